@@ -1,0 +1,207 @@
+/*
+ * base.h - status codes, the context, keyword arguments, plain values.
+ *
+ * A program opens a context, builds and runs with it, and closes it. The context is sticky: the
+ * first error wins, later calls on it return that error and do nothing, so one check at
+ * tt_close() is enough. A context belongs to one thread at a time.
+ */
+#ifndef TUTTI_BASE_H
+#define TUTTI_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TT_API          __attribute__((visibility("default")))
+#define TT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define TT_API
+#define TT_PRINTF(f, a)
+#endif
+
+#define TT_VERSION    "0.1.0"
+#define TT_ARITHMETIC 1 // grows whenever some job's bits change; stored beside hashes
+
+/*
+ * Keyword arguments: struct tt_x_opts, function tt_x_with(), macro tt_x(). Unset fields are zero,
+ * and zero means default. TT_CALLn passes n positional arguments before the keywords.
+ */
+#define TT_OPTS(type, ...)            (&(type){.opts_size = sizeof(type), __VA_ARGS__})
+#define TT_CALL0(fn, ...)             fn##_with(TT_OPTS(fn##_opts, __VA_ARGS__))
+#define TT_CALL1(fn, a, ...)          fn##_with((a), TT_OPTS(fn##_opts, __VA_ARGS__))
+#define TT_CALL2(fn, a, b, ...)       fn##_with((a), (b), TT_OPTS(fn##_opts, __VA_ARGS__))
+#define TT_CALL3(fn, a, b, c, ...)    fn##_with((a), (b), (c), TT_OPTS(fn##_opts, __VA_ARGS__))
+#define TT_CALL4(fn, a, b, c, d, ...) fn##_with((a), (b), (c), (d), TT_OPTS(fn##_opts, __VA_ARGS__))
+
+/*
+ * X(code, value, text). The text says what survives: EINVAL to EIO leave objects as they were,
+ * EDEVICE loses the context, EPEER and ETIMEOUT lose the group.
+ */
+#define TT_STATUS_LIST(X)                                                   \
+    X(TT_OK, 0, "no error")                                                 \
+    X(TT_EINVAL, 1, "invalid argument")                                     \
+    X(TT_ESHAPE, 2, "shapes do not fit")                                    \
+    X(TT_EDTYPE, 3, "element types do not fit")                             \
+    X(TT_ENOMEM, 4, "out of memory")                                        \
+    X(TT_EIO, 5, "input or output failed")                                  \
+    X(TT_EDEVICE, 6, "a device failed; the context is lost")                \
+    X(TT_EPEER, 7, "a peer failed; restart from a checkpoint")              \
+    X(TT_ETIMEOUT, 8, "a deadline passed; restart from a checkpoint")       \
+    X(TT_EPARSE, 9, "text could not be read")                               \
+    X(TT_EUNSUPPORTED, 10, "not available in this build or on this device") \
+    X(TT_ELIMIT, 11, "a memory limit is too small")                         \
+    X(TT_EASSERT, 12, "an assert node failed")                              \
+    X(TT_ESTOP, 13, "stopped on request")
+
+typedef enum tt_status {
+#define TT_STATUS_ENUM(code, value, text) code = value,
+    TT_STATUS_LIST(TT_STATUS_ENUM)
+#undef TT_STATUS_ENUM
+} tt_status;
+
+// "TT_ESHAPE" and its text; never NULL, static.
+TT_API const char *tt_status_name(tt_status st);
+TT_API const char *tt_status_text(tt_status st);
+
+// Element types. Values are part of file formats and are never renumbered.
+typedef enum tt_dtype {
+    TT_F32 = 0,
+    TT_F64 = 1,
+    TT_BF16 = 2,
+    TT_F16 = 3,
+    TT_I32 = 4,
+    TT_I64 = 5,
+    TT_U8 = 6,
+    TT_BOOL = 7,
+} tt_dtype;
+#define TT_N_DTYPES 8
+
+TT_API const char *tt_dtype_name(tt_dtype t); // "f32"; "?" if unknown
+TT_API size_t tt_dtype_bytes(tt_dtype t);     // 4; 0 if unknown
+
+/*
+ * A shape. A dimension below zero is open: -k stands for k entries per row of the batch, bound
+ * when a plan is made; TT_BATCH is one entry per row. At most one dimension is open.
+ */
+#define TT_MAX_RANK 8
+#define TT_BATCH    (-1)
+typedef struct tt_shape {
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+} tt_shape;
+#define TT_SHAPE(...) \
+    ((tt_shape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
+#define TT_SCALAR ((tt_shape){0, {0}})
+
+/*
+ * One axis where zero must mean "not given": -1 is the last axis, TT_FIRST the first. Several axes:
+ * TT_AXES(0, 2); none given means all.
+ */
+#define TT_FIRST (-TT_MAX_RANK - 1)
+typedef struct tt_axes {
+    int n;
+    int axis[TT_MAX_RANK];
+} tt_axes;
+#define TT_AXES(...) ((tt_axes){sizeof((int[]){__VA_ARGS__}) / sizeof(int), {__VA_ARGS__}})
+
+typedef struct tt_ctx tt_ctx;
+typedef struct tt_store tt_store;
+
+// XXH3-128.
+typedef struct tt_hash {
+    uint64_t low, high;
+} tt_hash;
+
+typedef enum tt_level {
+    TT_LOG_DEFAULT = 0, // as TT_WARN
+    TT_ERROR = 1,
+    TT_WARN = 2,
+    TT_INFO = 3,
+    TT_DEBUG = 4,
+    TT_TRACE = 5,
+} tt_level;
+
+/*
+ * Everything a context tells its owner. Called on the thread where it happened, one at a time;
+ * strings are borrowed for the call. kind is "log", "print", "run", "plan".
+ */
+typedef struct tt_event {
+    const char *kind;
+    tt_level level;   // of a log line
+    const char *text; // log line, printed value, or JSON object of the event
+} tt_event;
+typedef void (*tt_event_fn)(void *user, const tt_event *ev);
+
+typedef enum tt_soft {
+    TT_SOFT_WARN = 0, // fall back to another device, log each fallback once
+    TT_SOFT_ON = 1,   // fall back silently
+    TT_SOFT_OFF = 2,  // a pin that cannot be met is an error
+} tt_soft;
+
+typedef struct tt_open_opts {
+    size_t opts_size;
+    const char *devices;   // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
+    const char *strategy;  // default "single"
+    int lanes;             // slices of the batch that sums follow; default 8
+    uint64_t seed;         // random numbers and initial weights; default 0
+    tt_soft soft;          // soft placement
+    int threads;           // cores shared by all devices; default: all this process may use
+    int64_t deadline_ms;   // longest wait inside a run; default 60000
+    tt_level level;        // what is logged
+    tt_event_fn on_event;  // default: log lines to stderr
+    void *user;            // handed to on_event
+    const char *isa;       // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
+    tt_store *store;       // share these variables; default: a store of its own
+    int64_t fail_alloc_at; // tests: the n-th host allocation from here fails; 0 never
+} tt_open_opts;
+
+/*
+ * Opens a context; free with tt_close(). NULL only when memory for the context itself is missing;
+ * a bad option gives a context that carries the error.
+ */
+TT_API tt_ctx *tt_open_with(const tt_open_opts *opts);
+#define tt_open(...) TT_CALL0(tt_open, __VA_ARGS__)
+
+/*
+ * Joins all threads, frees everything the context owns and returns its first error.
+ * tt_close(NULL) is TT_EINVAL.
+ */
+TT_API tt_status tt_close(tt_ctx *ctx);
+
+typedef struct tt_error {
+    tt_status status;
+    const char *message; // borrowed until the context is closed or cleared; "" when TT_OK
+    const char *file;    // of the library's source
+    int line;
+} tt_error;
+
+TT_API tt_error tt_last_error(const tt_ctx *ctx);
+TT_API tt_status tt_status_of(const tt_ctx *ctx); // the sticky status; TT_EINVAL for NULL
+TT_API void tt_clear_error(tt_ctx *ctx);
+
+// Asks a running tt_run() to stop at once with TT_ESTOP. Safe from any thread or signal handler.
+TT_API void tt_request_stop(tt_ctx *ctx);
+
+// Host allocations made through the context so far, and bytes now held: for tests and reports.
+typedef struct tt_alloc_stats {
+    int64_t calls;
+    int64_t blocks;
+    size_t bytes;
+} tt_alloc_stats;
+TT_API tt_alloc_stats tt_alloc_stats_get(const tt_ctx *ctx);
+
+// The n-th allocation from now fails with TT_ENOMEM; 0 ends that. For tests.
+TT_API void tt_fail_alloc_at(tt_ctx *ctx, int64_t n);
+
+// Versions, features and libraries of this build as text, one "key: value" a line; static.
+TT_API const char *tt_version_text(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,338 @@
+/*
+ * extend.h - for those who write ops: the op record, the node, the launch a kernel gets.
+ *
+ * An op is a const record: what it is called, which attributes it has, how shapes follow, how it
+ * splits over lanes, its gradient as graph nodes, and its kernels per backend. No code anywhere
+ * switches over ops: what anyone needs to know is a field here.
+ */
+#ifndef TUTTI_EXTEND_H
+#define TUTTI_EXTEND_H
+
+#include <tutti/device.h>
+#include <tutti/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- options: one row = name, type, default, help, bounds ------------------------------------
+
+typedef enum tt_opt_type {
+    TT_OPT_END = 0,
+    TT_OPT_BOOL,   // bool
+    TT_OPT_INT,    // int64_t
+    TT_OPT_FLOAT,  // double
+    TT_OPT_STRING, // char[TT_OPT_STRING_MAX]
+    TT_OPT_ENUM,   // int; names lists the words, NULL at the end
+    TT_OPT_INTS,   // tt_ints
+    TT_OPT_SIZE,   // size_t; "512MiB"
+    TT_OPT_DTYPE,  // tt_dtype
+    TT_OPT_SHAPE,  // tt_shape
+} tt_opt_type;
+
+#define TT_OPT_STRING_MAX 128
+typedef struct tt_ints {
+    int n;
+    int64_t v[TT_MAX_RANK * 2];
+} tt_ints;
+
+typedef struct tt_option {
+    const char *name;
+    tt_opt_type type;
+    const char *value; // default, as text; NULL: must be given
+    const char *help;
+    size_t offset;            // into the struct the rows describe
+    double min, max;          // bounds of a number; both 0: none
+    const char *const *names; // of an enum
+} tt_option;
+#define TT_OPTION_END                               \
+    {                                               \
+        NULL, TT_OPT_END, NULL, NULL, 0, 0, 0, NULL \
+    }
+
+// ---- nodes and tensors -----------------------------------------------------------------------
+
+typedef struct tt_op tt_op;
+
+// How a tensor lies on devices. Only replicated and split are made by this version's strategies.
+typedef enum tt_layout_kind {
+    TT_LAYOUT_REPLICATED = 0,
+    TT_LAYOUT_SPLIT = 1,   // along axis, by lanes
+    TT_LAYOUT_PARTIAL = 2, // a sum over lanes still to be taken
+    TT_LAYOUT_OWN = 3,     // each replica has its own value
+} tt_layout_kind;
+typedef struct tt_layout {
+    tt_layout_kind kind;
+    int axis;
+} tt_layout;
+
+struct tt_tensor {
+    tt_graph *graph;
+    tt_node *node;
+    int index; // which output of node
+    tt_dtype dtype;
+    tt_shape shape;
+    tt_layout layout; // by the op's split rule: what it is when the batch is split over lanes
+};
+
+struct tt_node {
+    tt_graph *graph;
+    const tt_op *op;
+    const char *name; // unique path
+    int id;           // order of creation; inputs have lower ids
+    int n_in, n_out;
+    tt_tensor **in;
+    tt_tensor *out;    // output 0
+    tt_tensor **outs;  // all outputs
+    const void *attr;  // the op's attribute struct; NULL if it has none
+    const void *data;  // constants: the elements
+    size_t data_bytes; //
+    uint64_t key;      // hash of the name path: keys random numbers
+    bool mixes_rows;   // cannot be spread over lanes
+    int stage;         // pipeline stage
+    int colocation;    // group; -1: none
+    bool has_pin;
+    tt_device_name pin;
+    int n_after;
+    tt_node **after; // control edges: nodes that run first
+};
+
+// The dimension that is split over lanes: the open one. -1: none.
+TT_API int tt_open_axis(const tt_shape *shape);
+// Elements; of an open shape: minus the elements per row of the batch. -1 element = 1 per row.
+TT_API int64_t tt_shape_count(const tt_shape *shape);
+// "[-1, 784]" with open dimensions as "b" or "64b"; buf is returned.
+#define TT_SHAPE_TEXT 128
+TT_API const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT]);
+
+/*
+ * Adds a node: checks arity and attributes, infers, applies the split rule, names it. attr is
+ * copied (op->attr_size bytes). name may be NULL: "<op>_<n>". NULL on failure, and when any of in
+ * is NULL (the error is already recorded).
+ */
+TT_API tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in,
+                            const void *attr, const char *name);
+// The same, giving output 0: what most builders return.
+TT_API tt_tensor *tt_node_out(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in,
+                              const void *attr);
+
+// Records an error against the op being built or run, once; yields the code.
+TT_API tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
+                         ...) TT_PRINTF(5, 6);
+#define TT_FAIL(ctx, st, ...) tt_fail((ctx), (st), __FILE__, __LINE__, __VA_ARGS__)
+#define TT_TRY(call)                      \
+    do {                                  \
+        tt_status tt_try_status = (call); \
+        if (tt_try_status != TT_OK)       \
+            return tt_try_status;         \
+    } while (0)
+
+// ---- what a kernel gets ----------------------------------------------------------------------
+
+// An input or output with every dimension bound. Elements are dense and row-major.
+typedef struct tt_arg {
+    void *data;
+    tt_dtype dtype;
+    tt_shape shape;
+    int64_t count; // elements
+    int64_t rows;  // product of all dimensions but the last; 1 for a scalar
+    int64_t cols;  // the last dimension; 1 for a scalar
+    int open;      // axis that is split over lanes; -1: none
+    int64_t per;   // entries on that axis for each row of the batch
+} tt_arg;
+
+/*
+ * The lanes present in a call and the program that combines their sums. A kernel that sums over
+ * rows makes one partial per lane, in order, pushes it, then merges[i] times adds the two topmost
+ * (lower lane + higher lane). What is left on the stack, bottom first, are the n_parts results.
+ */
+#define TT_MAX_LANES 1024
+typedef struct tt_lanes {
+    int total; // lanes of the job
+    int first; // first lane here
+    int n;     // lanes here
+    int n_parts;
+    int depth;             // most partials on the stack at once
+    int64_t global_rows;   // rows of the whole batch
+    int64_t first_row;     // global number of row 0 of the call
+    const int64_t *bound;  // n + 1 row bounds within the call
+    const uint8_t *merges; // n counts
+} tt_lanes;
+
+// What changes from step to step, in device memory. Launch records hold no per-step value.
+typedef struct tt_step {
+    int64_t step;
+    uint64_t seed;
+    float lr;
+    float grad_scale;
+} tt_step;
+
+/*
+ * One call of a kernel. The team's threads share the work: units [begin, end) of the phase are this
+ * call's; phases are separated by a barrier. scratch is shared by the team, local is the thread's.
+ */
+typedef struct tt_launch {
+    tt_ctx *ctx;
+    const tt_node *node; // for names in messages
+    const void *attr;
+    const tt_arg *in;
+    const tt_arg *out;
+    int n_in, n_out;
+    const tt_step *step;
+    const tt_lanes *lanes;
+    const void *tune; // what prepare() left in tt_prep.tune
+    char *scratch;
+    char *local;
+    int64_t begin, end;
+    int phase;
+    int thread, n_threads;
+} tt_launch;
+
+typedef tt_status (*tt_kernel_fn)(const tt_launch *l);
+
+/*
+ * Plan time: how a kernel will run. Shapes are bound, data is not there yet. The function fills what
+ * follows "out:"; nothing it decides may change a bit.
+ */
+#define TT_MAX_PHASES 4
+#define TT_TUNE_BYTES 256
+typedef struct tt_prep {
+    tt_ctx *ctx;
+    const tt_node *node;
+    const void *attr;
+    const tt_arg *in;
+    const tt_arg *out_args;
+    int n_in, n_out;
+    const tt_lanes *lanes;
+    int n_threads; // of the device
+    int isa;       // TT_ISA_...: tile sizes may depend on it
+    // out:
+    int n_phases;                 // default 1
+    int64_t units[TT_MAX_PHASES]; // independent pieces of each phase
+    int64_t grain[TT_MAX_PHASES]; // smallest number of units worth a call; default 1
+    double ns;                    // time on one thread, estimated; small ones stay on one thread
+    size_t scratch_bytes;
+    size_t local_bytes;
+    char tune[TT_TUNE_BYTES];
+} tt_prep;
+
+// Backends and instruction sets. f64 is a set of its own: the same sources in double.
+typedef enum tt_backend_id {
+    TT_CPU = 0,
+    TT_CUDA = 1,
+} tt_backend_id;
+#define TT_N_BACKENDS 2
+typedef enum tt_isa {
+    TT_ISA_PLAIN = 0, // defines the bits
+    TT_ISA_FMA = 1,   // the plain source, compiled with the instruction
+    TT_ISA_AVX2 = 2,
+    TT_ISA_AVX512 = 3,
+    TT_ISA_F64 = 4,
+} tt_isa;
+#define TT_N_ISA 5
+
+typedef struct tt_kernel {
+    tt_status (*prepare)(tt_prep *p); // NULL: one unit per row of output 0
+    tt_kernel_fn fn[TT_N_ISA];        // all NULL: no kernel on this backend
+} tt_kernel;
+
+// ---- the op record ---------------------------------------------------------------------------
+
+// Asked when a node is built. Inputs may have one open dimension (below zero).
+typedef struct tt_infer {
+    tt_ctx *ctx;
+    const char *name; // op name, for messages
+    int n_in;
+    tt_tensor *const *in;
+    const void *attr;
+    // out:
+    int n_out; // preset to the record's
+    tt_shape shape[64];
+    tt_dtype dtype[64];
+} tt_infer;
+
+// Split rule. axis[i] is the axis of input i that is split over lanes, -1: whole.
+typedef enum tt_split_kind {
+    TT_SPLIT_WHOLE = 0,    // the same on every lane
+    TT_SPLIT_AXIS = 1,     // split along axis
+    TT_SPLIT_LANE_SUM = 2, // one partial sum per lane, combined by the tree
+    TT_SPLIT_MIXES = 3,    // cannot be spread
+} tt_split_kind;
+typedef struct tt_split {
+    tt_split_kind kind;
+    int axis;
+} tt_split;
+typedef struct tt_split_query {
+    const tt_node *node; // shapes of in and outs are known
+    const int *axis;     // per input
+    tt_split *out;       // per output, to be filled
+} tt_split_query;
+
+enum tt_op_flags {
+    TT_OP_VIEW = 1 << 0,      // output 0 is input 0's memory in another shape
+    TT_OP_RANDOM = 1 << 1,    // never merged or folded
+    TT_OP_UPDATE = 1 << 2,    // writes the variable that is input 0; output 0 is its new value
+    TT_OP_EFFECT = 1 << 3,    // never merged or folded: print, assert
+    TT_OP_POINTWISE = 1 << 4, // out[i] from in[...][i] alone; same shape or one element
+    TT_OP_BITS = 1 << 5,      // moves elements of any type without looking at them
+    TT_OP_SOURCE = 1 << 6,    // feed, constant, variable: has no kernel
+    TT_OP_ROW_FREE = 1 << 7,  // a row's bits do not depend on the other rows of the call
+    TT_OP_ANY_TYPE = 1 << 8,  // kernels look at dtype themselves; no widening of bf16 and f16
+};
+
+struct tt_op {
+    const char *name;
+    const char *help; // one line
+    int inputs;       // exact number; with max_inputs: the least
+    int max_inputs;   // 0: exactly inputs; -1: any number
+    int outputs;      // 0 means 1
+    unsigned flags;
+    unsigned types;    // 1 << dtype of output 0 that have kernels; 0: all floats
+    unsigned in_place; // bit i: output 0 may take over the memory of input i
+    const tt_option *attrs;
+    size_t attr_size;
+    tt_status (*infer)(tt_infer *q);
+    tt_status (*split)(const tt_split_query *q);
+    /*
+     * Adds the gradient's nodes. dy[i] is NULL where output i has none; dx[i] stays NULL where
+     * input i gets none. Errors stick in the context.
+     */
+    void (*grad)(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx);
+    tt_kernel kernel[TT_N_BACKENDS];
+};
+
+#define TT_TYPES_FLOAT (1u << TT_F32 | 1u << TT_F64 | 1u << TT_BF16 | 1u << TT_F16)
+#define TT_TYPES_INT   (1u << TT_I32 | 1u << TT_I64 | 1u << TT_U8 | 1u << TT_BOOL)
+#define TT_TYPES_ALL   (TT_TYPES_FLOAT | TT_TYPES_INT)
+
+// Makes a user's op known to the context, so that graph texts can name it.
+TT_API tt_status tt_op_register(tt_ctx *ctx, const tt_op *op);
+TT_API const tt_op *tt_op_find(const tt_ctx *ctx, const char *name); // NULL if unknown
+TT_API const tt_op *tt_op_at(const tt_ctx *ctx, int i);              // NULL past the end
+
+// The record of a backend's kernels for one name: TT_CPU_FN(softmax) or with a prepare function.
+#if defined(__x86_64__)
+#define TT_CPU_DECLARE(n)                     \
+    tt_status n##_plain(const tt_launch *l);  \
+    tt_status n##_fma(const tt_launch *l);    \
+    tt_status n##_avx2(const tt_launch *l);   \
+    tt_status n##_avx512(const tt_launch *l); \
+    tt_status n##_f64(const tt_launch *l)
+#define TT_CPU_FNS(n)                                     \
+    {                                                     \
+        n##_plain, n##_fma, n##_avx2, n##_avx512, n##_f64 \
+    }
+#else
+#define TT_CPU_DECLARE(n)                    \
+    tt_status n##_plain(const tt_launch *l); \
+    tt_status n##_f64(const tt_launch *l)
+#define TT_CPU_FNS(n)                        \
+    {                                        \
+        n##_plain, NULL, NULL, NULL, n##_f64 \
+    }
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

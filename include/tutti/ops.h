@@ -1,0 +1,266 @@
+/*
+ * ops.h - builders of ops. Each returns its tensor, or NULL on failure (see graph.h).
+ *
+ * Tensors are row-major; images are [batch, height, width, channels]; axes below zero count from
+ * the end. Binary ops broadcast as NumPy does. What is also a layer of a model is called tt_op_x here. Meaning, order of additions and gradient of each op
+ * are in docs/arithmetic.md and at the top of its source file.
+ */
+#ifndef TUTTI_OPS_H
+#define TUTTI_OPS_H
+
+#include <tutti/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- elementwise -----------------------------------------------------------------------------
+
+#define TT_UNARY_LIST(X)                                                                   \
+    X(neg)                                                                                 \
+    X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(sigmoid) X(relu) X(gelu) \
+        X(gelu_erf) X(silu) X(softplus) X(square) X(erf) X(sign) X(logical_not)
+#define TT_BINARY_LIST(X)                                                                         \
+    X(add)                                                                                        \
+    X(sub) X(mul) X(div) X(pow) X(minimum) X(maximum) X(equal) X(not_equal) X(less) X(less_equal) \
+        X(greater) X(greater_equal) X(logical_and) X(logical_or)
+
+#define TT_UNARY_BUILDER(n)  TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *x);
+#define TT_BINARY_BUILDER(n) TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *a, tt_tensor *b);
+TT_UNARY_LIST(TT_UNARY_BUILDER)
+TT_BINARY_LIST(TT_BINARY_BUILDER)
+
+TT_API tt_tensor *tt_leaky_relu(tt_graph *g, tt_tensor *x, double slope);
+TT_API tt_tensor *tt_elu(tt_graph *g, tt_tensor *x, double alpha);
+TT_API tt_tensor *tt_clip(tt_graph *g, tt_tensor *x, double low, double high);
+TT_API tt_tensor *tt_scale(tt_graph *g, tt_tensor *x, double factor, double offset); // fma(x, f, o)
+TT_API tt_tensor *tt_where(tt_graph *g, tt_tensor *cond, tt_tensor *a, tt_tensor *b);
+TT_API tt_tensor *tt_cast(tt_graph *g, tt_tensor *x, tt_dtype dtype);
+TT_API tt_tensor *tt_identity(tt_graph *g, tt_tensor *x);
+TT_API tt_tensor *tt_stop_gradient(tt_graph *g, tt_tensor *x);
+TT_API tt_tensor *tt_broadcast(tt_graph *g, tt_tensor *x, tt_tensor *like); // to the shape of like
+TT_API tt_tensor *tt_sum_like(tt_graph *g, tt_tensor *x, tt_tensor *like);  // its gradient
+
+// Activations that dense and convolution nodes carry.
+typedef enum tt_act {
+    TT_LINEAR = 0,
+    TT_RELU = 1,
+    TT_GELU = 2, // tanh form
+    TT_GELU_ERF = 3,
+    TT_SIGMOID = 4,
+    TT_TANH = 5,
+    TT_SILU = 6,
+    TT_ELU = 7,
+    TT_LEAKY_RELU = 8, // slope 0.01
+    TT_SOFTPLUS = 9,
+} tt_act;
+TT_API tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act);
+
+// ---- reductions ------------------------------------------------------------------------------
+
+typedef struct tt_reduce_opts {
+    size_t opts_size;
+    int axis;     // one axis (TT_FIRST for the first); 0: axes
+    tt_axes axes; // several; none: all
+    bool keep_dims;
+} tt_reduce_opts;
+typedef tt_reduce_opts tt_sum_opts, tt_mean_opts, tt_max_opts, tt_min_opts, tt_logsumexp_opts;
+TT_API tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+TT_API tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+TT_API tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+TT_API tt_tensor *tt_min_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+TT_API tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+#define tt_sum(...)       TT_CALL2(tt_sum, __VA_ARGS__, )
+#define tt_mean(...)      TT_CALL2(tt_mean, __VA_ARGS__, )
+#define tt_max(...)       TT_CALL2(tt_max, __VA_ARGS__, )
+#define tt_min(...)       TT_CALL2(tt_min, __VA_ARGS__, )
+#define tt_logsumexp(...) TT_CALL2(tt_logsumexp, __VA_ARGS__, )
+TT_API tt_tensor *tt_argmax(tt_graph *g, tt_tensor *x, int axis); // i32; ties: the lowest index
+// The number of entries that a reduction of x over these axes takes in, over the global batch; f32.
+TT_API tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+
+// ---- products --------------------------------------------------------------------------------
+
+typedef struct tt_matmul_opts {
+    size_t opts_size;
+    bool transpose_a, transpose_b; // the last two axes
+    tt_tensor *bias;               // [n], added before the activation
+    tt_act act;
+} tt_matmul_opts;
+/*
+ * y = act(a b + bias); a [..., m, k], b [..., k, n], leading axes broadcast. With b of rank 2 the
+ * leading axes of a are rows. One node: bias and activation round as part of it.
+ */
+TT_API tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b,
+                                 const tt_matmul_opts *opts);
+#define tt_matmul(...) TT_CALL3(tt_matmul, __VA_ARGS__, )
+
+typedef enum tt_padding {
+    TT_VALID = 0,
+    TT_SAME = 1, // as TensorFlow: the extra row or column goes to the end
+    TT_EXPLICIT = 2,
+} tt_padding;
+typedef struct tt_op_conv2d_opts {
+    size_t opts_size;
+    int stride[2]; // height, width; default 1
+    tt_padding padding;
+    int pad[4]; // top, bottom, left, right, with TT_EXPLICIT
+    tt_tensor *bias;
+    tt_act act;
+} tt_op_conv2d_opts;
+typedef tt_op_conv2d_opts tt_op_depthwise_conv2d_opts;
+// x [batch, h, w, cin], w [kh, kw, cin, cout] (depthwise: [kh, kw, cin, multiplier]).
+TT_API tt_tensor *tt_op_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
+                                    const tt_op_conv2d_opts *opts);
+TT_API tt_tensor *tt_op_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
+                                              const tt_op_conv2d_opts *opts);
+#define tt_op_conv2d(...)           TT_CALL3(tt_op_conv2d, __VA_ARGS__, )
+#define tt_op_depthwise_conv2d(...) TT_CALL3(tt_op_depthwise_conv2d, __VA_ARGS__, )
+
+// ---- pooling and norms -----------------------------------------------------------------------
+
+typedef struct tt_pool_opts {
+    size_t opts_size;
+    int size[2];   // window; required
+    int stride[2]; // default: size
+    tt_padding padding;
+    int pad[4];
+} tt_pool_opts;
+typedef tt_pool_opts tt_op_max_pool2d_opts, tt_op_avg_pool2d_opts;
+TT_API tt_tensor *tt_op_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
+TT_API tt_tensor *tt_op_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
+#define tt_op_max_pool2d(...) TT_CALL2(tt_op_max_pool2d, __VA_ARGS__, )
+#define tt_op_avg_pool2d(...) \
+    TT_CALL2(tt_op_avg_pool2d, __VA_ARGS__, ) // divides by the taps inside x
+TT_API tt_tensor *tt_op_global_avg_pool2d(tt_graph *g, tt_tensor *x); // [batch, c]
+TT_API tt_tensor *tt_op_global_max_pool2d(tt_graph *g, tt_tensor *x);
+
+typedef struct tt_norm_opts {
+    size_t opts_size;
+    double eps; // default 1e-5
+} tt_norm_opts;
+typedef tt_norm_opts tt_op_layer_norm_opts, tt_op_rms_norm_opts;
+// Over the last axis. gamma and beta are [c] and may be NULL.
+TT_API tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
+                                        tt_tensor *beta, const tt_norm_opts *opts);
+TT_API tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
+                                      const tt_norm_opts *opts);
+#define tt_op_layer_norm(...) TT_CALL4(tt_op_layer_norm, __VA_ARGS__, )
+#define tt_op_rms_norm(...)   TT_CALL3(tt_op_rms_norm, __VA_ARGS__, )
+
+typedef struct tt_op_batch_norm_opts {
+    size_t opts_size;
+    double eps;      // default 1e-5
+    double momentum; // of the running statistics: new = momentum old + (1 - momentum) batch; 0.9
+    bool infer;      // use the running statistics, update nothing
+    tt_act act;      // applied as part of the node
+    tt_tensor *residual;             // added before the activation
+    tt_tensor **new_mean, **new_var; // out: updates of the running statistics, to be run as targets
+} tt_op_batch_norm_opts;
+typedef struct tt_op_batch_norm_vars {
+    tt_tensor *gamma, *beta, *mean, *var; // each [c]; mean and var are variables
+} tt_op_batch_norm_vars;
+// Over all axes but the last, of the whole batch.
+TT_API tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
+                                        const tt_op_batch_norm_opts *opts);
+#define tt_op_batch_norm(...) TT_CALL3(tt_op_batch_norm, __VA_ARGS__, )
+
+// ---- softmax and losses ----------------------------------------------------------------------
+
+TT_API tt_tensor *tt_softmax(tt_graph *g, tt_tensor *x);     // over the last axis
+TT_API tt_tensor *tt_log_softmax(tt_graph *g, tt_tensor *x); // over the last axis
+
+typedef struct tt_cross_entropy_opts {
+    size_t opts_size;
+    double smoothing; // label smoothing
+    bool has_ignore;  // rows whose label is ignore give 0 and no gradient
+    int64_t ignore;
+} tt_cross_entropy_opts;
+/*
+ * One loss per row, [...]: from logits [..., c] and labels, either integers [...] or
+ * probabilities [..., c]. One node with its gradient; probabilities are never stored.
+ */
+TT_API tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
+                                        const tt_cross_entropy_opts *opts);
+#define tt_cross_entropy(...) TT_CALL3(tt_cross_entropy, __VA_ARGS__, )
+
+// ---- indices ---------------------------------------------------------------------------------
+
+TT_API tt_tensor *tt_op_embedding(tt_graph *g, tt_tensor *table, tt_tensor *ids); // [..., c]
+TT_API tt_tensor *tt_gather(tt_graph *g, tt_tensor *x, tt_tensor *ids, int axis);
+// zeros [n, ...] plus rows of x at ids, added in order
+TT_API tt_tensor *tt_scatter_add(tt_graph *g, tt_tensor *x, tt_tensor *ids, int64_t n);
+TT_API tt_tensor *tt_one_hot(tt_graph *g, tt_tensor *ids, int64_t depth, tt_dtype dtype);
+
+// ---- shapes ----------------------------------------------------------------------------------
+
+TT_API tt_tensor *tt_reshape(tt_graph *g, tt_tensor *x, tt_shape shape);  // 0: copy the dimension
+TT_API tt_tensor *tt_op_flatten(tt_graph *g, tt_tensor *x);               // [batch, all the rest]
+TT_API tt_tensor *tt_transpose(tt_graph *g, tt_tensor *x, tt_axes order); // none: reversed
+TT_API tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis);
+TT_API tt_tensor *tt_stack(tt_graph *g, tt_tensor *const *xs, int n, int axis);
+TT_API tt_status tt_split_at(tt_graph *g, tt_tensor *x, int axis, int n,
+                             tt_tensor **out); // n equal
+TT_API tt_tensor *tt_slice(tt_graph *g, tt_tensor *x, int axis, int64_t begin, int64_t end);
+TT_API tt_tensor *tt_pad(tt_graph *g, tt_tensor *x, int axis, int64_t before, int64_t after);
+TT_API tt_tensor *tt_tile(tt_graph *g, tt_tensor *x, int axis, int64_t times);
+TT_API tt_tensor *tt_squeeze(tt_graph *g, tt_tensor *x, int axis);
+TT_API tt_tensor *tt_expand_dims(tt_graph *g, tt_tensor *x, int axis);
+
+// ---- dropout and attention -------------------------------------------------------------------
+
+// Zeroes each element with probability rate and scales the rest by 1 / (1 - rate).
+TT_API tt_tensor *tt_op_dropout(tt_graph *g, tt_tensor *x, double rate);
+
+typedef struct tt_op_attention_opts {
+    size_t opts_size;
+    int heads;    // of q; required
+    int kv_heads; // of k and v; default heads; must divide heads
+    bool causal;
+    double scale;    // default 1 / sqrt(d)
+    tt_tensor *mask; // bool [tq, tk], or [batch, tq, tk]; false: not attended
+} tt_op_attention_opts;
+/*
+ * softmax(q k^T scale) v per head; q [batch, t, heads d], k and v [batch, tk, kv_heads d]. The
+ * scores are never held as a whole. k and v may be NULL: then q is [batch, t, (heads + 2 kv_heads)
+ * d], all three side by side.
+ */
+TT_API tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
+                                       const tt_op_attention_opts *opts);
+#define tt_op_attention(...) TT_CALL4(tt_op_attention, __VA_ARGS__, )
+
+// ---- updates: one node per variable; lr and grad_scale come from the run ---------------------
+
+typedef struct tt_update_opts {
+    size_t opts_size;
+    double lr_scale;     // times the run's learning rate; default 1
+    double weight_decay; // adamw: decoupled; the others: added to the gradient
+    double momentum;     // sgd: 0 none; default 0. rmsprop likewise
+    bool nesterov;
+    double beta1, beta2; // adam: default 0.9, 0.999; rmsprop: beta1 is its decay, default 0.9
+    double eps;          // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
+    double initial;      // adagrad: first value of the sums; default 0.1
+} tt_update_opts;
+typedef tt_update_opts tt_update_sgd_opts, tt_update_adam_opts, tt_update_adamw_opts,
+    tt_update_rmsprop_opts, tt_update_adagrad_opts;
+TT_API tt_tensor *tt_assign(tt_graph *g, tt_tensor *var, tt_tensor *value);
+TT_API tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                     const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                      const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                       const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                         const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                         const tt_update_opts *opts);
+#define tt_update_sgd(...)     TT_CALL3(tt_update_sgd, __VA_ARGS__, )
+#define tt_update_adam(...)    TT_CALL3(tt_update_adam, __VA_ARGS__, )
+#define tt_update_adamw(...)   TT_CALL3(tt_update_adamw, __VA_ARGS__, )
+#define tt_update_rmsprop(...) TT_CALL3(tt_update_rmsprop, __VA_ARGS__, )
+#define tt_update_adagrad(...) TT_CALL3(tt_update_adagrad, __VA_ARGS__, )
+
+#ifdef __cplusplus
+}
+#endif
+#endif

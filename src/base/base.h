@@ -1,0 +1,113 @@
+/*
+ * base.h (internal) - what every folder may use: errors, host memory, text, the context.
+ */
+#ifndef TUTTI_SRC_BASE_H
+#define TUTTI_SRC_BASE_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <tutti/base.h>
+#include <tutti/extend.h>
+
+#define TTI_CHECKED __attribute__((warn_unused_result))
+
+#ifdef TUTTI_DEBUG
+#define TTI_ASSERT(cond) ((cond) ? (void)0 : __builtin_trap())
+#else
+#define TTI_ASSERT(cond) ((void)0)
+#endif
+
+#define TTI_COUNT(a)  ((int)(sizeof(a) / sizeof((a)[0])))
+#define TTI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define TTI_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+// ---- log -------------------------------------------------------------------------------------
+
+void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...) TT_PRINTF(3, 4);
+#define TT_LOG(ctx, level, ...) tti_log((ctx), (level), __VA_ARGS__)
+void tti_emit(tt_ctx *ctx, const tt_event *ev); // one at a time
+
+// True (and the caller returns at once) when ctx is NULL or carries an error.
+bool tti_is_stuck(const tt_ctx *ctx);
+
+// ---- host memory: counted, can be made to fail at the k-th call ------------------------------
+
+void *tti_alloc(tt_ctx *ctx, size_t bytes);            // records TT_ENOMEM
+void *tti_calloc(tt_ctx *ctx, size_t n, size_t bytes); // zeroed, overflow-checked
+// Grows an array to hold n elements at least, doubling; *cap is updated. false: TT_ENOMEM recorded.
+bool tti_grow(tt_ctx *ctx, void *array, int64_t *cap, int64_t n, size_t bytes) TTI_CHECKED;
+void *tti_realloc(tt_ctx *ctx, void *p, size_t bytes);
+char *tti_strdup(tt_ctx *ctx, const char *s);
+void tti_free(tt_ctx *ctx, void *p); // NULL is fine
+// a * b and a + b; false on overflow.
+bool tti_mul_size(size_t a, size_t b, size_t *out) TTI_CHECKED;
+bool tti_mul_i64(int64_t a, int64_t b, int64_t *out) TTI_CHECKED;
+
+// ---- text: a string that grows; an allocation failure sticks and gives NULL at the end -------
+
+typedef struct tti_text {
+    tt_ctx *ctx;
+    char *s;
+    int64_t n, cap;
+    bool failed;
+} tti_text;
+void tti_text_add(tti_text *t, const char *fmt, ...) TT_PRINTF(2, 3);
+void tti_text_put(tti_text *t, const char *s, size_t n);
+void tti_text_json(tti_text *t, const char *s); // quoted and escaped
+char *tti_text_take(tti_text *t);               // NULL on failure; free with tti_free()
+void tti_text_free(tti_text *t);
+
+// The nearest of names (NULL at the end) to word, for "did you mean"; NULL if none is near.
+const char *tti_nearest(const char *word, const char *const *names);
+int tti_distance(const char *a, const char *b);
+
+// ---- numbers ---------------------------------------------------------------------------------
+
+// XXH3, 64 and 128 bits.
+uint64_t tti_hash64(const void *data, size_t bytes, uint64_t seed);
+tt_hash tti_hash128(const void *data, size_t bytes);
+
+// Philox-4x32-10: four random words from a counter and a key. The same everywhere.
+typedef struct tti_philox {
+    uint32_t v[4];
+} tti_philox;
+tti_philox tti_philox4(uint64_t key, uint64_t counter_low, uint64_t counter_high);
+// A permutation of 0..n-1 by key: where element i goes. No table; n up to 2^62.
+uint64_t tti_permute(uint64_t i, uint64_t n, uint64_t key);
+
+// Monotonic time.
+int64_t tti_now_ns(void);
+
+// Tensor arithmetic flushes subnormals: enter before computing on a thread, leave with the result.
+unsigned tti_fp_enter(void);
+void tti_fp_leave(unsigned saved);
+
+// ---- options (rows): fill, set, print, help --------------------------------------------------
+
+tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);
+// Sets one row from text; unknown names suggest the nearest. where names the section for messages.
+tt_status tti_option_set(tt_ctx *ctx, const tt_option *rows, void *out, const char *where,
+                         const char *name, const char *value);
+// Reads TUTTI_<WHERE>_<NAME> for every row; the only place that reads the environment.
+tt_status tti_options_env(tt_ctx *ctx, const tt_option *rows, void *out, const char *where);
+const char *tti_env(const char *name); // one variable; NULL if unset
+void tti_option_print(tti_text *t, const tt_option *row, const void *from); // value as text
+bool tti_option_is_default(const tt_option *row, const void *from);
+void tti_options_help(tti_text *t, const tt_option *rows);
+tt_status tti_parse_size(tt_ctx *ctx, const char *text, size_t *out); // "512MiB"
+tt_status tti_parse_dtype(tt_ctx *ctx, const char *text, tt_dtype *out);
+
+// ---- the context -----------------------------------------------------------------------------
+
+typedef struct tti_device tti_device;
+struct tti_hooks { // what upper folders hang on the context; freed in this order by tt_close()
+    void *owner;
+    void (*free_fn)(void *owner);
+    struct tti_hooks *next;
+};
+
+// Has tt_close() call free_fn(owner); later ones first. The link is part of owner.
+void tti_own(tt_ctx *ctx, struct tti_hooks *link, void *owner, void (*free_fn)(void *));
+void tti_disown(tt_ctx *ctx, struct tti_hooks *link);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * ctx.h - the context: the sticky error, counted memory, and what the context owns.
+ */
+#ifndef TUTTI_BASE_CTX_H
+#define TUTTI_BASE_CTX_H
+
+#include "base/base.h"
+#include <pthread.h>
+
+#define TTI_MESSAGE_MAX 1024
+#define TTI_MAX_DEVICES 64
+
+struct tt_ctx {
+    // Error slot. The status is read without the lock on every public call.
+    _Atomic int status;
+    pthread_mutex_t mu; // guards message, file, line, events out
+    char message[TTI_MESSAGE_MAX];
+    const char *file;
+    int line;
+
+    tt_event_fn on_event;
+    void *user;
+    tt_level level;
+
+    // Host memory.
+    _Atomic int64_t alloc_calls, alloc_blocks, alloc_bytes;
+    _Atomic int64_t fail_in; // counts down to the allocation that fails; 0: off
+
+    // Settings.
+    int lanes;
+    uint64_t seed;
+    tt_soft soft;
+    int isa;
+    int n_threads;
+    int64_t deadline_ms;
+    _Atomic int stop; // tt_request_stop()
+
+    // What upper folders hang here.
+    tti_device *devices[TTI_MAX_DEVICES];
+    int n_devices;
+    tt_store *store;
+    const tt_op **user_ops;
+    int64_t n_user_ops, cap_user_ops;
+    struct tti_hooks *owned; // last one first
+};
+
+#endif

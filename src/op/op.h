@@ -1,0 +1,52 @@
+/*
+ * op.h - what op records share: shape rules, split rules, ways to divide a kernel's work.
+ */
+#ifndef TUTTI_OP_OP_H
+#define TUTTI_OP_OP_H
+
+#include "base/base.h"
+#include <tutti/extend.h>
+#include <tutti/ops.h>
+
+// ---- shape rules -----------------------------------------------------------------------------
+
+bool tti_is_float(tt_dtype t);
+// y has the shape and type of x; integers are refused.
+tt_status tti_infer_same_float(tt_infer *q);
+tt_status tti_infer_same(tt_infer *q); // any type
+// An axis below zero counts from the end; TT_FIRST is 0. Fails naming op, axis and shape.
+tt_status tti_axis(tt_ctx *ctx, const char *op, int axis, const tt_shape *shape, int *out);
+// NumPy's broadcast of two shapes, open dimensions included; fails naming both.
+tt_status tti_broadcast_shape(tt_ctx *ctx, const char *op, const tt_shape *a, const tt_shape *b,
+                              tt_shape *out);
+bool tti_shape_equal(const tt_shape *a, const tt_shape *b);
+
+// ---- split rules: input axes split over lanes -> outputs -------------------------------------
+
+tt_status tti_split_pointwise(const tt_split_query *q); // broadcasting: as the output's open axis
+tt_status tti_split_rows(const tt_split_query *q);      // row-free on any axis but the last
+tt_status tti_split_first(const tt_split_query *q);     // row-free on axis 0 of input 0, else mixes
+tt_status tti_split_whole(const tt_split_query *q);     // refuses any split input
+
+// ---- dividing the work -----------------------------------------------------------------------
+
+tt_status tti_prep_elements(tt_prep *p); // units are elements of output 0
+tt_status tti_prep_rows(tt_prep *p);     // units are rows (all but the last axis) of output 0
+tt_status tti_prep_one(tt_prep *p);      // one unit: the whole op on one thread
+
+// ---- the record of a kernel ------------------------------------------------------------------
+
+#define TTI_CPU(fn_, prepare_)                       \
+    {                                                \
+        .prepare = (prepare_), .fn = TT_CPU_FNS(fn_) \
+    }
+
+// Builders of records that other folders know by name.
+extern const tt_op tti_op_const, tti_op_feed, tti_op_variable;
+tt_tensor *tti_zeros_like(tt_graph *g, tt_tensor *x);
+tt_tensor *tti_ones_like(tt_graph *g, tt_tensor *x);
+// dz of y = act(z): from z, or from y where that is enough (relu, sigmoid, tanh, ...).
+bool tti_act_needs_input(tt_act act);
+tt_tensor *tti_act_grad(tt_graph *g, tt_act act, tt_tensor *dy, tt_tensor *y_or_z);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * test.h - thin names over Check. Each TEST is a process of its own with a timeout. Tests register
+ * themselves by file, so adding a file edits no list.
+ */
+#ifndef TUTTI_TEST_H
+#define TUTTI_TEST_H
+
+#include <check.h>
+#include <stdint.h>
+#include <tutti/extend.h>
+#include <tutti/tutti.h>
+
+typedef void (*test_fn)(void);
+typedef struct test_entry {
+    const char *file, *name;
+    test_fn fn;
+    struct test_entry *next;
+} test_entry;
+void test_register(test_entry *e);
+
+#define TEST(name_)                                                    \
+    static void name_(void);                                           \
+    static test_entry name_##_entry = {__FILE__, #name_, name_, NULL}; \
+    __attribute__((constructor)) static void name_##_register(void)    \
+    {                                                                  \
+        test_register(&name_##_entry);                                 \
+    }                                                                  \
+    static void name_(void)
+
+#define CHECK(cond)           ck_assert(cond)
+#define CHECK_OK(call)        ck_assert_msg((call) == TT_OK, "%s failed", #call)
+#define CHECK_INT(a, b)       ck_assert_int_eq((a), (b))
+#define CHECK_STR(a, b)       ck_assert_str_eq((a), (b))
+#define CHECK_NEAR(a, b, tol) ck_assert_double_eq_tol((a), (b), (tol))
+// Fails unless the context's message contains the words.
+#define CHECK_MESSAGE(ctx, words)                                                         \
+    ck_assert_msg(strstr(tt_last_error(ctx).message, (words)) != NULL, "message is '%s'", \
+                  tt_last_error(ctx).message)
+
+// A context on "cpu:0", quiet; closed by the test, which then also fails on a leak.
+tt_ctx *test_ctx(void);
+tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads);
+// The best sets first: "avx512", "avx2", "fma", "plain"; NULL past what this machine has.
+const char *test_isa(int i);
+// Ends the test as skipped (counted and printed, never passed).
+void test_skip(const char *why);
+// A folder for this test's files, removed afterwards; borrowed.
+const char *test_folder(void);
+
+// Constants for tests: uniform numbers in [-1, 1) by a fixed generator; counting integers.
+tt_tensor *test_uniform(tt_graph *g, uint64_t seed, tt_shape shape);
+tt_tensor *test_iota_i32(tt_graph *g, int64_t n);
+void test_fill(float *x, int64_t n, uint64_t seed, double low, double high);
+
+#endif

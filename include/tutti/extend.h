@@ -277,6 +277,7 @@ enum tt_op_flags {
     TT_OP_BITS = 1 << 5,      // moves elements of any type without looking at them
     TT_OP_SOURCE = 1 << 6,    // feed, constant, variable: has no kernel
     TT_OP_ROW_FREE = 1 << 7,  // a row's bits do not depend on the other rows of the call
+    TT_OP_NO_GRAD = 1 << 9,   // passes no gradient on: stop_gradient, argmax, comparisons
     TT_OP_ANY_TYPE = 1 << 8,  // kernels look at dtype themselves; no widening of bf16 and f16
 };
 

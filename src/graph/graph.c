@@ -1,0 +1,465 @@
+/*
+ * graph.c - building graphs: memory, names, scopes, nodes.
+ */
+#include "graph/graph.h"
+#include "base/ctx.h"
+#include <stdio.h>
+#include <string.h>
+
+#define POOL_BLOCK 65536
+
+struct tti_block {
+    tti_block *next;
+    size_t used, size;
+    _Alignas(64) char data[];
+};
+
+void *tti_graph_alloc(tt_graph *g, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    tti_block *b = g->pool;
+    if (b == NULL || b->size - b->used < bytes) {
+        size_t size = TTI_MAX(bytes, (size_t)POOL_BLOCK);
+        b = tti_calloc(g->ctx, 1, sizeof(*b) + size);
+        if (b == NULL)
+            return NULL;
+        b->size = size;
+        b->next = g->pool;
+        g->pool = b;
+    }
+    void *p = b->data + b->used;
+    b->used += bytes;
+    return p;
+}
+
+static void graph_free(void *p)
+{
+    tt_graph *g = p;
+    if (g->free_sessions != NULL)
+        g->free_sessions(g);
+    for (tti_block *b = g->pool, *next; b != NULL; b = next) {
+        next = b->next;
+        tti_free(g->ctx, b);
+    }
+    tti_free(g->ctx, g->nodes);
+    tti_free(g->ctx, g->names);
+    tti_free(g->ctx, g);
+}
+
+tt_graph *tt_graph_new(tt_ctx *ctx)
+{
+    if (tti_is_stuck(ctx))
+        return NULL;
+    tt_graph *g = tti_calloc(ctx, 1, sizeof(*g));
+    if (g == NULL)
+        return NULL;
+    g->ctx = ctx;
+    tti_own(ctx, &g->owned, g, graph_free);
+    return g;
+}
+
+void tt_graph_free(tt_graph *g)
+{
+    if (g == NULL)
+        return;
+    tti_disown(g->ctx, &g->owned);
+    graph_free(g);
+}
+
+tt_ctx *tt_graph_get_ctx(const tt_graph *g)
+{
+    return g == NULL ? NULL : g->ctx;
+}
+
+// ---- names -----------------------------------------------------------------------------------
+
+static uint64_t name_hash(const char *name)
+{
+    return tti_hash64(name, strlen(name), 0);
+}
+
+tt_node *tti_node_find(const tt_graph *g, const char *name)
+{
+    if (g == NULL || name == NULL || g->cap_names == 0)
+        return NULL;
+    uint64_t mask = (uint64_t)g->cap_names - 1;
+    for (uint64_t i = name_hash(name) & mask; g->names[i] != 0; i = (i + 1) & mask) {
+        tt_node *n = g->nodes[g->names[i] - 1];
+        if (strcmp(n->name, name) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+static void name_put(tt_graph *g, int id)
+{
+    uint64_t mask = (uint64_t)g->cap_names - 1;
+    uint64_t i = name_hash(g->nodes[id]->name) & mask;
+    while (g->names[i] != 0)
+        i = (i + 1) & mask;
+    g->names[i] = id + 1;
+}
+
+// Room for one more name, at most half full.
+static bool names_grow(tt_graph *g)
+{
+    if (g->cap_names > 2 * (g->n_nodes + 1))
+        return true;
+    int64_t cap = g->cap_names == 0 ? 256 : g->cap_names * 2;
+    int32_t *names = tti_calloc(g->ctx, (size_t)cap, sizeof(*names));
+    if (names == NULL)
+        return false;
+    tti_free(g->ctx, g->names);
+    g->names = names;
+    g->cap_names = cap;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        name_put(g, (int)i);
+    return true;
+}
+
+void tti_graph_truncate(tt_graph *g, int64_t n)
+{
+    g->n_nodes = TTI_MIN(n, g->n_nodes);
+    memset(g->names, 0, sizeof(*g->names) * (size_t)g->cap_names);
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        name_put(g, (int)i);
+}
+
+// Writes "scope/base", made unique by "_1", "_2", ...; ops without a name count from 0.
+static tt_status name_make(tt_graph *g, const tt_op *op, const char *name, char out[TTI_NAME_MAX])
+{
+    const char *base = name != NULL && name[0] != 0 ? name : op->name;
+    if (strlen(g->scope) + strlen(base) + 12 > TTI_NAME_MAX)
+        return TT_FAIL(g->ctx, TT_EINVAL, "name '%s%.40s...' is longer than %d characters",
+                       g->scope, base, TTI_NAME_MAX - 12);
+    snprintf(out, TTI_NAME_MAX, "%s%s", g->scope, base);
+    for (int k = 1; tti_node_find(g, out) != NULL; k++)
+        snprintf(out, TTI_NAME_MAX, "%s%s_%d", g->scope, base, k);
+    return TT_OK;
+}
+
+tt_status tt_name_push(tt_graph *g, const char *scope)
+{
+    if (g == NULL || scope == NULL || scope[0] == 0)
+        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "name scope is empty");
+    size_t at = strlen(g->scope);
+    if (g->n_scopes == TTI_SCOPE_DEPTH || at + strlen(scope) + 2 > TTI_NAME_MAX / 2)
+        return TT_FAIL(g->ctx, TT_EINVAL, "name scope '%s%s' is too deep", g->scope, scope);
+    g->scope_len[g->n_scopes++] = (int)at;
+    snprintf(g->scope + at, TTI_NAME_MAX - at, "%s/", scope);
+    return TT_OK;
+}
+
+tt_status tt_name_pop(tt_graph *g)
+{
+    if (g == NULL || g->n_scopes == 0)
+        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "no name scope to leave");
+    g->scope[g->scope_len[--g->n_scopes]] = 0;
+    return TT_OK;
+}
+
+// ---- device scopes, pins, colocation ---------------------------------------------------------
+
+tt_status tt_device_push(tt_graph *g, const char *device)
+{
+    if (g == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(g->ctx))
+        return tt_status_of(g->ctx);
+    if (g->n_pins == TTI_SCOPE_DEPTH)
+        return TT_FAIL(g->ctx, TT_EINVAL, "device scope '%s' is nested deeper than %d", device,
+                       TTI_SCOPE_DEPTH);
+    tt_device_name name;
+    bool has = device != NULL && device[0] != 0;
+    if (has) {
+        TT_TRY(tt_device_parse(g->ctx, device, &name));
+        if (g->n_pins > 0 && g->has_pin[g->n_pins - 1])
+            tt_device_merge(&name, &g->pins[g->n_pins - 1]);
+        g->pins[g->n_pins] = name;
+    }
+    g->has_pin[g->n_pins++] = has;
+    return TT_OK;
+}
+
+tt_status tt_device_pop(tt_graph *g)
+{
+    if (g == NULL || g->n_pins == 0)
+        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "no device scope to leave");
+    g->n_pins--;
+    return TT_OK;
+}
+
+tt_status tt_pin(tt_tensor *t, const char *device)
+{
+    if (t == NULL)
+        return TT_EINVAL;
+    tt_ctx *ctx = t->graph->ctx;
+    if (tti_is_stuck(ctx))
+        return tt_status_of(ctx);
+    tt_device_name name;
+    TT_TRY(tt_device_parse(ctx, device, &name));
+    t->node->pin = name;
+    t->node->has_pin = true;
+    return TT_OK;
+}
+
+tt_status tt_colocate(tt_tensor *a, tt_tensor *b)
+{
+    if (a == NULL || b == NULL || a->graph != b->graph)
+        return TT_FAIL(a != NULL ? a->graph->ctx : NULL, TT_EINVAL,
+                       "colocate: two tensors of one graph are needed");
+    tt_graph *g = a->graph;
+    int ga = a->node->colocation, gb = b->node->colocation;
+    if (ga < 0 && gb < 0)
+        a->node->colocation = b->node->colocation = g->n_colocations++;
+    else if (ga < 0)
+        a->node->colocation = gb;
+    else if (gb < 0)
+        b->node->colocation = ga;
+    else if (ga != gb)
+        for (int64_t i = 0; i < g->n_nodes; i++)
+            if (g->nodes[i]->colocation == gb)
+                g->nodes[i]->colocation = ga;
+    return TT_OK;
+}
+
+void tt_set_placement(tt_graph *g, tt_place_fn fn, void *user)
+{
+    if (g == NULL)
+        return;
+    g->place = fn;
+    g->place_user = user;
+}
+
+// Does the node at from come, through inputs and control edges, after the node to?
+static bool depends_on(tt_graph *g, const tt_node *from, const tt_node *to, uint8_t *seen)
+{
+    // Edges only lead to smaller ids or along control edges; mark backwards until nothing changes.
+    seen[from->id] = 1;
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (int64_t i = g->n_nodes - 1; i >= 0; i--) {
+            if (seen[i] != 1)
+                continue;
+            const tt_node *n = g->nodes[i];
+            seen[i] = 2;
+            changed = true;
+            for (int k = 0; k < n->n_in; k++)
+                if (seen[n->in[k]->node->id] == 0)
+                    seen[n->in[k]->node->id] = 1;
+            for (int k = 0; k < n->n_after; k++)
+                if (seen[n->after[k]->id] == 0)
+                    seen[n->after[k]->id] = 1;
+        }
+    }
+    return seen[to->id] != 0;
+}
+
+static bool reaches(tt_graph *g, const tt_node *from, const tt_node *to, bool *out)
+{
+    if (from->id < to->id && from->n_after == 0) { // quick: only control edges lead to higher ids
+        bool any = false;
+        for (int64_t i = 0; i <= from->id && !any; i++)
+            any = g->nodes[i]->n_after > 0;
+        if (!any) {
+            *out = false;
+            return true;
+        }
+    }
+    uint8_t *seen = tti_calloc(g->ctx, (size_t)g->n_nodes, 1);
+    if (seen == NULL)
+        return false;
+    *out = depends_on(g, from, to, seen);
+    tti_free(g->ctx, seen);
+    return true;
+}
+
+tt_status tt_after(tt_tensor *t, tt_tensor *const *deps, int n)
+{
+    if (t == NULL || (n > 0 && deps == NULL))
+        return TT_EINVAL;
+    tt_graph *g = t->graph;
+    if (tti_is_stuck(g->ctx))
+        return tt_status_of(g->ctx);
+    for (int i = 0; i < n; i++) {
+        if (deps[i] == NULL || deps[i]->graph != g)
+            return TT_FAIL(g->ctx, TT_EINVAL, "after: dependency %d of '%s' is not of its graph", i,
+                           t->node->name);
+        bool cycle;
+        if (!reaches(g, deps[i]->node, t->node, &cycle))
+            return TT_ENOMEM;
+        if (cycle)
+            return TT_FAIL(g->ctx, TT_EINVAL, "after: '%s' cannot run after '%s': a cycle",
+                           t->node->name, deps[i]->node->name);
+    }
+    tt_node *node = t->node;
+    tt_node **after = tti_graph_alloc(g, sizeof(*after) * (size_t)(node->n_after + n));
+    if (after == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < node->n_after; i++)
+        after[i] = node->after[i];
+    for (int i = 0; i < n; i++)
+        after[node->n_after + i] = deps[i]->node;
+    node->after = after;
+    node->n_after += n;
+    return TT_OK;
+}
+
+// ---- nodes -----------------------------------------------------------------------------------
+
+// Writes the layouts of the outputs by the op's split rule.
+static tt_status apply_split(tt_graph *g, tt_node *n)
+{
+    int *axis = tti_alloc(g->ctx, sizeof(int) * (size_t)TTI_MAX(n->n_in, 1));
+    tt_split *out = tti_calloc(g->ctx, (size_t)TTI_MAX(n->n_out, 1), sizeof(*out));
+    tt_status st = axis == NULL || out == NULL ? TT_ENOMEM : TT_OK;
+    bool any = false;
+    for (int i = 0; st == TT_OK && i < n->n_in; i++) {
+        axis[i] = tt_open_axis(&n->in[i]->shape);
+        any |= axis[i] >= 0;
+    }
+    if (st == TT_OK && any && n->op->split != NULL) {
+        tt_split_query q = {n, axis, out};
+        st = n->op->split(&q);
+    } else if (st == TT_OK && any) {
+        for (int i = 0; i < n->n_out; i++)
+            out[i].kind = TT_SPLIT_MIXES;
+    }
+    for (int i = 0; st == TT_OK && i < n->n_out; i++) {
+        tt_tensor *t = n->outs[i];
+        t->layout.axis = -1;
+        if (out[i].kind == TT_SPLIT_MIXES)
+            n->mixes_rows = true;
+        else if (out[i].kind == TT_SPLIT_LANE_SUM)
+            t->layout.kind = TT_LAYOUT_PARTIAL;
+        else if (out[i].kind == TT_SPLIT_AXIS)
+            t->layout = (tt_layout){TT_LAYOUT_SPLIT, out[i].axis};
+        TTI_ASSERT(out[i].kind != TT_SPLIT_AXIS || tt_open_axis(&t->shape) == out[i].axis);
+    }
+    tti_free(g->ctx, axis);
+    tti_free(g->ctx, out);
+    return st;
+}
+
+static tt_status check_inputs(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in)
+{
+    bool few = n_in < op->inputs;
+    bool many =
+        op->max_inputs == 0 ? n_in > op->inputs : op->max_inputs > 0 && n_in > op->max_inputs;
+    if (few || many)
+        return TT_FAIL(g->ctx, TT_EINVAL, "%s: takes %s%d inputs, got %d", op->name,
+                       op->max_inputs == 0 ? "" : (few ? "at least " : "at most "),
+                       few || op->max_inputs == 0 ? op->inputs : op->max_inputs, n_in);
+    for (int i = 0; i < n_in; i++) {
+        if (in[i]->graph != g)
+            return TT_FAIL(g->ctx, TT_EINVAL, "%s: input %d ('%s') is of another graph", op->name,
+                           i, in[i]->node->name);
+    }
+    if ((op->flags & TT_OP_UPDATE) != 0 && !tti_is_variable(in[0]))
+        return TT_FAIL(g->ctx, TT_EINVAL, "%s: '%s' is not a variable", op->name,
+                       in[0]->node->name);
+    return TT_OK;
+}
+
+static tt_status infer(tt_graph *g, const tt_op *op, tt_infer *q)
+{
+    q->ctx = g->ctx;
+    q->name = op->name;
+    q->n_out = op->outputs == 0 ? 1 : op->outputs;
+    if (op->infer != NULL)
+        TT_TRY(op->infer(q));
+    for (int i = 0; i < q->n_out; i++)
+        TT_TRY(tti_shape_check(g->ctx, op->name, &q->shape[i], true));
+    unsigned types = op->types == 0 ? TT_TYPES_FLOAT : op->types;
+    if (q->n_out > 0 && (types & 1u << q->dtype[0]) == 0)
+        return TT_FAIL(g->ctx, TT_EDTYPE, "%s: has no kernels for %s", op->name,
+                       tt_dtype_name(q->dtype[0]));
+    return TT_OK;
+}
+
+tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in, const void *attr,
+                     const char *name)
+{
+    if (g == NULL || tti_is_stuck(g->ctx))
+        return NULL;
+    tt_ctx *ctx = g->ctx;
+    if (op == NULL || (op->attr_size > 0 && attr == NULL) || n_in < 0) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "node: op or attributes are missing");
+        return NULL;
+    }
+    for (int i = 0; i < n_in; i++) {
+        if (in[i] == NULL) {
+            (void)TT_FAIL(ctx, TT_EINVAL, "%s: input %d is NULL", op->name, i);
+            return NULL;
+        }
+    }
+    if (check_inputs(g, op, n_in, in) != TT_OK)
+        return NULL;
+    if (g->n_nodes >= TTI_MAX_NODES) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "graph has more than %d nodes", TTI_MAX_NODES);
+        return NULL;
+    }
+    tt_infer *q = tti_calloc(ctx, 1, sizeof(*q));
+    if (q == NULL)
+        return NULL;
+    q->n_in = n_in;
+    q->in = in;
+    q->attr = attr;
+    char path[TTI_NAME_MAX];
+    tt_node *n = NULL;
+    if (infer(g, op, q) != TT_OK || name_make(g, op, name, path) != TT_OK)
+        goto done;
+
+    // From here on only memory can fail; the node joins the graph last.
+    tt_node *made = tti_graph_alloc(g, sizeof(*made));
+    char *text = tti_graph_alloc(g, strlen(path) + 1);
+    void *attrs = tti_graph_alloc(g, op->attr_size + 1);
+    tt_tensor **ins = tti_graph_alloc(g, sizeof(*ins) * (size_t)(n_in + 1));
+    tt_tensor **outs = tti_graph_alloc(g, sizeof(*outs) * (size_t)(q->n_out + 1));
+    tt_tensor *tensors = tti_graph_alloc(g, sizeof(*tensors) * (size_t)(q->n_out + 1));
+    if (made == NULL || text == NULL || attrs == NULL || ins == NULL || outs == NULL ||
+        tensors == NULL || !names_grow(g) ||
+        !tti_grow(ctx, &g->nodes, &g->cap_nodes, g->n_nodes + 1, sizeof(*g->nodes)))
+        goto done;
+    strcpy(text, path);
+    if (op->attr_size > 0)
+        memcpy(attrs, attr, op->attr_size);
+    *made = (tt_node){.graph = g,
+                      .op = op,
+                      .name = text,
+                      .id = (int)g->n_nodes,
+                      .n_in = n_in,
+                      .n_out = q->n_out,
+                      .in = ins,
+                      .outs = outs,
+                      .attr = op->attr_size > 0 ? attrs : NULL,
+                      .key = name_hash(path),
+                      .colocation = -1};
+    for (int i = 0; i < n_in; i++)
+        ins[i] = in[i];
+    for (int i = 0; i < q->n_out; i++) {
+        tensors[i] = (tt_tensor){g, made, i, q->dtype[i], q->shape[i], {0, -1}};
+        outs[i] = &tensors[i];
+    }
+    made->out = q->n_out > 0 ? outs[0] : NULL;
+    if (apply_split(g, made) != TT_OK)
+        goto done;
+    if (g->n_pins > 0 && g->has_pin[g->n_pins - 1]) {
+        made->has_pin = true;
+        made->pin = g->pins[g->n_pins - 1];
+    }
+    g->nodes[g->n_nodes++] = made;
+    name_put(g, made->id);
+    n = made;
+done:
+    tti_free(ctx, q);
+    return n;
+}
+
+tt_tensor *tt_node_out(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in,
+                       const void *attr)
+{
+    tt_node *n = tt_node_new(g, op, n_in, in, attr, NULL);
+    return n == NULL ? NULL : n->out;
+}

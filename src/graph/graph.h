@@ -1,0 +1,88 @@
+/*
+ * graph.h (internal) - the graph's own storage.
+ *
+ * Nodes are kept in order of creation, inputs before users, so any loop over ids is a topological
+ * order (control edges are checked to keep it so). Memory comes from one pool that the graph frees
+ * as a whole; a builder that fails leaves the graph as it was.
+ */
+#ifndef TUTTI_GRAPH_GRAPH_H
+#define TUTTI_GRAPH_GRAPH_H
+
+#include "base/base.h"
+#include <tutti/graph.h>
+#include <tutti/ops.h>
+
+#define TTI_NAME_MAX    256
+#define TTI_SCOPE_DEPTH 32
+#define TTI_MAX_NODES   (1 << 20)
+
+typedef struct tti_block tti_block; // of the graph's pool
+
+struct tt_graph {
+    tt_ctx *ctx;
+    struct tti_hooks owned;
+
+    tt_node **nodes; // by id
+    int64_t n_nodes, cap_nodes;
+    tti_block *pool;
+
+    // Names: open hash table of node ids + 1.
+    int32_t *names;
+    int64_t cap_names;
+
+    char scope[TTI_NAME_MAX]; // "outer/inner/" or ""
+    int scope_len[TTI_SCOPE_DEPTH];
+    int n_scopes;
+    tt_device_name pins[TTI_SCOPE_DEPTH]; // merged; the last is in force
+    bool has_pin[TTI_SCOPE_DEPTH];
+    int n_pins;
+
+    int n_colocations;
+    tt_place_fn place;
+    void *place_user;
+
+    // Sessions on this graph (run/ keeps the list), tt_eval()'s own among them.
+    struct tt_session *sessions, *eval;
+    void (*free_sessions)(tt_graph *g);
+};
+
+// Attributes of the source nodes.
+typedef struct tti_feed_attr {
+    tt_dtype dtype;
+    tt_shape shape;
+} tti_feed_attr;
+typedef struct tti_variable_attr {
+    tt_dtype dtype;
+    tt_shape shape;
+    int init; // tt_init_kind
+    double a, b;
+    bool no_train;
+} tti_variable_attr;
+
+// Zeroed memory that lives as long as the graph; NULL: TT_ENOMEM recorded.
+void *tti_graph_alloc(tt_graph *g, size_t bytes);
+
+// Drops all nodes from id n on: undoes a builder that failed half-way.
+void tti_graph_truncate(tt_graph *g, int64_t n);
+
+// A constant node with this name; data is copied. The text form's way in.
+tt_node *tti_const_node(tt_graph *g, tt_dtype dtype, tt_shape shape, const void *data,
+                        const char *name);
+// Checks every dimension and the product of all; fails naming what.
+tt_status tti_shape_check(tt_ctx *ctx, const char *what, const tt_shape *s, bool open_ok);
+// The node of this name; NULL if there is none.
+tt_node *tti_node_find(const tt_graph *g, const char *name);
+bool tti_is_variable(const tt_tensor *t);
+extern const tt_op tti_op_const, tti_op_feed, tti_op_variable;
+
+// Element i of data as a number; conversion rounds to nearest even and saturates integers.
+double tti_get_number(tt_dtype t, const void *data, int64_t i);
+void tti_put_number(tt_dtype t, void *data, int64_t i, double v);
+uint16_t tti_to_bf16(float f);
+float tti_from_bf16(uint16_t h);
+uint16_t tti_to_f16(float f);
+float tti_from_f16(uint16_t h);
+// Subnormal f32 and bf16 become zero of their sign: what every value that enters goes through.
+void tti_flush(tt_dtype t, void *data, int64_t n);
+
+#endif

@@ -13,7 +13,7 @@
 struct tt_ctx {
     // Error slot. The status is read without the lock on every public call.
     _Atomic int status;
-    pthread_mutex_t mu; // guards message, file, line, events out
+    pthread_mutex_t mu; // guards message, file, line, events out; recursive
     char message[TTI_MESSAGE_MAX];
     const char *file;
     int line;
@@ -43,5 +43,9 @@ struct tt_ctx {
     int64_t n_user_ops, cap_user_ops;
     struct tti_hooks *owned; // last one first
 };
+
+// Makes the recursive lock of a context that is all zero; what tt_open() and tt_close() need.
+void tti_ctx_init(tt_ctx *ctx);
+void tti_ctx_deinit(tt_ctx *ctx);
 
 #endif

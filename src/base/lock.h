@@ -1,0 +1,15 @@
+/*
+ * lock.h - the order in which locks are taken. A thread that holds one takes only those below it.
+ *
+ *   1. tt_store's lock          which variables there are, their memory and versions
+ *   2. a device's lock          its arena and its list of work
+ *   3. tti_queue.mu             a bounded queue
+ *   4. tt_ctx.mu                the error slot and events out; recursive, because the owner's event
+ *                               function may call the library
+ *
+ * Errors can be recorded and lines logged under any lock, so tt_ctx.mu is the last. No lock is held
+ * across a kernel, a wait on a flag or a call of a user's function other than an event's.
+ */
+#ifndef TUTTI_BASE_LOCK_H
+#define TUTTI_BASE_LOCK_H
+#endif

@@ -1,0 +1,129 @@
+/*
+ * option.c - option rows. A row says name, type, default, bounds and help once; defaults, settings
+ * from text, the environment and help all come from it. The only file that reads the environment.
+ */
+#include "base/value.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ROWS 256 // for suggestions
+
+static void store(const tt_option *row, void *out, const tti_value *v)
+{
+    memcpy((char *)out + row->offset, v, tti_value_bytes(row->type));
+}
+
+static void load(const tt_option *row, const void *from, tti_value *v)
+{
+    memset(v, 0, sizeof(*v));
+    memcpy(v, (const char *)from + row->offset, tti_value_bytes(row->type));
+}
+
+tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        tti_value v = {0};
+        char why[TTI_WHY_MAX];
+        if (row->value != NULL && !tti_value_parse(row, row->value, &v, why))
+            return TT_FAIL(ctx, TT_EINVAL, "option %s: its default '%s' %s", row->name, row->value,
+                           why);
+        store(row, out, &v);
+    }
+    return TT_OK;
+}
+
+static tt_status unknown(tt_ctx *ctx, const tt_option *rows, const char *where, const char *name)
+{
+    const char *names[MAX_ROWS + 1];
+    int n = 0;
+    for (; rows != NULL && rows[n].type != TT_OPT_END && n < MAX_ROWS; n++)
+        names[n] = rows[n].name;
+    names[n] = NULL;
+    const char *near = tti_nearest(name, names);
+    if (near != NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; did you mean '%s'?", where,
+                       name, near);
+    if (n == 0)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; it has none", where, name);
+    return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'", where, name);
+}
+
+tt_status tti_option_set(tt_ctx *ctx, const tt_option *rows, void *out, const char *where,
+                         const char *name, const char *value)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        if (strcmp(row->name, name) != 0)
+            continue;
+        tti_value v;
+        char why[TTI_WHY_MAX];
+        if (!tti_value_parse(row, value, &v, why))
+            return TT_FAIL(ctx, TT_EINVAL, "%s: %s '%.64s' %s", where, name, value, why);
+        store(row, out, &v);
+        return TT_OK;
+    }
+    return unknown(ctx, rows, where, name);
+}
+
+const char *tti_env(const char *name)
+{
+    return getenv(name);
+}
+
+tt_status tti_options_env(tt_ctx *ctx, const tt_option *rows, void *out, const char *where)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        char name[128];
+        snprintf(name, sizeof(name), "TUTTI_%s_%s", where, row->name);
+        for (char *c = name; *c != '\0'; c++)
+            *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+        const char *value = tti_env(name);
+        if (value == NULL)
+            continue;
+        tti_value v;
+        char why[TTI_WHY_MAX];
+        if (!tti_value_parse(row, value, &v, why))
+            return TT_FAIL(ctx, TT_EINVAL, "environment: %s '%.64s' %s", name, value, why);
+        store(row, out, &v);
+    }
+    return TT_OK;
+}
+
+void tti_option_print(tti_text *t, const tt_option *row, const void *from)
+{
+    tti_value v;
+    load(row, from, &v);
+    tti_value_print(t, row, &v);
+}
+
+bool tti_option_is_default(const tt_option *row, const void *from)
+{
+    tti_value v, standard;
+    char why[TTI_WHY_MAX];
+    if (row->value == NULL || !tti_value_parse(row, row->value, &standard, why))
+        return false;
+    load(row, from, &v);
+    return tti_value_equal(row, &v, &standard);
+}
+
+void tti_options_help(tti_text *t, const tt_option *rows)
+{
+    static const char *const types[] = {"",     "bool", "int",  "float", "string",
+                                        "word", "list", "size", "type",  "shape"};
+    char low[TTI_DOUBLE_TEXT], high[TTI_DOUBLE_TEXT];
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        tti_text_add(t, "  %-14s %-7s ", row->name, types[row->type]);
+        tti_text_add(t, "%s", row->help != NULL ? row->help : "");
+        if (row->type == TT_OPT_ENUM)
+            for (int i = 0; row->names[i] != NULL; i++)
+                tti_text_add(t, "%s%s", i == 0 ? ": " : ", ", row->names[i]);
+        if (row->min != 0 || row->max != 0)
+            tti_text_add(t, "; from %s to %s", tti_double_text(row->min, low),
+                         tti_double_text(row->max, high));
+        if (row->value == NULL)
+            tti_text_add(t, "; must be given\n");
+        else
+            tti_text_add(t, " (default %s)\n", row->value[0] != '\0' ? row->value : "\"\"");
+    }
+}

@@ -1,0 +1,101 @@
+/*
+ * text.c - a string that grows. Failures stick, so that a printer needs one check, at the end.
+ */
+#include "base/base.h"
+#include <stdio.h>
+#include <string.h>
+
+// Room for n more characters and the final zero.
+static bool room(tti_text *t, size_t n)
+{
+    if (t->failed)
+        return false;
+    if (n > (size_t)INT64_MAX / 2 || !tti_grow(t->ctx, &t->s, &t->cap, t->n + (int64_t)n + 1, 1))
+        t->failed = true;
+    return !t->failed;
+}
+
+void tti_text_put(tti_text *t, const char *s, size_t n)
+{
+    if (!room(t, n))
+        return;
+    memcpy(t->s + t->n, s, n);
+    t->n += (int64_t)n;
+    t->s[t->n] = '\0';
+}
+
+void tti_text_add(tti_text *t, const char *fmt, ...)
+{
+    char small[256];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(small, sizeof(small), fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        t->failed = true;
+    } else if ((size_t)n < sizeof(small)) {
+        tti_text_put(t, small, (size_t)n);
+    } else if (room(t, (size_t)n)) {
+        va_start(ap, fmt);
+        vsnprintf(t->s + t->n, (size_t)n + 1, fmt, ap);
+        va_end(ap);
+        t->n += n;
+    }
+}
+
+// Bytes of the UTF-8 character at s; 0 if there is no valid one.
+static int utf8_length(const unsigned char *s)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (n < 2)
+        return n;
+    uint32_t c = s[0] & (0x7Fu >> n);
+    for (int i = 1; i < n; i++) {
+        if (s[i] >> 6 != 2)
+            return 0; // also stops at the final zero
+        c = c << 6 | (s[i] & 0x3Fu);
+    }
+    bool surrogate = c >= 0xD800 && c < 0xE000;
+    return c >= least[n] && c <= 0x10FFFF && !surrogate ? n : 0;
+}
+
+void tti_text_json(tti_text *t, const char *s)
+{
+    tti_text_put(t, "\"", 1);
+    while (*s != '\0') {
+        unsigned char c = (unsigned char)*s;
+        int n = utf8_length((const unsigned char *)s);
+        if (n == 0)
+            tti_text_put(t, "\\ufffd", 6);
+        else if (c == '"' || c == '\\')
+            tti_text_add(t, "\\%c", c);
+        else if (c == '\n')
+            tti_text_put(t, "\\n", 2);
+        else if (c < 0x20 || c == 0x7F)
+            tti_text_add(t, "\\u%04x", c);
+        else
+            tti_text_put(t, s, (size_t)n);
+        s += TTI_MAX(n, 1);
+    }
+    tti_text_put(t, "\"", 1);
+}
+
+char *tti_text_take(tti_text *t)
+{
+    if (room(t, 0))
+        t->s[t->n] = '\0';
+    if (t->failed)
+        tti_text_free(t);
+    char *s = t->s;
+    t->s = NULL;
+    t->n = t->cap = 0;
+    return s;
+}
+
+void tti_text_free(tti_text *t)
+{
+    tti_free(t->ctx, t->s);
+    t->s = NULL;
+    t->n = t->cap = 0;
+}

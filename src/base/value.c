@@ -1,0 +1,356 @@
+/*
+ * value.c - option values as text. What is printed reads back to the same bits; numbers are read
+ * and written as in the C locale, whatever the program has set.
+ */
+#include "base/value.h"
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPACES " \t"
+
+// ---- numbers ---------------------------------------------------------------------------------
+
+const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT])
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(c);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buf, TTI_DOUBLE_TEXT, "%.*g", digits, x);
+        double back = strtod(buf, NULL);
+        if (memcmp(&back, &x, sizeof(x)) == 0)
+            break;
+    }
+    uselocale(old);
+    freelocale(c);
+    return buf;
+}
+
+bool tti_double_parse(const char *text, double *out)
+{
+    char *end;
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double x = strtod_l(text, &end, c);
+    freelocale(c);
+    if (end == text || end[strspn(end, SPACES)] != '\0')
+        return false;
+    *out = x;
+    return true;
+}
+
+static bool parse_int(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long x = strtoll(text, &end, 10);
+    if (end == text || errno != 0 || end[strspn(end, SPACES)] != '\0')
+        return false;
+    *out = x;
+    return true;
+}
+
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} units[] = {
+    // in the order tried by print: the largest that divides
+    {"TiB", 1ull << 40},
+    {"GiB", 1ull << 30},
+    {"MiB", 1ull << 20},
+    {"KiB", 1ull << 10},
+    {"TB", 1000000000000},
+    {"GB", 1000000000},
+    {"MB", 1000000},
+    {"KB", 1000},
+    {"B", 1},
+    {"", 1},
+};
+
+// Digits, a point and up to six more digits, a unit: "512MiB", "1.5GiB", "4096".
+static bool parse_size(const char *text, size_t *out)
+{
+    const char *s = text + strspn(text, SPACES);
+    uint64_t whole = 0, part = 0, scale = 1;
+    if (*s < '0' || *s > '9')
+        return false;
+    for (; *s >= '0' && *s <= '9'; s++)
+        if (__builtin_mul_overflow(whole, 10, &whole) ||
+            __builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole))
+            return false;
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9'; s++)
+            if (scale < 1000000) {
+                part = part * 10 + (uint64_t)(*s - '0');
+                scale *= 10;
+            }
+    s += strspn(s, SPACES);
+    size_t n = strcspn(s, SPACES);
+    if (s[n + strspn(s + n, SPACES)] != '\0')
+        return false;
+    for (int u = 0; u < TTI_COUNT(units); u++) {
+        if (strlen(units[u].name) != n || strncmp(units[u].name, s, n) != 0)
+            continue;
+        uint64_t more = part * units[u].bytes / scale, total; // below 1e6 times 2^40
+        if (__builtin_mul_overflow(whole, units[u].bytes, &total) ||
+            __builtin_add_overflow(total, more, &total) || total > SIZE_MAX)
+            return false;
+        *out = (size_t)total;
+        return true;
+    }
+    return false;
+}
+
+static void print_size(tti_text *t, size_t size)
+{
+    int u = 0;
+    while (u < 3 && (size == 0 || size % units[u].bytes != 0))
+        u++;
+    if (size == 0 || size % units[u].bytes != 0)
+        tti_text_add(t, "%zu", size);
+    else
+        tti_text_add(t, "%zu%s", (size_t)(size / units[u].bytes), units[u].name);
+}
+
+tt_status tti_parse_size(tt_ctx *ctx, const char *text, size_t *out)
+{
+    if (!parse_size(text, out))
+        return TT_FAIL(ctx, TT_EPARSE, "'%.64s' is no size; write bytes or '512MiB', '1.5GiB'",
+                       text);
+    return TT_OK;
+}
+
+// ---- lists: "[1, 2]", "1,2"; shapes: "[b, 784]", "[64b, 3]", "[-1, 784]" ----------------------
+
+/*
+ * Reads up to max numbers; -1 if the text is no list of them. With open, "b" and "64b" are the
+ * dimensions -1 and -64.
+ */
+static int parse_list(const char *text, int64_t *out, int max, bool open)
+{
+    const char *s = text + strspn(text, SPACES);
+    bool bracket = *s == '[';
+    int n = 0;
+    s += bracket;
+    s += strspn(s, SPACES);
+    while (*s != '\0' && *s != ']') {
+        char *end = (char *)s;
+        errno = 0;
+        long long x = open && *s == 'b' ? 1 : strtoll(s, &end, 10);
+        bool is_open = open && *end == 'b';
+        if ((end == s && !is_open) || errno != 0 || n == max || (is_open && x < 1))
+            return -1;
+        s = end + is_open;
+        out[n++] = is_open ? -x : x;
+        s += strspn(s, SPACES);
+        if (*s == ',') {
+            s++;
+            s += strspn(s, SPACES);
+            if (*s == '\0' || *s == ']')
+                return -1;
+        } else if (*s != '\0' && *s != ']') {
+            return -1;
+        }
+    }
+    if (bracket != (*s == ']'))
+        return -1;
+    s += bracket;
+    return s[strspn(s, SPACES)] == '\0' ? n : -1;
+}
+
+static bool parse_shape(const char *text, tt_shape *out)
+{
+    int n_open = 0;
+    *out = (tt_shape){0};
+    out->rank = parse_list(text, out->dim, TT_MAX_RANK, true);
+    for (int i = 0; i < out->rank; i++)
+        n_open += out->dim[i] < 0;
+    return out->rank >= 0 && n_open < 2;
+}
+
+static void print_list(tti_text *t, const int64_t *v, int n, bool open)
+{
+    tti_text_put(t, "[", 1);
+    for (int i = 0; i < n; i++) {
+        if (i > 0)
+            tti_text_put(t, ", ", 2);
+        if (!open || v[i] >= 0)
+            tti_text_add(t, "%lld", (long long)v[i]);
+        else if (v[i] == -1)
+            tti_text_put(t, "b", 1);
+        else
+            tti_text_add(t, "%llub", -(unsigned long long)v[i]);
+    }
+    tti_text_put(t, "]", 1);
+}
+
+// ---- values ----------------------------------------------------------------------------------
+
+size_t tti_value_bytes(tt_opt_type type)
+{
+    static const size_t bytes[] = {
+        [TT_OPT_END] = 0,
+        [TT_OPT_BOOL] = sizeof(bool),
+        [TT_OPT_INT] = sizeof(int64_t),
+        [TT_OPT_FLOAT] = sizeof(double),
+        [TT_OPT_STRING] = TT_OPT_STRING_MAX,
+        [TT_OPT_ENUM] = sizeof(int),
+        [TT_OPT_INTS] = sizeof(tt_ints),
+        [TT_OPT_SIZE] = sizeof(size_t),
+        [TT_OPT_DTYPE] = sizeof(tt_dtype),
+        [TT_OPT_SHAPE] = sizeof(tt_shape),
+    };
+    return (unsigned)type < TTI_COUNT(bytes) ? bytes[type] : 0;
+}
+
+static bool parse_bool(const char *s, bool *out)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+    for (int i = 0; i < TTI_COUNT(words); i++) {
+        if (strcmp(s, words[i]) == 0) {
+            *out = i & 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_word(const tt_option *row, const char *text, int *out, char *why)
+{
+    int n = 0;
+    for (int i = 0; row->names[i] != NULL; i++) {
+        if (strcmp(text, row->names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    const char *near = tti_nearest(text, row->names);
+    if (near != NULL)
+        n = snprintf(why, TTI_WHY_MAX, "is unknown; did you mean '%s'?", near);
+    else
+        n = snprintf(why, TTI_WHY_MAX, "is none of");
+    for (int i = 0; near == NULL && row->names[i] != NULL && n < TTI_WHY_MAX; i++)
+        n += snprintf(why + n, TTI_WHY_MAX - (size_t)n, "%s %s", i > 0 ? "," : "", row->names[i]);
+    return false;
+}
+
+static bool within(const tt_option *row, double x, char *why)
+{
+    char bound[TTI_DOUBLE_TEXT];
+    if (row->min == 0 && row->max == 0)
+        return true;
+    if (x >= row->min && x <= row->max)
+        return true;
+    if (isnan(x))
+        snprintf(why, TTI_WHY_MAX, "is no number");
+    else if (x < row->min)
+        snprintf(why, TTI_WHY_MAX, "is below %s", tti_double_text(row->min, bound));
+    else
+        snprintf(why, TTI_WHY_MAX, "is above %s", tti_double_text(row->max, bound));
+    return false;
+}
+
+static bool no(char *why, const char *text)
+{
+    snprintf(why, TTI_WHY_MAX, "%s", text);
+    return false;
+}
+
+bool tti_value_parse(const tt_option *row, const char *text, tti_value *out, char why[TTI_WHY_MAX])
+{
+    memset(out, 0, sizeof(*out));
+    switch (row->type) {
+    case TT_OPT_BOOL:
+        return parse_bool(text, &out->b) || no(why, "is neither true nor false");
+    case TT_OPT_INT:
+        if (!parse_int(text, &out->i))
+            return no(why, "is no whole number of 64 bits");
+        return within(row, (double)out->i, why);
+    case TT_OPT_FLOAT:
+        return tti_double_parse(text, &out->f) ? within(row, out->f, why) : no(why, "is no number");
+    case TT_OPT_STRING:
+        if (strlen(text) >= TT_OPT_STRING_MAX)
+            return no(why, "is too long");
+        strcpy(out->s, text);
+        return true;
+    case TT_OPT_ENUM:
+        return parse_word(row, text, &out->word, why);
+    case TT_OPT_INTS:
+        out->ints.n = parse_list(text, out->ints.v, TTI_COUNT(out->ints.v), false);
+        for (int i = 0; i < out->ints.n; i++)
+            if (!within(row, (double)out->ints.v[i], why))
+                return false;
+        return out->ints.n >= 0 || no(why, "is no list of at most 16 whole numbers: [1, 2]");
+    case TT_OPT_SIZE:
+        if (!parse_size(text, &out->size))
+            return no(why, "is no size; write bytes or '512MiB', '1.5GiB'");
+        return within(row, (double)out->size, why);
+    case TT_OPT_DTYPE:
+        return tti_parse_dtype(NULL, text, &out->dtype) == TT_OK ||
+               no(why, "is no element type; f32, f64, bf16, f16, i32, i64, u8, bool are");
+    case TT_OPT_SHAPE:
+        return parse_shape(text, &out->shape) ||
+               no(why, "is no shape: [b, 28, 28], at most 8 dimensions, one of them open");
+    case TT_OPT_END:
+        break;
+    }
+    return no(why, "has no type");
+}
+
+void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v)
+{
+    char number[TTI_DOUBLE_TEXT];
+    int n_words = 0;
+    switch (row->type) {
+    case TT_OPT_BOOL:
+        tti_text_add(t, "%s", v->b ? "true" : "false");
+        break;
+    case TT_OPT_INT:
+        tti_text_add(t, "%lld", (long long)v->i);
+        break;
+    case TT_OPT_FLOAT:
+        tti_text_add(t, "%s", tti_double_text(v->f, number));
+        break;
+    case TT_OPT_STRING:
+        tti_text_put(t, v->s, strnlen(v->s, TT_OPT_STRING_MAX - 1));
+        break;
+    case TT_OPT_ENUM:
+        while (row->names[n_words] != NULL)
+            n_words++;
+        tti_text_add(t, "%s", v->word >= 0 && v->word < n_words ? row->names[v->word] : "?");
+        break;
+    case TT_OPT_INTS:
+        print_list(t, v->ints.v, TTI_MIN(v->ints.n, TTI_COUNT(v->ints.v)), false);
+        break;
+    case TT_OPT_SIZE:
+        print_size(t, v->size);
+        break;
+    case TT_OPT_DTYPE:
+        tti_text_add(t, "%s", tt_dtype_name(v->dtype));
+        break;
+    case TT_OPT_SHAPE:
+        print_list(t, v->shape.dim, TTI_MIN(v->shape.rank, TT_MAX_RANK), true);
+        break;
+    case TT_OPT_END:
+        break;
+    }
+}
+
+bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *b)
+{
+    switch (row->type) {
+    case TT_OPT_STRING:
+        return strncmp(a->s, b->s, TT_OPT_STRING_MAX) == 0;
+    case TT_OPT_INTS:
+        return a->ints.n == b->ints.n &&
+               (a->ints.n <= 0 ||
+                memcmp(a->ints.v, b->ints.v, (size_t)a->ints.n * sizeof(int64_t)) == 0);
+    case TT_OPT_SHAPE:
+        return a->shape.rank == b->shape.rank &&
+               (a->shape.rank <= 0 ||
+                memcmp(a->shape.dim, b->shape.dim, (size_t)a->shape.rank * sizeof(int64_t)) == 0);
+    default: // bits, so that -0 is not 0
+        return memcmp(a, b, tti_value_bytes(row->type)) == 0;
+    }
+}

@@ -1,0 +1,35 @@
+/*
+ * value.h - one option's value: from text, to text, compared. Used by option.c only.
+ */
+#ifndef TUTTI_BASE_VALUE_H
+#define TUTTI_BASE_VALUE_H
+
+#include "base/base.h"
+
+typedef union tti_value {
+    bool b;
+    int64_t i;
+    double f;
+    char s[TT_OPT_STRING_MAX];
+    int word;
+    tt_ints ints;
+    size_t size;
+    tt_dtype dtype;
+    tt_shape shape;
+} tti_value;
+
+#define TTI_WHY_MAX 256
+
+size_t tti_value_bytes(tt_opt_type type);
+// False, with the reason in why ("is no number", "is below 1"), if text is no value of the row.
+bool tti_value_parse(const tt_option *row, const char *text, tti_value *out,
+                     char why[TTI_WHY_MAX]) TTI_CHECKED;
+void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v);
+bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *b);
+
+// Decimal text of a double that reads back to the same bits, whatever the locale.
+#define TTI_DOUBLE_TEXT 40
+const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT]);
+bool tti_double_parse(const char *text, double *out) TTI_CHECKED;
+
+#endif

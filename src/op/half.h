@@ -23,12 +23,12 @@ static inline float tti_float_from_bits(uint32_t u)
     return x;
 }
 
-static inline float tti_from_bf16(uint16_t h)
+static inline float r_from_bf16(uint16_t h)
 {
     uint32_t u = (uint32_t)h << 16;
     return tti_float_from_bits(u & 0x7f800000u ? u : u & 0x80000000u);
 }
-static inline uint16_t tti_to_bf16(float x)
+static inline uint16_t r_to_bf16(float x)
 {
     uint32_t u = tti_float_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u)
@@ -37,7 +37,7 @@ static inline uint16_t tti_to_bf16(float x)
         return (uint16_t)(u >> 16 & 0x8000u);
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
-static inline float tti_from_f16(uint16_t h)
+static inline float r_from_f16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = h >> 10 & 31, m = h & 0x3ffu;
     if (e == 31)
@@ -47,7 +47,7 @@ static inline float tti_from_f16(uint16_t h)
     float y = (float)(int)m * 0x1p-24f;
     return sign ? -y : y;
 }
-static inline uint16_t tti_to_f16(float x)
+static inline uint16_t r_to_f16(float x)
 {
     uint32_t u = tti_float_bits(x), sign = u >> 16 & 0x8000u;
     u &= 0x7fffffffu;
@@ -78,7 +78,7 @@ static inline void tti_widen_bf16(const uint16_t *x, real *y, int64_t n)
     }
 #endif
     for (; i < n; i++)
-        y[i] = tti_from_bf16(x[i]);
+        y[i] = r_from_bf16(x[i]);
 }
 static inline void tti_round_bf16(const real *x, uint16_t *y, int64_t n)
 {
@@ -96,7 +96,7 @@ static inline void tti_round_bf16(const real *x, uint16_t *y, int64_t n)
     }
 #endif
     for (; i < n; i++)
-        y[i] = tti_to_bf16((float)x[i]);
+        y[i] = r_to_bf16((float)x[i]);
 }
 static inline void tti_widen_f16(const uint16_t *x, real *y, int64_t n)
 {
@@ -109,7 +109,7 @@ static inline void tti_widen_f16(const uint16_t *x, real *y, int64_t n)
         _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
 #endif
     for (; i < n; i++)
-        y[i] = tti_from_f16(x[i]);
+        y[i] = r_from_f16(x[i]);
 }
 static inline void tti_round_f16(const real *x, uint16_t *y, int64_t n)
 {
@@ -124,7 +124,7 @@ static inline void tti_round_f16(const real *x, uint16_t *y, int64_t n)
                          _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
     for (; i < n; i++)
-        y[i] = tti_to_f16((float)x[i]);
+        y[i] = r_to_f16((float)x[i]);
 }
 
 #endif

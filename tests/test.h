@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <stdint.h>
+#include <string.h>
 #include <tutti/extend.h>
 #include <tutti/tutti.h>
 
@@ -15,16 +16,20 @@ typedef struct test_entry {
     const char *file, *name;
     test_fn fn;
     struct test_entry *next;
+    void (*run)(const struct test_entry *e); // instead of fn, with arg
+    const void *arg;
+    int order;
 } test_entry;
 void test_register(test_entry *e);
+const test_entry *test_first(void); // all registered tests, in order of registration
 
-#define TEST(name_)                                                    \
-    static void name_(void);                                           \
-    static test_entry name_##_entry = {__FILE__, #name_, name_, NULL}; \
-    __attribute__((constructor)) static void name_##_register(void)    \
-    {                                                                  \
-        test_register(&name_##_entry);                                 \
-    }                                                                  \
+#define TEST(name_)                                                                    \
+    static void name_(void);                                                           \
+    static test_entry name_##_entry = {.file = __FILE__, .name = #name_, .fn = name_}; \
+    __attribute__((constructor)) static void name_##_register(void)                    \
+    {                                                                                  \
+        test_register(&name_##_entry);                                                 \
+    }                                                                                  \
     static void name_(void)
 
 #define CHECK(cond)           ck_assert(cond)

@@ -28,6 +28,7 @@ typedef struct tt_session_opts {
     bool no_fuse; // leave elementwise chains as they are
     bool no_fold; // leave constants and duplicates as they are
 } tt_session_opts;
+typedef tt_session_opts tt_session_new_opts; // the name the macro forms
 
 TT_API tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts);
 #define tt_session_new(...) TT_CALL1(tt_session_new, __VA_ARGS__, )
@@ -103,6 +104,7 @@ typedef struct tt_plan_opts {
     int64_t rows; // bound to open dimensions; default 1
     tt_plan_form form;
 } tt_plan_opts;
+typedef tt_plan_opts tt_plan_print_opts;
 TT_API char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts);
 #define tt_plan_print(...) TT_CALL1(tt_plan_print, __VA_ARGS__, )
 

@@ -50,15 +50,24 @@ tt_shape op_shape(const op_test *t, int i);
 tt_shape op_out_shape(const op_test *t);
 int64_t op_count(const op_test *t);
 
+// Runs one case in every way above; fails the test with family, label, way and first difference.
 void op_run_case(const char *family, const op_case *c);
+// Calls seen() with the name of every op in the case's graph, its gradients included.
+void op_case_ops(const op_case *c, void (*seen)(const char *op));
+// The case behind a registered test; NULL if the test is not one of OP_CASES.
+const op_case *op_case_of_entry(const test_entry *e);
 
-// Declares the cases of a family; each becomes a test "family_label"-like entry.
-#define OP_CASES(family, ...)                                                           \
-    static const op_case family##_cases[] = {__VA_ARGS__};                              \
-    TEST(family##_op_cases)                                                             \
-    {                                                                                   \
-        for (size_t i = 0; i < sizeof(family##_cases) / sizeof(family##_cases[0]); i++) \
-            op_run_case(#family, &family##_cases[i]);                                   \
+void op_register(const char *file, const char *family, const op_case *cases, test_entry *entries,
+                 size_t n);
+
+// Declares the cases of a family; each becomes a test "family/label" of its own.
+#define OP_CASES(family, ...)                                                               \
+    static const op_case family##_cases[] = {__VA_ARGS__};                                  \
+    static test_entry family##_entries[sizeof(family##_cases) / sizeof(family##_cases[0])]; \
+    __attribute__((constructor)) static void family##_cases_register(void)                  \
+    {                                                                                       \
+        op_register(__FILE__, #family, family##_cases, family##_entries,                    \
+                    sizeof(family##_cases) / sizeof(family##_cases[0]));                    \
     }
 
 #endif

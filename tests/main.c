@@ -1,0 +1,186 @@
+/*
+ * main.c - runs the tests: one Check suite per file, one process per test, a timeout for each.
+ *
+ *   run [--list] [words...]     only tests whose file or name contains one of the words
+ *
+ * TEST_TIMEOUT sets the seconds a test may take (default 60). A test that ends by test_skip() leaves
+ * its reason in memory shared with this process; it is listed and counted as skipped.
+ */
+#include "test_main.h"
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static const test_entry *tests[TEST_MAX];
+static int n_tests;
+static test_note *notes; // one per test, shared with its process
+static int current;      // in the test's process: which one it is
+static char root[256];   // holds the tests' folders
+
+test_note *test_note_get(void)
+{
+    return notes == NULL ? NULL : &notes[current];
+}
+
+const char *test_root(void)
+{
+    return root;
+}
+
+int test_number(void)
+{
+    return current;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Every test's Check function: the loop number says which test it is.
+static void run_test(int i)
+{
+    const test_entry *e = tests[i];
+    current = i;
+    notes[i].started = now();
+    if (e->run != NULL)
+        e->run(e);
+    else
+        e->fn();
+    notes[i].seconds = now() - notes[i].started;
+}
+
+// "op/matmul" of ".../tests/op/matmul.c".
+static const char *suite_name(const char *file, char *buf, size_t room)
+{
+    const char *from = strstr(file, "tests/");
+    snprintf(buf, room, "%s", from == NULL ? file : from + strlen("tests/"));
+    char *dot = strrchr(buf, '.');
+    if (dot != NULL)
+        *dot = '\0';
+    return buf;
+}
+
+static bool is_wanted(const test_entry *e, char **words, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strstr(e->file, words[i]) != NULL || strstr(e->name, words[i]) != NULL)
+            return true;
+    return n == 0;
+}
+
+static int by_file(const void *a, const void *b)
+{
+    const test_entry *x = *(const test_entry *const *)a, *y = *(const test_entry *const *)b;
+    int c = strcmp(x->file, y->file);
+    return c != 0 ? c : x->order - y->order;
+}
+
+static int select_tests(char **words, int n)
+{
+    for (const test_entry *e = test_first(); e != NULL; e = e->next) {
+        if (!is_wanted(e, words, n))
+            continue;
+        if (n_tests == TEST_MAX) {
+            fprintf(stderr, "more than %d tests: raise TEST_MAX\n", TEST_MAX);
+            return 1;
+        }
+        tests[n_tests++] = e;
+    }
+    qsort(tests, (size_t)n_tests, sizeof(tests[0]), by_file);
+    return 0;
+}
+
+static SRunner *make_runner(double timeout)
+{
+    SRunner *runner = srunner_create(NULL);
+    static TTest check_tests[TEST_MAX];
+    Suite *suite = NULL;
+    TCase *tcase = NULL;
+    char name[128];
+
+    for (int i = 0; i < n_tests; i++) {
+        if (i == 0 || strcmp(tests[i]->file, tests[i - 1]->file) != 0) {
+            suite = suite_create(suite_name(tests[i]->file, name, sizeof(name)));
+            srunner_add_suite(runner, suite);
+        }
+        tcase = tcase_create(tests[i]->name);
+        tcase_set_timeout(tcase, timeout);
+        suite_add_tcase(suite, tcase);
+        check_tests[i] = (TTest){tests[i]->name, run_test, tests[i]->file, 1};
+        _tcase_add_test(tcase, &check_tests[i], 0, 0, i, i + 1);
+    }
+    srunner_set_fork_status(runner, CK_FORK);
+    return runner;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+static void print_slowest(void)
+{
+    for (int shown = 0; shown < 10; shown++) {
+        int top = 0;
+        for (int i = 1; i < n_tests; i++)
+            if (notes[i].seconds > notes[top].seconds)
+                top = i;
+        if (notes[top].seconds < 0.5)
+            return;
+        printf("  %6.1f s  %s\n", notes[top].seconds, tests[top]->name);
+        notes[top].seconds = 0;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
+    char **words = argv + (list ? 2 : 1);
+    char name[128];
+
+    if (select_tests(words, (int)(argv + argc - words)) != 0)
+        return 2;
+    if (list) {
+        for (int i = 0; i < n_tests; i++)
+            printf("%-20s %s\n", suite_name(tests[i]->file, name, sizeof(name)), tests[i]->name);
+        return 0;
+    }
+    if (n_tests == 0) {
+        fprintf(stderr, "no test has these words in its file or name\n");
+        return 2;
+    }
+    const char *base = getenv("TMPDIR"), *limit = getenv("TEST_TIMEOUT");
+    snprintf(root, sizeof(root), "%s/tutti-test-XXXXXX", base == NULL ? "/tmp" : base);
+    notes = mmap(NULL, sizeof(*notes) * TEST_MAX, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (notes == MAP_FAILED || mkdtemp(root) == NULL) {
+        perror("tests");
+        return 2;
+    }
+    SRunner *runner = make_runner(limit != NULL && atof(limit) > 0 ? atof(limit) : 60);
+    double start = now();
+    srunner_run_all(runner, CK_NORMAL);
+    double seconds = now() - start;
+
+    int failed = srunner_ntests_failed(runner), skipped = 0;
+    for (int i = 0; i < n_tests; i++) {
+        if (notes[i].skipped[0] == '\0')
+            continue;
+        printf("skipped: %s: %s\n", tests[i]->name, notes[i].skipped);
+        skipped++;
+    }
+    if (seconds > 10)
+        print_slowest();
+    int passed = srunner_ntests_run(runner) - failed - skipped;
+    srunner_free(runner);
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,43 @@
+/*
+ * coverage.c - an op without cases fails the run: every registered op must occur in the graph of
+ * some OP_CASES case, its gradients included, or in the name of a test under tests/op/.
+ */
+#include "op_test.h"
+#include <stdio.h>
+
+#define MAX_OPS 1024
+
+static const tt_op *ops[MAX_OPS];
+static bool is_seen[MAX_OPS];
+static int n_ops;
+
+static void mark(const char *name)
+{
+    for (int i = 0; i < n_ops; i++)
+        if (strcmp(ops[i]->name, name) == 0)
+            is_seen[i] = true;
+}
+
+TEST(every_op_has_cases)
+{
+    tt_ctx *ctx = test_ctx();
+    while (n_ops < MAX_OPS && tt_op_at(ctx, n_ops) != NULL) {
+        ops[n_ops] = tt_op_at(ctx, n_ops);
+        n_ops++;
+    }
+    for (const test_entry *e = test_first(); e != NULL; e = e->next) {
+        if (op_case_of_entry(e) != NULL)
+            op_case_ops(op_case_of_entry(e), mark);
+        else if (strstr(e->file, "tests/op/") != NULL)
+            for (int i = 0; i < n_ops; i++)
+                if (strstr(e->name, ops[i]->name) != NULL)
+                    is_seen[i] = true;
+    }
+    char missing[2048] = "";
+    for (int i = 0; i < n_ops; i++)
+        if (!is_seen[i] && (ops[i]->flags & TT_OP_SOURCE) == 0)
+            snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
+                     ops[i]->name);
+    CHECK_OK(tt_close(ctx));
+    ck_assert_msg(missing[0] == '\0', "ops without cases:%s", missing);
+}

@@ -300,6 +300,7 @@ struct tt_op {
      */
     void (*grad)(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx);
     tt_kernel kernel[TT_N_BACKENDS];
+    unsigned writes; // TT_OP_UPDATE: bit i: input i is a variable that the kernel writes in place
 };
 
 #define TT_TYPES_FLOAT (1u << TT_F32 | 1u << TT_F64 | 1u << TT_BF16 | 1u << TT_F16)

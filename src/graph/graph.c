@@ -125,16 +125,26 @@ void tti_graph_truncate(tt_graph *g, int64_t n)
         name_put(g, (int)i);
 }
 
-// Writes "scope/base", made unique by "_1", "_2", ...; ops without a name count from 0.
+// Writes "scope/base", made unique by "_1", "_2", ...
 static tt_status name_make(tt_graph *g, const tt_op *op, const char *name, char out[TTI_NAME_MAX])
 {
     const char *base = name != NULL && name[0] != 0 ? name : op->name;
-    if (strlen(g->scope) + strlen(base) + 12 > TTI_NAME_MAX)
+    size_t scope = strlen(g->scope), len = scope + strlen(base);
+    if (len + 12 > TTI_NAME_MAX)
         return TT_FAIL(g->ctx, TT_EINVAL, "name '%s%.40s...' is longer than %d characters",
                        g->scope, base, TTI_NAME_MAX - 12);
-    snprintf(out, TTI_NAME_MAX, "%s%s", g->scope, base);
-    for (int k = 1; tti_node_find(g, out) != NULL; k++)
-        snprintf(out, TTI_NAME_MAX, "%s%s_%d", g->scope, base, k);
+    memcpy(out, g->scope, scope);
+    memcpy(out + scope, base, len - scope + 1);
+    uint64_t hash = name_hash(out);
+    struct tti_name_hint *hint = &g->hints[hash % TTI_COUNT(g->hints)];
+    if (hint->hash != hash)
+        *hint = (struct tti_name_hint){hash, 0};
+    while (hint->next > 0 || tti_node_find(g, out) != NULL) {
+        snprintf(out + len, 12, "_%d", TTI_MAX(hint->next, 1));
+        hint->next = TTI_MAX(hint->next, 1) + 1;
+        if (tti_node_find(g, out) == NULL)
+            break;
+    }
     return TT_OK;
 }
 

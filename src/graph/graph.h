@@ -30,6 +30,11 @@ struct tt_graph {
     int32_t *names;
     int64_t cap_names;
 
+    struct tti_name_hint { // the next number to try for a name that was taken before
+        uint64_t hash;
+        int next;
+    } hints[256];
+
     char scope[TTI_NAME_MAX]; // "outer/inner/" or ""
     int scope_len[TTI_SCOPE_DEPTH];
     int n_scopes;

@@ -1,0 +1,98 @@
+/*
+ * device.h (internal) - devices of a context and the backend record behind them.
+ *
+ * A logical device is one worker that walks lists of plan entries, a team of threads that share the
+ * work of one kernel, memory of its own and a limit. Backends are records (backends.def): CPU here,
+ * others as modules. Nothing outside device/ knows what a device is made of.
+ */
+#ifndef TUTTI_DEVICE_DEVICE_H
+#define TUTTI_DEVICE_DEVICE_H
+
+#include "base/base.h"
+#include "base/thread.h"
+#include <tutti/device.h>
+
+typedef struct tti_team tti_team;
+typedef struct tti_backend tti_backend;
+
+// Work for a device's worker: walks a list, then sets done. Runs on the worker's thread.
+typedef struct tti_task {
+    void (*fn)(void *arg);
+    void *arg;
+} tti_task;
+
+struct tti_device {
+    tt_ctx *ctx;
+    const tti_backend *backend;
+    int index;         // among the context's devices
+    char name[32];     // "cpu:1"
+    char physical[32]; // "cpu:0"
+    tt_device_name full;
+    int n_threads;
+    bool is_crowded;          // more threads than cores: waits park at once
+    size_t limit;             // 0: none
+    _Atomic size_t used;      // bytes held
+    _Atomic size_t variables; // of them, by variables
+    _Atomic size_t arena;     // of them, by activations
+    tti_team *team;
+    void *state; // the backend's
+};
+
+/*
+ * A backend. alloc counts against the device's limit and fails with TT_ELIMIT or TT_ENOMEM;
+ * memory is 64-byte aligned and not cleared. copy moves bytes between memory of any two devices (host
+ * memory is device NULL). submit hands the worker one task; the next only when it has ended. compile may turn a
+ * part of a plan into one executable and is NULL where walking the list is all there is.
+ */
+struct tti_backend {
+    const char *name;
+    tt_backend_id id;
+    bool host_memory; // kernels read constants and feeds of the host directly
+    int (*count)(void);
+    void (*model)(int physical, char *out, size_t n);
+    tt_status (*open)(tti_device *d);
+    void (*close)(tti_device *d);
+    tt_status (*alloc)(tti_device *d, size_t bytes, void **out);
+    void (*free)(tti_device *d, void *p, size_t bytes);
+    tt_status (*copy)(tti_device *to, void *dst, const tti_device *from, const void *src,
+                      size_t bytes);
+    tt_status (*submit)(tti_device *d, tti_task task);
+    tt_status (*compile)(tti_device *d, const void *entries, int n, void **executable);
+};
+
+extern const tti_backend tti_backend_cpu;
+
+// Opens the devices of "cpu:0*2@512MiB,cpu:1" on ctx; on failure none is open.
+tt_status tti_devices_open(tt_ctx *ctx, const char *spec);
+void tti_devices_close(tt_ctx *ctx);
+// The device a name means in this context, missing fields being any; NULL if there is none.
+tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name);
+
+// 64-byte aligned host memory.
+void *tti_host_alloc(tt_ctx *ctx, size_t bytes);
+void tti_host_free(tt_ctx *ctx, void *p);
+
+// Counted allocation on a device; frees with the same size.
+tt_status tti_device_alloc(tti_device *d, size_t bytes, void **out);
+void tti_device_free(tti_device *d, void *p, size_t bytes);
+
+// ---- teams -----------------------------------------------------------------------------------
+
+// A team of n threads, the caller being thread 0; n - 1 are started, named after the device.
+tt_status tti_team_open(tt_ctx *ctx, const char *name, int n, int spins, tti_team **out);
+void tti_team_close(tti_team *t);
+/*
+ * Runs one phase of a kernel: units in chunks, taken by whoever is free. launch is the template;
+ * each thread gets its own copy with begin, end, thread and local filled. The first failure wins.
+ */
+tt_status tti_team_run(tti_team *t, tt_kernel_fn fn, const tt_launch *launch, int phase,
+                       int64_t units, int64_t chunk, size_t local_bytes);
+
+// Cores this process may use; 0 < n.
+int tti_cores(void);
+// The best instruction set of this machine; and the set of a name, TT_EINVAL when it cannot run.
+int tti_best_isa(void);
+tt_status tti_find_isa(tt_ctx *ctx, const char *name, int *out);
+const char *tti_isa_name(int isa);
+
+#endif

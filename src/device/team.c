@@ -1,0 +1,140 @@
+/*
+ * team.c - a team of threads that share the work of one kernel.
+ *
+ * Thread 0 is the device's worker. A round is one phase of one kernel: the worker fills the round,
+ * raises the epoch, and everyone takes chunks of units from one counter until none is left. The
+ * round ends when all helpers have said so. Helpers spin for a while between rounds, then park.
+ * Who computes what never shows in the result: kernels give the same bits for any division.
+ */
+#include "device/device.h"
+#include <stdio.h>
+#include <string.h>
+
+struct tti_team {
+    tt_ctx *ctx;
+    int n; // threads, the worker included
+    int spins;
+    tti_thread *threads; // n - 1
+    bool quit;
+
+    // The round, written by the worker before it raises epoch.
+    tt_kernel_fn fn;
+    const tt_launch *launch;
+    int phase;
+    int64_t units, chunk;
+    size_t local_bytes;
+
+    _Alignas(64) tti_flag epoch;
+    _Alignas(64) _Atomic int64_t next;
+    _Alignas(64) tti_flag finished; // rounds * helpers done, counted up
+    _Atomic int status;
+};
+
+typedef struct helper {
+    tti_team *team;
+    int thread;
+} helper;
+
+static void take_chunks(tti_team *t, int thread)
+{
+    tt_launch l = *t->launch;
+    l.phase = t->phase;
+    l.thread = thread;
+    l.n_threads = t->n;
+    l.local = l.local == NULL ? NULL : l.local + (size_t)thread * t->local_bytes;
+    for (;;) {
+        int64_t at = atomic_fetch_add_explicit(&t->next, t->chunk, memory_order_relaxed);
+        if (at >= t->units)
+            return;
+        l.begin = at;
+        l.end = TTI_MIN(at + t->chunk, t->units);
+        tt_status st = t->fn(&l);
+        if (st != TT_OK) {
+            int ok = TT_OK;
+            atomic_compare_exchange_strong(&t->status, &ok, (int)st);
+            atomic_store_explicit(&t->next, t->units, memory_order_relaxed);
+        }
+    }
+}
+
+static void helper_main(void *arg)
+{
+    helper h = *(helper *)arg;
+    tti_team *t = h.team;
+    tti_free(t->ctx, arg);
+    tti_fp_enter();
+    for (uint32_t round = 1;; round++) {
+        while (tti_flag_wait(&t->epoch, round, t->spins, TTI_FOREVER) != TT_OK)
+            ;
+        if (t->quit)
+            return;
+        take_chunks(t, h.thread);
+        tti_flag_add(&t->finished, 1);
+    }
+}
+
+tt_status tti_team_open(tt_ctx *ctx, const char *name, int n, int spins, tti_team **out)
+{
+    tti_team *t = tti_host_alloc(ctx, sizeof(*t));
+    if (t == NULL)
+        return TT_ENOMEM;
+    memset(t, 0, sizeof(*t));
+    t->ctx = ctx;
+    t->n = 1;
+    t->spins = spins;
+    t->threads = tti_calloc(ctx, (size_t)n, sizeof(*t->threads));
+    if (t->threads == NULL) {
+        tti_host_free(ctx, t);
+        return TT_ENOMEM;
+    }
+    for (int i = 1; i < n; i++) {
+        helper *h = tti_alloc(ctx, sizeof(*h));
+        tt_status st = h == NULL ? TT_ENOMEM : TT_OK;
+        if (st == TT_OK) {
+            *h = (helper){t, i};
+            char label[16];
+            snprintf(label, sizeof(label), "%.10s/%d", name, i);
+            st = tti_thread_start(ctx, &t->threads[i - 1], label, helper_main, h);
+            if (st != TT_OK)
+                tti_free(ctx, h);
+        }
+        if (st != TT_OK) {
+            tti_team_close(t);
+            return st;
+        }
+        t->n++;
+    }
+    *out = t;
+    return TT_OK;
+}
+
+void tti_team_close(tti_team *t)
+{
+    if (t == NULL)
+        return;
+    t->quit = true;
+    (void)tti_flag_add(&t->epoch, 1);
+    for (int i = 1; i < t->n; i++)
+        tti_thread_join(&t->threads[i - 1]);
+    tti_free(t->ctx, t->threads);
+    tti_host_free(t->ctx, t);
+}
+
+tt_status tti_team_run(tti_team *t, tt_kernel_fn fn, const tt_launch *launch, int phase,
+                       int64_t units, int64_t chunk, size_t local_bytes)
+{
+    t->fn = fn;
+    t->launch = launch;
+    t->phase = phase;
+    t->units = units;
+    t->chunk = chunk;
+    t->local_bytes = local_bytes;
+    atomic_store_explicit(&t->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->status, TT_OK, memory_order_relaxed);
+    uint32_t done = atomic_load(&t->finished.value) + (uint32_t)(t->n - 1);
+    tti_flag_add(&t->epoch, 1);
+    take_chunks(t, 0);
+    while (tti_flag_wait(&t->finished, done, t->spins, TTI_FOREVER) != TT_OK)
+        ;
+    return (tt_status)atomic_load(&t->status);
+}

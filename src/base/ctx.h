@@ -17,6 +17,7 @@ struct tt_ctx {
     char message[TTI_MESSAGE_MAX];
     const char *file;
     int line;
+    const char *where; // in front of messages while a file is read: "graph text line 3: "; or NULL
 
     tt_event_fn on_event;
     void *user;
@@ -47,5 +48,8 @@ struct tt_ctx {
 // Makes the recursive lock of a context that is all zero; what tt_open() and tt_close() need.
 void tti_ctx_init(tt_ctx *ctx);
 void tti_ctx_deinit(tt_ctx *ctx);
+
+// Puts text, borrowed, in front of every message from here on; NULL ends that.
+void tti_fail_where(tt_ctx *ctx, const char *text);
 
 #endif

@@ -50,6 +50,11 @@ tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const c
 
     pthread_mutex_lock(&ctx->mu);
     bool first = atomic_load_explicit(&ctx->status, memory_order_relaxed) == TT_OK;
+    const char *where = ctx->where != NULL ? ctx->where : "";
+    size_t head = strnlen(where, TTI_MESSAGE_MAX / 2);
+    memmove(text + head, text, sizeof(text) - head);
+    memcpy(text, where, head);
+    text[sizeof(text) - 1] = '\0';
     if (first) {
         memcpy(ctx->message, text, sizeof(text));
         ctx->file = short_file(file != NULL ? file : "");
@@ -61,6 +66,13 @@ tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const c
     // What follows from the first error is for those who debug.
     tti_log(ctx, first ? TT_ERROR : TT_DEBUG, first ? "%s" : "then: %s", text);
     return st;
+}
+
+void tti_fail_where(tt_ctx *ctx, const char *text)
+{
+    pthread_mutex_lock(&ctx->mu);
+    ctx->where = text;
+    pthread_mutex_unlock(&ctx->mu);
 }
 
 tt_error tt_last_error(const tt_ctx *ctx)

@@ -14,17 +14,23 @@
 
 // ---- numbers ---------------------------------------------------------------------------------
 
-const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT])
+const char *tti_double_digits(double x, int digits, char buf[TTI_DOUBLE_TEXT])
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = uselocale(c);
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(buf, TTI_DOUBLE_TEXT, "%.*g", digits, x);
-        double back = strtod(buf, NULL);
-        if (memcmp(&back, &x, sizeof(x)) == 0)
-            break;
-    }
+    snprintf(buf, TTI_DOUBLE_TEXT, "%.*g", digits, x);
     uselocale(old);
     freelocale(c);
+    return buf;
+}
+
+const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        double back;
+        tti_double_digits(x, digits, buf);
+        if (tti_double_parse(buf, &back) && memcmp(&back, &x, sizeof(x)) == 0)
+            break;
+    }
     return buf;
 }
 

@@ -1,5 +1,5 @@
 /*
- * value.h - one option's value: from text, to text, compared. Used by option.c only.
+ * value.h - one option's value: from text, to text, compared.
  */
 #ifndef TUTTI_BASE_VALUE_H
 #define TUTTI_BASE_VALUE_H
@@ -27,8 +27,10 @@ bool tti_value_parse(const tt_option *row, const char *text, tti_value *out,
 void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v);
 bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *b);
 
-// Decimal text of a double that reads back to the same bits, whatever the locale.
+// Decimal text of a double, whatever the locale: with this many digits, or as many as it takes to
+// read back to the same bits.
 #define TTI_DOUBLE_TEXT 40
+const char *tti_double_digits(double x, int digits, char buf[TTI_DOUBLE_TEXT]);
 const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT]);
 bool tti_double_parse(const char *text, double *out) TTI_CHECKED;
 

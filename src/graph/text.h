@@ -1,0 +1,35 @@
+/*
+ * text.h - what the printer and the parser of graphs share: limits and elements as text.
+ */
+#ifndef TUTTI_GRAPH_TEXT_H
+#define TUTTI_GRAPH_TEXT_H
+
+#include "base/value.h"
+#include "graph/graph.h"
+
+#define TTI_TEXT_MAGIC  "tutti graph 1"
+#define TTI_TEXT_LIST   16        // constants of up to this many elements are written out
+#define TTI_TEXT_INPUTS 65536     // of one node
+#define TTI_TEXT_AFTER  (1 << 20) // control edges of a graph
+#define TTI_TEXT_VALUE  512       // characters of an attribute's value
+#define TTI_TEXT_STAGES 65536
+#define TTI_NUMBER_TEXT TTI_DOUBLE_TEXT
+#ifndef TTI_TEXT_DATA
+#define TTI_TEXT_DATA ((size_t)1 << 30) // bytes of all constants together
+#endif
+
+// What a name may consist of without quotes.
+bool tti_is_name_char(char c);
+
+// Element i as text that reads back to the same bits; false if there is none (a NaN with a payload).
+bool tti_element_print(tt_dtype type, const void *data, int64_t i,
+                       char buf[TTI_NUMBER_TEXT]) TTI_CHECKED;
+// False if text is no number of the type, or an integer beyond its range.
+bool tti_element_parse(tt_dtype type, void *data, int64_t i, const char *text) TTI_CHECKED;
+
+// Base64 of RFC 4648 with padding. The parser gives how many characters it took, -1 if they are no
+// base64 of exactly that many bytes.
+void tti_base64_print(tti_text *t, const void *data, size_t bytes);
+int64_t tti_base64_parse(const char *s, size_t n, void *data, size_t bytes);
+
+#endif

@@ -5,11 +5,19 @@
 #   make bench      tables of speed and memory          make fuzz     ten minutes of fuzzing
 #   make install    under PREFIX (/usr/local)           make deps     install missing packages
 #
-# CONFIG=release|debug|asan|tsan picks the build, each in its own folder under build/.
+#   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
+#
+# CONFIG=release|debug|asan|tsan|fuzz picks the build, each in its own folder under build/.
 
 CONFIG ?= release
 CC     ?= cc
 PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 1)
+ifeq ($(filter -j% j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(JOBS)
+endif
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
 B      := build/$(CONFIG)
 V      ?= 0
 Q      := $(if $(filter 1,$(V)),,@)
@@ -20,8 +28,13 @@ CFLAGS_release := -O2 -g1
 CFLAGS_debug   := -O1 -g -DTUTTI_DEBUG
 CFLAGS_asan    := -O1 -g -DTUTTI_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_fuzz    := -O1 -g -DTUTTI_DEBUG -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS_asan   := -fsanitize=address,undefined
 LDFLAGS_tsan   := -fsanitize=thread
+LDFLAGS_fuzz   := -fsanitize=fuzzer,address,undefined
+ifeq ($(CONFIG),fuzz)
+CC := clang
+endif
 # BREAK=... builds one that breaks a rule of arithmetic on purpose; the tests must notice.
 BREAK ?=
 BREAK_contract := -ffp-contract=fast -DTUTTI_BREAK_CONTRACT
@@ -37,6 +50,10 @@ PKG      := $(shell command -v pkg-config)
 have      = $(if $(PKG),$(shell pkg-config --exists $(1) && echo 1))
 HAVE_XXHASH := $(call have,libxxhash)
 HAVE_HWLOC  := $(call have,hwloc)
+HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
+CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
+BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
+BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
 LIBS   := -lpthread $(if $(HAVE_XXHASH),-lxxhash) $(if $(HAVE_HWLOC),-lhwloc) -lm
 DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_HWLOC),-DTUTTI_HAVE_HWLOC)
 
@@ -56,17 +73,37 @@ SET_fma    := -DTTI_SET_FMA -mfma
 SET_avx2   := -DTTI_SET_AVX2 -mavx2 -mfma -mf16c
 SET_avx512 := -DTTI_SET_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
 SET_f64    := -DTTI_SET_F64
-KFLAGS     := -O3 -Wno-unused-function
+# Kernels are optimised more, but not where a sanitizer looks at every access.
+KFLAGS_release := -O3
+KFLAGS_debug   := -O2
+KFLAGS     = $(KFLAGS_$(CONFIG)) -Wno-unused-function
 
 KERNELS := $(wildcard src/*/*_cpu.c)
 SOURCES := $(filter-out $(KERNELS) $(wildcard src/cli/*.c),$(wildcard src/*/*.c))
 LIB_OBJ := $(SOURCES:%.c=$(B)/%.o) $(foreach s,$(SETS),$(KERNELS:%.c=$(B)/%.$(s).o))
 CLI_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/cli/*.c))
-TEST_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/*.c tests/*/*.c))
+TEST_SRC := $(filter-out tests/install/% tests/fuzz/%,$(wildcard tests/*.c tests/*/*.c))
+TEST_OBJ := $(TEST_SRC:%.c=$(B)/%.o)
 EXAMPLES := $(patsubst examples/%.c,$(B)/examples/%,$(wildcard examples/*.c))
 BENCHES  := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+FUZZERS  := $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/driver.c,$(wildcard tests/fuzz/*.c)))
+VERSION  := $(shell sed -n 's/^.define TT_VERSION *"\(.*\)"/\1/p' include/tutti/base.h)
+SONAME   := libtutti.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: all demo test test-run check bench deps install clean fuzz examples test-break
+# A rule-breaking build compiles only the sources its rule is in and takes the rest from release.
+ifneq ($(BREAK),)
+BROKEN_contract := $(KERNELS)
+BROKEN_zero     := $(KERNELS)
+BROKEN_order    := $(KERNELS)
+BROKEN := $(BROKEN_$(BREAK)) $(shell grep -l TUTTI_BREAK_$(shell echo $(BREAK) | tr a-z A-Z) $(SOURCES))
+BROKEN_OBJ := $(foreach f,$(BROKEN),$(filter $(B)/$(f:%.c=%).%,$(LIB_OBJ)))
+LIB_OBJ := $(BROKEN_OBJ) $(patsubst $(B)/%,build/release/%,$(filter-out $(BROKEN_OBJ),$(LIB_OBJ)))
+TEST_OBJ := $(TEST_SRC:%.c=build/release/%.o)
+KFLAGS_release := -O2
+endif
+
+.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check bench \
+        bench-run deps install clean fuzz fuzz-run examples
 all: $(B)/libtutti.a $(B)/libtutti.so $(B)/tutti
 
 $(B)/libtutti.a: $(LIB_OBJ)
@@ -74,7 +111,7 @@ $(B)/libtutti.a: $(LIB_OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/libtutti.so: $(LIB_OBJ)
 	@echo "  LD    $@"
-	$(Q)$(CC) -shared -Wl,-soname,libtutti.so.0 -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
 $(B)/tutti: $(CLI_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
 	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
@@ -98,17 +135,86 @@ $(B)/%.o: %.c
 
 $(B)/tests/run: $(TEST_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
-	$(Q)$(CC) -o $@ $(TEST_OBJ) $(B)/libtutti.a $(LDFLAGS_ALL) $(shell pkg-config --libs check 2>/dev/null || echo -lcheck) $(LIBS)
+	$(Q)$(CC) -o $@ $(TEST_OBJ) $(B)/libtutti.a $(LDFLAGS_ALL) $(CHECK_LIBS) $(LIBS)
 $(B)/examples/%: examples/%.c $(B)/libtutti.a
 	@echo "  LD    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $< $(B)/libtutti.a $(LDFLAGS_ALL) $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) -MF $@.d -MT $@ -o $@ $< $(B)/libtutti.a $(LDFLAGS_ALL) $(LIBS)
 $(B)/bench/%: bench/%.c $(B)/libtutti.a
 	@echo "  LD    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $< $(B)/libtutti.a $(LDFLAGS_ALL) $(BENCH_LIBS) $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(BENCH_DEFS) -MF $@.d -MT $@ -o $@ $< $(B)/libtutti.a $(LDFLAGS_ALL) $(BENCH_LIBS) $(LIBS)
+# With clang's libFuzzer (CONFIG=fuzz), or with a small driver of our own in any other build.
+$(B)/fuzz/%: tests/fuzz/%.c $(if $(filter fuzz,$(CONFIG)),,tests/fuzz/driver.c) $(B)/libtutti.a
+	@echo "  LD    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -MF $@.d -MT $@ -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
+
+# ---- what people type ------------------------------------------------------------------------
+# demo, test and bench install first and then call make again, so that it finds what is new.
+
+deps:
+	@tools/deps
+
+demo: deps
+	@$(MAKE) demo-run
+demo-run: all examples
+	@tools/demo $(B)
+
+test: deps
+	@$(MAKE) test-run
+test-run: all examples $(B)/tests/run $(FUZZERS:%=$(B)/fuzz/%)
+	@tools/test $(B)
+	@$(MAKE) test-break
+
+test-asan:
+	@$(MAKE) CONFIG=asan build/asan/tests/run $(FUZZERS:%=build/asan/fuzz/%)
+	@SKIP_INSTALL=1 tools/test build/asan
+test-tsan:
+	@$(MAKE) CONFIG=tsan build/tsan/tests/run
+	@SKIP_INSTALL=1 SKIP_FUZZ=1 tools/test build/tsan
+test-break: all $(B)/tests/run
+	@for b in contract lanes zero order; do \
+	    $(MAKE) CONFIG=release BREAK=$$b build/break-$$b/tests/run || exit 1; \
+	    tools/must-fail $$b || exit 1; \
+	done
+test-all: test check test-asan test-tsan
+	@$(MAKE) fuzz
+
+check: all
+	@tools/check $(B)
+
+bench: deps
+	@$(MAKE) bench-run
+bench-run: $(BENCHES)
+	@for b in $(BENCHES); do echo; $$b || exit 1; done
+
+examples: $(EXAMPLES)
+
+FUZZ_SECONDS ?= 600
+fuzz: deps
+	@$(MAKE) CONFIG=fuzz fuzz-run
+fuzz-run: $(FUZZERS:%=$(B)/fuzz/%)
+	@for f in $(FUZZERS); do \
+	    mkdir -p build/corpus/$$f && echo "$$f for $(FUZZ_SECONDS) s" && \
+	    $(B)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+	        -print_final_stats=1 build/corpus/$$f tests/fuzz/corpus/$$f || exit 1; \
+	done
+
+install: all
+	@echo "  INST  $(DESTDIR)$(PREFIX)"
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	    $(DESTDIR)$(PREFIX)/include/tutti
+	$(Q)install -m 755 $(B)/tutti $(DESTDIR)$(PREFIX)/bin/
+	$(Q)install -m 644 include/tutti/*.h $(DESTDIR)$(PREFIX)/include/tutti/
+	$(Q)install -m 644 $(B)/libtutti.a $(DESTDIR)$(PREFIX)/lib/
+	$(Q)install -m 755 $(B)/libtutti.so $(DESTDIR)$(PREFIX)/lib/libtutti.so.$(VERSION)
+	$(Q)ln -sf libtutti.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtutti.so
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' \
+	    tools/tutti.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tutti.pc
 
 clean:
 	rm -rf build
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(EXAMPLES:%=%.d) $(BENCHES:%=%.d)

@@ -3,7 +3,8 @@
  * of the machine hits all of them; a ratio is the median over rounds of the ratio within one round,
  * printed with its quartiles.
  *
- *   bench_side sides[] = {{"ours", run_ours, &a}, {"oneDNN", run_peer, &b}};
+ *   bench_side sides[] = {{.name = "ours", .fn = run_ours, .arg = &a},
+ *                         {.name = "oneDNN", .fn = run_peer, .arg = &b}};
  *   bench_rounds(sides, 2, BENCH_ROUNDS, 20);
  *   bench_row("512 x 512 x 512", &sides[0], &sides[1], 0.95);
  *

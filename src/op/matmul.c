@@ -1,0 +1,329 @@
+/*
+ * matmul.c - products of matrices, with bias and activation. Kernels: matmul_cpu.c.
+ *   z = a b + bias, y = act(z)      each element of a b is one chain over k ascending from zero
+ *   da = dz b^T, db = a^T dz        (and their transposes), dbias = sum of dz over rows
+ * Rows of a are free. When k itself is the open axis, as in a weight's gradient, the product is a
+ * lane sum: one chain per lane, then the tree. Activations whose gradient needs z have it as a
+ * second output.
+ */
+#include "op/gemm.h"
+#include "op/op.h"
+
+typedef struct matmul_attr {
+    bool transpose_a, transpose_b;
+    int act;
+} matmul_attr;
+
+static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_erf",
+                                        "sigmoid",    "tanh",     "silu", "elu",
+                                        "leaky_relu", "softplus", NULL};
+static const tt_option matmul_options[] = {
+    {"transpose_a", TT_OPT_BOOL, "false", "swap the last two axes of a",
+     offsetof(matmul_attr, transpose_a), 0, 0, NULL},
+    {"transpose_b", TT_OPT_BOOL, "false", "swap the last two axes of b",
+     offsetof(matmul_attr, transpose_b), 0, 0, NULL},
+    {"act", TT_OPT_ENUM, "linear", "activation", offsetof(matmul_attr, act), 0, 0, act_names},
+    TT_OPTION_END,
+};
+
+// ---- shapes ----------------------------------------------------------------------------------
+
+static int k_axis_of_a(const matmul_attr *at, const tt_shape *a)
+{
+    return a->rank - (at->transpose_a ? 2 : 1);
+}
+
+static int k_axis_of_b(const matmul_attr *at, const tt_shape *b)
+{
+    return b->rank - (at->transpose_b ? 1 : 2);
+}
+
+// The dimension of a leading axis counted from the last one; 1 where there is none.
+static int64_t lead_dim(const tt_shape *s, int i)
+{
+    return i < s->rank - 2 ? s->dim[s->rank - 3 - i] : 1;
+}
+
+static tt_status misfit(const tt_infer *q)
+{
+    const matmul_attr *at = q->attr;
+    char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
+    return TT_FAIL(q->ctx, TT_ESHAPE, "%s: a is %s%s but b is %s%s", q->name,
+                   tt_shape_text(&q->in[0]->shape, a), at->transpose_a ? " transposed" : "",
+                   tt_shape_text(&q->in[1]->shape, b), at->transpose_b ? " transposed" : "");
+}
+
+static tt_status matmul_infer(tt_infer *q)
+{
+    const matmul_attr *at = q->attr;
+    const tt_shape *a = &q->in[0]->shape, *b = &q->in[1]->shape;
+    tt_dtype type = q->in[0]->dtype;
+    for (int i = 0; i < q->n_in; i++)
+        if (!tti_is_float(type) || q->in[i]->dtype != type)
+            return TT_FAIL(q->ctx, TT_EDTYPE, "%s: a is %s but %s is %s; both must be one float",
+                           q->name, tt_dtype_name(type), i == 2 ? "bias" : "b",
+                           tt_dtype_name(q->in[TTI_MAX(i, 1)]->dtype));
+    if (at->act < 0 || at->act > TT_SOFTPLUS)
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: there is no activation %d", q->name, at->act);
+    if (a->rank < 2 || b->rank < 2)
+        return misfit(q);
+    int ka = k_axis_of_a(at, a), kb = k_axis_of_b(at, b);
+    if (a->dim[ka] != b->dim[kb])
+        return misfit(q);
+
+    tt_shape y = {.rank = TTI_MAX(a->rank, b->rank)};
+    y.dim[y.rank - 2] = a->dim[2 * a->rank - 3 - ka];
+    y.dim[y.rank - 1] = b->dim[2 * b->rank - 3 - kb];
+    for (int i = 0; i < y.rank - 2; i++) {
+        int64_t da = lead_dim(a, i), db = lead_dim(b, i);
+        if (da != db && da != 1 && db != 1)
+            return misfit(q);
+        y.dim[y.rank - 3 - i] = da == 1 ? db : da;
+    }
+    int open = 0;
+    for (int i = 0; i < y.rank; i++)
+        open += y.dim[i] < 0;
+    if (open + (a->dim[ka] < 0) > 1)
+        return misfit(q);
+    if (q->n_in > 2) {
+        const tt_shape *bias = &q->in[2]->shape;
+        char ty[TT_SHAPE_TEXT], tb[TT_SHAPE_TEXT];
+        if (bias->rank != 1 || bias->dim[0] != y.dim[y.rank - 1])
+            return TT_FAIL(q->ctx, TT_ESHAPE, "%s: y is %s but bias is %s", q->name,
+                           tt_shape_text(&y, ty), tt_shape_text(bias, tb));
+    }
+    q->n_out = tti_act_needs_input((tt_act)at->act) ? 2 : 1;
+    for (int i = 0; i < q->n_out; i++) {
+        q->shape[i] = y;
+        q->dtype[i] = type;
+    }
+    return TT_OK;
+}
+
+static tt_status matmul_split(const tt_split_query *q)
+{
+    const tt_node *n = q->node;
+    const matmul_attr *at = n->attr;
+    bool k_open = q->axis[0] == k_axis_of_a(at, &n->in[0]->shape);
+    bool none = q->axis[0] < 0 && q->axis[1] < 0;
+    for (int i = 0; i < n->n_out; i++) {
+        int axis = tt_open_axis(&n->outs[i]->shape);
+        if (none)
+            q->out[i] = (tt_split){TT_SPLIT_WHOLE, -1};
+        else if (!k_open)
+            q->out[i] = (tt_split){TT_SPLIT_AXIS, axis};
+        else if (n->n_in == 2 && at->act == TT_LINEAR)
+            q->out[i] = (tt_split){TT_SPLIT_LANE_SUM, -1};
+        else // bias and activation come after the sum over all lanes
+            q->out[i] = (tt_split){TT_SPLIT_MIXES, -1};
+    }
+    return TT_OK;
+}
+
+// ---- building --------------------------------------------------------------------------------
+
+extern const tt_op tti_op_matmul;
+
+static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor *b,
+                          bool transpose_b)
+{
+    matmul_attr at = {transpose_a, transpose_b, TT_LINEAR};
+    return tt_node_out(g, &tti_op_matmul, 2, (tt_tensor *[]){a, b}, &at);
+}
+
+tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matmul_opts *opts)
+{
+    if (a == NULL || b == NULL)
+        return NULL;
+    matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act};
+    int k = k_axis_of_a(&at, &a->shape);
+    if (k >= 0 && a->shape.rank >= 2 && a->shape.dim[k] < 0 &&
+        (opts->bias != NULL || opts->act != TT_LINEAR)) { // a lane sum, then the rest
+        tt_tensor *y = product(g, a, at.transpose_a, b, at.transpose_b);
+        if (opts->bias != NULL)
+            y = tt_add(g, y, opts->bias);
+        return opts->act == TT_LINEAR ? y : tt_op_activation(g, y, opts->act);
+    }
+    tt_tensor *in[] = {a, b, opts->bias};
+    return tt_node_out(g, &tti_op_matmul, opts->bias == NULL ? 2 : 3, in, &at);
+}
+
+// All axes but the last as one. The open axis must stay the slowest, so it must be the first.
+static bool can_flatten(const tt_tensor *t)
+{
+    int open = tt_open_axis(&t->shape);
+    return open <= 0 || open == t->shape.rank - 1;
+}
+
+static tt_tensor *flatten(tt_graph *g, tt_tensor *t)
+{
+    if (t == NULL || t->shape.rank == 2)
+        return t;
+    tt_shape s = {2, {1, t->shape.dim[t->shape.rank - 1]}};
+    for (int i = 0; i < t->shape.rank - 1; i++)
+        s.dim[0] *= t->shape.dim[i];
+    return tt_reshape(g, t, s);
+}
+
+// Sums over the leading axes along which x was broadcast.
+static tt_tensor *fit(tt_graph *g, tt_tensor *dx, tt_tensor *x)
+{
+    if (dx == NULL || tti_shape_equal(&dx->shape, &x->shape))
+        return dx;
+    return tt_sum_like(g, dx, x);
+}
+
+static void matmul_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)
+{
+    const matmul_attr *at = n->attr;
+    tt_tensor *a = n->in[0], *b = n->in[1];
+    tt_tensor *dz = dy[0];
+    if (dz != NULL && at->act != TT_LINEAR)
+        dz = tti_act_grad(g, (tt_act)at->act, dz, n->n_out > 1 ? n->outs[1] : n->out);
+    if (n->n_out > 1 && dy[1] != NULL)
+        dz = dy[0] == NULL ? dy[1] : tt_add(g, dz, dy[1]);
+    if (dz == NULL)
+        return;
+    if (n->n_in > 2)
+        dx[2] = fit(g, dz, n->in[2]);
+
+    bool ta = at->transpose_a, tb = at->transpose_b;
+    dx[0] = ta ? product(g, b, tb, dz, true) : product(g, dz, false, b, !tb);
+    dx[0] = fit(g, dx[0], a);
+    if (!ta && b->shape.rank == 2 && a->shape.rank > 2 && can_flatten(a) && can_flatten(dz)) {
+        a = flatten(g, a); // the sum over all rows is one product
+        dz = flatten(g, dz);
+    }
+    dx[1] = tb ? product(g, dz, true, a, ta) : product(g, a, !ta, dz, false);
+    dx[1] = fit(g, dx[1], b);
+}
+
+// ---- how the kernel runs ---------------------------------------------------------------------
+
+typedef struct tile_size {
+    int rows, cols;
+    double flops_per_ns; // one core
+} tile_size;
+static const tile_size tiles[TT_N_ISA] = {
+    [TT_ISA_PLAIN] = {TTI_GEMM_MR_PLAIN, 16 * TTI_GEMM_NV_PLAIN, 0.5},
+    [TT_ISA_FMA] = {TTI_GEMM_MR_PLAIN, 16 * TTI_GEMM_NV_PLAIN, 10},
+    [TT_ISA_AVX2] = {TTI_GEMM_MR_AVX2, 16 * TTI_GEMM_NV_AVX2, 90},
+    [TT_ISA_AVX512] = {TTI_GEMM_MR_AVX512, 16 * TTI_GEMM_NV_AVX512, 100},
+    [TT_ISA_F64] = {TTI_GEMM_MR_PLAIN, 16 * TTI_GEMM_NV_PLAIN, 0.5},
+};
+
+#define BLOCK_ROWS 256 // packed A, this times RUN, fills a part of a core's second cache
+#define RUN        256 // k in one sweep
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static void plan_shapes(const tt_prep *p, tti_gemm_plan *t)
+{
+    const matmul_attr *at = p->attr;
+    const tt_shape *a = &p->in[0].shape, *b = &p->in[1].shape;
+    int ka = k_axis_of_a(at, a), kb = k_axis_of_b(at, b);
+    t->trans_a = at->transpose_a;
+    t->trans_b = at->transpose_b;
+    t->act = at->act;
+    t->k = a->dim[ka];
+    t->m = a->dim[2 * a->rank - 3 - ka];
+    t->n = b->dim[2 * b->rank - 3 - kb];
+    t->has_lanes = p->in[0].open == ka;
+    t->per = p->in[0].per;
+    t->batch = 1;
+    t->lead = TTI_MAX(a->rank, b->rank) - 2;
+    if (b->rank == 2 && !t->trans_a) {
+        for (int i = 0; i < t->lead; i++)
+            t->m *= a->dim[i];
+        t->lead = 0;
+    }
+    int32_t step_a = 1, step_b = 1;
+    for (int i = 0; i < t->lead; i++) { // from the last leading axis on
+        int64_t da = lead_dim(a, i), db = lead_dim(b, i);
+        int at_i = t->lead - 1 - i;
+        t->dim[at_i] = (int32_t)(da == 1 ? db : da);
+        t->step_a[at_i] = da == 1 ? 0 : step_a;
+        t->step_b[at_i] = db == 1 ? 0 : step_b;
+        step_a *= (int32_t)da;
+        step_b *= (int32_t)db;
+        t->batch *= t->dim[at_i];
+    }
+}
+
+// Splits the product among threads: the grid of units with the least work on the busiest thread.
+static void plan_grid(const tt_prep *p, tti_gemm_plan *t)
+{
+    tile_size s = tiles[p->isa];
+    int64_t all_tiles = ceil_div(t->m, s.rows), panels = ceil_div(t->n, s.cols);
+    double best = 0;
+    int64_t min_rows = ceil_div(t->m, BLOCK_ROWS), most = 4 * p->n_threads;
+    for (int64_t gm = min_rows; gm <= TTI_MAX(min_rows, TTI_MIN(all_tiles, min_rows + most)); gm++)
+        for (int64_t gn = 1; gn <= TTI_MIN(panels, most); gn++) {
+            double rows = (double)ceil_div(t->m, gm);
+            double cols = (double)(ceil_div(panels, gn) * s.cols);
+            // In units of one multiply-add per element of a vector: packing A and B costs some.
+            double unit = rows * cols + 8 * rows + 8 * cols;
+            double cost = unit * (double)ceil_div(t->batch * gm * gn, p->n_threads);
+            if (best == 0 || cost < best * 0.99) {
+                best = cost;
+                t->row_blocks = gm;
+                t->col_blocks = gn;
+            }
+        }
+}
+
+static tt_status matmul_prepare(tt_prep *p)
+{
+    tti_gemm_plan plan = {0}, *t = &plan;
+    _Static_assert(sizeof(plan) <= TT_TUNE_BYTES, "the plan must fit");
+    plan_shapes(p, t);
+    tile_size s = tiles[p->isa];
+    if (t->batch * t->m * t->n == 0) {
+        p->units[0] = 0;
+        return TT_OK;
+    }
+    plan_grid(p, t);
+    int64_t rows = ceil_div(t->m, t->row_blocks);
+    int64_t panels = ceil_div(ceil_div(t->n, s.cols), t->col_blocks);
+
+    t->pack_a = panels > 4;
+    t->pack_b = t->trans_b || rows > 4 * s.rows;
+    int64_t longest = t->has_lanes ? ceil_div(t->k, TTI_MAX(p->lanes->n, 1)) : t->k;
+    t->kc = t->k;
+    if (t->pack_a || t->pack_b || t->has_lanes)
+        if (t->k > 2 * RUN)
+            t->kc = longest > RUN ? ceil_div(longest, ceil_div(longest, RUN)) : RUN;
+    t->levels = t->has_lanes ? TTI_MAX(p->lanes->depth, 1) : 1;
+
+    int64_t level = s.rows * s.cols;
+    if (t->k > t->kc)
+        level = rows * s.cols * (t->has_lanes ? panels : 1);
+    int64_t kc = TTI_MIN(t->kc, t->k);
+    t->at_b = t->pack_a ? ceil_div(rows * kc + 16, 16) * 16 : 0;
+    t->at_stack = t->at_b + (t->pack_b || t->n % 16 != 0 ? kc * s.cols : 0);
+    size_t real_bytes = p->isa == TT_ISA_F64 ? sizeof(double) : sizeof(float);
+    p->local_bytes = (size_t)(t->at_stack + t->levels * level) * real_bytes;
+    p->units[0] = t->batch * t->row_blocks * t->col_blocks;
+    p->ns = 2.0 * (double)t->batch * (double)t->m * (double)t->n * (double)t->k / s.flops_per_ns;
+    __builtin_memcpy(p->tune, t, sizeof(*t));
+    return TT_OK;
+}
+
+TT_CPU_DECLARE(tti_matmul);
+
+const tt_op tti_op_matmul = {
+    .name = "matmul",
+    .help = "y = act(a b + bias); leading axes broadcast",
+    .inputs = 2,
+    .max_inputs = 3,
+    .flags = TT_OP_ROW_FREE,
+    .attrs = matmul_options,
+    .attr_size = sizeof(matmul_attr),
+    .infer = matmul_infer,
+    .split = matmul_split,
+    .grad = matmul_grad,
+    .kernel = {[TT_CPU] = TTI_CPU(tti_matmul, matmul_prepare)},
+};

@@ -1,0 +1,204 @@
+/*
+ * matmul_cpu.c - products of matrices on CPUs; compiled once per instruction set.
+ *
+ * A unit is a block of rows by a block of columns of one product. It is swept in runs of k: the
+ * block's part of A is packed once per run, then each panel of B (GEMM_NR columns) is packed and all
+ * tiles of rows go over it while it is in the nearest cache. Chains that a run cuts are kept in C
+ * itself. Small or well-lying operands are read where they are.
+ *
+ * Where C has no room for a whole vector (the last columns) and for pending sums of lanes there is
+ * the stack: its levels are the slots of gemm_tile.h. What a tile leaves there, or in C without bias
+ * and activation, is brought home by finish().
+ */
+#include "op/act.h"
+#include "op/gemm_tile.h"
+#include "op/op.h"
+
+tt_status TTI_ISA(tti_matmul)(const tt_launch *l);
+
+typedef struct operands {
+    const real *a, *b, *bias;
+    real *y, *z;      // z: before the activation; NULL if not wanted
+    int64_t lda, ldb; // row strides as stored
+    int64_t part;     // elements between parts of the output
+    int n_parts;      //
+    int act;          //
+    real *pa, *pb, *stack;
+} operands;
+
+typedef struct block {
+    int64_t row, rows;     // of C
+    int64_t tiles;         // rows are dealt evenly to them
+    int64_t panel, panels; // first panel and how many
+    int64_t level;         // elements from one level of the stack to the next
+} block;
+
+// y = act(x + bias) for a tile, and z = x + bias where z is wanted. y may be x.
+static void finish(const operands *o, const real *x, int64_t ldx, real *y, real *z, int64_t ld,
+                   int64_t h, int64_t col, int64_t cols)
+{
+    for (int64_t j = 0; j < cols; j += 16) {
+        int n = cols - j < 16 ? (int)(cols - j) : 16;
+        v16 bias = o->bias == NULL ? v16_zero() : v16_load_n(o->bias + col + j, n);
+        for (int64_t i = 0; i < h; i++) {
+            v16 v = v16_load_n(x + i * ldx + j, n);
+            if (o->bias != NULL)
+                v = v16_add(v, bias);
+            if (z != NULL)
+                v16_store_n(z + i * ld + j, v, n);
+            v16_store_n(y + i * ld + j, v16_act(o->act, v), n);
+        }
+    }
+}
+
+// The next run of k after *g; false when all lanes are done. *g starts with n_lanes 0.
+static bool next_run(const tti_gemm_plan *p, int n_lanes, gemm_run *g)
+{
+    if (g->is_cut) {
+        g->has_begun = true;
+    } else {
+        for (int i = 0; i < g->n_lanes; i++, g->lane++)
+            g->depth += 1 - g->merges[g->lane];
+        g->has_begun = false;
+    }
+    if (g->lane == n_lanes)
+        return false;
+    g->k0 = g->k1;
+    g->k1 = g->bound[g->lane + 1] * g->per;
+    g->n_lanes = 1;
+    g->is_cut = g->k1 - g->k0 > p->kc;
+    if (g->is_cut) {
+        g->k1 = g->k0 + p->kc;
+        return true;
+    }
+    while (g->lane + g->n_lanes < n_lanes) {
+        int64_t end = g->bound[g->lane + g->n_lanes + 1] * g->per;
+        if (end - g->k0 > p->kc)
+            break;
+        g->k1 = end;
+        g->n_lanes++;
+    }
+    return true;
+}
+
+// One panel of columns of a block over the run g; done: the last run.
+static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *blk, gemm_run *g,
+                        int64_t panel, bool done)
+{
+    int64_t col = panel * GEMM_NR;
+    int64_t cols = TTI_MIN(GEMM_NR, p->n - col);
+    int nv = (int)((cols + 15) / 16);
+    bool whole = cols == nv * 16;
+    int64_t k = g->k1 - g->k0;
+
+    const real *b = o->b + (p->trans_b ? col * o->ldb + g->k0 : g->k0 * o->ldb + col);
+    int64_t bs = o->ldb;
+    if (p->pack_b || !whole) {
+        gemm_pack_b(b, o->ldb, p->trans_b, (int)cols, nv, k, o->pb);
+        b = o->pb;
+        bs = 16 * nv;
+    }
+    bool rows = !p->pack_a && !p->trans_a;
+    const gemm_tile_fn *tile = gemm_tile_of[nv - 1][rows];
+    bool single = p->k <= p->kc; // one run: a tile's stack is used at once
+    bool needs_finish = done && (!whole || o->bias != NULL || o->act != TT_LINEAR);
+    real *out = o->z != NULL ? o->z : o->y;
+    g->n_out = whole ? o->n_parts : 0;
+    g->ld_out = p->n;
+    g->ld_slot = GEMM_NR;
+
+    for (int64_t t = 0; t < blk->tiles; t++) {
+        int64_t r = blk->rows * t / blk->tiles;
+        int64_t h = blk->rows * (t + 1) / blk->tiles - r;
+        int64_t at = (blk->row + r) * p->n + col;
+        int64_t in_level = single ? 0 : r * GEMM_NR;
+        if (!single && p->has_lanes)
+            in_level += (panel - blk->panel) * blk->rows * GEMM_NR;
+        for (int d = 0; d < p->levels; d++)
+            g->slot[d] =
+                d < g->n_out ? out + d * o->part + at : o->stack + d * blk->level + in_level;
+
+        const real *a = o->pa + r * k;
+        int64_t as = h;
+        if (!p->pack_a) {
+            a = o->a +
+                (p->trans_a ? g->k0 * o->lda + blk->row + r : (blk->row + r) * o->lda + g->k0);
+            as = o->lda;
+        }
+        tile[h - 1](g, a, as, b, bs);
+        for (int d = 0; needs_finish && d < o->n_parts; d++)
+            finish(o, g->slot[d], d < g->n_out ? g->ld_out : g->ld_slot, o->y + d * o->part + at,
+                   o->z == NULL ? NULL : o->z + at, p->n, h, col, cols);
+    }
+}
+
+static void sweep_block(const tti_gemm_plan *p, const operands *o, const block *blk,
+                        const tt_lanes *lanes, int64_t per)
+{
+    const int64_t one_bound[2] = {0, p->k};
+    const uint8_t one_merge = 0;
+    gemm_run g = {.bound = one_bound, .merges = &one_merge, .per = 1};
+    int n_lanes = 1;
+    if (p->has_lanes) {
+        g.bound = lanes->bound;
+        g.merges = lanes->merges;
+        g.per = per;
+        n_lanes = lanes->n;
+    }
+    while (next_run(p, n_lanes, &g)) {
+        int64_t k = g.k1 - g.k0;
+        for (int64_t t = 0; p->pack_a && t < blk->tiles; t++) {
+            int64_t r = blk->rows * t / blk->tiles;
+            int64_t h = blk->rows * (t + 1) / blk->tiles - r;
+            int64_t row = blk->row + r;
+            const real *a = o->a + (p->trans_a ? g.k0 * o->lda + row : row * o->lda + g.k0);
+            gemm_pack_a(a, o->lda, p->trans_a, (int)h, k, o->pa + r * k);
+        }
+        bool done = !g.is_cut && g.lane + g.n_lanes == n_lanes;
+        for (int64_t i = 0; i < blk->panels; i++)
+            sweep_panel(p, o, blk, &g, blk->panel + i, done);
+    }
+}
+
+tt_status TTI_ISA(tti_matmul)(const tt_launch *l)
+{
+    const tti_gemm_plan *p = l->tune;
+    const int64_t all_panels = (p->n + GEMM_NR - 1) / GEMM_NR;
+    operands o = {
+        .bias = l->n_in > 2 ? l->in[2].data : NULL,
+        .act = p->act,
+        .lda = p->trans_a ? p->m : p->k,
+        .ldb = p->trans_b ? p->k : p->n,
+        .n_parts = p->has_lanes ? l->lanes->n_parts : 1,
+        .part = p->batch * p->m * p->n,
+        .pa = (real *)l->local,
+        .pb = (real *)l->local + p->at_b,
+        .stack = (real *)l->local + p->at_stack,
+    };
+    for (int64_t u = l->begin; u < l->end; u++) {
+        int64_t product = u / (p->row_blocks * p->col_blocks);
+        int64_t rb = u / p->col_blocks % p->row_blocks;
+        int64_t cb = u % p->col_blocks;
+        int64_t at_a = 0, at_b = 0, rest = product;
+        for (int i = p->lead - 1; i >= 0; i--) {
+            at_a += rest % p->dim[i] * p->step_a[i];
+            at_b += rest % p->dim[i] * p->step_b[i];
+            rest /= p->dim[i];
+        }
+        o.a = (const real *)l->in[0].data + at_a * p->m * p->k;
+        o.b = (const real *)l->in[1].data + at_b * p->k * p->n;
+        o.y = (real *)l->out[0].data + product * p->m * p->n;
+        o.z = NULL;
+        if (l->n_out > 1 && l->out[1].data != NULL)
+            o.z = (real *)l->out[1].data + product * p->m * p->n;
+
+        block blk = {.row = p->m * rb / p->row_blocks, .panel = all_panels * cb / p->col_blocks};
+        blk.rows = p->m * (rb + 1) / p->row_blocks - blk.row;
+        blk.panels = all_panels * (cb + 1) / p->col_blocks - blk.panel;
+        blk.tiles = (blk.rows + GEMM_MR - 1) / GEMM_MR;
+        blk.level = p->k <= p->kc ? GEMM_MR * GEMM_NR
+                                  : blk.rows * GEMM_NR * (p->has_lanes ? blk.panels : 1);
+        sweep_block(p, &o, &blk, l->lanes, p->has_lanes ? p->per : 1);
+    }
+    return TT_OK;
+}

@@ -100,13 +100,13 @@ static SRunner *make_runner(double timeout)
 {
     SRunner *runner = srunner_create(NULL);
     static TTest check_tests[TEST_MAX];
+    static char names[TEST_MAX][64]; // Check keeps the pointers
     Suite *suite = NULL;
     TCase *tcase = NULL;
-    char name[128];
 
     for (int i = 0; i < n_tests; i++) {
         if (i == 0 || strcmp(tests[i]->file, tests[i - 1]->file) != 0) {
-            suite = suite_create(suite_name(tests[i]->file, name, sizeof(name)));
+            suite = suite_create(suite_name(tests[i]->file, names[i], sizeof(names[i])));
             srunner_add_suite(runner, suite);
         }
         tcase = tcase_create(tests[i]->name);

@@ -22,7 +22,7 @@ const test_entry *test_first(void)
     return first;
 }
 
-static void ignore_event(void *user, const tt_event *ev)
+void test_ignore_event(void *user, const tt_event *ev)
 {
     (void)user, (void)ev;
 }
@@ -35,7 +35,7 @@ tt_ctx *test_ctx(void)
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads)
 {
     tt_ctx *ctx = tt_open(.devices = devices, .isa = isa, .threads = threads,
-                          .on_event = ignore_event, .soft = TT_SOFT_ON);
+                          .on_event = test_ignore_event, .soft = TT_SOFT_ON);
     ck_assert_ptr_nonnull(ctx);
     ck_assert_msg(tt_status_of(ctx) == TT_OK, "tt_open: %s", tt_last_error(ctx).message);
     return ctx;

@@ -45,6 +45,7 @@ const test_entry *test_first(void); // all registered tests, in order of registr
 // A context on "cpu:0", quiet; closed by the test, which then also fails on a leak.
 tt_ctx *test_ctx(void);
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads);
+void test_ignore_event(void *user, const tt_event *ev);
 // The best sets first: "avx512", "avx2", "fma", "plain"; NULL past what this machine has.
 const char *test_isa(int i);
 // Ends the test as skipped (counted and printed, never passed).

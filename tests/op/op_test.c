@@ -253,11 +253,6 @@ void op_fail(const op_test *t, const char *fmt, ...)
                  t->how.threads, text);
 }
 
-static void ignore_event(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
 /*
  * w of sum(y * w), as a feed where y is open. Feeds are open in front; an open axis elsewhere is
  * brought to its place by a transpose.
@@ -291,7 +286,7 @@ void op_open(op_test *t, const char *family, const op_case *c, const char *way, 
 {
     *t = (op_test){.family = family, .c = c, .way = way, .how = how};
     t->ctx = tt_open(.devices = "cpu:0", .isa = how.isa, .threads = how.threads,
-                     .on_event = ignore_event, .lanes = how.lanes, .seed = 7);
+                     .on_event = test_ignore_event, .lanes = how.lanes, .seed = 7);
     if (tt_status_of(t->ctx) != TT_OK)
         op_fail(t, "tt_open: %s", tt_last_error(t->ctx).message);
     t->g = tt_graph_new(t->ctx);

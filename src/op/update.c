@@ -1,0 +1,233 @@
+/*
+ * update.c - ops that write variables: assign, and one fused update per optimizer. Kernels:
+ * update_cpu.c. The variable (input 0) and its state (inputs 2 and 3) are written in place.
+ *
+ * With w the variable, lr = step lr * lr_scale, t = step + 1, and g = gradient * grad_scale, to
+ * which all but adamw add weight_decay * w; as PyTorch has them:
+ *   sgd      w -= lr g; with momentum b = momentum b + g and w -= lr b, nesterov: w -= lr (g +
+ *            momentum b)
+ *   adam     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
+ *            w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps)
+ *   adamw    w *= 1 - lr weight_decay, then as adam
+ *   rmsprop  s = beta1 s + (1 - beta1) g^2, d = g / (sqrt(s) + eps), w -= lr d; with momentum
+ *            b = momentum b + d and w -= lr b
+ *   adagrad  s += g^2, w -= lr g / (sqrt(s) + eps)
+ * Scalars are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the like.
+ */
+#include "op/update.h"
+#include "graph/graph.h"
+#include "op/op.h"
+#include <string.h>
+
+static tt_status update_infer(tt_infer *q)
+{
+    const tt_tensor *var = q->in[0];
+    char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
+    for (int i = 0; i < q->n_in; i++) {
+        const tt_tensor *x = q->in[i];
+        if (i != 1 && !tti_is_variable(x))
+            return TT_FAIL(q->ctx, TT_EINVAL, "%s: '%s' is not a variable", q->name, x->node->name);
+        if (x->dtype != var->dtype)
+            return TT_FAIL(q->ctx, TT_EDTYPE, "%s: variable '%s' is %s but '%s' is %s", q->name,
+                           var->node->name, tt_dtype_name(var->dtype), x->node->name,
+                           tt_dtype_name(x->dtype));
+        if (!tti_shape_equal(&x->shape, &var->shape))
+            return TT_FAIL(q->ctx, TT_ESHAPE, "%s: variable '%s' is %s but '%s' is %s", q->name,
+                           var->node->name, tt_shape_text(&var->shape, a), x->node->name,
+                           tt_shape_text(&x->shape, b));
+    }
+    q->shape[0] = var->shape;
+    q->dtype[0] = var->dtype;
+    return TT_OK;
+}
+
+static tt_status optimizer_infer(tt_infer *q)
+{
+    tt_dtype t = q->in[0]->dtype;
+    if (t != TT_F32 && t != TT_F64)
+        return TT_FAIL(q->ctx, TT_EDTYPE, "%s: variable '%s' is %s, not f32 or f64", q->name,
+                       q->in[0]->node->name, tt_dtype_name(t));
+    return update_infer(q);
+}
+
+static tt_status update_prep(tt_prep *p)
+{
+    const tt_arg *w = &p->in[0];
+    p->units[0] = w->count;
+    p->grain[0] = 16384;
+    p->ns = (double)w->count * (double)tt_dtype_bytes(w->dtype) * 0.1 * p->n_in;
+    return TT_OK;
+}
+
+const tt_op tti_op_assign = {
+    .name = "assign",
+    .help = "gives a variable a new value",
+    .inputs = 2,
+    .flags = TT_OP_UPDATE | TT_OP_BITS | TT_OP_NO_GRAD,
+    .types = TT_TYPES_ALL,
+    .infer = update_infer,
+    .split = tti_split_whole,
+    .kernel = {[TT_CPU] = TTI_CPU(assign, update_prep)},
+    .writes = 1,
+};
+
+#define ROW(name_, value, help_)                                                         \
+    {                                                                                    \
+#name_, TT_OPT_FLOAT, value, help_, offsetof(tti_update_attr, name_), 0, 0, NULL \
+    }
+static const tt_option update_attrs[] = {
+    ROW(lr_scale, "1", "times the run's learning rate"),
+    ROW(weight_decay, "0", "adamw: decoupled; the others: added to the gradient"),
+    ROW(momentum, "0", "sgd, rmsprop"),
+    ROW(beta1, "0", "adam: of m; rmsprop: decay of the squares"),
+    ROW(beta2, "0", "adam: of v"),
+    ROW(eps, "0", "added to the root"),
+    {"nesterov", TT_OPT_INT, "0", "sgd: look ahead", offsetof(tti_update_attr, nesterov), 0, 1,
+     NULL},
+    TT_OPTION_END,
+};
+
+// inputs_: variable, gradient, then state, up to max_; all but the gradient are written.
+#define OPTIMIZER(name_, inputs_, max_)                              \
+    const tt_op tti_op_update_##name_ = {                            \
+        .name = "update_" #name_,                                    \
+        .help = "one step of " #name_ " on a variable",              \
+        .inputs = inputs_,                                           \
+        .max_inputs = max_,                                          \
+        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD,                       \
+        .types = 1u << TT_F32 | 1u << TT_F64,                        \
+        .attrs = update_attrs,                                       \
+        .attr_size = sizeof(tti_update_attr),                        \
+        .infer = optimizer_infer,                                    \
+        .split = tti_split_whole,                                    \
+        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, update_prep)}, \
+        .writes = 0xd,                                               \
+    }
+OPTIMIZER(sgd, 2, 3);
+OPTIMIZER(adam, 4, 0);
+OPTIMIZER(adamw, 4, 0);
+OPTIMIZER(rmsprop, 3, 4);
+OPTIMIZER(adagrad, 3, 0);
+
+// ---- builders --------------------------------------------------------------------------------
+
+tt_tensor *tt_assign(tt_graph *g, tt_tensor *var, tt_tensor *value)
+{
+    return tt_node_out(g, &tti_op_assign, 2, (tt_tensor *[]){var, value}, NULL);
+}
+
+// A variable beside var that keeps an optimizer's state, filled with value at first.
+static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, double value)
+{
+    tt_ctx *ctx = tt_graph_get_ctx(g);
+    tti_text name = {.ctx = ctx};
+    tti_text_add(&name, "%s/%s", tt_tensor_name(var), what);
+    char *text = tti_text_take(&name);
+    if (text == NULL)
+        return NULL;
+    tt_tensor *s = tt_variable(g, .dtype = var->dtype, .shape = var->shape, .no_train = true,
+                               .init = {TT_INIT_CONSTANT, value, 0}, .name = text);
+    tti_free(ctx, text);
+    return s;
+}
+
+static double given(double value, double otherwise)
+{
+    return value != 0 ? value : otherwise;
+}
+
+static tt_status check_opts(tt_ctx *ctx, const char *op, const tti_update_attr *a)
+{
+    const struct {
+        const char *name;
+        double value;
+    } below_one[] = {{"momentum", a->momentum}, {"beta1", a->beta1}, {"beta2", a->beta2}};
+    for (int i = 0; i < TTI_COUNT(below_one); i++)
+        if (!(below_one[i].value >= 0 && below_one[i].value < 1))
+            return TT_FAIL(ctx, TT_EINVAL, "%s: %s %g is not from 0 to below 1", op,
+                           below_one[i].name, below_one[i].value);
+    if (!(a->eps >= 0) || !(a->weight_decay >= 0))
+        return TT_FAIL(ctx, TT_EINVAL, "%s: eps %g and weight_decay %g must not be below 0", op,
+                       a->eps, a->weight_decay);
+    if (a->nesterov && a->momentum == 0)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: nesterov needs a momentum", op);
+    return TT_OK;
+}
+
+// What the optimizers differ in: defaults, and their state (names; the second only with momentum).
+typedef struct recipe {
+    const tt_op *op;
+    double beta1, beta2, eps;
+    const char *state[2];
+    bool second_is_momentum;
+} recipe;
+
+static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor *grad,
+                         const tt_update_opts *o)
+{
+    if (g == NULL)
+        return NULL;
+    tt_ctx *ctx = tt_graph_get_ctx(g);
+    const char *op = r->op->name;
+    if (var == NULL || grad == NULL) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "%s: %s is NULL", op, var == NULL ? "var" : "grad");
+        return NULL;
+    }
+    tti_update_attr a = {.lr_scale = given(o->lr_scale, 1),
+                         .weight_decay = o->weight_decay,
+                         .momentum = o->momentum,
+                         .beta1 = given(o->beta1, r->beta1),
+                         .beta2 = given(o->beta2, r->beta2),
+                         .eps = given(o->eps, r->eps),
+                         .nesterov = o->nesterov};
+    if (check_opts(ctx, op, &a) != TT_OK)
+        return NULL;
+    if (!tti_is_variable(var)) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "%s: '%s' is not a variable", op, tt_tensor_name(var));
+        return NULL;
+    }
+    tt_tensor *in[4] = {var, grad};
+    int n = 2;
+    double first = r->op == &tti_op_update_adagrad ? given(o->initial, 0.1) : 0;
+    for (int i = 0; i < 2; i++)
+        if (r->state[i] != NULL && (a.momentum != 0 || i == 0 || !r->second_is_momentum))
+            in[n++] = state_of(g, var, r->state[i], first);
+    return tt_node_out(g, r->op, n, in, &a);
+}
+
+tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                              const tt_update_opts *opts)
+{
+    recipe r = {.op = &tti_op_update_sgd};
+    if (opts->momentum != 0)
+        r.state[0] = "sgd_momentum";
+    return update(g, &r, var, grad, opts);
+}
+
+tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                               const tt_update_opts *opts)
+{
+    recipe r = {&tti_op_update_adam, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
+    return update(g, &r, var, grad, opts);
+}
+
+tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                const tt_update_opts *opts)
+{
+    recipe r = {&tti_op_update_adamw, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
+    return update(g, &r, var, grad, opts);
+}
+
+tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                  const tt_update_opts *opts)
+{
+    recipe r = {&tti_op_update_rmsprop, 0.9, 0, 1e-7, {"rmsprop_square", "rmsprop_momentum"}, true};
+    return update(g, &r, var, grad, opts);
+}
+
+tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                  const tt_update_opts *opts)
+{
+    recipe r = {&tti_op_update_adagrad, 0, 0, 1e-7, {"adagrad_sum", NULL}, false};
+    return update(g, &r, var, grad, opts);
+}

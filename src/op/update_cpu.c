@@ -1,0 +1,174 @@
+/*
+ * update_cpu.c - updates of variables. Compiled once per instruction set; see update.c.
+ *
+ * All are bound by memory: one pass, sixteen elements at a time, each read and written once.
+ * Products that are added are fused (v16_fma).
+ */
+#include "op/simd.h"
+#include "op/update.h"
+
+tt_status TTI_ISA(assign)(const tt_launch *l)
+{
+    size_t bytes = tt_dtype_bytes(l->out[0].dtype), at = (size_t)l->begin * bytes;
+    if (l->begin < l->end)
+        memmove((char *)l->out[0].data + at, (const char *)l->in[1].data + at,
+                (size_t)(l->end - l->begin) * bytes);
+    return TT_OK;
+}
+
+// base^n by squaring: the same multiplications everywhere.
+static double power(double base, int64_t n)
+{
+    double y = 1;
+    for (; n > 0; n /= 2, base *= base)
+        if (n & 1)
+            y *= base;
+    return y;
+}
+
+// The step's scalars, as vectors; lr is negative, and divided by 1 - beta1^t for adam.
+typedef struct scalars {
+    v16 lr, grad_scale, decay, momentum, beta1, beta2, rest1, rest2, fix2, eps, shrink;
+    int nesterov, has_decay;
+} scalars;
+
+static scalars scalars_of(const tt_launch *l, bool is_adam)
+{
+    const tti_update_attr *a = l->attr;
+    double lr = (double)l->step->lr * a->lr_scale, fix1 = 1, fix2 = 1;
+    if (is_adam) {
+        fix1 = 1 / (1 - power(a->beta1, l->step->step + 1));
+        fix2 = 1 / (1 - power(a->beta2, l->step->step + 1));
+    }
+    return (scalars){
+        .lr = v16_set1((real)(-lr * fix1)),
+        .grad_scale = v16_set1((real)l->step->grad_scale),
+        .decay = v16_set1((real)a->weight_decay),
+        .momentum = v16_set1((real)a->momentum),
+        .beta1 = v16_set1((real)a->beta1),
+        .beta2 = v16_set1((real)a->beta2),
+        .rest1 = v16_set1((real)(1 - a->beta1)),
+        .rest2 = v16_set1((real)(1 - a->beta2)),
+        .fix2 = v16_set1((real)fix2),
+        .eps = v16_set1((real)a->eps),
+        .shrink = v16_set1((real)(1 - lr * a->weight_decay)),
+        .nesterov = a->nesterov != 0,
+        .has_decay = a->weight_decay != 0,
+    };
+}
+
+// The gradient as the formulas take it.
+static inline v16 gradient(const scalars *c, v16 w, v16 g)
+{
+    g = v16_mul(g, c->grad_scale);
+    return c->has_decay ? v16_fma(c->decay, w, g) : g;
+}
+
+// Each rule: new w from w and g; s and b are the state, changed in place.
+static inline v16 sgd(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    (void)s;
+    (void)b;
+    return v16_fma(c->lr, gradient(c, w, g), w);
+}
+static inline v16 sgd_momentum(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    (void)b;
+    g = gradient(c, w, g);
+    *s = v16_fma(c->momentum, *s, g);
+    return v16_fma(c->lr, c->nesterov ? v16_fma(c->momentum, *s, g) : *s, w);
+}
+static inline v16 adam_step(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    *s = v16_fma(c->beta1, *s, v16_mul(c->rest1, g));
+    *b = v16_fma(c->beta2, *b, v16_mul(v16_mul(c->rest2, g), g));
+    v16 root = v16_add(v16_sqrt(v16_mul(*b, c->fix2)), c->eps);
+    return v16_fma(c->lr, v16_div(*s, root), w);
+}
+static inline v16 adam(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    return adam_step(c, w, gradient(c, w, g), s, b);
+}
+static inline v16 adamw(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    return adam_step(c, v16_mul(w, c->shrink), v16_mul(g, c->grad_scale), s, b);
+}
+static inline v16 rms_direction(const scalars *c, v16 w, v16 g, v16 *s)
+{
+    g = gradient(c, w, g);
+    *s = v16_fma(c->beta1, *s, v16_mul(v16_mul(c->rest1, g), g));
+    return v16_div(g, v16_add(v16_sqrt(*s), c->eps));
+}
+static inline v16 rmsprop(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    (void)b;
+    return v16_fma(c->lr, rms_direction(c, w, g, s), w);
+}
+static inline v16 rmsprop_momentum(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    *b = v16_fma(c->momentum, *b, rms_direction(c, w, g, s));
+    return v16_fma(c->lr, *b, w);
+}
+static inline v16 adagrad(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    (void)b;
+    g = gradient(c, w, g);
+    *s = v16_fma(g, g, *s);
+    return v16_fma(c->lr, v16_div(g, v16_add(v16_sqrt(*s), c->eps)), w);
+}
+
+typedef v16 rule_fn(const scalars *c, v16 w, v16 g, v16 *s, v16 *b);
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE v16 get(const real *p, int n)
+{
+    return n == 16 ? v16_load(p) : v16_load_n(p, n);
+}
+INLINE void put(real *p, v16 a, int n)
+{
+    if (n == 16)
+        v16_store(p, a);
+    else
+        v16_store_n(p, a, n);
+}
+
+// The range of the call by a rule; the compiler makes one loop of it per rule.
+INLINE tt_status each(const tt_launch *l, rule_fn *rule, int n_state, bool is_adam)
+{
+    scalars c = scalars_of(l, is_adam);
+    const real *w = l->in[0].data, *g = l->in[1].data;
+    real *out = l->out[0].data; // w's own memory
+    real *s = n_state > 0 ? l->in[2].data : NULL, *b = n_state > 1 ? l->in[3].data : NULL;
+    for (int64_t i = l->begin; i < l->end; i += 16) {
+        int n = l->end - i < 16 ? (int)(l->end - i) : 16;
+        v16 vs = n_state > 0 ? get(s + i, n) : v16_zero();
+        v16 vb = n_state > 1 ? get(b + i, n) : v16_zero();
+        put(out + i, rule(&c, get(w + i, n), get(g + i, n), &vs, &vb), n);
+        if (n_state > 0)
+            put(s + i, vs, n);
+        if (n_state > 1)
+            put(b + i, vb, n);
+    }
+    return TT_OK;
+}
+
+tt_status TTI_ISA(update_sgd)(const tt_launch *l)
+{
+    return l->n_in == 2 ? each(l, sgd, 0, false) : each(l, sgd_momentum, 1, false);
+}
+tt_status TTI_ISA(update_adam)(const tt_launch *l)
+{
+    return each(l, adam, 2, true);
+}
+tt_status TTI_ISA(update_adamw)(const tt_launch *l)
+{
+    return each(l, adamw, 2, true);
+}
+tt_status TTI_ISA(update_rmsprop)(const tt_launch *l)
+{
+    return l->n_in == 3 ? each(l, rmsprop, 1, false) : each(l, rmsprop_momentum, 2, false);
+}
+tt_status TTI_ISA(update_adagrad)(const tt_launch *l)
+{
+    return each(l, adagrad, 1, false);
+}

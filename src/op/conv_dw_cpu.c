@@ -1,0 +1,316 @@
+/*
+ * conv_dw_cpu.c - conv2d_dw: the gradient by the weights, one sum per lane, then the lane tree.
+ *
+ * dw is a matrix of k = kh kw c_in rows by c_out columns; each element is a chain over the lane's
+ * (row, oh, ow). A tile is up to MR rows of it by NR columns in registers. It runs over a block of
+ * output rows whose dy has been packed (L1), and is kept in the lane's partial between blocks.
+ * The rows of a tile are channels of one tap, side by side in x, and pixels whose tap falls into
+ * padding are skipped. With few input channels a tile mixes taps instead, and x is copied with its
+ * padding, which then is cheap.
+ */
+#include "op/conv.h"
+#include "op/lanes.h"
+
+#if defined(TTI_SET_AVX512)
+#define MR 14
+#define NV 2
+#elif defined(TTI_SET_AVX2)
+#define MR 6
+#define NV 1
+#else
+#define MR 4
+#define NV 1
+#endif
+#define NR (16 * NV)
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+// Pixels that a tile runs over: rows of n_cols pixels each.
+typedef struct dw_run {
+    const real *x; // of the first pixel
+    int64_t x_stride, x_row;
+    const real *dy; // packed, NR a pixel
+    int64_t dy_row;
+    int64_t n_rows, n_cols;
+    const int64_t *offset; // of each row of the tile in x; NULL: side by side
+    bool begins;           // at zero, not at what acc holds
+} dw_run;
+
+// m rows by nv vectors; m, nv and mixes are constants where this is inlined.
+ALWAYS_INLINE void tile(const int m, const int nv, const bool mixes, const dw_run *r, real *sum)
+{
+    v16 acc[MR][NV];
+#pragma GCC unroll 14
+    for (int p = 0; p < m; p++)
+#pragma GCC unroll 2
+        for (int j = 0; j < nv; j++)
+            acc[p][j] = r->begins ? v16_zero() : v16_load(sum + p * NR + 16 * j);
+
+    for (int64_t i = 0; i < r->n_rows; i++) {
+        const real *x = r->x + i * r->x_row, *dy = r->dy + i * r->dy_row;
+        for (int64_t n = r->n_cols; n > 0; n--) {
+            v16 d[NV];
+#pragma GCC unroll 2
+            for (int j = 0; j < nv; j++)
+                d[j] = v16_load(dy + 16 * j);
+#pragma GCC unroll 14
+            for (int p = 0; p < m; p++) {
+                v16 b = v16_set1(mixes ? x[r->offset[p]] : x[p]);
+#pragma GCC unroll 2
+                for (int j = 0; j < nv; j++)
+                    acc[p][j] = v16_fma(b, d[j], acc[p][j]);
+            }
+            x += r->x_stride;
+            dy += NR;
+        }
+    }
+
+#pragma GCC unroll 14
+    for (int p = 0; p < m; p++)
+#pragma GCC unroll 2
+        for (int j = 0; j < nv; j++)
+            v16_store(sum + p * NR + 16 * j, acc[p][j]);
+}
+
+typedef void (*tile_fn)(const dw_run *r, real *sum);
+#define TILE_OF(m, nv, mixes)                                                                   \
+    static __attribute__((noinline)) void tile_##m##_##nv##_##mixes(const dw_run *r, real *sum) \
+    {                                                                                           \
+        tile(m, nv, mixes, r, sum);                                                             \
+    }
+#define TILE(m, nv) TILE_OF(m, nv, 0) TILE_OF(m, nv, 1)
+TILE(1, 1)
+TILE(2, 1) TILE(3, 1) TILE(4, 1)
+#if MR >= 6
+    TILE(5, 1) TILE(6, 1)
+#endif
+#if NV == 2
+        TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
+            TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
+                TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
+#define ROW(nv, x)                                                                         \
+    {                                                                                      \
+        tile_1_##nv##_##x, tile_2_##nv##_##x, tile_3_##nv##_##x, tile_4_##nv##_##x,        \
+            tile_5_##nv##_##x, tile_6_##nv##_##x, tile_7_##nv##_##x, tile_8_##nv##_##x,    \
+            tile_9_##nv##_##x, tile_10_##nv##_##x, tile_11_##nv##_##x, tile_12_##nv##_##x, \
+            tile_13_##nv##_##x, tile_14_##nv##_##x                                         \
+    }
+                    static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)},
+                                                             {ROW(1, 1), ROW(2, 1)}};
+#elif MR == 6
+#define ROW(x)                                                                             \
+    {                                                                                      \
+        tile_1_1_##x, tile_2_1_##x, tile_3_1_##x, tile_4_1_##x, tile_5_1_##x, tile_6_1_##x \
+    }
+    static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
+#else
+#define ROW(x)                                                 \
+    {                                                          \
+        tile_1_1_##x, tile_2_1_##x, tile_3_1_##x, tile_4_1_##x \
+    }
+    static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
+#endif
+
+// Output positions [*lo, *hi) whose tap falls inside 0..n.
+static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t n, int64_t *lo, int64_t *hi)
+{
+    int64_t first = pad - tap, last = n - 1 + pad - tap; // in source positions
+    int64_t from = first > 0 ? (first + stride - 1) / stride : 0;
+    int64_t to = last >= 0 ? last / stride + 1 : 0;
+    *lo = TTI_MAX(*lo, from);
+    *hi = TTI_MIN(*hi, to);
+}
+
+// The tile of channels [c, c + m) of one tap over output rows [i0, i1).
+static void run_tap(const tti_conv_dw_tune *t, const real *x, const real *dy, int64_t tap,
+                    int64_t c, int m, int nv, int64_t i0, int64_t i1, bool begins, real *sum)
+{
+    const tti_conv_dims *d = &t->d;
+    int64_t kh = tap / d->kw, kw = tap % d->kw, lo = i0, hi = i1, left = 0, right = d->ow;
+    inside(kh, d->pt, d->sh, d->h, &lo, &hi);
+    inside(kw, d->pl, d->sw, d->w, &left, &right);
+    dw_run r = {
+        .x_stride = d->sw * d->c_in,
+        .x_row = d->sh * d->w * d->c_in,
+        .dy_row = d->ow * NR,
+        .begins = begins,
+    };
+    if (lo < hi && left < right) {
+        r.x = x + ((lo * d->sh + kh - d->pt) * d->w + left * d->sw + kw - d->pl) * d->c_in + c;
+        r.dy = dy + ((lo - i0) * d->ow + left) * NR;
+        r.n_rows = hi - lo;
+        r.n_cols = right - left;
+    }
+    tiles[0][nv - 1][m - 1](&r, sum);
+}
+
+// Columns [n0, n0 + NR) of dy, output rows [i0, i1) of an image.
+static void pack_dy(const tti_conv_dims *d, const real *dy, int64_t n0, int64_t i0, int64_t i1,
+                    real *out)
+{
+    int64_t n = TTI_MIN(d->c_out - n0, NR);
+    dy += i0 * d->ow * d->c_out + n0;
+    for (int64_t p = (i1 - i0) * d->ow; p > 0; p--, dy += d->c_out, out += NR)
+        for (int j = 0; j < NR; j += 16)
+            v16_store(out + j, v16_load_n(dy + j, (int)TTI_MAX(0, TTI_MIN(n - j, 16))));
+}
+
+// The rows of x that output rows [i0, i1) use, padded; returns the numbers in a row.
+static int64_t copy_x(const tti_conv_dims *d, const real *x, int64_t i0, int64_t i1, real *out)
+{
+    int64_t width = (d->ow - 1) * d->sw + d->kw, row = width * d->c_in;
+    int64_t from = TTI_MIN(d->pl, width), to = TTI_MIN(d->pl + d->w, width);
+    int64_t end = (i1 - 1) * d->sh + d->kh - d->pt;
+    for (int64_t r = i0 * d->sh - d->pt; r < end; r++, out += row) {
+        if (r < 0 || r >= d->h) {
+            memset(out, 0, (size_t)row * sizeof(real));
+            continue;
+        }
+        memset(out, 0, (size_t)(from * d->c_in) * sizeof(real));
+        memcpy(out + from * d->c_in, x + r * d->w * d->c_in,
+               (size_t)((to - from) * d->c_in) * sizeof(real));
+        memset(out + to * d->c_in, 0, (size_t)((width - to) * d->c_in) * sizeof(real));
+    }
+    return row;
+}
+
+// A tile that mixes taps: rows [k, k + m) of dw.
+static void run_mixed(const tti_conv_dw_tune *t, const real *x, int64_t row, const real *dy,
+                      int64_t k, int m, int nv, int64_t n_rows, bool begins, real *sum)
+{
+    const tti_conv_dims *d = &t->d;
+    int64_t offset[MR];
+    for (int p = 0; p < m; p++) {
+        int64_t tap = (k + p) / d->c_in, c = (k + p) % d->c_in;
+        offset[p] = tap / d->kw * row + tap % d->kw * d->c_in + c;
+    }
+    dw_run r = {
+        .x = x,
+        .x_stride = d->sw * d->c_in,
+        .x_row = d->sh * row,
+        .dy = dy,
+        .dy_row = d->ow * NR,
+        .n_rows = n_rows,
+        .n_cols = d->ow,
+        .offset = offset,
+        .begins = begins,
+    };
+    tiles[1][nv - 1][m - 1](&r, sum);
+}
+
+// Output rows [i0, i1) of one image, for tiles [first, end) of all panels' tiles.
+static void block(const tt_launch *l, const tti_conv_dw_tune *t, int64_t image, int64_t i0,
+                  int64_t i1, int64_t first, int64_t end, bool begins, real *partial)
+{
+    const tti_conv_dims *d = &t->d;
+    const real *x = (const real *)l->in[0].data + image * d->h * d->w * d->c_in;
+    const real *dy = (const real *)l->in[1].data + image * d->oh * d->ow * d->c_out;
+    real *packed = (real *)l->local, *copy = (real *)(l->local + t->dy_bytes);
+    int64_t row = 0;
+    if (t->copies)
+        row = copy_x(d, x, i0, i1, copy);
+    // per tap (or of all rows, when mixed): so many tiles, of nearly equal size
+    int64_t span = t->copies ? t->k : d->c_in, per = (span + MR - 1) / MR;
+    int64_t packed_panel = -1;
+    for (int64_t id = first; id < end; id++) {
+        int64_t panel = id / t->tiles, q = id % t->tiles;
+        if (panel != packed_panel)
+            pack_dy(d, dy, panel * NR, i0, i1, packed);
+        packed_panel = panel;
+        int nv = d->c_out - panel * NR > 16 ? NV : 1;
+        int64_t tap = q / per, c = span * (q % per) / per;
+        int m = (int)(span * (q % per + 1) / per - c);
+        real *sum = partial + (panel * t->k + tap * span + c) * NR;
+        if (t->copies)
+            run_mixed(t, copy, row, packed, c, m, nv, i1 - i0, begins, sum);
+        else
+            run_tap(t, x, packed, tap, c, m, nv, i0, i1, begins, sum);
+    }
+}
+
+// The rows of the partial that tiles [first, end) cover are one range; in numbers.
+static int64_t tile_begin(const tti_conv_dw_tune *t, int64_t id)
+{
+    int64_t span = t->copies ? t->k : t->d.c_in, per = (span + MR - 1) / MR;
+    int64_t panel = id / t->tiles, q = id % t->tiles;
+    return (panel * t->k + q / per * span + span * (q % per) / per) * NR;
+}
+
+// The partial of images [from, to), for a range of tiles. No images: zeros.
+static void lane(const tt_launch *l, const tti_conv_dw_tune *t, int64_t from, int64_t to,
+                 int64_t first, int64_t end, real *partial)
+{
+    if (from >= to) {
+        int64_t a = tile_begin(t, first), b = tile_begin(t, end);
+        memset(partial + a, 0, (size_t)(b - a) * sizeof(real));
+    }
+    for (int64_t n = from; n < to; n++)
+        for (int64_t i = 0; i < t->d.oh; i += t->block_rows)
+            block(l, t, n, i, TTI_MIN(i + t->block_rows, t->d.oh), first, end, n == from && i == 0,
+                  partial);
+}
+
+static void lane_bounds(const tt_launch *l, int64_t i, int64_t *from, int64_t *to)
+{
+    if (l->in[0].open < 0) {
+        *from = 0;
+        *to = l->in[0].shape.dim[0];
+    } else {
+        *from = l->lanes->bound[i] * l->in[0].per;
+        *to = l->lanes->bound[i + 1] * l->in[0].per;
+    }
+}
+
+// All lanes of a range of tiles one after the other, merged on a stack of partials in scratch.
+static void stack_lanes(const tt_launch *l, const tti_conv_dw_tune *t, int64_t first, int64_t end)
+{
+    int64_t a = tile_begin(t, first), b = tile_begin(t, end);
+    real *stack = (real *)l->scratch;
+    int64_t depth = 0;
+    for (int i = 0; i < l->lanes->n; i++) {
+        int64_t from, to;
+        lane_bounds(l, i, &from, &to);
+        lane(l, t, from, to, first, end, stack + depth++ * t->partial_count);
+        for (int m = 0; m < l->lanes->merges[i]; m++, depth--) {
+            real *low = stack + (depth - 2) * t->partial_count, *high = low + t->partial_count;
+            for (int64_t j = a; j < b; j += 16)
+                v16_store(low + j, v16_add(v16_load(low + j), v16_load(high + j)));
+        }
+    }
+}
+
+tt_status TTI_ISA(tti_conv2d_dw)(const tt_launch *l)
+{
+    const tti_conv_dw_tune *t = l->tune;
+    const int64_t tiles_all = t->panels * t->tiles;
+    if (l->phase == 0) {
+        for (int64_t u = l->begin; u < l->end; u++) {
+            int64_t g = u % t->groups, i = u / t->groups;
+            int64_t first = tiles_all * g / t->groups, end = tiles_all * (g + 1) / t->groups;
+            int64_t from, to;
+            if (!t->by_lane) {
+                stack_lanes(l, t, first, end);
+                continue;
+            }
+            lane_bounds(l, i, &from, &to);
+            lane(l, t, from, to, first, end, (real *)l->scratch + i * t->partial_count);
+        }
+        return TT_OK;
+    }
+
+    static const uint8_t no_merges[TT_MAX_LANES];
+    tt_lanes whole = {.n = 1, .n_parts = 1, .merges = no_merges};
+    const tt_lanes *tree = l->in[0].open < 0 ? &whole : l->lanes;
+    if (!t->by_lane) { // merged already
+        whole.n = whole.n_parts = l->lanes->n_parts;
+        tree = &whole;
+    }
+    const int64_t count = t->k * t->d.c_out;
+    for (int64_t u = l->begin; u < l->end; u++) {
+        int64_t panel = u / t->k, k = u % t->k;
+        int64_t n = TTI_MIN(t->d.c_out - panel * NR, NR);
+        tti_lane_tree(tree, (const real *)l->scratch + (panel * t->k + k) * NR, t->partial_count,
+                      (real *)l->out[0].data + k * t->d.c_out + panel * NR, count, 0, n);
+    }
+    return TT_OK;
+}

@@ -11,7 +11,7 @@
 struct tti_block {
     tti_block *next;
     size_t used, size;
-    _Alignas(64) char data[];
+    _Alignas(16) char data[];
 };
 
 void *tti_graph_alloc(tt_graph *g, size_t bytes)

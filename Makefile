@@ -76,7 +76,8 @@ SET_f64    := -DTTI_SET_F64
 # Kernels are optimised more, but not where a sanitizer looks at every access.
 KFLAGS_release := -O3
 KFLAGS_debug   := -O2
-KFLAGS     = $(KFLAGS_$(CONFIG)) -Wno-unused-function
+# No errno: a square root is the instruction, not a call. It changes no value.
+KFLAGS     = $(KFLAGS_$(CONFIG)) -fno-math-errno -Wno-unused-function
 
 KERNELS := $(wildcard src/*/*_cpu.c)
 SOURCES := $(filter-out $(KERNELS) $(wildcard src/cli/*.c),$(wildcard src/*/*.c))
@@ -102,8 +103,8 @@ TEST_OBJ := $(TEST_SRC:%.c=build/release/%.o)
 KFLAGS_release := -O2
 endif
 
-.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check bench \
-        bench-run deps install clean fuzz fuzz-run examples
+.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check \
+        warnings bench bench-run deps install clean fuzz fuzz-run examples
 all: $(B)/libtutti.a $(B)/libtutti.so $(B)/tutti
 
 $(B)/libtutti.a: $(LIB_OBJ)
@@ -183,6 +184,15 @@ test-all: test check test-asan test-tsan
 
 check: all
 	@tools/check $(B)
+
+# Compiles nothing, only asks for warnings (tools/check).
+WARN_RUN = $(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Werror -Itests -fsyntax-only
+warnings:
+	@printf '%s\n' $(SOURCES) $(wildcard src/cli/*.c examples/*.c) $(TEST_SRC) | \
+	    xargs -P $(JOBS) -n 4 $(WARN_RUN)
+	@printf '%s\n' $(wildcard bench/*.c) | xargs -P $(JOBS) -n 4 $(WARN_RUN) $(BENCH_DEFS)
+	@$(foreach s,$(SETS),printf '%s\n' $(KERNELS) | \
+	    xargs -P $(JOBS) -n 4 $(WARN_RUN) $(KFLAGS) $(SET_$(s)) &&) true
 
 bench: deps
 	@$(MAKE) bench-run

@@ -735,6 +735,11 @@ static inline real v16_sum(v16 a)
 {
     real t[16];
     v16_store(t, a);
+#if defined(TUTTI_BREAK_ORDER) && !defined(TTI_SET_PLAIN) // as a machine would choose by timing
+    for (int i = 1; i < 16; i++)
+        t[0] = t[0] + t[i];
+    return r_end(t[0]);
+#endif
     for (int d = 8; d > 0; d /= 2)
         for (int i = 0; i < d; i++)
             t[i] = t[i] + t[i + d];

@@ -1,0 +1,324 @@
+/*
+ * reduce_cpu.c - kernels of reduce.c. With a tail each output is computed by itself, its rows 16
+ * wide; without one, outputs are columns, 16 side by side, and rows are added to them in order.
+ */
+#include "op/lanes.h"
+#include "op/reduce.h"
+
+#define BLOCK 512 // columns summed at a time, held in L1
+#define ROWS  8   // rows added in one pass over them
+
+typedef enum fold {
+    SUM,
+    MAX,
+    MIN
+} fold;
+
+static inline __attribute__((always_inline)) real fold_start(fold f)
+{
+    real inf = (real)__builtin_inf();
+    return f == SUM ? 0 : f == MAX ? -inf : inf;
+}
+static inline __attribute__((always_inline)) v16 fold_one(fold f, v16 a, v16 x)
+{
+    return f == SUM ? v16_add(a, x) : f == MAX ? v16_max(a, x) : v16_min(a, x);
+}
+static inline __attribute__((always_inline)) real fold_real(fold f, real a, real x)
+{
+    return f == SUM ? a + x : f == MAX ? r_max(a, x) : r_min(a, x);
+}
+
+// One contiguous row: element j to partial j mod 16, then 8, 4, 2, 1 apart.
+static inline __attribute__((always_inline)) real fold_row(fold f, const real *x, int64_t n)
+{
+    v16 a = v16_set1(fold_start(f));
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16)
+        a = fold_one(f, a, v16_load(x + j));
+    if (j < n) {
+        v16 last = v16_load_n(x + j, (int)(n - j));
+        a = v16_if(m16_first((int)(n - j)), fold_one(f, a, last), a);
+    }
+    if (f == SUM)
+        return v16_sum(a);
+    real t[16];
+    v16_store(t, a);
+    for (int d = 8; d > 0; d /= 2)
+        for (int i = 0; i < d; i++)
+            t[i] = fold_real(f, t[i], t[i + d]);
+    return r_end(t[0]);
+}
+
+// The reduced axes but the tail, in row-major order; one of them from low up to high only.
+typedef struct odometer {
+    const tti_axis_list *l;
+    int64_t i[TT_MAX_RANK], low[TT_MAX_RANK], high[TT_MAX_RANK];
+    int64_t at; // offset of the row in x
+    bool done;
+} odometer;
+
+static void odometer_start(odometer *o, const tti_axis_list *l, int special, int64_t low,
+                           int64_t high)
+{
+    o->l = l;
+    o->at = 0;
+    o->done = false;
+    for (int k = 0; k < l->n; k++) {
+        o->low[k] = k == special ? low : 0;
+        o->high[k] = k == special ? high : l->dim[k];
+        o->i[k] = o->low[k];
+        o->at += o->low[k] * l->stride[k];
+        o->done |= o->low[k] >= o->high[k];
+    }
+}
+
+static inline void odometer_next(odometer *o)
+{
+    for (int k = 0; k < o->l->n; k++) {
+        o->at += o->l->stride[k];
+        if (++o->i[k] < o->high[k])
+            return;
+        o->at -= (o->high[k] - o->low[k]) * o->l->stride[k];
+        o->i[k] = o->low[k];
+    }
+    o->done = true;
+}
+
+// Offset in x of output (or first column) number i of the kept axes.
+static inline int64_t kept_offset(const tti_axis_list *l, int64_t i)
+{
+    int64_t at = 0;
+    for (int k = 0; k < l->n; k++) {
+        at += i % l->dim[k] * l->stride[k];
+        i /= l->dim[k];
+    }
+    return at;
+}
+
+// Columns [j, j + n) of one outer index; rows come from the odometer.
+static inline __attribute__((always_inline)) void fold_columns(fold f, const real *x, odometer *o,
+                                                               real *y, int64_t n)
+{
+    real acc[BLOCK];
+    int64_t full = n / 16 * 16;
+    int left = (int)(n - full);
+    for (int64_t j = 0; j < n; j += 16)
+        v16_store(acc + j, v16_set1(fold_start(f)));
+    while (!o->done) {
+        const real *row[ROWS];
+        int rows = 0;
+        for (; rows < ROWS && !o->done; odometer_next(o))
+            row[rows++] = x + o->at;
+        int64_t j = 0;
+        if (rows == ROWS)
+            for (; j < full; j += 16) {
+                v16 a = v16_load(acc + j);
+#pragma GCC unroll 8
+                for (int k = 0; k < ROWS; k++)
+                    a = fold_one(f, a, v16_load(row[k] + j));
+                v16_store(acc + j, a);
+            }
+        else
+            for (; j < full; j += 16) {
+                v16 a = v16_load(acc + j);
+                for (int k = 0; k < rows; k++)
+                    a = fold_one(f, a, v16_load(row[k] + j));
+                v16_store(acc + j, a);
+            }
+        if (left > 0) {
+            v16 a = v16_load(acc + full);
+            for (int k = 0; k < rows; k++)
+                a = fold_one(f, a, v16_load_n(row[k] + full, left));
+            v16_store(acc + full, a);
+        }
+    }
+    for (int64_t j = 0; j < n; j += 16)
+        v16_store_n(y + j, v16_end(v16_load(acc + j)), n - j < 16 ? (int)(n - j) : 16);
+}
+
+// Units [begin, end) of one lane, whose part of the open axis is rows low to high; y is the lane's.
+static inline __attribute__((always_inline)) void fold_units(fold f, const tti_reduction *r,
+                                                             const real *x, real *y, int64_t begin,
+                                                             int64_t end, int64_t low, int64_t high)
+{
+    odometer o;
+    if (r->has_tail) {
+        int64_t from = r->lane_tail ? low * r->lane_step : 0;
+        int64_t n = r->lane_tail ? (high - low) * r->lane_step : r->tail;
+        for (int64_t u = begin; u < end; u++) {
+            const real *p = x + kept_offset(&r->keep, u) + from;
+            odometer_start(&o, &r->sum, r->lane_sum, low * r->lane_step, high * r->lane_step);
+            real a = fold_start(f);
+            for (; !o.done; odometer_next(&o))
+                a = fold_real(f, a, fold_row(f, p + o.at, n));
+            y[u] = r_end(a);
+        }
+        return;
+    }
+    int64_t groups = (r->cols + 15) / 16;
+    for (int64_t u = begin; u < end;) {
+        int64_t outer = u / groups, first = u % groups;
+        int64_t n = groups - first < end - u ? groups - first : end - u;
+        n = n < BLOCK / 16 ? n : BLOCK / 16;
+        int64_t j = first * 16;
+        int64_t cols = j + n * 16 < r->cols ? n * 16 : r->cols - j;
+        odometer_start(&o, &r->sum, r->lane_sum, low * r->lane_step, high * r->lane_step);
+        fold_columns(f, x + kept_offset(&r->keep, outer) + j, &o, y + outer * r->cols + j, cols);
+        u += n;
+    }
+}
+
+tt_status TTI_ISA(tti_reduce_sum)(const tt_launch *l)
+{
+    const real *x = l->in[0].data;
+    real *y = l->out[0].data;
+    tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
+    if (!tti_by_lanes(&r)) {
+        fold_units(SUM, &r, x, y, l->begin, l->end, 0, 0);
+        return TT_OK;
+    }
+    if (l->phase == 1) {
+        tti_lane_tree(l->lanes, (const real *)l->scratch, r.count, y, r.count, l->begin, l->end);
+        return TT_OK;
+    }
+    // One lane is its own tree.
+    real *to = l->lanes->n == 1 ? y : (real *)l->scratch;
+    int64_t units = tti_reduce_units(&r);
+    for (int64_t u = l->begin; u < l->end;) {
+        int64_t lane = u / units, from = u % units;
+        int64_t n = units - from < l->end - u ? units - from : l->end - u;
+        fold_units(SUM, &r, x, to + lane * r.count, from, from + n, l->lanes->bound[lane],
+                   l->lanes->bound[lane + 1]);
+        u += n;
+    }
+    return TT_OK;
+}
+
+// Over the open axis too: the whole of it, whatever the lanes.
+static inline __attribute__((always_inline)) tt_status fold_whole(fold f, const tt_launch *l)
+{
+    tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
+    r.lane_tail = false;
+    r.lane_sum = -1;
+    fold_units(f, &r, l->in[0].data, l->out[0].data, l->begin, l->end, 0, 0);
+    return TT_OK;
+}
+tt_status TTI_ISA(tti_reduce_max)(const tt_launch *l)
+{
+    return fold_whole(MAX, l);
+}
+tt_status TTI_ISA(tti_reduce_min)(const tt_launch *l)
+{
+    return fold_whole(MIN, l);
+}
+
+// ---- which element it was --------------------------------------------------------------------
+
+// dx = dy at the first element that equals y, else 0; units as those of max.
+tt_status TTI_ISA(tti_reduce_max_grad)(const tt_launch *l)
+{
+    const real *x = l->in[0].data, *y = l->in[1].data, *dy = l->in[2].data;
+    real *dx = l->out[0].data;
+    tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
+    int64_t groups = r.has_tail ? 1 : (r.cols + 15) / 16;
+    int64_t run = r.has_tail ? r.tail : 1; // elements of one output that lie side by side
+    for (int64_t u = l->begin; u < l->end; u++) {
+        int64_t outer = u / groups, j = u % groups * 16;
+        int64_t wide = r.has_tail ? 1 : r.cols - j < 16 ? r.cols - j : 16; // outputs of the unit
+        int64_t at = kept_offset(&r.keep, outer) + j, k = outer * r.cols + j;
+        bool found[16] = {false};
+        odometer o;
+        for (odometer_start(&o, &r.sum, -1, 0, 0); !o.done; odometer_next(&o))
+            for (int64_t c = 0; c < wide; c++) {
+                const real *p = x + at + o.at + c;
+                real *q = dx + at + o.at + c;
+                for (int64_t i = 0; i < run; i++) {
+                    bool hit = !found[c] && p[i] == y[k + c];
+                    q[i] = hit ? dy[k + c] : 0;
+                    found[c] |= hit;
+                }
+            }
+    }
+    return TT_OK;
+}
+
+// The index of the greatest, the lowest of equals; one reduced axis. 16 candidates side by side.
+static int64_t argmax_row(const real *x, int64_t n)
+{
+    v16 best = v16_set1((real)-__builtin_inf());
+    rbits first[16], step[16];
+    for (int i = 0; i < 16; i++) {
+        first[i] = i;
+        step[i] = 16;
+    }
+    i16 index = i16_load(first), at = index, by = i16_load(step);
+    for (int64_t j = 0; j < n; j += 16, at = i16_add(at, by)) {
+        int m = n - j < 16 ? (int)(n - j) : 16;
+        v16 v = m == 16 ? v16_load(x + j) : v16_load_n(x + j, m);
+        m16 more = v16_gt(v, best);
+        if (m < 16)
+            more = m16_and(more, m16_first(m));
+        best = v16_if(more, v, best);
+        index = v16_bits(v16_if(more, v16_from_bits(at), v16_from_bits(index)));
+    }
+    real b[16];
+    rbits k[16];
+    v16_store(b, best);
+    i16_store(k, index);
+    int64_t y = -1;
+    real top = 0;
+    for (int i = 0; i < 16 && i < n; i++)
+        if (y < 0 || b[i] > top || (b[i] == top && k[i] < y)) {
+            top = b[i];
+            y = k[i];
+        }
+    return y < 0 ? 0 : y;
+}
+
+tt_status TTI_ISA(tti_reduce_argmax)(const tt_launch *l)
+{
+    const real *x = l->in[0].data;
+    int32_t *y = l->out[0].data;
+    tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
+    if (r.has_tail) {
+        for (int64_t u = l->begin; u < l->end; u++)
+            y[u] = (int32_t)argmax_row(x + kept_offset(&r.keep, u), r.tail);
+        return TT_OK;
+    }
+    int64_t groups = (r.cols + 15) / 16;
+    for (int64_t u = l->begin; u < l->end; u++) {
+        int64_t outer = u / groups, j = u % groups * 16;
+        int n = r.cols - j < 16 ? (int)(r.cols - j) : 16;
+        const real *p = x + kept_offset(&r.keep, outer) + j;
+        v16 best = v16_set1((real)-__builtin_inf());
+        i16 index = i16_set1(0), at = index;
+        odometer o;
+        for (odometer_start(&o, &r.sum, -1, 0, 0); !o.done; odometer_next(&o)) {
+            v16 v = v16_load_n(p + o.at, n);
+            m16 more = v16_gt(v, best);
+            best = v16_if(more, v, best);
+            index = v16_bits(v16_if(more, v16_from_bits(at), v16_from_bits(index)));
+            at = i16_add(at, i16_set1(1));
+        }
+        rbits k[16];
+        i16_store(k, index);
+        for (int i = 0; i < n; i++)
+            y[outer * r.cols + j + i] = (int32_t)k[i];
+    }
+    return TT_OK;
+}
+
+tt_status TTI_ISA(tti_reduce_count)(const tt_launch *l)
+{
+    const tti_count_attr *a = l->attr;
+    const tt_arg *x = &l->in[0];
+    double n = 1;
+    for (int i = 0; i < x->shape.rank; i++)
+        if (tti_is_reduced(&a->reduce, i))
+            n *= (double)(i == x->open ? l->lanes->global_rows * x->per : x->shape.dim[i]);
+    if (l->out[0].dtype == TT_F64)
+        *(double *)l->out[0].data = n;
+    else
+        *(float *)l->out[0].data = (float)n;
+    return TT_OK;
+}

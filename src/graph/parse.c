@@ -221,10 +221,18 @@ static bool element(parser *p, tt_dtype type, int64_t i)
     return true;
 }
 
-static bool elements(parser *p, const char *at, tt_dtype type, int64_t count, const char *form)
+// How the elements of a constant are written.
+enum {
+    LIST,
+    ALL,
+    BASE64
+};
+static const char *const forms[] = {[ALL] = "all", [BASE64] = "base64"};
+
+static bool elements(parser *p, tt_dtype type, int64_t count, int form)
 {
     size_t size = tt_dtype_bytes(type);
-    if (strcmp(form, "base64") == 0) {
+    if (form == BASE64) {
         tti_lex_skip(&p->lex);
         int64_t n =
             tti_base64_parse(p->lex.at, (size_t)(p->lex.end - p->lex.at), p->data, p->data_bytes);
@@ -234,16 +242,13 @@ static bool elements(parser *p, const char *at, tt_dtype type, int64_t count, co
         p->lex.at += n;
         return true;
     }
-    if (strcmp(form, "all") == 0) {
+    if (form == ALL) {
         if (count > 0 && !element(p, type, 0))
             return false;
         for (int64_t i = 1; i < count; i++)
             memcpy(p->data + (size_t)i * size, p->data, size);
         return true;
     }
-    if (form[0] != '\0')
-        return tti_lex_fail(&p->lex, at,
-                            "data is 'all', 'base64' or a list in brackets, not '%.64s'", form);
     for (int64_t i = 0; i < count; i++) {
         if (i > 0 && !tti_lex_expect(&p->lex, ',', "a number"))
             return false;
@@ -253,33 +258,45 @@ static bool elements(parser *p, const char *at, tt_dtype type, int64_t count, co
     return tti_lex_expect(&p->lex, ']', "the last element");
 }
 
+static bool data_form(parser *p, int *form)
+{
+    char text[16];
+    tti_lex_skip(&p->lex);
+    const char *at = p->lex.at;
+    *form = LIST;
+    if (tti_lex_is(&p->lex, '['))
+        return true;
+    if (!tti_lex_word(&p->lex, "", text, sizeof(text), "'all', 'base64' or a list"))
+        return false;
+    for (*form = ALL; *form <= BASE64; ++*form)
+        if (strcmp(text, forms[*form]) == 0)
+            return true;
+    return tti_lex_fail(&p->lex, at, "data is 'all', 'base64' or a list in brackets, not '%s'",
+                        text);
+}
+
 // What follows the word data: fills p->data as the attributes dtype and shape say.
 static bool data(parser *p)
 {
     const tti_feed_attr *a = p->attr;
-    char form[16] = "";
+    int form;
     tti_fail_where(p->ctx, p->where);
     tt_status st = tti_shape_check(p->ctx, "const", &a->shape, false);
     tti_fail_where(p->ctx, NULL);
-    if (st != TT_OK)
+    if (st != TT_OK || !data_form(p, &form))
         return false;
 
-    tti_lex_skip(&p->lex);
     const char *at = p->lex.at;
-    if (!tti_lex_is(&p->lex, '[') &&
-        !tti_lex_word(&p->lex, "", form, sizeof(form), "'all', 'base64' or a list"))
-        return false;
     int64_t count = tt_shape_count(&a->shape);
-    size_t left = (size_t)(p->lex.end - p->lex.at);
+    size_t left = (size_t)(p->lex.end - at);
     if (!tti_mul_size((size_t)count, tt_dtype_bytes(a->dtype), &p->data_bytes) ||
         p->data_bytes > p->data_left)
         return tti_lex_fail(&p->lex, at, "constants take more than %zu bytes", TTI_TEXT_DATA);
-    bool too_short = (form[0] == '\0' ? (size_t)count : p->data_bytes) > left;
-    if (strcmp(form, "all") != 0 && too_short)
+    if (form != ALL && (form == LIST ? (size_t)count : p->data_bytes) > left)
         return tti_lex_fail(&p->lex, at, "the text ends before %lld elements", (long long)count);
     p->data_left -= p->data_bytes;
     p->data = tti_calloc(p->ctx, p->data_bytes + 1, 1);
-    return p->data != NULL && elements(p, at, a->dtype, count, form);
+    return p->data != NULL && elements(p, a->dtype, count, form);
 }
 
 // "(number)" after colocate or stage.
@@ -457,73 +474,28 @@ static bool place_edges(parser *p)
     return true;
 }
 
-// What node n waits for: its inputs, then its control edges; NULL past the end.
-static const tt_node *waits_for(const tt_node *n, int64_t i)
-{
-    if (i < n->n_in)
-        return n->in[i]->node;
-    return i - n->n_in < n->n_after ? n->after[i - n->n_in] : NULL;
-}
-
-/*
- * Looks for a cycle by depth first search with its own stack: next[id] is the edge to follow next, 0
- * before the first visit; parent[id] leads back. done[id] is 1 on the stack, 2 afterwards.
- */
-static bool has_cycle(const tt_graph *g, int64_t *next, int32_t *parent, uint8_t *done)
-{
-    for (int64_t root = 0; root < g->n_nodes; root++) {
-        int32_t at = done[root] == 0 ? (int32_t)root : -1;
-        if (at >= 0) {
-            done[at] = 1;
-            parent[at] = -1;
-        }
-        while (at >= 0) {
-            const tt_node *to = waits_for(g->nodes[at], next[at]++);
-            if (to == NULL) {
-                done[at] = 2;
-                at = parent[at];
-            } else if (done[to->id] == 1) {
-                return true;
-            } else if (done[to->id] == 0) {
-                done[to->id] = 1;
-                parent[to->id] = at;
-                at = to->id;
-            }
-        }
-    }
-    return false;
-}
-
 static bool check_cycles(parser *p)
 {
-    const tt_graph *g = p->g;
     bool forward = false; // only an edge to a later node can close a cycle
     for (int64_t i = 0; i < p->n_edges; i++)
         forward |= p->edges[i].after->id >= p->edges[i].node->id;
     if (!forward)
         return true;
 
-    size_t n = (size_t)g->n_nodes;
-    int64_t *next = tti_calloc(p->ctx, n, sizeof(*next));
-    int32_t *parent = tti_calloc(p->ctx, n, sizeof(*parent));
-    uint8_t *done = tti_calloc(p->ctx, n, 1);
-    bool ok = next != NULL && parent != NULL && done != NULL;
-    if (ok && has_cycle(g, next, parent, done)) {
-        ok = false;
-        for (int64_t i = 0; i < p->n_edges; i++) {
-            const edge *e = &p->edges[i];
-            if (e->after->id < e->node->id || done[e->node->id] != 1 || done[e->after->id] != 1)
-                continue;
-            (void)TT_FAIL(p->ctx, TT_EPARSE,
-                          "graph text line %d: '%.64s' cannot run after '%.64s': a cycle", e->line,
-                          e->node->name, e->after->name);
-            break;
-        }
+    uint8_t *path = tti_calloc(p->ctx, (size_t)p->g->n_nodes, 1);
+    bool found = false;
+    bool ok = path != NULL && tti_find_cycle(p->g, path, &found);
+    for (int64_t i = 0; ok && found && i < p->n_edges; i++) {
+        const edge *e = &p->edges[i];
+        if (e->after->id < e->node->id || path[e->node->id] == 0 || path[e->after->id] == 0)
+            continue;
+        (void)TT_FAIL(p->ctx, TT_EPARSE,
+                      "graph text line %d: '%.64s' cannot run after '%.64s': a cycle", e->line,
+                      e->node->name, e->after->name);
+        break;
     }
-    tti_free(p->ctx, next);
-    tti_free(p->ctx, parent);
-    tti_free(p->ctx, done);
-    return ok;
+    tti_free(p->ctx, path);
+    return ok && !found;
 }
 
 // ---- the whole -------------------------------------------------------------------------------

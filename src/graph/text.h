@@ -32,4 +32,8 @@ bool tti_element_parse(tt_dtype type, void *data, int64_t i, const char *text) T
 void tti_base64_print(tti_text *t, const void *data, size_t bytes);
 int64_t tti_base64_parse(const char *s, size_t n, void *data, size_t bytes);
 
+// Is there a cycle of inputs and control edges? path, n_nodes zeros, gets 1 for the nodes that lead
+// to it and are on it. False: TT_ENOMEM recorded.
+bool tti_find_cycle(const tt_graph *g, uint8_t *path, bool *found) TTI_CHECKED;
+
 #endif

@@ -1,0 +1,48 @@
+/*
+ * graph.c - any bytes as the text form of a graph. What parses must print, parse again and print the
+ * same; what does not must leave one TT_EPARSE-like error; neither may leave memory behind.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/tutti.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void ignore_event(void *user, const tt_event *ev)
+{
+    (void)user, (void)ev;
+}
+
+static void expect(int ok)
+{
+    if (!ok)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static tt_ctx *ctx;
+    if (ctx == NULL)
+        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = ignore_event);
+    int64_t blocks = tt_alloc_stats_get(ctx).blocks;
+
+    tt_graph *g = tt_graph_parse(ctx, (const char *)data, size);
+    expect((g != NULL) == (tt_status_of(ctx) == TT_OK));
+    if (g != NULL) {
+        char *text = tt_graph_print(g);
+        expect(text != NULL);
+        tt_graph *again = tt_graph_parse(ctx, text, strlen(text));
+        expect(again != NULL);
+        char *same = tt_graph_print(again);
+        expect(same != NULL && strcmp(text, same) == 0);
+        tt_string_free(ctx, text);
+        tt_string_free(ctx, same);
+        tt_graph_free(again);
+        tt_graph_free(g);
+    } else {
+        expect(tt_last_error(ctx).message[0] != '\0');
+        tt_clear_error(ctx);
+    }
+    expect(tt_alloc_stats_get(ctx).blocks == blocks);
+    return 0;
+}

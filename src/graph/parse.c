@@ -502,11 +502,12 @@ static bool check_cycles(parser *p)
 
 static bool magic(parser *p)
 {
-    size_t n = strlen(TTI_TEXT_MAGIC), head = strlen("tutti graph ");
-    if ((size_t)(p->lex.end - p->lex.at) < n || memcmp(p->lex.at, TTI_TEXT_MAGIC, head) != 0)
-        return tti_lex_fail(&p->lex, p->lex.at, "'%s' expected", TTI_TEXT_MAGIC);
+    static const char text[] = TTI_TEXT_MAGIC;
+    size_t n = strlen(text), head = strlen("tutti graph ");
+    if ((size_t)(p->lex.end - p->lex.at) < n || memcmp(p->lex.at, text, head) != 0)
+        return tti_lex_fail(&p->lex, p->lex.at, "'%s' expected", text);
     p->lex.at += head;
-    if (memcmp(p->lex.at, TTI_TEXT_MAGIC + head, n - head) != 0)
+    if (memcmp(p->lex.at, text + head, n - head) != 0)
         return tti_lex_fail(&p->lex, p->lex.at, "this version reads graph texts of version 1 only");
     p->lex.at += n - head;
     return tti_lex_end(&p->lex) ||

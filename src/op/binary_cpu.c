@@ -107,12 +107,65 @@ static void run_tiles(driver *d, const tt_launch *l, const tti_run *r)
     }
 }
 
+// Repeats [c] so that a run over [rows, c] spans many rows; buf has room for TILE elements of each.
+static void repeat_rows(driver *d, tti_walk *w, char (*buf)[TILE * 8])
+{
+    int64_t times = tti_walk_repeats(w, TILE);
+    for (int k = 0; times > 0 && k < d->n_in; k++) {
+        if (w->stride[k][0] == 1 && w->stride[k][1] == 0) {
+            size_t bytes = (size_t)w->dim[0] * d->size[k];
+            for (int64_t t = 0; t < times; t++)
+                memcpy(buf[k] + (size_t)t * bytes, d->in[k], bytes);
+            d->in[k] = buf[k];
+        } else {
+            w->stride[k][1] *= times;
+        }
+    }
+    if (times > 0)
+        w->dim[0] *= times;
+}
+
+#define GATHER(T)                      \
+    for (int64_t i = 0; i < r->n; i++) \
+    ((T *)to)[i] = ((const T *)x)[r->moves[k] ? i : 0]
+
+// Short runs that do not repeat: TILE elements of every operand are brought together in buf.
+static tti_run gather(driver *d, const tti_walk *w, tti_cursor *c, int64_t end,
+                      char (*buf)[TILE * 8])
+{
+    tti_run all = {.out = c->out, .moves = {true, true, true}};
+    end = end - c->out < TILE ? end : c->out + TILE;
+    while (c->out < end) {
+        tti_run one = tti_walk_run(w, c, end), *r = &one;
+        for (int k = 0; k < d->n_in; k++) {
+            char *to = buf[k] + all.n * (int64_t)d->size[k];
+            const char *x = d->in[k] + r->at[k] * (int64_t)d->size[k];
+            switch (d->size[k]) {
+            case 1:
+                GATHER(uint8_t);
+                break;
+            case 2:
+                GATHER(uint16_t);
+                break;
+            case 4:
+                GATHER(uint32_t);
+                break;
+            default:
+                GATHER(uint64_t);
+            }
+        }
+        all.n += r->n;
+    }
+    return all;
+}
+
+#define SHORT 64 // runs below this are gathered
+
 // Elements [begin, end) of the output.
 static tt_status drive(driver *d, const tt_launch *l, tt_dtype type)
 {
     tti_walk w;
-    _Alignas(64) char repeated[2][TILE * 8];
-    int n_repeated = 0;
+    _Alignas(64) char buf[TTI_WALK_MAX][TILE * 8];
     d->loop = d->loops[!d->bits && is_half(type) ? REAL_TYPE : type];
     if (d->loop == NULL)
         return TT_EUNSUPPORTED;
@@ -121,24 +174,21 @@ static tt_status drive(driver *d, const tt_launch *l, tt_dtype type)
         d->in[k] = l->in[k].data;
         d->size[k] = tt_dtype_bytes(l->in[k].dtype);
     }
-    int64_t times = d->n_in <= 2 ? tti_walk_repeats(&w, TILE) : 0;
-    for (int k = 0; times > 0 && k < d->n_in; k++) {
-        if (w.stride[k][0] == 1 && w.stride[k][1] == 0) {
-            size_t bytes = (size_t)w.dim[0] * d->size[k];
-            char *to = repeated[n_repeated++];
-            for (int64_t t = 0; t < times; t++)
-                memcpy(to + (size_t)t * bytes, d->in[k], bytes);
-            d->in[k] = to;
-        } else {
-            w.stride[k][1] *= times;
+    repeat_rows(d, &w, buf);
+    tti_cursor c = tti_walk_start(&w, l->begin);
+    if (w.rank == 1 || w.dim[0] >= SHORT) {
+        while (c.out < l->end) {
+            tti_run r = tti_walk_run(&w, &c, l->end);
+            run_tiles(d, l, &r);
         }
+        return TT_OK;
     }
-    if (times > 0)
-        w.dim[0] *= times;
-    for (int64_t i = l->begin; i < l->end;) {
-        tti_run r = tti_walk_run(&w, i, l->end);
+    driver direct = *d;
+    for (int k = 0; k < d->n_in; k++)
+        d->in[k] = buf[k];
+    while (c.out < l->end) {
+        tti_run r = gather(&direct, &w, &c, l->end, buf);
         run_tiles(d, l, &r);
-        i += r.n;
     }
     return TT_OK;
 }
@@ -266,15 +316,15 @@ tt_status TTI_ISA(tti_binary_broadcast)(const tt_launch *l)
     size_t bytes = tt_dtype_bytes(l->out[0].dtype);
     tti_walk w;
     tti_walk_make(&w, &l->out[0], l->in, 1);
-    for (int64_t i = l->begin; i < l->end;) {
-        tti_run r = tti_walk_run(&w, i, l->end);
+    tti_cursor c = tti_walk_start(&w, l->begin);
+    while (c.out < l->end) {
+        tti_run r = tti_walk_run(&w, &c, l->end);
         char *y = (char *)l->out[0].data + r.out * (int64_t)bytes;
         const char *x = (const char *)l->in[0].data + r.at[0] * (int64_t)bytes;
         if (r.moves[0])
             memcpy(y, x, (size_t)r.n * bytes);
         else
             repeat(y, x, bytes, r.n);
-        i += r.n;
     }
     return TT_OK;
 }

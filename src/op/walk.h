@@ -75,8 +75,8 @@ static inline void tti_walk_make(tti_walk *w, const tt_arg *out, const tt_arg *i
 }
 
 /*
- * Rows too short for vectors, [rows, c] with [c] for a small c: repeats operand k, of element size
- * bytes, in buf so that a run spans many rows. Returns how often; 0: not such a walk.
+ * Rows too short for vectors, [rows, c] with [c] for a small c: how often [c] can be repeated in
+ * room elements, so that a run spans many rows; 0: not such a walk.
  */
 static inline int64_t tti_walk_repeats(const tti_walk *w, int64_t room)
 {
@@ -93,21 +93,50 @@ static inline int64_t tti_walk_repeats(const tti_walk *w, int64_t room)
     return any ? room / w->dim[0] : 0;
 }
 
-// The run that begins at element i of the output and ends at end or where the innermost axis does.
-static inline tti_run tti_walk_run(const tti_walk *w, int64_t i, int64_t end)
+// Where a walk stands: the index on each axis and the element of each operand.
+typedef struct tti_cursor {
+    int64_t index[TT_MAX_RANK];
+    int64_t at[TTI_WALK_MAX];
+    int64_t out;
+} tti_cursor;
+
+static inline tti_cursor tti_walk_start(const tti_walk *w, int64_t i)
 {
-    tti_run r = {.out = i};
-    int64_t rest = i;
+    tti_cursor c = {.out = i};
     for (int a = 0; a < w->rank; a++) {
-        int64_t j = a == w->rank - 1 ? rest : rest % w->dim[a];
-        rest /= w->dim[a];
+        c.index[a] = a == w->rank - 1 ? i : i % w->dim[a];
+        i /= w->dim[a] > 0 ? w->dim[a] : 1;
         for (int k = 0; k < w->n_in; k++)
-            r.at[k] += j * w->stride[k][a];
-        if (a == 0)
-            r.n = w->dim[0] - j < end - i ? w->dim[0] - j : end - i;
+            c.at[k] += c.index[a] * w->stride[k][a];
     }
+    return c;
+}
+
+// Steps over n elements; they end where the innermost axis does, or before.
+static inline void tti_walk_step(const tti_walk *w, tti_cursor *c, int64_t n)
+{
+    c->out += n;
+    c->index[0] += n;
     for (int k = 0; k < w->n_in; k++)
+        c->at[k] += n * w->stride[k][0];
+    for (int a = 0; a + 1 < w->rank && c->index[a] == w->dim[a]; a++) {
+        c->index[a] = 0;
+        c->index[a + 1]++;
+        for (int k = 0; k < w->n_in; k++)
+            c->at[k] += w->stride[k][a + 1] - w->dim[a] * w->stride[k][a];
+    }
+}
+
+// The next run: to the end of the innermost axis, or to end.
+static inline tti_run tti_walk_run(const tti_walk *w, tti_cursor *c, int64_t end)
+{
+    int64_t n = w->dim[0] - c->index[0] < end - c->out ? w->dim[0] - c->index[0] : end - c->out;
+    tti_run r = {.out = c->out, .n = n};
+    for (int k = 0; k < w->n_in; k++) {
+        r.at[k] = c->at[k];
         r.moves[k] = w->stride[k][0] != 0;
+    }
+    tti_walk_step(w, c, n);
     return r;
 }
 

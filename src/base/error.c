@@ -109,9 +109,3 @@ bool tti_is_stuck(const tt_ctx *ctx)
 {
     return tt_status_of(ctx) != TT_OK;
 }
-
-void tt_request_stop(tt_ctx *ctx)
-{
-    if (ctx != NULL)
-        atomic_store(&ctx->stop, 1); // lock-free: a signal handler may do it
-}

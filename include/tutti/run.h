@@ -23,10 +23,11 @@ TT_API int64_t tt_store_version(tt_store *s, const char *name); // counts writes
 
 typedef struct tt_session_opts {
     size_t opts_size;
-    bool hashes;  // keep a hash per node and lane of each run (tt_hashes_write)
-    bool trace;   // record when each entry ran (tt_trace_write)
-    bool no_fuse; // leave elementwise chains as they are
-    bool no_fold; // leave constants and duplicates as they are
+    bool hashes;      // keep a hash per node and lane of each run (tt_hashes_write)
+    bool trace;       // record when each entry ran (tt_trace_write)
+    bool no_fuse;     // leave elementwise chains as they are
+    const char *dump; // with hashes: keep this node's values too, so that a diff names the element
+    bool no_fold;     // leave constants and duplicates as they are
 } tt_session_opts;
 typedef tt_session_opts tt_session_new_opts; // the name the macro forms
 

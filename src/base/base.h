@@ -66,6 +66,11 @@ int tti_distance(const char *a, const char *b);
 // XXH3, 64 and 128 bits.
 uint64_t tti_hash64(const void *data, size_t bytes, uint64_t seed);
 tt_hash tti_hash128(const void *data, size_t bytes);
+// The 128-bit hash of several pieces, one after another; NULL: out of memory.
+typedef struct tti_hasher tti_hasher;
+tti_hasher *tti_hash_begin(tt_ctx *ctx);
+void tti_hash_add(tti_hasher *h, const void *data, size_t bytes);
+tt_hash tti_hash_end(tt_ctx *ctx, tti_hasher *h);
 
 // Philox-4x32-10: four random words from a counter and a key. The same everywhere.
 typedef struct tti_philox {

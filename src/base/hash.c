@@ -19,3 +19,25 @@ tt_hash tti_hash128(const void *data, size_t bytes)
     XXH128_hash_t h = XXH3_128bits(data, bytes);
     return (tt_hash){h.low64, h.high64};
 }
+
+tti_hasher *tti_hash_begin(tt_ctx *ctx)
+{
+    (void)ctx;
+    XXH3_state_t *h = XXH3_createState();
+    if (h != NULL)
+        XXH3_128bits_reset(h);
+    return (tti_hasher *)h;
+}
+
+void tti_hash_add(tti_hasher *h, const void *data, size_t bytes)
+{
+    XXH3_128bits_update((XXH3_state_t *)h, data, bytes);
+}
+
+tt_hash tti_hash_end(tt_ctx *ctx, tti_hasher *h)
+{
+    (void)ctx;
+    XXH128_hash_t v = XXH3_128bits_digest((XXH3_state_t *)h);
+    XXH3_freeState((XXH3_state_t *)h);
+    return (tt_hash){v.low64, v.high64};
+}

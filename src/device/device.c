@@ -130,7 +130,7 @@ free_device:
 tt_status tti_devices_open(tt_ctx *ctx, const char *list)
 {
     spec specs[TTI_MAX_DEVICES];
-    int n, parts = 0;
+    int n = 0, parts = 0;
     TT_TRY(parse_list(ctx, list == NULL || list[0] == 0 ? "cpu:0" : list, specs, &n));
     for (int i = 0; i < n; i++)
         parts += specs[i].parts;

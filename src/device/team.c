@@ -2,9 +2,11 @@
  * team.c - a team of threads that share the work of one kernel.
  *
  * Thread 0 is the device's worker. A round is one phase of one kernel: the worker fills the round,
- * raises the epoch, and everyone takes chunks of units from one counter until none is left. The
- * round ends when all helpers have said so. Helpers spin for a while between rounds, then park.
- * Who computes what never shows in the result: kernels give the same bits for any division.
+ * opens it, raises the epoch, and everyone takes chunks of units from one counter until none is
+ * left. Helpers spin for a while between rounds, then park; a helper joins a round only while it is
+ * open, and the worker, when it finds no more chunks, closes the round and waits only for those who
+ * joined. So a sleeping helper costs nothing but its help. Who computes what never shows in the
+ * result: kernels give the same bits for any division.
  */
 #include "device/device.h"
 #include <stdio.h>
@@ -15,7 +17,7 @@ struct tti_team {
     int n; // threads, the worker included
     int spins;
     tti_thread *threads; // n - 1
-    bool quit;
+    _Atomic bool quit;
 
     // The round, written by the worker before it raises epoch.
     tt_kernel_fn fn;
@@ -25,10 +27,14 @@ struct tti_team {
     size_t local_bytes;
 
     _Alignas(64) tti_flag epoch;
+    _Alignas(64) _Atomic uint32_t door; // CLOSED, and how many helpers are inside
     _Alignas(64) _Atomic int64_t next;
-    _Alignas(64) tti_flag finished; // rounds * helpers done, counted up
+    _Alignas(64) tti_flag left; // times the last helper left a closed round
+    uint32_t n_left;            // the worker's count of the same
     _Atomic int status;
 };
+
+#define CLOSED 0x80000000u
 
 typedef struct helper {
     tti_team *team;
@@ -63,13 +69,20 @@ static void helper_main(void *arg)
     tti_team *t = h.team;
     tti_free(t->ctx, arg);
     tti_fp_enter();
-    for (uint32_t round = 1;; round++) {
+    for (uint32_t round = 1;;) {
         while (tti_flag_wait(&t->epoch, round, t->spins, TTI_FOREVER) != TT_OK)
             ;
-        if (t->quit)
+        round = atomic_load(&t->epoch.value) + 1; // what was missed is missed
+        if (atomic_load(&t->quit))
             return;
+        uint32_t door = atomic_load(&t->door);
+        while ((door & CLOSED) == 0 && !atomic_compare_exchange_weak(&t->door, &door, door + 1))
+            ;
+        if ((door & CLOSED) != 0)
+            continue;
         take_chunks(t, h.thread);
-        tti_flag_add(&t->finished, 1);
+        if (atomic_fetch_sub(&t->door, 1) == (CLOSED | 1))
+            (void)tti_flag_add(&t->left, 1);
     }
 }
 
@@ -81,6 +94,7 @@ tt_status tti_team_open(tt_ctx *ctx, const char *name, int n, int spins, tti_tea
     memset(t, 0, sizeof(*t));
     t->ctx = ctx;
     t->n = 1;
+    atomic_store(&t->door, CLOSED);
     t->spins = spins;
     t->threads = tti_calloc(ctx, (size_t)n, sizeof(*t->threads));
     if (t->threads == NULL) {
@@ -92,7 +106,7 @@ tt_status tti_team_open(tt_ctx *ctx, const char *name, int n, int spins, tti_tea
         tt_status st = h == NULL ? TT_ENOMEM : TT_OK;
         if (st == TT_OK) {
             *h = (helper){t, i};
-            char label[16];
+            char label[32];
             snprintf(label, sizeof(label), "%.10s/%d", name, i);
             st = tti_thread_start(ctx, &t->threads[i - 1], label, helper_main, h);
             if (st != TT_OK)
@@ -112,7 +126,7 @@ void tti_team_close(tti_team *t)
 {
     if (t == NULL)
         return;
-    t->quit = true;
+    atomic_store(&t->quit, true);
     (void)tti_flag_add(&t->epoch, 1);
     for (int i = 1; i < t->n; i++)
         tti_thread_join(&t->threads[i - 1]);
@@ -131,10 +145,13 @@ tt_status tti_team_run(tti_team *t, tt_kernel_fn fn, const tt_launch *launch, in
     t->local_bytes = local_bytes;
     atomic_store_explicit(&t->next, 0, memory_order_relaxed);
     atomic_store_explicit(&t->status, TT_OK, memory_order_relaxed);
-    uint32_t done = atomic_load(&t->finished.value) + (uint32_t)(t->n - 1);
-    tti_flag_add(&t->epoch, 1);
+    atomic_store(&t->door, 0);
+    (void)tti_flag_add(&t->epoch, 1);
     take_chunks(t, 0);
-    while (tti_flag_wait(&t->finished, done, t->spins, TTI_FOREVER) != TT_OK)
-        ;
+    if (atomic_fetch_or(&t->door, CLOSED) != 0) {
+        t->n_left++;
+        while (tti_flag_wait(&t->left, t->n_left, t->spins, TTI_FOREVER) != TT_OK)
+            ;
+    }
     return (tt_status)atomic_load(&t->status);
 }

@@ -379,8 +379,11 @@ static tt_status infer(tt_graph *g, const tt_op *op, tt_infer *q)
     q->n_out = op->outputs == 0 ? 1 : op->outputs;
     if (op->infer != NULL)
         TT_TRY(op->infer(q));
-    for (int i = 0; i < q->n_out; i++)
+    for (int i = 0; i < q->n_out; i++) {
         TT_TRY(tti_shape_check(g->ctx, op->name, &q->shape[i], true));
+        for (int k = q->shape[i].rank; k < TT_MAX_RANK; k++)
+            q->shape[i].dim[k] = 0; // so that equal shapes are equal bytes
+    }
     unsigned types = op->types == 0 ? TT_TYPES_FLOAT : op->types;
     if (q->n_out > 0 && (types & 1u << q->dtype[0]) == 0)
         return TT_FAIL(g->ctx, TT_EDTYPE, "%s: has no kernels for %s", op->name,

@@ -81,11 +81,19 @@ bool tti_is_variable(const tt_tensor *t)
     return t != NULL && t->node->op == &tti_op_variable;
 }
 
+// Equal attributes are equal bytes: dimensions past the rank are zero.
+static tt_shape tidy(tt_shape s)
+{
+    for (int i = TTI_MAX(s.rank, 0); i < TT_MAX_RANK; i++)
+        s.dim[i] = 0;
+    return s;
+}
+
 tt_tensor *tt_feed_with(tt_graph *g, const tt_feed_opts *opts)
 {
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
-    tti_feed_attr a = {opts->dtype, opts->shape};
+    tti_feed_attr a = {opts->dtype, tidy(opts->shape)};
     tt_node *n = tt_node_new(g, &tti_op_feed, 0, NULL, &a, opts->name);
     if (n == NULL)
         return NULL;
@@ -100,7 +108,7 @@ tt_node *tti_const_node(tt_graph *g, tt_dtype dtype, tt_shape shape, const void 
 {
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
-    tti_feed_attr a = {dtype, shape};
+    tti_feed_attr a = {dtype, tidy(shape)};
     if (tti_shape_check(g->ctx, "const", &shape, false) != TT_OK)
         return NULL;
     size_t bytes = (size_t)tt_shape_count(&shape) * tt_dtype_bytes(dtype);
@@ -164,7 +172,7 @@ tt_tensor *tt_variable_with(tt_graph *g, const tt_variable_opts *opts)
     tti_variable_attr a;
     memset(&a, 0, sizeof(a));
     a.dtype = opts->dtype;
-    a.shape = opts->shape;
+    a.shape = tidy(opts->shape);
     a.init = (int)opts->init.kind;
     a.a = opts->init.a;
     a.b = opts->init.b;

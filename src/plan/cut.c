@@ -1,0 +1,77 @@
+/*
+ * cut.c - edges between devices become receives: one copy per tensor and destination, however many
+ * nodes there read it. Constants are not copied: every device of the host reads them in place.
+ */
+#include "plan/plan.h"
+
+// A receive of value on device d, made once: made[] has one per device for this value's slot.
+static int receive(tti_plan *p, int value, int device)
+{
+    int *in = tti_plan_alloc(p, sizeof(int));
+    if (in == NULL)
+        return -1;
+    in[0] = value;
+    tti_value v = p->values[value];
+    tti_pnode pn = {.kind = TTI_RECV,
+                    .node = v.tensor->node,
+                    .n_in = 1,
+                    .n_out = 1,
+                    .in = in,
+                    .out = (int)p->n_values,
+                    .device = device,
+                    .reason = "received",
+                    .key = p->nodes[v.node].key + 0.25};
+    int id = tti_plan_node(p, pn);
+    if (id < 0)
+        return -1;
+    p->values[tti_root(p, value)].is_sent = true;
+    v.node = id;
+    v.root = -1;
+    v.device = device;
+    v.memory = TTI_ARENA;
+    v.fixed = NULL;
+    v.keep = v.is_sent = false;
+    return tti_plan_value(p, v);
+}
+
+// Values already received, per device: a small open hash of (value, device).
+typedef struct pair {
+    int value, device, copy;
+} pair;
+
+tt_status tti_plan_cut(tti_plan *p)
+{
+    if (p->ctx->n_devices == 1)
+        return TT_OK;
+    int64_t n_nodes = p->n_nodes, cap = 64;
+    for (int64_t i = 0; i < n_nodes; i++)
+        while (cap < 4 * p->n_values)
+            cap *= 2;
+    pair *made = tti_calloc(p->ctx, (size_t)cap, sizeof(*made));
+    if (made == NULL)
+        return TT_ENOMEM;
+    tt_status st = TT_OK;
+    for (int64_t i = 0; st == TT_OK && i < n_nodes; i++) {
+        for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
+            int v = p->nodes[i].in[k], device = p->nodes[i].device;
+            if (p->values[v].device == device || p->values[v].memory == TTI_CONSTANT)
+                continue;
+            uint64_t at = ((uint64_t)v * 64 + (uint64_t)device) * 0x9e3779b97f4a7c15u;
+            at = (at >> 20) & (uint64_t)(cap - 1);
+            while (made[at].copy != 0 && (made[at].value != v || made[at].device != device))
+                at = (at + 1) & (uint64_t)(cap - 1);
+            if (made[at].copy == 0) {
+                int copy = receive(p, v, device);
+                if (copy < 0) {
+                    st = TT_ENOMEM;
+                    break;
+                }
+                made[at] = (pair){v, device, copy};
+                p->devices[device].received_bytes += p->values[copy].bytes;
+            }
+            p->nodes[i].in[k] = made[at].copy;
+        }
+    }
+    tti_free(p->ctx, made);
+    return st;
+}

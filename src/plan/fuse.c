@@ -1,0 +1,206 @@
+/*
+ * fuse.c - chains of pointwise ops become one node that works in tiles.
+ *
+ * A value that one pointwise node makes and only one other pointwise node reads never needs to be
+ * in memory as a whole. Such nodes are joined; the joined node walks its elements in tiles and
+ * calls each member's own kernel on the tile, intermediates staying in the cache. Same kernels, same
+ * roundings: same bits.
+ */
+#include "plan/plan.h"
+#include <string.h>
+
+typedef struct member {
+    tt_kernel_fn fn;
+    const tt_node *node;
+    int n_in;
+    int in[4];  // argument of the launch, or TILE + member whose output it is
+    tt_arg out; // type of its output
+    bool is_last;
+} member;
+#define TILE 1000
+
+struct tti_fused {
+    int n;
+    member members[TTI_FUSE_MAX];
+};
+
+static bool is_pointwise(const tti_plan *p, const tti_pnode *pn, int64_t *count)
+{
+    if (pn->kind != TTI_OP || pn->is_dropped || (pn->node->op->flags & TT_OP_POINTWISE) == 0 ||
+        (pn->node->op->flags & (TT_OP_RANDOM | TT_OP_EFFECT | TT_OP_UPDATE)) != 0 ||
+        pn->n_out != 1 || pn->n_in > 4 || tti_needs_widening(pn->node))
+        return false;
+    *count = p->values[pn->out].count;
+    for (int i = 0; i < pn->n_in; i++) {
+        int64_t n = p->values[pn->in[i]].count;
+        if (n != 1 && n != *count)
+            return false;
+    }
+    return *count > 1;
+}
+
+// Joins the maker of each input of node i that nobody else reads.
+static void join(tti_plan *p, int i, int64_t count, int *group_size)
+{
+    for (int k = 0; k < p->nodes[i].n_in; k++) {
+        const tti_value *v = &p->values[p->nodes[i].in[k]];
+        int maker = v->node;
+        int64_t n;
+        if (v->n_users != 1 || v->keep || v->count != count || v->memory != TTI_ARENA ||
+            p->nodes[maker].device != p->nodes[i].device ||
+            !is_pointwise(p, &p->nodes[maker], &n) || p->nodes[maker].group >= 0 ||
+            group_size[maker] + group_size[i] > TTI_FUSE_MAX)
+            continue;
+        p->nodes[maker].group = i;
+        group_size[i] += group_size[maker];
+    }
+}
+
+static int leader_of(const tti_plan *p, int i)
+{
+    while (p->nodes[i].group >= 0)
+        i = p->nodes[i].group;
+    return i;
+}
+
+// Makes node i the joined node of all its members; its inputs are those from outside.
+static tt_status make_fused(tti_plan *p, int i, int n_members, int *members)
+{
+    tti_pnode *lead = &p->nodes[i];
+    int n_in = 0, n_after = 0;
+    for (int m = 0; m < n_members; m++) {
+        n_in += p->nodes[members[m]].n_in;
+        n_after += p->nodes[members[m]].n_after;
+    }
+    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(n_in + 1));
+    int *after = tti_plan_alloc(p, sizeof(int) * (size_t)(n_after + 1));
+    int *list = tti_plan_alloc(p, sizeof(int) * (size_t)n_members);
+    tti_fused *f = tti_plan_alloc(p, sizeof(*f));
+    if (in == NULL || after == NULL || list == NULL || f == NULL)
+        return TT_ENOMEM;
+    n_in = n_after = 0;
+    f->n = n_members;
+    for (int m = 0; m < n_members; m++) {
+        tti_pnode *pn = &p->nodes[members[m]];
+        member *mb = &f->members[m];
+        mb->node = pn->node;
+        mb->fn = pn->node->op->kernel[TT_CPU].fn[tti_isa_for(p->ctx, pn->node)];
+        mb->n_in = pn->n_in;
+        mb->is_last = members[m] == i;
+        tti_arg_fill(&mb->out, p, p->values[pn->out].tensor, &p->values[pn->out].shape);
+        for (int k = 0; k < pn->n_in; k++) {
+            int inside = -1, known = -1;
+            for (int o = 0; o < m; o++)
+                if (p->nodes[members[o]].out == pn->in[k])
+                    inside = o;
+            for (int o = 0; o < n_in; o++)
+                if (in[o] == pn->in[k])
+                    known = o;
+            if (inside < 0 && known < 0) {
+                known = n_in;
+                in[n_in++] = pn->in[k];
+            }
+            mb->in[k] = inside >= 0 ? TILE + inside : known;
+        }
+        for (int k = 0; k < pn->n_after; k++)
+            after[n_after++] = pn->after[k];
+        list[m] = members[m];
+        if (members[m] != i)
+            pn->is_dropped = true;
+    }
+    lead->kind = TTI_FUSED;
+    lead->in = in;
+    lead->n_in = n_in;
+    lead->after = after;
+    lead->n_after = n_after;
+    lead->members = list;
+    lead->n_members = n_members;
+    lead->fused = f;
+    return TT_OK;
+}
+
+tt_status tti_plan_fuse(tti_plan *p)
+{
+    for (int64_t i = 0; i < p->n_values; i++)
+        p->values[i].n_users = 0;
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++)
+            p->values[p->nodes[i].in[k]].n_users++;
+    int *size = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, sizeof(*size));
+    int *members = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, sizeof(int));
+    int *start = tti_calloc(p->ctx, (size_t)p->n_nodes + 2, sizeof(int));
+    tt_status st = size == NULL || members == NULL || start == NULL ? TT_ENOMEM : TT_OK;
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        size[i] = 1;
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
+        int64_t count;
+        if (is_pointwise(p, &p->nodes[i], &count))
+            join(p, (int)i, count, size);
+    }
+    // Members by leader, in order of creation (which is an order of computation).
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        start[leader_of(p, (int)i) + 1]++;
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        start[i + 1] += start[i];
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        members[start[leader_of(p, (int)i)]++] = (int)i;
+    for (int64_t i = p->n_nodes - 1; st == TT_OK && i >= 0; i--) {
+        int first = i == 0 ? 0 : start[i - 1];
+        if (start[i] - first > 1)
+            st = make_fused(p, (int)i, start[i] - first, members + first);
+    }
+    // Control edges to a member lead to its joined node.
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].n_after; k++)
+            p->nodes[i].after[k] = leader_of(p, p->nodes[i].after[k]);
+    tti_free(p->ctx, size);
+    tti_free(p->ctx, members);
+    tti_free(p->ctx, start);
+    return st;
+}
+
+tt_status tti_fused_kernel(const tt_launch *l)
+{
+    const tti_fused *f = l->tune;
+    tt_arg in[4], out;
+    for (int64_t at = l->begin; at < l->end; at += TTI_FUSE_TILE) {
+        int64_t n = TTI_MIN((int64_t)TTI_FUSE_TILE, l->end - at);
+        for (int m = 0; m < f->n; m++) {
+            const member *mb = &f->members[m];
+            for (int k = 0; k < mb->n_in; k++) {
+                if (mb->in[k] >= TILE) {
+                    in[k] = f->members[mb->in[k] - TILE].out;
+                    in[k].data = l->local + (size_t)(mb->in[k] - TILE) * TTI_FUSE_TILE * 8;
+                    in[k].count = n;
+                } else {
+                    in[k] = l->in[mb->in[k]];
+                    if (in[k].count != 1) {
+                        in[k].data = (char *)in[k].data + (size_t)at * tt_dtype_bytes(in[k].dtype);
+                        in[k].count = n;
+                    }
+                }
+                in[k].shape = (tt_shape){1, {in[k].count}};
+                in[k].rows = 1;
+                in[k].cols = in[k].count;
+            }
+            out = mb->out;
+            out.data = mb->is_last ? (char *)l->out[0].data + (size_t)at * tt_dtype_bytes(out.dtype)
+                                   : l->local + (size_t)m * TTI_FUSE_TILE * 8;
+            out.count = out.cols = n;
+            out.rows = 1;
+            out.shape = (tt_shape){1, {n}};
+            tt_launch part = *l;
+            part.node = mb->node;
+            part.attr = mb->node->attr;
+            part.in = in;
+            part.out = &out;
+            part.n_in = mb->n_in;
+            part.n_out = 1;
+            part.tune = NULL;
+            part.begin = 0;
+            part.end = n;
+            TT_TRY(mb->fn(&part));
+        }
+    }
+    return TT_OK;
+}

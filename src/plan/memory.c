@@ -1,0 +1,266 @@
+/*
+ * memory.c - lifetimes in the global order, then offsets in each device's arena.
+ *
+ * A root lives from the node that makes it to the last that reads it or a view of it. An output takes
+ * over the memory of an input that dies there when the op allows it. Offsets: largest first, each at
+ * the smallest gap among those it shares time with that holds it; once sorted by size, once by size
+ * times lifetime, and the smaller arena is kept.
+ */
+#include "plan/plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN 64
+
+typedef struct block {
+    int value;
+    int first, last;
+    size_t bytes, offset;
+} block;
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+// ---- lifetimes -------------------------------------------------------------------------------
+
+static void lifetimes(tti_plan *p, const int *scratch)
+{
+    for (int64_t i = 0; i < p->n_values; i++)
+        p->values[i].first = p->values[i].last = -1;
+    for (int pos = 0; pos < p->n_order; pos++) {
+        const tti_pnode *pn = &p->nodes[p->order[pos]];
+        for (int k = 0; k < pn->n_in; k++)
+            p->values[tti_root(p, pn->in[k])].last = pos;
+        for (int k = 0; k < pn->n_out; k++) {
+            tti_value *root = &p->values[tti_root(p, pn->out + k)];
+            root->first = root->first < 0 ? pos : root->first;
+            root->last = TTI_MAX(root->last, pos);
+        }
+        if (scratch[p->order[pos]] >= 0) {
+            tti_value *s = &p->values[scratch[p->order[pos]]];
+            s->first = s->last = pos;
+        }
+    }
+    for (int64_t i = 0; i < p->n_values; i++)
+        if (p->values[i].keep && p->values[i].first >= 0)
+            p->values[i].last = p->n_order;
+}
+
+// May output 0 of this node take the memory of input k?
+static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int k, int pos)
+{
+    const tti_value *out = &p->values[pn->out];
+    int root = tti_root(p, pn->in[k]);
+    const tti_value *in = &p->values[root];
+    if (in->memory != TTI_ARENA || in->last != pos || in->keep || in->is_sent ||
+        in->bytes != out->bytes || in->device != out->device || out->bytes == 0)
+        return false;
+    if (pn->kind == TTI_FUSED)
+        return tt_dtype_bytes(p->values[pn->in[k]].tensor->dtype) ==
+                   tt_dtype_bytes(out->tensor->dtype) &&
+               p->values[pn->in[k]].count == out->count;
+    if (pn->kind != TTI_OP || (pn->node->op->in_place >> k & 1u) == 0 ||
+        tti_needs_widening(pn->node))
+        return false;
+    for (int o = 0; o < pn->n_in; o++)
+        if (o != k && tti_root(p, pn->in[o]) == root &&
+            (pn->node->op->flags & TT_OP_POINTWISE) == 0)
+            return false;
+    return true;
+}
+
+static void reuse_in_place(tti_plan *p)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        const tti_pnode *pn = &p->nodes[p->order[pos]];
+        if (pn->n_out == 0 || tti_root(p, pn->out) != pn->out ||
+            p->values[pn->out].memory != TTI_ARENA)
+            continue;
+        for (int k = 0; k < TTI_MIN(pn->n_in, 32); k++) {
+            if (!can_reuse(p, pn, k, pos))
+                continue;
+            tti_value *out = &p->values[pn->out], *root = &p->values[tti_root(p, pn->in[k])];
+            root->last = out->last;
+            root->keep |= out->keep;
+            root->is_sent |= out->is_sent;
+            out->root = tti_root(p, pn->in[k]);
+            out->first = -1;
+            break;
+        }
+    }
+}
+
+// ---- offsets ---------------------------------------------------------------------------------
+
+static int by_size(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->value - y->value;
+}
+
+static int by_area(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+    double ax = (double)x->bytes * (x->last - x->first + 1);
+    double ay = (double)y->bytes * (y->last - y->first + 1);
+    if (ax != ay)
+        return ax > ay ? -1 : 1;
+    return x->value - y->value;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->value - y->value;
+}
+
+// Gives every block an offset in the order they stand; returns the arena's size. busy: n pointers.
+static size_t assign(block *blocks, int n, block **busy)
+{
+    size_t total = 0;
+    int placed = 0; // busy[0..placed) are those with an offset, by offset
+    for (int i = 0; i < n; i++) {
+        block *b = &blocks[i];
+        size_t at = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
+        for (int k = 0; k < placed; k++) {
+            const block *o = busy[k];
+            if (o->last < b->first || o->first > b->last)
+                continue;
+            if (o->offset >= at + b->bytes && o->offset - at < best_gap) {
+                best = at;
+                best_gap = o->offset - at;
+            }
+            at = TTI_MAX(at, aligned(o->offset + o->bytes));
+        }
+        b->offset = best != SIZE_MAX ? best : at;
+        total = TTI_MAX(total, b->offset + b->bytes);
+        int k = placed++;
+        for (; k > 0 && by_offset(&busy[k - 1], &b) > 0; k--)
+            busy[k] = busy[k - 1];
+        busy[k] = b;
+    }
+    return total;
+}
+
+static size_t most_alive(const block *blocks, int n, int n_order, int64_t *change)
+{
+    memset(change, 0, sizeof(*change) * (size_t)(n_order + 2));
+    for (int i = 0; i < n; i++) {
+        change[blocks[i].first] += (int64_t)blocks[i].bytes;
+        change[blocks[i].last + 1] -= (int64_t)blocks[i].bytes;
+    }
+    int64_t alive = 0, most = 0;
+    for (int i = 0; i <= n_order; i++) {
+        alive += change[i];
+        most = TTI_MAX(most, alive);
+    }
+    return (size_t)most;
+}
+
+static tt_status plan_device(tti_plan *p, int device)
+{
+    int n = 0;
+    for (int64_t i = 0; i < p->n_values; i++)
+        n += p->values[i].device == device && p->values[i].first >= 0 &&
+             p->values[i].memory == TTI_ARENA && p->values[i].bytes > 0;
+    if (n == 0)
+        return TT_OK;
+    block *a = tti_alloc(p->ctx, sizeof(*a) * 2 * (size_t)n), *b = a + n;
+    block **busy = tti_alloc(p->ctx, sizeof(*busy) * (size_t)n);
+    int64_t *change = tti_alloc(p->ctx, sizeof(*change) * (size_t)(p->n_order + 2));
+    tt_status st = a == NULL || busy == NULL || change == NULL ? TT_ENOMEM : TT_OK;
+    if (st == TT_OK) {
+        int k = 0;
+        for (int64_t i = 0; i < p->n_values; i++) {
+            const tti_value *v = &p->values[i];
+            if (v->device == device && v->first >= 0 && v->memory == TTI_ARENA && v->bytes > 0)
+                a[k++] = (block){(int)i, v->first, v->last, v->bytes, 0};
+        }
+        memcpy(b, a, sizeof(*a) * (size_t)n);
+        qsort(a, (size_t)n, sizeof(*a), by_size);
+        qsort(b, (size_t)n, sizeof(*b), by_area);
+        size_t size_a = assign(a, n, busy), size_b = assign(b, n, busy);
+        block *best = size_b < size_a ? b : a;
+        for (int i = 0; i < n; i++)
+            p->values[best[i].value].offset = best[i].offset;
+        p->devices[device].arena_bytes = TTI_MIN(size_a, size_b);
+        p->devices[device].lower_bound = most_alive(a, n, p->n_order, change);
+    }
+    tti_free(p->ctx, a);
+    tti_free(p->ctx, busy);
+    tti_free(p->ctx, change);
+    return st;
+}
+
+tt_status tti_plan_memory(tti_plan *p, const int *scratch)
+{
+    lifetimes(p, scratch);
+    reuse_in_place(p);
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        TT_TRY(plan_device(p, d));
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        if (!pn->is_dropped && pn->kind == TTI_OP && pn->node->op == &tti_op_variable)
+            p->devices[pn->device].variable_bytes += p->values[pn->out].bytes;
+    }
+    return TT_OK;
+}
+
+// ---- limits ----------------------------------------------------------------------------------
+
+static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t variables)
+{
+    tti_text t = {.ctx = p->ctx};
+    tti_text_add(
+        &t,
+        "%s: this plan needs %zu bytes (variables %zu, activations %zu), above its limit of "
+        "%zu; largest:",
+        d->name, need, variables, p->devices[d->index].arena_bytes, d->limit);
+    // The few largest, each once.
+    size_t below = SIZE_MAX;
+    for (int row = 0; row < 8;) {
+        size_t top = 0;
+        for (int64_t i = 0; i < p->n_values; i++) {
+            const tti_value *v = &p->values[i];
+            if (v->device == d->index && v->memory != TTI_CONSTANT && v->bytes < below &&
+                v->bytes > top && (v->first >= 0 || v->memory == TTI_VARIABLE))
+                top = v->bytes;
+        }
+        if (top == 0)
+            break;
+        for (int64_t i = 0; i < p->n_values && row < 8; i++) {
+            const tti_value *v = &p->values[i];
+            if (v->device != d->index || v->bytes != top || v->root != (int)i ||
+                v->memory == TTI_CONSTANT || (v->first < 0 && v->memory == TTI_ARENA))
+                continue;
+            char shape[TT_SHAPE_TEXT];
+            tti_text_add(&t, "\n  %12zu  %s %s %s%s", v->bytes, v->tensor->node->name,
+                         tt_dtype_name(v->tensor->dtype), tt_shape_text(&v->shape, shape),
+                         v->memory == TTI_VARIABLE ? " variable" : "");
+            row++;
+        }
+        below = top;
+    }
+    char *text = tti_text_take(&t);
+    tt_status st = TT_FAIL(p->ctx, TT_ELIMIT, "%s", text == NULL ? "a limit is too small" : text);
+    tti_free(p->ctx, text);
+    return st;
+}
+
+tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables)
+{
+    for (int i = 0; i < p->ctx->n_devices; i++) {
+        const tti_device *d = p->ctx->devices[i];
+        size_t variables = atomic_load(&d->variables) + new_variables[i];
+        size_t need = variables + p->devices[i].arena_bytes;
+        if (d->limit > 0 && need > d->limit)
+            return refuse(p, d, need, variables);
+    }
+    return TT_OK;
+}

@@ -1,0 +1,236 @@
+/*
+ * place.c - a device for every plan node, and why.
+ *
+ * In this order: the node's pin; its colocation group (whose first pinned member decides); the
+ * placement callback; the device of the variable it updates; the device of its first input that is
+ * somewhere; the first device that has the kernel. Sources without a pin go where they are first
+ * read; a variable that the store already has stays where it lives. With soft placement a pin that
+ * cannot be met falls back, is counted and, unless silenced, told once.
+ */
+#include "plan/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct placer {
+    tti_plan *p;
+    const tti_plan_request *req;
+    int *group;            // device of each colocation group; -1
+    const tt_node **chief; // the node that decided it
+    bool told;
+} placer;
+
+static const char *say(tti_plan *p, const char *fmt, const char *a, const char *b)
+{
+    char text[256];
+    int n = snprintf(text, sizeof(text), fmt, a, b);
+    n = TTI_MIN(n, (int)sizeof(text) - 1);
+    char *s = tti_plan_alloc(p, (size_t)n + 1);
+    if (s == NULL)
+        return "";
+    memcpy(s, text, (size_t)n + 1);
+    return s;
+}
+
+static bool has_kernel(const tt_ctx *ctx, const tti_pnode *pn, const tti_device *d)
+{
+    const tt_op *op = pn->node->op;
+    if (pn->kind != TTI_OP || (op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)
+        return true;
+    return op->kernel[d->backend->id].fn[tti_isa_for(ctx, pn->node)] != NULL;
+}
+
+static tt_status fall_back(placer *pl, tti_pnode *pn, const char *wish, const char *why)
+{
+    tti_plan *p = pl->p;
+    if (p->ctx->soft == TT_SOFT_OFF)
+        return TT_FAIL(p->ctx, TT_EINVAL, "%s '%s' is pinned to %s, %s, and soft placement is off",
+                       pn->node->op->name, pn->node->name, wish, why);
+    p->fallbacks++;
+    if (p->ctx->soft == TT_SOFT_WARN && !pl->told)
+        TT_LOG(p->ctx, TT_WARN, "%s '%s' is pinned to %s, %s; placed elsewhere (told once)",
+               pn->node->op->name, pn->node->name, wish, why);
+    pl->told = true;
+    pn->reason = say(p, "soft: %s, %s", wish, why);
+    return TT_OK;
+}
+
+// Tries to follow a pin; pn->device stays -1 when soft placement has to decide.
+static tt_status follow(placer *pl, tti_pnode *pn, const tt_device_name *pin, const char *reason)
+{
+    char wish[TT_DEVICE_NAME_MAX];
+    tt_device_print(pin, wish);
+    tti_device *d = tti_device_match(pl->p->ctx, pin);
+    if (d == NULL)
+        return fall_back(pl, pn, wish, "which is not among the context's devices");
+    if (!has_kernel(pl->p->ctx, pn, d))
+        return fall_back(pl, pn, wish, "which has no such kernel");
+    pn->device = d->index;
+    pn->reason = reason;
+    return TT_OK;
+}
+
+// Colocation groups: the pins of their members must agree.
+static tt_status place_groups(placer *pl)
+{
+    tti_plan *p = pl->p;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        tti_pnode *pn = &p->nodes[i];
+        int g = pn->node->colocation;
+        if (pn->kind != TTI_OP || g < 0 || !pn->node->has_pin)
+            continue;
+        tti_device *d = tti_device_match(p->ctx, &pn->node->pin);
+        if (d == NULL || !has_kernel(p->ctx, pn, d))
+            continue; // soft placement is told when the node's turn comes
+        if (pl->chief[g] != NULL && pl->group[g] != d->index)
+            return TT_FAIL(p->ctx, TT_EINVAL,
+                           "'%s' is pinned to %s but colocated with '%s', which is pinned to %s",
+                           pn->node->name, d->name, pl->chief[g]->name,
+                           p->ctx->devices[pl->group[g]]->name);
+        pl->group[g] = d->index;
+        pl->chief[g] = pn->node;
+    }
+    return TT_OK;
+}
+
+static int device_of_inputs(const tti_plan *p, const tti_pnode *pn, const char **from)
+{
+    for (int i = 0; i < pn->n_in; i++) {
+        const tti_value *v = &p->values[pn->in[i]];
+        const tti_pnode *maker = &p->nodes[v->node];
+        if (v->memory == TTI_CONSTANT || maker->device < 0)
+            continue;
+        *from = maker->node->name;
+        return maker->device;
+    }
+    return -1;
+}
+
+static tt_status place_node(placer *pl, tti_pnode *pn)
+{
+    tti_plan *p = pl->p;
+    tt_ctx *ctx = p->ctx;
+    const tt_node *n = pn->node;
+    if (n->has_pin && pn->kind == TTI_OP)
+        TT_TRY(follow(pl, pn, &n->pin, "pin"));
+    const char *kept = pn->reason;
+    if (pn->device < 0 && n->colocation >= 0 && pl->chief[n->colocation] != NULL) {
+        pn->device = pl->group[n->colocation];
+        pn->reason = say(p, "colocated with %s%s", pl->chief[n->colocation]->name, "");
+    }
+    if (pn->device < 0 && !n->has_pin && p->graph->place != NULL && pn->kind == TTI_OP) {
+        const char *text = p->graph->place(p->graph->place_user, n);
+        tt_device_name pin;
+        if (text != NULL) {
+            TT_TRY(tt_device_parse(ctx, text, &pin));
+            TT_TRY(follow(pl, pn, &pin, "placement callback"));
+        }
+    }
+    if (pn->device < 0 && (n->op->flags & TT_OP_SOURCE) != 0 && pn->kind == TTI_OP)
+        return TT_OK; // placed by its readers
+    if (pn->device < 0) {
+        const char *from = NULL;
+        int d = device_of_inputs(p, pn, &from);
+        if (d >= 0 && has_kernel(ctx, pn, ctx->devices[d])) {
+            pn->device = d;
+            pn->reason = say(p, "input %s%s", from, "");
+        }
+    }
+    for (int d = 0; pn->device < 0 && d < ctx->n_devices; d++) {
+        if (has_kernel(ctx, pn, ctx->devices[d])) {
+            pn->device = d;
+            pn->reason = "first device with the kernel";
+        }
+    }
+    if (pn->device < 0)
+        return TT_FAIL(ctx, TT_EUNSUPPORTED, "%s '%s': no device has a kernel for it", n->op->name,
+                       n->name);
+    if (kept != NULL)
+        pn->reason = kept;
+    if (n->colocation >= 0 && pl->chief[n->colocation] == NULL) {
+        pl->chief[n->colocation] = n;
+        pl->group[n->colocation] = pn->device;
+    }
+    return TT_OK;
+}
+
+// Sources go to their first reader, updates (which must be with their variable) first of all.
+static void place_sources(placer *pl)
+{
+    tti_plan *p = pl->p;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        tti_pnode *pn = &p->nodes[i];
+        for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
+            tti_pnode *maker = &p->nodes[p->values[pn->in[k]].node];
+            if (maker->device >= 0)
+                continue;
+            maker->device = TTI_MAX(pn->device, 0);
+            if (maker->reason == NULL)
+                maker->reason = say(p, "read by %s%s", pn->node->name, "");
+        }
+    }
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        tti_pnode *pn = &p->nodes[i];
+        if (pn->device < 0) {
+            pn->device = 0;
+            pn->reason = "first device";
+        }
+    }
+}
+
+// Variables that the store has stay there; a pin elsewhere cannot be met.
+static tt_status place_homes(placer *pl)
+{
+    tti_plan *p = pl->p;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        tti_pnode *pn = &p->nodes[i];
+        if (pn->kind != TTI_OP || pn->node->op != &tti_op_variable ||
+            pl->req->variable_home == NULL)
+            continue;
+        tti_device *home = pl->req->variable_home(pl->req->user, pn->node);
+        if (home == NULL)
+            continue;
+        tti_device *pin = pn->node->has_pin ? tti_device_match(p->ctx, &pn->node->pin) : NULL;
+        if (pin != NULL && pin != home)
+            TT_TRY(fall_back(pl, pn, pin->name, "but its value already lives elsewhere"));
+        pn->device = home->index;
+        pn->reason = "where the store has it";
+    }
+    return TT_OK;
+}
+
+// An update runs where its variable is.
+static void follow_variables(placer *pl)
+{
+    tti_plan *p = pl->p;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        tti_pnode *pn = &p->nodes[i];
+        if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
+            continue;
+        pn->device = p->nodes[p->values[tti_root(p, pn->in[0])].node].device;
+        pn->reason =
+            say(p, "variable %s%s", p->values[tti_root(p, pn->in[0])].tensor->node->name, "");
+        for (int k = 1; k < pn->n_in; k++) // its state variables too, unless they live elsewhere
+            if ((pn->node->op->writes >> k & 1u) != 0)
+                p->nodes[p->values[tti_root(p, pn->in[k])].node].device = pn->device;
+    }
+}
+
+tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req)
+{
+    int groups = p->graph->n_colocations + 1;
+    placer pl = {.p = p, .req = req};
+    pl.group = tti_plan_alloc(p, sizeof(int) * (size_t)groups);
+    pl.chief = tti_plan_alloc(p, sizeof(*pl.chief) * (size_t)groups);
+    if (pl.group == NULL || pl.chief == NULL)
+        return TT_ENOMEM;
+    TT_TRY(place_groups(&pl));
+    TT_TRY(place_homes(&pl));
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].is_dropped && p->nodes[i].device < 0)
+            TT_TRY(place_node(&pl, &p->nodes[i]));
+    place_sources(&pl);
+    follow_variables(&pl);
+    for (int64_t i = 0; i < p->n_values; i++)
+        p->values[i].device = p->nodes[p->values[i].node].device;
+    return tt_status_of(p->ctx);
+}

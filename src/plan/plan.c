@@ -1,0 +1,120 @@
+/*
+ * plan.c - a plan's memory and its way through the stages.
+ */
+#include "plan/plan.h"
+#include <string.h>
+
+#define BLOCK 131072
+
+struct tti_plan_block {
+    struct tti_plan_block *next;
+    size_t used, size;
+    _Alignas(64) char data[];
+};
+
+void *tti_plan_alloc(tti_plan *p, size_t bytes)
+{
+    bytes = (bytes + 63) & ~(size_t)63;
+    struct tti_plan_block *b = p->blocks;
+    if (b == NULL || b->size - b->used < bytes) {
+        size_t size = TTI_MAX(bytes, (size_t)BLOCK);
+        b = tti_host_alloc(p->ctx, sizeof(*b) + size);
+        if (b == NULL)
+            return NULL;
+        memset(b, 0, sizeof(*b) + size);
+        b->size = size;
+        b->next = p->blocks;
+        p->blocks = b;
+    }
+    void *at = b->data + b->used;
+    b->used += bytes;
+    return at;
+}
+
+int tti_plan_value(tti_plan *p, tti_value v)
+{
+    if (!tti_grow(p->ctx, &p->values, &p->cap_values, p->n_values + 1, sizeof(v)))
+        return -1;
+    if (v.root < 0)
+        v.root = (int)p->n_values;
+    p->values[p->n_values] = v;
+    return (int)p->n_values++;
+}
+
+int tti_plan_node(tti_plan *p, tti_pnode n)
+{
+    if (!tti_grow(p->ctx, &p->nodes, &p->cap_nodes, p->n_nodes + 1, sizeof(n)))
+        return -1;
+    n.group = -1;
+    p->nodes[p->n_nodes] = n;
+    return (int)p->n_nodes++;
+}
+
+int tti_root(const tti_plan *p, int value)
+{
+    while (p->values[value].root != value)
+        value = p->values[value].root;
+    return value;
+}
+
+tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
+{
+    tt_ctx *ctx = g->ctx;
+    tti_plan *p = tti_calloc(ctx, 1, sizeof(*p));
+    if (p == NULL)
+        return TT_ENOMEM;
+    p->ctx = ctx;
+    p->graph = g;
+    p->rows = req->rows;
+    p->step = tti_plan_alloc(p, sizeof(*p->step));
+    tt_status st = p->step == NULL ? TT_ENOMEM : TT_OK;
+    if (st == TT_OK)
+        st = tti_lanes_make(p, req);
+    if (st == TT_OK)
+        st = tti_plan_build(p, req);
+    if (st == TT_OK)
+        st = tti_plan_place(p, req);
+    if (st == TT_OK)
+        st = tti_plan_cut(p);
+    if (st == TT_OK && !req->no_fuse)
+        st = tti_plan_fuse(p);
+    if (st == TT_OK)
+        st = tti_plan_order(p);
+    if (st == TT_OK)
+        st = tti_plan_emit(p, req);
+    if (st != TT_OK) {
+        tti_plan_free(p);
+        return st;
+    }
+    *out = p;
+    return TT_OK;
+}
+
+void tti_plan_free(tti_plan *p)
+{
+    if (p == NULL)
+        return;
+    for (struct tti_plan_block *b = p->blocks, *next; b != NULL; b = next) {
+        next = b->next;
+        tti_host_free(p->ctx, b);
+    }
+    tti_free(p->ctx, p->values);
+    tti_free(p->ctx, p->nodes);
+    tti_free(p->ctx, p->patches);
+    tti_free(p->ctx, p);
+}
+
+void tti_plan_bind(tti_plan *p, char *const *arenas)
+{
+    bool same = true;
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        same &= p->arena_at[d] == arenas[d];
+    if (same)
+        return;
+    for (int64_t i = 0; i < p->n_patches; i++) {
+        char *address = arenas[p->patches[i].device] + p->patches[i].offset;
+        memcpy(p->patches[i].at, &address, sizeof(address));
+    }
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        p->arena_at[d] = arenas[d];
+}

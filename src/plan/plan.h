@@ -1,0 +1,214 @@
+/*
+ * plan.h - from a graph to what each device will do.
+ *
+ * A plan is made for a set of outputs, a number of rows and a part of the lanes. It passes through
+ * these stages, one file each:
+ *
+ *   build.c     live nodes become plan nodes; duplicates merged, constants folded; shapes bound
+ *   place.c     a device for every node, with the reason
+ *   cut.c       edges between devices become one receive per tensor and destination
+ *   fuse.c      chains of pointwise ops become one node that works in tiles
+ *   order.c     one global order; each device's list is a part of it, so no wait can deadlock
+ *   memory.c    lifetimes in that order, then offsets in each device's arena
+ *   emit.c      entries: kernel calls with fixed offsets, waits and signals
+ *
+ * None of them changes a bit of the result. Values are numbered through the whole plan; a value
+ * that is another's memory in a different shape (view, update, in place) has that one as its root.
+ */
+#ifndef TUTTI_PLAN_PLAN_H
+#define TUTTI_PLAN_PLAN_H
+
+#include "base/ctx.h"
+#include "base/thread.h"
+#include "device/device.h"
+#include "graph/graph.h"
+#include <tutti/extend.h>
+#include <tutti/run.h>
+
+typedef enum tti_memory {
+    TTI_ARENA = 0,    // planned: offset in the device's arena
+    TTI_VARIABLE = 1, // in the store
+    TTI_CONSTANT = 2, // in the graph, or folded
+} tti_memory;
+
+typedef struct tti_value {
+    const tt_tensor *tensor;
+    tt_shape shape; // bound; sums over a part of the lanes have their parts on a first axis
+    int64_t count;
+    size_t bytes;
+    int node;   // the plan node that makes it
+    int root;   // the value whose memory it is; itself for most
+    int device; // where it is
+    tti_memory memory;
+    bool keep;    // fetched: lives to the end
+    bool is_sent; // another device reads it
+    void *fixed;  // variables and constants: the address
+    size_t offset;
+    int first, last; // roots: positions in the order, from made to last read
+    int n_users;
+} tti_value;
+
+typedef enum tti_node_kind {
+    TTI_OP = 0,    // a graph node
+    TTI_RECV = 1,  // a copy of a value of another device
+    TTI_COPY = 2,  // a copy on the same device: a variable fetched as it was before its update
+    TTI_FUSED = 3, // several pointwise nodes
+} tti_node_kind;
+
+typedef struct tti_pnode {
+    tti_node_kind kind;
+    const tt_node *node; // of a receive: the node that made the value
+    int n_in, n_out;
+    int *in; // values
+    int out; // first of n_out consecutive values
+    int device;
+    const char *reason;
+    int group;     // fused into this plan node; -1: none
+    int n_members; // of a fused node
+    int *members;  // plan nodes, in order
+    struct tti_fused *fused;
+    int position; // in the order
+    double key;   // where it would like to stand in the order
+    bool is_dropped;
+    int n_after;
+    int *after; // plan nodes that run first
+} tti_pnode;
+
+// One kernel call of an entry.
+typedef struct tti_call {
+    tt_kernel_fn fn;
+    tt_launch launch;
+    int n_phases;
+    int n_threads; // 1: on the worker alone
+    int64_t units[TT_MAX_PHASES];
+    int64_t chunk[TT_MAX_PHASES];
+    size_t local_bytes;
+} tti_call;
+
+typedef struct tti_wait {
+    tti_flag *flag;
+    int entry_device;         // who sets it
+    const tt_node *waits_for; // for messages
+} tti_wait;
+
+// One step of a device's list.
+typedef struct tti_entry {
+    int pnode;
+    int n_calls, n_waits;
+    tti_call *calls;
+    tti_wait *waits;
+    tti_flag *done; // set after the entry; NULL: nobody waits
+} tti_entry;
+
+// An argument whose address depends on the arena: patched when the arena moves.
+typedef struct tti_patch {
+    void *at; // a pointer to a pointer
+    int device;
+    size_t offset;
+} tti_patch;
+
+typedef struct tti_device_plan {
+    tti_entry *entries;
+    int n_entries;
+    size_t arena_bytes;
+    size_t lower_bound; // most bytes alive at one position
+    size_t variable_bytes;
+    size_t received_bytes;
+} tti_device_plan;
+
+typedef struct tti_plan {
+    tt_ctx *ctx;
+    tt_graph *graph;
+    struct tti_plan_block *blocks; // the plan's memory
+    uint64_t key;                  // of outputs, rows, lanes
+
+    int64_t rows;
+    tt_lanes lanes;
+    tt_step *step; // the block that kernels read
+
+    tti_value *values;
+    int64_t n_values, cap_values;
+    tti_pnode *nodes;
+    int64_t n_nodes, cap_nodes;
+    int *order; // plan nodes
+    int n_order;
+    struct tti_cross { // edges between devices, by plan node
+        int from, to;
+    } * cross;
+    int n_cross;
+
+    tti_device_plan devices[TTI_MAX_DEVICES];
+    tti_patch *patches;
+    int64_t n_patches, cap_patches;
+    char *arena_at[TTI_MAX_DEVICES]; // what the addresses were made for
+
+    int *targets; // values of the outputs asked for, in the order asked
+    int n_targets;
+    int *feeds; // values of the feeds
+    int n_feeds;
+    tti_call **feed_calls; // the call of each: its input is the caller's memory
+    tti_flag **flags;
+    int n_flags;
+    void **updated; // variables that a run writes; run/ fills it
+    int n_updated;
+    int fallbacks; // nodes not on the device they were pinned to
+    struct tti_plan *next;
+} tti_plan;
+
+typedef struct tti_plan_request {
+    tt_tensor *const *targets;
+    int n_targets;
+    int n_fetched; // the first n_fetched targets are kept to the end
+    int64_t rows;
+    tt_batch batch;
+    bool no_fuse, no_fold;
+    // Where variable memory is: called once per variable and device; run/ owns the store.
+    tt_status (*variable)(void *user, const tt_node *var, tti_device *dev, void **address);
+    // The device a variable already lives on in the store; NULL: none.
+    tti_device *(*variable_home)(void *user, const tt_node *var);
+    void *user;
+} tti_plan_request;
+
+// Makes a plan; on failure the error is recorded and *out is untouched.
+tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out);
+void tti_plan_free(tti_plan *p);
+// Makes the addresses those of these arenas.
+void tti_plan_bind(tti_plan *p, char *const *arenas);
+char *tti_plan_text(tti_plan *p, tt_plan_form form);
+
+// ---- between the stages ----------------------------------------------------------------------
+
+void *tti_plan_alloc(tti_plan *p, size_t bytes); // zeroed; lives as long as the plan
+tt_status tti_plan_build(tti_plan *p, const tti_plan_request *req);
+tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
+tt_status tti_plan_cut(tti_plan *p);
+tt_status tti_plan_fuse(tti_plan *p);
+tt_status tti_plan_order(tti_plan *p);
+// Lifetimes and offsets. scratch[i] is the value that plan node i uses as scratch; -1: none.
+tt_status tti_plan_memory(tti_plan *p, const int *scratch);
+// Refuses a plan that exceeds a device's limit, with a table of its largest holders.
+tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
+tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
+tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req);
+
+// Adds a value or node; -1: TT_ENOMEM recorded. Pointers into the arrays move.
+int tti_plan_value(tti_plan *p, tti_value v);
+int tti_plan_node(tti_plan *p, tti_pnode n);
+int tti_root(const tti_plan *p, int value);
+
+// How a kernel of this node will run, args bound. data may be NULL.
+void tti_arg_fill(tt_arg *a, const tti_plan *p, const tt_tensor *t, const tt_shape *bound);
+tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *in,
+                      const tt_arg *out, tt_prep *prep);
+// The set a node's kernels come from: f64, or the context's.
+int tti_isa_for(const tt_ctx *ctx, const tt_node *n);
+// True when the executor must widen and round around this node's kernel.
+bool tti_needs_widening(const tt_node *n);
+
+// Fused nodes: what launch.tune points to, and the kernel.
+#define TTI_FUSE_MAX  16
+#define TTI_FUSE_TILE 2048 // elements
+typedef struct tti_fused tti_fused;
+tt_status tti_fused_kernel(const tt_launch *l);
+
+#endif

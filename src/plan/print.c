@@ -1,0 +1,172 @@
+/*
+ * print.c - a plan to look at: a table, JSON, or a graph for Graphviz coloured by device.
+ */
+#include "plan/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *kind_of(const tti_pnode *pn)
+{
+    return pn->kind == TTI_RECV    ? "receive"
+           : pn->kind == TTI_COPY  ? "copy"
+           : pn->kind == TTI_FUSED ? "fused"
+                                   : pn->node->op->name;
+}
+
+static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)
+{
+    size_t n = 0;
+    for (int i = 0; i < pn->n_out; i++)
+        n += p->values[pn->out + i].bytes;
+    return n;
+}
+
+// "add + relu + mul" of a fused node, the op's name of others.
+static void put_op(tti_text *t, const tti_plan *p, const tti_pnode *pn)
+{
+    if (pn->kind != TTI_FUSED) {
+        tti_text_add(t, "%s", kind_of(pn));
+        return;
+    }
+    for (int i = 0; i < pn->n_members; i++)
+        tti_text_add(t, "%s%s", i == 0 ? "" : "+", p->nodes[pn->members[i]].node->op->name);
+}
+
+static void put_human(tti_text *t, size_t bytes)
+{
+    const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int u = 0;
+    for (; v >= 1024 && u < 4; u++)
+        v /= 1024;
+    tti_text_add(t, u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
+}
+
+static void print_text(tti_text *t, tti_plan *p)
+{
+    tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "bytes", "reason");
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        tti_text op = {.ctx = p->ctx};
+        put_op(&op, p, pn);
+        char *name = tti_text_take(&op);
+        tti_text_add(t, "%-18s %-28s %-8s %12zu  %s\n", name == NULL ? "" : name, pn->node->name,
+                     p->ctx->devices[pn->device]->name, bytes_of(p, pn),
+                     pn->reason == NULL ? "" : pn->reason);
+        tti_free(p->ctx, name);
+    }
+    tti_text_add(t, "\n%-8s %8s %14s %14s %14s %14s %14s\n", "device", "entries", "variables",
+                 "activations", "lower bound", "received", "limit");
+    for (int d = 0; d < p->ctx->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        tti_text_add(t, "%-8s %8d %14zu %14zu %14zu %14zu ", p->ctx->devices[d]->name,
+                     dp->n_entries, dp->variable_bytes, dp->arena_bytes, dp->lower_bound,
+                     dp->received_bytes);
+        if (p->ctx->devices[d]->limit == 0)
+            tti_text_add(t, "%14s\n", "none");
+        else
+            tti_text_add(t, "%14zu\n", p->ctx->devices[d]->limit);
+    }
+    bool any = false;
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        if (pn->kind != TTI_RECV)
+            continue;
+        tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
+                     p->ctx->devices[p->values[pn->in[0]].device]->name,
+                     p->ctx->devices[pn->device]->name, pn->node->name);
+        put_human(t, p->values[pn->out].bytes);
+        tti_text_add(t, "\n");
+        any = true;
+    }
+    if (p->fallbacks > 0)
+        tti_text_add(t, "\n%d nodes are not on the device they were pinned to\n", p->fallbacks);
+}
+
+static void json_shape(tti_text *t, const tt_shape *s)
+{
+    tti_text_add(t, "[");
+    for (int i = 0; i < s->rank; i++)
+        tti_text_add(t, "%s%lld", i == 0 ? "" : ",", (long long)s->dim[i]);
+    tti_text_add(t, "]");
+}
+
+static void print_json(tti_text *t, tti_plan *p)
+{
+    tti_text_add(t, "{\"rows\":%lld,\"lanes\":%d,\"fallbacks\":%d,\"nodes\":[", (long long)p->rows,
+                 p->lanes.total, p->fallbacks);
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        tti_text_add(t, "%s\n{\"op\":\"", i == 0 ? "" : ",");
+        put_op(t, p, pn);
+        tti_text_add(t, "\",\"name\":");
+        tti_text_json(t, pn->node->name);
+        tti_text_add(t, ",\"device\":\"%s\",\"bytes\":%zu,\"reason\":",
+                     p->ctx->devices[pn->device]->name, bytes_of(p, pn));
+        tti_text_json(t, pn->reason == NULL ? "" : pn->reason);
+        if (pn->n_out > 0) {
+            const tti_value *v = &p->values[pn->out], *root = &p->values[tti_root(p, pn->out)];
+            tti_text_add(t, ",\"dtype\":\"%s\",\"shape\":", tt_dtype_name(v->tensor->dtype));
+            json_shape(t, &v->shape);
+            if (root->memory == TTI_ARENA)
+                tti_text_add(t, ",\"offset\":%zu", root->offset);
+        }
+        tti_text_add(t, "}");
+    }
+    tti_text_add(t, "],\n\"devices\":[");
+    for (int d = 0; d < p->ctx->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        tti_text_add(t,
+                     "%s\n{\"name\":\"%s\",\"entries\":%d,\"variables\":%zu,\"activations\":%zu,"
+                     "\"lower_bound\":%zu,\"received\":%zu,\"limit\":%zu}",
+                     d == 0 ? "" : ",", p->ctx->devices[d]->name, dp->n_entries, dp->variable_bytes,
+                     dp->arena_bytes, dp->lower_bound, dp->received_bytes,
+                     p->ctx->devices[d]->limit);
+    }
+    tti_text_add(t, "]}\n");
+}
+
+static void print_dot(tti_text *t, tti_plan *p)
+{
+    static const char *const colors[] = {"#cfe2f3", "#d9ead3", "#fce5cd", "#ead1dc",
+                                         "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc"};
+    tti_text_add(t, "digraph plan {\n  rankdir=TB;\n  node [shape=box,style=\"rounded,filled\","
+                    "fontname=\"sans-serif\",fontsize=10];\n");
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        char shape[TT_SHAPE_TEXT] = "";
+        if (pn->n_out > 0)
+            tt_shape_text(&p->values[pn->out].shape, shape);
+        tti_text_add(t, "  n%d [fillcolor=\"%s\",label=", p->order[i],
+                     colors[pn->device % TTI_COUNT(colors)]);
+        tti_text label = {.ctx = p->ctx};
+        put_op(&label, p, pn);
+        tti_text_add(&label, "\n%s\n%s %s", pn->node->name, p->ctx->devices[pn->device]->name,
+                     shape);
+        char *text = tti_text_take(&label);
+        tti_text_json(t, text == NULL ? "" : text);
+        tti_free(p->ctx, text);
+        tti_text_add(t, "];\n");
+        for (int k = 0; k < pn->n_in; k++) {
+            int maker = p->values[pn->in[k]].node;
+            if (!p->nodes[maker].is_dropped)
+                tti_text_add(t, "  n%d -> n%d%s;\n", maker, p->order[i],
+                             pn->kind == TTI_RECV ? " [style=bold,color=\"#cc0000\"]" : "");
+        }
+        for (int k = 0; k < pn->n_after; k++)
+            tti_text_add(t, "  n%d -> n%d [style=dashed];\n", pn->after[k], p->order[i]);
+    }
+    tti_text_add(t, "}\n");
+}
+
+char *tti_plan_text(tti_plan *p, tt_plan_form form)
+{
+    tti_text t = {.ctx = p->ctx};
+    if (form == TT_PLAN_JSON)
+        print_json(&t, p);
+    else if (form == TT_PLAN_DOT)
+        print_dot(&t, p);
+    else
+        print_text(&t, p);
+    return tti_text_take(&t);
+}

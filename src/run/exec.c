@@ -1,0 +1,167 @@
+/*
+ * exec.c - walking a plan: one worker per device goes through its list.
+ *
+ * A run has a sequence number; an entry that another device waits for sets its flag to it. Flags
+ * only grow, so nothing is reset between runs, and the hot path has no lock. When a device fails it
+ * records the error, marks the run failed and raises every flag: all others come out of their waits,
+ * see the mark and stop. The calling thread is the worker of the first device that has work.
+ */
+#include "run/run.h"
+#include <stdio.h>
+
+static void raise_all(tti_plan *p, uint32_t sequence)
+{
+    for (int i = 0; i < p->n_flags; i++)
+        tti_flag_set(p->flags[i], sequence);
+}
+
+static tt_status fail_run(tt_session *s, tti_plan *p, tt_status st)
+{
+    atomic_store(&s->failed, (int)st);
+    raise_all(p, s->sequence);
+    return st;
+}
+
+static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tti_entry *en,
+                                const tti_wait *w)
+{
+    const tt_node *n = p->nodes[en->pnode].node;
+    return TT_FAIL(s->ctx, TT_ETIMEOUT,
+                   "%s waited %lld ms in '%s' (%s) for '%s' (%s) of %s, which has not come",
+                   s->ctx->devices[device]->name, (long long)s->ctx->deadline_ms, n->name,
+                   n->op->name, w->waits_for->name, w->waits_for->op->name,
+                   s->ctx->devices[w->entry_device]->name);
+}
+
+static tt_status run_call(const tti_device *d, const tti_call *c)
+{
+    if (c->n_threads == 1) {
+        if (c->n_phases == 1) // the record is complete as it stands
+            return c->launch.end > 0 ? c->fn(&c->launch) : TT_OK;
+        tt_launch l = c->launch;
+        for (l.phase = 0; l.phase < c->n_phases; l.phase++) {
+            l.end = c->units[l.phase];
+            if (l.end > 0)
+                TT_TRY(c->fn(&l));
+        }
+        return TT_OK;
+    }
+    for (int phase = 0; phase < c->n_phases; phase++) {
+        if (c->units[phase] == 0)
+            continue;
+        TT_TRY(tti_team_run(d->team, c->fn, &c->launch, phase, c->units[phase], c->chunk[phase],
+                            c->local_bytes));
+    }
+    return TT_OK;
+}
+
+static void record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin)
+{
+    int64_t at = atomic_fetch_add(&s->n_spans, 1);
+    s->spans[at % TTI_SPANS] = (tti_span){begin, tti_now_ns(), p, device, entry, s->n_runs};
+}
+
+static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
+{
+    const tti_entry *en = &p->devices[device].entries[index];
+    tti_device *d = s->ctx->devices[device];
+    for (int i = 0; i < en->n_waits; i++) {
+        tt_status st = tti_flag_wait(en->waits[i].flag, s->sequence, d->is_crowded ? 0 : 20000,
+                                     s->deadline_ns);
+        if (st != TT_OK)
+            return wait_timed_out(s, p, device, en, &en->waits[i]);
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
+            return TT_ESTOP;
+    }
+    int64_t begin = s->trace ? tti_now_ns() : 0;
+    for (int i = 0; i < en->n_calls; i++)
+        TT_TRY(run_call(d, &en->calls[i]));
+    if (s->trace)
+        record_span(s, p, device, index, begin);
+    if (s->hashes)
+        TT_TRY(tti_hashes_add(s, p, en));
+    if (en->done != NULL)
+        tti_flag_set(en->done, s->sequence);
+    return TT_OK;
+}
+
+static tt_status walk(tt_session *s, tti_plan *p, int device)
+{
+    const tti_device_plan *dp = &p->devices[device];
+    for (int i = 0; i < dp->n_entries; i++) {
+        tt_status st = run_entry(s, p, device, i);
+        if (st == TT_OK && atomic_load_explicit(&s->ctx->stop, memory_order_relaxed) != 0)
+            st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
+        if (st != TT_OK) {
+            // A kernel that fails without saying why still gets a message that names it.
+            if (st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK)
+                st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s",
+                             p->nodes[dp->entries[i].pnode].node->op->name,
+                             p->nodes[dp->entries[i].pnode].node->name,
+                             s->ctx->devices[device]->name);
+            return fail_run(s, p, st);
+        }
+    }
+    return TT_OK;
+}
+
+static void walk_task(void *arg)
+{
+    tti_walk_task *t = arg;
+    (void)walk(t->session, t->plan, t->device);
+    (void)tti_flag_add(&t->session->finished, 1);
+}
+
+// Blocks until the other devices have ended; a late one is told of, then waited for again.
+static void wait_for_devices(tt_session *s, tti_plan *p)
+{
+    tti_device *first = s->ctx->devices[0];
+    while (tti_flag_wait(&s->finished, s->n_finished, first->is_crowded ? 0 : 20000,
+                         tti_deadline(s->ctx->deadline_ms)) != TT_OK) {
+        if (atomic_load(&s->failed) == TT_OK) {
+            (void)TT_FAIL(s->ctx, TT_ETIMEOUT,
+                          "run: a device has not ended its list within %lld ms",
+                          (long long)s->ctx->deadline_ms);
+            (void)fail_run(s, p, TT_ETIMEOUT);
+        }
+        TT_LOG(s->ctx, TT_WARN, "run: still waiting for a kernel to return");
+    }
+}
+
+tt_status tti_execute(tt_session *s, tti_plan *p)
+{
+    tt_ctx *ctx = s->ctx;
+    s->sequence++;
+    s->n_runs++;
+    s->deadline_ns = tti_deadline(ctx->deadline_ms);
+    atomic_store(&s->failed, TT_OK);
+    int own = -1;
+    for (int d = 0; d < ctx->n_devices; d++) {
+        if (p->devices[d].n_entries == 0)
+            continue;
+        if (own < 0) {
+            own = d;
+            continue;
+        }
+        s->tasks[d] = (tti_walk_task){s, p, d};
+        s->n_finished++;
+        tt_status st =
+            ctx->devices[d]->backend->submit(ctx->devices[d], (tti_task){walk_task, &s->tasks[d]});
+        if (st != TT_OK) {
+            s->n_finished--;
+            (void)fail_run(s, p, st);
+            break;
+        }
+    }
+    if (own >= 0) {
+        unsigned saved = tti_fp_enter();
+        if (atomic_load(&s->failed) == TT_OK)
+            (void)walk(s, p, own);
+        tti_fp_leave(saved);
+    }
+    wait_for_devices(s, p);
+    tt_status st = (tt_status)atomic_load(&s->failed);
+    if (st == TT_OK)
+        return TT_OK;
+    return tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
+}

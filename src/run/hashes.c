@@ -1,0 +1,258 @@
+/*
+ * hashes.c - a hash per node, lane and step in canonical row order, and the comparison of two files
+ * of them: the tool that finds a differing bit across spreads, instruction sets and machines.
+ *
+ * A tensor split over lanes has one hash per lane, whoever computed it; others have one. Lines are
+ * "step node:output lane hash", in order of the graph. A node that was dumped adds its bytes.
+ */
+#include "run/run.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC "tutti hashes 1"
+
+// Hash of entries [begin, end) of the open axis, in row-major order.
+static uint64_t hash_rows(const char *data, const tt_shape *shape, int axis, size_t item,
+                          int64_t begin, int64_t end)
+{
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis; i++)
+        outer *= shape->dim[i];
+    for (int i = axis + 1; i < shape->rank; i++)
+        inner *= shape->dim[i];
+    uint64_t h = 0;
+    for (int64_t o = 0; o < outer; o++)
+        h = tti_hash64(data + (size_t)((o * shape->dim[axis] + begin) * inner) * item,
+                       (size_t)((end - begin) * inner) * item, h);
+    return h;
+}
+
+static tt_status add_row(tt_session *s, const tt_node *n, int output, int lane, uint64_t hash,
+                         int64_t step)
+{
+    if (!tti_grow(s->ctx, &s->rows, &s->cap_rows, s->n_rows + 1, sizeof(*s->rows)))
+        return TT_ENOMEM;
+    s->rows[s->n_rows++] = (tti_hash_row){step, n, output, lane, hash};
+    return TT_OK;
+}
+
+static tt_status keep_dump(tt_session *s, const void *data, size_t bytes)
+{
+    char *copy = tti_realloc(s->ctx, s->dumped, bytes + 1);
+    if (copy == NULL)
+        return TT_ENOMEM;
+    memcpy(copy, data, bytes);
+    s->dumped = copy;
+    s->dumped_bytes = bytes;
+    return TT_OK;
+}
+
+tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
+{
+    const tti_pnode *pn = &p->nodes[en->pnode];
+    if (pn->kind != TTI_OP)
+        return TT_OK; // copies have the hash of what they copy
+    pthread_mutex_lock(&s->rows_mu);
+    tt_status st = TT_OK;
+    for (int k = 0; st == TT_OK && k < pn->n_out; k++) {
+        const tti_value *v = &p->values[pn->out + k];
+        const char *data = tti_value_data(s, p, pn->out + k);
+        int axis = tt_open_axis(&v->tensor->shape);
+        size_t item = tt_dtype_bytes(v->tensor->dtype);
+        if (k == 0 && s->dump[0] != 0 && strcmp(s->dump, pn->node->name) == 0)
+            st = keep_dump(s, data, v->bytes);
+        if (axis < 0 && st == TT_OK)
+            st = add_row(s, pn->node, k, -1, tti_hash64(data, v->bytes, 0), p->step->step);
+        for (int i = 0; axis >= 0 && st == TT_OK && i < p->lanes.n; i++) {
+            int64_t per = -v->tensor->shape.dim[axis];
+            uint64_t h = hash_rows(data, &v->shape, axis, item, p->lanes.bound[i] * per,
+                                   p->lanes.bound[i + 1] * per);
+            st = add_row(s, pn->node, k, p->lanes.first + i, h, p->step->step);
+        }
+    }
+    pthread_mutex_unlock(&s->rows_mu);
+    return st;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const tti_hash_row *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->node != y->node)
+        return x->node->id - y->node->id;
+    return x->output != y->output ? x->output - y->output : x->lane - y->lane;
+}
+
+tt_status tt_hashes_write(tt_session *s, const char *path)
+{
+    if (s == NULL || path == NULL)
+        return TT_EINVAL;
+    if (!s->hashes)
+        return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the session was opened without .hashes");
+    if (s->n_rows > 0)
+        qsort(s->rows, (size_t)s->n_rows, sizeof(*s->rows), by_place);
+    tti_text t = {.ctx = s->ctx};
+    tti_text_add(&t, "%s arithmetic %d\n", MAGIC, TT_ARITHMETIC);
+    for (int64_t i = 0; i < s->n_rows; i++) {
+        const tti_hash_row *r = &s->rows[i];
+        tti_text_add(&t, "%lld %s:%d %d %016" PRIx64 "\n", (long long)r->step, r->node->name,
+                     r->output, r->lane, r->hash);
+    }
+    if (s->dumped != NULL) {
+        tti_text_add(&t, "dump %s ", s->dump);
+        for (size_t i = 0; i < s->dumped_bytes; i++)
+            tti_text_add(&t, "%02x", (uint8_t)s->dumped[i]);
+        tti_text_add(&t, "\n");
+    }
+    char *text = tti_text_take(&t);
+    if (text == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_write_file(s->ctx, path, text);
+    tti_free(s->ctx, text);
+    return st;
+}
+
+// ---- comparing -------------------------------------------------------------------------------
+
+static tt_status open_hashes(tt_ctx *ctx, const char *path, FILE **out)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return TT_FAIL(ctx, TT_EIO, "cannot read '%s': %s", path, strerror(errno));
+    bool good = getline(&line, &cap, f) > 0 && strncmp(line, MAGIC, strlen(MAGIC)) == 0;
+    free(line);
+    if (!good) {
+        fclose(f);
+        return TT_FAIL(ctx, TT_EPARSE, "'%s' is not a file of hashes ('%s')", path, MAGIC);
+    }
+    *out = f;
+    return TT_OK;
+}
+
+// Element size is not known here, so the place is given in bytes and in f32 elements.
+static void diff_dumps(tti_text *t, const char *a, const char *b)
+{
+    size_t i = 0;
+    while (a[i] != 0 && a[i] == b[i])
+        i++;
+    const char *hex = strrchr(a, ' ');
+    size_t at = hex == NULL || a + i <= hex ? 0 : (i - (size_t)(hex + 1 - a)) / 2;
+    tti_text_add(t, "first differing byte of the dump: %zu (f32 element %zu)\n", at, at / 4);
+}
+
+static void describe(tti_text *t, const char *line)
+{
+    long long step;
+    int lane, len = 0;
+    char node[TTI_NAME_MAX + 16];
+    if (sscanf(line, "%lld %270s %d%n", &step, node, &lane, &len) != 3) {
+        tti_text_add(t, "first difference: %s", line);
+        return;
+    }
+    tti_text_add(t, "first difference: step %lld, node %s", step, node);
+    if (lane >= 0)
+        tti_text_add(t, ", lane %d", lane);
+    tti_text_add(t, "\n");
+}
+
+tt_status tt_hashes_diff(tt_ctx *ctx, const char *a, const char *b, bool *same, char **report)
+{
+    if (ctx == NULL || a == NULL || b == NULL || same == NULL || report == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(ctx))
+        return tt_status_of(ctx);
+    FILE *fa = NULL, *fb = NULL;
+    char *la = NULL, *lb = NULL;
+    size_t ca = 0, cb = 0;
+    tti_text t = {.ctx = ctx};
+    tt_status st = open_hashes(ctx, a, &fa);
+    if (st == TT_OK)
+        st = open_hashes(ctx, b, &fb);
+    bool equal = true;
+    int64_t rows = 0;
+    while (st == TT_OK) {
+        ssize_t na = getline(&la, &ca, fa), nb = getline(&lb, &cb, fb);
+        if (na <= 0 && nb <= 0)
+            break;
+        bool dumps = na > 0 && nb > 0 && strncmp(la, "dump ", 5) == 0;
+        if (na > 0 && nb > 0 && strcmp(la, lb) == 0) {
+            rows++;
+            continue;
+        }
+        if (equal && (na <= 0 || nb <= 0))
+            tti_text_add(&t, "'%s' ends after %lld hashes, the other goes on\n", na <= 0 ? a : b,
+                         (long long)rows);
+        else if (dumps)
+            diff_dumps(&t, la, lb);
+        else if (equal)
+            describe(&t, la);
+        equal = false;
+        if (na <= 0 || nb <= 0)
+            break;
+    }
+    if (st == TT_OK && equal)
+        tti_text_add(&t, "equal: %lld hashes\n", (long long)rows);
+    free(la);
+    free(lb);
+    if (fa != NULL)
+        fclose(fa);
+    if (fb != NULL)
+        fclose(fb);
+    if (st != TT_OK)
+        return st;
+    char *text = tti_text_take(&t);
+    if (text == NULL)
+        return TT_ENOMEM;
+    *same = equal;
+    *report = text;
+    return TT_OK;
+}
+
+// ---- weights ---------------------------------------------------------------------------------
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const tt_node *const *)a)->name, (*(const tt_node *const *)b)->name);
+}
+
+tt_status tt_weight_hash(tt_session *s, tt_hash *out)
+{
+    if (s == NULL || out == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(s->ctx))
+        return tt_status_of(s->ctx);
+    tt_graph *g = s->graph;
+    const tt_node **vars = tti_calloc(s->ctx, (size_t)g->n_nodes + 1, sizeof(*vars));
+    if (vars == NULL)
+        return TT_ENOMEM;
+    size_t n = 0;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &tti_op_variable)
+            vars[n++] = g->nodes[i];
+    qsort(vars, n, sizeof(*vars), by_name);
+    tti_hasher *h = tti_hash_begin(s->ctx);
+    tt_status st = h == NULL ? TT_ENOMEM : TT_OK;
+    for (size_t i = 0; st == TT_OK && i < n; i++) {
+        tti_variable *v;
+        st = tti_store_get(s->store, vars[i], s->ctx->devices[0], &v);
+        if (st != TT_OK)
+            break;
+        int64_t head[TT_MAX_RANK + 2] = {v->dtype, v->shape.rank};
+        memcpy(head + 2, v->shape.dim, sizeof(int64_t) * (size_t)v->shape.rank);
+        tti_hash_add(h, v->name, strlen(v->name) + 1);
+        tti_hash_add(h, head, sizeof(int64_t) * (size_t)(v->shape.rank + 2));
+        tti_hash_add(h, v->piece[0].data, v->bytes);
+    }
+    if (st == TT_OK)
+        *out = tti_hash_end(s->ctx, h);
+    else if (h != NULL)
+        (void)tti_hash_end(s->ctx, h);
+    tti_free(s->ctx, vars);
+    return st;
+}

@@ -1,0 +1,85 @@
+/*
+ * open.c - opening and closing a context.
+ */
+#include "run/run.h"
+#include <stdlib.h>
+#include <string.h>
+
+static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
+{
+    ctx->seed = o->seed;
+    ctx->soft = o->soft;
+    ctx->lanes = o->lanes == 0 ? 8 : o->lanes;
+    ctx->deadline_ms = o->deadline_ms == 0 ? 60000 : o->deadline_ms;
+    ctx->n_threads = o->threads == 0 ? tti_cores() : o->threads;
+    if (ctx->lanes < 1 || ctx->lanes > TT_MAX_LANES)
+        return TT_FAIL(ctx, TT_EINVAL, "lanes is %d; 1 to %d are possible", o->lanes, TT_MAX_LANES);
+    if (ctx->deadline_ms < 1)
+        return TT_FAIL(ctx, TT_EINVAL, "deadline_ms is %lld; it must be above 0",
+                       (long long)o->deadline_ms);
+    if (ctx->n_threads < 1 || ctx->n_threads > 4096)
+        return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are possible", o->threads);
+    if (o->strategy != NULL && strcmp(o->strategy, "single") != 0)
+        return TT_FAIL(ctx, TT_EUNSUPPORTED, "strategy '%s' is not in this version; 'single' is",
+                       o->strategy);
+    const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
+    ctx->isa = tti_best_isa();
+    if (isa != NULL && isa[0] != 0)
+        TT_TRY(tti_find_isa(ctx, isa, &ctx->isa));
+    if (o->store != NULL) {
+        ctx->store = o->store;
+        atomic_fetch_add(&o->store->refs, 1);
+    } else {
+        ctx->store = tt_store_new();
+        if (ctx->store == NULL)
+            return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
+    }
+    return tti_devices_open(ctx, o->devices);
+}
+
+tt_ctx *tt_open_with(const tt_open_opts *opts)
+{
+    if (opts == NULL)
+        return NULL;
+    // An older caller's options are shorter: what it does not know is default.
+    tt_open_opts o = {0};
+    memcpy(&o, opts, opts->opts_size < sizeof(o) ? opts->opts_size : sizeof(o));
+    tt_ctx *ctx = calloc(1, sizeof(*ctx));
+    if (ctx == NULL)
+        return NULL;
+    tti_ctx_init(ctx);
+    ctx->on_event = o.on_event;
+    ctx->user = o.user;
+    ctx->level = o.level == TT_LOG_DEFAULT ? TT_WARN : o.level;
+    atomic_store(&ctx->fail_in, o.fail_alloc_at);
+    (void)open_settings(ctx, &o);
+    return ctx;
+}
+
+tt_status tt_close(tt_ctx *ctx)
+{
+    if (ctx == NULL)
+        return TT_EINVAL;
+    while (ctx->owned != NULL) { // graphs, and with them sessions and plans
+        struct tti_hooks *h = ctx->owned;
+        ctx->owned = h->next;
+        h->free_fn(h->owner);
+    }
+    tti_devices_close(ctx);
+    tt_store_release(ctx->store);
+    tti_free(ctx, ctx->user_ops);
+    int64_t blocks = atomic_load(&ctx->alloc_blocks);
+    if (blocks != 0)
+        (void)TT_FAIL(ctx, TT_ENOMEM, "close: %lld blocks of %lld bytes were not freed",
+                      (long long)blocks, (long long)atomic_load(&ctx->alloc_bytes));
+    tt_status st = tt_status_of(ctx);
+    tti_ctx_deinit(ctx);
+    free(ctx);
+    return st;
+}
+
+void tt_request_stop(tt_ctx *ctx)
+{
+    if (ctx != NULL)
+        atomic_store(&ctx->stop, 1);
+}

@@ -1,0 +1,117 @@
+/*
+ * run.h (internal) - sessions, the store, the executor's state.
+ */
+#ifndef TUTTI_RUN_RUN_H
+#define TUTTI_RUN_RUN_H
+
+#include "plan/plan.h"
+#include <tutti/run.h>
+
+// ---- the store -------------------------------------------------------------------------------
+
+/*
+ * A variable: its value in memory of one device, a version that counts writes, a layout, and pieces
+ * by row range. This version keeps every variable whole, as one piece.
+ */
+typedef struct tti_piece {
+    int64_t begin, end; // elements
+    char device[32];    // name of the device, "cpu:0"
+    void *data;
+} tti_piece;
+
+typedef struct tti_variable {
+    char *name;
+    tt_dtype dtype;
+    tt_shape shape;
+    size_t bytes;
+    tt_layout layout;
+    _Atomic int64_t version;
+    int n_pieces;
+    tti_piece piece[1];
+    struct tti_variable *next;
+} tti_variable;
+
+struct tt_store {
+    _Atomic int refs;
+    pthread_mutex_t mu;
+    tti_variable **table; // by name; guarded by mu
+    int64_t n, cap;
+};
+
+// The variable of this node, made and initialised on dev if the store has none of that name.
+tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_variable **out);
+tti_variable *tti_store_find(tt_store *s, const char *name);
+// Takes the bytes of this context's devices off their counts.
+void tti_store_forget(tt_store *s, tt_ctx *ctx);
+
+// ---- recording -------------------------------------------------------------------------------
+
+typedef struct tti_span {
+    int64_t begin_ns, end_ns;
+    const tti_plan *plan;
+    int device, entry;
+    int64_t run;
+} tti_span;
+
+#define TTI_SPANS (1 << 16) // the newest that are kept
+
+typedef struct tti_hash_row {
+    int64_t step;
+    const tt_node *node;
+    int output;
+    int lane; // -1: not split over lanes
+    uint64_t hash;
+} tti_hash_row;
+
+// ---- sessions --------------------------------------------------------------------------------
+
+// One device's part of a run.
+typedef struct tti_walk_task {
+    struct tt_session *session;
+    tti_plan *plan;
+    int device;
+} tti_walk_task;
+
+struct tt_session {
+    tt_ctx *ctx;
+    tt_graph *graph;
+    tt_store *store;
+    tt_session *next, **link; // in the graph's list
+    bool hashes, trace, no_fuse, no_fold;
+    char dump[TTI_NAME_MAX];
+
+    tti_plan *plans; // newest first
+    char *arenas[TTI_MAX_DEVICES];
+    size_t arena_bytes[TTI_MAX_DEVICES];
+    uint8_t paint;
+    bool is_painted;
+
+    // The run in progress.
+    int64_t n_runs;
+    uint32_t sequence; // flags of this run have reached it
+    _Atomic int failed;
+    tti_flag finished; // devices that ended, counted over all runs
+    uint32_t n_finished;
+    tti_walk_task tasks[TTI_MAX_DEVICES];
+    int64_t deadline_ns;
+    tt_tensor **targets; // room for many outputs
+    int64_t cap_targets;
+
+    tti_span *spans; // ring of TTI_SPANS
+    _Atomic int64_t n_spans;
+    tti_hash_row *rows; // guarded by rows_mu
+    int64_t n_rows, cap_rows;
+    char *dumped; // bytes of the node in .dump, newest run
+    size_t dumped_bytes;
+    pthread_mutex_t rows_mu;
+};
+
+// Walks a plan on all its devices; blocks until all have ended.
+tt_status tti_execute(tt_session *s, tti_plan *p);
+// Writes text to a file; failures name it.
+tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text);
+// After an entry ran: hashes of its outputs by lane.
+tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en);
+const void *tti_value_data(const tt_session *s, const tti_plan *p, int value);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * args.c - flags. One table says all of them; a verb names those it takes.
+ */
+#include "cli/cli.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum kind {
+    SWITCH, // bool
+    TEXT,   // const char *
+    NUMBER, // int64_t
+    TARGET, // may be given several times
+} kind;
+
+typedef struct flag {
+    const char *name, *value, *help;
+    kind kind;
+    size_t offset;
+    int64_t min, max;
+} flag;
+
+static const flag flags[] = {
+    {"json", NULL, "print JSON, for programs", SWITCH, offsetof(cli_args, json), 0, 0},
+    {"dot", NULL, "print Graphviz's language", SWITCH, offsetof(cli_args, dot), 0, 0},
+    {"svg", "OUT", "draw into the file OUT (needs Graphviz's dot)", TEXT, offsetof(cli_args, svg),
+     0, 0},
+    {"devices", "D", "devices to use: cpu:0, cpu:0*2@512MiB, all (tutti help devices)", TEXT,
+     offsetof(cli_args, devices), 0, 0},
+    {"rows", "N", "rows of the batch (default 1)", NUMBER, offsetof(cli_args, rows), 1,
+     (int64_t)1 << 40},
+    {"target", "NAME", "tensor to compute; may be given several times (default: all results)",
+     TARGET, 0, 0, 0},
+    {"lanes", "N", "slices of the batch that sums follow (default 8)", NUMBER,
+     offsetof(cli_args, lanes), 1, 1024},
+    {"threads", "N", "cores shared by all devices (default: all)", NUMBER,
+     offsetof(cli_args, threads), 1, 4096},
+    {"isa", "SET", "instruction set: plain, fma, avx2, avx512 (default: the best)", TEXT,
+     offsetof(cli_args, isa), 0, 0},
+    {"level", "L", "what is logged to stderr: error, warn, info, debug, trace", TEXT,
+     offsetof(cli_args, level), 0, 0},
+    {"help", NULL, "show this", SWITCH, offsetof(cli_args, help), 0, 0},
+};
+
+// Does verb take the flag? --help and --level go with every verb.
+static bool takes(const cli_verb *verb, const char *name)
+{
+    size_t n = strlen(name);
+    if (strcmp(name, "help") == 0 || strcmp(name, "level") == 0)
+        return true;
+    for (const char *s = verb->flags; s != NULL && *s != '\0'; s += strspn(s, " ")) {
+        size_t length = strcspn(s, " ");
+        if (length == n && memcmp(s, name, n) == 0)
+            return true;
+        s += length;
+    }
+    return false;
+}
+
+void cli_print_flags(const cli_verb *verb)
+{
+    for (int i = 0; i < TTI_COUNT(flags); i++) {
+        char left[64];
+        if (!takes(verb, flags[i].name))
+            continue;
+        snprintf(left, sizeof(left), "--%s %s", flags[i].name,
+                 flags[i].value != NULL ? flags[i].value : "");
+        printf("  %-16s %s\n", left, flags[i].help);
+    }
+}
+
+static int unknown_flag(const cli_verb *verb, const char *name)
+{
+    const char *names[TTI_COUNT(flags) + 1];
+    int n = 0;
+    for (int i = 0; i < TTI_COUNT(flags); i++) {
+        if (strcmp(flags[i].name, name) == 0)
+            return cli_usage("tutti %s takes no --%s", verb->name, name);
+        if (takes(verb, flags[i].name))
+            names[n++] = flags[i].name;
+    }
+    names[n] = NULL;
+    const char *near = tti_nearest(name, names);
+    if (near != NULL)
+        return cli_usage("tutti %s: unknown flag --%s; did you mean --%s?", verb->name, name, near);
+    return cli_usage("tutti %s: unknown flag --%s", verb->name, name);
+}
+
+static int set_number(const flag *f, const char *value, cli_args *out)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0)
+        return cli_usage("--%s: '%s' is no whole number", f->name, value);
+    if (v < f->min || v > f->max)
+        return cli_usage("--%s: %lld is not in %lld to %lld", f->name, v, (long long)f->min,
+                         (long long)f->max);
+    *(int64_t *)((char *)out + f->offset) = v;
+    return CLI_OK;
+}
+
+static int set(const flag *f, const char *value, cli_args *out)
+{
+    void *at = (char *)out + f->offset;
+    switch (f->kind) {
+    case SWITCH:
+        *(bool *)at = true;
+        return CLI_OK;
+    case TEXT:
+        *(const char **)at = value;
+        return CLI_OK;
+    case NUMBER:
+        return set_number(f, value, out);
+    case TARGET:
+        if (out->n_targets == CLI_MAX_TARGETS)
+            return cli_usage("more than %d targets", CLI_MAX_TARGETS);
+        out->targets[out->n_targets++] = value;
+        return CLI_OK;
+    }
+    return CLI_USAGE;
+}
+
+// One "--name", "--name=value" or "--name value"; *i is moved past it.
+static int one_flag(const cli_verb *verb, int argc, char **argv, int *i, cli_args *out)
+{
+    char name[64];
+    const char *s = argv[*i] + 2, *equals = strchr(s, '=');
+    snprintf(name, sizeof(name), "%.*s", equals != NULL ? (int)(equals - s) : (int)strlen(s), s);
+    const flag *f = flags;
+    while (f < flags + TTI_COUNT(flags) && strcmp(f->name, name) != 0)
+        f++;
+    if (f == flags + TTI_COUNT(flags) || !takes(verb, name))
+        return unknown_flag(verb, name);
+
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (f->kind == SWITCH && value != NULL)
+        return cli_usage("--%s takes no value", name);
+    if (f->kind != SWITCH && value == NULL) {
+        if (*i + 1 == argc)
+            return cli_usage("--%s needs a value: --%s %s", name, name, f->value);
+        value = argv[++*i];
+    }
+    return set(f, value, out);
+}
+
+static int check(const cli_verb *verb, const cli_args *a)
+{
+    if (a->help)
+        return CLI_OK;
+    if (a->n_words < verb->min_words)
+        return cli_usage("tutti %s needs %s", verb->name, verb->words);
+    if (a->n_words > verb->max_words)
+        return cli_usage("tutti %s: '%s' is one word too many", verb->name,
+                         a->words[verb->max_words]);
+    if (a->json + a->dot + (a->svg != NULL) > 1)
+        return cli_usage("tutti %s: --json, --dot and --svg exclude each other", verb->name);
+    return CLI_OK;
+}
+
+int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
+{
+    bool only_words = false; // after "--"
+    *out = (cli_args){0};
+    for (int i = 0; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0) {
+            only_words = true;
+        } else if (!only_words && strcmp(argv[i], "-h") == 0) {
+            out->help = true;
+        } else if (!only_words && strncmp(argv[i], "--", 2) == 0) {
+            int rc = one_flag(verb, argc, argv, &i, out);
+            if (rc != CLI_OK)
+                return rc;
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1] != '\0') {
+            return cli_usage("tutti %s: unknown flag %s; flags begin with --", verb->name, argv[i]);
+        } else if (out->n_words == CLI_MAX_WORDS) {
+            return cli_usage("tutti %s: more than %d words", verb->name, CLI_MAX_WORDS);
+        } else {
+            out->words[out->n_words++] = argv[i];
+        }
+    }
+    return check(verb, out);
+}

@@ -1,0 +1,183 @@
+/*
+ * help.c - tutti help: verbs, ops and other topics. Ops explain themselves by their records.
+ */
+#include "cli/cli.h"
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_TOPICS 1024
+
+static const struct {
+    const char *name, *summary, *text;
+} topics[] = {
+    {"exit", "exit codes",
+     "0  all went well (diff: the runs are the same)\n"
+     "1  something failed, and standard error says what (diff: or the runs differ)\n"
+     "2  the command line is wrong, and standard error says how\n"},
+    {"graph", "graphs as text",
+     "A graph is one line per node. tt_graph_print() writes it, tt_graph_parse() reads it:\n"
+     "\n"
+     "  tutti graph 1\n"
+     "  # a comment\n"
+     "  %x = feed {shape=[b, 784]}\n"
+     "  %w = variable {shape=[784, 10], init=glorot_uniform}\n"
+     "  %c = const {shape=[3]} data [1, 0.5, -2]\n"
+     "  %y = matmul(%x, %w) {act=relu} @cpu:0 : f32[b, 10]\n"
+     "  %z = mul(%y, %y) colocate(0) stage(1)\n"
+     "  after %z: %c\n"
+     "\n"
+     "A line names a node, its op, its inputs (%name, or %name:1 for output 1), the attributes\n"
+     "that differ from their defaults (tutti help op NAME), where it goes, and the types of its\n"
+     "outputs, which may be left out. b in a shape is the batch, 64b 64 entries for each row of\n"
+     "it. Data is a list, all VALUE, or base64 BYTES. Names with other characters than letters,\n"
+     "digits and _./- are quoted. A node waits for those behind after. Nothing in a graph text\n"
+     "can run code or open files.\n"},
+    {"environment", "variables that are read",
+     "TUTTI_ISA  instruction set, as --isa: plain, fma, avx2, avx512. All give the same bits\n"},
+};
+
+static int overview(void)
+{
+    printf("Tutti trains neural networks with the same bits on any number of devices.\n\n"
+           "usage: tutti VERB [FLAGS] [WORDS]\n\n");
+    for (int i = 0; cli_verbs[i] != NULL; i++)
+        printf("  %-10s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    printf("\ntutti help VERB tells more. Other topics:\n");
+    printf("  %-10s all ops\n  %-10s one op: its inputs and attributes\n", "ops", "op NAME");
+    for (int i = 0; i < TTI_COUNT(topics); i++)
+        printf("  %-10s %s\n", topics[i].name, topics[i].summary);
+    return CLI_OK;
+}
+
+static int verb_help(const cli_verb *v)
+{
+    printf("usage: tutti %s%s%s [FLAGS]\n\n", v->name, v->words != NULL ? " " : "",
+           v->words != NULL ? v->words : "");
+    printf("%s%s\nFlags:\n", v->help != NULL ? v->help : v->summary, v->help != NULL ? "" : "\n");
+    cli_print_flags(v);
+    return CLI_OK;
+}
+
+static void op_inputs(const tt_op *op)
+{
+    if (op->max_inputs == 0)
+        printf("inputs: %d\n", op->inputs);
+    else if (op->max_inputs < 0)
+        printf("inputs: %d or more\n", op->inputs);
+    else
+        printf("inputs: %d to %d\n", op->inputs, op->max_inputs);
+    if (op->outputs > 1)
+        printf("outputs: %d\n", op->outputs);
+    printf("types:");
+    for (int i = 0; i < TT_N_DTYPES; i++)
+        if ((op->types == 0 ? TT_TYPES_FLOAT : op->types) & 1u << i)
+            printf(" %s", tt_dtype_name((tt_dtype)i));
+    printf("\ngradient: %s\n", op->grad != NULL ? "yes" : "no");
+}
+
+static void op_flags(const tt_op *op)
+{
+    static const struct {
+        unsigned flag;
+        const char *text;
+    } flags[] = {
+        {TT_OP_VIEW, "gives the memory of input 0 another shape"},
+        {TT_OP_RANDOM, "draws random numbers by name, step and row"},
+        {TT_OP_UPDATE, "writes the variable that is input 0"},
+        {TT_OP_EFFECT, "acts beside its value: never merged or folded"},
+        {TT_OP_POINTWISE, "works element by element: may be fused with its neighbours"},
+        {TT_OP_ROW_FREE, "a row's bits do not depend on the other rows"},
+    };
+    for (int i = 0; i < TTI_COUNT(flags); i++)
+        if (op->flags & flags[i].flag)
+            printf("%s\n", flags[i].text);
+}
+
+static int op_help(const tt_op *op)
+{
+    printf("%s: %s\n\n", op->name, op->help != NULL ? op->help : "");
+    op_inputs(op);
+    op_flags(op);
+    if (op->attrs == NULL || op->attrs[0].type == TT_OPT_END)
+        return CLI_OK;
+    tti_text t = {0};
+    tti_options_help(&t, op->attrs);
+    char *s = tti_text_take(&t);
+    printf("\nAttributes:\n");
+    cli_print(s);
+    tti_free(NULL, s);
+    return CLI_OK;
+}
+
+static int ops_help(tt_ctx *ctx)
+{
+    const tt_op *op;
+    for (int i = 0; (op = tt_op_at(ctx, i)) != NULL; i++)
+        printf("%-22s %s\n", op->name, op->help != NULL ? op->help : "");
+    return CLI_OK;
+}
+
+// Says that there is no such topic, and which one is near.
+static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
+{
+    const char *names[MAX_TOPICS + 1];
+    const tt_op *op;
+    int n = 0;
+    for (int i = 0; !only_ops && cli_verbs[i] != NULL; i++)
+        names[n++] = cli_verbs[i]->name;
+    for (int i = 0; !only_ops && i < TTI_COUNT(topics); i++)
+        names[n++] = topics[i].name;
+    for (int i = 0; n < MAX_TOPICS && (op = tt_op_at(ctx, i)) != NULL; i++)
+        names[n++] = op->name;
+    names[n] = NULL;
+    const char *near = tti_nearest(word, names), *what = only_ops ? "op" : "topic";
+    if (near != NULL)
+        return cli_usage("tutti help: unknown %s '%s'; did you mean '%s'?", what, word, near);
+    return cli_usage("tutti help: unknown %s '%s'; tutti help lists %s", what, word,
+                     only_ops ? "how to see all ops" : "them");
+}
+
+static int topic(tt_ctx *ctx, const cli_args *args)
+{
+    const char *word = args->words[0];
+    bool only_ops = strcmp(word, "op") == 0 && args->n_words == 2;
+    if (only_ops)
+        word = args->words[1];
+    else if (args->n_words > 1)
+        return cli_usage("tutti help: '%s' is one word too many", args->words[1]);
+    if (!only_ops) {
+        if (strcmp(word, "ops") == 0 || strcmp(word, "op") == 0)
+            return ops_help(ctx);
+        if (cli_find(word) != NULL)
+            return verb_help(cli_find(word));
+        for (int i = 0; i < TTI_COUNT(topics); i++) {
+            if (strcmp(topics[i].name, word) == 0) {
+                cli_print(topics[i].text);
+                return CLI_OK;
+            }
+        }
+    }
+    const tt_op *op = tt_op_find(ctx, word);
+    return op != NULL ? op_help(op) : unknown(ctx, word, only_ops);
+}
+
+static int run(const cli_args *args)
+{
+    if (args->n_words == 0)
+        return overview();
+    tt_ctx *ctx = cli_open(args, "cpu:0");
+    if (ctx == NULL)
+        return CLI_FAILED;
+    int rc = topic(ctx, args);
+    int closed = cli_close(ctx, NULL);
+    return rc != CLI_OK ? rc : closed;
+}
+
+const cli_verb cli_help = {
+    .name = "help",
+    .words = "[TOPIC]",
+    .summary = "about a verb, an op or another topic",
+    .help = "Topics are verbs, ops, and those that tutti help lists.\n",
+    .max_words = 2,
+    .run = run,
+};

@@ -1,0 +1,132 @@
+/*
+ * main.c - the tutti command: finds the verb, reads its flags, runs it.
+ */
+#include "cli/cli.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const cli_verb *const cli_verbs[] = {&cli_devices, &cli_kernels, &cli_plan, &cli_diff,
+                                     &cli_version, &cli_help,    NULL};
+
+const cli_verb *cli_find(const char *name)
+{
+    for (int i = 0; cli_verbs[i] != NULL; i++)
+        if (strcmp(cli_verbs[i]->name, name) == 0)
+            return cli_verbs[i];
+    return NULL;
+}
+
+int cli_usage(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("tutti: usage: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputs("\n", stderr);
+    va_end(ap);
+    return CLI_USAGE;
+}
+
+void cli_print(const char *s)
+{
+    if (s != NULL)
+        fputs(s, stdout);
+}
+
+static const char *const levels[] = {"default", "error", "warn", "info", "debug", "trace", NULL};
+
+static int level_of(const char *word)
+{
+    for (int i = 1; word != NULL && levels[i] != NULL; i++)
+        if (strcmp(word, levels[i]) == 0)
+            return i;
+    return 0;
+}
+
+// Errors are told once, by cli_close().
+static void on_event(void *user, const tt_event *ev)
+{
+    (void)user;
+    if (strcmp(ev->kind, "log") == 0 && ev->level != TT_ERROR)
+        fprintf(stderr, "tutti: %s: %s\n", levels[ev->level], ev->text);
+}
+
+tt_ctx *cli_open(const cli_args *args, const char *devices)
+{
+    tt_ctx *ctx =
+        tt_open(.devices = args->devices != NULL ? args->devices : devices, .isa = args->isa,
+                .threads = (int)args->threads, .lanes = (int)args->lanes,
+                .level = (tt_level)level_of(args->level), .on_event = on_event);
+    if (ctx == NULL)
+        fputs("tutti: error: out of memory\n", stderr);
+    else if (tt_status_of(ctx) != TT_OK) {
+        cli_close(ctx, NULL);
+        ctx = NULL;
+    }
+    return ctx;
+}
+
+int cli_close(tt_ctx *ctx, const char *what)
+{
+    tt_error e = tt_last_error(ctx);
+    bool told = e.status != TT_OK;
+    if (told)
+        fprintf(stderr, "tutti: error: %s%s%s\n", what != NULL ? what : "",
+                what != NULL ? ": " : "", e.message);
+    tt_status st = tt_close(ctx);
+    if (st != TT_OK && !told)
+        fprintf(stderr, "tutti: error: %s\n", tt_status_text(st));
+    return st == TT_OK ? CLI_OK : CLI_FAILED;
+}
+
+static int unknown_verb(const char *word)
+{
+    const char *names[32];
+    int n = 0;
+    for (; cli_verbs[n] != NULL; n++)
+        names[n] = cli_verbs[n]->name;
+    names[n] = NULL;
+    const char *near = tti_nearest(word, names);
+    if (near != NULL)
+        return cli_usage("unknown verb '%s'; did you mean '%s'?", word, near);
+    return cli_usage("unknown verb '%s'; tutti help lists them", word);
+}
+
+static int run(int argc, char **argv)
+{
+    cli_args args;
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (word == NULL) {
+        args = (cli_args){0};
+        return cli_help.run(&args) == CLI_OK ? CLI_USAGE : CLI_FAILED;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = "help";
+    if (strcmp(word, "--version") == 0)
+        word = "version";
+    const cli_verb *verb = cli_find(word);
+    if (verb == NULL)
+        return unknown_verb(word);
+    int rc = cli_parse(verb, argc - 2, argv + 2, &args);
+    if (rc != CLI_OK)
+        return rc;
+    if (args.level != NULL && level_of(args.level) == 0)
+        return cli_usage("--level: '%s' is none of error, warn, info, debug, trace", args.level);
+    if (args.help) {
+        args = (cli_args){.words = {verb->name}, .n_words = 1};
+        verb = &cli_help;
+    }
+    return verb->run(&args);
+}
+
+int main(int argc, char **argv)
+{
+    int rc = run(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "tutti: error: cannot write to standard output: %s\n", strerror(errno));
+        return CLI_FAILED;
+    }
+    return rc;
+}

@@ -1,0 +1,143 @@
+/*
+ * plan.c - tutti plan: what each device would do for a graph, without running it.
+ */
+#include "cli/cli.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_FILE ((int64_t)4 << 30)
+
+extern char **environ;
+
+// The whole file, "-" being standard input; NULL: the error is recorded.
+static char *read_file(tt_ctx *ctx, const char *path, size_t *bytes)
+{
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    char *s = NULL;
+    int64_t n = 0, cap = 0;
+    if (fd < 0) {
+        TT_FAIL(ctx, TT_EIO, "cannot open: %s", strerror(errno));
+        return NULL;
+    }
+    for (;;) {
+        if (n > MAX_FILE) {
+            TT_FAIL(ctx, TT_EIO, "is larger than %lld bytes", (long long)MAX_FILE);
+            break;
+        }
+        if (!tti_grow(ctx, &s, &cap, n + 65536, 1))
+            break;
+        ssize_t r = read(fd, s + n, (size_t)(cap - n));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            TT_FAIL(ctx, TT_EIO, "cannot read: %s", strerror(errno));
+        if (r <= 0)
+            break;
+        n += r;
+    }
+    if (!standard)
+        close(fd);
+    if (tt_status_of(ctx) != TT_OK) {
+        tti_free(ctx, s);
+        return NULL;
+    }
+    *bytes = (size_t)n;
+    return s;
+}
+
+// Has Graphviz draw the text into a file.
+static tt_status draw(tt_ctx *ctx, const char *text, const char *path)
+{
+    char *const argv[] = {"dot", "-Tsvg", "-o", (char *)path, NULL};
+    posix_spawn_file_actions_t actions;
+    FILE *in = tmpfile();
+    pid_t pid;
+    int status = 0, err = errno;
+    if (in == NULL)
+        return TT_FAIL(ctx, TT_EIO, "cannot make a temporary file: %s", strerror(err));
+    if (fputs(text, in) < 0 || fflush(in) != 0 || fseek(in, 0, SEEK_SET) != 0) {
+        err = errno;
+        fclose(in);
+        return TT_FAIL(ctx, TT_EIO, "cannot write a temporary file: %s", strerror(err));
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
+    err = posix_spawnp(&pid, "dot", &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (err == 0)
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    fclose(in);
+    if (err == ENOENT || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "--svg needs dot: install graphviz, or use --dot and draw elsewhere");
+    if (err != 0)
+        return TT_FAIL(ctx, TT_EIO, "cannot start dot: %s", strerror(err));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return TT_FAIL(ctx, TT_EIO, "dot failed to draw %s", path);
+    return TT_OK;
+}
+
+// The tensors that --target names.
+static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt_tensor **out)
+{
+    for (int i = 0; i < args->n_targets; i++) {
+        out[i] = tt_graph_find(g, args->targets[i]);
+        if (out[i] == NULL)
+            return TT_FAIL(ctx, TT_EINVAL, "the graph has no tensor '%s'", args->targets[i]);
+    }
+    return TT_OK;
+}
+
+static void plan(tt_ctx *ctx, const cli_args *args, const char *text, size_t bytes)
+{
+    tt_tensor *targets[CLI_MAX_TARGETS];
+    tt_graph *g = tt_graph_parse(ctx, text, bytes);
+    if (g == NULL || find_targets(ctx, g, args, targets) != TT_OK)
+        return;
+    tt_session *s = tt_session_new(g);
+    tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
+    if (args->dot || args->svg != NULL)
+        form = TT_PLAN_DOT;
+    char *out = tt_plan_print(s, .targets = args->n_targets > 0 ? targets : NULL,
+                              .n_targets = args->n_targets, .rows = args->rows, .form = form);
+    if (out == NULL)
+        return;
+    if (args->svg != NULL)
+        (void)draw(ctx, out, args->svg);
+    else
+        cli_print(out);
+    tt_string_free(ctx, out);
+}
+
+static int run(const cli_args *args)
+{
+    size_t bytes = 0;
+    tt_ctx *ctx = cli_open(args, "cpu:0");
+    if (ctx == NULL)
+        return CLI_FAILED;
+    char *text = read_file(ctx, args->words[0], &bytes);
+    if (text != NULL)
+        plan(ctx, args, text, bytes);
+    tti_free(ctx, text);
+    return cli_close(ctx, args->words[0]);
+}
+
+const cli_verb cli_plan = {
+    .name = "plan",
+    .words = "FILE",
+    .summary = "what each device would do for a graph, without running it",
+    .help = "FILE is a graph as text, as tt_graph_print() writes it (tutti help graph); - is\n"
+            "standard input. Shows each step's op, device, the reason it is there, and its bytes,\n"
+            "then the totals.\n",
+    .flags = "json dot svg devices rows target lanes threads isa",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

@@ -1,0 +1,40 @@
+/*
+ * version.c - tutti version: what this build is and has.
+ */
+#include "cli/cli.h"
+#include <stdio.h>
+#include <string.h>
+
+static int run(const cli_args *args)
+{
+    const char *s = tt_version_text();
+    if (!args->json) {
+        cli_print(s);
+        return CLI_OK;
+    }
+    tti_text t = {0};
+    for (bool first = true; *s != '\0'; first = false) { // "key: value" lines
+        char key[64], value[256];
+        const char *colon = strstr(s, ": "), *end = strchr(s, '\n');
+        snprintf(key, sizeof(key), "%.*s", (int)(colon - s), s);
+        snprintf(value, sizeof(value), "%.*s", (int)(end - colon - 2), colon + 2);
+        tti_text_add(&t, first ? "{" : ", ");
+        tti_text_json(&t, key);
+        tti_text_add(&t, ": ");
+        tti_text_json(&t, value);
+        s = end + 1;
+    }
+    tti_text_add(&t, "}\n");
+    char *json = tti_text_take(&t);
+    cli_print(json);
+    tti_free(NULL, json);
+    return json != NULL ? CLI_OK : CLI_FAILED;
+}
+
+const cli_verb cli_version = {
+    .name = "version",
+    .summary = "versions, instruction sets and libraries of this build",
+    .help = "A part that is missing is listed with what it would take to have it.\n",
+    .flags = "json",
+    .run = run,
+};

@@ -152,6 +152,8 @@ static uint16_t to_f16(float x)
         return sign | 0x7e00;
     if (a >= 65520)
         return sign | 0x7c00;
+    if (a == 0)
+        return sign;
     int e;
     frexp(a, &e); // a = m 2^e, m in [0.5, 1)
     int step = e - 11 < -24 ? -24 : e - 11;

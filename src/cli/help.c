@@ -41,11 +41,11 @@ static int overview(void)
     printf("Tutti trains neural networks with the same bits on any number of devices.\n\n"
            "usage: tutti VERB [FLAGS] [WORDS]\n\n");
     for (int i = 0; cli_verbs[i] != NULL; i++)
-        printf("  %-10s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+        printf("  %-12s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     printf("\ntutti help VERB tells more. Other topics:\n");
-    printf("  %-10s all ops\n  %-10s one op: its inputs and attributes\n", "ops", "op NAME");
+    printf("  %-12s all ops\n  %-12s one op: its inputs and attributes\n", "ops", "op NAME");
     for (int i = 0; i < TTI_COUNT(topics); i++)
-        printf("  %-10s %s\n", topics[i].name, topics[i].summary);
+        printf("  %-12s %s\n", topics[i].name, topics[i].summary);
     return CLI_OK;
 }
 

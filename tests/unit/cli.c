@@ -1,0 +1,340 @@
+/*
+ * cli.c - runs the built command and looks at what it prints, where, and its exit code. TUTTI_COMMAND
+ * names it; otherwise it is the one beside this test's folder.
+ */
+#include "../test.h"
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static char out[1 << 20], err[1 << 16];
+
+static const char *command(void)
+{
+    static char path[PATH_MAX + 32];
+    const char *given = getenv("TUTTI_COMMAND");
+    if (given != NULL)
+        return given;
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+    for (int up = 0; up < 2 && n > 0; up++) // build/CONFIG/tests/run
+        while (n > 0 && path[--n] != '/')
+            ;
+    snprintf(path + (n > 0 ? n : 0), 32, "/tutti");
+    if (access(path, X_OK) != 0)
+        test_skip("the command is not built");
+    return path;
+}
+
+static void read_back(const char *path, char *to, size_t room)
+{
+    int fd = open(path, O_RDONLY);
+    size_t n = 0;
+    for (ssize_t r; fd >= 0 && (r = read(fd, to + n, room - 1 - n)) > 0;)
+        n += (size_t)r;
+    to[n] = '\0';
+    close(fd);
+}
+
+// Runs the command with these words (one space between two); out and err hold what it printed.
+static int run(const char *line)
+{
+    char words[1024], in[256], path[2][300], *argv[32] = {(char *)command()};
+    int argc = 1;
+    snprintf(words, sizeof(words), "%s", line);
+    for (char *w = strtok(words, " "); w != NULL && argc < 31; w = strtok(NULL, " "))
+        argv[argc++] = w;
+    snprintf(in, sizeof(in), "%s/in", test_folder());
+    snprintf(path[0], sizeof(path[0]), "%s/out", test_folder());
+    snprintf(path[1], sizeof(path[1]), "%s/err", test_folder());
+
+    pid_t pid;
+    int status;
+    posix_spawn_file_actions_t a;
+    posix_spawn_file_actions_init(&a);
+    posix_spawn_file_actions_addopen(&a, 0, access(in, R_OK) == 0 ? in : "/dev/null", O_RDONLY, 0);
+    for (int i = 0; i < 2; i++)
+        posix_spawn_file_actions_addopen(&a, i + 1, path[i], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(posix_spawn(&pid, argv[0], &a, NULL, argv, environ) == 0);
+    posix_spawn_file_actions_destroy(&a);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    read_back(path[0], out, sizeof(out));
+    read_back(path[1], err, sizeof(err));
+    ck_assert_msg(WIFEXITED(status), "tutti %s was killed by signal %d", line, WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+#define CHECK_HAS(text, words) \
+    ck_assert_msg(strstr((text), (words)) != NULL, "no '%s' in '%.2000s'", (words), (text))
+
+// Exit code 2, nothing on stdout, this message on stderr.
+static void check_usage(const char *line, const char *message)
+{
+    int rc = run(line);
+    ck_assert_msg(rc == 2, "tutti %s: exit code %d", line, rc);
+    CHECK_STR(out, "");
+    CHECK_HAS(err, message);
+}
+
+static const char *write_file(const char *name, const char *text)
+{
+    static char path[300];
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
+// Enough of JSON to tell that brackets and quotes match.
+static void check_json(const char *s)
+{
+    char stack[64];
+    int depth = 0;
+    bool quoted = false;
+    for (; *s != '\0'; s++) {
+        if (quoted) {
+            s += *s == '\\';
+            quoted = *s != '"';
+        } else if (*s == '"') {
+            quoted = true;
+        } else if (*s == '{' || *s == '[') {
+            CHECK(depth < 64);
+            stack[depth++] = *s;
+        } else if (*s == '}' || *s == ']') {
+            CHECK(depth > 0 && stack[--depth] == (*s == '}' ? '{' : '['));
+        }
+    }
+    CHECK(!quoted && depth == 0);
+}
+
+TEST(version_prints_what_is_in)
+{
+    CHECK_INT(run("version"), 0);
+    CHECK_STR(out, tt_version_text());
+    CHECK_STR(err, "");
+    CHECK_INT(run("--version"), 0);
+    CHECK_STR(out, tt_version_text());
+    CHECK_INT(run("version --json"), 0);
+    check_json(out);
+    CHECK_HAS(out, "{\"tutti\": \"" TT_VERSION "\", \"arithmetic\": ");
+}
+
+TEST(help_shows_verbs_and_topics)
+{
+    CHECK_INT(run("help"), 0);
+    for (const char *const *w = (const char *const[]){"devices", "kernels", "plan", "diff",
+                                                      "version", "exit", "graph", NULL};
+         *w != NULL; w++)
+        CHECK_HAS(out, *w);
+    CHECK_INT(run("--help"), 0);
+    CHECK_HAS(out, "usage: tutti VERB");
+    CHECK_INT(run(""), 2); // no verb: the overview, but not a success
+    CHECK_HAS(out, "usage: tutti VERB");
+
+    CHECK_INT(run("help plan"), 0);
+    CHECK_HAS(out, "usage: tutti plan FILE [FLAGS]");
+    CHECK_HAS(out, "--rows N");
+    CHECK_INT(run("plan --help"), 0);
+    CHECK_HAS(out, "usage: tutti plan FILE [FLAGS]");
+    CHECK_INT(run("diff -h"), 0);
+    CHECK_HAS(out, "usage: tutti diff A B [FLAGS]");
+    CHECK_INT(run("help exit"), 0);
+    CHECK_HAS(out, "2  the command line is wrong");
+    CHECK_INT(run("help devices"), 0);
+    CHECK_HAS(out, "cpu:0*2@512MiB");
+    CHECK_INT(run("help graph"), 0);
+    CHECK_HAS(out, "tutti graph 1");
+    CHECK_INT(run("help environment"), 0);
+    CHECK_HAS(out, "TUTTI_ISA");
+}
+
+TEST(help_explains_every_op)
+{
+    CHECK_INT(run("help op conv2d"), 0);
+    CHECK_HAS(out, "conv2d: ");
+    CHECK_HAS(out, "Attributes:");
+    CHECK_HAS(out, "stride");
+    CHECK_INT(run("help matmul"), 0);
+    CHECK_HAS(out, "matmul: ");
+    CHECK_INT(run("help ops"), 0);
+    CHECK_HAS(out, "softmax");
+    check_usage("help op matmull", "unknown op 'matmull'; did you mean 'matmul'?");
+    check_usage("help dveices", "unknown topic 'dveices'; did you mean 'devices'?");
+    check_usage("help zzzzzzzz", "unknown topic 'zzzzzzzz'");
+    check_usage("help plan more", "'more' is one word too many");
+}
+
+TEST(bad_command_lines_say_what_is_wrong)
+{
+    check_usage("paln", "unknown verb 'paln'; did you mean 'plan'?");
+    check_usage("zzzzzzzz", "unknown verb 'zzzzzzzz'; tutti help lists them");
+    check_usage("plan", "tutti plan needs FILE");
+    check_usage("diff one", "tutti diff needs A B");
+    check_usage("diff one two three", "'three' is one word too many");
+    check_usage("devices extra", "'extra' is one word too many");
+    check_usage("plan x --deivces cpu:0", "unknown flag --deivces; did you mean --devices?");
+    check_usage("plan x --qqqqqqq", "tutti plan: unknown flag --qqqqqqq");
+    check_usage("diff a b --rows 3", "tutti diff takes no --rows");
+    check_usage("plan x --rows", "--rows needs a value: --rows N");
+    check_usage("plan x --rows ten", "--rows: 'ten' is no whole number");
+    check_usage("plan x --rows 0", "--rows: 0 is not in 1 to");
+    check_usage("plan x --json=1", "--json takes no value");
+    check_usage("plan x --json --dot", "exclude each other");
+    check_usage("plan x -j", "flags begin with --");
+    check_usage("devices --level loud", "--level: 'loud' is none of error");
+}
+
+TEST(devices_are_listed)
+{
+    CHECK_INT(run("devices"), 0);
+    CHECK_HAS(out, "device");
+    CHECK_HAS(out, "cpu:0");
+    CHECK_INT(run("devices --devices cpu:0*2@512MiB --threads 2"), 0);
+    CHECK_HAS(out, "cpu:1");
+    CHECK_HAS(out, "512.0 MiB");
+    CHECK_INT(run("devices --devices=cpu:0*2 --json"), 0);
+    check_json(out);
+    CHECK_HAS(out, "{\"name\": \"cpu:1\", \"physical\": \"cpu:0\", \"model\": ");
+    CHECK_INT(run("devices --devices tpu:0"), 1);
+    CHECK_STR(out, "");
+    CHECK_HAS(err, "tutti: error: ");
+    CHECK_HAS(err, "tpu");
+}
+
+TEST(kernels_are_listed)
+{
+    CHECK_INT(run("kernels"), 0);
+    CHECK_HAS(out, "\nmatmul ");
+    CHECK_HAS(out, "f32  f64  bf16 f16  i32  i64  u8   bool");
+    CHECK_INT(run("kernels softmax"), 0);
+    CHECK_HAS(out, "\nsoftmax ");
+    CHECK(strstr(out, "\nmatmul ") == NULL);
+    CHECK_INT(run("kernels --json"), 0);
+    check_json(out);
+    CHECK_HAS(out, "{\"op\": \"matmul\", \"kernels\": {\"cpu\": [\"f32\"");
+    CHECK_INT(run("kernels zzzzzz"), 1);
+    CHECK_HAS(err, "no op has 'zzzzzz' in its name");
+}
+
+static const char model[] = "tutti graph 1\n"
+                            "%x = feed {shape=[b, 16]}\n"
+                            "%w = variable {shape=[16, 4], init=glorot_uniform}\n"
+                            "%y = matmul(%x, %w)\n"
+                            "%p = softmax(%y)\n";
+
+TEST(plans_are_shown)
+{
+    char line[600];
+    const char *path = write_file("model", model);
+    snprintf(line, sizeof(line), "plan %s --rows 32", path);
+    CHECK_INT(run(line), 0);
+    CHECK_HAS(out, "matmul");
+    CHECK_HAS(out, "cpu:0");
+    CHECK_HAS(out, "softmax");
+    snprintf(line, sizeof(line), "plan %s --rows 32 --target y", path);
+    CHECK_INT(run(line), 0);
+    CHECK_HAS(out, "matmul");
+    CHECK(strstr(out, "softmax") == NULL);
+    snprintf(line, sizeof(line), "plan %s --json --rows=32 --devices cpu:0*2", path);
+    CHECK_INT(run(line), 0);
+    check_json(out);
+    snprintf(line, sizeof(line), "plan %s --dot", path);
+    CHECK_INT(run(line), 0);
+    CHECK_HAS(out, "digraph");
+}
+
+TEST(plans_are_drawn)
+{
+    char line[900], svg[400];
+    const char *path = write_file("model", model);
+    snprintf(svg, sizeof(svg), "%s/plan.svg", test_folder());
+    snprintf(line, sizeof(line), "plan %s --svg %s", path, svg);
+    int rc = run(line);
+    if (rc == 0) {
+        read_back(svg, out, sizeof(out));
+        CHECK_HAS(out, "<svg");
+    } else {
+        CHECK_INT(rc, 1);
+        CHECK_HAS(err, "--svg needs dot: install graphviz");
+    }
+}
+
+TEST(plan_reads_standard_input)
+{
+    write_file("in", model);
+    CHECK_INT(run("plan -"), 0);
+    CHECK_HAS(out, "matmul");
+}
+
+TEST(plan_names_the_file_that_is_wrong)
+{
+    char line[600];
+    CHECK_INT(run("plan /nowhere/at/all"), 1);
+    CHECK_STR(out, "");
+    CHECK_STR(err,
+              "tutti: error: /nowhere/at/all: cannot open: No such file or directory\n"); // once
+    const char *path = write_file("bad", "tutti graph 1\n%x = feed\n%y = matmull(%x, %x)\n");
+    snprintf(line, sizeof(line), "plan %s", path);
+    CHECK_INT(run(line), 1);
+    CHECK_HAS(err,
+              "/bad: graph text line 3 column 6: unknown op 'matmull'; did you mean 'matmul'?");
+    path = write_file("model", model);
+    snprintf(line, sizeof(line), "plan %s --target q", path);
+    CHECK_INT(run(line), 1);
+    CHECK_HAS(err, "the graph has no tensor 'q'");
+    snprintf(line, sizeof(line), "plan %s", test_folder());
+    CHECK_INT(run(line), 1);
+    CHECK_HAS(err, "cannot read: Is a directory");
+}
+
+TEST(diff_compares_runs)
+{
+    char line[900], a[300], b[300], c[300];
+    const char *names[] = {"a", "b", "c"};
+    char *paths[] = {a, b, c};
+    command();
+    for (int i = 0; i < 3; i++) {
+        tt_ctx *ctx = test_ctx();
+        tt_graph *g = tt_graph_new(ctx);
+        tt_session *s = tt_session_new(g, .hashes = true);
+        tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 3), .name = "x");
+        tt_tensor *y = tt_exp(g, x);
+        float v[6] = {0, 1, 2, 3, 4, i == 2 ? 5.5f : 5}, r[6];
+        CHECK_OK(tt_run(s, .feeds = &(tt_feed_value){x, v, TT_SHAPE(2, 3), TT_F32}, .n_feeds = 1,
+                        .fetches = &(tt_fetch){y, r, sizeof(r)}, .n_fetches = 1));
+        snprintf(paths[i], 300, "%s/%s", test_folder(), names[i]);
+        CHECK_OK(tt_hashes_write(s, paths[i]));
+        CHECK_OK(tt_close(ctx));
+    }
+    snprintf(line, sizeof(line), "diff %s %s", a, b);
+    CHECK_INT(run(line), 0);
+    snprintf(line, sizeof(line), "diff %s %s", a, c);
+    CHECK_INT(run(line), 1);
+    CHECK_HAS(out, "node x");
+    CHECK_STR(err, "");
+    snprintf(line, sizeof(line), "diff %s %s --json", a, c);
+    CHECK_INT(run(line), 1);
+    check_json(out);
+    CHECK_HAS(out, "{\"same\": false");
+    snprintf(line, sizeof(line), "diff %s /nowhere/b", a);
+    CHECK_INT(run(line), 1);
+    CHECK_HAS(err, "/nowhere/b");
+}
+
+TEST(a_full_disk_is_an_error)
+{
+    char line[600];
+    snprintf(line, sizeof(line), "%s help > /dev/full 2> %s/err", command(), test_folder());
+    int status = system(line);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    snprintf(line, sizeof(line), "%s/err", test_folder());
+    read_back(line, err, sizeof(err));
+    CHECK_HAS(err, "cannot write to standard output: No space left on device");
+}

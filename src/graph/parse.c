@@ -31,7 +31,7 @@ typedef struct parser {
     char *data;
     size_t data_bytes;
 
-    size_t data_left; // room for constants
+    size_t data_limit, data_left; // room for constants, in all and still
     edge *edges;
     int64_t n_edges, cap_edges;
 } parser;
@@ -291,7 +291,7 @@ static bool data(parser *p)
     size_t left = (size_t)(p->lex.end - at);
     if (!tti_mul_size((size_t)count, tt_dtype_bytes(a->dtype), &p->data_bytes) ||
         p->data_bytes > p->data_left)
-        return tti_lex_fail(&p->lex, at, "constants take more than %zu bytes", TTI_TEXT_DATA);
+        return tti_lex_fail(&p->lex, at, "constants take more than %zu bytes", p->data_limit);
     if (form != ALL && (form == LIST ? (size_t)count : p->data_bytes) > left)
         return tti_lex_fail(&p->lex, at, "the text ends before %lld elements", (long long)count);
     p->data_left -= p->data_bytes;
@@ -533,7 +533,7 @@ static bool lines(parser *p)
     return place_edges(p) && check_cycles(p);
 }
 
-tt_graph *tt_graph_parse(tt_ctx *ctx, const char *text, size_t bytes)
+tt_graph *tti_graph_parse(tt_ctx *ctx, const char *text, size_t bytes, size_t data_limit)
 {
     if (tti_is_stuck(ctx))
         return NULL;
@@ -545,7 +545,8 @@ tt_graph *tt_graph_parse(tt_ctx *ctx, const char *text, size_t bytes)
     parser p = {.ctx = ctx,
                 .g = tt_graph_new(ctx),
                 .lex = {.ctx = ctx, .at = text, .end = text + bytes, .start = text, .line = 1},
-                .data_left = TTI_TEXT_DATA};
+                .data_left = data_limit,
+                .data_limit = data_limit};
     if (p.g != NULL && !lines(&p)) {
         tt_graph_free(p.g);
         p.g = NULL;
@@ -554,4 +555,9 @@ tt_graph *tt_graph_parse(tt_ctx *ctx, const char *text, size_t bytes)
     tti_free(ctx, p.attr);
     tti_free(ctx, p.edges);
     return p.g;
+}
+
+tt_graph *tt_graph_parse(tt_ctx *ctx, const char *text, size_t bytes)
+{
+    return tti_graph_parse(ctx, text, bytes, TTI_TEXT_DATA);
 }

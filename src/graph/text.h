@@ -14,9 +14,10 @@
 #define TTI_TEXT_VALUE  512       // characters of an attribute's value
 #define TTI_TEXT_STAGES 65536
 #define TTI_NUMBER_TEXT TTI_DOUBLE_TEXT
-#ifndef TTI_TEXT_DATA
-#define TTI_TEXT_DATA ((size_t)1 << 30) // bytes of all constants together
-#endif
+#define TTI_TEXT_DATA   ((size_t)1 << 30) // bytes of all constants together
+
+// tt_graph_parse() with another limit for the bytes of all constants together.
+tt_graph *tti_graph_parse(tt_ctx *ctx, const char *text, size_t bytes, size_t data_limit);
 
 // What a name may consist of without quotes.
 bool tti_is_name_char(char c);

@@ -5,6 +5,7 @@
 #include "op/lanes.h"
 #include "op/norm.h"
 #include "op/rows.h"
+#include "op/stream.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -13,9 +14,11 @@ INLINE v16 get(const real *p, int64_t j, int w)
 {
     return w == 16 ? v16_load(p + j) : v16_load_n(p + j, w);
 }
-INLINE void put(real *p, int64_t j, int w, v16 a)
+INLINE void put(real *p, int64_t j, int w, v16 a, int stream)
 {
-    if (w == 16)
+    if (stream)
+        v16_stream(p + j, a);
+    else if (w == 16)
         v16_store(p + j, a);
     else
         v16_store_n(p + j, a, w);
@@ -34,7 +37,7 @@ typedef struct norm_in {
 } norm_in;
 
 INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, real *rstd_out,
-                     int rms)
+                     int rms, int stream)
 {
     int64_t n = p->n, whole = n - n % 16;
     int tail = (int)(n - whole);
@@ -59,6 +62,7 @@ INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, r
     v16 s = v16_set1(rstd);
     for (int64_t j = 0; j < n; j += 16) {
         int w = width(n, j);
+        tti_ahead(x + n + j); // the next row comes while this one is worked on
         v16 h = get(x, j, w);
         h = v16_mul(rms ? h : v16_sub(h, m), s);
         if (p->gamma != NULL && p->beta != NULL)
@@ -67,7 +71,7 @@ INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, r
             h = v16_mul(h, get(p->gamma, j, w));
         else if (p->beta != NULL)
             h = v16_add(h, get(p->beta, j, w));
-        put(y, j, w, h);
+        put(y, j, w, h, stream);
     }
 }
 
@@ -79,9 +83,17 @@ INLINE tt_status norm_rows(const tt_launch *l, int rms)
                  .eps = (real)a->eps,
                  .n = l->in[0].cols};
     real *mean = rms ? NULL : l->out[1].data, *rstd = l->out[rms ? 1 : 2].data;
-    for (int64_t r = l->begin; r < l->end; r++)
-        norm_row(&p, (const real *)l->in[0].data + r * p.n, (real *)l->out[0].data + r * p.n,
-                 rms ? NULL : mean + r, rstd + r, rms);
+    int stream = tti_is_stream(&l->out[0], &l->in[0]);
+    for (int64_t r = l->begin; r < l->end; r++) {
+        const real *x = (const real *)l->in[0].data + r * p.n;
+        real *y = (real *)l->out[0].data + r * p.n;
+        if (stream)
+            norm_row(&p, x, y, rms ? NULL : mean + r, rstd + r, rms, 1);
+        else
+            norm_row(&p, x, y, rms ? NULL : mean + r, rstd + r, rms, 0);
+    }
+    if (stream)
+        tti_stream_end();
     return TT_OK;
 }
 
@@ -102,6 +114,7 @@ typedef struct grad_in {
     real *dx;
     real *dgamma, *dbeta; // of the lane; NULL: not asked for
     int64_t n;
+    int stream; // write dx past the cache
 } grad_in;
 
 INLINE v16 unit_x(const real *x, int64_t j, int w, v16 m, v16 s, int rms)
@@ -121,9 +134,9 @@ INLINE void grad_row(const grad_in *p, int64_t r, int rms, int sums)
         int w = width(n, j);
         v16 h = unit_x(x, j, w, m, s, rms), d = get(dy, j, w), g = d;
         if (sums && p->dgamma != NULL)
-            put(p->dgamma, j, w, v16_fma(d, h, get(p->dgamma, j, w)));
+            put(p->dgamma, j, w, v16_fma(d, h, get(p->dgamma, j, w)), 0);
         if (sums && p->dbeta != NULL)
-            put(p->dbeta, j, w, v16_add(get(p->dbeta, j, w), d));
+            put(p->dbeta, j, w, v16_add(get(p->dbeta, j, w), d), 0);
         if (p->gamma != NULL)
             g = v16_mul(d, get(p->gamma, j, w));
         if (!rms)
@@ -133,12 +146,14 @@ INLINE void grad_row(const grad_in *p, int64_t r, int rms, int sums)
     v16 a = v16_set1(rms ? 0 : v16_sum(sum_g) / (real)n), b = v16_set1(v16_sum(sum_gh) / (real)n);
     for (int64_t j = 0; j < n; j += 16) {
         int w = width(n, j);
+        tti_ahead(x + n + j);
+        tti_ahead(dy + n + j);
         v16 h = unit_x(x, j, w, m, s, rms), g = get(dy, j, w);
         if (p->gamma != NULL)
             g = v16_mul(g, get(p->gamma, j, w));
         if (!rms)
             g = v16_sub(g, a);
-        put(p->dx + r * n, j, w, v16_mul(v16_fma(v16_neg(h), b, g), s));
+        put(p->dx + r * n, j, w, v16_mul(v16_fma(v16_neg(h), b, g), s), p->stream);
     }
 }
 
@@ -151,9 +166,9 @@ INLINE void sum_row(const grad_in *p, int64_t r, int64_t begin, int64_t end, int
         int w = width(end, j);
         v16 h = unit_x(x, j, w, m, s, rms), d = get(dy, j, w);
         if (p->dgamma != NULL)
-            put(p->dgamma, j, w, v16_fma(d, h, get(p->dgamma, j, w)));
+            put(p->dgamma, j, w, v16_fma(d, h, get(p->dgamma, j, w)), 0);
         if (p->dbeta != NULL)
-            put(p->dbeta, j, w, v16_add(get(p->dbeta, j, w), d));
+            put(p->dbeta, j, w, v16_add(get(p->dbeta, j, w), d), 0);
     }
 }
 
@@ -218,7 +233,9 @@ INLINE tt_status norm_grad(const tt_launch *l, int rms)
                  .rstd = l->in[1 + n_stats].data,
                  .gamma = a->has_gamma ? l->in[2 + n_stats].data : NULL,
                  .dx = l->out[0].data,
-                 .n = l->in[0].cols};
+                 .n = l->in[0].cols,
+                 .stream =
+                     tti_is_stream(&l->out[0], &l->in[0]) && tti_is_stream(&l->out[0], &l->in[1])};
     int64_t blocks = (p.n + TTI_NORM_COLS - 1) / TTI_NORM_COLS;
     if (l->n_out == 1 || (!tune->by_lane && l->phase == 2)) {
         for (int64_t r = l->begin; r < l->end; r++)
@@ -234,6 +251,8 @@ INLINE tt_status norm_grad(const tt_launch *l, int rms)
             grad_lane(l, &p, (int)(u / blocks), begin, end < p.n ? end : p.n, rms, 0);
         }
     }
+    if (p.stream)
+        tti_stream_end();
     return TT_OK;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "op/rows.h"
 #include "op/softmax.h"
+#include "op/stream.h"
 #include "op/vmath.h"
 
 #if defined(TTI_SET_F64)
@@ -48,8 +49,10 @@ static inline real row_exp_sum(in_row x, int64_t n, real max)
 {
     v16 m = v16_set1(max), sum = v16_zero();
     int64_t j = 0;
-    for (; j + 16 <= n; j += 16)
+    for (; j + 16 <= n; j += 16) {
+        tti_ahead(x + n + j); // the next row comes while this one is worked on
         sum = v16_add(sum, v16_exp(v16_sub(v16_load(x + j), m)));
+    }
     if (j < n) {
         v16 e = v16_exp(v16_sub(v16_load_n(x + j, (int)(n - j)), m));
         sum = v16_add(sum, v16_if(m16_first((int)(n - j)), e, v16_zero()));
@@ -66,6 +69,7 @@ tt_status TTI_ISA(softmax)(const tt_launch *l)
         v16 m = v16_set1(row_max(x, n)), sum = v16_zero();
         int64_t j = 0;
         for (; j + 16 <= n; j += 16) {
+            tti_ahead(x + n + j);
             v16 e = v16_exp(v16_sub(v16_load(x + j), m));
             sum = v16_add(sum, e);
             v16_store(y + j, e);
@@ -95,8 +99,11 @@ tt_status TTI_ISA(softmax_grad)(const tt_launch *l)
         int tail = (int)(n - j);
         v16 last_y = v16_load_n(y + j, tail), last_dy = v16_load_n(dy + j, tail);
         v16 dot = v16_set1(v16_sum(v16_fma(last_y, last_dy, sum)));
-        for (j = 0; j + 16 <= n; j += 16)
+        for (j = 0; j + 16 <= n; j += 16) {
+            tti_ahead(y + n + j);
+            tti_ahead(dy + n + j);
             v16_store(dx + j, v16_mul(v16_load(y + j), v16_sub(v16_load(dy + j), dot)));
+        }
         v16_store_n(dx + j, v16_mul(last_y, v16_sub(last_dy, dot)), tail);
     }
     return TT_OK;
@@ -218,10 +225,13 @@ tt_status TTI_ISA(cross_entropy)(const tt_launch *l)
 }
 
 // dx_j = fma(exp(x_j - max), dloss / sum, -(even dloss)), then - keep dloss at the label.
-static inline void row_label_grad(in_row x, real *dx, int64_t n, real max, real scale, real minus)
+static inline void row_label_grad(in_row x, real *dx, int64_t n, real max, real scale, real minus,
+                                  bool stream)
 {
     v16 m = v16_set1(max), g = v16_set1(scale), b = v16_set1(minus);
     int64_t j = 0;
+    for (; stream && j < n; j += 16)
+        v16_stream(dx + j, v16_fma(v16_exp(v16_sub(v16_load(x + j), m)), g, b));
     for (; j + 16 <= n; j += 16)
         v16_store(dx + j, v16_fma(v16_exp(v16_sub(v16_load(x + j), m)), g, b));
     int tail = (int)(n - j);
@@ -253,6 +263,7 @@ tt_status TTI_ISA(cross_entropy_grad)(const tt_launch *l)
     int64_t n = l->in[0].cols;
     real keep = (real)(1 - a->smoothing), even = (real)(a->smoothing / (double)n);
     int dense = is_dense(&l->in[1]);
+    bool stream = tti_is_stream(&l->out[0], &l->in[0]);
     for (int64_t r = l->begin; r < l->end; r++) {
         in_row x = row_of(&l->in[0], r);
         real *dx = row_of(&l->out[0], r);
@@ -269,8 +280,10 @@ tt_status TTI_ISA(cross_entropy_grad)(const tt_launch *l)
             memset(dx, 0, sizeof(real) * (size_t)n);
             continue;
         }
-        row_label_grad(x, dx, n, max, dloss / sum, -(even * dloss));
+        row_label_grad(x, dx, n, max, dloss / sum, -(even * dloss), stream);
         dx[k] = r_fma(-keep, dloss, dx[k]);
     }
+    if (stream)
+        tti_stream_end();
     return TT_OK;
 }

@@ -64,7 +64,7 @@ static inline bool tti_flag_is_set(tti_flag *f, uint32_t v)
     return (int32_t)(now - v) >= 0;
 }
 
-// Looks spins times, then parks. TT_OK once v is reached, TT_ETIMEOUT (not recorded) at the deadline.
+// Looks spins times, then parks. TT_OK once v is reached, at the deadline TT_ETIMEOUT, unrecorded.
 tt_status tti_flag_wait(tti_flag *f, uint32_t v, int spins, int64_t deadline_ns) TTI_CHECKED;
 
 // ---- queues ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ tt_graph *tti_graph_parse(tt_ctx *ctx, const char *text, size_t bytes, size_t da
 // What a name may consist of without quotes.
 bool tti_is_name_char(char c);
 
-// Element i as text that reads back to the same bits; false if there is none (a NaN with a payload).
+// Element i as text that reads back to the same bits; false if there is none (NaN with a payload).
 bool tti_element_print(tt_dtype type, const void *data, int64_t i,
                        char buf[TTI_NUMBER_TEXT]) TTI_CHECKED;
 // False if text is no number of the type, or an integer beyond its range.

@@ -1,6 +1,8 @@
 /*
- * graph.c - any bytes as the text form of a graph. What parses must print, parse again and print the
- * same; what does not must leave one TT_EPARSE-like error; neither may leave memory behind.
+ * graph.c - fuzzes the reader of graph texts. Whatever the bytes are, reading ends, gives a graph
+ * or an error, and leaks nothing; and what was read prints to a text that reads back to itself.
+ *
+ * The context is made by hand: no device is opened.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * binary_cpu.c - kernels of two operands, where, and broadcast.
  *
  * An op is a table of loops by element type, each over contiguous operands; the driver brings every
- * operand into that form: what does not advance is repeated in a tile, bf16 and f16 are widened in a
- * tile and rounded after it. The loops are plain C, which compilers turn into vectors; none rounds
- * differently in a vector. Integers wrap.
+ * operand into that form: what does not advance is repeated in a tile, bf16 and f16 are widened in
+ * a tile and rounded after it. The loops are plain C, which compilers turn into vectors; none
+ * rounds differently in a vector. Integers wrap.
  */
 #include "op/binary.h"
 #include "op/half.h"

@@ -1,11 +1,11 @@
 /*
  * reduce.c - sum, mean, max, min, argmax, logsumexp over any axes. Kernels: reduce_cpu.c.
  *
- * The order of additions. Axes of one entry do not count, unless open. The reduced axes at the end
- * of the shape, but not beyond the open axis, are the tail: its elements, in order, are a row, and
- * element j goes to partial j mod 16, then partials 8, 4, 2, 1 apart. Without a tail each element is
- * a row by itself. Rows are added in one chain, over the other reduced axes in row-major order. A
- * reduced open axis is cut into lanes: each lane has its own sum, combined by the tree.
+ * The order of additions. Axes of one entry do not count, unless open. The reduced axes at the
+ * end of the shape, but not beyond the open axis, are the tail: its elements, in order, are a row,
+ * and element j goes to partial j mod 16, then partials 8, 4, 2, 1 apart. Without a tail each
+ * element is a row by itself. Rows are added in one chain, over the other reduced axes in row-major
+ * order. A reduced open axis is cut into lanes: each has its own sum, combined by the tree.
  *
  *   max, min     ties: the gradient goes to the first in that order     argmax  ties: the lowest
  *   mean         sum / count, count over the global batch

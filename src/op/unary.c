@@ -2,11 +2,11 @@
  * unary.c - y[i] = f(x[i]): one row per op. Kernels: unary_cpu.c; the functions: vmath.h, act.h.
  *
  *   abs, sign   of -0 is 0; sign of NaN is 0
- *   relu        max(x, 0)                       gelu      x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
- *   gelu_erf    x/2 (1 + erf(x / sqrt 2))       silu      x sigmoid(x)
- *   softplus    max(x, 0) + log1p(e^-|x|)       elu       x > 0 ? x : alpha (e^x - 1)
- *   leaky_relu  x > 0 ? x : slope x             clip      min(high, max(low, x))
- *   scale       fma(x, factor, offset)          rsqrt     1 / sqrt(x)
+ *   relu        max(x, 0)                       silu   x sigmoid(x)
+ *   gelu_erf    x/2 (1 + erf(x / sqrt 2))       gelu   the same with tanh, see act.h
+ *   softplus    max(x, 0) + log1p(e^-|x|)       elu    x > 0 ? x : alpha (e^x - 1)
+ *   leaky_relu  x > 0 ? x : slope x             clip   min(high, max(low, x))
+ *   scale       fma(x, factor, offset)          rsqrt  1 / sqrt(x)
  *
  * Gradients are exact formulas as nodes; activations have a backward op of one pass, from y where
  * that is enough, so that x need not be kept.

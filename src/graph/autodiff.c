@@ -92,6 +92,18 @@ static tt_status check_gradient(const tt_node *n, int i, const tt_tensor *dx)
                    tt_dtype_name(x->dtype), tt_shape_text(&x->shape, b));
 }
 
+// The backward of a pinned node runs where the node does, in the same stage.
+static void follow_forward(tt_graph *g, int64_t first, const tt_node *n)
+{
+    for (int64_t i = first; i < g->n_nodes; i++) {
+        g->nodes[i]->stage = n->stage;
+        if (!n->has_pin)
+            continue;
+        g->nodes[i]->has_pin = true;
+        g->nodes[i]->pin = n->pin;
+    }
+}
+
 // Sends the gradients of node n to its inputs.
 static tt_status backward(grads *gr, const tt_node *n)
 {
@@ -119,8 +131,10 @@ static tt_status backward(grads *gr, const tt_node *n)
                 TT_FAIL(ctx, TT_EUNSUPPORTED, "gradient: %s ('%s') has none", n->op->name, n->name);
         goto done;
     }
+    int64_t before = gr->g->n_nodes;
     n->op->grad(gr->g, n, dy, dx);
     st = tt_status_of(ctx);
+    follow_forward(gr->g, before, n);
     for (int i = 0; st == TT_OK && i < n->n_in; i++) {
         if (dx[i] == NULL || (gr->needed[n->in[i]->node->id] & 1) == 0)
             continue;

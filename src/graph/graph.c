@@ -329,6 +329,8 @@ static tt_status apply_split(tt_graph *g, tt_node *n)
         axis[i] = tt_open_axis(&n->in[i]->shape);
         any |= axis[i] >= 0;
     }
+    for (int i = 0; n->n_in > 0 && i < n->n_out; i++) // rows from none: it mixes
+        any |= tt_open_axis(&n->outs[i]->shape) >= 0;
     if (st == TT_OK && any && n->op->split != NULL) {
         tt_split_query q = {n, axis, out};
         st = n->op->split(&q);

@@ -259,7 +259,7 @@ static tt_status add_node(builder *b, const tt_node *n)
     }
     tti_value *v = &p->values[pn.out];
     if ((n->op->flags & (TT_OP_VIEW | TT_OP_UPDATE)) != 0) {
-        v->root = tti_root(p, in[0]);
+        v->root = in[0];
         v->memory = p->values[in[0]].memory;
         v->fixed = p->values[in[0]].fixed;
     }
@@ -328,6 +328,7 @@ static tt_status add_targets(builder *b)
 {
     tti_plan *p = b->p;
     p->n_targets = b->req->n_targets;
+    p->n_fetched = b->req->n_fetched;
     p->targets = tti_plan_alloc(p, sizeof(int) * (size_t)(p->n_targets + 1));
     if (p->targets == NULL)
         return TT_ENOMEM;

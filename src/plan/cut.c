@@ -34,6 +34,17 @@ static int receive(tti_plan *p, int value, int device)
     return tti_plan_value(p, v);
 }
 
+// A view of what was received is a view of the copy.
+static void follow_input(tti_plan *p, const tti_pnode *pn)
+{
+    if (pn->kind != TTI_OP || pn->is_dropped || (pn->node->op->flags & TT_OP_VIEW) == 0)
+        return;
+    tti_value *v = &p->values[pn->out];
+    v->root = pn->in[0];
+    v->memory = p->values[pn->in[0]].memory;
+    v->fixed = p->values[pn->in[0]].fixed;
+}
+
 // Values already received, per device: a small open hash of (value, device).
 typedef struct pair {
     int value, device, copy;
@@ -71,7 +82,10 @@ tt_status tti_plan_cut(tti_plan *p)
             }
             p->nodes[i].in[k] = made[at].copy;
         }
+        follow_input(p, &p->nodes[i]);
     }
     tti_free(p->ctx, made);
+    for (int i = 0; i < p->n_fetched; i++)
+        p->values[tti_root(p, p->targets[i])].keep = true;
     return st;
 }

@@ -119,6 +119,9 @@ static void set_keys(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_nodes; i++) {
         tti_pnode *pn = &p->nodes[i];
+        bool ready = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_SOURCE) != 0;
+        if (ready && pn->node->op != &tti_op_feed)
+            pn->key = -1; // variables and constants are there from the start
         if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
             continue;
         double key = 0;

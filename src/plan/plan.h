@@ -143,7 +143,7 @@ typedef struct tti_plan {
     char *arena_at[TTI_MAX_DEVICES]; // what the addresses were made for
 
     int *targets; // values of the outputs asked for, in the order asked
-    int n_targets;
+    int n_targets, n_fetched;
     int *feeds; // values of the feeds
     int n_feeds;
     tti_call **feed_calls; // the call of each: its input is the caller's memory

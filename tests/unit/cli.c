@@ -1,6 +1,6 @@
 /*
- * cli.c - runs the built command and looks at what it prints, where, and its exit code. The variable
- * TUTTI_COMMAND names it; otherwise it is the one beside this test's folder.
+ * cli.c - runs the built command and looks at what it prints, where, and its exit code. The command
+ * is the one that TUTTI_COMMAND names, or the one beside this test's folder.
  */
 #include "../test.h"
 #include <fcntl.h>

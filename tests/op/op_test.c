@@ -423,3 +423,20 @@ const op_case *op_case_of_entry(const test_entry *e)
 {
     return e->run == run_entry ? ((const family_case *)e->arg)->c : NULL;
 }
+
+static const char *tested[256];
+static size_t n_tested;
+
+void op_tested(const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n && n_tested < sizeof(tested) / sizeof(tested[0]); i++)
+        tested[n_tested++] = names[i];
+}
+
+bool op_is_tested(const char *name)
+{
+    for (size_t i = 0; i < n_tested; i++)
+        if (strcmp(tested[i], name) == 0)
+            return true;
+    return false;
+}

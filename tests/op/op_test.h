@@ -70,4 +70,14 @@ void op_register(const char *file, const char *family, const op_case *cases, tes
                     sizeof(family##_cases) / sizeof(family##_cases[0]));                    \
     }
 
+// Names ops that TESTs of this file try by hand, so that they count as having cases.
+void op_tested(const char *const *names, size_t n);
+#define OP_TESTED(family, ...)                                     \
+    __attribute__((constructor)) static void family##_tested(void) \
+    {                                                              \
+        static const char *const names[] = {__VA_ARGS__};          \
+        op_tested(names, sizeof(names) / sizeof(names[0]));        \
+    }
+bool op_is_tested(const char *name);
+
 #endif

@@ -21,6 +21,13 @@
 
 #define TTI_GEMM_LEAD 6 // leading axes of a batched product
 
+// How a tile reads A and goes over lanes.
+enum tti_gemm_way {
+    GEMM_BY_K = 0,    // A packed or transposed: rows are neighbours, as is the stride of k
+    GEMM_BY_ROW = 1,  // A as it lies: as is the stride of rows
+    GEMM_BY_FOUR = 2, // as GEMM_BY_K; four lanes are combined in registers
+};
+
 typedef struct tti_gemm_plan {
     int64_t m, n, k; // of one product
     int64_t batch;   // products
@@ -30,7 +37,9 @@ typedef struct tti_gemm_plan {
     int lead;    // leading axes, with the steps of a and b in matrices; 0: broadcast
     int32_t dim[TTI_GEMM_LEAD], step_a[TTI_GEMM_LEAD], step_b[TTI_GEMM_LEAD];
     int act;
-    int levels; // of the stack
+    int levels;    // of the stack
+    int tile_rows; // most rows of a tile
+    int way;       // enum gemm_way
     bool trans_a, trans_b;
     bool pack_a, pack_b;
     bool has_lanes; // k is the open axis: one chain per lane, then the tree

@@ -1,5 +1,5 @@
 /*
- * gemm_tile.h - the micro-kernel of products, and packing.
+ * gemm_tile.h - the micro-kernel of products.
  *
  * A tile of C, h rows by nv vectors of 16 columns, stays in registers while k runs: per k one load
  * of nv vectors of B and h broadcasts of A feed h * nv fused multiply-adds. Every element is one
@@ -43,6 +43,11 @@ typedef struct gemm_run {
     int64_t ld_out;
     int n_out;
     real *slot[TTI_LANE_DEPTH];
+    // What comes next, to be near when it does: the next tile of C, and for packed A of B's source
+    // the lines at ahead and ahead + ahead_two, then ahead_step on for every 4 of k.
+    const real *next_c;
+    const char *ahead;
+    int64_t ahead_two, ahead_step;
 } gemm_run;
 
 #define GEMM_INLINE static inline __attribute__((always_inline))
@@ -63,80 +68,136 @@ typedef struct gemm_run {
 #define GEMM_FMA(acc, a, b) ((acc) = v16_fma((a), (b), (acc)))
 #endif
 
-// One step of k. With rows, A is read along its rows: row i is a[i / 3] + (i % 3) as.
-#define GEMM_STEP(kk)                                                                           \
-    do {                                                                                        \
-        v16 bv[GEMM_NV];                                                                        \
-        GEMM_UNROLL for (int j = 0; j < nv; j++) bv[j] = v16_load(b + j * 16);                  \
-        GEMM_UNROLL for (int i = 0; i < h; i++)                                                 \
-        {                                                                                       \
-            v16 av = v16_set1(                                                                  \
-                rows ? *(const real *)(pa[i / 3] + (i % 3) * as + (kk) * (int64_t)sizeof(real)) \
-                     : ((const real *)pa[0])[i]);                                               \
-            GEMM_UNROLL for (int j = 0; j < nv; j++)                                            \
-            {                                                                                   \
-                GEMM_FMA(acc[i][j], av, bv[j]);                                                 \
-            }                                                                                   \
-        }                                                                                       \
-        b += bs;                                                                                \
-        if (!rows)                                                                              \
-            pa[0] += as;                                                                        \
-    } while (0)
+#define GEMM_GROUPS ((GEMM_MR + 2) / 3)
+
+// Where a tile reads. By rows, row i of A is a[i / 3] + (i % 3) as; else a[0] goes from k to k.
+typedef struct gemm_at {
+    const char *a[GEMM_GROUPS];
+    const real *b;
+    const char *ahead;
+    int64_t k;
+} gemm_at;
+
+// Step s of k after at.
+GEMM_INLINE void gemm_step(const int h, const int nv, const int way, v16 (*acc)[GEMM_NV],
+                           gemm_at *at, const int s, int64_t as, int64_t bs)
+{
+    v16 b[GEMM_NV];
+    GEMM_UNROLL for (int j = 0; j < nv; j++) b[j] = v16_load(at->b + j * 16);
+    GEMM_UNROLL for (int i = 0; i < h; i++)
+    {
+        const real *a = way == GEMM_BY_ROW ? (const real *)(at->a[i / 3] + (i % 3) * as) + s
+                                           : (const real *)at->a[0] + i;
+        v16 av = v16_set1(*a);
+        GEMM_UNROLL for (int j = 0; j < nv; j++)
+        {
+            GEMM_FMA(acc[i][j], av, b[j]);
+        }
+    }
+    at->b += bs;
+    if (way != GEMM_BY_ROW)
+        at->a[0] += as;
+}
+
+// The chains go on up to k = end.
+GEMM_INLINE void gemm_chain(const int h, const int nv, const int way, v16 (*acc)[GEMM_NV],
+                            gemm_at *at, int64_t end, int64_t as, int64_t bs, const gemm_run *g)
+{
+    for (; at->k + 4 <= end; at->k += 4) {
+        if (way == GEMM_BY_K) {
+            __builtin_prefetch(at->ahead);
+            __builtin_prefetch(at->ahead + g->ahead_two);
+            at->ahead += g->ahead_step;
+        }
+        GEMM_UNROLL for (int s = 0; s < 4; s++) gemm_step(h, nv, way, acc, at, s, as, bs);
+        if (way == GEMM_BY_ROW)
+            GEMM_UNROLL for (int i = 0; i < (h + 2) / 3; i++) at->a[i] += 4 * sizeof(real);
+    }
+    for (; at->k < end; at->k++) {
+        gemm_step(h, nv, way, acc, at, 0, as, bs);
+        if (way == GEMM_BY_ROW)
+            GEMM_UNROLL for (int i = 0; i < (h + 2) / 3; i++) at->a[i] += sizeof(real);
+    }
+}
+
+// acc = zeros; acc += x; acc = or += a slot; a slot = acc.
+#define GEMM_EACH(expr) \
+    GEMM_UNROLL for (int i = 0; i < h; i++) GEMM_UNROLL for (int j = 0; j < nv; j++) expr
+
+GEMM_INLINE int64_t gemm_ld(const gemm_run *g, int slot)
+{
+    return slot < g->n_out ? g->ld_out : g->ld_slot;
+}
+
+// Lane `lane` of the run, alone: a chain from zero.
+GEMM_INLINE void gemm_lane(const int h, const int nv, const int way, v16 (*acc)[GEMM_NV],
+                           gemm_at *at, int lane, int64_t as, int64_t bs, const gemm_run *g)
+{
+    GEMM_EACH(acc[i][j] = v16_zero());
+    gemm_chain(h, nv, way, acc, at, g->bound[lane + 1] * g->per, as, bs, g);
+}
 
 /*
- * The tile of h rows (constant) by nv vectors (constant). as and bs are strides in elements: with
- * rows of A's rows, without of A's k; bs of B's k.
+ * Lanes lane to lane + 3, whose merges are 0, 1, 0 and at least 2, combined in registers. Only for
+ * tiles of at most GEMM_MR_FOUR rows.
  */
-GEMM_INLINE void gemm_tile(const int h, const int nv, const bool rows, const gemm_run *g,
+GEMM_INLINE void gemm_four(const int h, const int nv, const int way, v16 (*acc)[GEMM_NV],
+                           gemm_at *at, int lane, int64_t as, int64_t bs, const gemm_run *g)
+{
+    v16 p[GEMM_MR][GEMM_NV], q[GEMM_MR][GEMM_NV];
+    gemm_lane(h, nv, way, acc, at, lane, as, bs, g);
+    gemm_lane(h, nv, way, p, at, lane + 1, as, bs, g);
+    GEMM_EACH(acc[i][j] = v16_add(acc[i][j], p[i][j]));
+    gemm_lane(h, nv, way, p, at, lane + 2, as, bs, g);
+    gemm_lane(h, nv, way, q, at, lane + 3, as, bs, g);
+    GEMM_EACH(acc[i][j] = v16_add(acc[i][j], v16_add(p[i][j], q[i][j])));
+}
+
+/*
+ * The tile of h rows by nv vectors, read in a way; all constants. as and bs are strides in elements,
+ * bs of B's k.
+ */
+GEMM_INLINE void gemm_tile(const int h, const int nv, const int way, const gemm_run *g,
                            const real *a, int64_t as, const real *b, int64_t bs)
 {
     v16 acc[GEMM_MR][GEMM_NV];
-    const char *pa[(GEMM_MR + 2) / 3];
+    gemm_at at = {.b = b, .ahead = g->ahead, .k = g->k0};
     as *= (int64_t)sizeof(real);
-    GEMM_UNROLL for (int i = 0; i < (h + 2) / 3; i++) pa[i] = (const char *)a + 3 * i * as;
+    GEMM_UNROLL for (int i = 0; i < (h + 2) / 3; i++) at.a[i] = (const char *)a + 3 * i * as;
+    if (g->next_c != NULL)
+        GEMM_EACH(__builtin_prefetch(g->next_c + i * g->ld_out + j * 16, 1));
 
     int depth = g->depth;
-    int64_t k = g->k0;
-    for (int lane = 0; lane < g->n_lanes; lane++) {
-        int64_t end = g->bound[g->lane + lane + 1] * g->per;
-        bool last = lane == g->n_lanes - 1;
-        if (last && g->is_cut)
-            end = g->k1;
-        if (lane == 0 && g->has_begun) {
-            const real *c = g->slot[depth];
-            int64_t ld = depth < g->n_out ? g->ld_out : g->ld_slot;
-            GEMM_UNROLL for (int i = 0; i < h; i++, c += ld)
-                GEMM_UNROLL for (int j = 0; j < nv; j++) acc[i][j] = v16_load(c + j * 16);
-        } else {
-            GEMM_UNROLL for (int i = 0; i < h; i++) GEMM_UNROLL for (int j = 0; j < nv; j++)
-                acc[i][j] = v16_zero();
+    int end = g->lane + g->n_lanes;
+    for (int lane = g->lane; lane < end; lane++) {
+        const uint8_t *m = g->merges + lane;
+        int merges = m[0];
+        if (way == GEMM_BY_FOUR && lane + 4 <= end && m[0] == 0 && m[1] == 1 && m[2] == 0 &&
+            m[3] >= 2) {
+            gemm_four(h, nv, way, acc, &at, lane, as, bs, g);
+            merges = m[3] - 2;
+            lane += 3;
+        } else if (!g->has_begun && !g->is_cut) {
+            gemm_lane(h, nv, way, acc, &at, lane, as, bs, g);
+        } else { // a piece of the one lane of the run
+            GEMM_EACH(acc[i][j] = v16_zero());
+            if (g->has_begun) {
+                const real *c = g->slot[depth];
+                int64_t ld = gemm_ld(g, depth);
+                GEMM_EACH(acc[i][j] = v16_load(c + i * ld + j * 16));
+            }
+            gemm_chain(h, nv, way, acc, &at, g->k1, as, bs, g);
+            merges = g->is_cut ? 0 : merges;
         }
-        for (; k + 4 <= end; k += 4) {
-            GEMM_STEP(0);
-            GEMM_STEP(1);
-            GEMM_STEP(2);
-            GEMM_STEP(3);
-            if (rows)
-                GEMM_UNROLL for (int i = 0; i < (h + 2) / 3; i++) pa[i] += 4 * sizeof(real);
-        }
-        for (; k < end; k++) {
-            GEMM_STEP(0);
-            if (rows)
-                GEMM_UNROLL for (int i = 0; i < (h + 2) / 3; i++) pa[i] += sizeof(real);
-        }
-        int merges = last && g->is_cut ? 0 : g->merges[g->lane + lane];
         for (; merges > 0; merges--) { // lower lanes + this
             depth--;
             const real *c = g->slot[depth];
-            int64_t ld = depth < g->n_out ? g->ld_out : g->ld_slot;
-            GEMM_UNROLL for (int i = 0; i < h; i++, c += ld)
-                GEMM_UNROLL for (int j = 0; j < nv; j++) acc[i][j] =
-                    v16_add(v16_load(c + j * 16), acc[i][j]);
+            int64_t ld = gemm_ld(g, depth);
+            GEMM_EACH(acc[i][j] = v16_add(v16_load(c + i * ld + j * 16), acc[i][j]));
         }
         real *c = g->slot[depth];
-        int64_t ld = depth < g->n_out ? g->ld_out : g->ld_slot;
-        GEMM_UNROLL for (int i = 0; i < h; i++, c += ld) GEMM_UNROLL for (int j = 0; j < nv; j++)
-            v16_store(c + j * 16, v16_end(acc[i][j]));
+        int64_t ld = gemm_ld(g, depth);
+        GEMM_EACH(v16_store(c + i * ld + j * 16, v16_end(acc[i][j])));
         depth++;
     }
 }
@@ -144,20 +205,21 @@ GEMM_INLINE void gemm_tile(const int h, const int nv, const bool rows, const gem
 typedef void (*gemm_tile_fn)(const gemm_run *g, const real *a, int64_t as, const real *b,
                              int64_t bs);
 
-// One function per height, width and way to read A.
-#define GEMM_ONE(h, nv, rows)                                                               \
-    static void gemm_tile_##h##_##nv##_##rows(const gemm_run *g, const real *a, int64_t as, \
-                                              const real *b, int64_t bs)                    \
-    {                                                                                       \
-        gemm_tile(h, nv, rows, g, a, as, b, bs);                                            \
+// One function per height, width and way.
+#define GEMM_ONE(h, nv, way)                                                               \
+    static void gemm_tile_##h##_##nv##_##way(const gemm_run *g, const real *a, int64_t as, \
+                                             const real *b, int64_t bs)                    \
+    {                                                                                      \
+        gemm_tile(h, nv, way, g, a, as, b, bs);                                            \
     }
-#define GEMM_HEIGHTS_4(X, nv, r) X(1, nv, r) X(2, nv, r) X(3, nv, r) X(4, nv, r)
-#define GEMM_HEIGHTS_6(X, nv, r) GEMM_HEIGHTS_4(X, nv, r) X(5, nv, r) X(6, nv, r)
-#define GEMM_HEIGHTS_14(X, nv, r) \
-    GEMM_HEIGHTS_6(X, nv, r)      \
-    X(7, nv, r)                   \
-    X(8, nv, r) X(9, nv, r) X(10, nv, r) X(11, nv, r) X(12, nv, r) X(13, nv, r) X(14, nv, r)
-#define GEMM_NAME(h, nv, rows) gemm_tile_##h##_##nv##_##rows,
+#define GEMM_NAME(h, nv, way)      gemm_tile_##h##_##nv##_##way,
+#define GEMM_HEIGHTS_4(X, nv, way) X(1, nv, way) X(2, nv, way) X(3, nv, way) X(4, nv, way)
+#define GEMM_HEIGHTS_6(X, nv, way) GEMM_HEIGHTS_4(X, nv, way) X(5, nv, way) X(6, nv, way)
+#define GEMM_HEIGHTS_14(X, nv, way) \
+    GEMM_HEIGHTS_6(X, nv, way)      \
+    X(7, nv, way)                   \
+    X(8, nv, way)                   \
+    X(9, nv, way) X(10, nv, way) X(11, nv, way) X(12, nv, way) X(13, nv, way) X(14, nv, way)
 #if GEMM_MR == 14
 #define GEMM_HEIGHTS GEMM_HEIGHTS_14
 #elif GEMM_MR == 6
@@ -165,133 +227,27 @@ typedef void (*gemm_tile_fn)(const gemm_run *g, const real *a, int64_t as, const
 #else
 #define GEMM_HEIGHTS GEMM_HEIGHTS_4
 #endif
+
+// gemm_tile_of[vectors - 1][way][height - 1]
 GEMM_HEIGHTS(GEMM_ONE, 1, 0)
 GEMM_HEIGHTS(GEMM_ONE, 1, 1)
 #if GEMM_NV == 2
 GEMM_HEIGHTS(GEMM_ONE, 2, 0)
 GEMM_HEIGHTS(GEMM_ONE, 2, 1)
+GEMM_HEIGHTS_4(GEMM_ONE, 1, 2)
+GEMM_HEIGHTS_4(GEMM_ONE, 2, 2)
 #endif
-
-// gemm_tile_of[vectors - 1][A by rows][height - 1]
-static const gemm_tile_fn gemm_tile_of[GEMM_NV][2][GEMM_MR] = {
+static const gemm_tile_fn gemm_tile_of[GEMM_NV][3][GEMM_MR] = {
+#if GEMM_NV == 1
     {{GEMM_HEIGHTS(GEMM_NAME, 1, 0)}, {GEMM_HEIGHTS(GEMM_NAME, 1, 1)}},
-#if GEMM_NV == 2
-    {{GEMM_HEIGHTS(GEMM_NAME, 2, 0)}, {GEMM_HEIGHTS(GEMM_NAME, 2, 1)}},
+#else
+    {{GEMM_HEIGHTS(GEMM_NAME, 1, 0)},
+     {GEMM_HEIGHTS(GEMM_NAME, 1, 1)},
+     {GEMM_HEIGHTS_4(GEMM_NAME, 1, 2)}},
+    {{GEMM_HEIGHTS(GEMM_NAME, 2, 0)},
+     {GEMM_HEIGHTS(GEMM_NAME, 2, 1)},
+     {GEMM_HEIGHTS_4(GEMM_NAME, 2, 2)}},
 #endif
 };
-
-// ---- packing ---------------------------------------------------------------------------------
-
-/*
- * Transposes 16 rows of 16 numbers: row i of x (stride ld) becomes column i of y (stride ldy, whole
- * vectors stored in order, so a ldy below 16 keeps the first ldy columns). Rows from nr and columns
- * from nc of x on are not read and count as zeros; only nc rows of y are written.
- */
-static inline void gemm_transpose(const real *x, int64_t ld, int nr, int nc, real *y, int64_t ldy)
-{
-#if defined(TTI_SET_AVX512)
-    __m512 r[16], t[16];
-    __mmask16 m = v16_tail(nc);
-    for (int i = 0; i < 16; i++)
-        r[i] = i < nr ? _mm512_maskz_loadu_ps(m, x + i * ld) : _mm512_setzero_ps();
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4)
-        for (int j = 0; j < 2; j++) {
-            __m512d p = _mm512_castps_pd(t[i + j]), q = _mm512_castps_pd(t[i + j + 2]);
-            r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(p, q));
-            r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(p, q));
-        }
-    for (int i = 0; i < 4; i++) { // columns i, i + 4, i + 8, i + 12 of all rows
-        t[0] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[1] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-        t[2] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[3] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-        r[i] = _mm512_shuffle_f32x4(t[0], t[2], 0x88);
-        r[i + 8] = _mm512_shuffle_f32x4(t[0], t[2], 0xdd);
-        r[i + 4] = _mm512_shuffle_f32x4(t[1], t[3], 0x88);
-        r[i + 12] = _mm512_shuffle_f32x4(t[1], t[3], 0xdd);
-    }
-    for (int k = 0; k < nc; k++)
-        _mm512_storeu_ps(y + k * ldy, r[k]);
-#elif defined(TTI_SET_AVX2)
-    __m256i m[2] = {v16_tail8(nc), v16_tail8(nc - 8)};
-    __m256 c[2][16]; // half the rows, transposed: column k of x
-    for (int half = 0; half < 2; half++)
-        for (int side = 0; side < 2; side++) {
-            __m256 r[8], t[8];
-            for (int i = 0; i < 8; i++)
-                r[i] = half * 8 + i < nr && side * 8 < nc
-                           ? _mm256_maskload_ps(x + (half * 8 + i) * ld + side * 8, m[side])
-                           : _mm256_setzero_ps();
-            for (int i = 0; i < 8; i += 2) {
-                t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-                t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-            }
-            for (int i = 0; i < 8; i += 4)
-                for (int j = 0; j < 2; j++) {
-                    r[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0x44);
-                    r[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0xee);
-                }
-            for (int i = 0; i < 4; i++) {
-                c[half][side * 8 + i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
-                c[half][side * 8 + i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
-            }
-        }
-    for (int k = 0; k < nc; k++) {
-        _mm256_storeu_ps(y + k * ldy, c[0][k]);
-        _mm256_storeu_ps(y + k * ldy + 8, c[1][k]);
-    }
-#else
-    for (int k = 0; k < nc; k++)
-        for (int i = 0; i < 16; i++)
-            y[k * ldy + i] = i < nr ? x[i * ld + k] : 0;
-#endif
-}
-
-/*
- * h rows of A for k of them, as the tile reads them: y[k * h + i]. trans: x is A's column k at
- * x + k * ld, else its row i at x + i * ld. Writes up to 16 elements past the end of y.
- */
-static inline void gemm_pack_a(const real *x, int64_t ld, bool trans, int h, int64_t k, real *y)
-{
-    if (trans) {
-        for (int64_t i = 0; i < k; i++)
-            v16_store(y + i * h, v16_load_n(x + i * ld, h));
-        return;
-    }
-    int64_t i = 0;
-    for (; i + 16 <= k; i += 16)
-        gemm_transpose(x + i, ld, h, 16, y + i * h, h);
-    if (i < k)
-        gemm_transpose(x + i, ld, h, (int)(k - i), y + i * h, h);
-}
-
-/*
- * A panel of n columns of B (up to nv vectors), zeros after them: y[k * 16 nv + j]. trans: x is B's
- * column j at x + j * ld, else its row k at x + k * ld.
- */
-static inline void gemm_pack_b(const real *x, int64_t ld, bool trans, int n, int nv, int64_t k,
-                               real *y)
-{
-    int64_t w = 16 * nv;
-    if (!trans) {
-        for (int64_t i = 0; i < k; i++)
-            for (int j = 0; j < nv; j++) {
-                int left = n - j * 16;
-                const real *p = x + i * ld + j * 16;
-                v16_store(y + i * w + j * 16, left >= 16 ? v16_load(p) : v16_load_n(p, left));
-            }
-        return;
-    }
-    for (int j = 0; j < nv; j++) {
-        int left = n - j * 16 < 16 ? n - j * 16 : 16;
-        for (int64_t i = 0; i < k; i += 16)
-            gemm_transpose(x + j * 16 * ld + i, ld, left, k - i < 16 ? (int)(k - i) : 16,
-                           y + i * w + j * 16, w);
-    }
-}
 
 #endif

@@ -213,7 +213,8 @@ static const tile_size tiles[TT_N_ISA] = {
 };
 
 #define BLOCK_ROWS 256 // packed A, this times RUN, fills a part of a core's second cache
-#define RUN        256 // k in one sweep
+#define FOUR       32
+#define RUN        512 // k in one sweep
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -289,13 +290,22 @@ static tt_status matmul_prepare(tt_prep *p)
     int64_t rows = ceil_div(t->m, t->row_blocks);
     int64_t panels = ceil_div(ceil_div(t->n, s.cols), t->col_blocks);
 
-    t->pack_a = panels > 4;
-    t->pack_b = t->trans_b || rows > 4 * s.rows;
+    // A is packed where its rows would meet in the same lines of the cache, where each k is on a page
+    // of its own, or where many panels share the cost; B only to turn it.
+    t->pack_a =
+        t->trans_a ? t->m >= 1024 && panels > 2 : panels >= 16 || (t->k % 1024 == 0 && panels > 1);
+    t->pack_b = t->trans_b;
     int64_t longest = t->has_lanes ? ceil_div(t->k, TTI_MAX(p->lanes->n, 1)) : t->k;
     t->kc = t->k;
-    if (t->pack_a || t->pack_b || t->has_lanes)
+    if (t->pack_a || t->pack_b || t->n % 16 != 0 || t->has_lanes)
         if (t->k > 2 * RUN)
             t->kc = longest > RUN ? ceil_div(longest, ceil_div(longest, RUN)) : RUN;
+    t->tile_rows = s.rows;
+    t->way = t->pack_a || t->trans_a ? GEMM_BY_K : GEMM_BY_ROW;
+    if (t->has_lanes && t->way == GEMM_BY_K && longest < FOUR && p->isa == TT_ISA_AVX512) {
+        t->way = GEMM_BY_FOUR;
+        t->tile_rows = TTI_MIN(s.rows, 4);
+    }
     t->levels = t->has_lanes ? TTI_MAX(p->lanes->depth, 1) : 1;
 
     int64_t level = s.rows * s.cols;

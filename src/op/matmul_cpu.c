@@ -11,6 +11,7 @@
  * and activation, is brought home by finish().
  */
 #include "op/act.h"
+#include "op/gemm_pack.h"
 #include "op/gemm_tile.h"
 #include "op/op.h"
 
@@ -28,7 +29,7 @@ typedef struct operands {
 
 typedef struct block {
     int64_t row, rows;     // of C
-    int64_t tiles;         // rows are dealt evenly to them
+    int64_t tiles, low;    // rows are dealt evenly to them: low or low + 1
     int64_t panel, panels; // first panel and how many
     int64_t level;         // elements from one level of the stack to the next
 } block;
@@ -81,6 +82,32 @@ static bool next_run(const tti_gemm_plan *p, int n_lanes, gemm_run *g)
     return true;
 }
 
+static int64_t tile_rows(const block *blk, int64_t t)
+{
+    return blk->low + (t < blk->rows - blk->low * blk->tiles);
+}
+
+// While tile t of a panel is computed, a part of the next panel of B comes nearer.
+static void look_ahead(const tti_gemm_plan *p, const operands *o, const block *blk, gemm_run *g,
+                       int64_t panel, int64_t t)
+{
+    int64_t k = g->k1 - g->k0, bytes = (int64_t)sizeof(real);
+    int64_t col = (panel + 1) * GEMM_NR;
+    g->ahead = (const char *)o->pa;
+    g->ahead_step = g->ahead_two = 0;
+    if (panel + 1 == blk->panel + blk->panels)
+        return;
+    if (p->trans_b && 2 * t + 1 < GEMM_NR && col + 2 * t + 1 < p->n) { // columns 2 t and 2 t + 1
+        g->ahead = (const char *)(o->b + (col + 2 * t) * o->ldb + g->k0);
+        g->ahead_two = o->ldb * bytes;
+        g->ahead_step = 4 * bytes;
+    } else if (!p->trans_b && t < 4) { // a quarter of the rows
+        g->ahead = (const char *)(o->b + (g->k0 + t * (k / 4)) * o->ldb + col);
+        g->ahead_two = 16 * bytes;
+        g->ahead_step = o->ldb * bytes;
+    }
+}
+
 // One panel of columns of a block over the run g; done: the last run.
 static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *blk, gemm_run *g,
                         int64_t panel, bool done)
@@ -98,8 +125,7 @@ static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *
         b = o->pb;
         bs = 16 * nv;
     }
-    bool rows = !p->pack_a && !p->trans_a;
-    const gemm_tile_fn *tile = gemm_tile_of[nv - 1][rows];
+    const gemm_tile_fn *tile = gemm_tile_of[nv - 1][p->way];
     bool single = p->k <= p->kc; // one run: a tile's stack is used at once
     bool needs_finish = done && (!whole || o->bias != NULL || o->act != TT_LINEAR);
     real *out = o->z != NULL ? o->z : o->y;
@@ -107,9 +133,9 @@ static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *
     g->ld_out = p->n;
     g->ld_slot = GEMM_NR;
 
-    for (int64_t t = 0; t < blk->tiles; t++) {
-        int64_t r = blk->rows * t / blk->tiles;
-        int64_t h = blk->rows * (t + 1) / blk->tiles - r;
+    int64_t h, r = 0;
+    for (int64_t t = 0; t < blk->tiles; t++, r += h) {
+        h = tile_rows(blk, t);
         int64_t at = (blk->row + r) * p->n + col;
         int64_t in_level = single ? 0 : r * GEMM_NR;
         if (!single && p->has_lanes)
@@ -124,6 +150,10 @@ static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *
             a = o->a +
                 (p->trans_a ? g->k0 * o->lda + blk->row + r : (blk->row + r) * o->lda + g->k0);
             as = o->lda;
+        }
+        if (p->way == GEMM_BY_K) {
+            g->next_c = out + at + (t + 1 < blk->tiles ? h * p->n : 0);
+            look_ahead(p, o, blk, g, panel, t);
         }
         tile[h - 1](g, a, as, b, bs);
         for (int d = 0; needs_finish && d < o->n_parts; d++)
@@ -147,9 +177,9 @@ static void sweep_block(const tti_gemm_plan *p, const operands *o, const block *
     }
     while (next_run(p, n_lanes, &g)) {
         int64_t k = g.k1 - g.k0;
-        for (int64_t t = 0; p->pack_a && t < blk->tiles; t++) {
-            int64_t r = blk->rows * t / blk->tiles;
-            int64_t h = blk->rows * (t + 1) / blk->tiles - r;
+        int64_t h, r = 0;
+        for (int64_t t = 0; p->pack_a && t < blk->tiles; t++, r += h) {
+            h = tile_rows(blk, t);
             int64_t row = blk->row + r;
             const real *a = o->a + (p->trans_a ? g.k0 * o->lda + row : row * o->lda + g.k0);
             gemm_pack_a(a, o->lda, p->trans_a, (int)h, k, o->pa + r * k);
@@ -195,7 +225,8 @@ tt_status TTI_ISA(tti_matmul)(const tt_launch *l)
         block blk = {.row = p->m * rb / p->row_blocks, .panel = all_panels * cb / p->col_blocks};
         blk.rows = p->m * (rb + 1) / p->row_blocks - blk.row;
         blk.panels = all_panels * (cb + 1) / p->col_blocks - blk.panel;
-        blk.tiles = (blk.rows + GEMM_MR - 1) / GEMM_MR;
+        blk.tiles = (blk.rows + p->tile_rows - 1) / p->tile_rows;
+        blk.low = blk.rows / blk.tiles;
         blk.level = p->k <= p->kc ? GEMM_MR * GEMM_NR
                                   : blk.rows * GEMM_NR * (p->has_lanes ? blk.panels : 1);
         sweep_block(p, &o, &blk, l->lanes, p->has_lanes ? p->per : 1);

@@ -165,7 +165,7 @@ OP_CASES(matmul, //
          {"batched, a turned", CASE, .rows = 3, .p = {7, 9, 6, [TA] = 1, [LEAD_A] = 1}},
          {"broadcast both ways", CASE,
           .p = {4, 5, 3, [LEAD_A] = 3, [LEAD_A2] = 1, [LEAD_B] = 1, [LEAD_B2] = 2, [BIAS] = 1}},
-         {"b of higher rank", CASE, .p = {4, 17, 3, [TA] = 1, [LEAD_B] = 2, [LEAD_B2] = 3}});
+         {"b of higher rank", CASE, .p = {4, 17, 3, [TA] = 1, [LEAD_B] = 2, [LEAD_B2] = 3}})
 
 // ---- gradients as the output -----------------------------------------------------------------
 
@@ -212,7 +212,7 @@ OP_CASES(matmul_grad, //
          {"da of lanes", .build = build_da, .rows = 9, .p = {3, 4, [TA] = 1, [OPEN] = OPEN_K},
           .skip = OP_NO_ORACLE},
          {"db of a broadcast", .build = build_db, .rows = 3,
-          .p = {2, 5, 4, [LEAD_A] = 1, [LEAD_A2] = 4, [LEAD_B] = 4}, .skip = OP_NO_ORACLE});
+          .p = {2, 5, 4, [LEAD_A] = 1, [LEAD_A2] = 4, [LEAD_B] = 4}, .skip = OP_NO_ORACLE})
 
 // ---- errors ----------------------------------------------------------------------------------
 

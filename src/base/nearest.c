@@ -33,12 +33,10 @@ const char *tti_nearest(const char *word, const char *const *names)
 {
     const char *best = NULL;
     int n = (int)strnlen(word, MAX_WORD);
-    int least = 2 + n / 5; // more than this many slips is another word
-    if (n < 4)
-        least = 2;
+    int least = (n < 4 ? 1 : n < 10 ? 2 : 3) + 1; // with more slips it is another word
     for (; *names != NULL; names++) {
         int d = tti_distance(word, *names);
-        if (d < least + (best == NULL && n >= 4) && d < (int)strlen(*names)) {
+        if (d < least && d < (int)strlen(*names)) {
             best = *names;
             least = d;
         }

@@ -203,10 +203,10 @@ static tt_status scatter_split(const tt_split_query *q)
 {
     const tti_scatter_attr *a = q->node->attr;
     int x = q->axis[0], ids = q->axis[1], rank = q->node->in[1]->shape.rank;
-    if (x < 0 && ids < 0)
-        q->out[0] = (tt_split){TT_SPLIT_WHOLE, -1};
-    else if (a->n < 0)
+    if (a->n < 0)
         q->out[0] = (tt_split){TT_SPLIT_MIXES, -1};
+    else if (x < 0 && ids < 0)
+        q->out[0] = (tt_split){TT_SPLIT_WHOLE, -1};
     else if (ids >= 0)
         q->out[0] = (tt_split){TT_SPLIT_LANE_SUM, -1};
     else

@@ -48,16 +48,16 @@ tt_status TTI_ISA(gather)(const tt_launch *l)
 
 // How ids lie: pieces of `whole` positions, in each of which lane i has [bound[i], bound[i+1]) * row.
 typedef struct layout {
-    int lanes;
+    int lanes, parts;
     int64_t whole, row;
 } layout;
 
 static layout layout_of(const tt_launch *l, const tti_scatter_plan *t)
 {
     const tt_arg *ids = &l->in[1];
-    layout y = {1, ids->count, 0};
+    layout y = {1, 1, ids->count, 0};
     if (t->lanes) {
-        y = (layout){l->lanes->n, 1, ids->per};
+        y = (layout){l->lanes->n, l->lanes->n_parts, 1, ids->per};
         for (int i = ids->open; i < ids->shape.rank; i++)
             y.whole *= ids->shape.dim[i];
         for (int i = ids->open + 1; i < ids->shape.rank; i++)
@@ -131,12 +131,14 @@ static inline void sum_positions(block *sum, const real *x, int64_t inner, const
     }
 }
 
-static void put_block(real *y, const block *sum, int width)
+// Stores a sum, or zeros.
+static inline void put_block(real *y, const block *sum, int width)
 {
-    for (int v = 0; 16 * v < width; v++) {
-        int w = width - 16 * v < 16 ? width - 16 * v : 16;
-        v16_store_n(y + 16 * v, sum == NULL ? v16_zero() : v16_end(sum->v[v]), w);
-    }
+    int v = 0;
+    for (; 16 * v + 16 <= width; v++)
+        v16_store(y + 16 * v, sum == NULL ? v16_zero() : v16_end(sum->v[v]));
+    if (16 * v < width)
+        v16_store_n(y + 16 * v, sum == NULL ? v16_zero() : v16_end(sum->v[v]), width - 16 * v);
 }
 
 /*
@@ -147,6 +149,11 @@ static void touched_row(const tt_launch *l, const layout *lay, const real *x, in
                         const int32_t *at, int64_t n, int width, real *y, int64_t part)
 {
     block stack[TTI_LANE_DEPTH];
+    if (n == 1 && lay->parts == 1) { // most rows of a large table
+        sum_positions(&stack[0], x, inner, at, 1, width);
+        put_block(y, &stack[0], width);
+        return;
+    }
     int has[TTI_LANE_DEPTH], depth = 0, n_v = (width + 15) / 16;
     int64_t k = 0;
     for (int i = 0; i < lay->lanes; i++) {
@@ -184,14 +191,13 @@ tt_status TTI_ISA(scatter_add)(const tt_launch *l)
 
     layout lay = layout_of(l, t);
     int64_t part = t->outer * t->n * t->inner, zero_from = -1;
-    int n_parts = t->lanes ? l->lanes->n_parts : 1;
     real *y = l->out[0].data;
     for (int64_t u = l->begin;; u++) {
         int64_t row = u / t->blocks, col = u % t->blocks * TTI_SCATTER_BLOCK;
         int64_t id = row % t->n, first = id == 0 ? 0 : end[id - 1], to = row * t->inner + col;
         bool touched = u < l->end && end[id] > first;
         if (zero_from >= 0 && (touched || u == l->end)) {
-            for (int p = 0; p < n_parts; p++)
+            for (int p = 0; p < lay.parts; p++)
                 memset(y + p * part + zero_from, 0, sizeof(real) * (size_t)(to - zero_from));
             zero_from = -1;
         }
@@ -201,6 +207,10 @@ tt_status TTI_ISA(scatter_add)(const tt_launch *l)
             const real *x =
                 (const real *)l->in[0].data + row / t->n * l->in[1].count * t->inner + col;
             int64_t width = t->inner - col;
+            // The pieces of rows soon to come lie anywhere in x.
+            for (int64_t k = end[id] + 4; k < end[id] + 8 && k < l->in[1].count; k++)
+                for (int c = 0; c < TTI_SCATTER_BLOCK; c += 16)
+                    __builtin_prefetch(x + sorted[k] * t->inner + c);
             touched_row(l, &lay, x, t->inner, sorted + first, end[id] - first,
                         width < TTI_SCATTER_BLOCK ? (int)width : TTI_SCATTER_BLOCK, y + to, part);
         } else if (zero_from < 0) {

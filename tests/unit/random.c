@@ -1,0 +1,155 @@
+/*
+ * random.c - first values of variables: the scalar generator's words, the right distributions, any
+ * piece alone, the same bits in every instruction set.
+ */
+#include "test.h"
+
+#include "base/base.h"
+#include "op/half.h"
+#include "op/philox.h"
+#include "op/random.h"
+#include <math.h>
+
+enum {
+    N = 40000
+};
+static float x[N], y[N];
+
+static const tt_init kinds[] = {
+    {TT_INIT_ZEROS, 0, 0},         {TT_INIT_CONSTANT, 0.3, 0},       {TT_INIT_UNIFORM, -1, 3},
+    {TT_INIT_NORMAL, 1, 2},        {TT_INIT_TRUNCATED_NORMAL, 1, 2}, {TT_INIT_GLOROT_UNIFORM, 0, 0},
+    {TT_INIT_GLOROT_NORMAL, 0, 0}, {TT_INIT_HE_UNIFORM, 0, 0},       {TT_INIT_HE_NORMAL, 0, 0},
+};
+
+static void fill(tt_ctx *ctx, int isa, tt_init init, tt_shape shape, int64_t begin, int64_t end,
+                 float *out)
+{
+    CHECK_OK(tti_init_values(ctx, isa, &init, &shape, TT_F32, 7, 1234567, begin, end, out));
+}
+
+TEST(init_uniform_takes_the_generators_words)
+{
+    tt_ctx *ctx = test_ctx();
+    fill(ctx, TT_ISA_PLAIN, (tt_init){TT_INIT_UNIFORM, 0, 1}, TT_SHAPE(1000), 0, 1000, x);
+    for (int64_t e = 0; e < 1000; e++) {
+        uint64_t number = (uint64_t)(e / 64 * 16 + e % 16);
+        tti_philox w = tti_philox4(tti_random_key(7, 1234567), number, 0);
+        CHECK(x[e] == (float)(w.v[e % 64 / 16] >> 8) * 0x1p-24f);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+static int isa_number(const char *name)
+{
+    return strcmp(name, "avx512") == 0 ? TT_ISA_AVX512
+           : strcmp(name, "avx2") == 0 ? TT_ISA_AVX2
+           : strcmp(name, "fma") == 0  ? TT_ISA_FMA
+                                       : TT_ISA_PLAIN;
+}
+
+TEST(init_is_the_same_in_every_set_and_piece)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_shape shape = TT_SHAPE(100, 400);
+    for (int k = 0; k < TTI_COUNT(kinds); k++) {
+        fill(ctx, TT_ISA_PLAIN, kinds[k], shape, 0, N, x);
+        for (int set = 0; test_isa(set) != NULL; set++) {
+            int isa = isa_number(test_isa(set));
+            fill(ctx, isa, kinds[k], shape, 0, N, y);
+            CHECK(memcmp(x, y, sizeof(x)) == 0);
+            int64_t at[] = {0, 1, 63, 64, 200, 12345, N};
+            for (int i = 0; i + 1 < TTI_COUNT(at); i++)
+                fill(ctx, isa, kinds[k], shape, at[i], at[i + 1], y + at[i]);
+            CHECK(memcmp(x, y, sizeof(x)) == 0);
+        }
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+static void moments(double *mean, double *deviation, double *most)
+{
+    double s = 0, q = 0;
+    *most = 0;
+    for (int i = 0; i < N; i++) {
+        s += x[i];
+        *most = fmax(*most, fabs(x[i]));
+    }
+    *mean = s / N;
+    for (int i = 0; i < N; i++)
+        q += (x[i] - *mean) * (x[i] - *mean);
+    *deviation = sqrt(q / N);
+}
+
+TEST(init_has_the_right_moments)
+{
+    tt_ctx *ctx = test_ctx();
+    double mean, dev, most;
+
+    fill(ctx, 0, (tt_init){TT_INIT_NORMAL, 1, 2}, TT_SHAPE(N), 0, N, x);
+    moments(&mean, &dev, &most);
+    CHECK_NEAR(mean, 1, 0.05);
+    CHECK_NEAR(dev, 2, 0.04);
+    CHECK(most > 6); // three deviations are reached
+
+    fill(ctx, 0, (tt_init){TT_INIT_TRUNCATED_NORMAL, 0, 1}, TT_SHAPE(N), 0, N, x);
+    moments(&mean, &dev, &most);
+    CHECK_NEAR(mean, 0, 0.025);
+    CHECK_NEAR(dev, 0.87963, 0.02);
+    CHECK(most <= 2 && most > 1.99);
+
+    fill(ctx, 0, (tt_init){TT_INIT_UNIFORM, -1, 3}, TT_SHAPE(N), 0, N, x);
+    moments(&mean, &dev, &most);
+    CHECK_NEAR(mean, 1, 0.03);
+    CHECK_NEAR(dev, 4 / sqrt(12), 0.02);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(init_counts_fans)
+{
+    tt_ctx *ctx = test_ctx();
+    double mean, dev, most;
+    const struct {
+        tt_init_kind kind;
+        tt_shape shape;
+        double want; // limit of a uniform, deviation of a normal
+    } cases[] = {
+        {TT_INIT_GLOROT_UNIFORM, TT_SHAPE(100, 400), sqrt(6.0 / 500)},
+        {TT_INIT_HE_UNIFORM, TT_SHAPE(100, 400), sqrt(6.0 / 100)},
+        {TT_INIT_GLOROT_UNIFORM, TT_SHAPE(5, 5, 16, 100), sqrt(6.0 / (25 * 116))},
+        {TT_INIT_HE_NORMAL, TT_SHAPE(5, 5, 16, 100), sqrt(2.0 / 400)},
+        {TT_INIT_GLOROT_NORMAL, TT_SHAPE(N), sqrt(2.0 / (2.0 * N))},
+    };
+    for (int i = 0; i < TTI_COUNT(cases); i++) {
+        bool uniform =
+            cases[i].kind == TT_INIT_GLOROT_UNIFORM || cases[i].kind == TT_INIT_HE_UNIFORM;
+        fill(ctx, 0, (tt_init){cases[i].kind, 0, 0}, cases[i].shape, 0, N, x);
+        moments(&mean, &dev, &most);
+        CHECK_NEAR(uniform ? most : dev, cases[i].want, 0.02 * cases[i].want);
+        CHECK(!uniform || most <= cases[i].want * 1.000001);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(init_of_other_types_rounds_the_same_numbers)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_shape shape = TT_SHAPE(1000);
+    tt_init normal = {TT_INIT_NORMAL, 0, 1};
+    static double wide[1000];
+    static uint16_t half[1000];
+    int32_t whole[3];
+
+    fill(ctx, 0, normal, shape, 0, 1000, x);
+    CHECK_OK(tti_init_values(ctx, 0, &normal, &shape, TT_F64, 7, 1234567, 0, 1000, wide));
+    for (int i = 0; i < 1000; i++)
+        CHECK(wide[i] == (double)x[i]);
+    CHECK_OK(tti_init_values(ctx, 0, &normal, &shape, TT_BF16, 7, 1234567, 0, 1000, half));
+    for (int i = 0; i < 1000; i++)
+        CHECK(half[i] == r_to_bf16(x[i]));
+    CHECK_OK(tti_init_values(ctx, 0, &(tt_init){TT_INIT_CONSTANT, 3, 0}, &shape, TT_I32, 7, 1, 0, 3,
+                             whole));
+    CHECK(whole[0] == 3 && whole[2] == 3);
+    CHECK(tti_init_values(ctx, 0, &normal, &shape, TT_I32, 7, 1, 0, 3, whole) == TT_EDTYPE);
+    CHECK_MESSAGE(ctx, "need a float type, not i32");
+    CHECK(tt_close(ctx) == TT_EDTYPE);
+}

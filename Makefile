@@ -13,7 +13,7 @@ CONFIG ?= release
 CC     ?= cc
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 1)
-ifeq ($(filter -j% j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
 endif
 MAKEFLAGS += --no-print-directory
@@ -136,6 +136,7 @@ $(B)/%.o: %.c
 
 $(B)/tests/run: $(TEST_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
+	@mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(TEST_OBJ) $(B)/libtutti.a $(LDFLAGS_ALL) $(CHECK_LIBS) $(LIBS)
 $(B)/examples/%: examples/%.c $(B)/libtutti.a
 	@echo "  LD    $@"
@@ -169,10 +170,10 @@ test-run: all examples $(B)/tests/run $(FUZZERS:%=$(B)/fuzz/%)
 	@$(MAKE) test-break
 
 test-asan:
-	@$(MAKE) CONFIG=asan build/asan/tests/run $(FUZZERS:%=build/asan/fuzz/%)
+	@$(MAKE) CONFIG=asan all examples build/asan/tests/run $(FUZZERS:%=build/asan/fuzz/%)
 	@SKIP_INSTALL=1 tools/test build/asan
 test-tsan:
-	@$(MAKE) CONFIG=tsan build/tsan/tests/run
+	@$(MAKE) CONFIG=tsan all examples build/tsan/tests/run
 	@SKIP_INSTALL=1 SKIP_FUZZ=1 tools/test build/tsan
 test-break: all $(B)/tests/run
 	@for b in contract lanes zero order; do \

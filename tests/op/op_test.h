@@ -60,6 +60,9 @@ const op_case *op_case_of_entry(const test_entry *e);
 void op_register(const char *file, const char *family, const op_case *cases, test_entry *entries,
                  size_t n);
 
+// OP_CASES(...); may end with a semicolon or not.
+#pragma GCC diagnostic ignored "-Wpedantic"
+
 // Declares the cases of a family; each becomes a test "family/label" of its own.
 #define OP_CASES(family, ...)                                                               \
     static const op_case family##_cases[] = {__VA_ARGS__};                                  \

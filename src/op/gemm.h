@@ -28,6 +28,12 @@ enum tti_gemm_way {
     GEMM_BY_FOUR = 2, // as GEMM_BY_K; four lanes are combined in registers
 };
 
+// Attributes of matmul.
+typedef struct tti_matmul_attr {
+    bool transpose_a, transpose_b;
+    int act;
+} tti_matmul_attr;
+
 typedef struct tti_gemm_plan {
     int64_t m, n, k; // of one product
     int64_t batch;   // products

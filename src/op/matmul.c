@@ -9,31 +9,26 @@
 #include "op/gemm.h"
 #include "op/op.h"
 
-typedef struct matmul_attr {
-    bool transpose_a, transpose_b;
-    int act;
-} matmul_attr;
-
 static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_erf",
                                         "sigmoid",    "tanh",     "silu", "elu",
                                         "leaky_relu", "softplus", NULL};
 static const tt_option matmul_options[] = {
     {"transpose_a", TT_OPT_BOOL, "false", "swap the last two axes of a",
-     offsetof(matmul_attr, transpose_a), 0, 0, NULL},
+     offsetof(tti_matmul_attr, transpose_a), 0, 0, NULL},
     {"transpose_b", TT_OPT_BOOL, "false", "swap the last two axes of b",
-     offsetof(matmul_attr, transpose_b), 0, 0, NULL},
-    {"act", TT_OPT_ENUM, "linear", "activation", offsetof(matmul_attr, act), 0, 0, act_names},
+     offsetof(tti_matmul_attr, transpose_b), 0, 0, NULL},
+    {"act", TT_OPT_ENUM, "linear", "activation", offsetof(tti_matmul_attr, act), 0, 0, act_names},
     TT_OPTION_END,
 };
 
 // ---- shapes ----------------------------------------------------------------------------------
 
-static int k_axis_of_a(const matmul_attr *at, const tt_shape *a)
+static int k_axis_of_a(const tti_matmul_attr *at, const tt_shape *a)
 {
     return a->rank - (at->transpose_a ? 2 : 1);
 }
 
-static int k_axis_of_b(const matmul_attr *at, const tt_shape *b)
+static int k_axis_of_b(const tti_matmul_attr *at, const tt_shape *b)
 {
     return b->rank - (at->transpose_b ? 1 : 2);
 }
@@ -46,7 +41,7 @@ static int64_t lead_dim(const tt_shape *s, int i)
 
 static tt_status misfit(const tt_infer *q)
 {
-    const matmul_attr *at = q->attr;
+    const tti_matmul_attr *at = q->attr;
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
     return TT_FAIL(q->ctx, TT_ESHAPE, "%s: a is %s%s but b is %s%s", q->name,
                    tt_shape_text(&q->in[0]->shape, a), at->transpose_a ? " transposed" : "",
@@ -55,7 +50,7 @@ static tt_status misfit(const tt_infer *q)
 
 static tt_status matmul_infer(tt_infer *q)
 {
-    const matmul_attr *at = q->attr;
+    const tti_matmul_attr *at = q->attr;
     const tt_shape *a = &q->in[0]->shape, *b = &q->in[1]->shape;
     tt_dtype type = q->in[0]->dtype;
     for (int i = 0; i < q->n_in; i++)
@@ -103,7 +98,7 @@ static tt_status matmul_infer(tt_infer *q)
 static tt_status matmul_split(const tt_split_query *q)
 {
     const tt_node *n = q->node;
-    const matmul_attr *at = n->attr;
+    const tti_matmul_attr *at = n->attr;
     bool k_open = q->axis[0] == k_axis_of_a(at, &n->in[0]->shape);
     bool none = q->axis[0] < 0 && q->axis[1] < 0;
     for (int i = 0; i < n->n_out; i++) {
@@ -127,7 +122,7 @@ extern const tt_op tti_op_matmul;
 static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor *b,
                           bool transpose_b)
 {
-    matmul_attr at = {transpose_a, transpose_b, TT_LINEAR};
+    tti_matmul_attr at = {transpose_a, transpose_b, TT_LINEAR};
     return tt_node_out(g, &tti_op_matmul, 2, (tt_tensor *[]){a, b}, &at);
 }
 
@@ -135,7 +130,7 @@ tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matm
 {
     if (a == NULL || b == NULL)
         return NULL;
-    matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act};
+    tti_matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act};
     int k = k_axis_of_a(&at, &a->shape);
     if (k >= 0 && a->shape.rank >= 2 && a->shape.dim[k] < 0 &&
         (opts->bias != NULL || opts->act != TT_LINEAR)) { // a lane sum, then the rest
@@ -175,7 +170,7 @@ static tt_tensor *fit(tt_graph *g, tt_tensor *dx, tt_tensor *x)
 
 static void matmul_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)
 {
-    const matmul_attr *at = n->attr;
+    const tti_matmul_attr *at = n->attr;
     tt_tensor *a = n->in[0], *b = n->in[1];
     tt_tensor *dz = dy[0];
     if (dz != NULL && at->act != TT_LINEAR)
@@ -223,7 +218,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 static void plan_shapes(const tt_prep *p, tti_gemm_plan *t)
 {
-    const matmul_attr *at = p->attr;
+    const tti_matmul_attr *at = p->attr;
     const tt_shape *a = &p->in[0].shape, *b = &p->in[1].shape;
     int ka = k_axis_of_a(at, a), kb = k_axis_of_b(at, b);
     t->trans_a = at->transpose_a;
@@ -331,7 +326,7 @@ const tt_op tti_op_matmul = {
     .max_inputs = 3,
     .flags = TT_OP_ROW_FREE,
     .attrs = matmul_options,
-    .attr_size = sizeof(matmul_attr),
+    .attr_size = sizeof(tti_matmul_attr),
     .infer = matmul_infer,
     .split = matmul_split,
     .grad = matmul_grad,

@@ -94,6 +94,7 @@ typedef struct tti_conv_tune {
     tti_conv_dims d;
     bool is_dx;
     bool direct;         // the weights lie as panels already: no packing
+    bool streams;        // the output is written past the caches
     int64_t panels;      // of output channels
     int64_t groups;      // the panels are dealt to this many units
     int64_t bands;       // of output rows per image and phase

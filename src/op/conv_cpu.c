@@ -36,7 +36,51 @@ typedef struct conv_run {
     const real *bias; // of this panel; NULL: none
     int n;            // channels of the panel that exist
     bool relu;
+    bool fetches;  // the output's lines first: the chain is long enough
+    bool streams;  // full and aligned vectors of an output too large for any cache
+    int64_t ahead; // bytes to fetch ahead of use after each product; 0: none
 } conv_run;
+
+// Past the caches, where the set has an instruction for it.
+static inline void stream(real *p, v16 v)
+{
+#if defined(TTI_SET_AVX512)
+    _mm512_stream_ps(p, v.v);
+#else
+    v16_store(p, v);
+#endif
+}
+
+// How a tile ends: whole vectors without more ado, with relu, or whatever the run says.
+enum {
+    END_PLAIN,
+    END_RELU,
+    END_ANY,
+};
+
+// The sums, bias and relu, written out. how is a constant where this is inlined.
+ALWAYS_INLINE void end(const int m, const int nv, const int how, const conv_run *r, v16 acc[MR][NV],
+                       real *y)
+{
+#pragma GCC unroll 2
+    for (int j = 0; j < nv; j++) {
+        int n = r->n - 16 * j < 16 ? r->n - 16 * j : 16;
+        v16 b = r->bias != NULL ? v16_load_n(r->bias + 16 * j, n) : v16_zero();
+#pragma GCC unroll 14
+        for (int p = 0; p < m; p++) {
+            v16 v = v16_add(v16_end(acc[p][j]), b);
+            if (how == END_RELU || (how == END_ANY && r->relu))
+                v = v16_relu(v);
+            real *to = y + p * r->out_stride + 16 * j;
+            if (how != END_ANY)
+                v16_store(to, v);
+            else if (r->streams)
+                stream(to, v);
+            else
+                v16_store_n(to, v, n);
+        }
+    }
+}
 
 /*
  * m pixels by nv vectors; m and nv are constants where this is inlined. Pixels are addressed from
@@ -44,6 +88,12 @@ typedef struct conv_run {
  */
 ALWAYS_INLINE void tile(const int m, const int nv, const conv_run *r, const real *x, real *y)
 {
+    const char *ahead = (const char *)(x + m * r->stride);
+    if (r->fetches)
+        for (int p = 0; p < m; p++)
+            for (int j = 0; j < nv; j++)
+                __builtin_prefetch(y + p * r->out_stride + 16 * j, 1);
+
     v16 acc[MR][NV];
 #pragma GCC unroll 14
     for (int p = 0; p < m; p++)
@@ -69,6 +119,8 @@ ALWAYS_INLINE void tile(const int m, const int nv, const conv_run *r, const real
                 for (int j = 0; j < nv; j++)
                     acc[p][j] = v16_fma(b, wv[j], acc[p][j]);
             }
+            __builtin_prefetch(ahead);
+            ahead += r->ahead;
             a0 += sizeof(real);
             a1 += sizeof(real);
             a2 += sizeof(real);
@@ -76,18 +128,12 @@ ALWAYS_INLINE void tile(const int m, const int nv, const conv_run *r, const real
         }
     }
 
-#pragma GCC unroll 2
-    for (int j = 0; j < nv; j++) {
-        int n = r->n - 16 * j < 16 ? r->n - 16 * j : 16;
-        v16 b = r->bias != NULL ? v16_load_n(r->bias + 16 * j, n) : v16_zero();
-#pragma GCC unroll 14
-        for (int p = 0; p < m; p++) {
-            v16 v = v16_add(v16_end(acc[p][j]), b);
-            if (r->relu)
-                v = v16_relu(v);
-            v16_store_n(y + p * r->out_stride + 16 * j, v, n);
-        }
-    }
+    if (r->streams || r->n < 16 * nv)
+        end(m, nv, END_ANY, r, acc, y);
+    else if (r->relu)
+        end(m, nv, END_RELU, r, acc, y);
+    else
+        end(m, nv, END_PLAIN, r, acc, y);
 }
 
 typedef void (*tile_fn)(const conv_run *r, const real *x, real *y);
@@ -98,26 +144,30 @@ typedef void (*tile_fn)(const conv_run *r, const real *x, real *y);
         tile(m, nv, r, x, y);                                                                     \
     }
 TILE(1, 1)
-TILE(2, 1) TILE(3, 1) TILE(4, 1)
+TILE(2, 1)
+TILE(3, 1)
+TILE(4, 1)
 #if MR >= 6
-    TILE(5, 1) TILE(6, 1)
+TILE(5, 1)
+TILE(6, 1)
 #endif
 #if NV == 2
-        TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
-            TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
-                TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2)
-                    TILE(14, 2) static const tile_fn tiles[NV][MR] = {
-                        {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1,
-                         tile_8_1, tile_9_1, tile_10_1, tile_11_1, tile_12_1, tile_13_1, tile_14_1},
-                        {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2, tile_7_2,
-                         tile_8_2, tile_9_2, tile_10_2, tile_11_2, tile_12_2, tile_13_2, tile_14_2},
+TILE(7, 1)
+TILE(8, 1)
+TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2) TILE(2, 2)
+    TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2) TILE(10, 2)
+        TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2) static const tile_fn tiles[NV][MR] = {
+            {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1,
+             tile_9_1, tile_10_1, tile_11_1, tile_12_1, tile_13_1, tile_14_1},
+            {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2, tile_7_2, tile_8_2,
+             tile_9_2, tile_10_2, tile_11_2, tile_12_2, tile_13_2, tile_14_2},
 };
 #elif MR == 6
-    static const tile_fn tiles[NV][MR] = {
-        {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1},
+static const tile_fn tiles[NV][MR] = {
+    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1},
 };
 #else
-    static const tile_fn tiles[NV][MR] = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1}};
+static const tile_fn tiles[NV][MR] = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1}};
 #endif
 
 // Packs one tap of one panel; the columns that do not exist are zeros.
@@ -190,6 +240,21 @@ static void make_taps(const tti_conv_tune *t, const tti_conv_phase *p, int64_t r
     r->run = folds ? p->n_w * c : c;
 }
 
+// Leaves out the kernel rows that fall outside the source's h rows at output row i.
+static conv_run clip(const conv_run *r, const tti_conv_phase *p, int64_t i, int64_t h)
+{
+    conv_run c = *r;
+    if (p->n_h == 0)
+        return c;
+    int64_t row = i * p->src_sh + p->src_row, per = r->n_taps / p->n_h; // taps in a kernel row
+    int64_t lo = p->dir > 0 ? -row : row - h + 1, hi = p->dir > 0 ? h - row : row + 1;
+    lo = TTI_MIN(TTI_MAX(lo, 0), p->n_h);
+    hi = TTI_MIN(TTI_MAX(hi, lo), p->n_h);
+    c.taps += 2 * lo * per;
+    c.n_taps = (hi - lo) * per;
+    return c;
+}
+
 // An activation that is not done in registers, over the tile just written.
 static void finish(const tt_launch *l, int act, int m, const conv_run *r, real *y)
 {
@@ -208,16 +273,17 @@ static void panel_rows(const tt_launch *l, const tti_conv_tune *t, const tti_con
                        int64_t i1, real *y, int act)
 {
     const int64_t n_all = t->is_dx ? t->d.c_in : t->d.c_out;
-    const int64_t width = t->is_dx ? t->d.w : t->d.ow;
+    const int64_t width = t->is_dx ? t->d.w : t->d.ow, h = t->is_dx ? t->d.oh : t->d.h;
     const tile_fn *fns = tiles[r->n > 16 ? NV - 1 : 0];
     for (int64_t i = i0; i < i1; i++) {
         const real *x = src + (i - i0) * p->src_sh * row_pitch;
+        const conv_run run = clip(r, p, i, h);
         real *out = y + ((p->row0 + i * p->out_sh) * width + p->col0) * n_all;
         int64_t cols = t->total > 0 ? TTI_MIN(p->cols, t->total - i * p->cols) : p->cols;
         int64_t n_tiles = (cols + MR - 1) / MR;
         for (int64_t q = 0; q < n_tiles; q++) {
             int64_t j = cols * q / n_tiles, m = cols * (q + 1) / n_tiles - j;
-            fns[m - 1](r, x + j * r->stride, out + j * r->out_stride);
+            fns[m - 1](&run, x + j * r->stride, out + j * r->out_stride);
             if (act != TT_LINEAR)
                 finish(l, act, (int)m, r, out + j * r->out_stride);
         }
@@ -262,10 +328,14 @@ static void compute(const tt_launch *l, const tti_conv_tune *t, const real *weig
     };
     make_taps(t, &p, row_pitch, (int64_t *)l->local, &r);
     const real *bias = !t->is_dx && l->n_in > 2 ? l->in[2].data : NULL;
-    for (int64_t q = t->panels * group / t->groups; q < t->panels * (group + 1) / t->groups; q++) {
+    const int64_t first_panel = t->panels * group / t->groups;
+    for (int64_t q = first_panel; q < t->panels * (group + 1) / t->groups; q++) {
         r.w = weights + q * d->kh * d->kw * in_size[2] * NR;
         r.bias = bias != NULL ? bias + q * NR : NULL;
         r.n = (int)TTI_MIN(n - q * NR, NR);
+        r.streams = t->streams && r.n == NR && ((uintptr_t)l->out[0].data & 63) == 0;
+        r.fetches = !r.streams && r.n_taps * r.run >= 64;
+        r.ahead = t->total > 0 && q == first_panel && t->pitch == in_size[2] ? 64 : 0;
         panel_rows(l, t, &p, &r, src, row_pitch, i0, i1, y + q * NR,
                    act == TT_RELU ? TT_LINEAR : act);
     }
@@ -282,5 +352,9 @@ tt_status TTI_ISA(tti_conv2d)(const tt_launch *l)
     }
     for (int64_t u = l->begin; u < l->end; u++)
         compute(l, t, t->direct ? w : (const real *)l->scratch, u);
+#if defined(TTI_SET_AVX512)
+    if (t->streams)
+        _mm_sfence(); // streamed vectors are to be seen with what follows
+#endif
     return TT_OK;
 }

@@ -34,6 +34,8 @@ typedef struct dw_run {
     int64_t n_rows, n_cols;
     const int64_t *offset; // of each row of the tile in x; NULL: side by side
     bool begins;           // at zero, not at what acc holds
+    const char *ahead;     // memory to fetch ahead of use, step bytes a pixel
+    int64_t step;
 } dw_run;
 
 // m rows by nv vectors; m, nv and mixes are constants where this is inlined.
@@ -46,6 +48,7 @@ ALWAYS_INLINE void tile(const int m, const int nv, const bool mixes, const dw_ru
         for (int j = 0; j < nv; j++)
             acc[p][j] = r->begins ? v16_zero() : v16_load(sum + p * NR + 16 * j);
 
+    const char *ahead = r->ahead;
     for (int64_t i = 0; i < r->n_rows; i++) {
         const real *x = r->x + i * r->x_row, *dy = r->dy + i * r->dy_row;
         for (int64_t n = r->n_cols; n > 0; n--) {
@@ -60,6 +63,8 @@ ALWAYS_INLINE void tile(const int m, const int nv, const bool mixes, const dw_ru
                 for (int j = 0; j < nv; j++)
                     acc[p][j] = v16_fma(b, d[j], acc[p][j]);
             }
+            __builtin_prefetch(ahead);
+            ahead += r->step;
             x += r->x_stride;
             dy += NR;
         }
@@ -80,14 +85,17 @@ typedef void (*tile_fn)(const dw_run *r, real *sum);
     }
 #define TILE(m, nv) TILE_OF(m, nv, 0) TILE_OF(m, nv, 1)
 TILE(1, 1)
-TILE(2, 1) TILE(3, 1) TILE(4, 1)
+TILE(2, 1)
+TILE(3, 1)
+TILE(4, 1)
 #if MR >= 6
-    TILE(5, 1) TILE(6, 1)
+TILE(5, 1)
+TILE(6, 1)
 #endif
 #if NV == 2
-        TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
-            TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
-                TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
+    TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
+        TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
+            TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
 #define ROW(nv, x)                                                                         \
     {                                                                                      \
         tile_1_##nv##_##x, tile_2_##nv##_##x, tile_3_##nv##_##x, tile_4_##nv##_##x,        \
@@ -95,20 +103,20 @@ TILE(2, 1) TILE(3, 1) TILE(4, 1)
             tile_9_##nv##_##x, tile_10_##nv##_##x, tile_11_##nv##_##x, tile_12_##nv##_##x, \
             tile_13_##nv##_##x, tile_14_##nv##_##x                                         \
     }
-                    static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)},
-                                                             {ROW(1, 1), ROW(2, 1)}};
+                static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)},
+                                                         {ROW(1, 1), ROW(2, 1)}};
 #elif MR == 6
 #define ROW(x)                                                                             \
     {                                                                                      \
         tile_1_1_##x, tile_2_1_##x, tile_3_1_##x, tile_4_1_##x, tile_5_1_##x, tile_6_1_##x \
     }
-    static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
+static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
 #else
 #define ROW(x)                                                 \
     {                                                          \
         tile_1_1_##x, tile_2_1_##x, tile_3_1_##x, tile_4_1_##x \
     }
-    static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
+static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
 #endif
 
 // Output positions [*lo, *hi) whose tap falls inside 0..n.
@@ -121,9 +129,15 @@ static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t n, int64_t 
     *hi = TTI_MIN(*hi, to);
 }
 
+// What the next block reads of x is fetched while this one computes: a line a pixel.
+typedef struct fetcher {
+    const char *at, *end;
+} fetcher;
+
 // The tile of channels [c, c + m) of one tap over output rows [i0, i1).
 static void run_tap(const tti_conv_dw_tune *t, const real *x, const real *dy, int64_t tap,
-                    int64_t c, int m, int nv, int64_t i0, int64_t i1, bool begins, real *sum)
+                    int64_t c, int m, int nv, int64_t i0, int64_t i1, bool begins, fetcher *f,
+                    real *sum)
 {
     const tti_conv_dims *d = &t->d;
     int64_t kh = tap / d->kw, kw = tap % d->kw, lo = i0, hi = i1, left = 0, right = d->ow;
@@ -134,6 +148,8 @@ static void run_tap(const tti_conv_dw_tune *t, const real *x, const real *dy, in
         .x_row = d->sh * d->w * d->c_in,
         .dy_row = d->ow * NR,
         .begins = begins,
+        .ahead = f->at,
+        .step = f->at < f->end ? 64 : 0,
     };
     if (lo < hi && left < right) {
         r.x = x + ((lo * d->sh + kh - d->pt) * d->w + left * d->sw + kw - d->pl) * d->c_in + c;
@@ -142,6 +158,7 @@ static void run_tap(const tti_conv_dw_tune *t, const real *x, const real *dy, in
         r.n_cols = right - left;
     }
     tiles[0][nv - 1][m - 1](&r, sum);
+    f->at += r.step * r.n_rows * r.n_cols;
 }
 
 // Columns [n0, n0 + NR) of dy, output rows [i0, i1) of an image.
@@ -194,6 +211,7 @@ static void run_mixed(const tti_conv_dw_tune *t, const real *x, int64_t row, con
         .n_cols = d->ow,
         .offset = offset,
         .begins = begins,
+        .ahead = (const char *)x,
     };
     tiles[1][nv - 1][m - 1](&r, sum);
 }
@@ -205,8 +223,12 @@ static void block(const tt_launch *l, const tti_conv_dw_tune *t, int64_t image, 
     const tti_conv_dims *d = &t->d;
     const real *x = (const real *)l->in[0].data + image * d->h * d->w * d->c_in;
     const real *dy = (const real *)l->in[1].data + image * d->oh * d->ow * d->c_out;
-    real *packed = (real *)l->local, *copy = (real *)(l->local + t->dy_bytes);
+    real *room = (real *)l->local, *copy = (real *)(l->local + t->dy_bytes);
+    const real *packed = room;
     int64_t row = 0;
+    // the image and the next one lie side by side, and the last rows' fetches may run past: harmless
+    fetcher next = {.at = (const char *)(x + (i1 * d->sh - d->pt + d->kh - 1) * d->w * d->c_in)};
+    next.end = next.at + (i1 - i0) * d->sh * d->w * d->c_in * (int64_t)sizeof(real);
     if (t->copies)
         row = copy_x(d, x, i0, i1, copy);
     // per tap (or of all rows, when mixed): so many tiles, of nearly equal size
@@ -214,8 +236,10 @@ static void block(const tt_launch *l, const tti_conv_dw_tune *t, int64_t image, 
     int64_t packed_panel = -1;
     for (int64_t id = first; id < end; id++) {
         int64_t panel = id / t->tiles, q = id % t->tiles;
-        if (panel != packed_panel)
-            pack_dy(d, dy, panel * NR, i0, i1, packed);
+        if (panel != packed_panel && d->c_out == NR)
+            packed = dy + i0 * d->ow * NR; // lies as a panel already
+        else if (panel != packed_panel)
+            pack_dy(d, dy, panel * NR, i0, i1, room);
         packed_panel = panel;
         int nv = d->c_out - panel * NR > 16 ? NV : 1;
         int64_t tap = q / per, c = span * (q % per) / per;
@@ -224,7 +248,7 @@ static void block(const tt_launch *l, const tti_conv_dw_tune *t, int64_t image, 
         if (t->copies)
             run_mixed(t, copy, row, packed, c, m, nv, i1 - i0, begins, sum);
         else
-            run_tap(t, x, packed, tap, c, m, nv, i0, i1, begins, sum);
+            run_tap(t, x, packed, tap, c, m, nv, i0, i1, begins, &next, sum);
     }
 }
 

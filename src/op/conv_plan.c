@@ -10,6 +10,7 @@ _Static_assert(sizeof(tti_conv_dw_tune) <= TT_TUNE_BYTES, "tune is too large");
 
 #define BAND_BYTES    (192 << 10) // of source rows that stay in the second-level cache
 #define DY_BYTES      (16 << 10)  // of packed dy that stays in the first-level cache
+#define STREAM_BYTES  (64 << 20)  // an output this large is written past the caches
 #define PARTIAL_BYTES (256 << 20) // of all lanes' partials; beyond it lanes run one by one
 
 static int64_t round_up(int64_t n, int64_t to)
@@ -39,6 +40,8 @@ static void plan_gather(tt_prep *p, tti_conv_tune *t)
     int64_t c = t->is_dx ? d->c_out : d->c_in;
     t->panels = (n + panel - 1) / panel;
     t->direct = !t->is_dx && n == panel;
+    t->streams = n * real % 64 == 0 && p->out_args[0].count * real >= STREAM_BYTES &&
+                 (t->is_dx || ((const tti_conv_attr *)p->attr)->act <= TT_RELU);
 
     if (taps == 1 && d->sh == 1 && d->sw == 1 && d->oh == d->h && d->ow == d->w) {
         // 1x1: all pixels of the batch are rows of a product; cut them into rows of four tiles

@@ -193,7 +193,7 @@ static tt_status place_homes(placer *pl)
         if (pin != NULL && pin != home)
             TT_TRY(fall_back(pl, pn, pin->name, "but its value already lives elsewhere"));
         pn->device = home->index;
-        pn->reason = "where the store has it";
+        pn->reason = pin == home ? "pin" : "where the store has it";
     }
     return TT_OK;
 }

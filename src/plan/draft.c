@@ -1,0 +1,318 @@
+/*
+ * draft.c - the calls of every entry, before memory is planned: each kernel is prepared, which
+ * tells how it runs and how much scratch it needs. A node that is only a view, a variable or a
+ * constant has no calls. Kernels without a bf16 or f16 form get their arguments widened to f32 into
+ * scratch before and rounded after, by the cast op's own kernel.
+ */
+#include "plan/draft.h"
+#include <string.h>
+
+#define SMALL_NS  12000.0 // below this one thread is faster than waking the team
+#define COPY_UNIT 65536
+
+typedef tti_draft draft;
+typedef tti_emitter emitter;
+
+int tti_isa_for(const tt_ctx *ctx, const tt_node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (n->outs[i]->dtype == TT_F64)
+            return TT_ISA_F64;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->dtype == TT_F64)
+            return TT_ISA_F64;
+    return ctx->isa;
+}
+
+static bool is_half(tt_dtype t)
+{
+    return t == TT_BF16 || t == TT_F16;
+}
+
+bool tti_needs_widening(const tt_node *n)
+{
+    if ((n->op->flags & (TT_OP_BITS | TT_OP_ANY_TYPE | TT_OP_VIEW | TT_OP_SOURCE)) != 0)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (is_half(n->in[i]->dtype))
+            return true;
+    for (int i = 0; i < n->n_out; i++)
+        if (is_half(n->outs[i]->dtype))
+            return true;
+    return false;
+}
+
+void tti_arg_fill(tt_arg *a, const tti_plan *p, const tt_tensor *t, const tt_shape *bound)
+{
+    (void)p;
+    *a = (tt_arg){.dtype = t->dtype, .shape = *bound, .open = tt_open_axis(&t->shape), .per = 0};
+    a->count = tt_shape_count(bound);
+    a->cols = bound->rank == 0 ? 1 : bound->dim[bound->rank - 1];
+    a->rows = 1;
+    for (int i = 0; i + 1 < bound->rank; i++)
+        a->rows *= bound->dim[i];
+    if (a->open >= 0)
+        a->per = -t->shape.dim[a->open];
+}
+
+tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *in,
+                      const tt_arg *out, tt_prep *prep)
+{
+    tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
+    const tt_kernel *k = &n->op->kernel[d == NULL ? TT_CPU : d->backend->id];
+    *prep = (tt_prep){.ctx = p->ctx,
+                      .node = n,
+                      .attr = n->attr,
+                      .in = in,
+                      .out_args = out,
+                      .n_in = n->n_in,
+                      .n_out = n->n_out,
+                      .lanes = &p->lanes,
+                      .n_threads = d == NULL ? 1 : d->n_threads,
+                      .isa = tti_isa_for(p->ctx, n),
+                      .n_phases = 1};
+    if (k->prepare != NULL)
+        return k->prepare(prep);
+    prep->units[0] = out->rows;
+    prep->ns = (double)out->count;
+    return TT_OK;
+}
+
+// ---- kernels of the executor itself ----------------------------------------------------------
+
+// Feeds enter here: copied, subnormals flushed.
+static tt_status feed_kernel(const tt_launch *l)
+{
+    size_t bytes = tt_dtype_bytes(l->out[0].dtype);
+    char *to = (char *)l->out[0].data + (size_t)l->begin * bytes;
+    memcpy(to, (const char *)l->in[0].data + (size_t)l->begin * bytes,
+           (size_t)(l->end - l->begin) * bytes);
+    tti_flush(l->out[0].dtype, to, l->end - l->begin);
+    return TT_OK;
+}
+
+// Copies between devices of the host, and on one device. Units of COPY_UNIT bytes.
+static tt_status copy_kernel(const tt_launch *l)
+{
+    size_t total = (size_t)l->out[0].count * tt_dtype_bytes(l->out[0].dtype);
+    size_t begin = (size_t)l->begin * COPY_UNIT, end = TTI_MIN((size_t)l->end * COPY_UNIT, total);
+    memcpy((char *)l->out[0].data + begin, (const char *)l->in[0].data + begin, end - begin);
+    return TT_OK;
+}
+
+// ---- drafts ----------------------------------------------------------------------------------
+
+static void set_threads(tti_call *c, int n_threads, double ns)
+{
+    int64_t most = 1;
+    for (int i = 0; i < c->n_phases; i++)
+        most = TTI_MAX(most, c->units[i]);
+    c->n_threads = ns >= SMALL_NS && most > 1 ? n_threads : 1;
+    for (int i = 0; i < c->n_phases; i++) {
+        int64_t grain = TTI_MAX(c->chunk[i], 1);
+        int64_t parts = 4 * (int64_t)c->n_threads;
+        int64_t chunk = (c->units[i] + parts - 1) / parts;
+        c->chunk[i] = c->n_threads == 1 ? TTI_MAX(c->units[i], 1)
+                                        : TTI_MAX((chunk + grain - 1) / grain * grain, 1);
+    }
+    c->launch.end = c->units[0]; // complete for a call of one phase on one thread
+}
+
+static tti_call *new_call(emitter *e, int pnode, tt_kernel_fn fn, int n_in, int n_out)
+{
+    tti_plan *p = e->p;
+    draft *d = &e->drafts[pnode];
+    tti_call *c = &d->calls[d->n_calls++];
+    tt_arg *args = tti_plan_alloc(p, sizeof(*args) * (size_t)(n_in + n_out + 1));
+    if (args == NULL)
+        return NULL;
+    *c = (tti_call){.fn = fn, .n_phases = 1, .n_threads = 1};
+    c->launch = (tt_launch){.ctx = p->ctx,
+                            .node = p->nodes[pnode].node,
+                            .attr = p->nodes[pnode].node->attr,
+                            .in = args,
+                            .out = args + n_in,
+                            .n_in = n_in,
+                            .n_out = n_out,
+                            .step = p->step,
+                            .lanes = &p->lanes,
+                            .n_threads = 1};
+    return c;
+}
+
+static bool start_draft(emitter *e, int pnode, int calls)
+{
+    draft *d = &e->drafts[pnode];
+    d->has_entry = true;
+    d->calls = tti_plan_alloc(e->p, sizeof(*d->calls) * (size_t)calls);
+    d->scratch_at = tti_plan_alloc(e->p, sizeof(size_t) * 2 * (size_t)calls);
+    d->local_at = d->scratch_at + calls;
+    return d->calls != NULL && d->scratch_at != NULL;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+// Reserves scratch of the entry; calls of one entry that run one after another share it.
+static size_t reserve(draft *d, size_t bytes)
+{
+    size_t at = d->scratch_bytes;
+    d->scratch_bytes += aligned(bytes);
+    return at;
+}
+
+static tt_status draft_simple(emitter *e, int pnode, tt_kernel_fn fn, int64_t units, double ns)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    if (!start_draft(e, pnode, 1))
+        return TT_ENOMEM;
+    tti_call *c = new_call(e, pnode, fn, 1, 1);
+    if (c == NULL)
+        return TT_ENOMEM;
+    const tti_value *v = &p->values[pn->out];
+    for (int i = 0; i < 2; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i], p, v->tensor, &v->shape);
+    for (int i = 0; i < 2; i++) // a value of parts is bound with its extra axis
+        ((tt_arg *)&c->launch.in[i])->count = v->count;
+    c->units[0] = units;
+    set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
+    return TT_OK;
+}
+
+static tt_status draft_fused(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    if (!start_draft(e, pnode, 1))
+        return TT_ENOMEM;
+    draft *d = &e->drafts[pnode];
+    tti_call *c = new_call(e, pnode, tti_fused_kernel, pn->n_in, 1);
+    if (c == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i <= pn->n_in; i++) {
+        const tti_value *v = &p->values[i < pn->n_in ? pn->in[i] : pn->out];
+        tti_arg_fill((tt_arg *)&c->launch.in[i], p, v->tensor, &v->shape);
+    }
+    c->launch.tune = pn->fused;
+    c->units[0] = p->values[pn->out].count;
+    c->chunk[0] = TTI_FUSE_TILE;
+    set_threads(c, p->ctx->devices[pn->device]->n_threads,
+                (double)c->units[0] * 0.5 * pn->n_members);
+    c->local_bytes = aligned((size_t)pn->n_members * TTI_FUSE_TILE * 8);
+    d->local_at[0] = reserve(d, c->local_bytes * (size_t)c->n_threads);
+    d->scratch_at[0] = SIZE_MAX;
+    return TT_OK;
+}
+
+// A cast of one argument to or from its f32 form in scratch.
+static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen, tti_call **out)
+{
+    tti_plan *p = e->p;
+    const tt_op *cast = tt_op_find(p->ctx, "cast");
+    tti_call *c = new_call(e, pnode, cast->kernel[TT_CPU].fn[p->ctx->isa], 1, 1);
+    if (c == NULL)
+        return TT_ENOMEM;
+    tt_arg *args = (tt_arg *)c->launch.in;
+    args[0] = args[1] = *arg;
+    args[widen ? 1 : 0].dtype = TT_F32;
+    c->units[0] = arg->count;
+    c->chunk[0] = 4096;
+    set_threads(c, p->ctx->devices[p->nodes[pnode].device]->n_threads, (double)arg->count * 0.3);
+    *out = c;
+    return TT_OK;
+}
+
+static tt_status draft_op(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    const tt_node *n = pn->node;
+    tti_device *dev = p->ctx->devices[pn->device];
+    tt_kernel_fn fn = n->op->kernel[dev->backend->id].fn[tti_isa_for(p->ctx, n)];
+    bool wide = tti_needs_widening(n);
+    int n_args = n->n_in + n->n_out;
+    if (!start_draft(e, pnode, wide ? n_args + 1 : 1))
+        return TT_ENOMEM;
+    draft *d = &e->drafts[pnode];
+    tt_arg *bound = tti_plan_alloc(p, sizeof(*bound) * (size_t)(n_args + 1));
+    size_t *wide_at = tti_plan_alloc(p, sizeof(*wide_at) * (size_t)(n_args + 1));
+    tt_prep *prep = tti_calloc(p->ctx, 1, sizeof(*prep));
+    tt_status st = bound == NULL || wide_at == NULL || prep == NULL ? TT_ENOMEM : TT_OK;
+    for (int i = 0; st == TT_OK && i < n_args; i++) {
+        const tti_value *v = &p->values[i < n->n_in ? pn->in[i] : pn->out + i - n->n_in];
+        tti_arg_fill(&bound[i], p, v->tensor, &v->shape);
+        wide_at[i] = SIZE_MAX;
+        if (!wide || !is_half(bound[i].dtype))
+            continue;
+        wide_at[i] = reserve(d, (size_t)bound[i].count * 4);
+        tti_call *c;
+        if (i < n->n_in) {
+            st = draft_cast(e, pnode, &bound[i], true, &c);
+            if (st == TT_OK) {
+                ((tt_arg *)c->launch.out)->data = NULL;
+                d->scratch_at[d->n_calls - 1] = d->local_at[d->n_calls - 1] = SIZE_MAX;
+            }
+        }
+    }
+    tti_call *c = st == TT_OK ? new_call(e, pnode, fn, n->n_in, n->n_out) : NULL;
+    if (st == TT_OK && c == NULL)
+        st = TT_ENOMEM;
+    if (st == TT_OK) {
+        tt_arg *args = (tt_arg *)c->launch.in;
+        memcpy(args, bound, sizeof(*args) * (size_t)n_args);
+        for (int i = 0; i < n_args; i++)
+            if (wide_at[i] != SIZE_MAX)
+                args[i].dtype = TT_F32;
+        st = tti_prepare(p, n, pn->device, args, args + n->n_in, prep);
+    }
+    char *tune = st == TT_OK ? tti_plan_alloc(p, TT_TUNE_BYTES) : NULL;
+    if (st == TT_OK && tune == NULL)
+        st = TT_ENOMEM;
+    if (st == TT_OK) {
+        memcpy(tune, prep->tune, TT_TUNE_BYTES);
+        c->launch.tune = tune;
+        c->n_phases = prep->n_phases;
+        memcpy(c->units, prep->units, sizeof(c->units));
+        memcpy(c->chunk, prep->grain, sizeof(c->chunk));
+        set_threads(c, dev->n_threads, prep->ns);
+        c->local_bytes = aligned(prep->local_bytes);
+        int k = d->n_calls - 1;
+        d->scratch_at[k] = prep->scratch_bytes > 0 ? reserve(d, prep->scratch_bytes) : SIZE_MAX;
+        d->local_at[k] =
+            c->local_bytes > 0 ? reserve(d, c->local_bytes * (size_t)c->n_threads) : SIZE_MAX;
+    }
+    for (int i = n->n_in; st == TT_OK && i < n_args; i++) {
+        if (wide_at[i] == SIZE_MAX)
+            continue;
+        tti_call *round;
+        st = draft_cast(e, pnode, &bound[i], false, &round);
+        if (st == TT_OK)
+            d->scratch_at[d->n_calls - 1] = d->local_at[d->n_calls - 1] = SIZE_MAX;
+    }
+    d->wide_at = wide_at;
+    tti_free(p->ctx, prep);
+    return st;
+}
+
+tt_status tti_draft_node(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    const tti_value *v = &p->values[pn->out];
+    e->drafts[pnode].has_entry = false;
+    if (pn->kind == TTI_FUSED)
+        return draft_fused(e, pnode);
+    if (pn->kind != TTI_OP)
+        return draft_simple(e, pnode, copy_kernel,
+                            (int64_t)((v->bytes + COPY_UNIT - 1) / COPY_UNIT),
+                            (double)v->bytes / 8.0);
+    if (pn->node->op == &tti_op_feed) {
+        return draft_simple(e, pnode, feed_kernel, v->count, (double)v->bytes / 8.0);
+    }
+    if ((pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)
+        return TT_OK;
+    return draft_op(e, pnode);
+}

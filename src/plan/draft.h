@@ -1,0 +1,32 @@
+/*
+ * draft.h - between draft.c and emit.c: an entry's calls before memory is planned.
+ */
+#ifndef TUTTI_PLAN_DRAFT_H
+#define TUTTI_PLAN_DRAFT_H
+
+#include "plan/plan.h"
+
+// An entry in the making.
+typedef struct tti_draft {
+    tti_call *calls;
+    int n_calls;
+    size_t scratch_bytes;
+    size_t *scratch_at; // per call: its scratch, its local
+    size_t *local_at;
+    size_t *wide_at; // per argument: its f32 form; SIZE_MAX: not widened
+    bool has_entry;
+} tti_draft;
+
+typedef struct tti_emitter {
+    tti_plan *p;
+    const tti_plan_request *req;
+    tti_draft *drafts; // by plan node
+    int *scratch;      // by plan node: value
+    int *entry;        // by plan node: index in its device's list; -1
+    tti_flag **flag;   // by plan node
+} tti_emitter;
+
+// The calls of one plan node; has_entry tells whether there are any.
+tt_status tti_draft_node(tti_emitter *e, int pnode);
+
+#endif

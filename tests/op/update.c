@@ -4,6 +4,9 @@
 #include "op_test.h"
 #include <math.h>
 
+OP_TESTED(update, "assign", "update_sgd", "update_adam", "update_adamw", "update_rmsprop",
+          "update_adagrad")
+
 enum {
     N = 1003,
     STEPS = 7

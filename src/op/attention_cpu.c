@@ -11,7 +11,7 @@
  *     dk, dv                                          key    query  ds, p  q', dy     as they lie
  */
 #include "op/attention.h"
-#include "op/vmath.h"
+#include "op/softexp.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
@@ -308,13 +308,13 @@ INLINE void soften(const work *w, const block *k, int v, int masked)
         max = v16_max(max, x);
     }
     for (int j = 0; j < k->kn; j++) {
-        v16 e = v16_exp(v16_sub(v16_load(s + j * QB), max));
+        v16 e = v16_softexp(v16_sub(v16_load(s + j * QB), max));
         if (masked)
             e = v16_if(v16_gt(v16_load(seen + j * QB), v16_zero()), e, v16_zero());
         sum = v16_add(sum, e);
         v16_store(s + j * QB, e);
     }
-    v16 keep = v16_exp(v16_sub(old, max));
+    v16 keep = v16_softexp(v16_sub(old, max));
     v16_store(w->m + 16 * v, max);
     v16_store(w->l + 16 * v, v16_fma(v16_load(w->l + 16 * v), keep, sum));
     for (int64_t d = 0; d < w->s.d; d++)
@@ -418,7 +418,7 @@ static void score_grads(const work *w, const block *k)
         v16 lse = v16_load(w->m + 16 * v), delta = v16_load(w->l + 16 * v);
         for (int j = 0; j < k->kn; j++) {
             int64_t at = j * QB + 16 * v;
-            v16 p = v16_exp(v16_sub(v16_load(w->p + at), lse));
+            v16 p = v16_softexp(v16_sub(v16_load(w->p + at), lse));
             if (k->masked)
                 p = v16_if(v16_gt(v16_load(w->seen + at), v16_zero()), p, v16_zero());
             v16_store(w->p + at, p);

@@ -731,6 +731,27 @@ static inline m16 v16_ge(v16 a, v16 b)
  * The sum of the sixteen numbers in the written order: 8 apart, 4, 2, 1, then r_end. With partial
  * j mod 16 in place j this is the sum along a row that docs/arithmetic.md defines.
  */
+#if (defined(TTI_SET_AVX512) || defined(TTI_SET_AVX2)) && !defined(TUTTI_BREAK_ORDER)
+#if defined(TTI_SET_AVX512)
+#define V16_HALF(op, a) op(_mm512_castps512_ps256((a).v), _mm512_extractf32x8_ps((a).v, 1))
+#else
+#define V16_HALF(op, a) op((a).lo, (a).hi)
+#endif
+static inline real v16_sum(v16 a)
+{
+    __m256 h = V16_HALF(_mm256_add_ps, a);
+    __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+    return r_end(_mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1))));
+}
+static inline real v16_max_of(v16 a)
+{
+    __m256 h = V16_HALF(_mm256_max_ps, a);
+    __m128 q = _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_max_ps(q, _mm_movehl_ps(q, q));
+    return r_end(_mm_cvtss_f32(_mm_max_ss(q, _mm_shuffle_ps(q, q, 1))));
+}
+#else
 static inline real v16_sum(v16 a)
 {
     real t[16];
@@ -754,5 +775,6 @@ static inline real v16_max_of(v16 a)
             t[i] = r_max(t[i], t[i + d]);
     return r_end(t[0]);
 }
+#endif
 
 #endif

@@ -4,9 +4,9 @@
  * past the end of the row are left out of sums and maxima.
  */
 #include "op/rows.h"
+#include "op/softexp.h"
 #include "op/softmax.h"
 #include "op/stream.h"
-#include "op/vmath.h"
 
 #if defined(TTI_SET_F64)
 #define LOWEST (-DBL_MAX)
@@ -51,10 +51,10 @@ static inline real row_exp_sum(in_row x, int64_t n, real max)
     int64_t j = 0;
     for (; j + 16 <= n; j += 16) {
         tti_ahead(x + n + j); // the next row comes while this one is worked on
-        sum = v16_add(sum, v16_exp(v16_sub(v16_load(x + j), m)));
+        sum = v16_add(sum, v16_softexp(v16_sub(v16_load(x + j), m)));
     }
     if (j < n) {
-        v16 e = v16_exp(v16_sub(v16_load_n(x + j, (int)(n - j)), m));
+        v16 e = v16_softexp(v16_sub(v16_load_n(x + j, (int)(n - j)), m));
         sum = v16_add(sum, v16_if(m16_first((int)(n - j)), e, v16_zero()));
     }
     return v16_sum(sum);
@@ -70,12 +70,12 @@ tt_status TTI_ISA(softmax)(const tt_launch *l)
         int64_t j = 0;
         for (; j + 16 <= n; j += 16) {
             tti_ahead(x + n + j);
-            v16 e = v16_exp(v16_sub(v16_load(x + j), m));
+            v16 e = v16_softexp(v16_sub(v16_load(x + j), m));
             sum = v16_add(sum, e);
             v16_store(y + j, e);
         }
         int tail = (int)(n - j);
-        v16 last = v16_exp(v16_sub(v16_load_n(x + j, tail), m));
+        v16 last = v16_softexp(v16_sub(v16_load_n(x + j, tail), m));
         last = v16_if(m16_first(tail), last, v16_zero());
         v16 inv = v16_set1(1 / v16_sum(v16_add(sum, last)));
         for (j = 0; j + 16 <= n; j += 16)
@@ -141,8 +141,8 @@ tt_status TTI_ISA(log_softmax_grad)(const tt_launch *l)
         v16 last = v16_load_n(dy + j, tail);
         v16 minus = v16_neg(v16_set1(v16_sum(v16_add(sum, last))));
         for (j = 0; j + 16 <= n; j += 16)
-            v16_store(dx + j, v16_fma(v16_exp(v16_load(y + j)), minus, v16_load(dy + j)));
-        v16_store_n(dx + j, v16_fma(v16_exp(v16_load_n(y + j, tail)), minus, last), tail);
+            v16_store(dx + j, v16_fma(v16_softexp(v16_load(y + j)), minus, v16_load(dy + j)));
+        v16_store_n(dx + j, v16_fma(v16_softexp(v16_load_n(y + j, tail)), minus, last), tail);
     }
     return TT_OK;
 }
@@ -231,11 +231,11 @@ static inline void row_label_grad(in_row x, real *dx, int64_t n, real max, real 
     v16 m = v16_set1(max), g = v16_set1(scale), b = v16_set1(minus);
     int64_t j = 0;
     for (; stream && j < n; j += 16)
-        v16_stream(dx + j, v16_fma(v16_exp(v16_sub(v16_load(x + j), m)), g, b));
+        v16_stream(dx + j, v16_fma(v16_softexp(v16_sub(v16_load(x + j), m)), g, b));
     for (; j + 16 <= n; j += 16)
-        v16_store(dx + j, v16_fma(v16_exp(v16_sub(v16_load(x + j), m)), g, b));
+        v16_store(dx + j, v16_fma(v16_softexp(v16_sub(v16_load(x + j), m)), g, b));
     int tail = (int)(n - j);
-    v16_store_n(dx + j, v16_fma(v16_exp(v16_sub(v16_load_n(x + j, tail), m)), g, b), tail);
+    v16_store_n(dx + j, v16_fma(v16_softexp(v16_sub(v16_load_n(x + j, tail), m)), g, b), tail);
 }
 
 // dx_j = fma(exp(x_j - max), (T dloss) / sum, -(t'_j dloss)), T = sum t'
@@ -252,7 +252,7 @@ static inline void row_dense_grad(in_row x, in_row t, real *dx, int64_t n, real 
     for (int64_t j = 0; j < n; j += 16) {
         int w = n - j < 16 ? (int)(n - j) : 16;
         v16 target = v16_fma(k, v16_load_n(t + j, w), e);
-        v16 p = v16_exp(v16_sub(v16_load_n(x + j, w), m));
+        v16 p = v16_softexp(v16_sub(v16_load_n(x + j, w), m));
         v16_store_n(dx + j, v16_fma(p, g, v16_mul(target, minus)), w);
     }
 }

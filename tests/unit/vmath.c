@@ -3,6 +3,9 @@
  * in every instruction set; the conversions of op/half.h over all 16-bit patterns. This file is
  * compiled as the plain set; the other sets are reached through ops.
  */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#pragma GCC optimize("no-inline") // as the Makefile has it: minutes to compile otherwise
+#endif
 #include "op/act.h"
 #include "op/half.h"
 #include "test.h"

@@ -4,16 +4,6 @@
  */
 #include "base/base.h"
 
-#ifdef TUTTI_HAVE_XXHASH
-#define XXHASH "yes"
-#else
-#define XXHASH "no"
-#endif
-#ifdef TUTTI_HAVE_HWLOC
-#define HWLOC "yes"
-#else
-#define HWLOC "no (cores are counted, not mapped; install libhwloc-dev)"
-#endif
 #ifdef TUTTI_DEBUG
 #define BUILD "debug"
 #else
@@ -36,9 +26,8 @@
                                       "compiler: " __VERSION__ "\n"  \
                                       "machine: " MACHINE "\n"       \
                                       "instruction sets: " sets "\n" \
-                                      "xxhash: " XXHASH "\n"         \
-                                      "hwloc: " HWLOC "\n"           \
-                                      "cuda: no\n"
+                                      "xxhash: yes\n"                \
+                                      "cuda: no (not in this version)\n"
 
 const char *tt_version_text(void)
 {

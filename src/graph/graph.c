@@ -130,9 +130,9 @@ static tt_status name_make(tt_graph *g, const tt_op *op, const char *name, char 
 {
     const char *base = name != NULL && name[0] != 0 ? name : op->name;
     size_t scope = strlen(g->scope), len = scope + strlen(base);
-    if (len + 12 > TTI_NAME_MAX)
+    if (len >= TTI_NAME_MAX)
         return TT_FAIL(g->ctx, TT_EINVAL, "name '%s%.40s...' is longer than %d characters",
-                       g->scope, base, TTI_NAME_MAX - 12);
+                       g->scope, base, TTI_NAME_MAX - 1);
     memcpy(out, g->scope, scope);
     memcpy(out + scope, base, len - scope + 1);
     uint64_t hash = name_hash(out);
@@ -140,6 +140,9 @@ static tt_status name_make(tt_graph *g, const tt_op *op, const char *name, char 
     if (hint->hash != hash)
         *hint = (struct tti_name_hint){hash, 0};
     while (hint->next > 0 || tti_node_find(g, out) != NULL) {
+        if (len + 12 > TTI_NAME_MAX)
+            return TT_FAIL(g->ctx, TT_EINVAL, "name '%.40s...' is taken, and too long for a number",
+                           out);
         snprintf(out + len, 12, "_%d", TTI_MAX(hint->next, 1));
         hint->next = TTI_MAX(hint->next, 1) + 1;
         if (tti_node_find(g, out) == NULL)

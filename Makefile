@@ -82,6 +82,11 @@ endif
 # Kernels are optimised more, but not where a sanitizer looks at every access.
 KFLAGS_release := -O3
 KFLAGS_debug   := -O2
+# Sixteen numbers one by one, each checked, take the compiler minutes if it is to optimise them.
+KFLAGS_asan_plain := -O0
+KFLAGS_asan_fma   := -O0
+KFLAGS_asan_f64   := -O0
+TFLAGS_asan       := -O0
 # No errno: a square root is the instruction, not a call. It changes no value.
 KFLAGS     = $(KFLAGS_$(CONFIG)) -fno-math-errno -Wno-unused-function
 
@@ -127,14 +132,14 @@ define kernel_rule
 $(B)/%_cpu.$(1).o: %_cpu.c
 	@echo "  CC    $$< ($(1))"
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) $(KFLAGS) $(SET_$(1)) -c -o $$@ $$<
+	$(Q)$(CC) $(CFLAGS_ALL) $(KFLAGS) $(KFLAGS_$(CONFIG)_$(1)) $(SET_$(1)) -c -o $$@ $$<
 endef
 $(foreach s,$(SETS),$(eval $(call kernel_rule,$(s))))
 
 $(B)/tests/%.o: tests/%.c
 	@echo "  CC    $<"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) -Itests $(TEST_DEFS) -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS_ALL) -Itests $(TFLAGS_$(CONFIG)) -c -o $@ $<
 $(B)/%.o: %.c
 	@echo "  CC    $<"
 	@mkdir -p $(@D)

@@ -54,10 +54,11 @@ tt_status tti_plan_cut(tti_plan *p)
 {
     if (p->ctx->n_devices == 1)
         return TT_OK;
-    int64_t n_nodes = p->n_nodes, cap = 64;
+    int64_t n_nodes = p->n_nodes, edges = 0, cap = 64;
     for (int64_t i = 0; i < n_nodes; i++)
-        while (cap < 4 * p->n_values)
-            cap *= 2;
+        edges += p->nodes[i].n_in;
+    while (cap < 2 * edges)
+        cap *= 2;
     pair *made = tti_calloc(p->ctx, (size_t)cap, sizeof(*made));
     if (made == NULL)
         return TT_ENOMEM;

@@ -111,19 +111,21 @@ static tt_status add_wait(wait_list *w, int from, int to)
     return TT_OK;
 }
 
-// Waits for node from, or, when it has no entry, for what it stands on.
+// Waits for node from, or, when that has no entry (a view), for what it stands on.
 static tt_status wait_for(wait_list *w, int from, int to)
 {
     tti_plan *p = w->e->p;
-    const tti_pnode *f = &p->nodes[from];
-    if (w->e->drafts[from].has_entry)
-        return f->device == p->nodes[to].device ? TT_OK : add_wait(w, from, to);
-    for (int k = 0; k < f->n_in; k++)
-        if (!p->nodes[p->values[f->in[k]].node].is_dropped)
-            TT_TRY(wait_for(w, p->values[f->in[k]].node, to));
-    for (int k = 0; k < f->n_after; k++)
-        TT_TRY(wait_for(w, f->after[k], to));
-    return TT_OK;
+    while (!w->e->drafts[from].has_entry) {
+        const tti_pnode *f = &p->nodes[from];
+        for (int k = 0; k < f->n_after; k++)
+            TT_TRY(wait_for(w, f->after[k], to));
+        if (f->n_in == 0)
+            return TT_OK; // a variable or a constant is there from the start
+        from = p->values[f->in[0]].node;
+        if (p->nodes[from].is_dropped)
+            return TT_OK;
+    }
+    return p->nodes[from].device == p->nodes[to].device ? TT_OK : add_wait(w, from, to);
 }
 
 // Memory that was sent may be written again only after the receiver has copied it.
@@ -154,9 +156,7 @@ static tt_status collect_waits(wait_list *w)
     tti_plan *p = w->e->p;
     for (int i = 0; i < p->n_cross; i++) {
         int to = p->cross[i].to;
-        if (!w->e->drafts[to].has_entry) { // a view with a control edge: an entry that only waits
-            w->e->drafts[to].has_entry = true;
-        }
+        w->e->drafts[to].has_entry = true; // a view with a control edge: an entry that only waits
         TT_TRY(wait_for(w, p->cross[i].from, to));
     }
     return TT_OK;

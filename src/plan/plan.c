@@ -57,6 +57,13 @@ int tti_root(const tti_plan *p, int value)
     return value;
 }
 
+// From here on a value's root is one look away.
+static void flatten_roots(tti_plan *p)
+{
+    for (int64_t i = 0; i < p->n_values; i++)
+        p->values[i].root = tti_root(p, (int)i);
+}
+
 tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
 {
     tt_ctx *ctx = g->ctx;
@@ -76,6 +83,8 @@ tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
         st = tti_plan_place(p, req);
     if (st == TT_OK)
         st = tti_plan_cut(p);
+    if (st == TT_OK)
+        flatten_roots(p);
     if (st == TT_OK && !req->no_fuse)
         st = tti_plan_fuse(p);
     if (st == TT_OK)

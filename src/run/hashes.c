@@ -240,7 +240,7 @@ tt_status tt_weight_hash(tt_session *s, tt_hash *out)
     tt_status st = h == NULL ? TT_ENOMEM : TT_OK;
     for (size_t i = 0; st == TT_OK && i < n; i++) {
         tti_variable *v;
-        st = tti_store_get(s->store, vars[i], s->ctx->devices[0], &v);
+        st = tti_session_variable(s, vars[i], &v);
         if (st != TT_OK)
             break;
         int64_t head[TT_MAX_RANK + 2] = {v->dtype, v->shape.rank};

@@ -41,8 +41,6 @@ struct tt_store {
 // The variable of this node, made and initialised on dev if the store has none of that name.
 tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_variable **out);
 tti_variable *tti_store_find(tt_store *s, const char *name);
-// Takes the bytes of this context's devices off their counts.
-void tti_store_forget(tt_store *s, tt_ctx *ctx);
 
 // ---- recording -------------------------------------------------------------------------------
 
@@ -112,6 +110,8 @@ tt_status tti_execute(tt_session *s, tti_plan *p);
 tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text);
 // After an entry ran: hashes of its outputs by lane.
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en);
+// The variable of a node, made where it is pinned or on the first device if there is none yet.
+tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out);
 const void *tti_value_data(const tt_session *s, const tti_plan *p, int value);
 
 #endif

@@ -4,6 +4,8 @@
 #include "run/run.h"
 #include <string.h>
 
+#define MAX_PLANS 64 // kept per session
+
 // ---- life ------------------------------------------------------------------------------------
 
 static void session_release(tt_session *s)
@@ -102,6 +104,12 @@ static tti_device *variable_home(void *user, const tt_node *var)
     return s->ctx->devices[0];
 }
 
+tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out)
+{
+    tti_device *pin = var->has_pin ? tti_device_match(s->ctx, &var->pin) : NULL;
+    return tti_store_get(s->store, var, pin != NULL ? pin : s->ctx->devices[0], out);
+}
+
 static tt_status check_variable(tt_session *s, tt_tensor *var, size_t bytes, tti_variable **out)
 {
     if (s == NULL)
@@ -111,10 +119,7 @@ static tt_status check_variable(tt_session *s, tt_tensor *var, size_t bytes, tti
     if (!tti_is_variable(var) || var->graph != s->graph)
         return TT_FAIL(s->ctx, TT_EINVAL, "'%s' is not a variable of this session's graph",
                        tt_tensor_name(var));
-    tti_device *dev = s->ctx->devices[0];
-    if (var->node->has_pin && tti_device_match(s->ctx, &var->node->pin) != NULL)
-        dev = tti_device_match(s->ctx, &var->node->pin);
-    TT_TRY(tti_store_get(s->store, var->node, dev, out));
+    TT_TRY(tti_session_variable(s, var->node, out));
     if ((*out)->bytes != bytes)
         return TT_FAIL(s->ctx, TT_ESHAPE, "variable '%s' has %zu bytes, not %zu", var->node->name,
                        (*out)->bytes, bytes);
@@ -193,6 +198,19 @@ static uint64_t plan_key(const tti_plan_request *r)
     return tti_hash64(more, sizeof(more), h);
 }
 
+// Plans are kept by last use, a bounded number of them; a trace still points into its plans.
+static void forget_plans(tt_session *s)
+{
+    tti_plan **at = &s->plans;
+    for (int i = 0; i < MAX_PLANS && *at != NULL; i++)
+        at = &(*at)->next;
+    while (*at != NULL && !s->trace) {
+        tti_plan *old = *at;
+        *at = old->next;
+        tti_plan_free(old);
+    }
+}
+
 static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
 {
     for (int i = 0; i < r->n_targets; i++)
@@ -207,8 +225,6 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     tti_plan *p;
     TT_TRY(tti_plan_new(s->graph, r, &p));
     tt_status st = note_updates(s, p);
-    if (st == TT_OK)
-        st = grow_arenas(s, p);
     if (st != TT_OK) {
         tti_plan_free(p);
         return st;
@@ -216,6 +232,7 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     p->key = plan_key(r);
     p->next = s->plans;
     s->plans = p;
+    forget_plans(s);
     *out = p;
     return TT_OK;
 }
@@ -224,11 +241,14 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
 static tt_status find_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
 {
     uint64_t key = plan_key(r);
-    for (tti_plan *p = s->plans; p != NULL; p = p->next) {
-        if (p->key == key) {
-            *out = p;
-            return TT_OK;
-        }
+    for (tti_plan **at = &s->plans; *at != NULL; at = &(*at)->next) {
+        tti_plan *p = *at;
+        if (p->key != key)
+            continue;
+        *at = p->next; // to the front
+        p->next = s->plans;
+        s->plans = *out = p;
+        return TT_OK;
     }
     return make_plan(s, r, out);
 }
@@ -320,6 +340,7 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                           .batch = o->batch};
     tti_plan *p;
     TT_TRY(find_plan(s, &r, &p));
+    TT_TRY(grow_arenas(s, p));
     TT_TRY(check_fetches(s, p, o));
     TT_TRY(bind_feeds(s, p, o));
     tti_plan_bind(p, s->arenas);

@@ -154,9 +154,10 @@ TILE(6, 1)
 #if NV == 2
 TILE(7, 1)
 TILE(8, 1)
-TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2) TILE(2, 2)
-    TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2) TILE(10, 2)
-        TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2) static const tile_fn tiles[NV][MR] = {
+TILE(9, 1)
+TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2)
+    TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2)
+        TILE(12, 2) TILE(13, 2) TILE(14, 2) static const tile_fn tiles[NV][MR] = {
             {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1,
              tile_9_1, tile_10_1, tile_11_1, tile_12_1, tile_13_1, tile_14_1},
             {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2, tile_7_2, tile_8_2,
@@ -198,11 +199,12 @@ static void pack(const tti_conv_tune *t, const real *w, real *out, int64_t unit)
 
 // Copies rows [first, first + count) of an image, columns from left, with zeros outside.
 static void copy_band(const tti_conv_phase *p, const real *image, int64_t first, int64_t count,
-                      const int64_t size[3], int64_t pitch, real *out)
+                      const int64_t size[3], int64_t pixels, int64_t pitch, real *out)
 {
     const int64_t h = size[0], w = size[1], c = size[2];
-    int64_t from = TTI_MAX(p->left, 0), to = TTI_MIN(p->left + p->width, w);
+    const int64_t from = TTI_MAX(p->left, 0), right = TTI_MIN(p->left + p->width, w);
     for (int64_t r = first; r < first + count; r++, out += p->width * pitch) {
+        int64_t to = TTI_MIN(right, pixels - r * w); // the last row of a 1x1 may be short
         if (r < 0 || r >= h || from >= to) {
             memset(out, 0, (size_t)(p->width * pitch) * sizeof(real));
             continue;
@@ -313,7 +315,8 @@ static void compute(const tt_launch *l, const tti_conv_tune *t, const real *weig
     if (t->pitch != in_size[2] || p.left < 0 || p.left + p.width > in_size[1] || first < 0 ||
         first + count > in_size[0]) {
         real *copy = (real *)(l->local + t->table_bytes);
-        copy_band(&p, src, first, count, in_size, t->pitch, copy);
+        copy_band(&p, src, first, count, in_size, t->total > 0 ? t->total : in_size[0] * in_size[1],
+                  t->pitch, copy);
         src = copy;
         row_pitch = p.width * t->pitch;
     } else {

@@ -4,32 +4,32 @@
 #ifndef TUTTI_OP_GEMM_PACK_H
 #define TUTTI_OP_GEMM_PACK_H
 
-#include "op/simd.h"
-#include <stdbool.h>
+#include "op/gemm_tile.h"
 
 /*
- * Transposes 16 rows of 16 numbers: row i of x (stride ld) becomes column i of y (stride ldy, whole
- * vectors stored in order, so a ldy below 16 keeps the first ldy columns). Rows from nr and columns
- * from nc of x on are not read and count as zeros; only nc rows of y are written.
+ * Transposes up to 16 rows of 16 numbers: row i of x (stride ld) becomes column i of y (stride ldy).
+ * Whole vectors are stored in order, so a ldy below 16 keeps the first ldy columns. Columns of y from
+ * nr on hold copies of another.
  */
-static inline void gemm_transpose(const real *x, int64_t ld, int nr, int nc, real *y, int64_t ldy)
+static inline void gemm_turn(const real *x, int64_t ld, int nr, real *y, int64_t ldy)
 {
+#define GEMM_ROW(i) (x + ((i) < nr ? (i) : nr - 1) * ld)
 #if defined(TTI_SET_AVX512)
     __m512 r[16], t[16];
-    __mmask16 m = v16_tail(nc);
-    for (int i = 0; i < 16; i++)
-        r[i] = i < nr ? _mm512_maskz_loadu_ps(m, x + i * ld) : _mm512_setzero_ps();
-    for (int i = 0; i < 16; i += 2) {
+    GEMM_UNROLL for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_ps(GEMM_ROW(i));
+    GEMM_UNROLL for (int i = 0; i < 16; i += 2)
+    {
         t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
         t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
     }
-    for (int i = 0; i < 16; i += 4)
-        for (int j = 0; j < 2; j++) {
-            __m512d p = _mm512_castps_pd(t[i + j]), q = _mm512_castps_pd(t[i + j + 2]);
-            r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(p, q));
-            r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(p, q));
-        }
-    for (int i = 0; i < 4; i++) { // columns i, i + 4, i + 8, i + 12 of all rows
+    GEMM_UNROLL for (int i = 0; i < 16; i += 4) GEMM_UNROLL for (int j = 0; j < 2; j++)
+    {
+        __m512d p = _mm512_castps_pd(t[i + j]), q = _mm512_castps_pd(t[i + j + 2]);
+        r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(p, q));
+        r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(p, q));
+    }
+    GEMM_UNROLL for (int i = 0; i < 4; i++) // columns i, i + 4, i + 8, i + 12 of all rows
+    {
         t[0] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
         t[1] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
         t[2] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
@@ -39,41 +39,48 @@ static inline void gemm_transpose(const real *x, int64_t ld, int nr, int nc, rea
         r[i + 4] = _mm512_shuffle_f32x4(t[1], t[3], 0x88);
         r[i + 12] = _mm512_shuffle_f32x4(t[1], t[3], 0xdd);
     }
-    for (int k = 0; k < nc; k++)
-        _mm512_storeu_ps(y + k * ldy, r[k]);
+    GEMM_UNROLL for (int k = 0; k < 16; k++) _mm512_storeu_ps(y + k * ldy, r[k]);
 #elif defined(TTI_SET_AVX2)
-    __m256i m[2] = {v16_tail8(nc), v16_tail8(nc - 8)};
-    __m256 c[2][16]; // half the rows, transposed: column k of x
-    for (int half = 0; half < 2; half++)
-        for (int side = 0; side < 2; side++) {
-            __m256 r[8], t[8];
-            for (int i = 0; i < 8; i++)
-                r[i] = half * 8 + i < nr && side * 8 < nc
-                           ? _mm256_maskload_ps(x + (half * 8 + i) * ld + side * 8, m[side])
-                           : _mm256_setzero_ps();
-            for (int i = 0; i < 8; i += 2) {
-                t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-                t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-            }
-            for (int i = 0; i < 8; i += 4)
-                for (int j = 0; j < 2; j++) {
-                    r[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0x44);
-                    r[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0xee);
-                }
-            for (int i = 0; i < 4; i++) {
-                c[half][side * 8 + i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
-                c[half][side * 8 + i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
-            }
+    __m256 r[8], t[8];
+    GEMM_UNROLL for (int k = 0; k < 16; k += 8) GEMM_UNROLL for (int row = 0; row < 16; row += 8)
+    { // by quarters; the right half of a row of y is stored after the left
+        GEMM_UNROLL for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(GEMM_ROW(row + i) + k);
+        GEMM_UNROLL for (int i = 0; i < 8; i += 2)
+        {
+            t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+            t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
         }
-    for (int k = 0; k < nc; k++) {
-        _mm256_storeu_ps(y + k * ldy, c[0][k]);
-        _mm256_storeu_ps(y + k * ldy + 8, c[1][k]);
+        GEMM_UNROLL for (int i = 0; i < 8; i += 4) GEMM_UNROLL for (int j = 0; j < 2; j++)
+        {
+            r[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0x44);
+            r[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0xee);
+        }
+        GEMM_UNROLL for (int i = 0; i < 4; i++)
+        {
+            t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+            t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+        }
+        if (row < ldy)
+            GEMM_UNROLL for (int i = 0; i < 8; i++) _mm256_storeu_ps(y + (k + i) * ldy + row, t[i]);
     }
 #else
-    for (int k = 0; k < nc; k++)
-        for (int i = 0; i < 16; i++)
-            y[k * ldy + i] = i < nr ? x[i * ld + k] : 0;
+    for (int k = 0; k < 16; k++)
+        for (int i = 0; i < 16 && i < ldy; i++)
+            y[k * ldy + i] = GEMM_ROW(i)[k];
 #endif
+#undef GEMM_ROW
+}
+
+// The same for nc columns of x, any number: nc rows of y.
+static inline void gemm_turn_all(const real *x, int64_t ld, int nr, int64_t nc, real *y,
+                                 int64_t ldy)
+{
+    int64_t k = 0;
+    for (; k + 16 <= nc; k += 16)
+        gemm_turn(x + k, ld, nr, y + k * ldy, ldy);
+    for (; k < nc; k++)
+        for (int i = 0; i < 16 && i < ldy; i++)
+            y[k * ldy + i] = x[(i < nr ? i : nr - 1) * ld + k];
 }
 
 /*
@@ -87,15 +94,11 @@ static inline void gemm_pack_a(const real *x, int64_t ld, bool trans, int h, int
             v16_store(y + i * h, v16_load_n(x + i * ld, h));
         return;
     }
-    int64_t i = 0;
-    for (; i + 16 <= k; i += 16)
-        gemm_transpose(x + i, ld, h, 16, y + i * h, h);
-    if (i < k)
-        gemm_transpose(x + i, ld, h, (int)(k - i), y + i * h, h);
+    gemm_turn_all(x, ld, h, k, y, h);
 }
 
 /*
- * A panel of n columns of B (up to nv vectors), zeros after them: y[k * 16 nv + j]. trans: x is B's
+ * A panel of n columns of B (up to nv vectors; what follows them is not used): y[k * 16 nv + j]. trans: x is B's
  * column j at x + j * ld, else its row k at x + k * ld.
  */
 static inline void gemm_pack_b(const real *x, int64_t ld, bool trans, int n, int nv, int64_t k,
@@ -113,9 +116,7 @@ static inline void gemm_pack_b(const real *x, int64_t ld, bool trans, int n, int
     }
     for (int j = 0; j < nv; j++) {
         int left = n - j * 16 < 16 ? n - j * 16 : 16;
-        for (int64_t i = 0; i < k; i += 16)
-            gemm_transpose(x + j * 16 * ld + i, ld, left, k - i < 16 ? (int)(k - i) : 16,
-                           y + i * w + j * 16, w);
+        gemm_turn_all(x + j * 16 * ld, ld, left, k, y + j * 16, w);
     }
 }
 

@@ -43,6 +43,7 @@ typedef struct gemm_run {
     int64_t ld_out;
     int n_out;
     real *slot[TTI_LANE_DEPTH];
+    real *last; // where the last lane's sum goes, rows ld_out apart; NULL: its slot
     // What comes next, to be near when it does: the next tile of C, and for packed A of B's source
     // the lines at ahead and ahead + ahead_two, then ahead_step on for every 4 of k.
     const real *next_c;
@@ -195,8 +196,9 @@ GEMM_INLINE void gemm_tile(const int h, const int nv, const int way, const gemm_
             int64_t ld = gemm_ld(g, depth);
             GEMM_EACH(acc[i][j] = v16_add(v16_load(c + i * ld + j * 16), acc[i][j]));
         }
-        real *c = g->slot[depth];
-        int64_t ld = gemm_ld(g, depth);
+        bool is_last = lane + 1 == end && g->last != NULL;
+        real *c = is_last ? g->last : g->slot[depth];
+        int64_t ld = is_last ? g->ld_out : gemm_ld(g, depth);
         GEMM_EACH(v16_store(c + i * ld + j * 16, v16_end(acc[i][j])));
         depth++;
     }

@@ -208,8 +208,8 @@ static const tile_size tiles[TT_N_ISA] = {
 };
 
 #define BLOCK_ROWS 256 // packed A, this times RUN, fills a part of a core's second cache
-#define FOUR       32
 #define RUN        512 // k in one sweep
+#define FOUR       32  // up to this many k per lane four lanes are combined in registers
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -260,9 +260,12 @@ static void plan_grid(const tt_prep *p, tti_gemm_plan *t)
         for (int64_t gn = 1; gn <= TTI_MIN(panels, most); gn++) {
             double rows = (double)ceil_div(t->m, gm);
             double cols = (double)(ceil_div(panels, gn) * s.cols);
-            // In units of one multiply-add per element of a vector: packing A and B costs some.
-            double unit = rows * cols + 8 * rows + 8 * cols;
+            // In multiply-adds per k: the tiles, packing A, turning B; what one thread ends later
+            // than the others is some part of a unit.
+            double unit = rows * cols + 6 * rows + (t->trans_b ? 8 : 1) * cols;
             double cost = unit * (double)ceil_div(t->batch * gm * gn, p->n_threads);
+            if (p->n_threads > 1)
+                cost += 0.1 * unit;
             if (best == 0 || cost < best * 0.99) {
                 best = cost;
                 t->row_blocks = gm;
@@ -282,13 +285,15 @@ static tt_status matmul_prepare(tt_prep *p)
         return TT_OK;
     }
     plan_grid(p, t);
+    if (t->has_lanes && t->k > 2 * RUN) // pending sums of a whole unit are kept
+        t->col_blocks = TTI_MAX(t->col_blocks, ceil_div(t->n, 512));
     int64_t rows = ceil_div(t->m, t->row_blocks);
     int64_t panels = ceil_div(ceil_div(t->n, s.cols), t->col_blocks);
 
     // A is packed where its rows would meet in the same lines of the cache, where each k is on a page
     // of its own, or where many panels share the cost; B only to turn it.
-    t->pack_a =
-        t->trans_a ? t->m >= 1024 && panels > 2 : panels >= 16 || (t->k % 1024 == 0 && panels > 1);
+    t->pack_a = t->trans_a ? t->m >= 1024 && panels > 2
+                           : panels >= (t->trans_b ? 8 : 16) || (t->k % 1024 == 0 && panels > 1);
     t->pack_b = t->trans_b;
     int64_t longest = t->has_lanes ? ceil_div(t->k, TTI_MAX(p->lanes->n, 1)) : t->k;
     t->kc = t->k;
@@ -297,9 +302,10 @@ static tt_status matmul_prepare(tt_prep *p)
             t->kc = longest > RUN ? ceil_div(longest, ceil_div(longest, RUN)) : RUN;
     t->tile_rows = s.rows;
     t->way = t->pack_a || t->trans_a ? GEMM_BY_K : GEMM_BY_ROW;
-    if (t->has_lanes && t->way == GEMM_BY_K && longest < FOUR && p->isa == TT_ISA_AVX512) {
+    if (t->has_lanes && t->way == GEMM_BY_K && longest <= FOUR && p->isa == TT_ISA_AVX512) {
         t->way = GEMM_BY_FOUR;
         t->tile_rows = TTI_MIN(s.rows, 4);
+        t->pack_b |= t->n >= 512; // tiles of few rows come back to B often
     }
     t->levels = t->has_lanes ? TTI_MAX(p->lanes->depth, 1) : 1;
 
@@ -312,7 +318,8 @@ static tt_status matmul_prepare(tt_prep *p)
     size_t real_bytes = p->isa == TT_ISA_F64 ? sizeof(double) : sizeof(float);
     p->local_bytes = (size_t)(t->at_stack + t->levels * level) * real_bytes;
     p->units[0] = t->batch * t->row_blocks * t->col_blocks;
-    p->ns = 2.0 * (double)t->batch * (double)t->m * (double)t->n * (double)t->k / s.flops_per_ns;
+    double mn = (double)(t->m * t->n), k_sides = (double)(t->k * (t->m + t->n));
+    p->ns = (double)t->batch * (2 * mn * (double)t->k / s.flops_per_ns + (mn + k_sides) / 8);
     __builtin_memcpy(p->tune, t, sizeof(*t));
     return TT_OK;
 }

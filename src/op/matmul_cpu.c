@@ -127,9 +127,11 @@ static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *
     }
     const gemm_tile_fn *tile = gemm_tile_of[nv - 1][p->way];
     bool single = p->k <= p->kc; // one run: a tile's stack is used at once
-    bool needs_finish = done && (!whole || o->bias != NULL || o->act != TT_LINEAR);
+    bool linear = o->bias == NULL && o->act == TT_LINEAR;
+    bool straight = single && whole && linear && o->n_parts == 1; // from registers to C
+    bool needs_finish = done && !straight && !(whole && linear && !single);
     real *out = o->z != NULL ? o->z : o->y;
-    g->n_out = whole ? o->n_parts : 0;
+    g->n_out = whole && !single ? o->n_parts : 0;
     g->ld_out = p->n;
     g->ld_slot = GEMM_NR;
 
@@ -143,6 +145,8 @@ static void sweep_panel(const tti_gemm_plan *p, const operands *o, const block *
         for (int d = 0; d < p->levels; d++)
             g->slot[d] =
                 d < g->n_out ? out + d * o->part + at : o->stack + d * blk->level + in_level;
+
+        g->last = straight ? out + at : NULL;
 
         const real *a = o->pa + r * k;
         int64_t as = h;

@@ -120,6 +120,8 @@ static tt_op_batch_norm_vars variables(tt_graph *g, int64_t c)
     return v;
 }
 
+OP_TESTED(batch_norm, "batch_norm_running")
+
 TEST(batch_norm_running_statistics)
 {
     tt_ctx *ctx = test_ctx();

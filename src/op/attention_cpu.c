@@ -11,9 +11,9 @@
  *     dk, dv                                          key    query  ds, p  q', dy     as they lie
  */
 #include "op/attention.h"
+#include "op/rows.h"
 #include "op/softexp.h"
 
-#define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 #define QB     TTI_ATT_QUERIES
 #define KB     TTI_ATT_KEYS
@@ -53,7 +53,7 @@ typedef struct product {
     int go_on; // out holds the first part of the chains
 } product;
 
-INLINE void tile(const product *p, int64_t r, int64_t v, const int rows, const int nv)
+TTI_INLINE void tile(const product *p, int64_t r, int64_t v, const int rows, const int nv)
 {
     v16 acc[TILE_R][TILE_V];
     const real *a = p->a + r * p->a_row, *b = p->b + 16 * v;
@@ -76,7 +76,7 @@ INLINE void tile(const product *p, int64_t r, int64_t v, const int rows, const i
         v16_store(out + i * p->out_row + 16 * j, v16_end(acc[i][j]));
 }
 
-INLINE void strip(const product *p, int64_t rows, int64_t v, const int nv)
+TTI_INLINE void strip(const product *p, int64_t rows, int64_t v, const int nv)
 {
     int64_t r = 0;
     for (; r + TILE_R <= rows; r += TILE_R)
@@ -297,7 +297,7 @@ static void clear(real *p, int64_t n)
 // ---- forward ---------------------------------------------------------------------------------
 
 // Scores to weights for one vector of queries; m, l and o take the block's part.
-INLINE void soften(const work *w, const block *k, int v, int masked)
+TTI_INLINE void soften(const work *w, const block *k, int v, int masked)
 {
     real *s = w->p + 16 * v, *seen = w->seen + 16 * v;
     v16 old = v16_load(w->m + 16 * v), low = v16_set1(LOWEST), max = old, sum = v16_zero();

@@ -8,25 +8,24 @@
 #include "op/lanes.h"
 #include "op/rows.h"
 
-#define INLINE static inline __attribute__((always_inline))
-#define ROWS   8
+#define ROWS 8
 
-INLINE v16 get(const real *p, int w)
+TTI_INLINE v16 get(const real *p, int w)
 {
     return w == 16 ? v16_load(p) : v16_load_n(p, w);
 }
-INLINE void put(real *p, int w, v16 a)
+TTI_INLINE void put(real *p, int w, v16 a)
 {
     if (w == 16)
         v16_store(p, a);
     else
         v16_store_n(p, a, w);
 }
-INLINE int width(int64_t end, int64_t j)
+TTI_INLINE int width(int64_t end, int64_t j)
 {
     return end - j < 16 ? (int)(end - j) : 16;
 }
-INLINE v16 rstd_of(v16 var, v16 eps)
+TTI_INLINE v16 rstd_of(v16 var, v16 eps)
 {
     return v16_div(v16_set1(1), v16_sqrt(v16_add(var, eps)));
 }
@@ -35,7 +34,7 @@ static const uint8_t no_merge = 0;
 static const tt_lanes one_lane = {.n = 1, .n_parts = 1, .merges = &no_merge};
 
 // The channels of unit u of a lane phase, and its lane.
-INLINE int lane_unit(const tt_launch *l, int64_t u, int64_t *begin, int64_t *end)
+TTI_INLINE int lane_unit(const tt_launch *l, int64_t u, int64_t *begin, int64_t *end)
 {
     const tti_batch_norm_tune *tune = l->tune;
     int64_t c = l->in[0].cols, b = u % tune->blocks;
@@ -51,7 +50,7 @@ static void clear(real *p, int64_t begin, int64_t end)
 
 // ---- statistics ------------------------------------------------------------------------------
 
-INLINE void add_rows(const real *x, int64_t c, int rows, real *sum, int64_t begin, int64_t end)
+TTI_INLINE void add_rows(const real *x, int64_t c, int rows, real *sum, int64_t begin, int64_t end)
 {
     for (int64_t j = begin; j < end; j += 16) {
         int w = width(end, j);
@@ -62,8 +61,8 @@ INLINE void add_rows(const real *x, int64_t c, int rows, real *sum, int64_t begi
     }
 }
 
-INLINE void add_squares(const real *x, int64_t c, int rows, const real *mean, real *m2,
-                        int64_t begin, int64_t end)
+TTI_INLINE void add_squares(const real *x, int64_t c, int rows, const real *mean, real *m2,
+                            int64_t begin, int64_t end)
 {
     for (int64_t j = begin; j < end; j += 16) {
         int w = width(end, j);
@@ -112,7 +111,7 @@ typedef struct moments {
     v16 mean, m2;
 } moments;
 
-INLINE moments merge(moments a, moments b)
+TTI_INLINE moments merge(moments a, moments b)
 {
     if (b.n == 0)
         return a;
@@ -148,7 +147,7 @@ static void merge_stats(const tt_launch *l, int64_t begin, int64_t end)
 }
 
 // Channels of the units of a tree phase.
-INLINE int64_t tree_end(const tt_launch *l)
+TTI_INLINE int64_t tree_end(const tt_launch *l)
 {
     int64_t end = l->end * TTI_BATCH_NORM_COLS;
     return end < l->in[0].cols ? end : l->in[0].cols;
@@ -170,8 +169,8 @@ tt_status TTI_ISA(batch_norm_stats)(const tt_launch *l)
 
 // ---- apply -----------------------------------------------------------------------------------
 
-INLINE void apply_row(const real *x, const real *res, real *y, int64_t c, const real *mean,
-                      const real *scale, const real *beta, int act)
+TTI_INLINE void apply_row(const real *x, const real *res, real *y, int64_t c, const real *mean,
+                          const real *scale, const real *beta, int act)
 {
     for (int64_t j = 0; j < c; j += 16) {
         int w = width(c, j);

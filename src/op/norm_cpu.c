@@ -7,14 +7,12 @@
 #include "op/rows.h"
 #include "op/stream.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 // Columns j up to 16 more of a row; past the end zero.
-INLINE v16 get(const real *p, int64_t j, int w)
+TTI_INLINE v16 get(const real *p, int64_t j, int w)
 {
     return w == 16 ? v16_load(p + j) : v16_load_n(p + j, w);
 }
-INLINE void put(real *p, int64_t j, int w, v16 a, int stream)
+TTI_INLINE void put(real *p, int64_t j, int w, v16 a, int stream)
 {
     if (stream)
         v16_stream(p + j, a);
@@ -23,7 +21,7 @@ INLINE void put(real *p, int64_t j, int w, v16 a, int stream)
     else
         v16_store_n(p + j, a, w);
 }
-INLINE int width(int64_t n, int64_t j)
+TTI_INLINE int width(int64_t n, int64_t j)
 {
     return n - j < 16 ? (int)(n - j) : 16;
 }
@@ -36,8 +34,8 @@ typedef struct norm_in {
     int64_t n;
 } norm_in;
 
-INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, real *rstd_out,
-                     int rms, int stream)
+TTI_INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, real *rstd_out,
+                         int rms, int stream)
 {
     int64_t n = p->n, whole = n - n % 16;
     int tail = (int)(n - whole);
@@ -75,7 +73,7 @@ INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, r
     }
 }
 
-INLINE tt_status norm_rows(const tt_launch *l, int rms)
+TTI_INLINE tt_status norm_rows(const tt_launch *l, int rms)
 {
     const tti_norm_attr *a = l->attr;
     norm_in p = {.gamma = a->has_gamma ? l->in[1].data : NULL,
@@ -117,14 +115,14 @@ typedef struct grad_in {
     int stream; // write dx past the cache
 } grad_in;
 
-INLINE v16 unit_x(const real *x, int64_t j, int w, v16 m, v16 s, int rms)
+TTI_INLINE v16 unit_x(const real *x, int64_t j, int w, v16 m, v16 s, int rms)
 {
     v16 h = get(x, j, w);
     return v16_mul(rms ? h : v16_sub(h, m), s);
 }
 
 // dx of row r; with sums, the row is also added to dgamma and dbeta.
-INLINE void grad_row(const grad_in *p, int64_t r, int rms, int sums)
+TTI_INLINE void grad_row(const grad_in *p, int64_t r, int rms, int sums)
 {
     int64_t n = p->n;
     const real *x = p->x + r * n, *dy = p->dy + r * n;
@@ -158,7 +156,7 @@ INLINE void grad_row(const grad_in *p, int64_t r, int rms, int sums)
 }
 
 // Adds one row to the sums of columns [begin, end).
-INLINE void sum_row(const grad_in *p, int64_t r, int64_t begin, int64_t end, int rms)
+TTI_INLINE void sum_row(const grad_in *p, int64_t r, int64_t begin, int64_t end, int rms)
 {
     const real *x = p->x + r * p->n, *dy = p->dy + r * p->n;
     v16 m = v16_set1(rms ? 0 : p->mean[r]), s = v16_set1(p->rstd[r]);
@@ -185,8 +183,8 @@ static void clear(real *p, int64_t begin, int64_t end)
 }
 
 // A lane's rows for columns [begin, end); with_dx: all columns, and dx too.
-INLINE void grad_lane(const tt_launch *l, grad_in *p, int lane, int64_t begin, int64_t end, int rms,
-                      int with_dx)
+TTI_INLINE void grad_lane(const tt_launch *l, grad_in *p, int lane, int64_t begin, int64_t end,
+                          int rms, int with_dx)
 {
     int n_sums = l->n_out - 1;
     const tti_norm_attr *a = l->attr;
@@ -222,7 +220,7 @@ static void grad_tree(const tt_launch *l, int64_t n)
                       begin, end < n ? end : n);
 }
 
-INLINE tt_status norm_grad(const tt_launch *l, int rms)
+TTI_INLINE tt_status norm_grad(const tt_launch *l, int rms)
 {
     const tti_norm_attr *a = l->attr;
     const tti_norm_tune *tune = l->tune;

@@ -7,6 +7,13 @@
 
 #include <tutti/extend.h>
 
+// Of parts of a kernel whose arguments are constants to be folded. Plain numbers gain nothing by it.
+#if defined(TTI_SET_AVX512) || defined(TTI_SET_AVX2)
+#define TTI_INLINE static inline __attribute__((always_inline))
+#else
+#define TTI_INLINE static inline
+#endif
+
 /*
  * The rows of one lane, in ascending order: n runs of len rows, the first at first, each step rows
  * after the one before. With the open axis in front it is one run; otherwise there is one for each

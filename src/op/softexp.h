@@ -3,7 +3,7 @@
  *
  *   t = x log2(e);  n = round(t);  f = t - n, exact;  e^x = 2^n (1 + f q(f)), six fused multiply-adds
  *
- * Half the work of v16_exp, which also serves numbers of any size. t is rounded once, so the
+ * Two thirds of the work of v16_exp, which also serves large numbers. t is rounded once, so the
  * relative error grows with -x, to (1 - x) 2^-23; the absolute error, which is what a sum of these
  * sees, stays below 2^-23. 1 at zero exactly; zero below -87. In the set "f64" it is libm's.
  */

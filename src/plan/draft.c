@@ -73,7 +73,9 @@ tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *i
                       .n_phases = 1};
     if (k->prepare != NULL)
         return k->prepare(prep);
-    prep->units[0] = out->rows;
+    bool pointwise = (n->op->flags & TT_OP_POINTWISE) != 0;
+    prep->units[0] = pointwise ? out->count : out->rows;
+    prep->grain[0] = pointwise ? 4096 : 1;
     prep->ns = (double)out->count;
     return TT_OK;
 }

@@ -28,8 +28,9 @@
 // What the tiles of one panel have in common.
 typedef struct conv_run {
     const real *w;       // the panel
-    const int64_t *taps; // pairs: where the tap's source and its weights begin
+    const int64_t *taps; // triples: where the tap's source and its weights begin; EDGE_ bits
     int64_t n_taps;
+    int64_t edges;  // of the row of output pixels that the tile has
     int64_t run;    // products per tap
     int64_t stride; // from pixel to pixel in the source
     int64_t out_stride;
@@ -40,6 +41,12 @@ typedef struct conv_run {
     bool streams;  // full and aligned vectors of an output too large for any cache
     int64_t ahead; // bytes to fetch ahead of use after each product; 0: none
 } conv_run;
+
+// The first or last pixel of a row is in padding at this tap, and left out.
+enum {
+    EDGE_FIRST = 1,
+    EDGE_LAST = 2,
+};
 
 // Past the caches, where the set has an instruction for it.
 static inline void stream(real *p, v16 v)
@@ -83,9 +90,38 @@ ALWAYS_INLINE void end(const int m, const int nv, const int how, const conv_run 
 }
 
 /*
- * m pixels by nv vectors; m and nv are constants where this is inlined. Pixels are addressed from
- * three pointers with the stride scaled, as fourteen pointers do not fit the registers.
+ * The products of one tap for pixels [p0, p1) by nv vectors, all constants where this is inlined.
+ * Pixels are addressed from three pointers with the stride scaled, as fourteen pointers do not fit
+ * the registers.
  */
+ALWAYS_INLINE void products(const int p0, const int p1, const int nv, const conv_run *r,
+                            const real *x, const real *w, const char **ahead, v16 acc[MR][NV])
+{
+    const int64_t s = r->stride * (int64_t)sizeof(real);
+    const char *a0 = (const char *)x, *a1 = a0 + 5 * s, *a2 = a0 + 10 * s;
+    for (int64_t k = r->run; k > 0; k--) {
+        v16 wv[NV];
+#pragma GCC unroll 2
+        for (int j = 0; j < nv; j++)
+            wv[j] = v16_load(w + 16 * j);
+#pragma GCC unroll 14
+        for (int p = p0; p < p1; p++) {
+            const char *a = p < 5 ? a0 : p < 10 ? a1 : a2;
+            v16 b = v16_set1(*(const real *)(a + p % 5 * s));
+#pragma GCC unroll 2
+            for (int j = 0; j < nv; j++)
+                acc[p][j] = v16_fma(b, wv[j], acc[p][j]);
+        }
+        __builtin_prefetch(*ahead);
+        *ahead += r->ahead;
+        a0 += sizeof(real);
+        a1 += sizeof(real);
+        a2 += sizeof(real);
+        w += NR;
+    }
+}
+
+// m pixels by nv vectors; m and nv are constants where this is inlined.
 ALWAYS_INLINE void tile(const int m, const int nv, const conv_run *r, const real *x, real *y)
 {
     const char *ahead = (const char *)(x + m * r->stride);
@@ -101,31 +137,14 @@ ALWAYS_INLINE void tile(const int m, const int nv, const conv_run *r, const real
         for (int j = 0; j < nv; j++)
             acc[p][j] = v16_zero();
 
-    const int64_t s = r->stride * (int64_t)sizeof(real);
     for (int64_t t = 0; t < r->n_taps; t++) {
-        const char *a0 = (const char *)(x + r->taps[2 * t]);
-        const char *a1 = a0 + 5 * s, *a2 = a0 + 10 * s;
-        const real *w = r->w + r->taps[2 * t + 1];
-        for (int64_t k = r->run; k > 0; k--) {
-            v16 wv[NV];
-#pragma GCC unroll 2
-            for (int j = 0; j < nv; j++)
-                wv[j] = v16_load(w + 16 * j);
-#pragma GCC unroll 14
-            for (int p = 0; p < m; p++) {
-                const char *a = p < 5 ? a0 : p < 10 ? a1 : a2;
-                v16 b = v16_set1(*(const real *)(a + p % 5 * s));
-#pragma GCC unroll 2
-                for (int j = 0; j < nv; j++)
-                    acc[p][j] = v16_fma(b, wv[j], acc[p][j]);
-            }
-            __builtin_prefetch(ahead);
-            ahead += r->ahead;
-            a0 += sizeof(real);
-            a1 += sizeof(real);
-            a2 += sizeof(real);
-            w += NR;
-        }
+        const int64_t *tap = r->taps + 3 * t, edges = tap[2] & r->edges;
+        if ((edges & EDGE_FIRST) != 0)
+            products(1, m, nv, r, x + tap[0], r->w + tap[1], &ahead, acc);
+        else if ((edges & EDGE_LAST) != 0)
+            products(0, m - 1, nv, r, x + tap[0], r->w + tap[1], &ahead, acc);
+        else
+            products(0, m, nv, r, x + tap[0], r->w + tap[1], &ahead, acc);
     }
 
     if (r->streams || r->n < 16 * nv)
@@ -155,9 +174,10 @@ TILE(6, 1)
 TILE(7, 1)
 TILE(8, 1)
 TILE(9, 1)
-TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2)
-    TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2)
-        TILE(12, 2) TILE(13, 2) TILE(14, 2) static const tile_fn tiles[NV][MR] = {
+TILE(10, 1)
+TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
+    TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2)
+        TILE(13, 2) TILE(14, 2) static const tile_fn tiles[NV][MR] = {
             {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1,
              tile_9_1, tile_10_1, tile_11_1, tile_12_1, tile_13_1, tile_14_1},
             {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2, tile_7_2, tile_8_2,
@@ -223,22 +243,29 @@ static void copy_band(const tti_conv_phase *p, const real *image, int64_t first,
     }
 }
 
-// Fills the table of taps and says how many there are and how long each runs.
+/*
+ * Fills the table of taps and says how many there are and how long each runs. Rows of one or two
+ * tiles leave out the padded pixels at their ends, tap by tap; in longer rows that saves less.
+ */
 static void make_taps(const tti_conv_tune *t, const tti_conv_phase *p, int64_t row_pitch,
                       int64_t *taps, conv_run *r)
 {
-    const int64_t c = t->is_dx ? t->d.c_out : t->d.c_in;
-    bool folds = p->dir > 0 && t->pitch == c;
-    int64_t n_w = folds ? 1 : p->n_w, n = 0;
+    const int64_t c = t->is_dx ? t->d.c_out : t->d.c_in, w = t->is_dx ? t->d.ow : t->d.w;
+    bool clips = (p->left < 0 || p->left + p->width > w) && p->cols <= 2 * MR && c >= 16;
+    bool folds = p->dir > 0 && t->pitch == c && !clips;
+    int64_t n_w = folds ? 1 : p->n_w;
     for (int64_t u = 0; u < p->n_h; u++)
-        for (int64_t v = 0; v < n_w; v++, n++) {
+        for (int64_t v = 0; v < n_w; v++, taps += 3) {
             int64_t a = p->dir > 0 ? u : p->n_h - 1 - u, b = p->dir > 0 ? v : p->n_w - 1 - v;
             int64_t tap = (p->tap_h + u * p->step_h) * t->d.kw + p->tap_w + v * p->step_w;
-            taps[2 * n] = a * row_pitch + b * t->pitch;
-            taps[2 * n + 1] = tap * c * NR;
+            int64_t first = p->src_col + p->dir * v, last = first + (p->cols - 1) * p->src_sw;
+            taps[0] = a * row_pitch + b * t->pitch;
+            taps[1] = tap * c * NR;
+            taps[2] = !clips ? 0
+                             : (first < 0 || first >= w ? EDGE_FIRST : 0) |
+                                   (last < 0 || last >= w ? EDGE_LAST : 0);
         }
-    r->taps = taps;
-    r->n_taps = p->n_w > 0 ? n : 0;
+    r->n_taps = p->n_w > 0 ? p->n_h * n_w : 0;
     r->run = folds ? p->n_w * c : c;
 }
 
@@ -252,7 +279,7 @@ static conv_run clip(const conv_run *r, const tti_conv_phase *p, int64_t i, int6
     int64_t lo = p->dir > 0 ? -row : row - h + 1, hi = p->dir > 0 ? h - row : row + 1;
     lo = TTI_MIN(TTI_MAX(lo, 0), p->n_h);
     hi = TTI_MIN(TTI_MAX(hi, lo), p->n_h);
-    c.taps += 2 * lo * per;
+    c.taps += 3 * lo * per;
     c.n_taps = (hi - lo) * per;
     return c;
 }
@@ -279,12 +306,13 @@ static void panel_rows(const tt_launch *l, const tti_conv_tune *t, const tti_con
     const tile_fn *fns = tiles[r->n > 16 ? NV - 1 : 0];
     for (int64_t i = i0; i < i1; i++) {
         const real *x = src + (i - i0) * p->src_sh * row_pitch;
-        const conv_run run = clip(r, p, i, h);
+        conv_run run = clip(r, p, i, h);
         real *out = y + ((p->row0 + i * p->out_sh) * width + p->col0) * n_all;
         int64_t cols = t->total > 0 ? TTI_MIN(p->cols, t->total - i * p->cols) : p->cols;
         int64_t n_tiles = (cols + MR - 1) / MR;
         for (int64_t q = 0; q < n_tiles; q++) {
             int64_t j = cols * q / n_tiles, m = cols * (q + 1) / n_tiles - j;
+            run.edges = (q == 0 ? EDGE_FIRST : 0) | (q == n_tiles - 1 ? EDGE_LAST : 0);
             fns[m - 1](&run, x + j * r->stride, out + j * r->out_stride);
             if (act != TT_LINEAR)
                 finish(l, act, (int)m, r, out + j * r->out_stride);
@@ -328,6 +356,7 @@ static void compute(const tt_launch *l, const tti_conv_tune *t, const real *weig
         .stride = p.src_sw * t->pitch,
         .out_stride = p.out_sw * n,
         .relu = act == TT_RELU,
+        .taps = (const int64_t *)l->local,
     };
     make_taps(t, &p, row_pitch, (int64_t *)l->local, &r);
     const real *bias = !t->is_dx && l->n_in > 2 ? l->in[2].data : NULL;

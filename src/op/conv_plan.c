@@ -76,7 +76,7 @@ static void plan_gather(tt_prep *p, tti_conv_tune *t)
         t->groups = TTI_MIN(t->panels, (want + images * t->bands - 1) / (images * t->bands));
 
     int64_t source = ((t->band_rows - 1) * step + span + 1) * line;
-    t->table_bytes = round_up(2 * taps * (int64_t)sizeof(int64_t), 64);
+    t->table_bytes = round_up(3 * taps * (int64_t)sizeof(int64_t), 64);
     p->local_bytes = (size_t)(t->table_bytes + source + 64);
     int64_t compute = d->batch * phases * t->bands * t->groups;
     if (t->direct) {

@@ -7,6 +7,7 @@
 #include "op/act.h"
 #include "op/depthwise.h"
 #include "op/lanes.h"
+#include "op/upto.h"
 
 #define PIXELS 4 // chains in flight
 
@@ -29,16 +30,16 @@ pixels(const int m, const tti_conv_dims *d, const real *src, int64_t row, const 
         acc[p] = v16_zero();
     for (int64_t u = u0; u < u1; u++)
         for (int64_t v = v0; v < v1; v++) {
-            v16 wv = v16_load_n(w + (u * d->kw + v) * c, n);
+            v16 wv = v16_load_upto(w + (u * d->kw + v) * c, n);
             const real *x = src + (u - u0) * row + (v - v0) * c;
 #pragma GCC unroll 4
             for (int p = 0; p < m; p++)
-                acc[p] = v16_fma(v16_load_n(x + p * d->sw * c, n), wv, acc[p]);
+                acc[p] = v16_fma(v16_load_upto(x + p * d->sw * c, n), wv, acc[p]);
         }
-    v16 b = bias != NULL ? v16_load_n(bias, n) : v16_zero();
+    v16 b = bias != NULL ? v16_load_upto(bias, n) : v16_zero();
 #pragma GCC unroll 4
     for (int p = 0; p < m; p++)
-        v16_store_n(y + p * c, v16_add(v16_end(acc[p]), b), n);
+        v16_store_upto(y + p * c, v16_add(v16_end(acc[p]), b), n);
 }
 
 // Row i of the output of an image; x has c_out channels and begins at row u0 of the window.
@@ -127,9 +128,9 @@ static void gather(const tti_conv_dims *d, int64_t m, const real *dy, const real
             const real *g = dy + (j - a * d->ow) * m * c;
             const real *f = w + ((u0 + a * d->sh) * d->kw + v) * m * c;
             for (int64_t k = 0; k < m; k++)
-                acc = v16_fma(v16_load_n(g + k * c, n), v16_load_n(f + k * c, n), acc);
+                acc = v16_fma(v16_load_upto(g + k * c, n), v16_load_upto(f + k * c, n), acc);
         }
-    v16_store_n(dx, v16_end(acc), n);
+    v16_store_upto(dx, v16_end(acc), n);
 }
 
 tt_status TTI_ISA(tti_depthwise_dx)(const tt_launch *l)
@@ -179,16 +180,16 @@ static inline __attribute__((always_inline)) void row_sum(const int nv, const re
     v16 acc[4];
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++)
-        acc[j] = v16_load_n(sum + 16 * j, j == nv - 1 ? tail : 16);
+        acc[j] = v16_load_upto(sum + 16 * j, j == nv - 1 ? tail : 16);
     for (; n > 0; n--, x += x_step, dy += dy_step)
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) {
             int k = j == nv - 1 ? tail : 16;
-            acc[j] = v16_fma(v16_load_n(x + 16 * j, k), v16_load_n(dy + 16 * j, k), acc[j]);
+            acc[j] = v16_fma(v16_load_upto(x + 16 * j, k), v16_load_upto(dy + 16 * j, k), acc[j]);
         }
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++)
-        v16_store_n(sum + 16 * j, acc[j], j == nv - 1 ? tail : 16);
+        v16_store_upto(sum + 16 * j, acc[j], j == nv - 1 ? tail : 16);
 }
 
 // Adds output row i of an image to the sums [taps, c_out] of channels [c0, c0 + n).

@@ -4,7 +4,7 @@
  * it writes.
  */
 #include "op/pool.h"
-#include "op/simd.h"
+#include "op/upto.h"
 
 // The part of a window that lies inside x: rows [r0, r1), columns [c0, c1).
 typedef struct window {
@@ -34,13 +34,13 @@ static inline __attribute__((always_inline)) void reduce(const bool is_max, cons
     const real *first = x + (w.r0 * t->w + w.c0) * t->c;
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++)
-        acc[j] = is_max ? v16_load_n(first + 16 * j, j == nv - 1 ? tail : 16) : v16_zero();
+        acc[j] = is_max ? v16_load_upto(first + 16 * j, j == nv - 1 ? tail : 16) : v16_zero();
     for (int64_t r = w.r0; r < w.r1; r++) {
         const real *p = x + (r * t->w + w.c0) * t->c;
         for (int64_t q = w.c0; q < w.c1; q++, p += t->c)
 #pragma GCC unroll 4
             for (int j = 0; j < nv; j++) {
-                v16 v = v16_load_n(p + 16 * j, j == nv - 1 ? tail : 16);
+                v16 v = v16_load_upto(p + 16 * j, j == nv - 1 ? tail : 16);
                 acc[j] = is_max ? v16_max(v, acc[j]) : v16_add(acc[j], v);
             }
     }
@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) void pool_vectors(const bool is_max
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++) {
         v16 v = v16_end(acc[j]);
-        v16_store_n(y + 16 * j, is_max ? v : v16_div(v, n), j == nv - 1 ? tail : 16);
+        v16_store_upto(y + 16 * j, is_max ? v : v16_div(v, n), j == nv - 1 ? tail : 16);
     }
 }
 
@@ -98,10 +98,10 @@ static void scatter_max(const tti_pool_tune *t, const real *x, window w, v16 dy,
     for (int64_t r = w.r0; r < w.r1; r++)
         for (int64_t q = w.c0; q < w.c1; q++) {
             int64_t at = (r * t->w + q) * t->c;
-            m16 here = m16_and(open, v16_eq(v16_load_n(x + at, n), max));
+            m16 here = m16_and(open, v16_eq(v16_load_upto(x + at, n), max));
             open = m16_and(open, m16_not(here));
-            v16 v = v16_add(v16_load_n(dx + at, n), v16_if(here, dy, v16_zero()));
-            v16_store_n(dx + at, v16_end(v), n);
+            v16 v = v16_add(v16_load_upto(dx + at, n), v16_if(here, dy, v16_zero()));
+            v16_store_upto(dx + at, v16_end(v), n);
         }
 }
 
@@ -124,7 +124,7 @@ tt_status TTI_ISA(tti_max_pool_grad)(const tt_launch *l)
                 window w = window_at(t, i, j);
                 for (int64_t k = 0; k < t->c; k += 16) {
                     int n = (int)TTI_MIN(t->c - k, 16);
-                    scatter_max(t, x + k, w, v16_load_n(dy + k, n), n, dx + k);
+                    scatter_max(t, x + k, w, v16_load_upto(dy + k, n), n, dx + k);
                 }
             }
     }
@@ -148,10 +148,10 @@ tt_status TTI_ISA(tti_avg_pool_grad)(const tt_launch *l)
                 v16 count = v16_set1((real)window_count(w));
                 for (int64_t k = 0; k < t->c; k += 16) {
                     int n = (int)TTI_MIN(t->c - k, 16);
-                    v16 v = v16_div(v16_load_n(dy + k, n), count);
+                    v16 v = v16_div(v16_load_upto(dy + k, n), count);
                     for (int64_t q = w.c0; q < w.c1; q++) {
                         real *p = dx + q * t->c + k;
-                        v16_store_n(p, v16_end(v16_add(v16_load_n(p, n), v)), n);
+                        v16_store_upto(p, v16_end(v16_add(v16_load_upto(p, n), v)), n);
                     }
                 }
             }

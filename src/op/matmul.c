@@ -291,10 +291,11 @@ static tt_status matmul_prepare(tt_prep *p)
     int64_t panels = ceil_div(ceil_div(t->n, s.cols), t->col_blocks);
 
     // A is packed where its rows would meet in the same lines of the cache, where each k is on a page
-    // of its own, or where many panels share the cost; B only to turn it.
+    // of its own, or where many panels share the cost; B to turn it, and where tiles are small and
+    // many.
     t->pack_a = t->trans_a ? t->m >= 1024 && panels > 2
                            : panels >= (t->trans_b ? 8 : 16) || (t->k % 1024 == 0 && panels > 1);
-    t->pack_b = t->trans_b;
+    t->pack_b = t->trans_b || (s.cols == 16 && rows >= 16 * s.rows);
     int64_t longest = t->has_lanes ? ceil_div(t->k, TTI_MAX(p->lanes->n, 1)) : t->k;
     t->kc = t->k;
     if (t->pack_a || t->pack_b || t->n % 16 != 0 || t->has_lanes)

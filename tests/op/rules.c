@@ -32,14 +32,14 @@ static void check_everywhere(tt_tensor *(*build)(tt_graph *g), int64_t n)
         }
 }
 
-// Products and sums that are not fused: norms, softmax, activations.
+// Where products are added without being fused: gradients of norm and gelu, pow.
 static tt_tensor *unfused(tt_graph *g)
 {
-    tt_tensor *x = uniform(g, 1, TT_SHAPE(37, 131));
-    tt_tensor *y =
-        tt_op_layer_norm(g, x, uniform(g, 2, TT_SHAPE(131)), uniform(g, 3, TT_SHAPE(131)));
-    return tt_add(g, tt_softmax(g, tt_gelu(g, y)),
-                  tt_op_rms_norm(g, x, uniform(g, 4, TT_SHAPE(131))));
+    tt_tensor *x = uniform(g, 1, TT_SHAPE(37, 131)), *dx = NULL;
+    tt_tensor *y = tt_op_layer_norm(g, tt_gelu(g, x), uniform(g, 2, TT_SHAPE(131)),
+                                    uniform(g, 3, TT_SHAPE(131)));
+    tt_grad(g, y, uniform(g, 4, TT_SHAPE(37, 131)), 1, &x, &dx);
+    return tt_add(g, dx, tt_pow(g, tt_exp(g, x), uniform(g, 5, TT_SHAPE(37, 131))));
 }
 
 TEST(rule_contract)

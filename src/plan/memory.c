@@ -214,6 +214,13 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch)
 
 // ---- limits ----------------------------------------------------------------------------------
 
+// Memory that a node's kernel works in, not one of its outputs.
+static bool is_scratch(const tti_plan *p, int value)
+{
+    const tti_pnode *maker = &p->nodes[p->values[value].node];
+    return value < maker->out || value >= maker->out + maker->n_out;
+}
+
 static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t variables)
 {
     tti_text t = {.ctx = p->ctx};
@@ -239,11 +246,15 @@ static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t va
             if (v->device != d->index || v->bytes != top || v->root != (int)i ||
                 v->memory == TTI_CONSTANT || (v->first < 0 && v->memory == TTI_ARENA))
                 continue;
+            row++;
+            if (is_scratch(p, (int)i)) {
+                tti_text_add(&t, "\n  %12zu  %s scratch", v->bytes, v->tensor->node->name);
+                continue;
+            }
             char shape[TT_SHAPE_TEXT];
             tti_text_add(&t, "\n  %12zu  %s %s %s%s", v->bytes, v->tensor->node->name,
                          tt_dtype_name(v->tensor->dtype), tt_shape_text(&v->shape, shape),
                          v->memory == TTI_VARIABLE ? " variable" : "");
-            row++;
         }
         below = top;
     }

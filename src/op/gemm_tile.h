@@ -38,14 +38,14 @@ typedef struct gemm_run {
     int64_t k0, k1;
     int depth;       // pending sums before the run
     bool has_begun;  // the first lane's chain goes on from slot[depth]
-    bool is_cut;     // the last lane's chain will go on in the next run
+    bool is_cut;     // and will go on in the next run; with either the run is of one lane
     int64_t ld_slot; // row stride of slots 0 to n_out - 1 is ld_out, of the others this
     int64_t ld_out;
     int n_out;
     real *slot[TTI_LANE_DEPTH];
     real *last; // where the last lane's sum goes, rows ld_out apart; NULL: its slot
-    // What comes next, to be near when it does: the next tile of C, and for packed A of B's source
-    // the lines at ahead and ahead + ahead_two, then ahead_step on for every 4 of k.
+    // To be brought near meanwhile: the next tile of C, and by GEMM_BY_K of B the lines at ahead and
+    // ahead + ahead_two, going on by ahead_step for every 4 of k.
     const real *next_c;
     const char *ahead;
     int64_t ahead_two, ahead_step;
@@ -121,7 +121,7 @@ GEMM_INLINE void gemm_chain(const int h, const int nv, const int way, v16 (*acc)
     }
 }
 
-// acc = zeros; acc += x; acc = or += a slot; a slot = acc.
+// expr for every vector [i][j] of the tile.
 #define GEMM_EACH(expr) \
     GEMM_UNROLL for (int i = 0; i < h; i++) GEMM_UNROLL for (int j = 0; j < nv; j++) expr
 
@@ -139,8 +139,8 @@ GEMM_INLINE void gemm_lane(const int h, const int nv, const int way, v16 (*acc)[
 }
 
 /*
- * Lanes lane to lane + 3, whose merges are 0, 1, 0 and at least 2, combined in registers. Only for
- * tiles of at most GEMM_MR_FOUR rows.
+ * Lanes lane to lane + 3, whose merges are 0, 1, 0 and at least 2, combined in registers: three sets
+ * of accumulators, so for tiles of few rows.
  */
 GEMM_INLINE void gemm_four(const int h, const int nv, const int way, v16 (*acc)[GEMM_NV],
                            gemm_at *at, int lane, int64_t as, int64_t bs, const gemm_run *g)

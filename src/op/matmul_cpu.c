@@ -52,7 +52,10 @@ static void finish(const operands *o, const real *x, int64_t ldx, real *y, real 
     }
 }
 
-// The next run of k after *g; false when all lanes are done. *g starts with n_lanes 0.
+/*
+ * The next run of k after *g; false when all lanes are done. *g starts with n_lanes 0. A run is whole
+ * lanes, or a piece of one lane alone.
+ */
 static bool next_run(const tti_gemm_plan *p, int n_lanes, gemm_run *g)
 {
     if (g->is_cut) {
@@ -72,7 +75,7 @@ static bool next_run(const tti_gemm_plan *p, int n_lanes, gemm_run *g)
         g->k1 = g->k0 + p->kc;
         return true;
     }
-    while (g->lane + g->n_lanes < n_lanes) {
+    while (!g->has_begun && g->lane + g->n_lanes < n_lanes) {
         int64_t end = g->bound[g->lane + g->n_lanes + 1] * g->per;
         if (end - g->k0 > p->kc)
             break;

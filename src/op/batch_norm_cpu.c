@@ -7,6 +7,7 @@
 #include "op/batch_norm.h"
 #include "op/lanes.h"
 #include "op/rows.h"
+#include "op/stream.h"
 
 #define ROWS 8
 
@@ -20,6 +21,13 @@ TTI_INLINE void put(real *p, int w, v16 a)
         v16_store(p, a);
     else
         v16_store_n(p, a, w);
+}
+TTI_INLINE void put_far(real *p, int w, v16 a, int stream)
+{
+    if (stream)
+        v16_stream(p, a);
+    else
+        put(p, w, a);
 }
 TTI_INLINE int width(int64_t end, int64_t j)
 {
@@ -169,16 +177,24 @@ tt_status TTI_ISA(batch_norm_stats)(const tt_launch *l)
 
 // ---- apply -----------------------------------------------------------------------------------
 
-TTI_INLINE void apply_row(const real *x, const real *res, real *y, int64_t c, const real *mean,
-                          const real *scale, const real *beta, int act)
+typedef struct apply_in {
+    const real *x, *residual, *mean, *scale, *beta; // residual NULL: none
+    real *y;
+    int64_t c;
+} apply_in;
+
+TTI_INLINE void apply_rows(const apply_in *p, int64_t begin, int64_t end, int act, int stream)
 {
-    for (int64_t j = 0; j < c; j += 16) {
-        int w = width(c, j);
-        v16 z =
-            v16_fma(v16_sub(get(x + j, w), get(mean + j, w)), get(scale + j, w), get(beta + j, w));
-        if (res != NULL)
-            z = v16_add(z, get(res + j, w));
-        put(y + j, w, v16_act(act, z));
+    for (int64_t r = begin; r < end; r++) {
+        int64_t at = r * p->c;
+        for (int64_t j = 0; j < p->c; j += 16) {
+            int w = width(p->c, j);
+            v16 z = v16_fma(v16_sub(get(p->x + at + j, w), get(p->mean + j, w)),
+                            get(p->scale + j, w), get(p->beta + j, w));
+            if (p->residual != NULL)
+                z = v16_add(z, get(p->residual + at + j, w));
+            put_far(p->y + at + j, w, v16_act(act, z), stream);
+        }
     }
 }
 
@@ -199,21 +215,22 @@ static real *make_scale(const tt_launch *l, const real *var, const real *gamma)
 tt_status TTI_ISA(batch_norm_apply)(const tt_launch *l)
 {
     const tti_batch_norm_attr *a = l->attr;
-    int64_t c = l->in[0].cols;
-    const real *x = l->in[0].data, *mean = l->in[1].data, *beta = l->in[4].data;
-    const real *res = a->has_residual ? l->in[5].data : NULL;
-    const real *scale = make_scale(l, l->in[2].data, l->in[3].data);
-    real *y = l->out[0].data;
-    for (int64_t r = l->begin; r < l->end; r++) {
-        int64_t at = r * c;
-        const real *more = res == NULL ? NULL : res + at;
-        if (a->act == TT_LINEAR)
-            apply_row(x + at, more, y + at, c, mean, scale, beta, TT_LINEAR);
-        else if (a->act == TT_RELU)
-            apply_row(x + at, more, y + at, c, mean, scale, beta, TT_RELU);
-        else
-            apply_row(x + at, more, y + at, c, mean, scale, beta, a->act);
-    }
+    apply_in p = {.x = l->in[0].data,
+                  .residual = a->has_residual ? l->in[5].data : NULL,
+                  .mean = l->in[1].data,
+                  .scale = make_scale(l, l->in[2].data, l->in[3].data),
+                  .beta = l->in[4].data,
+                  .y = l->out[0].data,
+                  .c = l->in[0].cols};
+    int stream = tti_is_stream(&l->out[0], &l->in[0]) && p.y != p.residual;
+    if (a->act == TT_LINEAR)
+        apply_rows(&p, l->begin, l->end, TT_LINEAR, stream);
+    else if (a->act == TT_RELU)
+        apply_rows(&p, l->begin, l->end, TT_RELU, stream);
+    else
+        apply_rows(&p, l->begin, l->end, a->act, stream);
+    if (stream)
+        tti_stream_end();
     return TT_OK;
 }
 
@@ -281,6 +298,7 @@ tt_status TTI_ISA(batch_norm_dx)(const tt_launch *l)
     const real *scale = make_scale(l, var, l->in[4].data);
     real *dx = l->out[0].data, *by_mean = (real *)l->local + c + 16, *by_x = by_mean + c;
     v16 n = v16_set1((real)tti_global_rows(&l->in[0], l->lanes));
+    int stream = tti_is_stream(&l->out[0], &l->in[0]) && dx != dz;
     for (int64_t j = 0; !a->fixed && j < c; j += 16) {
         int w = width(c, j);
         v16 s = rstd_of(get(var + j, w), v16_set1((real)a->eps));
@@ -295,9 +313,11 @@ tt_status TTI_ISA(batch_norm_dx)(const tt_launch *l)
                 v16 d = v16_sub(get(mean + j, w), get(x + r * c + j, w));
                 t = v16_fma(d, get(by_x + j, w), v16_sub(t, get(by_mean + j, w)));
             }
-            put(dx + r * c + j, w, v16_mul(t, get(scale + j, w)));
+            put_far(dx + r * c + j, w, v16_mul(t, get(scale + j, w)), stream);
         }
     }
+    if (stream)
+        tti_stream_end();
     return TT_OK;
 }
 

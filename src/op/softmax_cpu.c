@@ -89,6 +89,7 @@ tt_status TTI_ISA(softmax)(const tt_launch *l)
 tt_status TTI_ISA(softmax_grad)(const tt_launch *l)
 {
     int64_t n = l->in[0].cols;
+    bool stream = tti_is_stream(&l->out[0], &l->in[0]) && l->out[0].data != l->in[1].data;
     for (int64_t r = l->begin; r < l->end; r++) {
         in_row y = row_of(&l->in[0], r), dy = row_of(&l->in[1], r);
         real *dx = row_of(&l->out[0], r);
@@ -102,10 +103,16 @@ tt_status TTI_ISA(softmax_grad)(const tt_launch *l)
         for (j = 0; j + 16 <= n; j += 16) {
             tti_ahead(y + n + j);
             tti_ahead(dy + n + j);
-            v16_store(dx + j, v16_mul(v16_load(y + j), v16_sub(v16_load(dy + j), dot)));
+            v16 d = v16_mul(v16_load(y + j), v16_sub(v16_load(dy + j), dot));
+            if (stream)
+                v16_stream(dx + j, d);
+            else
+                v16_store(dx + j, d);
         }
         v16_store_n(dx + j, v16_mul(last_y, v16_sub(last_dy, dot)), tail);
     }
+    if (stream)
+        tti_stream_end();
     return TT_OK;
 }
 

@@ -83,6 +83,24 @@ static inline int bench_n_rounds(int rounds)
     return n < 3 ? 3 : n > BENCH_MAX ? BENCH_MAX : n;
 }
 
+// Idle threads of the side before (OpenMP's spin for milliseconds) come to rest; then one call.
+static inline void bench_settle(const bench_side *s)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 15000000}, NULL);
+    s->fn(s->arg);
+}
+
+/*
+ * Threads of a side that just ran spin for some milliseconds before they sleep (OpenMP's do) and
+ * would take a core from the next side: lets them fall asleep, then wakes the next side's by a call
+ * that is not timed.
+ */
+static inline void bench_change_sides(const bench_side *next)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 15 * 1000 * 1000}, NULL);
+    next->fn(next->arg);
+}
+
 // Warms every side up, then times each once a round, as many calls as take min_ms.
 static inline void bench_rounds(bench_side *sides, int n, int rounds, double min_ms)
 {
@@ -100,6 +118,7 @@ static inline void bench_rounds(bench_side *sides, int n, int rounds, double min
     for (int r = 0; r < rounds; r++)
         for (int k = 0; k < n; k++) {
             bench_side *s = &sides[(k + r) % n]; // nobody is always first
+            bench_settle(s);
             double start = bench_now();
             for (int c = 0; c < s->calls; c++)
                 s->fn(s->arg);

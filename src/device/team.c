@@ -12,11 +12,17 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef struct tti_helper {
+    tti_team *team;
+    int number; // of the thread in the team
+    tti_thread thread;
+} tti_helper;
+
 struct tti_team {
     tt_ctx *ctx;
     int n; // threads, the worker included
     int spins;
-    tti_thread *threads; // n - 1
+    tti_helper *helpers; // n - 1
     _Atomic bool quit;
 
     // The round, written by the worker before it raises epoch.
@@ -35,11 +41,6 @@ struct tti_team {
 };
 
 #define CLOSED 0x80000000u
-
-typedef struct helper {
-    tti_team *team;
-    int thread;
-} helper;
 
 static void take_chunks(tti_team *t, int thread)
 {
@@ -65,9 +66,8 @@ static void take_chunks(tti_team *t, int thread)
 
 static void helper_main(void *arg)
 {
-    helper h = *(helper *)arg;
-    tti_team *t = h.team;
-    tti_free(t->ctx, arg);
+    const tti_helper *h = arg;
+    tti_team *t = h->team;
     tti_fp_enter();
     for (uint32_t round = 1;;) {
         while (tti_flag_wait(&t->epoch, round, t->spins, TTI_FOREVER) != TT_OK)
@@ -80,7 +80,7 @@ static void helper_main(void *arg)
             ;
         if ((door & CLOSED) != 0)
             continue;
-        take_chunks(t, h.thread);
+        take_chunks(t, h->number);
         if (atomic_fetch_sub(&t->door, 1) == (CLOSED | 1))
             (void)tti_flag_add(&t->left, 1);
     }
@@ -96,22 +96,18 @@ tt_status tti_team_open(tt_ctx *ctx, const char *name, int n, int spins, tti_tea
     t->n = 1;
     atomic_store(&t->door, CLOSED);
     t->spins = spins;
-    t->threads = tti_calloc(ctx, (size_t)n, sizeof(*t->threads));
-    if (t->threads == NULL) {
+    t->helpers = tti_calloc(ctx, (size_t)n, sizeof(*t->helpers));
+    if (t->helpers == NULL) {
         tti_host_free(ctx, t);
         return TT_ENOMEM;
     }
     for (int i = 1; i < n; i++) {
-        helper *h = tti_alloc(ctx, sizeof(*h));
-        tt_status st = h == NULL ? TT_ENOMEM : TT_OK;
-        if (st == TT_OK) {
-            *h = (helper){t, i};
-            char label[32];
-            snprintf(label, sizeof(label), "%.10s/%d", name, i);
-            st = tti_thread_start(ctx, &t->threads[i - 1], label, helper_main, h);
-            if (st != TT_OK)
-                tti_free(ctx, h);
-        }
+        tti_helper *h = &t->helpers[i - 1];
+        h->team = t;
+        h->number = i;
+        char label[32];
+        snprintf(label, sizeof(label), "%.10s/%d", name, i);
+        tt_status st = tti_thread_start(ctx, &h->thread, label, helper_main, h);
         if (st != TT_OK) {
             tti_team_close(t);
             return st;
@@ -129,8 +125,8 @@ void tti_team_close(tti_team *t)
     atomic_store(&t->quit, true);
     (void)tti_flag_add(&t->epoch, 1);
     for (int i = 1; i < t->n; i++)
-        tti_thread_join(&t->threads[i - 1]);
-    tti_free(t->ctx, t->threads);
+        tti_thread_join(&t->helpers[i - 1].thread);
+    tti_free(t->ctx, t->helpers);
     tti_host_free(t->ctx, t);
 }
 

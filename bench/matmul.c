@@ -2,7 +2,7 @@
  * matmul.c - products against oneDNN's matmul primitive, f32: weights as they lie (plain), and packed
  * ahead outside the timing. Sizes are m x n x k: y [m, n] = x [m, k] w [k, n]; dx = dy w^T and
  * dw = x^T dy are of the same sizes. Our side is the op's kernel as the executor runs it; dw goes by
- * 8 lanes and is also set against itself with one lane.
+ * 8 lanes; small ones go by one lane against oneDNN and by 8 lanes against one.
  *
  *   build/release/bench/matmul [threads] [avx2|avx512]     default: 1, then 2; the best set
  */
@@ -264,7 +264,8 @@ static void bench_one(tt_ctx *ctx, tti_team *team, int n_threads, int isa, const
     problem q = problem_of(s, form, data);
     ours o;
     peer plain, packed;
-    ours_open(&o, ctx, team, n_threads, isa, &q, form == DW ? LANES : 0);
+    int lanes = form == DW && !s->is_small ? LANES : 0; // bench_lanes() has the small ones
+    ours_open(&o, ctx, team, n_threads, isa, &q, lanes);
     peer_open(&plain, &q, false);
     peer_open(&packed, &q, true);
     bench_side sides[] = {{.name = "ours", .fn = run_ours, .arg = &o},

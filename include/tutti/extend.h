@@ -232,7 +232,7 @@ typedef enum tt_isa {
 #define TT_N_ISA 5
 
 typedef struct tt_kernel {
-    tt_status (*prepare)(tt_prep *p); // NULL: one unit per row of output 0
+    tt_status (*prepare)(tt_prep *p); // NULL: a unit per row of output 0; if pointwise, per element
     tt_kernel_fn fn[TT_N_ISA];        // all NULL: no kernel on this backend
 } tt_kernel;
 
@@ -251,7 +251,10 @@ typedef struct tt_infer {
     tt_dtype dtype[64];
 } tt_infer;
 
-// Split rule. axis[i] is the axis of input i that is split over lanes, -1: whole.
+/*
+ * Split rule, asked of nodes with an open dimension; without one they mix rows. axis[i] is the axis
+ * of input i that is split over lanes, -1: whole.
+ */
 typedef enum tt_split_kind {
     TT_SPLIT_WHOLE = 0,    // the same on every lane
     TT_SPLIT_AXIS = 1,     // split along axis
@@ -273,7 +276,8 @@ enum tt_op_flags {
     TT_OP_RANDOM = 1 << 1,    // never merged or folded
     TT_OP_UPDATE = 1 << 2,    // writes the variable that is input 0; output 0 is its new value
     TT_OP_EFFECT = 1 << 3,    // never merged or folded: print, assert
-    TT_OP_POINTWISE = 1 << 4, // out[i] from in[...][i] alone; same shape or one element
+    TT_OP_POINTWISE = 1 << 4, // out[i] from in[...][i] alone; same shape or one element. Units are
+                              // elements; no tune, scratch or local: plans join such ops in tiles
     TT_OP_BITS = 1 << 5,      // moves elements of any type without looking at them
     TT_OP_SOURCE = 1 << 6,    // feed, constant, variable: has no kernel
     TT_OP_ROW_FREE = 1 << 7,  // a row's bits do not depend on the other rows of the call
@@ -301,6 +305,7 @@ struct tt_op {
     void (*grad)(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx);
     tt_kernel kernel[TT_N_BACKENDS];
     unsigned writes; // TT_OP_UPDATE: bit i: input i is a variable that the kernel writes in place
+    unsigned shape_only; // bit i: only the shape of input i is looked at, never its elements
 };
 
 #define TT_TYPES_FLOAT (1u << TT_F32 | 1u << TT_F64 | 1u << TT_BF16 | 1u << TT_F16)

@@ -16,13 +16,15 @@ extern "C" {
 
 // ---- elementwise -----------------------------------------------------------------------------
 
-#define TT_UNARY_LIST(X)                                                                   \
-    X(neg)                                                                                 \
-    X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(sigmoid) X(relu) X(gelu) \
-        X(gelu_erf) X(silu) X(softplus) X(square) X(erf) X(sign) X(logical_not)
-#define TT_BINARY_LIST(X)                                                                         \
-    X(add)                                                                                        \
-    X(sub) X(mul) X(div) X(pow) X(minimum) X(maximum) X(equal) X(not_equal) X(less) X(less_equal) \
+#define TT_UNARY_LIST(X)                                                                        \
+    X(neg)                                                                                      \
+    X(abs)                                                                                      \
+    X(sqrt) X(rsqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(sigmoid) X(relu) X(gelu) X(gelu_erf) \
+        X(silu) X(softplus) X(square) X(erf) X(sign) X(logical_not)
+#define TT_BINARY_LIST(X)                                                                  \
+    X(add)                                                                                 \
+    X(sub)                                                                                 \
+    X(mul) X(div) X(pow) X(minimum) X(maximum) X(equal) X(not_equal) X(less) X(less_equal) \
         X(greater) X(greater_equal) X(logical_and) X(logical_or)
 
 #define TT_UNARY_BUILDER(n)  TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *x);

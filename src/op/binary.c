@@ -214,6 +214,7 @@ const tt_op tti_op_broadcast = {
     .inputs = 2,
     .flags = TT_OP_BITS | TT_OP_ROW_FREE,
     .types = TT_TYPES_ALL,
+    .shape_only = 1u << 1,
     .infer = broadcast_infer,
     .split = tti_split_pointwise,
     .grad = broadcast_dx,

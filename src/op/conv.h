@@ -165,14 +165,15 @@ static inline int64_t tti_conv_band(const tti_conv_phase *p, int64_t i, int64_t 
 // What prepare leaves for the kernels of conv2d_dw.
 typedef struct tti_conv_dw_tune {
     tti_conv_dims d;
-    bool copies;           // few channels: taps are mixed in a tile, x is copied with its padding
+    bool mixes;            // few channels: a tile mixes taps, and x is copied with its padding
     bool by_lane;          // a partial per lane in memory; else a stack per unit
     int64_t lanes;         // partials
     int64_t panels;        // of output channels
     int64_t k;             // rows of dw as a matrix: kh kw c_in
     int64_t tiles;         // of k, per panel
     int64_t groups;        // the tiles of all panels are dealt to this many units per lane
-    int64_t block_rows;    // output rows whose dy is packed at once
+    int64_t block_rows;    // output rows whose dy is packed at once,
+    int64_t block_images;  // or that many whole images
     int64_t partial_count; // numbers in one partial
     size_t dy_bytes;       // of the packed dy, at the start of local; copied x follows
 } tti_conv_dw_tune;

@@ -25,13 +25,13 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-// Pixels that a tile runs over: rows of n_cols pixels each.
+// Pixels that a tile runs over: images of n_rows rows of n_cols pixels.
 typedef struct dw_run {
     const real *x; // of the first pixel
-    int64_t x_stride, x_row;
+    int64_t x_stride, x_row, x_image;
     const real *dy; // packed, NR a pixel
-    int64_t dy_row;
-    int64_t n_rows, n_cols;
+    int64_t dy_row, dy_image;
+    int64_t n_images, n_rows, n_cols;
     const int64_t *offset; // of each row of the tile in x; NULL: side by side
     bool begins;           // at zero, not at what acc holds
     const char *ahead;     // memory to fetch ahead of use, step bytes a pixel
@@ -49,8 +49,14 @@ ALWAYS_INLINE void tile(const int m, const int nv, const bool mixes, const dw_ru
             acc[p][j] = r->begins ? v16_zero() : v16_load(sum + p * NR + 16 * j);
 
     const char *ahead = r->ahead;
-    for (int64_t i = 0; i < r->n_rows; i++) {
-        const real *x = r->x + i * r->x_row, *dy = r->dy + i * r->dy_row;
+    const real *x_image = r->x, *dy_image = r->dy;
+    for (int64_t i = 0, row = 0; i < r->n_images * r->n_rows; i++, row++) {
+        if (row == r->n_rows) {
+            row = 0;
+            x_image += r->x_image;
+            dy_image += r->dy_image;
+        }
+        const real *x = x_image + row * r->x_row, *dy = dy_image + row * r->dy_row;
         for (int64_t n = r->n_cols; n > 0; n--) {
             v16 d[NV];
 #pragma GCC unroll 2
@@ -93,9 +99,10 @@ TILE(5, 1)
 TILE(6, 1)
 #endif
 #if NV == 2
-    TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
-        TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
-            TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
+TILE(7, 1)
+TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2)
+    TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2)
+        TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
 #define ROW(nv, x)                                                                         \
     {                                                                                      \
         tile_1_##nv##_##x, tile_2_##nv##_##x, tile_3_##nv##_##x, tile_4_##nv##_##x,        \
@@ -103,8 +110,8 @@ TILE(6, 1)
             tile_9_##nv##_##x, tile_10_##nv##_##x, tile_11_##nv##_##x, tile_12_##nv##_##x, \
             tile_13_##nv##_##x, tile_14_##nv##_##x                                         \
     }
-                static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)},
-                                                         {ROW(1, 1), ROW(2, 1)}};
+            static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)},
+                                                     {ROW(1, 1), ROW(2, 1)}};
 #elif MR == 6
 #define ROW(x)                                                                             \
     {                                                                                      \
@@ -129,133 +136,139 @@ static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t n, int64_t 
     *hi = TTI_MIN(*hi, to);
 }
 
-// What the next block reads of x is fetched while this one computes: a line a pixel.
-typedef struct fetcher {
-    const char *at, *end;
-} fetcher;
+// Output rows [i0, i1) of one image, or several whole images: what all tiles run over.
+typedef struct dw_block {
+    const real *x, *dy; // of the first image
+    const real *packed; // dy of the panel at hand
+    int64_t n_images, i0, i1;
+    const real *padded; // x with its padding, where tiles mix taps
+    int64_t padded_row;
+    bool begins;             // the lane
+    const char *ahead, *end; // what the next block reads of x: fetched while this one computes
+} dw_block;
 
-// The tile of channels [c, c + m) of one tap over output rows [i0, i1).
-static void run_tap(const tti_conv_dw_tune *t, const real *x, const real *dy, int64_t tap,
-                    int64_t c, int m, int nv, int64_t i0, int64_t i1, bool begins, fetcher *f,
+// The tile of channels [c, c + m) of one tap.
+static void run_tap(const tti_conv_dims *d, dw_block *b, int64_t tap, int64_t c, int m, int nv,
                     real *sum)
 {
-    const tti_conv_dims *d = &t->d;
-    int64_t kh = tap / d->kw, kw = tap % d->kw, lo = i0, hi = i1, left = 0, right = d->ow;
+    int64_t kh = tap / d->kw, kw = tap % d->kw, lo = b->i0, hi = b->i1, left = 0, right = d->ow;
     inside(kh, d->pt, d->sh, d->h, &lo, &hi);
     inside(kw, d->pl, d->sw, d->w, &left, &right);
     dw_run r = {
         .x_stride = d->sw * d->c_in,
         .x_row = d->sh * d->w * d->c_in,
+        .x_image = d->h * d->w * d->c_in,
         .dy_row = d->ow * NR,
-        .begins = begins,
-        .ahead = f->at,
-        .step = f->at < f->end ? 64 : 0,
+        .dy_image = d->oh * d->ow * NR,
+        .begins = b->begins,
+        .ahead = b->ahead,
+        .step = b->ahead < b->end ? 64 : 0,
     };
     if (lo < hi && left < right) {
-        r.x = x + ((lo * d->sh + kh - d->pt) * d->w + left * d->sw + kw - d->pl) * d->c_in + c;
-        r.dy = dy + ((lo - i0) * d->ow + left) * NR;
+        r.x = b->x + ((lo * d->sh + kh - d->pt) * d->w + left * d->sw + kw - d->pl) * d->c_in + c;
+        r.dy = b->packed + ((lo - b->i0) * d->ow + left) * NR;
+        r.n_images = b->n_images;
         r.n_rows = hi - lo;
         r.n_cols = right - left;
     }
     tiles[0][nv - 1][m - 1](&r, sum);
-    f->at += r.step * r.n_rows * r.n_cols;
+    b->ahead += r.step * r.n_images * r.n_rows * r.n_cols;
 }
 
-// Columns [n0, n0 + NR) of dy, output rows [i0, i1) of an image.
-static void pack_dy(const tti_conv_dims *d, const real *dy, int64_t n0, int64_t i0, int64_t i1,
-                    real *out)
+// A tile that mixes taps: rows [k, k + m) of dw.
+static void run_mixed(const tti_conv_dims *d, const dw_block *b, int64_t k, int m, int nv,
+                      real *sum)
+{
+    int64_t offset[MR];
+    for (int p = 0; p < m; p++) {
+        int64_t tap = (k + p) / d->c_in, c = (k + p) % d->c_in;
+        offset[p] = tap / d->kw * b->padded_row + tap % d->kw * d->c_in + c;
+    }
+    dw_run r = {
+        .x = b->padded,
+        .x_stride = d->sw * d->c_in,
+        .x_row = d->sh * b->padded_row,
+        .dy = b->packed,
+        .dy_row = d->ow * NR,
+        .n_images = 1,
+        .n_rows = b->i1 - b->i0,
+        .n_cols = d->ow,
+        .offset = offset,
+        .begins = b->begins,
+        .ahead = (const char *)b->padded,
+    };
+    tiles[1][nv - 1][m - 1](&r, sum);
+}
+
+// Columns [n0, n0 + NR) of the block's dy.
+static void pack_dy(const tti_conv_dims *d, const dw_block *b, int64_t n0, real *out)
 {
     int64_t n = TTI_MIN(d->c_out - n0, NR);
-    dy += i0 * d->ow * d->c_out + n0;
-    for (int64_t p = (i1 - i0) * d->ow; p > 0; p--, dy += d->c_out, out += NR)
+    const real *dy = b->dy + b->i0 * d->ow * d->c_out + n0;
+    for (int64_t p = b->n_images * (b->i1 - b->i0) * d->ow; p > 0; p--, dy += d->c_out, out += NR)
         for (int j = 0; j < NR; j += 16)
             v16_store(out + j, v16_load_n(dy + j, (int)TTI_MAX(0, TTI_MIN(n - j, 16))));
 }
 
-// The rows of x that output rows [i0, i1) use, padded; returns the numbers in a row.
-static int64_t copy_x(const tti_conv_dims *d, const real *x, int64_t i0, int64_t i1, real *out)
+// The rows of x that the block uses, with zeros around them where a window reaches beyond.
+static void pad_x(const tti_conv_dims *d, dw_block *b, real *out)
 {
     int64_t width = (d->ow - 1) * d->sw + d->kw, row = width * d->c_in;
+    int64_t first = b->i0 * d->sh - d->pt, end = (b->i1 - 1) * d->sh + d->kh - d->pt;
+    if (d->pl == 0 && width <= d->w && first >= 0 && end <= d->h) {
+        b->padded = b->x + first * d->w * d->c_in;
+        b->padded_row = d->w * d->c_in;
+        return;
+    }
+    b->padded = out;
+    b->padded_row = row;
     int64_t from = TTI_MIN(d->pl, width), to = TTI_MIN(d->pl + d->w, width);
-    int64_t end = (i1 - 1) * d->sh + d->kh - d->pt;
-    for (int64_t r = i0 * d->sh - d->pt; r < end; r++, out += row) {
+    for (int64_t r = first; r < end; r++, out += row) {
         if (r < 0 || r >= d->h) {
             memset(out, 0, (size_t)row * sizeof(real));
             continue;
         }
         memset(out, 0, (size_t)(from * d->c_in) * sizeof(real));
-        memcpy(out + from * d->c_in, x + r * d->w * d->c_in,
+        memcpy(out + from * d->c_in, b->x + r * d->w * d->c_in,
                (size_t)((to - from) * d->c_in) * sizeof(real));
         memset(out + to * d->c_in, 0, (size_t)((width - to) * d->c_in) * sizeof(real));
     }
-    return row;
 }
 
-// A tile that mixes taps: rows [k, k + m) of dw.
-static void run_mixed(const tti_conv_dw_tune *t, const real *x, int64_t row, const real *dy,
-                      int64_t k, int m, int nv, int64_t n_rows, bool begins, real *sum)
+// Adds a block to the partial, for tiles [first, end) of all panels' tiles.
+static void add_block(const tt_launch *l, const tti_conv_dw_tune *t, dw_block *b, int64_t first,
+                      int64_t end, real *partial)
 {
     const tti_conv_dims *d = &t->d;
-    int64_t offset[MR];
-    for (int p = 0; p < m; p++) {
-        int64_t tap = (k + p) / d->c_in, c = (k + p) % d->c_in;
-        offset[p] = tap / d->kw * row + tap % d->kw * d->c_in + c;
-    }
-    dw_run r = {
-        .x = x,
-        .x_stride = d->sw * d->c_in,
-        .x_row = d->sh * row,
-        .dy = dy,
-        .dy_row = d->ow * NR,
-        .n_rows = n_rows,
-        .n_cols = d->ow,
-        .offset = offset,
-        .begins = begins,
-        .ahead = (const char *)x,
-    };
-    tiles[1][nv - 1][m - 1](&r, sum);
-}
-
-// Output rows [i0, i1) of one image, for tiles [first, end) of all panels' tiles.
-static void block(const tt_launch *l, const tti_conv_dw_tune *t, int64_t image, int64_t i0,
-                  int64_t i1, int64_t first, int64_t end, bool begins, real *partial)
-{
-    const tti_conv_dims *d = &t->d;
-    const real *x = (const real *)l->in[0].data + image * d->h * d->w * d->c_in;
-    const real *dy = (const real *)l->in[1].data + image * d->oh * d->ow * d->c_out;
-    real *room = (real *)l->local, *copy = (real *)(l->local + t->dy_bytes);
-    const real *packed = room;
-    int64_t row = 0;
-    // the image and the next one lie side by side, and the last rows' fetches may run past: harmless
-    fetcher next = {.at = (const char *)(x + (i1 * d->sh - d->pt + d->kh - 1) * d->w * d->c_in)};
-    next.end = next.at + (i1 - i0) * d->sh * d->w * d->c_in * (int64_t)sizeof(real);
-    if (t->copies)
-        row = copy_x(d, x, i0, i1, copy);
+    real *room = (real *)l->local;
+    if (t->mixes)
+        pad_x(d, b, (real *)(l->local + t->dy_bytes));
     // per tap (or of all rows, when mixed): so many tiles, of nearly equal size
-    int64_t span = t->copies ? t->k : d->c_in, per = (span + MR - 1) / MR;
-    int64_t packed_panel = -1;
+    int64_t span = t->mixes ? t->k : d->c_in, per = (span + MR - 1) / MR;
+    int64_t packed = -1;
     for (int64_t id = first; id < end; id++) {
         int64_t panel = id / t->tiles, q = id % t->tiles;
-        if (panel != packed_panel && d->c_out == NR)
-            packed = dy + i0 * d->ow * NR; // lies as a panel already
-        else if (panel != packed_panel)
-            pack_dy(d, dy, panel * NR, i0, i1, room);
-        packed_panel = panel;
+        if (panel != packed) {
+            b->packed = d->c_out == NR ? b->dy + b->i0 * d->ow * NR : room;
+            if (d->c_out != NR) // else it lies as a panel already
+                pack_dy(d, b, panel * NR, room);
+            packed = panel;
+        }
         int nv = d->c_out - panel * NR > 16 ? NV : 1;
         int64_t tap = q / per, c = span * (q % per) / per;
         int m = (int)(span * (q % per + 1) / per - c);
         real *sum = partial + (panel * t->k + tap * span + c) * NR;
-        if (t->copies)
-            run_mixed(t, copy, row, packed, c, m, nv, i1 - i0, begins, sum);
+        if (t->mixes)
+            run_mixed(d, b, c, m, nv, sum);
         else
-            run_tap(t, x, packed, tap, c, m, nv, i0, i1, begins, &next, sum);
+            run_tap(d, b, tap, c, m, nv, sum);
     }
 }
 
 // The rows of the partial that tiles [first, end) cover are one range; in numbers.
 static int64_t tile_begin(const tti_conv_dw_tune *t, int64_t id)
 {
-    int64_t span = t->copies ? t->k : t->d.c_in, per = (span + MR - 1) / MR;
+    int64_t span = t->mixes ? t->k : t->d.c_in, per = (span + MR - 1) / MR;
     int64_t panel = id / t->tiles, q = id % t->tiles;
     return (panel * t->k + q / per * span + span * (q % per) / per) * NR;
 }
@@ -268,10 +281,24 @@ static void lane(const tt_launch *l, const tti_conv_dw_tune *t, int64_t from, in
         int64_t a = tile_begin(t, first), b = tile_begin(t, end);
         memset(partial + a, 0, (size_t)(b - a) * sizeof(real));
     }
-    for (int64_t n = from; n < to; n++)
-        for (int64_t i = 0; i < t->d.oh; i += t->block_rows)
-            block(l, t, n, i, TTI_MIN(i + t->block_rows, t->d.oh), first, end, n == from && i == 0,
-                  partial);
+    const tti_conv_dims *d = &t->d;
+    const int64_t x_row = d->w * d->c_in * (int64_t)sizeof(real);
+    for (int64_t n = from; n < to; n += t->block_images)
+        for (int64_t i = 0; i < d->oh; i += t->block_rows) {
+            dw_block b = {
+                .x = (const real *)l->in[0].data + n * d->h * d->w * d->c_in,
+                .dy = (const real *)l->in[1].data + n * d->oh * d->ow * d->c_out,
+                .n_images = TTI_MIN(t->block_images, to - n),
+                .i0 = i,
+                .i1 = TTI_MIN(i + t->block_rows, d->oh),
+                .begins = n == from && i == 0,
+            };
+            // images lie side by side; what is fetched past the last one does no harm
+            int64_t rows = b.n_images > 1 ? b.n_images * d->h : b.i1 * d->sh;
+            b.ahead = (const char *)b.x + rows * x_row;
+            b.end = b.ahead + (b.n_images > 1 ? rows : (b.i1 - i) * d->sh) * x_row;
+            add_block(l, t, &b, first, end, partial);
+        }
 }
 
 static void lane_bounds(const tt_launch *l, int64_t i, int64_t *from, int64_t *to)

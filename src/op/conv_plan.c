@@ -120,9 +120,9 @@ tt_status tti_conv_dw_prepare(tt_prep *p)
     p->ns = product_ns(d, p->isa);
 
     t.k = d->kh * d->kw * d->c_in;
-    t.copies = d->c_in < tile / 2 + 1 && d->kh * d->kw > 1;
+    t.mixes = d->c_in < tile / 2 + 1 && d->kh * d->kw > 1;
     t.panels = (d->c_out + panel - 1) / panel;
-    t.tiles = t.copies ? (t.k + tile - 1) / tile : d->kh * d->kw * ((d->c_in + tile - 1) / tile);
+    t.tiles = t.mixes ? (t.k + tile - 1) / tile : d->kh * d->kw * ((d->c_in + tile - 1) / tile);
     t.partial_count = t.panels * t.k * panel;
 
     bool is_open = p->in[0].open >= 0;
@@ -131,13 +131,16 @@ tt_status tti_conv_dw_prepare(tt_prep *p)
     int64_t units = t.by_lane ? t.lanes : 1, want = p->n_threads > 1 ? 4 * p->n_threads : 1;
     t.groups = TTI_MIN(t.panels * t.tiles, (want + units - 1) / units);
 
-    // blocks of rows, nearly equal
-    t.block_rows = TTI_MAX(1, TTI_MIN(d->oh, DY_BYTES / (panel * real * d->ow)));
+    // blocks of rows, nearly equal, or of whole small images; where few tiles read dy, longer ones
+    int64_t dy_row = panel * real * d->ow;
+    int64_t room = t.tiles <= 2 ? 8 * DY_BYTES : DY_BYTES;
+    t.block_rows = TTI_MAX(1, TTI_MIN(d->oh, room / dy_row));
     int64_t blocks = (d->oh + t.block_rows - 1) / t.block_rows;
     t.block_rows = (d->oh + blocks - 1) / blocks;
-    t.dy_bytes = (size_t)round_up(t.block_rows * d->ow * panel * real, 64);
+    t.block_images = t.mixes || blocks > 1 ? 1 : TTI_MAX(1, 2 * DY_BYTES / (dy_row * d->oh));
+    t.dy_bytes = (size_t)round_up(t.block_images * t.block_rows * dy_row, 64);
     p->local_bytes = t.dy_bytes;
-    if (t.copies)
+    if (t.mixes)
         p->local_bytes += (size_t)(((t.block_rows - 1) * d->sh + d->kh) *
                                    ((d->ow - 1) * d->sw + d->kw) * d->c_in * real);
 

@@ -258,6 +258,7 @@ const tt_op tti_op_count = {
     .inputs = 1,
     .flags = TT_OP_ANY_TYPE | TT_OP_NO_GRAD,
     .types = 1u << TT_F32 | 1u << TT_F64,
+    .shape_only = 1u << 0,
     .attrs = count_attrs,
     .attr_size = sizeof(tti_count_attr),
     .infer = count_infer,

@@ -51,30 +51,34 @@ static tt_status mark_live(builder *b)
 
 // ---- values ----------------------------------------------------------------------------------
 
-static tt_status bind_shape(const tti_plan *p, const tt_tensor *t, tt_shape *out)
+static tt_status bind_shape(const tti_plan *p, const tt_tensor *t, tti_value *v)
 {
+    tt_shape *out = &v->shape;
     *out = t->shape;
+    v->dtype = t->dtype;
     for (int i = 0; i < out->rank; i++)
-        if (out->dim[i] < 0)
-            out->dim[i] = -out->dim[i] * p->rows;
-    if (t->layout.kind != TT_LAYOUT_PARTIAL || p->lanes.n == p->lanes.total)
-        return TT_OK;
-    if (out->rank == TT_MAX_RANK)
-        return TT_FAIL(p->ctx, TT_ESHAPE, "'%s': no axis is left for the parts of its sum",
-                       t->node->name);
-    memmove(out->dim + 1, out->dim, sizeof(out->dim[0]) * (size_t)out->rank);
-    out->dim[0] = p->lanes.n_parts;
-    out->rank++;
+        if (out->dim[i] < 0 && !tti_mul_i64(-out->dim[i], p->rows, &out->dim[i]))
+            out->dim[i] = INT64_MAX; // refused below
+    if (t->layout.kind == TT_LAYOUT_PARTIAL && p->lanes.n != p->lanes.total) {
+        if (out->rank == TT_MAX_RANK)
+            return TT_FAIL(p->ctx, TT_ESHAPE, "'%s': no axis is left for the parts of its sum",
+                           t->node->name);
+        memmove(out->dim + 1, out->dim, sizeof(out->dim[0]) * (size_t)out->rank);
+        out->dim[0] = p->lanes.n_parts;
+        out->rank++;
+        v->dtype = t->dtype == TT_BF16 || t->dtype == TT_F16 ? TT_F32 : t->dtype;
+    }
+    TT_TRY(tti_shape_check(p->ctx, t->node->name, out, false));
+    v->count = tt_shape_count(out);
+    v->bytes = (size_t)v->count * tt_dtype_bytes(v->dtype);
     return TT_OK;
 }
 
 static int add_value(tti_plan *p, const tt_tensor *t, int pnode)
 {
     tti_value v = {.tensor = t, .node = pnode, .root = -1, .device = -1};
-    if (bind_shape(p, t, &v.shape) != TT_OK)
+    if (bind_shape(p, t, &v) != TT_OK)
         return -1;
-    v.count = tt_shape_count(&v.shape);
-    v.bytes = (size_t)v.count * tt_dtype_bytes(t->dtype);
     if (t->node->op == &tti_op_variable)
         v.memory = TTI_VARIABLE;
     if (t->node->op == &tti_op_const) {
@@ -159,7 +163,7 @@ static tt_status fold(tti_plan *p, tti_pnode *pn)
     tt_status st = args == NULL || prep == NULL ? TT_ENOMEM : TT_OK;
     for (int i = 0; st == TT_OK && i < n->n_in + n->n_out; i++) {
         tti_value *v = &p->values[i < n->n_in ? pn->in[i] : pn->out + i - n->n_in];
-        tti_arg_fill(&args[i], p, v->tensor, &v->shape);
+        tti_arg_fill(&args[i], v);
         if (i >= n->n_in) {
             v->fixed = tti_plan_alloc(p, v->bytes + 1);
             v->memory = TTI_CONSTANT;
@@ -247,7 +251,7 @@ static tt_status add_node(builder *b, const tt_node *n)
         return TT_ENOMEM;
     for (int i = 0; i < n->n_out; i++)
         if (add_value(p, n->outs[i], id) < 0)
-            return TT_ENOMEM;
+            return tt_status_of(p->ctx);
     b->pnode[n->id] = id;
     b->first[n->id] = pn.out;
     if (merge)

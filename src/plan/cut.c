@@ -66,7 +66,8 @@ tt_status tti_plan_cut(tti_plan *p)
     for (int64_t i = 0; st == TT_OK && i < n_nodes; i++) {
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
             int v = p->nodes[i].in[k], device = p->nodes[i].device;
-            if (p->values[v].device == device || p->values[v].memory == TTI_CONSTANT)
+            if (p->values[v].device == device || p->values[v].memory == TTI_CONSTANT ||
+                !tti_reads(&p->nodes[i], k))
                 continue;
             uint64_t at = ((uint64_t)v * 64 + (uint64_t)device) * 0x9e3779b97f4a7c15u;
             at = (at >> 20) & (uint64_t)(cap - 1);

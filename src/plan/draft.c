@@ -42,17 +42,16 @@ bool tti_needs_widening(const tt_node *n)
     return false;
 }
 
-void tti_arg_fill(tt_arg *a, const tti_plan *p, const tt_tensor *t, const tt_shape *bound)
+void tti_arg_fill(tt_arg *a, const tti_value *v)
 {
-    (void)p;
-    *a = (tt_arg){.dtype = t->dtype, .shape = *bound, .open = tt_open_axis(&t->shape), .per = 0};
-    a->count = tt_shape_count(bound);
+    const tt_shape *bound = &v->shape, *open = &v->tensor->shape;
+    *a = (tt_arg){.dtype = v->dtype, .shape = *bound, .count = v->count, .rows = 1};
+    a->open = tt_open_axis(open);
     a->cols = bound->rank == 0 ? 1 : bound->dim[bound->rank - 1];
-    a->rows = 1;
     for (int i = 0; i + 1 < bound->rank; i++)
         a->rows *= bound->dim[i];
     if (a->open >= 0)
-        a->per = -t->shape.dim[a->open];
+        a->per = -open->dim[a->open];
 }
 
 tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *in,
@@ -176,9 +175,7 @@ static tt_status draft_simple(emitter *e, int pnode, tt_kernel_fn fn, int64_t un
         return TT_ENOMEM;
     const tti_value *v = &p->values[pn->out];
     for (int i = 0; i < 2; i++)
-        tti_arg_fill((tt_arg *)&c->launch.in[i], p, v->tensor, &v->shape);
-    for (int i = 0; i < 2; i++) // a value of parts is bound with its extra axis
-        ((tt_arg *)&c->launch.in[i])->count = v->count;
+        tti_arg_fill((tt_arg *)&c->launch.in[i], v);
     c->units[0] = units;
     set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
     return TT_OK;
@@ -196,7 +193,7 @@ static tt_status draft_fused(emitter *e, int pnode)
         return TT_ENOMEM;
     for (int i = 0; i <= pn->n_in; i++) {
         const tti_value *v = &p->values[i < pn->n_in ? pn->in[i] : pn->out];
-        tti_arg_fill((tt_arg *)&c->launch.in[i], p, v->tensor, &v->shape);
+        tti_arg_fill((tt_arg *)&c->launch.in[i], v);
     }
     c->launch.tune = pn->fused;
     c->units[0] = p->values[pn->out].count;
@@ -245,7 +242,7 @@ static tt_status draft_op(emitter *e, int pnode)
     tt_status st = bound == NULL || wide_at == NULL || prep == NULL ? TT_ENOMEM : TT_OK;
     for (int i = 0; st == TT_OK && i < n_args; i++) {
         const tti_value *v = &p->values[i < n->n_in ? pn->in[i] : pn->out + i - n->n_in];
-        tti_arg_fill(&bound[i], p, v->tensor, &v->shape);
+        tti_arg_fill(&bound[i], v);
         wide_at[i] = SIZE_MAX;
         if (!wide || !is_half(bound[i].dtype))
             continue;

@@ -69,7 +69,8 @@ static tt_status address_entry(emitter *e, int pnode)
         const tt_launch *l = &d->calls[0].launch;
         bool feed = pn->kind == TTI_OP && pn->node->op == &tti_op_feed;
         for (int i = 0; i < l->n_in && !feed; i++)
-            TT_TRY(address(p, &l->in[i], pn->in[i]));
+            if (tti_reads(pn, i))
+                TT_TRY(address(p, &l->in[i], pn->in[i]));
         for (int i = 0; i < l->n_out; i++)
             TT_TRY(address(p, &l->out[i], pn->out + i));
     }

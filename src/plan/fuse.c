@@ -39,15 +39,41 @@ static bool is_pointwise(const tti_plan *p, const tti_pnode *pn, int64_t *count)
     return *count > 1;
 }
 
+/*
+ * Nodes that must not be computed later than they stand: others run after them by a control edge,
+ * or by the update of a variable they read.
+ */
+static bool find_fixed(tti_plan *p, uint8_t *fixed)
+{
+    uint8_t *written = tti_calloc(p->ctx, (size_t)p->n_values + 1, 1);
+    if (written == NULL)
+        return false;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        for (int k = 0; k < pn->n_after; k++)
+            fixed[pn->after[k]] = 1;
+        if (pn->is_dropped || pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
+            continue;
+        for (int k = 0; k < pn->n_in; k++)
+            if (((pn->node->op->writes | 1u) >> k & 1u) != 0)
+                written[tti_root(p, pn->in[k])] = 1;
+    }
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].n_in; k++)
+            fixed[i] |= written[tti_root(p, p->nodes[i].in[k])];
+    tti_free(p->ctx, written);
+    return true;
+}
+
 // Joins the maker of each input of node i that nobody else reads.
-static void join(tti_plan *p, int i, int64_t count, int *group_size)
+static void join(tti_plan *p, int i, int64_t count, int *group_size, const uint8_t *fixed)
 {
     for (int k = 0; k < p->nodes[i].n_in; k++) {
         const tti_value *v = &p->values[p->nodes[i].in[k]];
         int maker = v->node;
         int64_t n;
         if (v->n_users != 1 || v->keep || v->count != count || v->memory != TTI_ARENA ||
-            p->nodes[maker].device != p->nodes[i].device ||
+            p->nodes[maker].device != p->nodes[i].device || fixed[maker] ||
             !is_pointwise(p, &p->nodes[maker], &n) || p->nodes[maker].group >= 0 ||
             group_size[maker] + group_size[i] > TTI_FUSE_MAX)
             continue;
@@ -87,7 +113,7 @@ static tt_status make_fused(tti_plan *p, int i, int n_members, int *members)
         mb->fn = pn->node->op->kernel[TT_CPU].fn[tti_isa_for(p->ctx, pn->node)];
         mb->n_in = pn->n_in;
         mb->is_last = members[m] == i;
-        tti_arg_fill(&mb->out, p, p->values[pn->out].tensor, &p->values[pn->out].shape);
+        tti_arg_fill(&mb->out, &p->values[pn->out]);
         for (int k = 0; k < pn->n_in; k++) {
             int inside = -1, known = -1;
             for (int o = 0; o < m; o++)
@@ -129,13 +155,17 @@ tt_status tti_plan_fuse(tti_plan *p)
     int *size = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, sizeof(*size));
     int *members = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, sizeof(int));
     int *start = tti_calloc(p->ctx, (size_t)p->n_nodes + 2, sizeof(int));
-    tt_status st = size == NULL || members == NULL || start == NULL ? TT_ENOMEM : TT_OK;
+    uint8_t *fixed = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, 1);
+    tt_status st =
+        size == NULL || members == NULL || start == NULL || fixed == NULL || !find_fixed(p, fixed)
+            ? TT_ENOMEM
+            : TT_OK;
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
         size[i] = 1;
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
         int64_t count;
         if (is_pointwise(p, &p->nodes[i], &count))
-            join(p, (int)i, count, size);
+            join(p, (int)i, count, size, fixed);
     }
     // Members by leader, in order of creation (which is an order of computation).
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
@@ -156,6 +186,7 @@ tt_status tti_plan_fuse(tti_plan *p)
     tti_free(p->ctx, size);
     tti_free(p->ctx, members);
     tti_free(p->ctx, start);
+    tti_free(p->ctx, fixed);
     return st;
 }
 

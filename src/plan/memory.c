@@ -32,7 +32,8 @@ static void lifetimes(tti_plan *p, const int *scratch)
     for (int pos = 0; pos < p->n_order; pos++) {
         const tti_pnode *pn = &p->nodes[p->order[pos]];
         for (int k = 0; k < pn->n_in; k++)
-            p->values[tti_root(p, pn->in[k])].last = pos;
+            if (tti_reads(pn, k))
+                p->values[tti_root(p, pn->in[k])].last = pos;
         for (int k = 0; k < pn->n_out; k++) {
             tti_value *root = &p->values[tti_root(p, pn->out + k)];
             root->first = root->first < 0 ? pos : root->first;
@@ -58,8 +59,7 @@ static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int k, int pos)
         in->bytes != out->bytes || in->device != out->device || out->bytes == 0)
         return false;
     if (pn->kind == TTI_FUSED)
-        return tt_dtype_bytes(p->values[pn->in[k]].tensor->dtype) ==
-                   tt_dtype_bytes(out->tensor->dtype) &&
+        return tt_dtype_bytes(p->values[pn->in[k]].dtype) == tt_dtype_bytes(out->dtype) &&
                p->values[pn->in[k]].count == out->count;
     if (pn->kind != TTI_OP || (pn->node->op->in_place >> k & 1u) == 0 ||
         tti_needs_widening(pn->node))
@@ -253,7 +253,7 @@ static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t va
             }
             char shape[TT_SHAPE_TEXT];
             tti_text_add(&t, "\n  %12zu  %s %s %s%s", v->bytes, v->tensor->node->name,
-                         tt_dtype_name(v->tensor->dtype), tt_shape_text(&v->shape, shape),
+                         tt_dtype_name(v->dtype), tt_shape_text(&v->shape, shape),
                          v->memory == TTI_VARIABLE ? " variable" : "");
         }
         below = top;

@@ -94,7 +94,8 @@ static tt_status variable_edges(edges *e)
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
         for (int k = 0; st == TT_OK && k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
             int root = tti_root(p, p->nodes[i].in[k]);
-            if (p->values[root].memory != TTI_VARIABLE || first[root] == 0)
+            if (p->values[root].memory != TTI_VARIABLE || first[root] == 0 ||
+                !tti_reads(&p->nodes[i], k))
                 continue;
             int at = first[root] - 1;
             if (writes_input(&p->nodes[i], k)) { // updates of one variable keep their order
@@ -183,7 +184,7 @@ static tt_status collect_edges(edges *e)
             continue;
         for (int k = 0; k < p->nodes[i].n_in; k++) {
             int maker = p->values[p->nodes[i].in[k]].node;
-            if (!p->nodes[maker].is_dropped)
+            if (!p->nodes[maker].is_dropped && tti_reads(&p->nodes[i], k))
                 TT_TRY(add_edge(e, maker, (int)i));
         }
         for (int k = 0; k < p->nodes[i].n_after; k++)

@@ -57,6 +57,11 @@ int tti_root(const tti_plan *p, int value)
     return value;
 }
 
+bool tti_reads(const tti_pnode *pn, int k)
+{
+    return pn->kind != TTI_OP || k >= 32 || (pn->node->op->shape_only >> k & 1u) == 0;
+}
+
 // From here on a value's root is one look away.
 static void flatten_roots(tti_plan *p)
 {

@@ -33,7 +33,8 @@ typedef enum tti_memory {
 
 typedef struct tti_value {
     const tt_tensor *tensor;
-    tt_shape shape; // bound; sums over a part of the lanes have their parts on a first axis
+    tt_shape shape; // bound; sums over a part of the lanes have their parts on a first axis,
+    tt_dtype dtype; // and bf16 and f16 ones are f32 there: rounding comes after the tree
     int64_t count;
     size_t bytes;
     int node;   // the plan node that makes it
@@ -195,9 +196,11 @@ tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req);
 int tti_plan_value(tti_plan *p, tti_value v);
 int tti_plan_node(tti_plan *p, tti_pnode n);
 int tti_root(const tti_plan *p, int value);
+// Does this plan node look at the elements of input k?
+bool tti_reads(const tti_pnode *pn, int k);
 
 // How a kernel of this node will run, args bound. data may be NULL.
-void tti_arg_fill(tt_arg *a, const tti_plan *p, const tt_tensor *t, const tt_shape *bound);
+void tti_arg_fill(tt_arg *a, const tti_value *v);
 tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *in,
                       const tt_arg *out, tt_prep *prep);
 // The set a node's kernels come from: f64, or the context's.

@@ -106,7 +106,7 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_json(t, pn->reason == NULL ? "" : pn->reason);
         if (pn->n_out > 0) {
             const tti_value *v = &p->values[pn->out], *root = &p->values[tti_root(p, pn->out)];
-            tti_text_add(t, ",\"dtype\":\"%s\",\"shape\":", tt_dtype_name(v->tensor->dtype));
+            tti_text_add(t, ",\"dtype\":\"%s\",\"shape\":", tt_dtype_name(v->dtype));
             json_shape(t, &v->shape);
             if (root->memory == TTI_ARENA)
                 tti_text_add(t, ",\"offset\":%zu", root->offset);

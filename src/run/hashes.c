@@ -61,7 +61,7 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
         const tti_value *v = &p->values[pn->out + k];
         const char *data = tti_value_data(s, p, pn->out + k);
         int axis = tt_open_axis(&v->tensor->shape);
-        size_t item = tt_dtype_bytes(v->tensor->dtype);
+        size_t item = tt_dtype_bytes(v->dtype);
         if (k == 0 && s->dump[0] != 0 && strcmp(s->dump, pn->node->name) == 0)
             st = keep_dump(s, data, v->bytes);
         if (axis < 0 && st == TT_OK)
@@ -93,6 +93,9 @@ tt_status tt_hashes_write(tt_session *s, const char *path)
         return TT_EINVAL;
     if (!s->hashes)
         return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the session was opened without .hashes");
+    if (s->dump[0] != 0 && s->dumped == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "hashes: '%s', to be dumped, is no node that ran",
+                       s->dump);
     if (s->n_rows > 0)
         qsort(s->rows, (size_t)s->n_rows, sizeof(*s->rows), by_place);
     tti_text t = {.ctx = s->ctx};
@@ -118,14 +121,15 @@ tt_status tt_hashes_write(tt_session *s, const char *path)
 
 // ---- comparing -------------------------------------------------------------------------------
 
-static tt_status open_hashes(tt_ctx *ctx, const char *path, FILE **out)
+static tt_status open_hashes(tt_ctx *ctx, const char *path, FILE **out, int *arithmetic)
 {
     char *line = NULL;
     size_t cap = 0;
     FILE *f = fopen(path, "re");
     if (f == NULL)
         return TT_FAIL(ctx, TT_EIO, "cannot read '%s': %s", path, strerror(errno));
-    bool good = getline(&line, &cap, f) > 0 && strncmp(line, MAGIC, strlen(MAGIC)) == 0;
+    bool good =
+        getline(&line, &cap, f) > 0 && sscanf(line, MAGIC " arithmetic %d", arithmetic) == 1;
     free(line);
     if (!good) {
         fclose(f);
@@ -171,9 +175,12 @@ tt_status tt_hashes_diff(tt_ctx *ctx, const char *a, const char *b, bool *same, 
     char *la = NULL, *lb = NULL;
     size_t ca = 0, cb = 0;
     tti_text t = {.ctx = ctx};
-    tt_status st = open_hashes(ctx, a, &fa);
+    int va = 0, vb = 0;
+    tt_status st = open_hashes(ctx, a, &fa, &va);
     if (st == TT_OK)
-        st = open_hashes(ctx, b, &fb);
+        st = open_hashes(ctx, b, &fb, &vb);
+    if (st == TT_OK && va != vb)
+        tti_text_add(&t, "the files are of arithmetic %d and %d: bits may differ\n", va, vb);
     bool equal = true;
     int64_t rows = 0;
     while (st == TT_OK) {

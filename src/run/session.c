@@ -316,7 +316,7 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
         if (o->fetches[i].bytes < v->bytes || (v->bytes > 0 && o->fetches[i].data == NULL))
             return TT_FAIL(
                 s->ctx, TT_ESHAPE, "fetch of '%s': %s %s needs %zu bytes, room is for %zu",
-                v->tensor->node->name, tt_dtype_name(v->tensor->dtype), tt_shape_text(&v->shape, a),
+                v->tensor->node->name, tt_dtype_name(v->dtype), tt_shape_text(&v->shape, a),
                 v->bytes, o->fetches[i].data == NULL ? (size_t)0 : o->fetches[i].bytes);
     }
     return TT_OK;
@@ -325,8 +325,13 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
 static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
 {
     int64_t rows = -1;
-    for (int i = 0; i < o->n_feeds; i++)
+    for (int i = 0; i < o->n_feeds; i++) {
         TT_TRY(check_feed(s, &o->feeds[i], &rows));
+        for (int k = 0; k < i; k++)
+            if (o->feeds[k].tensor == o->feeds[i].tensor)
+                return TT_FAIL(s->ctx, TT_EINVAL, "run: feed '%s' is given twice",
+                               o->feeds[i].tensor->node->name);
+    }
     if (rows == 0 && o->batch.global_rows == 0)
         return TT_FAIL(s->ctx, TT_EINVAL, "run: the batch has no rows");
     for (int i = 0; i < o->n_fetches; i++)

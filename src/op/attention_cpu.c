@@ -326,7 +326,7 @@ static void finish(const work *w, const block *k)
 {
     for (int v = 0; v < k->nv; v++) {
         v16 l = v16_load(w->l + 16 * v), one = v16_set1(1);
-        m16 any = v16_gt(l, v16_zero());
+        m16 any = m16_not(v16_eq(l, v16_zero())); // a NaN goes on to y
         l = v16_if(any, l, one);
         for (int64_t d = 0; d < w->s.d; d++) {
             real *o = w->ot + d * QB + 16 * v;

@@ -90,17 +90,6 @@ static inline void bench_settle(const bench_side *s)
     s->fn(s->arg);
 }
 
-/*
- * Threads of a side that just ran spin for some milliseconds before they sleep (OpenMP's do) and
- * would take a core from the next side: lets them fall asleep, then wakes the next side's by a call
- * that is not timed.
- */
-static inline void bench_change_sides(const bench_side *next)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 15 * 1000 * 1000}, NULL);
-    next->fn(next->arg);
-}
-
 // Warms every side up, then times each once a round, as many calls as take min_ms.
 static inline void bench_rounds(bench_side *sides, int n, int rounds, double min_ms)
 {

@@ -1,8 +1,8 @@
 /*
- * matmul.c - products against oneDNN's matmul primitive, f32: weights as they lie (plain), and packed
- * ahead outside the timing. Sizes are m x n x k: y [m, n] = x [m, k] w [k, n]; dx = dy w^T and
- * dw = x^T dy are of the same sizes. Our side is the op's kernel as the executor runs it; dw goes by
- * 8 lanes; small ones go by one lane against oneDNN and by 8 lanes against one.
+ * matmul.c - products against oneDNN's matmul primitive, f32: weights as they lie (plain), and
+ * packed ahead outside the timing. Sizes are m x n x k: y [m, n] = x [m, k] w [k, n]; dx = dy w^T
+ * and dw = x^T dy are of the same sizes. Our side is the op's kernel as the executor runs it; dw
+ * goes by 8 lanes; small ones go by one lane against oneDNN and by 8 lanes against one.
  *
  *   build/release/bench/matmul [threads] [avx2|avx512]     default: 1, then 2; the best set
  */

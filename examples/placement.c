@@ -1,6 +1,6 @@
 /*
- * placement.c - who computes what: scopes, pins, colocation, control edges, a callback, and the plan
- * that tells the reason for each.
+ * placement.c - who computes what: scopes, pins, colocation, control edges, a callback, and the
+ * plan that tells the reason for each.
  */
 #include <stdio.h>
 #include <string.h>

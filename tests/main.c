@@ -3,8 +3,8 @@
  *
  *   run [--list] [words...]     only tests whose file or name contains one of the words
  *
- * TEST_TIMEOUT sets the seconds a test may take (default 60). A test that ends by test_skip() leaves
- * its reason in memory shared with this process; it is listed and counted as skipped.
+ * TEST_TIMEOUT sets the seconds a test may take (default 60). A test that ends by test_skip()
+ * leaves its reason in memory shared with this process; it is listed and counted as skipped.
  */
 #include "test_main.h"
 #include <ftw.h>

@@ -191,8 +191,8 @@ typedef struct tt_launch {
 typedef tt_status (*tt_kernel_fn)(const tt_launch *l);
 
 /*
- * Plan time: how a kernel will run. Shapes are bound, data is not there yet. The function fills what
- * follows "out:"; nothing it decides may change a bit.
+ * Plan time: how a kernel will run. Shapes are bound, data is not there yet. The function fills
+ * what follows "out:"; nothing it decides may change a bit.
  */
 #define TT_MAX_PHASES 4
 #define TT_TUNE_BYTES 256

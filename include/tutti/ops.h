@@ -2,8 +2,9 @@
  * ops.h - builders of ops. Each returns its tensor, or NULL on failure (see graph.h).
  *
  * Tensors are row-major; images are [batch, height, width, channels]; axes below zero count from
- * the end. Binary ops broadcast as NumPy does. What is also a layer of a model is called tt_op_x here. Meaning, order of additions and gradient of each op
- * are in docs/arithmetic.md and at the top of its source file.
+ * the end. Binary ops broadcast as NumPy does. What is also a layer of a model is called tt_op_x
+ * here. Meaning, order of additions and gradient of each op are in docs/arithmetic.md and at the
+ * top of its source file.
  */
 #ifndef TUTTI_OPS_H
 #define TUTTI_OPS_H
@@ -16,16 +17,14 @@ extern "C" {
 
 // ---- elementwise -----------------------------------------------------------------------------
 
-#define TT_UNARY_LIST(X)                                                                        \
-    X(neg)                                                                                      \
-    X(abs)                                                                                      \
-    X(sqrt) X(rsqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(sigmoid) X(relu) X(gelu) X(gelu_erf) \
-        X(silu) X(softplus) X(square) X(erf) X(sign) X(logical_not)
-#define TT_BINARY_LIST(X)                                                                  \
-    X(add)                                                                                 \
-    X(sub)                                                                                 \
-    X(mul) X(div) X(pow) X(minimum) X(maximum) X(equal) X(not_equal) X(less) X(less_equal) \
-        X(greater) X(greater_equal) X(logical_and) X(logical_or)
+// clang-format off
+#define TT_UNARY_LIST(X)                                                                         \
+    X(neg) X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(sigmoid) X(relu)        \
+    X(gelu) X(gelu_erf) X(silu) X(softplus) X(square) X(erf) X(sign) X(logical_not)
+#define TT_BINARY_LIST(X)                                                                        \
+    X(add) X(sub) X(mul) X(div) X(pow) X(minimum) X(maximum) X(equal) X(not_equal) X(less)       \
+    X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or)
+// clang-format on
 
 #define TT_UNARY_BUILDER(n)  TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *x);
 #define TT_BINARY_BUILDER(n) TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *a, tt_tensor *b);

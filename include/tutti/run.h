@@ -53,8 +53,8 @@ typedef struct tt_fetch {
 /*
  * Which part of the global batch a run computes. All zero: the whole batch as fed. Lane l of n rows
  * is rows floor(l n / lanes) up to floor((l + 1) n / lanes); a part is whole lanes. Sums over rows
- * of a part are one partial per maximal sub-tree of its lanes, stacked on a new first axis; those of
- * bf16 and f16 come as f32, since rounding follows the tree.
+ * of a part are one partial per maximal sub-tree of its lanes, stacked on a new first axis; those
+ * of bf16 and f16 come as f32, since rounding follows the tree.
  */
 typedef struct tt_batch {
     int64_t first_row;

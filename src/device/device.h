@@ -40,9 +40,10 @@ struct tti_device {
 
 /*
  * A backend. alloc counts against the device's limit and fails with TT_ELIMIT or TT_ENOMEM;
- * memory is 64-byte aligned and not cleared. copy moves bytes between memory of any two devices (host
- * memory is device NULL). submit hands the worker one task; the next only when it has ended. compile may turn a
- * part of a plan into one executable and is NULL where walking the list is all there is.
+ * memory is 64-byte aligned and not cleared. copy moves bytes between memory of any two devices
+ * (host memory is device NULL). submit hands the worker one task; the next only when it has ended.
+ * compile may turn a part of a plan into one executable and is NULL where walking the list is all
+ * there is.
  */
 struct tti_backend {
     const char *name;

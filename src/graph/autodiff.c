@@ -3,8 +3,8 @@
  *
  * Each tensor collects the gradients that its users send it. Users are visited from the last node
  * to the first, but their contributions are added in ascending order of the users' ids: the order
- * is part of the arithmetic, and does not depend on what else is asked for. A tensor's contributions
- * are summed when its own node is reached, which is after all its users.
+ * is part of the arithmetic, and does not depend on what else is asked for. A tensor's
+ * contributions are summed when its own node is reached, which is after all its users.
  */
 #include "graph/graph.h"
 #include <string.h>

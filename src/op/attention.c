@@ -2,8 +2,8 @@
  * attention.c - scaled dot-product attention; the scores are never held as a whole. Kernels:
  * attention_cpu.c.
  *
- * B batch, T queries, S keys, H heads of q, G heads of k and v, D width of a head; head h of q reads
- * head h / (H / G) of k and v. Per batch row and head, query i, with keys in blocks of 64:
+ * B batch, T queries, S keys, H heads of q, G heads of k and v, D width of a head; head h of q
+ * reads head h / (H / G) of k and v. Per batch row and head, query i, with keys in blocks of 64:
  *
  *   q' = q scale;  s_j = chain over D of k_j q'          a masked key takes no part
  *   per block, ascending: m' = max(m, s of the block);  w = exp(m - m');  p_j = exp(s_j - m')

@@ -49,8 +49,8 @@ static inline int64_t tti_attention_local(int64_t d, bool backward)
 
 /*
  * How the gradient is divided. By head: a unit is a batch row and a head of k, and each score is
- * worked out once. By block: dq by blocks of queries, then dk and dv by blocks of keys, each working
- * out the scores anew; for when there are more threads than heads.
+ * worked out once. By block: dq by blocks of queries, then dk and dv by blocks of keys, each
+ * working out the scores anew; for when there are more threads than heads.
  */
 typedef struct tti_attention_tune {
     bool by_head;

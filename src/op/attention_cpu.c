@@ -1,9 +1,10 @@
 /*
  * attention_cpu.c - kernels of attention.c; compiled once per instruction set.
  *
- * Everything runs in blocks of 64 queries by 64 keys that stay in cache. Scores are kept transposed,
- * [key][query], so that vectors run over queries: maxima, sums and weights of the online softmax are
- * then plain vectors, and no step adds across one. All six products are one routine, chains():
+ * Everything runs in blocks of 64 queries by 64 keys that stay in cache. Scores are kept
+ * transposed, [key][query], so that vectors run over queries: maxima, sums and weights of the
+ * online softmax are then plain vectors, and no step adds across one. All six products are one
+ * routine, chains():
  *
  *   out[r][*] = chain over k of a(r, k) * b[k][*]     r      k      a      b          out
  *     scores (and dp)                                 key    D      k, v   q', dy     transposed

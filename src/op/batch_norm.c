@@ -12,9 +12,9 @@
  * Per channel, a lane gives n, mean and M2 = sum((x - mean)^2) from two walks over its rows in
  * ascending order, squares by fused multiply-adds. Lanes a and b merge along the tree by Chan's
  * formula: d = mean_b - mean_a;  w = n_b / (n_a + n_b);  mean = fma(d, w, mean_a);
- * M2 = fma(d d, n_a w, M2_a + M2_b); a lane without rows changes nothing. The steps are ops of their
- * own so that a strategy can exchange lane statistics between stats and apply, and sums between
- * sums and dx. The running variance takes the unbiased estimate (n > 1), as PyTorch does.
+ * M2 = fma(d d, n_a w, M2_a + M2_b); a lane without rows changes nothing. The steps are ops of
+ * their own so that a strategy can exchange lane statistics between stats and apply, and sums
+ * between sums and dx. The running variance takes the unbiased estimate (n > 1), as PyTorch does.
  *
  * Where the activation's gradient needs z, apply is repeated without the activation.
  */

@@ -2,9 +2,9 @@
  * conv.c - 2-D convolution of images [batch, h, w, c_in] with w [kh, kw, c_in, c_out]. Shape rules:
  * conv_shape.c; how kernels run: conv_plan.c; kernels: conv_cpu.c, conv_dw_cpu.c.
  *
- *   z[n, i, j, o]  = sum over (kh, kw, c) of x[n, i sh - pt + kh, j sw - pl + kw, c] w[kh, kw, c, o]
+ *   z[n, i, j, o]  = sum over (kh, kw, c) of x[n, i sh - pt + kh, j sw - pl + kw, c] w[..., c, o]
  *   y              = act(z + bias)
- *   dx[n, p, q, c] = sum over (kh, kw, o) of dz[n, (p + pt - kh) / sh, (q + pl - kw) / sw, o] w[...]
+ *   dx[n, p, q, c] = sum over (kh, kw, o) of dz[n, (p + pt - kh) / sh, (q + pl - kw) / sw, o] w
  *   dw             = per lane, sum over (n, i, j) of x dz; then the lane tree
  *
  * Each sum is one chain of fused multiply-adds in the order written, ended by + 0; taps that fall

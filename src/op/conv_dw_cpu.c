@@ -90,19 +90,15 @@ typedef void (*tile_fn)(const dw_run *r, real *sum);
         tile(m, nv, mixes, r, sum);                                                             \
     }
 #define TILE(m, nv) TILE_OF(m, nv, 0) TILE_OF(m, nv, 1)
-TILE(1, 1)
-TILE(2, 1)
-TILE(3, 1)
-TILE(4, 1)
+// clang-format off
+TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1)
 #if MR >= 6
-TILE(5, 1)
-TILE(6, 1)
+TILE(5, 1) TILE(6, 1)
 #endif
 #if NV == 2
-TILE(7, 1)
-TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1) TILE(1, 2)
-    TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(9, 2)
-        TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
+TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
+TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2)
+TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
 #define ROW(nv, x)                                                                         \
     {                                                                                      \
         tile_1_##nv##_##x, tile_2_##nv##_##x, tile_3_##nv##_##x, tile_4_##nv##_##x,        \
@@ -110,8 +106,7 @@ TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1
             tile_9_##nv##_##x, tile_10_##nv##_##x, tile_11_##nv##_##x, tile_12_##nv##_##x, \
             tile_13_##nv##_##x, tile_14_##nv##_##x                                         \
     }
-            static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)},
-                                                     {ROW(1, 1), ROW(2, 1)}};
+static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)}, {ROW(1, 1), ROW(2, 1)}};
 #elif MR == 6
 #define ROW(x)                                                                             \
     {                                                                                      \
@@ -125,6 +120,7 @@ static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
     }
 static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
 #endif
+// clang-format on
 
 // Output positions [*lo, *hi) whose tap falls inside 0..n.
 static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t n, int64_t *lo, int64_t *hi)

@@ -1,6 +1,6 @@
 /*
- * effect.c - nodes that do something beside their value: print and assert. Both pass x on, copied, so
- * that what is computed from it comes after the effect. Kernels: effect_cpu.c.
+ * effect.c - nodes that do something beside their value: print and assert. Both pass x on, copied,
+ * so that what is computed from it comes after the effect. Kernels: effect_cpu.c.
  */
 #include "op/effect.h"
 #include "graph/graph.h"

@@ -7,9 +7,9 @@
 #include "op/gemm_tile.h"
 
 /*
- * Transposes up to 16 rows of 16 numbers: row i of x (stride ld) becomes column i of y (stride ldy).
- * Whole vectors are stored in order, so a ldy below 16 keeps the first ldy columns. Columns of y from
- * nr on hold copies of another.
+ * Transposes up to 16 rows of 16 numbers: row i of x (stride ld) becomes column i of y (stride
+ * ldy). Whole vectors are stored in order, so a ldy below 16 keeps the first ldy columns. Columns
+ * of y from nr on hold copies of another.
  */
 static inline void gemm_turn(const real *x, int64_t ld, int nr, real *y, int64_t ldy)
 {
@@ -98,8 +98,8 @@ static inline void gemm_pack_a(const real *x, int64_t ld, bool trans, int h, int
 }
 
 /*
- * A panel of n columns of B (up to nv vectors; what follows them is not used): y[k * 16 nv + j]. trans: x is B's
- * column j at x + j * ld, else its row k at x + k * ld.
+ * A panel of n columns of B (up to nv vectors; what follows them is not used): y[k * 16 nv + j].
+ * trans: x is B's column j at x + j * ld, else its row k at x + k * ld.
  */
 static inline void gemm_pack_b(const real *x, int64_t ld, bool trans, int n, int nv, int64_t k,
                                real *y)

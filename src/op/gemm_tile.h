@@ -44,8 +44,8 @@ typedef struct gemm_run {
     int n_out;
     real *slot[TTI_LANE_DEPTH];
     real *last; // where the last lane's sum goes, rows ld_out apart; NULL: its slot
-    // To be brought near meanwhile: the next tile of C, and by GEMM_BY_K of B the lines at ahead and
-    // ahead + ahead_two, going on by ahead_step for every 4 of k.
+    // To be brought near meanwhile: the next tile of C, and by GEMM_BY_K of B the lines at ahead
+    // and ahead + ahead_two, going on by ahead_step for every 4 of k.
     const real *next_c;
     const char *ahead;
     int64_t ahead_two, ahead_step;
@@ -139,8 +139,8 @@ GEMM_INLINE void gemm_lane(const int h, const int nv, const int way, v16 (*acc)[
 }
 
 /*
- * Lanes lane to lane + 3, whose merges are 0, 1, 0 and at least 2, combined in registers: three sets
- * of accumulators, so for tiles of few rows.
+ * Lanes lane to lane + 3, whose merges are 0, 1, 0 and at least 2, combined in registers: three
+ * sets of accumulators, so for tiles of few rows.
  */
 GEMM_INLINE void gemm_four(const int h, const int nv, const int way, v16 (*acc)[GEMM_NV],
                            gemm_at *at, int lane, int64_t as, int64_t bs, const gemm_run *g)
@@ -155,8 +155,8 @@ GEMM_INLINE void gemm_four(const int h, const int nv, const int way, v16 (*acc)[
 }
 
 /*
- * The tile of h rows by nv vectors, read in a way; all constants. as and bs are strides in elements,
- * bs of B's k.
+ * The tile of h rows by nv vectors, read in a way; all constants. as and bs are strides in
+ * elements, bs of B's k.
  */
 GEMM_INLINE void gemm_tile(const int h, const int nv, const int way, const gemm_run *g,
                            const real *a, int64_t as, const real *b, int64_t bs)

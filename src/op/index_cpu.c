@@ -46,7 +46,8 @@ tt_status TTI_ISA(gather)(const tt_launch *l)
 
 // ---- scatter_add -----------------------------------------------------------------------------
 
-// How ids lie: pieces of `whole` positions, in each of which lane i has [bound[i], bound[i+1]) * row.
+// How ids lie: pieces of `whole` positions, in each of which lane i has [bound[i], bound[i+1]) *
+// row.
 typedef struct layout {
     int lanes, parts;
     int64_t whole, row;

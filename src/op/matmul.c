@@ -290,9 +290,9 @@ static tt_status matmul_prepare(tt_prep *p)
     int64_t rows = ceil_div(t->m, t->row_blocks);
     int64_t panels = ceil_div(ceil_div(t->n, s.cols), t->col_blocks);
 
-    // A is packed where its rows would meet in the same lines of the cache, where each k is on a page
-    // of its own, or where many panels share the cost; B to turn it, and where tiles are small and
-    // many.
+    // A is packed where its rows would meet in the same lines of the cache, where each k is on a
+    // page of its own, or where many panels share the cost; B to turn it, and where tiles are small
+    // and many.
     t->pack_a = t->trans_a ? t->m >= 1024 && panels > 2
                            : panels >= (t->trans_b ? 8 : 16) || (t->k % 1024 == 0 && panels > 1);
     t->pack_b = t->trans_b || (s.cols == 16 && rows >= 16 * s.rows);
@@ -303,7 +303,8 @@ static tt_status matmul_prepare(tt_prep *p)
             t->kc = longest > RUN ? ceil_div(longest, ceil_div(longest, RUN)) : RUN;
     t->tile_rows = s.rows;
     t->way = t->pack_a || t->trans_a ? GEMM_BY_K : GEMM_BY_ROW;
-    if (t->has_lanes && t->way == GEMM_BY_K && longest <= FOUR && p->isa == TT_ISA_AVX512) {
+    if (t->has_lanes && t->way == GEMM_BY_K && longest <= (t->n >= 1024 ? FOUR / 2 : FOUR) &&
+        p->isa == TT_ISA_AVX512) {
         t->way = GEMM_BY_FOUR;
         t->tile_rows = TTI_MIN(s.rows, 4);
         t->pack_b |= t->n >= 512; // tiles of few rows come back to B often

@@ -2,13 +2,13 @@
  * matmul_cpu.c - products of matrices on CPUs; compiled once per instruction set.
  *
  * A unit is a block of rows by a block of columns of one product. It is swept in runs of k: the
- * block's part of A is packed once per run, then each panel of B (GEMM_NR columns) is packed and all
- * tiles of rows go over it while it is in the nearest cache. Chains that a run cuts are kept in C
- * itself. Small or well-lying operands are read where they are.
+ * block's part of A is packed once per run, then each panel of B (GEMM_NR columns) is packed and
+ * all tiles of rows go over it while it is in the nearest cache. Chains that a run cuts are kept in
+ * C itself. Small or well-lying operands are read where they are.
  *
  * Where C has no room for a whole vector (the last columns) and for pending sums of lanes there is
- * the stack: its levels are the slots of gemm_tile.h. What a tile leaves there, or in C without bias
- * and activation, is brought home by finish().
+ * the stack: its levels are the slots of gemm_tile.h. What a tile leaves there, or in C without
+ * bias and activation, is brought home by finish().
  */
 #include "op/act.h"
 #include "op/gemm_pack.h"
@@ -53,8 +53,8 @@ static void finish(const operands *o, const real *x, int64_t ldx, real *y, real 
 }
 
 /*
- * The next run of k after *g; false when all lanes are done. *g starts with n_lanes 0. A run is whole
- * lanes, or a piece of one lane alone.
+ * The next run of k after *g; false when all lanes are done. *g starts with n_lanes 0. A run is
+ * whole lanes, or a piece of one lane alone.
  */
 static bool next_run(const tti_gemm_plan *p, int n_lanes, gemm_run *g)
 {

@@ -7,9 +7,9 @@
 #include <tutti/extend.h>
 
 /*
- * Elements [begin, end) of a variable's first value, written to out[0..end - begin). Each depends on
- * seed, key (the hash of the variable's name) and its place only, so any piece can be made alone.
- * isa (TT_ISA_...) chooses the code, not the bits; TT_ISA_F64 means TT_ISA_PLAIN.
+ * Elements [begin, end) of a variable's first value, written to out[0..end - begin). Each depends
+ * on seed, key (the hash of the variable's name) and its place only, so any piece can be made
+ * alone. isa (TT_ISA_...) chooses the code, not the bits; TT_ISA_F64 means TT_ISA_PLAIN.
  */
 tt_status tti_init_values(tt_ctx *ctx, int isa, const tt_init *init, const tt_shape *shape,
                           tt_dtype dtype, uint64_t seed, uint64_t key, int64_t begin, int64_t end,

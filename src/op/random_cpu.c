@@ -1,14 +1,15 @@
 /*
  * random_cpu.c - first values of variables. Compiled once per instruction set; see random.h.
  *
- * Values are made in f32, in groups of 64 (philox.h), and rounded or widened to the variable's type.
+ * Values are made in f32, in groups of 64 (philox.h), and rounded or widened to the variable's
+ * type.
  *   uniform           fma(u, b - a, a), u the top 24 bits of a word
  *   normal            Box-Muller: words 0 and 1 of a counter give radius and angle of a pair, words
  *                     2 and 3 of another; the first of a pair takes the cosine, the second the sine
  *   truncated normal  drawn again (another counter) while beyond two deviations
- *   glorot, he        uniform in +-sqrt(6 / fan) or normal of deviation sqrt(2 / fan); fan is in + out
- *                     or in, where a shape [..., in, out] has the product of the leading dimensions
- *                     (a convolution's window) as a factor of both
+ *   glorot, he        uniform in +-sqrt(6 / fan) or normal of deviation sqrt(2 / fan); fan: in +
+ *                     out, or in, where a shape [..., in, out] has the product of the leading
+ *                     dimensions (a convolution's window) as a factor of both
  */
 #include "op/half.h"
 #include "op/philox.h"

@@ -7,7 +7,8 @@
 
 #include <tutti/extend.h>
 
-// Of parts of a kernel whose arguments are constants to be folded. Plain numbers gain nothing by it.
+// Of parts of a kernel whose arguments are constants to be folded. Plain numbers gain nothing by
+// it.
 #if defined(TTI_SET_AVX512) || defined(TTI_SET_AVX2)
 #define TTI_INLINE static inline __attribute__((always_inline))
 #else

@@ -1,7 +1,7 @@
 /*
  * softexp.h - exp of x - max, as softmaxes take it: x is not above zero but for rounding.
  *
- *   t = x log2(e);  n = round(t);  f = t - n, exact;  e^x = 2^n (1 + f q(f)), six fused multiply-adds
+ *   t = x log2(e);  n = round(t);  f = t - n, exact;  e^x = 2^n (1 + f q(f)): six fmas
  *
  * Two thirds of the work of v16_exp, which also serves large numbers. t is rounded once, so the
  * relative error grows with -x, to (1 - x) 2^-23; the absolute error, which is what a sum of these
@@ -23,7 +23,7 @@ static inline v16 v16_softexp(v16 x)
     v16 n = v16_round(t), f = v16_sub(t, n);
     v16 y = V16_POLY(f, 1.0f, 6.9314724207e-1f, 2.4022652209e-1f, 5.5503103882e-2f,
                      9.6176927909e-3f, 1.3406643411e-3f, 1.5594677825e-4f);
-    m16 inside = m16_not(v16_lt(x, v16_set1(-87.0f))); // NaN is inside, and stays NaN
+    m16 inside = m16_not(v16_lt(x, v16_set1(-87.0f)));        // NaN is inside, and stays NaN
 #if defined(TTI_SET_AVX512)
     return (v16){_mm512_maskz_scalef_ps(inside.m, y.v, n.v)}; // 2^n y, exact
 #else

@@ -8,7 +8,8 @@
  *     dense t    loss = sum_j t'_j (-log p_j),  t' = (1 - s) t + s / c
  *     dx_j = e_j (T dloss / sum e) - t'_j dloss,  T = sum t' (1 for a label)
  * The forward keeps max x and sum e per row, so the backward reads logits once and probabilities
- * are never stored; all three are f32 where logits are half-precision. Sums go by sixteen partials (docs/arithmetic.md).
+ * are never stored; all three are f32 where logits are half-precision. Sums go by sixteen partials
+ * (docs/arithmetic.md).
  */
 #include "op/softmax.h"
 #include "op/op.h"

@@ -1,7 +1,7 @@
 /*
  * softmax_cpu.c - kernels of softmax.c; compiled once per instruction set. A unit is a row. Each
- * row is walked from its start as vectors of sixteen, so element j falls to partial j mod 16; places
- * past the end of the row are left out of sums and maxima.
+ * row is walked from its start as vectors of sixteen, so element j falls to partial j mod 16;
+ * places past the end of the row are left out of sums and maxima.
  */
 #include "op/rows.h"
 #include "op/softexp.h"

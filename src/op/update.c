@@ -12,7 +12,8 @@
  *   rmsprop  s = beta1 s + (1 - beta1) g^2, d = g / (sqrt(s) + eps), w -= lr d; with momentum
  *            b = momentum b + d and w -= lr b
  *   adagrad  s += g^2, w -= lr g / (sqrt(s) + eps)
- * Scalars are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the like.
+ * Scalars are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the
+ * like.
  */
 #include "op/update.h"
 #include "graph/graph.h"

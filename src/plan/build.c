@@ -3,8 +3,8 @@
  *
  * Nodes are taken in order of creation, inputs before users. On the way duplicates (same op,
  * attributes and inputs) are merged and nodes whose inputs are all constants are computed at once,
- * by the same kernels and under the same flush mode as in a run. Random nodes, updates and those with
- * an effect are neither merged nor folded.
+ * by the same kernels and under the same flush mode as in a run. Random nodes, updates and those
+ * with an effect are neither merged nor folded.
  */
 #include "plan/plan.h"
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * A value that one pointwise node makes and only one other pointwise node reads never needs to be
  * in memory as a whole. Such nodes are joined; the joined node walks its elements in tiles and
- * calls each member's own kernel on the tile, intermediates staying in the cache. Same kernels, same
- * roundings: same bits.
+ * calls each member's own kernel on the tile, intermediates staying in the cache. Same kernels,
+ * same roundings: same bits.
  */
 #include "plan/plan.h"
 #include <string.h>

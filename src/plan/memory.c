@@ -1,10 +1,10 @@
 /*
  * memory.c - lifetimes in the global order, then offsets in each device's arena.
  *
- * A root lives from the node that makes it to the last that reads it or a view of it. An output takes
- * over the memory of an input that dies there when the op allows it. Offsets: largest first, each at
- * the smallest gap among those it shares time with that holds it; once sorted by size, once by size
- * times lifetime, and the smaller arena is kept.
+ * A root lives from the node that makes it to the last that reads it or a view of it. An output
+ * takes over the memory of an input that dies there when the op allows it. Offsets: largest first,
+ * each at the smallest gap among those it shares time with that holds it; once sorted by size, once
+ * by size times lifetime, and the smaller arena is kept.
  */
 #include "plan/plan.h"
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  * A run has a sequence number; an entry that another device waits for sets its flag to it. Flags
  * only grow, so nothing is reset between runs, and the hot path has no lock. When a device fails it
- * records the error, marks the run failed and raises every flag: all others come out of their waits,
- * see the mark and stop. The calling thread is the worker of the first device that has work.
+ * records the error, marks the run failed and raises every flag: all others come out of their
+ * waits, see the mark and stop. The calling thread is the worker of the first device that has work.
  */
 #include "run/run.h"
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
  * matmul.c - products: all transpositions, broadcasting of leading axes, rows and lanes, bias and
- * activation, and the gradients as outputs of their own (so that gradients of gradients are checked).
+ * activation, and the gradients as outputs of their own (so that gradients of gradients are
+ * checked).
  */
 #include "op_test.h"
 #include <math.h>

@@ -6,7 +6,7 @@
  *   types      bf16 and f16: against the f32 result, and equal to widening, f32 op, rounding
  *   gradient   f64, sum(y * fixed numbers) by every float input, against finite differences
  *   bits       f32 values and gradients equal with 1, 2, 3 threads and in every instruction set
- *   rows       with an open batch: each row's bits equal whether 1, 3, 8 or all rows are in the call
+ *   rows       with an open batch: each row's bits equal with 1, 3, 8 or all rows in the call
  *   parts      with an open batch: lane sums of parts of the batch, combined by the tree, equal the
  *              sums of the whole
  */

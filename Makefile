@@ -82,13 +82,14 @@ endif
 # Kernels are optimised more, but not where a sanitizer looks at every access.
 KFLAGS_release := -O3
 KFLAGS_debug   := -O2
+KFLAGS_fuzz    := -O0 -fno-sanitize=all
 # Sixteen numbers one by one, each checked, take the compiler minutes if it is to optimise them.
 KFLAGS_asan_plain := -O0
 KFLAGS_asan_fma   := -O0
 KFLAGS_asan_f64   := -O0
 TFLAGS_asan       := -O0
 # No errno: a square root is the instruction, not a call. It changes no value.
-KFLAGS     = $(KFLAGS_$(CONFIG)) -fno-math-errno -Wno-unused-function
+KFLAGS     = $(KFLAGS_$(CONFIG)) -fno-math-errno -Wno-unused-function -Wno-unknown-pragmas
 
 KERNELS := $(wildcard src/*/*_cpu.c)
 SOURCES := $(filter-out $(KERNELS) $(wildcard src/cli/*.c),$(wildcard src/*/*.c))

@@ -200,7 +200,7 @@ static tt_status drive(driver *d, const tt_launch *l, tt_dtype type)
     {                                                              \
         const T *pa = in[0], *pb = in[1];                          \
         R *py = out;                                               \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)       \
+        TTI_IVDEP for (int64_t i = 0; i < n; i++)                  \
         {                                                          \
             T a = pa[i], b = pb[i];                                \
             py[i] = (R)(expr_);                                    \
@@ -288,7 +288,7 @@ COMPARE(greater_equal, a >= b)
         const uint8_t *c = in[0];                                  \
         const T *a = in[1], *b = in[2];                            \
         T *y = out;                                                \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)       \
+        TTI_IVDEP for (int64_t i = 0; i < n; i++)                  \
         {                                                          \
             T u = a[i], v = b[i];                                  \
             y[i] = c[i] ? u : v;                                   \

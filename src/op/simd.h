@@ -36,6 +36,13 @@
 #endif
 #define TTI_ISA(name) TTI_PASTE(name, TTI_SET)
 
+// The loop that follows may be vectorised: its iterations do not touch each other's elements.
+#if defined(__clang__)
+#define TTI_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TTI_IVDEP _Pragma("GCC ivdep")
+#endif
+
 #if FLT_EVAL_METHOD != 0
 #error "Tutti's arithmetic needs FLT_EVAL_METHOD 0"
 #endif

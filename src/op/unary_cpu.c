@@ -125,14 +125,14 @@ BACKWARD_AB(clip_grad, v16_if(within(x, a, b), e, ZERO))
 
 #define TILE 512
 
-#define TYPED(name_, T, expr_)                               \
-    static void name_(const T *px, T *py, int64_t n)         \
-    {                                                        \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
-        {                                                    \
-            T x = px[i];                                     \
-            py[i] = (T)(expr_);                              \
-        }                                                    \
+#define TYPED(name_, T, expr_)                       \
+    static void name_(const T *px, T *py, int64_t n) \
+    {                                                \
+        TTI_IVDEP for (int64_t i = 0; i < n; i++)    \
+        {                                            \
+            T x = px[i];                             \
+            py[i] = (T)(expr_);                      \
+        }                                            \
     }
 
 static tt_status half_tiles(const tt_launch *l, void (*loop)(const real *, real *, int64_t))

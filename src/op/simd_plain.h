@@ -1,6 +1,6 @@
 /*
- * simd_plain.h - the 16-wide vector as sixteen plain numbers: the definition of its bits. Included by
- * simd.h alone.
+ * simd_plain.h - the 16-wide vector as sixteen plain numbers: the definition of its bits.
+ * Included by simd.h alone.
  */
 #ifndef TUTTI_OP_SIMD_PLAIN_H
 #define TUTTI_OP_SIMD_PLAIN_H

@@ -109,6 +109,12 @@ typedef struct tt_axes {
 } tt_axes;
 #define TT_AXES(...) ((tt_axes){sizeof((int[]){__VA_ARGS__}) / sizeof(int), {__VA_ARGS__}})
 
+// A short list of numbers: {3, {256, 128, 10}}.
+typedef struct tt_ints {
+    int n;
+    int64_t v[TT_MAX_RANK * 2];
+} tt_ints;
+
 typedef struct tt_ctx tt_ctx;
 typedef struct tt_store tt_store;
 
@@ -126,14 +132,24 @@ typedef enum tt_level {
     TT_TRACE = 5,
 } tt_level;
 
+// One value of an event: a number, or a text where text is not NULL.
+typedef struct tt_pair {
+    const char *name;
+    double number;
+    const char *text;
+} tt_pair;
+
 /*
  * Everything a context tells its owner. Called on the thread where it happened, one at a time;
- * strings are borrowed for the call. kind is "log", "print", "run", "plan".
+ * strings are borrowed for the call. kind is "log", "print", "run", "plan", and of training "begin",
+ * "step", "epoch", "validation", "checkpoint", "nan", "end": those have their values as pairs.
  */
 typedef struct tt_event {
     const char *kind;
     tt_level level;   // of a log line
     const char *text; // log line, printed value, or JSON object of the event
+    const tt_pair *pairs;
+    int n_pairs;
 } tt_event;
 typedef void (*tt_event_fn)(void *user, const tt_event *ev);
 

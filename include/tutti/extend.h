@@ -28,14 +28,12 @@ typedef enum tt_opt_type {
     TT_OPT_SIZE,   // size_t; "512MiB"
     TT_OPT_DTYPE,  // tt_dtype
     TT_OPT_SHAPE,  // tt_shape
+    TT_OPT_INT32,  // int
+    TT_OPT_TEXT,   // const char *, any length; borrowed from whoever gave it. Lists: "a, b"
+    TT_OPT_PAIR,   // int[2]; "3" is [3, 3]
 } tt_opt_type;
 
 #define TT_OPT_STRING_MAX 128
-typedef struct tt_ints {
-    int n;
-    int64_t v[TT_MAX_RANK * 2];
-} tt_ints;
-
 typedef struct tt_option {
     const char *name;
     tt_opt_type type;

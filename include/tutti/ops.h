@@ -54,6 +54,7 @@ typedef enum tt_act {
     TT_ELU = 7,
     TT_LEAKY_RELU = 8, // slope 0.01
     TT_SOFTPLUS = 9,
+    TT_SOFTMAX = 10, // over the last axis; of layers only: not part of a product's node
 } tt_act;
 TT_API tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act);
 

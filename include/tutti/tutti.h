@@ -1,13 +1,17 @@
 /*
- * tutti.h - all of Tutti's public interface but extend.h, which is for writing ops and backends.
+ * tutti.h - all of Tutti's public interface; extend.h is for those who write ops and sources.
  */
 #ifndef TUTTI_TUTTI_H
 #define TUTTI_TUTTI_H
 
 #include <tutti/base.h>
+#include <tutti/data.h>
 #include <tutti/device.h>
 #include <tutti/graph.h>
+#include <tutti/job.h>
+#include <tutti/model.h>
 #include <tutti/ops.h>
 #include <tutti/run.h>
+#include <tutti/train.h>
 
 #endif

@@ -26,6 +26,17 @@
 void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...) TT_PRINTF(3, 4);
 #define TT_LOG(ctx, level, ...) tti_log((ctx), (level), __VA_ARGS__)
 void tti_emit(tt_ctx *ctx, const tt_event *ev); // one at a time
+// An event with values; its text is the JSON object of them. Allocates nothing.
+void tti_emit_pairs(tt_ctx *ctx, const char *kind, const tt_pair *pairs, int n);
+
+// Someone besides the owner who gets every event; unlinked by the one who linked it.
+typedef struct tti_observer {
+    tt_event_fn fn;
+    void *user;
+    struct tti_observer *next;
+} tti_observer;
+void tti_observe(tt_ctx *ctx, tti_observer *o);
+void tti_unobserve(tt_ctx *ctx, tti_observer *o);
 
 // True (and the caller returns at once) when ctx is NULL or carries an error.
 bool tti_is_stuck(const tt_ctx *ctx);
@@ -90,6 +101,8 @@ void tti_fp_leave(unsigned saved);
 // ---- options (rows): fill, set, print, help --------------------------------------------------
 
 tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);
+// A program's options: zero fields get their defaults, then bounds are checked. where: "dense".
+tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const char *where);
 // Sets one row from text; unknown names suggest the nearest. where names the section for messages.
 tt_status tti_option_set(tt_ctx *ctx, const tt_option *rows, void *out, const char *where,
                          const char *name, const char *value);

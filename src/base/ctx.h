@@ -21,6 +21,7 @@ struct tt_ctx {
 
     tt_event_fn on_event;
     void *user;
+    tti_observer *observers; // guarded by mu
     tt_level level;
 
     // Host memory.
@@ -35,6 +36,7 @@ struct tt_ctx {
     int n_threads;
     int64_t deadline_ms;
     _Atomic int stop; // tt_request_stop()
+    _Atomic int end;  // tt_request_end(): a fit ends after its step
 
     // What upper folders hang here.
     tti_device *devices[TTI_MAX_DEVICES];

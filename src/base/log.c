@@ -4,6 +4,7 @@
  */
 #include "base/ctx.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,8 @@ void tti_emit(tt_ctx *ctx, const tt_event *ev)
     if (ctx == NULL)
         return;
     pthread_mutex_lock(&ctx->mu); // recursive: the owner's function may call the library
+    for (tti_observer *o = ctx->observers; o != NULL; o = o->next)
+        o->fn(o->user, ev);
     if (ctx->on_event != NULL)
         ctx->on_event(ctx->user, ev);
     else
@@ -73,4 +76,76 @@ void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     tti_emit(ctx, &(tt_event){.kind = "log", .level = level, .text = text});
+}
+
+// Adds to a buffer of fixed size; what has no room is cut off.
+typedef struct line {
+    char s[4096];
+    size_t n;
+} line;
+
+static void put(line *l, const char *fmt, ...) TT_PRINTF(2, 3);
+static void put(line *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(l->s + l->n, sizeof(l->s) - l->n, fmt, ap);
+    va_end(ap);
+    if (n > 0)
+        l->n = TTI_MIN(l->n + (size_t)n, sizeof(l->s) - 1);
+}
+
+static void put_quoted(line *l, const char *s)
+{
+    put(l, "\"");
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            put(l, "\\%c", c);
+        else if (c < 0x20)
+            put(l, "\\u%04x", c);
+        else
+            put(l, "%c", c);
+    }
+    put(l, "\"");
+}
+
+void tti_emit_pairs(tt_ctx *ctx, const char *kind, const tt_pair *pairs, int n)
+{
+    line l = {.n = 0};
+    put(&l, "{\"event\": \"%s\"", kind);
+    for (int i = 0; i < n && l.n < sizeof(l.s) - 256; i++) {
+        put(&l, ", \"%s\": ", pairs[i].name);
+        double x = pairs[i].number;
+        if (pairs[i].text != NULL)
+            put_quoted(&l, pairs[i].text);
+        else if (isfinite(x) && x == (double)(int64_t)x && fabs(x) < 1e15)
+            put(&l, "%lld", (long long)x);
+        else if (isfinite(x))
+            put(&l, "%.9g", x);
+        else
+            put(&l, "null"); // JSON has no NaN
+    }
+    put(&l, "}");
+    tti_emit(ctx, &(tt_event){.kind = kind, .text = l.s, .pairs = pairs, .n_pairs = n});
+}
+
+void tti_observe(tt_ctx *ctx, tti_observer *o)
+{
+    pthread_mutex_lock(&ctx->mu);
+    o->next = ctx->observers;
+    ctx->observers = o;
+    pthread_mutex_unlock(&ctx->mu);
+}
+
+void tti_unobserve(tt_ctx *ctx, tti_observer *o)
+{
+    pthread_mutex_lock(&ctx->mu);
+    for (tti_observer **at = &ctx->observers; *at != NULL; at = &(*at)->next) {
+        if (*at == o) {
+            *at = o->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&ctx->mu);
 }

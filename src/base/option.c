@@ -34,6 +34,29 @@ tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out)
     return TT_OK;
 }
 
+// Zero means default, in options that a program filled; then bounds are checked.
+tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const char *where)
+{
+    static const char zero[sizeof(tti_value)];
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        tti_value v, standard = {0};
+        char why[TTI_WHY_MAX];
+        size_t n = tti_value_bytes(row->type);
+        load(row, opts, &v);
+        if (memcmp(&v, zero, n) == 0) {
+            if (row->value == NULL)
+                return TT_FAIL(ctx, TT_EINVAL, "%s: %s must be given", where, row->name);
+            if (!tti_value_parse(row, row->value, &standard, why))
+                return TT_FAIL(ctx, TT_EINVAL, "%s: the default of %s, '%s', %s", where, row->name,
+                               row->value, why);
+            store(row, opts, &standard);
+        } else if (!tti_value_check(row, &v, why)) {
+            return TT_FAIL(ctx, TT_EINVAL, "%s: %s %s", where, row->name, why);
+        }
+    }
+    return TT_OK;
+}
+
 static tt_status unknown(tt_ctx *ctx, const tt_option *rows, const char *where, const char *name)
 {
     const char *names[MAX_ROWS + 1];
@@ -109,8 +132,8 @@ bool tti_option_is_default(const tt_option *row, const void *from)
 
 void tti_options_help(tti_text *t, const tt_option *rows)
 {
-    static const char *const types[] = {"",     "bool", "int",  "float", "string",
-                                        "word", "list", "size", "type",  "shape"};
+    static const char *const types[] = {"",     "bool", "int",   "float", "string", "word", "list",
+                                        "size", "type", "shape", "int",   "text",   "pair"};
     char low[TTI_DOUBLE_TEXT], high[TTI_DOUBLE_TEXT];
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
         tti_text_add(t, "  %-14s %-7s ", row->name, types[row->type]);

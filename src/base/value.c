@@ -206,6 +206,9 @@ size_t tti_value_bytes(tt_opt_type type)
         [TT_OPT_SIZE] = sizeof(size_t),
         [TT_OPT_DTYPE] = sizeof(tt_dtype),
         [TT_OPT_SHAPE] = sizeof(tt_shape),
+        [TT_OPT_INT32] = sizeof(int),
+        [TT_OPT_TEXT] = sizeof(const char *),
+        [TT_OPT_PAIR] = sizeof(int[2]),
     };
     return (unsigned)type < TTI_COUNT(bytes) ? bytes[type] : 0;
 }
@@ -263,6 +266,34 @@ static bool no(char *why, const char *text)
     return false;
 }
 
+// A number that fits an int.
+static bool parse_int32(const tt_option *row, const char *text, int *out, char *why)
+{
+    int64_t x;
+    if (!parse_int(text, &x) || x < INT32_MIN || x > INT32_MAX)
+        return no(why, "is no whole number of 32 bits");
+    *out = (int)x;
+    return within(row, (double)x, why);
+}
+
+// One number for both, or two.
+static bool parse_pair(const tt_option *row, const char *text, int out[2], char *why)
+{
+    int64_t v[2];
+    int n = parse_list(text, v, 2, false);
+    for (int i = 0; i < n; i++) {
+        if (v[i] < INT32_MIN || v[i] > INT32_MAX)
+            return no(why, "is no whole number of 32 bits");
+        if (!within(row, (double)v[i], why))
+            return false;
+    }
+    if (n < 1)
+        return no(why, "is neither a whole number nor a pair of them: 3, [3, 5]");
+    out[0] = (int)v[0];
+    out[1] = (int)v[n - 1];
+    return true;
+}
+
 bool tti_value_parse(const tt_option *row, const char *text, tti_value *out, char why[TTI_WHY_MAX])
 {
     memset(out, 0, sizeof(*out));
@@ -298,10 +329,65 @@ bool tti_value_parse(const tt_option *row, const char *text, tti_value *out, cha
     case TT_OPT_SHAPE:
         return parse_shape(text, &out->shape) ||
                no(why, "is no shape: [b, 28, 28], at most 8 dimensions, one of them open");
+    case TT_OPT_INT32:
+        return parse_int32(row, text, &out->i32, why);
+    case TT_OPT_TEXT:
+        out->text = text;
+        return true;
+    case TT_OPT_PAIR:
+        return parse_pair(row, text, out->pair, why);
     case TT_OPT_END:
         break;
     }
     return no(why, "has no type");
+}
+
+bool tti_value_check(const tt_option *row, const tti_value *v, char why[TTI_WHY_MAX])
+{
+    char reason[TTI_WHY_MAX], number[TTI_DOUBLE_TEXT];
+    double x[16] = {0};
+    int n = 1, n_words = 0;
+    switch (row->type) {
+    case TT_OPT_INT:
+        x[0] = (double)v->i;
+        break;
+    case TT_OPT_FLOAT:
+        x[0] = v->f;
+        break;
+    case TT_OPT_SIZE:
+        x[0] = (double)v->size;
+        break;
+    case TT_OPT_INT32:
+        x[0] = v->i32;
+        break;
+    case TT_OPT_PAIR:
+        x[0] = v->pair[0];
+        x[1] = v->pair[1];
+        n = 2;
+        break;
+    case TT_OPT_INTS:
+        n = TTI_MAX(0, TTI_MIN(v->ints.n, TTI_COUNT(v->ints.v)));
+        for (int i = 0; i < n; i++)
+            x[i] = (double)v->ints.v[i];
+        break;
+    case TT_OPT_ENUM:
+        while (row->names[n_words] != NULL)
+            n_words++;
+        if (v->word >= 0 && v->word < n_words)
+            return true;
+        snprintf(why, TTI_WHY_MAX, "%d is no value of it", v->word);
+        return false;
+    default:
+        return true;
+    }
+    for (int i = 0; i < n; i++) {
+        if (within(row, x[i], reason))
+            continue;
+        snprintf(why, TTI_WHY_MAX, "%s %.*s", tti_double_text(x[i], number), TTI_WHY_MAX - 48,
+                 reason);
+        return false;
+    }
+    return true;
 }
 
 void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v)
@@ -338,6 +424,18 @@ void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v)
     case TT_OPT_SHAPE:
         print_list(t, v->shape.dim, TTI_MIN(v->shape.rank, TT_MAX_RANK), true);
         break;
+    case TT_OPT_INT32:
+        tti_text_add(t, "%d", v->i32);
+        break;
+    case TT_OPT_TEXT:
+        tti_text_put(t, v->text != NULL ? v->text : "", v->text != NULL ? strlen(v->text) : 0);
+        break;
+    case TT_OPT_PAIR:
+        if (v->pair[0] == v->pair[1])
+            tti_text_add(t, "%d", v->pair[0]);
+        else
+            tti_text_add(t, "[%d, %d]", v->pair[0], v->pair[1]);
+        break;
     case TT_OPT_END:
         break;
     }
@@ -356,6 +454,8 @@ bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *
         return a->shape.rank == b->shape.rank &&
                (a->shape.rank <= 0 ||
                 memcmp(a->shape.dim, b->shape.dim, (size_t)a->shape.rank * sizeof(int64_t)) == 0);
+    case TT_OPT_TEXT:
+        return strcmp(a->text != NULL ? a->text : "", b->text != NULL ? b->text : "") == 0;
     default: // bits, so that -0 is not 0
         return memcmp(a, b, tti_value_bytes(row->type)) == 0;
     }

@@ -16,6 +16,9 @@ typedef union tti_value {
     size_t size;
     tt_dtype dtype;
     tt_shape shape;
+    int i32;
+    const char *text;
+    int pair[2];
 } tti_value;
 
 #define TTI_WHY_MAX 256
@@ -24,6 +27,8 @@ size_t tti_value_bytes(tt_opt_type type);
 // False, with the reason in why ("is no number", "is below 1"), if text is no value of the row.
 bool tti_value_parse(const tt_option *row, const char *text, tti_value *out,
                      char why[TTI_WHY_MAX]) TTI_CHECKED;
+// Bounds and words of a value that did not come from text; why then names the value too.
+bool tti_value_check(const tt_option *row, const tti_value *v, char why[TTI_WHY_MAX]) TTI_CHECKED;
 void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v);
 bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *b);
 

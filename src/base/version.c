@@ -17,6 +17,12 @@
 #define MACHINE "other"
 #endif
 
+#ifdef TUTTI_HAVE_YAML
+#define YAML "yes"
+#else
+#define YAML "no (job files are off: install libyaml-dev and build again)"
+#endif
+
 #define STR_(x) #x
 #define STR(x)  STR_(x)
 #define VERSION_TEXT(sets)                                           \
@@ -27,6 +33,9 @@
                                       "machine: " MACHINE "\n"       \
                                       "instruction sets: " sets "\n" \
                                       "xxhash: yes\n"                \
+                                      "jansson: yes\n"               \
+                                      "zlib: yes\n"                  \
+                                      "libyaml: " YAML "\n"          \
                                       "cuda: no (not in this version)\n"
 
 const char *tt_version_text(void)

@@ -1,0 +1,301 @@
+/*
+ * model.h - models: layers with weights, one after another or joined in any way.
+ *
+ * A layer call appends to a model and returns its output, a tensor of the model's inference graph
+ * (NULL on failure; the context keeps the first error). Without .from a layer continues from the
+ * last one, so a sequential model is a list of calls; with .from it joins what it is given. Weights
+ * are named by path: "<layer>.weight", "block.3.attn.qkv.weight". At compile time the same layers
+ * are built once more for training.
+ */
+#ifndef TUTTI_MODEL_H
+#define TUTTI_MODEL_H
+
+#include <tutti/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tt_model tt_model;
+
+#define TT_MAX_FROM 8
+
+// Common to all layers.
+#define TT_LAYER_OPTIONS                                                           \
+    const char *name;             /* default "<kind>_<n>"; copied */               \
+    tt_tensor *from[TT_MAX_FROM]; /* outputs of layers; default: the last layer */ \
+    tt_tensor *share              /* use the weights of the layer that made this */
+
+typedef struct tt_sequential_opts {
+    size_t opts_size;
+    int64_t input[TT_MAX_RANK]; // shape of one record: {28, 28, 1}; none: tt_input() says
+    tt_dtype dtype;             // default f32
+    const char *name;           // of the input; default "x"
+} tt_sequential_opts;
+// An empty model, owned by ctx. With .input it has one input.
+TT_API tt_model *tt_sequential_with(tt_ctx *ctx, const tt_sequential_opts *opts);
+#define tt_sequential(...) TT_CALL1(tt_sequential, __VA_ARGS__, )
+// An empty model without inputs: tt_input() makes them.
+TT_API tt_model *tt_model_new(tt_ctx *ctx);
+TT_API void tt_model_free(tt_model *m);
+
+typedef struct tt_input_opts {
+    size_t opts_size;
+    int64_t shape[TT_MAX_RANK]; // of one record; none: a scalar
+    tt_dtype dtype;
+    const char *name; // default "x", "x_1", ...: matched with the fields of the data
+} tt_input_opts;
+TT_API tt_tensor *tt_input_with(tt_model *m, const tt_input_opts *opts);
+#define tt_input(...) TT_CALL1(tt_input, __VA_ARGS__, )
+// What the model gives, in this order; default: the last layer's output. x is a layer's output.
+TT_API tt_status tt_output(tt_model *m, tt_tensor *x, const char *name);
+
+// ---- layers ----------------------------------------------------------------------------------
+
+typedef struct tt_dense_opts {
+    size_t opts_size;
+    int units; // required
+    tt_act act;
+    bool no_bias;
+    tt_init init; // default Glorot uniform
+    TT_LAYER_OPTIONS;
+} tt_dense_opts;
+// y = act(x W + b) on the last axis; W is [in, units].
+TT_API tt_tensor *tt_dense_with(tt_model *m, const tt_dense_opts *opts);
+#define tt_dense(...) TT_CALL1(tt_dense, __VA_ARGS__, )
+
+typedef struct tt_conv2d_opts {
+    size_t opts_size;
+    int filters;        // required; depthwise: outputs per channel, default 1
+    int kernel[2];      // default 3
+    int stride[2];      // default 1
+    tt_padding padding; // default TT_VALID
+    tt_act act;
+    bool no_bias;
+    tt_init init; // default Glorot uniform
+    TT_LAYER_OPTIONS;
+} tt_conv2d_opts;
+typedef tt_conv2d_opts tt_depthwise_conv2d_opts;
+TT_API tt_tensor *tt_conv2d_with(tt_model *m, const tt_conv2d_opts *opts);
+TT_API tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts);
+#define tt_conv2d(...)           TT_CALL1(tt_conv2d, __VA_ARGS__, )
+#define tt_depthwise_conv2d(...) TT_CALL1(tt_depthwise_conv2d, __VA_ARGS__, )
+
+typedef struct tt_max_pool2d_opts {
+    size_t opts_size;
+    int size[2];   // default 2
+    int stride[2]; // default: size
+    tt_padding padding;
+    TT_LAYER_OPTIONS;
+} tt_max_pool2d_opts;
+typedef tt_max_pool2d_opts tt_avg_pool2d_opts;
+TT_API tt_tensor *tt_max_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts);
+TT_API tt_tensor *tt_avg_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts);
+#define tt_max_pool2d(...) TT_CALL1(tt_max_pool2d, __VA_ARGS__, )
+#define tt_avg_pool2d(...) TT_CALL1(tt_avg_pool2d, __VA_ARGS__, )
+
+// Layers without options of their own.
+typedef struct tt_plain_opts {
+    size_t opts_size;
+    TT_LAYER_OPTIONS;
+} tt_plain_opts;
+typedef tt_plain_opts tt_flatten_opts, tt_global_avg_pool2d_opts, tt_global_max_pool2d_opts,
+    tt_layer_add_opts;
+TT_API tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts);
+TT_API tt_tensor *tt_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts);
+TT_API tt_tensor *tt_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts);
+// The sum of all of .from; with one, its sum with the last layer: a residual connection.
+TT_API tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts);
+#define tt_flatten(...)           TT_CALL1(tt_flatten, __VA_ARGS__, )
+#define tt_global_avg_pool2d(...) TT_CALL1(tt_global_avg_pool2d, __VA_ARGS__, )
+#define tt_global_max_pool2d(...) TT_CALL1(tt_global_max_pool2d, __VA_ARGS__, )
+#define tt_layer_add(...)         TT_CALL1(tt_layer_add, __VA_ARGS__, )
+
+typedef struct tt_layer_concat_opts {
+    size_t opts_size;
+    int axis; // of the tensor with its batch axis; default -1, the last
+    TT_LAYER_OPTIONS;
+} tt_layer_concat_opts;
+TT_API tt_tensor *tt_layer_concat_with(tt_model *m, const tt_layer_concat_opts *opts);
+#define tt_layer_concat(...) TT_CALL1(tt_layer_concat, __VA_ARGS__, )
+
+typedef struct tt_layer_reshape_opts {
+    size_t opts_size;
+    tt_shape shape; // of one record
+    TT_LAYER_OPTIONS;
+} tt_layer_reshape_opts;
+TT_API tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts);
+#define tt_layer_reshape(...) TT_CALL1(tt_layer_reshape, __VA_ARGS__, )
+
+typedef struct tt_permute_opts {
+    size_t opts_size;
+    tt_ints order; // of the axes of one record, from 0
+    TT_LAYER_OPTIONS;
+} tt_permute_opts;
+TT_API tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts);
+#define tt_permute(...) TT_CALL1(tt_permute, __VA_ARGS__, )
+
+typedef struct tt_dropout_opts {
+    size_t opts_size;
+    double rate; // required; from 0 up to 1
+    TT_LAYER_OPTIONS;
+} tt_dropout_opts;
+TT_API tt_tensor *tt_dropout_with(tt_model *m, const tt_dropout_opts *opts);
+#define tt_dropout(...) TT_CALL1(tt_dropout, __VA_ARGS__, )
+
+typedef struct tt_activation_opts {
+    size_t opts_size;
+    tt_act act; // required
+    TT_LAYER_OPTIONS;
+} tt_activation_opts;
+TT_API tt_tensor *tt_activation_with(tt_model *m, const tt_activation_opts *opts);
+#define tt_activation(...) TT_CALL1(tt_activation, __VA_ARGS__, )
+
+typedef struct tt_batch_norm_opts {
+    size_t opts_size;
+    double eps;      // default 1e-5
+    double momentum; // of the running statistics; default 0.9
+    tt_act act;
+    TT_LAYER_OPTIONS; // a second .from is added before the activation
+} tt_batch_norm_opts;
+TT_API tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts);
+#define tt_batch_norm(...) TT_CALL1(tt_batch_norm, __VA_ARGS__, )
+
+typedef struct tt_layer_norm_opts {
+    size_t opts_size;
+    double eps;   // default 1e-5
+    bool no_bias; // layer_norm
+    TT_LAYER_OPTIONS;
+} tt_layer_norm_opts;
+typedef tt_layer_norm_opts tt_rms_norm_opts;
+TT_API tt_tensor *tt_layer_norm_with(tt_model *m, const tt_layer_norm_opts *opts);
+TT_API tt_tensor *tt_rms_norm_with(tt_model *m, const tt_layer_norm_opts *opts);
+#define tt_layer_norm(...) TT_CALL1(tt_layer_norm, __VA_ARGS__, )
+#define tt_rms_norm(...)   TT_CALL1(tt_rms_norm, __VA_ARGS__, )
+
+typedef struct tt_embedding_opts {
+    size_t opts_size;
+    int64_t vocab; // required
+    int width;     // required
+    tt_init init;  // default normal, deviation 0.02
+    TT_LAYER_OPTIONS;
+} tt_embedding_opts;
+TT_API tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts);
+#define tt_embedding(...) TT_CALL1(tt_embedding, __VA_ARGS__, )
+
+typedef struct tt_positional_opts {
+    size_t opts_size;
+    bool fixed;   // sines and cosines; default: learned
+    tt_init init; // default normal, deviation 0.02
+    TT_LAYER_OPTIONS;
+} tt_positional_opts;
+// x [batch, t, c] plus a row for each t.
+TT_API tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts);
+#define tt_positional(...) TT_CALL1(tt_positional, __VA_ARGS__, )
+
+typedef struct tt_attention_opts {
+    size_t opts_size;
+    int heads; // required
+    int kv_heads;
+    bool causal;
+    bool no_bias;
+    double dropout; // of the output
+    TT_LAYER_OPTIONS;
+} tt_attention_opts;
+// Multi-head self-attention with its products qkv and proj: [batch, t, c] to the same.
+TT_API tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts);
+#define tt_attention(...) TT_CALL1(tt_attention, __VA_ARGS__, )
+
+typedef struct tt_transformer_block_opts {
+    size_t opts_size;
+    int heads; // required
+    int kv_heads;
+    int hidden; // of the MLP; default 4 times the width
+    bool no_causal;
+    bool no_bias;
+    bool rms;       // RMS norm instead of layer norm
+    tt_act act;     // default TT_GELU
+    double dropout; // of both branches
+    double depth;   // blocks in the model: the output weights' deviation is 0.02 / sqrt(2 depth); 1
+    TT_LAYER_OPTIONS;
+} tt_transformer_block_opts;
+// x + attn(norm(x)), then x + mlp(norm(x)).
+TT_API tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_block_opts *opts);
+#define tt_transformer_block(...) TT_CALL1(tt_transformer_block, __VA_ARGS__, )
+
+/*
+ * A layer of the caller's own: fn builds it, once for inference and once for training, and makes
+ * its weights with tt_layer_weight(). user must live as long as the model.
+ */
+typedef struct tt_build tt_build;
+typedef tt_tensor *(*tt_layer_fn)(void *user, tt_build *b, tt_tensor *const *in, int n_in);
+typedef struct tt_custom_opts {
+    size_t opts_size;
+    tt_layer_fn fn; // required
+    void *user;
+    TT_LAYER_OPTIONS;
+} tt_custom_opts;
+TT_API tt_tensor *tt_custom_with(tt_model *m, const tt_custom_opts *opts);
+#define tt_custom(...) TT_CALL1(tt_custom, __VA_ARGS__, )
+TT_API tt_graph *tt_build_graph(const tt_build *b);
+TT_API bool tt_build_is_training(const tt_build *b);
+TT_API tt_tensor *tt_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init);
+
+// ---- ready models: appended to a model as layers ---------------------------------------------
+
+typedef struct tt_mlp_opts {
+    size_t opts_size;
+    tt_ints units; // {3, {256, 128, 10}}; the last is the output
+    tt_act act;    // of all but the last; default TT_RELU
+    double dropout;
+    TT_LAYER_OPTIONS;
+} tt_mlp_opts;
+typedef struct tt_lenet_opts {
+    size_t opts_size;
+    int classes; // default 10
+    TT_LAYER_OPTIONS;
+} tt_lenet_opts;
+typedef struct tt_resnet_opts {
+    size_t opts_size;
+    int depth;   // 18, 34 or 50; default 18
+    int classes; // default 10
+    int width;   // of the first stage; default 64
+    bool small;  // images of 32 pixels: a 3x3 stem without pooling
+    TT_LAYER_OPTIONS;
+} tt_resnet_opts;
+typedef struct tt_gpt_opts {
+    size_t opts_size;
+    int layers, heads, width; // default 4, 4, 128
+    int64_t vocab;            // required
+    double dropout;
+    bool no_bias, untied; // default: the output's weights are the embedding's
+    TT_LAYER_OPTIONS;
+} tt_gpt_opts;
+TT_API tt_tensor *tt_mlp_with(tt_model *m, const tt_mlp_opts *opts);
+TT_API tt_tensor *tt_lenet_with(tt_model *m, const tt_lenet_opts *opts);
+TT_API tt_tensor *tt_resnet_with(tt_model *m, const tt_resnet_opts *opts);
+TT_API tt_tensor *tt_gpt_with(tt_model *m, const tt_gpt_opts *opts);
+#define tt_mlp(...)    TT_CALL1(tt_mlp, __VA_ARGS__, )
+#define tt_lenet(...)  TT_CALL1(tt_lenet, __VA_ARGS__, )
+#define tt_resnet(...) TT_CALL1(tt_resnet, __VA_ARGS__, )
+#define tt_gpt(...)    TT_CALL1(tt_gpt, __VA_ARGS__, )
+
+// ---- looking -----------------------------------------------------------------------------------
+
+TT_API tt_graph *tt_model_get_graph(tt_model *m); // for inference
+// Layers, output shapes, parameters, bytes; as text or JSON, free with tt_string_free().
+TT_API char *tt_summary(tt_model *m, bool json);
+TT_API int64_t tt_model_parameters(const tt_model *m); // trainable and not
+
+typedef struct tt_weight_info {
+    const char *name; // borrowed until the model is freed
+    tt_dtype dtype;
+    tt_shape shape;
+    bool trains; // false: running statistics
+} tt_weight_info;
+TT_API int tt_model_weights(const tt_model *m, tt_weight_info *out, int max); // how many there are
+
+#ifdef __cplusplus
+}
+#endif
+#endif

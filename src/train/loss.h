@@ -1,0 +1,54 @@
+/*
+ * loss.h - losses as graph nodes, and metrics as sums that can be merged.
+ */
+#ifndef TUTTI_TRAIN_LOSS_H
+#define TUTTI_TRAIN_LOSS_H
+
+#include "train/train.h"
+
+// Shape and type of the target that a loss wants for an output [batch, ...]; dense: probabilities.
+tt_status tti_loss_target(tt_ctx *ctx, const tt_loss *l, const tt_tensor *output, bool dense,
+                          tt_shape *shape, tt_dtype *dtype) TTI_CHECKED;
+
+// The terms of a loss.
+typedef struct tti_loss_terms {
+    tt_tensor *sum;    // of all terms: a lane sum, scalar
+    tt_tensor *count;  // of the terms that count, scalar, a lane sum; NULL: all of them, always
+    int64_t per_row;   // terms per row of the batch
+    tt_tensor *logits; // what the loss was taken of: before a softmax or sigmoid written last
+} tti_loss_terms;
+/*
+ * Builds the loss of an output and its target. A softmax (cross entropy) or sigmoid (binary cross
+ * entropy) that made the output is passed by, so both ways of writing give the same bits.
+ */
+tt_status tti_loss_build(tt_graph *g, const tt_loss *l, tt_tensor *output, tt_tensor *target,
+                         tti_loss_terms *out) TTI_CHECKED;
+
+// ---- metrics ---------------------------------------------------------------------------------
+
+#define TTI_MAX_STATES 4
+// What a metric may use.
+typedef struct tti_metric_inputs {
+    tt_tensor *logits, *target;
+    const tt_loss *loss;
+    tti_loss_terms terms;
+    int top_k;
+} tti_metric_inputs;
+/*
+ * A metric: states are lane sums (scalars, or one number per class), added over steps and devices;
+ * finish() makes the value of the sums. sums[i] has the elements of state i.
+ */
+typedef struct tti_metric_def {
+    const char *name, *help;
+    tt_metric bit;
+    tt_status (*build)(tt_graph *g, const tti_metric_inputs *in, tt_tensor **states, int *n_states);
+    double (*finish)(const double *const *sums, const int64_t *sizes, int n_states);
+} tti_metric_def;
+const tti_metric_def *tti_metric_at(int i); // NULL past the end
+const tti_metric_def *tti_metric_find(const char *name);
+// Words of job files: "cross_entropy", ...; -1 if unknown.
+int tti_loss_find(const char *name);
+const char *tti_loss_name(tt_loss_kind kind);
+extern const tt_option tti_loss_options[]; // rows over tt_loss: weight, smoothing, ignore, ...
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * optimizer.h - updates of weights from a tt_optimizer value; schedules.
+ *
+ * Gradients come as sums over rows whose seed was 1 / P, P a power of two. update_scale gives the
+ * factor that is applied once, after the tree: P / count, times the clip factor; NaN where the step
+ * must not be applied, and then an update leaves everything as it is.
+ */
+#ifndef TUTTI_TRAIN_OPTIMIZER_H
+#define TUTTI_TRAIN_OPTIMIZER_H
+
+#include "train/train.h"
+
+typedef struct tti_optimizer_def {
+    const char *name, *help;
+    tt_optimizer_kind kind;
+    const tt_option *options; // rows over tt_optimizer, defaults of this kind
+} tti_optimizer_def;
+const tti_optimizer_def *tti_optimizer_at(int i); // NULL past the end
+const tti_optimizer_def *tti_optimizer_find(const char *name);
+typedef struct tti_schedule_def {
+    const char *name, *help;
+    tt_schedule_kind kind;
+    const tt_option *options; // rows over tt_schedule
+} tti_schedule_def;
+const tti_schedule_def *tti_schedule_at(int i);
+const tti_schedule_def *tti_schedule_find(const char *name);
+
+// Zero fields of a program's value become the kind's defaults; bounds are checked.
+tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o) TTI_CHECKED;
+
+typedef struct tti_updates_request {
+    const tt_optimizer *optimizer; // filled
+    int n;
+    const char *const *names; // of the weights
+    tt_tensor *const *vars;
+    tt_tensor *const *grads; // sums over the batch, seed 1 / P; NULL: the weight is not used
+    tt_tensor *loss_sum, *count, *p; // scalars: sum of terms, terms that count, P
+    bool guard;                      // a loss or norm that is not finite: the step is not applied
+    // out:
+    tt_tensor **updates; // room for 2 n: one per weight with a gradient, and one per average
+    int n_updates;
+    tt_tensor *norm;    // global norm of the gradients; NULL without clip_global
+    tt_tensor *applied; // scalar: 1, or NaN where the step was not applied
+} tti_updates_request;
+// Builds clipping, updates and moving averages ("<weight>/ema").
+tt_status tti_updates_build(tt_graph *g, tti_updates_request *r) TTI_CHECKED;
+
+// The learning rate at a step, rounded once: lr * schedule * factor.
+float tti_learning_rate(const tt_optimizer *o, int64_t step, int64_t total, double factor);
+
+#endif

@@ -70,6 +70,7 @@ typedef struct tt_conv2d_opts {
     int kernel[2];      // default 3
     int stride[2];      // default 1
     tt_padding padding; // default TT_VALID
+    int pad[2];         // rows and columns of zeros on each side, instead of a padding rule
     tt_act act;
     bool no_bias;
     tt_init init; // default Glorot uniform
@@ -86,6 +87,7 @@ typedef struct tt_max_pool2d_opts {
     int size[2];   // default 2
     int stride[2]; // default: size
     tt_padding padding;
+    int pad[2]; // rows and columns on each side that do not count
     TT_LAYER_OPTIONS;
 } tt_max_pool2d_opts;
 typedef tt_max_pool2d_opts tt_avg_pool2d_opts;
@@ -121,7 +123,7 @@ TT_API tt_tensor *tt_layer_concat_with(tt_model *m, const tt_layer_concat_opts *
 
 typedef struct tt_layer_reshape_opts {
     size_t opts_size;
-    tt_shape shape; // of one record
+    tt_shape shape; // of one record; one dimension may be -1: what is left
     TT_LAYER_OPTIONS;
 } tt_layer_reshape_opts;
 TT_API tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts);
@@ -137,7 +139,7 @@ TT_API tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts);
 
 typedef struct tt_dropout_opts {
     size_t opts_size;
-    double rate; // required; from 0 up to 1
+    double rate; // from 0 to below 1
     TT_LAYER_OPTIONS;
 } tt_dropout_opts;
 TT_API tt_tensor *tt_dropout_with(tt_model *m, const tt_dropout_opts *opts);

@@ -120,20 +120,40 @@ static bool names_grow(tt_graph *g)
 void tti_graph_truncate(tt_graph *g, int64_t n)
 {
     g->n_nodes = TTI_MIN(n, g->n_nodes);
-    memset(g->names, 0, sizeof(*g->names) * (size_t)g->cap_names);
+    if (g->cap_names > 0)
+        memset(g->names, 0, sizeof(*g->names) * (size_t)g->cap_names);
+    memset(g->hints, 0, sizeof(g->hints)); // names that were taken are free again
     for (int64_t i = 0; i < g->n_nodes; i++)
         name_put(g, (int)i);
+}
+
+// The scopes that new names get.
+static const char *scope_of(const tt_graph *g)
+{
+    return g->scope + TTI_MIN(g->scope_from, strlen(g->scope));
+}
+
+size_t tti_scope_root(tt_graph *g)
+{
+    size_t from = g->scope_from;
+    g->scope_from = strlen(g->scope);
+    return from;
+}
+
+void tti_scope_back(tt_graph *g, size_t from)
+{
+    g->scope_from = from;
 }
 
 // Writes "scope/base", made unique by "_1", "_2", ...
 static tt_status name_make(tt_graph *g, const tt_op *op, const char *name, char out[TTI_NAME_MAX])
 {
     const char *base = name != NULL && name[0] != 0 ? name : op->name;
-    size_t scope = strlen(g->scope), len = scope + strlen(base);
+    size_t scope = strlen(scope_of(g)), len = scope + strlen(base);
     if (len >= TTI_NAME_MAX)
         return TT_FAIL(g->ctx, TT_EINVAL, "name '%s%.40s...' is longer than %d characters",
-                       g->scope, base, TTI_NAME_MAX - 1);
-    memcpy(out, g->scope, scope);
+                       scope_of(g), base, TTI_NAME_MAX - 1);
+    memcpy(out, scope_of(g), scope);
     memcpy(out + scope, base, len - scope + 1);
     uint64_t hash = name_hash(out);
     struct tti_name_hint *hint = &g->hints[hash % TTI_COUNT(g->hints)];

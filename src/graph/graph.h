@@ -38,6 +38,7 @@ struct tt_graph {
     char scope[TTI_NAME_MAX]; // "outer/inner/" or ""
     int scope_len[TTI_SCOPE_DEPTH];
     int n_scopes;
+    size_t scope_from; // names begin with what follows in scope: tti_scope_root()
     tt_device_name pins[TTI_SCOPE_DEPTH]; // merged; the last is in force
     bool has_pin[TTI_SCOPE_DEPTH];
     int n_pins;
@@ -66,6 +67,13 @@ typedef struct tti_variable_attr {
 
 // Zeroed memory that lives as long as the graph; NULL: TT_ENOMEM recorded.
 void *tti_graph_alloc(tt_graph *g, size_t bytes);
+
+/*
+ * Names made from here on begin at the root, whatever scopes are open, until tti_scope_back() is
+ * given what this returns: variables of layers are named by path alone.
+ */
+size_t tti_scope_root(tt_graph *g);
+void tti_scope_back(tt_graph *g, size_t from);
 
 // Drops all nodes from id n on: undoes a builder that failed half-way.
 void tti_graph_truncate(tt_graph *g, int64_t n);

@@ -58,6 +58,8 @@ struct tti_layer {
     tt_tensor *train_out;        // in the training graph; NULL before tt_compile()
     tti_layer *share;            // whose weights it uses; itself for most
     int first_weight, n_weights; // in the model's list
+    bool has_pin;                // of the device scope it was appended in
+    tt_device_name pin;
 };
 
 // What a build function sees. States of batch norm are updates that training must run.
@@ -68,7 +70,7 @@ struct tt_build {
     bool training;
 };
 // Has tt_compile() run this update with every step (running statistics).
-tt_status tti_build_update(tt_build *b, tt_tensor *update);
+tt_status tti_build_update(tt_build *b, tt_tensor *update) TTI_CHECKED;
 // A weight that is not trained.
 tt_tensor *tti_layer_state(tt_build *b, const char *name, tt_shape shape, tt_init init);
 
@@ -103,14 +105,21 @@ struct tt_model {
     tti_output outputs[TTI_MAX_INPUTS]; // given by tt_output(); none: the last layer's
     char prefix[TTI_NAME_MAX];          // in front of layer names while a composite expands
     tti_step *step;                     // what tt_compile() made; NULL before
+    tt_tensor **updates;                // of the training graph: running statistics
+    int64_t n_updates, cap_updates;
 };
 
 // The layer whose output t is; NULL (recorded) if t is no layer's output of this model.
 tti_layer *tti_layer_of(tt_model *m, const tt_tensor *t);
 // The outputs with names, the default one too.
 int tti_model_outputs(tt_model *m, tti_output out[TTI_MAX_INPUTS]);
-// Builds every layer again into g, for training; fills train_out and train_var.
-tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***updates, int *n_updates);
+/*
+ * Builds every layer again into g, for training; fills train_out and train_var. The updates are
+ * borrowed until the next call. g is the caller's alone from here on, whether or not this succeeds:
+ * the context no longer owns it, so it must be freed with the model (tti_step_free()).
+ */
+tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***updates,
+                                   int *n_updates) TTI_CHECKED;
 // Inference session, made on demand.
 tt_session *tti_model_session(tt_model *m);
 

@@ -81,6 +81,12 @@ bool tti_is_variable(const tt_tensor *t)
     return t != NULL && t->node->op == &tti_op_variable;
 }
 
+bool tti_writes(const tt_node *n, int k)
+{
+    return (n->op->flags & TT_OP_UPDATE) != 0 && ((n->op->writes | 1u) >> k & 1u) != 0 &&
+           tti_is_variable(n->in[k]);
+}
+
 // Equal attributes are equal bytes: dimensions past the rank are zero.
 static tt_shape tidy(tt_shape s)
 {
@@ -179,6 +185,17 @@ tt_tensor *tt_variable_with(tt_graph *g, const tt_variable_opts *opts)
     a.no_train = opts->no_train;
     tt_node *n = tt_node_new(g, &tti_op_variable, 0, NULL, &a, opts->name);
     return n == NULL ? NULL : n->out;
+}
+
+tt_tensor *tti_variable_named(tt_graph *g, const tt_variable_opts *opts)
+{
+    if (g == NULL || tti_is_stuck(g->ctx))
+        return NULL;
+    char first = g->scope[0];
+    g->scope[0] = 0;
+    tt_tensor *v = tt_variable_with(g, opts);
+    g->scope[0] = first;
+    return v;
 }
 
 int tt_trainable(const tt_graph *g, tt_tensor **out, int max)

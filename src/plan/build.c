@@ -319,10 +319,8 @@ static bool is_updated(const tti_plan *p, int root)
 {
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
-        if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
-            continue;
-        for (int k = 0; k < pn->n_in; k++)
-            if (((pn->node->op->writes | 1u) >> k & 1u) != 0 && tti_root(p, pn->in[k]) == root)
+        for (int k = 0; pn->kind == TTI_OP && k < pn->n_in; k++)
+            if (tti_writes(pn->node, k) && tti_root(p, pn->in[k]) == root)
                 return true;
     }
     return false;

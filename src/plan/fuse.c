@@ -52,10 +52,10 @@ static bool find_fixed(tti_plan *p, uint8_t *fixed)
         const tti_pnode *pn = &p->nodes[i];
         for (int k = 0; k < pn->n_after; k++)
             fixed[pn->after[k]] = 1;
-        if (pn->is_dropped || pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
+        if (pn->is_dropped || pn->kind != TTI_OP)
             continue;
         for (int k = 0; k < pn->n_in; k++)
-            if (((pn->node->op->writes | 1u) >> k & 1u) != 0)
+            if (tti_writes(pn->node, k))
                 written[tti_root(p, pn->in[k])] = 1;
     }
     for (int64_t i = 0; i < p->n_nodes; i++)

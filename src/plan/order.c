@@ -3,8 +3,8 @@
  *
  * Edges are data, control, and those that keep readers of a variable before its next update. Among
  * the nodes that are ready the one with the smallest key goes first: the order of creation, but
- * updates right after the gradient they need (which frees it), receives right before their first
- * reader. Every device's list is a part of this order, so a wait always looks back in it: no set of
+ * updates right after the gradient they need (which frees it), single numbers right after what they
+ * come from, receives right before their first reader. Every device's list is a part of this order, so a wait always looks back in it: no set of
  * lists can deadlock.
  */
 #include "plan/plan.h"
@@ -37,8 +37,7 @@ static tt_status add_edge(edges *e, int from, int to)
 
 static bool writes_input(const tti_pnode *pn, int k)
 {
-    return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_UPDATE) != 0 &&
-           ((pn->node->op->writes | 1u) >> k & 1u) != 0;
+    return pn->kind == TTI_OP && tti_writes(pn->node, k);
 }
 
 // The update whose result a value is, through views; -1: the value from before the run.
@@ -116,6 +115,15 @@ static tt_status variable_edges(edges *e)
 
 // ---- keys ------------------------------------------------------------------------------------
 
+// Single numbers from single numbers, made as soon as they can be: updates may wait for them.
+static bool is_scalar(const tti_plan *p, const tti_pnode *pn)
+{
+    bool scalar = pn->kind == TTI_OP && pn->n_in > 0;
+    for (int k = 0; scalar && k < pn->n_in + pn->n_out; k++)
+        scalar = p->values[k < pn->n_in ? pn->in[k] : pn->out + k - pn->n_in].count == 1;
+    return scalar;
+}
+
 static void set_keys(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_nodes; i++) {
@@ -123,12 +131,13 @@ static void set_keys(tti_plan *p)
         bool ready = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_SOURCE) != 0;
         if (ready && pn->node->op != &tti_op_feed)
             pn->key = -1; // variables and constants are there from the start
-        if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
+        bool update = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_UPDATE) != 0;
+        if (!update && !is_scalar(p, pn))
             continue;
         double key = 0;
         for (int k = 0; k < pn->n_in; k++)
             key = TTI_MAX(key, p->nodes[p->values[pn->in[k]].node].key);
-        pn->key = key + 0.5;
+        pn->key = key + (update ? 0.5 : 0.125);
     }
     for (int64_t i = 0; i < p->n_nodes; i++) // receives: before their first reader
         if (p->nodes[i].kind == TTI_RECV)

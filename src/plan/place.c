@@ -210,7 +210,7 @@ static void follow_variables(placer *pl)
         pn->reason =
             say(p, "variable %s%s", p->values[tti_root(p, pn->in[0])].tensor->node->name, "");
         for (int k = 1; k < pn->n_in; k++) // its state variables too, unless they live elsewhere
-            if ((pn->node->op->writes >> k & 1u) != 0)
+            if (tti_writes(pn->node, k))
                 p->nodes[p->values[tti_root(p, pn->in[k])].node].device = pn->device;
     }
 }

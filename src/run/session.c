@@ -155,10 +155,8 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
-        if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
-            continue;
-        for (int k = 0; k < pn->n_in; k++) {
-            if (((pn->node->op->writes | 1u) >> k & 1u) == 0)
+        for (int k = 0; pn->kind == TTI_OP && k < pn->n_in; k++) {
+            if (!tti_writes(pn->node, k))
                 continue;
             const tt_node *var = p->values[tti_root(p, pn->in[k])].tensor->node;
             tti_variable *v = tti_store_find(s->store, var->name);

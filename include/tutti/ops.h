@@ -236,15 +236,17 @@ TT_API tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, 
 typedef struct tt_update_opts {
     size_t opts_size;
     double lr_scale;     // times the run's learning rate; default 1
-    double weight_decay; // adamw: decoupled; the others: added to the gradient
+    double weight_decay; // adamw, lion: decoupled; the others: added to the gradient
     double momentum;     // sgd: 0 none; default 0. rmsprop likewise
     bool nesterov;
-    double beta1, beta2; // adam: default 0.9, 0.999; rmsprop: beta1 is its decay, default 0.9
-    double eps;          // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
-    double initial;      // adagrad: first value of the sums; default 0.1
+    double beta1,
+        beta2;        // adam: default 0.9, 0.999; lion: 0.9, 0.99; rmsprop: beta1 is its decay, 0.9
+    double eps;       // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
+    double initial;   // adagrad: first value of the sums; default 0.1
+    tt_tensor *scale; // f32 scalar, times the gradient after grad_scale; not finite: no update
 } tt_update_opts;
 typedef tt_update_opts tt_update_sgd_opts, tt_update_adam_opts, tt_update_adamw_opts,
-    tt_update_rmsprop_opts, tt_update_adagrad_opts;
+    tt_update_rmsprop_opts, tt_update_adagrad_opts, tt_update_lion_opts;
 TT_API tt_tensor *tt_assign(tt_graph *g, tt_tensor *var, tt_tensor *value);
 TT_API tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                      const tt_update_opts *opts);
@@ -256,11 +258,45 @@ TT_API tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor 
                                          const tt_update_opts *opts);
 TT_API tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                          const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                      const tt_update_opts *opts);
 #define tt_update_sgd(...)     TT_CALL3(tt_update_sgd, __VA_ARGS__, )
 #define tt_update_adam(...)    TT_CALL3(tt_update_adam, __VA_ARGS__, )
 #define tt_update_adamw(...)   TT_CALL3(tt_update_adamw, __VA_ARGS__, )
 #define tt_update_rmsprop(...) TT_CALL3(tt_update_rmsprop, __VA_ARGS__, )
 #define tt_update_adagrad(...) TT_CALL3(tt_update_adagrad, __VA_ARGS__, )
+#define tt_update_lion(...)    TT_CALL3(tt_update_lion, __VA_ARGS__, )
+
+typedef struct tt_update_ema_opts {
+    size_t opts_size;
+    double decay;     // default 0.999
+    tt_tensor *scale; // not finite: no update; its value is not looked at otherwise
+} tt_update_ema_opts;
+// A moving average: var = decay var + (1 - decay) value; at step 0 var = value.
+TT_API tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
+                                     const tt_update_ema_opts *opts);
+#define tt_update_ema(...) TT_CALL3(tt_update_ema, __VA_ARGS__, )
+
+// The sum of the squares of all elements, f64.
+TT_API tt_tensor *tt_square_sum(tt_graph *g, tt_tensor *x);
+
+typedef struct tt_update_scale_opts {
+    size_t opts_size;
+    tt_tensor *const *squares; // tt_square_sum() of each gradient
+    int n_squares;
+    double clip;            // largest norm of all gradients together; 0: any
+    bool guard;             // a loss or norm that is not finite gives NaN
+    tt_tensor **norm, **go; // out: the norm; 1, or NaN where the factor is NaN
+} tt_update_scale_opts;
+/*
+ * The factor of an update's gradients, for tt_update_opts.scale, from scalars: the sum of the loss's
+ * terms, their count, and p, where gradients are sums of which each term was divided by p. It is
+ * p / count (0 if count is 0), times clip / norm where the norm of the scaled gradients is above
+ * clip.
+ */
+TT_API tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tensor *count,
+                                       tt_tensor *p, const tt_update_scale_opts *opts);
+#define tt_update_scale(...) TT_CALL4(tt_update_scale, __VA_ARGS__, )
 
 #ifdef __cplusplus
 }

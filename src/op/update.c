@@ -1,9 +1,10 @@
 /*
- * update.c - ops that write variables: assign, and one fused update per optimizer. Kernels:
- * update_cpu.c. The variable (input 0) and its state (inputs 2 and 3) are written in place.
+ * update.c - ops that write variables: assign, one fused update per optimizer, and the moving
+ * average. Kernels: update_cpu.c. The variable (input 0) and its state (inputs 2 and 3) are written
+ * in place.
  *
- * With w the variable, lr = step lr * lr_scale, t = step + 1, and g = gradient * grad_scale, to
- * which all but adamw add weight_decay * w; as PyTorch has them:
+ * With w the variable, lr = step lr * lr_scale, t = step + 1, and g = gradient * grad_scale * scale,
+ * to which all but adamw and lion add weight_decay * w; as PyTorch has them:
  *   sgd      w -= lr g; with momentum b = momentum b + g and w -= lr b, nesterov: w -= lr (g +
  *            momentum b)
  *   adam     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
@@ -12,7 +13,10 @@
  *   rmsprop  s = beta1 s + (1 - beta1) g^2, d = g / (sqrt(s) + eps), w -= lr d; with momentum
  *            b = momentum b + d and w -= lr b
  *   adagrad  s += g^2, w -= lr g / (sqrt(s) + eps)
- * Scalars are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the
+ *   lion     w *= 1 - lr weight_decay, w -= lr sign(beta1 m + (1 - beta1) g), then
+ *            m = beta2 m + (1 - beta2) g
+ *   ema      a = decay a + (1 - decay) value; at step 0 a = value
+ * scale is an optional scalar, the last input; where it is not finite, nothing is changed. Scalars are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the
  * like.
  */
 #include "op/update.h"
@@ -20,11 +24,25 @@
 #include "op/op.h"
 #include <string.h>
 
-static tt_status update_infer(tt_infer *q)
+static tt_status check_scale(tt_infer *q, const tt_tensor *s)
+{
+    char text[TT_SHAPE_TEXT];
+    if (s->dtype != TT_F32 || s->shape.rank != 0)
+        return TT_FAIL(q->ctx, TT_ESHAPE, "%s: scale '%s' is %s %s, not an f32 scalar", q->name,
+                       s->node->name, tt_dtype_name(s->dtype), tt_shape_text(&s->shape, text));
+    if (tti_is_variable(s)) // it would count as state
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: scale '%s' is a variable; pass tt_identity() of it",
+                       q->name, s->node->name);
+    return TT_OK;
+}
+
+// From input 0 all but input 1 are variables, of one type and shape; with has_scale it comes last.
+static tt_status update_shapes(tt_infer *q, bool has_scale)
 {
     const tt_tensor *var = q->in[0];
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
-    for (int i = 0; i < q->n_in; i++) {
+    int n = q->n_in - (has_scale ? 1 : 0);
+    for (int i = 0; i < n; i++) {
         const tt_tensor *x = q->in[i];
         if (i != 1 && !tti_is_variable(x))
             return TT_FAIL(q->ctx, TT_EINVAL, "%s: '%s' is not a variable", q->name, x->node->name);
@@ -39,16 +57,26 @@ static tt_status update_infer(tt_infer *q)
     }
     q->shape[0] = var->shape;
     q->dtype[0] = var->dtype;
-    return TT_OK;
+    return has_scale ? check_scale(q, q->in[n]) : TT_OK;
 }
 
-static tt_status optimizer_infer(tt_infer *q)
+static tt_status assign_infer(tt_infer *q)
+{
+    return update_shapes(q, false);
+}
+
+// least and most: inputs but for the scale.
+static tt_status float_infer(tt_infer *q, int least, int most, bool has_scale)
 {
     tt_dtype t = q->in[0]->dtype;
+    int n = q->n_in - (has_scale ? 1 : 0);
     if (t != TT_F32 && t != TT_F64)
         return TT_FAIL(q->ctx, TT_EDTYPE, "%s: variable '%s' is %s, not f32 or f64", q->name,
                        q->in[0]->node->name, tt_dtype_name(t));
-    return update_infer(q);
+    if (n < least || n > most)
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: has %d inputs %s a scale, not %d to %d", q->name, n,
+                       has_scale ? "and" : "without", least, most);
+    return update_shapes(q, has_scale);
 }
 
 static tt_status update_prep(tt_prep *p)
@@ -56,7 +84,7 @@ static tt_status update_prep(tt_prep *p)
     const tt_arg *w = &p->in[0];
     p->units[0] = w->count;
     p->grain[0] = 16384;
-    p->ns = (double)w->count * (double)tt_dtype_bytes(w->dtype) * 0.1 * p->n_in;
+    p->ns = (double)w->count * (double)tt_dtype_bytes(w->dtype) * 0.1 * p->n_in; // by memory
     return TT_OK;
 }
 
@@ -66,7 +94,7 @@ const tt_op tti_op_assign = {
     .inputs = 2,
     .flags = TT_OP_UPDATE | TT_OP_BITS | TT_OP_NO_GRAD,
     .types = TT_TYPES_ALL,
-    .infer = update_infer,
+    .infer = assign_infer,
     .split = tti_split_whole,
     .kernel = {[TT_CPU] = TTI_CPU(assign, update_prep)},
     .writes = 1,
@@ -78,37 +106,56 @@ const tt_op tti_op_assign = {
     }
 static const tt_option update_attrs[] = {
     ROW(lr_scale, "1", "times the run's learning rate"),
-    ROW(weight_decay, "0", "adamw: decoupled; the others: added to the gradient"),
+    ROW(weight_decay, "0", "adamw, lion: decoupled; the others: added to the gradient"),
     ROW(momentum, "0", "sgd, rmsprop"),
-    ROW(beta1, "0", "adam: of m; rmsprop: decay of the squares"),
-    ROW(beta2, "0", "adam: of v"),
+    ROW(beta1, "0", "adam: of m; rmsprop: decay of the squares; lion: of the direction"),
+    ROW(beta2, "0", "adam: of v; lion: of m"),
     ROW(eps, "0", "added to the root"),
     {"nesterov", TT_OPT_INT, "0", "sgd: look ahead", offsetof(tti_update_attr, nesterov), 0, 1,
      NULL},
+    {"has_scale", TT_OPT_INT, "0", "the last input is a factor of the gradient",
+     offsetof(tti_update_attr, has_scale), 0, 1, NULL},
+    TT_OPTION_END,
+};
+static const tt_option ema_attrs[] = {
+    {"decay", TT_OPT_FLOAT, "0.999", "part of the average that stays",
+     offsetof(tti_ema_attr, decay), 0, 0, NULL},
+    {"has_scale", TT_OPT_INT, "0", "the last input tells whether anything is done",
+     offsetof(tti_ema_attr, has_scale), 0, 1, NULL},
     TT_OPTION_END,
 };
 
-// inputs_: variable, gradient, then state, up to max_; all but the gradient are written.
-#define OPTIMIZER(name_, inputs_, max_)                              \
-    const tt_op tti_op_update_##name_ = {                            \
-        .name = "update_" #name_,                                    \
-        .help = "one step of " #name_ " on a variable",              \
-        .inputs = inputs_,                                           \
-        .max_inputs = max_,                                          \
-        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD,                       \
-        .types = 1u << TT_F32 | 1u << TT_F64,                        \
-        .attrs = update_attrs,                                       \
-        .attr_size = sizeof(tti_update_attr),                        \
-        .infer = optimizer_infer,                                    \
-        .split = tti_split_whole,                                    \
-        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, update_prep)}, \
-        .writes = 0xd,                                               \
+// least_ to most_ inputs: variable, gradient, then state; a scale may follow. All but the gradient
+// are written.
+#define UPDATE(name_, help_, attr_, rows_, least_, most_)                               \
+    static tt_status name_##_infer(tt_infer *q)                                         \
+    {                                                                                   \
+        return float_infer(q, least_, most_, ((const attr_ *)q->attr)->has_scale != 0); \
+    }                                                                                   \
+    const tt_op tti_op_update_##name_ = {                                               \
+        .name = "update_" #name_,                                                       \
+        .help = help_,                                                                  \
+        .inputs = least_,                                                               \
+        .max_inputs = most_ + 1,                                                        \
+        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD,                                          \
+        .types = 1u << TT_F32 | 1u << TT_F64,                                           \
+        .attrs = rows_,                                                                 \
+        .attr_size = sizeof(attr_),                                                     \
+        .infer = name_##_infer,                                                         \
+        .split = tti_split_whole,                                                       \
+        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, update_prep)},                    \
+        .writes = 0xd,                                                                  \
     }
+#define OPTIMIZER(name_, least_, most_)                                                          \
+    UPDATE(name_, "one step of " #name_ " on a variable", tti_update_attr, update_attrs, least_, \
+           most_)
 OPTIMIZER(sgd, 2, 3);
-OPTIMIZER(adam, 4, 0);
-OPTIMIZER(adamw, 4, 0);
+OPTIMIZER(adam, 4, 4);
+OPTIMIZER(adamw, 4, 4);
 OPTIMIZER(rmsprop, 3, 4);
-OPTIMIZER(adagrad, 3, 0);
+OPTIMIZER(adagrad, 3, 3);
+OPTIMIZER(lion, 3, 3);
+UPDATE(ema, "moves an average towards a value", tti_ema_attr, ema_attrs, 2, 2);
 
 // ---- builders --------------------------------------------------------------------------------
 
@@ -117,7 +164,7 @@ tt_tensor *tt_assign(tt_graph *g, tt_tensor *var, tt_tensor *value)
     return tt_node_out(g, &tti_op_assign, 2, (tt_tensor *[]){var, value}, NULL);
 }
 
-// A variable beside var that keeps an optimizer's state, filled with value at first.
+// A variable beside var, "<var>/<what>", that keeps an optimizer's state: value at first.
 static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, double value)
 {
     tt_ctx *ctx = tt_graph_get_ctx(g);
@@ -126,8 +173,9 @@ static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, 
     char *text = tti_text_take(&name);
     if (text == NULL)
         return NULL;
-    tt_tensor *s = tt_variable(g, .dtype = var->dtype, .shape = var->shape, .no_train = true,
-                               .init = {TT_INIT_CONSTANT, value, 0}, .name = text);
+    tt_tensor *s = tti_variable_named(
+        g, TT_OPTS(tt_variable_opts, .dtype = var->dtype, .shape = var->shape, .no_train = true,
+                   .init = {TT_INIT_CONSTANT, value, 0}, .name = text));
     tti_free(ctx, text);
     return s;
 }
@@ -180,19 +228,22 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
                          .beta1 = given(o->beta1, r->beta1),
                          .beta2 = given(o->beta2, r->beta2),
                          .eps = given(o->eps, r->eps),
-                         .nesterov = o->nesterov};
+                         .nesterov = o->nesterov,
+                         .has_scale = o->scale != NULL};
     if (check_opts(ctx, op, &a) != TT_OK)
         return NULL;
     if (!tti_is_variable(var)) {
         (void)TT_FAIL(ctx, TT_EINVAL, "%s: '%s' is not a variable", op, tt_tensor_name(var));
         return NULL;
     }
-    tt_tensor *in[4] = {var, grad};
+    tt_tensor *in[5] = {var, grad};
     int n = 2;
     double first = r->op == &tti_op_update_adagrad ? given(o->initial, 0.1) : 0;
     for (int i = 0; i < 2; i++)
         if (r->state[i] != NULL && (a.momentum != 0 || i == 0 || !r->second_is_momentum))
             in[n++] = state_of(g, var, r->state[i], first);
+    if (o->scale != NULL)
+        in[n++] = o->scale;
     return tt_node_out(g, r->op, n, in, &a);
 }
 
@@ -231,4 +282,26 @@ tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 {
     recipe r = {&tti_op_update_adagrad, 0, 0, 1e-7, {"adagrad_sum", NULL}, false};
     return update(g, &r, var, grad, opts);
+}
+
+tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                               const tt_update_opts *opts)
+{
+    recipe r = {&tti_op_update_lion, 0.9, 0.99, 0, {"lion_m", NULL}, false};
+    return update(g, &r, var, grad, opts);
+}
+
+tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
+                              const tt_update_ema_opts *opts)
+{
+    if (g == NULL)
+        return NULL;
+    tti_ema_attr a = {given(opts->decay, 0.999), opts->scale != NULL};
+    if (!(a.decay > 0 && a.decay < 1)) {
+        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "update_ema: decay %g is not between 0 and 1",
+                      a.decay);
+        return NULL;
+    }
+    tt_tensor *in[] = {var, value, opts->scale};
+    return tt_node_out(g, &tti_op_update_ema, opts->scale != NULL ? 3 : 2, in, &a);
 }

@@ -2,7 +2,7 @@
  * update_cpu.c - updates of variables. Compiled once per instruction set; see update.c.
  *
  * All are bound by memory: one pass, sixteen elements at a time, each read and written once.
- * Products that are added are fused (v16_fma).
+ * Products that are added are fused (v16_fma). A scale that is not finite ends the call at once.
  */
 #include "op/simd.h"
 #include "op/update.h"
@@ -26,13 +26,20 @@ static double power(double base, int64_t n)
     return y;
 }
 
+// The factor that the last input is, 1 without one; false: the step is not applied.
+static bool read_scale(const tt_launch *l, bool has_scale, float *scale)
+{
+    *scale = has_scale ? *(const float *)l->in[l->n_in - 1].data : 1.0f;
+    return *scale - *scale == 0;
+}
+
 // The step's scalars, as vectors; lr is negative, and divided by 1 - beta1^t for adam.
 typedef struct scalars {
-    v16 lr, grad_scale, decay, momentum, beta1, beta2, rest1, rest2, fix2, eps, shrink;
+    v16 lr, grad_scale, scale, decay, momentum, beta1, beta2, rest1, rest2, fix2, eps, shrink;
     int nesterov, has_decay;
 } scalars;
 
-static scalars scalars_of(const tt_launch *l, bool is_adam)
+static scalars scalars_of(const tt_launch *l, bool is_adam, float scale)
 {
     const tti_update_attr *a = l->attr;
     double lr = (double)l->step->lr * a->lr_scale, fix1 = 1, fix2 = 1;
@@ -43,6 +50,7 @@ static scalars scalars_of(const tt_launch *l, bool is_adam)
     return (scalars){
         .lr = v16_set1((real)(-lr * fix1)),
         .grad_scale = v16_set1((real)l->step->grad_scale),
+        .scale = v16_set1((real)scale),
         .decay = v16_set1((real)a->weight_decay),
         .momentum = v16_set1((real)a->momentum),
         .beta1 = v16_set1((real)a->beta1),
@@ -57,10 +65,15 @@ static scalars scalars_of(const tt_launch *l, bool is_adam)
     };
 }
 
+static inline v16 scaled(const scalars *c, v16 g)
+{
+    return v16_mul(v16_mul(g, c->grad_scale), c->scale);
+}
+
 // The gradient as the formulas take it.
 static inline v16 gradient(const scalars *c, v16 w, v16 g)
 {
-    g = v16_mul(g, c->grad_scale);
+    g = scaled(c, g);
     return c->has_decay ? v16_fma(c->decay, w, g) : g;
 }
 
@@ -91,7 +104,7 @@ static inline v16 adam(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
 }
 static inline v16 adamw(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
 {
-    return adam_step(c, v16_mul(w, c->shrink), v16_mul(g, c->grad_scale), s, b);
+    return adam_step(c, v16_mul(w, c->shrink), scaled(c, g), s, b);
 }
 static inline v16 rms_direction(const scalars *c, v16 w, v16 g, v16 *s)
 {
@@ -117,6 +130,18 @@ static inline v16 adagrad(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
     return v16_fma(c->lr, v16_div(g, v16_add(v16_sqrt(*s), c->eps)), w);
 }
 
+// The sign of zero is zero; a NaN stays one.
+static inline v16 lion(const scalars *c, v16 w, v16 g, v16 *s, v16 *b)
+{
+    (void)b;
+    g = scaled(c, g);
+    v16 d = v16_fma(c->beta1, *s, v16_mul(c->rest1, g));
+    v16 step = v16_if(v16_lt(d, v16_zero()), v16_neg(c->lr), d);
+    step = v16_if(v16_gt(d, v16_zero()), c->lr, step);
+    *s = v16_fma(c->beta2, *s, v16_mul(c->rest2, g));
+    return v16_add(v16_mul(w, c->shrink), step);
+}
+
 typedef v16 rule_fn(const scalars *c, v16 w, v16 g, v16 *s, v16 *b);
 #define INLINE static inline __attribute__((always_inline))
 
@@ -135,7 +160,10 @@ INLINE void put(real *p, v16 a, int n)
 // The range of the call by a rule; the compiler makes one loop of it per rule.
 INLINE tt_status each(const tt_launch *l, rule_fn *rule, int n_state, bool is_adam)
 {
-    scalars c = scalars_of(l, is_adam);
+    float scale;
+    if (!read_scale(l, ((const tti_update_attr *)l->attr)->has_scale != 0, &scale))
+        return TT_OK;
+    scalars c = scalars_of(l, is_adam, scale);
     const real *w = l->in[0].data, *g = l->in[1].data;
     real *out = l->out[0].data; // w's own memory
     real *s = n_state > 0 ? l->in[2].data : NULL, *b = n_state > 1 ? l->in[3].data : NULL;
@@ -152,9 +180,15 @@ INLINE tt_status each(const tt_launch *l, rule_fn *rule, int n_state, bool is_ad
     return TT_OK;
 }
 
+// Inputs but for the scale.
+static int n_inputs(const tt_launch *l)
+{
+    return l->n_in - (((const tti_update_attr *)l->attr)->has_scale != 0);
+}
+
 tt_status TTI_ISA(update_sgd)(const tt_launch *l)
 {
-    return l->n_in == 2 ? each(l, sgd, 0, false) : each(l, sgd_momentum, 1, false);
+    return n_inputs(l) == 2 ? each(l, sgd, 0, false) : each(l, sgd_momentum, 1, false);
 }
 tt_status TTI_ISA(update_adam)(const tt_launch *l)
 {
@@ -166,9 +200,34 @@ tt_status TTI_ISA(update_adamw)(const tt_launch *l)
 }
 tt_status TTI_ISA(update_rmsprop)(const tt_launch *l)
 {
-    return l->n_in == 3 ? each(l, rmsprop, 1, false) : each(l, rmsprop_momentum, 2, false);
+    return n_inputs(l) == 3 ? each(l, rmsprop, 1, false) : each(l, rmsprop_momentum, 2, false);
 }
 tt_status TTI_ISA(update_adagrad)(const tt_launch *l)
 {
     return each(l, adagrad, 1, false);
+}
+tt_status TTI_ISA(update_lion)(const tt_launch *l)
+{
+    return each(l, lion, 1, false);
+}
+
+tt_status TTI_ISA(update_ema)(const tt_launch *l)
+{
+    const tti_ema_attr *attr = l->attr;
+    float scale;
+    if (!read_scale(l, attr->has_scale != 0, &scale))
+        return TT_OK;
+    const real *value = l->in[1].data;
+    real *a = l->out[0].data; // input 0's own memory
+    if (l->step->step == 0) {
+        if (l->begin < l->end)
+            memcpy(a + l->begin, value + l->begin, (size_t)(l->end - l->begin) * sizeof(real));
+        return TT_OK;
+    }
+    v16 decay = v16_set1((real)attr->decay), rest = v16_set1((real)(1 - attr->decay));
+    for (int64_t i = l->begin; i < l->end; i += 16) {
+        int n = l->end - i < 16 ? (int)(l->end - i) : 16;
+        put(a + i, v16_fma(decay, get(a + i, n), v16_mul(rest, get(value + i, n))), n);
+    }
+    return TT_OK;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 
 OP_TESTED(update, "assign", "update_sgd", "update_adam", "update_adamw", "update_rmsprop",
-          "update_adagrad")
+          "update_adagrad", "update_lion", "update_ema")
 
 enum {
     N = 1003,
@@ -84,6 +84,16 @@ static void adagrad(const tt_update_opts *o, double lr, int t, double g, double 
     *w -= lr * g / (sqrt(*s) + 1e-7);
 }
 
+static void lion(const tt_update_opts *o, double lr, int t, double g, double *w, double *s,
+                 double *b)
+{
+    (void)t;
+    (void)b;
+    double d = 0.9 * *s + 0.1 * g;
+    *w = *w * (1 - lr * o->weight_decay) - lr * (double)((d > 0) - (d < 0));
+    *s = 0.99 * *s + 0.01 * g;
+}
+
 typedef struct update_case {
     const char *label;
     update_fn *build;
@@ -111,6 +121,7 @@ static const update_case cases[] = {
      {"w/rmsprop_square", "w/rmsprop_momentum"},
      {.momentum = 0.9}},
     {"adagrad", tt_update_adagrad_with, adagrad, {"w/adagrad_sum"}, {.weight_decay = 0.01}},
+    {"lion", tt_update_lion_with, lion, {"w/lion_m"}, {.weight_decay = 0.1}},
 };
 
 typedef struct values {
@@ -120,18 +131,21 @@ typedef struct values {
 typedef struct trial {
     tt_ctx *ctx;
     tt_session *session;
-    tt_tensor *w, *s, *b, *grad, *next;
+    tt_tensor *w, *s, *b, *grad, *scale, *next;
 } trial;
 
 // Weights are far from zero: two ulps of w then are above the error of a step.
-static trial start(const update_case *c, const char *isa, int threads)
+static trial start_scaled(const update_case *c, const char *isa, int threads, bool scaled)
 {
     trial t = {.ctx = test_ctx_on("cpu:0", isa, threads)};
     tt_graph *g = tt_graph_new(t.ctx);
+    if (scaled)
+        t.scale = tt_feed(g, .shape = TT_SCALAR);
     t.w = tt_variable(g, .shape = TT_SHAPE(N), .init = {TT_INIT_UNIFORM, 2, 4}, .name = "w");
     t.grad = tt_feed(g, .shape = TT_SHAPE(N));
     tt_update_opts opts = c->opts;
     opts.opts_size = sizeof(opts);
+    opts.scale = t.scale;
     t.next = c->build(g, t.w, t.grad, &opts);
     CHECK(t.next != NULL);
     for (int i = 0; i < 2; i++) {
@@ -141,6 +155,11 @@ static trial start(const update_case *c, const char *isa, int threads)
     }
     t.session = tt_session_new(g);
     return t;
+}
+
+static trial start(const update_case *c, const char *isa, int threads)
+{
+    return start_scaled(c, isa, threads, false);
 }
 
 static void read_values(const trial *t, values *v)
@@ -153,14 +172,23 @@ static void read_values(const trial *t, values *v)
         CHECK_OK(tt_get_variable(t->session, t->b, v->b, sizeof(v->b)));
 }
 
-// One step with gradients that differ from step to step; grad_scale is 1/2 and exact.
-static void step(const trial *t, int number, float *grad, float *fetched)
+// One step with gradients that differ from step to step.
+static void step_scaled(const trial *t, int number, float *grad, float *fetched, float grad_scale,
+                        float scale)
 {
     test_fill(grad, N, 100 + (uint64_t)number, -2, 2);
-    tt_feed_value feed = {t->grad, grad, TT_SHAPE(N), TT_F32};
+    tt_feed_value feeds[] = {{t->grad, grad, TT_SHAPE(N), TT_F32},
+                             {t->scale, &scale, TT_SCALAR, TT_F32}};
     tt_fetch out = {t->next, fetched, sizeof(float) * N};
-    CHECK_OK(tt_run(t->session, .feeds = &feed, .n_feeds = 1, .fetches = &out, .n_fetches = 1,
-                    .step = number, .lr = 0.01f, .grad_scale = 0.5f));
+    CHECK_OK(tt_run(t->session, .feeds = feeds, .n_feeds = t->scale == NULL ? 1 : 2,
+                    .fetches = &out, .n_fetches = 1, .step = number, .lr = 0.01f,
+                    .grad_scale = grad_scale));
+}
+
+// grad_scale is 1/2 and exact.
+static void step(const trial *t, int number, float *grad, float *fetched)
+{
+    step_scaled(t, number, grad, fetched, 0.5f, 1);
 }
 
 static double ulp(double x)
@@ -218,6 +246,101 @@ TEST(updates_have_the_same_bits_everywhere)
             }
         }
     }
+}
+
+// Powers of two are exact: 2 and 1/4 as grad_scale and scale are 1/2 as grad_scale alone.
+TEST(updates_multiply_by_their_scale)
+{
+    static values want, got;
+    static float grad[N], fetched[N];
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        trial a = start(&cases[k], NULL, 2), b = start_scaled(&cases[k], NULL, 2, true);
+        for (int n = 0; n < 3; n++) {
+            step(&a, n, grad, fetched);
+            step_scaled(&b, n, grad, fetched, 2, 0.25f);
+        }
+        read_values(&a, &want);
+        read_values(&b, &got);
+        ck_assert_msg(memcmp(&want, &got, sizeof(want)) == 0, "%s differs", cases[k].label);
+        CHECK_OK(tt_close(a.ctx));
+        CHECK_OK(tt_close(b.ctx));
+    }
+}
+
+TEST(a_scale_that_is_not_finite_changes_nothing)
+{
+    static values want, got;
+    static float grad[N], fetched[N];
+    const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        for (int set = 0; test_isa(set) != NULL; set++) {
+            trial t = start_scaled(&cases[k], test_isa(set), 2, true);
+            step_scaled(&t, 0, grad, fetched, 1, 1);
+            read_values(&t, &want);
+            for (int i = 0; i < 4; i++) {
+                step_scaled(&t, 1 + i, grad, fetched, 1, bad[i]);
+                read_values(&t, &got);
+                ck_assert_msg(memcmp(&want, &got, sizeof(want)) == 0, "%s changed", cases[k].label);
+                CHECK(memcmp(fetched, want.w, sizeof(fetched)) == 0);
+            }
+            step_scaled(&t, 5, grad, fetched, 1, 1);
+            read_values(&t, &got);
+            CHECK(memcmp(want.w, got.w, sizeof(want.w)) != 0);
+            CHECK_OK(tt_close(t.ctx));
+        }
+    }
+}
+
+// The average follows what sgd leaves in w, from the first value on; NaN leaves both alone.
+TEST(moving_averages_follow_updates)
+{
+    static float w[N], a[N], next_w[N], next_a[N], grad[N];
+    for (int set = 0; test_isa(set) != NULL; set++) {
+        tt_ctx *ctx = test_ctx_on("cpu:0", test_isa(set), 2);
+        tt_graph *g = tt_graph_new(ctx);
+        tt_tensor *vw =
+            tt_variable(g, .shape = TT_SHAPE(N), .init = {TT_INIT_UNIFORM, -1, 1}, .name = "w");
+        tt_tensor *va = tt_variable(g, .shape = TT_SHAPE(N), .no_train = true, .name = "w/ema");
+        tt_tensor *scale = tt_feed(g, .shape = TT_SCALAR), *dw = tt_feed(g, .shape = TT_SHAPE(N));
+        tt_tensor *moved = tt_update_sgd(g, vw, dw, .scale = scale);
+        tt_tensor *mean = tt_update_ema(g, va, moved, .decay = 0.9, .scale = scale);
+        tt_session *s = tt_session_new(g);
+        test_fill(grad, N, 5, -1, 1);
+        for (int n = 0; n < 6; n++) {
+            float factor = n == 3 ? NAN : 1;
+            tt_feed_value feeds[] = {{scale, &factor, TT_SCALAR, TT_F32},
+                                     {dw, grad, TT_SHAPE(N), TT_F32}};
+            CHECK_OK(tt_run(s, .feeds = feeds, .n_feeds = 2, .targets = &mean, .n_targets = 1,
+                            .step = n, .lr = 0.125f));
+            CHECK_OK(tt_get_variable(s, vw, next_w, sizeof(w)));
+            CHECK_OK(tt_get_variable(s, va, next_a, sizeof(a)));
+            if (n == 3) {
+                CHECK(memcmp(w, next_w, sizeof(w)) == 0 && memcmp(a, next_a, sizeof(a)) == 0);
+                continue;
+            }
+            CHECK(n == 0 || memcmp(w, next_w, sizeof(w)) != 0);
+            for (int i = 0; i < N; i++)
+                CHECK(next_a[i] ==
+                      (n == 0 ? next_w[i] : fmaf(0.9f, a[i], (float)(1 - 0.9) * next_w[i])));
+            memcpy(w, next_w, sizeof(w));
+            memcpy(a, next_a, sizeof(a));
+        }
+        CHECK_OK(tt_close(ctx));
+    }
+}
+
+TEST(state_is_named_after_the_variable_in_any_scope)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_graph *g = tt_graph_new(ctx);
+    CHECK_OK(tt_name_push(g, "model"));
+    tt_tensor *w = tt_variable(g, .shape = TT_SHAPE(2), .name = "w");
+    CHECK_OK(tt_name_push(g, "train"));
+    CHECK(tt_update_adam(g, w, tt_fill(g, TT_F32, TT_SHAPE(2), 1)) != NULL);
+    CHECK(tt_graph_find(g, "model/w/adam_m") != NULL);
+    CHECK(tt_graph_find(g, "model/w/adam_v") != NULL);
+    CHECK_STR(tt_tensor_name(tt_identity(g, w)), "model/train/identity");
+    CHECK_OK(tt_close(ctx));
 }
 
 // In f64 the formulas are met to f64's precision.
@@ -279,6 +402,19 @@ TEST(updates_refuse_what_does_not_fit)
     tt_clear_error(ctx);
     CHECK(tt_update_sgd(g, w, x, .nesterov = true) == NULL);
     CHECK_MESSAGE(ctx, "nesterov needs a momentum");
+    tt_clear_error(ctx);
+    CHECK(tt_update_sgd(g, w, x, .scale = x) == NULL);
+    CHECK_MESSAGE(ctx, "not an f32 scalar");
+    tt_clear_error(ctx);
+    tt_tensor *v = tt_variable(g, .shape = TT_SCALAR, .name = "v");
+    CHECK(tt_update_sgd(g, w, x, .scale = v) == NULL);
+    CHECK_MESSAGE(ctx, "scale 'v' is a variable");
+    tt_clear_error(ctx);
+    CHECK(tt_update_ema(g, w, x, .decay = 1) == NULL);
+    CHECK_MESSAGE(ctx, "decay 1 is not between 0 and 1");
+    tt_clear_error(ctx);
+    CHECK(tt_update_ema(g, x, x) == NULL);
+    CHECK_MESSAGE(ctx, "is not a variable");
     tt_clear_error(ctx);
     CHECK(tt_update_sgd(g, w, NULL) == NULL);
     CHECK(tt_close(ctx) == TT_EINVAL);

@@ -158,6 +158,7 @@ typedef struct tt_batch_norm_opts {
     double eps;      // default 1e-5
     double momentum; // of the running statistics; default 0.9
     tt_act act;
+    bool zero_scale;  // the scale starts at 0, not at 1: for the last one of a residual block
     TT_LAYER_OPTIONS; // a second .from is added before the activation
 } tt_batch_norm_opts;
 TT_API tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts);

@@ -52,6 +52,15 @@ tt_tensor *tti_act_after(tt_graph *g, tt_tensor *y, tt_act act);
 bool tti_rate_check(tt_build *b, const char *what, double rate) TTI_CHECKED;
 tt_tensor *tti_dropout_in(tt_build *b, tt_tensor *x, double rate);
 
+// A norm of x over its last axis with the weights "<name>.weight" and "<name>.bias"; name may be "".
+typedef struct tti_norm {
+    double eps;
+    bool no_bias, rms;
+} tti_norm;
+tt_tensor *tti_norm_in(tt_build *b, tt_tensor *x, const char *name, const tti_norm *o);
+// "weight" and "bias", behind name and a point if there is a name.
+void tti_weight_names(const char *name, char weight[TTI_NAME_MAX], char bias[TTI_NAME_MAX]);
+
 // True if x is a float [batch, ...] of at least this rank with a closed last axis; else recorded,
 // saying what must be there: "[batch, ..., features]".
 bool tti_x_check(tt_build *b, const tt_tensor *x, int rank, const char *wanted) TTI_CHECKED;

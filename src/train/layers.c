@@ -2,6 +2,7 @@
  * layers.c - all kinds of layers by name (layers.def), and what several of them share.
  */
 #include "train/layer.h"
+#include <stdio.h>
 #include <string.h>
 
 #define X(name) extern const tti_layer_def tti_kind_##name;
@@ -45,6 +46,13 @@ tt_init tti_init_of(tt_init init)
 tt_tensor *tti_weight_for(tt_build *b, tt_tensor *x, const char *name, tt_shape shape, tt_init init)
 {
     return tt_cast(b->graph, tt_layer_weight(b, name, shape, tti_init_of(init)), x->dtype);
+}
+
+void tti_weight_names(const char *name, char weight[TTI_NAME_MAX], char bias[TTI_NAME_MAX])
+{
+    const char *point = name[0] == 0 ? "" : ".";
+    snprintf(weight, TTI_NAME_MAX, "%s%sweight", name, point);
+    snprintf(bias, TTI_NAME_MAX, "%s%sbias", name, point);
 }
 
 tt_act tti_act_inside(tt_act act)

@@ -66,7 +66,7 @@ typedef struct tt_source_def {
     bool no_shuffle; /* default false: the order is a new permutation each epoch */ \
     int64_t seed;    /* of order and transforms; default: the context's */          \
     int workers;     /* threads that read ahead; default 1, -1 none */              \
-    int prefetch     /* batches read ahead; default 4 */
+    int prefetch     /* batches read ahead; default: what 1 MiB holds, 4 to 64 */
 
 typedef struct tt_data_opts {
     size_t opts_size;
@@ -74,15 +74,16 @@ typedef struct tt_data_opts {
 } tt_data_opts;
 
 /*
- * A data set over a source of the caller's; the source is closed with it. Owned by ctx. NULL on
- * failure, as from every function below that returns one.
+ * A data set over a source of the caller's; the source is closed with it, and also when this fails.
+ * Owned by ctx. NULL on failure, as from every function below that returns one.
  */
 typedef tt_data_opts tt_data_new_opts;
 TT_API tt_data *tt_data_new_with(tt_ctx *ctx, const tt_source *source, const tt_data_opts *opts);
 #define tt_data_new(...) TT_CALL2(tt_data_new, __VA_ARGS__, )
 TT_API void tt_data_free(tt_data *d);
 
-// A data set of a kind by name, its options given as a struct of def->options_size bytes.
+// A data set of a kind by name, its options given as a struct of def->options_size bytes, with
+// defaults filled in.
 TT_API tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options,
                              const tt_data_opts *opts);
 TT_API const tt_source_def *tt_source_find(const tt_ctx *ctx, const char *name);
@@ -99,7 +100,7 @@ typedef struct tt_digits_opts {
     int64_t count; // default 20000
     int64_t first; // number of the first record, so that sets do not overlap; default 0
     int64_t set;   // seed of the strokes; default 1
-    double noise;  // deviation of the pixels' noise; default 0.2
+    double noise;  // deviation of the pixels' noise; default 0.2, below zero none
     TT_DATA_OPTIONS;
 } tt_digits_opts;
 TT_API tt_data *tt_digits_with(tt_ctx *ctx, const tt_digits_opts *opts);

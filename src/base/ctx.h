@@ -44,6 +44,8 @@ struct tt_ctx {
     tt_store *store;
     const tt_op **user_ops;
     int64_t n_user_ops, cap_user_ops;
+    const struct tt_source_def **user_sources;
+    int64_t n_user_sources, cap_user_sources;
     struct tti_hooks *owned; // last one first
 };
 

@@ -68,6 +68,7 @@ tt_status tt_close(tt_ctx *ctx)
     tti_devices_close(ctx);
     tt_store_release(ctx->store);
     tti_free(ctx, ctx->user_ops);
+    tti_free(ctx, (void *)ctx->user_sources);
     int64_t blocks = atomic_load(&ctx->alloc_blocks);
     if (blocks != 0)
         (void)TT_FAIL(ctx, TT_ENOMEM, "close: %lld blocks of %lld bytes were not freed",

@@ -1,0 +1,165 @@
+/*
+ * data.c - making and freeing data sets.
+ */
+#include "data/data.h"
+#include <stddef.h>
+#include <string.h>
+
+// clang-format off
+const tt_option tti_data_options[] = {
+    {"batch", TT_OPT_INT32, "32", "rows of a batch", offsetof(tt_data_opts, batch), 1, 1 << 30, NULL},
+    {"no_shuffle", TT_OPT_BOOL, "false", "records in the order of the source",
+     offsetof(tt_data_opts, no_shuffle), 0, 0, NULL},
+    {"seed", TT_OPT_INT, "0", "of order and transforms; 0: the seed of the run",
+     offsetof(tt_data_opts, seed), 0, 0, NULL},
+    {"workers", TT_OPT_INT32, "1", "threads that read ahead; -1: none",
+     offsetof(tt_data_opts, workers), -1, 64, NULL},
+    {"prefetch", TT_OPT_INT32, "0", "batches read ahead; 0: what 1 MiB holds, 4 to 64 of them",
+     offsetof(tt_data_opts, prefetch), 0, 4096, NULL},
+    TT_OPTION_END,
+};
+// clang-format on
+
+const char *tti_data_name(const tt_data *d)
+{
+    return d->def != NULL ? d->def->name : "data";
+}
+
+size_t tti_field_bytes(const tt_field *f)
+{
+    return (size_t)tt_shape_count(&f->shape) * tt_dtype_bytes(f->dtype);
+}
+
+// A field of a source: name, type and a shape whose size in bytes is far from overflow.
+static tt_status check_field(tt_ctx *ctx, const char *who, const tt_field *f)
+{
+    int64_t n = 1;
+    char shape[TT_SHAPE_TEXT];
+    if (memchr(f->name, '\0', sizeof(f->name)) == NULL || f->name[0] == '\0')
+        return TT_FAIL(ctx, TT_EINVAL, "%s: a field has no name", who);
+    if (tt_dtype_bytes(f->dtype) == 0)
+        return TT_FAIL(ctx, TT_EDTYPE, "%s: field '%s' has type %d, which is none", who, f->name,
+                       (int)f->dtype);
+    bool ok = f->shape.rank >= 0 && f->shape.rank < TT_MAX_RANK && f->classes >= 0;
+    for (int i = 0; ok && i < f->shape.rank; i++)
+        ok = f->shape.dim[i] > 0 && tti_mul_i64(n, f->shape.dim[i], &n) && n <= INT32_MAX;
+    if (!ok)
+        return TT_FAIL(ctx, TT_ESHAPE, "%s: field '%s': a record cannot have the shape %s", who,
+                       f->name, tt_shape_text(&f->shape, shape));
+    return TT_OK;
+}
+
+static tt_status check_source(tt_ctx *ctx, const char *who, const tt_source *s)
+{
+    if (s->read == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: the source has no read()", who);
+    if (s->count < 1 || s->count > INT64_MAX / 4)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: %s", who,
+                       s->count < 1 ? "there are no records" : "there are too many records");
+    if (s->n_fields < 1 || s->n_fields > TT_MAX_FIELDS)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: %d fields; 1 to %d are possible", who, s->n_fields,
+                       TT_MAX_FIELDS);
+    for (int i = 0; i < s->n_fields; i++) {
+        TT_TRY(check_field(ctx, who, &s->fields[i]));
+        for (int j = 0; j < i; j++)
+            if (strcmp(s->fields[i].name, s->fields[j].name) == 0)
+                return TT_FAIL(ctx, TT_EINVAL, "%s: two fields are called '%s'", who,
+                               s->fields[i].name);
+    }
+    return TT_OK;
+}
+
+static void free_data(void *owner)
+{
+    tt_data_free(owner);
+}
+
+// Takes the source over: it is closed when this fails.
+static tt_data *make(tt_ctx *ctx, const tt_source_def *def, tt_source *source,
+                     const tt_data_opts *opts)
+{
+    const char *who = def != NULL ? def->name : "data";
+    tt_data_opts o = {0};
+    if (opts != NULL)
+        memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    tt_data *d = NULL;
+    if (check_source(ctx, who, source) == TT_OK &&
+        tti_options_fill(ctx, tti_data_options, &o, who) == TT_OK)
+        d = tti_calloc(ctx, 1, sizeof(*d));
+    if (d == NULL) {
+        if (source->close != NULL)
+            source->close(ctx, source->self);
+        return NULL;
+    }
+    d->ctx = ctx;
+    d->def = def;
+    d->source = *source;
+    d->opts = o;
+    if (o.seed == 0)
+        d->opts.seed = (int64_t)ctx->seed;
+    memcpy(d->fields, source->fields, sizeof(d->fields));
+    tti_own(ctx, &d->owned, d, free_data);
+    if (tti_lanes_build(d) != TT_OK) {
+        tt_data_free(d);
+        return NULL;
+    }
+    return d;
+}
+
+tt_data *tt_data_new_with(tt_ctx *ctx, const tt_source *source, const tt_data_opts *opts)
+{
+    if (ctx == NULL || source == NULL)
+        return NULL;
+    tt_source copy = *source;
+    if (tti_is_stuck(ctx)) {
+        if (copy.close != NULL)
+            copy.close(ctx, copy.self);
+        return NULL;
+    }
+    return make(ctx, NULL, &copy, opts);
+}
+
+tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options,
+                      const tt_data_opts *opts)
+{
+    tt_source source = {0};
+    if (tti_is_stuck(ctx))
+        return NULL;
+    if (def == NULL || def->open == NULL || (options == NULL && def->options_size > 0)) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "data: %s", def == NULL ? "no kind of source" : "no options");
+        return NULL;
+    }
+    if (def->open(ctx, options, &source) != TT_OK)
+        return NULL;
+    return make(ctx, def, &source, opts);
+}
+
+void tt_data_free(tt_data *d)
+{
+    if (d == NULL)
+        return;
+    tt_ctx *ctx = d->ctx;
+    tt_data_stop(d);
+    tti_disown(ctx, &d->owned);
+    tti_ring_free(d);
+    for (int i = 0; i < d->n_transforms; i++)
+        tti_free(ctx, d->transforms[i].table);
+    tti_free(ctx, d->lane_first);
+    tti_free(ctx, d->lane_records);
+    if (d->source.close != NULL)
+        d->source.close(ctx, d->source.self);
+    tti_free(ctx, d);
+}
+
+int64_t tt_data_count(const tt_data *d)
+{
+    return d == NULL ? 0 : d->source.count;
+}
+
+int tt_data_fields(const tt_data *d, tt_field out[TT_MAX_FIELDS])
+{
+    if (d == NULL)
+        return 0;
+    memcpy(out, d->fields, sizeof(d->fields[0]) * (size_t)d->source.n_fields);
+    return d->source.n_fields;
+}

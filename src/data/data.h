@@ -1,0 +1,132 @@
+/*
+ * data.h (internal) - a data set: a source, transforms, an order, and batches read ahead.
+ *
+ * Batches are numbered from the cursor that tt_data_start() was given; each number says by itself
+ * which records it holds (order.c). So whoever is free, a worker or the caller, takes the next
+ * number and fills its slot of a ring (read.c); who did it cannot be seen in the result.
+ */
+#ifndef TUTTI_DATA_DATA_H
+#define TUTTI_DATA_DATA_H
+
+#include "base/ctx.h"
+#include "base/thread.h"
+#include <tutti/data.h>
+
+#define TTI_MAX_TRANSFORMS 16
+#define TTI_MAX_BATCH      ((int64_t)1 << 40)
+
+// ---- kinds of sources ------------------------------------------------------------------------
+
+#define X(kind) extern const tt_source_def tti_source_##kind;
+#include "data/sources.def"
+#undef X
+
+extern const tt_option tti_data_options[]; // rows over tt_data_opts: common to all kinds
+
+// The common part of some kind's options.
+#define TTI_DATA_OPTS(o)                               \
+    ((tt_data_opts){.opts_size = sizeof(tt_data_opts), \
+                    .batch = (o).batch,                \
+                    .no_shuffle = (o).no_shuffle,      \
+                    .seed = (o).seed,                  \
+                    .workers = (o).workers,            \
+                    .prefetch = (o).prefetch})
+
+// ---- transforms ------------------------------------------------------------------------------
+
+typedef struct tti_transform tti_transform;
+
+// A kind of transform: of one field of one record, from x to y, which do not overlap.
+typedef struct tti_transform_def {
+    const char *name, *help;
+    const tt_option *options; // rows over tt_transform_opts
+    const char *main;         // the row that a bare value sets; NULL: none
+    // Checks t->in and the options, says what comes out in t->out; may allocate t->table.
+    tt_status (*prepare)(tt_ctx *ctx, tti_transform *t);
+    // random: four words keyed by (seed, epoch, record) and the transform's place in its field.
+    void (*apply)(const tti_transform *t, const tti_philox *random, const void *x, void *y);
+} tti_transform_def;
+const tti_transform_def *tti_transform_at(int i); // NULL past the end
+const tti_transform_def *tti_transform_find(const char *name);
+
+struct tti_transform {
+    const tti_transform_def *def;
+    tt_transform_opts opts; // texts are not kept
+    int field;
+    int place; // which of its field's transforms it is: the same on two fields, the same numbers
+    tt_field in, out;
+    float *table; // what prepare() worked out; freed with the data set
+};
+
+size_t tti_field_bytes(const tt_field *f); // of one record; the source's were checked
+
+// ---- data sets -------------------------------------------------------------------------------
+
+// Room for one batch.
+typedef struct tti_slot {
+    tti_flag ready;   // how often a batch in it has been made ready
+    tt_status status; // of reading it; not TT_OK: message says why
+    char message[TTI_MESSAGE_MAX];
+    void *fields[TT_MAX_FIELDS];
+} tti_slot;
+
+/*
+ * Whoever reads: the caller is reader 0, workers follow. Its context takes the errors of reading
+ * ahead, so that they come out with the batch they belong to and not whenever they happen.
+ */
+typedef struct tti_reader {
+    tt_data *data;
+    tti_thread thread;
+    tt_ctx ctx;
+    char *source[TT_MAX_FIELDS]; // where a field with transforms is read to
+    char *scratch[2];            // between transforms
+} tti_reader;
+
+// What tt_data_start() makes; kept from start to start while the sizes stay.
+typedef struct tti_ring {
+    int64_t rows; // most rows of a batch
+    int n_slots, n_readers;
+    tti_slot *slots;
+    tti_reader *readers;
+    char *memory, *scratch;
+} tti_ring;
+
+struct tt_data {
+    tt_ctx *ctx;
+    struct tti_hooks owned;
+    const tt_source_def *def; // NULL: a source of the caller's
+    tt_source source;
+    tt_data_opts opts; // filled
+    tt_field fields[TT_MAX_FIELDS];
+    tti_transform transforms[TTI_MAX_TRANSFORMS];
+    int n_transforms;
+    // Records by lane: those of lane l are lane_records[lane_first[l]..lane_first[l + 1]).
+    int64_t *lane_first, *lane_records;
+
+    // Set by tt_data_start().
+    bool is_started;
+    int64_t batch; // rows asked for
+    int64_t epoch, first;
+    tti_ring ring;
+    int64_t next;             // number of the batch that tt_data_next() gives
+    _Atomic int64_t claimed;  // batches [0, claimed) are read or being read
+    _Atomic int64_t released; // batches [0, released) have been handed back
+    tti_flag work;            // goes up when workers should look again
+    _Atomic bool stop;
+};
+
+const char *tti_data_name(const tt_data *d); // for messages
+
+// Batch number k: its epoch, first place in it, and rows.
+tt_batch_data tti_batch_at(const tt_data *d, int64_t k);
+// Lists of records by lane, for a source that says lanes.
+tt_status tti_lanes_build(tt_data *d) TTI_CHECKED;
+// That every lane has the records that batches of so many rows need.
+tt_status tti_lanes_check(tt_data *d, int64_t batch) TTI_CHECKED;
+// The record at place i of an epoch, in batches of so many rows; key is tti_order_key().
+uint64_t tti_order_key(const tt_data *d, int64_t epoch, int64_t lane);
+int64_t tti_order_at(const tt_data *d, int64_t epoch, uint64_t key, int64_t batch, int64_t i);
+
+void tti_ring_free(tt_data *d);
+
+#endif

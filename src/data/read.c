@@ -1,0 +1,363 @@
+/*
+ * read.c - batches read ahead.
+ *
+ * A ring of slots. Batch k goes into slot k % n; it may be filled once batch k - n was handed back.
+ * Whoever wants to read takes the next number with one atomic step, fills the slot and raises its
+ * flag; the caller waits for the flag of the batch it is to hand out, and reads too when that one
+ * is not ready. Workers fill whatever is free, then park until half the ring is free again: with
+ * tiny batches nobody is woken for each.
+ *
+ * Nothing is allocated or copied after tt_data_start(): batches are the slots themselves.
+ */
+#include "data/data.h"
+#include "graph/graph.h"
+#include <stdio.h>
+#include <string.h>
+
+#define ALIGN       64
+#define AUTO_BYTES  ((size_t)1 << 20)
+#define LOOK_MS     100 // how often a wait looks for a request to stop
+#define AUTO_FEWEST 4
+#define AUTO_MOST   64
+
+// ---- filling a slot --------------------------------------------------------------------------
+
+// Applies the transforms of field f; the last one writes to row.
+static void transform(const tt_data *d, tti_reader *r, int f, int64_t epoch, int64_t record,
+                      void *row)
+{
+    const void *x = r->source[f];
+    int last = -1, turn = 0;
+    for (int i = 0; i < d->n_transforms; i++)
+        if (d->transforms[i].field == f)
+            last = i;
+    for (int i = 0; i <= last; i++) {
+        const tti_transform *t = &d->transforms[i];
+        if (t->field != f)
+            continue;
+        tti_philox random =
+            tti_philox4((uint64_t)d->opts.seed ^ 0x7472616e73666f72ull, (uint64_t)record,
+                        (uint64_t)epoch << 8 | (uint64_t)t->place);
+        void *y = i == last ? row : r->scratch[turn];
+        t->def->apply(t, &random, x, y);
+        x = y;
+        turn = !turn;
+    }
+}
+
+static tt_status read_record(const tt_data *d, tti_reader *r, const tti_slot *slot, int64_t epoch,
+                             int64_t record, int64_t row)
+{
+    void *at[TT_MAX_FIELDS], *out[TT_MAX_FIELDS];
+    int n = d->source.n_fields;
+    for (int f = 0; f < n; f++) {
+        at[f] = (char *)slot->fields[f] + (size_t)row * tti_field_bytes(&d->fields[f]);
+        out[f] = r->source[f] != NULL ? r->source[f] : at[f];
+    }
+    TT_TRY(d->source.read(&r->ctx, d->source.self, record, out));
+    for (int f = 0; f < n; f++) {
+        const tt_field *field = &d->source.fields[f];
+        tti_flush(field->dtype, out[f], tt_shape_count(&field->shape));
+        if (r->source[f] != NULL)
+            transform(d, r, f, epoch, record, at[f]);
+    }
+    return TT_OK;
+}
+
+// Keeps what a reader's context says for the one who will ask for this batch.
+static void keep_error(const tt_data *d, tti_reader *r, tti_slot *slot, tt_status st,
+                       int64_t record)
+{
+    tt_error e = tt_last_error(&r->ctx);
+    slot->status = st;
+    if (e.status != TT_OK)
+        snprintf(slot->message, sizeof(slot->message), "%s", e.message);
+    else
+        snprintf(slot->message, sizeof(slot->message), "%s: record %lld could not be read",
+                 tti_data_name(d), (long long)record);
+    tt_clear_error(&r->ctx);
+}
+
+static void fill(tt_data *d, tti_reader *r, int64_t k)
+{
+    tti_slot *slot = &d->ring.slots[k % d->ring.n_slots];
+    tt_batch_data b = tti_batch_at(d, k);
+    uint64_t key = tti_order_key(d, b.epoch, 0);
+    slot->status = TT_OK;
+    for (int64_t row = 0; row < b.rows && slot->status == TT_OK; row++) {
+        if (atomic_load_explicit(&d->stop, memory_order_relaxed))
+            return;
+        int64_t record = tti_order_at(d, b.epoch, key, d->batch, b.first + row);
+        tt_status st = read_record(d, r, slot, b.epoch, record, row);
+        if (st != TT_OK)
+            keep_error(d, r, slot, st, record);
+    }
+    tti_flag_set(&slot->ready, (uint32_t)(k / d->ring.n_slots) + 1);
+}
+
+// The number of a batch that nobody reads yet and that has room; -1: none.
+static int64_t claim(tt_data *d)
+{
+    int64_t k = atomic_load(&d->claimed);
+    while (k < atomic_load(&d->released) + d->ring.n_slots)
+        if (atomic_compare_exchange_weak(&d->claimed, &k, k + 1))
+            return k;
+    return -1;
+}
+
+static void work(void *arg)
+{
+    tti_reader *r = arg;
+    tt_data *d = r->data;
+    (void)tti_fp_enter(); // for this thread's life
+    while (!atomic_load(&d->stop)) {
+        uint32_t seen = atomic_load(&d->work.value); // before looking: what comes after wakes us
+        int64_t k = claim(d);
+        if (k >= 0)
+            fill(d, r, k);
+        else
+            (void)!tti_flag_wait(&d->work, seen + 1, 0, TTI_FOREVER);
+    }
+}
+
+// ---- the ring --------------------------------------------------------------------------------
+
+static size_t aligned(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void *align(void *p)
+{
+    return (void *)(((uintptr_t)p + ALIGN - 1) / ALIGN * ALIGN);
+}
+
+// A reader's errors come out with their batch; its other log lines go out at once.
+static void pass_on(void *user, const tt_event *ev)
+{
+    tt_data *d = user;
+    if (strcmp(ev->kind, "log") != 0 || ev->level != TT_ERROR)
+        tti_emit(d->ctx, ev);
+}
+
+static void reader_init(tt_data *d, tti_reader *r)
+{
+    r->data = d;
+    tti_ctx_init(&r->ctx);
+    r->ctx.on_event = pass_on;
+    r->ctx.user = d;
+    r->ctx.level = d->ctx->level;
+    r->ctx.lanes = d->ctx->lanes;
+    r->ctx.seed = d->ctx->seed;
+    r->ctx.isa = d->ctx->isa;
+    r->ctx.deadline_ms = d->ctx->deadline_ms;
+}
+
+// Bytes of scratch that a reader needs, and where in them each piece begins; base may be NULL.
+static size_t lay_scratch(const tt_data *d, tti_reader *r, char *base)
+{
+    size_t bytes = 0, most = 0;
+    for (int f = 0; f < d->source.n_fields; f++) {
+        bool is_changed = false;
+        for (int i = 0; i < d->n_transforms; i++) {
+            is_changed |= d->transforms[i].field == f;
+            most = TTI_MAX(most, tti_field_bytes(&d->transforms[i].out));
+        }
+        if (!is_changed)
+            continue;
+        if (base != NULL)
+            r->source[f] = base + bytes;
+        bytes += aligned(tti_field_bytes(&d->source.fields[f]));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (base != NULL)
+            r->scratch[i] = base + bytes;
+        bytes += aligned(most);
+    }
+    return bytes;
+}
+
+static bool slot_bytes(const tt_data *d, int64_t rows, size_t *out)
+{
+    *out = 0;
+    for (int f = 0; f < d->source.n_fields; f++) {
+        size_t n;
+        if (!tti_mul_size((size_t)rows, tti_field_bytes(&d->fields[f]), &n) || n > SIZE_MAX / 4096)
+            return false;
+        *out += aligned(n);
+    }
+    return true;
+}
+
+static int count_slots(const tt_data *d, size_t bytes, int n_workers)
+{
+    int64_t ahead = d->opts.prefetch;
+    if (ahead == 0)
+        ahead = TTI_MAX(AUTO_FEWEST, TTI_MIN(AUTO_MOST, (int64_t)(AUTO_BYTES / (bytes + 1))));
+    if (n_workers == 0)
+        ahead = 0;
+    return (int)TTI_MAX(ahead, n_workers) + 1; // one more: the batch that is handed out
+}
+
+static tt_status ring_alloc(tt_data *d, int64_t rows)
+{
+    tti_ring *g = &d->ring;
+    int n_workers = TTI_MAX(d->opts.workers, 0);
+    size_t bytes, total, each = lay_scratch(d, NULL, NULL);
+    if (!slot_bytes(d, rows, &bytes))
+        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: batches of %lld records are too large",
+                       tti_data_name(d), (long long)rows);
+    g->n_slots = count_slots(d, bytes, n_workers);
+    g->slots = tti_calloc(d->ctx, (size_t)g->n_slots, sizeof(*g->slots));
+    g->readers = tti_calloc(d->ctx, (size_t)n_workers + 1, sizeof(*g->readers));
+    if (g->slots == NULL || g->readers == NULL)
+        return TT_ENOMEM;
+    for (; g->n_readers <= n_workers; g->n_readers++)
+        reader_init(d, &g->readers[g->n_readers]);
+    if (!tti_mul_size(bytes, (size_t)g->n_slots, &total))
+        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: %d batches of %lld records are too large",
+                       tti_data_name(d), g->n_slots, (long long)rows);
+    g->memory = tti_alloc(d->ctx, total + ALIGN);
+    g->scratch = tti_alloc(d->ctx, each * (size_t)g->n_readers + ALIGN);
+    if (g->memory == NULL || g->scratch == NULL)
+        return TT_ENOMEM;
+    char *at = align(g->memory), *scratch = align(g->scratch);
+    for (int s = 0; s < g->n_slots; s++) {
+        for (int f = 0; f < d->source.n_fields; f++) {
+            g->slots[s].fields[f] = at;
+            at += aligned((size_t)rows * tti_field_bytes(&d->fields[f]));
+        }
+    }
+    for (int i = 0; i < g->n_readers; i++)
+        lay_scratch(d, &g->readers[i], scratch + (size_t)i * each);
+    g->rows = rows;
+    return TT_OK;
+}
+
+void tti_ring_free(tt_data *d)
+{
+    tti_ring *g = &d->ring;
+    for (int i = 0; i < g->n_readers; i++)
+        tti_ctx_deinit(&g->readers[i].ctx);
+    tti_free(d->ctx, g->slots);
+    tti_free(d->ctx, g->readers);
+    tti_free(d->ctx, g->memory);
+    tti_free(d->ctx, g->scratch);
+    *g = (tti_ring){0};
+}
+
+// ---- what programs call ----------------------------------------------------------------------
+
+static tt_status start_at(tt_data *d, int64_t batch, int64_t cursor)
+{
+    int64_t count = d->source.count;
+    d->batch = batch;
+    d->epoch = cursor / count;
+    d->first = cursor % count;
+    if (d->lane_first != NULL && d->first % batch != 0)
+        return TT_FAIL(d->ctx, TT_EINVAL,
+                       "%s: cursor %lld is place %lld of its epoch, which must be a multiple of "
+                       "the batch, %lld, as records belong to lanes",
+                       tti_data_name(d), (long long)cursor, (long long)d->first, (long long)batch);
+    TT_TRY(tti_lanes_check(d, batch));
+
+    int64_t rows = TTI_MIN(batch, count);
+    if (d->ring.rows != rows) {
+        tti_ring_free(d);
+        tt_status st = ring_alloc(d, rows);
+        if (st != TT_OK) {
+            tti_ring_free(d);
+            return st;
+        }
+    }
+    d->next = 0;
+    atomic_store(&d->claimed, 0);
+    atomic_store(&d->released, 0);
+    atomic_store(&d->stop, false);
+    for (int s = 0; s < d->ring.n_slots; s++)
+        tti_flag_set(&d->ring.slots[s].ready, 0);
+    d->is_started = true;
+    for (int i = 1; i < d->ring.n_readers; i++)
+        TT_TRY(tti_thread_start(d->ctx, &d->ring.readers[i].thread, "tutti data", work,
+                                &d->ring.readers[i]));
+    return TT_OK;
+}
+
+tt_status tt_data_start(tt_data *d, int64_t batch, int64_t cursor)
+{
+    if (d == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(d->ctx))
+        return tt_status_of(d->ctx);
+    tt_data_stop(d);
+    if (batch < 0 || batch > TTI_MAX_BATCH || cursor < 0 || cursor > INT64_MAX / 2)
+        return TT_FAIL(d->ctx, TT_EINVAL, "%s: batches of %lld from cursor %lld are not possible",
+                       tti_data_name(d), (long long)batch, (long long)cursor);
+    tt_status st = start_at(d, batch == 0 ? d->opts.batch : batch, cursor);
+    if (st != TT_OK)
+        tt_data_stop(d);
+    return st;
+}
+
+// Reads until batch k is ready; waits only for what workers have begun.
+static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
+{
+    uint32_t want = (uint32_t)(k / d->ring.n_slots) + 1;
+    int64_t deadline = TTI_FOREVER;
+    while (!tti_flag_is_set(&slot->ready, want)) {
+        int64_t mine = claim(d);
+        if (mine >= 0) {
+            unsigned saved = tti_fp_enter();
+            fill(d, &d->ring.readers[0], mine);
+            tti_fp_leave(saved);
+            continue;
+        }
+        if (deadline == TTI_FOREVER)
+            deadline = tti_deadline(d->ctx->deadline_ms);
+        if (tti_flag_wait(&slot->ready, want, 0, tti_deadline(LOOK_MS)) == TT_OK)
+            return TT_OK;
+        if (atomic_load(&d->ctx->stop))
+            return TT_FAIL(d->ctx, TT_ESTOP, "%s: stopped on request", tti_data_name(d));
+        if (tti_now_ns() > deadline)
+            return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: a worker did not read a batch within %lld ms",
+                           tti_data_name(d), (long long)d->ctx->deadline_ms);
+    }
+    return TT_OK;
+}
+
+tt_status tt_data_next(tt_data *d, tt_batch_data *out)
+{
+    if (d == NULL || out == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(d->ctx))
+        return tt_status_of(d->ctx);
+    if (!d->is_started)
+        return TT_FAIL(d->ctx, TT_EINVAL, "%s: tt_data_start() comes before tt_data_next()",
+                       tti_data_name(d));
+
+    int64_t k = d->next, n = d->ring.n_slots;
+    atomic_store(&d->released, k);
+    if (d->ring.n_readers > 1 && (k + n - atomic_load(&d->claimed)) * 2 >= n)
+        tti_flag_add(&d->work, 1);
+
+    tti_slot *slot = &d->ring.slots[k % n];
+    TT_TRY(await(d, slot, k));
+    if (slot->status != TT_OK)
+        return TT_FAIL(d->ctx, slot->status, "%s", slot->message);
+    *out = tti_batch_at(d, k);
+    for (int f = 0; f < d->source.n_fields; f++)
+        out->fields[f] = slot->fields[f];
+    d->next = k + 1;
+    return TT_OK;
+}
+
+void tt_data_stop(tt_data *d)
+{
+    if (d == NULL || !d->is_started)
+        return;
+    atomic_store(&d->stop, true);
+    tti_flag_add(&d->work, 1);
+    for (int i = 1; i < d->ring.n_readers; i++)
+        tti_thread_join(&d->ring.readers[i].thread);
+    d->is_started = false;
+}

@@ -56,7 +56,8 @@ extern "C" {
     X(TT_EUNSUPPORTED, 10, "not available in this build or on this device") \
     X(TT_ELIMIT, 11, "a memory limit is too small")                         \
     X(TT_EASSERT, 12, "an assert node failed")                              \
-    X(TT_ESTOP, 13, "stopped on request")
+    X(TT_ESTOP, 13, "stopped on request")                                   \
+    X(TT_ENAN, 14, "a loss is not finite")
 
 typedef enum tt_status {
 #define TT_STATUS_ENUM(code, value, text) code = value,

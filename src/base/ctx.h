@@ -32,6 +32,7 @@ struct tt_ctx {
     int lanes;
     uint64_t seed;
     tt_soft soft;
+    bool is_mirrored; // nodes on rows run on every device, each with some of the lanes
     int isa;
     int n_threads;
     int64_t deadline_ms;

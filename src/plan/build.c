@@ -51,20 +51,21 @@ static tt_status mark_live(builder *b)
 
 // ---- values ----------------------------------------------------------------------------------
 
-static tt_status bind_shape(const tti_plan *p, const tt_tensor *t, tti_value *v)
+tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, const tt_lanes *lanes,
+                         tti_value *v)
 {
     tt_shape *out = &v->shape;
     *out = t->shape;
     v->dtype = t->dtype;
     for (int i = 0; i < out->rank; i++)
-        if (out->dim[i] < 0 && !tti_mul_i64(-out->dim[i], p->rows, &out->dim[i]))
+        if (out->dim[i] < 0 && !tti_mul_i64(-out->dim[i], rows, &out->dim[i]))
             out->dim[i] = INT64_MAX; // refused below
-    if (t->layout.kind == TT_LAYOUT_PARTIAL && p->lanes.n != p->lanes.total) {
+    if (t->layout.kind == TT_LAYOUT_PARTIAL && lanes->n != lanes->total) {
         if (out->rank == TT_MAX_RANK)
             return TT_FAIL(p->ctx, TT_ESHAPE, "'%s': no axis is left for the parts of its sum",
                            t->node->name);
         memmove(out->dim + 1, out->dim, sizeof(out->dim[0]) * (size_t)out->rank);
-        out->dim[0] = p->lanes.n_parts;
+        out->dim[0] = lanes->n_parts;
         out->rank++;
         v->dtype = t->dtype == TT_BF16 || t->dtype == TT_F16 ? TT_F32 : t->dtype;
     }
@@ -77,7 +78,7 @@ static tt_status bind_shape(const tti_plan *p, const tt_tensor *t, tti_value *v)
 static int add_value(tti_plan *p, const tt_tensor *t, int pnode)
 {
     tti_value v = {.tensor = t, .node = pnode, .root = -1, .device = -1};
-    if (bind_shape(p, t, &v) != TT_OK)
+    if (tti_bind_shape(p, t, p->rows, &p->lanes, &v) != TT_OK)
         return -1;
     if (t->node->op == &tti_op_variable)
         v.memory = TTI_VARIABLE;
@@ -176,7 +177,7 @@ static tt_status fold(tti_plan *p, tti_pnode *pn)
         goto done;
     }
     if (st == TT_OK)
-        st = tti_prepare(p, n, -1, args, args + n->n_in, prep);
+        st = tti_prepare(p, n, -1, &p->lanes, args, args + n->n_in, prep);
     if (st == TT_OK) {
         scratch = tti_host_alloc(p->ctx, prep->scratch_bytes + 64);
         local = tti_host_alloc(p->ctx, prep->local_bytes + 64);

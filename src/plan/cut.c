@@ -20,6 +20,7 @@ static int receive(tti_plan *p, int value, int device)
                     .out = (int)p->n_values,
                     .device = device,
                     .reason = "received",
+                    .lanes = p->nodes[v.node].lanes,
                     .key = p->nodes[v.node].key + 0.25};
     int id = tti_plan_node(p, pn);
     if (id < 0)

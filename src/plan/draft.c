@@ -54,8 +54,8 @@ void tti_arg_fill(tt_arg *a, const tti_value *v)
         a->per = -open->dim[a->open];
 }
 
-tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *in,
-                      const tt_arg *out, tt_prep *prep)
+tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes *lanes,
+                      const tt_arg *in, const tt_arg *out, tt_prep *prep)
 {
     tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
     const tt_kernel *k = &n->op->kernel[d == NULL ? TT_CPU : d->backend->id];
@@ -66,7 +66,7 @@ tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *i
                       .out_args = out,
                       .n_in = n->n_in,
                       .n_out = n->n_out,
-                      .lanes = &p->lanes,
+                      .lanes = lanes,
                       .n_threads = d == NULL ? 1 : d->n_threads,
                       .isa = tti_isa_for(p->ctx, n),
                       .n_phases = 1};
@@ -103,7 +103,7 @@ static tt_status copy_kernel(const tt_launch *l)
 
 // ---- drafts ----------------------------------------------------------------------------------
 
-static void set_threads(tti_call *c, int n_threads, double ns)
+void tti_set_threads(tti_call *c, int n_threads, double ns)
 {
     int64_t most = 1;
     for (int i = 0; i < c->n_phases; i++)
@@ -119,7 +119,7 @@ static void set_threads(tti_call *c, int n_threads, double ns)
     c->launch.end = c->units[0]; // complete for a call of one phase on one thread
 }
 
-static tti_call *new_call(emitter *e, int pnode, tt_kernel_fn fn, int n_in, int n_out)
+tti_call *tti_new_call(emitter *e, int pnode, tt_kernel_fn fn, int n_in, int n_out)
 {
     tti_plan *p = e->p;
     draft *d = &e->drafts[pnode];
@@ -136,12 +136,12 @@ static tti_call *new_call(emitter *e, int pnode, tt_kernel_fn fn, int n_in, int 
                             .n_in = n_in,
                             .n_out = n_out,
                             .step = p->step,
-                            .lanes = &p->lanes,
+                            .lanes = p->nodes[pnode].lanes,
                             .n_threads = 1};
     return c;
 }
 
-static bool start_draft(emitter *e, int pnode, int calls)
+bool tti_start_draft(emitter *e, int pnode, int calls)
 {
     draft *d = &e->drafts[pnode];
     d->has_entry = true;
@@ -168,16 +168,16 @@ static tt_status draft_simple(emitter *e, int pnode, tt_kernel_fn fn, int64_t un
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
-    if (!start_draft(e, pnode, 1))
+    if (!tti_start_draft(e, pnode, 1))
         return TT_ENOMEM;
-    tti_call *c = new_call(e, pnode, fn, 1, 1);
+    tti_call *c = tti_new_call(e, pnode, fn, 1, 1);
     if (c == NULL)
         return TT_ENOMEM;
     const tti_value *v = &p->values[pn->out];
     for (int i = 0; i < 2; i++)
         tti_arg_fill((tt_arg *)&c->launch.in[i], v);
     c->units[0] = units;
-    set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
+    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
     return TT_OK;
 }
 
@@ -185,10 +185,10 @@ static tt_status draft_fused(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
-    if (!start_draft(e, pnode, 1))
+    if (!tti_start_draft(e, pnode, 1))
         return TT_ENOMEM;
     draft *d = &e->drafts[pnode];
-    tti_call *c = new_call(e, pnode, tti_fused_kernel, pn->n_in, 1);
+    tti_call *c = tti_new_call(e, pnode, tti_fused_kernel, pn->n_in, 1);
     if (c == NULL)
         return TT_ENOMEM;
     for (int i = 0; i <= pn->n_in; i++) {
@@ -198,8 +198,8 @@ static tt_status draft_fused(emitter *e, int pnode)
     c->launch.tune = pn->fused;
     c->units[0] = p->values[pn->out].count;
     c->chunk[0] = TTI_FUSE_TILE;
-    set_threads(c, p->ctx->devices[pn->device]->n_threads,
-                (double)c->units[0] * 0.5 * pn->n_members);
+    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads,
+                    (double)c->units[0] * 0.5 * pn->n_members);
     c->local_bytes = aligned((size_t)pn->n_members * TTI_FUSE_TILE * 8);
     d->local_at[0] = reserve(d, c->local_bytes * (size_t)c->n_threads);
     d->scratch_at[0] = SIZE_MAX;
@@ -211,7 +211,7 @@ static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen
 {
     tti_plan *p = e->p;
     const tt_op *cast = tt_op_find(p->ctx, "cast");
-    tti_call *c = new_call(e, pnode, cast->kernel[TT_CPU].fn[p->ctx->isa], 1, 1);
+    tti_call *c = tti_new_call(e, pnode, cast->kernel[TT_CPU].fn[p->ctx->isa], 1, 1);
     if (c == NULL)
         return TT_ENOMEM;
     tt_arg *args = (tt_arg *)c->launch.in;
@@ -219,7 +219,8 @@ static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen
     args[widen ? 1 : 0].dtype = TT_F32;
     c->units[0] = arg->count;
     c->chunk[0] = 4096;
-    set_threads(c, p->ctx->devices[p->nodes[pnode].device]->n_threads, (double)arg->count * 0.3);
+    tti_set_threads(c, p->ctx->devices[p->nodes[pnode].device]->n_threads,
+                    (double)arg->count * 0.3);
     *out = c;
     return TT_OK;
 }
@@ -233,7 +234,7 @@ static tt_status draft_op(emitter *e, int pnode)
     tt_kernel_fn fn = n->op->kernel[dev->backend->id].fn[tti_isa_for(p->ctx, n)];
     bool wide = tti_needs_widening(n);
     int n_args = n->n_in + n->n_out;
-    if (!start_draft(e, pnode, wide ? n_args + 1 : 1))
+    if (!tti_start_draft(e, pnode, wide ? n_args + 1 : 1))
         return TT_ENOMEM;
     draft *d = &e->drafts[pnode];
     tt_arg *bound = tti_plan_alloc(p, sizeof(*bound) * (size_t)(n_args + 1));
@@ -256,7 +257,7 @@ static tt_status draft_op(emitter *e, int pnode)
             }
         }
     }
-    tti_call *c = st == TT_OK ? new_call(e, pnode, fn, n->n_in, n->n_out) : NULL;
+    tti_call *c = st == TT_OK ? tti_new_call(e, pnode, fn, n->n_in, n->n_out) : NULL;
     if (st == TT_OK && c == NULL)
         st = TT_ENOMEM;
     if (st == TT_OK) {
@@ -265,7 +266,7 @@ static tt_status draft_op(emitter *e, int pnode)
         for (int i = 0; i < n_args; i++)
             if (wide_at[i] != SIZE_MAX)
                 args[i].dtype = TT_F32;
-        st = tti_prepare(p, n, pn->device, args, args + n->n_in, prep);
+        st = tti_prepare(p, n, pn->device, pn->lanes, args, args + n->n_in, prep);
     }
     char *tune = st == TT_OK ? tti_plan_alloc(p, TT_TUNE_BYTES) : NULL;
     if (st == TT_OK && tune == NULL)
@@ -276,7 +277,7 @@ static tt_status draft_op(emitter *e, int pnode)
         c->n_phases = prep->n_phases;
         memcpy(c->units, prep->units, sizeof(c->units));
         memcpy(c->chunk, prep->grain, sizeof(c->chunk));
-        set_threads(c, dev->n_threads, prep->ns);
+        tti_set_threads(c, dev->n_threads, prep->ns);
         c->local_bytes = aligned(prep->local_bytes);
         int k = d->n_calls - 1;
         d->scratch_at[k] = prep->scratch_bytes > 0 ? reserve(d, prep->scratch_bytes) : SIZE_MAX;
@@ -304,6 +305,8 @@ tt_status tti_draft_node(emitter *e, int pnode)
     e->drafts[pnode].has_entry = false;
     if (pn->kind == TTI_FUSED)
         return draft_fused(e, pnode);
+    if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER)
+        return tti_draft_joining(e, pnode);
     if (pn->kind != TTI_OP)
         return draft_simple(e, pnode, copy_kernel,
                             (int64_t)((v->bytes + COPY_UNIT - 1) / COPY_UNIT),

@@ -26,6 +26,13 @@ typedef struct tti_emitter {
     tti_flag **flag;   // by plan node
 } tti_emitter;
 
+// Pieces of a draft: room for calls, a call with its arguments unfilled, how many threads it takes.
+bool tti_start_draft(tti_emitter *e, int pnode, int calls);
+tti_call *tti_new_call(tti_emitter *e, int pnode, tt_kernel_fn fn, int n_in, int n_out);
+void tti_set_threads(tti_call *c, int n_threads, double ns);
+// Of a tree or gather node.
+tt_status tti_draft_joining(tti_emitter *e, int pnode);
+
 // The calls of one plan node; has_entry tells whether there are any.
 tt_status tti_draft_node(tti_emitter *e, int pnode);
 

@@ -74,8 +74,8 @@ static void join(tti_plan *p, int i, int64_t count, int *group_size, const uint8
         int64_t n;
         if (v->n_users != 1 || v->keep || v->count != count || v->memory != TTI_ARENA ||
             p->nodes[maker].device != p->nodes[i].device || fixed[maker] ||
-            !is_pointwise(p, &p->nodes[maker], &n) || p->nodes[maker].group >= 0 ||
-            group_size[maker] + group_size[i] > TTI_FUSE_MAX)
+            p->nodes[maker].lanes != p->nodes[i].lanes || !is_pointwise(p, &p->nodes[maker], &n) ||
+            p->nodes[maker].group >= 0 || group_size[maker] + group_size[i] > TTI_FUSE_MAX)
             continue;
         p->nodes[maker].group = i;
         group_size[i] += group_size[maker];

@@ -13,18 +13,25 @@ static int64_t lane_row(int64_t l, int64_t n, int64_t lanes)
     return l * n / lanes; // both are small: TT_MAX_LANES times a row count
 }
 
-static tt_status lane_range(tti_plan *p, const tt_batch *b, int64_t rows, int total, int *first,
-                            int *last)
+// An empty lane goes with the rows that follow it; at the end of the batch with the last part.
+static void lanes_of_rows(const tt_batch *b, int64_t rows, int total, int *first, int *last)
 {
     int64_t global = b->global_rows;
     int64_t end = b->first_row + rows;
-    // An empty lane goes with the rows that follow it; at the end of the batch with the last part.
     for (*first = 0; *first < total && lane_row(*first, global, total) < b->first_row;)
         (*first)++;
     for (*last = *first; *last < total && lane_row(*last, global, total) < end;)
         (*last)++;
     if (end == global)
         *last = total;
+}
+
+static tt_status lane_range(tti_plan *p, const tt_batch *b, int64_t rows, int total, int *first,
+                            int *last)
+{
+    int64_t global = b->global_rows;
+    int64_t end = b->first_row + rows;
+    lanes_of_rows(b, rows, total, first, last);
     if (lane_row(*first, global, total) != b->first_row || lane_row(*last, global, total) != end)
         return TT_FAIL(p->ctx, TT_EINVAL,
                        "batch: rows %lld to %lld of %lld are not whole lanes of %d",
@@ -57,7 +64,31 @@ static void merge_program(tt_lanes *ln, uint8_t *merges)
     ln->n_parts = TTI_MAX(depth, 1);
 }
 
-tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req)
+int tti_lane_parts(const tt_batch *b, int64_t rows, int total, tti_part out[TTI_MAX_PARTS])
+{
+    int first, last;
+    lanes_of_rows(b, rows, total, &first, &last);
+    return tti_lane_range_parts(first, last, total, out);
+}
+
+int tti_lane_range_parts(int first, int last, int total, tti_part out[TTI_MAX_PARTS])
+{
+    int n = 0;
+    if (first == 0 && last == total) {
+        out[0] = (tti_part){0, total};
+        return 1;
+    }
+    for (int l = first; l < last; n++) {
+        int size = 1;
+        while (l % (2 * size) == 0 && l + 2 * size <= last)
+            size *= 2;
+        out[n] = (tti_part){l, size};
+        l += size;
+    }
+    return n;
+}
+
+tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out)
 {
     tt_batch b = req->batch;
     int total = b.lanes > 0 ? b.lanes : p->ctx->lanes;
@@ -84,13 +115,13 @@ tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req)
         return TT_ENOMEM;
     for (int i = 0; i <= n; i++)
         bound[i] = lane_row(first + i, b.global_rows, total) - b.first_row;
-    p->lanes = (tt_lanes){.total = total,
-                          .first = first,
-                          .n = n,
-                          .global_rows = b.global_rows,
-                          .first_row = b.first_row,
-                          .bound = bound,
-                          .merges = merges};
-    merge_program(&p->lanes, merges);
+    *out = (tt_lanes){.total = total,
+                      .first = first,
+                      .n = n,
+                      .global_rows = b.global_rows,
+                      .first_row = b.first_row,
+                      .bound = bound,
+                      .merges = merges};
+    merge_program(out, merges);
     return TT_OK;
 }

@@ -46,6 +46,8 @@ int tti_plan_node(tti_plan *p, tti_pnode n)
     if (!tti_grow(p->ctx, &p->nodes, &p->cap_nodes, p->n_nodes + 1, sizeof(n)))
         return -1;
     n.group = -1;
+    if (n.lanes == NULL)
+        n.lanes = &p->lanes;
     p->nodes[p->n_nodes] = n;
     return (int)p->n_nodes++;
 }
@@ -81,9 +83,11 @@ tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
     p->step = tti_plan_alloc(p, sizeof(*p->step));
     tt_status st = p->step == NULL ? TT_ENOMEM : TT_OK;
     if (st == TT_OK)
-        st = tti_lanes_make(p, req);
+        st = tti_lanes_make(p, req, &p->lanes);
     if (st == TT_OK)
         st = tti_plan_build(p, req);
+    if (st == TT_OK)
+        st = tti_plan_replicate(p);
     if (st == TT_OK)
         st = tti_plan_place(p, req);
     if (st == TT_OK)

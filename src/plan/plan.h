@@ -5,6 +5,7 @@
  * these stages, one file each:
  *
  *   build.c     live nodes become plan nodes; duplicates merged, constants folded; shapes bound
+ *   replicate.c mirrored: nodes on rows are copied to every device, each with some lanes
  *   place.c     a device for every node, with the reason
  *   cut.c       edges between devices become one receive per tensor and destination
  *   fuse.c      chains of pointwise ops become one node that works in tiles
@@ -50,10 +51,12 @@ typedef struct tti_value {
 } tti_value;
 
 typedef enum tti_node_kind {
-    TTI_OP = 0,    // a graph node
-    TTI_RECV = 1,  // a copy of a value of another device
-    TTI_COPY = 2,  // a copy on the same device: a variable fetched as it was before its update
-    TTI_FUSED = 3, // several pointwise nodes
+    TTI_OP = 0,     // a graph node
+    TTI_RECV = 1,   // a copy of a value of another device
+    TTI_COPY = 2,   // a copy on the same device: a variable fetched as it was before its update
+    TTI_FUSED = 3,  // several pointwise nodes
+    TTI_TREE = 4,   // adds the partial sums of all replicas
+    TTI_GATHER = 5, // puts the rows of all replicas together
 } tti_node_kind;
 
 typedef struct tti_pnode {
@@ -64,9 +67,11 @@ typedef struct tti_pnode {
     int out; // first of n_out consecutive values
     int device;
     const char *reason;
-    int group;     // fused into this plan node; -1: none
-    int n_members; // of a fused node
-    int *members;  // plan nodes, in order
+    const tt_lanes *lanes; // the rows it works on: the plan's, or a replica's
+    int64_t first_row;     // of them, within the run's
+    int group;             // fused into this plan node; -1: none
+    int n_members;         // of a fused node
+    int *members;          // plan nodes, in order
     struct tti_fused *fused;
     int position; // in the order
     double key;   // where it would like to stand in the order
@@ -181,6 +186,7 @@ char *tti_plan_text(tti_plan *p, tt_plan_form form);
 
 void *tti_plan_alloc(tti_plan *p, size_t bytes); // zeroed; lives as long as the plan
 tt_status tti_plan_build(tti_plan *p, const tti_plan_request *req);
+tt_status tti_plan_replicate(tti_plan *p);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);
 tt_status tti_plan_fuse(tti_plan *p);
@@ -190,7 +196,22 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
 tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
-tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req);
+tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out);
+// Shape and type of a tensor's value in a run of rows rows with these lanes.
+tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, const tt_lanes *lanes,
+                         tti_value *out);
+
+/*
+ * The maximal sub-trees of lanes that a run of rows rows makes partial sums of: one tree when the
+ * run has all lanes. Returns how many; b is valid.
+ */
+#define TTI_MAX_PARTS 24
+typedef struct tti_part {
+    int first, size; // lanes [first, first + size), size a power of two but for a whole tree
+} tti_part;
+int tti_lane_parts(const tt_batch *b, int64_t rows, int total, tti_part out[TTI_MAX_PARTS]);
+// The same for lanes [first, last) of total.
+int tti_lane_range_parts(int first, int last, int total, tti_part out[TTI_MAX_PARTS]);
 
 // Adds a value or node; -1: TT_ENOMEM recorded. Pointers into the arrays move.
 int tti_plan_value(tti_plan *p, tti_value v);
@@ -201,8 +222,8 @@ bool tti_reads(const tti_pnode *pn, int k);
 
 // How a kernel of this node will run, args bound. data may be NULL.
 void tti_arg_fill(tt_arg *a, const tti_value *v);
-tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_arg *in,
-                      const tt_arg *out, tt_prep *prep);
+tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes *lanes,
+                      const tt_arg *in, const tt_arg *out, tt_prep *prep);
 // The set a node's kernels come from: f64, or the context's.
 int tti_isa_for(const tt_ctx *ctx, const tt_node *n);
 // True when the executor must widen and round around this node's kernel.

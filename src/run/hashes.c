@@ -50,11 +50,20 @@ static tt_status keep_dump(tt_session *s, const void *data, size_t bytes)
     return TT_OK;
 }
 
+// Partial sums of a replica are told by the tree node; what each has whole, by the first.
+static bool is_replica(const tti_plan *p, const tti_pnode *pn, const tti_value *v)
+{
+    if (pn->lanes == &p->lanes)
+        return false;
+    return v->tensor->layout.kind == TT_LAYOUT_PARTIAL || pn->first_row > 0;
+}
+
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
-    if (pn->kind != TTI_OP)
+    if (pn->kind != TTI_OP && pn->kind != TTI_TREE)
         return TT_OK; // copies have the hash of what they copy
+    const tt_lanes *lanes = pn->lanes;
     pthread_mutex_lock(&s->rows_mu);
     tt_status st = TT_OK;
     for (int k = 0; st == TT_OK && k < pn->n_out; k++) {
@@ -62,15 +71,18 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
         const char *data = tti_value_data(s, p, pn->out + k);
         int axis = tt_open_axis(&v->tensor->shape);
         size_t item = tt_dtype_bytes(v->dtype);
+        if (axis < 0 && is_replica(p, pn, v))
+            continue;
         if (k == 0 && s->dump[0] != 0 && strcmp(s->dump, pn->node->name) == 0)
             st = keep_dump(s, data, v->bytes);
         if (axis < 0 && st == TT_OK)
-            st = add_row(s, pn->node, k, -1, tti_hash64(data, v->bytes, 0), p->step->step);
-        for (int i = 0; axis >= 0 && st == TT_OK && i < p->lanes.n; i++) {
+            st = add_row(s, pn->node, v->tensor->index, -1, tti_hash64(data, v->bytes, 0),
+                         p->step->step);
+        for (int i = 0; axis >= 0 && st == TT_OK && i < lanes->n; i++) {
             int64_t per = -v->tensor->shape.dim[axis];
-            uint64_t h = hash_rows(data, &v->shape, axis, item, p->lanes.bound[i] * per,
-                                   p->lanes.bound[i + 1] * per);
-            st = add_row(s, pn->node, k, p->lanes.first + i, h, p->step->step);
+            uint64_t h = hash_rows(data, &v->shape, axis, item, lanes->bound[i] * per,
+                                   lanes->bound[i + 1] * per);
+            st = add_row(s, pn->node, k, lanes->first + i, h, p->step->step);
         }
     }
     pthread_mutex_unlock(&s->rows_mu);

@@ -19,8 +19,10 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
                        (long long)o->deadline_ms);
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
         return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are possible", o->threads);
-    if (o->strategy != NULL && strcmp(o->strategy, "single") != 0)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED, "strategy '%s' is not in this version; 'single' is",
+    ctx->is_mirrored = o->strategy != NULL && strcmp(o->strategy, "mirrored") == 0;
+    if (o->strategy != NULL && strcmp(o->strategy, "single") != 0 && !ctx->is_mirrored)
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "strategy '%s' is not in this version; 'single' and 'mirrored' are",
                        o->strategy);
     const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
     ctx->isa = tti_best_isa();

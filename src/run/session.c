@@ -295,7 +295,11 @@ static tt_status bind_feeds(tt_session *s, tti_plan *p, const tt_run_opts *o)
             given = o->feeds[k].tensor == v->tensor ? &o->feeds[k] : NULL;
         if (given == NULL)
             return TT_FAIL(s->ctx, TT_EINVAL, "run: feed '%s' is missing", v->tensor->node->name);
-        ((tt_arg *)p->feed_calls[i]->launch.in)->data = (void *)given->data;
+        const tti_pnode *pn = &p->nodes[v->node];
+        int64_t rows = pn->lanes->bound[pn->lanes->n];
+        size_t row = rows > 0 ? v->bytes / (size_t)rows : 0;
+        ((tt_arg *)p->feed_calls[i]->launch.in)->data =
+            (char *)given->data + (size_t)pn->first_row * row;
     }
     return TT_OK;
 }

@@ -1,0 +1,174 @@
+/*
+ * join.c - the kernels that put replicas together: the tree over their partial sums, and the gather
+ * of their rows.
+ *
+ * Each input of a tree has one partial per maximal sub-tree of its replica's lanes. Taken in lane
+ * order they go on a stack, and the two topmost are added while they are siblings: the order of
+ * additions is that of one device with all lanes.
+ */
+#include "plan/draft.h"
+#include <string.h>
+
+#define BLOCK      256 // elements a step of the tree works on
+#define MAX_PUSHES (TTI_MAX_DEVICES * 4)
+
+typedef struct tree_program {
+    int n, n_out; // pushes; partials left in the end
+    struct {
+        int16_t input, part, merges;
+    } push[];
+} tree_program;
+
+#define ADD_BLOCK(type)             \
+    for (int64_t i = 0; i < n; i++) \
+    ((type *)low)[i] = (type)(((type *)low)[i] + ((type *)high)[i])
+
+static void add_block(tt_dtype t, void *low, const void *high, int64_t n)
+{
+    switch (t) {
+    case TT_F32:
+        for (int64_t i = 0; i < n; i++)
+            ((float *)low)[i] = ((float *)low)[i] + ((const float *)high)[i] + 0.0f;
+        break;
+    case TT_F64:
+        for (int64_t i = 0; i < n; i++)
+            ((double *)low)[i] = ((double *)low)[i] + ((const double *)high)[i] + 0.0;
+        break;
+    case TT_I32:
+        ADD_BLOCK(uint32_t);
+        break;
+    case TT_I64:
+        ADD_BLOCK(uint64_t);
+        break;
+    default:
+        ADD_BLOCK(uint8_t);
+        break;
+    }
+}
+
+// f32 sums of a half type are rounded once, here.
+static void store_block(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n)
+{
+    size_t item = tt_dtype_bytes(out->dtype);
+    if (from == out->dtype) {
+        memcpy((char *)out->data + (size_t)at * item, sum, (size_t)n * item);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        ((uint16_t *)out->data)[at + i] = out->dtype == TT_BF16
+                                              ? tti_to_bf16(((const float *)sum)[i])
+                                              : tti_to_f16(((const float *)sum)[i]);
+}
+
+// Units are elements of one partial.
+static tt_status tree_kernel(const tt_launch *l)
+{
+    const tree_program *prog = l->tune;
+    const tt_arg *out = l->out;
+    tt_dtype from = l->in[0].dtype;
+    size_t item = tt_dtype_bytes(from);
+    int64_t count = out->count / prog->n_out;
+    double stack[TTI_MAX_PARTS + 2][BLOCK];
+    for (int64_t at = l->begin; at < l->end; at += BLOCK) {
+        int64_t n = TTI_MIN((int64_t)BLOCK, l->end - at);
+        int depth = 0;
+        for (int i = 0; i < prog->n; i++) {
+            const char *part = (const char *)l->in[prog->push[i].input].data +
+                               (size_t)(prog->push[i].part * count + at) * item;
+            int merges = prog->push[i].merges;
+            if (merges > 0) { // the first addition reads the part where it is
+                add_block(from, stack[depth - 1], part, n);
+                merges--;
+            } else {
+                memcpy(stack[depth++], part, (size_t)n * item);
+            }
+            for (; merges > 0; merges--, depth--)
+                add_block(from, stack[depth - 2], stack[depth - 1], n);
+        }
+        for (int k = 0; k < prog->n_out; k++)
+            store_block(out, k * count + at, from, stack[k], n);
+    }
+    return TT_OK;
+}
+
+// Inputs side by side along the axis that is split; one unit.
+static tt_status gather_kernel(const tt_launch *l)
+{
+    const tt_arg *out = l->out;
+    size_t item = tt_dtype_bytes(out->dtype), inner = item, done = 0;
+    int64_t outer = 1;
+    for (int i = 0; i < out->open; i++)
+        outer *= out->shape.dim[i];
+    for (int i = out->open + 1; i < out->shape.rank; i++)
+        inner *= (size_t)out->shape.dim[i];
+    size_t stride = (size_t)out->shape.dim[out->open] * inner;
+    for (int k = 0; k < l->n_in; k++) {
+        size_t bytes = (size_t)l->in[k].shape.dim[out->open] * inner;
+        for (int64_t o = 0; o < outer; o++)
+            memcpy((char *)out->data + (size_t)o * stride + done,
+                   (const char *)l->in[k].data + (size_t)o * bytes, bytes);
+        done += bytes;
+    }
+    return TT_OK;
+}
+
+static tree_program *make_program(tti_plan *p, const tti_pnode *pn)
+{
+    tree_program *prog =
+        tti_plan_alloc(p, sizeof(*prog) + MAX_PUSHES * TTI_MAX_PARTS * sizeof(prog->push[0]));
+    tti_part stack[TTI_MAX_PARTS + 2];
+    int depth = 0;
+    for (int k = 0; prog != NULL && k < pn->n_in; k++) {
+        const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
+        tti_part parts[TTI_MAX_PARTS];
+        int n = tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
+        for (int i = 0; i < n; i++) {
+            stack[depth++] = parts[i];
+            int merges = 0;
+            while (depth > 1 && stack[depth - 2].size == stack[depth - 1].size &&
+                   stack[depth - 2].first % (2 * stack[depth - 1].size) == 0) {
+                stack[--depth - 1].size *= 2;
+                merges++;
+            }
+            prog->push[prog->n].input = (int16_t)k;
+            prog->push[prog->n].part = (int16_t)i;
+            prog->push[prog->n++].merges = (int16_t)merges;
+        }
+    }
+    if (prog == NULL)
+        return NULL;
+    prog->n_out = depth;
+    if (p->lanes.n == p->lanes.total) { // the missing lanes are empty: what is left is one tree
+        prog->push[prog->n - 1].merges = (int16_t)(prog->push[prog->n - 1].merges + depth - 1);
+        prog->n_out = 1;
+    }
+    return prog;
+}
+
+tt_status tti_draft_joining(tti_emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    bool tree = pn->kind == TTI_TREE;
+    if (!tti_start_draft(e, pnode, 1))
+        return TT_ENOMEM;
+    tti_call *c = tti_new_call(e, pnode, tree ? tree_kernel : gather_kernel, pn->n_in, 1);
+    if (c == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i <= pn->n_in; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
+    const tti_value *out = &p->values[pn->out];
+    c->units[0] = 1;
+    double ns = (double)out->bytes / 8.0;
+    if (tree) {
+        tree_program *prog = make_program(p, pn);
+        if (prog == NULL)
+            return TT_ENOMEM;
+        c->launch.tune = prog;
+        c->units[0] = out->count / prog->n_out;
+        c->chunk[0] = 4096;
+        ns = (double)out->bytes * 0.1 * pn->n_in;
+    }
+    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
+    return TT_OK;
+}

@@ -28,13 +28,20 @@ typedef tt_job_opts tt_job_read_opts;
  */
 TT_API tt_job *tt_job_read_with(tt_ctx *ctx, const char *path, const tt_job_opts *opts);
 #define tt_job_read(...) TT_CALL2(tt_job_read, __VA_ARGS__, )
-// The same from text; name stands for the file in messages.
+// The same from text, without the environment; name stands for the file in messages.
 TT_API tt_job *tt_job_parse(tt_ctx *ctx, const char *text, size_t bytes, const char *name);
 TT_API void tt_job_free(tt_job *j);
 
 TT_API const char *tt_job_name(const tt_job *j);
 // The resolved job as YAML: every key with its value. Free with tt_string_free().
 TT_API char *tt_job_print(tt_job *j);
+/*
+ * The same without what only says where it runs (name, distribute, output, data.workers,
+ * data.prefetch): equal for runs that give equal results, and so what checkpoints keep.
+ */
+TT_API char *tt_job_core_print(tt_job *j);
+// A resolved value as text by its dotted key, "output.dir"; NULL: no such key. Borrowed.
+TT_API const char *tt_job_get(const tt_job *j, const char *key);
 // What a context for the job is opened with; strings are borrowed from the job.
 TT_API tt_open_opts tt_job_open_opts(const tt_job *j);
 

@@ -138,6 +138,8 @@ tt_tensor *tti_layer_build(tt_build *b, tt_tensor *const *in)
             g->n_pins = 1;
         }
         out = l->def->build(b, l->opts, in, l->n_in);
+        if (tti_is_stuck(g->ctx)) // a caller's own function may not have looked
+            out = NULL;
         if (out != NULL && out->graph != g) {
             (void)TT_FAIL(g->ctx, TT_EINVAL, "its output '%s' is of another graph",
                           out->node->name);

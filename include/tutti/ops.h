@@ -185,6 +185,9 @@ typedef struct tt_cross_entropy_opts {
 TT_API tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
                                         const tt_cross_entropy_opts *opts);
 #define tt_cross_entropy(...) TT_CALL3(tt_cross_entropy, __VA_ARGS__, )
+// Per row of x [..., c], how many classes come before its label, ties by lowest index: i32 [...]. 0:
+// the label is argmax. A label outside [0, c) has rank c.
+TT_API tt_tensor *tt_label_rank(tt_graph *g, tt_tensor *x, tt_tensor *labels);
 
 // ---- indices ---------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ typedef enum tt_schedule_kind {
 typedef struct tt_schedule {
     tt_schedule_kind kind;
     int64_t warmup; // steps of linear rise before the schedule begins
-    int64_t steps;  // length; default: all steps of the fit
+    int64_t steps;  // where it ends, warm-up included; default: with the fit
     double final;   // cosine, linear: default 0; one_cycle: 1e-4
     double factor;  // step: default 0.1; exponential: 0.95
     int64_t every;  // step, exponential: default 1000
@@ -113,7 +113,7 @@ typedef struct tt_optimizer {
     double initial;       // adagrad
     double weight_decay;  // adamw: default 0.01; the others: 0
     const char *no_decay; // patterns of weights that do not decay
-    double clip_value;    // each element of the gradients, after reduction; 0: no
+    double clip_value;    // each element of the gradients, after reduction; 0: no. One of three:
     double clip_norm;     // norm of each weight's gradient
     double clip_global;   // norm of all gradients together
     double ema;           // decay of the moving average of the weights; 0: none

@@ -89,8 +89,6 @@ bool tti_is_variable(const tt_tensor *t);
 // Does n, an update, write the variable that is its input k? Optional inputs may follow the state,
 // so a bit of the op's mask counts only where there is a variable.
 bool tti_writes(const tt_node *n, int k);
-// A variable whose name takes no scope.
-tt_tensor *tti_variable_named(tt_graph *g, const tt_variable_opts *opts);
 extern const tt_op tti_op_const, tti_op_feed, tti_op_variable;
 
 // Element i of data as a number; conversion rounds to nearest even and saturates integers.

@@ -187,17 +187,6 @@ tt_tensor *tt_variable_with(tt_graph *g, const tt_variable_opts *opts)
     return n == NULL ? NULL : n->out;
 }
 
-tt_tensor *tti_variable_named(tt_graph *g, const tt_variable_opts *opts)
-{
-    if (g == NULL || tti_is_stuck(g->ctx))
-        return NULL;
-    char first = g->scope[0];
-    g->scope[0] = 0;
-    tt_tensor *v = tt_variable_with(g, opts);
-    g->scope[0] = first;
-    return v;
-}
-
 int tt_trainable(const tt_graph *g, tt_tensor **out, int max)
 {
     int n = 0;

@@ -173,9 +173,10 @@ static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, 
     char *text = tti_text_take(&name);
     if (text == NULL)
         return NULL;
-    tt_tensor *s = tti_variable_named(
-        g, TT_OPTS(tt_variable_opts, .dtype = var->dtype, .shape = var->shape, .no_train = true,
-                   .init = {TT_INIT_CONSTANT, value, 0}, .name = text));
+    size_t scope = tti_scope_root(g);
+    tt_tensor *s = tt_variable(g, .dtype = var->dtype, .shape = var->shape, .no_train = true,
+                               .init = {TT_INIT_CONSTANT, value, 0}, .name = text);
+    tti_scope_back(g, scope);
     tti_free(ctx, text);
     return s;
 }

@@ -19,10 +19,13 @@ typedef struct tti_loss_terms {
 } tti_loss_terms;
 /*
  * Builds the loss of an output and its target. A softmax (cross entropy) or sigmoid (binary cross
- * entropy) that made the output is passed by, so both ways of writing give the same bits.
+ * entropy) that made the output is passed by, so both ways of writing give the same bits. The
+ * loss's weight is left to the caller.
  */
 tt_status tti_loss_build(tt_graph *g, const tt_loss *l, tt_tensor *output, tt_tensor *target,
                          tti_loss_terms *out) TTI_CHECKED;
+// 1 where a label counts, 0 where it is the ignored one; f32, as the target is. l->has_ignore.
+tt_tensor *tti_loss_mask(tt_graph *g, const tt_loss *l, tt_tensor *target);
 
 // ---- metrics ---------------------------------------------------------------------------------
 
@@ -50,5 +53,8 @@ const tti_metric_def *tti_metric_find(const char *name);
 int tti_loss_find(const char *name);
 const char *tti_loss_name(tt_loss_kind kind);
 extern const tt_option tti_loss_options[]; // rows over tt_loss: weight, smoothing, ignore, ...
+// Sets a row from text, as tti_option_set(); ignore sets has_ignore too.
+tt_status tti_loss_set(tt_ctx *ctx, tt_loss *l, const char *where, const char *name,
+                       const char *value) TTI_CHECKED;
 
 #endif

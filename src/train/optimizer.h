@@ -36,6 +36,7 @@ typedef struct tti_updates_request {
     tt_tensor *const *grads; // sums over the batch, seed 1 / P; NULL: the weight is not used
     tt_tensor *loss_sum, *count, *p; // scalars: sum of terms, terms that count, P
     bool guard;                      // a loss or norm that is not finite: the step is not applied
+    bool guard_gradients; // with guard: look at the norm of all gradients without clipping too
     // out:
     tt_tensor **updates; // room for 2 n: one per weight with a gradient, and one per average
     int n_updates;

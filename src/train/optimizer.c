@@ -1,0 +1,321 @@
+/*
+ * optimizer.c - kinds of optimizers as option rows, and updates of weights as graph nodes.
+ *
+ * Order: gradients are reduced by the lane tree; then scaled by P / count, then clipped, then the
+ * update. Scaling and clipping by a norm cost no pass of their own: they are one factor that the
+ * update reads. Only clip_value makes a clipped gradient first. Weights are taken in order of their
+ * names for the global norm.
+ */
+#include "train/optimizer.h"
+#include <stdlib.h>
+#include <string.h>
+
+// ---- kinds -----------------------------------------------------------------------------------
+
+#define ROW(name_, type_, value_, help_, low_, high_)                                  \
+    {                                                                                  \
+#name_, type_, value_, help_, offsetof(tt_optimizer, name_), low_, high_, NULL \
+    }
+#define LR(value_)                 ROW(lr, TT_OPT_FLOAT, value_, "learning rate", 0, 1e30)
+#define BELOW_ONE                  0.9999999999999999
+#define EPS(value_)                ROW(eps, TT_OPT_FLOAT, value_, "added to the root", 0, 1e30)
+#define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
+#define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
+#define MOMENTUM                   ROW(momentum, TT_OPT_FLOAT, "0", "part of the last direction kept", 0, BELOW_ONE)
+#define COMMON                                                                                     \
+    ROW(no_decay, TT_OPT_TEXT, "", "patterns of weights that do not decay: '*.bias, norm*'", 0,    \
+        0),                                                                                        \
+        ROW(clip_value, TT_OPT_FLOAT, "0", "largest element of a gradient; 0: any", 0, 1e30),      \
+        ROW(clip_norm, TT_OPT_FLOAT, "0", "largest norm of a weight's gradient; 0: any", 0, 1e30), \
+        ROW(clip_global, TT_OPT_FLOAT, "0", "largest norm of all gradients together; 0: any", 0,   \
+            1e30),                                                                                 \
+        ROW(ema, TT_OPT_FLOAT, "0", "decay of a moving average of the weights; 0: none", 0,        \
+            BELOW_ONE),                                                                            \
+        TT_OPTION_END
+
+static const tt_option sgd_options[] = {
+    LR("1e-2"), MOMENTUM, ROW(nesterov, TT_OPT_BOOL, "false", "look ahead by the momentum", 0, 0),
+    DECAY("0"), COMMON};
+static const tt_option adam_options[] = {LR("1e-3"),
+                                         BETA(beta1, "0.9", "decay of the mean"),
+                                         BETA(beta2, "0.999", "decay of the squares"),
+                                         EPS("1e-8"),
+                                         DECAY("0"),
+                                         COMMON};
+static const tt_option adamw_options[] = {LR("1e-3"),
+                                          BETA(beta1, "0.9", "decay of the mean"),
+                                          BETA(beta2, "0.999", "decay of the squares"),
+                                          EPS("1e-8"),
+                                          DECAY("0.01"),
+                                          COMMON};
+static const tt_option rmsprop_options[] = {
+    LR("1e-3"),  MOMENTUM,   BETA(beta1, "0.9", "decay of the squares"),
+    EPS("1e-7"), DECAY("0"), COMMON};
+static const tt_option adagrad_options[] = {
+    LR("1e-2"), ROW(initial, TT_OPT_FLOAT, "0.1", "first value of the sums", 0, 1e30), EPS("1e-7"),
+    DECAY("0"), COMMON};
+static const tt_option lion_options[] = {LR("1e-4"), BETA(beta1, "0.9", "decay in the direction"),
+                                         BETA(beta2, "0.99", "decay of the mean"), DECAY("0"),
+                                         COMMON};
+
+typedef tt_tensor *build_fn(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                            const tt_update_opts *opts);
+static const struct kind {
+    tti_optimizer_def def;
+    build_fn *build;
+} kinds[] = {
+    {{"sgd", "w -= lr g, with or without momentum", TT_SGD, sgd_options}, tt_update_sgd_with},
+    {{"adam", "mean and squares of the gradient; decay added to it", TT_ADAM, adam_options},
+     tt_update_adam_with},
+    {{"adamw", "adam with decay apart from the gradient", TT_ADAMW, adamw_options},
+     tt_update_adamw_with},
+    {{"rmsprop", "the gradient by the root of its squares' mean", TT_RMSPROP, rmsprop_options},
+     tt_update_rmsprop_with},
+    {{"adagrad", "the gradient by the root of its squares' sum", TT_ADAGRAD, adagrad_options},
+     tt_update_adagrad_with},
+    {{"lion", "the sign of a mean of gradients; decay apart", TT_LION, lion_options},
+     tt_update_lion_with},
+};
+
+const tti_optimizer_def *tti_optimizer_at(int i)
+{
+    return i >= 0 && i < TTI_COUNT(kinds) ? &kinds[i].def : NULL;
+}
+
+const tti_optimizer_def *tti_optimizer_find(const char *name)
+{
+    for (int i = 0; name != NULL && i < TTI_COUNT(kinds); i++)
+        if (strcmp(kinds[i].def.name, name) == 0)
+            return &kinds[i].def;
+    return NULL;
+}
+
+static const struct kind *kind_of(tt_optimizer_kind kind)
+{
+    for (int i = 0; i < TTI_COUNT(kinds); i++)
+        if (kinds[i].def.kind == kind)
+            return &kinds[i];
+    return NULL;
+}
+
+// ---- defaults and bounds ---------------------------------------------------------------------
+
+static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s)
+{
+    for (int i = 0; tti_schedule_at(i) != NULL; i++)
+        if (tti_schedule_at(i)->kind == s->kind)
+            return tti_options_fill(ctx, tti_schedule_at(i)->options, s, tti_schedule_at(i)->name);
+    return TT_FAIL(ctx, TT_EINVAL, "schedule: there is no kind %d", (int)s->kind);
+}
+
+static tt_status fill_groups(tt_ctx *ctx, tt_optimizer *o, const char *name)
+{
+    if (o->n_groups < 0 || o->n_groups > TT_MAX_GROUPS)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: %d groups, at most %d", name, o->n_groups,
+                       TT_MAX_GROUPS);
+    for (int i = 0; i < o->n_groups; i++) {
+        tt_group *p = &o->groups[i];
+        if (p->match == NULL || p->match[0] == 0)
+            return TT_FAIL(ctx, TT_EINVAL, "%s: group %d matches nothing", name, i);
+        if (!(p->lr_scale >= 0 && p->weight_decay >= 0))
+            return TT_FAIL(ctx, TT_EINVAL, "%s: group '%s': lr_scale %g or weight_decay %g below 0",
+                           name, p->match, p->lr_scale, p->weight_decay);
+        if (p->lr_scale == 0)
+            p->lr_scale = 1;
+    }
+    return TT_OK;
+}
+
+tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o)
+{
+    const struct kind *k = kind_of(o->kind);
+    if (k == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)o->kind);
+    const char *name = k->def.name;
+    TT_TRY(tti_options_fill(ctx, k->def.options, o, name));
+    if ((o->clip_value > 0) + (o->clip_norm > 0) + (o->clip_global > 0) > 1)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s: clip_value %g, clip_norm %g, clip_global %g: only one may be given",
+                       name, o->clip_value, o->clip_norm, o->clip_global);
+    if (o->nesterov && o->momentum == 0)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: nesterov needs a momentum", name);
+    TT_TRY(fill_schedule(ctx, &o->schedule));
+    return fill_groups(ctx, o, name);
+}
+
+// ---- updates ---------------------------------------------------------------------------------
+
+typedef struct builder {
+    tt_graph *g;
+    tti_updates_request *r;
+    tt_tensor **squares; // by weight: of its gradient; NULL without one
+    tt_tensor *scale;    // of all gradients
+} builder;
+
+typedef struct named {
+    const char *name;
+    int at;
+} named;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+// The squares of all gradients in order of the weights' names, and how many there are.
+static tt_status squares_by_name(const builder *b, tt_tensor ***out, int *n)
+{
+    tt_ctx *ctx = tt_graph_get_ctx(b->g);
+    named *order = tti_calloc(ctx, (size_t)b->r->n + 1, sizeof(*order));
+    tt_tensor **sorted = tti_calloc(ctx, (size_t)b->r->n + 1, sizeof(tt_tensor *));
+    *n = 0;
+    *out = sorted;
+    if (order == NULL || sorted == NULL) {
+        tti_free(ctx, order);
+        return TT_ENOMEM; // sorted is the caller's
+    }
+    for (int i = 0; i < b->r->n; i++)
+        if (b->squares[i] != NULL)
+            order[(*n)++] = (named){b->r->names[i], i};
+    qsort(order, (size_t)*n, sizeof(*order), by_name);
+    for (int i = 0; i < *n; i++)
+        sorted[i] = b->squares[order[i].at];
+    tti_free(ctx, order);
+    return TT_OK;
+}
+
+// The factor of all gradients; also whether the step is applied, and with clip_global the norm.
+static tt_status make_scale(builder *b)
+{
+    tti_updates_request *r = b->r;
+    const tt_optimizer *o = r->optimizer;
+    tt_ctx *ctx = tt_graph_get_ctx(b->g);
+    tt_tensor **sorted = NULL, *norm = NULL;
+    int n = 0;
+    bool all = o->clip_global > 0 || (r->guard && (o->clip_norm > 0 || r->guard_gradients));
+    tt_status st = all ? squares_by_name(b, &sorted, &n) : TT_OK;
+    if (st == TT_OK) {
+        b->scale = tt_update_scale(b->g, r->loss_sum, r->count, r->p, .squares = sorted,
+                                   .n_squares = n, .clip = o->clip_global, .guard = r->guard,
+                                   .norm = &norm, .go = &r->applied);
+        st = b->scale == NULL ? tt_status_of(ctx) : TT_OK;
+    }
+    tti_free(ctx, sorted);
+    r->norm = o->clip_global > 0 ? norm : NULL;
+    return st;
+}
+
+static const tt_group *group_of(const tt_optimizer *o, const char *name)
+{
+    for (int i = 0; i < o->n_groups; i++)
+        if (tti_match(o->groups[i].match, name))
+            return &o->groups[i];
+    return NULL;
+}
+
+static double decay_of(const tt_optimizer *o, const tt_group *group, const char *name)
+{
+    if ((group != NULL && group->no_decay) || tti_match(o->no_decay, name))
+        return 0;
+    return group != NULL && group->weight_decay > 0 ? group->weight_decay : o->weight_decay;
+}
+
+// The gradient and the factor that the update of weight i takes.
+static tt_tensor *clipped(const builder *b, int i, tt_tensor **scale)
+{
+    tti_updates_request *r = b->r;
+    const tt_optimizer *o = r->optimizer;
+    tt_tensor *grad = r->grads[i];
+    *scale = b->scale;
+    if (o->clip_norm > 0) { // times 1, or NaN where the whole step is not applied
+        tt_tensor *own =
+            tt_update_scale(b->g, r->loss_sum, r->count, r->p, .squares = &b->squares[i],
+                            .n_squares = 1, .clip = o->clip_norm);
+        *scale = tt_mul(b->g, own, r->applied);
+    }
+    if (o->clip_value > 0) {
+        tt_tensor *s = tt_cast(b->g, b->scale, grad->dtype);
+        grad = tt_clip(b->g, tt_mul(b->g, grad, s), -o->clip_value, o->clip_value);
+        *scale = r->applied;
+    }
+    return grad;
+}
+
+// "<weight>/ema" follows what the update leaves.
+static tt_tensor *average(const builder *b, int i, tt_tensor *update)
+{
+    tt_ctx *ctx = tt_graph_get_ctx(b->g);
+    const tt_tensor *var = b->r->vars[i];
+    tti_text name = {.ctx = ctx};
+    tti_text_add(&name, "%s/ema", tt_tensor_name(var));
+    char *text = tti_text_take(&name);
+    if (text == NULL)
+        return NULL;
+    size_t scope = tti_scope_root(b->g);
+    tt_tensor *ema =
+        tt_variable(b->g, .dtype = var->dtype, .shape = var->shape, .no_train = true, .name = text);
+    tti_scope_back(b->g, scope);
+    tti_free(ctx, text);
+    return tt_update_ema(b->g, ema, update, .decay = b->r->optimizer->ema, .scale = b->r->applied);
+}
+
+static tt_status update_weight(const builder *b, int i)
+{
+    tti_updates_request *r = b->r;
+    const tt_optimizer *o = r->optimizer;
+    const tt_group *group = group_of(o, r->names[i]);
+    tt_update_opts opts = {.opts_size = sizeof(opts),
+                           .lr_scale = group == NULL ? 1 : group->lr_scale,
+                           .weight_decay = decay_of(o, group, r->names[i]),
+                           .momentum = o->momentum,
+                           .nesterov = o->nesterov,
+                           .beta1 = o->beta1,
+                           .beta2 = o->beta2,
+                           .eps = o->eps,
+                           .initial = o->initial};
+    tt_tensor *grad = clipped(b, i, &opts.scale);
+    tt_tensor *y = grad == NULL || opts.scale == NULL
+                       ? NULL
+                       : kind_of(o->kind)->build(b->g, r->vars[i], grad, &opts);
+    tt_tensor *mean = y == NULL || o->ema == 0 ? NULL : average(b, i, y);
+    if (y == NULL || (o->ema != 0 && mean == NULL))
+        return tt_status_of(tt_graph_get_ctx(b->g));
+    r->updates[r->n_updates++] = y;
+    if (mean != NULL)
+        r->updates[r->n_updates++] = mean;
+    return TT_OK;
+}
+
+static tt_status build_all(builder *b)
+{
+    tti_updates_request *r = b->r;
+    const tt_optimizer *o = r->optimizer;
+    bool squares = o->clip_norm > 0 || o->clip_global > 0 || (r->guard && r->guard_gradients);
+    for (int i = 0; squares && i < r->n; i++)
+        if (r->grads[i] != NULL && (b->squares[i] = tt_square_sum(b->g, r->grads[i])) == NULL)
+            return tt_status_of(tt_graph_get_ctx(b->g));
+    TT_TRY(make_scale(b));
+    for (int i = 0; i < r->n; i++)
+        if (r->grads[i] != NULL)
+            TT_TRY(update_weight(b, i));
+    return TT_OK;
+}
+
+tt_status tti_updates_build(tt_graph *g, tti_updates_request *r)
+{
+    tt_ctx *ctx = tt_graph_get_ctx(g);
+    if (tti_is_stuck(ctx))
+        return ctx == NULL ? TT_EINVAL : tt_status_of(ctx);
+    r->n_updates = 0;
+    r->norm = r->applied = NULL;
+    if (kind_of(r->optimizer->kind) == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)r->optimizer->kind);
+    int64_t n_nodes = g->n_nodes;
+    builder b = {.g = g, .r = r};
+    b.squares = tti_calloc(ctx, (size_t)r->n + 1, sizeof(tt_tensor *));
+    tt_status st = b.squares == NULL ? TT_ENOMEM : build_all(&b);
+    tti_free(ctx, b.squares);
+    if (st != TT_OK)
+        tti_graph_truncate(g, n_nodes);
+    return st;
+}

@@ -67,6 +67,9 @@ void tti_text_put(tti_text *t, const char *s, size_t n);
 void tti_text_json(tti_text *t, const char *s); // quoted and escaped
 char *tti_text_take(tti_text *t);               // NULL on failure; free with tti_free()
 void tti_text_free(tti_text *t);
+// Bytes of the UTF-8 character at s, which has room bytes or ends in a zero; 0: there is no valid
+// one.
+int tti_utf8_length(const char *s, size_t room);
 
 // The nearest of names (NULL at the end) to word, for "did you mean"; NULL if none is near.
 const char *tti_nearest(const char *word, const char *const *names);

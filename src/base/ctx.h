@@ -26,7 +26,9 @@ struct tt_ctx {
 
     // Host memory.
     _Atomic int64_t alloc_calls, alloc_blocks, alloc_bytes;
-    _Atomic int64_t fail_in; // counts down to the allocation that fails; 0: off
+    _Atomic int64_t fail_in;      // counts down to the allocation that fails; 0: off
+    _Atomic int64_t disk_fail_in; // the same for calls of disk.h
+    _Atomic int disk_fail_how;
 
     // Settings.
     int lanes;

@@ -43,13 +43,17 @@ void tti_text_add(tti_text *t, const char *fmt, ...)
     }
 }
 
-// Bytes of the UTF-8 character at s; 0 if there is no valid one.
-static int utf8_length(const unsigned char *s)
+int tti_utf8_length(const char *text, size_t room)
 {
+    const unsigned char *s = (const unsigned char *)text;
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (room == 0)
+        return 0;
     int n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
     if (n < 2)
         return n;
+    if ((size_t)n > room)
+        return 0;
     uint32_t c = s[0] & (0x7Fu >> n);
     for (int i = 1; i < n; i++) {
         if (s[i] >> 6 != 2)
@@ -65,7 +69,7 @@ void tti_text_json(tti_text *t, const char *s)
     tti_text_put(t, "\"", 1);
     while (*s != '\0') {
         unsigned char c = (unsigned char)*s;
-        int n = utf8_length((const unsigned char *)s);
+        int n = tti_utf8_length(s, 4);
         if (n == 0)
             tti_text_put(t, "\\ufffd", 6);
         else if (c == '"' || c == '\\')

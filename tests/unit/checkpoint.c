@@ -1,0 +1,337 @@
+/*
+ * checkpoint.c - checkpoint folders: what is saved is read, a damaged one is refused by the name of
+ * the file, and the background saver keeps the newest and the best.
+ */
+#include "../checkpoint.h"
+#include "../test.h"
+#include "train/manifest.h"
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCALE 5
+
+static const char *const files[] = {"weights.safetensors", "optimizer.safetensors",
+                                    "manifest.json"};
+
+static char *path_of(const char *name)
+{
+    static char path[32][512];
+    static int next;
+    char *p = path[next++ % 32];
+    snprintf(p, sizeof(path[0]), "%s/%s", test_folder(), name);
+    return p;
+}
+
+static void write_bytes(const char *path, const void *data, size_t n)
+{
+    unlink(path); // a file system may sync one that is cut to nothing and written again
+    FILE *f = fopen(path, "wb");
+    CHECK(f != NULL && fwrite(data, 1, n, f) == n && fclose(f) == 0);
+}
+
+static void save(tt_ctx *ctx, const char *path, int64_t step)
+{
+    static tti_snapshot s;
+    test_snapshot_make(&s, step, SCALE);
+    ck_assert_msg(tti_checkpoint_write(ctx, path, &s) == TT_OK, "%s", tt_last_error(ctx).message);
+    test_snapshot_free(&s);
+}
+
+static void check_loads(tt_ctx *ctx, const char *path, int64_t step)
+{
+    static tti_snapshot s;
+    ck_assert_msg(tti_checkpoint_read(ctx, path, &s) == TT_OK, "%s", tt_last_error(ctx).message);
+    CHECK_INT(s.state.step, step);
+    test_snapshot_check(&s, SCALE);
+    tti_snapshot_free(ctx, &s);
+}
+
+// Refused, with this file named.
+static void check_refused(tt_ctx *ctx, const char *path, const char *file)
+{
+    static tti_snapshot s;
+    CHECK(tti_checkpoint_read(ctx, path, &s) != TT_OK);
+    CHECK_MESSAGE(ctx, file);
+    tt_clear_error(ctx);
+}
+
+static int count_names(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n;
+}
+
+TEST(checkpoint_round_trip)
+{
+    tt_ctx *ctx = test_ctx();
+    char *path = path_of("x.tutti");
+    save(ctx, path, 7);
+    check_loads(ctx, path, 7);
+    save(ctx, path, 8); // in its place
+    check_loads(ctx, path, 8);
+    CHECK_INT(count_names(test_folder()), 1);
+    CHECK_INT(count_names(path), 3);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(checkpoint_bytes_are_equal)
+{
+    tt_ctx *ctx = test_ctx();
+    save(ctx, path_of("a"), 7);
+    save(ctx, path_of("deep/er/b"), 7);
+    for (int i = 0; i < 3; i++) {
+        char *a, *b, name[64];
+        size_t n, m;
+        snprintf(name, sizeof(name), "a/%s", files[i]);
+        CHECK_OK(tti_file_read(ctx, path_of(name), 0, &a, &n));
+        snprintf(name, sizeof(name), "deep/er/b/%s", files[i]);
+        CHECK_OK(tti_file_read(ctx, path_of(name), 0, &b, &m));
+        CHECK(n == m && memcmp(a, b, n) == 0);
+        tti_free(ctx, a);
+        tti_free(ctx, b);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(checkpoint_cut_at_every_byte)
+{
+    tt_ctx *ctx = test_ctx();
+    char *path = path_of("x"), *all, file[600];
+    size_t n;
+    save(ctx, path, 7);
+    for (int i = 0; i < 3; i++) {
+        snprintf(file, sizeof(file), "%s/%s", path, files[i]);
+        CHECK_OK(tti_file_read(ctx, file, 0, &all, &n));
+        for (size_t k = 0; k < n; k++) {
+            write_bytes(file, all, k);
+            check_refused(ctx, path, files[i]);
+        }
+        write_bytes(file, all, n);
+        check_loads(ctx, path, 7);
+        tti_free(ctx, all);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(checkpoint_flip_in_every_byte)
+{
+    tt_ctx *ctx = test_ctx();
+    char *path = path_of("x"), *all, file[600];
+    size_t n;
+    save(ctx, path, 7);
+    for (int i = 0; i < 3; i++) {
+        snprintf(file, sizeof(file), "%s/%s", path, files[i]);
+        CHECK_OK(tti_file_read(ctx, file, 0, &all, &n));
+        for (size_t k = 0; k < n; k++) {
+            char bit = (char)(1 << k % 8);
+            all[k] = (char)(all[k] ^ bit);
+            write_bytes(file, all, n);
+            check_refused(ctx, path, files[i]);
+            all[k] = (char)(all[k] ^ bit);
+        }
+        write_bytes(file, all, n);
+        check_loads(ctx, path, 7);
+        tti_free(ctx, all);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(checkpoint_missing_and_strange_files)
+{
+    tt_ctx *ctx = test_ctx();
+    char *path = path_of("x"), file[600];
+    for (int i = 0; i < 3; i++) {
+        save(ctx, path, 7);
+        snprintf(file, sizeof(file), "%s/%s", path, files[i]);
+        CHECK(unlink(file) == 0);
+        check_refused(ctx, path, files[i]);
+    }
+    save(ctx, path, 7);
+    snprintf(file, sizeof(file), "%s/notes.txt", path);
+    write_bytes(file, "x", 1);
+    check_refused(ctx, path, "holds 'notes.txt'");
+    check_refused(ctx, path_of("nowhere"), "nowhere");
+    CHECK_OK(tt_close(ctx));
+}
+
+// A manifest that was changed and sealed again.
+TEST(checkpoint_of_a_later_format)
+{
+    tt_ctx *ctx = test_ctx();
+    char *path = path_of("x"), *text, file[600], hash[TTI_HASH_TEXT];
+    size_t n;
+    save(ctx, path, 7);
+    snprintf(file, sizeof(file), "%s/manifest.json", path);
+    CHECK_OK(tti_file_read(ctx, file, 0, &text, &n));
+    *(strstr(text, "\"version\": 1") + 11) = '2';
+    char *seal = strstr(text, "  \"xxh3_128\": \"");
+    for (char *next; (next = strstr(seal + 1, "  \"xxh3_128\": \"")) != NULL;)
+        seal = next;
+    memcpy(seal + 15, tti_hash_text(tti_hash128(text, (size_t)(seal - text)), hash), 32);
+    write_bytes(file, text, n);
+    tti_free(ctx, text);
+    check_refused(ctx, path, "checkpoint format 2; this version of Tutti reads format 1");
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(checkpoint_replaces_only_checkpoints)
+{
+    tt_ctx *ctx = test_ctx();
+    static tti_snapshot s;
+    char *folder = path_of("precious");
+    test_snapshot_make(&s, 1, SCALE);
+    CHECK(mkdir(folder, 0700) == 0);
+    write_bytes(path_of("precious/photo"), "x", 1);
+    CHECK(tti_checkpoint_write(ctx, folder, &s) == TT_EIO);
+    CHECK_MESSAGE(ctx, "it holds 'photo'");
+    tt_clear_error(ctx);
+    CHECK(tti_file_exists(path_of("precious/photo")));
+    CHECK(tti_checkpoint_write(ctx, path_of("precious/photo"), &s) == TT_EIO);
+    CHECK_MESSAGE(ctx, "no folder");
+    tt_clear_error(ctx);
+    CHECK(symlink("precious", path_of("link")) == 0);
+    CHECK(tti_checkpoint_write(ctx, path_of("link"), &s) == TT_EIO);
+    tt_clear_error(ctx);
+    static const char *const bad[] = {"", "/", ".", "..", "a/.."};
+    for (int i = 0; i < 5; i++) {
+        CHECK(tti_checkpoint_write(ctx, bad[i], &s) != TT_OK);
+        tt_clear_error(ctx);
+    }
+    test_snapshot_free(&s);
+    CHECK_OK(tt_close(ctx));
+}
+
+// ---- several in a folder ---------------------------------------------------------------------
+
+TEST(checkpoint_newest)
+{
+    tt_ctx *ctx = test_ctx();
+    char newest[256], *folder = path_of("run");
+    CHECK_OK(tti_checkpoint_newest(ctx, folder, newest));
+    CHECK_STR(newest, "");
+    CHECK(mkdir(folder, 0700) == 0);
+    CHECK_OK(tti_checkpoint_newest(ctx, folder, newest));
+    CHECK_STR(newest, "");
+    save(ctx, path_of("run/step-9"), 9);
+    save(ctx, path_of("run/step-10"), 10);
+    CHECK(mkdir(path_of("run/step-11"), 0700) == 0); // no checkpoint at all
+    CHECK(mkdir(path_of("run/step-012"), 0700) == 0);
+    CHECK(mkdir(path_of("run/step-x"), 0700) == 0);
+    CHECK(mkdir(path_of("run/.tmp-step-12"), 0700) == 0);
+    write_bytes(path_of("run/.tmp-step-12/weights.safetensors"), "x", 1);
+    write_bytes(path_of("run/.tmp-best-77"), "x", 1);
+    CHECK_OK(tti_checkpoint_newest(ctx, folder, newest));
+    CHECK_STR(newest, path_of("run/step-10"));
+    CHECK(!tti_folder_exists(path_of("run/.tmp-step-12")));
+    CHECK(!tti_file_exists(path_of("run/.tmp-best-77")));
+    CHECK_OK(tt_close(ctx));
+}
+
+// One that another process is writing is no leftover.
+TEST(checkpoint_being_written_stays)
+{
+    tt_ctx *ctx = test_ctx();
+    char newest[256];
+    tti_fresh f;
+    static tti_snapshot s;
+    test_snapshot_make(&s, 1, SCALE);
+    CHECK_OK(tti_fresh_begin(ctx, path_of("run/step-1"), &f));
+    CHECK_OK(tti_checkpoint_newest(ctx, path_of("run"), newest));
+    CHECK(tti_folder_exists(path_of("run/.tmp-step-1")));
+    CHECK(tti_checkpoint_write(ctx, path_of("run/step-1"), &s) == TT_EIO);
+    CHECK_MESSAGE(ctx, "is being written by another process");
+    tt_clear_error(ctx);
+    tti_fresh_drop(ctx, &f);
+    CHECK(!tti_folder_exists(path_of("run/.tmp-step-1")));
+    CHECK_OK(tti_checkpoint_write(ctx, path_of("run/step-1"), &s));
+    test_snapshot_free(&s);
+    CHECK_OK(tt_close(ctx));
+}
+
+static void saver_save(tti_saver *saver, int64_t step, bool is_best)
+{
+    static tti_snapshot s;
+    test_snapshot_make(&s, step, SCALE);
+    CHECK_OK(tti_saver_save(saver, &s, is_best));
+    test_snapshot_free(&s); // the saver has its copy
+}
+
+TEST(saver_keeps_newest_and_best)
+{
+    tt_ctx *ctx = test_ctx();
+    tti_saver *saver;
+    char best[256], *folder = path_of("run");
+    CHECK_OK(tti_saver_open(ctx, folder, 2, &saver));
+    CHECK_STR(tti_saver_newest(saver), "");
+    for (int64_t step = 1; step <= 12; step++)
+        saver_save(saver, step, step == 2 || step == 4);
+    CHECK_OK(tti_saver_wait(saver));
+    CHECK_STR(tti_saver_newest(saver), path_of("run/step-12"));
+    CHECK_OK(tti_checkpoint_best(ctx, folder, best));
+    CHECK_STR(best, path_of("run/step-4"));
+    CHECK_INT(count_names(folder), 4);
+    check_loads(ctx, best, 4);
+    check_loads(ctx, path_of("run/step-11"), 11);
+    check_loads(ctx, path_of("run/step-12"), 12);
+    tti_saver_close(saver);
+
+    CHECK_OK(tti_saver_open(ctx, folder, 1, &saver)); // goes on
+    CHECK_STR(tti_saver_newest(saver), path_of("run/step-12"));
+    saver_save(saver, 12, false);
+    saver_save(saver, 13, true);
+    tti_saver_close(saver);
+    CHECK_INT(count_names(folder), 2);
+    check_loads(ctx, path_of("run/step-13"), 13);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(saver_refuses)
+{
+    tt_ctx *ctx = test_ctx();
+    static tti_snapshot s;
+    tti_saver *saver;
+    CHECK(tti_saver_open(ctx, path_of("run"), 0, &saver) == TT_EINVAL);
+    tt_clear_error(ctx);
+    write_bytes(path_of("file"), "x", 1);
+    CHECK(tti_saver_open(ctx, path_of("file/run"), 1, &saver) == TT_EIO);
+    CHECK_MESSAGE(ctx, "file");
+    tt_clear_error(ctx);
+    CHECK(tti_saver_open(ctx, "", 1, &saver) == TT_EINVAL);
+    tt_clear_error(ctx);
+    save(ctx, path_of("run/step-5"), 5);
+    CHECK_OK(tti_saver_open(ctx, path_of("run"), 1, &saver));
+    test_snapshot_make(&s, 4, SCALE);
+    CHECK(tti_saver_save(saver, &s, false) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "has a checkpoint of step 5, so step 4 is of another run");
+    test_snapshot_free(&s);
+    tti_saver_close(saver);
+    tt_clear_error(ctx);
+    check_loads(ctx, path_of("run/step-5"), 5);
+    CHECK_OK(tt_close(ctx));
+}
+
+// The buffer is made by the first save; later ones ask for little.
+TEST(saver_buffer_is_kept)
+{
+    tt_ctx *ctx = test_ctx();
+    static tti_snapshot s;
+    tti_saver *saver;
+    CHECK_OK(tti_saver_open(ctx, path_of("run"), 3, &saver));
+    test_snapshot_make(&s, 1, 1 << 16);
+    CHECK_OK(tti_saver_save(saver, &s, false));
+    CHECK_OK(tti_saver_wait(saver));
+    size_t held = tt_alloc_stats_get(ctx).bytes;
+    for (s.state.step = 2; s.state.step < 5; s.state.step++)
+        CHECK_OK(tti_saver_save(saver, &s, false));
+    CHECK_OK(tti_saver_wait(saver));
+    CHECK_INT(tt_alloc_stats_get(ctx).bytes, held);
+    test_snapshot_free(&s);
+    CHECK_OK(tt_close(ctx)); // closes the saver too
+}

@@ -1,0 +1,227 @@
+/*
+ * tensorboard.c - event files: sums by published vectors, records read back by a parser of the
+ * format's definition, and by TensorBoard itself where it is installed.
+ */
+#include "../test.h"
+#include "train/record.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TEST(crc32c_has_the_published_values)
+{
+    uint8_t b[32];
+    CHECK(tti_crc32c("", 0) == 0);
+    CHECK(tti_crc32c("123456789", 9) == 0xE3069283u);
+    memset(b, 0, 32); // RFC 3720, B.4
+    CHECK(tti_crc32c(b, 32) == 0x8A9136AAu);
+    memset(b, 0xFF, 32);
+    CHECK(tti_crc32c(b, 32) == 0x62A8AB43u);
+    for (int i = 0; i < 32; i++)
+        b[i] = (uint8_t)i;
+    CHECK(tti_crc32c(b, 32) == 0x46DD794Eu);
+    for (int i = 0; i < 32; i++)
+        b[i] = (uint8_t)(31 - i);
+    CHECK(tti_crc32c(b, 32) == 0x113FDB5Cu);
+}
+
+static uint64_t fixed(const uint8_t *p, int bytes)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < bytes; i++)
+        v |= (uint64_t)p[i] << 8 * i;
+    return v;
+}
+
+static uint32_t unmask(uint32_t v)
+{
+    v -= 0xA282EAD8u;
+    return v >> 17 | v << 15;
+}
+
+// Checks the frame of the record at p; its payload is p + 12.
+static size_t payload_of(const uint8_t *p, size_t bytes)
+{
+    CHECK(bytes >= 16);
+    uint64_t n = fixed(p, 8);
+    CHECK(n + 16 == bytes);
+    CHECK(unmask((uint32_t)fixed(p + 8, 4)) == tti_crc32c(p, 8));
+    CHECK(unmask((uint32_t)fixed(p + 12 + n, 4)) == tti_crc32c(p + 12, n));
+    return n;
+}
+
+typedef struct item {
+    int field, type;
+    uint64_t number;
+    const uint8_t *bytes;
+    size_t n;
+} item;
+
+static uint64_t varint(const uint8_t **p, const uint8_t *end)
+{
+    uint64_t v = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        CHECK(*p < end);
+        uint8_t b = *(*p)++;
+        v |= (uint64_t)(b & 0x7F) << shift;
+        if (b < 0x80)
+            return v;
+    }
+    ck_abort_msg("a varint has no end");
+    return 0;
+}
+
+static bool next(const uint8_t **p, const uint8_t *end, item *out)
+{
+    if (*p == end)
+        return false;
+    uint64_t key = varint(p, end);
+    *out = (item){.field = (int)(key >> 3), .type = (int)(key & 7)};
+    size_t fixed_bytes = out->type == 1 ? 8 : out->type == 5 ? 4 : 0;
+    if (out->type == 0) {
+        out->number = varint(p, end);
+    } else if (out->type == 2) {
+        out->n = varint(p, end);
+        CHECK(out->n <= (size_t)(end - *p));
+        out->bytes = *p;
+        *p += out->n;
+    } else {
+        CHECK(fixed_bytes > 0 && fixed_bytes <= (size_t)(end - *p));
+        out->number = fixed(*p, (int)fixed_bytes);
+        *p += fixed_bytes;
+    }
+    return true;
+}
+
+static void check_time(const item *i, double time)
+{
+    double t;
+    memcpy(&t, &i->number, sizeof(t));
+    CHECK(i->field == 1 && i->type == 1 && t == time);
+}
+
+TEST(the_first_record_is_the_version)
+{
+    uint8_t r[TTI_BOARD_MAX];
+    size_t n = payload_of(r, tti_board_version(1.5e9, r));
+    const uint8_t *p = r + 12, *end = p + n;
+    item i;
+    CHECK(next(&p, end, &i));
+    check_time(&i, 1.5e9);
+    CHECK(next(&p, end, &i) && i.field == 3 && i.type == 2);
+    CHECK(i.n == 13 && memcmp(i.bytes, "brain.Event:2", 13) == 0);
+    CHECK(!next(&p, end, &i));
+}
+
+TEST(a_start_names_its_step)
+{
+    uint8_t r[TTI_BOARD_MAX];
+    size_t n = payload_of(r, tti_board_start(2.0, 300, r));
+    const uint8_t *p = r + 12, *end = p + n;
+    item i;
+    CHECK(next(&p, end, &i));
+    check_time(&i, 2.0);
+    CHECK(next(&p, end, &i) && i.field == 2 && i.type == 0 && i.number == 300);
+    CHECK(next(&p, end, &i) && i.field == 7 && i.n == 2);
+    CHECK(i.bytes[0] == 8 && i.bytes[1] == 1);
+    CHECK(!next(&p, end, &i));
+}
+
+static void check_value(const item *i, const char *tag, float value)
+{
+    const uint8_t *p = i->bytes, *end = p + i->n;
+    item v;
+    float f;
+    CHECK(i->field == 1 && i->type == 2);
+    CHECK(next(&p, end, &v) && v.field == 1 && v.n == strlen(tag));
+    CHECK(memcmp(v.bytes, tag, v.n) == 0);
+    CHECK(next(&p, end, &v) && v.field == 2 && v.type == 5);
+    uint32_t bits = (uint32_t)v.number;
+    memcpy(&f, &bits, sizeof(f));
+    CHECK(f == value || (isnan(f) && isnan(value)));
+    CHECK(!next(&p, end, &v));
+}
+
+TEST(scalars_are_read_back)
+{
+    uint8_t r[TTI_BOARD_MAX];
+    const tt_pair pairs[] = {{"loss", 0.25, NULL}, {"accuracy", NAN, NULL}, {"lr", -1e-3, NULL}};
+    const int64_t steps[] = {0, 1, 127, 128, (int64_t)1 << 40};
+    for (int s = 0; s < 5; s++) {
+        size_t n = payload_of(r, tti_board_scalars(3.25, steps[s], pairs, 3, r));
+        const uint8_t *p = r + 12, *end = p + n;
+        item i;
+        CHECK(next(&p, end, &i));
+        check_time(&i, 3.25);
+        CHECK(next(&p, end, &i) && i.field == 2 && (int64_t)i.number == steps[s]);
+        CHECK(next(&p, end, &i) && i.field == 5 && i.type == 2);
+        CHECK(p == end);
+        p = i.bytes;
+        end = p + i.n;
+        for (int k = 0; k < 3; k++) {
+            CHECK(next(&p, end, &i));
+            check_value(&i, pairs[k].name, (float)pairs[k].number);
+        }
+        CHECK(p == end);
+    }
+}
+
+TEST(what_has_no_room_is_left_out)
+{
+    uint8_t r[TTI_BOARD_MAX];
+    static char names[64][300];
+    tt_pair pairs[64];
+    for (int i = 0; i < 64; i++) {
+        memset(names[i], 'a' + i % 26, i == 3 ? 299 : 200);
+        pairs[i] = (tt_pair){names[i], i, NULL};
+    }
+    size_t n = tti_board_scalars(1, 1, pairs, 64, r);
+    CHECK(n <= TTI_BOARD_MAX);
+    payload_of(r, n);
+    CHECK(n > 3000); // most of the room is used
+}
+
+// The Python that has TensorBoard, if there is one.
+static const char *python(void)
+{
+    const char *given = getenv("TUTTI_PYTHON");
+    if (given != NULL)
+        return given;
+    return access("build/python/bin/python", X_OK) == 0 ? "build/python/bin/python" : NULL;
+}
+
+TEST(tensorboard_reads_what_a_recorder_writes)
+{
+    char line[900];
+    if (python() == NULL || access("tests/python/tensorboard_test", R_OK) != 0)
+        test_skip("no Python with tensorboard (TUTTI_PYTHON)");
+    snprintf(line, sizeof(line), "%s -c 'import tensorboard' 2>/dev/null", python());
+    if (system(line) != 0)
+        test_skip("this Python has no tensorboard");
+
+    tt_ctx *ctx = test_ctx();
+    tti_recorder *rec;
+    for (int session = 0; session < 2; session++) { // the second goes back to step 3
+        CHECK_OK(tti_recorder_open(ctx, test_folder(), true, &rec));
+        tti_emit_pairs(ctx, "begin", &(tt_pair){"name", 0, "digits"}, 1);
+        for (int step = session == 0 ? 1 : 3; step <= 4; step++) {
+            tt_pair p[] = {{"step", step, NULL},
+                           {"epoch", 1, NULL},
+                           {"loss", 1.0 / step + session, NULL},
+                           {"accuracy", 0.125 * step, NULL},
+                           {"lr", 0.5, NULL},
+                           {"samples_per_second", 100 * step, NULL}};
+            tti_emit_pairs(ctx, "step", p, 6);
+        }
+        tt_pair p[] = {{"step", 4, NULL}, {"loss", 9, NULL}, {"validation_loss", 0.75, NULL}};
+        tti_emit_pairs(ctx, "epoch", p, 3);
+        tti_recorder_close(rec);
+    }
+    CHECK_OK(tt_close(ctx));
+    snprintf(line, sizeof(line), "%s tests/python/tensorboard_test %s/tensorboard", python(),
+             test_folder());
+    int status = system(line);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "'%s' failed", line);
+}

@@ -11,7 +11,8 @@ typedef enum kind {
     SWITCH, // bool
     TEXT,   // const char *
     NUMBER, // int64_t
-    TARGET, // may be given several times
+    REAL,   // double
+    MANY,   // cli_texts: may be given several times
 } kind;
 
 typedef struct flag {
@@ -21,26 +22,50 @@ typedef struct flag {
     int64_t min, max;
 } flag;
 
+#define AT(field) offsetof(cli_args, field)
 static const flag flags[] = {
-    {"json", NULL, "print JSON, for programs", SWITCH, offsetof(cli_args, json), 0, 0},
-    {"dot", NULL, "print Graphviz's language", SWITCH, offsetof(cli_args, dot), 0, 0},
-    {"svg", "OUT", "draw into the file OUT (needs Graphviz's dot)", TEXT, offsetof(cli_args, svg),
-     0, 0},
+    {"json", NULL, "print JSON, for programs", SWITCH, AT(json), 0, 0},
+    {"quiet", NULL, "print nothing but warnings and errors", SWITCH, AT(quiet), 0, 0},
+    {"dot", NULL, "print Graphviz's language", SWITCH, AT(dot), 0, 0},
+    {"svg", "OUT", "draw into the file OUT", TEXT, AT(svg), 0, 0},
+    {"set", "KEY=VALUE", "set a key of the job, train.batch=256; may be given several times", MANY,
+     AT(sets), 0, 0},
     {"devices", "D", "devices to use: cpu:0, cpu:0*2@512MiB, all (tutti help devices)", TEXT,
-     offsetof(cli_args, devices), 0, 0},
-    {"rows", "N", "rows of the batch (default 1)", NUMBER, offsetof(cli_args, rows), 1,
-     (int64_t)1 << 40},
-    {"target", "NAME", "tensor to compute; may be given several times (default: all results)",
-     TARGET, 0, 0, 0},
-    {"lanes", "N", "slices of the batch that sums follow (default 8)", NUMBER,
-     offsetof(cli_args, lanes), 1, 1024},
-    {"threads", "N", "cores shared by all devices (default: all)", NUMBER,
-     offsetof(cli_args, threads), 1, 4096},
-    {"isa", "SET", "instruction set: plain, fma, avx2, avx512 (default: the best)", TEXT,
-     offsetof(cli_args, isa), 0, 0},
-    {"level", "L", "what is logged to stderr: error, warn, info, debug, trace", TEXT,
-     offsetof(cli_args, level), 0, 0},
-    {"help", NULL, "show this", SWITCH, offsetof(cli_args, help), 0, 0},
+     AT(devices), 0, 0},
+    {"rows", "N", "rows of the batch", NUMBER, AT(rows), 1, (int64_t)1 << 40},
+    {"target", "NAME", "tensor to compute; may be given several times (default: all results)", MANY,
+     AT(targets), 0, 0},
+    {"lanes", "N", "slices of the batch that sums follow (default 8)", NUMBER, AT(lanes), 1, 1024},
+    {"threads", "N", "cores shared by all devices (default: all)", NUMBER, AT(threads), 1, 4096},
+    {"isa", "SET", "instruction set: plain, fma, avx2, avx512 (default: the best)", TEXT, AT(isa),
+     0, 0},
+    {"resume", NULL, "go on from the newest checkpoint of the run, if there is one", SWITCH,
+     AT(resume), 0, 0},
+    {"run", "DIR", "the run's folder (default: a new one, runs/NAME-NNN; with --resume the newest)",
+     TEXT, AT(run), 0, 0},
+    {"runs", "ROOT", "where run folders are (default: runs)", TEXT, AT(runs), 0, 0},
+    {"checkpoint", "PATH", "a checkpoint or safetensors file (default: the run's newest)", TEXT,
+     AT(checkpoint), 0, 0},
+    {"dry-run", NULL, "check the job, show model, steps and memory; train nothing", SWITCH,
+     AT(dry_run), 0, 0},
+    {"profile", "N", "measure N steps and show where their time goes", NUMBER, AT(profile), 1,
+     100000},
+    {"trace", "N", "record the first N steps into the run's trace.json", NUMBER, AT(trace), 1,
+     100000},
+    {"hashes", "FILE", "write a hash of every node, lane and step (tutti diff compares)", TEXT,
+     AT(hashes), 0, 0},
+    {"steps", "N", "steps that are timed (default 50)", NUMBER, AT(steps), 1, 1000000},
+    {"input", "FILE", "records to predict: .npy, .csv or IDX (default: the job's test data)", TEXT,
+     AT(input), 0, 0},
+    {"count", "N", "at most so many records", NUMBER, AT(count), 1, (int64_t)1 << 40},
+    {"prompt", "TEXT", "text to go on from", TEXT, AT(prompt), 0, 0},
+    {"length", "N", "characters to write (default 200)", NUMBER, AT(length), 1, 1000000},
+    {"temperature", "T", "0 takes the likeliest, 1 draws by probability (default 0.8)", REAL,
+     AT(temperature), 0, 100},
+    {"seed", "N", "of the draws (default 0)", NUMBER, AT(seed), 0, INT64_MAX},
+    {"level", "L", "what is logged to stderr: error, warn, info, debug, trace", TEXT, AT(level), 0,
+     0},
+    {"help", NULL, "show this", SWITCH, AT(help), 0, 0},
 };
 
 // Does verb take the flag? --help and --level go with every verb.
@@ -66,7 +91,7 @@ void cli_print_flags(const cli_verb *verb)
             continue;
         snprintf(left, sizeof(left), "--%s %s", flags[i].name,
                  flags[i].value != NULL ? flags[i].value : "");
-        printf("  %-16s %s\n", left, flags[i].help);
+        printf("  %-18s %s\n", left, flags[i].help);
     }
 }
 
@@ -101,6 +126,17 @@ static int set_number(const flag *f, const char *value, cli_args *out)
     return CLI_OK;
 }
 
+static int set_real(const flag *f, const char *value, cli_args *out)
+{
+    char *end;
+    double v = strtod(value, &end);
+    if (end == value || *end != '\0' || !(v >= (double)f->min && v <= (double)f->max))
+        return cli_usage("--%s: '%s' is no number from %lld to %lld", f->name, value,
+                         (long long)f->min, (long long)f->max);
+    *(double *)((char *)out + f->offset) = v;
+    return CLI_OK;
+}
+
 static int set(const flag *f, const char *value, cli_args *out)
 {
     void *at = (char *)out + f->offset;
@@ -113,11 +149,15 @@ static int set(const flag *f, const char *value, cli_args *out)
         return CLI_OK;
     case NUMBER:
         return set_number(f, value, out);
-    case TARGET:
-        if (out->n_targets == CLI_MAX_TARGETS)
-            return cli_usage("more than %d targets", CLI_MAX_TARGETS);
-        out->targets[out->n_targets++] = value;
+    case REAL:
+        return set_real(f, value, out);
+    case MANY: {
+        cli_texts *all = at;
+        if (all->n == CLI_MAX_TEXTS)
+            return cli_usage("--%s is given more than %d times", f->name, CLI_MAX_TEXTS);
+        all->v[all->n++] = value;
         return CLI_OK;
+    }
     }
     return CLI_USAGE;
 }
@@ -154,6 +194,8 @@ static int check(const cli_verb *verb, const cli_args *a)
     if (a->n_words > verb->max_words)
         return cli_usage("tutti %s: '%s' is one word too many", verb->name,
                          a->words[verb->max_words]);
+    if (a->json && a->quiet)
+        return cli_usage("tutti %s: --json and --quiet exclude each other", verb->name);
     if (a->json + a->dot + (a->svg != NULL) > 1)
         return cli_usage("tutti %s: --json, --dot and --svg exclude each other", verb->name);
     return CLI_OK;
@@ -162,7 +204,7 @@ static int check(const cli_verb *verb, const cli_args *a)
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
 {
     bool only_words = false; // after "--"
-    *out = (cli_args){0};
+    *out = (cli_args){.temperature = 0.8, .length = 200, .steps = 50};
     for (int i = 0; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
             only_words = true;

@@ -11,20 +11,30 @@
 // Exit codes; `tutti help exit` prints them.
 enum {
     CLI_OK = 0,
-    CLI_FAILED = 1, // an error, or a difference found by diff
-    CLI_USAGE = 2,  // the command line is wrong
+    CLI_FAILED = 1,  // an error, or a difference found by diff
+    CLI_USAGE = 2,   // the command line is wrong
+    CLI_BAD_JOB = 3, // a job file, its data or its model is wrong: running it again does not help
+    CLI_NAN = 4,     // the loss was not finite
+    CLI_AGAIN = 85,  // ended by SIGTERM or SIGHUP after saving: to be resumed
+    CLI_BREAK = 130, // ended by Ctrl-C
 };
 
-#define CLI_MAX_TARGETS 256
-#define CLI_MAX_WORDS   64
+#define CLI_MAX_TEXTS 256
+#define CLI_MAX_WORDS 64
+
+// What a flag says that may be given several times.
+typedef struct cli_texts {
+    const char *v[CLI_MAX_TEXTS];
+    int n;
+} cli_texts;
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, dot, help;
-    const char *devices, *isa, *svg, *level;
-    int64_t rows, threads, lanes;
-    const char *targets[CLI_MAX_TARGETS];
-    int n_targets;
+    bool json, quiet, dot, help, resume, dry_run;
+    const char *devices, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input, *prompt;
+    int64_t rows, threads, lanes, profile, trace, steps, count, length, seed;
+    double temperature;
+    cli_texts targets, sets;
     const char *words[CLI_MAX_WORDS]; // what is no flag
     int n_words;
 } cli_args;
@@ -39,21 +49,35 @@ typedef struct cli_verb {
     int (*run)(const cli_args *args);
 } cli_verb;
 
-extern const cli_verb cli_devices, cli_kernels, cli_plan, cli_diff, cli_version, cli_help;
+extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
+    cli_devices, cli_kernels, cli_plan, cli_diff, cli_version, cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out);
 void cli_print_flags(const cli_verb *verb); // as help shows them
 
+// runs.c
+bool cli_is_folder(const char *path);
+// The folder that word means: itself, one of that name in --runs, or a job's newest run there.
+tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, char path[256]);
+
+// The newest checkpoint of a run's folder.
+tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);
+
 // main.c
 const cli_verb *cli_find(const char *name);
 // Tells what is wrong with the command line on stderr; gives CLI_USAGE.
 int cli_usage(const char *fmt, ...) TT_PRINTF(1, 2);
+// Tells an error of the command's own on stderr; gives CLI_FAILED.
+int cli_error(const char *fmt, ...) TT_PRINTF(1, 2);
 // A context with the devices and settings of the flags; NULL after telling why not.
 tt_ctx *cli_open(const cli_args *args, const char *devices);
 // Closes it and tells its error, if any, with what (a file name, or NULL) in front.
 int cli_close(tt_ctx *ctx, const char *what);
+// One line of the log on stderr.
+void cli_log_line(const tt_event *ev);
+tt_level cli_level(const cli_args *args);
 // Prints a text that may be NULL.
 void cli_print(const char *s);
 

@@ -1,7 +1,7 @@
 /*
  * devices.c - tutti devices: the devices of this machine, or of a list of devices.
  */
-#include "cli/cli.h"
+#include "cli/progress.h"
 #include <stdio.h>
 
 static const char help[] =
@@ -16,16 +16,6 @@ static const char help[] =
     "\n"
     "Nodes of a graph are pinned by names in short or in full; fields that are missing fit any:\n"
     "  cpu:0    /device:CPU:0    /job:worker/replica:0/task:1/device:GPU:0    /job:ps/task:2\n";
-
-static void size_text(size_t bytes, char out[32])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double x = (double)bytes;
-    int u = 0;
-    for (; x >= 1024 && u < TTI_COUNT(units) - 1; u++)
-        x /= 1024;
-    snprintf(out, 32, u == 0 ? "%.0f %s" : "%.1f %s", x, units[u]);
-}
 
 static void print_json(tti_text *t, const tt_device_info *d)
 {
@@ -58,7 +48,7 @@ static int run(const cli_args *args)
             continue;
         }
         if (d.limit > 0)
-            size_text(d.limit, limit);
+            cli_size_text((double)d.limit, limit);
         tti_text_add(&t, "%-8s %-8s %7d %10s  %s\n", d.name, d.physical, d.threads, limit, d.model);
     }
     if (args->json)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const cli_verb *const cli_verbs[] = {&cli_devices, &cli_kernels, &cli_plan, &cli_diff,
-                                     &cli_version, &cli_help,    NULL};
+const cli_verb *const cli_verbs[] = {&cli_plot,    &cli_plan,    &cli_diff, &cli_devices,
+                                     &cli_kernels, &cli_version, &cli_help, NULL};
 
 const cli_verb *cli_find(const char *name)
 {
@@ -29,6 +29,17 @@ int cli_usage(const char *fmt, ...)
     return CLI_USAGE;
 }
 
+int cli_error(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("tutti: error: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputs("\n", stderr);
+    va_end(ap);
+    return CLI_FAILED;
+}
+
 void cli_print(const char *s)
 {
     if (s != NULL)
@@ -45,20 +56,30 @@ static int level_of(const char *word)
     return 0;
 }
 
+tt_level cli_level(const cli_args *args)
+{
+    return (tt_level)level_of(args->level);
+}
+
+void cli_log_line(const tt_event *ev)
+{
+    fprintf(stderr, "tutti: %s: %s\n", levels[ev->level], ev->text);
+}
+
 // Errors are told once, by cli_close().
 static void on_event(void *user, const tt_event *ev)
 {
     (void)user;
     if (strcmp(ev->kind, "log") == 0 && ev->level != TT_ERROR)
-        fprintf(stderr, "tutti: %s: %s\n", levels[ev->level], ev->text);
+        cli_log_line(ev);
 }
 
 tt_ctx *cli_open(const cli_args *args, const char *devices)
 {
     tt_ctx *ctx =
         tt_open(.devices = args->devices != NULL ? args->devices : devices, .isa = args->isa,
-                .threads = (int)args->threads, .lanes = (int)args->lanes,
-                .level = (tt_level)level_of(args->level), .on_event = on_event);
+                .threads = (int)args->threads, .lanes = (int)args->lanes, .level = cli_level(args),
+                .on_event = on_event);
     if (ctx == NULL)
         fputs("tutti: error: out of memory\n", stderr);
     else if (tt_status_of(ctx) != TT_OK) {

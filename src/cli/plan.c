@@ -87,17 +87,17 @@ static tt_status draw(tt_ctx *ctx, const char *text, const char *path)
 // The tensors that --target names.
 static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt_tensor **out)
 {
-    for (int i = 0; i < args->n_targets; i++) {
-        out[i] = tt_graph_find(g, args->targets[i]);
+    for (int i = 0; i < args->targets.n; i++) {
+        out[i] = tt_graph_find(g, args->targets.v[i]);
         if (out[i] == NULL)
-            return TT_FAIL(ctx, TT_EINVAL, "the graph has no tensor '%s'", args->targets[i]);
+            return TT_FAIL(ctx, TT_EINVAL, "the graph has no tensor '%s'", args->targets.v[i]);
     }
     return TT_OK;
 }
 
 static void plan(tt_ctx *ctx, const cli_args *args, const char *text, size_t bytes)
 {
-    tt_tensor *targets[CLI_MAX_TARGETS];
+    tt_tensor *targets[CLI_MAX_TEXTS];
     tt_graph *g = tt_graph_parse(ctx, text, bytes);
     if (g == NULL || find_targets(ctx, g, args, targets) != TT_OK)
         return;
@@ -105,8 +105,8 @@ static void plan(tt_ctx *ctx, const cli_args *args, const char *text, size_t byt
     tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
-    char *out = tt_plan_print(s, .targets = args->n_targets > 0 ? targets : NULL,
-                              .n_targets = args->n_targets, .rows = args->rows, .form = form);
+    char *out = tt_plan_print(s, .targets = args->targets.n > 0 ? targets : NULL,
+                              .n_targets = args->targets.n, .rows = args->rows, .form = form);
     if (out == NULL)
         return;
     if (args->svg != NULL)
@@ -135,7 +135,7 @@ const cli_verb cli_plan = {
     .summary = "what each device would do for a graph, without running it",
     .help = "FILE is a graph as text, as tt_graph_print() writes it (tutti help graph); - is\n"
             "standard input. Shows each step's op, device, the reason it is there, and its bytes,\n"
-            "then the totals.\n",
+            "then the totals. --svg needs Graphviz's dot.\n",
     .flags = "json dot svg devices rows target lanes threads isa",
     .min_words = 1,
     .max_words = 1,

@@ -100,7 +100,7 @@ typedef struct tt_digits_opts {
     int64_t count; // default 20000
     int64_t first; // number of the first record, so that sets do not overlap; default 0
     int64_t set;   // seed of the strokes; default 1
-    double noise;  // deviation of the pixels' noise; default 0.2, below zero none
+    double noise;  // deviation of the pixels' noise; default 0.15, below zero none
     TT_DATA_OPTIONS;
 } tt_digits_opts;
 TT_API tt_data *tt_digits_with(tt_ctx *ctx, const tt_digits_opts *opts);

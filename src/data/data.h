@@ -44,10 +44,20 @@ typedef struct tti_transform_def {
     // Checks t->in and the options, says what comes out in t->out; may allocate t->table.
     tt_status (*prepare)(tt_ctx *ctx, tti_transform *t);
     // random: four words keyed by (seed, epoch, record) and the transform's place in its field.
-    void (*apply)(const tti_transform *t, const tti_philox *random, const void *x, void *y);
+    tt_status (*apply)(tt_ctx *ctx, const tti_transform *t, int64_t record,
+                       const tti_philox *random, const void *x, void *y);
 } tti_transform_def;
+// The row that every kind has.
+#define TTI_FIELD_ROW                                                \
+    {                                                                \
+        "field", TT_OPT_TEXT, "", "which field; default: the first", \
+            offsetof(tt_transform_opts, field), 0, 0, NULL           \
+    }
 const tti_transform_def *tti_transform_at(int i); // NULL past the end
 const tti_transform_def *tti_transform_find(const char *name);
+#define X(kind) extern const tti_transform_def tti_transform_##kind;
+#include "data/transforms.def"
+#undef X
 
 struct tti_transform {
     const tti_transform_def *def;

@@ -15,7 +15,8 @@
 #define PIXELS (SIDE * SIDE)
 #define PIECES 4 // straight pieces of a curve between two points
 #define FAR    1e6f
-#define STREAM 0x64696769ull // sets the words apart from others of the same key
+#define SHAPE  0x73686170ull // sets apart the words of shapes and of noise
+#define NOISE  0x6e6f6973ull
 
 typedef struct digits {
     uint64_t key;
@@ -37,7 +38,7 @@ typedef struct words {
 static uint32_t draw(words *w)
 {
     if (w->next % 4 == 0)
-        w->block = tti_philox4(w->key, w->record, w->next / 4 << 32 | STREAM);
+        w->block = tti_philox4(w->key, w->record, w->next / 4 << 32 | SHAPE);
     return w->block.v[w->next++ % 4];
 }
 
@@ -65,16 +66,17 @@ typedef struct frame {
 
 static frame draw_frame(words *w)
 {
-    float wide = 0.2f * (0.95f + draw_about(w, 0.2f)), high = 0.2f * (0.95f + draw_about(w, 0.17f));
-    float slant = draw_about(w, 0.25f), half = draw_about(w, 0.1f);
+    float wide = 0.2f * (0.95f + draw_about(w, 0.12f)),
+          high = 0.2f * (0.95f + draw_about(w, 0.12f));
+    float slant = draw_about(w, 0.2f), half = draw_about(w, 0.07f);
     // The rotation whose half angle has the tangent half.
     float c = (1.0f - half * half) / (1.0f + half * half), s = 2.0f * half / (1.0f + half * half);
-    frame f = {.xx = c * wide, .yx = s * wide, .shake = 5.0f};
+    frame f = {.xx = c * wide, .yx = s * wide, .shake = 3.5f};
     f.xy = -s * high - c * slant * high;
     f.yy = c * high - s * slant * high;
-    f.x = 13.5f + draw_about(w, 3.0f);
-    f.y = 13.5f + draw_about(w, 3.0f);
-    f.radius = 1.05f + draw_about(w, 0.55f);
+    f.x = 13.5f + draw_about(w, 2.9f);
+    f.y = 13.5f + draw_about(w, 2.9f);
+    f.radius = 1.25f + draw_about(w, 0.4f);
     return f;
 }
 
@@ -144,36 +146,40 @@ static void draw_stroke(words *w, const frame *f, const tti_stroke *s, float *ne
     }
 }
 
-// About normal: the sum of four bytes. Their deviation is the root of 21845.
-static float draw_noise(words *w)
+// Ink from distances, and noise that is about normal: the sum of a word's four bytes, whose deviation
+// is the root of 21845.
+static void ink_pixels(words *w, const float *near, float radius, float ink, float noise, float *x)
 {
-    uint32_t v = draw(w);
-    int sum = (int)(v & 255) + (int)(v >> 8 & 255) + (int)(v >> 16 & 255) + (int)(v >> 24);
-    return (float)(sum - 510) * (1.0f / 147.80054f);
+    float scale = noise / 147.80054f;
+    for (int p = 0; p < PIXELS; p += 4) {
+        tti_philox r = tti_philox4(w->key, w->record, (uint64_t)p << 32 | NOISE);
+        for (int k = 0; k < 4; k++) {
+            uint32_t pairs = (r.v[k] & 0x00ff00ff) + (r.v[k] >> 8 & 0x00ff00ff);
+            int sum = (int)((pairs & 0xffff) + (pairs >> 16));
+            float v = radius + 0.5f - __builtin_sqrtf(near[p + k]);
+            v = v < 0.0f ? 0.0f : v > 1.0f ? ink : v * ink;
+            v += scale * (float)(sum - 510);
+            x[p + k] = v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v;
+        }
+    }
 }
 
 static tt_status digits_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 {
     const digits *d = self;
     words w = {.key = d->key, .record = (uint64_t)(d->first + i)};
-    float near[PIXELS], *x = out[0];
+    float near[PIXELS];
     int class = draw_below(&w, TTI_CLASSES), style = draw_below(&w, TTI_STYLES);
     const tti_glyph *glyph = &tti_glyphs[class][style];
     (void)ctx;
 
     frame f = draw_frame(&w);
-    float ink = 0.8f + draw_about(&w, 0.2f);
+    float ink = 0.85f + draw_about(&w, 0.15f);
     for (int p = 0; p < PIXELS; p++)
         near[p] = FAR;
     for (int s = 0; s < glyph->n; s++)
         draw_stroke(&w, &f, &glyph->strokes[s], near);
-    w.next = (w.next + 3) / 4 * 4;
-    for (int p = 0; p < PIXELS; p++) {
-        float v = f.radius + 0.5f - __builtin_sqrtf(near[p]);
-        v = v < 0.0f ? 0.0f : v > 1.0f ? ink : v * ink;
-        v += d->noise * draw_noise(&w);
-        x[p] = v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v;
-    }
+    ink_pixels(&w, near, f.radius, ink, d->noise, out[0]);
     *(int32_t *)out[1] = class;
     return TT_OK;
 }
@@ -212,7 +218,7 @@ static const tt_option digits_options[] = {
      offsetof(tt_digits_opts, first), 0, 1e18, NULL},
     {"seed", TT_OPT_INT, "1", "of the strokes: another one, other records",
      offsetof(tt_digits_opts, set), 0, 0, NULL},
-    {"noise", TT_OPT_FLOAT, "0.2", "deviation of the pixels' noise; below zero: none",
+    {"noise", TT_OPT_FLOAT, "0.15", "deviation of the pixels' noise; below zero: none",
      offsetof(tt_digits_opts, noise), -1, 1, NULL},
     TT_OPTION_END,
 };

@@ -23,8 +23,8 @@
 // ---- filling a slot --------------------------------------------------------------------------
 
 // Applies the transforms of field f; the last one writes to row.
-static void transform(const tt_data *d, tti_reader *r, int f, int64_t epoch, int64_t record,
-                      void *row)
+static tt_status transform(const tt_data *d, tti_reader *r, int f, int64_t epoch, int64_t record,
+                           void *row)
 {
     const void *x = r->source[f];
     int last = -1, turn = 0;
@@ -39,10 +39,11 @@ static void transform(const tt_data *d, tti_reader *r, int f, int64_t epoch, int
             tti_philox4((uint64_t)d->opts.seed ^ 0x7472616e73666f72ull, (uint64_t)record,
                         (uint64_t)epoch << 8 | (uint64_t)t->place);
         void *y = i == last ? row : r->scratch[turn];
-        t->def->apply(t, &random, x, y);
+        TT_TRY(t->def->apply(&r->ctx, t, record, &random, x, y));
         x = y;
         turn = !turn;
     }
+    return TT_OK;
 }
 
 static tt_status read_record(const tt_data *d, tti_reader *r, const tti_slot *slot, int64_t epoch,
@@ -59,7 +60,7 @@ static tt_status read_record(const tt_data *d, tti_reader *r, const tti_slot *sl
         const tt_field *field = &d->source.fields[f];
         tti_flush(field->dtype, out[f], tt_shape_count(&field->shape));
         if (r->source[f] != NULL)
-            transform(d, r, f, epoch, record, at[f]);
+            TT_TRY(transform(d, r, f, epoch, record, at[f]));
     }
     return TT_OK;
 }

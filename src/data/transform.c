@@ -1,0 +1,264 @@
+/*
+ * transform.c - transforms: the list of kinds, appending one, and those that know nothing of
+ * images. Those of images: image.c.
+ */
+#include "base/value.h"
+#include "data/data.h"
+#include <stddef.h>
+#include <string.h>
+
+#define MAX_CHANNELS 4096
+#define NUMBER_TEXT  64
+
+static const tti_transform_def *const kinds[] = {
+#define X(kind) &tti_transform_##kind,
+#include "data/transforms.def"
+#undef X
+};
+
+const tti_transform_def *tti_transform_at(int i)
+{
+    return i >= 0 && i < TTI_COUNT(kinds) ? kinds[i] : NULL;
+}
+
+const tti_transform_def *tti_transform_find(const char *name)
+{
+    for (int i = 0; name != NULL && i < TTI_COUNT(kinds); i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+static tt_status unknown_kind(tt_ctx *ctx, const char *kind)
+{
+    const char *names[TTI_COUNT(kinds) + 1] = {NULL};
+    for (int i = 0; i < TTI_COUNT(kinds); i++)
+        names[i] = kinds[i]->name;
+    const char *near = tti_nearest(kind, names);
+    return TT_FAIL(ctx, TT_EINVAL, "unknown transform '%.64s'%s%s%s", kind,
+                   near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                   near != NULL ? "'?" : "");
+}
+
+static tt_status find_field(const tt_data *d, const char *kind, const char *name, int *out)
+{
+    *out = 0;
+    if (name == NULL || name[0] == '\0')
+        return TT_OK;
+    for (int f = 0; f < d->source.n_fields; f++) {
+        if (strcmp(d->fields[f].name, name) == 0) {
+            *out = f;
+            return TT_OK;
+        }
+    }
+    return TT_FAIL(d->ctx, TT_EINVAL, "%s: %s has no field '%.64s'", kind, tti_data_name(d), name);
+}
+
+tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opts *opts)
+{
+    if (d == NULL)
+        return TT_EINVAL;
+    tt_ctx *ctx = d->ctx;
+    if (tti_is_stuck(ctx))
+        return tt_status_of(ctx);
+    const tti_transform_def *def = tti_transform_find(kind);
+    if (def == NULL)
+        return unknown_kind(ctx, kind != NULL ? kind : "");
+    if (d->is_started)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: transforms are given before tt_data_start()", kind);
+    if (d->n_transforms == TTI_MAX_TRANSFORMS)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: at most %d transforms are possible", kind,
+                       TTI_MAX_TRANSFORMS);
+
+    tti_transform t = {.def = def};
+    if (opts != NULL)
+        memcpy(&t.opts, opts, TTI_MIN(opts->opts_size, sizeof(t.opts)));
+    TT_TRY(tti_options_fill(ctx, def->options, &t.opts, kind));
+    TT_TRY(find_field(d, kind, t.opts.field, &t.field));
+    for (int i = 0; i < d->n_transforms; i++)
+        t.place += d->transforms[i].field == t.field;
+    t.in = t.out = d->fields[t.field];
+    TT_TRY(def->prepare(ctx, &t));
+    t.opts.field = t.opts.means = t.opts.scales = NULL; // the caller's
+    tti_ring_free(d);                                   // sizes change
+    d->transforms[d->n_transforms++] = t;
+    d->fields[t.field] = t.out;
+    return TT_OK;
+}
+
+// ---- normalise -------------------------------------------------------------------------------
+
+static int64_t channels_of(const tt_field *f)
+{
+    return f->shape.rank == 0 ? 1 : f->shape.dim[f->shape.rank - 1];
+}
+
+// Numbers of a list, one for each of n channels; an empty list gives each the same one.
+static tt_status read_list(tt_ctx *ctx, const char *what, const char *list, double same, int64_t n,
+                           float *out)
+{
+    int64_t got = 0;
+    const char *s = list;
+    while (s != NULL && *s != '\0') {
+        char text[NUMBER_TEXT];
+        size_t len = strcspn(s, ",");
+        double v;
+        memcpy(text, s, TTI_MIN(len, sizeof(text) - 1));
+        text[TTI_MIN(len, sizeof(text) - 1)] = '\0';
+        if (!tti_double_parse(text, &v))
+            return TT_FAIL(ctx, TT_EINVAL, "normalise: %s: '%s' is no number", what, text);
+        if (got < n)
+            out[got] = (float)v;
+        got++;
+        s += len + (s[len] == ',');
+    }
+    if (got != 0 && got != n)
+        return TT_FAIL(ctx, TT_EINVAL, "normalise: %lld %s for %lld channels", (long long)got, what,
+                       (long long)n);
+    for (int64_t i = 0; got == 0 && i < n; i++)
+        out[i] = (float)same;
+    return TT_OK;
+}
+
+// table: the mean of each channel, then the scale of each.
+static tt_status normalise_prepare(tt_ctx *ctx, tti_transform *t)
+{
+    int64_t n = channels_of(&t->in);
+    const tt_transform_opts *o = &t->opts;
+    bool has_list = o->means[0] != '\0' || o->scales[0] != '\0';
+    if (t->in.dtype != TT_F32 && t->in.dtype != TT_U8)
+        return TT_FAIL(ctx, TT_EDTYPE, "normalise: field '%s' is %s; f32 and u8 are possible",
+                       t->in.name, tt_dtype_name(t->in.dtype));
+    if (!has_list)
+        n = 1;
+    if (n > MAX_CHANNELS)
+        return TT_FAIL(ctx, TT_EINVAL, "normalise: lists for %lld channels; at most %d",
+                       (long long)n, MAX_CHANNELS);
+    float *table = tti_calloc(ctx, (size_t)n, 2 * sizeof(*table));
+    if (table == NULL)
+        return TT_ENOMEM;
+    tt_status st = read_list(ctx, "means", o->means, o->mean, n, table);
+    if (st == TT_OK)
+        st = read_list(ctx, "scales", o->scales, o->scale, n, table + n);
+    for (int64_t i = 0; st == TT_OK && i < n; i++)
+        if (!(table[n + i] != 0.0f) || !__builtin_isfinite(table[n + i]) ||
+            !__builtin_isfinite(table[i]))
+            st = TT_FAIL(ctx, TT_EINVAL, "normalise: mean %g and scale %g", (double)table[i],
+                         (double)table[n + i]);
+    if (st != TT_OK) {
+        tti_free(ctx, table);
+        return st;
+    }
+    t->table = table;
+    t->opts.depth = n; // channels of the table
+    t->out.dtype = TT_F32;
+    t->out.classes = 0;
+    return TT_OK;
+}
+
+static tt_status normalise_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
+                                 const tti_philox *random, const void *x, void *y)
+{
+    int64_t n = tt_shape_count(&t->in.shape), channels = t->opts.depth;
+    const float *mean = t->table, *scale = t->table + channels, *f = x;
+    const uint8_t *u = x;
+    float *out = y;
+    (void)ctx, (void)record, (void)random;
+    for (int64_t i = 0; i < n; i += channels)
+        for (int64_t c = 0; c < channels; c++) {
+            float v = t->in.dtype == TT_U8 ? (float)u[i + c] : f[i + c];
+            out[i + c] = (v - mean[c]) / scale[c];
+        }
+    return TT_OK;
+}
+
+// clang-format off
+static const tt_option normalise_options[] = {
+    TTI_FIELD_ROW,
+    {"mean", TT_OPT_FLOAT, "0", "subtracted", offsetof(tt_transform_opts, mean), 0, 0, NULL},
+    {"scale", TT_OPT_FLOAT, "1", "divided by", offsetof(tt_transform_opts, scale), 0, 0, NULL},
+    {"means", TT_OPT_TEXT, "", "one mean for each channel, the last axis",
+     offsetof(tt_transform_opts, means), 0, 0, NULL},
+    {"scales", TT_OPT_TEXT, "", "one scale for each channel",
+     offsetof(tt_transform_opts, scales), 0, 0, NULL},
+    TT_OPTION_END,
+};
+// clang-format on
+
+const tti_transform_def tti_transform_normalise = {
+    .name = "normalise",
+    .help = "(x - mean) / scale",
+    .options = normalise_options,
+    .prepare = normalise_prepare,
+    .apply = normalise_apply,
+};
+
+// ---- one_hot ---------------------------------------------------------------------------------
+
+static tt_status one_hot_prepare(tt_ctx *ctx, tti_transform *t)
+{
+    tt_dtype dt = t->in.dtype;
+    int64_t n = tt_shape_count(&t->in.shape);
+    if (dt != TT_I32 && dt != TT_I64 && dt != TT_U8)
+        return TT_FAIL(ctx, TT_EDTYPE, "one_hot: field '%s' is %s; i32, i64 and u8 are possible",
+                       t->in.name, tt_dtype_name(dt));
+    if (t->opts.depth == 0)
+        t->opts.depth = t->in.classes;
+    if (t->opts.depth < 1)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "one_hot: depth must be given: field '%s' has no known "
+                       "number of classes",
+                       t->in.name);
+    if (t->opts.depth > INT32_MAX / n)
+        return TT_FAIL(ctx, TT_EINVAL, "one_hot: depth %lld is too large",
+                       (long long)t->opts.depth);
+    if (t->in.shape.rank + 1 >= TT_MAX_RANK)
+        return TT_FAIL(ctx, TT_ESHAPE, "one_hot: field '%s' has too many axes", t->in.name);
+    t->out.shape.dim[t->out.shape.rank++] = t->opts.depth;
+    t->out.dtype = TT_F32;
+    t->out.classes = 0;
+    return TT_OK;
+}
+
+static tt_status one_hot_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
+                               const tti_philox *random, const void *x, void *y)
+{
+    int64_t n = tt_shape_count(&t->in.shape), depth = t->opts.depth;
+    float rest = (float)(t->opts.smoothing / (double)depth);
+    float one = (float)(1.0 - t->opts.smoothing + t->opts.smoothing / (double)depth);
+    float *out = y;
+    (void)random;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v = t->in.dtype == TT_I32   ? ((const int32_t *)x)[i]
+                    : t->in.dtype == TT_I64 ? ((const int64_t *)x)[i]
+                                            : ((const uint8_t *)x)[i];
+        if (v < 0 || v >= depth)
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "one_hot: record %lld: %lld in field '%s' is not below "
+                           "depth, %lld",
+                           (long long)record, (long long)v, t->in.name, (long long)depth);
+        for (int64_t k = 0; k < depth; k++)
+            out[i * depth + k] = k == v ? one : rest;
+    }
+    return TT_OK;
+}
+
+// clang-format off
+static const tt_option one_hot_options[] = {
+    TTI_FIELD_ROW,
+    {"depth", TT_OPT_INT, "0", "classes; default: those of the field",
+     offsetof(tt_transform_opts, depth), 0, INT32_MAX, NULL},
+    {"smoothing", TT_OPT_FLOAT, "0", "this much of the one is spread over all classes",
+     offsetof(tt_transform_opts, smoothing), 0, 1, NULL},
+    TT_OPTION_END,
+};
+// clang-format on
+
+const tti_transform_def tti_transform_one_hot = {
+    .name = "one_hot",
+    .help = "a class as a vector with a one at its place",
+    .options = one_hot_options,
+    .main = "depth",
+    .prepare = one_hot_prepare,
+    .apply = one_hot_apply,
+};

@@ -128,13 +128,14 @@ void tti_snapshot_free(tt_ctx *ctx, tti_snapshot *s)
 {
     tti_free(ctx, s->tensors);
     tti_free(ctx, s->state.job);
+    tti_free(ctx, s->path);
     for (int i = 0; i < TTI_N_FILES; i++) {
         tti_free(ctx, s->memory[i]);
         tti_free(ctx, s->names[i]);
         s->memory[i] = s->names[i] = NULL;
     }
     s->tensors = NULL;
-    s->state.job = NULL;
+    s->state.job = s->path = NULL;
     s->n = s->n_weights = 0;
 }
 
@@ -207,6 +208,9 @@ static tt_status read_tensors(tt_ctx *ctx, const char *folder, int file, const t
 static tt_status read_all(tt_ctx *ctx, const char *path, tti_manifest *m, tti_snapshot *s)
 {
     char strange[256];
+    s->path = tti_strdup(ctx, path);
+    if (s->path == NULL)
+        return TT_ENOMEM;
     TT_TRY(read_manifest(ctx, path, m));
     s->state = m->state; // job is the snapshot's from here
     TT_TRY(find_strange(ctx, path, strange));

@@ -42,6 +42,7 @@ typedef struct tti_snapshot {
     int64_t n;
     tti_named *tensors;
     char *memory[2], *names[2]; // of a snapshot that was read: what tensors point into
+    char *path;                 // where it was read from; NULL: nowhere
 } tti_snapshot;
 
 // Writes a checkpoint to path as a whole. What is there is replaced if it is a checkpoint, and left

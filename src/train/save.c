@@ -1,0 +1,166 @@
+/*
+ * save.c - tt_save(), tt_load(), tt_export(): a model's weights out of it and into it.
+ */
+#include "base/ctx.h"
+#include "train/fitting.h"
+#include "train/manifest.h"
+#include <string.h>
+#include <unistd.h>
+
+static tt_status ready(tt_model *m, const char *path, const char *what)
+{
+    if (m == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(m->ctx))
+        return tt_status_of(m->ctx);
+    if (path == NULL || path[0] == '\0')
+        return TT_FAIL(m->ctx, TT_EINVAL, "%s: no path is given", what);
+    return TT_OK;
+}
+
+tt_status tt_save(tt_model *m, const char *path)
+{
+    TT_TRY(ready(m, path, "save"));
+    tti_snapshot *s = tti_calloc(m->ctx, 1, sizeof(*s));
+    if (s == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_model_snapshot(m, s);
+    if (st == TT_OK)
+        st = tti_checkpoint_write(m->ctx, path, s);
+    tti_snapshot_free(m->ctx, s);
+    tti_free(m->ctx, s);
+    return st;
+}
+
+tt_status tt_export(tt_model *m, const char *path)
+{
+    static const char *const metadata[] = {"format", "tutti", NULL};
+    tt_hash hash;
+    TT_TRY(ready(m, path, "export"));
+    tti_snapshot *s = tti_calloc(m->ctx, 1, sizeof(*s));
+    if (s == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_model_snapshot(m, s);
+    if (st == TT_OK)
+        st = tti_safetensors_write(m->ctx, path, s->tensors, s->n_weights, metadata, &hash);
+    tti_snapshot_free(m->ctx, s);
+    tti_free(m->ctx, s);
+    return st;
+}
+
+// ---- loading ---------------------------------------------------------------------------------
+
+// What is loaded from: a checkpoint, or one file with its table.
+typedef struct source {
+    char file[TTI_PATH_MAX]; // for messages
+    bool is_checkpoint;
+    tti_snapshot snapshot;
+    tti_safetensors table;
+} source;
+
+static tt_status open_file(tt_ctx *ctx, source *src)
+{
+    int fd;
+    uint64_t bytes;
+    tti_snapshot *s = &src->snapshot;
+    TT_TRY(tti_file_open(ctx, src->file, &fd, &bytes));
+    s->memory[0] = tti_alloc(ctx, (size_t)bytes);
+    tt_status st = s->memory[0] == NULL
+                       ? TT_ENOMEM
+                       : tti_file_pread(ctx, src->file, fd, s->memory[0], (size_t)bytes, 0);
+    close(fd);
+    TT_TRY(st);
+    TT_TRY(tti_safetensors_parse(ctx, src->file, s->memory[0], (size_t)bytes, bytes, &src->table));
+    for (int64_t i = 0; i < src->table.n; i++)
+        src->table.tensors[i].data = s->memory[0] + src->table.offsets[i];
+    s->n = s->n_weights = src->table.n;
+    return TT_OK;
+}
+
+static tt_status open_source(tt_ctx *ctx, const char *path, source *src)
+{
+    TT_TRY(tti_checkpoint_resolve(ctx, path, src->file));
+    src->is_checkpoint = tti_folder_exists(src->file);
+    if (!src->is_checkpoint)
+        return open_file(ctx, src);
+    TT_TRY(tti_checkpoint_read(ctx, src->file, &src->snapshot));
+    return tti_file_join(ctx, src->file, src->snapshot.path, tti_checkpoint_files[0]);
+}
+
+static bool is_plain(const tt_load_opts *o)
+{
+    return !o->partial && o->map == NULL && o->only == NULL;
+}
+
+// A checkpoint's optimizer state goes along with its weights where it fits.
+static tt_status load_optimizer(tt_model *m, const source *src, const tti_slot *slots, int64_t n)
+{
+    const tti_snapshot *s = &src->snapshot;
+    if (n == 0 || s->n == s->n_weights)
+        return TT_OK;
+    int64_t *found = tti_calloc(m->ctx, (size_t)n, sizeof(*found));
+    if (found == NULL)
+        return TT_ENOMEM;
+    tti_fitting f = {.file = src->file,
+                     .slots = slots,
+                     .n_slots = n,
+                     .tensors = s->tensors + s->n_weights,
+                     .n_tensors = s->n - s->n_weights,
+                     .found = found};
+    tt_status st = TT_OK;
+    if (tti_fitting_find(NULL, &f) != TT_OK) { // nothing is recorded: this is no error
+        TT_LOG(m->ctx, TT_WARN, "%s: the optimizer's state is of another one and is left out",
+               s->path);
+    } else {
+        st = tti_fitting_apply(m->ctx, &f);
+    }
+    tti_free(m->ctx, found);
+    return st;
+}
+
+static tt_status load(tt_model *m, const source *src, const tt_load_opts *o)
+{
+    tti_slot *slots;
+    int64_t n_weights, n;
+    const tti_snapshot *s = &src->snapshot;
+    TT_TRY(tti_model_slots(m, &slots, &n_weights, &n));
+    int64_t *found = tti_calloc(m->ctx, (size_t)n_weights + 1, sizeof(*found));
+    tti_fitting f = {.file = src->file,
+                     .slots = slots,
+                     .n_slots = n_weights,
+                     .tensors = src->is_checkpoint ? s->tensors : src->table.tensors,
+                     .n_tensors = s->n_weights,
+                     .types = src->table.types,
+                     .partial = o->partial,
+                     .map = o->map,
+                     .only = o->only,
+                     .found = found};
+    tt_status st = found == NULL ? TT_ENOMEM : tti_fitting_find(m->ctx, &f);
+    if (st == TT_OK)
+        st = tti_fitting_apply(m->ctx, &f);
+    if (st == TT_OK && m->step != NULL && is_plain(o))
+        st = load_optimizer(m, src, slots + n_weights, n - n_weights);
+    tti_free(m->ctx, found);
+    tti_free(m->ctx, slots);
+    return st;
+}
+
+tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
+{
+    TT_TRY(ready(m, path, "load"));
+    if (opts == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "load: no options are given");
+    tt_load_opts o = {0};
+    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    source *src = tti_calloc(m->ctx, 1, sizeof(*src));
+    if (src == NULL)
+        return TT_ENOMEM;
+    src->table = (tti_safetensors){.ctx = m->ctx, .fd = -1};
+    tt_status st = open_source(m->ctx, path, src);
+    if (st == TT_OK)
+        st = load(m, src, &o);
+    tti_snapshot_free(m->ctx, &src->snapshot);
+    tti_safetensors_close(&src->table);
+    tti_free(m->ctx, src);
+    return st;
+}

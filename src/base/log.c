@@ -25,6 +25,32 @@ static void write_all(const char *s, size_t n)
     }
 }
 
+// An epoch for a program that listens to nothing: "epoch 2 of 5: loss 0.1234, accuracy 0.9678".
+static void epoch_to_stderr(const tt_event *ev)
+{
+    static const char *const skipped[] = {"step", "steps",   "rows",  "epoch_rows", "step_loss",
+                                          "lr",   "seconds", "epoch", "epochs",     NULL};
+    char text[512] = "";
+    double epoch = 0, epochs = 0;
+    size_t n = 0;
+    for (int i = 0; i < ev->n_pairs && n < sizeof(text) - 80; i++) {
+        const tt_pair *p = &ev->pairs[i];
+        epoch = strcmp(p->name, "epoch") == 0 ? p->number : epoch;
+        epochs = strcmp(p->name, "epochs") == 0 ? p->number : epochs;
+        int k = 0;
+        while (skipped[k] != NULL && strcmp(skipped[k], p->name) != 0)
+            k++;
+        if (skipped[k] == NULL)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.32s %.4g", n > 0 ? ", " : "",
+                                  p->name, p->number);
+    }
+    char out[640];
+    int length = epochs > 0
+                     ? snprintf(out, sizeof(out), "epoch %.0f of %.0f: %s\n", epoch, epochs, text)
+                     : snprintf(out, sizeof(out), "epoch %.0f: %s\n", epoch, text);
+    write_all(out, (size_t)length);
+}
+
 // One line, one write, so that lines of several processes do not mix.
 static void to_stderr(const tt_event *ev)
 {
@@ -32,8 +58,11 @@ static void to_stderr(const tt_event *ev)
     const char *word = ev->kind;
     if (strcmp(ev->kind, "log") == 0)
         word = (unsigned)ev->level < TTI_COUNT(level_names) ? level_names[ev->level] : "log";
-    else if (strcmp(ev->kind, "print") != 0)
-        return; // "run" and "plan" are for programs
+    else if (strcmp(ev->kind, "epoch") == 0) {
+        epoch_to_stderr(ev);
+        return;
+    } else if (strcmp(ev->kind, "print") != 0)
+        return; // the others are for programs
 
     size_t n = strlen(ev->text);
     int head = snprintf(line, sizeof(line), "tutti: %s: ", word);

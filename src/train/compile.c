@@ -1,0 +1,457 @@
+/*
+ * compile.c - tt_compile(): layers again for training, loss, gradients, updates.
+ *
+ * Gradients are sums over rows of terms seeded with 1 / P, P the power of two not below the number
+ * of terms, so no bit is lost and nothing is divided per lane; the update multiplies by P / count.
+ * With several losses each has its own count, so its seed is weight / count and P is 1.
+ */
+#include "train/compile.h"
+#include "base/ctx.h"
+#include <math.h>
+#include <string.h>
+
+double tti_power_of_two(double n)
+{
+    double p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+// ---- options ---------------------------------------------------------------------------------
+
+// Texts of the options are copied behind each other.
+static tt_status keep_texts(tti_step *s)
+{
+    tt_ctx *ctx = s->model->ctx;
+    const char **at[4 + 2 * TT_MAX_LOSSES + TT_MAX_GROUPS];
+    int n = 0;
+    at[n++] = &s->opts.freeze;
+    at[n++] = &s->opts.optimizer.no_decay;
+    for (int i = 0; i < s->n_losses; i++) {
+        at[n++] = &s->losses[i].output;
+        at[n++] = &s->losses[i].target;
+    }
+    for (int i = 0; i < s->opts.optimizer.n_groups; i++)
+        at[n++] = &s->opts.optimizer.groups[i].match;
+    size_t bytes = 1;
+    for (int i = 0; i < n; i++)
+        bytes += *at[i] != NULL ? strlen(*at[i]) + 1 : 0;
+    char *to = s->texts = tti_alloc(ctx, bytes);
+    if (to == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        if (*at[i] == NULL)
+            continue;
+        size_t length = strlen(*at[i]) + 1;
+        memcpy(to, *at[i], length);
+        *at[i] = to;
+        to += length;
+    }
+    return TT_OK;
+}
+
+static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
+{
+    tt_ctx *ctx = s->model->ctx;
+    memcpy(&s->opts, opts, TTI_MIN(opts->opts_size, sizeof(s->opts)));
+    tt_compile_opts *o = &s->opts;
+    if (o->n_losses < 0 || o->n_losses > TT_MAX_LOSSES)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: %d losses; 1 to %d are possible", o->n_losses,
+                       TT_MAX_LOSSES);
+    if (o->n_losses == 0 && o->losses[0].kind != TT_LOSS_NONE)
+        o->n_losses = 1;
+    if (o->n_losses > 0 && o->loss != TT_LOSS_NONE)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: give either loss or losses");
+    if (o->n_losses == 0 && o->loss == TT_LOSS_NONE)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: a loss must be given");
+    if (o->n_losses == 0) {
+        o->losses[0] = (tt_loss){.kind = o->loss};
+        o->n_losses = 1;
+        o->loss = TT_LOSS_NONE;
+    }
+    s->n_losses = o->n_losses;
+    memcpy(s->losses, o->losses, sizeof(s->losses));
+    for (int i = 0; i < s->n_losses; i++)
+        if (s->losses[i].weight == 0)
+            s->losses[i].weight = 1;
+    if (o->top_k == 0)
+        o->top_k = 5;
+    if (o->top_k < 1)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: top_k is %d; it must be above 0", o->top_k);
+    if (o->optimizer.n_groups < 0 || o->optimizer.n_groups > TT_MAX_GROUPS)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: %d groups; at most %d are possible",
+                       o->optimizer.n_groups, TT_MAX_GROUPS);
+    TT_TRY(keep_texts(s));
+    TT_TRY(tti_optimizer_fill(ctx, &o->optimizer));
+    for (int i = 0; tti_metric_at(i) != NULL; i++)
+        if ((o->metrics & (int)tti_metric_at(i)->bit) != 0)
+            s->metrics[s->n_metrics++] = tti_metric_at(i);
+    return TT_OK;
+}
+
+// ---- loss and metrics ------------------------------------------------------------------------
+
+// The tensor in the training graph that stands for one of the inference graph.
+static tt_tensor *twin(tt_model *m, tt_tensor *t, bool training)
+{
+    if (!training)
+        return t;
+    for (int64_t i = 0; i < m->n_layers; i++)
+        if (m->layers[i]->out == t)
+            return m->layers[i]->train_out;
+    return NULL;
+}
+
+static tt_status find_output(tti_step *s, int i, const tti_output *outs, int n, tt_tensor **out)
+{
+    const char *name = s->losses[i].output;
+    if (name == NULL && i < n) {
+        *out = outs[i].tensor;
+        return TT_OK;
+    }
+    for (int k = 0; name != NULL && k < n; k++) {
+        if (strcmp(outs[k].name, name) == 0) {
+            *out = outs[k].tensor;
+            return TT_OK;
+        }
+    }
+    if (name == NULL)
+        return TT_FAIL(s->model->ctx, TT_EINVAL, "compile: %d losses, but the model has %d outputs",
+                       s->n_losses, n);
+    return TT_FAIL(s->model->ctx, TT_EINVAL, "compile: the model has no output '%s'", name);
+}
+
+static tt_status add_sum(tti_step *s, tti_scores *sc, tt_tensor *t)
+{
+    tt_shape shape = tt_tensor_shape(t);
+    if (t == NULL)
+        return tt_status_of(s->model->ctx);
+    int64_t size = tt_shape_count(&shape);
+    if (size < 0)
+        return TT_FAIL(s->model->ctx, TT_ESHAPE, "compile: '%s' is no sum over the batch",
+                       tt_tensor_name(t));
+    sc->sums[sc->n_sums++] = (tti_sum){t, size, sc->n_numbers};
+    sc->n_numbers += size;
+    return TT_OK;
+}
+
+static tt_status add_metrics(tti_step *s, tti_scores *sc, tt_tensor *target)
+{
+    tti_metric_inputs in = {.logits = sc->terms[0].logits,
+                            .target = target,
+                            .loss = &s->losses[0],
+                            .terms = sc->terms[0],
+                            .top_k = s->opts.top_k};
+    for (int i = 0; i < s->n_metrics; i++) {
+        tt_tensor *states[TTI_MAX_STATES];
+        int n = 0;
+        TT_TRY(s->metrics[i]->build(sc->graph, &in, states, &n));
+        s->metric_states[i] = n;
+        for (int k = 0; k < n; k++)
+            TT_TRY(add_sum(s, sc, states[k]));
+    }
+    return TT_OK;
+}
+
+// Feeds of targets, losses and metrics in one graph.
+static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool training)
+{
+    tt_model *m = s->model;
+    tti_output outs[TTI_MAX_INPUTS];
+    int n_outs = tti_model_outputs(m, outs);
+    *sc = (tti_scores){.graph = g};
+    sc->sums =
+        tti_calloc(m->ctx, 2 * TT_MAX_LOSSES + TT_N_METRICS * TTI_MAX_STATES, sizeof(*sc->sums));
+    if (sc->sums == NULL || n_outs < 1)
+        return tt_status_of(m->ctx) != TT_OK ? tt_status_of(m->ctx)
+                                             : TT_FAIL(m->ctx, TT_EINVAL, "compile: no layers");
+    for (int i = 0; i < m->n_inputs; i++)
+        sc->feeds[sc->n_feeds++] = twin(m, m->inputs[i]->out, training);
+    for (int i = 0; i < s->n_losses; i++) {
+        tt_tensor *out = NULL;
+        tt_shape shape;
+        tt_dtype dtype;
+        char name[64] = "y";
+        TT_TRY(find_output(s, i, outs, n_outs, &out));
+        out = twin(m, out, training);
+        if (out == NULL)
+            return TT_FAIL(m->ctx, TT_EINVAL, "compile: output %d is no layer's", i);
+        TT_TRY(tti_loss_target(m->ctx, &s->losses[i], out, i == 0 && s->opts.dense_targets, &shape,
+                               &dtype));
+        if (i == 0 && s->opts.target_dtype != TT_F32)
+            dtype = s->opts.target_dtype;
+        if (s->losses[i].target != NULL)
+            strncpy(name, s->losses[i].target, sizeof(name) - 1);
+        tt_tensor *target = tt_feed(g, .dtype = dtype, .shape = shape, .name = name);
+        sc->feeds[sc->n_feeds++] = target;
+        TT_TRY(tti_loss_build(g, &s->losses[i], out, target, &sc->terms[i]));
+        TT_TRY(add_sum(s, sc, sc->terms[i].sum));
+        if (sc->terms[i].count != NULL)
+            TT_TRY(add_sum(s, sc, sc->terms[i].count));
+    }
+    return add_metrics(s, sc, sc->feeds[m->n_inputs]);
+}
+
+static int loss_sum_index(const tti_scores *sc, int loss)
+{
+    int at = 0;
+    for (int i = 0; i < loss; i++)
+        at += sc->terms[i].count != NULL ? 2 : 1;
+    return at;
+}
+
+double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *numbers, int64_t rows)
+{
+    double total = 0;
+    for (int i = 0; i < s->n_losses; i++) {
+        const tti_sum *sum = &sc->sums[loss_sum_index(sc, i)];
+        double count =
+            sc->terms[i].count != NULL ? numbers[sum[1].at] : (double)(rows * sc->terms[i].per_row);
+        total += count > 0 ? s->losses[i].weight * numbers[sum->at] / count : 0;
+    }
+    return total;
+}
+
+void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *numbers,
+                        double out[TT_N_METRICS])
+{
+    int at = loss_sum_index(sc, s->n_losses);
+    for (int i = 0; i < s->n_metrics; i++) {
+        const double *states[TTI_MAX_STATES];
+        int64_t sizes[TTI_MAX_STATES];
+        for (int k = 0; k < s->metric_states[i]; k++, at++) {
+            states[k] = numbers + sc->sums[at].at;
+            sizes[k] = sc->sums[at].size;
+        }
+        out[i] = s->metrics[i]->finish(states, sizes, s->metric_states[i]);
+    }
+}
+
+int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t rows,
+                    tt_feed_value *out)
+{
+    for (int i = 0; i < sc->n_feeds; i++) {
+        tt_shape shape = tt_tensor_shape(sc->feeds[i]);
+        int open = tt_open_axis(&shape);
+        if (open >= 0)
+            shape.dim[open] = -shape.dim[open] * rows;
+        out[i] = (tt_feed_value){sc->feeds[i], fields[i], shape, tt_tensor_dtype(sc->feeds[i])};
+    }
+    return sc->n_feeds;
+}
+
+// ---- gradients and updates -------------------------------------------------------------------
+
+static tt_tensor *scalar_feed(tt_graph *g, const char *name)
+{
+    return tt_feed(g, .shape = TT_SCALAR, .name = name);
+}
+
+// What is derived: the loss's sum, or with several losses the sum of each times its seed.
+static tt_tensor *build_total(tti_step *s)
+{
+    tt_graph *g = s->graph;
+    if (s->n_losses == 1)
+        return s->train.terms[0].sum;
+    tt_tensor *total = NULL;
+    for (int i = 0; i < s->n_losses; i++) {
+        const tti_loss_terms *t = &s->train.terms[i];
+        tt_tensor *seed;
+        if (t->count != NULL) {
+            seed = tt_div(g, tt_scalar(g, s->losses[i].weight),
+                          tt_maximum(g, t->count, tt_scalar(g, 1)));
+        } else {
+            char name[32];
+            memcpy(name, "train/seed_0", 13);
+            name[11] = (char)('0' + i);
+            seed = s->loss_seed[i] = scalar_feed(g, name);
+        }
+        tt_tensor *part = tt_mul(g, t->sum, seed);
+        total = total == NULL ? part : tt_add(g, total, part);
+    }
+    return total;
+}
+
+static tt_status find_weights(tti_step *s)
+{
+    tt_model *m = s->model;
+    size_t n = (size_t)m->n_weights + 1;
+    s->vars = tti_calloc(m->ctx, n, sizeof(*s->vars));
+    s->grads = tti_calloc(m->ctx, n, sizeof(*s->grads));
+    s->names = tti_calloc(m->ctx, n, sizeof(*s->names));
+    if (s->vars == NULL || s->grads == NULL || s->names == NULL)
+        return TT_ENOMEM;
+    for (int64_t i = 0; i < m->n_weights; i++) {
+        const tti_weight *w = &m->weights[i];
+        if (!w->trains || tti_match(s->opts.freeze, w->name))
+            continue;
+        s->names[s->n_weights] = w->name;
+        s->vars[s->n_weights++] = w->train_var;
+    }
+    if (s->n_weights == 0)
+        return TT_FAIL(m->ctx, TT_EINVAL, "compile: no weight is left to train");
+    return TT_OK;
+}
+
+static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
+{
+    tt_model *m = s->model;
+    tt_graph *g = s->graph;
+    TT_TRY(find_weights(s));
+    tt_tensor *total = build_total(s);
+    s->inv_p = scalar_feed(g, "train/inverse_p");
+    s->p = scalar_feed(g, "train/p");
+    bool known = s->n_losses > 1 || s->train.terms[0].count == NULL;
+    s->count = known ? scalar_feed(g, "train/count") : NULL;
+    TT_TRY(tt_grad(g, total, s->inv_p, s->n_weights, s->vars, s->grads));
+    s->cap_targets = 2 * s->n_weights + n_states;
+    s->targets = tti_calloc(m->ctx, (size_t)s->cap_targets + 1, sizeof(*s->targets));
+    if (s->targets == NULL)
+        return TT_ENOMEM;
+    tti_updates_request r = {.optimizer = &s->opts.optimizer,
+                             .n = s->n_weights,
+                             .names = s->names,
+                             .vars = s->vars,
+                             .grads = s->grads,
+                             .loss_sum = total,
+                             .count = known ? s->count : s->train.terms[0].count,
+                             .p = s->p,
+                             .guard = s->guard,
+                             .updates = s->targets};
+    TT_TRY(tti_updates_build(g, &r));
+    s->n_targets = r.n_updates;
+    s->norm = r.norm;
+    s->applied = r.applied;
+    for (int i = 0; i < n_states; i++)
+        s->targets[s->n_targets++] = states[i];
+    return tt_status_of(m->ctx);
+}
+
+// Where a step's results go.
+static tt_status lay_out(tti_step *s)
+{
+    tt_ctx *ctx = s->model->ctx;
+    int64_t n = TTI_MAX(s->train.n_numbers, s->eval.n_numbers);
+    s->room = tti_calloc(ctx, (size_t)n + 2, sizeof(*s->room));
+    s->numbers = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->numbers));
+    s->epoch = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->epoch));
+    s->fetches = tti_calloc(ctx, (size_t)s->train.n_sums + 2, sizeof(*s->fetches));
+    if (s->room == NULL || s->numbers == NULL || s->epoch == NULL || s->fetches == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < s->train.n_sums; i++) {
+        const tti_sum *sum = &s->train.sums[i];
+        s->fetches[s->n_fetches++] =
+            (tt_fetch){sum->tensor, s->room + sum->at, (size_t)sum->size * sizeof(float)};
+    }
+    tt_tensor *more[2] = {s->norm, s->applied};
+    for (int i = 0; i < 2; i++)
+        if (more[i] != NULL)
+            s->fetches[s->n_fetches++] =
+                (tt_fetch){more[i], s->room + s->train.n_numbers + i, sizeof(float)};
+    return TT_OK;
+}
+
+// ---- life ------------------------------------------------------------------------------------
+
+void tti_step_free(tt_model *m)
+{
+    tti_step *s = m->step;
+    if (s == NULL)
+        return;
+    tt_ctx *ctx = m->ctx;
+    m->step = NULL;
+    tti_accumulator_free(ctx, s->accumulator);
+    tt_graph_free(s->graph);
+    void *blocks[] = {s->texts,   s->train.sums, s->eval.sums,   s->vars,    s->grads,
+                      s->names,   s->targets,    s->room,        s->numbers, s->epoch,
+                      s->fetches, s->profile,    s->profile_json};
+    for (int i = 0; i < TTI_COUNT(blocks); i++)
+        tti_free(ctx, blocks[i]);
+    tti_free(ctx, s);
+}
+
+static tt_status build(tti_step *s, bool hashes)
+{
+    tt_model *m = s->model;
+    tt_tensor **states = NULL;
+    int n_states = 0;
+    s->graph = tt_graph_new(m->ctx);
+    if (s->graph == NULL)
+        return tt_status_of(m->ctx);
+    tti_disown(m->ctx, &s->graph->owned); // it goes with the model
+    tt_status st = tti_model_build_training(m, s->graph, &states, &n_states);
+    if (st == TT_OK)
+        st = build_scores(s, &s->train, s->graph, true);
+    if (st == TT_OK)
+        st = build_updates(s, states, n_states);
+    tti_free(m->ctx, states);
+    TT_TRY(st);
+    TT_TRY(build_scores(s, &s->eval, m->graph, false));
+    TT_TRY(lay_out(s));
+    s->session = tt_session_new(s->graph, .trace = s->traced, .hashes = hashes);
+    return tt_status_of(m->ctx);
+}
+
+static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, bool traced,
+                         bool hashes)
+{
+    tti_step *s = tti_calloc(m->ctx, 1, sizeof(*s));
+    if (s == NULL)
+        return TT_ENOMEM;
+    s->model = m;
+    s->guard = guard;
+    s->traced = traced;
+    s->lr_factor = 1;
+    tt_status st = read_options(s, opts);
+    tti_step *old = m->step;
+    m->step = s;
+    if (st == TT_OK)
+        st = build(s, hashes);
+    if (st != TT_OK) {
+        tti_step_free(m);
+        m->step = old;
+        return st;
+    }
+    if (old != NULL) {
+        s->step = old->step;
+        m->step = old;
+        tti_step_free(m);
+        m->step = s;
+    }
+    return TT_OK;
+}
+
+tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes)
+{
+    tt_compile_opts opts = m->step->opts;
+    opts.opts_size = sizeof(opts);
+    return compile(m, &opts, guard, traced, hashes);
+}
+
+tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts)
+{
+    if (m == NULL || opts == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(m->ctx))
+        return tt_status_of(m->ctx);
+    return compile(m, opts, true, false, false);
+}
+
+tt_session *tt_model_get_session(tt_model *m)
+{
+    return m == NULL || m->step == NULL ? NULL : m->step->session;
+}
+
+tt_graph *tt_model_get_train_graph(tt_model *m)
+{
+    return m == NULL || m->step == NULL ? NULL : m->step->graph;
+}
+
+tt_status tt_model_hash(tt_model *m, tt_hash *out)
+{
+    if (m == NULL || out == NULL)
+        return TT_EINVAL;
+    tt_session *s = tti_model_session(m);
+    return s == NULL ? tt_status_of(m->ctx) : tt_weight_hash(s, out);
+}

@@ -1,0 +1,118 @@
+/*
+ * compile.h - what tt_compile() makes of a model: the training graph with loss, gradients and
+ * updates, the loss and metrics in the inference graph, and everything a step needs, laid out once
+ * so that a step allocates nothing.
+ */
+#ifndef TUTTI_TRAIN_COMPILE_H
+#define TUTTI_TRAIN_COMPILE_H
+
+#include "train/loss.h"
+#include "train/optimizer.h"
+
+#define TTI_MAX_FEEDS (2 * TTI_MAX_INPUTS)
+
+// One sum that a run gives: a loss's terms, their count, or a state of a metric.
+typedef struct tti_sum {
+    tt_tensor *tensor;
+    int64_t size; // elements
+    int64_t at;   // first of them among all sums
+} tti_sum;
+
+/*
+ * Loss and metrics as built in one graph. Sums are ordered: for each loss its terms and, where the
+ * count is not known beforehand, the count; then the states of each metric.
+ */
+typedef struct tti_scores {
+    tt_graph *graph;
+    tt_tensor *feeds[TTI_MAX_FEEDS]; // inputs, then targets
+    int n_feeds;
+    tti_loss_terms terms[TT_MAX_LOSSES];
+    tti_sum *sums;
+    int n_sums;
+    int64_t n_numbers; // elements of all sums
+} tti_scores;
+
+// The gradients of one update, held as sums over sub-trees of lanes until they are one.
+typedef struct tti_accumulator tti_accumulator;
+
+// How long the parts of a fit took, in nanoseconds; steps is a ring of the newest.
+#define TTI_STEP_TIMES 4096
+typedef struct tti_times {
+    int64_t begin, first_step, compute, data, checkpoint, validate;
+    int64_t n_steps;
+    int64_t steps[TTI_STEP_TIMES];
+} tti_times;
+
+struct tti_step {
+    tt_model *model;
+    tt_compile_opts opts; // a copy, texts too
+    char *texts;          // what its pointers point into
+    bool guard;
+    tt_graph *graph;
+    tt_session *session;
+    bool traced;
+    tti_scores train, eval;
+    int n_losses, n_metrics;
+    tt_loss losses[TT_MAX_LOSSES];
+    const tti_metric_def *metrics[TT_N_METRICS];
+    int metric_states[TT_N_METRICS]; // of each metric
+
+    int n_weights; // that train
+    tt_tensor **vars, **grads;
+    const char **names;
+    tt_tensor **targets; // updates, running statistics
+    int n_targets, cap_targets;
+    tt_tensor *inv_p, *p, *count;        // feeds: 1 / P, P, and the count where it is known
+    tt_tensor *loss_seed[TT_MAX_LOSSES]; // feeds: weight / count, with several losses
+    tt_tensor *norm, *applied;           // NULL where there is none
+    tt_feed_value feed_values[TTI_MAX_FEEDS + 3 + TT_MAX_LOSSES];
+    tt_fetch *fetches;
+    int n_fetches;
+    float *room;     // where fetches go: all sums, then norm and applied
+    double *numbers; // sums of the last step or evaluation
+    double *epoch;   // sums of the epoch so far
+
+    tti_accumulator *accumulator; // made when first needed
+    tt_watch early, plateau, best;
+    tt_fit_report report;
+    tti_times times;
+    int64_t step;  // updates done
+    int64_t total; // of the fit in progress
+    double lr_factor;
+    char *profile, *profile_json; // of the last fit
+};
+
+// The step graph anew, with other settings; weights and optimizer state stay.
+tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes) TTI_CHECKED;
+void tti_step_free(tt_model *m);
+
+/*
+ * One update from a global batch; fields are in the order of the feeds. Sums go to step->numbers;
+ * *applied tells whether the weights changed.
+ */
+tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
+                       bool *applied, double *norm) TTI_CHECKED;
+tt_status tti_accumulate_run(tt_model *m, const void *const *fields, int64_t rows,
+                             int64_t accumulate, float lr, bool *applied, double *norm) TTI_CHECKED;
+void tti_accumulator_free(tt_ctx *ctx, tti_accumulator *a);
+
+// Loss and metrics of sums over rows rows.
+double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *numbers,
+                       int64_t rows);
+void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *numbers,
+                        double out[TT_N_METRICS]);
+// Feed values of a batch; returns how many.
+int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t rows,
+                    tt_feed_value *out);
+// Which field of the data each feed takes, by name or place; checks types and shapes.
+tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d,
+                           int field[TTI_MAX_FEEDS]) TTI_CHECKED;
+
+// The smallest power of two that is not below n.
+double tti_power_of_two(double n);
+// The first layer whose output is not finite in this batch; NULL: none is.
+const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows);
+// Time per op, layer and device from the spans of the training session; kept in the step.
+tt_status tti_profile_make(tt_model *m) TTI_CHECKED;
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * evaluate.c - loss and metrics over a data set, and predictions. Sums are merged over batches and
+ * divided once; rows are free, so the batch does not change a prediction's bits.
+ */
+#include "base/ctx.h"
+#include "run/run.h"
+#include "train/compile.h"
+#include <stdio.h>
+#include <string.h>
+
+// Exchanges every weight with its moving average; called twice, it leaves all as it was.
+static tt_status swap_averages(tt_model *m)
+{
+    tt_ctx *ctx = m->ctx;
+    tt_session *session = tti_model_session(m);
+    if (session == NULL)
+        return tt_status_of(ctx);
+    for (int64_t i = 0; i < m->n_weights; i++) {
+        char name[TTI_NAME_MAX];
+        snprintf(name, sizeof(name), "%s/ema", m->weights[i].name);
+        tti_variable *average = tti_store_find(session->store, name), *weight;
+        if (average == NULL)
+            continue;
+        TT_TRY(tti_session_variable(session, m->weights[i].var->node, &weight));
+        char *a = average->piece[0].data, *b = weight->piece[0].data;
+        for (size_t k = 0; k < weight->bytes; k++) {
+            char t = a[k];
+            a[k] = b[k];
+            b[k] = t;
+        }
+    }
+    return TT_OK;
+}
+
+static tt_status add_batch(tt_model *m, const tt_batch_data *batch, const int *field,
+                           tt_fetch *fetches, double *sums)
+{
+    tti_step *s = m->step;
+    const tti_scores *sc = &s->eval;
+    const void *fields[TTI_MAX_FEEDS];
+    for (int i = 0; i < sc->n_feeds; i++)
+        fields[i] = batch->fields[field[i]];
+    int n = tti_scores_feed(sc, fields, batch->rows, s->feed_values);
+    TT_TRY(tt_run(m->session, .feeds = s->feed_values, .n_feeds = n, .fetches = fetches,
+                  .n_fetches = sc->n_sums));
+    for (int64_t i = 0; i < sc->n_numbers; i++)
+        sums[i] += s->room[i];
+    return TT_OK;
+}
+
+static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, tt_evaluation *out)
+{
+    tti_step *s = m->step;
+    const tti_scores *sc = &s->eval;
+    int field[TTI_MAX_FEEDS];
+    TT_TRY(tti_match_fields(m, sc, data, field));
+    if (tti_model_session(m) == NULL)
+        return tt_status_of(m->ctx);
+    int64_t want = tt_data_count(data), done = 0;
+    if (o->rows > 0)
+        want = TTI_MIN(want, o->rows);
+    tt_fetch *fetches = tti_calloc(m->ctx, (size_t)sc->n_sums + 1, sizeof(*fetches));
+    double *sums = tti_calloc(m->ctx, (size_t)sc->n_numbers + 1, sizeof(*sums));
+    tt_status st = fetches == NULL || sums == NULL ? TT_ENOMEM : TT_OK;
+    for (int i = 0; st == TT_OK && i < sc->n_sums; i++)
+        fetches[i] = (tt_fetch){sc->sums[i].tensor, s->room + sc->sums[i].at,
+                                (size_t)sc->sums[i].size * sizeof(float)};
+    if (st == TT_OK)
+        st = tt_data_start(data, o->batch, 0);
+    while (st == TT_OK && done < want) {
+        tt_batch_data batch;
+        st = tt_data_next(data, &batch);
+        batch.rows = TTI_MIN(batch.rows, want - done);
+        if (st == TT_OK)
+            st = add_batch(m, &batch, field, fetches, sums);
+        done += batch.rows;
+    }
+    tt_data_stop(data);
+    if (st == TT_OK) {
+        *out = (tt_evaluation){.rows = done, .n_metrics = s->n_metrics};
+        out->loss = tti_scores_loss(s, sc, sums, done);
+        tti_scores_metrics(s, sc, sums, out->metrics);
+        for (int i = 0; i < s->n_metrics; i++)
+            out->names[i] = s->metrics[i]->name;
+    }
+    tti_free(m->ctx, fetches);
+    tti_free(m->ctx, sums);
+    return st;
+}
+
+tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
+                           const tt_evaluate_opts *opts)
+{
+    if (m == NULL || data == NULL || out == NULL || opts == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(m->ctx))
+        return tt_status_of(m->ctx);
+    if (m->step == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the model is not compiled");
+    tt_evaluate_opts o = {0};
+    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    if (o.batch < 0 || o.rows < 0)
+        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch or rows is below 0");
+    if (tt_data_count(data) < 1)
+        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the data has no records");
+    if (!o.ema)
+        return sum_up(m, data, &o, out);
+    TT_TRY(swap_averages(m));
+    tt_status st = sum_up(m, data, &o, out);
+    TT_TRY(swap_averages(m));
+    return st;
+}
+
+tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *out,
+                          const tt_predict_opts *opts)
+{
+    if (m == NULL || opts == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(m->ctx))
+        return tt_status_of(m->ctx);
+    tti_output outputs[TTI_MAX_INPUTS];
+    if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
+        return TT_FAIL(m->ctx, TT_EINVAL, "predict: the model has %d inputs; one is possible",
+                       m->n_inputs);
+    if (n < 0 || (n > 0 && (x == NULL || out == NULL)))
+        return TT_FAIL(m->ctx, TT_EINVAL, "predict: x or out is missing");
+    tt_session *session = tti_model_session(m);
+    if (session == NULL)
+        return tt_status_of(m->ctx);
+    int64_t batch = opts->batch > 0 ? opts->batch : 256;
+    tt_tensor *in = m->inputs[0]->out, *y = outputs[0].tensor;
+    tt_shape in_shape = tt_tensor_shape(in), out_shape = tt_tensor_shape(y);
+    if (tt_open_axis(&out_shape) != 0)
+        return TT_FAIL(m->ctx, TT_ESHAPE, "predict: output '%s' has no row for each record",
+                       tt_tensor_name(y));
+    size_t in_row = (size_t)-tt_shape_count(&in_shape) * tt_dtype_bytes(tt_tensor_dtype(in));
+    size_t out_row = (size_t)-tt_shape_count(&out_shape) * tt_dtype_bytes(tt_tensor_dtype(y));
+    for (int64_t done = 0; done < n; done += batch) {
+        int64_t rows = TTI_MIN(batch, n - done);
+        in_shape.dim[0] = rows;
+        tt_feed_value feed = {in, (const char *)x + (size_t)done * in_row, in_shape,
+                              tt_tensor_dtype(in)};
+        tt_fetch fetch = {y, (char *)out + (size_t)done * out_row, (size_t)rows * out_row};
+        TT_TRY(tt_run(session, .feeds = &feed, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1));
+    }
+    return TT_OK;
+}

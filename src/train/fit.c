@@ -1,0 +1,290 @@
+/*
+ * fit.c - the training loop: batches from the data, one update each; after each epoch validation,
+ * watches, a checkpoint, callbacks.
+ *
+ * What a fit computes depends on the step number and the data's cursor alone, both in every
+ * checkpoint, so a resumed fit goes on as if nothing had happened.
+ */
+#include "train/fit.h"
+#include "base/ctx.h"
+#include "data/data.h"
+#include <stdio.h>
+#include <string.h>
+
+// ---- options ---------------------------------------------------------------------------------
+
+static tt_status check_accumulate(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    if (f->o.accumulate >= 1 && ctx->lanes % f->o.accumulate == 0)
+        return TT_OK;
+    char list[128];
+    size_t n = 0;
+    for (int k = 1; k <= ctx->lanes && n < sizeof(list) - 8; k++)
+        if (ctx->lanes % k == 0)
+            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d", n > 0 ? ", " : "", k);
+    return TT_FAIL(ctx, TT_EINVAL, "fit: accumulate is %lld, which does not divide %d lanes; %s do",
+                   (long long)f->o.accumulate, ctx->lanes, list);
+}
+
+static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
+{
+    tt_ctx *ctx = f->model->ctx;
+    memcpy(&f->o, opts, TTI_MIN(opts->opts_size, sizeof(f->o)));
+    tt_fit_opts *o = &f->o;
+    if (o->epochs < 0 || o->steps < 0 || o->batch < 0 || o->validate_every < 0 || o->keep < 0 ||
+        o->save_every < 0 || o->validate_rows < 0 || o->profile < 0)
+        return TT_FAIL(ctx, TT_EINVAL, "fit: a number is below 0");
+    if (o->epochs > 0 && o->steps > 0)
+        return TT_FAIL(ctx, TT_EINVAL, "fit: give either epochs or steps");
+    if (o->n_callbacks < 0 || o->n_callbacks > TTI_COUNT(o->callbacks))
+        return TT_FAIL(ctx, TT_EINVAL, "fit: %d callbacks; at most %d are possible", o->n_callbacks,
+                       TTI_COUNT(o->callbacks));
+    o->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
+    o->keep = o->keep == 0 ? 3 : o->keep;
+    TT_TRY(check_accumulate(f));
+    if (o->batch == 0)
+        o->batch = f->data->opts.batch;
+    f->count = tt_data_count(f->data);
+    if (f->count < 1)
+        return TT_FAIL(ctx, TT_EINVAL, "fit: the data has no records");
+    if (!tti_mul_i64(o->batch, o->accumulate, &f->rows_per_update))
+        return TT_FAIL(ctx, TT_EINVAL, "fit: batch times accumulate is too large");
+    f->rows_per_update = TTI_MIN(f->rows_per_update, f->count);
+    f->updates_per_epoch = (f->count + f->rows_per_update - 1) / f->rows_per_update;
+    if (o->epochs == 0 && o->steps == 0)
+        o->epochs = 1;
+    int64_t total = o->steps;
+    if (o->epochs > 0 && !tti_mul_i64(o->epochs, f->updates_per_epoch, &total))
+        return TT_FAIL(ctx, TT_EINVAL, "fit: too many epochs");
+    f->step->total = total;
+    TT_TRY(tti_fit_check_watch(f, "early_stop", &o->early_stop));
+    TT_TRY(tti_fit_check_watch(f, "plateau", &o->plateau));
+    return tti_fit_check_watch(f, "best", &o->best);
+}
+
+static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
+{
+    tt_model *m = f->model;
+    bool guard = opts->nan != TT_NAN_CONTINUE;
+    bool traced = opts->profile > 0;
+    if (guard != m->step->guard || traced != m->step->traced || opts->hashes)
+        TT_TRY(tti_compile_again(m, guard, traced, opts->hashes));
+    f->step = m->step;
+    f->times = &f->step->times;
+    memset(f->times, 0, sizeof(*f->times));
+    f->times->begin = tti_now_ns();
+    f->step->step = 0;
+    f->step->lr_factor = 1;
+    memset(f->step->epoch, 0, sizeof(double) * (size_t)(f->step->train.n_numbers + 1));
+    TT_TRY(read_options(f, opts));
+    TT_TRY(tti_match_fields(m, &f->step->train, f->data, f->field));
+    if (f->o.validate != NULL)
+        TT_TRY(tti_match_fields(m, &f->step->eval, f->o.validate, f->validate_field));
+    f->is_new_epoch = true;
+    return tti_fit_open_saver(f);
+}
+
+// ---- validation and callbacks ----------------------------------------------------------------
+
+static tt_status validate(tti_fit *f)
+{
+    if (f->o.validate == NULL)
+        return TT_OK;
+    int64_t begin = tti_now_ns();
+    tt_evaluation e;
+    TT_TRY(
+        tt_evaluate(f->model, f->o.validate, &e, .batch = f->o.batch, .rows = f->o.validate_rows));
+    f->progress.has_validation = true;
+    f->progress.validation_loss = e.loss;
+    memcpy(f->progress.validation, e.metrics, sizeof(e.metrics));
+    f->times->validate += tti_now_ns() - begin;
+    return TT_OK;
+}
+
+static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
+{
+    for (int i = 0; i < f->o.n_callbacks; i++) {
+        const tt_callback *c = &f->o.callbacks[i];
+        if (c->at != at || c->fn == NULL || number % TTI_MAX(c->every, 1) != 0)
+            continue;
+        tt_status st = c->fn(c->user, f->model, &f->progress);
+        if (st == TT_ESTOP)
+            f->stop = true;
+        else if (st != TT_OK)
+            return tt_status_of(f->model->ctx) != TT_OK
+                       ? tt_status_of(f->model->ctx)
+                       : TT_FAIL(f->model->ctx, st, "fit: a callback failed at step %lld",
+                                 (long long)f->step->step);
+    }
+    return TT_OK;
+}
+
+// After a validation, an epoch or the last step: what depends on the new values.
+static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
+{
+    bool is_best = false;
+    TT_TRY(validate(f));
+    tti_fit_epoch_event(f, kind);
+    TT_TRY(tti_fit_watch(f, &is_best));
+    if (f->o.validate != NULL)
+        TT_TRY(call_back(f, TT_AT_VALIDATION, 1));
+    if (is_epoch)
+        TT_TRY(call_back(f, TT_AT_EPOCH, f->progress.epoch));
+    bool save = is_best || (is_epoch && f->o.save_every == 0);
+    return save ? tti_fit_save(f, is_best) : TT_OK;
+}
+
+// ---- NaN -------------------------------------------------------------------------------------
+
+static tt_status not_finite(tti_fit *f, const void *const *fields, int64_t rows)
+{
+    tt_ctx *ctx = f->model->ctx;
+    int64_t step = f->step->step;
+    f->skipped++;
+    if (f->o.nan == TT_NAN_SKIP && f->told_nan > 0 && f->skipped % 100 != 0)
+        return TT_OK;
+    const char *layer = tti_find_nan(f->model, fields, rows);
+    tt_pair pairs[] = {{"step", (double)step, NULL},
+                       {"layer", 0, layer != NULL ? layer : ""},
+                       {"skipped", (double)f->skipped, NULL}};
+    tti_emit_pairs(ctx, "nan", pairs, TTI_COUNT(pairs));
+    f->told_nan++;
+    char where[TTI_NAME_MAX + 64] = "every layer's output is finite: it comes from the gradients";
+    if (layer != NULL)
+        snprintf(where, sizeof(where), "the first layer with it is '%s'", layer);
+    if (f->o.nan == TT_NAN_SKIP) {
+        TT_LOG(ctx, TT_WARN,
+               "step %lld: the loss is not finite, the step is skipped (%lld so far); %s",
+               (long long)step, (long long)f->skipped, where);
+        return TT_OK;
+    }
+    return TT_FAIL(ctx, TT_ENAN, "step %lld: the loss is not finite; %s; the step was not applied",
+                   (long long)step, where);
+}
+
+// ---- the loop --------------------------------------------------------------------------------
+
+// The epoch's sums end with the number of rows in them.
+static void add_sums(tti_fit *f, int64_t rows)
+{
+    tti_step *s = f->step;
+    if (f->is_new_epoch) {
+        memset(s->epoch, 0, sizeof(double) * (size_t)(s->train.n_numbers + 1));
+        f->is_new_epoch = false;
+        f->epoch_ns = tti_now_ns();
+        f->epoch_first_rows = f->cursor % f->count;
+    }
+    for (int64_t i = 0; i < s->train.n_numbers; i++)
+        s->epoch[i] += s->numbers[i];
+    s->epoch[s->train.n_numbers] += (double)rows;
+}
+
+static tt_status one_step(tti_fit *f)
+{
+    tti_step *s = f->step;
+    tti_times *t = f->times;
+    tt_batch_data batch;
+    const void *fields[TTI_MAX_FEEDS];
+    int64_t begin = tti_now_ns();
+    TT_TRY(tt_data_next(f->data, &batch));
+    int64_t ready = tti_now_ns();
+    t->data += ready - begin;
+    for (int i = 0; i < s->train.n_feeds; i++)
+        fields[i] = batch.fields[f->field[i]];
+    bool applied = true;
+    double norm = 0;
+    float lr = tti_learning_rate(&s->opts.optimizer, s->step, s->total, s->lr_factor);
+    TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, &applied, &norm));
+    int64_t end = tti_now_ns();
+    t->compute += end - ready;
+    t->steps[t->n_steps++ % TTI_STEP_TIMES] = end - begin;
+    if (t->first_step == 0)
+        t->first_step = end - t->begin;
+    if (!applied)
+        TT_TRY(not_finite(f, fields, batch.rows));
+    else
+        add_sums(f, batch.rows);
+    f->cursor += batch.rows;
+    tti_fit_progress(f, batch.rows, norm, lr);
+    tti_fit_step_event(f, s->step == f->first_step + 1);
+    return call_back(f, TT_AT_STEP, s->step);
+}
+
+static tt_status after_step(tti_fit *f)
+{
+    tti_step *s = f->step;
+    bool epoch_end = f->cursor % f->count == 0;
+    bool last = s->step >= s->total;
+    bool by_steps = f->o.validate_every > 0;
+    if (by_steps && (s->step % f->o.validate_every == 0 || last))
+        TT_TRY(look(f, "validation", false));
+    if (epoch_end || last) {
+        if (by_steps)
+            tti_fit_epoch_event(f, "epoch");
+        else
+            TT_TRY(look(f, "epoch", true));
+        f->is_new_epoch = true;
+    }
+    bool due = f->o.save_every > 0 && s->step % f->o.save_every == 0;
+    return due || (by_steps && epoch_end && f->o.save_every == 0) ? tti_fit_save(f, false) : TT_OK;
+}
+
+static tt_status loop(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    tti_step *s = f->step;
+    if (s->step >= s->total)
+        return TT_OK;
+    TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
+    while (s->step < s->total && !f->stop && !f->is_ended) {
+        TT_TRY(one_step(f));
+        TT_TRY(after_step(f));
+        if (f->o.profile > 0 && s->step - f->first_step == f->o.profile + 3)
+            TT_TRY(tti_profile_make(f->model));
+        f->is_ended = atomic_load(&ctx->end) != 0;
+    }
+    if (f->saved_step != s->step)
+        TT_TRY(tti_fit_save(f, false));
+    return f->is_ended ? TT_OK : tti_fit_restore_best(f);
+}
+
+tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
+{
+    if (m == NULL || train == NULL || opts == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(m->ctx))
+        return tt_status_of(m->ctx);
+    if (m->step == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL,
+                       "fit: the model is not compiled; call tt_compile() first");
+    tti_fit *f = tti_calloc(m->ctx, 1, sizeof(*f));
+    if (f == NULL)
+        return TT_ENOMEM;
+    f->model = m;
+    f->data = train;
+    atomic_store(&m->ctx->end, 0);
+    tt_status st = prepare(f, opts);
+    if (st == TT_OK) {
+        tti_fit_begin_event(f);
+        st = loop(f);
+        tt_data_stop(train);
+        if (st == TT_OK)
+            st = call_back(f, TT_AT_END, 1);
+    }
+    tti_fit_close_saver(f);
+    if (st == TT_OK)
+        st = tti_fit_report(f);
+    if (st == TT_OK && f->is_ended)
+        st = TT_FAIL(m->ctx, TT_ESTOP, "fit: ended on request after step %lld",
+                     (long long)f->step->step);
+    tti_free(m->ctx, f->best_weights);
+    tti_free(m->ctx, f);
+    return st != TT_OK ? st : tt_status_of(m->ctx);
+}
+
+void tt_request_end(tt_ctx *ctx)
+{
+    if (ctx != NULL)
+        atomic_store(&ctx->end, 1);
+}

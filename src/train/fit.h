@@ -1,0 +1,56 @@
+/*
+ * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
+ * events, report); fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints.
+ */
+#ifndef TUTTI_TRAIN_FIT_H
+#define TUTTI_TRAIN_FIT_H
+
+#include "train/checkpoint.h"
+#include "train/compile.h"
+
+typedef struct tti_fit {
+    tt_model *model;
+    tti_step *step;
+    tt_data *data;
+    tt_fit_opts o;
+    int64_t count;           // records of the data
+    int64_t rows_per_update; // batch times accumulate
+    int64_t updates_per_epoch;
+    int64_t first_step; // of this call: a resumed fit does not begin at 0
+    int64_t cursor;     // records seen
+    int64_t first_cursor;
+    int field[TTI_MAX_FEEDS];
+    int validate_field[TTI_MAX_FEEDS];
+    tt_progress progress;
+    tti_watch_state early, plateau, best;
+    int64_t skipped, told_nan;
+    int64_t told_ns; // when the last step event went out
+    int64_t epoch_ns, epoch_first_rows;
+    bool is_new_epoch; // the epoch's sums begin with the next step
+    bool stop;         // a callback or early stopping ended it
+    bool is_ended;     // tt_request_end()
+    tti_saver *saver;
+    int64_t saved_step;
+    float *best_weights; // early_stop.restore: all weights, one after another
+    tti_times *times;
+} tti_fit;
+
+// fit_tell.c
+void tti_fit_begin_event(tti_fit *f);
+void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr);
+void tti_fit_step_event(tti_fit *f, bool force);
+void tti_fit_epoch_event(tti_fit *f, const char *kind);
+tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;
+
+// fit_watch.c
+tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w) TTI_CHECKED;
+// Looks at early stopping and plateau after an epoch or a validation; *is_best for checkpoints.
+tt_status tti_fit_watch(tti_fit *f, bool *is_best) TTI_CHECKED;
+tt_status tti_fit_restore_best(tti_fit *f) TTI_CHECKED;
+
+// fit_save.c
+tt_status tti_fit_open_saver(tti_fit *f) TTI_CHECKED; // and goes on from the newest if asked
+tt_status tti_fit_save(tti_fit *f, bool is_best) TTI_CHECKED;
+void tti_fit_close_saver(tti_fit *f);
+
+#endif

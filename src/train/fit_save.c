@@ -1,0 +1,129 @@
+/*
+ * fit_save.c - checkpoints of a fit: what goes in, and going on from one.
+ */
+#include "base/ctx.h"
+#include "train/fit.h"
+#include <string.h>
+
+static void fill_state(tti_fit *f, tti_train_state *s)
+{
+    tti_step *step = f->step;
+    tt_ctx *ctx = f->model->ctx;
+    *s = (tti_train_state){.step = step->step,
+                           .cursor = f->cursor,
+                           .lanes = ctx->lanes,
+                           .batch = f->o.batch,
+                           .accumulate = f->o.accumulate,
+                           .seed = ctx->seed,
+                           .arithmetic = TT_ARITHMETIC,
+                           .lr_factor = step->lr_factor,
+                           .early = f->early,
+                           .plateau = f->plateau,
+                           .best = f->best,
+                           .skipped = f->skipped,
+                           .job = (char *)f->o.job};
+    if (f->cursor % f->count == 0)
+        return; // between epochs there are no sums
+    s->n_sums = (int)TTI_MIN(step->train.n_numbers + 1, TTI_MAX_SUMS);
+    memcpy(s->sums, step->epoch, sizeof(double) * (size_t)s->n_sums);
+}
+
+tt_status tti_fit_save(tti_fit *f, bool is_best)
+{
+    if (f->saver == NULL)
+        return TT_OK;
+    int64_t begin = tti_now_ns();
+    tti_snapshot snapshot = {0};
+    tt_status st = tti_model_snapshot(f->model, &snapshot);
+    if (st == TT_OK) {
+        fill_state(f, &snapshot.state);
+        st = tti_saver_save(f->saver, &snapshot, is_best);
+        snapshot.state.job = NULL; // borrowed
+    }
+    tti_snapshot_free(f->model->ctx, &snapshot);
+    f->saved_step = f->step->step;
+    int64_t took = tti_now_ns() - begin;
+    f->times->checkpoint += took;
+    TT_TRY(st);
+    tt_pair pairs[] = {{"step", (double)f->step->step, NULL},
+                       {"seconds", (double)took * 1e-9, NULL},
+                       {"best", is_best, NULL},
+                       {"path", 0, f->o.checkpoints}};
+    tti_emit_pairs(f->model->ctx, "checkpoint", pairs, TTI_COUNT(pairs));
+    return TT_OK;
+}
+
+// What must be equal for the bits to go on as they were.
+static tt_status check_state(tti_fit *f, const char *path, const tti_train_state *s)
+{
+    tt_ctx *ctx = f->model->ctx;
+    if (s->lanes != ctx->lanes)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s was made with %d lanes, this fit has %d; lanes are kept "
+                       "for a job's life",
+                       path, s->lanes, ctx->lanes);
+    if (s->batch * s->accumulate != f->o.batch * f->o.accumulate)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s was made with updates of %lld x %lld rows, this fit has %lld x %lld",
+                       path, (long long)s->batch, (long long)s->accumulate, (long long)f->o.batch,
+                       (long long)f->o.accumulate);
+    if (s->seed != ctx->seed)
+        return TT_FAIL(ctx, TT_EINVAL, "%s was made with seed %llu, this fit has %llu", path,
+                       (unsigned long long)s->seed, (unsigned long long)ctx->seed);
+    if (s->arithmetic != TT_ARITHMETIC)
+        TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d, this is %d: other bits follow", path,
+               s->arithmetic, TT_ARITHMETIC);
+    if (s->step < 0 || s->cursor < 0)
+        return TT_FAIL(ctx, TT_EPARSE, "%s: step or cursor is below 0", path);
+    return TT_OK;
+}
+
+static tt_status go_on(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    char path[256];
+    TT_TRY(tti_checkpoint_newest(ctx, f->o.checkpoints, path));
+    if (path[0] == '\0')
+        return TT_OK;
+    tti_snapshot snapshot;
+    TT_TRY(tti_checkpoint_read(ctx, path, &snapshot));
+    const tti_train_state *s = &snapshot.state;
+    tt_status st = check_state(f, path, s);
+    if (st == TT_OK)
+        st = tti_model_restore(f->model, &snapshot, false);
+    if (st == TT_OK) {
+        f->step->step = f->first_step = f->saved_step = s->step;
+        f->cursor = f->first_cursor = s->cursor;
+        f->step->lr_factor = s->lr_factor;
+        f->early = s->early;
+        f->plateau = s->plateau;
+        f->best = s->best;
+        f->skipped = s->skipped;
+        f->is_new_epoch = s->cursor % f->count == 0;
+        if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)
+            memcpy(f->step->epoch, s->sums, sizeof(double) * (size_t)s->n_sums);
+        TT_LOG(ctx, TT_INFO, "going on from %s, after step %lld", path, (long long)s->step);
+    }
+    tti_snapshot_free(ctx, &snapshot);
+    return st;
+}
+
+tt_status tti_fit_open_saver(tti_fit *f)
+{
+    f->saved_step = -1;
+    if (f->o.checkpoints == NULL)
+        return f->o.resume ? TT_FAIL(f->model->ctx, TT_EINVAL,
+                                     "fit: resume needs the folder of the checkpoints")
+                           : TT_OK;
+    TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
+    return f->o.resume ? go_on(f) : TT_OK;
+}
+
+void tti_fit_close_saver(tti_fit *f)
+{
+    int64_t begin = tti_now_ns();
+    tti_saver_close(f->saver);
+    f->saver = NULL;
+    if (f->times != NULL)
+        f->times->checkpoint += tti_now_ns() - begin;
+}

@@ -1,0 +1,196 @@
+/*
+ * fit_tell.c - what a fit tells: progress for callbacks, events for everyone else, the report.
+ */
+#include "base/ctx.h"
+#include "train/fit.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TELL_NS 50000000 // step events at most this often, and at each hundredth step
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+void tti_fit_begin_event(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    char devices[256] = "";
+    size_t n = 0;
+    for (int i = 0; i < tt_device_count(ctx); i++) {
+        tt_device_info d;
+        if (tt_device_get(ctx, i, &d) == TT_OK && n < sizeof(devices) - 40)
+            n += (size_t)snprintf(devices + n, sizeof(devices) - n, "%s%s", n > 0 ? ", " : "",
+                                  d.name);
+    }
+    tt_pair pairs[] = {
+        {"steps", (double)f->step->total, NULL},
+        {"epochs", (double)f->o.epochs, NULL},
+        {"step", (double)f->step->step, NULL},
+        {"epoch_rows", (double)f->count, NULL},
+        {"batch", (double)f->o.batch, NULL},
+        {"accumulate", (double)f->o.accumulate, NULL},
+        {"lanes", (double)ctx->lanes, NULL},
+        {"parameters", (double)tt_model_parameters(f->model), NULL},
+        {"devices", 0, devices},
+    };
+    tti_emit_pairs(ctx, "begin", pairs, TTI_COUNT(pairs));
+}
+
+void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr)
+{
+    tti_step *s = f->step;
+    tt_progress *p = &f->progress;
+    int64_t place = f->cursor % f->count;
+    place = place == 0 ? f->count : place;
+    p->step = s->step;
+    p->steps = s->total;
+    p->epoch = (f->cursor - place) / f->count + 1;
+    p->epochs = f->o.epochs;
+    p->rows = place;
+    p->epoch_rows = f->count;
+    p->step_loss = tti_scores_loss(s, &s->train, s->numbers, rows);
+    p->loss = tti_scores_loss(s, &s->train, s->epoch, (int64_t)s->epoch[s->train.n_numbers]);
+    p->n_metrics = s->n_metrics;
+    for (int i = 0; i < s->n_metrics; i++)
+        p->names[i] = s->metrics[i]->name;
+    p->lr = lr;
+    p->gradient_norm = norm;
+    int64_t now = tti_now_ns();
+    p->seconds = seconds(now - f->times->begin);
+    double epoch_seconds = seconds(now - f->epoch_ns);
+    if (f->epoch_ns > 0 && epoch_seconds > 0 && place > f->epoch_first_rows + rows)
+        p->samples_per_second = (double)(place - f->epoch_first_rows - rows) / epoch_seconds;
+}
+
+// Pairs of the progress; returns how many.
+static int progress_pairs(tti_fit *f, tt_pair *out, char names[][64], bool with_validation)
+{
+    const tt_progress *p = &f->progress;
+    tti_scores_metrics(f->step, &f->step->train, f->step->epoch, f->progress.metrics);
+    tt_pair fixed[] = {
+        {"step", (double)p->step, NULL},
+        {"steps", (double)p->steps, NULL},
+        {"epoch", (double)p->epoch, NULL},
+        {"epochs", (double)p->epochs, NULL},
+        {"rows", (double)p->rows, NULL},
+        {"epoch_rows", (double)p->epoch_rows, NULL},
+        {"loss", p->loss, NULL},
+        {"step_loss", p->step_loss, NULL},
+        {"lr", p->lr, NULL},
+        {"samples_per_second", p->samples_per_second, NULL},
+        {"seconds", p->seconds, NULL},
+        {"gradient_norm", p->gradient_norm, NULL},
+    };
+    int n = TTI_COUNT(fixed);
+    memcpy(out, fixed, sizeof(fixed));
+    if (f->step->norm == NULL)
+        n--;
+    for (int i = 0; i < p->n_metrics; i++)
+        out[n++] = (tt_pair){p->names[i], p->metrics[i], NULL};
+    if (!with_validation || !p->has_validation)
+        return n;
+    out[n++] = (tt_pair){"validation_loss", p->validation_loss, NULL};
+    for (int i = 0; i < p->n_metrics; i++) {
+        snprintf(names[i], 64, "validation_%s", p->names[i]);
+        out[n++] = (tt_pair){names[i], p->validation[i], NULL};
+    }
+    return n;
+}
+
+void tti_fit_step_event(tti_fit *f, bool force)
+{
+    int64_t now = tti_now_ns();
+    bool hundredth = f->step->step % 100 == 0;
+    if (!force && !hundredth && now - f->told_ns < TELL_NS)
+        return;
+    f->told_ns = now;
+    tt_pair pairs[16 + 2 * TT_N_METRICS];
+    int n = progress_pairs(f, pairs, NULL, false);
+    tti_emit_pairs(f->model->ctx, "step", pairs, n);
+}
+
+void tti_fit_epoch_event(tti_fit *f, const char *kind)
+{
+    tt_pair pairs[16 + 2 * TT_N_METRICS];
+    char names[TT_N_METRICS][64];
+    int n = progress_pairs(f, pairs, names, true);
+    tti_emit_pairs(f->model->ctx, kind, pairs, n);
+}
+
+// ---- the report ------------------------------------------------------------------------------
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_ms(tti_times *t)
+{
+    int64_t n = TTI_MIN(t->n_steps, TTI_STEP_TIMES);
+    if (n == 0)
+        return 0;
+    qsort(t->steps, (size_t)n, sizeof(t->steps[0]), by_value);
+    return (double)t->steps[n / 2] * 1e-6;
+}
+
+tt_status tti_fit_report(tti_fit *f)
+{
+    tti_step *s = f->step;
+    tti_times *t = f->times;
+    tt_ctx *ctx = f->model->ctx;
+    tt_fit_report *r = &s->report;
+    *r = (tt_fit_report){.last = f->progress,
+                         .steps = s->step,
+                         .epochs = f->cursor / f->count,
+                         .skipped = f->skipped,
+                         .first_step_seconds = seconds(t->first_step),
+                         .step_ms_median = median_ms(t),
+                         .seconds = seconds(tti_now_ns() - t->begin),
+                         .compute_seconds = seconds(t->compute),
+                         .data_seconds = seconds(t->data),
+                         .checkpoint_seconds = seconds(t->checkpoint),
+                         .validate_seconds = seconds(t->validate),
+                         .is_stopped = f->stop};
+    double busy = r->compute_seconds + r->data_seconds;
+    r->samples_per_second = busy > 0 ? (double)(f->cursor - f->first_cursor) / busy : 0;
+    if (f->saved_step >= 0 && f->o.checkpoints != NULL)
+        snprintf(r->saved, sizeof(r->saved), "%.200s/step-%lld", f->o.checkpoints,
+                 (long long)f->saved_step);
+    TT_TRY(tt_model_hash(f->model, &r->weights));
+    char hash[40];
+    snprintf(hash, sizeof(hash), "%016llx%016llx", (unsigned long long)r->weights.high,
+             (unsigned long long)r->weights.low);
+    tt_pair pairs[16 + 2 * TT_N_METRICS + 16];
+    char names[TT_N_METRICS][64];
+    int n = progress_pairs(f, pairs, names, true);
+    tt_pair more[] = {
+        {"weights_hash", 0, hash},
+        {"step_ms_median", r->step_ms_median, NULL},
+        {"first_step_seconds", r->first_step_seconds, NULL},
+        {"compute_seconds", r->compute_seconds, NULL},
+        {"data_seconds", r->data_seconds, NULL},
+        {"checkpoint_seconds", r->checkpoint_seconds, NULL},
+        {"validate_seconds", r->validate_seconds, NULL},
+        {"total_seconds", r->seconds, NULL},
+        {"skipped", (double)r->skipped, NULL},
+        {"stopped", r->is_stopped, NULL},
+    };
+    memcpy(pairs + n, more, sizeof(more));
+    tti_emit_pairs(ctx, "end", pairs, n + TTI_COUNT(more));
+    return TT_OK;
+}
+
+tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out)
+{
+    if (m == NULL || out == NULL)
+        return TT_EINVAL;
+    if (m->step == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the model is not compiled");
+    *out = m->step->report;
+    return TT_OK;
+}

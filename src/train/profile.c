@@ -1,0 +1,206 @@
+/*
+ * profile.c - where a step's time goes: by op, by layer, by device, from the spans that the training
+ * session recorded, and one sentence that names the bottleneck.
+ */
+#include "base/ctx.h"
+#include "run/run.h"
+#include "train/compile.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ROWS 512
+
+typedef struct row {
+    char name[64];
+    int64_t ns, calls;
+} row;
+
+typedef struct table {
+    row rows[MAX_ROWS];
+    int n;
+    int64_t total;
+} table;
+
+static void add(table *t, const char *name, int64_t ns)
+{
+    int i = 0;
+    while (i < t->n && strcmp(t->rows[i].name, name) != 0)
+        i++;
+    if (i == MAX_ROWS)
+        return;
+    if (i == t->n) {
+        t->rows[t->n++] = (row){.ns = 0};
+        strncpy(t->rows[i].name, name, sizeof(t->rows[i].name) - 1);
+    }
+    t->rows[i].ns += ns;
+    t->rows[i].calls++;
+    t->total += ns;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static const char *kind_of(const tti_pnode *pn)
+{
+    switch (pn->kind) {
+    case TTI_RECV:
+        return "receive";
+    case TTI_COPY:
+        return "copy";
+    case TTI_FUSED:
+        return "fused";
+    case TTI_TREE:
+        return "tree";
+    case TTI_GATHER:
+        return "gather";
+    default:
+        return pn->node->op->name;
+    }
+}
+
+// The layer is the first scope of a node's name; gradients are made in the scope of their node.
+static void layer_of(const tt_model *m, const char *node, char out[64])
+{
+    size_t n = strcspn(node, "/");
+    for (int64_t i = 0; i < m->n_layers; i++) {
+        const char *name = m->layers[i]->name;
+        if (strlen(name) == n && strncmp(name, node, n) == 0) {
+            strncpy(out, name, 63);
+            return;
+        }
+    }
+    for (int64_t i = 0; i < m->n_weights; i++) { // an update is its layer's
+        size_t length = strlen(m->weights[i].name);
+        if (strncmp(node, m->weights[i].name, length) == 0) {
+            strncpy(out, m->weights[i].layer->name, 63);
+            return;
+        }
+    }
+    strncpy(out, "loss, metrics, updates", 63);
+}
+
+typedef struct profile {
+    table ops, layers, devices;
+    int64_t steps, wall; // steps measured; from the first span to the last
+} profile;
+
+static void collect(const tt_model *m, profile *p)
+{
+    const tt_session *s = m->step->session;
+    int64_t n = TTI_MIN(atomic_load(&s->n_spans), (int64_t)TTI_SPANS), first = INT64_MAX, last = 0;
+    int64_t low = INT64_MAX, high = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const tti_span *sp = &s->spans[i];
+        const tti_entry *en = &sp->plan->devices[sp->device].entries[sp->entry];
+        const tti_pnode *pn = &sp->plan->nodes[en->pnode];
+        char layer[64] = "";
+        layer_of(m, pn->node->name, layer);
+        add(&p->ops, kind_of(pn), sp->end_ns - sp->begin_ns);
+        add(&p->layers, layer, sp->end_ns - sp->begin_ns);
+        add(&p->devices, m->ctx->devices[sp->device]->name, sp->end_ns - sp->begin_ns);
+        low = TTI_MIN(low, sp->run);
+        high = TTI_MAX(high, sp->run);
+        first = TTI_MIN(first, sp->begin_ns);
+        last = TTI_MAX(last, sp->end_ns);
+    }
+    p->steps = n > 0 ? high - low + 1 : 0;
+    p->wall = n > 0 ? last - first : 0;
+    table *tables[] = {&p->ops, &p->layers, &p->devices};
+    for (int i = 0; i < 3; i++)
+        qsort(tables[i]->rows, (size_t)tables[i]->n, sizeof(row), by_time);
+}
+
+static double us_per_step(const profile *p, int64_t ns)
+{
+    return (double)ns / 1e3 / (double)TTI_MAX(p->steps, 1);
+}
+
+static void print_table(tti_text *t, const profile *p, const char *what, const table *tab)
+{
+    tti_text_add(t, "%-32s %12s %7s %10s\n", what, "us a step", "share", "calls");
+    for (int i = 0; i < tab->n && i < 20; i++)
+        tti_text_add(t, "%-32s %12.1f %6.1f%% %10lld\n", tab->rows[i].name,
+                     us_per_step(p, tab->rows[i].ns),
+                     100.0 * (double)tab->rows[i].ns / (double)TTI_MAX(tab->total, 1),
+                     (long long)(tab->rows[i].calls / TTI_MAX(p->steps, 1)));
+    if (tab->n > 20)
+        tti_text_add(t, "and %d more\n", tab->n - 20);
+    tti_text_add(t, "\n");
+}
+
+static void print_sentence(tti_text *t, const tt_model *m, const profile *p)
+{
+    const tti_times *times = &m->step->times;
+    double data = (double)times->data, compute = (double)times->compute;
+    int n_devices = p->devices.n;
+    double busy = (double)p->devices.total / (double)TTI_MAX(p->wall * TTI_MAX(n_devices, 1), 1);
+    if (data > 0.2 * (data + compute))
+        tti_text_add(t, "The bottleneck is the data: the step waits for it %.0f%% of the time.",
+                     100 * data / (data + compute));
+    else if (busy < 0.5)
+        tti_text_add(t,
+                     "The bottleneck is outside the kernels: devices compute %.0f%% of the time; "
+                     "a larger batch gives them more to do.",
+                     100 * busy);
+    else if (p->ops.n > 0 && p->layers.n > 0)
+        tti_text_add(t, "The bottleneck is %s, with %.0f%% of the time, most of it in layer '%s'.",
+                     p->ops.rows[0].name,
+                     100.0 * (double)p->ops.rows[0].ns / (double)TTI_MAX(p->ops.total, 1),
+                     p->layers.rows[0].name);
+}
+
+static void print_json(tti_text *t, const profile *p, const char *what, const table *tab)
+{
+    tti_text_add(t, ", \"%s\": [", what);
+    for (int i = 0; i < tab->n; i++) {
+        tti_text_add(t, "%s{\"name\": ", i > 0 ? ", " : "");
+        tti_text_json(t, tab->rows[i].name);
+        tti_text_add(t, ", \"us_per_step\": %.3f, \"calls_per_step\": %lld}",
+                     us_per_step(p, tab->rows[i].ns),
+                     (long long)(tab->rows[i].calls / TTI_MAX(p->steps, 1)));
+    }
+    tti_text_add(t, "]");
+}
+
+tt_status tti_profile_make(tt_model *m)
+{
+    tt_ctx *ctx = m->ctx;
+    profile *p = tti_calloc(ctx, 1, sizeof(*p));
+    if (p == NULL)
+        return TT_ENOMEM;
+    collect(m, p);
+    tti_text text = {.ctx = ctx}, json = {.ctx = ctx}, sentence = {.ctx = ctx};
+    tti_text_add(&text, "%lld steps measured, %.1f us each\n\n", (long long)p->steps,
+                 us_per_step(p, p->wall));
+    print_table(&text, p, "op", &p->ops);
+    print_table(&text, p, "layer", &p->layers);
+    print_table(&text, p, "device", &p->devices);
+    print_sentence(&sentence, m, p);
+    char *says = tti_text_take(&sentence);
+    tti_text_add(&text, "%s\n", says != NULL ? says : "");
+    tti_text_add(&json, "{\"steps\": %lld", (long long)p->steps);
+    print_json(&json, p, "ops", &p->ops);
+    print_json(&json, p, "layers", &p->layers);
+    print_json(&json, p, "devices", &p->devices);
+    tti_text_add(&json, ", \"says\": ");
+    tti_text_json(&json, says != NULL ? says : "");
+    tti_text_add(&json, "}\n");
+    tti_free(ctx, says);
+    tti_free(ctx, p);
+    tti_free(ctx, m->step->profile);
+    tti_free(ctx, m->step->profile_json);
+    m->step->profile = tti_text_take(&text);
+    m->step->profile_json = tti_text_take(&json);
+    return m->step->profile == NULL || m->step->profile_json == NULL ? TT_ENOMEM : TT_OK;
+}
+
+char *tt_fit_profile(tt_model *m, bool json)
+{
+    if (m == NULL || m->step == NULL)
+        return NULL;
+    const char *s = json ? m->step->profile_json : m->step->profile;
+    return s == NULL ? NULL : tti_strdup(m->ctx, s);
+}

@@ -1,0 +1,197 @@
+/*
+ * step.c - one update: feeds in, sums out. Everything was laid out by tt_compile(), so a step
+ * allocates nothing.
+ */
+#include "base/ctx.h"
+#include "train/compile.h"
+#include <math.h>
+#include <string.h>
+
+static void feed_scalar(tt_feed_value *out, int *n, tt_tensor *feed, const float *value)
+{
+    if (feed != NULL)
+        out[(*n)++] = (tt_feed_value){feed, value, TT_SCALAR, TT_F32};
+}
+
+// The seeds and factors of a batch with rows rows.
+typedef struct factors {
+    float inv_p, p, count;
+    float seed[TT_MAX_LOSSES];
+} factors;
+
+static factors make_factors(const tti_step *s, int64_t rows)
+{
+    factors f = {1, 1, 1, {0}};
+    if (s->n_losses == 1) {
+        double terms = (double)(rows * s->train.terms[0].per_row);
+        double p = tti_power_of_two(terms);
+        f.p = (float)p;
+        f.inv_p = (float)(s->losses[0].weight / p);
+        f.count = (float)terms;
+    }
+    for (int i = 0; s->n_losses > 1 && i < s->n_losses; i++)
+        f.seed[i] = (float)(s->losses[i].weight / (double)(rows * s->train.terms[i].per_row));
+    return f;
+}
+
+static int feed_factors(tti_step *s, const factors *f, int n)
+{
+    feed_scalar(s->feed_values, &n, s->inv_p, &f->inv_p);
+    feed_scalar(s->feed_values, &n, s->p, &f->p);
+    feed_scalar(s->feed_values, &n, s->count, &f->count);
+    for (int i = 0; i < s->n_losses; i++)
+        feed_scalar(s->feed_values, &n, s->loss_seed[i], &f->seed[i]);
+    return n;
+}
+
+tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
+                       bool *applied, double *norm)
+{
+    tti_step *s = m->step;
+    float lr = tti_learning_rate(&s->opts.optimizer, s->step, s->total, s->lr_factor);
+    if (accumulate > 1) {
+        TT_TRY(tti_accumulate_run(m, fields, rows, accumulate, lr, applied, norm));
+        s->step++;
+        return TT_OK;
+    }
+    factors f = make_factors(s, rows);
+    int n = tti_scores_feed(&s->train, fields, rows, s->feed_values);
+    n = feed_factors(s, &f, n);
+    float *more = s->room + s->train.n_numbers;
+    more[0] = 0;
+    more[1] = 1;
+    TT_TRY(tt_run(s->session, .feeds = s->feed_values, .n_feeds = n, .fetches = s->fetches,
+                  .n_fetches = s->n_fetches, .targets = s->targets, .n_targets = s->n_targets,
+                  .step = s->step, .lr = lr));
+    for (int64_t i = 0; i < s->train.n_numbers; i++)
+        s->numbers[i] = s->room[i];
+    *norm = more[0];
+    *applied = !isnan(more[1]);
+    s->step++;
+    return TT_OK;
+}
+
+tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out)
+{
+    if (m == NULL || batch == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(m->ctx))
+        return tt_status_of(m->ctx);
+    if (m->step == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "train step: the model is not compiled");
+    if (batch->rows < 1)
+        return TT_FAIL(m->ctx, TT_EINVAL, "train step: the batch has no rows");
+    tti_step *s = m->step;
+    for (int i = 0; i < s->train.n_feeds; i++)
+        if (batch->fields[i] == NULL)
+            return TT_FAIL(m->ctx, TT_EINVAL, "train step: field %d, for '%s', is missing", i,
+                           tt_tensor_name(s->train.feeds[i]));
+    bool applied;
+    double norm;
+    TT_TRY(tti_step_run(m, batch->fields, batch->rows, 1, &applied, &norm));
+    if (out == NULL)
+        return TT_OK;
+    *out = (tt_progress){
+        .step = s->step, .rows = batch->rows, .n_metrics = s->n_metrics, .gradient_norm = norm};
+    out->loss = out->step_loss = tti_scores_loss(s, &s->train, s->numbers, batch->rows);
+    tti_scores_metrics(s, &s->train, s->numbers, out->metrics);
+    for (int i = 0; i < s->n_metrics; i++)
+        out->names[i] = s->metrics[i]->name;
+    return TT_OK;
+}
+
+// ---- fields of the data ----------------------------------------------------------------------
+
+static int field_named(const tt_field *fields, int n, const char *name)
+{
+    for (int i = 0; name != NULL && i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static bool same_record(const tt_field *f, const tt_tensor *feed)
+{
+    tt_shape s = tt_tensor_shape(feed);
+    if (f->shape.rank != s.rank - 1)
+        return false;
+    for (int i = 0; i < f->shape.rank; i++)
+        if (f->shape.dim[i] != s.dim[i + 1])
+            return false;
+    return true;
+}
+
+static tt_status check_field(tt_model *m, const tt_field *f, const tt_tensor *feed, bool target)
+{
+    char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
+    tt_shape want = tt_tensor_shape(feed), one = {.rank = want.rank - 1};
+    memcpy(one.dim, want.dim + 1, sizeof(one.dim[0]) * (size_t)one.rank);
+    const char *kind = target ? "target" : "input";
+    if (!same_record(f, feed))
+        return TT_FAIL(m->ctx, TT_ESHAPE,
+                       "the data's field '%s' is %s a record, but the model's %s '%s' is %s",
+                       f->name, tt_shape_text(&f->shape, a), kind, tt_tensor_name(feed),
+                       tt_shape_text(&one, b));
+    if (f->dtype != tt_tensor_dtype(feed))
+        return TT_FAIL(m->ctx, TT_EDTYPE,
+                       "the data's field '%s' is %s, but the model's %s '%s' is %s", f->name,
+                       tt_dtype_name(f->dtype), kind, tt_tensor_name(feed),
+                       tt_dtype_name(tt_tensor_dtype(feed)));
+    return TT_OK;
+}
+
+tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int field[TTI_MAX_FEEDS])
+{
+    tt_field fields[TT_MAX_FIELDS];
+    int n = tt_data_fields(d, fields);
+    if (n < sc->n_feeds)
+        return TT_FAIL(m->ctx, TT_EINVAL,
+                       "the data has %d fields, but the model takes %d (inputs, then targets)", n,
+                       sc->n_feeds);
+    for (int i = 0; i < sc->n_feeds; i++) {
+        bool target = i >= m->n_inputs;
+        const char *name = target ? m->step->losses[i - m->n_inputs].target : m->inputs[i]->name;
+        int at = field_named(fields, n, name);
+        if (at < 0 && target && name != NULL)
+            return TT_FAIL(m->ctx, TT_EINVAL, "the data has no field '%s', which a loss wants",
+                           name);
+        field[i] = at >= 0 ? at : i;
+        TT_TRY(check_field(m, &fields[field[i]], sc->feeds[i], target));
+    }
+    return TT_OK;
+}
+
+// ---- looking for what is not finite ----------------------------------------------------------
+
+static bool all_finite(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows)
+{
+    tti_step *s = m->step;
+    for (int64_t i = 0; i < m->n_layers; i++) {
+        tt_tensor *t = m->layers[i]->train_out;
+        tt_shape shape = tt_tensor_shape(t);
+        int64_t n = tt_shape_count(&shape);
+        if (t == NULL || tt_tensor_dtype(t) != TT_F32 || n == 0)
+            continue;
+        n = n < 0 ? -n * rows : n;
+        float *values = tti_alloc(m->ctx, (size_t)n * sizeof(float));
+        if (values == NULL)
+            return NULL;
+        int n_feeds = tti_scores_feed(&s->train, fields, rows, s->feed_values);
+        tt_fetch fetch = {t, values, (size_t)n * sizeof(float)};
+        tt_status st = tt_run(s->session, .feeds = s->feed_values, .n_feeds = n_feeds,
+                              .fetches = &fetch, .n_fetches = 1, .step = s->step - 1);
+        bool good = st != TT_OK || all_finite(values, n);
+        tti_free(m->ctx, values);
+        if (!good)
+            return m->layers[i]->name;
+    }
+    return NULL;
+}

@@ -137,7 +137,7 @@ static tt_status build_update(tti_accumulator *a, tti_step *s)
     a->norm = r.norm;
     a->applied = r.applied;
     if (st == TT_OK)
-        a->session = tt_session_new(g);
+        a->session = tt_session_new(g, .store = s->model->store);
     if (st == TT_OK && a->session == NULL)
         st = tt_status_of(ctx);
 failed:

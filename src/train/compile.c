@@ -389,7 +389,7 @@ static tt_status build(tti_step *s, bool hashes)
     TT_TRY(st);
     TT_TRY(build_scores(s, &s->eval, m->graph, false));
     TT_TRY(lay_out(s));
-    s->session = tt_session_new(s->graph, .trace = s->traced, .hashes = hashes);
+    s->session = tt_session_new(s->graph, .trace = s->traced, .hashes = hashes, .store = m->store);
     return tt_status_of(m->ctx);
 }
 

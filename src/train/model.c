@@ -26,6 +26,7 @@ static void model_free(void *p)
     tti_free(ctx, m->weights);
     tti_free(ctx, m->updates);
     tt_graph_free(m->graph); // its sessions too
+    tt_store_release(m->store);
     tti_free(ctx, m);
 }
 
@@ -37,8 +38,12 @@ tt_model *tt_model_new(tt_ctx *ctx)
     if (m == NULL)
         return NULL;
     m->ctx = ctx;
+    m->store = tt_store_new();
+    if (m->store == NULL)
+        (void)TT_FAIL(ctx, TT_ENOMEM, "model: out of memory for its store");
     m->graph = tt_graph_new(ctx);
     if (m->graph == NULL) {
+        tt_store_release(m->store);
         tti_free(ctx, m);
         return NULL;
     }
@@ -241,7 +246,7 @@ tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***update
 tt_session *tti_model_session(tt_model *m)
 {
     if (m->session == NULL)
-        m->session = tt_session_new(m->graph);
+        m->session = tt_session_new(m->graph, .store = m->store);
     return m->session;
 }
 

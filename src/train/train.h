@@ -94,6 +94,7 @@ typedef struct tti_step tti_step; // compile.h
 struct tt_model {
     tt_ctx *ctx;
     struct tti_hooks owned;
+    tt_store *store;     // its weights: two models of one context may have layers of one name
     tt_graph *graph;     // inference
     tt_session *session; // of it; made when first needed
     tti_layer **layers;

@@ -247,6 +247,7 @@ typedef struct tt_update_opts {
     double eps;       // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
     double initial;   // adagrad: first value of the sums; default 0.1
     tt_tensor *scale; // f32 scalar, times the gradient after grad_scale; not finite: no update
+    bool exact;       // zero means zero, not default
 } tt_update_opts;
 typedef tt_update_opts tt_update_sgd_opts, tt_update_adam_opts, tt_update_adamw_opts,
     tt_update_rmsprop_opts, tt_update_adagrad_opts, tt_update_lion_opts;

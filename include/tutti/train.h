@@ -120,6 +120,7 @@ typedef struct tt_optimizer {
     tt_schedule schedule;
     tt_group groups[TT_MAX_GROUPS];
     int n_groups;
+    bool exact; // every field is said: zero means zero, not default
 } tt_optimizer;
 #define tt_sgd(...)     ((tt_optimizer){.kind = TT_SGD, __VA_ARGS__})
 #define tt_adam(...)    ((tt_optimizer){.kind = TT_ADAM, __VA_ARGS__})

@@ -106,6 +106,9 @@ void tti_fp_leave(unsigned saved);
 tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);
 // A program's options: zero fields get their defaults, then bounds are checked. where: "dense".
 tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const char *where);
+// Bounds and words alone, of options where zero means zero.
+tt_status tti_options_check(tt_ctx *ctx, const tt_option *rows, const void *opts,
+                            const char *where);
 // Sets one row from text; unknown names suggest the nearest. where names the section for messages.
 tt_status tti_option_set(tt_ctx *ctx, const tt_option *rows, void *out, const char *where,
                          const char *name, const char *value);

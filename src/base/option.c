@@ -57,6 +57,18 @@ tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const
     return TT_OK;
 }
 
+tt_status tti_options_check(tt_ctx *ctx, const tt_option *rows, const void *opts, const char *where)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        tti_value v;
+        char why[TTI_WHY_MAX];
+        load(row, opts, &v);
+        if (!tti_value_check(row, &v, why))
+            return TT_FAIL(ctx, TT_EINVAL, "%s: %s %s", where, row->name, why);
+    }
+    return TT_OK;
+}
+
 static tt_status unknown(tt_ctx *ctx, const tt_option *rows, const char *where, const char *name)
 {
     const char *names[MAX_ROWS + 1];

@@ -181,9 +181,9 @@ static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, 
     return s;
 }
 
-static double given(double value, double otherwise)
+static double given(const tt_update_opts *o, double value, double otherwise)
 {
-    return value != 0 ? value : otherwise;
+    return o->exact || value != 0 ? value : otherwise;
 }
 
 static tt_status check_opts(tt_ctx *ctx, const char *op, const tti_update_attr *a)
@@ -223,12 +223,12 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
         (void)TT_FAIL(ctx, TT_EINVAL, "%s: %s is NULL", op, var == NULL ? "var" : "grad");
         return NULL;
     }
-    tti_update_attr a = {.lr_scale = given(o->lr_scale, 1),
+    tti_update_attr a = {.lr_scale = given(o, o->lr_scale, 1),
                          .weight_decay = o->weight_decay,
                          .momentum = o->momentum,
-                         .beta1 = given(o->beta1, r->beta1),
-                         .beta2 = given(o->beta2, r->beta2),
-                         .eps = given(o->eps, r->eps),
+                         .beta1 = given(o, o->beta1, r->beta1),
+                         .beta2 = given(o, o->beta2, r->beta2),
+                         .eps = given(o, o->eps, r->eps),
                          .nesterov = o->nesterov,
                          .has_scale = o->scale != NULL};
     if (check_opts(ctx, op, &a) != TT_OK)
@@ -239,7 +239,7 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
     }
     tt_tensor *in[5] = {var, grad};
     int n = 2;
-    double first = r->op == &tti_op_update_adagrad ? given(o->initial, 0.1) : 0;
+    double first = r->op == &tti_op_update_adagrad ? given(o, o->initial, 0.1) : 0;
     for (int i = 0; i < 2; i++)
         if (r->state[i] != NULL && (a.momentum != 0 || i == 0 || !r->second_is_momentum))
             in[n++] = state_of(g, var, r->state[i], first);
@@ -297,7 +297,7 @@ tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
 {
     if (g == NULL)
         return NULL;
-    tti_ema_attr a = {given(opts->decay, 0.999), opts->scale != NULL};
+    tti_ema_attr a = {opts->decay != 0 ? opts->decay : 0.999, opts->scale != NULL};
     if (!(a.decay > 0 && a.decay < 1)) {
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "update_ema: decay %g is not between 0 and 1",
                       a.decay);

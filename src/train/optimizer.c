@@ -100,11 +100,18 @@ static const struct kind *kind_of(tt_optimizer_kind kind)
 
 // ---- defaults and bounds ---------------------------------------------------------------------
 
-static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s)
+static tt_status fill_rows(tt_ctx *ctx, bool exact, const tt_option *rows, void *opts,
+                           const char *name)
+{
+    return exact ? tti_options_check(ctx, rows, opts, name)
+                 : tti_options_fill(ctx, rows, opts, name);
+}
+
+static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s, bool exact)
 {
     for (int i = 0; tti_schedule_at(i) != NULL; i++)
         if (tti_schedule_at(i)->kind == s->kind)
-            return tti_options_fill(ctx, tti_schedule_at(i)->options, s, tti_schedule_at(i)->name);
+            return fill_rows(ctx, exact, tti_schedule_at(i)->options, s, tti_schedule_at(i)->name);
     return TT_FAIL(ctx, TT_EINVAL, "schedule: there is no kind %d", (int)s->kind);
 }
 
@@ -120,7 +127,7 @@ static tt_status fill_groups(tt_ctx *ctx, tt_optimizer *o, const char *name)
         if (!(p->lr_scale >= 0 && p->weight_decay >= 0))
             return TT_FAIL(ctx, TT_EINVAL, "%s: group '%s': lr_scale %g or weight_decay %g below 0",
                            name, p->match, p->lr_scale, p->weight_decay);
-        if (p->lr_scale == 0)
+        if (p->lr_scale == 0 && !o->exact)
             p->lr_scale = 1;
     }
     return TT_OK;
@@ -132,14 +139,14 @@ tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o)
     if (k == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)o->kind);
     const char *name = k->def.name;
-    TT_TRY(tti_options_fill(ctx, k->def.options, o, name));
+    TT_TRY(fill_rows(ctx, o->exact, k->def.options, o, name));
     if ((o->clip_value > 0) + (o->clip_norm > 0) + (o->clip_global > 0) > 1)
         return TT_FAIL(ctx, TT_EINVAL,
                        "%s: clip_value %g, clip_norm %g, clip_global %g: only one may be given",
                        name, o->clip_value, o->clip_norm, o->clip_global);
     if (o->nesterov && o->momentum == 0)
         return TT_FAIL(ctx, TT_EINVAL, "%s: nesterov needs a momentum", name);
-    TT_TRY(fill_schedule(ctx, &o->schedule));
+    TT_TRY(fill_schedule(ctx, &o->schedule, o->exact));
     return fill_groups(ctx, o, name);
 }
 
@@ -272,7 +279,8 @@ static tt_status update_weight(const builder *b, int i)
                            .beta1 = o->beta1,
                            .beta2 = o->beta2,
                            .eps = o->eps,
-                           .initial = o->initial};
+                           .initial = o->initial,
+                           .exact = true}; // filled: what is zero is meant so
     tt_tensor *grad = clipped(b, i, &opts.scale);
     tt_tensor *y = grad == NULL || opts.scale == NULL
                        ? NULL

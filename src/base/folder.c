@@ -247,8 +247,11 @@ tt_status tti_fresh_begin(tt_ctx *ctx, const char *path, tti_fresh *f)
         if (tti_sys_mkdir(ctx, f->tmp) != 0 && errno != EEXIST)
             return fail(ctx, "make folder", f->tmp);
         errno = lock_folder(ctx, f->tmp, &f->lock);
-        if (errno != 0)
-            return fail(ctx, "open", f->tmp);
+        if (errno != 0) {
+            tt_status st = fail(ctx, "open", f->tmp);
+            tti_sys_unlinkat(ctx, AT_FDCWD, f->tmp, AT_REMOVEDIR); // if it is empty
+            return st;
+        }
     }
     if (f->lock < 0)
         return TT_FAIL(ctx, TT_EIO, "'%s' is being written by another process", f->path);

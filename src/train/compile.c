@@ -385,7 +385,6 @@ static tt_status build(tti_step *s, bool hashes)
         st = build_scores(s, &s->train, s->graph, true);
     if (st == TT_OK)
         st = build_updates(s, states, n_states);
-    tti_free(m->ctx, states);
     TT_TRY(st);
     TT_TRY(build_scores(s, &s->eval, m->graph, false));
     TT_TRY(lay_out(s));

@@ -2,6 +2,7 @@
  * save.c - tt_save(), tt_load(), tt_export(): a model's weights out of it and into it.
  */
 #include "base/ctx.h"
+#include "train/compile.h"
 #include "train/fitting.h"
 #include "train/manifest.h"
 #include <string.h>
@@ -25,6 +26,10 @@ tt_status tt_save(tt_model *m, const char *path)
     if (s == NULL)
         return TT_ENOMEM;
     tt_status st = tti_model_snapshot(m, s);
+    if (st == TT_OK && m->step != NULL) {
+        s->state.step = m->step->step;
+        s->state.lr_factor = m->step->lr_factor;
+    }
     if (st == TT_OK)
         st = tti_checkpoint_write(m->ctx, path, s);
     tti_snapshot_free(m->ctx, s);
@@ -113,6 +118,10 @@ static tt_status load_optimizer(tt_model *m, const source *src, const tti_slot *
                s->path);
     } else {
         st = tti_fitting_apply(m->ctx, &f);
+        if (st == TT_OK) {
+            m->step->step = s->state.step;
+            m->step->lr_factor = s->state.lr_factor;
+        }
     }
     tti_free(m->ctx, found);
     return st;

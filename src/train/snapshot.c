@@ -15,13 +15,6 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const tti_slot *)a)->name, ((const tti_slot *)b)->name);
 }
 
-// The graph that training runs; NULL before tt_compile().
-static tt_graph *training_graph(const tt_model *m)
-{
-    const tt_tensor *var = m->step == NULL || m->n_weights == 0 ? NULL : m->weights[0].train_var;
-    return var == NULL ? NULL : var->graph;
-}
-
 static int64_t count_variables(const tt_graph *g)
 {
     int64_t n = 0;
@@ -41,7 +34,7 @@ static tt_status add_others(tt_model *m, tt_graph *g, tti_slot *slots, int64_t *
     qsort(sorted, (size_t)n_weights, sizeof(*sorted), by_name);
     for (int64_t i = 0; i < g->n_nodes; i++) {
         tt_node *node = g->nodes[i];
-        tti_slot slot = {node->name, g->sessions, node->out};
+        tti_slot slot = {node->name, tt_model_get_session(m), node->out};
         if (node->op == &tti_op_variable &&
             bsearch(&slot, sorted, (size_t)n_weights, sizeof(slot), by_name) == NULL)
             slots[(*n)++] = slot;
@@ -53,7 +46,7 @@ static tt_status add_others(tt_model *m, tt_graph *g, tti_slot *slots, int64_t *
 
 tt_status tti_model_slots(tt_model *m, tti_slot **out, int64_t *n_weights, int64_t *n)
 {
-    tt_graph *g = training_graph(m);
+    tt_graph *g = tt_model_get_train_graph(m);
     tt_session *session = tti_model_session(m);
     if (session == NULL)
         return tt_status_of(m->ctx);

@@ -68,6 +68,49 @@ TEST(save_and_load)
     CHECK_OK(tt_close(b));
 }
 
+// So many updates from a batch of made-up numbers.
+static void train(tt_model *m, int steps)
+{
+    float x[7 * 6];
+    int32_t y[7];
+    test_fill(x, 7 * 6, 5, -1, 1);
+    for (int i = 0; i < 7; i++)
+        y[i] = i % 3;
+    for (int i = 0; i < steps; i++)
+        CHECK_OK(tt_train_step(m, &(tt_batch_data){.fields = {x, y}, .rows = 7}, NULL));
+}
+
+static void compile(tt_model *m, tt_optimizer o)
+{
+    CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = o));
+}
+
+// Training goes on from a checkpoint as if it had never stopped: moments and step come back too.
+TEST(save_and_go_on)
+{
+    tt_ctx *a = seeded(1), *b = seeded(2), *c = seeded(3);
+    tt_model *x = mlp(a, 8, "first"), *y = mlp(b, 8, "first"), *z = mlp(c, 8, "first");
+    compile(x, tt_adam(.lr = 0.01, .ema = 0.9));
+    train(x, 3);
+    CHECK_OK(tt_save(x, path_of("m")));
+    train(x, 4);
+    compile(y, tt_adam(.lr = 0.01, .ema = 0.9));
+    CHECK_OK(tt_load(y, path_of("m")));
+    train(y, 4);
+    CHECK(same(hash_of(x), hash_of(y)));
+    CHECK_OK(tt_save(x, path_of("x")));
+    CHECK_OK(tt_save(y, path_of("y")));
+
+    // Another optimizer takes the weights and goes its own way.
+    compile(z, tt_sgd(.lr = 0.01, .momentum = 0.9));
+    CHECK_OK(tt_load(z, path_of("x")));
+    CHECK(same(hash_of(x), hash_of(z)));
+    train(z, 1);
+    CHECK_OK(tt_close(a));
+    CHECK_OK(tt_close(b));
+    CHECK_OK(tt_close(c));
+}
+
 TEST(load_without_arguments)
 {
     tt_ctx *ctx = seeded(1);

@@ -52,7 +52,7 @@ tt_tensor *tti_act_after(tt_graph *g, tt_tensor *y, tt_act act);
 bool tti_rate_check(tt_build *b, const char *what, double rate) TTI_CHECKED;
 tt_tensor *tti_dropout_in(tt_build *b, tt_tensor *x, double rate);
 
-// A norm of x over its last axis with the weights "<name>.weight" and "<name>.bias"; name may be "".
+// A norm of x over its last axis with weights "<name>.weight" and "<name>.bias"; name may be "".
 typedef struct tti_norm {
     double eps;
     bool no_bias, rms;

@@ -28,7 +28,7 @@ typedef struct tt_session_opts {
     bool no_fuse;     // leave elementwise chains as they are
     const char *dump; // with hashes: keep this node's values too, so that a diff names the element
     bool no_fold;     // leave constants and duplicates as they are
-    tt_store *store;  // where its variables are; borrowed; default: the context's
+    tt_store *store;  // where its variables are; borrowed; default: the model's, the context's
 } tt_session_opts;
 typedef tt_session_opts tt_session_new_opts; // the name the macro forms
 

@@ -47,6 +47,8 @@ struct tt_graph {
     tt_place_fn place;
     void *place_user;
 
+    tt_store *store; // of a model's variables; NULL: sessions take the context's
+
     // Sessions on this graph (run/ keeps the list), tt_eval()'s own among them.
     struct tt_session *sessions, *eval;
     void (*free_sessions)(tt_graph *g);

@@ -44,7 +44,7 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     memset(s, 0, sizeof(*s));
     s->ctx = ctx;
     s->graph = g;
-    s->store = opts->store != NULL ? opts->store : ctx->store;
+    s->store = opts->store != NULL ? opts->store : g->store != NULL ? g->store : ctx->store;
     s->hashes = opts->hashes || opts->dump != NULL;
     s->trace = opts->trace;
     s->no_fuse = opts->no_fuse || s->hashes; // a hash per node needs every node's value

@@ -6,12 +6,10 @@
  */
 #include "base/ctx.h"
 #include "train/build.h"
+#include "train/compile.h"
 #include <stdio.h>
 #include <string.h>
 #include <tutti/run.h>
-
-// Of compile.c.
-__attribute__((weak)) void tti_step_free(tt_model *m);
 
 static void model_free(void *p)
 {
@@ -47,6 +45,7 @@ tt_model *tt_model_new(tt_ctx *ctx)
         tti_free(ctx, m);
         return NULL;
     }
+    m->graph->store = m->store;
     tti_disown(ctx, &m->graph->owned);
     tti_own(ctx, &m->owned, m, model_free);
     return m;
@@ -231,6 +230,7 @@ tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***update
 {
     tt_status st = tt_status_of(m->ctx);
     tti_disown(m->ctx, &g->owned);
+    g->store = m->store;
     m->n_updates = 0;
     for (int64_t i = 0; i < m->n_weights; i++)
         m->weights[i].train_var = NULL;

@@ -226,6 +226,32 @@ TEST(branches_sharing_and_two_outputs)
     CHECK_OK(tt_close(ctx));
 }
 
+// Any session on a model's graph sees its weights; another model with the same names does not.
+TEST(each_model_has_weights_of_its_own)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m[2];
+    float set[] = {1, 2, 3, 4}, got[4];
+    for (int i = 0; i < 2; i++) {
+        m[i] = tt_sequential(ctx, .input = {2});
+        CHECK(tt_dense(m[i], .units = 2) != NULL);
+    }
+    tt_tensor *w = m[0]->weights[0].var;
+    CHECK_OK(tt_set_variable(tti_model_session(m[0]), w, set, sizeof(set)));
+    CHECK_OK(tt_get_variable(tt_session_new(m[0]->graph), w, got, sizeof(got)));
+    CHECK(memcmp(got, set, sizeof(set)) == 0);
+    CHECK_OK(tt_eval(m[0]->graph, w, got, 4));
+    CHECK(memcmp(got, set, sizeof(set)) == 0);
+    int n_updates;
+    tt_graph *g = train_graph(m[0], &n_updates);
+    CHECK_OK(tt_get_variable(tt_session_new(g), m[0]->weights[0].train_var, got, sizeof(got)));
+    CHECK(memcmp(got, set, sizeof(set)) == 0);
+    CHECK_OK(tt_get_variable(tt_session_new(m[1]->graph), m[1]->weights[0].var, got, sizeof(got)));
+    CHECK(memcmp(got, set, sizeof(set)) != 0);
+    tt_graph_free(g);
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(sharing_through_a_shared_layer)
 {
     tt_ctx *ctx = test_ctx();

@@ -300,6 +300,26 @@ TEST(outputs_refuse)
     CHECK_OK(tt_close(ctx));
 }
 
+// The training graph has the layers of its time; more of them would be left out of it.
+TEST(a_compiled_model_takes_no_more)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {4});
+    tt_tensor *y = tt_dense(m, .units = 2);
+    CHECK_OK(tt_compile(m, .loss = TT_MSE));
+    CHECK(tt_dense(m, .units = 2) == NULL);
+    CHECK_MESSAGE(ctx, "dense: the model is compiled; append before tt_compile()");
+    tt_clear_error(ctx);
+    CHECK(tt_mlp(m, .units = {1, {2}}) == NULL);
+    tt_clear_error(ctx);
+    CHECK(tt_input(m, .shape = {2}) == NULL);
+    CHECK_MESSAGE(ctx, "input: the model is compiled");
+    tt_clear_error(ctx);
+    CHECK(tt_output(m, y, "y") == TT_EINVAL);
+    tt_clear_error(ctx);
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(null_models)
 {
     tt_ctx *ctx = test_ctx();

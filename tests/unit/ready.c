@@ -147,3 +147,46 @@ TEST(lenet_and_mlp)
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
 }
+
+// Loss of the first and of the last epoch on a few records.
+static void learns(tt_model *m, tt_data *d)
+{
+    tt_fit_report first = {0}, last = {0};
+    CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 3e-3)));
+    CHECK_OK(tt_fit(m, d, .epochs = 1));
+    CHECK_OK(tt_fit_report_get(m, &first));
+    ck_assert_msg(tt_fit(m, d, .epochs = 12) == TT_OK, "%s", tt_last_error(m->ctx).message);
+    CHECK_OK(tt_fit_report_get(m, &last));
+    ck_assert_msg(last.last.loss < 0.5 * first.last.loss, "loss %g, then %g", first.last.loss,
+                  last.last.loss);
+}
+
+TEST(ready_models_learn)
+{
+    tt_ctx *ctx = test_ctx();
+    static float x[32][16 * 16];
+    static int32_t classes[32], tokens[32][8], next[32][8];
+    for (int i = 0; i < 32; i++) {
+        classes[i] = i % 2;
+        test_fill(x[i], 256, (uint64_t)i, i % 2 == 0 ? -1 : 0, 1);
+        for (int k = 0; k < 8; k++) {
+            tokens[i][k] = (i + k) % 5;
+            next[i][k] = (i + k + 1) % 5;
+        }
+    }
+    tt_data *images = tt_memory(ctx, .x = x, .y = classes, .y_dtype = TT_I32,
+                                .x_shape = TT_SHAPE(16, 16, 1), .count = 32, .batch = 8);
+    tt_model *m = tt_sequential(ctx, .input = {16, 16, 1});
+    tt_resnet(m, .width = 2, .small = true, .classes = 2);
+    learns(m, images);
+    m = tt_sequential(ctx, .input = {16, 16, 1});
+    tt_lenet(m, .classes = 2);
+    learns(m, images);
+    tt_data *text =
+        tt_memory(ctx, .x = tokens, .y = next, .x_dtype = TT_I32, .y_dtype = TT_I32,
+                  .x_shape = TT_SHAPE(8), .y_shape = TT_SHAPE(8), .count = 32, .batch = 8);
+    m = tt_sequential(ctx, .input = {8}, .dtype = TT_I32);
+    tt_gpt(m, .vocab = 5, .layers = 2, .heads = 2, .width = 16, .dropout = 0.1);
+    learns(m, text);
+    CHECK_OK(tt_close(ctx));
+}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MAX_NAMES 512
+#define NO_BOUND  1e9 // a bound that no one will meet
 
 typedef struct columns {
     int name, type, value;
@@ -21,8 +22,9 @@ static const char *type_word(const tt_option *row)
 
 static const char *default_word(const tti_schema *s, const tt_option *row)
 {
-    if (row->value != NULL)
-        return row->value[0] != '\0' ? row->value : "\"\"";
+    const char *value = tti_schema_default(s, row);
+    if (value != NULL)
+        return value[0] != '\0' ? value : "\"\"";
     return s->later != NULL && strcmp(s->later, row->name) == 0 ? "of the data" : "must be given";
 }
 
@@ -45,7 +47,9 @@ static void print_rows(tti_text *t, const tti_schema *s, const tt_option *rows, 
                      row->help != NULL ? row->help : "");
         for (int i = 0; row->type == TT_OPT_ENUM && row->names[i] != NULL; i++)
             tti_text_add(t, "%s%s", i == 0 ? ": " : ", ", row->names[i]);
-        if (row->min != 0 || row->max != 0)
+        if (row->max >= NO_BOUND)
+            tti_text_add(t, "; from %s on", tti_double_text(row->min, low));
+        else if (row->min != 0 || row->max != 0)
             tti_text_add(t, "; from %s to %s", tti_double_text(row->min, low),
                          tti_double_text(row->max, high));
         tti_text_put(t, "\n", 1);
@@ -184,7 +188,8 @@ static bool print_one(tti_text *t, const tti_schema *s, const char *part)
     if (row == NULL)
         return false;
     tt_option one[2] = {*row, TT_OPTION_END};
-    tti_schema only = {.form = TTI_RECORD, .rows = one, .later = s->later};
+    tti_schema only = {
+        .form = TTI_RECORD, .rows = one, .later = s->later, .other = {s->other[0], s->other[1]}};
     print_record(t, &only, 2);
     return true;
 }
@@ -202,7 +207,7 @@ static void print_all(tt_ctx *ctx, tti_text *t, const tti_schema *root)
 tt_status tti_schema_help(tt_ctx *ctx, tti_text *t, const tti_schema *root, const char *path)
 {
     tti_schema here = *root, below;
-    char part[128], above[TTI_PATH_MAX] = "";
+    char part[128], above[TTI_KEY_MAX] = "";
     const char *rest = path;
     if (path[0] == '\0') {
         print_all(ctx, t, root);
@@ -219,7 +224,7 @@ tt_status tti_schema_help(tt_ctx *ctx, tti_text *t, const tti_schema *root, cons
             tti_text_add(t, "%s\n", path);
             return !more && print_one(t, &here, part) ? TT_OK : unknown(ctx, &here, above, part);
         }
-        char joined[TTI_PATH_MAX];
+        char joined[TTI_KEY_MAX];
         tti_path_join(joined, above, part);
         strcpy(above, joined);
     }

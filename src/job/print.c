@@ -13,8 +13,8 @@
 // Can a text stand without quotes and not be taken for anything but a text?
 static bool is_plain_text(const char *s)
 {
-    static const char *const others[] = {"null", "true", "false", "yes", "no", "on",
-                                         "off",  "inf",  "nan",   "y",   "n",  NULL};
+    static const char *const others[] = {"null", "true", "false", "yes", "no",
+                                         "on",   "off",  "y",     "n",   NULL};
     for (int i = 0; others[i] != NULL; i++)
         if (strcasecmp(s, others[i]) == 0)
             return false;

@@ -38,6 +38,12 @@ const tti_key *tti_schema_key(const tti_schema *record, const char *name)
     return NULL;
 }
 
+const char *tti_schema_default(const tti_schema *record, const tt_option *row)
+{
+    bool other = record->other[0] != NULL && strcmp(record->other[0], row->name) == 0;
+    return other ? record->other[1] : row->value;
+}
+
 static int key_names(const tti_schema *s, const char *names[MAX_NAMES])
 {
     const tt_option *const both[] = {s->rows, s->more};
@@ -99,8 +105,8 @@ static tt_status resolve_rows(tti_tree *t, const tti_schema *s, const tt_option 
         tti_item *made = NULL;
         if (value != NULL)
             TT_TRY(tti_row_item(t, row, path, value, &made));
-        else if (row->value != NULL)
-            TT_TRY(tti_value_item(t, row, path, row->value, out->at, &made));
+        else if (tti_schema_default(s, row) != NULL)
+            TT_TRY(tti_value_item(t, row, path, tti_schema_default(s, row), out->at, &made));
         else if (s->later == NULL || strcmp(s->later, row->name) != 0)
             return tti_fail_at(t->ctx, TT_EINVAL, out->at, path, "%s must be given", row->name);
         if (made != NULL)
@@ -121,7 +127,7 @@ static tt_status resolve_record(tti_tree *t, const tti_schema *s, const char *pa
     for (const tti_key *k = s->keys; k != NULL && k->name != NULL; k++) {
         const tti_item *value = given(s, in, k->name);
         tti_item *made = NULL;
-        char below[TTI_PATH_MAX];
+        char below[TTI_KEY_MAX];
         tti_path_join(below, path, k->name);
         if (value == NULL && k->value == NULL)
             continue;
@@ -241,7 +247,7 @@ static tt_status resolve_choice(tti_tree *t, const tti_schema *s, const char *pa
 {
     const tti_item *chosen = NULL, *options = NULL;
     tti_schema kind = {0};
-    char below[TTI_PATH_MAX];
+    char below[TTI_KEY_MAX];
     tti_item *gathered = NULL, *record, *choice;
     if (in->kind == TTI_LIST || tti_item_is_null(in))
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is %s, but must name one %s",
@@ -293,7 +299,7 @@ static tt_status resolve_list(tti_tree *t, const tti_schema *s, const char *path
         return TT_OK;
     int i = 0;
     for (const tti_item *c = in->kind == TTI_LIST ? in->first : in; c != NULL; i++) {
-        char below[TTI_PATH_MAX], number[16];
+        char below[TTI_KEY_MAX], number[16];
         tti_item *made;
         snprintf(number, sizeof(number), "%d", i);
         tti_path_join(below, path, number);
@@ -318,7 +324,7 @@ static tt_status resolve_named(tti_tree *t, const tti_schema *s, const char *pat
         bool word = in->kind != TTI_MAP; // a name alone
         const char *name = word ? c->text : c->key;
         tti_place at = word ? c->at : c->key_at;
-        char below[TTI_PATH_MAX];
+        char below[TTI_KEY_MAX];
         tti_item *made;
         if (word && (c->kind != TTI_SCALAR || name[0] == '\0'))
             return tti_fail_at(t->ctx, TT_EINVAL, c->at, path, "an item is %s, but must be a name",

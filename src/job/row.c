@@ -1,6 +1,6 @@
 /*
- * row.c - items against option rows: a value checked and printed as its row prints it, rows set from
- * the environment, and a resolved record put into a struct.
+ * row.c - items against option rows: a value checked and printed as its row does; rows from the
+ * environment, and a resolved record put into a struct.
  */
 #include "base/value.h"
 #include "job/schema.h"
@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void tti_path_join(char out[TTI_PATH_MAX], const char *path, const char *part)
+void tti_path_join(char out[TTI_KEY_MAX], const char *path, const char *part)
 {
-    snprintf(out, TTI_PATH_MAX, "%.150s%s%.100s", path, path[0] != '\0' ? "." : "", part);
+    snprintf(out, TTI_KEY_MAX, "%.150s%s%.100s", path, path[0] != '\0' ? "." : "", part);
 }
 
 static bool is_text(const tt_option *row)
@@ -94,7 +94,7 @@ tt_status tti_value_item(tti_tree *t, const tt_option *row, const char *path, co
 tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, const tti_item *in,
                        tti_item **out)
 {
-    char path[TTI_PATH_MAX], *text;
+    char path[TTI_KEY_MAX], *text;
     tti_path_join(path, above, row->name);
     if (in->kind == TTI_SCALAR) {
         if (tti_item_is_null(in))
@@ -114,16 +114,16 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
 // ---- the environment -------------------------------------------------------------------------
 
 // TUTTI_TRAIN_BATCH of "train" and "batch".
-static void variable_name(char out[TTI_PATH_MAX], const char *path, const char *name)
+static void variable_name(char out[TTI_KEY_MAX], const char *path, const char *name)
 {
-    snprintf(out, TTI_PATH_MAX, "TUTTI_%.120s_%.100s", path, name);
+    snprintf(out, TTI_KEY_MAX, "TUTTI_%.120s_%.100s", path, name);
     for (char *c = out; *c != '\0'; c++)
         *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
 }
 
 static tt_status row_from_env(tti_tree *t, const tt_option *row, const char *path, tti_item *root)
 {
-    char name[TTI_PATH_MAX], source[TTI_PATH_MAX + 16], below[TTI_PATH_MAX];
+    char name[TTI_KEY_MAX], source[TTI_KEY_MAX + 16], below[TTI_KEY_MAX];
     variable_name(name, path, row->name);
     const char *text = tti_env(name);
     if (text == NULL || text[0] == '\0')
@@ -146,7 +146,7 @@ static tt_status record_from_env(tti_tree *t, const tti_schema *s, const char *p
         TT_TRY(row_from_env(t, row, path, root));
     for (const tti_key *k = s->keys; k != NULL && k->name != NULL; k++) {
         const tti_item *below = tti_item_get(item, k->name);
-        char name[TTI_PATH_MAX];
+        char name[TTI_KEY_MAX];
         if (k->schema->form != TTI_RECORD || (below == NULL && k->value == NULL))
             continue; // what the job does not have is not made by a variable
         tti_path_join(name, path, k->name);

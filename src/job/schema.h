@@ -32,9 +32,10 @@ struct tti_schema {
     const char *help;
     // A record: rows, more rows, keys.
     const tt_option *rows, *more;
-    const tti_key *keys; // NULL name at the end
-    const char *main;    // the row or key that a bare value sets; NULL: none
-    const char *later;   // a row that must be given, if the data does not say it
+    const tti_key *keys;  // NULL name at the end
+    const char *main;     // the row or key that a bare value sets; NULL: none
+    const char *later;    // a row that must be given, if the data does not say it
+    const char *other[2]; // a row and its default here, if not that of the row
     // A choice.
     bool (*at)(tt_ctx *ctx, int i, tti_schema *out); // false past the end
     const char *const *beside; // keys of a kind that may also stand beside its name
@@ -49,8 +50,11 @@ tt_status tti_resolve(tti_tree *t, const tti_schema *schema, const char *path, c
 // Puts TUTTI_<SECTION>_<KEY> of the environment into the tree, for rows of records below root.
 tt_status tti_environment(tti_tree *t, const tti_schema *schema, tti_item *root) TTI_CHECKED;
 
-#define TTI_PATH_MAX 256
-void tti_path_join(char out[TTI_PATH_MAX], const char *path, const char *part); // "train.batch"
+// The default of a record's row as text; NULL: it must be given.
+const char *tti_schema_default(const tti_schema *record, const tt_option *row);
+
+#define TTI_KEY_MAX 256
+void tti_path_join(char out[TTI_KEY_MAX], const char *path, const char *part); // "train.batch"
 // A row's value, checked, as an item: from an item that was given, or from text. above and path
 // are the section's and the row's own.
 tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, const tti_item *in,

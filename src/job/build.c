@@ -1,0 +1,196 @@
+/*
+ * build.c - a job's parts in a context: data, model, what tt_compile() and tt_fit() get.
+ */
+#include "base/ctx.h"
+#include "job/job.h"
+#include "train/loss.h"
+#include "train/optimizer.h"
+#include <stdio.h>
+#include <string.h>
+
+void tti_fail_item(tt_ctx *ctx, const tti_item *item, const char *path, char buf[TTI_PLACE_MAX])
+{
+    char place[TTI_PLACE_MAX];
+    snprintf(buf, TTI_PLACE_MAX, "%.200s: %.100s: ", tti_place_text(item->at, place), path);
+    tti_fail_where(ctx, buf);
+}
+
+void tti_texts_or_null(const tt_option *rows, void *out)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        const char *text;
+        if (row->type != TT_OPT_TEXT)
+            continue;
+        memcpy(&text, (char *)out + row->offset, sizeof(text));
+        if (text != NULL && text[0] == '\0')
+            text = NULL;
+        memcpy((char *)out + row->offset, &text, sizeof(text));
+    }
+}
+
+tt_status tti_bind_own(tt_ctx *ctx, const tt_option *rows, const tti_item *record, void *out)
+{
+    TT_TRY(tti_bind(ctx, rows, record, out));
+    tti_texts_or_null(rows, out);
+    return TT_OK;
+}
+
+// ---- optimizer, losses -----------------------------------------------------------------------
+
+static tt_status bind_optimizer(tt_job *j, tt_ctx *ctx, const tti_item *choice, tt_optimizer *out)
+{
+    const tti_item *record = tti_chosen(choice);
+    const tti_optimizer_def *def = tti_optimizer_find(record->key);
+    const tti_item *schedule = tti_chosen(tti_item_get(record, "schedule"));
+    const tti_schedule_def *schedule_def = tti_schedule_find(schedule->key);
+    const tti_item *groups = tti_item_get(record, "groups");
+    (void)j;
+    *out = (tt_optimizer){.kind = def->kind};
+    TT_TRY(tti_bind(ctx, def->options, record, out));
+    TT_TRY(tti_bind(ctx, schedule_def->options, schedule, &out->schedule));
+    out->schedule.kind = schedule_def->kind;
+    out->exact = true;
+    if (groups->n > TT_MAX_GROUPS)
+        return tti_fail_at(ctx, TT_EINVAL, groups->at, "train.optimizer.groups",
+                           "%d groups; at most %d are possible", groups->n, TT_MAX_GROUPS);
+    for (const tti_item *g = groups->first; g != NULL; g = g->next)
+        TT_TRY(tti_bind_own(ctx, tti_job_group_rows, g, &out->groups[out->n_groups++]));
+    return TT_OK;
+}
+
+static tt_status bind_loss(tt_ctx *ctx, const tti_item *choice, tt_loss *out)
+{
+    const tti_item *record = tti_chosen(choice);
+    *out = (tt_loss){0};
+    TT_TRY(tti_bind_own(ctx, tti_loss_options, record, out));
+    out->kind = (tt_loss_kind)tti_loss_find(record->key);
+    out->has_ignore = out->has_ignore || out->ignore != 0;
+    return TT_OK;
+}
+
+static tt_status bind_losses(tt_ctx *ctx, const tti_item *train, tt_compile_opts *out)
+{
+    const tti_item *one = tti_item_get(train, "loss"), *list = tti_item_get(train, "losses");
+    if (one != NULL) {
+        out->n_losses = 1;
+        return bind_loss(ctx, one, &out->losses[0]);
+    }
+    if (list->n > TT_MAX_LOSSES)
+        return tti_fail_at(ctx, TT_EINVAL, list->at, "train.losses",
+                           "%d losses; at most %d are possible", list->n, TT_MAX_LOSSES);
+    for (const tti_item *c = list->first; c != NULL; c = c->next)
+        TT_TRY(bind_loss(ctx, c, &out->losses[out->n_losses++]));
+    return TT_OK;
+}
+
+// Targets that are numbers, not classes, are probabilities to a cross entropy.
+static void match_target(const tt_field *fields, int n_fields, int n_inputs, tt_compile_opts *o)
+{
+    const char *name = o->losses[0].target;
+    int at = n_inputs;
+    for (int i = 0; name != NULL && i < n_fields; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            at = i;
+    if (at >= n_fields || o->losses[0].kind != TT_CROSS_ENTROPY)
+        return;
+    tt_dtype dtype = fields[at].dtype;
+    o->dense_targets = dtype == TT_F32 || dtype == TT_F64 || dtype == TT_BF16 || dtype == TT_F16;
+    if (dtype != TT_F32)
+        o->target_dtype = dtype;
+}
+
+// ---- parts -----------------------------------------------------------------------------------
+
+static tt_status bind_train(tt_job *j, tt_ctx *ctx, const tti_item *train, tti_job_train *out)
+{
+    const tti_item *checkpoint = tti_item_get(j->root, "checkpoint");
+    tti_job_checkpoint c;
+    TT_TRY(tti_bind_own(ctx, tti_job_train_rows, train, out));
+    TT_TRY(tti_bind_own(ctx, tti_job_early_stop_rows, tti_item_get(train, "early_stop"),
+                        &out->fit.early_stop));
+    TT_TRY(
+        tti_bind_own(ctx, tti_job_plateau_rows, tti_item_get(train, "plateau"), &out->fit.plateau));
+    TT_TRY(bind_losses(ctx, train, &out->compile));
+    TT_TRY(bind_optimizer(j, ctx, tti_item_get(train, "optimizer"), &out->compile.optimizer));
+    const tti_item *metrics = tti_item_get(train, "metrics");
+    for (const tti_item *m = metrics->first; m != NULL; m = m->next)
+        out->compile.metrics |= (int)tti_metric_find(tti_chosen(m)->key)->bit;
+    TT_TRY(tti_bind_own(ctx, tti_job_checkpoint_rows, checkpoint, &c));
+    out->fit.save_every = c.every;
+    out->fit.keep = c.keep;
+    out->fit.best.value = c.best;
+    out->fit.job = j->core;
+    out->fit.opts_size = sizeof(out->fit);
+    out->compile.opts_size = sizeof(out->compile);
+    return TT_OK;
+}
+
+static tt_status load_weights(tt_job *j, tt_ctx *ctx, tt_model *m)
+{
+    const tti_item *item = tti_item_get(j->root, "init");
+    char buf[TTI_PLACE_MAX];
+    tti_job_init init = {.load = {.opts_size = sizeof(init.load)}};
+    TT_TRY(tti_bind_own(ctx, tti_job_init_rows, item, &init));
+    if (init.file == NULL)
+        return TT_OK;
+    tti_fail_item(ctx, item, "init", buf);
+    tt_status st = tt_load_with(m, init.file, &init.load);
+    tti_fail_where(ctx, NULL);
+    return st;
+}
+
+static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
+                             tt_job_parts *p)
+{
+    const tti_item *train = tti_item_get(j->root, "train");
+    char buf[TTI_PLACE_MAX];
+    tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
+    if (t == NULL)
+        return TT_ENOMEM;
+    tt_status st = bind_train(j, ctx, train, t);
+    if (st == TT_OK) {
+        match_target(fields, n_fields, p->model->n_inputs, &t->compile);
+        tti_fail_item(ctx, train, "train", buf);
+        st = tt_compile_with(p->model, &t->compile);
+        tti_fail_where(ctx, NULL);
+        p->fit = t->fit;
+        p->fit.validate = p->validate;
+    }
+    tti_free(ctx, t);
+    return st;
+}
+
+static tt_status build(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
+{
+    tt_field fields[TT_MAX_FIELDS];
+    TT_TRY(tti_job_open_data(j, ctx, "train", &p->train));
+    TT_TRY(tti_job_open_data(j, ctx, "validate", &p->validate));
+    TT_TRY(tti_job_open_data(j, ctx, "test", &p->test));
+    const tt_data *first = p->train != NULL      ? p->train
+                           : p->validate != NULL ? p->validate
+                                                 : p->test;
+    int n_fields = first != NULL ? tt_data_fields(first, fields) : 0;
+    TT_TRY(tti_job_build_model(j, ctx, fields, n_fields, &p->model));
+    if (tti_item_get(j->root, "train") != NULL)
+        TT_TRY(build_train(j, ctx, fields, n_fields, p));
+    return load_weights(j, ctx, p->model);
+}
+
+tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out)
+{
+    if (j == NULL || out == NULL || ctx == NULL)
+        return TT_EINVAL;
+    if (tti_is_stuck(ctx))
+        return tt_status_of(ctx);
+    tt_job_parts parts = {0};
+    tt_status st = build(j, ctx, &parts);
+    if (st != TT_OK) {
+        tt_model_free(parts.model);
+        tt_data_free(parts.train);
+        tt_data_free(parts.validate);
+        tt_data_free(parts.test);
+        return st;
+    }
+    *out = parts;
+    return TT_OK;
+}

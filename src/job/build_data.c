@@ -1,0 +1,154 @@
+/*
+ * build_data.c - the data sets of a job: a kind's options, file names under data.dir, transforms.
+ */
+#include "base/ctx.h"
+#include "data/data.h"
+#include "job/job.h"
+#include <stdio.h>
+#include <string.h>
+
+// ---- file names ------------------------------------------------------------------------------
+
+// Which texts are file names: file and dir of all kinds; of these kinds x and y too.
+static bool is_path(const char *kind, const tti_item *record, const char *row)
+{
+    if (strcmp(row, "file") == 0)
+        return true;
+    const tti_item *file = tti_item_get(record, "file");
+    bool arrays = strcmp(kind, "idx") == 0 || strcmp(kind, "npy") == 0;
+    bool in_file = file != NULL && file->text[0] != '\0'; // names in an archive
+    return arrays && !in_file && (strcmp(row, "x") == 0 || strcmp(row, "y") == 0);
+}
+
+// Every name of "a, b" below dir; "/a" stays.
+static char *below_dir(tt_ctx *ctx, const char *dir, const char *names)
+{
+    tti_text t = {.ctx = ctx};
+    while (*names != '\0') {
+        names += strspn(names, " ,");
+        size_t n = strcspn(names, ",");
+        if (n > 0)
+            tti_text_add(&t, "%s%s%s%.*s", t.n > 0 ? ", " : "", *names == '/' ? "" : dir,
+                         *names == '/' ? "" : "/", (int)n, names);
+        names += n;
+    }
+    return tti_text_take(&t);
+}
+
+typedef struct paths {
+    char *text[TT_MAX_FIELDS + 1];
+    int n;
+} paths;
+
+static tt_status set_path(tt_ctx *ctx, const tt_option *row, char *text, void *options, paths *p)
+{
+    if (text == NULL)
+        return TT_ENOMEM;
+    if (p->n == TTI_COUNT(p->text)) {
+        tti_free(ctx, text);
+        return TT_OK;
+    }
+    p->text[p->n++] = text;
+    memcpy((char *)options + row->offset, &text, sizeof(text));
+    return TT_OK;
+}
+
+static tt_status place_files(tt_ctx *ctx, const tt_source_def *def, const tti_item *record,
+                             const char *dir, void *options, paths *p)
+{
+    for (const tt_option *row = def->options; row != NULL && row->type != TT_OPT_END; row++) {
+        const tti_item *value = tti_item_get(record, row->name);
+        if (dir == NULL || row->type != TT_OPT_TEXT || value == NULL)
+            continue;
+        if (strcmp(row->name, "dir") == 0 && value->text[0] == '\0')
+            TT_TRY(set_path(ctx, row, below_dir(ctx, dir, def->name), options, p));
+        else if (value->text[0] != '\0' && is_path(def->name, record, row->name))
+            TT_TRY(set_path(ctx, row, below_dir(ctx, dir, value->text), options, p));
+    }
+    return TT_OK;
+}
+
+// ---- opening ---------------------------------------------------------------------------------
+
+static tt_status open_kind(tt_ctx *ctx, const tt_source_def *def, const tti_item *record,
+                           const char *path, const tti_job_data *d, const tt_data_opts *opts,
+                           tt_data **out)
+{
+    char buf[TTI_PLACE_MAX];
+    paths p = {.n = 0};
+    void *options = tti_calloc(ctx, 1, def->options_size + sizeof(size_t));
+    if (options == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_bind(ctx, def->options, record, options);
+    if (st == TT_OK)
+        st = place_files(ctx, def, record, d->dir, options, &p);
+    if (st == TT_OK) {
+        tti_fail_item(ctx, record, path, buf);
+        *out = tt_data_open(ctx, def, options, opts);
+        st = *out == NULL ? tt_status_of(ctx) : TT_OK;
+        tti_fail_where(ctx, NULL);
+    }
+    for (int i = 0; i < p.n; i++)
+        tti_free(ctx, p.text[i]);
+    tti_free(ctx, options);
+    return st;
+}
+
+// Transforms of training data; of other data those that are not random.
+static tt_status add_transforms(tt_ctx *ctx, const tti_item *list, bool training, tt_data *d)
+{
+    int i = 0;
+    for (const tti_item *c = list->first; c != NULL; c = c->next, i++) {
+        const tti_item *record = tti_chosen(c);
+        const tti_transform_def *def = tti_transform_find(record->key);
+        tt_transform_opts o = {.opts_size = sizeof(o)};
+        char path[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
+        if (!training && strncmp(def->name, "random_", 7) == 0)
+            continue;
+        TT_TRY(tti_bind_own(ctx, def->options, record, &o));
+        snprintf(path, sizeof(path), "data.transform.%d", i);
+        tti_fail_item(ctx, record, path, buf);
+        tt_status st = tt_transform_with(d, def->name, &o);
+        tti_fail_where(ctx, NULL);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
+tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **out)
+{
+    const tti_item *section = tti_item_get(j->root, "data");
+    const tti_item *choice = tti_item_get(section, part), *train = tti_item_get(j->root, "train");
+    bool training = strcmp(part, "train") == 0;
+    tti_job_data d;
+    char path[TTI_KEY_MAX];
+    if (choice == NULL)
+        return TT_OK;
+    const tti_item *record = tti_chosen(choice);
+    TT_TRY(tti_bind_own(ctx, tti_job_data_rows, section, &d));
+    tt_data_opts opts = {.opts_size = sizeof(opts),
+                         .no_shuffle = !training || !d.shuffle,
+                         .workers = d.workers == 0 ? -1 : d.workers,
+                         .prefetch = d.prefetch};
+    if (train != NULL) {
+        tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
+        if (t == NULL)
+            return TT_ENOMEM;
+        tt_status st = tti_bind(ctx, tti_job_train_rows, train, t);
+        opts.batch = (int)t->fit.batch;
+        tti_free(ctx, t);
+        TT_TRY(st);
+    }
+    snprintf(path, sizeof(path), "data.%s", part);
+    const tt_source_def *def = tt_source_find(ctx, record->key);
+    if (def == NULL)
+        return tti_fail_at(ctx, TT_EINVAL, record->at, path,
+                           "source '%.64s' is not registered with the context", record->key);
+    TT_TRY(open_kind(ctx, def, record, path, &d, &opts, out));
+    tt_status st = add_transforms(ctx, tti_item_get(section, "transform"), training, *out);
+    if (st != TT_OK) {
+        tt_data_free(*out);
+        *out = NULL;
+    }
+    return st;
+}

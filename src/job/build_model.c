@@ -1,0 +1,312 @@
+/*
+ * build_model.c - the model of a job: its inputs from the data's fields, then layer by layer.
+ */
+#include "base/ctx.h"
+#include "job/job.h"
+#include "train/build.h"
+#include "train/layer.h"
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_NAMES 512
+
+typedef struct builder {
+    tt_job *job;
+    tt_ctx *ctx;
+    tt_model *model;
+    const tt_field *fields;
+    int n_fields;
+    int64_t vocab; // symbols of the data's inputs; 0: not known
+    tt_tensor *last;
+    // Names that the job gave to what is more than one layer.
+    struct {
+        const char *name;
+        tt_tensor *out;
+    } names[MAX_NAMES];
+    int n_names;
+} builder;
+
+static tt_status lost(const builder *b)
+{
+    return tt_status_of(b->ctx);
+}
+
+// ---- names -----------------------------------------------------------------------------------
+
+static tt_tensor *find_output(const builder *b, const char *name)
+{
+    for (int i = 0; i < b->n_names; i++)
+        if (strcmp(b->names[i].name, name) == 0)
+            return b->names[i].out;
+    const tti_layer *l = tti_layer_named(b->model, name);
+    return l != NULL ? l->out : NULL;
+}
+
+static tt_status keep_name(builder *b, const char *name, tt_tensor *out)
+{
+    if (name == NULL)
+        return TT_OK;
+    if (find_output(b, name) != NULL)
+        return TT_FAIL(b->ctx, TT_EINVAL, "the model has a layer '%.64s' already", name);
+    if (b->n_names == MAX_NAMES)
+        return TT_FAIL(b->ctx, TT_EINVAL, "more than %d names", MAX_NAMES);
+    b->names[b->n_names].name = name;
+    b->names[b->n_names++].out = out;
+    return TT_OK;
+}
+
+static tt_status no_output(const builder *b, const tti_item *item, const char *path,
+                           const char *name)
+{
+    const char *names[MAX_NAMES + 1];
+    int n = 0;
+    for (int i = 0; i < b->n_names && n < MAX_NAMES; i++)
+        names[n++] = b->names[i].name;
+    for (int64_t i = 0; i < b->model->n_layers && n < MAX_NAMES; i++)
+        names[n++] = b->model->layers[i]->name;
+    names[n] = NULL;
+    const char *near = tti_nearest(name, names);
+    return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
+                       near != NULL ? "no layer or input '%.64s' comes before; did you mean '%s'?"
+                                    : "no layer or input '%.64s' comes before",
+                       name, near);
+}
+
+// Calls fn for every name of "a, b".
+static tt_status each_output(builder *b, const tti_item *item, const char *path,
+                             tt_status (*fn)(builder *b, const char *name, tt_tensor *t, void *to),
+                             void *to)
+{
+    for (const char *s = item->text; *s != '\0';) {
+        size_t n = strcspn(s, ","), begin = strspn(s, " ");
+        size_t end = n;
+        while (end > begin && s[end - 1] == ' ')
+            end--;
+        char name[TTI_NAME_MAX];
+        snprintf(name, sizeof(name), "%.*s", (int)TTI_MIN(end - TTI_MIN(begin, end), 200),
+                 s + TTI_MIN(begin, end));
+        tt_tensor *t = find_output(b, name);
+        if (t == NULL)
+            return no_output(b, item, path, name);
+        char buf[TTI_PLACE_MAX];
+        tti_fail_item(b->ctx, item, path, buf);
+        tt_status st = fn(b, name, t, to);
+        tti_fail_where(b->ctx, NULL);
+        TT_TRY(st);
+        s += n + (s[n] == ',');
+    }
+    return TT_OK;
+}
+
+typedef struct sources {
+    tt_tensor *from[TT_MAX_FROM];
+    int n;
+} sources;
+
+static tt_status add_source(builder *b, const char *name, tt_tensor *t, void *to)
+{
+    sources *s = to;
+    if (s->n == TT_MAX_FROM)
+        return TT_FAIL(b->ctx, TT_EINVAL, "'%s' is one too many; at most %d are possible", name,
+                       TT_MAX_FROM);
+    s->from[s->n++] = t;
+    return TT_OK;
+}
+
+// ---- layers ----------------------------------------------------------------------------------
+
+static tt_status build_layers(builder *b, const tti_item *list, const char *path, tt_tensor *start);
+
+// Options the data knows.
+static tt_status fill_later(builder *b, const tti_layer_def *def, const tti_item *record,
+                            const char *path, void *opts)
+{
+    for (const tt_option *row = def->options; row != NULL && row->type != TT_OPT_END; row++) {
+        if (strcmp(row->name, "vocab") != 0 || tti_item_get(record, row->name) != NULL)
+            continue;
+        char text[32];
+        snprintf(text, sizeof(text), "%lld", (long long)b->vocab);
+        if (b->vocab < 1)
+            return tti_fail_at(b->ctx, TT_EINVAL, record->at, path,
+                               "%s must be given: the data does not say it", row->name);
+        TT_TRY(tti_option_set(b->ctx, def->options, opts, def->name, row->name, text));
+    }
+    return TT_OK;
+}
+
+static tt_status take_common(builder *b, const tti_item *record, const char *path,
+                             tti_layer_common *out)
+{
+    char below[TTI_KEY_MAX];
+    sources s = {.n = 0};
+    const tti_item *name = tti_item_get(record, "name"), *from = tti_item_get(record, "from"),
+                   *share = tti_item_get(record, "share");
+    out->name = name != NULL && name->text[0] != '\0' ? name->text : NULL;
+    if (from != NULL) {
+        tti_path_join(below, path, "from");
+        TT_TRY(each_output(b, from, below, add_source, &s));
+        memcpy(out->from, s.from, sizeof(out->from));
+    }
+    if (share != NULL && share->text[0] != '\0') {
+        tti_path_join(below, path, "share");
+        out->share = find_output(b, share->text);
+        if (out->share == NULL)
+            return no_output(b, share, below, share->text);
+    }
+    return TT_OK;
+}
+
+static tt_status build_kind(builder *b, const tti_layer_def *def, const tti_item *record,
+                            const char *path, tt_tensor *start)
+{
+    char buf[TTI_PLACE_MAX];
+    char *opts = tti_calloc(b->ctx, 1, def->size);
+    if (opts == NULL)
+        return TT_ENOMEM;
+    memcpy(opts, &def->size, sizeof(def->size)); // opts_size is the first member
+    tti_layer_common *common = (tti_layer_common *)(void *)(opts + def->common);
+    tt_status st = tti_bind(b->ctx, def->options, record, opts);
+    if (st == TT_OK)
+        st = fill_later(b, def, record, path, opts);
+    if (st == TT_OK)
+        st = take_common(b, record, path, common);
+    if (st == TT_OK) {
+        if (common->from[0] == NULL)
+            common->from[0] = start;
+        tti_fail_item(b->ctx, record, path, buf);
+        b->last = tti_layer_add(b->model, def, opts);
+        st = b->last == NULL ? lost(b) : TT_OK;
+        if (st == TT_OK && def->expand != NULL)
+            st = keep_name(b, common->name, b->last);
+        tti_fail_where(b->ctx, NULL);
+    }
+    tti_free(b->ctx, opts);
+    return st;
+}
+
+// x + f(x)
+static tt_status build_residual(builder *b, const tti_item *record, const char *path,
+                                tt_tensor *start)
+{
+    tti_layer_common c = {.name = NULL};
+    tti_job_residual o = {0};
+    char below[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
+    const tti_item *list = tti_item_get(record, "layers");
+    TT_TRY(tti_bind(b->ctx, tti_job_residual_rows, record, &o));
+    TT_TRY(take_common(b, record, path, &c));
+    tt_tensor *x = c.from[0] != NULL ? c.from[0] : start != NULL ? start : b->last;
+    if (c.from[1] != NULL)
+        return tti_fail_at(b->ctx, TT_EINVAL, record->at, path, "takes 1 input");
+    if (list == NULL || list->n == 0)
+        return tti_fail_at(b->ctx, TT_EINVAL, record->at, path, "layers must be given");
+    tti_path_join(below, path, "layers");
+    TT_TRY(build_layers(b, list, below, x == b->last ? NULL : x));
+    tti_fail_item(b->ctx, record, path, buf);
+    b->last = tt_layer_add(b->model, .from = {x, b->last});
+    if (b->last != NULL && o.act != TT_LINEAR)
+        b->last = tt_activation(b->model, .act = (tt_act)o.act);
+    tt_status st = b->last == NULL ? lost(b) : keep_name(b, c.name, b->last);
+    tti_fail_where(b->ctx, NULL);
+    return st;
+}
+
+// start: what the first layer continues from, if that is not the last one made.
+static tt_status build_layers(builder *b, const tti_item *list, const char *path, tt_tensor *start)
+{
+    int i = 0;
+    for (const tti_item *c = list->first; c != NULL; c = c->next, i++) {
+        const tti_item *record = tti_chosen(c);
+        const tti_layer_def *def = tti_layer_find(record->key);
+        char number[16], at[TTI_KEY_MAX], below[TTI_KEY_MAX];
+        snprintf(number, sizeof(number), "%d", i);
+        tti_path_join(at, path, number);
+        tti_path_join(below, at, record->key);
+        if (def == NULL)
+            TT_TRY(build_residual(b, record, below, i == 0 ? start : NULL));
+        else
+            TT_TRY(build_kind(b, def, record, below, i == 0 ? start : NULL));
+    }
+    return TT_OK;
+}
+
+// ---- inputs and outputs ----------------------------------------------------------------------
+
+static tt_status add_input(builder *b, const tt_field *f)
+{
+    tt_input_opts o = {.opts_size = sizeof(o), .dtype = f->dtype, .name = f->name};
+    if (f->shape.rank > 0)
+        memcpy(o.shape, f->shape.dim, (size_t)f->shape.rank * sizeof(o.shape[0]));
+    b->last = tt_input_with(b->model, &o);
+    if (b->vocab == 0)
+        b->vocab = f->classes;
+    return b->last == NULL ? lost(b) : TT_OK;
+}
+
+// A named input is the field of that name, or else the one at its place.
+static tt_status named_input(builder *b, const tti_item *item, int place)
+{
+    char path[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
+    tt_field f = {0};
+    tti_path_join(path, "model.inputs", item->key);
+    TT_TRY(tti_bind(b->ctx, tti_job_input_rows, item, &f));
+    if (f.shape.rank == 0) {
+        int at = place;
+        for (int i = 0; i < b->n_fields; i++)
+            if (strcmp(b->fields[i].name, item->key) == 0)
+                at = i;
+        if (at >= b->n_fields)
+            return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
+                               "shape must be given: the data has no such field");
+        f = b->fields[at];
+    }
+    if (strlen(item->key) >= sizeof(f.name))
+        return tti_fail_at(b->ctx, TT_EINVAL, item->at, path, "the name is too long");
+    strcpy(f.name, item->key);
+    tti_fail_item(b->ctx, item, path, buf);
+    tt_status st = add_input(b, &f);
+    tti_fail_where(b->ctx, NULL);
+    return st;
+}
+
+static tt_status add_output(builder *b, const char *name, tt_tensor *t, void *to)
+{
+    (void)to;
+    return tt_output(b->model, t, name);
+}
+
+static tt_status build(builder *b, const tti_item *model)
+{
+    const tti_item *inputs = tti_item_get(model, "inputs"), *list = model;
+    int place = 0;
+    for (const tti_item *c = inputs != NULL ? inputs->first : NULL; c != NULL; c = c->next)
+        TT_TRY(named_input(b, c, place++));
+    if (place == 0 && b->n_fields == 0)
+        return tti_fail_at(b->ctx, TT_EINVAL, model->at, "model",
+                           "the job has no data, so model.inputs must say what goes in");
+    if (place == 0)
+        TT_TRY(add_input(b, &b->fields[0]));
+    if (model->kind == TTI_MAP)
+        list = tti_item_get(model, "layers");
+    if (list->n == 0)
+        return tti_fail_at(b->ctx, TT_EINVAL, list->at, "model", "has no layers");
+    TT_TRY(build_layers(b, list, model->kind == TTI_MAP ? "model.layers" : "model", NULL));
+    const tti_item *outputs = tti_item_get(model, "outputs");
+    return outputs == NULL ? TT_OK : each_output(b, outputs, "model.outputs", add_output, NULL);
+}
+
+tt_status tti_job_build_model(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
+                              tt_model **out)
+{
+    builder *b = tti_calloc(ctx, 1, sizeof(*b));
+    if (b == NULL)
+        return TT_ENOMEM;
+    *b = (builder){.job = j, .ctx = ctx, .fields = fields, .n_fields = n_fields};
+    b->model = tt_model_new(ctx);
+    tt_status st = b->model == NULL ? lost(b) : build(b, tti_item_get(j->root, "model"));
+    if (st == TT_OK)
+        *out = b->model;
+    else
+        tt_model_free(b->model);
+    tti_free(ctx, b);
+    return st;
+}

@@ -1,0 +1,86 @@
+/*
+ * job.h (internal) - a job: the resolved tree, and its plain sections as structs.
+ */
+#ifndef TUTTI_JOB_INTERNAL_H
+#define TUTTI_JOB_INTERNAL_H
+
+#include "job/schema.h"
+#include <tutti/job.h>
+
+typedef struct tti_job_top {
+    const char *name;
+    int64_t seed;
+} tti_job_top;
+
+typedef struct tti_job_data {
+    const char *dir;
+    bool shuffle;
+    int workers, prefetch;
+} tti_job_data;
+
+typedef struct tti_job_train {
+    tt_fit_opts fit;
+    tt_compile_opts compile;
+} tti_job_train;
+
+typedef struct tti_job_init {
+    const char *file;
+    tt_load_opts load;
+} tti_job_init;
+
+typedef struct tti_job_checkpoint {
+    int64_t every;
+    int keep;
+    const char *best;
+} tti_job_checkpoint;
+
+typedef struct tti_job_output {
+    const char *dir;
+    bool tensorboard;
+} tti_job_output;
+
+// What stands beside a layer's own options.
+typedef struct tti_job_layer {
+    const char *name, *from, *share;
+} tti_job_layer;
+
+typedef struct tti_job_residual {
+    int act;
+    const char *name, *from;
+} tti_job_residual;
+
+struct tt_job {
+    tt_ctx *ctx;
+    struct tti_hooks owned;
+    tti_tree tree;
+    tti_item *root; // resolved
+    char *core;     // tt_job_core_print(), for checkpoints
+    tti_job_top top;
+    tt_open_opts open;
+};
+
+// ---- rows.c, sections.c ----------------------------------------------------------------------
+
+extern const tti_schema tti_job_schema;
+extern const tt_option tti_job_top_rows[], tti_job_data_rows[], tti_job_train_rows[],
+    tti_job_early_stop_rows[], tti_job_plateau_rows[], tti_job_init_rows[],
+    tti_job_checkpoint_rows[], tti_job_distribute_rows[], tti_job_output_rows[],
+    tti_job_layer_rows[], tti_job_group_rows[], tti_job_input_rows[], tti_job_residual_rows[],
+    tti_job_outputs_rows[];
+
+// ---- building --------------------------------------------------------------------------------
+
+// Rows of the job's own; a text that is empty becomes NULL, as in a program.
+tt_status tti_bind_own(tt_ctx *ctx, const tt_option *rows, const tti_item *record,
+                       void *out) TTI_CHECKED;
+void tti_texts_or_null(const tt_option *rows, void *out);
+// Puts "file:line:column: path: " in front of messages until tti_fail_where(ctx, NULL).
+void tti_fail_item(tt_ctx *ctx, const tti_item *item, const char *path, char buf[TTI_PLACE_MAX]);
+
+// One of data.train, data.validate, data.test; *out stays NULL if the job has none.
+tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **out) TTI_CHECKED;
+// The model; fields are of the data, n_fields 0 if there is none.
+tt_status tti_job_build_model(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
+                              tt_model **out) TTI_CHECKED;
+
+#endif

@@ -263,6 +263,8 @@ static tt_tensor *average(const builder *b, int i, tt_tensor *update)
         tt_variable(b->g, .dtype = var->dtype, .shape = var->shape, .no_train = true, .name = text);
     tti_scope_back(b->g, scope);
     tti_free(ctx, text);
+    if (ema == NULL || tt_colocate(ema, b->r->vars[i]) != TT_OK)
+        return NULL;
     return tt_update_ema(b->g, ema, update, .decay = b->r->optimizer->ema, .scale = b->r->applied);
 }
 

@@ -11,9 +11,13 @@ static const struct {
     const char *name, *summary, *text;
 } topics[] = {
     {"exit", "exit codes",
-     "0  all went well (diff: the runs are the same)\n"
-     "1  something failed, and standard error says what (diff: or the runs differ)\n"
-     "2  the command line is wrong, and standard error says how\n"},
+     "0    all went well (diff: the runs are the same)\n"
+     "1    something failed, and standard error says what (diff: or the runs differ)\n"
+     "2    the command line is wrong, and standard error says how\n"
+     "3    a job file, its data or its model is wrong: running it again does not help\n"
+     "4    the loss was not finite (train.nan: stop); the last checkpoint is from before\n"
+     "85   ended by SIGTERM or SIGHUP after saving: to be run again with --resume\n"
+     "130  ended by Ctrl-C: after saving, or by a second one at once\n"},
     {"graph", "graphs as text",
      "A graph is one line per node. tt_graph_print() writes it, tt_graph_parse() reads it:\n"
      "\n"
@@ -33,7 +37,11 @@ static const struct {
      "digits and _./- are quoted. A node waits for those behind after. Nothing in a graph text\n"
      "can run code or open files.\n"},
     {"environment", "variables that are read",
-     "TUTTI_ISA  instruction set, as --isa: plain, fma, avx2, avx512. All give the same bits\n"},
+     "TUTTI_ISA         instruction set, as --isa: plain, fma, avx2, avx512; all give the same "
+     "bits\n"
+     "TUTTI_DATA_DIR    folder of data sets: mnist/, cifar10/\n"
+     "TUTTI_TRAIN_BATCH a job's key, train.batch; every key of a job can be given this way. Over\n"
+     "                  the file, under --set\n"},
 };
 
 static int overview(void)
@@ -43,6 +51,7 @@ static int overview(void)
     for (int i = 0; cli_verbs[i] != NULL; i++)
         printf("  %-12s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     printf("\ntutti help VERB tells more. Other topics:\n");
+    printf("  %-12s keys of job files; of one key: tutti help train.optimizer.adam\n", "job [KEY]");
     printf("  %-12s all ops\n  %-12s one op: its inputs and attributes\n", "ops", "op NAME");
     for (int i = 0; i < TTI_COUNT(topics); i++)
         printf("  %-12s %s\n", topics[i].name, topics[i].summary);
@@ -117,6 +126,15 @@ static int ops_help(tt_ctx *ctx)
     return CLI_OK;
 }
 
+// A key of job files: "train.optimizer.adam", "" for all.
+static int job_help(tt_ctx *ctx, const char *key)
+{
+    char *s = tt_job_help(ctx, key);
+    cli_print(s);
+    tt_string_free(ctx, s);
+    return s != NULL ? CLI_OK : CLI_USAGE; // the context has the message
+}
+
 // Says that there is no such topic, and which one is near.
 static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
 {
@@ -140,11 +158,12 @@ static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
 static int topic(tt_ctx *ctx, const cli_args *args)
 {
     const char *word = args->words[0];
-    bool only_ops = strcmp(word, "op") == 0 && args->n_words == 2;
-    if (only_ops)
-        word = args->words[1];
-    else if (args->n_words > 1)
+    bool two = args->n_words == 2, only_ops = two && strcmp(word, "op") == 0;
+    if (strcmp(word, "job") == 0 || strchr(word, '.') != NULL)
+        return job_help(ctx, two ? args->words[1] : strcmp(word, "job") == 0 ? "" : word);
+    if (two && !only_ops)
         return cli_usage("tutti help: '%s' is one word too many", args->words[1]);
+    word = only_ops ? args->words[1] : word;
     if (!only_ops) {
         if (strcmp(word, "ops") == 0 || strcmp(word, "op") == 0)
             return ops_help(ctx);
@@ -176,8 +195,10 @@ static int run(const cli_args *args)
 const cli_verb cli_help = {
     .name = "help",
     .words = "[TOPIC]",
-    .summary = "about a verb, an op or another topic",
-    .help = "Topics are verbs, ops, and those that tutti help lists.\n",
+    .summary = "about a verb, a key of job files, an op or another topic",
+    .help =
+        "Topics are verbs, keys of job files with their dots (train.optimizer.adam; job KEY for\n"
+        "any key), ops (op NAME for any op), and those that tutti help lists.\n",
     .max_words = 2,
     .run = run,
 };

@@ -1,7 +1,7 @@
 /*
  * plan.c - tutti plan: what each device would do for a graph, without running it.
  */
-#include "cli/cli.h"
+#include "cli/job.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -95,18 +95,14 @@ static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt
     return TT_OK;
 }
 
-static void plan(tt_ctx *ctx, const cli_args *args, const char *text, size_t bytes)
+static void print_plan(tt_ctx *ctx, const cli_args *args, tt_session *s, tt_tensor *const *targets,
+                       int64_t rows)
 {
-    tt_tensor *targets[CLI_MAX_TEXTS];
-    tt_graph *g = tt_graph_parse(ctx, text, bytes);
-    if (g == NULL || find_targets(ctx, g, args, targets) != TT_OK)
-        return;
-    tt_session *s = tt_session_new(g);
     tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
     char *out = tt_plan_print(s, .targets = args->targets.n > 0 ? targets : NULL,
-                              .n_targets = args->targets.n, .rows = args->rows, .form = form);
+                              .n_targets = args->targets.n, .rows = rows, .form = form);
     if (out == NULL)
         return;
     if (args->svg != NULL)
@@ -116,27 +112,58 @@ static void plan(tt_ctx *ctx, const cli_args *args, const char *text, size_t byt
     tt_string_free(ctx, out);
 }
 
-static int run(const cli_args *args)
+static int plan_graph(const cli_args *args)
 {
+    tt_tensor *targets[CLI_MAX_TEXTS];
     size_t bytes = 0;
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;
     char *text = read_file(ctx, args->words[0], &bytes);
-    if (text != NULL)
-        plan(ctx, args, text, bytes);
+    tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
+    if (g != NULL && find_targets(ctx, g, args, targets) == TT_OK)
+        print_plan(ctx, args, tt_session_new(g), targets, args->rows);
     tti_free(ctx, text);
     return cli_close(ctx, args->words[0]);
+}
+
+// A job's training step, or its model alone where the job has no train section.
+static int plan_job(const cli_args *args)
+{
+    tt_tensor *targets[CLI_MAX_TEXTS];
+    cli_job j;
+    int rc = cli_job_read(args, args->words[0], &j);
+    if (rc == CLI_OK)
+        rc = cli_job_build(&j, args, NULL, NULL);
+    if (rc != CLI_OK)
+        return cli_job_close(&j, rc);
+    tt_graph *g = tt_model_get_train_graph(j.parts.model);
+    tt_session *s = tt_model_get_session(j.parts.model);
+    if (g == NULL) {
+        g = tt_model_get_graph(j.parts.model);
+        s = tt_session_new(g);
+    }
+    int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1);
+    if (find_targets(j.ctx, g, args, targets) == TT_OK)
+        print_plan(j.ctx, args, s, targets, rows);
+    return cli_job_close(&j, CLI_OK);
+}
+
+static int run(const cli_args *args)
+{
+    const char *word = args->words[0];
+    return cli_is_job_file(word) || cli_is_folder(word) ? plan_job(args) : plan_graph(args);
 }
 
 const cli_verb cli_plan = {
     .name = "plan",
     .words = "FILE",
-    .summary = "what each device would do for a graph, without running it",
-    .help = "FILE is a graph as text, as tt_graph_print() writes it (tutti help graph); - is\n"
-            "standard input. Shows each step's op, device, the reason it is there, and its bytes,\n"
-            "then the totals. --svg needs Graphviz's dot.\n",
-    .flags = "json dot svg devices rows target lanes threads isa",
+    .summary = "what each device would do for a job or a graph, without running it",
+    .help = "FILE is a job (.yaml) or a run's folder: the plan of a training step is shown. Or it\n"
+            "is a graph as text, as tt_graph_print() writes it (tutti help graph); - is standard\n"
+            "input. Shows each step's op, device, the reason it is there, and its bytes, then the\n"
+            "totals. --svg needs Graphviz's dot.\n",
+    .flags = "json dot svg devices rows target lanes threads isa set",
     .min_words = 1,
     .max_words = 1,
     .run = run,

@@ -1,0 +1,63 @@
+/*
+ * eval.c - tutti eval: loss and metrics of a trained model on the job's test data.
+ */
+#include "cli/job.h"
+#include "cli/report.h"
+#include <stdio.h>
+
+static tt_status evaluate(cli_job *j, const cli_args *args)
+{
+    char path[TTI_RUN_PATH + 64];
+    tt_evaluation e;
+    tt_hash hash;
+    char hex[33];
+    const char *what = j->parts.test != NULL ? "test" : "validation";
+    tt_data *data = j->parts.test != NULL ? j->parts.test : j->parts.validate;
+    if (j->parts.model == NULL || data == NULL)
+        return TT_FAIL(j->ctx, TT_EINVAL, "%s has neither data.test nor data.validate", j->file);
+    TT_TRY(cli_job_load(j, args, path));
+    TT_TRY(tt_evaluate(j->parts.model, data, &e, .batch = args->rows, .rows = args->count));
+    TT_TRY(tt_model_hash(j->parts.model, &hash));
+    cli_hash_text(&hash, hex);
+    tti_text t = {.ctx = j->ctx};
+    if (args->json) {
+        tti_text_add(&t, "{\"data\": \"%s\", ", what);
+        cli_evaluation_json(&t, &e);
+        tti_text_add(&t, ", \"weights_hash\": \"%s\", \"checkpoint\": ", hex);
+        tti_text_json(&t, path);
+        tti_text_add(&t, "}\n");
+    } else {
+        tti_text_add(&t, "%-12s", what);
+        cli_evaluation_text(&t, &e);
+        tti_text_add(&t, "  %lld records\n%-12s%s\n%-12s%s\n", (long long)e.rows, "weights", hex,
+                     "checkpoint", path);
+    }
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(j->ctx, s);
+    return tt_status_of(j->ctx);
+}
+
+static int run(const cli_args *args)
+{
+    cli_job j;
+    int rc = cli_job_read(args, args->words[0], &j);
+    if (rc == CLI_OK)
+        rc = cli_job_build(&j, args, NULL, NULL);
+    if (rc == CLI_OK && evaluate(&j, args) != TT_OK)
+        rc = CLI_FAILED;
+    return cli_job_close(&j, rc);
+}
+
+const cli_verb cli_eval = {
+    .name = "eval",
+    .words = "JOB|RUN",
+    .summary = "loss and metrics of a trained model on the job's test data",
+    .help = "Takes the newest checkpoint of the run, of a job file the newest run's; --checkpoint\n"
+            "names another one, or a safetensors file. Without data.test, data.validate is used.\n"
+            "Devices, batch and threads change no bit of the result.\n",
+    .flags = "json set devices lanes threads isa runs checkpoint rows count",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

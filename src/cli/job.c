@@ -1,0 +1,137 @@
+/*
+ * job.c - jobs for the verbs that read one. A plain context reads the file; the job itself runs in
+ * a second one, opened with what the file and the flags say about devices.
+ */
+#include "cli/job.h"
+#include "base/file.h"
+#include <stdio.h>
+#include <string.h>
+
+static void on_log(void *user, const tt_event *ev)
+{
+    (void)user;
+    if (strcmp(ev->kind, "log") == 0 && ev->level != TT_ERROR)
+        cli_log_line(ev);
+}
+
+bool cli_is_job_file(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+    return dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
+/*
+ * Flags that are keys of a job too become settings of it, so that the resolved job, which a run
+ * keeps, says them. The texts are in room.
+ */
+static int settings(const cli_args *args, const char **out, char room[][128])
+{
+    int n = 0;
+    memcpy(out, args->sets.v, sizeof(*out) * (size_t)args->sets.n);
+    n = args->sets.n;
+    if (args->devices != NULL)
+        snprintf(room[0], 128, "distribute.devices=%s", args->devices);
+    if (args->lanes > 0)
+        snprintf(room[1], 128, "distribute.lanes=%lld", (long long)args->lanes);
+    if (args->threads > 0)
+        snprintf(room[2], 128, "distribute.threads=%lld", (long long)args->threads);
+    for (int i = 0; i < 3; i++)
+        if (room[i][0] != '\0')
+            out[n++] = room[i];
+    return n;
+}
+
+int cli_job_read(const cli_args *args, const char *word, cli_job *out)
+{
+    const char *sets[CLI_MAX_TEXTS + 3];
+    char room[3][128] = {"", "", ""};
+    *out = (cli_job){0};
+    out->reader =
+        tt_open(.devices = "cpu:0", .threads = 1, .level = cli_level(args), .on_event = on_log);
+    if (out->reader == NULL)
+        return cli_error("out of memory");
+    if (cli_is_job_file(word) || (tti_file_exists(word) && !cli_is_folder(word))) {
+        snprintf(out->file, sizeof(out->file), "%s", word);
+    } else {
+        if (cli_run_find(out->reader, args, word, out->run) != TT_OK)
+            return CLI_FAILED;
+        snprintf(out->file, sizeof(out->file), "%s/job.yaml", out->run);
+    }
+    int n = settings(args, sets, room);
+    out->job = tt_job_read(out->reader, out->file, .sets = sets, .n_sets = n);
+    if (out->job == NULL)
+        return CLI_BAD_JOB;
+    const char *dir = tt_job_get(out->job, "output.dir");
+    const char *tensorboard = tt_job_get(out->job, "output.tensorboard");
+    out->runs = args->runs != NULL ? args->runs : dir != NULL && *dir != '\0' ? dir : "runs";
+    out->tensorboard = tensorboard == NULL || strcmp(tensorboard, "true") == 0;
+    return CLI_OK;
+}
+
+int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
+{
+    tt_open_opts opts = tt_job_open_opts(j->job);
+    opts.on_event = on_event != NULL ? on_event : on_log;
+    opts.user = user;
+    opts.level = cli_level(args);
+    if (args->isa != NULL)
+        opts.isa = args->isa;
+    j->ctx = tt_open_with(&opts);
+    if (j->ctx == NULL)
+        return cli_error("out of memory");
+    if (tt_status_of(j->ctx) != TT_OK)
+        return CLI_FAILED;
+    return tt_job_build(j->job, j->ctx, &j->parts) == TT_OK ? CLI_OK : CLI_BAD_JOB;
+}
+
+int cli_job_close(cli_job *j, int rc)
+{
+    int closed = CLI_OK;
+    if (j->ctx != NULL)
+        closed = cli_close(j->ctx, NULL);
+    if (j->reader != NULL && cli_close(j->reader, NULL) != CLI_OK)
+        closed = CLI_FAILED;
+    return rc != CLI_OK ? rc : closed;
+}
+
+tt_status cli_job_find_run(cli_job *j)
+{
+    if (j->run[0] != '\0')
+        return TT_OK;
+    TT_TRY(tti_run_folder_newest(j->ctx, j->runs, tt_job_name(j->job), j->run));
+    if (j->run[0] == '\0')
+        return TT_FAIL(j->ctx, TT_EIO,
+                       "there is no run of '%s' in '%s': train it, or name a --checkpoint",
+                       tt_job_name(j->job), j->runs);
+    return TT_OK;
+}
+
+// --checkpoint: a path; else of the run's own "best", or one by its name, "step-100".
+static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_RUN_PATH + 64])
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    snprintf(path, TTI_RUN_PATH + 64, "%s", name);
+    if (tti_file_exists(path) || strchr(name, '/') != NULL)
+        return TT_OK; // one that is not there is an error of the load
+    TT_TRY(cli_job_find_run(j));
+    snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/%.40s", j->run, name);
+    if (strcmp(name, "best") != 0)
+        return TT_OK;
+    TT_TRY(tti_file_read(j->ctx, path, 64, &text, &bytes));
+    text[strcspn(text, "\n")] = '\0';
+    snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/%.40s", j->run, text);
+    tti_free(j->ctx, text);
+    return TT_OK;
+}
+
+tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH + 64])
+{
+    if (args->checkpoint != NULL) {
+        TT_TRY(named_checkpoint(j, args->checkpoint, path));
+    } else {
+        TT_TRY(cli_job_find_run(j));
+        TT_TRY(cli_newest_checkpoint(j->ctx, j->run, path));
+    }
+    return tt_load(j->parts.model, path);
+}

@@ -1,0 +1,40 @@
+/*
+ * job.h - a job as the verbs use it: read from a file or from a run's folder, then built in a
+ * context of its own.
+ */
+#ifndef TUTTI_CLI_JOB_H
+#define TUTTI_CLI_JOB_H
+
+#include "cli/cli.h"
+#include "train/record.h"
+
+typedef struct cli_job {
+    tt_ctx *reader; // keeps the job and errors in it
+    tt_job *job;
+    tt_ctx *ctx; // what the job runs in; NULL before cli_job_build()
+    tt_job_parts parts;
+    const char *runs; // where run folders are
+    bool tensorboard; // event files are wanted
+    char file[TTI_RUN_PATH + 32];
+    char run[TTI_RUN_PATH]; // the folder, if a run was named; ""
+} cli_job;
+
+bool cli_is_job_file(const char *word); // by its name: .yaml, .yml
+/*
+ * Reads the job that a word of the command line names: a job file, or a run's folder or name.
+ * Gives an exit code; cli_job_close() is called in any case, and tells the error.
+ */
+int cli_job_read(const cli_args *args, const char *word, cli_job *out);
+// Opens the context and builds data and model. on_event NULL: log lines only.
+int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user);
+// Tells what the contexts have recorded and closes them; gives rc if that tells of a failure.
+int cli_job_close(cli_job *j, int rc);
+// The folder of the run that was named, or else of the job's newest run.
+tt_status cli_job_find_run(cli_job *j);
+// Loads --checkpoint, or else the newest of the run.
+tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH + 64]);
+
+// summary.c: what training would do.
+tt_status cli_dry_run(cli_job *j, const cli_args *args);
+
+#endif

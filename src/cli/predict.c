@@ -1,0 +1,226 @@
+/*
+ * predict.c - tutti predict: what a trained model says about records: a class and its probability
+ * for classifiers, the output's values for other models.
+ */
+#include "cli/job.h"
+#include "cli/report.h"
+#include "train/train.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BATCH 256
+
+// How records become lines.
+typedef struct prediction {
+    cli_job *j;
+    const cli_args *args;
+    tt_data *data;
+    int input, label; // fields; label -1: there is none
+    tt_field fields[TT_MAX_FIELDS];
+    int64_t width; // values of one record's output
+    bool is_class; // they are scores of classes
+    bool is_probability;
+    float *values; // of a batch
+} prediction;
+
+// Is the output made by this op, so that it is a probability already?
+static bool is_made_by(const tt_tensor *t, const char *op)
+{
+    return t->node != NULL && strcmp(t->node->op->name, op) == 0;
+}
+
+static int find_field(const tt_field *fields, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return i;
+    return 0; // by position: inputs first
+}
+
+static bool is_integer(tt_dtype t)
+{
+    return t == TT_I32 || t == TT_I64 || t == TT_U8;
+}
+
+static tt_status prepare(prediction *p)
+{
+    cli_job *j = p->j;
+    tt_model *m = j->parts.model;
+    tti_output outputs[TTI_MAX_INPUTS];
+    tt_field train[TT_MAX_FIELDS];
+    p->data = j->parts.test != NULL ? j->parts.test : j->parts.validate;
+    if (m == NULL || p->data == NULL)
+        return TT_FAIL(j->ctx, TT_EINVAL, "%s has no data.test; --input FILE names records",
+                       j->file);
+    if (m->n_inputs != 1)
+        return TT_FAIL(j->ctx, TT_EUNSUPPORTED, "the model has %d inputs; predict takes one",
+                       m->n_inputs);
+    tti_model_outputs(m, outputs);
+    const tt_tensor *out = outputs[0].tensor;
+    int n = tt_data_fields(p->data, p->fields);
+    p->input = find_field(p->fields, n, m->inputs[0]->name);
+    p->label = n > 1 ? p->input == 0 ? 1 : 0 : -1;
+    p->width = 1;
+    for (int i = 1; i < out->shape.rank; i++)
+        p->width *= out->shape.dim[i];
+    // A target that is a whole number is a class, if the output has a score for each.
+    int n_train = j->parts.train != NULL ? tt_data_fields(j->parts.train, train) : 0;
+    int target = n_train > 1 ? find_field(train, n_train, m->inputs[0]->name) == 0 ? 1 : 0 : -1;
+    p->is_class = target >= 0 && is_integer(train[target].dtype) && train[target].shape.rank == 0 &&
+                  out->shape.rank == 2 && p->width > 1;
+    p->is_probability = is_made_by(out, "softmax");
+    if (out->dtype != TT_F32)
+        return TT_FAIL(j->ctx, TT_EUNSUPPORTED, "the model's output is %s; predict shows f32",
+                       tt_dtype_name(out->dtype));
+    p->values = tti_calloc(j->ctx, (size_t)p->width * BATCH, sizeof(float));
+    return p->values != NULL ? TT_OK : TT_ENOMEM;
+}
+
+// The best class, and its probability.
+static int best_class(const prediction *p, const float *y, double *probability)
+{
+    int best = 0;
+    double sum = 0;
+    for (int i = 1; i < p->width; i++)
+        if (y[i] > y[best])
+            best = i;
+    for (int i = 0; i < p->width; i++)
+        sum += exp((double)y[i] - y[best]);
+    *probability = p->is_probability ? (double)y[best] : 1 / sum;
+    return best;
+}
+
+static int64_t label_of(const prediction *p, const void *field, int64_t row)
+{
+    switch (p->fields[p->label].dtype) {
+    case TT_I32:
+        return ((const int32_t *)field)[row];
+    case TT_I64:
+        return ((const int64_t *)field)[row];
+    default:
+        return ((const uint8_t *)field)[row];
+    }
+}
+
+static void print_class(const prediction *p, int64_t record, const float *y, const int64_t *label)
+{
+    double probability;
+    int best = best_class(p, y, &probability);
+    if (p->args->json) {
+        printf("{\"record\": %lld, \"class\": %d, \"probability\": %.6f", (long long)record, best,
+               probability);
+        if (label != NULL)
+            printf(", \"label\": %lld", (long long)*label);
+        printf("}\n");
+        return;
+    }
+    printf("%-8lld %-6d %-11.4f", (long long)record, best, probability);
+    if (label != NULL)
+        printf(" %lld%s", (long long)*label, *label == best ? "" : "  wrong");
+    printf("\n");
+}
+
+static void print_values(const prediction *p, int64_t record, const float *y)
+{
+    tti_text t = {0};
+    tti_text_add(&t, p->args->json ? "{\"record\": %lld, \"output\": [" : "%-8lld",
+                 (long long)record);
+    for (int64_t i = 0; i < p->width; i++) {
+        tti_text_add(&t, "%s", i == 0 ? "" : p->args->json ? ", " : " ");
+        if (p->args->json)
+            cli_json_number(&t, y[i]);
+        else
+            tti_text_add(&t, "%.6g", y[i]);
+    }
+    tti_text_add(&t, p->args->json ? "]}\n" : "\n");
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(NULL, s);
+}
+
+static tt_status print_batch(prediction *p, const tt_batch_data *b, int64_t rows)
+{
+    bool has_label = p->is_class && p->label >= 0 && is_integer(p->fields[p->label].dtype) &&
+                     p->fields[p->label].shape.rank == 0;
+    TT_TRY(tt_predict(p->j->parts.model, b->fields[p->input], rows, p->values, .batch = BATCH));
+    for (int64_t i = 0; i < rows; i++) {
+        const float *y = p->values + i * p->width;
+        int64_t record = tt_data_order(p->data, b->epoch, b->first + i), label = 0;
+        if (has_label)
+            label = label_of(p, b->fields[p->label], i);
+        if (p->is_class)
+            print_class(p, record, y, has_label ? &label : NULL);
+        else
+            print_values(p, record, y);
+    }
+    return TT_OK;
+}
+
+static tt_status predict(prediction *p)
+{
+    char path[TTI_RUN_PATH + 64];
+    TT_TRY(prepare(p));
+    TT_TRY(cli_job_load(p->j, p->args, path));
+    int64_t left = tt_data_count(p->data);
+    if (p->args->count > 0)
+        left = TTI_MIN(left, p->args->count);
+    if (!p->args->json && p->is_class)
+        printf("%-8s %-6s %-11s %s\n", "record", "class", "probability",
+               p->label >= 0 ? "label" : "");
+    TT_TRY(tt_data_start(p->data, BATCH, 0));
+    for (tt_batch_data b; left > 0; left -= b.rows) {
+        TT_TRY(tt_data_next(p->data, &b));
+        TT_TRY(print_batch(p, &b, TTI_MIN(left, b.rows)));
+    }
+    tt_data_stop(p->data);
+    return TT_OK;
+}
+
+// --input as the job's test data, so that its transforms are applied.
+static void set_input(cli_args *args, const char *file, char room[1100])
+{
+    const char *dot = strrchr(file, '.');
+    const char *form = "data.test={idx: {x: '%s'}}";
+    if (dot != NULL && strcmp(dot, ".npy") == 0)
+        form = "data.test={npy: {x: '%s'}}";
+    if (dot != NULL && strcmp(dot, ".csv") == 0)
+        form = "data.test={csv: {file: '%s', y: ''}}";
+    snprintf(room, 1100, form, file);
+    args->sets.v[args->sets.n++] = room;
+}
+
+static int run(const cli_args *args)
+{
+    cli_args with = *args;
+    cli_job j;
+    char room[1100];
+    if (args->input != NULL && args->sets.n == CLI_MAX_TEXTS)
+        return cli_usage("--set is given more than %d times", CLI_MAX_TEXTS - 1);
+    if (args->input != NULL)
+        set_input(&with, args->input, room);
+    prediction p = {.j = &j, .args = args};
+    int rc = cli_job_read(&with, args->words[0], &j);
+    if (rc == CLI_OK)
+        rc = cli_job_build(&j, &with, NULL, NULL);
+    if (rc == CLI_OK) {
+        rc = predict(&p) == TT_OK ? CLI_OK : CLI_FAILED;
+        tti_free(j.ctx, p.values);
+    }
+    return cli_job_close(&j, rc);
+}
+
+const cli_verb cli_predict = {
+    .name = "predict",
+    .words = "JOB|RUN",
+    .summary = "what a trained model says about records",
+    .help =
+        "One line a record: its number, the class and its probability, and the label where\n"
+        "the data has one; for models that are no classifiers the output's values. Records are\n"
+        "those of data.test, or of --input, whose records get the job's transforms. Takes the\n"
+        "newest checkpoint of the run, of a job file the newest run's.\n",
+    .flags = "json set devices threads isa runs checkpoint input count",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

@@ -1,0 +1,207 @@
+/*
+ * report.c - how a run went: a table for people, an object for programs.
+ */
+#include "cli/report.h"
+#include "cli/progress.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void cli_percentages(const double *parts, int n, int *out)
+{
+    double sum = 0;
+    int left = 100;
+    for (int i = 0; i < n; i++)
+        sum += parts[i];
+    for (int i = 0; i < n; i++) {
+        out[i] = sum > 0 ? (int)(100 * parts[i] / sum) : 0;
+        left -= out[i];
+    }
+    for (; sum > 0 && left > 0; left--) { // to those that lost most by rounding down
+        int best = 0;
+        double most = -1;
+        for (int i = 0; i < n; i++) {
+            double lost = 100 * parts[i] / sum - out[i];
+            if (lost > most) {
+                most = lost;
+                best = i;
+            }
+        }
+        out[best]++;
+    }
+}
+
+void cli_hash_text(const tt_hash *h, char out[33])
+{
+    snprintf(out, 33, "%016llx%016llx", (unsigned long long)h->high, (unsigned long long)h->low);
+}
+
+void cli_json_number(tti_text *t, double v)
+{
+    if (isfinite(v))
+        tti_text_add(t, "%.9g", v);
+    else
+        tti_text_add(t, "null");
+}
+
+void cli_evaluation_text(tti_text *t, const tt_evaluation *e)
+{
+    tti_text_add(t, "loss %.4f", e->loss);
+    for (int i = 0; i < e->n_metrics; i++)
+        tti_text_add(t, "  %s %.4f", e->names[i], e->metrics[i]);
+}
+
+static void metrics_json(tti_text *t, int n, const char *const *names, const double *values)
+{
+    tti_text_add(t, "{");
+    for (int i = 0; i < n; i++) {
+        tti_text_add(t, "%s", i > 0 ? ", " : "");
+        tti_text_json(t, names[i]);
+        tti_text_add(t, ": ");
+        cli_json_number(t, values[i]);
+    }
+    tti_text_add(t, "}");
+}
+
+void cli_evaluation_json(tti_text *t, const tt_evaluation *e)
+{
+    tti_text_add(t, "\"rows\": %lld, \"loss\": ", (long long)e->rows);
+    cli_json_number(t, e->loss);
+    tti_text_add(t, ", \"metrics\": ");
+    metrics_json(t, e->n_metrics, e->names, e->metrics);
+}
+
+// ---- for people ------------------------------------------------------------------------------
+
+static void put_time(tti_text *t, const tt_fit_report *f)
+{
+    static const char *const names[] = {"compute", "data", "checkpoints", "validation", "other"};
+    double rest = f->seconds - f->compute_seconds - f->data_seconds - f->checkpoint_seconds -
+                  f->validate_seconds;
+    double parts[] = {f->compute_seconds, f->data_seconds, f->checkpoint_seconds,
+                      f->validate_seconds, fmax(rest, 0)};
+    int percent[5];
+    char total[32];
+    cli_percentages(parts, 5, percent);
+    cli_time_text(f->seconds, total);
+    tti_text_add(t, "time        %s:", total);
+    for (int i = 0; i < 5; i++)
+        tti_text_add(t, "%s %s %d %%", i > 0 ? "," : "", names[i], percent[i]);
+    tti_text_add(t, "\n");
+}
+
+static void put_speed(tti_text *t, const tt_fit_report *f)
+{
+    char rate[32], first[32];
+    cli_rate_text(f->samples_per_second, rate);
+    cli_time_text(f->first_step_seconds, first);
+    tti_text_add(t, "speed       %s samples/s, median step %.2f ms, first step after %s\n", rate,
+                 f->step_ms_median, first);
+}
+
+static void put_memory(tti_text *t, tt_ctx *ctx)
+{
+    tti_text_add(t, "memory     ");
+    for (int i = 0; i < tt_device_count(ctx); i++) {
+        tt_device_info d;
+        char size[32];
+        if (tt_device_get(ctx, i, &d) != TT_OK)
+            continue;
+        cli_size_text((double)(d.variables + d.arena), size);
+        tti_text_add(t, "%s %s %s", i > 0 ? "," : "", d.name, size);
+    }
+    tti_text_add(t, "\n");
+}
+
+void cli_report_text(tt_ctx *ctx, const cli_report *r)
+{
+    tti_text t = {.ctx = ctx};
+    char hash[33];
+    cli_hash_text(&r->fit.weights, hash);
+    tti_text_add(&t, "\n");
+    put_time(&t, &r->fit);
+    if (r->fit.step_ms_median > 0)
+        put_speed(&t, &r->fit);
+    put_memory(&t, ctx);
+    if (r->has_test) {
+        tti_text_add(&t, "test        ");
+        cli_evaluation_text(&t, &r->test);
+        tti_text_add(&t, "\n");
+    }
+    if (r->fit.skipped > 0)
+        tti_text_add(&t, "skipped     %lld steps whose loss was not finite\n",
+                     (long long)r->fit.skipped);
+    tti_text_add(&t, "weights     %s after %lld steps\n", hash, (long long)r->fit.steps);
+    tti_text_add(&t, "run         %s\n", r->run);
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(ctx, s);
+}
+
+// ---- for programs ----------------------------------------------------------------------------
+
+static void put_devices(tti_text *t, tt_ctx *ctx)
+{
+    tti_text_add(t, "[");
+    for (int i = 0; i < tt_device_count(ctx); i++) {
+        tt_device_info d;
+        if (tt_device_get(ctx, i, &d) != TT_OK)
+            continue;
+        tti_text_add(t, "%s{\"name\": ", i > 0 ? ", " : "");
+        tti_text_json(t, d.name);
+        tti_text_add(t, ", \"peak_bytes\": %zu}", d.variables + d.arena);
+    }
+    tti_text_add(t, "]");
+}
+
+static void put_number(tti_text *t, const char *name, double v)
+{
+    tti_text_add(t, ", \"%s\": ", name);
+    cli_json_number(t, v);
+}
+
+void cli_report_json(tt_ctx *ctx, const cli_report *r)
+{
+    tti_text t = {.ctx = ctx};
+    const tt_fit_report *f = &r->fit;
+    const tt_progress *p = &f->last;
+    char hash[33];
+    cli_hash_text(&f->weights, hash);
+    tti_text_add(&t, "{\"event\": \"summary\", \"steps\": %lld, \"epochs\": %lld",
+                 (long long)f->steps, (long long)f->epochs);
+    put_number(&t, "loss", p->loss);
+    tti_text_add(&t, ", \"metrics\": ");
+    metrics_json(&t, p->n_metrics, p->names, p->metrics);
+    if (p->has_validation) {
+        tti_text_add(&t, ", \"validation\": {\"loss\": ");
+        cli_json_number(&t, p->validation_loss);
+        tti_text_add(&t, ", \"metrics\": ");
+        metrics_json(&t, p->n_metrics, p->names, p->validation);
+        tti_text_add(&t, "}");
+    }
+    if (r->has_test) {
+        tti_text_add(&t, ", \"test\": {");
+        cli_evaluation_json(&t, &r->test);
+        tti_text_add(&t, "}");
+    }
+    tti_text_add(&t, ", \"weights_hash\": \"%s\"", hash);
+    put_number(&t, "samples_per_second", f->samples_per_second);
+    put_number(&t, "step_ms_median", f->step_ms_median);
+    put_number(&t, "first_step_seconds", f->first_step_seconds);
+    put_number(&t, "seconds", f->seconds);
+    put_number(&t, "compute_seconds", f->compute_seconds);
+    put_number(&t, "data_seconds", f->data_seconds);
+    put_number(&t, "checkpoint_seconds", f->checkpoint_seconds);
+    put_number(&t, "validate_seconds", f->validate_seconds);
+    put_number(&t, "skipped", (double)f->skipped);
+    tti_text_add(&t, ", \"devices\": ");
+    put_devices(&t, ctx);
+    tti_text_add(&t, ", \"checkpoint\": ");
+    tti_text_json(&t, f->saved);
+    tti_text_add(&t, ", \"run\": ");
+    tti_text_json(&t, r->run);
+    tti_text_add(&t, "}\n");
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(ctx, s);
+}

@@ -1,0 +1,14 @@
+/*
+ * signals.h - Ctrl-C and SIGTERM while training.
+ */
+#ifndef TUTTI_CLI_SIGNALS_H
+#define TUTTI_CLI_SIGNALS_H
+
+#include "cli/cli.h"
+
+void cli_signals_take(void);
+void cli_signals_fit(tt_ctx *ctx); // a fit of this context begins
+void cli_signals_over(void);       // it has ended, and everything is saved
+int cli_signals_code(void);        // CLI_AGAIN or CLI_BREAK if one came; else CLI_OK
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * trace.c - tutti trace: the trace of a run, for Perfetto.
+ */
+#include "base/file.h"
+#include "cli/cli.h"
+#include "train/record.h"
+#include <stdio.h>
+#include <string.h>
+
+static tt_status copy(tt_ctx *ctx, const cli_args *args)
+{
+    char run[TTI_RUN_PATH], path[TTI_RUN_PATH + 16];
+    char *text;
+    size_t bytes;
+    TT_TRY(cli_run_find(ctx, args, args->words[0], run));
+    snprintf(path, sizeof(path), "%s/trace.json", run);
+    if (!tti_file_exists(path))
+        return TT_FAIL(ctx, TT_EIO,
+                       "'%s' has no trace; tutti train JOB --trace 20 records the first 20 steps",
+                       run);
+    if (args->n_words < 2) {
+        printf("%s opens in https://ui.perfetto.dev\n", path);
+        return TT_OK;
+    }
+    TT_TRY(tti_file_read(ctx, path, 0, &text, &bytes));
+    tt_status st = TT_OK;
+    if (strcmp(args->words[1], "-") == 0)
+        fwrite(text, 1, bytes, stdout);
+    else
+        st = tti_file_replace(ctx, args->words[1], text, bytes);
+    tti_free(ctx, text);
+    return st;
+}
+
+static int run(const cli_args *args)
+{
+    tt_ctx *ctx = cli_open(args, "cpu:0");
+    if (ctx == NULL)
+        return CLI_FAILED;
+    (void)copy(ctx, args);
+    return cli_close(ctx, NULL);
+}
+
+const cli_verb cli_trace = {
+    .name = "trace",
+    .words = "RUN [OUT]",
+    .summary = "what ran when in a run's first steps, for Perfetto",
+    .help = "tutti train JOB --trace N records it. Says where it is, or writes it to OUT; - is\n"
+            "standard output. Perfetto (ui.perfetto.dev) and chrome://tracing open it.\n",
+    .flags = "runs",
+    .min_words = 1,
+    .max_words = 2,
+    .run = run,
+};

@@ -1,0 +1,226 @@
+/*
+ * train.c - tutti train: trains a job in a folder of its own, shows it, and says how it went.
+ */
+#include "base/file.h"
+#include "cli/job.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+typedef struct training {
+    const cli_args *args;
+    cli_job j;
+    char run[TTI_RUN_PATH];
+    char checkpoints[TTI_RUN_PATH + 16];
+    int lock; // the folder, open and locked; -1: none
+    bool is_traced;
+    cli_progress progress;
+} training;
+
+// ---- the folder ------------------------------------------------------------------------------
+
+static bool holds_run(const char *folder)
+{
+    char path[TTI_RUN_PATH + 16];
+    snprintf(path, sizeof(path), "%s/job.yaml", folder);
+    return tti_file_exists(path);
+}
+
+static tt_status choose_folder(training *t)
+{
+    tt_ctx *ctx = t->j.reader;
+    const char *given = t->args->run != NULL ? t->args->run : t->j.run;
+    if (given[0] != '\0') {
+        if (snprintf(t->run, sizeof(t->run), "%s", given) >= (int)sizeof(t->run))
+            return TT_FAIL(ctx, TT_EINVAL, "--run: the path has more than %d bytes",
+                           TTI_RUN_PATH - 1);
+        if (!t->args->resume && holds_run(t->run))
+            return TT_FAIL(ctx, TT_EINVAL, "'%s' holds a run already; --resume goes on with it",
+                           t->run);
+        return tti_folder_make(ctx, t->run);
+    }
+    if (t->args->resume) {
+        TT_TRY(tti_run_folder_newest(ctx, t->j.runs, tt_job_name(t->j.job), t->run));
+        if (t->run[0] != '\0')
+            return TT_OK;
+    }
+    return tti_run_folder_new(ctx, t->j.runs, tt_job_name(t->j.job), t->run);
+}
+
+// Two processes that train in one folder would spoil each other's checkpoints.
+static tt_status lock_folder(training *t)
+{
+    t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->lock < 0)
+        return TT_FAIL(t->j.reader, TT_EIO, "cannot open '%s': %s", t->run, strerror(errno));
+    if (flock(t->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return TT_FAIL(t->j.reader, TT_EIO, "another process is training in '%s'", t->run);
+    return TT_OK;
+}
+
+// The resolved job, so that the run can be understood and resumed without the file it came from.
+static tt_status write_job(training *t)
+{
+    char path[TTI_RUN_PATH + 16];
+    char *text = tt_job_print(t->j.job);
+    if (text == NULL)
+        return TT_ENOMEM;
+    snprintf(path, sizeof(path), "%s/job.yaml", t->run);
+    tt_status st = tti_file_replace(t->j.reader, path, text, strlen(text));
+    tt_string_free(t->j.reader, text);
+    return st;
+}
+
+static tt_status make_folder(training *t)
+{
+    TT_TRY(choose_folder(t));
+    TT_TRY(lock_folder(t));
+    snprintf(t->checkpoints, sizeof(t->checkpoints), "%s/checkpoints", t->run);
+    return write_job(t);
+}
+
+// ---- training --------------------------------------------------------------------------------
+
+static training *current; // for the event that a fit begins
+
+static void on_begin(void)
+{
+    cli_signals_fit(current->j.ctx);
+}
+
+// After the steps that --trace asks for; the trace goes on, but is written once.
+static tt_status on_traced(void *user, tt_model *m, const tt_progress *p)
+{
+    training *t = user;
+    char path[TTI_RUN_PATH + 16];
+    (void)p;
+    if (t->is_traced)
+        return TT_OK;
+    t->is_traced = true;
+    snprintf(path, sizeof(path), "%s/trace.json", t->run);
+    return tt_trace_write(tt_model_get_session(m), path);
+}
+
+static tt_status fit(training *t)
+{
+    const cli_args *args = t->args;
+    tt_fit_opts o = t->j.parts.fit;
+    tti_recorder *recorder;
+    o.opts_size = sizeof(o);
+    o.checkpoints = t->checkpoints;
+    o.resume = args->resume;
+    o.profile = args->profile;
+    o.hashes = args->hashes != NULL;
+    if (args->trace > 0) {
+        o.profile = TTI_MAX(o.profile, 1); // what makes the session record
+        o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_STEP, args->trace, on_traced, t};
+        o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_END, 1, on_traced, t};
+    }
+    TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
+    tt_status st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
+    cli_signals_over();
+    tti_recorder_close(recorder);
+    cli_progress_clear(&t->progress);
+    if (t->progress.has_ended && st == TT_ESTOP) // on request, and saved
+        tt_clear_error(t->j.ctx);
+    return st;
+}
+
+// ---- afterwards ------------------------------------------------------------------------------
+
+static void print_profile(training *t)
+{
+    char *s = tt_fit_profile(t->j.parts.model, t->args->json);
+    cli_print(t->args->json ? "" : "\n");
+    cli_print(s);
+    tt_string_free(t->j.ctx, s);
+}
+
+static tt_status report(training *t)
+{
+    cli_report r = {.run = t->run};
+    tt_model *m = t->j.parts.model;
+    bool stopped = cli_signals_code() != CLI_OK;
+    TT_TRY(tt_fit_report_get(m, &r.fit));
+    if (t->args->hashes != NULL)
+        TT_TRY(tt_hashes_write(tt_model_get_session(m), t->args->hashes));
+    if (t->j.parts.test != NULL && !stopped) {
+        TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test));
+        r.has_test = true;
+    }
+    if (t->args->profile > 0 && !t->args->quiet)
+        print_profile(t);
+    if (t->args->json)
+        cli_report_json(t->j.ctx, &r);
+    else if (!t->args->quiet)
+        cli_report_text(t->j.ctx, &r);
+    if (stopped && !t->args->quiet)
+        fprintf(stderr, "tutti: stopped and saved; to go on: tutti train %s --resume\n", t->run);
+    return TT_OK;
+}
+
+static int train(training *t)
+{
+    int rc = cli_job_build(&t->j, t->args, cli_progress_event, &t->progress);
+    if (rc != CLI_OK)
+        return rc;
+    if (t->args->dry_run)
+        return cli_dry_run(&t->j, t->args) == TT_OK ? CLI_OK : CLI_FAILED;
+    if (t->j.parts.train == NULL || t->j.parts.model == NULL) {
+        TT_FAIL(t->j.ctx, TT_EINVAL, "%s has no %s", t->j.file,
+                t->j.parts.train == NULL ? "data.train" : "model");
+        return CLI_BAD_JOB;
+    }
+    if (make_folder(t) != TT_OK)
+        return CLI_FAILED;
+    tt_status st = fit(t);
+    int asked = cli_signals_code();
+    if (st == TT_OK || t->progress.has_ended)
+        st = report(t);
+    else if (st == TT_ESTOP && asked != CLI_OK)
+        st = TT_OK; // inside a step: nothing is left to do
+    if (st == TT_ENAN)
+        return CLI_NAN;
+    return st == TT_OK ? asked : CLI_FAILED;
+}
+
+static int run(const cli_args *args)
+{
+    training t = {.args = args, .lock = -1};
+    current = &t;
+    cli_signals_take();
+    cli_progress_init(&t.progress, args, on_begin);
+    int rc = cli_job_read(args, args->words[0], &t.j);
+    if (rc == CLI_OK && t.j.run[0] != '\0' && !args->resume && !args->dry_run)
+        rc = cli_usage("'%s' is a run: --resume goes on with it", t.j.run);
+    if (rc == CLI_OK)
+        rc = train(&t);
+    rc = cli_job_close(&t.j, rc);
+    if (t.lock >= 0)
+        close(t.lock);
+    return rc;
+}
+
+const cli_verb cli_train = {
+    .name = "train",
+    .words = "JOB",
+    .summary = "train what a job file describes",
+    .help =
+        "JOB is a job file (tutti help job), or with --resume also a run's folder or name.\n"
+        "\n"
+        "The run gets a folder, runs/NAME-NNN: job.yaml (the job with every key), events.jsonl,\n"
+        "tensorboard/ and checkpoints/. Ctrl-C saves and ends; a second one ends at once.\n"
+        "SIGTERM saves and ends with exit code 85, to be continued with --resume, which gives\n"
+        "the same weights as if nothing had happened. tutti help exit lists the exit codes.\n",
+    .flags =
+        "set devices lanes threads isa resume run runs dry-run json quiet profile trace hashes",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

@@ -1,0 +1,28 @@
+/*
+ * command.h - runs the built command as a user would: words, standard files, exit code. The command
+ * is the one that TUTTI_COMMAND names, or the one beside this test's folder; it runs in the test's
+ * own folder.
+ */
+#ifndef TUTTI_TEST_COMMAND_H
+#define TUTTI_TEST_COMMAND_H
+
+#include "test.h"
+#include <sys/types.h>
+
+// What the last command_run() or command_wait() found on standard output and error.
+extern char command_out[1 << 20], command_err[1 << 16];
+
+const char *command_path(void); // ends the test as skipped when it is not built
+// Runs the command with these words (one space between two); standard input is the file "in" of the
+// folder, if there is one. Gives its exit code; a signal that killed it fails the test.
+int command_run(const char *line);
+pid_t command_start(const char *line);
+int command_wait(pid_t pid); // the exit code, or minus the signal that killed it
+// Reads a file of the test's folder whole; "" if it is not there.
+void command_read(const char *name, char *to, size_t room);
+void command_write(const char *name, const char *text);
+
+#define CHECK_HAS(text, words) \
+    ck_assert_msg(strstr((text), (words)) != NULL, "no '%s' in '%.2000s'", (words), (text))
+
+#endif

@@ -1,0 +1,503 @@
+/*
+ * cli_train.c - the command trains: what it prints and leaves behind, its exit codes, and that a
+ * run that was ended, killed or resumed has the weights of one that was left alone.
+ */
+#include "../command.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+// 320 records in batches of 32: 10 steps an epoch.
+static const char small[] = "name: small\n"
+                            "seed: 3\n"
+                            "data:\n"
+                            "  train: {digits: {count: 320}}\n"
+                            "  validate: {digits: {count: 64, first: 1000}}\n"
+                            "  test: {digits: {count: 96, first: 2000}}\n"
+                            "model:\n"
+                            "  - flatten\n"
+                            "  - dense: {units: 16, act: relu}\n"
+                            "  - dropout: 0.1\n"
+                            "  - dense: 10\n"
+                            "train:\n"
+                            "  epochs: 3\n"
+                            "  batch: 32\n"
+                            "  loss: cross_entropy\n"
+                            "  optimizer: {adam: {lr: 1e-3}}\n"
+                            "  metrics: [accuracy]\n";
+
+static bool is_there(const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    return access(path, F_OK) == 0;
+}
+
+// Checks that every line is an object; the last one is returned, to be released.
+static json_t *last_object(const char *text, int *lines)
+{
+    json_t *last = NULL;
+    int n = 0;
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        json_error_t e;
+        json_t *o = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
+        ck_assert_msg(json_is_object(o), "line %d: %s: %.*s", n + 1, e.text, (int)length, text);
+        json_decref(last);
+        last = o;
+        text += length + (text[length] == '\n');
+        n++;
+    }
+    if (lines != NULL)
+        *lines = n;
+    return last;
+}
+
+// The weights_hash of the last line of what was printed.
+static void hash_of(const char *text, char out[64])
+{
+    json_t *o = last_object(text, NULL);
+    const char *hash = json_string_value(json_object_get(o, "weights_hash"));
+    ck_assert_msg(hash != NULL && strlen(hash) == 32, "no weights_hash in %s", text);
+    snprintf(out, 64, "%s", hash);
+    json_decref(o);
+}
+
+static void run_ok(const char *line)
+{
+    int code = command_run(line);
+    ck_assert_msg(code == 0, "tutti %s: exit code %d: %s", line, code, command_err);
+}
+
+// ---- what is printed -------------------------------------------------------------------------
+
+TEST(train_makes_a_run)
+{
+    command_write("small.yaml", small);
+    run_ok("train small.yaml");
+    CHECK_STR(command_err, "");
+    CHECK_HAS(command_out, "epoch 1/3  loss ");
+    CHECK_HAS(command_out, "epoch 3/3  loss ");
+    CHECK_HAS(command_out, "  validation loss ");
+    CHECK_HAS(command_out, "\ntime        ");
+    CHECK_HAS(command_out, "\ntest        loss ");
+    CHECK_HAS(command_out, " after 30 steps\n");
+    CHECK_HAS(command_out, "\nrun         runs/small-001\n");
+    CHECK(strchr(command_out, '\r') == NULL && strchr(command_out, '\033') == NULL);
+    CHECK(is_there("runs/small-001/job.yaml") && is_there("runs/small-001/events.jsonl"));
+    CHECK(is_there("runs/small-001/tensorboard") && is_there("runs/small-001/checkpoints/step-30"));
+    command_read("runs/small-001/events.jsonl", command_out, sizeof(command_out));
+    int n;
+    json_t *end = last_object(command_out, &n);
+    CHECK(n > 6); // begin, steps, epochs, checkpoints, end
+    CHECK_STR(json_string_value(json_object_get(end, "event")), "end");
+    json_decref(end);
+    run_ok("train small.yaml --quiet"); // a second run has its own folder
+    CHECK_STR(command_out, "");
+    CHECK_STR(command_err, "");
+    CHECK(is_there("runs/small-002/job.yaml"));
+}
+
+TEST(train_speaks_json)
+{
+    int n;
+    command_write("small.yaml", small);
+    run_ok("train small.yaml --json --runs r --set train.epochs=2");
+    json_t *o = last_object(command_out, &n);
+    CHECK(n > 4);
+    CHECK_STR(json_string_value(json_object_get(o, "event")), "summary");
+    CHECK_INT(json_integer_value(json_object_get(o, "steps")), 20);
+    CHECK_INT(json_integer_value(json_object_get(o, "epochs")), 2);
+    CHECK(json_number_value(json_object_get(o, "loss")) > 0);
+    CHECK(json_is_number(json_object_get(json_object_get(o, "metrics"), "accuracy")));
+    CHECK(json_is_number(json_object_get(json_object_get(o, "validation"), "loss")));
+    CHECK_INT(json_integer_value(json_object_get(json_object_get(o, "test"), "rows")), 96);
+    CHECK(json_number_value(json_object_get(o, "samples_per_second")) > 0);
+    CHECK(json_number_value(json_object_get(o, "step_ms_median")) > 0);
+    CHECK(json_number_value(json_object_get(o, "first_step_seconds")) > 0);
+    const json_t *device = json_array_get(json_object_get(o, "devices"), 0);
+    CHECK_STR(json_string_value(json_object_get(device, "name")), "cpu:0");
+    CHECK(json_integer_value(json_object_get(device, "peak_bytes")) > 50000);
+    CHECK_STR(json_string_value(json_object_get(o, "run")), "r/small-001");
+    json_decref(o);
+}
+
+TEST(a_dry_run_leaves_nothing)
+{
+    command_write("small.yaml", small);
+    run_ok("train small.yaml --dry-run");
+    CHECK_HAS(command_out, "dense");
+    CHECK_HAS(command_out, "training    320 records");
+    CHECK_HAS(command_out, "steps       30: 3 epochs of 10, batch 32");
+    CHECK_HAS(command_out, "memory      cpu:0: ");
+    CHECK(!is_there("runs"));
+    run_ok("summary small.yaml");
+    CHECK_HAS(command_out, "dense");
+    run_ok("summary small.yaml --json");
+    json_decref(json_loads(command_out, 0, NULL));
+    run_ok("plan small.yaml");
+    CHECK_HAS(command_out, "matmul");
+    CHECK(!is_there("runs"));
+}
+
+// ---- what is wrong ---------------------------------------------------------------------------
+
+static void check_bad(const char *line, int code, const char *message)
+{
+    int found = command_run(line);
+    ck_assert_msg(found == code, "tutti %s: exit code %d: %s", line, found, command_err);
+    CHECK_HAS(command_err, message);
+    CHECK(strncmp(command_err, "tutti: ", 7) == 0);
+    CHECK(strchr(command_err, '\n') == strrchr(command_err, '\n')); // told once
+    CHECK_STR(command_out, "");
+    CHECK(!is_there("runs"));
+}
+
+TEST(bad_jobs_end_with_code_3)
+{
+    command_write("small.yaml", small);
+    command_write("bad.yaml", "name: bad\nmodell: [flatten]\n");
+    command_write("empty.yaml", "name: empty\nmodel: [{dense: 3}]\n");
+    check_bad("train nowhere.yaml", 3, "nowhere.yaml");
+    check_bad("train bad.yaml", 3, "bad.yaml:2:1: unknown key 'modell'; did you mean 'model'?");
+    check_bad("train small.yaml --set train.bacth=3", 3, "did you mean 'batch'?");
+    check_bad("train small.yaml --set train.batch=none", 3, "train.batch");
+    check_bad("train small.yaml --set train.optimizer.adam.lr=-1", 3, "lr");
+    check_bad("train small.yaml --set data.train.digits.count=0", 3, "count");
+    check_bad("train empty.yaml", 3, "empty.yaml");
+    check_bad("train small.yaml --devices tpu:0", 1, "tpu");
+    check_bad("train nowhere", 1, "there is no run 'nowhere'");
+    check_bad("eval small.yaml", 1, "there is no run of 'small' in 'runs'");
+    check_bad("train small.yaml --json --quiet", 2, "exclude each other");
+    check_bad("train small.yaml --sett x=1", 2, "did you mean --set?");
+}
+
+TEST(a_loss_that_is_not_finite_ends_with_code_4)
+{
+    command_write("small.yaml", small);
+    CHECK_INT(command_run("train small.yaml --set train.optimizer.adam.lr=1e30"), 4);
+    CHECK_HAS(command_err, "the loss is not finite");
+    CHECK_HAS(command_err, "tutti: error: step ");
+}
+
+TEST(a_run_is_not_written_over)
+{
+    command_write("small.yaml", small);
+    run_ok("train small.yaml --quiet --run here/x");
+    CHECK(is_there("here/x/job.yaml"));
+    CHECK_INT(command_run("train small.yaml --run here/x"), 1);
+    CHECK_HAS(command_err, "'here/x' holds a run already; --resume goes on with it");
+    CHECK_INT(command_run("train here/x"), 2);
+    CHECK_HAS(command_err, "'here/x' is a run: --resume goes on with it");
+}
+
+TEST(a_full_disk_for_events_is_a_warning)
+{
+    char path[600];
+    command_write("small.yaml", small);
+    snprintf(path, sizeof(path), "%s/r", test_folder());
+    CHECK(mkdir(path, 0700) == 0);
+    snprintf(path, sizeof(path), "%s/r/events.jsonl", test_folder());
+    if (access("/dev/full", W_OK) != 0 || symlink("/dev/full", path) != 0)
+        test_skip("no /dev/full");
+    run_ok("train small.yaml --quiet --run r");
+    CHECK_HAS(command_err, "tutti: warn: cannot write 'r/events.jsonl': No space left on device");
+    CHECK(strchr(command_err, '\n') == strrchr(command_err, '\n')); // once
+}
+
+// ---- same bits -------------------------------------------------------------------------------
+
+TEST(devices_change_no_bit)
+{
+    char one[64], other[64];
+    command_write("small.yaml", small);
+    run_ok("train small.yaml --json");
+    hash_of(command_out, one);
+    const char *const flags[] = {"--devices cpu:0*2", "--devices cpu:0*3 --threads 2",
+                                 "--isa plain --threads 1"};
+    for (int i = 0; i < 3; i++) {
+        char line[200];
+        snprintf(line, sizeof(line),
+                 "train small.yaml --json --set distribute.strategy=mirrored %s", flags[i]);
+        run_ok(line);
+        hash_of(command_out, other);
+        ck_assert_msg(strcmp(one, other) == 0, "%s: %s, not %s", flags[i], other, one);
+    }
+    run_ok("eval small.yaml --json");
+    hash_of(command_out, other);
+    CHECK_STR(one, other);
+    run_ok("eval runs/small-001");
+    CHECK_HAS(command_out, "test        loss ");
+    CHECK_HAS(command_out, "96 records");
+    CHECK_HAS(command_out, "runs/small-001/checkpoints/step-30");
+    run_ok("eval small-001 --checkpoint best");
+    CHECK_HAS(command_out, "runs/small-001/checkpoints/step-");
+    run_ok("eval small-001 --checkpoint step-20");
+    CHECK_HAS(command_out, "runs/small-001/checkpoints/step-20");
+    CHECK_INT(command_run("eval small-001 --checkpoint step-21"), 1);
+    CHECK_HAS(command_err, "runs/small-001/checkpoints/step-21");
+    run_ok("predict small-001 --count 5 --json");
+    int lines;
+    json_t *o = last_object(command_out, &lines);
+    CHECK_INT(lines, 5);
+    CHECK(json_is_integer(json_object_get(o, "class")));
+    CHECK(json_is_integer(json_object_get(o, "label")));
+    CHECK(json_number_value(json_object_get(o, "probability")) > 0.05);
+    json_decref(o);
+    run_ok("eval small-002 --json --checkpoint runs/small-001/checkpoints/step-30");
+    hash_of(command_out, other);
+    CHECK_STR(one, other);
+}
+
+// Goes on until it is ended.
+#define ENDLESS "--set train.epochs=0 --set train.steps=1000000000 --set checkpoint.every=5"
+
+static int count_lines(const char *name)
+{
+    char path[400], buffer[4096];
+    int n = 0;
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    int fd = open(path, O_RDONLY);
+    for (ssize_t r; fd >= 0 && (r = read(fd, buffer, sizeof(buffer))) > 0;)
+        for (ssize_t i = 0; i < r; i++)
+            n += buffer[i] == '\n';
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+static void nap(long microseconds)
+{
+    nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
+}
+
+// Starts a run and sends it a signal when cut/events.jsonl has so many lines more.
+static pid_t start_and_send(const char *line, int lines, int number, long delay)
+{
+    int before = count_lines("cut/events.jsonl");
+    pid_t pid = command_start(line);
+    while (count_lines("cut/events.jsonl") < before + lines)
+        nap(500);
+    nap(delay);
+    CHECK(kill(pid, number) == 0);
+    return pid;
+}
+
+// The newest checkpoint of the run "cut".
+static int64_t newest_step(void)
+{
+    char path[400];
+    int64_t newest = -1;
+    snprintf(path, sizeof(path), "%s/cut/checkpoints", test_folder());
+    DIR *d = opendir(path);
+    CHECK(d != NULL);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strncmp(e->d_name, "step-", 5) == 0 && atoll(e->d_name + 5) > newest)
+            newest = atoll(e->d_name + 5);
+    closedir(d);
+    return newest;
+}
+
+// Resumes "cut" for some steps more, and makes as many in one go: the weights must be the same.
+static void check_same_weights(void)
+{
+    char line[300], cut[64], whole[64];
+    long long steps = (long long)newest_step() + 13;
+    snprintf(line, sizeof(line), "train cut --resume --json --set train.steps=%lld", steps);
+    run_ok(line);
+    hash_of(command_out, cut);
+    snprintf(line, sizeof(line),
+             "train small.yaml --json --run whole --set train.epochs=0 --set train.steps=%lld",
+             steps);
+    run_ok(line);
+    hash_of(command_out, whole);
+    ck_assert_msg(strcmp(cut, whole) == 0, "%lld steps: %s, in one go %s", steps, cut, whole);
+    snprintf(line, sizeof(line), "train cut --resume --json --set train.steps=%lld", steps);
+    run_ok(line); // nothing is left to do
+    hash_of(command_out, cut);
+    CHECK_STR(cut, whole);
+}
+
+TEST(sigterm_saves_and_asks_to_come_again)
+{
+    command_write("small.yaml", small);
+    CHECK_INT(
+        command_wait(start_and_send("train small.yaml --json --run cut " ENDLESS, 5, SIGTERM, 700)),
+        85);
+    json_t *o = last_object(command_out, NULL);
+    CHECK_INT(json_integer_value(json_object_get(o, "steps")), newest_step()); // saved
+    json_decref(o);
+    CHECK_HAS(command_err, "tutti train cut --resume");
+    check_same_weights();
+}
+
+TEST(interrupts_save_then_stop)
+{
+    command_write("small.yaml", small);
+    CHECK_INT(
+        command_wait(start_and_send("train small.yaml --json --run cut " ENDLESS, 4, SIGINT, 300)),
+        130);
+    CHECK_HAS(command_err, "saving after this step; Ctrl-C again stops at once");
+    json_t *o = last_object(command_out, NULL);
+    CHECK_INT(json_integer_value(json_object_get(o, "steps")), newest_step());
+    json_decref(o);
+    pid_t pid = start_and_send("train cut --resume --json", 4, SIGINT, 0);
+    kill(pid, SIGINT); // the second one: saved or not, it ends
+    CHECK_INT(command_wait(pid), 130);
+    check_same_weights();
+}
+
+// Killed at twenty random instants, in steps and in checkpoints: the same weights come out.
+TEST(kills_lose_nothing)
+{
+    unsigned seed = (unsigned)time(NULL) ^ (unsigned)getpid();
+    command_write("small.yaml", small);
+    for (int i = 0; i < 20; i++) {
+        int lines = 1 + rand_r(&seed) % 4;
+        pid_t pid = start_and_send("train small.yaml --resume --quiet --run cut " ENDLESS, lines,
+                                   SIGKILL, rand_r(&seed) % 4000);
+        CHECK_INT(command_wait(pid), -SIGKILL);
+    }
+    CHECK(newest_step() > 0);
+    check_same_weights();
+    command_read("cut/events.jsonl", command_out, sizeof(command_out));
+    json_decref(last_object(command_out, NULL)); // every line is whole
+}
+
+TEST(one_process_a_run)
+{
+    command_write("small.yaml", small);
+    pid_t pid = start_and_send("train small.yaml --quiet --run cut " ENDLESS, 3, SIGSTOP, 0);
+    CHECK_INT(command_run("train cut --resume"), 1);
+    CHECK_HAS(command_err, "another process is training in 'cut'");
+    kill(pid, SIGKILL);
+    CHECK_INT(command_wait(pid), -SIGKILL);
+    check_same_weights();
+}
+
+// ---- beside training -------------------------------------------------------------------------
+
+TEST(runs_are_looked_at)
+{
+    command_write("small.yaml", small);
+    CHECK_INT(command_run("trace small"), 1);
+    run_ok("train small.yaml --quiet --trace 5 --hashes hashes");
+    CHECK(is_there("hashes"));
+    run_ok("trace small");
+    CHECK_HAS(command_out, "runs/small-001/trace.json");
+    run_ok("trace small out.json");
+    command_read("out.json", command_out, sizeof(command_out));
+    json_t *o = json_loads(command_out, 0, NULL);
+    CHECK(o != NULL);
+    json_decref(o);
+    run_ok("plot small");
+    CHECK_HAS(command_out, "loss   ");
+    CHECK_HAS(command_out, "accuracy   ");
+    run_ok("plot small-001 --svg loss.svg");
+    command_read("loss.svg", command_out, sizeof(command_out));
+    CHECK_HAS(command_out, "<svg ");
+    CHECK_HAS(command_out, ">small-001</text>");
+    run_ok("bench small.yaml cpu:0 cpu:0*2 --steps 5");
+    CHECK_HAS(command_out, "cpu:0*2 ");
+    run_ok("bench small.yaml --steps 5 --json");
+    o = last_object(command_out, NULL);
+    CHECK(json_number_value(json_object_get(o, "step_ms_median")) > 0);
+    json_decref(o);
+    run_ok("train small.yaml --profile 5");
+    CHECK_HAS(command_out, "matmul");
+}
+
+TEST(help_explains_keys)
+{
+    run_ok("help job");
+    CHECK_HAS(command_out, "model");
+    run_ok("help train.optimizer.adam");
+    CHECK_HAS(command_out, "lr");
+    CHECK_INT(command_run("help train.optimizer.adan"), 2);
+    CHECK_HAS(command_err, "adam");
+    run_ok("help exit");
+    CHECK_HAS(command_out, "85   ended by SIGTERM");
+    run_ok("help train");
+    CHECK_HAS(command_out, "--resume");
+}
+
+// ---- the living line -------------------------------------------------------------------------
+
+// Runs a line with standard output on a terminal of this width; command_out is what it got.
+static int run_on_terminal(const char *line, int width)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
+        test_skip("no pseudo-terminals");
+    char name[128], shell[1200];
+    CHECK(ptsname_r(master, name, sizeof(name)) == 0);
+    CHECK(ioctl(master, TIOCSWINSZ, &(struct winsize){24, (unsigned short)width, 0, 0}) == 0);
+    int slave = open(name, O_RDWR | O_NOCTTY); // keeps it open until all is read
+    CHECK(slave >= 0);
+    snprintf(shell, sizeof(shell), "cd %s && TERM=xterm exec %s %s > %s 2> err", test_folder(),
+             command_path(), line, name);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", shell, (char *)NULL);
+        _exit(127);
+    }
+    size_t n = 0;
+    int status = 0;
+    fcntl(master, F_SETFL, O_NONBLOCK);
+    for (bool ended = false; n < sizeof(command_out) - 1;) {
+        ssize_t r = read(master, command_out + n, sizeof(command_out) - 1 - n);
+        if (r > 0) {
+            n += (size_t)r;
+            continue;
+        }
+        if (ended)
+            break;
+        ended = waitpid(pid, &status, WNOHANG) == pid;
+        nap(1000);
+    }
+    command_out[n] = '\0';
+    close(slave);
+    close(master);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Every text that is drawn over (between a carriage return and the escape) is within the width.
+static int check_drawn(int width)
+{
+    int drawn = 0;
+    for (const char *s = command_out; (s = strchr(s, '\r')) != NULL;) {
+        s++;
+        const char *end = strstr(s, "\033[K");
+        size_t n = end != NULL ? (size_t)(end - s) : 0;
+        if (end == NULL || memchr(s, '\n', n) != NULL)
+            continue; // the end of a permanent line
+        ck_assert_msg((int)n < width, "%d columns: '%.*s'", width, (int)n, s);
+        drawn += n > 0;
+    }
+    return drawn;
+}
+
+TEST(the_living_line_fits_any_terminal)
+{
+    static const int widths[] = {1, 2, 12, 30, 50, 80, 200};
+    command_write("small.yaml", small);
+    for (int i = 0; i < 7; i++) {
+        CHECK_INT(run_on_terminal("train small.yaml --set train.epochs=2", widths[i]), 0);
+        int drawn = check_drawn(widths[i]);
+        CHECK(widths[i] < 2 || drawn >= 1);
+        CHECK_HAS(command_out, "epoch 2/2  loss ");
+        if (widths[i] >= 80)
+            CHECK_HAS(command_out, "epoch 1/2  [");
+        if (widths[i] == 12)
+            CHECK_HAS(command_out, "\repoch 1/2\033[K");
+    }
+}

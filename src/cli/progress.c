@@ -4,6 +4,7 @@
  */
 #include "cli/progress.h"
 #include "train/record.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,9 @@ static void add_time_left(pieces *l, const cli_progress *p, const tt_event *ev)
     double seconds = rate * (number(ev, "steps") - number(ev, "step"));
     if (done <= 0 || seconds <= 0)
         return;
-    cli_time_text(seconds < 1 ? 1 : seconds, left);
+    cli_time_text(seconds, left);
+    if (seconds < 9.95) // tenths would only flicker
+        snprintf(left, sizeof(left), "%.0f s", ceil(seconds));
     add(l, 3, "%s left", left);
 }
 
@@ -216,15 +219,14 @@ static void draw(cli_progress *p, const tt_event *ev)
     pieces l = {.n = 0};
     add_head(&l, ev);
     add_bar(&l, part_done(ev), BAR);
-    add(&l, 1, "%.0f%%", 100 * part_done(ev));
+    add(&l, 1, "%3.0f%%", 100 * part_done(ev));
     add_measures(&l, ev, false);
     add_rate(&l, ev);
     add_time_left(&l, p, ev);
-    int over = length(&l) - width; // a shorter bar may be enough
-    if (over > 0 && over <= BAR - 6) {
-        pieces bar = {.n = 0};
-        add_bar(&bar, part_done(ev), BAR - over);
-        memcpy(l.text[1], bar.text[0], sizeof(l.text[1]));
+    for (int bar = BAR; bar > 6 && length(&l) > width; bar -= 6) { // a shorter bar may be enough
+        pieces shorter = {.n = 0};
+        add_bar(&shorter, part_done(ev), bar - 6);
+        memcpy(l.text[1], shorter.text[0], sizeof(l.text[1]));
     }
     join(&l, width, text, sizeof(text));
     printf("\r%s\033[K", width > 0 ? text : "");

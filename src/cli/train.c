@@ -137,8 +137,10 @@ static tt_status fit(training *t)
 static void print_profile(training *t)
 {
     char *s = tt_fit_profile(t->j.parts.model, t->args->json);
-    cli_print(t->args->json ? "" : "\n");
-    cli_print(s);
+    if (t->args->json && s != NULL && s[0] == '{')
+        printf("{\"event\": \"profile\", %s", s + 1);
+    else
+        printf("\n%s", s != NULL ? s : "");
     tt_string_free(t->j.ctx, s);
 }
 

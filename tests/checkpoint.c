@@ -21,6 +21,7 @@ void test_snapshot_make(tti_snapshot *s, int64_t step, int64_t scale)
     memset(s, 0, sizeof(*s));
     s->state = (tti_train_state){.step = step,
                                  .cursor = step * 256 + 3,
+                                 .count = 1000,
                                  .lanes = 8,
                                  .batch = 256,
                                  .accumulate = 2,
@@ -67,6 +68,7 @@ static void check_state(const tti_train_state *a, const tti_train_state *b)
 {
     CHECK_INT(a->step, b->step);
     CHECK_INT(a->cursor, b->cursor);
+    CHECK_INT(a->count, b->count);
     CHECK_INT(a->lanes, b->lanes);
     CHECK_INT(a->batch, b->batch);
     CHECK_INT(a->accumulate, b->accumulate);

@@ -30,8 +30,9 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, dry_run;
-    const char *devices, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input, *prompt;
+    bool json, quiet, dot, help, resume, dry_run, partial;
+    const char *devices, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input, *prompt,
+        *map, *only;
     int64_t rows, threads, lanes, profile, trace, steps, count, length, seed;
     double temperature;
     cli_texts targets, sets;
@@ -50,7 +51,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
-    cli_devices, cli_kernels, cli_plan, cli_diff, cli_version, cli_help;
+    cli_inspect, cli_convert, cli_devices, cli_kernels, cli_plan, cli_diff, cli_version, cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const cli_verb *const cli_verbs[] = {
-    &cli_train, &cli_eval, &cli_predict, &cli_summary, &cli_bench,   &cli_plot, &cli_trace,
-    &cli_plan,  &cli_diff, &cli_devices, &cli_kernels, &cli_version, &cli_help, NULL};
+const cli_verb *const cli_verbs[] = {&cli_train,   &cli_eval,    &cli_predict, &cli_summary,
+                                     &cli_bench,   &cli_plot,    &cli_trace,   &cli_plan,
+                                     &cli_diff,    &cli_inspect, &cli_convert, &cli_devices,
+                                     &cli_kernels, &cli_version, &cli_help,    NULL};
 
 const cli_verb *cli_find(const char *name)
 {

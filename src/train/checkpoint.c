@@ -139,7 +139,7 @@ void tti_snapshot_free(tt_ctx *ctx, tti_snapshot *s)
     s->n = s->n_weights = 0;
 }
 
-static tt_status read_manifest(tt_ctx *ctx, const char *folder, tti_manifest *m)
+tt_status tti_manifest_of(tt_ctx *ctx, const char *folder, tti_manifest *m)
 {
     char path[TTI_PATH_MAX], *text;
     size_t bytes;
@@ -211,7 +211,7 @@ static tt_status read_all(tt_ctx *ctx, const char *path, tti_manifest *m, tti_sn
     s->path = tti_strdup(ctx, path);
     if (s->path == NULL)
         return TT_ENOMEM;
-    TT_TRY(read_manifest(ctx, path, m));
+    TT_TRY(tti_manifest_of(ctx, path, m));
     s->state = m->state; // job is the snapshot's from here
     TT_TRY(find_strange(ctx, path, strange));
     if (strange[0] != '\0')
@@ -257,7 +257,7 @@ static bool looks_whole(const char *path)
     char file[TTI_PATH_MAX];
     struct stat st;
     tti_manifest *m = tti_calloc(NULL, 1, sizeof(*m));
-    bool ok = m != NULL && read_manifest(NULL, path, m) == TT_OK;
+    bool ok = m != NULL && tti_manifest_of(NULL, path, m) == TT_OK;
     for (int i = 0; i < TTI_N_FILES && ok; i++)
         ok = tti_file_join(NULL, file, path, tti_checkpoint_files[i]) == TT_OK &&
              stat(file, &st) == 0 && (uint64_t)st.st_size == m->files[i].bytes;
@@ -277,14 +277,11 @@ static tt_status short_path(tt_ctx *ctx, const char *folder, const char *name, c
     return TT_OK;
 }
 
-tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256])
+// Looks only: another process may be saving there.
+static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[256])
 {
     char **names, name[32];
     int64_t n, below = INT64_MAX;
-    path[0] = '\0';
-    if (!tti_folder_exists(folder))
-        return TT_OK;
-    TT_TRY(tti_fresh_clean(ctx, folder));
     TT_TRY(tti_folder_list(ctx, folder, &names, &n));
     tt_status st = TT_OK;
     while (st == TT_OK) {
@@ -308,6 +305,15 @@ tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256])
     return st;
 }
 
+tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256])
+{
+    path[0] = '\0';
+    if (!tti_folder_exists(folder))
+        return TT_OK;
+    TT_TRY(tti_fresh_clean(ctx, folder));
+    return find_newest(ctx, folder, path);
+}
+
 tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256])
 {
     char file[TTI_PATH_MAX], *text;
@@ -327,18 +333,18 @@ tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256])
 
 tt_status tti_checkpoint_resolve(tt_ctx *ctx, const char *path, char out[TTI_PATH_MAX])
 {
-    static const char *const inside[] = {".", "checkpoints"};
     char folder[TTI_PATH_MAX], newest[256] = "";
+    TT_TRY(tti_fresh_recover(ctx, path));
     TT_TRY(tti_file_join(ctx, folder, path, TTI_MANIFEST));
     if (tti_folder_exists(path) && !tti_file_exists(folder)) {
-        for (int i = 0; i < TTI_COUNT(inside) && newest[0] == '\0'; i++) {
-            TT_TRY(tti_file_join(ctx, folder, path, inside[i]));
-            TT_TRY(tti_checkpoint_newest(ctx, i == 0 ? path : folder, newest));
-        }
+        TT_TRY(find_newest(ctx, path, newest));
+        TT_TRY(tti_file_join(ctx, folder, path, "checkpoints"));
+        if (newest[0] == '\0' && tti_folder_exists(folder))
+            TT_TRY(find_newest(ctx, folder, newest));
+        if (newest[0] == '\0')
+            return TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint in it", path);
     }
     const char *found = newest[0] != '\0' ? newest : path;
-    if (strlen(found) >= TTI_PATH_MAX)
-        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: a path that is too long", found);
     memcpy(out, found, strlen(found) + 1);
     return TT_OK;
 }

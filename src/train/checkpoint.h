@@ -24,6 +24,7 @@ typedef struct tti_watch_state {
 typedef struct tti_train_state {
     int64_t step;   // updates done
     int64_t cursor; // records seen: epoch * count + place in it
+    int64_t count;  // records of an epoch; 0: not known
     int lanes;
     int64_t batch, accumulate;
     uint64_t seed;

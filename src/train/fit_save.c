@@ -11,6 +11,7 @@ static void fill_state(tti_fit *f, tti_train_state *s)
     tt_ctx *ctx = f->model->ctx;
     *s = (tti_train_state){.step = step->step,
                            .cursor = f->cursor,
+                           .count = f->count,
                            .lanes = ctx->lanes,
                            .batch = f->o.batch,
                            .accumulate = f->o.accumulate,
@@ -67,6 +68,9 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
                        "%s was made with updates of %lld x %lld rows, this fit has %lld x %lld",
                        path, (long long)s->batch, (long long)s->accumulate, (long long)f->o.batch,
                        (long long)f->o.accumulate);
+    if (s->count != f->count && s->cursor > 0)
+        return TT_FAIL(ctx, TT_EINVAL, "%s was made with %lld records an epoch, the data has %lld",
+                       path, (long long)s->count, (long long)f->count);
     if (s->seed != ctx->seed)
         return TT_FAIL(ctx, TT_EINVAL, "%s was made with seed %llu, this fit has %llu", path,
                        (unsigned long long)s->seed, (unsigned long long)ctx->seed);

@@ -33,6 +33,7 @@ static const struct {
     {"arithmetic", SMALL, offsetof(tti_train_state, arithmetic)},
     {"step", COUNT, offsetof(tti_train_state, step)},
     {"cursor", COUNT, offsetof(tti_train_state, cursor)},
+    {"count", COUNT, offsetof(tti_train_state, count)},
     {"lanes", SMALL, offsetof(tti_train_state, lanes)},
     {"batch", COUNT, offsetof(tti_train_state, batch)},
     {"accumulate", COUNT, offsetof(tti_train_state, accumulate)},

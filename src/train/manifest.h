@@ -33,6 +33,8 @@ typedef struct tti_manifest {
 #define TTI_HASH_TEXT 33
 const char *tti_hash_text(tt_hash h, char out[TTI_HASH_TEXT]); // as xxhsum -H2 prints it
 
+// Reads and checks that of a checkpoint folder.
+tt_status tti_manifest_of(tt_ctx *ctx, const char *folder, tti_manifest *out) TTI_CHECKED;
 // The text of a manifest; NULL: out of memory. Free with tti_free().
 char *tti_manifest_print(tt_ctx *ctx, const tti_manifest *m);
 // Checks the checksum and reads; path is for messages. state.job is freed by the caller.

@@ -4,9 +4,8 @@
 #include "base/ctx.h"
 #include "train/compile.h"
 #include "train/fitting.h"
-#include "train/manifest.h"
+#include "train/source.h"
 #include <string.h>
-#include <unistd.h>
 
 static tt_status ready(tt_model *m, const char *path, const char *what)
 {
@@ -55,50 +54,14 @@ tt_status tt_export(tt_model *m, const char *path)
 
 // ---- loading ---------------------------------------------------------------------------------
 
-// What is loaded from: a checkpoint, or one file with its table.
-typedef struct source {
-    char file[TTI_PATH_MAX]; // for messages
-    bool is_checkpoint;
-    tti_snapshot snapshot;
-    tti_safetensors table;
-} source;
-
-static tt_status open_file(tt_ctx *ctx, source *src)
-{
-    int fd;
-    uint64_t bytes;
-    tti_snapshot *s = &src->snapshot;
-    TT_TRY(tti_file_open(ctx, src->file, &fd, &bytes));
-    s->memory[0] = tti_alloc(ctx, (size_t)bytes);
-    tt_status st = s->memory[0] == NULL
-                       ? TT_ENOMEM
-                       : tti_file_pread(ctx, src->file, fd, s->memory[0], (size_t)bytes, 0);
-    close(fd);
-    TT_TRY(st);
-    TT_TRY(tti_safetensors_parse(ctx, src->file, s->memory[0], (size_t)bytes, bytes, &src->table));
-    for (int64_t i = 0; i < src->table.n; i++)
-        src->table.tensors[i].data = s->memory[0] + src->table.offsets[i];
-    s->n = s->n_weights = src->table.n;
-    return TT_OK;
-}
-
-static tt_status open_source(tt_ctx *ctx, const char *path, source *src)
-{
-    TT_TRY(tti_checkpoint_resolve(ctx, path, src->file));
-    src->is_checkpoint = tti_folder_exists(src->file);
-    if (!src->is_checkpoint)
-        return open_file(ctx, src);
-    TT_TRY(tti_checkpoint_read(ctx, src->file, &src->snapshot));
-    return tti_file_join(ctx, src->file, src->snapshot.path, tti_checkpoint_files[0]);
-}
-
 static bool is_plain(const tt_load_opts *o)
 {
     return !o->partial && o->map == NULL && o->only == NULL;
 }
 
 // A checkpoint's optimizer state goes along with its weights where it fits.
-static tt_status load_optimizer(tt_model *m, const source *src, const tti_slot *slots, int64_t n)
+static tt_status load_optimizer(tt_model *m, const tti_source *src, const tti_slot *slots,
+                                int64_t n)
 {
     const tti_snapshot *s = &src->snapshot;
     if (n == 0 || s->n == s->n_weights)
@@ -127,18 +90,17 @@ static tt_status load_optimizer(tt_model *m, const source *src, const tti_slot *
     return st;
 }
 
-static tt_status load(tt_model *m, const source *src, const tt_load_opts *o)
+static tt_status load(tt_model *m, const tti_source *src, const tt_load_opts *o)
 {
     tti_slot *slots;
     int64_t n_weights, n;
-    const tti_snapshot *s = &src->snapshot;
     TT_TRY(tti_model_slots(m, &slots, &n_weights, &n));
     int64_t *found = tti_calloc(m->ctx, (size_t)n_weights + 1, sizeof(*found));
     tti_fitting f = {.file = src->file,
                      .slots = slots,
                      .n_slots = n_weights,
-                     .tensors = src->is_checkpoint ? s->tensors : src->table.tensors,
-                     .n_tensors = s->n_weights,
+                     .tensors = src->tensors,
+                     .n_tensors = src->n,
                      .types = src->table.types,
                      .partial = o->partial,
                      .map = o->map,
@@ -161,15 +123,14 @@ tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
         return TT_FAIL(m->ctx, TT_EINVAL, "load: no options are given");
     tt_load_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
-    source *src = tti_calloc(m->ctx, 1, sizeof(*src));
+    tti_source *src = tti_calloc(m->ctx, 1, sizeof(*src));
     if (src == NULL)
         return TT_ENOMEM;
-    src->table = (tti_safetensors){.ctx = m->ctx, .fd = -1};
-    tt_status st = open_source(m->ctx, path, src);
-    if (st == TT_OK)
+    tt_status st = tti_source_open(m->ctx, path, src);
+    if (st == TT_OK) {
         st = load(m, src, &o);
-    tti_snapshot_free(m->ctx, &src->snapshot);
-    tti_safetensors_close(&src->table);
+        tti_source_close(m->ctx, src);
+    }
     tti_free(m->ctx, src);
     return st;
 }

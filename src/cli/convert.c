@@ -1,0 +1,113 @@
+/*
+ * convert.c - tutti convert: weights of a checkpoint or a safetensors file into one plain
+ * safetensors file, under other names if wanted.
+ */
+#include "cli/cli.h"
+#include "train/rename.h"
+#include "train/source.h"
+#include "train/train.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct result {
+    tti_named *tensors; // with new names
+    int64_t n, left_out;
+    tt_hash hash;
+} result;
+
+static tt_status choose(tt_ctx *ctx, const cli_args *args, const tti_source *src, result *r)
+{
+    char name[TTI_RENAME_MAX];
+    TT_TRY(tti_rename_check(ctx, args->map));
+    for (int64_t i = 0; i < src->n; i++) {
+        TT_TRY(tti_rename(ctx, args->map, src->tensors[i].name, name));
+        bool wanted = args->only == NULL || tti_match(args->only, name);
+        bool foreign = (int)src->tensors[i].dtype == TT_N_DTYPES;
+        if (!wanted || (foreign && args->partial)) {
+            r->left_out++;
+            continue;
+        }
+        TT_TRY(foreign ? tti_safetensors_usable(&src->table, i) : TT_OK);
+        tti_named *t = &r->tensors[r->n];
+        *t = src->tensors[i];
+        t->name = tti_strdup(ctx, name);
+        if (t->name == NULL)
+            return TT_ENOMEM;
+        r->n++;
+    }
+    if (r->n == 0 && src->n > 0)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: none of its %lld tensors is left", src->file,
+                       (long long)src->n);
+    return TT_OK;
+}
+
+static tt_status convert(tt_ctx *ctx, const cli_args *args, const tti_source *src, result *r)
+{
+    static const char *const plain[] = {"format", "tutti", NULL};
+    r->tensors = tti_calloc(ctx, (size_t)src->n + 1, sizeof(*r->tensors));
+    if (r->tensors == NULL)
+        return TT_ENOMEM;
+    tt_status st = choose(ctx, args, src, r);
+    if (st == TT_OK)
+        st = tti_safetensors_write(
+            ctx, args->words[1], r->tensors, r->n,
+            src->is_checkpoint ? plain : (const char *const *)src->table.metadata, &r->hash);
+    for (int64_t i = 0; i < r->n; i++)
+        tti_free(ctx, (char *)r->tensors[i].name);
+    tti_free(ctx, r->tensors);
+    return st;
+}
+
+static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
+{
+    if (!args->json) {
+        printf("%s: %lld tensor%s", args->words[1], (long long)r->n, r->n == 1 ? "" : "s");
+        if (r->left_out > 0)
+            printf(", %lld left out", (long long)r->left_out);
+        printf("\n");
+        return;
+    }
+    tti_text t = {.ctx = ctx};
+    tti_text_add(&t, "{\"path\": ");
+    tti_text_json(&t, args->words[1]);
+    tti_text_add(&t, ", \"tensors\": %lld, \"left_out\": %lld, \"xxh3_128\": \"%016llx%016llx\"}\n",
+                 (long long)r->n, (long long)r->left_out, (unsigned long long)r->hash.high,
+                 (unsigned long long)r->hash.low);
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tt_string_free(ctx, s);
+}
+
+static int run(const cli_args *args)
+{
+    tt_ctx *ctx = cli_open(args, "cpu:0");
+    if (ctx == NULL)
+        return CLI_FAILED;
+    tti_source *src = tti_calloc(ctx, 1, sizeof(*src));
+    if (src != NULL && tti_source_open(ctx, args->words[0], src) == TT_OK) {
+        result r = {0};
+        if (convert(ctx, args, src, &r) == TT_OK)
+            tell(ctx, args, &r);
+        tti_source_close(ctx, src);
+    }
+    tti_free(ctx, src);
+    return cli_close(ctx, NULL);
+}
+
+const cli_verb cli_convert = {
+    .name = "convert",
+    .words = "IN OUT",
+    .summary = "weights into one plain safetensors file, for other programs",
+    .help =
+        "IN is a checkpoint, a run's folder (its newest checkpoint) or a safetensors file; OUT\n"
+        "is the file that is written, or replaced as a whole. --map gives tensors other names:\n"
+        "the first rule that matches counts, and * stands for the same on both sides.\n"
+        "\n"
+        "  tutti convert runs/digits-001 digits.safetensors --map \"dense_1.*=fc.*\"\n"
+        "\n"
+        "The other way round, a job takes such a file by its key init.\n",
+    .flags = "json map only partial",
+    .min_words = 2,
+    .max_words = 2,
+    .run = run,
+};

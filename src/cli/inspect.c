@@ -1,0 +1,319 @@
+/*
+ * inspect.c - tutti inspect: what is in a safetensors file, a checkpoint or a run's folder. Every
+ * checksum of a checkpoint is compared on the way.
+ */
+#include "cli/cli.h"
+#include "train/manifest.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_bytes(tti_text *t, uint64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int u = 0;
+    for (; v >= 1024 && u < 4; u++)
+        v /= 1024;
+    tti_text_add(t, u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
+}
+
+#define SHOWN 60 // characters of a name or a metadata text
+
+// A text from a file, for a terminal: no control characters, not too long.
+static const char *clean(const char *s, char out[SHOWN + 4])
+{
+    size_t n = 0;
+    while (*s != '\0' && n + 4 <= SHOWN) {
+        size_t length = (size_t)TTI_MAX(tti_utf8_length(s, 4), 1);
+        bool control = (unsigned char)*s < 0x20 || *s == 0x7F;
+        memcpy(out + n, control ? "?" : s, length);
+        n += length;
+        s += length;
+    }
+    memcpy(out + n, "...", 4);
+    if (*s == '\0')
+        out[n] = '\0';
+    return out;
+}
+
+static const char *shape_text(const tti_safetensors *f, int64_t i, char *out, size_t room)
+{
+    size_t n = 0;
+    out[n++] = '[';
+    for (int64_t d = f->first_dim[i]; d < f->first_dim[i + 1] && n + 24 < room; d++)
+        n += (size_t)snprintf(out + n, room - n, "%s%lld", d > f->first_dim[i] ? ", " : "",
+                              (long long)f->dims[d]);
+    snprintf(out + n, room - n, "]");
+    return out;
+}
+
+// ---- tables ----------------------------------------------------------------------------------
+
+static void print_table(tti_text *t, const char *file, const tti_safetensors *f)
+{
+    char shape[64 * 24], name[SHOWN + 4], value[SHOWN + 4];
+    int name_width = 4, shape_width = 5;
+    uint64_t bytes = 0;
+    for (int64_t i = 0; i < f->n; i++) {
+        int n = (int)strlen(clean(f->tensors[i].name, name));
+        int s = (int)strlen(shape_text(f, i, shape, sizeof(shape)));
+        name_width = TTI_MAX(name_width, n);
+        shape_width = TTI_MAX(shape_width, TTI_MIN(s, 40));
+        bytes += f->tensors[i].bytes;
+    }
+    tti_text_add(t, "%s: %lld tensor%s, ", file, (long long)f->n, f->n == 1 ? "" : "s");
+    add_bytes(t, bytes);
+    tti_text_add(t, "\n");
+    for (char **m = f->metadata; *m != NULL; m += 2)
+        tti_text_add(t, "  metadata: %s = %s\n", clean(m[0], name), clean(m[1], value));
+    if (f->n > 0)
+        tti_text_add(t, "  %-*s  %-7s  %-*s  %12s\n", name_width, "name", "type", shape_width,
+                     "shape", "bytes");
+    for (int64_t i = 0; i < f->n; i++)
+        tti_text_add(t, "  %-*s  %-7s  %-*s  %12zu\n", name_width, clean(f->tensors[i].name, name),
+                     f->types[i], shape_width, shape_text(f, i, shape, sizeof(shape)),
+                     f->tensors[i].bytes);
+}
+
+static void print_table_json(tti_text *t, const char *file, const tti_safetensors *f)
+{
+    char shape[64 * 24];
+    tti_text_add(t, "{\"file\": ");
+    tti_text_json(t, file);
+    tti_text_add(t, ", \"bytes\": %llu, \"metadata\": {", (unsigned long long)f->file_bytes);
+    for (char **m = f->metadata; *m != NULL; m += 2) {
+        tti_text_add(t, "%s", m > f->metadata ? ", " : "");
+        tti_text_json(t, m[0]);
+        tti_text_add(t, ": ");
+        tti_text_json(t, m[1]);
+    }
+    tti_text_add(t, "}, \"tensors\": [");
+    for (int64_t i = 0; i < f->n; i++) {
+        tti_text_add(t, "%s\n  {\"name\": ", i > 0 ? "," : "");
+        tti_text_json(t, f->tensors[i].name);
+        tti_text_add(t, ", \"type\": \"%s\", \"shape\": %s, \"bytes\": %zu, \"offset\": %llu}",
+                     f->types[i], shape_text(f, i, shape, sizeof(shape)), f->tensors[i].bytes,
+                     (unsigned long long)f->offsets[i]);
+    }
+    tti_text_add(t, "]}");
+}
+
+static tt_status inspect_file(tt_ctx *ctx, const char *path, const char *name, bool json,
+                              tti_text *t)
+{
+    tti_safetensors f;
+    TT_TRY(tti_safetensors_open(ctx, path, &f));
+    (json ? print_table_json : print_table)(t, name, &f);
+    tti_safetensors_close(&f);
+    return TT_OK;
+}
+
+// ---- checkpoints -----------------------------------------------------------------------------
+
+static void print_state(tti_text *t, const char *path, const tti_manifest *m)
+{
+    const tti_train_state *s = &m->state;
+    tti_text_add(t, "%s: a checkpoint\n  step        %lld\n", path, (long long)s->step);
+    if (s->cursor > 0 && s->count > 0)
+        tti_text_add(t, "  records     %lld, in epoch %lld after %lld of %lld\n",
+                     (long long)s->cursor, (long long)(s->cursor / s->count + 1),
+                     (long long)(s->cursor % s->count), (long long)s->count);
+    if (s->batch > 0)
+        tti_text_add(t, "  batch       %lld rows, %lld of them an update\n", (long long)s->batch,
+                     (long long)s->accumulate);
+    tti_text_add(t, "  lanes       %d\n  seed        %llu\n", s->lanes,
+                 (unsigned long long)s->seed);
+    if (s->skipped > 0)
+        tti_text_add(t, "  skipped     %lld steps\n", (long long)s->skipped);
+    if (s->best.has_best)
+        tti_text_add(t, "  best value  %.9g\n", s->best.best);
+    tti_text_add(t, "  written by  tutti %s, arithmetic %d\n", m->tutti, s->arithmetic);
+    for (int i = 0; i < TTI_N_FILES; i++) {
+        char hash[TTI_HASH_TEXT];
+        tti_text_add(t, "  %-22s xxh3_128 %s, right\n", tti_checkpoint_files[i],
+                     tti_hash_text(m->files[i].hash, hash));
+    }
+}
+
+static void print_state_json(tti_text *t, const char *path, const tti_manifest *m)
+{
+    const tti_train_state *s = &m->state;
+    tti_text_add(t, "{\"checkpoint\": ");
+    tti_text_json(t, path);
+    tti_text_add(t,
+                 ", \"step\": %lld, \"cursor\": %lld, \"count\": %lld, \"batch\": %lld, "
+                 "\"accumulate\": %lld, \"lanes\": %d, \"seed\": \"%llu\", \"arithmetic\": %d, "
+                 "\"skipped\": %lld, \"tutti\": ",
+                 (long long)s->step, (long long)s->cursor, (long long)s->count, (long long)s->batch,
+                 (long long)s->accumulate, s->lanes, (unsigned long long)s->seed, s->arithmetic,
+                 (long long)s->skipped);
+    tti_text_json(t, m->tutti);
+    tti_text_add(t, ", \"xxh3_128\": {");
+    for (int i = 0; i < TTI_N_FILES; i++) {
+        char hash[TTI_HASH_TEXT];
+        tti_text_add(t, "%s\"%s\": \"%s\"", i > 0 ? ", " : "", tti_checkpoint_files[i],
+                     tti_hash_text(m->files[i].hash, hash));
+    }
+    tti_text_add(t, "}, \"job\": ");
+    if (s->job != NULL)
+        tti_text_json(t, s->job);
+    else
+        tti_text_add(t, "null");
+}
+
+static tt_status print_checkpoint(tt_ctx *ctx, const char *path, bool json, const tti_manifest *m,
+                                  tti_text *t)
+{
+    char file[TTI_PATH_MAX];
+    (json ? print_state_json : print_state)(t, path, m);
+    for (int i = 0; i < TTI_N_FILES; i++) {
+        tti_text_add(t, "%s", !json ? "\n" : i == 0 ? ", \"files\": [" : ", ");
+        TT_TRY(tti_file_join(ctx, file, path, tti_checkpoint_files[i]));
+        TT_TRY(inspect_file(ctx, file, tti_checkpoint_files[i], json, t));
+    }
+    tti_text_add(t, "%s", json ? "]}" : "");
+    return TT_OK;
+}
+
+// Reads all of it, so that every checksum is compared.
+static tt_status verify(tt_ctx *ctx, const char *path)
+{
+    tti_snapshot *s = tti_calloc(ctx, 1, sizeof(*s));
+    if (s == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_checkpoint_read(ctx, path, s);
+    if (st == TT_OK)
+        tti_snapshot_free(ctx, s);
+    tti_free(ctx, s);
+    return st;
+}
+
+static tt_status inspect_checkpoint(tt_ctx *ctx, const char *path, bool json, tti_text *t)
+{
+    TT_TRY(verify(ctx, path));
+    tti_manifest *m = tti_calloc(ctx, 1, sizeof(*m));
+    tt_status st = m == NULL ? TT_ENOMEM : tti_manifest_of(ctx, path, m);
+    if (st == TT_OK) {
+        st = print_checkpoint(ctx, path, json, m, t);
+        tti_free(ctx, m->state.job);
+    }
+    tti_free(ctx, m);
+    return st;
+}
+
+// ---- folders of checkpoints ------------------------------------------------------------------
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = tti_checkpoint_step(*(char *const *)a), y = tti_checkpoint_step(*(char *const *)b);
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+// One line for a checkpoint; a damaged one is told and counted.
+static tt_status list_one(tt_ctx *ctx, const char *folder, const char *name, const char *best,
+                          bool json, tti_text *t, int *damaged)
+{
+    char path[TTI_PATH_MAX], why[1024] = "";
+    TT_TRY(tti_file_join(ctx, path, folder, name));
+    if (verify(ctx, path) != TT_OK) {
+        snprintf(why, sizeof(why), "%s", tt_last_error(ctx).message);
+        tt_clear_error(ctx);
+        ++*damaged;
+    }
+    bool is_best = strcmp(path, best) == 0;
+    if (json) {
+        tti_text_add(t, "{\"step\": %lld, \"best\": %s, \"damaged\": ",
+                     (long long)tti_checkpoint_step(name), is_best ? "true" : "false");
+        if (why[0] != '\0')
+            tti_text_json(t, why);
+        else
+            tti_text_add(t, "null");
+        tti_text_add(t, ", \"path\": ");
+        tti_text_json(t, path);
+        tti_text_add(t, "}");
+    } else {
+        tti_text_add(t, "  %-16s %s%s%s\n", name, why[0] != '\0' ? "damaged: " : "whole", why,
+                     is_best ? ", the best" : "");
+    }
+    return TT_OK;
+}
+
+static tt_status inspect_folder(tt_ctx *ctx, const char *folder, bool json, tti_text *t,
+                                int *damaged)
+{
+    char **names, best[256];
+    int64_t n, listed = 0;
+    TT_TRY(tti_checkpoint_best(ctx, folder, best));
+    TT_TRY(tti_folder_list(ctx, folder, &names, &n));
+    if (n > 1)
+        qsort(names, (size_t)n, sizeof(*names), newest_first);
+    tt_status st = TT_OK;
+    tti_text_add(t, "%s", json ? "{\"folder\": " : folder);
+    if (json)
+        tti_text_json(t, folder);
+    for (int64_t i = 0; i < n && st == TT_OK && tti_checkpoint_step(names[i]) >= 0; i++) {
+        if (listed++ == 0)
+            tti_text_add(t, "%s", json ? ", \"checkpoints\": [" : ": checkpoints, newest first\n");
+        else
+            tti_text_add(t, "%s", json ? ",\n  " : "");
+        st = list_one(ctx, folder, names[i], best, json, t, damaged);
+    }
+    if (st == TT_OK && listed == 0)
+        st = TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint in it", folder);
+    tti_text_add(t, "%s", json ? "]}" : "");
+    tti_names_free(ctx, names, n);
+    return st;
+}
+
+// ---- the verb --------------------------------------------------------------------------------
+
+static tt_status inspect(tt_ctx *ctx, const cli_args *args, tti_text *t, int *damaged)
+{
+    const char *word = args->words[0];
+    char run[256], inside[TTI_PATH_MAX];
+    if (tti_file_exists(word))
+        return inspect_file(ctx, word, word, args->json, t);
+    if (!tti_folder_exists(word)) {
+        TT_TRY(cli_run_find(ctx, args, word, run));
+        word = run;
+    }
+    TT_TRY(tti_file_join(ctx, inside, word, TTI_MANIFEST));
+    if (tti_file_exists(inside))
+        return inspect_checkpoint(ctx, word, args->json, t);
+    TT_TRY(tti_file_join(ctx, inside, word, "checkpoints"));
+    return inspect_folder(ctx, tti_folder_exists(inside) ? inside : word, args->json, t, damaged);
+}
+
+static int run(const cli_args *args)
+{
+    tt_ctx *ctx = cli_open(args, "cpu:0");
+    if (ctx == NULL)
+        return CLI_FAILED;
+    tti_text t = {.ctx = ctx};
+    int damaged = 0;
+    if (inspect(ctx, args, &t, &damaged) == TT_OK) {
+        tti_text_add(&t, "%s", args->json ? "\n" : "");
+        char *s = tti_text_take(&t);
+        cli_print(s);
+        tt_string_free(ctx, s);
+    }
+    tti_text_free(&t);
+    int rc = cli_close(ctx, NULL);
+    return rc == CLI_OK && damaged > 0 ? CLI_FAILED : rc;
+}
+
+const cli_verb cli_inspect = {
+    .name = "inspect",
+    .words = "PATH",
+    .summary = "what is in a checkpoint, a run or a safetensors file",
+    .help =
+        "PATH is a safetensors file, a checkpoint, or a run (its folder or name). Of a file it\n"
+        "shows name, type, shape and bytes of every tensor; of a checkpoint also where the\n"
+        "training was; of a run all its checkpoints. Checksums are compared: exit code 1 when\n"
+        "one is wrong.\n",
+    .flags = "json runs",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

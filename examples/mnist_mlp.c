@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 
     tt_compile(model, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-3),
                .metrics = TT_ACCURACY);
-    tt_fit(model, train, .epochs = argc > 2 ? 1 : 5, .validate = test);
+    tt_fit(model, train, .epochs = 5, .validate = test);
     tt_save(model, "mnist.tutti");
 
     return tt_close(ctx) == TT_OK ? 0 : 1; // the first error, if any, comes out here

@@ -1,0 +1,327 @@
+/*
+ * train.c - training steps of known models through the public interface, on ready batches, with one
+ * lane and with eight: what a user waits for, and what lanes cost. bench/peers/run sets the same
+ * works beside other frameworks.
+ *
+ *   train [--only NAME] [--all] [--seconds S] [--lanes N] [--threads N] [--lines]
+ *
+ * Each work is timed for S seconds, both numbers of lanes in turn. --only takes a work by name,
+ * --all adds the long ones, --lines prints for programs: side, work, median, quartiles, minimum
+ * (us), steps, first step (ms), apart by tabs.
+ */
+#include "bench.h"
+#include <getopt.h>
+#include <tutti/tutti.h>
+
+#define MAX_STEPS   65536
+#define MAX_BATCHES 8
+#define ROUNDS      11
+
+typedef struct work {
+    const char *name;
+    void (*build)(tt_model *m, const struct work *w);
+    int64_t rows;
+    int side, channels;                       // of images
+    tt_ints units;                            // mlp
+    int layers, heads, width, context, vocab; // gpt
+    int batches;                              // default MAX_BATCHES
+    bool is_long;
+} work;
+
+typedef struct settings {
+    const char *only;
+    bool all, lines;
+    double seconds;
+    int lanes, threads;
+} settings;
+
+// One number of lanes, training one work.
+typedef struct side {
+    int lanes;
+    tt_ctx *ctx;
+    tt_model *model;
+    int64_t step;            // how many were made
+    double first;            // seconds from tt_compile() to the end of the first step
+    double *times;           // of single steps
+    int n;                   //
+    double by_round[ROUNDS]; // median
+} side;
+
+// ---- the works -------------------------------------------------------------------------------
+
+static void build_mlp(tt_model *m, const work *w)
+{
+    tt_flatten(m);
+    tt_mlp(m, .units = w->units);
+}
+
+static void build_cnn(tt_model *m, const work *w)
+{
+    (void)w;
+    tt_conv2d(m, .filters = 32, .act = TT_RELU);
+    tt_conv2d(m, .filters = 64, .act = TT_RELU);
+    tt_max_pool2d(m);
+    tt_flatten(m);
+    tt_dense(m, .units = 128, .act = TT_RELU);
+    tt_dense(m, .units = 10);
+}
+
+static void build_resnet18(tt_model *m, const work *w)
+{
+    (void)w;
+    tt_resnet(m, .depth = 18, .small = true);
+}
+
+static void build_gpt(tt_model *m, const work *w)
+{
+    tt_gpt(m, .layers = w->layers, .heads = w->heads, .width = w->width, .vocab = w->vocab);
+}
+
+static const work works[] = {
+    {"mlp-b32", build_mlp, 32, .side = 28, .channels = 1, .units = {2, {128, 10}}},
+    {"mlp-b256", build_mlp, 256, .side = 28, .channels = 1, .units = {2, {128, 10}}},
+    {"cnn-b32", build_cnn, 32, .side = 28, .channels = 1},
+    {"cnn-b256", build_cnn, 256, .side = 28, .channels = 1},
+    {"wide-mlp-b256", build_mlp, 256, .side = 28, .channels = 1, .units = {3, {4096, 4096, 10}}},
+    {"chargpt-b12", build_gpt, 12, .layers = 4, .heads = 4, .width = 128, .context = 64,
+     .vocab = 65},
+    {"resnet18-b32", build_resnet18, 32, .side = 32, .channels = 3, .batches = 2},
+    {"gpt-6x384-b16", build_gpt, 16, .layers = 6, .heads = 6, .width = 384, .context = 128,
+     .vocab = 65, .is_long = true},
+    {"gpt2-124m-b4", build_gpt, 4, .layers = 12, .heads = 12, .width = 768, .context = 64,
+     .vocab = 50304, .is_long = true},
+};
+#define N_WORKS (int)(sizeof(works) / sizeof(works[0]))
+
+// ---- batches ---------------------------------------------------------------------------------
+
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+static void *make_classes(int64_t n, int below, uint64_t *state)
+{
+    int32_t *y = malloc(sizeof(*y) * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (int32_t)(next_random(state) % (uint32_t)below);
+    return y;
+}
+
+static void *make_images(int64_t n, uint64_t *state)
+{
+    float *x = malloc(sizeof(*x) * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)next_random(state) * 0x1p-30f - 1;
+    return x;
+}
+
+static int make_batches(const work *w, tt_batch_data *out)
+{
+    uint64_t state = 1;
+    int n = w->batches > 0 ? w->batches : MAX_BATCHES;
+    for (int i = 0; i < n; i++) {
+        int64_t rows = w->rows;
+        out[i] = (tt_batch_data){.rows = rows};
+        if (w->vocab > 0) {
+            out[i].fields[0] = make_classes(rows * w->context, w->vocab, &state);
+            out[i].fields[1] = make_classes(rows * w->context, w->vocab, &state);
+        } else {
+            out[i].fields[0] = make_images(rows * w->side * w->side * w->channels, &state);
+            out[i].fields[1] = make_classes(rows, 10, &state);
+        }
+    }
+    return n;
+}
+
+static void free_batches(tt_batch_data *batches, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int f = 0; f < 2; f++)
+            free((void *)batches[i].fields[f]);
+}
+
+// ---- timing ----------------------------------------------------------------------------------
+
+static double step(side *s, const tt_batch_data *batches, int n)
+{
+    tt_progress progress;
+    double start = bench_now();
+    tt_train_step(s->model, &batches[s->step++ % n], &progress);
+    return bench_now() - start;
+}
+
+static void open_side(side *s, const work *w, const settings *set, const tt_batch_data *batches,
+                      int n)
+{
+    s->ctx = tt_open(.lanes = s->lanes, .threads = set->threads);
+    s->times = malloc(sizeof(double) * MAX_STEPS);
+    if (w->vocab > 0)
+        s->model = tt_sequential(s->ctx, .input = {w->context}, .dtype = TT_I32);
+    else
+        s->model = tt_sequential(s->ctx, .input = {w->side, w->side, w->channels});
+    w->build(s->model, w);
+    double start = bench_now();
+    tt_optimizer adam = w->vocab > 0 ? tt_adamw(.lr = 1e-3) : tt_adam(.lr = 1e-3);
+    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = adam);
+    step(s, batches, n);
+    s->first = bench_now() - start;
+}
+
+static bool close_side(side *s)
+{
+    if (tt_status_of(s->ctx) != TT_OK)
+        fprintf(stderr, "train: %s\n", tt_last_error(s->ctx).message);
+    free(s->times);
+    return tt_close(s->ctx) == TT_OK;
+}
+
+static bench_stat stat_of(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof(double), bench_by_value);
+    return (bench_stat){x[n / 2], x[n / 4], x[n - 1 - n / 4]};
+}
+
+static void time_round(side *s, int round, const tt_batch_data *batches, int n, double seconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 15000000}, NULL); // the other side's threads rest
+    step(s, batches, n);
+    int first = s->n;
+    double end = bench_now() + seconds;
+    do
+        s->times[s->n++] = step(s, batches, n);
+    while (bench_now() < end && s->n - first < MAX_STEPS / ROUNDS);
+    double *own = s->times + first; // sorting a round's times leaves the whole as it is
+    s->by_round[round] = stat_of(own, s->n - first).median;
+}
+
+// Both sides in turn; as many rounds as the slower one's steps allow, three at least.
+static int time_sides(side *sides, int n_sides, const settings *set, const tt_batch_data *batches,
+                      int n)
+{
+    double once = 0;
+    for (int i = 0; i < n_sides; i++)
+        once += step(&sides[i], batches, n);
+    int rounds = once > 0 ? (int)(set->seconds / (2 * once)) : ROUNDS;
+    rounds = rounds < 3 ? 3 : rounds > ROUNDS ? ROUNDS : rounds;
+    for (int r = 0; r < rounds; r++)
+        for (int i = 0; i < n_sides; i++)
+            time_round(&sides[(i + r) % n_sides], r, batches, n, set->seconds / (rounds * n_sides));
+    return rounds;
+}
+
+// ---- printing --------------------------------------------------------------------------------
+
+static void print_side(const work *w, side *s, const settings *set)
+{
+    bench_stat t = stat_of(s->times, s->n);
+    if (set->lines)
+        printf("tutti-%d\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%.1f\n", s->lanes, w->name,
+               1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first);
+    else
+        printf("  %-16s %5d %12.1f   [%10.1f, %10.1f] %12.1f %8d %10.1f\n", w->name, s->lanes,
+               1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first);
+    fflush(stdout);
+}
+
+// Times one work; *ratio is the time with eight lanes over that with one.
+static bool run_work(const work *w, const settings *set, bench_stat *ratio)
+{
+    tt_batch_data batches[MAX_BATCHES];
+    int n = make_batches(w, batches), n_sides = set->lanes > 0 ? 1 : 2;
+    side sides[2] = {{.lanes = set->lanes > 0 ? set->lanes : 1}, {.lanes = 8}};
+    bool ok = true;
+    for (int i = 0; i < n_sides; i++)
+        open_side(&sides[i], w, set, batches, n);
+    int rounds = time_sides(sides, n_sides, set, batches, n);
+    for (int i = 0; i < n_sides; i++)
+        print_side(w, &sides[i], set);
+    double ratios[ROUNDS];
+    for (int r = 0; r < rounds && n_sides == 2; r++)
+        ratios[r] = sides[1].by_round[r] / sides[0].by_round[r];
+    if (n_sides == 2)
+        *ratio = stat_of(ratios, rounds);
+    for (int i = 0; i < n_sides; i++)
+        ok = close_side(&sides[i]) && ok;
+    free_batches(batches, n);
+    return ok;
+}
+
+static bool read_settings(int argc, char **argv, settings *s)
+{
+    static const struct option flags[] = {
+        {"only", required_argument, NULL, 'o'},
+        {"all", no_argument, NULL, 'a'},
+        {"seconds", required_argument, NULL, 's'},
+        {"lanes", required_argument, NULL, 'l'},
+        {"threads", required_argument, NULL, 't'},
+        {"lines", no_argument, NULL, 'p'},
+        {NULL, 0, NULL, 0},
+    };
+    *s = (settings){.seconds = 3, .threads = 2};
+    for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
+        switch (c) {
+        case 'o':
+            s->only = optarg;
+            break;
+        case 'a':
+            s->all = true;
+            break;
+        case 's':
+            s->seconds = atof(optarg);
+            break;
+        case 'l':
+            s->lanes = atoi(optarg);
+            break;
+        case 't':
+            s->threads = atoi(optarg);
+            break;
+        case 'p':
+            s->lines = true;
+            break;
+        default:
+            return false;
+        }
+    }
+    return optind == argc && s->seconds > 0 && s->lanes >= 0 && s->threads > 0;
+}
+
+static bool is_wanted(const work *w, const settings *s)
+{
+    return s->only != NULL ? strcmp(s->only, w->name) == 0 : s->all || !w->is_long;
+}
+
+int main(int argc, char **argv)
+{
+    settings set;
+    bench_stat ratios[N_WORKS];
+    int found = 0, failed = 0;
+    if (!read_settings(argc, argv, &set)) {
+        fprintf(stderr, "usage: train [--only NAME] [--all] [--seconds S] [--lanes N] "
+                        "[--threads N] [--lines]\n");
+        return 2;
+    }
+    if (!set.lines)
+        printf("training, us per step, %d threads\n  %-16s %5s %12s   %24s %12s %8s %10s\n",
+               set.threads, "", "lanes", "median", "quartiles", "min", "steps", "first ms");
+    for (int i = 0; i < N_WORKS; i++) {
+        if (!is_wanted(&works[i], &set))
+            continue;
+        found++;
+        if (!run_work(&works[i], &set, &ratios[i]))
+            failed = 1;
+    }
+    if (found == 0) {
+        fprintf(stderr, "train: no work is called %s\n", set.only);
+        return 2;
+    }
+    if (set.lines || set.lanes > 0)
+        return failed;
+    printf("8 lanes over 1 lane: time of a step\n");
+    for (int i = 0; i < N_WORKS; i++)
+        if (is_wanted(&works[i], &set))
+            printf("  %-16s %6.2f   [%5.2f, %5.2f]\n", works[i].name, ratios[i].median,
+                   ratios[i].low, ratios[i].high);
+    return failed;
+}

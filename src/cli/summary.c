@@ -41,14 +41,8 @@ static void print_steps(const tt_job_parts *p)
                (long long)rows);
 }
 
-// Makes the plan of a step, which fails where memory is not enough, and prints what it takes.
-static tt_status print_memory(cli_job *j)
+static tt_status print_memory(cli_job *j, tt_session *s)
 {
-    tt_session *s = tt_model_get_session(j->parts.model);
-    char *plan = tt_plan_print(s, .rows = TTI_MAX(j->parts.fit.batch, 1));
-    if (plan == NULL)
-        return tt_status_of(j->ctx);
-    tt_string_free(j->ctx, plan);
     for (int i = 0; i < tt_device_count(j->ctx); i++) {
         tt_device_info d;
         tt_plan_memory m;
@@ -63,18 +57,36 @@ static tt_status print_memory(cli_job *j)
     return TT_OK;
 }
 
+// Makes the plan of a step, which fails where memory is not enough, and shows it.
+static tt_status print_plan(cli_job *j)
+{
+    tt_session *s = tt_model_get_session(j->parts.model);
+    char *plan = tt_plan_print(s, .rows = TTI_MAX(j->parts.fit.batch, 1));
+    if (plan == NULL)
+        return tt_status_of(j->ctx);
+    tt_status st = print_memory(j, s);
+    printf("\n");
+    cli_print(plan);
+    tt_string_free(j->ctx, plan);
+    return st;
+}
+
 tt_status cli_dry_run(cli_job *j, const cli_args *args)
 {
-    TT_TRY(print_summary(j, args->json));
     if (args->json)
-        return TT_OK;
+        return print_summary(j, true);
+    char *resolved = tt_job_print(j->job);
+    cli_print(resolved);
+    tt_string_free(j->reader, resolved);
+    printf("\n");
+    TT_TRY(print_summary(j, false));
     printf("\n");
     print_data("training", j->parts.train);
     print_data("validation", j->parts.validate);
     print_data("test", j->parts.test);
     if (j->parts.train != NULL)
         print_steps(&j->parts);
-    return tt_model_get_session(j->parts.model) != NULL ? print_memory(j) : TT_OK;
+    return tt_model_get_session(j->parts.model) != NULL ? print_plan(j) : TT_OK;
 }
 
 static int run(const cli_args *args)

@@ -4,8 +4,8 @@
  */
 #include "cli/job.h"
 #include "cli/report.h"
+#include "train/scalar.h"
 #include "train/train.h"
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,12 +24,6 @@ typedef struct prediction {
     float *values; // of a batch
 } prediction;
 
-// Is the output made by this op, so that it is a probability already?
-static bool is_made_by(const tt_tensor *t, const char *op)
-{
-    return t->node != NULL && strcmp(t->node->op->name, op) == 0;
-}
-
 static int find_field(const tt_field *fields, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -43,36 +37,63 @@ static bool is_integer(tt_dtype t)
     return t == TT_I32 || t == TT_I64 || t == TT_U8;
 }
 
+// Values of one record of a tensor [batch, ...].
+static int64_t record_width(const tt_tensor *t)
+{
+    tt_shape shape = tt_tensor_shape(t);
+    return -tt_shape_count(&shape);
+}
+
+// The records must be what the model reads.
+static tt_status check_input(prediction *p)
+{
+    const tt_field *f = &p->fields[p->input];
+    const tt_tensor *in = p->j->parts.model->inputs[0]->out;
+    if (f->dtype == tt_tensor_dtype(in) && tt_shape_count(&f->shape) == record_width(in))
+        return TT_OK;
+    return TT_FAIL(p->j->ctx, TT_ESHAPE,
+                   "field '%s' has records of %lld %s, the model's input '%s' of %lld %s", f->name,
+                   (long long)tt_shape_count(&f->shape), tt_dtype_name(f->dtype),
+                   p->j->parts.model->inputs[0]->name, (long long)record_width(in),
+                   tt_dtype_name(tt_tensor_dtype(in)));
+}
+
+// A target that is a whole number is a class, if the output has a score for each.
+static bool has_classes(const prediction *p, const tt_tensor *out)
+{
+    tt_field f[TT_MAX_FIELDS];
+    const cli_job *j = p->j;
+    int n = j->parts.train != NULL ? tt_data_fields(j->parts.train, f) : 0;
+    if (n < 2)
+        return false;
+    int target = find_field(f, n, j->parts.model->inputs[0]->name) == 0 ? 1 : 0;
+    return is_integer(f[target].dtype) && tt_shape_count(&f[target].shape) == 1 &&
+           tt_tensor_shape(out).rank == 2 && p->width > 1;
+}
+
 static tt_status prepare(prediction *p)
 {
     cli_job *j = p->j;
     tt_model *m = j->parts.model;
     tti_output outputs[TTI_MAX_INPUTS];
-    tt_field train[TT_MAX_FIELDS];
     p->data = j->parts.test != NULL ? j->parts.test : j->parts.validate;
     if (m == NULL || p->data == NULL)
         return TT_FAIL(j->ctx, TT_EINVAL, "%s has no data.test; --input FILE names records",
                        j->file);
-    if (m->n_inputs != 1)
+    if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
         return TT_FAIL(j->ctx, TT_EUNSUPPORTED, "the model has %d inputs; predict takes one",
                        m->n_inputs);
-    tti_model_outputs(m, outputs);
     const tt_tensor *out = outputs[0].tensor;
     int n = tt_data_fields(p->data, p->fields);
     p->input = find_field(p->fields, n, m->inputs[0]->name);
-    p->label = n > 1 ? p->input == 0 ? 1 : 0 : -1;
-    p->width = 1;
-    for (int i = 1; i < out->shape.rank; i++)
-        p->width *= out->shape.dim[i];
-    // A target that is a whole number is a class, if the output has a score for each.
-    int n_train = j->parts.train != NULL ? tt_data_fields(j->parts.train, train) : 0;
-    int target = n_train > 1 ? find_field(train, n_train, m->inputs[0]->name) == 0 ? 1 : 0 : -1;
-    p->is_class = target >= 0 && is_integer(train[target].dtype) && train[target].shape.rank == 0 &&
-                  out->shape.rank == 2 && p->width > 1;
-    p->is_probability = is_made_by(out, "softmax");
-    if (out->dtype != TT_F32)
+    p->label = n < 2 ? -1 : p->input == 0 ? 1 : 0;
+    p->width = record_width(out);
+    p->is_class = has_classes(p, out);
+    p->is_probability = strcmp(tt_tensor_get_node(out)->op->name, "softmax") == 0;
+    TT_TRY(check_input(p));
+    if (tt_tensor_dtype(out) != TT_F32 || p->width < 1)
         return TT_FAIL(j->ctx, TT_EUNSUPPORTED, "the model's output is %s; predict shows f32",
-                       tt_dtype_name(out->dtype));
+                       tt_dtype_name(tt_tensor_dtype(out)));
     p->values = tti_calloc(j->ctx, (size_t)p->width * BATCH, sizeof(float));
     return p->values != NULL ? TT_OK : TT_ENOMEM;
 }
@@ -86,7 +107,7 @@ static int best_class(const prediction *p, const float *y, double *probability)
         if (y[i] > y[best])
             best = i;
     for (int i = 0; i < p->width; i++)
-        sum += exp((double)y[i] - y[best]);
+        sum += tti_scalar_exp((double)y[i] - y[best]);
     *probability = p->is_probability ? (double)y[best] : 1 / sum;
     return best;
 }
@@ -142,7 +163,7 @@ static void print_values(const prediction *p, int64_t record, const float *y)
 static tt_status print_batch(prediction *p, const tt_batch_data *b, int64_t rows)
 {
     bool has_label = p->is_class && p->label >= 0 && is_integer(p->fields[p->label].dtype) &&
-                     p->fields[p->label].shape.rank == 0;
+                     tt_shape_count(&p->fields[p->label].shape) == 1;
     TT_TRY(tt_predict(p->j->parts.model, b->fields[p->input], rows, p->values, .batch = BATCH));
     for (int64_t i = 0; i < rows; i++) {
         const float *y = p->values + i * p->width;

@@ -80,6 +80,26 @@ static void run_ok(const char *line)
 
 // ---- what is printed -------------------------------------------------------------------------
 
+// "time 52 ms: compute 12 %, data 8 %, ...": the parts add up.
+static void check_percentages(void)
+{
+    int sum = 0, n = 0;
+    const char *line = strstr(command_out, "\ntime        ");
+    for (const char *s = line + 1; s < strchr(line + 1, '\n'); s++) {
+        int percent;
+        if (*s != ' ' || sscanf(s, " %d %%", &percent) != 1)
+            continue;
+        const char *digits = s + strspn(s, " ");
+        if (digits[strspn(digits, "0123456789") + 1] != '%')
+            continue;
+        sum += percent;
+        n++;
+        s = digits;
+    }
+    CHECK_INT(n, 5);
+    CHECK_INT(sum, 100);
+}
+
 TEST(train_makes_a_run)
 {
     command_write("small.yaml", small);
@@ -89,6 +109,7 @@ TEST(train_makes_a_run)
     CHECK_HAS(command_out, "epoch 3/3  loss ");
     CHECK_HAS(command_out, "  validation loss ");
     CHECK_HAS(command_out, "\ntime        ");
+    check_percentages();
     CHECK_HAS(command_out, "\ntest        loss ");
     CHECK_HAS(command_out, " after 30 steps\n");
     CHECK_HAS(command_out, "\nrun         runs/small-001\n");
@@ -198,6 +219,23 @@ TEST(a_run_is_not_written_over)
     CHECK_HAS(command_err, "'here/x' holds a run already; --resume goes on with it");
     CHECK_INT(command_run("train here/x"), 2);
     CHECK_HAS(command_err, "'here/x' is a run: --resume goes on with it");
+}
+
+// --resume alone means the newest run of the job, or a new one where there is none.
+TEST(resume_finds_the_newest_run)
+{
+    command_write("small.yaml", small);
+    run_ok("train small.yaml --resume --quiet");
+    CHECK(is_there("runs/small-001/checkpoints/step-30"));
+    run_ok("train small.yaml --quiet");
+    run_ok("train small.yaml --resume --set train.epochs=4");
+    CHECK_HAS(command_out, "epoch 4/4  loss ");
+    CHECK(strstr(command_out, "epoch 3/4") == NULL);
+    CHECK_HAS(command_out, "run         runs/small-002\n");
+    CHECK(is_there("runs/small-002/checkpoints/step-40"));
+    CHECK(!is_there("runs/small-001/checkpoints/step-40") && !is_there("runs/small-003"));
+    command_read("runs/small-002/job.yaml", command_out, sizeof(command_out));
+    CHECK_HAS(command_out, "epochs: 4");
 }
 
 TEST(a_full_disk_for_events_is_a_warning)

@@ -155,7 +155,7 @@ class Gpt(nn.Module):
     def __init__(self):
         super().__init__()
         self.embed = nn.Embedding(self.vocab, self.width)
-        self.position = nn.Embedding(self.context, self.width)
+        self.pos = nn.Embedding(self.context, self.width)
         self.block = nn.ModuleList(Block(self.width, 2) for _ in range(2))
         self.norm = nn.LayerNorm(self.width)
 
@@ -165,7 +165,7 @@ class Gpt(nn.Module):
                 classes("gpt", "y", step, shape, self.vocab))
 
     def forward(self, ids):
-        x = self.embed(ids) + self.position.weight
+        x = self.embed(ids) + self.pos.weight
         for block in self.block:
             x = block(x)
         return F.linear(self.norm(x), self.embed.weight).flatten(0, 1)

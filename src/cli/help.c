@@ -40,8 +40,8 @@ static const struct {
      "TUTTI_ISA         instruction set, as --isa: plain, fma, avx2, avx512; all give the same "
      "bits\n"
      "TUTTI_DATA_DIR    folder of data sets: mnist/, cifar10/\n"
-     "TUTTI_TRAIN_BATCH a job's key, train.batch; every key of a job can be given this way. Over\n"
-     "                  the file, under --set\n"},
+     "TUTTI_TRAIN_BATCH a key of a job's section, train.batch, as every other. Over the file,\n"
+     "                  under --set\n"},
 };
 
 static int overview(void)

@@ -56,41 +56,60 @@ static void rewind_to(tti_curves *c, double step)
     }
 }
 
-static tt_status add_event(tti_curves *c, json_t *ev, double *last)
+// What is kept from line to line.
+typedef struct reading {
+    double last;          // step of the event before
+    bool validates_alone; // validations have events of their own; epochs repeat their values
+} reading;
+
+/*
+ * The training loss of a step alone is preferred to its mean over the epoch so far, which jumps
+ * where the next epoch begins.
+ */
+static tt_status add_values(tti_curves *c, json_t *ev, double x, bool training, bool validation)
 {
-    const char *kind = json_string_value(json_object_get(ev, "event")), *name;
-    const json_t *step = json_object_get(ev, "step");
+    const char *name;
     json_t *value;
-    if (kind == NULL)
-        return TT_OK;
-    const char *title = json_string_value(json_object_get(ev, "name"));
-    if (strcmp(kind, "begin") == 0 && title != NULL)
-        snprintf(c->title, sizeof(c->title), "%s", title);
-    bool only_validation = strcmp(kind, "validation") == 0;
-    if (!json_is_number(step) || !(fabs(json_number_value(step)) < 1e18) ||
-        (strcmp(kind, "step") != 0 && strcmp(kind, "epoch") != 0 && !only_validation))
-        return TT_OK;
-    double x = json_number_value(step);
-    if (x < *last)
-        rewind_to(c, x);
-    *last = x;
+    bool has_step_loss = json_object_get(ev, "step_loss") != NULL;
     json_object_foreach(ev, name, value)
     {
         bool validates = strncmp(name, "validation_", 11) == 0;
         const char *plain = validates ? name + 11 : name;
         double y = json_number_value(value);
-        if (!json_is_number(value) || !tti_is_measure(plain) || !(fabs(y) < 1e100))
+        if (!json_is_number(value) || !(fabs(y) < 1e100) || !(validates ? validation : training))
             continue;
-        TT_TRY(add_point(c, plain, validates || only_validation, (tti_point){x, y}));
+        if (has_step_loss && strcmp(name, "loss") == 0)
+            continue;
+        if (strcmp(name, "step_loss") == 0)
+            plain = "loss";
+        if (tti_is_measure(plain))
+            TT_TRY(add_point(c, plain, validates, (tti_point){x, y}));
     }
     return TT_OK;
+}
+
+static tt_status add_event(tti_curves *c, json_t *ev, reading *r)
+{
+    const char *kind = json_string_value(json_object_get(ev, "event"));
+    const json_t *step = json_object_get(ev, "step");
+    double x = json_number_value(step);
+    if (kind == NULL || !json_is_number(step) || !(fabs(x) < 1e18))
+        return TT_OK;
+    bool validation = strcmp(kind, "validation") == 0;
+    if (strcmp(kind, "step") != 0 && strcmp(kind, "epoch") != 0 && !validation)
+        return TT_OK;
+    if (x < r->last)
+        rewind_to(c, x);
+    r->last = x;
+    r->validates_alone |= validation;
+    return add_values(c, ev, x, !validation, validation || !r->validates_alone);
 }
 
 tt_status tti_curves_read(tt_ctx *ctx, const char *path, tti_curves *out)
 {
     char *line = NULL;
     size_t room = 0;
-    double last = -1;
+    reading r = {.last = -1};
     FILE *f = fopen(path, "re");
     tt_status st = TT_OK;
     if (f == NULL)
@@ -99,7 +118,7 @@ tt_status tti_curves_read(tt_ctx *ctx, const char *path, tti_curves *out)
     for (ssize_t n; st == TT_OK && (n = getline(&line, &room, f)) > 0;) {
         json_t *ev = json_loadb(line, (size_t)n, 0, NULL);
         if (json_is_object(ev))
-            st = add_event(out, ev, &last);
+            st = add_event(out, ev, &r);
         json_decref(ev);
     }
     if (st == TT_OK && ferror(f))
@@ -212,4 +231,25 @@ double tti_axis_place(const tti_axis *a, double value)
     if (a->is_log)
         return log(value / a->low) / log(a->high / a->low);
     return (value - a->low) / (a->high - a->low);
+}
+
+int tti_gather(const tti_point *points, int64_t n, const tti_axis *x, int columns, tti_column *out)
+{
+    int used = 0, before = -1;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int place = (int)(tti_axis_place(x, points[i].x) * (columns - 1) + 0.5);
+        if (used == 0 || (place != before && used < columns)) {
+            out[used++] = (tti_column){.low = INFINITY, .high = -INFINITY};
+            count = 0;
+            before = place;
+        }
+        tti_column *c = &out[used - 1];
+        count++;
+        c->x += (points[i].x - c->x) / (double)count;
+        c->mean += (points[i].y - c->mean) / (double)count;
+        c->low = fmin(c->low, points[i].y);
+        c->high = fmax(c->high, points[i].y);
+    }
+    return used;
 }

@@ -15,7 +15,7 @@
 #define RIGHT    24
 #define HEAD     34 // of a panel: its name and the legend
 #define FOOT     42 // numbers of the x axis
-#define COLUMNS  300
+#define COLUMNS  120
 #define TRAIN    "#2563c9"
 #define VALIDATE "#d9580d"
 
@@ -70,38 +70,11 @@ static void draw_axes(const panel *p, bool is_last)
                      LEFT + p->width / 2, bottom + 36);
 }
 
-// Points of one column of the panel.
-typedef struct column {
-    double x, mean, low, high;
-} column;
-
-// Gathers points by their place on the x axis; gives how many columns have any.
-static int gather(const panel *p, const tti_point *points, int64_t n, column out[COLUMNS])
-{
-    int used = 0, before = -1;
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int place = (int)(tti_axis_place(&p->x, points[i].x) * (COLUMNS - 1) + 0.5);
-        if (used == 0 || (place != before && used < COLUMNS)) {
-            out[used++] = (column){.low = INFINITY, .high = -INFINITY};
-            count = 0;
-            before = place;
-        }
-        column *c = &out[used - 1];
-        count++;
-        c->x += (points[i].x - c->x) / (double)count;
-        c->mean += (points[i].y - c->mean) / (double)count;
-        c->low = fmin(c->low, points[i].y);
-        c->high = fmax(c->high, points[i].y);
-    }
-    return used;
-}
-
 static void draw_line(const panel *p, const tti_point *points, int64_t n, const char *colour,
                       bool dots)
 {
-    column c[COLUMNS];
-    int used = gather(p, points, n, c);
+    tti_column c[COLUMNS];
+    int used = tti_gather(points, n, &p->x, COLUMNS, c);
     if (n > used) {
         tti_text_add(p->t, "<path fill=\"%s\" opacity=\".18\" d=\"", colour);
         for (int i = 0; i < used; i++)

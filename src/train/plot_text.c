@@ -37,15 +37,15 @@ static void set_dot(canvas *c, double fx, double fy)
 
 static void draw_points(canvas *c, const tti_curve *k)
 {
-    double dots = c->rows * 4;
-    for (int64_t i = 0; i < k->n; i++) {
-        double x = tti_axis_place(&c->x, k->points[i].x), y = tti_axis_place(&c->y, k->points[i].y);
+    tti_column at[MAX_WIDTH]; // one a cell: finer would show noise
+    int n = tti_gather(k->points, k->n, &c->x, c->columns, at);
+    for (int i = 0; i < n; i++) {
+        double x = tti_axis_place(&c->x, at[i].x), y = tti_axis_place(&c->y, at[i].mean);
         set_dot(c, x, y);
-        if (i + 1 == k->n)
+        if (i + 1 == n)
             break;
-        double x1 = tti_axis_place(&c->x, k->points[i + 1].x);
-        double y1 = tti_axis_place(&c->y, k->points[i + 1].y);
-        int between = (int)fmax(fabs(x1 - x) * c->columns * 2, fabs(y1 - y) * dots);
+        double x1 = tti_axis_place(&c->x, at[i + 1].x), y1 = tti_axis_place(&c->y, at[i + 1].mean);
+        int between = 2 * (int)ceil(fmax(fabs(x1 - x) * c->columns, fabs(y1 - y) * c->rows * 2));
         for (int j = 1; j < between; j++)
             set_dot(c, x + (x1 - x) * j / between, y + (y1 - y) * j / between);
     }

@@ -109,8 +109,9 @@ struct tti_recorder {
     tt_ctx *ctx;
     tti_observer observer;
     sink events, board;
-    bool has_begun;          // a session of TensorBoard is open
-    int64_t step, validated; // last ones whose values were written for TensorBoard
+    bool has_begun;       // a session of TensorBoard is open
+    bool validates_alone; // validations have events of their own
+    int64_t step;         // the last one whose values were written for TensorBoard
 };
 
 static void told(tti_recorder *r, sink *s, const char *what)
@@ -226,27 +227,29 @@ static const tt_pair *find(const tt_event *ev, const char *name)
     return NULL;
 }
 
+static bool is_validation(const char *name)
+{
+    return strncmp(name, "validation_", 11) == 0;
+}
+
 /*
- * What of an event TensorBoard shows. A step's values come with steps, and again with the epoch's
- * end; those of a validation alone, and again with the epoch: each is written once a step.
+ * What of an event TensorBoard shows, each value once a step. Those of steps come again with the
+ * epoch's end. Those of a validation come with the epoch, or, where validations have events of
+ * their own, with these; an epoch then repeats old ones.
  */
 static int board_pairs(const tti_recorder *r, const tt_event *ev, int64_t step, tt_pair *out,
-                       char names[][64], int max)
+                       int max)
 {
     bool only_validation = strcmp(ev->kind, "validation") == 0;
     int n = 0;
     for (int i = 0; i < ev->n_pairs && n < max; i++) {
         const tt_pair *p = &ev->pairs[i];
-        bool validates = strncmp(p->name, "validation_", 11) == 0;
         if (p->text != NULL || is_one_of(p->name, counts))
             continue;
-        if (only_validation && is_one_of(p->name, rates))
-            continue;
-        if (step <= (only_validation || validates ? r->validated : r->step))
-            continue;
-        snprintf(names[n], 64, "%s%s", only_validation && !validates ? "validation_" : "", p->name);
-        out[n] = (tt_pair){names[n], p->number, NULL};
-        n++;
+        bool is_new = is_validation(p->name) ? only_validation || !r->validates_alone
+                                             : !only_validation && step > r->step;
+        if (is_new)
+            out[n++] = *p;
     }
     return n;
 }
@@ -255,7 +258,6 @@ static void add_scalars(tti_recorder *r, double time, const tt_event *ev)
 {
     uint8_t record[TTI_BOARD_MAX];
     tt_pair pairs[32];
-    char names[32][64];
     const tt_pair *at = find(ev, "step");
     if (at == NULL)
         return;
@@ -263,17 +265,14 @@ static void add_scalars(tti_recorder *r, double time, const tt_event *ev)
     if (!r->has_begun) {
         add_record(r, record, tti_board_start(time, step, record));
         r->has_begun = true;
-        r->step = r->validated = step - 1;
+        r->step = step - 1;
     }
-    int n = board_pairs(r, ev, step, pairs, names, TTI_COUNT(pairs));
-    if (n == 0)
-        return;
-    add_record(r, record, tti_board_scalars(time, step, pairs, n, record));
+    r->validates_alone |= strcmp(ev->kind, "validation") == 0;
+    int n = board_pairs(r, ev, step, pairs, TTI_COUNT(pairs));
+    if (n > 0)
+        add_record(r, record, tti_board_scalars(time, step, pairs, n, record));
     if (strcmp(ev->kind, "validation") != 0)
         r->step = TTI_MAX(r->step, step);
-    for (int i = 0; i < n; i++)
-        if (strncmp(names[i], "validation_", 11) == 0)
-            r->validated = TTI_MAX(r->validated, step);
 }
 
 static void on_event(void *user, const tt_event *ev)

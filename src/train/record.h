@@ -59,7 +59,7 @@ typedef struct tti_curve {
 #define TTI_MAX_CURVES 16
 typedef struct tti_curves {
     tt_ctx *ctx;
-    char title[64]; // above the picture; may be set
+    char title[64]; // above the picture; set by the caller, if at all
     int n;
     tti_curve curve[TTI_MAX_CURVES]; // the loss first
 } tti_curves;
@@ -98,5 +98,12 @@ typedef struct tti_axis {
 // wanted: about so many ticks. Logarithmic only where may_log, low > 0 and high >= 30 low.
 void tti_axis_make(double low, double high, int wanted, bool may_log, tti_axis *out);
 double tti_axis_place(const tti_axis *a, double value); // 0 at low, 1 at high
+
+// Points of one column of a drawing.
+typedef struct tti_column {
+    double x, mean, low, high;
+} tti_column;
+// Gathers points by their place on the x axis; gives how many of the columns have any.
+int tti_gather(const tti_point *points, int64_t n, const tti_axis *x, int columns, tti_column *out);
 
 #endif

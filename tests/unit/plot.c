@@ -36,7 +36,6 @@ TEST(curves_are_read_from_events)
 {
     tt_ctx *ctx = test_ctx();
     tti_curves c = read_text(ctx, run);
-    CHECK_STR(c.title, "digits <1>");
     CHECK_INT(c.n, 2);
     CHECK_STR(c.curve[0].name, "loss"); // first, though accuracy came before it
     CHECK_STR(c.curve[1].name, "accuracy");
@@ -48,6 +47,25 @@ TEST(curves_are_read_from_events)
     CHECK(c.curve[0].validation[1].x == 4 && c.curve[0].validation[1].y == 0.75);
     CHECK_INT(c.curve[1].n, 2);
     CHECK_INT(c.curve[1].n_validation, 0);
+    tti_curves_free(&c);
+    CHECK_OK(tt_close(ctx));
+}
+
+// The loss of a step alone; and validations once, though an epoch tells the last one again.
+TEST(curves_have_no_jumps_and_no_echoes)
+{
+    tt_ctx *ctx = test_ctx();
+    tti_curves c =
+        read_text(ctx, "{\"event\": \"step\", \"step\": 1, \"loss\": 9, \"step_loss\": 2}\n"
+                       "{\"event\": \"validation\", \"step\": 1, \"loss\": 8, \"step_loss\": 7,"
+                       " \"validation_loss\": 3}\n"
+                       "{\"event\": \"epoch\", \"step\": 2, \"loss\": 9, \"step_loss\": 1,"
+                       " \"validation_loss\": 3}\n");
+    CHECK_INT(c.n, 1);
+    CHECK_INT(c.curve[0].n, 2);
+    CHECK(c.curve[0].points[0].y == 2 && c.curve[0].points[1].y == 1);
+    CHECK_INT(c.curve[0].n_validation, 1);
+    CHECK(c.curve[0].validation[0].x == 1 && c.curve[0].validation[0].y == 3);
     tti_curves_free(&c);
     CHECK_OK(tt_close(ctx));
 }
@@ -172,6 +190,7 @@ TEST(pictures_are_well_formed)
 {
     tt_ctx *ctx = test_ctx();
     tti_curves c = read_text(ctx, run);
+    snprintf(c.title, sizeof(c.title), "digits <1>");
     char *s = tti_curves_svg(&c);
     CHECK(s != NULL && strncmp(s, "<svg ", 5) == 0);
     CHECK(strstr(s, "digits &#60;1&#62;</text>") != NULL);

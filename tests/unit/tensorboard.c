@@ -215,7 +215,9 @@ TEST(tensorboard_reads_what_a_recorder_writes)
                            {"samples_per_second", 100 * step, NULL}};
             tti_emit_pairs(ctx, "step", p, 6);
         }
+        // A validation repeats values of training, the epoch's end those of the validation.
         tt_pair p[] = {{"step", 4, NULL}, {"loss", 9, NULL}, {"validation_loss", 0.75, NULL}};
+        tti_emit_pairs(ctx, "validation", p, 3);
         tti_emit_pairs(ctx, "epoch", p, 3);
         tti_recorder_close(rec);
     }

@@ -82,8 +82,10 @@ static tt_status read_scalar(reader *r, const yaml_event_t *ev, tti_item **out)
 static int height(const tti_item *item)
 {
     int most = 0;
-    for (const tti_item *c = item->first; c != NULL; c = c->next)
-        most = TTI_MAX(most, height(c));
+    for (const tti_item *c = item->first; c != NULL; c = c->next) {
+        int below = height(c);
+        most = TTI_MAX(most, below);
+    }
     return most + 1;
 }
 

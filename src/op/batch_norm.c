@@ -163,6 +163,8 @@ static tt_status infer_running(tt_infer *q)
                        "%s: the running statistic is %s %s but the batch's %s %s", q->name,
                        tt_dtype_name(old->dtype), tt_shape_text(&old->shape, a),
                        tt_dtype_name(now->dtype), tt_shape_text(&now->shape, b));
+    if (q->n_in == 3 && (q->in[2]->dtype != TT_F32 || tt_shape_count(&q->in[2]->shape) != 1))
+        return TT_FAIL(q->ctx, TT_ESHAPE, "%s: what says whether to go is no f32 scalar", q->name);
     return tti_infer_same(q);
 }
 
@@ -335,8 +337,10 @@ const tt_op tti_op_batch_norm_dx = {
 
 const tt_op tti_op_batch_norm_running = {
     .name = "batch_norm_running",
-    .help = "momentum old + (1 - momentum) batch, written to the running statistic",
+    .help = "momentum old + (1 - momentum) batch, written to the running statistic; not if the "
+            "third input is NaN",
     .inputs = 2,
+    .max_inputs = 3,
     .flags = TT_OP_UPDATE,
     .attrs = running_attrs,
     .attr_size = sizeof(tti_batch_norm_attr),
@@ -344,6 +348,14 @@ const tt_op tti_op_batch_norm_running = {
     .split = tti_split_whole,
     .kernel = {[TT_CPU] = TTI_CPU(batch_norm_running, tti_prep_elements)},
 };
+
+tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go)
+{
+    const tt_node *n = update == NULL ? NULL : update->node;
+    if (n == NULL || go == NULL || n->op != &tti_op_batch_norm_running || n->n_in != 2)
+        return update;
+    return tt_node_out(g, n->op, 3, (tt_tensor *[]){n->in[0], n->in[1], go}, n->attr);
+}
 
 tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
                                  const tt_op_batch_norm_opts *opts)

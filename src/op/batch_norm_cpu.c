@@ -326,6 +326,9 @@ tt_status TTI_ISA(batch_norm_running)(const tt_launch *l)
     const tti_batch_norm_attr *a = l->attr;
     const real *old = l->in[0].data, *now = l->in[1].data;
     real *y = l->out[0].data, keep = (real)a->momentum, rest = (real)(1 - a->momentum);
+    const float *go = l->n_in == 3 ? l->in[2].data : NULL;
+    if (go != NULL && *go != *go)
+        return TT_OK; // the step is not applied
     for (int64_t j = l->begin; j < l->end; j++)
         y[j] = r_fma(keep, old[j], rest * now[j]);
     return TT_OK;

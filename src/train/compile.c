@@ -7,6 +7,7 @@
  */
 #include "train/compile.h"
 #include "base/ctx.h"
+#include "op/op.h"
 #include <math.h>
 #include <string.h>
 
@@ -324,7 +325,7 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
     s->norm = r.norm;
     s->applied = r.applied;
     for (int i = 0; i < n_states; i++)
-        s->targets[s->n_targets++] = states[i];
+        s->targets[s->n_targets++] = tti_batch_norm_guard(g, states[i], s->applied);
     return tt_status_of(m->ctx);
 }
 

@@ -270,6 +270,7 @@ static tt_status fit_nan(tt_ctx *ctx, tt_nan policy, tt_model **out, tt_hash *be
     static float y[8];
     tt_model *m = *out = tt_sequential(ctx, .input = {2});
     tt_dense(m, .units = 4, .act = TT_TANH, .name = "first");
+    tt_batch_norm(m); // its running statistics stay as they are too
     tt_dense(m, .units = 1, .name = "second");
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 0.1));
     test_fill(x, 16, 1, -1, 1);

@@ -58,6 +58,8 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     if (o->epochs > 0 && !tti_mul_i64(o->epochs, f->updates_per_epoch, &total))
         return TT_FAIL(ctx, TT_EINVAL, "fit: too many epochs");
     f->step->total = total;
+    if (o->early_stop.restore && o->best.value == NULL)
+        o->best = o->early_stop; // so that a fit that goes on finds what to restore
     TT_TRY(tti_fit_check_watch(f, "early_stop", &o->early_stop));
     TT_TRY(tti_fit_check_watch(f, "plateau", &o->plateau));
     return tti_fit_check_watch(f, "best", &o->best);

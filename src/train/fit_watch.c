@@ -117,11 +117,29 @@ static tt_status keep_or_restore(tti_fit *f, bool restore)
     return TT_OK;
 }
 
+// The best came before this process: it is the best checkpoint.
+static tt_status restore_checkpoint(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    char path[256];
+    tti_snapshot snapshot;
+    TT_TRY(tti_saver_wait(f->saver));
+    TT_TRY(tti_checkpoint_best(ctx, f->o.checkpoints, path));
+    if (path[0] == '\0')
+        return TT_OK;
+    TT_TRY(tti_checkpoint_read(ctx, path, &snapshot));
+    tt_status st = tti_model_restore(f->model, &snapshot, true);
+    tti_snapshot_free(ctx, &snapshot);
+    return st;
+}
+
 tt_status tti_fit_restore_best(tti_fit *f)
 {
-    if (!f->o.early_stop.restore || !f->stop || f->best_weights == NULL)
+    if (!f->o.early_stop.restore || !f->stop)
         return TT_OK;
-    return keep_or_restore(f, true);
+    if (f->best_weights != NULL)
+        return keep_or_restore(f, true);
+    return f->saver != NULL ? restore_checkpoint(f) : TT_OK;
 }
 
 tt_status tti_fit_watch(tti_fit *f, bool *is_best)

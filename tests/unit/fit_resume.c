@@ -109,6 +109,37 @@ TEST(checkpoints_of_equal_runs_are_byte_identical)
     }
 }
 
+static tt_hash stopped_early(const char *folder, int64_t stop_at, bool resume)
+{
+    tt_ctx *ctx = open_on(NULL, 1);
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_flatten(m);
+    tt_dense(m, .units = 10);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 30)); // gets worse soon
+    tt_data *d = fit_data(ctx, FIT_MLP, 48), *v = fit_data(ctx, FIT_MLP, 40);
+    tt_hash h = {0, 0};
+    tt_status st = tt_fit(m, d, .epochs = 50, .validate = v, .checkpoints = folder,
+                          .resume = resume, .early_stop = {.patience = 3, .restore = true},
+                          .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
+    ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s", tt_last_error(ctx).message);
+    tt_clear_error(ctx);
+    CHECK_OK(tt_model_hash(m, &h));
+    CHECK_OK(tt_close(ctx));
+    return h;
+}
+
+// The best weights may be from before the stop: they come from the best checkpoint then.
+TEST(early_stopping_restores_the_best_after_a_stop_too)
+{
+    char folder[2][512];
+    for (int i = 0; i < 2; i++)
+        snprintf(folder[i], sizeof(folder[i]), "%s/%d", test_folder(), i);
+    tt_hash want = stopped_early(folder[0], 0, false);
+    (void)stopped_early(folder[1], 5, false);
+    tt_hash got = stopped_early(folder[1], 0, true);
+    CHECK(got.low == want.low && got.high == want.high);
+}
+
 TEST(resuming_with_other_lanes_or_rows_is_refused)
 {
     char folder[512];

@@ -8,7 +8,7 @@
 
 #define TEST_TENSORS 6
 
-// A small checkpoint of a step; elements per tensor grow with scale. Free with test_snapshot_free().
+// A small checkpoint of a step; tensors grow with scale. Free with test_snapshot_free().
 void test_snapshot_make(tti_snapshot *s, int64_t step, int64_t scale);
 void test_snapshot_free(tti_snapshot *s);
 // Fails the test unless s is the checkpoint of its step, whole.

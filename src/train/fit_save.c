@@ -120,7 +120,13 @@ tt_status tti_fit_open_saver(tti_fit *f)
                                      "fit: resume needs the folder of the checkpoints")
                            : TT_OK;
     TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
-    return f->o.resume ? go_on(f) : TT_OK;
+    if (f->o.resume)
+        return go_on(f);
+    const char *old = tti_saver_newest(f->saver);
+    if (old[0] != '\0')
+        return TT_FAIL(f->model->ctx, TT_EINVAL,
+                       "fit: %s is of another run: resume from it, or use another folder", old);
+    return TT_OK;
 }
 
 void tti_fit_close_saver(tti_fit *f)

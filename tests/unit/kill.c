@@ -1,6 +1,6 @@
 /*
- * kill.c - a process that saves is killed at any moment. What it had reported as saved, or something
- * newer, loads afterwards and is of one piece.
+ * kill.c - a process that saves is killed at any moment. What it had reported as saved, or
+ * something newer, loads afterwards and is of one piece.
  *
  * The child saves in a loop; the parent waits until a folder is being written, then a random time
  * of up to a few milliseconds, and kills. Even rounds go through the saver of a run's folder, odd

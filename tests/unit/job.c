@@ -3,7 +3,7 @@
  */
 #include "job/job.h"
 #include "../test.h"
-#include "train/train.h"
+#include "train/compile.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -383,6 +383,33 @@ TEST(job_optimizers_and_losses_reach_compile)
     CHECK_STR(f->best.value, "loss");
     CHECK(f->plateau.value == NULL && f->plateau.patience == 0);
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, f));
+    close_built(&b);
+}
+
+TEST(job_zero_means_zero)
+{
+    need_yaml();
+    built b =
+        build("data: {train: {digits: 16}}\n"
+              "model: [flatten, dense: 10]\n"
+              "train:\n"
+              "  loss: cross_entropy\n"
+              "  optimizer:\n"
+              "    adamw: {beta1: 0, weight_decay: 0, groups: [{match: '*.bias', lr_scale: 0}]}\n");
+    const tt_optimizer *o = &b.parts.model->step->opts.optimizer;
+    CHECK(o->weight_decay == 0 && o->beta1 == 0 && o->beta2 == 0.999);
+    static float bias[10], weight[7840], first[7840];
+    tt_session *s = tt_model_get_session(b.parts.model);
+    const tti_weight *w = b.parts.model->weights;
+    CHECK_STR(w[1].name, "dense_1.bias");
+    CHECK_OK(tt_get_variable(s, w[0].train_var, first, sizeof(first)));
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    s = tt_model_get_session(b.parts.model);
+    CHECK_OK(tt_get_variable(s, w[0].train_var, weight, sizeof(weight)));
+    CHECK_OK(tt_get_variable(s, w[1].train_var, bias, sizeof(bias)));
+    CHECK(memcmp(weight, first, sizeof(first)) != 0);
+    for (int i = 0; i < 10; i++)
+        CHECK(bias[i] == 0); // its learning rate is 0
     close_built(&b);
 }
 

@@ -20,16 +20,17 @@ static bool is_path(const char *kind, const tti_item *record, const char *row)
     return arrays && !in_file && (strcmp(row, "x") == 0 || strcmp(row, "y") == 0);
 }
 
-// Every name of "a, b" below dir; "/a" stays.
+// Every name of "a, b" below dir; "/a" and "./a" stay.
 static char *below_dir(tt_ctx *ctx, const char *dir, const char *names)
 {
     tti_text t = {.ctx = ctx};
     while (*names != '\0') {
         names += strspn(names, " ,");
         size_t n = strcspn(names, ",");
+        bool stays = names[0] == '/' || names[0] == '.';
         if (n > 0)
-            tti_text_add(&t, "%s%s%s%.*s", t.n > 0 ? ", " : "", *names == '/' ? "" : dir,
-                         *names == '/' ? "" : "/", (int)n, names);
+            tti_text_add(&t, "%s%s%s%.*s", t.n > 0 ? ", " : "", stays ? "" : dir, stays ? "" : "/",
+                         (int)n, names);
         names += n;
     }
     return tti_text_take(&t);

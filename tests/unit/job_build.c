@@ -1,0 +1,371 @@
+/*
+ * job_build.c - what jobs build: data with its paths and transforms, models of every form, the
+ * options of compile and fit; and what they say when they cannot.
+ */
+#include "../test.h"
+#include "data/data.h"
+#include "job/job.h"
+#include "train/compile.h"
+#include <stdio.h>
+
+static const char small[] = "data:\n"
+                            "  train: {digits: {count: 64}}\n"
+                            "  validate: {digits: {count: 16, seed: 3}}\n"
+                            "  test: {digits: 16}\n"
+                            "model:\n"
+                            "  - conv2d: {filters: 4, kernel: 3, act: relu}\n"
+                            "  - max_pool2d: 2\n"
+                            "  - flatten\n"
+                            "  - dense: 10\n"
+                            "train:\n"
+                            "  epochs: 1\n"
+                            "  batch: 16\n"
+                            "  loss: cross_entropy\n"
+                            "  optimizer: {adam: {lr: 1e-3}}\n"
+                            "  metrics: [accuracy]\n";
+
+static void need_yaml(void)
+{
+#ifndef TUTTI_HAVE_YAML
+    test_skip("this build has no libyaml");
+#endif
+}
+
+static tt_job *parse(tt_ctx *ctx, const char *yaml)
+{
+    return tt_job_parse(ctx, yaml, strlen(yaml), "j.yaml");
+}
+
+// Parses; building in a context of the job's own must fail so.
+static void expect_build_error(const char *yaml, const char *message)
+{
+    tt_ctx *reader = test_ctx();
+    tt_job *j = parse(reader, yaml);
+    ck_assert_msg(j != NULL, "%s\n%s", tt_last_error(reader).message, yaml);
+    tt_open_opts o = tt_job_open_opts(j);
+    o.on_event = test_ignore_event;
+    tt_ctx *ctx = tt_open_with(&o);
+    tt_job_parts parts;
+    ck_assert_msg(tt_job_build(j, ctx, &parts) != TT_OK, "no error '%s' from\n%s", message, yaml);
+    CHECK_STR(tt_last_error(ctx).message, message);
+    tt_clear_error(ctx);
+    CHECK_OK(tt_close(ctx));
+    CHECK_OK(tt_close(reader));
+}
+
+typedef struct built {
+    tt_ctx *reader, *ctx;
+    tt_job *job;
+    tt_job_parts parts;
+} built;
+
+static built build(const char *yaml)
+{
+    built b = {.reader = test_ctx()};
+    b.job = parse(b.reader, yaml);
+    ck_assert_msg(b.job != NULL, "%s\n%s", tt_last_error(b.reader).message, yaml);
+    tt_open_opts o = tt_job_open_opts(b.job);
+    o.on_event = test_ignore_event;
+    b.ctx = tt_open_with(&o);
+    tt_status st = tt_job_build(b.job, b.ctx, &b.parts);
+    ck_assert_msg(st == TT_OK, "%s\n%s", tt_last_error(b.ctx).message, yaml);
+    return b;
+}
+
+static void close_built(built *b)
+{
+    CHECK_OK(tt_close(b->ctx));
+    CHECK_OK(tt_close(b->reader));
+}
+
+TEST(job_builds_its_parts)
+{
+    need_yaml();
+    built b = build(small);
+    CHECK_INT(tt_data_count(b.parts.train), 64);
+    CHECK_INT(tt_data_count(b.parts.validate), 16);
+    CHECK_INT(tt_data_count(b.parts.test), 16);
+    CHECK(b.parts.fit.validate == b.parts.validate && b.parts.fit.batch == 16);
+    CHECK(b.parts.fit.epochs == 1 && b.parts.fit.keep == 3 && b.parts.fit.job != NULL);
+    CHECK(b.parts.fit.checkpoints == NULL && b.parts.fit.n_callbacks == 0);
+    CHECK(tt_model_parameters(b.parts.model) == 4 * 9 + 4 + 13 * 13 * 4 * 10 + 10);
+    CHECK(tt_model_get_train_graph(b.parts.model) != NULL);
+    CHECK(tt_data_order(b.parts.validate, 0, 3) == 3); // only training data is shuffled
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    close_built(&b);
+}
+
+// ---- a source of the test's own: what it is opened with --------------------------------------
+
+typedef struct probe_opts {
+    const char *file, *dir, *split;
+} probe_opts;
+static const tt_option probe_rows[] = {
+    {"file", TT_OPT_TEXT, NULL, "", offsetof(probe_opts, file), 0, 0, NULL},
+    {"dir", TT_OPT_TEXT, "", "", offsetof(probe_opts, dir), 0, 0, NULL},
+    {"split", TT_OPT_TEXT, "train", "", offsetof(probe_opts, split), 0, 0, NULL},
+    TT_OPTION_END,
+};
+static char probed[512];
+
+static tt_status probe_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
+{
+    (void)ctx, (void)self, (void)i;
+    *(float *)out[0] = 0;
+    return TT_OK;
+}
+
+static tt_status probe_open(tt_ctx *ctx, const void *options, tt_source *out)
+{
+    const probe_opts *o = options;
+    snprintf(probed + strlen(probed), sizeof(probed) - strlen(probed), "%s|%s|%s\n", o->file,
+             o->dir, o->split);
+    if (strcmp(o->file, "bad") == 0)
+        return TT_FAIL(ctx, TT_EIO, "bad: cannot open");
+    *out = (tt_source){.count = 4,
+                       .n_fields = 1,
+                       .fields = {{.name = "x", .shape = TT_SHAPE(1)}},
+                       .read = probe_read};
+    return TT_OK;
+}
+
+static const tt_source_def probe = {.name = "probe",
+                                    .options = probe_rows,
+                                    .options_size = sizeof(probe_opts),
+                                    .main = "file",
+                                    .open = probe_open};
+
+static tt_status build_probe(const char *yaml, bool registered, char message[512])
+{
+    tt_ctx *reader = test_ctx(), *ctx = test_ctx();
+    tt_job_parts parts;
+    CHECK_OK(tt_source_register(reader, &probe));
+    if (registered)
+        CHECK_OK(tt_source_register(ctx, &probe));
+    tt_job *j = parse(reader, yaml);
+    ck_assert_msg(j != NULL, "%s", tt_last_error(reader).message);
+    tt_status st = tt_job_build(j, ctx, &parts);
+    snprintf(message, 512, "%s", tt_last_error(ctx).message);
+    tt_clear_error(ctx);
+    CHECK_OK(tt_close(ctx));
+    CHECK_OK(tt_close(reader));
+    return st;
+}
+
+TEST(job_sources_get_their_paths)
+{
+    need_yaml();
+    char message[512];
+    const char *yaml = "data:\n"
+                       "  dir: /base\n"
+                       "  train: {probe: [a, ./b, /c, ../d]}\n"
+                       "  test: {probe: {file: e, dir: f}}\n"
+                       "model: [dense: 1]\n";
+    CHECK_OK(build_probe(yaml, true, message));
+    CHECK_STR(probed, "/base/a, ./b, /c, ../d|/base/probe|train\n/base/e|f|test\n");
+    probed[0] = '\0';
+    CHECK_OK(build_probe("data: {train: {probe: a}}\nmodel: [dense: 1]\n", true, message));
+    CHECK_STR(probed, "a||train\n");
+    CHECK(build_probe(yaml, false, message) == TT_EINVAL);
+    CHECK_STR(message,
+              "j.yaml:3:18: data.train: source 'probe' is not registered with the context");
+    CHECK(build_probe("data: {train: {probe: bad}}\nmodel: [dense: 1]\n", true, message) == TT_EIO);
+    CHECK_STR(message, "j.yaml:1:23: data.train: bad: cannot open");
+}
+
+TEST(job_random_transforms_are_for_training)
+{
+    need_yaml();
+    built b = build("data:\n"
+                    "  train: {digits: 8}\n"
+                    "  test: {digits: 8}\n"
+                    "  transform: [random_flip, normalise: {mean: 1}, {one_hot: {field: y}}]\n"
+                    "model: [flatten, dense: 10]\n"
+                    "train: {loss: cross_entropy, batch: 8}\n");
+    CHECK_INT(b.parts.train->n_transforms, 3);
+    CHECK_INT(b.parts.test->n_transforms, 2);
+    CHECK(b.parts.model->step->opts.dense_targets); // floats: probabilities
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    close_built(&b);
+    expect_build_error("data:\n"
+                       "  train: {digits: 8}\n"
+                       "  transform:\n"
+                       "    - random_flip\n"
+                       "    - one_hot\n"
+                       "model: [flatten]\n",
+                       "j.yaml:5:7: data.transform.1: one_hot: field 'x' is f32; i32, i64 and u8 "
+                       "are possible");
+}
+
+TEST(job_without_train_is_not_compiled)
+{
+    need_yaml();
+    built b = build("data: {test: {digits: 8}}\nmodel: [flatten, dense: 10]\n");
+    CHECK(b.parts.train == NULL && b.parts.test != NULL);
+    CHECK(tt_model_get_train_graph(b.parts.model) == NULL);
+    close_built(&b);
+    b = build("model:\n  inputs: {x: {shape: [4]}}\n  layers: [dense: 3]\n");
+    CHECK_INT(tt_model_parameters(b.parts.model), 4 * 3 + 3);
+    close_built(&b);
+}
+
+TEST(job_models_may_join_and_share)
+{
+    need_yaml();
+    // Names, from, share: two towers of one weight, joined; 784*5+5 and 10*2+2 parameters.
+    built b = build("data: {train: {digits: 8}}\n"
+                    "model:\n"
+                    "  inputs: [x]\n"
+                    "  layers:\n"
+                    "    - flatten: {name: flat}\n"
+                    "    - dense: {units: 5, name: a}\n"
+                    "    - dense: {units: 5, from: flat, share: a, name: b}\n"
+                    "    - concat: {from: [a, b]}\n"
+                    "    - dense: 2\n"
+                    "      name: out\n"
+                    "  outputs: [out, a]\n");
+    CHECK_INT(tt_model_parameters(b.parts.model), 784 * 5 + 5 + 10 * 2 + 2);
+    CHECK_INT(b.parts.model->n_outputs, 2);
+    close_built(&b);
+
+    // x + f(x), also inside another, from elsewhere, with an activation.
+    b = build("data: {train: {digits: 8}}\n"
+              "model:\n"
+              "  - flatten\n"
+              "  - dense: {units: 6, name: base}\n"
+              "  - residual: [dense: 6, residual: [dense: 6]]\n"
+              "  - residual: {layers: [dense: 6], act: relu, from: base, name: r}\n"
+              "  - dense: {units: 2, from: r}\n");
+    CHECK_INT(tt_model_parameters(b.parts.model), 784 * 6 + 6 + 3 * (36 + 6) + 12 + 2);
+    close_built(&b);
+}
+
+TEST(job_models_say_what_is_wrong)
+{
+    need_yaml();
+    const char *data = "data: {train: {digits: 8}}\n";
+    static const struct {
+        const char *model, *message;
+    } cases[] = {
+        {"model: [flatten, dense: {units: 3, from: flaten_1}]\n",
+         "j.yaml:2:42: model.1.dense.from: no layer or input 'flaten_1' comes before; did you mean "
+         "'flatten_1'?"},
+        {"model: [flatten, dense: {units: 3, share: zzz}]\n",
+         "j.yaml:2:43: model.1.dense.share: no layer or input 'zzz' comes before"},
+        {"model: []\n", "j.yaml:2:8: model: has no layers"},
+        {"model: [residual: []]\n", "j.yaml:2:19: model.0.residual: layers must be given"},
+        {"model: [embedding: {width: 4}]\n",
+         "j.yaml:2:20: model.0.embedding: vocab must be given: the data does not say it"},
+        {"model: {inputs: [a, b, c], layers: [flatten]}\n",
+         "j.yaml:2:24: model.inputs.c: shape must be given: the data has no such field"},
+        {"model: {layers: [flatten], outputs: [flatten_1, q]}\n",
+         "j.yaml:2:37: model.outputs: no layer or input 'q' comes before"},
+        {"model: [flatten, residual: {layers: [dense: 784], name: flatten_1}]\n",
+         "j.yaml:2:28: model.1.residual: the model has a layer 'flatten_1' already"},
+        {"model: [flatten, conv2d: 3]\n",
+         "j.yaml:2:26: model.1.conv2d: conv2d_1: x is [b, 784]; it must be [batch, height, width, "
+         "channels]"},
+    };
+    for (int i = 0; i < TTI_COUNT(cases); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml), "%s%s", data, cases[i].model);
+        expect_build_error(yaml, cases[i].message);
+    }
+    expect_build_error("model: [flatten]\n", "j.yaml:1:8: model: the job has no data, so "
+                                             "model.inputs must say what goes in");
+}
+
+TEST(job_optimizers_and_losses_reach_compile)
+{
+    need_yaml();
+    built b = build("data: {train: {digits: 16}}\n"
+                    "model: [flatten, dense: 10]\n"
+                    "train:\n"
+                    "  steps: 2\n"
+                    "  batch: 8\n"
+                    "  accumulate: 2\n"
+                    "  nan: skip\n"
+                    "  losses: [{cross_entropy: {smoothing: 0.1, ignore: 9}, weight: 0.5}]\n"
+                    "  metrics: [accuracy, top_k]\n"
+                    "  top_k: 3\n"
+                    "  optimizer:\n"
+                    "    adamw:\n"
+                    "      lr: 0.01\n"
+                    "      weight_decay: 0\n"
+                    "      schedule: {cosine: {warmup: 5, final: 0.1}}\n"
+                    "      groups: [{match: '*.bias', lr_scale: 2, no_decay: true}]\n"
+                    "  early_stop: {patience: 2, value: loss}\n"
+                    "checkpoint: {every: 7, keep: 2, best: loss}\n");
+    const tt_fit_opts *f = &b.parts.fit;
+    CHECK(f->steps == 2 && f->batch == 8 && f->accumulate == 2 && f->nan == TT_NAN_SKIP);
+    CHECK(f->save_every == 7 && f->keep == 2 && f->early_stop.patience == 2);
+    CHECK_STR(f->early_stop.value, "loss");
+    CHECK_STR(f->best.value, "loss");
+    CHECK(f->plateau.value == NULL && f->plateau.patience == 0);
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, f));
+    close_built(&b);
+}
+
+TEST(job_zero_means_zero)
+{
+    need_yaml();
+    built b =
+        build("data: {train: {digits: 16}}\n"
+              "model: [flatten, dense: 10]\n"
+              "train:\n"
+              "  loss: cross_entropy\n"
+              "  optimizer:\n"
+              "    adamw: {beta1: 0, weight_decay: 0, groups: [{match: '*.bias', lr_scale: 0}]}\n");
+    const tt_optimizer *o = &b.parts.model->step->opts.optimizer;
+    CHECK(o->weight_decay == 0 && o->beta1 == 0 && o->beta2 == 0.999);
+    static float bias[10], weight[7840], first[7840];
+    tt_session *s = tt_model_get_session(b.parts.model);
+    const tti_weight *w = b.parts.model->weights;
+    CHECK_STR(w[1].name, "dense_1.bias");
+    CHECK_OK(tt_get_variable(s, w[0].train_var, first, sizeof(first)));
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    s = tt_model_get_session(b.parts.model);
+    CHECK_OK(tt_get_variable(s, w[0].train_var, weight, sizeof(weight)));
+    CHECK_OK(tt_get_variable(s, w[1].train_var, bias, sizeof(bias)));
+    CHECK(memcmp(weight, first, sizeof(first)) != 0);
+    for (int i = 0; i < 10; i++)
+        CHECK(bias[i] == 0); // its learning rate is 0
+    close_built(&b);
+}
+
+TEST(job_building_without_memory)
+{
+    need_yaml();
+    int k = 1, built_at = 0;
+    for (; k < 4000 && built_at == 0; k++) {
+        tt_ctx *ctx = test_ctx();
+        tt_fail_alloc_at(ctx, k);
+        tt_job *j = parse(ctx, small);
+        tt_fail_alloc_at(ctx, 0);
+        if (j != NULL)
+            built_at = k;
+        else
+            ck_assert_msg(tt_status_of(ctx) == TT_ENOMEM, "allocation %d: %s", k,
+                          tt_last_error(ctx).message);
+        tt_clear_error(ctx);
+        CHECK_OK(tt_close(ctx));
+    }
+    CHECK(built_at > 5);
+    tt_ctx *reader = test_ctx();
+    tt_job *j = parse(reader, small);
+    for (k = 1; k < 40000; k += k < 200 ? 1 : 17) { // most of it is the model's, tested there
+        tt_ctx *ctx = test_ctx();
+        tt_job_parts parts;
+        tt_fail_alloc_at(ctx, k);
+        tt_status st = tt_job_build(j, ctx, &parts);
+        tt_fail_alloc_at(ctx, 0);
+        ck_assert_msg(st == TT_OK || st == TT_ENOMEM, "allocation %d: %s", k,
+                      tt_last_error(ctx).message);
+        tt_clear_error(ctx);
+        CHECK_OK(tt_close(ctx));
+        if (st == TT_OK)
+            break;
+    }
+    CHECK(k < 40000);
+    CHECK_OK(tt_close(reader));
+}

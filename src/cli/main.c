@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     int rc = run(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "tutti: error: cannot write to standard output: %s\n", strerror(errno));
-        return CLI_FAILED;
+        return rc != CLI_OK ? rc : CLI_FAILED;
     }
     return rc;
 }

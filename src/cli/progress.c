@@ -244,7 +244,7 @@ static void put_line(cli_progress *p, const tt_event *ev, bool is_end)
     if (!is_end)
         add(&l, 1, "%.0f%%", 100 * part_done(ev));
     add_measures(&l, ev, false);
-    if (is_end)
+    if (is_end && (strcmp(ev->kind, "validation") == 0 || !p->validates_alone))
         add_measures(&l, ev, true);
     add_rate(&l, ev);
     if (is_end) {
@@ -278,6 +278,19 @@ static void on_step(cli_progress *p, const tt_event *ev)
         put_line(p, ev, false);
 }
 
+// Where validations have lines of their own, an epoch's line does not repeat them; counted in steps
+// it may have nothing else to tell.
+static void on_end(cli_progress *p, const tt_event *ev)
+{
+    bool is_validation = strcmp(ev->kind, "validation") == 0;
+    p->validates_alone |= is_validation;
+    if (!is_validation && number(ev, "epochs") == 0 && number(ev, "step") == p->line_step)
+        return;
+    put_line(p, ev, true);
+    p->line_step = number(ev, "step");
+    p->shown_ns = tti_now_ns();
+}
+
 static void on_log(cli_progress *p, const tt_event *ev)
 {
     if (ev->level == TT_ERROR)
@@ -302,8 +315,7 @@ void cli_progress_event(void *user, const tt_event *ev)
     } else if (strcmp(ev->kind, "step") == 0) {
         on_step(p, ev);
     } else if (strcmp(ev->kind, "epoch") == 0 || strcmp(ev->kind, "validation") == 0) {
-        put_line(p, ev, true);
-        p->shown_ns = tti_now_ns();
+        on_end(p, ev);
     }
 }
 

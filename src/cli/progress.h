@@ -20,7 +20,8 @@ typedef struct cli_progress {
     bool has_first;
     bool has_ended;                   // the fit has told how it went
     double first_step, first_seconds; // where the rate of steps is counted from
-    double line_seconds;              // time of the line before
+    double line_seconds, line_step;   // of the line before
+    bool validates_alone;             // validations come by themselves, not with epochs
     int64_t shown_ns;
 } cli_progress;
 

@@ -128,6 +128,27 @@ TEST(train_makes_a_run)
     CHECK(is_there("runs/small-002/job.yaml"));
 }
 
+static int count(const char *text, const char *words)
+{
+    int n = 0;
+    for (; (text = strstr(text, words)) != NULL; text++)
+        n++;
+    return n;
+}
+
+TEST(validations_are_told_once)
+{
+    command_write("small.yaml", small);
+    run_ok("train small.yaml --set train.epochs=0 --set train.steps=25 "
+           "--set train.validate_every=10");
+    CHECK_INT(count(command_out, "step 10/25  "), 1);
+    CHECK_INT(count(command_out, "validation loss"), 3); // 10, 20 and the end
+    run_ok("train small.yaml --set train.epochs=2 --set train.validate_every=8");
+    CHECK_INT(count(command_out, "validation loss"), 3); // 8, 16, 20
+    CHECK_INT(count(command_out, "epoch 1/2  loss"), 1);
+    CHECK_INT(count(command_out, "step 8/20  loss"), 1);
+}
+
 TEST(train_speaks_json)
 {
     int n;

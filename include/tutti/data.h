@@ -116,7 +116,10 @@ typedef struct tt_mnist_opts {
 TT_API tt_data *tt_mnist_with(tt_ctx *ctx, const tt_mnist_opts *opts);
 #define tt_mnist(...) TT_CALL1(tt_mnist, __VA_ARGS__, )
 
-// Any IDX files: one of records, one of labels (may be missing). u8 becomes f32 in [0, 1].
+/*
+ * Any IDX files: one of records, one of labels (may be missing). u8 becomes f32 in [0, 1], other
+ * types f32; labels, one integer a record, i32.
+ */
 typedef struct tt_idx_opts {
     size_t opts_size;
     const char *x, *y; // files; x is required
@@ -139,9 +142,10 @@ TT_API tt_data *tt_cifar10_with(tt_ctx *ctx, const tt_cifar10_opts *opts);
 typedef struct tt_csv_opts {
     size_t opts_size;
     const char *file;
-    const char *y;     // target columns, "price" or "a, b"; default: the last
+    const char *y;     // target columns, "price" or "a, b"; default: the last; "-": none
     const char *x;     // input columns; default: all others
-    bool classes;      // y is a class: words are numbered in order of first appearance, i32
+    bool classes;      // y is a class, i32: a number from 0 on, or a word
+    const char *words; // classes in order, "cat, dog"; default: as they first appear in the file
     bool no_header;    // columns are called "c0", "c1", ...
     const char *comma; // the separator; default ","
     int64_t first;     // records before it are left out
@@ -151,10 +155,13 @@ typedef struct tt_csv_opts {
 TT_API tt_data *tt_csv_with(tt_ctx *ctx, const tt_csv_opts *opts);
 #define tt_csv(...) TT_CALL1(tt_csv, __VA_ARGS__, )
 
-// Arrays in .npy files, or in one .npz file; the first axis counts records.
+/*
+ * Arrays in .npy files, or in one .npz file; the first axis counts records. f4 and f8 become f32,
+ * i4, i8 and u2 i32. As an input u1 is u8 and b1 bool; as a target both are i32.
+ */
 typedef struct tt_npy_opts {
     size_t opts_size;
-    const char *x, *y; // x.npy and y.npy, or with file their names in it
+    const char *x, *y; // x.npy and y.npy; with file their names in it, default "x", "y"
     const char *file;  // an .npz
     TT_DATA_OPTIONS;
 } tt_npy_opts;

@@ -119,6 +119,32 @@ tt_data *tt_data_new_with(tt_ctx *ctx, const tt_source *source, const tt_data_op
     return make(ctx, NULL, &copy, opts);
 }
 
+/*
+ * A copy of a kind's options in which no text is NULL: what was not given is the default, and what
+ * must be given is missed here. Free with tti_free().
+ */
+static void *copy_options(tt_ctx *ctx, const tt_source_def *def, const void *options)
+{
+    char *copy = tti_calloc(ctx, 1, TTI_MAX(def->options_size, 1));
+    if (copy == NULL)
+        return NULL;
+    if (def->options_size > 0)
+        memcpy(copy, options, def->options_size);
+    for (const tt_option *row = def->options; row != NULL && row->type != TT_OPT_END; row++) {
+        const char *text = "given";
+        if (row->type == TT_OPT_TEXT)
+            memcpy(&text, copy + row->offset, sizeof(text));
+        if (text == NULL && row->value == NULL) {
+            (void)TT_FAIL(ctx, TT_EINVAL, "%s: %s must be given", def->name, row->name);
+            tti_free(ctx, copy);
+            return NULL;
+        }
+        if (text == NULL)
+            memcpy(copy + row->offset, &row->value, sizeof(row->value));
+    }
+    return copy;
+}
+
 tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options,
                       const tt_data_opts *opts)
 {
@@ -129,7 +155,12 @@ tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options
         (void)TT_FAIL(ctx, TT_EINVAL, "data: %s", def == NULL ? "no kind of source" : "no options");
         return NULL;
     }
-    if (def->open(ctx, options, &source) != TT_OK)
+    void *copy = copy_options(ctx, def, options);
+    if (copy == NULL)
+        return NULL;
+    tt_status st = def->open(ctx, copy, &source);
+    tti_free(ctx, copy);
+    if (st != TT_OK)
         return NULL;
     return make(ctx, def, &source, opts);
 }

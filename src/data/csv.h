@@ -1,0 +1,58 @@
+/*
+ * csv.h - cells of CSV files, numbers in them, and words that are classes.
+ */
+#ifndef TUTTI_DATA_CSV_H
+#define TUTTI_DATA_CSV_H
+
+#include "data/bytes.h"
+#include <tutti/data.h>
+
+#define TTI_CELL_MAX 256
+
+// A place in a CSV file.
+typedef struct tti_csv_at {
+    tti_scan scan;
+    char comma;
+    int64_t line; // number of the line that is being read, from 1
+} tti_csv_at;
+
+typedef struct tti_cell {
+    char text[TTI_CELL_MAX]; // without quotes and the blanks around it
+    int n;
+    bool is_long;   // there was more than text holds
+    bool is_quoted; //
+    bool is_last;   // of its record
+} tti_cell;
+
+/*
+ * The next cell. Quotes may enclose separators, line ends and doubled quotes. TT_EIO, recorded, when
+ * a quote is not closed. *more is false, and nothing was read, at the end of the file.
+ */
+tt_status tti_csv_cell(tt_ctx *ctx, tti_csv_at *at, tti_cell *out, bool *more) TTI_CHECKED;
+
+// A decimal number, finite as f32, and nothing else.
+bool tti_csv_number(const char *text, float *out) TTI_CHECKED;
+
+// ---- classes ---------------------------------------------------------------------------------
+
+// Words, numbered as they were added.
+typedef struct tti_words {
+    char **words;
+    int64_t n, cap;
+    int32_t *table; // open addressing: number + 1; 0 is free
+    int64_t slots;  // a power of two; 0: no table yet
+} tti_words;
+
+#define TTI_WORDS_MAX 65536
+int32_t tti_words_find(const tti_words *w, const char *word); // -1: none
+// Adds a word if it is new; at most TTI_WORDS_MAX fit, then TT_EINVAL, not recorded.
+tt_status tti_words_add(tt_ctx *ctx, tti_words *w, const char *word) TTI_CHECKED;
+void tti_words_free(tt_ctx *ctx, tti_words *w);
+// "0", "17": a class that says its number; -1 for other words.
+int32_t tti_words_number(const char *word);
+
+// A source of an open file, which it takes over: what the fuzzer calls.
+tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o,
+                         tt_source *out) TTI_CHECKED;
+
+#endif

@@ -4,6 +4,7 @@
  *   1. tt_store's lock          which variables there are, their memory and versions
  *   2. a device's lock          its arena and its list of work
  *   3. tti_queue.mu             a bounded queue
+ *      tti_saver.mu             what the thread that saves has to do; never held with a queue's
  *   4. tt_ctx.mu                the error slot and events out; recursive, because the owner's event
  *                               function may call the library
  *

@@ -302,7 +302,7 @@ struct tt_op {
      */
     void (*grad)(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx);
     tt_kernel kernel[TT_N_BACKENDS];
-    unsigned writes; // TT_OP_UPDATE: bit i: input i, if a variable, is written in place
+    unsigned writes;     // TT_OP_UPDATE: bit i: input i, if a variable, is written in place
     unsigned shape_only; // bit i: only the shape of input i is looked at, never its elements
 };
 

@@ -185,8 +185,8 @@ typedef struct tt_cross_entropy_opts {
 TT_API tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
                                         const tt_cross_entropy_opts *opts);
 #define tt_cross_entropy(...) TT_CALL3(tt_cross_entropy, __VA_ARGS__, )
-// Per row of x [..., c], how many classes come before its label, ties by lowest index: i32 [...]. 0:
-// the label is argmax. A label outside [0, c) has rank c.
+// Per row of x [..., c], how many classes come before its label, ties by lowest index: i32 [...].
+// 0: the label is argmax. A label outside [0, c) has rank c.
 TT_API tt_tensor *tt_label_rank(tt_graph *g, tt_tensor *x, tt_tensor *labels);
 
 // ---- indices ---------------------------------------------------------------------------------
@@ -293,10 +293,10 @@ typedef struct tt_update_scale_opts {
     tt_tensor **norm, **go; // out: the norm; 1, or NaN where the factor is NaN
 } tt_update_scale_opts;
 /*
- * The factor of an update's gradients, for tt_update_opts.scale, from scalars: the sum of the loss's
- * terms, their count, and p, where gradients are sums of which each term was divided by p. It is
- * p / count (0 if count is 0), times clip / norm where the norm of the scaled gradients is above
- * clip.
+ * The factor of an update's gradients, for tt_update_opts.scale, from scalars: the sum of the
+ * loss's terms, their count, and p, where gradients are sums of which each term was divided by p.
+ * It is p / count (0 if count is 0), times clip / norm where the norm of the scaled gradients is
+ * above clip.
  */
 TT_API tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tensor *count,
                                        tt_tensor *p, const tt_update_scale_opts *opts);

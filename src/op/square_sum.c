@@ -2,9 +2,9 @@
  * square_sum.c - the sum of all squares of a tensor, in f64. Kernel: square_sum_cpu.c.
  *
  * From its start the tensor is cut into blocks of 1,024 elements. In a block element j goes to
- * partial j mod 16, squared and added in f64 (the square of an f32 is exact there), then partials 8,
- * 4, 2, 1 apart. Blocks are added by the binary tree over their numbers. So the sum of a piece that
- * cuts no block is a part of that tree.
+ * partial j mod 16, squared and added in f64 (the square of an f32 is exact there), then partials
+ * 8, 4, 2, 1 apart. Blocks are added by the binary tree over their numbers. So the sum of a piece
+ * that cuts no block is a part of that tree.
  */
 #include "op/square_sum.h"
 #include "op/op.h"

@@ -3,8 +3,8 @@
  * average. Kernels: update_cpu.c. The variable (input 0) and its state (inputs 2 and 3) are written
  * in place.
  *
- * With w the variable, lr = step lr * lr_scale, t = step + 1, and g = gradient * grad_scale * scale,
- * to which all but adamw and lion add weight_decay * w; as PyTorch has them:
+ * With w the variable, lr = step lr * lr_scale, t = step + 1, and g = gradient * grad_scale *
+ * scale, to which all but adamw and lion add weight_decay * w; as PyTorch has them:
  *   sgd      w -= lr g; with momentum b = momentum b + g and w -= lr b, nesterov: w -= lr (g +
  *            momentum b)
  *   adam     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
@@ -16,8 +16,9 @@
  *   lion     w *= 1 - lr weight_decay, w -= lr sign(beta1 m + (1 - beta1) g), then
  *            m = beta2 m + (1 - beta2) g
  *   ema      a = decay a + (1 - decay) value; at step 0 a = value
- * scale is an optional scalar, the last input; where it is not finite, nothing is changed. Scalars are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the
- * like.
+ * scale is an optional scalar, the last input; where it is not finite, nothing is changed. Scalars
+ * are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the like,
+ * whatever scope is open.
  */
 #include "op/update.h"
 #include "graph/graph.h"

@@ -4,8 +4,8 @@
  * Edges are data, control, and those that keep readers of a variable before its next update. Among
  * the nodes that are ready the one with the smallest key goes first: the order of creation, but
  * updates right after the gradient they need (which frees it), single numbers right after what they
- * come from, receives right before their first reader. Every device's list is a part of this order, so a wait always looks back in it: no set of
- * lists can deadlock.
+ * come from, receives right before their first reader. Every device's list is a part of this order,
+ * so a wait always looks back in it: no set of lists can deadlock.
  */
 #include "plan/plan.h"
 #include <string.h>

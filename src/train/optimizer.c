@@ -21,7 +21,9 @@
 #define EPS(value_)                ROW(eps, TT_OPT_FLOAT, value_, "added to the root", 0, 1e30)
 #define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
 #define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
-#define MOMENTUM                   ROW(momentum, TT_OPT_FLOAT, "0", "part of the last direction kept", 0, BELOW_ONE)
+
+#define MOMENTUM ROW(momentum, TT_OPT_FLOAT, "0", "part of the last direction kept", 0, BELOW_ONE)
+
 #define COMMON                                                                                     \
     ROW(no_decay, TT_OPT_TEXT, "", "patterns of weights that do not decay: '*.bias, norm*'", 0,    \
         0),                                                                                        \

@@ -1,9 +1,9 @@
 /*
  * schedule.c - factors of the learning rate from step to step.
  *
- * A step below `warmup` has the factor (step + 1) / (warmup + 1): the whole rate comes first at step
- * `warmup`, where the schedule begins. With x the part of it that is over, from 0 there to 1 at
- * `steps` (the fit's, unless given):
+ * A step below `warmup` has the factor (step + 1) / (warmup + 1): the whole rate comes first at
+ * step `warmup`, where the schedule begins. With x the part of it that is over, from 0 there to 1
+ * at `steps` (the fit's, unless given):
  *   constant     1
  *   step         factor^floor(t / every), t steps after the warm-up
  *   exponential  factor^(t / every)

@@ -222,9 +222,9 @@ static void check_close(const char *label, const char *what, double got, double 
 }
 
 /*
- * What is claimed of a new weight, for any weight and gradient: it is within half a unit of its last
- * place and 10 * 2^-24 of the step's size of the formula in f64 on the same f32 weight, gradient and
- * state.
+ * What is claimed of a new weight, for any weight and gradient: it is within half a unit of its
+ * last place and 10 * 2^-24 of the step's size of the formula in f64 on the same f32 weight,
+ * gradient and state.
  */
 TEST(updates_follow_their_formulas)
 {

@@ -93,3 +93,54 @@ int command_run(const char *line)
     ck_assert_msg(code >= 0, "tutti %s was killed by signal %d", line, -code);
     return code;
 }
+
+void command_ok(const char *line)
+{
+    int code = command_run(line);
+    ck_assert_msg(code == 0, "tutti %s: exit code %d: %s", line, code, command_err);
+}
+
+json_t *command_last_object(const char *text, int *lines)
+{
+    json_t *last = NULL;
+    int n = 0;
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        json_error_t e;
+        json_t *o = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
+        ck_assert_msg(json_is_object(o), "line %d: %s: %.*s", n + 1, e.text, (int)length, text);
+        json_decref(last);
+        last = o;
+        text += length + (text[length] == '\n');
+        n++;
+    }
+    if (lines != NULL)
+        *lines = n;
+    return last;
+}
+
+int command_count(const char *text, const char *words)
+{
+    int n = 0;
+    for (; (text = strstr(text, words)) != NULL; text++)
+        n++;
+    return n;
+}
+
+const char command_small_job[] = "name: small\n"
+                                 "seed: 3\n"
+                                 "data:\n"
+                                 "  train: {digits: {count: 320}}\n"
+                                 "  validate: {digits: {count: 64, first: 1000}}\n"
+                                 "  test: {digits: {count: 96, first: 2000}}\n"
+                                 "model:\n"
+                                 "  - flatten\n"
+                                 "  - dense: {units: 16, act: relu}\n"
+                                 "  - dropout: 0.1\n"
+                                 "  - dense: 10\n"
+                                 "train:\n"
+                                 "  epochs: 3\n"
+                                 "  batch: 32\n"
+                                 "  loss: cross_entropy\n"
+                                 "  optimizer: {adam: {lr: 1e-3}}\n"
+                                 "  metrics: [accuracy]\n";

@@ -55,7 +55,7 @@ static const flag flags[] = {
     {"hashes", "FILE", "write a hash of every node, lane and step (tutti diff compares)", TEXT,
      AT(hashes), 0, 0},
     {"steps", "N", "steps that are timed (default 50)", NUMBER, AT(steps), 1, 1000000},
-    {"input", "FILE", "records to predict: .npy, .csv or IDX (default: the job's test data)", TEXT,
+    {"input", "FILE", "records: .npy, .npz, .csv or IDX (default: the job's test data)", TEXT,
      AT(input), 0, 0},
     {"count", "N", "at most so many records", NUMBER, AT(count), 1, (int64_t)1 << 40},
     {"prompt", "TEXT", "text to go on from", TEXT, AT(prompt), 0, 0},

@@ -2,6 +2,7 @@
  * predict.c - tutti predict: what a trained model says about records: a class and its probability
  * for classifiers, the output's values for other models.
  */
+#include "cli/generate.h"
 #include "cli/job.h"
 #include "cli/report.h"
 #include "train/scalar.h"
@@ -199,33 +200,49 @@ static tt_status predict(prediction *p)
 }
 
 // --input as the job's test data, so that its transforms are applied.
-static void set_input(cli_args *args, const char *file, char room[1100])
+static void set_input(const char *file, char room[1200])
 {
-    const char *dot = strrchr(file, '.');
-    const char *form = "data.test={idx: {x: '%s'}}";
-    if (dot != NULL && strcmp(dot, ".npy") == 0)
-        form = "data.test={npy: {x: '%s'}}";
-    if (dot != NULL && strcmp(dot, ".csv") == 0)
-        form = "data.test={csv: {file: '%s', y: ''}}";
-    snprintf(room, 1100, form, file);
-    args->sets.v[args->sets.n++] = room;
+    static const struct {
+        const char *ending, *before, *after;
+    } forms[] = {
+        {".npy", "npy: {x: '", "'}"},
+        {".npz", "npy: {file: '", "'}"},
+        {".csv", "csv: {file: '", "', y: '-'}"},
+        {"", "idx: {x: '", "'}"},
+    };
+    int f = 0;
+    size_t n = strlen(file);
+    while (n < strlen(forms[f].ending) ||
+           strcmp(file + n - strlen(forms[f].ending), forms[f].ending) != 0)
+        f++;
+    size_t at = (size_t)snprintf(room, 1200, "data.test={%s", forms[f].before);
+    for (; *file != '\0' && at < 1100; file++) { // a quote in YAML's quotes is two
+        room[at++] = *file;
+        if (*file == '\'')
+            room[at++] = '\'';
+    }
+    snprintf(room + at, 1200 - at, "%s}", forms[f].after);
 }
 
 static int run(const cli_args *args)
 {
     cli_args with = *args;
     cli_job j;
-    char room[1100];
-    if (args->input != NULL && args->sets.n == CLI_MAX_TEXTS)
-        return cli_usage("--set is given more than %d times", CLI_MAX_TEXTS - 1);
-    if (args->input != NULL)
-        set_input(&with, args->input, room);
+    char room[1200];
+    if (args->input != NULL && (args->sets.n == CLI_MAX_TEXTS || strlen(args->input) > 1000))
+        return cli_usage("--input: the name is too long, or --set is given too often");
+    if (args->input != NULL) {
+        set_input(args->input, room);
+        with.sets.v[with.sets.n++] = room;
+    }
     prediction p = {.j = &j, .args = args};
     int rc = cli_job_read(&with, args->words[0], &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, &with, NULL, NULL);
     if (rc == CLI_OK) {
-        rc = predict(&p) == TT_OK ? CLI_OK : CLI_FAILED;
+        bool writes = args->prompt != NULL || (cli_is_text(&j) && args->input == NULL);
+        tt_status st = writes ? cli_generate(&j, args) : predict(&p);
+        rc = st == TT_OK ? CLI_OK : CLI_FAILED;
         tti_free(j.ctx, p.values);
     }
     return cli_job_close(&j, rc);
@@ -239,8 +256,12 @@ const cli_verb cli_predict = {
         "One line a record: its number, the class and its probability, and the label where\n"
         "the data has one; for models that are no classifiers the output's values. Records are\n"
         "those of data.test, or of --input, whose records get the job's transforms. Takes the\n"
-        "newest checkpoint of the run, of a job file the newest run's.\n",
-    .flags = "json set devices threads isa runs checkpoint input count",
+        "newest checkpoint of the run, of a job file the newest run's.\n"
+        "\n"
+        "A model that was trained on text writes: --prompt gives the beginning. The same seed\n"
+        "gives the same text on every machine.\n",
+    .flags = "json set devices threads isa runs checkpoint input count "
+             "prompt length temperature seed",
     .min_words = 1,
     .max_words = 1,
     .run = run,

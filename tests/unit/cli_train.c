@@ -16,25 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-// 320 records in batches of 32: 10 steps an epoch.
-static const char small[] = "name: small\n"
-                            "seed: 3\n"
-                            "data:\n"
-                            "  train: {digits: {count: 320}}\n"
-                            "  validate: {digits: {count: 64, first: 1000}}\n"
-                            "  test: {digits: {count: 96, first: 2000}}\n"
-                            "model:\n"
-                            "  - flatten\n"
-                            "  - dense: {units: 16, act: relu}\n"
-                            "  - dropout: 0.1\n"
-                            "  - dense: 10\n"
-                            "train:\n"
-                            "  epochs: 3\n"
-                            "  batch: 32\n"
-                            "  loss: cross_entropy\n"
-                            "  optimizer: {adam: {lr: 1e-3}}\n"
-                            "  metrics: [accuracy]\n";
-
 static bool is_there(const char *name)
 {
     char path[600];
@@ -42,40 +23,14 @@ static bool is_there(const char *name)
     return access(path, F_OK) == 0;
 }
 
-// Checks that every line is an object; the last one is returned, to be released.
-static json_t *last_object(const char *text, int *lines)
-{
-    json_t *last = NULL;
-    int n = 0;
-    while (*text != '\0') {
-        size_t length = strcspn(text, "\n");
-        json_error_t e;
-        json_t *o = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
-        ck_assert_msg(json_is_object(o), "line %d: %s: %.*s", n + 1, e.text, (int)length, text);
-        json_decref(last);
-        last = o;
-        text += length + (text[length] == '\n');
-        n++;
-    }
-    if (lines != NULL)
-        *lines = n;
-    return last;
-}
-
 // The weights_hash of the last line of what was printed.
 static void hash_of(const char *text, char out[64])
 {
-    json_t *o = last_object(text, NULL);
+    json_t *o = command_last_object(text, NULL);
     const char *hash = json_string_value(json_object_get(o, "weights_hash"));
     ck_assert_msg(hash != NULL && strlen(hash) == 32, "no weights_hash in %s", text);
     snprintf(out, 64, "%s", hash);
     json_decref(o);
-}
-
-static void run_ok(const char *line)
-{
-    int code = command_run(line);
-    ck_assert_msg(code == 0, "tutti %s: exit code %d: %s", line, code, command_err);
 }
 
 // ---- what is printed -------------------------------------------------------------------------
@@ -102,8 +57,8 @@ static void check_percentages(void)
 
 TEST(train_makes_a_run)
 {
-    command_write("small.yaml", small);
-    run_ok("train small.yaml");
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml");
     CHECK_STR(command_err, "");
     CHECK_HAS(command_out, "epoch 1/3  loss ");
     CHECK_HAS(command_out, "epoch 3/3  loss ");
@@ -118,43 +73,35 @@ TEST(train_makes_a_run)
     CHECK(is_there("runs/small-001/tensorboard") && is_there("runs/small-001/checkpoints/step-30"));
     command_read("runs/small-001/events.jsonl", command_out, sizeof(command_out));
     int n;
-    json_t *end = last_object(command_out, &n);
+    json_t *end = command_last_object(command_out, &n);
     CHECK(n > 6); // begin, steps, epochs, checkpoints, end
     CHECK_STR(json_string_value(json_object_get(end, "event")), "end");
     json_decref(end);
-    run_ok("train small.yaml --quiet"); // a second run has its own folder
+    command_ok("train small.yaml --quiet"); // a second run has its own folder
     CHECK_STR(command_out, "");
     CHECK_STR(command_err, "");
     CHECK(is_there("runs/small-002/job.yaml"));
 }
 
-static int count(const char *text, const char *words)
-{
-    int n = 0;
-    for (; (text = strstr(text, words)) != NULL; text++)
-        n++;
-    return n;
-}
-
 TEST(validations_are_told_once)
 {
-    command_write("small.yaml", small);
-    run_ok("train small.yaml --set train.epochs=0 --set train.steps=25 "
-           "--set train.validate_every=10");
-    CHECK_INT(count(command_out, "step 10/25  "), 1);
-    CHECK_INT(count(command_out, "validation loss"), 3); // 10, 20 and the end
-    run_ok("train small.yaml --set train.epochs=2 --set train.validate_every=8");
-    CHECK_INT(count(command_out, "validation loss"), 3); // 8, 16, 20
-    CHECK_INT(count(command_out, "epoch 1/2  loss"), 1);
-    CHECK_INT(count(command_out, "step 8/20  loss"), 1);
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --set train.epochs=0 --set train.steps=25 "
+               "--set train.validate_every=10");
+    CHECK_INT(command_count(command_out, "step 10/25  "), 1);
+    CHECK_INT(command_count(command_out, "validation loss"), 3); // 10, 20 and the end
+    command_ok("train small.yaml --set train.epochs=2 --set train.validate_every=8");
+    CHECK_INT(command_count(command_out, "validation loss"), 3); // 8, 16, 20
+    CHECK_INT(command_count(command_out, "epoch 1/2  loss"), 1);
+    CHECK_INT(command_count(command_out, "step 8/20  loss"), 1);
 }
 
 TEST(train_speaks_json)
 {
     int n;
-    command_write("small.yaml", small);
-    run_ok("train small.yaml --json --runs r --set train.epochs=2");
-    json_t *o = last_object(command_out, &n);
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --json --runs r --set train.epochs=2");
+    json_t *o = command_last_object(command_out, &n);
     CHECK(n > 4);
     CHECK_STR(json_string_value(json_object_get(o, "event")), "summary");
     CHECK_INT(json_integer_value(json_object_get(o, "steps")), 20);
@@ -175,18 +122,18 @@ TEST(train_speaks_json)
 
 TEST(a_dry_run_leaves_nothing)
 {
-    command_write("small.yaml", small);
-    run_ok("train small.yaml --dry-run");
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --dry-run");
     CHECK_HAS(command_out, "dense");
     CHECK_HAS(command_out, "training    320 records");
     CHECK_HAS(command_out, "steps       30: 3 epochs of 10, batch 32");
     CHECK_HAS(command_out, "memory      cpu:0: ");
     CHECK(!is_there("runs"));
-    run_ok("summary small.yaml");
+    command_ok("summary small.yaml");
     CHECK_HAS(command_out, "dense");
-    run_ok("summary small.yaml --json");
+    command_ok("summary small.yaml --json");
     json_decref(json_loads(command_out, 0, NULL));
-    run_ok("plan small.yaml");
+    command_ok("plan small.yaml");
     CHECK_HAS(command_out, "matmul");
     CHECK(!is_there("runs"));
 }
@@ -206,7 +153,7 @@ static void check_bad(const char *line, int code, const char *message)
 
 TEST(bad_jobs_end_with_code_3)
 {
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     command_write("bad.yaml", "name: bad\nmodell: [flatten]\n");
     command_write("empty.yaml", "name: empty\nmodel: [{dense: 3}]\n");
     check_bad("train nowhere.yaml", 3, "nowhere.yaml");
@@ -225,7 +172,7 @@ TEST(bad_jobs_end_with_code_3)
 
 TEST(a_loss_that_is_not_finite_ends_with_code_4)
 {
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     CHECK_INT(command_run("train small.yaml --set train.optimizer.adam.lr=1e30"), 4);
     CHECK_HAS(command_err, "the loss is not finite");
     CHECK_HAS(command_err, "tutti: error: step ");
@@ -233,8 +180,8 @@ TEST(a_loss_that_is_not_finite_ends_with_code_4)
 
 TEST(a_run_is_not_written_over)
 {
-    command_write("small.yaml", small);
-    run_ok("train small.yaml --quiet --run here/x");
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --quiet --run here/x");
     CHECK(is_there("here/x/job.yaml"));
     CHECK_INT(command_run("train small.yaml --run here/x"), 1);
     CHECK_HAS(command_err, "'here/x' holds a run already; --resume goes on with it");
@@ -245,11 +192,11 @@ TEST(a_run_is_not_written_over)
 // --resume alone means the newest run of the job, or a new one where there is none.
 TEST(resume_finds_the_newest_run)
 {
-    command_write("small.yaml", small);
-    run_ok("train small.yaml --resume --quiet");
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --resume --quiet");
     CHECK(is_there("runs/small-001/checkpoints/step-30"));
-    run_ok("train small.yaml --quiet");
-    run_ok("train small.yaml --resume --set train.epochs=4");
+    command_ok("train small.yaml --quiet");
+    command_ok("train small.yaml --resume --set train.epochs=4");
     CHECK_HAS(command_out, "epoch 4/4  loss ");
     CHECK(strstr(command_out, "epoch 3/4") == NULL);
     CHECK_HAS(command_out, "run         runs/small-002\n");
@@ -262,13 +209,13 @@ TEST(resume_finds_the_newest_run)
 TEST(a_full_disk_for_events_is_a_warning)
 {
     char path[600];
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     snprintf(path, sizeof(path), "%s/r", test_folder());
     CHECK(mkdir(path, 0700) == 0);
     snprintf(path, sizeof(path), "%s/r/events.jsonl", test_folder());
     if (access("/dev/full", W_OK) != 0 || symlink("/dev/full", path) != 0)
         test_skip("no /dev/full");
-    run_ok("train small.yaml --quiet --run r");
+    command_ok("train small.yaml --quiet --run r");
     CHECK_HAS(command_err, "tutti: warn: cannot write 'r/events.jsonl': No space left on device");
     CHECK(strchr(command_err, '\n') == strrchr(command_err, '\n')); // once
 }
@@ -278,8 +225,8 @@ TEST(a_full_disk_for_events_is_a_warning)
 TEST(devices_change_no_bit)
 {
     char one[64], other[64];
-    command_write("small.yaml", small);
-    run_ok("train small.yaml --json");
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --json");
     hash_of(command_out, one);
     const char *const flags[] = {"--devices cpu:0*2", "--devices cpu:0*3 --threads 2",
                                  "--isa plain --threads 1"};
@@ -287,32 +234,32 @@ TEST(devices_change_no_bit)
         char line[200];
         snprintf(line, sizeof(line),
                  "train small.yaml --json --set distribute.strategy=mirrored %s", flags[i]);
-        run_ok(line);
+        command_ok(line);
         hash_of(command_out, other);
         ck_assert_msg(strcmp(one, other) == 0, "%s: %s, not %s", flags[i], other, one);
     }
-    run_ok("eval small.yaml --json");
+    command_ok("eval small.yaml --json");
     hash_of(command_out, other);
     CHECK_STR(one, other);
-    run_ok("eval runs/small-001");
+    command_ok("eval runs/small-001");
     CHECK_HAS(command_out, "test        loss ");
     CHECK_HAS(command_out, "96 records");
     CHECK_HAS(command_out, "runs/small-001/checkpoints/step-30");
-    run_ok("eval small-001 --checkpoint best");
+    command_ok("eval small-001 --checkpoint best");
     CHECK_HAS(command_out, "runs/small-001/checkpoints/step-");
-    run_ok("eval small-001 --checkpoint step-20");
+    command_ok("eval small-001 --checkpoint step-20");
     CHECK_HAS(command_out, "runs/small-001/checkpoints/step-20");
     CHECK_INT(command_run("eval small-001 --checkpoint step-21"), 1);
     CHECK_HAS(command_err, "runs/small-001/checkpoints/step-21");
-    run_ok("predict small-001 --count 5 --json");
+    command_ok("predict small-001 --count 5 --json");
     int lines;
-    json_t *o = last_object(command_out, &lines);
+    json_t *o = command_last_object(command_out, &lines);
     CHECK_INT(lines, 5);
     CHECK(json_is_integer(json_object_get(o, "class")));
     CHECK(json_is_integer(json_object_get(o, "label")));
     CHECK(json_number_value(json_object_get(o, "probability")) > 0.05);
     json_decref(o);
-    run_ok("eval small-002 --json --checkpoint runs/small-001/checkpoints/step-30");
+    command_ok("eval small-002 --json --checkpoint runs/small-001/checkpoints/step-30");
     hash_of(command_out, other);
     CHECK_STR(one, other);
 }
@@ -372,27 +319,27 @@ static void check_same_weights(void)
     char line[300], cut[64], whole[64];
     long long steps = (long long)newest_step() + 13;
     snprintf(line, sizeof(line), "train cut --resume --json --set train.steps=%lld", steps);
-    run_ok(line);
+    command_ok(line);
     hash_of(command_out, cut);
     snprintf(line, sizeof(line),
              "train small.yaml --json --run whole --set train.epochs=0 --set train.steps=%lld",
              steps);
-    run_ok(line);
+    command_ok(line);
     hash_of(command_out, whole);
     ck_assert_msg(strcmp(cut, whole) == 0, "%lld steps: %s, in one go %s", steps, cut, whole);
     snprintf(line, sizeof(line), "train cut --resume --json --set train.steps=%lld", steps);
-    run_ok(line); // nothing is left to do
+    command_ok(line); // nothing is left to do
     hash_of(command_out, cut);
     CHECK_STR(cut, whole);
 }
 
 TEST(sigterm_saves_and_asks_to_come_again)
 {
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     CHECK_INT(
         command_wait(start_and_send("train small.yaml --json --run cut " ENDLESS, 5, SIGTERM, 700)),
         85);
-    json_t *o = last_object(command_out, NULL);
+    json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(json_integer_value(json_object_get(o, "steps")), newest_step()); // saved
     json_decref(o);
     CHECK_HAS(command_err, "tutti train cut --resume");
@@ -401,12 +348,12 @@ TEST(sigterm_saves_and_asks_to_come_again)
 
 TEST(interrupts_save_then_stop)
 {
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     CHECK_INT(
         command_wait(start_and_send("train small.yaml --json --run cut " ENDLESS, 4, SIGINT, 300)),
         130);
     CHECK_HAS(command_err, "saving after this step; Ctrl-C again stops at once");
-    json_t *o = last_object(command_out, NULL);
+    json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(json_integer_value(json_object_get(o, "steps")), newest_step());
     json_decref(o);
     pid_t pid = start_and_send("train cut --resume --json", 4, SIGINT, 0);
@@ -419,7 +366,7 @@ TEST(interrupts_save_then_stop)
 TEST(kills_lose_nothing)
 {
     unsigned seed = (unsigned)time(NULL) ^ (unsigned)getpid();
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     for (int i = 0; i < 20; i++) {
         int lines = 1 + rand_r(&seed) % 4;
         pid_t pid = start_and_send("train small.yaml --resume --quiet --run cut " ENDLESS, lines,
@@ -429,12 +376,12 @@ TEST(kills_lose_nothing)
     CHECK(newest_step() > 0);
     check_same_weights();
     command_read("cut/events.jsonl", command_out, sizeof(command_out));
-    json_decref(last_object(command_out, NULL)); // every line is whole
+    json_decref(command_last_object(command_out, NULL)); // every line is whole
 }
 
 TEST(one_process_a_run)
 {
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     pid_t pid = start_and_send("train small.yaml --quiet --run cut " ENDLESS, 3, SIGSTOP, 0);
     CHECK_INT(command_run("train cut --resume"), 1);
     CHECK_HAS(command_err, "another process is training in 'cut'");
@@ -447,45 +394,45 @@ TEST(one_process_a_run)
 
 TEST(runs_are_looked_at)
 {
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     CHECK_INT(command_run("trace small"), 1);
-    run_ok("train small.yaml --quiet --trace 5 --hashes hashes");
+    command_ok("train small.yaml --quiet --trace 5 --hashes hashes");
     CHECK(is_there("hashes"));
-    run_ok("trace small");
+    command_ok("trace small");
     CHECK_HAS(command_out, "runs/small-001/trace.json");
-    run_ok("trace small out.json");
+    command_ok("trace small out.json");
     command_read("out.json", command_out, sizeof(command_out));
     json_t *o = json_loads(command_out, 0, NULL);
     CHECK(o != NULL);
     json_decref(o);
-    run_ok("plot small");
+    command_ok("plot small");
     CHECK_HAS(command_out, "loss   ");
     CHECK_HAS(command_out, "accuracy   ");
-    run_ok("plot small-001 --svg loss.svg");
+    command_ok("plot small-001 --svg loss.svg");
     command_read("loss.svg", command_out, sizeof(command_out));
     CHECK_HAS(command_out, "<svg ");
     CHECK_HAS(command_out, ">small-001</text>");
-    run_ok("bench small.yaml cpu:0 cpu:0*2 --steps 5");
+    command_ok("bench small.yaml cpu:0 cpu:0*2 --steps 5");
     CHECK_HAS(command_out, "cpu:0*2 ");
-    run_ok("bench small.yaml --steps 5 --json");
-    o = last_object(command_out, NULL);
+    command_ok("bench small.yaml --steps 5 --json");
+    o = command_last_object(command_out, NULL);
     CHECK(json_number_value(json_object_get(o, "step_ms_median")) > 0);
     json_decref(o);
-    run_ok("train small.yaml --profile 5");
+    command_ok("train small.yaml --profile 5");
     CHECK_HAS(command_out, "matmul");
 }
 
 TEST(help_explains_keys)
 {
-    run_ok("help job");
+    command_ok("help job");
     CHECK_HAS(command_out, "model");
-    run_ok("help train.optimizer.adam");
+    command_ok("help train.optimizer.adam");
     CHECK_HAS(command_out, "lr");
     CHECK_INT(command_run("help train.optimizer.adan"), 2);
     CHECK_HAS(command_err, "adam");
-    run_ok("help exit");
+    command_ok("help exit");
     CHECK_HAS(command_out, "85   ended by SIGTERM");
-    run_ok("help train");
+    command_ok("help train");
     CHECK_HAS(command_out, "--resume");
 }
 
@@ -548,7 +495,7 @@ static int check_drawn(int width)
 TEST(the_living_line_fits_any_terminal)
 {
     static const int widths[] = {1, 2, 12, 30, 50, 80, 200};
-    command_write("small.yaml", small);
+    command_write("small.yaml", command_small_job);
     for (int i = 0; i < 7; i++) {
         CHECK_INT(run_on_terminal("train small.yaml --set train.epochs=2", widths[i]), 0);
         int drawn = check_drawn(widths[i]);

@@ -1,0 +1,167 @@
+/*
+ * generate.c - text that a trained model writes: one symbol after another, each drawn by the
+ * probabilities that the model gives for what comes next.
+ *
+ * Draws are made by counter from the seed, and their arithmetic is our own, so a prompt and a seed
+ * give the same text on every machine.
+ */
+#include "cli/generate.h"
+#include "cli/report.h"
+#include "data/text.h"
+#include "train/scalar.h"
+#include "train/train.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct writer {
+    cli_job *j;
+    const cli_args *args;
+    tti_vocab vocab;
+    int64_t context;  // symbols the model sees
+    int32_t *symbols; // of the prompt, then those that were drawn
+    int64_t n, n_prompt;
+    int32_t *window; // [context]
+    float *scores;   // [context, vocab]
+} writer;
+
+// The symbol that a draw u in [0, 1) means.
+static int32_t draw(const float *scores, int64_t n, double temperature, double u)
+{
+    int64_t best = 0;
+    double sum = 0, at = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (scores[i] > scores[best])
+            best = i;
+    if (temperature == 0)
+        return (int32_t)best;
+    for (int64_t i = 0; i < n; i++)
+        sum += tti_scalar_exp(((double)scores[i] - scores[best]) / temperature);
+    for (int64_t i = 0; i < n; i++) {
+        at += tti_scalar_exp(((double)scores[i] - scores[best]) / temperature);
+        if (at > u * sum)
+            return (int32_t)i;
+    }
+    return (int32_t)best;
+}
+
+// The next symbol. A row of scores depends on the symbols up to it, so what stands behind is free.
+static tt_status next(writer *w, int64_t step, int32_t *out)
+{
+    int64_t seen = TTI_MIN(w->n, w->context);
+    memset(w->window, 0, sizeof(*w->window) * (size_t)w->context);
+    memcpy(w->window, w->symbols + w->n - seen, sizeof(*w->window) * (size_t)seen);
+    TT_TRY(tt_predict(w->j->parts.model, w->window, 1, w->scores));
+    tti_philox r = tti_philox4((uint64_t)w->args->seed, (uint64_t)step, 0);
+    double u = (double)((uint64_t)r.v[0] << 21 ^ r.v[1] >> 11) * 0x1p-53;
+    *out = draw(w->scores + (seen - 1) * w->vocab.n, w->vocab.n, w->args->temperature, u);
+    return TT_OK;
+}
+
+// The prompt as symbols; without one a line begins.
+static tt_status read_prompt(writer *w)
+{
+    const char *prompt = w->args->prompt != NULL ? w->args->prompt : "";
+    int32_t *symbols;
+    TT_TRY(tti_vocab_symbols(w->j->ctx, &w->vocab, prompt, strlen(prompt), &symbols, &w->n));
+    w->n_prompt = w->n;
+    w->symbols = tti_calloc(w->j->ctx, (size_t)(w->n + w->args->length + 1), sizeof(*symbols));
+    if (w->symbols != NULL)
+        memcpy(w->symbols, symbols, sizeof(*symbols) * (size_t)w->n);
+    tti_free(w->j->ctx, symbols);
+    if (w->symbols == NULL)
+        return TT_ENOMEM;
+    if (w->n == 0) {
+        int32_t newline = tti_vocab_find(&w->vocab, '\n');
+        w->symbols[w->n++] = newline >= 0 ? newline : 0;
+        w->n_prompt = 1;
+    }
+    return TT_OK;
+}
+
+static tt_status check_model(writer *w)
+{
+    tt_model *m = w->j->parts.model;
+    tti_output outputs[TTI_MAX_INPUTS];
+    tt_ctx *ctx = w->j->ctx;
+    if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
+        return TT_FAIL(ctx, TT_EUNSUPPORTED, "the model has %d inputs; text needs one",
+                       m->n_inputs);
+    tt_shape in = tt_tensor_shape(m->inputs[0]->out), out = tt_tensor_shape(outputs[0].tensor);
+    w->context = -tt_shape_count(&in);
+    if (tt_tensor_dtype(m->inputs[0]->out) != TT_I32 ||
+        tt_tensor_dtype(outputs[0].tensor) != TT_F32 ||
+        -tt_shape_count(&out) != w->context * w->vocab.n)
+        return TT_FAIL(ctx, TT_ESHAPE,
+                       "the model gives %lld values for %lld symbols; text needs %lld for each",
+                       (long long)-tt_shape_count(&out), (long long)w->context,
+                       (long long)w->vocab.n);
+    w->window = tti_calloc(ctx, (size_t)w->context, sizeof(*w->window));
+    w->scores = tti_calloc(ctx, (size_t)(w->context * w->vocab.n), sizeof(*w->scores));
+    return w->window != NULL && w->scores != NULL ? TT_OK : TT_ENOMEM;
+}
+
+static void print_symbols(const writer *w, int64_t first, int64_t n)
+{
+    tti_text t = {.ctx = w->j->ctx};
+    tti_vocab_put(&w->vocab, w->symbols + first, n, &t);
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    fflush(stdout);
+    tti_free(w->j->ctx, s);
+}
+
+static void print_json(const writer *w)
+{
+    tti_text written = {.ctx = w->j->ctx}, t = {.ctx = w->j->ctx};
+    tti_vocab_put(&w->vocab, w->symbols + w->n_prompt, w->n - w->n_prompt, &written);
+    char *s = tti_text_take(&written);
+    tti_text_add(&t, "{\"prompt\": ");
+    tti_text_json(&t, w->args->prompt != NULL ? w->args->prompt : "");
+    tti_text_add(&t, ", \"text\": ");
+    tti_text_json(&t, s != NULL ? s : "");
+    tti_text_add(&t, ", \"temperature\": %.9g, \"seed\": %lld}\n", w->args->temperature,
+                 (long long)w->args->seed);
+    tti_free(w->j->ctx, s);
+    s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(w->j->ctx, s);
+}
+
+static tt_status write_text(writer *w)
+{
+    char path[TTI_RUN_PATH + 64];
+    TT_TRY(check_model(w));
+    TT_TRY(read_prompt(w));
+    TT_TRY(cli_job_load(w->j, w->args, path));
+    if (!w->args->json && w->args->prompt != NULL)
+        print_symbols(w, 0, w->n_prompt);
+    for (int64_t i = 0; i < w->args->length; i++) {
+        TT_TRY(next(w, i, &w->symbols[w->n]));
+        w->n++;
+        if (!w->args->json)
+            print_symbols(w, w->n - 1, 1);
+    }
+    if (w->args->json)
+        print_json(w);
+    else
+        cli_print("\n");
+    return TT_OK;
+}
+
+bool cli_is_text(const cli_job *j)
+{
+    tti_vocab v;
+    return tti_text_vocab(j->parts.train, &v);
+}
+
+tt_status cli_generate(cli_job *j, const cli_args *args)
+{
+    writer w = {.j = j, .args = args};
+    if (!tti_text_vocab(j->parts.train, &w.vocab))
+        return TT_FAIL(j->ctx, TT_EINVAL, "--prompt needs a job whose data.train is text");
+    tt_status st = write_text(&w);
+    tti_free(j->ctx, w.symbols);
+    tti_free(j->ctx, w.window);
+    tti_free(j->ctx, w.scores);
+    return st;
+}

@@ -2,6 +2,7 @@
  * build_data.c - the data sets of a job: a kind's options, file names under data.dir, transforms.
  */
 #include "base/ctx.h"
+#include "base/file.h"
 #include "data/data.h"
 #include "job/job.h"
 #include <stdio.h>
@@ -36,6 +37,16 @@ static char *below_dir(tt_ctx *ctx, const char *dir, const char *names)
     return tti_text_take(&t);
 }
 
+// A kind's own folder: the one of its name below dir, or dir itself.
+static char *folder_of(tt_ctx *ctx, const char *dir, const char *kind)
+{
+    char *below = below_dir(ctx, dir, kind);
+    if (below == NULL || tti_file_exists(below))
+        return below;
+    tti_free(ctx, below);
+    return tti_strdup(ctx, dir);
+}
+
 typedef struct paths {
     char *text[TT_MAX_FIELDS + 1];
     int n;
@@ -62,7 +73,7 @@ static tt_status place_files(tt_ctx *ctx, const tt_source_def *def, const tti_it
         if (dir == NULL || row->type != TT_OPT_TEXT || value == NULL)
             continue;
         if (strcmp(row->name, "dir") == 0 && value->text[0] == '\0')
-            TT_TRY(set_path(ctx, row, below_dir(ctx, dir, def->name), options, p));
+            TT_TRY(set_path(ctx, row, folder_of(ctx, dir, def->name), options, p));
         else if (value->text[0] != '\0' && is_path(def->name, record, row->name))
             TT_TRY(set_path(ctx, row, below_dir(ctx, dir, value->text), options, p));
     }

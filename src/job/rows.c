@@ -21,7 +21,9 @@ const tt_option tti_job_top_rows[] = {
 #define DATA(name_, type_, ...) ROW(name_, type_, tti_job_data, __VA_ARGS__)
 const tt_option tti_job_data_rows[] = {
     DATA(dir, TT_OPT_TEXT, "",
-         "folder of mnist/, cifar10/, and of files that do not begin with / or .", 0, 0),
+         "folder of MNIST's or CIFAR-10's files (or of mnist/, cifar10/), and of files that do not "
+         "begin with / or .",
+         0, 0),
     DATA(shuffle, TT_OPT_BOOL, "true", "a new order of training data each epoch", 0, 0),
     DATA(workers, TT_OPT_INT32, "1", "threads that read ahead", 0, 64),
     DATA(prefetch, TT_OPT_INT32, "0", "batches read ahead; 0: by their size", 0, 4096),

@@ -129,6 +129,8 @@ static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
     TT_TRY(validate(f));
     tti_fit_epoch_event(f, kind);
     TT_TRY(tti_fit_watch(f, &is_best));
+    if (is_epoch || f->o.steps > 0)
+        f->is_new_epoch = true; // where steps are counted, sums are of the steps between looks
     if (f->o.validate != NULL)
         TT_TRY(call_back(f, TT_AT_VALIDATION, 1));
     if (is_epoch)

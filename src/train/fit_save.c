@@ -23,7 +23,7 @@ static void fill_state(tti_fit *f, tti_train_state *s)
                            .best = f->best,
                            .skipped = f->skipped,
                            .job = (char *)f->o.job};
-    if (f->cursor % f->count == 0)
+    if (f->is_new_epoch)
         return; // between epochs there are no sums
     s->n_sums = (int)TTI_MIN(step->train.n_numbers + 1, TTI_MAX_SUMS);
     memcpy(s->sums, step->epoch, sizeof(double) * (size_t)s->n_sums);
@@ -103,7 +103,7 @@ static tt_status go_on(tti_fit *f)
         f->plateau = s->plateau;
         f->best = s->best;
         f->skipped = s->skipped;
-        f->is_new_epoch = s->cursor % f->count == 0;
+        f->is_new_epoch = s->n_sums == 0;
         if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)
             memcpy(f->step->epoch, s->sums, sizeof(double) * (size_t)s->n_sums);
         TT_LOG(ctx, TT_INFO, "going on from %s, after step %lld", path, (long long)s->step);

@@ -142,8 +142,9 @@ typedef struct tt_pair {
 
 /*
  * Everything a context tells its owner. Called on the thread where it happened, one at a time;
- * strings are borrowed for the call. kind is "log", "print", "run", "plan", and of training "begin",
- * "step", "epoch", "validation", "checkpoint", "nan", "end": those have their values as pairs.
+ * strings are borrowed for the call. kind is "log", "print", "run", "plan", and of training
+ * "begin", "step", "epoch", "validation", "checkpoint", "nan", "end": those have their values as
+ * pairs.
  */
 typedef struct tt_event {
     const char *kind;

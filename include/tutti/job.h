@@ -1,6 +1,6 @@
 /*
- * job.h - job files: the same parts as a C program, in YAML. Every key is an option row with a type,
- * a default and a help text; errors name file, line and column.
+ * job.h - job files: the same parts as a C program, in YAML. Every key is an option row with a
+ * type, a default and a help text; errors name file, line and column.
  */
 #ifndef TUTTI_JOB_H
 #define TUTTI_JOB_H

@@ -4,8 +4,8 @@
  * A micro-step gives, for every sum over rows, one partial per maximal sub-tree of its lanes. They
  * go on a stack, and the two topmost are added while they are siblings in the tree over lane
  * numbers: what is left in the end is the same sum, to the bit, that a run of all lanes makes. The
- * update then runs in a graph of its own into which the sums are fed. What a gradient does with sums
- * after the tree (a weight used twice adds those of both uses) is built there again.
+ * update then runs in a graph of its own into which the sums are fed. What a gradient does with
+ * sums after the tree (a weight used twice adds those of both uses) is built there again.
  */
 #include "base/ctx.h"
 #include "plan/plan.h"

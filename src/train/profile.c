@@ -1,6 +1,6 @@
 /*
- * profile.c - where a step's time goes: by op, by layer, by device, from the spans that the training
- * session recorded, and one sentence that names the bottleneck.
+ * profile.c - where a step's time goes: by op, by layer, by device, from the spans that the
+ * training session recorded, and one sentence that names the bottleneck.
  */
 #include "base/ctx.h"
 #include "run/run.h"

@@ -1,7 +1,7 @@
 /*
  * fit_hash.c - the promise: one job, one hash. The hashes below are part of the interface: every
- * x86-64 processor with fused multiply-add, every number of threads and devices must reach them. They
- * change only together with TT_ARITHMETIC.
+ * x86-64 processor with fused multiply-add, every number of threads and devices must reach them.
+ * They change only together with TT_ARITHMETIC.
  */
 #include "fit_models.h"
 #include <stdio.h>

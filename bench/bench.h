@@ -14,6 +14,8 @@
 #define TUTTI_BENCH_H
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -208,6 +210,58 @@ static inline void bench_copy_close(bench_copy *c)
     pthread_barrier_destroy(&c->end);
     free(c->from);
     free(c->to);
+}
+
+// ---- the hop: a cache line to another thread and back ----------------------------------------
+
+#define BENCH_HOPS 50 // of a batch
+
+typedef struct bench_ball {
+    _Alignas(64) _Atomic int at; // even: with the caller
+    _Atomic bool stop;
+} bench_ball;
+
+static inline void *bench_hop_main(void *arg)
+{
+    bench_ball *b = arg;
+    while (!atomic_load(&b->stop))
+        if (atomic_load(&b->at) % 2 == 1)
+            atomic_fetch_add(&b->at, 1);
+    return NULL;
+}
+
+/*
+ * Nanoseconds of a round trip, the best of many batches within 20 ms. Cores that share a cache take
+ * about 60; several hundred mean that threads share data through memory or another socket, and then
+ * everything small is slower on two threads. A virtual machine can change from one to the other. 0:
+ * there is one core.
+ */
+static inline double bench_hop(void)
+{
+    bench_ball ball = {.at = 0};
+    pthread_t other;
+    cpu_set_t cores;
+    double best = 1, start = bench_now();
+    // Two spinning threads on one core would wait for each other's time slice to end.
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+        return 0;
+    CPU_CLR((size_t)sched_getcpu(), &cores);
+    if (CPU_COUNT(&cores) == 0 || pthread_create(&other, NULL, bench_hop_main, &ball) != 0)
+        return 0;
+    (void)pthread_setaffinity_np(other, sizeof(cores), &cores);
+    while (bench_now() < start + 0.02) {
+        double begin = bench_now();
+        for (int i = 0; i < BENCH_HOPS; i++) {
+            atomic_fetch_add(&ball.at, 1);
+            while (atomic_load(&ball.at) % 2 == 1)
+                ;
+        }
+        double took = (bench_now() - begin) / BENCH_HOPS;
+        best = took < best ? took : best;
+    }
+    atomic_store(&ball.stop, true);
+    pthread_join(other, NULL);
+    return 1e9 * best;
 }
 
 #endif

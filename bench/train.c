@@ -7,7 +7,8 @@
  *
  * Each work is timed for S seconds, both numbers of lanes in turn. --only takes a work by name,
  * --all adds the long ones, --lines prints for programs: side, work, median, quartiles, minimum
- * (us), steps, first step (ms), apart by tabs.
+ * (us), steps, first step (ms), apart by tabs. The hop is how far two cores are apart, before or
+ * after the work, whichever is more (bench.h): steps of small models depend on it.
  */
 #include "bench.h"
 #include <getopt.h>
@@ -213,15 +214,16 @@ static int time_sides(side *sides, int n_sides, const settings *set, const tt_ba
 
 // ---- printing --------------------------------------------------------------------------------
 
-static void print_side(const work *w, side *s, const settings *set)
+static void print_side(const work *w, side *s, const settings *set, double hop)
 {
     bench_stat t = stat_of(s->times, s->n);
     if (set->lines)
         printf("tutti-%d\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%.1f\n", s->lanes, w->name,
                1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first);
     else
-        printf("  %-16s %5d %12.1f   [%10.1f, %10.1f] %12.1f %8d %10.1f\n", w->name, s->lanes,
-               1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first);
+        printf("  %-16s %5d %12.1f   [%10.1f, %10.1f] %12.1f %8d %10.1f %8.0f\n", w->name, s->lanes,
+               1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first,
+               hop);
     fflush(stdout);
 }
 
@@ -234,9 +236,11 @@ static bool run_work(const work *w, const settings *set, bench_stat *ratio)
     bool ok = true;
     for (int i = 0; i < n_sides; i++)
         open_side(&sides[i], w, set, batches, n);
+    double hop = bench_hop();
     int rounds = time_sides(sides, n_sides, set, batches, n);
+    double hop_after = bench_hop();
     for (int i = 0; i < n_sides; i++)
-        print_side(w, &sides[i], set);
+        print_side(w, &sides[i], set, hop > hop_after ? hop : hop_after);
     double ratios[ROUNDS];
     for (int r = 0; r < rounds && n_sides == 2; r++)
         ratios[r] = sides[1].by_round[r] / sides[0].by_round[r];
@@ -303,8 +307,9 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!set.lines)
-        printf("training, us per step, %d threads\n  %-16s %5s %12s   %24s %12s %8s %10s\n",
-               set.threads, "", "lanes", "median", "quartiles", "min", "steps", "first ms");
+        printf("training, us per step, %d threads\n  %-16s %5s %12s   %24s %12s %8s %10s %8s\n",
+               set.threads, "", "lanes", "median", "quartiles", "min", "steps", "first ms",
+               "hop ns");
     for (int i = 0; i < N_WORKS; i++) {
         if (!is_wanted(&works[i], &set))
             continue;

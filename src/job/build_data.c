@@ -41,7 +41,7 @@ static char *below_dir(tt_ctx *ctx, const char *dir, const char *names)
 static char *folder_of(tt_ctx *ctx, const char *dir, const char *kind)
 {
     char *below = below_dir(ctx, dir, kind);
-    if (below == NULL || tti_file_exists(below))
+    if (below == NULL || tti_folder_exists(below))
         return below;
     tti_free(ctx, below);
     return tti_strdup(ctx, dir);

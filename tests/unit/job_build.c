@@ -7,6 +7,7 @@
 #include "job/job.h"
 #include "train/compile.h"
 #include <stdio.h>
+#include <sys/stat.h>
 
 static const char small[] = "data:\n"
                             "  train: {digits: {count: 64}}\n"
@@ -106,7 +107,7 @@ static const tt_option probe_rows[] = {
     {"split", TT_OPT_TEXT, "train", "", offsetof(probe_opts, split), 0, 0, NULL},
     TT_OPTION_END,
 };
-static char probed[512];
+static char probed[2048];
 
 static tt_status probe_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 {
@@ -155,14 +156,28 @@ static tt_status build_probe(const char *yaml, bool registered, char message[512
 TEST(job_sources_get_their_paths)
 {
     need_yaml();
-    char message[512];
-    const char *yaml = "data:\n"
-                       "  dir: /base\n"
-                       "  train: {probe: [a, ./b, /c, ../d]}\n"
-                       "  test: {probe: {file: e, dir: f}}\n"
-                       "model: [dense: 1]\n";
+    char message[512], yaml[1024], wanted[2048];
+    const char *dir = test_folder();
+    snprintf(yaml, sizeof(yaml),
+             "data:\n"
+             "  dir: %s\n"
+             "  train: {probe: [a, ./b, /c, ../d]}\n"
+             "  test: {probe: {file: e, dir: f}}\n"
+             "model: [dense: 1]\n",
+             dir);
     CHECK_OK(build_probe(yaml, true, message));
-    CHECK_STR(probed, "/base/a, ./b, /c, ../d|/base/probe|train\n/base/e|f|test\n");
+    snprintf(wanted, sizeof(wanted), "%s/a, ./b, /c, ../d|%s|train\n%s/e|f|test\n", dir, dir, dir);
+    CHECK_STR(probed, wanted);
+
+    // A folder of the kind's name is its own.
+    char own[512];
+    snprintf(own, sizeof(own), "%s/probe", dir);
+    CHECK(mkdir(own, 0700) == 0);
+    probed[0] = '\0';
+    CHECK_OK(build_probe(yaml, true, message));
+    snprintf(wanted, sizeof(wanted), "%s/a, ./b, /c, ../d|%s|train\n%s/e|f|test\n", dir, own, dir);
+    CHECK_STR(probed, wanted);
+
     probed[0] = '\0';
     CHECK_OK(build_probe("data: {train: {probe: a}}\nmodel: [dense: 1]\n", true, message));
     CHECK_STR(probed, "a||train\n");

@@ -49,6 +49,8 @@ static tt_status check_size(tt_ctx *ctx, const tti_idx *f)
 {
     const char *path = f->bytes.path;
     int64_t record = f->n * (int64_t)f->element, have = f->bytes.n - f->header, want;
+    if (f->count == 0)
+        return TT_FAIL(ctx, TT_EIO, "%s: has no records", path);
     if (!tti_mul_i64(record, f->count, &want))
         return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", path, (long long)f->count,
                        (long long)record);

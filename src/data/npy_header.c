@@ -177,6 +177,8 @@ static tt_status take_dict(reader *r, tti_npy *f)
 static tt_status check_size(tt_ctx *ctx, const tti_npy *f)
 {
     int64_t record = f->n * f->element, have = f->bytes.n - f->header, want;
+    if (f->count == 0)
+        return TT_FAIL(ctx, TT_EIO, "%s: has no records", f->bytes.path);
     if (!tti_mul_i64(record, f->count, &want))
         return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", f->bytes.path,
                        (long long)f->count, (long long)record);

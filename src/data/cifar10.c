@@ -16,6 +16,7 @@ typedef struct cifar {
     int n;
     tti_bytes file[FILES];
     int64_t first[FILES + 1]; // number of each file's first record
+    float unit[256];          // bytes as numbers in [0, 1]
 } cifar;
 
 static tt_status cifar_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
@@ -32,7 +33,7 @@ static tt_status cifar_read(tt_ctx *ctx, void *self, int64_t i, void *const *out
                        (long long)(i - c->first[f]), raw[0]);
     for (int p = 0; p < PLANE; p++)
         for (int k = 0; k < 3; k++)
-            x[3 * p + k] = (float)raw[1 + k * PLANE + p] / 255.0f;
+            x[3 * p + k] = c->unit[raw[1 + k * PLANE + p]];
     *(int32_t *)out[1] = raw[0];
     return TT_OK;
 }
@@ -83,6 +84,8 @@ static tt_status cifar_open(tt_ctx *ctx, const void *options, tt_source *out)
     cifar *c = tti_calloc(ctx, 1, sizeof(*c));
     if (c == NULL)
         return TT_ENOMEM;
+    for (int v = 0; v < 256; v++)
+        c->unit[v] = (float)v / 255.0f;
     tt_status st = add_files(ctx, c, dir, test);
     if (st != TT_OK) {
         cifar_close(ctx, c);

@@ -24,6 +24,27 @@ typedef struct digits {
     float noise;
 } digits;
 
+// Four pixels side by side; a compiler without such vectors in hardware takes them one by one.
+typedef float f4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
+
+static inline f4 f4_all(float a)
+{
+    return (f4){a, a, a, a};
+}
+
+// a where the mask is set, b elsewhere.
+static inline f4 f4_if(i4 mask, f4 a, f4 b)
+{
+    return (f4)((mask & (i4)a) | (~mask & (i4)b));
+}
+
+static inline f4 f4_within(f4 a, float low, float high)
+{
+    a = f4_if(a < f4_all(low), f4_all(low), a);
+    return f4_if(a > f4_all(high), f4_all(high), a);
+}
+
 typedef struct point {
     float x, y;
 } point;
@@ -87,31 +108,28 @@ static point draw_point(words *w, const frame *f, float x, float y)
     return (point){f->x + f->xx * x + f->xy * y, f->y + f->yx * x + f->yy * y};
 }
 
-static int low_pixel(float x)
+// The pixel at or below x, kept within the image.
+static int pixel_below(float x)
 {
-    return x < 0.0f ? 0 : x > SIDE - 1 ? SIDE : (int)x;
+    return x < 0.0f ? 0 : x > SIDE - 1 ? SIDE - 1 : (int)x;
 }
 
-static int high_pixel(float x) // one past the last
-{
-    return x < 0.0f ? 0 : x > SIDE - 1 ? SIDE : (int)x + 1;
-}
-
-// Lowers the squared distances of the pixels near the piece from a to b.
-static void draw_piece(float *near, point a, point b, float reach)
+// Lowers the squared distances of the pixels near the piece from a to b, and of some that are not.
+static void draw_piece(f4 *near, point a, point b, float reach)
 {
     float dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
     float inverse = length2 > 1e-6f ? 1.0f / length2 : 0.0f;
-    int x0 = low_pixel(TTI_MIN(a.x, b.x) - reach), x1 = high_pixel(TTI_MAX(a.x, b.x) + reach);
-    int y0 = low_pixel(TTI_MIN(a.y, b.y) - reach), y1 = high_pixel(TTI_MAX(a.y, b.y) + reach);
-    for (int y = y0; y < y1; y++) {
-        for (int x = x0; x < x1; x++) {
-            float px = (float)x - a.x, py = (float)y - a.y;
-            float t = (px * dx + py * dy) * inverse;
-            t = t < 0.0f ? 0.0f : t > 1.0f ? 1.0f : t;
-            float ex = px - t * dx, ey = py - t * dy, d2 = ex * ex + ey * ey;
-            if (d2 < near[y * SIDE + x])
-                near[y * SIDE + x] = d2;
+    int x0 = pixel_below(TTI_MIN(a.x, b.x) - reach) / 4;
+    int x1 = pixel_below(TTI_MAX(a.x, b.x) + reach) / 4;
+    int y0 = pixel_below(TTI_MIN(a.y, b.y) - reach), y1 = pixel_below(TTI_MAX(a.y, b.y) + reach);
+    for (int y = y0; y <= y1; y++) {
+        f4 py = f4_all((float)y - a.y);
+        for (int x = x0; x <= x1; x++) {
+            f4 *n = near + y * (SIDE / 4) + x;
+            f4 px = f4_all((float)(4 * x)) + (f4){0, 1, 2, 3} - f4_all(a.x);
+            f4 t = f4_within((px * dx + py * dy) * inverse, 0.0f, 1.0f);
+            f4 ex = px - t * dx, ey = py - t * dy, d2 = ex * ex + ey * ey;
+            *n = f4_if(d2 < *n, d2, *n);
         }
     }
 }
@@ -126,7 +144,7 @@ static point curve(point a, point b, point c, point d, float t)
                    wa * a.y + wb * b.y + wc * c.y + wd * d.y};
 }
 
-static void draw_stroke(words *w, const frame *f, const tti_stroke *s, float *near)
+static void draw_stroke(words *w, const frame *f, const tti_stroke *s, f4 *near)
 {
     point p[TTI_STROKE_MAX + 1];
     int n = 0;
@@ -146,21 +164,33 @@ static void draw_stroke(words *w, const frame *f, const tti_stroke *s, float *ne
     }
 }
 
-// Ink from distances, and noise that is about normal: the sum of a word's four bytes, whose deviation
-// is the root of 21845.
-static void ink_pixels(words *w, const float *near, float radius, float ink, float noise, float *x)
+/*
+ * Noise that is about normal: the sum of a word's four bytes, whose deviation is the root of 21845.
+ */
+static void make_noise(const words *w, float deviation, float *noise)
 {
-    float scale = noise / 147.80054f;
+    float scale = deviation / 147.80054f;
     for (int p = 0; p < PIXELS; p += 4) {
         tti_philox r = tti_philox4(w->key, w->record, (uint64_t)p << 32 | NOISE);
         for (int k = 0; k < 4; k++) {
             uint32_t pairs = (r.v[k] & 0x00ff00ff) + (r.v[k] >> 8 & 0x00ff00ff);
-            int sum = (int)((pairs & 0xffff) + (pairs >> 16));
-            float v = radius + 0.5f - __builtin_sqrtf(near[p + k]);
-            v = v < 0.0f ? 0.0f : v > 1.0f ? ink : v * ink;
-            v += scale * (float)(sum - 510);
-            x[p + k] = v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v;
+            noise[p + k] = scale * (float)((int)((pairs & 0xffff) + (pairs >> 16)) - 510);
         }
+    }
+}
+
+// Ink from distances, and noise.
+static void ink_pixels(const f4 *near, float radius, float ink, const float *noise, float *x)
+{
+    float far = (radius + 1.0f) * (radius + 1.0f);
+    for (int p = 0; p < PIXELS / 4; p++) {
+        f4 v = f4_all(0.0f), more;
+        for (int k = 0; k < 4; k++)
+            if (near[p][k] < far)
+                v[k] = radius + 0.5f - __builtin_sqrtf(near[p][k]);
+        memcpy(&more, noise + 4 * p, sizeof(more));
+        v = f4_within(f4_within(v, 0.0f, 1.0f) * ink + more, 0.0f, 1.0f);
+        memcpy(x + 4 * p, &v, sizeof(v));
     }
 }
 
@@ -168,18 +198,20 @@ static tt_status digits_read(tt_ctx *ctx, void *self, int64_t i, void *const *ou
 {
     const digits *d = self;
     words w = {.key = d->key, .record = (uint64_t)(d->first + i)};
-    float near[PIXELS];
+    f4 near[PIXELS / 4];
+    float noise[PIXELS];
     int class = draw_below(&w, TTI_CLASSES), style = draw_below(&w, TTI_STYLES);
     const tti_glyph *glyph = &tti_glyphs[class][style];
     (void)ctx;
 
     frame f = draw_frame(&w);
     float ink = 0.85f + draw_about(&w, 0.15f);
-    for (int p = 0; p < PIXELS; p++)
-        near[p] = FAR;
+    for (int p = 0; p < PIXELS / 4; p++)
+        near[p] = f4_all(FAR);
     for (int s = 0; s < glyph->n; s++)
         draw_stroke(&w, &f, &glyph->strokes[s], near);
-    ink_pixels(&w, near, f.radius, ink, d->noise, out[0]);
+    make_noise(&w, d->noise, noise);
+    ink_pixels(near, f.radius, ink, noise, out[0]);
     *(int32_t *)out[1] = class;
     return TT_OK;
 }

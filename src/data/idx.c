@@ -80,6 +80,8 @@ static tt_status parse(tt_ctx *ctx, tti_idx *f)
     if (magic[3] < 1 || magic[3] > TT_MAX_RANK)
         return TT_FAIL(ctx, TT_EIO, "%s: has %d axes; 1 to %d are possible", path, magic[3],
                        TT_MAX_RANK);
+    for (int v = 0; v < 256; v++)
+        f->unit[v] = (float)v / 255.0f;
     TT_TRY(parse_axes(ctx, f, magic[3]));
     return check_size(ctx, f);
 }
@@ -134,7 +136,7 @@ tt_status tti_idx_floats(tt_ctx *ctx, const tti_idx *f, int64_t i, float *out)
                               (size_t)n * f->element, raw));
         if (f->type == 0x08)
             for (int64_t k = 0; k < n; k++)
-                out[done + k] = (float)raw[k] / 255.0f;
+                out[done + k] = f->unit[raw[k]];
         else
             for (int64_t k = 0; k < n; k++)
                 out[done + k] = (float)element_at(raw + (size_t)k * f->element, f->type);

@@ -380,7 +380,8 @@ static const tt_option csv_options[] = {
     {"file", TT_OPT_TEXT, NULL, "the file, .gz or not", offsetof(tt_csv_opts, file), 0, 0, NULL},
     {"y", TT_OPT_TEXT, "", "target columns, \"price\" or \"a, b\"; default: the last; -: none",
      offsetof(tt_csv_opts, y), 0, 0, NULL},
-    {"x", TT_OPT_TEXT, "", "input columns; default: all others", offsetof(tt_csv_opts, x), 0, 0, NULL},
+    {"x", TT_OPT_TEXT, "", "input columns; default: all others",
+     offsetof(tt_csv_opts, x), 0, 0, NULL},
     {"classes", TT_OPT_BOOL, "false", "y is a class: a number, or a word",
      offsetof(tt_csv_opts, classes), 0, 0, NULL},
     {"words", TT_OPT_TEXT, "", "all classes in order, \"cat, dog\"; default: as they appear",
@@ -391,7 +392,8 @@ static const tt_option csv_options[] = {
      offsetof(tt_csv_opts, comma), 0, 0, NULL},
     {"first", TT_OPT_INT, "0", "records before it are left out",
      offsetof(tt_csv_opts, first), 0, 1e18, NULL},
-    {"count", TT_OPT_INT, "0", "so many from there; 0: all", offsetof(tt_csv_opts, count), 0, 1e18, NULL},
+    {"count", TT_OPT_INT, "0", "so many from there; 0: all",
+     offsetof(tt_csv_opts, count), 0, 1e18, NULL},
     TT_OPTION_END,
 };
 // clang-format on

@@ -7,7 +7,8 @@
 
 // clang-format off
 const tt_option tti_data_options[] = {
-    {"batch", TT_OPT_INT32, "32", "rows of a batch", offsetof(tt_data_opts, batch), 1, 1 << 30, NULL},
+    {"batch", TT_OPT_INT32, "32", "rows of a batch",
+     offsetof(tt_data_opts, batch), 1, 1 << 30, NULL},
     {"no_shuffle", TT_OPT_BOOL, "false", "records in the order of the source",
      offsetof(tt_data_opts, no_shuffle), 0, 0, NULL},
     {"seed", TT_OPT_INT, "0", "of order and transforms; 0: the seed of the run",

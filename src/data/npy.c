@@ -1,6 +1,6 @@
 /*
- * npy.c - NumPy's arrays as a source. f4 and f8 become f32, integers i32. u1 stays u8 and b1 bool as
- * an input; as a target they are classes, i32.
+ * npy.c - NumPy's arrays as a source. f4 and f8 become f32, integers i32. u1 stays u8 and b1 bool
+ * as an input; as a target they are classes, i32.
  */
 #include "data/npy.h"
 #include "data/data.h"

@@ -222,13 +222,14 @@ bool tti_text_vocab(const tt_data *d, tti_vocab *out)
 static const tt_option text_options[] = {
     {"file", TT_OPT_TEXT, NULL, "files or globs, \"a.txt, docs/*.md\"",
      offsetof(tt_text_opts, file), 0, 0, NULL},
-    {"level", TT_OPT_TEXT, "char", "char: characters that occur, sorted, are the vocabulary; byte: 256",
+    {"level", TT_OPT_TEXT, "char", "char: characters that occur, sorted, are symbols; byte: 256 are",
      offsetof(tt_text_opts, level), 0, 0, NULL},
     {"context", TT_OPT_INT32, NULL, "symbols of a record",
      offsetof(tt_text_opts, context), 1, INT32_MAX / 2, NULL},
     {"stride", TT_OPT_INT32, "0", "symbols from one record to the next; default: context",
      offsetof(tt_text_opts, stride), 0, INT32_MAX, NULL},
-    {"from", TT_OPT_FLOAT, "0", "where the used part begins", offsetof(tt_text_opts, from), 0, 1, NULL},
+    {"from", TT_OPT_FLOAT, "0", "where the used part begins",
+     offsetof(tt_text_opts, from), 0, 1, NULL},
     {"to", TT_OPT_FLOAT, "1", "and ends", offsetof(tt_text_opts, to), 0, 1, NULL},
     TT_OPTION_END,
 };

@@ -132,14 +132,16 @@ static tt_status tokens_open(tt_ctx *ctx, const void *options, tt_source *out)
 static const tt_option tokens_options[] = {
     {"file", TT_OPT_TEXT, NULL, "files or globs, \"a.bin, b*.bin\"",
      offsetof(tt_tokens_opts, file), 0, 0, NULL},
-    {"bits", TT_OPT_INT32, "16", "of a token: 16 or 32", offsetof(tt_tokens_opts, bits), 16, 32, NULL},
+    {"bits", TT_OPT_INT32, "16", "of a token: 16 or 32",
+     offsetof(tt_tokens_opts, bits), 16, 32, NULL},
     {"context", TT_OPT_INT32, NULL, "tokens of a record",
      offsetof(tt_tokens_opts, context), 1, INT32_MAX / 2, NULL},
     {"stride", TT_OPT_INT32, "0", "tokens from one record to the next; default: context",
      offsetof(tt_tokens_opts, stride), 0, INT32_MAX, NULL},
     {"vocab", TT_OPT_INT, NULL, "all tokens are below it",
      offsetof(tt_tokens_opts, vocab), 1, INT32_MAX, NULL},
-    {"from", TT_OPT_FLOAT, "0", "where the used part begins", offsetof(tt_tokens_opts, from), 0, 1, NULL},
+    {"from", TT_OPT_FLOAT, "0", "where the used part begins",
+     offsetof(tt_tokens_opts, from), 0, 1, NULL},
     {"to", TT_OPT_FLOAT, "1", "and ends", offsetof(tt_tokens_opts, to), 0, 1, NULL},
     TT_OPTION_END,
 };

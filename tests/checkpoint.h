@@ -4,7 +4,7 @@
 #ifndef TUTTI_TEST_CHECKPOINT_H
 #define TUTTI_TEST_CHECKPOINT_H
 
-#include "train/checkpoint.h"
+#include "save/checkpoint.h"
 
 #define TEST_TENSORS 6
 

@@ -6,7 +6,7 @@
 #define TUTTI_TEST_LAYER_H
 
 #include "test.h"
-#include "train/train.h"
+#include "model/model.h"
 
 #define ROWS 3
 

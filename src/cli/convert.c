@@ -3,9 +3,9 @@
  * safetensors file, under other names if wanted.
  */
 #include "cli/cli.h"
-#include "train/rename.h"
-#include "train/source.h"
-#include "train/train.h"
+#include "model/model.h"
+#include "save/rename.h"
+#include "save/source.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #include "cli/generate.h"
 #include "cli/report.h"
 #include "data/text.h"
+#include "model/model.h"
 #include "train/scalar.h"
-#include "train/train.h"
 #include <stdio.h>
 #include <string.h>
 

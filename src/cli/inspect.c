@@ -3,7 +3,7 @@
  * checksum of a checkpoint is compared on the way.
  */
 #include "cli/cli.h"
-#include "train/manifest.h"
+#include "save/manifest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

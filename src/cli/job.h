@@ -6,7 +6,7 @@
 #define TUTTI_CLI_JOB_H
 
 #include "cli/cli.h"
-#include "train/record.h"
+#include "record/record.h"
 
 typedef struct cli_job {
     tt_ctx *reader; // keeps the job and errors in it

@@ -3,7 +3,7 @@
  */
 #include "base/file.h"
 #include "cli/progress.h"
-#include "train/record.h"
+#include "record/record.h"
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "cli/generate.h"
 #include "cli/job.h"
 #include "cli/report.h"
+#include "model/model.h"
 #include "train/scalar.h"
-#include "train/train.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * drawn over; elsewhere there are plain lines, or with --json the events themselves.
  */
 #include "cli/progress.h"
-#include "train/record.h"
+#include "record/record.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * runs.c - finding the folder of a run by what people call it.
  */
 #include "cli/cli.h"
-#include "train/record.h"
+#include "record/record.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

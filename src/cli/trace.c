@@ -3,7 +3,7 @@
  */
 #include "base/file.h"
 #include "cli/cli.h"
-#include "train/record.h"
+#include "record/record.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
  */
 #include "base/ctx.h"
 #include "job/job.h"
-#include "train/build.h"
-#include "train/layer.h"
+#include "model/build.h"
+#include "model/layer.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * rows.c - the plain keys of a job. The rows are the documentation: tutti help shows them.
  */
 #include "job/job.h"
-#include "train/layer.h"
+#include "model/layer.h"
 
 #define MANY 1e18 // of a count
 #define AT(name_, type_, struct_, field_, value_, help_, min_, max_)              \

@@ -406,6 +406,7 @@ static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, b
     tt_status st = read_options(s, opts);
     tti_step *old = m->step;
     m->step = s;
+    m->free_step = tti_step_free;
     if (st == TT_OK)
         st = build(s, hashes);
     if (st != TT_OK) {

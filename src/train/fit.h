@@ -5,7 +5,7 @@
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H
 
-#include "train/checkpoint.h"
+#include "save/checkpoint.h"
 #include "train/compile.h"
 
 typedef struct tti_fit {

@@ -4,7 +4,7 @@
 #ifndef TUTTI_TRAIN_LOSS_H
 #define TUTTI_TRAIN_LOSS_H
 
-#include "train/train.h"
+#include "model/model.h"
 
 // Shape and type of the target that a loss wants for an output [batch, ...]; dense: probabilities.
 tt_status tti_loss_target(tt_ctx *ctx, const tt_loss *l, const tt_tensor *output, bool dense,

@@ -8,7 +8,7 @@
 #ifndef TUTTI_TRAIN_OPTIMIZER_H
 #define TUTTI_TRAIN_OPTIMIZER_H
 
-#include "train/train.h"
+#include "model/model.h"
 
 typedef struct tti_optimizer_def {
     const char *name, *help;

@@ -2,9 +2,9 @@
  * save.c - tt_save(), tt_load(), tt_export(): a model's weights out of it and into it.
  */
 #include "base/ctx.h"
+#include "save/fitting.h"
+#include "save/source.h"
 #include "train/compile.h"
-#include "train/fitting.h"
-#include "train/source.h"
 #include <string.h>
 
 static tt_status ready(tt_model *m, const char *path, const char *what)

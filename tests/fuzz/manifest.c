@@ -2,7 +2,7 @@
  * manifest.c - fuzzes the reader of manifests, past their checksum. Whatever the bytes are, reading
  * ends and leaks nothing; and what was read prints to a text that reads back to itself.
  */
-#include "train/manifest.h"
+#include "save/manifest.h"
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/tutti.h>

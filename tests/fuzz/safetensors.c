@@ -3,7 +3,7 @@
  * gives a table or an error, and leaks nothing; a table that is given is sorted, without holes, and
  * within the file.
  */
-#include "train/safetensors.h"
+#include "save/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/tutti.h>

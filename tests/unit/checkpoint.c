@@ -4,7 +4,7 @@
  */
 #include "../checkpoint.h"
 #include "../test.h"
-#include "train/manifest.h"
+#include "save/manifest.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  */
 #include "../checkpoint.h"
 #include "../command.h"
-#include "train/safetensors.h"
+#include "save/safetensors.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * here by the same formula from names, so nothing else is stored.
  */
 #include "../test.h"
-#include "train/safetensors.h"
+#include "save/safetensors.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * model.c - models: names, weights, inputs and outputs, sharing, the two graphs, failing calls.
  */
 #include "test.h"
-#include "train/train.h"
+#include "model/model.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * memory that is not there.
  */
 #include "test.h"
-#include "train/train.h"
+#include "model/model.h"
 
 // ---- refusals --------------------------------------------------------------------------------
 

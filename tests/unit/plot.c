@@ -2,7 +2,7 @@
  * plot.c - curves read back from events, axes, and both kinds of drawing.
  */
 #include "../test.h"
-#include "train/record.h"
+#include "record/record.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * ready.c - whole models: parameters as published, names, and what is special in each.
  */
 #include "test.h"
-#include "train/train.h"
+#include "model/model.h"
 #include <math.h>
 
 // Both graphs of a model: the second is freed by the caller.

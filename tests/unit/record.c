@@ -1,7 +1,7 @@
 /*
  * record.c - run folders, and what a recorder leaves in them, also when the disk is full.
  */
-#include "train/record.h"
+#include "record/record.h"
 #include "../test.h"
 #include <dirent.h>
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * safetensors.c - the file format: what is written is read back, what the format does not allow is
  * refused by name, and a file cut or changed anywhere never crashes the reader.
  */
-#include "train/safetensors.h"
+#include "save/safetensors.h"
 #include "../test.h"
 #include <stdio.h>
 #include <stdlib.h>

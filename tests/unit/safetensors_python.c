@@ -4,7 +4,7 @@
  */
 #include "../test.h"
 #include "graph/graph.h"
-#include "train/safetensors.h"
+#include "save/safetensors.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * format's definition, and by TensorBoard itself where it is installed.
  */
 #include "../test.h"
-#include "train/record.h"
+#include "record/record.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,247 @@
+/*
+ * layer_conv.c - convolutions and pooling of images [batch, height, width, channels].
+ */
+#include "model/layer.h"
+
+#define MAX_SIDE 4096 // of a window, a stride, a padding
+
+// An image of floats; the message says what to do about one without channels.
+static bool image_check(tt_build *b, const tt_tensor *x)
+{
+    char text[TT_SHAPE_TEXT];
+    const tt_shape *s = &x->shape;
+    if (s->rank == 3 && s->dim[2] > 0) {
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE,
+                      "x is %s, which has no channels; make the input {%lld, %lld, 1} or put a "
+                      "reshape to [%lld, %lld, 1] before",
+                      tt_shape_text(s, text), (long long)s->dim[1], (long long)s->dim[2],
+                      (long long)s->dim[1], (long long)s->dim[2]);
+        return false;
+    }
+    if (s->rank > 4) {
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE,
+                      "x is %s; it must be [batch, height, width, "
+                      "channels]",
+                      tt_shape_text(s, text));
+        return false;
+    }
+    return tti_x_check(b, x, 4, "[batch, height, width, channels]");
+}
+
+// Rows and columns on each side, instead of a rule.
+static bool pad_check(tt_build *b, tt_padding padding, const int pad[2])
+{
+    if (padding == TT_VALID || (pad[0] == 0 && pad[1] == 0))
+        return true;
+    (void)TT_FAIL(b->model->ctx, TT_EINVAL, "pad is [%d, %d] and padding is same; give one of them",
+                  pad[0], pad[1]);
+    return false;
+}
+
+static tt_padding pad_rule(tt_padding padding, const int pad[2])
+{
+    return pad[0] != 0 || pad[1] != 0 ? TT_EXPLICIT : padding;
+}
+
+// ---- convolutions ----------------------------------------------------------------------------
+
+#define CONV_ROWS                                                                              \
+    {                                                                                          \
+        "kernel",                                                                              \
+        TT_OPT_PAIR,                                                                           \
+        "3",                                                                                   \
+        "height and width of the window",                                                      \
+        offsetof(tt_conv2d_opts, kernel),                                                      \
+        1,                                                                                     \
+        MAX_SIDE,                                                                              \
+        NULL},                                                                                 \
+        {"stride", TT_OPT_PAIR, "1", "", offsetof(tt_conv2d_opts, stride), 1, MAX_SIDE, NULL}, \
+        {"padding",                                                                            \
+         TT_OPT_ENUM,                                                                          \
+         "valid",                                                                              \
+         "rule for the borders",                                                               \
+         offsetof(tt_conv2d_opts, padding),                                                    \
+         0,                                                                                    \
+         0,                                                                                    \
+         tti_padding_words},                                                                   \
+        {"pad",                                                                                \
+         TT_OPT_PAIR,                                                                          \
+         "0",                                                                                  \
+         "rows and columns of zeros on each side",                                             \
+         offsetof(tt_conv2d_opts, pad),                                                        \
+         0,                                                                                    \
+         MAX_SIDE,                                                                             \
+         NULL},                                                                                \
+        TTI_ACT_ROW(tt_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_conv2d_opts),                \
+        TTI_INIT_ROWS(tt_conv2d_opts, "glorot_uniform"), TT_OPTION_END
+
+static const tt_option conv_options[] = {
+    {"filters", TT_OPT_INT32, NULL, "channels of the output", offsetof(tt_conv2d_opts, filters), 1,
+     TTI_MAX_WIDTH, NULL},
+    CONV_ROWS,
+};
+
+static const tt_option depthwise_options[] = {
+    {"filters", TT_OPT_INT32, "1", "outputs per channel", offsetof(tt_conv2d_opts, filters), 1,
+     TTI_MAX_WIDTH, NULL},
+    CONV_ROWS,
+};
+
+static tt_tensor *conv(tt_build *b, const tt_conv2d_opts *o, tt_tensor *x, bool depthwise)
+{
+    if (!image_check(b, x) || !pad_check(b, o->padding, o->pad))
+        return NULL;
+    int64_t channels = x->shape.dim[3], out = o->filters * (depthwise ? channels : 1);
+    tt_shape shape = TT_SHAPE(o->kernel[0], o->kernel[1], channels, o->filters);
+    tt_tensor *w = tti_weight_for(b, x, "weight", shape, o->init), *bias = NULL;
+    if (w != NULL && !o->no_bias)
+        bias = tti_weight_for(b, x, "bias", TT_SHAPE(out), (tt_init){0});
+    if (w == NULL || (bias == NULL && !o->no_bias))
+        return NULL;
+    tt_op_conv2d_opts c = {.opts_size = sizeof(c),
+                           .stride = {o->stride[0], o->stride[1]},
+                           .padding = pad_rule(o->padding, o->pad),
+                           .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]},
+                           .bias = bias,
+                           .act = tti_act_inside(o->act)};
+    tt_tensor *y = depthwise ? tt_op_depthwise_conv2d_with(b->graph, x, w, &c)
+                             : tt_op_conv2d_with(b->graph, x, w, &c);
+    return tti_act_after(b->graph, y, o->act);
+}
+
+static tt_tensor *conv_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)n_in;
+    return conv(b, opts, in[0], false);
+}
+
+static tt_tensor *depthwise_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)n_in;
+    return conv(b, opts, in[0], true);
+}
+
+const tti_layer_def tti_kind_conv2d = {
+    .name = "conv2d",
+    .help = "convolution of images",
+    .options = conv_options,
+    .size = sizeof(tt_conv2d_opts),
+    .common = offsetof(tt_conv2d_opts, name),
+    .main = "filters",
+    .build = conv_build,
+};
+
+const tti_layer_def tti_kind_depthwise_conv2d = {
+    .name = "depthwise_conv2d",
+    .help = "convolution of each channel alone",
+    .options = depthwise_options,
+    .size = sizeof(tt_conv2d_opts),
+    .common = offsetof(tt_conv2d_opts, name),
+    .main = "kernel",
+    .build = depthwise_build,
+};
+
+tt_tensor *tt_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_conv2d, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_depthwise_conv2d, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+// ---- pooling ---------------------------------------------------------------------------------
+
+static const tt_option pool_options[] = {
+    {"size", TT_OPT_PAIR, "2", "height and width of the window", offsetof(tt_max_pool2d_opts, size),
+     1, MAX_SIDE, NULL},
+    {"stride", TT_OPT_PAIR, "0", "0: the size", offsetof(tt_max_pool2d_opts, stride), 0, MAX_SIDE,
+     NULL},
+    {"padding", TT_OPT_ENUM, "valid", "rule for the borders", offsetof(tt_max_pool2d_opts, padding),
+     0, 0, tti_padding_words},
+    {"pad", TT_OPT_PAIR, "0", "rows and columns on each side that do not count",
+     offsetof(tt_max_pool2d_opts, pad), 0, MAX_SIDE, NULL},
+    TT_OPTION_END,
+};
+
+static tt_tensor *pool(tt_build *b, const tt_max_pool2d_opts *o, tt_tensor *x, bool max)
+{
+    if (!image_check(b, x) || !pad_check(b, o->padding, o->pad))
+        return NULL;
+    tt_pool_opts p = {.opts_size = sizeof(p),
+                      .size = {o->size[0], o->size[1]},
+                      .stride = {o->stride[0] == 0 ? o->size[0] : o->stride[0],
+                                 o->stride[1] == 0 ? o->size[1] : o->stride[1]},
+                      .padding = pad_rule(o->padding, o->pad),
+                      .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]}};
+    return max ? tt_op_max_pool2d_with(b->graph, x, &p) : tt_op_avg_pool2d_with(b->graph, x, &p);
+}
+
+static tt_tensor *max_pool_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)n_in;
+    return pool(b, opts, in[0], true);
+}
+
+static tt_tensor *avg_pool_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)n_in;
+    return pool(b, opts, in[0], false);
+}
+
+static tt_tensor *global_avg_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)opts, (void)n_in;
+    return image_check(b, in[0]) ? tt_op_global_avg_pool2d(b->graph, in[0]) : NULL;
+}
+
+static tt_tensor *global_max_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)opts, (void)n_in;
+    return image_check(b, in[0]) ? tt_op_global_max_pool2d(b->graph, in[0]) : NULL;
+}
+
+#define POOL_KIND(name_, help_, build_)               \
+    const tti_layer_def tti_kind_##name_ = {          \
+        .name = #name_,                               \
+        .help = help_,                                \
+        .options = pool_options,                      \
+        .size = sizeof(tt_max_pool2d_opts),           \
+        .common = offsetof(tt_max_pool2d_opts, name), \
+        .main = "size",                               \
+        .build = build_,                              \
+    };
+POOL_KIND(max_pool2d, "the largest of each window", max_pool_build)
+POOL_KIND(avg_pool2d, "the mean of each window", avg_pool_build)
+
+#define GLOBAL_KIND(name_, help_, build_)        \
+    const tti_layer_def tti_kind_##name_ = {     \
+        .name = #name_,                          \
+        .help = help_,                           \
+        .size = sizeof(tt_plain_opts),           \
+        .common = offsetof(tt_plain_opts, name), \
+        .build = build_,                         \
+    };
+GLOBAL_KIND(global_avg_pool2d, "the mean of each channel: [batch, channels]", global_avg_build)
+GLOBAL_KIND(global_max_pool2d, "the largest of each channel: [batch, channels]", global_max_build)
+
+tt_tensor *tt_max_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_max_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+tt_tensor *tt_avg_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_avg_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+tt_tensor *tt_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_global_avg_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+tt_tensor *tt_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_global_max_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+}

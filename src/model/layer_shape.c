@@ -1,0 +1,187 @@
+/*
+ * layer_shape.c - shapes and joins: flatten, reshape, permute, add, concat. None has weights.
+ */
+#include "model/layer.h"
+
+// ---- flatten ---------------------------------------------------------------------------------
+
+static tt_tensor *flatten_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)opts, (void)n_in;
+    return tt_op_flatten(b->graph, in[0]);
+}
+
+const tti_layer_def tti_kind_flatten = {
+    .name = "flatten",
+    .help = "[batch, all the rest]",
+    .size = sizeof(tt_plain_opts),
+    .common = offsetof(tt_plain_opts, name),
+    .build = flatten_build,
+};
+
+tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_flatten, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+// ---- reshape ---------------------------------------------------------------------------------
+
+static const tt_option reshape_options[] = {
+    {"shape", TT_OPT_SHAPE, NULL, "of one record; one dimension may be -1: what is left",
+     offsetof(tt_layer_reshape_opts, shape), 0, 0, NULL},
+    TT_OPTION_END,
+};
+
+static tt_tensor *reshape_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)n_in;
+    const tt_shape *record = &((const tt_layer_reshape_opts *)opts)->shape;
+    tt_shape full = {.rank = record->rank + 1, .dim = {TT_BATCH}};
+    char text[TT_SHAPE_TEXT];
+    int64_t left = -tt_shape_count(&in[0]->shape), known = 1; // elements of a record
+    int open = -1;
+    if (record->rank < 1 || record->rank >= TT_MAX_RANK) {
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "a record of rank %d is not in 1 to %d",
+                      record->rank, TT_MAX_RANK - 1);
+        return NULL;
+    }
+    bool ok = true;
+    for (int i = 0; i < record->rank; i++) {
+        int64_t d = full.dim[i + 1] = record->dim[i];
+        ok &= d > 0 || (d == -1 && open < 0);
+        open = d == -1 ? i + 1 : open;
+        ok = ok && (d < 0 || tti_mul_i64(known, d, &known));
+    }
+    if (ok && open > 0 && left % known == 0)
+        full.dim[open] = left / known;
+    else if (!ok || open > 0 || left != known) {
+        char wanted[TT_SHAPE_TEXT];
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "x is %s, which has no records of shape %s",
+                      tt_shape_text(&in[0]->shape, text), tt_shape_text(record, wanted));
+        return NULL;
+    }
+    return tt_reshape(b->graph, in[0], full);
+}
+
+const tti_layer_def tti_kind_reshape = {
+    .name = "reshape",
+    .help = "the same elements in another shape",
+    .options = reshape_options,
+    .size = sizeof(tt_layer_reshape_opts),
+    .common = offsetof(tt_layer_reshape_opts, name),
+    .main = "shape",
+    .build = reshape_build,
+};
+
+tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_reshape, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+// ---- permute ---------------------------------------------------------------------------------
+
+static const tt_option permute_options[] = {
+    {"order", TT_OPT_INTS, NULL, "of the axes of one record, from 0: [2, 0, 1]",
+     offsetof(tt_permute_opts, order), 0, TT_MAX_RANK, NULL},
+    TT_OPTION_END,
+};
+
+static tt_tensor *permute_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)n_in;
+    const tt_ints *order = &((const tt_permute_opts *)opts)->order;
+    char text[TT_SHAPE_TEXT];
+    int rank = in[0]->shape.rank - 1; // of a record
+    unsigned seen = 0;
+    tt_axes axes = {.n = rank + 1};
+    for (int i = 0; i < rank && order->n == rank; i++) {
+        int64_t a = order->v[i];
+        seen |= a >= 0 && a < rank ? 1u << a : 0;
+        axes.axis[i + 1] = (int)a + 1;
+    }
+    if (rank < 1 || seen != (1u << rank) - 1) {
+        (void)TT_FAIL(b->model->ctx, TT_EINVAL,
+                      "x is %s; order must name each axis of a record, 0 "
+                      "to %d, once",
+                      tt_shape_text(&in[0]->shape, text), rank - 1);
+        return NULL;
+    }
+    return tt_transpose(b->graph, in[0], axes);
+}
+
+const tti_layer_def tti_kind_permute = {
+    .name = "permute",
+    .help = "the axes of a record in another order",
+    .options = permute_options,
+    .size = sizeof(tt_permute_opts),
+    .common = offsetof(tt_permute_opts, name),
+    .main = "order",
+    .build = permute_build,
+};
+
+tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_permute, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+// ---- joins -----------------------------------------------------------------------------------
+
+static tt_tensor *add_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    (void)opts;
+    tt_tensor *sum = in[0];
+    for (int i = 1; i < n_in; i++)
+        sum = tt_add(b->graph, sum, in[i]);
+    return sum;
+}
+
+const tti_layer_def tti_kind_add = {
+    .name = "add",
+    .help = "the sum of its inputs; with one, of it and the last layer",
+    .size = sizeof(tt_plain_opts),
+    .common = offsetof(tt_plain_opts, name),
+    .min_in = 2,
+    .max_in = TT_MAX_FROM,
+    .build = add_build,
+};
+
+tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_add, opts, opts == NULL ? 0 : opts->opts_size);
+}
+
+static const tt_option concat_options[] = {
+    {"axis", TT_OPT_INT32, "-1", "the batch is axis 0; below zero from the end",
+     offsetof(tt_layer_concat_opts, axis), 0, 0, NULL},
+    TT_OPTION_END,
+};
+
+static tt_tensor *concat_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
+{
+    const tt_layer_concat_opts *o = opts;
+    char text[TT_SHAPE_TEXT];
+    int rank = in[0]->shape.rank, axis = o->axis < 0 ? o->axis + rank : o->axis;
+    if (axis < 1 || axis >= rank) {
+        (void)TT_FAIL(b->model->ctx, TT_EINVAL, "axis %d is not one of a record in %s", o->axis,
+                      tt_shape_text(&in[0]->shape, text));
+        return NULL;
+    }
+    return tt_concat(b->graph, in, n_in, axis);
+}
+
+const tti_layer_def tti_kind_concat = {
+    .name = "concat",
+    .help = "its inputs side by side; with one, the last layer and it",
+    .options = concat_options,
+    .size = sizeof(tt_layer_concat_opts),
+    .common = offsetof(tt_layer_concat_opts, name),
+    .main = "axis",
+    .min_in = 2,
+    .max_in = TT_MAX_FROM,
+    .build = concat_build,
+};
+
+tt_tensor *tt_layer_concat_with(tt_model *m, const tt_layer_concat_opts *opts)
+{
+    return tti_layer_call(m, &tti_kind_concat, opts, opts == NULL ? 0 : opts->opts_size);
+}

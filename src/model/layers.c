@@ -1,0 +1,95 @@
+/*
+ * layers.c - all kinds of layers by name (layers.def), and what several of them share.
+ */
+#include "model/layer.h"
+#include <stdio.h>
+#include <string.h>
+
+#define X(name) extern const tti_layer_def tti_kind_##name;
+#include "model/layers.def"
+#undef X
+
+static const tti_layer_def *const kinds[] = {
+#define X(name) &tti_kind_##name,
+#include "model/layers.def"
+#undef X
+};
+
+const tti_layer_def *tti_layer_at(int i)
+{
+    return i >= 0 && i < TTI_COUNT(kinds) ? kinds[i] : NULL;
+}
+
+const tti_layer_def *tti_layer_find(const char *name)
+{
+    for (int i = 0; name != NULL && i < TTI_COUNT(kinds); i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+const char *const tti_act_words[] = {"linear", "relu", "gelu",       "gelu_erf", "sigmoid", "tanh",
+                                     "silu",   "elu",  "leaky_relu", "softplus", "softmax", NULL};
+const char *const tti_padding_words[] = {"valid", "same", NULL};
+const char *const tti_init_words[] = {
+    "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
+    "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", NULL};
+
+tt_init tti_init_of(tt_init init)
+{
+    bool normal = init.kind == TT_INIT_NORMAL || init.kind == TT_INIT_TRUNCATED_NORMAL;
+    if (normal && init.b == 0)
+        init.b = 0.02;
+    return init;
+}
+
+tt_tensor *tti_weight_for(tt_build *b, tt_tensor *x, const char *name, tt_shape shape, tt_init init)
+{
+    return tt_cast(b->graph, tt_layer_weight(b, name, shape, tti_init_of(init)), x->dtype);
+}
+
+void tti_weight_names(const char *name, char weight[TTI_NAME_MAX], char bias[TTI_NAME_MAX])
+{
+    const char *point = name[0] == 0 ? "" : ".";
+    snprintf(weight, TTI_NAME_MAX, "%s%sweight", name, point);
+    snprintf(bias, TTI_NAME_MAX, "%s%sbias", name, point);
+}
+
+tt_act tti_act_inside(tt_act act)
+{
+    return act == TT_SOFTMAX ? TT_LINEAR : act;
+}
+
+tt_tensor *tti_act_after(tt_graph *g, tt_tensor *y, tt_act act)
+{
+    return act == TT_SOFTMAX ? tt_softmax(g, y) : y;
+}
+
+bool tti_rate_check(tt_build *b, const char *what, double rate)
+{
+    if (rate >= 0 && rate < 1)
+        return true;
+    (void)TT_FAIL(b->model->ctx, TT_EINVAL, "%s %g is not from 0 to below 1", what, rate);
+    return false;
+}
+
+tt_tensor *tti_dropout_in(tt_build *b, tt_tensor *x, double rate)
+{
+    return b->training ? tt_op_dropout(b->graph, x, rate) : x;
+}
+
+bool tti_x_check(tt_build *b, const tt_tensor *x, int rank, const char *wanted)
+{
+    tt_ctx *ctx = b->model->ctx;
+    char text[TT_SHAPE_TEXT];
+    bool is_float = x->dtype <= TT_F16;
+    if (x->shape.rank < rank || x->shape.dim[x->shape.rank - 1] < 1)
+        (void)TT_FAIL(ctx, TT_ESHAPE, "x is %s; it must be %s", tt_shape_text(&x->shape, text),
+                      wanted);
+    else if (!is_float)
+        (void)TT_FAIL(ctx, TT_EDTYPE, "x is %s %s; it must be a float", tt_dtype_name(x->dtype),
+                      tt_shape_text(&x->shape, text));
+    else
+        return true;
+    return false;
+}

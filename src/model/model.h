@@ -1,0 +1,133 @@
+/*
+ * model.h (internal) - layers and models.
+ *
+ * A model is a list of layers. Each is built twice by the same function: into the inference graph
+ * when it is appended, and into the training graph by tt_compile(). Weights are variables of one
+ * name in both, so they are one variable of the store.
+ */
+#ifndef TUTTI_MODEL_MODEL_H
+#define TUTTI_MODEL_MODEL_H
+
+#include "base/base.h"
+#include "graph/graph.h"
+#include <tutti/train.h>
+
+// ---- layers ----------------------------------------------------------------------------------
+
+typedef struct tti_layer tti_layer;
+
+/*
+ * A kind of layer. The rows describe the public options struct (tt_dense_opts), all but
+ * TT_LAYER_OPTIONS and what no text can say. build() adds nodes; weights come from
+ * tt_layer_weight(). A composite has expand() instead, which appends layers and returns the last
+ * one's output.
+ */
+typedef struct tti_layer_def {
+    const char *name, *help;
+    const tt_option *options;
+    size_t size;        // of the options struct
+    size_t common;      // offset of TT_LAYER_OPTIONS in it
+    const char *main;   // the row that a bare value sets: "dense: 10"; NULL: none
+    int min_in, max_in; // inputs; 0, 0 means exactly one
+    tt_tensor *(*build)(tt_build *b, const void *opts, tt_tensor *const *in, int n_in);
+    tt_tensor *(*expand)(tt_model *m, const void *opts, const char *name);
+} tti_layer_def;
+
+typedef struct tti_layer_common {
+    TT_LAYER_OPTIONS;
+} tti_layer_common;
+
+const tti_layer_def *tti_layer_find(const char *name);
+const tti_layer_def *tti_layer_at(int i); // NULL past the end
+
+/*
+ * Appends a layer; opts is a whole options struct with every default filled in and is copied, its
+ * texts too. What tt_x_with() functions and job files both call.
+ */
+tt_tensor *tti_layer_add(tt_model *m, const tti_layer_def *def, const void *opts);
+// For tt_x_with(): copies what the caller's struct has, fills defaults, checks bounds, appends.
+tt_tensor *tti_layer_call(tt_model *m, const tti_layer_def *def, const void *opts, size_t size);
+
+struct tti_layer {
+    const tti_layer_def *def; // NULL: an input
+    char *name;               // unique in the model: "dense_1", "block.3.attn"
+    void *opts;               // a copy
+    int n_in;
+    tt_tensor *in[TT_MAX_FROM];  // in the inference graph
+    tt_tensor *out;              // in the inference graph
+    tt_tensor *train_out;        // in the training graph; NULL before tt_compile()
+    tti_layer *share;            // whose weights it uses; itself for most
+    int first_weight, n_weights; // in the model's list
+    bool has_pin;                // of the device scope it was appended in
+    tt_device_name pin;
+};
+
+// What a build function sees. States of batch norm are updates that training must run.
+struct tt_build {
+    tt_model *model;
+    tt_graph *graph;
+    tti_layer *layer;
+    bool training;
+};
+// Has tt_compile() run this update with every step (running statistics).
+tt_status tti_build_update(tt_build *b, tt_tensor *update) TTI_CHECKED;
+// A weight that is not trained.
+tt_tensor *tti_layer_state(tt_build *b, const char *name, tt_shape shape, tt_init init);
+
+typedef struct tti_weight {
+    char *name;
+    tt_tensor *var;       // in the inference graph
+    tt_tensor *train_var; // in the training graph
+    bool trains;
+    tti_layer *layer;
+} tti_weight;
+
+#define TTI_MAX_INPUTS 8
+
+typedef struct tti_output {
+    char *name;
+    tt_tensor *tensor; // in the inference graph
+} tti_output;
+
+typedef struct tti_step tti_step; // train/compile.h
+
+struct tt_model {
+    tt_ctx *ctx;
+    struct tti_hooks owned;
+    tt_store *store;     // its weights: two models of one context may have layers of one name
+    tt_graph *graph;     // inference
+    tt_session *session; // of it; made when first needed
+    tti_layer **layers;
+    int64_t n_layers, cap_layers;
+    tti_weight *weights; // in order of creation
+    int64_t n_weights, cap_weights;
+    int n_inputs, n_outputs;
+    tti_layer *inputs[TTI_MAX_INPUTS];
+    tti_output outputs[TTI_MAX_INPUTS]; // given by tt_output(); none: the last layer's
+    char prefix[TTI_NAME_MAX];          // in front of layer names while a composite expands
+    tti_step *step;                     // what tt_compile() made; NULL before
+    void (*free_step)(tt_model *m);     // frees it; set by tt_compile()
+    tt_tensor **updates;                // of the training graph: running statistics
+    int64_t n_updates, cap_updates;
+};
+
+// The layer whose output t is; NULL (recorded) if t is no layer's output of this model.
+tti_layer *tti_layer_of(tt_model *m, const tt_tensor *t);
+// The outputs with names, the default one too.
+int tti_model_outputs(tt_model *m, tti_output out[TTI_MAX_INPUTS]);
+/*
+ * Builds every layer again into g, for training; fills train_out and train_var. The updates are
+ * borrowed until the next call. g is the caller's alone from here on, whether or not this succeeds:
+ * the context no longer owns it, so it must be freed with the model (tti_step_free()).
+ */
+tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***updates,
+                                   int *n_updates) TTI_CHECKED;
+// Inference session, made on demand.
+tt_session *tti_model_session(tt_model *m);
+
+// ---- patterns --------------------------------------------------------------------------------
+
+// Does name match one of "a.*, b?"? An empty or NULL list matches nothing.
+bool tti_match(const char *patterns, const char *name);
+
+#endif

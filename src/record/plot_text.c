@@ -1,0 +1,170 @@
+/*
+ * plot_text.c - curves in characters: one panel each, training as dots, validation as 'o'.
+ *
+ * A cell of the panel holds 2 x 4 Braille dots, so a line is finer than a character; in plain form
+ * a cell is one '*'.
+ */
+#include "record/record.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_WIDTH  400
+#define MAX_HEIGHT 200
+#define LABELS     9 // columns left of the axis
+
+typedef struct canvas {
+    int columns, rows; // of cells
+    bool plain;
+    tti_axis x, y;
+    uint8_t dots[MAX_HEIGHT][MAX_WIDTH]; // bit 2 dy + dx of a cell
+    bool marks[MAX_HEIGHT][MAX_WIDTH];
+} canvas;
+
+static int clamp(double v, int high)
+{
+    return v < 0 ? 0 : v > high ? high : (int)v;
+}
+
+// Sets the dot nearest to a point given as fractions of the panel.
+static void set_dot(canvas *c, double fx, double fy)
+{
+    int across = c->plain ? 1 : 2, down = c->plain ? 1 : 4;
+    int x = clamp(fx * (c->columns * across - 1) + 0.5, c->columns * across - 1);
+    int y = clamp((1 - fy) * (c->rows * down - 1) + 0.5, c->rows * down - 1);
+    c->dots[y / down][x / across] |= (uint8_t)(1u << (2 * (y % down) + x % across));
+}
+
+static void draw_points(canvas *c, const tti_curve *k)
+{
+    tti_column at[MAX_WIDTH]; // one a cell: finer would show noise
+    int n = tti_gather(k->points, k->n, &c->x, c->columns, at);
+    for (int i = 0; i < n; i++) {
+        double x = tti_axis_place(&c->x, at[i].x), y = tti_axis_place(&c->y, at[i].mean);
+        set_dot(c, x, y);
+        if (i + 1 == n)
+            break;
+        double x1 = tti_axis_place(&c->x, at[i + 1].x), y1 = tti_axis_place(&c->y, at[i + 1].mean);
+        int between = 2 * (int)ceil(fmax(fabs(x1 - x) * c->columns, fabs(y1 - y) * c->rows * 2));
+        for (int j = 1; j < between; j++)
+            set_dot(c, x + (x1 - x) * j / between, y + (y1 - y) * j / between);
+    }
+    for (int64_t i = 0; i < k->n_validation; i++) {
+        double x = tti_axis_place(&c->x, k->validation[i].x);
+        double y = tti_axis_place(&c->y, k->validation[i].y);
+        c->marks[clamp((1 - y) * (c->rows - 1) + 0.5, c->rows - 1)]
+                [clamp(x * (c->columns - 1) + 0.5, c->columns - 1)] = true;
+    }
+}
+
+// U+2800 and one bit for each dot, in Unicode's order, as UTF-8.
+static void put_braille(tti_text *t, uint8_t dots)
+{
+    static const uint8_t bits[] = {0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80};
+    unsigned code = 0x2800;
+    for (int i = 0; i < 8; i++)
+        if (dots & 1u << i)
+            code |= bits[i];
+    char utf8[3] = {(char)(0xE0 | code >> 12), (char)(0x80 | (code >> 6 & 0x3F)),
+                    (char)(0x80 | (code & 0x3F))};
+    tti_text_put(t, utf8, 3);
+}
+
+static void put_row(tti_text *t, const canvas *c, int row, bool colour)
+{
+    int last = c->columns - 1; // no spaces behind the last mark
+    while (last >= 0 && c->dots[row][last] == 0 && !c->marks[row][last])
+        last--;
+    for (int i = 0; i <= last; i++) {
+        if (c->marks[row][i])
+            tti_text_add(t, "%so%s", colour ? "\033[33m" : "", colour ? "\033[m" : "");
+        else if (c->dots[row][i] == 0)
+            tti_text_put(t, " ", 1);
+        else if (c->plain)
+            tti_text_put(t, "*", 1);
+        else
+            put_braille(t, c->dots[row][i]);
+    }
+    tti_text_put(t, "\n", 1);
+}
+
+// The label of the tick in this row; "" if there is none.
+static const char *row_label(const canvas *c, int row)
+{
+    for (int i = 0; i < c->y.n; i++) {
+        double place = (1 - tti_axis_place(&c->y, c->y.at[i])) * (c->rows - 1);
+        if (fabs(place - row) <= 0.5)
+            return c->y.label[i];
+    }
+    return "";
+}
+
+static void put_x_axis(tti_text *t, const canvas *c)
+{
+    char line[MAX_WIDTH + 1];
+    int end = 0; // columns in use
+    tti_text_add(t, "%*s%s", LABELS, "", c->plain ? "+" : "└");
+    for (int i = 0; i < c->columns; i++)
+        tti_text_add(t, "%s", c->plain ? "-" : "─");
+    memset(line, ' ', sizeof(line));
+    for (int i = 0; i < c->x.n; i++) {
+        int n = (int)strlen(c->x.label[i]);
+        int at = (int)(tti_axis_place(&c->x, c->x.at[i]) * (c->columns - 1) + 0.5) - n / 2;
+        at = TTI_MAX(TTI_MIN(at, c->columns - n), 0);
+        if (end > 0 && at <= end)
+            continue;
+        if (at + n > c->columns)
+            continue;
+        memcpy(line + at, c->x.label[i], (size_t)n);
+        end = at + n;
+    }
+    line[end] = '\0';
+    tti_text_add(t, "\n%*s %s\n", LABELS, "", line);
+}
+
+static void put_panel(tti_text *t, const tti_curve *k, canvas *c, const tti_text_plot *form)
+{
+    tti_range r = tti_curve_range(k);
+    tti_axis_make(r.x_low, r.x_high, TTI_MAX(c->columns / 12, 2), false, &c->x);
+    tti_axis_make(r.y_low, r.y_high, TTI_MAX(c->rows / 3, 2), true, &c->y);
+    memset(c->dots, 0, sizeof(c->dots));
+    memset(c->marks, 0, sizeof(c->marks));
+    draw_points(c, k);
+    const char *train = form->plain ? "*" : "⠒";
+    tti_text_add(t, "%s", k->name);
+    if (k->n > 0)
+        tti_text_add(t, "   %s training", train);
+    if (k->n_validation > 0)
+        tti_text_add(t, "   %so%s validation", form->colour ? "\033[33m" : "",
+                     form->colour ? "\033[m" : "");
+    tti_text_put(t, "\n", 1);
+    for (int row = 0; row < c->rows; row++) {
+        const char *label = row_label(c, row);
+        tti_text_add(t, "%*s%s", LABELS, label, form->plain ? "|" : *label != '\0' ? "┤" : "│");
+        put_row(t, c, row, form->colour);
+    }
+    put_x_axis(t, c);
+}
+
+char *tti_curves_text(const tti_curves *c, const tti_text_plot *form)
+{
+    tti_text t = {.ctx = c->ctx};
+    canvas *v = tti_calloc(c->ctx, 1, sizeof(*v));
+    if (v == NULL)
+        return NULL;
+    v->columns = TTI_MIN(TTI_MAX(form->width - LABELS - 1, 8), MAX_WIDTH);
+    v->rows = TTI_MIN(TTI_MAX(form->height - 3, 4), MAX_HEIGHT);
+    v->plain = form->plain;
+    bool any = false;
+    for (int i = 0; i < c->n; i++) {
+        if (c->curve[i].n + c->curve[i].n_validation == 0)
+            continue;
+        tti_text_add(&t, any ? "\n" : "");
+        put_panel(&t, &c->curve[i], v, form);
+        any = true;
+    }
+    if (!any)
+        tti_text_add(&t, "no steps yet\n");
+    tti_free(c->ctx, v);
+    return tti_text_take(&t);
+}

@@ -1,0 +1,377 @@
+/*
+ * record.c - run folders, and the recorder that writes a run's events down.
+ *
+ * Everything is written as it happens: a run that is killed has told all it did. A disk that is
+ * full costs a warning: what cannot be written waits in a small buffer, then whole lines are
+ * dropped, so that a file goes on well-formed when there is room again.
+ */
+#include "record/record.h"
+#include "base/file.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+// ---- folders ---------------------------------------------------------------------------------
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+static void file_name(const char *name, char out[128])
+{
+    snprintf(out, 128, "%s", *name != '\0' ? name : "run");
+    for (char *c = out; *c != '\0'; c++)
+        if (!is_plain(*c) || (c == out && *c == '.'))
+            *c = '-';
+}
+
+// The number of "<name>-<nnn>"; 0 if entry is none.
+static int number_of(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+    if (strncmp(entry, name, n) != 0 || entry[n] != '-')
+        return 0;
+    const char *digits = entry + n + 1;
+    size_t count = strspn(digits, "0123456789");
+    if (count < 3 || count > 9 || digits[count] != '\0')
+        return 0;
+    int number = 0;
+    for (size_t i = 0; i < count; i++)
+        number = number * 10 + digits[i] - '0';
+    return number;
+}
+
+// The highest number there is; 0 if there is none.
+static int highest(const char *root, const char *name)
+{
+    int most = 0;
+    DIR *d = opendir(root);
+    if (d == NULL)
+        return 0;
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        most = TTI_MAX(most, number_of(e->d_name, name));
+    closedir(d);
+    return most;
+}
+
+static tt_status numbered(tt_ctx *ctx, const char *root, const char *name, int number, char *path)
+{
+    int n = snprintf(path, TTI_RUN_PATH, "%s/%s-%03d", root, name, number);
+    if (n >= TTI_RUN_PATH)
+        return TT_FAIL(ctx, TT_EINVAL, "run folder '%s/%s-%03d': the path has %d bytes, at most %d",
+                       root, name, number, n, TTI_RUN_PATH - 1);
+    return TT_OK;
+}
+
+tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
+                             char path[TTI_RUN_PATH])
+{
+    char file[128];
+    file_name(name, file);
+    TT_TRY(tti_folder_make(ctx, root));
+    for (int number = highest(root, file) + 1;; number++) {
+        TT_TRY(numbered(ctx, root, file, number, path));
+        if (mkdir(path, 0777) == 0)
+            return TT_OK;
+        if (errno != EEXIST) // someone else may have made it in between
+            return TT_FAIL(ctx, TT_EIO, "cannot make run folder '%s': %s", path, strerror(errno));
+    }
+}
+
+tt_status tti_run_folder_newest(tt_ctx *ctx, const char *root, const char *name,
+                                char path[TTI_RUN_PATH])
+{
+    char file[128];
+    file_name(name, file);
+    int number = highest(root, file);
+    *path = '\0';
+    return number > 0 ? numbered(ctx, root, file, number, path) : TT_OK;
+}
+
+// ---- a file that is added to -----------------------------------------------------------------
+
+typedef struct sink {
+    char path[TTI_RUN_PATH + 256];
+    int fd;     // -1: nothing is written
+    bool tells; // false once a failure was told
+    size_t n;   // bytes that wait
+    char waiting[1 << 16];
+} sink;
+
+struct tti_recorder {
+    tt_ctx *ctx;
+    tti_observer observer;
+    sink events, board;
+    bool has_begun;       // a session of TensorBoard is open
+    bool validates_alone; // validations have events of their own
+    int64_t step;         // the last one whose values were written for TensorBoard
+};
+
+static void told(tti_recorder *r, sink *s, const char *what)
+{
+    int error = errno;
+    if (!s->tells)
+        return;
+    s->tells = false; // first: the warning is an event, and comes back here
+    TT_LOG(r->ctx, TT_WARN, "cannot %s '%s': %s; training goes on without it", what, s->path,
+           strerror(error));
+}
+
+static void sink_flush(tti_recorder *r, sink *s)
+{
+    size_t done = 0;
+    while (done < s->n) {
+        ssize_t w = write(s->fd, s->waiting + done, s->n - done);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0) {
+            told(r, s, "write");
+            break;
+        }
+        done += (size_t)w;
+    }
+    s->n -= done;
+    memmove(s->waiting, s->waiting + done, s->n);
+}
+
+// Adds pieces that belong together: all of them, or, if there is no room, none.
+static void sink_add(tti_recorder *r, sink *s, const char *const *pieces, const size_t *bytes,
+                     int n)
+{
+    size_t total = 0;
+    for (int i = 0; i < n; i++)
+        total += bytes[i];
+    if (s->fd < 0 || total > sizeof(s->waiting) - s->n)
+        return;
+    for (int i = 0; i < n; i++) {
+        memcpy(s->waiting + s->n, pieces[i], bytes[i]);
+        s->n += bytes[i];
+    }
+    sink_flush(r, s);
+}
+
+static void sink_close(sink *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+}
+
+// ---- events ----------------------------------------------------------------------------------
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// The event's object with the time in front of its fields.
+static void add_line(tti_recorder *r, double time, const char *object)
+{
+    char head[48];
+    size_t n = strlen(object);
+    if (n < 2 || object[0] != '{')
+        return;
+    int h = snprintf(head, sizeof(head), "{\"time\": %.6f, ", time);
+    sink_add(r, &r->events, (const char *const[]){head, object + 1, "\n"},
+             (const size_t[]){(size_t)h, n - 1, 1}, 3);
+}
+
+static void add_log(tti_recorder *r, double time, const tt_event *ev)
+{
+    static const char *const levels[] = {"", "error", "warn", "info", "debug", "trace"};
+    tti_text t = {0}; // of no context: a lost line is no error
+    tti_text_add(&t, "{\"event\": \"log\", \"level\": \"%s\", \"text\": ",
+                 (unsigned)ev->level < TTI_COUNT(levels) ? levels[ev->level] : "");
+    tti_text_json(&t, ev->text);
+    tti_text_add(&t, "}");
+    char *s = tti_text_take(&t);
+    if (s != NULL)
+        add_line(r, time, s);
+    tti_free(NULL, s);
+}
+
+static void add_record(tti_recorder *r, const uint8_t *record, size_t bytes)
+{
+    sink_add(r, &r->board, (const char *const[]){(const char *)record}, &bytes, 1);
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    while (*words != NULL && strcmp(*words, word) != 0)
+        words++;
+    return *words != NULL;
+}
+
+static const char *const counts[] = {"time", "step",       "steps",   "epoch", "epochs",
+                                     "rows", "epoch_rows", "seconds", NULL};
+static const char *const rates[] = {"lr", "samples_per_second", "step_loss", "gradient_norm", NULL};
+
+bool tti_is_measure(const char *name)
+{
+    return !is_one_of(name, counts) && !is_one_of(name, rates);
+}
+
+static const tt_pair *find(const tt_event *ev, const char *name)
+{
+    for (int i = 0; i < ev->n_pairs; i++)
+        if (strcmp(ev->pairs[i].name, name) == 0)
+            return &ev->pairs[i];
+    return NULL;
+}
+
+static bool is_validation(const char *name)
+{
+    return strncmp(name, "validation_", 11) == 0;
+}
+
+/*
+ * What of an event TensorBoard shows, each value once a step. Those of steps come again with the
+ * epoch's end. Those of a validation come with the epoch, or, where validations have events of
+ * their own, with these; an epoch then repeats old ones.
+ */
+static int board_pairs(const tti_recorder *r, const tt_event *ev, int64_t step, tt_pair *out,
+                       int max)
+{
+    bool only_validation = strcmp(ev->kind, "validation") == 0;
+    int n = 0;
+    for (int i = 0; i < ev->n_pairs && n < max; i++) {
+        const tt_pair *p = &ev->pairs[i];
+        if (p->text != NULL || is_one_of(p->name, counts))
+            continue;
+        bool is_new = is_validation(p->name) ? only_validation || !r->validates_alone
+                                             : !only_validation && step > r->step;
+        if (is_new)
+            out[n++] = *p;
+    }
+    return n;
+}
+
+static void add_scalars(tti_recorder *r, double time, const tt_event *ev)
+{
+    uint8_t record[TTI_BOARD_MAX];
+    tt_pair pairs[32];
+    const tt_pair *at = find(ev, "step");
+    if (at == NULL)
+        return;
+    int64_t step = (int64_t)at->number;
+    if (!r->has_begun) {
+        add_record(r, record, tti_board_start(time, step, record));
+        r->has_begun = true;
+        r->step = step - 1;
+    }
+    r->validates_alone |= strcmp(ev->kind, "validation") == 0;
+    int n = board_pairs(r, ev, step, pairs, TTI_COUNT(pairs));
+    if (n > 0)
+        add_record(r, record, tti_board_scalars(time, step, pairs, n, record));
+    if (strcmp(ev->kind, "validation") != 0)
+        r->step = TTI_MAX(r->step, step);
+}
+
+static void on_event(void *user, const tt_event *ev)
+{
+    static const char *const values[] = {"step", "epoch", "validation", NULL};
+    tti_recorder *r = user;
+    double time = now();
+    if (strcmp(ev->kind, "log") == 0) {
+        add_log(r, time, ev);
+        return;
+    }
+    if (ev->n_pairs == 0)
+        return; // "run", "plan", "print": of no interest here
+    if (strcmp(ev->kind, "begin") == 0)
+        r->has_begun = false;
+    add_line(r, time, ev->text);
+    if (is_one_of(ev->kind, values))
+        add_scalars(r, time, ev);
+}
+
+// ---- the recorder ----------------------------------------------------------------------------
+
+// Cuts off a last line that a killed run left without its end.
+static void cut_torn_line(int fd)
+{
+    struct stat st;
+    char tail[1 << 14];
+    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return;
+    off_t from = st.st_size > (off_t)sizeof(tail) ? st.st_size - (off_t)sizeof(tail) : 0;
+    ssize_t n = pread(fd, tail, sizeof(tail), from);
+    if (n <= 0)
+        return;
+    const char *last = memrchr(tail, '\n', (size_t)n);
+    off_t keep = last != NULL ? from + (last - tail) + 1 : from;
+    if (last == NULL && from > 0)
+        return; // no line of ours is that long
+    if (keep < st.st_size && ftruncate(fd, keep) != 0)
+        (void)!write(fd, "\n", 1);
+}
+
+// The first free name, so that a run resumed within the second does not add to another's file.
+static void open_board(tti_recorder *r, const char *folder)
+{
+    char host[64] = "localhost";
+    snprintf(r->board.path, sizeof(r->board.path), "%s/tensorboard", folder);
+    r->board.tells = true;
+    if (mkdir(r->board.path, 0777) != 0 && errno != EEXIST) {
+        told(r, &r->board, "make");
+        return;
+    }
+    if (gethostname(host, sizeof(host) - 1) != 0 || strchr(host, '/') != NULL)
+        snprintf(host, sizeof(host), "localhost");
+    long long time = (long long)now();
+    for (int n = 0; r->board.fd < 0; n++) {
+        snprintf(r->board.path, sizeof(r->board.path),
+                 "%s/tensorboard/events.out.tfevents.%010lld.%s.%d", folder, time, host, n);
+        r->board.fd = open(r->board.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (r->board.fd < 0 && errno != EEXIST) {
+            told(r, &r->board, "open");
+            return;
+        }
+    }
+    uint8_t record[TTI_BOARD_MAX];
+    add_record(r, record, tti_board_version(now(), record));
+}
+
+tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard, tti_recorder **out)
+{
+    if (strlen(folder) >= TTI_RUN_PATH)
+        return TT_FAIL(ctx, TT_EINVAL, "run folder '%s': the path has more than %d bytes", folder,
+                       TTI_RUN_PATH - 1);
+    tti_recorder *r = tti_calloc(ctx, 1, sizeof(*r));
+    if (r == NULL)
+        return TT_ENOMEM;
+    r->ctx = ctx;
+    r->observer = (tti_observer){.fn = on_event, .user = r};
+    snprintf(r->events.path, sizeof(r->events.path), "%s/events.jsonl", folder);
+    r->events.tells = true;
+    r->events.fd = open(r->events.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (r->events.fd < 0)
+        told(r, &r->events, "open");
+    cut_torn_line(r->events.fd);
+    r->board.fd = -1;
+    if (tensorboard)
+        open_board(r, folder);
+    tti_observe(ctx, &r->observer);
+    *out = r;
+    return TT_OK;
+}
+
+void tti_recorder_close(tti_recorder *r)
+{
+    if (r == NULL)
+        return;
+    tti_unobserve(r->ctx, &r->observer);
+    sink_flush(r, &r->events);
+    sink_flush(r, &r->board);
+    sink_close(&r->events);
+    sink_close(&r->board);
+    tti_free(r->ctx, r);
+}

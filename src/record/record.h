@@ -1,0 +1,109 @@
+/*
+ * record.h - the run folder: runs/NAME-NNN with job.yaml, events.jsonl, tensorboard/, checkpoints/.
+ *
+ * A recorder listens to a context's events and writes them down; nothing else knows of it. Curves
+ * are read back from events.jsonl and drawn.
+ */
+#ifndef TUTTI_RECORD_RECORD_H
+#define TUTTI_RECORD_RECORD_H
+
+#include "base/base.h"
+
+#define TTI_RUN_PATH 256
+
+/*
+ * Makes "<root>/<name>-<nnn>", its number one above the highest there. Characters of name that are
+ * no letters, digits, '.', '_' or '-' become '-'.
+ */
+tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
+                             char path[TTI_RUN_PATH]) TTI_CHECKED;
+// The one with the highest number; "" if there is none.
+tt_status tti_run_folder_newest(tt_ctx *ctx, const char *root, const char *name,
+                                char path[TTI_RUN_PATH]) TTI_CHECKED;
+
+typedef struct tti_recorder tti_recorder;
+/*
+ * Appends to the folder's events.jsonl and, if asked, writes a TensorBoard event file of its own. A
+ * file that cannot be written is told once, as a warning; that is no error.
+ */
+tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard,
+                            tti_recorder **out) TTI_CHECKED;
+void tti_recorder_close(tti_recorder *r); // NULL is fine
+
+// Is a value of a step, by its name, a loss or metric, and no count, time or rate?
+bool tti_is_measure(const char *name);
+
+// ---- TensorBoard's event files (tensorboard.c) -----------------------------------------------
+
+#define TTI_BOARD_MAX 4096 // bytes of one record, at most
+
+uint32_t tti_crc32c(const void *data, size_t bytes);
+// Each writes one record to out and gives its bytes. The first of a file:
+size_t tti_board_version(double time, uint8_t out[TTI_BOARD_MAX]);
+// A run goes on from step: TensorBoard forgets what it read of this step and later ones.
+size_t tti_board_start(double time, int64_t step, uint8_t out[TTI_BOARD_MAX]);
+// Values of one step; pairs that do not fit are left out.
+size_t tti_board_scalars(double time, int64_t step, const tt_pair *pairs, int n,
+                         uint8_t out[TTI_BOARD_MAX]);
+
+// ---- curves (plot.c, plot_svg.c, plot_text.c) ------------------------------------------------
+
+typedef struct tti_point {
+    double x, y; // step, value; both finite
+} tti_point;
+typedef struct tti_curve {
+    char name[64]; // "loss"
+    int64_t n, cap, n_validation, cap_validation;
+    tti_point *points, *validation; // by ascending step
+} tti_curve;
+#define TTI_MAX_CURVES 16
+typedef struct tti_curves {
+    tt_ctx *ctx;
+    char title[64]; // above the picture; set by the caller, if at all
+    int n;
+    tti_curve curve[TTI_MAX_CURVES]; // the loss first
+} tti_curves;
+
+/*
+ * Reads the losses and metrics of an events.jsonl. Lines that are no events are passed over; where
+ * a run was resumed, what came after the checkpoint is replaced by what was done again.
+ */
+tt_status tti_curves_read(tt_ctx *ctx, const char *path, tti_curves *out) TTI_CHECKED;
+void tti_curves_free(tti_curves *c);
+typedef struct tti_range {
+    double x_low, x_high, y_low, y_high;
+} tti_range;
+tti_range tti_curve_range(const tti_curve *k); // of all its points; it has at least one
+// A picture, one panel a curve. Free with tti_free(); NULL: out of memory.
+char *tti_curves_svg(const tti_curves *c);
+/*
+ * The same in characters, width columns wide. Plain: ASCII only, else Braille dots; colour: with
+ * escape codes.
+ */
+typedef struct tti_text_plot {
+    int width, height; // of a panel, axes included
+    bool plain, colour;
+} tti_text_plot;
+char *tti_curves_text(const tti_curves *c, const tti_text_plot *form);
+
+// An axis: ticks at round numbers within [low, high].
+#define TTI_MAX_TICKS 16
+typedef struct tti_axis {
+    double low, high; // the range that is drawn
+    bool is_log;
+    int n;
+    double at[TTI_MAX_TICKS];
+    char label[TTI_MAX_TICKS][16];
+} tti_axis;
+// wanted: about so many ticks. Logarithmic only where may_log, low > 0 and high >= 30 low.
+void tti_axis_make(double low, double high, int wanted, bool may_log, tti_axis *out);
+double tti_axis_place(const tti_axis *a, double value); // 0 at low, 1 at high
+
+// Points of one column of a drawing.
+typedef struct tti_column {
+    double x, mean, low, high;
+} tti_column;
+// Gathers points by their place on the x axis; gives how many of the columns have any.
+int tti_gather(const tti_point *points, int64_t n, const tti_axis *x, int columns, tti_column *out);
+
+#endif

@@ -1,0 +1,350 @@
+/*
+ * checkpoint.c - writes and reads checkpoint folders, and finds the newest and the best of several.
+ */
+#include "save/checkpoint.h"
+#include "save/manifest.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- writing ---------------------------------------------------------------------------------
+
+// Is name one of a checkpoint's own files? What a system hides there does not matter.
+static bool is_own(const char *name)
+{
+    bool own = name[0] == '.' || strcmp(name, TTI_MANIFEST) == 0;
+    for (int i = 0; i < TTI_N_FILES; i++)
+        own = own || strcmp(name, tti_checkpoint_files[i]) == 0;
+    return own;
+}
+
+// The first name in the folder that is not a checkpoint's, or "".
+static tt_status find_strange(tt_ctx *ctx, const char *path, char out[256])
+{
+    char **names;
+    int64_t n;
+    TT_TRY(tti_folder_list(ctx, path, &names, &n));
+    out[0] = '\0';
+    for (int64_t i = 0; i < n && out[0] == '\0'; i++)
+        if (!is_own(names[i]))
+            snprintf(out, 256, "%s", names[i]);
+    tti_names_free(ctx, names, n);
+    return TT_OK;
+}
+
+// Nothing but a checkpoint is replaced by one.
+static tt_status check_place(tt_ctx *ctx, const char *path)
+{
+    struct stat st;
+    char strange[256];
+    if (lstat(path, &st) != 0) {
+        if (errno == ENOENT)
+            return TT_OK;
+        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': %s", path, strerror(errno));
+    }
+    if (!S_ISDIR(st.st_mode))
+        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it is there and no folder", path);
+    TT_TRY(find_strange(ctx, path, strange));
+    if (strange[0] != '\0')
+        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it is no checkpoint, it holds '%s'", path,
+                       strange);
+    return TT_OK;
+}
+
+static tt_status write_file(tt_ctx *ctx, const char *folder, int file, const tti_named *tensors,
+                            int64_t n, tti_file_sum *sum)
+{
+    static const char *const metadata[] = {"format", "tutti", NULL};
+    char path[TTI_PATH_MAX];
+    tti_writer w;
+    TT_TRY(tti_file_join(ctx, path, folder, tti_checkpoint_files[file]));
+    TT_TRY(tti_writer_open(ctx, path, false, &w));
+    tt_status st = tti_safetensors_put(&w, tensors, n, metadata);
+    if (st != TT_OK) {
+        tti_writer_drop(&w);
+        return st;
+    }
+    sum->bytes = w.bytes;
+    return tti_writer_close(&w, &sum->hash);
+}
+
+static tt_status write_manifest(tt_ctx *ctx, const char *folder, const tti_manifest *m)
+{
+    char path[TTI_PATH_MAX];
+    tti_writer w;
+    tt_hash hash;
+    TT_TRY(tti_file_join(ctx, path, folder, TTI_MANIFEST));
+    char *text = tti_manifest_print(ctx, m);
+    if (text == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_writer_open(ctx, path, false, &w);
+    if (st == TT_OK) {
+        st = tti_writer_add(&w, text, strlen(text));
+        if (st == TT_OK)
+            st = tti_writer_close(&w, &hash);
+        else
+            tti_writer_drop(&w);
+    }
+    tti_free(ctx, text);
+    return st;
+}
+
+static tt_status write_files(tt_ctx *ctx, const char *folder, const tti_snapshot *s)
+{
+    tti_manifest *m = tti_calloc(ctx, 1, sizeof(*m));
+    if (m == NULL)
+        return TT_ENOMEM;
+    m->state = s->state;
+    tt_status st = write_file(ctx, folder, TTI_FILE_WEIGHTS, s->tensors, s->n_weights,
+                              &m->files[TTI_FILE_WEIGHTS]);
+    if (st == TT_OK)
+        st = write_file(ctx, folder, TTI_FILE_OPTIMIZER, s->tensors + s->n_weights,
+                        s->n - s->n_weights, &m->files[TTI_FILE_OPTIMIZER]);
+    if (st == TT_OK)
+        st = write_manifest(ctx, folder, m);
+    tti_free(ctx, m);
+    return st;
+}
+
+tt_status tti_checkpoint_write(tt_ctx *ctx, const char *path, const tti_snapshot *s)
+{
+    tti_fresh f;
+    TT_TRY(check_place(ctx, path));
+    TT_TRY(tti_fresh_begin(ctx, path, &f));
+    tt_status st = write_files(ctx, f.tmp, s);
+    if (st != TT_OK) {
+        tti_fresh_drop(ctx, &f);
+        return st;
+    }
+    return tti_fresh_commit(ctx, &f);
+}
+
+// ---- reading ---------------------------------------------------------------------------------
+
+void tti_snapshot_free(tt_ctx *ctx, tti_snapshot *s)
+{
+    tti_free(ctx, s->tensors);
+    tti_free(ctx, s->state.job);
+    tti_free(ctx, s->path);
+    for (int i = 0; i < TTI_N_FILES; i++) {
+        tti_free(ctx, s->memory[i]);
+        tti_free(ctx, s->names[i]);
+        s->memory[i] = s->names[i] = NULL;
+    }
+    s->tensors = NULL;
+    s->state.job = s->path = NULL;
+    s->n = s->n_weights = 0;
+}
+
+tt_status tti_manifest_of(tt_ctx *ctx, const char *folder, tti_manifest *m)
+{
+    char path[TTI_PATH_MAX], *text;
+    size_t bytes;
+    TT_TRY(tti_file_join(ctx, path, folder, TTI_MANIFEST));
+    TT_TRY(tti_file_read(ctx, path, TTI_MANIFEST_MAX, &text, &bytes));
+    tt_status st = tti_manifest_read(ctx, path, text, bytes, m);
+    tti_free(ctx, text);
+    return st;
+}
+
+// A file of the checkpoint as a whole, its size and checksum compared.
+static tt_status read_bytes(tt_ctx *ctx, const char *path, const tti_file_sum *sum, char **out)
+{
+    int fd;
+    uint64_t bytes;
+    TT_TRY(tti_file_open(ctx, path, &fd, &bytes));
+    tt_status st = TT_OK;
+    char *data = NULL;
+    if (bytes != sum->bytes)
+        st = TT_FAIL(ctx, TT_EIO, "%s has %llu bytes, but its manifest says %llu: it is damaged",
+                     path, (unsigned long long)bytes, (unsigned long long)sum->bytes);
+    else if ((data = tti_alloc(ctx, (size_t)bytes)) == NULL)
+        st = TT_ENOMEM;
+    else
+        st = tti_file_pread(ctx, path, fd, data, (size_t)bytes, 0);
+    close(fd);
+    if (st == TT_OK) {
+        tt_hash hash = tti_hash128(data, (size_t)bytes);
+        if (hash.low != sum->hash.low || hash.high != sum->hash.high)
+            st = TT_FAIL(ctx, TT_EIO, "%s: its checksum is wrong: it is damaged", path);
+    }
+    if (st == TT_OK)
+        *out = data;
+    else
+        tti_free(ctx, data);
+    return st;
+}
+
+// Adds the tensors of one file to the snapshot.
+static tt_status read_tensors(tt_ctx *ctx, const char *folder, int file, const tti_file_sum *sum,
+                              tti_snapshot *s)
+{
+    char path[TTI_PATH_MAX];
+    tti_safetensors f;
+    int64_t cap = s->n;
+    TT_TRY(tti_file_join(ctx, path, folder, tti_checkpoint_files[file]));
+    TT_TRY(read_bytes(ctx, path, sum, &s->memory[file]));
+    TT_TRY(tti_safetensors_parse(ctx, path, s->memory[file], (size_t)sum->bytes, sum->bytes, &f));
+    tt_status st = TT_OK;
+    if (!tti_grow(ctx, &s->tensors, &cap, s->n + f.n + 1, sizeof(*s->tensors)))
+        st = TT_ENOMEM;
+    for (int64_t i = 0; i < f.n && st == TT_OK; i++) {
+        st = tti_safetensors_usable(&f, i);
+        s->tensors[s->n + i] = f.tensors[i];
+        s->tensors[s->n + i].data = s->memory[file] + f.offsets[i];
+    }
+    if (st == TT_OK) {
+        s->n += f.n;
+        s->names[file] = f.names;
+        f.names = NULL;
+    }
+    tti_safetensors_close(&f);
+    return st;
+}
+
+static tt_status read_all(tt_ctx *ctx, const char *path, tti_manifest *m, tti_snapshot *s)
+{
+    char strange[256];
+    s->path = tti_strdup(ctx, path);
+    if (s->path == NULL)
+        return TT_ENOMEM;
+    TT_TRY(tti_manifest_of(ctx, path, m));
+    s->state = m->state; // job is the snapshot's from here
+    TT_TRY(find_strange(ctx, path, strange));
+    if (strange[0] != '\0')
+        return TT_FAIL(ctx, TT_EIO, "%s holds '%s', which is no part of a checkpoint", path,
+                       strange);
+    TT_TRY(read_tensors(ctx, path, TTI_FILE_WEIGHTS, &m->files[TTI_FILE_WEIGHTS], s));
+    s->n_weights = s->n;
+    return read_tensors(ctx, path, TTI_FILE_OPTIMIZER, &m->files[TTI_FILE_OPTIMIZER], s);
+}
+
+tt_status tti_checkpoint_read(tt_ctx *ctx, const char *path, tti_snapshot *out)
+{
+    TT_TRY(tti_fresh_recover(ctx, path));
+    tti_snapshot *s = tti_calloc(ctx, 1, sizeof(*s));
+    tti_manifest *m = s == NULL ? NULL : tti_calloc(ctx, 1, sizeof(*m));
+    tt_status st = m == NULL ? TT_ENOMEM : read_all(ctx, path, m, s);
+    if (st == TT_OK)
+        *out = *s;
+    else if (s != NULL)
+        tti_snapshot_free(ctx, s);
+    tti_free(ctx, m);
+    tti_free(ctx, s);
+    return st;
+}
+
+// ---- folders of checkpoints ------------------------------------------------------------------
+
+int64_t tti_checkpoint_step(const char *name)
+{
+    int64_t v = 0;
+    if (strncmp(name, "step-", 5) != 0 || name[5] == '\0' || (name[5] == '0' && name[6] != '\0'))
+        return -1;
+    for (const char *s = name + 5; *s != '\0'; s++)
+        if (*s < '0' || *s > '9' || !tti_mul_i64(v, 10, &v) ||
+            __builtin_add_overflow(v, *s - '0', &v))
+            return -1;
+    return v;
+}
+
+// A look at the manifest and the sizes. Nothing is recorded: another one may do.
+static bool looks_whole(const char *path)
+{
+    char file[TTI_PATH_MAX];
+    struct stat st;
+    tti_manifest *m = tti_calloc(NULL, 1, sizeof(*m));
+    bool ok = m != NULL && tti_manifest_of(NULL, path, m) == TT_OK;
+    for (int i = 0; i < TTI_N_FILES && ok; i++)
+        ok = tti_file_join(NULL, file, path, tti_checkpoint_files[i]) == TT_OK &&
+             stat(file, &st) == 0 && (uint64_t)st.st_size == m->files[i].bytes;
+    if (m != NULL)
+        tti_free(NULL, m->state.job);
+    tti_free(NULL, m);
+    return ok;
+}
+
+static tt_status short_path(tt_ctx *ctx, const char *folder, const char *name, char out[256])
+{
+    char path[TTI_PATH_MAX];
+    TT_TRY(tti_file_join(ctx, path, folder, name));
+    if (strlen(path) > 255)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: a path of more than 255 bytes", path);
+    memcpy(out, path, strlen(path) + 1);
+    return TT_OK;
+}
+
+// Looks only: another process may be saving there.
+static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[256])
+{
+    char **names, name[32];
+    int64_t n, below = INT64_MAX;
+    TT_TRY(tti_folder_list(ctx, folder, &names, &n));
+    tt_status st = TT_OK;
+    while (st == TT_OK) {
+        int64_t newest = -1;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t step = tti_checkpoint_step(names[i]);
+            if (step > newest && step < below)
+                newest = step;
+        }
+        if (newest < 0)
+            break;
+        snprintf(name, sizeof(name), "step-%lld", (long long)newest);
+        st = short_path(ctx, folder, name, path);
+        if (st != TT_OK || looks_whole(path))
+            break;
+        TT_LOG(ctx, TT_WARN, "%s is damaged and is passed by", path);
+        path[0] = '\0';
+        below = newest;
+    }
+    tti_names_free(ctx, names, n);
+    return st;
+}
+
+tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256])
+{
+    path[0] = '\0';
+    if (!tti_folder_exists(folder))
+        return TT_OK;
+    TT_TRY(tti_fresh_clean(ctx, folder));
+    return find_newest(ctx, folder, path);
+}
+
+tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256])
+{
+    char file[TTI_PATH_MAX], *text;
+    size_t bytes;
+    path[0] = '\0';
+    TT_TRY(tti_file_join(ctx, file, folder, "best"));
+    if (!tti_file_exists(file))
+        return TT_OK;
+    TT_TRY(tti_file_read(ctx, file, 64, &text, &bytes));
+    text[strcspn(text, "\n")] = '\0';
+    tt_status st = tti_checkpoint_step(text) >= 0
+                       ? short_path(ctx, folder, text, path)
+                       : TT_FAIL(ctx, TT_EPARSE, "%s: '%s' is no checkpoint's name", file, text);
+    tti_free(ctx, text);
+    return st;
+}
+
+tt_status tti_checkpoint_resolve(tt_ctx *ctx, const char *path, char out[TTI_PATH_MAX])
+{
+    char folder[TTI_PATH_MAX], newest[256] = "";
+    TT_TRY(tti_fresh_recover(ctx, path));
+    TT_TRY(tti_file_join(ctx, folder, path, TTI_MANIFEST));
+    if (tti_folder_exists(path) && !tti_file_exists(folder)) {
+        TT_TRY(find_newest(ctx, path, newest));
+        TT_TRY(tti_file_join(ctx, folder, path, "checkpoints"));
+        if (newest[0] == '\0' && tti_folder_exists(folder))
+            TT_TRY(find_newest(ctx, folder, newest));
+        if (newest[0] == '\0')
+            return TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint in it", path);
+    }
+    const char *found = newest[0] != '\0' ? newest : path;
+    memcpy(out, found, strlen(found) + 1);
+    return TT_OK;
+}

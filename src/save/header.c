@@ -1,0 +1,524 @@
+/*
+ * header.c - reads the header of a safetensors file.
+ *
+ * The header is JSON of one form only, read here in one pass without a tree, so that memory stays
+ * in proportion to the file and numbers are seen as they are written: 1e3, -0 and 2^63 are no
+ * offsets. Texts go into one block; entries keep places in it until it no longer moves.
+ */
+#include "save/safetensors.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_AXES 64
+
+// All types of the format, with the bits of an element and ours, if we have it.
+static const struct {
+    const char *name;
+    int bits;
+    tt_dtype dtype;
+} types[] = {
+    {"F32", 32, TT_F32},
+    {"F64", 64, TT_F64},
+    {"BF16", 16, TT_BF16},
+    {"F16", 16, TT_F16},
+    {"I32", 32, TT_I32},
+    {"I64", 64, TT_I64},
+    {"U8", 8, TT_U8},
+    {"BOOL", 8, TT_BOOL},
+    {"I8", 8, TT_N_DTYPES},
+    {"I16", 16, TT_N_DTYPES},
+    {"U16", 16, TT_N_DTYPES},
+    {"U32", 32, TT_N_DTYPES},
+    {"U64", 64, TT_N_DTYPES},
+    {"C64", 64, TT_N_DTYPES},
+    {"F8_E4M3", 8, TT_N_DTYPES},
+    {"F8_E5M2", 8, TT_N_DTYPES},
+    {"F8_E8M0", 8, TT_N_DTYPES},
+    {"F8_E4M3FNUZ", 8, TT_N_DTYPES},
+    {"F8_E5M2FNUZ", 8, TT_N_DTYPES},
+    {"F6_E2M3", 6, TT_N_DTYPES},
+    {"F6_E3M2", 6, TT_N_DTYPES},
+    {"F4", 4, TT_N_DTYPES},
+};
+
+typedef struct entry {
+    int64_t name;      // place in the texts
+    int64_t first_dim; // place in the dimensions
+    uint64_t begin, end;
+    int rank, type;
+    const char *text; // the name, once the texts stay where they are
+} entry;
+
+typedef struct pair {
+    int64_t name, value;
+    const char *text; // as above
+} pair;
+
+typedef struct reader {
+    tt_ctx *ctx;
+    const char *path, *start, *at, *end;
+    tti_text texts;
+    entry *entries;
+    int64_t n, cap;
+    int64_t *dims;
+    int64_t n_dims, cap_dims;
+    pair *pairs;
+    int64_t n_pairs, cap_pairs;
+    bool has_metadata;
+} reader;
+
+const char *tti_safetensors_type(tt_dtype t)
+{
+    for (int i = 0; i < TTI_COUNT(types); i++)
+        if (types[i].dtype == t && t < TT_N_DTYPES)
+            return types[i].name;
+    return "?";
+}
+
+// ---- JSON ------------------------------------------------------------------------------------
+
+static tt_status bad(const reader *r, const char *what)
+{
+    return TT_FAIL(r->ctx, TT_EPARSE, "%s: header byte %lld: %s", r->path,
+                   (long long)(r->at - r->start), what);
+}
+
+// The next character that is no space; '\0' at the end.
+static char peek(reader *r)
+{
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t'))
+        r->at++;
+    return r->at < r->end ? *r->at : '\0';
+}
+
+static tt_status expect(reader *r, char c)
+{
+    char what[] = "expected ' '";
+    what[10] = c;
+    if (peek(r) != c)
+        return bad(r, what);
+    r->at++;
+    return TT_OK;
+}
+
+// After an element of a list: is there another? Passes "," or the closing bracket.
+static tt_status more(reader *r, char close, bool *again)
+{
+    char c = peek(r);
+    if (c != ',' && c != close)
+        return bad(r, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+    r->at++;
+    *again = c == ',';
+    return TT_OK;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+// Four digits behind "\u"; -1 if they are not there.
+static int32_t unit(reader *r)
+{
+    int32_t v = 0;
+    if (r->end - r->at < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        int d = hex_digit(r->at[i]);
+        if (d < 0)
+            return -1;
+        v = v << 4 | d;
+    }
+    r->at += 4;
+    return v;
+}
+
+static void put_utf8(tti_text *t, uint32_t c)
+{
+    char s[4];
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    for (size_t i = n; i-- > 1; c >>= 6)
+        s[i] = (char)(0x80 | (c & 0x3F));
+    s[0] = (char)(lead[n] | c);
+    tti_text_put(t, s, n);
+}
+
+static tt_status escape(reader *r)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    char c = r->at < r->end ? *r->at : '\0';
+    const char *known = c == '\0' ? NULL : strchr(from, c);
+    if (known != NULL) {
+        r->at++;
+        tti_text_put(&r->texts, &to[known - from], 1);
+        return TT_OK;
+    }
+    if (c != 'u')
+        return bad(r, "unknown escape");
+    r->at++;
+    int32_t v = unit(r);
+    if (v >= 0xD800 && v < 0xDC00 && r->end - r->at > 2 && r->at[0] == '\\' && r->at[1] == 'u') {
+        r->at += 2;
+        int32_t low = unit(r);
+        v = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00) : -1;
+    }
+    if (v <= 0 || (v >= 0xD800 && v < 0xE000))
+        return bad(r, v == 0 ? "a zero character in a text" : "bad \\u escape");
+    put_utf8(&r->texts, (uint32_t)v);
+    return TT_OK;
+}
+
+// A text, added to the others with a zero behind it; *out is its place.
+static tt_status text(reader *r, int64_t *out)
+{
+    TT_TRY(expect(r, '"'));
+    *out = r->texts.n;
+    for (;;) {
+        const char *from = r->at;
+        while (r->at < r->end && (unsigned char)*r->at >= 0x20 && (unsigned char)*r->at < 0x80 &&
+               *r->at != '"' && *r->at != '\\')
+            r->at++;
+        tti_text_put(&r->texts, from, (size_t)(r->at - from));
+        if (r->at == r->end)
+            return bad(r, "the header ends within a text");
+        if (*r->at == '"')
+            break;
+        if (*r->at == '\\') {
+            r->at++;
+            TT_TRY(escape(r));
+            continue;
+        }
+        int n = (unsigned char)*r->at < 0x20 ? 0 : tti_utf8_length(r->at, (size_t)(r->end - r->at));
+        if (n == 0)
+            return bad(r, "text that is not UTF-8, or a control character");
+        tti_text_put(&r->texts, r->at, (size_t)n);
+        r->at += n;
+    }
+    r->at++;
+    tti_text_put(&r->texts, "", 1);
+    return r->texts.failed ? TT_ENOMEM : TT_OK;
+}
+
+// A whole number from 0 to 2^63 - 1, written with digits only.
+static tt_status number(reader *r, int64_t *out)
+{
+    static const char what[] = "expected a whole number from 0 to 2^63 - 1";
+    peek(r);
+    int64_t v = 0;
+    const char *from = r->at;
+    for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
+        if (!tti_mul_i64(v, 10, &v) || __builtin_add_overflow(v, *r->at - '0', &v))
+            return bad(r, what);
+    char next = r->at < r->end ? *r->at : '\0';
+    if (r->at == from || (*from == '0' && r->at - from > 1) || strchr(".eE+-", next) != NULL)
+        return bad(r, what);
+    *out = v;
+    return TT_OK;
+}
+
+// ---- the form of the header ------------------------------------------------------------------
+
+static tt_status dimensions(reader *r, entry *e)
+{
+    bool again = true;
+    TT_TRY(expect(r, '['));
+    e->first_dim = r->n_dims;
+    e->rank = 0;
+    if (peek(r) == ']') {
+        r->at++;
+        return TT_OK;
+    }
+    while (again) {
+        if (e->rank == MAX_AXES)
+            return bad(r, "a shape of more than 64 axes");
+        if (!tti_grow(r->ctx, &r->dims, &r->cap_dims, r->n_dims + 1, sizeof(*r->dims)))
+            return TT_ENOMEM;
+        TT_TRY(number(r, &r->dims[r->n_dims]));
+        r->n_dims++;
+        e->rank++;
+        TT_TRY(more(r, ']', &again));
+    }
+    return TT_OK;
+}
+
+static tt_status offsets(reader *r, entry *e)
+{
+    int64_t begin, end;
+    TT_TRY(expect(r, '['));
+    TT_TRY(number(r, &begin));
+    TT_TRY(expect(r, ','));
+    TT_TRY(number(r, &end));
+    TT_TRY(expect(r, ']'));
+    e->begin = (uint64_t)begin;
+    e->end = (uint64_t)end;
+    return TT_OK;
+}
+
+static tt_status type(reader *r, entry *e)
+{
+    int64_t place;
+    TT_TRY(text(r, &place));
+    const char *word = r->texts.s + place;
+    for (int i = 0; i < TTI_COUNT(types); i++) {
+        if (strcmp(types[i].name, word) == 0) {
+            e->type = i;
+            r->texts.n = place; // not needed any more
+            return TT_OK;
+        }
+    }
+    return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': '%.40s' is no element type", r->path,
+                   r->texts.s + e->name, word);
+}
+
+static tt_status tensor(reader *r, int64_t name)
+{
+    static tt_status (*const readers[])(reader *, entry *) = {type, dimensions, offsets};
+    static const char *const keys[] = {"dtype", "shape", "data_offsets"};
+    entry e = {.name = name};
+    unsigned seen = 0;
+    bool again = true;
+    TT_TRY(expect(r, '{'));
+    while (again) {
+        int64_t place;
+        int k = 0;
+        TT_TRY(text(r, &place));
+        while (k < 3 && strcmp(r->texts.s + place, keys[k]) != 0)
+            k++;
+        if (k == 3 || (seen & 1u << k) != 0)
+            return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': %s key '%.40s'", r->path,
+                           r->texts.s + name, k == 3 ? "unknown" : "repeated", r->texts.s + place);
+        r->texts.n = place;
+        seen |= 1u << k;
+        TT_TRY(expect(r, ':'));
+        TT_TRY(readers[k](r, &e));
+        TT_TRY(more(r, '}', &again));
+    }
+    if (seen != 7)
+        return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': dtype, shape or data_offsets is missing",
+                       r->path, r->texts.s + name);
+    if (!tti_grow(r->ctx, &r->entries, &r->cap, r->n + 1, sizeof(e)))
+        return TT_ENOMEM;
+    r->entries[r->n++] = e;
+    return TT_OK;
+}
+
+static tt_status metadata(reader *r)
+{
+    bool again = true;
+    if (r->has_metadata)
+        return bad(r, "a second __metadata__");
+    r->has_metadata = true;
+    TT_TRY(expect(r, '{'));
+    if (peek(r) == '}') {
+        r->at++;
+        return TT_OK;
+    }
+    while (again) {
+        pair p = {0};
+        TT_TRY(text(r, &p.name));
+        TT_TRY(expect(r, ':'));
+        TT_TRY(text(r, &p.value));
+        if (!tti_grow(r->ctx, &r->pairs, &r->cap_pairs, r->n_pairs + 1, sizeof(p)))
+            return TT_ENOMEM;
+        r->pairs[r->n_pairs++] = p;
+        TT_TRY(more(r, '}', &again));
+    }
+    return TT_OK;
+}
+
+static tt_status header(reader *r)
+{
+    bool again = true;
+    if (r->at == r->end || *r->at != '{')
+        return bad(r, "a header begins with '{'");
+    r->at++;
+    if (peek(r) == '}') {
+        r->at++;
+        again = false;
+    }
+    while (again) {
+        int64_t name;
+        TT_TRY(text(r, &name));
+        TT_TRY(expect(r, ':'));
+        if (strcmp(r->texts.s + name, "__metadata__") == 0)
+            TT_TRY(metadata(r));
+        else
+            TT_TRY(tensor(r, name));
+        TT_TRY(more(r, '}', &again));
+    }
+    while (r->at < r->end && *r->at == ' ')
+        r->at++;
+    return r->at == r->end ? TT_OK : bad(r, "only spaces may follow the header's end");
+}
+
+// ---- what the header says --------------------------------------------------------------------
+
+static int by_place(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const entry *)a)->text, ((const entry *)b)->text);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const pair *)a)->text, ((const pair *)b)->text);
+}
+
+static tt_status check_size(const reader *r, const entry *e)
+{
+    uint64_t bits = (uint64_t)types[e->type].bits;
+    for (int k = 0; k < e->rank; k++)
+        if (__builtin_mul_overflow(bits, (uint64_t)r->dims[e->first_dim + k], &bits))
+            return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': its shape is too large", r->path,
+                           e->text);
+    if (e->begin > e->end || bits % 8 != 0 || bits / 8 != e->end - e->begin)
+        return TT_FAIL(r->ctx, TT_EPARSE,
+                       "%s: '%.200s': offsets %llu to %llu do not hold its %llu bits", r->path,
+                       e->text, (unsigned long long)e->begin, (unsigned long long)e->end,
+                       (unsigned long long)bits);
+    return TT_OK;
+}
+
+// Each tensor has the size of its shape, and together they cover the data: no hole, no overlap.
+static tt_status check_places(reader *r, uint64_t data_bytes)
+{
+    uint64_t at = 0;
+    if (r->n > 1)
+        qsort(r->entries, (size_t)r->n, sizeof(entry), by_place);
+    for (int64_t i = 0; i < r->n; i++) {
+        const entry *e = &r->entries[i];
+        TT_TRY(check_size(r, e));
+        if (e->begin != at)
+            return TT_FAIL(r->ctx, TT_EPARSE,
+                           "%s: '%.200s' begins at byte %llu of the data, not at %llu", r->path,
+                           e->text, (unsigned long long)e->begin, (unsigned long long)at);
+        at = e->end;
+    }
+    if (at != data_bytes)
+        return TT_FAIL(r->ctx, TT_EPARSE, "%s: the file has %llu bytes of data, its header %llu",
+                       r->path, (unsigned long long)data_bytes, (unsigned long long)at);
+    return TT_OK;
+}
+
+static tt_status check_names(reader *r)
+{
+    if (r->n > 1)
+        qsort(r->entries, (size_t)r->n, sizeof(entry), by_name);
+    if (r->n_pairs > 1)
+        qsort(r->pairs, (size_t)r->n_pairs, sizeof(pair), by_key);
+    for (int64_t i = 1; i < r->n; i++)
+        if (strcmp(r->entries[i - 1].text, r->entries[i].text) == 0)
+            return TT_FAIL(r->ctx, TT_EPARSE, "%s: two tensors are called '%.200s'", r->path,
+                           r->entries[i].text);
+    for (int64_t i = 1; i < r->n_pairs; i++)
+        if (strcmp(r->pairs[i - 1].text, r->pairs[i].text) == 0)
+            return TT_FAIL(r->ctx, TT_EPARSE, "%s: metadata '%.200s' is there twice", r->path,
+                           r->pairs[i].text);
+    return TT_OK;
+}
+
+// ---- the result ------------------------------------------------------------------------------
+
+static void fill_tensor(const reader *r, const entry *e, tti_named *t)
+{
+    *t = (tti_named){
+        .name = e->text, .dtype = types[e->type].dtype, .bytes = (size_t)(e->end - e->begin)};
+    if (e->rank > TT_MAX_RANK)
+        t->dtype = (tt_dtype)TT_N_DTYPES;
+    if ((int)t->dtype == TT_N_DTYPES)
+        return;
+    t->shape.rank = e->rank;
+    for (int k = 0; k < e->rank; k++)
+        t->shape.dim[k] = r->dims[e->first_dim + k];
+}
+
+static tt_status fill(reader *r, uint64_t data_begin, tti_safetensors *f)
+{
+    size_t n = (size_t)r->n;
+    f->tensors = tti_calloc(r->ctx, n + 1, sizeof(*f->tensors));
+    f->offsets = tti_calloc(r->ctx, n + 1, sizeof(*f->offsets));
+    f->types = tti_calloc(r->ctx, n + 1, sizeof(*f->types));
+    f->first_dim = tti_calloc(r->ctx, n + 1, sizeof(*f->first_dim));
+    f->dims = tti_calloc(r->ctx, (size_t)r->n_dims + 1, sizeof(*f->dims));
+    f->metadata = tti_calloc(r->ctx, (size_t)r->n_pairs * 2 + 1, sizeof(*f->metadata));
+    if (f->tensors == NULL || f->offsets == NULL || f->types == NULL || f->first_dim == NULL ||
+        f->dims == NULL || f->metadata == NULL)
+        return TT_ENOMEM;
+    int64_t d = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        const entry *e = &r->entries[i];
+        fill_tensor(r, e, &f->tensors[i]);
+        f->offsets[i] = data_begin + e->begin;
+        f->types[i] = types[e->type].name;
+        f->first_dim[i] = d;
+        for (int k = 0; k < e->rank; k++)
+            f->dims[d++] = r->dims[e->first_dim + k];
+    }
+    f->first_dim[n] = d;
+    for (int64_t i = 0; i < r->n_pairs; i++) {
+        f->metadata[2 * i] = r->texts.s + r->pairs[i].name;
+        f->metadata[2 * i + 1] = r->texts.s + r->pairs[i].value;
+    }
+    f->n = r->n;
+    f->names = r->texts.s;
+    r->texts.s = NULL;
+    return TT_OK;
+}
+
+static tt_status read_header(reader *r, uint64_t file_bytes, tti_safetensors *f)
+{
+    uint64_t data_begin = 8 + (uint64_t)(r->end - r->start);
+    TT_TRY(header(r));
+    for (int64_t i = 0; i < r->n; i++)
+        r->entries[i].text = r->texts.s + r->entries[i].name;
+    for (int64_t i = 0; i < r->n_pairs; i++)
+        r->pairs[i].text = r->texts.s + r->pairs[i].name;
+    TT_TRY(check_places(r, file_bytes - data_begin));
+    TT_TRY(check_names(r));
+    return fill(r, data_begin, f);
+}
+
+tt_status tti_safetensors_parse(tt_ctx *ctx, const char *path, const char *data, size_t bytes,
+                                uint64_t file_bytes, tti_safetensors *out)
+{
+    uint64_t n = 0;
+    tti_safetensors f = {.ctx = ctx, .fd = -1, .file_bytes = file_bytes};
+    if (bytes < 8)
+        return TT_FAIL(ctx, TT_EPARSE, "%s: %zu bytes are no safetensors file", path, bytes);
+    for (int i = 8; i-- > 0;)
+        n = n << 8 | (unsigned char)data[i];
+    if (n > TTI_HEADER_MAX)
+        return TT_FAIL(ctx, TT_EPARSE, "%s: no safetensors file: a header of %llu bytes", path,
+                       (unsigned long long)n);
+    if (n > file_bytes - 8 || n > bytes - 8)
+        return TT_FAIL(ctx, TT_EPARSE, "%s: the header has %llu bytes but the file ends before",
+                       path, (unsigned long long)n);
+    reader r = {.ctx = ctx,
+                .path = path,
+                .start = data + 8,
+                .at = data + 8,
+                .end = data + 8 + n,
+                .texts = {.ctx = ctx}};
+    f.path = tti_strdup(ctx, path);
+    tt_status st = f.path == NULL ? TT_ENOMEM : read_header(&r, file_bytes, &f);
+    tti_text_free(&r.texts);
+    tti_free(ctx, r.entries);
+    tti_free(ctx, r.dims);
+    tti_free(ctx, r.pairs);
+    if (st == TT_OK)
+        *out = f;
+    else
+        tti_safetensors_close(&f);
+    return st;
+}

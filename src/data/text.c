@@ -222,7 +222,8 @@ bool tti_text_vocab(const tt_data *d, tti_vocab *out)
 static const tt_option text_options[] = {
     {"file", TT_OPT_TEXT, NULL, "files or globs, \"a.txt, docs/*.md\"",
      offsetof(tt_text_opts, file), 0, 0, NULL},
-    {"level", TT_OPT_TEXT, "char", "char: characters that occur, sorted, are symbols; byte: 256 are",
+    {"level", TT_OPT_TEXT, "char",
+     "char: characters that occur, sorted, are symbols; byte: 256 are",
      offsetof(tt_text_opts, level), 0, 0, NULL},
     {"context", TT_OPT_INT32, NULL, "symbols of a record",
      offsetof(tt_text_opts, context), 1, INT32_MAX / 2, NULL},

@@ -1,5 +1,5 @@
 /*
- * custom_op.c - an op of one's own: the Huber loss of each element, with an attribute and a gradient.
+ * custom_op.c - an op of one's own: the Huber loss of each element, with an attribute and gradient.
  * y = x^2 / 2 up to |x| = delta, and goes on as a line: delta (|x| - delta / 2).
  */
 #include <stdio.h>

@@ -1,0 +1,77 @@
+/*
+ * trace.c - the trace of a run: JSON in Chrome's trace event form, and loaded by Perfetto's own
+ * processor where that can be had.
+ */
+#include "model.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void write_trace(char path[512])
+{
+    tt_ctx *ctx = test_ctx_on("cpu:0*2", NULL, 2);
+    test_model m;
+    CHECK(test_model_build(&m, ctx, "cpu:0", "cpu:1", "cpu:0"));
+    tt_session *s = tt_session_new(m.g, .trace = true);
+    for (int step = 0; step < 2; step++)
+        CHECK(!isnan(test_model_step(&m, s, step, 13)));
+    snprintf(path, 512, "%s/trace.json", test_folder());
+    CHECK_OK(tt_trace_write(s, path));
+    CHECK_OK(tt_close(ctx));
+}
+
+// Every event has what its phase needs; arrows come in pairs of one id, forward in time.
+TEST(a_trace_is_made_of_whole_events)
+{
+    char path[512];
+    write_trace(path);
+    json_error_t error;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error), *event;
+    ck_assert_msg(root != NULL, "%s", error.text);
+    json_t *events = json_is_array(root) ? root : json_object_get(root, "traceEvents");
+    CHECK(json_is_array(events));
+    size_t i;
+    int slices = 0, begun = 0, ended = 0;
+    json_array_foreach(events, i, event)
+    {
+        const char *phase = json_string_value(json_object_get(event, "ph"));
+        CHECK(phase != NULL && strlen(phase) == 1);
+        CHECK(json_is_string(json_object_get(event, "name")));
+        CHECK(json_is_integer(json_object_get(event, "pid")));
+        if (phase[0] == 'M')
+            continue;
+        CHECK(json_is_integer(json_object_get(event, "tid")));
+        CHECK(json_number_value(json_object_get(event, "ts")) >= 0);
+        if (phase[0] == 'X') {
+            CHECK(json_number_value(json_object_get(event, "dur")) >= 0);
+            slices++;
+        }
+        begun += phase[0] == 's';
+        ended += phase[0] == 'f';
+        if (phase[0] == 's' || phase[0] == 'f')
+            CHECK(json_is_integer(json_object_get(event, "id")));
+    }
+    CHECK(slices > 20 && begun > 0 && begun == ended);
+    json_decref(root);
+}
+
+TEST(perfetto_loads_a_trace)
+{
+    char path[512], line[1200];
+    const char *python = getenv("TUTTI_PYTHON");
+    if (python == NULL && access("build/python/bin/python", X_OK) == 0)
+        python = "build/python/bin/python";
+    if (python == NULL || access("tests/python/perfetto_test", R_OK) != 0)
+        test_skip("no Python for tests (tools/python-deps)");
+    write_trace(path);
+    snprintf(line, sizeof(line), "timeout 40 %s tests/python/perfetto_test %s >%s/out 2>&1", python,
+             path, test_folder());
+    int status = system(line);
+    CHECK(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 124)
+        test_skip("Perfetto's trace processor cannot be had here");
+    CHECK_INT(WEXITSTATUS(status), 0);
+}

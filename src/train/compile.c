@@ -416,6 +416,7 @@ static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, b
     }
     if (old != NULL) {
         s->step = old->step;
+        s->epochs = old->epochs;
         m->step = old;
         tti_step_free(m);
         m->step = s;

@@ -76,8 +76,10 @@ struct tti_step {
     tt_watch early, plateau, best;
     tt_fit_report report;
     tti_times times;
-    int64_t step;  // updates done
-    int64_t total; // of the fit in progress
+    int64_t step;   // updates done in the model's life
+    int64_t base;   // of them before this fit: its schedule counts from here
+    int64_t total;  // of this fit
+    int64_t epochs; // seen in the model's life: another fit goes on with the order of the next
     double lr_factor;
     char *profile, *profile_json; // of the last fit
 };

@@ -76,10 +76,11 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     f->times = &f->step->times;
     memset(f->times, 0, sizeof(*f->times));
     f->times->begin = tti_now_ns();
-    f->step->step = 0;
+    f->step->base = f->first_step = f->step->step;
     f->step->lr_factor = 1;
     memset(f->step->epoch, 0, sizeof(double) * (size_t)(f->step->train.n_numbers + 1));
     TT_TRY(read_options(f, opts));
+    f->cursor = f->first_cursor = f->base_cursor = f->step->epochs * f->count;
     TT_TRY(tti_match_fields(m, &f->step->train, f->data, f->field));
     if (f->o.validate != NULL)
         TT_TRY(tti_match_fields(m, &f->step->eval, f->o.validate, f->validate_field));
@@ -198,7 +199,7 @@ static tt_status one_step(tti_fit *f)
         fields[i] = batch.fields[f->field[i]];
     bool applied = true;
     double norm = 0;
-    float lr = tti_learning_rate(&s->opts.optimizer, s->step, s->total, s->lr_factor);
+    float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
     TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, &applied, &norm));
     int64_t end = tti_now_ns();
     t->compute += end - ready;
@@ -212,16 +213,17 @@ static tt_status one_step(tti_fit *f)
     f->cursor += batch.rows;
     tti_fit_progress(f, batch.rows, norm, lr);
     tti_fit_step_event(f, s->step == f->first_step + 1);
-    return call_back(f, TT_AT_STEP, s->step);
+    return call_back(f, TT_AT_STEP, s->step - s->base);
 }
 
 static tt_status after_step(tti_fit *f)
 {
     tti_step *s = f->step;
     bool epoch_end = f->cursor % f->count == 0;
-    bool last = s->step >= s->total;
+    int64_t step = s->step - s->base;
+    bool last = step >= s->total;
     bool by_steps = f->o.validate_every > 0;
-    if (by_steps && (s->step % f->o.validate_every == 0 || last))
+    if (by_steps && (step % f->o.validate_every == 0 || last))
         TT_TRY(look(f, "validation", false));
     if (epoch_end || last) {
         if (by_steps)
@@ -230,7 +232,7 @@ static tt_status after_step(tti_fit *f)
             TT_TRY(look(f, "epoch", true));
         f->is_new_epoch = true;
     }
-    bool due = f->o.save_every > 0 && s->step % f->o.save_every == 0;
+    bool due = f->o.save_every > 0 && step % f->o.save_every == 0;
     return due || (by_steps && epoch_end && f->o.save_every == 0) ? tti_fit_save(f, false) : TT_OK;
 }
 
@@ -238,16 +240,17 @@ static tt_status loop(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
     tti_step *s = f->step;
-    if (s->step >= s->total)
+    if (s->step - s->base >= s->total)
         return TT_OK;
     TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
-    while (s->step < s->total && !f->stop && !f->is_ended) {
+    while (s->step - s->base < s->total && !f->stop && !f->is_ended) {
         TT_TRY(one_step(f));
         TT_TRY(after_step(f));
         if (f->o.profile > 0 && s->step - f->first_step == f->o.profile + 3)
             TT_TRY(tti_profile_make(f->model));
         f->is_ended = atomic_load(&ctx->end) != 0;
     }
+    s->epochs = (f->cursor + f->count - 1) / f->count;
     if (f->saved_step != s->step)
         TT_TRY(tti_fit_save(f, false));
     return f->is_ended ? TT_OK : tti_fit_restore_best(f);

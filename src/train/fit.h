@@ -16,9 +16,10 @@ typedef struct tti_fit {
     int64_t count;           // records of the data
     int64_t rows_per_update; // batch times accumulate
     int64_t updates_per_epoch;
-    int64_t first_step; // of this call: a resumed fit does not begin at 0
-    int64_t cursor;     // records seen
-    int64_t first_cursor;
+    int64_t first_step;   // of this call: a resumed fit does not begin at 0
+    int64_t cursor;       // records seen
+    int64_t first_cursor; // of this call
+    int64_t base_cursor;  // of this fit
     int field[TTI_MAX_FEEDS];
     int validate_field[TTI_MAX_FEEDS];
     tt_progress progress;

@@ -29,7 +29,7 @@ void tti_fit_begin_event(tti_fit *f)
     tt_pair pairs[] = {
         {"steps", (double)f->step->total, NULL},
         {"epochs", (double)f->o.epochs, NULL},
-        {"step", (double)f->step->step, NULL},
+        {"step", (double)(f->step->step - f->step->base), NULL},
         {"epoch_rows", (double)f->count, NULL},
         {"batch", (double)f->o.batch, NULL},
         {"accumulate", (double)f->o.accumulate, NULL},
@@ -46,9 +46,9 @@ void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr)
     tt_progress *p = &f->progress;
     int64_t place = f->cursor % f->count;
     place = place == 0 ? f->count : place;
-    p->step = s->step;
+    p->step = s->step - s->base;
     p->steps = s->total;
-    p->epoch = (f->cursor - place) / f->count + 1;
+    p->epoch = (f->cursor - f->base_cursor - place) / f->count + 1;
     p->epochs = f->o.epochs;
     p->rows = place;
     p->epoch_rows = f->count;
@@ -145,8 +145,8 @@ tt_status tti_fit_report(tti_fit *f)
     tt_ctx *ctx = f->model->ctx;
     tt_fit_report *r = &s->report;
     *r = (tt_fit_report){.last = f->progress,
-                         .steps = s->step,
-                         .epochs = f->cursor / f->count,
+                         .steps = s->step - s->base,
+                         .epochs = (f->cursor - f->base_cursor) / f->count,
                          .skipped = f->skipped,
                          .first_step_seconds = seconds(t->first_step),
                          .step_ms_median = median_ms(t),

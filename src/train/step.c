@@ -48,7 +48,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
                        bool *applied, double *norm)
 {
     tti_step *s = m->step;
-    float lr = tti_learning_rate(&s->opts.optimizer, s->step, s->total, s->lr_factor);
+    float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
     if (accumulate > 1) {
         TT_TRY(tti_accumulate_run(m, fields, rows, accumulate, lr, applied, norm));
         s->step++;

@@ -311,6 +311,31 @@ TEST(a_loss_that_is_not_finite_can_be_skipped_or_ignored)
     CHECK_OK(tt_close(ctx));
 }
 
+// ---- one fit after another -------------------------------------------------------------------
+
+// Two fits of one epoch are one of two: step numbers, optimizer state and order go on.
+TEST(another_fit_goes_on_where_the_first_ended)
+{
+    for (int kind = 0; kind < FIT_N_KINDS - 1; kind++) { // the GPT has a schedule, which is a fit's
+        tt_hash h[2];
+        for (int n = 1; n <= 2; n++) {
+            tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
+            tt_model *m = fit_model(ctx, (fit_kind)kind);
+            tt_data *d = fit_data(ctx, (fit_kind)kind, 70);
+            tt_fit_report r;
+            for (int i = 0; i < n; i++)
+                CHECK_OK(tt_fit(m, d, .epochs = 3 - n, .batch = 24));
+            CHECK_OK(tt_fit_report_get(m, &r));
+            CHECK_INT(r.steps, 3 * (3 - n));
+            CHECK_INT(r.epochs, 3 - n);
+            h[n - 1] = hash_of(m);
+            CHECK_OK(tt_close(ctx));
+        }
+        CHECK_SAME(h[0], h[1], "%s: two fits of one epoch are not one of two",
+                   fit_name((fit_kind)kind));
+    }
+}
+
 // ---- bad input -------------------------------------------------------------------------------
 
 TEST(fit_names_what_does_not_fit)

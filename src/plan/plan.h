@@ -122,6 +122,18 @@ typedef struct tti_device_plan {
     size_t received_bytes;
 } tti_device_plan;
 
+/*
+ * Whether teams help a short run: on cores that are far apart one thread can be faster than two,
+ * and which are near changes while a program runs. Now and then both ways are timed. The choice
+ * cannot be seen in the result.
+ */
+typedef struct tti_pace {
+    int64_t runs;
+    int64_t best[2]; // nanoseconds of the shortest run in this trial: with teams, alone
+    bool alone;      // kernels run on the worker alone
+    bool is_long;    // too long for teams not to help: no trials
+} tti_pace;
+
 typedef struct tti_plan {
     tt_ctx *ctx;
     tt_graph *graph;
@@ -158,6 +170,7 @@ typedef struct tti_plan {
     void **updated; // variables that a run writes; run/ fills it
     int n_updated;
     int fallbacks; // nodes not on the device they were pinned to
+    tti_pace pace;
     struct tti_plan *next;
 } tti_plan;
 

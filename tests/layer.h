@@ -5,8 +5,8 @@
 #ifndef TUTTI_TEST_LAYER_H
 #define TUTTI_TEST_LAYER_H
 
-#include "test.h"
 #include "model/model.h"
+#include "test.h"
 
 #define ROWS 3
 

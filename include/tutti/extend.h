@@ -58,6 +58,7 @@ typedef enum tt_layout_kind {
     TT_LAYOUT_SPLIT = 1,   // along axis, by lanes
     TT_LAYOUT_PARTIAL = 2, // a sum over lanes still to be taken
     TT_LAYOUT_OWN = 3,     // each replica has its own value
+    TT_LAYOUT_MOMENTS = 4, // statistics of lanes still to be merged
 } tt_layout_kind;
 typedef struct tt_layout {
     tt_layout_kind kind;
@@ -258,6 +259,12 @@ typedef enum tt_split_kind {
     TT_SPLIT_AXIS = 1,     // split along axis
     TT_SPLIT_LANE_SUM = 2, // one partial sum per lane, combined by the tree
     TT_SPLIT_MIXES = 3,    // cannot be spread
+    /*
+     * Outputs 0 to 2 are mean, variance and unbiased variance over rows, each [c]. In a run of some
+     * lanes they are mean, M2 and M2 of each part; parts are merged by Chan's formula along the
+     * tree.
+     */
+    TT_SPLIT_LANE_MOMENTS = 4,
 } tt_split_kind;
 typedef struct tt_split {
     tt_split_kind kind;

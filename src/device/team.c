@@ -6,8 +6,8 @@
  * own range, the same one every time a kernel runs, so that data stays in the cache of the core
  * that used it before; then of the others'. Helpers spin for a while between rounds, then park; a
  * helper joins a round only while it is open, and the worker, when it finds no more chunks, closes
- * the round and waits only for those who joined. So a sleeping helper costs nothing but its help. Who
- * computes what never shows in the result: kernels give the same bits for any division.
+ * the round and waits only for those who joined. So a sleeping helper costs nothing but its help.
+ * Who computes what never shows in the result: kernels give the same bits for any division.
  */
 #include "device/device.h"
 #include <stdio.h>

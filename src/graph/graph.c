@@ -368,6 +368,8 @@ static tt_status apply_split(tt_graph *g, tt_node *n)
             n->mixes_rows = true;
         else if (out[i].kind == TT_SPLIT_LANE_SUM)
             t->layout.kind = TT_LAYOUT_PARTIAL;
+        else if (out[i].kind == TT_SPLIT_LANE_MOMENTS)
+            t->layout.kind = TT_LAYOUT_MOMENTS;
         else if (out[i].kind == TT_SPLIT_AXIS)
             t->layout = (tt_layout){TT_LAYOUT_SPLIT, out[i].axis};
         TTI_ASSERT(out[i].kind != TT_SPLIT_AXIS || tt_open_axis(&t->shape) == out[i].axis);

@@ -168,11 +168,11 @@ static tt_status infer_running(tt_infer *q)
     return tti_infer_same(q);
 }
 
-// Statistics are merged by Chan's formula, not added: no lane sum, so the batch is not cut here.
+// Statistics are merged by Chan's formula, not added.
 static tt_status split_stats(const tt_split_query *q)
 {
     for (int i = 0; i < q->node->n_out; i++)
-        q->out[i] = (tt_split){TT_SPLIT_MIXES, -1};
+        q->out[i] = (tt_split){TT_SPLIT_LANE_MOMENTS, -1};
     return TT_OK;
 }
 
@@ -213,16 +213,6 @@ static tt_status prep_lanes(tt_prep *p)
     p->scratch_bytes = 2 * real_bytes(x) * (size_t)lanes * (size_t)x->cols;
     p->ns = 0.4 * (double)x->count;
     return TT_OK;
-}
-
-static tt_status prep_stats(tt_prep *p)
-{
-    const tt_lanes *ln = p->lanes;
-    if (p->in[0].open >= 0 && ln->n != ln->total)
-        return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
-                       "%s: batch statistics need all %d lanes of the batch, this run has %d",
-                       p->node->name, ln->total, ln->n);
-    return prep_lanes(p);
 }
 
 // Coefficients per channel are worked out by each call: three vectors.
@@ -291,7 +281,7 @@ const tt_op tti_op_batch_norm_stats = {
     .flags = TT_OP_NO_GRAD, // batch_norm_apply's gradient goes through to x
     .infer = infer_stats,
     .split = split_stats,
-    .kernel = {[TT_CPU] = TTI_CPU(batch_norm_stats, prep_stats)},
+    .kernel = {[TT_CPU] = TTI_CPU(batch_norm_stats, prep_lanes)},
 };
 
 const tt_op tti_op_batch_norm_apply = {

@@ -146,6 +146,14 @@ static void merge_stats(const tt_launch *l, int64_t begin, int64_t end)
             for (int m = 0; m < ln->merges[i]; m++, depth--)
                 stack[depth - 2] = merge(stack[depth - 2], stack[depth - 1]);
         }
+        if (ln->n != ln->total && l->in[0].open >= 0) { // parts: raw, to be merged
+            for (int k = 0; k < depth; k++) {
+                put((real *)l->out[0].data + k * c + j, w, stack[k].mean);
+                put((real *)l->out[1].data + k * c + j, w, stack[k].m2);
+                put((real *)l->out[2].data + k * c + j, w, stack[k].m2);
+            }
+            continue;
+        }
         moments all = stack[0];
         real n = (real)(all.n > 0 ? all.n : 1), less = (real)(all.n > 1 ? all.n - 1 : 1);
         put((real *)l->out[0].data + j, w, v16_end(all.mean));

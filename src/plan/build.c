@@ -51,6 +51,11 @@ static tt_status mark_live(builder *b)
 
 // ---- values ----------------------------------------------------------------------------------
 
+bool tti_is_partial(const tt_tensor *t)
+{
+    return t->layout.kind == TT_LAYOUT_PARTIAL || t->layout.kind == TT_LAYOUT_MOMENTS;
+}
+
 tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, const tt_lanes *lanes,
                          tti_value *v)
 {
@@ -60,7 +65,7 @@ tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, co
     for (int i = 0; i < out->rank; i++)
         if (out->dim[i] < 0 && !tti_mul_i64(-out->dim[i], rows, &out->dim[i]))
             out->dim[i] = INT64_MAX; // refused below
-    if (t->layout.kind == TT_LAYOUT_PARTIAL && lanes->n != lanes->total) {
+    if (tti_is_partial(t) && lanes->n != lanes->total) {
         if (out->rank == TT_MAX_RANK)
             return TT_FAIL(p->ctx, TT_ESHAPE, "'%s': no axis is left for the parts of its sum",
                            t->node->name);
@@ -212,7 +217,7 @@ static tt_status check_parts(const tti_plan *p, const tt_node *n)
                        "%s '%s' mixes rows of the batch: it cannot run on a part", n->op->name,
                        n->name);
     for (int i = 0; part && i < n->n_in; i++)
-        if (n->in[i]->layout.kind == TT_LAYOUT_PARTIAL)
+        if (tti_is_partial(n->in[i]))
             return TT_FAIL(
                 p->ctx, TT_EINVAL,
                 "%s '%s' needs '%s', a sum over all rows, but the run has lanes %d to %d of "

@@ -1,21 +1,24 @@
 /*
- * join.c - the kernels that put replicas together: the tree over their partial sums, and the gather
- * of their rows.
+ * join.c - the kernels that put replicas together: the tree over their partial sums, the gather of
+ * their rows, and the merge of their statistics.
  *
  * Each input of a tree has one partial per maximal sub-tree of its replica's lanes. Taken in lane
  * order they go on a stack, and the two topmost are added while they are siblings: the order of
  * additions is that of one device with all lanes.
  */
 #include "plan/draft.h"
+#include <math.h>
 #include <string.h>
 
 #define BLOCK      256 // elements a step of the tree works on
 #define MAX_PUSHES (TTI_MAX_DEVICES * 4)
 
 typedef struct tree_program {
-    int n, n_out; // pushes; partials left in the end
+    int n, n_out;    // pushes; partials left in the end
+    int64_t per_row; // statistics: entries of a channel in a row of the batch
     struct {
         int16_t input, part, merges;
+        int64_t rows; // of the part
     } push[];
 } tree_program;
 
@@ -112,13 +115,58 @@ static tt_status gather_kernel(const tt_launch *l)
     return TT_OK;
 }
 
-static tree_program *make_program(tti_plan *p, const tti_pnode *pn)
+/*
+ * Statistics of one channel: mean and M2 of entries, merged by Chan's formula with the roundings of
+ * the kernel that makes them (op/batch_norm_cpu.c).
+ */
+#define MOMENTS_KERNEL(name, type, fma_fn)                                                \
+    static void name(const tt_launch *l, const tree_program *prog, int64_t j)             \
+    {                                                                                     \
+        int64_t c = l->out[0].count, n[TTI_MAX_PARTS + 2];                                \
+        type mean[TTI_MAX_PARTS + 2], m2[TTI_MAX_PARTS + 2];                              \
+        int depth = 0;                                                                    \
+        for (int i = 0; i < prog->n; i++) {                                               \
+            int64_t at = prog->push[i].part * c + j;                                      \
+            n[depth] = prog->push[i].rows * prog->per_row;                                \
+            mean[depth] = ((const type *)l->in[prog->push[i].input].data)[at];            \
+            m2[depth++] = ((const type *)l->in[prog->push[i].input + 1].data)[at];        \
+            for (int m = prog->push[i].merges; m > 0; m--) {                              \
+                int a = depth - 2, b = --depth;                                           \
+                if (n[b] == 0)                                                            \
+                    continue;                                                             \
+                type w = (type)n[b] / (type)(n[a] + n[b]), d = mean[b] - mean[a];         \
+                mean[a] = n[a] == 0 ? mean[b] : fma_fn(d, w, mean[a]);                    \
+                m2[a] = n[a] == 0 ? m2[b] : fma_fn(d * d, (type)n[a] * w, m2[a] + m2[b]); \
+                n[a] += n[b];                                                             \
+            }                                                                             \
+        }                                                                                 \
+        ((type *)l->out[0].data)[j] = mean[0] + (type)0;                                  \
+        ((type *)l->out[1].data)[j] = m2[0] / (type)(n[0] > 0 ? n[0] : 1) + (type)0;      \
+        ((type *)l->out[2].data)[j] = m2[0] / (type)(n[0] > 1 ? n[0] - 1 : 1) + (type)0;  \
+    }
+MOMENTS_KERNEL(moments_f32, float, fmaf)
+MOMENTS_KERNEL(moments_f64, double, fma)
+
+// Units are channels.
+static tt_status moments_kernel(const tt_launch *l)
+{
+    for (int64_t j = l->begin; j < l->end; j++) {
+        if (l->out[0].dtype == TT_F64)
+            moments_f64(l, l->tune, j);
+        else
+            moments_f32(l, l->tune, j);
+    }
+    return TT_OK;
+}
+
+// Each replica has stride inputs, one after another; the program names the first.
+static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
 {
     tree_program *prog =
         tti_plan_alloc(p, sizeof(*prog) + MAX_PUSHES * TTI_MAX_PARTS * sizeof(prog->push[0]));
     tti_part stack[TTI_MAX_PARTS + 2];
     int depth = 0;
-    for (int k = 0; prog != NULL && k < pn->n_in; k++) {
+    for (int k = 0; prog != NULL && k < pn->n_in; k += stride) {
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         tti_part parts[TTI_MAX_PARTS];
         int n = tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
@@ -132,6 +180,7 @@ static tree_program *make_program(tti_plan *p, const tti_pnode *pn)
             }
             prog->push[prog->n].input = (int16_t)k;
             prog->push[prog->n].part = (int16_t)i;
+            prog->push[prog->n].rows = tti_part_rows(ln, parts[i]);
             prog->push[prog->n++].merges = (int16_t)merges;
         }
     }
@@ -149,25 +198,32 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
-    bool tree = pn->kind == TTI_TREE;
+    bool tree = pn->kind == TTI_TREE, moments = pn->kind == TTI_MOMENTS;
     if (!tti_start_draft(e, pnode, 1))
         return TT_ENOMEM;
-    tti_call *c = tti_new_call(e, pnode, tree ? tree_kernel : gather_kernel, pn->n_in, 1);
+    tti_call *c = tti_new_call(e, pnode,
+                               tree      ? tree_kernel
+                               : moments ? moments_kernel
+                                         : gather_kernel,
+                               pn->n_in, pn->n_out);
     if (c == NULL)
         return TT_ENOMEM;
-    for (int i = 0; i <= pn->n_in; i++)
-        tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
+    for (int i = 0; i < pn->n_in + pn->n_out; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i],
+                     &p->values[i < pn->n_in ? pn->in[i] : pn->out + i - pn->n_in]);
     const tti_value *out = &p->values[pn->out];
     c->units[0] = 1;
     double ns = (double)out->bytes / 8.0;
-    if (tree) {
-        tree_program *prog = make_program(p, pn);
+    if (tree || moments) {
+        tree_program *prog = make_program(p, pn, moments ? 2 : 1);
         if (prog == NULL)
             return TT_ENOMEM;
         c->launch.tune = prog;
         c->units[0] = out->count / prog->n_out;
-        c->chunk[0] = 4096;
-        ns = (double)out->bytes * 0.1 * pn->n_in;
+        c->chunk[0] = moments ? 64 : 4096;
+        ns = (double)out->bytes * (moments ? 4.0 : 0.1) * pn->n_in;
+        const tt_shape *x = &pn->node->in[0]->shape;
+        prog->per_row = moments ? -tt_shape_count(x) / TTI_MAX(out->count, 1) : 0;
     }
     tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
     return TT_OK;

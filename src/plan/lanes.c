@@ -88,6 +88,13 @@ int tti_lane_range_parts(int first, int last, int total, tti_part out[TTI_MAX_PA
     return n;
 }
 
+int64_t tti_part_rows(const tt_lanes *ln, tti_part part)
+{
+    int64_t end = TTI_MIN(part.first + part.size, ln->total);
+    return lane_row(end, ln->global_rows, ln->total) -
+           lane_row(part.first, ln->global_rows, ln->total);
+}
+
 tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out)
 {
     tt_batch b = req->batch;

@@ -51,12 +51,13 @@ typedef struct tti_value {
 } tti_value;
 
 typedef enum tti_node_kind {
-    TTI_OP = 0,     // a graph node
-    TTI_RECV = 1,   // a copy of a value of another device
-    TTI_COPY = 2,   // a copy on the same device: a variable fetched as it was before its update
-    TTI_FUSED = 3,  // several pointwise nodes
-    TTI_TREE = 4,   // adds the partial sums of all replicas
-    TTI_GATHER = 5, // puts the rows of all replicas together
+    TTI_OP = 0,      // a graph node
+    TTI_RECV = 1,    // a copy of a value of another device
+    TTI_COPY = 2,    // a copy on the same device: a variable fetched as it was before its update
+    TTI_FUSED = 3,   // several pointwise nodes
+    TTI_TREE = 4,    // adds the partial sums of all replicas
+    TTI_GATHER = 5,  // puts the rows of all replicas together
+    TTI_MOMENTS = 6, // merges the statistics of all replicas
 } tti_node_kind;
 
 typedef struct tti_pnode {
@@ -210,6 +211,8 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch);
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
 tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
 tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out);
+// Is the tensor a sum or statistic that a run of some lanes has only parts of?
+bool tti_is_partial(const tt_tensor *t);
 // Shape and type of a tensor's value in a run of rows rows with these lanes.
 tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, const tt_lanes *lanes,
                          tti_value *out);
@@ -223,6 +226,7 @@ typedef struct tti_part {
     int first, size; // lanes [first, first + size), size a power of two but for a whole tree
 } tti_part;
 int tti_lane_parts(const tt_batch *b, int64_t rows, int total, tti_part out[TTI_MAX_PARTS]);
+int64_t tti_part_rows(const tt_lanes *ln, tti_part part); // rows of the global batch in a part
 // The same for lanes [first, last) of total.
 int tti_lane_range_parts(int first, int last, int total, tti_part out[TTI_MAX_PARTS]);
 

@@ -7,12 +7,13 @@
 
 static const char *kind_of(const tti_pnode *pn)
 {
-    return pn->kind == TTI_RECV     ? "receive"
-           : pn->kind == TTI_COPY   ? "copy"
-           : pn->kind == TTI_FUSED  ? "fused"
-           : pn->kind == TTI_TREE   ? "tree"
-           : pn->kind == TTI_GATHER ? "gather"
-                                    : pn->node->op->name;
+    return pn->kind == TTI_RECV      ? "receive"
+           : pn->kind == TTI_COPY    ? "copy"
+           : pn->kind == TTI_FUSED   ? "fused"
+           : pn->kind == TTI_TREE    ? "tree"
+           : pn->kind == TTI_GATHER  ? "gather"
+           : pn->kind == TTI_MOMENTS ? "merge"
+                                     : pn->node->op->name;
 }
 
 static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)

@@ -147,33 +147,72 @@ static int add_copy(copier *c, const tti_pnode *old, int r)
     return id;
 }
 
-// A node on the first device that puts the replicas' values of one old value together.
-static int add_joining(copier *c, int old, const int *values, tti_node_kind kind)
+static const char *joining_reason(tti_node_kind kind)
+{
+    return kind == TTI_TREE     ? "sums of all devices"
+           : kind == TTI_GATHER ? "rows of all devices"
+                                : "statistics of all devices";
+}
+
+/*
+ * A node on the first device that puts the replicas' values of an old value together; of
+ * statistics, of three old values that follow each other. Gives the first new value; -1.
+ */
+static int add_joining(copier *c, int old, const int *values, int n_in, tti_node_kind kind)
 {
     tti_plan *p = c->p;
     const tti_value *v = &c->values[old];
-    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)c->n);
+    int n_out = kind == TTI_MOMENTS ? 3 : 1;
+    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)n_in);
     if (in == NULL)
         return -1;
-    memcpy(in, values, sizeof(int) * (size_t)c->n);
+    memcpy(in, values, sizeof(int) * (size_t)n_in);
     tti_pnode pn = {.kind = kind,
                     .node = v->tensor->node,
-                    .n_in = c->n,
-                    .n_out = 1,
+                    .n_in = n_in,
+                    .n_out = n_out,
                     .in = in,
                     .out = (int)p->n_values,
                     .device = c->replicas[0].device,
-                    .reason = kind == TTI_TREE ? "sums of all devices" : "rows of all devices",
+                    .reason = joining_reason(kind),
                     .lanes = &p->lanes,
                     .key = c->nodes[v->node].key + 0.3};
-    int id = tti_plan_node(p, pn);
-    tti_value joined = *v;
-    joined.node = id;
-    joined.root = -1;
-    joined.memory = TTI_ARENA;
-    joined.fixed = NULL;
-    joined.keep = false;
-    return id < 0 ? -1 : tti_plan_value(p, joined);
+    int id = tti_plan_node(p, pn), first = -1;
+    for (int k = 0; id >= 0 && k < n_out; k++) {
+        tti_value joined = c->values[old + k];
+        joined.node = id;
+        joined.root = -1;
+        joined.memory = TTI_ARENA;
+        joined.fixed = NULL;
+        joined.keep = false;
+        int made = tti_plan_value(p, joined);
+        first = k == 0 ? made : first;
+        if (made < 0)
+            return -1;
+    }
+    return first;
+}
+
+// Statistics: means and M2 of every replica are merged.
+static tt_status join_moments(copier *c, const tti_pnode *old)
+{
+    tti_plan *p = c->p;
+    int values[2 * TTI_MAX_DEVICES];
+    if (p->lanes.n != p->lanes.total)
+        return TT_FAIL(
+            p->ctx, TT_EUNSUPPORTED,
+            "%s '%s' needs statistics of the whole batch, but the run has %d of %d lanes",
+            old->node->op->name, old->node->name, p->lanes.n, p->lanes.total);
+    for (int r = 0; r < c->n; r++) {
+        values[2 * r] = c->copies[(int64_t)old->out * c->n + r];
+        values[2 * r + 1] = c->copies[(int64_t)(old->out + 1) * c->n + r];
+    }
+    int made = add_joining(c, old->out, values, 2 * c->n, TTI_MOMENTS);
+    if (made < 0)
+        return tt_status_of(p->ctx);
+    for (int k = 0; k < 3; k++)
+        c->whole[old->out + k] = made + k;
+    return TT_OK;
 }
 
 static tt_status spread_node(copier *c, int i)
@@ -199,6 +238,8 @@ static tt_status spread_node(copier *c, int i)
             c->copies[(int64_t)(old->out + k) * c->n + r] = p->nodes[id].out + k;
     }
     c->many[i] = c->n;
+    if (old->node->out->layout.kind == TT_LAYOUT_MOMENTS)
+        return join_moments(c, old);
     for (int k = 0; k < old->n_out; k++) {
         int v = old->out + k;
         if (is_split(&c->values[v]))
@@ -207,7 +248,7 @@ static tt_status spread_node(copier *c, int i)
         if (!is_partial(&c->values[v]))
             continue;
         memcpy(values, &c->copies[(int64_t)v * c->n], sizeof(int) * (size_t)c->n);
-        c->whole[v] = add_joining(c, v, values, TTI_TREE);
+        c->whole[v] = add_joining(c, v, values, c->n, TTI_TREE);
         if (c->whole[v] < 0)
             return tt_status_of(p->ctx);
     }
@@ -268,7 +309,7 @@ static tt_status map_targets(copier *c)
         } else if (i >= p->n_fetched) {
             p->targets[i] = c->copies[(int64_t)old * c->n];
         } else {
-            p->targets[i] = add_joining(c, old, &c->copies[(int64_t)old * c->n], TTI_GATHER);
+            p->targets[i] = add_joining(c, old, &c->copies[(int64_t)old * c->n], c->n, TTI_GATHER);
             if (p->targets[i] < 0)
                 return TT_ENOMEM;
         }

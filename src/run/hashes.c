@@ -55,13 +55,13 @@ static bool is_replica(const tti_plan *p, const tti_pnode *pn, const tti_value *
 {
     if (pn->lanes == &p->lanes)
         return false;
-    return v->tensor->layout.kind == TT_LAYOUT_PARTIAL || pn->first_row > 0;
+    return tti_is_partial(v->tensor) || pn->first_row > 0;
 }
 
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
-    if (pn->kind != TTI_OP && pn->kind != TTI_TREE)
+    if (pn->kind != TTI_OP && pn->kind != TTI_TREE && pn->kind != TTI_MOMENTS)
         return TT_OK; // copies have the hash of what they copy
     const tt_lanes *lanes = pn->lanes;
     pthread_mutex_lock(&s->rows_mu);

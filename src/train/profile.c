@@ -56,6 +56,8 @@ static const char *kind_of(const tti_pnode *pn)
         return "tree";
     case TTI_GATHER:
         return "gather";
+    case TTI_MOMENTS:
+        return "merge";
     default:
         return pn->node->op->name;
     }

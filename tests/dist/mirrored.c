@@ -72,6 +72,43 @@ TEST(mirrored_rows_and_parts_come_back_whole)
     CHECK_NEAR(y[0][1], exp(x[6]), 1e-5);
 }
 
+// Statistics over the whole batch, whoever has which rows of it; the running ones too.
+static tt_hash train_batch_norm(const char *devices, int64_t rows, double *loss)
+{
+    tt_ctx *ctx = open_mirrored(devices, 2, 8);
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
+    tt_batch_norm(m, .act = TT_RELU);
+    tt_conv2d(m, .filters = 19, .kernel = {3, 3}, .stride = {2, 2});
+    tt_batch_norm(m, .act = TT_GELU);
+    tt_flatten(m);
+    tt_dense(m, .units = 10);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9));
+    tt_data *d = tt_digits(ctx, .count = 2 * rows + 1, .batch = (int)rows);
+    tt_fit_report r;
+    ck_assert_msg(tt_fit(m, d, .epochs = 2) == TT_OK, "%s", tt_last_error(ctx).message);
+    CHECK_OK(tt_fit_report_get(m, &r));
+    *loss = r.last.loss;
+    CHECK_OK(tt_close(ctx));
+    return r.weights;
+}
+
+TEST(mirrored_batch_norm_has_the_bits_of_one_device)
+{
+    static const char *const spreads[] = {"cpu:0*2", "cpu:0*3", "cpu:0*5", "cpu:0*8"};
+    static const int64_t rows[] = {37, 8, 3};
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+        double want_loss, loss;
+        tt_hash want = train_batch_norm("cpu:0", rows[k], &want_loss);
+        for (size_t i = 0; i < sizeof(spreads) / sizeof(spreads[0]); i++) {
+            tt_hash got = train_batch_norm(spreads[i], rows[k], &loss);
+            ck_assert_msg(got.low == want.low && got.high == want.high && loss == want_loss,
+                          "%s with %d rows: loss %a, on one device %a", spreads[i], (int)rows[k],
+                          loss, want_loss);
+        }
+    }
+}
+
 // Hashes per node and lane are those of one device, whoever computed them.
 TEST(mirrored_hashes_equal_those_of_one_device)
 {

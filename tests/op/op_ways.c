@@ -301,7 +301,8 @@ static bool spreads(const tt_node *n, uint8_t *seen)
     if (n->mixes_rows)
         return false;
     for (int i = 0; i < n->n_in; i++)
-        if (op_is_lane_sum(n->in[i]) || !spreads(n->in[i]->node, seen))
+        if (op_is_lane_sum(n->in[i]) || n->in[i]->layout.kind == TT_LAYOUT_MOMENTS ||
+            !spreads(n->in[i]->node, seen))
             return false;
     return true;
 }

@@ -1,8 +1,8 @@
 /*
  * model.c - models: names, weights, inputs and outputs, sharing, the two graphs, failing calls.
  */
-#include "test.h"
 #include "model/model.h"
+#include "test.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * model_errors.c - what models refuse, by which message, and that they go on afterwards; NULL;
  * memory that is not there.
  */
-#include "test.h"
 #include "model/model.h"
+#include "test.h"
 
 // ---- refusals --------------------------------------------------------------------------------
 

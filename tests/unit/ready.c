@@ -1,8 +1,8 @@
 /*
  * ready.c - whole models: parameters as published, names, and what is special in each.
  */
-#include "test.h"
 #include "model/model.h"
+#include "test.h"
 #include <math.h>
 
 // Both graphs of a model: the second is freed by the caller.

@@ -3,9 +3,9 @@
  * and what does not fit is told by name and leaves the model alone.
  */
 #include "../test.h"
+#include "model/model.h"
 #include "save/rename.h"
 #include "save/safetensors.h"
-#include "model/model.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

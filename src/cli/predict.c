@@ -3,6 +3,7 @@
  * for classifiers, the output's values for other models.
  */
 #include "cli/generate.h"
+#include "cli/input.h"
 #include "cli/job.h"
 #include "cli/report.h"
 #include "model/model.h"
@@ -199,44 +200,31 @@ static tt_status predict(prediction *p)
     return TT_OK;
 }
 
-// --input as the job's test data, so that its transforms are applied.
-static void set_input(const char *file, char room[1200])
+// Reads the job again with the records of --input as its data.test.
+static int read_with_input(cli_job *j, cli_args *args, char **set)
 {
-    static const struct {
-        const char *ending, *before, *after;
-    } forms[] = {
-        {".npy", "npy: {x: '", "'}"},
-        {".npz", "npy: {file: '", "'}"},
-        {".csv", "csv: {file: '", "', y: '-'}"},
-        {"", "idx: {x: '", "'}"},
-    };
-    int f = 0;
-    size_t n = strlen(file);
-    while (n < strlen(forms[f].ending) ||
-           strcmp(file + n - strlen(forms[f].ending), forms[f].ending) != 0)
-        f++;
-    size_t at = (size_t)snprintf(room, 1200, "data.test={%s", forms[f].before);
-    for (; *file != '\0' && at < 1100; file++) { // a quote in YAML's quotes is two
-        room[at++] = *file;
-        if (*file == '\'')
-            room[at++] = '\'';
-    }
-    snprintf(room + at, 1200 - at, "%s}", forms[f].after);
+    char word[sizeof(j->file)];
+    tt_status st = cli_input_setting(j, args->input, set);
+    snprintf(word, sizeof(word), "%s", j->run[0] != '\0' ? j->run : j->file);
+    int rc = cli_job_close(j, st == TT_OK ? CLI_OK : CLI_BAD_JOB);
+    *j = (cli_job){0};
+    if (rc != CLI_OK)
+        return rc;
+    args->sets.v[args->sets.n++] = *set;
+    return cli_job_read(args, word, j);
 }
 
 static int run(const cli_args *args)
 {
     cli_args with = *args;
     cli_job j;
-    char room[1200];
-    if (args->input != NULL && (args->sets.n == CLI_MAX_TEXTS || strlen(args->input) > 1000))
-        return cli_usage("--input: the name is too long, or --set is given too often");
-    if (args->input != NULL) {
-        set_input(args->input, room);
-        with.sets.v[with.sets.n++] = room;
-    }
+    char *set = NULL;
+    if (args->input != NULL && args->sets.n == CLI_MAX_TEXTS)
+        return cli_usage("--input: --set is given too often");
     prediction p = {.j = &j, .args = args};
-    int rc = cli_job_read(&with, args->words[0], &j);
+    int rc = cli_job_read(args, args->words[0], &j);
+    if (rc == CLI_OK && args->input != NULL)
+        rc = read_with_input(&j, &with, &set);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, &with, NULL, NULL);
     if (rc == CLI_OK) {
@@ -244,8 +232,12 @@ static int run(const cli_args *args)
         tt_status st = writes ? cli_generate(&j, args) : predict(&p);
         rc = st == TT_OK ? CLI_OK : CLI_FAILED;
         tti_free(j.ctx, p.values);
+    } else if (args->input != NULL) {
+        cli_input_blame(&j);
     }
-    return cli_job_close(&j, rc);
+    rc = cli_job_close(&j, rc);
+    tti_free(NULL, set);
+    return rc;
 }
 
 const cli_verb cli_predict = {
@@ -255,7 +247,8 @@ const cli_verb cli_predict = {
     .help =
         "One line a record: its number, the class and its probability, and the label where\n"
         "the data has one; for models that are no classifiers the output's values. Records are\n"
-        "those of data.test, or of --input, whose records get the job's transforms. Takes the\n"
+        "those of data.test, or of --input, whose records get the job's transforms; columns of\n"
+        "a CSV file are found by the names the job's have, and it needs no target. Takes the\n"
         "newest checkpoint of the run, of a job file the newest run's.\n"
         "\n"
         "A model that was trained on text writes: --prompt gives the beginning. The same seed\n"

@@ -301,6 +301,33 @@ static tt_status read_separator(tt_ctx *ctx, const char *text, char *out)
     return TT_OK;
 }
 
+void tti_columns_free(tt_ctx *ctx, tti_columns *c)
+{
+    for (int64_t i = 0; i < c->n; i++)
+        tti_free(ctx, c->names[i]);
+    tti_free(ctx, c->names);
+    tti_free(ctx, c->x);
+    tti_free(ctx, c->y);
+}
+
+tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out)
+{
+    csv c = {.bytes = {.fd = -1}};
+    *out = (tti_columns){0};
+    TT_TRY(read_separator(ctx, o->comma, &c.comma));
+    TT_TRY(tti_bytes_open(ctx, o->file, 0, &c.bytes));
+    tt_status st = read_header(ctx, &c, o->no_header);
+    if (st == TT_OK)
+        st = choose_columns(ctx, &c, o);
+    tti_bytes_close(ctx, &c.bytes);
+    *out = (tti_columns){c.names, c.n, c.x, c.y, c.n_x, c.n_y};
+    if (st != TT_OK) {
+        tti_columns_free(ctx, out);
+        *out = (tti_columns){0};
+    }
+    return st;
+}
+
 static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
 {
     char word[TTI_CELL_MAX];

@@ -51,6 +51,19 @@ void tti_words_free(tt_ctx *ctx, tti_words *w);
 // "0", "17": a class that says its number; -1 for other words.
 int32_t tti_words_number(const char *word);
 
+// ---- columns ---------------------------------------------------------------------------------
+
+// Columns of a file, and what options make of them.
+typedef struct tti_columns {
+    char **names;
+    int64_t n;
+    int32_t *x, *y; // by column: place among the inputs or targets, -1: none
+    int64_t n_x, n_y;
+} tti_columns;
+// Reads the first line alone. All texts of o are given: "" is a default, as in a job.
+tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out) TTI_CHECKED;
+void tti_columns_free(tt_ctx *ctx, tti_columns *c); // one that is all zero is fine
+
 // A source of an open file, which it takes over: what the fuzzer calls.
 tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o,
                          tt_source *out) TTI_CHECKED;

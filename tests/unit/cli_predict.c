@@ -39,11 +39,71 @@ TEST(records_are_predicted)
     CHECK_INT(command_run("predict small --input wrong.npy"), 1);
     CHECK_HAS(command_err, "field 'x' has records of 729 f32, the model's input 'x' of 784 f32");
     CHECK_INT(command_run("predict small --input nowhere.npy"), 3);
-    CHECK_HAS(command_err, "nowhere.npy");
+    CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.npy'");
     CHECK_INT(command_run("predict small --prompt hello"), 1);
     CHECK_HAS(command_err, "--prompt needs a job whose data.train is text");
     command_ok("predict small --count 300");
     CHECK_INT(command_count(command_out, "\n"), 97); // all of the test data, and a line of names
+}
+
+// Inputs in another order than in the file: a model that is given them by place is found out.
+static const char columns_job[] = "name: columns\n"
+                                  "data: {train: {csv: {file: all.csv, y: y, x: 'b, c, a'}}}\n"
+                                  "model: [{dense: 1}]\n"
+                                  "train: {epochs: 2, batch: 2, loss: mse, optimizer: sgd}\n";
+
+static void check_predicts(const char *line, const char *want)
+{
+    command_ok(line);
+    ck_assert_msg(strcmp(command_out, want) == 0, "tutti %s: %s instead of %s", line, command_out,
+                  want);
+}
+
+TEST(columns_are_found_by_name)
+{
+    char want[400];
+    command_write("columns.yaml", columns_job);
+    command_write("all.csv", "a,b,c,y\n1,2,3,4\n5,-6,7,8\n");
+    command_write("plain.csv", "b,c,a\n2,3,1\n-6,7,5\n");
+    command_write("mixed.csv", "c,note,y,a,b\n3,hello,?,1,2\n7,you,?,5,-6\n");
+    command_ok("train columns.yaml --quiet");
+    command_ok("predict columns --input all.csv");
+    CHECK(strlen(command_out) < sizeof(want) && command_count(command_out, "\n") == 2);
+    strcpy(want, command_out);
+    check_predicts("predict columns --input plain.csv", want);
+    check_predicts("predict columns --input mixed.csv", want);
+    command_write("few.csv", "a,c\n1,3\n");
+    CHECK_INT(command_run("predict columns --input few.csv"), 3);
+    CHECK_HAS(command_err, "tutti: error: few.csv: has no column 'b'");
+    command_write("bad.csv", "a,b,c\n1,2,x\n");
+    CHECK_INT(command_run("predict columns.yaml --input bad.csv"), 3);
+    CHECK_HAS(command_err, "tutti: error: bad.csv: record 0, line 2, column 'c': 'x' is no number");
+    CHECK_INT(command_run("predict columns --input nowhere.csv"), 3);
+    CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.csv'");
+}
+
+TEST(columns_are_found_by_place)
+{
+    char want[400];
+    command_write(
+        "columns.yaml",
+        "name: columns\n"
+        "data:\n"
+        "  dir: sub\n"
+        "  train: {csv: {file: ./all.txt, y: c1, no_header: true, comma: ;, classes: true,"
+        " words: 'no, yes'}}\n"
+        "model: [{dense: 2}]\n"
+        "train: {epochs: 2, batch: 2, loss: cross_entropy, optimizer: sgd}\n");
+    command_write("all.txt", "1;yes;3\n4;no;6\n");
+    command_write("less.txt", "1;3\n4;6\n");
+    command_write("more.txt", "1;2;3;4\n");
+    command_ok("train columns.yaml --quiet");
+    command_ok("predict columns --input all.txt --json");
+    CHECK(strlen(command_out) < sizeof(want) && command_count(command_out, "\n") == 2);
+    strcpy(want, command_out);
+    check_predicts("predict columns --input less.txt --json", want);
+    CHECK_INT(command_run("predict columns --input more.txt"), 3);
+    CHECK_HAS(command_err, "tutti: error: more.txt: has 4 columns; the job's data has 3, 1 of");
 }
 
 TEST(text_is_written)

@@ -106,6 +106,7 @@ typedef struct tt_plan_opts {
     int n_targets;
     int64_t rows; // bound to open dimensions; default 1
     tt_plan_form form;
+    int n_fetched; // so many of the targets are fetched, the others only computed; default all
 } tt_plan_opts;
 typedef tt_plan_opts tt_plan_print_opts;
 TT_API char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts);

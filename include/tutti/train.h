@@ -44,16 +44,17 @@ typedef struct tt_loss {
     void *user;
 } tt_loss;
 
-// Metrics: sums and counts that can be merged, never averages of averages. A set of bits.
+// Metrics: sums and counts that can be merged, never averages of averages. A set of bits; no loss's
+// number is one of them.
 typedef enum tt_metric {
-    TT_ACCURACY = 1 << 0,
-    TT_TOP_K = 1 << 1,     // k is an option of tt_compile()
-    TT_PRECISION = 1 << 2, // two classes (one output): of class 1; more: the mean over the classes
-    TT_RECALL = 1 << 3,
-    TT_F1 = 1 << 4,
-    TT_METRIC_MSE = 1 << 5,
-    TT_METRIC_MAE = 1 << 6,
-    TT_PERPLEXITY = 1 << 7,
+    TT_ACCURACY = 1 << 8,
+    TT_TOP_K = 1 << 9,      // k is an option of tt_compile()
+    TT_PRECISION = 1 << 10, // two classes (one output): of class 1; more: the mean over the classes
+    TT_RECALL = 1 << 11,
+    TT_F1 = 1 << 12,
+    TT_METRIC_MSE = 1 << 13,
+    TT_METRIC_MAE = 1 << 14,
+    TT_PERPLEXITY = 1 << 15,
 } tt_metric;
 #define TT_N_METRICS 8
 TT_API const char *tt_metric_name(tt_metric one); // "accuracy"
@@ -228,6 +229,7 @@ typedef struct tt_fit_opts {
     const char *job;         // text kept in the checkpoint's manifest
     int64_t profile;         // measure so many steps after the third; tt_fit_profile() prints them
     bool hashes;             // keep hashes per node and lane (tt_model_get_session)
+    bool trace;              // record when each entry ran (tt_trace_write on that session)
 } tt_fit_opts;
 TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts);
 #define tt_fit(...) TT_CALL2(tt_fit, __VA_ARGS__, )
@@ -271,7 +273,7 @@ TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out
                                   const tt_evaluate_opts *opts);
 #define tt_evaluate(...) TT_CALL3(tt_evaluate, __VA_ARGS__, )
 
-// Runs the model on n records; out has room for bytes of the first output. Any batch, same bits.
+// Runs the model on n records; out has room for n rows of the first output. Any batch, same bits.
 typedef struct tt_predict_opts {
     size_t opts_size;
     int64_t batch; // records at a time; default 256

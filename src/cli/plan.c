@@ -2,6 +2,7 @@
  * plan.c - tutti plan: what each device would do for a graph, without running it.
  */
 #include "cli/job.h"
+#include "train/compile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -95,14 +96,17 @@ static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt
     return TT_OK;
 }
 
+// model: of a job whose step is planned; NULL: a graph.
 static void print_plan(tt_ctx *ctx, const cli_args *args, tt_session *s, tt_tensor *const *targets,
-                       int64_t rows)
+                       int64_t rows, tt_model *model)
 {
     tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
-    char *out = tt_plan_print(s, .targets = args->targets.n > 0 ? targets : NULL,
-                              .n_targets = args->targets.n, .rows = rows, .form = form);
+    bool step = model != NULL && model->step != NULL && args->targets.n == 0;
+    char *out = step ? tti_step_plan(model, rows, form)
+                     : tt_plan_print(s, .targets = args->targets.n > 0 ? targets : NULL,
+                                     .n_targets = args->targets.n, .rows = rows, .form = form);
     if (out == NULL)
         return;
     if (args->svg != NULL)
@@ -122,7 +126,7 @@ static int plan_graph(const cli_args *args)
     char *text = read_file(ctx, args->words[0], &bytes);
     tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
     if (g != NULL && find_targets(ctx, g, args, targets) == TT_OK)
-        print_plan(ctx, args, tt_session_new(g), targets, args->rows);
+        print_plan(ctx, args, tt_session_new(g), targets, args->rows, NULL);
     tti_free(ctx, text);
     return cli_close(ctx, args->words[0]);
 }
@@ -145,7 +149,7 @@ static int plan_job(const cli_args *args)
     }
     int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1);
     if (find_targets(j.ctx, g, args, targets) == TT_OK)
-        print_plan(j.ctx, args, s, targets, rows);
+        print_plan(j.ctx, args, s, targets, rows, j.parts.model);
     return cli_job_close(&j, CLI_OK);
 }
 

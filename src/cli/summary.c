@@ -3,6 +3,7 @@
  */
 #include "cli/job.h"
 #include "cli/progress.h"
+#include "train/compile.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static tt_status print_memory(cli_job *j, tt_session *s)
 static tt_status print_plan(cli_job *j)
 {
     tt_session *s = tt_model_get_session(j->parts.model);
-    char *plan = tt_plan_print(s, .rows = TTI_MAX(j->parts.fit.batch, 1));
+    char *plan = tti_step_plan(j->parts.model, TTI_MAX(j->parts.fit.batch, 1), TT_PLAN_TEXT);
     if (plan == NULL)
         return tt_status_of(j->ctx);
     tt_status st = print_memory(j, s);

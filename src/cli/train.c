@@ -118,7 +118,7 @@ static tt_status fit(training *t)
     o.profile = args->profile;
     o.hashes = args->hashes != NULL;
     if (args->trace > 0) {
-        o.profile = TTI_MAX(o.profile, 1); // what makes the session record
+        o.trace = true;
         o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_STEP, args->trace, on_traced, t};
         o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_END, 1, on_traced, t};
     }

@@ -449,6 +449,8 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
         r.targets = made;
     }
     r.n_fetched = r.n_targets;
+    if (opts->opts_size >= sizeof(*opts) && opts->n_fetched > 0 && opts->n_targets > 0)
+        r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
     tti_plan *p;
     char *text = NULL;
     if (find_plan(s, &r, &p) == TT_OK)

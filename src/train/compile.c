@@ -85,9 +85,17 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
                        o->optimizer.n_groups, TT_MAX_GROUPS);
     TT_TRY(keep_texts(s));
     TT_TRY(tti_optimizer_fill(ctx, &o->optimizer));
-    for (int i = 0; tti_metric_at(i) != NULL; i++)
+    int known = 0;
+    for (int i = 0; tti_metric_at(i) != NULL; i++) {
+        known |= (int)tti_metric_at(i)->bit;
         if ((o->metrics & (int)tti_metric_at(i)->bit) != 0)
             s->metrics[s->n_metrics++] = tti_metric_at(i);
+    }
+    if ((o->metrics & ~known) != 0)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "compile: metrics is %d, which is no set of metrics; a loss is not one "
+                       "(TT_METRIC_MSE, not TT_MSE)",
+                       o->metrics);
     return TT_OK;
 }
 

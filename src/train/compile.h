@@ -110,6 +110,8 @@ int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t row
 tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d,
                            int field[TTI_MAX_FEEDS]) TTI_CHECKED;
 
+// The plan of a step with rows rows, as tt_plan_print() has it; NULL: recorded.
+char *tti_step_plan(tt_model *m, int64_t rows, tt_plan_form form);
 // The smallest power of two that is not below n.
 double tti_power_of_two(double n);
 // The first layer whose output is not finite in this batch; NULL: none is.

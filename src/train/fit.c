@@ -8,6 +8,7 @@
 #include "train/fit.h"
 #include "base/ctx.h"
 #include "data/data.h"
+#include "run/run.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_model *m = f->model;
     bool guard = opts->nan != TT_NAN_CONTINUE;
-    bool traced = opts->profile > 0;
+    bool traced = opts->profile > 0 || (opts->opts_size >= sizeof(*opts) && opts->trace);
     if (guard != m->step->guard || traced != m->step->traced || opts->hashes)
         TT_TRY(tti_compile_again(m, guard, traced, opts->hashes));
     f->step = m->step;
@@ -240,20 +241,22 @@ static tt_status loop(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
     tti_step *s = f->step;
-    if (s->step - s->base >= s->total)
-        return TT_OK;
-    TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
+    bool is_over = s->step - s->base >= s->total || f->stop; // resumed, nothing is left to do
+    if (!is_over)
+        TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
     while (s->step - s->base < s->total && !f->stop && !f->is_ended) {
         TT_TRY(one_step(f));
         TT_TRY(after_step(f));
+        if (f->o.profile > 0 && !f->o.trace && s->step - f->first_step == 3)
+            atomic_store(&s->session->n_spans, 0); // the first steps are not measured
         if (f->o.profile > 0 && s->step - f->first_step == f->o.profile + 3)
             TT_TRY(tti_profile_make(f->model));
         f->is_ended = atomic_load(&ctx->end) != 0;
     }
     s->epochs = (f->cursor + f->count - 1) / f->count;
-    if (f->saved_step != s->step)
-        TT_TRY(tti_fit_save(f, false));
-    return f->is_ended ? TT_OK : tti_fit_restore_best(f);
+    if (!f->is_ended)
+        TT_TRY(tti_fit_restore_best(f));
+    return f->saved_step != s->step ? tti_fit_save(f, false) : TT_OK;
 }
 
 tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)

@@ -135,11 +135,15 @@ static tt_status restore_checkpoint(tti_fit *f)
 
 tt_status tti_fit_restore_best(tti_fit *f)
 {
-    if (!f->o.early_stop.restore || !f->stop)
+    if (!f->o.early_stop.restore || !is_on(&f->o.early_stop) || !f->early.has_best ||
+        f->early.bad == 0)
         return TT_OK;
     if (f->best_weights != NULL)
-        return keep_or_restore(f, true);
-    return f->saver != NULL ? restore_checkpoint(f) : TT_OK;
+        TT_TRY(keep_or_restore(f, true));
+    else if (f->saver != NULL)
+        TT_TRY(restore_checkpoint(f));
+    f->saved_step = -1; // the newest checkpoint shall have them too
+    return TT_OK;
 }
 
 tt_status tti_fit_watch(tti_fit *f, bool *is_best)

@@ -5,6 +5,7 @@
 #include "base/ctx.h"
 #include "run/run.h"
 #include "train/compile.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,30 +64,51 @@ static const char *kind_of(const tti_pnode *pn)
     }
 }
 
-// The layer is the first scope of a node's name; gradients are made in the scope of their node.
-static void layer_of(const tt_model *m, const char *node, char out[64])
+// The layer in whose scope a node was made; NULL: none.
+static const char *scope_layer(const tt_model *m, const char *node)
 {
     size_t n = strcspn(node, "/");
     for (int64_t i = 0; i < m->n_layers; i++) {
         const char *name = m->layers[i]->name;
-        if (strlen(name) == n && strncmp(name, node, n) == 0) {
-            strncpy(out, name, 63);
-            return;
-        }
+        if (strlen(name) == n && strncmp(name, node, n) == 0 && node[n] == '/')
+            return name;
     }
-    for (int64_t i = 0; i < m->n_weights; i++) { // an update is its layer's
-        size_t length = strlen(m->weights[i].name);
-        if (strncmp(node, m->weights[i].name, length) == 0) {
-            strncpy(out, m->weights[i].layer->name, 63);
-            return;
-        }
+    return NULL;
+}
+
+static const char *weight_layer(const tt_model *m, const tt_node *n)
+{
+    for (int64_t i = 0; n->op == &tti_op_variable && i < m->n_weights; i++)
+        if (strcmp(m->weights[i].name, n->name) == 0)
+            return m->weights[i].layer->name;
+    return NULL;
+}
+
+/*
+ * A node's layer. Gradients are made outside the layers' scopes: one belongs to the layer of a
+ * weight it reads, or of the weight whose update reads it, or of a value of the forward pass.
+ */
+static const char *layer_of(const tt_model *m, const tt_node *n)
+{
+    const char *layer = scope_layer(m, n->name);
+    for (int i = 0; layer == NULL && i < n->n_in; i++)
+        layer = weight_layer(m, n->in[i]->node);
+    const tt_graph *g = n->graph;
+    for (int64_t k = n->id + 1; layer == NULL && k < g->n_nodes; k++) {
+        const tt_node *u = g->nodes[k];
+        if ((u->op->flags & TT_OP_UPDATE) != 0 && u->n_in > 1 && u->in[1]->node == n)
+            layer = weight_layer(m, u->in[0]->node);
     }
-    strncpy(out, "loss, metrics, updates", 63);
+    for (int i = 0; layer == NULL && i < n->n_in; i++)
+        layer = scope_layer(m, n->in[i]->node->name);
+    return layer != NULL ? layer : "loss, metrics, norm";
 }
 
 typedef struct profile {
     table ops, layers, devices;
+    table both;          // "op in layer"
     int64_t steps, wall; // steps measured; from the first span to the last
+    const char **layer;  // by node id; NULL: not known yet
 } profile;
 
 static void collect(const tt_model *m, profile *p)
@@ -98,8 +120,12 @@ static void collect(const tt_model *m, profile *p)
         const tti_span *sp = &s->spans[i];
         const tti_entry *en = &sp->plan->devices[sp->device].entries[sp->entry];
         const tti_pnode *pn = &sp->plan->nodes[en->pnode];
-        char layer[64] = "";
-        layer_of(m, pn->node->name, layer);
+        const char *layer = p->layer[pn->node->id];
+        char both[64];
+        if (layer == NULL)
+            layer = p->layer[pn->node->id] = layer_of(m, pn->node);
+        snprintf(both, sizeof(both), "%.24s in layer '%.20s'", kind_of(pn), layer);
+        add(&p->both, both, sp->end_ns - sp->begin_ns);
         add(&p->ops, kind_of(pn), sp->end_ns - sp->begin_ns);
         add(&p->layers, layer, sp->end_ns - sp->begin_ns);
         add(&p->devices, m->ctx->devices[sp->device]->name, sp->end_ns - sp->begin_ns);
@@ -110,8 +136,8 @@ static void collect(const tt_model *m, profile *p)
     }
     p->steps = n > 0 ? high - low + 1 : 0;
     p->wall = n > 0 ? last - first : 0;
-    table *tables[] = {&p->ops, &p->layers, &p->devices};
-    for (int i = 0; i < 3; i++)
+    table *tables[] = {&p->ops, &p->layers, &p->devices, &p->both};
+    for (int i = 0; i < 4; i++)
         qsort(tables[i]->rows, (size_t)tables[i]->n, sizeof(row), by_time);
 }
 
@@ -147,11 +173,9 @@ static void print_sentence(tti_text *t, const tt_model *m, const profile *p)
                      "The bottleneck is outside the kernels: devices compute %.0f%% of the time; "
                      "a larger batch gives them more to do.",
                      100 * busy);
-    else if (p->ops.n > 0 && p->layers.n > 0)
-        tti_text_add(t, "The bottleneck is %s, with %.0f%% of the time, most of it in layer '%s'.",
-                     p->ops.rows[0].name,
-                     100.0 * (double)p->ops.rows[0].ns / (double)TTI_MAX(p->ops.total, 1),
-                     p->layers.rows[0].name);
+    else if (p->both.n > 0)
+        tti_text_add(t, "The bottleneck is %s, with %.0f%% of the time.", p->both.rows[0].name,
+                     100.0 * (double)p->both.rows[0].ns / (double)TTI_MAX(p->both.total, 1));
 }
 
 static void print_json(tti_text *t, const profile *p, const char *what, const table *tab)
@@ -171,8 +195,12 @@ tt_status tti_profile_make(tt_model *m)
 {
     tt_ctx *ctx = m->ctx;
     profile *p = tti_calloc(ctx, 1, sizeof(*p));
-    if (p == NULL)
+    if (p != NULL)
+        p->layer = tti_calloc(ctx, (size_t)m->step->graph->n_nodes + 1, sizeof(*p->layer));
+    if (p == NULL || p->layer == NULL) {
+        tti_free(ctx, p);
         return TT_ENOMEM;
+    }
     collect(m, p);
     tti_text text = {.ctx = ctx}, json = {.ctx = ctx}, sentence = {.ctx = ctx};
     tti_text_add(&text, "%lld steps measured, %.1f us each\n\n", (long long)p->steps,
@@ -191,6 +219,7 @@ tt_status tti_profile_make(tt_model *m)
     tti_text_json(&json, says != NULL ? says : "");
     tti_text_add(&json, "}\n");
     tti_free(ctx, says);
+    tti_free(ctx, p->layer);
     tti_free(ctx, p);
     tti_free(ctx, m->step->profile);
     tti_free(ctx, m->step->profile_json);

@@ -100,6 +100,22 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
     return TT_OK;
 }
 
+char *tti_step_plan(tt_model *m, int64_t rows, tt_plan_form form)
+{
+    const tti_step *s = m->step;
+    size_t n = (size_t)(s->n_fetches + s->n_targets);
+    tt_tensor **list = tti_calloc(m->ctx, n + 1, sizeof(*list));
+    if (list == NULL)
+        return NULL;
+    for (int i = 0; i < s->n_fetches; i++)
+        list[i] = s->fetches[i].tensor;
+    memcpy(list + s->n_fetches, s->targets, sizeof(*list) * (size_t)s->n_targets);
+    char *text = tt_plan_print(s->session, .targets = list, .n_targets = (int)n,
+                               .n_fetched = s->n_fetches, .rows = rows, .form = form);
+    tti_free(m->ctx, list);
+    return text;
+}
+
 // ---- fields of the data ----------------------------------------------------------------------
 
 static int field_named(const tt_field *fields, int n, const char *name)

@@ -238,6 +238,33 @@ TEST(early_stopping_stops_and_restores)
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
+// A metric is no loss: their numbers differ, so a mix-up is told.
+TEST(a_loss_given_as_metric_is_refused)
+{
+    tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
+    tt_model *m = tt_sequential(ctx, .input = {3});
+    tt_dense(m, .units = 1);
+    CHECK(tt_compile(m, .loss = TT_MSE, .metrics = (int)TT_MAE) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "which is no set of metrics");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+// Every gradient is put down to a layer, the first three steps are not measured.
+TEST(a_profile_names_layers_and_steps)
+{
+    tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
+    tt_model *m = fit_model(ctx, FIT_CNN);
+    CHECK_OK(tt_fit(m, fit_data(ctx, FIT_CNN, 240), .steps = 9, .profile = 5));
+    char *text = tt_fit_profile(m, false);
+    ck_assert_msg(text != NULL && strstr(text, "5 steps measured") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "The bottleneck is ") != NULL, "%s", text);
+    const char *layers = strstr(text, "layer  "), *conv = strstr(layers, "conv2d_2");
+    const char *rest = strstr(layers, "loss, metrics");
+    ck_assert_msg(conv != NULL && (rest == NULL || conv < rest), "%s", text);
+    tt_string_free(ctx, text);
+    CHECK_OK(tt_close(ctx));
+}
+
 static tt_status note_lr(void *user, tt_model *m, const tt_progress *p)
 {
     (void)m;

@@ -138,6 +138,8 @@ TEST(early_stopping_restores_the_best_after_a_stop_too)
     (void)stopped_early(folder[1], 5, false);
     tt_hash got = stopped_early(folder[1], 0, true);
     CHECK(got.low == want.low && got.high == want.high);
+    got = stopped_early(folder[1], 0, true); // nothing is left to do
+    CHECK(got.low == want.low && got.high == want.high);
 }
 
 TEST(resuming_with_other_lanes_or_rows_is_refused)

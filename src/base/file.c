@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUFFER ((size_t)1 << 16) // of a writer; larger pieces pass it by
+#define MAX_LINKS 40                // one behind another, as the system has it
+#define BUFFER    ((size_t)1 << 16) // of a writer; larger pieces pass it by
 
 // ---- paths -----------------------------------------------------------------------------------
 
@@ -148,28 +149,64 @@ tt_status tti_file_pread(tt_ctx *ctx, const char *path, int fd, void *out, size_
 
 // ---- writing ---------------------------------------------------------------------------------
 
-tt_status tti_writer_open(tt_ctx *ctx, const char *path, bool replace, tti_writer *w)
+// Where links lead to, also if nothing is there yet.
+static tt_status follow(tt_ctx *ctx, const char *path, char target[TTI_PATH_MAX])
+{
+    char folder[TTI_PATH_MAX], name[256], link[TTI_PATH_MAX];
+    TT_TRY(tti_file_split(ctx, path, folder, name));
+    TT_TRY(tti_file_join(ctx, target, folder, name));
+    for (int i = 0; i < MAX_LINKS; i++) {
+        ssize_t n = readlink(target, link, sizeof(link) - 1);
+        if (n < 0)
+            return TT_OK; // no link
+        link[n] = '\0';
+        TT_TRY(tti_file_split(ctx, target, folder, name));
+        TT_TRY(tti_file_join(ctx, target, link[0] == '/' ? "" : folder, link));
+    }
+    errno = ELOOP;
+    return fail(ctx, "write", path);
+}
+
+// Opens a new file beside the target, or the target itself where that is a device or pipe.
+static tt_status open_target(tti_writer *w)
 {
     char folder[TTI_PATH_MAX], name[256], tmp[sizeof(name) + 32];
-    *w = (tti_writer){.ctx = ctx, .fd = -1, .replace = replace};
-    TT_TRY(tti_file_split(ctx, path, folder, name));
-    TT_TRY(tti_file_join(ctx, w->path, folder, name));
-    snprintf(tmp, sizeof(tmp), replace ? TTI_TMP "%s-%d" : "%s", name, (int)getpid());
+    struct stat st;
+    tt_ctx *ctx = w->ctx;
+    w->direct =
+        w->replace && stat(w->path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    if (w->direct) { // before links are followed: /dev/stdout leads to what has no name
+        w->fd = tti_sys_open(ctx, w->path, O_WRONLY);
+        return w->fd >= 0 ? TT_OK : fail(ctx, "write", w->path);
+    }
+    if (w->replace)
+        TT_TRY(follow(ctx, w->path, w->target));
+    TT_TRY(tti_file_split(ctx, w->replace ? w->target : w->path, folder, name));
+    snprintf(tmp, sizeof(tmp), w->replace ? TTI_TMP "%s-%d" : "%s", name, (int)getpid());
     TT_TRY(tti_file_join(ctx, w->tmp, folder, tmp));
+    if (w->replace)
+        tti_sys_unlinkat(ctx, AT_FDCWD, w->tmp, 0); // of an earlier process with our number
+    w->fd = tti_sys_open(ctx, w->tmp, O_WRONLY | O_CREAT | O_EXCL);
+    return w->fd >= 0 ? TT_OK : fail(ctx, "create", w->path);
+}
+
+tt_status tti_writer_open(tt_ctx *ctx, const char *path, bool replace, tti_writer *w)
+{
+    *w = (tti_writer){.ctx = ctx, .fd = -1, .replace = replace};
+    if (snprintf(w->path, sizeof(w->path), "%s", path) >= TTI_PATH_MAX)
+        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: a path of more than %d bytes", path,
+                       TTI_PATH_MAX - 1);
     w->buffer = tti_alloc(ctx, BUFFER);
     w->hash = w->buffer == NULL ? NULL : tti_hash_begin(ctx);
     if (w->hash == NULL) {
         tti_free(ctx, w->buffer);
         return TT_FAIL(ctx, TT_ENOMEM, "cannot write '%s': out of memory", path);
     }
-    if (replace)
-        tti_sys_unlinkat(ctx, AT_FDCWD, w->tmp, 0); // of an earlier process with our number
-    w->fd = tti_sys_open(ctx, w->tmp, O_WRONLY | O_CREAT | O_EXCL);
-    if (w->fd >= 0)
-        return TT_OK;
-    tt_status st = fail(ctx, "create", w->tmp);
-    tti_free(ctx, w->buffer);
-    tti_hash_end(ctx, w->hash);
+    tt_status st = open_target(w);
+    if (st != TT_OK) {
+        tti_free(ctx, w->buffer);
+        tti_hash_end(ctx, w->hash);
+    }
     return st;
 }
 
@@ -215,30 +252,42 @@ void tti_writer_drop(tti_writer *w)
         return;
     close(w->fd);
     w->fd = -1;
-    tti_sys_unlinkat(w->ctx, AT_FDCWD, w->tmp, 0);
+    if (!w->direct)
+        tti_sys_unlinkat(w->ctx, AT_FDCWD, w->tmp, 0);
     tti_free(w->ctx, w->buffer);
     tti_hash_end(w->ctx, w->hash);
+}
+
+// On the disk, under its name.
+static tt_status settle(tti_writer *w)
+{
+    TT_TRY(flush(w));
+    if (w->direct) // not every device can be synced
+        return TT_OK;
+    if (tti_sys_fsync(w->ctx, w->fd) != 0)
+        return fail(w->ctx, "sync", w->path);
+    if (w->replace && tti_sys_rename(w->ctx, w->tmp, w->target) != 0)
+        return fail(w->ctx, "replace", w->path);
+    return TT_OK;
 }
 
 tt_status tti_writer_close(tti_writer *w, tt_hash *hash)
 {
     char folder[TTI_PATH_MAX], name[256];
-    tt_status st = flush(w);
-    if (st == TT_OK && tti_sys_fsync(w->ctx, w->fd) != 0)
-        st = fail(w->ctx, "sync", w->path);
-    if (st == TT_OK && w->replace && tti_sys_rename(w->ctx, w->tmp, w->path) != 0)
-        st = fail(w->ctx, "replace", w->path);
+    tt_status st = settle(w);
     if (st != TT_OK) {
         tti_writer_drop(w);
         return st;
     }
-    close(w->fd);
+    int closed = close(w->fd);
     w->fd = -1;
     tti_free(w->ctx, w->buffer);
     *hash = tti_hash_end(w->ctx, w->hash);
-    if (!w->replace)
+    if (closed != 0 && w->direct)
+        return fail(w->ctx, "write", w->path);
+    if (!w->replace || w->direct)
         return TT_OK;
-    TT_TRY(tti_file_split(w->ctx, w->path, folder, name));
+    TT_TRY(tti_file_split(w->ctx, w->target, folder, name));
     return tti_folder_sync(w->ctx, folder);
 }
 

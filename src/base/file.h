@@ -28,7 +28,7 @@ tt_status tti_file_split(tt_ctx *ctx, const char *path, char folder[TTI_PATH_MAX
 // All of a file, at most max bytes (0: any size), with a zero byte behind it; free with tti_free().
 tt_status tti_file_read(tt_ctx *ctx, const char *path, size_t max, char **out,
                         size_t *bytes) TTI_CHECKED;
-// Replaces a file durably.
+// Replaces a file durably, through a tti_writer.
 tt_status tti_file_replace(tt_ctx *ctx, const char *path, const void *data,
                            size_t bytes) TTI_CHECKED;
 bool tti_file_exists(const char *path);
@@ -41,13 +41,16 @@ tt_status tti_file_pread(tt_ctx *ctx, const char *path, int fd, void *out, size_
 
 /*
  * A file that is written piece by piece, hashed as it goes. With replace it takes its name, and the
- * place of what had it, when it is closed; without, the name must be free.
+ * place of what had it, when it is closed; without, the name must be free. A link stays: what it
+ * leads to is replaced. A device or pipe cannot be replaced and is written to as it stands.
  */
 typedef struct tti_writer {
     tt_ctx *ctx;
     int fd;
     bool replace;
-    char path[TTI_PATH_MAX], tmp[TTI_PATH_MAX];
+    bool direct;             // to what is no regular file
+    char path[TTI_PATH_MAX]; // as it was asked for, for messages
+    char target[TTI_PATH_MAX], tmp[TTI_PATH_MAX];
     char *buffer;
     size_t n;
     uint64_t bytes; // given so far

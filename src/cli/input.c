@@ -1,6 +1,6 @@
 /*
- * input.c - a file of --input becomes the job's test data by a setting, so that the job's transforms
- * are applied.
+ * input.c - a file of --input becomes the job's test data by a setting, so that the job's
+ * transforms are applied.
  *
  * Where the job reads CSV files, the columns that the model was trained on are looked up in the
  * file by their names, wherever they stand; the target may be among them or not.

@@ -10,6 +10,7 @@
 #include "base/disk.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,53 @@ TEST(file_replace)
     check_text(ctx, path_of("f"), "");
     CHECK(tti_file_replace(ctx, path_of("none/f"), "x", 1) == TT_EIO);
     CHECK_MESSAGE(ctx, "No such file");
+    tt_clear_error(ctx);
+    CHECK_INT(count_hidden(test_folder()), 0);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(file_replace_behind_links)
+{
+    tt_ctx *ctx = test_ctx();
+    char link[512];
+    CHECK_OK(tti_folder_make(ctx, path_of("there")));
+    write_text(path_of("there/f"), "old");
+    CHECK(symlink("there/f", path_of("one")) == 0 && symlink("one", path_of("two")) == 0);
+    CHECK_OK(tti_file_replace(ctx, path_of("two"), "new", 3));
+    check_text(ctx, path_of("there/f"), "new");
+    CHECK(readlink(path_of("two"), link, sizeof(link)) == 3 && memcmp(link, "one", 3) == 0);
+    CHECK(readlink(path_of("one"), link, sizeof(link)) == 7);
+    CHECK_INT(unlink(path_of("there/f")), 0); // a link to nothing: that is made
+    CHECK_OK(tti_file_replace(ctx, path_of("one"), "again", 5));
+    check_text(ctx, path_of("there/f"), "again");
+    CHECK(symlink(path_of("there/g"), path_of("absolute")) == 0);
+    CHECK_OK(tti_file_replace(ctx, path_of("absolute"), "g", 1));
+    check_text(ctx, path_of("there/g"), "g");
+    CHECK(symlink("round", path_of("round")) == 0);
+    CHECK(tti_file_replace(ctx, path_of("round"), "x", 1) == TT_EIO);
+    CHECK_MESSAGE(ctx, "/round'");
+    tt_clear_error(ctx);
+    CHECK_INT(count_hidden(test_folder()) + count_hidden(path_of("there")), 0);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(file_replace_devices)
+{
+    tt_ctx *ctx = test_ctx();
+    struct stat st;
+    char got[16];
+    CHECK_INT(mkfifo(path_of("pipe"), 0600), 0);
+    int fd = open(path_of("pipe"), O_RDONLY | O_NONBLOCK);
+    CHECK_OK(tti_file_replace(ctx, path_of("pipe"), "through", 7));
+    CHECK(read(fd, got, sizeof(got)) == 7 && memcmp(got, "through", 7) == 0);
+    close(fd);
+    CHECK(stat(path_of("pipe"), &st) == 0 && S_ISFIFO(st.st_mode));
+    CHECK(symlink("/dev/full", path_of("full")) == 0);
+    CHECK(tti_file_replace(ctx, path_of("full"), "x", 1) == TT_EIO);
+    CHECK_MESSAGE(ctx, "/full': No space left on device");
+    tt_clear_error(ctx);
+    CHECK(tti_file_replace(ctx, "none/f", "x", 1) == TT_EIO);
+    CHECK_MESSAGE(ctx, "cannot create 'none/f': No such file"); // as it was asked for
     tt_clear_error(ctx);
     CHECK_INT(count_hidden(test_folder()), 0);
     CHECK_OK(tt_close(ctx));

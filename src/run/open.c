@@ -36,7 +36,11 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
         if (ctx->store == NULL)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
-    return tti_devices_open(ctx, o->devices);
+    TT_TRY(tti_devices_open(ctx, o->devices));
+    if (ctx->is_mirrored && ctx->n_devices > ctx->lanes)
+        TT_LOG(ctx, TT_WARN, "%d devices, but %d lanes: %d devices will have nothing to do",
+               ctx->n_devices, ctx->lanes, ctx->n_devices - ctx->lanes);
+    return TT_OK;
 }
 
 tt_ctx *tt_open_with(const tt_open_opts *opts)

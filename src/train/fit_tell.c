@@ -2,6 +2,7 @@
  * fit_tell.c - what a fit tells: progress for callbacks, events for everyone else, the report.
  */
 #include "base/ctx.h"
+#include "device/device.h"
 #include "train/fit.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,9 +16,25 @@ static double seconds(int64_t ns)
     return (double)ns * 1e-9;
 }
 
+// Devices that a fit has but will not use are a mistake more often than not.
+static void warn_of_idle_devices(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    const tt_graph *g = f->step->graph;
+    bool pins = g->place != NULL;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        pins |= g->nodes[i]->has_pin;
+    if (ctx->n_devices > 1 && !ctx->is_mirrored && !pins)
+        TT_LOG(ctx, TT_WARN,
+               "%d devices, but strategy single and no pins: all work is on %s; strategy mirrored "
+               "uses them all",
+               ctx->n_devices, ctx->devices[0]->name);
+}
+
 void tti_fit_begin_event(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
+    warn_of_idle_devices(f);
     char devices[256] = "";
     size_t n = 0;
     for (int i = 0; i < tt_device_count(ctx); i++) {

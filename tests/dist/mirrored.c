@@ -133,6 +133,29 @@ TEST(mirrored_hashes_equal_those_of_one_device)
     CHECK_OK(tt_close(ctx));
 }
 
+static void keep_warning(void *user, const tt_event *ev)
+{
+    if (strcmp(ev->kind, "log") == 0 && ev->level == TT_WARN)
+        snprintf(user, 256, "%s", ev->text);
+}
+
+TEST(devices_without_work_are_told_of)
+{
+    char text[256] = "";
+    tt_ctx *ctx = tt_open(.devices = "cpu:0*5", .lanes = 3, .strategy = "mirrored",
+                          .on_event = keep_warning, .user = text);
+    CHECK_STR(text, "5 devices, but 3 lanes: 2 devices will have nothing to do");
+    CHECK_OK(tt_close(ctx));
+    ctx = tt_open(.devices = "cpu:0*2", .on_event = keep_warning, .user = text);
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_flatten(m);
+    tt_dense(m, .units = 10);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY);
+    CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 8)));
+    CHECK(strstr(text, "2 devices, but strategy single and no pins") != NULL);
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(mirrored_refuses_what_mixes_rows_and_pins)
 {
     tt_ctx *ctx = open_mirrored("cpu:0*2", 2, 8);

@@ -12,16 +12,23 @@ static const char *const place_keys[] = {"name",       "data.workers", "data.pre
 
 // ---- checks that need more than one key ------------------------------------------------------
 
-static tt_status check_accumulate(tt_job *j, const tti_item *train)
+static tt_status check_numbers(tt_job *j, const tti_item *train)
 {
     const tti_item *item = tti_item_get(train, "accumulate");
+    const tti_item *steps = tti_item_get(train, "steps"), *epochs = tti_item_get(train, "epochs");
+    char place[TTI_PLACE_MAX];
     tti_job_train *t = tti_calloc(j->ctx, 1, sizeof(*t));
     if (t == NULL)
         return TT_ENOMEM;
     tt_status st = tti_bind(j->ctx, tti_job_train_rows, train, t);
-    int64_t k = t->fit.accumulate;
+    int64_t k = t->fit.accumulate, n_steps = t->fit.steps, n_epochs = t->fit.epochs;
     tti_free(j->ctx, t);
     TT_TRY(st);
+    if (n_steps > 0 && n_epochs > 0)
+        return tti_fail_at(j->ctx, TT_EINVAL, steps->at, "train.steps",
+                           "%lld beside train.epochs %lld (%s); one of them must be absent or 0",
+                           (long long)n_steps, (long long)n_epochs,
+                           tti_place_text(epochs->at, place));
     if (j->open.lanes % k == 0)
         return TT_OK;
     char list[256];
@@ -45,7 +52,7 @@ static tt_status check_train(tt_job *j, const tti_item *train)
     if (data == NULL)
         return tti_fail_at(j->ctx, TT_EINVAL, tti_item_get(j->root, "data")->at, "data",
                            "train must be given: the job trains");
-    return check_accumulate(j, train);
+    return check_numbers(j, train);
 }
 
 static tt_status check(tt_job *j)
@@ -85,10 +92,14 @@ static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
         TT_TRY(tti_tree_assign(&j->tree, root, opts->sets[i]));
     TT_TRY(tti_resolve(&j->tree, &tti_job_schema, "", root, &j->root));
     TT_TRY(tti_bind_own(j->ctx, tti_job_top_rows, j->root, &j->top));
-    TT_TRY(tti_bind_own(j->ctx, tti_job_distribute_rows, tti_item_get(j->root, "distribute"),
-                        &j->open));
-    j->open.opts_size = sizeof(j->open);
-    j->open.seed = (uint64_t)j->top.seed;
+    tti_job_distribute d;
+    TT_TRY(tti_bind_own(j->ctx, tti_job_distribute_rows, tti_item_get(j->root, "distribute"), &d));
+    j->open = (tt_open_opts){.opts_size = sizeof(j->open),
+                             .strategy = tti_job_strategies[d.strategy],
+                             .devices = d.devices,
+                             .lanes = d.lanes,
+                             .threads = d.threads,
+                             .seed = (uint64_t)j->top.seed};
     TT_TRY(check(j));
     j->core = tt_job_core_print(j);
     return j->core == NULL ? TT_ENOMEM : TT_OK;

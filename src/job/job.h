@@ -39,6 +39,12 @@ typedef struct tti_job_output {
     bool tensorboard;
 } tti_job_output;
 
+typedef struct tti_job_distribute {
+    int strategy;
+    const char *devices;
+    int lanes, threads;
+} tti_job_distribute;
+
 // What stands beside a layer's own options.
 typedef struct tti_job_layer {
     const char *name, *from, *share;
@@ -67,6 +73,7 @@ extern const tt_option tti_job_top_rows[], tti_job_data_rows[], tti_job_train_ro
     tti_job_checkpoint_rows[], tti_job_distribute_rows[], tti_job_output_rows[],
     tti_job_layer_rows[], tti_job_group_rows[], tti_job_input_rows[], tti_job_residual_rows[],
     tti_job_outputs_rows[];
+extern const char *const tti_job_strategies[];
 
 // ---- building --------------------------------------------------------------------------------
 

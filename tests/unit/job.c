@@ -95,6 +95,9 @@ TEST(job_errors_name_the_place)
     expect_error("train: {nan: never}\n",
                  "j.yaml:1:14: train.nan: 'never' is none of stop, skip, continue");
     expect_error("distribute: {lanes: 0}\n", "j.yaml:1:21: distribute.lanes: '0' is below 1");
+    expect_error(
+        "distribute: {strategy: mirored}\n",
+        "j.yaml:1:24: distribute.strategy: 'mirored' is unknown; did you mean 'mirrored'?");
     expect_error("train: {optimizer: {adam: {groups: [{lr_scale: 2}]}}}\n",
                  "j.yaml:1:37: train.optimizer.adam.groups.0: match must be given");
 }
@@ -111,7 +114,13 @@ TEST(job_parts_are_checked_together)
                  "j.yaml:3:20: train: give either loss or losses");
     expect_error("data: {train: digits}\nmodel: [flatten]\ntrain: {loss: mse, accumulate: 3}\n",
                  "j.yaml:3:32: train.accumulate: 3 does not divide the 8 lanes; 1, 2, 4, 8 do");
+    expect_error("data: {train: digits}\nmodel: [flatten]\n"
+                 "train: {loss: mse, epochs: 2, steps: 7}\n",
+                 "j.yaml:3:38: train.steps: 7 beside train.epochs 2 (j.yaml:3:28); one of them "
+                 "must be absent or 0");
     tt_ctx *ctx = test_ctx();
+    CHECK(parse(ctx, "data: {train: digits}\nmodel: [flatten]\n"
+                     "train: {loss: mse, epochs: 2, steps: 0}\n") != NULL);
     CHECK(parse(ctx, "data: {train: digits}\nmodel: [flatten]\ndistribute: {lanes: 12}\n"
                      "train: {loss: mse, accumulate: 3}\n") != NULL);
     CHECK_OK(tt_close(ctx));

@@ -46,8 +46,8 @@ static const flag flags[] = {
     {"runs", "ROOT", "where run folders are (default: runs)", TEXT, AT(runs), 0, 0},
     {"checkpoint", "PATH", "a checkpoint, best, step-N, a safetensors file (default: the newest)",
      TEXT, AT(checkpoint), 0, 0},
-    {"dry-run", NULL, "check the job, show model, steps and memory; train nothing", SWITCH,
-     AT(dry_run), 0, 0},
+    {"dry-run", NULL, "print the resolved job, layers, steps, memory and plan; train nothing",
+     SWITCH, AT(dry_run), 0, 0},
     {"profile", "N", "measure N steps and show where their time goes", NUMBER, AT(profile), 1,
      100000},
     {"trace", "N", "record the first N steps into the run's trace.json", NUMBER, AT(trace), 1,
@@ -158,6 +158,8 @@ static int set(const flag *f, const char *value, cli_args *out)
         return set_real(f, value, out);
     case MANY: {
         cli_texts *all = at;
+        if (all == &out->sets && (value[0] == '=' || strchr(value, '=') == NULL))
+            return cli_usage("--set: '%s' is no KEY=VALUE, as train.batch=256", value);
         if (all->n == CLI_MAX_TEXTS)
             return cli_usage("--%s is given more than %d times", f->name, CLI_MAX_TEXTS);
         all->v[all->n++] = value;

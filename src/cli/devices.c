@@ -7,15 +7,15 @@
 static const char help[] =
     "Lists the devices of this machine, or with --devices what that list would give.\n"
     "\n"
-    "A device is written as type and number; a list has commas:\n"
+    "A device is written as type and number:\n"
     "  cpu:0             the processor, all its cores\n"
     "  cpu:0*2           two logical devices, cpu:0 and cpu:1, each with half of the cores\n"
     "  cpu:0*2@512MiB    the same, each of them limited to 512 MiB\n"
-    "  cpu:0,gpu:1       two devices\n"
-    "  all               all devices of the best kind\n"
+    "  all               in this version cpu:0\n"
+    "This version has no other kind of device than cpu.\n"
     "\n"
     "Nodes of a graph are pinned by names in short or in full; fields that are missing fit any:\n"
-    "  cpu:0    /device:CPU:0    /job:worker/replica:0/task:1/device:GPU:0    /job:ps/task:2\n";
+    "  cpu:0    /device:CPU:0    /job:localhost/replica:0/task:0/device:CPU:1\n";
 
 static void print_json(tti_text *t, const tt_device_info *d)
 {
@@ -32,7 +32,7 @@ static int run(const cli_args *args)
 {
     tt_ctx *ctx = cli_open(args, "all");
     if (ctx == NULL)
-        return CLI_FAILED;
+        return cli_open_code(args, CLI_FAILED);
     tti_text t = {.ctx = ctx};
     if (!args->json)
         tti_text_add(&t, "%-8s %-8s %7s %10s  %s\n", "device", "part of", "threads", "limit",

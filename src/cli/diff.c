@@ -31,9 +31,11 @@ const cli_verb cli_diff = {
     .name = "diff",
     .words = "A B",
     .summary = "the first value that differs between two runs",
-    .help = "A and B are files of hashes, written by tt_hashes_write() for a session with\n"
-            "hashes. Names the first step, node and lane that differ, in the order of the graph.\n"
-            "Exit code 0: the same; 1: different, or an error.\n",
+    .help =
+        "A and B are files of hashes: made with tutti train --hashes FILE, or by a program\n"
+        "with tt_hashes_write(). Names the first step, node and lane that differ, in the order\n"
+        "of the graph.\n"
+        "Exit code 0: the same; 1: different, or an error.\n",
     .flags = "json",
     .min_words = 2,
     .max_words = 2,

@@ -44,8 +44,8 @@ static int run(const cli_args *args)
     int rc = cli_job_read(args, args->words[0], &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
-    if (rc == CLI_OK && evaluate(&j, args) != TT_OK)
-        rc = CLI_FAILED;
+    if (rc == CLI_OK)
+        rc = cli_code(evaluate(&j, args));
     return cli_job_close(&j, rc);
 }
 

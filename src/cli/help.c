@@ -2,6 +2,7 @@
  * help.c - tutti help: verbs, ops and other topics. Ops explain themselves by their records.
  */
 #include "cli/cli.h"
+#include "job/job.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -51,11 +52,18 @@ static int overview(void)
     for (int i = 0; cli_verbs[i] != NULL; i++)
         printf("  %-12s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     printf("\ntutti help VERB tells more. Other topics:\n");
-    printf("  %-12s keys of job files; of one key: tutti help train.optimizer.adam\n", "job [KEY]");
+    printf("  %-12s keys of job files; of one: tutti help model, help train.optimizer.adam\n",
+           "job [KEY]");
     printf("  %-12s all ops\n  %-12s one op: its inputs and attributes\n", "ops", "op NAME");
     for (int i = 0; i < TTI_COUNT(topics); i++)
         printf("  %-12s %s\n", topics[i].name, topics[i].summary);
     return CLI_OK;
+}
+
+// Is the word a section of job files? "train" is, and a verb too.
+static bool is_section(const char *word)
+{
+    return tti_schema_key(&tti_job_schema, word) != NULL;
 }
 
 static int verb_help(const cli_verb *v)
@@ -64,6 +72,8 @@ static int verb_help(const cli_verb *v)
            v->words != NULL ? v->words : "");
     printf("%s%s\nFlags:\n", v->help != NULL ? v->help : v->summary, v->help != NULL ? "" : "\n");
     cli_print_flags(v);
+    if (is_section(v->name))
+        printf("\nThe keys of a job's section %s: tutti help job %s\n", v->name, v->name);
     return CLI_OK;
 }
 
@@ -145,6 +155,8 @@ static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
         names[n++] = cli_verbs[i]->name;
     for (int i = 0; !only_ops && i < TTI_COUNT(topics); i++)
         names[n++] = topics[i].name;
+    for (const tti_key *k = tti_job_schema.keys; !only_ops && k->name != NULL; k++)
+        names[n++] = k->name;
     for (int i = 0; n < MAX_TOPICS && (op = tt_op_at(ctx, i)) != NULL; i++)
         names[n++] = op->name;
     names[n] = NULL;
@@ -175,6 +187,8 @@ static int topic(tt_ctx *ctx, const cli_args *args)
                 return CLI_OK;
             }
         }
+        if (is_section(word))
+            return job_help(ctx, word);
     }
     const tt_op *op = tt_op_find(ctx, word);
     return op != NULL ? op_help(op) : unknown(ctx, word, only_ops);
@@ -197,8 +211,8 @@ const cli_verb cli_help = {
     .words = "[TOPIC]",
     .summary = "about a verb, a key of job files, an op or another topic",
     .help =
-        "Topics are verbs, keys of job files with their dots (train.optimizer.adam; job KEY for\n"
-        "any key), ops (op NAME for any op), and those that tutti help lists.\n",
+        "Topics are verbs, sections and keys of job files (model, train.optimizer.adam; job KEY\n"
+        "for any key), ops (op NAME for any op), and those that tutti help lists.\n",
     .max_words = 2,
     .run = run,
 };

@@ -4,6 +4,7 @@
  */
 #include "cli/job.h"
 #include "base/file.h"
+#include "cli/generate.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -80,8 +81,13 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
     if (j->ctx == NULL)
         return cli_error("out of memory");
     if (tt_status_of(j->ctx) != TT_OK)
-        return CLI_FAILED;
-    return tt_job_build(j->job, j->ctx, &j->parts) == TT_OK ? CLI_OK : CLI_BAD_JOB;
+        return cli_open_code(args, cli_code(tt_status_of(j->ctx)));
+    tt_status st = tt_job_build(j->job, j->ctx, &j->parts);
+    if (st != TT_OK) // data that cannot be opened is the job's mistake too
+        return st == TT_EIO ? CLI_BAD_JOB : cli_code(st);
+    if (args->prompt != NULL && !cli_is_text(j))
+        return cli_usage("--prompt needs a job whose data.train is text");
+    return CLI_OK;
 }
 
 int cli_job_close(cli_job *j, int rc)

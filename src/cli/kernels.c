@@ -68,7 +68,7 @@ static int run(const cli_args *args)
 {
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
-        return CLI_FAILED;
+        return cli_open_code(args, CLI_FAILED);
     tti_text t = {.ctx = ctx};
     const tt_op *op;
     int shown = 0;

@@ -76,6 +76,29 @@ static void on_event(void *user, const tt_event *ev)
         cli_log_line(ev);
 }
 
+int cli_code(tt_status st)
+{
+    switch (st) {
+    case TT_OK:
+        return CLI_OK;
+    case TT_EINVAL:
+    case TT_ESHAPE:
+    case TT_EDTYPE:
+    case TT_EPARSE:
+    case TT_EUNSUPPORTED:
+        return CLI_BAD_JOB;
+    case TT_ENAN:
+        return CLI_NAN;
+    default:
+        return CLI_FAILED;
+    }
+}
+
+int cli_open_code(const cli_args *args, int otherwise)
+{
+    return args->devices != NULL || args->isa != NULL ? CLI_USAGE : otherwise;
+}
+
 tt_ctx *cli_open(const cli_args *args, const char *devices)
 {
     tt_ctx *ctx =

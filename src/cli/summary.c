@@ -26,69 +26,119 @@ static void print_data(const char *name, const tt_data *d)
     printf("%-12s%s records\n", name, count);
 }
 
-static void print_steps(const tt_job_parts *p)
+typedef struct counts {
+    int64_t rows, per_epoch, epochs, steps;
+} counts;
+
+// Of a job that has training data.
+static counts count_steps(const tt_job_parts *p)
 {
-    int64_t rows = p->fit.batch * TTI_MAX(p->fit.accumulate, 1), count = tt_data_count(p->train);
-    if (rows < 1)
-        return;
-    int64_t per_epoch = (count + rows - 1) / rows;
-    int64_t epochs = p->fit.epochs > 0 ? p->fit.epochs : 1;
-    if (p->fit.steps > 0)
-        printf("%-12s%lld, %lld an epoch, batch %lld\n", "steps", (long long)p->fit.steps,
-               (long long)per_epoch, (long long)rows);
-    else
-        printf("%-12s%lld: %lld epochs of %lld, batch %lld\n", "steps",
-               (long long)(epochs * per_epoch), (long long)epochs, (long long)per_epoch,
-               (long long)rows);
+    counts c = {.rows = TTI_MAX(p->fit.batch, 1) * TTI_MAX(p->fit.accumulate, 1)};
+    c.per_epoch = (tt_data_count(p->train) + c.rows - 1) / c.rows;
+    c.epochs = TTI_MAX(p->fit.epochs, 1);
+    c.steps = p->fit.steps > 0 ? p->fit.steps : c.epochs * c.per_epoch;
+    return c;
 }
 
-static tt_status print_memory(cli_job *j, tt_session *s)
+static void print_steps(const tt_job_parts *p)
 {
+    counts c = count_steps(p);
+    if (p->fit.steps > 0)
+        printf("%-12s%lld, %lld an epoch, batch %lld\n", "steps", (long long)c.steps,
+               (long long)c.per_epoch, (long long)c.rows);
+    else
+        printf("%-12s%lld: %lld epochs of %lld, batch %lld\n", "steps", (long long)c.steps,
+               (long long)c.epochs, (long long)c.per_epoch, (long long)c.rows);
+}
+
+// ---- train --dry-run -------------------------------------------------------------------------
+
+// What one device needs for a step.
+static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, bool json,
+                      bool first)
+{
+    char variables[32], activations[32];
+    if (json) {
+        tti_text_add(t, "%s{\"device\": ", first ? "" : ", ");
+        tti_text_json(t, device);
+        tti_text_add(t, ", \"variables\": %lld, \"activations\": %lld}", (long long)m->variables,
+                     (long long)m->activations);
+        return;
+    }
+    cli_size_text((double)m->variables, variables);
+    cli_size_text((double)m->activations, activations);
+    tti_text_add(t, "%-12s%s: %s of variables, %s of activations\n", first ? "memory" : "", device,
+                 variables, activations);
+}
+
+// Makes the plan of a step, which fails where memory is not enough.
+static tt_status add_plan(tti_text *t, cli_job *j, bool json)
+{
+    tt_session *s = tt_model_get_session(j->parts.model);
+    char *plan = s != NULL
+                     ? tti_step_plan(j->parts.model, TTI_MAX(j->parts.fit.batch, 1), TT_PLAN_TEXT)
+                     : NULL;
+    if (plan == NULL) // no session: the job has no section train
+        return tt_status_of(j->ctx);
     for (int i = 0; i < tt_device_count(j->ctx); i++) {
         tt_device_info d;
         tt_plan_memory m;
-        char variables[32], activations[32];
-        TT_TRY(tt_device_get(j->ctx, i, &d));
-        TT_TRY(tt_plan_memory_get(s, i, &m));
-        cli_size_text((double)m.variables, variables);
-        cli_size_text((double)m.activations, activations);
-        printf("%-12s%s: %s of variables, %s of activations\n", i == 0 ? "memory" : "", d.name,
-               variables, activations);
+        if (tt_device_get(j->ctx, i, &d) == TT_OK && tt_plan_memory_get(s, i, &m) == TT_OK)
+            memory_of(t, d.name, &m, json, i == 0);
     }
-    return TT_OK;
-}
-
-// Makes the plan of a step, which fails where memory is not enough, and shows it.
-static tt_status print_plan(cli_job *j)
-{
-    tt_session *s = tt_model_get_session(j->parts.model);
-    char *plan = tti_step_plan(j->parts.model, TTI_MAX(j->parts.fit.batch, 1), TT_PLAN_TEXT);
-    if (plan == NULL)
-        return tt_status_of(j->ctx);
-    tt_status st = print_memory(j, s);
-    printf("\n");
-    cli_print(plan);
+    if (!json)
+        tti_text_add(t, "\n%s", plan);
     tt_string_free(j->ctx, plan);
-    return st;
+    return tt_status_of(j->ctx);
 }
 
-tt_status cli_dry_run(cli_job *j, const cli_args *args)
+static void dry_json(cli_job *j, const char *job, const char *memory)
 {
-    if (args->json)
-        return print_summary(j, true);
-    char *resolved = tt_job_print(j->job);
-    cli_print(resolved);
-    tt_string_free(j->reader, resolved);
+    tti_text t = {.ctx = j->ctx};
+    char *model = tt_summary(j->parts.model, true);
+    tti_text_add(&t, "{\"job\": ");
+    tti_text_json(&t, job != NULL ? job : "");
+    tti_text_add(&t, ", \"model\": %s", model != NULL ? model : "null");
+    if (j->parts.train != NULL)
+        tti_text_add(&t, ", \"steps\": %lld", (long long)count_steps(&j->parts).steps);
+    tti_text_add(&t, ", \"memory\": [%s]}\n", memory != NULL ? memory : "");
+    tt_string_free(j->ctx, model);
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(j->ctx, s);
+}
+
+static void dry_text(cli_job *j, const char *job, const char *plan)
+{
+    cli_print(job);
     printf("\n");
-    TT_TRY(print_summary(j, false));
+    if (print_summary(j, false) != TT_OK)
+        return;
     printf("\n");
     print_data("training", j->parts.train);
     print_data("validation", j->parts.validate);
     print_data("test", j->parts.test);
     if (j->parts.train != NULL)
         print_steps(&j->parts);
-    return tt_model_get_session(j->parts.model) != NULL ? print_plan(j) : TT_OK;
+    cli_print(plan);
 }
+
+tt_status cli_dry_run(cli_job *j, const cli_args *args)
+{
+    tti_text t = {.ctx = j->ctx};
+    tt_status st = add_plan(&t, j, args->json);
+    char *plan = tti_text_take(&t);
+    char *job = tt_job_print(j->job);
+    if (st == TT_OK && args->json)
+        dry_json(j, job, plan);
+    else if (st == TT_OK && !args->quiet)
+        dry_text(j, job, plan);
+    tt_string_free(j->reader, job);
+    tti_free(j->ctx, plan);
+    return tt_status_of(j->ctx);
+}
+
+// ---- summary ---------------------------------------------------------------------------------
 
 static int run(const cli_args *args)
 {

@@ -82,7 +82,7 @@ static tt_status make_folder(training *t)
     TT_TRY(choose_folder(t));
     TT_TRY(lock_folder(t));
     snprintf(t->checkpoints, sizeof(t->checkpoints), "%s/checkpoints", t->run);
-    return write_job(t);
+    return holds_run(t->run) ? TT_OK : write_job(t);
 }
 
 // ---- training --------------------------------------------------------------------------------
@@ -92,6 +92,9 @@ static training *current; // for the event that a fit begins
 static void on_begin(void)
 {
     cli_signals_fit(current->j.ctx);
+    // Only now does a run that is resumed get its new job: one that the fit refuses leaves it alone.
+    if (current->args->resume && write_job(current) != TT_OK)
+        tt_request_end(current->j.ctx); // told when the reader is closed
 }
 
 // After the steps that --trace asks for; the trace goes on, but is written once.
@@ -173,7 +176,7 @@ static int train(training *t)
     if (rc != CLI_OK)
         return rc;
     if (t->args->dry_run)
-        return cli_dry_run(&t->j, t->args) == TT_OK ? CLI_OK : CLI_FAILED;
+        return cli_code(cli_dry_run(&t->j, t->args));
     if (t->j.parts.train == NULL || t->j.parts.model == NULL) {
         TT_FAIL(t->j.ctx, TT_EINVAL, "%s has no %s", t->j.file,
                 t->j.parts.train == NULL ? "data.train" : "model");
@@ -183,13 +186,17 @@ static int train(training *t)
         return CLI_FAILED;
     tt_status st = fit(t);
     int asked = cli_signals_code();
-    if (st == TT_OK || t->progress.has_ended)
+    if (st == TT_OK || t->progress.has_ended) {
         st = report(t);
-    else if (st == TT_ESTOP && asked != CLI_OK)
-        st = TT_OK; // inside a step: nothing is left to do
-    if (st == TT_ENAN)
-        return CLI_NAN;
-    return st == TT_OK ? asked : CLI_FAILED;
+    } else if (st == TT_ESTOP && asked != CLI_OK) { // inside a step
+        tt_clear_error(t->j.ctx);
+        fprintf(stderr,
+                "tutti: stopped at once, without saving; to go on from the last checkpoint: "
+                "tutti train %s --resume\n",
+                t->run);
+        st = TT_OK;
+    }
+    return st == TT_OK ? asked : cli_code(st);
 }
 
 static int run(const cli_args *args)

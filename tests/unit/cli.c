@@ -85,10 +85,31 @@ TEST(help_shows_verbs_and_topics)
     CHECK_HAS(out, "2    the command line is wrong");
     CHECK_INT(run("help devices"), 0);
     CHECK_HAS(out, "cpu:0*2@512MiB");
+    CHECK(strstr(out, "gpu") == NULL); // this version refuses it
     CHECK_INT(run("help graph"), 0);
     CHECK_HAS(out, "tutti graph 1");
     CHECK_INT(run("help environment"), 0);
     CHECK_HAS(out, "TUTTI_ISA");
+}
+
+TEST(help_knows_the_sections_of_jobs)
+{
+    char alone[sizeof(out)];
+    for (const char *const *w = (const char *const[]){"model", "data", "distribute", "init",
+                                                      "checkpoint", "output", NULL};
+         *w != NULL; w++) {
+        char line[64];
+        snprintf(line, sizeof(line), "help %s", *w);
+        CHECK_INT(run(line), 0);
+        memcpy(alone, out, sizeof(out));
+        snprintf(line, sizeof(line), "help job %s", *w);
+        CHECK_INT(run(line), 0);
+        CHECK_STR(alone, out);
+    }
+    CHECK_INT(run("help train"), 0);
+    CHECK_HAS(out, "usage: tutti train JOB");
+    CHECK_HAS(out, "tutti help job train");
+    check_usage("help distrbute", "unknown topic 'distrbute'; did you mean 'distribute'?");
 }
 
 TEST(help_explains_every_op)
@@ -124,6 +145,8 @@ TEST(bad_command_lines_say_what_is_wrong)
     check_usage("plan x --json=1", "--json takes no value");
     check_usage("plan x --json --dot", "exclude each other");
     check_usage("plan x -j", "flags begin with --");
+    check_usage("train x.yaml --set train.batch", "--set: 'train.batch' is no KEY=VALUE");
+    check_usage("train x.yaml --set =3", "--set: '=3' is no KEY=VALUE");
     check_usage("devices --level loud", "--level: 'loud' is none of error");
 }
 
@@ -138,7 +161,7 @@ TEST(devices_are_listed)
     CHECK_INT(run("devices --devices=cpu:0*2 --json"), 0);
     check_json(out);
     CHECK_HAS(out, "{\"name\": \"cpu:1\", \"physical\": \"cpu:0\", \"model\": ");
-    CHECK_INT(run("devices --devices tpu:0"), 1);
+    CHECK_INT(run("devices --devices tpu:0"), 2);
     CHECK_STR(out, "");
     CHECK_HAS(err, "tutti: error: ");
     CHECK_HAS(err, "tpu");

@@ -40,7 +40,7 @@ TEST(records_are_predicted)
     CHECK_HAS(command_err, "field 'x' has records of 729 f32, the model's input 'x' of 784 f32");
     CHECK_INT(command_run("predict small --input nowhere.npy"), 3);
     CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.npy'");
-    CHECK_INT(command_run("predict small --prompt hello"), 1);
+    CHECK_INT(command_run("predict small --prompt hello"), 2);
     CHECK_HAS(command_err, "--prompt needs a job whose data.train is text");
     command_ok("predict small --count 300");
     CHECK_INT(command_count(command_out, "\n"), 97); // all of the test data, and a line of names

@@ -128,6 +128,24 @@ TEST(a_dry_run_leaves_nothing)
     CHECK_HAS(command_out, "training    320 records");
     CHECK_HAS(command_out, "steps       30: 3 epochs of 10, batch 32");
     CHECK_HAS(command_out, "memory      cpu:0: ");
+    CHECK_HAS(command_out, "matmul"); // the plan
+    CHECK(!is_there("runs"));
+    command_ok("train small.yaml --dry-run --quiet");
+    CHECK_STR(command_out, "");
+    command_ok("train small.yaml --dry-run --json --devices cpu:0*2 --set "
+               "distribute.strategy=mirrored");
+    json_t *o = command_last_object(command_out, NULL);
+    CHECK_HAS(json_string_value(json_object_get(o, "job")), "batch: 32");
+    CHECK(json_object_size(json_object_get(o, "model")) > 0);
+    CHECK_INT(json_integer_value(json_object_get(o, "steps")), 30);
+    const json_t *memory = json_object_get(o, "memory");
+    CHECK_INT(json_array_size(memory), 2);
+    const json_t *second = json_array_get(memory, 1);
+    CHECK_STR(json_string_value(json_object_get(second, "device")), "cpu:1");
+    CHECK(json_integer_value(json_object_get(second, "activations")) > 0);
+    const json_t *first = json_array_get(memory, 0);
+    CHECK(json_integer_value(json_object_get(first, "variables")) > (784 + 10) * 16 * 4 * 3);
+    json_decref(o);
     CHECK(!is_there("runs"));
     command_ok("summary small.yaml");
     CHECK_HAS(command_out, "dense");
@@ -163,11 +181,46 @@ TEST(bad_jobs_end_with_code_3)
     check_bad("train small.yaml --set train.optimizer.adam.lr=-1", 3, "lr");
     check_bad("train small.yaml --set data.train.digits.count=0", 3, "count");
     check_bad("train empty.yaml", 3, "empty.yaml");
-    check_bad("train small.yaml --devices tpu:0", 1, "tpu");
+    check_bad("train small.yaml --set train.steps=5", 3,
+              "train.steps: 5 beside train.epochs 3 (small.yaml:13:11)");
+    check_bad("train small.yaml --set distribute.strategy=mirorred", 3, "did you mean 'mirrored'?");
+    check_bad("train small.yaml --set distribute.devices=tpu:0", 3, "tpu");
+    check_bad("train small.yaml --devices tpu:0", 2, "tpu");
+    check_bad("train small.yaml --devices gpu:0", 2, "gpu");
+    check_bad("train small.yaml --devices cpu:1", 2, "cpu:1 does not exist");
+    check_bad("train small.yaml --isa avx9", 2, "avx9");
+    check_bad("predict small.yaml --prompt a", 2, "--prompt needs a job whose data.train is text");
     check_bad("train nowhere", 1, "there is no run 'nowhere'");
     check_bad("eval small.yaml", 1, "there is no run of 'small' in 'runs'");
     check_bad("train small.yaml --json --quiet", 2, "exclude each other");
     check_bad("train small.yaml --sett x=1", 2, "did you mean --set?");
+}
+
+// Found when the fit begins: the folder is there by then.
+static void check_wrong(const char *line, const char *message)
+{
+    int found = command_run(line);
+    ck_assert_msg(found == 3, "tutti %s: exit code %d: %s", line, found, command_err);
+    CHECK_HAS(command_err, message);
+    CHECK(strchr(command_err, '\n') == strrchr(command_err, '\n'));
+}
+
+TEST(what_the_fit_refuses_ends_with_code_3_too)
+{
+    command_write("small.yaml", command_small_job);
+    check_wrong("train small.yaml --set model.0=dropout", "model's target 'y' is [28, 28]");
+    check_wrong("train small.yaml --set model.3.dense=5", "not in [0, 5)");
+    check_wrong("train small.yaml --set checkpoint.best=foo", "foo");
+    check_wrong("train small.yaml --set train.early_stop.value=foo "
+                "--set train.early_stop.patience=2",
+                "foo");
+    command_ok("train small.yaml --quiet --run r");
+    check_wrong("train r --resume --set train.batch=16", "was made with");
+    check_wrong("train r --resume --set distribute.lanes=4", "was made with");
+    check_wrong("train r --resume --set data.train.digits.count=319", "records an epoch");
+    command_ok("train r --resume --quiet --set train.epochs=4"); // the run's job is as it was
+    command_read("r/job.yaml", command_out, sizeof(command_out));
+    CHECK_HAS(command_out, "epochs: 4");
 }
 
 TEST(a_loss_that_is_not_finite_ends_with_code_4)
@@ -360,6 +413,24 @@ TEST(interrupts_save_then_stop)
     kill(pid, SIGINT); // the second one: saved or not, it ends
     CHECK_INT(command_wait(pid), 130);
     check_same_weights();
+}
+
+// The second one comes inside a step, which is long enough to be met.
+TEST(a_second_interrupt_stops_at_once)
+{
+    command_write("small.yaml", command_small_job);
+    pid_t pid = start_and_send("train small.yaml --json --run cut --set train.batch=320 "
+                               "--set model.1.dense.units=20000 --set train.epochs=1000",
+                               1, SIGINT, 50000);
+    do {
+        nap(500);
+        command_read("err", command_err, sizeof(command_err));
+    } while (strstr(command_err, "saving after this step") == NULL);
+    CHECK(kill(pid, SIGINT) == 0);
+    CHECK_INT(command_wait(pid), 130);
+    CHECK_HAS(command_err, "tutti: stopped at once, without saving; to go on from the last "
+                           "checkpoint: tutti train cut --resume\n");
+    CHECK(strstr(command_err, "tutti: error:") == NULL);
 }
 
 // Killed at twenty random instants, in steps and in checkpoints: the same weights come out.

@@ -59,7 +59,7 @@ static int measure(const cli_args *args, const char *devices, result *out)
     *out = (result){.rows = 0};
     if (devices != NULL)
         on.devices = devices;
-    int rc = cli_job_read(&on, args->words[0], &j);
+    int rc = cli_job_read(&on, args->words[0], CLI_NOTHING, &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, &on, NULL, NULL);
     if (rc == CLI_OK && j.parts.train == NULL) {

@@ -60,8 +60,19 @@ void cli_print_flags(const cli_verb *verb); // as help shows them
 
 // runs.c
 bool cli_is_folder(const char *path);
-// The folder that word means: itself, one of that name in --runs, or a job's newest run there.
-tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, char path[256]);
+// What a run must have to be of use: one that failed at once has nothing.
+typedef enum cli_need {
+    CLI_NOTHING,
+    CLI_CHECKPOINT,
+    CLI_STEPS,
+} cli_need;
+// The folder that word means: itself, one of that name in --runs, or a job's newest run there. Of a
+// job's runs the newest with what is needed; if there is a newer one, that is told.
+tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
+                       char path[256]);
+// The same by the job's name; "" if it has no run.
+tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_need need,
+                         char path[256]);
 
 // The newest checkpoint of a run's folder.
 tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);

@@ -41,7 +41,7 @@ static tt_status evaluate(cli_job *j, const cli_args *args)
 static int run(const cli_args *args)
 {
     cli_job j;
-    int rc = cli_job_read(args, args->words[0], &j);
+    int rc = cli_job_read(args, args->words[0], CLI_CHECKPOINT, &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
     if (rc == CLI_OK)

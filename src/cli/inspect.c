@@ -275,7 +275,7 @@ static tt_status inspect(tt_ctx *ctx, const cli_args *args, tti_text *t, int *da
     if (tti_file_exists(word))
         return inspect_file(ctx, word, word, args->json, t);
     if (!tti_folder_exists(word)) {
-        TT_TRY(cli_run_find(ctx, args, word, run));
+        TT_TRY(cli_run_find(ctx, args, word, CLI_CHECKPOINT, run));
         word = run;
     }
     TT_TRY(tti_file_join(ctx, inside, word, TTI_MANIFEST));

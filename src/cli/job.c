@@ -42,7 +42,13 @@ static int settings(const cli_args *args, const char **out, char room[][128])
     return n;
 }
 
-int cli_job_read(const cli_args *args, const char *word, cli_job *out)
+// A checkpoint that is named by its path, not one of the run's.
+static bool is_path(const char *checkpoint)
+{
+    return tti_file_exists(checkpoint) || strchr(checkpoint, '/') != NULL;
+}
+
+int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job *out)
 {
     const char *sets[CLI_MAX_TEXTS + 3];
     char room[3][128] = {"", "", ""};
@@ -51,10 +57,12 @@ int cli_job_read(const cli_args *args, const char *word, cli_job *out)
         tt_open(.devices = "cpu:0", .threads = 1, .level = cli_level(args), .on_event = on_log);
     if (out->reader == NULL)
         return cli_error("out of memory");
+    if (args->checkpoint != NULL && is_path(args->checkpoint))
+        need = CLI_NOTHING;
     if (cli_is_job_file(word) || (tti_file_exists(word) && !cli_is_folder(word))) {
         snprintf(out->file, sizeof(out->file), "%s", word);
     } else {
-        if (cli_run_find(out->reader, args, word, out->run) != TT_OK)
+        if (cli_run_find(out->reader, args, word, need, out->run) != TT_OK)
             return CLI_FAILED;
         snprintf(out->file, sizeof(out->file), "%s/job.yaml", out->run);
     }
@@ -104,7 +112,7 @@ tt_status cli_job_find_run(cli_job *j)
 {
     if (j->run[0] != '\0')
         return TT_OK;
-    TT_TRY(tti_run_folder_newest(j->ctx, j->runs, tt_job_name(j->job), j->run));
+    TT_TRY(cli_run_newest(j->ctx, j->runs, tt_job_name(j->job), CLI_CHECKPOINT, j->run));
     if (j->run[0] == '\0')
         return TT_FAIL(j->ctx, TT_EIO,
                        "there is no run of '%s' in '%s': train it, or name a --checkpoint",
@@ -118,7 +126,7 @@ static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_RU
     char *text = NULL;
     size_t bytes = 0;
     snprintf(path, TTI_RUN_PATH + 64, "%s", name);
-    if (tti_file_exists(path) || strchr(name, '/') != NULL)
+    if (is_path(name))
         return TT_OK; // one that is not there is an error of the load
     TT_TRY(cli_job_find_run(j));
     snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/%.40s", j->run, name);

@@ -136,7 +136,7 @@ static int plan_job(const cli_args *args)
 {
     tt_tensor *targets[CLI_MAX_TEXTS];
     cli_job j;
-    int rc = cli_job_read(args, args->words[0], &j);
+    int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
     if (rc != CLI_OK)

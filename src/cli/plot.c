@@ -25,7 +25,7 @@ static tt_status plot(tt_ctx *ctx, const cli_args *args)
 {
     char run[TTI_RUN_PATH], path[TTI_RUN_PATH + 32];
     tti_curves curves;
-    TT_TRY(cli_run_find(ctx, args, args->words[0], run));
+    TT_TRY(cli_run_find(ctx, args, args->words[0], CLI_STEPS, run));
     snprintf(path, sizeof(path), "%s/events.jsonl", run);
     TT_TRY(tti_curves_read(ctx, path, &curves));
     const char *slash = strrchr(run, '/');

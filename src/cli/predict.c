@@ -211,7 +211,7 @@ static int read_with_input(cli_job *j, cli_args *args, char **set)
     if (rc != CLI_OK)
         return rc;
     args->sets.v[args->sets.n++] = *set;
-    return cli_job_read(args, word, j);
+    return cli_job_read(args, word, CLI_CHECKPOINT, j);
 }
 
 static int run(const cli_args *args)
@@ -222,7 +222,7 @@ static int run(const cli_args *args)
     if (args->input != NULL && args->sets.n == CLI_MAX_TEXTS)
         return cli_usage("--input: --set is given too often");
     prediction p = {.j = &j, .args = args};
-    int rc = cli_job_read(args, args->words[0], &j);
+    int rc = cli_job_read(args, args->words[0], CLI_CHECKPOINT, &j);
     if (rc == CLI_OK && args->input != NULL)
         rc = read_with_input(&j, &with, &set);
     if (rc == CLI_OK)

@@ -1,6 +1,7 @@
 /*
  * runs.c - finding the folder of a run by what people call it.
  */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "record/record.h"
 #include <dirent.h>
@@ -15,28 +16,9 @@ bool cli_is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// A folder; else one of that name in the runs' root; else the newest run of the job of that name.
-tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, char path[TTI_RUN_PATH])
-{
-    size_t n = strlen(word);
-    while (n > 1 && word[n - 1] == '/')
-        n--;
-    if (snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word) < TTI_RUN_PATH && cli_is_folder(path))
-        return TT_OK;
-    const char *root = args->runs != NULL ? args->runs : "runs";
-    if (strchr(word, '/') == NULL) {
-        int length = snprintf(path, TTI_RUN_PATH, "%s/%s", root, word);
-        if (length < TTI_RUN_PATH && cli_is_folder(path))
-            return TT_OK;
-        TT_TRY(tti_run_folder_newest(ctx, root, word, path));
-        if (*path != '\0')
-            return TT_OK;
-    }
-    return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'", word, root);
-}
-
-// Looks only: the run may be saving at this moment.
-tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[TTI_RUN_PATH + 64])
+// The step of the newest checkpoint; -1 if there is none. Looks only: the run may be saving at this
+// moment.
+static long long newest_step(const char *run)
 {
     char folder[TTI_RUN_PATH + 16];
     long long newest = -1;
@@ -51,8 +33,80 @@ tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[TTI_RUN_
     }
     if (d != NULL)
         closedir(d);
+    return newest;
+}
+
+static tt_status has_steps(tt_ctx *ctx, const char *run, bool *out)
+{
+    char path[TTI_RUN_PATH + 32];
+    tti_curves curves;
+    *out = false;
+    snprintf(path, sizeof(path), "%s/events.jsonl", run);
+    if (!tti_file_exists(path))
+        return TT_OK;
+    TT_TRY(tti_curves_read(ctx, path, &curves));
+    for (int i = 0; i < curves.n; i++)
+        *out = *out || curves.curve[i].n + curves.curve[i].n_validation > 0;
+    tti_curves_free(&curves);
+    return TT_OK;
+}
+
+static tt_status has(tt_ctx *ctx, const char *run, cli_need need, bool *out)
+{
+    if (need == CLI_STEPS)
+        return has_steps(ctx, run, out);
+    *out = need == CLI_NOTHING || newest_step(run) >= 0;
+    return TT_OK;
+}
+
+tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_need need,
+                         char path[TTI_RUN_PATH])
+{
+    char newest[TTI_RUN_PATH];
+    bool fits = false;
+    int number = 0;
+    TT_TRY(tti_run_folder_below(ctx, root, name, &number, path));
+    memcpy(newest, path, sizeof(newest));
+    while (*path != '\0') {
+        TT_TRY(has(ctx, path, need, &fits));
+        if (fits)
+            break;
+        TT_TRY(tti_run_folder_below(ctx, root, name, &number, path));
+    }
+    if (!fits)
+        memcpy(path, newest, sizeof(newest)); // errors are of that one
+    else if (strcmp(path, newest) != 0)
+        TT_LOG(ctx, TT_WARN, "'%s' has no %s; '%s' is used", newest,
+               need == CLI_STEPS ? "steps" : "checkpoint", path);
+    return TT_OK;
+}
+
+// A folder; else one of that name in the runs' root; else the newest run of the job of that name.
+tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
+                       char path[TTI_RUN_PATH])
+{
+    size_t n = strlen(word);
+    while (n > 1 && word[n - 1] == '/')
+        n--;
+    if (snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word) < TTI_RUN_PATH && cli_is_folder(path))
+        return TT_OK;
+    const char *root = args->runs != NULL ? args->runs : "runs";
+    if (strchr(word, '/') == NULL) {
+        int length = snprintf(path, TTI_RUN_PATH, "%s/%s", root, word);
+        if (length < TTI_RUN_PATH && cli_is_folder(path))
+            return TT_OK;
+        TT_TRY(cli_run_newest(ctx, root, word, need, path));
+        if (*path != '\0')
+            return TT_OK;
+    }
+    return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'", word, root);
+}
+
+tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[TTI_RUN_PATH + 64])
+{
+    long long newest = newest_step(run);
     if (newest < 0)
-        return TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint yet", folder);
-    snprintf(path, TTI_RUN_PATH + 64, "%s/step-%lld", folder, newest);
+        return TT_FAIL(ctx, TT_EIO, "'%s/checkpoints' has no checkpoint yet", run);
+    snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/step-%lld", run, newest);
     return TT_OK;
 }

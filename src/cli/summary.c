@@ -143,7 +143,7 @@ tt_status cli_dry_run(cli_job *j, const cli_args *args)
 static int run(const cli_args *args)
 {
     cli_job j;
-    int rc = cli_job_read(args, args->words[0], &j);
+    int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
     if (rc == CLI_OK && print_summary(&j, args->json) != TT_OK)

@@ -12,7 +12,7 @@ static tt_status copy(tt_ctx *ctx, const cli_args *args)
     char run[TTI_RUN_PATH], path[TTI_RUN_PATH + 16];
     char *text;
     size_t bytes;
-    TT_TRY(cli_run_find(ctx, args, args->words[0], run));
+    TT_TRY(cli_run_find(ctx, args, args->words[0], CLI_NOTHING, run));
     snprintf(path, sizeof(path), "%s/trace.json", run);
     if (!tti_file_exists(path))
         return TT_FAIL(ctx, TT_EIO,

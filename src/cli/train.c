@@ -205,7 +205,7 @@ static int run(const cli_args *args)
     current = &t;
     cli_signals_take();
     cli_progress_init(&t.progress, args, on_begin);
-    int rc = cli_job_read(args, args->words[0], &t.j);
+    int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
     if (rc == CLI_OK && t.j.run[0] != '\0' && !args->resume && !args->dry_run)
         rc = cli_usage("'%s' is a run: --resume goes on with it", t.j.run);
     if (rc == CLI_OK)

@@ -48,15 +48,18 @@ static int number_of(const char *entry, const char *name)
     return number;
 }
 
-// The highest number there is; 0 if there is none.
-static int highest(const char *root, const char *name)
+// The highest number there is, below another one if that is not 0; 0 if there is none.
+static int highest(const char *root, const char *name, int below)
 {
     int most = 0;
     DIR *d = opendir(root);
     if (d == NULL)
         return 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL;)
-        most = TTI_MAX(most, number_of(e->d_name, name));
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        int number = number_of(e->d_name, name);
+        if (below == 0 || number < below)
+            most = TTI_MAX(most, number);
+    }
     closedir(d);
     return most;
 }
@@ -76,7 +79,7 @@ tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
     char file[128];
     file_name(name, file);
     TT_TRY(tti_folder_make(ctx, root));
-    for (int number = highest(root, file) + 1;; number++) {
+    for (int number = highest(root, file, 0) + 1;; number++) {
         TT_TRY(numbered(ctx, root, file, number, path));
         if (mkdir(path, 0777) == 0)
             return TT_OK;
@@ -85,14 +88,21 @@ tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
     }
 }
 
-tt_status tti_run_folder_newest(tt_ctx *ctx, const char *root, const char *name,
-                                char path[TTI_RUN_PATH])
+tt_status tti_run_folder_below(tt_ctx *ctx, const char *root, const char *name, int *number,
+                               char path[TTI_RUN_PATH])
 {
     char file[128];
     file_name(name, file);
-    int number = highest(root, file);
+    *number = highest(root, file, *number);
     *path = '\0';
-    return number > 0 ? numbered(ctx, root, file, number, path) : TT_OK;
+    return *number > 0 ? numbered(ctx, root, file, *number, path) : TT_OK;
+}
+
+tt_status tti_run_folder_newest(tt_ctx *ctx, const char *root, const char *name,
+                                char path[TTI_RUN_PATH])
+{
+    int number = 0;
+    return tti_run_folder_below(ctx, root, name, &number, path);
 }
 
 // ---- a file that is added to -----------------------------------------------------------------

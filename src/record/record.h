@@ -17,6 +17,10 @@
  */
 tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
                              char path[TTI_RUN_PATH]) TTI_CHECKED;
+// The one with the highest number, or the highest below *number if that is not 0; *number becomes
+// its own. "" if there is none.
+tt_status tti_run_folder_below(tt_ctx *ctx, const char *root, const char *name, int *number,
+                               char path[TTI_RUN_PATH]) TTI_CHECKED;
 // The one with the highest number; "" if there is none.
 tt_status tti_run_folder_newest(tt_ctx *ctx, const char *root, const char *name,
                                 char path[TTI_RUN_PATH]) TTI_CHECKED;

@@ -463,6 +463,35 @@ TEST(one_process_a_run)
 
 // ---- beside training -------------------------------------------------------------------------
 
+// A run that failed before it saved anything hides no older one that did.
+TEST(empty_runs_are_passed_over)
+{
+    static const char *const lines[] = {"eval small", "eval small.yaml", "predict small --count 1",
+                                        "inspect small"};
+    static const char told[] =
+        "tutti: warn: 'runs/small-002' has no checkpoint; 'runs/small-001' is used\n";
+    char path[600];
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --quiet");
+    snprintf(path, sizeof(path), "%s/runs/small-002", test_folder());
+    CHECK_INT(mkdir(path, 0777), 0);
+    command_read("runs/small-001/job.yaml", command_out, sizeof(command_out));
+    command_write("runs/small-002/job.yaml", command_out);
+    command_write("runs/small-002/events.jsonl", "{\"event\": \"begin\"}\n");
+    for (int i = 0; i < 4; i++) {
+        command_ok(lines[i]);
+        CHECK_STR(command_err, told);
+    }
+    command_ok("plot small");
+    CHECK_STR(command_err,
+              "tutti: warn: 'runs/small-002' has no steps; 'runs/small-001' is used\n");
+    CHECK_HAS(command_out, "loss   ");
+    CHECK_INT(command_run("eval small-002"), 1); // one that is named is meant
+    CHECK_HAS(command_err, "'runs/small-002/checkpoints' has no checkpoint yet");
+    command_ok("eval small --level error");
+    CHECK_STR(command_err, "");
+}
+
 TEST(runs_are_looked_at)
 {
     command_write("small.yaml", command_small_job);

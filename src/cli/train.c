@@ -92,7 +92,7 @@ static training *current; // for the event that a fit begins
 static void on_begin(void)
 {
     cli_signals_fit(current->j.ctx);
-    // Only now does a run that is resumed get its new job: one that the fit refuses leaves it alone.
+    // Only now does a resumed run get its new job: one that the fit refuses leaves it alone.
     if (current->args->resume && write_job(current) != TT_OK)
         tt_request_end(current->j.ctx); // told when the reader is closed
 }

@@ -25,7 +25,7 @@ const tt_option tti_job_data_rows[] = {
          "begin with / or .",
          0, 0),
     DATA(shuffle, TT_OPT_BOOL, "true", "a new order of training data each epoch", 0, 0),
-    DATA(workers, TT_OPT_INT32, "1", "threads that read ahead", 0, 64),
+    DATA(workers, TT_OPT_INT32, "1", "threads that read ahead; 0: none", 0, 64),
     DATA(prefetch, TT_OPT_INT32, "0", "batches read ahead; 0: by their size", 0, 4096),
     TT_OPTION_END,
 };
@@ -90,7 +90,8 @@ const tt_option tti_job_init_rows[] = {
 const tt_option tti_job_checkpoint_rows[] = {
     KEEP(every, TT_OPT_INT, "0", "steps between checkpoints; 0: each epoch", 0, MANY),
     KEEP(keep, TT_OPT_INT32, "3", "the newest so many stay", 1, 1 << 20),
-    KEEP(best, TT_OPT_TEXT, "", "the best by this value stays too: validation_loss", 0, 0),
+    KEEP(best, TT_OPT_TEXT, "",
+         "the best by this value stays too; default: validation_loss, or loss", 0, 0),
     TT_OPTION_END,
 };
 

@@ -74,6 +74,10 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
 tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_need need,
                          char path[256]);
 
+// The file or folder that holds the weights that word means: itself, the newest run of a job file,
+// or a run as above.
+tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word, char path[4096]);
+
 // The newest checkpoint of a run's folder.
 tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);
 

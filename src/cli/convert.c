@@ -80,11 +80,13 @@ static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
 
 static int run(const cli_args *args)
 {
+    char path[TTI_PATH_MAX];
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;
     tti_source *src = tti_calloc(ctx, 1, sizeof(*src));
-    if (src != NULL && tti_source_open(ctx, args->words[0], src) == TT_OK) {
+    if (src != NULL && cli_weights_find(ctx, args, args->words[0], path) == TT_OK &&
+        tti_source_open(ctx, path, src) == TT_OK) {
         result r = {0};
         if (convert(ctx, args, src, &r) == TT_OK)
             tell(ctx, args, &r);
@@ -99,14 +101,15 @@ const cli_verb cli_convert = {
     .words = "IN OUT",
     .summary = "weights into one plain safetensors file, for other programs",
     .help =
-        "IN is a checkpoint, a run's folder (its newest checkpoint) or a safetensors file; OUT\n"
-        "is the file that is written, or replaced as a whole. --map gives tensors other names:\n"
-        "the first rule that matches counts, and * stands for the same on both sides.\n"
+        "IN is a checkpoint, a safetensors file, or a run, whose newest checkpoint is meant: its\n"
+        "folder or name, or the name or file of a job. OUT is the file that is written, or\n"
+        "replaced as a whole. --map gives tensors other names: the first rule that matches\n"
+        "counts, and * stands for the same on both sides.\n"
         "\n"
         "  tutti convert runs/digits-001 digits.safetensors --map \"dense_1.*=fc.*\"\n"
         "\n"
         "The other way round, a job takes such a file by its key init.\n",
-    .flags = "json map only partial",
+    .flags = "json runs map only partial",
     .min_words = 2,
     .max_words = 2,
     .run = run,

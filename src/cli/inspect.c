@@ -270,14 +270,10 @@ static tt_status inspect_folder(tt_ctx *ctx, const char *folder, bool json, tti_
 
 static tt_status inspect(tt_ctx *ctx, const cli_args *args, tti_text *t, int *damaged)
 {
-    const char *word = args->words[0];
-    char run[256], inside[TTI_PATH_MAX];
+    char word[TTI_PATH_MAX], inside[TTI_PATH_MAX];
+    TT_TRY(cli_weights_find(ctx, args, args->words[0], word));
     if (tti_file_exists(word))
         return inspect_file(ctx, word, word, args->json, t);
-    if (!tti_folder_exists(word)) {
-        TT_TRY(cli_run_find(ctx, args, word, CLI_CHECKPOINT, run));
-        word = run;
-    }
     TT_TRY(tti_file_join(ctx, inside, word, TTI_MANIFEST));
     if (tti_file_exists(inside))
         return inspect_checkpoint(ctx, word, args->json, t);
@@ -308,7 +304,8 @@ const cli_verb cli_inspect = {
     .words = "PATH",
     .summary = "what is in a checkpoint, a run or a safetensors file",
     .help =
-        "PATH is a safetensors file, a checkpoint, or a run (its folder or name). Of a file it\n"
+        "PATH is a safetensors file, a checkpoint, or a run: its folder or name, or the name or\n"
+        "file of a job, whose newest run with a checkpoint is meant. Of a safetensors file it\n"
         "shows name, type, shape and bytes of every tensor; of a checkpoint also where the\n"
         "training was; of a run all its checkpoints. Checksums are compared: exit code 1 when\n"
         "one is wrong.\n",

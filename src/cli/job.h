@@ -22,7 +22,8 @@ typedef struct cli_job {
 bool cli_is_job_file(const char *word); // by its name: .yaml, .yml
 /*
  * Reads the job that a word of the command line names: a job file, or a run's folder or name.
- * need: see cli_run_find(). Gives an exit code; cli_job_close() is called in any case, and tells the error.
+ * need: see cli_run_find(). Gives an exit code; cli_job_close() is called in any case, and tells
+ * the error.
  */
 int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job *out);
 // Opens the context and builds data and model. on_event NULL: log lines only.

@@ -1,8 +1,8 @@
 /*
- * runs.c - finding the folder of a run by what people call it.
+ * runs.c - finding runs and weights by what people call them.
  */
 #include "base/file.h"
-#include "cli/cli.h"
+#include "cli/job.h"
 #include "record/record.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -108,5 +108,39 @@ tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[TTI_RUN_
     if (newest < 0)
         return TT_FAIL(ctx, TT_EIO, "'%s/checkpoints' has no checkpoint yet", run);
     snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/step-%lld", run, newest);
+    return TT_OK;
+}
+
+static tt_status job_run(tt_ctx *ctx, const cli_args *args, const char *file,
+                         char path[TTI_RUN_PATH])
+{
+    tt_job *job = tt_job_read(ctx, file);
+    if (job == NULL)
+        return tt_status_of(ctx);
+    const char *dir = tt_job_get(job, "output.dir");
+    const char *root = args->runs != NULL ? args->runs : dir != NULL && *dir != '\0' ? dir : "runs";
+    TT_TRY(cli_run_newest(ctx, root, tt_job_name(job), CLI_CHECKPOINT, path));
+    if (*path == '\0')
+        return TT_FAIL(ctx, TT_EIO, "there is no run of '%s' in '%s'", tt_job_name(job), root);
+    return TT_OK;
+}
+
+tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word,
+                           char path[TTI_PATH_MAX])
+{
+    const char *dot = strrchr(word, '.');
+    bool is_there = tti_file_exists(word);
+    bool is_file = strchr(word, '/') != NULL || (dot != NULL && strcmp(dot, ".safetensors") == 0) ||
+                   cli_is_job_file(word);
+    if (is_there && cli_is_job_file(word))
+        return job_run(ctx, args, word, path);
+    if (!is_there && !cli_is_folder(word)) {
+        if (is_file)
+            return TT_FAIL(ctx, TT_EIO, "there is no file or folder '%s'", word);
+        return cli_run_find(ctx, args, word, CLI_CHECKPOINT, path);
+    }
+    if (snprintf(path, TTI_PATH_MAX, "%s", word) >= TTI_PATH_MAX)
+        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: a path of more than %d bytes", word,
+                       TTI_PATH_MAX - 1);
     return TT_OK;
 }

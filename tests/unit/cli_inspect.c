@@ -84,6 +84,9 @@ TEST(inspect_a_run)
     CHECK_HAS(command_out, "step-10          whole\n");
     CHECK_HAS(command_out, "step-9           whole, the best\n");
     CHECK(strstr(command_out, "step-10") < strstr(command_out, "step-9 "));
+    command_write("x.yaml", "name: x\nmodel: [{dense: 1}]\n");
+    CHECK_INT(command_run("inspect x.yaml"), 0);
+    CHECK_HAS(command_out, "runs/x-001/checkpoints: checkpoints");
     CHECK_INT(command_run("inspect x"), 0); // by the job's name
     CHECK_HAS(command_out, "runs/x-001/checkpoints: checkpoints");
 
@@ -120,6 +123,10 @@ TEST(inspect_a_file)
     CHECK(strchr(command_out, 0x1b) == NULL);
     CHECK_INT(command_run("inspect nothing"), 1);
     CHECK_HAS(command_err, "there is no run 'nothing'");
+    CHECK_INT(command_run("inspect /no/such/file.safetensors"), 1);
+    CHECK_HAS(command_err, "error: there is no file or folder '/no/such/file.safetensors'\n");
+    CHECK_INT(command_run("inspect none.safetensors"), 1);
+    CHECK_HAS(command_err, "error: there is no file or folder 'none.safetensors'\n");
     CHECK_INT(command_run("inspect ."), 1);
     CHECK_HAS(command_err, "'.' has no checkpoint in it");
     CHECK_INT(command_run("inspect"), 2);
@@ -133,8 +140,18 @@ TEST(convert_a_checkpoint)
     tt_ctx *ctx = test_ctx();
     tti_safetensors f;
     save("run/step-3", 3);
+    save("else/x-001/checkpoints/step-4", 4);
     CHECK_INT(command_run("convert run out.safetensors --map=dense.*=fc.*"), 0);
     CHECK_HAS(command_out, "out.safetensors: 3 tensors\n");
+    command_ok("convert x out.safetensors --runs else");
+    command_ok("convert x-001 out.safetensors --runs else --only *.weight --json");
+    command_write("job.yaml", "name: x\nmodel: [{dense: 1}]\noutput: {dir: else}\n");
+    command_ok("convert job.yaml out.safetensors --map=dense.*=fc.*");
+    CHECK_HAS(command_out, "out.safetensors: 3 tensors\n");
+    CHECK_INT(command_run("convert x out.safetensors"), 1);
+    CHECK_HAS(command_err, "there is no run 'x' here or in 'runs'");
+    CHECK_INT(command_run("convert job.yaml out.safetensors --runs nowhere"), 1);
+    CHECK_HAS(command_err, "there is no run of 'x' in 'nowhere'");
     CHECK_OK(tti_safetensors_open(ctx, path_of("out.safetensors"), &f));
     CHECK_INT(f.n, 3);
     CHECK(tti_safetensors_find(&f, "fc.weight") >= 0 && tti_safetensors_find(&f, "ids") >= 0);

@@ -415,19 +415,22 @@ TEST(interrupts_save_then_stop)
     check_same_weights();
 }
 
-// The second one comes inside a step, which is long enough to be met.
+// The second one comes inside a step, which is long enough to be met, if not each time.
 TEST(a_second_interrupt_stops_at_once)
 {
     command_write("small.yaml", command_small_job);
-    pid_t pid = start_and_send("train small.yaml --json --run cut --set train.batch=320 "
-                               "--set model.1.dense.units=20000 --set train.epochs=1000",
-                               1, SIGINT, 50000);
-    do {
-        nap(500);
-        command_read("err", command_err, sizeof(command_err));
-    } while (strstr(command_err, "saving after this step") == NULL);
-    CHECK(kill(pid, SIGINT) == 0);
-    CHECK_INT(command_wait(pid), 130);
+    for (int i = 0; i == 0 || (i < 5 && strstr(command_err, "stopped and saved") != NULL); i++) {
+        pid_t pid = start_and_send("train small.yaml --json --run cut --set train.batch=320 "
+                                   "--set model.1.dense.units=20000 --set train.epochs=1000 "
+                                   "--resume",
+                                   1, SIGINT, 50000);
+        do {
+            nap(500);
+            command_read("err", command_err, sizeof(command_err));
+        } while (strstr(command_err, "saving after this step") == NULL);
+        CHECK(kill(pid, SIGINT) == 0);
+        CHECK_INT(command_wait(pid), 130);
+    }
     CHECK_HAS(command_err, "tutti: stopped at once, without saving; to go on from the last "
                            "checkpoint: tutti train cut --resume\n");
     CHECK(strstr(command_err, "tutti: error:") == NULL);

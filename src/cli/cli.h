@@ -99,6 +99,10 @@ int cli_close(tt_ctx *ctx, const char *what);
 // One line of the log on stderr.
 void cli_log_line(const tt_event *ev);
 tt_level cli_level(const cli_args *args);
+bool cli_is_stdout(const char *file); // by whatever name, "/dev/stdout"
+// Tells that the file was written, "FILE: the <what> of <whom>": not with --quiet or --json, nor
+// behind the data on standard output.
+void cli_wrote(const cli_args *args, const char *file, const char *what, const char *whom);
 // Prints a text that may be NULL.
 void cli_print(const char *s);
 

@@ -60,6 +60,8 @@ static tt_status convert(tt_ctx *ctx, const cli_args *args, const tti_source *sr
 
 static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
 {
+    if (cli_is_stdout(args->words[1]))
+        return; // nothing behind the data
     if (!args->json) {
         printf("%s: %lld tensor%s", args->words[1], (long long)r->n, r->n == 1 ? "" : "s");
         if (r->left_out > 0)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const cli_verb *const cli_verbs[] = {&cli_train,   &cli_eval,    &cli_predict, &cli_summary,
                                      &cli_bench,   &cli_plot,    &cli_trace,   &cli_plan,
@@ -46,6 +48,19 @@ void cli_print(const char *s)
 {
     if (s != NULL)
         fputs(s, stdout);
+}
+
+bool cli_is_stdout(const char *file)
+{
+    struct stat a, b;
+    return stat(file, &a) == 0 && fstat(STDOUT_FILENO, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+void cli_wrote(const cli_args *args, const char *file, const char *what, const char *whom)
+{
+    if (!args->quiet && !args->json && !cli_is_stdout(file))
+        printf("%s: the %s of %s\n", file, what, whom);
 }
 
 static const char *const levels[] = {"default", "error", "warn", "info", "debug", "trace", NULL};

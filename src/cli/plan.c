@@ -109,10 +109,10 @@ static void print_plan(tt_ctx *ctx, const cli_args *args, tt_session *s, tt_tens
                                      .n_targets = args->targets.n, .rows = rows, .form = form);
     if (out == NULL)
         return;
-    if (args->svg != NULL)
-        (void)draw(ctx, out, args->svg);
-    else
+    if (args->svg == NULL && !args->quiet)
         cli_print(out);
+    if (args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
+        cli_wrote(args, args->svg, "plan", args->words[0]);
     tt_string_free(ctx, out);
 }
 
@@ -167,7 +167,7 @@ const cli_verb cli_plan = {
             "is a graph as text, as tt_graph_print() writes it (tutti help graph); - is standard\n"
             "input. Shows each step's op, device, the reason it is there, and its bytes, then the\n"
             "totals. --svg needs Graphviz's dot.\n",
-    .flags = "json dot svg devices rows target lanes threads isa set",
+    .flags = "json dot svg quiet devices rows target lanes threads isa set",
     .min_words = 1,
     .max_words = 1,
     .run = run,

@@ -36,8 +36,10 @@ static tt_status plot(tt_ctx *ctx, const cli_args *args)
     tt_status st = s != NULL ? TT_OK : TT_ENOMEM;
     if (st == TT_OK && args->svg != NULL)
         st = tti_file_replace(ctx, args->svg, s, strlen(s));
-    else
+    else if (!args->quiet)
         cli_print(s);
+    if (st == TT_OK && args->svg != NULL)
+        cli_wrote(args, args->svg, "curves", run);
     tti_free(ctx, s);
     return st;
 }
@@ -57,7 +59,7 @@ const cli_verb cli_plot = {
     .summary = "the losses and metrics of a run, in the terminal or as a picture",
     .help = "RUN is a run's folder, its name (digits-003), or the name of a job, whose newest run\n"
             "is meant. Works while the run goes on. With --svg a picture is written instead.\n",
-    .flags = "svg runs",
+    .flags = "svg quiet runs",
     .min_words = 1,
     .max_words = 1,
     .run = run,

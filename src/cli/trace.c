@@ -19,7 +19,8 @@ static tt_status copy(tt_ctx *ctx, const cli_args *args)
                        "'%s' has no trace; tutti train JOB --trace 20 records the first 20 steps",
                        run);
     if (args->n_words < 2) {
-        printf("%s opens in https://ui.perfetto.dev\n", path);
+        if (!args->quiet)
+            printf("%s opens in https://ui.perfetto.dev\n", path);
         return TT_OK;
     }
     TT_TRY(tti_file_read(ctx, path, 0, &text, &bytes));
@@ -28,6 +29,8 @@ static tt_status copy(tt_ctx *ctx, const cli_args *args)
         fwrite(text, 1, bytes, stdout);
     else
         st = tti_file_replace(ctx, args->words[1], text, bytes);
+    if (st == TT_OK && strcmp(args->words[1], "-") != 0)
+        cli_wrote(args, args->words[1], "trace", run);
     tti_free(ctx, text);
     return st;
 }
@@ -47,7 +50,7 @@ const cli_verb cli_trace = {
     .summary = "what ran when in a run's first steps, for Perfetto",
     .help = "tutti train JOB --trace N records it. Says where it is, or writes it to OUT; - is\n"
             "standard output. Perfetto (ui.perfetto.dev) and chrome://tracing open it.\n",
-    .flags = "runs",
+    .flags = "quiet runs",
     .min_words = 1,
     .max_words = 2,
     .run = run,

@@ -217,6 +217,7 @@ TEST(plans_are_drawn)
     snprintf(line, sizeof(line), "plan %s --svg %s", path, svg);
     int rc = run(line);
     if (rc == 0) {
+        CHECK_HAS(out, "/plan.svg: the plan of ");
         command_read("plan.svg", out, sizeof(out));
         CHECK_HAS(out, "<svg");
     } else {

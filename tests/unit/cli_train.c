@@ -503,7 +503,10 @@ TEST(runs_are_looked_at)
     CHECK(is_there("hashes"));
     command_ok("trace small");
     CHECK_HAS(command_out, "runs/small-001/trace.json");
+    command_ok("trace small out.json --quiet");
+    CHECK_STR(command_out, "");
     command_ok("trace small out.json");
+    CHECK_STR(command_out, "out.json: the trace of runs/small-001\n");
     command_read("out.json", command_out, sizeof(command_out));
     json_t *o = json_loads(command_out, 0, NULL);
     CHECK(o != NULL);
@@ -511,7 +514,10 @@ TEST(runs_are_looked_at)
     command_ok("plot small");
     CHECK_HAS(command_out, "loss   ");
     CHECK_HAS(command_out, "accuracy   ");
+    command_ok("plot small-001 --svg loss.svg --quiet");
+    CHECK_STR(command_out, "");
     command_ok("plot small-001 --svg loss.svg");
+    CHECK_STR(command_out, "loss.svg: the curves of runs/small-001\n");
     command_read("loss.svg", command_out, sizeof(command_out));
     CHECK_HAS(command_out, "<svg ");
     CHECK_HAS(command_out, ">small-001</text>");

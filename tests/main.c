@@ -3,8 +3,9 @@
  *
  *   run [--list] [words...]     only tests whose file or name contains one of the words
  *
- * TEST_TIMEOUT sets the seconds a test may take (default 60). A test that ends by test_skip()
- * leaves its reason in memory shared with this process; it is listed and counted as skipped.
+ * TEST_PART=0/2 runs every second test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a
+ * test may take (default 60). A test that ends by test_skip() leaves its reason in memory shared
+ * with this process; it is listed and counted as skipped.
  */
 #include "test_main.h"
 #include <ftw.h>
@@ -96,6 +97,18 @@ static int select_tests(char **words, int n)
     return 0;
 }
 
+// TEST_PART=k/n: every n-th test from the k-th on, so that several processes share the work.
+static void take_part(const char *part)
+{
+    int k = 0, n = 1, kept = 0;
+    if (part == NULL || sscanf(part, "%d/%d", &k, &n) != 2 || n < 1)
+        return;
+    for (int i = 0; i < n_tests; i++)
+        if (i % n == k)
+            tests[kept++] = tests[i];
+    n_tests = kept;
+}
+
 static SRunner *make_runner(double timeout)
 {
     SRunner *runner = srunner_create(NULL);
@@ -147,6 +160,7 @@ int main(int argc, char **argv)
 
     if (select_tests(words, (int)(argv + argc - words)) != 0)
         return 2;
+    take_part(getenv("TEST_PART"));
     if (list) {
         for (int i = 0; i < n_tests; i++)
             printf("%-20s %s\n", suite_name(tests[i]->file, name, sizeof(name)), tests[i]->name);

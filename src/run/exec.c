@@ -33,8 +33,9 @@ static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tt
                    s->ctx->devices[w->entry_device]->name);
 }
 
-#define TRIAL       4       // runs each way
-#define TRIAL_EVERY 4096    // runs from one trial to the next
+#define TRIAL       16      // runs each way
+#define TRIAL_WARM  6       // of them the first, not looked at
+#define TRIAL_EVERY 2048    // runs from one trial to the next
 #define TRIAL_NS    3000000 // longer runs have no trials
 
 // Before a run: which way it goes.
@@ -46,7 +47,7 @@ static void set_pace(tti_pace *t)
     if (at == 0)
         t->best[0] = t->best[1] = INT64_MAX;
     if (at == 2 * TRIAL)
-        t->alone = t->best[1] < t->best[0] - t->best[0] / 16;
+        t->alone = t->best[1] < t->best[0] - t->best[0] / 8;
     else
         t->alone = at >= TRIAL;
 }
@@ -56,11 +57,10 @@ static void note_pace(tti_pace *t, int64_t ns)
     int64_t at = t->runs++ % TRIAL_EVERY;
     if (t->is_long || at >= 2 * TRIAL)
         return;
-    t->best[t->alone] = TTI_MIN(t->best[t->alone], ns);
-    if (at == TRIAL - 1 && t->best[0] > TRIAL_NS) {
+    if (at % TRIAL >= TRIAL_WARM)
+        t->best[t->alone] = TTI_MIN(t->best[t->alone], ns);
+    if (at == TRIAL - 1 && t->best[0] > TRIAL_NS)
         t->is_long = true;
-        t->alone = false;
-    }
 }
 
 static tt_status run_call(const tti_device *d, const tti_call *c, bool alone)

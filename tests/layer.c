@@ -5,6 +5,22 @@
 #include <math.h>
 #include <stdlib.h>
 
+// Blocks that live as long as the test, which is a process of its own.
+typedef struct block {
+    struct block *next;
+    _Alignas(64) char data[];
+} block;
+static block *blocks;
+
+void *test_zeros(size_t n, size_t bytes)
+{
+    block *b = calloc(1, sizeof(*b) + n * bytes + 64);
+    CHECK(b != NULL);
+    b->next = blocks;
+    blocks = b;
+    return b->data;
+}
+
 // The model's first output for rows records of each input, as doubles.
 double *test_run_all(tt_model *m, const void *const *x, int64_t rows)
 {
@@ -22,7 +38,7 @@ double *test_run_all(tt_model *m, const void *const *x, int64_t rows)
         tt_run(tti_model_session(m), .feeds = feeds, .n_feeds = m->n_inputs, .n_fetches = 1,
                .fetches = &(tt_fetch){out[0].tensor, y, (size_t)n * sizeof(*y)});
     ck_assert_msg(st == TT_OK, "%s", tt_last_error(m->ctx).message);
-    double *d = calloc((size_t)n, sizeof(*d));
+    double *d = test_zeros((size_t)n, sizeof(*d));
     for (int64_t i = 0; i < n; i++)
         d[i] = (double)y[i];
     free(y);
@@ -48,7 +64,7 @@ double *test_weight(tt_model *m, const char *name)
     tti_weight *w = test_weight_find(m, name);
     int64_t n = tt_shape_count(&w->var->shape);
     float *f = calloc((size_t)n, sizeof(*f));
-    double *d = calloc((size_t)n, sizeof(*d));
+    double *d = test_zeros((size_t)n, sizeof(*d));
     test_fill(f, n, tti_hash64(name, strlen(name), 7), -0.9, 1.1);
     for (int64_t i = 0; i < n; i++) {
         if (strstr(name, ".var") != NULL)
@@ -69,7 +85,7 @@ void test_near(const double *a, const double *b, int64_t n, double tol)
 
 float *test_input(int64_t n)
 {
-    float *x = calloc((size_t)n, sizeof(*x));
+    float *x = test_zeros((size_t)n, sizeof(*x));
     test_fill(x, n, 99, -1, 1);
     return x;
 }
@@ -86,7 +102,7 @@ void test_shape(const tt_tensor *t, tt_shape want)
 double *test_linear(const double *x, int64_t rows, int64_t in, const double *w, int64_t out,
                     const double *bias)
 {
-    double *y = calloc((size_t)(rows * out), sizeof(*y));
+    double *y = test_zeros((size_t)(rows * out), sizeof(*y));
     for (int64_t r = 0; r < rows; r++)
         for (int64_t o = 0; o < out; o++) {
             double sum = bias == NULL ? 0 : bias[o];
@@ -99,7 +115,7 @@ double *test_linear(const double *x, int64_t rows, int64_t in, const double *w, 
 
 double *test_doubles(const float *x, int64_t n)
 {
-    double *d = calloc((size_t)n, sizeof(*d));
+    double *d = test_zeros((size_t)n, sizeof(*d));
     for (int64_t i = 0; i < n; i++)
         d[i] = (double)x[i];
     return d;
@@ -108,7 +124,7 @@ double *test_doubles(const float *x, int64_t n)
 double *test_norm(const double *x, int64_t rows, int64_t c, const double *gamma, const double *beta,
                   bool rms)
 {
-    double *y = calloc((size_t)(rows * c), sizeof(*y));
+    double *y = test_zeros((size_t)(rows * c), sizeof(*y));
     for (int64_t r = 0; r < rows; r++) {
         double mean = 0, var = 0;
         for (int64_t i = 0; i < c && !rms; i++)

@@ -10,6 +10,8 @@
 
 #define ROWS 3
 
+// Zeroed memory until the test ends.
+void *test_zeros(size_t n, size_t bytes);
 // The model's first output for rows records of each input, as doubles.
 double *test_run_all(tt_model *m, const void *const *x, int64_t rows);
 double *test_run(tt_model *m, const void *x); // one input, ROWS records

@@ -128,7 +128,7 @@ static void check_conv(tt_model *m, const char *name, const window *v, int cin, 
     float *x = test_input((int64_t)ROWS * v->h * v->w * cin);
     int64_t n = (int64_t)ROWS * v->oh * v->ow * cout;
     taps t = {
-        .x = x, .y = calloc((size_t)n, sizeof(double)), .cin = cin, .cout = cout, .mult = mult};
+        .x = x, .y = test_zeros((size_t)n, sizeof(double)), .cin = cin, .cout = cout, .mult = mult};
     strcpy(path, name);
     t.w = test_weight(m, strcat(path, ".weight"));
     strcpy(path, name);
@@ -194,8 +194,8 @@ static void check_pool(tt_model *m, const window *v, bool max)
     int64_t pixels = (int64_t)ROWS * v->oh * v->ow;
     taps t = {.x = x,
               .cin = 2,
-              .y = calloc((size_t)(2 * pixels), sizeof(double)),
-              .n = calloc((size_t)pixels, sizeof(double))};
+              .y = test_zeros((size_t)(2 * pixels), sizeof(double)),
+              .n = test_zeros((size_t)pixels, sizeof(double))};
     for (int64_t i = 0; max && i < 2 * pixels; i++)
         t.y[i] = -2;
     for (int r = 0; r < ROWS; r++)
@@ -258,7 +258,7 @@ TEST(joins)
     tt_model *m = tt_model_new(ctx);
     tt_tensor *a = tt_input(m, .shape = {2, 3}), *b = tt_input(m, .shape = {2, 3});
     CHECK_STR(tt_tensor_name(b), "x_1");
-    float *x[] = {test_input(ROWS * 6), calloc(ROWS * 6, sizeof(float))};
+    float *x[] = {test_input(ROWS * 6), test_zeros(ROWS * 6, sizeof(float))};
     const void *const *in = (const void *const *)x;
     for (int i = 0; i < ROWS * 6; i++)
         x[1][i] = (float)i;
@@ -319,7 +319,7 @@ TEST(batch_norm_in_inference)
           test_weight_find(m, "batch_norm_1.bias")->trains);
     CHECK(!test_weight_find(m, "batch_norm_1.mean")->trains &&
           !test_weight_find(m, "batch_norm_1.var")->trains);
-    float *x[] = {test_input(ROWS * 12), calloc(ROWS * 12, sizeof(float))};
+    float *x[] = {test_input(ROWS * 12), test_zeros(ROWS * 12, sizeof(float))};
     test_fill(x[1], ROWS * 12, 5, -1, 1);
     double *gamma = test_weight(m, "batch_norm_1.weight"),
            *beta = test_weight(m, "batch_norm_1.bias");

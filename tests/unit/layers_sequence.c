@@ -15,7 +15,7 @@ static double *attend(const double *qkv, int64_t rows, int64_t t, int heads, int
                       bool causal)
 {
     int64_t c = heads * d, packed = (heads + 2 * kv) * d;
-    double *y = calloc((size_t)(rows * t * c), sizeof(*y));
+    double *y = test_zeros((size_t)(rows * t * c), sizeof(*y));
     for (int64_t r = 0; r < rows * t; r++)
         for (int h = 0; h < heads; h++) {
             int64_t first = r / t * t, at = r % t, g = h / (heads / kv);

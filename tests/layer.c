@@ -8,13 +8,13 @@
 // Blocks that live as long as the test, which is a process of its own.
 typedef struct block {
     struct block *next;
-    _Alignas(64) char data[];
+    _Alignas(16) char data[];
 } block;
 static block *blocks;
 
 void *test_zeros(size_t n, size_t bytes)
 {
-    block *b = calloc(1, sizeof(*b) + n * bytes + 64);
+    block *b = calloc(1, sizeof(*b) + n * bytes + 16);
     CHECK(b != NULL);
     b->next = blocks;
     blocks = b;

@@ -161,10 +161,41 @@ typedef enum tt_soft {
     TT_SOFT_OFF = 2,  // a pin that cannot be met is an error
 } tt_soft;
 
+typedef enum tt_reduce {
+    TT_REDUCE_EXACT = 0, // by lanes and one tree over them: the same bits on any devices
+    TT_REDUCE_FAST = 1,  // in any order; what comes out depends on the devices
+} tt_reduce;
+
+typedef enum tt_pipe {
+    TT_PIPE_1F1B = 0,        // as many micro-batches in flight as stages follow
+    TT_PIPE_GPIPE = 1,       // all forward, then all backward
+    TT_PIPE_INTERLEAVED = 2, // each device has several stages
+} tt_pipe;
+
+typedef enum tt_update_where {
+    TT_UPDATE_AUTO = 0,  // what the plan finds cheaper, variable by variable
+    TT_UPDATE_EACH = 1,  // once per replica
+    TT_UPDATE_SHARD = 2, // a part of the variable per replica, then gathered
+} tt_update_where;
+
+// Options of strategies; zero means default. None but reduce and wire can change a bit.
+typedef struct tt_spread {
+    int replicas;     // copies of the model; default: as many as the devices allow
+    int stages;       // pipeline: default devices / replicas
+    tt_pipe schedule; // pipeline
+    int chunks;       // interleaved: stages of each device; default 2
+    int micro;        // pipeline: micro-batches of a replica; default: as many as it has lanes
+    tt_reduce reduce; //
+    tt_dtype wire;    // of gradients on their way: f32, bf16, f16; below f32 means reduce fast
+    size_t bucket;    // bytes of gradients reduced together; default: by the model's size
+    tt_update_where update;
+    const char *share; // of lanes: "equal" (default), "auto" (by measured speed), "2,1"
+} tt_spread;
+
 typedef struct tt_open_opts {
     size_t opts_size;
     const char *devices;   // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
-    const char *strategy;  // default "single"
+    const char *strategy;  // "single", "mirrored", "central", "pipeline"; default "single"
     int lanes;             // slices of the batch that sums follow; default 8
     uint64_t seed;         // random numbers and initial weights; default 0
     tt_soft soft;          // soft placement
@@ -176,6 +207,7 @@ typedef struct tt_open_opts {
     const char *isa;       // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
     tt_store *store;       // share these variables; default: a store of its own
     int64_t fail_alloc_at; // tests: the n-th host allocation from here fails; 0 never
+    tt_spread spread;      // options of the strategy
 } tt_open_opts;
 
 /*

@@ -81,15 +81,16 @@ struct tt_node {
     int id;           // order of creation; inputs have lower ids
     int n_in, n_out;
     tt_tensor **in;
-    tt_tensor *out;    // output 0
-    tt_tensor **outs;  // all outputs
-    const void *attr;  // the op's attribute struct; NULL if it has none
-    const void *data;  // constants: the elements
-    size_t data_bytes; //
-    uint64_t key;      // hash of the name path: keys random numbers
-    bool mixes_rows;   // cannot be spread over lanes
-    int stage;         // pipeline stage
-    int colocation;    // group; -1: none
+    tt_tensor *out;        // output 0
+    tt_tensor **outs;      // all outputs
+    const void *attr;      // the op's attribute struct; NULL if it has none
+    const void *data;      // constants: the elements
+    size_t data_bytes;     //
+    uint64_t key;          // hash of the name path: keys random numbers
+    bool mixes_rows;       // cannot be spread over lanes
+    int stage;             // pipeline stage
+    const tt_node *origin; // made by tt_grad(): the node whose gradient it is part of; else NULL
+    int colocation;        // group; -1: none
     bool has_pin;
     tt_device_name pin;
     int n_after;
@@ -288,6 +289,8 @@ enum tt_op_flags {
     TT_OP_ROW_FREE = 1 << 7,  // a row's bits do not depend on the other rows of the call
     TT_OP_NO_GRAD = 1 << 9,   // passes no gradient on: stop_gradient, argmax, comparisons
     TT_OP_ANY_TYPE = 1 << 8,  // kernels look at dtype themselves; no widening of bf16 and f16
+    TT_OP_FLAT = 1 << 10,     // updates: units are elements, each from the same of all inputs and
+                              // from single numbers: a range of elements can be done alone
 };
 
 struct tt_op {

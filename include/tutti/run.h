@@ -29,6 +29,7 @@ typedef struct tt_session_opts {
     const char *dump; // with hashes: keep this node's values too, so that a diff names the element
     bool no_fold;     // leave constants and duplicates as they are
     tt_store *store;  // where its variables are; borrowed; default: the model's, the context's
+    const char *recompute; // values computed again for the backward part: see tt_compile_opts
 } tt_session_opts;
 typedef tt_session_opts tt_session_new_opts; // the name the macro forms
 
@@ -75,6 +76,7 @@ typedef struct tt_run_opts {
     int64_t step;     // read by random ops and optimizers (Adam counts from step + 1)
     float lr;         // learning rate of update ops
     float grad_scale; // update ops multiply gradients by it; default 1
+    int micro;        // the batch goes through in so many parts, each of some lanes; default 1
 } tt_run_opts;
 
 /*
@@ -107,6 +109,7 @@ typedef struct tt_plan_opts {
     int64_t rows; // bound to open dimensions; default 1
     tt_plan_form form;
     int n_fetched; // so many of the targets are fetched, the others only computed; default all
+    int micro;     // as tt_run_opts
 } tt_plan_opts;
 typedef tt_plan_opts tt_plan_print_opts;
 TT_API char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts);

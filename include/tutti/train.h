@@ -132,6 +132,12 @@ typedef struct tt_optimizer {
 
 // ---- compile ---------------------------------------------------------------------------------
 
+typedef enum tt_precision {
+    TT_PRECISION_F32 = 0,
+    TT_PRECISION_BF16 = 1,
+    TT_PRECISION_F16 = 2, // with a loss scale that follows overflows
+} tt_precision;
+
 #define TT_MAX_LOSSES 8
 typedef struct tt_compile_opts {
     size_t opts_size;
@@ -144,6 +150,13 @@ typedef struct tt_compile_opts {
     const char *freeze;     // patterns of weights that stay as they are
     tt_dtype target_dtype;  // of the first target; default: i32 for cross entropy, else f32
     bool dense_targets;     // cross entropy: targets are probabilities, as the output is
+    tt_precision precision; // of the training step's products; weights stay f32
+    /*
+     * Activations that are not kept but computed again in the backward part: "none" (default),
+     * "all", patterns of layers "block_*, conv2d_1", or "budget 4GiB": the cheapest set with which
+     * the activations of each device fit. Changes no bit.
+     */
+    const char *recompute;
 } tt_compile_opts;
 /*
  * Builds the training graph: loss, gradients, updates, metrics. Targets have the shape of the

@@ -34,7 +34,9 @@ struct tt_ctx {
     int lanes;
     uint64_t seed;
     tt_soft soft;
-    bool is_mirrored; // nodes on rows run on every device, each with some of the lanes
+    const struct tti_strategy *strategy; // strategy/; never NULL once open
+    tt_spread spread;
+    char share[128]; // what spread.share points to
     int isa;
     int n_threads;
     int64_t deadline_ms;

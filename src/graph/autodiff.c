@@ -97,6 +97,7 @@ static void follow_forward(tt_graph *g, int64_t first, const tt_node *n)
 {
     for (int64_t i = first; i < g->n_nodes; i++) {
         g->nodes[i]->stage = n->stage;
+        g->nodes[i]->origin = n;
         if (!n->has_pin)
             continue;
         g->nodes[i]->has_pin = true;
@@ -111,6 +112,7 @@ static tt_status backward(grads *gr, const tt_node *n)
     if (n->n_in == 0)
         return TT_OK;
     tt_status st = TT_ENOMEM;
+    int64_t before = gr->g->n_nodes;
     tt_tensor **dy = tti_calloc(ctx, (size_t)n->n_out, sizeof(*dy));
     tt_tensor **dx = tti_calloc(ctx, (size_t)n->n_in, sizeof(*dx));
     if (dy == NULL || dx == NULL)
@@ -131,10 +133,8 @@ static tt_status backward(grads *gr, const tt_node *n)
                 TT_FAIL(ctx, TT_EUNSUPPORTED, "gradient: %s ('%s') has none", n->op->name, n->name);
         goto done;
     }
-    int64_t before = gr->g->n_nodes;
     n->op->grad(gr->g, n, dy, dx);
     st = tt_status_of(ctx);
-    follow_forward(gr->g, before, n);
     for (int i = 0; st == TT_OK && i < n->n_in; i++) {
         if (dx[i] == NULL || (gr->needed[n->in[i]->node->id] & 1) == 0)
             continue;
@@ -143,6 +143,7 @@ static tt_status backward(grads *gr, const tt_node *n)
             st = TT_ENOMEM;
     }
 done:
+    follow_forward(gr->g, before, n);
     tti_free(ctx, dy);
     tti_free(ctx, dx);
     return st;
@@ -194,8 +195,10 @@ tt_status tt_grad(tt_graph *g, tt_tensor *y, tt_tensor *seed, int n, tt_tensor *
     if (gr.first == NULL)
         goto done;
     mark_needed(&gr, y, n, xs);
+    int64_t before = g->n_nodes;
     if (seed == NULL)
         seed = tt_fill(g, y->dtype, y->shape, 1.0);
+    follow_forward(g, before, y->node);
     if (seed == NULL || !contribute(&gr, y, seed)) {
         st = tt_status_of(g->ctx);
         goto done;
@@ -205,7 +208,9 @@ tt_status tt_grad(tt_graph *g, tt_tensor *y, tt_tensor *seed, int n, tt_tensor *
         if (gr.needed[i] == 3)
             st = backward(&gr, g->nodes[i]);
     for (int i = 0; st == TT_OK && i < n; i++) {
+        before = g->n_nodes;
         out[i] = total(&gr, xs[i]);
+        follow_forward(g, before, xs[i]->node);
         st = tt_status_of(g->ctx);
     }
 done:

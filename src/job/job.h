@@ -43,6 +43,7 @@ typedef struct tti_job_distribute {
     int strategy;
     const char *devices;
     int lanes, threads;
+    tt_spread spread;
 } tti_job_distribute;
 
 // What stands beside a layer's own options.

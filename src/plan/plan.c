@@ -80,6 +80,8 @@ tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
     p->ctx = ctx;
     p->graph = g;
     p->rows = req->rows;
+    p->mesh =
+        req->mesh != NULL ? *req->mesh : (tti_mesh){.n_replicas = 1, .is_free = true, .n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));
     tt_status st = p->step == NULL ? TT_ENOMEM : TT_OK;
     if (st == TT_OK)

@@ -23,6 +23,7 @@
 #include "base/thread.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "plan/mesh.h"
 #include <tutti/extend.h>
 #include <tutti/run.h>
 
@@ -141,6 +142,7 @@ typedef struct tti_plan {
     struct tti_plan_block *blocks; // the plan's memory
     uint64_t key;                  // of outputs, rows, lanes
 
+    tti_mesh mesh;
     int64_t rows;
     tt_lanes lanes;
     tt_step *step; // the block that kernels read
@@ -181,6 +183,9 @@ typedef struct tti_plan_request {
     int n_fetched; // the first n_fetched targets are kept to the end
     int64_t rows;
     tt_batch batch;
+    int micro;            // the batch goes through in so many parts
+    const tti_mesh *mesh; // NULL: every node on its own
+    const char *recompute;
     bool no_fuse, no_fold;
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tt_node *var, tti_device *dev, void **address);

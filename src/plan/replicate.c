@@ -346,7 +346,7 @@ static tt_status copy_all(copier *c)
 
 tt_status tti_plan_replicate(tti_plan *p)
 {
-    if (!p->ctx->is_mirrored || p->ctx->n_devices == 1)
+    if (p->mesh.n_replicas < 2)
         return TT_OK;
     copier c = {.p = p};
     TT_TRY(deal(&c));

@@ -2,6 +2,7 @@
  * open.c - opening and closing a context.
  */
 #include "run/run.h"
+#include "strategy/strategy.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +20,7 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
                        (long long)o->deadline_ms);
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
         return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are possible", o->threads);
-    ctx->is_mirrored = o->strategy != NULL && strcmp(o->strategy, "mirrored") == 0;
-    if (o->strategy != NULL && strcmp(o->strategy, "single") != 0 && !ctx->is_mirrored)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                       "strategy '%s' is not in this version; 'single' and 'mirrored' are",
-                       o->strategy);
+    TT_TRY(tti_strategy_open(ctx, o->strategy, &o->spread));
     const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
     ctx->isa = tti_best_isa();
     if (isa != NULL && isa[0] != 0)
@@ -37,9 +34,6 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
     TT_TRY(tti_devices_open(ctx, o->devices));
-    if (ctx->is_mirrored && ctx->n_devices > ctx->lanes)
-        TT_LOG(ctx, TT_WARN, "%d devices, but %d lanes: %d devices will have nothing to do",
-               ctx->n_devices, ctx->lanes, ctx->n_devices - ctx->lanes);
     return TT_OK;
 }
 

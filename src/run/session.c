@@ -2,6 +2,7 @@
  * session.c - sessions: plans made on demand and kept, feeds in, fetches out.
  */
 #include "run/run.h"
+#include "strategy/strategy.h"
 #include <string.h>
 
 #define MAX_PLANS 64 // kept per session
@@ -220,6 +221,9 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     r->variable = variable_address;
     r->variable_home = variable_home;
     r->user = s;
+    tti_mesh mesh;
+    TT_TRY(s->ctx->strategy->mesh(s->graph, &mesh));
+    r->mesh = &mesh;
     tti_plan *p;
     TT_TRY(tti_plan_new(s->graph, r, &p));
     tt_status st = note_updates(s, p);

@@ -3,6 +3,7 @@
  */
 #include "base/ctx.h"
 #include "device/device.h"
+#include "strategy/strategy.h"
 #include "train/fit.h"
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void warn_of_idle_devices(tti_fit *f)
     bool pins = g->place != NULL;
     for (int64_t i = 0; i < g->n_nodes; i++)
         pins |= g->nodes[i]->has_pin;
-    if (ctx->n_devices > 1 && !ctx->is_mirrored && !pins)
+    if (ctx->n_devices > 1 && strcmp(ctx->strategy->name, "single") == 0 && !pins)
         TT_LOG(ctx, TT_WARN,
                "%d devices, but strategy single and no pins: all work is on %s; strategy mirrored "
                "uses them all",

@@ -1,0 +1,49 @@
+/*
+ * schedule.h - pipeline schedules as tables: in which order each device takes the micro-batches of
+ * its stages, forward and backward.
+ *
+ * A table is made for a number of devices, stages and micro-batches, then run on paper with the
+ * stages' costs: that proves that it cannot deadlock, and gives one order of all slots by the time
+ * they begin, the share of time the devices stand idle, and how many micro-batches each stage has
+ * in flight at most. The plan's order follows the slots.
+ */
+#ifndef TUTTI_PLAN_SCHEDULE_H
+#define TUTTI_PLAN_SCHEDULE_H
+
+#include "base/ctx.h"
+
+typedef struct tti_slot {
+    int stage, micro;
+    bool backward;
+} tti_slot;
+
+typedef struct tti_schedule_query {
+    tt_pipe kind;
+    int n_devices; // stage s runs on device s % n_devices
+    int n_stages;  // a multiple of n_devices; gpipe and 1f1b: equal to it
+    int n_micro;
+    bool forward_only;                // no backward slots: evaluation
+    const double *forward, *backward; // cost of a micro-batch by stage; NULL: 1 and 2
+} tti_schedule_query;
+
+typedef struct tti_schedule {
+    int n;           // slots
+    tti_slot *slots; // in order of their beginning; each device's are in its own order
+    int *at;         // [(stage * n_micro + micro) * 2 + backward]: index of the slot; -1
+    double bubble;   // idle share of the devices' time, 0 to 1
+    int most[TTI_MAX_DEVICES * 8]; // by stage: micro-batches whose backward is still to come
+} tti_schedule;
+
+// Fails with TT_EINVAL where the numbers do not go together. Free with tti_schedule_free().
+tt_status tti_schedule_make(tt_ctx *ctx, const tti_schedule_query *q,
+                            tti_schedule *out) TTI_CHECKED;
+void tti_schedule_free(tt_ctx *ctx, tti_schedule *s);
+
+/*
+ * Cuts a chain into n_stages parts so that the costliest is as cheap as can be. cost[i] is of
+ * element i; can_cut[i]: a cut before element i is allowed (i > 0). stage[i] comes out ascending.
+ * False: there are fewer places to cut than needed.
+ */
+bool tti_balance(int n, const double *cost, const uint8_t *can_cut, int n_stages, int *stage);
+
+#endif

@@ -21,6 +21,7 @@
 
 #include "base/ctx.h"
 #include "base/thread.h"
+#include "comm/lanes.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "plan/mesh.h"
@@ -222,18 +223,7 @@ bool tti_is_partial(const tt_tensor *t);
 tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, const tt_lanes *lanes,
                          tti_value *out);
 
-/*
- * The maximal sub-trees of lanes that a run of rows rows makes partial sums of: one tree when the
- * run has all lanes. Returns how many; b is valid.
- */
-#define TTI_MAX_PARTS 24
-typedef struct tti_part {
-    int first, size; // lanes [first, first + size), size a power of two but for a whole tree
-} tti_part;
-int tti_lane_parts(const tt_batch *b, int64_t rows, int total, tti_part out[TTI_MAX_PARTS]);
 int64_t tti_part_rows(const tt_lanes *ln, tti_part part); // rows of the global batch in a part
-// The same for lanes [first, last) of total.
-int tti_lane_range_parts(int first, int last, int total, tti_part out[TTI_MAX_PARTS]);
 
 // Adds a value or node; -1: TT_ENOMEM recorded. Pointers into the arrays move.
 int tti_plan_value(tti_plan *p, tti_value v);

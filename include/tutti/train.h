@@ -258,8 +258,25 @@ typedef struct tt_fit_report {
     tt_hash weights;
     bool is_stopped; // by a callback or early stopping
     char saved[256]; // newest checkpoint; "" if none
+    int slowest;     // the device with most work of its own, which others wait for; -1: only one
 } tt_fit_report;
 TT_API tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out); // of the last fit
+
+/*
+ * How one device spent the steps of the last fit, in seconds: the parts add up to the whole. A core
+ * that several devices share is in each one's time.
+ */
+typedef struct tt_device_times {
+    char name[32];
+    double seconds;         // of the steps and of waiting for their data
+    double compute;         //
+    double communication;   // receiving, adding up and gathering what other devices made
+    double waiting;         // for other devices
+    double waiting_for[64]; // the same by device
+    double data;            // the fit waited for data
+    double idle;            // nothing to do
+} tt_device_times;
+TT_API tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out);
 // Time per op, layer and device, and one sentence; free with tt_string_free().
 TT_API char *tt_fit_profile(tt_model *m, bool json);
 

@@ -113,6 +113,38 @@ static void put_memory(tti_text *t, tt_ctx *ctx)
     tti_text_add(t, "\n");
 }
 
+// "cpu:1       compute 71 %, communication 4 %, waiting for cpu:0 12 %, data 1 %, idle 12 %"
+static void put_device_time(tti_text *t, tt_ctx *ctx, const tt_device_times *d)
+{
+    static const char *const names[] = {"compute", "communication", "data", "idle"};
+    double parts[4 + TTI_COUNT(d->waiting_for)] = {d->compute, d->communication, d->data, d->idle};
+    int percent[TTI_COUNT(parts)], n = tt_device_count(ctx);
+    memcpy(parts + 4, d->waiting_for, sizeof(double) * (size_t)n);
+    cli_percentages(parts, 4 + n, percent);
+    tti_text_add(t, "%-11s", d->name);
+    for (int i = 0; i < 4; i++) {
+        tti_text_add(t, "%s %s %d %%", i > 0 ? "," : "", names[i], percent[i]);
+        for (int k = 0; i == 1 && k < n; k++) {
+            tt_device_info other;
+            if (percent[4 + k] > 0 && tt_device_get(ctx, k, &other) == TT_OK)
+                tti_text_add(t, ", waiting for %s %d %%", other.name, percent[4 + k]);
+        }
+    }
+    tti_text_add(t, "\n");
+}
+
+static void put_device_times(tti_text *t, tt_ctx *ctx, const cli_report *r)
+{
+    tt_device_times d;
+    int n = tt_device_count(ctx);
+    for (int i = 0; n > 1 && i < n; i++)
+        if (tt_fit_device_times(r->model, i, &d) == TT_OK)
+            put_device_time(t, ctx, &d);
+    if (r->fit.slowest >= 0 && tt_fit_device_times(r->model, r->fit.slowest, &d) == TT_OK)
+        tti_text_add(t, "slowest     %s, which has work %.0f %% of the time\n", d.name,
+                     d.seconds > 0 ? 100 * (d.compute + d.communication) / d.seconds : 0);
+}
+
 void cli_report_text(tt_ctx *ctx, const cli_report *r)
 {
     tti_text t = {.ctx = ctx};
@@ -122,6 +154,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
     put_time(&t, &r->fit);
     if (r->fit.step_ms_median > 0)
         put_speed(&t, &r->fit);
+    put_device_times(&t, ctx, r);
     put_memory(&t, ctx);
     if (r->has_test) {
         tti_text_add(&t, "test        ");
@@ -140,7 +173,31 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
 
 // ---- for programs ----------------------------------------------------------------------------
 
-static void put_devices(tti_text *t, tt_ctx *ctx)
+static void put_number(tti_text *t, const char *name, double v)
+{
+    tti_text_add(t, ", \"%s\": ", name);
+    cli_json_number(t, v);
+}
+
+static void put_spent(tti_text *t, tt_ctx *ctx, const tt_device_times *d)
+{
+    put_number(t, "seconds", d->seconds);
+    put_number(t, "compute_seconds", d->compute);
+    put_number(t, "communication_seconds", d->communication);
+    put_number(t, "data_seconds", d->data);
+    put_number(t, "idle_seconds", d->idle);
+    tti_text_add(t, ", \"waiting_seconds\": {");
+    for (int i = 0, n = 0; i < tt_device_count(ctx); i++) {
+        tt_device_info other;
+        if (d->waiting_for[i] <= 0 || tt_device_get(ctx, i, &other) != TT_OK)
+            continue;
+        tti_text_add(t, "%s\"%s\": ", n++ > 0 ? ", " : "", other.name);
+        cli_json_number(t, d->waiting_for[i]);
+    }
+    tti_text_add(t, "}");
+}
+
+static void put_devices(tti_text *t, tt_ctx *ctx, const cli_report *r)
 {
     tti_text_add(t, "[");
     for (int i = 0; i < tt_device_count(ctx); i++) {
@@ -149,15 +206,15 @@ static void put_devices(tti_text *t, tt_ctx *ctx)
             continue;
         tti_text_add(t, "%s{\"name\": ", i > 0 ? ", " : "");
         tti_text_json(t, d.name);
-        tti_text_add(t, ", \"peak_bytes\": %zu}", d.variables + d.arena);
+        tti_text_add(t, ", \"peak_bytes\": %zu", d.variables + d.arena);
+        tt_device_times spent;
+        if (tt_fit_device_times(r->model, i, &spent) == TT_OK)
+            put_spent(t, ctx, &spent);
+        if (i == r->fit.slowest)
+            tti_text_add(t, ", \"slowest\": true");
+        tti_text_add(t, "}");
     }
     tti_text_add(t, "]");
-}
-
-static void put_number(tti_text *t, const char *name, double v)
-{
-    tti_text_add(t, ", \"%s\": ", name);
-    cli_json_number(t, v);
 }
 
 void cli_report_json(tt_ctx *ctx, const cli_report *r)
@@ -195,7 +252,7 @@ void cli_report_json(tt_ctx *ctx, const cli_report *r)
     put_number(&t, "validate_seconds", f->validate_seconds);
     put_number(&t, "skipped", (double)f->skipped);
     tti_text_add(&t, ", \"devices\": ");
-    put_devices(&t, ctx);
+    put_devices(&t, ctx, r);
     tti_text_add(&t, ", \"checkpoint\": ");
     tti_text_json(&t, f->saved);
     tti_text_add(&t, ", \"run\": ");

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 typedef struct cli_report {
+    tt_model *model;
     tt_fit_report fit;
     bool has_test;
     tt_evaluation test;

@@ -149,8 +149,8 @@ static void print_profile(training *t)
 
 static tt_status report(training *t)
 {
-    cli_report r = {.run = t->run};
     tt_model *m = t->j.parts.model;
+    cli_report r = {.model = m, .run = t->run};
     bool stopped = cli_signals_code() != CLI_OK;
     TT_TRY(tt_fit_report_get(m, &r.fit));
     if (t->args->hashes != NULL)

@@ -191,7 +191,10 @@ static tt_status make_lists(emitter *e, wait_list *w)
         tti_device_plan *dp = &p->devices[p->nodes[i].device];
         e->entry[i] = dp->n_entries;
         tti_entry *en = &dp->entries[dp->n_entries++];
-        *en = (tti_entry){.pnode = i, .n_calls = d->n_calls, .calls = d->calls};
+        *en = (tti_entry){.pnode = i,
+                          .n_calls = d->n_calls,
+                          .is_communication = tti_is_communication(&p->nodes[i]),
+                          .calls = d->calls};
         en->waits = tti_plan_alloc(p, sizeof(tti_wait) * (size_t)(n_waits[i] + 1));
         if (en->waits == NULL)
             st = TT_ENOMEM;

@@ -64,6 +64,32 @@ bool tti_reads(const tti_pnode *pn, int k)
     return pn->kind != TTI_OP || k >= 32 || (pn->node->op->shape_only >> k & 1u) == 0;
 }
 
+const char *tti_pnode_kind_name(const tti_pnode *pn)
+{
+    switch (pn->kind) {
+    case TTI_RECV:
+        return "receive";
+    case TTI_COPY:
+        return "copy";
+    case TTI_FUSED:
+        return "fused";
+    case TTI_TREE:
+        return "tree";
+    case TTI_GATHER:
+        return "gather";
+    case TTI_MOMENTS:
+        return "merge";
+    default:
+        return pn->node->op->name;
+    }
+}
+
+bool tti_is_communication(const tti_pnode *pn)
+{
+    return pn->kind == TTI_RECV || pn->kind == TTI_TREE || pn->kind == TTI_GATHER ||
+           pn->kind == TTI_MOMENTS;
+}
+
 // From here on a value's root is one look away.
 static void flatten_roots(tti_plan *p)
 {

@@ -104,6 +104,7 @@ typedef struct tti_wait {
 typedef struct tti_entry {
     int pnode;
     int n_calls, n_waits;
+    bool is_communication; // of the plan node, where the executor sees it
     tti_call *calls;
     tti_wait *waits;
     tti_flag *done; // set after the entry; NULL: nobody waits
@@ -231,6 +232,11 @@ int tti_plan_node(tti_plan *p, tti_pnode n);
 int tti_root(const tti_plan *p, int value);
 // Does this plan node look at the elements of input k?
 bool tti_reads(const tti_pnode *pn, int k);
+
+// What a plan node does, as tables and traces name it: the op, "receive", "tree".
+const char *tti_pnode_kind_name(const tti_pnode *pn);
+// Does it move or merge what other devices made? Time in it would not be there on one device.
+bool tti_is_communication(const tti_pnode *pn);
 
 // How a kernel of this node will run, args bound. data may be NULL.
 void tti_arg_fill(tt_arg *a, const tti_value *v);

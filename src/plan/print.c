@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *kind_of(const tti_pnode *pn)
-{
-    return pn->kind == TTI_RECV      ? "receive"
-           : pn->kind == TTI_COPY    ? "copy"
-           : pn->kind == TTI_FUSED   ? "fused"
-           : pn->kind == TTI_TREE    ? "tree"
-           : pn->kind == TTI_GATHER  ? "gather"
-           : pn->kind == TTI_MOMENTS ? "merge"
-                                     : pn->node->op->name;
-}
-
 static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)
 {
     size_t n = 0;
@@ -28,7 +17,7 @@ static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)
 static void put_op(tti_text *t, const tti_plan *p, const tti_pnode *pn)
 {
     if (pn->kind != TTI_FUSED) {
-        tti_text_add(t, "%s", kind_of(pn));
+        tti_text_add(t, "%s", tti_pnode_kind_name(pn));
         return;
     }
     for (int i = 0; i < pn->n_members; i++)

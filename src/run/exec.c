@@ -85,10 +85,22 @@ static tt_status run_call(const tti_device *d, const tti_call *c, bool alone)
     return TT_OK;
 }
 
-static void record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin)
+static void record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin,
+                        int64_t end)
 {
     int64_t at = atomic_fetch_add(&s->n_spans, 1);
-    s->spans[at % TTI_SPANS] = (tti_span){begin, tti_now_ns(), p, device, entry, s->n_runs};
+    s->spans[at % TTI_SPANS] = (tti_span){begin, end, p, device, entry, s->n_runs};
+}
+
+// A wait that is not over yet: its time is told from computing.
+static tt_status wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
+                                const tti_wait *w)
+{
+    int64_t begin = tti_now_ns();
+    tt_status st = tti_flag_wait(w->flag, s->sequence,
+                                 s->ctx->devices[device]->is_crowded ? 0 : 20000, s->deadline_ns);
+    s->clocks[device].waiting[w->entry_device] += tti_now_ns() - begin;
+    return st == TT_OK ? TT_OK : wait_timed_out(s, p, device, en, w);
 }
 
 static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
@@ -96,18 +108,22 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
     const tti_entry *en = &p->devices[device].entries[index];
     tti_device *d = s->ctx->devices[device];
     for (int i = 0; i < en->n_waits; i++) {
-        tt_status st = tti_flag_wait(en->waits[i].flag, s->sequence, d->is_crowded ? 0 : 20000,
-                                     s->deadline_ns);
-        if (st != TT_OK)
-            return wait_timed_out(s, p, device, en, &en->waits[i]);
+        if (!tti_flag_is_set(en->waits[i].flag, s->sequence))
+            TT_TRY(wait_for_entry(s, p, device, en, &en->waits[i]));
         if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
             return TT_ESTOP;
     }
-    int64_t begin = s->trace ? tti_now_ns() : 0;
+    bool timed = s->trace || en->is_communication;
+    int64_t begin = timed ? tti_now_ns() : 0;
     for (int i = 0; i < en->n_calls; i++)
         TT_TRY(run_call(d, &en->calls[i], p->pace.alone));
-    if (s->trace)
-        record_span(s, p, device, index, begin);
+    if (timed) {
+        int64_t end = tti_now_ns();
+        if (en->is_communication)
+            s->clocks[device].communication += end - begin;
+        if (s->trace)
+            record_span(s, p, device, index, begin, end);
+    }
     if (s->hashes)
         TT_TRY(tti_hashes_add(s, p, en));
     if (en->done != NULL)
@@ -115,7 +131,7 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
     return TT_OK;
 }
 
-static tt_status walk(tt_session *s, tti_plan *p, int device)
+static tt_status walk_list(tt_session *s, tti_plan *p, int device)
 {
     const tti_device_plan *dp = &p->devices[device];
     for (int i = 0; i < dp->n_entries; i++) {
@@ -135,10 +151,19 @@ static tt_status walk(tt_session *s, tti_plan *p, int device)
     return TT_OK;
 }
 
+static void walk(tt_session *s, tti_plan *p, int device)
+{
+    tti_clock *c = &s->clocks[device];
+    int64_t begin = tti_now_ns();
+    (void)walk_list(s, p, device);
+    c->ended = tti_now_ns();
+    c->walking += c->ended - begin;
+}
+
 static void walk_task(void *arg)
 {
     tti_walk_task *t = arg;
-    (void)walk(t->session, t->plan, t->device);
+    walk(t->session, t->plan, t->device);
     (void)tti_flag_add(&t->session->finished, 1);
 }
 
@@ -155,6 +180,23 @@ static void wait_for_devices(tt_session *s, tti_plan *p)
             (void)fail_run(s, p, TT_ETIMEOUT);
         }
         TT_LOG(s->ctx, TT_WARN, "run: still waiting for a kernel to return");
+    }
+}
+
+// Whoever ended before the last one waited for it: no run begins before all have ended.
+static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
+{
+    int last = -1;
+    for (int d = 0; d < s->ctx->n_devices; d++)
+        if (p->devices[d].n_entries > 0 && (last < 0 || s->clocks[d].ended > s->clocks[last].ended))
+            last = d;
+    for (int d = 0; d < s->ctx->n_devices; d++) {
+        tti_clock *c = &s->clocks[d];
+        if (p->devices[d].n_entries == 0 || d == last || c->ended < begin)
+            continue;
+        int64_t ns = s->clocks[last].ended - c->ended;
+        c->waiting[last] += ns;
+        c->walking += ns;
     }
 }
 
@@ -188,10 +230,11 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     if (own >= 0) {
         unsigned saved = tti_fp_enter();
         if (atomic_load(&s->failed) == TT_OK)
-            (void)walk(s, p, own);
+            walk(s, p, own);
         tti_fp_leave(saved);
     }
     wait_for_devices(s, p);
+    note_last(s, p, begin);
     note_pace(&p->pace, tti_now_ns() - begin);
     tt_status st = (tt_status)atomic_load(&s->failed);
     if (st == TT_OK)

@@ -61,6 +61,17 @@ typedef struct tti_hash_row {
     uint64_t hash;
 } tti_hash_row;
 
+/*
+ * How a device spent the runs of a session, in nanoseconds. Written by its worker, and by the
+ * calling thread after a run; read between runs.
+ */
+typedef struct tti_clock {
+    int64_t walking; // from its first entry to its last, all that follows included
+    int64_t communication;
+    int64_t waiting[TTI_MAX_DEVICES]; // by whom it waited for
+    int64_t ended;                    // when its last list ended
+} tti_clock;
+
 // ---- sessions --------------------------------------------------------------------------------
 
 // One device's part of a run.
@@ -92,6 +103,7 @@ struct tt_session {
     uint32_t n_finished;
     tti_walk_task tasks[TTI_MAX_DEVICES];
     int64_t deadline_ns;
+    tti_clock *clocks;   // by device
     tt_tensor **targets; // room for many outputs
     int64_t cap_targets;
 
@@ -106,6 +118,13 @@ struct tt_session {
 
 // Walks a plan on all its devices; blocks until all have ended.
 tt_status tti_execute(tt_session *s, tti_plan *p);
+// How device spent the runs since tti_clocks_clear(), which took total_ns together.
+typedef struct tti_spent {
+    int64_t compute, communication, idle; // idle: no list of its own to walk
+    int64_t waiting[TTI_MAX_DEVICES];
+} tti_spent;
+void tti_clocks_clear(tt_session *s);
+tti_spent tti_clock_read(const tt_session *s, int device, int64_t total_ns);
 // Writes text to a file; failures name it.
 tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text);
 // After an entry ran: hashes of its outputs by lane.

@@ -23,6 +23,7 @@ static void session_release(tt_session *s)
     tti_free(s->ctx, s->spans);
     tti_free(s->ctx, s->rows);
     tti_free(s->ctx, s->dumped);
+    tti_free(s->ctx, s->clocks);
     tti_free(s->ctx, s->targets);
     pthread_mutex_destroy(&s->rows_mu);
     tti_host_free(s->ctx, s);
@@ -53,12 +54,12 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     pthread_mutex_init(&s->rows_mu, NULL);
     if (opts->dump != NULL)
         strncpy(s->dump, opts->dump, sizeof(s->dump) - 1);
-    if (s->trace) {
+    s->clocks = tti_calloc(ctx, (size_t)ctx->n_devices, sizeof(*s->clocks));
+    if (s->trace)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
-        if (s->spans == NULL) {
-            session_release(s);
-            return NULL;
-        }
+    if (s->clocks == NULL || (s->trace && s->spans == NULL)) {
+        session_release(s);
+        return NULL;
     }
     s->next = g->sessions;
     s->link = &g->sessions;

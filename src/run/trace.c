@@ -87,13 +87,7 @@ tt_status tt_trace_write(tt_session *s, const char *path)
         const tti_span *sp = &s->spans[i];
         const tti_pnode *pn =
             &sp->plan->nodes[sp->plan->devices[sp->device].entries[sp->entry].pnode];
-        const char *kind = pn->kind == TTI_RECV      ? "receive"
-                           : pn->kind == TTI_COPY    ? "copy"
-                           : pn->kind == TTI_FUSED   ? "fused"
-                           : pn->kind == TTI_TREE    ? "tree"
-                           : pn->kind == TTI_GATHER  ? "gather"
-                           : pn->kind == TTI_MOMENTS ? "merge"
-                                                     : pn->node->op->name;
+        const char *kind = tti_pnode_kind_name(pn);
         tti_text_add(&t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
                      sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
         tti_text_json(&t, pn->node->name);

@@ -372,9 +372,9 @@ void tti_step_free(tt_model *m)
     m->step = NULL;
     tti_accumulator_free(ctx, s->accumulator);
     tt_graph_free(s->graph);
-    void *blocks[] = {s->texts,   s->train.sums, s->eval.sums,   s->vars,    s->grads,
-                      s->names,   s->targets,    s->room,        s->numbers, s->epoch,
-                      s->fetches, s->profile,    s->profile_json};
+    void *blocks[] = {s->texts,   s->train.sums, s->eval.sums,    s->vars,        s->grads,
+                      s->names,   s->targets,    s->room,         s->numbers,     s->epoch,
+                      s->fetches, s->profile,    s->profile_json, s->device_times};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(ctx, blocks[i]);
     tti_free(ctx, s);

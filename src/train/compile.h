@@ -75,6 +75,7 @@ struct tti_step {
     tti_accumulator *accumulator; // made when first needed
     tt_watch early, plateau, best;
     tt_fit_report report;
+    tt_device_times *device_times; // of the last fit, by device; NULL: none yet
     tti_times times;
     int64_t step;   // updates done in the model's life
     int64_t base;   // of them before this fit: its schedule counts from here

@@ -77,6 +77,7 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     f->times = &f->step->times;
     memset(f->times, 0, sizeof(*f->times));
     f->times->begin = tti_now_ns();
+    tti_clocks_clear(f->step->session);
     f->step->base = f->first_step = f->step->step;
     f->step->lr_factor = 1;
     memset(f->step->epoch, 0, sizeof(double) * (size_t)(f->step->train.n_numbers + 1));

@@ -1,6 +1,6 @@
 /*
  * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
- * events, report); fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints.
+ * events, report); fit_devices.c how devices spent their time; fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints.
  */
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H
@@ -42,6 +42,9 @@ void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr);
 void tti_fit_step_event(tti_fit *f, bool force);
 void tti_fit_epoch_event(tti_fit *f, const char *kind);
 tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;
+
+// fit_devices.c: reads the clocks; one event a device, when there are several.
+tt_status tti_fit_tell_devices(tti_fit *f) TTI_CHECKED;
 
 // fit_watch.c
 tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w) TTI_CHECKED;

@@ -179,6 +179,7 @@ tt_status tti_fit_report(tti_fit *f)
     if (f->saved_step >= 0 && f->o.checkpoints != NULL)
         snprintf(r->saved, sizeof(r->saved), "%.200s/step-%lld", f->o.checkpoints,
                  (long long)f->saved_step);
+    TT_TRY(tti_fit_tell_devices(f));
     TT_TRY(tt_model_hash(f->model, &r->weights));
     char hash[40];
     snprintf(hash, sizeof(hash), "%016llx%016llx", (unsigned long long)r->weights.high,

@@ -44,26 +44,6 @@ static int by_time(const void *a, const void *b)
     return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-static const char *kind_of(const tti_pnode *pn)
-{
-    switch (pn->kind) {
-    case TTI_RECV:
-        return "receive";
-    case TTI_COPY:
-        return "copy";
-    case TTI_FUSED:
-        return "fused";
-    case TTI_TREE:
-        return "tree";
-    case TTI_GATHER:
-        return "gather";
-    case TTI_MOMENTS:
-        return "merge";
-    default:
-        return pn->node->op->name;
-    }
-}
-
 // The layer in whose scope a node was made; NULL: none.
 static const char *scope_layer(const tt_model *m, const char *node)
 {
@@ -124,9 +104,9 @@ static void collect(const tt_model *m, profile *p)
         char both[64];
         if (layer == NULL)
             layer = p->layer[pn->node->id] = layer_of(m, pn->node);
-        snprintf(both, sizeof(both), "%.24s in layer '%.20s'", kind_of(pn), layer);
+        snprintf(both, sizeof(both), "%.24s in layer '%.20s'", tti_pnode_kind_name(pn), layer);
         add(&p->both, both, sp->end_ns - sp->begin_ns);
-        add(&p->ops, kind_of(pn), sp->end_ns - sp->begin_ns);
+        add(&p->ops, tti_pnode_kind_name(pn), sp->end_ns - sp->begin_ns);
         add(&p->layers, layer, sp->end_ns - sp->begin_ns);
         add(&p->devices, m->ctx->devices[sp->device]->name, sp->end_ns - sp->begin_ns);
         low = TTI_MIN(low, sp->run);

@@ -1,0 +1,83 @@
+/*
+ * fit_devices.c - what a fit knows of its devices: how each one spent its time.
+ */
+#include "base/ctx.h"
+#include "device/device.h"
+#include "run/run.h"
+#include "train/fit.h"
+#include <stdio.h>
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static tt_device_times times_of(const tti_fit *f, int device)
+{
+    const tt_ctx *ctx = f->model->ctx;
+    tti_spent spent = tti_clock_read(f->step->session, device, f->times->compute);
+    tt_device_times t = {.seconds = seconds(f->times->compute + f->times->data),
+                         .compute = seconds(spent.compute),
+                         .communication = seconds(spent.communication),
+                         .data = seconds(f->times->data),
+                         .idle = seconds(spent.idle)};
+    for (int d = 0; d < ctx->n_devices; d++) {
+        t.waiting_for[d] = seconds(spent.waiting[d]);
+        t.waiting += t.waiting_for[d];
+    }
+    snprintf(t.name, sizeof(t.name), "%s", ctx->devices[device]->name);
+    return t;
+}
+
+tt_status tti_fit_tell_devices(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    tti_step *s = f->step;
+    tti_free(ctx, s->device_times);
+    s->device_times = tti_calloc(ctx, (size_t)ctx->n_devices, sizeof(*s->device_times));
+    if (s->device_times == NULL)
+        return TT_ENOMEM;
+    double most = -1;
+    for (int d = 0; d < ctx->n_devices; d++) {
+        const tt_device_times *t = &s->device_times[d];
+        s->device_times[d] = times_of(f, d);
+        if (t->compute + t->communication > most) {
+            most = t->compute + t->communication;
+            s->report.slowest = d;
+        }
+    }
+    if (ctx->n_devices == 1)
+        s->report.slowest = -1;
+    for (int d = 0; d < ctx->n_devices && ctx->n_devices > 1; d++) {
+        const tt_device_times *t = &s->device_times[d];
+        int longest = 0;
+        for (int k = 1; k < ctx->n_devices; k++)
+            longest = t->waiting_for[k] > t->waiting_for[longest] ? k : longest;
+        tt_pair pairs[] = {
+            {"name", 0, t->name},
+            {"seconds", t->seconds, NULL},
+            {"compute_seconds", t->compute, NULL},
+            {"communication_seconds", t->communication, NULL},
+            {"waiting_seconds", t->waiting, NULL},
+            {"data_seconds", t->data, NULL},
+            {"idle_seconds", t->idle, NULL},
+            {"slowest", d == s->report.slowest, NULL},
+            {"waits_for", 0, ctx->devices[longest]->name},
+        };
+        tti_emit_pairs(ctx, "device", pairs, TTI_COUNT(pairs) - (t->waiting <= 0));
+    }
+    return TT_OK;
+}
+
+tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out)
+{
+    if (m == NULL || out == NULL)
+        return TT_EINVAL;
+    if (m->step == NULL || m->step->device_times == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "device times: the model has not been fitted");
+    if (device < 0 || device >= m->ctx->n_devices)
+        return TT_FAIL(m->ctx, TT_EINVAL, "device times: %d is not in 0 to %d", device,
+                       m->ctx->n_devices - 1);
+    *out = m->step->device_times[device];
+    return TT_OK;
+}

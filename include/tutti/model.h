@@ -242,6 +242,7 @@ TT_API tt_tensor *tt_custom_with(tt_model *m, const tt_custom_opts *opts);
 #define tt_custom(...) TT_CALL1(tt_custom, __VA_ARGS__, )
 TT_API tt_graph *tt_build_graph(const tt_build *b);
 TT_API bool tt_build_is_training(const tt_build *b);
+// In the training graph of a precision below f32: cast to it, as the layer's inputs are.
 TT_API tt_tensor *tt_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init);
 
 // ---- ready models: appended to a model as layers ---------------------------------------------

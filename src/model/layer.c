@@ -137,7 +137,11 @@ tt_tensor *tti_layer_build(tt_build *b, tt_tensor *const *in)
             g->has_pin[0] = true;
             g->n_pins = 1;
         }
-        out = l->def->build(b, l->opts, in, l->n_in);
+        tt_tensor *x[TT_MAX_FROM] = {NULL};
+        for (int i = 0; i < l->n_in; i++)
+            x[i] = tti_compute(b, in[i]);
+        if (!tti_is_stuck(g->ctx))
+            out = l->def->build(b, l->opts, x, l->n_in);
         if (tti_is_stuck(g->ctx)) // a caller's own function may not have looked
             out = NULL;
         if (out != NULL && out->graph != g) {
@@ -156,6 +160,11 @@ tt_tensor *tti_layer_build(tt_build *b, tt_tensor *const *in)
     g->n_pins = n_pins;
     tti_scope_back(g, from);
     return out;
+}
+
+tt_tensor *tti_compute(tt_build *b, tt_tensor *x)
+{
+    return b->type == TT_F32 || x->dtype != TT_F32 ? x : tt_cast(b->graph, x, b->type);
 }
 
 tt_status tti_build_update(tt_build *b, tt_tensor *update)

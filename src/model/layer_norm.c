@@ -3,6 +3,7 @@
  *
  * Batch norm takes the statistics of the whole batch in training, and moves the running ones, which
  * are states "mean" and "var", by updates that every step runs; inference uses the running ones.
+ * Weights and statistics are f32 where x is half-precision: only x and y are rounded.
  */
 #include "model/layer.h"
 
@@ -32,8 +33,8 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
     }
     tt_shape c = TT_SHAPE(in[0]->shape.dim[in[0]->shape.rank - 1]);
     tt_op_batch_norm_vars v = {
-        .gamma = tt_layer_weight(b, "weight", c, o->zero_scale ? (tt_init){0} : TTI_ONES),
-        .beta = tt_layer_weight(b, "bias", c, (tt_init){0}),
+        .gamma = tti_layer_weight(b, "weight", c, o->zero_scale ? (tt_init){0} : TTI_ONES),
+        .beta = tti_layer_weight(b, "bias", c, (tt_init){0}),
         .mean = tti_layer_state(b, "mean", c, (tt_init){0}),
         .var = tti_layer_state(b, "var", c, TTI_ONES),
     };
@@ -87,13 +88,13 @@ tt_tensor *tti_norm_in(tt_build *b, tt_tensor *x, const char *name, const tti_no
     if (!tti_x_check(b, x, 2, "[batch, ..., features]"))
         return NULL;
     tt_shape c = TT_SHAPE(x->shape.dim[x->shape.rank - 1]);
-    tt_tensor *gamma = tti_weight_for(b, x, weight, c, TTI_ONES), *beta = NULL;
+    tt_tensor *gamma = tti_layer_weight(b, weight, c, TTI_ONES), *beta = NULL;
     if (gamma == NULL)
         return NULL;
     if (o->rms)
         return tt_op_rms_norm(b->graph, x, gamma, .eps = o->eps);
     if (!o->no_bias) {
-        beta = tti_weight_for(b, x, bias, c, (tt_init){0});
+        beta = tti_layer_weight(b, bias, c, (tt_init){0});
         if (beta == NULL)
             return NULL;
     }

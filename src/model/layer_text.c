@@ -39,8 +39,9 @@ static tt_tensor *embedding_build(tt_build *b, const void *opts, tt_tensor *cons
         return NULL;
     }
     tt_tensor *table =
-        tt_layer_weight(b, "weight", TT_SHAPE(o->vocab, o->width), tti_init_of(o->init));
-    return table == NULL ? NULL : tt_op_embedding(b->graph, table, in[0]);
+        tti_layer_weight(b, "weight", TT_SHAPE(o->vocab, o->width), tti_init_of(o->init));
+    tt_tensor *y = table == NULL ? NULL : tt_op_embedding(b->graph, table, in[0]);
+    return y == NULL ? NULL : tti_compute(b, y); // rows that are looked up, not the whole table
 }
 
 const tti_layer_def tti_kind_embedding = {

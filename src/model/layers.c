@@ -45,7 +45,7 @@ tt_init tti_init_of(tt_init init)
 
 tt_tensor *tti_weight_for(tt_build *b, tt_tensor *x, const char *name, tt_shape shape, tt_init init)
 {
-    return tt_cast(b->graph, tt_layer_weight(b, name, shape, tti_init_of(init)), x->dtype);
+    return tt_cast(b->graph, tti_layer_weight(b, name, shape, tti_init_of(init)), x->dtype);
 }
 
 void tti_weight_names(const char *name, char weight[TTI_NAME_MAX], char bias[TTI_NAME_MAX])

@@ -217,7 +217,7 @@ static tt_status build_again(tt_model *m, tt_graph *g, tti_layer *l)
                 return tt_status_of(m->ctx);
             in[i] = from->train_out;
         }
-        tt_build b = {.model = m, .graph = g, .layer = l, .training = true};
+        tt_build b = {.model = m, .graph = g, .layer = l, .training = true, .type = m->compute};
         tti_where_push(&where, m->ctx, l->name);
         l->train_out = tti_layer_build(&b, in);
         tti_where_pop(&where, m->ctx);

@@ -68,9 +68,14 @@ struct tt_build {
     tt_graph *graph;
     tti_layer *layer;
     bool training;
+    tt_dtype type; // TT_F32, or the half type in which a layer of the training graph computes
 };
 // Has tt_compile() run this update with every step (running statistics).
 tt_status tti_build_update(tt_build *b, tt_tensor *update) TTI_CHECKED;
+// A weight as the store has it; tt_layer_weight() gives it in the type the layer computes in.
+tt_tensor *tti_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init);
+// x in the type the layer computes in: f32 becomes it, all other types stay.
+tt_tensor *tti_compute(tt_build *b, tt_tensor *x);
 // A weight that is not trained.
 tt_tensor *tti_layer_state(tt_build *b, const char *name, tt_shape shape, tt_init init);
 
@@ -107,6 +112,7 @@ struct tt_model {
     char prefix[TTI_NAME_MAX];          // in front of layer names while a composite expands
     tti_step *step;                     // what tt_compile() made; NULL before
     void (*free_step)(tt_model *m);     // frees it; set by tt_compile()
+    tt_dtype compute;                   // type of the training graph's layers; tt_compile() sets it
     tt_tensor **updates;                // of the training graph: running statistics
     int64_t n_updates, cap_updates;
 };

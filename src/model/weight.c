@@ -109,9 +109,15 @@ static tt_tensor *get(tt_build *b, const char *name, tt_shape shape, tt_init ini
     return w->train_var;
 }
 
-tt_tensor *tt_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init)
+tt_tensor *tti_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init)
 {
     return get(b, name, shape, init, true);
+}
+
+tt_tensor *tt_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init)
+{
+    tt_tensor *w = get(b, name, shape, init, true);
+    return w == NULL ? NULL : tti_compute(b, w);
 }
 
 tt_tensor *tti_layer_state(tt_build *b, const char *name, tt_shape shape, tt_init init)

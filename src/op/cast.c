@@ -10,6 +10,8 @@
 TT_CPU_DECLARE(tti_cast);
 TT_CPU_DECLARE(tti_copy);
 
+extern const tt_op tti_op_cast;
+
 typedef struct cast_attr {
     tt_dtype dtype;
 } cast_attr;
@@ -29,10 +31,18 @@ static tt_status cast_infer(tt_infer *q)
     return TT_OK;
 }
 
+/*
+ * A sum over rows leaves its node in f32 and is cast to the half type of what it is the gradient of
+ * (a weight that was cast). Where that goes back to f32 here it is taken as it was, not rounded.
+ */
 static void cast_dx(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)
 {
-    if (tti_is_float(n->in[0]->dtype))
-        dx[0] = tt_cast(g, dy[0], n->in[0]->dtype);
+    tt_dtype type = n->in[0]->dtype;
+    if (!tti_is_float(type))
+        return;
+    const tt_node *from = dy[0]->node;
+    bool is_rounded = from->op == &tti_op_cast && from->in[0]->dtype == type;
+    dx[0] = is_rounded ? from->in[0] : tt_cast(g, dy[0], type);
 }
 
 const tt_op tti_op_cast = {

@@ -34,11 +34,22 @@ const tt_option tti_conv_options[] = {
     {"act", TT_OPT_ENUM, "linear", "activation", offsetof(tti_conv_attr, act), 0, 0, act_names},
     TT_OPTION_END,
 };
-const tt_option tti_conv_grad_options[] = {
+#define SIZE_ROW(help_)                                                             \
+    {                                                                               \
+        "size", TT_OPT_INTS, NULL, help_, offsetof(tti_conv_attr, size), 0, 0, NULL \
+    }
+const tt_option tti_conv_dx_options[] = {
     STRIDE_ROW,
     PAD_ROW,
-    {"size", TT_OPT_INTS, NULL, "height, width of x (dx) or of the kernel (dw)",
-     offsetof(tti_conv_attr, size), 0, 0, NULL},
+    SIZE_ROW("height, width of x"),
+    TT_OPTION_END,
+};
+const tt_option tti_conv_dw_options[] = {
+    STRIDE_ROW,
+    PAD_ROW,
+    SIZE_ROW("height, width of the kernel"),
+    {"wide", TT_OPT_BOOL, "false", "y is f32 whatever x and dy are", offsetof(tti_conv_attr, wide),
+     0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -89,12 +100,16 @@ static tt_tensor *conv_dx(tt_graph *g, const tti_conv_attr *of, tt_tensor *dy, t
     return tt_node_out(g, &tti_op_conv2d_dx, 2, (tt_tensor *[]){dy, w}, &a);
 }
 
-static tt_tensor *conv_dw(tt_graph *g, const tti_conv_attr *of, tt_tensor *x, tt_tensor *dy,
-                          const tt_shape *w)
+tt_tensor *tti_conv_dw(tt_graph *g, const tt_op *op, const tti_conv_attr *of, tt_tensor *x,
+                       tt_tensor *dy, const tt_shape *w)
 {
     tti_conv_attr a = {.stride = of->stride, .pad = of->pad};
+    if (x == NULL || dy == NULL)
+        return NULL;
     a.size = (tt_ints){.n = 2, .v = {w->dim[0], w->dim[1]}};
-    return tt_node_out(g, &tti_op_conv2d_dw, 2, (tt_tensor *[]){x, dy}, &a);
+    a.wide = tti_is_half(x->dtype) && x->shape.dim[0] < 0;
+    tt_tensor *y = tt_node_out(g, op, 2, (tt_tensor *[]){x, dy}, &a);
+    return y == NULL ? NULL : tt_cast(g, y, x->dtype);
 }
 
 static tt_tensor *conv(tt_graph *g, const tti_conv_attr *of, tt_tensor *x, tt_tensor *w)
@@ -110,7 +125,7 @@ static void conv2d_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_
     if (dz == NULL)
         return;
     dx[0] = conv_dx(g, a, dz, n->in[1], &n->in[0]->shape);
-    dx[1] = conv_dw(g, a, n->in[0], dz, &n->in[1]->shape);
+    dx[1] = tti_conv_dw(g, &tti_op_conv2d_dw, a, n->in[0], dz, &n->in[1]->shape);
     if (n->n_in > 2)
         dx[2] = tt_sum(g, dz, .axes = TT_AXES(0, 1, 2));
 }
@@ -121,15 +136,16 @@ static void conv2d_dx_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
     if (dy[0] == NULL)
         return;
     dx[0] = conv(g, n->attr, dy[0], n->in[1]);
-    dx[1] = conv_dw(g, n->attr, dy[0], n->in[0], &n->in[1]->shape);
+    dx[1] = tti_conv_dw(g, &tti_op_conv2d_dw, n->attr, dy[0], n->in[0], &n->in[1]->shape);
 }
 
 static void conv2d_dw_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)
 {
     if (dy[0] == NULL)
         return;
-    dx[0] = conv_dx(g, n->attr, n->in[1], dy[0], &n->in[0]->shape);
-    dx[1] = conv(g, n->attr, n->in[0], dy[0]);
+    tt_tensor *dw = tt_cast(g, dy[0], n->in[0]->dtype);
+    dx[0] = conv_dx(g, n->attr, n->in[1], dw, &n->in[0]->shape);
+    dx[1] = conv(g, n->attr, n->in[0], dw);
 }
 
 // ---- records ---------------------------------------------------------------------------------
@@ -179,7 +195,7 @@ const tt_op tti_op_conv2d_dx = {
     .help = "gradient of conv2d by x, from dy and w",
     .inputs = 2,
     .flags = TT_OP_ROW_FREE,
-    .attrs = tti_conv_grad_options,
+    .attrs = tti_conv_dx_options,
     .attr_size = sizeof(tti_conv_attr),
     .infer = infer_dx,
     .split = tti_split_first,
@@ -191,7 +207,7 @@ const tt_op tti_op_conv2d_dw = {
     .name = "conv2d_dw",
     .help = "gradient of conv2d by w, from x and dy: a sum over rows",
     .inputs = 2,
-    .attrs = tti_conv_grad_options,
+    .attrs = tti_conv_dw_options,
     .attr_size = sizeof(tti_conv_attr),
     .infer = infer_dw,
     .split = tti_conv_split_dw,

@@ -214,6 +214,6 @@ tt_status tti_conv_infer_dw(tt_infer *q, bool depthwise)
         return TT_FAIL(q->ctx, TT_ESHAPE, "%s: x is %s but dy is %s", q->name,
                        tt_shape_text(&x->shape, tx), tt_shape_text(&dy->shape, ty));
     q->shape[0] = TT_SHAPE(a->size.v[0], a->size.v[1], c, depthwise ? n / c : n);
-    q->dtype[0] = x->dtype;
+    q->dtype[0] = a->wide ? TT_F32 : x->dtype;
     return check_dy(q, dy, &x->shape, a->size.v[0], a->size.v[1]);
 }

@@ -50,7 +50,7 @@ static void depthwise_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
     if (dz == NULL)
         return;
     dx[0] = grad_node(g, &tti_op_depthwise_conv2d_dx, a, dz, n->in[1], n->in[0]->shape.dim + 1);
-    dx[1] = grad_node(g, &tti_op_depthwise_conv2d_dw, a, n->in[0], dz, n->in[1]->shape.dim);
+    dx[1] = tti_conv_dw(g, &tti_op_depthwise_conv2d_dw, a, n->in[0], dz, &n->in[1]->shape);
     if (n->n_in > 2)
         dx[2] = tt_sum(g, dz, .axes = TT_AXES(0, 1, 2));
 }
@@ -60,17 +60,17 @@ static void depthwise_dx_grad(tt_graph *g, const tt_node *n, tt_tensor *const *d
     if (dy[0] == NULL)
         return;
     dx[0] = grad_node(g, &tti_op_depthwise_conv2d, n->attr, dy[0], n->in[1], NULL);
-    dx[1] =
-        grad_node(g, &tti_op_depthwise_conv2d_dw, n->attr, dy[0], n->in[0], n->in[1]->shape.dim);
+    dx[1] = tti_conv_dw(g, &tti_op_depthwise_conv2d_dw, n->attr, dy[0], n->in[0], &n->in[1]->shape);
 }
 
 static void depthwise_dw_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)
 {
     if (dy[0] == NULL)
         return;
-    dx[0] = grad_node(g, &tti_op_depthwise_conv2d_dx, n->attr, n->in[1], dy[0],
-                      n->in[0]->shape.dim + 1);
-    dx[1] = grad_node(g, &tti_op_depthwise_conv2d, n->attr, n->in[0], dy[0], NULL);
+    tt_tensor *dw = tt_cast(g, dy[0], n->in[0]->dtype);
+    dx[0] =
+        grad_node(g, &tti_op_depthwise_conv2d_dx, n->attr, n->in[1], dw, n->in[0]->shape.dim + 1);
+    dx[1] = grad_node(g, &tti_op_depthwise_conv2d, n->attr, n->in[0], dw, NULL);
 }
 
 // ---- how the kernels run ---------------------------------------------------------------------
@@ -173,7 +173,7 @@ const tt_op tti_op_depthwise_conv2d_dx = {
     .help = "gradient of depthwise_conv2d by x, from dy and w",
     .inputs = 2,
     .flags = TT_OP_ROW_FREE,
-    .attrs = tti_conv_grad_options,
+    .attrs = tti_conv_dx_options,
     .attr_size = sizeof(tti_conv_attr),
     .infer = infer_dx,
     .split = tti_split_first,
@@ -185,7 +185,7 @@ const tt_op tti_op_depthwise_conv2d_dw = {
     .name = "depthwise_conv2d_dw",
     .help = "gradient of depthwise_conv2d by w, from x and dy: a sum over rows",
     .inputs = 2,
-    .attrs = tti_conv_grad_options,
+    .attrs = tti_conv_dw_options,
     .attr_size = sizeof(tti_conv_attr),
     .infer = infer_dw,
     .split = tti_conv_split_dw,

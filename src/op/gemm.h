@@ -32,6 +32,7 @@ enum tti_gemm_way {
 typedef struct tti_matmul_attr {
     bool transpose_a, transpose_b;
     int act;
+    bool wide; // y is f32 though a and b are bf16 or f16
 } tti_matmul_attr;
 
 typedef struct tti_gemm_plan {

@@ -3,8 +3,8 @@
  *   z = a b + bias, y = act(z)      each element of a b is one chain over k ascending from zero
  *   da = dz b^T, db = a^T dz        (and their transposes), dbias = sum of dz over rows
  * Rows of a are free. When k itself is the open axis, as in a weight's gradient, the product is a
- * lane sum: one chain per lane, then the tree. Activations whose gradient needs z have it as a
- * second output.
+ * lane sum: one chain per lane, then the tree; gradients have it wide, which of bf16 and f16 gives
+ * f32. Activations whose gradient needs z have it as a second output.
  */
 #include "op/gemm.h"
 #include "op/op.h"
@@ -18,6 +18,8 @@ static const tt_option matmul_options[] = {
     {"transpose_b", TT_OPT_BOOL, "false", "swap the last two axes of b",
      offsetof(tti_matmul_attr, transpose_b), 0, 0, NULL},
     {"act", TT_OPT_ENUM, "linear", "activation", offsetof(tti_matmul_attr, act), 0, 0, act_names},
+    {"wide", TT_OPT_BOOL, "false", "y is f32 whatever a and b are", offsetof(tti_matmul_attr, wide),
+     0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -90,7 +92,7 @@ static tt_status matmul_infer(tt_infer *q)
     q->n_out = tti_act_needs_input((tt_act)at->act) ? 2 : 1;
     for (int i = 0; i < q->n_out; i++) {
         q->shape[i] = y;
-        q->dtype[i] = type;
+        q->dtype[i] = at->wide ? TT_F32 : type;
     }
     return TT_OK;
 }
@@ -122,15 +124,20 @@ extern const tt_op tti_op_matmul;
 static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor *b,
                           bool transpose_b)
 {
-    tti_matmul_attr at = {transpose_a, transpose_b, TT_LINEAR};
-    return tt_node_out(g, &tti_op_matmul, 2, (tt_tensor *[]){a, b}, &at);
+    tti_matmul_attr at = {transpose_a, transpose_b, TT_LINEAR, false};
+    if (a == NULL || b == NULL)
+        return NULL;
+    int k = k_axis_of_a(&at, &a->shape);
+    at.wide = tti_is_half(a->dtype) && k >= 0 && a->shape.rank >= 2 && a->shape.dim[k] < 0;
+    tt_tensor *y = tt_node_out(g, &tti_op_matmul, 2, (tt_tensor *[]){a, b}, &at);
+    return y == NULL ? NULL : tt_cast(g, y, a->dtype);
 }
 
 tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matmul_opts *opts)
 {
     if (a == NULL || b == NULL)
         return NULL;
-    tti_matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act};
+    tti_matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act, false};
     int k = k_axis_of_a(&at, &a->shape);
     if (k >= 0 && a->shape.rank >= 2 && a->shape.dim[k] < 0 &&
         (opts->bias != NULL || opts->act != TT_LINEAR)) { // a lane sum, then the rest
@@ -179,6 +186,8 @@ static void matmul_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_
         dz = dy[0] == NULL ? dy[1] : tt_add(g, dz, dy[1]);
     if (dz == NULL)
         return;
+    if (at->wide)
+        dz = tt_cast(g, dz, a->dtype);
     if (n->n_in > 2)
         dx[2] = fit(g, dz, n->in[2]);
 

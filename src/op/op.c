@@ -10,6 +10,11 @@ bool tti_is_float(tt_dtype t)
     return (unsigned)t < TT_N_DTYPES && (TT_TYPES_FLOAT >> t & 1u) != 0;
 }
 
+bool tti_is_half(tt_dtype t)
+{
+    return t == TT_BF16 || t == TT_F16;
+}
+
 tt_status tti_infer_same(tt_infer *q)
 {
     q->shape[0] = q->in[0]->shape;

@@ -11,6 +11,7 @@
 // ---- shape rules -----------------------------------------------------------------------------
 
 bool tti_is_float(tt_dtype t);
+bool tti_is_half(tt_dtype t); // bf16 or f16
 // y has the shape and type of x; integers are refused.
 tt_status tti_infer_same_float(tt_infer *q);
 tt_status tti_infer_same(tt_infer *q); // any type

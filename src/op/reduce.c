@@ -268,11 +268,6 @@ const tt_op tti_op_count = {
 
 // ---- builders --------------------------------------------------------------------------------
 
-static bool is_half(tt_dtype t)
-{
-    return t == TT_BF16 || t == TT_F16;
-}
-
 /*
  * Sums of bf16 and f16 over the open axis leave the node as f32, so that parts of a batch can be
  * combined before anything is rounded.
@@ -280,7 +275,7 @@ static bool is_half(tt_dtype t)
 static tt_tensor *sum_node(tt_graph *g, tt_tensor *x, tti_reduce_attr a)
 {
     int open = tt_open_axis(&x->shape);
-    a.wide = is_half(x->dtype) && open >= 0 && tti_is_reduced(&a, open);
+    a.wide = tti_is_half(x->dtype) && open >= 0 && tti_is_reduced(&a, open);
     tt_tensor *y = tt_node_out(g, &tti_op_sum, 1, &x, &a);
     return y == NULL ? NULL : tt_cast(g, y, x->dtype);
 }
@@ -343,7 +338,7 @@ tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
     if (!ready(g, "mean", x, opts, &a))
         return NULL;
     tt_dtype t = x->dtype;
-    if (is_half(t))
+    if (tti_is_half(t))
         x = tt_cast(g, x, TT_F32);
     tt_tensor *sum = x == NULL ? NULL : sum_node(g, x, a);
     tt_tensor *y = sum == NULL ? NULL : tt_div(g, sum, count_node(g, x, &a, x->dtype));
@@ -358,7 +353,7 @@ tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *op
     tt_dtype t = x->dtype;
     bool keep = a.keep_dims;
     a.keep_dims = true;
-    if (is_half(t))
+    if (tti_is_half(t))
         x = tt_cast(g, x, TT_F32);
     tt_tensor *m = tt_stop_gradient(g, tt_node_out(g, &tti_op_max, 1, &x, &a));
     tt_tensor *e = tt_exp(g, tt_sub(g, x, m));

@@ -80,6 +80,8 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
         o->top_k = 5;
     if (o->top_k < 1)
         return TT_FAIL(ctx, TT_EINVAL, "compile: top_k is %d; it must be above 0", o->top_k);
+    if (o->precision < TT_PRECISION_F32 || o->precision > TT_PRECISION_F16)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: there is no precision %d", (int)o->precision);
     if (o->optimizer.n_groups < 0 || o->optimizer.n_groups > TT_MAX_GROUPS)
         return TT_FAIL(ctx, TT_EINVAL, "compile: %d groups; at most %d are possible",
                        o->optimizer.n_groups, TT_MAX_GROUPS);
@@ -380,6 +382,19 @@ void tti_step_free(tt_model *m)
     tti_free(ctx, s);
 }
 
+// The type in which the training graph computes; weights, losses and metrics stay in f32.
+static tt_status set_precision(tti_step *s)
+{
+    static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16};
+    tt_model *m = s->model;
+    m->compute = types[s->opts.precision];
+    for (int i = 0; i < m->n_inputs && m->compute != TT_F32; i++)
+        if (m->inputs[i]->out->dtype == TT_F64)
+            return TT_FAIL(m->ctx, TT_EDTYPE, "compile: precision %s, but input '%s' is f64",
+                           tt_dtype_name(m->compute), m->inputs[i]->name);
+    return TT_OK;
+}
+
 static tt_status build(tti_step *s, bool hashes)
 {
     tt_model *m = s->model;
@@ -389,6 +404,7 @@ static tt_status build(tti_step *s, bool hashes)
     if (s->graph == NULL)
         return tt_status_of(m->ctx);
     tti_disown(m->ctx, &s->graph->owned); // it goes with the model
+    TT_TRY(set_precision(s));
     tt_status st = tti_model_build_training(m, s->graph, &states, &n_states);
     if (st == TT_OK)
         st = build_scores(s, &s->train, s->graph, true);

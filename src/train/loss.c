@@ -222,8 +222,10 @@ tt_tensor *tti_loss_mask(tt_graph *g, const tt_loss *l, tt_tensor *t)
 
 static tt_tensor *label_terms(tt_graph *g, const tt_loss *l, tt_tensor *z, tt_tensor *t)
 {
-    if (tti_is_float(t->dtype))
-        t = tt_cast(g, t, z->dtype);
+    if (tti_is_float(t->dtype)) { // probabilities are not rounded to the type of half logits
+        z = wide(g, z);
+        t = z == NULL ? NULL : tt_cast(g, t, z->dtype);
+    }
     return tt_cross_entropy(g, z, t, .smoothing = l->smoothing, .has_ignore = l->has_ignore,
                             .ignore = l->ignore);
 }
@@ -236,7 +238,8 @@ static tt_status build_terms(tt_graph *g, const tt_loss *l, tt_tensor *x, tt_ten
     if (*logits == NULL)
         return tt_status_of(ctx);
     if (l->kind == TT_CUSTOM_LOSS) {
-        *terms = l->fn(l->user, g, x, target);
+        x = wide(g, x);
+        *terms = x == NULL ? NULL : l->fn(l->user, g, x, target);
     } else if (l->kind == TT_CROSS_ENTROPY) {
         *terms = label_terms(g, l, *logits, target);
     } else {

@@ -179,10 +179,10 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
 
 // ---- looking for what is not finite ----------------------------------------------------------
 
-static bool all_finite(const float *x, int64_t n)
+static bool all_finite(tt_dtype type, const void *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
+        if (!isfinite(tti_get_number(type, x, i)))
             return false;
     return true;
 }
@@ -194,17 +194,19 @@ const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows)
         tt_tensor *t = m->layers[i]->train_out;
         tt_shape shape = tt_tensor_shape(t);
         int64_t n = tt_shape_count(&shape);
-        if (t == NULL || tt_tensor_dtype(t) != TT_F32 || n == 0)
+        tt_dtype type = tt_tensor_dtype(t);
+        if (t == NULL || type > TT_F16 || n == 0)
             continue;
         n = n < 0 ? -n * rows : n;
-        float *values = tti_alloc(m->ctx, (size_t)n * sizeof(float));
+        size_t bytes = (size_t)n * tt_dtype_bytes(type);
+        void *values = tti_alloc(m->ctx, bytes);
         if (values == NULL)
             return NULL;
         int n_feeds = tti_scores_feed(&s->train, fields, rows, s->feed_values);
-        tt_fetch fetch = {t, values, (size_t)n * sizeof(float)};
+        tt_fetch fetch = {t, values, bytes};
         tt_status st = tt_run(s->session, .feeds = s->feed_values, .n_feeds = n_feeds,
                               .fetches = &fetch, .n_fetches = 1, .step = s->step - 1);
-        bool good = st != TT_OK || all_finite(values, n);
+        bool good = st != TT_OK || all_finite(type, values, n);
         tti_free(m->ctx, values);
         if (!good)
             return m->layers[i]->name;

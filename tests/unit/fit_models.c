@@ -10,7 +10,7 @@ const char *fit_name(fit_kind kind)
     return names[kind];
 }
 
-static tt_model *mlp(tt_ctx *ctx)
+static tt_model *mlp(tt_ctx *ctx, tt_precision precision)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_flatten(m);
@@ -18,11 +18,11 @@ static tt_model *mlp(tt_ctx *ctx)
     tt_dropout(m, .rate = 0.2);
     tt_dense(m, .units = 10, .act = TT_SOFTMAX);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-3),
-               .metrics = TT_ACCURACY);
+               .metrics = TT_ACCURACY, .precision = precision);
     return m;
 }
 
-static tt_model *cnn(tt_ctx *ctx)
+static tt_model *cnn(tt_ctx *ctx, tt_precision precision)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_conv2d(m, .filters = 6, .kernel = {3, 3}, .stride = {2, 2}, .act = TT_RELU);
@@ -32,24 +32,29 @@ static tt_model *cnn(tt_ctx *ctx)
     tt_dense(m, .units = 10);
     tt_compile(m, .losses = {{.kind = TT_CROSS_ENTROPY, .smoothing = 0.1}},
                .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9, .clip_global = 1.0),
-               .metrics = TT_ACCURACY | TT_TOP_K, .top_k = 3);
+               .metrics = TT_ACCURACY | TT_TOP_K, .top_k = 3, .precision = precision);
     return m;
 }
 
-static tt_model *gpt(tt_ctx *ctx)
+static tt_model *gpt(tt_ctx *ctx, tt_precision precision)
 {
     tt_model *m = tt_sequential(ctx, .input = {12}, .dtype = TT_I32);
     tt_gpt(m, .layers = 2, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
     tt_compile(m, .loss = TT_CROSS_ENTROPY,
                .optimizer = tt_adamw(.lr = 3e-3, .weight_decay = 0.1, .no_decay = "*.bias, *norm*",
                                      .ema = 0.9, .schedule = tt_cosine(.warmup = 3)),
-               .metrics = TT_PERPLEXITY);
+               .metrics = TT_PERPLEXITY, .precision = precision);
     return m;
 }
 
 tt_model *fit_model(tt_ctx *ctx, fit_kind kind)
 {
-    tt_model *m = kind == FIT_MLP ? mlp(ctx) : kind == FIT_CNN ? cnn(ctx) : gpt(ctx);
+    return fit_model_in(ctx, kind, TT_PRECISION_F32);
+}
+
+tt_model *fit_model_in(tt_ctx *ctx, fit_kind kind, tt_precision p)
+{
+    tt_model *m = kind == FIT_MLP ? mlp(ctx, p) : kind == FIT_CNN ? cnn(ctx, p) : gpt(ctx, p);
     return tt_status_of(ctx) == TT_OK ? m : NULL;
 }
 

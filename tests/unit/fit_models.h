@@ -18,6 +18,7 @@ const char *fit_name(fit_kind kind);
 
 // A compiled model in ctx; NULL if the context has an error.
 tt_model *fit_model(tt_ctx *ctx, fit_kind kind);
+tt_model *fit_model_in(tt_ctx *ctx, fit_kind kind, tt_precision precision);
 // Its data: so many records, always the same.
 tt_data *fit_data(tt_ctx *ctx, fit_kind kind, int64_t count);
 

@@ -36,7 +36,8 @@ struct tt_ctx {
     tt_soft soft;
     const struct tti_strategy *strategy; // strategy/; never NULL once open
     tt_spread spread;
-    char share[128]; // what spread.share points to
+    char share[128];               // what spread.share points to
+    double speed[TTI_MAX_DEVICES]; // of the devices, once share: auto has asked; [0] is 0 before
     int isa;
     int n_threads;
     int64_t deadline_ms;

@@ -55,11 +55,22 @@ static tt_status check_train(tt_job *j, const tti_item *train)
     return check_numbers(j, train);
 }
 
+// Options of a strategy that go with it; devices are not open yet.
+static tt_status check_spread(tt_job *j)
+{
+    char buf[TTI_PLACE_MAX];
+    tti_fail_item(j->ctx, tti_item_get(j->root, "distribute"), "distribute", buf);
+    tt_status st = tti_spread_check(j->ctx, tti_strategy_find(j->open.strategy), &j->open.spread);
+    tti_fail_where(j->ctx, NULL);
+    return st;
+}
+
 static tt_status check(tt_job *j)
 {
     const tti_item *train = tti_item_get(j->root, "train");
     if (tti_item_get(j->root, "model") == NULL)
         return tti_fail_at(j->ctx, TT_EINVAL, j->root->at, "", "model must be given");
+    TT_TRY(check_spread(j));
     return train == NULL ? TT_OK : check_train(j, train);
 }
 
@@ -92,8 +103,10 @@ static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
         TT_TRY(tti_tree_assign(&j->tree, root, opts->sets[i]));
     TT_TRY(tti_resolve(&j->tree, &tti_job_schema, "", root, &j->root));
     TT_TRY(tti_bind_own(j->ctx, tti_job_top_rows, j->root, &j->top));
+    const tti_item *distribute = tti_item_get(j->root, "distribute");
     tti_job_distribute d;
-    TT_TRY(tti_bind_own(j->ctx, tti_job_distribute_rows, tti_item_get(j->root, "distribute"), &d));
+    TT_TRY(tti_bind_own(j->ctx, tti_job_distribute_rows, distribute, &d));
+    TT_TRY(tti_bind_own(j->ctx, tti_spread_rows, distribute, &d.spread));
     j->open = (tt_open_opts){.opts_size = sizeof(j->open),
                              .strategy = tti_job_strategies[d.strategy],
                              .devices = d.devices,

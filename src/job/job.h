@@ -5,6 +5,7 @@
 #define TUTTI_JOB_INTERNAL_H
 
 #include "job/schema.h"
+#include "strategy/strategy.h"
 #include <tutti/job.h>
 
 typedef struct tti_job_top {
@@ -39,11 +40,12 @@ typedef struct tti_job_output {
     bool tensorboard;
 } tti_job_output;
 
+// Its rows are its own, and tti_spread_rows.
 typedef struct tti_job_distribute {
+    tt_spread spread;
     int strategy;
     const char *devices;
     int lanes, threads;
-    tt_spread spread;
 } tti_job_distribute;
 
 // What stands beside a layer's own options.

@@ -141,9 +141,10 @@ static tt_status record_from_env(tti_tree *t, const tti_schema *s, const char *p
                                  const tti_item *item, tti_item *root)
 {
     // Rows of the whole job have no section and so no variable.
-    for (const tt_option *row = s->rows; path[0] != '\0' && row != NULL && row->type != TT_OPT_END;
-         row++)
-        TT_TRY(row_from_env(t, row, path, root));
+    const tt_option *const both[] = {s->rows, s->more};
+    for (int i = 0; i < 2 && path[0] != '\0'; i++)
+        for (const tt_option *row = both[i]; row != NULL && row->type != TT_OPT_END; row++)
+            TT_TRY(row_from_env(t, row, path, root));
     for (const tti_key *k = s->keys; k != NULL && k->name != NULL; k++) {
         const tti_item *below = tti_item_get(item, k->name);
         char name[TTI_KEY_MAX];

@@ -101,37 +101,17 @@ const tt_option tti_job_checkpoint_rows[] = {
 };
 
 #define OPEN(name_, type_, ...) ROW(name_, type_, tti_job_distribute, __VA_ARGS__)
-const char *const tti_job_strategies[] = {"single", "mirrored", "central", "pipeline", NULL};
-static const char *const schedule_words[] = {"1f1b", "gpipe", "interleaved", NULL};
-static const char *const reduce_words[] = {"exact", "fast", NULL};
-static const char *const update_words[] = {"auto", "each", "shard", NULL};
-#define SPREAD(name_, type_, ...) AT(#name_, type_, tti_job_distribute, spread.name_, __VA_ARGS__)
-#define SPREAD_WORD(name_, value_, help_, words_)                                             \
-    {                                                                                         \
-#name_, TT_OPT_ENUM, value_, help_, offsetof(tti_job_distribute, spread.name_), 0, 0, \
-            words_                                                                            \
-    }
+#define TTI_STRATEGY(name)      #name,
+const char *const tti_job_strategies[] = {
+#include "strategy/strategies.def"
+    NULL};
+#undef TTI_STRATEGY
 const tt_option tti_job_distribute_rows[] = {
     {"strategy", TT_OPT_ENUM, "single", "what several devices do",
      offsetof(tti_job_distribute, strategy), 0, 0, tti_job_strategies},
     OPEN(devices, TT_OPT_TEXT, "cpu:0", "cpu:0, cpu:0*2, cpu:0*2@512MiB, all", 0, 0),
     OPEN(lanes, TT_OPT_INT32, "8", "slices of the batch that sums follow", 1, TT_MAX_LANES),
     OPEN(threads, TT_OPT_INT32, "0", "cores shared by all devices; 0: all", 0, 4096),
-    SPREAD(replicas, TT_OPT_INT32, "0", "copies of the model; 0: as many as the devices allow", 0,
-           64),
-    SPREAD(stages, TT_OPT_INT32, "0", "pipeline: stages of the model; 0: devices / replicas", 0,
-           64),
-    SPREAD_WORD(schedule, "1f1b", "pipeline: who takes which micro-batch when", schedule_words),
-    SPREAD(chunks, TT_OPT_INT32, "2", "interleaved: stages of each device", 1, 8),
-    SPREAD(micro, TT_OPT_INT32, "0", "pipeline: micro-batches of a replica; 0: one a lane", 0,
-           TT_MAX_LANES),
-    SPREAD_WORD(reduce, "exact", "order of sums over devices; fast gives up equal bits",
-                reduce_words),
-    SPREAD(wire, TT_OPT_DTYPE, "f32", "gradients on their way: f32, or bf16, f16 (reduce: fast)", 0,
-           0),
-    SPREAD(bucket, TT_OPT_SIZE, "0", "gradients reduced together; 0: by the model's size", 0, 1e18),
-    SPREAD_WORD(update, "auto", "updates once per replica, or a part on each", update_words),
-    SPREAD(share, TT_OPT_TEXT, "equal", "lanes of each replica: equal, auto (measured), 2,1", 0, 0),
     TT_OPTION_END,
 };
 

@@ -221,8 +221,9 @@ static const tti_schema checkpoint = {
     .form = TTI_RECORD, .help = "what is kept while training", .rows = tti_job_checkpoint_rows};
 static const tti_schema distribute = {
     .form = TTI_RECORD,
-    .help = "which devices do the work; only lanes can change the result",
-    .rows = tti_job_distribute_rows};
+    .help = "which devices do the work; only lanes, reduce and wire can change the result",
+    .rows = tti_job_distribute_rows,
+    .more = tti_spread_rows};
 static const tti_schema output = {
     .form = TTI_RECORD, .help = "where results go", .rows = tti_job_output_rows};
 static const tti_key job_keys[] = {{"data", &data, ""},

@@ -1,6 +1,6 @@
 /*
- * strategy.h - strategies are records: a name, a line of help, and the mesh they make of the
- * context's devices for a graph. They have no code in the step.
+ * strategy.h - strategies are records: a name, a line of help, the options they use, and the mesh
+ * they make of the context's devices for a graph. They have no code in the step.
  */
 #ifndef TUTTI_STRATEGY_STRATEGY_H
 #define TUTTI_STRATEGY_STRATEGY_H
@@ -9,16 +9,49 @@
 
 typedef struct tti_strategy {
     const char *name, *help;
+    const char *const *uses; // names of tti_spread_rows, NULL at the end; others are refused
     // The mesh for this graph. Fails when devices, lanes, pins or options do not go together.
     tt_status (*mesh)(const tt_graph *g, tti_mesh *out);
 } tti_strategy;
 
+#define TTI_STRATEGY(name) extern const tti_strategy tti_strategy_##name;
+#include "strategy/strategies.def"
+#undef TTI_STRATEGY
+
+extern const tt_option tti_spread_rows[]; // of tt_spread
+
 const tti_strategy *tti_strategy_at(int i);              // NULL past the end
 const tti_strategy *tti_strategy_find(const char *name); // NULL if unknown
 
-// Sets the context's strategy and its options; the devices are open.
+// Sets the context's strategy and its options, as far as they can be judged without devices.
 tt_status tti_strategy_open(tt_ctx *ctx, const char *name, const tt_spread *spread) TTI_CHECKED;
-// One more than the highest k of a pin "local:k" in the graph; 0: there is none.
-int tti_local_pins(const tt_graph *g);
+// Options by themselves: bounds, words, and that the strategy uses them.
+tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *spread) TTI_CHECKED;
+// One more than the highest k of a pin "local:k" in the graph; 0: there is none. *who, if not NULL,
+// is the node with that pin.
+int tti_local_pins(const tt_graph *g, const tt_node **who);
+
+// ---- deal.c: devices and lanes to replicas ---------------------------------------------------
+
+/*
+ * Deals the context's devices in order, n_local to a replica; why says where n_local comes from,
+ * "pins up to local:1". replicas 0: as many as there are. Fills the shares of lanes.
+ */
+tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why,
+                   tti_mesh *out) TTI_CHECKED;
+// Fills mesh->share from text: "equal", "auto", "2,1"; with no replicas it only looks at the text.
+tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text,
+                         tti_mesh *mesh) TTI_CHECKED;
+// "cpu:0, cpu:1": the context's devices; at the end "..." if there are more than fit.
+#define TTI_DEVICE_LIST 128
+const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST]);
+// The most devices that find work: n_local for each lane.
+int tti_most_devices(const tt_ctx *ctx, int n_local);
+
+/*
+ * speed.c: what each device gets done in a moment, all of them working at once; only the ratios
+ * mean something. Measured when first asked for, then kept.
+ */
+tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES]) TTI_CHECKED;
 
 #endif

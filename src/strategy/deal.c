@@ -1,0 +1,141 @@
+/*
+ * deal.c - what strategies with several replicas have in common: devices are dealt to replicas in
+ * order, and each replica has a share of the lanes.
+ */
+#include "base/value.h"
+#include "device/device.h"
+#include "strategy/strategy.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST])
+{
+    int n = 0;
+    out[0] = '\0';
+    for (int d = 0; d < ctx->n_devices; d++) {
+        if (n > TTI_DEVICE_LIST - 40) {
+            snprintf(out + n, (size_t)(TTI_DEVICE_LIST - n), ", ...");
+            break;
+        }
+        n += snprintf(out + n, (size_t)(TTI_DEVICE_LIST - n), "%s%s", d > 0 ? ", " : "",
+                      ctx->devices[d]->name);
+    }
+    return out;
+}
+
+int tti_most_devices(const tt_ctx *ctx, int n_local)
+{
+    return TTI_MIN(ctx->lanes * TTI_MAX(n_local, 1), TTI_MAX_DEVICES);
+}
+
+// ---- shares ----------------------------------------------------------------------------------
+
+static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, double *out, int *n)
+{
+    *n = 0;
+    for (const char *s = text;; s++) {
+        char word[32];
+        size_t length = strcspn(s, ",");
+        snprintf(word, sizeof(word), "%.*s", (int)TTI_MIN(length, sizeof(word) - 1), s);
+        const char *begin = word + strspn(word, " ");
+        double x;
+        if (length >= sizeof(word) || !tti_double_parse(begin, &x) || !isfinite(x))
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "strategy %s: share '%.64s': '%s' is no number; equal, auto or numbers "
+                           "such as 2,1 are possible",
+                           name, text, begin);
+        if (x <= 0)
+            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': %s is not above 0", name,
+                           text, begin);
+        if (*n == TTI_MAX_DEVICES)
+            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': more than %d numbers", name,
+                           text, TTI_MAX_DEVICES);
+        out[(*n)++] = x;
+        s += length;
+        if (*s == '\0')
+            return TT_OK;
+    }
+}
+
+// A replica is as fast as the slowest of its devices.
+static tt_status measured_shares(tt_ctx *ctx, tti_mesh *m)
+{
+    double speed[TTI_MAX_DEVICES];
+    TT_TRY(tti_device_speeds(ctx, speed));
+    for (int r = 0; r < m->n_replicas; r++) {
+        const int *device = &m->device[r * m->n_local];
+        m->share[r] = speed[device[0]];
+        for (int l = 1; l < m->n_local; l++)
+            m->share[r] = TTI_MIN(m->share[r], speed[device[l]]);
+    }
+    return TT_OK;
+}
+
+tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text, tti_mesh *m)
+{
+    for (int r = 0; r < m->n_replicas; r++)
+        m->share[r] = 1;
+    if (text == NULL || strcmp(text, "equal") == 0)
+        return TT_OK;
+    if (strcmp(text, "auto") == 0)
+        return m->n_replicas > 1 ? measured_shares(ctx, m) : TT_OK;
+    double shares[TTI_MAX_DEVICES];
+    int n;
+    TT_TRY(parse_shares(ctx, s->name, text, shares, &n));
+    if (m->n_replicas > 0 && n != m->n_replicas)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "strategy %s: share '%.64s' has %d number%s, but there %s %d"
+                       " replica%s",
+                       s->name, text, n, n == 1 ? "" : "s", m->n_replicas == 1 ? "is" : "are",
+                       m->n_replicas, m->n_replicas == 1 ? "" : "s");
+    for (int r = 0; r < m->n_replicas; r++)
+        m->share[r] = shares[r];
+    return TT_OK;
+}
+
+// ---- devices ---------------------------------------------------------------------------------
+
+// Devices that are no whole number of replicas with n_local each; or not the number asked for.
+static tt_status cannot_deal(tt_ctx *ctx, int replicas, int n_local, const char *why)
+{
+    int n = ctx->n_devices, whole = n / n_local;
+    const char *name = ctx->strategy->name;
+    char list[TTI_DEVICE_LIST];
+    if (whole == 0)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "strategy %s: a replica takes %d devices (%s), but there is only %s", name,
+                       n_local, why, tti_device_list(ctx, list));
+    if (replicas == 0)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "strategy %s: %d devices are no whole number of replicas of %d each (%s); "
+                       "%d or %d devices would do",
+                       name, n, n_local, why, whole * n_local, (whole + 1) * n_local);
+    char other[48] = "";
+    if (n % n_local == 0)
+        snprintf(other, sizeof(other), "replicas: %d or ", whole);
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "strategy %s: replicas is %d, of %d device%s each (%s), but there are %d "
+                   "devices; %s%d device%s would do",
+                   name, replicas, n_local, n_local == 1 ? "" : "s", why, n, other,
+                   replicas * n_local, replicas * n_local == 1 ? "" : "s");
+}
+
+tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why, tti_mesh *out)
+{
+    tt_ctx *ctx = g->ctx;
+    int n = ctx->n_devices;
+    if (n % n_local != 0 || n < n_local || (replicas > 0 && replicas * n_local != n))
+        return cannot_deal(ctx, replicas, n_local, why);
+    replicas = n / n_local;
+    if (replicas > ctx->lanes)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "strategy %s: %d replicas, but %d lane%s, and a replica takes at least one; "
+                       "lanes: %d would do (other lanes give other bits), or %d device%s",
+                       ctx->strategy->name, replicas, ctx->lanes, ctx->lanes == 1 ? "" : "s",
+                       replicas, ctx->lanes * n_local, ctx->lanes * n_local == 1 ? "" : "s");
+    *out = (tti_mesh){.n_replicas = replicas, .n_local = n_local, .n_micro = 1};
+    for (int d = 0; d < n; d++)
+        out->device[d] = d;
+    return tti_deal_share(ctx, ctx->strategy, ctx->spread.share, out);
+}

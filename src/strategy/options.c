@@ -1,0 +1,87 @@
+/*
+ * options.c - the options of all strategies as rows. The job's section distribute has them too; a
+ * strategy names those it uses, and the others are refused, as they would do nothing.
+ */
+#include "base/value.h"
+#include "plan/schedule.h"
+#include "strategy/strategy.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *const schedule_words[] = {"1f1b", "gpipe", "interleaved", NULL};
+static const char *const reduce_words[] = {"exact", "fast", NULL};
+static const char *const update_words[] = {"auto", "each", "shard", NULL};
+
+#define ROW(name_, type_, value_, help_, max_, words_)                                     \
+    {                                                                                      \
+#name_, TT_OPT_##type_, value_, help_, offsetof(tt_spread, name_), 0, max_, words_ \
+    }
+const tt_option tti_spread_rows[] = {
+    ROW(replicas, INT32, "0", "copies of the model; 0: as many as the devices allow",
+        TTI_MAX_DEVICES, NULL),
+    ROW(stages, INT32, "0", "pipeline: devices of a replica; 0: by pins, or devices / replicas",
+        TTI_MAX_DEVICES, NULL),
+    ROW(schedule, ENUM, "1f1b", "pipeline: who takes which micro-batch when", 0, schedule_words),
+    ROW(chunks, INT32, "0", "schedule interleaved: stages of each device; 0: 2", TTI_MAX_CHUNKS,
+        NULL),
+    ROW(micro, INT32, "0", "pipeline: micro-batches of a replica; 0: one a lane", TT_MAX_LANES,
+        NULL),
+    ROW(reduce, ENUM, "exact", "order of sums over devices; fast gives up equal bits", 0,
+        reduce_words),
+    ROW(wire, DTYPE, "f32", "gradients on their way: f32, or bf16, f16 (reduce: fast)", 0, NULL),
+    ROW(bucket, SIZE, "0", "gradients reduced together; 0: by the model's size", 1e18, NULL),
+    ROW(update, ENUM, "auto", "updates once per replica, or a part on each", 0, update_words),
+    ROW(share, TEXT, "equal", "lanes of each replica: equal, auto (measured), [2, 1]", 0, NULL),
+    TT_OPTION_END,
+};
+
+static bool uses(const tti_strategy *s, const char *name)
+{
+    for (int i = 0; s->uses[i] != NULL; i++)
+        if (strcmp(s->uses[i], name) == 0)
+            return true;
+    return false;
+}
+
+// Zero is the default too; and one stage, replica or micro-batch is what everything has.
+static bool asks_nothing(const tt_option *row, const tt_spread *spread)
+{
+    static const char zero[sizeof(tti_value)];
+    const void *at = (const char *)spread + row->offset;
+    if (memcmp(at, zero, tti_value_bytes(row->type)) == 0 || tti_option_is_default(row, spread))
+        return true;
+    return row->type == TT_OPT_INT32 && *(const int *)at == 1;
+}
+
+// "strategy mirrored has no stages; pipeline has".
+static tt_status refuse(tt_ctx *ctx, const tti_strategy *s, const tt_option *row)
+{
+    char others[128] = "";
+    int n = 0, found = 0;
+    for (int i = 0; tti_strategy_at(i) != NULL; i++)
+        if (uses(tti_strategy_at(i), row->name))
+            n += snprintf(others + n, sizeof(others) - (size_t)n, "%s%s", found++ > 0 ? ", " : "",
+                          tti_strategy_at(i)->name);
+    return TT_FAIL(ctx, TT_EINVAL, "strategy %s has no option %s; strategy %s %s", s->name,
+                   row->name, others, found > 1 ? "have" : "has");
+}
+
+tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *spread)
+{
+    char where[64];
+    snprintf(where, sizeof(where), "strategy %s", s->name);
+    TT_TRY(tti_options_check(ctx, tti_spread_rows, spread, where));
+    for (const tt_option *row = tti_spread_rows; row->type != TT_OPT_END; row++)
+        if (!asks_nothing(row, spread) && !uses(s, row->name))
+            return refuse(ctx, s, row);
+    if (spread->wire != TT_F32 && spread->wire != TT_BF16 && spread->wire != TT_F16)
+        return TT_FAIL(ctx, TT_EINVAL, "strategy %s: wire %s; f32, bf16 and f16 are possible",
+                       s->name, tt_dtype_name(spread->wire));
+    if (spread->chunks > 1 && spread->schedule != TT_PIPE_INTERLEAVED)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "strategy %s: chunks is %d, but schedule %s has one stage a device; "
+                       "schedule: interleaved has several",
+                       s->name, spread->chunks, schedule_words[spread->schedule]);
+    tti_mesh none = {.n_replicas = 0}; // numbers alone
+    return tti_deal_share(ctx, s, spread->share, &none);
+}

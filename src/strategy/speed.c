@@ -1,0 +1,70 @@
+/*
+ * speed.c - how fast each device is, for share: auto. All devices work at once, as they will in
+ * training, on a loop that stays in registers: what differs is cores, their clocks and who else
+ * uses them. Shares of lanes change no bit, so neither does what is measured here.
+ */
+#include "device/device.h"
+#include "strategy/strategy.h"
+
+#define WINDOW_NS 10000000 // of the measurement, after as much to wake up and warm up
+#define UNITS     64       // of a round, so that a team shares it evenly
+#define LOOPS     500      // of a unit: some microseconds
+
+typedef struct probe {
+    tti_device *device;
+    tti_flag *done;
+    tt_status status;
+    double rounds; // a nanosecond
+} probe;
+
+static tt_status work(const tt_launch *l)
+{
+    double x[4] = {1, 2, 3, 4};
+    for (int64_t u = l->begin; u < l->end; u++)
+        for (int i = 0; i < LOOPS; i++)
+            for (int k = 0; k < 4; k++)
+                x[k] = x[k] * 0.999 + 0.001;
+    volatile double sink = x[0] + x[1] + x[2] + x[3]; // the loop must not vanish
+    (void)sink;
+    return TT_OK;
+}
+
+static void probe_task(void *arg)
+{
+    probe *p = arg;
+    tt_launch launch = {.ctx = p->device->ctx};
+    int64_t begin = tti_now_ns(), from = begin + WINDOW_NS, now = begin;
+    double rounds = 0;
+    while (now - from < WINDOW_NS && p->status == TT_OK) {
+        p->status = tti_team_run(p->device->team, work, &launch, 0, UNITS, 1, 0);
+        now = tti_now_ns();
+        if (now < from)
+            begin = now; // of the last round that does not count
+        else
+            rounds++;
+    }
+    p->rounds = rounds / (double)TTI_MAX(now - begin, 1);
+    (void)tti_flag_add(p->done, 1);
+}
+
+tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES])
+{
+    tti_flag done = {0};
+    probe probes[TTI_MAX_DEVICES];
+    uint32_t n = 0;
+    tt_status st = TT_OK;
+    for (int d = 0; d < ctx->n_devices && ctx->speed[0] == 0 && st == TT_OK; d++) {
+        probes[d] = (probe){.device = ctx->devices[d], .done = &done};
+        st = ctx->devices[d]->backend->submit(ctx->devices[d], (tti_task){probe_task, &probes[d]});
+        n += st == TT_OK;
+    }
+    while (tti_flag_wait(&done, n, 0, TTI_FOREVER) != TT_OK)
+        ;
+    for (uint32_t d = 0; d < n && st == TT_OK; d++) {
+        st = probes[d].status;
+        ctx->speed[d] = TTI_MAX(probes[d].rounds, 1e-12);
+    }
+    for (int d = 0; d < ctx->n_devices; d++)
+        out[d] = ctx->speed[d];
+    return st;
+}

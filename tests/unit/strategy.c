@@ -1,0 +1,216 @@
+/*
+ * strategy.c - the mesh each strategy makes of devices, lanes, pins and options, and what it
+ * refuses, naming what would do.
+ */
+#include "strategy/strategy.h"
+#include "test.h"
+#include <stdio.h>
+
+static tt_ctx *open_with(const char *strategy, const char *devices, int lanes, tt_spread spread)
+{
+    return tt_open(.strategy = strategy, .devices = devices, .lanes = lanes, .spread = spread,
+                   .threads = 1, .on_event = test_ignore_event);
+}
+
+// For a graph whose pins go up to local:pins-1.
+static tt_status make_mesh(tt_ctx *ctx, int pins, tti_mesh *out)
+{
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = test_uniform(g, 1, TT_SHAPE(2, 3));
+    for (int k = 0; k < pins; k++) {
+        char name[32];
+        snprintf(name, sizeof(name), "local:%d", k);
+        x = tt_relu(g, x);
+        CHECK_OK(tt_pin(x, name));
+    }
+    return ctx->strategy->mesh(g, out);
+}
+
+static tti_mesh mesh_of(const char *strategy, const char *devices, int pins, tt_spread spread)
+{
+    tt_ctx *ctx = open_with(strategy, devices, 8, spread);
+    tti_mesh m;
+    tt_status st = make_mesh(ctx, pins, &m);
+    ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
+    for (int d = 0; d < m.n_replicas * m.n_local; d++)
+        CHECK_INT(m.device[d], d);
+    for (int r = 0; r < m.n_replicas; r++)
+        CHECK(m.share[r] > 0);
+    CHECK_OK(tt_close(ctx));
+    return m;
+}
+
+// Refused by tt_open() or, at the latest, for the graph.
+static void refuse_lanes(const char *strategy, const char *devices, int lanes, int pins,
+                         tt_spread spread, const char *words)
+{
+    tt_ctx *ctx = open_with(strategy, devices, lanes, spread);
+    tti_mesh m;
+    if (tt_status_of(ctx) == TT_OK)
+        CHECK(make_mesh(ctx, pins, &m) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, words);
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+static void refuse(const char *strategy, const char *devices, int pins, tt_spread spread,
+                   const char *words)
+{
+    refuse_lanes(strategy, devices, 8, pins, spread, words);
+}
+
+#define SPREAD(...) ((tt_spread){__VA_ARGS__})
+#define NOTHING     ((tt_spread){0})
+
+TEST(strategies_make_meshes)
+{
+    tti_mesh m = mesh_of("single", "cpu:0*3", 3, NOTHING);
+    CHECK(m.n_replicas == 1 && m.n_local == 3 && m.is_free && !m.is_staged && m.n_micro == 1);
+    m = mesh_of("mirrored", "cpu:0*3", 0, NOTHING);
+    CHECK(m.n_replicas == 3 && m.n_local == 1 && !m.is_free && !m.is_central && m.n_micro == 1);
+    m = mesh_of("mirrored", "cpu:0*4", 2, SPREAD(.replicas = 2));
+    CHECK(m.n_replicas == 2 && m.n_local == 2);
+    m = mesh_of("central", "cpu:0*2", 0, NOTHING);
+    CHECK(m.n_replicas == 2 && m.n_local == 1 && m.is_central);
+}
+
+TEST(pipelines_make_meshes)
+{
+    tti_mesh m = mesh_of("pipeline", "cpu:0*4", 0, NOTHING);
+    CHECK(m.n_replicas == 1 && m.n_local == 4 && m.is_staged && m.n_chunks == 1 && m.n_micro == 0);
+    m = mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.replicas = 2));
+    CHECK(m.n_replicas == 2 && m.n_local == 2 && m.is_staged);
+    m = mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.stages = 2, .micro = 4));
+    CHECK(m.n_replicas == 2 && m.n_local == 2 && m.n_micro == 4);
+    m = mesh_of("pipeline", "cpu:0*4", 2, NOTHING);
+    CHECK(m.n_replicas == 2 && m.n_local == 2); // by pins
+    m = mesh_of("pipeline", "cpu:0*3", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
+    CHECK(m.n_chunks == 2 && m.n_micro == 6); // what three devices can take of eight lanes
+    m = mesh_of("pipeline", "cpu:0*2", 0,
+                SPREAD(.schedule = TT_PIPE_INTERLEAVED, .chunks = 4, .micro = 4));
+    CHECK(m.n_chunks == 4 && m.n_micro == 4);
+    m = mesh_of("pipeline", "cpu:0*6", 0, SPREAD(.replicas = 3, .schedule = TT_PIPE_INTERLEAVED));
+    CHECK(m.n_micro == 2); // lanes are 3, 3, 2
+    m = mesh_of("pipeline", "cpu:0*2", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED, .chunks = 1));
+    CHECK(m.n_chunks == 1 && m.n_micro == 0);
+}
+
+TEST(shares_of_lanes)
+{
+    tti_mesh m = mesh_of("mirrored", "cpu:0*2", 0, SPREAD(.share = "equal"));
+    CHECK(m.share[0] == 1 && m.share[1] == 1);
+    m = mesh_of("mirrored", "cpu:0*3", 0, SPREAD(.share = "2, 1.5 ,1"));
+    CHECK(m.share[0] == 2 && m.share[1] == 1.5 && m.share[2] == 1);
+    m = mesh_of("mirrored", "cpu:0*3", 0, SPREAD(.share = "auto"));
+    m = mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.share = "auto", .stages = 2));
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,1,1"),
+           "share '2,1,1' has 3 numbers, but there are 2 replicas");
+    refuse("mirrored", "cpu:0", 0, SPREAD(.share = "2,1"),
+           "share '2,1' has 2 numbers, but there is 1 replica");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,0"), "share '2,0': 0 is not above 0");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,-1"), "-1 is not above 0");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,x"),
+           "share '2,x': 'x' is no number; equal");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,"), "'' is no number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = ""), "'' is no number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "nan,1"), "'nan' is no number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "fast"), "'fast' is no number; equal, auto");
+    char many[300];
+    memset(many, 0, sizeof(many));
+    for (int i = 0; i < 149; i++)
+        memcpy(many + 2 * i, "1,", 2);
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = many), "more than 64 numbers");
+    strcpy(many, "1.0000000000000000000000000000000000000000,1");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = many), "is no number");
+}
+
+TEST(unknown_strategies_are_refused)
+{
+    refuse("mirored", "cpu:0", 0, NOTHING,
+           "'mirored' is unknown; did you mean 'mirrored'? (single, mirrored, central, pipeline)");
+    refuse("horovod", "cpu:0", 0, NOTHING, "'horovod' is none of single, mirrored, central");
+    refuse("", "cpu:0", 0, NOTHING, "'' is none of");
+}
+
+TEST(options_of_other_strategies_are_refused)
+{
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.stages = 2),
+           "strategy mirrored has no option stages; strategy pipeline has");
+    refuse("single", "cpu:0", 0, SPREAD(.replicas = 2),
+           "strategy single has no option replicas; strategy mirrored, central, pipeline have");
+    refuse("single", "cpu:0", 0, SPREAD(.share = "2,1"), "single has no option share");
+    refuse("central", "cpu:0*2", 0, SPREAD(.update = TT_UPDATE_SHARD), "has no option update");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.micro = 4), "has no option micro");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.schedule = TT_PIPE_GPIPE), "has no option schedule");
+    refuse("pipeline", "cpu:0*2", 0, SPREAD(.chunks = 2), "chunks is 2, but schedule 1f1b has one");
+    // What says nothing is no contradiction.
+    (void)mesh_of("single", "cpu:0", 0, SPREAD(.replicas = 1, .stages = 1, .share = "equal"));
+    (void)mesh_of("single", "cpu:0", 0, SPREAD(.reduce = TT_REDUCE_FAST, .bucket = 1 << 20));
+}
+
+TEST(bad_values_of_options_are_refused)
+{
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.replicas = -1), "replicas -1 is below 0");
+    refuse("pipeline", "cpu:0*2", 0, SPREAD(.stages = 65), "stages 65 is above 64");
+    refuse("pipeline", "cpu:0*2", 0, SPREAD(.micro = 1 << 20), "micro 1048576 is above 1024");
+    refuse("pipeline", "cpu:0*2", 0, SPREAD(.schedule = (tt_pipe)9), "schedule 9 is no value");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = TT_F64),
+           "wire f64; f32, bf16 and f16 are possible");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = TT_I32), "wire i32");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = (tt_dtype)99), "wire ?");
+}
+
+// Rounded on the way, sums cannot be exact.
+TEST(narrow_wires_reduce_fast)
+{
+    tt_ctx *ctx = open_with("mirrored", "cpu:0*2", 8, SPREAD(.wire = TT_BF16));
+    CHECK(ctx->spread.reduce == TT_REDUCE_FAST);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(replicas_devices_and_lanes_must_agree)
+{
+    refuse_lanes("mirrored", "cpu:0*4", 2, 0, NOTHING,
+                 "4 replicas, but 2 lanes, and a replica takes at least one; lanes: 4 would do "
+                 "(other lanes give other bits), or 2 devices");
+    refuse("mirrored", "cpu:0*5", 2, NOTHING,
+           "5 devices are no whole number of replicas of 2 each (pins up to local:1); 4 or 6 "
+           "devices would do");
+    refuse("mirrored", "cpu:0*4", 2, SPREAD(.replicas = 4),
+           "replicas is 4, of 2 devices each (pins up to local:1), but there are 4 devices; "
+           "replicas: 2 or 8 devices would do");
+    refuse("mirrored", "cpu:0*4", 0, SPREAD(.replicas = 2),
+           "replicas is 2, of 1 device each (no pins local:1), but there are 4 devices; replicas: "
+           "4 or 2 devices would do");
+    refuse("central", "cpu:0*2", 3, NOTHING,
+           "a replica takes 3 devices (pins up to local:2), but there is only cpu:0, cpu:1");
+    refuse("single", "cpu:0*2", 3, NOTHING, "is pinned to local:2, but there is only cpu:0, cpu:1");
+}
+
+TEST(stages_devices_and_lanes_must_agree)
+{
+    refuse("pipeline", "cpu:0*4", 0, SPREAD(.replicas = 3),
+           "4 devices are no whole number for each of 3 replicas; 3 or 6 would do");
+    refuse("pipeline", "cpu:0*4", 0, SPREAD(.stages = 3),
+           "replicas of 3 each (stages: 3); 3 or 6 devices would do");
+    refuse("pipeline", "cpu:0*4", 0, SPREAD(.stages = 2, .replicas = 4),
+           "replicas: 2 or 8 devices");
+    refuse("pipeline", "cpu:0*4", 0, SPREAD(.stages = 8), "8 devices (stages: 8), but there is");
+    refuse("pipeline", "cpu:0*2", 3, SPREAD(.stages = 2), "pins go up to local:2; stages: 3 would");
+    refuse("pipeline", "cpu:0*4", 2, SPREAD(.stages = 4),
+           "pins end at local:1, and a stage without");
+    refuse("pipeline", "cpu:0*2", 0, SPREAD(.micro = 9), "micro is 9, but a replica has at most 8");
+    refuse("pipeline", "cpu:0*4", 0, SPREAD(.micro = 8, .stages = 2), "micro: 4 would do");
+    refuse("pipeline", "cpu:0*3", 0, SPREAD(.micro = 8, .schedule = TT_PIPE_INTERLEAVED),
+           "micro is 8, but schedule interleaved takes 3 at a time, one a device; micro: 6 would");
+    refuse_lanes("pipeline", "cpu:0*4", 2, 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED),
+                 "lanes: 4 would do");
+}
+
+TEST(most_devices_follow_lanes)
+{
+    tt_ctx *ctx = open_with("mirrored", "cpu:0*2", 8, NOTHING);
+    CHECK_INT(tti_most_devices(ctx, 1), 8);
+    CHECK_INT(tti_most_devices(ctx, 2), 16);
+    CHECK_INT(tti_most_devices(ctx, 100), 64);
+    CHECK_OK(tt_close(ctx));
+}

@@ -96,7 +96,8 @@ KERNELS := $(wildcard src/*/*_cpu.c)
 SOURCES := $(filter-out $(KERNELS) $(wildcard src/cli/*.c),$(wildcard src/*/*.c))
 LIB_OBJ := $(SOURCES:%.c=$(B)/%.o) $(foreach s,$(SETS),$(KERNELS:%.c=$(B)/%.$(s).o))
 CLI_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/cli/*.c))
-TEST_SRC := $(filter-out tests/install/% tests/fuzz/% tests/examples/%,$(wildcard tests/*.c tests/*/*.c))
+TEST_SRC := $(filter-out tests/install/% tests/fuzz/% tests/examples/%,$(wildcard tests/*.c tests/*/*.c)) \
+            $(wildcard src/cli/matrix*.c) # the matrix of same bits, which the command prints
 TEST_OBJ := $(TEST_SRC:%.c=$(B)/%.o)
 EXAMPLES := $(patsubst examples/%.c,$(B)/examples/%,$(wildcard examples/*.c))
 BENCHES  := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
@@ -113,6 +114,7 @@ BROKEN := $(BROKEN_$(BREAK)) $(shell grep -l TUTTI_BREAK_$(shell echo $(BREAK) |
 BROKEN_OBJ := $(foreach f,$(BROKEN),$(filter $(B)/$(f:%.c=%).%,$(LIB_OBJ)))
 LIB_OBJ := $(BROKEN_OBJ) $(patsubst $(B)/%,build/release/%,$(filter-out $(BROKEN_OBJ),$(LIB_OBJ)))
 TEST_OBJ := $(TEST_SRC:%.c=build/release/%.o)
+CLI_OBJ := $(CLI_OBJ:$(B)/%=build/release/%)
 KFLAGS_release := -O2
 endif
 
@@ -197,7 +199,7 @@ test-tsan:
 	@SKIP_INSTALL=1 SKIP_FUZZ=1 tools/test build/tsan
 test-break: all $(B)/tests/run
 	@for b in contract lanes zero order; do \
-	    $(MAKE) CONFIG=release BREAK=$$b build/break-$$b/tests/run || exit 1; \
+	    $(MAKE) CONFIG=release BREAK=$$b build/break-$$b/tests/run build/break-$$b/tutti || exit 1; \
 	    tools/must-fail $$b || exit 1; \
 	done
 test-all: test check test-asan test-tsan

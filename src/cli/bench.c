@@ -108,6 +108,8 @@ static void print_json(const result *r)
 static int run(const cli_args *args)
 {
     double base_ms = 0;
+    if (strcmp(args->words[0], "same-bits") == 0)
+        return cli_same_bits(args);
     for (int i = 0; i < TTI_MAX(args->n_words - 1, 1); i++) {
         result r;
         int rc = measure(args, args->n_words > 1 ? args->words[i + 1] : NULL, &r);
@@ -127,10 +129,15 @@ const cli_verb cli_bench = {
     .name = "bench",
     .words = "JOB [DEVICES...]",
     .summary = "how long a job's training step takes, for each list of devices",
-    .help = "Runs the step on the first batch of the training data again and again, so that data\n"
-            "takes no part in the time. One row for each list of devices, or one with the job's:\n"
-            "  tutti bench digits.yaml cpu:0 'cpu:0*2' 'cpu:0*4'\n",
-    .flags = "json set devices lanes threads isa steps",
+    .help =
+        "Runs the step on the first batch of the training data again and again, so that data\n"
+        "takes no part in the time. One row for each list of devices, or one with the job's:\n"
+        "  tutti bench digits.yaml cpu:0 'cpu:0*2' 'cpu:0*4'\n"
+        "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt\n"
+        "and norm, or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8 devices, and compares\n"
+        "weights and loss. Exit code 1: some differ. --hashes writes those of the last run:\n"
+        "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
+    .flags = "json set devices lanes threads isa steps hashes",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
     .run = run,

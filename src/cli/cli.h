@@ -81,6 +81,9 @@ tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word, 
 // The newest checkpoint of a run's folder.
 tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);
 
+// same_bits.c: a verb of bench.
+int cli_same_bits(const cli_args *args);
+
 // main.c
 const cli_verb *cli_find(const char *name);
 // Tells what is wrong with the command line on stderr; gives CLI_USAGE.

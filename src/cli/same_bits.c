@@ -1,0 +1,127 @@
+/*
+ * same_bits.c - tutti bench same-bits: trains every model of the matrix in every way and compares
+ * what comes out.
+ */
+#include "cli/matrix.h"
+#include "cli/report.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct tally {
+    int n, n_models, differ, failed;
+} tally;
+
+static void print_json(const matrix_model *model, int number, const matrix_result *r, bool same)
+{
+    const matrix_way *way = &matrix_ways[number];
+    char hash[33], options[128];
+    tti_text t = {0};
+    matrix_options(way, options);
+    cli_hash_text(&r->weights, hash);
+    tti_text_add(&t,
+                 "{\"way\": %d, \"model\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", "
+                 "\"devices\": %d, \"options\": ",
+                 number + 1, model->name, model->optimizer, matrix_strategy(way), way->devices);
+    tti_text_json(&t, options);
+    if (r->status == TT_OK)
+        tti_text_add(&t, ", \"hash\": \"%s\", \"loss\": %.17g, \"step_ms\": %.6g", hash, r->loss,
+                     r->ms);
+    tti_text_add(&t, ", \"same\": %s, \"error\": ", same ? "true" : "false");
+    tti_text_json(&t, r->message);
+    tti_text_add(&t, "}\n");
+    char *s = tti_text_take(&t);
+    cli_print(s);
+    tti_free(NULL, s);
+}
+
+static void print_text(const matrix_model *model, int number, const matrix_result *r, bool same)
+{
+    const matrix_way *way = &matrix_ways[number];
+    char hash[33], options[128];
+    matrix_options(way, options);
+    cli_hash_text(&r->weights, hash);
+    printf("%3d  %-5s %-5s %-20s %2d  %-35s ", number + 1, model->name, model->optimizer,
+           matrix_strategy(way), way->devices, options);
+    if (r->status != TT_OK)
+        printf("%s\n", r->message);
+    else
+        printf("%.16s %8.3f%s\n", hash, r->ms, same ? "" : "  differs");
+    fflush(stdout);
+}
+
+static bool is_number(const char *word)
+{
+    return word[0] >= '0' && word[0] <= '9';
+}
+
+// Words select models, "gpt" or "gpt.adam", and ways by number; no word of a kind: all of them.
+static bool wants_model(const cli_args *args, const matrix_model *model)
+{
+    char name[32];
+    bool any = false, wanted = false;
+    snprintf(name, sizeof(name), "%s.%s", model->name, model->optimizer);
+    for (int i = 1; i < args->n_words; i++) {
+        any |= !is_number(args->words[i]);
+        wanted |= strcmp(args->words[i], model->name) == 0 || strcmp(args->words[i], name) == 0;
+    }
+    return wanted || !any;
+}
+
+static bool wants_way(const cli_args *args, int number)
+{
+    bool any = false, wanted = false;
+    for (int i = 1; i < args->n_words; i++) {
+        any |= is_number(args->words[i]);
+        wanted |= is_number(args->words[i]) && atoi(args->words[i]) == number + 1;
+    }
+    return wanted || !any;
+}
+
+static void run_model(const cli_args *args, const matrix_model *model, tally *t)
+{
+    matrix_result one[MATRIX_MAX_LANES + 1];
+    bool has[MATRIX_MAX_LANES + 1] = {false};
+    int before = t->n;
+    for (int i = 0; i < matrix_n_ways(); i++) {
+        const matrix_way *way = &matrix_ways[i];
+        matrix_result r;
+        if (!matrix_has(model, way) || !wants_way(args, i))
+            continue;
+        if (!has[way->lanes]) {
+            matrix_way reference = matrix_reference(way->lanes);
+            matrix_run(model, &reference, NULL, &one[way->lanes]);
+            has[way->lanes] = true;
+        }
+        matrix_run(model, way, args->hashes, &r);
+        bool same =
+            matrix_same(&r, &one[way->lanes]) && (way->lanes != 0 || matrix_is_golden(model, &r));
+        (args->json ? print_json : print_text)(model, i, &r, same);
+        t->n++;
+        t->failed += r.status != TT_OK;
+        t->differ += r.status == TT_OK && !same;
+    }
+    t->n_models += t->n > before;
+}
+
+int cli_same_bits(const cli_args *args)
+{
+    tally t = {0};
+    if (!args->json)
+        printf("%3s  %-5s %-5s %-20s %2s %-36s %-16s %8s\n", "way", "model", "rule", "strategy",
+               "on", " options", "weights", "ms");
+    for (int i = 0; i < matrix_n_models(); i++)
+        if (wants_model(args, &matrix_models[i]))
+            run_model(args, &matrix_models[i], &t);
+    if (t.n == 0)
+        return cli_usage("tutti bench same-bits: no such combination; models are mlp, cnn, gpt and "
+                         "norm, ways 1 to %d",
+                         matrix_n_ways());
+    if (!args->json && t.differ + t.failed == 0)
+        printf("%d combinations, %d models: one hash each (per model and lanes)\n", t.n,
+               t.n_models);
+    else if (!args->json)
+        printf("%d combinations, %d models: %d differ, %d failed\n", t.n, t.n_models, t.differ,
+               t.failed);
+    return t.differ + t.failed > 0 ? CLI_FAILED : CLI_OK;
+}

@@ -74,6 +74,10 @@ int tti_utf8_length(const char *s, size_t room);
 // The nearest of names (NULL at the end) to word, for "did you mean"; NULL if none is near.
 const char *tti_nearest(const char *word, const char *const *names);
 int tti_distance(const char *a, const char *b);
+// Does name match one of "a.*, b?"? An empty or NULL list matches nothing.
+bool tti_match(const char *patterns, const char *name);
+// One pattern of n characters.
+bool tti_match_one(const char *pattern, size_t n, const char *name);
 
 // ---- numbers ---------------------------------------------------------------------------------
 

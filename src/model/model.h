@@ -131,9 +131,4 @@ tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***update
 // Inference session, made on demand.
 tt_session *tti_model_session(tt_model *m);
 
-// ---- patterns --------------------------------------------------------------------------------
-
-// Does name match one of "a.*, b?"? An empty or NULL list matches nothing.
-bool tti_match(const char *patterns, const char *name);
-
 #endif

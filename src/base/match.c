@@ -1,11 +1,11 @@
 /*
  * match.c - names by patterns: "*.bias, norm?", where * is any characters and ? is one.
  */
-#include "model/model.h"
+#include "base/base.h"
 #include <string.h>
 
-// One pattern of n characters. On a mismatch the last star takes one character more.
-static bool match_one(const char *p, size_t n, const char *name)
+// On a mismatch the last star takes one character more.
+bool tti_match_one(const char *p, size_t n, const char *name)
 {
     const char *end = p + n, *star = NULL, *from = NULL;
     while (*name != 0) {
@@ -32,7 +32,7 @@ bool tti_match(const char *patterns, const char *name)
     for (const char *p = patterns; p != NULL && *p != 0;) {
         p += strspn(p, ", \t");
         size_t n = strcspn(p, ", \t");
-        if (n > 0 && match_one(p, n, name))
+        if (n > 0 && tti_match_one(p, n, name))
             return true;
         p += n;
     }

@@ -41,7 +41,7 @@ typedef struct tt_option {
     const char *help;
     size_t offset;            // into the struct the rows describe
     double min, max;          // bounds of a number; both 0: none
-    const char *const *names; // of an enum
+    const char *const *names; // of an enum; of a text: words that a job may give as {word: value}
 } tt_option;
 #define TT_OPTION_END                               \
     {                                               \

@@ -153,7 +153,7 @@ typedef struct tt_compile_opts {
     tt_precision precision; // of the training step's products; weights stay f32
     /*
      * Activations that are not kept but computed again in the backward part: "none" (default),
-     * "all", patterns of layers "block_*, conv2d_1", or "budget 4GiB": the cheapest set with which
+     * "all", patterns of layers "block.*, conv2d_1", or "budget 4GiB": the cheapest set with which
      * the activations of each device fit. Changes no bit.
      */
     const char *recompute;

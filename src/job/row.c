@@ -91,6 +91,18 @@ tt_status tti_value_item(tti_tree *t, const tt_option *row, const char *path, co
     return *out == NULL ? tt_status_of(t->ctx) : TT_OK;
 }
 
+// {budget: 4GiB} of a text row that names such words is the text "budget 4GiB".
+static bool is_word_map(const tt_option *row, const tti_item *in)
+{
+    if (in->kind != TTI_MAP || row->type != TT_OPT_TEXT || row->names == NULL || in->n != 1 ||
+        in->first->kind != TTI_SCALAR || tti_item_is_null(in->first))
+        return false;
+    for (int i = 0; row->names[i] != NULL; i++)
+        if (strcmp(in->first->key, row->names[i]) == 0)
+            return true;
+    return false;
+}
+
 tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, const tti_item *in,
                        tti_item **out)
 {
@@ -101,6 +113,11 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
             return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is empty, but must be %s",
                                wanted(row));
         return tti_value_item(t, row, path, in->text, in->at, out);
+    }
+    if (is_word_map(row, in)) {
+        char both[TTI_KEY_MAX];
+        snprintf(both, sizeof(both), "%.100s %.100s", in->first->key, in->first->text);
+        return tti_value_item(t, row, path, both, in->at, out);
     }
     if (in->kind == TTI_MAP || !takes_list(row))
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is %s, but must be %s",

@@ -33,6 +33,7 @@ const tt_option tti_job_data_rows[] = {
 #define FIT(name_, type_, ...)     AT(#name_, type_, tti_job_train, fit.name_, __VA_ARGS__)
 #define COMPILE(name_, type_, ...) AT(#name_, type_, tti_job_train, compile.name_, __VA_ARGS__)
 static const char *const precision_words[] = {"f32", "bf16", "f16", NULL};
+static const char *const recompute_words[] = {"budget", NULL}; // a map of one: {budget: 4GiB}
 static const char *const nan_words[] = {"stop", "skip", "continue", NULL};
 const tt_option tti_job_train_rows[] = {
     FIT(epochs, TT_OPT_INT, "0", "times all data is seen; 0: once, or as steps says", 0, MANY),
@@ -47,8 +48,9 @@ const tt_option tti_job_train_rows[] = {
     COMPILE(freeze, TT_OPT_TEXT, "", "patterns of weights that stay: [conv2d_*]", 0, 0),
     {"precision", TT_OPT_ENUM, "f32", "of products in training; weights stay f32",
      offsetof(tti_job_train, compile.precision), 0, 0, precision_words},
-    COMPILE(recompute, TT_OPT_TEXT, "none",
-            "activations computed again instead of kept: none, all, [block_*], budget 4GiB", 0, 0),
+    {"recompute", TT_OPT_TEXT, "none",
+     "activations computed again, not kept: none, all, layers [block.*], {budget: 4GiB}",
+     offsetof(tti_job_train, compile.recompute), 0, 0, recompute_words},
     TT_OPTION_END,
 };
 

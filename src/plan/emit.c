@@ -282,6 +282,8 @@ static tt_status emit(emitter *e, wait_list *w)
         }
     }
     TT_TRY(tti_plan_memory(p, e->scratch));
+    if (e->req->is_trial)
+        return TT_OK;
     TT_TRY(find_variables(e));
     TT_TRY(collect_waits(w));
     TT_TRY(wait_for_reuse(w));

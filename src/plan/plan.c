@@ -99,6 +99,15 @@ static void flatten_roots(tti_plan *p)
 
 tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
 {
+    size_t budget = 0;
+    tt_status st;
+    if (!tti_recompute_budget(g->ctx, req->recompute, &budget, &st))
+        return tti_plan_make(g, req, out);
+    return st != TT_OK ? st : tti_plan_in_budget(g, req, budget, out);
+}
+
+tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out)
+{
     tt_ctx *ctx = g->ctx;
     tti_plan *p = tti_calloc(ctx, 1, sizeof(*p));
     if (p == NULL)
@@ -114,6 +123,8 @@ tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
         st = tti_lanes_make(p, req, &p->lanes);
     if (st == TT_OK)
         st = tti_plan_build(p, req);
+    if (st == TT_OK)
+        st = tti_plan_recompute(p, req);
     if (st == TT_OK)
         st = tti_plan_replicate(p);
     if (st == TT_OK)

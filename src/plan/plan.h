@@ -5,6 +5,7 @@
  * these stages, one file each:
  *
  *   build.c     live nodes become plan nodes; duplicates merged, constants folded; shapes bound
+ *   recompute.c activations that are computed again rather than kept: copies of forward nodes
  *   replicate.c mirrored: nodes on rows are copied to every device, each with some lanes
  *   place.c     a device for every node, with the reason
  *   cut.c       edges between devices become one receive per tensor and destination
@@ -79,6 +80,7 @@ typedef struct tti_pnode {
     int position; // in the order
     double key;   // where it would like to stand in the order
     bool is_dropped;
+    bool is_again; // computes a forward node again: belongs to the backward part
     int n_after;
     int *after; // plan nodes that run first
 } tti_pnode;
@@ -174,7 +176,9 @@ typedef struct tti_plan {
     int n_flags;
     void **updated; // variables that a run writes; run/ fills it
     int n_updated;
-    int fallbacks; // nodes not on the device they were pinned to
+    int fallbacks;               // nodes not on the device they were pinned to
+    double forward_ns, again_ns; // estimated: of rows forward, and of what is computed again
+    int n_chosen, n_again;       // nodes not kept; those of them that the backward part needs
     tti_pace pace;
     struct tti_plan *next;
 } tti_plan;
@@ -185,9 +189,11 @@ typedef struct tti_plan_request {
     int n_fetched; // the first n_fetched targets are kept to the end
     int64_t rows;
     tt_batch batch;
-    int micro;            // the batch goes through in so many parts
-    const tti_mesh *mesh; // NULL: every node on its own
-    const char *recompute;
+    int micro;             // the batch goes through in so many parts
+    const tti_mesh *mesh;  // NULL: every node on its own
+    const char *recompute; // see tt_compile_opts
+    int cheapest;          // of what recompute chooses only so many; 0: all
+    bool is_trial;         // only memory is planned, limits are not held against it
     bool no_fuse, no_fold;
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tt_node *var, tti_device *dev, void **address);
@@ -198,15 +204,29 @@ typedef struct tti_plan_request {
 
 // Makes a plan; on failure the error is recorded and *out is untouched.
 tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out);
+// The same without looking for what a budget allows.
+tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out);
 void tti_plan_free(tti_plan *p);
 // Makes the addresses those of these arenas.
 void tti_plan_bind(tti_plan *p, char *const *arenas);
 char *tti_plan_text(tti_plan *p, tt_plan_form form);
 
+// ---- recomputation ---------------------------------------------------------------------------
+
+bool tti_recompute_is_none(const char *text);
+// Is text a budget? Then bytes is its size, or *st the error.
+bool tti_recompute_budget(tt_ctx *ctx, const char *text, size_t *bytes, tt_status *st);
+// Fails if text is no value of recompute, or a pattern matches no layer of the graph.
+tt_status tti_recompute_check(tt_graph *g, const char *text) TTI_CHECKED;
+// The plan that computes again the cheapest set with which every device's arena fits the budget.
+tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t budget,
+                             tti_plan **out) TTI_CHECKED;
+
 // ---- between the stages ----------------------------------------------------------------------
 
 void *tti_plan_alloc(tti_plan *p, size_t bytes); // zeroed; lives as long as the plan
 tt_status tti_plan_build(tti_plan *p, const tti_plan_request *req);
+tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_replicate(tti_plan *p);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);

@@ -61,7 +61,7 @@ static bool is_replica(const tti_plan *p, const tti_pnode *pn, const tti_value *
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
-    if (pn->kind != TTI_OP && pn->kind != TTI_TREE && pn->kind != TTI_MOMENTS)
+    if ((pn->kind != TTI_OP && pn->kind != TTI_TREE && pn->kind != TTI_MOMENTS) || pn->is_again)
         return TT_OK; // copies have the hash of what they copy
     const tt_lanes *lanes = pn->lanes;
     pthread_mutex_lock(&s->rows_mu);

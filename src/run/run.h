@@ -88,6 +88,7 @@ struct tt_session {
     tt_session *next, **link; // in the graph's list
     bool hashes, trace, no_fuse, no_fold;
     char dump[TTI_NAME_MAX];
+    char *recompute; // a copy; NULL: none
 
     tti_plan *plans; // newest first
     char *arenas[TTI_MAX_DEVICES];

@@ -25,6 +25,7 @@ static void session_release(tt_session *s)
     tti_free(s->ctx, s->dumped);
     tti_free(s->ctx, s->clocks);
     tti_free(s->ctx, s->targets);
+    tti_free(s->ctx, s->recompute);
     pthread_mutex_destroy(&s->rows_mu);
     tti_host_free(s->ctx, s);
 }
@@ -40,6 +41,9 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     if (g == NULL || opts == NULL || tti_is_stuck(g->ctx))
         return NULL;
     tt_ctx *ctx = g->ctx;
+    const char *recompute = opts->opts_size >= sizeof(*opts) ? opts->recompute : NULL;
+    if (tti_recompute_check(g, recompute) != TT_OK)
+        return NULL;
     tt_session *s = tti_host_alloc(ctx, sizeof(*s));
     if (s == NULL)
         return NULL;
@@ -57,7 +61,9 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     s->clocks = tti_calloc(ctx, (size_t)ctx->n_devices, sizeof(*s->clocks));
     if (s->trace)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
-    if (s->clocks == NULL || (s->trace && s->spans == NULL)) {
+    if (!tti_recompute_is_none(recompute))
+        s->recompute = tti_strdup(ctx, recompute);
+    if (tt_status_of(ctx) != TT_OK) {
         session_release(s);
         return NULL;
     }
@@ -195,7 +201,8 @@ static uint64_t plan_key(const tti_plan_request *r)
     uint64_t h = tti_hash64(r->targets, sizeof(*r->targets) * (size_t)r->n_targets, 0);
     int64_t more[] = {r->n_fetched, r->rows, r->batch.first_row, r->batch.global_rows,
                       r->batch.lanes};
-    return tti_hash64(more, sizeof(more), h);
+    h = tti_hash64(more, sizeof(more), h);
+    return r->recompute == NULL ? h : tti_hash64(r->recompute, strlen(r->recompute), h);
 }
 
 // Plans are kept by last use, a bounded number of them; a trace still points into its plans.
@@ -349,7 +356,8 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                           .n_targets = o->n_fetches + o->n_targets,
                           .n_fetched = o->n_fetches,
                           .rows = rows < 0 ? 1 : rows,
-                          .batch = o->batch};
+                          .batch = o->batch,
+                          .recompute = s->recompute};
     tti_plan *p;
     TT_TRY(find_plan(s, &r, &p));
     TT_TRY(grow_arenas(s, p));
@@ -447,7 +455,8 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
     tt_tensor **made = NULL;
     tti_plan_request r = {.targets = opts->targets,
                           .n_targets = opts->n_targets,
-                          .rows = opts->rows == 0 ? 1 : opts->rows};
+                          .rows = opts->rows == 0 ? 1 : opts->rows,
+                          .recompute = s->recompute};
     if (opts->n_targets == 0) {
         if (default_targets(s, &made, &r.n_targets) != TT_OK)
             return NULL;

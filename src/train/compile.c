@@ -28,6 +28,7 @@ static tt_status keep_texts(tti_step *s)
     const char **at[4 + 2 * TT_MAX_LOSSES + TT_MAX_GROUPS];
     int n = 0;
     at[n++] = &s->opts.freeze;
+    at[n++] = &s->opts.recompute;
     at[n++] = &s->opts.optimizer.no_decay;
     for (int i = 0; i < s->n_losses; i++) {
         at[n++] = &s->losses[i].output;
@@ -413,7 +414,8 @@ static tt_status build(tti_step *s, bool hashes)
     TT_TRY(st);
     TT_TRY(build_scores(s, &s->eval, m->graph, false));
     TT_TRY(lay_out(s));
-    s->session = tt_session_new(s->graph, .trace = s->traced, .hashes = hashes, .store = m->store);
+    s->session = tt_session_new(s->graph, .trace = s->traced, .hashes = hashes, .store = m->store,
+                                .recompute = s->opts.recompute);
     return tt_status_of(m->ctx);
 }
 

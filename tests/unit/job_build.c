@@ -384,3 +384,31 @@ TEST(job_building_without_memory)
     CHECK(k < 40000);
     CHECK_OK(tt_close(reader));
 }
+
+// ---- recomputation ---------------------------------------------------------------------------
+
+static void check_recompute(const char *yaml, const char *want)
+{
+    tt_ctx *ctx = test_ctx();
+    char text[1024];
+    snprintf(text, sizeof(text), "%s  recompute: %s\n", small, yaml);
+    tt_job *j = parse(ctx, text);
+    ck_assert_msg(j != NULL, "%s: %s", yaml, tt_last_error(ctx).message);
+    CHECK_STR(tt_job_get(j, "train.recompute"), want);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(recompute_is_a_word_a_list_or_a_budget)
+{
+    need_yaml();
+    check_recompute("all", "all");
+    check_recompute("[conv2d, dense*]", "conv2d, dense*");
+    check_recompute("{budget: 4GiB}", "budget 4GiB");
+    check_recompute("budget 4GiB", "budget 4GiB");
+    tt_ctx *ctx = test_ctx();
+    char text[1024];
+    snprintf(text, sizeof(text), "%s  recompute: {bugdet: 4GiB}\n", small);
+    CHECK(parse(ctx, text) == NULL);
+    CHECK_MESSAGE(ctx, "train.recompute: is a map, but must be a text or a list of texts");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}

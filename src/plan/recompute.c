@@ -1,0 +1,453 @@
+/*
+ * recompute.c - activations that are not kept for the backward part but computed again in it.
+ *
+ * A copy of the forward node, right before its first backward reader, takes its place there; what
+ * it reads is kept or copied in turn. The copy has the node's name, kernel, lanes and rows, so it
+ * makes the same bits, dropout's mask too. What is chosen: the inside of segments ("all", see
+ * segment.c), the inside of named layers, or the cheapest of "all" (budget.c). Sums over rows are
+ * always kept.
+ */
+#include "plan/recompute.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define FOR_BACKWARD 1e-6 // how far a copy's key is before its reader's
+
+typedef struct chooser {
+    tti_plan *p;
+    int64_t n_nodes;   // as built
+    uint8_t *backward; // by node: depends on a gradient
+    uint8_t *again;    // by node
+    int *number;       // by node: of the candidate; -1
+    tti_candidate *list;
+    int n;
+    int *copy; // by node: the node that computes it again; -1
+} chooser;
+
+// ---- texts -----------------------------------------------------------------------------------
+
+// The text is this word, or with a value this word and more.
+static bool is_word(const char *text, const char *word, bool value)
+{
+    size_t n = strlen(word);
+    text += strspn(text, " \t");
+    if (strncmp(text, word, n) != 0)
+        return false;
+    return value ? strchr(" \t:", text[n]) != NULL : text[n + strspn(text + n, " \t")] == 0;
+}
+
+bool tti_recompute_is_none(const char *text)
+{
+    return text == NULL || text[strspn(text, " \t,")] == 0 || is_word(text, "none", false);
+}
+
+bool tti_recompute_budget(tt_ctx *ctx, const char *text, size_t *bytes, tt_status *st)
+{
+    *st = TT_OK;
+    if (tti_recompute_is_none(text) || !is_word(text, "budget", true))
+        return false;
+    const char *size = strstr(text, "budget") + 6;
+    *st = tti_parse_size(ctx, size + strspn(size, " \t:"), bytes);
+    return true;
+}
+
+/*
+ * The layer of a node that a pattern means: the shortest scope in its name that matches, "block.0"
+ * or "block.0/attn", which may also be written with dots throughout. Its length; 0: none.
+ */
+static size_t layer_matched(const char *pattern, size_t n, const char *name)
+{
+    char scope[TTI_NAME_MAX], dots[TTI_NAME_MAX];
+    for (const char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        size_t length = (size_t)(slash - name);
+        if (length >= sizeof(scope))
+            return 0;
+        memcpy(scope, name, length);
+        scope[length] = 0;
+        for (size_t i = 0; i <= length; i++)
+            dots[i] = scope[i] == '/' ? '.' : scope[i];
+        if (tti_match_one(pattern, n, scope) || tti_match_one(pattern, n, dots))
+            return length;
+    }
+    return 0;
+}
+
+static size_t layer_of(const char *patterns, const char *name)
+{
+    size_t best = 0;
+    for (const char *p = patterns; *p != 0;) {
+        p += strspn(p, ", \t");
+        size_t n = strcspn(p, ", \t"), length = n > 0 ? layer_matched(p, n, name) : 0;
+        if (length > 0 && (best == 0 || length < best))
+            best = length;
+        p += n;
+    }
+    return best;
+}
+
+tt_status tti_recompute_check(tt_graph *g, const char *text)
+{
+    size_t budget;
+    tt_status st;
+    if (tti_recompute_is_none(text) || tti_recompute_budget(g->ctx, text, &budget, &st))
+        return tti_recompute_is_none(text) ? TT_OK : st;
+    if (is_word(text, "all", false))
+        return TT_OK;
+    for (const char *p = text; *p != 0;) {
+        p += strspn(p, ", \t");
+        size_t n = strcspn(p, ", \t"), found = n == 0;
+        for (int64_t i = 0; !found && i < g->n_nodes; i++)
+            found = g->nodes[i]->origin == NULL && layer_matched(p, n, g->nodes[i]->name) > 0;
+        if (!found)
+            return TT_FAIL(g->ctx, TT_EINVAL,
+                           "recompute: no layer matches '%.*s'; possible are none, all, patterns "
+                           "of layers, and budget with a size",
+                           (int)TTI_MIN(n, (size_t)64), p);
+        p += n;
+    }
+    return TT_OK;
+}
+
+// ---- candidates ------------------------------------------------------------------------------
+
+static bool is_view(const tti_pnode *pn)
+{
+    return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_VIEW) != 0;
+}
+
+// A forward node of rows that makes the same whenever it runs.
+static bool is_repeatable(const chooser *c, int i)
+{
+    const tti_pnode *pn = &c->p->nodes[i];
+    unsigned never = TT_OP_SOURCE | TT_OP_UPDATE | TT_OP_EFFECT;
+    if (c->backward[i] || pn->is_dropped || pn->kind != TTI_OP || pn->n_out == 0 ||
+        pn->n_after > 0 || pn->node->mixes_rows || (pn->node->op->flags & never) != 0)
+        return false;
+    for (int k = 0; k < pn->n_out; k++) {
+        const tti_value *v = &c->p->values[pn->out + k];
+        if (v->tensor->layout.kind != TT_LAYOUT_SPLIT || v->memory == TTI_CONSTANT || v->keep)
+            return false;
+    }
+    return true;
+}
+
+static void mark_backward(chooser *c)
+{
+    const tti_plan *p = c->p;
+    for (int64_t i = 0; i < c->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        c->backward[i] = pn->kind == TTI_OP && pn->node->origin != NULL;
+        for (int k = 0; k < pn->n_in && !c->backward[i]; k++)
+            c->backward[i] = c->backward[p->values[pn->in[k]].node];
+    }
+}
+
+static tt_status estimate(chooser *c, tti_candidate *cand)
+{
+    tti_plan *p = c->p;
+    const tti_pnode *pn = &p->nodes[cand->node];
+    bool wide = tti_needs_widening(pn->node);
+    int n = pn->n_in + pn->n_out;
+    tt_arg *args = tti_calloc(p->ctx, (size_t)n, sizeof(*args));
+    tt_prep *prep = tti_calloc(p->ctx, 1, sizeof(*prep));
+    tt_status st = args == NULL || prep == NULL ? TT_ENOMEM : TT_OK;
+    for (int i = 0; st == TT_OK && i < n; i++) {
+        tti_arg_fill(&args[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out + i - pn->n_in]);
+        if (wide && (args[i].dtype == TT_BF16 || args[i].dtype == TT_F16))
+            args[i].dtype = TT_F32;
+    }
+    if (st == TT_OK)
+        st = tti_prepare(p, pn->node, -1, pn->lanes, args, args + pn->n_in, prep);
+    if (st == TT_OK)
+        cand->ns = prep->ns > 0 ? prep->ns : (double)args[pn->n_in].count;
+    tti_free(p->ctx, args);
+    tti_free(p->ctx, prep);
+    return st;
+}
+
+// The candidate whose memory a value is; NULL: it is kept in any case.
+static tti_candidate *candidate_of(const chooser *c, int value)
+{
+    int number = c->number[c->p->values[tti_root(c->p, value)].node];
+    return number < 0 ? NULL : &c->list[number];
+}
+
+// Who reads what each candidate makes.
+static void find_readers(chooser *c)
+{
+    tti_plan *p = c->p;
+    uint8_t *counted = c->again; // by node, here: bit k: output k was counted
+    for (int64_t i = 0; i < c->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
+            tti_candidate *from = candidate_of(c, pn->in[k]);
+            if (from == NULL || !tti_reads(pn, k))
+                continue;
+            if (c->number[i] >= 0)
+                from->last = TTI_MAX(from->last, c->number[i]);
+            int root = tti_root(p, pn->in[k]), output = root - p->nodes[from->node].out;
+            if (!c->backward[i] || (counted[from->node] >> TTI_MIN(output, 7) & 1) != 0)
+                continue;
+            counted[from->node] |= (uint8_t)(1u << TTI_MIN(output, 7));
+            from->saved += p->values[root].bytes;
+        }
+    }
+    memset(c->again, 0, (size_t)c->n_nodes);
+}
+
+static tt_status find_candidates(chooser *c)
+{
+    tti_plan *p = c->p;
+    mark_backward(c);
+    for (int64_t i = 0; i < c->n_nodes; i++) {
+        c->number[i] = c->copy[i] = -1;
+        if (!is_repeatable(c, (int)i) || is_view(&p->nodes[i]))
+            continue;
+        tti_candidate *cand = &c->list[c->n];
+        *cand = (tti_candidate){.node = (int)i, .last = c->n};
+        for (int k = 0; k < p->nodes[i].n_out; k++)
+            cand->bytes += p->values[p->nodes[i].out + k].bytes;
+        TT_TRY(estimate(c, cand));
+        c->number[i] = c->n++;
+        p->forward_ns += cand->ns;
+    }
+    find_readers(c);
+    return TT_OK;
+}
+
+// ---- the choice ------------------------------------------------------------------------------
+
+// The inside of layers; what one that matches hands to another that matches is kept.
+static void choose_layers(chooser *c, const char *patterns)
+{
+    tti_plan *p = c->p;
+    for (int i = 0; i < c->n; i++)
+        c->list[i].again = layer_of(patterns, p->nodes[c->list[i].node].node->name) > 0;
+    for (int i = 0; i < c->n; i++) {
+        const tti_pnode *pn = &p->nodes[c->list[i].node];
+        size_t length = layer_of(patterns, pn->node->name);
+        for (int k = 0; k < pn->n_in && length > 0; k++) {
+            tti_candidate *from = candidate_of(c, pn->in[k]);
+            const char *name = from == NULL ? "" : p->nodes[from->node].node->name;
+            if (from != NULL && layer_of(patterns, name) > 0 &&
+                (layer_of(patterns, name) != length || strncmp(name, pn->node->name, length) != 0))
+                from->again = false;
+        }
+    }
+}
+
+// Of those chosen only the n cheapest by the byte that they free stay.
+static void keep_cheapest(chooser *c, int n)
+{
+    for (;; n--) {
+        int best = -1;
+        double least = 0;
+        for (int i = 0; i < c->n; i++) {
+            const tti_candidate *x = &c->list[i];
+            double price = x->ns / (double)TTI_MAX(x->saved, x->bytes / 16 + 1);
+            if (x->again && c->again[x->node] == 0 && (best < 0 || price < least)) {
+                best = i;
+                least = price;
+            }
+        }
+        if (best < 0)
+            break;
+        if (n <= 0)
+            c->list[best].again = false;
+        else
+            c->again[c->list[best].node] = 1;
+    }
+    memset(c->again, 0, (size_t)c->n_nodes);
+}
+
+/*
+ * Computing a value again from inputs that would otherwise be dropped, and are no smaller, gains
+ * nothing: such a value is kept after all.
+ */
+static void drop_useless(chooser *c)
+{
+    uint8_t *held = c->backward + c->n_nodes; // by candidate: its output stays anyway
+    for (int i = 0; i < c->n; i++)
+        held[i] = !c->list[i].again && c->list[i].saved > 0;
+    for (int i = 0; i < c->n; i++) {
+        const tti_pnode *pn = &c->p->nodes[c->list[i].node];
+        size_t cost = 0;
+        for (int k = 0; k < pn->n_in && c->list[i].again; k++) {
+            const tti_candidate *from = candidate_of(c, pn->in[k]);
+            if (from != NULL && !from->again && !held[from - c->list])
+                cost += c->p->values[tti_root(c->p, pn->in[k])].bytes;
+        }
+        if (cost > 0 && cost >= c->list[i].saved) {
+            c->list[i].again = false;
+            held[i] = c->list[i].saved > 0;
+        }
+        for (int k = 0; k < pn->n_in && c->list[i].again; k++) {
+            const tti_candidate *from = candidate_of(c, pn->in[k]);
+            if (from != NULL && !from->again)
+                held[from - c->list] = 1;
+        }
+    }
+}
+
+// ---- copies ----------------------------------------------------------------------------------
+
+// Nodes that the backward part, or a copy that it needs, reads and that were chosen.
+static void mark_again(chooser *c)
+{
+    const tti_plan *p = c->p;
+    for (int64_t i = c->n_nodes - 1; i >= 0; i--) {
+        const tti_pnode *pn = &p->nodes[i];
+        if (!c->backward[i] && !c->again[i])
+            continue;
+        for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
+            int maker = p->values[pn->in[k]].node;
+            bool chosen = c->number[maker] >= 0 && c->list[c->number[maker]].again;
+            bool view = is_view(&p->nodes[maker]) && is_repeatable(c, maker);
+            const tti_candidate *under = view ? candidate_of(c, pn->in[k]) : NULL;
+            if (tti_reads(pn, k) && (chosen || (under != NULL && under->again)))
+                c->again[maker] = 1;
+        }
+    }
+}
+
+static int copied(const chooser *c, int value)
+{
+    int maker = c->p->values[value].node;
+    if (maker >= c->n_nodes || c->copy[maker] < 0)
+        return value;
+    return c->p->nodes[c->copy[maker]].out + value - c->p->nodes[maker].out;
+}
+
+static tt_status add_copy(chooser *c, int i)
+{
+    tti_plan *p = c->p;
+    tti_pnode pn = p->nodes[i];
+    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(pn.n_in + 1));
+    if (in == NULL)
+        return TT_ENOMEM;
+    for (int k = 0; k < pn.n_in; k++)
+        in[k] = tti_reads(&pn, k) ? copied(c, pn.in[k]) : pn.in[k];
+    int first = pn.out;
+    pn.in = in;
+    pn.out = (int)p->n_values;
+    pn.is_again = true;
+    pn.key = 1e18; // until its readers are known
+    c->copy[i] = tti_plan_node(p, pn);
+    for (int k = 0; c->copy[i] >= 0 && k < pn.n_out; k++) {
+        tti_value v = p->values[first + k];
+        v.node = c->copy[i];
+        v.root = k == 0 && is_view(&pn) ? in[0] : -1;
+        if (tti_plan_value(p, v) < 0)
+            return TT_ENOMEM;
+    }
+    if (c->number[i] >= 0) {
+        p->again_ns += c->list[c->number[i]].ns;
+        p->n_again++;
+    }
+    return c->copy[i] < 0 ? TT_ENOMEM : TT_OK;
+}
+
+static void before_readers(tti_plan *p, int64_t i)
+{
+    for (int k = 0; k < p->nodes[i].n_in; k++) {
+        tti_pnode *maker = &p->nodes[p->values[p->nodes[i].in[k]].node];
+        if (maker->is_again)
+            maker->key = TTI_MIN(maker->key, p->nodes[i].key - FOR_BACKWARD);
+    }
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const tti_pnode *x = a, *y = b;
+    return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->out - y->out;
+}
+
+// Makers stand before readers in the list of nodes: the copies go where their keys say.
+static tt_status insert_copies(chooser *c)
+{
+    tti_plan *p = c->p;
+    int64_t n = p->n_nodes, at = 0, next = c->n_nodes;
+    tti_pnode *old = tti_alloc(p->ctx, sizeof(*old) * (size_t)n);
+    if (old == NULL)
+        return TT_ENOMEM;
+    memcpy(old, p->nodes, sizeof(*old) * (size_t)n);
+    qsort(old + next, (size_t)(n - next), sizeof(*old), by_key);
+    for (int64_t i = 0; i < c->n_nodes; i++) {
+        for (; next < n && c->backward[i] && old[next].key < old[i].key; next++)
+            p->nodes[at++] = old[next];
+        c->copy[i] = (int)at; // from here on: where the node has gone
+        p->nodes[at++] = old[i];
+    }
+    tti_free(p->ctx, old);
+    for (int64_t i = 0; i < n; i++) {
+        tti_pnode *pn = &p->nodes[i];
+        for (int k = 0; k < pn->n_out; k++)
+            p->values[pn->out + k].node = (int)i;
+        for (int k = 0; k < pn->n_after; k++)
+            pn->after[k] = c->copy[pn->after[k]];
+    }
+    return TT_OK;
+}
+
+static tt_status add_copies(chooser *c)
+{
+    tti_plan *p = c->p;
+    for (int64_t i = 0; i < c->n_nodes; i++)
+        if (c->again[i] && !c->backward[i])
+            TT_TRY(add_copy(c, (int)i));
+    for (int64_t i = 0; i < c->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        for (int k = 0; k < pn->n_in && c->backward[i]; k++)
+            if (tti_reads(pn, k))
+                pn->in[k] = copied(c, pn->in[k]);
+        if (c->backward[i] && is_view(pn))
+            p->values[pn->out].root = pn->in[0];
+        before_readers(p, i);
+    }
+    for (int64_t i = p->n_nodes - 1; i >= c->n_nodes; i--) // a copy's readers come after it
+        before_readers(p, i);
+    return insert_copies(c);
+}
+
+static tt_status choose(chooser *c, const tti_plan_request *req)
+{
+    size_t budget;
+    tt_status st;
+    TT_TRY(find_candidates(c));
+    bool all = is_word(req->recompute, "all", false) ||
+               tti_recompute_budget(c->p->ctx, req->recompute, &budget, &st);
+    if (all)
+        TT_TRY(tti_segments_choose(c->p->ctx, c->list, c->n));
+    else
+        choose_layers(c, req->recompute);
+    if (all && req->cheapest > 0)
+        keep_cheapest(c, req->cheapest);
+    for (int i = 0; i < c->n; i++)
+        c->p->n_chosen += c->list[i].again;
+    drop_useless(c);
+    mark_again(c);
+    return add_copies(c);
+}
+
+tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req)
+{
+    if (tti_recompute_is_none(req->recompute))
+        return TT_OK;
+    chooser c = {.p = p, .n_nodes = p->n_nodes};
+    size_t n = (size_t)p->n_nodes + 1;
+    c.backward = tti_calloc(p->ctx, 2 * n, 1);
+    c.again = tti_calloc(p->ctx, n, 1);
+    c.number = tti_calloc(p->ctx, n, sizeof(int));
+    c.copy = tti_calloc(p->ctx, n, sizeof(int));
+    c.list = tti_calloc(p->ctx, n, sizeof(*c.list));
+    tt_status st = TT_ENOMEM;
+    if (c.backward != NULL && c.again != NULL && c.number != NULL && c.copy != NULL &&
+        c.list != NULL)
+        st = choose(&c, req);
+    tti_free(p->ctx, c.backward);
+    tti_free(p->ctx, c.again);
+    tti_free(p->ctx, c.number);
+    tti_free(p->ctx, c.copy);
+    tti_free(p->ctx, c.list);
+    return st;
+}

@@ -98,6 +98,12 @@ tti_philox tti_philox4(uint64_t key, uint64_t counter_low, uint64_t counter_high
 // A permutation of 0..n-1 by key: where element i goes. No table; n up to 2^62.
 uint64_t tti_permute(uint64_t i, uint64_t n, uint64_t key);
 
+// Half types; rounding is to nearest even.
+uint16_t tti_to_bf16(float f);
+float tti_from_bf16(uint16_t h);
+uint16_t tti_to_f16(float f);
+float tti_from_f16(uint16_t h);
+
 // Monotonic time.
 int64_t tti_now_ns(void);
 

@@ -96,10 +96,6 @@ extern const tt_op tti_op_const, tti_op_feed, tti_op_variable;
 // Element i of data as a number; conversion rounds to nearest even and saturates integers.
 double tti_get_number(tt_dtype t, const void *data, int64_t i);
 void tti_put_number(tt_dtype t, void *data, int64_t i, double v);
-uint16_t tti_to_bf16(float f);
-float tti_from_bf16(uint16_t h);
-uint16_t tti_to_f16(float f);
-float tti_from_f16(uint16_t h);
 // Subnormal f32 and bf16 become zero of their sign: what every value that enters goes through.
 void tti_flush(tt_dtype t, void *data, int64_t n);
 

@@ -134,6 +134,7 @@ static void worker_main(void *arg)
         if (w->quit)
             return;
         w->task.fn(w->task.arg);
+        (void)tti_flag_add(&w->device->n_done, 1);
     }
 }
 
@@ -190,6 +191,7 @@ static tt_status cpu_submit(tti_device *d, tti_task task)
 {
     worker *w = d->state;
     w->task = task;
+    d->n_submitted++;
     tti_flag_add(&w->go, 1);
     return TT_OK;
 }

@@ -36,12 +36,16 @@ struct tti_device {
     _Atomic size_t arena;     // of them, by activations
     tti_team *team;
     void *state; // the backend's
+    // Tasks handed to the worker, and how many of them have ended.
+    uint32_t n_submitted;
+    tti_flag n_done;
 };
 
 /*
  * A backend. alloc counts against the device's limit and fails with TT_ELIMIT or TT_ENOMEM;
  * memory is 64-byte aligned and not cleared. copy moves bytes between memory of any two devices
- * (host memory is device NULL). submit hands the worker one task; the next only when it has ended.
+ * (host memory is device NULL). submit hands the worker one task, the next only when it has ended;
+ * n_done tells when, and nothing of the task is looked at any more then.
  * compile may turn a part of a plan into one executable and is NULL where walking the list is all
  * there is.
  */

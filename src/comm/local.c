@@ -1,0 +1,178 @@
+/*
+ * local.c - the transport between members of one process: they share its memory, so a reduction
+ * reads every addend where it is and writes every result, and a move is a copy. The devices' threads
+ * share the work.
+ */
+#include "comm/comm.h"
+#include "device/device.h"
+#include <string.h>
+
+#define ALONE ((int64_t)64 << 10) // bytes that are not worth waking anyone
+#define PIECE ((size_t)256 << 10) // bytes of a move that are copied at once
+
+// ---- work on the context's devices -----------------------------------------------------------
+
+typedef struct slice {
+    tti_device *device;
+    const tti_work *work;
+    int64_t base, units;
+} slice;
+
+static tt_status slice_kernel(const tt_launch *l)
+{
+    const slice *s = l->tune;
+    s->work->fn(s->work->arg, s->base + l->begin, s->base + l->end);
+    return TT_OK;
+}
+
+static void slice_run(void *arg)
+{
+    const slice *s = arg;
+    tt_launch launch = {.ctx = s->device->ctx, .tune = s};
+    if (s->units > 0)
+        (void)tti_team_run(s->device->team, slice_kernel, &launch, 0, s->units, s->work->chunk, 0);
+}
+
+static void wait_for(const tti_work *w, tti_device *d, int64_t deadline)
+{
+    int spins = d->is_crowded ? 0 : 20000;
+    while (tti_flag_wait(&d->n_done, d->n_submitted, spins, deadline) != TT_OK) {
+        if (deadline != TTI_FOREVER)
+            (void)TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: %s has not done its share within %lld ms",
+                          w->name, d->name, (long long)w->deadline_ms);
+        deadline = TTI_FOREVER; // its slice is in use until it returns
+    }
+}
+
+// Each device's slice, by its number of threads.
+static void deal(tt_ctx *ctx, const tti_work *w, slice *out)
+{
+    int64_t threads = 0, before = 0, chunks = (w->units + w->chunk - 1) / w->chunk;
+    for (int i = 0; i < ctx->n_devices; i++)
+        threads += ctx->devices[i]->n_threads;
+    for (int i = 0; i < ctx->n_devices; i++) {
+        int64_t first = chunks * before / threads * w->chunk;
+        before += ctx->devices[i]->n_threads;
+        int64_t end = TTI_MIN(chunks * before / threads * w->chunk, w->units);
+        out[i] = (slice){ctx->devices[i], w, first, end - first};
+    }
+}
+
+tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
+{
+    slice slices[TTI_MAX_DEVICES];
+    int64_t deadline = tti_deadline(w->deadline_ms);
+    tt_status st = TT_OK;
+    int n = 1; // slices handed out, the caller's own among them
+    bool alone = w->bytes <= ALONE;
+    if (!alone)
+        deal(ctx, w, slices);
+    for (; !alone && st == TT_OK && n < ctx->n_devices; n += st == TT_OK)
+        st = slices[n].device->backend->submit(slices[n].device, (tti_task){slice_run, &slices[n]});
+    unsigned saved = tti_fp_enter();
+    if (alone)
+        w->fn(w->arg, 0, w->units);
+    else if (st == TT_OK)
+        slice_run(&slices[0]);
+    tti_fp_leave(saved);
+    for (int i = 1; i < n; i++)
+        wait_for(w, slices[i].device, deadline);
+    return st != TT_OK ? st : tt_status_of(ctx);
+}
+
+// ---- the record ------------------------------------------------------------------------------
+
+static tt_status local_open(tt_comm *c)
+{
+    for (int i = 0; i < c->ctx->n_devices; i++)
+        if (!c->ctx->devices[i]->backend->host_memory)
+            return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
+                           "comm: %s has memory of its own, which transport local does not reach",
+                           c->ctx->devices[i]->name);
+    return TT_OK;
+}
+
+static tt_status local_agree(tt_comm *c, const tti_comm_call *call, const tti_fingerprint *prints)
+{
+    for (int i = 1; i < call->n; i++)
+        TT_TRY(tti_fingerprint_check(c->ctx, call->name, 0, &prints[0], i, &prints[i]));
+    return TT_OK;
+}
+
+static void reduce_units(const void *arg, int64_t begin, int64_t end)
+{
+    tti_reduction_run(arg, begin, end);
+}
+
+static tt_status local_reduce(tt_comm *c, const tti_comm_call *call, const tti_reduction *r)
+{
+    int64_t bytes = r->count * (int64_t)tt_dtype_bytes(r->from) * (r->n + call->n);
+    return tti_comm_spread(c->ctx, &(tti_work){.name = call->name,
+                                               .fn = reduce_units,
+                                               .arg = r,
+                                               .units = r->count,
+                                               .chunk = 4096,
+                                               .bytes = bytes,
+                                               .deadline_ms = c->deadline_ms});
+}
+
+typedef struct copies {
+    const tti_comm_call *call;
+    int64_t pieces; // of the longest move; a unit is a piece of a move
+} copies;
+
+static void copy_units(const void *arg, int64_t begin, int64_t end)
+{
+    const copies *c = arg;
+    for (int64_t u = begin; u < end; u++) {
+        tti_move m = tti_move_at(c->call, u / c->pieces);
+        size_t at = (size_t)(u % c->pieces) * PIECE;
+        if (at < m.bytes && m.src != m.dst)
+            memcpy(m.dst + at, m.src + at, TTI_MIN(PIECE, m.bytes - at));
+    }
+}
+
+static tt_status local_move(tt_comm *c, const tti_comm_call *call)
+{
+    int64_t moves = tti_move_count(call), bytes = 0;
+    size_t longest = 1;
+    for (int64_t k = 0; k < moves; k++) {
+        size_t b = tti_move_at(call, k).bytes;
+        longest = TTI_MAX(longest, b);
+        bytes += (int64_t)b;
+    }
+    copies work = {call, (int64_t)((longest + PIECE - 1) / PIECE)};
+    return tti_comm_spread(c->ctx, &(tti_work){.name = call->name,
+                                               .fn = copy_units,
+                                               .arg = &work,
+                                               .units = moves * work.pieces,
+                                               .chunk = 1,
+                                               .bytes = bytes,
+                                               .deadline_ms = c->deadline_ms});
+}
+
+static void no_units(const void *arg, int64_t begin, int64_t end)
+{
+    (void)arg;
+    (void)begin;
+    (void)end;
+}
+
+static tt_status local_barrier(tt_comm *c)
+{
+    return tti_comm_spread(c->ctx, &(tti_work){.name = tti_call_name(TTI_BARRIER),
+                                               .fn = no_units,
+                                               .chunk = 1,
+                                               .bytes = INT64_MAX,
+                                               .deadline_ms = c->deadline_ms});
+}
+
+const tti_transport tti_transport_local = {
+    .name = "local",
+    .help = "members of one process, by its memory",
+    .open = local_open,
+    .agree = local_agree,
+    .reduce = local_reduce,
+    .move = local_move,
+    .barrier = local_barrier,
+};

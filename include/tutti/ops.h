@@ -150,6 +150,12 @@ TT_API tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamm
 #define tt_op_layer_norm(...) TT_CALL4(tt_op_layer_norm, __VA_ARGS__, )
 #define tt_op_rms_norm(...)   TT_CALL3(tt_op_rms_norm, __VA_ARGS__, )
 
+// Rows whose statistics a batch norm takes together.
+typedef enum tt_over {
+    TT_OVER_BATCH = 0, // the whole batch
+    TT_OVER_LANE = 1,  // each lane by itself: runs on any part of the lanes
+} tt_over;
+
 typedef struct tt_op_batch_norm_opts {
     size_t opts_size;
     double eps;      // default 1e-5
@@ -158,11 +164,12 @@ typedef struct tt_op_batch_norm_opts {
     tt_act act;      // applied as part of the node
     tt_tensor *residual;             // added before the activation
     tt_tensor **new_mean, **new_var; // out: updates of the running statistics, to be run as targets
+    tt_over over; // default the whole batch; running statistics of lanes: their mean over lanes
 } tt_op_batch_norm_opts;
 typedef struct tt_op_batch_norm_vars {
     tt_tensor *gamma, *beta, *mean, *var; // each [c]; mean and var are variables
 } tt_op_batch_norm_vars;
-// Over all axes but the last, of the whole batch.
+// Over all axes but the last, of the whole batch or of each lane.
 TT_API tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
                                         const tt_op_batch_norm_opts *opts);
 #define tt_op_batch_norm(...) TT_CALL3(tt_op_batch_norm, __VA_ARGS__, )

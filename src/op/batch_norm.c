@@ -1,6 +1,6 @@
 /*
  * batch_norm.c - batch norm over all axes but the last, of the whole batch. Kernels:
- * batch_norm_cpu.c.
+ * batch_norm_cpu.c. Statistics of each lane by itself are batch_norm_lane.c.
  *
  *   stats    x -> mean, var = M2 / n, unbiased = M2 / (n - 1), each [c]
  *   apply    y = act(fma(x - mean, scale, beta) + residual), scale = gamma rstd,
@@ -36,7 +36,7 @@ static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_
             0, 0, NULL                                                                            \
     }
 static const tt_option eps_attrs[] = {EPS_ROW, TT_OPTION_END};
-static const tt_option apply_attrs[] = {
+const tt_option tti_batch_norm_attrs[] = {
     EPS_ROW,
     {"act", TT_OPT_ENUM, "linear", "activation", offsetof(tti_batch_norm_attr, act), 0, 0,
      act_names},
@@ -58,8 +58,9 @@ static const tt_option running_attrs[] = {
 
 // ---- shape and split rules -------------------------------------------------------------------
 
-static tt_status check_x(tt_infer *q, const tt_tensor *x)
+tt_status tti_batch_norm_check(tt_infer *q)
 {
+    const tt_tensor *x = q->in[0];
     char text[TT_SHAPE_TEXT];
     if (!tti_is_float(x->dtype))
         return TT_FAIL(q->ctx, TT_EDTYPE, "%s: x is %s, not a float", q->name,
@@ -70,27 +71,25 @@ static tt_status check_x(tt_infer *q, const tt_tensor *x)
     return TT_OK;
 }
 
-static tt_status check_vectors(tt_infer *q, int first, int n)
+tt_status tti_batch_norm_check_vectors(tt_infer *q, int first, int n, const char *const *names)
 {
-    static const char *const names[] = {"mean", "var", "gamma", "beta"};
     const tt_tensor *x = q->in[0];
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
     int64_t c = x->shape.dim[x->shape.rank - 1];
     for (int i = 0; i < n; i++) {
         const tt_tensor *v = q->in[first + i];
-        const char *name = i < 4 ? names[i] : "sums";
         if (v->dtype != x->dtype && v->dtype != tti_stat_dtype(x->dtype))
             return TT_FAIL(q->ctx, TT_EDTYPE, "%s: x is %s but %s is %s", q->name,
-                           tt_dtype_name(x->dtype), name, tt_dtype_name(v->dtype));
+                           tt_dtype_name(x->dtype), names[i], tt_dtype_name(v->dtype));
         if (v->shape.rank != 1 || v->shape.dim[0] != c)
             return TT_FAIL(q->ctx, TT_ESHAPE, "%s: x is %s but %s is %s, not [%lld]", q->name,
-                           tt_shape_text(&x->shape, a), name, tt_shape_text(&v->shape, b),
+                           tt_shape_text(&x->shape, a), names[i], tt_shape_text(&v->shape, b),
                            (long long)c);
     }
     return TT_OK;
 }
 
-static tt_status check_like_x(tt_infer *q, const char *what, const tt_tensor *t)
+tt_status tti_batch_norm_check_like_x(tt_infer *q, const char *what, const tt_tensor *t)
 {
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
     if (!tti_shape_equal(&q->in[0]->shape, &t->shape) || t->dtype != q->in[0]->dtype)
@@ -99,6 +98,9 @@ static tt_status check_like_x(tt_infer *q, const char *what, const tt_tensor *t)
                        tt_dtype_name(t->dtype), tt_shape_text(&t->shape, b));
     return TT_OK;
 }
+
+static const char *const vector_names[] = {"mean", "var", "gamma", "beta"};
+static const char *const dx_names[] = {"mean", "var", "gamma", "dgamma", "dbeta"};
 
 static void out_vectors(tt_infer *q, tt_dtype dtype)
 {
@@ -111,7 +113,7 @@ static void out_vectors(tt_infer *q, tt_dtype dtype)
 
 static tt_status infer_stats(tt_infer *q)
 {
-    TT_TRY(check_x(q, q->in[0]));
+    TT_TRY(tti_batch_norm_check(q));
     out_vectors(q, tti_stat_dtype(q->in[0]->dtype));
     return TT_OK;
 }
@@ -120,22 +122,22 @@ static tt_status infer_stats(tt_infer *q)
 static tt_status infer_apply(tt_infer *q)
 {
     const tti_batch_norm_attr *a = q->attr;
-    TT_TRY(check_x(q, q->in[0]));
+    TT_TRY(tti_batch_norm_check(q));
     if (q->n_in != 5 + a->has_residual)
         return TT_FAIL(q->ctx, TT_EINVAL, "%s: has %d inputs, not %d", q->name, q->n_in,
                        5 + a->has_residual);
-    TT_TRY(check_vectors(q, 1, 4));
+    TT_TRY(tti_batch_norm_check_vectors(q, 1, 4, vector_names));
     if (a->has_residual)
-        TT_TRY(check_like_x(q, "residual", q->in[5]));
+        TT_TRY(tti_batch_norm_check_like_x(q, "residual", q->in[5]));
     return tti_infer_same(q);
 }
 
 // x, dz, mean, var
 static tt_status infer_sums(tt_infer *q)
 {
-    TT_TRY(check_x(q, q->in[0]));
-    TT_TRY(check_like_x(q, "dz", q->in[1]));
-    TT_TRY(check_vectors(q, 2, 2));
+    TT_TRY(tti_batch_norm_check(q));
+    TT_TRY(tti_batch_norm_check_like_x(q, "dz", q->in[1]));
+    TT_TRY(tti_batch_norm_check_vectors(q, 2, 2, vector_names));
     out_vectors(q, tti_stat_dtype(q->in[0]->dtype));
     return TT_OK;
 }
@@ -144,12 +146,12 @@ static tt_status infer_sums(tt_infer *q)
 static tt_status infer_dx(tt_infer *q)
 {
     const tti_batch_norm_attr *a = q->attr;
-    TT_TRY(check_x(q, q->in[0]));
+    TT_TRY(tti_batch_norm_check(q));
     if (q->n_in != (a->fixed ? 5 : 7))
         return TT_FAIL(q->ctx, TT_EINVAL, "%s: has %d inputs, not %d", q->name, q->n_in,
                        a->fixed ? 5 : 7);
-    TT_TRY(check_like_x(q, "dz", q->in[1]));
-    TT_TRY(check_vectors(q, 2, q->n_in - 2));
+    TT_TRY(tti_batch_norm_check_like_x(q, "dz", q->in[1]));
+    TT_TRY(tti_batch_norm_check_vectors(q, 2, q->n_in - 2, dx_names));
     return tti_infer_same(q);
 }
 
@@ -211,6 +213,7 @@ static tt_status prep_lanes(tt_prep *p)
     p->units[1] = blocks;
     p->grain[1] = 16;
     p->scratch_bytes = 2 * real_bytes(x) * (size_t)lanes * (size_t)x->cols;
+    p->local_bytes = real_bytes(x) * (size_t)(x->cols + 16);
     p->ns = 0.4 * (double)x->count;
     return TT_OK;
 }
@@ -291,7 +294,7 @@ const tt_op tti_op_batch_norm_apply = {
     .max_inputs = 6,
     .flags = TT_OP_ROW_FREE,
     .in_place = 1 | 1 << 5,
-    .attrs = apply_attrs,
+    .attrs = tti_batch_norm_attrs,
     .attr_size = sizeof(tti_batch_norm_attr),
     .infer = infer_apply,
     .split = split_rows,
@@ -354,17 +357,29 @@ tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_var
                              .momentum = opts->momentum == 0 ? 0.9 : opts->momentum,
                              .act = opts->act,
                              .has_residual = opts->residual != NULL};
-    tt_tensor *mean = vars.mean, *var = vars.var, *unbiased = NULL;
-    if (!opts->infer) {
-        tt_node *stats = tt_node_new(g, &tti_op_batch_norm_stats, 1, &x, NULL, NULL);
-        if (stats == NULL)
-            return NULL;
-        mean = stats->outs[0];
-        var = stats->outs[1];
-        unbiased = stats->outs[2];
+    tt_tensor *mean = vars.mean, *unbiased = NULL, *y;
+    if (opts->over != TT_OVER_BATCH && opts->over != TT_OVER_LANE) {
+        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL,
+                      "batch_norm: over is %d, neither TT_OVER_BATCH nor TT_OVER_LANE",
+                      (int)opts->over);
+        return NULL;
     }
-    tt_tensor *in[] = {x, mean, var, vars.gamma, vars.beta, opts->residual};
-    tt_tensor *y = tt_node_out(g, &tti_op_batch_norm_apply, 5 + a.has_residual, in, &a);
+    if (!opts->infer && opts->over == TT_OVER_LANE) {
+        tt_tensor *in[] = {x, vars.gamma, vars.beta, opts->residual};
+        y = tti_batch_norm_lane(g, in, &a, &mean, &unbiased);
+    } else {
+        tt_tensor *var = vars.var;
+        if (!opts->infer) {
+            tt_node *stats = tt_node_new(g, &tti_op_batch_norm_stats, 1, &x, NULL, NULL);
+            if (stats == NULL)
+                return NULL;
+            mean = stats->outs[0];
+            var = stats->outs[1];
+            unbiased = stats->outs[2];
+        }
+        tt_tensor *in[] = {x, mean, var, vars.gamma, vars.beta, opts->residual};
+        y = tt_node_out(g, &tti_op_batch_norm_apply, 5 + a.has_residual, in, &a);
+    }
     if (y == NULL)
         return NULL;
     tt_tensor **out[] = {opts->new_mean, opts->new_var};

@@ -159,6 +159,8 @@ typedef struct tt_batch_norm_opts {
     double momentum; // of the running statistics; default 0.9
     tt_act act;
     bool zero_scale;  // the scale starts at 0, not at 1: for the last one of a residual block
+    tt_over over;     // statistics of the whole batch (default) or of each lane: when training
+                      // accumulates or is pipelined the whole batch is never there at once
     TT_LAYER_OPTIONS; // a second .from is added before the activation
 } tt_batch_norm_opts;
 TT_API tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts);
@@ -261,10 +263,11 @@ typedef struct tt_lenet_opts {
 } tt_lenet_opts;
 typedef struct tt_resnet_opts {
     size_t opts_size;
-    int depth;   // 18, 34 or 50; default 18
-    int classes; // default 10
-    int width;   // of the first stage; default 64
-    bool small;  // images of 32 pixels: a 3x3 stem without pooling
+    int depth;    // 18, 34 or 50; default 18
+    int classes;  // default 10
+    int width;    // of the first stage; default 64
+    bool small;   // images of 32 pixels: a 3x3 stem without pooling
+    tt_over over; // of its batch norms; default the whole batch
     TT_LAYER_OPTIONS;
 } tt_resnet_opts;
 typedef struct tt_gpt_opts {

@@ -10,7 +10,8 @@
 #include "model/model.h"
 
 // Words of job files, in the order of the enums.
-extern const char *const tti_act_words[], *const tti_padding_words[], *const tti_init_words[];
+extern const char *const tti_act_words[], *const tti_padding_words[], *const tti_init_words[],
+                                                                          *const tti_over_words[];
 
 // Rows that several kinds have; standard is the default, as text.
 #define TTI_ACT_ROW(type, standard)                                                             \
@@ -20,6 +21,11 @@ extern const char *const tti_act_words[], *const tti_padding_words[], *const tti
 #define TTI_NO_BIAS_ROW(type)                                                                     \
     {                                                                                             \
         "no_bias", TT_OPT_BOOL, "false", "no bias is added", offsetof(type, no_bias), 0, 0, NULL, \
+    }
+#define TTI_OVER_ROW(type)                                                         \
+    {                                                                              \
+        "over", TT_OPT_ENUM, "batch", "what batch norm takes its statistics over", \
+            offsetof(type, over), 0, 0, tti_over_words,                            \
     }
 #define TTI_RATE_ROW(type, field, help)                                       \
     {                                                                         \

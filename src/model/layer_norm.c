@@ -1,13 +1,16 @@
 /*
  * layer_norm.c - batch norm, layer norm, RMS norm. Scale and shift are "weight" and "bias".
  *
- * Batch norm takes the statistics of the whole batch in training, and moves the running ones, which
- * are states "mean" and "var", by updates that every step runs; inference uses the running ones.
+ * Batch norm takes the statistics of the whole batch in training, or of each lane, and moves the
+ * running ones, which are states "mean" and "var", by updates that every step runs; inference uses
+ * the running ones.
  * Weights and statistics are f32 where x is half-precision: only x and y are rounded.
  */
 #include "model/layer.h"
 
 // ---- batch norm ------------------------------------------------------------------------------
+
+const char *const tti_over_words[] = {"batch", "lane", NULL};
 
 static const tt_option batch_norm_options[] = {
     {"eps", TT_OPT_FLOAT, "1e-5", "added to the variance", offsetof(tt_batch_norm_opts, eps), 0, 1,
@@ -17,6 +20,7 @@ static const tt_option batch_norm_options[] = {
     TTI_ACT_ROW(tt_batch_norm_opts, "linear"),
     {"zero_scale", TT_OPT_BOOL, "false", "the scale starts at 0, not at 1",
      offsetof(tt_batch_norm_opts, zero_scale), 0, 0, NULL},
+    TTI_OVER_ROW(tt_batch_norm_opts),
     TT_OPTION_END,
 };
 
@@ -41,10 +45,10 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
     if (v.gamma == NULL || v.beta == NULL || v.mean == NULL || v.var == NULL)
         return NULL;
     tt_tensor *mean = NULL, *var = NULL;
-    tt_tensor *y =
-        tt_op_batch_norm(b->graph, in[0], v, .eps = o->eps, .momentum = o->momentum,
-                         .infer = !b->training, .act = tti_act_inside(o->act),
-                         .residual = n_in > 1 ? in[1] : NULL, .new_mean = &mean, .new_var = &var);
+    tt_tensor *y = tt_op_batch_norm(b->graph, in[0], v, .eps = o->eps, .momentum = o->momentum,
+                                    .infer = !b->training, .act = tti_act_inside(o->act),
+                                    .residual = n_in > 1 ? in[1] : NULL, .new_mean = &mean,
+                                    .new_var = &var, .over = o->over);
     if (b->training &&
         (y == NULL || tti_build_update(b, mean) != TT_OK || tti_build_update(b, var) != TT_OK))
         return NULL;

@@ -16,6 +16,7 @@ static const tt_option resnet_options[] = {
      1 << 20, NULL},
     {"small", TT_OPT_BOOL, "false", "images of 32 pixels: a 3x3 stem without pooling",
      offsetof(tt_resnet_opts, small), 0, 0, NULL},
+    TTI_OVER_ROW(tt_resnet_opts),
     TT_OPTION_END,
 };
 
@@ -29,7 +30,7 @@ typedef struct unit {
     tt_tensor *shortcut; // added before the activation; the scale then starts at zero
 } unit;
 
-static tt_tensor *unit_add(tt_model *m, const unit *u)
+static tt_tensor *unit_add(tt_model *m, const tt_resnet_opts *o, const unit *u)
 {
     char conv[64], norm[64];
     snprintf(conv, sizeof(conv), "%s%s", u->path, u->conv);
@@ -37,35 +38,38 @@ static tt_tensor *unit_add(tt_model *m, const unit *u)
     tt_tensor *y = tt_conv2d(m, .filters = u->filters, .kernel = {u->kernel}, .stride = {u->stride},
                              .pad = {u->kernel / 2}, .no_bias = true,
                              .init = {TT_INIT_HE_NORMAL, 0, 0}, .name = conv, .from = {u->from});
-    return tt_batch_norm(m, .act = u->act, .zero_scale = u->shortcut != NULL, .name = norm,
-                         .from = {y, u->shortcut});
+    return tt_batch_norm(m, .act = u->act, .zero_scale = u->shortcut != NULL, .over = o->over,
+                         .name = norm, .from = {y, u->shortcut});
 }
 
 // One block of a stage; filters are those inside.
-static tt_tensor *block_add(tt_model *m, const char *path, tt_tensor *x, int filters, int stride,
-                            bool bottleneck)
+static tt_tensor *block_add(tt_model *m, const tt_resnet_opts *o, const char *path, tt_tensor *x,
+                            int filters, int stride)
 {
+    bool bottleneck = o->depth == 50;
     int out = filters * (bottleneck ? 4 : 1);
     if (x == NULL)
         return NULL;
     tt_tensor *shortcut = x;
     if (stride != 1 || x->shape.dim[3] != out)
         shortcut = unit_add(
-            m, &(unit){path, "downsample.0", "downsample.1", out, 1, stride, TT_LINEAR, x, NULL});
+            m, o,
+            &(unit){path, "downsample.0", "downsample.1", out, 1, stride, TT_LINEAR, x, NULL});
     if (!bottleneck) {
-        unit_add(m, &(unit){path, "conv1", "bn1", filters, 3, stride, TT_RELU, x, NULL});
-        return unit_add(m, &(unit){path, "conv2", "bn2", filters, 3, 1, TT_RELU, NULL, shortcut});
+        unit_add(m, o, &(unit){path, "conv1", "bn1", filters, 3, stride, TT_RELU, x, NULL});
+        return unit_add(m, o,
+                        &(unit){path, "conv2", "bn2", filters, 3, 1, TT_RELU, NULL, shortcut});
     }
-    unit_add(m, &(unit){path, "conv1", "bn1", filters, 1, 1, TT_RELU, x, NULL});
-    unit_add(m, &(unit){path, "conv2", "bn2", filters, 3, stride, TT_RELU, NULL, NULL});
-    return unit_add(m, &(unit){path, "conv3", "bn3", out, 1, 1, TT_RELU, NULL, shortcut});
+    unit_add(m, o, &(unit){path, "conv1", "bn1", filters, 1, 1, TT_RELU, x, NULL});
+    unit_add(m, o, &(unit){path, "conv2", "bn2", filters, 3, stride, TT_RELU, NULL, NULL});
+    return unit_add(m, o, &(unit){path, "conv3", "bn3", out, 1, 1, TT_RELU, NULL, shortcut});
 }
 
 static tt_tensor *stem_add(tt_model *m, const tt_resnet_opts *o)
 {
     unit stem = {"",      "conv1",    "bn1", o->width, o->small ? 3 : 7, o->small ? 1 : 2,
                  TT_RELU, o->from[0], NULL};
-    tt_tensor *x = unit_add(m, &stem);
+    tt_tensor *x = unit_add(m, o, &stem);
     if (o->small)
         return x;
     return tt_max_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}, .name = "maxpool");
@@ -89,8 +93,7 @@ static tt_tensor *resnet_expand(tt_model *m, const void *opts, const char *name)
         for (int i = 0; i < row[stage + 1]; i++) {
             char path[32];
             snprintf(path, sizeof(path), "layer%d.%d.", stage + 1, i);
-            x = block_add(m, path, x, o->width << stage, i == 0 && stage > 0 ? 2 : 1,
-                          o->depth == 50);
+            x = block_add(m, o, path, x, o->width << stage, i == 0 && stage > 0 ? 2 : 1);
         }
     }
     tt_global_avg_pool2d(m, .name = "avgpool");

@@ -82,7 +82,8 @@ const matrix_way matrix_ways[] = {
     {MATRIX_ACCUMULATE, M, D(2), .accumulate = 2, .recompute = "all"},
 
     {MATRIX_RECOMPUTE, S, D(1), .recompute = "all"},
-    {MATRIX_RECOMPUTE, S, D(1), .recompute = "budget 256KiB"},
+    {MATRIX_RECOMPUTE, S, D(1), .recompute = "budget 4MiB"},
+    {MATRIX_RECOMPUTE, S, D(1), .recompute = "*_1"},
     {MATRIX_RECOMPUTE, M, D(2), .recompute = "all"},
     {MATRIX_RECOMPUTE, C, D(3), .recompute = "all"},
     {MATRIX_RECOMPUTE, S, D(2), .pins = 2, .recompute = "all"},

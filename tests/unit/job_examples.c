@@ -29,9 +29,9 @@ static void expect_stable(tt_job *j, tt_ctx *ctx)
     tt_job_free(again);
 }
 
-static const char *const examples[] = {"digits",      "finetune",       "mnist_cnn",
-                                       "source_gpt",  "csv_regression", "shakespeare_gpt",
-                                       "cifar_resnet"};
+static const char *const examples[] = {
+    "digits",          "finetune",     "mnist_cnn", "source_gpt", "csv_regression",
+    "shakespeare_gpt", "cifar_resnet", "mirrored",  "accumulate", "pipeline"};
 #define N_EXAMPLES ((int)(sizeof(examples) / sizeof(examples[0])))
 
 // The repository's root: tests run from it.

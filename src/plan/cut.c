@@ -28,11 +28,22 @@ static int receive(tti_plan *p, int value, int device)
     p->values[tti_root(p, value)].is_sent = true;
     v.node = id;
     v.root = -1;
+    v.skip = 0;
+    v.is_piece = false;
     v.device = device;
     v.memory = TTI_ARENA;
     v.fixed = NULL;
     v.keep = v.is_sent = false;
     return tti_plan_value(p, v);
+}
+
+// Nodes that put values of several devices together read them where they are, if they can.
+static bool reads_directly(const tti_plan *p, const tti_pnode *pn, int value)
+{
+    bool joins = pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
+                 pn->kind == TTI_COLLECT;
+    return joins && p->ctx->devices[pn->device]->backend->host_memory &&
+           p->ctx->devices[p->values[value].device]->backend->host_memory;
 }
 
 // A view of what was received is a view of the copy.
@@ -42,6 +53,7 @@ static void follow_input(tti_plan *p, const tti_pnode *pn)
         return;
     tti_value *v = &p->values[pn->out];
     v->root = pn->in[0];
+    v->skip = p->values[pn->in[0]].skip;
     v->memory = p->values[pn->in[0]].memory;
     v->fixed = p->values[pn->in[0]].fixed;
 }
@@ -70,6 +82,14 @@ tt_status tti_plan_cut(tti_plan *p)
             if (p->values[v].device == device || p->values[v].memory == TTI_CONSTANT ||
                 !tti_reads(&p->nodes[i], k))
                 continue;
+            if (reads_directly(p, &p->nodes[i], v)) {
+                p->values[tti_root(p, v)].is_sent = true;
+                p->devices[device].received_bytes +=
+                    p->nodes[i].piece >= 0 && p->nodes[i].kind == TTI_TREE
+                        ? p->values[p->nodes[i].out].bytes
+                        : p->values[v].bytes;
+                continue;
+            }
             uint64_t at = ((uint64_t)v * 64 + (uint64_t)device) * 0x9e3779b97f4a7c15u;
             at = (at >> 20) & (uint64_t)(cap - 1);
             while (made[at].copy != 0 && (made[at].value != v || made[at].device != device))

@@ -305,7 +305,8 @@ tt_status tti_draft_node(emitter *e, int pnode)
     e->drafts[pnode].has_entry = false;
     if (pn->kind == TTI_FUSED)
         return draft_fused(e, pnode);
-    if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS)
+    if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
+        pn->kind == TTI_COLLECT)
         return tti_draft_joining(e, pnode);
     if (pn->kind != TTI_OP)
         return draft_simple(e, pnode, copy_kernel,

@@ -24,9 +24,10 @@ static tt_status address(tti_plan *p, const tt_arg *arg, int value)
 {
     tt_arg *a = (tt_arg *)arg;
     const tti_value *root = &p->values[tti_root(p, value)];
+    size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return patch(p, &a->data, root->device, root->offset);
-    a->data = root->fixed;
+        return patch(p, &a->data, root->device, root->offset + skip);
+    a->data = (char *)root->fixed + skip;
     return TT_OK;
 }
 
@@ -129,24 +130,31 @@ static tt_status wait_for(wait_list *w, int from, int to)
     return p->nodes[from].device == p->nodes[to].device ? TT_OK : add_wait(w, from, to);
 }
 
-// Memory that was sent may be written again only after the receiver has copied it.
+// Whoever writes the memory of sent after pos waits for node reader, which is on another device.
+static tt_status guard_memory(wait_list *w, const tti_value *sent, int reader, int pos)
+{
+    tti_plan *p = w->e->p;
+    for (int64_t i = 0; i < p->n_values; i++) {
+        const tti_value *v = &p->values[i];
+        bool again = v->device == sent->device && v->memory == TTI_ARENA && v->first > pos &&
+                     v->offset < sent->offset + sent->bytes && sent->offset < v->offset + v->bytes;
+        if (again && w->e->drafts[p->order[v->first]].has_entry)
+            TT_TRY(add_wait(w, reader, p->order[v->first]));
+    }
+    return TT_OK;
+}
+
+// Memory that another device reads may be written again only after it has.
 static tt_status wait_for_reuse(wait_list *w)
 {
     tti_plan *p = w->e->p;
     for (int pos = 0; pos < p->n_order; pos++) {
         int r = p->order[pos];
-        if (p->nodes[r].kind != TTI_RECV)
-            continue;
-        const tti_value *sent = &p->values[tti_root(p, p->nodes[r].in[0])];
-        if (sent->memory != TTI_ARENA)
-            continue;
-        for (int64_t i = 0; i < p->n_values; i++) {
-            const tti_value *v = &p->values[i];
-            bool again = v->device == sent->device && v->memory == TTI_ARENA && v->first > pos &&
-                         v->offset < sent->offset + sent->bytes &&
-                         sent->offset < v->offset + v->bytes;
-            if (again && w->e->drafts[p->order[v->first]].has_entry)
-                TT_TRY(add_wait(w, r, p->order[v->first]));
+        for (int k = 0; k < p->nodes[r].n_in; k++) {
+            const tti_value *sent = &p->values[tti_root(p, p->nodes[r].in[k])];
+            if (sent->memory == TTI_ARENA && sent->device != p->nodes[r].device &&
+                tti_reads(&p->nodes[r], k))
+                TT_TRY(guard_memory(w, sent, r, pos));
         }
     }
     return TT_OK;
@@ -246,8 +254,10 @@ static tt_status find_variables(emitter *e)
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
             continue;
-        if (e->req->variable_home == NULL || e->req->variable_home(e->req->user, pn->node) == NULL)
-            fresh[pn->device] += p->values[pn->out].bytes;
+        fresh[pn->device] +=
+            e->req->variable_needs == NULL
+                ? p->values[pn->out].bytes
+                : e->req->variable_needs(e->req->user, pn->node, p->ctx->devices[pn->device]);
     }
     TT_TRY(tti_plan_check_limits(p, fresh));
     for (int64_t i = 0; i < p->n_nodes; i++) {

@@ -7,14 +7,16 @@
  * additions is that of one device with all lanes.
  */
 #include "plan/draft.h"
+#include "plan/spread.h"
 #include <math.h>
 #include <string.h>
 
-#define BLOCK      256 // elements a step of the tree works on
-#define MAX_PUSHES (TTI_MAX_DEVICES * 4)
+#define BLOCK 256 // elements a step of the tree works on
 
 typedef struct tree_program {
     int n, n_out;    // pushes; partials left in the end
+    int64_t count;   // elements of a partial
+    int64_t begin;   // the first that this node adds
     int64_t per_row; // statistics: entries of a channel in a row of the batch
     struct {
         int16_t input, part, merges;
@@ -63,6 +65,14 @@ static void store_block(const tt_arg *out, int64_t at, tt_dtype from, const void
                                               : tti_to_f16(((const float *)sum)[i]);
 }
 
+// Element at of the i-th partial that is pushed.
+static const void *part_at(const tt_launch *l, const tree_program *prog, int i, int64_t at)
+{
+    const tt_arg *in = &l->in[prog->push[i].input];
+    return (const char *)in->data + (size_t)(prog->push[i].part * prog->count + prog->begin + at) *
+                                        tt_dtype_bytes(in->dtype);
+}
+
 // Units are elements of one partial.
 static tt_status tree_kernel(const tt_launch *l)
 {
@@ -71,13 +81,19 @@ static tt_status tree_kernel(const tt_launch *l)
     tt_dtype from = l->in[0].dtype;
     size_t item = tt_dtype_bytes(from);
     int64_t count = out->count / prog->n_out;
+    if (prog->n == 2 && prog->n_out == 1 && from == TT_F32 && out->dtype == TT_F32) {
+        const float *a = part_at(l, prog, 0, l->begin), *b = part_at(l, prog, 1, l->begin);
+        float *to = (float *)out->data + l->begin;
+        for (int64_t i = 0; i < l->end - l->begin; i++)
+            to[i] = a[i] + b[i] + 0.0f;
+        return TT_OK;
+    }
     double stack[TTI_MAX_PARTS + 2][BLOCK];
     for (int64_t at = l->begin; at < l->end; at += BLOCK) {
         int64_t n = TTI_MIN((int64_t)BLOCK, l->end - at);
         int depth = 0;
         for (int i = 0; i < prog->n; i++) {
-            const char *part = (const char *)l->in[prog->push[i].input].data +
-                               (size_t)(prog->push[i].part * count + at) * item;
+            const void *part = part_at(l, prog, i, at);
             int merges = prog->push[i].merges;
             if (merges > 0) { // the first addition reads the part where it is
                 add_block(from, stack[depth - 1], part, n);
@@ -162,13 +178,15 @@ static tt_status moments_kernel(const tt_launch *l)
 // Each replica has stride inputs, one after another; the program names the first.
 static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
 {
-    tree_program *prog =
-        tti_plan_alloc(p, sizeof(*prog) + MAX_PUSHES * TTI_MAX_PARTS * sizeof(prog->push[0]));
-    tti_part stack[TTI_MAX_PARTS + 2];
-    int depth = 0;
+    tti_part parts[TTI_MAX_PARTS], stack[TTI_MAX_PARTS + 2];
+    int depth = 0, pushes = 0;
+    for (int k = 0; k < pn->n_in; k += stride) {
+        const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
+        pushes += tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
+    }
+    tree_program *prog = tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
     for (int k = 0; prog != NULL && k < pn->n_in; k += stride) {
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
-        tti_part parts[TTI_MAX_PARTS];
         int n = tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
         for (int i = 0; i < n; i++) {
             stack[depth++] = parts[i];
@@ -187,15 +205,67 @@ static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
     if (prog == NULL)
         return NULL;
     prog->n_out = depth;
-    if (p->lanes.n == p->lanes.total) { // the missing lanes are empty: what is left is one tree
+    if (pn->lanes->n == pn->lanes->total) { // the missing lanes are empty: what is left is one tree
         prog->push[prog->n - 1].merges = (int16_t)(prog->push[prog->n - 1].merges + depth - 1);
         prog->n_out = 1;
     }
     return prog;
 }
 
+// Where the pieces of a collect begin, by input; the first of a variable's is already there.
+typedef struct collect_program {
+    int first;
+    int64_t begin[];
+} collect_program;
+
+// Units are blocks of COLLECT_UNIT elements of the whole.
+#define COLLECT_UNIT 8192
+static tt_status collect_kernel(const tt_launch *l)
+{
+    const collect_program *prog = l->tune;
+    size_t item = tt_dtype_bytes(l->out[0].dtype);
+    int64_t from = l->begin * COLLECT_UNIT, to = l->end * COLLECT_UNIT;
+    for (int k = prog->first; k < l->n_in; k++) {
+        int64_t begin = TTI_MAX(from, prog->begin[k]);
+        int64_t end = TTI_MIN(to, prog->begin[k] + l->in[k].count);
+        if (end > begin)
+            memcpy((char *)l->out[0].data + (size_t)begin * item,
+                   (const char *)l->in[k].data + (size_t)(begin - prog->begin[k]) * item,
+                   (size_t)(end - begin) * item);
+    }
+    return TT_OK;
+}
+
+static tt_status draft_collect(tti_emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    const tti_value *out = &p->values[pn->out];
+    collect_program *prog =
+        tti_plan_alloc(p, sizeof(*prog) + (size_t)pn->n_in * sizeof(prog->begin[0]));
+    tti_call *c = !tti_start_draft(e, pnode, 1) || prog == NULL
+                      ? NULL
+                      : tti_new_call(e, pnode, collect_kernel, pn->n_in, 1);
+    if (c == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i <= pn->n_in; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
+    prog->first = pn->piece >= 0;
+    for (int k = 0; k < pn->n_in; k++) { // of a variable: its own piece, then the others in order
+        int64_t end;
+        int piece = pn->piece < 0 ? k : k == 0 ? pn->piece : k <= pn->piece ? k - 1 : k;
+        tti_piece_range(out->count, piece, pn->n_in, &prog->begin[k], &end);
+    }
+    c->launch.tune = prog;
+    c->units[0] = (out->count + COLLECT_UNIT - 1) / COLLECT_UNIT;
+    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, (double)out->bytes / 8.0);
+    return TT_OK;
+}
+
 tt_status tti_draft_joining(tti_emitter *e, int pnode)
 {
+    if (e->p->nodes[pnode].kind == TTI_COLLECT)
+        return draft_collect(e, pnode);
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     bool tree = pn->kind == TTI_TREE, moments = pn->kind == TTI_MOMENTS;
@@ -219,6 +289,11 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
         if (prog == NULL)
             return TT_ENOMEM;
         c->launch.tune = prog;
+        int64_t end = 0;
+        const tti_value *in = &p->values[pn->in[0]];
+        prog->count = in->count / p->nodes[in->node].lanes->n_parts;
+        if (tree && pn->piece >= 0)
+            tti_piece_range(prog->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
         c->units[0] = out->count / prog->n_out;
         c->chunk[0] = moments ? 64 : 4096;
         ns = (double)out->bytes * (moments ? 4.0 : 0.1) * pn->n_in;

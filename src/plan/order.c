@@ -35,8 +35,10 @@ static tt_status add_edge(edges *e, int from, int to)
 
 // ---- variables: readers before the next update -----------------------------------------------
 
-static bool writes_input(const tti_pnode *pn, int k)
+static bool writes_input(const tti_plan *p, const tti_pnode *pn, int k)
 {
+    if (pn->kind == TTI_COLLECT)
+        return k == 0 && p->values[pn->out].memory == TTI_VARIABLE;
     return pn->kind == TTI_OP && tti_writes(pn->node, k);
 }
 
@@ -45,6 +47,8 @@ static int version_of(const tti_plan *p, int value)
 {
     for (;;) {
         const tti_pnode *maker = &p->nodes[p->values[value].node];
+        if (maker->kind == TTI_COLLECT && p->values[value].memory == TTI_VARIABLE)
+            return p->values[value].node;
         if (maker->kind != TTI_OP)
             return -1;
         if ((maker->node->op->flags & TT_OP_UPDATE) != 0)
@@ -74,7 +78,7 @@ static tt_status variable_edges(edges *e)
     int n = 0, max = 0;
     for (int64_t i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++)
-            max += writes_input(&p->nodes[i], k);
+            max += writes_input(p, &p->nodes[i], k);
     if (max == 0)
         return TT_OK;
     write *writes = tti_alloc(p->ctx, sizeof(*writes) * (size_t)max);
@@ -82,7 +86,7 @@ static tt_status variable_edges(edges *e)
     tt_status st = writes == NULL || first == NULL ? TT_ENOMEM : TT_OK;
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
-            if (!writes_input(&p->nodes[i], k))
+            if (!writes_input(p, &p->nodes[i], k))
                 continue;
             int root = tti_root(p, p->nodes[i].in[k]);
             writes[n++] = (write){root, (int)i};
@@ -97,7 +101,9 @@ static tt_status variable_edges(edges *e)
                 !tti_reads(&p->nodes[i], k))
                 continue;
             int at = first[root] - 1;
-            if (writes_input(&p->nodes[i], k)) { // updates of one variable keep their order
+            if (p->nodes[i].kind == TTI_COLLECT && k > 0)
+                continue;                           // pieces that no other replica writes
+            if (writes_input(p, &p->nodes[i], k)) { // updates of one variable keep their order
                 int after = next_write(writes + at, n - at, root, (int)i);
                 if (after >= 0)
                     st = add_edge(e, (int)i, after);

@@ -183,7 +183,7 @@ static tt_status place_homes(placer *pl)
     tti_plan *p = pl->p;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         tti_pnode *pn = &p->nodes[i];
-        if (pn->kind != TTI_OP || pn->node->op != &tti_op_variable ||
+        if (pn->kind != TTI_OP || pn->node->op != &tti_op_variable || pn->device >= 0 ||
             pl->req->variable_home == NULL)
             continue;
         tti_device *home = pl->req->variable_home(pl->req->user, pn->node);
@@ -202,7 +202,7 @@ static tt_status place_homes(placer *pl)
 static void follow_variables(placer *pl)
 {
     tti_plan *p = pl->p;
-    for (int64_t i = 0; i < p->n_nodes; i++) {
+    for (int64_t i = 0; i < p->n_nodes && p->mesh.is_free; i++) {
         tti_pnode *pn = &p->nodes[i];
         if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
             continue;
@@ -231,6 +231,7 @@ tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req)
     place_sources(&pl);
     follow_variables(&pl);
     for (int64_t i = 0; i < p->n_values; i++)
-        p->values[i].device = p->nodes[p->values[i].node].device;
+        if (!p->values[i].is_piece)
+            p->values[i].device = p->nodes[p->values[i].node].device;
     return tt_status_of(p->ctx);
 }

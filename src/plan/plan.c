@@ -77,6 +77,8 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
         return "tree";
     case TTI_GATHER:
         return "gather";
+    case TTI_COLLECT:
+        return "collect";
     case TTI_MOMENTS:
         return "merge";
     default:
@@ -87,7 +89,7 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
 bool tti_is_communication(const tti_pnode *pn)
 {
     return pn->kind == TTI_RECV || pn->kind == TTI_TREE || pn->kind == TTI_GATHER ||
-           pn->kind == TTI_MOMENTS;
+           pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT;
 }
 
 // From here on a value's root is one look away.
@@ -126,7 +128,7 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     if (st == TT_OK)
         st = tti_plan_recompute(p, req);
     if (st == TT_OK)
-        st = tti_plan_replicate(p);
+        st = tti_plan_spread(p, req);
     if (st == TT_OK)
         st = tti_plan_place(p, req);
     if (st == TT_OK)

@@ -6,7 +6,7 @@
  *
  *   build.c     live nodes become plan nodes; duplicates merged, constants folded; shapes bound
  *   recompute.c activations that are computed again rather than kept: copies of forward nodes
- *   replicate.c mirrored: nodes on rows are copied to every device, each with some lanes
+ *   spread.c    nodes on rows are copied to every replica and micro-batch, each with some lanes
  *   place.c     a device for every node, with the reason
  *   cut.c       edges between devices become one receive per tensor and destination
  *   fuse.c      chains of pointwise ops become one node that works in tiles
@@ -41,13 +41,15 @@ typedef struct tti_value {
     tt_dtype dtype; // and bf16 and f16 ones are f32 there: rounding comes after the tree
     int64_t count;
     size_t bytes;
-    int node;   // the plan node that makes it
-    int root;   // the value whose memory it is; itself for most
-    int device; // where it is
+    int node;    // the plan node that makes it
+    int root;    // the value whose memory it is; itself for most
+    size_t skip; // bytes into the root's memory
+    int device;  // where it is
     tti_memory memory;
-    bool keep;    // fetched: lives to the end
-    bool is_sent; // another device reads it
-    void *fixed;  // variables and constants: the address
+    bool keep;     // fetched: lives to the end
+    bool is_sent;  // another device reads it
+    bool is_piece; // a range of a whole value's elements; device is its own, not its node's
+    void *fixed;   // variables and constants: the address
     size_t offset;
     int first, last; // roots: positions in the order, from made to last read
     int n_users;
@@ -58,9 +60,10 @@ typedef enum tti_node_kind {
     TTI_RECV = 1,    // a copy of a value of another device
     TTI_COPY = 2,    // a copy on the same device: a variable fetched as it was before its update
     TTI_FUSED = 3,   // several pointwise nodes
-    TTI_TREE = 4,    // adds the partial sums of all replicas
-    TTI_GATHER = 5,  // puts the rows of all replicas together
-    TTI_MOMENTS = 6, // merges the statistics of all replicas
+    TTI_TREE = 4,    // adds partial sums of several shards, all elements or a piece
+    TTI_GATHER = 5,  // puts the rows of all shards together
+    TTI_MOMENTS = 6, // merges the statistics of all shards
+    TTI_COLLECT = 7, // puts the pieces of all replicas together, or into a copy of a variable
 } tti_node_kind;
 
 typedef struct tti_pnode {
@@ -73,6 +76,10 @@ typedef struct tti_pnode {
     const char *reason;
     const tt_lanes *lanes; // the rows it works on: the plan's, or a replica's
     int64_t first_row;     // of them, within the run's
+    int micro;             // the replica's micro-batch it belongs to
+    int piece;             // trees, collects: the piece it makes or already has; -1: none
+    int n_ways;            // a variable that exists once and is used in so many pieces; 0: whole
+    bool is_copy;          // another replica does the same
     int group;             // fused into this plan node; -1: none
     int n_members;         // of a fused node
     int *members;          // plan nodes, in order
@@ -140,6 +147,11 @@ typedef struct tti_pace {
     bool is_long;    // too long for teams not to help: no trials
 } tti_pace;
 
+typedef struct tti_updated {
+    void *variable;   // of the store
+    uint64_t devices; // bit d: the copy on the context's device d
+} tti_updated;
+
 typedef struct tti_plan {
     tt_ctx *ctx;
     tt_graph *graph;
@@ -174,11 +186,12 @@ typedef struct tti_plan {
     tti_call **feed_calls; // the call of each: its input is the caller's memory
     tti_flag **flags;
     int n_flags;
-    void **updated; // variables that a run writes; run/ fills it
+    tti_updated *updated; // variables that a run writes; run/ fills it
     int n_updated;
     int fallbacks;               // nodes not on the device they were pinned to
     double forward_ns, again_ns; // estimated: of rows forward, and of what is computed again
     int n_chosen, n_again;       // nodes not kept; those of them that the backward part needs
+    double bubble; // pipelines: share of the devices' time that the schedule leaves idle
     tti_pace pace;
     struct tti_plan *next;
 } tti_plan;
@@ -195,10 +208,13 @@ typedef struct tti_plan_request {
     int cheapest;          // of what recompute chooses only so many; 0: all
     bool is_trial;         // only memory is planned, limits are not held against it
     bool no_fuse, no_fold;
+    bool no_pieces; // every replica makes whole values
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tt_node *var, tti_device *dev, void **address);
-    // The device a variable already lives on in the store; NULL: none.
+    // The device where the store has a variable for some plan; NULL: none.
     tti_device *(*variable_home)(void *user, const tt_node *var);
+    // Bytes that the store will hold in addition when a plan uses a variable on dev.
+    size_t (*variable_needs)(void *user, const tt_node *var, tti_device *dev);
     void *user;
 } tti_plan_request;
 
@@ -227,7 +243,7 @@ tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t bu
 void *tti_plan_alloc(tti_plan *p, size_t bytes); // zeroed; lives as long as the plan
 tt_status tti_plan_build(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req);
-tt_status tti_plan_replicate(tti_plan *p);
+tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);
 tt_status tti_plan_fuse(tti_plan *p);

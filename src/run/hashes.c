@@ -55,7 +55,7 @@ static bool is_replica(const tti_plan *p, const tti_pnode *pn, const tti_value *
 {
     if (pn->lanes == &p->lanes)
         return false;
-    return tti_is_partial(v->tensor) || pn->first_row > 0;
+    return tti_is_partial(v->tensor) || pn->is_copy || pn->first_row > 0;
 }
 
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
@@ -63,6 +63,8 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
     const tti_pnode *pn = &p->nodes[en->pnode];
     if ((pn->kind != TTI_OP && pn->kind != TTI_TREE && pn->kind != TTI_MOMENTS) || pn->is_again)
         return TT_OK; // copies have the hash of what they copy
+    if (pn->is_copy && pn->lanes == &p->lanes)
+        return TT_OK; // the first replica tells
     const tt_lanes *lanes = pn->lanes;
     pthread_mutex_lock(&s->rows_mu);
     tt_status st = TT_OK;
@@ -266,7 +268,7 @@ tt_status tt_weight_hash(tt_session *s, tt_hash *out)
         memcpy(head + 2, v->shape.dim, sizeof(int64_t) * (size_t)v->shape.rank);
         tti_hash_add(h, v->name, strlen(v->name) + 1);
         tti_hash_add(h, head, sizeof(int64_t) * (size_t)(v->shape.rank + 2));
-        tti_hash_add(h, v->piece[0].data, v->bytes);
+        tti_hash_add(h, v->copy[0].data, v->bytes);
     }
     if (st == TT_OK)
         *out = tti_hash_end(s->ctx, h);

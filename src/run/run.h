@@ -10,14 +10,14 @@
 // ---- the store -------------------------------------------------------------------------------
 
 /*
- * A variable: its value in memory of one device, a version that counts writes, a layout, and pieces
- * by row range. This version keeps every variable whole, as one piece.
+ * A variable: a copy of its value on each device whose plans want one, a version that counts
+ * writes, and a layout. Between runs all copies are equal.
  */
-typedef struct tti_piece {
-    int64_t begin, end; // elements
-    char device[32];    // name of the device, "cpu:0"
+typedef struct tti_copy {
+    char device[32]; // name of the device, "cpu:0"
     void *data;
-} tti_piece;
+    bool is_bound; // plans have its address
+} tti_copy;
 
 typedef struct tti_variable {
     char *name;
@@ -26,8 +26,8 @@ typedef struct tti_variable {
     size_t bytes;
     tt_layout layout;
     _Atomic int64_t version;
-    int n_pieces;
-    tti_piece piece[1];
+    int n_copies; // at least one
+    tti_copy copy[TTI_MAX_DEVICES];
     struct tti_variable *next;
 } tti_variable;
 
@@ -41,6 +41,12 @@ struct tt_store {
 // The variable of this node, made and initialised on dev if the store has none of that name.
 tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_variable **out);
 tti_variable *tti_store_find(tt_store *s, const char *name);
+// The memory of a variable on dev for a plan; a copy is made if there is none.
+tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, tti_device *dev, void **out);
+// A value in, to all copies.
+void tti_variable_write(tti_variable *v, const void *data);
+// After a run that wrote the copies of these devices of ctx: the others get the value too.
+void tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices);
 
 // ---- recording -------------------------------------------------------------------------------
 

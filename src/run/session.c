@@ -95,21 +95,31 @@ static tt_status variable_address(void *user, const tt_node *var, tti_device *de
     tt_session *s = user;
     tti_variable *v;
     TT_TRY(tti_store_get(s->store, var, dev, &v));
-    *address = v->piece[0].data;
-    return TT_OK;
+    return tti_store_bind(s->store, s->ctx, v, dev, address);
 }
 
-// Where the store has a variable; by name, since another context may have made it.
+// Where plans use a variable; by name, since another context may have made it.
 static tti_device *variable_home(void *user, const tt_node *var)
 {
     tt_session *s = user;
     tti_variable *v = tti_store_find(s->store, var->name);
-    if (v == NULL)
+    if (v == NULL || !v->copy[0].is_bound)
         return NULL;
     for (int i = 0; i < s->ctx->n_devices; i++)
-        if (strcmp(s->ctx->devices[i]->name, v->piece[0].device) == 0)
+        if (strcmp(s->ctx->devices[i]->name, v->copy[0].device) == 0)
             return s->ctx->devices[i];
     return s->ctx->devices[0];
+}
+
+static size_t variable_needs(void *user, const tt_node *var, tti_device *dev)
+{
+    tt_session *s = user;
+    const tti_variable *v = tti_store_find(s->store, var->name);
+    const tti_variable_attr *a = var->attr;
+    for (int i = 0; v != NULL && i < v->n_copies; i++)
+        if (strcmp(v->copy[i].device, dev->name) == 0)
+            return 0;
+    return (size_t)tt_shape_count(&a->shape) * tt_dtype_bytes(a->dtype);
 }
 
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out)
@@ -139,7 +149,7 @@ tt_status tt_get_variable(tt_session *s, tt_tensor *var, void *out, size_t bytes
     tti_variable *v;
     TT_TRY(check_variable(s, var, bytes, &v));
     if (bytes > 0)
-        memcpy(out, v->piece[0].data, bytes);
+        memcpy(out, v->copy[0].data, bytes);
     return TT_OK;
 }
 
@@ -148,8 +158,9 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     tti_variable *v;
     TT_TRY(check_variable(s, var, bytes, &v));
     if (bytes > 0)
-        memcpy(v->piece[0].data, data, bytes);
-    tti_flush(v->dtype, v->piece[0].data, tt_shape_count(&v->shape));
+        memcpy(v->copy[0].data, data, bytes);
+    tti_flush(v->dtype, v->copy[0].data, tt_shape_count(&v->shape));
+    tti_variable_write(v, v->copy[0].data);
     atomic_fetch_add(&v->version, 1);
     return TT_OK;
 }
@@ -158,18 +169,24 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
 
 static tt_status note_updates(tt_session *s, tti_plan *p)
 {
-    p->updated = tti_plan_alloc(p, sizeof(void *) * (size_t)(p->n_nodes + 1));
+    p->updated = tti_plan_alloc(p, sizeof(*p->updated) * (size_t)(p->n_nodes + 1));
     if (p->updated == NULL)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
-        for (int k = 0; pn->kind == TTI_OP && k < pn->n_in; k++) {
+        for (int k = 0; pn->kind == TTI_OP && !pn->is_dropped && k < pn->n_in; k++) {
             if (!tti_writes(pn->node, k))
                 continue;
-            const tt_node *var = p->values[tti_root(p, pn->in[k])].tensor->node;
-            tti_variable *v = tti_store_find(s->store, var->name);
-            if (v != NULL && p->n_updated <= (int)p->n_nodes)
-                p->updated[p->n_updated++] = v;
+            const tti_value *root = &p->values[tti_root(p, pn->in[k])];
+            tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
+            int at = 0;
+            while (at < p->n_updated && p->updated[at].variable != v)
+                at++;
+            if (v == NULL)
+                continue;
+            if (at == p->n_updated)
+                p->updated[p->n_updated++] = (tti_updated){.variable = v};
+            p->updated[at].devices |= (uint64_t)1 << root->device;
         }
     }
     return TT_OK;
@@ -199,8 +216,8 @@ static tt_status grow_arenas(tt_session *s, const tti_plan *p)
 static uint64_t plan_key(const tti_plan_request *r)
 {
     uint64_t h = tti_hash64(r->targets, sizeof(*r->targets) * (size_t)r->n_targets, 0);
-    int64_t more[] = {r->n_fetched, r->rows, r->batch.first_row, r->batch.global_rows,
-                      r->batch.lanes};
+    int64_t more[] = {r->n_fetched,         r->rows,        r->batch.first_row,
+                      r->batch.global_rows, r->batch.lanes, TTI_MAX(r->micro, 1)};
     h = tti_hash64(more, sizeof(more), h);
     return r->recompute == NULL ? h : tti_hash64(r->recompute, strlen(r->recompute), h);
 }
@@ -228,6 +245,8 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     r->no_fold = s->no_fold;
     r->variable = variable_address;
     r->variable_home = variable_home;
+    r->variable_needs = variable_needs;
+    r->no_pieces = s->hashes;
     r->user = s;
     tti_mesh mesh;
     TT_TRY(s->ctx->strategy->mesh(s->graph, &mesh));
@@ -319,7 +338,10 @@ static tt_status bind_feeds(tt_session *s, tti_plan *p, const tt_run_opts *o)
 const void *tti_value_data(const tt_session *s, const tti_plan *p, int value)
 {
     const tti_value *root = &p->values[tti_root(p, value)];
-    return root->memory == TTI_ARENA ? s->arenas[root->device] + root->offset : root->fixed;
+    size_t skip = p->values[value].skip;
+    if (root->memory == TTI_ARENA)
+        return s->arenas[root->device] + root->offset + skip;
+    return (const char *)root->fixed + skip;
 }
 
 static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_opts *o)
@@ -357,6 +379,7 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                           .n_fetched = o->n_fetches,
                           .rows = rows < 0 ? 1 : rows,
                           .batch = o->batch,
+                          .micro = o->micro,
                           .recompute = s->recompute};
     tti_plan *p;
     TT_TRY(find_plan(s, &r, &p));
@@ -369,8 +392,12 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                          .lr = o->lr,
                          .grad_scale = o->grad_scale == 0 ? 1.0f : o->grad_scale};
     TT_TRY(tti_execute(s, p));
-    for (int i = 0; i < p->n_updated; i++)
-        atomic_fetch_add(&((tti_variable *)p->updated[i])->version, 1);
+    for (int i = 0; i < p->n_updated; i++) {
+        tti_variable *v = p->updated[i].variable;
+        atomic_fetch_add(&v->version, 1);
+        if (v->n_copies > 1)
+            tti_variable_refresh(v, s->ctx, p->updated[i].devices);
+    }
     for (int i = 0; i < o->n_fetches; i++)
         if (p->values[p->targets[i]].bytes > 0)
             memcpy(o->fetches[i].data, tti_value_data(s, p, p->targets[i]),
@@ -463,6 +490,8 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
         r.targets = made;
     }
     r.n_fetched = r.n_targets;
+    if (opts->opts_size >= sizeof(*opts))
+        r.micro = opts->micro;
     if (opts->opts_size >= sizeof(*opts) && opts->n_fetched > 0 && opts->n_targets > 0)
         r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
     tti_plan *p;

@@ -28,7 +28,8 @@ tt_store *tt_store_of(tt_ctx *ctx)
 
 static void variable_free(tti_variable *v)
 {
-    tti_host_free(NULL, v->piece[0].data);
+    for (int i = 0; i < v->n_copies; i++)
+        tti_host_free(NULL, v->copy[i].data);
     tti_free(NULL, v->name);
     tti_free(NULL, v);
 }
@@ -121,9 +122,9 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
                         .shape = a->shape,
                         .bytes = bytes,
                         .layout = {TT_LAYOUT_REPLICATED, -1},
-                        .n_pieces = 1};
-    v->piece[0] = (tti_piece){0, tt_shape_count(&a->shape), "", data};
-    memcpy(v->piece[0].device, dev->name, sizeof(dev->name));
+                        .n_copies = 1,
+                        .copy = {{.data = data}}};
+    memcpy(v->copy[0].device, dev->name, sizeof(dev->name));
     tt_init init = {(tt_init_kind)a->init, a->a, a->b};
     tt_status st = tti_init_values(ctx, ctx->isa, &init, &a->shape, a->dtype, ctx->seed, var->key,
                                    0, tt_shape_count(&a->shape), data);
@@ -165,4 +166,90 @@ tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_va
     if (st == TT_OK)
         *out = v;
     return st;
+}
+
+// ---- copies ----------------------------------------------------------------------------------
+
+static void count_bytes(tt_ctx *ctx, const char *device, int64_t bytes)
+{
+    for (int i = 0; i < ctx->n_devices; i++) {
+        if (strcmp(ctx->devices[i]->name, device) != 0)
+            continue;
+        atomic_fetch_add(&ctx->devices[i]->variables, (size_t)bytes);
+        atomic_fetch_add(&ctx->devices[i]->used, (size_t)bytes);
+    }
+}
+
+static tt_status add_copy(tt_ctx *ctx, tti_variable *v, const tti_device *dev)
+{
+    if (v->n_copies == TTI_MAX_DEVICES)
+        return TT_FAIL(ctx, TT_EUNSUPPORTED, "variable '%s': more than %d copies", v->name,
+                       TTI_MAX_DEVICES);
+    void *data = tti_host_alloc(NULL, v->bytes);
+    if (data == NULL)
+        return TT_FAIL(ctx, TT_ENOMEM, "variable '%s': out of memory for %zu bytes on %s", v->name,
+                       v->bytes, dev->name);
+    memcpy(data, v->copy[0].data, v->bytes);
+    tti_copy *c = &v->copy[v->n_copies++];
+    *c = (tti_copy){.data = data};
+    memcpy(c->device, dev->name, sizeof(dev->name));
+    count_bytes(ctx, dev->name, (int64_t)v->bytes);
+    return TT_OK;
+}
+
+/*
+ * A copy that no plan uses yet, made when a value was set or loaded, moves to where the first plan
+ * wants it: the memory of the host's devices is one.
+ */
+tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, tti_device *dev, void **out)
+{
+    tt_status st = TT_OK;
+    int at = -1;
+    pthread_mutex_lock(&s->mu);
+    for (int i = 0; i < v->n_copies && at < 0; i++)
+        if (strcmp(v->copy[i].device, dev->name) == 0)
+            at = i;
+    for (int i = 0; i < v->n_copies && at < 0; i++) {
+        if (v->copy[i].is_bound)
+            continue;
+        at = i;
+        count_bytes(ctx, v->copy[i].device, -(int64_t)v->bytes);
+        memcpy(v->copy[i].device, dev->name, sizeof(dev->name));
+        count_bytes(ctx, dev->name, (int64_t)v->bytes);
+    }
+    if (at < 0) {
+        st = add_copy(ctx, v, dev);
+        at = v->n_copies - 1;
+    }
+    if (st == TT_OK) {
+        v->copy[at].is_bound = true;
+        *out = v->copy[at].data;
+    }
+    pthread_mutex_unlock(&s->mu);
+    return st;
+}
+
+void tti_variable_write(tti_variable *v, const void *data)
+{
+    for (int i = 0; i < v->n_copies && v->bytes > 0; i++)
+        if (v->copy[i].data != data)
+            memcpy(v->copy[i].data, data, v->bytes);
+}
+
+void tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices)
+{
+    const void *fresh = NULL;
+    uint64_t stale = 0;
+    for (int i = 0; i < v->n_copies; i++) {
+        int at = -1;
+        for (int d = 0; d < ctx->n_devices && at < 0; d++)
+            at = strcmp(ctx->devices[d]->name, v->copy[i].device) == 0 ? d : -1;
+        if (at >= 0 && (devices >> at & 1u) != 0)
+            fresh = v->copy[i].data;
+        else
+            stale |= (uint64_t)1 << i;
+    }
+    for (int i = 0; stale != 0 && fresh != NULL && i < v->n_copies; i++)
+        if ((stale >> i & 1u) != 0)
+            memcpy(v->copy[i].data, fresh, v->bytes);
 }

@@ -76,7 +76,7 @@ static tt_status fill_tensors(const tti_slot *slots, int64_t n, tti_named *out)
         out[i] = (tti_named){.name = v->name,
                              .dtype = v->dtype,
                              .shape = v->shape,
-                             .data = v->piece[0].data,
+                             .data = v->copy[0].data,
                              .bytes = v->bytes};
     }
     return TT_OK;

@@ -373,7 +373,6 @@ void tti_step_free(tt_model *m)
         return;
     tt_ctx *ctx = m->ctx;
     m->step = NULL;
-    tti_accumulator_free(ctx, s->accumulator);
     tt_graph_free(s->graph);
     void *blocks[] = {s->texts,   s->train.sums, s->eval.sums,    s->vars,        s->grads,
                       s->names,   s->targets,    s->room,         s->numbers,     s->epoch,

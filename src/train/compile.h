@@ -32,9 +32,6 @@ typedef struct tti_scores {
     int64_t n_numbers; // elements of all sums
 } tti_scores;
 
-// The gradients of one update, held as sums over sub-trees of lanes until they are one.
-typedef struct tti_accumulator tti_accumulator;
-
 // How long the parts of a fit took, in nanoseconds; steps is a ring of the newest.
 #define TTI_STEP_TIMES 4096
 typedef struct tti_times {
@@ -72,7 +69,6 @@ struct tti_step {
     double *numbers; // sums of the last step or evaluation
     double *epoch;   // sums of the epoch so far
 
-    tti_accumulator *accumulator; // made when first needed
     tt_watch early, plateau, best;
     tt_fit_report report;
     tt_device_times *device_times; // of the last fit, by device; NULL: none yet
@@ -95,9 +91,6 @@ void tti_step_free(tt_model *m);
  */
 tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
                        bool *applied, double *norm) TTI_CHECKED;
-tt_status tti_accumulate_run(tt_model *m, const void *const *fields, int64_t rows,
-                             int64_t accumulate, float lr, bool *applied, double *norm) TTI_CHECKED;
-void tti_accumulator_free(tt_ctx *ctx, tti_accumulator *a);
 
 // Loss and metrics of sums over rows rows.
 double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *numbers,

@@ -22,12 +22,14 @@ static tt_status swap_averages(tt_model *m)
         if (average == NULL)
             continue;
         TT_TRY(tti_session_variable(session, m->weights[i].var->node, &weight));
-        char *a = average->piece[0].data, *b = weight->piece[0].data;
+        char *a = average->copy[0].data, *b = weight->copy[0].data;
         for (size_t k = 0; k < weight->bytes; k++) {
             char t = a[k];
             a[k] = b[k];
             b[k] = t;
         }
+        tti_variable_write(average, a);
+        tti_variable_write(weight, b);
     }
     return TT_OK;
 }

@@ -49,11 +49,6 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
 {
     tti_step *s = m->step;
     float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
-    if (accumulate > 1) {
-        TT_TRY(tti_accumulate_run(m, fields, rows, accumulate, lr, applied, norm));
-        s->step++;
-        return TT_OK;
-    }
     factors f = make_factors(s, rows);
     int n = tti_scores_feed(&s->train, fields, rows, s->feed_values);
     n = feed_factors(s, &f, n);
@@ -62,7 +57,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
     more[1] = 1;
     TT_TRY(tt_run(s->session, .feeds = s->feed_values, .n_feeds = n, .fetches = s->fetches,
                   .n_fetches = s->n_fetches, .targets = s->targets, .n_targets = s->n_targets,
-                  .step = s->step, .lr = lr));
+                  .step = s->step, .lr = lr, .micro = (int)accumulate));
     for (int64_t i = 0; i < s->train.n_numbers; i++)
         s->numbers[i] = s->room[i];
     *norm = more[0];

@@ -173,6 +173,6 @@ TEST(mirrored_refuses_what_mixes_rows_and_pins)
     tt_feed_value in = {feed, x, TT_SHAPE(4, 2), TT_F32};
     tt_fetch out = {t, y, sizeof(y)};
     CHECK(tt_run(s, .feeds = &in, .n_feeds = 1, .fetches = &out, .n_fetches = 1) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "is pinned, but strategy mirrored");
+    CHECK_MESSAGE(ctx, "pins relative to the replica");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

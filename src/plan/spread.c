@@ -1,0 +1,518 @@
+/*
+ * spread.c - lays a plan on a mesh: nodes that work on rows of the batch are copied to every
+ * replica, and for every micro-batch of it, each copy with some of the lanes; nodes that do not are
+ * done by every replica for itself, or in pieces (shard.c).
+ *
+ * A sum over rows then has partials with several shards; tree nodes add them in the order of the
+ * lane tree, so the sum is the one that a single device makes. Where lanes run changes nothing.
+ */
+#include "plan/spread.h"
+#include <stdio.h>
+#include <string.h>
+
+#define SLOT ((double)(1 << 22)) // between the keys of one micro-batch and the next
+
+// ---- dealing lanes ---------------------------------------------------------------------------
+
+/*
+ * Lanes up to which replica r takes, by shares; at least one each. Whole sub-trees where that makes
+ * no replica's part more than 5 % larger: less to exchange.
+ */
+static void deal_lanes(const tti_spreader *s, int n_lanes, int *end)
+{
+    int n = s->n_replicas;
+    double total = 0, best = 0;
+    for (int r = 0; r < n; r++)
+        total += s->mesh->share[r] > 0 ? s->mesh->share[r] : 1;
+    for (int unit = 1; unit <= TTI_MAX(n_lanes / n, 1); unit *= 2) {
+        double sum = 0, most = 0;
+        int try[TTI_MAX_DEVICES], at = 0;
+        bool good = true;
+        for (int r = 0; r < n; r++) {
+            double share = s->mesh->share[r] > 0 ? s->mesh->share[r] : 1;
+            sum += share;
+            int to = r == n - 1 ? n_lanes : (int)(sum / total * n_lanes / unit + 0.5) * unit;
+            if (unit == 1)
+                to = TTI_MAX(TTI_MIN(to, n_lanes - (n - 1 - r)), at + 1);
+            good &= to > at && to <= n_lanes;
+            most = TTI_MAX(most, (to - at) / share);
+            try[r] = at = to;
+        }
+        if (unit == 1)
+            best = most;
+        if (good && most <= best * 1.05)
+            memcpy(end, try, sizeof(int) * (size_t)n);
+    }
+}
+
+static const char *say_lanes(tti_plan *p, const tt_lanes *ln)
+{
+    char text[64];
+    int n = ln->n == 1
+                ? snprintf(text, sizeof(text), "lane %d", ln->first)
+                : snprintf(text, sizeof(text), "lanes %d to %d", ln->first, ln->first + ln->n - 1);
+    char *s = tti_plan_alloc(p, (size_t)n + 1);
+    if (s != NULL)
+        memcpy(s, text, (size_t)n + 1);
+    return s;
+}
+
+// Adds the shard of the plan's lanes from where the last one ends, if it has rows.
+static tt_status add_shard(tti_spreader *s, int replica, int end)
+{
+    tti_plan *p = s->p;
+    const tt_lanes *all = &p->lanes;
+    int64_t row = 0;
+    for (int i = 0; i < s->n_shards; i++)
+        row += s->shards[i].rows;
+    int64_t rows = all->bound[end] - row;
+    if (rows == 0)
+        return TT_OK; // its lanes are empty: they go with the next, or the last
+    tti_shard *sh = &s->shards[s->n_shards++];
+    tti_plan_request req = {.rows = rows,
+                            .batch = {all->first_row + row, all->global_rows, all->total}};
+    *sh = (tti_shard){.replica = replica, .micro = s->micros[replica]++, .rows = rows};
+    sh->lanes = tti_plan_alloc(p, sizeof(*sh->lanes));
+    if (sh->lanes == NULL)
+        return TT_ENOMEM;
+    TT_TRY(tti_lanes_make(p, &req, sh->lanes));
+    sh->reason = say_lanes(p, sh->lanes);
+    return sh->reason == NULL ? TT_ENOMEM : TT_OK;
+}
+
+static tt_status deal(tti_spreader *s, int micro)
+{
+    tti_plan *p = s->p;
+    int n_lanes = p->lanes.n, end[TTI_MAX_DEVICES] = {0}, from = 0;
+    s->shards = tti_plan_alloc(p, sizeof(*s->shards) * (size_t)(n_lanes + 1));
+    if (s->shards == NULL)
+        return TT_ENOMEM;
+    if (s->n_replicas > n_lanes) // a run of few lanes: the first replicas take one each
+        for (int r = 0; r < s->n_replicas; r++)
+            end[r] = TTI_MIN(r + 1, n_lanes);
+    else
+        deal_lanes(s, n_lanes, end);
+    for (int r = 0; r < s->n_replicas; from = end[r++]) {
+        int lanes = end[r] - from, parts = micro == 0 ? lanes : TTI_MIN(micro, lanes);
+        for (int m = 0; m < parts; m++)
+            TT_TRY(add_shard(s, r, from + (int)((int64_t)(m + 1) * lanes / parts)));
+    }
+    return TT_OK;
+}
+
+// ---- keys ------------------------------------------------------------------------------------
+
+// Where a copy for this shard would like to stand.
+static double shard_key(const tti_spreader *s, int node, const tti_shard *sh)
+{
+    const tti_pnode *pn = &s->nodes[node];
+    if (s->schedules == NULL)
+        return sh->micro * SLOT + pn->key;
+    const tti_schedule *t = &s->schedules[sh->replica];
+    bool backward = pn->node->origin != NULL || pn->is_again;
+    int at = t->at[(s->stage[node] * s->micros[sh->replica] + sh->micro) * 2 + backward];
+    return TTI_MAX(at, 0) * SLOT + pn->key;
+}
+
+static double whole_key(const tti_spreader *s, int node)
+{
+    return s->nodes[node].key + (s->is_late[node] ? s->late : 0);
+}
+
+// ---- nodes -----------------------------------------------------------------------------------
+
+// The root of a new output: itself, or for views and updates the first input's.
+static bool shares_memory(const tti_pnode *pn, int k)
+{
+    return k == 0 && pn->kind == TTI_OP && (pn->node->op->flags & (TT_OP_VIEW | TT_OP_UPDATE)) != 0;
+}
+
+static int add_output(tti_spreader *s, const tti_pnode *old, int k, int node, const int *in,
+                      const tti_shard *sh)
+{
+    tti_plan *p = s->p;
+    tti_value v = s->values[old->out + k];
+    v.node = node;
+    v.root = -1;
+    v.skip = 0;
+    v.keep = false;
+    v.device = p->nodes[node].device;
+    if (sh != NULL && tti_bind_shape(p, v.tensor, sh->rows, sh->lanes, &v) != TT_OK)
+        return -1;
+    if (shares_memory(old, k)) {
+        v.root = in[0];
+        v.memory = p->values[in[0]].memory;
+        v.fixed = p->values[in[0]].fixed;
+        v.skip = p->values[in[0]].skip;
+    }
+    return tti_plan_value(p, v);
+}
+
+static int add_copy(tti_spreader *s, int node, int replica, const int *in, const tti_shard *sh)
+{
+    const tti_pnode *old = &s->nodes[node];
+    tti_pnode pn = *old;
+    pn.in = (int *)in;
+    pn.out = (int)s->p->n_values;
+    pn.n_after = 0;
+    pn.is_copy = replica > 0;
+    pn.device = old->is_dropped ? old->device : tti_spread_device(s, node, replica);
+    pn.key = sh != NULL ? shard_key(s, node, sh) : whole_key(s, node);
+    if (sh != NULL) {
+        pn.reason = sh->reason;
+        pn.lanes = sh->lanes;
+        pn.first_row = sh->lanes->first_row - s->p->lanes.first_row;
+        pn.micro = sh->micro;
+    } else if (pn.device >= 0) {
+        pn.reason = s->n_replicas > 1 ? "replica" : "stage";
+    }
+    return tti_plan_node(s->p, pn);
+}
+
+static tt_status rows_node(tti_spreader *s, int i)
+{
+    tti_plan *p = s->p;
+    const tti_pnode *old = &s->nodes[i];
+    if (old->node->mixes_rows)
+        return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
+                       "%s '%s' mixes rows of the batch: it cannot be spread over devices or "
+                       "micro-batches; use strategy single without accumulate",
+                       old->node->op->name, old->node->name);
+    s->first[i] = (int)p->n_nodes;
+    s->many[i] = s->n_shards;
+    for (int k = 0; k < old->n_in; k++) // what must be collected first comes before the copies
+        for (int r = 0; !tti_is_split(&s->values[old->in[k]]) && r < s->n_replicas; r++)
+            if (s->micros[r] > 0 && tti_spread_whole(s, old->in[k], r) < 0)
+                return tt_status_of(p->ctx);
+    s->first[i] = (int)p->n_nodes;
+    for (int h = 0; h < s->n_shards; h++) {
+        const tti_shard *sh = &s->shards[h];
+        int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
+        if (in == NULL)
+            return TT_ENOMEM;
+        for (int k = 0; k < old->n_in; k++)
+            in[k] = tti_is_split(&s->values[old->in[k]])
+                        ? s->copies[(int64_t)old->in[k] * s->n_shards + h]
+                        : tti_spread_whole(s, old->in[k], sh->replica);
+        int id = add_copy(s, i, sh->replica, in, sh);
+        for (int k = 0; id >= 0 && k < old->n_out; k++) {
+            int v = add_output(s, old, k, id, in, sh);
+            if (v < 0)
+                return tt_status_of(p->ctx);
+            s->copies[(int64_t)(old->out + k) * s->n_shards + h] = v;
+        }
+        if (id < 0)
+            return TT_ENOMEM;
+    }
+    return tti_spread_join(s, i);
+}
+
+// A copy per replica, or one with its owner.
+static tt_status every_node(tti_spreader *s, int i)
+{
+    tti_plan *p = s->p;
+    const tti_pnode *old = &s->nodes[i];
+    bool every = s->mode[i] == TTI_EVERY;
+    int from = every ? 0 : s->owner[i], end = every ? s->n_replicas : from + 1;
+    for (int k = 0; k < old->n_in; k++)
+        for (int r = from; r < end; r++)
+            if (tti_spread_whole(s, old->in[k], r) < 0)
+                return tt_status_of(p->ctx);
+    s->first[i] = (int)p->n_nodes;
+    s->many[i] = end - from;
+    for (int r = from; r < end; r++) {
+        int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
+        if (in == NULL)
+            return TT_ENOMEM;
+        for (int k = 0; k < old->n_in; k++)
+            in[k] = tti_spread_whole(s, old->in[k], r);
+        int id = add_copy(s, i, r, in, NULL);
+        if (id < 0)
+            return TT_ENOMEM;
+        p->nodes[id].is_copy = every && r > 0;
+        for (int k = 0; k < old->n_out; k++) {
+            int v = add_output(s, old, k, id, in, NULL);
+            if (v < 0)
+                return tt_status_of(p->ctx);
+            for (int to = every ? r : 0; to < (every ? r + 1 : s->n_replicas); to++)
+                s->whole[(int64_t)(old->out + k) * s->n_replicas + to] = v;
+        }
+    }
+    return TT_OK;
+}
+
+// Each replica does its range of the elements; single numbers are whole.
+static tt_status piece_node(tti_spreader *s, int i)
+{
+    tti_plan *p = s->p;
+    const tti_pnode *old = &s->nodes[i];
+    int64_t count = s->values[old->out].count;
+    for (int k = 0; k < old->n_in; k++)
+        for (int r = 0; r < s->n_replicas; r++)
+            if ((s->values[old->in[k]].count == count ? tti_spread_piece(s, old->in[k], r)
+                                                      : tti_spread_whole(s, old->in[k], r)) < 0)
+                return tt_status_of(p->ctx);
+    s->first[i] = (int)p->n_nodes;
+    s->many[i] = s->n_replicas;
+    for (int r = 0; r < s->n_replicas; r++) {
+        int64_t begin, end;
+        tti_piece_range(count, r, s->n_replicas, &begin, &end);
+        int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
+        if (in == NULL)
+            return TT_ENOMEM;
+        for (int k = 0; k < old->n_in; k++)
+            in[k] = s->values[old->in[k]].count == count ? tti_spread_piece(s, old->in[k], r)
+                                                         : tti_spread_whole(s, old->in[k], r);
+        int id = add_copy(s, i, r, in, NULL);
+        int v = id < 0 ? -1 : add_output(s, old, 0, id, in, NULL);
+        if (v < 0)
+            return tt_status_of(p->ctx);
+        p->nodes[id].reason = "a part of the elements";
+        p->values[v].shape = (tt_shape){1, {end - begin}};
+        p->values[v].count = end - begin;
+        p->values[v].bytes = (size_t)(end - begin) * tt_dtype_bytes(p->values[v].dtype);
+        p->values[v].is_piece = true;
+        s->piece[(int64_t)old->out * s->n_replicas + r] = v;
+    }
+    bool update = (old->node->op->flags & TT_OP_UPDATE) != 0;
+    return update ? tti_spread_collect(s, old->out) : TT_OK;
+}
+
+// A variable that is only used in pieces exists once; every other has a copy per replica.
+static tt_status shared_variable(tti_spreader *s, int i)
+{
+    const tti_pnode *old = &s->nodes[i];
+    s->first[i] = (int)s->p->n_nodes;
+    s->many[i] = 1;
+    int id = add_copy(s, i, 0, old->in, NULL);
+    int v = id < 0 ? -1 : add_output(s, old, 0, id, old->in, NULL);
+    if (v < 0)
+        return tt_status_of(s->p->ctx);
+    s->p->nodes[id].n_ways = s->n_replicas;
+    s->p->nodes[id].reason = "a part on each replica";
+    for (int r = 0; r < s->n_replicas; r++)
+        s->whole[(int64_t)old->out * s->n_replicas + r] = v;
+    return TT_OK;
+}
+
+static tt_status spread_node(tti_spreader *s, int i)
+{
+    switch (s->mode[i]) {
+    case TTI_ROWS:
+        return rows_node(s, i);
+    case TTI_PIECES:
+        return piece_node(s, i);
+    default:
+        return s->is_shared[i] ? shared_variable(s, i) : every_node(s, i);
+    }
+}
+
+// ---- control edges, targets, feeds -----------------------------------------------------------
+
+static tt_status map_control(tti_spreader *s)
+{
+    tti_plan *p = s->p;
+    for (int64_t i = 0; i < s->n_nodes; i++) {
+        const tti_pnode *old = &s->nodes[i];
+        if (old->n_after == 0)
+            continue;
+        int n = 0;
+        for (int k = 0; k < old->n_after; k++)
+            n += s->many[old->after[k]];
+        int *after = tti_plan_alloc(p, sizeof(int) * (size_t)(n + 1));
+        if (after == NULL)
+            return TT_ENOMEM;
+        n = 0;
+        for (int k = 0; k < old->n_after; k++)
+            for (int r = 0; r < s->many[old->after[k]]; r++)
+                after[n++] = s->first[old->after[k]] + r;
+        for (int r = 0; r < s->many[i]; r++) {
+            p->nodes[s->first[i] + r].after = after;
+            p->nodes[s->first[i] + r].n_after = n;
+        }
+    }
+    return TT_OK;
+}
+
+static tt_status map_targets(tti_spreader *s)
+{
+    tti_plan *p = s->p;
+    for (int i = 0; i < p->n_targets; i++) {
+        int old = p->targets[i];
+        bool fetched = i < p->n_fetched;
+        if (!tti_is_split(&s->values[old]))
+            p->targets[i] = !fetched && s->piece[(int64_t)old * s->n_replicas] >= 0
+                                ? s->piece[(int64_t)old * s->n_replicas]
+                                : tti_spread_whole(s, old, 0);
+        else
+            p->targets[i] =
+                fetched ? tti_spread_gather(s, old) : s->copies[(int64_t)old * s->n_shards];
+        if (p->targets[i] < 0)
+            return tt_status_of(p->ctx);
+        if (fetched)
+            p->values[tti_root(p, p->targets[i])].keep = true;
+    }
+    return TT_OK;
+}
+
+// Drops copies that nobody needs: of what is fetched from one replica, for example.
+static tt_status drop_dead(tti_spreader *s)
+{
+    tti_plan *p = s->p;
+    size_t n = (size_t)p->n_nodes + 1;
+    uint8_t *live = tti_calloc(p->ctx, n, 1);
+    int *stack = tti_alloc(p->ctx, sizeof(int) * n), depth = 0;
+    if (live == NULL || stack == NULL) {
+        tti_free(p->ctx, live);
+        tti_free(p->ctx, stack);
+        return TT_ENOMEM;
+    }
+#define REACH(node_)                  \
+    do {                              \
+        if (!live[node_]) {           \
+            live[node_] = 1;          \
+            stack[depth++] = (node_); \
+        }                             \
+    } while (0)
+    for (int i = 0; i < p->n_targets; i++)
+        REACH(p->values[p->targets[i]].node);
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        bool effect =
+            pn->kind == TTI_OP && (pn->node->op->flags & (TT_OP_UPDATE | TT_OP_EFFECT)) != 0;
+        bool writes = pn->kind == TTI_COLLECT && p->values[pn->out].memory == TTI_VARIABLE;
+        if ((effect || writes) && !pn->is_dropped)
+            REACH(i);
+    }
+    while (depth > 0) {
+        const tti_pnode *pn = &p->nodes[stack[--depth]];
+        for (int k = 0; k < pn->n_in; k++)
+            REACH(p->values[pn->in[k]].node);
+        for (int k = 0; k < pn->n_after; k++)
+            REACH(pn->after[k]);
+    }
+#undef REACH
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        p->nodes[i].is_dropped |= !live[i];
+    tti_free(p->ctx, live);
+    tti_free(p->ctx, stack);
+    return TT_OK;
+}
+
+static tt_status list_feeds(tti_plan *p)
+{
+    p->feeds = tti_plan_alloc(p, sizeof(int) * (size_t)(p->n_nodes + 1));
+    if (p->feeds == NULL)
+        return TT_ENOMEM;
+    p->n_feeds = 0;
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TTI_OP && p->nodes[i].node->op == &tti_op_feed &&
+            !p->nodes[i].is_dropped)
+            p->feeds[p->n_feeds++] = p->nodes[i].out;
+    return TT_OK;
+}
+
+// ---- the whole -------------------------------------------------------------------------------
+
+static tt_status make_schedules(tti_spreader *s)
+{
+    tti_plan *p = s->p;
+    const tti_mesh *m = s->mesh;
+    int most = 0;
+    for (int r = 0; r < s->n_replicas; r++)
+        most = TTI_MAX(most, s->micros[r]);
+    s->late = TTI_MAX(most - 1, 0) * SLOT;
+    if (!m->is_staged)
+        return TT_OK;
+    s->schedules = tti_calloc(p->ctx, (size_t)s->n_replicas, sizeof(*s->schedules));
+    if (s->schedules == NULL)
+        return TT_ENOMEM;
+    bool backward = false;
+    for (int64_t i = 0; i < s->n_nodes; i++)
+        backward |= s->mode[i] == TTI_ROWS && s->nodes[i].node->origin != NULL;
+    for (int r = 0; r < s->n_replicas; r++) {
+        tti_schedule_query q = {.kind = p->ctx->spread.schedule,
+                                .n_devices = m->n_local,
+                                .n_stages = m->n_local * m->n_chunks,
+                                .n_micro = s->micros[r],
+                                .forward_only = !backward};
+        if (q.n_micro > 0)
+            TT_TRY(tti_schedule_make(p->ctx, &q, &s->schedules[r]));
+        s->late = TTI_MAX(s->late, s->schedules[r].n * SLOT);
+        p->bubble = TTI_MAX(p->bubble, s->schedules[r].bubble);
+    }
+    return TT_OK;
+}
+
+static tt_status allocate(tti_spreader *s)
+{
+    tt_ctx *ctx = s->p->ctx;
+    size_t n = (size_t)s->n_values + 1, nodes = (size_t)s->n_nodes + 1;
+    s->mode = tti_calloc(ctx, nodes, 1);
+    s->is_late = tti_calloc(ctx, nodes, 1);
+    s->is_shared = tti_calloc(ctx, nodes, 1);
+    s->owner = tti_calloc(ctx, nodes, 1);
+    s->tree_key = tti_calloc(ctx, n, sizeof(*s->tree_key));
+    s->in_pieces = tti_calloc(ctx, n, 1);
+    s->stage = tti_calloc(ctx, nodes, sizeof(int));
+    s->first = tti_calloc(ctx, nodes, sizeof(int));
+    s->many = tti_calloc(ctx, nodes, sizeof(int));
+    s->copies = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_shards);
+    s->whole = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_replicas);
+    s->piece = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_replicas);
+    if (s->mode == NULL || s->is_late == NULL || s->is_shared == NULL || s->in_pieces == NULL ||
+        s->owner == NULL || s->tree_key == NULL || s->stage == NULL || s->first == NULL ||
+        s->many == NULL || s->copies == NULL || s->whole == NULL || s->piece == NULL)
+        return TT_ENOMEM;
+    memset(s->copies, -1, sizeof(int) * n * (size_t)s->n_shards);
+    memset(s->whole, -1, sizeof(int) * n * (size_t)s->n_replicas);
+    memset(s->piece, -1, sizeof(int) * n * (size_t)s->n_replicas);
+    return TT_OK;
+}
+
+static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
+{
+    TT_TRY(allocate(s));
+    tti_spread_modes(s);
+    TT_TRY(tti_spread_stages(s, req));
+    TT_TRY(make_schedules(s));
+    s->p->values = NULL;
+    s->p->nodes = NULL;
+    s->p->n_values = s->p->n_nodes = s->p->cap_values = s->p->cap_nodes = 0;
+    for (int64_t i = 0; i < s->n_nodes; i++)
+        TT_TRY(spread_node(s, (int)i));
+    TT_TRY(map_control(s));
+    TT_TRY(map_targets(s));
+    TT_TRY(drop_dead(s));
+    return list_feeds(s->p);
+}
+
+tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
+{
+    const tti_mesh *m = &p->mesh;
+    int micro = m->is_staged ? m->n_micro : 1;
+    if (micro != 0)
+        micro = TTI_MAX(micro, req->micro);
+    if (m->n_replicas < 2 && micro == 1 && !m->is_staged)
+        return TT_OK;
+    tti_spreader s = {.p = p, .mesh = m, .n_replicas = m->n_replicas, .no_pieces = req->no_pieces};
+    TT_TRY(deal(&s, micro));
+    if (s.n_shards == 0)
+        return TT_OK; // nothing is split
+    s.values = p->values;
+    s.nodes = p->nodes;
+    s.n_values = p->n_values;
+    s.n_nodes = p->n_nodes;
+    tt_status st = spread_all(&s, req);
+    if (p->nodes != s.nodes) {
+        tti_free(p->ctx, s.values);
+        tti_free(p->ctx, s.nodes);
+    }
+    for (int r = 0; s.schedules != NULL && r < s.n_replicas; r++)
+        tti_schedule_free(p->ctx, &s.schedules[r]);
+    void *blocks[] = {s.mode,  s.in_pieces, s.is_shared, s.is_late,   s.stage, s.copies,  s.whole,
+                      s.piece, s.first,     s.many,      s.schedules, s.owner, s.tree_key};
+    for (int i = 0; i < TTI_COUNT(blocks); i++)
+        tti_free(p->ctx, blocks[i]);
+    return st;
+}

@@ -1,0 +1,81 @@
+/*
+ * spread.h - between spread.c, shard.c and local.c: a plan being laid on a mesh.
+ *
+ * Nodes as built are "old", those on the mesh "new". A shard is one replica's micro-batch: some
+ * lanes in a row. A value split over rows has one new value per shard. Any other, a "whole" one,
+ * has one per replica, or pieces: replica r has range r of its elements. Of a large gradient only
+ * pieces are made, and the update works on pieces of the variables too.
+ */
+#ifndef TUTTI_PLAN_SPREAD_H
+#define TUTTI_PLAN_SPREAD_H
+
+#include "plan/plan.h"
+#include "plan/schedule.h"
+
+typedef enum tti_mode {
+    TTI_ROWS,   // a copy per shard
+    TTI_EVERY,  // a copy per replica
+    TTI_FIRST,  // one copy, with its owner: the first replica but for dear ones
+    TTI_PIECES, // a copy per replica, each on its range of the elements
+} tti_mode;
+
+typedef struct tti_shard {
+    int replica, micro;
+    tt_lanes *lanes;
+    int64_t rows;
+    const char *reason; // "lanes 0 to 3"
+} tti_shard;
+
+typedef struct tti_spreader {
+    tti_plan *p;
+    const tti_mesh *mesh;
+    bool no_pieces;
+    int n_replicas;
+    tti_shard *shards; // ascending lanes
+    int n_shards;
+    int micros[TTI_MAX_DEVICES]; // by replica
+
+    tti_value *values; // old
+    tti_pnode *nodes;
+    int64_t n_values, n_nodes;
+    uint8_t *mode;      // by old node: tti_mode
+    uint8_t *in_pieces; // by old value: made as pieces
+    uint8_t *is_shared; // by old node: a variable that is only used in pieces, and exists once
+    uint8_t *is_late;   // by old node: needs a sum over all rows
+    uint8_t *owner;     // by old node: of TTI_FIRST, the replica that has it
+    double *tree_key;   // by old value: where its tree would like to stand
+    int *stage;         // by old node
+    int *copies;        // by old value and shard
+    int *whole;         // by old value and replica; -1
+    int *piece;         // by old value and replica; -1
+    int *first, *many;  // by old node: its new ones, which follow each other
+
+    tti_schedule *schedules; // by replica; pipelines only
+    double late;             // key of what comes after all micro-batches
+} tti_spreader;
+
+// ---- local.c ---------------------------------------------------------------------------------
+
+// Fills stage: which local device (pipelines: which stage) of a replica does each old node.
+tt_status tti_spread_stages(tti_spreader *s, const tti_plan_request *req) TTI_CHECKED;
+// The context's device of an old node's copy with replica r; -1: placed later.
+int tti_spread_device(const tti_spreader *s, int node, int replica);
+
+// ---- shard.c ---------------------------------------------------------------------------------
+
+bool tti_is_split(const tti_value *v);
+// Decides mode, in_pieces, is_shared and is_late.
+void tti_spread_modes(tti_spreader *s);
+// Elements [begin, end) of count that replica r of n has; cut at blocks of 1,024.
+void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end);
+// The new value of an old whole one for replica r; made if there are only pieces; -1: failed.
+int tti_spread_whole(tti_spreader *s, int old, int r);
+int tti_spread_piece(tti_spreader *s, int old, int r);
+// Puts the shards' partial sums, or statistics, of an old node together.
+tt_status tti_spread_join(tti_spreader *s, int node) TTI_CHECKED;
+// After an update in pieces: every copy of the variable gets the others' pieces.
+tt_status tti_spread_collect(tti_spreader *s, int old) TTI_CHECKED;
+// Rows of all shards put together, for a fetch; -1: failed.
+int tti_spread_gather(tti_spreader *s, int old);
+
+#endif

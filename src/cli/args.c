@@ -2,6 +2,7 @@
  * args.c - flags. One table says all of them; a verb names those it takes.
  */
 #include "cli/cli.h"
+#include "strategy/strategy.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ static const flag flags[] = {
      AT(sets), 0, 0},
     {"devices", "D", "devices to use: cpu:0, cpu:0*2@512MiB, all (tutti help devices)", TEXT,
      AT(devices), 0, 0},
+    {"strategy", "WORD", "what the devices do: single, mirrored, central, pipeline", TEXT,
+     AT(strategy), 0, 0},
     {"rows", "N", "rows of the batch", NUMBER, AT(rows), 1, (int64_t)1 << 40},
     {"target", "NAME", "tensor to compute; may be given several times (default: all results)", MANY,
      AT(targets), 0, 0},
@@ -192,10 +195,29 @@ static int one_flag(const cli_verb *verb, int argc, char **argv, int *i, cli_arg
     return set(f, value, out);
 }
 
+static int check_strategy(const char *word)
+{
+    const char *names[16], *near;
+    int n = 0;
+    if (word == NULL || tti_strategy_find(word) != NULL)
+        return CLI_OK;
+    while (n < TTI_COUNT(names) - 1 && tti_strategy_at(n) != NULL) {
+        names[n] = tti_strategy_at(n)->name;
+        n++;
+    }
+    names[n] = NULL;
+    near = tti_nearest(word, names);
+    if (near != NULL)
+        return cli_usage("--strategy: '%s' is unknown; did you mean '%s'?", word, near);
+    return cli_usage("--strategy: '%s' is none of single, mirrored, central, pipeline", word);
+}
+
 static int check(const cli_verb *verb, const cli_args *a)
 {
     if (a->help)
         return CLI_OK;
+    if (check_strategy(a->strategy) != CLI_OK)
+        return CLI_USAGE;
     if (a->n_words < verb->min_words)
         return cli_usage("tutti %s needs %s", verb->name, verb->words);
     if (a->n_words > verb->max_words)

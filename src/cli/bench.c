@@ -137,7 +137,7 @@ const cli_verb cli_bench = {
         "and norm, or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8 devices, and compares\n"
         "weights and loss. Exit code 1: some differ. --hashes writes those of the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
-    .flags = "json set devices lanes threads isa steps hashes",
+    .flags = "json set devices strategy lanes threads isa steps hashes",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
     .run = run,

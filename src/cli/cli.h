@@ -31,8 +31,8 @@ typedef struct cli_texts {
 // What flags and words of the command line say.
 typedef struct cli_args {
     bool json, quiet, dot, help, resume, dry_run, partial;
-    const char *devices, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input, *prompt,
-        *map, *only;
+    const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
+        *prompt, *map, *only;
     int64_t rows, threads, lanes, profile, trace, steps, count, length, seed;
     double temperature;
     cli_texts targets, sets;

@@ -56,7 +56,7 @@ const cli_verb cli_eval = {
     .help = "Takes the newest checkpoint of the run, of a job file the newest run's; --checkpoint\n"
             "names another one, or a safetensors file. Without data.test, data.validate is used.\n"
             "Devices, batch and threads change no bit of the result.\n",
-    .flags = "json set devices lanes threads isa runs checkpoint rows count",
+    .flags = "json set devices strategy lanes threads isa runs checkpoint rows count",
     .min_words = 1,
     .max_words = 1,
     .run = run,

@@ -36,7 +36,9 @@ static int settings(const cli_args *args, const char **out, char room[][128])
         snprintf(room[1], 128, "distribute.lanes=%lld", (long long)args->lanes);
     if (args->threads > 0)
         snprintf(room[2], 128, "distribute.threads=%lld", (long long)args->threads);
-    for (int i = 0; i < 3; i++)
+    if (args->strategy != NULL)
+        snprintf(room[3], 128, "distribute.strategy=%s", args->strategy);
+    for (int i = 0; i < 4; i++)
         if (room[i][0] != '\0')
             out[n++] = room[i];
     return n;
@@ -50,8 +52,8 @@ static bool is_path(const char *checkpoint)
 
 int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job *out)
 {
-    const char *sets[CLI_MAX_TEXTS + 3];
-    char room[3][128] = {"", "", ""};
+    const char *sets[CLI_MAX_TEXTS + 4];
+    char room[4][128] = {"", "", "", ""};
     *out = (cli_job){0};
     out->reader =
         tt_open(.devices = "cpu:0", .threads = 1, .level = cli_level(args), .on_event = on_log);

@@ -118,8 +118,8 @@ tt_ctx *cli_open(const cli_args *args, const char *devices)
 {
     tt_ctx *ctx =
         tt_open(.devices = args->devices != NULL ? args->devices : devices, .isa = args->isa,
-                .threads = (int)args->threads, .lanes = (int)args->lanes, .level = cli_level(args),
-                .on_event = on_event);
+                .strategy = args->strategy, .threads = (int)args->threads,
+                .lanes = (int)args->lanes, .level = cli_level(args), .on_event = on_event);
     if (ctx == NULL)
         fputs("tutti: error: out of memory\n", stderr);
     else if (tt_status_of(ctx) != TT_OK) {

@@ -2,6 +2,7 @@
  * plan.c - tutti plan: what each device would do for a graph, without running it.
  */
 #include "cli/job.h"
+#include "strategy/strategy.h"
 #include "train/compile.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -97,9 +98,10 @@ static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt
 }
 
 // model: of a job whose step is planned; NULL: a graph.
-static void print_plan(tt_ctx *ctx, const cli_args *args, tt_session *s, tt_tensor *const *targets,
-                       int64_t rows, tt_model *model)
+static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
+                       tt_tensor *const *targets, int64_t rows, tt_model *model)
 {
+    tt_ctx *ctx = g->ctx;
     tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
@@ -111,6 +113,10 @@ static void print_plan(tt_ctx *ctx, const cli_args *args, tt_session *s, tt_tens
         return;
     if (args->svg == NULL && !args->quiet)
         cli_print(out);
+    if (form == TT_PLAN_TEXT && !args->quiet) {
+        char most[TTI_MOST_TEXT];
+        printf("\n%s\n", tti_most_text(g, most));
+    }
     if (args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
         cli_wrote(args, args->svg, "plan", args->words[0]);
     tt_string_free(ctx, out);
@@ -126,7 +132,7 @@ static int plan_graph(const cli_args *args)
     char *text = read_file(ctx, args->words[0], &bytes);
     tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
     if (g != NULL && find_targets(ctx, g, args, targets) == TT_OK)
-        print_plan(ctx, args, tt_session_new(g), targets, args->rows, NULL);
+        print_plan(g, args, tt_session_new(g), targets, args->rows, NULL);
     tti_free(ctx, text);
     return cli_close(ctx, args->words[0]);
 }
@@ -149,8 +155,8 @@ static int plan_job(const cli_args *args)
     }
     int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1);
     if (find_targets(j.ctx, g, args, targets) == TT_OK)
-        print_plan(j.ctx, args, s, targets, rows, j.parts.model);
-    return cli_job_close(&j, CLI_OK);
+        print_plan(g, args, s, targets, rows, j.parts.model);
+    return cli_job_close(&j, cli_code(tt_status_of(j.ctx)));
 }
 
 static int run(const cli_args *args)
@@ -167,7 +173,7 @@ const cli_verb cli_plan = {
             "is a graph as text, as tt_graph_print() writes it (tutti help graph); - is standard\n"
             "input. Shows each step's op, device, the reason it is there, and its bytes, then the\n"
             "totals. --svg needs Graphviz's dot.\n",
-    .flags = "json dot svg quiet devices rows target lanes threads isa set",
+    .flags = "json dot svg quiet devices strategy rows target lanes threads isa set",
     .min_words = 1,
     .max_words = 1,
     .run = run,

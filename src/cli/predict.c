@@ -253,7 +253,7 @@ const cli_verb cli_predict = {
         "\n"
         "A model that was trained on text writes: --prompt gives the beginning. The same seed\n"
         "gives the same text on every machine.\n",
-    .flags = "json set devices threads isa runs checkpoint input count "
+    .flags = "json set devices strategy threads isa runs checkpoint input count "
              "prompt length temperature seed",
     .min_words = 1,
     .max_words = 1,

@@ -3,6 +3,7 @@
  */
 #include "cli/report.h"
 #include "cli/progress.h"
+#include "strategy/strategy.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +100,14 @@ static void put_speed(tti_text *t, const tt_fit_report *f)
                  f->step_ms_median, first);
 }
 
+static void put_lanes(tti_text *t, tt_model *m)
+{
+    char most[TTI_MOST_TEXT];
+    const tt_graph *g = tt_model_get_train_graph(m);
+    if (g != NULL)
+        tti_text_add(t, "spread      %s\n", tti_most_text(g, most));
+}
+
 static void put_memory(tti_text *t, tt_ctx *ctx)
 {
     tti_text_add(t, "memory     ");
@@ -155,6 +164,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
     if (r->fit.step_ms_median > 0)
         put_speed(&t, &r->fit);
     put_device_times(&t, ctx, r);
+    put_lanes(&t, r->model);
     put_memory(&t, ctx);
     if (r->has_test) {
         tti_text_add(&t, "test        ");

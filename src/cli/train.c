@@ -227,8 +227,8 @@ const cli_verb cli_train = {
         "tensorboard/ and checkpoints/. Ctrl-C saves and ends; a second one ends at once.\n"
         "SIGTERM saves and ends with exit code 85, to be continued with --resume, which gives\n"
         "the same weights as if nothing had happened. tutti help exit lists the exit codes.\n",
-    .flags =
-        "set devices lanes threads isa resume run runs dry-run json quiet profile trace hashes",
+    .flags = "set devices strategy lanes threads isa resume run runs dry-run json quiet profile "
+             "trace hashes",
     .min_words = 1,
     .max_words = 1,
     .run = run,

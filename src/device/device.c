@@ -162,6 +162,10 @@ void tti_devices_close(tt_ctx *ctx)
 
 tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name)
 {
+    if (strcmp(name->type, "local") == 0) {
+        int i = TTI_MAX(name->index, 0);
+        return i < ctx->n_devices ? ctx->devices[i] : NULL;
+    }
     for (int i = 0; i < ctx->n_devices; i++) {
         const tt_device_name *d = &ctx->devices[i]->full;
         if ((name->job[0] == 0 || strcmp(name->job, d->job) == 0) &&

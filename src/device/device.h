@@ -71,6 +71,7 @@ extern const tti_backend tti_backend_cpu;
 tt_status tti_devices_open(tt_ctx *ctx, const char *spec);
 void tti_devices_close(tt_ctx *ctx);
 // The device a name means in this context, missing fields being any; NULL if there is none.
+// "local:1" is the second: where a replica is all there is.
 tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name);
 
 // 64-byte aligned host memory.

@@ -210,21 +210,38 @@ static tt_status build_residual(builder *b, const tti_item *record, const char *
     return st;
 }
 
+// A layer, or what it is made of, in the scope of its device.
+static tt_status build_item(builder *b, const tti_item *record, const char *path, tt_tensor *start)
+{
+    const tti_layer_def *def = tti_layer_find(record->key);
+    const tti_item *device = tti_item_get(record, "device");
+    bool pinned = device != NULL && device->text[0] != '\0';
+    if (pinned) {
+        char below[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
+        tti_path_join(below, path, "device");
+        tti_fail_item(b->ctx, device, below, buf);
+        tt_status st = tt_device_push(b->model->graph, device->text);
+        tti_fail_where(b->ctx, NULL);
+        TT_TRY(st);
+    }
+    tt_status st = def == NULL ? build_residual(b, record, path, start)
+                               : build_kind(b, def, record, path, start);
+    if (pinned && st == TT_OK)
+        st = tt_device_pop(b->model->graph);
+    return st;
+}
+
 // start: what the first layer continues from, if that is not the last one made.
 static tt_status build_layers(builder *b, const tti_item *list, const char *path, tt_tensor *start)
 {
     int i = 0;
     for (const tti_item *c = list->first; c != NULL; c = c->next, i++) {
         const tti_item *record = tti_chosen(c);
-        const tti_layer_def *def = tti_layer_find(record->key);
         char number[16], at[TTI_KEY_MAX], below[TTI_KEY_MAX];
         snprintf(number, sizeof(number), "%d", i);
         tti_path_join(at, path, number);
         tti_path_join(below, at, record->key);
-        if (def == NULL)
-            TT_TRY(build_residual(b, record, below, i == 0 ? start : NULL));
-        else
-            TT_TRY(build_kind(b, def, record, below, i == 0 ? start : NULL));
+        TT_TRY(build_item(b, record, below, i == 0 ? start : NULL));
     }
     return TT_OK;
 }
@@ -268,6 +285,46 @@ static tt_status named_input(builder *b, const tti_item *item, int place)
     return st;
 }
 
+// ---- pins ------------------------------------------------------------------------------------
+
+static tt_status add_pins(builder *b, const tti_item *pins)
+{
+    for (const tti_item *c = pins->first; c != NULL; c = c->next) {
+        char path[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
+        tti_path_join(path, "distribute.pins", c->key);
+        tti_fail_item(b->ctx, c, path, buf);
+        tt_status st = tti_model_pin(b->model, c->key, tti_item_get(c, "device")->text);
+        tti_fail_where(b->ctx, NULL);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
+// A pattern that matches nothing is a slip of the pen.
+static tt_status check_pins(builder *b, const tti_item *pins)
+{
+    int i = 0;
+    for (const tti_item *c = pins->first; c != NULL; c = c->next, i++) {
+        const char *names[MAX_NAMES + 1];
+        int n = 0;
+        if (b->model->pin_rules[i].is_used)
+            continue;
+        for (int64_t k = 0; k < b->model->n_layers && n < MAX_NAMES; k++)
+            if (b->model->layers[k]->def != NULL)
+                names[n++] = b->model->layers[k]->name;
+        names[n] = NULL;
+        const char *near = tti_nearest(c->key, names);
+        return tti_fail_at(b->ctx, TT_EINVAL, c->key_at, "distribute.pins",
+                           near != NULL ? "'%.64s' matches no layer; did you mean '%s'?"
+                                        : "'%.64s' matches no layer; the first is '%s'",
+                           c->key,
+                           near != NULL ? near
+                           : n > 0      ? names[0]
+                                        : "");
+    }
+    return TT_OK;
+}
+
 static tt_status add_output(builder *b, const char *name, tt_tensor *t, void *to)
 {
     (void)to;
@@ -289,7 +346,10 @@ static tt_status build(builder *b, const tti_item *model)
         list = tti_item_get(model, "layers");
     if (list->n == 0)
         return tti_fail_at(b->ctx, TT_EINVAL, list->at, "model", "has no layers");
+    const tti_item *pins = tti_item_get(tti_item_get(b->job->root, "distribute"), "pins");
+    TT_TRY(add_pins(b, pins));
     TT_TRY(build_layers(b, list, model->kind == TTI_MAP ? "model.layers" : "model", NULL));
+    TT_TRY(check_pins(b, pins));
     const tti_item *outputs = tti_item_get(model, "outputs");
     return outputs == NULL ? TT_OK : each_output(b, outputs, "model.outputs", add_output, NULL);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 // What only says where and how fast it runs: the result, and so a checkpoint, is the same without.
-static const char *const place_keys[] = {"name",       "data.workers", "data.prefetch",
-                                         "distribute", "output",       NULL};
+static const char *const place_keys[] = {
+    "name", "data.workers", "data.prefetch", "distribute", "output", "model*.device", NULL};
 
 // ---- checks that need more than one key ------------------------------------------------------
 

@@ -50,12 +50,12 @@ typedef struct tti_job_distribute {
 
 // What stands beside a layer's own options.
 typedef struct tti_job_layer {
-    const char *name, *from, *share;
+    const char *name, *from, *share, *device;
 } tti_job_layer;
 
 typedef struct tti_job_residual {
     int act;
-    const char *name, *from;
+    const char *name, *from, *device;
 } tti_job_residual;
 
 struct tt_job {
@@ -75,7 +75,7 @@ extern const tt_option tti_job_top_rows[], tti_job_data_rows[], tti_job_train_ro
     tti_job_early_stop_rows[], tti_job_plateau_rows[], tti_job_init_rows[],
     tti_job_checkpoint_rows[], tti_job_distribute_rows[], tti_job_output_rows[],
     tti_job_layer_rows[], tti_job_group_rows[], tti_job_input_rows[], tti_job_residual_rows[],
-    tti_job_outputs_rows[];
+    tti_job_outputs_rows[], tti_job_pin_rows[];
 extern const char *const tti_job_strategies[];
 
 // ---- building --------------------------------------------------------------------------------

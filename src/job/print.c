@@ -3,6 +3,7 @@
  * fits a line is written in braces, a kind without options as its name.
  */
 #include "job/tree.h"
+#include "model/model.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,12 +43,18 @@ static void print_key(tti_text *t, const char *key)
         tti_text_json(t, key);
 }
 
-static bool is_skipped(const char *path, const char *const *skip)
+// A pattern means plain values only: what a user has given a name is no key.
+static bool is_skipped(const tti_item *item, const char *path, const char *const *skip)
 {
     for (; skip != NULL && *skip != NULL; skip++)
-        if (strcmp(path, *skip) == 0)
+        if (strcmp(path, *skip) == 0 || (item->kind == TTI_SCALAR && tti_match(*skip, path)))
             return true;
     return false;
+}
+
+static void join_path(char out[PATH], const char *path, const char *key)
+{
+    snprintf(out, PATH, "%.120s%s%.100s", path, path[0] != '\0' ? "." : "", key);
 }
 
 static bool is_flat(const tti_item *map)
@@ -59,13 +66,20 @@ static bool is_flat(const tti_item *map)
 }
 
 // {a: 1, b: x}, if it fits the room that is left in the line.
-static bool print_braces(tti_text *t, const tti_item *map, int column)
+static bool print_braces(tti_text *t, const tti_item *map, const char *path, int column,
+                         const char *const *skip)
 {
     int64_t start = t->n;
+    bool first = true;
     tti_text_put(t, "{", 1);
     for (const tti_item *c = map->first; c != NULL; c = c->next) {
-        if (c != map->first)
+        char below[PATH];
+        join_path(below, path, c->key);
+        if (is_skipped(c, below, skip))
+            continue;
+        if (!first)
             tti_text_put(t, ", ", 2);
+        first = false;
         print_key(t, c->key);
         tti_text_put(t, ": ", 2);
         print_scalar(t, c);
@@ -86,8 +100,8 @@ static void print_map(tti_text *t, const tti_item *map, const char *path, int in
     bool first = in_list; // its first key stands behind the dash
     for (const tti_item *c = map->first; c != NULL; c = c->next) {
         char below[PATH];
-        snprintf(below, sizeof(below), "%.120s%s%.100s", path, path[0] != '\0' ? "." : "", c->key);
-        if (is_skipped(below, skip))
+        join_path(below, path, c->key);
+        if (is_skipped(c, below, skip))
             continue;
         if (!first)
             tti_text_add(t, "%*s", indent, "");
@@ -131,7 +145,7 @@ static void print_item(tti_text *t, const tti_item *item, const char *path, int 
         tti_text_add(t, " %s\n", item->first->key);
     } else {
         tti_text_put(t, " ", 1);
-        if (is_flat(item) && print_braces(t, item, column + 1))
+        if (is_flat(item) && print_braces(t, item, path, column + 1, skip))
             return;
         t->n -= !t->failed; // the space
         tti_text_put(t, "\n", 1);

@@ -117,6 +117,11 @@ const tt_option tti_job_distribute_rows[] = {
     TT_OPTION_END,
 };
 
+const tt_option tti_job_pin_rows[] = {
+    {"device", TT_OPT_TEXT, NULL, "cpu:1, or local:1 of each replica", 0, 0, 0, NULL},
+    TT_OPTION_END,
+};
+
 #define OUTPUT(name_, type_, ...) ROW(name_, type_, tti_job_output, __VA_ARGS__)
 const tt_option tti_job_output_rows[] = {
     OUTPUT(dir, TT_OPT_TEXT, "runs", "where run folders are made", 0, 0),
@@ -131,6 +136,7 @@ const tt_option tti_job_layer_rows[] = {
     LAYER(name, TT_OPT_TEXT, "", "of the layer; default: its kind and a number", 0, 0),
     LAYER(from, TT_OPT_TEXT, "", "layers or inputs it takes; default: the one before", 0, 0),
     LAYER(share, TT_OPT_TEXT, "", "the layer whose weights it uses", 0, 0),
+    LAYER(device, TT_OPT_TEXT, "", "cpu:1, or local:1 of each replica; default: by strategy", 0, 0),
     TT_OPTION_END,
 };
 
@@ -139,6 +145,7 @@ const tt_option tti_job_residual_rows[] = {
     TTI_ACT_ROW(tti_job_residual, "linear"),
     RESIDUAL(name, TT_OPT_TEXT, "", "of the result", 0, 0),
     RESIDUAL(from, TT_OPT_TEXT, "", "x; default: the layer before", 0, 0),
+    RESIDUAL(device, TT_OPT_TEXT, "", "of all its layers; default: by strategy", 0, 0),
     TT_OPTION_END,
 };
 

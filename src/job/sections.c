@@ -79,7 +79,7 @@ static const tti_schema data = {.form = TTI_RECORD,
 // ---- model -----------------------------------------------------------------------------------
 
 static bool layer_at(tt_ctx *ctx, int i, tti_schema *out);
-static const char *const layer_beside[] = {"name", "from", "share", NULL};
+static const char *const layer_beside[] = {"name", "from", "share", "device", NULL};
 static const tti_schema layer = {
     .form = TTI_CHOICE, .name = "layer", .at = layer_at, .beside = layer_beside};
 static const tti_schema layers = {
@@ -219,11 +219,18 @@ static const tti_schema init = {
     .form = TTI_RECORD, .help = "weights to begin with", .rows = tti_job_init_rows, .main = "file"};
 static const tti_schema checkpoint = {
     .form = TTI_RECORD, .help = "what is kept while training", .rows = tti_job_checkpoint_rows};
+static const tti_schema pin = {.form = TTI_RECORD, .rows = tti_job_pin_rows, .main = "device"};
+static const tti_schema pins = {
+    .form = TTI_NAMED,
+    .help = "patterns of layers' names and their device: {block_0*: local:0}; the first counts",
+    .item = &pin};
+static const tti_key distribute_keys[] = {{"pins", &pins, ""}, KEYS_END};
 static const tti_schema distribute = {
     .form = TTI_RECORD,
     .help = "which devices do the work; only lanes, reduce and wire can change the result",
     .rows = tti_job_distribute_rows,
-    .more = tti_spread_rows};
+    .more = tti_spread_rows,
+    .keys = distribute_keys};
 static const tti_schema output = {
     .form = TTI_RECORD, .help = "where results go", .rows = tti_job_output_rows};
 static const tti_key job_keys[] = {{"data", &data, ""},

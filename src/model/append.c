@@ -139,17 +139,32 @@ tt_tensor *tti_layer_call(tt_model *m, const tti_layer_def *def, const void *opt
 
 // ---- appending -------------------------------------------------------------------------------
 
+// A layer is pinned by the device scope it stands in, or else by the first rule for its name.
+static void take_pin(tt_model *m, tti_layer *l)
+{
+    const tt_graph *g = m->graph;
+    l->has_pin = g->n_pins > 0 && g->has_pin[g->n_pins - 1];
+    if (l->has_pin)
+        l->pin = g->pins[g->n_pins - 1];
+    for (int64_t i = 0; i < m->n_pin_rules; i++) {
+        tti_pin_rule *rule = &m->pin_rules[i];
+        if (!tti_match(rule->patterns, l->name))
+            continue;
+        rule->is_used = true;
+        if (!l->has_pin)
+            l->pin = rule->device;
+        l->has_pin = true;
+    }
+}
+
 static tt_tensor *append(tt_model *m, const tti_layer_def *def, const void *opts, const char *name)
 {
     const tti_layer_common *c = common_of(def, opts);
     tti_layer *l = tti_layer_append(m, def, name, opts);
     if (l == NULL || take_inputs(m, l, c) != TT_OK || take_share(m, l, c) != TT_OK)
         return NULL;
-    tt_graph *g = m->graph;
-    l->has_pin = g->n_pins > 0 && g->has_pin[g->n_pins - 1];
-    if (l->has_pin)
-        l->pin = g->pins[g->n_pins - 1];
-    tt_build b = {.model = m, .graph = g, .layer = l};
+    take_pin(m, l);
+    tt_build b = {.model = m, .graph = m->graph, .layer = l};
     l->out = tti_layer_build(&b, l->in);
     l->n_weights = (int)m->n_weights - l->first_weight;
     return l->out;

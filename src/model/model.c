@@ -22,6 +22,9 @@ static void model_free(void *p)
     tti_free(ctx, m->layers);
     tti_free(ctx, m->weights);
     tti_free(ctx, m->updates);
+    for (int64_t i = 0; i < m->n_pin_rules; i++)
+        tti_free(ctx, m->pin_rules[i].patterns);
+    tti_free(ctx, m->pin_rules);
     tt_graph_free(m->graph); // its sessions too
     tt_store_release(m->store);
     tti_free(ctx, m);
@@ -56,6 +59,19 @@ void tt_model_free(tt_model *m)
         return;
     tti_disown(m->ctx, &m->owned);
     model_free(m);
+}
+
+tt_status tti_model_pin(tt_model *m, const char *patterns, const char *device)
+{
+    tti_pin_rule rule = {.is_used = false};
+    TT_TRY(tt_device_parse(m->ctx, device, &rule.device));
+    if (!tti_grow(m->ctx, &m->pin_rules, &m->cap_pin_rules, m->n_pin_rules + 1, sizeof(rule)))
+        return TT_ENOMEM;
+    rule.patterns = tti_strdup(m->ctx, patterns);
+    if (rule.patterns == NULL)
+        return TT_ENOMEM;
+    m->pin_rules[m->n_pin_rules++] = rule;
+    return TT_OK;
 }
 
 // ---- inputs ----------------------------------------------------------------------------------

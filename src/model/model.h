@@ -96,6 +96,13 @@ typedef struct tti_output {
 
 typedef struct tti_step tti_step; // train/compile.h
 
+// Layers whose names match go on a device, unless a device scope says another.
+typedef struct tti_pin_rule {
+    char *patterns;
+    tt_device_name device;
+    bool is_used; // some layer's name matched
+} tti_pin_rule;
+
 struct tt_model {
     tt_ctx *ctx;
     struct tti_hooks owned;
@@ -115,6 +122,8 @@ struct tt_model {
     tt_dtype compute;                   // type of the training graph's layers; tt_compile() sets it
     tt_tensor **updates;                // of the training graph: running statistics
     int64_t n_updates, cap_updates;
+    tti_pin_rule *pin_rules; // the first that matches counts
+    int64_t n_pin_rules, cap_pin_rules;
 };
 
 // The layer whose output t is; NULL (recorded) if t is no layer's output of this model.
@@ -128,6 +137,8 @@ int tti_model_outputs(tt_model *m, tti_output out[TTI_MAX_INPUTS]);
  */
 tt_status tti_model_build_training(tt_model *m, tt_graph *g, tt_tensor ***updates,
                                    int *n_updates) TTI_CHECKED;
+// A rule for layers that are appended from here on.
+tt_status tti_model_pin(tt_model *m, const char *patterns, const char *device) TTI_CHECKED;
 // Inference session, made on demand.
 tt_session *tti_model_session(tt_model *m);
 

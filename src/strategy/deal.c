@@ -24,9 +24,19 @@ const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST])
     return out;
 }
 
-int tti_most_devices(const tt_ctx *ctx, int n_local)
+const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT])
 {
-    return TTI_MIN(ctx->lanes * TTI_MAX(n_local, 1), TTI_MAX_DEVICES);
+    const tt_ctx *ctx = g->ctx;
+    int n_local = TTI_MAX(tti_local_pins(g, NULL), 1), n;
+    tti_mesh m;
+    if (tt_status_of(ctx) == TT_OK && ctx->strategy->mesh(g, &m) == TT_OK && !m.is_free)
+        n_local = m.n_local;
+    n = snprintf(out, TTI_MOST_TEXT, "%d lane%s: at most %d replica%s", ctx->lanes,
+                 ctx->lanes == 1 ? "" : "s", ctx->lanes, ctx->lanes == 1 ? "" : "s");
+    if (n_local > 1)
+        snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " of %d devices each, %d devices", n_local,
+                 ctx->lanes * n_local);
+    return out;
 }
 
 // ---- shares ----------------------------------------------------------------------------------

@@ -45,8 +45,9 @@ tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text,
 // "cpu:0, cpu:1": the context's devices; at the end "..." if there are more than fit.
 #define TTI_DEVICE_LIST 128
 const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST]);
-// The most devices that find work: n_local for each lane.
-int tti_most_devices(const tt_ctx *ctx, int n_local);
+// "8 lanes: at most 8 replicas": how far the lanes let a graph be spread.
+#define TTI_MOST_TEXT 96
+const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT]);
 
 /*
  * speed.c: what each device gets done in a moment, all of them working at once; only the ratios

@@ -208,9 +208,19 @@ TEST(stages_devices_and_lanes_must_agree)
 
 TEST(most_devices_follow_lanes)
 {
-    tt_ctx *ctx = open_with("mirrored", "cpu:0*2", 8, NOTHING);
-    CHECK_INT(tti_most_devices(ctx, 1), 8);
-    CHECK_INT(tti_most_devices(ctx, 2), 16);
-    CHECK_INT(tti_most_devices(ctx, 100), 64);
-    CHECK_OK(tt_close(ctx));
+    const struct {
+        const char *strategy;
+        int lanes;
+        const char *text;
+    } cases[] = {{"single", 8, "8 lanes: at most 8 replicas"},
+                 {"mirrored", 16, "16 lanes: at most 16 replicas"},
+                 {"central", 2, "2 lanes: at most 2 replicas"},
+                 {"pipeline", 8, "8 lanes: at most 8 replicas of 2 devices each, 16 devices"},
+                 {"pipeline", 1, "1 lane: at most 1 replica of 2 devices each, 2 devices"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tt_ctx *ctx = open_with(cases[i].strategy, "cpu:0*2", cases[i].lanes, NOTHING);
+        char text[TTI_MOST_TEXT];
+        CHECK_STR(tti_most_text(tt_graph_new(ctx), text), cases[i].text);
+        CHECK_OK(tt_close(ctx));
+    }
 }

@@ -1,0 +1,53 @@
+/*
+ * cli_strategy.c - --strategy of the verbs that read a job, and how far lanes let it be spread.
+ */
+#include "../command.h"
+#include <stdio.h>
+
+#define out command_out
+#define err command_err
+
+TEST(strategies_are_chosen_by_a_flag)
+{
+    static const char *const verbs[] = {"train", "plan", "eval", "predict", "bench"};
+    command_write("small.yaml", command_small_job);
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        char line[128];
+        snprintf(line, sizeof(line), "%s small.yaml --strategy mirored", verbs[i]);
+        CHECK_INT(command_run(line), 2);
+        CHECK_HAS(err, "--strategy: 'mirored' is unknown; did you mean 'mirrored'?");
+        snprintf(line, sizeof(line), "%s small.yaml --strategy horovod", verbs[i]);
+        CHECK_INT(command_run(line), 2);
+        CHECK_HAS(err, "'horovod' is none of single, mirrored, central, pipeline");
+    }
+    command_ok("train small.yaml --dry-run --strategy mirrored --devices cpu:0*2");
+    CHECK_HAS(out, "strategy: mirrored");
+    command_ok("train small.yaml --strategy mirrored --devices cpu:0*2");
+    CHECK_HAS(out, "spread      8 lanes: at most 8 replicas\n");
+    command_ok("eval small --strategy mirrored --devices cpu:0*2");
+    command_ok("predict small --strategy mirrored --devices cpu:0*2 --count 3");
+}
+
+TEST(plans_say_how_far_lanes_go)
+{
+    command_write("small.yaml", command_small_job);
+    command_ok("plan small.yaml --lanes 4 --strategy mirrored --devices cpu:0*2");
+    CHECK_HAS(out, "\n4 lanes: at most 4 replicas\n");
+    CHECK_INT(command_run("plan small.yaml --lanes 2 --strategy mirrored --devices cpu:0*3"), 3);
+    CHECK_HAS(err, "3 replicas, but 2 lanes, and a replica takes at least one; lanes: 3 would do");
+}
+
+TEST(jobs_name_options_that_do_not_go_with_the_strategy)
+{
+    command_write("small.yaml", command_small_job);
+    CHECK_INT(command_run("plan small.yaml --strategy mirrored --set distribute.stages=2"), 3);
+    CHECK_HAS(err, "distribute: strategy mirrored has no option stages; strategy pipeline has");
+    CHECK_INT(command_run("plan small.yaml --strategy mirrored --set distribute.share=2,x"), 3);
+    CHECK_HAS(err, "share '2,x': 'x' is no number");
+    CHECK_INT(command_run("plan small.yaml --strategy mirrored --set distribute.share=[2,1,1] "
+                          "--devices cpu:0*2"),
+              3);
+    CHECK_HAS(err, "has 3 numbers, but there are 2 replicas");
+    CHECK_INT(command_run("plan small.yaml --set distribute.wire=i32"), 3);
+    CHECK_HAS(err, "wire i32; f32, bf16 and f16 are possible");
+}

@@ -41,8 +41,9 @@ struct tt_ctx {
     int isa;
     int n_threads;
     int64_t deadline_ms;
-    _Atomic int stop; // tt_request_stop()
-    _Atomic int end;  // tt_request_end(): a fit ends after its step
+    struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
+    _Atomic int stop;        // tt_request_stop()
+    _Atomic int end;         // tt_request_end(): a fit ends after its step
 
     // What upper folders hang here.
     tti_device *devices[TTI_MAX_DEVICES];

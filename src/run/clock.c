@@ -7,7 +7,11 @@
 
 void tti_clocks_clear(tt_session *s)
 {
-    memset(s->clocks, 0, sizeof(*s->clocks) * (size_t)s->ctx->n_devices);
+    for (int d = 0; d < s->ctx->n_devices; d++) {
+        tti_clock *c = &s->clocks[d];
+        c->walking = c->communication = 0;
+        memset(c->waiting, 0, sizeof(c->waiting));
+    }
 }
 
 tti_spent tti_clock_read(const tt_session *s, int device, int64_t total_ns)

@@ -22,15 +22,40 @@ static tt_status fail_run(tt_session *s, tti_plan *p, tt_status st)
     return st;
 }
 
+// Where a device is: "which is in 'dense/matmul' (matmul)", or whom it waits for in turn.
+static void say_where(const tt_session *s, const tti_plan *p, int device, char *out, size_t room)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (int hops = 0; hops < s->ctx->n_devices && n < room - 1; hops++) {
+        int on = atomic_load_explicit(&s->clocks[device].waits_on, memory_order_relaxed) - 1;
+        int at = atomic_load_explicit(&s->clocks[device].at, memory_order_relaxed);
+        if (on < 0) {
+            const tti_device_plan *dp = &p->devices[device];
+            const tti_pnode *pn = at < dp->n_entries ? &p->nodes[dp->entries[at].pnode] : NULL;
+            if (pn != NULL)
+                snprintf(out + n, room - n, ", which is in '%s' (%s)", pn->node->name,
+                         tti_pnode_kind_name(pn));
+            return;
+        }
+        int more = snprintf(out + n, room - n, ", which waits for %s", s->ctx->devices[on]->name);
+        n += more > 0 ? (size_t)more : 0;
+        device = on;
+    }
+}
+
 static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tti_entry *en,
                                 const tti_wait *w)
 {
-    const tt_node *n = p->nodes[en->pnode].node;
+    const tti_pnode *pn = &p->nodes[en->pnode];
+    char where[384];
+    say_where(s, p, w->entry_device, where, sizeof(where));
     return TT_FAIL(s->ctx, TT_ETIMEOUT,
-                   "%s waited %lld ms in '%s' (%s) for '%s' (%s) of %s, which has not come",
-                   s->ctx->devices[device]->name, (long long)s->ctx->deadline_ms, n->name,
-                   n->op->name, w->waits_for->name, w->waits_for->op->name,
-                   s->ctx->devices[w->entry_device]->name);
+                   "%s waited %lld ms in '%s' (%s) for '%s' (%s) of %s%s; it has not come in step "
+                   "%lld",
+                   s->ctx->devices[device]->name, (long long)s->ctx->deadline_ms, pn->node->name,
+                   tti_pnode_kind_name(pn), w->waits_for->name, w->waits_for->op->name,
+                   s->ctx->devices[w->entry_device]->name, where, (long long)p->step->step + 1);
 }
 
 #define TRIAL       16      // runs each way
@@ -96,11 +121,16 @@ static void record_span(tt_session *s, tti_plan *p, int device, int entry, int64
 static tt_status wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
                                 const tti_wait *w)
 {
+    tti_clock *c = &s->clocks[device];
     int64_t begin = tti_now_ns();
+    atomic_store_explicit(&c->waits_on, w->entry_device + 1, memory_order_relaxed);
     tt_status st = tti_flag_wait(w->flag, s->sequence,
                                  s->ctx->devices[device]->is_crowded ? 0 : 20000, s->deadline_ns);
-    s->clocks[device].waiting[w->entry_device] += tti_now_ns() - begin;
-    return st == TT_OK ? TT_OK : wait_timed_out(s, p, device, en, w);
+    c->waiting[w->entry_device] += tti_now_ns() - begin;
+    if (st != TT_OK)
+        st = wait_timed_out(s, p, device, en, w);
+    atomic_store_explicit(&c->waits_on, 0, memory_order_relaxed); // others may have told of it
+    return st;
 }
 
 static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
@@ -113,10 +143,14 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
         if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
             return TT_ESTOP;
     }
-    bool timed = s->trace || en->is_communication;
+    bool faulty = s->ctx->fault != NULL, timed = s->trace || en->is_communication || faulty;
     int64_t begin = timed ? tti_now_ns() : 0;
+    if (faulty)
+        TT_TRY(tti_fault_before(s, p, device, en));
     for (int i = 0; i < en->n_calls; i++)
         TT_TRY(run_call(d, &en->calls[i], p->pace.alone));
+    if (faulty)
+        tti_fault_after(s, p, device, en, tti_now_ns() - begin);
     if (timed) {
         int64_t end = tti_now_ns();
         if (en->is_communication)
@@ -135,19 +169,23 @@ static tt_status walk_list(tt_session *s, tti_plan *p, int device)
 {
     const tti_device_plan *dp = &p->devices[device];
     for (int i = 0; i < dp->n_entries; i++) {
+        atomic_store_explicit(&s->clocks[device].at, i, memory_order_relaxed);
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
+            return TT_ESTOP; // elsewhere
         tt_status st = run_entry(s, p, device, i);
         if (st == TT_OK && atomic_load_explicit(&s->ctx->stop, memory_order_relaxed) != 0)
             st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
         if (st != TT_OK) {
             // A kernel that fails without saying why still gets a message that names it.
+            const tti_pnode *pn = &p->nodes[dp->entries[i].pnode];
             if (st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK)
-                st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s",
-                             p->nodes[dp->entries[i].pnode].node->op->name,
-                             p->nodes[dp->entries[i].pnode].node->name,
-                             s->ctx->devices[device]->name);
+                st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s in step %lld",
+                             tti_pnode_kind_name(pn), pn->node->name, s->ctx->devices[device]->name,
+                             (long long)p->step->step + 1);
             return fail_run(s, p, st);
         }
     }
+    atomic_store_explicit(&s->clocks[device].at, dp->n_entries, memory_order_relaxed);
     return TT_OK;
 }
 
@@ -167,6 +205,20 @@ static void walk_task(void *arg)
     (void)tti_flag_add(&t->session->finished, 1);
 }
 
+// A device that is still in its list and waits for nobody; else one that waits.
+static int find_late(const tt_session *s, const tti_plan *p)
+{
+    int late = 0;
+    for (int d = 0; d < s->ctx->n_devices; d++) {
+        if (atomic_load(&s->clocks[d].at) >= p->devices[d].n_entries)
+            continue;
+        late = d;
+        if (atomic_load(&s->clocks[d].waits_on) == 0)
+            break;
+    }
+    return late;
+}
+
 // Blocks until the other devices have ended; a late one is told of, then waited for again.
 static void wait_for_devices(tt_session *s, tti_plan *p)
 {
@@ -174,9 +226,12 @@ static void wait_for_devices(tt_session *s, tti_plan *p)
     while (tti_flag_wait(&s->finished, s->n_finished, first->is_crowded ? 0 : 20000,
                          tti_deadline(s->ctx->deadline_ms)) != TT_OK) {
         if (atomic_load(&s->failed) == TT_OK) {
-            (void)TT_FAIL(s->ctx, TT_ETIMEOUT,
-                          "run: a device has not ended its list within %lld ms",
-                          (long long)s->ctx->deadline_ms);
+            int late = find_late(s, p);
+            char where[384];
+            say_where(s, p, late, where, sizeof(where));
+            (void)TT_FAIL(s->ctx, TT_ETIMEOUT, "%s%s%s has not ended step %lld within %lld ms",
+                          s->ctx->devices[late]->name, where, where[0] != 0 ? "," : "",
+                          (long long)p->step->step + 1, (long long)s->ctx->deadline_ms);
             (void)fail_run(s, p, TT_ETIMEOUT);
         }
         TT_LOG(s->ctx, TT_WARN, "run: still waiting for a kernel to return");
@@ -218,6 +273,7 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
             continue;
         }
         s->tasks[d] = (tti_walk_task){s, p, d};
+        atomic_store_explicit(&s->clocks[d].at, 0, memory_order_relaxed);
         s->n_finished++;
         tt_status st =
             ctx->devices[d]->backend->submit(ctx->devices[d], (tti_task){walk_task, &s->tasks[d]});

@@ -33,8 +33,8 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
         if (ctx->store == NULL)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
-    TT_TRY(tti_devices_open(ctx, o->devices));
-    return TT_OK;
+    TT_TRY(tti_fault_open(ctx));
+    return tti_devices_open(ctx, o->devices);
 }
 
 tt_ctx *tt_open_with(const tt_open_opts *opts)
@@ -67,6 +67,7 @@ tt_status tt_close(tt_ctx *ctx)
     }
     tti_devices_close(ctx);
     tt_store_release(ctx->store);
+    tti_free(ctx, ctx->fault);
     tti_free(ctx, ctx->user_ops);
     tti_free(ctx, (void *)ctx->user_sources);
     int64_t blocks = atomic_load(&ctx->alloc_blocks);

@@ -76,7 +76,20 @@ typedef struct tti_clock {
     int64_t communication;
     int64_t waiting[TTI_MAX_DEVICES]; // by whom it waited for
     int64_t ended;                    // when its last list ended
+
+    // Where it is, for messages of others that wait for it.
+    _Atomic int at;       // entry of its list
+    _Atomic int waits_on; // device + 1; 0: it does not wait
 } tti_clock;
+
+// Faults on request; see fault.c. Called where ctx->fault is not NULL.
+typedef struct tti_fault tti_fault;
+tt_status tti_fault_open(tt_ctx *ctx) TTI_CHECKED;
+struct tt_session;
+tt_status tti_fault_before(const struct tt_session *s, const tti_plan *p, int device,
+                           const tti_entry *en) TTI_CHECKED;
+void tti_fault_after(const struct tt_session *s, const tti_plan *p, int device, const tti_entry *en,
+                     int64_t took_ns);
 
 // ---- sessions --------------------------------------------------------------------------------
 

@@ -121,6 +121,14 @@ typedef struct tt_plan_memory {
     size_t activations; // the arena's size
     size_t lower_bound; // most bytes alive at once
     size_t touched;     // highest byte written so far, when tt_session_paint() was called
+    // What it is for; these add up to total. The arena's parts are those where most of it is alive.
+    size_t weights;   // the model's variables, and copies of them on this device
+    size_t gradients; // of weights
+    size_t optimizer; // its state
+    size_t kept;      // activations and their gradients
+    size_t workspace; // scratch of kernels, gaps
+    size_t total;     // variables and arena
+    size_t limit;     // of the device; 0: none
 } tt_plan_memory;
 TT_API tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out);
 // Tests: fills the arenas with a byte, so that tt_plan_memory_get() can tell what was written.

@@ -57,18 +57,26 @@ static void print_steps(const tt_job_parts *p)
 static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, bool json,
                       bool first)
 {
-    char variables[32], activations[32];
+    static const char *const names[] = {"weights",   "gradients", "optimizer", "activations",
+                                        "workspace", "total",     "limit"};
+    const size_t parts[] = {m->weights,   m->gradients, m->optimizer, m->kept,
+                            m->workspace, m->total,     m->limit};
+    char size[32];
     if (json) {
         tti_text_add(t, "%s{\"device\": ", first ? "" : ", ");
         tti_text_json(t, device);
-        tti_text_add(t, ", \"variables\": %lld, \"activations\": %lld}", (long long)m->variables,
-                     (long long)m->activations);
+        tti_text_add(t, ", \"variables\": %zu, \"arena\": %zu", m->variables, m->activations);
+        for (int i = 0; i < TTI_COUNT(names); i++)
+            tti_text_add(t, ", \"%s\": %zu", names[i], parts[i]);
+        tti_text_add(t, "}");
         return;
     }
-    cli_size_text((double)m->variables, variables);
-    cli_size_text((double)m->activations, activations);
-    tti_text_add(t, "%-12s%s: %s of variables, %s of activations\n", first ? "memory" : "", device,
-                 variables, activations);
+    tti_text_add(t, "%-12s%s:", first ? "memory" : "", device);
+    for (int i = 0; i < TTI_COUNT(names) - (m->limit == 0); i++) {
+        cli_size_text((double)parts[i], size);
+        tti_text_add(t, "%s %s %s", i == 0 ? "" : ",", names[i], size);
+    }
+    tti_text_add(t, "\n");
 }
 
 // Makes the plan of a step, which fails where memory is not enough.

@@ -64,3 +64,18 @@ tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t bu
     }
     return tti_plan_make(g, &last, out);
 }
+
+tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req)
+{
+    tti_plan_request r = *req;
+    tti_plan *plain;
+    if (tti_recompute_is_none(req->recompute))
+        return TT_OK;
+    r.recompute = NULL;
+    r.is_trial = true;
+    TT_TRY(tti_plan_make(p->graph, &r, &plain));
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        p->devices[d].plain_bytes = plain->devices[d].arena_bytes;
+    tti_plan_free(plain);
+    return TT_OK;
+}

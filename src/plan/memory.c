@@ -204,12 +204,7 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch)
     reuse_in_place(p);
     for (int d = 0; d < p->ctx->n_devices; d++)
         TT_TRY(plan_device(p, d));
-    for (int64_t i = 0; i < p->n_nodes; i++) {
-        const tti_pnode *pn = &p->nodes[i];
-        if (!pn->is_dropped && pn->kind == TTI_OP && pn->node->op == &tti_op_variable)
-            p->devices[pn->device].variable_bytes += p->values[pn->out].bytes;
-    }
-    return TT_OK;
+    return tti_plan_usage(p, scratch);
 }
 
 // ---- limits ----------------------------------------------------------------------------------

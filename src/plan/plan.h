@@ -11,7 +11,7 @@
  *   cut.c       edges between devices become one receive per tensor and destination
  *   fuse.c      chains of pointwise ops become one node that works in tiles
  *   order.c     one global order; each device's list is a part of it, so no wait can deadlock
- *   memory.c    lifetimes in that order, then offsets in each device's arena
+ *   memory.c    lifetimes in that order, then offsets in each device's arena; usage.c what for
  *   emit.c      entries: kernel calls with fixed offsets, waits and signals
  *
  * None of them changes a bit of the result. Values are numbered through the whole plan; a value
@@ -126,6 +126,11 @@ typedef struct tti_patch {
     size_t offset;
 } tti_patch;
 
+// What a device's memory is for: adds up to variable_bytes + arena_bytes.
+typedef struct tti_usage {
+    size_t weights, gradients, optimizer, activations, workspace;
+} tti_usage;
+
 typedef struct tti_device_plan {
     tti_entry *entries;
     int n_entries;
@@ -133,6 +138,8 @@ typedef struct tti_device_plan {
     size_t lower_bound; // most bytes alive at one position
     size_t variable_bytes;
     size_t received_bytes;
+    tti_usage usage;
+    size_t plain_bytes; // the arena without recomputation, once tti_plan_compare() was asked
 } tti_device_plan;
 
 /*
@@ -237,6 +244,8 @@ tt_status tti_recompute_check(tt_graph *g, const char *text) TTI_CHECKED;
 // The plan that computes again the cheapest set with which every device's arena fits the budget.
 tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t budget,
                              tti_plan **out) TTI_CHECKED;
+// How large the arenas would be if all were kept; req is the plan's.
+tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req) TTI_CHECKED;
 
 // ---- between the stages ----------------------------------------------------------------------
 
@@ -250,6 +259,7 @@ tt_status tti_plan_fuse(tti_plan *p);
 tt_status tti_plan_order(tti_plan *p);
 // Lifetimes and offsets. scratch[i] is the value that plan node i uses as scratch; -1: none.
 tt_status tti_plan_memory(tti_plan *p, const int *scratch);
+tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
 tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);

@@ -34,6 +34,62 @@ static void put_human(tti_text *t, size_t bytes)
     tti_text_add(t, u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
 }
 
+static void print_devices(tti_text *t, tti_plan *p)
+{
+    tti_text_add(t, "\n%-8s %12s %12s %12s %12s %12s %12s %12s\n", "memory", "weights", "gradients",
+                 "optimizer", "activations", "workspace", "total", "limit");
+    for (int d = 0; d < p->ctx->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        const tti_usage *u = &dp->usage;
+        tti_text_add(t, "%-8s %12zu %12zu %12zu %12zu %12zu %12zu ", p->ctx->devices[d]->name,
+                     u->weights, u->gradients, u->optimizer, u->activations, u->workspace,
+                     dp->variable_bytes + dp->arena_bytes);
+        if (p->ctx->devices[d]->limit == 0)
+            tti_text_add(t, "%12s\n", "none");
+        else
+            tti_text_add(t, "%12zu\n", p->ctx->devices[d]->limit);
+    }
+    tti_text_add(t, "\n%-8s %12s %12s %12s %12s\n", "device", "entries", "arena", "lower bound",
+                 "received");
+    for (int d = 0; d < p->ctx->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        tti_text_add(t, "%-8s %12d %12zu %12zu %12zu\n", p->ctx->devices[d]->name, dp->n_entries,
+                     dp->arena_bytes, dp->lower_bound, dp->received_bytes);
+    }
+}
+
+static int percent_again(const tti_plan *p)
+{
+    return p->forward_ns > 0 ? (int)(100 * p->again_ns / p->forward_ns + 0.5) : 0;
+}
+
+static bool is_compared(const tti_plan *p)
+{
+    size_t plain = 0;
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        plain += p->devices[d].plain_bytes;
+    return plain > 0;
+}
+
+// What computing activations again saves and costs.
+static void print_recompute(tti_text *t, const tti_plan *p)
+{
+    if (!is_compared(p))
+        return;
+    tti_text_add(t, "\nrecompute: %d nodes again, about %d %% of the forward work\n", p->n_again,
+                 percent_again(p));
+    for (int d = 0; d < p->ctx->n_devices; d++) {
+        size_t plain = p->devices[d].plain_bytes, now = p->devices[d].arena_bytes;
+        tti_text_add(t, "%-8s arena ", p->ctx->devices[d]->name);
+        put_human(t, now);
+        tti_text_add(t, " instead of ");
+        put_human(t, plain);
+        tti_text_add(t, ", saves ");
+        put_human(t, plain > now ? plain - now : 0);
+        tti_text_add(t, "\n");
+    }
+}
+
 static void print_text(tti_text *t, tti_plan *p)
 {
     tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "bytes", "reason");
@@ -47,18 +103,8 @@ static void print_text(tti_text *t, tti_plan *p)
                      pn->reason == NULL ? "" : pn->reason);
         tti_free(p->ctx, name);
     }
-    tti_text_add(t, "\n%-8s %8s %14s %14s %14s %14s %14s\n", "device", "entries", "variables",
-                 "activations", "lower bound", "received", "limit");
-    for (int d = 0; d < p->ctx->n_devices; d++) {
-        const tti_device_plan *dp = &p->devices[d];
-        tti_text_add(t, "%-8s %8d %14zu %14zu %14zu %14zu ", p->ctx->devices[d]->name,
-                     dp->n_entries, dp->variable_bytes, dp->arena_bytes, dp->lower_bound,
-                     dp->received_bytes);
-        if (p->ctx->devices[d]->limit == 0)
-            tti_text_add(t, "%14s\n", "none");
-        else
-            tti_text_add(t, "%14zu\n", p->ctx->devices[d]->limit);
-    }
+    print_devices(t, p);
+    print_recompute(t, p);
     bool any = false;
     for (int i = 0; i < p->n_order; i++) {
         const tti_pnode *pn = &p->nodes[p->order[i]];
@@ -81,6 +127,19 @@ static void json_shape(tti_text *t, const tt_shape *s)
     for (int i = 0; i < s->rank; i++)
         tti_text_add(t, "%s%lld", i == 0 ? "" : ",", (long long)s->dim[i]);
     tti_text_add(t, "]");
+}
+
+static void json_usage(tti_text *t, const tti_device_plan *dp)
+{
+    const tti_usage *u = &dp->usage;
+    tti_text_add(t,
+                 "{\"weights\":%zu,\"gradients\":%zu,\"optimizer\":%zu,\"activations\":%zu,"
+                 "\"workspace\":%zu,\"total\":%zu",
+                 u->weights, u->gradients, u->optimizer, u->activations, u->workspace,
+                 dp->variable_bytes + dp->arena_bytes);
+    if (dp->plain_bytes > 0)
+        tti_text_add(t, ",\"arena_without_recompute\":%zu", dp->plain_bytes);
+    tti_text_add(t, "}");
 }
 
 static void print_json(tti_text *t, tti_plan *p)
@@ -110,12 +169,18 @@ static void print_json(tti_text *t, tti_plan *p)
         const tti_device_plan *dp = &p->devices[d];
         tti_text_add(t,
                      "%s\n{\"name\":\"%s\",\"entries\":%d,\"variables\":%zu,\"activations\":%zu,"
-                     "\"lower_bound\":%zu,\"received\":%zu,\"limit\":%zu}",
+                     "\"lower_bound\":%zu,\"received\":%zu,\"limit\":%zu,\"memory\":",
                      d == 0 ? "" : ",", p->ctx->devices[d]->name, dp->n_entries, dp->variable_bytes,
                      dp->arena_bytes, dp->lower_bound, dp->received_bytes,
                      p->ctx->devices[d]->limit);
+        json_usage(t, dp);
+        tti_text_add(t, "}");
     }
-    tti_text_add(t, "]}\n");
+    tti_text_add(t, "]");
+    if (is_compared(p))
+        tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_again,
+                     percent_again(p));
+    tti_text_add(t, "}\n");
 }
 
 static void print_dot(tti_text *t, tti_plan *p)

@@ -496,7 +496,7 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
         r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
     tti_plan *p;
     char *text = NULL;
-    if (find_plan(s, &r, &p) == TT_OK)
+    if (find_plan(s, &r, &p) == TT_OK && tti_plan_compare(p, &r) == TT_OK)
         text = tti_plan_text(p, opts->form);
     tti_free(s->ctx, made);
     return text;
@@ -513,7 +513,17 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
     for (size_t i = s->arena_bytes[device]; s->is_painted && i > 0 && touched == 0; i--)
         if ((uint8_t)s->arenas[device][i - 1] != s->paint)
             touched = i;
-    *out = (tt_plan_memory){dp->variable_bytes, dp->arena_bytes, dp->lower_bound, touched};
+    *out = (tt_plan_memory){.variables = dp->variable_bytes,
+                            .activations = dp->arena_bytes,
+                            .lower_bound = dp->lower_bound,
+                            .touched = touched,
+                            .weights = dp->usage.weights,
+                            .gradients = dp->usage.gradients,
+                            .optimizer = dp->usage.optimizer,
+                            .kept = dp->usage.activations,
+                            .workspace = dp->usage.workspace,
+                            .total = dp->variable_bytes + dp->arena_bytes,
+                            .limit = s->ctx->devices[device]->limit};
     return TT_OK;
 }
 

@@ -248,12 +248,14 @@ TEST(a_step_on_three_devices_allocates_nothing)
 // ---- memory is planned to the byte -----------------------------------------------------------
 
 // The highest byte that either of two paints shows as written, per device.
-static void check_touched(const char *devices, const char *dense, const char *conv)
+static void check_touched(const char *devices, const char *strategy, const char *dense,
+                          const char *conv, const char *recompute)
 {
-    tt_ctx *ctx = test_ctx_on(devices, NULL, 2);
+    tt_ctx *ctx = tt_open(.devices = devices, .strategy = strategy, .threads = 2,
+                          .on_event = test_ignore_event);
     test_model m;
     CHECK(test_model_build(&m, ctx, dense, conv, NULL));
-    tt_session *s = tt_session_new(m.g);
+    tt_session *s = tt_session_new(m.g, .recompute = recompute);
     CHECK(!isnan(test_model_step(&m, s, 0, 13)));
     size_t touched[8] = {0};
     for (int round = 0; round < 2; round++) {
@@ -273,16 +275,25 @@ static void check_touched(const char *devices, const char *dense, const char *co
                       "device %d: the plan has %zu bytes, %zu were written", d, mem.activations,
                       touched[d]);
         CHECK(mem.lower_bound <= mem.activations);
+        CHECK(mem.weights + mem.gradients + mem.optimizer + mem.kept + mem.workspace == mem.total);
+        CHECK(mem.variables + mem.activations == mem.total);
     }
     CHECK_OK(tt_close(ctx));
 }
 
 TEST(the_arena_is_written_to_its_last_byte)
 {
-    check_touched("cpu:0", NULL, NULL);
+    check_touched("cpu:0", NULL, NULL, NULL, NULL);
+    check_touched("cpu:0", NULL, NULL, NULL, "all");
 }
 
 TEST(the_arenas_of_two_devices_are_written_to_their_last_byte)
 {
-    check_touched("cpu:0*2", "cpu:0", "cpu:1");
+    check_touched("cpu:0*2", NULL, "cpu:0", "cpu:1", NULL);
+}
+
+TEST(the_arenas_of_mirrored_devices_are_written_to_their_last_byte)
+{
+    check_touched("cpu:0*3", "mirrored", NULL, NULL, NULL);
+    check_touched("cpu:0*3", "mirrored", NULL, NULL, "all");
 }

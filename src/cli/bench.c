@@ -133,8 +133,9 @@ const cli_verb cli_bench = {
         "Runs the step on the first batch of the training data again and again, so that data\n"
         "takes no part in the time. One row for each list of devices, or one with the job's:\n"
         "  tutti bench digits.yaml cpu:0 'cpu:0*2' 'cpu:0*4'\n"
-        "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt\n"
-        "and norm, or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8 devices, and compares\n"
+        "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt,\n"
+        "norm and lane, or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8 devices, and "
+        "compares\n"
         "weights and loss. Exit code 1: some differ. --hashes writes those of the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
     .flags = "json set devices strategy lanes threads isa steps hashes",

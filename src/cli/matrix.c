@@ -84,16 +84,26 @@ static tt_model *cnn(tt_ctx *ctx, int n_pins, bool is_local)
     return end(&p);
 }
 
-static tt_model *cnn_norm(tt_ctx *ctx, int n_pins, bool is_local)
+static tt_model *normed(tt_ctx *ctx, int n_pins, bool is_local, tt_over over)
 {
     placer p = {tt_sequential(ctx, .input = {28, 28, 1}), n_pins, 0, 6, is_local};
     tt_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
-    tt_batch_norm(next(&p), .act = TT_RELU);
+    tt_batch_norm(next(&p), .act = TT_RELU, .over = over);
     tt_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .no_bias = true);
-    tt_batch_norm(next(&p), .act = TT_GELU);
+    tt_batch_norm(next(&p), .act = TT_GELU, .over = over);
     tt_flatten(next(&p));
     tt_dense(next(&p), .units = 10);
     return end(&p);
+}
+
+static tt_model *norm(tt_ctx *ctx, int n_pins, bool is_local)
+{
+    return normed(ctx, n_pins, is_local, TT_OVER_BATCH);
+}
+
+static tt_model *lane(tt_ctx *ctx, int n_pins, bool is_local)
+{
+    return normed(ctx, n_pins, is_local, TT_OVER_LANE);
 }
 
 // The output's weights are the embedding's, so the first and the last device both use them.
@@ -135,8 +145,10 @@ const matrix_model matrix_models[] = {
     {"cnn", ADAM, cnn, false, false, "c4c9038d5b4bb5dbe5690424819a185a"},
     {"gpt", SGD, gpt, true, false, "313a3345d110faffe39f140b05220529"},
     {"gpt", ADAM, gpt, true, false, "fc62c04c74ed9b9a252b33f38ae97fb8"},
-    {"norm", SGD, cnn_norm, false, true, "44b37a861b99dc31326b8c6b9955e9e1"},
-    {"norm", ADAM, cnn_norm, false, true, "4fb0d7c31a4edfaae976629059ab63e7"},
+    {"norm", SGD, norm, false, true, "44b37a861b99dc31326b8c6b9955e9e1"},
+    {"norm", ADAM, norm, false, true, "4fb0d7c31a4edfaae976629059ab63e7"},
+    {"lane", SGD, lane, false, false, "0c2c1c47268805940edd789a86c65650"},
+    {"lane", ADAM, lane, false, false, "8cecaa2fab591452a08b8d0bfe8948ef"},
 };
 
 int matrix_n_models(void)

@@ -316,6 +316,18 @@ TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *ou
 
 // After tt_compile(): one update from one global batch, given as one array per input and target.
 TT_API tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out);
+
+/*
+ * How the gradient of a mean of count terms is made without a division per lane: the sum of the
+ * terms is derived with a seed of 1 / P (tt_grad()), P the power of two not below count, which
+ * loses no bit, and its gradients, once they are whole, are multiplied by scale, P / count
+ * (tt_run(.grad_scale) or tt_all_reduce(.factor)). A loop that does so has the bits of tt_fit().
+ */
+typedef struct tt_mean_factors {
+    float seed, scale;
+} tt_mean_factors;
+TT_API tt_mean_factors tt_mean_factors_of(int64_t count);
+
 TT_API tt_session *tt_model_get_session(tt_model *m);      // of the training graph; NULL before
 TT_API tt_graph *tt_model_get_train_graph(tt_model *m);    // NULL before tt_compile()
 TT_API tt_status tt_model_hash(tt_model *m, tt_hash *out); // all weights, no optimizer state

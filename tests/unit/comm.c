@@ -569,3 +569,24 @@ TEST(a_late_device_is_named)
     CHECK_OK(tti_comm_spread(ctx, &w));
     CHECK_OK(tt_close(ctx));
 }
+
+// ---- means -----------------------------------------------------------------------------------
+
+TEST(a_mean_is_seeded_by_a_power_of_two)
+{
+    static const struct {
+        int64_t count;
+        float seed, scale;
+    } cases[] = {{1, 1, 1},
+                 {2, 0.5f, 1},
+                 {3, 0.25f, 4.0f / 3},
+                 {100, 1.0f / 128, 1.28f},
+                 {1024, 1.0f / 1024, 1},
+                 {(1 << 24) + 1, 0x1p-25f, 2}, // counts are f32 where they are divided by
+                 {0, 1, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tt_mean_factors f = tt_mean_factors_of(cases[i].count);
+        ck_assert_msg(f.seed == cases[i].seed && f.scale == cases[i].scale, "%lld: %a and %a",
+                      (long long)cases[i].count, f.seed, f.scale);
+    }
+}

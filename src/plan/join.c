@@ -6,6 +6,7 @@
  * order they go on a stack, and the two topmost are added while they are siblings: the order of
  * additions is that of one device with all lanes.
  */
+#include "op/add.h"
 #include "plan/draft.h"
 #include "plan/spread.h"
 #include <math.h>
@@ -28,12 +29,11 @@ typedef struct tree_program {
     for (int64_t i = 0; i < n; i++) \
     ((type *)low)[i] = (type)(((type *)low)[i] + ((type *)high)[i])
 
-static void add_block(tt_dtype t, void *low, const void *high, int64_t n)
+static void add_block(int isa, tt_dtype t, void *low, const void *high, int64_t n)
 {
     switch (t) {
     case TT_F32:
-        for (int64_t i = 0; i < n; i++)
-            ((float *)low)[i] = ((float *)low)[i] + ((const float *)high)[i] + 0.0f;
+        tti_add_f32(isa)(low, low, high, n);
         break;
     case TT_F64:
         for (int64_t i = 0; i < n; i++)
@@ -84,8 +84,7 @@ static tt_status tree_kernel(const tt_launch *l)
     if (prog->n == 2 && prog->n_out == 1 && from == TT_F32 && out->dtype == TT_F32) {
         const float *a = part_at(l, prog, 0, l->begin), *b = part_at(l, prog, 1, l->begin);
         float *to = (float *)out->data + l->begin;
-        for (int64_t i = 0; i < l->end - l->begin; i++)
-            to[i] = a[i] + b[i] + 0.0f;
+        tti_add_f32(l->ctx->isa)(to, a, b, l->end - l->begin);
         return TT_OK;
     }
     double stack[TTI_MAX_PARTS + 2][BLOCK];
@@ -96,13 +95,13 @@ static tt_status tree_kernel(const tt_launch *l)
             const void *part = part_at(l, prog, i, at);
             int merges = prog->push[i].merges;
             if (merges > 0) { // the first addition reads the part where it is
-                add_block(from, stack[depth - 1], part, n);
+                add_block(l->ctx->isa, from, stack[depth - 1], part, n);
                 merges--;
             } else {
                 memcpy(stack[depth++], part, (size_t)n * item);
             }
             for (; merges > 0; merges--, depth--)
-                add_block(from, stack[depth - 2], stack[depth - 1], n);
+                add_block(l->ctx->isa, from, stack[depth - 2], stack[depth - 1], n);
         }
         for (int k = 0; k < prog->n_out; k++)
             store_block(out, k * count + at, from, stack[k], n);

@@ -60,7 +60,7 @@ static result train(fit_kind kind, const char *recompute, const char *devices, i
                           .on_event = test_ignore_event);
     tt_model *m = builders[kind](ctx, recompute);
     result r = {.activations = 0};
-    int64_t rows = kind == FIT_MLP ? 243 : 27; // so that activations outweigh gradients
+    int64_t rows = kind == FIT_MLP ? 729 : 27; // so that activations outweigh gradients
     tt_status st = tt_fit(m, fit_data(ctx, kind, 3 * rows), .epochs = 2, .batch = rows,
                           .accumulate = accumulate);
     ck_assert_msg(st == TT_OK, "%s, %s on %s: %s", fit_name(kind), recompute, devices,

@@ -56,9 +56,11 @@ TEST(batch_norm_lane_in_training_and_inference)
 // ---- spreads ---------------------------------------------------------------------------------
 
 typedef struct way {
-    const char *devices, *isa;
+    const char *devices, *strategy; // devices without a strategy: mirrored
+    const char *isa, *recompute;
     int threads, accumulate;
     tt_over over;
+    tt_spread spread;
 } way;
 
 // Two epochs of a CNN with two batch norms; the last update of each has one row.
@@ -66,7 +68,8 @@ static tt_status train(way w, int64_t rows, tt_hash *hash, double *loss, char me
 {
     tt_ctx *ctx =
         tt_open(.devices = w.devices, .threads = w.threads, .isa = w.isa, .lanes = 8,
-                .strategy = w.devices == NULL ? NULL : "mirrored", .on_event = test_ignore_event);
+                .strategy = w.devices == NULL || w.strategy != NULL ? w.strategy : "mirrored",
+                .spread = w.spread, .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
     tt_batch_norm(m, .act = TT_RELU, .over = w.over);
@@ -75,7 +78,7 @@ static tt_status train(way w, int64_t rows, tt_hash *hash, double *loss, char me
     tt_flatten(m);
     tt_dense(m, .units = 10);
     tt_batch_norm(m, .over = w.over);
-    tt_compile(m, .loss = TT_CROSS_ENTROPY, .metrics = TT_ACCURACY,
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .metrics = TT_ACCURACY, .recompute = w.recompute,
                .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9));
     tt_data *d = tt_digits(ctx, .count = 2 * rows + 1);
     tt_fit_report r;
@@ -117,10 +120,45 @@ TEST(batch_norm_lane_has_one_hash_on_any_devices)
     static const way ways[] = {
         {.devices = "cpu:0*2", .threads = 2}, {.devices = "cpu:0*3", .threads = 3},
         {.devices = "cpu:0*8", .threads = 8}, {.devices = "cpu:0", .threads = 3},
-        {.isa = "plain", .threads = 2},
+        {.isa = "plain", .threads = 2},       {.recompute = "all", .threads = 2},
     };
     check_ways(ways, sizeof(ways) / sizeof(ways[0]), 37);
     check_ways(ways, 3, 5); // lanes without rows
+}
+
+TEST(batch_norm_lane_accumulated_equals_the_big_batch)
+{
+    static const way ways[] = {
+        {.threads = 2, .accumulate = 2},
+        {.threads = 2, .accumulate = 4},
+        {.devices = "cpu:0*2", .threads = 2, .accumulate = 4},
+    };
+    check_ways(ways, sizeof(ways) / sizeof(ways[0]), 36);
+}
+
+TEST(batch_norm_lane_in_a_pipeline_has_the_hash_of_one_device)
+{
+    static const way ways[] = {
+        {.devices = "cpu:0*2", .strategy = "pipeline", .threads = 2},
+        {.devices = "cpu:0*3",
+         .strategy = "pipeline",
+         .threads = 3,
+         .spread = {.schedule = TT_PIPE_GPIPE}},
+        {.devices = "cpu:0*4", .strategy = "pipeline", .threads = 2, .spread = {.replicas = 2}},
+    };
+    check_ways(ways, sizeof(ways) / sizeof(ways[0]), 36);
+}
+
+TEST(batch_norm_over_the_batch_is_refused_where_the_batch_comes_in_parts)
+{
+    tt_hash hash;
+    double loss;
+    char message[256];
+    CHECK(train((way){.threads = 1, .accumulate = 2}, 36, &hash, &loss, message) != TT_OK);
+    ck_assert_msg(strstr(message, "over: lane") != NULL, "%s", message);
+    way pipeline = {.devices = "cpu:0*2", .strategy = "pipeline", .threads = 2};
+    CHECK(train(pipeline, 36, &hash, &loss, message) != TT_OK);
+    ck_assert_msg(strstr(message, "over: lane") != NULL, "%s", message);
 }
 
 TEST(resnet_passes_over_on)

@@ -2,7 +2,8 @@
  * local.c - which local device of a replica, or which stage of a pipeline, does each node.
  *
  * A pin "local:1" says it; the backward part of a node goes with the node, an update with its
- * variable, a variable with its first reader, everything else with its inputs. A pipeline without
+ * variable, a variable with its first reader, everything else with its inputs; what comes before
+ * all pins is on local:0. A pipeline without
  * pins is cut into stages of about equal cost, at places where one value is handed on; where
  * variables already live in the store, stages follow them, so that evaluation moves nothing.
  */
@@ -24,6 +25,12 @@ static bool is_update(const tti_pnode *pn)
 static bool is_variable(const tti_pnode *pn)
 {
     return pn->kind == TTI_OP && pn->node->op == &tti_op_variable;
+}
+
+static bool is_forward(const tti_spreader *s, int64_t i)
+{
+    const tti_pnode *pn = &s->nodes[i];
+    return s->mode[i] == TTI_ROWS && pn->node->origin == NULL && !pn->is_again && !is_source(pn);
 }
 
 static int n_stages(const tti_spreader *s)
@@ -101,8 +108,7 @@ static int list_chain(const tti_spreader *s, int *chain)
 {
     int n = 0;
     for (int64_t i = 0; i < s->n_nodes; i++)
-        if (s->mode[i] == TTI_ROWS && s->nodes[i].node->origin == NULL && !s->nodes[i].is_again &&
-            !is_source(&s->nodes[i]))
+        if (is_forward(s, i))
             chain[n++] = (int)i;
     return n;
 }
@@ -209,7 +215,7 @@ static int stage_of_inputs(const tti_spreader *s, const tti_pnode *pn)
     return stage;
 }
 
-static void from_inputs(tti_spreader *s, const int *of_node, bool updates)
+static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool updates)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
@@ -223,6 +229,8 @@ static void from_inputs(tti_spreader *s, const int *of_node, bool updates)
             s->stage[i] = s->stage[of];
         else
             s->stage[i] = stage_of_inputs(s, pn);
+        if (s->stage[i] == UNKNOWN && pins && is_forward(s, i))
+            s->stage[i] = 0;
         for (int k = 0; is_update(pn) && k < pn->n_in; k++) { // its state goes with it
             int maker = s->values[pn->in[k]].node;
             if (s->stage[maker] == UNKNOWN)
@@ -281,9 +289,9 @@ static tt_status find_stages(tti_spreader *s, const tti_plan_request *req, const
     }
     if (s->mesh->is_staged && !pins && (!homes || s->mesh->n_chunks > 1))
         TT_TRY(balance(s, of_node));
-    from_inputs(s, of_node, false);
+    from_inputs(s, of_node, pins, false);
     from_readers(s);
-    from_inputs(s, of_node, true);
+    from_inputs(s, of_node, pins, true);
     for (int64_t i = 0; i < s->n_nodes; i++)
         if (s->stage[i] == UNKNOWN)
             s->stage[i] = 0;

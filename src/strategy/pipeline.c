@@ -5,22 +5,32 @@
 #include "strategy/strategy.h"
 #include <stdio.h>
 
-// How many devices a replica has, and why so many.
-static tt_status count_stages(const tt_graph *g, int *out, char why[64])
+/*
+ * How many devices a replica has, and why so many. Pins name stages; with several stages a device
+ * (interleaved) local:k is on device k modulo that number.
+ */
+static tt_status count_stages(const tt_graph *g, int n_chunks, int *out, char why[64])
 {
     tt_ctx *ctx = g->ctx;
     const tt_spread *s = &ctx->spread;
-    int pins = tti_local_pins(g, NULL), replicas = TTI_MAX(s->replicas, 1);
+    int highest = tti_local_pins(g, NULL), replicas = TTI_MAX(s->replicas, 1);
+    int pins = highest / n_chunks;
+    if (highest % n_chunks != 0)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "strategy pipeline: pins go up to local:%d, but with %d stages a device "
+                       "(chunks) there are no %d; pins up to local:%d or local:%d would do",
+                       highest - 1, n_chunks, highest, TTI_MAX(pins, 1) * n_chunks - 1,
+                       (TTI_MAX(pins, 1) + 1) * n_chunks - 1);
     if (s->stages > 0 && pins > s->stages)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: stages is %d, but pins go up to local:%d; stages: %d "
                        "would do",
-                       s->stages, pins - 1, pins);
+                       s->stages, highest - 1, pins);
     if (pins > 0 && s->stages > pins)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: stages is %d, but pins end at local:%d, and a stage "
                        "without nodes cannot be; stages: %d would do, or no pins",
-                       s->stages, pins - 1, pins);
+                       s->stages, highest - 1, pins);
     if (s->stages == 0 && pins == 0 && ctx->n_devices % replicas != 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: %d devices are no whole number for each of %d replicas; "
@@ -31,7 +41,7 @@ static tt_status count_stages(const tt_graph *g, int *out, char why[64])
     if (s->stages > 0 || pins == 0)
         snprintf(why, 64, "stages: %d", *out);
     else
-        snprintf(why, 64, "pins up to local:%d", pins - 1);
+        snprintf(why, 64, "pins up to local:%d", highest - 1);
     return TT_OK;
 }
 
@@ -82,10 +92,11 @@ static tt_status pipeline_mesh(const tt_graph *g, tti_mesh *out)
     const tt_spread *s = &ctx->spread;
     int stages = 0;
     char why[64];
-    TT_TRY(count_stages(g, &stages, why));
+    int n_chunks = s->schedule != TT_PIPE_INTERLEAVED ? 1 : s->chunks > 0 ? s->chunks : 2;
+    TT_TRY(count_stages(g, n_chunks, &stages, why));
     TT_TRY(tti_deal(g, s->replicas, stages, why, out));
     out->is_staged = true;
-    out->n_chunks = s->schedule != TT_PIPE_INTERLEAVED ? 1 : s->chunks > 0 ? s->chunks : 2;
+    out->n_chunks = n_chunks;
     return count_micro(ctx, out);
 }
 

@@ -252,7 +252,32 @@ static tt_hash weights_of(const char *more)
 
 TEST(pins_change_no_bit)
 {
+    static const char *const others[] = {
+        "devices: 'cpu:0*2'", "devices: 'cpu:0*2', strategy: pipeline",
+        "devices: 'cpu:0*4', strategy: mirrored", "devices: 'cpu:0*4', strategy: central",
+        "devices: 'cpu:0*4', strategy: pipeline"};
     tt_hash one = weights_of("");
-    tt_hash two = weights_of("distribute: {devices: 'cpu:0*2', pins: {dense_2: local:1}}\n");
-    CHECK(one.low == two.low && one.high == two.high);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        char more[200];
+        snprintf(more, sizeof(more), "distribute: {%s, pins: {dense_2: local:1}}\n", others[i]);
+        tt_hash two = weights_of(more);
+        ck_assert_msg(one.low == two.low && one.high == two.high, "%s", more);
+    }
+}
+
+// What stands before the pinned layers is on the first device, as with strategy single.
+TEST(unpinned_layers_stay_on_the_first_device)
+{
+    built b = build(HEAD "model: [flatten, {dense: 24}, {dense: 10}]\n" TAIL
+                         "distribute: {devices: 'cpu:0*4', strategy: mirrored, pins: {dense_2: "
+                         "local:1}}\n");
+    ck_assert_msg(b.status == TT_OK, "%s", tt_last_error(b.ctx).message);
+    tt_fit_opts o = b.parts.fit;
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &o));
+    for (int d = 0; d < 4; d++) {
+        tt_device_info info;
+        CHECK_OK(tt_device_get(b.ctx, d, &info));
+        CHECK(info.variables > 0);
+    }
+    close_built(&b);
 }

@@ -83,6 +83,8 @@ TEST(pipelines_make_meshes)
     CHECK(m.n_replicas == 2 && m.n_local == 2 && m.n_micro == 4);
     m = mesh_of("pipeline", "cpu:0*4", 2, NOTHING);
     CHECK(m.n_replicas == 2 && m.n_local == 2); // by pins
+    m = mesh_of("pipeline", "cpu:0*2", 4, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
+    CHECK(m.n_replicas == 1 && m.n_local == 2 && m.n_chunks == 2); // pins name stages
     m = mesh_of("pipeline", "cpu:0*3", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
     CHECK(m.n_chunks == 2 && m.n_micro == 6); // what three devices can take of eight lanes
     m = mesh_of("pipeline", "cpu:0*2", 0,
@@ -198,6 +200,9 @@ TEST(stages_devices_and_lanes_must_agree)
     refuse("pipeline", "cpu:0*2", 3, SPREAD(.stages = 2), "pins go up to local:2; stages: 3 would");
     refuse("pipeline", "cpu:0*4", 2, SPREAD(.stages = 4),
            "pins end at local:1, and a stage without");
+    refuse("pipeline", "cpu:0*2", 3, SPREAD(.schedule = TT_PIPE_INTERLEAVED),
+           "pins go up to local:2, but with 2 stages a device (chunks) there are no 3; pins up to "
+           "local:1 or local:3 would do");
     refuse("pipeline", "cpu:0*2", 0, SPREAD(.micro = 9), "micro is 9, but a replica has at most 8");
     refuse("pipeline", "cpu:0*4", 0, SPREAD(.micro = 8, .stages = 2), "micro: 4 would do");
     refuse("pipeline", "cpu:0*3", 0, SPREAD(.micro = 8, .schedule = TT_PIPE_INTERLEAVED),

@@ -21,6 +21,8 @@ static int receive(tti_plan *p, int value, int device)
                     .device = device,
                     .reason = "received",
                     .lanes = p->nodes[v.node].lanes,
+                    .micro = p->nodes[v.node].micro,
+                    .stage = p->nodes[v.node].stage,
                     .key = p->nodes[v.node].key + 0.25};
     int id = tti_plan_node(p, pn);
     if (id < 0)

@@ -77,6 +77,7 @@ typedef struct tti_pnode {
     const tt_lanes *lanes; // the rows it works on: the plan's, or a replica's
     int64_t first_row;     // of them, within the run's
     int micro;             // the replica's micro-batch it belongs to
+    int stage;             // of a pipeline, from 1; 0: none
     int piece;             // trees, collects: the piece it makes or already has; -1: none
     int n_ways;            // a variable that exists once and is used in so many pieces; 0: whole
     bool is_copy;          // another replica does the same

@@ -163,6 +163,7 @@ static int add_copy(tti_spreader *s, int node, int replica, const int *in, const
         pn.lanes = sh->lanes;
         pn.first_row = sh->lanes->first_row - s->p->lanes.first_row;
         pn.micro = sh->micro;
+        pn.stage = s->mesh->is_staged ? TTI_MAX(s->stage[node] + 1, 0) : 0;
     } else if (pn.device >= 0) {
         pn.reason = s->n_replicas > 1 ? "replica" : "stage";
     }

@@ -64,6 +64,76 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
     }
 }
 
+// The devices whose values a communication entry reads: "cpu:0, cpu:2".
+static void add_senders(tti_text *t, const tti_plan *p, const tti_pnode *pn)
+{
+    uint64_t seen = 0; // devices are at most 64
+    tti_text_add(t, ",\"from\":\"");
+    for (int k = 0; k < pn->n_in; k++) {
+        int d = p->values[tti_root(p, pn->in[k])].device;
+        if ((seen >> d & 1u) == 0)
+            tti_text_add(t, "%s%s", seen == 0 ? "" : ", ", p->ctx->devices[d]->name);
+        seen |= (uint64_t)1 << d;
+    }
+    tti_text_add(t, "\"");
+}
+
+// "add+relu" of a fused node.
+static void add_members(tti_text *t, const tti_plan *p, const tti_pnode *pn)
+{
+    tti_text_add(t, ",\"ops\":\"");
+    for (int i = 0; i < pn->n_members; i++)
+        tti_text_add(t, "%s%s", i == 0 ? "" : "+", p->nodes[pn->members[i]].node->op->name);
+    tti_text_add(t, "\"");
+}
+
+/*
+ * What a span says of itself: its lanes and rows, in a pipeline its stage, where there are several
+ * its micro-batch; of communication from whom, and which piece.
+ */
+static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
+{
+    const tti_plan *p = sp->plan;
+    const tt_lanes *l = pn->lanes;
+    tti_text_add(t, "{\"op\":\"%s\",\"run\":%lld,\"bytes\":%zu", tti_pnode_kind_name(pn),
+                 (long long)sp->run, pn->n_out > 0 ? p->values[pn->out].bytes : (size_t)0);
+    bool joins = tti_is_communication(pn) && pn->kind != TTI_RECV;
+    if (l != NULL && l->n > 0 && !joins) // what joins lanes has those of all
+        tti_text_add(t, ",\"lanes\":\"%d-%d\",\"rows\":%lld", l->first, l->first + l->n - 1,
+                     (long long)l->bound[l->n]);
+    if (pn->stage > 0)
+        tti_text_add(t, ",\"stage\":%d", pn->stage - 1);
+    if (pn->stage > 0 || pn->micro > 0)
+        tti_text_add(t, ",\"micro\":%d", pn->micro);
+    if (pn->node->origin != NULL || pn->is_again)
+        tti_text_add(t, ",\"part\":\"%s\"", pn->is_again ? "again" : "backward");
+    if (tti_is_communication(pn)) {
+        add_senders(t, p, pn);
+        if (pn->kind != TTI_RECV && pn->piece >= 0)
+            tti_text_add(t, ",\"piece\":%d", pn->piece);
+    }
+    if (pn->kind == TTI_FUSED)
+        add_members(t, p, pn);
+    tti_text_add(t, "}");
+}
+
+static void add_span(tti_text *t, const tti_span *sp, int64_t start)
+{
+    const tti_pnode *pn = &sp->plan->nodes[sp->plan->devices[sp->device].entries[sp->entry].pnode];
+    bool carries = tti_is_communication(pn);
+    tti_text name = {.ctx = t->ctx};
+    tti_text_add(&name, "%s%s%s", carries ? tti_pnode_kind_name(pn) : "", carries ? " " : "",
+                 pn->node->name);
+    char *s = tti_text_take(&name);
+    tti_text_add(t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
+                 sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
+    tti_text_json(t, s != NULL ? s : "");
+    tti_free(t->ctx, s);
+    tti_text_add(t, ",\"cat\":\"%s\",\"args\":", carries ? "communication" : "compute");
+    add_args(t, sp, pn);
+    tti_text_add(t, "}");
+}
+
 tt_status tt_trace_write(tt_session *s, const char *path)
 {
     if (s == NULL || path == NULL)
@@ -85,15 +155,7 @@ tt_status tt_trace_write(tt_session *s, const char *path)
             d, s->ctx->devices[d]->name);
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
-        const tti_pnode *pn =
-            &sp->plan->nodes[sp->plan->devices[sp->device].entries[sp->entry].pnode];
-        const char *kind = tti_pnode_kind_name(pn);
-        tti_text_add(&t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
-                     sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
-        tti_text_json(&t, pn->node->name);
-        tti_text_add(&t, ",\"cat\":\"%s\",\"args\":{\"op\":\"%s\",\"run\":%lld,\"bytes\":%zu}}",
-                     kind, kind, (long long)sp->run,
-                     pn->n_out > 0 ? sp->plan->values[pn->out].bytes : (size_t)0);
+        add_span(&t, sp, start);
         add_arrow(&t, s, n, sp, (int)i + 1, start);
     }
     tti_text_add(&t, "\n]}\n");

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 // Every strategy that spreads rows over devices.
-static const char *const strategies[] = {"mirrored"};
+static const char *const strategies[] = {"mirrored", "central", "pipeline"};
 
 static double now(void)
 {
@@ -81,9 +81,10 @@ static void fail_on(const char *strategy, int n, int device)
     tt_ctx *ctx = tt_open(.devices = devices, .threads = 2, .strategy = strategy, .on_event = hear,
                           .user = &h);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_max_pool2d(m, .size = {4, 4});
     tt_flatten(m);
-    for (int i = 0; i < 8; i++)
-        tt_dense(m, .units = 16, .act = TT_RELU);
+    for (int i = 0; i < 24; i++) // of equal cost, so that every stage of a pipeline has some
+        tt_dense(m, .units = 48, .act = TT_RELU);
     tt_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
     tt_data *data = tt_digits(ctx, .count = 640, .batch = 64);

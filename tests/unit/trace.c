@@ -58,6 +58,66 @@ TEST(a_trace_is_made_of_whole_events)
     json_decref(root);
 }
 
+// The first slice whose argument key has this value; NULL: none.
+static json_t *find_slice(json_t *events, const char *key, const char *value)
+{
+    json_t *event;
+    size_t i;
+    json_array_foreach(events, i, event)
+    {
+        json_t *args = json_object_get(event, "args");
+        const char *has = json_string_value(json_object_get(args, key));
+        if (has != NULL && strcmp(has, value) == 0)
+            return event;
+    }
+    return NULL;
+}
+
+// What a slice says of itself: lanes, who sent, micro-batch and stage.
+TEST(slices_tell_lanes_senders_and_stages)
+{
+    static const char *const strategies[] = {"mirrored", "pipeline"};
+    for (int k = 0; k < 2; k++) {
+        char path[512];
+        tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .threads = 2, .strategy = strategies[k],
+                              .on_event = test_ignore_event);
+        tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+        tt_flatten(m);
+        tt_dense(m, .units = 32, .act = TT_RELU);
+        tt_dense(m, .units = 10);
+        tt_compile(m, .loss = TT_CROSS_ENTROPY);
+        ck_assert_msg(tt_fit(m, tt_digits(ctx, .count = 32, .batch = 32), .trace = true) == TT_OK,
+                      "%s", tt_last_error(ctx).message);
+        snprintf(path, sizeof(path), "%s/trace.json", test_folder());
+        CHECK_OK(tt_trace_write(tt_model_get_session(m), path));
+        CHECK_OK(tt_close(ctx));
+        json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+        json_t *events = json_object_get(root, "traceEvents");
+        CHECK(find_slice(events, "part", "backward") != NULL);
+        if (k == 0) {
+            json_t *slice = find_slice(events, "lanes", "4-7");
+            CHECK(slice != NULL && find_slice(events, "lanes", "0-3") != NULL);
+            CHECK_INT(json_integer_value(json_object_get(json_object_get(slice, "args"), "rows")),
+                      16);
+            CHECK_INT(json_integer_value(json_object_get(slice, "tid")), 1);
+            slice = find_slice(events, "op", "tree");
+            CHECK(slice != NULL);
+            CHECK_STR(json_string_value(json_object_get(slice, "cat")), "communication");
+            CHECK(strncmp(json_string_value(json_object_get(slice, "name")), "tree ", 5) == 0);
+            CHECK(find_slice(events, "from", "cpu:0, cpu:1") != NULL);
+        } else {
+            json_t *slice = find_slice(events, "from", "cpu:0"); // what stage 0 hands on
+            CHECK(slice != NULL);
+            json_t *args = json_object_get(slice, "args");
+            CHECK_STR(json_string_value(json_object_get(args, "op")), "receive");
+            CHECK(json_is_integer(json_object_get(args, "micro")));
+            CHECK_INT(json_integer_value(json_object_get(args, "stage")), 0);
+            CHECK(find_slice(events, "lanes", "3-3") != NULL);
+        }
+        json_decref(root);
+    }
+}
+
 TEST(perfetto_loads_a_trace)
 {
     char path[512], line[1200];

@@ -1,6 +1,6 @@
 /*
- * batch_norm_cpu.c - kernels of batch_norm.c; compiled once per instruction set. The walks over rows
- * are in batch_norm_rows.h.
+ * batch_norm_cpu.c - kernels of batch_norm.c; compiled once per instruction set. The walks over
+ * rows are in batch_norm_rows.h.
  */
 #include "op/batch_norm_rows.h"
 

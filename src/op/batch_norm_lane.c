@@ -1,6 +1,6 @@
 /*
- * batch_norm_lane.c - batch norm over: lane: the statistics of each lane by itself, so that any part
- * of the lanes can run alone. Kernels: batch_norm_lane_cpu.c.
+ * batch_norm_lane.c - batch norm over: lane: the statistics of each lane by itself, so that any
+ * part of the lanes can run alone. Kernels: batch_norm_lane_cpu.c.
  *
  *   batch_norm_lane       x, gamma, beta, residual ->
  *       y                 act(fma(x - mean, gamma rstd, beta) + residual), split as x is
@@ -14,7 +14,8 @@
  * dz xh and of dz are its part of dgamma and dbeta, and make its dx. A lane without rows gives
  * zeros. Running statistics follow means / lanes and unbiased / lanes.
  *
- * Rows depend on the rows of their lane alone: the ops are not row-free, but any whole lanes will do.
+ * Rows depend on the rows of their lane alone: the ops are not row-free, but any whole lanes will
+ * do.
  */
 #include "op/batch_norm.h"
 #include "op/op.h"

@@ -1,6 +1,7 @@
 /*
- * batch_norm_lane_cpu.c - kernels of batch_norm_lane.c; compiled once per instruction set. The walks
- * over rows are in batch_norm_rows.h. Scratch has the vectors of every lane, then a number for each.
+ * batch_norm_lane_cpu.c - kernels of batch_norm_lane.c; compiled once per instruction set. The
+ * walks over rows are in batch_norm_rows.h. Scratch has the vectors of every lane, then a number
+ * for each.
  */
 #include "op/batch_norm_rows.h"
 
@@ -37,9 +38,8 @@ static void forward_stats(const tt_launch *l, int lane, int64_t begin, int64_t e
     int64_t c = l->in[0].cols, entries = lane_entries(l, lane), first, last;
     real *mean = (real *)l->scratch + 3 * c * lane, *m2 = mean + c, *scale = m2 + c;
     lane_stats(l, lane, mean, m2, begin, end);
-    if (entries == 0)
-        return;
-    v16 n = v16_set1((real)entries), less = v16_set1((real)(entries > 1 ? entries - 1 : 1));
+    v16 n = v16_set1((real)(entries > 0 ? entries : 1)); // rows can be there without entries
+    v16 less = v16_set1((real)(entries > 1 ? entries - 1 : 1));
     stat_rows(l, lane, &first, &last);
     for (int64_t j = begin; j < end; j += 16) {
         int w = width(end, j);

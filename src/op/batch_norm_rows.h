@@ -1,7 +1,7 @@
 /*
- * batch_norm_rows.h - walks over rows that both batch norms make: over: batch (batch_norm_cpu.c) and
- * over: lane (batch_norm_lane_cpu.c). Vectors run over channels; sums over rows are kept in memory
- * and taken up eight rows at a time, which cuts each chain without changing its order.
+ * batch_norm_rows.h - walks over rows that both batch norms make: over: batch (batch_norm_cpu.c)
+ * and over: lane (batch_norm_lane_cpu.c). Vectors run over channels; sums over rows are kept in
+ * memory and taken up eight rows at a time, which cuts each chain without changing its order.
  */
 #ifndef TUTTI_OP_BATCH_NORM_ROWS_H
 #define TUTTI_OP_BATCH_NORM_ROWS_H

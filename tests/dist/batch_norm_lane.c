@@ -1,6 +1,6 @@
 /*
- * batch_norm_lane.c - the layer batch_norm with over: lane: in training the statistics of each lane,
- * in inference the running ones; one hash on any devices and when the batch comes in parts.
+ * batch_norm_lane.c - the layer batch_norm with over: lane: in training the statistics of each
+ * lane, in inference the running ones; one hash on any devices and when the batch comes in parts.
  */
 #include "layer.h"
 #include "model.h"

@@ -236,3 +236,26 @@ TEST(batch_norm_lane_refuses_what_does_not_fit)
     CHECK_MESSAGE(ctx, "batch_norm: over is 7, neither TT_OVER_BATCH nor TT_OVER_LANE");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
+
+// Rows of no entries: nothing to normalise, and statistics that are numbers.
+TEST(batch_norm_lane_of_no_entries)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 0, 3));
+    tt_tensor *y = tt_op_batch_norm(g, x, variables(g, 3), .over = TT_OVER_LANE);
+    CHECK(y != NULL);
+    tt_session *s = tt_session_new(g);
+    float mean[2 * 3], rstd[2 * 3], lanes = 7;
+    tt_feed_value feed = {x, "", TT_SHAPE(2, 0, 3), TT_F32};
+    tt_fetch fetches[] = {{y->node->outs[1], mean, sizeof(mean)},
+                          {y->node->outs[2], rstd, sizeof(rstd)},
+                          {y->node->outs[5], &lanes, sizeof(lanes)}};
+    CHECK_OK(tt_run(s, .feeds = &feed, .n_feeds = 1, .fetches = fetches, .n_fetches = 3));
+    for (int i = 0; i < 6; i++) {
+        CHECK(mean[i] == 0);
+        CHECK_NEAR(rstd[i], 1 / sqrt(1e-5), 1e-3);
+    }
+    CHECK(lanes == 0);
+    CHECK_OK(tt_close(ctx));
+}

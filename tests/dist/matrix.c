@@ -81,7 +81,79 @@ TEST(matrix_mirrored)
     check_group(MATRIX_MIRRORED);
 }
 
+TEST(matrix_central)
+{
+    check_group(MATRIX_CENTRAL);
+}
+
 TEST(matrix_pins)
 {
     check_group(MATRIX_PINS);
+}
+
+TEST(matrix_replicas_of_pins)
+{
+    check_group(MATRIX_REPLICAS);
+}
+
+TEST(matrix_pipeline)
+{
+    check_group(MATRIX_PIPELINE);
+}
+
+TEST(matrix_interleaved)
+{
+    check_group(MATRIX_INTERLEAVED);
+}
+
+TEST(matrix_replicas_of_pipelines)
+{
+    check_group(MATRIX_PIPELINES);
+}
+
+TEST(matrix_accumulate)
+{
+    check_group(MATRIX_ACCUMULATE);
+}
+
+TEST(matrix_recompute)
+{
+    check_group(MATRIX_RECOMPUTE);
+}
+
+TEST(matrix_lanes_1)
+{
+    check_group(MATRIX_LANES_1);
+}
+
+TEST(matrix_lanes_4)
+{
+    check_group(MATRIX_LANES_4);
+}
+
+TEST(matrix_lanes_16)
+{
+    check_group(MATRIX_LANES_16);
+}
+
+// Where the batch goes through in parts, its statistics are never there: told so, with what helps.
+TEST(matrix_batch_norm_over_the_batch_is_refused_in_parts)
+{
+    static const matrix_way ways[] = {
+        {.strategy = "single", .devices = 1, .accumulate = 2},
+        {.strategy = "mirrored", .devices = 2, .accumulate = 4},
+        {.strategy = "pipeline", .devices = 2},
+        {.strategy = "pipeline", .devices = 4, .spread = {.replicas = 2}},
+    };
+    const matrix_model *model = matrix_models;
+    while (!model->is_joined)
+        model++;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        matrix_result got;
+        char name[256];
+        describe(model, &ways[i], name);
+        matrix_run(model, &ways[i], NULL, &got);
+        ck_assert_msg(got.status != TT_OK && strstr(got.message, "over: lane") != NULL,
+                      "%s is not refused: '%s'", name, got.message);
+    }
 }

@@ -114,3 +114,14 @@ TEST(resumed_as_pipeline)
     };
     CHECK_PAIRS(pairs);
 }
+
+TEST(resumed_as_replicas_of_split)
+{
+    static const pair pairs[] = {
+        {3, MIRRORED(.devices = 4, .pins = 2, .is_local = true), PIPELINE(.devices = 2)},
+        {5, SINGLE(.devices = 2, .pins = 2),
+         MIRRORED(.devices = 4, .pins = 2, .is_local = true, SHARD)},
+        {4, MIRRORED(.devices = 4, .pins = 2, .is_local = true), SINGLE(.devices = 1)},
+    };
+    CHECK_PAIRS(pairs);
+}

@@ -100,6 +100,16 @@ TEST(one_to_17_rows_pipeline)
     check_rows(ways, 4);
 }
 
+TEST(one_to_17_rows_replicas_of_parts)
+{
+    static const matrix_way ways[] = {
+        {.strategy = "mirrored", .devices = 4, .pins = 2, .is_local = true},
+        {.strategy = "pipeline", .devices = 4, .spread = {.replicas = 2}},
+        {.strategy = "mirrored", .devices = 3, .spread = {.update = TT_UPDATE_SHARD}},
+    };
+    check_rows(ways, 3);
+}
+
 // ---- evaluation and prediction ---------------------------------------------------------------
 
 static const matrix_way spreads[] = {
@@ -110,6 +120,7 @@ static const matrix_way spreads[] = {
     {.strategy = "pipeline", .devices = 2, .spread = {.schedule = TT_PIPE_INTERLEAVED}},
     {.strategy = "pipeline", .devices = 4, .spread = {.replicas = 2}},
     {.strategy = "single", .devices = 2, .pins = 2},
+    {.strategy = "mirrored", .devices = 4, .pins = 2, .is_local = true},
 };
 #define N_SPREADS ((int)(sizeof(spreads) / sizeof(spreads[0])))
 

@@ -9,7 +9,6 @@
  */
 #include "plan/schedule.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MAX_MICRO 65536
@@ -17,24 +16,6 @@
 static const char *const kinds[] = {"1f1b", "gpipe", "interleaved"};
 
 // ---- the numbers -----------------------------------------------------------------------------
-
-static tt_status check_micro(tt_ctx *ctx, const tti_schedule_query *q, int n_chunks)
-{
-    int p = q->n_devices, m = q->n_micro;
-    if (m < 1 || m > MAX_MICRO)
-        return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d micro-batches; 1 to %d are allowed",
-                       kinds[q->kind], m, MAX_MICRO);
-    if (n_chunks == 1 || q->forward_only || m % p == 0)
-        return TT_OK;
-    char less[32] = "";
-    if (m > p)
-        snprintf(less, sizeof(less), "%d or ", m / p * p);
-    return TT_FAIL(
-        ctx, TT_EINVAL,
-        "schedule interleaved: %d micro-batches on %d devices, but it takes them %d at a "
-        "time; micro: %s%d would do, or schedule: 1f1b",
-        m, p, p, less, (m / p + 1) * p);
-}
 
 static tt_status check_costs(tt_ctx *ctx, const tti_schedule_query *q, const double *cost,
                              const char *what)
@@ -68,23 +49,32 @@ static tt_status check(tt_ctx *ctx, const tti_schedule_query *q)
     if (q->n_stages / p > TTI_MAX_CHUNKS)
         return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d stages a device; at most %d are allowed",
                        kind, q->n_stages / p, TTI_MAX_CHUNKS);
-    TT_TRY(check_micro(ctx, q, q->n_stages / p));
+    if (q->n_micro < 1 || q->n_micro > MAX_MICRO)
+        return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d micro-batches; 1 to %d are allowed", kind,
+                       q->n_micro, MAX_MICRO);
     TT_TRY(check_costs(ctx, q, q->forward, "forward"));
     return check_costs(ctx, q, q->backward, "backward");
 }
 
 // ---- each device's own order -----------------------------------------------------------------
 
+/*
+ * Slots of a device and direction, those counted that are left out: a last round that is not full
+ * is taken as if it were, as other orders of it can deadlock.
+ */
+static int count_slots(const tti_schedule_query *q)
+{
+    int p = q->n_devices, n_chunks = q->n_stages / p;
+    return n_chunks == 1 ? q->n_micro : (q->n_micro + p - 1) / p * p * n_chunks;
+}
+
 // The k-th forward slot of a device, or the k-th backward slot.
 static tti_slot nth_slot(const tti_schedule_query *q, int device, int k, bool backward)
 {
     int p = q->n_devices, n_chunks = q->n_stages / p;
-    int first = k / (p * n_chunks) * p;         // micro-batch of this round
-    int width = TTI_MIN(p, q->n_micro - first); // of it; less than p in a last, forward-only one
-    int in_round = k - first * n_chunks;
-    int chunk = in_round / width;
+    int round = k / (p * n_chunks), chunk = k / p % n_chunks;
     return (tti_slot){.stage = (backward ? n_chunks - 1 - chunk : chunk) * p + device,
-                      .micro = first + in_round % width,
+                      .micro = round * p + k % p,
                       .backward = backward};
 }
 
@@ -100,15 +90,22 @@ static int warm_up(const tti_schedule_query *q, int device, int n_forward)
     return TTI_MIN(n, n_forward);
 }
 
-static void fill_device(const tti_schedule_query *q, int device, int n_forward, tti_slot *row)
+static int put_slot(const tti_schedule_query *q, tti_slot slot, tti_slot *row, int n)
 {
-    int n_backward = q->forward_only ? 0 : n_forward;
-    int ahead = q->forward_only ? n_forward : warm_up(q, device, n_forward), n = 0;
-    for (int k = 0; k < n_forward + (n_backward == 0 ? 0 : ahead); k++) {
+    if (slot.micro < q->n_micro)
+        row[n++] = slot;
+    return n;
+}
+
+static void fill_device(const tti_schedule_query *q, int device, tti_slot *row)
+{
+    int n_forward = count_slots(q), n_backward = q->forward_only ? 0 : n_forward;
+    int ahead = q->forward_only ? 0 : warm_up(q, device, n_forward), n = 0;
+    for (int k = 0; k < n_forward + ahead; k++) {
         if (k < n_forward)
-            row[n++] = nth_slot(q, device, k, false);
+            n = put_slot(q, nth_slot(q, device, k, false), row, n);
         if (k >= ahead && k - ahead < n_backward)
-            row[n++] = nth_slot(q, device, k - ahead, true);
+            n = put_slot(q, nth_slot(q, device, k - ahead, true), row, n);
     }
 }
 
@@ -230,7 +227,7 @@ tt_status tti_schedule_make(tt_ctx *ctx, const tti_schedule_query *q, tti_schedu
     for (size_t i = 0; i < n_index; i++)
         out->at[i] = -1;
     for (int d = 0; d < q->n_devices; d++)
-        fill_device(q, d, n_forward, t.rows + (int64_t)d * t.n_row);
+        fill_device(q, d, t.rows + (int64_t)d * t.n_row);
     st = run_trial(ctx, &t, out);
 
 free_trial:

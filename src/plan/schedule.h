@@ -23,7 +23,7 @@ typedef struct tti_schedule_query {
     tt_pipe kind;
     int n_devices;                    // stage s runs on device s % n_devices
     int n_stages;                     // a multiple of n_devices; gpipe and 1f1b: equal to it
-    int n_micro;                      // interleaved: a multiple of n_devices, unless forward_only
+    int n_micro;                      // interleaved: idles least with a multiple of n_devices
     bool forward_only;                // no backward slots: evaluation
     const double *forward, *backward; // cost of a micro-batch by stage; NULL: 1 and 2
 } tti_schedule_query;

@@ -45,44 +45,24 @@ static tt_status count_stages(const tt_graph *g, int n_chunks, int *out, char wh
     return TT_OK;
 }
 
-/*
- * The most micro-batches of a replica. The interleaved schedule takes as many at a time as it has
- * devices, so there the replica with the fewest lanes must have a multiple of that.
- */
+// The most micro-batches of a replica: it has no more than lanes.
 static tt_status count_micro(tt_ctx *ctx, tti_mesh *m)
 {
     const tt_spread *s = &ctx->spread;
-    double sum = 0, least = m->share[0], most = m->share[0];
+    double sum = 0, most = 0;
     for (int r = 0; r < m->n_replicas; r++) {
         sum += m->share[r];
-        least = TTI_MIN(least, m->share[r]);
         most = TTI_MAX(most, m->share[r]);
     }
-    int few = (int)(ctx->lanes * (least / sum)), p = m->n_local;
     int many = TTI_MIN((int)(ctx->lanes * (most / sum)) + 1, ctx->lanes);
-    if (ctx->lanes % m->n_replicas == 0 && least == most)
-        few = many = ctx->lanes / m->n_replicas;
+    if (m->n_replicas * most == sum) // equal shares
+        many = (ctx->lanes + m->n_replicas - 1) / m->n_replicas;
     if (s->micro > many)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: micro is %d, but a replica has at most %d of the %d "
                        "lanes, and a micro-batch is at least one; micro: %d would do",
                        s->micro, many, ctx->lanes, many);
     m->n_micro = s->micro;
-    if (m->n_chunks == 1)
-        return TT_OK;
-    if (few < p)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy pipeline: schedule interleaved takes %d micro-batches at a time, "
-                       "one a device, but a replica has %d of the %d lanes; lanes: %d would do "
-                       "(other lanes give other bits), or schedule: 1f1b",
-                       p, few, ctx->lanes, p * m->n_replicas);
-    if (s->micro % p != 0 || s->micro > few)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy pipeline: micro is %d, but schedule interleaved takes %d at a "
-                       "time, one a device; micro: %d would do, or schedule: 1f1b",
-                       s->micro, p, TTI_MIN(TTI_MAX(s->micro / p, 1), few / p) * p);
-    if (s->micro == 0)
-        m->n_micro = few / p * p;
     return TT_OK;
 }
 

@@ -57,7 +57,10 @@ static void check_table(const tti_schedule_query *q, const tti_schedule *s)
 static void check_known(const tti_schedule_query *q, const tti_schedule *s)
 {
     int p = q->n_devices, m = q->n_micro, chunks = q->n_stages / p;
-    ck_assert_msg(fabs(s->bubble - (p - 1.0) / (chunks * m + p - 1)) < 1e-12,
+    // A last round that is not full takes as long as a full one at most, on every device.
+    int full = chunks == 1 ? m : (m + p - 1) / p * p;
+    double known = 1 - (double)chunks * m / (chunks * full + p - 1);
+    ck_assert_msg(m == full ? fabs(s->bubble - known) < 1e-12 : s->bubble <= known + 1e-12,
                   "kind %d, %d devices, %d chunks, %d micro-batches: bubble %g", q->kind, p, chunks,
                   m, s->bubble);
     for (int stage = 0; stage < q->n_stages; stage++) {
@@ -94,7 +97,7 @@ TEST(interleaved_schedules_idle_less)
 {
     tt_ctx *ctx = test_ctx();
     for (int p = 1; p <= 8; p++)
-        for (int m = p; m <= 16; m += p)
+        for (int m = 1; m <= 16; m++)
             for (int chunks = 1; chunks <= 4; chunks++) {
                 tti_schedule s, forward;
                 tti_schedule_query q = {.kind = TT_PIPE_INTERLEAVED,
@@ -110,26 +113,6 @@ TEST(interleaved_schedules_idle_less)
                 check_table(&q, &forward);
                 check_known(&q, &forward);
                 tti_schedule_free(ctx, &forward);
-            }
-    CHECK_OK(tt_close(ctx));
-}
-
-// Evaluation takes what lanes there are: no multiple is asked for.
-TEST(forward_tables_take_any_number)
-{
-    tt_ctx *ctx = test_ctx();
-    for (int p = 1; p <= 8; p++)
-        for (int m = 1; m <= 16; m++)
-            for (int chunks = 2; chunks <= 4; chunks++) {
-                tti_schedule s;
-                tti_schedule_query q = {.kind = TT_PIPE_INTERLEAVED,
-                                        .n_devices = p,
-                                        .n_stages = p * chunks,
-                                        .n_micro = m,
-                                        .forward_only = true};
-                CHECK_OK(tti_schedule_make(ctx, &q, &s));
-                check_table(&q, &s);
-                tti_schedule_free(ctx, &s);
             }
     CHECK_OK(tt_close(ctx));
 }
@@ -190,8 +173,6 @@ TEST(schedules_refuse_bad_numbers)
     refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 4, 6, 4}, "8 would do");
     refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 4, 0, 4}, "4 would do");
     refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 2, 18, 4}, "9 stages a device");
-    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 3, 6, 8}, "micro: 6 or 9 would do");
-    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 3, 6, 2}, "micro: 3 would do");
     refuse((tti_schedule_query){.kind = (tt_pipe)7, 1, 1, 1}, "no pipeline schedule 7");
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 2, .n_micro = 1, .forward = bad},
            "stage 1 costs -1 forward");

@@ -86,12 +86,10 @@ TEST(pipelines_make_meshes)
     m = mesh_of("pipeline", "cpu:0*2", 4, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
     CHECK(m.n_replicas == 1 && m.n_local == 2 && m.n_chunks == 2); // pins name stages
     m = mesh_of("pipeline", "cpu:0*3", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
-    CHECK(m.n_chunks == 2 && m.n_micro == 6); // what three devices can take of eight lanes
+    CHECK(m.n_chunks == 2 && m.n_micro == 0);
     m = mesh_of("pipeline", "cpu:0*2", 0,
                 SPREAD(.schedule = TT_PIPE_INTERLEAVED, .chunks = 4, .micro = 4));
     CHECK(m.n_chunks == 4 && m.n_micro == 4);
-    m = mesh_of("pipeline", "cpu:0*6", 0, SPREAD(.replicas = 3, .schedule = TT_PIPE_INTERLEAVED));
-    CHECK(m.n_micro == 2); // lanes are 3, 3, 2
     m = mesh_of("pipeline", "cpu:0*2", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED, .chunks = 1));
     CHECK(m.n_chunks == 1 && m.n_micro == 0);
 }
@@ -205,10 +203,6 @@ TEST(stages_devices_and_lanes_must_agree)
            "local:1 or local:3 would do");
     refuse("pipeline", "cpu:0*2", 0, SPREAD(.micro = 9), "micro is 9, but a replica has at most 8");
     refuse("pipeline", "cpu:0*4", 0, SPREAD(.micro = 8, .stages = 2), "micro: 4 would do");
-    refuse("pipeline", "cpu:0*3", 0, SPREAD(.micro = 8, .schedule = TT_PIPE_INTERLEAVED),
-           "micro is 8, but schedule interleaved takes 3 at a time, one a device; micro: 6 would");
-    refuse_lanes("pipeline", "cpu:0*4", 2, 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED),
-                 "lanes: 4 would do");
 }
 
 TEST(most_devices_follow_lanes)

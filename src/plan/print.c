@@ -58,6 +58,17 @@ static void print_devices(tti_text *t, tti_plan *p)
     }
 }
 
+static void print_pipeline(tti_text *t, const tti_plan *p)
+{
+    static const char *const kinds[] = {"1f1b", "gpipe", "interleaved"};
+    const tti_mesh *m = &p->mesh;
+    if (!m->is_staged)
+        return;
+    tti_text_add(t, "\npipeline: %s, %d stages on %d devices; stages of equal cost idle %.1f %%\n",
+                 kinds[p->ctx->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
+                 100 * p->bubble);
+}
+
 static int percent_again(const tti_plan *p)
 {
     return p->forward_ns > 0 ? (int)(100 * p->again_ns / p->forward_ns + 0.5) : 0;
@@ -104,6 +115,7 @@ static void print_text(tti_text *t, tti_plan *p)
         tti_free(p->ctx, name);
     }
     print_devices(t, p);
+    print_pipeline(t, p);
     print_recompute(t, p);
     bool any = false;
     for (int i = 0; i < p->n_order; i++) {
@@ -177,6 +189,8 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, "}");
     }
     tti_text_add(t, "]");
+    if (p->mesh.is_staged)
+        tti_text_add(t, ",\n\"bubble\":%.6f", p->bubble);
     if (is_compared(p))
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_again,
                      percent_again(p));

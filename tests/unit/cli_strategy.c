@@ -37,6 +37,15 @@ TEST(plans_say_how_far_lanes_go)
     CHECK_HAS(err, "3 replicas, but 2 lanes, and a replica takes at least one; lanes: 3 would do");
 }
 
+TEST(plans_of_pipelines_say_how_much_is_idle)
+{
+    command_write("small.yaml", command_small_job);
+    command_ok("plan small.yaml --strategy pipeline --devices cpu:0*2");
+    CHECK_HAS(out, "pipeline: 1f1b, 2 stages on 2 devices; stages of equal cost idle 11.1 %\n");
+    command_ok("plan small.yaml --strategy pipeline --devices cpu:0*2 --json");
+    CHECK_HAS(out, "\"bubble\":0.111111");
+}
+
 TEST(jobs_name_options_that_do_not_go_with_the_strategy)
 {
     command_write("small.yaml", command_small_job);

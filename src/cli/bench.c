@@ -110,6 +110,8 @@ static int run(const cli_args *args)
     double base_ms = 0;
     if (strcmp(args->words[0], "same-bits") == 0)
         return cli_same_bits(args);
+    if (strcmp(args->words[0], "scale") == 0)
+        return cli_scale(args);
     for (int i = 0; i < TTI_MAX(args->n_words - 1, 1); i++) {
         result r;
         int rc = measure(args, args->n_words > 1 ? args->words[i + 1] : NULL, &r);
@@ -133,12 +135,15 @@ const cli_verb cli_bench = {
         "Runs the step on the first batch of the training data again and again, so that data\n"
         "takes no part in the time. One row for each list of devices, or one with the job's:\n"
         "  tutti bench digits.yaml cpu:0 'cpu:0*2' 'cpu:0*4'\n"
+        "tutti bench scale JOB compares 1, 2, ... devices, one core each, by --strategy (default\n"
+        "mirrored), with one device and one core, and one device with all cores; up to --most\n"
+        "(default: twice the cores, at most the lanes). --steps are all rounds' together.\n"
         "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt,\n"
         "norm and lane, or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8 devices, and "
         "compares\n"
         "weights and loss. Exit code 1: some differ. --hashes writes those of the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
-    .flags = "json set devices strategy lanes threads isa steps hashes",
+    .flags = "json set devices strategy lanes threads isa steps most hashes",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
     .run = run,

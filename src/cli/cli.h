@@ -30,10 +30,10 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, dry_run, partial;
+    bool json, quiet, dot, help, resume, dry_run, partial, no_trial;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *prompt, *map, *only;
-    int64_t rows, threads, lanes, profile, trace, steps, count, length, seed;
+    int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed;
     double temperature;
     cli_texts targets, sets;
     const char *words[CLI_MAX_WORDS]; // what is no flag
@@ -83,6 +83,9 @@ tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);
 
 // same_bits.c: a verb of bench.
 int cli_same_bits(const cli_args *args);
+
+// scale.c: tutti bench scale.
+int cli_scale(const cli_args *args);
 
 // main.c
 const cli_verb *cli_find(const char *name);

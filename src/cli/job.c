@@ -75,6 +75,8 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
     const char *dir = tt_job_get(out->job, "output.dir");
     const char *tensorboard = tt_job_get(out->job, "output.tensorboard");
     out->runs = args->runs != NULL ? args->runs : dir != NULL && *dir != '\0' ? dir : "runs";
+    const char *trial = tt_job_get(out->job, "output.trial");
+    out->trial = trial == NULL || strcmp(trial, "true") == 0;
     out->tensorboard = tensorboard == NULL || strcmp(tensorboard, "true") == 0;
     return CLI_OK;
 }

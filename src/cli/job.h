@@ -15,6 +15,7 @@ typedef struct cli_job {
     tt_job_parts parts;
     const char *runs; // where run folders are
     bool tensorboard; // event files are wanted
+    bool trial;       // a spread may be compared with one device
     char file[TTI_RUN_PATH + 32];
     char run[TTI_RUN_PATH]; // the folder, if a run was named; ""
 } cli_job;

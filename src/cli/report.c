@@ -142,6 +142,13 @@ static void put_device_time(tti_text *t, tt_ctx *ctx, const tt_device_times *d)
     tti_text_add(t, "\n");
 }
 
+static void put_trial(tti_text *t, const cli_report *r)
+{
+    if (r->one_ms > 0)
+        tti_text_add(t, "against     one device with all cores, %.2f ms a step: %.2fx as fast\n",
+                     r->one_ms, r->one_ms / r->spread_ms);
+}
+
 static void put_device_times(tti_text *t, tt_ctx *ctx, const cli_report *r)
 {
     tt_device_times d;
@@ -163,6 +170,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
     put_time(&t, &r->fit);
     if (r->fit.step_ms_median > 0)
         put_speed(&t, &r->fit);
+    put_trial(&t, r);
     put_device_times(&t, ctx, r);
     put_lanes(&t, r->model);
     put_memory(&t, ctx);
@@ -260,6 +268,10 @@ void cli_report_json(tt_ctx *ctx, const cli_report *r)
     put_number(&t, "data_seconds", f->data_seconds);
     put_number(&t, "checkpoint_seconds", f->checkpoint_seconds);
     put_number(&t, "validate_seconds", f->validate_seconds);
+    if (r->one_ms > 0) {
+        put_number(&t, "spread_step_ms", r->spread_ms);
+        put_number(&t, "one_device_step_ms", r->one_ms);
+    }
     put_number(&t, "skipped", (double)f->skipped);
     tti_text_add(&t, ", \"devices\": ");
     put_devices(&t, ctx, r);

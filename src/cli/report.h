@@ -9,6 +9,7 @@
 typedef struct cli_report {
     tt_model *model;
     tt_fit_report fit;
+    double spread_ms, one_ms; // a step as the job says, and on one device; 0: not measured
     bool has_test;
     tt_evaluation test;
     const char *run; // folder

@@ -6,6 +6,7 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "cli/trial.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ typedef struct training {
     int lock; // the folder, open and locked; -1: none
     bool is_traced;
     cli_progress progress;
+    cli_trial trial;
 } training;
 
 // ---- the folder ------------------------------------------------------------------------------
@@ -125,6 +127,10 @@ static tt_status fit(training *t)
         o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_STEP, args->trace, on_traced, t};
         o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_END, 1, on_traced, t};
     }
+    bool timed = args->profile == 0 && args->trace == 0 && !o.hashes; // measuring costs time itself
+    if (tt_device_count(t->j.ctx) > 1 && timed && !args->no_trial && t->j.trial)
+        o.callbacks[o.n_callbacks++] =
+            (tt_callback){TT_AT_STEP, CLI_TRIAL_EVERY, cli_trial_look, &t->trial};
     TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
     tt_status st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
     cli_signals_over();
@@ -150,7 +156,8 @@ static void print_profile(training *t)
 static tt_status report(training *t)
 {
     tt_model *m = t->j.parts.model;
-    cli_report r = {.model = m, .run = t->run};
+    cli_report r = {.model = m, .run = t->run, .spread_ms = t->trial.spread_ms};
+    r.one_ms = t->trial.one_ms;
     bool stopped = cli_signals_code() != CLI_OK;
     TT_TRY(tt_fit_report_get(m, &r.fit));
     if (t->args->hashes != NULL)
@@ -172,7 +179,9 @@ static tt_status report(training *t)
 
 static int train(training *t)
 {
+    int64_t begin = tti_now_ns();
     int rc = cli_job_build(&t->j, t->args, cli_progress_event, &t->progress);
+    t->trial = (cli_trial){.job = t->j.job, .opened_ns = tti_now_ns() - begin};
     if (rc != CLI_OK)
         return rc;
     if (t->args->dry_run)
@@ -228,7 +237,7 @@ const cli_verb cli_train = {
         "SIGTERM saves and ends with exit code 85, to be continued with --resume, which gives\n"
         "the same weights as if nothing had happened. tutti help exit lists the exit codes.\n",
     .flags = "set devices strategy lanes threads isa resume run runs dry-run json quiet profile "
-             "trace hashes",
+             "trace hashes no-trial",
     .min_words = 1,
     .max_words = 1,
     .run = run,

@@ -37,7 +37,7 @@ typedef struct tti_job_checkpoint {
 
 typedef struct tti_job_output {
     const char *dir;
-    bool tensorboard;
+    bool tensorboard, trial;
 } tti_job_output;
 
 // Its rows are its own, and tti_spread_rows.

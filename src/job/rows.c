@@ -126,6 +126,7 @@ const tt_option tti_job_pin_rows[] = {
 const tt_option tti_job_output_rows[] = {
     OUTPUT(dir, TT_OPT_TEXT, "runs", "where run folders are made", 0, 0),
     OUTPUT(tensorboard, TT_OPT_BOOL, "true", "write TensorBoard event files", 0, 0),
+    OUTPUT(trial, TT_OPT_BOOL, "true", "say so if one device would be faster than several", 0, 0),
     TT_OPTION_END,
 };
 

@@ -39,6 +39,17 @@ static int receive(tti_plan *p, int value, int device)
     return tti_plan_value(p, v);
 }
 
+// Bytes of a value in another device's memory that a node reads: of a sum in pieces its own piece,
+// once for each sub-tree of lanes that the value has.
+static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
+{
+    const tti_value *value = &p->values[v];
+    if (pn->kind != TTI_TREE || pn->piece < 0)
+        return value->bytes;
+    int64_t parts = value->shape.rank > value->tensor->shape.rank ? value->shape.dim[0] : 1;
+    return p->values[pn->out].bytes * (size_t)parts;
+}
+
 // Nodes that put values of several devices together read them where they are, if they can.
 static bool reads_directly(const tti_plan *p, const tti_pnode *pn, int value)
 {
@@ -86,10 +97,7 @@ tt_status tti_plan_cut(tti_plan *p)
                 continue;
             if (reads_directly(p, &p->nodes[i], v)) {
                 p->values[tti_root(p, v)].is_sent = true;
-                p->devices[device].received_bytes +=
-                    p->nodes[i].piece >= 0 && p->nodes[i].kind == TTI_TREE
-                        ? p->values[p->nodes[i].out].bytes
-                        : p->values[v].bytes;
+                p->devices[device].received_bytes += bytes_read(p, &p->nodes[i], v);
                 continue;
             }
             uint64_t at = ((uint64_t)v * 64 + (uint64_t)device) * 0x9e3779b97f4a7c15u;

@@ -37,6 +37,36 @@ TEST(plans_say_how_far_lanes_go)
     CHECK_HAS(err, "3 replicas, but 2 lanes, and a replica takes at least one; lanes: 3 would do");
 }
 
+// Bytes the first device receives in a step.
+static double received(const char *share)
+{
+    char line[256];
+    snprintf(
+        line, sizeof(line),
+        "plan wide.yaml --strategy mirrored --devices cpu:0*2 --json --set distribute.share=%s",
+        share);
+    command_ok(line);
+    json_t *o = json_loads(out, 0, NULL);
+    CHECK(o != NULL);
+    const json_t *device = json_array_get(json_object_get(o, "devices"), 0);
+    double n = json_number_value(json_object_get(device, "received"));
+    json_decref(o);
+    return n;
+}
+
+// Lanes 0 to 2 are two sub-trees, 3 to 7 too: of each gradient twice as many sums are exchanged,
+// but the weights are gathered once, as before. W weights, of 4 bytes each.
+TEST(plans_count_every_partial_sum)
+{
+    const double weights = 784 * 512 * 4, small = 512 * 10 * 4 + 522 * 4;
+    command_write("wide.yaml", "data: {train: {digits: {count: 32}}}\n"
+                               "model: [flatten, {dense: 512}, {dense: 10}]\n"
+                               "train: {steps: 2, batch: 32, loss: cross_entropy}\n");
+    double even = received("equal"), odd = received("[3,5]");
+    CHECK(even >= weights && even <= weights + 2 * small + 100);
+    CHECK(odd >= 1.5 * weights && odd <= 1.5 * weights + 3 * small + 100);
+}
+
 TEST(plans_of_pipelines_say_how_much_is_idle)
 {
     command_write("small.yaml", command_small_job);

@@ -22,4 +22,11 @@ typedef struct tti_mesh {
     int n_micro; // micro-batches of a replica, at most; 0: as many as it has lanes
 } tti_mesh;
 
+/*
+ * deal.c: the lanes up to which each replica takes, by shares, at least one each (n_lanes is no
+ * less than the replicas). Of deals that make no replica's part more than 5 % larger than need be
+ * the one with the fewest sub-trees.
+ */
+void tti_deal_lanes(const tti_mesh *m, int n_lanes, int *end);
+
 #endif

@@ -14,37 +14,6 @@
 
 // ---- dealing lanes ---------------------------------------------------------------------------
 
-/*
- * Lanes up to which replica r takes, by shares; at least one each. Whole sub-trees where that makes
- * no replica's part more than 5 % larger: less to exchange.
- */
-static void deal_lanes(const tti_spreader *s, int n_lanes, int *end)
-{
-    int n = s->n_replicas;
-    double total = 0, best = 0;
-    for (int r = 0; r < n; r++)
-        total += s->mesh->share[r] > 0 ? s->mesh->share[r] : 1;
-    for (int unit = 1; unit <= TTI_MAX(n_lanes / n, 1); unit *= 2) {
-        double sum = 0, most = 0;
-        int try[TTI_MAX_DEVICES], at = 0;
-        bool good = true;
-        for (int r = 0; r < n; r++) {
-            double share = s->mesh->share[r] > 0 ? s->mesh->share[r] : 1;
-            sum += share;
-            int to = r == n - 1 ? n_lanes : (int)(sum / total * n_lanes / unit + 0.5) * unit;
-            if (unit == 1)
-                to = TTI_MAX(TTI_MIN(to, n_lanes - (n - 1 - r)), at + 1);
-            good &= to > at && to <= n_lanes;
-            most = TTI_MAX(most, (to - at) / share);
-            try[r] = at = to;
-        }
-        if (unit == 1)
-            best = most;
-        if (good && most <= best * 1.05)
-            memcpy(end, try, sizeof(int) * (size_t)n);
-    }
-}
-
 static const char *say_lanes(tti_plan *p, const tt_lanes *ln)
 {
     char text[64];
@@ -91,7 +60,7 @@ static tt_status deal(tti_spreader *s, int micro)
         for (int r = 0; r < s->n_replicas; r++)
             end[r] = TTI_MIN(r + 1, n_lanes);
     else
-        deal_lanes(s, n_lanes, end);
+        tti_deal_lanes(s->mesh, n_lanes, end);
     for (int r = 0; r < s->n_replicas; from = end[r++]) {
         int lanes = end[r] - from, parts = micro == 0 ? lanes : TTI_MIN(micro, lanes);
         for (int m = 0; m < parts; m++)

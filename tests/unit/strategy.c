@@ -223,3 +223,39 @@ TEST(most_devices_follow_lanes)
         CHECK_OK(tt_close(ctx));
     }
 }
+
+// ---- lanes -----------------------------------------------------------------------------------
+
+static void check_deal(int n_lanes, int n_replicas, const double *share, const int *want)
+{
+    tti_mesh m = {.n_replicas = n_replicas};
+    int end[TTI_MAX_DEVICES], at = 0;
+    for (int r = 0; r < n_replicas; r++)
+        m.share[r] = share != NULL ? share[r] : 1;
+    tti_deal_lanes(&m, n_lanes, end);
+    for (int r = 0; r < n_replicas; r++) {
+        if (want != NULL)
+            ck_assert_msg(end[r] - at == want[r], "%d lanes: replica %d has %d", n_lanes, r,
+                          end[r] - at);
+        if (share == NULL)
+            CHECK(end[r] - at <= (n_lanes + n_replicas - 1) / n_replicas);
+        CHECK(end[r] > at);
+        at = end[r];
+    }
+    CHECK_INT(at, n_lanes);
+}
+
+TEST(lanes_are_dealt_by_shares_and_sub_trees)
+{
+    check_deal(8, 2, NULL, (const int[]){4, 4});
+    check_deal(8, 3, NULL, (const int[]){2, 3, 3});  // 5 sub-trees; 3, 2, 3 would be 6
+    check_deal(16, 3, NULL, (const int[]){4, 6, 6}); // 5 again, and nobody has more than 6
+    check_deal(8, 2, (const double[]){3, 1}, (const int[]){6, 2});
+    check_deal(8, 2, (const double[]){5, 3}, (const int[]){5, 3});
+    check_deal(8, 2, (const double[]){1000, 1}, (const int[]){7, 1});
+    check_deal(8, 8, (const double[]){9, 1, 1, 1, 1, 1, 1, 1},
+               (const int[]){1, 1, 1, 1, 1, 1, 1, 1});
+    for (int n_lanes = 1; n_lanes <= 40; n_lanes++)
+        for (int n = 1; n <= TTI_MIN(n_lanes, 9); n++)
+            check_deal(n_lanes, n, NULL, NULL);
+}

@@ -243,6 +243,7 @@ typedef struct tt_fit_opts {
     int64_t profile;         // measure so many steps after the third; tt_fit_profile() prints them
     bool hashes;             // keep hashes per node and lane (tt_model_get_session)
     bool trace;              // record when each entry ran (tt_trace_write on that session)
+    int64_t check_every;     // steps after which copies of variables are compared; default: saves
 } tt_fit_opts;
 TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts);
 #define tt_fit(...) TT_CALL2(tt_fit, __VA_ARGS__, )

@@ -40,6 +40,8 @@ const tt_option tti_job_train_rows[] = {
     FIT(steps, TT_OPT_INT, "0", "updates, whatever epochs they take; 0: by epochs", 0, MANY),
     FIT(batch, TT_OPT_INT, "32", "rows of a step over all devices", 1, 1 << 30),
     FIT(accumulate, TT_OPT_INT, "1", "steps of one update; divides the lanes", 1, 1 << 20),
+    FIT(check_every, TT_OPT_INT, "0", "steps between comparisons of replicas; 0: at checkpoints", 0,
+        MANY),
     FIT(validate_every, TT_OPT_INT, "0", "steps between validations; 0: each epoch", 0, MANY),
     FIT(validate_rows, TT_OPT_INT, "0", "records of a validation; 0: all", 0, MANY),
     {"nan", TT_OPT_ENUM, "stop", "when a loss is not finite", offsetof(tti_job_train, fit.nan), 0,

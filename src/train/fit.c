@@ -34,7 +34,7 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     memcpy(&f->o, opts, TTI_MIN(opts->opts_size, sizeof(f->o)));
     tt_fit_opts *o = &f->o;
     if (o->epochs < 0 || o->steps < 0 || o->batch < 0 || o->validate_every < 0 || o->keep < 0 ||
-        o->save_every < 0 || o->validate_rows < 0 || o->profile < 0)
+        o->save_every < 0 || o->check_every < 0 || o->validate_rows < 0 || o->profile < 0)
         return TT_FAIL(ctx, TT_EINVAL, "fit: a number is below 0");
     if (o->epochs > 0 && o->steps > 0)
         return TT_FAIL(ctx, TT_EINVAL, "fit: give either epochs or steps");
@@ -70,7 +70,8 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_model *m = f->model;
     bool guard = opts->nan != TT_NAN_CONTINUE;
-    bool traced = opts->profile > 0 || (opts->opts_size >= sizeof(*opts) && opts->trace);
+    bool traced =
+        opts->profile > 0 || (opts->opts_size > offsetof(tt_fit_opts, trace) && opts->trace);
     if (guard != m->step->guard || traced != m->step->traced || opts->hashes)
         TT_TRY(tti_compile_again(m, guard, traced, opts->hashes));
     f->step = m->step;
@@ -225,6 +226,8 @@ static tt_status after_step(tti_fit *f)
     int64_t step = s->step - s->base;
     bool last = step >= s->total;
     bool by_steps = f->o.validate_every > 0;
+    if (f->o.check_every > 0 && step % f->o.check_every == 0)
+        TT_TRY(tti_replicas_check(s->session, s->step));
     if (by_steps && (step % f->o.validate_every == 0 || last))
         TT_TRY(look(f, "validation", false));
     if (epoch_end || last) {

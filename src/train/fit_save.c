@@ -2,6 +2,7 @@
  * fit_save.c - checkpoints of a fit: what goes in, and going on from one.
  */
 #include "base/ctx.h"
+#include "run/run.h"
 #include "train/fit.h"
 #include <string.h>
 
@@ -34,6 +35,7 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
     if (f->saver == NULL)
         return TT_OK;
     int64_t begin = tti_now_ns();
+    TT_TRY(tti_replicas_check(f->step->session, f->step->step)); // nothing wrong is kept
     tti_snapshot snapshot = {0};
     tt_status st = tti_model_snapshot(f->model, &snapshot);
     if (st == TT_OK) {

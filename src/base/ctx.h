@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include <pthread.h>
 
-#define TTI_MESSAGE_MAX 1024
+#define TTI_MESSAGE_MAX 2048
 #define TTI_MAX_DEVICES 64
 
 struct tt_ctx {
@@ -23,6 +23,7 @@ struct tt_ctx {
     void *user;
     tti_observer *observers; // guarded by mu
     tt_level level;
+    bool is_hushed; // something is only tried: what it says is not told
 
     // Host memory.
     _Atomic int64_t alloc_calls, alloc_blocks, alloc_bytes;

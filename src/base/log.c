@@ -96,7 +96,7 @@ void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...)
     if (ctx == NULL)
         return;
     tt_level most = ctx->level == TT_LOG_DEFAULT ? TT_WARN : ctx->level;
-    if (level > most)
+    if (level > most || ctx->is_hushed)
         return;
 
     char text[TTI_MESSAGE_MAX];

@@ -99,14 +99,14 @@ static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt
 
 // model: of a job whose step is planned; NULL: a graph.
 static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
-                       tt_tensor *const *targets, int64_t rows, tt_model *model)
+                       tt_tensor *const *targets, int64_t rows, tt_model *model, int64_t accumulate)
 {
     tt_ctx *ctx = g->ctx;
     tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
     bool step = model != NULL && model->step != NULL && args->targets.n == 0;
-    char *out = step ? tti_step_plan(model, rows, form)
+    char *out = step ? tti_step_plan(model, rows, accumulate, form)
                      : tt_plan_print(s, .targets = args->targets.n > 0 ? targets : NULL,
                                      .n_targets = args->targets.n, .rows = rows, .form = form);
     if (out == NULL)
@@ -132,7 +132,7 @@ static int plan_graph(const cli_args *args)
     char *text = read_file(ctx, args->words[0], &bytes);
     tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
     if (g != NULL && find_targets(ctx, g, args, targets) == TT_OK)
-        print_plan(g, args, tt_session_new(g), targets, args->rows, NULL);
+        print_plan(g, args, tt_session_new(g), targets, args->rows, NULL, 1);
     tti_free(ctx, text);
     return cli_close(ctx, args->words[0]);
 }
@@ -153,9 +153,10 @@ static int plan_job(const cli_args *args)
         g = tt_model_get_graph(j.parts.model);
         s = tt_session_new(g);
     }
-    int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1);
+    int64_t accumulate = TTI_MAX(j.parts.fit.accumulate, 1);
+    int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1) * accumulate;
     if (find_targets(j.ctx, g, args, targets) == TT_OK)
-        print_plan(g, args, s, targets, rows, j.parts.model);
+        print_plan(g, args, s, targets, rows, j.parts.model, accumulate);
     return cli_job_close(&j, cli_code(tt_status_of(j.ctx)));
 }
 

@@ -83,9 +83,9 @@ static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, 
 static tt_status add_plan(tti_text *t, cli_job *j, bool json)
 {
     tt_session *s = tt_model_get_session(j->parts.model);
-    char *plan = s != NULL
-                     ? tti_step_plan(j->parts.model, TTI_MAX(j->parts.fit.batch, 1), TT_PLAN_TEXT)
-                     : NULL;
+    int64_t accumulate = TTI_MAX(j->parts.fit.accumulate, 1);
+    int64_t rows = TTI_MAX(j->parts.fit.batch, 1) * accumulate;
+    char *plan = s != NULL ? tti_step_plan(j->parts.model, rows, accumulate, TT_PLAN_TEXT) : NULL;
     if (plan == NULL) // no session: the job has no section train
         return tt_status_of(j->ctx);
     for (int i = 0; i < tt_device_count(j->ctx); i++) {

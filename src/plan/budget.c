@@ -73,6 +73,7 @@ tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req)
         return TT_OK;
     r.recompute = NULL;
     r.is_trial = true;
+    r.mesh = &p->mesh;
     TT_TRY(tti_plan_make(p->graph, &r, &plain));
     for (int d = 0; d < p->ctx->n_devices; d++)
         p->devices[d].plain_bytes = plain->devices[d].arena_bytes;

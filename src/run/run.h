@@ -153,6 +153,30 @@ tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text);
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en);
 // The variable of a node, made where it is pinned or on the first device if there is none yet.
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out);
+// Bytes that a plan's use of a variable on a device would add there.
+size_t tti_session_needs(tt_session *s, const tt_node *var, const tti_device *dev);
+
+// A run as it would be planned.
+typedef struct tti_trial {
+    tt_tensor *const *targets;
+    int n_targets, n_fetched;
+    int64_t rows;
+    int micro;
+    const char *recompute;
+    const struct tti_strategy *strategy; // NULL: the context's
+    int n_devices;                       // more of them than there are, all like the first
+} tti_trial;
+typedef struct tti_need {
+    size_t variables, arena; // of the plan
+    size_t others;           // variables on the device that are none of it
+    size_t limit;            // of the device; 0: none
+} tti_need;
+// What it would need on each device. Fails as the plan would, but for limits.
+tt_status tti_session_try(tt_session *s, const tti_trial *t,
+                          tti_need out[TTI_MAX_DEVICES]) TTI_CHECKED;
+// Makes and keeps the plan that a run of the session will use.
+tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
+                           int64_t rows, int micro) TTI_CHECKED;
 const void *tti_value_data(const tt_session *s, const tti_plan *p, int value);
 
 #endif

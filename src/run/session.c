@@ -111,15 +111,19 @@ static tti_device *variable_home(void *user, const tt_node *var)
     return s->ctx->devices[0];
 }
 
-static size_t variable_needs(void *user, const tt_node *var, tti_device *dev)
+size_t tti_session_needs(tt_session *s, const tt_node *var, const tti_device *dev)
 {
-    tt_session *s = user;
     const tti_variable *v = tti_store_find(s->store, var->name);
     const tti_variable_attr *a = var->attr;
     for (int i = 0; v != NULL && i < v->n_copies; i++)
         if (strcmp(v->copy[i].device, dev->name) == 0)
             return 0;
     return (size_t)tt_shape_count(&a->shape) * tt_dtype_bytes(a->dtype);
+}
+
+static size_t variable_needs(void *user, const tt_node *var, tti_device *dev)
+{
+    return tti_session_needs(user, var, dev);
 }
 
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out)
@@ -235,12 +239,9 @@ static void forget_plans(tt_session *s)
     }
 }
 
-static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
+// What every plan of the session has in common.
+static void fill_request(tt_session *s, tti_plan_request *r)
 {
-    for (int i = 0; i < r->n_targets; i++)
-        if (r->targets[i] == NULL || r->targets[i]->graph != s->graph)
-            return TT_FAIL(s->ctx, TT_EINVAL, "output %d is not a tensor of this session's graph",
-                           i);
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
     r->variable = variable_address;
@@ -248,6 +249,15 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     r->variable_needs = variable_needs;
     r->no_pieces = s->hashes;
     r->user = s;
+}
+
+static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
+{
+    for (int i = 0; i < r->n_targets; i++)
+        if (r->targets[i] == NULL || r->targets[i]->graph != s->graph)
+            return TT_FAIL(s->ctx, TT_EINVAL, "output %d is not a tensor of this session's graph",
+                           i);
+    fill_request(s, r);
     tti_mesh mesh;
     TT_TRY(s->ctx->strategy->mesh(s->graph, &mesh));
     r->mesh = &mesh;
@@ -496,10 +506,25 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
         r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
     tti_plan *p;
     char *text = NULL;
-    if (find_plan(s, &r, &p) == TT_OK && tti_plan_compare(p, &r) == TT_OK)
+    bool found = find_plan(s, &r, &p) == TT_OK;
+    fill_request(s, &r);
+    if (found && tti_plan_compare(p, &r) == TT_OK)
         text = tti_plan_text(p, opts->form);
     tti_free(s->ctx, made);
     return text;
+}
+
+tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
+                           int64_t rows, int micro)
+{
+    tti_plan *p;
+    tti_plan_request r = {.targets = targets,
+                          .n_targets = n_targets,
+                          .n_fetched = n_fetched,
+                          .rows = rows,
+                          .micro = micro,
+                          .recompute = s->recompute};
+    return find_plan(s, &r, &p);
 }
 
 tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)

@@ -8,6 +8,7 @@
 #include "train/compile.h"
 #include "base/ctx.h"
 #include "op/op.h"
+#include "run/run.h"
 #include <math.h>
 #include <string.h>
 
@@ -454,6 +455,14 @@ tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes)
     tt_compile_opts opts = m->step->opts;
     opts.opts_size = sizeof(opts);
     return compile(m, &opts, guard, traced, hashes);
+}
+
+tt_status tti_compile_precision(tt_model *m, tt_precision precision)
+{
+    tt_compile_opts opts = m->step->opts;
+    opts.opts_size = sizeof(opts);
+    opts.precision = precision;
+    return compile(m, &opts, m->step->guard, m->step->traced, m->step->session->hashes);
 }
 
 tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts)

@@ -83,6 +83,7 @@ struct tti_step {
 
 // The step graph anew, with other settings; weights and optimizer state stay.
 tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes) TTI_CHECKED;
+tt_status tti_compile_precision(tt_model *m, tt_precision precision) TTI_CHECKED;
 void tti_step_free(tt_model *m);
 
 /*
@@ -104,8 +105,17 @@ int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t row
 tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d,
                            int field[TTI_MAX_FEEDS]) TTI_CHECKED;
 
-// The plan of a step with rows rows, as tt_plan_print() has it; NULL: recorded.
-char *tti_step_plan(tt_model *m, int64_t rows, tt_plan_form form);
+// What a step fetches, then its other targets; free with tti_free(); NULL: recorded.
+tt_tensor **tti_step_targets(tt_model *m);
+// The plan of a step with rows rows in so many parts, as tt_plan_print() has it; NULL: recorded.
+char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form form);
+
+// What a fit asks of the devices' memory. validate_records 0: no validation.
+typedef struct tti_load {
+    int64_t batch, accumulate, records, validate_records;
+} tti_load;
+// Fails with TT_ELIMIT where a step does not fit, saying what would.
+tt_status tti_memory_check(tt_model *m, const tti_load *l) TTI_CHECKED;
 // The smallest power of two that is not below n.
 double tti_power_of_two(double n);
 // The first layer whose output is not finite in this batch; NULL: none is.

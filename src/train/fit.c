@@ -66,6 +66,12 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     return tti_fit_check_watch(f, "best", &o->best);
 }
 
+static int64_t validate_records(const tti_fit *f)
+{
+    int64_t n = f->o.validate == NULL ? 0 : tt_data_count(f->o.validate);
+    return f->o.validate_rows > 0 ? TTI_MIN(n, f->o.validate_rows) : n;
+}
+
 static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_model *m = f->model;
@@ -88,7 +94,15 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     if (f->o.validate != NULL)
         TT_TRY(tti_match_fields(m, &f->step->eval, f->o.validate, f->validate_field));
     f->is_new_epoch = true;
-    return tti_fit_open_saver(f);
+    TT_TRY(tti_fit_open_saver(f));
+    tti_load load = {.batch = f->o.batch,
+                     .accumulate = f->o.accumulate,
+                     .records = f->count,
+                     .validate_records = validate_records(f)};
+    tt_status st = tti_memory_check(m, &load);
+    f->step = m->step; // trials may have made it anew
+    f->times = &f->step->times;
+    return st;
 }
 
 // ---- validation and callbacks ----------------------------------------------------------------

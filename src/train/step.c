@@ -95,18 +95,30 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
     return TT_OK;
 }
 
-char *tti_step_plan(tt_model *m, int64_t rows, tt_plan_form form)
+tt_tensor **tti_step_targets(tt_model *m)
 {
     const tti_step *s = m->step;
     size_t n = (size_t)(s->n_fetches + s->n_targets);
     tt_tensor **list = tti_calloc(m->ctx, n + 1, sizeof(*list));
+    for (int i = 0; list != NULL && i < s->n_fetches; i++)
+        list[i] = s->fetches[i].tensor;
+    if (list != NULL)
+        memcpy(list + s->n_fetches, s->targets, sizeof(*list) * (size_t)s->n_targets);
+    return list;
+}
+
+char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form form)
+{
+    tti_load load = {.batch = rows / accumulate, .accumulate = accumulate, .records = rows};
+    if (tti_memory_check(m, &load) != TT_OK)
+        return NULL;
+    const tti_step *s = m->step;
+    tt_tensor **list = tti_step_targets(m);
     if (list == NULL)
         return NULL;
-    for (int i = 0; i < s->n_fetches; i++)
-        list[i] = s->fetches[i].tensor;
-    memcpy(list + s->n_fetches, s->targets, sizeof(*list) * (size_t)s->n_targets);
-    char *text = tt_plan_print(s->session, .targets = list, .n_targets = (int)n,
-                               .n_fetched = s->n_fetches, .rows = rows, .form = form);
+    char *text = tt_plan_print(s->session, .targets = list,
+                               .n_targets = s->n_fetches + s->n_targets, .n_fetched = s->n_fetches,
+                               .rows = rows, .form = form, .micro = (int)accumulate);
     tti_free(m->ctx, list);
     return text;
 }

@@ -1,0 +1,297 @@
+/*
+ * advice.c - a training step that does not fit a device's memory is refused before the first one,
+ * with what would make it fit: recomputation, smaller parts, a smaller batch, more devices, bf16.
+ *
+ * Every number comes from a trial plan of the step as it would then be, with that of validation
+ * beside it, so that what is said holds. Nothing is trained.
+ */
+#include "base/ctx.h"
+#include "device/device.h"
+#include "run/run.h"
+#include "strategy/strategy.h"
+#include "train/compile.h"
+#include <stdio.h>
+#include <string.h>
+
+// A step as it might be.
+typedef struct variant {
+    int64_t batch, accumulate;
+    const char *recompute;
+    const tti_strategy *strategy; // NULL: as it is
+    int n_devices;                // 0: as they are
+} variant;
+
+typedef struct advisor {
+    tt_model *model;
+    const tti_load *load;
+    tti_text text;
+    int n; // pieces of advice so far
+} advisor;
+
+// ---- trials ----------------------------------------------------------------------------------
+
+static tt_status try_step(tt_model *m, const variant *v, int64_t rows, tti_need *out)
+{
+    tti_step *s = m->step;
+    int n = s->n_fetches + s->n_targets;
+    tt_tensor **list = tti_step_targets(m);
+    if (list == NULL)
+        return TT_ENOMEM;
+    tti_trial t = {.targets = list,
+                   .n_targets = n,
+                   .n_fetched = s->n_fetches,
+                   .rows = rows,
+                   .micro = (int)v->accumulate,
+                   .recompute = v->recompute,
+                   .strategy = v->strategy,
+                   .n_devices = v->n_devices};
+    tt_status st = tti_session_try(s->session, &t, out);
+    tti_free(m->ctx, list);
+    return st;
+}
+
+static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti_need *out)
+{
+    const tti_scores *sc = &m->step->eval;
+    if (tti_model_session(m) == NULL)
+        return tt_status_of(m->ctx);
+    tt_tensor **list = tti_calloc(m->ctx, (size_t)sc->n_sums + 1, sizeof(*list));
+    if (list == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < sc->n_sums; i++)
+        list[i] = sc->sums[i].tensor;
+    tti_trial t = {.targets = list,
+                   .n_targets = sc->n_sums,
+                   .n_fetched = sc->n_sums,
+                   .rows = rows,
+                   .strategy = v->strategy,
+                   .n_devices = v->n_devices};
+    tt_status st = tti_session_try(m->session, &t, out);
+    tti_free(m->ctx, list);
+    return st;
+}
+
+// Would it fit? *most: bytes on the device that is fullest. What cannot be planned does not fit.
+static bool fits(advisor *a, const variant *v, size_t *most)
+{
+    tti_need step[TTI_MAX_DEVICES], validation[TTI_MAX_DEVICES] = {{0}};
+    tt_ctx *ctx = a->model->ctx;
+    const tti_load *l = a->load;
+    int64_t rows = v->batch * v->accumulate;
+    tt_status st = try_step(a->model, v, TTI_MIN(rows, l->records), step);
+    if (st == TT_OK && l->validate_records > 0)
+        st = try_validation(a->model, v, TTI_MIN(v->batch, l->validate_records), validation);
+    if (st != TT_OK) {
+        tt_clear_error(ctx);
+        return false;
+    }
+    bool good = true;
+    *most = 0;
+    for (int d = 0; d < TTI_MAX(v->n_devices, ctx->n_devices); d++) {
+        size_t need = step[d].variables + step[d].arena + validation[d].arena + step[d].others;
+        *most = TTI_MAX(*most, need);
+        good &= step[d].limit == 0 || need <= step[d].limit;
+    }
+    return good;
+}
+
+// ---- advice ----------------------------------------------------------------------------------
+
+static void say(advisor *a, const char *what, size_t bytes)
+{
+    tti_text_add(&a->text, "%s\n  %12zu  %s",
+                 a->n++ == 0 ? "\nwhat would fit, in bytes of the fullest device:" : "", bytes,
+                 what);
+}
+
+static variant as_it_is(const advisor *a)
+{
+    return (variant){.batch = a->load->batch,
+                     .accumulate = a->load->accumulate,
+                     .recompute = a->model->step->opts.recompute};
+}
+
+// The same rows an update in more parts. With recompute, which the text then says too.
+static void advise_accumulate(advisor *a, const char *recompute)
+{
+    variant v = as_it_is(a);
+    int64_t rows = v.batch * v.accumulate, lanes = a->model->ctx->lanes;
+    char what[96];
+    size_t most;
+    v.recompute = recompute != NULL ? recompute : v.recompute;
+    for (int64_t k = a->load->accumulate + 1; k <= lanes; k++) {
+        v.accumulate = k;
+        v.batch = rows / k;
+        if (lanes % k != 0 || rows % k != 0 || !fits(a, &v, &most))
+            continue;
+        snprintf(what, sizeof(what), "%saccumulate: %lld, batch: %lld (the same rows and bits)",
+                 recompute != NULL ? "recompute: all, " : "", (long long)k, (long long)v.batch);
+        say(a, what, most);
+        return;
+    }
+}
+
+// The largest batch, by halving.
+static void advise_batch(advisor *a, const char *recompute)
+{
+    variant v = as_it_is(a);
+    int64_t low = 0, high = v.batch; // low fits, high does not
+    size_t most = 0, best = 0;
+    char what[64];
+    v.recompute = recompute != NULL ? recompute : v.recompute;
+    while (high - low > 1) {
+        v.batch = low == 0 && high == a->load->batch ? 1 : low + (high - low) / 2;
+        if (!fits(a, &v, &most)) {
+            high = v.batch;
+            continue;
+        }
+        low = v.batch;
+        best = most;
+    }
+    snprintf(what, sizeof(what), "%sbatch: %lld", recompute != NULL ? "recompute: all, " : "",
+             (long long)low);
+    if (low > 0)
+        say(a, what, best);
+}
+
+static void size_text(size_t bytes, char out[32])
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB"};
+    int u = 0;
+    for (; u < 3 && bytes % 1024 == 0; u++)
+        bytes /= 1024;
+    snprintf(out, 32, "%zu%s", bytes, units[u]);
+}
+
+// The fewest devices like the first with which a strategy's plan fits.
+static void advise_devices(advisor *a, const char *strategy)
+{
+    static const int counts[] = {2, 3, 4, 6, 8, 12, 16};
+    tt_ctx *ctx = a->model->ctx;
+    variant v = as_it_is(a);
+    char what[160], limit[32];
+    size_t most;
+    for (int d = 0; d < ctx->n_devices; d++)
+        if (ctx->devices[d]->limit != ctx->devices[0]->limit ||
+            strcmp(ctx->devices[d]->physical, ctx->devices[0]->physical) != 0)
+            return; // "like the first" means nothing
+    v.strategy = tti_strategy_find(strategy);
+    for (int i = 0; i < TTI_COUNT(counts); i++) {
+        v.n_devices = counts[i];
+        if (v.n_devices < ctx->n_devices ||
+            (v.n_devices == ctx->n_devices && v.strategy == ctx->strategy) || !fits(a, &v, &most))
+            continue;
+        size_text(ctx->devices[0]->limit, limit);
+        snprintf(what, sizeof(what), "devices: \"%s*%d@%s\", strategy: %s",
+                 ctx->devices[0]->physical, v.n_devices, limit, strategy);
+        say(a, what, most);
+        return;
+    }
+}
+
+static void advise_bf16(advisor *a)
+{
+    tt_model *m = a->model;
+    tt_precision now = m->step->opts.precision;
+    size_t most;
+    if (now != TT_PRECISION_F32 || tti_compile_precision(m, TT_PRECISION_BF16) != TT_OK) {
+        tt_clear_error(m->ctx);
+        return;
+    }
+    variant v = as_it_is(a);
+    if (fits(a, &v, &most))
+        say(a, "precision: bf16 (other bits)", most);
+    if (tti_compile_precision(m, now) != TT_OK)
+        tt_clear_error(m->ctx);
+}
+
+static void advise(advisor *a)
+{
+    variant all = as_it_is(a);
+    size_t most = 0;
+    all.recompute = "all";
+    bool recompute = fits(a, &all, &most);
+    if (recompute)
+        say(a, "recompute: all (the same bits)", most);
+    advise_accumulate(a, NULL);
+    advise_batch(a, NULL);
+    advise_devices(a, "mirrored");
+    advise_devices(a, "pipeline");
+    advise_bf16(a);
+    if (recompute || a->n > 0)
+        return;
+    advise_accumulate(a, "all");
+    advise_batch(a, "all");
+    if (a->n == 0)
+        tti_text_add(&a->text,
+                     "\nno batch, recomputation or number of devices that was tried would fit; "
+                     "%zu bytes are needed with recompute: all",
+                     most);
+}
+
+// Refuses again what was refused, with advice.
+static tt_status refuse(tt_model *m, const tti_load *l, const char *message)
+{
+    tt_ctx *ctx = m->ctx;
+    advisor a = {.model = m, .load = l, .text = {.ctx = ctx}};
+    tti_text_add(&a.text, "%s", message);
+    tt_clear_error(ctx);
+    ctx->is_hushed = true;
+    advise(&a);
+    ctx->is_hushed = false;
+    char *text = tti_text_take(&a.text);
+    tt_status st = TT_FAIL(ctx, TT_ELIMIT, "%s", text != NULL ? text : "a limit is too small");
+    tti_free(ctx, text);
+    return st;
+}
+
+// The step fits; validation, whose arena stands beside the step's, may not.
+static tt_status check_validation(tt_model *m, const tti_load *l)
+{
+    tti_need step[TTI_MAX_DEVICES], more[TTI_MAX_DEVICES];
+    advisor a = {.model = m, .load = l};
+    variant v = as_it_is(&a);
+    char text[256];
+    if (l->validate_records == 0)
+        return TT_OK;
+    TT_TRY(try_step(m, &v, TTI_MIN(l->batch * l->accumulate, l->records), step));
+    TT_TRY(try_validation(m, &v, TTI_MIN(l->batch, l->validate_records), more));
+    for (int d = 0; d < m->ctx->n_devices; d++) {
+        size_t need = step[d].variables + step[d].arena + more[d].arena + step[d].others;
+        if (step[d].limit == 0 || need <= step[d].limit)
+            continue;
+        snprintf(text, sizeof(text),
+                 "%s: training needs %zu bytes and validation %zu more, above its limit of %zu",
+                 m->ctx->devices[d]->name, need - more[d].arena, more[d].arena, step[d].limit);
+        return refuse(m, l, text);
+    }
+    return TT_OK;
+}
+
+tt_status tti_memory_check(tt_model *m, const tti_load *l)
+{
+    tt_ctx *ctx = m->ctx;
+    bool limited = false;
+    for (int d = 0; d < ctx->n_devices; d++)
+        limited |= ctx->devices[d]->limit > 0;
+    if (!limited)
+        return TT_OK;
+    tt_tensor **list = tti_step_targets(m);
+    if (list == NULL)
+        return TT_ENOMEM;
+    const tti_step *s = m->step;
+    ctx->is_hushed = true; // a refusal is told once, with advice
+    tt_status st =
+        tti_session_plan(s->session, list, s->n_fetches + s->n_targets, s->n_fetches,
+                         TTI_MIN(l->batch * l->accumulate, l->records), (int)l->accumulate);
+    ctx->is_hushed = false;
+    tti_free(ctx, list);
+    if (st == TT_OK)
+        return check_validation(m, l);
+    char message[TTI_MESSAGE_MAX];
+    snprintf(message, sizeof(message), "%s", tt_last_error(ctx).message);
+    if (st == TT_ELIMIT)
+        return refuse(m, l, message);
+    TT_LOG(ctx, TT_ERROR, "%s", message);
+    return st;
+}

@@ -1,0 +1,179 @@
+/*
+ * advice.c - jobs over a device's limit: refused before the first step, with what would make them
+ * fit. Each thing that is said is done, and must hold to the byte.
+ */
+#include "../command.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char wide[] = "data: {train: {digits: {count: 600}}}\n"
+                           "model: [flatten, mlp: {units: [64,64,64,64,64,64,64,64,64,64,10]}]\n"
+                           "train: {batch: 600, loss: cross_entropy, optimizer: sgd}\n";
+
+static const char checked[] = "data: {train: {digits: {count: 64}}, validate: {digits: 64}}\n"
+                              "model:\n"
+                              "  - conv2d: {filters: 8, padding: same, act: relu}\n"
+                              "  - conv2d: {filters: 8, padding: same, act: relu}\n"
+                              "  - conv2d: {filters: 8, padding: same, act: relu}\n"
+                              "  - flatten\n"
+                              "  - dense: 10\n"
+                              "train: {batch: 48, loss: cross_entropy, optimizer: adam}\n";
+
+typedef enum kind {
+    RECOMPUTE,
+    ACCUMULATE,
+    BATCH,
+    MIRRORED,
+    PIPELINE,
+    BF16,
+    N_KINDS,
+} kind;
+
+typedef struct advice {
+    long long bytes;
+    char flags[160];
+} advice;
+
+// One line of the message as flags of the command; false: it is no advice.
+static bool read_line(const char *line, advice *out, bool *seen)
+{
+    char devices[64], strategy[16], all[32] = "";
+    long long k, batch;
+    int at = 0;
+    if (sscanf(line, " %lld  %n", &out->bytes, &at) != 1)
+        return false;
+    line += at;
+    if (strncmp(line, "recompute: all", 14) == 0) {
+        snprintf(all, sizeof(all), "--set train.recompute=all");
+        seen[RECOMPUTE] = true;
+        line += line[14] == ',' ? 16 : 14;
+    }
+    snprintf(out->flags, sizeof(out->flags), "%s", all);
+    if (sscanf(line, "accumulate: %lld, batch: %lld", &k, &batch) == 2) {
+        snprintf(out->flags, sizeof(out->flags),
+                 "--set train.accumulate=%lld --set train.batch=%lld%s%s", k, batch,
+                 *all != 0 ? " " : "", all);
+        seen[ACCUMULATE] = true;
+    } else if (sscanf(line, "batch: %lld", &batch) == 1) {
+        snprintf(out->flags, sizeof(out->flags), "--set train.batch=%lld%s%s", batch,
+                 *all != 0 ? " " : "", all);
+        seen[BATCH] = true;
+    } else if (sscanf(line, "devices: \"%63[^\"]\", strategy: %15s", devices, strategy) == 2) {
+        snprintf(out->flags, sizeof(out->flags), "--devices %s --strategy %s", devices, strategy);
+        seen[strcmp(strategy, "pipeline") == 0 ? PIPELINE : MIRRORED] = true;
+    } else if (strncmp(line, "precision: bf16", 15) == 0) {
+        snprintf(out->flags, sizeof(out->flags), "--set train.precision=bf16");
+        seen[BF16] = true;
+    }
+    return out->flags[0] != 0;
+}
+
+// The fullest device of the plan, as --dry-run has it.
+static long long planned(const char *line)
+{
+    command_ok(line);
+    json_t *o = command_last_object(command_out, NULL);
+    const json_t *memory = json_object_get(o, "memory");
+    long long most = 0;
+    for (size_t i = 0; i < json_array_size(memory); i++) {
+        long long n = json_integer_value(json_object_get(json_array_get(memory, i), "total"));
+        most = n > most ? n : most;
+    }
+    json_decref(o);
+    return most;
+}
+
+// Refused with this limit; gives how many things would help. Each is tried.
+static int check_advice(const char *limit, bool *seen, bool exact)
+{
+    static char message[1 << 16];
+    char line[512];
+    advice a[16];
+    int n = 0;
+    snprintf(line, sizeof(line), "train job.yaml --devices cpu:0@%s --quiet", limit);
+    ck_assert_int_ne(command_run(line), 0);
+    CHECK_HAS(command_err, "above its limit of ");
+    CHECK_HAS(command_err, "what would fit, in bytes of the fullest device:");
+    snprintf(message, sizeof(message), "%s", strstr(command_err, "what would fit"));
+    for (char *s = strchr(message, '\n'); s != NULL && n < 16; s = strchr(s + 1, '\n'))
+        n += read_line(s + 1, &a[n], seen);
+    for (int i = 0; i < n; i++) {
+        char devices[64] = "";
+        if (strstr(a[i].flags, "--devices") == NULL)
+            snprintf(devices, sizeof(devices), "--devices cpu:0@%s ", limit);
+        snprintf(line, sizeof(line), "train job.yaml %s%s --quiet", devices, a[i].flags);
+        ck_assert_msg(command_run(line) == 0, "'%s' was advised, but: %s", line, command_err);
+        snprintf(line, sizeof(line), "train job.yaml %s%s --dry-run --json", devices, a[i].flags);
+        if (exact)
+            ck_assert_msg(planned(line) == a[i].bytes, "%s: %lld bytes were said", line,
+                          a[i].bytes);
+    }
+    return n;
+}
+
+static void need_yaml(void)
+{
+#ifndef TUTTI_HAVE_YAML
+    test_skip("this build has no libyaml");
+#endif
+}
+
+TEST(what_is_advised_fits_to_the_byte)
+{
+    bool seen[N_KINDS] = {false};
+    need_yaml();
+    command_write("job.yaml", wide);
+    CHECK(check_advice("3800KiB", seen, true) >= 5);
+    for (int i = 0; i < N_KINDS; i++)
+        ck_assert_msg(seen[i], "kind %d was never advised", i);
+}
+
+// Little room: fewer things help, and those that are said still do.
+TEST(advice_for_a_small_limit_holds)
+{
+    bool seen[N_KINDS] = {false};
+    need_yaml();
+    command_write("job.yaml", wide);
+    CHECK(check_advice("1100KiB", seen, true) >= 1);
+}
+
+// Validation has an arena beside the step's: it is counted before the first step.
+TEST(validation_counts_too)
+{
+    bool seen[N_KINDS] = {false};
+    need_yaml();
+    command_write("job.yaml", checked);
+    ck_assert_int_ne(command_run("train job.yaml --devices cpu:0@7200KiB --quiet"), 0);
+    CHECK_HAS(command_err, "training needs ");
+    CHECK_HAS(command_err, " and validation ");
+    CHECK(check_advice("7200KiB", seen, false) >= 2);
+}
+
+TEST(a_limit_that_nothing_fits_says_so)
+{
+    need_yaml();
+    command_write("job.yaml", wide);
+    ck_assert_int_ne(command_run("train job.yaml --devices cpu:0@64KiB --quiet"), 0);
+    CHECK_HAS(command_err, "no batch, recomputation or number of devices that was tried would fit");
+    ck_assert_int_ne(command_run("plan job.yaml --devices cpu:0@64KiB"), 0);
+    CHECK_HAS(command_err, "this plan needs ");
+}
+
+// The model is as it was: with more room in another context the same weights come out.
+TEST(a_refused_model_can_still_be_fitted)
+{
+    tt_ctx *ctx = tt_open(.devices = "cpu:0@3800KiB", .on_event = test_ignore_event);
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_flatten(m);
+    tt_mlp(m, .units = {11, {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 10}});
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1));
+    tt_data *d = tt_digits(ctx, .count = 600);
+    CHECK(tt_fit(m, d, .batch = 600, .epochs = 1) == TT_ELIMIT);
+    CHECK_MESSAGE(ctx, "precision: bf16");
+    tt_clear_error(ctx);
+    CHECK_OK(tt_fit(m, d, .batch = 64, .epochs = 1));
+    tt_plan_memory mem;
+    CHECK_OK(tt_plan_memory_get(tt_model_get_session(m), 0, &mem));
+    CHECK(mem.total < mem.limit);
+    CHECK_OK(tt_close(ctx));
+}

@@ -15,6 +15,21 @@ static void describe(const matrix_model *model, const matrix_way *way, char out[
              matrix_strategy(way), way->devices, options);
 }
 
+/*
+ * A sanitizer makes steps some fifty times as long: there each way takes two of the models in turn.
+ * TEST_MATRIX=all takes all of them, which is many minutes.
+ */
+static bool is_taken(int model, int way)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    const char *all = getenv("TEST_MATRIX");
+    return (model + way) % 5 == 0 || (all != NULL && strcmp(all, "all") == 0);
+#else
+    (void)model, (void)way;
+    return true;
+#endif
+}
+
 // All ways of the group that the model has; the number of them.
 static int check_model(const matrix_model *model, matrix_group group, char *wrong, size_t room)
 {
@@ -24,7 +39,8 @@ static int check_model(const matrix_model *model, matrix_group group, char *wron
     for (int i = 0; i < matrix_n_ways(); i++) {
         const matrix_way *way = &matrix_ways[i];
         char name[256];
-        if (way->group != group || !matrix_has(model, way))
+        if (way->group != group || !matrix_has(model, way) ||
+            !is_taken((int)(model - matrix_models), i))
             continue;
         if (!has[way->lanes]) {
             matrix_way one = matrix_reference(way->lanes);

@@ -68,8 +68,8 @@ static void check_pairs(const pair *pairs, int n)
         for (int i = 0; i < n; i++) {
             const pair *p = &pairs[i];
             char folder[512];
-            if (!matrix_has(model, &p->from) || !matrix_has(model, &p->to))
-                continue;
+            if ((k + i) % 2 == 0 || !matrix_has(model, &p->from) || !matrix_has(model, &p->to))
+                continue; // each pair with half of the models
             snprintf(folder, sizeof(folder), "%s/%d-%d", test_folder(), k, i);
             (void)fit(model, &p->from, folder, p->stop_at);
             tt_hash got = fit(model, &p->to, folder, 0);

@@ -309,6 +309,21 @@ TT_API tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tens
                                        tt_tensor *p, const tt_update_scale_opts *opts);
 #define tt_update_scale(...) TT_CALL4(tt_update_scale, __VA_ARGS__, )
 
+typedef struct tt_update_loss_scale_opts {
+    size_t opts_size;
+    int64_t every;    // good steps in a row that double the scale; default 2000
+    double most;      // largest scale; default 2^24
+    tt_tensor **used; // out: the scale before this update
+} tt_update_loss_scale_opts;
+/*
+ * Moves the loss scale of an f16 step: scale and good (steps in a row that were applied) are f32
+ * scalars and variables, go is tt_update_scale()'s. Halved, but not below 1, after a step that was
+ * not applied. Returns the new scale.
+ */
+TT_API tt_tensor *tt_update_loss_scale_with(tt_graph *g, tt_tensor *scale, tt_tensor *good,
+                                            tt_tensor *go, const tt_update_loss_scale_opts *opts);
+#define tt_update_loss_scale(...) TT_CALL4(tt_update_loss_scale, __VA_ARGS__, )
+
 #ifdef __cplusplus
 }
 #endif

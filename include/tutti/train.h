@@ -135,7 +135,7 @@ typedef struct tt_optimizer {
 typedef enum tt_precision {
     TT_PRECISION_F32 = 0,
     TT_PRECISION_BF16 = 1,
-    TT_PRECISION_F16 = 2, // with a loss scale that follows overflows
+    TT_PRECISION_F16 = 2, // with a loss scale: a step whose gradients overflow is not applied
 } tt_precision;
 
 #define TT_MAX_LOSSES 8
@@ -186,6 +186,8 @@ typedef struct tt_progress {
     double validation[TT_N_METRICS]; // named as metrics
     double step_loss;                // of this step alone
     double gradient_norm;            // with clip_global, else 0
+    double loss_scale;               // of this step, with precision f16, else 0
+    bool is_skipped;                 // this step was not applied
 } tt_progress;
 
 typedef enum tt_moment {
@@ -251,7 +253,7 @@ TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opt
 // How a fit went.
 typedef struct tt_fit_report {
     tt_progress last;
-    int64_t steps, epochs, skipped; // skipped: steps not applied because of NaN
+    int64_t steps, epochs, skipped; // skipped: steps that were not applied
     double first_step_seconds;      // from the call to the end of the first step
     double step_ms_median;
     double seconds, compute_seconds, data_seconds, checkpoint_seconds, validate_seconds;

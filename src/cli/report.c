@@ -180,7 +180,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
         tti_text_add(&t, "\n");
     }
     if (r->fit.skipped > 0)
-        tti_text_add(&t, "skipped     %lld steps whose loss was not finite\n",
+        tti_text_add(&t, "skipped     %lld steps whose loss or gradients were not finite\n",
                      (long long)r->fit.skipped);
     tti_text_add(&t, "weights     %s after %lld steps\n", hash, (long long)r->fit.steps);
     tti_text_add(&t, "run         %s\n", r->run);

@@ -317,8 +317,14 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
     s->p = scalar_feed(g, "train/p");
     bool known = s->n_losses > 1 || s->train.terms[0].count == NULL;
     s->count = known ? scalar_feed(g, "train/count") : NULL;
-    TT_TRY(tt_grad(g, total, s->inv_p, s->n_weights, s->vars, s->grads));
-    s->cap_targets = 2 * s->n_weights + n_states;
+    tt_tensor *seed = s->inv_p;
+    bool scaled = s->opts.precision == TT_PRECISION_F16;
+    if (scaled) {
+        TT_TRY(tti_loss_scale_make(g, &s->loss_scale));
+        seed = tt_mul(g, seed, s->loss_scale.scale);
+    }
+    TT_TRY(tt_grad(g, total, seed, s->n_weights, s->vars, s->grads));
+    s->cap_targets = 2 * s->n_weights + 1 + n_states;
     s->targets = tti_calloc(m->ctx, (size_t)s->cap_targets + 1, sizeof(*s->targets));
     if (s->targets == NULL)
         return TT_ENOMEM;
@@ -331,11 +337,13 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
                              .count = known ? s->count : s->train.terms[0].count,
                              .p = s->p,
                              .guard = s->guard,
+                             .loss_scale = scaled ? &s->loss_scale : NULL,
                              .updates = s->targets};
     TT_TRY(tti_updates_build(g, &r));
     s->n_targets = r.n_updates;
     s->norm = r.norm;
     s->applied = r.applied;
+    s->used_scale = r.used_scale;
     for (int i = 0; i < n_states; i++)
         s->targets[s->n_targets++] = tti_batch_norm_guard(g, states[i], s->applied);
     return tt_status_of(m->ctx);
@@ -346,10 +354,10 @@ static tt_status lay_out(tti_step *s)
 {
     tt_ctx *ctx = s->model->ctx;
     int64_t n = TTI_MAX(s->train.n_numbers, s->eval.n_numbers);
-    s->room = tti_calloc(ctx, (size_t)n + 2, sizeof(*s->room));
+    s->room = tti_calloc(ctx, (size_t)n + 3, sizeof(*s->room));
     s->numbers = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->numbers));
     s->epoch = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->epoch));
-    s->fetches = tti_calloc(ctx, (size_t)s->train.n_sums + 2, sizeof(*s->fetches));
+    s->fetches = tti_calloc(ctx, (size_t)s->train.n_sums + 3, sizeof(*s->fetches));
     if (s->room == NULL || s->numbers == NULL || s->epoch == NULL || s->fetches == NULL)
         return TT_ENOMEM;
     for (int i = 0; i < s->train.n_sums; i++) {
@@ -357,8 +365,8 @@ static tt_status lay_out(tti_step *s)
         s->fetches[s->n_fetches++] =
             (tt_fetch){sum->tensor, s->room + sum->at, (size_t)sum->size * sizeof(float)};
     }
-    tt_tensor *more[2] = {s->norm, s->applied};
-    for (int i = 0; i < 2; i++)
+    tt_tensor *more[] = {s->norm, s->applied, s->used_scale};
+    for (int i = 0; i < TTI_COUNT(more); i++)
         if (more[i] != NULL)
             s->fetches[s->n_fetches++] =
                 (tt_fetch){more[i], s->room + s->train.n_numbers + i, sizeof(float)};

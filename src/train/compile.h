@@ -62,10 +62,12 @@ struct tti_step {
     tt_tensor *inv_p, *p, *count;        // feeds: 1 / P, P, and the count where it is known
     tt_tensor *loss_seed[TT_MAX_LOSSES]; // feeds: weight / count, with several losses
     tt_tensor *norm, *applied;           // NULL where there is none
+    tti_loss_scale loss_scale;           // f16: its variables; else NULL
+    tt_tensor *used_scale;               // of a step; NULL where there is none
     tt_feed_value feed_values[TTI_MAX_FEEDS + 3 + TT_MAX_LOSSES];
     tt_fetch *fetches;
     int n_fetches;
-    float *room;     // where fetches go: all sums, then norm and applied
+    float *room;     // where fetches go: all sums, then norm, applied and the loss scale
     double *numbers; // sums of the last step or evaluation
     double *epoch;   // sums of the epoch so far
 
@@ -78,6 +80,7 @@ struct tti_step {
     int64_t total;  // of this fit
     int64_t epochs; // seen in the model's life: another fit goes on with the order of the next
     double lr_factor;
+    double scale;                 // loss scale of the last step; 0 without one
     char *profile, *profile_json; // of the last fit
 };
 

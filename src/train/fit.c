@@ -185,6 +185,41 @@ static tt_status not_finite(tti_fit *f, const void *const *fields, int64_t rows)
                    (long long)step, where);
 }
 
+/*
+ * f16: the loss or a gradient is not finite. The scale is halved by the step itself; where it can
+ * not be, what is wrong is not the scale, and the run fails unless it asked to skip such steps.
+ */
+static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
+{
+    tt_ctx *ctx = f->model->ctx;
+    long long step = f->step->step;
+    double scale = f->step->scale;
+    f->skipped++;
+    if (scale <= 1 && f->o.nan != TT_NAN_SKIP) {
+        const char *layer = tti_find_nan(f->model, fields, rows);
+        return TT_FAIL(
+            ctx, TT_ENAN,
+            "step %lld: the loss or the gradients overflow f16 even with a loss scale of "
+            "1; %s%s%s; precision bf16 has the range of f32",
+            step,
+            layer == NULL ? "every layer's output is finite"
+                          : "the first layer whose output does is '",
+            layer == NULL ? "" : layer, layer == NULL ? "" : "'");
+    }
+    if (f->told_nan > 0 && f->skipped % 100 != 0)
+        return TT_OK;
+    tt_pair pairs[] = {{"step", (double)step, NULL},
+                       {"loss_scale", scale, NULL},
+                       {"skipped", (double)f->skipped, NULL}};
+    tti_emit_pairs(ctx, "overflow", pairs, TTI_COUNT(pairs));
+    f->told_nan++;
+    TT_LOG(ctx, TT_WARN,
+           "step %lld: gradients overflow f16 with a loss scale of %g; the step is skipped (%lld "
+           "so far), the scale is halved",
+           step, scale, (long long)f->skipped);
+    return TT_OK;
+}
+
 // ---- the loop --------------------------------------------------------------------------------
 
 // The epoch's sums end with the number of rows in them.
@@ -223,10 +258,13 @@ static tt_status one_step(tti_fit *f)
     t->steps[t->n_steps++ % TTI_STEP_TIMES] = end - begin;
     if (t->first_step == 0)
         t->first_step = end - t->begin;
-    if (!applied)
-        TT_TRY(not_finite(f, fields, batch.rows));
-    else
+    f->progress.is_skipped = !applied;
+    if (applied)
         add_sums(f, batch.rows);
+    else if (s->used_scale != NULL)
+        TT_TRY(overflow(f, fields, batch.rows));
+    else
+        TT_TRY(not_finite(f, fields, batch.rows));
     f->cursor += batch.rows;
     tti_fit_progress(f, batch.rows, norm, lr);
     tti_fit_step_event(f, s->step == f->first_step + 1);

@@ -77,6 +77,7 @@ void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr)
         p->names[i] = s->metrics[i]->name;
     p->lr = lr;
     p->gradient_norm = norm;
+    p->loss_scale = s->scale;
     int64_t now = tti_now_ns();
     p->seconds = seconds(now - f->times->begin);
     double epoch_seconds = seconds(now - f->epoch_ns);
@@ -107,6 +108,8 @@ static int progress_pairs(tti_fit *f, tt_pair *out, char names[][64], bool with_
     memcpy(out, fixed, sizeof(fixed));
     if (f->step->norm == NULL)
         n--;
+    if (f->step->used_scale != NULL)
+        out[n++] = (tt_pair){"loss_scale", p->loss_scale, NULL};
     for (int i = 0; i < p->n_metrics; i++)
         out[n++] = (tt_pair){p->names[i], p->metrics[i], NULL};
     if (!with_validation || !p->has_validation)

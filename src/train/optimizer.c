@@ -159,6 +159,8 @@ typedef struct builder {
     tti_updates_request *r;
     tt_tensor **squares; // by weight: of its gradient; NULL without one
     tt_tensor *scale;    // of all gradients
+    tt_tensor *p;        // P, without the loss scale
+    bool guard, guard_gradients;
 } builder;
 
 typedef struct named {
@@ -201,11 +203,11 @@ static tt_status make_scale(builder *b)
     tt_ctx *ctx = tt_graph_get_ctx(b->g);
     tt_tensor **sorted = NULL, *norm = NULL;
     int n = 0;
-    bool all = o->clip_global > 0 || (r->guard && (o->clip_norm > 0 || r->guard_gradients));
+    bool all = o->clip_global > 0 || (b->guard && (o->clip_norm > 0 || b->guard_gradients));
     tt_status st = all ? squares_by_name(b, &sorted, &n) : TT_OK;
     if (st == TT_OK) {
-        b->scale = tt_update_scale(b->g, r->loss_sum, r->count, r->p, .squares = sorted,
-                                   .n_squares = n, .clip = o->clip_global, .guard = r->guard,
+        b->scale = tt_update_scale(b->g, r->loss_sum, r->count, b->p, .squares = sorted,
+                                   .n_squares = n, .clip = o->clip_global, .guard = b->guard,
                                    .norm = &norm, .go = &r->applied);
         st = b->scale == NULL ? tt_status_of(ctx) : TT_OK;
     }
@@ -238,7 +240,7 @@ static tt_tensor *clipped(const builder *b, int i, tt_tensor **scale)
     *scale = b->scale;
     if (o->clip_norm > 0) { // times 1, or NaN where the whole step is not applied
         tt_tensor *own =
-            tt_update_scale(b->g, r->loss_sum, r->count, r->p, .squares = &b->squares[i],
+            tt_update_scale(b->g, r->loss_sum, r->count, b->p, .squares = &b->squares[i],
                             .n_squares = 1, .clip = o->clip_norm);
         *scale = tt_mul(b->g, own, r->applied);
     }
@@ -298,11 +300,32 @@ static tt_status update_weight(const builder *b, int i)
     return TT_OK;
 }
 
+tt_status tti_loss_scale_make(tt_graph *g, tti_loss_scale *out)
+{
+    size_t scope = tti_scope_root(g);
+    out->scale = tt_variable(g, .shape = TT_SCALAR, .no_train = true,
+                             .init = {TT_INIT_CONSTANT, 0x1p15, 0}, .name = "train/loss_scale");
+    out->good = tt_variable(g, .shape = TT_SCALAR, .no_train = true, .name = "train/good_steps");
+    tti_scope_back(g, scope);
+    return tt_status_of(tt_graph_get_ctx(g));
+}
+
+static tt_status update_loss_scale(const builder *b)
+{
+    tti_updates_request *r = b->r;
+    tt_tensor *y = tt_update_loss_scale(b->g, r->loss_scale->scale, r->loss_scale->good, r->applied,
+                                        .used = &r->used_scale);
+    if (y == NULL)
+        return tt_status_of(tt_graph_get_ctx(b->g));
+    r->updates[r->n_updates++] = y;
+    return TT_OK;
+}
+
 static tt_status build_all(builder *b)
 {
     tti_updates_request *r = b->r;
     const tt_optimizer *o = r->optimizer;
-    bool squares = o->clip_norm > 0 || o->clip_global > 0 || (r->guard && r->guard_gradients);
+    bool squares = o->clip_norm > 0 || o->clip_global > 0 || (b->guard && b->guard_gradients);
     for (int i = 0; squares && i < r->n; i++)
         if (r->grads[i] != NULL && (b->squares[i] = tt_square_sum(b->g, r->grads[i])) == NULL)
             return tt_status_of(tt_graph_get_ctx(b->g));
@@ -310,7 +333,7 @@ static tt_status build_all(builder *b)
     for (int i = 0; i < r->n; i++)
         if (r->grads[i] != NULL)
             TT_TRY(update_weight(b, i));
-    return TT_OK;
+    return r->loss_scale == NULL ? TT_OK : update_loss_scale(b);
 }
 
 tt_status tti_updates_build(tt_graph *g, tti_updates_request *r)
@@ -319,11 +342,16 @@ tt_status tti_updates_build(tt_graph *g, tti_updates_request *r)
     if (tti_is_stuck(ctx))
         return ctx == NULL ? TT_EINVAL : tt_status_of(ctx);
     r->n_updates = 0;
-    r->norm = r->applied = NULL;
+    r->norm = r->applied = r->used_scale = NULL;
     if (kind_of(r->optimizer->kind) == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)r->optimizer->kind);
     int64_t n_nodes = g->n_nodes;
-    builder b = {.g = g, .r = r};
+    const tti_loss_scale *ls = r->loss_scale;
+    builder b = {.g = g,
+                 .r = r,
+                 .p = ls == NULL ? r->p : tt_div(g, r->p, ls->scale),
+                 .guard = r->guard || ls != NULL,
+                 .guard_gradients = r->guard_gradients || ls != NULL};
     b.squares = tti_calloc(ctx, (size_t)r->n + 1, sizeof(tt_tensor *));
     tt_status st = b.squares == NULL ? TT_ENOMEM : build_all(&b);
     tti_free(ctx, b.squares);

@@ -28,6 +28,12 @@ const tti_schedule_def *tti_schedule_find(const char *name);
 // Zero fields of a program's value become the kind's defaults; bounds are checked.
 tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o) TTI_CHECKED;
 
+// The state of a loss scale: powers of two from 1, at first 2^15; steps in a row that were applied.
+typedef struct tti_loss_scale {
+    tt_tensor *scale, *good;
+} tti_loss_scale;
+tt_status tti_loss_scale_make(tt_graph *g, tti_loss_scale *out) TTI_CHECKED;
+
 typedef struct tti_updates_request {
     const tt_optimizer *optimizer; // filled
     int n;
@@ -37,11 +43,17 @@ typedef struct tti_updates_request {
     tt_tensor *loss_sum, *count, *p; // scalars: sum of terms, terms that count, P
     bool guard;                      // a loss or norm that is not finite: the step is not applied
     bool guard_gradients; // with guard: look at the norm of all gradients without clipping too
+    /*
+     * f16: the variables of a loss scale, by which the seed was multiplied too; NULL: none. A step
+     * with a loss or gradients that are not finite is never applied then.
+     */
+    const tti_loss_scale *loss_scale;
     // out:
-    tt_tensor **updates; // room for 2 n: one per weight with a gradient, and one per average
+    tt_tensor **updates; // room for 2 n + 1: one per weight with a gradient, and one per average
     int n_updates;
-    tt_tensor *norm;    // global norm of the gradients; NULL without clip_global
-    tt_tensor *applied; // scalar: 1, or NaN where the step was not applied
+    tt_tensor *norm;       // global norm of the gradients; NULL without clip_global
+    tt_tensor *applied;    // scalar: 1, or NaN where the step was not applied
+    tt_tensor *used_scale; // the loss scale of this step; NULL without one
 } tti_updates_request;
 // Builds clipping, updates and moving averages ("<weight>/ema").
 tt_status tti_updates_build(tt_graph *g, tti_updates_request *r) TTI_CHECKED;

@@ -55,6 +55,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
     float *more = s->room + s->train.n_numbers;
     more[0] = 0;
     more[1] = 1;
+    more[2] = 0;
     TT_TRY(tt_run(s->session, .feeds = s->feed_values, .n_feeds = n, .fetches = s->fetches,
                   .n_fetches = s->n_fetches, .targets = s->targets, .n_targets = s->n_targets,
                   .step = s->step, .lr = lr, .micro = (int)accumulate));
@@ -62,6 +63,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
         s->numbers[i] = s->room[i];
     *norm = more[0];
     *applied = !isnan(more[1]);
+    s->scale = more[2];
     s->step++;
     return TT_OK;
 }
@@ -86,8 +88,12 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
     TT_TRY(tti_step_run(m, batch->fields, batch->rows, 1, &applied, &norm));
     if (out == NULL)
         return TT_OK;
-    *out = (tt_progress){
-        .step = s->step, .rows = batch->rows, .n_metrics = s->n_metrics, .gradient_norm = norm};
+    *out = (tt_progress){.step = s->step,
+                         .rows = batch->rows,
+                         .n_metrics = s->n_metrics,
+                         .gradient_norm = norm,
+                         .loss_scale = s->scale,
+                         .is_skipped = !applied};
     out->loss = out->step_loss = tti_scores_loss(s, &s->train, s->numbers, batch->rows);
     tti_scores_metrics(s, &s->train, s->numbers, out->metrics);
     for (int i = 0; i < s->n_metrics; i++)

@@ -1,5 +1,5 @@
 /*
- * update_scale.c - sums of squares, and the factor of updates.
+ * update_scale.c - sums of squares, the factor of updates, the loss scale.
  */
 #include "op_test.h"
 #include <math.h>
@@ -184,5 +184,72 @@ TEST(update_scale_refuses_what_does_not_fit)
     CHECK_MESSAGE(ctx, "clip -1 is below 0");
     tt_clear_error(ctx);
     CHECK(tt_update_scale(g, one, one, one, .n_squares = 1) == NULL);
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+// ---- update_loss_scale -----------------------------------------------------------------------
+
+OP_TESTED(update_scale, "update_loss_scale")
+
+// What steps that were applied ('+') or not ('-') leave of scale and good, beginning with scale.
+static void steps_leave(const char *steps, double scale, double want, double want_good)
+{
+    for (int isa = 0; test_isa(isa) != NULL; isa++) {
+        tt_ctx *ctx = tt_open(.isa = test_isa(isa), .on_event = test_ignore_event);
+        tt_graph *g = tt_graph_new(ctx);
+        tt_tensor *vars[] = {
+            tt_variable(g, .shape = TT_SCALAR, .init = {TT_INIT_CONSTANT, scale, 0}),
+            tt_variable(g, .shape = TT_SCALAR)};
+        tt_tensor *go = tt_feed(g, .shape = TT_SCALAR), *used;
+        tt_tensor *y =
+            tt_update_loss_scale(g, vars[0], vars[1], go, .every = 3, .most = 64, .used = &used);
+        tt_tensor *doubled = tt_add(g, vars[0], vars[0]); // reads the scale before it is moved
+        tt_session *s = tt_session_new(g);
+        float before = (float)scale, out[3], good = -1;
+        for (const char *p = steps; *p != 0; p++) {
+            float value = *p == '+' ? 1 : NAN;
+            tt_feed_value feed = {go, &value, TT_SCALAR, TT_F32};
+            tt_fetch f[] = {{y, &out[0], 4}, {used, &out[1], 4}, {doubled, &out[2], 4}};
+            CHECK_OK(tt_run(s, .feeds = &feed, .n_feeds = 1, .fetches = f, .n_fetches = 3));
+            CHECK(out[1] == before && out[2] == 2 * before);
+            before = out[0];
+        }
+        CHECK_OK(tt_get_variable(s, vars[1], &good, sizeof(good)));
+        ck_assert_msg(before == want && good == want_good, "%s from %g: %g, %g good", steps, scale,
+                      before, good);
+        CHECK_OK(tt_close(ctx));
+    }
+}
+
+TEST(a_loss_scale_halves_at_once_and_doubles_after_good_steps)
+{
+    steps_leave("+", 8, 8, 1);
+    steps_leave("++", 8, 8, 2);
+    steps_leave("+++", 8, 16, 0);
+    steps_leave("++-", 8, 4, 0);
+    steps_leave("++-++", 8, 4, 2);
+    steps_leave("++-+++", 8, 8, 0);
+    steps_leave("----", 8, 1, 0); // not below 1
+    steps_leave("----+++", 8, 2, 0);
+    steps_leave("+++++++++", 32, 64, 0); // not above the most
+    steps_leave("-", 0x1p40, 0x1p39, 0); // set by hand
+    steps_leave("+++", 0x1p40, 64, 0);
+}
+
+TEST(update_loss_scale_refuses_what_does_not_fit)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *var = tt_variable(g, .shape = TT_SCALAR), *one = tt_scalar(g, 1);
+    CHECK(tt_update_loss_scale(g, var, one, one) == NULL);
+    CHECK_MESSAGE(ctx, "good 'const' is not a variable");
+    tt_clear_error(ctx);
+    CHECK(tt_update_loss_scale(g, one, var, one) == NULL);
+    tt_clear_error(ctx);
+    CHECK(tt_update_loss_scale(g, var, tt_variable(g, .shape = TT_SHAPE(2)), one) == NULL);
+    CHECK_MESSAGE(ctx, "f32 [2], not an f32 scalar");
+    tt_clear_error(ctx);
+    CHECK(tt_update_loss_scale(g, var, var, one, .most = 0.5) == NULL);
+    CHECK_MESSAGE(ctx, "most 0.5 is too small");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -12,7 +12,8 @@
 static const char *const golden[2][FIT_N_KINDS] = {
     {"b53895657a61933850ae6b1268e0e213", "6a07960f3f029347905e4a658bacb2ce",
      "d8a61658918d7a718d9b1ecfd783efe1"},
-    {"", "", ""},
+    {"d734d7b89cdbfcf1d9a76b0b5c0fc3d6", "473622b6cc721e0b00f1cc0828af0ffa",
+     "600f5d2e92e161f4a0de8b91ef8335f5"},
 };
 
 typedef struct outcome {
@@ -76,6 +77,21 @@ TEST(a_gpt_in_bf16_trains_to_its_hash_anywhere)
     check_hash(FIT_GPT, TT_PRECISION_BF16);
 }
 
+TEST(an_mlp_in_f16_trains_to_its_hash_anywhere)
+{
+    check_hash(FIT_MLP, TT_PRECISION_F16);
+}
+
+TEST(a_cnn_in_f16_trains_to_its_hash_anywhere)
+{
+    check_hash(FIT_CNN, TT_PRECISION_F16);
+}
+
+TEST(a_gpt_in_f16_trains_to_its_hash_anywhere)
+{
+    check_hash(FIT_GPT, TT_PRECISION_F16);
+}
+
 TEST(half_precision_trains_to_the_loss_of_f32)
 {
     for (fit_kind kind = 0; kind < FIT_N_KINDS; kind++) {
@@ -129,4 +145,87 @@ TEST(gradients_of_weights_leave_half_products_in_f32)
     CHECK(out[2][0] == 600 + 2.0f / 128);
     CHECK(out[3][1] == 600 + 2.0f / 128);
     CHECK_OK(tt_close(ctx));
+}
+
+// ---- layers of the caller's own --------------------------------------------------------------
+
+static tt_tensor *gate(void *user, tt_build *b, tt_tensor *const *in, int n_in)
+{
+    (void)user, (void)n_in;
+    tt_graph *g = tt_build_graph(b);
+    tt_init init = {TT_INIT_GLOROT_UNIFORM, 0, 0};
+    CHECK_INT(tt_tensor_dtype(in[0]), tt_build_is_training(b) ? TT_BF16 : TT_F32);
+    tt_tensor *w = tt_layer_weight(b, "w", TT_SHAPE(5, 5), init);
+    return tt_mul(g, in[0], tt_sigmoid(g, tt_matmul(g, in[0], w)));
+}
+
+static tt_status infer_same(tt_infer *q)
+{
+    q->shape[0] = q->in[0]->shape;
+    q->dtype[0] = q->in[0]->dtype;
+    return TT_OK;
+}
+
+static const tt_op only_f32 = {
+    .name = "only_f32", .inputs = 1, .types = 1u << TT_F32, .infer = infer_same};
+
+static tt_tensor *narrow(void *user, tt_build *b, tt_tensor *const *in, int n_in)
+{
+    (void)user, (void)n_in;
+    return tt_node_out(tt_build_graph(b), &only_f32, 1, in, NULL);
+}
+
+TEST(a_layer_of_ones_own_computes_in_half_precision)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {5});
+    tt_custom(m, .fn = gate, .name = "gate");
+    tt_dense(m, .units = 1);
+    CHECK_OK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_BF16));
+    float x[20] = {1, 2, 3}, y[4] = {1};
+    tt_progress p;
+    CHECK_OK(tt_train_step(m, &(tt_batch_data){.rows = 4, .fields = {x, y}}, &p));
+    CHECK(p.loss > 0 && !p.is_skipped && p.loss_scale == 0);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(what_has_no_half_form_is_named)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {5});
+    tt_custom(m, .fn = narrow, .name = "mine");
+    CHECK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_F16) == TT_EDTYPE);
+    CHECK_MESSAGE(ctx, "mine: only_f32: has no kernels for f16");
+    tt_clear_error(ctx);
+    m = tt_sequential(ctx, .input = {5}, .dtype = TT_F64);
+    tt_dense(m, .units = 1);
+    CHECK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_BF16) == TT_EDTYPE);
+    CHECK_MESSAGE(ctx, "precision bf16, but input 'x' is f64");
+    tt_clear_error(ctx);
+    CHECK(tt_compile(m, .loss = TT_MSE, .precision = (tt_precision)3) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "there is no precision 3");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+// ---- memory ----------------------------------------------------------------------------------
+
+static size_t activations(tt_precision p)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {32}, .dtype = TT_I32);
+    tt_gpt(m, .layers = 8, .heads = 4, .width = 64, .vocab = 100);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = p);
+    static int32_t x[64 * 32], y[64 * 32];
+    tt_plan_memory memory;
+    CHECK_OK(tt_train_step(m, &(tt_batch_data){.rows = 64, .fields = {x, y}}, NULL));
+    CHECK_OK(tt_plan_memory_get(tt_model_get_session(m), 0, &memory));
+    CHECK_OK(tt_close(ctx));
+    return memory.activations;
+}
+
+TEST(activations_take_half_the_memory)
+{
+    size_t wide = activations(TT_PRECISION_F32), half = activations(TT_PRECISION_BF16);
+    ck_assert_msg(half < wide * 6 / 10 && activations(TT_PRECISION_F16) <= half * 11 / 10,
+                  "%zu bytes, in f32 %zu", half, wide);
 }

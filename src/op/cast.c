@@ -6,6 +6,7 @@
  * bool: whether it is not 0. From f64 to bf16 or f16 by way of f32.
  */
 #include "op/op.h"
+#include <string.h>
 
 TT_CPU_DECLARE(tti_cast);
 TT_CPU_DECLARE(tti_copy);
@@ -31,18 +32,48 @@ static tt_status cast_infer(tt_infer *q)
     return TT_OK;
 }
 
+// The row "wide" of ops whose sums over rows can leave them in f32; NULL: there is none.
+static const tt_option *wide_row(const tt_op *op)
+{
+    for (const tt_option *row = op->attrs; row != NULL && row->type != TT_OPT_END; row++)
+        if (row->type == TT_OPT_BOOL && strcmp(row->name, "wide") == 0)
+            return row;
+    return NULL;
+}
+
 /*
- * A sum over rows leaves its node in f32 and is cast to the half type of what it is the gradient of
- * (a weight that was cast). Where that goes back to f32 here it is taken as it was, not rounded.
+ * x of a half type in f32 as it was before it was rounded, where that is known: the cast of an f32,
+ * or a sum over rows, whose node is made again to give f32. NULL: it is not known.
  */
+static tt_tensor *unrounded(tt_graph *g, const tt_tensor *x)
+{
+    const tt_node *n = x->node;
+    if (n->op == &tti_op_cast && n->in[0]->dtype == TT_F32)
+        return n->in[0];
+    const tt_option *row = wide_row(n->op);
+    if (row == NULL || x->layout.kind != TT_LAYOUT_PARTIAL)
+        return NULL;
+    tt_ctx *ctx = tt_graph_get_ctx(g);
+    char *attr = tti_alloc(ctx, n->op->attr_size);
+    if (attr == NULL)
+        return NULL;
+    memcpy(attr, n->attr, n->op->attr_size);
+    memcpy(attr + row->offset, &(bool){true}, sizeof(bool));
+    tt_tensor *y = tt_node_out(g, n->op, n->n_in, n->in, attr);
+    tti_free(ctx, attr);
+    return y;
+}
+
+// The gradient of a weight that was cast to a half type is the sum over rows before its rounding.
 static void cast_dx(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)
 {
     tt_dtype type = n->in[0]->dtype;
     if (!tti_is_float(type))
         return;
-    const tt_node *from = dy[0]->node;
-    bool is_rounded = from->op == &tti_op_cast && from->in[0]->dtype == type;
-    dx[0] = is_rounded ? from->in[0] : tt_cast(g, dy[0], type);
+    bool widens = type == TT_F32 && tti_is_half(dy[0]->dtype);
+    dx[0] = widens ? unrounded(g, dy[0]) : NULL;
+    if (dx[0] == NULL)
+        dx[0] = tt_cast(g, dy[0], type);
 }
 
 const tt_op tti_op_cast = {

@@ -100,16 +100,12 @@ static tt_tensor *conv_dx(tt_graph *g, const tti_conv_attr *of, tt_tensor *dy, t
     return tt_node_out(g, &tti_op_conv2d_dx, 2, (tt_tensor *[]){dy, w}, &a);
 }
 
-tt_tensor *tti_conv_dw(tt_graph *g, const tt_op *op, const tti_conv_attr *of, tt_tensor *x,
-                       tt_tensor *dy, const tt_shape *w)
+static tt_tensor *conv_dw(tt_graph *g, const tti_conv_attr *of, tt_tensor *x, tt_tensor *dy,
+                          const tt_shape *w)
 {
     tti_conv_attr a = {.stride = of->stride, .pad = of->pad};
-    if (x == NULL || dy == NULL)
-        return NULL;
     a.size = (tt_ints){.n = 2, .v = {w->dim[0], w->dim[1]}};
-    a.wide = tti_is_half(x->dtype) && x->shape.dim[0] < 0;
-    tt_tensor *y = tt_node_out(g, op, 2, (tt_tensor *[]){x, dy}, &a);
-    return y == NULL ? NULL : tt_cast(g, y, x->dtype);
+    return tt_node_out(g, &tti_op_conv2d_dw, 2, (tt_tensor *[]){x, dy}, &a);
 }
 
 static tt_tensor *conv(tt_graph *g, const tti_conv_attr *of, tt_tensor *x, tt_tensor *w)
@@ -125,7 +121,7 @@ static void conv2d_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_
     if (dz == NULL)
         return;
     dx[0] = conv_dx(g, a, dz, n->in[1], &n->in[0]->shape);
-    dx[1] = tti_conv_dw(g, &tti_op_conv2d_dw, a, n->in[0], dz, &n->in[1]->shape);
+    dx[1] = conv_dw(g, a, n->in[0], dz, &n->in[1]->shape);
     if (n->n_in > 2)
         dx[2] = tt_sum(g, dz, .axes = TT_AXES(0, 1, 2));
 }
@@ -136,7 +132,7 @@ static void conv2d_dx_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
     if (dy[0] == NULL)
         return;
     dx[0] = conv(g, n->attr, dy[0], n->in[1]);
-    dx[1] = tti_conv_dw(g, &tti_op_conv2d_dw, n->attr, dy[0], n->in[0], &n->in[1]->shape);
+    dx[1] = conv_dw(g, n->attr, dy[0], n->in[0], &n->in[1]->shape);
 }
 
 static void conv2d_dw_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)

@@ -57,9 +57,6 @@ tt_status tti_conv_fill(tt_ctx *ctx, const char *name, tt_tensor *x, tt_tensor *
                         const tt_op_conv2d_opts *o, tti_conv_attr *out);
 // The gradient at the sum before the activation.
 tt_tensor *tti_conv_dz(tt_graph *g, const tt_node *n, int act, tt_tensor *const *dy);
-// dw: a sum over rows of bf16 and f16 leaves the node as f32. of: the convolution; w: its weights.
-tt_tensor *tti_conv_dw(tt_graph *g, const tt_op *op, const tti_conv_attr *of, tt_tensor *x,
-                       tt_tensor *dy, const tt_shape *w);
 // Inputs 0 and 1 split by rows give a lane sum.
 tt_status tti_conv_split_dw(const tt_split_query *q);
 tti_conv_dims tti_conv_dims_of(const tti_conv_attr *a, const tt_shape *x, const tt_shape *w,

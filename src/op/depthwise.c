@@ -50,7 +50,7 @@ static void depthwise_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
     if (dz == NULL)
         return;
     dx[0] = grad_node(g, &tti_op_depthwise_conv2d_dx, a, dz, n->in[1], n->in[0]->shape.dim + 1);
-    dx[1] = tti_conv_dw(g, &tti_op_depthwise_conv2d_dw, a, n->in[0], dz, &n->in[1]->shape);
+    dx[1] = grad_node(g, &tti_op_depthwise_conv2d_dw, a, n->in[0], dz, n->in[1]->shape.dim);
     if (n->n_in > 2)
         dx[2] = tt_sum(g, dz, .axes = TT_AXES(0, 1, 2));
 }
@@ -60,7 +60,8 @@ static void depthwise_dx_grad(tt_graph *g, const tt_node *n, tt_tensor *const *d
     if (dy[0] == NULL)
         return;
     dx[0] = grad_node(g, &tti_op_depthwise_conv2d, n->attr, dy[0], n->in[1], NULL);
-    dx[1] = tti_conv_dw(g, &tti_op_depthwise_conv2d_dw, n->attr, dy[0], n->in[0], &n->in[1]->shape);
+    dx[1] =
+        grad_node(g, &tti_op_depthwise_conv2d_dw, n->attr, dy[0], n->in[0], n->in[1]->shape.dim);
 }
 
 static void depthwise_dw_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx)

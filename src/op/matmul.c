@@ -3,8 +3,8 @@
  *   z = a b + bias, y = act(z)      each element of a b is one chain over k ascending from zero
  *   da = dz b^T, db = a^T dz        (and their transposes), dbias = sum of dz over rows
  * Rows of a are free. When k itself is the open axis, as in a weight's gradient, the product is a
- * lane sum: one chain per lane, then the tree; gradients have it wide, which of bf16 and f16 gives
- * f32. Activations whose gradient needs z have it as a second output.
+ * lane sum: one chain per lane, then the tree. Activations whose gradient needs z have it as a
+ * second output.
  */
 #include "op/gemm.h"
 #include "op/op.h"
@@ -125,12 +125,7 @@ static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor
                           bool transpose_b)
 {
     tti_matmul_attr at = {transpose_a, transpose_b, TT_LINEAR, false};
-    if (a == NULL || b == NULL)
-        return NULL;
-    int k = k_axis_of_a(&at, &a->shape);
-    at.wide = tti_is_half(a->dtype) && k >= 0 && a->shape.rank >= 2 && a->shape.dim[k] < 0;
-    tt_tensor *y = tt_node_out(g, &tti_op_matmul, 2, (tt_tensor *[]){a, b}, &at);
-    return y == NULL ? NULL : tt_cast(g, y, a->dtype);
+    return tt_node_out(g, &tti_op_matmul, 2, (tt_tensor *[]){a, b}, &at);
 }
 
 tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matmul_opts *opts)

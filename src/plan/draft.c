@@ -200,7 +200,7 @@ static tt_status draft_fused(emitter *e, int pnode)
     c->chunk[0] = TTI_FUSE_TILE;
     tti_set_threads(c, p->ctx->devices[pn->device]->n_threads,
                     (double)c->units[0] * 0.5 * pn->n_members);
-    c->local_bytes = aligned((size_t)pn->n_members * TTI_FUSE_TILE * 8);
+    c->local_bytes = aligned(tti_fused_local(pn->fused));
     d->local_at[0] = reserve(d, c->local_bytes * (size_t)c->n_threads);
     d->scratch_at[0] = SIZE_MAX;
     return TT_OK;

@@ -4,7 +4,8 @@
  * A value that one pointwise node makes and only one other pointwise node reads never needs to be
  * in memory as a whole. Such nodes are joined; the joined node walks its elements in tiles and
  * calls each member's own kernel on the tile, intermediates staying in the cache. Same kernels,
- * same roundings: same bits.
+ * same roundings: same bits. A kernel without a bf16 or f16 form has its tiles widened before and
+ * rounded after, by the cast op's kernel, so such a node works in tiles even alone.
  */
 #include "plan/plan.h"
 #include <string.h>
@@ -16,11 +17,15 @@ typedef struct member {
     int in[4];  // argument of the launch, or TILE + member whose output it is
     tt_arg out; // type of its output
     bool is_last;
+    bool is_wide; // its kernel takes and gives f32 in place of a half type
 } member;
 #define TILE 1000
 
+#define MAX_IN 4
 struct tti_fused {
     int n;
+    bool has_wide;
+    tt_kernel_fn cast;
     member members[TTI_FUSE_MAX];
 };
 
@@ -28,7 +33,7 @@ static bool is_pointwise(const tti_plan *p, const tti_pnode *pn, int64_t *count)
 {
     if (pn->kind != TTI_OP || pn->is_dropped || (pn->node->op->flags & TT_OP_POINTWISE) == 0 ||
         (pn->node->op->flags & (TT_OP_RANDOM | TT_OP_EFFECT | TT_OP_UPDATE)) != 0 ||
-        pn->n_out != 1 || pn->n_in > 4 || tti_needs_widening(pn->node))
+        pn->n_out != 1 || pn->n_in > MAX_IN)
         return false;
     *count = p->values[pn->out].count;
     for (int i = 0; i < pn->n_in; i++) {
@@ -106,6 +111,7 @@ static tt_status make_fused(tti_plan *p, int i, int n_members, int *members)
         return TT_ENOMEM;
     n_in = n_after = 0;
     f->n = n_members;
+    f->cast = tt_op_find(p->ctx, "cast")->kernel[TT_CPU].fn[p->ctx->isa];
     for (int m = 0; m < n_members; m++) {
         tti_pnode *pn = &p->nodes[members[m]];
         member *mb = &f->members[m];
@@ -113,6 +119,8 @@ static tt_status make_fused(tti_plan *p, int i, int n_members, int *members)
         mb->fn = pn->node->op->kernel[TT_CPU].fn[tti_isa_for(p->ctx, pn->node)];
         mb->n_in = pn->n_in;
         mb->is_last = members[m] == i;
+        mb->is_wide = tti_needs_widening(pn->node);
+        f->has_wide |= mb->is_wide;
         tti_arg_fill(&mb->out, &p->values[pn->out]);
         for (int k = 0; k < pn->n_in; k++) {
             int inside = -1, known = -1;
@@ -176,7 +184,10 @@ tt_status tti_plan_fuse(tti_plan *p)
         members[start[leader_of(p, (int)i)]++] = (int)i;
     for (int64_t i = p->n_nodes - 1; st == TT_OK && i >= 0; i--) {
         int first = i == 0 ? 0 : start[i - 1];
-        if (start[i] - first > 1)
+        int64_t count;
+        bool alone = start[i] - first == 1 && is_pointwise(p, &p->nodes[i], &count) &&
+                     tti_needs_widening(p->nodes[i].node);
+        if (start[i] - first > 1 || alone)
             st = make_fused(p, (int)i, start[i] - first, members + first);
     }
     // Control edges to a member lead to its joined node.
@@ -190,48 +201,106 @@ tt_status tti_plan_fuse(tti_plan *p)
     return st;
 }
 
+size_t tti_fused_local(const tti_fused *f)
+{
+    size_t tiles = (size_t)f->n * 8 + (f->has_wide ? (MAX_IN + 1) * sizeof(float) : 0);
+    return tiles * TTI_FUSE_TILE;
+}
+
+// One line of n elements.
+static void shape_tile(tt_arg *a, int64_t n)
+{
+    a->count = a->cols = n;
+    a->rows = 1;
+    a->shape = (tt_shape){1, {n}};
+}
+
+static char *tile_of(const tt_launch *l, int m)
+{
+    return l->local + (size_t)m * TTI_FUSE_TILE * 8;
+}
+
+static tt_status cast_tile(const tti_fused *f, const tt_launch *part, const tt_arg *from,
+                           const tt_arg *to)
+{
+    tt_launch c = *part;
+    c.in = from;
+    c.out = to;
+    c.n_in = c.n_out = 1;
+    c.begin = 0;
+    c.end = from->count;
+    return f->cast(&c);
+}
+
+static bool is_half(tt_dtype t)
+{
+    return t == TT_BF16 || t == TT_F16;
+}
+
+// A member whose kernel has no half form: its tiles as f32 behind those of all members.
+static tt_status run_wide(const tti_fused *f, const member *mb, tt_launch *part, tt_arg *in,
+                          tt_arg *out)
+{
+    float *room = (float *)(void *)tile_of(part, f->n);
+    for (int k = 0; k < mb->n_in; k++) {
+        if (!is_half(in[k].dtype))
+            continue;
+        tt_arg wide = in[k];
+        wide.dtype = TT_F32;
+        wide.data = room + (size_t)k * TTI_FUSE_TILE;
+        TT_TRY(cast_tile(f, part, &in[k], &wide));
+        in[k] = wide;
+    }
+    tt_arg half = *out;
+    if (is_half(half.dtype)) {
+        out->dtype = TT_F32;
+        out->data = room + (size_t)MAX_IN * TTI_FUSE_TILE;
+    }
+    TT_TRY(mb->fn(part));
+    return is_half(half.dtype) ? cast_tile(f, part, out, &half) : TT_OK;
+}
+
+// Member m on the n elements from at on.
+static tt_status run_member(const tt_launch *l, int m, int64_t at, int64_t n)
+{
+    const tti_fused *f = l->tune;
+    const member *mb = &f->members[m];
+    tt_arg in[MAX_IN], out = mb->out;
+    for (int k = 0; k < mb->n_in; k++) {
+        if (mb->in[k] >= TILE) {
+            in[k] = f->members[mb->in[k] - TILE].out;
+            in[k].data = tile_of(l, mb->in[k] - TILE);
+            in[k].count = n;
+        } else {
+            in[k] = l->in[mb->in[k]];
+            if (in[k].count != 1) {
+                in[k].data = (char *)in[k].data + (size_t)at * tt_dtype_bytes(in[k].dtype);
+                in[k].count = n;
+            }
+        }
+        shape_tile(&in[k], in[k].count);
+    }
+    out.data = mb->is_last ? (char *)l->out[0].data + (size_t)at * tt_dtype_bytes(out.dtype)
+                           : tile_of(l, m);
+    shape_tile(&out, n);
+    tt_launch part = *l;
+    part.node = mb->node;
+    part.attr = mb->node->attr;
+    part.in = in;
+    part.out = &out;
+    part.n_in = mb->n_in;
+    part.n_out = 1;
+    part.tune = NULL;
+    part.begin = 0;
+    part.end = n;
+    return mb->is_wide ? run_wide(f, mb, &part, in, &out) : mb->fn(&part);
+}
+
 tt_status tti_fused_kernel(const tt_launch *l)
 {
     const tti_fused *f = l->tune;
-    tt_arg in[4], out;
-    for (int64_t at = l->begin; at < l->end; at += TTI_FUSE_TILE) {
-        int64_t n = TTI_MIN((int64_t)TTI_FUSE_TILE, l->end - at);
-        for (int m = 0; m < f->n; m++) {
-            const member *mb = &f->members[m];
-            for (int k = 0; k < mb->n_in; k++) {
-                if (mb->in[k] >= TILE) {
-                    in[k] = f->members[mb->in[k] - TILE].out;
-                    in[k].data = l->local + (size_t)(mb->in[k] - TILE) * TTI_FUSE_TILE * 8;
-                    in[k].count = n;
-                } else {
-                    in[k] = l->in[mb->in[k]];
-                    if (in[k].count != 1) {
-                        in[k].data = (char *)in[k].data + (size_t)at * tt_dtype_bytes(in[k].dtype);
-                        in[k].count = n;
-                    }
-                }
-                in[k].shape = (tt_shape){1, {in[k].count}};
-                in[k].rows = 1;
-                in[k].cols = in[k].count;
-            }
-            out = mb->out;
-            out.data = mb->is_last ? (char *)l->out[0].data + (size_t)at * tt_dtype_bytes(out.dtype)
-                                   : l->local + (size_t)m * TTI_FUSE_TILE * 8;
-            out.count = out.cols = n;
-            out.rows = 1;
-            out.shape = (tt_shape){1, {n}};
-            tt_launch part = *l;
-            part.node = mb->node;
-            part.attr = mb->node->attr;
-            part.in = in;
-            part.out = &out;
-            part.n_in = mb->n_in;
-            part.n_out = 1;
-            part.tune = NULL;
-            part.begin = 0;
-            part.end = n;
-            TT_TRY(mb->fn(&part));
-        }
-    }
+    for (int64_t at = l->begin; at < l->end; at += TTI_FUSE_TILE)
+        for (int m = 0; m < f->n; m++)
+            TT_TRY(run_member(l, m, at, TTI_MIN((int64_t)TTI_FUSE_TILE, l->end - at)));
     return TT_OK;
 }

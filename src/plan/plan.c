@@ -72,7 +72,7 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
     case TTI_COPY:
         return "copy";
     case TTI_FUSED:
-        return "fused";
+        return pn->n_members > 1 ? "fused" : pn->node->op->name;
     case TTI_TREE:
         return "tree";
     case TTI_GATHER:

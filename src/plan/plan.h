@@ -299,5 +299,6 @@ bool tti_needs_widening(const tt_node *n);
 #define TTI_FUSE_TILE 2048 // elements
 typedef struct tti_fused tti_fused;
 tt_status tti_fused_kernel(const tt_launch *l);
+size_t tti_fused_local(const tti_fused *f); // bytes of tiles a thread needs
 
 #endif

@@ -222,7 +222,8 @@ static bool is_one_of(const char *word, const char *const *words)
 
 static const char *const counts[] = {"time", "step",       "steps",   "epoch", "epochs",
                                      "rows", "epoch_rows", "seconds", NULL};
-static const char *const rates[] = {"lr", "samples_per_second", "step_loss", "gradient_norm", NULL};
+static const char *const rates[] = {
+    "lr", "samples_per_second", "step_loss", "gradient_norm", "loss_scale", NULL};
 
 bool tti_is_measure(const char *name)
 {

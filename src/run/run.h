@@ -145,6 +145,8 @@ typedef struct tti_spent {
 } tti_spent;
 void tti_clocks_clear(tt_session *s);
 tti_spent tti_clock_read(const tt_session *s, int device, int64_t total_ns);
+// Plans are made anew with the next runs, since the mesh has changed. Not while a trace is taken.
+void tti_session_forget(tt_session *s);
 // Fails if copies of a variable differ, naming device and variable; step is for the message.
 tt_status tti_replicas_check(tt_session *s, int64_t step) TTI_CHECKED;
 // Writes text to a file; failures name it.

@@ -11,10 +11,7 @@
 
 static void session_release(tt_session *s)
 {
-    for (tti_plan *p = s->plans, *next; p != NULL; p = next) {
-        next = p->next;
-        tti_plan_free(p);
-    }
+    tti_session_forget(s);
     for (int d = 0; d < s->ctx->n_devices; d++) {
         tti_device *dev = s->ctx->devices[d];
         tti_device_free(dev, s->arenas[d], s->arena_bytes[d]);
@@ -237,6 +234,15 @@ static void forget_plans(tt_session *s)
         *at = old->next;
         tti_plan_free(old);
     }
+}
+
+void tti_session_forget(tt_session *s)
+{
+    for (tti_plan *p = s->plans, *next; p != NULL; p = next) {
+        next = p->next;
+        tti_plan_free(p);
+    }
+    s->plans = NULL;
 }
 
 // What every plan of the session has in common.

@@ -303,6 +303,7 @@ static tt_status loop(tti_fit *f)
     while (s->step - s->base < s->total && !f->stop && !f->is_ended) {
         TT_TRY(one_step(f));
         TT_TRY(after_step(f));
+        TT_TRY(tti_fit_share(f));
         if (f->o.profile > 0 && !f->o.trace && s->step - f->first_step == 3)
             atomic_store(&s->session->n_spans, 0); // the first steps are not measured
         if (f->o.profile > 0 && s->step - f->first_step == f->o.profile + 3)
@@ -345,6 +346,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
         st = TT_FAIL(m->ctx, TT_ESTOP, "fit: ended on request after step %lld",
                      (long long)f->step->step);
     tti_free(m->ctx, f->best_weights);
+    tti_free(m->ctx, f->share_marks);
     tti_free(m->ctx, f);
     return st != TT_OK ? st : tt_status_of(m->ctx);
 }

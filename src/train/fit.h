@@ -34,6 +34,7 @@ typedef struct tti_fit {
     int64_t saved_step;
     float *best_weights; // early_stop.restore: all weights, one after another
     tti_times *times;
+    int64_t *share_marks; // share auto: each device's compute so far; NULL: before and after
 } tti_fit;
 
 // fit_tell.c
@@ -45,6 +46,9 @@ tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;
 
 // fit_devices.c: reads the clocks; one event a device, when there are several.
 tt_status tti_fit_tell_devices(tti_fit *f) TTI_CHECKED;
+
+// fit_share.c: share auto, after each step; once, lanes are dealt by how long they took.
+tt_status tti_fit_share(tti_fit *f) TTI_CHECKED;
 
 // fit_watch.c
 tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w) TTI_CHECKED;

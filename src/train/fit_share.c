@@ -1,0 +1,124 @@
+/*
+ * fit_share.c - share auto: lanes by measured speed. What devices are good for in general is
+ * measured before the first plan; how long this model's lanes take on each is known after some
+ * steps. Once, if the slowest replica would gain enough, lanes are dealt anew. No bit depends on it.
+ */
+#include "base/ctx.h"
+#include "device/device.h"
+#include "run/run.h"
+#include "strategy/strategy.h"
+#include "train/fit.h"
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST 4    // steps that are not looked at
+#define STEPS 16   // that are
+#define GAIN  0.10 // of the slowest replica's time, at least
+
+static int64_t compute_of(const tti_fit *f, int device)
+{
+    return tti_clock_read(f->step->session, device, 0).compute;
+}
+
+// A plan for other lanes needs other memory: what fits a limit now might not then.
+static bool is_wanted(const tti_fit *f)
+{
+    const tt_ctx *ctx = f->model->ctx;
+    bool wanted = ctx->n_devices > 1 && ctx->spread.share != NULL &&
+                  strcmp(ctx->spread.share, "auto") == 0 && !f->step->session->trace;
+    for (int d = 0; wanted && d < ctx->n_devices; d++)
+        wanted = ctx->devices[d]->limit == 0;
+    return wanted;
+}
+
+static tt_status mark(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    f->share_marks = tti_calloc(ctx, (size_t)ctx->n_devices, sizeof(*f->share_marks));
+    if (f->share_marks == NULL)
+        return TT_ENOMEM;
+    for (int d = 0; d < ctx->n_devices; d++)
+        f->share_marks[d] = compute_of(f, d);
+    return TT_OK;
+}
+
+static int lanes_of(const int *end, int r)
+{
+    return end[r] - (r > 0 ? end[r - 1] : 0);
+}
+
+static void lanes_text(const int *end, int n, char *out, size_t room)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (int r = 0; r < n && at + 8 < room; r++)
+        at += (size_t)snprintf(out + at, room - at, "%s%d", r > 0 ? ", " : "", lanes_of(end, r));
+}
+
+// Time of one lane on each replica, its slowest device counting; false: something was not measured.
+static bool lane_times(const tti_fit *f, const tti_mesh *m, const int *end, double *out)
+{
+    for (int r = 0; r < m->n_replicas; r++) {
+        int64_t most = 0;
+        for (int l = 0; l < m->n_local; l++) {
+            int d = m->device[r * m->n_local + l];
+            most = TTI_MAX(most, compute_of(f, d) - f->share_marks[d]);
+        }
+        if (most <= 0 || lanes_of(end, r) < 1)
+            return false;
+        out[r] = (double)most / lanes_of(end, r);
+    }
+    return true;
+}
+
+static double slowest(const tti_mesh *m, const int *end, const double *lane)
+{
+    double most = 0;
+    for (int r = 0; r < m->n_replicas; r++)
+        most = TTI_MAX(most, lane[r] * lanes_of(end, r));
+    return most;
+}
+
+static tt_status deal_anew(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    tti_mesh m;
+    int was[TTI_MAX_DEVICES], now[TTI_MAX_DEVICES];
+    double lane[TTI_MAX_DEVICES];
+    TT_TRY(ctx->strategy->mesh(f->step->graph, &m));
+    if (m.n_replicas < 2 || m.n_replicas > ctx->lanes)
+        return TT_OK;
+    tti_deal_lanes(&m, ctx->lanes, was);
+    if (!lane_times(f, &m, was, lane))
+        return TT_OK;
+    for (int r = 0; r < m.n_replicas; r++)
+        m.share[r] = lane[0] / lane[r];
+    tti_deal_lanes(&m, ctx->lanes, now);
+    if (slowest(&m, now, lane) > (1 - GAIN) * slowest(&m, was, lane))
+        return TT_OK;
+    for (int r = 0; r < m.n_replicas; r++)
+        for (int l = 0; l < m.n_local; l++)
+            ctx->speed[m.device[r * m.n_local + l]] = m.share[r]; // what the mesh goes by
+    tti_session_forget(f->step->session);
+    char before[256], after[256];
+    lanes_text(was, m.n_replicas, before, sizeof(before));
+    lanes_text(now, m.n_replicas, after, sizeof(after));
+    tt_pair pairs[] = {
+        {"step", (double)f->step->step, NULL}, {"lanes", 0, after}, {"was", 0, before}};
+    tti_emit_pairs(ctx, "share", pairs, TTI_COUNT(pairs));
+    TT_LOG(ctx, TT_INFO, "share auto: replicas have %s lanes now; they had %s", after, before);
+    return TT_OK;
+}
+
+tt_status tti_fit_share(tti_fit *f)
+{
+    int64_t done = f->step->step - f->first_step;
+    if (done == FIRST && is_wanted(f))
+        return mark(f);
+    if (done != FIRST + STEPS || f->share_marks == NULL)
+        return TT_OK;
+    tt_status st = deal_anew(f);
+    tti_free(f->model->ctx, f->share_marks);
+    f->share_marks = NULL;
+    return st;
+}

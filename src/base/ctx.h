@@ -23,7 +23,7 @@ struct tt_ctx {
     void *user;
     tti_observer *observers; // guarded by mu
     tt_level level;
-    bool is_hushed; // something is only tried: what it says is not told
+    _Atomic bool is_hushed; // something is only tried: what it says is not told
 
     // Host memory.
     _Atomic int64_t alloc_calls, alloc_blocks, alloc_bytes;

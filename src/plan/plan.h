@@ -253,6 +253,8 @@ tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req) TTI_CHECKED
 void *tti_plan_alloc(tti_plan *p, size_t bytes); // zeroed; lives as long as the plan
 tt_status tti_plan_build(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req);
+// Of a plan as built, on a mesh: the local device or stage of every node.
+tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage) TTI_CHECKED;
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);

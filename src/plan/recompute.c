@@ -1,28 +1,14 @@
 /*
- * recompute.c - activations that are not kept for the backward part but computed again in it.
+ * recompute.c - activations that are not kept for the backward part but computed again in it: which
+ * they are. again.c then makes the copies that compute them.
  *
- * A copy of the forward node, right before its first backward reader, takes its place there; what
- * it reads is kept or copied in turn. The copy has the node's name, kernel, lanes and rows, so it
- * makes the same bits, dropout's mask too. What is chosen: the inside of segments ("all", see
- * segment.c), the inside of named layers, or the cheapest of "all" (budget.c). Sums over rows are
- * always kept.
+ * Chosen are the inside of segments ("all", see segment.c), the inside of named layers, or the
+ * cheapest of "all" (budget.c). Sums over rows are always kept.
  */
 #include "plan/recompute.h"
-#include <stdlib.h>
 #include <string.h>
 
-#define FOR_BACKWARD 1e-6 // how far a copy's key is before its reader's
-
-typedef struct chooser {
-    tti_plan *p;
-    int64_t n_nodes;   // as built
-    uint8_t *backward; // by node: depends on a gradient
-    uint8_t *again;    // by node
-    int *number;       // by node: of the candidate; -1
-    tti_candidate *list;
-    int n;
-    int *copy; // by node: the node that computes it again; -1
-} chooser;
+typedef tti_chooser chooser;
 
 // ---- texts -----------------------------------------------------------------------------------
 
@@ -110,13 +96,7 @@ tt_status tti_recompute_check(tt_graph *g, const char *text)
 
 // ---- candidates ------------------------------------------------------------------------------
 
-static bool is_view(const tti_pnode *pn)
-{
-    return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_VIEW) != 0;
-}
-
-// A forward node of rows that makes the same whenever it runs.
-static bool is_repeatable(const chooser *c, int i)
+bool tti_is_repeatable(const chooser *c, int i)
 {
     const tti_pnode *pn = &c->p->nodes[i];
     unsigned never = TT_OP_SOURCE | TT_OP_UPDATE | TT_OP_EFFECT;
@@ -165,8 +145,7 @@ static tt_status estimate(chooser *c, tti_candidate *cand)
     return st;
 }
 
-// The candidate whose memory a value is; NULL: it is kept in any case.
-static tti_candidate *candidate_of(const chooser *c, int value)
+tti_candidate *tti_candidate_of(const chooser *c, int value)
 {
     int number = c->number[c->p->values[tti_root(c->p, value)].node];
     return number < 0 ? NULL : &c->list[number];
@@ -180,7 +159,7 @@ static void find_readers(chooser *c)
     for (int64_t i = 0; i < c->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
-            tti_candidate *from = candidate_of(c, pn->in[k]);
+            tti_candidate *from = tti_candidate_of(c, pn->in[k]);
             if (from == NULL || !tti_reads(pn, k))
                 continue;
             if (c->number[i] >= 0)
@@ -201,7 +180,7 @@ static tt_status find_candidates(chooser *c)
     mark_backward(c);
     for (int64_t i = 0; i < c->n_nodes; i++) {
         c->number[i] = c->copy[i] = -1;
-        if (!is_repeatable(c, (int)i) || is_view(&p->nodes[i]))
+        if (!tti_is_repeatable(c, (int)i) || tti_is_view(&p->nodes[i]))
             continue;
         tti_candidate *cand = &c->list[c->n];
         *cand = (tti_candidate){.node = (int)i, .last = c->n};
@@ -227,7 +206,7 @@ static void choose_layers(chooser *c, const char *patterns)
         const tti_pnode *pn = &p->nodes[c->list[i].node];
         size_t length = layer_of(patterns, pn->node->name);
         for (int k = 0; k < pn->n_in && length > 0; k++) {
-            tti_candidate *from = candidate_of(c, pn->in[k]);
+            tti_candidate *from = tti_candidate_of(c, pn->in[k]);
             const char *name = from == NULL ? "" : p->nodes[from->node].node->name;
             if (from != NULL && layer_of(patterns, name) > 0 &&
                 (layer_of(patterns, name) != length || strncmp(name, pn->node->name, length) != 0))
@@ -273,7 +252,7 @@ static void drop_useless(chooser *c)
         const tti_pnode *pn = &c->p->nodes[c->list[i].node];
         size_t cost = 0;
         for (int k = 0; k < pn->n_in && c->list[i].again; k++) {
-            const tti_candidate *from = candidate_of(c, pn->in[k]);
+            const tti_candidate *from = tti_candidate_of(c, pn->in[k]);
             if (from != NULL && !from->again && !held[from - c->list])
                 cost += c->p->values[tti_root(c->p, pn->in[k])].bytes;
         }
@@ -282,132 +261,33 @@ static void drop_useless(chooser *c)
             held[i] = c->list[i].saved > 0;
         }
         for (int k = 0; k < pn->n_in && c->list[i].again; k++) {
-            const tti_candidate *from = candidate_of(c, pn->in[k]);
+            const tti_candidate *from = tti_candidate_of(c, pn->in[k]);
             if (from != NULL && !from->again)
                 held[from - c->list] = 1;
         }
     }
 }
 
-// ---- copies ----------------------------------------------------------------------------------
-
-// Nodes that the backward part, or a copy that it needs, reads and that were chosen.
-static void mark_again(chooser *c)
+// What one local device of a replica hands to another is kept where it was received.
+static tt_status keep_handed_on(chooser *c, const tti_plan_request *req)
 {
-    const tti_plan *p = c->p;
-    for (int64_t i = c->n_nodes - 1; i >= 0; i--) {
-        const tti_pnode *pn = &p->nodes[i];
-        if (!c->backward[i] && !c->again[i])
-            continue;
-        for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
-            int maker = p->values[pn->in[k]].node;
-            bool chosen = c->number[maker] >= 0 && c->list[c->number[maker]].again;
-            bool view = is_view(&p->nodes[maker]) && is_repeatable(c, maker);
-            const tti_candidate *under = view ? candidate_of(c, pn->in[k]) : NULL;
-            if (tti_reads(pn, k) && (chosen || (under != NULL && under->again)))
-                c->again[maker] = 1;
+    tti_plan *p = c->p;
+    if (p->mesh.is_free || p->mesh.n_local < 2)
+        return TT_OK;
+    int *stage = tti_calloc(p->ctx, (size_t)c->n_nodes + 1, sizeof(int));
+    if (stage == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_plan_stages(p, req, stage);
+    for (int i = 0; st == TT_OK && i < c->n; i++) {
+        const tti_pnode *pn = &p->nodes[c->list[i].node];
+        for (int k = 0; k < pn->n_in; k++) {
+            tti_candidate *from = tti_candidate_of(c, pn->in[k]);
+            if (from != NULL && stage[from->node] != stage[c->list[i].node])
+                from->again = false;
         }
     }
-}
-
-static int copied(const chooser *c, int value)
-{
-    int maker = c->p->values[value].node;
-    if (maker >= c->n_nodes || c->copy[maker] < 0)
-        return value;
-    return c->p->nodes[c->copy[maker]].out + value - c->p->nodes[maker].out;
-}
-
-static tt_status add_copy(chooser *c, int i)
-{
-    tti_plan *p = c->p;
-    tti_pnode pn = p->nodes[i];
-    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(pn.n_in + 1));
-    if (in == NULL)
-        return TT_ENOMEM;
-    for (int k = 0; k < pn.n_in; k++)
-        in[k] = tti_reads(&pn, k) ? copied(c, pn.in[k]) : pn.in[k];
-    int first = pn.out;
-    pn.in = in;
-    pn.out = (int)p->n_values;
-    pn.is_again = true;
-    pn.reason = "computed again";
-    pn.key = 1e18; // until its readers are known
-    c->copy[i] = tti_plan_node(p, pn);
-    for (int k = 0; c->copy[i] >= 0 && k < pn.n_out; k++) {
-        tti_value v = p->values[first + k];
-        v.node = c->copy[i];
-        v.root = k == 0 && is_view(&pn) ? in[0] : -1;
-        if (tti_plan_value(p, v) < 0)
-            return TT_ENOMEM;
-    }
-    if (c->number[i] >= 0) {
-        p->again_ns += c->list[c->number[i]].ns;
-        p->n_again++;
-    }
-    return c->copy[i] < 0 ? TT_ENOMEM : TT_OK;
-}
-
-static void before_readers(tti_plan *p, int64_t i)
-{
-    for (int k = 0; k < p->nodes[i].n_in; k++) {
-        tti_pnode *maker = &p->nodes[p->values[p->nodes[i].in[k]].node];
-        if (maker->is_again)
-            maker->key = TTI_MIN(maker->key, p->nodes[i].key - FOR_BACKWARD);
-    }
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const tti_pnode *x = a, *y = b;
-    return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->out - y->out;
-}
-
-// Makers stand before readers in the list of nodes: the copies go where their keys say.
-static tt_status insert_copies(chooser *c)
-{
-    tti_plan *p = c->p;
-    int64_t n = p->n_nodes, at = 0, next = c->n_nodes;
-    tti_pnode *old = tti_alloc(p->ctx, sizeof(*old) * (size_t)n);
-    if (old == NULL)
-        return TT_ENOMEM;
-    memcpy(old, p->nodes, sizeof(*old) * (size_t)n);
-    qsort(old + next, (size_t)(n - next), sizeof(*old), by_key);
-    for (int64_t i = 0; i < c->n_nodes; i++) {
-        for (; next < n && c->backward[i] && old[next].key < old[i].key; next++)
-            p->nodes[at++] = old[next];
-        c->copy[i] = (int)at; // from here on: where the node has gone
-        p->nodes[at++] = old[i];
-    }
-    tti_free(p->ctx, old);
-    for (int64_t i = 0; i < n; i++) {
-        tti_pnode *pn = &p->nodes[i];
-        for (int k = 0; k < pn->n_out; k++)
-            p->values[pn->out + k].node = (int)i;
-        for (int k = 0; k < pn->n_after; k++)
-            pn->after[k] = c->copy[pn->after[k]];
-    }
-    return TT_OK;
-}
-
-static tt_status add_copies(chooser *c)
-{
-    tti_plan *p = c->p;
-    for (int64_t i = 0; i < c->n_nodes; i++)
-        if (c->again[i] && !c->backward[i])
-            TT_TRY(add_copy(c, (int)i));
-    for (int64_t i = 0; i < c->n_nodes; i++) {
-        const tti_pnode *pn = &p->nodes[i];
-        for (int k = 0; k < pn->n_in && c->backward[i]; k++)
-            if (tti_reads(pn, k))
-                pn->in[k] = copied(c, pn->in[k]);
-        if (c->backward[i] && is_view(pn))
-            p->values[pn->out].root = pn->in[0];
-        before_readers(p, i);
-    }
-    for (int64_t i = p->n_nodes - 1; i >= c->n_nodes; i--) // a copy's readers come after it
-        before_readers(p, i);
-    return insert_copies(c);
+    tti_free(p->ctx, stage);
+    return st;
 }
 
 static tt_status choose(chooser *c, const tti_plan_request *req)
@@ -425,9 +305,9 @@ static tt_status choose(chooser *c, const tti_plan_request *req)
         keep_cheapest(c, req->cheapest);
     for (int i = 0; i < c->n; i++)
         c->p->n_chosen += c->list[i].again;
+    TT_TRY(keep_handed_on(c, req));
     drop_useless(c);
-    mark_again(c);
-    return add_copies(c);
+    return tti_again_copy(c);
 }
 
 tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req)

@@ -19,6 +19,28 @@ typedef struct tti_candidate {
     bool again;   // is not kept
 } tti_candidate;
 
+typedef struct tti_chooser {
+    tti_plan *p;
+    int64_t n_nodes;   // as built
+    uint8_t *backward; // by node: depends on a gradient
+    uint8_t *again;    // by node
+    int *number;       // by node: of the candidate; -1
+    tti_candidate *list;
+    int n;
+    int *copy; // by node: the node that computes it again; -1
+} tti_chooser;
+
+// A forward node of rows that makes the same whenever it runs.
+bool tti_is_repeatable(const tti_chooser *c, int node);
+// The candidate whose memory a value is; NULL: it is kept in any case.
+tti_candidate *tti_candidate_of(const tti_chooser *c, int value);
+static inline bool tti_is_view(const tti_pnode *pn)
+{
+    return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_VIEW) != 0;
+}
+// Adds the copies that the backward part needs of what is chosen, and has it read them.
+tt_status tti_again_copy(tti_chooser *c) TTI_CHECKED;
+
 /*
  * Cuts the chain of candidates into segments. What crosses a cut is kept; inside, all is computed
  * again when the backward part comes to the segment, but for the last one. Sets .again so that the

@@ -457,6 +457,35 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
     return list_feeds(s->p);
 }
 
+static void release(tti_spreader *s)
+{
+    for (int r = 0; s->schedules != NULL && r < s->n_replicas; r++)
+        tti_schedule_free(s->p->ctx, &s->schedules[r]);
+    void *blocks[] = {s->mode,   s->in_pieces, s->is_shared, s->is_late, s->stage,
+                      s->copies, s->whole,     s->piece,     s->first,   s->many,
+                      s->owner,  s->tree_key,  s->schedules};
+    for (int i = 0; i < TTI_COUNT(blocks); i++)
+        tti_free(s->p->ctx, blocks[i]);
+}
+
+tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage)
+{
+    tti_spreader s = {.p = p, .mesh = &p->mesh, .n_replicas = p->mesh.n_replicas, .n_shards = 1};
+    s.values = p->values;
+    s.nodes = p->nodes;
+    s.n_values = p->n_values;
+    s.n_nodes = p->n_nodes;
+    tt_status st = allocate(&s);
+    if (st == TT_OK) {
+        tti_spread_modes(&s);
+        st = tti_spread_stages(&s, req);
+    }
+    if (st == TT_OK)
+        memcpy(stage, s.stage, sizeof(int) * (size_t)p->n_nodes);
+    release(&s);
+    return st;
+}
+
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
 {
     const tti_mesh *m = &p->mesh;
@@ -478,11 +507,6 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
         tti_free(p->ctx, s.values);
         tti_free(p->ctx, s.nodes);
     }
-    for (int r = 0; s.schedules != NULL && r < s.n_replicas; r++)
-        tti_schedule_free(p->ctx, &s.schedules[r]);
-    void *blocks[] = {s.mode,  s.in_pieces, s.is_shared, s.is_late,   s.stage, s.copies,  s.whole,
-                      s.piece, s.first,     s.many,      s.schedules, s.owner, s.tree_key};
-    for (int i = 0; i < TTI_COUNT(blocks); i++)
-        tti_free(p->ctx, blocks[i]);
+    release(&s);
     return st;
 }

@@ -52,18 +52,30 @@ static tt_model *gpt(tt_ctx *ctx, const char *recompute)
     return m;
 }
 
-static tt_model *(*const builders[])(tt_ctx *, const char *) = {mlp, cnn, gpt};
+static tt_model *half_gpt(tt_ctx *ctx, const char *recompute)
+{
+    tt_model *m = tt_sequential(ctx, .input = {12}, .dtype = TT_I32);
+    tt_gpt(m, .layers = 5, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adamw(.lr = 3e-3),
+               .precision = TT_PRECISION_BF16, .recompute = recompute);
+    return m;
+}
 
+static tt_model *(*const builders[])(tt_ctx *, const char *) = {mlp, cnn, gpt, half_gpt};
+
+// devices: "cpu:0*3", which are mirrored, or "pipeline cpu:0*2".
 static result train(fit_kind kind, const char *recompute, const char *devices, int64_t accumulate)
 {
-    tt_ctx *ctx = tt_open(.devices = devices, .threads = 2, .seed = 7, .strategy = "mirrored",
-                          .on_event = test_ignore_event);
+    bool pipeline = strncmp(devices, "pipeline ", 9) == 0;
+    tt_ctx *ctx =
+        tt_open(.devices = devices + (pipeline ? 9 : 0), .threads = 2, .seed = 7,
+                .strategy = pipeline ? "pipeline" : "mirrored", .on_event = test_ignore_event);
     tt_model *m = builders[kind](ctx, recompute);
     result r = {.activations = 0};
     int64_t rows = kind == FIT_MLP ? 729 : 27; // so that activations outweigh gradients
-    tt_status st = tt_fit(m, fit_data(ctx, kind, 3 * rows), .epochs = 2, .batch = rows,
-                          .accumulate = accumulate);
-    ck_assert_msg(st == TT_OK, "%s, %s on %s: %s", fit_name(kind), recompute, devices,
+    tt_data *data = fit_data(ctx, kind < FIT_GPT ? kind : FIT_GPT, 3 * rows);
+    tt_status st = tt_fit(m, data, .epochs = 2, .batch = rows, .accumulate = accumulate);
+    ck_assert_msg(st == TT_OK, "%s, %s on %s: %s", fit_name(kind % FIT_N_KINDS), recompute, devices,
                   tt_last_error(ctx).message);
     for (int d = 0; d < tt_device_count(ctx); d++) {
         tt_plan_memory mem;
@@ -82,13 +94,15 @@ static void check_same(fit_kind kind, const result *want, const char *recompute,
 {
     *got = train(kind, recompute, devices, accumulate);
     ck_assert_msg(got->hash.low == want->hash.low && got->hash.high == want->hash.high,
-                  "%s, recompute %s on %s: other bits", fit_name(kind), recompute, devices);
+                  "%s, recompute %s on %s: other bits", fit_name(kind % FIT_N_KINDS), recompute,
+                  devices);
 }
 
 static void check_kind(fit_kind kind, const char *patterns)
 {
-    static const char *const devices[] = {"cpu:0", "cpu:0*3"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const devices[] = {"cpu:0", "cpu:0*3", "pipeline cpu:0*2"};
+    int n = kind == FIT_CNN ? 2 : 3; // statistics of the whole batch do not go with a pipeline
+    for (int i = 0; i < n; i++) {
         result plain = train(kind, NULL, devices[i], 1), all, some, within;
         char budget[64];
         check_same(kind, &plain, "all", devices[i], 1, &all);
@@ -115,6 +129,15 @@ TEST(recomputing_a_cnn_with_batch_norm_keeps_its_bits)
 TEST(recomputing_a_gpt_keeps_its_bits)
 {
     check_kind(FIT_GPT, "block.*");
+}
+
+TEST(recomputing_in_bf16_keeps_its_bits)
+{
+    fit_kind kind = FIT_N_KINDS; // half_gpt
+    result plain = train(kind, NULL, "cpu:0", 1), all;
+    check_same(kind, &plain, "all", "cpu:0", 1, &all);
+    CHECK(all.activations < plain.activations);
+    check_same(kind, &plain, "all", "cpu:0*3", 1, &all);
 }
 
 TEST(recomputing_goes_with_accumulation)

@@ -49,7 +49,8 @@ typedef struct tti_addend {
 } tti_addend;
 
 typedef struct tti_reduction {
-    tt_dtype from, wide, to; // of the addends, of the sums, of the result
+    const struct tti_fold_set *set; // the arithmetic
+    tt_dtype from, wide, to;        // of the addends, of the sums, of the result
     tt_combine combine;
     double factor;
     int64_t count;

@@ -1,14 +1,14 @@
 /*
  * local.c - the transport between members of one process: they share its memory, so a reduction
- * reads every addend where it is and writes every result, and a move is a copy. The devices' threads
- * share the work.
+ * reads every addend where it is and writes every result, and a move is a copy. The threads of the
+ * devices share the work.
  */
 #include "comm/comm.h"
 #include "device/device.h"
 #include <string.h>
 
-#define ALONE ((int64_t)64 << 10) // bytes that are not worth waking anyone
-#define PIECE ((size_t)256 << 10) // bytes of a move that are copied at once
+#define ALONE ((int64_t)512 << 10) // bytes that are not worth waking anyone
+#define PIECE ((size_t)256 << 10)  // bytes of a move that are copied at once
 
 // ---- work on the context's devices -----------------------------------------------------------
 

@@ -1,6 +1,6 @@
 /*
- * move.c - the calls that only copy, as moves from member to member: a transport carries them out in
- * any order.
+ * move.c - the calls that only copy, as moves from member to member; a transport carries them out
+ * in any order.
  */
 #include "comm/comm.h"
 

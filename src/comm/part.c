@@ -1,6 +1,6 @@
 /*
- * part.c - a batch in parts that are taken in turn or by several: which rows and lanes each has, and
- * the sum of what they give.
+ * part.c - a batch in parts that are taken in turn or by several: which rows and lanes each has,
+ * and the sum of what they give.
  */
 #include "comm/comm.h"
 

@@ -6,10 +6,18 @@
  * the whole program before the next, so the stack stays in the cache and each addend is read once.
  */
 #include "comm/comm.h"
+#include "comm/fold.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define BLOCK 256 // elements
+
+#if defined(__x86_64__)
+static const tti_fold_set *const sets[] = {&tti_fold_plain, &tti_fold_fma, &tti_fold_avx2,
+                                           &tti_fold_avx512};
+#else
+static const tti_fold_set *const sets[] = {&tti_fold_plain};
+#endif
 
 // ---- the program -----------------------------------------------------------------------------
 
@@ -106,6 +114,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->n_members = call->n;
     r->is_scattered = call->kind == TTI_REDUCE_SCATTER;
     r->n = 0;
+    r->set = sets[ctx->isa >= 0 && ctx->isa < TTI_COUNT(sets) ? ctx->isa : 0];
     tti_lane_stack stack = {.depth = 0};
     TT_TRY(push_all(ctx, call, r, &stack));
     r->addend[r->n - 1].merges += tti_lane_finish(&stack);
@@ -115,37 +124,6 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
 }
 
 // ---- arithmetic ------------------------------------------------------------------------------
-
-#define FOLD(type, name, result)                                          \
-    static void name(void *low, const void *high, int64_t n)              \
-    {                                                                     \
-        for (int64_t i = 0; i < n; i++) {                                 \
-            type a = ((const type *)low)[i], b = ((const type *)high)[i]; \
-            ((type *)low)[i] = (result);                                  \
-        }                                                                 \
-    }
-FOLD(float, sum_f32, a + b)
-FOLD(double, sum_f64, a + b)
-FOLD(uint32_t, sum_i32, a + b) // wraps
-FOLD(uint64_t, sum_i64, a + b)
-FOLD(float, max_f32, a > b || a != a ? a : b)
-FOLD(double, max_f64, a > b || a != a ? a : b)
-FOLD(int32_t, max_i32, a > b ? a : b)
-FOLD(int64_t, max_i64, a > b ? a : b)
-FOLD(float, min_f32, a < b || a != a ? a : b)
-FOLD(double, min_f64, a < b || a != a ? a : b)
-FOLD(int32_t, min_i32, a < b ? a : b)
-FOLD(int64_t, min_i64, a < b ? a : b)
-
-typedef void (*fold_fn)(void *low, const void *high, int64_t n);
-static const fold_fn folds[3][TT_N_DTYPES] = {
-    [TT_COMBINE_SUM] =
-        {[TT_F32] = sum_f32, [TT_F64] = sum_f64, [TT_I32] = sum_i32, [TT_I64] = sum_i64},
-    [TT_COMBINE_MAX] =
-        {[TT_F32] = max_f32, [TT_F64] = max_f64, [TT_I32] = max_i32, [TT_I64] = max_i64},
-    [TT_COMBINE_MIN] =
-        {[TT_F32] = min_f32, [TT_F64] = min_f64, [TT_I32] = min_i32, [TT_I64] = min_i64},
-};
 
 // Elements [at, at + n) of an addend in the type of the sums: where they are, or widened into room.
 static const void *load(const tti_reduction *r, const tti_addend *a, int64_t at, int64_t n,
@@ -165,24 +143,13 @@ static const void *load(const tti_reduction *r, const tti_addend *a, int64_t at,
     return room;
 }
 
-#define FINISH(type, name)                                \
-    static void name(type *sum, double factor, int64_t n) \
-    {                                                     \
-        for (int64_t i = 0; i < n; i++)                   \
-            sum[i] = sum[i] + (type)0;                    \
-        for (int64_t i = 0; factor != 1 && i < n; i++)    \
-            sum[i] = sum[i] * (type)factor;               \
-    }
-FINISH(float, finish_f32)
-FINISH(double, finish_f64)
-
 // The end of a sum: no -0, times the factor, and for half types one rounding, in place.
 static void finish(const tti_reduction *r, void *sum, int64_t n)
 {
     if (r->wide == TT_F32)
-        finish_f32(sum, r->factor, n);
+        r->set->finish_f32(sum, r->factor, n);
     if (r->wide == TT_F64)
-        finish_f64(sum, r->factor, n);
+        r->set->finish_f64(sum, r->factor, n);
     for (int64_t i = 0; r->to != r->wide && i < n; i++) {
         float v;
         memcpy(&v, (char *)sum + (size_t)i * sizeof(v), sizeof(v));
@@ -211,7 +178,7 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
 {
     _Alignas(64) char stack[TTI_MAX_PARTS + 2][BLOCK * sizeof(double)];
     _Alignas(64) char room[BLOCK * sizeof(float)];
-    fold_fn fold = folds[r->combine][r->wide];
+    tti_fold_fn fold = r->set->fold[r->combine][r->wide];
     size_t item = tt_dtype_bytes(r->wide);
     for (int64_t at = begin; at < end; at += BLOCK) {
         int64_t n = TTI_MIN((int64_t)BLOCK, end - at);

@@ -1,0 +1,21 @@
+/*
+ * fold.h - the arithmetic of reductions, compiled once per instruction set (fold_cpu.c). All sets
+ * give the same bits: every element is on its own.
+ */
+#ifndef TUTTI_COMM_FOLD_H
+#define TUTTI_COMM_FOLD_H
+
+#include <tutti/comm.h>
+
+// low[i] = low[i] and high[i] combined.
+typedef void (*tti_fold_fn)(void *low, const void *high, int64_t n);
+
+typedef struct tti_fold_set {
+    tti_fold_fn fold[3][TT_N_DTYPES]; // by tt_combine; NULL where a type is not added in itself
+    void (*finish_f32)(float *sum, double factor, int64_t n); // + 0, then times the factor
+    void (*finish_f64)(double *sum, double factor, int64_t n);
+} tti_fold_set;
+
+extern const tti_fold_set tti_fold_plain, tti_fold_fma, tti_fold_avx2, tti_fold_avx512;
+
+#endif

@@ -177,8 +177,9 @@ static tt_status moments_kernel(const tt_launch *l)
 // Each replica has stride inputs, one after another; the program names the first.
 static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
 {
-    tti_part parts[TTI_MAX_PARTS], stack[TTI_MAX_PARTS + 2];
-    int depth = 0, pushes = 0;
+    tti_part parts[TTI_MAX_PARTS];
+    tti_lane_stack stack = {.depth = 0};
+    int pushes = 0;
     for (int k = 0; k < pn->n_in; k += stride) {
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         pushes += tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
@@ -188,26 +189,18 @@ static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         int n = tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
         for (int i = 0; i < n; i++) {
-            stack[depth++] = parts[i];
-            int merges = 0;
-            while (depth > 1 && stack[depth - 2].size == stack[depth - 1].size &&
-                   stack[depth - 2].first % (2 * stack[depth - 1].size) == 0) {
-                stack[--depth - 1].size *= 2;
-                merges++;
-            }
             prog->push[prog->n].input = (int16_t)k;
             prog->push[prog->n].part = (int16_t)i;
             prog->push[prog->n].rows = tti_part_rows(ln, parts[i]);
-            prog->push[prog->n++].merges = (int16_t)merges;
+            prog->push[prog->n++].merges = (int16_t)tti_lane_push(&stack, parts[i]);
         }
     }
     if (prog == NULL)
         return NULL;
-    prog->n_out = depth;
-    if (pn->lanes->n == pn->lanes->total) { // the missing lanes are empty: what is left is one tree
-        prog->push[prog->n - 1].merges = (int16_t)(prog->push[prog->n - 1].merges + depth - 1);
-        prog->n_out = 1;
-    }
+    if (pn->lanes->n == pn->lanes->total)
+        prog->push[prog->n - 1].merges =
+            (int16_t)(prog->push[prog->n - 1].merges + tti_lane_finish(&stack));
+    prog->n_out = stack.depth;
     return prog;
 }
 

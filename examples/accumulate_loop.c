@@ -1,6 +1,6 @@
 /*
- * accumulate_loop.c - gradient accumulation by hand: a batch of 100 goes through in 4 micro-batches,
- * of which each is whole lanes; their gradients are combined and applied once. The loop, the
+ * accumulate_loop.c - gradient accumulation by hand: a batch of 100 goes through in 4 micro-batches
+ * of whole lanes each; their gradients are combined and applied once. The loop, the
  * setting .accumulate = 4 and the big batch give one hash.
  */
 #include <stdio.h>

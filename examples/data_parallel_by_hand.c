@@ -109,6 +109,20 @@ static void on_all(replica *r, void *(*fn)(void *)) // at the same time
         pthread_join(threads[d], NULL);
 }
 
+static void average(tt_comm *comm, replica *r)
+{
+    for (int i = 0; i < WEIGHTS; i++) {
+        tt_member m[DEVICES];
+        for (int d = 0; d < DEVICES; d++)
+            m[d] = (tt_member){.in = r[d].room[i],
+                               .out = r[d].room[i],
+                               .count = r[d].sizes[i],
+                               .first_lane = r[d].part.first_lane,
+                               .n_lanes = r[d].part.n_lanes};
+        tt_all_reduce(comm, m, .factor = r[0].factors.scale);
+    }
+}
+
 static tt_hash by_hand(void)
 {
     replica r[DEVICES] = {{0}};
@@ -130,13 +144,7 @@ static tt_hash by_hand(void)
             tt_batch_part(ctx, batch.rows, d, DEVICES, &r[d].part);
         }
         on_all(r, compute_gradients);
-        for (int i = 0; i < WEIGHTS; i++) { // average
-            tt_member m[DEVICES];
-            for (int d = 0; d < DEVICES; d++)
-                m[d] = (tt_member){r[d].room[i], r[d].room[i], r[d].sizes[i], r[d].part.first_lane,
-                                   r[d].part.n_lanes};
-            tt_all_reduce(comm, m, .factor = r[0].factors.scale);
-        }
+        average(comm, r);
         on_all(r, apply_updates);
     }
     tt_data_stop(digits);

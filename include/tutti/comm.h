@@ -90,7 +90,8 @@ typedef tt_comm_opts tt_all_reduce_opts, tt_reduce_scatter_opts, tt_all_gather_o
  * Every out gets the sum of all ins, count elements. A sum over lanes: in holds one partial for
  * each maximal sub-tree of the member's lanes, as tt_run() gives them; a member may hold none, and
  * all lanes must be held once. Without lanes each member has one value, and member i is lane i of
- * as many lanes as there are members. bf16 and f16 are added in f32 and rounded once. out may be in.
+ * as many lanes as there are members. bf16 and f16 are added in f32 and rounded once; out may be
+ * in.
  */
 TT_API tt_status tt_all_reduce_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts);
 #define tt_all_reduce(...) TT_CALL2(tt_all_reduce, __VA_ARGS__, )

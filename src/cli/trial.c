@@ -1,9 +1,9 @@
 /*
  * trial.c - whether a job's spread over devices is faster than one device.
  *
- * The fit itself tells how long its steps take. Then, once, the same job is built on one device with
- * all cores in a context of its own, and some steps are timed there while the fit waits: nothing of
- * the job that trains is touched. Only where that costs at most a fiftieth of the run.
+ * The fit itself tells how long its steps take. Then, once, the same job is built on one device
+ * with all cores in a context of its own, and some steps are timed there while the fit waits:
+ * nothing of the job that trains is touched. Only where that costs at most a fiftieth of the run.
  */
 #include "cli/trial.h"
 #include "cli/side.h"

@@ -1,6 +1,7 @@
 /*
  * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
- * events, report); fit_devices.c how devices spent their time; fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints.
+ * events, report); fit_devices.c how devices spent their time, fit_share.c lanes by that;
+ * fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints.
  */
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H

@@ -1,7 +1,8 @@
 /*
  * fit_share.c - share auto: lanes by measured speed. What devices are good for in general is
  * measured before the first plan; how long this model's lanes take on each is known after some
- * steps. Once, if the slowest replica would gain enough, lanes are dealt anew. No bit depends on it.
+ * steps. Once, if the slowest replica would gain enough, lanes are dealt anew. No bit depends on
+ * it.
  */
 #include "base/ctx.h"
 #include "device/device.h"

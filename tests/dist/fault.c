@@ -1,6 +1,6 @@
 /*
- * fault.c - a device that fails or hangs in the middle of a step: one error that names it, soon, and
- * nothing is left behind. Faults are asked for as fault.c of run/ says.
+ * fault.c - a device that fails or hangs in the middle of a step: one error that names it, soon,
+ * and nothing is left behind. Faults are asked for as fault.c of run/ says.
  */
 #include "test.h"
 #include <dirent.h>

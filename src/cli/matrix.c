@@ -138,17 +138,22 @@ static tt_model *gpt(tt_ctx *ctx, int n_pins, bool is_local)
     {                               \
         .kind = TT_ADAM, .lr = 2e-3 \
     }
+#define F32  TT_PRECISION_F32
+#define BF16 TT_PRECISION_BF16
+#define F16  TT_PRECISION_F16
 const matrix_model matrix_models[] = {
-    {"mlp", SGD, mlp, false, false, "d2b7a3e32d16937127fbb6ee103834b9"},
-    {"mlp", ADAM, mlp, false, false, "d4382a6e224eb4d8e3dd8221ea027ced"},
-    {"cnn", SGD, cnn, false, false, "1ffcf33344051a8bc4cc2b058c15f79f"},
-    {"cnn", ADAM, cnn, false, false, "c4c9038d5b4bb5dbe5690424819a185a"},
-    {"gpt", SGD, gpt, true, false, "313a3345d110faffe39f140b05220529"},
-    {"gpt", ADAM, gpt, true, false, "fc62c04c74ed9b9a252b33f38ae97fb8"},
-    {"norm", SGD, norm, false, true, "44b37a861b99dc31326b8c6b9955e9e1"},
-    {"norm", ADAM, norm, false, true, "4fb0d7c31a4edfaae976629059ab63e7"},
-    {"lane", SGD, lane, false, false, "0c2c1c47268805940edd789a86c65650"},
-    {"lane", ADAM, lane, false, false, "8cecaa2fab591452a08b8d0bfe8948ef"},
+    {"mlp", SGD, mlp, false, false, F32, "d2b7a3e32d16937127fbb6ee103834b9"},
+    {"mlp", ADAM, mlp, false, false, F32, "d4382a6e224eb4d8e3dd8221ea027ced"},
+    {"cnn", SGD, cnn, false, false, F32, "1ffcf33344051a8bc4cc2b058c15f79f"},
+    {"cnn", ADAM, cnn, false, false, F32, "c4c9038d5b4bb5dbe5690424819a185a"},
+    {"gpt", SGD, gpt, true, false, F32, "313a3345d110faffe39f140b05220529"},
+    {"gpt", ADAM, gpt, true, false, F32, "fc62c04c74ed9b9a252b33f38ae97fb8"},
+    {"norm", SGD, norm, false, true, F32, "44b37a861b99dc31326b8c6b9955e9e1"},
+    {"norm", ADAM, norm, false, true, F32, "4fb0d7c31a4edfaae976629059ab63e7"},
+    {"lane", SGD, lane, false, false, F32, "0c2c1c47268805940edd789a86c65650"},
+    {"lane", ADAM, lane, false, false, F32, "8cecaa2fab591452a08b8d0bfe8948ef"},
+    {"bf16", ADAM, gpt, true, false, BF16, NULL},
+    {"f16", SGD, cnn, false, false, F16, NULL},
 };
 
 int matrix_n_models(void)
@@ -205,8 +210,9 @@ tt_ctx *matrix_open(const matrix_way *way)
 tt_model *matrix_build(tt_ctx *ctx, const matrix_model *model, const matrix_way *way)
 {
     tt_model *m = model->build(ctx, way->pins, way->is_local);
-    tt_status st = tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = model->rule,
-                              .metrics = TT_ACCURACY, .recompute = way->recompute);
+    tt_status st =
+        tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = model->rule, .metrics = TT_ACCURACY,
+                   .recompute = way->recompute, .precision = model->precision);
     return st == TT_OK ? m : NULL;
 }
 
@@ -260,7 +266,7 @@ bool matrix_is_golden(const matrix_model *model, const matrix_result *r)
     char hash[33];
     snprintf(hash, sizeof(hash), "%016llx%016llx", (unsigned long long)r->weights.high,
              (unsigned long long)r->weights.low);
-    return strcmp(hash, model->hash) == 0;
+    return model->hash == NULL || strcmp(hash, model->hash) == 0;
 }
 
 bool matrix_same(const matrix_result *a, const matrix_result *b)

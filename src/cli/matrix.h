@@ -18,7 +18,8 @@ typedef struct matrix_model {
     tt_model *(*build)(tt_ctx *ctx, int n_pins, bool is_local);
     bool is_text;   // its data are symbols, not images
     bool is_joined; // needs the whole batch at once: batch norm over it
-    // Its weights with the default lanes on any machine; changes only with TT_ARITHMETIC.
+    tt_precision precision;
+    // Its weights with the default lanes on any machine; changes only with TT_ARITHMETIC. NULL: any.
     const char *hash;
 } matrix_model;
 

@@ -115,7 +115,7 @@ int cli_same_bits(const cli_args *args)
             run_model(args, &matrix_models[i], &t);
     if (t.n == 0)
         return cli_usage("tutti bench same-bits: no such combination; models are mlp, cnn, gpt, "
-                         "norm and lane, ways 1 to %d",
+                         "norm, lane, bf16 and f16, ways 1 to %d",
                          matrix_n_ways());
     if (!args->json && t.differ + t.failed == 0)
         printf("%d combinations, %d models: one hash each (per model and lanes)\n", t.n,

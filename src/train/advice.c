@@ -189,20 +189,20 @@ static void advise_devices(advisor *a, const char *strategy)
     }
 }
 
-static void advise_bf16(advisor *a)
+static void say_bf16(void *arg)
 {
-    tt_model *m = a->model;
-    tt_precision now = m->step->opts.precision;
-    size_t most;
-    if (now != TT_PRECISION_F32 || tti_compile_precision(m, TT_PRECISION_BF16) != TT_OK) {
-        tt_clear_error(m->ctx);
-        return;
-    }
+    advisor *a = arg;
     variant v = as_it_is(a);
+    size_t most;
     if (fits(a, &v, &most))
         say(a, "precision: bf16 (other bits)", most);
-    if (tti_compile_precision(m, now) != TT_OK)
-        tt_clear_error(m->ctx);
+}
+
+static void advise_bf16(advisor *a)
+{
+    if (a->model->step->opts.precision == TT_PRECISION_F32 &&
+        tti_compile_try(a->model, TT_PRECISION_BF16, say_bf16, a) != TT_OK)
+        tt_clear_error(a->model->ctx);
 }
 
 static void advise(advisor *a)

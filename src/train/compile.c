@@ -8,7 +8,6 @@
 #include "train/compile.h"
 #include "base/ctx.h"
 #include "op/op.h"
-#include "run/run.h"
 #include <math.h>
 #include <string.h>
 
@@ -465,12 +464,35 @@ tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes)
     return compile(m, &opts, guard, traced, hashes);
 }
 
-tt_status tti_compile_precision(tt_model *m, tt_precision precision)
+tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *), void *arg)
 {
-    tt_compile_opts opts = m->step->opts;
+    tti_step *step = m->step;
+    tt_dtype type = m->compute;
+    tt_compile_opts opts = step->opts;
+    size_t n = (size_t)(m->n_layers + m->n_weights);
+    tt_tensor **was = tti_calloc(m->ctx, n + 1, sizeof(*was));
+    if (was == NULL)
+        return TT_ENOMEM;
+    for (int64_t i = 0; i < m->n_layers; i++)
+        was[i] = m->layers[i]->train_out;
+    for (int64_t i = 0; i < m->n_weights; i++)
+        was[m->n_layers + i] = m->weights[i].train_var;
     opts.opts_size = sizeof(opts);
     opts.precision = precision;
-    return compile(m, &opts, m->step->guard, m->step->traced, m->step->session->hashes);
+    m->step = NULL; // so that it outlives this
+    tt_status st = compile(m, &opts, step->guard, false, false);
+    if (st == TT_OK)
+        fn(arg);
+    tti_step_free(m);
+    m->step = step;
+    m->compute = type;
+    m->n_updates = 0;
+    for (int64_t i = 0; i < m->n_layers; i++)
+        m->layers[i]->train_out = was[i];
+    for (int64_t i = 0; i < m->n_weights; i++)
+        m->weights[i].train_var = was[m->n_layers + i];
+    tti_free(m->ctx, was);
+    return st;
 }
 
 tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts)

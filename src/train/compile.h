@@ -86,7 +86,9 @@ struct tti_step {
 
 // The step graph anew, with other settings; weights and optimizer state stay.
 tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes) TTI_CHECKED;
-tt_status tti_compile_precision(tt_model *m, tt_precision precision) TTI_CHECKED;
+// Calls fn with the model compiled in another precision; then everything is as it was.
+tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *),
+                          void *arg) TTI_CHECKED;
 void tti_step_free(tt_model *m);
 
 /*

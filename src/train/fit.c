@@ -99,10 +99,7 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
                      .accumulate = f->o.accumulate,
                      .records = f->count,
                      .validate_records = validate_records(f)};
-    tt_status st = tti_memory_check(m, &load);
-    f->step = m->step; // trials may have made it anew
-    f->times = &f->step->times;
-    return st;
+    return tti_memory_check(m, &load);
 }
 
 // ---- validation and callbacks ----------------------------------------------------------------

@@ -159,21 +159,54 @@ TEST(a_limit_that_nothing_fits_says_so)
     CHECK_HAS(command_err, "this plan needs ");
 }
 
-// The model is as it was: with more room in another context the same weights come out.
-TEST(a_refused_model_can_still_be_fitted)
+static tt_model *small_mlp(tt_ctx *ctx)
 {
-    tt_ctx *ctx = tt_open(.devices = "cpu:0@3800KiB", .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_flatten(m);
     tt_mlp(m, .units = {11, {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 10}});
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1));
-    tt_data *d = tt_digits(ctx, .count = 600);
-    CHECK(tt_fit(m, d, .batch = 600, .epochs = 1) == TT_ELIMIT);
-    CHECK_MESSAGE(ctx, "precision: bf16");
-    tt_clear_error(ctx);
-    CHECK_OK(tt_fit(m, d, .batch = 64, .epochs = 1));
-    tt_plan_memory mem;
-    CHECK_OK(tt_plan_memory_get(tt_model_get_session(m), 0, &mem));
-    CHECK(mem.total < mem.limit);
-    CHECK_OK(tt_close(ctx));
+    return m;
+}
+
+// The model is as it was: what is fitted next has the weights of one that was never refused.
+TEST(a_refused_model_can_still_be_fitted)
+{
+    tt_hash hash[2];
+    for (int i = 0; i < 2; i++) {
+        tt_ctx *ctx = tt_open(.devices = i == 0 ? "cpu:0" : "cpu:0@3800KiB", .seed = 3,
+                              .on_event = test_ignore_event);
+        tt_model *m = small_mlp(ctx);
+        tt_data *d = tt_digits(ctx, .count = 600);
+        if (i == 1) {
+            tt_graph *g = tt_model_get_train_graph(m);
+            CHECK(tt_fit(m, d, .batch = 600, .epochs = 1) == TT_ELIMIT);
+            CHECK_MESSAGE(ctx, "precision: bf16");
+            tt_clear_error(ctx);
+            CHECK(tt_model_get_train_graph(m) == g);
+        }
+        CHECK_OK(tt_fit(m, d, .batch = 64, .epochs = 1));
+        tt_plan_memory mem;
+        CHECK_OK(tt_plan_memory_get(tt_model_get_session(m), 0, &mem));
+        CHECK(i == 0 || mem.total <= mem.limit);
+        CHECK_OK(tt_model_hash(m, &hash[i]));
+        CHECK_OK(tt_close(ctx));
+    }
+    CHECK(hash[0].low == hash[1].low && hash[0].high == hash[1].high);
+}
+
+// Allocations fail one after another while advice is looked for: nothing leaks or crashes.
+TEST(advice_survives_failing_allocations)
+{
+    for (int k = 1; k < 6000; k += 97) {
+        tt_ctx *ctx = tt_open(.devices = "cpu:0@3800KiB", .on_event = test_ignore_event);
+        tt_model *m = small_mlp(ctx);
+        tt_data *d = tt_digits(ctx, .count = 600);
+        tt_fail_alloc_at(ctx, k);
+        tt_status st = tt_fit(m, d, .batch = 600, .epochs = 1);
+        tt_fail_alloc_at(ctx, 0);
+        ck_assert_msg(st == TT_ELIMIT || st == TT_ENOMEM, "allocation %d: %s", k,
+                      tt_last_error(ctx).message);
+        tt_clear_error(ctx);
+        CHECK_OK(tt_close(ctx));
+    }
 }

@@ -11,23 +11,11 @@
  * after the work, whichever is more (bench.h): steps of small models depend on it.
  */
 #include "bench.h"
+#include "works.h"
 #include <getopt.h>
-#include <tutti/tutti.h>
 
-#define MAX_STEPS   65536
-#define MAX_BATCHES 8
-#define ROUNDS      11
-
-typedef struct work {
-    const char *name;
-    void (*build)(tt_model *m, const struct work *w);
-    int64_t rows;
-    int side, channels;                       // of images
-    tt_ints units;                            // mlp
-    int layers, heads, width, context, vocab; // gpt
-    int batches;                              // default MAX_BATCHES
-    bool is_long;
-} work;
+#define MAX_STEPS 65536
+#define ROUNDS    11
 
 typedef struct settings {
     const char *only;
@@ -48,101 +36,6 @@ typedef struct side {
     double by_round[ROUNDS]; // median
 } side;
 
-// ---- the works -------------------------------------------------------------------------------
-
-static void build_mlp(tt_model *m, const work *w)
-{
-    tt_flatten(m);
-    tt_mlp(m, .units = w->units);
-}
-
-static void build_cnn(tt_model *m, const work *w)
-{
-    (void)w;
-    tt_conv2d(m, .filters = 32, .act = TT_RELU);
-    tt_conv2d(m, .filters = 64, .act = TT_RELU);
-    tt_max_pool2d(m);
-    tt_flatten(m);
-    tt_dense(m, .units = 128, .act = TT_RELU);
-    tt_dense(m, .units = 10);
-}
-
-static void build_resnet18(tt_model *m, const work *w)
-{
-    (void)w;
-    tt_resnet(m, .depth = 18, .small = true);
-}
-
-static void build_gpt(tt_model *m, const work *w)
-{
-    tt_gpt(m, .layers = w->layers, .heads = w->heads, .width = w->width, .vocab = w->vocab);
-}
-
-static const work works[] = {
-    {"mlp-b32", build_mlp, 32, .side = 28, .channels = 1, .units = {2, {128, 10}}},
-    {"mlp-b256", build_mlp, 256, .side = 28, .channels = 1, .units = {2, {128, 10}}},
-    {"cnn-b32", build_cnn, 32, .side = 28, .channels = 1},
-    {"cnn-b256", build_cnn, 256, .side = 28, .channels = 1},
-    {"wide-mlp-b256", build_mlp, 256, .side = 28, .channels = 1, .units = {3, {4096, 4096, 10}}},
-    {"chargpt-b12", build_gpt, 12, .layers = 4, .heads = 4, .width = 128, .context = 64,
-     .vocab = 65},
-    {"resnet18-b32", build_resnet18, 32, .side = 32, .channels = 3, .batches = 2},
-    {"gpt-6x384-b16", build_gpt, 16, .layers = 6, .heads = 6, .width = 384, .context = 128,
-     .vocab = 65, .is_long = true},
-    {"gpt2-124m-b4", build_gpt, 4, .layers = 12, .heads = 12, .width = 768, .context = 64,
-     .vocab = 50304, .is_long = true},
-};
-#define N_WORKS (int)(sizeof(works) / sizeof(works[0]))
-
-// ---- batches ---------------------------------------------------------------------------------
-
-static uint32_t next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33);
-}
-
-static void *make_classes(int64_t n, int below, uint64_t *state)
-{
-    int32_t *y = malloc(sizeof(*y) * (size_t)n);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (int32_t)(next_random(state) % (uint32_t)below);
-    return y;
-}
-
-static void *make_images(int64_t n, uint64_t *state)
-{
-    float *x = malloc(sizeof(*x) * (size_t)n);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)next_random(state) * 0x1p-30f - 1;
-    return x;
-}
-
-static int make_batches(const work *w, tt_batch_data *out)
-{
-    uint64_t state = 1;
-    int n = w->batches > 0 ? w->batches : MAX_BATCHES;
-    for (int i = 0; i < n; i++) {
-        int64_t rows = w->rows;
-        out[i] = (tt_batch_data){.rows = rows};
-        if (w->vocab > 0) {
-            out[i].fields[0] = make_classes(rows * w->context, w->vocab, &state);
-            out[i].fields[1] = make_classes(rows * w->context, w->vocab, &state);
-        } else {
-            out[i].fields[0] = make_images(rows * w->side * w->side * w->channels, &state);
-            out[i].fields[1] = make_classes(rows, 10, &state);
-        }
-    }
-    return n;
-}
-
-static void free_batches(tt_batch_data *batches, int n)
-{
-    for (int i = 0; i < n; i++)
-        for (int f = 0; f < 2; f++)
-            free((void *)batches[i].fields[f]);
-}
-
 // ---- timing ----------------------------------------------------------------------------------
 
 static double step(side *s, const tt_batch_data *batches, int n)
@@ -158,14 +51,9 @@ static void open_side(side *s, const work *w, const settings *set, const tt_batc
 {
     s->ctx = tt_open(.lanes = s->lanes, .threads = set->threads);
     s->times = malloc(sizeof(double) * MAX_STEPS);
-    if (w->vocab > 0)
-        s->model = tt_sequential(s->ctx, .input = {w->context}, .dtype = TT_I32);
-    else
-        s->model = tt_sequential(s->ctx, .input = {w->side, w->side, w->channels});
-    w->build(s->model, w);
+    s->model = make_model(s->ctx, w);
     double start = bench_now();
-    tt_optimizer adam = w->vocab > 0 ? tt_adamw(.lr = 1e-3) : tt_adam(.lr = 1e-3);
-    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = adam);
+    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
     step(s, batches, n);
     s->first = bench_now() - start;
 }

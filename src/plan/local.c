@@ -103,6 +103,17 @@ static double node_cost(tti_spreader *s, const tti_pnode *pn)
     return ns;
 }
 
+void tti_spread_costs(tti_spreader *s, double *forward, double *backward)
+{
+    for (int64_t i = 0; i < s->n_nodes; i++) {
+        const tti_pnode *pn = &s->nodes[i];
+        if (s->mode[i] != TTI_ROWS || s->stage[i] < 0)
+            continue;
+        bool back = pn->node->origin != NULL || pn->is_again;
+        (back ? backward : forward)[s->stage[i]] += node_cost(s, pn);
+    }
+}
+
 // The chain that is cut: forward nodes on rows, in order.
 static int list_chain(const tti_spreader *s, int *chain)
 {

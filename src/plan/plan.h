@@ -199,6 +199,7 @@ typedef struct tti_plan {
     int fallbacks;               // nodes not on the device they were pinned to
     double forward_ns, again_ns; // estimated: of rows forward, and of what is computed again
     int n_chosen, n_again;       // nodes not kept; those of them that the backward part needs
+    double even_bubble;          // the same if all stages cost the same
     double bubble; // pipelines: share of the devices' time that the schedule leaves idle
     tti_pace pace;
     struct tti_plan *next;

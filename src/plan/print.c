@@ -64,9 +64,11 @@ static void print_pipeline(tti_text *t, const tti_plan *p)
     const tti_mesh *m = &p->mesh;
     if (!m->is_staged)
         return;
-    tti_text_add(t, "\npipeline: %s, %d stages on %d devices; stages of equal cost idle %.1f %%\n",
+    tti_text_add(t,
+                 "\npipeline: %s, %d stages on %d devices; devices idle %.1f %% of the time by the "
+                 "stages' estimated costs (%.1f %% if they were equal)\n",
                  kinds[p->ctx->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
-                 100 * p->bubble);
+                 100 * p->bubble, 100 * p->even_bubble);
 }
 
 static int percent_again(const tti_plan *p)
@@ -190,7 +192,7 @@ static void print_json(tti_text *t, tti_plan *p)
     }
     tti_text_add(t, "]");
     if (p->mesh.is_staged)
-        tti_text_add(t, ",\n\"bubble\":%.6f", p->bubble);
+        tti_text_add(t, ",\n\"bubble\":%.6f,\"even_bubble\":%.6f", p->bubble, p->even_bubble);
     if (is_compared(p))
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_again,
                      percent_again(p));

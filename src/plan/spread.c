@@ -400,14 +400,24 @@ static tt_status make_schedules(tti_spreader *s)
     bool backward = false;
     for (int64_t i = 0; i < s->n_nodes; i++)
         backward |= s->mode[i] == TTI_ROWS && s->nodes[i].node->origin != NULL;
+    double forward[TTI_MAX_DEVICES * 8] = {0}, back[TTI_MAX_DEVICES * 8] = {0};
+    tti_spread_costs(s, forward, back);
     for (int r = 0; r < s->n_replicas; r++) {
         tti_schedule_query q = {.kind = p->ctx->spread.schedule,
                                 .n_devices = m->n_local,
                                 .n_stages = m->n_local * m->n_chunks,
                                 .n_micro = s->micros[r],
-                                .forward_only = !backward};
-        if (q.n_micro > 0)
-            TT_TRY(tti_schedule_make(p->ctx, &q, &s->schedules[r]));
+                                .forward_only = !backward,
+                                .forward = forward,
+                                .backward = back};
+        if (q.n_micro == 0)
+            continue;
+        TT_TRY(tti_schedule_make(p->ctx, &q, &s->schedules[r]));
+        tti_schedule even;
+        q.forward = q.backward = NULL;
+        TT_TRY(tti_schedule_make(p->ctx, &q, &even));
+        p->even_bubble = TTI_MAX(p->even_bubble, even.bubble);
+        tti_schedule_free(p->ctx, &even);
         s->late = TTI_MAX(s->late, s->schedules[r].n * SLOT);
         p->bubble = TTI_MAX(p->bubble, s->schedules[r].bubble);
     }

@@ -58,6 +58,8 @@ typedef struct tti_spreader {
 
 // Fills stage: which local device (pipelines: which stage) of a replica does each old node.
 tt_status tti_spread_stages(tti_spreader *s, const tti_plan_request *req) TTI_CHECKED;
+// Adds the estimated nanoseconds of each stage's nodes on rows.
+void tti_spread_costs(tti_spreader *s, double *forward, double *backward);
 // The context's device of an old node's copy with replica r; -1: placed later.
 int tti_spread_device(const tti_spreader *s, int node, int replica);
 

@@ -292,13 +292,15 @@ static tt_status find_stages(tti_spreader *s, const tti_plan_request *req, const
             pins |= s->mode[i] == TTI_ROWS;
         }
     }
-    for (int64_t i = 0; s->mesh->is_staged && !pins && i < s->n_nodes; i++) {
+    // A home says the device, which is the stage unless a device has several: those are cut anew.
+    bool follow = s->mesh->is_staged && !pins && s->mesh->n_chunks == 1;
+    for (int64_t i = 0; follow && i < s->n_nodes; i++) {
         int home = home_of(s, req, &s->nodes[i]);
         homes |= home != UNKNOWN;
         if (s->stage[i] == UNKNOWN)
             s->stage[i] = home;
     }
-    if (s->mesh->is_staged && !pins && (!homes || s->mesh->n_chunks > 1))
+    if (s->mesh->is_staged && !pins && !homes)
         TT_TRY(balance(s, of_node));
     from_inputs(s, of_node, pins, false);
     from_readers(s);

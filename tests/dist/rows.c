@@ -31,8 +31,8 @@ typedef struct outcome {
     int64_t rows;
 } outcome;
 
-// Two epochs of one batch with so many rows, measured on one row more.
-static outcome train(const matrix_model *model, const matrix_way *way, int64_t rows)
+// Two epochs of so many rows, batch at a time, measured on one row more.
+static outcome train(const matrix_model *model, const matrix_way *way, int64_t rows, int64_t batch)
 {
     char name[200];
     tt_fit_report r = {0};
@@ -40,7 +40,7 @@ static outcome train(const matrix_model *model, const matrix_way *way, int64_t r
     tt_ctx *ctx = matrix_open(way);
     tt_model *m = matrix_build(ctx, model, way);
     tt_data *train = matrix_data(ctx, model, rows), *more = matrix_data(ctx, model, rows + 1);
-    tt_status st = tt_fit(m, train, .epochs = 2, .batch = rows, .validate = more);
+    tt_status st = tt_fit(m, train, .epochs = 2, .batch = batch, .validate = more);
     ck_assert_msg(st == TT_OK, "%s, %d rows: %s", name, (int)rows, tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK_OK(tt_close(ctx));
@@ -62,10 +62,10 @@ static void check_rows(const matrix_way *ways, int n)
     matrix_way one = matrix_reference(0);
     for (int k = 0; k < 2; k++)
         for (int64_t rows = 1; rows <= 17; rows++) {
-            outcome want = train(models[k], &one, rows);
+            outcome want = train(models[k], &one, rows, rows);
             CHECK_INT(want.rows, rows);
             for (int i = 0; i < n; i++) {
-                outcome got = train(models[k], &ways[i], rows);
+                outcome got = train(models[k], &ways[i], rows, rows);
                 char name[200];
                 name_of(&ways[i], name);
                 ck_assert_msg(memcmp(&got, &want, sizeof(got)) == 0,
@@ -108,6 +108,27 @@ TEST(one_to_17_rows_replicas_of_parts)
         {.strategy = "mirrored", .devices = 3, .spread = {.update = TT_UPDATE_SHARD}},
     };
     check_rows(ways, 3);
+}
+
+// Plans for seven rows and for one put a layer on different devices; its moments go along.
+TEST(short_last_batches_where_a_device_has_several_stages)
+{
+    static const matrix_way ways[] = {
+        {.strategy = "pipeline", .devices = 3, .spread = {.schedule = TT_PIPE_INTERLEAVED}},
+        {.strategy = "pipeline",
+         .devices = 2,
+         .spread = {.schedule = TT_PIPE_INTERLEAVED, .chunks = 3}},
+    };
+    const matrix_model *model = model_named("mlp", "adam");
+    matrix_way one = matrix_reference(0);
+    for (int64_t rows = 7; rows <= 13; rows += 6) {
+        outcome want = train(model, &one, rows, rows - 1);
+        for (int i = 0; i < 2; i++) {
+            outcome got = train(model, &ways[i], rows, rows - 1);
+            ck_assert_msg(memcmp(&got, &want, sizeof(got)) == 0, "%d rows: loss %a, not %a",
+                          (int)rows, got.loss, want.loss);
+        }
+    }
 }
 
 // ---- evaluation and prediction ---------------------------------------------------------------

@@ -103,7 +103,7 @@ static void ours_open(ours *o, tt_ctx *ctx, tti_team *team, int n_threads, int i
 {
     static const uint8_t merges[LANES] = {0, 1, 0, 2, 0, 1, 0, 3};
     memset(o, 0, sizeof(*o));
-    o->attr = (tti_matmul_attr){p->trans_a, p->trans_b, TT_LINEAR};
+    o->attr = (tti_matmul_attr){p->trans_a, p->trans_b, TT_LINEAR, false};
     int open_a = lanes == 0 ? -1 : p->trans_a ? 0 : 1, open_b = lanes == 0 ? -1 : p->trans_b;
     o->args[0] = matrix(p->a, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k, open_a);
     o->args[1] = matrix(p->b, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n, open_b);

@@ -31,6 +31,8 @@ const matrix_way matrix_ways[] = {
     {MATRIX_MIRRORED, M, D(8), .spread = {.update = TT_UPDATE_SHARD, .bucket = 4096}},
     {MATRIX_MIRRORED, M, D(2), .spread = {.share = "2,1"}},
     {MATRIX_MIRRORED, M, D(3), .spread = {.share = "1,5,2", .update = TT_UPDATE_SHARD}},
+    {MATRIX_MIRRORED, M, D(2), .spread = {.share = "auto"}},
+    {MATRIX_MIRRORED, M, D(3), .accumulate = 2, .spread = {.share = "auto"}},
 
     {MATRIX_CENTRAL, C, D(1)},
     {MATRIX_CENTRAL, C, D(2)},

@@ -55,15 +55,20 @@ static bool is_number(const char *word)
     return word[0] >= '0' && word[0] <= '9';
 }
 
+static bool is_called(const matrix_model *model, const char *word)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "%s.%s", model->name, model->optimizer);
+    return strcmp(word, model->name) == 0 || strcmp(word, name) == 0;
+}
+
 // Words select models, "gpt" or "gpt.adam", and ways by number; no word of a kind: all of them.
 static bool wants_model(const cli_args *args, const matrix_model *model)
 {
-    char name[32];
     bool any = false, wanted = false;
-    snprintf(name, sizeof(name), "%s.%s", model->name, model->optimizer);
     for (int i = 1; i < args->n_words; i++) {
         any |= !is_number(args->words[i]);
-        wanted |= strcmp(args->words[i], model->name) == 0 || strcmp(args->words[i], name) == 0;
+        wanted |= is_called(model, args->words[i]);
     }
     return wanted || !any;
 }
@@ -76,6 +81,24 @@ static bool wants_way(const cli_args *args, int number)
         wanted |= is_number(args->words[i]) && atoi(args->words[i]) == number + 1;
     }
     return wanted || !any;
+}
+
+static int check_words(const cli_args *args)
+{
+    for (int i = 1; i < args->n_words; i++) {
+        const char *word = args->words[i];
+        bool known = false;
+        for (int k = 0; k < matrix_n_models(); k++)
+            known |= is_called(&matrix_models[k], word);
+        if (is_number(word) && (atoi(word) < 1 || atoi(word) > matrix_n_ways()))
+            return cli_usage("tutti bench same-bits: way %s is not in 1 to %d", word,
+                             matrix_n_ways());
+        if (!is_number(word) && !known)
+            return cli_usage("tutti bench same-bits: no model is called '%s'; there are mlp, cnn, "
+                             "gpt, norm, lane, bf16 and f16, each also as mlp.sgd",
+                             word);
+    }
+    return CLI_OK;
 }
 
 static void run_model(const cli_args *args, const matrix_model *model, tally *t)
@@ -107,6 +130,9 @@ static void run_model(const cli_args *args, const matrix_model *model, tally *t)
 int cli_same_bits(const cli_args *args)
 {
     tally t = {0};
+    int rc = check_words(args);
+    if (rc != CLI_OK)
+        return rc;
     if (!args->json)
         printf("%3s  %-5s %-5s %-20s %2s %-36s %-16s %8s\n", "way", "model", "rule", "strategy",
                "on", " options", "weights", "ms");
@@ -114,14 +140,15 @@ int cli_same_bits(const cli_args *args)
         if (wants_model(args, &matrix_models[i]))
             run_model(args, &matrix_models[i], &t);
     if (t.n == 0)
-        return cli_usage("tutti bench same-bits: no such combination; models are mlp, cnn, gpt, "
-                         "norm, lane, bf16 and f16, ways 1 to %d",
-                         matrix_n_ways());
+        return cli_usage(
+            "tutti bench same-bits: norm needs the whole batch at once, which this way "
+            "has not");
+    const char *plural = t.n_models == 1 ? "" : "s";
     if (!args->json && t.differ + t.failed == 0)
-        printf("%d combinations, %d models: one hash each (per model and lanes)\n", t.n,
-               t.n_models);
+        printf("%d combinations, %d model%s: one hash each (per model and lanes)\n", t.n,
+               t.n_models, plural);
     else if (!args->json)
-        printf("%d combinations, %d models: %d differ, %d failed\n", t.n, t.n_models, t.differ,
-               t.failed);
+        printf("%d combinations, %d model%s: %d differ, %d failed\n", t.n, t.n_models, plural,
+               t.differ, t.failed);
     return t.differ + t.failed > 0 ? CLI_FAILED : CLI_OK;
 }

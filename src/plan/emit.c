@@ -5,6 +5,7 @@
  * addresses, lists and waits are written.
  */
 #include "plan/draft.h"
+#include "plan/spread.h"
 #include <string.h>
 
 typedef tti_draft draft;
@@ -246,6 +247,20 @@ static tt_status list_flags(emitter *e)
     return TT_OK;
 }
 
+tti_want tti_plan_want(const tti_plan *p, const tti_pnode *pn)
+{
+    const tti_value *v = &p->values[pn->out];
+    tti_want w = {.var = pn->node,
+                  .dev = p->ctx->devices[pn->device],
+                  .is_piece = pn->n_ways > 0,
+                  .bytes = v->bytes};
+    int64_t begin = 0, end;
+    if (w.is_piece)
+        tti_piece_range(tt_shape_count(&v->tensor->shape), pn->piece, pn->n_ways, &begin, &end);
+    w.begin = (size_t)begin * tt_dtype_bytes(v->dtype);
+    return w;
+}
+
 static tt_status find_variables(emitter *e)
 {
     tti_plan *p = e->p;
@@ -254,19 +269,18 @@ static tt_status find_variables(emitter *e)
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
             continue;
+        tti_want w = tti_plan_want(p, pn);
         fresh[pn->device] +=
-            e->req->variable_needs == NULL
-                ? p->values[pn->out].bytes
-                : e->req->variable_needs(e->req->user, pn->node, p->ctx->devices[pn->device]);
+            e->req->variable_needs == NULL ? w.bytes : e->req->variable_needs(e->req->user, &w);
     }
     TT_TRY(tti_plan_check_limits(p, fresh));
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
             continue;
+        tti_want w = tti_plan_want(p, pn);
         if (e->req->variable != NULL)
-            TT_TRY(e->req->variable(e->req->user, pn->node, p->ctx->devices[pn->device],
-                                    &p->values[pn->out].fixed));
+            TT_TRY(e->req->variable(e->req->user, &w, &p->values[pn->out].fixed));
     }
     return TT_OK;
 }

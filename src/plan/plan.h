@@ -79,7 +79,7 @@ typedef struct tti_pnode {
     int micro;             // the replica's micro-batch it belongs to
     int stage;             // of a pipeline, from 1; 0: none
     int piece;             // trees, collects: the piece it makes or already has; -1: none
-    int n_ways;            // a variable that exists once and is used in so many pieces; 0: whole
+    int n_ways;            // a variable of which there is one, in so many pieces; 0: a whole copy
     bool is_copy;          // another replica does the same
     int group;             // fused into this plan node; -1: none
     int n_members;         // of a fused node
@@ -205,6 +205,16 @@ typedef struct tti_plan {
     struct tti_plan *next;
 } tti_plan;
 
+// What a plan wants of a variable on a device: all of it, or a piece that no other plan node has.
+typedef struct tti_want {
+    const tt_node *var;
+    tti_device *dev;
+    bool is_piece;
+    size_t begin, bytes;
+} tti_want;
+struct tti_plan;
+tti_want tti_plan_want(const struct tti_plan *p, const tti_pnode *pn);
+
 typedef struct tti_plan_request {
     tt_tensor *const *targets;
     int n_targets;
@@ -219,11 +229,11 @@ typedef struct tti_plan_request {
     bool no_fuse, no_fold;
     bool no_pieces; // every replica makes whole values
     // Where variable memory is: called once per variable and device; run/ owns the store.
-    tt_status (*variable)(void *user, const tt_node *var, tti_device *dev, void **address);
+    tt_status (*variable)(void *user, const tti_want *w, void **address);
     // The device where the store has a variable for some plan; NULL: none.
     tti_device *(*variable_home)(void *user, const tt_node *var);
-    // Bytes that the store will hold in addition when a plan uses a variable on dev.
-    size_t (*variable_needs)(void *user, const tt_node *var, tti_device *dev);
+    // Bytes that the device will hold in addition.
+    size_t (*variable_needs)(void *user, const tti_want *w);
     void *user;
 } tti_plan_request;
 

@@ -229,7 +229,7 @@ static int add_joining(tti_spreader *s, int old, int r, const int *values, int n
     return first;
 }
 
-static void make_piece(tti_plan *p, int value, int64_t begin, int64_t end)
+void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end)
 {
     tti_value *v = &p->values[value];
     v->shape = (tt_shape){1, {end - begin}};
@@ -266,7 +266,7 @@ int tti_spread_piece(tti_spreader *s, int old, int r)
     v.device = tti_spread_device(s, s->values[old].node, r);
     *at = tti_plan_value(p, v);
     if (*at >= 0)
-        make_piece(p, *at, begin, end);
+        tti_make_piece(p, *at, begin, end);
     return *at;
 }
 
@@ -275,8 +275,6 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
     tti_plan *p = s->p;
     int n = s->n_replicas, in[TTI_MAX_DEVICES];
     const int *pieces = &s->piece[(int64_t)old * n];
-    if (tti_root(p, pieces[0]) == tti_root(p, pieces[1]))
-        return TT_OK; // the variable exists once
     for (int r = 0; r < n; r++) {
         in[0] = pieces[r];
         for (int k = 0, at = 1; k < n; k++)
@@ -386,7 +384,7 @@ static tt_status join_sum(tti_spreader *s, int old)
             int64_t begin, end;
             tti_piece_range(s->values[old].count, r, n_replicas, &begin, &end);
             p->nodes[p->values[v].node].piece = r;
-            make_piece(p, v, begin, end);
+            tti_make_piece(p, v, begin, end);
             s->piece[(int64_t)old * n_replicas + r] = v;
             continue;
         }

@@ -238,30 +238,36 @@ static tt_status piece_node(tti_spreader *s, int i)
         if (v < 0)
             return tt_status_of(p->ctx);
         p->nodes[id].reason = "a part of the elements";
-        p->values[v].shape = (tt_shape){1, {end - begin}};
-        p->values[v].count = end - begin;
-        p->values[v].bytes = (size_t)(end - begin) * tt_dtype_bytes(p->values[v].dtype);
-        p->values[v].is_piece = true;
+        tti_make_piece(p, v, begin, end);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     bool update = (old->node->op->flags & TT_OP_UPDATE) != 0;
-    return update ? tti_spread_collect(s, old->out) : TT_OK;
+    int root = old->in[0];
+    while (s->values[root].root != root)
+        root = s->values[root].root;
+    return update && !s->is_shared[s->values[root].node] ? tti_spread_collect(s, old->out) : TT_OK;
 }
 
-// A variable that is only used in pieces exists once; every other has a copy per replica.
+// A variable that is only used in pieces exists once, a piece with every replica.
 static tt_status shared_variable(tti_spreader *s, int i)
 {
+    tti_plan *p = s->p;
     const tti_pnode *old = &s->nodes[i];
-    s->first[i] = (int)s->p->n_nodes;
-    s->many[i] = 1;
-    int id = add_copy(s, i, 0, old->in, NULL);
-    int v = id < 0 ? -1 : add_output(s, old, 0, id, old->in, NULL);
-    if (v < 0)
-        return tt_status_of(s->p->ctx);
-    s->p->nodes[id].n_ways = s->n_replicas;
-    s->p->nodes[id].reason = "a part on each replica";
-    for (int r = 0; r < s->n_replicas; r++)
-        s->whole[(int64_t)old->out * s->n_replicas + r] = v;
+    s->first[i] = (int)p->n_nodes;
+    s->many[i] = s->n_replicas;
+    for (int r = 0; r < s->n_replicas; r++) {
+        int64_t begin, end;
+        tti_piece_range(s->values[old->out].count, r, s->n_replicas, &begin, &end);
+        int id = add_copy(s, i, r, old->in, NULL);
+        int v = id < 0 ? -1 : add_output(s, old, 0, id, old->in, NULL);
+        if (v < 0)
+            return tt_status_of(p->ctx);
+        p->nodes[id].n_ways = s->n_replicas;
+        p->nodes[id].piece = r;
+        p->nodes[id].reason = "a part on each replica";
+        tti_make_piece(p, v, begin, end);
+        s->piece[(int64_t)old->out * s->n_replicas + r] = v;
+    }
     return TT_OK;
 }
 

@@ -70,6 +70,8 @@ bool tti_is_split(const tti_value *v);
 void tti_spread_modes(tti_spreader *s);
 // Elements [begin, end) of count that replica r of n has; cut at blocks of 1,024.
 void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end);
+// Makes a new value the range [begin, end) of its elements.
+void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end);
 // The new value of an old whole one for replica r; made if there are only pieces; -1: failed.
 int tti_spread_whole(tti_spreader *s, int old, int r);
 int tti_spread_piece(tti_spreader *s, int old, int r);

@@ -28,6 +28,11 @@ typedef struct tti_variable {
     _Atomic int64_t version;
     int n_copies; // at least one
     tti_copy copy[TTI_MAX_DEVICES];
+    int n_pieces; // pieces of the one copy that devices have for themselves
+    struct {
+        char device[32];
+        size_t begin, bytes;
+    } piece[TTI_MAX_DEVICES];
     struct tti_variable *next;
 } tti_variable;
 
@@ -41,8 +46,10 @@ struct tt_store {
 // The variable of this node, made and initialised on dev if the store has none of that name.
 tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_variable **out);
 tti_variable *tti_store_find(tt_store *s, const char *name);
-// The memory of a variable on dev for a plan; a copy is made if there is none.
-tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, tti_device *dev, void **out);
+// The memory of a variable for a plan; a copy is made if there is none on that device.
+tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, const tti_want *w, void **out);
+// Bytes that this would add on the device.
+size_t tti_variable_needs(const tti_variable *v, const tti_want *w);
 // A value in, to all copies.
 void tti_variable_write(tti_variable *v, const void *data);
 // After a run that wrote the copies of these devices of ctx: the others get the value too.
@@ -156,7 +163,7 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en);
 // The variable of a node, made where it is pinned or on the first device if there is none yet.
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out);
 // Bytes that a plan's use of a variable on a device would add there.
-size_t tti_session_needs(tt_session *s, const tt_node *var, const tti_device *dev);
+size_t tti_session_needs(tt_session *s, const tti_want *w);
 
 // A run as it would be planned.
 typedef struct tti_trial {

@@ -87,12 +87,12 @@ void tt_session_free(tt_session *s)
 
 // ---- variables -------------------------------------------------------------------------------
 
-static tt_status variable_address(void *user, const tt_node *var, tti_device *dev, void **address)
+static tt_status variable_address(void *user, const tti_want *w, void **address)
 {
     tt_session *s = user;
     tti_variable *v;
-    TT_TRY(tti_store_get(s->store, var, dev, &v));
-    return tti_store_bind(s->store, s->ctx, v, dev, address);
+    TT_TRY(tti_store_get(s->store, w->var, w->dev, &v));
+    return tti_store_bind(s->store, s->ctx, v, w, address);
 }
 
 // Where plans use a variable; by name, since another context may have made it.
@@ -108,19 +108,15 @@ static tti_device *variable_home(void *user, const tt_node *var)
     return s->ctx->devices[0];
 }
 
-size_t tti_session_needs(tt_session *s, const tt_node *var, const tti_device *dev)
+size_t tti_session_needs(tt_session *s, const tti_want *w)
 {
-    const tti_variable *v = tti_store_find(s->store, var->name);
-    const tti_variable_attr *a = var->attr;
-    for (int i = 0; v != NULL && i < v->n_copies; i++)
-        if (strcmp(v->copy[i].device, dev->name) == 0)
-            return 0;
-    return (size_t)tt_shape_count(&a->shape) * tt_dtype_bytes(a->dtype);
+    const tti_variable *v = tti_store_find(s->store, w->var->name);
+    return v == NULL ? w->bytes : tti_variable_needs(v, w);
 }
 
-static size_t variable_needs(void *user, const tt_node *var, tti_device *dev)
+static size_t variable_needs(void *user, const tti_want *w)
 {
-    return tti_session_needs(user, var, dev);
+    return tti_session_needs(user, w);
 }
 
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out)

@@ -197,33 +197,73 @@ static tt_status add_copy(tt_ctx *ctx, tti_variable *v, const tti_device *dev)
     return TT_OK;
 }
 
+static int copy_on(const tti_variable *v, const char *device)
+{
+    for (int i = 0; i < v->n_copies; i++)
+        if (strcmp(v->copy[i].device, device) == 0)
+            return i;
+    return -1;
+}
+
+static bool has_piece(const tti_variable *v, const tti_want *w)
+{
+    for (int i = 0; i < v->n_pieces; i++)
+        if (v->piece[i].begin == w->begin && v->piece[i].bytes == w->bytes &&
+            strcmp(v->piece[i].device, w->dev->name) == 0)
+            return true;
+    return false;
+}
+
+size_t tti_variable_needs(const tti_variable *v, const tti_want *w)
+{
+    bool there = copy_on(v, w->dev->name) >= 0;
+    if (w->is_piece)
+        there |= has_piece(v, w);
+    return there ? 0 : w->bytes;
+}
+
+// The bytes of a piece count with the device that works on it, not with the one that has the copy.
+static void bind_piece(tt_ctx *ctx, tti_variable *v, const tti_want *w, void **out)
+{
+    if (!has_piece(v, w) && v->n_pieces < TTI_MAX_DEVICES) {
+        count_bytes(ctx, v->copy[0].device, -(int64_t)w->bytes);
+        count_bytes(ctx, w->dev->name, (int64_t)w->bytes);
+        memcpy(v->piece[v->n_pieces].device, w->dev->name, sizeof(w->dev->name));
+        v->piece[v->n_pieces].begin = w->begin;
+        v->piece[v->n_pieces++].bytes = w->bytes;
+    }
+    v->copy[0].is_bound = true;
+    *out = (char *)v->copy[0].data + w->begin;
+}
+
 /*
  * A copy that no plan uses yet, made when a value was set or loaded, moves to where the first plan
  * wants it: the memory of the host's devices is one.
  */
-tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, tti_device *dev, void **out)
+tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, const tti_want *w, void **out)
 {
     tt_status st = TT_OK;
-    int at = -1;
     pthread_mutex_lock(&s->mu);
-    for (int i = 0; i < v->n_copies && at < 0; i++)
-        if (strcmp(v->copy[i].device, dev->name) == 0)
-            at = i;
+    int at = copy_on(v, w->dev->name);
     for (int i = 0; i < v->n_copies && at < 0; i++) {
         if (v->copy[i].is_bound)
             continue;
         at = i;
         count_bytes(ctx, v->copy[i].device, -(int64_t)v->bytes);
-        memcpy(v->copy[i].device, dev->name, sizeof(dev->name));
-        count_bytes(ctx, dev->name, (int64_t)v->bytes);
+        memcpy(v->copy[i].device, w->dev->name, sizeof(w->dev->name));
+        count_bytes(ctx, w->dev->name, (int64_t)v->bytes);
     }
-    if (at < 0) {
-        st = add_copy(ctx, v, dev);
-        at = v->n_copies - 1;
-    }
-    if (st == TT_OK) {
-        v->copy[at].is_bound = true;
-        *out = v->copy[at].data;
+    if (w->is_piece) {
+        bind_piece(ctx, v, w, out);
+    } else {
+        if (at < 0) {
+            st = add_copy(ctx, v, w->dev);
+            at = v->n_copies - 1;
+        }
+        if (st == TT_OK) {
+            v->copy[at].is_bound = true;
+            *out = v->copy[at].data;
+        }
     }
     pthread_mutex_unlock(&s->mu);
     return st;

@@ -41,9 +41,8 @@ static void add_needs(tt_session *s, const tti_plan *p, tti_need *out)
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
             continue;
-        tti_device *dev = ctx->devices[pn->device];
-        size_t bytes = p->values[pn->out].bytes;
-        size_t present = bytes - TTI_MIN(bytes, tti_session_needs(s, pn->node, dev));
+        tti_want w = tti_plan_want(p, pn);
+        size_t present = w.bytes - TTI_MIN(w.bytes, tti_session_needs(s, &w));
         out[pn->device].others -= TTI_MIN(present, out[pn->device].others);
     }
 }

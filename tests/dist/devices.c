@@ -208,7 +208,7 @@ TEST(branches_on_three_devices_overlap_in_time)
     CHECK_OK(tt_close(ctx));
 
     span spans[64];
-    int n = read_spans(path, "\"op\":\"test_slow\"", spans, 64);
+    int n = read_spans(path, "\"name\":\"test_slow", spans, 64);
     ck_assert_msg(n >= 3, "the trace has %d of the slow nodes", n);
     // The last three: of the last run.
     const span *last = spans + n - 3;

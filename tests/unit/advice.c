@@ -5,6 +5,7 @@
 #include "../command.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char wide[] = "data: {train: {digits: {count: 600}}}\n"
                            "model: [flatten, mlp: {units: [64,64,64,64,64,64,64,64,64,64,10]}]\n"
@@ -146,6 +147,9 @@ TEST(validation_counts_too)
     ck_assert_int_ne(command_run("train job.yaml --devices cpu:0@7200KiB --quiet"), 0);
     CHECK_HAS(command_err, "training needs ");
     CHECK_HAS(command_err, " and validation ");
+    char runs[600];
+    snprintf(runs, sizeof(runs), "%s/runs", test_folder());
+    CHECK(access(runs, F_OK) != 0); // it has no folder
     CHECK(check_advice("7200KiB", seen, false) >= 2);
 }
 

@@ -129,7 +129,8 @@ static void add_span(tti_text *t, const tti_span *sp, int64_t start)
                  sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
     tti_text_json(t, s != NULL ? s : "");
     tti_free(t->ctx, s);
-    tti_text_add(t, ",\"cat\":\"%s\",\"args\":", carries ? "communication" : "compute");
+    tti_text_add(t,
+                 ",\"cat\":\"%s\",\"args\":", carries ? "communication" : tti_pnode_kind_name(pn));
     add_args(t, sp, pn);
     tti_text_add(t, "}");
 }

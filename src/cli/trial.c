@@ -9,6 +9,7 @@
 #include "cli/side.h"
 #include "run/run.h"
 #include "strategy/strategy.h"
+#include <unistd.h>
 
 #define WINDOWS   5 // before the trial; the first is not looked at
 #define LEAST_MS  5000
@@ -32,6 +33,19 @@ static tt_status time_one(cli_trial *t, double budget_ms, double *out)
     cli_side_close(&side);
     *out = best;
     return st;
+}
+
+// One device needs at most what all have together; limits say that it may not have it.
+static bool has_room(tt_ctx *ctx)
+{
+    size_t bytes = 0, room = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < tt_device_count(ctx); i++) {
+        tt_device_info d;
+        if (tt_device_get(ctx, i, &d) != TT_OK || d.limit > 0)
+            return false;
+        bytes += d.variables + d.arena;
+    }
+    return bytes < room / 2;
 }
 
 static void tell(const cli_trial *t, tt_model *m)
@@ -62,7 +76,7 @@ tt_status cli_trial_look(void *user, tt_model *m, const tt_progress *p)
     // One device is at most so many times slower: then it takes the work of all.
     double run_ms = t->spread_ms * (double)p->steps, budget = run_ms / PART;
     double need = (double)t->opened_ns * 1e-6 + 4 * t->spread_ms * m->ctx->n_devices;
-    if (run_ms < LEAST_MS || need > budget)
+    if (run_ms < LEAST_MS || need > budget || !has_room(m->ctx))
         return TT_OK;
     if (time_one(t, budget - need, &t->one_ms) != TT_OK)
         t->one_ms = 0; // a job that one device cannot hold: nothing to compare

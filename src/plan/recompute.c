@@ -6,6 +6,7 @@
  * cheapest of "all" (budget.c). Sums over rows are always kept.
  */
 #include "plan/recompute.h"
+#include <stdio.h>
 #include <string.h>
 
 typedef tti_chooser chooser;
@@ -71,6 +72,31 @@ static size_t layer_of(const char *patterns, const char *name)
     return best;
 }
 
+static bool is_forward(const tt_node *n)
+{
+    return n->origin == NULL && (n->op->flags & (TT_OP_SOURCE | TT_OP_UPDATE)) == 0;
+}
+
+// Names the pattern and the first few layers there are.
+static tt_status refuse_pattern(const tt_graph *g, const char *pattern, size_t n)
+{
+    char list[160] = "", last[48] = "";
+    size_t at = 0;
+    for (int64_t i = 0; i < g->n_nodes && at + 64 < sizeof(list); i++) {
+        const char *name = g->nodes[i]->name, *slash = strchr(name, '/');
+        size_t length = slash == NULL ? 0 : (size_t)(slash - name);
+        if (!is_forward(g->nodes[i]) || length == 0 || length >= sizeof(last) ||
+            (strncmp(name, last, length) == 0 && last[length] == 0))
+            continue;
+        snprintf(last, sizeof(last), "%.*s", (int)length, name);
+        at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", at > 0 ? ", " : "", last);
+    }
+    return TT_FAIL(g->ctx, TT_EINVAL,
+                   "recompute: no layer matches '%.*s'; possible are none, all, budget with a "
+                   "size, and patterns of layers (%s, ...)",
+                   (int)n, pattern, list);
+}
+
 tt_status tti_recompute_check(tt_graph *g, const char *text)
 {
     size_t budget;
@@ -83,12 +109,9 @@ tt_status tti_recompute_check(tt_graph *g, const char *text)
         p += strspn(p, ", \t");
         size_t n = strcspn(p, ", \t"), found = n == 0;
         for (int64_t i = 0; !found && i < g->n_nodes; i++)
-            found = g->nodes[i]->origin == NULL && layer_matched(p, n, g->nodes[i]->name) > 0;
+            found = is_forward(g->nodes[i]) && layer_matched(p, n, g->nodes[i]->name) > 0;
         if (!found)
-            return TT_FAIL(g->ctx, TT_EINVAL,
-                           "recompute: no layer matches '%.*s'; possible are none, all, patterns "
-                           "of layers, and budget with a size",
-                           (int)TTI_MIN(n, (size_t)64), p);
+            return refuse_pattern(g, p, TTI_MIN(n, (size_t)64));
         p += n;
     }
     return TT_OK;

@@ -182,6 +182,10 @@ TEST(a_pattern_that_matches_no_layer_is_named)
     tt_ctx *ctx = test_ctx();
     CHECK(mlp(ctx, "dense_1, dropuot*") != NULL);
     CHECK_MESSAGE(ctx, "recompute: no layer matches 'dropuot*'");
+    CHECK_MESSAGE(ctx, "(flatten_1, dense_1, dropout_1, ");
+    tt_clear_error(ctx);
+    mlp(ctx, "*.weight, dense_1"); // the scope of an optimizer's state is no layer
+    CHECK_MESSAGE(ctx, "recompute: no layer matches '*.weight'");
     tt_clear_error(ctx);
     mlp(ctx, "all, dense_1");
     CHECK_MESSAGE(ctx, "recompute: no layer matches 'all'");

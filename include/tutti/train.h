@@ -291,9 +291,10 @@ TT_API void tt_request_end(tt_ctx *ctx);
 
 typedef struct tt_evaluate_opts {
     size_t opts_size;
-    int64_t batch; // default: the data set's
-    int64_t rows;  // at most; default: all
-    bool ema;      // with the moving average of the weights
+    int64_t batch;      // default: the data set's
+    int64_t rows;       // at most; default: all
+    bool ema;           // with the moving average of the weights
+    int64_t accumulate; // so many batches make one sum, as in a fit; default 1
 } tt_evaluate_opts;
 typedef struct tt_evaluation {
     double loss;

@@ -16,7 +16,9 @@ static tt_status evaluate(cli_job *j, const cli_args *args)
     if (j->parts.model == NULL || data == NULL)
         return TT_FAIL(j->ctx, TT_EINVAL, "%s has neither data.test nor data.validate", j->file);
     TT_TRY(cli_job_load(j, args, path));
-    TT_TRY(tt_evaluate(j->parts.model, data, &e, .batch = args->rows, .rows = args->count));
+    const tt_fit_opts *fit = &j->parts.fit; // as at the end of training, unless --rows says
+    TT_TRY(tt_evaluate(j->parts.model, data, &e, .batch = args->rows > 0 ? args->rows : fit->batch,
+                       .accumulate = args->rows > 0 ? 1 : fit->accumulate, .rows = args->count));
     TT_TRY(tt_model_hash(j->parts.model, &hash));
     cli_hash_text(&hash, hex);
     tti_text t = {.ctx = j->ctx};

@@ -164,7 +164,8 @@ static tt_status report(training *t)
     if (t->args->hashes != NULL)
         TT_TRY(tt_hashes_write(tt_model_get_session(m), t->args->hashes));
     if (t->j.parts.test != NULL && !stopped) {
-        TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test));
+        TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test, .batch = t->j.parts.fit.batch,
+                           .accumulate = t->j.parts.fit.accumulate));
         r.has_test = true;
     }
     if (t->args->profile > 0 && !t->args->quiet)

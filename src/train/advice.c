@@ -64,6 +64,7 @@ static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti
                    .n_targets = sc->n_sums,
                    .n_fetched = sc->n_sums,
                    .rows = rows,
+                   .micro = (int)v->accumulate,
                    .strategy = v->strategy,
                    .n_devices = v->n_devices};
     tt_status st = tti_session_try(m->session, &t, out);
@@ -80,7 +81,7 @@ static bool fits(advisor *a, const variant *v, size_t *most)
     int64_t rows = v->batch * v->accumulate;
     tt_status st = try_step(a->model, v, TTI_MIN(rows, l->records), step);
     if (st == TT_OK && l->validate_records > 0)
-        st = try_validation(a->model, v, TTI_MIN(v->batch, l->validate_records), validation);
+        st = try_validation(a->model, v, TTI_MIN(rows, l->validate_records), validation);
     if (st != TT_OK) {
         tt_clear_error(ctx);
         return false;
@@ -255,7 +256,7 @@ static tt_status check_validation(tt_model *m, const tti_load *l)
     if (l->validate_records == 0)
         return TT_OK;
     TT_TRY(try_step(m, &v, TTI_MIN(l->batch * l->accumulate, l->records), step));
-    TT_TRY(try_validation(m, &v, TTI_MIN(l->batch, l->validate_records), more));
+    TT_TRY(try_validation(m, &v, TTI_MIN(l->batch * l->accumulate, l->validate_records), more));
     for (int d = 0; d < m->ctx->n_devices; d++) {
         size_t need = step[d].variables + step[d].arena + more[d].arena + step[d].others;
         if (step[d].limit == 0 || need <= step[d].limit)

@@ -34,7 +34,8 @@ static tt_status swap_averages(tt_model *m)
     return TT_OK;
 }
 
-static tt_status add_batch(tt_model *m, const tt_batch_data *batch, const int *field,
+// parts: the batch goes through in so many, one after another; its sums are those of the whole.
+static tt_status add_batch(tt_model *m, const tt_batch_data *batch, int64_t parts, const int *field,
                            tt_fetch *fetches, double *sums)
 {
     tti_step *s = m->step;
@@ -44,7 +45,7 @@ static tt_status add_batch(tt_model *m, const tt_batch_data *batch, const int *f
         fields[i] = batch->fields[field[i]];
     int n = tti_scores_feed(sc, fields, batch->rows, s->feed_values);
     TT_TRY(tt_run(m->session, .feeds = s->feed_values, .n_feeds = n, .fetches = fetches,
-                  .n_fetches = sc->n_sums));
+                  .n_fetches = sc->n_sums, .micro = (int)parts));
     for (int64_t i = 0; i < sc->n_numbers; i++)
         sums[i] += s->room[i];
     return TT_OK;
@@ -59,6 +60,7 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
     if (tti_model_session(m) == NULL)
         return tt_status_of(m->ctx);
     int64_t want = tt_data_count(data), done = 0;
+    int64_t parts = o->batch > 0 ? TTI_MAX(o->accumulate, 1) : 1;
     if (o->rows > 0)
         want = TTI_MIN(want, o->rows);
     tt_fetch *fetches = tti_calloc(m->ctx, (size_t)sc->n_sums + 1, sizeof(*fetches));
@@ -68,13 +70,13 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
         fetches[i] = (tt_fetch){sc->sums[i].tensor, s->room + sc->sums[i].at,
                                 (size_t)sc->sums[i].size * sizeof(float)};
     if (st == TT_OK)
-        st = tt_data_start(data, o->batch, 0);
+        st = tt_data_start(data, o->batch * parts, 0);
     while (st == TT_OK && done < want) {
         tt_batch_data batch;
         st = tt_data_next(data, &batch);
         batch.rows = TTI_MIN(batch.rows, want - done);
         if (st == TT_OK)
-            st = add_batch(m, &batch, field, fetches, sums);
+            st = add_batch(m, &batch, parts, field, fetches, sums);
         done += batch.rows;
     }
     tt_data_stop(data);
@@ -101,8 +103,8 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the model is not compiled");
     tt_evaluate_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
-    if (o.batch < 0 || o.rows < 0)
-        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch or rows is below 0");
+    if (o.batch < 0 || o.rows < 0 || o.accumulate < 0)
+        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is below 0");
     if (tt_data_count(data) < 1)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the data has no records");
     if (!o.ema)

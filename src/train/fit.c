@@ -110,8 +110,8 @@ static tt_status validate(tti_fit *f)
         return TT_OK;
     int64_t begin = tti_now_ns();
     tt_evaluation e;
-    TT_TRY(
-        tt_evaluate(f->model, f->o.validate, &e, .batch = f->o.batch, .rows = f->o.validate_rows));
+    TT_TRY(tt_evaluate(f->model, f->o.validate, &e, .batch = f->o.batch, .rows = f->o.validate_rows,
+                       .accumulate = f->o.accumulate));
     f->progress.has_validation = true;
     f->progress.validation_loss = e.loss;
     memcpy(f->progress.validation, e.metrics, sizeof(e.metrics));

@@ -131,6 +131,33 @@ TEST(short_last_batches_where_a_device_has_several_stages)
     }
 }
 
+// The loss of a validation follows the rows of an update, not the parts they come in.
+TEST(validation_of_parts_has_the_bits_of_the_whole)
+{
+    static const matrix_way ways[] = {
+        {.strategy = "single", .devices = 1},
+        {.strategy = "single", .devices = 1, .accumulate = 4},
+        {.strategy = "mirrored", .devices = 3, .accumulate = 2},
+        {.strategy = "pipeline", .devices = 2, .accumulate = 4},
+    };
+    double want = 0;
+    for (int i = 0; i < 4; i++) {
+        const matrix_model *model = model_named("gpt", "sgd");
+        int parts = i == 0 ? 1 : ways[i].accumulate;
+        tt_ctx *ctx = matrix_open(&ways[i]);
+        tt_model *m = matrix_build(ctx, model, &ways[i]);
+        tt_fit_report r = {0};
+        tt_status st = tt_fit(m, matrix_data(ctx, model, 20), .batch = 20 / parts,
+                              .accumulate = parts, .validate = matrix_data(ctx, model, 53));
+        ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
+        CHECK_OK(tt_fit_report_get(m, &r));
+        want = i == 0 ? r.last.validation_loss : want;
+        ck_assert_msg(r.last.validation_loss == want, "way %d: validation loss %a, not %a", i,
+                      r.last.validation_loss, want);
+        CHECK_OK(tt_close(ctx));
+    }
+}
+
 // ---- evaluation and prediction ---------------------------------------------------------------
 
 static const matrix_way spreads[] = {

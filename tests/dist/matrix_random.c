@@ -101,11 +101,11 @@ static bool train(const trial *t, const matrix_way *way, matrix_result *out)
     tt_status st = m == NULL ? tt_status_of(ctx) : TT_OK;
     if (st == TT_OK)
         st = tt_fit(m, matrix_data(ctx, t->model, t->count), .epochs = 2, .batch = t->batch / parts,
-                    .accumulate = parts);
+                    .accumulate = parts, .validate = matrix_data(ctx, t->model, t->count / 2 + 1));
     if (st == TT_OK) {
         CHECK_OK(tt_fit_report_get(m, &r));
-        *out =
-            (matrix_result){.weights = r.weights, .loss = r.last.loss, .metric = r.last.metrics[0]};
+        *out = (matrix_result){
+            .weights = r.weights, .loss = r.last.loss, .metric = r.last.validation_loss};
     }
     snprintf(out->message, sizeof(out->message), "%s", tt_last_error(ctx).message);
     CHECK(tt_close(ctx) == st);
@@ -133,9 +133,10 @@ static void check_trials(uint64_t from, int n)
         ck_assert_msg(
             matrix_same(&got, &want),
             "seed %d: %s with %s, %s on %d, %d pins, %s, batch %d of %d records: loss %a, "
-            "on one device %a",
+            "validation %a, on one device %a, %a",
             (int)seed, t.model->name, t.model->optimizer, matrix_strategy(&t.way), t.way.devices,
-            t.way.pins, options, (int)t.batch, (int)t.count, got.loss, want.loss);
+            t.way.pins, options, (int)t.batch, (int)t.count, got.loss, got.metric, want.loss,
+            want.metric);
         trained++;
     }
     ck_assert_msg(trained > n / 2, "%d of %d were refused", n - trained, n);

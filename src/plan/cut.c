@@ -47,7 +47,7 @@ static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
     if (pn->kind != TTI_TREE || pn->piece < 0)
         return value->bytes;
     int64_t parts = value->shape.rank > value->tensor->shape.rank ? value->shape.dim[0] : 1;
-    return p->values[pn->out].bytes * (size_t)parts;
+    return (size_t)(p->values[pn->out].count * parts) * tt_dtype_bytes(value->dtype);
 }
 
 // Nodes that put values of several devices together read them where they are, if they can.

@@ -306,7 +306,7 @@ tt_status tti_draft_node(emitter *e, int pnode)
     if (pn->kind == TTI_FUSED)
         return draft_fused(e, pnode);
     if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
-        pn->kind == TTI_COLLECT)
+        pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW)
         return tti_draft_joining(e, pnode);
     if (pn->kind != TTI_OP)
         return draft_simple(e, pnode, copy_kernel,

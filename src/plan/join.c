@@ -204,6 +204,88 @@ static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
     return prog;
 }
 
+// ---- sums sent in a narrower type ------------------------------------------------------------
+
+static uint16_t narrow(tt_dtype t, float x)
+{
+    if (t == TT_F16 && isfinite(x)) // what is too large stays in the residual
+        x = fminf(fmaxf(x, -65504.0f), 65504.0f);
+    return t == TT_F16 ? tti_to_f16(x) : tti_to_bf16(x);
+}
+
+static float widen(tt_dtype t, uint16_t x)
+{
+    return t == TT_F16 ? tti_from_f16(x) : tti_from_bf16(x);
+}
+
+// Units are elements: the replica's parts added, rounded; the rest stays in the last input.
+static tt_status narrow_kernel(const tt_launch *l)
+{
+    const tt_arg *out = l->out;
+    int n_in = l->n_in - 1;
+    const tree_program *prog = l->tune;
+    float *rest = l->in[n_in].data;
+    for (int64_t i = l->begin; i < l->end; i++) {
+        float sum = rest[i];
+        for (int k = 0; k < prog->n; k++)
+            sum += *(const float *)part_at(l, prog, k, i);
+        uint16_t sent = narrow(out->dtype, sum);
+        ((uint16_t *)out->data)[i] = sent;
+        float left = sum - widen(out->dtype, sent);
+        rest[i] = isfinite(left) ? left : 0.0f;
+    }
+    return TT_OK;
+}
+
+// Units are elements of the piece, or of the whole: what all replicas sent, added.
+static tt_status widen_kernel(const tt_launch *l)
+{
+    const tree_program *prog = l->tune;
+    tt_dtype from = l->in[0].dtype;
+    for (int64_t i = l->begin; i < l->end; i++) {
+        float sum = 0;
+        for (int k = 0; k < l->n_in; k++)
+            sum += widen(from, ((const uint16_t *)l->in[k].data)[prog->begin + i]);
+        ((float *)l->out[0].data)[i] = sum + 0.0f;
+    }
+    return TT_OK;
+}
+
+// The parts of one replica, or what each replica sent.
+static tt_status draft_narrow(tti_emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    bool sends = pn->kind == TTI_NARROW;
+    const tti_value *out = &p->values[pn->out], *in = &p->values[pn->in[0]];
+    int pushes = 0, n_sums = sends ? pn->n_in - 1 : pn->n_in;
+    for (int k = 0; k < n_sums; k++)
+        pushes += p->nodes[p->values[pn->in[k]].node].lanes->n_parts;
+    tree_program *prog = tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
+    tti_call *c = prog == NULL || !tti_start_draft(e, pnode, 1)
+                      ? NULL
+                      : tti_new_call(e, pnode, sends ? narrow_kernel : widen_kernel, pn->n_in, 1);
+    if (c == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i <= pn->n_in; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
+    for (int k = 0; sends && k < n_sums; k++) {
+        for (int i = 0; i < p->nodes[p->values[pn->in[k]].node].lanes->n_parts; i++) {
+            prog->push[prog->n].input = (int16_t)k;
+            prog->push[prog->n++].part = (int16_t)i;
+        }
+    }
+    int64_t end;
+    prog->count = sends ? out->count : in->count;
+    if (!sends && pn->piece >= 0)
+        tti_piece_range(in->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
+    c->launch.tune = prog;
+    c->units[0] = out->count;
+    c->chunk[0] = 4096;
+    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, (double)out->count * n_sums);
+    return TT_OK;
+}
+
 // Where the pieces of a collect begin, by input; the first of a variable's is already there.
 typedef struct collect_program {
     int first;
@@ -256,8 +338,12 @@ static tt_status draft_collect(tti_emitter *e, int pnode)
 
 tt_status tti_draft_joining(tti_emitter *e, int pnode)
 {
-    if (e->p->nodes[pnode].kind == TTI_COLLECT)
+    const tti_pnode *node = &e->p->nodes[pnode];
+    if (node->kind == TTI_COLLECT)
         return draft_collect(e, pnode);
+    const tti_pnode *maker = &e->p->nodes[e->p->values[node->in[0]].node];
+    if (node->kind == TTI_NARROW || maker->kind == TTI_NARROW)
+        return draft_narrow(e, pnode);
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     bool tree = pn->kind == TTI_TREE, moments = pn->kind == TTI_MOMENTS;

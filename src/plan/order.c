@@ -39,6 +39,8 @@ static bool writes_input(const tti_plan *p, const tti_pnode *pn, int k)
 {
     if (pn->kind == TTI_COLLECT)
         return k == 0 && p->values[pn->out].memory == TTI_VARIABLE;
+    if (pn->kind == TTI_NARROW)
+        return k == pn->n_in - 1;
     return pn->kind == TTI_OP && tti_writes(pn->node, k);
 }
 

@@ -79,6 +79,8 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
         return "gather";
     case TTI_COLLECT:
         return "collect";
+    case TTI_NARROW:
+        return "narrow";
     case TTI_MOMENTS:
         return "merge";
     default:
@@ -89,7 +91,7 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
 bool tti_is_communication(const tti_pnode *pn)
 {
     return pn->kind == TTI_RECV || pn->kind == TTI_TREE || pn->kind == TTI_GATHER ||
-           pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT;
+           pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW;
 }
 
 // From here on a value's root is one look away.

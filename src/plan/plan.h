@@ -64,6 +64,8 @@ typedef enum tti_node_kind {
     TTI_GATHER = 5,  // puts the rows of all shards together
     TTI_MOMENTS = 6, // merges the statistics of all shards
     TTI_COLLECT = 7, // puts the pieces of all replicas together, or into a copy of a variable
+    TTI_NARROW = 8,  // rounds a replica's sum to the type it is sent in; the last input, a
+                     // variable, has what that took before and takes what it takes now
 } tti_node_kind;
 
 typedef struct tti_pnode {

@@ -7,6 +7,7 @@
  * Small sums are cheaper added whole by every replica. Trees of gradients wait until the bucket
  * after theirs has been made, so that a replica seldom waits for a slower one.
  */
+#include "op/residual.h"
 #include "plan/spread.h"
 #include <string.h>
 
@@ -130,6 +131,25 @@ static void set_tree_keys(tti_spreader *s)
     tti_free(s->p->ctx, urgent);
 }
 
+// Sums that are sent to other replicas in a narrower type.
+static void set_residuals(tti_spreader *s)
+{
+    bool all_lanes = s->p->lanes.n == s->p->lanes.total;
+    for (int64_t i = 0; i < s->n_nodes; i++) {
+        const tti_pnode *pn = &s->nodes[i];
+        if (pn->kind != TTI_OP || pn->node->op != &tti_op_residual || pn->is_dropped)
+            continue;
+        const tti_value *var = &s->values[pn->in[0]], *sum = &s->values[pn->in[1]];
+        bool fits = var->shape.rank == 2 && var->shape.dim[0] == s->n_replicas &&
+                    var->shape.dim[1] >= sum->count;
+        if (s->n_replicas < 2 || s->mesh->is_central || !all_lanes || !fits ||
+            s->mode[sum->node] != TTI_ROWS || !is_sum(sum))
+            continue;
+        s->mode[i] = TTI_NOTHING;
+        s->residual[pn->in[1]] = pn->in[0];
+    }
+}
+
 void tti_spread_modes(tti_spreader *s)
 {
     const tti_plan *p = s->p;
@@ -164,24 +184,24 @@ void tti_spread_modes(tti_spreader *s)
     }
     set_owners(s);
     set_tree_keys(s);
+    set_residuals(s);
     for (int64_t i = 0; i < s->n_nodes; i++) // until a reader wants it otherwise
         s->is_shared[i] = s->nodes[i].kind == TTI_OP && s->nodes[i].node->op == &tti_op_variable &&
                           s->n_replicas > 1;
     for (int64_t i = 0; i < s->n_nodes; i++)
         for (int k = 0; k < s->nodes[i].n_in; k++)
-            if (s->mode[i] != TTI_PIECES)
+            if (s->mode[i] != TTI_PIECES && s->mode[i] != TTI_NOTHING)
                 s->is_shared[s->values[s->nodes[i].in[k]].node] = 0;
-    for (int i = 0; i < p->n_targets; i++)
+    for (int i = 0; i < p->n_fetched; i++)
         s->is_shared[s->values[p->targets[i]].node] = 0;
 }
 
 // ---- nodes that put together -----------------------------------------------------------------
 
 static const char *const reasons[] = {
-    [TTI_TREE] = "sums of all lanes",
-    [TTI_GATHER] = "rows of all lanes",
-    [TTI_MOMENTS] = "statistics of all lanes",
-    [TTI_COLLECT] = "parts of all replicas",
+    [TTI_TREE] = "sums of all lanes",          [TTI_GATHER] = "rows of all lanes",
+    [TTI_MOMENTS] = "statistics of all lanes", [TTI_COLLECT] = "parts of all replicas",
+    [TTI_NARROW] = "narrower, to be sent",
 };
 
 /*
@@ -364,6 +384,35 @@ static int gather_parts(tti_spreader *s, int old, int *values)
     return n;
 }
 
+/*
+ * What replicas send: of each its parts added, with what narrowing took before, and rounded. Parts
+ * of one replica follow each other. Gives how many values there are: one per replica with rows; -1.
+ */
+static int narrow_parts(tti_spreader *s, int old, int *values, int n)
+{
+    tti_plan *p = s->p;
+    int made = 0, in[64 + 1];
+    for (int k = 0; k < n;) {
+        int n_in = 0, device = p->nodes[p->values[values[k]].node].device, r = 0;
+        while (tti_spread_device(s, s->values[old].node, r) != device)
+            r++;
+        for (; k < n && p->nodes[p->values[values[k]].node].device == device; k++)
+            in[n_in++] = values[k];
+        in[n_in++] = tti_spread_piece(s, s->residual[old], r);
+        if (in[n_in - 1] < 0)
+            return -1;
+        int v = add_joining(s, old, r, in, n_in, TTI_NARROW);
+        if (v < 0)
+            return -1;
+        tti_pnode *pn = &p->nodes[p->values[v].node];
+        pn->key = p->nodes[p->values[in[n_in - 2]].node].key + 0.25;
+        p->values[v].dtype = p->ctx->spread.wire;
+        p->values[v].bytes = (size_t)p->values[v].count * tt_dtype_bytes(p->values[v].dtype);
+        values[made++] = v;
+    }
+    return made;
+}
+
 static tt_status join_sum(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
@@ -372,6 +421,8 @@ static tt_status join_sum(tti_spreader *s, int old)
     if (values == NULL)
         return TT_ENOMEM;
     int n = gather_parts(s, old, values);
+    if (n > 0 && s->residual[old] >= 0)
+        n = narrow_parts(s, old, values, n);
     tt_status st = n < 0 ? tt_status_of(p->ctx) : TT_OK;
     int made = s->mesh->is_central ? 1 : n_replicas;
     for (int r = 0; st == TT_OK && r < made; r++) {

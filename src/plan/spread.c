@@ -271,6 +271,17 @@ static tt_status shared_variable(tti_spreader *s, int i)
     return TT_OK;
 }
 
+// A target that computes nothing stands for its first input, which exists in pieces.
+static tt_status nothing_node(tti_spreader *s, int i)
+{
+    const tti_pnode *old = &s->nodes[i];
+    s->first[i] = (int)s->p->n_nodes;
+    for (int r = 0; r < s->n_replicas; r++)
+        s->piece[(int64_t)old->out * s->n_replicas + r] =
+            s->piece[(int64_t)old->in[0] * s->n_replicas + r];
+    return TT_OK;
+}
+
 static tt_status spread_node(tti_spreader *s, int i)
 {
     switch (s->mode[i]) {
@@ -278,6 +289,8 @@ static tt_status spread_node(tti_spreader *s, int i)
         return rows_node(s, i);
     case TTI_PIECES:
         return piece_node(s, i);
+    case TTI_NOTHING:
+        return nothing_node(s, i);
     default:
         return s->is_shared[i] ? shared_variable(s, i) : every_node(s, i);
     }
@@ -356,7 +369,8 @@ static tt_status drop_dead(tti_spreader *s)
         const tti_pnode *pn = &p->nodes[i];
         bool effect =
             pn->kind == TTI_OP && (pn->node->op->flags & (TT_OP_UPDATE | TT_OP_EFFECT)) != 0;
-        bool writes = pn->kind == TTI_COLLECT && p->values[pn->out].memory == TTI_VARIABLE;
+        bool writes = (pn->kind == TTI_COLLECT && p->values[pn->out].memory == TTI_VARIABLE) ||
+                      pn->kind == TTI_NARROW;
         if ((effect || writes) && !pn->is_dropped)
             REACH(i);
     }
@@ -441,15 +455,18 @@ static tt_status allocate(tti_spreader *s)
     s->tree_key = tti_calloc(ctx, n, sizeof(*s->tree_key));
     s->in_pieces = tti_calloc(ctx, n, 1);
     s->stage = tti_calloc(ctx, nodes, sizeof(int));
+    s->residual = tti_alloc(ctx, sizeof(int) * n);
     s->first = tti_calloc(ctx, nodes, sizeof(int));
     s->many = tti_calloc(ctx, nodes, sizeof(int));
     s->copies = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_shards);
     s->whole = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_replicas);
     s->piece = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_replicas);
     if (s->mode == NULL || s->is_late == NULL || s->is_shared == NULL || s->in_pieces == NULL ||
-        s->owner == NULL || s->tree_key == NULL || s->stage == NULL || s->first == NULL ||
-        s->many == NULL || s->copies == NULL || s->whole == NULL || s->piece == NULL)
+        s->owner == NULL || s->tree_key == NULL || s->residual == NULL || s->stage == NULL ||
+        s->first == NULL || s->many == NULL || s->copies == NULL || s->whole == NULL ||
+        s->piece == NULL)
         return TT_ENOMEM;
+    memset(s->residual, -1, sizeof(int) * n);
     memset(s->copies, -1, sizeof(int) * n * (size_t)s->n_shards);
     memset(s->whole, -1, sizeof(int) * n * (size_t)s->n_replicas);
     memset(s->piece, -1, sizeof(int) * n * (size_t)s->n_replicas);
@@ -465,8 +482,12 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
     s->p->values = NULL;
     s->p->nodes = NULL;
     s->p->n_values = s->p->n_nodes = s->p->cap_values = s->p->cap_nodes = 0;
+    for (int64_t v = 0; v < s->n_values; v++) // needed where the sums are, before their turn
+        if (s->residual[v] >= 0)
+            TT_TRY(spread_node(s, s->values[s->residual[v]].node));
     for (int64_t i = 0; i < s->n_nodes; i++)
-        TT_TRY(spread_node(s, (int)i));
+        if (s->many[i] == 0)
+            TT_TRY(spread_node(s, (int)i));
     TT_TRY(map_control(s));
     TT_TRY(map_targets(s));
     TT_TRY(drop_dead(s));
@@ -477,9 +498,9 @@ static void release(tti_spreader *s)
 {
     for (int r = 0; s->schedules != NULL && r < s->n_replicas; r++)
         tti_schedule_free(s->p->ctx, &s->schedules[r]);
-    void *blocks[] = {s->mode,   s->in_pieces, s->is_shared, s->is_late, s->stage,
-                      s->copies, s->whole,     s->piece,     s->first,   s->many,
-                      s->owner,  s->tree_key,  s->schedules};
+    void *blocks[] = {s->mode,   s->in_pieces, s->is_shared, s->is_late,  s->stage,
+                      s->copies, s->whole,     s->piece,     s->first,    s->many,
+                      s->owner,  s->tree_key,  s->residual,  s->schedules};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(s->p->ctx, blocks[i]);
 }

@@ -13,10 +13,11 @@
 #include "plan/schedule.h"
 
 typedef enum tti_mode {
-    TTI_ROWS,   // a copy per shard
-    TTI_EVERY,  // a copy per replica
-    TTI_FIRST,  // one copy, with its owner: the first replica but for dear ones
-    TTI_PIECES, // a copy per replica, each on its range of the elements
+    TTI_ROWS,    // a copy per shard
+    TTI_EVERY,   // a copy per replica
+    TTI_FIRST,   // one copy, with its owner: the first replica but for dear ones
+    TTI_PIECES,  // a copy per replica, each on its range of the elements
+    TTI_NOTHING, // only says something of its inputs
 } tti_mode;
 
 typedef struct tti_shard {
@@ -43,12 +44,13 @@ typedef struct tti_spreader {
     uint8_t *is_shared; // by old node: a variable that is only used in pieces, and exists once
     uint8_t *is_late;   // by old node: needs a sum over all rows
     uint8_t *owner;     // by old node: of TTI_FIRST, the replica that has it
-    double *tree_key;   // by old value: where its tree would like to stand
-    int *stage;         // by old node
-    int *copies;        // by old value and shard
-    int *whole;         // by old value and replica; -1
-    int *piece;         // by old value and replica; -1
-    int *first, *many;  // by old node: its new ones, which follow each other
+    int *residual;     // by old value: the variable of what narrowing takes; -1: it is not narrowed
+    double *tree_key;  // by old value: where its tree would like to stand
+    int *stage;        // by old node
+    int *copies;       // by old value and shard
+    int *whole;        // by old value and replica; -1
+    int *piece;        // by old value and replica; -1
+    int *first, *many; // by old node: its new ones, which follow each other
 
     tti_schedule *schedules; // by replica; pipelines only
     double late;             // key of what comes after all micro-batches

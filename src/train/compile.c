@@ -8,7 +8,10 @@
 #include "train/compile.h"
 #include "base/ctx.h"
 #include "op/op.h"
+#include "op/residual.h"
+#include "strategy/strategy.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 double tti_power_of_two(double n)
@@ -306,6 +309,28 @@ static tt_status find_weights(tti_step *s)
     return TT_OK;
 }
 
+// Gradients that replicas send each other in a narrower type leave residuals.
+static tt_status build_residuals(tti_step *s)
+{
+    tt_ctx *ctx = s->model->ctx;
+    tti_mesh mesh;
+    if (ctx->spread.wire == TT_F32)
+        return TT_OK;
+    TT_TRY(ctx->strategy->mesh(s->graph, &mesh));
+    for (int i = 0; mesh.n_replicas > 1 && i < s->n_weights; i++) {
+        const tt_tensor *grad = s->grads[i];
+        if (grad == NULL || grad->layout.kind != TT_LAYOUT_PARTIAL || grad->dtype != TT_F32 ||
+            tt_shape_count(&grad->shape) < TTI_RESIDUAL_BLOCK)
+            continue; // of little, or added after its sums: sent as it is
+        char name[TTI_NAME_MAX + 16];
+        snprintf(name, sizeof(name), "%s/residual", s->names[i]);
+        s->targets[s->n_targets] = tti_residual(s->graph, s->grads[i], mesh.n_replicas, name);
+        if (s->targets[s->n_targets++] == NULL)
+            return tt_status_of(ctx);
+    }
+    return TT_OK;
+}
+
 static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
 {
     tt_model *m = s->model;
@@ -323,7 +348,7 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
         seed = tt_mul(g, seed, s->loss_scale.scale);
     }
     TT_TRY(tt_grad(g, total, seed, s->n_weights, s->vars, s->grads));
-    s->cap_targets = 2 * s->n_weights + 1 + n_states;
+    s->cap_targets = 3 * s->n_weights + 1 + n_states;
     s->targets = tti_calloc(m->ctx, (size_t)s->cap_targets + 1, sizeof(*s->targets));
     if (s->targets == NULL)
         return TT_ENOMEM;
@@ -345,6 +370,7 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
     s->used_scale = r.used_scale;
     for (int i = 0; i < n_states; i++)
         s->targets[s->n_targets++] = tti_batch_norm_guard(g, states[i], s->applied);
+    TT_TRY(build_residuals(s));
     return tt_status_of(m->ctx);
 }
 

@@ -19,7 +19,8 @@
 #define TTI_GEMM_MR_PLAIN  4
 #define TTI_GEMM_NV_PLAIN  1
 
-#define TTI_GEMM_LEAD 6 // leading axes of a batched product
+#define TTI_GEMM_ROWS 256 // most rows of a unit: packed A fills a part of a core's second cache
+#define TTI_GEMM_LEAD 6   // leading axes of a batched product
 
 // How a tile reads A and goes over lanes.
 enum tti_gemm_way {
@@ -50,6 +51,8 @@ typedef struct tti_gemm_plan {
     bool trans_a, trans_b;
     bool pack_a, pack_b;
     bool has_lanes; // k is the open axis: one chain per lane, then the tree
+    bool half_in;   // a, b and bias are bf16 or f16: widened as they are packed
+    bool half_out;  // y is: sums are kept on the stack until they are rounded
     int64_t at_b;   // offsets into a thread's memory, in elements; packed A is at 0
     int64_t at_stack;
 } tti_gemm_plan;

@@ -5,6 +5,7 @@
 #define TUTTI_OP_GEMM_PACK_H
 
 #include "op/gemm_tile.h"
+#include "op/half.h"
 
 /*
  * Transposes up to 16 rows of 16 numbers: row i of x (stride ld) becomes column i of y (stride
@@ -117,6 +118,56 @@ static inline void gemm_pack_b(const real *x, int64_t ld, bool trans, int n, int
     for (int j = 0; j < nv; j++) {
         int left = n - j * 16 < 16 ? n - j * 16 : 16;
         gemm_turn_all(x + j * 16 * ld, ld, left, k, y + j * 16, w);
+    }
+}
+
+// ---- the same from bf16 and f16 ---------------------------------------------------------------
+
+static inline void gemm_widen(const uint16_t *x, tt_dtype type, real *y, int64_t n)
+{
+    if (type == TT_BF16)
+        tti_widen_bf16(x, y, n);
+    else
+        tti_widen_f16(x, y, n);
+}
+
+// gemm_turn_all() by pieces that stay near.
+#define GEMM_PIECE 64
+static inline void gemm_turn_half(const uint16_t *x, tt_dtype type, int64_t ld, int nr, int64_t nc,
+                                  real *y, int64_t ldy)
+{
+    real wide[16 * GEMM_PIECE];
+    for (int64_t k = 0; k < nc; k += GEMM_PIECE) {
+        int64_t n = nc - k < GEMM_PIECE ? nc - k : GEMM_PIECE;
+        for (int i = 0; i < nr; i++)
+            gemm_widen(x + i * ld + k, type, wide + i * GEMM_PIECE, n);
+        gemm_turn_all(wide, GEMM_PIECE, nr, n, y + k * ldy, ldy);
+    }
+}
+
+static inline void gemm_pack_half_a(const uint16_t *x, tt_dtype type, int64_t ld, bool trans, int h,
+                                    int64_t k, real *y)
+{
+    if (!trans) {
+        gemm_turn_half(x, type, ld, h, k, y, h);
+        return;
+    }
+    for (int64_t i = 0; i < k; i++)
+        gemm_widen(x + i * ld, type, y + i * h, h);
+}
+
+static inline void gemm_pack_half_b(const uint16_t *x, tt_dtype type, int64_t ld, bool trans, int n,
+                                    int nv, int64_t k, real *y)
+{
+    int64_t w = 16 * nv;
+    for (int64_t i = 0; !trans && i < k; i++) {
+        gemm_widen(x + i * ld, type, y + i * w, n);
+        for (int64_t j = n; j < w; j++)
+            y[i * w + j] = 0;
+    }
+    for (int j = 0; trans && j < nv; j++) {
+        int left = n - j * 16 < 16 ? n - j * 16 : 16;
+        gemm_turn_half(x + j * 16 * ld, type, ld, left, k, y + j * 16, w);
     }
 }
 

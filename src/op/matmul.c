@@ -211,9 +211,8 @@ static const tile_size tiles[TT_N_ISA] = {
     [TT_ISA_F64] = {TTI_GEMM_MR_PLAIN, 16 * TTI_GEMM_NV_PLAIN, 0.5},
 };
 
-#define BLOCK_ROWS 256 // packed A, this times RUN, fills a part of a core's second cache
-#define RUN        512 // k in one sweep
-#define FOUR       32  // up to this many k per lane four lanes are combined in registers
+#define RUN  512 // k in one sweep
+#define FOUR 32  // up to this many k per lane four lanes are combined in registers
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -232,6 +231,8 @@ static void plan_shapes(const tt_prep *p, tti_gemm_plan *t)
     t->m = a->dim[2 * a->rank - 3 - ka];
     t->n = b->dim[2 * b->rank - 3 - kb];
     t->has_lanes = p->in[0].open == ka;
+    t->half_in = tti_is_half(p->in[0].dtype);
+    t->half_out = tti_is_half(p->out_args[0].dtype);
     t->per = p->in[0].per;
     t->batch = 1;
     t->lead = TTI_MAX(a->rank, b->rank) - 2;
@@ -259,7 +260,7 @@ static void plan_grid(const tt_prep *p, tti_gemm_plan *t)
     tile_size s = tiles[p->isa];
     int64_t all_tiles = ceil_div(t->m, s.rows), panels = ceil_div(t->n, s.cols);
     double best = 0;
-    int64_t min_rows = ceil_div(t->m, BLOCK_ROWS), most = 4 * p->n_threads;
+    int64_t min_rows = ceil_div(t->m, TTI_GEMM_ROWS), most = 4 * p->n_threads;
     for (int64_t gm = min_rows; gm <= TTI_MAX(min_rows, TTI_MIN(all_tiles, min_rows + most)); gm++)
         for (int64_t gn = 1; gn <= TTI_MIN(panels, most); gn++) {
             double rows = (double)ceil_div(t->m, gm);
@@ -289,7 +290,8 @@ static tt_status matmul_prepare(tt_prep *p)
         return TT_OK;
     }
     plan_grid(p, t);
-    if (t->has_lanes && t->k > 2 * RUN) // pending sums of a whole unit are kept
+    bool keeps = t->has_lanes || t->half_out; // pending sums of a whole unit
+    if (keeps && t->k > 2 * RUN)
         t->col_blocks = TTI_MAX(t->col_blocks, ceil_div(t->n, 512));
     int64_t rows = ceil_div(t->m, t->row_blocks);
     int64_t panels = ceil_div(ceil_div(t->n, s.cols), t->col_blocks);
@@ -299,7 +301,7 @@ static tt_status matmul_prepare(tt_prep *p)
     // and many.
     t->pack_a = t->trans_a ? t->m >= 1024 && panels > 2
                            : panels >= (t->trans_b ? 8 : 16) || (t->k % 1024 == 0 && panels > 1);
-    t->pack_b = t->trans_b || (s.cols == 16 && rows >= 16 * s.rows);
+    t->pack_b = t->trans_b || (s.cols == 16 && rows >= 16 * s.rows) || t->half_in;
     int64_t longest = t->has_lanes ? ceil_div(t->k, TTI_MAX(p->lanes->n, 1)) : t->k;
     t->kc = t->k;
     if (t->pack_a || t->pack_b || t->n % 16 != 0 || t->has_lanes)
@@ -317,9 +319,9 @@ static tt_status matmul_prepare(tt_prep *p)
 
     int64_t level = s.rows * s.cols;
     if (t->k > t->kc)
-        level = rows * s.cols * (t->has_lanes ? panels : 1);
+        level = rows * s.cols * (keeps ? panels : 1);
     int64_t kc = TTI_MIN(t->kc, t->k);
-    t->at_b = t->pack_a ? ceil_div(rows * kc + 16, 16) * 16 : 0;
+    t->at_b = t->pack_a || t->half_in ? ceil_div(rows * kc + 16, 16) * 16 : 0;
     t->at_stack = t->at_b + (t->pack_b || t->n % 16 != 0 ? kc * s.cols : 0);
     size_t real_bytes = p->isa == TT_ISA_F64 ? sizeof(double) : sizeof(float);
     p->local_bytes = (size_t)(t->at_stack + t->levels * level) * real_bytes;
@@ -337,7 +339,7 @@ const tt_op tti_op_matmul = {
     .help = "y = act(a b + bias); leading axes broadcast",
     .inputs = 2,
     .max_inputs = 3,
-    .flags = TT_OP_ROW_FREE,
+    .flags = TT_OP_ROW_FREE | TT_OP_ANY_TYPE,
     .attrs = matmul_options,
     .attr_size = sizeof(tti_matmul_attr),
     .infer = matmul_infer,

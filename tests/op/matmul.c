@@ -5,6 +5,7 @@
  */
 #include "op_test.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // The numbers of a case. LEAD_A and LEAD_B: two dimensions each before the last two, 0: none.
@@ -292,4 +293,78 @@ TEST(matmul_of_open_k_adds_bias_after_the_sum)
     CHECK_OK(tt_run(s, .feeds = &feed, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1));
     CHECK_NEAR(y, 2, 1e-9);
     CHECK_OK(tt_close(ctx));
+}
+
+// ---- half numbers ----------------------------------------------------------------------------
+
+/*
+ * A product of bf16 or f16 has the bits of one of the same numbers in f32, rounded at the end,
+ * whatever is packed and however k is cut; y and, where the activation's gradient needs it, z.
+ */
+static void check_half(const char *isa, tt_dtype type, const int64_t shape[3], int turned,
+                       tt_act act)
+{
+    int64_t m = shape[0], k = shape[1], n = shape[2];
+    bool ta = (turned & 1) != 0, tb = (turned & 2) != 0, open = (turned & 4) != 0;
+    tt_ctx *ctx = tt_open(.isa = isa, .threads = 2, .on_event = test_ignore_event);
+    tt_graph *g = tt_graph_new(ctx);
+    float *data = malloc(sizeof(float) * (size_t)(m * k + k * n + n));
+    test_fill(data, m * k + k * n + n, 5, -1, 1);
+    tt_tensor *feeds[3] = {
+        tt_feed(g, .shape = ta ? TT_SHAPE(open ? TT_BATCH : k, m) : TT_SHAPE(m, k)),
+        tt_feed(g, .shape = tb ? TT_SHAPE(n, k) : TT_SHAPE(open ? TT_BATCH : k, n)),
+        tt_feed(g, .shape = TT_SHAPE(n))};
+    tt_feed_value values[3] = {
+        {feeds[0], data, ta ? TT_SHAPE(k, m) : TT_SHAPE(m, k), TT_F32},
+        {feeds[1], data + m * k, tb ? TT_SHAPE(n, k) : TT_SHAPE(k, n), TT_F32},
+        {feeds[2], data + m * k + k * n, TT_SHAPE(n), TT_F32}};
+    tt_tensor *y[2][2];
+    for (int wide = 0; wide < 2; wide++) {
+        tt_tensor *in[3];
+        for (int i = 0; i < 3; i++) {
+            in[i] = tt_cast(g, feeds[i], type);
+            if (wide)
+                in[i] = tt_cast(g, in[i], TT_F32);
+        }
+        tt_tensor *out = tt_matmul(g, in[0], in[1], .transpose_a = ta, .transpose_b = tb,
+                                   .bias = open ? NULL : in[2], .act = act);
+        CHECK(out != NULL);
+        const tt_node *node = tt_tensor_get_node(out);
+        for (int i = 0; i < 2; i++)
+            y[wide][i] = tt_cast(g, tt_cast(g, node->outs[i < node->n_out ? i : 0], type), TT_F32);
+    }
+    size_t bytes = sizeof(float) * (size_t)(m * n);
+    float *got[4];
+    tt_fetch fetches[4];
+    for (int i = 0; i < 4; i++) {
+        got[i] = malloc(bytes);
+        fetches[i] = (tt_fetch){y[i / 2][i % 2], got[i], bytes};
+    }
+    ck_assert_msg(tt_run(tt_session_new(g), .feeds = values, .n_feeds = open ? 2 : 3,
+                         .fetches = fetches, .n_fetches = 4) == TT_OK,
+                  "%s", tt_last_error(ctx).message);
+    ck_assert_msg(memcmp(got[0], got[2], bytes) == 0 && memcmp(got[1], got[3], bytes) == 0,
+                  "%s, %s: [%d, %d] times [%d, %d], turned %d, activation %d", isa,
+                  tt_dtype_name(type), (int)m, (int)k, (int)k, (int)n, turned, (int)act);
+    for (int i = 0; i < 4; i++)
+        free(got[i]);
+    free(data);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(matmul_of_half_numbers_rounds_the_product_in_f32)
+{
+    static const int64_t shapes[][3] = {{1, 1, 1},      {7, 33, 17},     {300, 70, 40},
+                                        {14, 1500, 31}, {270, 1100, 64}, {1030, 20, 300},
+                                        {40, 1024, 90}};
+    for (int isa = 0; test_isa(isa) != NULL; isa++) {
+        for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+            for (int turned = 0; turned < 4; turned++) {
+                tt_dtype type = (turned + s) % 2 == 0 ? TT_BF16 : TT_F16;
+                check_half(test_isa(isa), type, shapes[s], turned, TT_LINEAR);
+                check_half(test_isa(isa), type, shapes[s], turned, TT_GELU);
+            }
+            check_half(test_isa(isa), s % 2 == 0 ? TT_F16 : TT_BF16, shapes[s], 1 | 4, TT_LINEAR);
+        }
+    }
 }

@@ -114,7 +114,7 @@ TEST(weights_too_big_for_one_device)
     static const job too_big[] = {
         {.devices = "cpu:0@16MiB"},
         {.devices = "cpu:0@16MiB", .recompute = "all"},
-        {.devices = "cpu:0*2@16MiB", .strategy = "mirrored"},
+        {.devices = "cpu:0*2@16MiB", .strategy = "pipeline", .pins = 2}, // eight micro-batches
     };
     tt_hash hash;
     size_t variables[8];

@@ -19,7 +19,7 @@ typedef struct matrix_model {
     bool is_text;   // its data are symbols, not images
     bool is_joined; // needs the whole batch at once: batch norm over it
     tt_precision precision;
-    // Its weights with the default lanes on any machine; changes only with TT_ARITHMETIC. NULL: any.
+    // Its weights with the default lanes on any machine; changes only with TT_ARITHMETIC.
     const char *hash;
 } matrix_model;
 

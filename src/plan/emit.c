@@ -279,7 +279,7 @@ static tt_status find_variables(emitter *e)
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
             continue;
         tti_want w = tti_plan_want(p, pn);
-        if (e->req->variable != NULL)
+        if (e->req->variable != NULL && !e->req->to_look)
             TT_TRY(e->req->variable(e->req->user, &w, &p->values[pn->out].fixed));
     }
     return TT_OK;

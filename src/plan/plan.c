@@ -119,6 +119,7 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     p->ctx = ctx;
     p->graph = g;
     p->rows = req->rows;
+    p->is_to_look = req->to_look;
     p->mesh =
         req->mesh != NULL ? *req->mesh : (tti_mesh){.n_replicas = 1, .is_free = true, .n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));

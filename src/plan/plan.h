@@ -168,6 +168,7 @@ typedef struct tti_plan {
     struct tti_plan_block *blocks; // the plan's memory
     uint64_t key;                  // of outputs, rows, lanes
 
+    bool is_to_look; // cannot run
     tti_mesh mesh;
     int64_t rows;
     tt_lanes lanes;
@@ -230,6 +231,7 @@ typedef struct tti_plan_request {
     bool is_trial;         // only memory is planned, limits are not held against it
     bool no_fuse, no_fold;
     bool no_pieces; // every replica makes whole values
+    bool to_look;   // only to be looked at: variables get no memory
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tti_want *w, void **address);
     // The device where the store has a variable for some plan; NULL: none.

@@ -180,7 +180,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
             while (at < p->n_updated && p->updated[at].variable != v)
                 at++;
             if (v == NULL)
-                continue;
+                continue; // a plan to look at
             if (at == p->n_updated)
                 p->updated[p->n_updated++] = (tti_updated){.variable = v};
             p->updated[at].devices |= (uint64_t)1 << root->device;
@@ -286,6 +286,11 @@ static tt_status find_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
         tti_plan *p = *at;
         if (p->key != key)
             continue;
+        if (p->is_to_look && !r->to_look) { // now it is wanted for a run
+            *at = p->next;
+            tti_plan_free(p);
+            break;
+        }
         *at = p->next; // to the front
         p->next = s->plans;
         s->plans = *out = p;
@@ -495,7 +500,8 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
     tti_plan_request r = {.targets = opts->targets,
                           .n_targets = opts->n_targets,
                           .rows = opts->rows == 0 ? 1 : opts->rows,
-                          .recompute = s->recompute};
+                          .recompute = s->recompute,
+                          .to_look = true};
     if (opts->n_targets == 0) {
         if (default_targets(s, &made, &r.n_targets) != TT_OK)
             return NULL;

@@ -99,3 +99,23 @@ TEST(the_command_prints_what_memory_is_for)
     CHECK(number(json_object_get(o, "recompute"), "nodes") >= 0);
     json_decref(o);
 }
+
+// A plan that is only looked at takes no memory for variables; a run of it later does.
+TEST(plans_to_look_at_hold_nothing)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_flatten(m);
+    tt_dense(m, .units = 10);
+    CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY));
+    for (int i = 0; i < 2; i++) {
+        tt_device_info d;
+        char *text = tt_plan_print(tt_model_get_session(m), .rows = 8);
+        CHECK(text != NULL && strstr(text, "dense_1.weight") != NULL);
+        tt_string_free(ctx, text);
+        CHECK_OK(tt_device_get(ctx, 0, &d));
+        CHECK_INT(d.variables, i == 0 ? 0 : 7850 * 4);
+        CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 8), .batch = 8));
+    }
+    CHECK_OK(tt_close(ctx));
+}

@@ -286,3 +286,47 @@ TEST(two_losses_clipped_with_batch_norm_train_in_half_precision)
         ck_assert_msg(fabs(loss - f32) < 0.05, "precision %d: %g, in f32 %g", (int)p, loss, f32);
     }
 }
+
+// ---- memory ----------------------------------------------------------------------------------
+
+TEST(a_step_in_f16_allocates_nothing_whether_it_is_skipped_or_not)
+{
+    tt_ctx *ctx = open_on("cpu:0*2", test_ignore_event, NULL);
+    tt_model *m = small(ctx);
+    float x[3 * 5] = {1, 2, 3};
+    int32_t y[3] = {0, 1, 2};
+    tt_batch_data batch = {.rows = 3, .fields = {x, y}};
+    tt_progress p;
+    CHECK_OK(tt_train_step(m, &batch, &p));
+    CHECK(!p.is_skipped && p.loss_scale == 0x1p15);
+    int64_t calls = tt_alloc_stats_get(ctx).calls;
+    for (int i = 0; i < 4; i++) {
+        x[4] = i % 2 == 0 ? 1e30f : 0;
+        CHECK_OK(tt_train_step(m, &batch, &p));
+        CHECK_INT(p.is_skipped, i % 2 == 0);
+    }
+    CHECK(p.loss_scale == 0x1p13);
+    CHECK_INT(tt_alloc_stats_get(ctx).calls, calls);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(compiling_in_f16_survives_failing_allocations)
+{
+    int k = 1;
+    for (bool done = false; !done && k < 20000; k++) {
+        tt_ctx *ctx = test_ctx();
+        tt_model *m = tt_sequential(ctx, .input = {6, 6, 1});
+        tt_conv2d(m, .filters = 2, .kernel = {3, 3}, .act = TT_RELU);
+        tt_batch_norm(m);
+        tt_flatten(m);
+        tt_dense(m, .units = 3);
+        tt_fail_alloc_at(ctx, k);
+        tt_status st = tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = TT_PRECISION_F16);
+        tt_fail_alloc_at(ctx, 0);
+        CHECK(st == TT_OK || st == TT_ENOMEM);
+        done = st == TT_OK;
+        tt_clear_error(ctx);
+        CHECK_OK(tt_close(ctx));
+    }
+    CHECK(k > 50 && k < 20000);
+}

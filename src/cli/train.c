@@ -49,7 +49,8 @@ static tt_status choose_folder(training *t)
         return tti_folder_make(ctx, t->run);
     }
     if (t->args->resume) {
-        TT_TRY(tti_run_folder_newest(ctx, t->j.runs, tt_job_name(t->j.job), t->run));
+        // A run that was refused has a folder, too, and nothing in it to go on with.
+        TT_TRY(cli_run_newest(ctx, t->j.runs, tt_job_name(t->j.job), CLI_STEPS, t->run));
         if (t->run[0] != '\0')
             return TT_OK;
     }

@@ -73,6 +73,9 @@ void tti_devices_close(tt_ctx *ctx);
 // The device a name means in this context, missing fields being any; NULL if there is none.
 // "local:1" is the second: where a replica is all there is.
 tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name);
+// "cpu:0, cpu:1": the context's devices; at the end "..." if there are more than fit.
+#define TTI_DEVICE_LIST 128
+const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST]);
 
 // 64-byte aligned host memory.
 void *tti_host_alloc(tt_ctx *ctx, size_t bytes);

@@ -119,6 +119,9 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
         snprintf(both, sizeof(both), "%.100s %.100s", in->first->key, in->first->text);
         return tti_value_item(t, row, path, both, in->at, out);
     }
+    if (in->kind == TTI_MAP && row->type == TT_OPT_TEXT && row->names != NULL)
+        return tti_fail_at(t->ctx, TT_EINVAL, in->at, path,
+                           "a map here has the one key '%s' and its value", row->names[0]);
     if (in->kind == TTI_MAP || !takes_list(row))
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is %s, but must be %s",
                            tti_item_word(in), wanted(row));

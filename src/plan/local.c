@@ -63,7 +63,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
         return TT_OK;
     }
     tti_device *d = tti_device_match(ctx, &n->pin);
-    char wish[TT_DEVICE_NAME_MAX];
+    char wish[TT_DEVICE_NAME_MAX], list[TTI_DEVICE_LIST];
     tt_device_print(&n->pin, wish);
     if (s->n_replicas > 1 && s->mode[i] == TTI_ROWS)
         return TT_FAIL(ctx, TT_EINVAL,
@@ -71,9 +71,8 @@ static tt_status follow_pin(tti_spreader *s, int i)
                        "the replica, local:0 to local:%d, go with them",
                        n->op->name, n->name, wish, s->n_replicas, s->mesh->n_local - 1);
     if (d == NULL)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "%s '%s' is pinned to %s, which is not among the context's devices",
-                       n->op->name, n->name, wish);
+        return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to %s, but there is only %s", n->op->name,
+                       n->name, wish, tti_device_list(ctx, list));
     s->stage[i] = -1 - d->index;
     for (int l = 0; s->n_replicas == 1 && l < s->mesh->n_local; l++)
         if (s->mesh->device[l] == d->index)

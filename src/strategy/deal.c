@@ -9,21 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST])
-{
-    int n = 0;
-    out[0] = '\0';
-    for (int d = 0; d < ctx->n_devices; d++) {
-        if (n > TTI_DEVICE_LIST - 40) {
-            snprintf(out + n, (size_t)(TTI_DEVICE_LIST - n), ", ...");
-            break;
-        }
-        n += snprintf(out + n, (size_t)(TTI_DEVICE_LIST - n), "%s%s", d > 0 ? ", " : "",
-                      ctx->devices[d]->name);
-    }
-    return out;
-}
-
 const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT])
 {
     const tt_ctx *ctx = g->ctx;

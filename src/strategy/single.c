@@ -2,6 +2,7 @@
  * single.c - one copy of the model. Its nodes are on the first device, or where pins say; "local:1"
  * is the context's second device.
  */
+#include "device/device.h"
 #include "strategy/strategy.h"
 
 static tt_status single_mesh(const tt_graph *g, tti_mesh *out)

@@ -42,9 +42,6 @@ tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why
 // Fills mesh->share from text: "equal", "auto", "2,1"; with no replicas it only looks at the text.
 tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text,
                          tti_mesh *mesh) TTI_CHECKED;
-// "cpu:0, cpu:1": the context's devices; at the end "..." if there are more than fit.
-#define TTI_DEVICE_LIST 128
-const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST]);
 // "8 lanes: at most 8 replicas": how far the lanes let a graph be spread.
 #define TTI_MOST_TEXT 96
 const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT]);

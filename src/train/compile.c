@@ -169,6 +169,13 @@ static tt_status add_metrics(tti_step *s, tti_scores *sc, tt_tensor *target)
     return TT_OK;
 }
 
+// What is said of the first target holds for every loss that names it.
+static bool has_first_target(const tti_step *s, int loss)
+{
+    const char *a = s->losses[0].target, *b = s->losses[loss].target;
+    return loss == 0 || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 // Feeds of targets, losses and metrics in one graph.
 static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool training)
 {
@@ -192,9 +199,10 @@ static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool tra
         out = twin(m, out, training);
         if (out == NULL)
             return TT_FAIL(m->ctx, TT_EINVAL, "compile: output %d is no layer's", i);
-        TT_TRY(tti_loss_target(m->ctx, &s->losses[i], out, i == 0 && s->opts.dense_targets, &shape,
+        bool first = has_first_target(s, i);
+        TT_TRY(tti_loss_target(m->ctx, &s->losses[i], out, first && s->opts.dense_targets, &shape,
                                &dtype));
-        if (i == 0 && s->opts.target_dtype != TT_F32)
+        if (first && s->opts.target_dtype != TT_F32)
             dtype = s->opts.target_dtype;
         if (s->losses[i].target != NULL)
             strncpy(name, s->losses[i].target, sizeof(name) - 1);

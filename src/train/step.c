@@ -173,10 +173,6 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
 {
     tt_field fields[TT_MAX_FIELDS];
     int n = tt_data_fields(d, fields);
-    if (n < sc->n_feeds)
-        return TT_FAIL(m->ctx, TT_EINVAL,
-                       "the data has %d fields, but the model takes %d (inputs, then targets)", n,
-                       sc->n_feeds);
     for (int i = 0; i < sc->n_feeds; i++) {
         bool target = i >= m->n_inputs;
         const char *name = target ? m->step->losses[i - m->n_inputs].target : m->inputs[i]->name;
@@ -184,6 +180,10 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
         if (at < 0 && target && name != NULL)
             return TT_FAIL(m->ctx, TT_EINVAL, "the data has no field '%s', which a loss wants",
                            name);
+        if (at < 0 && i >= n) // losses may name one target, so only the place counts
+            return TT_FAIL(m->ctx, TT_EINVAL,
+                           "the data has %d fields, but the model takes %d (inputs, then targets)",
+                           n, sc->n_feeds);
         field[i] = at >= 0 ? at : i;
         TT_TRY(check_field(m, &fields[field[i]], sc->feeds[i], target));
     }

@@ -262,6 +262,19 @@ TEST(resume_finds_the_newest_run)
     CHECK_HAS(command_out, "epochs: 4");
 }
 
+// It would begin again from nothing in the folder of the run that was refused.
+TEST(resume_passes_over_a_run_that_was_refused)
+{
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --quiet");
+    CHECK_INT(command_run("train small.yaml --strategy mirrored --devices cpu:0*9"), 3);
+    CHECK(is_there("runs/small-002"));
+    command_ok("train small.yaml --resume --set train.epochs=4");
+    CHECK_HAS(command_err, "'runs/small-002' has no steps; 'runs/small-001' is used");
+    CHECK(strstr(command_out, "epoch 3/4") == NULL);
+    CHECK(is_there("runs/small-001/checkpoints/step-40"));
+}
+
 TEST(a_full_disk_for_events_is_a_warning)
 {
     char path[600];

@@ -321,6 +321,34 @@ TEST(job_optimizers_and_losses_reach_compile)
     close_built(&b);
 }
 
+// Heads of one model that learn one label: classes, or after one_hot probabilities.
+TEST(job_losses_may_share_a_target)
+{
+    need_yaml();
+    const char *const transforms[] = {"", ", transform: [one_hot: {field: y}]"};
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 "data: {train: {digits: 16}%s}\n"
+                 "model:\n"
+                 "  layers:\n"
+                 "    - flatten\n"
+                 "    - dense: {units: 10, name: a}\n"
+                 "    - dense: {units: 10, name: b, from: flatten_1}\n"
+                 "  outputs: [a, b]\n"
+                 "train:\n"
+                 "  steps: 2\n"
+                 "  batch: 8\n"
+                 "  losses:\n"
+                 "    - cross_entropy: {output: a, target: y}\n"
+                 "    - cross_entropy: {output: b, target: y, weight: 0.5}\n",
+                 transforms[i]);
+        built b = build(text);
+        CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+        close_built(&b);
+    }
+}
+
 TEST(job_zero_means_zero)
 {
     need_yaml();
@@ -409,6 +437,6 @@ TEST(recompute_is_a_word_a_list_or_a_budget)
     char text[1024];
     snprintf(text, sizeof(text), "%s  recompute: {bugdet: 4GiB}\n", small);
     CHECK(parse(ctx, text) == NULL);
-    CHECK_MESSAGE(ctx, "train.recompute: is a map, but must be a text or a list of texts");
+    CHECK_MESSAGE(ctx, "train.recompute: a map here has the one key 'budget' and its value");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

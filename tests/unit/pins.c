@@ -230,6 +230,18 @@ TEST(local_pins_place_nodes)
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
+TEST(a_pin_to_no_device_is_told_which_there_are)
+{
+    tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .strategy = "mirrored");
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *w = tt_variable(g, .shape = {5}, .name = "w");
+    CHECK_OK(tt_pin(w, "cpu:7"));
+    tt_session *s = tt_session_new(g);
+    CHECK(tt_plan_print(s, .targets = &w, .n_targets = 1) == NULL);
+    CHECK_MESSAGE(ctx, "'w' is pinned to /device:CPU:7, but there is only cpu:0, cpu:1");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
 static tt_hash weights_of(const char *more)
 {
     char yaml[1024];

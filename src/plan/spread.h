@@ -65,6 +65,11 @@ void tti_spread_costs(tti_spreader *s, double *forward, double *backward);
 // The context's device of an old node's copy with replica r; -1: placed later.
 int tti_spread_device(const tti_spreader *s, int node, int replica);
 
+// ---- ends.c ----------------------------------------------------------------------------------
+
+// Once all nodes are copied: control edges, targets and feeds of the new ones.
+tt_status tti_spread_ends(tti_spreader *s) TTI_CHECKED;
+
 // ---- shard.c ---------------------------------------------------------------------------------
 
 bool tti_is_split(const tti_value *v);

@@ -1,11 +1,8 @@
 /*
- * session.c - sessions: plans made on demand and kept, feeds in, fetches out.
+ * session.c - sessions: their life, variables in and out, runs: feeds in, fetches out.
  */
 #include "run/run.h"
-#include "strategy/strategy.h"
 #include <string.h>
-
-#define MAX_PLANS 64 // kept per session
 
 // ---- life ------------------------------------------------------------------------------------
 
@@ -87,38 +84,6 @@ void tt_session_free(tt_session *s)
 
 // ---- variables -------------------------------------------------------------------------------
 
-static tt_status variable_address(void *user, const tti_want *w, void **address)
-{
-    tt_session *s = user;
-    tti_variable *v;
-    TT_TRY(tti_store_get(s->store, w->var, w->dev, &v));
-    return tti_store_bind(s->store, s->ctx, v, w, address);
-}
-
-// Where plans use a variable; by name, since another context may have made it.
-static tti_device *variable_home(void *user, const tt_node *var)
-{
-    tt_session *s = user;
-    tti_variable *v = tti_store_find(s->store, var->name);
-    if (v == NULL || !v->copy[0].is_bound)
-        return NULL;
-    for (int i = 0; i < s->ctx->n_devices; i++)
-        if (strcmp(s->ctx->devices[i]->name, v->copy[0].device) == 0)
-            return s->ctx->devices[i];
-    return s->ctx->devices[0];
-}
-
-size_t tti_session_needs(tt_session *s, const tti_want *w)
-{
-    const tti_variable *v = tti_store_find(s->store, w->var->name);
-    return v == NULL ? w->bytes : tti_variable_needs(v, w);
-}
-
-static size_t variable_needs(void *user, const tti_want *w)
-{
-    return tti_session_needs(user, w);
-}
-
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out)
 {
     tti_device *pin = var->has_pin ? tti_device_match(s->ctx, &var->pin) : NULL;
@@ -162,32 +127,7 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     return TT_OK;
 }
 
-// ---- plans -----------------------------------------------------------------------------------
-
-static tt_status note_updates(tt_session *s, tti_plan *p)
-{
-    p->updated = tti_plan_alloc(p, sizeof(*p->updated) * (size_t)(p->n_nodes + 1));
-    if (p->updated == NULL)
-        return TT_ENOMEM;
-    for (int64_t i = 0; i < p->n_nodes; i++) {
-        const tti_pnode *pn = &p->nodes[i];
-        for (int k = 0; pn->kind == TTI_OP && !pn->is_dropped && k < pn->n_in; k++) {
-            if (!tti_writes(pn->node, k))
-                continue;
-            const tti_value *root = &p->values[tti_root(p, pn->in[k])];
-            tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
-            int at = 0;
-            while (at < p->n_updated && p->updated[at].variable != v)
-                at++;
-            if (v == NULL)
-                continue; // a plan to look at
-            if (at == p->n_updated)
-                p->updated[p->n_updated++] = (tti_updated){.variable = v};
-            p->updated[at].devices |= (uint64_t)1 << root->device;
-        }
-    }
-    return TT_OK;
-}
+// ---- runs ------------------------------------------------------------------------------------
 
 // The arena of each device is the largest that any plan of the session needs.
 static tt_status grow_arenas(tt_session *s, const tti_plan *p)
@@ -209,97 +149,6 @@ static tt_status grow_arenas(tt_session *s, const tti_plan *p)
     }
     return TT_OK;
 }
-
-static uint64_t plan_key(const tti_plan_request *r)
-{
-    uint64_t h = tti_hash64(r->targets, sizeof(*r->targets) * (size_t)r->n_targets, 0);
-    int64_t more[] = {r->n_fetched,         r->rows,        r->batch.first_row,
-                      r->batch.global_rows, r->batch.lanes, TTI_MAX(r->micro, 1)};
-    h = tti_hash64(more, sizeof(more), h);
-    return r->recompute == NULL ? h : tti_hash64(r->recompute, strlen(r->recompute), h);
-}
-
-// Plans are kept by last use, a bounded number of them; a trace still points into its plans.
-static void forget_plans(tt_session *s)
-{
-    tti_plan **at = &s->plans;
-    for (int i = 0; i < MAX_PLANS && *at != NULL; i++)
-        at = &(*at)->next;
-    while (*at != NULL && !s->trace) {
-        tti_plan *old = *at;
-        *at = old->next;
-        tti_plan_free(old);
-    }
-}
-
-void tti_session_forget(tt_session *s)
-{
-    for (tti_plan *p = s->plans, *next; p != NULL; p = next) {
-        next = p->next;
-        tti_plan_free(p);
-    }
-    s->plans = NULL;
-}
-
-// What every plan of the session has in common.
-static void fill_request(tt_session *s, tti_plan_request *r)
-{
-    r->no_fuse = s->no_fuse;
-    r->no_fold = s->no_fold;
-    r->variable = variable_address;
-    r->variable_home = variable_home;
-    r->variable_needs = variable_needs;
-    r->no_pieces = s->hashes;
-    r->user = s;
-}
-
-static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
-{
-    for (int i = 0; i < r->n_targets; i++)
-        if (r->targets[i] == NULL || r->targets[i]->graph != s->graph)
-            return TT_FAIL(s->ctx, TT_EINVAL, "output %d is not a tensor of this session's graph",
-                           i);
-    fill_request(s, r);
-    tti_mesh mesh;
-    TT_TRY(s->ctx->strategy->mesh(s->graph, &mesh));
-    r->mesh = &mesh;
-    tti_plan *p;
-    TT_TRY(tti_plan_new(s->graph, r, &p));
-    tt_status st = note_updates(s, p);
-    if (st != TT_OK) {
-        tti_plan_free(p);
-        return st;
-    }
-    p->key = plan_key(r);
-    p->next = s->plans;
-    s->plans = p;
-    forget_plans(s);
-    *out = p;
-    return TT_OK;
-}
-
-// The kept plan for this request, or a new one. The key is a hash of pointers and numbers: 64 bits.
-static tt_status find_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
-{
-    uint64_t key = plan_key(r);
-    for (tti_plan **at = &s->plans; *at != NULL; at = &(*at)->next) {
-        tti_plan *p = *at;
-        if (p->key != key)
-            continue;
-        if (p->is_to_look && !r->to_look) { // now it is wanted for a run
-            *at = p->next;
-            tti_plan_free(p);
-            break;
-        }
-        *at = p->next; // to the front
-        p->next = s->plans;
-        s->plans = *out = p;
-        return TT_OK;
-    }
-    return make_plan(s, r, out);
-}
-
-// ---- runs ------------------------------------------------------------------------------------
 
 static tt_status check_feed(tt_session *s, const tt_feed_value *f, int64_t *rows)
 {
@@ -399,7 +248,7 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                           .micro = o->micro,
                           .recompute = s->recompute};
     tti_plan *p;
-    TT_TRY(find_plan(s, &r, &p));
+    TT_TRY(tti_find_plan(s, &r, &p));
     TT_TRY(grow_arenas(s, p));
     TT_TRY(check_fetches(s, p, o));
     TT_TRY(bind_feeds(s, p, o));
@@ -465,109 +314,4 @@ tt_status tt_eval(tt_graph *g, tt_tensor *t, void *out, int64_t n)
         return tt_status_of(g->ctx);
     tt_fetch fetch = {t, out, (size_t)n * tt_dtype_bytes(t->dtype)};
     return tt_run(g->eval, .fetches = &fetch, .n_fetches = 1);
-}
-
-// ---- plans to look at ------------------------------------------------------------------------
-
-// Without targets: every tensor that nobody reads, and every update.
-static tt_status default_targets(tt_session *s, tt_tensor ***out, int *n)
-{
-    tt_graph *g = s->graph;
-    uint8_t *read = tti_calloc(s->ctx, (size_t)g->n_nodes + 1, 1);
-    tt_tensor **list = tti_calloc(s->ctx, (size_t)g->n_nodes + 1, sizeof(*list));
-    if (read == NULL || list == NULL) {
-        tti_free(s->ctx, read);
-        tti_free(s->ctx, list);
-        return TT_ENOMEM;
-    }
-    for (int64_t i = 0; i < g->n_nodes; i++)
-        for (int k = 0; k < g->nodes[i]->n_in; k++)
-            read[g->nodes[i]->in[k]->node->id] = 1;
-    *n = 0;
-    for (int64_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->n_out > 0 && (!read[i] || (g->nodes[i]->op->flags & TT_OP_UPDATE) != 0))
-            list[(*n)++] = g->nodes[i]->out;
-    tti_free(s->ctx, read);
-    *out = list;
-    return TT_OK;
-}
-
-char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
-{
-    if (s == NULL || opts == NULL || tti_is_stuck(s->ctx))
-        return NULL;
-    tt_tensor **made = NULL;
-    tti_plan_request r = {.targets = opts->targets,
-                          .n_targets = opts->n_targets,
-                          .rows = opts->rows == 0 ? 1 : opts->rows,
-                          .recompute = s->recompute,
-                          .to_look = true};
-    if (opts->n_targets == 0) {
-        if (default_targets(s, &made, &r.n_targets) != TT_OK)
-            return NULL;
-        r.targets = made;
-    }
-    r.n_fetched = r.n_targets;
-    if (opts->opts_size >= sizeof(*opts))
-        r.micro = opts->micro;
-    if (opts->opts_size >= sizeof(*opts) && opts->n_fetched > 0 && opts->n_targets > 0)
-        r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
-    tti_plan *p;
-    char *text = NULL;
-    bool found = find_plan(s, &r, &p) == TT_OK;
-    fill_request(s, &r);
-    if (found && tti_plan_compare(p, &r) == TT_OK)
-        text = tti_plan_text(p, opts->form);
-    tti_free(s->ctx, made);
-    return text;
-}
-
-tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
-                           int64_t rows, int micro)
-{
-    tti_plan *p;
-    tti_plan_request r = {.targets = targets,
-                          .n_targets = n_targets,
-                          .n_fetched = n_fetched,
-                          .rows = rows,
-                          .micro = micro,
-                          .recompute = s->recompute};
-    return find_plan(s, &r, &p);
-}
-
-tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
-{
-    if (s == NULL || out == NULL)
-        return TT_EINVAL;
-    if (device < 0 || device >= s->ctx->n_devices || s->plans == NULL)
-        return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: no device %d, or no plan yet", device);
-    const tti_device_plan *dp = &s->plans->devices[device];
-    size_t touched = 0;
-    for (size_t i = s->arena_bytes[device]; s->is_painted && i > 0 && touched == 0; i--)
-        if ((uint8_t)s->arenas[device][i - 1] != s->paint)
-            touched = i;
-    *out = (tt_plan_memory){.variables = dp->variable_bytes,
-                            .activations = dp->arena_bytes,
-                            .lower_bound = dp->lower_bound,
-                            .touched = touched,
-                            .weights = dp->usage.weights,
-                            .gradients = dp->usage.gradients,
-                            .optimizer = dp->usage.optimizer,
-                            .kept = dp->usage.activations,
-                            .workspace = dp->usage.workspace,
-                            .total = dp->variable_bytes + dp->arena_bytes,
-                            .limit = s->ctx->devices[device]->limit};
-    return TT_OK;
-}
-
-tt_status tt_session_paint(tt_session *s, uint8_t byte)
-{
-    if (s == NULL)
-        return TT_EINVAL;
-    for (int d = 0; d < s->ctx->n_devices; d++)
-        if (s->arenas[d] != NULL)
-            memset(s->arenas[d], byte, s->arena_bytes[d]);
-    s->paint = byte;
-    s->is_painted = true;
-    return TT_OK;
 }

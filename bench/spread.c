@@ -1,6 +1,6 @@
 /*
  * spread.c - what spreading costs and gains on this machine: mirrored against one device, exact
- * sums against any order, recomputation, and the idle share of a pipeline.
+ * sums against any order, and the idle share of a pipeline.
  *
  *   spread [--only NAME] [--seconds S]
  *
@@ -17,7 +17,7 @@
 #define ROUNDS 11
 
 typedef struct side {
-    const char *name, *devices, *strategy, *recompute;
+    const char *name, *devices, *strategy;
     int threads, lanes;
     tt_spread spread;
     // out:
@@ -65,8 +65,7 @@ static bool open_side(side *s, const work *w, const tt_batch_data *batches, int 
     s->ctx = tt_open(.devices = s->devices, .strategy = s->strategy, .threads = s->threads,
                      .lanes = s->lanes, .spread = s->spread);
     s->model = make_model(s->ctx, w);
-    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w),
-               .recompute = s->recompute);
+    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
     one_step(s, batches, n);
     if (tt_status_of(s->ctx) != TT_OK) {
         fprintf(stderr, "%s: %s\n", s->name, tt_last_error(s->ctx).message);
@@ -201,14 +200,6 @@ static bool exact(double seconds)
     return ok;
 }
 
-static bool recompute(double seconds)
-{
-    printf("recomputation; speed and memory against keeping all activations\n");
-    side s[] = {{.name = "all kept", .devices = "cpu:0", .threads = 2},
-                {.name = "recompute all", .devices = "cpu:0", .threads = 2, .recompute = "all"}};
-    return run_row("gpt-12x128-b8", s, 2, seconds);
-}
-
 // Shares of the devices' time that they wait, and the share the schedule says.
 static bool pipeline(double seconds)
 {
@@ -275,7 +266,7 @@ int main(int argc, char **argv)
     }
     pin_caller();
     bool ok = true;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         if (only == NULL || strcmp(only, tables[i].name) == 0)
             ok = tables[i].run(seconds) && ok;
     return ok ? 0 : 1;

@@ -249,8 +249,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         bool (*run)(double seconds);
-    } tables[] = {
-        {"mirrored", mirrored}, {"exact", exact}, {"recompute", recompute}, {"pipeline", pipeline}};
+    } tables[] = {{"mirrored", mirrored}, {"exact", exact}, {"pipeline", pipeline}};
     static const struct option flags[] = {{"only", required_argument, NULL, 'o'},
                                           {"seconds", required_argument, NULL, 's'},
                                           {NULL, 0, NULL, 0}};

@@ -11,6 +11,9 @@
 #include <string.h>
 
 #define ALIGN 64
+// Small values that another device reads keep their memory to the end: whoever took it next would
+// have to wait for that device, again and again where there are many.
+#define SENT_BYTES 4096
 
 typedef struct block {
     int value;
@@ -44,9 +47,12 @@ static void lifetimes(tti_plan *p, const int *scratch)
             s->first = s->last = pos;
         }
     }
-    for (int64_t i = 0; i < p->n_values; i++)
-        if (p->values[i].keep && p->values[i].first >= 0)
-            p->values[i].last = p->n_order;
+    for (int64_t i = 0; i < p->n_values; i++) {
+        tti_value *v = &p->values[i];
+        bool lasts = v->keep || (v->is_sent && v->bytes <= SENT_BYTES);
+        if (lasts && v->first >= 0)
+            v->last = p->n_order;
+    }
 }
 
 // May output 0 of this node take the memory of input k?

@@ -5,6 +5,7 @@
 #include "cli/job.h"
 #include "base/file.h"
 #include "cli/generate.h"
+#include "train/compile.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -152,4 +153,37 @@ tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH 
         TT_TRY(cli_newest_checkpoint(j->ctx, j->run, path));
     }
     return tt_load(j->parts.model, path);
+}
+
+// ---- memory ----------------------------------------------------------------------------------
+
+// A test's arena counts as validation's. False: there is nothing to train.
+static bool load_of(const cli_job *j, tti_load *out)
+{
+    const tt_job_parts *p = &j->parts;
+    if (p->train == NULL || p->model == NULL || p->model->step == NULL)
+        return false;
+    *out = (tti_load){.batch = TTI_MAX(p->fit.batch, 1),
+                      .accumulate = TTI_MAX(p->fit.accumulate, 1),
+                      .records = tt_data_count(p->train)};
+    if (p->validate != NULL)
+        out->validate_records = tt_data_count(p->validate);
+    if (p->validate != NULL && p->fit.validate_rows > 0)
+        out->validate_records = TTI_MIN(out->validate_records, p->fit.validate_rows);
+    if (p->test != NULL)
+        out->validate_records = TTI_MAX(out->validate_records, tt_data_count(p->test));
+    return out->records > 0;
+}
+
+tt_status cli_job_check_memory(cli_job *j)
+{
+    tti_load load;
+    return load_of(j, &load) ? tti_memory_check(j->parts.model, &load) : TT_OK;
+}
+
+tt_status cli_job_validation(cli_job *j, size_t bytes[TTI_MAX_DEVICES])
+{
+    tti_load load;
+    memset(bytes, 0, sizeof(*bytes) * TTI_MAX_DEVICES);
+    return load_of(j, &load) ? tti_memory_validation(j->parts.model, &load, bytes) : TT_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef TUTTI_CLI_JOB_H
 #define TUTTI_CLI_JOB_H
 
+#include "base/ctx.h"
 #include "cli/cli.h"
 #include "record/record.h"
 
@@ -35,6 +36,11 @@ int cli_job_close(cli_job *j, int rc);
 tt_status cli_job_find_run(cli_job *j);
 // Loads --checkpoint, or else the newest of the run.
 tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH + 64]);
+
+// Fails where a step of the job, with its validation, does not fit a device; says what would.
+tt_status cli_job_check_memory(cli_job *j);
+// Bytes on each device that validation needs beside a step; all 0: there is none.
+tt_status cli_job_validation(cli_job *j, size_t bytes[TTI_MAX_DEVICES]);
 
 // summary.c: what training would do.
 tt_status cli_dry_run(cli_job *j, const cli_args *args);

@@ -2,6 +2,7 @@
  * plan.c - tutti plan: what each device would do for a graph, without running it.
  */
 #include "cli/job.h"
+#include "device/device.h"
 #include "strategy/strategy.h"
 #include "train/compile.h"
 #include <errno.h>
@@ -122,6 +123,20 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
     tt_string_free(ctx, out);
 }
 
+// What stands beside the step's memory while the job is trained.
+static void print_validation(cli_job *j)
+{
+    size_t bytes[TTI_MAX_DEVICES], all = 0;
+    if (tt_status_of(j->ctx) != TT_OK || cli_job_validation(j, bytes) != TT_OK)
+        return;
+    for (int i = 0; i < tt_device_count(j->ctx); i++)
+        all += bytes[i];
+    for (int i = 0; all > 0 && i < tt_device_count(j->ctx); i++)
+        printf("%s%s %zu", i == 0 ? "validation needs, beside a step: " : ", ",
+               j->ctx->devices[i]->name, bytes[i]);
+    printf(all > 0 ? " bytes\n" : "");
+}
+
 static int plan_graph(const cli_args *args)
 {
     tt_tensor *targets[CLI_MAX_TEXTS];
@@ -155,8 +170,12 @@ static int plan_job(const cli_args *args)
     }
     int64_t accumulate = TTI_MAX(j.parts.fit.accumulate, 1);
     int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1) * accumulate;
-    if (find_targets(j.ctx, g, args, targets) == TT_OK)
+    bool whole = args->rows == 0 && args->targets.n == 0; // the job's own step
+    if (find_targets(j.ctx, g, args, targets) == TT_OK &&
+        (!whole || cli_job_check_memory(&j) == TT_OK))
         print_plan(g, args, s, targets, rows, j.parts.model, accumulate);
+    if (whole && !args->json && !args->quiet && !args->dot && args->svg == NULL)
+        print_validation(&j);
     return cli_job_close(&j, cli_code(tt_status_of(j.ctx)));
 }
 

@@ -53,9 +53,9 @@ static void print_steps(const tt_job_parts *p)
 
 // ---- train --dry-run -------------------------------------------------------------------------
 
-// What one device needs for a step.
-static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, bool json,
-                      bool first)
+// What one device needs for a step; more: for validation, beside it.
+static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, size_t more,
+                      bool json, bool first)
 {
     static const char *const names[] = {"weights",   "gradients", "optimizer", "activations",
                                         "workspace", "total",     "limit"};
@@ -68,7 +68,7 @@ static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, 
         tti_text_add(t, ", \"variables\": %zu, \"arena\": %zu", m->variables, m->activations);
         for (int i = 0; i < TTI_COUNT(names); i++)
             tti_text_add(t, ", \"%s\": %zu", names[i], parts[i]);
-        tti_text_add(t, "}");
+        tti_text_add(t, ", \"validation\": %zu}", more);
         return;
     }
     tti_text_add(t, "%-12s%s:", first ? "memory" : "", device);
@@ -76,7 +76,8 @@ static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, 
         cli_size_text((double)parts[i], size);
         tti_text_add(t, "%s %s %s", i == 0 ? "" : ",", names[i], size);
     }
-    tti_text_add(t, "\n");
+    cli_size_text((double)more, size);
+    tti_text_add(t, more > 0 ? "; validation %s more\n" : "\n", size);
 }
 
 // Makes the plan of a step, which fails where memory is not enough.
@@ -86,13 +87,15 @@ static tt_status add_plan(tti_text *t, cli_job *j, bool json)
     int64_t accumulate = TTI_MAX(j->parts.fit.accumulate, 1);
     int64_t rows = TTI_MAX(j->parts.fit.batch, 1) * accumulate;
     char *plan = s != NULL ? tti_step_plan(j->parts.model, rows, accumulate, TT_PLAN_TEXT) : NULL;
+    size_t more[TTI_MAX_DEVICES];
     if (plan == NULL) // no session: the job has no section train
         return tt_status_of(j->ctx);
-    for (int i = 0; i < tt_device_count(j->ctx); i++) {
+    tt_status st = cli_job_validation(j, more);
+    for (int i = 0; st == TT_OK && i < tt_device_count(j->ctx); i++) {
         tt_device_info d;
         tt_plan_memory m;
         if (tt_device_get(j->ctx, i, &d) == TT_OK && tt_plan_memory_get(s, i, &m) == TT_OK)
-            memory_of(t, d.name, &m, json, i == 0);
+            memory_of(t, d.name, &m, more[i], json, i == 0);
     }
     if (!json)
         tti_text_add(t, "\n%s", plan);
@@ -134,7 +137,9 @@ static void dry_text(cli_job *j, const char *job, const char *plan)
 tt_status cli_dry_run(cli_job *j, const cli_args *args)
 {
     tti_text t = {.ctx = j->ctx};
-    tt_status st = add_plan(&t, j, args->json);
+    tt_status st = cli_job_check_memory(j);
+    if (st == TT_OK)
+        st = add_plan(&t, j, args->json);
     char *plan = tti_text_take(&t);
     char *job = tt_job_print(j->job);
     if (st == TT_OK && args->json)

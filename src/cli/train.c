@@ -7,7 +7,6 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/trial.h"
-#include "train/compile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -180,23 +179,6 @@ static tt_status report(training *t)
     return TT_OK;
 }
 
-// A job that does not fit is refused before it has a folder. A test's arena counts as validation's.
-static tt_status check_memory(training *t)
-{
-    const tt_job_parts *p = &t->j.parts;
-    tti_load load = {.batch = TTI_MAX(p->fit.batch, 1),
-                     .accumulate = TTI_MAX(p->fit.accumulate, 1),
-                     .records = tt_data_count(p->train)};
-    if (p->validate != NULL)
-        load.validate_records = tt_data_count(p->validate);
-    if (p->validate != NULL && p->fit.validate_rows > 0)
-        load.validate_records = TTI_MIN(load.validate_records, p->fit.validate_rows);
-    if (p->test != NULL)
-        load.validate_records = TTI_MAX(load.validate_records, tt_data_count(p->test));
-    bool ready = p->model->step != NULL && load.records > 0;
-    return ready ? tti_memory_check(p->model, &load) : TT_OK;
-}
-
 static int train(training *t)
 {
     int64_t begin = tti_now_ns();
@@ -211,7 +193,8 @@ static int train(training *t)
                 t->j.parts.train == NULL ? "data.train" : "model");
         return CLI_BAD_JOB;
     }
-    if (check_memory(t) != TT_OK)
+    // A job that does not fit is refused before it has a folder.
+    if (cli_job_check_memory(&t->j) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
     if (make_folder(t) != TT_OK)
         return CLI_FAILED;

@@ -165,6 +165,16 @@ tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable *
 // Bytes that a plan's use of a variable on a device would add there.
 size_t tti_session_needs(tt_session *s, const tti_want *w);
 
+// Where a plan has its variables, by name; another that comes after it follows.
+typedef struct tti_home {
+    const char *name; // borrowed from the graph
+    int device;
+} tti_home;
+typedef struct tti_homes {
+    tti_home *v; // free with tti_free()
+    int n;
+} tti_homes;
+
 // A run as it would be planned.
 typedef struct tti_trial {
     tt_tensor *const *targets;
@@ -174,10 +184,13 @@ typedef struct tti_trial {
     const char *recompute;
     const struct tti_strategy *strategy; // NULL: the context's
     int n_devices;                       // more of them than there are, all like the first
+    const tti_homes *follow;             // the variables of a run before it; NULL: none
+    tti_homes *homes;                    // those of this one are put here; NULL: not wanted
 } tti_trial;
 typedef struct tti_need {
     size_t variables, arena; // of the plan
     size_t others;           // variables on the device that are none of it
+    size_t added;            // variables that the run before, whose homes it follows, has not there
     size_t limit;            // of the device; 0: none
 } tti_need;
 // What it would need on each device. Fails as the plan would, but for limits.

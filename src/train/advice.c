@@ -30,7 +30,8 @@ typedef struct advisor {
 
 // ---- trials ----------------------------------------------------------------------------------
 
-static tt_status try_step(tt_model *m, const variant *v, int64_t rows, tti_need *out)
+static tt_status try_step(tt_model *m, const variant *v, int64_t rows, tti_need *out,
+                          tti_homes *homes)
 {
     tti_step *s = m->step;
     int n = s->n_fetches + s->n_targets;
@@ -44,13 +45,15 @@ static tt_status try_step(tt_model *m, const variant *v, int64_t rows, tti_need 
                    .micro = (int)v->accumulate,
                    .recompute = v->recompute,
                    .strategy = v->strategy,
-                   .n_devices = v->n_devices};
+                   .n_devices = v->n_devices,
+                   .homes = homes};
     tt_status st = tti_session_try(s->session, &t, out);
     tti_free(m->ctx, list);
     return st;
 }
 
-static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti_need *out)
+static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti_need *out,
+                                const tti_homes *homes)
 {
     const tti_scores *sc = &m->step->eval;
     if (tti_model_session(m) == NULL)
@@ -66,30 +69,46 @@ static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti
                    .rows = rows,
                    .micro = (int)v->accumulate,
                    .strategy = v->strategy,
-                   .n_devices = v->n_devices};
+                   .n_devices = v->n_devices,
+                   .follow = homes};
     tt_status st = tti_session_try(m->session, &t, out);
     tti_free(m->ctx, list);
     return st;
 }
 
+// Both; validation finds the weights where the step has them. Without validation it needs nothing.
+static tt_status try_both(tt_model *m, const variant *v, const tti_load *l,
+                          tti_need step[TTI_MAX_DEVICES], tti_need validation[TTI_MAX_DEVICES])
+{
+    int64_t rows = v->batch * v->accumulate;
+    tti_homes homes = {0};
+    memset(validation, 0, sizeof(*validation) * TTI_MAX_DEVICES);
+    tt_status st = try_step(m, v, TTI_MIN(rows, l->records), step, &homes);
+    if (st == TT_OK && l->validate_records > 0)
+        st = try_validation(m, v, TTI_MIN(rows, l->validate_records), validation, &homes);
+    tti_free(m->ctx, homes.v);
+    return st;
+}
+
+// What validation takes of a device while the step's memory stays.
+static size_t beside(const tti_need *validation)
+{
+    return validation->arena + validation->added;
+}
+
 // Would it fit? *most: bytes on the device that is fullest. What cannot be planned does not fit.
 static bool fits(advisor *a, const variant *v, size_t *most)
 {
-    tti_need step[TTI_MAX_DEVICES], validation[TTI_MAX_DEVICES] = {{0}};
+    tti_need step[TTI_MAX_DEVICES], validation[TTI_MAX_DEVICES];
     tt_ctx *ctx = a->model->ctx;
-    const tti_load *l = a->load;
-    int64_t rows = v->batch * v->accumulate;
-    tt_status st = try_step(a->model, v, TTI_MIN(rows, l->records), step);
-    if (st == TT_OK && l->validate_records > 0)
-        st = try_validation(a->model, v, TTI_MIN(rows, l->validate_records), validation);
-    if (st != TT_OK) {
+    if (try_both(a->model, v, a->load, step, validation) != TT_OK) {
         tt_clear_error(ctx);
         return false;
     }
     bool good = true;
     *most = 0;
     for (int d = 0; d < TTI_MAX(v->n_devices, ctx->n_devices); d++) {
-        size_t need = step[d].variables + step[d].arena + validation[d].arena + step[d].others;
+        size_t need = step[d].variables + step[d].arena + step[d].others + beside(&validation[d]);
         *most = TTI_MAX(*most, need);
         good &= step[d].limit == 0 || need <= step[d].limit;
     }
@@ -190,6 +209,28 @@ static void advise_devices(advisor *a, const char *strategy)
     }
 }
 
+// Fewer micro-batches of a pipeline: fewer partial sums of gradients wait for each other.
+static void advise_micro(advisor *a)
+{
+    tt_ctx *ctx = a->model->ctx;
+    variant v = as_it_is(a);
+    char what[48];
+    size_t most;
+    int given = ctx->spread.micro;
+    if (strcmp(ctx->strategy->name, "pipeline") != 0)
+        return;
+    for (int k = (given > 0 ? given : ctx->lanes) - 1; k > 0; k--) {
+        ctx->spread.micro = k;
+        bool good = fits(a, &v, &most);
+        ctx->spread.micro = given;
+        if (!good)
+            continue;
+        snprintf(what, sizeof(what), "micro: %d (the same bits)", k);
+        say(a, what, most);
+        return;
+    }
+}
+
 static void say_bf16(void *arg)
 {
     advisor *a = arg;
@@ -214,6 +255,7 @@ static void advise(advisor *a)
     bool recompute = fits(a, &all, &most);
     if (recompute)
         say(a, "recompute: all (the same bits)", most);
+    advise_micro(a);
     advise_accumulate(a, NULL);
     advise_batch(a, NULL);
     advise_devices(a, "mirrored");
@@ -246,6 +288,16 @@ static tt_status refuse(tt_model *m, const tti_load *l, const char *message)
     return st;
 }
 
+tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes)
+{
+    tti_need step[TTI_MAX_DEVICES], need[TTI_MAX_DEVICES];
+    variant v = as_it_is(&(advisor){.model = m, .load = l});
+    TT_TRY(try_both(m, &v, l, step, need));
+    for (int d = 0; d < m->ctx->n_devices; d++)
+        bytes[d] = beside(&need[d]);
+    return TT_OK;
+}
+
 // The step fits; validation, whose arena stands beside the step's, may not.
 static tt_status check_validation(tt_model *m, const tti_load *l)
 {
@@ -255,15 +307,15 @@ static tt_status check_validation(tt_model *m, const tti_load *l)
     char text[256];
     if (l->validate_records == 0)
         return TT_OK;
-    TT_TRY(try_step(m, &v, TTI_MIN(l->batch * l->accumulate, l->records), step));
-    TT_TRY(try_validation(m, &v, TTI_MIN(l->batch * l->accumulate, l->validate_records), more));
+    TT_TRY(try_both(m, &v, l, step, more));
     for (int d = 0; d < m->ctx->n_devices; d++) {
-        size_t need = step[d].variables + step[d].arena + more[d].arena + step[d].others;
+        size_t need = step[d].variables + step[d].arena + step[d].others + beside(&more[d]);
         if (step[d].limit == 0 || need <= step[d].limit)
             continue;
         snprintf(text, sizeof(text),
                  "%s: training needs %zu bytes and validation %zu more, above its limit of %zu",
-                 m->ctx->devices[d]->name, need - more[d].arena, more[d].arena, step[d].limit);
+                 m->ctx->devices[d]->name, need - beside(&more[d]), beside(&more[d]),
+                 step[d].limit);
         return refuse(m, l, text);
     }
     return TT_OK;

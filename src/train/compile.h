@@ -121,6 +121,8 @@ typedef struct tti_load {
 } tti_load;
 // Fails with TT_ELIMIT where a step does not fit, saying what would.
 tt_status tti_memory_check(tt_model *m, const tti_load *l) TTI_CHECKED;
+// Bytes of validation on each device, which stand beside the step's memory.
+tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes) TTI_CHECKED;
 // The smallest power of two that is not below n.
 double tti_power_of_two(double n);
 // The first layer whose output is not finite in this batch; NULL: none is.

@@ -53,6 +53,11 @@ static bool asks_nothing(const tt_option *row, const tt_spread *spread)
     return row->type == TT_OPT_INT32 && *(const int *)at == 1;
 }
 
+bool tti_spread_takes(const tti_strategy *s, const tt_option *row, const tt_spread *spread)
+{
+    return asks_nothing(row, spread) || uses(s, row->name);
+}
+
 // "strategy mirrored has no stages; pipeline has".
 static tt_status refuse(tt_ctx *ctx, const tti_strategy *s, const tt_option *row)
 {
@@ -72,7 +77,7 @@ tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *
     snprintf(where, sizeof(where), "strategy %s", s->name);
     TT_TRY(tti_options_check(ctx, tti_spread_rows, spread, where));
     for (const tt_option *row = tti_spread_rows; row->type != TT_OPT_END; row++)
-        if (!asks_nothing(row, spread) && !uses(s, row->name))
+        if (!tti_spread_takes(s, row, spread))
             return refuse(ctx, s, row);
     if (spread->wire != TT_F32 && spread->wire != TT_BF16 && spread->wire != TT_F16)
         return TT_FAIL(ctx, TT_EINVAL, "strategy %s: wire %s; f32, bf16 and f16 are possible",

@@ -25,6 +25,8 @@ const tti_strategy *tti_strategy_find(const char *name); // NULL if unknown
 
 // Sets the context's strategy and its options, as far as they can be judged without devices.
 tt_status tti_strategy_open(tt_ctx *ctx, const char *name, const tt_spread *spread) TTI_CHECKED;
+// Does the strategy have this option, or does the option ask for nothing?
+bool tti_spread_takes(const tti_strategy *s, const tt_option *row, const tt_spread *spread);
 // Options by themselves: bounds, words, and that the strategy uses them.
 tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *spread) TTI_CHECKED;
 // One more than the highest k of a pin "local:k" in the graph; 0: there is none. *who, if not NULL,

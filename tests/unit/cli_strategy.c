@@ -92,3 +92,23 @@ TEST(jobs_name_options_that_do_not_go_with_the_strategy)
     CHECK_INT(command_run("plan small.yaml --set distribute.wire=i32"), 3);
     CHECK_HAS(err, "wire i32; f32, bf16 and f16 are possible");
 }
+
+// A run of a pipeline is resumed with a word: what belongs to the pipeline is left out.
+TEST(another_strategy_leaves_the_options_of_the_jobs_own)
+{
+    char job[4096];
+    snprintf(job, sizeof(job),
+             "%sdistribute: {strategy: pipeline, devices: cpu:0*4, replicas: 2, schedule: gpipe}\n",
+             command_small_job);
+    command_write("piped.yaml", job);
+    command_ok("train piped.yaml --run r --quiet");
+    CHECK_STR(err, "");
+    command_ok("train r --resume --set train.epochs=4 --strategy single --devices cpu:0");
+    CHECK_HAS(err, "left out, since strategy single has no such option: replicas, schedule\n");
+    command_read("r/job.yaml", out, sizeof(out));
+    CHECK_HAS(out, "replicas: 0");
+    CHECK_HAS(out, "schedule: 1f1b");
+    command_ok("train piped.yaml --dry-run --strategy mirrored --set distribute.replicas=4");
+    CHECK_INT(command_run("train piped.yaml --strategy single --set distribute.stages=2"), 3);
+    CHECK_HAS(err, "strategy single has no option stages; strategy pipeline has");
+}

@@ -54,6 +54,12 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
             if (!tti_writes(pn->node, k))
                 continue;
             const tti_value *root = &p->values[tti_root(p, pn->in[k])];
+            if (root->memory != TTI_VARIABLE)
+                return TT_FAIL(s->ctx, TT_EINVAL,
+                               "%s '%s' on %s would write to a received copy of '%s', which would "
+                               "be lost: a mistake of this plan",
+                               pn->node->op->name, pn->node->name,
+                               s->ctx->devices[pn->device]->name, root->tensor->node->name);
             tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
             int at = 0;
             while (at < p->n_updated && p->updated[at].variable != v)

@@ -225,6 +225,23 @@ static int stage_of_inputs(const tti_spreader *s, const tti_pnode *pn)
     return stage;
 }
 
+// Gradients that one stage makes are added there, so that one value is sent back, not several.
+static int stage_of_sum(const tti_spreader *s, const tti_pnode *pn)
+{
+    int stage = UNKNOWN;
+    if (!s->mesh->is_staged || pn->kind != TTI_OP || pn->n_in < 2 || pn->node->origin == NULL ||
+        (pn->node->op->flags & TT_OP_POINTWISE) == 0)
+        return UNKNOWN;
+    for (int k = 0; k < pn->n_in; k++) {
+        int maker = s->values[pn->in[k]].node;
+        if (s->nodes[maker].node->origin == NULL || s->stage[maker] < 0 ||
+            (k > 0 && s->stage[maker] != stage))
+            return UNKNOWN;
+        stage = s->stage[maker];
+    }
+    return stage;
+}
+
 static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool updates)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
@@ -235,6 +252,8 @@ static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool upd
         int of = origin == NULL ? -1 : of_node[origin->id] - 1;
         if (is_update(pn) && s->stage[s->values[pn->in[0]].node] >= 0)
             s->stage[i] = s->stage[s->values[pn->in[0]].node];
+        else if (stage_of_sum(s, pn) != UNKNOWN)
+            s->stage[i] = stage_of_sum(s, pn);
         else if (of >= 0 && s->stage[of] != UNKNOWN)
             s->stage[i] = s->stage[of];
         else

@@ -103,6 +103,44 @@ static void print_recompute(tti_text *t, const tti_plan *p)
     }
 }
 
+// The same value between the same devices?
+static bool same_transfer(const tti_plan *p, const tti_pnode *a, const tti_pnode *b)
+{
+    return b->kind == TTI_RECV && a->node == b->node && a->device == b->device &&
+           p->values[a->in[0]].device == p->values[b->in[0]].device &&
+           p->values[a->out].tensor == p->values[b->out].tensor;
+}
+
+// Each once, with how often: micro-batches repeat them.
+static void print_transfers(tti_text *t, const tti_plan *p)
+{
+    bool any = false;
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        size_t bytes = 0;
+        int times = 0;
+        bool told = false;
+        for (int k = 0; k < i && !told && pn->kind == TTI_RECV; k++)
+            told = same_transfer(p, pn, &p->nodes[p->order[k]]);
+        if (pn->kind != TTI_RECV || told)
+            continue;
+        for (int k = i; k < p->n_order; k++) {
+            if (!same_transfer(p, pn, &p->nodes[p->order[k]]))
+                continue;
+            bytes += p->values[p->nodes[p->order[k]].out].bytes;
+            times++;
+        }
+        tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
+                     p->ctx->devices[p->values[pn->in[0]].device]->name,
+                     p->ctx->devices[pn->device]->name, pn->node->name);
+        put_human(t, bytes);
+        if (times > 1)
+            tti_text_add(t, " in %d parts", times);
+        tti_text_add(t, "\n");
+        any = true;
+    }
+}
+
 static void print_text(tti_text *t, tti_plan *p)
 {
     tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "bytes", "reason");
@@ -119,18 +157,7 @@ static void print_text(tti_text *t, tti_plan *p)
     print_devices(t, p);
     print_pipeline(t, p);
     print_recompute(t, p);
-    bool any = false;
-    for (int i = 0; i < p->n_order; i++) {
-        const tti_pnode *pn = &p->nodes[p->order[i]];
-        if (pn->kind != TTI_RECV)
-            continue;
-        tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
-                     p->ctx->devices[p->values[pn->in[0]].device]->name,
-                     p->ctx->devices[pn->device]->name, pn->node->name);
-        put_human(t, p->values[pn->out].bytes);
-        tti_text_add(t, "\n");
-        any = true;
-    }
+    print_transfers(t, p);
     if (p->fallbacks > 0)
         tti_text_add(t, "\n%d nodes are not on the device they were pinned to\n", p->fallbacks);
 }

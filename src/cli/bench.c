@@ -139,10 +139,9 @@ const cli_verb cli_bench = {
         "mirrored), with one device and one core, and one device with all cores; up to --most\n"
         "(default: twice the cores, at most the lanes). --steps are all rounds' together.\n"
         "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt,\n"
-        "norm, lane, bf16, f16; or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8 devices, "
-        "and "
-        "compares\n"
-        "weights and loss. Exit code 1: some differ. --hashes writes those of the last run:\n"
+        "norm, lane, bf16, f16; or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8\n"
+        "devices, and compares weights and loss; a WAY is the number of a row. Exit code 1:\n"
+        "some differ. --hashes writes those of the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
     .flags = "json set devices strategy lanes threads isa steps most hashes",
     .min_words = 1,

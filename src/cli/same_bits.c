@@ -95,8 +95,9 @@ static int check_words(const cli_args *args)
                              matrix_n_ways());
         if (!is_number(word) && !known)
             return cli_usage("tutti bench same-bits: no model is called '%s'; there are mlp, cnn, "
-                             "gpt, norm, lane, bf16 and f16, each also as mlp.sgd",
-                             word);
+                             "gpt, norm, lane, bf16 and f16, each also as mlp.sgd; ways are "
+                             "the numbers of rows, 1 to %d",
+                             word, matrix_n_ways());
     }
     return CLI_OK;
 }

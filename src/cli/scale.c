@@ -121,7 +121,9 @@ static void print_json(const scale *s, row *r, double base)
 static int print(scale *s)
 {
     double base = median(&s->rows[0]);
-    bool failed = false;
+    bool spread = s->n < 2 || s->rows[1].is_whole; // is there anything that was spread?
+    for (int i = 1; i < s->n; i++)
+        spread |= s->rows[i].devices > 1 && s->rows[i].status == TT_OK;
     if (!s->args->json)
         printf("%s, batch %lld, %d rounds of %lld steps\n%7s %6s %10s %19s %12s %9s %11s\n",
                s->strategy, (long long)s->rows[0].samples, ROUNDS,
@@ -130,15 +132,16 @@ static int print(scale *s)
     for (int i = 0; i < s->n; i++) {
         row *r = &s->rows[i];
         if (r->status != TT_OK) {
-            failed = true;
-            fprintf(stderr, "tutti: error: %d devices: %s\n", r->devices, r->message);
+            // Pins and stages do not go with every number.
+            fprintf(stderr, "tutti: %s: %d devices: %s\n", spread ? "warn" : "error", r->devices,
+                    r->message);
         } else if (s->args->json) {
             print_json(s, r, base);
         } else {
             print_text(r, base);
         }
     }
-    return failed ? CLI_FAILED : CLI_OK;
+    return spread ? CLI_OK : CLI_FAILED;
 }
 
 static int run(scale *s)

@@ -2,6 +2,7 @@
  * side.c - one side of a comparison.
  */
 #include "cli/side.h"
+#include "job/job.h"
 #include <stdlib.h>
 
 static void ignore(void *user, const tt_event *ev)
@@ -43,8 +44,10 @@ tt_status cli_side_open(tt_job *job, const tt_open_opts *opts, cli_side *out)
         return TT_ENOMEM;
     if (tt_status_of(out->ctx) != TT_OK)
         return tt_status_of(out->ctx);
-    TT_TRY(tt_job_build(job, out->ctx, &out->parts));
-    return open_data(out);
+    job->no_pins = tt_device_count(out->ctx) == 1; // all that they name is then this one
+    tt_status st = tt_job_build(job, out->ctx, &out->parts);
+    job->no_pins = false;
+    return st == TT_OK ? open_data(out) : st;
 }
 
 tt_status cli_side_step(cli_side *s)

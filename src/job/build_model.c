@@ -215,7 +215,7 @@ static tt_status build_item(builder *b, const tti_item *record, const char *path
 {
     const tti_layer_def *def = tti_layer_find(record->key);
     const tti_item *device = tti_item_get(record, "device");
-    bool pinned = device != NULL && device->text[0] != '\0';
+    bool pinned = device != NULL && device->text[0] != '\0' && !b->job->no_pins;
     if (pinned) {
         char below[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
         tti_path_join(below, path, "device");
@@ -347,9 +347,11 @@ static tt_status build(builder *b, const tti_item *model)
     if (list->n == 0)
         return tti_fail_at(b->ctx, TT_EINVAL, list->at, "model", "has no layers");
     const tti_item *pins = tti_item_get(tti_item_get(b->job->root, "distribute"), "pins");
-    TT_TRY(add_pins(b, pins));
+    if (!b->job->no_pins)
+        TT_TRY(add_pins(b, pins));
     TT_TRY(build_layers(b, list, model->kind == TTI_MAP ? "model.layers" : "model", NULL));
-    TT_TRY(check_pins(b, pins));
+    if (!b->job->no_pins)
+        TT_TRY(check_pins(b, pins));
     const tti_item *outputs = tti_item_get(model, "outputs");
     return outputs == NULL ? TT_OK : each_output(b, outputs, "model.outputs", add_output, NULL);
 }

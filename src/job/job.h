@@ -66,6 +66,7 @@ struct tt_job {
     char *core;     // tt_job_core_print(), for checkpoints
     tti_job_top top;
     tt_open_opts open;
+    bool no_pins; // models are built as if the job had none: one device, to compare with
 };
 
 // ---- rows.c, sections.c ----------------------------------------------------------------------

@@ -30,6 +30,14 @@ TEST(bench_scale_compares_numbers_of_devices)
     CHECK_INT(command_run("bench scale small.yaml --steps 5 --most 2 --lanes 1"), 1);
     CHECK_HAS(command_err, "2 devices: strategy mirrored: 2 replicas");
     CHECK_HAS(command_out, "1.00x");
+    command_write("split.yaml", "data: {train: {digits: 64}}\n"
+                                "model: [flatten, dense: 20, dense: {units: 10, device: local:1}]\n"
+                                "train: {batch: 32, loss: cross_entropy}\n"
+                                "distribute: {devices: cpu:0*2, pins: {dense_1: local:0}}\n");
+    command_ok("bench scale split.yaml --steps 5 --most 3"); // one device takes no pins
+    CHECK_HAS(command_err, "warn: 3 devices: strategy mirrored: 3 devices are no whole number");
+    CHECK_HAS(command_out, "1.00x");
+    CHECK_HAS(command_out, "\n      2 ");
     CHECK_INT(command_run("bench scale"), 2);
     CHECK_INT(command_run("bench scale none.yaml"), 3);
 }

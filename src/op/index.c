@@ -11,6 +11,7 @@
  */
 #include "op/index.h"
 #include "op/op.h"
+#include "op/touched.h"
 #include <string.h>
 
 static tt_status check_ids(const tt_infer *q, const tt_tensor *ids)
@@ -276,6 +277,28 @@ const tt_op tti_op_embedding_grad = {
     .grad = scatter_grad,
     .kernel = {[TT_CPU] = TTI_CPU(scatter_add, scatter_prep)},
 };
+
+static tt_status touched_prep(tt_prep *p)
+{
+    TT_TRY(scatter_prep(p));
+    tti_scatter_plan t;
+    memcpy(&t, p->tune, sizeof(t));
+    p->units[1] = p->in[1].count;
+    p->grain[1] = TTI_MAX(1, 16384 / TTI_MAX(t.inner, 1));
+    p->scratch_bytes += sizeof(int32_t) * (size_t)(p->in[1].count + 1);
+    return TT_OK;
+}
+
+const tt_kernel *tti_touched_kernel(const tt_node *n, tt_backend_id backend)
+{
+    static const tt_kernel kernels[TT_N_BACKENDS] = {
+        [TT_CPU] = TTI_CPU(touched_rows, touched_prep),
+    };
+    if (n->op != &tti_op_scatter_add && n->op != &tti_op_embedding_grad)
+        return NULL;
+    const tti_scatter_attr *a = n->attr;
+    return a->axis != 0 || a->n < 1 || kernels[backend].prepare == NULL ? NULL : &kernels[backend];
+}
 
 tt_tensor *tt_scatter_add(tt_graph *g, tt_tensor *x, tt_tensor *ids, int64_t n)
 {

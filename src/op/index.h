@@ -23,10 +23,12 @@ typedef struct tti_one_hot_attr {
 TT_CPU_DECLARE(gather);
 TT_CPU_DECLARE(scatter_add);
 TT_CPU_DECLARE(one_hot);
+TT_CPU_DECLARE(touched_rows); // scatter_add into touched.h's form
 
 /*
  * scatter_add: phase 0 sorts the positions of ids by id; phase 1 makes the rows of the output, in
- * blocks of columns. Scratch is n + 1 ends, then one number per position, all int32_t.
+ * blocks of columns. Scratch is n + 1 ends, then one number per position, all int32_t. touched_rows
+ * does the same with one more number per position: where a touched row's positions begin.
  */
 #define TTI_SCATTER_BLOCK 128
 typedef struct tti_scatter_plan {

@@ -4,10 +4,12 @@
  * scatter_add sorts the positions by id once (phase 0). Then each place of the output knows its
  * positions (phase 1): a place with none is zeroed, the others, the touched rows, are summed per
  * lane in registers and merged by the lanes' program. So the cost is that of the pieces added and
- * of zeroing the output, whatever the number of lanes.
+ * of zeroing the output, whatever the number of lanes. touched_rows lists the touched rows instead,
+ * one for each of the parts of the lanes, and zeroes nothing.
  */
 #include "op/index.h"
 #include "op/lanes.h"
+#include "op/touched.h"
 
 static int64_t id_at(const tt_arg *ids, int64_t i)
 {
@@ -47,18 +49,18 @@ tt_status TTI_ISA(gather)(const tt_launch *l)
 // ---- scatter_add -----------------------------------------------------------------------------
 
 // How ids lie: pieces of `whole` positions, in each of which lane i has [bound[i], bound[i+1]) *
-// row.
+// row. Lanes are [first, lanes).
 typedef struct layout {
-    int lanes, parts;
+    int first, lanes, parts;
     int64_t whole, row;
 } layout;
 
 static layout layout_of(const tt_launch *l, const tti_scatter_plan *t)
 {
     const tt_arg *ids = &l->in[1];
-    layout y = {1, 1, ids->count, 0};
+    layout y = {0, 1, 1, ids->count, 0};
     if (t->lanes) {
-        y = (layout){l->lanes->n, l->lanes->n_parts, 1, ids->per};
+        y = (layout){0, l->lanes->n, l->lanes->n_parts, 1, ids->per};
         for (int i = ids->open; i < ids->shape.rank; i++)
             y.whole *= ids->shape.dim[i];
         for (int i = ids->open + 1; i < ids->shape.rank; i++)
@@ -157,7 +159,7 @@ static void touched_row(const tt_launch *l, const layout *lay, const real *x, in
     }
     int has[TTI_LANE_DEPTH], depth = 0, n_v = (width + 15) / 16;
     int64_t k = 0;
-    for (int i = 0; i < lay->lanes; i++) {
+    for (int i = lay->first; i < lay->lanes; i++) {
         int64_t first = k, end = lane_end(l, lay, i);
         while (k < n && (at[k] < lay->whole ? at[k] : at[k] % lay->whole) < end)
             k++;
@@ -218,6 +220,76 @@ tt_status TTI_ISA(scatter_add)(const tt_launch *l)
             zero_from = to;
         }
     }
+}
+
+// ---- touched_rows ----------------------------------------------------------------------------
+
+// end[i] is the lane after the last one of part i.
+static void part_ends(const tt_launch *l, int end[TTI_LANE_DEPTH])
+{
+    int depth = 0;
+    for (int i = 0; i < l->lanes->n; i++) {
+        end[depth++] = i + 1;
+        for (int m = l->lanes->merges[i]; m > 0; m--, depth--)
+            end[depth - 2] = end[depth - 1];
+    }
+}
+
+// The touches, and where the positions of each begin in sorted.
+static void list_touches(const tt_launch *l, const layout *y, const int32_t *sorted, int32_t *first,
+                         tti_touch *list, int32_t *n)
+{
+    const tt_arg *ids = &l->in[1];
+    int end[TTI_LANE_DEPTH], part = 0;
+    int64_t before = -1;
+    part_ends(l, end);
+    *n = 0;
+    for (int64_t k = 0; k < ids->count; k++) {
+        int64_t id = id_at(ids, sorted[k]), at = sorted[k] % y->whole;
+        bool is_new = id != before;
+        part = is_new ? 0 : part;
+        for (; at >= lane_end(l, y, end[part] - 1); part++)
+            is_new = true;
+        if (is_new) {
+            first[*n] = (int32_t)k;
+            list[(*n)++] = (tti_touch){(int32_t)id, part};
+        }
+        before = id;
+    }
+    first[*n] = (int32_t)ids->count;
+}
+
+// Units of phase 1 are touches, of which there may be fewer.
+tt_status TTI_ISA(touched_rows)(const tt_launch *l)
+{
+    const tti_scatter_plan *t = l->tune;
+    int64_t most = l->in[1].count, inner = t->inner;
+    int32_t *ends = (int32_t *)l->scratch, *sorted = ends + t->n + 1, *first = sorted + most;
+    real *y = l->out[0].data;
+    tti_touch *list = tti_touched_list(y, most, inner, sizeof(real));
+    int32_t *n = tti_touched_n(y, most, inner, sizeof(real));
+    layout lay = layout_of(l, t);
+    if (l->phase == 0) {
+        if (l->begin >= l->end)
+            return TT_OK;
+        TT_TRY(sort_ids(l, t, ends, sorted));
+        list_touches(l, &lay, sorted, first, list, n);
+        return TT_OK;
+    }
+    int end[TTI_LANE_DEPTH];
+    part_ends(l, end);
+    lay.parts = 1;
+    for (int64_t u = l->begin; u < l->end && u < *n; u++) {
+        int part = list[u].part;
+        lay.first = part == 0 ? 0 : end[part - 1];
+        lay.lanes = end[part];
+        for (int64_t col = 0; col < inner; col += TTI_SCATTER_BLOCK)
+            touched_row(l, &lay, (const real *)l->in[0].data + col, inner, sorted + first[u],
+                        first[u + 1] - first[u],
+                        inner - col < TTI_SCATTER_BLOCK ? (int)(inner - col) : TTI_SCATTER_BLOCK,
+                        y + u * inner + col, 0);
+    }
+    return TT_OK;
 }
 
 // ---- one_hot ---------------------------------------------------------------------------------

@@ -40,14 +40,17 @@ static int receive(tti_plan *p, int value, int device)
 }
 
 // Bytes of a value in another device's memory that a node reads: of a sum in pieces its own piece,
-// once for each sub-tree of lanes that the value has.
+// once for each sub-tree of lanes that the value has; of touched rows all, if all are in the piece.
 static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
 {
     const tti_value *value = &p->values[v];
     if (pn->kind != TTI_TREE || pn->piece < 0)
         return value->bytes;
     int64_t parts = value->shape.rank > value->tensor->shape.rank ? value->shape.dim[0] : 1;
-    return (size_t)(p->values[pn->out].count * parts) * tt_dtype_bytes(value->dtype);
+    if (value->touched > 0)
+        parts = p->nodes[value->node].lanes->n_parts;
+    size_t whole = (size_t)(p->values[pn->out].count * parts) * tt_dtype_bytes(value->dtype);
+    return value->touched > 0 ? TTI_MIN(value->bytes, whole) : whole;
 }
 
 // Nodes that put values of several devices together read them where they are, if they can.

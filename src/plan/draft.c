@@ -5,6 +5,7 @@
  * scratch before and rounded after, by the cast op's own kernel.
  */
 #include "plan/draft.h"
+#include "op/touched.h"
 #include <string.h>
 
 #define SMALL_NS  12000.0 // below this one thread is faster than waking the team
@@ -54,11 +55,9 @@ void tti_arg_fill(tt_arg *a, const tti_value *v)
         a->per = -open->dim[a->open];
 }
 
-tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes *lanes,
-                      const tt_arg *in, const tt_arg *out, tt_prep *prep)
+static tt_status prepare(tti_plan *p, const tt_node *n, const tt_kernel *k, const tti_device *d,
+                         const tt_lanes *lanes, const tt_arg *in, const tt_arg *out, tt_prep *prep)
 {
-    tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
-    const tt_kernel *k = &n->op->kernel[d == NULL ? TT_CPU : d->backend->id];
     *prep = (tt_prep){.ctx = p->ctx,
                       .node = n,
                       .attr = n->attr,
@@ -77,6 +76,14 @@ tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes 
     prep->grain[0] = pointwise ? 4096 : 1;
     prep->ns = (double)out->count;
     return TT_OK;
+}
+
+tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes *lanes,
+                      const tt_arg *in, const tt_arg *out, tt_prep *prep)
+{
+    const tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
+    const tt_kernel *k = &n->op->kernel[d == NULL ? TT_CPU : d->backend->id];
+    return prepare(p, n, k, d, lanes, in, out, prep);
 }
 
 // ---- kernels of the executor itself ----------------------------------------------------------
@@ -231,7 +238,10 @@ static tt_status draft_op(emitter *e, int pnode)
     const tti_pnode *pn = &p->nodes[pnode];
     const tt_node *n = pn->node;
     tti_device *dev = p->ctx->devices[pn->device];
-    tt_kernel_fn fn = n->op->kernel[dev->backend->id].fn[tti_isa_for(p->ctx, n)];
+    const tt_kernel *kernel = pn->n_out > 0 && p->values[pn->out].touched > 0
+                                  ? tti_touched_kernel(n, dev->backend->id)
+                                  : &n->op->kernel[dev->backend->id];
+    tt_kernel_fn fn = kernel->fn[tti_isa_for(p->ctx, n)];
     bool wide = tti_needs_widening(n);
     int n_args = n->n_in + n->n_out;
     if (!tti_start_draft(e, pnode, wide ? n_args + 1 : 1))
@@ -266,7 +276,7 @@ static tt_status draft_op(emitter *e, int pnode)
         for (int i = 0; i < n_args; i++)
             if (wide_at[i] != SIZE_MAX)
                 args[i].dtype = TT_F32;
-        st = tti_prepare(p, n, pn->device, pn->lanes, args, args + n->n_in, prep);
+        st = prepare(p, n, kernel, dev, pn->lanes, args, args + n->n_in, prep);
     }
     char *tune = st == TT_OK ? tti_plan_alloc(p, TT_TUNE_BYTES) : NULL;
     if (st == TT_OK && tune == NULL)

@@ -6,30 +6,20 @@
  * order they go on a stack, and the two topmost are added while they are siblings: the order of
  * additions is that of one device with all lanes.
  */
+#include "plan/join.h"
 #include "op/add.h"
 #include "plan/draft.h"
 #include "plan/spread.h"
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 256 // elements a step of the tree works on
-
-typedef struct tree_program {
-    int n, n_out;    // pushes; partials left in the end
-    int64_t count;   // elements of a partial
-    int64_t begin;   // the first that this node adds
-    int64_t per_row; // statistics: entries of a channel in a row of the batch
-    struct {
-        int16_t input, part, merges;
-        int64_t rows; // of the part
-    } push[];
-} tree_program;
+#define BLOCK TTI_TREE_BLOCK
 
 #define ADD_BLOCK(type)             \
     for (int64_t i = 0; i < n; i++) \
     ((type *)low)[i] = (type)(((type *)low)[i] + ((type *)high)[i])
 
-static void add_block(int isa, tt_dtype t, void *low, const void *high, int64_t n)
+void tti_tree_add(int isa, tt_dtype t, void *low, const void *high, int64_t n)
 {
     switch (t) {
     case TT_F32:
@@ -51,8 +41,7 @@ static void add_block(int isa, tt_dtype t, void *low, const void *high, int64_t 
     }
 }
 
-// f32 sums of a half type are rounded once, here.
-static void store_block(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n)
+void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n)
 {
     size_t item = tt_dtype_bytes(out->dtype);
     if (from == out->dtype) {
@@ -66,7 +55,7 @@ static void store_block(const tt_arg *out, int64_t at, tt_dtype from, const void
 }
 
 // Element at of the i-th partial that is pushed.
-static const void *part_at(const tt_launch *l, const tree_program *prog, int i, int64_t at)
+static const void *part_at(const tt_launch *l, const tti_tree_program *prog, int i, int64_t at)
 {
     const tt_arg *in = &l->in[prog->push[i].input];
     return (const char *)in->data + (size_t)(prog->push[i].part * prog->count + prog->begin + at) *
@@ -76,7 +65,7 @@ static const void *part_at(const tt_launch *l, const tree_program *prog, int i, 
 // Units are elements of one partial.
 static tt_status tree_kernel(const tt_launch *l)
 {
-    const tree_program *prog = l->tune;
+    const tti_tree_program *prog = l->tune;
     const tt_arg *out = l->out;
     tt_dtype from = l->in[0].dtype;
     size_t item = tt_dtype_bytes(from);
@@ -95,16 +84,16 @@ static tt_status tree_kernel(const tt_launch *l)
             const void *part = part_at(l, prog, i, at);
             int merges = prog->push[i].merges;
             if (merges > 0) { // the first addition reads the part where it is
-                add_block(l->ctx->isa, from, stack[depth - 1], part, n);
+                tti_tree_add(l->ctx->isa, from, stack[depth - 1], part, n);
                 merges--;
             } else {
                 memcpy(stack[depth++], part, (size_t)n * item);
             }
             for (; merges > 0; merges--, depth--)
-                add_block(l->ctx->isa, from, stack[depth - 2], stack[depth - 1], n);
+                tti_tree_add(l->ctx->isa, from, stack[depth - 2], stack[depth - 1], n);
         }
         for (int k = 0; k < prog->n_out; k++)
-            store_block(out, k * count + at, from, stack[k], n);
+            tti_tree_store(out, k * count + at, from, stack[k], n);
     }
     return TT_OK;
 }
@@ -135,7 +124,7 @@ static tt_status gather_kernel(const tt_launch *l)
  * the kernel that makes them (op/batch_norm_cpu.c).
  */
 #define MOMENTS_KERNEL(name, type, fma_fn)                                                \
-    static void name(const tt_launch *l, const tree_program *prog, int64_t j)             \
+    static void name(const tt_launch *l, const tti_tree_program *prog, int64_t j)         \
     {                                                                                     \
         int64_t c = l->out[0].count, n[TTI_MAX_PARTS + 2];                                \
         type mean[TTI_MAX_PARTS + 2], m2[TTI_MAX_PARTS + 2];                              \
@@ -174,8 +163,7 @@ static tt_status moments_kernel(const tt_launch *l)
     return TT_OK;
 }
 
-// Each replica has stride inputs, one after another; the program names the first.
-static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
+tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride)
 {
     tti_part parts[TTI_MAX_PARTS];
     tti_lane_stack stack = {.depth = 0};
@@ -184,7 +172,8 @@ static tree_program *make_program(tti_plan *p, const tti_pnode *pn, int stride)
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         pushes += tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
     }
-    tree_program *prog = tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
+    tti_tree_program *prog =
+        tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
     for (int k = 0; prog != NULL && k < pn->n_in; k += stride) {
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         int n = tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
@@ -223,7 +212,7 @@ static tt_status narrow_kernel(const tt_launch *l)
 {
     const tt_arg *out = l->out;
     int n_in = l->n_in - 1;
-    const tree_program *prog = l->tune;
+    const tti_tree_program *prog = l->tune;
     float *rest = l->in[n_in].data;
     for (int64_t i = l->begin; i < l->end; i++) {
         float sum = rest[i];
@@ -240,7 +229,7 @@ static tt_status narrow_kernel(const tt_launch *l)
 // Units are elements of the piece, or of the whole: what all replicas sent, added.
 static tt_status widen_kernel(const tt_launch *l)
 {
-    const tree_program *prog = l->tune;
+    const tti_tree_program *prog = l->tune;
     tt_dtype from = l->in[0].dtype;
     for (int64_t i = l->begin; i < l->end; i++) {
         float sum = 0;
@@ -261,7 +250,8 @@ static tt_status draft_narrow(tti_emitter *e, int pnode)
     int pushes = 0, n_sums = sends ? pn->n_in - 1 : pn->n_in;
     for (int k = 0; k < n_sums; k++)
         pushes += p->nodes[p->values[pn->in[k]].node].lanes->n_parts;
-    tree_program *prog = tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
+    tti_tree_program *prog =
+        tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
     tti_call *c = prog == NULL || !tti_start_draft(e, pnode, 1)
                       ? NULL
                       : tti_new_call(e, pnode, sends ? narrow_kernel : widen_kernel, pn->n_in, 1);
@@ -344,6 +334,8 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
     const tti_pnode *maker = &e->p->nodes[e->p->values[node->in[0]].node];
     if (node->kind == TTI_NARROW || maker->kind == TTI_NARROW)
         return draft_narrow(e, pnode);
+    if (e->p->values[node->in[0]].touched > 0)
+        return tti_draft_touched(e, pnode);
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     bool tree = pn->kind == TTI_TREE, moments = pn->kind == TTI_MOMENTS;
@@ -363,7 +355,7 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
     c->units[0] = 1;
     double ns = (double)out->bytes / 8.0;
     if (tree || moments) {
-        tree_program *prog = make_program(p, pn, moments ? 2 : 1);
+        tti_tree_program *prog = tti_tree_make(p, pn, moments ? 2 : 1);
         if (prog == NULL)
             return TT_ENOMEM;
         c->launch.tune = prog;

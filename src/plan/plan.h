@@ -7,6 +7,7 @@
  *   build.c     live nodes become plan nodes; duplicates merged, constants folded; shapes bound
  *   recompute.c activations that are computed again rather than kept: copies of forward nodes
  *   spread.c    nodes on rows are copied to every replica and micro-batch, each with some lanes
+ *   touched.c   sums that touch few rows of a table are kept as those rows
  *   place.c     a device for every node, with the reason
  *   cut.c       edges between devices become one receive per tensor and destination
  *   fuse.c      chains of pointwise ops become one node that works in tiles
@@ -41,10 +42,11 @@ typedef struct tti_value {
     tt_dtype dtype; // and bf16 and f16 ones are f32 there: rounding comes after the tree
     int64_t count;
     size_t bytes;
-    int node;    // the plan node that makes it
-    int root;    // the value whose memory it is; itself for most
-    size_t skip; // bytes into the root's memory
-    int device;  // where it is
+    int64_t touched; // a partial sum kept as rows of a table (op/touched.h): at most so many
+    int node;        // the plan node that makes it
+    int root;        // the value whose memory it is; itself for most
+    size_t skip;     // bytes into the root's memory
+    int device;      // where it is
     tti_memory memory;
     bool keep;     // fetched: lives to the end
     bool is_sent;  // another device reads it

@@ -365,6 +365,10 @@ static int gather_parts(tti_spreader *s, int old, int *values)
 {
     part stack[64];
     int n = 0;
+    if (s->touched[old]) { // together they take as much memory as one by one
+        memcpy(values, &s->copies[(int64_t)old * s->n_shards], sizeof(int) * (size_t)s->n_shards);
+        return s->n_shards;
+    }
     for (int h = 0; h < s->n_shards;) {
         int r = s->shards[h].replica, depth = 0;
         for (; h < s->n_shards && s->shards[h].replica == r; h++) {
@@ -431,6 +435,8 @@ static tt_status join_sum(tti_spreader *s, int old)
             st = tt_status_of(p->ctx);
             break;
         }
+        if (s->touched[old])
+            p->nodes[p->values[v].node].reason = "rows touched by all lanes";
         if (s->in_pieces[old]) {
             int64_t begin, end;
             tti_piece_range(s->values[old].count, r, n_replicas, &begin, &end);

@@ -170,6 +170,8 @@ static tt_status rows_node(tti_spreader *s, int i)
             if (v < 0)
                 return tt_status_of(p->ctx);
             s->copies[(int64_t)(old->out + k) * s->n_shards + h] = v;
+            if (s->touched[old->out + k])
+                TT_TRY(tti_make_touched(s, v, sh));
         }
         if (id < 0)
             return TT_ENOMEM;
@@ -348,6 +350,7 @@ static tt_status allocate(tti_spreader *s)
     s->owner = tti_calloc(ctx, nodes, 1);
     s->tree_key = tti_calloc(ctx, n, sizeof(*s->tree_key));
     s->in_pieces = tti_calloc(ctx, n, 1);
+    s->touched = tti_calloc(ctx, n, 1);
     s->stage = tti_calloc(ctx, nodes, sizeof(int));
     s->residual = tti_alloc(ctx, sizeof(int) * n);
     s->first = tti_calloc(ctx, nodes, sizeof(int));
@@ -358,7 +361,7 @@ static tt_status allocate(tti_spreader *s)
     if (s->mode == NULL || s->is_late == NULL || s->is_shared == NULL || s->in_pieces == NULL ||
         s->owner == NULL || s->tree_key == NULL || s->residual == NULL || s->stage == NULL ||
         s->first == NULL || s->many == NULL || s->copies == NULL || s->whole == NULL ||
-        s->piece == NULL)
+        s->piece == NULL || s->touched == NULL)
         return TT_ENOMEM;
     memset(s->residual, -1, sizeof(int) * n);
     memset(s->copies, -1, sizeof(int) * n * (size_t)s->n_shards);
@@ -371,6 +374,7 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
 {
     TT_TRY(allocate(s));
     tti_spread_modes(s);
+    tti_spread_touched(s);
     TT_TRY(tti_spread_stages(s, req));
     TT_TRY(make_schedules(s));
     s->p->values = NULL;
@@ -389,9 +393,9 @@ static void release(tti_spreader *s)
 {
     for (int r = 0; s->schedules != NULL && r < s->n_replicas; r++)
         tti_schedule_free(s->p->ctx, &s->schedules[r]);
-    void *blocks[] = {s->mode,   s->in_pieces, s->is_shared, s->is_late,  s->stage,
-                      s->copies, s->whole,     s->piece,     s->first,    s->many,
-                      s->owner,  s->tree_key,  s->residual,  s->schedules};
+    void *blocks[] = {s->mode,   s->in_pieces, s->is_shared, s->is_late,   s->stage,
+                      s->copies, s->whole,     s->piece,     s->first,     s->many,
+                      s->owner,  s->tree_key,  s->residual,  s->schedules, s->touched};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(s->p->ctx, blocks[i]);
 }

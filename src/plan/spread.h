@@ -1,5 +1,5 @@
 /*
- * spread.h - between spread.c, shard.c and local.c: a plan being laid on a mesh.
+ * spread.h - between spread.c, shard.c, touched.c and local.c: a plan being laid on a mesh.
  *
  * Nodes as built are "old", those on the mesh "new". A shard is one replica's micro-batch: some
  * lanes in a row. A value split over rows has one new value per shard. Any other, a "whole" one,
@@ -41,6 +41,7 @@ typedef struct tti_spreader {
     int64_t n_values, n_nodes;
     uint8_t *mode;      // by old node: tti_mode
     uint8_t *in_pieces; // by old value: made as pieces
+    uint8_t *touched;   // by old value: shards keep the rows of it that they touch
     uint8_t *is_shared; // by old node: a variable that is only used in pieces, and exists once
     uint8_t *is_late;   // by old node: needs a sum over all rows
     uint8_t *owner;     // by old node: of TTI_FIRST, the replica that has it
@@ -88,5 +89,12 @@ tt_status tti_spread_join(tti_spreader *s, int node) TTI_CHECKED;
 tt_status tti_spread_collect(tti_spreader *s, int old) TTI_CHECKED;
 // Rows of all shards put together, for a fetch; -1: failed.
 int tti_spread_gather(tti_spreader *s, int old);
+
+// ---- touched.c -------------------------------------------------------------------------------
+
+// Decides touched: by bytes, where there are several shards.
+void tti_spread_touched(tti_spreader *s);
+// Makes a shard's partial sum, just bound, the rows it touches.
+tt_status tti_make_touched(tti_spreader *s, int value, const tti_shard *sh) TTI_CHECKED;
 
 #endif

@@ -1,0 +1,32 @@
+/*
+ * join.h - between join.c and touched.c: the tree over partial sums as a program for a stack.
+ */
+#ifndef TUTTI_PLAN_JOIN_H
+#define TUTTI_PLAN_JOIN_H
+
+#include "plan/draft.h"
+
+#define TTI_TREE_BLOCK 256 // elements a step of the tree works on
+
+typedef struct tti_tree_program {
+    int n, n_out;    // pushes; partials left in the end
+    int64_t count;   // elements of a partial
+    int64_t begin;   // the first that this node adds
+    int64_t per_row; // statistics: entries of a channel in a row of the batch
+    struct {
+        int16_t input, part, merges;
+        int64_t rows; // of the part
+    } push[];
+} tti_tree_program;
+
+// Of a node each replica of which has stride inputs, one after another; a push names the first.
+tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride);
+// low + high + 0 into low.
+void tti_tree_add(int isa, tt_dtype t, void *low, const void *high, int64_t n);
+// n sums to elements from `at` on; f32 sums of a half type are rounded once, here.
+void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n);
+
+// touched.c: a tree whose inputs are lists of touched rows.
+tt_status tti_draft_touched(tti_emitter *e, int pnode) TTI_CHECKED;
+
+#endif

@@ -146,5 +146,6 @@ const cli_verb cli_bench = {
     .flags = "json set devices strategy lanes threads isa steps most hashes",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
+    .alone = true,
     .run = run,
 };

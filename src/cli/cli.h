@@ -47,11 +47,13 @@ typedef struct cli_verb {
     const char *help;    // more lines
     const char *flags;   // names of the flags it takes, with spaces between
     int min_words, max_words;
+    bool alone; // refused where the environment names several processes
     int (*run)(const cli_args *args);
 } cli_verb;
 
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
-    cli_inspect, cli_convert, cli_devices, cli_kernels, cli_plan, cli_diff, cli_version, cli_help;
+    cli_inspect, cli_convert, cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_version,
+    cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.
@@ -86,6 +88,10 @@ int cli_same_bits(const cli_args *args);
 
 // scale.c: tutti bench scale.
 int cli_scale(const cli_args *args);
+
+// env.c: CLI_OK, unless the environment names other processes that would do the same work; then
+// CLI_BAD_JOB after telling so.
+int cli_alone(void);
 
 // main.c
 const cli_verb *cli_find(const char *name);

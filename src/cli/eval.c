@@ -61,5 +61,6 @@ const cli_verb cli_eval = {
     .flags = "json set devices strategy lanes threads isa runs checkpoint rows count",
     .min_words = 1,
     .max_words = 1,
+    .alone = true,
     .run = run,
 };

@@ -15,7 +15,8 @@ static const struct {
      "0    all went well (diff: the runs are the same)\n"
      "1    something failed, and standard error says what (diff: or the runs differ)\n"
      "2    the command line is wrong, and standard error says how\n"
-     "3    a job file, its data or its model is wrong: running it again does not help\n"
+     "3    a job file, its data or its model is wrong, or the environment names several processes\n"
+     "     (tutti help env): running it again does not help\n"
      "4    the loss was not finite (train.nan: stop); the last checkpoint is from before\n"
      "85   ended by SIGTERM or SIGHUP after saving: to be run again with --resume\n"
      "130  ended by Ctrl-C: after saving, or by a second one at once\n"},
@@ -42,7 +43,9 @@ static const struct {
      "bits\n"
      "TUTTI_DATA_DIR    folder of data sets: mnist/, cifar10/\n"
      "TUTTI_TRAIN_BATCH a key of a job's section, train.batch, as every other. Over the file,\n"
-     "                  under --set\n"},
+     "                  under --set\n"
+     "TUTTI_HOSTS, TUTTI_RANK, TUTTI_CLUSTER, TF_CONFIG, RANK, WORLD_SIZE and others that\n"
+     "                  launchers set: tutti help env\n"},
 };
 
 static int overview(void)

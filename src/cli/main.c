@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const cli_verb *const cli_verbs[] = {&cli_train,   &cli_eval,    &cli_predict, &cli_summary,
-                                     &cli_bench,   &cli_plot,    &cli_trace,   &cli_plan,
-                                     &cli_diff,    &cli_inspect, &cli_convert, &cli_devices,
-                                     &cli_kernels, &cli_version, &cli_help,    NULL};
+const cli_verb *const cli_verbs[] = {
+    &cli_train,   &cli_eval, &cli_predict, &cli_summary, &cli_bench,   &cli_plot,
+    &cli_trace,   &cli_plan, &cli_diff,    &cli_inspect, &cli_convert, &cli_devices,
+    &cli_kernels, &cli_env,  &cli_version, &cli_help,    NULL};
 
 const cli_verb *cli_find(const char *name)
 {
@@ -179,7 +179,8 @@ static int run(int argc, char **argv)
         args = (cli_args){.words = {verb->name}, .n_words = 1};
         verb = &cli_help;
     }
-    return verb->run(&args);
+    rc = verb->alone ? cli_alone() : CLI_OK;
+    return rc == CLI_OK ? verb->run(&args) : rc;
 }
 
 int main(int argc, char **argv)

@@ -257,5 +257,6 @@ const cli_verb cli_predict = {
              "prompt length temperature seed",
     .min_words = 1,
     .max_words = 1,
+    .alone = true,
     .run = run,
 };

@@ -245,5 +245,6 @@ const cli_verb cli_train = {
              "trace hashes no-trial",
     .min_words = 1,
     .max_words = 1,
+    .alone = true,
     .run = run,
 };

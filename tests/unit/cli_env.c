@@ -1,0 +1,151 @@
+/*
+ * cli_env.c - the command in environments that launchers make: tutti env tells what it found, and
+ * no verb does the work of one process several times.
+ */
+#include "../command.h"
+#include "cluster/cluster.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CHIEF_AND_TWO                                                                  \
+    "TF_CONFIG={\"cluster\": {\"chief\": [\"c:1\"], \"worker\": [\"a:1\", \"b:1\"]}, " \
+    "\"task\": {\"type\": \"worker\", \"index\": 1}}"
+#define TORCH_FOUR "RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=a", "MASTER_PORT=29500"
+
+// Sets these "NAME=value" texts, NULL at the end, and unsets every other variable that is read.
+static void put(const char *first, ...)
+{
+    char copy[512];
+    va_list ap;
+    for (const char *const *v = tti_cluster_variables; *v != NULL; v++)
+        unsetenv(*v);
+    va_start(ap, first);
+    for (const char *s = first; s != NULL; s = va_arg(ap, const char *)) {
+        snprintf(copy, sizeof(copy), "%s", s);
+        char *value = strchr(copy, '=');
+        *value++ = '\0';
+        setenv(copy, value, 1);
+    }
+    va_end(ap);
+}
+
+TEST(env_tells_what_was_found)
+{
+    put(NULL);
+    command_ok("env");
+    CHECK_STR(command_out,
+              "one process: none of TUTTI_CLUSTER, TUTTI_HOSTS, TUTTI_RANK, TF_CONFIG, RANK, "
+              "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT is "
+              "set\n");
+    put(CHIEF_AND_TWO, "RANK=", NULL);
+    command_ok("env");
+    CHECK_HAS(command_out, "3 processes that train (TF_CONFIG): this is worker 1, rank 2, ");
+    CHECK_HAS(command_out, "\nTF_CONFIG         {\"cluster\": {\"chief\": ");
+    CHECK_HAS(command_out, "\nRANK              empty\n");
+    CHECK_HAS(command_out, "\n  chief 0                 0         1  c:1\n");
+    CHECK_HAS(command_out, "\n* worker 1                2         1  b:1\n");
+    CHECK_HAS(command_out, "tutti train is refused here");
+    command_ok("env --json");
+    json_t *o = command_last_object(command_out, NULL);
+    CHECK_INT(json_integer_value(json_object_get(o, "processes")), 3);
+    CHECK_INT(json_array_size(json_object_get(o, "tasks")), 3);
+    CHECK_STR(json_string_value(json_object_get(o, "source")), "tf_config");
+    json_decref(o);
+    command_write("hosts", "a\nb slots=3 # three\n");
+    put("TUTTI_HOSTS=hosts", "TUTTI_RANK=2", NULL);
+    command_ok("env");
+    CHECK_HAS(command_out, "4 processes that train (TUTTI_HOSTS=hosts): this is worker 1, rank 2, "
+                           "local rank 1\n");
+    CHECK_HAS(command_out, "\n* worker 1              1-3         3  b\n");
+}
+
+TEST(env_tells_what_is_wrong)
+{
+    put("RANK=4", "WORLD_SIZE=4", NULL);
+    CHECK_INT(command_run("env"), 3);
+    CHECK_HAS(command_out, "\nRANK              4\n");
+    CHECK_STR(command_err, "tutti: error: environment: RANK=4, but WORLD_SIZE=4: it is a number "
+                           "from 0 to 3\n");
+    CHECK_INT(command_run("env --json"), 3);
+    json_t *o = command_last_object(command_out, NULL);
+    CHECK(json_is_string(json_object_get(o, "error")));
+    CHECK(json_is_object(json_object_get(o, "variables")));
+    json_decref(o);
+}
+
+// With nothing written, neither to standard output nor as a run.
+static void refused(const char *line, const char *message)
+{
+    char runs[400];
+    CHECK_INT(command_run(line), 3);
+    CHECK_STR(command_err, message);
+    CHECK_STR(command_out, "");
+    snprintf(runs, sizeof(runs), "%s/runs", test_folder());
+    CHECK(access(runs, F_OK) != 0);
+}
+
+TEST(work_of_several_processes_is_refused)
+{
+    static const char *const lines[] = {"train small.yaml", "train small.yaml --dry-run",
+                                        "eval small.yaml",  "predict small.yaml",
+                                        "bench small.yaml", "bench same-bits"};
+    command_write("small.yaml", command_small_job);
+    put(CHIEF_AND_TWO, NULL);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        refused(lines[i],
+                "tutti: error: this environment names 3 processes that train (TF_CONFIG: this is "
+                "worker 1, rank 2), but this version trains in one; start one process with "
+                "--devices, or unset TF_CONFIG, or set TUTTI_CLUSTER=ignore\n");
+    put(TORCH_FOUR, NULL);
+    refused("train small.yaml",
+            "tutti: error: this environment names 4 processes that train (RANK, WORLD_SIZE: this "
+            "is worker 0, rank 0), but this version trains in one; start one process with "
+            "--devices, or unset RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or set "
+            "TUTTI_CLUSTER=ignore\n");
+    // One process trains, and this is not it.
+    put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"]}, "
+        "\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
+        NULL);
+    refused("train small.yaml",
+            "tutti: error: this environment names 1 process that trains (TF_CONFIG: this is "
+            "evaluator 0, which does not train), but this version trains in one; start one process "
+            "with --devices, or unset TF_CONFIG, or set TUTTI_CLUSTER=ignore\n");
+    put("RANK=1", NULL);
+    CHECK_INT(command_run("train small.yaml"), 3);
+    CHECK_HAS(command_err, "WORLD_SIZE is not set");
+    CHECK_HAS(command_err, "TUTTI_CLUSTER=ignore has it left aside");
+    command_ok("train --help");
+    command_ok("summary small.yaml"); // looks, and does no work
+}
+
+// Trains, and gives the hash of the weights.
+static void train(char hash[64])
+{
+    command_ok("train small.yaml --json");
+    json_t *o = command_last_object(command_out, NULL);
+    const char *got = json_string_value(json_object_get(o, "weights_hash"));
+    CHECK(got != NULL);
+    snprintf(hash, 64, "%s", got);
+    json_decref(o);
+}
+
+TEST(one_process_trains_as_always)
+{
+    char hash[64], same[64];
+    command_write("small.yaml", command_small_job);
+    put(NULL);
+    train(hash);
+    put("WORLD_SIZE=1", "RANK=0", "LOCAL_RANK=0", "MASTER_ADDR=localhost", "MASTER_PORT=1", NULL);
+    train(same);
+    CHECK_STR(same, hash);
+    put("TF_CONFIG={\"cluster\": {\"worker\": [\"a:1\"]}, "
+        "\"task\": {\"type\": \"worker\", \"index\": 0}}",
+        NULL);
+    train(same);
+    CHECK_STR(same, hash);
+    put(CHIEF_AND_TWO, "TUTTI_CLUSTER=ignore", NULL);
+    train(same);
+    CHECK_STR(same, hash);
+}

@@ -52,16 +52,12 @@ static void tell(const cli_trial *t, tt_model *m)
 {
     if (t->spread_ms <= TOLERANCE * t->one_ms)
         return;
-    bool exact = m->ctx->spread.reduce == TT_REDUCE_EXACT, pinned = false;
-    const tt_graph *g = tt_model_get_train_graph(m);
-    for (int64_t i = 0; i < g->n_nodes; i++)
-        pinned |= g->nodes[i]->has_pin;
+    bool exact = m->ctx->spread.reduce == TT_REDUCE_EXACT;
     TT_LOG(m->ctx, TT_WARN,
            "strategy %s on %d devices takes %.3g ms a step, one device with all cores %.3g ms: "
-           "%.2f times as long; --devices cpu:0 --strategy single%s would be faster%s",
+           "%.2f times as long; --devices cpu:0 --strategy single would be faster%s",
            m->ctx->strategy->name, m->ctx->n_devices, t->spread_ms, t->one_ms,
-           t->spread_ms / t->one_ms, pinned ? " without the pins" : "",
-           exact ? ", with the same weights" : "");
+           t->spread_ms / t->one_ms, exact ? ", with the same weights" : "");
 }
 
 tt_status cli_trial_look(void *user, tt_model *m, const tt_progress *p)

@@ -94,34 +94,6 @@ static tt_status default_name(tt_job *j, tti_item *root, const char *file)
     return TT_OK;
 }
 
-/*
- * A strategy that is not the file's own (--strategy, --set, the environment) comes without the
- * options that the file has for its own; so any job, and any run that is resumed, takes any
- * strategy. Options that are given beside it are looked at.
- */
-static tt_status leave_out(tt_job *j, const char *file, tti_item *distribute, tti_job_distribute *d)
-{
-    const tti_strategy *s = tti_strategy_find(tti_job_strategies[d->strategy]);
-    char names[128] = "";
-    int n = 0;
-    if (strcmp(tti_item_get(distribute, "strategy")->at.source, file) == 0)
-        return TT_OK;
-    for (const tt_option *row = tti_spread_rows; row->type != TT_OPT_END; row++) {
-        tti_item *item = tti_item_get(distribute, row->name);
-        if (tti_spread_takes(s, row, &d->spread) || strcmp(item->at.source, file) != 0)
-            continue;
-        n += snprintf(names + n, sizeof(names) - (size_t)n, "%s%s", n > 0 ? ", " : "", row->name);
-        TT_TRY(tti_option_set(j->ctx, tti_spread_rows, &d->spread, "distribute", row->name,
-                              row->value));
-        item->text = row->value;
-    }
-    if (n > 0)
-        TT_LOG(j->ctx, TT_WARN,
-               "%s: distribute: left out, since strategy %s has no such option: %s", file, s->name,
-               names);
-    return TT_OK;
-}
-
 // Everything after the tree is there.
 static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
 {
@@ -131,11 +103,11 @@ static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
         TT_TRY(tti_tree_assign(&j->tree, root, opts->sets[i]));
     TT_TRY(tti_resolve(&j->tree, &tti_job_schema, "", root, &j->root));
     TT_TRY(tti_bind_own(j->ctx, tti_job_top_rows, j->root, &j->top));
-    tti_item *distribute = tti_item_get(j->root, "distribute");
+    const tti_item *distribute = tti_item_get(j->root, "distribute");
     tti_job_distribute d;
     TT_TRY(tti_bind_own(j->ctx, tti_job_distribute_rows, distribute, &d));
     TT_TRY(tti_bind_own(j->ctx, tti_spread_rows, distribute, &d.spread));
-    TT_TRY(leave_out(j, root->at.source, distribute, &d));
+    TT_TRY(tti_job_leave_out(j, root->at.source, &d));
     j->open = (tt_open_opts){.opts_size = sizeof(j->open),
                              .strategy = tti_job_strategies[d.strategy],
                              .devices = d.devices,

@@ -79,6 +79,9 @@ extern const tt_option tti_job_top_rows[], tti_job_data_rows[], tti_job_train_ro
     tti_job_outputs_rows[], tti_job_pin_rows[];
 extern const char *const tti_job_strategies[];
 
+// leave_out.c: resets what does not go with a strategy or device that is not the file's own.
+tt_status tti_job_leave_out(tt_job *j, const char *file, tti_job_distribute *d) TTI_CHECKED;
+
 // ---- building --------------------------------------------------------------------------------
 
 // Rows of the job's own; a text that is empty becomes NULL, as in a program.

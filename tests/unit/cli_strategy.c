@@ -112,3 +112,30 @@ TEST(another_strategy_leaves_the_options_of_the_jobs_own)
     CHECK_INT(command_run("train piped.yaml --strategy single --set distribute.stages=2"), 3);
     CHECK_HAS(err, "strategy single has no option stages; strategy pipeline has");
 }
+
+// What was trained by pins goes on, and is used, where there is one device; with the same weights.
+TEST(one_device_leaves_out_pins)
+{
+    char hash[64];
+    command_write("split.yaml", "data: {train: {digits: 64}, test: {digits: 16}}\n"
+                                "model:\n"
+                                "  - flatten\n"
+                                "  - residual: {layers: [dense: 784], device: local:1}\n"
+                                "  - dense: {units: 20, device: local:1}\n"
+                                "  - dense: 10\n"
+                                "train: {batch: 32, epochs: 2, loss: cross_entropy}\n"
+                                "distribute: {devices: cpu:0*2, pins: {dense_3: local:0}}\n");
+    command_ok("train split.yaml --run whole");
+    snprintf(hash, sizeof(hash), "%.44s", strstr(out, "\nweights "));
+    command_ok("train split.yaml --run r --quiet --set train.epochs=1");
+    command_ok("eval r --devices cpu:0");
+    CHECK_HAS(err, "pins are left out: there is only cpu:0\n");
+    command_ok("train r --resume --devices cpu:0 --set train.epochs=2");
+    CHECK_HAS(out, hash);
+    command_ok("eval r"); // the run's job has no pins any more
+    CHECK_STR(err, "");
+    // Pins that are given beside it count.
+    CHECK_INT(command_run("train split.yaml --devices cpu:0 --set distribute.pins.dense_1=local:1"),
+              3);
+    CHECK_HAS(err, "is pinned to local:1, but there is only cpu:0");
+}

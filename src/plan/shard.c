@@ -4,22 +4,19 @@
  * The exact all-reduce of a large gradient is: replica r adds range r of everybody's partials along
  * the lane tree, right where they were made; updates that range of the variable; and takes the
  * other ranges from the others. Each replica reads its peers' memory; nothing is copied twice.
- * Small sums are cheaper added whole by every replica. Trees of gradients wait until the bucket
- * after theirs has been made, so that a replica seldom waits for a slower one.
+ * modes.c decides what is done in pieces.
  */
-#include "op/residual.h"
 #include "plan/spread.h"
 #include <string.h>
 
-#define BLOCK       1024 // of the global norm: pieces never cut one
-#define WORTH_BYTES 16384
+#define BLOCK 1024 // of the global norm: pieces never cut one
 
 bool tti_is_split(const tti_value *v)
 {
     return v->memory != TTI_CONSTANT && v->tensor->layout.kind == TT_LAYOUT_SPLIT;
 }
 
-static bool is_sum(const tti_value *v)
+bool tti_is_sum(const tti_value *v)
 {
     return v->memory != TTI_CONSTANT && v->tensor->layout.kind == TT_LAYOUT_PARTIAL;
 }
@@ -34,166 +31,6 @@ void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
     int64_t blocks = (count + BLOCK - 1) / BLOCK;
     *begin = blocks * r / n * BLOCK;
     *end = TTI_MIN(blocks * (r + 1) / n * BLOCK, count);
-}
-
-// ---- modes -----------------------------------------------------------------------------------
-
-static bool has_split(const tti_spreader *s, const tti_pnode *pn)
-{
-    for (int i = 0; i < pn->n_in; i++)
-        if (tti_is_split(&s->values[pn->in[i]]))
-            return true;
-    for (int i = 0; i < pn->n_out; i++)
-        if (tti_is_split(&s->values[pn->out + i]))
-            return true;
-    return false;
-}
-
-// Can a replica do a range of this node's elements by itself?
-static bool is_flat(const tti_spreader *s, const tti_pnode *pn)
-{
-    unsigned flags = pn->node->op->flags;
-    if (pn->kind != TTI_OP || pn->is_dropped || pn->n_out != 1 || pn->n_in == 0 ||
-        (flags & (TT_OP_POINTWISE | TT_OP_FLAT | TT_OP_VIEW)) == 0 ||
-        (flags & (TT_OP_EFFECT | TT_OP_RANDOM)) != 0 || tti_needs_widening(pn->node))
-        return false;
-    int64_t count = s->values[pn->out].count;
-    for (int k = 0; k < pn->n_in; k++)
-        if (s->values[pn->in[k]].count != count && s->values[pn->in[k]].count != 1)
-            return false;
-    return true;
-}
-
-static bool is_worth(const tti_spreader *s, const tti_value *v)
-{
-    if (s->n_replicas < 2 || s->no_pieces || s->mesh->is_central ||
-        s->p->ctx->spread.update == TT_UPDATE_EACH || v->count < (int64_t)BLOCK * s->n_replicas)
-        return false;
-    return v->bytes >= WORTH_BYTES || s->p->ctx->spread.update == TT_UPDATE_SHARD;
-}
-
-// Single numbers from something large (the squares of a gradient) are made once, in turn by all.
-static void set_owners(tti_spreader *s)
-{
-    int next = 0;
-    for (int64_t i = 0; i < s->n_nodes; i++) {
-        const tti_pnode *pn = &s->nodes[i];
-        bool dear = false;
-        for (int k = 0; s->mode[i] == TTI_EVERY && k < pn->n_in; k++)
-            dear |= s->in_pieces[pn->in[k]] != 0;
-        for (int k = 0; k < pn->n_out; k++)
-            dear &= s->values[pn->out + k].count == 1;
-        if (!dear)
-            continue;
-        s->mode[i] = TTI_FIRST;
-        s->owner[i] = (uint8_t)(next++ % s->n_replicas);
-    }
-}
-
-/*
- * Gradients make buckets in the order they come. The trees of one stand where the next one ends;
- * sums that rows wait for (statistics of norms) stand where they are made.
- */
-static void set_tree_keys(tti_spreader *s)
-{
-    uint8_t *urgent = tti_calloc(s->p->ctx, (size_t)s->n_values + 1, 1);
-    size_t total = 0, bucket = s->p->ctx->spread.bucket, bytes = 0;
-    for (int64_t i = s->n_nodes - 1; urgent != NULL && i >= 0; i--) {
-        bool waited = s->mode[i] == TTI_ROWS;
-        for (int k = 0; k < s->nodes[i].n_out; k++)
-            waited |= urgent[s->nodes[i].out + k] != 0;
-        for (int k = 0; waited && k < s->nodes[i].n_in; k++)
-            urgent[s->nodes[i].in[k]] = 1;
-    }
-    for (int64_t v = 0; v < s->n_values; v++) {
-        s->tree_key[v] = s->nodes[s->values[v].node].key + 0.3;
-        total += is_sum(&s->values[v]) ? s->values[v].bytes : 0;
-    }
-    if (bucket == 0)
-        bucket = TTI_MIN(TTI_MAX(total / 8, (size_t)256 << 10), (size_t)25 << 20);
-    double next = s->nodes[s->n_nodes - 1].key, end = next; // where the bucket after this one ends
-    for (int64_t i = s->n_nodes - 1; urgent != NULL && i >= 0; i--) {
-        const tti_pnode *pn = &s->nodes[i];
-        for (int k = 0; s->mode[i] == TTI_ROWS && k < pn->n_out; k++) {
-            int v = pn->out + k;
-            if (!is_sum(&s->values[v]) || urgent[v])
-                continue;
-            if (bytes >= bucket) {
-                next = end;
-                bytes = 0;
-            }
-            if (bytes == 0)
-                end = pn->key;
-            bytes += s->values[v].bytes;
-            s->tree_key[v] = next + 0.3;
-        }
-    }
-    tti_free(s->p->ctx, urgent);
-}
-
-// Sums that are sent to other replicas in a narrower type.
-static void set_residuals(tti_spreader *s)
-{
-    bool all_lanes = s->p->lanes.n == s->p->lanes.total;
-    for (int64_t i = 0; i < s->n_nodes; i++) {
-        const tti_pnode *pn = &s->nodes[i];
-        if (pn->kind != TTI_OP || pn->node->op != &tti_op_residual || pn->is_dropped)
-            continue;
-        const tti_value *var = &s->values[pn->in[0]], *sum = &s->values[pn->in[1]];
-        bool fits = var->shape.rank == 2 && var->shape.dim[0] == s->n_replicas &&
-                    var->shape.dim[1] >= sum->count;
-        if (s->n_replicas < 2 || s->mesh->is_central || !all_lanes || !fits ||
-            s->mode[sum->node] != TTI_ROWS || !is_sum(sum))
-            continue;
-        s->mode[i] = TTI_NOTHING;
-        s->residual[pn->in[1]] = pn->in[0];
-    }
-}
-
-void tti_spread_modes(tti_spreader *s)
-{
-    const tti_plan *p = s->p;
-    bool all_lanes = p->lanes.n == p->lanes.total;
-    for (int64_t i = 0; i < s->n_nodes; i++) {
-        const tti_pnode *pn = &s->nodes[i];
-        bool live = !pn->is_dropped;
-        s->mode[i] = live && pn->kind == TTI_OP && has_split(s, pn) ? TTI_ROWS
-                     : s->mesh->is_central || (live && (pn->node->op->flags & TT_OP_EFFECT) != 0)
-                         ? TTI_FIRST
-                         : TTI_EVERY;
-        for (int k = 0; k < pn->n_in; k++) {
-            int v = pn->in[k];
-            s->is_late[i] |= s->is_late[s->values[v].node] ||
-                             (s->mode[s->values[v].node] == TTI_ROWS && is_sum(&s->values[v]));
-        }
-        if (s->mode[i] != TTI_EVERY || !all_lanes || !is_flat(s, pn) ||
-            !is_worth(s, &s->values[pn->out]))
-            continue;
-        bool any = false; // something comes in pieces: a large sum, or made of one
-        for (int k = 0; k < pn->n_in; k++) {
-            int v = pn->in[k], maker = s->values[v].node;
-            if (s->mode[maker] == TTI_ROWS && is_sum(&s->values[v]) &&
-                s->values[v].count == s->values[pn->out].count)
-                s->in_pieces[v] = 1;
-            any |= s->in_pieces[v] != 0;
-        }
-        if (any) {
-            s->mode[i] = TTI_PIECES;
-            s->in_pieces[pn->out] = 1;
-        }
-    }
-    set_owners(s);
-    set_tree_keys(s);
-    set_residuals(s);
-    for (int64_t i = 0; i < s->n_nodes; i++) // until a reader wants it otherwise
-        s->is_shared[i] = s->nodes[i].kind == TTI_OP && s->nodes[i].node->op == &tti_op_variable &&
-                          s->n_replicas > 1;
-    for (int64_t i = 0; i < s->n_nodes; i++)
-        for (int k = 0; k < s->nodes[i].n_in; k++)
-            if (s->mode[i] != TTI_PIECES && s->mode[i] != TTI_NOTHING)
-                s->is_shared[s->values[s->nodes[i].in[k]].node] = 0;
-    for (int i = 0; i < p->n_fetched; i++)
-        s->is_shared[s->values[p->targets[i]].node] = 0;
 }
 
 // ---- nodes that put together -----------------------------------------------------------------
@@ -498,7 +335,7 @@ tt_status tti_spread_join(tti_spreader *s, int node)
         int v = old->out + k;
         if (tti_is_split(&s->values[v]))
             continue;
-        if (is_sum(&s->values[v])) {
+        if (tti_is_sum(&s->values[v])) {
             TT_TRY(join_sum(s, v));
             continue;
         }

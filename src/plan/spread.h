@@ -71,11 +71,15 @@ int tti_spread_device(const tti_spreader *s, int node, int replica);
 // Once all nodes are copied: control edges, targets and feeds of the new ones.
 tt_status tti_spread_ends(tti_spreader *s) TTI_CHECKED;
 
+// ---- modes.c ---------------------------------------------------------------------------------
+
+// Decides mode, in_pieces, is_shared and is_late, and where trees stand.
+void tti_spread_modes(tti_spreader *s);
+
 // ---- shard.c ---------------------------------------------------------------------------------
 
 bool tti_is_split(const tti_value *v);
-// Decides mode, in_pieces, is_shared and is_late.
-void tti_spread_modes(tti_spreader *s);
+bool tti_is_sum(const tti_value *v); // over rows
 // Elements [begin, end) of count that replica r of n has; cut at blocks of 1,024.
 void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end);
 // Makes a new value the range [begin, end) of its elements.

@@ -201,7 +201,7 @@ typedef struct tt_open_opts {
     tt_soft soft;          // soft placement
     int threads;           // cores shared by all devices; default: all this process may use
     int64_t deadline_ms;   // longest wait inside a run; default 60000
-    tt_level level;        // what is logged
+    tt_level level;        // what is logged; TT_ERROR: no lines of epochs on stderr either
     tt_event_fn on_event;  // default: log lines to stderr
     void *user;            // handed to on_event
     const char *isa;       // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best

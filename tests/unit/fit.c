@@ -2,8 +2,11 @@
  * fit.c - the training loop: it learns, counts every row once, stops, skips, calls back.
  */
 #include "fit_models.h"
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static tt_ctx *quiet(const char *devices, int threads, const char *isa, const char *strategy)
 {
@@ -189,6 +192,29 @@ TEST(two_outputs_have_a_loss_each)
     }
     ck_assert_msg(last < 0.7 * first, "loss %g, then %g", first, last);
     CHECK_OK(tt_close(ctx));
+}
+
+// What a fit writes to stderr where nobody listens.
+static off_t told(tt_level level)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/err", test_folder());
+    int old = dup(STDERR_FILENO), file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(old >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    tt_ctx *ctx = tt_open(.level = level);
+    tt_status st = tt_fit(fit_model(ctx, FIT_MLP), fit_data(ctx, FIT_MLP, 16));
+    tt_status closed = tt_close(ctx);
+    CHECK(dup2(old, STDERR_FILENO) >= 0 && st == TT_OK && closed == TT_OK);
+    off_t n = lseek(file, 0, SEEK_END);
+    close(old);
+    close(file);
+    return n;
+}
+
+TEST(a_program_that_wants_errors_alone_is_told_no_epochs)
+{
+    CHECK(told(TT_LOG_DEFAULT) > 0);
+    CHECK(told(TT_ERROR) == 0);
 }
 
 // ---- stopping --------------------------------------------------------------------------------

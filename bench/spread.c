@@ -145,6 +145,11 @@ static bool run_row(const char *work_name, side *sides, int n_sides, double seco
         printf("  %s\n", work_name);
         for (int i = 0; i < n_sides; i++)
             print_side(&sides[i], &sides[0], rounds);
+        if (n_sides > 2) {
+            bench_stat r = speed(&sides[2], &sides[1], rounds);
+            printf("    mirrored against one core %26.3fx  [%.3f, %.3f]\n", r.median, r.low,
+                   r.high);
+        }
         fflush(stdout);
     }
     for (int i = 0; i < n_sides && sides[i].ctx != NULL; i++)

@@ -246,7 +246,8 @@ static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool upd
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
-        if (s->stage[i] != UNKNOWN || is_source(pn) || (is_update(pn) && !updates))
+        bool waits = is_update(pn) || (s->mode[i] != TTI_ROWS && s->is_late[i]); // for variables
+        if (s->stage[i] != UNKNOWN || is_source(pn) || (waits && !updates))
             continue;
         const tt_node *origin = pn->is_again ? pn->node : pn->node->origin;
         int of = origin == NULL ? -1 : of_node[origin->id] - 1;

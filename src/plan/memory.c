@@ -55,6 +55,22 @@ static void lifetimes(tti_plan *p, const int *scratch)
     }
 }
 
+/*
+ * In a pipeline what one stage sends is read when the other gets round to it, which may be late.
+ * Its memory is left alone for two rounds of slots, so that the sender need not wait to go on.
+ */
+static void linger(tti_plan *p)
+{
+    for (int64_t i = 0; i < p->n_values && p->mesh.is_staged; i++) {
+        tti_value *v = &p->values[i];
+        if (!v->is_sent || v->first < 0 || v->last >= p->n_order)
+            continue;
+        double until = p->nodes[p->order[v->last]].key + 2 * p->mesh.n_local * TTI_SLOT;
+        while (v->last + 1 < p->n_order && p->nodes[p->order[v->last + 1]].key < until)
+            v->last++;
+    }
+}
+
 // May output 0 of this node take the memory of input k?
 static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int k, int pos)
 {
@@ -207,6 +223,7 @@ static tt_status plan_device(tti_plan *p, int device)
 tt_status tti_plan_memory(tti_plan *p, const int *scratch)
 {
     lifetimes(p, scratch);
+    linger(p);
     reuse_in_place(p);
     for (int d = 0; d < p->ctx->n_devices; d++)
         TT_TRY(plan_device(p, d));

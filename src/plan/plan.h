@@ -265,6 +265,8 @@ tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t bu
 // How large the arenas would be if all were kept; req is the plan's.
 tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req) TTI_CHECKED;
 
+#define TTI_SLOT ((double)(1 << 22)) // between the keys of one micro-batch, or slot, and the next
+
 // ---- between the stages ----------------------------------------------------------------------
 
 void *tti_plan_alloc(tti_plan *p, size_t bytes); // zeroed; lives as long as the plan

@@ -3,7 +3,7 @@
  *
  * All three kinds are one table with another warm-up: a device begins with some forward slots, then
  * takes one forward and one backward in turn, and ends with the backward slots that are left. gpipe
- * warms up with all of them, 1f1b with one per stage that follows. A device with several stages
+ * warms up with all of them, 1f1b with one per stage that follows and one to spare. A device with several stages
  * (interleaved) takes n_devices micro-batches through its first stage, the same ones through its
  * second, and so on; backward from its last stage to its first.
  */
@@ -85,6 +85,8 @@ static int warm_up(const tti_schedule_query *q, int device, int n_forward)
     if (q->kind == TT_PIPE_GPIPE)
         return n_forward;
     int n = p - 1 - device;
+    if (n_chunks == 1 && n > 0)
+        n++; // one more than must be, or the next device would wait whenever this one is late
     if (n_chunks > 1) // each round trip is twice as far, and all stages before the last come first
         n = 2 * n + (n_chunks - 1) * p;
     return TTI_MIN(n, n_forward);

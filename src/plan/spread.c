@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOT ((double)(1 << 22)) // between the keys of one micro-batch and the next
-
 // ---- dealing lanes ---------------------------------------------------------------------------
 
 static const char *say_lanes(tti_plan *p, const tt_lanes *ln)
@@ -76,11 +74,11 @@ static double shard_key(const tti_spreader *s, int node, const tti_shard *sh)
 {
     const tti_pnode *pn = &s->nodes[node];
     if (s->schedules == NULL)
-        return sh->micro * SLOT + pn->key;
+        return sh->micro * TTI_SLOT + pn->key;
     const tti_schedule *t = &s->schedules[sh->replica];
     bool backward = pn->node->origin != NULL || pn->is_again;
     int at = t->at[(s->stage[node] * s->micros[sh->replica] + sh->micro) * 2 + backward];
-    return TTI_MAX(at, 0) * SLOT + pn->key;
+    return TTI_MAX(at, 0) * TTI_SLOT + pn->key;
 }
 
 static double whole_key(const tti_spreader *s, int node)
@@ -307,7 +305,7 @@ static tt_status make_schedules(tti_spreader *s)
     int most = 0;
     for (int r = 0; r < s->n_replicas; r++)
         most = TTI_MAX(most, s->micros[r]);
-    s->late = TTI_MAX(most - 1, 0) * SLOT;
+    s->late = TTI_MAX(most - 1, 0) * TTI_SLOT;
     if (!m->is_staged)
         return TT_OK;
     s->schedules = tti_calloc(p->ctx, (size_t)s->n_replicas, sizeof(*s->schedules));
@@ -334,7 +332,7 @@ static tt_status make_schedules(tti_spreader *s)
         TT_TRY(tti_schedule_make(p->ctx, &q, &even));
         p->even_bubble = TTI_MAX(p->even_bubble, even.bubble);
         tti_schedule_free(p->ctx, &even);
-        s->late = TTI_MAX(s->late, s->schedules[r].n * SLOT);
+        s->late = TTI_MAX(s->late, s->schedules[r].n * TTI_SLOT);
         p->bubble = TTI_MAX(p->bubble, s->schedules[r].bubble);
     }
     return TT_OK;

@@ -67,7 +67,7 @@ static void check_known(const tti_schedule_query *q, const tti_schedule *s)
         if (q->kind == TT_PIPE_GPIPE)
             CHECK_INT(s->most[stage], q->forward_only ? 1 : m);
         else if (chunks == 1)
-            CHECK(s->most[stage] <= TTI_MIN(p - stage, m));
+            CHECK(s->most[stage] <= TTI_MIN(p - stage + (stage < p - 1), m));
         else
             CHECK(s->most[stage] <= 2 * p);
     }

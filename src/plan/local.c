@@ -242,6 +242,17 @@ static int stage_of_sum(const tti_spreader *s, const tti_pnode *pn)
     return stage;
 }
 
+// The stage of the first variable an update writes that has one.
+static int stage_of_written(const tti_spreader *s, const tti_pnode *pn)
+{
+    for (int k = 0; k < pn->n_in; k++) {
+        int stage = s->stage[s->values[pn->in[k]].node];
+        if (tti_writes(pn->node, k) && stage >= 0)
+            return stage;
+    }
+    return UNKNOWN;
+}
+
 static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool updates)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
@@ -251,8 +262,8 @@ static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool upd
             continue;
         const tt_node *origin = pn->is_again ? pn->node : pn->node->origin;
         int of = origin == NULL ? -1 : of_node[origin->id] - 1;
-        if (is_update(pn) && s->stage[s->values[pn->in[0]].node] >= 0)
-            s->stage[i] = s->stage[s->values[pn->in[0]].node];
+        if (is_update(pn) && stage_of_written(s, pn) >= 0)
+            s->stage[i] = stage_of_written(s, pn);
         else if (stage_of_sum(s, pn) != UNKNOWN)
             s->stage[i] = stage_of_sum(s, pn);
         else if (of >= 0 && s->stage[of] != UNKNOWN)
@@ -261,9 +272,10 @@ static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool upd
             s->stage[i] = stage_of_inputs(s, pn);
         if (s->stage[i] == UNKNOWN && pins && is_forward(s, i))
             s->stage[i] = 0;
-        for (int k = 0; is_update(pn) && k < pn->n_in; k++) { // its state goes with it
+        for (int k = 0; is_update(pn) && k < pn->n_in; k++) { // what it writes goes with it
             int maker = s->values[pn->in[k]].node;
-            if (s->stage[maker] == UNKNOWN)
+            bool written = is_variable(&s->nodes[maker]) && tti_writes(pn->node, k);
+            if (s->stage[maker] == UNKNOWN || written)
                 s->stage[maker] = s->stage[i];
         }
     }

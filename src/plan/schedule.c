@@ -3,9 +3,9 @@
  *
  * All three kinds are one table with another warm-up: a device begins with some forward slots, then
  * takes one forward and one backward in turn, and ends with the backward slots that are left. gpipe
- * warms up with all of them, 1f1b with one per stage that follows and one to spare. A device with several stages
- * (interleaved) takes n_devices micro-batches through its first stage, the same ones through its
- * second, and so on; backward from its last stage to its first.
+ * warms up with all of them, 1f1b with one per stage that follows and one to spare. A device with
+ * several stages (interleaved) takes n_devices micro-batches through its first stage, the same ones
+ * through its second, and so on; backward from its last stage to its first.
  */
 #include "plan/schedule.h"
 #include <math.h>

@@ -19,7 +19,7 @@
 typedef struct row {
     int devices, cores;
     bool is_whole; // one device with all cores
-    char spec[16];
+    char spec[32];
     double ms[ROUNDS];
     int64_t samples;
     tt_status status;

@@ -12,7 +12,6 @@
 
 typedef struct probe {
     tti_device *device;
-    tti_flag *done;
     tt_status status;
     double rounds; // a nanosecond
 } probe;
@@ -44,22 +43,23 @@ static void probe_task(void *arg)
             rounds++;
     }
     p->rounds = rounds / (double)TTI_MAX(now - begin, 1);
-    (void)tti_flag_add(p->done, 1);
 }
 
 tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES])
 {
-    tti_flag done = {0};
     probe probes[TTI_MAX_DEVICES];
     uint32_t n = 0;
     tt_status st = TT_OK;
     for (int d = 0; d < ctx->n_devices && ctx->speed[0] == 0 && st == TT_OK; d++) {
-        probes[d] = (probe){.device = ctx->devices[d], .done = &done};
+        probes[d] = (probe){.device = ctx->devices[d]};
         st = ctx->devices[d]->backend->submit(ctx->devices[d], (tti_task){probe_task, &probes[d]});
         n += st == TT_OK;
     }
-    while (tti_flag_wait(&done, n, 0, TTI_FOREVER) != TT_OK)
-        ;
+    for (uint32_t i = 0; i < n; i++) { // the device's own flag: a worker still looks at it after
+        tti_device *d = ctx->devices[i];
+        while (tti_flag_wait(&d->n_done, d->n_submitted, 0, TTI_FOREVER) != TT_OK)
+            ;
+    }
     for (uint32_t d = 0; d < n && st == TT_OK; d++) {
         st = probes[d].status;
         ctx->speed[d] = TTI_MAX(probes[d].rounds, 1e-12);

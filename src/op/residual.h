@@ -4,9 +4,9 @@
 #ifndef TUTTI_OP_RESIDUAL_H
 #define TUTTI_OP_RESIDUAL_H
 
-#include <tutti/extend.h>
+#include "op/square_sum.h"
 
-#define TTI_RESIDUAL_BLOCK 1024 // elements a replica's row is padded to
+#define TTI_RESIDUAL_BLOCK TTI_SQUARE_BLOCK // elements a replica's row is padded to
 
 extern const tt_op tti_op_residual;
 // A node that makes the plan send grad narrower; it must be among a run's targets.

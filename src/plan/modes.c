@@ -7,9 +7,9 @@
  * has been made, so that a replica seldom waits for a slower one.
  */
 #include "op/residual.h"
+#include "op/square_sum.h"
 #include "plan/spread.h"
 
-#define BLOCK       1024  // elements: pieces never cut one
 #define WORTH_BYTES 16384 // of a sum; below it pieces cost more than they save
 
 static bool has_split(const tti_spreader *s, const tti_pnode *pn)
@@ -41,7 +41,8 @@ static bool is_flat(const tti_spreader *s, const tti_pnode *pn)
 static bool is_worth(const tti_spreader *s, const tti_value *v)
 {
     if (s->n_replicas < 2 || s->no_pieces || s->mesh->is_central ||
-        s->p->ctx->spread.update == TT_UPDATE_EACH || v->count < (int64_t)BLOCK * s->n_replicas)
+        s->p->ctx->spread.update == TT_UPDATE_EACH ||
+        v->count < (int64_t)TTI_SQUARE_BLOCK * s->n_replicas)
         return false;
     return v->bytes >= WORTH_BYTES || s->p->ctx->spread.update == TT_UPDATE_SHARD;
 }

@@ -6,10 +6,9 @@
  * other ranges from the others. Each replica reads its peers' memory; nothing is copied twice.
  * modes.c decides what is done in pieces.
  */
+#include "op/square_sum.h"
 #include "plan/spread.h"
 #include <string.h>
-
-#define BLOCK 1024 // of the global norm: pieces never cut one
 
 bool tti_is_split(const tti_value *v)
 {
@@ -26,11 +25,12 @@ static bool is_moments(const tti_pnode *pn)
     return pn->kind == TTI_OP && pn->n_out > 0 && pn->node->out->layout.kind == TT_LAYOUT_MOMENTS;
 }
 
+// Pieces never cut a block of the global norm.
 void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
 {
-    int64_t blocks = (count + BLOCK - 1) / BLOCK;
-    *begin = blocks * r / n * BLOCK;
-    *end = TTI_MIN(blocks * (r + 1) / n * BLOCK, count);
+    int64_t blocks = (count + TTI_SQUARE_BLOCK - 1) / TTI_SQUARE_BLOCK;
+    *begin = blocks * r / n * TTI_SQUARE_BLOCK;
+    *end = TTI_MIN(blocks * (r + 1) / n * TTI_SQUARE_BLOCK, count);
 }
 
 // ---- nodes that put together -----------------------------------------------------------------

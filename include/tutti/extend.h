@@ -170,6 +170,11 @@ typedef struct tt_step {
 /*
  * One call of a kernel. The team's threads share the work: units [begin, end) of the phase are this
  * call's; phases are separated by a barrier. scratch is shared by the team, local is the thread's.
+ *
+ * On TT_CUDA the function runs on the host, once, and enqueues the work of all units and phases on
+ * stream; data of in and out, scratch and step are addresses of the device, all else is the host's.
+ * It may be called while the stream is captured, so it must not wait, allocate or copy from the
+ * host; what it enqueues is run again with the same arguments, step by step.
  */
 typedef struct tt_launch {
     tt_ctx *ctx;
@@ -186,6 +191,8 @@ typedef struct tt_launch {
     int64_t begin, end;
     int phase;
     int thread, n_threads;
+    void *device; // TT_CUDA: the module's state of the device (cuda/cuda.h)
+    void *stream; // TT_CUDA: where work is enqueued (cudaStream_t)
 } tt_launch;
 
 typedef tt_status (*tt_kernel_fn)(const tt_launch *l);
@@ -206,6 +213,7 @@ typedef struct tt_prep {
     const tt_lanes *lanes;
     int n_threads; // of the device
     int isa;       // TT_ISA_...: tile sizes may depend on it
+    void *device;  // TT_CUDA: as in tt_launch
     // out:
     int n_phases;                 // default 1
     int64_t units[TT_MAX_PHASES]; // independent pieces of each phase
@@ -233,7 +241,8 @@ typedef enum tt_isa {
 
 typedef struct tt_kernel {
     tt_status (*prepare)(tt_prep *p); // NULL: a unit per row of output 0; if pointwise, per element
-    tt_kernel_fn fn[TT_N_ISA];        // all NULL: no kernel on this backend
+    tt_kernel_fn fn[TT_N_ISA]; // all NULL: no kernel on this backend. TT_CUDA has fn[0] alone
+    unsigned types;            // TT_CUDA: 1 << dtype of output 0 it has; 0: the op's, no f64
 } tt_kernel;
 
 // ---- the op record ---------------------------------------------------------------------------

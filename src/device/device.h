@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "base/thread.h"
-#include <tutti/device.h>
+#include <tutti/extend.h>
 
 typedef struct tti_team tti_team;
 typedef struct tti_backend tti_backend;
@@ -42,12 +42,38 @@ struct tti_device {
 };
 
 /*
+ * Of devices whose kernels only enqueue work on streams of theirs. One thread at a time submits for
+ * all such devices of a context, walking their entries in the plan's order, so that a wait is always
+ * for something already enqueued. copy is between memory of any two devices (NULL: the host's, which
+ * must not change until sync). An event is made by the first record() with *event NULL and freed
+ * by drop_event(). notify sets a flag of the host once all that is enqueued on d has ended. sync waits
+ * for d, naming op and device if work of its failed. Between capture_begin() and capture_end() work
+ * of these devices is not run but gathered into *exec, which launch() runs any number of times.
+ */
+typedef struct tti_streams {
+    tt_status (*copy)(tti_device *d, void *dst, const tti_device *from, const void *src,
+                      size_t bytes);
+    tt_status (*record)(tti_device *d, void **event);
+    tt_status (*wait)(tti_device *d, void *event);
+    void (*drop_event)(tti_device *d, void *event);
+    tt_status (*notify)(tti_device *d, tti_flag *flag, uint32_t value);
+    tt_status (*sync)(tti_device *d, int64_t deadline_ns);
+    tt_status (*capture_begin)(tti_device *const *d, int n);
+    tt_status (*capture_end)(tti_device *const *d, int n, bool keep, void **exec);
+    tt_status (*launch)(tti_device *d, void *exec);
+    void (*drop_exec)(tti_device *d, void *exec);
+    // Seconds between two events that have ended, for traces.
+    double (*elapsed)(tti_device *d, void *first, void *last);
+    // Memory of the host that copies at full speed; NULL: none left.
+    void *(*pinned)(tti_device *d, size_t bytes);
+    void (*unpin)(tti_device *d, void *p);
+} tti_streams;
+
+/*
  * A backend. alloc counts against the device's limit and fails with TT_ELIMIT or TT_ENOMEM;
  * memory is 64-byte aligned and not cleared. copy moves bytes between memory of any two devices
  * (host memory is device NULL). submit hands the worker one task, the next only when it has ended;
  * n_done tells when, and nothing of the task is looked at any more then.
- * compile may turn a part of a plan into one executable and is NULL where walking the list is all
- * there is.
  */
 struct tti_backend {
     const char *name;
@@ -62,7 +88,10 @@ struct tti_backend {
     tt_status (*copy)(tti_device *to, void *dst, const tti_device *from, const void *src,
                       size_t bytes);
     tt_status (*submit)(tti_device *d, tti_task task);
-    tt_status (*compile)(tti_device *d, const void *entries, int n, void **executable);
+    // The kernel of an op or of a plan node's kind ("tree"); NULL: it has none.
+    const tt_kernel *(*kernel)(const tti_device *d, const char *name);
+    const tti_streams *streams; // NULL: kernels do their work when called
+    bool (*can_read)(const tti_device *d, const tti_device *other); // its memory, from a kernel
 };
 
 extern const tti_backend tti_backend_cpu;

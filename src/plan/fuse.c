@@ -10,24 +10,9 @@
 #include "plan/plan.h"
 #include <string.h>
 
-typedef struct member {
-    tt_kernel_fn fn;
-    const tt_node *node;
-    int n_in;
-    int in[4];  // argument of the launch, or TILE + member whose output it is
-    tt_arg out; // type of its output
-    bool is_last;
-    bool is_wide; // its kernel takes and gives f32 in place of a half type
-} member;
-#define TILE 1000
-
-#define MAX_IN 4
-struct tti_fused {
-    int n;
-    bool has_wide;
-    tt_kernel_fn cast;
-    member members[TTI_FUSE_MAX];
-};
+typedef tti_fused_member member;
+#define TILE   TTI_FUSE_OF
+#define MAX_IN TTI_FUSE_IN
 
 static bool is_pointwise(const tti_plan *p, const tti_pnode *pn, int64_t *count)
 {

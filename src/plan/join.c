@@ -163,6 +163,14 @@ static tt_status moments_kernel(const tt_launch *l)
     return TT_OK;
 }
 
+static tti_tree_program *new_program(tti_plan *p, int pushes)
+{
+    tti_tree_program *prog = tti_plan_alloc(p, sizeof(*prog));
+    if (prog != NULL)
+        prog->push = tti_plan_alloc(p, sizeof(*prog->push) * (size_t)(pushes + 1));
+    return prog == NULL || prog->push == NULL ? NULL : prog;
+}
+
 tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride)
 {
     tti_part parts[TTI_MAX_PARTS];
@@ -172,8 +180,7 @@ tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride)
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         pushes += tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
     }
-    tti_tree_program *prog =
-        tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
+    tti_tree_program *prog = new_program(p, pushes);
     for (int k = 0; prog != NULL && k < pn->n_in; k += stride) {
         const tt_lanes *ln = p->nodes[p->values[pn->in[k]].node].lanes;
         int n = tti_lane_range_parts(ln->first, ln->first + ln->n, ln->total, parts);
@@ -250,8 +257,7 @@ static tt_status draft_narrow(tti_emitter *e, int pnode)
     int pushes = 0, n_sums = sends ? pn->n_in - 1 : pn->n_in;
     for (int k = 0; k < n_sums; k++)
         pushes += p->nodes[p->values[pn->in[k]].node].lanes->n_parts;
-    tti_tree_program *prog =
-        tti_plan_alloc(p, sizeof(*prog) + (size_t)pushes * sizeof(prog->push[0]));
+    tti_tree_program *prog = new_program(p, pushes);
     tti_call *c = prog == NULL || !tti_start_draft(e, pnode, 1)
                       ? NULL
                       : tti_new_call(e, pnode, sends ? narrow_kernel : widen_kernel, pn->n_in, 1);
@@ -276,17 +282,11 @@ static tt_status draft_narrow(tti_emitter *e, int pnode)
     return TT_OK;
 }
 
-// Where the pieces of a collect begin, by input; the first of a variable's is already there.
-typedef struct collect_program {
-    int first;
-    int64_t begin[];
-} collect_program;
-
 // Units are blocks of COLLECT_UNIT elements of the whole.
 #define COLLECT_UNIT 8192
 static tt_status collect_kernel(const tt_launch *l)
 {
-    const collect_program *prog = l->tune;
+    const tti_collect_program *prog = l->tune;
     size_t item = tt_dtype_bytes(l->out[0].dtype);
     int64_t from = l->begin * COLLECT_UNIT, to = l->end * COLLECT_UNIT;
     for (int k = prog->first; k < l->n_in; k++) {
@@ -305,15 +305,16 @@ static tt_status draft_collect(tti_emitter *e, int pnode)
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     const tti_value *out = &p->values[pn->out];
-    collect_program *prog =
-        tti_plan_alloc(p, sizeof(*prog) + (size_t)pn->n_in * sizeof(prog->begin[0]));
-    tti_call *c = !tti_start_draft(e, pnode, 1) || prog == NULL
+    tti_collect_program *prog = tti_plan_alloc(p, sizeof(*prog));
+    int64_t *begin = tti_plan_alloc(p, sizeof(*begin) * (size_t)(pn->n_in + 1));
+    tti_call *c = !tti_start_draft(e, pnode, 1) || prog == NULL || begin == NULL
                       ? NULL
                       : tti_new_call(e, pnode, collect_kernel, pn->n_in, 1);
     if (c == NULL)
         return TT_ENOMEM;
     for (int i = 0; i <= pn->n_in; i++)
         tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
+    prog->begin = begin;
     prog->first = pn->piece >= 0;
     for (int k = 0; k < pn->n_in; k++) { // of a variable: its own piece, then the others in order
         int64_t end;

@@ -5,19 +5,9 @@
 #define TUTTI_PLAN_JOIN_H
 
 #include "plan/draft.h"
+#include "plan/program.h"
 
 #define TTI_TREE_BLOCK 256 // elements a step of the tree works on
-
-typedef struct tti_tree_program {
-    int n, n_out;    // pushes; partials left in the end
-    int64_t count;   // elements of a partial
-    int64_t begin;   // the first that this node adds
-    int64_t per_row; // statistics: entries of a channel in a row of the batch
-    struct {
-        int16_t input, part, merges;
-        int64_t rows; // of the part
-    } push[];
-} tti_tree_program;
 
 // Of a node each replica of which has stride inputs, one after another; a push names the first.
 tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride);

@@ -27,6 +27,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "plan/mesh.h"
+#include "plan/program.h"
 #include <tutti/extend.h>
 #include <tutti/run.h>
 
@@ -316,9 +317,7 @@ int tti_isa_for(const tt_ctx *ctx, const tt_node *n);
 bool tti_needs_widening(const tt_node *n);
 
 // Fused nodes: what launch.tune points to, and the kernel.
-#define TTI_FUSE_MAX  16
 #define TTI_FUSE_TILE 2048 // elements
-typedef struct tti_fused tti_fused;
 tt_status tti_fused_kernel(const tt_launch *l);
 size_t tti_fused_local(const tti_fused *f); // bytes of tiles a thread needs
 

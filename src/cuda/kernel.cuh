@@ -1,0 +1,255 @@
+/*
+ * kernel.cuh - what the kernels of src/op/ share: launches, types, packs of 16 bytes, lanes by value,
+ * sums in a fixed order.
+ *
+ * These sources are also compiled by a plain C++ compiler against an emulation of the device
+ * (tests/emu/), where a thread is a fiber: so launches go through TTI_LAUNCH, shared memory through
+ * TTI_SHARED, and every thread of a block reaches every barrier. Nothing adds floats by atomics.
+ */
+#ifndef TUTTI_CUDA_KERNEL_CUH
+#define TUTTI_CUDA_KERNEL_CUH
+
+#include "cuda/cuda.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+// ---- launches --------------------------------------------------------------------------------
+
+/*
+ * TTI_LAUNCH(l, grid, block, shared, kernel, args...): kernel may be (name<float, 4>) in
+ * parentheses. TTI_SHARED(type, name) is the dynamic shared memory of the block, 16-byte aligned.
+ */
+#ifndef TTI_LAUNCH
+#define TTI_LAUNCH(l, grid, block, shared, kernel, ...) \
+    kernel<<<(grid), (block), (shared), (cudaStream_t)(l)->stream>>>(__VA_ARGS__)
+#define TTI_SHARED(type, name)                         \
+    extern __shared__ __align__(16) char tti_shared[]; \
+    type *name = (type *)tti_shared
+#endif
+
+static inline tti_cuda_device *tti_device_of(const tt_launch *l)
+{
+    return (tti_cuda_device *)l->device;
+}
+
+// Blocks for n items of which a block takes per, at most so many that the card is full: kernels
+// walk on by the grid's stride.
+static inline unsigned tti_blocks(const tt_launch *l, int64_t n, int64_t per)
+{
+    int64_t want = (n + per - 1) / per, most = (int64_t)tti_device_of(l)->sms * 16;
+    return (unsigned)(want < 1 ? 1 : want < most ? want : most);
+}
+
+// ---- types -----------------------------------------------------------------------------------
+
+// Storage of bf16 and f16; arithmetic is in float. Conversions are those of op/half.h.
+struct tti_bf16 {
+    uint16_t bits;
+};
+struct tti_f16 {
+    uint16_t bits;
+};
+
+__host__ __device__ static inline uint32_t tti_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof(u));
+    return u;
+}
+__host__ __device__ static inline float tti_float(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof(x));
+    return x;
+}
+
+__device__ static inline float tti_get(float x)
+{
+    return x;
+}
+__device__ static inline float tti_get(tti_bf16 x)
+{
+    uint32_t u = (uint32_t)x.bits << 16;
+    return tti_float(u & 0x7f800000u ? u : u & 0x80000000u);
+}
+__device__ static inline float tti_get(tti_f16 x)
+{
+    uint32_t sign = (uint32_t)(x.bits & 0x8000u) << 16, e = x.bits >> 10 & 31, m = x.bits & 0x3ffu;
+    if (e == 31)
+        return tti_float(sign | 0x7f800000u | m << 13 | (m ? 0x400000u : 0));
+    if (e != 0)
+        return tti_float(sign | (e + 112) << 23 | m << 13);
+    float y = (float)(int)m * 0x1p-24f;
+    return sign ? -y : y;
+}
+__device__ static inline int32_t tti_get(int32_t x)
+{
+    return x;
+}
+__device__ static inline int64_t tti_get(int64_t x)
+{
+    return x;
+}
+__device__ static inline uint8_t tti_get(uint8_t x)
+{
+    return x;
+}
+
+__device__ static inline void tti_put(float &to, float x)
+{
+    to = x;
+}
+__device__ static inline void tti_put(tti_bf16 &to, float x)
+{
+    uint32_t u = tti_bits(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u)
+        to.bits = (uint16_t)(u >> 16 | 0x40);
+    else if ((u & 0x7f800000u) == 0)
+        to.bits = (uint16_t)(u >> 16 & 0x8000u);
+    else
+        to.bits = (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
+}
+__device__ static inline void tti_put(tti_f16 &to, float x)
+{
+    uint32_t u = tti_bits(x), sign = u >> 16 & 0x8000u;
+    u &= 0x7fffffffu;
+    if (u > 0x7f800000u)
+        to.bits = (uint16_t)(sign | 0x7e00u | (u >> 13 & 0x3ffu));
+    else if (u >= 0x477ff000u)
+        to.bits = (uint16_t)(sign | 0x7c00u);
+    else if (u < 0x38800000u)
+        to.bits = (uint16_t)(sign | (tti_bits(tti_float(u) + 0.5f) - 0x3f000000u));
+    else
+        to.bits = (uint16_t)(sign | (u + 0xfffu + (u >> 13 & 1) - 0x38000000u) >> 13);
+}
+
+/*
+ * Calls body with T being the C type of a dtype: TTI_FLOATS(dtype, T, { launch<T>(...); }) for f32,
+ * bf16, f16. Any other type is an error of the library and does nothing.
+ */
+#define TTI_FLOATS(dtype, T, ...)         \
+    switch (dtype) {                      \
+    case TT_F32: {                        \
+        typedef float T;                  \
+        __VA_ARGS__                       \
+    } break;                              \
+    case TT_BF16: {                       \
+        typedef tti_bf16 T;               \
+        __VA_ARGS__                       \
+    } break;                              \
+    case TT_F16: {                        \
+        typedef tti_f16 T;                \
+        __VA_ARGS__                       \
+    } break;                              \
+    default:                              \
+        break;                            \
+    }
+
+// Sixteen bytes of elements, moved at once where addresses allow.
+template <class T> struct alignas(16) tti_pack {
+    static const int n = 16 / (int)sizeof(T);
+    T v[16 / sizeof(T)];
+};
+static inline bool tti_is_aligned(const void *p)
+{
+    return ((uintptr_t)p & 15) == 0;
+}
+
+// ---- lanes -----------------------------------------------------------------------------------
+
+// tt_lanes by value, for kernels that sum over rows: N lanes at most.
+template <int N> struct tti_lanes_of {
+    int n, n_parts;
+    int64_t bound[N + 1]; // rows of the batch within the call
+    uint8_t merges[N];
+};
+template <int N> static inline tti_lanes_of<N> tti_lanes_by_value(const tt_lanes *ln)
+{
+    tti_lanes_of<N> v = {};
+    v.n = ln->n;
+    v.n_parts = ln->n_parts;
+    memcpy(v.bound, ln->bound, sizeof(int64_t) * (size_t)(ln->n + 1));
+    memcpy(v.merges, ln->merges, (size_t)ln->n);
+    return v;
+}
+// Calls body with N being 16 or TT_MAX_LANES, whichever suffices.
+#define TTI_LANES(ln, N, ...)           \
+    do {                                \
+        if ((ln)->n <= 16) {            \
+            const int N = 16;           \
+            __VA_ARGS__                 \
+        } else {                        \
+            const int N = TT_MAX_LANES; \
+            __VA_ARGS__                 \
+        }                               \
+    } while (0)
+
+#define TTI_CUDA_DEPTH 16 // sums pending at once in the tree over TT_MAX_LANES lanes
+
+/*
+ * The tree over lanes of one element: partial(i) is lane i's sum; put(p, x) takes the result of part
+ * p. As tti_lane_tree() of op/lanes.h.
+ */
+template <int N, class F, class P>
+__device__ static inline void tti_lane_tree(const tti_lanes_of<N> &ln, F partial, P put)
+{
+    float stack[TTI_CUDA_DEPTH];
+    int depth = 0;
+    for (int i = 0; i < ln.n; i++) {
+        stack[depth++] = partial(i);
+        for (int m = 0; m < ln.merges[i]; m++, depth--)
+            stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+    }
+    for (int p = 0; p < depth; p++)
+        put(p, stack[p] + 0.0f);
+}
+
+// ---- sums in a fixed order -------------------------------------------------------------------
+
+__device__ static inline float tti_warp_sum(float x)
+{
+    for (int k = 16; k > 0; k >>= 1)
+        x = x + __shfl_xor_sync(0xffffffffu, x, k);
+    return x;
+}
+__device__ static inline float tti_warp_max(float x)
+{
+    for (int k = 16; k > 0; k >>= 1) {
+        float y = __shfl_xor_sync(0xffffffffu, x, k);
+        x = y > x || y != y ? y : x; // NaN stays
+    }
+    return x;
+}
+
+// Of a block of up to 1024 threads, a multiple of 32; every thread gets the sum. Two barriers.
+__device__ static inline float tti_block_sum(float x)
+{
+    __shared__ float part[32];
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    x = tti_warp_sum(x);
+    __syncthreads(); // part may still be read by the sum before
+    if (lane == 0)
+        part[warp] = x;
+    __syncthreads();
+    x = lane < (int)(blockDim.x + 31) / 32 ? part[lane] : 0.0f;
+    return tti_warp_sum(x);
+}
+
+// ---- tables ----------------------------------------------------------------------------------
+
+// TTI_ROW(op, prepare, fn), and with the types of output 0 it has: TTI_ROW_TYPES.
+#define TTI_ROW(op, prepare, fn)                 \
+    {                                            \
+        op, { (prepare), {(fn)}, 0 } \
+    }
+#define TTI_ROW_TYPES(op, prepare, fn, types)          \
+    {                                                  \
+        op, { (prepare), {(fn)}, (types) } \
+    }
+#define TTI_ROWS_END                             \
+    {                                            \
+        NULL, { NULL, {NULL}, 0 } \
+    }
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * module.h - between the library and libtutti-cuda.so, which is loaded when a GPU is asked for.
+ *
+ * The module is compiled apart (src/cuda/ and the .cu files of src/op/) and imports nothing of the
+ * library: what it needs comes in tti_cuda_host, what it offers goes out in tti_cuda_module. Both
+ * sides check TTI_CUDA_MODULE, which changes with any struct they share.
+ */
+#ifndef TUTTI_CUDA_MODULE_H
+#define TUTTI_CUDA_MODULE_H
+
+#include <stdarg.h>
+#include <tutti/extend.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TTI_CUDA_MODULE 1
+
+struct tti_device;
+
+// What the module calls.
+typedef struct tti_cuda_host {
+    int version; // TTI_CUDA_MODULE
+    tt_status (*vfail)(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
+                       va_list args);
+    void (*log)(tt_ctx *ctx, tt_level level, const char *text);
+    void *(*alloc)(tt_ctx *ctx, size_t bytes); // zeroed; NULL, recorded, if there is none left
+    void (*free)(tt_ctx *ctx, void *p);
+    void (*flag_set)(void *flag, uint32_t value); // a tti_flag
+    const char *(*env)(const char *name);         // NULL: not set
+} tti_cuda_host;
+
+// A physical GPU, for lists.
+typedef struct tti_cuda_card {
+    char model[64];
+    int major, minor; // compute capability
+    int sms;
+    size_t memory, memory_free;
+    char bus[32]; // "0000:1b:00.0"
+} tti_cuda_card;
+
+/*
+ * What the module offers. A device's state (open's *out, tt_launch.device) is the module's. All but
+ * the first four are called with the state of an open device; each fails with a recorded error that
+ * names the device.
+ */
+typedef struct tti_cuda_module {
+    int version; // TTI_CUDA_MODULE
+    // GPUs that can be used; 0 with the reason in why: no driver, too old, too old a card.
+    int (*count)(char *why, size_t n);
+    tt_status (*card)(int physical, tti_cuda_card *out);
+    // "CUDA 13.0, driver 13.0, cuBLASLt 13.0.0, cuDNN 9.19.0, no NCCL (libnccl.so.2: not found)".
+    void (*versions)(char *out, size_t n);
+    const tt_kernel *(*kernel)(const char *name);
+
+    // name is "gpu:1" for messages; nothing is allocated on the GPU but what CUDA itself takes.
+    tt_status (*open)(tt_ctx *ctx, const char *name, int physical, void **out);
+    void (*close)(void *d);
+    tt_status (*alloc)(void *d, size_t bytes, void **out);
+    void (*free)(void *d, void *p);
+    // Both ends may be of any device (NULL: the host). Blocks until done.
+    tt_status (*copy_now)(void *to, void *dst, void *from, const void *src, size_t bytes);
+    bool (*can_read)(void *d, void *other); // kernels of d read other's memory; makes it so
+    void *(*stream)(void *d);               // for tt_launch.stream
+
+    // As in tti_streams.
+    tt_status (*copy)(void *d, void *dst, void *from, const void *src, size_t bytes);
+    tt_status (*record)(void *d, void **event);
+    tt_status (*wait)(void *d, void *event);
+    void (*drop_event)(void *d, void *event);
+    tt_status (*notify)(void *d, void *flag, uint32_t value);
+    tt_status (*sync)(void *d, int64_t deadline_ms);
+    tt_status (*capture_begin)(void *const *d, int n);
+    tt_status (*capture_end)(void *const *d, int n, bool keep, void **exec);
+    tt_status (*launch)(void *d, void *exec);
+    void (*drop_exec)(void *d, void *exec);
+    double (*elapsed)(void *d, void *first, void *last);
+    void *(*pinned)(void *d, size_t bytes);
+    void (*unpin)(void *d, void *p);
+    // Bytes of the GPU's memory in use by this process beside what alloc gave: context, libraries.
+    size_t (*overhead)(void *d);
+} tti_cuda_module;
+
+// The one symbol of the module.
+typedef const tti_cuda_module *(*tti_cuda_open_fn)(const tti_cuda_host *host);
+#define TTI_CUDA_OPEN "tti_cuda_open"
+
+// One row of a file's table of kernels: the op's name, or that of a kind of plan node.
+typedef struct tti_cuda_row {
+    const char *name;
+    tt_kernel kernel;
+} tti_cuda_row;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

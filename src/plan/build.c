@@ -189,9 +189,10 @@ static tt_status fold(tti_plan *p, tti_pnode *pn)
         st = scratch == NULL || local == NULL ? TT_ENOMEM : TT_OK;
     }
     if (st == TT_OK) {
-        tt_launch l = {p->ctx,  n,         n->attr,    args,    args + n->n_in, n->n_in, n->n_out,
-                       p->step, &p->lanes, prep->tune, scratch, local,          0,       0,
-                       0,       0,         1,       NULL, NULL};
+        tt_launch l = {p->ctx,  n,        n->attr, args,      args + n->n_in,
+                       n->n_in, n->n_out, p->step, &p->lanes, prep->tune,
+                       scratch, local,    0,       0,         0,
+                       0,       1,        NULL,    NULL};
         unsigned saved = tti_fp_enter();
         for (l.phase = 0; st == TT_OK && l.phase < prep->n_phases; l.phase++) {
             l.end = prep->units[l.phase];

@@ -14,6 +14,7 @@ extern "C" {
 extern const tti_cuda_host *tti_cuda_host_api; // set once, when the module is opened
 
 typedef struct tti_recipe tti_recipe;
+typedef struct tti_trouble tti_trouble;
 
 // One logical device: a part of a card with streams of its own.
 typedef struct tti_cuda_device {
@@ -29,6 +30,7 @@ typedef struct tti_cuda_device {
     // What was found out about a call of a library (descriptors, the chosen algorithm), by what it
     // is; kept as long as the device. Guarded by nothing: one thread prepares.
     tti_recipe *recipes;
+    tti_trouble *trouble; // what kernels found wrong in values (cuda/trouble.h)
 } tti_cuda_device;
 
 /*

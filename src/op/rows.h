@@ -24,10 +24,12 @@ typedef struct tti_runs {
     int64_t n, first, step, len;
 } tti_runs;
 
+#ifndef __cplusplus // kernel.cuh has another
 static inline int tti_lanes_of(const tt_arg *x, const tt_lanes *ln)
 {
     return x->open < 0 ? 1 : ln->n;
 }
+#endif
 
 static inline tti_runs tti_lane_runs(const tt_arg *x, const tt_lanes *ln, int lane)
 {

@@ -4,10 +4,12 @@
 #   make test       install, build, run all tests       make check    rules a machine can check
 #   make bench      tables of speed and memory          make fuzz     ten minutes of fuzzing
 #   make install    under PREFIX (/usr/local)           make deps     install missing packages
+#   make cuda       the module for NVIDIA GPUs          make emu      the same, emulated on the CPU
 #
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
 #
-# CONFIG=release|debug|asan|tsan|fuzz picks the build, each in its own folder under build/.
+# CONFIG=release|debug|asan|tsan|fuzz picks the build, each in its own folder under build/. CUDA=0
+# leaves the module for GPUs out, CUDA=1 demands it; without either it is built where nvcc is found.
 
 CONFIG ?= release
 CC     ?= cc
@@ -105,6 +107,28 @@ FUZZERS  := $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/driver.c,$(wildc
 VERSION  := $(shell sed -n 's/^.define TT_VERSION *"\(.*\)"/\1/p' include/tutti/base.h)
 SONAME   := libtutti.so.$(firstword $(subst ., ,$(VERSION)))
 
+# The module for NVIDIA GPUs: its files and the kernels beside the ops. CUDA_ARCHS lists what is
+# compiled to machine code; the newest of them is added as PTX, for cards newer than this build.
+NVCC       ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
+CUDA       ?= $(if $(shell command -v $(NVCC)),1,0)
+CUDA_ARCHS ?= 80 90
+CUDA_SRC   := $(wildcard src/*/*.cu)
+CUDA_OBJ   := $(CUDA_SRC:%.cu=$(B)/%.cu.o)
+CUDA_SO    := $(B)/libtutti-cuda.so
+CUDA_CODE   = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+              -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+CUDA_FLAGS  = -std=c++17 -O3 -fmad=false -ftz=true $(CUDA_CODE) -Iinclude -Isrc \
+              --compiler-options -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+              $(if $(filter -Werror,$(WERROR)),-Werror all-warnings --compiler-options -Werror)
+
+# The same sources for a CPU: the emulation's headers come before those of CUDA.
+EMU_SRC   := $(wildcard tests/emu/*.cpp)
+EMU_OBJ   := $(CUDA_SRC:%.cu=$(B)/emu/%.o) $(EMU_SRC:%.cpp=$(B)/emu/%.o)
+EMU_SO    := $(B)/libtutti-cuda-emu.so
+EMU_OPT_release := -O2 -g1
+EMU_FLAGS  = -std=c++17 -DTTI_EMU -D_GNU_SOURCE -Itests/emu -Iinclude -Isrc -ffp-contract=off -fPIC \
+             -fvisibility=hidden -Wall -Wextra $(WERROR) $(or $(EMU_OPT_$(CONFIG)),$(CFLAGS_$(CONFIG)))
+
 # A rule-breaking build compiles some of the sources its rule is in and takes the rest from release.
 ifneq ($(BREAK),)
 BROKEN_contract := src/op/norm_cpu.c src/op/unary_cpu.c src/op/binary_cpu.c
@@ -119,8 +143,10 @@ KFLAGS_release := -O2
 endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check \
-        warnings bench bench-run deps install clean fuzz fuzz-run examples
-all: $(B)/libtutti.a $(B)/libtutti.so $(B)/tutti
+        warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu
+all: $(B)/libtutti.a $(B)/libtutti.so $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
+cuda: $(CUDA_SO)
+emu: $(EMU_SO)
 
 $(B)/libtutti.a: $(LIB_OBJ)
 	@echo "  AR    $@"
@@ -138,6 +164,33 @@ $(B)/flags: FORCE
 	@echo '$(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS))' | cmp -s - $@ || \
 	    echo '$(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS))' > $@
 FORCE:
+
+# nvcc takes its flags from elsewhere, so it has a file of its own.
+$(B)/cuda.flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NVCC) $(filter-out -Werror all-warnings,$(CUDA_FLAGS))' | cmp -s - $@ || \
+	    echo '$(NVCC) $(filter-out -Werror all-warnings,$(CUDA_FLAGS))' > $@
+$(B)/%.cu.o: %.cu $(B)/cuda.flags
+	@echo "  NVCC  $<"
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(CUDA_FLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(CUDA_SO): $(CUDA_OBJ) src/cuda/module.map
+	@echo "  LD    $@"
+	$(Q)$(NVCC) -shared -cudart static -Xlinker --version-script=src/cuda/module.map \
+	    -Xlinker -soname=libtutti-cuda.so -o $@ $(CUDA_OBJ) -ldl -lpthread
+
+$(B)/emu/%.o: %.cu $(B)/flags
+	@echo "  CXX   $<"
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(EMU_FLAGS) -MMD -MP -x c++ -c -o $@ $<
+$(B)/emu/%.o: %.cpp $(B)/flags
+	@echo "  CXX   $<"
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(EMU_FLAGS) -MMD -MP -c -o $@ $<
+$(EMU_SO): $(EMU_OBJ) src/cuda/module.map
+	@echo "  LD    $@"
+	$(Q)$(CXX) -shared -Wl,--version-script=src/cuda/module.map -o $@ $(EMU_OBJ) $(LDFLAGS_ALL) \
+	    -ldl -lpthread
 
 define kernel_rule
 $(B)/%_cpu.$(1).o: %_cpu.c $(B)/flags
@@ -244,10 +297,12 @@ install: all
 	$(Q)install -m 755 $(B)/libtutti.so $(DESTDIR)$(PREFIX)/lib/libtutti.so.$(VERSION)
 	$(Q)ln -sf libtutti.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtutti.so
+	$(Q)if [ "$(CUDA)" = 1 ]; then install -m 755 $(CUDA_SO) $(DESTDIR)$(PREFIX)/lib/; fi
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' \
 	    tools/tutti.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tutti.pc
 
 clean:
 	rm -rf build
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(EXAMPLES:%=%.d) $(BENCHES:%=%.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(EXAMPLES:%=%.d) $(BENCHES:%=%.d) \
+         $(CUDA_OBJ:.o=.d) $(EMU_OBJ:.o=.d)

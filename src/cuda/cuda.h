@@ -20,7 +20,7 @@ typedef struct tti_trouble tti_trouble;
 typedef struct tti_cuda_device {
     tt_ctx *ctx;
     char name[32];
-    int physical;
+    int physical;     // CUDA's number of the card
     int sms;          // multiprocessors
     int major, minor; // compute capability
     size_t shared;    // most bytes of shared memory a block can ask for
@@ -31,6 +31,7 @@ typedef struct tti_cuda_device {
     // is; kept as long as the device. Guarded by nothing: one thread prepares.
     tti_recipe *recipes;
     tti_trouble *trouble; // what kernels found wrong in values (cuda/trouble.h)
+    struct tti_parts *parts; // streams' and memory's own state
 } tti_cuda_device;
 
 /*
@@ -52,7 +53,8 @@ tt_status tti_cuda_fail(const tti_cuda_device *d, const tt_node *node, cudaError
         if (tti_cuda_e != cudaSuccess)                                                \
             return tti_cuda_fail((d), (node), tti_cuda_e, #call, __FILE__, __LINE__); \
     } while (0)
-// After kernel launches of a call: an error of them, if any.
+// After kernel launches of a call: an error of them, if any. With TUTTI_CUDA_CHECK=1 it also waits
+// for them, where no capture is on, so that an error names its op.
 tt_status tti_cuda_launched(const tt_launch *l);
 
 // ---- libraries found at run time -------------------------------------------------------------

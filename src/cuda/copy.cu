@@ -1,0 +1,104 @@
+/*
+ * copy.cu - copies between the host and cards, and between cards.
+ *
+ * Two devices of one card share its memory. Cards that reach each other copy directly; between
+ * others bytes go through pinned memory of the host, piece by piece in the order of the stream.
+ */
+#include "cuda/parts.h"
+#include <string.h>
+
+#define BOUNCE ((size_t)4 << 20)
+
+// What is known of two cards: 0 nothing yet, 1 they reach each other, 2 they do not. Guarded by
+// tti_cuda_cards.mu.
+static unsigned char reach[TTI_MAX_CARDS][TTI_MAX_CARDS];
+
+bool tti_cuda_can_read(void *state, void *other_state)
+{
+    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    const tti_cuda_device *other = (const tti_cuda_device *)other_state;
+    if (other == NULL)
+        return false;
+    if (d->physical == other->physical)
+        return true;
+    pthread_mutex_lock(&tti_cuda_cards.mu);
+    unsigned char known = reach[d->physical][other->physical];
+    pthread_mutex_unlock(&tti_cuda_cards.mu);
+    if (known != 0 || !tti_cuda_enter_quietly(d))
+        return known == 1;
+    int can = 0;
+    cudaError_t e = cudaDeviceCanAccessPeer(&can, d->physical, other->physical);
+    if (e == cudaSuccess && can)
+        e = cudaDeviceEnablePeerAccess(other->physical, 0);
+    if (e != cudaSuccess)
+        (void)cudaGetLastError();
+    known = can && (e == cudaSuccess || e == cudaErrorPeerAccessAlreadyEnabled) ? 1 : 2;
+    pthread_mutex_lock(&tti_cuda_cards.mu);
+    reach[d->physical][other->physical] = known;
+    pthread_mutex_unlock(&tti_cuda_cards.mu);
+    return known == 1;
+}
+
+// The buffer may be asked for first while a capture is on, which forbids what could wait.
+static tt_status make_bounce(tti_cuda_device *d)
+{
+    if (d->parts->bounce != NULL)
+        return TT_OK;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    TTI_CUDA(d, NULL, cudaThreadExchangeStreamCaptureMode(&mode));
+    d->parts->bounce = tti_cuda_pinned(d, BOUNCE);
+    TTI_CUDA(d, NULL, cudaThreadExchangeStreamCaptureMode(&mode));
+    if (d->parts->bounce == NULL)
+        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory for copies", d->name,
+                       BOUNCE);
+    return TT_OK;
+}
+
+static tt_status copy_far(tti_cuda_device *d, char *dst, const char *src, size_t bytes)
+{
+    TT_TRY(make_bounce(d));
+    for (size_t n; bytes > 0; bytes -= n, dst += n, src += n) {
+        n = bytes < BOUNCE ? bytes : BOUNCE;
+        TTI_CUDA(d, NULL,
+                 cudaMemcpyAsync(d->parts->bounce, src, n, cudaMemcpyDeviceToHost, d->stream));
+        TTI_CUDA(d, NULL,
+                 cudaMemcpyAsync(dst, d->parts->bounce, n, cudaMemcpyHostToDevice, d->stream));
+    }
+    return TT_OK;
+}
+
+static bool is_device_memory(const void *p)
+{
+    cudaPointerAttributes a;
+    if (cudaPointerGetAttributes(&a, p) == cudaSuccess)
+        return a.type == cudaMemoryTypeDevice;
+    (void)cudaGetLastError();
+    return false;
+}
+
+// Which end is the host's follows from the addresses.
+tt_status tti_cuda_copy(void *state, void *dst, void *from_state, const void *src, size_t bytes)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state, *from = (tti_cuda_device *)from_state;
+    TT_TRY(tti_cuda_enter(d));
+    if (bytes == 0)
+        return TT_OK;
+    if (from != NULL && from->physical != d->physical && !tti_cuda_can_read(d, from) &&
+        is_device_memory(dst))
+        return copy_far(d, (char *)dst, (const char *)src, bytes);
+    TTI_CUDA(d, NULL, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, d->stream));
+    return TT_OK;
+}
+
+tt_status tti_cuda_copy_now(void *to, void *dst, void *from, const void *src, size_t bytes)
+{
+    if (to == NULL && from == NULL) {
+        memcpy(dst, src, bytes);
+        return TT_OK;
+    }
+    if (to != NULL && from != NULL && to != from)
+        TT_TRY(tti_cuda_sync(from, -1)); // what wrote src has ended
+    void *d = to != NULL ? to : from;
+    TT_TRY(tti_cuda_copy(d, dst, from, src, bytes));
+    return tti_cuda_sync(d, -1);
+}

@@ -1,0 +1,104 @@
+/*
+ * parts.h - what the files of the module share with each other and with no kernel.
+ *
+ * Every entry from the library makes its device's card current on the calling thread first. A card
+ * whose context was lost by an error (CUDA calls it sticky) stays lost for the process: its first
+ * cause is kept and all later calls fail with it.
+ */
+#ifndef TUTTI_CUDA_PARTS_H
+#define TUTTI_CUDA_PARTS_H
+
+#include "cuda/cuda.h"
+#include <pthread.h>
+
+#define TTI_MAX_CARDS 64
+#define TTI_CAUSE     256
+
+// A block of device memory; in a list, newest first.
+typedef struct tti_block {
+    struct tti_block *next;
+    void *at;
+    size_t bytes;
+} tti_block;
+
+// A flag to be set by a host function of the stream; used again when it has run.
+typedef struct tti_note {
+    struct tti_note *next;
+    void *flag;
+    uint32_t value;
+    bool is_captured; // runs any number of times, as long as exec lives
+    void *exec;       // NULL while the capture is on
+    int is_busy;      // atomic: set here, cleared by the stream
+} tti_note;
+
+struct tti_parts {
+    tti_block *blocks;
+    tti_note *notes;
+    cudaEvent_t fork;  // orders this stream with others around captures and their launches
+    bool is_capturing; //
+    void *bounce;      // pinned memory for copies between cards that cannot reach each other
+    int64_t checks;    // TUTTI_CUDA_CHECK
+};
+
+// A captured program and the devices it covers; its launch is in the order of all their streams.
+typedef struct tti_exec {
+    cudaGraphExec_t graph;
+    int n;
+    tti_cuda_device *devices[1]; // n
+} tti_exec;
+
+// What is known of a card in this process; guarded by mu.
+typedef struct tti_card {
+    char lost[TTI_CAUSE]; // the error that lost it; "" while it works
+    size_t held;          // bytes that alloc gave, over all devices of it
+    size_t before;        // bytes in use on it when it was first opened
+    int n_open;
+} tti_card;
+typedef struct tti_cards {
+    pthread_mutex_t mu;
+    tti_card card[TTI_MAX_CARDS];
+} tti_cards;
+extern tti_cards tti_cuda_cards;
+
+// Makes d's card current; fails if it is lost.
+tt_status tti_cuda_enter(const tti_cuda_device *d);
+// The same for releases: never fails, false if the card is lost.
+bool tti_cuda_enter_quietly(const tti_cuda_device *d);
+
+// CUDA's number of the i-th card that can be used; -1: there is none.
+int tti_cuda_ordinal(int i);
+int tti_cuda_count(char *why, size_t n);
+tt_status tti_cuda_card_get(int i, tti_cuda_card *out);
+void tti_cuda_versions(char *out, size_t n);
+
+tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out);
+void tti_cuda_close_device(void *d);
+tt_status tti_cuda_alloc(void *d, size_t bytes, void **out);
+void tti_cuda_free(void *d, void *p);
+size_t tti_cuda_overhead(void *d);
+void *tti_cuda_pinned(void *d, size_t bytes);
+void tti_cuda_unpin(void *d, void *p);
+
+tt_status tti_cuda_copy_now(void *to, void *dst, void *from, const void *src, size_t bytes);
+tt_status tti_cuda_copy(void *d, void *dst, void *from, const void *src, size_t bytes);
+bool tti_cuda_can_read(void *d, void *other);
+
+void *tti_cuda_stream(void *d);
+tt_status tti_cuda_record(void *d, void **event);
+tt_status tti_cuda_wait(void *d, void *event);
+void tti_cuda_drop_event(void *d, void *event);
+double tti_cuda_elapsed(void *d, void *first, void *last);
+tt_status tti_cuda_notify(void *d, void *flag, uint32_t value);
+tt_status tti_cuda_sync(void *d, int64_t deadline_ms);
+
+tt_status tti_cuda_capture_begin(void *const *d, int n);
+tt_status tti_cuda_capture_end(void *const *d, int n, bool keep, void **exec);
+tt_status tti_cuda_launch(void *d, void *exec);
+void tti_cuda_drop_exec(void *d, void *exec);
+
+// Free and total bytes of a card, found by its bus, without a context on it; false: not known.
+bool tti_cuda_nvml_memory(const char *bus, size_t *free_bytes, size_t *total);
+
+void tti_recipes_drop(tti_cuda_device *d);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * streams.cu - the order of work: events, flags of the host, waiting.
+ */
+#include "cuda/parts.h"
+#include <sched.h>
+#include <time.h>
+
+void *tti_cuda_stream(void *state)
+{
+    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    (void)tti_cuda_enter_quietly(d); // kernels are launched on the current card
+    return d->stream;
+}
+
+// ---- events ----------------------------------------------------------------------------------
+
+tt_status tti_cuda_record(void *state, void **event)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    TT_TRY(tti_cuda_enter(d));
+    if (*event == NULL) {
+        cudaEvent_t e;
+        TTI_CUDA(d, NULL, cudaEventCreate(&e));
+        *event = e;
+    }
+    TTI_CUDA(d, NULL, cudaEventRecord((cudaEvent_t)*event, d->stream));
+    return TT_OK;
+}
+
+tt_status tti_cuda_wait(void *state, void *event)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    TT_TRY(tti_cuda_enter(d));
+    TTI_CUDA(d, NULL, cudaStreamWaitEvent(d->stream, (cudaEvent_t)event, 0));
+    return TT_OK;
+}
+
+void tti_cuda_drop_event(void *state, void *event)
+{
+    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    if (event == NULL)
+        return;
+    (void)tti_cuda_enter_quietly(d);
+    if (cudaEventDestroy((cudaEvent_t)event) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
+double tti_cuda_elapsed(void *state, void *first, void *last)
+{
+    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    float ms = 0;
+    if (tti_cuda_enter_quietly(d) &&
+        cudaEventElapsedTime(&ms, (cudaEvent_t)first, (cudaEvent_t)last) == cudaSuccess)
+        return ms * 1e-3;
+    (void)cudaGetLastError();
+    return 0;
+}
+
+// ---- flags -----------------------------------------------------------------------------------
+
+static void CUDART_CB set_flag(void *arg)
+{
+    tti_note *n = (tti_note *)arg;
+    bool again = n->is_captured;
+    tti_cuda_host_api->flag_set(n->flag, n->value);
+    if (!again)
+        __atomic_store_n(&n->is_busy, 0, __ATOMIC_RELEASE);
+}
+
+tt_status tti_cuda_notify(void *state, void *flag, uint32_t value)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    TT_TRY(tti_cuda_enter(d));
+    tti_note *n = d->parts->notes;
+    while (n != NULL && __atomic_load_n(&n->is_busy, __ATOMIC_ACQUIRE))
+        n = n->next;
+    if (n == NULL) {
+        n = (tti_note *)tti_cuda_host_api->alloc(d->ctx, sizeof(*n));
+        if (n == NULL)
+            return TT_ENOMEM;
+        n->next = d->parts->notes;
+        d->parts->notes = n;
+    }
+    n->flag = flag;
+    n->value = value;
+    n->is_captured = d->parts->is_capturing;
+    n->exec = NULL;
+    __atomic_store_n(&n->is_busy, 1, __ATOMIC_RELEASE);
+    TTI_CUDA(d, NULL, cudaLaunchHostFunc(d->stream, set_flag, n));
+    return TT_OK;
+}
+
+// ---- waiting ---------------------------------------------------------------------------------
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// Looks often at first, for steps are short, then sleeps between looks. Below zero: no deadline.
+tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    TT_TRY(tti_cuda_enter(d));
+    int64_t start = now_ns();
+    for (;;) {
+        cudaError_t e = cudaStreamQuery(d->stream);
+        if (e == cudaSuccess)
+            return TT_OK;
+        if (e != cudaErrorNotReady)
+            return tti_cuda_fail(d, NULL, e, "work of its stream", __FILE__, __LINE__);
+        int64_t waited = now_ns() - start;
+        if (deadline_ms >= 0 && waited >= deadline_ms * 1000000)
+            return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: its work has not ended after %.1f s", d->name,
+                           (double)waited * 1e-9);
+        if (waited < 2000000) {
+            (void)sched_yield();
+        } else {
+            struct timespec nap = {0, waited < 100000000 ? 20000 : 200000};
+            (void)nanosleep(&nap, NULL);
+        }
+    }
+}

@@ -5,6 +5,7 @@
  * share. Memory is plain cudaMalloc of exactly the bytes asked for.
  */
 #include "cuda/parts.h"
+#include "cuda/trouble.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -119,6 +120,10 @@ static tt_status describe(tti_cuda_device *d)
     d->shared = (size_t)shared;
     TTI_CUDA(d, NULL, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
     TTI_CUDA(d, NULL, cudaEventCreateWithFlags(&d->parts->fork, cudaEventDisableTiming));
+    d->trouble = (tti_trouble *)tti_cuda_pinned(d, sizeof(*d->trouble));
+    if (d->trouble == NULL)
+        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: no pinned memory of the host", d->name);
+    memset(d->trouble, 0, sizeof(*d->trouble));
     return TT_OK;
 }
 
@@ -173,6 +178,7 @@ void tti_cuda_close_device(void *state)
         tti_cuda_host_api->free(d->ctx, n);
     }
     tti_cuda_unpin(d, p->bounce);
+    tti_cuda_unpin(d, d->trouble);
     if (p->fork != NULL)
         (void)cudaEventDestroy(p->fork);
     if (d->stream != NULL)
@@ -266,7 +272,8 @@ void *tti_cuda_pinned(void *state, size_t bytes)
     const tti_cuda_device *d = (const tti_cuda_device *)state;
     void *p = NULL;
     if (!tti_cuda_enter_quietly(d) ||
-        cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable) != cudaSuccess) {
+        cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped) !=
+            cudaSuccess) {
         (void)cudaGetLastError();
         return NULL;
     }

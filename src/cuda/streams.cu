@@ -2,6 +2,7 @@
  * streams.cu - the order of work: events, flags of the host, waiting.
  */
 #include "cuda/parts.h"
+#include "cuda/trouble.h"
 #include <sched.h>
 #include <time.h>
 
@@ -108,7 +109,7 @@ tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
     for (;;) {
         cudaError_t e = cudaStreamQuery(d->stream);
         if (e == cudaSuccess)
-            return TT_OK;
+            return tti_trouble_check(d);
         if (e != cudaErrorNotReady)
             return tti_cuda_fail(d, NULL, e, "work of its stream", __FILE__, __LINE__);
         int64_t waited = now_ns() - start;

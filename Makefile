@@ -52,12 +52,14 @@ PKG      := $(shell command -v pkg-config)
 have      = $(if $(PKG),$(shell pkg-config --exists $(1) && echo 1))
 HAVE_XXHASH := $(call have,libxxhash)
 HAVE_YAML   := $(call have,yaml-0.1)
+HAVE_ZMQ    := $(call have,libzmq)
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
 CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
 BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
-LIBS   := $(if $(HAVE_YAML),-lyaml) -ljansson -lz -lpthread -lm
-DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML)
+LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),-lzmq) -ljansson -lz -lpthread -lm
+DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML) \
+          $(if $(HAVE_ZMQ),-DTUTTI_HAVE_ZMQ)
 
 CFLAGS_ALL = -std=c11 $(DEFS) -Iinclude -Isrc -ffp-contract=off -fPIC -fvisibility=hidden -MMD -MP \
              $(WARN) $(WERROR) $(CFLAGS_$(CONFIG)) $(BREAK_$(BREAK)) $(CFLAGS)

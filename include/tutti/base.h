@@ -208,6 +208,7 @@ typedef struct tt_open_opts {
     tt_store *store;       // share these variables; default: a store of its own
     int64_t fail_alloc_at; // tests: the n-th host allocation from here fails; 0 never
     tt_spread spread;      // options of the strategy
+    const struct tt_tasks *tasks; // the job's processes (tasks.h); default: this one alone
 } tt_open_opts;
 
 /*

@@ -14,6 +14,7 @@
 #include <tutti/model.h>
 #include <tutti/ops.h>
 #include <tutti/run.h>
+#include <tutti/tasks.h>
 #include <tutti/train.h>
 
 #endif

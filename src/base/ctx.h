@@ -50,6 +50,7 @@ struct tt_ctx {
     tti_device *devices[TTI_MAX_DEVICES];
     int n_devices;
     tt_store *store;
+    struct tti_world *world; // comm/: the job's other processes; NULL: there are none
     const tt_op **user_ops;
     int64_t n_user_ops, cap_user_ops;
     const struct tt_source_def **user_sources;

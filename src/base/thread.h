@@ -53,6 +53,14 @@ typedef struct tti_flag {
     _Atomic uint32_t waiters; // parked threads: setting wakes only if there are any
 } tti_flag;
 
+// In waiters: the flag is in memory that processes share. Set before anyone knows the flag.
+#define TTI_FLAG_SHARED 0x80000000u
+static inline void tti_flag_init_shared(tti_flag *f)
+{
+    atomic_store(&f->value, 0);
+    atomic_store(&f->waiters, TTI_FLAG_SHARED);
+}
+
 // Sets the flag to v and wakes whoever is parked; what was written before is seen by waiters.
 void tti_flag_set(tti_flag *f, uint32_t v);
 // Adds n, gives the new value, and wakes.

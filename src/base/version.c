@@ -23,6 +23,12 @@
 #define YAML "no (job files are off: install libyaml-dev and build again)"
 #endif
 
+#ifdef TUTTI_HAVE_ZMQ
+#define ZMQ "yes"
+#else
+#define ZMQ "no (one process only: install libzmq3-dev and build again)"
+#endif
+
 #define STR_(x) #x
 #define STR(x)  STR_(x)
 #define VERSION_TEXT(sets)                                           \
@@ -36,6 +42,7 @@
                                       "jansson: yes\n"               \
                                       "zlib: yes\n"                  \
                                       "libyaml: " YAML "\n"          \
+                                      "zeromq: " ZMQ "\n"            \
                                       "cuda: no (not in this version)\n"
 
 const char *tt_version_text(void)

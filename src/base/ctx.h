@@ -41,6 +41,7 @@ struct tt_ctx {
     double speed[TTI_MAX_DEVICES]; // of the devices, once share: auto has asked; [0] is 0 before
     int isa;
     int n_threads;
+    bool no_capture; // plans of devices with streams are walked every time
     int64_t deadline_ms;
     struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
     _Atomic int stop;        // tt_request_stop()

@@ -178,7 +178,7 @@ static void cpu_free(tti_device *d, void *p, size_t bytes)
     tti_host_free(d->ctx, p);
 }
 
-static tt_status cpu_copy(tti_device *to, void *dst, const tti_device *from, const void *src,
+static tt_status cpu_copy(tti_device *to, void *dst, tti_device *from, const void *src,
                           size_t bytes)
 {
     (void)to;

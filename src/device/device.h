@@ -35,7 +35,9 @@ struct tti_device {
     _Atomic size_t variables; // of them, by variables
     _Atomic size_t arena;     // of them, by activations
     tti_team *team;
-    void *state; // the backend's
+    void *state;           // the backend's
+    tt_step *step;         // with streams: the step block that kernels read, in its memory
+    void *border, *origin; // with streams: events between runs and at the start of a traced one
     // Tasks handed to the worker, and how many of them have ended.
     uint32_t n_submitted;
     tti_flag n_done;
@@ -51,6 +53,7 @@ struct tti_device {
  * of these devices is not run but gathered into *exec, which launch() runs any number of times.
  */
 typedef struct tti_streams {
+    void *(*stream)(tti_device *d); // for tt_launch.stream
     tt_status (*copy)(tti_device *d, void *dst, const tti_device *from, const void *src,
                       size_t bytes);
     tt_status (*record)(tti_device *d, void **event);
@@ -85,8 +88,7 @@ struct tti_backend {
     void (*close)(tti_device *d);
     tt_status (*alloc)(tti_device *d, size_t bytes, void **out);
     void (*free)(tti_device *d, void *p, size_t bytes);
-    tt_status (*copy)(tti_device *to, void *dst, const tti_device *from, const void *src,
-                      size_t bytes);
+    tt_status (*copy)(tti_device *to, void *dst, tti_device *from, const void *src, size_t bytes);
     tt_status (*submit)(tti_device *d, tti_task task);
     // The kernel of an op or of a plan node's kind ("tree"); NULL: it has none.
     const tt_kernel *(*kernel)(const tti_device *d, const char *name);
@@ -113,6 +115,19 @@ void tti_host_free(tt_ctx *ctx, void *p);
 // Counted allocation on a device; frees with the same size.
 tt_status tti_device_alloc(tti_device *d, size_t bytes, void **out);
 void tti_device_free(tti_device *d, void *p, size_t bytes);
+
+// Do its kernels only enqueue their work?
+static inline bool tti_has_streams(const tti_device *d)
+{
+    return d->backend->streams != NULL;
+}
+// The kernel of an op there; NULL, or one without functions: it has none.
+const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op);
+// Bytes between memory of any two devices, NULL being the host; returns when they are there.
+tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const void *src,
+                          size_t bytes) TTI_CHECKED;
+// Do kernels of d read the other's memory where it is?
+bool tti_device_can_read(const tti_device *d, const tti_device *other);
 
 // ---- teams -----------------------------------------------------------------------------------
 

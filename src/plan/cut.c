@@ -58,8 +58,8 @@ static bool reads_directly(const tti_plan *p, const tti_pnode *pn, int value)
 {
     bool joins = pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
                  pn->kind == TTI_COLLECT;
-    return joins && p->ctx->devices[pn->device]->backend->host_memory &&
-           p->ctx->devices[p->values[value].device]->backend->host_memory;
+    return joins && tti_device_can_read(p->ctx->devices[pn->device],
+                                        p->ctx->devices[p->values[value].device]);
 }
 
 // A view of what was received is a view of the copy.

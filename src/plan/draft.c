@@ -68,6 +68,7 @@ static tt_status prepare(tti_plan *p, const tt_node *n, const tt_kernel *k, cons
                       .lanes = lanes,
                       .n_threads = d == NULL ? 1 : d->n_threads,
                       .isa = tti_isa_for(p->ctx, n),
+                      .device = d == NULL ? NULL : d->state,
                       .n_phases = 1};
     if (k->prepare != NULL)
         return k->prepare(prep);
@@ -82,8 +83,20 @@ tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes 
                       const tt_arg *in, const tt_arg *out, tt_prep *prep)
 {
     const tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
-    const tt_kernel *k = &n->op->kernel[d == NULL ? TT_CPU : d->backend->id];
+    const tt_kernel *k = d == NULL ? &n->op->kernel[TT_CPU] : tti_device_kernel(d, n->op);
     return prepare(p, n, k, d, lanes, in, out, prep);
+}
+
+bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d)
+{
+    const tt_kernel *k = tti_device_kernel(d, n->op);
+    int isa = tti_isa_for(ctx, n);
+    if (!tti_has_streams(d))
+        return k->fn[isa] != NULL;
+    unsigned types = k == NULL ? 0 : k->types != 0 ? k->types : n->op->types;
+    types = (types != 0 ? types : TT_TYPES_FLOAT) & ~(1u << TT_F64);
+    bool fits = n->n_out == 0 || (types >> n->outs[0]->dtype & 1u) != 0;
+    return k != NULL && k->fn[0] != NULL && isa != TT_ISA_F64 && fits;
 }
 
 // ---- kernels of the executor itself ----------------------------------------------------------
@@ -188,6 +201,65 @@ static tt_status draft_simple(emitter *e, int pnode, tt_kernel_fn fn, int64_t un
     return TT_OK;
 }
 
+// A copy to or from a device with streams: no kernel's work.
+static tt_status draft_move(emitter *e, int pnode, tti_device *from)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    TT_TRY(draft_simple(e, pnode, NULL, 1, 0));
+    tti_call *c = e->drafts[pnode].calls;
+    c->is_move = true;
+    c->from = from;
+    c->to = p->ctx->devices[pn->device];
+    return TT_OK;
+}
+
+/*
+ * On a device with streams the call's function is the backend's, runs once and reads the step block
+ * of the device.
+ */
+static tt_status to_streams(emitter *e, int pnode, const char *name)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    tti_device *d = p->ctx->devices[pn->device];
+    tti_call *c = &e->drafts[pnode].calls[e->drafts[pnode].n_calls - 1];
+    const tt_kernel *k =
+        name == NULL ? tti_device_kernel(d, pn->node->op) : d->backend->kernel(d, name);
+    if (k == NULL || k->fn[0] == NULL)
+        return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %s has no kernel for it",
+                       tti_pnode_kind_name(pn), pn->node->name, d->name);
+    if (d->step == NULL && !e->req->to_look && !e->req->is_trial) {
+        void *at;
+        TT_TRY(tti_device_alloc(d, sizeof(*d->step), &at));
+        d->step = at;
+    }
+    c->fn = k->fn[0];
+    c->n_phases = c->n_threads = 1;
+    c->launch.step = d->step;
+    c->launch.device = d->state;
+    c->launch.stream = d->backend->streams->stream(d);
+    return TT_OK;
+}
+
+// The kernel of a node that joins what replicas made.
+static const char *joining_kernel(const tti_plan *p, const tti_pnode *pn)
+{
+    bool narrow = p->nodes[p->values[pn->in[0]].node].kind == TTI_NARROW;
+    switch (pn->kind) {
+    case TTI_GATHER:
+        return "@gather";
+    case TTI_MOMENTS:
+        return "@moments";
+    case TTI_COLLECT:
+        return "@collect";
+    case TTI_NARROW:
+        return "@narrow";
+    default:
+        return narrow ? "@widen" : "@tree";
+    }
+}
+
 static tt_status draft_fused(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
@@ -205,11 +277,16 @@ static tt_status draft_fused(emitter *e, int pnode)
     c->launch.tune = pn->fused;
     c->units[0] = p->values[pn->out].count;
     c->chunk[0] = TTI_FUSE_TILE;
+    d->scratch_at[0] = SIZE_MAX;
+    d->local_at[0] = SIZE_MAX;
+    if (tti_has_streams(p->ctx->devices[pn->device])) {
+        tti_set_threads(c, 1, 0);
+        return to_streams(e, pnode, "@fused");
+    }
     tti_set_threads(c, p->ctx->devices[pn->device]->n_threads,
                     (double)c->units[0] * 0.5 * pn->n_members);
     c->local_bytes = aligned(tti_fused_local(pn->fused));
     d->local_at[0] = reserve(d, c->local_bytes * (size_t)c->n_threads);
-    d->scratch_at[0] = SIZE_MAX;
     return TT_OK;
 }
 
@@ -240,9 +317,9 @@ static tt_status draft_op(emitter *e, int pnode)
     tti_device *dev = p->ctx->devices[pn->device];
     const tt_kernel *kernel = pn->n_out > 0 && p->values[pn->out].touched > 0
                                   ? tti_touched_kernel(n, dev->backend->id)
-                                  : &n->op->kernel[dev->backend->id];
-    tt_kernel_fn fn = kernel->fn[tti_isa_for(p->ctx, n)];
-    bool wide = tti_needs_widening(n);
+                                  : tti_device_kernel(dev, n->op);
+    tt_kernel_fn fn = kernel->fn[tti_has_streams(dev) ? 0 : tti_isa_for(p->ctx, n)];
+    bool wide = tti_needs_widening(n) && !tti_has_streams(dev);
     int n_args = n->n_in + n->n_out;
     if (!tti_start_draft(e, pnode, wide ? n_args + 1 : 1))
         return TT_ENOMEM;
@@ -304,27 +381,40 @@ static tt_status draft_op(emitter *e, int pnode)
     }
     d->wide_at = wide_at;
     tti_free(p->ctx, prep);
-    return st;
+    return st == TT_OK && tti_has_streams(dev) ? to_streams(e, pnode, NULL) : st;
+}
+
+// A receive, a copy on one device, or a feed.
+static tt_status draft_copy(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    const tti_value *v = &p->values[pn->out];
+    tti_device *to = p->ctx->devices[pn->device];
+    bool feed = pn->kind == TTI_OP;
+    tti_device *from = feed ? NULL : p->ctx->devices[p->values[pn->in[0]].device];
+    if (tti_has_streams(to) || (from != NULL && tti_has_streams(from)))
+        return draft_move(e, pnode, from);
+    int64_t units = feed ? v->count : (int64_t)((v->bytes + COPY_UNIT - 1) / COPY_UNIT);
+    return draft_simple(e, pnode, feed ? feed_kernel : copy_kernel, units, (double)v->bytes / 8.0);
 }
 
 tt_status tti_draft_node(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
-    const tti_value *v = &p->values[pn->out];
     e->drafts[pnode].has_entry = false;
     if (pn->kind == TTI_FUSED)
         return draft_fused(e, pnode);
     if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
-        pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW)
-        return tti_draft_joining(e, pnode);
-    if (pn->kind != TTI_OP)
-        return draft_simple(e, pnode, copy_kernel,
-                            (int64_t)((v->bytes + COPY_UNIT - 1) / COPY_UNIT),
-                            (double)v->bytes / 8.0);
-    if (pn->node->op == &tti_op_feed) {
-        return draft_simple(e, pnode, feed_kernel, v->count, (double)v->bytes / 8.0);
+        pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW) {
+        TT_TRY(tti_draft_joining(e, pnode));
+        return tti_has_streams(p->ctx->devices[pn->device])
+                   ? to_streams(e, pnode, joining_kernel(p, pn))
+                   : TT_OK;
     }
+    if (pn->kind != TTI_OP || pn->node->op == &tti_op_feed)
+        return draft_copy(e, pnode);
     if ((pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)
         return TT_OK;
     return draft_op(e, pnode);

@@ -21,14 +21,38 @@ static tt_status patch(tti_plan *p, void *at, int device, size_t offset)
     return TT_OK;
 }
 
-static tt_status address(tti_plan *p, const tt_arg *arg, int value)
+// A constant as a device with streams sees it: in its own memory, put there once.
+static tt_status constant_on(tti_plan *p, int value, int device, void **out)
+{
+    for (int64_t i = 0; i < p->n_constants; i++) {
+        *out = p->constants[i].data;
+        if (p->constants[i].value == value && p->constants[i].device == device)
+            return TT_OK;
+    }
+    tti_device *d = p->ctx->devices[device];
+    const tti_value *v = &p->values[value];
+    size_t bytes = TTI_MAX(v->bytes, (size_t)1);
+    if (!tti_grow(p->ctx, &p->constants, &p->cap_constants, p->n_constants + 1,
+                  sizeof(*p->constants)))
+        return TT_ENOMEM;
+    TT_TRY(tti_device_alloc(d, bytes, out));
+    p->constants[p->n_constants++] = (tti_constant){value, device, bytes, *out};
+    return tti_device_copy(d, *out, NULL, v->fixed, v->bytes);
+}
+
+// The address of a value as the device that has the argument sees it.
+static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
 {
     tt_arg *a = (tt_arg *)arg;
-    const tti_value *root = &p->values[tti_root(p, value)];
+    int at = tti_root(p, value);
+    const tti_value *root = &p->values[at];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
         return patch(p, &a->data, root->device, root->offset + skip);
-    a->data = (char *)root->fixed + skip;
+    void *fixed = root->fixed;
+    if (root->memory == TTI_CONSTANT && tti_has_streams(p->ctx->devices[device]) && !p->is_to_look)
+        TT_TRY(constant_on(p, at, device, &fixed));
+    a->data = (char *)fixed + skip;
     return TT_OK;
 }
 
@@ -45,7 +69,7 @@ static tt_status address_wide(emitter *e, int pnode, size_t base)
         int value = i < n_in ? pn->in[i] : pn->out + i - n_in;
         const tt_arg *arg = &d->calls[main].launch.in[i];
         if (d->wide_at[i] == SIZE_MAX) {
-            TT_TRY(address(p, arg, value));
+            TT_TRY(address(p, pn->device, arg, value));
             continue;
         }
         size_t at = base + d->wide_at[i];
@@ -54,7 +78,7 @@ static tt_status address_wide(emitter *e, int pnode, size_t base)
         const tt_arg *wide = i < n_in ? cast->out : cast->in;
         TT_TRY(patch(p, &((tt_arg *)arg)->data, pn->device, at));
         TT_TRY(patch(p, &((tt_arg *)wide)->data, pn->device, at));
-        TT_TRY(address(p, narrow, value));
+        TT_TRY(address(p, pn->device, narrow, value));
     }
     return TT_OK;
 }
@@ -72,9 +96,9 @@ static tt_status address_entry(emitter *e, int pnode)
         bool feed = pn->kind == TTI_OP && pn->node->op == &tti_op_feed;
         for (int i = 0; i < l->n_in && !feed; i++)
             if (tti_reads(pn, i))
-                TT_TRY(address(p, &l->in[i], pn->in[i]));
+                TT_TRY(address(p, pn->device, &l->in[i], pn->in[i]));
         for (int i = 0; i < l->n_out; i++)
-            TT_TRY(address(p, &l->out[i], pn->out + i));
+            TT_TRY(address(p, pn->device, &l->out[i], pn->out + i));
     }
     for (int i = 0; i < d->n_calls; i++) {
         tt_launch *l = &d->calls[i].launch;
@@ -203,6 +227,8 @@ static tt_status make_lists(emitter *e, wait_list *w)
         *en = (tti_entry){.pnode = i,
                           .n_calls = d->n_calls,
                           .is_communication = tti_is_communication(&p->nodes[i]),
+                          .is_feed =
+                              p->nodes[i].kind == TTI_OP && p->nodes[i].node->op == &tti_op_feed,
                           .calls = d->calls};
         en->waits = tti_plan_alloc(p, sizeof(tti_wait) * (size_t)(n_waits[i] + 1));
         if (en->waits == NULL)
@@ -214,13 +240,18 @@ static tt_status make_lists(emitter *e, wait_list *w)
         const tti_pnode *from = &p->nodes[w->from[i]];
         tti_entry *en = &p->devices[p->nodes[w->to[i]].device].entries[e->entry[w->to[i]]];
         tti_flag *flag = flag_of(e, w->from[i]);
+        tti_entry *maker = &p->devices[from->device].entries[e->entry[w->from[i]]];
+        bool streams = tti_has_streams(p->ctx->devices[p->nodes[w->to[i]].device]);
+        maker->has_event |= streams;
+        maker->has_flag |= !streams;
         bool known = false;
         for (int k = 0; k < en->n_waits; k++)
             known |= en->waits[k].flag == flag;
         if (flag == NULL)
             st = TT_ENOMEM;
         else if (!known)
-            en->waits[en->n_waits++] = (tti_wait){flag, from->device, from->node};
+            en->waits[en->n_waits++] =
+                (tti_wait){flag, from->device, e->entry[w->from[i]], from->node};
     }
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
         if (e->flag[i] != NULL)
@@ -244,6 +275,20 @@ static tt_status list_flags(emitter *e)
     for (int64_t i = 0; i < p->n_nodes; i++)
         if (e->flag[i] != NULL)
             p->flags[p->n_flags++] = e->flag[i];
+    return TT_OK;
+}
+
+static tt_status list_submissions(emitter *e)
+{
+    tti_plan *p = e->p;
+    p->submissions = tti_plan_alloc(p, sizeof(*p->submissions) * (size_t)(p->n_order + 1));
+    if (p->submissions == NULL)
+        return TT_ENOMEM;
+    for (int pos = 0; pos < p->n_order; pos++) {
+        int i = p->order[pos], device = p->nodes[i].device;
+        if (e->entry[i] >= 0 && tti_has_streams(p->ctx->devices[device]))
+            p->submissions[p->n_submissions++] = (struct tti_submission){device, e->entry[i]};
+    }
     return TT_OK;
 }
 
@@ -312,6 +357,7 @@ static tt_status emit(emitter *e, wait_list *w)
     TT_TRY(collect_waits(w));
     TT_TRY(wait_for_reuse(w));
     TT_TRY(make_lists(e, w));
+    TT_TRY(list_submissions(e));
     return list_flags(e);
 }
 

@@ -171,7 +171,8 @@ tt_status tti_plan_fuse(tti_plan *p)
         int first = i == 0 ? 0 : start[i - 1];
         int64_t count;
         bool alone = start[i] - first == 1 && is_pointwise(p, &p->nodes[i], &count) &&
-                     tti_needs_widening(p->nodes[i].node);
+                     tti_needs_widening(p->nodes[i].node) &&
+                     !tti_has_streams(p->ctx->devices[p->nodes[i].device]);
         if (start[i] - first > 1 || alone)
             st = make_fused(p, (int)i, start[i] - first, members + first);
     }

@@ -47,6 +47,11 @@ static void lifetimes(tti_plan *p, const int *scratch)
             s->first = s->last = pos;
         }
     }
+    for (int i = 0; i < p->n_feeds; i++) { // copied before all else where there are streams
+        tti_value *root = &p->values[tti_root(p, p->feeds[i])];
+        if (root->first >= 0 && tti_has_streams(p->ctx->devices[root->device]))
+            root->first = 0;
+    }
     for (int64_t i = 0; i < p->n_values; i++) {
         tti_value *v = &p->values[i];
         bool lasts = v->keep || (v->is_sent && v->bytes <= SENT_BYTES);
@@ -84,7 +89,7 @@ static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int k, int pos)
         return tt_dtype_bytes(p->values[pn->in[k]].dtype) == tt_dtype_bytes(out->dtype) &&
                p->values[pn->in[k]].count == out->count;
     if (pn->kind != TTI_OP || (pn->node->op->in_place >> k & 1u) == 0 ||
-        tti_needs_widening(pn->node))
+        (tti_needs_widening(pn->node) && !tti_has_streams(p->ctx->devices[pn->device])))
         return false;
     for (int o = 0; o < pn->n_in; o++)
         if (o != k && tti_root(p, pn->in[o]) == root &&

@@ -36,7 +36,7 @@ static bool has_kernel(const tt_ctx *ctx, const tti_pnode *pn, const tti_device 
     const tt_op *op = pn->node->op;
     if (pn->kind != TTI_OP || (op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)
         return true;
-    return op->kernel[d->backend->id].fn[tti_isa_for(ctx, pn->node)] != NULL;
+    return tti_has_kernel(ctx, pn->node, d);
 }
 
 static tt_status fall_back(placer *pl, tti_pnode *pn, const char *wish, const char *why)

@@ -156,6 +156,11 @@ void tti_plan_free(tti_plan *p)
 {
     if (p == NULL)
         return;
+    tti_plan_drop_streams(p);
+    for (int64_t i = 0; i < p->n_constants; i++)
+        tti_device_free(p->ctx->devices[p->constants[i].device], p->constants[i].data,
+                        p->constants[i].bytes);
+    tti_free(p->ctx, p->constants);
     for (struct tti_plan_block *b = p->blocks, *next; b != NULL; b = next) {
         next = b->next;
         tti_host_free(p->ctx, b);
@@ -173,6 +178,7 @@ void tti_plan_bind(tti_plan *p, char *const *arenas)
         same &= p->arena_at[d] == arenas[d];
     if (same)
         return;
+    tti_plan_drop_exec(p); // it has the old addresses
     for (int64_t i = 0; i < p->n_patches; i++) {
         char *address = arenas[p->patches[i].device] + p->patches[i].offset;
         memcpy(p->patches[i].at, &address, sizeof(address));

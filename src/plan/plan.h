@@ -107,11 +107,15 @@ typedef struct tti_call {
     int64_t units[TT_MAX_PHASES];
     int64_t chunk[TT_MAX_PHASES];
     size_t local_bytes;
+    // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL: host.
+    bool is_move;
+    tti_device *from, *to;
 } tti_call;
 
 typedef struct tti_wait {
     tti_flag *flag;
     int entry_device;         // who sets it
+    int entry;                // of its list
     const tt_node *waits_for; // for messages
 } tti_wait;
 
@@ -123,6 +127,10 @@ typedef struct tti_entry {
     tti_call *calls;
     tti_wait *waits;
     tti_flag *done; // set after the entry; NULL: nobody waits
+    // On a device with streams: others with streams wait for the event, those without for the flag.
+    bool has_event, has_flag, is_feed;
+    void *event;
+    void *times[2]; // events around it, in a trace
 } tti_entry;
 
 // An argument whose address depends on the arena: patched when the arena moves.
@@ -131,6 +139,13 @@ typedef struct tti_patch {
     int device;
     size_t offset;
 } tti_patch;
+
+// A constant in the memory of a device with streams.
+typedef struct tti_constant {
+    int value, device;
+    size_t bytes;
+    void *data;
+} tti_constant;
 
 // What a device's memory is for: adds up to variable_bytes + arena_bytes.
 typedef struct tti_usage {
@@ -163,6 +178,7 @@ typedef struct tti_pace {
 typedef struct tti_updated {
     void *variable;   // of the store
     uint64_t devices; // bit d: the copy on the context's device d
+    bool in_pieces;   // each writes a piece
 } tti_updated;
 
 typedef struct tti_plan {
@@ -208,6 +224,18 @@ typedef struct tti_plan {
     double even_bubble;          // the same if all stages cost the same
     double bubble; // pipelines: share of the devices' time that the schedule leaves idle
     tti_pace pace;
+    tti_constant *constants;
+    int64_t n_constants, cap_constants;
+    /*
+     * Entries of devices with streams, in the plan's order, which is the order of submission. Once
+     * captured, exec has those of all but the feeds.
+     */
+    struct tti_submission {
+        int device, entry;
+    } * submissions;
+    int n_submissions;
+    void *exec;
+    int64_t n_walks; // runs that were submitted entry by entry, since the arenas moved
     struct tti_plan *next;
 } tti_plan;
 
@@ -252,6 +280,9 @@ void tti_plan_free(tti_plan *p);
 // Makes the addresses those of these arenas.
 void tti_plan_bind(tti_plan *p, char *const *arenas);
 char *tti_plan_text(tti_plan *p, tt_plan_form form);
+// What was captured goes; then events too.
+void tti_plan_drop_exec(tti_plan *p);
+void tti_plan_drop_streams(tti_plan *p);
 
 // ---- recomputation ---------------------------------------------------------------------------
 
@@ -313,8 +344,10 @@ tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes 
                       const tt_arg *in, const tt_arg *out, tt_prep *prep);
 // The set a node's kernels come from: f64, or the context's.
 int tti_isa_for(const tt_ctx *ctx, const tt_node *n);
-// True when the executor must widen and round around this node's kernel.
+// True when the executor must widen and round around this node's kernel on a CPU.
 bool tti_needs_widening(const tt_node *n);
+// Has the device a kernel for this node, its types included?
+bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d);
 
 // Fused nodes: what launch.tune points to, and the kernel.
 #define TTI_FUSE_TILE 2048 // elements

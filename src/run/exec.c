@@ -4,7 +4,8 @@
  * A run has a sequence number; an entry that another device waits for sets its flag to it. Flags
  * only grow, so nothing is reset between runs, and the hot path has no lock. When a device fails it
  * records the error, marks the run failed and raises every flag: all others come out of their
- * waits, see the mark and stop. The calling thread is the worker of the first device that has work.
+ * waits, see the mark and stop. The calling thread is the worker of the first device that has work,
+ * or submits for all devices with streams (submit.c).
  */
 #include "run/run.h"
 #include <stdio.h>
@@ -90,6 +91,10 @@ static void note_pace(tti_pace *t, int64_t ns)
 
 static tt_status run_call(const tti_device *d, const tti_call *c, bool alone)
 {
+    if (c->is_move)
+        return tti_device_copy(c->to, c->launch.out[0].data, c->from, c->launch.in[0].data,
+                               (size_t)c->launch.out[0].count *
+                                   tt_dtype_bytes(c->launch.out[0].dtype));
     if (c->n_threads == 1 || alone) {
         if (c->n_phases == 1 && c->n_threads == 1) // the record is complete as it stands
             return c->launch.end > 0 ? c->fn(&c->launch) : TT_OK;
@@ -110,16 +115,15 @@ static tt_status run_call(const tti_device *d, const tti_call *c, bool alone)
     return TT_OK;
 }
 
-static void record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin,
-                        int64_t end)
+void tti_record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin, int64_t end)
 {
     int64_t at = atomic_fetch_add(&s->n_spans, 1);
     s->spans[at % TTI_SPANS] = (tti_span){begin, end, p, device, entry, s->n_runs};
 }
 
 // A wait that is not over yet: its time is told from computing.
-static tt_status wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
-                                const tti_wait *w)
+tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
+                             const tti_wait *w)
 {
     tti_clock *c = &s->clocks[device];
     int64_t begin = tti_now_ns();
@@ -139,7 +143,7 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
     tti_device *d = s->ctx->devices[device];
     for (int i = 0; i < en->n_waits; i++) {
         if (!tti_flag_is_set(en->waits[i].flag, s->sequence))
-            TT_TRY(wait_for_entry(s, p, device, en, &en->waits[i]));
+            TT_TRY(tti_wait_for_entry(s, p, device, en, &en->waits[i]));
         if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
             return TT_ESTOP;
     }
@@ -156,7 +160,7 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
         if (en->is_communication)
             s->clocks[device].communication += end - begin;
         if (s->trace)
-            record_span(s, p, device, index, begin, end);
+            tti_record_span(s, p, device, index, begin, end);
     }
     if (s->hashes)
         TT_TRY(tti_hashes_add(s, p, en));
@@ -265,10 +269,11 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     s->deadline_ns = tti_deadline(ctx->deadline_ms);
     atomic_store(&s->failed, TT_OK);
     int own = -1;
+    bool streams = p->n_submissions > 0;
     for (int d = 0; d < ctx->n_devices; d++) {
-        if (p->devices[d].n_entries == 0)
+        if (p->devices[d].n_entries == 0 || tti_has_streams(ctx->devices[d]))
             continue;
-        if (own < 0) {
+        if (own < 0 && !streams) {
             own = d;
             continue;
         }
@@ -288,6 +293,11 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
         if (atomic_load(&s->failed) == TT_OK)
             walk(s, p, own);
         tti_fp_leave(saved);
+    }
+    if (streams && atomic_load(&s->failed) == TT_OK) {
+        tt_status st = tti_submit(s, p);
+        if (st != TT_OK)
+            (void)fail_run(s, p, st);
     }
     wait_for_devices(s, p);
     note_last(s, p, begin);

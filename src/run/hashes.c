@@ -66,6 +66,7 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
     if (pn->is_copy && pn->lanes == &p->lanes)
         return TT_OK; // the first replica tells
     const tt_lanes *lanes = pn->lanes;
+    tti_device *dev = s->ctx->devices[pn->device];
     pthread_mutex_lock(&s->rows_mu);
     tt_status st = TT_OK;
     for (int k = 0; st == TT_OK && k < pn->n_out; k++) {
@@ -75,7 +76,13 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
         size_t item = tt_dtype_bytes(v->dtype);
         if (axis < 0 && is_replica(p, pn, v))
             continue;
-        if (k == 0 && s->dump[0] != 0 && strcmp(s->dump, pn->node->name) == 0)
+        char *room = NULL;
+        if (tti_has_streams(dev)) {
+            room = tti_alloc(s->ctx, v->bytes + 1);
+            st = room == NULL ? TT_ENOMEM : tti_device_copy(NULL, room, dev, data, v->bytes);
+            data = room;
+        }
+        if (st == TT_OK && k == 0 && s->dump[0] != 0 && strcmp(s->dump, pn->node->name) == 0)
             st = keep_dump(s, data, v->bytes);
         if (axis < 0 && st == TT_OK)
             st = add_row(s, pn->node, v->tensor->index, -1, tti_hash64(data, v->bytes, 0),
@@ -86,6 +93,7 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
                                    lanes->bound[i + 1] * per);
             st = add_row(s, pn->node, k, lanes->first + i, h, p->step->step);
         }
+        tti_free(s->ctx, room);
     }
     pthread_mutex_unlock(&s->rows_mu);
     return st;
@@ -268,7 +276,13 @@ tt_status tt_weight_hash(tt_session *s, tt_hash *out)
         memcpy(head + 2, v->shape.dim, sizeof(int64_t) * (size_t)v->shape.rank);
         tti_hash_add(h, v->name, strlen(v->name) + 1);
         tti_hash_add(h, head, sizeof(int64_t) * (size_t)(v->shape.rank + 2));
-        tti_hash_add(h, v->copy[0].data, v->bytes);
+        const void *data;
+        void *room;
+        st = tti_variable_look(s->ctx, v, &data, &room);
+        if (st != TT_OK)
+            break;
+        tti_hash_add(h, data, v->bytes);
+        tti_free(s->ctx, room);
     }
     if (st == TT_OK)
         *out = tti_hash_end(s->ctx, h);

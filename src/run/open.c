@@ -25,6 +25,8 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     ctx->isa = tti_best_isa();
     if (isa != NULL && isa[0] != 0)
         TT_TRY(tti_find_isa(ctx, isa, &ctx->isa));
+    const char *capture = tti_env("TUTTI_CAPTURE");
+    ctx->no_capture = capture != NULL && strcmp(capture, "off") == 0;
     if (o->store != NULL) {
         ctx->store = o->store;
         atomic_fetch_add(&o->store->refs, 1);
@@ -56,6 +58,22 @@ tt_ctx *tt_open_with(const tt_open_opts *opts)
     return ctx;
 }
 
+// What runs left on devices with streams.
+static void drop_streams(tt_ctx *ctx)
+{
+    for (int i = 0; i < ctx->n_devices; i++) {
+        tti_device *d = ctx->devices[i];
+        if (!tti_has_streams(d))
+            continue;
+        if (d->border != NULL)
+            d->backend->streams->drop_event(d, d->border);
+        if (d->origin != NULL)
+            d->backend->streams->drop_event(d, d->origin);
+        tti_device_free(d, d->step, sizeof(*d->step));
+        d->border = d->origin = d->step = NULL;
+    }
+}
+
 tt_status tt_close(tt_ctx *ctx)
 {
     if (ctx == NULL)
@@ -65,6 +83,8 @@ tt_status tt_close(tt_ctx *ctx)
         ctx->owned = h->next;
         h->free_fn(h->owner);
     }
+    tti_store_leave(ctx->store, ctx);
+    drop_streams(ctx);
     tti_devices_close(ctx);
     tt_store_release(ctx->store);
     tti_free(ctx, ctx->fault);

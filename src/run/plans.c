@@ -22,10 +22,10 @@ static tti_device *variable_home(void *user, const tt_node *var)
 {
     tt_session *s = user;
     tti_variable *v = tti_store_find(s->store, var->name);
-    if (v == NULL || !v->copy[0].is_bound)
+    if (v == NULL || (v->n_copies > 0 && !v->copy[0].is_bound))
         return NULL;
     for (int i = 0; i < s->ctx->n_devices; i++)
-        if (strcmp(s->ctx->devices[i]->name, v->copy[0].device) == 0)
+        if (strcmp(s->ctx->devices[i]->name, tti_variable_device(v)) == 0)
             return s->ctx->devices[i];
     return s->ctx->devices[0];
 }
@@ -69,6 +69,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
             if (at == p->n_updated)
                 p->updated[p->n_updated++] = (tti_updated){.variable = v};
             p->updated[at].devices |= (uint64_t)1 << root->device;
+            p->updated[at].in_pieces |= p->nodes[root->node].n_ways > 0;
         }
     }
     return TT_OK;
@@ -239,7 +240,8 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
         return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: no device %d, or no plan yet", device);
     const tti_device_plan *dp = &s->plans->devices[device];
     size_t touched = 0;
-    for (size_t i = s->arena_bytes[device]; s->is_painted && i > 0 && touched == 0; i--)
+    bool seen = s->is_painted && !tti_has_streams(s->ctx->devices[device]);
+    for (size_t i = s->arena_bytes[device]; seen && i > 0 && touched == 0; i--)
         if ((uint8_t)s->arenas[device][i - 1] != s->paint)
             touched = i;
     *out = (tt_plan_memory){.variables = dp->variable_bytes,
@@ -261,7 +263,7 @@ tt_status tt_session_paint(tt_session *s, uint8_t byte)
     if (s == NULL)
         return TT_EINVAL;
     for (int d = 0; d < s->ctx->n_devices; d++)
-        if (s->arenas[d] != NULL)
+        if (s->arenas[d] != NULL && !tti_has_streams(s->ctx->devices[d]))
             memset(s->arenas[d], byte, s->arena_bytes[d]);
     s->paint = byte;
     s->is_painted = true;

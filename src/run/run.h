@@ -10,14 +10,24 @@
 // ---- the store -------------------------------------------------------------------------------
 
 /*
- * A variable: a copy of its value on each device whose plans want one, a version that counts
- * writes, and a layout. Between runs all copies are equal.
+ * A variable: copies of its value on the devices whose plans want one, and pieces where each of
+ * several devices has a part of it for itself; a version that counts writes, and a layout. Between
+ * runs all of them hold the same value, and copies or pieces cover all of it. The memory of devices
+ * without streams is the host's: there pieces are parts of the first copy.
  */
 typedef struct tti_copy {
     char device[32]; // name of the device, "cpu:0"
+    tti_device *dev; // whose memory data is; NULL: the host's
     void *data;
     bool is_bound; // plans have its address
 } tti_copy;
+
+typedef struct tti_piece {
+    char device[32];
+    tti_device *dev;
+    void *data; // memory of its own if dev is not NULL, else within copy[0]
+    size_t begin, bytes;
+} tti_piece;
 
 typedef struct tti_variable {
     char *name;
@@ -26,13 +36,10 @@ typedef struct tti_variable {
     size_t bytes;
     tt_layout layout;
     _Atomic int64_t version;
-    int n_copies; // at least one
+    int n_copies; // none only if pieces with memory of their own cover it
     tti_copy copy[TTI_MAX_DEVICES];
-    int n_pieces; // pieces of the one copy that devices have for themselves
-    struct {
-        char device[32];
-        size_t begin, bytes;
-    } piece[TTI_MAX_DEVICES];
+    int n_pieces;
+    tti_piece piece[TTI_MAX_DEVICES];
     struct tti_variable *next;
 } tti_variable;
 
@@ -50,10 +57,21 @@ tti_variable *tti_store_find(tt_store *s, const char *name);
 tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, const tti_want *w, void **out);
 // Bytes that this would add on the device.
 size_t tti_variable_needs(const tti_variable *v, const tti_want *w);
-// A value in, to all copies.
-void tti_variable_write(tti_variable *v, const void *data);
-// After a run that wrote the copies of these devices of ctx: the others get the value too.
-void tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices);
+// A value of the host in, to all copies and pieces; out, to memory of the host.
+tt_status tti_variable_write(tti_variable *v, const void *data) TTI_CHECKED;
+tt_status tti_variable_read(tti_variable *v, void *out) TTI_CHECKED;
+// Its bytes as the host sees them: where they are, or read into *room, to be freed with tti_free().
+tt_status tti_variable_look(tt_ctx *ctx, tti_variable *v, const void **out,
+                            void **room) TTI_CHECKED;
+// The name of a device that has it.
+const char *tti_variable_device(const tti_variable *v);
+// After a run that wrote the copies, or pieces, of these devices of ctx: the others get the value.
+tt_status tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices,
+                               bool in_pieces) TTI_CHECKED;
+// Before the devices of ctx close: what the store has in their own memory moves to the host's.
+void tti_store_leave(tt_store *s, tt_ctx *ctx);
+// Frees copies and pieces.
+void tti_variable_drop(tti_variable *v);
 
 // ---- recording -------------------------------------------------------------------------------
 
@@ -145,6 +163,12 @@ struct tt_session {
 
 // Walks a plan on all its devices; blocks until all have ended.
 tt_status tti_execute(tt_session *s, tti_plan *p);
+// submit.c: the part of devices with streams; returns when it has ended.
+tt_status tti_submit(tt_session *s, tti_plan *p) TTI_CHECKED;
+// Between exec.c and submit.c.
+tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
+                             const tti_wait *w) TTI_CHECKED;
+void tti_record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin, int64_t end);
 // How device spent the runs since tti_clocks_clear(), which took total_ns together.
 typedef struct tti_spent {
     int64_t compute, communication, idle; // idle: no list of its own to walk

@@ -110,9 +110,7 @@ tt_status tt_get_variable(tt_session *s, tt_tensor *var, void *out, size_t bytes
 {
     tti_variable *v;
     TT_TRY(check_variable(s, var, bytes, &v));
-    if (bytes > 0)
-        memcpy(out, v->copy[0].data, bytes);
-    return TT_OK;
+    return bytes > 0 ? tti_variable_read(v, out) : TT_OK;
 }
 
 tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_t bytes)
@@ -120,9 +118,10 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     tti_variable *v;
     TT_TRY(check_variable(s, var, bytes, &v));
     if (bytes > 0)
-        memcpy(v->copy[0].data, data, bytes);
-    tti_flush(v->dtype, v->copy[0].data, tt_shape_count(&v->shape));
-    tti_variable_write(v, v->copy[0].data);
+        TT_TRY(tti_variable_write(v, data));
+    for (int i = 0; i < v->n_copies; i++) // kernels of devices with streams flush what they read
+        if (v->copy[i].dev == NULL)
+            tti_flush(v->dtype, v->copy[i].data, tt_shape_count(&v->shape));
     atomic_fetch_add(&v->version, 1);
     return TT_OK;
 }
@@ -261,13 +260,16 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
     for (int i = 0; i < p->n_updated; i++) {
         tti_variable *v = p->updated[i].variable;
         atomic_fetch_add(&v->version, 1);
-        if (v->n_copies > 1)
-            tti_variable_refresh(v, s->ctx, p->updated[i].devices);
+        if (v->n_copies + v->n_pieces > 1)
+            TT_TRY(tti_variable_refresh(v, s->ctx, p->updated[i].devices, p->updated[i].in_pieces));
     }
-    for (int i = 0; i < o->n_fetches; i++)
-        if (p->values[p->targets[i]].bytes > 0)
-            memcpy(o->fetches[i].data, tti_value_data(s, p, p->targets[i]),
-                   p->values[p->targets[i]].bytes);
+    for (int i = 0; i < o->n_fetches; i++) {
+        const tti_value *v = &p->values[p->targets[i]];
+        tti_device *from = s->ctx->devices[p->values[tti_root(p, p->targets[i])].device];
+        bool host = p->values[tti_root(p, p->targets[i])].memory == TTI_CONSTANT;
+        TT_TRY(tti_device_copy(NULL, o->fetches[i].data, host ? NULL : from,
+                               tti_value_data(s, p, p->targets[i]), v->bytes));
+    }
     return TT_OK;
 }
 

@@ -42,7 +42,7 @@ typedef struct tti_snapshot {
     int64_t n_weights; // tensors[0..n_weights) are the model's, the rest the optimizer's
     int64_t n;
     tti_named *tensors;
-    char *memory[2], *names[2]; // of a snapshot that was read: what tensors point into
+    char *memory[2], *names[2]; // what tensors point into, if not to memory of variables
     char *path;                 // where it was read from; NULL: nowhere
 } tti_snapshot;
 

@@ -68,16 +68,35 @@ tt_status tti_model_slots(tt_model *m, tti_slot **out, int64_t *n_weights, int64
     return TT_OK;
 }
 
-static tt_status fill_tensors(const tti_slot *slots, int64_t n, tti_named *out)
+static bool is_away(const tti_variable *v)
 {
+    return v->n_copies == 0 || v->copy[0].dev != NULL;
+}
+
+// Tensors point to the variables' own memory; of those not in the host's, to *room.
+static tt_status fill_tensors(tt_ctx *ctx, const tti_slot *slots, int64_t n, tti_named *out,
+                              char **room)
+{
+    size_t away = 0;
     for (int64_t i = 0; i < n; i++) {
         tti_variable *v;
         TT_TRY(tti_session_variable(slots[i].session, slots[i].var->node, &v));
-        out[i] = (tti_named){.name = v->name,
-                             .dtype = v->dtype,
-                             .shape = v->shape,
-                             .data = v->copy[0].data,
-                             .bytes = v->bytes};
+        out[i] =
+            (tti_named){.name = v->name, .dtype = v->dtype, .shape = v->shape, .bytes = v->bytes};
+        away += is_away(v) ? v->bytes : 0;
+    }
+    *room = away == 0 ? NULL : tti_alloc(ctx, away);
+    if (away > 0 && *room == NULL)
+        return TT_ENOMEM;
+    char *at = *room;
+    for (int64_t i = 0; i < n; i++) {
+        tti_variable *v;
+        TT_TRY(tti_session_variable(slots[i].session, slots[i].var->node, &v));
+        out[i].data = is_away(v) ? at : v->copy[0].data;
+        if (!is_away(v))
+            continue;
+        TT_TRY(tti_variable_read(v, at));
+        at += v->bytes;
     }
     return TT_OK;
 }
@@ -88,9 +107,11 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
     int64_t n_weights, n;
     TT_TRY(tti_model_slots(m, &slots, &n_weights, &n));
     tti_named *tensors = tti_calloc(m->ctx, (size_t)n + 1, sizeof(*tensors));
-    tt_status st = tensors == NULL ? TT_ENOMEM : fill_tensors(slots, n, tensors);
+    char *room = NULL;
+    tt_status st = tensors == NULL ? TT_ENOMEM : fill_tensors(m->ctx, slots, n, tensors, &room);
     tti_free(m->ctx, slots);
     if (st != TT_OK) {
+        tti_free(m->ctx, room);
         tti_free(m->ctx, tensors);
         return st;
     }
@@ -102,6 +123,7 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
     out->n_weights = n_weights;
     out->n = n;
     out->tensors = tensors;
+    out->memory[0] = room;
     return TT_OK;
 }
 

@@ -8,6 +8,22 @@
 #include <stdio.h>
 #include <string.h>
 
+static tt_status exchange(tt_ctx *ctx, tti_variable *a, tti_variable *b)
+{
+    char *room = tti_alloc(ctx, 2 * a->bytes + 1);
+    if (room == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_variable_read(a, room);
+    if (st == TT_OK)
+        st = tti_variable_read(b, room + a->bytes);
+    if (st == TT_OK)
+        st = tti_variable_write(b, room);
+    if (st == TT_OK)
+        st = tti_variable_write(a, room + a->bytes);
+    tti_free(ctx, room);
+    return st;
+}
+
 // Exchanges every weight with its moving average; called twice, it leaves all as it was.
 static tt_status swap_averages(tt_model *m)
 {
@@ -22,14 +38,7 @@ static tt_status swap_averages(tt_model *m)
         if (average == NULL)
             continue;
         TT_TRY(tti_session_variable(session, m->weights[i].var->node, &weight));
-        char *a = average->copy[0].data, *b = weight->copy[0].data;
-        for (size_t k = 0; k < weight->bytes; k++) {
-            char t = a[k];
-            a[k] = b[k];
-            b[k] = t;
-        }
-        tti_variable_write(average, a);
-        tti_variable_write(weight, b);
+        TT_TRY(exchange(ctx, average, weight));
     }
     return TT_OK;
 }

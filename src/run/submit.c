@@ -1,0 +1,211 @@
+/*
+ * submit.c - runs of devices with streams: the calling thread enqueues the entries of all of them in
+ * the plan's order.
+ *
+ * An entry waits for one of another device by an event, which is there already since that entry came
+ * earlier in the order; for one of a device without streams the thread itself waits. Feeds and the
+ * step block are copied before all else. From the second run on what follows them is captured once
+ * and then launched whole, if nothing has to be looked at between entries.
+ */
+#include "run/run.h"
+
+static const tti_streams *streams_of(const tti_device *d)
+{
+    return d->backend->streams;
+}
+
+// ---- one entry -------------------------------------------------------------------------------
+
+static tt_status wait_for_others(tt_session *s, tti_plan *p, int device, const tti_entry *en)
+{
+    tti_device *d = s->ctx->devices[device];
+    for (int i = 0; i < en->n_waits; i++) {
+        const tti_wait *w = &en->waits[i];
+        if (tti_has_streams(s->ctx->devices[w->entry_device])) {
+            const tti_entry *maker = &p->devices[w->entry_device].entries[w->entry];
+            if (!maker->is_feed) // those have all been waited for
+                TT_TRY(streams_of(d)->wait(d, maker->event));
+            continue;
+        }
+        TT_TRY(tti_wait_for_entry(s, p, device, en, w));
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
+            return TT_ESTOP;
+    }
+    return TT_OK;
+}
+
+static tt_status submit_calls(tti_device *d, const tti_entry *en)
+{
+    for (int i = 0; i < en->n_calls; i++) {
+        const tti_call *c = &en->calls[i];
+        if (c->is_move)
+            TT_TRY(streams_of(d)->copy(d, c->launch.out[0].data, c->from, c->launch.in[0].data,
+                                       (size_t)c->launch.out[0].count *
+                                           tt_dtype_bytes(c->launch.out[0].dtype)));
+        else
+            TT_TRY(c->fn(&c->launch));
+    }
+    return TT_OK;
+}
+
+static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
+{
+    tti_entry *en = &p->devices[device].entries[index];
+    tti_device *d = s->ctx->devices[device];
+    const tti_streams *st = streams_of(d);
+    TT_TRY(wait_for_others(s, p, device, en));
+    if (s->trace)
+        TT_TRY(st->record(d, &en->times[0]));
+    if (s->ctx->fault != NULL)
+        TT_TRY(tti_fault_before(s, p, device, en));
+    TT_TRY(submit_calls(d, en));
+    if (s->trace)
+        TT_TRY(st->record(d, &en->times[1]));
+    if (en->has_event && !en->is_feed)
+        TT_TRY(st->record(d, &en->event));
+    if (en->has_flag)
+        TT_TRY(st->notify(d, en->done, s->sequence));
+    if (s->hashes) {
+        TT_TRY(st->sync(d, s->deadline_ns));
+        TT_TRY(tti_hashes_add(s, p, en));
+    }
+    return TT_OK;
+}
+
+static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index)
+{
+    atomic_store_explicit(&s->clocks[device].at, index, memory_order_relaxed);
+    if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
+        return TT_ESTOP;
+    tt_status st = submit_entry(s, p, device, index);
+    if (st == TT_OK && atomic_load_explicit(&s->ctx->stop, memory_order_relaxed) != 0)
+        st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
+    if (st != TT_OK && st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK) {
+        const tti_pnode *pn = &p->nodes[p->devices[device].entries[index].pnode];
+        st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s in step %lld", tti_pnode_kind_name(pn),
+                     pn->node->name, s->ctx->devices[device]->name, (long long)p->step->step + 1);
+    }
+    return st;
+}
+
+// Entries that are feeds, or all others.
+static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
+{
+    for (int i = 0; i < p->n_submissions; i++) {
+        const struct tti_submission *at = &p->submissions[i];
+        if (p->devices[at->device].entries[at->entry].is_feed == feeds)
+            TT_TRY(submit_one(s, p, at->device, at->entry));
+    }
+    return TT_OK;
+}
+
+// ---- all of a run ----------------------------------------------------------------------------
+
+typedef struct group {
+    tti_device *d[TTI_MAX_DEVICES];
+    int n;
+    bool is_mixed; // devices without streams have entries too
+} group;
+
+static group devices_of(const tt_session *s, const tti_plan *p)
+{
+    group g = {.n = 0};
+    for (int i = 0; i < s->ctx->n_devices; i++) {
+        if (p->devices[i].n_entries == 0)
+            continue;
+        if (tti_has_streams(s->ctx->devices[i]))
+            g.d[g.n++] = s->ctx->devices[i];
+        else
+            g.is_mixed = true;
+    }
+    return g;
+}
+
+// Streams of all devices wait for what is enqueued on the first, or that for all others.
+static tt_status join(const group *g, bool first_waits)
+{
+    const tti_streams *st = streams_of(g->d[0]);
+    if (g->n < 2)
+        return TT_OK;
+    if (!first_waits)
+        TT_TRY(st->record(g->d[0], &g->d[0]->border));
+    for (int i = 1; i < g->n; i++) {
+        if (first_waits)
+            TT_TRY(st->record(g->d[i], &g->d[i]->border));
+        TT_TRY(st->wait(g->d[first_waits ? 0 : i], g->d[first_waits ? i : 0]->border));
+    }
+    return TT_OK;
+}
+
+static tt_status capture(tt_session *s, tti_plan *p, const group *g)
+{
+    const tti_streams *st = streams_of(g->d[0]);
+    TT_TRY(st->capture_begin(g->d, g->n));
+    tt_status done = submit_all(s, p, false);
+    tt_status ended = st->capture_end(g->d, g->n, done == TT_OK, &p->exec);
+    return done != TT_OK ? done : ended;
+}
+
+static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
+{
+    const tti_streams *st = streams_of(g->d[0]);
+    bool watched = s->hashes || s->trace || s->ctx->fault != NULL || g->is_mixed;
+    for (int i = 0; i < g->n; i++)
+        if (g->d[i]->step != NULL)
+            TT_TRY(st->copy(g->d[i], g->d[i]->step, NULL, p->step, sizeof(*p->step)));
+    TT_TRY(submit_all(s, p, true));
+    if (watched || p->n_walks == 0 || s->ctx->no_capture) {
+        p->n_walks++;
+        TT_TRY(join(g, true)); // a feed of one device is there for all
+        TT_TRY(join(g, false));
+        return submit_all(s, p, false);
+    }
+    if (p->exec == NULL)
+        TT_TRY(capture(s, p, g));
+    TT_TRY(join(g, true));
+    TT_TRY(st->launch(g->d[0], p->exec));
+    return join(g, false);
+}
+
+// Where entries began and ended, on the clock of the host: start is of the event before them all.
+static void note_spans(tt_session *s, tti_plan *p, const group *g, int64_t start)
+{
+    for (int i = 0; i < p->n_submissions && s->trace; i++) {
+        int device = p->submissions[i].device, entry = p->submissions[i].entry;
+        const tti_entry *en = &p->devices[device].entries[entry];
+        tti_device *d = s->ctx->devices[device];
+        const tti_streams *st = streams_of(d);
+        if (en->times[0] == NULL || en->times[1] == NULL)
+            continue;
+        double begin = st->elapsed(g->d[0], g->d[0]->origin, en->times[0]);
+        double end = st->elapsed(g->d[0], g->d[0]->origin, en->times[1]);
+        tti_record_span(s, p, device, entry, start + (int64_t)(begin * 1e9),
+                        start + (int64_t)(end * 1e9));
+    }
+}
+
+tt_status tti_submit(tt_session *s, tti_plan *p)
+{
+    group g = devices_of(s, p);
+    int64_t begin = tti_now_ns();
+    tt_status st = TT_OK;
+    if (s->trace)
+        st = streams_of(g.d[0])->record(g.d[0], &g.d[0]->origin);
+    if (st == TT_OK)
+        st = run_streams(s, p, &g);
+    // Also after a failure: nothing may be under way when memory is used again.
+    for (int i = 0; i < g.n; i++) {
+        tt_status ended = streams_of(g.d[i])->sync(g.d[i], tti_deadline(s->ctx->deadline_ms));
+        st = st == TT_OK ? ended : st;
+    }
+    if (st == TT_OK)
+        note_spans(s, p, &g, begin);
+    int64_t end = tti_now_ns();
+    for (int i = 0; i < g.n; i++) {
+        tti_clock *c = &s->clocks[g.d[i]->index];
+        c->walking += end - begin;
+        c->ended = end;
+        atomic_store_explicit(&c->at, p->devices[g.d[i]->index].n_entries, memory_order_relaxed);
+    }
+    return st;
+}

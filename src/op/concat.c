@@ -1,5 +1,5 @@
 /*
- * concat.c - ops that copy whole pieces along one axis. Kernels: concat_cpu.c.
+ * concat.c - ops that copy whole pieces along one axis. Kernels: concat_cpu.c, concat.cu.
  *   concat  inputs one after the other; stack is concat of inputs with a new axis
  *   split   n equal parts
  *   slice   positions [begin, end); pad: zeros before and after; each is the other's gradient

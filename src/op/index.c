@@ -1,5 +1,6 @@
 /*
- * index.c - lookups by integer ids (i32 or i64), and their gradients. Kernels: index_cpu.c.
+ * index.c - lookups by integer ids (i32 or i64), and their gradients. Kernels: index_cpu.c,
+ * index.cu.
  *   embedding    y[..., :] = table[ids[...], :]            dtable = embedding_grad(dy, ids)
  *   gather       the same along any axis of x              dx = scatter_add(dy, ids)
  *   scatter_add  zeros plus pieces of x at ids             dx = gather(dy, ids)
@@ -217,22 +218,9 @@ static tt_status scatter_split(const tt_split_query *q)
 
 static tt_status scatter_prep(tt_prep *p)
 {
-    const tti_scatter_attr *a = p->attr;
-    const tt_shape *x = &p->in[0].shape;
     const tt_arg *ids = &p->in[1];
-    tti_scatter_plan t = {.outer = 1, .n = a->n, .inner = 1};
-    for (int i = 0; i < x->rank; i++) {
-        t.outer *= i < a->axis ? x->dim[i] : 1;
-        t.inner *= i >= a->axis + ids->shape.rank ? x->dim[i] : 1;
-    }
-    if (t.n < 0) // rows mix: the whole batch is here
-        t.n = p->out_args[0].shape.dim[a->axis];
-    t.lanes = a->n >= 0 && ids->open >= 0;
-    t.blocks = (t.inner + TTI_SCATTER_BLOCK - 1) / TTI_SCATTER_BLOCK;
-    if (ids->count > INT32_MAX || t.n > INT32_MAX)
-        return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %lld ids into %lld places",
-                       p->node->op->name, p->node->name, (long long)ids->count, (long long)t.n);
-    memcpy(p->tune, &t, sizeof(t));
+    tti_scatter_plan t;
+    TT_TRY(tti_scatter_start(p, &t));
     p->n_phases = 2;
     p->units[0] = 1;
     p->units[1] = t.outer * t.n * t.blocks;

@@ -1,5 +1,5 @@
 /*
- * index.h - what index.c and index_cpu.c share.
+ * index.h - what index.c, index_cpu.c and index.cu share.
  *
  * Everything here is one picture: x is [outer, n, inner], ids name places on the middle axis, and
  * y is [outer, ids, inner]. gather copies x to y, scatter_add adds y back into x.
@@ -7,6 +7,7 @@
 #ifndef TUTTI_OP_INDEX_H
 #define TUTTI_OP_INDEX_H
 
+#include <string.h>
 #include <tutti/extend.h>
 
 typedef struct tti_gather_attr {
@@ -35,5 +36,28 @@ typedef struct tti_scatter_plan {
     int64_t outer, n, inner, blocks;
     int lanes; // 1: one sum per lane of ids; 0: one sum
 } tti_scatter_plan;
+
+// The plan, also left in p->tune.
+static inline tt_status tti_scatter_start(tt_prep *p, tti_scatter_plan *t)
+{
+    const tti_scatter_attr *a = (const tti_scatter_attr *)p->attr;
+    const tt_shape *x = &p->in[0].shape;
+    const tt_arg *ids = &p->in[1];
+    memset(t, 0, sizeof(*t));
+    t->outer = t->inner = 1;
+    for (int i = 0; i < x->rank; i++) {
+        t->outer *= i < a->axis ? x->dim[i] : 1;
+        t->inner *= i >= a->axis + ids->shape.rank ? x->dim[i] : 1;
+    }
+    // Open places: rows mix, and the whole batch is here.
+    t->n = a->n < 0 ? p->out_args[0].shape.dim[a->axis] : a->n;
+    t->lanes = a->n >= 0 && ids->open >= 0;
+    t->blocks = (t->inner + TTI_SCATTER_BLOCK - 1) / TTI_SCATTER_BLOCK;
+    if (ids->count > INT32_MAX || t->n > INT32_MAX - 1)
+        return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %lld ids into %lld places",
+                       p->node->op->name, p->node->name, (long long)ids->count, (long long)t->n);
+    memcpy(p->tune, t, sizeof(*t));
+    return TT_OK;
+}
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * shape.c - reshape and transpose: elements move, or only their shape does. Kernels: shape_cpu.c.
+ * shape.c - reshape and transpose: elements move, or only their shape does. Kernels: shape_cpu.c,
+ * shape.cu.
  *   reshape    y is x's memory in another shape; flatten, squeeze and expand_dims are reshapes
  *   transpose  axis order[k] of x becomes axis k of y
  *
@@ -239,29 +240,8 @@ static void transpose_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
 static tt_status transpose_prep(tt_prep *p)
 {
     const tti_transpose_attr *a = p->attr;
-    const tt_shape *x = &p->in[0].shape;
-    int64_t stride[TT_MAX_RANK], n = 1;
-    for (int i = x->rank - 1; i >= 0; n *= x->dim[i--])
-        stride[i] = n;
-
     tti_transpose_plan t;
-    memset(&t, 0, sizeof(t));
-    for (int i = 0; i < a->order.n; i++) {
-        int64_t d = x->dim[a->order.v[i]], s = stride[a->order.v[i]];
-        if (d == 1)
-            continue;
-        if (t.rank > 0 && t.s[t.rank - 1] == d * s) {
-            t.d[t.rank - 1] *= d;
-            t.s[t.rank - 1] = s;
-        } else {
-            t.d[t.rank] = d;
-            t.s[t.rank++] = s;
-        }
-    }
-    if (t.rank == 0) {
-        t.rank = 1;
-        t.d[0] = t.s[0] = 1;
-    }
+    int64_t n = tti_transpose_merge(&t, &p->in[0].shape, &a->order);
     int last = t.rank - 1;
     size_t bytes = tt_dtype_bytes(p->in[0].dtype);
     p->ns = (double)n * (double)bytes * 0.3;

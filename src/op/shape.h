@@ -55,6 +55,33 @@ typedef struct tti_transpose_plan {
     int64_t j_tiles, l_tiles;
 } tti_transpose_plan;
 
+// d, s and rank of the plan; the rest stays zero. Elements of x are given back.
+static inline int64_t tti_transpose_merge(tti_transpose_plan *t, const tt_shape *x,
+                                          const tt_ints *order)
+{
+    int64_t stride[TT_MAX_RANK], n = 1;
+    for (int i = x->rank - 1; i >= 0; n *= x->dim[i--])
+        stride[i] = n;
+    memset(t, 0, sizeof(*t));
+    for (int i = 0; i < order->n; i++) {
+        int64_t d = x->dim[order->v[i]], s = stride[order->v[i]];
+        if (d == 1)
+            continue;
+        if (t->rank > 0 && t->s[t->rank - 1] == d * s) {
+            t->d[t->rank - 1] *= d;
+            t->s[t->rank - 1] = s;
+        } else {
+            t->d[t->rank] = d;
+            t->s[t->rank++] = s;
+        }
+    }
+    if (t->rank == 0) {
+        t->rank = 1;
+        t->d[0] = t->s[0] = 1;
+    }
+    return n;
+}
+
 // memcpy(); the smallest copies are not worth a call.
 static inline void tti_move(char *y, const char *x, size_t bytes)
 {

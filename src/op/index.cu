@@ -484,13 +484,13 @@ static tt_status one_hot_cuda(const tt_launch *l)
     unsigned grid = tti_blocks(l, l->in[0].count, 256);
     ids_of ids = ids_by_value(l, &l->in[0]);
     if (item == 1)
-        TTI_LAUNCH(l, grid, 256, 0, one_hot_ones, (uint8_t *)y->data, ids, depth, one);
+        TTI_LAUNCH(l, grid, 256, 0, (one_hot_ones<uint8_t>), (uint8_t *)y->data, ids, depth, one);
     else if (item == 2)
-        TTI_LAUNCH(l, grid, 256, 0, one_hot_ones, (uint16_t *)y->data, ids, depth, one);
+        TTI_LAUNCH(l, grid, 256, 0, (one_hot_ones<uint16_t>), (uint16_t *)y->data, ids, depth, one);
     else if (item == 4)
-        TTI_LAUNCH(l, grid, 256, 0, one_hot_ones, (uint32_t *)y->data, ids, depth, one);
+        TTI_LAUNCH(l, grid, 256, 0, (one_hot_ones<uint32_t>), (uint32_t *)y->data, ids, depth, one);
     else
-        TTI_LAUNCH(l, grid, 256, 0, one_hot_ones, (uint64_t *)y->data, ids, depth, one);
+        TTI_LAUNCH(l, grid, 256, 0, (one_hot_ones<uint64_t>), (uint64_t *)y->data, ids, depth, one);
     return tti_cuda_launched(l);
 }
 

@@ -102,7 +102,7 @@ __global__ static void tree(parts<N> p, void *y, tt_dtype to, int64_t n, int64_t
 {
     int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
     for (; i < n; i += (int64_t)gridDim.x * blockDim.x * V) {
-        some<T, V> stack[DEPTH], top;
+        some<T, V> stack[DEPTH], top = {};
         int below = 0; // sums under the top
         for (int k = 0; k < p.n; k++) {
             some<T, V> x = *(const some<T, V> *)((const T *)p.at[k] + i);

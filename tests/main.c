@@ -3,12 +3,13 @@
  *
  *   run [--list] [words...]     only tests whose file or name contains one of the words
  *
- * TEST_PART=0/2 runs every second test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a
+ * CK_FORK=no runs all in this process: for tools that watch one. TEST_PART=0/2 runs every second test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a
  * test may take (default 60). A test that ends by test_skip() leaves its reason in memory shared
  * with this process; it is listed and counted as skipped.
  */
 #include "test_main.h"
 #include <ftw.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,6 +21,8 @@ static int n_tests;
 static test_note *notes; // one per test, shared with its process
 static int current;      // in the test's process: which one it is
 static char root[256];   // holds the tests' folders
+static bool is_forked = true;
+static jmp_buf leave; // where a test that is not forked ends
 
 test_note *test_note_get(void)
 {
@@ -36,6 +39,13 @@ int test_number(void)
     return current;
 }
 
+void test_leave(void)
+{
+    if (is_forked)
+        _exit(0);
+    longjmp(leave, 1);
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -49,6 +59,8 @@ static void run_test(int i)
     const test_entry *e = tests[i];
     current = i;
     notes[i].started = now();
+    if (!is_forked && setjmp(leave) != 0)
+        return;
     if (e->run != NULL)
         e->run(e);
     else
@@ -128,7 +140,9 @@ static SRunner *make_runner(double timeout)
         check_tests[i] = (TTest){tests[i]->name, run_test, tests[i]->file, 1};
         _tcase_add_test(tcase, &check_tests[i], 0, 0, i, i + 1);
     }
-    srunner_set_fork_status(runner, CK_FORK);
+    const char *fork = getenv("CK_FORK");
+    is_forked = fork == NULL || strcmp(fork, "no") != 0;
+    srunner_set_fork_status(runner, is_forked ? CK_FORK : CK_NOFORK);
     return runner;
 }
 
@@ -150,6 +164,29 @@ static void print_slowest(void)
         printf("  %6.1f s  %s\n", notes[top].seconds, tests[top]->name);
         notes[top].seconds = 0;
     }
+}
+
+/*
+ * A line for each skipped test; those of a file that were skipped for one reason share a line. The
+ * number of them.
+ */
+static int print_skipped(void)
+{
+    int n = 0;
+    for (int i = 0, more; i < n_tests; i += 1 + more) {
+        more = 0;
+        if (notes[i].skipped[0] == '\0')
+            continue;
+        while (i + more + 1 < n_tests && strcmp(tests[i]->file, tests[i + more + 1]->file) == 0 &&
+               strcmp(notes[i].skipped, notes[i + more + 1].skipped) == 0)
+            more++;
+        printf("skipped: %s", tests[i]->name);
+        if (more > 0)
+            printf(" to %s (%d)", tests[i + more]->name, more + 1);
+        printf(": %s\n", notes[i].skipped);
+        n += 1 + more;
+    }
+    return n;
 }
 
 int main(int argc, char **argv)
@@ -183,13 +220,7 @@ int main(int argc, char **argv)
     srunner_run_all(runner, CK_NORMAL);
     double seconds = now() - start;
 
-    int failed = srunner_ntests_failed(runner), skipped = 0;
-    for (int i = 0; i < n_tests; i++) {
-        if (notes[i].skipped[0] == '\0')
-            continue;
-        printf("skipped: %s: %s\n", tests[i]->name, notes[i].skipped);
-        skipped++;
-    }
+    int failed = srunner_ntests_failed(runner), skipped = print_skipped();
     if (seconds > 10)
         print_slowest();
     int passed = srunner_ntests_run(runner) - failed - skipped;

@@ -9,6 +9,7 @@
 
 static test_entry *first, **last = &first;
 static int n_registered;
+static bool is_on_gpu; // the running test is the second of a TEST_BOTH
 
 void test_register(test_entry *e)
 {
@@ -34,6 +35,8 @@ tt_ctx *test_ctx(void)
 
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads)
 {
+    if (is_on_gpu && strcmp(devices, "cpu:0") == 0)
+        devices = "gpu:0";
     tt_ctx *ctx = tt_open(.devices = devices, .isa = isa, .threads = threads,
                           .on_event = test_ignore_event, .soft = TT_SOFT_ON);
     ck_assert_ptr_nonnull(ctx);
@@ -65,7 +68,24 @@ void test_skip(const char *why)
     if (note != NULL)
         snprintf(note->skipped, sizeof(note->skipped), "%s", why);
     fflush(NULL);
-    _exit(0);
+    test_leave();
+}
+
+bool test_gpu_is_emulated(void)
+{
+    const char *module = getenv("TUTTI_CUDA_MODULE");
+    return module != NULL && strstr(module, "emu") != NULL;
+}
+
+void test_need_gpu(void)
+{
+    tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
+    char why[200];
+    snprintf(why, sizeof(why), "%s", tt_last_error(ctx).message);
+    if (tt_close(ctx) == TT_OK)
+        return;
+    ck_assert_msg(getenv("TUTTI_CUDA_MODULE") == NULL && getenv("TEST_GPU") == NULL, "%s", why);
+    test_skip(why);
 }
 
 const char *test_folder(void)
@@ -74,6 +94,14 @@ const char *test_folder(void)
     snprintf(path, sizeof(path), "%s/%d", test_root(), test_number());
     mkdir(path, 0700);
     return path;
+}
+
+void test_run_on_gpu(const test_entry *e)
+{
+    test_need_gpu();
+    is_on_gpu = true;
+    e->fn();
+    is_on_gpu = false;
 }
 
 // splitmix64: enough for test data, and independent of the library's own generator.

@@ -32,6 +32,20 @@ const test_entry *test_first(void); // all registered tests, in order of registr
     }                                                                                  \
     static void name_(void)
 
+// The same as two tests: on the CPU, and as "gpu/name" with test_ctx() on gpu:0.
+#define TEST_BOTH(name_)                                                                 \
+    static void name_(void);                                                             \
+    static test_entry name_##_entries[2] = {                                             \
+        {.file = __FILE__, .name = #name_, .fn = name_},                                 \
+        {.file = __FILE__, .name = "gpu/" #name_, .fn = name_, .run = test_run_on_gpu}}; \
+    __attribute__((constructor)) static void name_##_register(void)                      \
+    {                                                                                    \
+        test_register(&name_##_entries[0]);                                              \
+        test_register(&name_##_entries[1]);                                              \
+    }                                                                                    \
+    static void name_(void)
+void test_run_on_gpu(const test_entry *e);
+
 #define CHECK(cond)           ck_assert(cond)
 #define CHECK_OK(call)        ck_assert_msg((call) == TT_OK, "%s failed", #call)
 #define CHECK_INT(a, b)       ck_assert_int_eq((a), (b))
@@ -42,7 +56,7 @@ const test_entry *test_first(void); // all registered tests, in order of registr
     ck_assert_msg(strstr(tt_last_error(ctx).message, (words)) != NULL, "message is '%s'", \
                   tt_last_error(ctx).message)
 
-// A context on "cpu:0", quiet; closed by the test, which then also fails on a leak.
+// A context on "cpu:0" (a TEST_BOTH: or "gpu:0"), quiet; closed by the test, which then also fails on a leak.
 tt_ctx *test_ctx(void);
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads);
 void test_ignore_event(void *user, const tt_event *ev);
@@ -50,6 +64,12 @@ void test_ignore_event(void *user, const tt_event *ev);
 const char *test_isa(int i);
 // Ends the test as skipped (counted and printed, never passed).
 void test_skip(const char *why);
+/*
+ * Ends the test as skipped where "gpu:0" cannot be opened; fails it there if TUTTI_CUDA_MODULE or
+ * TEST_GPU says that it must be. Is it the emulation?
+ */
+void test_need_gpu(void);
+bool test_gpu_is_emulated(void);
 // A folder for this test's files, removed afterwards; borrowed.
 const char *test_folder(void);
 

@@ -17,5 +17,6 @@ typedef struct test_note {
 test_note *test_note_get(void); // of the running test
 const char *test_root(void);    // a folder for all tests' files
 int test_number(void);          // of the running test
+void test_leave(void);          // ends the running test; returns never
 
 #endif

@@ -149,7 +149,7 @@ OP_CASES(
      .p = {[TQ] = 600, [TK] = 600, [HEADS] = 2, [WIDTH] = 64, [CAUSAL] = 1}})
 
 // A query that may see no key gives zeros, and no gradient that is not a number.
-TEST(attention_of_a_query_without_keys)
+TEST_BOTH(attention_of_a_query_without_keys)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -122,7 +122,7 @@ static tt_op_batch_norm_vars variables(tt_graph *g, int64_t c)
 
 OP_TESTED(batch_norm, "batch_norm_running")
 
-TEST(batch_norm_running_statistics)
+TEST_BOTH(batch_norm_running_statistics)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -145,7 +145,7 @@ TEST(batch_norm_running_statistics)
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(batch_norm_of_one_row_is_beta)
+TEST_BOTH(batch_norm_of_one_row_is_beta)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

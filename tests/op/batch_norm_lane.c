@@ -171,7 +171,7 @@ static tt_op_batch_norm_vars variables(tt_graph *g, int64_t c)
 }
 
 // Lanes of 1 and 2 entries: the mean of their statistics over lanes that have rows.
-TEST(batch_norm_lane_running_statistics)
+TEST_BOTH(batch_norm_lane_running_statistics)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -201,7 +201,7 @@ TEST(batch_norm_lane_running_statistics)
 }
 
 // A part of the lanes has the rows of the whole, where over: batch is refused.
-TEST(batch_norm_lane_runs_on_a_part_of_the_batch)
+TEST_BOTH(batch_norm_lane_runs_on_a_part_of_the_batch)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -238,7 +238,7 @@ TEST(batch_norm_lane_refuses_what_does_not_fit)
 }
 
 // Rows of no entries: nothing to normalise, and statistics that are numbers.
-TEST(batch_norm_lane_of_no_entries)
+TEST_BOTH(batch_norm_lane_of_no_entries)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -171,7 +171,7 @@ OP_CASES(conv2d_dw, //
 
 // ---- edges and errors ------------------------------------------------------------------------
 
-TEST(conv2d_of_no_images)
+TEST_BOTH(conv2d_of_no_images)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -66,7 +66,7 @@ static tt_tensor *build_moved(op_test *t)
 OP_CASES(dropout_moved,
          {.label = "second_axis", .build = build_moved, .rows = 13, .skip = OP_NO_ORACLE})
 
-TEST(dropout_keeps_about_the_right_share)
+TEST_BOTH(dropout_keeps_about_the_right_share)
 {
     enum {
         N = 100000
@@ -85,7 +85,7 @@ TEST(dropout_keeps_about_the_right_share)
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(dropout_differs_by_step_and_name)
+TEST_BOTH(dropout_differs_by_step_and_name)
 {
     enum {
         N = 256

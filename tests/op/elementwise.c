@@ -237,7 +237,7 @@ OP_CASES(binary, OPEN(add, 0), OPEN(add, 1), OPEN(add, 2), OPEN(add, 3), OPEN(ad
     CHECK_OK(tt_eval(g, (expr_), y, n_)); \
     (void)y
 
-TEST(binary_integers_wrap)
+TEST_BOTH(binary_integers_wrap)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -289,7 +289,7 @@ TEST(binary_integers_wrap)
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(cast_saturates_and_cuts)
+TEST_BOTH(cast_saturates_and_cuts)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -442,7 +442,7 @@ TEST(broadcast_refuses_shapes)
 }
 
 // A NaN stays one through relu and clip, a tie of maximum gives its gradient to b.
-TEST(unary_relu_keeps_nan)
+TEST_BOTH(unary_relu_keeps_nan)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -453,7 +453,7 @@ TEST(unary_relu_keeps_nan)
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(maximum_tie_gradient)
+TEST_BOTH(maximum_tie_gradient)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -210,7 +210,7 @@ OP_CASES(one_hot,
           .skip = OP_NO_GRAD,
           .p = {3, 0, 5, TT_I64}})
 
-TEST(one_hot_of_integers)
+TEST_BOTH(one_hot_of_integers)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -230,7 +230,7 @@ TEST(one_hot_of_integers)
 
 // ---- errors ----------------------------------------------------------------------------------
 
-TEST(embedding_names_an_id_out_of_range)
+TEST_BOTH(embedding_names_an_id_out_of_range)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -246,7 +246,7 @@ TEST(embedding_names_an_id_out_of_range)
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
-TEST(index_ops_refuse_negative_ids)
+TEST_BOTH(index_ops_refuse_negative_ids)
 {
     int64_t ids[3] = {1, -2, 0};
     float y[16];

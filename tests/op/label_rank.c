@@ -40,7 +40,7 @@ OP_CASES(label_rank, CASE("one_class", 1, 1, 1, TT_I32, 0), CASE("ten", 3, 10, 1
          CASE("ties", 5, 37, 37, TT_I64, 1), CASE("no_class", 4, 16, 20, TT_U8, 0),
          CASE("long", 1, 1003, 1003, TT_I32, 1))
 
-TEST(label_rank_of_nan_and_labels_outside)
+TEST_BOTH(label_rank_of_nan_and_labels_outside)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -273,7 +273,7 @@ TEST(matmul_refuses_bias)
     CHECK_INT(tt_close(ctx), TT_ESHAPE);
 }
 
-TEST(matmul_of_open_k_adds_bias_after_the_sum)
+TEST_BOTH(matmul_of_open_k_adds_bias_after_the_sum)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

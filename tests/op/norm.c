@@ -79,7 +79,7 @@ OP_CASES(
     {.label = "plain", NORM, .p = {[COLS] = 15, [LEAD] = 4, [RMS] = 1}, .f = {1e-3}},
     {.label = "one lane", NORM, .p = {[COLS] = 300, [LEAD] = 9, [RMS] = 1, [GAMMA] = 1}})
 
-TEST(layer_norm_of_equal_numbers_is_beta)
+TEST_BOTH(layer_norm_of_equal_numbers_is_beta)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

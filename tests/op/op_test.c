@@ -250,9 +250,9 @@ void op_fail(const op_test *t, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    ck_abort_msg("%s/%s: %s (%s, %s, %d threads): %s", t->family, t->c->label, t->way,
-                 tt_dtype_name(t->how.dtype), t->how.isa == NULL ? "best set" : t->how.isa,
-                 t->how.threads, text);
+    ck_abort_msg("%s/%s: %s (%s, %s, %s, %d threads): %s", t->family, t->c->label, t->way,
+                 t->how.device == NULL ? "cpu:0" : t->how.device, tt_dtype_name(t->how.dtype),
+                 t->how.isa == NULL ? "best set" : t->how.isa, t->how.threads, text);
 }
 
 /*
@@ -287,8 +287,9 @@ static tt_tensor *make_seed(op_test *t)
 void op_open(op_test *t, const char *family, const op_case *c, const char *way, op_how how)
 {
     *t = (op_test){.family = family, .c = c, .way = way, .how = how};
-    t->ctx = tt_open(.devices = "cpu:0", .isa = how.isa, .threads = how.threads,
-                     .on_event = test_ignore_event, .lanes = how.lanes, .seed = 7);
+    t->ctx = tt_open(.devices = how.device == NULL ? "cpu:0" : how.device, .isa = how.isa,
+                     .threads = how.threads, .on_event = test_ignore_event, .lanes = how.lanes,
+                     .seed = 7);
     if (tt_status_of(t->ctx) != TT_OK)
         op_fail(t, "tt_open: %s", tt_last_error(t->ctx).message);
     t->g = tt_graph_new(t->ctx);
@@ -403,25 +404,45 @@ static void run_entry(const test_entry *e)
     op_run_case(f->family, f->c);
 }
 
+static void run_gpu_entry(const test_entry *e)
+{
+    const family_case *f = e->arg;
+    op_try_gpu(f->family, f->c);
+}
+
+static const char *case_name(const char *prefix, const char *family, const op_case *cases, size_t i)
+{
+    size_t room = strlen(prefix) + strlen(family) + 80;
+    char *name = malloc(room);
+    if (cases[i].label != NULL)
+        snprintf(name, room, "%s%s/%.60s", prefix, family, cases[i].label);
+    else
+        snprintf(name, room, "%s%s/%zu", prefix, family, i);
+    return name;
+}
+
 void op_register(const char *file, const char *family, const op_case *cases, test_entry *entries,
                  size_t n)
 {
+    test_entry *gpu = calloc(n, sizeof(*gpu));
+    family_case *f = malloc(n * sizeof(*f));
     for (size_t i = 0; i < n; i++) {
-        family_case *f = malloc(sizeof(*f));
-        char *name = malloc(strlen(family) + 80);
-        *f = (family_case){family, &cases[i]};
-        if (cases[i].label != NULL)
-            snprintf(name, strlen(family) + 80, "%s/%.60s", family, cases[i].label);
-        else
-            snprintf(name, strlen(family) + 80, "%s/%zu", family, i);
-        entries[i] = (test_entry){.file = file, .name = name, .run = run_entry, .arg = f};
+        f[i] = (family_case){family, &cases[i]};
+        entries[i] = (test_entry){.file = file, .run = run_entry, .arg = &f[i]};
+        entries[i].name = case_name("", family, cases, i);
         test_register(&entries[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        gpu[i] = (test_entry){.file = file, .run = run_gpu_entry, .arg = &f[i]};
+        gpu[i].name = case_name("gpu/", family, cases, i);
+        test_register(&gpu[i]);
     }
 }
 
 const op_case *op_case_of_entry(const test_entry *e)
 {
-    return e->run == run_entry ? ((const family_case *)e->arg)->c : NULL;
+    bool is_case = e->run == run_entry || e->run == run_gpu_entry;
+    return is_case ? ((const family_case *)e->arg)->c : NULL;
 }
 
 static const char *tested[256];

@@ -9,6 +9,7 @@
  *   rows       with an open batch: each row's bits equal with 1, 3, 8 or all rows in the call
  *   parts      with an open batch: lane sums of parts of the batch, combined by the tree, equal the
  *              sums of the whole
+ *   gpu        on gpu:0, as a test of its own, "gpu/family/label": see op_gpu.c
  */
 #ifndef TUTTI_OP_TEST_H
 #define TUTTI_OP_TEST_H
@@ -55,7 +56,7 @@ int64_t op_count(const op_test *t);
 void op_run_case(const char *family, const op_case *c);
 // Calls seen() with the name of every op in the case's graph, its gradients included.
 void op_case_ops(const op_case *c, void (*seen)(const char *op));
-// The case behind a registered test; NULL if the test is not one of OP_CASES.
+// The case behind a registered test, its own or on a GPU; NULL if the test is not one of OP_CASES.
 const op_case *op_case_of_entry(const test_entry *e);
 
 void op_register(const char *file, const char *family, const op_case *cases, test_entry *entries,

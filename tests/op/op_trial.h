@@ -23,6 +23,7 @@ typedef struct op_how {
     const char *isa;
     int threads, lanes;
     bool gradient, no_fuse;
+    const char *device; // default "cpu:0"
 } op_how;
 
 typedef struct op_in {
@@ -75,6 +76,22 @@ void op_fail(const op_test *t, const char *fmt, ...) TT_PRINTF(2, 3);
 
 bool op_is_lane_sum(const tt_tensor *x);
 bool op_wanted(const tt_tensor *x, const op_rows *part); // when only some rows are run
+
+bool op_is_near(double a, double b, double tol); // |a - b| <= tol (1 + |b|)
+bool op_is_float(tt_dtype t);
+bool op_has_gradient(const op_case *c);
+const char *op_out_name(int i); // "y" or "gradient of input 2"; static
+// Element i of a and j of b have the same bits; a NaN is only a NaN.
+bool op_same_bits(const op_out *a, int64_t i, const op_out *b, int64_t j);
+void op_fail_bits(const op_test *t, int out, const op_out *a, int64_t i, const op_out *b,
+                  int64_t j);
+void op_check_same(const op_test *t, const op_result *r, const op_result *want);
+
+// The ways that need an open batch; nothing where the case has none.
+void op_try_rows(const char *family, const op_case *c, const char *way, op_how how);
+void op_try_parts(const char *family, const op_case *c, const char *way, op_how how);
+// On a GPU (op_gpu.c); ends the test as skipped where there is none.
+void op_try_gpu(const char *family, const op_case *c);
 
 double op_round(tt_dtype dtype, double x);
 void *op_encode(tt_dtype dtype, const double *x, int64_t n); // freed by the caller

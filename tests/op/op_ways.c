@@ -2,7 +2,6 @@
  * op_ways.c - the ways one case is tried: values, types, gradient, bits, rows, parts (op_test.h).
  */
 #include "op_trial.h"
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_near(double a, double b, double tol)
+bool op_is_near(double a, double b, double tol)
 {
     if (isnan(b) || isinf(b))
         return isnan(b) ? isnan(a) : a == b;
@@ -25,7 +24,7 @@ static bool is_near(double a, double b, double tol)
 }
 
 // "y" or "dx of input 2".
-static const char *out_name(int i)
+const char *op_out_name(int i)
 {
     static char text[32];
     if (i == 0)
@@ -34,43 +33,42 @@ static const char *out_name(int i)
     return text;
 }
 
-static bool is_float(tt_dtype t)
+bool op_is_float(tt_dtype t)
 {
     return (TT_TYPES_FLOAT >> t & 1) != 0;
 }
 
-static bool has_gradient(const op_case *c)
+bool op_has_gradient(const op_case *c)
 {
     return (c->skip & OP_NO_GRAD) == 0;
 }
 
 // Element i of a and j of b have the same bits; a NaN is only a NaN.
-static bool same_bits(const op_out *a, int64_t i, const op_out *b, int64_t j)
+bool op_same_bits(const op_out *a, int64_t i, const op_out *b, int64_t j)
 {
     size_t bytes = tt_dtype_bytes(a->dtype);
     if (memcmp((char *)a->data + (size_t)i * bytes, (char *)b->data + (size_t)j * bytes, bytes) ==
         0)
         return true;
-    return is_float(a->dtype) && isnan(op_decode(a->dtype, a->data, i)) &&
+    return op_is_float(a->dtype) && isnan(op_decode(a->dtype, a->data, i)) &&
            isnan(op_decode(b->dtype, b->data, j));
 }
 
-static void fail_bits(const op_test *t, int out, const op_out *a, int64_t i, const op_out *b,
-                      int64_t j)
+void op_fail_bits(const op_test *t, int out, const op_out *a, int64_t i, const op_out *b, int64_t j)
 {
-    op_fail(t, "%s: element %lld is %a where the reference has %a", out_name(out), (long long)i,
+    op_fail(t, "%s: element %lld is %a where the reference has %a", op_out_name(out), (long long)i,
             op_decode(a->dtype, a->data, i), op_decode(b->dtype, b->data, j));
 }
 
-static void check_same(const op_test *t, const op_result *r, const op_result *want)
+void op_check_same(const op_test *t, const op_result *r, const op_result *want)
 {
     for (int i = 0; i < r->n; i++) {
         const op_out *a = &r->out[i], *b = &want->out[i];
         if (a->tensor == NULL || b->tensor == NULL)
             continue;
         for (int64_t k = 0; k < b->count; k++)
-            if (!same_bits(a, k, b, k))
-                fail_bits(t, i, a, k, b, k);
+            if (!op_same_bits(a, k, b, k))
+                op_fail_bits(t, i, a, k, b, k);
     }
 }
 
@@ -87,7 +85,7 @@ static void try_values(const char *family, const op_case *c)
         c->oracle(&t, want);
         for (int64_t i = 0; i < r.out[0].count; i++) {
             double got = op_decode(r.out[0].dtype, r.out[0].data, i);
-            if (!is_near(got, want[i], c->tol > 0 ? c->tol : 1e-5))
+            if (!op_is_near(got, want[i], c->tol > 0 ? c->tol : 1e-5))
                 op_fail(&t, "element %lld of %lld is %.9g, the oracle has %.9g", (long long)i,
                         (long long)r.out[0].count, got, want[i]);
         }
@@ -113,7 +111,7 @@ static void try_type(const char *family, const op_case *c, tt_dtype dtype)
     op_test half, wide;
     op_result a, b;
     op_open(&half, family, c, "types",
-            (op_how){.dtype = dtype, .values = dtype, .gradient = has_gradient(c)});
+            (op_how){.dtype = dtype, .values = dtype, .gradient = op_has_gradient(c)});
     op_open(&wide, family, c, "types", (op_how){.dtype = TT_F32, .values = dtype});
     op_run(&half, NULL, &a);
     op_run(&wide, NULL, &b);
@@ -123,16 +121,16 @@ static void try_type(const char *family, const op_case *c, tt_dtype dtype)
         double got = op_decode(y->dtype, y->data, i);
         double want = op_decode(b.out[0].dtype, b.out[0].data, i);
         bool once = is_one_node(half.y);
-        if (once && is_float(y->dtype))
+        if (once && op_is_float(y->dtype))
             want = op_round(y->dtype, want);
-        if (once ? !(got == want || (isnan(got) && isnan(want))) : !is_near(got, want, tol))
+        if (once ? !(got == want || (isnan(got) && isnan(want))) : !op_is_near(got, want, tol))
             op_fail(&half, "element %lld is %.9g, the f32 op rounded gives %.9g", (long long)i, got,
                     want);
     }
     for (int i = 1; i < a.n; i++)
         for (int64_t k = 0; a.out[i].tensor != NULL && k < a.out[i].count; k++)
             if (!isfinite(op_decode(a.out[i].dtype, a.out[i].data, k)))
-                op_fail(&half, "%s: element %lld is not finite", out_name(i), (long long)k);
+                op_fail(&half, "%s: element %lld is not finite", op_out_name(i), (long long)k);
     op_result_free(&a);
     op_result_free(&b);
     op_close(&half);
@@ -175,7 +173,7 @@ static void check_slope(op_test *t, int input, const char *what, double got, dou
 {
     double want = (up - down) / (2 * STEP);
     double tol = t->c->grad_tol > 0 ? t->c->grad_tol : 1e-5;
-    if (!is_near(got, want, tol))
+    if (!op_is_near(got, want, tol))
         op_fail(t, "gradient of input %d, %s: %.12g, finite differences give %.12g", input, what,
                 got, want);
 }
@@ -225,7 +223,7 @@ static void try_gradient(const char *family, const op_case *c)
     op_result r;
     op_open(&t, family, c, "gradient",
             (op_how){.dtype = TT_F64, .values = TT_F32, .gradient = true});
-    if (!is_float(tt_tensor_dtype(t.y)))
+    if (!op_is_float(tt_tensor_dtype(t.y)))
         op_fail(&t, "an output of integers has no gradient: the case needs OP_NO_GRAD");
     op_run(&t, NULL, &r);
     for (int i = 0; i < t.n_in; i++)
@@ -245,7 +243,7 @@ static double run_as(const char *family, const op_case *c, op_how how, op_result
     op_run(&t, NULL, r);
     double seconds = now() - start;
     if (ref != NULL) {
-        check_same(&t, r, ref);
+        op_check_same(&t, r, ref);
         op_result_free(r);
     }
     op_close(&t);
@@ -254,7 +252,7 @@ static double run_as(const char *family, const op_case *c, op_how how, op_result
 
 static void try_bits(const char *family, const op_case *c)
 {
-    op_how how = {.dtype = TT_F32, .values = TT_F32, .gradient = has_gradient(c)};
+    op_how how = {.dtype = TT_F32, .values = TT_F32, .gradient = op_has_gradient(c)};
     op_result ref, r;
     int n_sets = 0;
     while (test_isa(n_sets) != NULL)
@@ -282,178 +280,6 @@ static void try_bits(const char *family, const op_case *c)
     op_result_free(&ref);
 }
 
-// ---- rows and parts --------------------------------------------------------------------------
-
-bool op_is_lane_sum(const tt_tensor *x)
-{
-    return x->layout.kind == TT_LAYOUT_PARTIAL;
-}
-
-/*
- * False if x cannot be had from some rows alone: a node mixes rows, or reads a sum over all rows
- * that would first have to be exchanged.
- */
-static bool spreads(const tt_node *n, uint8_t *seen)
-{
-    if (seen[n->id])
-        return true;
-    seen[n->id] = 1;
-    if (n->mixes_rows)
-        return false;
-    for (int i = 0; i < n->n_in; i++)
-        if (op_is_lane_sum(n->in[i]) || n->in[i]->layout.kind == TT_LAYOUT_MOMENTS ||
-            !spreads(n->in[i]->node, seen))
-            return false;
-    return true;
-}
-
-bool op_wanted(const tt_tensor *x, const op_rows *part)
-{
-    uint8_t *seen = calloc((size_t)x->node->id + 1, 1);
-    bool wanted = spreads(x->node, seen);
-    free(seen);
-    tt_shape shape = tt_tensor_shape(x);
-    return wanted && (tt_open_axis(&shape) >= 0 || (part->n_parts > 0 && op_is_lane_sum(x)));
-}
-
-// Every row of r, which begins at row first, has the bits it has in whole.
-static void check_rows(const op_test *t, const op_result *r, const op_result *whole, int64_t first)
-{
-    for (int o = 0; o < r->n; o++) {
-        const op_out *a = &r->out[o], *b = &whole->out[o];
-        if (a->tensor == NULL)
-            continue;
-        tt_shape shape = tt_tensor_shape(a->tensor);
-        int open = tt_open_axis(&shape);
-        if (open < 0)
-            continue;
-        int64_t before = 1, after = 1, per = -shape.dim[open];
-        for (int i = 0; i < shape.rank; i++)
-            if (i != open)
-                *(i < open ? &before : &after) *= shape.dim[i];
-        int64_t n = a->shape.dim[open], all = b->shape.dim[open];
-        for (int64_t i = 0; i < before; i++)
-            for (int64_t j = 0; j < n * after; j++) {
-                int64_t at_a = i * n * after + j, at_b = (i * all + first * per) * after + j;
-                if (!same_bits(a, at_a, b, at_b))
-                    fail_bits(t, o, a, at_a, b, at_b);
-            }
-    }
-}
-
-static void try_rows(const char *family, const op_case *c)
-{
-    static const int64_t calls[] = {1, 3, 8};
-    op_test t;
-    op_result whole, r;
-    op_how how = {.dtype = TT_F32, .values = TT_F32, .gradient = has_gradient(c)};
-    if ((c->skip & OP_BY_LANE) != 0)
-        how.lanes = (int)c->rows;
-    op_open(&t, family, c, "rows", how);
-    op_run(&t, NULL, &whole);
-    for (int k = 0; k < 3; k++)
-        for (int64_t first = 0; first < c->rows; first += calls[k]) {
-            if (first > 24 && first < c->rows - 24)
-                continue; // the middle of a long batch is like its ends
-            op_rows part = {.first = first, .rows = calls[k]};
-            if (part.rows > c->rows - first)
-                part.rows = c->rows - first;
-            part.lanes = c->rows <= TT_MAX_LANES ? (int)c->rows : TT_MAX_LANES; // one row each
-            if (c->rows > TT_MAX_LANES)
-                continue;
-            op_run(&t, &part, &r);
-            check_rows(&t, &r, &whole, first);
-            op_result_free(&r);
-        }
-    op_result_free(&whole);
-    op_close(&t);
-}
-
-// The maximal sub-trees of lanes [a, b): aligned powers of two. Returns the end of the first.
-static int subtree(int a, int b)
-{
-    int size = 1;
-    while (a % (2 * size) == 0 && a + 2 * size <= b)
-        size *= 2;
-    return a + size;
-}
-
-static float flush(float x)
-{
-    return fabsf(x) < FLT_MIN ? 0.0f : x;
-}
-
-// Element k of the sum over lanes [a, b), a sub-tree: a part where there is one, else both halves.
-static float tree_sum(const float *parts[][9], int a, int b, int64_t k)
-{
-    if (parts[a][b] != NULL)
-        return parts[a][b][k];
-    int mid = a + (b - a) / 2;
-    return flush(tree_sum(parts, a, mid, k) + tree_sum(parts, mid, b, k)) + 0.0f;
-}
-
-// Cuts the lanes at the borders (ascending, 0 first, lanes last) and puts the sums together.
-static void check_cut(op_test *t, const op_result *whole, int lanes, const int *border)
-{
-    op_result r[8];
-    int n = 0;
-    for (; border[n] < lanes; n++) {
-        int a = border[n], b = border[n + 1];
-        op_rows part = {.first = a * t->c->rows / lanes, .lanes = lanes};
-        part.rows = b * t->c->rows / lanes - part.first;
-        for (int l = a; l < b; l = subtree(l, b))
-            part.n_parts++;
-        op_run(t, &part, &r[n]);
-        check_rows(t, &r[n], whole, part.first);
-    }
-    for (int o = 0; o < whole->n; o++) {
-        const float *parts[8][9] = {{NULL}};
-        if (r[0].out[o].tensor == NULL || !op_is_lane_sum(r[0].out[o].tensor) ||
-            r[0].out[o].dtype != TT_F32)
-            continue;
-        int64_t count = whole->out[o].count;
-        for (int i = 0; i < n; i++) {
-            const float *at = r[i].out[o].data;
-            for (int l = border[i]; l < border[i + 1]; at += count) {
-                int end = subtree(l, border[i + 1]);
-                parts[l][end] = at;
-                l = end;
-            }
-        }
-        for (int64_t k = 0; k < count; k++) {
-            float sum = tree_sum(parts, 0, lanes, k);
-            op_out got = {.dtype = TT_F32, .data = &sum};
-            if (!same_bits(&got, 0, &whole->out[o], k))
-                fail_bits(t, o, &got, 0, &whole->out[o], k);
-        }
-    }
-    for (int i = 0; i < n; i++)
-        op_result_free(&r[i]);
-}
-
-static void try_parts(const char *family, const op_case *c)
-{
-    int lanes = 8;
-    while (lanes > c->rows) // so that no lane is empty and borders are clear
-        lanes /= 2;
-    if (lanes < 2)
-        return;
-    op_test t;
-    op_result whole;
-    op_open(
-        &t, family, c, "parts",
-        (op_how){.dtype = TT_F32, .values = TT_F32, .gradient = has_gradient(c), .lanes = lanes});
-    op_run(&t, NULL, &whole);
-    check_cut(&t, &whole, lanes, (int[]){0, 1, lanes});
-    check_cut(&t, &whole, lanes, (int[]){0, lanes / 2, lanes});
-    if (lanes == 8) {
-        check_cut(&t, &whole, lanes, (int[]){0, 3, 8});
-        check_cut(&t, &whole, lanes, (int[]){0, 1, 6, 8});
-    }
-    op_result_free(&whole);
-    op_close(&t);
-}
-
 // ---- all -------------------------------------------------------------------------------------
 
 void op_run_case(const char *family, const op_case *c)
@@ -463,20 +289,19 @@ void op_run_case(const char *family, const op_case *c)
         try_type(family, c, TT_BF16);
         try_type(family, c, TT_F16);
     }
-    if (has_gradient(c))
+    if (op_has_gradient(c))
         try_gradient(family, c);
     try_bits(family, c);
-    if (c->rows > 0 && (c->skip & OP_NO_ROWS) == 0)
-        try_rows(family, c);
-    if (c->rows > 0)
-        try_parts(family, c);
+    op_how how = {.dtype = TT_F32, .values = TT_F32, .gradient = op_has_gradient(c)};
+    op_try_rows(family, c, "rows", how);
+    op_try_parts(family, c, "parts", how);
 }
 
 void op_case_ops(const op_case *c, void (*seen)(const char *op))
 {
     op_test t;
     op_open(&t, "coverage", c, "coverage",
-            (op_how){.dtype = TT_F32, .values = TT_F32, .gradient = has_gradient(c)});
+            (op_how){.dtype = TT_F32, .values = TT_F32, .gradient = op_has_gradient(c)});
     // Every node made for the case, the last one included, is an ancestor of y or of a gradient.
     const tt_node *stack[4096];
     int depth = 0;

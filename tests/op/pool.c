@@ -101,7 +101,7 @@ OP_CASES(avg_pool2d, //
           .p = {4, 5, 19, 4, 5, 0, 1, 1}});
 
 // The gradient of a tie goes to the lowest index alone.
-TEST(max_pool2d_ties_take_the_first)
+TEST_BOTH(max_pool2d_ties_take_the_first)
 {
     static const float x[16] = {1, 1, 0, 2, 1, 1, 2, 2, 0, 0, 3, 0, 0, 0, 0, 3};
     static const float want[16] = {1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0};

@@ -313,7 +313,7 @@ TEST(sum_order_of_lanes)
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(max_tie_goes_to_the_first)
+TEST_BOTH(max_tie_goes_to_the_first)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -334,7 +334,7 @@ TEST(max_tie_goes_to_the_first)
 }
 
 // A part of a batch divides by the rows of the whole.
-TEST(count_is_global)
+TEST_BOTH(count_is_global)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

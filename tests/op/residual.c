@@ -6,7 +6,7 @@
 
 OP_TESTED(residual, "residual")
 
-TEST(residual_alone_leaves_its_variable)
+TEST_BOTH(residual_alone_leaves_its_variable)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -174,7 +174,7 @@ OP_CASES(
      .p = {3, TT_BATCH, 5, 3, 0, 3, 1, 0, 2}})
 
 // Every element size: values that need all their bytes.
-TEST(transpose_moves_bits_of_every_type)
+TEST_BOTH(transpose_moves_bits_of_every_type)
 {
     enum {
         M = 37,
@@ -478,7 +478,7 @@ TEST(concat_and_split_name_what_does_not_fit)
 }
 
 // How many entries the batch has is known at the run only.
-TEST(slice_beyond_the_batch_fails_the_run)
+TEST_BOTH(slice_beyond_the_batch_fails_the_run)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

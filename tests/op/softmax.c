@@ -119,7 +119,7 @@ OP_CASES(
      .f = {0.3}})
 
 // exp(x) overflows, x - max does not.
-TEST(softmax_of_large_numbers)
+TEST_BOTH(softmax_of_large_numbers)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -165,7 +165,7 @@ static void check_bad_label(int32_t value, const char *words)
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
-TEST(cross_entropy_names_a_bad_label)
+TEST_BOTH(cross_entropy_names_a_bad_label)
 {
     check_bad_label(5, "label of row 2 is 5, not in [0, 5)");
     check_bad_label(-1, "label of row 2 is -1, not in [0, 5)");

@@ -226,7 +226,7 @@ static void check_close(const char *label, const char *what, double got, double 
  * last place and 10 * 2^-24 of the step's size of the formula in f64 on the same f32 weight,
  * gradient and state.
  */
-TEST(updates_follow_their_formulas)
+TEST_BOTH(updates_follow_their_formulas)
 {
     static values before, after;
     static float grad[N], fetched[N];
@@ -274,7 +274,7 @@ TEST(updates_have_the_same_bits_everywhere)
 }
 
 // Powers of two are exact: 2 and 1/4 as grad_scale and scale are 1/2 as grad_scale alone.
-TEST(updates_multiply_by_their_scale)
+TEST_BOTH(updates_multiply_by_their_scale)
 {
     static values want, got;
     static float grad[N], fetched[N];
@@ -292,7 +292,7 @@ TEST(updates_multiply_by_their_scale)
     }
 }
 
-TEST(a_scale_that_is_not_finite_changes_nothing)
+TEST_BOTH(a_scale_that_is_not_finite_changes_nothing)
 {
     static values want, got;
     static float grad[N], fetched[N];
@@ -317,7 +317,7 @@ TEST(a_scale_that_is_not_finite_changes_nothing)
 }
 
 // The average follows what sgd leaves in w, from the first value on; NaN leaves both alone.
-TEST(moving_averages_follow_updates)
+TEST_BOTH(moving_averages_follow_updates)
 {
     static float w[N], a[N], next_w[N], next_a[N], grad[N];
     for (int set = 0; test_isa(set) != NULL; set++) {
@@ -418,7 +418,7 @@ TEST(adam_in_f64)
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(assign_writes_any_type)
+TEST_BOTH(assign_writes_any_type)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);

@@ -52,7 +52,7 @@ OP_CASES(square_sum, SQUARES("none", 0, 3), SQUARES("one", 1, 1), SQUARES("odd",
          SQUARES("block", 1, 1024), SQUARES("block_and_one", 1, 1025), SQUARES("blocks", 7, 1023),
          SQUARES("group", 64, 1024), SQUARES("groups", 389, 1031))
 
-TEST(square_sum_takes_large_and_small_and_nan)
+TEST_BOTH(square_sum_takes_large_and_small_and_nan)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
@@ -123,7 +123,7 @@ static void scale_of(double loss, double count, double p, double square, double 
     CHECK_OK(tt_close(ctx));
 }
 
-TEST(update_scale_at_its_edges)
+TEST_BOTH(update_scale_at_its_edges)
 {
     float y[3];
     scale_of(1, 3, 4, 9, 0, true, y);
@@ -221,7 +221,7 @@ static void steps_leave(const char *steps, double scale, double want, double wan
     }
 }
 
-TEST(a_loss_scale_halves_at_once_and_doubles_after_good_steps)
+TEST_BOTH(a_loss_scale_halves_at_once_and_doubles_after_good_steps)
 {
     steps_leave("+", 8, 8, 1);
     steps_leave("++", 8, 8, 2);

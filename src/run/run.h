@@ -151,6 +151,9 @@ struct tt_session {
     tti_clock *clocks;   // by device
     tt_tensor **targets; // room for many outputs
     int64_t cap_targets;
+    char *landing; // pinned memory where small fetches of devices with streams arrive
+    size_t landing_bytes;
+    tti_device *landing_of;
 
     tti_span *spans; // ring of TTI_SPANS
     _Atomic int64_t n_spans;
@@ -165,6 +168,8 @@ struct tt_session {
 tt_status tti_execute(tt_session *s, tti_plan *p);
 // submit.c: the part of devices with streams; returns when it has ended.
 tt_status tti_submit(tt_session *s, tti_plan *p) TTI_CHECKED;
+// Where fetch i is after that, in s->landing; SIZE_MAX: it is fetched from its device.
+size_t tti_landing_at(const tt_session *s, const tti_plan *p, int fetch);
 // Between exec.c and submit.c.
 tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
                              const tti_wait *w) TTI_CHECKED;

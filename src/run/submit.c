@@ -167,6 +167,57 @@ static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
     return join(g, false);
 }
 
+// ---- small fetches ---------------------------------------------------------------------------
+
+#define SMALL ((size_t)64 << 10)
+
+static bool lands(const tt_session *s, const tti_plan *p, int fetch)
+{
+    const tti_value *root = &p->values[tti_root(p, p->targets[fetch])];
+    return root->memory != TTI_CONSTANT && tti_has_streams(s->ctx->devices[root->device]) &&
+           p->values[p->targets[fetch]].bytes <= SMALL;
+}
+
+size_t tti_landing_at(const tt_session *s, const tti_plan *p, int fetch)
+{
+    size_t at = 0;
+    for (int i = 0; i < fetch; i++)
+        at += lands(s, p, i) ? (p->values[p->targets[i]].bytes + 63) & ~(size_t)63 : 0;
+    return lands(s, p, fetch) ? at : SIZE_MAX;
+}
+
+static tt_status grow_landing(tt_session *s, tti_device *d, size_t bytes)
+{
+    if (bytes <= s->landing_bytes)
+        return TT_OK;
+    if (s->landing != NULL)
+        streams_of(s->landing_of)->unpin(s->landing_of, s->landing);
+    s->landing = streams_of(d)->pinned(d, bytes);
+    s->landing_bytes = s->landing == NULL ? 0 : bytes;
+    s->landing_of = d;
+    return s->landing == NULL
+               ? TT_FAIL(s->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory", d->name, bytes)
+               : TT_OK;
+}
+
+static tt_status land(tt_session *s, tti_plan *p, const group *g)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < p->n_fetched; i++)
+        if (lands(s, p, i))
+            bytes = tti_landing_at(s, p, i) + p->values[p->targets[i]].bytes;
+    TT_TRY(grow_landing(s, g->d[0], bytes));
+    for (int i = 0; i < p->n_fetched; i++) {
+        if (!lands(s, p, i) || p->values[p->targets[i]].bytes == 0)
+            continue;
+        tti_device *d = s->ctx->devices[p->values[tti_root(p, p->targets[i])].device];
+        TT_TRY(streams_of(d)->copy(d, s->landing + tti_landing_at(s, p, i), d,
+                                   tti_value_data(s, p, p->targets[i]),
+                                   p->values[p->targets[i]].bytes));
+    }
+    return TT_OK;
+}
+
 // Where entries began and ended, on the clock of the host: start is of the event before them all.
 static void note_spans(tt_session *s, tti_plan *p, const group *g, int64_t start)
 {
@@ -193,6 +244,8 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
         st = streams_of(g.d[0])->record(g.d[0], &g.d[0]->origin);
     if (st == TT_OK)
         st = run_streams(s, p, &g);
+    if (st == TT_OK)
+        st = land(s, p, &g);
     // Also after a failure: nothing may be under way when memory is used again.
     for (int i = 0; i < g.n; i++) {
         tt_status ended = streams_of(g.d[i])->sync(g.d[i], tti_deadline(s->ctx->deadline_ms));

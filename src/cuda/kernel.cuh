@@ -75,6 +75,11 @@ __device__ static inline float tti_get(tti_bf16 x)
 }
 __device__ static inline float tti_get(tti_f16 x)
 {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+#else
     uint32_t sign = (uint32_t)(x.bits & 0x8000u) << 16, e = x.bits >> 10 & 31, m = x.bits & 0x3ffu;
     if (e == 31)
         return tti_float(sign | 0x7f800000u | m << 13 | (m ? 0x400000u : 0));
@@ -82,6 +87,7 @@ __device__ static inline float tti_get(tti_f16 x)
         return tti_float(sign | (e + 112) << 23 | m << 13);
     float y = (float)(int)m * 0x1p-24f;
     return sign ? -y : y;
+#endif
 }
 __device__ static inline int32_t tti_get(int32_t x)
 {
@@ -102,6 +108,9 @@ __device__ static inline void tti_put(float &to, float x)
 }
 __device__ static inline void tti_put(tti_bf16 &to, float x)
 {
+#ifdef __CUDA_ARCH__ // flushed before: a bf16 has the exponents of a float
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(x));
+#else
     uint32_t u = tti_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u)
         to.bits = (uint16_t)(u >> 16 | 0x40);
@@ -109,9 +118,13 @@ __device__ static inline void tti_put(tti_bf16 &to, float x)
         to.bits = (uint16_t)(u >> 16 & 0x8000u);
     else
         to.bits = (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
+#endif
 }
 __device__ static inline void tti_put(tti_f16 &to, float x)
 {
+#ifdef __CUDA_ARCH__
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(x));
+#else
     uint32_t u = tti_bits(x), sign = u >> 16 & 0x8000u;
     u &= 0x7fffffffu;
     if (u > 0x7f800000u)
@@ -122,6 +135,7 @@ __device__ static inline void tti_put(tti_f16 &to, float x)
         to.bits = (uint16_t)(sign | (tti_bits(tti_float(u) + 0.5f) - 0x3f000000u));
     else
         to.bits = (uint16_t)(sign | (u + 0xfffu + (u >> 13 & 1) - 0x38000000u) >> 13);
+#endif
 }
 
 /*

@@ -11,7 +11,13 @@
 // A NaN stays one; -0 becomes 0.
 __device__ static inline float tti_relu(float z)
 {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(y) : "f"(z));
+    return y;
+#else
     return z < 0.0f ? 0.0f : z + 0.0f;
+#endif
 }
 
 __device__ static inline float tti_sigmoid(float z)

@@ -9,7 +9,7 @@
  * in the source (forward), so they run as one longer chain.
  */
 #include "op/act.h"
-#include "op/conv.h"
+#include "op/conv_plan.h"
 
 #if defined(TTI_SET_AVX512)
 #define MR 14

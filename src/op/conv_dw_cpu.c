@@ -8,7 +8,7 @@
  * padding are skipped. With few input channels a tile mixes taps instead, and x is copied with its
  * padding, which then is cheap.
  */
-#include "op/conv.h"
+#include "op/conv_plan.h"
 #include "op/lanes.h"
 
 #if defined(TTI_SET_AVX512)

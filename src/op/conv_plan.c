@@ -2,7 +2,7 @@
  * conv_plan.c - how the convolution kernels run: panels, bands of rows, units for threads. Nothing
  * here changes a bit: every choice only cuts the same chains at other places.
  */
-#include "op/conv.h"
+#include "op/conv_plan.h"
 #include <string.h>
 
 _Static_assert(sizeof(tti_conv_tune) <= TT_TUNE_BYTES, "tune is too large");

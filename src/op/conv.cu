@@ -1,0 +1,357 @@
+/*
+ * conv.cu - conv2d and its gradients on a GPU: the ops of conv.c.
+ *
+ * The kernels here take any shape; where cuDNN has a deterministic engine it is used instead
+ * (conv_dnn.h). Forward and dx are one computation, as on the CPU (conv_plan.h): an output pixel
+ * gathers source pixels tap by tap, and the pixels of dx fall into phases by their position modulo
+ * the stride. A block has a tile of pixels by channels and walks taps and channels in order, so an
+ * output is one chain of fused multiply-adds whatever the batch: rows are free.
+ */
+#include "op/act.cuh"
+#include "op/conv.cuh"
+#include "op/conv_dnn.h"
+
+#define TILE    64 // pixels, channels of a block
+#define DEPTH   16 // terms of the sum at once
+#define THREADS 256
+#define PHASES  32768 // of a launch
+#define EACH    4     // a thread's outputs are EACH x EACH
+
+// What prepare leaves for the kernels.
+struct conv_tune {
+    tti_conv_dims d;
+    tti_conv_dnn *dnn; // NULL: the kernels here
+    size_t workspace;  // at the start of scratch
+};
+static_assert(sizeof(conv_tune) <= TT_TUNE_BYTES, "tune is too large");
+
+struct tile_pair {
+    float a[DEPTH][TILE + EACH], b[DEPTH][TILE];
+};
+__device__ static inline void multiply(const tile_pair &s, int terms, float acc[EACH][EACH])
+{
+    const int tx = (int)threadIdx.x % (TILE / EACH), ty = (int)threadIdx.x / (TILE / EACH);
+    for (int k = 0; k < terms; k++) {
+        float a[EACH], b[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            a[i] = s.a[k][ty * EACH + i];
+            b[i] = s.b[k][tx * EACH + i];
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                acc[i][j] = fmaf(a[i], b[j], acc[i][j]);
+    }
+}
+
+// ---- forward and dx --------------------------------------------------------------------------
+
+struct gather_in {
+    tti_conv_dims d;
+    bool is_dx;
+    int64_t c, n;             // channels of the source, of the output
+    int64_t src_h, src_w;     // of the source
+    int64_t out_h, out_w;     // of the output
+    int64_t phase_h, phase_w; // phases: 1, or the strides as far as there are pixels
+    int64_t phase;            // the launch's first
+    const void *src, *w, *bias;
+    void *y, *z; // z: NULL: none
+    int act;
+};
+
+// One axis of a phase: its pixels and the taps that hit them.
+struct phase_axis {
+    int64_t n, step;       // pixels of the output, so far apart
+    int64_t tap, taps;     // the first that hits, how many (step apart)
+    int64_t src, src_step; // source position of pixel 0, tap 0; from pixel to pixel
+};
+__device__ static inline phase_axis axis_of(bool is_dx, int64_t phase, int64_t out, int64_t k,
+                                            int64_t stride, int64_t pad)
+{
+    phase_axis p = {out, 1, 0, k, -pad, stride};
+    if (!is_dx)
+        return p;
+    p.n = (out - phase + stride - 1) / stride;
+    p.step = stride;
+    p.tap = (phase + pad) % stride;
+    p.taps = k > p.tap ? (k - p.tap + stride - 1) / stride : 0;
+    p.src = (phase + pad) / stride;
+    p.src_step = 1;
+    return p;
+}
+
+template <class T>
+__device__ static inline void load_tiles(const gather_in &q, const T *pixel, const T *w, int64_t c0,
+                                         int64_t n0, tile_pair *s)
+{
+    const int t = (int)threadIdx.x;
+    for (int e = 0; e < EACH; e++) {
+        int k = t % 4 * EACH + e;
+        s->a[k][t / 4] = pixel != NULL && c0 + k < q.c ? tti_get(pixel[c0 + k]) : 0.0f;
+        // neighbours read neighbours: w is [c_in, c_out], and dx sums over c_out
+        int term = q.is_dx ? t % DEPTH : t / (TILE / EACH);
+        int col = (q.is_dx ? t / DEPTH : t % (TILE / EACH)) * EACH + e;
+        int64_t at = q.is_dx ? (n0 + col) * q.c + c0 + term : (c0 + term) * q.n + n0 + col;
+        s->b[term][col] = c0 + term < q.c && n0 + col < q.n ? tti_get(w[at]) : 0.0f;
+    }
+}
+
+template <class T>
+__device__ static inline void gather_put(const gather_in &q, int64_t pixel, int64_t n0,
+                                         const float acc[EACH])
+{
+    const int tx = (int)threadIdx.x % (TILE / EACH);
+    for (int j = 0; j < EACH; j++) {
+        int64_t n = n0 + tx * EACH + j;
+        if (n >= q.n)
+            break;
+        float z = acc[j] + 0.0f;
+        if (q.bias != NULL)
+            z = z + tti_get(((const T *)q.bias)[n]);
+        if (q.z != NULL)
+            tti_put(((T *)q.z)[pixel * q.n + n], z);
+        tti_put(((T *)q.y)[pixel * q.n + n], tti_act(q.act, z));
+    }
+}
+
+// Blocks are tiles of pixels by tiles of output channels by phases.
+template <class T> static __global__ void __launch_bounds__(THREADS) gather(gather_in q)
+{
+    __shared__ tile_pair s;
+    const int64_t a = (q.phase + blockIdx.z) / q.phase_w, b = (q.phase + blockIdx.z) % q.phase_w;
+    const phase_axis ph = axis_of(q.is_dx, a, q.out_h, q.d.kh, q.d.sh, q.d.pt);
+    const phase_axis pw = axis_of(q.is_dx, b, q.out_w, q.d.kw, q.d.sw, q.d.pl);
+    const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
+    const int64_t image_pixels = ph.n * pw.n, total = q.d.batch * image_pixels;
+    if (m0 >= total) // of the whole block
+        return;
+    const int64_t m = m0 + threadIdx.x / 4, image = m / image_pixels, in = m % image_pixels;
+    const int64_t r0 = in / pw.n * ph.src_step + ph.src, c0 = in % pw.n * pw.src_step + pw.src;
+    const int dir = q.is_dx ? -1 : 1;
+    float acc[EACH][EACH] = {};
+    for (int64_t u = 0; u < ph.taps; u++)
+        for (int64_t v = 0; v < pw.taps; v++) {
+            int64_t r = r0 + dir * u, col = c0 + dir * v;
+            int64_t tap = (ph.tap + u * ph.step) * q.d.kw + pw.tap + v * pw.step;
+            bool inside = m < total && r >= 0 && r < q.src_h && col >= 0 && col < q.src_w;
+            const T *pixel = NULL, *w = (const T *)q.w + tap * q.d.c_in * q.d.c_out;
+            if (inside)
+                pixel = (const T *)q.src + ((image * q.src_h + r) * q.src_w + col) * q.c;
+            for (int64_t k = 0; k < q.c; k += DEPTH) {
+                load_tiles<T>(q, pixel, w, k, n0, &s);
+                __syncthreads();
+                multiply(s, q.c - k < DEPTH ? (int)(q.c - k) : DEPTH, acc);
+                __syncthreads();
+            }
+        }
+    for (int i = 0; i < EACH; i++) {
+        int64_t o = m0 + threadIdx.x / (TILE / EACH) * EACH + i, at = o % image_pixels;
+        if (o >= total)
+            break;
+        int64_t row = a + at / pw.n * ph.step, col = b + at % pw.n * pw.step;
+        gather_put<T>(q, (o / image_pixels * q.out_h + row) * q.out_w + col, n0, acc[i]);
+    }
+}
+
+static tt_status run_gather(const tt_launch *l, gather_in q)
+{
+    int64_t rows = (q.out_h + q.phase_h - 1) / q.phase_h,
+            cols = (q.out_w + q.phase_w - 1) / q.phase_w;
+    int64_t m = (q.d.batch * rows * cols + TILE - 1) / TILE, n = (q.n + TILE - 1) / TILE;
+    if (m == 0)
+        return TT_OK;
+    for (; q.phase < q.phase_h * q.phase_w; q.phase += PHASES) {
+        int64_t left = q.phase_h * q.phase_w - q.phase;
+        dim3 grid((unsigned)m, (unsigned)n, (unsigned)(left < PHASES ? left : PHASES));
+        TTI_FLOATS(l->out[0].dtype, T, { TTI_LAUNCH(l, grid, THREADS, 0, (gather<T>), q); })
+    }
+    return tti_cuda_launched(l);
+}
+
+static tt_status conv2d(const tt_launch *l)
+{
+    const conv_tune *t = (const conv_tune *)l->tune;
+    const tti_conv_attr *a = (const tti_conv_attr *)l->attr;
+    if (t->dnn != NULL)
+        return tti_conv_dnn_run(t->dnn, l, l->in[0].data, l->in[1].data, l->out[0].data,
+                                l->scratch);
+    gather_in q = {};
+    q.d = t->d;
+    q.c = t->d.c_in;
+    q.n = t->d.c_out;
+    q.src_h = t->d.h;
+    q.src_w = t->d.w;
+    q.out_h = t->d.oh;
+    q.out_w = t->d.ow;
+    q.phase_h = q.phase_w = 1;
+    q.src = l->in[0].data;
+    q.w = l->in[1].data;
+    q.bias = l->n_in > 2 ? l->in[2].data : NULL;
+    q.y = l->out[0].data;
+    q.z = l->n_out > 1 ? l->out[1].data : NULL;
+    q.act = a->act;
+    return run_gather(l, q);
+}
+
+static tt_status conv2d_dx(const tt_launch *l)
+{
+    const conv_tune *t = (const conv_tune *)l->tune;
+    if (t->dnn != NULL)
+        return tti_conv_dnn_run(t->dnn, l, l->out[0].data, l->in[1].data, l->in[0].data,
+                                l->scratch);
+    gather_in q = {};
+    q.d = t->d;
+    q.is_dx = true;
+    q.c = t->d.c_out;
+    q.n = t->d.c_in;
+    q.src_h = t->d.oh;
+    q.src_w = t->d.ow;
+    q.out_h = t->d.h;
+    q.out_w = t->d.w;
+    q.phase_h = t->d.sh < t->d.h ? t->d.sh : t->d.h;
+    q.phase_w = t->d.sw < t->d.w ? t->d.sw : t->d.w;
+    q.src = l->in[0].data;
+    q.w = l->in[1].data;
+    q.y = l->out[0].data;
+    return run_gather(l, q);
+}
+
+// ---- dw --------------------------------------------------------------------------------------
+
+struct dw_in {
+    tti_conv_dims d;
+    const void *x, *dy;
+    float *part; // [lanes, slices, count]
+    int64_t slices, want;
+};
+
+// Blocks are tiles of (tap, c_in) by tiles of c_out, by slices, by lanes.
+template <class T>
+static __global__ void __launch_bounds__(THREADS) dw_slices(tti_dw_images g, dw_in q)
+{
+    __shared__ tile_pair s;
+    __shared__ int64_t image[DEPTH], row[DEPTH], col[DEPTH];
+    const int t = (int)threadIdx.x;
+    const int64_t rows = q.d.kh * q.d.kw * q.d.c_in, tiles = (q.d.c_out + TILE - 1) / TILE;
+    const int64_t m0 = blockIdx.x / tiles * TILE, n0 = blockIdx.x % tiles * TILE;
+    const int64_t per = q.d.oh * q.d.ow, first = g.bound[blockIdx.z] * per;
+    const int64_t pixels = g.bound[blockIdx.z + 1] * per - first;
+    const int64_t slice = tti_dw_slice(pixels, q.want), begin = first + blockIdx.y * slice;
+    const int64_t last = first + pixels, end = begin + slice < last ? begin + slice : last;
+    if (begin >= last) // of the whole block
+        return;
+    const int64_t m = m0 + t % TILE, u = m / q.d.c_in / q.d.kw, v = m / q.d.c_in % q.d.kw;
+    const T *x = (const T *)q.x + m % q.d.c_in, *dy = (const T *)q.dy;
+    float acc[EACH][EACH] = {};
+    for (int64_t k0 = begin; k0 < end; k0 += DEPTH) {
+        if (t < DEPTH) {
+            image[t] = (k0 + t) / per;
+            row[t] = (k0 + t) % per / q.d.ow * q.d.sh - q.d.pt;
+            col[t] = (k0 + t) % q.d.ow * q.d.sw - q.d.pl;
+        }
+        __syncthreads();
+        for (int e = 0; e < EACH; e++) {
+            int k = t / TILE + THREADS / TILE * e;
+            int64_t r = row[k] + u, c = col[k] + v;
+            bool in = m < rows && k0 + k < end && r >= 0 && r < q.d.h && c >= 0 && c < q.d.w;
+            s.a[k][t % TILE] =
+                in ? tti_get(x[((image[k] * q.d.h + r) * q.d.w + c) * q.d.c_in]) : 0.0f;
+            k = t / (TILE / EACH);
+            int n = t % (TILE / EACH) * EACH + e;
+            in = k0 + k < end && n0 + n < q.d.c_out;
+            s.b[k][n] = in ? tti_get(dy[(k0 + k) * q.d.c_out + n0 + n]) : 0.0f;
+        }
+        __syncthreads();
+        multiply(s, end - k0 < DEPTH ? (int)(end - k0) : DEPTH, acc);
+        __syncthreads();
+    }
+    float *out =
+        q.part + ((int64_t)(g.first + blockIdx.z) * q.slices + blockIdx.y) * rows * q.d.c_out;
+    for (int i = 0; i < EACH * EACH; i++) {
+        int64_t o = m0 + t / (TILE / EACH) * EACH + i / EACH;
+        int64_t n = n0 + t % (TILE / EACH) * EACH + i % EACH;
+        if (o < rows && n < q.d.c_out)
+            out[o * q.d.c_out + n] = acc[i / EACH][i % EACH];
+    }
+}
+
+static void dw_sum_of(const tti_conv_dims *d, const tt_arg *x, const tt_lanes *ln, bool is_dnn,
+                      tti_dw_sum *q)
+{
+    int64_t rows = d->kh * d->kw * d->c_in;
+    int64_t blocks = (rows + TILE - 1) / TILE * ((d->c_out + TILE - 1) / TILE);
+    // an engine of cuDNN gives a lane's sum at once
+    tti_dw_sum_of(x, ln, d->oh * d->ow, rows * d->c_out, is_dnn ? 512 : blocks, q);
+}
+
+static tt_status conv2d_dw(const tt_launch *l)
+{
+    const conv_tune *t = (const conv_tune *)l->tune;
+    const tti_conv_dims d = t->d;
+    tti_dw_sum sum;
+    dw_sum_of(&d, &l->in[0], l->lanes, t->dnn != NULL, &sum);
+    tt_launch own = *l;
+    own.scratch = l->scratch + t->workspace;
+    if (t->dnn != NULL)
+        return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
+            return tti_conv_dnn_dw(t->dnn, l, &d, g.n, g.bound, part + g.first * sum.count);
+        });
+    return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
+        dw_in q = {d, l->in[0].data, l->in[1].data, part, sum.slices, sum.want};
+        int64_t rows = d.kh * d.kw * d.c_in;
+        int64_t blocks = (rows + TILE - 1) / TILE * ((d.c_out + TILE - 1) / TILE);
+        dim3 grid((unsigned)blocks, (unsigned)sum.slices, (unsigned)g.n);
+        TTI_FLOATS(l->in[0].dtype, T, { TTI_LAUNCH(l, grid, THREADS, 0, (dw_slices<T>), g, q); })
+        return tti_cuda_launched(l);
+    });
+}
+
+// ---- how they run ----------------------------------------------------------------------------
+
+static tt_status prepare_as(tt_prep *p, int kind, const tti_conv_dims *d)
+{
+    conv_tune t = {};
+    t.d = *d;
+    TT_TRY(tti_conv_dnn_prepare(p, d, kind, &t.dnn, &t.workspace));
+    p->scratch_bytes = t.workspace;
+    if (kind == TTI_CONV_DW) {
+        tti_dw_sum sum;
+        dw_sum_of(d, &p->in[0], p->lanes, t.dnn != NULL, &sum);
+        p->scratch_bytes += tti_dw_scratch(&sum);
+    }
+    memcpy(p->tune, &t, sizeof(t));
+    return TT_OK;
+}
+
+static tt_status prepare(tt_prep *p)
+{
+    const tt_shape *w = &p->in[1].shape;
+    tti_conv_dims d = tti_conv_dims_on((const tti_conv_attr *)p->attr, &p->in[0].shape, w->dim[0],
+                                       w->dim[1], &p->out_args[0].shape);
+    return prepare_as(p, TTI_CONV_Y, &d);
+}
+
+static tt_status prepare_dx(tt_prep *p)
+{
+    const tt_shape *w = &p->in[1].shape;
+    tti_conv_dims d = tti_conv_dims_on((const tti_conv_attr *)p->attr, &p->out_args[0].shape,
+                                       w->dim[0], w->dim[1], &p->in[0].shape);
+    return prepare_as(p, TTI_CONV_DX, &d);
+}
+
+static tt_status prepare_dw(tt_prep *p)
+{
+    const tti_conv_attr *a = (const tti_conv_attr *)p->attr;
+    tti_conv_dims d =
+        tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
+    return prepare_as(p, TTI_CONV_DW, &d);
+}
+
+extern "C" const tti_cuda_row tti_cuda_conv[] = {
+    TTI_ROW("conv2d", prepare, conv2d),
+    TTI_ROW("conv2d_dx", prepare_dx, conv2d_dx),
+    TTI_ROW("conv2d_dw", prepare_dw, conv2d_dw),
+    TTI_ROWS_END,
+};

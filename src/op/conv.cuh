@@ -1,0 +1,197 @@
+/*
+ * conv.cuh - what the convolutions of a GPU share: sizes, and sums of dw over the rows of lanes.
+ *
+ * dw sums over the output pixels of a lane. They are cut into slices, by a rule that knows the
+ * number of pixels and the shape alone, so that small weights fill the card too; a slice's sum is
+ * one chain, slices are added in order, lanes by the tree. Where the partial sums of all lanes would
+ * take too much memory, lanes run one by one on a stack.
+ */
+#ifndef TUTTI_OP_CONV_CUH
+#define TUTTI_OP_CONV_CUH
+
+#include "cuda/kernel.cuh"
+#include "op/conv.h"
+
+static inline tti_conv_dims tti_conv_dims_on(const tti_conv_attr *a, const tt_shape *x, int64_t kh,
+                                             int64_t kw, const tt_shape *y)
+{
+    tti_conv_dims d;
+    d.batch = x->dim[0];
+    d.h = x->dim[1];
+    d.w = x->dim[2];
+    d.c_in = x->dim[3];
+    d.oh = y->dim[1];
+    d.ow = y->dim[2];
+    d.c_out = y->dim[3];
+    d.kh = kh;
+    d.kw = kw;
+    d.sh = a->stride.v[0];
+    d.sw = a->stride.v[1];
+    d.pt = a->pad.v[0];
+    d.pl = a->pad.v[2];
+    return d;
+}
+
+// ---- dw: lanes and slices --------------------------------------------------------------------
+
+#define TTI_DW_LANES   64                // of a launch
+#define TTI_DW_PARTIAL ((size_t)1 << 29) // bytes of all lanes' partial sums; beyond it one by one
+
+// The images of some lanes, the first of which has the number first.
+struct tti_dw_images {
+    int n, first;
+    int64_t bound[TTI_DW_LANES + 1];
+};
+
+// How the sum over rows of one node goes.
+struct tti_dw_sum {
+    tt_lanes ln; // of the call, or one lane with all images where no axis is open
+    int64_t whole[2];
+    uint8_t no_merge;
+    int64_t per;    // images for a row of the batch
+    int64_t pixels; // of an image
+    int64_t count;  // numbers in dw
+    int64_t want;   // slices a lane is cut into, if it is long enough
+    int64_t slices; // the most any lane has
+    bool by_lane;   // one by one
+};
+
+__host__ __device__ static inline int64_t tti_dw_slice(int64_t pixels, int64_t want)
+{
+    int64_t n = (pixels + want - 1) / want;
+    return n <= 1024 ? 1024 : (n + 15) / 16 * 16;
+}
+__host__ __device__ static inline int64_t tti_dw_slices(int64_t pixels, int64_t want)
+{
+    int64_t n = tti_dw_slice(pixels, want);
+    return (pixels + n - 1) / n;
+}
+
+// blocks: that one slice keeps busy. Not to be copied: ln may point into it.
+static inline void tti_dw_sum_of(const tt_arg *x, const tt_lanes *ln, int64_t pixels, int64_t count,
+                                 int64_t blocks, tti_dw_sum *q)
+{
+    *q = tti_dw_sum();
+    q->per = 1;
+    q->pixels = pixels;
+    q->count = count;
+    q->want = blocks >= 512 ? 1 : 512 / blocks > 64 ? 64 : 512 / blocks;
+    if (x->open >= 0) {
+        q->ln = *ln;
+        q->per = x->per;
+    } else {
+        q->whole[1] = x->shape.dim[0];
+        q->ln.total = q->ln.n = q->ln.n_parts = q->ln.depth = 1;
+        q->ln.bound = q->whole;
+        q->ln.merges = &q->no_merge;
+    }
+    q->slices = 1;
+    for (int i = 0; i < q->ln.n; i++) {
+        int64_t n = (q->ln.bound[i + 1] - q->ln.bound[i]) * q->per * pixels;
+        int64_t slices = tti_dw_slices(n, q->want);
+        q->slices = slices > q->slices ? slices : q->slices;
+    }
+    size_t lane = sizeof(float) * (size_t)count * (size_t)q->slices;
+    q->by_lane = q->ln.n > 1 && lane * (size_t)q->ln.n > TTI_DW_PARTIAL;
+}
+// Partial sums [lanes, slices, count], or one lane's and the stack [depth, count].
+static inline size_t tti_dw_scratch(const tti_dw_sum *q)
+{
+    int64_t n = q->by_lane ? q->slices + TTI_CUDA_DEPTH : q->slices * q->ln.n;
+    return sizeof(float) * (size_t)q->count * (size_t)n;
+}
+static inline tti_dw_images tti_dw_images_of(const tti_dw_sum *q, int first, int most)
+{
+    tti_dw_images g = {};
+    g.first = first;
+    g.n = q->ln.n - first < most ? q->ln.n - first : most;
+    for (int i = 0; i <= g.n; i++)
+        g.bound[i] = q->ln.bound[first + i] * q->per;
+    return g;
+}
+
+// ---- dw: from slices to the result -----------------------------------------------------------
+
+struct tti_dw_slices_in {
+    const float *part;
+    int64_t slices, count, pixels, want; // pixels: of a row of the batch
+};
+
+__device__ static inline float tti_dw_lane(const tti_dw_slices_in &q, int lane, int64_t rows,
+                                           int64_t at)
+{
+    float sum = 0.0f;
+    int64_t have = tti_dw_slices(rows * q.pixels, q.want);
+    for (int64_t s = 0; s < have; s++)
+        sum = sum + q.part[((int64_t)lane * q.slices + s) * q.count + at];
+    return sum;
+}
+
+template <class T, int N>
+static __global__ void tti_dw_tree(tti_lanes_of<N> ln, tti_dw_slices_in q, T *out)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < q.count; i += step)
+        tti_lane_tree<N>(
+            ln, [&](int k) { return tti_dw_lane(q, k, ln.bound[k + 1] - ln.bound[k], i); },
+            [&](int p, float x) { tti_put(out[p * q.count + i], x); });
+}
+
+// Pushes a lane's sum on the stack of which depth are taken, then merges the topmost merges times.
+static __global__ void tti_dw_push(tti_dw_slices_in q, int64_t rows, float *stack, int depth,
+                                   int merges)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < q.count; i += step) {
+        float v = tti_dw_lane(q, 0, rows, i);
+        for (int m = 1; m <= merges; m++)
+            v = stack[(depth - m) * q.count + i] + v;
+        stack[(depth - merges) * q.count + i] = v;
+    }
+}
+template <class T> static __global__ void tti_dw_put(const float *stack, int64_t n, T *out)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        tti_put(out[i], stack[i] + 0.0f);
+}
+
+/*
+ * dw of all lanes: add(images, part) enqueues the partial sums of some lanes; scratch is what
+ * tti_dw_scratch() asked for.
+ */
+template <class F>
+static inline tt_status tti_dw_run(const tt_launch *l, const tti_dw_sum *q, F add)
+{
+    const tt_arg *y = &l->out[0];
+    float *part = (float *)l->scratch;
+    tti_dw_slices_in in = {part, q->slices, q->count, q->per * q->pixels, q->want};
+    const unsigned grid = tti_blocks(l, q->count, 256);
+    if (!q->by_lane) {
+        for (int first = 0; first < q->ln.n; first += TTI_DW_LANES)
+            TT_TRY(add(tti_dw_images_of(q, first, TTI_DW_LANES), part));
+        TTI_FLOATS(y->dtype, T, {
+            TTI_LANES(&q->ln, N, {
+                TTI_LAUNCH(l, grid, 256, 0, (tti_dw_tree<T, N>), tti_lanes_by_value<N>(&q->ln), in,
+                           (T *)y->data);
+            });
+        })
+        return tti_cuda_launched(l);
+    }
+    float *stack = part + q->slices * q->count;
+    int depth = 0;
+    for (int i = 0; i < q->ln.n; i++) {
+        tti_dw_images g = tti_dw_images_of(q, i, 1);
+        g.first = 0;
+        TT_TRY(add(g, part));
+        TTI_LAUNCH(l, grid, 256, 0, tti_dw_push, in, q->ln.bound[i + 1] - q->ln.bound[i], stack,
+                   depth, (int)q->ln.merges[i]);
+        depth += 1 - q->ln.merges[i];
+    }
+    TTI_FLOATS(y->dtype, T, {
+        TTI_LAUNCH(l, grid, 256, 0, (tti_dw_put<T>), stack, depth * q->count, (T *)y->data);
+    })
+    return tti_cuda_launched(l);
+}
+
+#endif

@@ -1,6 +1,7 @@
 /*
  * open.c - opening and closing a context.
  */
+#include "comm/world.h"
 #include "run/run.h"
 #include "strategy/strategy.h"
 #include <stdlib.h>
@@ -36,7 +37,10 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
     TT_TRY(tti_fault_open(ctx));
-    return tti_devices_open(ctx, o->devices);
+    TT_TRY(tti_devices_open(ctx, o->devices));
+    if (o->tasks == NULL)
+        return TT_OK;
+    return tti_world_open(ctx, o->tasks, o->devices, &ctx->world);
 }
 
 tt_ctx *tt_open_with(const tt_open_opts *opts)
@@ -83,6 +87,7 @@ tt_status tt_close(tt_ctx *ctx)
         ctx->owned = h->next;
         h->free_fn(h->owner);
     }
+    tti_world_close(ctx->world);
     tti_store_leave(ctx->store, ctx);
     drop_streams(ctx);
     tti_devices_close(ctx);

@@ -1,0 +1,323 @@
+/*
+ * letters.c - letters and exchanges. A letter goes out in chunks; the world's thread puts them
+ * together in the inbox, or in the reader's own memory when it waits already.
+ */
+#include "comm/peers.h"
+#include <stdio.h>
+#include <string.h>
+
+#define PAYLOAD    (TTI_WIRE_CHUNK - sizeof(tti_chunk))
+#define INBOX_MOST ((size_t)8 << 30) // bytes that wait for their readers
+#define OF_WORLD   (UINT64_C(1) << 63)
+#define EXCHANGE   (OF_WORLD | 1)
+
+// ---- sending ---------------------------------------------------------------------------------
+
+static tt_status put(tti_world *w, int to, const tti_chunk *c, const char *data, size_t bytes,
+                     int64_t deadline_ns)
+{
+    for (;;) {
+        tt_status st = tti_wire_put(w->wire, to, c, sizeof(*c), data, bytes, 20);
+        if (st != TT_ETIMEOUT)
+            return st;
+        if (atomic_load(&w->has_failed))
+            return TT_EPEER;
+        if (tti_now_ns() > deadline_ns)
+            return TT_ETIMEOUT;
+    }
+}
+
+tt_status tti_world_send(tti_world *w, int to, const tti_letter *l, const void *data,
+                         int64_t deadline_ns)
+{
+    TTI_ASSERT(to >= 0 && to < w->n && to != w->self);
+    tti_peer *p = &w->peers[to];
+    tt_status st = TT_OK;
+    tti_chunk c = {.magic = TTI_WIRE_MAGIC, .incarnation = w->incarnation, .letter = *l};
+    pthread_mutex_lock(&p->out_mu); // chunks of letters do not mix
+    do {
+        size_t bytes = TTI_MIN((size_t)(l->bytes - c.at), PAYLOAD);
+        c.n = p->n_out;
+        if (atomic_load(&w->has_failed))
+            st = TT_EPEER;
+        else
+            st = put(w, to, &c, (const char *)data + c.at, bytes, deadline_ns);
+        p->n_out += st == TT_OK;
+        c.at += bytes;
+    } while (st == TT_OK && c.at < l->bytes);
+    pthread_mutex_unlock(&p->out_mu);
+    return st;
+}
+
+// ---- the inbox -------------------------------------------------------------------------------
+
+static bool is_same(const tti_letter *a, const tti_letter *b)
+{
+    return a->plan == b->plan && a->run == b->run && a->edge == b->edge;
+}
+
+// The link that points to the letter, or to the end; with mu held.
+static tti_inbox **find(tti_world *w, int from, const tti_letter *l)
+{
+    tti_inbox **at = &w->inbox;
+    while (*at != NULL && ((*at)->from != from || !is_same(&(*at)->letter, l)))
+        at = &(*at)->next;
+    return at;
+}
+
+// An entry with room for bytes of its own; spare ones are used again. With mu held.
+static tti_inbox *new_entry(tti_world *w, size_t bytes)
+{
+    tti_inbox **best = NULL, *e;
+    for (tti_inbox **at = &w->spare; *at != NULL; at = &(*at)->next)
+        if ((*at)->capacity >= bytes && (bytes > 0 || (*at)->capacity == 0) &&
+            (best == NULL || (*at)->capacity < (*best)->capacity))
+            best = at;
+    if (best != NULL) {
+        e = *best;
+        *best = e->next;
+        return e;
+    }
+    e = tti_calloc(w->ctx, 1, sizeof(*e));
+    if (e == NULL)
+        return NULL;
+    e->data = bytes > 0 ? tti_alloc(w->ctx, bytes) : NULL;
+    e->capacity = bytes;
+    if (bytes > 0 && e->data == NULL) {
+        tti_free(w->ctx, e);
+        return NULL;
+    }
+    return e;
+}
+
+static void add(tti_world *w, tti_inbox *e, int from, const tti_letter *l)
+{
+    e->letter = *l;
+    e->from = from;
+    e->arrived = 0;
+    e->is_filling = false;
+    e->next = NULL;
+    *find(w, from, &(tti_letter){.plan = UINT64_MAX, .run = UINT32_MAX}) = e; // at the end
+}
+
+static void fail_link(tti_world *w, int from, const char *why)
+{
+    const tti_rank *r = &w->peers[from].rank;
+    char text[256];
+    snprintf(text, sizeof(text), "rank %d (%s, host %s, pid %d): %s", from, r->name, r->host,
+             r->pid, why);
+    tti_world_fail(w, TT_EPEER, text);
+}
+
+// The entry that a chunk goes to, marked as being filled; NULL: the link has failed.
+static tti_inbox *entry_for(tti_world *w, int from, const tti_chunk *c, size_t bytes)
+{
+    const char *wrong = NULL;
+    pthread_mutex_lock(&w->mu);
+    tti_inbox *e = *find(w, from, &c->letter);
+    if (e == NULL && c->letter.bytes > INBOX_MOST - w->inbox_bytes)
+        wrong = "letters that nobody reads fill the memory meant for them";
+    if (e == NULL && wrong == NULL) {
+        e = new_entry(w, c->letter.bytes);
+        if (e != NULL) {
+            add(w, e, from, &c->letter);
+            w->inbox_bytes += c->letter.bytes;
+        } else {
+            wrong = "no memory for its letter";
+        }
+    }
+    if (e != NULL && (e->letter.bytes != c->letter.bytes || e->arrived != c->at ||
+                      bytes > e->letter.bytes - e->arrived))
+        wrong = "a letter's bytes differ from those that are expected";
+    if (wrong == NULL)
+        e->is_filling = true;
+    pthread_mutex_unlock(&w->mu);
+    if (wrong == NULL)
+        return e;
+    fail_link(w, from, wrong);
+    return NULL;
+}
+
+void tti_letters_take(void *world, int from, const void *message, size_t bytes)
+{
+    tti_world *w = world;
+    tti_peer *p = &w->peers[from];
+    tti_chunk c;
+    if (bytes < sizeof(c) || atomic_load(&w->has_failed))
+        return;
+    memcpy(&c, message, sizeof(c));
+    if (c.magic != TTI_WIRE_MAGIC || c.incarnation != p->hello.incarnation)
+        return; // of a process that was refused
+    if (c.n != p->n_in) {
+        fail_link(w, from, "its link has lost data");
+        return;
+    }
+    p->n_in++;
+    bytes -= sizeof(c);
+    tti_inbox *e = entry_for(w, from, &c, bytes);
+    if (e == NULL)
+        return;
+    if (bytes > 0)
+        memcpy(e->data + c.at, (const char *)message + sizeof(c), bytes);
+    pthread_mutex_lock(&w->mu);
+    p->heard_ns = tti_now_ns();
+    p->n_taken++;
+    e->is_filling = false;
+    e->arrived += bytes;
+    if (e->arrived == e->letter.bytes || atomic_load(&w->has_failed)) {
+        e->arrived = e->letter.bytes == 0 ? 1 : e->arrived; // an empty letter has come, too
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->mu);
+}
+
+// Takes an entry out of the inbox and keeps its memory for the next one; with mu held.
+static void drop(tti_world *w, tti_inbox *e)
+{
+    tti_inbox **at = &w->inbox;
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    if (e->capacity > 0)
+        w->inbox_bytes -= e->letter.bytes;
+    else
+        e->data = NULL;
+    e->next = w->spare;
+    w->spare = e;
+}
+
+static bool is_complete(const tti_inbox *e)
+{
+    return e->arrived >= TTI_MAX(e->letter.bytes, (uint64_t)1);
+}
+
+// Waits for a letter; with mu held. *out may be set when it fails, too.
+static tt_status await(tti_world *w, int from, const tti_letter *l, void *data, int64_t deadline_ns,
+                       tti_inbox **out)
+{
+    tti_inbox *e = *find(w, from, l);
+    if (e == NULL) { // it will come into the reader's memory
+        e = new_entry(w, 0);
+        if (e == NULL)
+            return TT_ENOMEM;
+        e->data = data;
+        add(w, e, from, l);
+    }
+    *out = e;
+    if (e->letter.bytes != l->bytes)
+        return TT_FAIL(w->ctx, TT_EINVAL,
+                       "a letter of rank %d (%s) has %llu bytes, but %llu are expected", from,
+                       w->peers[from].rank.name, (unsigned long long)e->letter.bytes,
+                       (unsigned long long)l->bytes);
+    while (!is_complete(e)) {
+        if (atomic_load(&w->has_failed))
+            return TT_EPEER;
+        if (w->peers[from].has_left && w->peers[from].n_taken == w->peers[from].n_left)
+            return TT_FAIL(w->ctx, TT_EPEER,
+                           "rank %d (%s, host %s) has left the job, but is waited for", from,
+                           w->peers[from].rank.name, w->peers[from].rank.host);
+        if (!tti_world_wait(w, deadline_ns))
+            return TT_ETIMEOUT;
+    }
+    return TT_OK;
+}
+
+tt_status tti_world_receive(tti_world *w, int from, const tti_letter *l, void *data,
+                            int64_t deadline_ns)
+{
+    TTI_ASSERT(from >= 0 && from < w->n && from != w->self);
+    tti_inbox *e = NULL;
+    pthread_mutex_lock(&w->mu);
+    tt_status st = await(w, from, l, data, deadline_ns, &e);
+    while (e != NULL && e->is_filling) // it writes to data
+        (void)tti_world_wait(w, tti_now_ns() + 1000000);
+    bool own = st == TT_OK && e->capacity > 0 && l->bytes > 0;
+    if (own) { // nobody else knows of it once it has come
+        pthread_mutex_unlock(&w->mu);
+        memcpy(data, e->data, l->bytes);
+        pthread_mutex_lock(&w->mu);
+    }
+    if (e != NULL)
+        drop(w, e);
+    pthread_mutex_unlock(&w->mu);
+    return st;
+}
+
+static void free_list(tti_world *w, tti_inbox *e)
+{
+    while (e != NULL) {
+        tti_inbox *next = e->next;
+        if (e->capacity > 0)
+            tti_free(w->ctx, e->data);
+        tti_free(w->ctx, e);
+        e = next;
+    }
+}
+
+void tti_letters_free(tti_world *w)
+{
+    free_list(w, w->inbox);
+    free_list(w, w->spare);
+    w->inbox = w->spare = NULL;
+}
+
+// ---- exchanges -------------------------------------------------------------------------------
+
+typedef struct topic {
+    char what[64];
+    uint64_t bytes;
+} topic;
+
+static tt_status exchange_failed(tti_world *w, int rank, const char *what, tt_status st, int64_t ms)
+{
+    const tti_rank *r = &w->peers[rank].rank;
+    if (st == TT_ETIMEOUT)
+        return TT_FAIL(w->ctx, st, "%s: nothing from rank %d (%s, host %s) within %lld ms", what,
+                       rank, r->name, r->host, (long long)ms);
+    return st;
+}
+
+static tt_status exchange_with(tti_world *w, int rank, const topic *mine, uint32_t run, void *all,
+                               int64_t deadline)
+{
+    topic theirs;
+    tti_letter l = {EXCHANGE, run, 0, sizeof(topic)};
+    TT_TRY(tti_world_receive(w, rank, &l, &theirs, deadline));
+    const tti_rank *r = &w->peers[rank].rank;
+    if (memcmp(theirs.what, mine->what, sizeof(theirs.what)) != 0 || theirs.bytes != mine->bytes)
+        return TT_FAIL(w->ctx, TT_EINVAL,
+                       "rank %d (%s) is at '%.63s' with %llu bytes, but rank %d at '%s' with %llu",
+                       rank, r->name, theirs.what, (unsigned long long)theirs.bytes, w->self,
+                       mine->what, (unsigned long long)mine->bytes);
+    l = (tti_letter){EXCHANGE, run, 1, mine->bytes};
+    if (l.bytes == 0)
+        return TT_OK;
+    return tti_world_receive(w, rank, &l, (char *)all + (size_t)rank * l.bytes, deadline);
+}
+
+tt_status tti_world_exchange(tti_world *w, const char *what, const void *mine, size_t bytes,
+                             void *all, int64_t deadline_ms)
+{
+    int64_t ms = deadline_ms == 0 ? w->ctx->deadline_ms : deadline_ms, deadline = tti_deadline(ms);
+    uint32_t run = w->n_exchanges++;
+    topic t = {.bytes = bytes};
+    snprintf(t.what, sizeof(t.what), "%s", what);
+    tti_letter head = {EXCHANGE, run, 0, sizeof(t)}, body = {EXCHANGE, run, 1, bytes};
+    for (int d = 1; d < w->n; d++) { // everybody begins with somebody else
+        int to = (w->self + d) % w->n;
+        tt_status st = tti_world_send(w, to, &head, &t, deadline);
+        if (st == TT_OK && bytes > 0)
+            st = tti_world_send(w, to, &body, mine, deadline);
+        if (st != TT_OK)
+            return exchange_failed(w, to, what, st, ms);
+    }
+    if (bytes > 0)
+        memcpy((char *)all + (size_t)w->self * bytes, mine, bytes);
+    for (int d = 1; d < w->n; d++) {
+        int from = (w->self + d) % w->n;
+        tt_status st = exchange_with(w, from, &t, run, all, deadline);
+        if (st != TT_OK)
+            return exchange_failed(w, from, what, st, ms);
+    }
+    return TT_OK;
+}

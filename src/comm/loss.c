@@ -1,0 +1,314 @@
+/*
+ * loss.c - who is lost, and one report of it for all.
+ *
+ * Every rank tells every other a few times a second what it is doing. One that is silent too long,
+ * or whose process on this host has ended, is suspected. All tell their suspicion to the lowest rank
+ * they still hear, which alone writes the report and sends it to all: so the cause is one. Should it
+ * not answer, the next one does. A rank that fails by itself tells its error the same way.
+ */
+#include "comm/peers.h"
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MS INT64_C(1000000)
+
+void tti_world_tell(tti_world *w, int to, tti_note *n)
+{
+    n->magic = TTI_WIRE_MAGIC;
+    n->incarnation = w->incarnation;
+    size_t bytes = offsetof(tti_note, text) + strnlen(n->text, sizeof(n->text) - 1) + 1;
+    tti_wire_tell(w->wire, to, n, bytes);
+}
+
+void tti_world_tell_all(tti_world *w, tti_note *n)
+{
+    for (int i = 0; i < w->n; i++)
+        if (i != w->self && !w->peers[i].has_left)
+            tti_world_tell(w, i, n);
+}
+
+// ---- what everybody is doing -----------------------------------------------------------------
+
+void tti_world_doing(tti_world *w, const char *operation, const char *tensor)
+{
+    if (w == NULL)
+        return;
+    pthread_mutex_lock(&w->mu);
+    snprintf(w->doing.operation, sizeof(w->doing.operation), "%s",
+             operation != NULL ? operation : "");
+    snprintf(w->doing.tensor, sizeof(w->doing.tensor), "%s", tensor != NULL ? tensor : "");
+    w->doing_since = tti_now_ns();
+    pthread_mutex_unlock(&w->mu);
+}
+
+static tti_doing own_doing(tti_world *w)
+{
+    pthread_mutex_lock(&w->mu);
+    tti_doing d = w->doing;
+    d.for_ms = (tti_now_ns() - w->doing_since) / MS;
+    pthread_mutex_unlock(&w->mu);
+    return d;
+}
+
+static size_t print_doing(char *out, size_t room, const tti_doing *d)
+{
+    int n;
+    if (d->operation[0] == '\0')
+        n = snprintf(out, room, "not in a call");
+    else
+        n = snprintf(out, room, "in %.47s%s%.79s for %.1f s", d->operation,
+                     d->tensor[0] != '\0' ? " of " : "", d->tensor, 1e-3 * (double)d->for_ms);
+    return TTI_MIN((size_t)TTI_MAX(n, 0), room - 1);
+}
+
+static size_t print_rank(tti_world *w, char *out, size_t room, int rank)
+{
+    const tti_rank *r = &w->peers[rank].rank;
+    int n = snprintf(out, room, "rank %d (%s, host %s, pid %d)", rank, r->name, r->host, r->pid);
+    return TTI_MIN((size_t)TTI_MAX(n, 0), room - 1);
+}
+
+// "; rank 0 was in all_reduce of w for 0.3 s; ..." of all but one.
+static void print_others(tti_world *w, char *out, size_t room, int but)
+{
+    size_t n = 0;
+    for (int i = 0; i < w->n && n + 220 < room; i++) {
+        if (i == but || w->peers[i].has_left)
+            continue;
+        tti_doing d = i == w->self ? own_doing(w) : w->peers[i].doing;
+        n += (size_t)snprintf(out + n, room - n, "; rank %d was ", i);
+        n += print_doing(out + n, room - n, &d);
+    }
+}
+
+// ---- failing ---------------------------------------------------------------------------------
+
+void tti_world_set_failed(tti_world *w, tt_status st, const char *text)
+{
+    pthread_mutex_lock(&w->mu);
+    bool first = !atomic_load(&w->has_failed);
+    tti_world_fail_fn fn = first ? w->on_fail : NULL;
+    void *user = w->on_fail_user;
+    pthread_mutex_unlock(&w->mu);
+    if (!first)
+        return;
+    (void)TT_FAIL(w->ctx, st, "%s", text); // before anyone sees that it has failed
+    pthread_mutex_lock(&w->mu);
+    atomic_store(&w->has_failed, true);
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mu);
+    if (fn != NULL)
+        fn(user);
+}
+
+static void give_verdict(tti_world *w, tt_status st, const char *text)
+{
+    tti_note n = {.kind = TTI_VERDICT, .status = (int32_t)st};
+    snprintf(n.text, sizeof(n.text), "%s", text);
+    tti_world_tell_all(w, &n);
+    tti_world_set_failed(w, st, n.text);
+}
+
+// The lowest rank that can be asked; this one if no other is.
+static int judge(tti_world *w)
+{
+    int i = 0;
+    while (i != w->self && (w->peers[i].has_left || w->peers[i].is_suspect))
+        i++;
+    return i;
+}
+
+static void condemn(tti_world *w, int lost, int64_t silent_ms, int by)
+{
+    char text[TTI_MESSAGE_MAX];
+    size_t n = print_rank(w, text, sizeof(text), lost);
+    const tti_peer *p = &w->peers[lost];
+    if (p->died_ns != 0)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, " has died; it was ");
+    else if (lost != w->self && !p->is_suspect)
+        n += (size_t)snprintf(text + n, sizeof(text) - n,
+                              " is not heard by rank %d for %.1f s, though by rank %d: the link "
+                              "between them is lost; it was ",
+                              by, 1e-3 * (double)silent_ms, w->self);
+    else
+        n += (size_t)snprintf(text + n, sizeof(text) - n,
+                              " is not heard for %.1f s: it hangs, has died, or its link is lost; "
+                              "it was ",
+                              1e-3 * (double)silent_ms);
+    tti_doing d = lost == w->self ? own_doing(w) : p->doing;
+    n += print_doing(text + n, sizeof(text) - n, &d);
+    print_others(w, text + n, sizeof(text) - n, lost);
+    give_verdict(w, TT_EPEER, text);
+}
+
+static void suspect(tti_world *w, int lost, int64_t silent_ms, int64_t now)
+{
+    w->peers[lost].is_suspect = true;
+    if (w->suspect < 0) {
+        w->suspect = lost;
+        w->suspect_silent_ms = silent_ms;
+    }
+    int who = judge(w);
+    if (who == w->self) {
+        condemn(w, w->suspect, w->suspect_silent_ms, w->self);
+        return;
+    }
+    tti_note n = {.kind = TTI_SUSPECT, .rank = w->suspect, .silent_ms = w->suspect_silent_ms};
+    n.status = w->peers[w->suspect].died_ns != 0;
+    tti_world_tell(w, who, &n);
+    w->verdict_by = now + 250 * MS;
+}
+
+void tti_world_fail(tti_world *w, tt_status st, const char *message)
+{
+    if (w == NULL || w->wire == NULL) // alone
+        return;
+    pthread_mutex_lock(&w->mu);
+    bool first = !w->wants_fail && !w->has_told && !atomic_load(&w->has_failed);
+    if (first) {
+        w->fail_status = st;
+        snprintf(w->fail_text, sizeof(w->fail_text), "%s", message);
+        w->wants_fail = true;
+    }
+    pthread_mutex_unlock(&w->mu);
+    if (first)
+        tti_wire_wake(w->wire);
+}
+
+tt_status tti_world_status(tti_world *w)
+{
+    return w != NULL && atomic_load(&w->has_failed) ? tt_status_of(w->ctx) : TT_OK;
+}
+
+void tti_world_on_fail(tti_world *w, tti_world_fail_fn fn, void *user)
+{
+    pthread_mutex_lock(&w->mu);
+    w->on_fail = fn;
+    w->on_fail_user = user;
+    bool now = fn != NULL && atomic_load(&w->has_failed);
+    pthread_mutex_unlock(&w->mu);
+    if (now)
+        fn(user);
+}
+
+static void condemn_failing(tti_world *w, int rank, tt_status st, const char *text)
+{
+    char all[TTI_MESSAGE_MAX];
+    size_t n = print_rank(w, all, sizeof(all), rank);
+    snprintf(all + n, sizeof(all) - n, ": %s", text);
+    give_verdict(w, st, all);
+}
+
+static void tell_own_failure(tti_world *w, int64_t now)
+{
+    tti_note n = {.kind = TTI_FAILING};
+    pthread_mutex_lock(&w->mu);
+    bool wants = w->wants_fail && !w->has_told;
+    w->has_told |= wants;
+    n.status = (int32_t)w->fail_status;
+    memcpy(n.text, w->fail_text, sizeof(n.text));
+    pthread_mutex_unlock(&w->mu);
+    if (!wants)
+        return;
+    int who = judge(w);
+    if (who == w->self) {
+        condemn_failing(w, w->self, (tt_status)n.status, n.text);
+        return;
+    }
+    tti_world_tell(w, who, &n);
+    w->verdict_by = now + 250 * MS;
+}
+
+// ---- the world's thread ----------------------------------------------------------------------
+
+void tti_loss_note(tti_world *w, int from, const tti_note *n)
+{
+    tti_peer *p = &w->peers[from];
+    bool had_failed = atomic_load(&w->has_failed);
+    switch (n->kind) {
+    case TTI_BEAT:
+        pthread_mutex_lock(&w->mu);
+        p->doing = n->doing;
+        p->doing.operation[sizeof(p->doing.operation) - 1] = '\0';
+        p->doing.tensor[sizeof(p->doing.tensor) - 1] = '\0';
+        pthread_mutex_unlock(&w->mu);
+        break;
+    case TTI_BYE:
+        pthread_mutex_lock(&w->mu);
+        p->has_left = true;
+        p->n_left = (uint32_t)n->silent_ms;
+        pthread_cond_broadcast(&w->changed);
+        pthread_mutex_unlock(&w->mu);
+        break;
+    case TTI_SUSPECT:
+        if (n->rank < 0 || n->rank >= w->n || had_failed)
+            break; // the verdict is on its way
+        if (n->status != 0 && n->rank != w->self)
+            w->peers[n->rank].died_ns = tti_now_ns();
+        condemn(w, n->rank, n->silent_ms, from);
+        break;
+    case TTI_FAILING:
+        if (!had_failed)
+            condemn_failing(w, from, (tt_status)n->status, n->text);
+        break;
+    case TTI_VERDICT:
+        if (!had_failed)
+            tti_world_set_failed(w, (tt_status)n->status, n->text);
+        break;
+    default:
+        break;
+    }
+}
+
+static void watch_process(tti_peer *p, int64_t now)
+{
+    struct pollfd f = {.fd = p->pid_fd, .events = POLLIN};
+    if (p->pid_fd >= 0 && p->died_ns == 0 && poll(&f, 1, 0) == 1)
+        p->died_ns = now;
+}
+
+static void watch(tti_world *w, int i, int64_t now)
+{
+    tti_peer *p = &w->peers[i];
+    if (i == w->self || p->has_left || p->is_suspect)
+        return;
+    watch_process(p, now);
+    pthread_mutex_lock(&w->mu);
+    int64_t silent = (now - p->heard_ns) / MS;
+    pthread_mutex_unlock(&w->mu);
+    if (p->died_ns != 0 && now - p->died_ns > 100 * MS) // its goodbye may still be on its way
+        suspect(w, i, silent, now);
+    else if (silent > w->loss_ms - w->heartbeat_ms)
+        suspect(w, i, silent, now);
+}
+
+void tti_loss_tick(tti_world *w, int64_t now)
+{
+    // What this process slept through says nothing of the others.
+    int64_t asleep = w->looked_ns != 0 ? now - w->looked_ns - 2 * w->heartbeat_ms * MS : 0;
+    if (asleep > 0)
+        for (int i = 0; i < w->n; i++)
+            w->peers[i].heard_ns += asleep;
+    w->looked_ns = now;
+    if (now - w->beat_ns >= w->heartbeat_ms * MS) {
+        tti_note n = {.kind = TTI_BEAT, .doing = own_doing(w)};
+        tti_world_tell_all(w, &n);
+        w->beat_ns = now;
+    }
+    if (atomic_load(&w->has_failed))
+        return;
+    tell_own_failure(w, now);
+    for (int i = 0; i < w->n && !atomic_load(&w->has_failed); i++)
+        watch(w, i, now);
+    if (w->verdict_by != 0 && now > w->verdict_by && !atomic_load(&w->has_failed)) {
+        w->verdict_by = 0;
+        int who = judge(w); // it does not answer
+        if (w->suspect >= 0) {
+            suspect(w, who == w->self ? w->suspect : who, w->suspect_silent_ms, now);
+        } else { // this process's own failure
+            w->peers[who].is_suspect = true;
+            w->has_told = false;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/*
+ * peers.h - the inside of a world: its state, and the messages that its ranks send each other.
+ *
+ * One thread of the world takes all messages and watches the others; callers wait on one condition.
+ * Control messages are structs of one layout for all: a rank of another build is told apart by the
+ * head of its hello and nothing else of it is looked at.
+ */
+#ifndef TUTTI_COMM_PEERS_H
+#define TUTTI_COMM_PEERS_H
+
+#include "comm/wire.h"
+#include "comm/world.h"
+
+#define TTI_WIRE_MAGIC 0x54540001u // the last digits: version of these messages
+
+typedef enum tti_control {
+    TTI_HELLO = 1,
+    TTI_REFUSED = 2, // text: why
+    TTI_BEAT = 3,
+    TTI_SUSPECT = 4, // rank: who is not heard
+    TTI_FAILING = 5, // status, text: the sender's own
+    TTI_VERDICT = 6, // status, text: what all end with
+    TTI_BYE = 7,
+    TTI_MET = 8, // the sender has everybody's hello
+} tti_control;
+
+typedef struct tti_doing {
+    char operation[48], tensor[80];
+    int64_t for_ms;
+} tti_doing;
+
+typedef struct tti_note { // every control message but hello
+    uint32_t magic, kind;
+    uint64_t incarnation; // of the sender
+    int32_t rank, status;
+    int64_t silent_ms; // of a suspect; of a goodbye: chunks sent
+    tti_doing doing;
+    char text[TTI_MESSAGE_MAX];
+} tti_note;
+
+typedef struct tti_hello {
+    uint32_t magic, kind;
+    uint64_t incarnation;
+    char version[16];
+    int32_t arithmetic, n, rank, pid, data_port, no_encryption;
+    char name[64], host[64], boot[40], devices[256], transport[8];
+    tt_hash job;
+    char job_text[256]; // its beginning
+    tti_segment_name probe;
+} tti_hello;
+
+// A letter on its way in: chunks arrive in order, into the reader's memory if it waits already.
+typedef struct tti_inbox {
+    struct tti_inbox *next;
+    tti_letter letter;
+    int from;
+    char *data;
+    size_t capacity; // of data; 0: it is the reader's
+    uint64_t arrived;
+    bool is_filling; // the world's thread is copying
+} tti_inbox;
+
+typedef struct tti_chunk { // head of a data message
+    uint32_t magic, n;     // n: which one of this sender to this receiver
+    uint64_t incarnation;
+    tti_letter letter;
+    uint64_t at;
+} tti_chunk;
+
+typedef struct tti_peer {
+    tti_rank rank;
+    char address[160]; // resolved
+    tti_hello hello;   // guarded by mu up to the meeting, constant afterwards
+    bool has_hello, has_met, has_left, is_suspect;
+    int64_t heard_ns;
+    int64_t died_ns; // its process was seen to have ended; 0
+    tti_doing doing;
+    int pid_fd;             // -1: not watched
+    uint32_t n_in, n_out;   // chunks; n_in: the world's thread, n_out: guarded by out_mu
+    uint32_t n_taken;       // chunks of letters that can be read
+    uint32_t n_left;        // has_left: chunks that it has sent
+    pthread_mutex_t out_mu; // letters to it, one after another
+} tti_peer;
+
+struct tti_world {
+    tt_ctx *ctx;
+    int n, self;
+    int64_t rendezvous_ms, heartbeat_ms, loss_ms;
+    bool no_encryption;
+    char transport[8];
+    uint8_t secret[TT_SECRET_BYTES];
+    uint64_t incarnation;
+    tti_wire *wire;
+    tti_thread thread;
+    _Atomic bool wants_open, is_stopping, has_failed;
+    bool has_all, is_open; // the world's thread: it has all hellos; it watches for loss
+    tti_segment probe;
+
+    pthread_mutex_t mu;     // guards what follows, and peers
+    pthread_cond_t changed; // something has arrived, or the world has failed
+    char refused[TTI_MESSAGE_MAX];
+    tti_inbox *inbox, *spare;
+    size_t inbox_bytes;
+    tti_doing doing;
+    int64_t doing_since;
+    bool wants_fail, has_told; // this process fails: to be told, told
+    tt_status fail_status;
+    char fail_text[TTI_MESSAGE_MAX];
+    tti_world_fail_fn on_fail;
+    void *on_fail_user;
+
+    // The world's thread alone.
+    int64_t beat_ns, looked_ns, verdict_by;
+    int suspect; // -1: nobody
+    int64_t suspect_silent_ms;
+
+    uint32_t n_exchanges; // the context's thread
+    tti_peer peers[TT_MAX_TASKS];
+};
+
+// hello.c
+tt_status tti_hello_make(tti_world *w, const tt_tasks *tasks, const char *devices) TTI_CHECKED;
+tt_status tti_hello_check_all(tti_world *w) TTI_CHECKED; // everybody's is there
+tt_status tti_tasks_read(tti_world *w, const tt_tasks *tasks, char *bind, size_t room) TTI_CHECKED;
+
+// letters.c; the world's thread, and when all has ended
+void tti_letters_take(void *world, int from, const void *message, size_t bytes);
+void tti_letters_free(tti_world *w);
+
+// loss.c; the world's thread
+void tti_loss_note(tti_world *w, int from, const tti_note *n);
+void tti_loss_tick(tti_world *w, int64_t now);
+void tti_world_tell(tti_world *w, int to, tti_note *n); // fills in the head
+void tti_world_tell_all(tti_world *w, tti_note *n);     // who has not left
+void tti_world_set_failed(tti_world *w, tt_status st, const char *text);
+
+// links.c
+size_t tti_probe_bytes(void);
+void tti_probe_init(tti_world *w);
+// Who shares memory with whom; probes, one per rank, are mapped where that is possible.
+tt_status tti_links_near(tti_world *w, tti_segment *probes) TTI_CHECKED;
+tt_status tti_links_test(tti_world *w, const tti_segment *probes) TTI_CHECKED;
+
+// world.c: waits on w->changed, with mu held, up to the deadline or for a moment; false: passed.
+bool tti_world_wait(tti_world *w, int64_t deadline_ns);
+
+#endif

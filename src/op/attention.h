@@ -26,8 +26,10 @@ typedef struct tti_attention_size {
 
 static inline tti_attention_size tti_attention_sizes(const tti_attention_attr *a, const tt_arg *in)
 {
-    tti_attention_size s = {.heads = a->heads, .kv_heads = a->kv_heads};
+    tti_attention_size s;
     const tt_arg *k = a->packed ? &in[0] : &in[1];
+    s.heads = a->heads;
+    s.kv_heads = a->kv_heads;
     s.batch = in[0].shape.dim[0];
     s.tq = in[0].shape.dim[1];
     s.tk = k->shape.dim[1];

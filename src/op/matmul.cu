@@ -133,7 +133,7 @@ typedef struct program {
     int64_t inner, outer;      // of the batch: done by one call, and by calls of their own
     int64_t workspace, slices; // bytes of scratch: the library's, then the sums
     bool by_library;
-    call call[1];
+    call list[1];
 } program;
 
 // Products of the last axes of the batch that lie at equal distances in both operands.
@@ -329,7 +329,7 @@ static program *make_program(tti_cuda_device *d, const product *q, place to, int
     if (out == NULL || !is_new)
         return out;
     *out = g;
-    list_calls(d, q, out, out->call, end);
+    list_calls(d, q, out, out->list, end);
     return out;
 }
 
@@ -480,7 +480,7 @@ static tt_status matmul(const tt_launch *l)
                    tti_is_aligned(o.y) && tti_is_aligned(o.z);
     for (int64_t i = 0; i < g->pieces; i++) {
         for (int64_t c = 0; c < g->calls; c++)
-            TT_TRY(run_call(l, g, &o, &g->call[i * g->calls + c]));
+            TT_TRY(run_call(l, g, &o, &g->list[i * g->calls + c]));
         finish_piece(l, t, &o, i);
     }
     return tti_cuda_launched(l);

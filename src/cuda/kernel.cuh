@@ -199,7 +199,7 @@ template <int N> static inline tti_lanes_of<N> tti_lanes_by_value(const tt_lanes
         }                               \
     } while (0)
 
-#define TTI_CUDA_DEPTH 16 // sums pending at once in the tree over TT_MAX_LANES lanes
+#define TTI_CUDA_DEPTH 20 // sums pending at once in the tree over TT_MAX_LANES lanes
 
 /*
  * The tree over lanes of one element: partial(i) is lane i's sum; put(p, x) takes the result of part

@@ -7,7 +7,7 @@
 #include "op/simd.h"
 #include <tutti/extend.h>
 
-#define TTI_LANE_DEPTH 16 // sums pending at once: log2(TT_MAX_LANES) + 1, and room
+#define TTI_LANE_DEPTH 20 // sums pending at once: two for each level of TT_MAX_LANES
 
 /*
  * Elements [begin, end) of the lane sums: partial holds lane i at partial + i * stride; part p of

@@ -363,6 +363,46 @@ TEST(sum_of_halves_is_wide)
     CHECK_OK(tt_close(ctx));
 }
 
+// All lanes but the first of the most there can be: a sum for every level is pending, up and down.
+TEST(sum_over_most_of_the_lanes)
+{
+    enum {
+        LANES = 1024,
+        COLS = 3,
+        PARTS = 10
+    };
+    static float x[LANES - 1][COLS], got[PARTS][COLS], dense[PARTS][COLS][2], dy[LANES - 1][2];
+    tt_ctx *ctx = tt_open(.devices = "cpu:0", .lanes = LANES, .on_event = test_ignore_event);
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *f = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, COLS));
+    tt_tensor *h = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 2));
+    tt_tensor *sum = tt_sum(g, f, .axis = TT_FIRST);
+    tt_tensor *product = tt_matmul(g, f, h, .transpose_a = true);
+    for (int i = 0; i < LANES - 1; i++) {
+        for (int c = 0; c < COLS; c++)
+            x[i][c] = (float)(i % 7 + c); // small integers: sums are exact
+        dy[i][0] = 1;
+        dy[i][1] = (float)(i % 3);
+    }
+    tt_session *s = tt_session_new(g);
+    tt_feed_value in[] = {{f, x, TT_SHAPE(LANES - 1, COLS), TT_F32},
+                          {h, dy, TT_SHAPE(LANES - 1, 2), TT_F32}};
+    tt_fetch out[] = {{sum, got, sizeof(got)}, {product, dense, sizeof(dense)}};
+    tt_status st = tt_run(s, .feeds = in, .n_feeds = 2, .fetches = out, .n_fetches = 2,
+                          .batch = {1, LANES, LANES});
+    ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
+    for (int p = 0, from = 1; p < PARTS; from += 1 << p++)
+        for (int c = 0; c < COLS; c++) {
+            float want = 0, want_second = 0;
+            for (int i = from; i < from + (1 << p); i++) {
+                want += x[i - 1][c];
+                want_second += x[i - 1][c] * dy[i - 1][1];
+            }
+            CHECK(got[p][c] == want && dense[p][c][0] == want && dense[p][c][1] == want_second);
+        }
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(reduce_refuses)
 {
     tt_ctx *ctx = test_ctx();

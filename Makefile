@@ -55,15 +55,25 @@ HAVE_YAML   := $(call have,yaml-0.1)
 HAVE_ZMQ    := $(call have,libzmq)
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
 CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
+# DEPS=folder: libraries gathered by tools/gpu-pack, for machines that cannot install any.
+DEPS ?= $(if $(PKG),,$(wildcard build/gpu-deps))
+ifneq ($(DEPS),)
+HAVE_XXHASH := 1
+HAVE_YAML   := 1
+HAVE_ZMQ    :=
+CHECK_LIBS  := -lcheck -lsubunit -lrt
+DEPS_CFLAGS := -isystem $(DEPS)/include
+DEPS_LDFLAGS := -L$(DEPS)/lib
+endif
 BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
 LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),-lzmq) -ljansson -lz -lpthread -lm
 DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML) \
           $(if $(HAVE_ZMQ),-DTUTTI_HAVE_ZMQ)
 
-CFLAGS_ALL = -std=c11 $(DEFS) -Iinclude -Isrc -ffp-contract=off -fPIC -fvisibility=hidden -MMD -MP \
+CFLAGS_ALL = -std=c11 $(DEFS) $(DEPS_CFLAGS) -Iinclude -Isrc -ffp-contract=off -fPIC -fvisibility=hidden -MMD -MP \
              $(WARN) $(WERROR) $(CFLAGS_$(CONFIG)) $(BREAK_$(BREAK)) $(CFLAGS)
-LDFLAGS_ALL = $(LDFLAGS_$(CONFIG)) $(LDFLAGS)
+LDFLAGS_ALL = $(LDFLAGS_$(CONFIG)) $(DEPS_LDFLAGS) $(LDFLAGS)
 
 # Kernel sources (NAME_cpu.c) are compiled once per instruction set.
 ARCH := $(shell uname -m)

@@ -6,6 +6,7 @@
 #   make install    under PREFIX (/usr/local)           make deps     install missing packages
 #   make cuda       the module for NVIDIA GPUs          make emu      the same, emulated on the CPU
 #
+#   make test-gpu sanitize-gpu bench-gpu    on a machine with an NVIDIA GPU (docs/gpu.md)
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
 #
 # CONFIG=release|debug|asan|tsan|fuzz picks the build, each in its own folder under build/. CUDA=0
@@ -156,7 +157,8 @@ KFLAGS_release := -O2
 endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check \
-        warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu
+        warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
+        test-gpu sanitize-gpu bench-gpu
 all: $(B)/libtutti.a $(B)/libtutti.so $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
 cuda: $(CUDA_SO)
 emu: $(EMU_SO)
@@ -286,7 +288,16 @@ warnings:
 bench: deps
 	@$(MAKE) bench-run
 bench-run: $(BENCHES)
-	@for b in $(BENCHES); do echo; $$b || exit 1; done
+	@for b in $(filter-out %/gpu,$(BENCHES)); do echo; $$b || exit 1; done
+
+# For a machine with a GPU and nvcc that may have no packages to install: see docs/gpu.md.
+GPU_ARCH = $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .),90)
+test-gpu sanitize-gpu:
+	@$(MAKE) CUDA=1 CUDA_ARCHS="$(GPU_ARCH)" $(B)/tutti $(CUDA_SO) $(B)/tests/run
+	@tools/$@ $(B)
+bench-gpu:
+	@$(MAKE) CUDA=1 CUDA_ARCHS="$(GPU_ARCH)" $(B)/tutti $(CUDA_SO) $(B)/bench/gpu
+	@tools/$@ $(B) $(BENCH_FLAGS)
 
 examples: $(EXAMPLES)
 

@@ -141,7 +141,8 @@ const cli_verb cli_bench = {
         "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt,\n"
         "norm, lane, bf16, f16; or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8\n"
         "devices, and compares weights and loss; a WAY is the number of a row. Exit code 1:\n"
-        "some differ. --hashes writes those of the last run:\n"
+        "some differ. --devices gpu:0 has them on parts of that GPU. --hashes writes those of\n"
+        "the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
     .flags = "json set devices strategy lanes threads isa steps most hashes",
     .min_words = 1,

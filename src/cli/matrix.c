@@ -19,20 +19,23 @@
 // Where the next layers lie: layer i of n on device i * pins / n.
 typedef struct placer {
     tt_model *m;
-    int pins, at, n;
-    bool is_local;
+    const matrix_way *way;
+    int at, n;
 } placer;
 
 static tt_model *next(placer *p)
 {
     char device[32];
     tt_graph *g = tt_model_get_graph(p->m);
-    if (p->pins == 0)
+    if (p->way->pins == 0)
         return p->m;
     if (p->at > 0)
         tt_device_pop(g);
-    int d = p->at++ * p->pins / p->n;
-    snprintf(device, sizeof(device), "%s:%d", p->is_local ? "local" : "cpu", d);
+    int d = p->at++ * p->way->pins / p->n;
+    const char *type = p->way->is_local ? "local" : p->way->device;
+    int n = type == NULL ? 0 : (int)strcspn(type, ":");
+    snprintf(device, sizeof(device), "%.*s:%d", type == NULL ? 3 : n, type == NULL ? "cpu" : type,
+             d);
     tt_device_push(g, device);
     return p->m;
 }
@@ -59,9 +62,9 @@ static tt_tensor *vanish(void *user, tt_build *b, tt_tensor *const *in, int n_in
     return tt_add(g, in[0], tt_stop_gradient(g, sign));
 }
 
-static tt_model *mlp(tt_ctx *ctx, int n_pins, bool is_local)
+static tt_model *mlp(tt_ctx *ctx, const matrix_way *way)
 {
-    placer p = {tt_sequential(ctx, .input = {28, 28, 1}), n_pins, 0, 8, is_local};
+    placer p = {tt_sequential(ctx, .input = {28, 28, 1}), way, 0, 8};
     tt_flatten(next(&p));
     tt_custom(next(&p), .fn = vanish);
     tt_dense(next(&p), .units = 37, .act = TT_RELU);
@@ -73,9 +76,9 @@ static tt_model *mlp(tt_ctx *ctx, int n_pins, bool is_local)
     return end(&p);
 }
 
-static tt_model *cnn(tt_ctx *ctx, int n_pins, bool is_local)
+static tt_model *cnn(tt_ctx *ctx, const matrix_way *way)
 {
-    placer p = {tt_sequential(ctx, .input = {28, 28, 1}), n_pins, 0, 5, is_local};
+    placer p = {tt_sequential(ctx, .input = {28, 28, 1}), way, 0, 5};
     tt_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .act = TT_RELU);
     tt_max_pool2d(next(&p));
     tt_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .act = TT_GELU);
@@ -84,9 +87,9 @@ static tt_model *cnn(tt_ctx *ctx, int n_pins, bool is_local)
     return end(&p);
 }
 
-static tt_model *normed(tt_ctx *ctx, int n_pins, bool is_local, tt_over over)
+static tt_model *normed(tt_ctx *ctx, const matrix_way *way, tt_over over)
 {
-    placer p = {tt_sequential(ctx, .input = {28, 28, 1}), n_pins, 0, 6, is_local};
+    placer p = {tt_sequential(ctx, .input = {28, 28, 1}), way, 0, 6};
     tt_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
     tt_batch_norm(next(&p), .act = TT_RELU, .over = over);
     tt_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .no_bias = true);
@@ -96,14 +99,14 @@ static tt_model *normed(tt_ctx *ctx, int n_pins, bool is_local, tt_over over)
     return end(&p);
 }
 
-static tt_model *norm(tt_ctx *ctx, int n_pins, bool is_local)
+static tt_model *norm(tt_ctx *ctx, const matrix_way *way)
 {
-    return normed(ctx, n_pins, is_local, TT_OVER_BATCH);
+    return normed(ctx, way, TT_OVER_BATCH);
 }
 
-static tt_model *lane(tt_ctx *ctx, int n_pins, bool is_local)
+static tt_model *lane(tt_ctx *ctx, const matrix_way *way)
 {
-    return normed(ctx, n_pins, is_local, TT_OVER_LANE);
+    return normed(ctx, way, TT_OVER_LANE);
 }
 
 // The output's weights are the embedding's, so the first and the last device both use them.
@@ -115,9 +118,9 @@ static tt_tensor *tied(void *user, tt_build *b, tt_tensor *const *in, int n_in)
     return tt_matmul(tt_build_graph(b), in[0], w, .transpose_b = true);
 }
 
-static tt_model *gpt(tt_ctx *ctx, int n_pins, bool is_local)
+static tt_model *gpt(tt_ctx *ctx, const matrix_way *way)
 {
-    placer p = {tt_sequential(ctx, .input = {CONTEXT}, .dtype = TT_I32), n_pins, 0, 7, is_local};
+    placer p = {tt_sequential(ctx, .input = {CONTEXT}, .dtype = TT_I32), way, 0, 7};
     tt_tensor *embed = tt_embedding(next(&p), .vocab = VOCAB, .width = 24, .name = "embed");
     tt_positional(next(&p));
     tt_dropout(next(&p), .rate = 0.1);
@@ -200,8 +203,9 @@ static void ignore(void *user, const tt_event *ev)
 
 tt_ctx *matrix_open(const matrix_way *way)
 {
-    char devices[32];
-    snprintf(devices, sizeof(devices), "cpu:0*%d", way->devices);
+    char devices[64];
+    snprintf(devices, sizeof(devices), "%.40s*%d", way->device == NULL ? "cpu:0" : way->device,
+             way->devices);
     return tt_open(.devices = devices, .strategy = way->strategy, .lanes = way->lanes, .seed = 7,
                    .threads = way->threads > 0 ? way->threads : 2, .isa = way->isa,
                    .spread = way->spread, .on_event = ignore);
@@ -209,7 +213,7 @@ tt_ctx *matrix_open(const matrix_way *way)
 
 tt_model *matrix_build(tt_ctx *ctx, const matrix_model *model, const matrix_way *way)
 {
-    tt_model *m = model->build(ctx, way->pins, way->is_local);
+    tt_model *m = model->build(ctx, way);
     tt_status st =
         tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = model->rule, .metrics = TT_ACCURACY,
                    .recompute = way->recompute, .precision = model->precision);
@@ -259,6 +263,11 @@ void matrix_run(const matrix_model *model, const matrix_way *way, const char *ha
         out->status = closed;
         snprintf(out->message, sizeof(out->message), "closing it: %s", tt_status_text(closed));
     }
+}
+
+bool matrix_has_golden(const matrix_way *way)
+{
+    return way->lanes == 0 && (way->device == NULL || strncmp(way->device, "cpu", 3) == 0);
 }
 
 bool matrix_is_golden(const matrix_model *model, const matrix_result *r)

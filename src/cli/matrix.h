@@ -12,10 +12,11 @@
 
 #define MATRIX_MAX_LANES 16
 
+struct matrix_way;
 typedef struct matrix_model {
     const char *name, *optimizer;
     tt_optimizer rule;
-    tt_model *(*build)(tt_ctx *ctx, int n_pins, bool is_local);
+    tt_model *(*build)(tt_ctx *ctx, const struct matrix_way *way);
     bool is_text;   // its data are symbols, not images
     bool is_joined; // needs the whole batch at once: batch norm over it
     tt_precision precision;
@@ -51,6 +52,7 @@ typedef struct matrix_way {
     const char *recompute, *isa;
     int threads; // 0: 2
     tt_spread spread;
+    const char *device; // what the devices are parts of; NULL: "cpu:0"
 } matrix_way;
 
 extern const matrix_model matrix_models[];
@@ -60,6 +62,8 @@ int matrix_n_ways(void);
 
 // The way that the others of these lanes are held against: one device.
 matrix_way matrix_reference(int lanes);
+// Its weights are the recorded ones: the CPU's, with the default lanes.
+bool matrix_has_golden(const matrix_way *way);
 // Is there such a combination? Batch norm over the batch cannot be had in parts.
 bool matrix_has(const matrix_model *model, const matrix_way *way);
 // What is set besides strategy and devices, "stages 2, gpipe"; "" if nothing.
@@ -80,10 +84,10 @@ typedef struct matrix_result {
     tt_status status;
     char message[256]; // "" if it went well
 } matrix_result;
-// Trains; hashes of all nodes go to a file, if one is named.
+// Trains a few steps; hashes of all nodes go to a file, if one is named.
 void matrix_run(const matrix_model *model, const matrix_way *way, const char *hashes,
                 matrix_result *out);
-// Has it, trained with the default lanes, the weights that the record says?
+// Has it, trained in a way that has recorded weights, those?
 bool matrix_is_golden(const matrix_model *model, const matrix_result *r);
 bool matrix_same(const matrix_result *a, const matrix_result *b);
 

@@ -108,18 +108,20 @@ static void run_model(const cli_args *args, const matrix_model *model, tally *t)
     bool has[MATRIX_MAX_LANES + 1] = {false};
     int before = t->n;
     for (int i = 0; i < matrix_n_ways(); i++) {
-        const matrix_way *way = &matrix_ways[i];
+        matrix_way way = matrix_ways[i];
         matrix_result r;
-        if (!matrix_has(model, way) || !wants_way(args, i))
+        if (!matrix_has(model, &way) || !wants_way(args, i))
             continue;
-        if (!has[way->lanes]) {
-            matrix_way reference = matrix_reference(way->lanes);
-            matrix_run(model, &reference, NULL, &one[way->lanes]);
-            has[way->lanes] = true;
+        way.device = args->devices;
+        if (!has[way.lanes]) {
+            matrix_way reference = matrix_reference(way.lanes);
+            reference.device = args->devices;
+            matrix_run(model, &reference, NULL, &one[way.lanes]);
+            has[way.lanes] = true;
         }
-        matrix_run(model, way, args->hashes, &r);
-        bool same =
-            matrix_same(&r, &one[way->lanes]) && (way->lanes != 0 || matrix_is_golden(model, &r));
+        matrix_run(model, &way, args->hashes, &r);
+        bool same = matrix_same(&r, &one[way.lanes]) &&
+                    (!matrix_has_golden(&way) || matrix_is_golden(model, &r));
         (args->json ? print_json : print_text)(model, i, &r, same);
         t->n++;
         t->failed += r.status != TT_OK;
@@ -134,6 +136,10 @@ int cli_same_bits(const cli_args *args)
     int rc = check_words(args);
     if (rc != CLI_OK)
         return rc;
+    if (args->devices != NULL && args->devices[strcspn(args->devices, "*@, ")] != '\0')
+        return cli_usage("tutti bench same-bits: --devices is one device, cpu:0 or gpu:0, which is "
+                         "cut into as many as a way has; not '%s'",
+                         args->devices);
     if (!args->json)
         printf("%3s  %-5s %-5s %-20s %2s %-36s %-16s %8s\n", "way", "model", "rule", "strategy",
                "on", " options", "weights", "ms");

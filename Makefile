@@ -68,7 +68,7 @@ DEPS_LDFLAGS := -L$(DEPS)/lib
 endif
 BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
-LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),-lzmq) -ljansson -lz -lpthread -lm
+LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),-lzmq) -ljansson -lz -lpthread -ldl -lm
 DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML) \
           $(if $(HAVE_ZMQ),-DTUTTI_HAVE_ZMQ)
 

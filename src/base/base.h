@@ -38,6 +38,10 @@ typedef struct tti_observer {
 void tti_observe(tt_ctx *ctx, tti_observer *o);
 void tti_unobserve(tt_ctx *ctx, tti_observer *o);
 
+// tt_fail() for those who have the arguments as a list.
+tt_status tti_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
+                    va_list args) TT_PRINTF(5, 0);
+
 // True (and the caller returns at once) when ctx is NULL or carries an error.
 bool tti_is_stuck(const tt_ctx *ctx);
 

@@ -37,16 +37,14 @@ static const char *short_file(const char *file)
     return found;
 }
 
-tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt, ...)
+tt_status tti_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
+                    va_list args)
 {
     if (ctx == NULL || st == TT_OK)
         return st;
 
     char text[TTI_MESSAGE_MAX];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
+    vsnprintf(text, sizeof(text), fmt, args);
 
     pthread_mutex_lock(&ctx->mu);
     bool first = atomic_load_explicit(&ctx->status, memory_order_relaxed) == TT_OK;
@@ -65,6 +63,15 @@ tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const c
 
     // What follows from the first error is for those who debug.
     tti_log(ctx, first ? TT_ERROR : TT_DEBUG, first ? "%s" : "then: %s", text);
+    return st;
+}
+
+tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    st = tti_vfail(ctx, st, file, line, fmt, args);
+    va_end(args);
     return st;
 }
 

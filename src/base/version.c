@@ -42,8 +42,7 @@
                                       "jansson: yes\n"               \
                                       "zlib: yes\n"                  \
                                       "libyaml: " YAML "\n"          \
-                                      "zeromq: " ZMQ "\n"            \
-                                      "cuda: no (not in this version)\n"
+                                      "zeromq: " ZMQ "\n"
 
 const char *tt_version_text(void)
 {

@@ -1,5 +1,5 @@
 /*
- * cpu.c - the CPU backend: memory, copies, the worker thread, instruction sets.
+ * cpu.c - the CPU backend: memory, copies, instruction sets.
  */
 #include "base/ctx.h"
 #include "device/device.h"
@@ -14,16 +14,6 @@
 #endif
 
 #define LARGE ((size_t)2 << 20)
-#define SPINS 20000
-
-// The worker: waits for a task, runs it, waits for the next.
-typedef struct worker {
-    tti_device *device;
-    tti_thread thread;
-    tti_task task; // written before go is raised
-    bool quit;
-    _Alignas(64) tti_flag go;
-} worker;
 
 /*
  * Aligned host memory. A pointer to the block lies in front of it; large blocks ask for huge pages,
@@ -99,15 +89,21 @@ tt_status tti_find_isa(tt_ctx *ctx, const char *name, int *out)
                    name);
 }
 
-static int cpu_count(void)
+static int cpu_count(char *why, size_t n)
 {
+    (void)why;
+    (void)n;
     return 1;
 }
 
-static void cpu_model(int physical, char *out, size_t n)
+static void cpu_facts(int physical, tti_facts *out)
 {
     (void)physical;
-    snprintf(out, n, "CPU");
+    long pages = sysconf(_SC_PHYS_PAGES), free_pages = sysconf(_SC_AVPHYS_PAGES);
+    long bytes = sysconf(_SC_PAGESIZE);
+    *out = (tti_facts){.memory = pages > 0 ? (size_t)pages * (size_t)bytes : 0,
+                       .memory_free = free_pages > 0 ? (size_t)free_pages * (size_t)bytes : 0};
+    snprintf(out->model, sizeof(out->model), "CPU");
 #if defined(__x86_64__)
     unsigned r[12];
     for (unsigned i = 0; i < 3; i++)
@@ -119,48 +115,8 @@ static void cpu_model(int physical, char *out, size_t n)
     const char *s = name;
     while (*s == ' ')
         s++;
-    snprintf(out, n, "%s", s);
+    snprintf(out->model, sizeof(out->model), "%s", s);
 #endif
-}
-
-static void worker_main(void *arg)
-{
-    worker *w = arg;
-    int spins = w->device->is_crowded ? 0 : SPINS;
-    tti_fp_enter();
-    for (uint32_t round = 1;; round++) {
-        while (tti_flag_wait(&w->go, round, spins, TTI_FOREVER) != TT_OK)
-            ;
-        if (w->quit)
-            return;
-        w->task.fn(w->task.arg);
-        (void)tti_flag_add(&w->device->n_done, 1);
-    }
-}
-
-static tt_status cpu_open(tti_device *d)
-{
-    worker *w = tti_host_alloc(d->ctx, sizeof(*w));
-    if (w == NULL)
-        return TT_ENOMEM;
-    memset(w, 0, sizeof(*w));
-    w->device = d;
-    tt_status st = tti_thread_start(d->ctx, &w->thread, d->name, worker_main, w);
-    if (st != TT_OK) {
-        tti_host_free(d->ctx, w);
-        return st;
-    }
-    d->state = w;
-    return TT_OK;
-}
-
-static void cpu_close(tti_device *d)
-{
-    worker *w = d->state;
-    w->quit = true;
-    tti_flag_add(&w->go, 1);
-    tti_thread_join(&w->thread);
-    tti_host_free(d->ctx, w);
 }
 
 static tt_status cpu_alloc(tti_device *d, size_t bytes, void **out)
@@ -187,25 +143,16 @@ static tt_status cpu_copy(tti_device *to, void *dst, tti_device *from, const voi
     return TT_OK;
 }
 
-static tt_status cpu_submit(tti_device *d, tti_task task)
-{
-    worker *w = d->state;
-    w->task = task;
-    d->n_submitted++;
-    tti_flag_add(&w->go, 1);
-    return TT_OK;
-}
-
 const tti_backend tti_backend_cpu = {
     .name = "cpu",
     .id = TT_CPU,
     .host_memory = true,
     .count = cpu_count,
-    .model = cpu_model,
-    .open = cpu_open,
-    .close = cpu_close,
+    .facts = cpu_facts,
+    .open = tti_worker_open,
+    .close = tti_worker_close,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .copy = cpu_copy,
-    .submit = cpu_submit,
+    .submit = tti_worker_submit,
 };

@@ -1,6 +1,7 @@
 /*
  * device.c - the devices a context opens: reading "cpu:0*2@512MiB", sharing the cores, matching
- * names, counting memory against limits.
+ * names, counting memory against limits. Names count the devices of each kind: "cpu:0,gpu:1*2" gives
+ * cpu:0, gpu:0 and gpu:1.
  */
 #include "device/device.h"
 #include "base/ctx.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tti_backend *const backends[] = {&tti_backend_cpu};
+const tti_backend *const tti_backends[] = {&tti_backend_cpu, &tti_backend_cuda, NULL};
 
 // One item of the list: a physical device, how many parts, the limit of each.
 typedef struct spec {
@@ -20,34 +21,51 @@ typedef struct spec {
 
 static const tti_backend *backend_of(const char *type)
 {
-    for (int i = 0; i < TTI_COUNT(backends); i++)
-        if (strcmp(backends[i]->name, type) == 0)
-            return backends[i];
+    for (int i = 0; tti_backends[i] != NULL; i++)
+        if (strcmp(tti_backends[i]->name, type) == 0)
+            return tti_backends[i];
     return NULL;
 }
 
-// Reads one item such as "cpu:0*2@512MiB" of the list.
-static tt_status parse_item(tt_ctx *ctx, const char *list, char *item, spec *out)
+// "*2": how many parts.
+static tt_status parse_parts(tt_ctx *ctx, const char *list, const char *text, int *out)
 {
-    char *at = strchr(item, '@'), *star;
-    out->limit = 0;
-    out->parts = 1;
-    if (at != NULL) {
-        *at = 0;
-        TT_TRY(tti_parse_size(ctx, at + 1, &out->limit));
-        if (out->limit == 0)
-            return TT_FAIL(ctx, TT_EINVAL, "devices '%s': the limit is zero", list);
-    }
-    star = strchr(item, '*');
-    if (star != NULL) {
+    char *end;
+    long parts = strtol(text, &end, 10);
+    if (text[0] == 0 || *end != 0 || parts < 1 || parts > TTI_MAX_DEVICES)
+        return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '*%s' is not a number from 1 to %d", list,
+                       text, TTI_MAX_DEVICES);
+    *out = (int)parts;
+    return TT_OK;
+}
+
+// "@512MiB", or "@40%" of the physical device's memory.
+static tt_status parse_limit(tt_ctx *ctx, const char *list, const char *text, spec *out)
+{
+    size_t n = strlen(text);
+    if (n == 0 || text[n - 1] != '%') {
+        TT_TRY(tti_parse_size(ctx, text, &out->limit));
+    } else {
         char *end;
-        *star = 0;
-        long parts = strtol(star + 1, &end, 10);
-        if (star[1] == 0 || *end != 0 || parts < 1 || parts > TTI_MAX_DEVICES)
-            return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '*%s' is not a number from 1 to %d", list,
-                           star + 1, TTI_MAX_DEVICES);
-        out->parts = (int)parts;
+        double percent = strtod(text, &end);
+        if (end != text + n - 1 || !(percent > 0 && percent <= 100))
+            return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '@%s' is not above 0 and up to 100 %%",
+                           list, text);
+        tti_facts facts;
+        out->backend->facts(out->physical, &facts);
+        if (facts.memory == 0)
+            return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                           "devices '%s': the memory of %s:%d is not known; give a size", list,
+                           out->backend->name, out->physical);
+        out->limit = (size_t)((double)facts.memory * percent / 100);
     }
+    if (out->limit == 0)
+        return TT_FAIL(ctx, TT_EINVAL, "devices '%s': the limit is zero", list);
+    return TT_OK;
+}
+
+static tt_status parse_name(tt_ctx *ctx, const char *list, const char *item, spec *out)
+{
     tt_device_name name;
     TT_TRY(tt_device_parse(ctx, item, &name));
     if (name.job[0] != 0 || name.task >= 0 || name.replica >= 0)
@@ -56,15 +74,49 @@ static tt_status parse_item(tt_ctx *ctx, const char *list, char *item, spec *out
                        item);
     out->backend = backend_of(name.type);
     if (out->backend == NULL)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED, "devices '%s': this build has no '%s' devices", list,
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "devices '%s': there are no '%s' devices, only cpu and gpu", list,
                        name.type);
     out->physical = name.index < 0 ? 0 : name.index;
-    int n = out->backend->count();
+    char why[256] = "", last[32] = "";
+    int n = out->backend->count(why, sizeof(why));
+    if (n == 0)
+        return TT_FAIL(ctx, TT_EUNSUPPORTED, "devices '%s': no %s can be used: %s", list, name.type,
+                       why);
+    if (n > 1)
+        snprintf(last, sizeof(last), " to %s:%d", name.type, n - 1);
     if (out->physical >= n)
         return TT_FAIL(ctx, TT_EINVAL,
                        "devices '%s': %s:%d does not exist; this machine has %d (%s:0%s)", list,
-                       name.type, out->physical, n, name.type, n > 1 ? " and up" : "");
+                       name.type, out->physical, n, name.type, last);
     return TT_OK;
+}
+
+// Reads one item such as "cpu:0*2@512MiB" of the list.
+static tt_status parse_item(tt_ctx *ctx, const char *list, char *item, spec *out)
+{
+    char *at = strchr(item, '@'), *star;
+    out->limit = 0;
+    out->parts = 1;
+    if (at != NULL)
+        *at = 0;
+    star = strchr(item, '*');
+    if (star != NULL) {
+        *star = 0;
+        TT_TRY(parse_parts(ctx, list, star + 1, &out->parts));
+    }
+    TT_TRY(parse_name(ctx, list, item, out));
+    return at == NULL ? TT_OK : parse_limit(ctx, list, at + 1, out);
+}
+
+// "all": the GPUs there are, else the processor.
+static void all_devices(char *out, size_t size)
+{
+    char why[256];
+    int n = tti_backend_cuda.count(why, sizeof(why));
+    size_t at = (size_t)snprintf(out, size, n > 0 ? "gpu:0" : "cpu:0");
+    for (int i = 1; i < n && at + 16 < size; i++)
+        at += (size_t)snprintf(out + at, size - at, ",gpu:%d", i);
 }
 
 static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
@@ -72,7 +124,10 @@ static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
     char copy[512];
     if (strlen(list) >= sizeof(copy))
         return TT_FAIL(ctx, TT_EINVAL, "devices '%.40s...' is too long", list);
-    strcpy(copy, strcmp(list, "all") == 0 ? "cpu:0" : list);
+    if (strcmp(list, "all") == 0)
+        all_devices(copy, sizeof(copy));
+    else
+        strcpy(copy, list);
     *n = 0;
     int parts = 0;
     for (char *s = copy, *next; s != NULL; s = next) {
@@ -95,6 +150,7 @@ static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
     return TT_OK;
 }
 
+// index counts the devices of this kind.
 static tt_status device_open(tt_ctx *ctx, const spec *s, int index, int n_threads, bool crowded)
 {
     tti_device *d = tti_calloc(ctx, 1, sizeof(*d));
@@ -102,7 +158,8 @@ static tt_status device_open(tt_ctx *ctx, const spec *s, int index, int n_thread
         return TT_ENOMEM;
     d->ctx = ctx;
     d->backend = s->backend;
-    d->index = index;
+    d->index = ctx->n_devices;
+    d->card = s->physical;
     d->limit = s->limit;
     d->n_threads = n_threads;
     d->is_crowded = crowded;
@@ -130,16 +187,21 @@ free_device:
 tt_status tti_devices_open(tt_ctx *ctx, const char *list)
 {
     spec specs[TTI_MAX_DEVICES];
-    int n = 0, parts = 0;
+    int n = 0, parts = 0, count[TT_N_BACKENDS] = {0};
     TT_TRY(parse_list(ctx, list == NULL || list[0] == 0 ? "cpu:0" : list, specs, &n));
-    for (int i = 0; i < n; i++)
-        parts += specs[i].parts;
+    for (int i = 0; i < n; i++) // those that compute on the cores share them
+        parts += specs[i].backend->host_memory ? specs[i].parts : 0;
     int threads = ctx->n_threads;
     bool crowded = TTI_MAX(parts, threads) > tti_cores();
     for (int i = 0, k = 0; i < n; i++) {
-        for (int p = 0; p < specs[i].parts; p++, k++) {
-            int share = TTI_MAX(1, (k + 1) * threads / parts - k * threads / parts);
-            tt_status st = device_open(ctx, &specs[i], k, share, crowded);
+        for (int p = 0; p < specs[i].parts; p++) {
+            int share = 1;
+            if (specs[i].backend->host_memory) {
+                share = TTI_MAX(1, (k + 1) * threads / parts - k * threads / parts);
+                k++;
+            }
+            int *index = &count[specs[i].backend->id];
+            tt_status st = device_open(ctx, &specs[i], (*index)++, share, crowded);
             if (st != TT_OK) {
                 tti_devices_close(ctx);
                 return st;
@@ -218,7 +280,9 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
                            .arena = atomic_load(&d->arena)};
     memcpy(info.name, d->name, sizeof(info.name));
     memcpy(info.physical, d->physical, sizeof(info.physical));
-    d->backend->model(0, info.model, sizeof(info.model));
+    tti_facts facts;
+    d->backend->facts(d->card, &facts);
+    memcpy(info.model, facts.model, sizeof(info.model));
     *out = info;
     return TT_OK;
 }

@@ -2,8 +2,8 @@
  * device.h (internal) - devices of a context and the backend record behind them.
  *
  * A logical device is one worker that walks lists of plan entries, a team of threads that share the
- * work of one kernel, memory of its own and a limit. Backends are records (backends.def): CPU here,
- * others as modules. Nothing outside device/ knows what a device is made of.
+ * work of one kernel, memory of its own and a limit. Backends are records: CPU here, NVIDIA's GPUs
+ * in cuda/, by a module. Nothing outside these folders knows what a device is made of.
  */
 #ifndef TUTTI_DEVICE_DEVICE_H
 #define TUTTI_DEVICE_DEVICE_H
@@ -13,6 +13,7 @@
 #include <tutti/extend.h>
 
 typedef struct tti_team tti_team;
+typedef struct tti_worker tti_worker;
 typedef struct tti_backend tti_backend;
 
 // Work for a device's worker: walks a list, then sets done. Runs on the worker's thread.
@@ -27,6 +28,7 @@ struct tti_device {
     int index;         // among the context's devices
     char name[32];     // "cpu:1"
     char physical[32]; // "cpu:0"
+    int card;          // the number in physical
     tt_device_name full;
     int n_threads;
     bool is_crowded;          // more threads than cores: waits park at once
@@ -35,7 +37,8 @@ struct tti_device {
     _Atomic size_t variables; // of them, by variables
     _Atomic size_t arena;     // of them, by activations
     tti_team *team;
-    void *state;           // the backend's
+    tti_worker *worker;
+    void *state;           // the backend's; TT_CUDA: what tt_launch.device is
     tt_step *step;         // with streams: the step block that kernels read, in its memory
     void *border, *origin; // with streams: events between runs and at the start of a traced one
     // Tasks handed to the worker, and how many of them have ended.
@@ -72,6 +75,14 @@ typedef struct tti_streams {
     void (*unpin)(tti_device *d, void *p);
 } tti_streams;
 
+// A physical device, for lists and for limits in percent.
+typedef struct tti_facts {
+    char model[64];
+    size_t memory, memory_free; // bytes; 0: not known
+    int major, minor;           // compute capability; 0.0: it has none
+    char bus[32];
+} tti_facts;
+
 /*
  * A backend. alloc counts against the device's limit and fails with TT_ELIMIT or TT_ENOMEM;
  * memory is 64-byte aligned and not cleared. copy moves bytes between memory of any two devices
@@ -82,8 +93,9 @@ struct tti_backend {
     const char *name;
     tt_backend_id id;
     bool host_memory; // kernels read constants and feeds of the host directly
-    int (*count)(void);
-    void (*model)(int physical, char *out, size_t n);
+    // Physical devices that can be used; none: why says what is missing.
+    int (*count)(char *why, size_t n);
+    void (*facts)(int physical, tti_facts *out);
     tt_status (*open)(tti_device *d);
     void (*close)(tti_device *d);
     tt_status (*alloc)(tti_device *d, size_t bytes, void **out);
@@ -97,6 +109,9 @@ struct tti_backend {
 };
 
 extern const tti_backend tti_backend_cpu;
+extern const tti_backend tti_backend_cuda; // cuda/backend.c
+// All there are; NULL at the end.
+extern const tti_backend *const tti_backends[];
 
 // Opens the devices of "cpu:0*2@512MiB,cpu:1" on ctx; on failure none is open.
 tt_status tti_devices_open(tt_ctx *ctx, const char *spec);
@@ -128,6 +143,13 @@ tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const voi
                           size_t bytes) TTI_CHECKED;
 // Do kernels of d read the other's memory where it is?
 bool tti_device_can_read(const tti_device *d, const tti_device *other);
+
+// ---- workers ---------------------------------------------------------------------------------
+
+// The thread of a device that runs its tasks, one after another.
+tt_status tti_worker_open(tti_device *d) TTI_CHECKED;
+void tti_worker_close(tti_device *d);
+tt_status tti_worker_submit(tti_device *d, tti_task task); // as tti_backend.submit
 
 // ---- teams -----------------------------------------------------------------------------------
 

@@ -27,14 +27,14 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int world_free_port(void)
+// A port that nobody has while the socket is open.
+static int hold_port(int *fd)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(a);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)&a, &n) == 0);
-    close(fd);
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(*fd >= 0 && bind(*fd, (struct sockaddr *)&a, sizeof(a)) == 0);
+    CHECK(getsockname(*fd, (struct sockaddr *)&a, &n) == 0);
     return ntohs(a.sin_port);
 }
 
@@ -49,12 +49,13 @@ void world_prepare(world_job *j)
     CHECK(j->ranks != MAP_FAILED);
     for (int i = 0; i < TT_SECRET_BYTES; i++)
         j->secret[i] = (unsigned char)(17 * i + getpid());
+    int held[WORLD_MOST];
     for (int i = 0; i < j->n; i++) {
-        snprintf(j->address[i], sizeof(j->address[i]), "127.0.0.1:%d", world_free_port());
+        snprintf(j->address[i], sizeof(j->address[i]), "127.0.0.1:%d", hold_port(&held[i]));
         j->addresses[i] = j->address[i];
-        for (int k = 0; k < i; k++)
-            CHECK(strcmp(j->address[i], j->address[k]) != 0);
     }
+    for (int i = 0; i < j->n; i++)
+        close(held[i]);
 }
 
 static void run_rank(world_job *j, int rank)

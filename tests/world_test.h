@@ -37,7 +37,6 @@ typedef struct world_job {
     world_rank *ranks; // shared
 } world_job;
 
-int world_free_port(void);
 // Without ZeroMQ, or where forking cannot work, the test is skipped.
 void world_start(world_job *j);
 // Starts one rank; world_start() does so with all.

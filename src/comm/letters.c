@@ -298,6 +298,8 @@ static tt_status exchange_with(tti_world *w, int rank, const topic *mine, uint32
 tt_status tti_world_exchange(tti_world *w, const char *what, const void *mine, size_t bytes,
                              void *all, int64_t deadline_ms)
 {
+    if (tti_is_stuck(w->ctx))
+        return tt_status_of(w->ctx);
     int64_t ms = deadline_ms == 0 ? w->ctx->deadline_ms : deadline_ms, deadline = tti_deadline(ms);
     uint32_t run = w->n_exchanges++;
     topic t = {.bytes = bytes};

@@ -124,9 +124,11 @@ static void condemn(tti_world *w, int lost, int64_t silent_ms, int by)
     char text[TTI_MESSAGE_MAX];
     size_t n = print_rank(w, text, sizeof(text), lost);
     const tti_peer *p = &w->peers[lost];
+    bool hears =
+        lost != w->self && !p->is_suspect && tti_now_ns() - p->heard_ns < w->loss_ms * MS / 2;
     if (p->died_ns != 0)
         n += (size_t)snprintf(text + n, sizeof(text) - n, " has died; it was ");
-    else if (lost != w->self && !p->is_suspect)
+    else if (hears)
         n += (size_t)snprintf(text + n, sizeof(text) - n,
                               " is not heard by rank %d for %.1f s, though by rank %d: the link "
                               "between them is lost; it was ",
@@ -232,13 +234,6 @@ void tti_loss_note(tti_world *w, int from, const tti_note *n)
         p->doing = n->doing;
         p->doing.operation[sizeof(p->doing.operation) - 1] = '\0';
         p->doing.tensor[sizeof(p->doing.tensor) - 1] = '\0';
-        pthread_mutex_unlock(&w->mu);
-        break;
-    case TTI_BYE:
-        pthread_mutex_lock(&w->mu);
-        p->has_left = true;
-        p->n_left = (uint32_t)n->silent_ms;
-        pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->mu);
         break;
     case TTI_SUSPECT:

@@ -92,14 +92,14 @@ static void take_control(void *world, int from, const void *message, size_t byte
     } else if (n.magic == TTI_WIRE_MAGIC && p->has_hello && n.incarnation == p->hello.incarnation) {
         pthread_mutex_lock(&w->mu);
         p->heard_ns = tti_now_ns();
-        p->has_left |= n.kind == TTI_BYE;
+        if (n.kind == TTI_BYE) {
+            p->has_left = true;
+            p->n_left = (uint32_t)n.silent_ms;
+        }
         p->has_met |= n.kind == TTI_MET;
         pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->mu);
-        if (w->is_open)
-            tti_loss_note(w, from, &n);
-        else if (n.kind == TTI_FAILING)
-            tti_world_set_failed(w, (tt_status)n.status, n.text);
+        tti_loss_note(w, from, &n);
     }
 }
 
@@ -195,6 +195,20 @@ static int await_all(tti_world *w, bool met, int64_t deadline)
     }
 }
 
+static tt_status await_step(tti_world *w, bool met, int64_t deadline)
+{
+    char refused[TTI_MESSAGE_MAX];
+    pthread_mutex_lock(&w->mu);
+    int rank = await_all(w, met, deadline);
+    memcpy(refused, w->refused, sizeof(refused));
+    pthread_mutex_unlock(&w->mu);
+    if (refused[0] != '\0')
+        return TT_FAIL(w->ctx, TT_EINVAL, "%s", refused);
+    if (atomic_load(&w->has_failed))
+        return tt_status_of(w->ctx);
+    return rank < 0 ? TT_OK : missing(w, rank);
+}
+
 static tt_status meet(tti_world *w)
 {
     int64_t deadline = tti_deadline(w->rendezvous_ms);
@@ -204,21 +218,10 @@ static tt_status meet(tti_world *w)
         TT_TRY(tti_wire_connect(w->wire, i, w->peers[i].address));
     }
     TT_TRY(tti_thread_start(w->ctx, &w->thread, "tutti-world", serve, w));
-    pthread_mutex_lock(&w->mu);
-    int rank = await_all(w, false, deadline);
-    if (rank < 0) // only then letters can be sent: all know whose they are
-        rank = await_all(w, true, deadline);
-    char refused[TTI_MESSAGE_MAX];
-    memcpy(refused, w->refused, sizeof(refused));
-    pthread_mutex_unlock(&w->mu);
-    if (refused[0] != '\0')
-        return TT_FAIL(w->ctx, TT_EINVAL, "%s", refused);
-    if (atomic_load(&w->has_failed))
-        return tt_status_of(w->ctx);
-    if (rank >= 0)
-        return missing(w, rank);
+    TT_TRY(await_step(w, false, deadline));
     TT_TRY(tti_hello_check_all(w));
-    for (int i = 0; i < w->n; i++) { // where its address is, at the port that its hello tells
+    TT_TRY(await_step(w, true, deadline)); // only then letters can be sent: all know whose they are
+    for (int i = 0; i < w->n; i++) {       // where its address is, at the port that its hello tells
         char at[192];
         snprintf(at, sizeof(at), "%s", w->peers[i].address);
         char *colon = strrchr(at, ':');
@@ -336,7 +339,7 @@ void tti_world_close(tti_world *w)
     for (int i = 0; w->wire != NULL && i < w->n; i++) {
         tti_note n = {.kind = TTI_BYE, .silent_ms = w->peers[i].n_out};
         if (!atomic_load(&w->wants_open)) { // those it has met end with its error
-            n.kind = TTI_FAILING;
+            n.kind = TTI_VERDICT;
             n.status = (int32_t)tt_status_of(w->ctx);
             snprintf(n.text, sizeof(n.text), "%s", tt_last_error(w->ctx).message);
         }

@@ -64,7 +64,7 @@ TEST(world_exchange_names_who_differs)
     world_job j = {.n = 3, .run = exchange_other_words};
     world_run(&j);
     for (int i = 0; i < 3; i++) {
-        CHECK(j.ranks[i].status == TT_EINVAL);
+        ck_assert_msg(j.ranks[i].status == TT_EINVAL, "rank %d: %s", i, j.ranks[i].message);
         ck_assert_msg(strstr(j.ranks[i].message, "the end") != NULL, "%s", j.ranks[i].message);
     }
 }

@@ -77,6 +77,12 @@ typedef struct tt_run_opts {
     float lr;         // learning rate of update ops
     float grad_scale; // update ops multiply gradients by it; default 1
     int micro;        // the batch goes through in so many parts, each of some lanes; default 1
+    /*
+     * Feeds of the run after this one, if they are known: devices with memory of their own get them
+     * while this one computes. Their data must not change before that run, or the session's end.
+     */
+    const tt_feed_value *next;
+    int n_next;
 } tt_run_opts;
 
 /*

@@ -129,6 +129,8 @@ const char *tti_data_name(const tt_data *d); // for messages
 
 // Batch number k: its epoch, first place in it, and rows.
 tt_batch_data tti_batch_at(const tt_data *d, int64_t k);
+// The batch that tt_data_next() will give, if it is there already.
+bool tti_data_peek(tt_data *d, tt_batch_data *out);
 // Lists of records by lane, for a source that says lanes.
 tt_status tti_lanes_build(tt_data *d) TTI_CHECKED;
 // That every lane has the records that batches of so many rows need.

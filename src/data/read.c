@@ -352,6 +352,20 @@ tt_status tt_data_next(tt_data *d, tt_batch_data *out)
     return TT_OK;
 }
 
+bool tti_data_peek(tt_data *d, tt_batch_data *out)
+{
+    if (!d->is_started)
+        return false;
+    int64_t k = d->next, n = d->ring.n_slots;
+    tti_slot *slot = &d->ring.slots[k % n];
+    if (!tti_flag_is_set(&slot->ready, (uint32_t)(k / n) + 1) || slot->status != TT_OK)
+        return false;
+    *out = tti_batch_at(d, k);
+    for (int f = 0; f < d->source.n_fields; f++)
+        out->fields[f] = slot->fields[f];
+    return true;
+}
+
 void tt_data_stop(tt_data *d)
 {
     if (d == NULL || !d->is_started)

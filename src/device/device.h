@@ -73,6 +73,15 @@ typedef struct tti_streams {
     // Memory of the host that copies at full speed; NULL: none left.
     void *(*pinned)(tti_device *d, size_t bytes);
     void (*unpin)(tti_device *d, void *p);
+    /*
+     * ahead copies from the host beside the device's other work: after the event, if there is one,
+     * *arrived being recorded then. settle waits for such copies. try_alloc is false, with nothing
+     * recorded, where there is no memory.
+     */
+    tt_status (*ahead)(tti_device *d, void *dst, const void *src, size_t bytes, void *after,
+                       void **arrived);
+    void (*settle)(tti_device *d);
+    bool (*try_alloc)(tti_device *d, size_t bytes, void **out);
 } tti_streams;
 
 // A physical device, for lists and for limits in percent.

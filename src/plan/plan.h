@@ -234,6 +234,8 @@ typedef struct tti_plan {
         int device, entry;
     } * submissions;
     int n_submissions;
+    struct tti_ahead *ahead; // by feed; run/ahead.c. NULL: never asked for
+    void (*drop_ahead)(struct tti_plan *p);
     void *exec;
     int64_t n_walks; // runs that were submitted entry by entry, since the arenas moved
     struct tti_plan *next;

@@ -20,6 +20,8 @@ void tti_plan_drop_exec(tti_plan *p)
 void tti_plan_drop_streams(tti_plan *p)
 {
     tti_plan_drop_exec(p);
+    if (p->ahead != NULL)
+        p->drop_ahead(p);
     for (int i = 0; i < p->n_submissions; i++) {
         tti_device *d = p->ctx->devices[p->submissions[i].device];
         tti_entry *en = &p->devices[p->submissions[i].device].entries[p->submissions[i].entry];

@@ -151,6 +151,8 @@ struct tt_session {
     tti_clock *clocks;   // by device
     tt_tensor **targets; // room for many outputs
     int64_t cap_targets;
+    const tt_feed_value *to_come; // of the run in progress: what will be fed after it
+    int n_to_come;
     char *landing; // pinned memory where small fetches of devices with streams arrive
     size_t landing_bytes;
     tti_device *landing_of;
@@ -170,6 +172,14 @@ tt_status tti_execute(tt_session *s, tti_plan *p);
 tt_status tti_submit(tt_session *s, tti_plan *p) TTI_CHECKED;
 // Where fetch i is after that, in s->landing; SIZE_MAX: it is fetched from its device.
 size_t tti_landing_at(const tt_session *s, const tti_plan *p, int fetch);
+/*
+ * ahead.c: feeds of the next run are copied while this one computes; taken from there if the run is
+ * fed from source. settle: nothing reads the memory of feeds any more.
+ */
+tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n) TTI_CHECKED;
+tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to,
+                         bool *is_taken) TTI_CHECKED;
+void tti_ahead_settle(tt_session *s);
 // Between exec.c and submit.c.
 tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
                              const tti_wait *w) TTI_CHECKED;

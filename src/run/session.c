@@ -258,6 +258,8 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                          .seed = s->ctx->seed,
                          .lr = o->lr,
                          .grad_scale = o->grad_scale == 0 ? 1.0f : o->grad_scale};
+    s->to_come = o->next;
+    s->n_to_come = o->n_next;
     TT_TRY(tti_execute(s, p));
     for (int i = 0; i < p->n_updated; i++) {
         tti_variable *v = p->updated[i].variable;
@@ -292,7 +294,8 @@ tt_status tt_run_with(tt_session *s, const tt_run_opts *opts)
     tt_run_opts o = {0};
     memcpy(&o, opts, opts->opts_size < sizeof(o) ? opts->opts_size : sizeof(o));
     if (o.n_feeds < 0 || o.n_fetches < 0 || o.n_targets < 0 || (o.n_feeds > 0 && o.feeds == NULL) ||
-        (o.n_fetches > 0 && o.fetches == NULL) || (o.n_targets > 0 && o.targets == NULL))
+        (o.n_fetches > 0 && o.fetches == NULL) || (o.n_targets > 0 && o.targets == NULL) ||
+        o.n_next < 0 || (o.n_next > 0 && o.next == NULL))
         return TT_FAIL(s->ctx, TT_EINVAL, "run: feeds, fetches or targets are missing");
     int n = o.n_fetches + o.n_targets;
     tt_tensor *few[FEW];

@@ -34,8 +34,15 @@ static tt_status wait_for_others(tt_session *s, tti_plan *p, int device, const t
     return TT_OK;
 }
 
-static tt_status submit_calls(tti_device *d, const tti_entry *en)
+static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
 {
+    bool is_there = false;
+    for (int i = 0; i < p->n_feeds && en->is_feed && p->ahead != NULL && !is_there; i++)
+        if (p->feed_calls[i] == en->calls)
+            TT_TRY(tti_ahead_take(p, i, en->calls->launch.in[0].data, en->calls->launch.out[0].data,
+                                  &is_there));
+    if (is_there)
+        return TT_OK;
     for (int i = 0; i < en->n_calls; i++) {
         const tti_call *c = &en->calls[i];
         if (c->is_move)
@@ -58,7 +65,7 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
         TT_TRY(st->record(d, &en->times[0]));
     if (s->ctx->fault != NULL)
         TT_TRY(tti_fault_before(s, p, device, en));
-    TT_TRY(submit_calls(d, en));
+    TT_TRY(submit_calls(p, d, en));
     if (s->trace)
         TT_TRY(st->record(d, &en->times[1]));
     if (en->has_event && !en->is_feed)
@@ -246,6 +253,8 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
         st = run_streams(s, p, &g);
     if (st == TT_OK)
         st = land(s, p, &g);
+    if (st == TT_OK)
+        st = tti_ahead_start(p, s->to_come, s->n_to_come);
     // Also after a failure: nothing may be under way when memory is used again.
     for (int i = 0; i < g.n; i++) {
         tt_status ended = streams_of(g.d[i])->sync(g.d[i], tti_deadline(s->ctx->deadline_ms));

@@ -65,6 +65,8 @@ struct tti_step {
     tti_loss_scale loss_scale;           // f16: its variables; else NULL
     tt_tensor *used_scale;               // of a step; NULL where there is none
     tt_feed_value feed_values[TTI_MAX_FEEDS + 3 + TT_MAX_LOSSES];
+    tt_feed_value next_values[TTI_MAX_FEEDS]; // of the step after this one, where known
+    int n_next;
     tt_fetch *fetches;
     int n_fetches;
     float *room;     // where fetches go: all sums, then norm, applied and the loss scale

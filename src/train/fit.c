@@ -234,6 +234,20 @@ static void add_sums(tti_fit *f, int64_t rows)
     s->epoch[s->train.n_numbers] += (double)rows;
 }
 
+// The batch after this one, if it is read already: devices fetch it while this one computes.
+static void look_ahead(tti_fit *f)
+{
+    tti_step *s = f->step;
+    tt_batch_data next;
+    const void *fields[TTI_MAX_FEEDS];
+    s->n_next = 0;
+    if (!tti_data_peek(f->data, &next))
+        return;
+    for (int i = 0; i < s->train.n_feeds; i++)
+        fields[i] = next.fields[f->field[i]];
+    s->n_next = tti_scores_feed(&s->train, fields, next.rows, s->next_values);
+}
+
 static tt_status one_step(tti_fit *f)
 {
     tti_step *s = f->step;
@@ -249,6 +263,7 @@ static tt_status one_step(tti_fit *f)
     bool applied = true;
     double norm = 0;
     float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
+    look_ahead(f);
     TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, &applied, &norm));
     int64_t end = tti_now_ns();
     t->compute += end - ready;
@@ -332,6 +347,8 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
     if (st == TT_OK) {
         tti_fit_begin_event(f);
         st = loop(f);
+        f->step->n_next = 0;
+        tti_ahead_settle(f->step->session);
         tt_data_stop(train);
         if (st == TT_OK)
             st = call_back(f, TT_AT_END, 1);

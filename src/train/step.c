@@ -58,7 +58,8 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
     more[2] = 0;
     TT_TRY(tt_run(s->session, .feeds = s->feed_values, .n_feeds = n, .fetches = s->fetches,
                   .n_fetches = s->n_fetches, .targets = s->targets, .n_targets = s->n_targets,
-                  .step = s->step, .lr = lr, .micro = (int)accumulate));
+                  .step = s->step, .lr = lr, .micro = (int)accumulate, .next = s->next_values,
+                  .n_next = s->n_next));
     for (int64_t i = 0; i < s->train.n_numbers; i++)
         s->numbers[i] = s->room[i];
     *norm = more[0];

@@ -1,0 +1,121 @@
+/*
+ * ahead.c - feeds of the next run on their way to devices with streams while this one computes.
+ *
+ * Each large feed of a plan has a room of its own on its device. What a caller says will be fed next
+ * is copied there on a stream for copies; the run that is then fed the same memory takes it from
+ * the room. A room that the device has no memory for is left out: the feed is copied when its time
+ * comes.
+ */
+#include "run/run.h"
+#include <string.h>
+
+#define WORTH ((size_t)64 << 10)
+
+struct tti_ahead {
+    void *room;
+    size_t bytes;
+    const void *source; // what is in it, or on its way; NULL: nothing
+    void *arrived, *taken;
+};
+
+static tti_device *device_of(const tti_plan *p, int feed)
+{
+    return p->ctx->devices[p->values[tti_root(p, p->feeds[feed])].device];
+}
+
+static const void *address(const tti_plan *p, int feed, const tt_feed_value *given)
+{
+    const tti_value *v = &p->values[p->feeds[feed]];
+    const tti_pnode *pn = &p->nodes[v->node];
+    int64_t rows = pn->lanes->bound[pn->lanes->n];
+    size_t row = rows > 0 ? v->bytes / (size_t)rows : 0;
+    return (const char *)given->data + (size_t)pn->first_row * row;
+}
+
+tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to, bool *is_taken)
+{
+    struct tti_ahead *a = p->ahead == NULL ? NULL : &p->ahead[feed];
+    *is_taken = a != NULL && a->source != NULL && a->source == source;
+    if (!*is_taken)
+        return TT_OK;
+    tti_device *d = device_of(p, feed);
+    const tti_streams *st = d->backend->streams;
+    a->source = NULL;
+    TT_TRY(st->wait(d, a->arrived));
+    TT_TRY(st->copy(d, to, d, a->room, a->bytes));
+    return st->record(d, &a->taken);
+}
+
+// Memory that may not be there is not asked for: a limit, or a full card, is no error here.
+static bool make_room(tti_device *d, struct tti_ahead *a, size_t bytes)
+{
+    if (a->room != NULL)
+        return true;
+    if (d->limit > 0 && atomic_load(&d->used) + bytes > d->limit)
+        return false;
+    if (d->backend->streams->try_alloc(d, bytes, &a->room) == false)
+        return false;
+    atomic_fetch_add(&d->used, bytes);
+    a->bytes = bytes;
+    return true;
+}
+
+static void drop(tti_plan *p)
+{
+    for (int i = 0; p->ahead != NULL && i < p->n_feeds; i++) {
+        struct tti_ahead *a = &p->ahead[i];
+        tti_device *d = device_of(p, i);
+        if (a->room == NULL)
+            continue;
+        d->backend->streams->settle(d);
+        tti_device_free(d, a->room, a->bytes);
+        if (a->arrived != NULL)
+            d->backend->streams->drop_event(d, a->arrived);
+        if (a->taken != NULL)
+            d->backend->streams->drop_event(d, a->taken);
+    }
+    p->ahead = NULL;
+}
+
+tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
+{
+    if (n == 0 || p->n_submissions == 0)
+        return TT_OK;
+    if (p->ahead == NULL)
+        p->ahead = tti_plan_alloc(p, sizeof(*p->ahead) * (size_t)(p->n_feeds + 1));
+    if (p->ahead == NULL)
+        return TT_ENOMEM;
+    p->drop_ahead = drop;
+    for (int i = 0; i < p->n_feeds; i++) {
+        const tti_value *v = &p->values[p->feeds[i]];
+        tti_device *d = device_of(p, i);
+        const tt_feed_value *given = NULL;
+        for (int k = 0; k < n && given == NULL; k++)
+            given = next[k].tensor == v->tensor ? &next[k] : NULL;
+        if (given == NULL || v->bytes < WORTH || !tti_has_streams(d) ||
+            d->backend->streams->ahead == NULL || given->dtype != v->dtype ||
+            (size_t)tt_shape_count(&given->shape) * tt_dtype_bytes(v->dtype) <
+                v->bytes + (size_t)((const char *)address(p, i, given) - (const char *)given->data))
+            continue;
+        struct tti_ahead *a = &p->ahead[i];
+        if (!make_room(d, a, v->bytes))
+            continue;
+        a->source = NULL;
+        TT_TRY(d->backend->streams->ahead(d, a->room, address(p, i, given), v->bytes, a->taken,
+                                          &a->arrived));
+        a->source = address(p, i, given);
+    }
+    return TT_OK;
+}
+
+void tti_ahead_settle(tt_session *s)
+{
+    for (int i = 0; i < s->ctx->n_devices; i++) {
+        tti_device *d = s->ctx->devices[i];
+        if (tti_has_streams(d) && d->backend->streams->settle != NULL)
+            d->backend->streams->settle(d);
+    }
+    for (tti_plan *p = s->plans; p != NULL; p = p->next)
+        for (int i = 0; p->ahead != NULL && i < p->n_feeds; i++)
+            p->ahead[i].source = NULL;
+}

@@ -1,140 +1,21 @@
 /*
  * cuda_join.c - the kernels of src/plan/join.cu alone, called as a plan calls them: against the
- * arithmetic of join.c, to the bit. The module is the one that TUTTI_CUDA_MODULE names, for a GPU or
- * its emulation.
+ * arithmetic of join.c, to the bit.
  */
 #include "base/base.h"
 #include "comm/lanes.h"
-#include "cuda/module.h"
+#include "cuda_module.h"
 #include "plan/join.h"
-#include "test.h"
-#include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define MAX_ARGS 64
-
-// ---- a device and its memory -----------------------------------------------------------------
-
-static const tti_cuda_module *module;
-static void *device;
-static void *held[4 * MAX_ARGS]; // given back by close_device()
-static int n_held;
-static char reason[256];
-
-static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
-                            va_list args)
-{
-    (void)ctx;
-    (void)file;
-    (void)line;
-    vsnprintf(reason, sizeof(reason), fmt, args);
-    return st;
-}
-
-static void host_log(tt_ctx *ctx, tt_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    (void)text;
-}
-
-static void *host_alloc(tt_ctx *ctx, size_t bytes)
-{
-    (void)ctx;
-    return calloc(1, bytes > 0 ? bytes : 1);
-}
-
-static void host_free(tt_ctx *ctx, void *p)
-{
-    (void)ctx;
-    free(p);
-}
-
-static void host_flag_set(void *flag, uint32_t value)
-{
-    (void)flag;
-    (void)value;
-}
-
-static const char *host_env(const char *name)
-{
-    return getenv(name);
-}
-
-static void open_device(void)
-{
-    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
-                                       host_free,       host_flag_set, host_env};
-    const char *path = getenv("TUTTI_CUDA_MODULE");
-    char why[256] = "";
-    if (path == NULL)
-        test_skip("TUTTI_CUDA_MODULE is not set");
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(library != NULL, "%s", dlerror());
-    tti_cuda_open_fn open;
-    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
-    CHECK(open != NULL);
-    module = open(&host);
-    CHECK_INT(module->version, TTI_CUDA_MODULE);
-    if (module->count(why, sizeof(why)) == 0)
-        test_skip(why);
-    ck_assert_msg(module->open(NULL, "gpu:0", 0, &device) == TT_OK, "%s", reason);
-}
-
-static void free_held(void)
-{
-    while (n_held > 0)
-        module->free(device, held[--n_held]);
-}
-
-// Device memory with a copy of data, which may be NULL; skip elements in, so that it can be made
-// badly aligned.
-static void *on_device(const void *data, size_t bytes, size_t skip)
-{
-    void *p;
-    CHECK(n_held < (int)(sizeof(held) / sizeof(held[0])));
-    ck_assert_msg(module->alloc(device, bytes + skip + 16, &p) == TT_OK, "%s", reason);
-    held[n_held++] = p;
-    if (data != NULL && bytes > 0)
-        ck_assert_msg(module->copy_now(device, (char *)p + skip, NULL, data, bytes) == TT_OK, "%s",
-                      reason);
-    return (char *)p + skip;
-}
-
-static void from_device(void *to, const tt_arg *a)
-{
-    size_t bytes = (size_t)a->count * tt_dtype_bytes(a->dtype);
-    ck_assert_msg(module->copy_now(NULL, to, device, a->data, bytes) == TT_OK, "%s", reason);
-}
-
-static tt_arg arg_of(tt_dtype t, int64_t count, const void *data, size_t skip)
-{
-    size_t item = tt_dtype_bytes(t);
-    return (tt_arg){.data = on_device(data, (size_t)count * item, skip * item),
-                    .dtype = t,
-                    .shape = {1, {count}},
-                    .count = count,
-                    .rows = 1,
-                    .cols = count,
-                    .open = -1};
-}
 
 static void call(const char *name, const tt_arg *in, int n_in, const tt_arg *out, int n_out,
                  const void *tune)
 {
-    const tt_kernel *k = module->kernel(name);
-    ck_assert_msg(k != NULL, "the module has no %s", name);
-    tt_launch l = {.in = in,
-                   .n_in = n_in,
-                   .out = out,
-                   .n_out = n_out,
-                   .tune = tune,
-                   .device = device,
-                   .stream = module->stream(device)};
-    ck_assert_msg(k->fn[0](&l) == TT_OK && module->sync(device, 60000) == TT_OK, "%s: %s", name,
-                  reason);
+    tt_launch l = {.in = in, .n_in = n_in, .out = out, .n_out = n_out, .tune = tune};
+    tt_status st = test_device_run(name, l);
+    ck_assert_msg(st == TT_OK, "%s: %s", name, test_device_reason());
 }
 
 // ---- programs --------------------------------------------------------------------------------
@@ -183,7 +64,7 @@ static int make_inputs(const setup *s, int replicas, tt_arg *in, size_t skip)
     for (int r = 0; r < replicas; r++) {
         int64_t n = s->parts[r] * s->prog.count;
         test_fill(parts_data[r], n, (uint64_t)(r + 1), -9, 9);
-        in[r] = arg_of(TT_F32, n, parts_data[r], skip);
+        in[r] = test_device_arg(TT_F32, n, parts_data[r], skip);
     }
     return replicas;
 }
@@ -213,7 +94,7 @@ static void check_tree(const setup *s, const tt_arg *out, int64_t len)
         for (int k = 0; k < depth; k++)
             tti_tree_store(&at, k * len + i, TT_F32, &stack[k], 1);
     }
-    from_device(got, out);
+    test_device_get(got, out);
     CHECK(memcmp(got, want, (size_t)out->count * tt_dtype_bytes(out->dtype)) == 0);
 }
 
@@ -222,19 +103,19 @@ TEST(cuda_tree_adds_as_the_cpu_does)
     static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16};
     static setup s;
     tt_arg in[MAX_ARGS];
-    open_device();
+    test_device_open();
     for (int d = 0; d < N_DEALS; d++)
         for (int r = 0; r < N_RANGES; r++) {
             set_up(&s, deals[d][2], deals[d][0], deals[d][1]);
             s.prog.count = ranges[r][0];
             s.prog.begin = ranges[r][1];
             int n = make_inputs(&s, deals[d][2], in, (size_t)(d % 2));
-            tt_arg out = arg_of(types[(d + r) % 3], s.prog.n_out * ranges[r][2], NULL, 0);
+            tt_arg out = test_device_arg(types[(d + r) % 3], s.prog.n_out * ranges[r][2], NULL, 0);
             call("@tree", in, n, &out, 1, &s.prog);
             check_tree(&s, &out, ranges[r][2]);
-            free_held();
+            test_device_clear();
         }
-    module->close(device);
+    test_device_close();
 }
 
 TEST(cuda_narrow_sums_keep_what_rounding_takes)
@@ -243,7 +124,7 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
     static float left[4101], rest[4101], wide[4101];
     static uint16_t sent[4101];
     tt_arg in[MAX_ARGS];
-    open_device();
+    test_device_open();
     for (int d = 0; d < N_DEALS; d++)
         for (int r = 0; r < 2 * N_RANGES; r++) {
             bool is_f16 = r % 2 == 1;
@@ -252,11 +133,11 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
             int n = make_inputs(&s, deals[d][2], in, (size_t)(d % 2));
             test_fill(left, count, 99, -1e-3, 1e-3);
             left[0] = 1e6f; // more than f16 has
-            in[n++] = arg_of(TT_F32, count, left, 0);
-            tt_arg out = arg_of(is_f16 ? TT_F16 : TT_BF16, count, NULL, 0);
+            in[n++] = test_device_arg(TT_F32, count, left, 0);
+            tt_arg out = test_device_arg(is_f16 ? TT_F16 : TT_BF16, count, NULL, 0);
             call("@narrow", in, n, &out, 1, &s.prog);
-            from_device(sent, &out);
-            from_device(rest, &in[n - 1]);
+            test_device_get(sent, &out);
+            test_device_get(rest, &in[n - 1]);
             for (int64_t i = 0; i < count; i++) {
                 float sum = left[i];
                 for (int k = 0; k < s.prog.n; k++)
@@ -268,17 +149,18 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
                 CHECK(rest[i] == sum - back);
             }
             s.prog.begin = ranges[r / 2][1];
-            tt_arg from[3] = {out, out, out}, to = arg_of(TT_F32, ranges[r / 2][2], NULL, 0);
+            tt_arg from[3] = {out, out, out},
+                   to = test_device_arg(TT_F32, ranges[r / 2][2], NULL, 0);
             call("@widen", from, 3, &to, 1, &s.prog);
-            from_device(wide, &to);
+            test_device_get(wide, &to);
             for (int64_t i = 0; i < to.count; i++) {
                 uint16_t h = sent[s.prog.begin + i];
                 float x = is_f16 ? tti_from_f16(h) : tti_from_bf16(h);
                 CHECK(wide[i] == x + x + x + 0.0f);
             }
-            free_held();
+            test_device_clear();
         }
-    module->close(device);
+    test_device_close();
 }
 
 // Mean and variance over all entries, from those of parts, some of them without an entry.
@@ -287,7 +169,7 @@ TEST(cuda_moments_merge_parts)
     static setup s;
     static float got[3][37];
     tt_arg in[2 * MAX_ARGS], out[3];
-    open_device();
+    test_device_open();
     for (int d = 0; d < N_DEALS; d++) {
         if (deals[d][0] != deals[d][1])
             continue;
@@ -301,10 +183,10 @@ TEST(cuda_moments_merge_parts)
         for (int k = 0; k < s.prog.n; k++)
             s.push[k].input = (int16_t)(2 * s.push[k].input);
         for (int k = 0; k < 3; k++)
-            out[k] = arg_of(TT_F32, c, NULL, 0);
+            out[k] = test_device_arg(TT_F32, c, NULL, 0);
         call("@moments", in, 2 * deals[d][2], out, 3, &s.prog);
         for (int k = 0; k < 3; k++)
-            from_device(got[k], &out[k]);
+            test_device_get(got[k], &out[k]);
         for (int64_t j = 0; j < c; j++) {
             double n = 0, sum = 0, m2 = 0;
             for (int pass = 0; pass < 2; pass++)
@@ -320,35 +202,35 @@ TEST(cuda_moments_merge_parts)
             CHECK_NEAR(got[1][j], m2 / fmax(n, 1), 1e-4 * (1 + fabs(m2)));
             CHECK_NEAR(got[2][j], m2 / fmax(n - 1, 1), 1e-4 * (1 + fabs(m2)));
         }
-        free_held();
+        test_device_clear();
     }
-    module->close(device);
+    test_device_close();
 }
 
 // Rows, or pieces, of several replicas side by side; the axis that is split need not be the first.
 TEST(cuda_rows_and_pieces_come_side_by_side)
 {
     static uint16_t data[40 * 3 * 5 * 7], got[40 * 3 * 5 * 7];
-    open_device();
+    test_device_open();
     for (int n = 1; n <= 40; n = n * 3 - n / 3) {
         tt_arg in[MAX_ARGS], out;
         int64_t begin[MAX_ARGS], rows = 0, total = 0;
         for (int k = 0; k < n; k++)
             rows += k % 4;
-        out = arg_of(TT_BF16, 3 * rows * 35, NULL, 0);
+        out = test_device_arg(TT_BF16, 3 * rows * 35, NULL, 0);
         out.shape = (tt_shape){3, {3, rows, 35}};
         out.open = 1;
         for (int64_t i = 0; i < out.count; i++)
             data[i] = (uint16_t)(i * 40503u >> 3);
         for (int k = 0; k < n; k++) {
             int64_t count = 3 * (k % 4) * 35;
-            in[k] = arg_of(TT_BF16, count, data + total, (size_t)(k % 3));
+            in[k] = test_device_arg(TT_BF16, count, data + total, (size_t)(k % 3));
             in[k].shape = (tt_shape){3, {3, k % 4, 35}};
             begin[k] = total;
             total += count;
         }
         call("@gather", in, n, &out, 1, NULL);
-        from_device(got, &out);
+        test_device_get(got, &out);
         for (int64_t o = 0, at = 0; o < 3; o++)
             for (int k = 0; k < n; k++) {
                 size_t width = (size_t)(k % 4) * 35;
@@ -357,9 +239,19 @@ TEST(cuda_rows_and_pieces_come_side_by_side)
             }
         tti_collect_program prog = {n > 1, begin};
         call("@collect", in, n, &out, 1, &prog);
-        from_device(got, &out); // the first input, where it is left out, has no elements
+        test_device_get(got, &out); // the first input, where it is left out, has no elements
         CHECK(memcmp(got, data, (size_t)total * 2) == 0);
-        free_held();
+        test_device_clear();
     }
-    module->close(device);
+    // Whole blocks and an odd rest, as the pieces of a variable are.
+    static const int64_t begin[] = {0, 1024, 3072};
+    tt_arg in[] = {test_device_arg(TT_BF16, 1024, data, 0),
+                   test_device_arg(TT_BF16, 2048, data + 1024, 0),
+                   test_device_arg(TT_BF16, 333, data + 3072, 0)};
+    tt_arg out = test_device_arg(TT_BF16, 3405, NULL, 0);
+    tti_collect_program prog = {0, (int64_t *)begin};
+    call("@collect", in, 3, &out, 1, &prog);
+    test_device_get(got, &out);
+    CHECK(memcmp(got, data, 3405 * 2) == 0);
+    test_device_close();
 }

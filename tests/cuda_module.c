@@ -1,0 +1,146 @@
+/*
+ * cuda_module.c - kernels of the CUDA module called alone (cuda_module.h).
+ */
+#include "cuda_module.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const tti_cuda_module *module;
+static void *device;
+static void *held[512]; // given back by test_device_clear()
+static int n_held;
+static char reason[256];
+
+static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
+                            va_list args)
+{
+    (void)ctx;
+    (void)file;
+    (void)line;
+    vsnprintf(reason, sizeof(reason), fmt, args);
+    return st;
+}
+
+static void host_log(tt_ctx *ctx, tt_level level, const char *text)
+{
+    (void)ctx;
+    (void)level;
+    (void)text;
+}
+
+static void *host_alloc(tt_ctx *ctx, size_t bytes)
+{
+    (void)ctx;
+    return calloc(1, bytes > 0 ? bytes : 1);
+}
+
+static void host_free(tt_ctx *ctx, void *p)
+{
+    (void)ctx;
+    free(p);
+}
+
+static void host_flag_set(void *flag, uint32_t value)
+{
+    (void)flag;
+    (void)value;
+}
+
+static const char *host_env(const char *name)
+{
+    return getenv(name);
+}
+
+void test_device_open(void)
+{
+    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
+                                       host_free,       host_flag_set, host_env};
+    const char *path = getenv("TUTTI_CUDA_MODULE");
+    char why[256] = "";
+    if (path == NULL)
+        test_skip("TUTTI_CUDA_MODULE is not set");
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    tti_cuda_open_fn open;
+    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
+    CHECK(open != NULL);
+    module = open(&host);
+    CHECK_INT(module->version, TTI_CUDA_MODULE);
+    if (module->count(why, sizeof(why)) == 0)
+        test_skip(why);
+    ck_assert_msg(module->open(NULL, "gpu:0", 0, &device) == TT_OK, "%s", reason);
+}
+
+void test_device_clear(void)
+{
+    while (n_held > 0)
+        module->free(device, held[--n_held]);
+}
+
+static void *on_device(const void *data, size_t bytes, size_t skip)
+{
+    void *p;
+    CHECK(n_held < (int)(sizeof(held) / sizeof(held[0])));
+    ck_assert_msg(module->alloc(device, bytes + skip + 16, &p) == TT_OK, "%s", reason);
+    held[n_held++] = p;
+    if (data != NULL && bytes > 0)
+        ck_assert_msg(module->copy_now(device, (char *)p + skip, NULL, data, bytes) == TT_OK, "%s",
+                      reason);
+    return (char *)p + skip;
+}
+
+void test_device_get(void *to, const tt_arg *a)
+{
+    size_t bytes = (size_t)a->count * tt_dtype_bytes(a->dtype);
+    ck_assert_msg(module->copy_now(NULL, to, device, a->data, bytes) == TT_OK, "%s", reason);
+}
+
+tt_arg test_device_arg(tt_dtype t, int64_t count, const void *data, size_t skip)
+{
+    size_t item = tt_dtype_bytes(t);
+    return (tt_arg){.data = on_device(data, (size_t)count * item, skip * item),
+                    .dtype = t,
+                    .shape = {1, {count}},
+                    .count = count,
+                    .rows = 1,
+                    .cols = count,
+                    .open = -1};
+}
+
+void test_device_close(void)
+{
+    test_device_clear();
+    module->close(device);
+}
+
+const char *test_device_reason(void)
+{
+    return reason;
+}
+
+tt_status test_device_run(const char *name, tt_launch l)
+{
+    const tt_kernel *k = module->kernel(name);
+    ck_assert_msg(k != NULL, "the module has no %s", name);
+    tt_op op = {.name = name};
+    tt_node node = {.op = &op, .name = "alone"};
+    tt_prep p = {.node = &node,
+                 .attr = l.attr,
+                 .in = l.in,
+                 .out_args = l.out,
+                 .n_in = l.n_in,
+                 .n_out = l.n_out,
+                 .lanes = l.lanes,
+                 .device = device};
+    l.node = &node;
+    l.device = device;
+    l.stream = module->stream(device);
+    if (k->prepare != NULL) {
+        TT_TRY(k->prepare(&p));
+        l.tune = p.tune;
+        l.scratch = on_device(NULL, p.scratch_bytes, 0);
+    }
+    tt_status st = k->fn[0](&l), synced = module->sync(device, 60000);
+    return st != TT_OK ? st : synced;
+}

@@ -12,45 +12,12 @@
  *                     dimensions (a convolution's window) as a factor of both
  */
 #include "op/half.h"
+#include "op/init.h"
 #include "op/philox.h"
 #include "op/random.h"
 #include "op/vmath.h"
 
 #if !defined(TTI_SET_F64) // values are f32 whatever the type
-
-#define DRAWS 64 // of a truncated normal; never all used: 0.0455^64
-
-typedef struct draw {
-    tt_init_kind kind; // constant, uniform, normal or truncated normal
-    float a, b;
-} draw;
-
-static draw resolve(const tt_init *init, const tt_shape *shape)
-{
-    draw d = {init->kind, (float)init->a, (float)init->b};
-    double in = 1, out = 1, window = 1;
-    for (int i = 0; i + 2 < shape->rank; i++)
-        window *= (double)shape->dim[i];
-    if (shape->rank > 0)
-        in = out = (double)shape->dim[shape->rank - 1];
-    if (shape->rank > 1)
-        in = (double)shape->dim[shape->rank - 2];
-    in *= window;
-    out *= window;
-    bool glorot = d.kind == TT_INIT_GLOROT_UNIFORM || d.kind == TT_INIT_GLOROT_NORMAL;
-    double fan = glorot ? in + out : in;
-    if (!(fan >= 1))
-        fan = 1;
-    if (d.kind == TT_INIT_GLOROT_UNIFORM || d.kind == TT_INIT_HE_UNIFORM) {
-        float limit = r_sqrt((float)(6 / fan));
-        d = (draw){TT_INIT_UNIFORM, -limit, limit};
-    } else if (d.kind == TT_INIT_GLOROT_NORMAL || d.kind == TT_INIT_HE_NORMAL) {
-        d = (draw){TT_INIT_NORMAL, 0, r_sqrt((float)(2 / fan))};
-    } else if (d.kind == TT_INIT_ZEROS) {
-        d = (draw){TT_INIT_CONSTANT, 0, 0};
-    }
-    return d;
-}
 
 // Two normal numbers of mean 0 and deviation 1 from two words; the radius is at most 5.77.
 static inline void normal_pair(u16x r, u16x t, v16 *first, v16 *second)
@@ -73,7 +40,7 @@ static void normal_group(uint64_t key, int64_t group, uint64_t number, v16 z[4])
 static void truncate_group(uint64_t key, int64_t group, v16 z[4])
 {
     v16 two = v16_set1(2);
-    for (uint64_t number = 1; number < DRAWS; number++) {
+    for (uint64_t number = 1; number < TTI_INIT_DRAWS; number++) {
         m16 far[4];
         int any = 0;
         for (int w = 0; w < 4; w++) {
@@ -89,7 +56,7 @@ static void truncate_group(uint64_t key, int64_t group, v16 z[4])
     }
 }
 
-static void make_group(const draw *d, uint64_t key, int64_t group, float *y)
+static void make_group(const tti_draw *d, uint64_t key, int64_t group, float *y)
 {
     v16 z[4], a = v16_set1(d->a), b = v16_set1(d->b);
     if (d->kind == TT_INIT_UNIFORM) {
@@ -146,7 +113,7 @@ tt_status TTI_ISA(tti_init_fill)(const tt_init *init, const tt_shape *shape, tt_
                                  uint64_t seed, uint64_t name, int64_t begin, int64_t end,
                                  void *out)
 {
-    draw d = resolve(init, shape);
+    tti_draw d = tti_draw_of(init, shape);
     if (d.kind == TT_INIT_CONSTANT) {
         fill_constant(dtype, init->kind == TT_INIT_ZEROS ? 0 : init->a, end - begin, out);
         return TT_OK;

@@ -45,7 +45,8 @@ static inline void tti_walk_axis(tti_walk *w, int64_t dim, const int64_t *stride
 
 static inline void tti_walk_make(tti_walk *w, const tt_arg *out, const tt_arg *in, int n_in)
 {
-    *w = (tti_walk){.n_in = n_in};
+    memset(w, 0, sizeof(*w));
+    w->n_in = n_in;
     bool flat = true;
     int64_t stride[TTI_WALK_MAX], size[TTI_WALK_MAX];
     for (int k = 0; k < n_in; k++) {
@@ -102,7 +103,9 @@ typedef struct tti_cursor {
 
 static inline tti_cursor tti_walk_start(const tti_walk *w, int64_t i)
 {
-    tti_cursor c = {.out = i};
+    tti_cursor c;
+    memset(&c, 0, sizeof(c));
+    c.out = i;
     for (int a = 0; a < w->rank; a++) {
         c.index[a] = a == w->rank - 1 ? i : i % w->dim[a];
         i /= w->dim[a] > 0 ? w->dim[a] : 1;
@@ -131,7 +134,10 @@ static inline void tti_walk_step(const tti_walk *w, tti_cursor *c, int64_t n)
 static inline tti_run tti_walk_run(const tti_walk *w, tti_cursor *c, int64_t end)
 {
     int64_t n = w->dim[0] - c->index[0] < end - c->out ? w->dim[0] - c->index[0] : end - c->out;
-    tti_run r = {.out = c->out, .n = n};
+    tti_run r;
+    memset(&r, 0, sizeof(r));
+    r.out = c->out;
+    r.n = n;
     for (int k = 0; k < w->n_in; k++) {
         r.at[k] = c->at[k];
         r.moves[k] = w->stride[k][0] != 0;

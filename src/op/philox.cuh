@@ -1,0 +1,41 @@
+/*
+ * philox.cuh - the random words of philox.h on a GPU, one counter at a time.
+ */
+#ifndef TUTTI_OP_PHILOX_CUH
+#define TUTTI_OP_PHILOX_CUH
+
+#include "cuda/kernel.cuh"
+
+// As tti_random_key() of philox.h.
+__device__ static inline uint64_t tti_random_key(uint64_t seed, uint64_t name)
+{
+    uint64_t x = seed + 0x9E3779B97F4A7C15ull;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    return (x ^ x >> 31) ^ name;
+}
+
+// w[k] belongs to element group * 64 + 16 k + place of the stream; place is below 16.
+struct tti_random_words {
+    uint32_t w[4];
+};
+__device__ static inline tti_random_words tti_random_place(uint64_t key, int64_t group, int place,
+                                                           uint32_t row, uint32_t step)
+{
+    uint64_t number = (uint64_t)group * 16 + (uint64_t)place;
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    uint32_t c0 = (uint32_t)number, c1 = row, c2 = step, c3 = (uint32_t)(number >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return tti_random_words{{c0, c1, c2, c3}};
+}
+
+#endif

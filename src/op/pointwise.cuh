@@ -120,8 +120,8 @@ __device__ static inline void tti_pw_pack(int type, const W (&x)[E], tti_pw_raw<
     case TT_BOOL:
 #pragma unroll
         for (int e = 0; e < E; e += 4)
-            r.w[e / 4] = (uint32_t)x[e] | (uint32_t)x[e + next] << 8 |
-                         (uint32_t)x[e + third] << 16 | (uint32_t)x[e + fourth] << 24;
+            r.w[e / 4] = ((uint32_t)x[e] & 0xffu) | ((uint32_t)x[e + next] & 0xffu) << 8 |
+                         ((uint32_t)x[e + third] & 0xffu) << 16 | (uint32_t)x[e + fourth] << 24;
         return;
     case TT_I64:
         r.w[0] = (uint32_t)x[0];

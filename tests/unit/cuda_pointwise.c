@@ -1,0 +1,364 @@
+/*
+ * cuda_pointwise.c - the kernels of src/op/pointwise.cu, dropout.cu and random.cu alone: joined nodes
+ * against their members one by one, and against the CPU's kernels where bits are to be the same. The
+ * module is the one that TUTTI_CUDA_MODULE names, for a GPU or its emulation.
+ */
+#include "base/base.h"
+#include "cuda/module.h"
+#include "op/dropout.h"
+#include "op/init.h"
+#include "op/op.h"
+#include "op/random.h"
+#include "op/unary.h"
+#include "plan/program.h"
+#include "test.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BYTES (1 << 20)
+
+// ---- a device and its memory -----------------------------------------------------------------
+
+static const tti_cuda_module *module;
+static void *device;
+static char *arena; // of the device
+static size_t used;
+static char reason[256];
+
+static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
+                            va_list args)
+{
+    (void)ctx, (void)file, (void)line;
+    vsnprintf(reason, sizeof(reason), fmt, args);
+    return st;
+}
+static void host_log(tt_ctx *ctx, tt_level level, const char *text)
+{
+    (void)ctx, (void)level, (void)text;
+}
+static void *host_alloc(tt_ctx *ctx, size_t bytes)
+{
+    (void)ctx;
+    return calloc(1, bytes > 0 ? bytes : 1);
+}
+static void host_free(tt_ctx *ctx, void *p)
+{
+    (void)ctx;
+    free(p);
+}
+static void host_flag_set(void *flag, uint32_t value)
+{
+    (void)flag, (void)value;
+}
+static const char *host_env(const char *name)
+{
+    return getenv(name);
+}
+
+static void open_device(void)
+{
+    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
+                                       host_free,       host_flag_set, host_env};
+    const char *path = getenv("TUTTI_CUDA_MODULE");
+    char why[256] = "";
+    if (path == NULL)
+        test_skip("TUTTI_CUDA_MODULE is not set");
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    tti_cuda_open_fn open;
+    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
+    module = open(&host);
+    if (module->count(why, sizeof(why)) == 0)
+        test_skip(why);
+    void *p = NULL;
+    ck_assert_msg(module->open(NULL, "gpu:0", 0, &device) == TT_OK, "%s", reason);
+    ck_assert_msg(module->alloc(device, 16 * MAX_BYTES, &p) == TT_OK, "%s", reason);
+    arena = p;
+    used = 0;
+}
+
+static void close_device(void)
+{
+    module->free(device, arena);
+    module->close(device);
+}
+
+// Room on the device with a copy of data, if any, `skip` bytes from a round address.
+static void *on_device(const void *data, size_t bytes, size_t skip)
+{
+    char *p = arena + used + skip;
+    used += (bytes + skip + 255) / 256 * 256;
+    CHECK(used <= 16 * MAX_BYTES);
+    if (data != NULL && bytes > 0)
+        CHECK(module->copy_now(device, p, NULL, data, bytes) == TT_OK);
+    return p;
+}
+
+static size_t bytes_of(const tt_arg *a)
+{
+    return (size_t)a->count * tt_dtype_bytes(a->dtype);
+}
+
+static tt_arg arg_of(tt_dtype type, tt_shape shape, void *data)
+{
+    tt_arg a = {.data = data, .dtype = type, .shape = shape, .count = 1, .open = -1};
+    for (int i = 0; i < shape.rank; i++)
+        a.count *= shape.dim[i];
+    a.cols = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
+    a.rows = a.cols > 0 ? a.count / a.cols : 0;
+    return a;
+}
+
+// ---- calls -----------------------------------------------------------------------------------
+
+static tt_node node_of(const tt_op *op, const void *attr)
+{
+    return (tt_node){.op = op, .name = op->name, .attr = attr, .key = 77};
+}
+
+// The kernel of a name on copies of the launch's inputs; its output comes back to out[0].
+static void run_gpu(const char *name, const tt_launch *host, size_t skip)
+{
+    tt_arg in[8], out = host->out[0];
+    tt_launch l = *host;
+    size_t before = used;
+    for (int k = 0; k < l.n_in; k++) {
+        in[k] = l.in[k];
+        in[k].data = on_device(in[k].data, bytes_of(&in[k]), skip);
+    }
+    out.data = on_device(NULL, bytes_of(&out), skip);
+    l.in = in;
+    l.out = &out;
+    l.device = device;
+    l.stream = module->stream(device);
+    if (l.step != NULL)
+        l.step = on_device(l.step, sizeof(*l.step), 0);
+    const tt_kernel *kernel = module->kernel(name);
+    ck_assert_msg(kernel != NULL && kernel->fn[0] != NULL, "%s: no kernel", name);
+    ck_assert_msg(kernel->fn[0](&l) == TT_OK, "%s: %s", name, reason);
+    ck_assert_msg(module->sync(device, -1) == TT_OK, "%s", reason);
+    CHECK(module->copy_now(NULL, host->out[0].data, device, out.data, bytes_of(&out)) == TT_OK);
+    used = before;
+}
+
+static void run_cpu(const tt_op *op, const tt_launch *host)
+{
+    tt_launch l = *host;
+    l.begin = 0;
+    l.end = l.out[0].count;
+    l.n_threads = 1;
+    unsigned saved = tti_fp_enter();
+    CHECK_OK(op->kernel[TT_CPU].fn[TT_ISA_PLAIN](&l));
+    tti_fp_leave(saved);
+}
+
+static const tt_op *op_of(tt_ctx *ctx, const char *name)
+{
+    const tt_op *op = tt_op_find(ctx, name);
+    ck_assert_msg(op != NULL, "%s", name);
+    return op;
+}
+
+// Numbers that round, of both signs, a few of them round or too large for integers.
+static void make_values(tt_ctx *ctx, tt_dtype type, int64_t n, uint64_t seed, void *out)
+{
+    static const float odd[] = {0, -0.0f, 1, -1, 300, -5, 3e9f, -3e9f, 1e20f, 65519, 70000, 0.5f};
+    float *f = malloc(sizeof(float) * (size_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        tti_philox r = tti_philox4(seed, (uint64_t)i, 0);
+        f[i] = (float)(int32_t)r.v[0] * 0x1p-29f;
+        if (r.v[1] % 8 == 0 && seed >= 100)
+            f[i] = odd[r.v[2] % 12];
+    }
+    tt_arg x = arg_of(TT_F32, TT_SHAPE(n), f), y = arg_of(type, TT_SHAPE(n), out);
+    run_cpu(op_of(ctx, "cast"), &(tt_launch){.ctx = ctx, .in = &x, .out = &y, .n_in = 1});
+    free(f);
+}
+
+static char room[8][MAX_BYTES];
+
+// ---- tests -----------------------------------------------------------------------------------
+
+// (scale(gelu(a b)) + exp(c)) one, compared with d, picks one of the two: as one node and as nine.
+static void try_joined(tt_ctx *ctx, tt_dtype type, int64_t n, size_t skip)
+{
+    static const tti_unary_attr scale = {1.25, 0.125};
+    static const struct {
+        const char *op;
+        int n_in, in[3];
+        bool is_bool;
+    } rows[] = {
+        {"mul", 2, {0, 1}, false},
+        {"gelu", 1, {1000}, false},
+        {"scale", 1, {1001}, false},
+        {"exp", 1, {2}, false},
+        {"add", 2, {1002, 1003}, false},
+        {"mul", 2, {1004, 4}, false},
+        {"less", 2, {3, 0}, true},
+        {"sub", 2, {1, 2}, false},
+        {"where", 3, {1006, 1005, 1007}, false},
+    };
+    tt_arg in[5], made[9], last;
+    tt_node node[9];
+    tti_fused f = {.n = 9};
+    char *alone = malloc(9 * 8 * (size_t)n);
+    for (int k = 0; k < 5; k++) {
+        in[k] = arg_of(type, TT_SHAPE(k == 4 ? 1 : n), room[k]);
+        make_values(ctx, type, in[k].count, (uint64_t)k, room[k]);
+    }
+    for (int m = 0; m < 9; m++) {
+        tti_fused_member *mb = &f.members[m];
+        node[m] = node_of(op_of(ctx, rows[m].op), strcmp(rows[m].op, "scale") == 0 ? &scale : NULL);
+        made[m] = arg_of(rows[m].is_bool ? TT_BOOL : type, TT_SHAPE(n), alone + m * 8 * n);
+        *mb = (tti_fused_member){.node = &node[m], .n_in = rows[m].n_in, .is_last = m == 8};
+        mb->out = made[m];
+        tt_arg x[3];
+        for (int k = 0; k < mb->n_in; k++) {
+            mb->in[k] = rows[m].in[k];
+            x[k] = mb->in[k] >= TTI_FUSE_OF ? made[mb->in[k] - TTI_FUSE_OF] : in[mb->in[k]];
+        }
+        tt_launch l = {.node = &node[m], .attr = node[m].attr, .in = x, .out = &made[m]};
+        l.n_in = mb->n_in;
+        run_gpu(rows[m].op, &l, skip);
+    }
+    last = arg_of(type, TT_SHAPE(n), room[6]);
+    run_gpu("@fused", &(tt_launch){.node = &node[8], .in = in, .n_in = 5, .out = &last, .tune = &f},
+            skip);
+    ck_assert_msg(memcmp(made[8].data, last.data, bytes_of(&last)) == 0, "%s, %lld elements",
+                  tt_dtype_name(type), (long long)n);
+    free(alone);
+}
+
+TEST(cuda_joined_node_has_the_bits_of_its_members)
+{
+    static const int64_t counts[] = {2, 7, 8, 1000, 20003};
+    tt_ctx *ctx = test_ctx();
+    open_device();
+    for (int i = 0; i < 5; i++) {
+        try_joined(ctx, TT_F32, counts[i], 0);
+        try_joined(ctx, TT_BF16, counts[i], 0);
+        try_joined(ctx, TT_F16, counts[i], 4);
+    }
+    close_device();
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(cuda_casts_are_those_of_the_cpu)
+{
+    static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16, TT_I32, TT_I64, TT_U8, TT_BOOL};
+    tt_ctx *ctx = test_ctx();
+    tt_node node = node_of(op_of(ctx, "cast"), NULL);
+    open_device();
+    for (int i = 0; i < 49; i++) {
+        tt_arg x = arg_of(types[i / 7], TT_SHAPE(1001), room[0]);
+        tt_arg want = arg_of(types[i % 7], TT_SHAPE(1001), room[1]), got = want;
+        tt_launch l = {.ctx = ctx, .node = &node, .in = &x, .n_in = 1, .out = &want};
+        got.data = room[2];
+        make_values(ctx, x.dtype, x.count, 100 + (uint64_t)i, x.data);
+        run_cpu(node.op, &l);
+        l.out = &got;
+        run_gpu("cast", &l, 0);
+        ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "%s to %s",
+                      tt_dtype_name(x.dtype), tt_dtype_name(want.dtype));
+    }
+    close_device();
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(cuda_broadcasts_are_those_of_the_cpu)
+{
+    static const struct {
+        tt_shape out, a, b;
+    } rows[] = {
+        {{2, {37, 64}}, {2, {37, 64}}, {1, {64}}},
+        {{2, {37, 64}}, {2, {37, 1}}, {2, {1, 64}}},
+        {{2, {65, 10}}, {2, {65, 10}}, {1, {10}}},
+        {{4, {3, 5, 7, 16}}, {4, {3, 1, 7, 16}}, {3, {5, 1, 1}}},
+        {{3, {4, 3, 9}}, {3, {4, 1, 9}}, {2, {3, 1}}},
+        {{2, {3, 8}}, {0, {0}}, {2, {3, 8}}},
+    };
+    static const tt_dtype types[] = {TT_F32, TT_BF16, TT_I64, TT_U8};
+    static const char *const names[] = {"add", "greater", "maximum", "broadcast"};
+    tt_ctx *ctx = test_ctx();
+    open_device();
+    for (int i = 0; i < 6 * 4 * 4; i++) {
+        tt_node node = node_of(op_of(ctx, names[i % 4]), NULL);
+        tt_dtype type = types[i / 4 % 4], out = i % 4 == 1 ? TT_BOOL : type;
+        tt_arg in[2] = {arg_of(type, rows[i / 16].a, room[0]),
+                        arg_of(type, rows[i / 16].b, room[1])};
+        tt_arg want = arg_of(out, rows[i / 16].out, room[2]), got = want;
+        tt_launch l = {.ctx = ctx, .node = &node, .in = in, .n_in = 2, .out = &want};
+        got.data = room[3];
+        make_values(ctx, type, in[0].count, 5, room[0]);
+        make_values(ctx, type, in[1].count, 6, room[1]);
+        run_cpu(node.op, &l);
+        l.out = &got;
+        run_gpu(node.op->name, &l, 0);
+        ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "%s %s case %d",
+                      node.op->name, tt_dtype_name(type), i / 16);
+    }
+    close_device();
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(cuda_dropout_drops_what_the_cpu_drops)
+{
+    static const tt_shape shapes[] = {{2, {5, 128}},  {2, {9, 10}}, {3, {3, 4, 20}},
+                                      {3, {2, 5, 7}}, {1, {1000}},  {2, {300, 72}}};
+    static const int open[] = {0, 0, 1, 1, -1, 0};
+    tt_ctx *ctx = test_ctx();
+    tti_dropout_attr attr = {0.3, 0};
+    tt_node node = node_of(op_of(ctx, "dropout"), &attr);
+    tt_step step = {.step = 12345, .seed = 99};
+    tt_lanes lanes = {.first_row = 40};
+    open_device();
+    for (int i = 0; i < 6; i++) {
+        tt_arg x = arg_of(TT_F32, shapes[i], room[0]), want = x, got = x;
+        x.open = open[i];
+        x.per = 1;
+        want.data = room[1];
+        got.data = room[2];
+        make_values(ctx, TT_F32, x.count, 3, x.data);
+        tt_prep p = {.ctx = ctx, .node = &node, .attr = &attr, .in = &x, .out_args = &want};
+        CHECK_OK(node.op->kernel[TT_CPU].prepare(&p));
+        tt_launch l = {.ctx = ctx, .node = &node, .attr = &attr, .in = &x, .n_in = 1};
+        l.out = &want;
+        l.step = &step;
+        l.lanes = &lanes;
+        l.tune = p.tune;
+        l.end = p.units[0];
+        CHECK_OK(node.op->kernel[TT_CPU].fn[TT_ISA_PLAIN](&l));
+        l.out = &got;
+        run_gpu("dropout", &l, 0);
+        ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "case %d", i);
+        run_gpu("dropout", &l, 4);
+        ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "case %d, unaligned", i);
+    }
+    close_device();
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(cuda_first_values_are_those_of_the_cpu)
+{
+    static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16};
+    tt_ctx *ctx = test_ctx();
+    tt_node node = node_of(op_of(ctx, "variable"), NULL);
+    open_device();
+    for (int i = 0; i < 9 * 3 * 2; i++) {
+        tt_init init = {(tt_init_kind)(i / 6), 0.25, 0.5};
+        tt_shape shape = TT_SHAPE(3, 50, 31);
+        int64_t first = i % 2 == 0 ? 0 : 1234, n = 3 * 50 * 31 - first;
+        tti_init_attr attr = {init, shape, 11, 22, first};
+        tt_arg want = arg_of(types[i / 2 % 3], TT_SHAPE(n), room[0]), got = want;
+        got.data = room[1];
+        CHECK_OK(tti_init_values(ctx, TT_ISA_PLAIN, &init, &shape, want.dtype, 11, 22, first,
+                                 first + n, want.data));
+        run_gpu("@init", &(tt_launch){.node = &node, .attr = &attr, .out = &got}, 0);
+        ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "kind %d, %s from %lld",
+                      i / 6, tt_dtype_name(want.dtype), (long long)first);
+    }
+    close_device();
+    CHECK_OK(tt_close(ctx));
+}

@@ -142,22 +142,22 @@ __device__ static inline void tti_put(tti_f16 &to, float x)
  * Calls body with T being the C type of a dtype: TTI_FLOATS(dtype, T, { launch<T>(...); }) for f32,
  * bf16, f16. Any other type is an error of the library and does nothing.
  */
-#define TTI_FLOATS(dtype, T, ...)         \
-    switch (dtype) {                      \
-    case TT_F32: {                        \
-        typedef float T;                  \
-        __VA_ARGS__                       \
-    } break;                              \
-    case TT_BF16: {                       \
-        typedef tti_bf16 T;               \
-        __VA_ARGS__                       \
-    } break;                              \
-    case TT_F16: {                        \
-        typedef tti_f16 T;                \
-        __VA_ARGS__                       \
-    } break;                              \
-    default:                              \
-        break;                            \
+#define TTI_FLOATS(dtype, T, ...) \
+    switch (dtype) {              \
+    case TT_F32: {                \
+        typedef float T;          \
+        __VA_ARGS__               \
+    } break;                      \
+    case TT_BF16: {               \
+        typedef tti_bf16 T;       \
+        __VA_ARGS__               \
+    } break;                      \
+    case TT_F16: {                \
+        typedef tti_f16 T;        \
+        __VA_ARGS__               \
+    } break;                      \
+    default:                      \
+        break;                    \
     }
 
 // Sixteen bytes of elements, moved at once where addresses allow.
@@ -168,6 +168,73 @@ template <class T> struct alignas(16) tti_pack {
 static inline bool tti_is_aligned(const void *p)
 {
     return ((uintptr_t)p & 15) == 0;
+}
+__host__ __device__ static inline int64_t tti_min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// A pack as floats and back, by the card's own conversions. Subnormals of bf16 come as they are:
+// the arithmetic that follows takes them for zero.
+__device__ static inline void tti_unpack(const tti_pack<float> &p, float *x)
+{
+    for (int i = 0; i < 4; i++)
+        x[i] = p.v[i];
+}
+__device__ static inline void tti_unpack(const tti_pack<tti_bf16> &p, float *x)
+{
+    for (int i = 0; i < 8; i++)
+        x[i] = tti_float((uint32_t)p.v[i].bits << 16);
+}
+__device__ static inline void tti_unpack(const tti_pack<tti_f16> &p, float *x)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+#ifdef __CUDA_ARCH__
+        asm("cvt.f32.f16 %0, %1;" : "=f"(x[i]) : "h"(p.v[i].bits));
+#else
+        x[i] = tti_get(p.v[i]);
+#endif
+}
+__device__ static inline void tti_repack(tti_pack<float> &p, const float *x)
+{
+    for (int i = 0; i < 4; i++)
+        p.v[i] = x[i];
+}
+#ifdef __CUDA_ARCH__
+#define TTI_REPACK(type, name)                                                                   \
+    __device__ static inline void tti_repack(tti_pack<type> &p, const float *x)                  \
+    {                                                                                            \
+        uint32_t *to = (uint32_t *)p.v;                                                          \
+        _Pragma("unroll") for (int i = 0; i < 4; i++) asm(                                       \
+            "cvt.rn." name ".f32 %0, %1, %2;" : "=r"(to[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i])); \
+    }
+#else
+#define TTI_REPACK(type, name)                                                  \
+    __device__ static inline void tti_repack(tti_pack<type> &p, const float *x) \
+    {                                                                           \
+        for (int i = 0; i < 8; i++)                                             \
+            tti_put(p.v[i], x[i]);                                              \
+    }
+#endif
+TTI_REPACK(tti_bf16, "bf16x2")
+TTI_REPACK(tti_f16, "f16x2")
+
+// Element i of an array whose type is known at run time only: few, or kept in a cache.
+__device__ static inline float tti_at(const void *p, int dtype, int64_t i)
+{
+    return dtype == TT_F32    ? ((const float *)p)[i]
+           : dtype == TT_BF16 ? tti_get(((const tti_bf16 *)p)[i])
+                              : tti_get(((const tti_f16 *)p)[i]);
+}
+__device__ static inline void tti_set(void *p, int dtype, int64_t i, float x)
+{
+    if (dtype == TT_F32)
+        ((float *)p)[i] = x;
+    else if (dtype == TT_BF16)
+        tti_put(((tti_bf16 *)p)[i], x);
+    else
+        tti_put(((tti_f16 *)p)[i], x);
 }
 
 // ---- lanes -----------------------------------------------------------------------------------
@@ -253,17 +320,26 @@ __device__ static inline float tti_block_sum(float x)
 // ---- tables ----------------------------------------------------------------------------------
 
 // TTI_ROW(op, prepare, fn), and with the types of output 0 it has: TTI_ROW_TYPES.
-#define TTI_ROW(op, prepare, fn)                 \
-    {                                            \
-        op, { (prepare), {(fn)}, 0 } \
+#define TTI_ROW(op, prepare, fn) \
+    {                            \
+        op,                      \
+        {                        \
+            (prepare), {(fn)}, 0 \
+        }                        \
     }
-#define TTI_ROW_TYPES(op, prepare, fn, types)          \
-    {                                                  \
-        op, { (prepare), {(fn)}, (types) } \
+#define TTI_ROW_TYPES(op, prepare, fn, types) \
+    {                                         \
+        op,                                   \
+        {                                     \
+            (prepare), {(fn)}, (types)        \
+        }                                     \
     }
-#define TTI_ROWS_END                             \
-    {                                            \
-        NULL, { NULL, {NULL}, 0 } \
+#define TTI_ROWS_END        \
+    {                       \
+        NULL,               \
+        {                   \
+            NULL, {NULL}, 0 \
+        }                   \
     }
 
 #endif

@@ -6,6 +6,7 @@
 #define TUTTI_OP_REDUCE_H
 
 #include <stdbool.h>
+#include <string.h>
 #include <tutti/extend.h>
 
 typedef struct tti_reduce_attr {
@@ -58,7 +59,10 @@ static inline void tti_axis_push(tti_axis_list *l, bool join, int64_t dim, int64
 
 static inline tti_reduction tti_reduction_of(const tti_reduce_attr *a, const tt_arg *x)
 {
-    tti_reduction r = {.tail = 1, .cols = 1, .outer = 1, .lane_sum = -1};
+    tti_reduction r; // C++ reads this file too
+    memset(&r, 0, sizeof(r));
+    r.tail = r.cols = r.outer = 1;
+    r.lane_sum = -1;
     int64_t stride = 1;
     // What the axis before (further in) was: nothing yet, tail, columns, kept, reduced, open.
     enum {

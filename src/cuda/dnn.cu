@@ -189,7 +189,7 @@ cudnnDataType_t tti_dnn_type(tt_dtype t)
 static int add_tensor(tti_dnn_graph *g, cudnnDataType_t type, int rank, const int64_t *dim,
                       const int64_t *stride, bool is_virtual, bool by_value)
 {
-    int64_t dense[TT_MAX_RANK], align = by_value ? (int64_t)sizeof(float) : 16;
+    int64_t dense[TT_MAX_RANK], align = 16;
     int64_t uid = g->n_tensors + 1;
     dense[rank - 1] = 1;
     for (int i = rank - 2; i >= 0; i--)

@@ -30,7 +30,7 @@ typedef struct tti_cuda_device {
     // What was found out about a call of a library (descriptors, the chosen algorithm), by what it
     // is; kept as long as the device. Guarded by nothing: one thread prepares.
     tti_recipe *recipes;
-    tti_trouble *trouble; // what kernels found wrong in values (cuda/trouble.h)
+    tti_trouble *trouble;    // what kernels found wrong in values (cuda/trouble.h)
     struct tti_parts *parts; // streams' and memory's own state
 } tti_cuda_device;
 

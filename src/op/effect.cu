@@ -1,6 +1,6 @@
 /*
- * effect.cu - print and assert tell the host of values, so they have no kernels here: plans put them
- * on the CPU.
+ * effect.cu - print and assert tell the host of values, so they have no kernels here: plans put
+ * them on the CPU.
  */
 #include "cuda/kernel.cuh"
 

@@ -78,6 +78,30 @@ template <int E> __device__ static inline void store(char *p, int bytes, const t
         ((four_words *)p)[1] = four_words{{r.w[4 % E], r.w[5 % E], r.w[6 % E], r.w[7 % E]}};
 }
 
+// Types are constants in each case, so that registers are not gathered from all of them.
+template <class W, int E>
+__device__ static inline void write(const tti_pw_program &p, char *to, const W (&x)[E])
+{
+    tti_pw_raw<E> r;
+#define CASE(type, bytes)                \
+    case type:                           \
+        tti_pw_pack<W, E>((type), x, r); \
+        store<E>(to, (bytes), r);        \
+        return;
+    switch (p.type) {
+        CASE(TT_BF16, 2)
+        CASE(TT_F16, 2)
+        CASE(TTI_PW_BITS16, 2)
+        CASE(TT_U8, 1)
+        CASE(TT_BOOL, 1)
+        CASE(TT_I64, 8)
+    default:
+        tti_pw_pack<W, E>(TT_F32, x, r);
+        store<E>(to, 4, r);
+    }
+#undef CASE
+}
+
 // One element, E times.
 template <int E> __device__ static inline void load_same(const char *p, int bytes, tti_pw_raw<E> &r)
 {
@@ -235,9 +259,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS) pointwise(const tti_pw
             tti_pw_round<W, E>(p.steps[s].type, x);
             push<W, E, D, P>(t, p.steps[s].grows, x);
         }
-        tti_pw_raw<E> r;
-        tti_pw_pack<W, E>(p.type, x, r);
-        store<E>((char *)p.out + t.i * p.bytes, p.bytes, r);
+        write<W, E>(p, (char *)p.out + t.i * p.bytes, x);
     }
 }
 

@@ -1,9 +1,9 @@
 /*
  * pointwise.h - pointwise ops as programs for one kernel.
  *
- * An op alone is a program of one step, a joined node ("@fused") one of many: so a value has the same
- * bits whichever way it is made. A thread takes a few neighbouring elements, walks the steps, and
- * keeps what is between them in registers, as a stack: every such value is used once. Each step
+ * An op alone is a program of one step, a joined node ("@fused") one of many: so a value has the
+ * same bits whichever way it is made. A thread takes a few neighbouring elements, walks the steps,
+ * and keeps what is between them in registers, as a stack: every such value is used once. Each step
  * rounds to its own output's type.
  */
 #ifndef TUTTI_OP_POINTWISE_H
@@ -16,8 +16,8 @@ extern "C" {
 #endif
 
 /*
- * X(name, value): the ops, by the kind of their operands. Values are in terms of operands x and y and
- * attributes a and b.
+ * X(name, value): the ops, by the kind of their operands. Values are in terms of operands x and y
+ * and attributes a and b.
  */
 // clang-format off
 #define TTI_PW_FLOAT_1(X)                                                                         \
@@ -116,8 +116,8 @@ typedef struct tti_pw_program {
 } tti_pw_program;
 
 /*
- * To make a program (pointwise_program.cu), zeroed before: inputs are added, then steps in the order
- * of the stack. src names the operands, of which x, or y of a where, has type `from`.
+ * To make a program (pointwise_program.cu), zeroed before: inputs are added, then steps in the
+ * order of the stack. src names the operands, of which x, or y of a where, has type `from`.
  */
 tt_status tti_pw_input_add(const tt_launch *l, tti_pw_program *p, const tt_arg *x, uint8_t *src);
 tt_status tti_pw_step_add(const tt_launch *l, tti_pw_program *p, const tt_node *node, tt_dtype from,

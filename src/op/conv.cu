@@ -46,6 +46,13 @@ __device__ static inline void multiply(const tile_pair &s, int terms, float acc[
     }
 }
 
+// Libraries want addresses of 16 bytes, which is where a plan puts whole tensors.
+static bool by_library(const conv_tune *t, const tt_launch *l)
+{
+    return t->dnn != NULL && tti_is_aligned(l->in[0].data) && tti_is_aligned(l->in[1].data) &&
+           tti_is_aligned(l->out[0].data);
+}
+
 // ---- forward and dx --------------------------------------------------------------------------
 
 struct gather_in {
@@ -174,7 +181,7 @@ static tt_status conv2d(const tt_launch *l)
 {
     const conv_tune *t = (const conv_tune *)l->tune;
     const tti_conv_attr *a = (const tti_conv_attr *)l->attr;
-    if (t->dnn != NULL)
+    if (by_library(t, l))
         return tti_conv_dnn_run(t->dnn, l, l->in[0].data, l->in[1].data, l->out[0].data,
                                 l->scratch);
     gather_in q = {};
@@ -198,7 +205,7 @@ static tt_status conv2d(const tt_launch *l)
 static tt_status conv2d_dx(const tt_launch *l)
 {
     const conv_tune *t = (const conv_tune *)l->tune;
-    if (t->dnn != NULL)
+    if (by_library(t, l))
         return tti_conv_dnn_run(t->dnn, l, l->out[0].data, l->in[1].data, l->in[0].data,
                                 l->scratch);
     gather_in q = {};
@@ -294,7 +301,7 @@ static tt_status conv2d_dw(const tt_launch *l)
     dw_sum_of(&d, &l->in[0], l->lanes, t->dnn != NULL, &sum);
     tt_launch own = *l;
     own.scratch = l->scratch + t->workspace;
-    if (t->dnn != NULL)
+    if (by_library(t, l))
         return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
             return tti_conv_dnn_dw(t->dnn, l, &d, g.n, g.bound, part + g.first * sum.count);
         });

@@ -3,8 +3,8 @@
  *
  * log, log1p, sin and cos are those of op/vmath.h, written with the same roundings: the first
  * values of variables need them to the bit, and the ops have them too. The others use what the
- * hardware is good at (2^x and 1/x, each right to one or two units of the last place); their bits agree between
- * kernels, not with the CPU. Subnormal numbers count as zero.
+ * hardware is good at (2^x and 1/x, each right to one or two units of the last place); their bits
+ * agree between kernels, not with the CPU. Subnormal numbers count as zero.
  */
 #ifndef TUTTI_OP_VMATH_CUH
 #define TUTTI_OP_VMATH_CUH

@@ -8,6 +8,10 @@
  * which lanes. Large ones are shared by the threads of the context's devices. A call allocates
  * nothing.
  *
+ * A context that was opened with tasks (tasks.h) makes groups over all processes of the job: each
+ * opens the group and makes every call, in the same order, with its own members; those of rank 0 are
+ * numbered first. A call that is not the same in all is an error in all, before data moves.
+ *
  *   tt_member m[2] = {{.in = a, .out = a, .count = n, .n_lanes = 4},
  *                     {.in = b, .out = b, .count = n, .first_lane = 4, .n_lanes = 4}};
  *   tt_all_reduce(comm, m);
@@ -42,8 +46,9 @@ typedef struct tt_comm tt_comm;
 
 typedef struct tt_comm_open_opts {
     size_t opts_size;
-    int members;           // 1 to TT_MAX_MEMBERS; default: one for each device of the context
-    const char *transport; // default "local": members are in this process
+    int members;           // of this process, 1 to TT_MAX_MEMBERS; default: one for each device
+    const char *transport; // "local": this process's members; of all the job's processes: "auto",
+                           // "shm" (memory they share), "wire". Default: "auto" if it has several
     int64_t deadline_ms;   // longest wait in a call; default: the context's
 } tt_comm_open_opts;
 #define TT_MAX_MEMBERS 1024
@@ -52,7 +57,7 @@ typedef struct tt_comm_open_opts {
 TT_API tt_comm *tt_comm_open_with(tt_ctx *ctx, const tt_comm_open_opts *opts);
 #define tt_comm_open(...) TT_CALL1(tt_comm_open, __VA_ARGS__, )
 TT_API void tt_comm_free(tt_comm *c);
-TT_API int tt_comm_members(const tt_comm *c); // 0 for NULL
+TT_API int tt_comm_members(const tt_comm *c); // of all processes; 0 for NULL
 
 /*
  * What one member brings and where its result goes. Memory of different members does not overlap;

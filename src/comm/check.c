@@ -17,9 +17,9 @@ static tt_status check_options(tt_ctx *ctx, const tti_comm_call *call)
     if ((unsigned)o->dtype >= TT_N_DTYPES)
         return TT_FAIL(ctx, TT_EDTYPE, "%s: there is no element type %d", call->name,
                        (int)o->dtype);
-    if (call->kind == TTI_BROADCAST && (o->root < 0 || o->root >= call->n))
+    if (call->kind == TTI_BROADCAST && (o->root < 0 || o->root >= call->total))
         return TT_FAIL(ctx, TT_EINVAL, "%s: root is %d, but there are %d members", call->name,
-                       o->root, call->n);
+                       o->root, call->total);
     if (!reduces)
         return TT_OK;
     if (o->dtype == TT_U8 || o->dtype == TT_BOOL)
@@ -116,9 +116,11 @@ static tt_status check_counts(tt_ctx *ctx, const tti_comm_call *call)
 }
 
 tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
-                         const tt_comm_opts *opts, tti_comm_call *call)
+                         int total, const tt_comm_opts *opts, tti_comm_call *call)
 {
     *call = (tti_comm_call){.kind = kind, .name = tti_call_name(kind), .members = members, .n = n};
+    call->n_mine = n;
+    call->total = total;
     if (members == NULL || opts == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s: %s is NULL", call->name,
                        members == NULL ? "members" : "opts");
@@ -135,7 +137,7 @@ tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *membe
 
 tt_status tti_call_check_memory(tt_ctx *ctx, const tti_comm_call *call)
 {
-    for (int i = 0; i < call->n; i++)
+    for (int i = call->first; i < call->first + call->n_mine; i++)
         TT_TRY(check_memory(ctx, call, i));
     return TT_OK;
 }

@@ -5,18 +5,23 @@
  * lanes, and every member's memory (check.c). What is left cannot fail but for devices and peers.
  */
 #include "comm/comm.h"
+#include "comm/world.h"
 #include <string.h>
 
 // ---- groups ----------------------------------------------------------------------------------
 
-static const tti_transport *const transports[] = {&tti_transport_local};
+static const tti_transport *const transports[] = {&tti_transport_local, &tti_transport_auto,
+                                                  &tti_transport_shm, &tti_transport_wire};
 
 static const tti_transport *find_transport(tt_ctx *ctx, const char *name)
 {
+    if (name == NULL)
+        name = ctx->world != NULL ? "auto" : "local";
     for (int i = 0; i < TTI_COUNT(transports); i++)
-        if (name == NULL || strcmp(name, transports[i]->name) == 0)
+        if (strcmp(name, transports[i]->name) == 0)
             return transports[i];
-    (void)TT_FAIL(ctx, TT_EUNSUPPORTED, "comm: there is no transport '%.64s'; local is", name);
+    (void)TT_FAIL(ctx, TT_EUNSUPPORTED,
+                  "comm: there is no transport '%.64s'; local, auto, shm, wire are", name);
     return NULL;
 }
 
@@ -25,6 +30,7 @@ static void free_comm(void *owner)
     tt_comm *c = owner;
     if (c->transport != NULL && c->transport->close != NULL)
         c->transport->close(c);
+    tti_free(c->ctx, c->all);
     tti_free(c->ctx, c->prints);
     tti_free(c->ctx, c->offsets);
     tti_free(c->ctx, c);
@@ -41,16 +47,16 @@ static tt_status open_comm(tt_comm *c, const tt_comm_open_opts *o)
     if (c->deadline_ms < 0)
         return TT_FAIL(ctx, TT_EINVAL, "comm: deadline_ms is %lld; it must be above 0",
                        (long long)c->deadline_ms);
-    c->prints = tti_calloc(ctx, (size_t)c->n_members, sizeof(*c->prints));
-    c->offsets = tti_calloc(ctx, (size_t)c->n_members + 1, sizeof(*c->offsets));
-    if (c->prints == NULL || c->offsets == NULL)
-        return TT_ENOMEM;
     const tti_transport *t = find_transport(ctx, o->transport);
     if (t == NULL)
         return TT_EUNSUPPORTED;
-    TT_TRY(t->open(c));
+    c->total = c->n_members;
     c->transport = t;
-    return TT_OK;
+    TT_TRY(t->open(c));
+    c->prints = tti_calloc(ctx, (size_t)c->n_members, sizeof(*c->prints));
+    c->offsets = tti_calloc(ctx, (size_t)c->total + 1, sizeof(*c->offsets));
+    c->all = tti_calloc(ctx, (size_t)c->total, sizeof(*c->all));
+    return c->prints == NULL || c->offsets == NULL || c->all == NULL ? TT_ENOMEM : TT_OK;
 }
 
 tt_comm *tt_comm_open_with(tt_ctx *ctx, const tt_comm_open_opts *opts)
@@ -81,7 +87,7 @@ void tt_comm_free(tt_comm *c)
 
 int tt_comm_members(const tt_comm *c)
 {
-    return c == NULL ? 0 : c->n_members;
+    return c == NULL ? 0 : c->total;
 }
 
 // ---- what members must agree on --------------------------------------------------------------
@@ -116,7 +122,7 @@ tt_status tti_fingerprint_check(tt_ctx *ctx, const char *name, int first, const 
     return TT_OK;
 }
 
-static tt_status agree(tt_comm *c, const tti_comm_call *call)
+static tt_status agree(tt_comm *c, tti_comm_call *call)
 {
     for (int i = 0; i < call->n; i++)
         c->prints[i] =
@@ -133,6 +139,26 @@ static tt_status agree(tt_comm *c, const tti_comm_call *call)
 
 // ---- calls -----------------------------------------------------------------------------------
 
+// An error of one process is everybody's: the others would wait for it.
+static tt_status end(tt_comm *c, tt_status st)
+{
+    if (st != TT_OK && c->transport != &tti_transport_local)
+        tti_world_fail(c->ctx->world, st, tt_last_error(c->ctx).message);
+    return st;
+}
+
+static tt_status try_reduce(tt_comm *c, tti_call_kind kind, const tt_member *members,
+                            const tt_comm_opts *opts)
+{
+    tti_comm_call call;
+    tti_reduction r;
+    TT_TRY(tti_call_begin(c->ctx, kind, members, c->n_members, c->total, opts, &call));
+    TT_TRY(agree(c, &call));
+    TT_TRY(tti_reduction_make(c->ctx, &call, &r));
+    TT_TRY(tti_call_check_memory(c->ctx, &call));
+    return c->transport->reduce(c, &call, &r);
+}
+
 static tt_status reduce(tt_comm *c, tti_call_kind kind, const tt_member *members,
                         const tt_comm_opts *opts)
 {
@@ -140,13 +166,20 @@ static tt_status reduce(tt_comm *c, tti_call_kind kind, const tt_member *members
         return TT_EINVAL;
     if (tti_is_stuck(c->ctx))
         return tt_status_of(c->ctx);
+    return end(c, try_reduce(c, kind, members, opts));
+}
+
+static tt_status try_move(tt_comm *c, tti_call_kind kind, const tt_member *members,
+                          const tt_comm_opts *opts)
+{
     tti_comm_call call;
-    tti_reduction r;
-    TT_TRY(tti_call_begin(c->ctx, kind, members, c->n_members, opts, &call));
+    TT_TRY(tti_call_begin(c->ctx, kind, members, c->n_members, c->total, opts, &call));
     TT_TRY(agree(c, &call));
-    TT_TRY(tti_reduction_make(c->ctx, &call, &r));
+    for (int i = 0; i < call.n; i++)
+        c->offsets[i + 1] = c->offsets[i] + call.members[i].count;
+    call.offset = c->offsets;
     TT_TRY(tti_call_check_memory(c->ctx, &call));
-    return c->transport->reduce(c, &call, &r);
+    return c->transport->move(c, &call);
 }
 
 static tt_status move(tt_comm *c, tti_call_kind kind, const tt_member *members,
@@ -156,14 +189,7 @@ static tt_status move(tt_comm *c, tti_call_kind kind, const tt_member *members,
         return TT_EINVAL;
     if (tti_is_stuck(c->ctx))
         return tt_status_of(c->ctx);
-    tti_comm_call call;
-    TT_TRY(tti_call_begin(c->ctx, kind, members, c->n_members, opts, &call));
-    TT_TRY(agree(c, &call));
-    for (int i = 0; i < call.n; i++)
-        c->offsets[i + 1] = c->offsets[i] + members[i].count;
-    call.offset = c->offsets;
-    TT_TRY(tti_call_check_memory(c->ctx, &call));
-    return c->transport->move(c, &call);
+    return end(c, try_move(c, kind, members, opts));
 }
 
 tt_status tt_all_reduce_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
@@ -197,5 +223,5 @@ tt_status tt_barrier(tt_comm *c)
         return TT_EINVAL;
     if (tti_is_stuck(c->ctx))
         return tt_status_of(c->ctx);
-    return c->transport->barrier(c);
+    return end(c, c->transport->barrier(c));
 }

@@ -32,20 +32,22 @@ typedef struct tti_fingerprint {
 
 typedef struct tti_comm_call {
     tti_call_kind kind;
-    const char *name; // for messages: "all_reduce"
-    const tt_member *members;
-    int n;
-    tt_comm_opts opts;     // filled
-    bool has_lanes;        // some member holds lanes: a sum over them
-    const int64_t *offset; // all_gather: where each member's elements begin, and the end of all
+    const char *name;         // for messages: "all_reduce"
+    const tt_member *members; // of all processes once they agree; others' have no memory
+    int n, total;             // how many these are, and all of the group
+    int first, n_mine;        // those of this process, once they agree
+    tt_comm_opts opts;        // filled
+    bool has_lanes;           // some member holds lanes: a sum over them
+    const int64_t *offset;    // all_gather: where each member's elements begin, and the end of all
 } tti_comm_call;
 
 // ---- reductions ------------------------------------------------------------------------------
 
 // One value to be combined; after it the two topmost of the stack are combined so many times.
 typedef struct tti_addend {
-    const char *data;
+    const char *data; // NULL: of another process
     int merges;
+    int member, part; // whose, and which of its parts
 } tti_addend;
 
 typedef struct tti_reduction {
@@ -54,7 +56,7 @@ typedef struct tti_reduction {
     tt_combine combine;
     double factor;
     int64_t count;
-    const tt_member *members; // results go to their outs
+    const tt_member *members; // results go to their outs; NULL: nowhere
     int n_members;
     bool is_scattered;
     int n;
@@ -113,30 +115,34 @@ tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w) TTI_CHECKED;
  * A way to other members. open may leave something in c->state. agree compares a call's
  * fingerprints, one per member of this process (prints[i] is members[i]'s), with everyone's; it
  * fails naming who differs in what. reduce, move and barrier then do the work, with the deadline
- * c->deadline_ms on every wait.
+ * c->deadline_ms on every wait. Where members are in several processes, agree also makes the call's
+ * members those of all.
  */
 typedef struct tti_transport {
     const char *name;
     const char *help;
     tt_status (*open)(tt_comm *c);
     void (*close)(tt_comm *c);
-    tt_status (*agree)(tt_comm *c, const tti_comm_call *call, const tti_fingerprint *prints);
-    tt_status (*reduce)(tt_comm *c, const tti_comm_call *call, const tti_reduction *r);
+    tt_status (*agree)(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints);
+    tt_status (*reduce)(tt_comm *c, const tti_comm_call *call, tti_reduction *r);
     tt_status (*move)(tt_comm *c, const tti_comm_call *call);
     tt_status (*barrier)(tt_comm *c);
 } tti_transport;
-extern const tti_transport tti_transport_local;
+extern const tti_transport tti_transport_local, tti_transport_auto, tti_transport_shm,
+    tti_transport_wire;
 
 struct tt_comm {
     tt_ctx *ctx;
     struct tti_hooks owned;
     const tti_transport *transport;
-    void *state; // the transport's
-    int n_members;
+    void *state;      // the transport's
+    int n_members;    // of this process
+    int total, first; // of all processes, and which of them is this process's first
+    tt_member *all;   // one per member of all
     int64_t deadline_ms;
     uint64_t sequence;
     tti_fingerprint *prints; // one per member of this process
-    int64_t *offsets;        // one more than members
+    int64_t *offsets;        // one more than members of all
 };
 
 /*
@@ -144,7 +150,7 @@ struct tt_comm {
  * members agree and lanes are known to be right.
  */
 tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
-                         const tt_comm_opts *opts, tti_comm_call *call) TTI_CHECKED;
+                         int total, const tt_comm_opts *opts, tti_comm_call *call) TTI_CHECKED;
 tt_status tti_call_check_memory(tt_ctx *ctx, const tti_comm_call *call) TTI_CHECKED;
 const char *tti_call_name(int kind);
 

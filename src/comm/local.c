@@ -92,7 +92,7 @@ static tt_status local_open(tt_comm *c)
     return TT_OK;
 }
 
-static tt_status local_agree(tt_comm *c, const tti_comm_call *call, const tti_fingerprint *prints)
+static tt_status local_agree(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints)
 {
     for (int i = 1; i < call->n; i++)
         TT_TRY(tti_fingerprint_check(c->ctx, call->name, 0, &prints[0], i, &prints[i]));
@@ -104,7 +104,7 @@ static void reduce_units(const void *arg, int64_t begin, int64_t end)
     tti_reduction_run(arg, begin, end);
 }
 
-static tt_status local_reduce(tt_comm *c, const tti_comm_call *call, const tti_reduction *r)
+static tt_status local_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
 {
     int64_t bytes = r->count * (int64_t)tt_dtype_bytes(r->from) * (r->n + call->n);
     return tti_comm_spread(c->ctx, &(tti_work){.name = call->name,

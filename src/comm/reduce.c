@@ -69,11 +69,12 @@ static tt_status order_holders(tt_ctx *ctx, const tti_comm_call *call, int total
     return TT_OK;
 }
 
-static void push(tti_reduction *r, tti_lane_stack *stack, const void *in, int part, tti_part lanes)
+static void push(tti_reduction *r, tti_lane_stack *stack, int member, int part, tti_part lanes)
 {
     size_t bytes = (size_t)r->count * tt_dtype_bytes(r->from);
-    const char *data = in == NULL ? NULL : (const char *)in + (size_t)part * bytes;
-    r->addend[r->n++] = (tti_addend){data, tti_lane_push(stack, lanes)};
+    const char *in = r->members[member].in;
+    const char *data = in == NULL ? NULL : in + (size_t)part * bytes;
+    r->addend[r->n++] = (tti_addend){data, tti_lane_push(stack, lanes), member, part};
 }
 
 static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction *r,
@@ -81,7 +82,7 @@ static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction 
 {
     if (!call->has_lanes) {
         for (int i = 0; i < call->n; i++)
-            push(r, stack, call->members[i].in, 0, (tti_part){i, 1});
+            push(r, stack, i, 0, (tti_part){i, 1});
         return TT_OK;
     }
     if (call->opts.combine != TT_COMBINE_SUM)
@@ -94,7 +95,7 @@ static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction 
         tti_part parts[TTI_MAX_PARTS];
         int n_parts = tti_lane_range_parts(holders[i].first, holders[i].last, total, parts);
         for (int k = 0; k < n_parts; k++)
-            push(r, stack, call->members[holders[i].member].in, k, parts[k]);
+            push(r, stack, holders[i].member, k, parts[k]);
     }
     return TT_OK;
 }
@@ -168,7 +169,7 @@ static void store(const tti_reduction *r, const void *sum, int64_t at, int64_t n
             begin = TTI_MAX(begin, first);
             end = TTI_MIN(end, tti_share_begin(r->count, i + 1, r->n_members));
         }
-        if (begin < end)
+        if (begin < end && r->members[i].out != NULL)
             memcpy((char *)r->members[i].out + (size_t)(begin - first) * item,
                    (const char *)sum + (size_t)(begin - at) * item, (size_t)(end - begin) * item);
     }

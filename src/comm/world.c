@@ -23,6 +23,11 @@ int tti_world_size(const tti_world *w)
     return w->n;
 }
 
+uint32_t tti_world_count(const tti_world *w)
+{
+    return w->n_exchanges;
+}
+
 const tti_rank *tti_world_rank(const tti_world *w, int rank)
 {
     return rank >= 0 && rank < w->n ? &w->peers[rank].rank : NULL;

@@ -41,6 +41,7 @@ void tti_world_close(tti_world *w);
 
 int tti_world_self(const tti_world *w);
 int tti_world_size(const tti_world *w);
+uint32_t tti_world_count(const tti_world *w); // exchanges so far: the same in all between two
 const tti_rank *tti_world_rank(const tti_world *w, int rank);
 
 /*

@@ -1,0 +1,339 @@
+/*
+ * process.c - groups over several processes: opening, and agreeing on a call (process.h).
+ *
+ * A call begins with everybody's head: its fingerprint, its members' counts and lanes, and a small
+ * call's values, so that a small sum costs one exchange of flags. Heads lie in two places by turns:
+ * who writes the head of call n + 2 knows from everybody's head of call n + 1 that call n is over.
+ */
+#include "comm/process.h"
+#include "device/device.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- waiting ---------------------------------------------------------------------------------
+
+static tt_status late(tt_comm *c, const char *what, int rank, tt_status st)
+{
+    const tti_process *p = c->state;
+    const tti_rank *r = tti_world_rank(p->w, rank);
+    if (st == TT_ETIMEOUT)
+        return TT_FAIL(c->ctx, st, "%s: rank %d (%s, host %s) has not come within %lld ms", what,
+                       rank, r->name, r->host, (long long)c->deadline_ms);
+    return st;
+}
+
+tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f, uint32_t v)
+{
+    tti_process *p = c->state;
+    if (tti_flag_is_set(f, v))
+        return TT_OK;
+    int64_t start = tti_now_ns(), deadline = tti_deadline(c->deadline_ms);
+    for (int64_t until = start + 20000000;; until += 20000000) {
+        tt_status st = tti_flag_wait(f, v, p->spins, TTI_MIN(until, deadline));
+        if (st == TT_OK)
+            return TT_OK;
+        TT_TRY(tti_world_status(p->w));
+        if (tti_now_ns() >= deadline)
+            return late(c, what, rank, TT_ETIMEOUT);
+    }
+}
+
+tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, tti_edge edge,
+                           const void *data, size_t bytes)
+{
+    tti_process *p = c->state;
+    tti_letter l = {p->group, run, (uint32_t)edge, bytes};
+    return late(c, what, to, tti_world_send(p->w, to, &l, data, tti_deadline(c->deadline_ms)));
+}
+
+tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,
+                              void *data, size_t bytes)
+{
+    tti_process *p = c->state;
+    tti_letter l = {p->group, run, (uint32_t)edge, bytes};
+    return late(c, what, from,
+                tti_world_receive(p->w, from, &l, data, tti_deadline(c->deadline_ms)));
+}
+
+// ---- opening ---------------------------------------------------------------------------------
+
+typedef struct introduction {
+    int32_t n_members;
+    char transport[8];
+    tti_segment_name memory;
+} introduction;
+
+static tt_status meet(tt_comm *c, const introduction *all)
+{
+    tti_process *p = c->state;
+    for (int i = 0; i < p->n; i++) {
+        if (strncmp(all[i].transport, all[0].transport, sizeof(all[i].transport)) != 0)
+            return TT_FAIL(c->ctx, TT_EINVAL,
+                           "comm: rank %d opens a group of transport %.8s, but rank 0 of %.8s", i,
+                           all[i].transport, all[0].transport);
+        p->first[i + 1] = p->first[i] + all[i].n_members;
+    }
+    c->total = p->first[p->n];
+    c->first = p->first[p->self];
+    if (c->total > TT_MAX_MEMBERS)
+        return TT_FAIL(c->ctx, TT_EINVAL, "comm: %d members; 1 to %d are possible", c->total,
+                       TT_MAX_MEMBERS);
+    return TT_OK;
+}
+
+static void size_areas(tti_process *p, int total)
+{
+    bool any_far = false;
+    for (int i = 0; i < p->n; i++)
+        any_far |= !p->is_near[i];
+    // With far ones anywhere all have large slots: rounds are everybody's.
+    p->slot_bytes = any_far ? TTI_SLOT_FAR : TTI_SLOT_NEAR;
+    p->head_bytes = sizeof(tti_call_head) + (size_t)total * sizeof(tti_member_head) + TTI_SMALL;
+    p->head_bytes = (p->head_bytes + 63) / 64 * 64;
+}
+
+static tt_status make_memory(tt_comm *c)
+{
+    tti_process *p = c->state;
+    size_t bytes = sizeof(tti_area) + 2 * p->head_bytes + 2 * TTI_SLOTS * p->slot_bytes;
+    TT_TRY(tti_segment_new(c->ctx, bytes, &p->mine));
+    tti_area *a = p->area[p->self] = p->mine.at;
+    tti_flag_init_shared(&a->called);
+    tti_flag_init_shared(&a->filled);
+    tti_flag_init_shared(&a->taken);
+    tti_flag_init_shared(&a->summed);
+    tti_flag_init_shared(&a->got);
+    bool any_far = false;
+    for (int i = 0; i < p->n; i++) {
+        if (p->is_near[i])
+            continue;
+        any_far = true;
+        p->heads[i] = tti_alloc(c->ctx, p->head_bytes);
+        p->room[i] = tti_alloc(c->ctx, p->slot_bytes);
+        if (p->heads[i] == NULL || p->room[i] == NULL)
+            return TT_ENOMEM;
+    }
+    p->out = any_far ? tti_alloc(c->ctx, p->slot_bytes) : NULL;
+    return any_far && p->out == NULL ? TT_ENOMEM : TT_OK;
+}
+
+static void process_close(tt_comm *c)
+{
+    tti_process *p = c->state;
+    if (p == NULL)
+        return;
+    for (int i = 0; i < p->n; i++) {
+        tti_segment_free(&p->maps[i]);
+        tti_free(c->ctx, p->heads[i]);
+        tti_free(c->ctx, p->room[i]);
+    }
+    tti_segment_free(&p->mine);
+    tti_free(c->ctx, p->out);
+    tti_free(c->ctx, p);
+}
+
+static tt_status check_devices(tt_comm *c)
+{
+    for (int i = 0; i < c->ctx->n_devices; i++)
+        if (!c->ctx->devices[i]->backend->host_memory)
+            return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
+                           "comm: %s has memory of its own, which transport %s does not reach",
+                           c->ctx->devices[i]->name, c->transport->name);
+    return TT_OK;
+}
+
+static tt_status open_process(tt_comm *c)
+{
+    tti_process *p = c->state;
+    introduction mine = {.n_members = c->n_members}, all[TT_MAX_TASKS];
+    TT_TRY(check_devices(c));
+    snprintf(mine.transport, sizeof(mine.transport), "%s", c->transport->name);
+    for (int i = 0; i < p->n; i++) {
+        p->is_near[i] = i == p->self ||
+                        (tti_world_rank(p->w, i)->is_near && c->transport != &tti_transport_wire);
+        if (!p->is_near[i] && c->transport == &tti_transport_shm)
+            return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
+                           "comm: transport shm does not reach rank %d (%s, host %s)", i,
+                           tti_world_rank(p->w, i)->name, tti_world_rank(p->w, i)->host);
+    }
+    TT_TRY(tti_world_exchange(p->w, "opening a group", &mine, sizeof(mine), all, c->deadline_ms));
+    TT_TRY(meet(c, all));
+    size_areas(p, c->total);
+    uint8_t far = p->slot_bytes == TTI_SLOT_FAR, fars[TT_MAX_TASKS];
+    TT_TRY(tti_world_exchange(p->w, "links of a group", &far, 1, fars, c->deadline_ms));
+    for (int i = 0; i < p->n; i++)
+        if (fars[i] != 0)
+            p->slot_bytes = TTI_SLOT_FAR;
+    TT_TRY(make_memory(c));
+    mine.memory = tti_segment_name_of(&p->mine);
+    TT_TRY(tti_world_exchange(p->w, "memory of a group", &mine, sizeof(mine), all, c->deadline_ms));
+    for (int i = 0; i < p->n; i++) {
+        if (i == p->self || !p->is_near[i])
+            continue;
+        TT_TRY(tti_segment_map(c->ctx, &all[i].memory, &p->maps[i]));
+        p->area[i] = p->maps[i].at;
+    }
+    p->group = tti_hash64("group", 5, tti_world_count(p->w)) >> 1;
+    // Nobody goes before all have mapped: a process that ends takes the way to its memory with it.
+    return tti_world_exchange(p->w, "group", NULL, 0, NULL, c->deadline_ms);
+}
+
+static tt_status process_open(tt_comm *c)
+{
+    if (c->ctx->world == NULL)
+        return TT_FAIL(
+            c->ctx, TT_EINVAL,
+            "comm: transport %s is between processes, and the context was opened without "
+            "tasks",
+            c->transport->name);
+    tti_process *p = c->state = tti_calloc(c->ctx, 1, sizeof(*p));
+    if (p == NULL)
+        return TT_ENOMEM;
+    p->w = c->ctx->world;
+    p->n = tti_world_size(p->w);
+    p->self = tti_world_self(p->w);
+    p->mine.fd = -1;
+    int near = 0;
+    for (int i = 0; i < p->n; i++)
+        near += tti_world_rank(p->w, i)->is_near;
+    p->spins = near <= tti_cores() ? 20000 : 0; // else who is waited for needs this core
+    tt_status st = open_process(c);
+    if (st != TT_OK)
+        tti_world_fail(p->w, st, tt_last_error(c->ctx).message);
+    return st;
+}
+
+// ---- agreeing --------------------------------------------------------------------------------
+
+const char *tti_process_small(const tti_call_head *h)
+{
+    const tti_member_head *m = (const void *)(h + 1);
+    return (const char *)(m + h->n_members);
+}
+
+// Writes the head of a call; its bytes.
+static size_t write_head(const tti_comm_call *call, const tti_fingerprint *print, char *to)
+{
+    tti_call_head *h = (void *)to;
+    tti_member_head *m = (void *)(h + 1);
+    char *small = (char *)(m + call->n_mine);
+    size_t bytes = 0, item = tt_dtype_bytes(call->opts.dtype);
+    // Without lanes of its own a process cannot know whether its members hold a value or nothing.
+    bool sums = (call->kind == TTI_ALL_REDUCE || call->kind == TTI_REDUCE_SCATTER) &&
+                call->has_lanes;
+    *h = (tti_call_head){.print = *print, .n_members = call->n_mine, .is_small = sums};
+    for (int i = 0; i < call->n_mine; i++) {
+        const tt_member *from = &call->members[i];
+        m[i] = (tti_member_head){from->count, from->first_lane, from->n_lanes};
+        size_t n = 0;
+        if (sums && h->is_small && from->count <= (int64_t)TTI_SMALL)
+            n = (size_t)from->count * item * (size_t)TTI_MAX(tti_member_parts(call, i), 0);
+        h->is_small = h->is_small && from->count <= (int64_t)TTI_SMALL && n <= TTI_SMALL - bytes &&
+                      (n == 0 || from->in != NULL);
+        if (h->is_small && n > 0)
+            memcpy(small + bytes, from->in, n);
+        bytes = h->is_small ? bytes + n : 0;
+    }
+    return (size_t)(small - to) + bytes;
+}
+
+static tt_status exchange_heads(tt_comm *c, const char *name, char *head, size_t bytes)
+{
+    tti_process *p = c->state;
+    uint32_t call = p->n_calls++;
+    p->head[p->self] = (void *)head;
+    tti_flag_set(&p->area[p->self]->called, call + 1);
+    for (int d = 1; d < p->n; d++) {
+        int to = (p->self + d) % p->n;
+        uint64_t n = bytes;
+        if (p->is_near[to])
+            continue;
+        TT_TRY(tti_process_send(c, name, to, call, TTI_EDGE_HEAD, &n, sizeof(n)));
+        TT_TRY(tti_process_send(c, name, to, call, TTI_EDGE_HEAD + 8, head, bytes));
+    }
+    for (int d = 1; d < p->n; d++) {
+        int from = (p->self + d) % p->n;
+        uint64_t n = 0;
+        if (p->is_near[from]) {
+            TT_TRY(tti_process_wait(c, name, from, &p->area[from]->called, call + 1));
+            p->head[from] = (void *)tti_area_head(p, p->area[from], call);
+            continue;
+        }
+        TT_TRY(tti_process_receive(c, name, from, call, TTI_EDGE_HEAD, &n, sizeof(n)));
+        if (n < sizeof(tti_call_head) || n > p->head_bytes)
+            return TT_FAIL(c->ctx, TT_EPEER, "%s: rank %d sends %llu bytes as the head of a call",
+                           name, from, (unsigned long long)n);
+        TT_TRY(tti_process_receive(c, name, from, call, TTI_EDGE_HEAD + 8, p->heads[from], n));
+        p->head[from] = (void *)p->heads[from];
+    }
+    return TT_OK;
+}
+
+// Compares everybody's fingerprint with rank 0's and collects all members.
+static tt_status compare(tt_comm *c, tti_comm_call *call)
+{
+    tti_process *p = c->state;
+    bool has_lanes = false;
+    for (int q = 0; q < p->n; q++) {
+        const tti_call_head *h = p->head[q];
+        const tti_member_head *m = (const void *)(h + 1);
+        int n = p->first[q + 1] - p->first[q];
+        TT_TRY(tti_fingerprint_check(c->ctx, call->name, 0, &p->head[0]->print, p->first[q],
+                                     &h->print));
+        for (int i = 0; i < n && h->n_members == n; i++) {
+            tt_member *to = &c->all[p->first[q] + i];
+            *to = (tt_member){NULL, NULL, m[i].count, m[i].first_lane, m[i].n_lanes};
+            has_lanes |= m[i].n_lanes != 0 || m[i].first_lane != 0;
+        }
+    }
+    for (int i = 0; i < call->n_mine; i++)
+        c->all[c->first + i] = call->members[i];
+    call->members = c->all;
+    call->n = c->total;
+    call->first = c->first;
+    call->has_lanes = has_lanes;
+    return TT_OK;
+}
+
+static tt_status process_agree(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints)
+{
+    tti_process *p = c->state;
+    for (int i = 1; i < call->n; i++)
+        TT_TRY(tti_fingerprint_check(c->ctx, call->name, c->first, &prints[0], c->first + i,
+                                     &prints[i]));
+    tti_world_doing(p->w, call->name, NULL);
+    char *head = tti_area_head(p, p->area[p->self], p->n_calls);
+    size_t bytes = write_head(call, &prints[0], head);
+    TT_TRY(exchange_heads(c, call->name, head, bytes));
+    return compare(c, call);
+}
+
+static tt_status process_barrier(tt_comm *c)
+{
+    tti_process *p = c->state;
+    tti_fingerprint print = {.sequence = c->sequence++, .kind = TTI_BARRIER};
+    tti_comm_call call = {.kind = TTI_BARRIER, .name = tti_call_name(TTI_BARRIER)};
+    TT_TRY(tti_transport_local.barrier(c));
+    tti_world_doing(p->w, call.name, NULL);
+    char *head = tti_area_head(p, p->area[p->self], p->n_calls);
+    size_t bytes = write_head(&call, &print, head);
+    TT_TRY(exchange_heads(c, call.name, head, bytes));
+    for (int q = 0; q < p->n; q++)
+        TT_TRY(tti_fingerprint_check(c->ctx, call.name, 0, &p->head[0]->print, p->first[q],
+                                     &p->head[q]->print));
+    return TT_OK;
+}
+
+#define PROCESS(name_, help_)                                                           \
+    {                                                                                   \
+        .name = name_, .help = help_, .open = process_open, .close = process_close,     \
+        .agree = process_agree, .reduce = tti_process_reduce, .move = tti_process_move, \
+        .barrier = process_barrier,                                                     \
+    }
+const tti_transport tti_transport_auto =
+    PROCESS("auto", "members of the job's processes, by memory where they share it, else by wire");
+const tti_transport tti_transport_shm =
+    PROCESS("shm", "members of the job's processes on one host, by memory they share");
+const tti_transport tti_transport_wire =
+    PROCESS("wire", "members of the job's processes, by encrypted connections");

@@ -1,0 +1,96 @@
+/*
+ * process.h - the transports between processes: shm, wire, and auto, which takes for each pair of
+ * processes what its link is. What one process has for another goes into a slot of its own shared
+ * memory, or as a letter.
+ *
+ * Work goes in rounds, of which all processes have the same number in a call. In a round a process
+ * fills a slot with a piece for each other one, and takes theirs. Rounds are counted through all
+ * calls, and so are flags: a slot is used again once everybody's flag says that it was read.
+ */
+#ifndef TUTTI_COMM_PROCESS_H
+#define TUTTI_COMM_PROCESS_H
+
+#include "comm/comm.h"
+#include "comm/world.h"
+
+#define TTI_SLOTS     4
+#define TTI_SLOT_NEAR ((size_t)256 << 10)
+#define TTI_SLOT_FAR  ((size_t)1 << 20)
+#define TTI_SMALL     ((size_t)32 << 10) // bytes of addends that go along with the call's head
+
+typedef struct tti_member_head {
+    int64_t count;
+    int32_t first_lane, n_lanes;
+} tti_member_head;
+
+// What a process says of a call: fingerprint, members, and the addends themselves if they are few.
+typedef struct tti_call_head {
+    tti_fingerprint print;
+    int32_t n_members, is_small;
+} tti_call_head; // followed by tti_member_head[n_members], then small addends
+
+// Shared memory of a process: flags, two heads (of this call and the one before), slots.
+typedef struct tti_area {
+    _Alignas(64) tti_flag called; // calls whose head is here
+    _Alignas(64) tti_flag filled; // rounds whose slot is here
+    _Alignas(64) tti_flag taken;  // rounds in which this process has read others' slots
+    _Alignas(64) tti_flag summed; // rounds whose result is here
+    _Alignas(64) tti_flag got;    // rounds in which this process has read others' results
+    _Alignas(64) char rest[];
+} tti_area;
+
+typedef struct tti_process {
+    tti_world *w;
+    int n, self;
+    bool is_near[TT_MAX_TASKS];
+    int first[TT_MAX_TASKS + 1]; // members of each
+    uint64_t group;              // which one, for letters
+    uint32_t n_calls, round;
+    int spins;
+    size_t head_bytes, slot_bytes;
+    tti_segment mine, maps[TT_MAX_TASKS];
+    tti_area *area[TT_MAX_TASKS];            // of near ones, this one's too; else NULL
+    char *heads[TT_MAX_TASKS];               // of far ones: as received
+    char *room[TT_MAX_TASKS];                // of far ones: a slot as received, a result
+    char *out;                               // a piece for a far one, being packed
+    const tti_call_head *head[TT_MAX_TASKS]; // of the call being made
+} tti_process;
+
+// Which letter of a round, or of a call.
+typedef enum tti_edge {
+    TTI_EDGE_HEAD = 0,
+    TTI_EDGE_SLOT = 1,
+    TTI_EDGE_SUM = 2,
+} tti_edge;
+
+static inline char *tti_area_head(const tti_process *p, const tti_area *a, uint32_t call)
+{
+    return (char *)a->rest + (call & 1) * p->head_bytes;
+}
+
+static inline char *tti_area_slot(const tti_process *p, const tti_area *a, uint32_t round, bool sum)
+{
+    return (char *)a->rest + 2 * p->head_bytes +
+           (2 * (size_t)(round % TTI_SLOTS) + sum) * p->slot_bytes;
+}
+
+// The place of rank q among those other than p.
+static inline int tti_process_place(int p, int q)
+{
+    return q - (q > p);
+}
+
+// Waits for a flag of a near rank, or records who has not come.
+tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f,
+                           uint32_t v) TTI_CHECKED;
+tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, tti_edge edge,
+                           const void *data, size_t bytes) TTI_CHECKED;
+tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,
+                              void *data, size_t bytes) TTI_CHECKED;
+
+tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r);
+tt_status tti_process_move(tt_comm *c, const tti_comm_call *call);
+// The addends of a small call as they lie behind the head.
+const char *tti_process_small(const tti_call_head *h);
+
+#endif

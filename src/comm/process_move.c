@@ -1,0 +1,178 @@
+/*
+ * process_move.c - calls that only copy, between members in several processes (process.h).
+ *
+ * What one process has for another is a stream of bytes: the values of its members, in order, that
+ * any member of the other one needs; each value once, however many take it. A stream goes through
+ * the slots in pieces.
+ */
+#include "comm/process.h"
+#include <string.h>
+
+typedef struct stream {
+    const tti_comm_call *call;
+    const tti_process *p;
+    int from, to; // processes
+} stream;
+
+// The k-th value of a stream: member f's, for member t, or for all of the receiver's if t < 0.
+typedef struct value {
+    int f, t;
+    size_t bytes;
+} value;
+
+static int n_values(const stream *s)
+{
+    int n = s->p->first[s->from + 1] - s->p->first[s->from];
+    if (s->call->kind == TTI_ALL_TO_ALL)
+        return n * (s->p->first[s->to + 1] - s->p->first[s->to]);
+    int root = s->call->opts.root;
+    if (s->call->kind == TTI_BROADCAST)
+        return root >= s->p->first[s->from] && root < s->p->first[s->from + 1];
+    return n;
+}
+
+static value value_at(const stream *s, int k)
+{
+    size_t item = tt_dtype_bytes(s->call->opts.dtype);
+    int n_to = s->p->first[s->to + 1] - s->p->first[s->to];
+    value v = {.f = s->p->first[s->from] + k, .t = -1};
+    if (s->call->kind == TTI_ALL_TO_ALL)
+        v = (value){.f = s->p->first[s->from] + k / n_to, .t = s->p->first[s->to] + k % n_to};
+    if (s->call->kind == TTI_BROADCAST)
+        v.f = s->call->opts.root;
+    v.bytes = (size_t)s->call->members[v.f].count * item;
+    return v;
+}
+
+static size_t stream_bytes(const stream *s)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < n_values(s); k++)
+        bytes += value_at(s, k).bytes;
+    return bytes;
+}
+
+// Bytes [at, at + n) of one value, between a slot and the members.
+static void copy_value(const stream *s, const value *v, size_t at, size_t n, char *slot, bool out)
+{
+    const tt_member *m = s->call->members;
+    size_t item = tt_dtype_bytes(s->call->opts.dtype);
+    if (!out) {
+        size_t base = v->t >= 0 ? (size_t)v->t * v->bytes : 0;
+        memcpy(slot, (const char *)m[v->f].in + base + at, n);
+        return;
+    }
+    size_t base = 0;
+    if (s->call->kind == TTI_ALL_TO_ALL)
+        base = (size_t)v->f * v->bytes;
+    if (s->call->kind == TTI_ALL_GATHER)
+        base = (size_t)s->call->offset[v->f] * item;
+    for (int t = s->p->first[s->to]; t < s->p->first[s->to + 1]; t++)
+        if (v->t < 0 || v->t == t)
+            memcpy((char *)m[t].out + base + at, slot, n);
+}
+
+// Bytes [at, at + n) of a stream into a slot, or out of one.
+static void copy_stream(const stream *s, size_t at, size_t n, char *slot, bool out)
+{
+    size_t begin = 0;
+    for (int k = 0; k < n_values(s); k++) {
+        value v = value_at(s, k);
+        size_t low = TTI_MAX(at, begin), high = TTI_MIN(at + n, begin + v.bytes);
+        if (low < high)
+            copy_value(s, &v, low - begin, high - low, slot + (low - at), out);
+        begin += v.bytes;
+    }
+}
+
+static size_t piece_of(const stream *s, size_t piece, int64_t k)
+{
+    size_t bytes = stream_bytes(s), at = (size_t)k * piece;
+    return at >= bytes ? 0 : TTI_MIN(piece, bytes - at);
+}
+
+static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
+{
+    tti_process *p = c->state;
+    uint32_t round = p->round + (uint32_t)k;
+    char *slot = tti_area_slot(p, p->area[p->self], round, false);
+    for (int q = 0; q < p->n; q++)
+        if (q != p->self && p->is_near[q])
+            TT_TRY(tti_process_wait(c, call->name, q, &p->area[q]->taken, round - TTI_SLOTS + 1));
+    for (int q = 0; q < p->n; q++) {
+        stream s = {call, p, p->self, q};
+        size_t n = q != p->self ? piece_of(&s, piece, k) : 0;
+        bool near = p->is_near[q];
+        char *to = near ? slot + (size_t)tti_process_place(p->self, q) * piece : p->out;
+        if (n > 0)
+            copy_stream(&s, (size_t)k * piece, n, to, false);
+        if (n > 0 && !near)
+            TT_TRY(tti_process_send(c, call->name, q, round, TTI_EDGE_SLOT, to, n));
+    }
+    tti_flag_set(&p->area[p->self]->filled, round + 1);
+    return TT_OK;
+}
+
+static tt_status take(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
+{
+    tti_process *p = c->state;
+    uint32_t round = p->round + (uint32_t)k;
+    for (int d = 1; d < p->n; d++) {
+        int q = (p->self + d) % p->n;
+        stream s = {call, p, q, p->self};
+        size_t n = piece_of(&s, piece, k);
+        char *from = p->room[q];
+        if (p->is_near[q]) {
+            TT_TRY(tti_process_wait(c, call->name, q, &p->area[q]->filled, round + 1));
+            from = tti_area_slot(p, p->area[q], round, false) +
+                   (size_t)tti_process_place(q, p->self) * piece;
+        } else if (n > 0) {
+            TT_TRY(tti_process_receive(c, call->name, q, round, TTI_EDGE_SLOT, from, n));
+        }
+        if (n > 0)
+            copy_stream(&s, (size_t)k * piece, n, from, true);
+    }
+    tti_flag_set(&p->area[p->self]->taken, round + 1);
+    return TT_OK;
+}
+
+// From this process's members to each other.
+static void move_own(const tti_comm_call *call)
+{
+    int64_t moves = tti_move_count(call);
+    int first = call->first, end = first + call->n_mine;
+    for (int64_t k = 0; k < moves; k++) {
+        int to = (int)(k % call->n);
+        int from = call->kind == TTI_BROADCAST ? call->opts.root : (int)(k / call->n);
+        if (to < first || to >= end || from < first || from >= end)
+            continue;
+        tti_move m = tti_move_at(call, k);
+        if (m.bytes > 0 && m.src != m.dst)
+            memcpy(m.dst, m.src, m.bytes);
+    }
+}
+
+tt_status tti_process_move(tt_comm *c, const tti_comm_call *call)
+{
+    tti_process *p = c->state;
+    size_t piece = p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1) / 64 * 64, longest = 0;
+    for (int from = 0; from < p->n; from++)
+        for (int to = 0; to < p->n; to++) {
+            stream s = {call, p, from, to};
+            longest = from != to ? TTI_MAX(longest, stream_bytes(&s)) : longest;
+        }
+    int64_t rounds = (int64_t)((longest + piece - 1) / piece);
+    for (int64_t k = 0; k < rounds; k++) {
+        if (k == 0)
+            TT_TRY(hand_over(c, call, piece, 0));
+        if (k + 1 < rounds)
+            TT_TRY(hand_over(c, call, piece, k + 1));
+        TT_TRY(take(c, call, piece, k));
+    }
+    move_own(call);
+    p->round += (uint32_t)rounds;
+    tti_area *a = p->area[p->self];
+    tti_flag_set(&a->summed, p->round);
+    tti_flag_set(&a->got, p->round);
+    return TT_OK;
+}

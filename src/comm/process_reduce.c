@@ -1,0 +1,270 @@
+/*
+ * process_reduce.c - sums over members in several processes (process.h).
+ *
+ * Every process sums a range of the elements: of an all-reduce an equal part, of a reduce-scatter
+ * what its members get. In a round it puts the elements of its addends that are in another's range
+ * into a slot for that one, adds up a piece of its own range, by the same program of additions as
+ * one process with all addends, and hands the result on to all. The slots of a few rounds stay in
+ * the cache; the next round is handed over before waiting for this one.
+ */
+#include "comm/process.h"
+#include <string.h>
+
+typedef struct job {
+    tt_comm *c;
+    tti_process *p;
+    const tti_comm_call *call;
+    tti_reduction *r;
+    int64_t begin[TT_MAX_TASKS], end[TT_MAX_TASKS]; // ranges
+    int n_addends[TT_MAX_TASKS];
+    int nth[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)]; // of an addend among its process's
+    int64_t chunk, rounds;
+    tt_member outs[TT_MAX_MEMBERS + 1]; // this process's, and the slot for results
+} job;
+
+static int process_of(const tti_process *p, int member)
+{
+    int q = 0;
+    while (p->first[q + 1] <= member)
+        q++;
+    return q;
+}
+
+static void count_addends(job *j)
+{
+    for (int q = 0; q < j->p->n; q++)
+        j->n_addends[q] = 0;
+    for (int i = 0; i < j->r->n; i++)
+        j->nth[i] = j->n_addends[process_of(j->p, j->r->addend[i].member)]++;
+}
+
+// All addends came with the heads: everybody sums everything.
+static bool is_small(const tti_process *p)
+{
+    for (int q = 0; q < p->n; q++)
+        if (p->head[q]->is_small == 0)
+            return false;
+    return true;
+}
+
+// Where each addend lies in its process's head: members in order, their parts one after another.
+static void run_small(job *j)
+{
+    const tti_process *p = j->p;
+    size_t bytes = (size_t)j->r->count * tt_dtype_bytes(j->r->from);
+    const char *at = NULL;
+    for (int m = 0, q = -1; m < j->call->n; m++) {
+        while (q < 0 || m >= p->first[q + 1]) {
+            q++;
+            at = tti_process_small(p->head[q]);
+        }
+        int parts = tti_member_parts(j->call, m);
+        for (int i = 0; q != p->self && i < j->r->n; i++)
+            if (j->r->addend[i].member == m)
+                j->r->addend[i].data = at + (size_t)j->r->addend[i].part * bytes;
+        at += (size_t)parts * bytes;
+    }
+    unsigned saved = tti_fp_enter();
+    tti_reduction_run(j->r, 0, j->r->count);
+    tti_fp_leave(saved);
+}
+
+static void make_ranges(job *j)
+{
+    const tti_process *p = j->p;
+    int64_t count = j->r->count, longest = 0;
+    int most = 1;
+    for (int q = 0; q < p->n; q++) {
+        if (j->call->kind == TTI_REDUCE_SCATTER) {
+            j->begin[q] = tti_share_begin(count, p->first[q], j->call->n);
+            j->end[q] = tti_share_begin(count, p->first[q + 1], j->call->n);
+        } else { // by whole cache lines
+            j->begin[q] = TTI_MIN(tti_share_begin((count + 15) / 16, q, p->n) * 16, count);
+            j->end[q] = TTI_MIN(tti_share_begin((count + 15) / 16, q + 1, p->n) * 16, count);
+        }
+        longest = TTI_MAX(longest, j->end[q] - j->begin[q]);
+        most = TTI_MAX(most, j->n_addends[q]);
+    }
+    size_t piece = p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1); // of a slot, for one other
+    j->chunk = (int64_t)(piece / (size_t)most / sizeof(double));
+    if (tt_dtype_bytes(j->r->wide) < sizeof(double))
+        j->chunk *= 2;
+    j->chunk = TTI_MAX(j->chunk / 16 * 16, (int64_t)1);
+    j->rounds = (longest + j->chunk - 1) / j->chunk;
+}
+
+static int64_t piece_begin(const job *j, int q, int64_t k)
+{
+    return TTI_MIN(j->begin[q] + k * j->chunk, j->end[q]);
+}
+
+static size_t piece_bytes(const job *j) // of one other in a slot
+{
+    return j->p->slot_bytes / (size_t)TTI_MAX(j->p->n - 1, 1);
+}
+
+// This process's addends in q's piece of round k, packed; the bytes.
+static size_t pack(const job *j, int q, int64_t k, char *to)
+{
+    size_t item = tt_dtype_bytes(j->r->from), n = 0;
+    int64_t begin = piece_begin(j, q, k), end = piece_begin(j, q, k + 1);
+    size_t bytes = (size_t)(end - begin) * item;
+    for (int i = 0; i < j->r->n; i++) {
+        int m = j->r->addend[i].member;
+        if (m < j->call->first || m >= j->call->first + j->call->n_mine || bytes == 0)
+            continue;
+        size_t part = (size_t)j->r->addend[i].part * (size_t)j->r->count + (size_t)begin;
+        memcpy(to + n, (const char *)j->call->members[m].in + part * item, bytes);
+        n += bytes;
+    }
+    return n;
+}
+
+static tt_status hand_over(job *j, int64_t k)
+{
+    tti_process *p = j->p;
+    uint32_t round = p->round + (uint32_t)k;
+    char *slot = tti_area_slot(p, p->area[p->self], round, false);
+    for (int q = 0; q < p->n; q++)
+        if (q != p->self && p->is_near[q]) // who has read what was here
+            TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->taken,
+                                    round - TTI_SLOTS + 1));
+    for (int q = 0; q < p->n; q++) {
+        if (q == p->self)
+            continue;
+        if (p->is_near[q]) {
+            pack(j, q, k, slot + (size_t)tti_process_place(p->self, q) * piece_bytes(j));
+            continue;
+        }
+        size_t n = pack(j, q, k, p->out);
+        if (n > 0)
+            TT_TRY(tti_process_send(j->c, j->call->name, q, round, TTI_EDGE_SLOT, p->out, n));
+    }
+    tti_flag_set(&p->area[p->self]->filled, round + 1);
+    return TT_OK;
+}
+
+// Points the addends of others to where they are, as if they began at element 0.
+static tt_status find_addends(job *j, int64_t k)
+{
+    tti_process *p = j->p;
+    uint32_t round = p->round + (uint32_t)k;
+    int64_t begin = piece_begin(j, p->self, k), end = piece_begin(j, p->self, k + 1);
+    size_t item = tt_dtype_bytes(j->r->from), bytes = (size_t)(end - begin) * item;
+    const char *from[TT_MAX_TASKS];
+    for (int q = 0; q < p->n; q++) {
+        if (q == p->self)
+            continue;
+        if (p->is_near[q]) {
+            TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->filled, round + 1));
+            from[q] = tti_area_slot(p, p->area[q], round, false) +
+                      (size_t)tti_process_place(q, p->self) * piece_bytes(j);
+            continue;
+        }
+        from[q] = p->room[q];
+        size_t n = bytes * (size_t)j->n_addends[q];
+        if (n > 0)
+            TT_TRY(
+                tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SLOT, p->room[q], n));
+    }
+    for (int i = 0; i < j->r->n; i++) {
+        int q = process_of(p, j->r->addend[i].member);
+        if (q != p->self)
+            j->r->addend[i].data = (const char *)((uintptr_t)from[q] + (size_t)j->nth[i] * bytes -
+                                                  (size_t)begin * item);
+    }
+    return TT_OK;
+}
+
+static tt_status sum(job *j, int64_t k)
+{
+    tti_process *p = j->p;
+    uint32_t round = p->round + (uint32_t)k;
+    bool is_all = j->call->kind == TTI_ALL_REDUCE;
+    int64_t begin = piece_begin(j, p->self, k), end = piece_begin(j, p->self, k + 1);
+    size_t item = tt_dtype_bytes(j->r->to);
+    char *result = tti_area_slot(p, p->area[p->self], round, true);
+    TT_TRY(find_addends(j, k));
+    for (int q = 0; is_all && q < p->n; q++)
+        if (q != p->self && p->is_near[q])
+            TT_TRY(
+                tti_process_wait(j->c, j->call->name, q, &p->area[q]->got, round - TTI_SLOTS + 1));
+    if (is_all)
+        j->outs[j->call->n_mine].out = (void *)((uintptr_t)result - (size_t)begin * item);
+    tti_reduction_run(j->r, begin, end);
+    tti_flag_set(&p->area[p->self]->taken, round + 1);
+    if (!is_all)
+        return TT_OK;
+    tti_flag_set(&p->area[p->self]->summed, round + 1);
+    for (int q = 0; q < p->n; q++)
+        if (!p->is_near[q] && end > begin)
+            TT_TRY(tti_process_send(j->c, j->call->name, q, round, TTI_EDGE_SUM, result,
+                                    (size_t)(end - begin) * item));
+    return TT_OK;
+}
+
+// Copies what the others have summed to this process's members.
+static tt_status collect(job *j, int64_t k)
+{
+    tti_process *p = j->p;
+    uint32_t round = p->round + (uint32_t)k;
+    size_t item = tt_dtype_bytes(j->r->to);
+    for (int d = 1; d < p->n; d++) {
+        int q = (p->self + d) % p->n;
+        int64_t begin = piece_begin(j, q, k), end = piece_begin(j, q, k + 1);
+        size_t bytes = (size_t)(end - begin) * item;
+        const char *from = p->room[q];
+        if (p->is_near[q]) {
+            TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->summed, round + 1));
+            from = tti_area_slot(p, p->area[q], round, true);
+        } else if (bytes > 0) {
+            TT_TRY(tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SUM, p->room[q],
+                                       bytes));
+        }
+        for (int i = 0; bytes > 0 && i < j->call->n_mine; i++)
+            memcpy((char *)j->call->members[j->call->first + i].out + (size_t)begin * item, from,
+                   bytes);
+    }
+    tti_flag_set(&p->area[p->self]->got, round + 1);
+    return TT_OK;
+}
+
+static tt_status run_rounds(job *j)
+{
+    bool is_all = j->call->kind == TTI_ALL_REDUCE;
+    for (int64_t k = 0; k < j->rounds; k++) {
+        if (k == 0)
+            TT_TRY(hand_over(j, 0));
+        if (k + 1 < j->rounds)
+            TT_TRY(hand_over(j, k + 1));
+        TT_TRY(sum(j, k));
+        if (is_all && k > 0)
+            TT_TRY(collect(j, k - 1));
+    }
+    return is_all && j->rounds > 0 ? collect(j, j->rounds - 1) : TT_OK;
+}
+
+tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
+{
+    job j = {.c = c, .p = c->state, .call = call, .r = r};
+    if (is_small(j.p)) {
+        run_small(&j);
+        return TT_OK;
+    }
+    count_addends(&j);
+    make_ranges(&j);
+    if (call->kind == TTI_ALL_REDUCE) {
+        memcpy(j.outs, call->members + call->first, (size_t)call->n_mine * sizeof(tt_member));
+        r->members = j.outs;
+        r->n_members = call->n_mine + 1;
+    }
+    unsigned saved = tti_fp_enter();
+    tt_status st = run_rounds(&j);
+    tti_fp_leave(saved);
+    // Rounds go on where these ended; flags that a call does not use keep up.
+    j.p->round += (uint32_t)j.rounds;
+    tti_area *a = j.p->area[j.p->self];
+    tti_flag_set(&a->summed, j.p->round);
+    tti_flag_set(&a->got, j.p->round);
+    return st;
+}

@@ -1,0 +1,262 @@
+/*
+ * world_comm.c - collectives between processes give the bits that one process with all members
+ * gives, by shared memory and by wire, for every call, type and odd size.
+ */
+#include "world_test.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MOST_COUNT 150001
+
+// ---- one call, in the group of all processes and alone ---------------------------------------
+
+typedef struct one_call {
+    int kind; // 0 all_reduce, 1 reduce_scatter, 2 all_gather, 3 broadcast, 4 all_to_all
+    int64_t count;
+    tt_dtype dtype;
+    tt_combine combine;
+    int lanes; // 0: none
+    bool in_place;
+} one_call;
+
+static const one_call calls[] = {
+    {0, 1024, TT_F32, TT_COMBINE_SUM, 8, false},
+    {0, 1, TT_F32, TT_COMBINE_SUM, 8, false},
+    {0, 0, TT_F32, TT_COMBINE_SUM, 8, false},
+    {0, 150001, TT_F32, TT_COMBINE_SUM, 8, false},
+    {0, 150001, TT_F32, TT_COMBINE_SUM, 0, true},
+    {0, 33333, TT_F64, TT_COMBINE_SUM, 7, false},
+    {0, 40001, TT_BF16, TT_COMBINE_SUM, 0, false},
+    {0, 17, TT_I32, TT_COMBINE_MAX, 0, false},
+    {0, 999, TT_I64, TT_COMBINE_MIN, 0, true},
+    {1, 150001, TT_F32, TT_COMBINE_SUM, 8, false},
+    {1, 100, TT_F32, TT_COMBINE_SUM, 8, false},
+    {1, 3, TT_F32, TT_COMBINE_SUM, 0, false},
+    {2, 60001, TT_F32, 0, 0, false},
+    {2, 0, TT_U8, 0, 0, false},
+    {3, 150001, TT_U8, 0, 0, false},
+    {3, 5, TT_F64, 0, 0, false},
+    {4, 20001, TT_F32, 0, 0, false},
+    {4, 1, TT_BOOL, 0, 0, false},
+};
+
+static void fill(char *to, size_t bytes, tt_dtype t, int member)
+{
+    uint64_t x = 88172645463325252u + (uint64_t)member * 977;
+    size_t item = tt_dtype_bytes(t);
+    for (size_t i = 0; i < bytes / item; i++) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        double v = (double)(int64_t)(x >> 11) / 9007199254740992.0 - 0.25;
+        float f = (float)v;
+        uint32_t half;
+        memcpy(&half, &f, 4);
+        half >>= 16;
+        memcpy(to + i * item,
+               t == TT_F64    ? (void *)&v
+               : t == TT_F32  ? (void *)&f
+               : t == TT_BF16 ? (void *)&half
+                              : (void *)&x,
+               item);
+    }
+}
+
+// in and out of member i of n; a gather's counts differ.
+static tt_member member_of(const one_call *k, int i, int n)
+{
+    tt_member m = {.count = k->kind == 2 ? k->count / n + i : k->count};
+    size_t item = tt_dtype_bytes(k->dtype), blocks = 1;
+    if (k->lanes > 0) {
+        m.first_lane = k->lanes * i / n;
+        m.n_lanes = k->lanes * (i + 1) / n - m.first_lane;
+        blocks = 8; // as many parts at most
+    }
+    if (k->kind == 4)
+        blocks = (size_t)n;
+    size_t bytes = (size_t)m.count * item * blocks;
+    char *in = malloc(bytes + 1);
+    fill(in, bytes, k->dtype, i);
+    m.in = in;
+    size_t out = k->kind == 2 ? (size_t)(k->count + (int64_t)n * n) * item : bytes;
+    m.out = k->in_place ? in : calloc(1, out + 1);
+    return m;
+}
+
+static tt_status make(tt_comm *c, const one_call *k, const tt_member *m)
+{
+    tt_comm_opts o = {sizeof(o), .dtype = k->dtype, .combine = k->combine, .lanes = k->lanes};
+    switch (k->kind) {
+    case 0:
+        return tt_all_reduce_with(c, m, &o);
+    case 1:
+        return tt_reduce_scatter_with(c, m, &o);
+    case 2:
+        return tt_all_gather_with(c, m, &o);
+    case 3:
+        o.root = tt_comm_members(c) - 1;
+        return tt_broadcast_from_with(c, m, &o);
+    default:
+        return tt_all_to_all_with(c, m, &o);
+    }
+}
+
+static size_t out_bytes(const one_call *k, const tt_member *all, int i, int n)
+{
+    int64_t count = all[i].count;
+    if (k->kind == 1)
+        count = (i + 1) * count / n - i * count / n;
+    if (k->kind == 4)
+        count *= n;
+    for (int m = 0; k->kind == 2 && m < n; m++)
+        count = m == 0 ? all[0].count : count + all[m].count;
+    return (size_t)count * tt_dtype_bytes(k->dtype);
+}
+
+static void compare(tt_ctx *ctx, const one_call *k, tt_comm *alone, tt_comm *group, int first,
+                    int mine)
+{
+    int n = tt_comm_members(group);
+    tt_member all[16], own[16];
+    for (int i = 0; i < n; i++)
+        all[i] = member_of(k, i, n);
+    for (int i = 0; i < mine; i++)
+        own[i] = member_of(k, first + i, n);
+    if (make(alone, k, all) == TT_OK && make(group, k, own) == TT_OK)
+        for (int i = 0; i < mine; i++)
+            if (memcmp(own[i].out, all[first + i].out, out_bytes(k, all, first + i, n)) != 0)
+                (void)TT_FAIL(ctx, TT_EINVAL, "call %d: member %d differs", (int)(k - calls),
+                              first + i);
+    for (int i = 0; i < n + mine; i++) {
+        tt_member *m = i < n ? &all[i] : &own[i - n];
+        if (!k->in_place)
+            free(m->out);
+        free((void *)m->in);
+    }
+}
+
+// Unequal processes: rank r has 1 + r % 2 members.
+static void all_calls(world_job *j, int rank, tt_ctx *ctx)
+{
+    int first = 0, total = 0;
+    for (int r = 0; r < j->n; r++) {
+        first += r < rank ? 1 + r % 2 : 0;
+        total += 1 + r % 2;
+    }
+    tt_comm *alone = tt_comm_open(ctx, .members = total, .transport = "local");
+    tt_comm *group = tt_comm_open(ctx, .members = 1 + rank % 2, .transport = j->arg);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < TTI_COUNT(calls) && tt_status_of(ctx) == TT_OK; i++) {
+            compare(ctx, &calls[i], alone, group, first, 1 + rank % 2);
+            if (i % 5 == 0)
+                IGNORED(tt_barrier(group));
+        }
+    if (tt_status_of(ctx) == TT_OK && tt_comm_members(group) != total)
+        (void)TT_FAIL(ctx, TT_EINVAL, "%d members", tt_comm_members(group));
+}
+
+static void expect_same(const char *transport)
+{
+    for (int n = 1; n <= 4; n++) {
+        world_job j = {.n = n, .lanes = 8, .run = all_calls, .arg = (void *)transport};
+        world_run(&j);
+        for (int i = 0; i < n; i++)
+            ck_assert_msg(j.ranks[i].status == TT_OK, "rank %d of %d: %s", i, n,
+                          j.ranks[i].message);
+    }
+}
+
+TEST(world_collectives_by_shared_memory_are_exact)
+{
+    expect_same("shm");
+}
+
+TEST(world_collectives_by_wire_are_exact)
+{
+    expect_same("wire");
+}
+
+// ---- what is refused -------------------------------------------------------------------------
+
+static void other_count(world_job *j, int rank, tt_ctx *ctx)
+{
+    float x[8] = {0};
+    tt_comm *c = tt_comm_open(ctx, .transport = j->arg);
+    tt_member m = {x, x, rank == 1 ? 7 : 8, rank, 1};
+    IGNORED(tt_all_reduce(c, &m, .lanes = 2));
+}
+
+static void other_call(world_job *j, int rank, tt_ctx *ctx)
+{
+    float x[8] = {0}, y[16];
+    tt_comm *c = tt_comm_open(ctx, .transport = j->arg);
+    tt_member m = {x, y, 8, 0, 0};
+    if (rank == 1)
+        IGNORED(tt_all_gather(c, &m));
+    else
+        IGNORED(tt_all_reduce(c, &m));
+}
+
+static void bad_call(world_job *j, int rank, tt_ctx *ctx)
+{
+    float x[8] = {0};
+    tt_comm *c = tt_comm_open(ctx, .transport = j->arg);
+    tt_member m = {rank == 1 ? NULL : x, x, 8, rank, 1};
+    IGNORED(tt_all_reduce(c, &m, .lanes = 2));
+}
+
+static void expect(void (*run)(world_job *, int, tt_ctx *), const char *words)
+{
+    static const char *const transports[] = {"shm", "wire"};
+    for (int t = 0; t < 2; t++) {
+        world_job j = {.n = 2, .run = run, .arg = (void *)transports[t]};
+        world_run(&j);
+        for (int i = 0; i < 2; i++)
+            ck_assert_msg(j.ranks[i].status != TT_OK && strstr(j.ranks[i].message, words) != NULL,
+                          "rank %d, %s: %s", i, transports[t], j.ranks[i].message);
+    }
+}
+
+TEST(world_calls_that_differ_are_refused_by_all)
+{
+    expect(other_count, "all_reduce: member 1 has 7 elements of f32, but member 0 has 8 of f32");
+    expect(other_call, "member 1 is in all_gather, call 0, but member 0 is in all_reduce, call 0");
+    expect(bad_call, "member 1: in is NULL, for 8 elements");
+}
+
+static void reduce_for_ever(world_job *j, int rank, tt_ctx *ctx)
+{
+    static float x[100000];
+    tt_comm *c = tt_comm_open(ctx, .transport = j->arg);
+    tt_member m = {x, x, 100000, rank, 1};
+    for (int i = 0; tt_status_of(ctx) == TT_OK; i++) {
+        IGNORED(tt_all_reduce(c, &m, .lanes = j->n));
+        j->ranks[rank].stage = i;
+    }
+}
+
+TEST(world_collectives_end_when_a_process_dies)
+{
+    static const char *const transports[] = {"shm", "wire"};
+    for (int t = 0; t < 2; t++) {
+        world_job j = {.n = 3, .run = reduce_for_ever, .arg = (void *)transports[t]};
+        world_start(&j);
+        for (int i = 0; i < 3; i++)
+            world_await_stage(&j, i, 3);
+        kill(j.ranks[2].pid, SIGKILL);
+        world_join(&j, 5);
+        for (int i = 0; i < 2; i++)
+            ck_assert_msg(j.ranks[i].status == TT_EPEER &&
+                              strstr(j.ranks[i].message, "rank 2 (/job:worker/task:2") != NULL &&
+                              strstr(j.ranks[i].message, "in all_reduce") != NULL,
+                          "rank %d: %s", i, j.ranks[i].message);
+    }
+}
+
+TEST(world_transports_need_tasks)
+{
+    tt_ctx *ctx = test_ctx();
+    CHECK(tt_comm_open(ctx, .transport = "shm") == NULL);
+    CHECK_MESSAGE(ctx, "the context was opened without tasks");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}

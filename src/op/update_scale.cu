@@ -96,6 +96,6 @@ static tt_status update_scale(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_update_scale[] = {
-    TTI_ROW("update_scale", prepare, update_scale),
+    TTI_ROW_TYPES("update_scale", prepare, update_scale, 1u << TT_F32 | 1u << TT_F64),
     TTI_ROWS_END,
 };

@@ -93,10 +93,14 @@ bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d)
     int isa = tti_isa_for(ctx, n);
     if (!tti_has_streams(d))
         return k->fn[isa] != NULL;
-    unsigned types = k == NULL ? 0 : k->types != 0 ? k->types : n->op->types;
-    types = (types != 0 ? types : TT_TYPES_FLOAT) & ~(1u << TT_F64);
+    if (k == NULL || k->fn[0] == NULL)
+        return false;
+    // f64 is for kernels that name it themselves.
+    unsigned f64 = 1u << TT_F64, types = k->types != 0 ? k->types : n->op->types & ~f64;
+    if (types == 0)
+        types = TT_TYPES_FLOAT & ~f64;
     bool fits = n->n_out == 0 || (types >> n->outs[0]->dtype & 1u) != 0;
-    return k != NULL && k->fn[0] != NULL && isa != TT_ISA_F64 && fits;
+    return fits && (isa != TT_ISA_F64 || (types & f64) != 0);
 }
 
 // ---- kernels of the executor itself ----------------------------------------------------------

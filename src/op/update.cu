@@ -310,7 +310,7 @@ static tt_status assign(const tt_launch *l)
     size_t bytes = (size_t)y->count * bytes_of(y->dtype);
     if (bytes > 0 && y->data != l->in[1].data)
         TTI_CUDA(tti_device_of(l), l->node,
-                 cudaMemcpyAsync(y->data, l->in[1].data, bytes, cudaMemcpyDefault,
+                 cudaMemcpyAsync(y->data, l->in[1].data, bytes, cudaMemcpyDeviceToDevice,
                                  (cudaStream_t)l->stream));
     return TT_OK;
 }

@@ -109,10 +109,11 @@ tt_status tti_variable_write(tti_variable *v, const void *data)
 
 // ---- plans want memory -----------------------------------------------------------------------
 
-static int copy_on(const tti_variable *v, const char *device)
+// In the memory that the device works on: a value that was only just made lies with the host.
+static int copy_on(const tti_variable *v, tti_device *dev)
 {
     for (int i = 0; i < v->n_copies; i++)
-        if (strcmp(v->copy[i].device, device) == 0)
+        if (strcmp(v->copy[i].device, dev->name) == 0 && v->copy[i].dev == memory_of(dev))
             return i;
     return -1;
 }
@@ -128,7 +129,7 @@ static tti_piece *find_piece(tti_variable *v, const tti_want *w)
 
 size_t tti_variable_needs(const tti_variable *v, const tti_want *w)
 {
-    bool there = copy_on(v, w->dev->name) >= 0;
+    bool there = copy_on(v, w->dev) >= 0;
     if (w->is_piece)
         there = (there && memory_of(w->dev) == NULL) || find_piece((tti_variable *)v, w) != NULL;
     return there ? 0 : w->bytes;
@@ -242,7 +243,7 @@ tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, const tti_wa
         pthread_mutex_unlock(&s->mu);
         return st;
     }
-    int at = copy_on(v, w->dev->name);
+    int at = copy_on(v, w->dev);
     st = move_unbound(ctx, v, w->dev, &at);
     if (st == TT_OK && at < 0 && (!w->is_piece || v->n_copies == 0)) {
         st = add_copy(ctx, v, w->dev);

@@ -255,12 +255,12 @@ demo-run: all examples
 
 test: deps
 	@$(MAKE) test-run
-test-run: all examples $(B)/tests/run $(FUZZERS:%=$(B)/fuzz/%)
+test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
 	@tools/test $(B)
 	@$(MAKE) test-break
 
 test-asan:
-	@$(MAKE) CONFIG=asan all examples build/asan/tests/run $(FUZZERS:%=build/asan/fuzz/%)
+	@$(MAKE) CONFIG=asan all examples build/asan/tests/run build/asan/libtutti-cuda-emu.so $(FUZZERS:%=build/asan/fuzz/%)
 	@SKIP_INSTALL=1 tools/test build/asan
 test-tsan:
 	@$(MAKE) CONFIG=tsan all examples build/tsan/tests/run

@@ -1,59 +1,130 @@
 /*
  * devices.c - tutti devices: the devices of this machine, or of a list of devices.
  */
+#include "base/ctx.h"
 #include "cli/progress.h"
+#include "device/device.h"
 #include <stdio.h>
 
 static const char help[] =
-    "Lists the devices of this machine, or with --devices what that list would give.\n"
+    "Lists the devices of this machine, or with --devices what that list would give. GPUs are not\n"
+    "opened without --devices.\n"
     "\n"
     "A device is written as type and number:\n"
     "  cpu:0             the processor, all its cores\n"
     "  cpu:0*2           two logical devices, cpu:0 and cpu:1, each with half of the cores\n"
     "  cpu:0*2@512MiB    the same, each of them limited to 512 MiB\n"
-    "  all               in this version cpu:0\n"
-    "This version has no other kind of device than cpu.\n"
+    "  gpu:0             the first NVIDIA GPU\n"
+    "  gpu:0*2@40%       two logical devices on it, each limited to 40 % of its memory\n"
+    "  cpu:0,gpu:1       a list; numbers in it count the devices of each type: cpu:0 and gpu:0\n"
+    "  all               all GPUs; cpu:0 if there are none\n"
     "\n"
     "Nodes of a graph are pinned by names in short or in full; fields that are missing fit any:\n"
     "  cpu:0    /device:CPU:0    /job:localhost/replica:0/task:0/device:CPU:1\n";
 
-static void print_json(tti_text *t, const tt_device_info *d)
+typedef struct listing {
+    tti_text text;
+    bool json;
+    int n;
+} listing;
+
+static void add_json(tti_text *t, const tt_device_info *d, const tti_facts *f)
 {
     tti_text_add(t, "{\"name\": ");
     tti_text_json(t, d->name);
     tti_text_add(t, ", \"physical\": ");
     tti_text_json(t, d->physical);
     tti_text_add(t, ", \"model\": ");
-    tti_text_json(t, d->model);
-    tti_text_add(t, ", \"threads\": %d, \"limit\": %zu}", d->threads, d->limit);
+    tti_text_json(t, f->model);
+    tti_text_add(t, ", \"threads\": %d, \"limit\": %zu, \"memory\": %zu", d->threads, d->limit,
+                 f->memory);
+    if (f->memory_free > 0)
+        tti_text_add(t, ", \"free\": %zu", f->memory_free);
+    if (f->major > 0)
+        tti_text_add(t, ", \"capability\": \"%d.%d\"", f->major, f->minor);
+    if (f->bus[0] != '\0') {
+        tti_text_add(t, ", \"bus\": ");
+        tti_text_json(t, f->bus);
+    }
+    tti_text_add(t, "}");
+}
+
+static void add(listing *l, const tt_device_info *d, const tti_facts *f)
+{
+    char limit[32] = "none", memory[32] = "-", left[32] = "-";
+    if (l->json) {
+        tti_text_add(&l->text, l->n++ == 0 ? "[" : ",\n ");
+        add_json(&l->text, d, f);
+        return;
+    }
+    if (l->n++ == 0)
+        tti_text_add(&l->text, "%-8s %-8s %7s %10s %10s %10s  %s\n", "device", "part of", "threads",
+                     "limit", "memory", "free", "model");
+    if (d->limit > 0)
+        cli_size_text((double)d->limit, limit);
+    if (f->memory > 0)
+        cli_size_text((double)f->memory, memory);
+    if (f->memory_free > 0)
+        cli_size_text((double)f->memory_free, left);
+    tti_text_add(&l->text, "%-8s %-8s %7d %10s %10s %10s  %s", d->name, d->physical, d->threads,
+                 limit, memory, left, f->model);
+    if (f->major > 0)
+        tti_text_add(&l->text, ", compute capability %d.%d, %s", f->major, f->minor, f->bus);
+    tti_text_add(&l->text, "\n");
+}
+
+static void add_devices(listing *l, tt_ctx *ctx)
+{
+    for (int i = 0; i < tt_device_count(ctx); i++) {
+        tt_device_info d;
+        tti_facts facts;
+        if (tt_device_get(ctx, i, &d) != TT_OK)
+            break;
+        ctx->devices[i]->backend->facts(ctx->devices[i]->card, &facts);
+        add(l, &d, &facts);
+    }
+}
+
+// Which cards copy to each other without the host.
+static void add_links(listing *l, const tti_backend *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++)
+            tti_text_add(&l->text, "%s:%d and %s:%d %s\n", b->name, i, b->name, k,
+                         b->reaches(i, k) ? "reach each other's memory" : "copy through the host");
+}
+
+// GPUs that were not asked for stay closed.
+static void add_cards(listing *l, const tti_backend *b)
+{
+    char why[256] = "";
+    int n = b->count(why, sizeof(why));
+    for (int i = 0; i < n; i++) {
+        tti_facts facts;
+        tt_device_info d = {.threads = 1};
+        snprintf(d.name, sizeof(d.name), "%s:%d", b->name, i);
+        snprintf(d.physical, sizeof(d.physical), "%s", d.name);
+        b->facts(i, &facts);
+        add(l, &d, &facts);
+    }
+    if (!l->json && n == 0)
+        tti_text_add(&l->text, "no %s: %s\n", b->name, why);
+    if (!l->json && n > 1)
+        add_links(l, b, n);
 }
 
 static int run(const cli_args *args)
 {
-    tt_ctx *ctx = cli_open(args, "all");
+    tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return cli_open_code(args, CLI_FAILED);
-    tti_text t = {.ctx = ctx};
-    if (!args->json)
-        tti_text_add(&t, "%-8s %-8s %7s %10s  %s\n", "device", "part of", "threads", "limit",
-                     "model");
-    for (int i = 0; i < tt_device_count(ctx); i++) {
-        tt_device_info d;
-        char limit[32] = "none";
-        if (tt_device_get(ctx, i, &d) != TT_OK)
-            break;
-        if (args->json) {
-            tti_text_add(&t, i == 0 ? "[" : ",\n ");
-            print_json(&t, &d);
-            continue;
-        }
-        if (d.limit > 0)
-            cli_size_text((double)d.limit, limit);
-        tti_text_add(&t, "%-8s %-8s %7d %10s  %s\n", d.name, d.physical, d.threads, limit, d.model);
-    }
+    listing l = {.text = {.ctx = ctx}, .json = args->json};
+    add_devices(&l, ctx);
+    if (args->devices == NULL)
+        add_cards(&l, &tti_backend_cuda);
     if (args->json)
-        tti_text_add(&t, "]\n");
-    char *s = tti_text_take(&t);
+        tti_text_add(&l.text, "]\n");
+    char *s = tti_text_take(&l.text);
     cli_print(s);
     tt_string_free(ctx, s);
     return cli_close(ctx, NULL);

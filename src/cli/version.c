@@ -2,19 +2,23 @@
  * version.c - tutti version: what this build is and has.
  */
 #include "cli/cli.h"
+#include "cuda/load.h"
 #include <stdio.h>
 #include <string.h>
 
 static int run(const cli_args *args)
 {
-    const char *s = tt_version_text();
+    char cuda[512], all[2048];
+    tti_cuda_describe(cuda, sizeof(cuda)); // what it finds on this machine, now
+    snprintf(all, sizeof(all), "%scuda: %s\n", tt_version_text(), cuda);
+    const char *s = all;
     if (!args->json) {
         cli_print(s);
         return CLI_OK;
     }
     tti_text t = {0};
     for (bool first = true; *s != '\0'; first = false) { // "key: value" lines
-        char key[64], value[256];
+        char key[64], value[512];
         const char *colon = strstr(s, ": "), *end = strchr(s, '\n');
         snprintf(key, sizeof(key), "%.*s", (int)(colon - s), s);
         snprintf(value, sizeof(value), "%.*s", (int)(end - colon - 2), colon + 2);

@@ -40,6 +40,11 @@ static void cuda_facts(int physical, tti_facts *out)
     snprintf(out->bus, sizeof(out->bus), "%s", c.bus);
 }
 
+static bool cuda_reaches(int physical, int other)
+{
+    return module() != NULL && module()->reaches(physical, other);
+}
+
 static tt_status cuda_open(tti_device *d)
 {
     TT_TRY(module()->open(d->ctx, d->name, d->card, &d->state));
@@ -191,6 +196,7 @@ const tti_backend tti_backend_cuda = {
     .id = TT_CUDA,
     .count = cuda_count,
     .facts = cuda_facts,
+    .reaches = cuda_reaches,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

@@ -39,6 +39,14 @@ bool tti_cuda_can_read(void *state, void *other_state)
     return known == 1;
 }
 
+bool tti_cuda_reaches(int i, int other)
+{
+    int can = 0, a = tti_cuda_ordinal(i), b = tti_cuda_ordinal(other);
+    if (a < 0 || b < 0 || cudaDeviceCanAccessPeer(&can, a, b) != cudaSuccess)
+        (void)cudaGetLastError();
+    return can != 0;
+}
+
 // The buffer may be asked for first while a capture is on, which forbids what could wait.
 static tt_status make_bounce(tti_cuda_device *d)
 {

@@ -189,20 +189,46 @@ static const tt_kernel *find_kernel(const char *name)
 
 // ---- the module ------------------------------------------------------------------------------
 
-static const tti_cuda_module module = {
-    TTI_CUDA_MODULE, tti_cuda_count,       tti_cuda_card_get,      tti_cuda_versions,
-    find_kernel,     tti_cuda_open_device, tti_cuda_close_device,  tti_cuda_alloc,
-    tti_cuda_free,   tti_cuda_copy_now,    tti_cuda_can_read,      tti_cuda_stream,
-    tti_cuda_copy,   tti_cuda_record,      tti_cuda_wait,          tti_cuda_drop_event,
-    tti_cuda_notify, tti_cuda_sync,        tti_cuda_capture_begin, tti_cuda_capture_end,
-    tti_cuda_launch, tti_cuda_drop_exec,   tti_cuda_elapsed,       tti_cuda_pinned,
-    tti_cuda_unpin,  tti_cuda_overhead,
-};
+// By name: C++17 has no other way that survives a new field.
+static tti_cuda_module make_module(void)
+{
+    tti_cuda_module m = {};
+    m.version = TTI_CUDA_MODULE;
+    m.count = tti_cuda_count;
+    m.card = tti_cuda_card_get;
+    m.reaches = tti_cuda_reaches;
+    m.versions = tti_cuda_versions;
+    m.kernel = find_kernel;
+    m.open = tti_cuda_open_device;
+    m.close = tti_cuda_close_device;
+    m.alloc = tti_cuda_alloc;
+    m.free = tti_cuda_free;
+    m.copy_now = tti_cuda_copy_now;
+    m.can_read = tti_cuda_can_read;
+    m.stream = tti_cuda_stream;
+    m.copy = tti_cuda_copy;
+    m.record = tti_cuda_record;
+    m.wait = tti_cuda_wait;
+    m.drop_event = tti_cuda_drop_event;
+    m.notify = tti_cuda_notify;
+    m.sync = tti_cuda_sync;
+    m.capture_begin = tti_cuda_capture_begin;
+    m.capture_end = tti_cuda_capture_end;
+    m.launch = tti_cuda_launch;
+    m.drop_exec = tti_cuda_drop_exec;
+    m.elapsed = tti_cuda_elapsed;
+    m.pinned = tti_cuda_pinned;
+    m.unpin = tti_cuda_unpin;
+    m.overhead = tti_cuda_overhead;
+    return m;
+}
 
 extern "C" __attribute__((visibility("default"))) const tti_cuda_module *
 tti_cuda_open(const tti_cuda_host *host)
 {
     if (host->version == TTI_CUDA_MODULE)
         tti_cuda_host_api = host;
+    static tti_cuda_module module; // the caller loads it once, under a lock
+    module = make_module();
     return &module; // the caller looks at its version, too
 }

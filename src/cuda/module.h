@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TTI_CUDA_MODULE 1
+#define TTI_CUDA_MODULE 2
 
 struct tti_device;
 
@@ -42,7 +42,7 @@ typedef struct tti_cuda_card {
 
 /*
  * What the module offers. A device's state (open's *out, tt_launch.device) is the module's. All but
- * the first four are called with the state of an open device; each fails with a recorded error that
+ * the first five are called with the state of an open device; each fails with a recorded error that
  * names the device.
  */
 typedef struct tti_cuda_module {
@@ -50,6 +50,7 @@ typedef struct tti_cuda_module {
     // GPUs that can be used; 0 with the reason in why: no driver, too old, too old a card.
     int (*count)(char *why, size_t n);
     tt_status (*card)(int physical, tti_cuda_card *out);
+    bool (*reaches)(int physical, int other); // the other card's memory, directly
     // "CUDA 13.0, driver 13.0, cuBLASLt 13.0.0, cuDNN 9.19.0, no NCCL (libnccl.so.2: not found)".
     void (*versions)(char *out, size_t n);
     const tt_kernel *(*kernel)(const char *name);
@@ -62,7 +63,9 @@ typedef struct tti_cuda_module {
     // Both ends may be of any device (NULL: the host). Blocks until done.
     tt_status (*copy_now)(void *to, void *dst, void *from, const void *src, size_t bytes);
     bool (*can_read)(void *d, void *other); // kernels of d read other's memory; makes it so
-    void *(*stream)(void *d);               // for tt_launch.stream
+    // For tt_launch.stream. Also makes d's card current on the calling thread, as every call here
+    // does: needed before a kernel's function runs.
+    void *(*stream)(void *d);
 
     // As in tti_streams.
     tt_status (*copy)(void *d, void *dst, void *from, const void *src, size_t bytes);

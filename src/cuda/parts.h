@@ -82,6 +82,7 @@ void tti_cuda_unpin(void *d, void *p);
 tt_status tti_cuda_copy_now(void *to, void *dst, void *from, const void *src, size_t bytes);
 tt_status tti_cuda_copy(void *d, void *dst, void *from, const void *src, size_t bytes);
 bool tti_cuda_can_read(void *d, void *other);
+bool tti_cuda_reaches(int i, int other);
 
 void *tti_cuda_stream(void *d);
 tt_status tti_cuda_record(void *d, void **event);

@@ -56,7 +56,7 @@ struct tti_device {
  * of these devices is not run but gathered into *exec, which launch() runs any number of times.
  */
 typedef struct tti_streams {
-    void *(*stream)(tti_device *d); // for tt_launch.stream
+    void *(*stream)(tti_device *d); // for tt_launch.stream; to be called before a kernel is
     tt_status (*copy)(tti_device *d, void *dst, const tti_device *from, const void *src,
                       size_t bytes);
     tt_status (*record)(tti_device *d, void **event);
@@ -105,6 +105,7 @@ struct tti_backend {
     // Physical devices that can be used; none: why says what is missing.
     int (*count)(char *why, size_t n);
     void (*facts)(int physical, tti_facts *out);
+    bool (*reaches)(int physical, int other); // its memory, directly; NULL: there is only one
     tt_status (*open)(tti_device *d);
     void (*close)(tti_device *d);
     tt_status (*alloc)(tti_device *d, size_t bytes, void **out);

@@ -125,7 +125,9 @@ TEST(devices_that_are_not_there)
         tt_status st;
         const char *words;
     } rows_of[] = {
-        {"gpu:0", TT_EUNSUPPORTED, "no gpu can be used: "},
+        {"tpu:0", TT_EUNSUPPORTED, "there are no 'tpu' devices"},
+        {"cpu:0@101%", TT_EPARSE, "'@101%' is not above 0"},
+        {"cpu:0@x%", TT_EPARSE, "'@x%' is not above 0"},
         {"cpu:9", TT_EINVAL, "cpu:9 does not exist"},
         {"cpu:0*0", TT_EPARSE, "'*0' is not a number"},
         {"cpu:0,cpu:0", TT_EINVAL, "cpu:0 is named twice"},

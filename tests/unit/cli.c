@@ -53,10 +53,11 @@ static void check_json(const char *s)
 TEST(version_prints_what_is_in)
 {
     CHECK_INT(run("version"), 0);
-    CHECK_STR(out, tt_version_text());
+    CHECK(strncmp(out, tt_version_text(), strlen(tt_version_text())) == 0);
+    CHECK_HAS(out, "\ncuda: ");
     CHECK_STR(err, "");
     CHECK_INT(run("--version"), 0);
-    CHECK_STR(out, tt_version_text());
+    CHECK(strncmp(out, tt_version_text(), strlen(tt_version_text())) == 0);
     CHECK_INT(run("version --json"), 0);
     check_json(out);
     CHECK_HAS(out, "{\"tutti\": \"" TT_VERSION "\", \"arithmetic\": ");
@@ -85,7 +86,7 @@ TEST(help_shows_verbs_and_topics)
     CHECK_HAS(out, "2    the command line is wrong");
     CHECK_INT(run("help devices"), 0);
     CHECK_HAS(out, "cpu:0*2@512MiB");
-    CHECK(strstr(out, "gpu") == NULL); // this version refuses it
+    CHECK_HAS(out, "gpu:0*2@40%");
     CHECK_INT(run("help graph"), 0);
     CHECK_HAS(out, "tutti graph 1");
     CHECK_INT(run("help environment"), 0);

@@ -189,7 +189,7 @@ TEST(bad_jobs_end_with_code_3)
     check_bad("train small.yaml --set distribute.strategy=mirorred", 3, "did you mean 'mirrored'?");
     check_bad("train small.yaml --set distribute.devices=tpu:0", 3, "tpu");
     check_bad("train small.yaml --devices tpu:0", 2, "tpu");
-    check_bad("train small.yaml --devices gpu:0", 2, "gpu");
+    check_bad("train small.yaml --devices gpu:63", 2, "gpu");
     check_bad("train small.yaml --devices cpu:1", 2, "cpu:1 does not exist");
     check_bad("train small.yaml --isa avx9", 2, "avx9");
     check_bad("predict small.yaml --prompt a", 2, "--prompt needs a job whose data.train is text");

@@ -105,6 +105,47 @@ __device__ static inline void load_tiles(const gather_in &q, const T *pixel, con
     }
 }
 
+// A pixel's place in the source at tap 0 of its phase.
+struct source {
+    int64_t image, row, col;
+    bool there; // the tile may reach past the last pixel
+};
+template <class T>
+__device__ static inline const T *source_at(const gather_in &q, const source &p, int64_t u,
+                                            int64_t v)
+{
+    int64_t r = q.is_dx ? p.row - u : p.row + u, c = q.is_dx ? p.col - v : p.col + v;
+    if (!p.there || r < 0 || r >= q.src_h || c < 0 || c >= q.src_w)
+        return NULL;
+    return (const T *)q.src + ((p.image * q.src_h + r) * q.src_w + c) * q.c;
+}
+
+// As load_tiles() for few channels: terms k0 on of the sum over taps and channels as one.
+template <class T>
+__device__ static inline void load_mixed(const gather_in &q, const phase_axis &ph,
+                                         const phase_axis &pw, const source &p, int64_t k0,
+                                         int64_t n0, tile_pair *s)
+{
+    const int t = (int)threadIdx.x;
+    const int64_t terms = ph.taps * pw.taps * q.c;
+    for (int e = 0; e < EACH; e++) {
+        int k = t % 4 * EACH + e;
+        int64_t tap = (k0 + k) / q.c, ch = (k0 + k) % q.c;
+        const T *pixel = NULL;
+        if (k0 + k < terms)
+            pixel = source_at<T>(q, p, tap / pw.taps, tap % pw.taps);
+        s->a[k][t / 4] = pixel != NULL ? tti_get(pixel[ch]) : 0.0f;
+        k = t / (TILE / EACH);
+        int col = t % (TILE / EACH) * EACH + e;
+        tap = (k0 + k) / q.c, ch = (k0 + k) % q.c;
+        int64_t u = ph.tap + tap / pw.taps * ph.step, v = pw.tap + tap % pw.taps * pw.step;
+        int64_t w = (u * q.d.kw + v) * q.d.c_in * q.d.c_out;
+        w += q.is_dx ? (n0 + col) * q.c + ch : ch * q.n + n0 + col;
+        bool in = k0 + k < terms && n0 + col < q.n;
+        s->b[k][col] = in ? tti_get(((const T *)q.w)[w]) : 0.0f;
+    }
+}
+
 template <class T>
 __device__ static inline void gather_put(const gather_in &q, int64_t pixel, int64_t n0,
                                          const float acc[EACH])
@@ -135,24 +176,28 @@ template <class T> static __global__ void __launch_bounds__(THREADS) gather(gath
     if (m0 >= total) // of the whole block
         return;
     const int64_t m = m0 + threadIdx.x / 4, image = m / image_pixels, in = m % image_pixels;
-    const int64_t r0 = in / pw.n * ph.src_step + ph.src, c0 = in % pw.n * pw.src_step + pw.src;
-    const int dir = q.is_dx ? -1 : 1;
+    const source from = {image, in / pw.n * ph.src_step + ph.src, in % pw.n * pw.src_step + pw.src,
+                         m < total};
+    const int64_t taps = ph.taps * pw.taps, mixed = q.c < DEPTH ? taps * q.c : 0;
     float acc[EACH][EACH] = {};
-    for (int64_t u = 0; u < ph.taps; u++)
-        for (int64_t v = 0; v < pw.taps; v++) {
-            int64_t r = r0 + dir * u, col = c0 + dir * v;
-            int64_t tap = (ph.tap + u * ph.step) * q.d.kw + pw.tap + v * pw.step;
-            bool inside = m < total && r >= 0 && r < q.src_h && col >= 0 && col < q.src_w;
-            const T *pixel = NULL, *w = (const T *)q.w + tap * q.d.c_in * q.d.c_out;
-            if (inside)
-                pixel = (const T *)q.src + ((image * q.src_h + r) * q.src_w + col) * q.c;
-            for (int64_t k = 0; k < q.c; k += DEPTH) {
-                load_tiles<T>(q, pixel, w, k, n0, &s);
-                __syncthreads();
-                multiply(s, q.c - k < DEPTH ? (int)(q.c - k) : DEPTH, acc);
-                __syncthreads();
-            }
+    for (int64_t k = 0; k < mixed; k += DEPTH) {
+        load_mixed<T>(q, ph, pw, from, k, n0, &s);
+        __syncthreads();
+        multiply(s, mixed - k < DEPTH ? (int)(mixed - k) : DEPTH, acc);
+        __syncthreads();
+    }
+    for (int64_t i = 0; mixed == 0 && i < taps; i++) {
+        int64_t u = i / pw.taps, v = i % pw.taps;
+        int64_t tap = (ph.tap + u * ph.step) * q.d.kw + pw.tap + v * pw.step;
+        const T *pixel = source_at<T>(q, from, u, v);
+        const T *w = (const T *)q.w + tap * q.d.c_in * q.d.c_out;
+        for (int64_t k = 0; k < q.c; k += DEPTH) {
+            load_tiles<T>(q, pixel, w, k, n0, &s);
+            __syncthreads();
+            multiply(s, q.c - k < DEPTH ? (int)(q.c - k) : DEPTH, acc);
+            __syncthreads();
         }
+    }
     for (int i = 0; i < EACH; i++) {
         int64_t o = m0 + threadIdx.x / (TILE / EACH) * EACH + i, at = o % image_pixels;
         if (o >= total)

@@ -51,6 +51,21 @@ __device__ static inline place place_of(int64_t at, int64_t rows, int64_t cols, 
     return p;
 }
 
+// Places of V channels, of one byte each: the first in the lowest. All of a pack move at once.
+template <int V> __device__ static inline uint64_t get_places(const uint8_t *p)
+{
+    return V == 8 ? *(const uint64_t *)p : V == 4 ? *(const uint32_t *)p : *p;
+}
+template <int V> __device__ static inline void put_places(uint8_t *p, uint64_t places)
+{
+    if (V == 8)
+        *(uint64_t *)p = places;
+    else if (V == 4)
+        *(uint32_t *)p = (uint32_t)places;
+    else
+        *p = (uint8_t)places;
+}
+
 // Largest entry or mean. A later entry replaces the maximum only when it is larger.
 template <class T, int V, bool MAX>
 static __global__ void __launch_bounds__(THREADS) pool(pool_in q, int64_t n)
@@ -104,13 +119,16 @@ static __global__ void __launch_bounds__(THREADS) find_max(pool_in q, int64_t n)
                         where[i] = here;
                     }
             }
+        uint64_t places = 0;
         for (int i = 0; i < V; i++) {
             uint32_t to = max[i] != max[i] ? (q.wide ? UINT32_MAX : NONE) : where[i];
             if (q.wide)
                 ((uint32_t *)q.place)[at * V + i] = to;
             else
-                ((uint8_t *)q.place)[at * V + i] = (uint8_t)to;
+                places |= (uint64_t)to << 8 * i;
         }
+        if (!q.wide)
+            put_places<V>((uint8_t *)q.place + at * V, places);
     }
 }
 
@@ -136,11 +154,16 @@ static __global__ void __launch_bounds__(THREADS) pool_grad(pool_in q, int64_t n
                 window w = window_at(t, i, j);
                 float count = (float)((w.r1 - w.r0) * (w.c1 - w.c0));
                 uint32_t here = (uint32_t)((p.i + t.pt - i * t.sh) * t.kw + p.j + t.pl - j * t.sw);
+                uint64_t places = 0;
+                if (MAX && !q.wide)
+                    places = get_places<V>((const uint8_t *)q.place + from);
                 for (int k = 0; k < V; k++) {
+                    uint32_t place = (uint32_t)(places >> 8 * k) & 255;
+                    if (MAX && q.wide)
+                        place = ((const uint32_t *)q.place)[from + k];
                     if (!MAX)
                         acc[k] = acc[k] + dy.get(k) / count;
-                    else if (here == (q.wide ? ((const uint32_t *)q.place)[from + k]
-                                             : ((const uint8_t *)q.place)[from + k]))
+                    else if (here == place)
                         acc[k] = acc[k] + dy.get(k);
                 }
             }

@@ -1,10 +1,10 @@
 /*
  * norm.cu - kernels of norm.c on a GPU. One source for both norms: RMS norm has no mean.
  *
- * Rows of up to TTI_ROW_WARP columns belong to a warp that keeps them in registers; longer ones to a
- * block, which reads them again from a cache. The gradient's kernel has a chunk of a lane's rows:
- * it writes dx and adds up dgamma and dbeta on the way, each thread for columns of its own (of short
- * rows in registers, warps being added at the end; of long ones in shared memory).
+ * Rows of up to TTI_ROW_WARP columns belong to a warp that keeps them in registers; longer ones to
+ * a block, which reads them again from a cache. The gradient's kernel has a chunk of a lane's rows:
+ * it writes dx and adds up dgamma and dbeta on the way, each thread for columns of its own (of
+ * short rows in registers, warps being added at the end; of long ones in shared memory).
  */
 #include "cuda/chunks.cuh"
 #include "op/norm.h"

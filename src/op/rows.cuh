@@ -121,8 +121,8 @@ __device__ static inline void tti_row_walk(const T *row, int64_t n, float other,
 }
 
 /*
- * Changes a row element by element: one(v, j, m) turns the m elements v, from place j on, into those
- * of y; x and y may be the same. Cut so that packs of y are aligned where x's are too.
+ * Changes a row element by element: one(v, j, m) turns the m elements v, from place j on, into
+ * those of y; x and y may be the same. Cut so that packs of y are aligned where x's are too.
  */
 template <class T, int G, class F>
 __device__ static inline void tti_row_map(const T *x, T *y, int64_t n, F one)

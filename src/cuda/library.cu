@@ -1,6 +1,6 @@
 /*
- * library.cu - cuBLASLt, cuDNN and NCCL by dlopen, wherever they are: the system's folders, those of
- * $TUTTI_CUDA_LIBRARIES (separated by colons), the toolkit, the packages of the python3 on PATH.
+ * library.cu - cuBLASLt, cuDNN and NCCL by dlopen, wherever they are: the system's folders, those
+ * of $TUTTI_CUDA_LIBRARIES (separated by colons), the toolkit, the packages of the python3 on PATH.
  */
 #include "cuda/parts.h"
 #include <dlfcn.h>

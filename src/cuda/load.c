@@ -1,6 +1,6 @@
 /*
- * load.c - finds libtutti-cuda.so: where $TUTTI_CUDA_MODULE says and nowhere else if it is set; else
- * beside the library or the program, in the lib/ next to that, and where the system looks.
+ * load.c - finds libtutti-cuda.so: where $TUTTI_CUDA_MODULE says and nowhere else if it is set;
+ * else beside the library or the program, in the lib/ next to that, and where the system looks.
  */
 #include "cuda/load.h"
 #include <dlfcn.h>

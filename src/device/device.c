@@ -1,7 +1,7 @@
 /*
  * device.c - the devices a context opens: reading "cpu:0*2@512MiB", sharing the cores, matching
- * names, counting memory against limits. Names count the devices of each kind: "cpu:0,gpu:1*2" gives
- * cpu:0, gpu:0 and gpu:1.
+ * names, counting memory against limits. Names count the devices of each kind: "cpu:0,gpu:1*2"
+ * gives cpu:0, gpu:0 and gpu:1.
  */
 #include "device/device.h"
 #include "base/ctx.h"

@@ -1,6 +1,6 @@
 /*
- * cuda.c - the module for GPUs and its backend, on the emulation: devices, memory, copies, the order of
- * streams, captures, what is told when something is missing or lost.
+ * cuda.c - the module for GPUs and its backend, on the emulation: devices, memory, copies, the
+ * order of streams, captures, what is told when something is missing or lost.
  */
 #include "../test.h"
 #include "base/ctx.h"

@@ -6,8 +6,8 @@
  *   TUTTI_CUDA_OWN=1 gpu_products FILE      the same by our own kernels; compares with FILE
  *
  * The kernels of our own are slow and checked by the test suite: attention by cuDNN must agree with
- * them within the rounding of bf16. The module is that of TUTTI_CUDA_MODULE, else the one built with
- * this program. PRODUCTS_BATCH sets another batch size.
+ * them within the rounding of bf16. The module is that of TUTTI_CUDA_MODULE, else the one built
+ * with this program. PRODUCTS_BATCH sets another batch size.
  */
 #include "base/base.h"
 #include "cuda/module.h"

@@ -1,6 +1,6 @@
 /*
- * dnn.cu - see dnn.h. cuDNN is opened at run time; its backend interface is plain C: descriptors are
- * made, given attributes by number, finalized, and named by the next ones.
+ * dnn.cu - see dnn.h. cuDNN is opened at run time; its backend interface is plain C: descriptors
+ * are made, given attributes by number, finalized, and named by the next ones.
  */
 #include "cuda/dnn_own.h"
 

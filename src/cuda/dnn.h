@@ -2,8 +2,8 @@
  * dnn.h - cuDNN's graphs: tensors and operations are collected, a plan is built once, then run.
  *
  * A graph remembers its first failure, so calls that add to it need no checks: tti_dnn_build() says
- * whether all went well. That there is no plan is no error of the user's; whoever asked has a kernel
- * of its own. Tensors are named by numbers from 1 on; 0 is none.
+ * whether all went well. That there is no plan is no error of the user's; whoever asked has a
+ * kernel of its own. Tensors are named by numbers from 1 on; 0 is none.
  *
  *     tti_dnn_graph *g = tti_dnn_graph_new(d);           NULL: no cuDNN
  *     int x = tti_dnn_tensor(g, type, 4, dim, stride), w = ..., y = ...;

@@ -5,8 +5,8 @@
  * 64 keys, over the heads that read them and blocks of 64 queries). A thread holds 4 by 4 of each
  * 64 by 64 tile: rows 4 r to 4 r + 3, columns c, c + 16, c + 32, c + 48. Of the result it holds C
  * tiles; wider heads take more blocks, each working out the scores anew. All sums are chains in one
- * order, so no result depends on the other rows of the call, nor on the grid. The arithmetic is that
- * of attention.c but for the order within sums over keys and the functions exp and log.
+ * order, so no result depends on the other rows of the call, nor on the grid. The arithmetic is
+ * that of attention.c but for the order within sums over keys and the functions exp and log.
  */
 #ifndef TUTTI_OP_ATTENTION_CUH
 #define TUTTI_OP_ATTENTION_CUH

@@ -2,9 +2,9 @@
  * attention_dnn.cuh - attention as a graph of cuDNN: bf16 and f16, heads of 8 to 128 columns.
  *
  * cuDNN knows attention by the shape of the graph, operation by operation, so what follows is the
- * arithmetic of attention.c written out, with every tensor [batch, heads, queries, keys or columns].
- * The gradient's dq goes straight to its place: that is how the deterministic engine is asked for;
- * it holds p and ds as a whole in its workspace, so the batch goes through it in parts.
+ * arithmetic of attention.c written out, with every tensor [batch, heads, queries, keys or
+ * columns]. The gradient's dq goes straight to its place: that is how the deterministic engine is
+ * asked for; it holds ds as a whole in its workspace, so the batch goes through it in parts.
  */
 #ifndef TUTTI_OP_ATTENTION_DNN_CUH
 #define TUTTI_OP_ATTENTION_DNN_CUH
@@ -31,7 +31,7 @@ typedef struct att_plan {
     int dy, delta, dq, dk, dv;
 } att_plan;
 
-// While a graph is made: the sizes of [batch, heads, queries, keys], and what the mask is made with.
+// While a graph is made: its sizes, and what the mask is made with.
 typedef struct att_maker {
     tti_dnn_graph *g;
     const att_key *key;

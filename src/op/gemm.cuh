@@ -2,9 +2,9 @@
  * gemm.cuh - kernels around products of matrices on a GPU: the product itself where no library does
  * it, bias and activation after it, sums of lanes.
  *
- * The product is tiled, 64 by 64 for a block of 256 threads, each with 4 by 4 elements in registers.
- * Each element is one chain of fma over k ascending from zero, so neither the tiles nor the other
- * rows show in its bits.
+ * The product is tiled, 64 by 64 for a block of 256 threads, each with 4 by 4 elements in
+ * registers. Each element is one chain of fma over k ascending from zero, so neither the tiles nor
+ * the other rows show in its bits.
  */
 #ifndef TUTTI_OP_GEMM_CUH
 #define TUTTI_OP_GEMM_CUH
@@ -16,7 +16,7 @@
 #define GEMM_K       16
 #define GEMM_THREADS 256
 
-// y = act(a b + bias), z = a b + bias; a(i, k) is a[i a_row + k a_k], b(k, j) is b[k b_k + j b_col].
+// y = act(z), z = a b + bias; a(i, k) is a[i a_row + k a_k], b(k, j) is b[k b_k + j b_col].
 struct gemm_args {
     const void *a, *b, *bias; // bias, z: NULL if there is none
     void *y, *z;

@@ -1,9 +1,9 @@
 /*
  * matmul.cu - products of matrices on GPUs: by cuBLASLt where it is there, else by gemm.cuh.
  *
- * prepare() finds the program of calls (matmul_program.cuh), kept in a recipe. Sums of lanes are f32
- * in scratch and then added along the tree. Bias and activation are done by the library's epilogue,
- * or by a kernel after it from f32 sums.
+ * prepare() finds the program of calls (matmul_program.cuh), kept in a recipe. Sums of lanes are
+ * f32 in scratch and then added along the tree. Bias and activation are done by the library's
+ * epilogue, or by a kernel after it from f32 sums.
  */
 #include "op/gemm.cuh"
 #include "op/matmul_program.cuh"

@@ -220,8 +220,8 @@ static size_t write_head(const tti_comm_call *call, const tti_fingerprint *print
     char *small = (char *)(m + call->n_mine);
     size_t bytes = 0, item = tt_dtype_bytes(call->opts.dtype);
     // Without lanes of its own a process cannot know whether its members hold a value or nothing.
-    bool sums = (call->kind == TTI_ALL_REDUCE || call->kind == TTI_REDUCE_SCATTER) &&
-                call->has_lanes;
+    bool sums =
+        (call->kind == TTI_ALL_REDUCE || call->kind == TTI_REDUCE_SCATTER) && call->has_lanes;
     *h = (tti_call_head){.print = *print, .n_members = call->n_mine, .is_small = sums};
     for (int i = 0; i < call->n_mine; i++) {
         const tt_member *from = &call->members[i];

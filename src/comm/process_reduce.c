@@ -7,6 +7,7 @@
  * one process with all addends, and hands the result on to all. The slots of a few rounds stay in
  * the cache; the next round is handed over before waiting for this one.
  */
+#include "comm/pass.h"
 #include "comm/process.h"
 #include <string.h>
 
@@ -19,7 +20,6 @@ typedef struct job {
     int n_addends[TT_MAX_TASKS];
     int nth[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)]; // of an addend among its process's
     int64_t chunk, rounds;
-    tt_member outs[TT_MAX_MEMBERS + 1]; // this process's, and the slot for results
 } job;
 
 static int process_of(const tti_process *p, int member)
@@ -114,7 +114,7 @@ static size_t pack(const job *j, int q, int64_t k, char *to)
         if (m < j->call->first || m >= j->call->first + j->call->n_mine || bytes == 0)
             continue;
         size_t part = (size_t)j->r->addend[i].part * (size_t)j->r->count + (size_t)begin;
-        memcpy(to + n, (const char *)j->call->members[m].in + part * item, bytes);
+        tti_pass(to + n, (const char *)j->call->members[m].in + part * item, bytes);
         n += bytes;
     }
     return n;
@@ -189,12 +189,13 @@ static tt_status sum(job *j, int64_t k)
         if (q != p->self && p->is_near[q])
             TT_TRY(
                 tti_process_wait(j->c, j->call->name, q, &p->area[q]->got, round - TTI_SLOTS + 1));
-    if (is_all)
-        j->outs[j->call->n_mine].out = (void *)((uintptr_t)result - (size_t)begin * item);
     tti_reduction_run(j->r, begin, end);
     tti_flag_set(&p->area[p->self]->taken, round + 1);
     if (!is_all)
         return TT_OK;
+    const char *own = (const char *)j->call->members[j->call->first].out + (size_t)begin * item;
+    if (end > begin)
+        tti_pass(result, own, (size_t)(end - begin) * item);
     tti_flag_set(&p->area[p->self]->summed, round + 1);
     for (int q = 0; q < p->n; q++)
         if (!p->is_near[q] && end > begin)
@@ -222,8 +223,8 @@ static tt_status collect(job *j, int64_t k)
                                        bytes));
         }
         for (int i = 0; bytes > 0 && i < j->call->n_mine; i++)
-            memcpy((char *)j->call->members[j->call->first + i].out + (size_t)begin * item, from,
-                   bytes);
+            tti_pass((char *)j->call->members[j->call->first + i].out + (size_t)begin * item, from,
+                     bytes);
     }
     tti_flag_set(&p->area[p->self]->got, round + 1);
     return TT_OK;
@@ -254,9 +255,8 @@ tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reductio
     count_addends(&j);
     make_ranges(&j);
     if (call->kind == TTI_ALL_REDUCE) {
-        memcpy(j.outs, call->members + call->first, (size_t)call->n_mine * sizeof(tt_member));
-        r->members = j.outs;
-        r->n_members = call->n_mine + 1;
+        r->members = call->members + call->first;
+        r->n_members = call->n_mine;
     }
     unsigned saved = tti_fp_enter();
     tt_status st = run_rounds(&j);

@@ -1,0 +1,132 @@
+/*
+ * allreduce.c - exact all-reduce between two processes of this machine by shared memory, against
+ * OpenMPI's (bench/peers/mpi_all_reduce.c, built and run from here where mpicc and mpirun are).
+ * Rounds of both alternate; a ratio is the median over rounds.
+ */
+#include "bench.h"
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <tutti/tutti.h>
+#include <unistd.h>
+
+#define SIZES  3
+#define ROUNDS 3
+
+static const size_t sizes[SIZES] = {1 << 12, 1 << 20, 1 << 26}; // bytes
+static const char *const labels[SIZES] = {"4 KiB", "1 MiB", "64 MiB"};
+static const double goals[SIZES] = {1, 2, 4};
+
+static double median(double *t, int n)
+{
+    qsort(t, (size_t)n, sizeof(double), bench_by_value);
+    return t[n / 2];
+}
+
+static double measure(tt_comm *c, int rank, size_t bytes)
+{
+    static double t[2000];
+    size_t n = bytes / sizeof(float);
+    int reps = n < 1e5 ? 2000 : n < 2e6 ? 200 : 15;
+    float *x = malloc(bytes), *y = malloc(bytes);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(i % 7);
+    memset(y, 0, bytes);
+    tt_member m = {x, y, (int64_t)n, rank, 1};
+    for (int i = -3; i < reps; i++) {
+        if (tt_barrier(c) != TT_OK)
+            break;
+        double start = bench_now();
+        if (tt_all_reduce(c, &m, .lanes = 2) != TT_OK)
+            break;
+        if (i >= 0)
+            t[i] = bench_now() - start;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (y[i] != 2 * (float)(i % 7)) {
+            fprintf(stderr, "element %zu is wrong\n", i);
+            _exit(1);
+        }
+    free(x);
+    free(y);
+    return median(t, reps);
+}
+
+static int run_rank(int rank, const char *const *addresses, double *out)
+{
+    unsigned char secret[TT_SECRET_BYTES] = {1, 2, 3};
+    tt_tasks tasks = {.n = 2, .self = rank, .addresses = addresses, .secret = secret};
+    tt_ctx *ctx = tt_open(.threads = 1, .tasks = &tasks);
+    tt_comm *c = tt_comm_open(ctx, .transport = "shm");
+    for (int s = 0; c != NULL && s < SIZES; s++) {
+        double t = measure(c, rank, sizes[s]);
+        if (rank == 0)
+            out[s] = t;
+    }
+    return tt_close(ctx) == TT_OK ? 0 : 1;
+}
+
+static bool run_ours(double *out)
+{
+    char a[32], b[32];
+    const char *addresses[] = {a, b};
+    snprintf(a, sizeof(a), "127.0.0.1:%d", 20000 + (int)getpid() % 5000);
+    snprintf(b, sizeof(b), "127.0.0.1:%d", 25000 + (int)getpid() % 5000);
+    fflush(stdout);
+    pid_t pid[2];
+    for (int r = 0; r < 2; r++) {
+        pid[r] = fork();
+        if (pid[r] == 0)
+            _exit(run_rank(r, addresses, out));
+    }
+    int bad = 0, status;
+    for (int r = 0; r < 2; r++)
+        bad |= waitpid(pid[r], &status, 0) < 0 || status != 0;
+    return bad == 0;
+}
+
+static bool run_peer(const char *program, double *out)
+{
+    char command[512];
+    snprintf(command, sizeof(command),
+             "mpirun --allow-run-as-root --oversubscribe -n 2 %s 2>/dev/null", program);
+    FILE *f = popen(command, "r");
+    int n = 0;
+    size_t bytes;
+    while (f != NULL && n < SIZES && fscanf(f, "%zu %lf", &bytes, &out[n]) == 2)
+        n++;
+    return f != NULL && pclose(f) == 0 && n == SIZES;
+}
+
+int main(void)
+{
+    char program[] = "/tmp/tutti-bench-XXXXXX", command[512];
+    double *shared = mmap(NULL, SIZES * sizeof(double), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bench_side ours[SIZES] = {{.name = "ours"}}, peer[SIZES] = {{.name = "OpenMPI"}};
+    int fd = mkstemp(program);
+    if (fd >= 0)
+        close(fd);
+    snprintf(command, sizeof(command), "mpicc -O3 -o %s bench/peers/mpi_all_reduce.c 2>/dev/null",
+             program);
+    bool has_peer = fd >= 0 && system(command) == 0;
+    bool ok = true;
+    for (int r = 0; ok && r < ROUNDS; r++) {
+        double theirs[SIZES] = {0};
+        ok = run_ours(shared);
+        has_peer = has_peer && run_peer(program, theirs);
+        for (int s = 0; s < SIZES; s++) {
+            ours[s].times[ours[s].n++] = shared[s];
+            peer[s].times[peer[s].n++] = has_peer ? theirs[s] : shared[s];
+        }
+    }
+    unlink(program);
+    if (!ok) {
+        fprintf(stderr, "all-reduce between two processes failed\n");
+        return 1;
+    }
+    bench_title(has_peer ? "exact all-reduce, 2 processes, shared memory, against OpenMPI"
+                         : "exact all-reduce, 2 processes, shared memory (no mpicc: no peer)");
+    for (int s = 0; s < SIZES; s++)
+        bench_row(labels[s], &ours[s], &peer[s], has_peer ? goals[s] : 0);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/*
+ * pass.h - copying what another core reads next: past this core's cache where that is possible, since
+ * lines that are new in one core's cache reach another core slower than memory does.
+ */
+#ifndef TUTTI_COMM_PASS_H
+#define TUTTI_COMM_PASS_H
+
+#include "base/base.h"
+#include <string.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+#define TTI_PASS_LEAST ((size_t)64 << 10) // bytes; fewer are faster through the cache
+
+static inline void tti_pass(void *to, const void *from, size_t bytes)
+{
+#if defined(__x86_64__)
+    char *d = to;
+    const char *s = from;
+    if (bytes < TTI_PASS_LEAST) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    size_t head = (64 - ((uintptr_t)d & 63)) & 63;
+    memcpy(d, s, head);
+    d += head, s += head, bytes -= head;
+    for (; bytes >= 64; d += 64, s += 64, bytes -= 64) {
+        __m128i a = _mm_loadu_si128((const void *)s), b = _mm_loadu_si128((const void *)(s + 16));
+        __m128i x = _mm_loadu_si128((const void *)(s + 32));
+        __m128i y = _mm_loadu_si128((const void *)(s + 48));
+        _mm_stream_si128((void *)d, a);
+        _mm_stream_si128((void *)(d + 16), b);
+        _mm_stream_si128((void *)(d + 32), x);
+        _mm_stream_si128((void *)(d + 48), y);
+    }
+    _mm_sfence(); // before the flag that tells of it
+    memcpy(d, s, bytes);
+#else
+    memcpy(to, from, bytes);
+#endif
+}
+
+#endif

@@ -3,8 +3,8 @@
  *
  * dw sums over the output pixels of a lane. They are cut into slices, by a rule that knows the
  * number of pixels and the shape alone, so that small weights fill the card too; a slice's sum is
- * one chain, slices are added in order, lanes by the tree. Where the partial sums of all lanes would
- * take too much memory, lanes run one by one on a stack.
+ * one chain, slices are added in order, lanes by the tree. Where the partial sums of all lanes
+ * would take too much memory, lanes run one by one on a stack.
  */
 #ifndef TUTTI_OP_CONV_CUH
 #define TUTTI_OP_CONV_CUH

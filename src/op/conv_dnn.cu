@@ -4,15 +4,15 @@
  * Bits. cuDNN's heuristics change the engine with the batch, so the engine and its knobs are chosen
  * once, for the images of the whole batch (dw: of a lane of it), and every other number of images
  * gets a plan of exactly that one. Engines that say they are not deterministic, or that round what
- * they were not asked to, are never taken. That a pinned engine's y and dx of an image do not
- * depend on the images beside it was measured on an H200 for the shapes of ResNet-50, and is what
- * the tests of ops on a GPU and the check of same bits compare again; cuDNN does not promise it. dw runs lane
- * by lane, so there nothing is asked of an engine but to be deterministic. An engine that refuses a
+ * they were not asked to, are never taken. cuDNN does not promise that an image's y and dx do not
+ * depend on the images beside it: on an H200 they were equal for the shapes of ResNet-50 wherever
+ * two batch sizes had one engine, and tests of ops on a GPU compare them again. dw runs lane by
+ * lane, so there nothing is asked of an engine but to be deterministic. An engine that refuses a
  * number of images is given up for the op as a whole: its kernels are then those of conv.cu.
  *
  * Layout. Engines that use the matrix units want filters as [c_out, kh, kw, c_in]; ours are [kh,
- * kw, c_in, c_out] and are turned on the way, which is little beside the images. A 1x1 convolution of
- * stride 1 is a product of matrices as it lies, and its dw one product for each lane.
+ * kw, c_in, c_out] and are turned on the way, which is little beside the images. A 1x1 convolution
+ * of stride 1 is a product of matrices as it lies, and its dw one product for each lane.
  */
 #include "cuda/blas.h"
 #include "cuda/dnn.h"

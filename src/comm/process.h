@@ -80,6 +80,12 @@ static inline int tti_process_place(int p, int q)
     return q - (q > p);
 }
 
+// Bytes of a slot for each of the others, by whole cache lines.
+static inline size_t tti_process_piece(const tti_process *p)
+{
+    return p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1) / 64 * 64;
+}
+
 // Waits for a flag of a near rank, or records who has not come.
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f,
                            uint32_t v) TTI_CHECKED;

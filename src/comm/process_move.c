@@ -155,7 +155,7 @@ static void move_own(const tti_comm_call *call)
 tt_status tti_process_move(tt_comm *c, const tti_comm_call *call)
 {
     tti_process *p = c->state;
-    size_t piece = p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1) / 64 * 64, longest = 0;
+    size_t piece = tti_process_piece(p), longest = 0;
     for (int from = 0; from < p->n; from++)
         for (int to = 0; to < p->n; to++) {
             stream s = {call, p, from, to};

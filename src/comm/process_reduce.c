@@ -85,8 +85,7 @@ static void make_ranges(job *j)
         longest = TTI_MAX(longest, j->end[q] - j->begin[q]);
         most = TTI_MAX(most, j->n_addends[q]);
     }
-    size_t piece = p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1); // of a slot, for one other
-    j->chunk = (int64_t)(piece / (size_t)most / sizeof(double));
+    j->chunk = (int64_t)(tti_process_piece(p) / (size_t)most / sizeof(double));
     if (tt_dtype_bytes(j->r->wide) < sizeof(double))
         j->chunk *= 2;
     j->chunk = TTI_MAX(j->chunk / 16 * 16, (int64_t)1);
@@ -96,11 +95,6 @@ static void make_ranges(job *j)
 static int64_t piece_begin(const job *j, int q, int64_t k)
 {
     return TTI_MIN(j->begin[q] + k * j->chunk, j->end[q]);
-}
-
-static size_t piece_bytes(const job *j) // of one other in a slot
-{
-    return j->p->slot_bytes / (size_t)TTI_MAX(j->p->n - 1, 1);
 }
 
 // This process's addends in q's piece of round k, packed; the bytes.
@@ -133,7 +127,7 @@ static tt_status hand_over(job *j, int64_t k)
         if (q == p->self)
             continue;
         if (p->is_near[q]) {
-            pack(j, q, k, slot + (size_t)tti_process_place(p->self, q) * piece_bytes(j));
+            pack(j, q, k, slot + (size_t)tti_process_place(p->self, q) * tti_process_piece(p));
             continue;
         }
         size_t n = pack(j, q, k, p->out);
@@ -158,7 +152,7 @@ static tt_status find_addends(job *j, int64_t k)
         if (p->is_near[q]) {
             TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->filled, round + 1));
             from[q] = tti_area_slot(p, p->area[q], round, false) +
-                      (size_t)tti_process_place(q, p->self) * piece_bytes(j);
+                      (size_t)tti_process_place(q, p->self) * tti_process_piece(p);
             continue;
         }
         from[q] = p->room[q];

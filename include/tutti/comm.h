@@ -60,6 +60,13 @@ TT_API void tt_comm_free(tt_comm *c);
 TT_API int tt_comm_members(const tt_comm *c); // of all processes; 0 for NULL
 
 /*
+ * Memory, zeroed, that the group's processes on one host reach: an all-reduce whose ins and outs all
+ * lie in such memory copies nothing. Every process asks for the same bytes. Freed with the group;
+ * NULL on failure.
+ */
+TT_API void *tt_comm_memory(tt_comm *c, size_t bytes);
+
+/*
  * What one member brings and where its result goes. Memory of different members does not overlap;
  * in and out of one member are apart, or the same where a call says so. Neither is looked at where
  * it would hold no element.

@@ -30,6 +30,7 @@ static void free_comm(void *owner)
     tt_comm *c = owner;
     if (c->transport != NULL && c->transport->close != NULL)
         c->transport->close(c);
+    tti_blocks_free(c);
     tti_free(c->ctx, c->all);
     tti_free(c->ctx, c->prints);
     tti_free(c->ctx, c->offsets);

@@ -59,6 +59,7 @@ typedef struct tti_reduction {
     const tt_member *members; // results go to their outs; NULL: nowhere
     int n_members;
     bool is_scattered;
+    bool passes; // results go past the cache: they are many, and others read them
     int n;
     tti_addend addend[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)];
 } tti_reduction;
@@ -131,11 +132,16 @@ typedef struct tti_transport {
 extern const tti_transport tti_transport_local, tti_transport_auto, tti_transport_shm,
     tti_transport_wire;
 
+// Memory that tt_comm_memory() has given.
+typedef struct tti_block tti_block;
+void tti_blocks_free(tt_comm *c);
+
 struct tt_comm {
     tt_ctx *ctx;
     struct tti_hooks owned;
     const tti_transport *transport;
-    void *state;      // the transport's
+    void *state; // the transport's
+    tti_block *blocks;
     int n_members;    // of this process
     int total, first; // of all processes, and which of them is this process's first
     tt_member *all;   // one per member of all

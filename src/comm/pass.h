@@ -13,16 +13,13 @@
 
 #define TTI_PASS_LEAST ((size_t)64 << 10) // bytes; fewer are faster through the cache
 
-static inline void tti_pass(void *to, const void *from, size_t bytes)
+// Any number of bytes; to be followed by tti_pass_end() before others are told of them.
+static inline void tti_pass_some(void *to, const void *from, size_t bytes)
 {
 #if defined(__x86_64__)
     char *d = to;
     const char *s = from;
-    if (bytes < TTI_PASS_LEAST) {
-        memcpy(to, from, bytes);
-        return;
-    }
-    size_t head = (64 - ((uintptr_t)d & 63)) & 63;
+    size_t head = TTI_MIN((64 - ((uintptr_t)d & 63)) & 63, bytes);
     memcpy(d, s, head);
     d += head, s += head, bytes -= head;
     for (; bytes >= 64; d += 64, s += 64, bytes -= 64) {
@@ -34,11 +31,27 @@ static inline void tti_pass(void *to, const void *from, size_t bytes)
         _mm_stream_si128((void *)(d + 32), x);
         _mm_stream_si128((void *)(d + 48), y);
     }
-    _mm_sfence(); // before the flag that tells of it
     memcpy(d, s, bytes);
 #else
     memcpy(to, from, bytes);
 #endif
+}
+
+static inline void tti_pass_end(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
+static inline void tti_pass(void *to, const void *from, size_t bytes)
+{
+    if (bytes < TTI_PASS_LEAST) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    tti_pass_some(to, from, bytes);
+    tti_pass_end();
 }
 
 #endif

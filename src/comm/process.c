@@ -213,7 +213,8 @@ const char *tti_process_small(const tti_call_head *h)
 }
 
 // Writes the head of a call; its bytes.
-static size_t write_head(const tti_comm_call *call, const tti_fingerprint *print, char *to)
+static size_t write_head(const tt_comm *c, const tti_comm_call *call, const tti_fingerprint *print,
+                         char *to)
 {
     tti_call_head *h = (void *)to;
     tti_member_head *m = (void *)(h + 1);
@@ -225,7 +226,8 @@ static size_t write_head(const tti_comm_call *call, const tti_fingerprint *print
     *h = (tti_call_head){.print = *print, .n_members = call->n_mine, .is_small = sums};
     for (int i = 0; i < call->n_mine; i++) {
         const tt_member *from = &call->members[i];
-        m[i] = (tti_member_head){from->count, from->first_lane, from->n_lanes};
+        m[i] = (tti_member_head){from->count, from->first_lane, from->n_lanes,
+                                 tti_place_of(c, from->in, 0), tti_place_of(c, from->out, 0)};
         size_t n = 0;
         if (sums && h->is_small && from->count <= (int64_t)TTI_SMALL)
             n = (size_t)from->count * item * (size_t)TTI_MAX(tti_member_parts(call, i), 0);
@@ -304,7 +306,7 @@ static tt_status process_agree(tt_comm *c, tti_comm_call *call, const tti_finger
                                      &prints[i]));
     tti_world_doing(p->w, call->name, NULL);
     char *head = tti_area_head(p, p->area[p->self], p->n_calls);
-    size_t bytes = write_head(call, &prints[0], head);
+    size_t bytes = write_head(c, call, &prints[0], head);
     TT_TRY(exchange_heads(c, call->name, head, bytes));
     return compare(c, call);
 }
@@ -317,7 +319,7 @@ static tt_status process_barrier(tt_comm *c)
     TT_TRY(tti_transport_local.barrier(c));
     tti_world_doing(p->w, call.name, NULL);
     char *head = tti_area_head(p, p->area[p->self], p->n_calls);
-    size_t bytes = write_head(&call, &print, head);
+    size_t bytes = write_head(c, &call, &print, head);
     TT_TRY(exchange_heads(c, call.name, head, bytes));
     for (int q = 0; q < p->n; q++)
         TT_TRY(tti_fingerprint_check(c->ctx, call.name, 0, &p->head[0]->print, p->first[q],

@@ -18,9 +18,17 @@
 #define TTI_SLOT_FAR  ((size_t)1 << 20)
 #define TTI_SMALL     ((size_t)32 << 10) // bytes of addends that go along with the call's head
 
+// Where in a group's memory something is.
+typedef struct tti_place {
+    uint64_t at;
+    int32_t block, is_known;
+} tti_place;
+tti_place tti_place_of(const tt_comm *c, const void *at, size_t bytes);
+
 typedef struct tti_member_head {
     int64_t count;
     int32_t first_lane, n_lanes;
+    tti_place in, out;
 } tti_member_head;
 
 // What a process says of a call: fingerprint, members, and the addends themselves if they are few.
@@ -95,6 +103,10 @@ tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t r
                               void *data, size_t bytes) TTI_CHECKED;
 
 tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r);
+// Is all memory of a sum the group's own? Then its range [begin, end) is summed in place.
+bool tti_process_is_shared(tt_comm *c, const tti_comm_call *call, const tti_reduction *r);
+tt_status tti_process_sum_shared(tt_comm *c, const tti_comm_call *call, tti_reduction *r,
+                                 int64_t begin, int64_t end) TTI_CHECKED;
 tt_status tti_process_move(tt_comm *c, const tti_comm_call *call);
 // The addends of a small call as they lie behind the head.
 const char *tti_process_small(const tti_call_head *h);

@@ -248,6 +248,12 @@ tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reductio
     }
     count_addends(&j);
     make_ranges(&j);
+    if (tti_process_is_shared(c, call, r)) {
+        unsigned before = tti_fp_enter();
+        tt_status shared = tti_process_sum_shared(c, call, r, j.begin[j.p->self], j.end[j.p->self]);
+        tti_fp_leave(before);
+        return shared;
+    }
     if (call->kind == TTI_ALL_REDUCE) {
         r->members = call->members + call->first;
         r->n_members = call->n_mine;

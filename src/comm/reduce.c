@@ -7,6 +7,7 @@
  */
 #include "comm/comm.h"
 #include "comm/fold.h"
+#include "comm/pass.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->members = call->members;
     r->n_members = call->n;
     r->is_scattered = call->kind == TTI_REDUCE_SCATTER;
+    r->passes = false;
     r->n = 0;
     r->set = sets[ctx->isa >= 0 && ctx->isa < TTI_COUNT(sets) ? ctx->isa : 0];
     tti_lane_stack stack = {.depth = 0};
@@ -169,9 +171,14 @@ static void store(const tti_reduction *r, const void *sum, int64_t at, int64_t n
             begin = TTI_MAX(begin, first);
             end = TTI_MIN(end, tti_share_begin(r->count, i + 1, r->n_members));
         }
-        if (begin < end && r->members[i].out != NULL)
-            memcpy((char *)r->members[i].out + (size_t)(begin - first) * item,
-                   (const char *)sum + (size_t)(begin - at) * item, (size_t)(end - begin) * item);
+        if (begin >= end || r->members[i].out == NULL)
+            continue;
+        char *to = (char *)r->members[i].out + (size_t)(begin - first) * item;
+        const char *from = (const char *)sum + (size_t)(begin - at) * item;
+        if (r->passes)
+            tti_pass_some(to, from, (size_t)(end - begin) * item);
+        else
+            memcpy(to, from, (size_t)(end - begin) * item);
     }
 }
 
@@ -199,4 +206,5 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
         finish(r, stack[0], n);
         store(r, stack[0], at, n);
     }
+    tti_pass_end();
 }

@@ -176,6 +176,55 @@ TEST(world_collectives_by_wire_are_exact)
     expect_same("wire");
 }
 
+// ---- the group's own memory ------------------------------------------------------------------
+
+// The same sum with all values in the group's memory, in place and not, and with some elsewhere.
+static void shared_sums(world_job *j, int rank, tt_ctx *ctx)
+{
+    size_t bytes = MOST_COUNT * sizeof(float), room = 8 * bytes;
+    tt_comm *alone = tt_comm_open(ctx, .members = j->n, .transport = "local");
+    tt_comm *group = tt_comm_open(ctx, .members = 1, .transport = j->arg);
+    char *in = tt_comm_memory(group, room), *out = tt_comm_memory(group, bytes + 64);
+    for (int way = 0; way < 4 && tt_status_of(ctx) == TT_OK; way++) {
+        one_call k = {0, way == 3 ? 5 : MOST_COUNT - way, TT_F32, TT_COMBINE_SUM, 8, false};
+        tt_member all[WORLD_MOST], own = member_of(&k, rank, j->n), mine = own;
+        for (int i = 0; i < j->n; i++)
+            all[i] = member_of(&k, i, j->n);
+        memcpy(in, own.in, (size_t)k.count * sizeof(float) * 8);
+        mine.in = in;
+        mine.out = way == 1 ? in : out + 4;
+        if (way == 2 && rank == 1)
+            mine.out = own.out; // one that the others do not reach
+        if (make(alone, &k, all) == TT_OK && make(group, &k, &mine) == TT_OK &&
+            memcmp(mine.out, all[rank].out, (size_t)k.count * sizeof(float)) != 0)
+            (void)TT_FAIL(ctx, TT_EINVAL, "way %d: rank %d differs", way, rank);
+        for (int i = 0; i <= j->n; i++) {
+            free(i < j->n ? all[i].out : own.out);
+            free((void *)(i < j->n ? all[i].in : own.in));
+        }
+        IGNORED(tt_barrier(group)); // who reads my out reads it before I write it again
+    }
+}
+
+TEST(world_sums_in_the_groups_memory_are_exact)
+{
+    static const char *const transports[] = {"shm", "wire"};
+    for (int t = 0; t < 2; t++)
+        for (int n = 1; n <= 3; n++) {
+            world_job j = {.n = n, .lanes = 8, .run = shared_sums, .arg = (void *)transports[t]};
+            world_run(&j);
+            for (int i = 0; i < n; i++)
+                ck_assert_msg(j.ranks[i].status == TT_OK, "rank %d of %d by %s: %s", i, n,
+                              transports[t], j.ranks[i].message);
+        }
+}
+
+static void other_bytes(world_job *j, int rank, tt_ctx *ctx)
+{
+    tt_comm *group = tt_comm_open(ctx, .members = 1, .transport = j->arg);
+    (void)tt_comm_memory(group, rank == 1 ? 1000 : 2000);
+}
+
 // ---- what is refused -------------------------------------------------------------------------
 
 static void other_count(world_job *j, int rank, tt_ctx *ctx)
@@ -221,6 +270,7 @@ TEST(world_calls_that_differ_are_refused_by_all)
 {
     expect(other_count, "all_reduce: member 1 has 7 elements of f32, but member 0 has 8 of f32");
     expect(other_call, "member 1 is in all_gather, call 0, but member 0 is in all_reduce, call 0");
+    expect(other_bytes, "memory of ");
     expect(bad_call, "member 1: in is NULL, for 8 elements");
 }
 

@@ -4,7 +4,9 @@
  */
 #include "comm/peers.h"
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -73,6 +75,22 @@ static tt_status resolve(tti_world *w, int rank, const char *host, const char *p
     return TT_OK;
 }
 
+// The address of an interface of this machine, "eth0"; false: it has none of that name.
+static bool address_of(const char *interface, char out[128])
+{
+    struct ifaddrs *all = NULL;
+    bool found = false;
+    if (getifaddrs(&all) != 0)
+        return false;
+    for (const struct ifaddrs *i = all; i != NULL && !found; i = i->ifa_next)
+        found = i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET &&
+                strcmp(i->ifa_name, interface) == 0 &&
+                getnameinfo(i->ifa_addr, sizeof(struct sockaddr_in), out, 128, NULL, 0,
+                            NI_NUMERICHOST) == 0;
+    freeifaddrs(all);
+    return found;
+}
+
 tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t room)
 {
     if (t->n < 1 || t->n > TT_MAX_TASKS || t->self < 0 || t->self >= t->n)
@@ -103,9 +121,12 @@ tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t roo
                 return TT_FAIL(w->ctx, TT_EINVAL, "tasks: ranks %d and %d have the address %s", k,
                                i, t->addresses[i]);
         TT_TRY(resolve(w, i, host, port, p->address, sizeof(p->address), deadline));
-        if (i == w->self && t->bind != NULL)
-            snprintf(bind, room, "%.100s:%s", t->bind, port);
-        else if (i == w->self)
+        if (i == w->self && t->bind != NULL) {
+            if (!address_of(t->bind, host))
+                snprintf(host, sizeof(host), "%s", t->bind);
+            snprintf(bind, room, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
+        }
+        if (i == w->self && t->bind == NULL)
             snprintf(bind, room, "%s", p->address);
     }
     return TT_OK;

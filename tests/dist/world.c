@@ -51,6 +51,19 @@ TEST(world_processes_exchange)
     }
 }
 
+static void bind_by_name(world_job *j, int rank, tt_tasks *t)
+{
+    (void)j;
+    t->bind = rank == 0 ? "lo" : "127.0.0.1";
+}
+
+TEST(world_listens_at_an_interface_by_name)
+{
+    world_job j = {.n = 2, .run = exchange, .change = bind_by_name};
+    world_run(&j);
+    all_well(&j);
+}
+
 static void exchange_other_words(world_job *j, int rank, tt_ctx *ctx)
 {
     (void)j;

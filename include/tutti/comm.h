@@ -9,8 +9,8 @@
  * nothing.
  *
  * A context that was opened with tasks (tasks.h) makes groups over all processes of the job: each
- * opens the group and makes every call, in the same order, with its own members; those of rank 0 are
- * numbered first. A call that is not the same in all is an error in all, before data moves.
+ * opens the group and makes every call, in the same order, with its own members; those of rank 0
+ * are numbered first. A call that is not the same in all is an error in all, before data moves.
  *
  *   tt_member m[2] = {{.in = a, .out = a, .count = n, .n_lanes = 4},
  *                     {.in = b, .out = b, .count = n, .first_lane = 4, .n_lanes = 4}};
@@ -60,9 +60,9 @@ TT_API void tt_comm_free(tt_comm *c);
 TT_API int tt_comm_members(const tt_comm *c); // of all processes; 0 for NULL
 
 /*
- * Memory, zeroed, that the group's processes on one host reach: an all-reduce whose ins and outs all
- * lie in such memory copies nothing. Every process asks for the same bytes. Freed with the group;
- * NULL on failure.
+ * Memory, zeroed, that the group's processes on one host reach: an all-reduce whose ins and outs
+ * all lie in such memory copies nothing. Every process asks for the same bytes. Freed with the
+ * group; NULL on failure.
  */
 TT_API void *tt_comm_memory(tt_comm *c, size_t bytes);
 

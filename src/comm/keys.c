@@ -1,13 +1,13 @@
 /*
  * keys.c - keys derived from the job's secret by HMAC-SHA-256.
  *
- * The job has one secret of 32 random bytes. What a rank needs is HMAC(secret, "tutti 1 PURPOSE" and
- * the rank): the "expand" step of HKDF (RFC 5869) with one block, which needs no "extract" because
- * the secret is uniformly random already. HMAC is a pseudo-random function, so keys of different
- * ranks and purposes tell nothing of each other or of the secret. As the secret half of a Curve25519
- * pair any 32 bytes do: the curve's multiplication clamps them. Everybody who has the secret can
- * derive every rank's public key, so keys are never sent and there is nothing to be trusted on first
- * use; ranks of a job trust each other.
+ * The job has one secret of 32 random bytes. What a rank needs is HMAC(secret, "tutti 1 PURPOSE"
+ * and the rank): the "expand" step of HKDF (RFC 5869) with one block, which needs no "extract"
+ * because the secret is uniformly random already. HMAC is a pseudo-random function, so keys of
+ * different ranks and purposes tell nothing of each other or of the secret. As the secret half of a
+ * Curve25519 pair any 32 bytes do: the curve's multiplication clamps them. Everybody who has the
+ * secret can derive every rank's public key, so keys are never sent and there is nothing to be
+ * trusted on first use; ranks of a job trust each other.
  *
  * SHA-256 is FIPS 180-4, HMAC is RFC 2104; both are tested with their published examples.
  */

@@ -2,9 +2,10 @@
  * loss.c - who is lost, and one report of it for all.
  *
  * Every rank tells every other a few times a second what it is doing. One that is silent too long,
- * or whose process on this host has ended, is suspected. All tell their suspicion to the lowest rank
- * they still hear, which alone writes the report and sends it to all: so the cause is one. Should it
- * not answer, the next one does. A rank that fails by itself tells its error the same way.
+ * or whose process on this host has ended, is suspected. All tell their suspicion to the lowest
+ * rank they still hear, which alone writes the report and sends it to all: so the cause is one.
+ * Should it not answer, the next one does. A rank that fails by itself tells its error the same
+ * way.
  */
 #include "comm/peers.h"
 #include <poll.h>

@@ -1,6 +1,6 @@
 /*
- * pass.h - copying what another core reads next: past this core's cache where that is possible, since
- * lines that are new in one core's cache reach another core slower than memory does.
+ * pass.h - copying what another core reads next: past this core's cache where that is possible,
+ * since lines that are new in one core's cache reach another core slower than memory does.
  */
 #ifndef TUTTI_COMM_PASS_H
 #define TUTTI_COMM_PASS_H

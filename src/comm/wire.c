@@ -3,9 +3,9 @@
  *
  * Every socket that listens is a CURVE server and every one that connects a CURVE client, with the
  * key pairs of keys.c; the handler of ZeroMQ's authentication protocol (ZAP), on the wire's own
- * thread, admits a key only if it is that of a rank of the job and names the connection by the rank.
- * What is not admitted is bounded in size, in time (the handshake's deadline) and in number: with
- * too many strangers at the door, listening rests until they have gone.
+ * thread, admits a key only if it is that of a rank of the job and names the connection by the
+ * rank. What is not admitted is bounded in size, in time (the handshake's deadline) and in number:
+ * with too many strangers at the door, listening rests until they have gone.
  */
 #include "comm/wire.h"
 #include "comm/keys.h"
@@ -135,8 +135,8 @@ static void *monitor(tti_wire *w, void *socket, const char *name)
 }
 
 /*
- * Listens by a socket of our own, so that the door can be shut without closing it: ZeroMQ would drop
- * everyone who came through it.
+ * Listens by a socket of our own, so that the door can be shut without closing it: ZeroMQ would
+ * drop everyone who came through it.
  */
 static tt_status listen_at(tti_wire *w, void *socket_, const char *at, int *fd, int *port)
 {

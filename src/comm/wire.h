@@ -1,10 +1,10 @@
 /*
  * wire.h - connections between the ranks of a job: ZeroMQ with CURVE. Only wire.c knows ZeroMQ.
  *
- * A rank listens at two places: for control (small messages, at its address) and for data (chunks of
- * letters, at a port of its own that its hello tells). It connects to both of every other rank, so a
- * connection is used in one direction. Who sent a message is not what it says but whose key its
- * connection has shown.
+ * A rank listens at two places: for control (small messages, at its address) and for data (chunks
+ * of letters, at a port of its own that its hello tells). It connects to both of every other rank,
+ * so a connection is used in one direction. Who sent a message is not what it says but whose key
+ * its connection has shown.
  */
 #ifndef TUTTI_COMM_WIRE_H
 #define TUTTI_COMM_WIRE_H

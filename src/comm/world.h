@@ -5,7 +5,8 @@
  * Every process makes the same plan and runs the same calls in the same order, so an exchange needs
  * no leader: it is matched by its number. What arrives says what it is, and that is compared before
  * its data is looked at. Nothing here waits without a deadline; when a process is lost, every wait
- * ends and the context has the one report that all processes get: who, and what everybody was doing.
+ * ends and the context has the one report that all processes get: who, and what everybody was
+ * doing.
  */
 #ifndef TUTTI_COMM_WORLD_H
 #define TUTTI_COMM_WORLD_H
@@ -27,9 +28,9 @@ typedef struct tti_rank {
 } tti_rank;
 
 /*
- * Connects to all tasks: hello (version, arithmetic, job, transport), authenticated and encrypted by
- * keys derived from the job's secret; then a self-test of every link. All errors name the task, in
- * the same words on every rank where it is one of the job's. On failure nothing is left.
+ * Connects to all tasks: hello (version, arithmetic, job, transport), authenticated and encrypted
+ * by keys derived from the job's secret; then a self-test of every link. All errors name the task,
+ * in the same words on every rank where it is one of the job's. On failure nothing is left.
  */
 tt_status tti_world_open(tt_ctx *ctx, const tt_tasks *tasks, const char *devices,
                          tti_world **out) TTI_CHECKED;

@@ -174,6 +174,22 @@ static void cuda_unpin(tti_device *d, void *p)
     module()->unpin(d->state, p);
 }
 
+static tt_status cuda_ahead(tti_device *d, void *dst, const void *src, size_t bytes, void *after,
+                            void **arrived)
+{
+    return module()->ahead(d->state, dst, src, bytes, after, arrived);
+}
+
+static void cuda_settle(tti_device *d)
+{
+    module()->settle(d->state);
+}
+
+static bool cuda_try_alloc(tti_device *d, size_t bytes, void **out)
+{
+    return module()->try_alloc(d->state, bytes, out);
+}
+
 static const tti_streams streams = {
     .stream = cuda_stream,
     .copy = cuda_copy,
@@ -189,6 +205,9 @@ static const tti_streams streams = {
     .elapsed = cuda_elapsed,
     .pinned = cuda_pinned,
     .unpin = cuda_unpin,
+    .ahead = cuda_ahead,
+    .settle = cuda_settle,
+    .try_alloc = cuda_try_alloc,
 };
 
 const tti_backend tti_backend_cuda = {

@@ -169,6 +169,9 @@ void tti_cuda_close_device(void *state)
     bool works = tti_cuda_enter_quietly(d);
     if (works && d->stream != NULL)
         (void)cudaStreamSynchronize(d->stream); // notes are in use until then
+    tti_cuda_settle(d);
+    if (works && p->copies != NULL)
+        (void)cudaStreamDestroy(p->copies);
     tti_recipes_drop(d);
     while (p->blocks != NULL)
         tti_cuda_free(d, p->blocks->at);
@@ -216,6 +219,20 @@ static tt_status no_memory(tti_cuda_device *d, size_t bytes)
                    total > free_bytes + held ? total - free_bytes - held : 0);
 }
 
+static cudaError_t new_block(tti_cuda_device *d, tti_block *b, size_t bytes)
+{
+    cudaError_t e = cudaMalloc(&b->at, bytes > 0 ? bytes : 1);
+    if (e != cudaSuccess) {
+        tti_cuda_host_api->free(d->ctx, b);
+        return e;
+    }
+    b->bytes = bytes;
+    b->next = d->parts->blocks;
+    d->parts->blocks = b;
+    (void)add_held(d->physical, bytes, 0);
+    return cudaSuccess;
+}
+
 tt_status tti_cuda_alloc(void *state, size_t bytes, void **out)
 {
     tti_cuda_device *d = (tti_cuda_device *)state;
@@ -223,19 +240,29 @@ tt_status tti_cuda_alloc(void *state, size_t bytes, void **out)
     tti_block *b = (tti_block *)tti_cuda_host_api->alloc(d->ctx, sizeof(*b));
     if (b == NULL)
         return TT_ENOMEM;
-    cudaError_t e = cudaMalloc(&b->at, bytes > 0 ? bytes : 1);
-    if (e != cudaSuccess) {
-        tti_cuda_host_api->free(d->ctx, b);
-        if (e == cudaErrorMemoryAllocation)
-            return no_memory(d, bytes);
+    cudaError_t e = new_block(d, b, bytes);
+    if (e == cudaErrorMemoryAllocation)
+        return no_memory(d, bytes);
+    if (e != cudaSuccess)
         return tti_cuda_fail(d, NULL, e, "cudaMalloc", __FILE__, __LINE__);
-    }
-    b->bytes = bytes;
-    b->next = d->parts->blocks;
-    d->parts->blocks = b;
-    (void)add_held(d->physical, bytes, 0);
-    *out = b->at;
+    *out = d->parts->blocks->at;
     return TT_OK;
+}
+
+bool tti_cuda_try_alloc(void *state, size_t bytes, void **out)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_block *b = NULL;
+    if (tti_cuda_enter_quietly(d))
+        b = (tti_block *)tti_cuda_host_api->alloc(d->ctx, sizeof(*b));
+    if (b == NULL)
+        return false;
+    if (new_block(d, b, bytes) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    *out = d->parts->blocks->at;
+    return true;
 }
 
 void tti_cuda_free(void *state, void *p)

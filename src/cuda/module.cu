@@ -209,6 +209,9 @@ static tti_cuda_module make_module(void)
     m.copy = tti_cuda_copy;
     m.record = tti_cuda_record;
     m.wait = tti_cuda_wait;
+    m.ahead = tti_cuda_ahead;
+    m.settle = tti_cuda_settle;
+    m.try_alloc = tti_cuda_try_alloc;
     m.drop_event = tti_cuda_drop_event;
     m.notify = tti_cuda_notify;
     m.sync = tti_cuda_sync;

@@ -34,10 +34,11 @@ typedef struct tti_note {
 struct tti_parts {
     tti_block *blocks;
     tti_note *notes;
-    cudaEvent_t fork;  // orders this stream with others around captures and their launches
-    bool is_capturing; //
-    void *bounce;      // pinned memory for copies between cards that cannot reach each other
-    int64_t checks;    // TUTTI_CUDA_CHECK
+    cudaStream_t copies; // of what is fed next; made when first asked for
+    cudaEvent_t fork;    // orders this stream with others around captures and their launches
+    bool is_capturing;   //
+    void *bounce;        // pinned memory for copies between cards that cannot reach each other
+    int64_t checks;      // TUTTI_CUDA_CHECK
 };
 
 // A captured program and the devices it covers; its launch is in the order of all their streams.
@@ -74,6 +75,7 @@ void tti_cuda_versions(char *out, size_t n);
 tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out);
 void tti_cuda_close_device(void *d);
 tt_status tti_cuda_alloc(void *d, size_t bytes, void **out);
+bool tti_cuda_try_alloc(void *d, size_t bytes, void **out);
 void tti_cuda_free(void *d, void *p);
 size_t tti_cuda_overhead(void *d);
 void *tti_cuda_pinned(void *d, size_t bytes);
@@ -87,6 +89,9 @@ bool tti_cuda_reaches(int i, int other);
 void *tti_cuda_stream(void *d);
 tt_status tti_cuda_record(void *d, void **event);
 tt_status tti_cuda_wait(void *d, void *event);
+tt_status tti_cuda_ahead(void *d, void *dst, const void *src, size_t bytes, void *after,
+                         void **arrived);
+void tti_cuda_settle(void *d);
 void tti_cuda_drop_event(void *d, void *event);
 double tti_cuda_elapsed(void *d, void *first, void *last);
 tt_status tti_cuda_notify(void *d, void *flag, uint32_t value);

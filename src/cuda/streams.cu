@@ -57,6 +57,36 @@ double tti_cuda_elapsed(void *state, void *first, void *last)
     return 0;
 }
 
+// ---- copies ahead ----------------------------------------------------------------------------
+
+tt_status tti_cuda_ahead(void *state, void *dst, const void *src, size_t bytes, void *after,
+                         void **arrived)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    TT_TRY(tti_cuda_enter(d));
+    if (d->parts->copies == NULL)
+        TTI_CUDA(d, NULL, cudaStreamCreateWithFlags(&d->parts->copies, cudaStreamNonBlocking));
+    cudaStream_t copies = d->parts->copies;
+    if (*arrived == NULL) {
+        cudaEvent_t e;
+        TTI_CUDA(d, NULL, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+        *arrived = e;
+    }
+    if (after != NULL)
+        TTI_CUDA(d, NULL, cudaStreamWaitEvent(copies, (cudaEvent_t)after, 0));
+    TTI_CUDA(d, NULL, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, copies));
+    TTI_CUDA(d, NULL, cudaEventRecord((cudaEvent_t)*arrived, copies));
+    return TT_OK;
+}
+
+void tti_cuda_settle(void *state)
+{
+    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    if (d->parts->copies != NULL && tti_cuda_enter_quietly(d) &&
+        cudaStreamSynchronize(d->parts->copies) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
 // ---- flags -----------------------------------------------------------------------------------
 
 static void CUDART_CB set_flag(void *arg)

@@ -10,6 +10,7 @@
  * Nothing is allocated or copied after tt_data_start(): batches are the slots themselves.
  */
 #include "data/data.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include <stdio.h>
 #include <string.h>
@@ -218,7 +219,7 @@ static tt_status ring_alloc(tt_data *d, int64_t rows)
     if (!tti_mul_size(bytes, (size_t)g->n_slots, &total))
         return TT_FAIL(d->ctx, TT_ENOMEM, "%s: %d batches of %lld records are too large",
                        tti_data_name(d), g->n_slots, (long long)rows);
-    g->memory = tti_alloc(d->ctx, total + ALIGN);
+    g->memory = tti_staging_alloc(d->ctx, total + ALIGN);
     g->scratch = tti_alloc(d->ctx, each * (size_t)g->n_readers + ALIGN);
     if (g->memory == NULL || g->scratch == NULL)
         return TT_ENOMEM;
@@ -242,7 +243,7 @@ void tti_ring_free(tt_data *d)
         tti_ctx_deinit(&g->readers[i].ctx);
     tti_free(d->ctx, g->slots);
     tti_free(d->ctx, g->readers);
-    tti_free(d->ctx, g->memory);
+    tti_staging_free(d->ctx, g->memory);
     tti_free(d->ctx, g->scratch);
     *g = (tti_ring){0};
 }

@@ -33,3 +33,36 @@ bool tti_device_can_read(const tti_device *d, const tti_device *other)
     return d->backend->can_read != NULL && d->backend == other->backend &&
            d->backend->can_read(d, other);
 }
+
+// ---- memory of the host that devices copy from -----------------------------------------------
+
+#define HEAD 64 // in front of a block: who pinned it
+
+void *tti_staging_alloc(tt_ctx *ctx, size_t bytes)
+{
+    tti_device *by = NULL;
+    for (int i = 0; i < ctx->n_devices && by == NULL; i++)
+        by = tti_has_streams(ctx->devices[i]) ? ctx->devices[i] : NULL;
+    char *block = by == NULL ? NULL : by->backend->streams->pinned(by, bytes + HEAD);
+    if (block == NULL) {
+        by = NULL;
+        block = tti_alloc(ctx, bytes + HEAD);
+    }
+    if (block == NULL)
+        return NULL;
+    memcpy(block, &by, sizeof(by));
+    return block + HEAD;
+}
+
+void tti_staging_free(tt_ctx *ctx, void *p)
+{
+    if (p == NULL)
+        return;
+    tti_device *by;
+    char *block = (char *)p - HEAD;
+    memcpy(&by, block, sizeof(by));
+    if (by != NULL)
+        by->backend->streams->unpin(by, block);
+    else
+        tti_free(ctx, block);
+}

@@ -137,6 +137,10 @@ const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST]);
 void *tti_host_alloc(tt_ctx *ctx, size_t bytes);
 void tti_host_free(tt_ctx *ctx, void *p);
 
+// Memory of the host that large values are fed from: pinned, where a device has streams.
+void *tti_staging_alloc(tt_ctx *ctx, size_t bytes);
+void tti_staging_free(tt_ctx *ctx, void *p);
+
 // Counted allocation on a device; frees with the same size.
 tt_status tti_device_alloc(tti_device *d, size_t bytes, void **out);
 void tti_device_free(tti_device *d, void *p, size_t bytes);

@@ -43,6 +43,7 @@ static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
                                   &is_there));
     if (is_there)
         return TT_OK;
+    (void)streams_of(d)->stream(d); // its card is the one that kernels are launched on
     for (int i = 0; i < en->n_calls; i++) {
         const tti_call *c = &en->calls[i];
         if (c->is_move)

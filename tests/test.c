@@ -28,6 +28,11 @@ void test_ignore_event(void *user, const tt_event *ev)
     (void)user, (void)ev;
 }
 
+const char *test_device(void)
+{
+    return is_on_gpu ? "gpu:0" : "cpu:0";
+}
+
 tt_ctx *test_ctx(void)
 {
     return test_ctx_on("cpu:0", NULL, 0);
@@ -35,8 +40,8 @@ tt_ctx *test_ctx(void)
 
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads)
 {
-    if (is_on_gpu && strcmp(devices, "cpu:0") == 0)
-        devices = "gpu:0";
+    if (strcmp(devices, "cpu:0") == 0)
+        devices = test_device();
     tt_ctx *ctx = tt_open(.devices = devices, .isa = isa, .threads = threads,
                           .on_event = test_ignore_event, .soft = TT_SOFT_ON);
     ck_assert_ptr_nonnull(ctx);

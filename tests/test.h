@@ -58,6 +58,7 @@ void test_run_on_gpu(const test_entry *e);
 
 // A context on "cpu:0" (a TEST_BOTH: or "gpu:0"), quiet; closed by the test, which then also fails on a leak.
 tt_ctx *test_ctx(void);
+const char *test_device(void); // where test_ctx() is: "cpu:0" or "gpu:0"
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads);
 void test_ignore_event(void *user, const tt_event *ev);
 // The best sets first: "avx512", "avx2", "fma", "plain"; NULL past what this machine has.

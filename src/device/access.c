@@ -34,6 +34,14 @@ bool tti_device_can_read(const tti_device *d, const tti_device *other)
            d->backend->can_read(d, other);
 }
 
+int tti_arithmetic_of(const tt_ctx *ctx)
+{
+    int gpus = 0;
+    for (int i = 0; i < ctx->n_devices; i++)
+        gpus += ctx->devices[i]->backend->id == TT_CUDA;
+    return TT_ARITHMETIC + (gpus == 0 ? 0 : gpus == ctx->n_devices ? 1000 : 2000);
+}
+
 // ---- memory of the host that devices copy from -----------------------------------------------
 
 #define HEAD 64 // in front of a block: who pinned it

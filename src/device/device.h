@@ -152,6 +152,11 @@ static inline bool tti_has_streams(const tti_device *d)
 }
 // The kernel of an op there; NULL, or one without functions: it has none.
 const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op);
+/*
+ * Which arithmetic a context's weights are made by: TT_ARITHMETIC on CPUs, 1000 more where GPUs
+ * compute, 2000 more where both do. Bits are equal within one of them alone.
+ */
+int tti_arithmetic_of(const tt_ctx *ctx);
 // Bytes between memory of any two devices, NULL being the host; returns when they are there.
 tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const void *src,
                           size_t bytes) TTI_CHECKED;

@@ -17,7 +17,7 @@ static void fill_state(tti_fit *f, tti_train_state *s)
                            .batch = f->o.batch,
                            .accumulate = f->o.accumulate,
                            .seed = ctx->seed,
-                           .arithmetic = TT_ARITHMETIC,
+                           .arithmetic = tti_arithmetic_of(ctx),
                            .lr_factor = step->lr_factor,
                            .early = f->early,
                            .plateau = f->plateau,
@@ -57,6 +57,11 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
 }
 
 // What must be equal for the bits to go on as they were.
+static const char *arithmetic_note(int number)
+{
+    return number >= 2000 ? " (CPU and GPUs)" : number >= 1000 ? " (GPUs)" : "";
+}
+
 static tt_status check_state(tti_fit *f, const char *path, const tti_train_state *s)
 {
     tt_ctx *ctx = f->model->ctx;
@@ -76,9 +81,10 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     if (s->seed != ctx->seed)
         return TT_FAIL(ctx, TT_EINVAL, "%s was made with seed %llu, this fit has %llu", path,
                        (unsigned long long)s->seed, (unsigned long long)ctx->seed);
-    if (s->arithmetic != TT_ARITHMETIC)
-        TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d, this is %d: other bits follow", path,
-               s->arithmetic, TT_ARITHMETIC);
+    if (s->arithmetic != tti_arithmetic_of(ctx))
+        TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d%s, this is %d%s: other bits follow",
+               path, s->arithmetic, arithmetic_note(s->arithmetic), tti_arithmetic_of(ctx),
+               arithmetic_note(tti_arithmetic_of(ctx)));
     if (s->step < 0 || s->cursor < 0)
         return TT_FAIL(ctx, TT_EPARSE, "%s: step or cursor is below 0", path);
     return TT_OK;

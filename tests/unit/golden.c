@@ -184,7 +184,7 @@ static const char *metadata_of(const tti_safetensors *file, const char *name)
 static void train(const golden *g, const char *kind, tt_optimizer optimizer, double limit,
                   int lanes)
 {
-    tt_ctx *ctx = tt_open(.lanes = lanes, .on_event = test_ignore_event);
+    tt_ctx *ctx = tt_open(.devices = test_device(), .lanes = lanes, .on_event = test_ignore_event);
     char path[64];
     snprintf(path, sizeof(path), "tests/golden/%s-%s.safetensors", g->name, kind);
     tti_safetensors file;
@@ -210,37 +210,37 @@ static void golden_test(const golden *g, const char *kind, tt_optimizer optimize
     train(g, kind, optimizer, limit, 1);
 }
 
-TEST(golden_mlp_sgd)
+TEST_BOTH(golden_mlp_sgd)
 {
     golden_test(&mlp, "sgd", tt_sgd(.lr = 0.1, .momentum = 0.9), 1e-5);
 }
 
-TEST(golden_mlp_adam)
+TEST_BOTH(golden_mlp_adam)
 {
     golden_test(&mlp, "adam", tt_adam(.lr = 2e-3), 1e-3);
 }
 
-TEST(golden_cnn_sgd)
+TEST_BOTH(golden_cnn_sgd)
 {
     golden_test(&cnn, "sgd", tt_sgd(.lr = 0.1, .momentum = 0.9), 1e-5);
 }
 
-TEST(golden_cnn_adam)
+TEST_BOTH(golden_cnn_adam)
 {
     golden_test(&cnn, "adam", tt_adam(.lr = 2e-3), 1e-3);
 }
 
-TEST(golden_gpt_sgd)
+TEST_BOTH(golden_gpt_sgd)
 {
     golden_test(&gpt, "sgd", tt_sgd(.lr = 0.1, .momentum = 0.9), 1e-5);
 }
 
-TEST(golden_gpt_adam)
+TEST_BOTH(golden_gpt_adam)
 {
     golden_test(&gpt, "adam", tt_adam(.lr = 2e-3, .eps = 1e-6), 1e-3);
 }
 
-TEST(golden_gpt_adamw)
+TEST_BOTH(golden_gpt_adamw)
 {
     golden_test(
         &gpt, "adamw",

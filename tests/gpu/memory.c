@@ -1,0 +1,159 @@
+/*
+ * memory.c - memory of GPUs: models over a limit, refusals that name the numbers, and all of it given
+ * back at the end.
+ */
+#include "cuda/load.h"
+#include "device/device.h"
+#include "test.h"
+#include <stdio.h>
+
+typedef struct job {
+    int devices;
+    const char *strategy, *recompute;
+    int pins; // layers lie on so many devices in turn
+} job;
+
+// Convolutions of one size: activations are most of it.
+static tt_model *deep(tt_ctx *ctx, int pins)
+{
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    for (int i = 0; i < 8; i++) {
+        char device[32];
+        snprintf(device, sizeof(device), "gpu:%d", i * pins / 8);
+        if (pins > 0)
+            tt_device_push(tt_model_get_graph(m), device);
+        tt_conv2d(m, .filters = 4, .kernel = {3, 3}, .padding = TT_SAME, .act = TT_RELU);
+        if (pins > 0)
+            tt_device_pop(tt_model_get_graph(m));
+    }
+    tt_max_pool2d(m, .size = {4, 4});
+    tt_flatten(m);
+    tt_dense(m, .units = 10);
+    return m;
+}
+
+// Two steps. TT_ELIMIT: refused; used is what the fullest device holds.
+static tt_status train(const job *j, size_t limit, tt_hash *hash, size_t *used)
+{
+    char devices[64] = "gpu:0";
+    snprintf(devices + 5, sizeof(devices) - 5, "*%d", j->devices);
+    if (limit > 0)
+        snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices), "@%zu", limit);
+    tt_ctx *ctx = tt_open(.devices = devices, .strategy = j->strategy, .lanes = 4,
+                          .on_event = test_ignore_event);
+    tt_model *m = deep(ctx, j->pins);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(), .recompute = j->recompute);
+    tt_status st = tt_fit(m, tt_digits(ctx, .count = 32), .batch = 16);
+    *used = 0;
+    for (int i = 0; st == TT_OK && i < tt_device_count(ctx); i++) {
+        tt_device_info d;
+        CHECK_OK(tt_device_get(ctx, i, &d));
+        *used = d.variables + d.arena > *used ? d.variables + d.arena : *used;
+        ck_assert_msg(limit == 0 || *used <= limit, "%s uses %zu of %zu", d.name, *used, limit);
+    }
+    ck_assert_msg(st == TT_OK || st == TT_ELIMIT, "%s: %s", devices, tt_last_error(ctx).message);
+    if (st == TT_OK)
+        CHECK_OK(tt_model_hash(m, hash));
+    else
+        CHECK_MESSAGE(ctx, "above its limit");
+    CHECK(tt_close(ctx) == st);
+    return st;
+}
+
+TEST(gpu_model_too_big_for_one_trains_on_two_or_again)
+{
+    static const job one = {.devices = 1}, jobs[] = {
+                                               {.devices = 2, .pins = 2},
+                                               {.devices = 2, .strategy = "pipeline"},
+                                               {.devices = 1, .recompute = "all"},
+                                               {.devices = 2, .strategy = "mirrored"},
+                                           };
+    tt_hash want, got;
+    size_t needs, used;
+    test_need_gpu();
+    CHECK_OK(train(&one, 0, &want, &needs));
+    size_t limit = needs - needs / 4;
+    CHECK(train(&one, limit, &got, &used) == TT_ELIMIT);
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        ck_assert_msg(train(&jobs[i], limit, &got, &used) == TT_OK, "job %zu needs more than %zu",
+                      i, limit);
+        ck_assert_msg(got.low == want.low && got.high == want.high, "job %zu: other weights", i);
+    }
+}
+
+TEST(gpu_limits_are_sizes_and_percents)
+{
+    tt_device_info d;
+    test_need_gpu();
+    tt_ctx *ctx = tt_open(.devices = "gpu:0*2@64MiB", .on_event = test_ignore_event);
+    CHECK_INT(tt_device_count(ctx), 2);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(tt_device_get(ctx, i, &d));
+        CHECK(d.limit == 64 << 20);
+        CHECK_STR(d.physical, "gpu:0");
+    }
+    CHECK_STR(d.name, "gpu:1");
+    CHECK_OK(tt_close(ctx));
+    tt_ctx *half = tt_open(.devices = "gpu:0@50%", .on_event = test_ignore_event);
+    CHECK_OK(tt_device_get(half, 0, &d));
+    CHECK(d.limit > 0);
+    CHECK_OK(tt_close(half));
+}
+
+TEST(gpu_that_does_not_exist_is_named)
+{
+    test_need_gpu();
+    tt_ctx *ctx = tt_open(.devices = "gpu:97", .on_event = test_ignore_event);
+    CHECK(tt_status_of(ctx) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "gpu:97 does not exist");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+static size_t free_bytes(void)
+{
+    tti_facts facts = {.memory = 0};
+    tti_backend_cuda.facts(0, &facts);
+    return facts.memory_free;
+}
+
+// More than the card has: refused with what is asked for and what there is.
+TEST(gpu_out_of_memory_has_the_numbers)
+{
+    tti_facts facts = {.memory = 0};
+    test_need_gpu();
+    tti_backend_cuda.facts(0, &facts);
+    CHECK(facts.memory > 0);
+    tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH), .name = "x");
+    int64_t n = (int64_t)(facts.memory / sizeof(float)) + 1024;
+    tt_tensor *big = tt_broadcast(g, x, TT_SHAPE(n, TT_BATCH));
+    tt_tensor *y = tt_sum(g, tt_mul(g, big, big));
+    tt_session *s = tt_session_new(g);
+    float one = 1, out;
+    tt_status st = tt_run(s, .feeds = &(tt_feed_value){x, &one, TT_SHAPE(1), TT_F32}, .n_feeds = 1,
+                          .fetches = &(tt_fetch){y, &out, sizeof(out)}, .n_fetches = 1);
+    ck_assert_msg(st == TT_ENOMEM || st == TT_ELIMIT, "%s: %s", tt_status_name(st),
+                  tt_last_error(ctx).message);
+    CHECK_MESSAGE(ctx, "gpu:0");
+    CHECK(tt_close(ctx) == st);
+}
+
+// What contexts took they give back: a second and a third one leave as much as the first.
+TEST(gpu_memory_is_given_back)
+{
+    static const job jobs[] = {
+        {.devices = 1}, {.devices = 2, .strategy = "mirrored"}, {.devices = 2, .pins = 2}};
+    tt_hash hash;
+    size_t used;
+    test_need_gpu();
+    CHECK_OK(train(&jobs[0], 0, &hash, &used)); // libraries and kernels are loaded once
+    size_t before = free_bytes();
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+            CHECK_OK(train(&jobs[i], 0, &hash, &used));
+    size_t after = free_bytes();
+    // Other processes may hold or free memory of a real GPU meanwhile: not as much as this.
+    size_t room = test_gpu_is_emulated() ? 0 : 64 << 20;
+    ck_assert_msg(after + room >= before, "%zu bytes were free, now %zu", before, after);
+}

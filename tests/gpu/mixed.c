@@ -1,0 +1,214 @@
+/*
+ * mixed.c - CPU and GPUs in one graph, and work that moves between them: branches on both, central
+ * variables on the CPU, checkpoints of one resumed on the other.
+ */
+#include "cli/matrix.h"
+#include "model.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#define STEPS 4
+#define ROWS  17
+
+// Losses of some steps with branches on these devices.
+static void branches(const char *devices, const char *dense, const char *conv, const char *join,
+                     double loss[STEPS])
+{
+    tt_ctx *ctx = tt_open(.devices = devices, .on_event = test_ignore_event, .soft = TT_SOFT_OFF);
+    test_model m;
+    ck_assert_msg(test_model_build(&m, ctx, dense, conv, join), "%s: %s", devices,
+                  tt_last_error(ctx).message);
+    tt_session *s = tt_session_new(m.g);
+    for (int step = 0; step < STEPS; step++) {
+        loss[step] = test_model_step(&m, s, step, ROWS);
+        ck_assert_msg(!isnan(loss[step]), "%s: %s", devices, tt_last_error(ctx).message);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(gpu_and_cpu_share_a_graph)
+{
+    static const struct {
+        const char *devices, *dense, *conv, *join;
+    } spreads[] = {
+        {"gpu:0", NULL, NULL, NULL},
+        {"gpu:0*2", "gpu:0", "gpu:1", "gpu:0"},
+        {"cpu:0,gpu:0*2", "cpu:0", "gpu:0", "gpu:1"},
+        {"cpu:0,gpu:0", "gpu:0", "cpu:0", "cpu:0"},
+        {"gpu:0*2,cpu:0", "gpu:1", "gpu:0", "cpu:0"},
+    };
+    double want[STEPS], got[STEPS];
+    test_need_gpu();
+    branches("cpu:0", NULL, NULL, NULL, want);
+    for (size_t i = 0; i < sizeof(spreads) / sizeof(spreads[0]); i++) {
+        branches(spreads[i].devices, spreads[i].dense, spreads[i].conv, spreads[i].join, got);
+        for (int step = 0; step < STEPS; step++)
+            ck_assert_msg(fabs(got[step] - want[step]) <= 1e-4 * want[step],
+                          "%s, step %d: loss %.9g, on the CPU %.9g", spreads[i].devices, step,
+                          got[step], want[step]);
+    }
+}
+
+// ---- overlap ---------------------------------------------------------------------------------
+
+// A chain of products on one device that takes a while.
+static tt_tensor *chain(tt_graph *g, tt_tensor *x, const char *device, int64_t width, int n)
+{
+    CHECK_OK(tt_device_push(g, device));
+    tt_tensor *w =
+        tt_variable(g, .shape = TT_SHAPE(width, width), .init = {TT_INIT_UNIFORM, -0.01, 0.01});
+    for (int i = 0; i < n; i++)
+        x = tt_matmul(g, x, w);
+    tt_tensor *y = tt_sum(g, x);
+    CHECK_OK(tt_device_pop(g));
+    return y;
+}
+
+// The time in which slices of both rows run, in microseconds.
+static double overlap(json_t *events, int a, int b)
+{
+    json_t *x, *y;
+    size_t i, k;
+    double sum = 0;
+    json_array_foreach(events, i, x)
+    {
+        if (strcmp(json_string_value(json_object_get(x, "ph")), "X") != 0 ||
+            json_integer_value(json_object_get(x, "tid")) != a)
+            continue;
+        json_array_foreach(events, k, y)
+        {
+            if (strcmp(json_string_value(json_object_get(y, "ph")), "X") != 0 ||
+                json_integer_value(json_object_get(y, "tid")) != b)
+                continue;
+            double from = fmax(json_number_value(json_object_get(x, "ts")),
+                               json_number_value(json_object_get(y, "ts")));
+            double to = fmin(json_number_value(json_object_get(x, "ts")) +
+                                 json_number_value(json_object_get(x, "dur")),
+                             json_number_value(json_object_get(y, "ts")) +
+                                 json_number_value(json_object_get(y, "dur")));
+            sum += to > from ? to - from : 0;
+        }
+    }
+    return sum;
+}
+
+TEST(gpu_and_cpu_branches_overlap)
+{
+    test_need_gpu();
+    bool real = !test_gpu_is_emulated();
+    int64_t width = real ? 1024 : 32;
+    tt_ctx *ctx = tt_open(.devices = "cpu:0,gpu:0*2", .on_event = test_ignore_event, .seed = 3);
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = tt_fill(g, TT_F32, TT_SHAPE(width, width), 0.5);
+    tt_tensor *sums[] = {chain(g, x, "cpu:0", width, 3),
+                         chain(g, x, "gpu:0", width, real ? 200 : 3),
+                         chain(g, x, "gpu:1", width, real ? 200 : 3)};
+    tt_session *s = tt_session_new(g, .trace = true);
+    float out[3];
+    tt_fetch fetches[3];
+    for (int i = 0; i < 3; i++)
+        fetches[i] = (tt_fetch){sums[i], &out[i], sizeof(float)};
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(tt_run(s, .fetches = fetches, .n_fetches = 3));
+    char path[512];
+    snprintf(path, sizeof(path), "%s/trace.json", test_folder());
+    CHECK_OK(tt_trace_write(s, path));
+    CHECK_OK(tt_close(ctx));
+    json_t *root = json_load_file(path, 0, NULL), *events = json_object_get(root, "traceEvents");
+    CHECK(json_is_array(events));
+    if (real) {
+        CHECK(overlap(events, 0, 1) > 0);
+        CHECK(overlap(events, 1, 2) > 0);
+    }
+    json_decref(root);
+}
+
+// ---- central ---------------------------------------------------------------------------------
+
+typedef struct lines {
+    char text[4096];
+} lines;
+
+static void keep_lines(void *user, const tt_event *ev)
+{
+    lines *l = user;
+    size_t n = strlen(l->text);
+    if (strcmp(ev->kind, "log") == 0)
+        snprintf(l->text + n, sizeof(l->text) - n, "%s\n", ev->text);
+}
+
+TEST(gpu_computes_what_central_variables_on_the_cpu_need)
+{
+    const matrix_model *model = &matrix_models[0];
+    matrix_way one = matrix_reference(0);
+    matrix_result want;
+    test_need_gpu();
+    matrix_run(model, &one, NULL, &want);
+    tt_ctx *ctx = tt_open(.devices = "cpu:0,gpu:0*2", .strategy = "central", .seed = 7,
+                          .on_event = test_ignore_event);
+    matrix_way way = {.strategy = "central", .devices = 3};
+    tt_model *m = matrix_build(ctx, model, &way);
+    tt_fit_report r;
+    ck_assert_msg(m != NULL && tt_fit(m, matrix_data(ctx, model, 121), .batch = 36) == TT_OK, "%s",
+                  tt_last_error(ctx).message);
+    CHECK_OK(tt_fit_report_get(m, &r));
+    ck_assert_msg(fabs(r.last.loss - want.loss) < 1e-3 * want.loss, "loss %.9g, on the CPU %.9g",
+                  r.last.loss, want.loss);
+    tt_device_info cpu, gpu;
+    CHECK_OK(tt_device_get(ctx, 0, &cpu));
+    CHECK_OK(tt_device_get(ctx, 1, &gpu));
+    CHECK_STR(cpu.name, "cpu:0");
+    CHECK(cpu.variables > 0 && gpu.arena > 0);
+    CHECK_OK(tt_close(ctx));
+}
+
+// ---- checkpoints -----------------------------------------------------------------------------
+
+static tt_status end_at(void *user, tt_model *m, const tt_progress *p)
+{
+    if (p->step == *(int64_t *)user)
+        tt_request_end(tt_graph_get_ctx(tt_model_get_graph(m)));
+    return TT_OK;
+}
+
+// Two epochs of four steps on a device, up to a step; said gets the log.
+static double fit(const char *device, const char *folder, int64_t stop_at, lines *said)
+{
+    tt_ctx *ctx = tt_open(.devices = device, .seed = 7, .level = TT_WARN, .on_event = keep_lines,
+                          .user = said);
+    matrix_way way = matrix_reference(0);
+    tt_model *m = matrix_build(ctx, &matrix_models[1], &way);
+    tt_fit_report r;
+    tt_status st = tt_fit(m, matrix_data(ctx, &matrix_models[1], 121), .epochs = 2, .batch = 36,
+                          .checkpoints = folder, .resume = folder != NULL,
+                          .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
+    ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s: %s", device,
+                  tt_last_error(ctx).message);
+    tt_clear_error(ctx);
+    CHECK_OK(tt_fit_report_get(m, &r));
+    CHECK_OK(tt_close(ctx));
+    return r.last.loss;
+}
+
+TEST(gpu_checkpoints_go_on_on_the_cpu_and_back)
+{
+    static const struct {
+        const char *from, *to;
+    } ways[] = {{"gpu:0", "cpu:0"}, {"cpu:0", "gpu:0"}, {"gpu:0", "gpu:0"}};
+    lines said = {""};
+    test_need_gpu();
+    double want = fit("cpu:0", NULL, 0, &said);
+    for (int i = 0; i < 3; i++) {
+        char folder[512];
+        bool crosses = strcmp(ways[i].from, ways[i].to) != 0;
+        snprintf(folder, sizeof(folder), "%s/%d", test_folder(), i);
+        (void)fit(ways[i].from, folder, 3, &said);
+        said.text[0] = '\0';
+        double got = fit(ways[i].to, folder, 0, &said);
+        ck_assert_msg(fabs(got - want) <= 2e-3 * want, "from %s to %s: loss %.9g, not %.9g",
+                      ways[i].from, ways[i].to, got, want);
+        ck_assert_msg((strstr(said.text, "other bits follow") != NULL) == crosses,
+                      "from %s to %s it says: %s", ways[i].from, ways[i].to, said.text);
+    }
+}

@@ -125,14 +125,16 @@ TEST(gpu_out_of_memory_has_the_numbers)
     CHECK(facts.memory > 0);
     tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
     tt_graph *g = tt_graph_new(ctx);
-    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH), .name = "x");
-    int64_t n = (int64_t)(facts.memory / sizeof(float)) + 1024;
-    tt_tensor *big = tt_broadcast(g, x, TT_SHAPE(n, TT_BATCH));
-    tt_tensor *y = tt_sum(g, tt_mul(g, big, big));
+    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(1, 1024), .name = "x");
+    int64_t n = (int64_t)(facts.memory / sizeof(float)) / 1024 + 1;
+    tt_tensor *big = tt_tile(g, x, TT_FIRST, n);
+    tt_tensor *y = tt_sum(g, tt_transpose(g, big, TT_AXES(1, 0)));
     tt_session *s = tt_session_new(g);
-    float one = 1, out;
-    tt_status st = tt_run(s, .feeds = &(tt_feed_value){x, &one, TT_SHAPE(1), TT_F32}, .n_feeds = 1,
-                          .fetches = &(tt_fetch){y, &out, sizeof(out)}, .n_fetches = 1);
+    static float data[1024];
+    float out;
+    tt_status st =
+        tt_run(s, .feeds = &(tt_feed_value){x, data, TT_SHAPE(1, 1024), TT_F32}, .n_feeds = 1,
+               .fetches = &(tt_fetch){y, &out, sizeof(out)}, .n_fetches = 1);
     ck_assert_msg(st == TT_ENOMEM || st == TT_ELIMIT, "%s: %s", tt_status_name(st),
                   tt_last_error(ctx).message);
     CHECK_MESSAGE(ctx, "gpu:0");

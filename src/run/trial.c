@@ -23,6 +23,7 @@ static void make_up(const tti_device *like, int i, int n, tti_device *out)
     out->full.index = i;
     out->n_threads = TTI_MAX(1, (i + 1) * threads / n - i * threads / n);
     out->limit = like->limit;
+    out->state = like->state; // kernels of GPUs prepare with it
     snprintf(out->name, sizeof(out->name), "%s:%d", like->backend->name, i);
     snprintf(out->physical, sizeof(out->physical), "%s", like->physical);
 }

@@ -10,6 +10,7 @@
 
 #define STEPS 4
 #define ROWS  17
+#define CNN   (&matrix_models[2]) // sgd, without the mlp's sum that vanishes: 1 / 0 or 1 / -0
 
 // Losses of some steps with branches on these devices.
 static void branches(const char *devices, const char *dense, const char *conv, const char *join,
@@ -140,7 +141,7 @@ static void keep_lines(void *user, const tt_event *ev)
 
 TEST(gpu_computes_what_central_variables_on_the_cpu_need)
 {
-    const matrix_model *model = &matrix_models[0];
+    const matrix_model *model = CNN;
     matrix_way one = matrix_reference(0);
     matrix_result want;
     test_need_gpu();
@@ -178,9 +179,9 @@ static double fit(const char *device, const char *folder, int64_t stop_at, lines
     tt_ctx *ctx = tt_open(.devices = device, .seed = 7, .level = TT_WARN, .on_event = keep_lines,
                           .user = said);
     matrix_way way = matrix_reference(0);
-    tt_model *m = matrix_build(ctx, &matrix_models[1], &way);
+    tt_model *m = matrix_build(ctx, CNN, &way);
     tt_fit_report r;
-    tt_status st = tt_fit(m, matrix_data(ctx, &matrix_models[1], 121), .epochs = 2, .batch = 36,
+    tt_status st = tt_fit(m, matrix_data(ctx, CNN, 121), .epochs = 2, .batch = 36,
                           .checkpoints = folder, .resume = folder != NULL,
                           .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
     ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s: %s", device,

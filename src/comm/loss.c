@@ -87,20 +87,15 @@ static void print_others(tti_world *w, char *out, size_t room, int but)
 
 void tti_world_set_failed(tti_world *w, tt_status st, const char *text)
 {
-    pthread_mutex_lock(&w->mu);
-    bool first = !atomic_load(&w->has_failed);
-    tti_world_fail_fn fn = first ? w->on_fail : NULL;
-    void *user = w->on_fail_user;
-    pthread_mutex_unlock(&w->mu);
-    if (!first)
+    if (atomic_load(&w->has_failed))
         return;
     (void)TT_FAIL(w->ctx, st, "%s", text); // before anyone sees that it has failed
     pthread_mutex_lock(&w->mu);
     atomic_store(&w->has_failed, true);
     pthread_cond_broadcast(&w->changed);
+    if (w->on_fail != NULL) // under the lock: once taken back, it is not running
+        w->on_fail(w->on_fail_user);
     pthread_mutex_unlock(&w->mu);
-    if (fn != NULL)
-        fn(user);
 }
 
 static void give_verdict(tti_world *w, tt_status st, const char *text)
@@ -189,10 +184,9 @@ void tti_world_on_fail(tti_world *w, tti_world_fail_fn fn, void *user)
     pthread_mutex_lock(&w->mu);
     w->on_fail = fn;
     w->on_fail_user = user;
-    bool now = fn != NULL && atomic_load(&w->has_failed);
-    pthread_mutex_unlock(&w->mu);
-    if (now)
+    if (fn != NULL && atomic_load(&w->has_failed))
         fn(user);
+    pthread_mutex_unlock(&w->mu);
 }
 
 static void condemn_failing(tti_world *w, int rank, tt_status st, const char *text)

@@ -109,7 +109,10 @@ tt_status tti_world_status(tti_world *w);
 void tti_world_fail(tti_world *w, tt_status st, const char *message);
 // What this process is doing, for reports: copied; NULL: nothing. Any thread.
 void tti_world_doing(tti_world *w, const char *operation, const char *tensor);
-// Called once, on the world's own thread, when the world fails: wakes whoever waits on flags.
+/*
+ * Called once when the world fails, on the world's own thread, or at once if it has: wakes whoever
+ * waits on flags, and calls nothing of the world. Once it is taken back it is not running.
+ */
 typedef void (*tti_world_fail_fn)(void *user);
 void tti_world_on_fail(tti_world *w, tti_world_fail_fn fn, void *user); // fn NULL: taken back
 

@@ -126,6 +126,34 @@ TEST(world_failure_of_one_is_the_cause_of_all)
     CHECK(strstr(j.ranks[0].message, "rank 2 (/job:worker/task:2, host ") != NULL);
 }
 
+static void raise_flag(void *user)
+{
+    tti_flag_add(user, 1);
+}
+
+// A wait on a flag of its own ends when the world fails, also when that was before it asked.
+static void wait_on_a_flag(world_job *j, int rank, tt_ctx *ctx)
+{
+    tti_flag flag = {0};
+    if (rank == 1) {
+        (void)TT_FAIL(ctx, TT_EIO, "the disk of rank 1 is full");
+        return;
+    }
+    tti_world_on_fail(ctx->world, raise_flag, &flag);
+    if (tti_flag_wait(&flag, 1, 0, tti_deadline(8000)) == TT_OK)
+        tti_world_on_fail(ctx->world, raise_flag, &flag);
+    tti_world_on_fail(ctx->world, NULL, NULL);
+    j->ranks[rank].hash = flag.value;
+}
+
+TEST(world_failure_wakes_who_waits_on_flags)
+{
+    world_job j = {.n = 2, .run = wait_on_a_flag};
+    world_run(&j);
+    CHECK_INT(j.ranks[0].hash, 2);
+    CHECK(j.ranks[0].status == TT_EIO);
+}
+
 static void leave_one(world_job *j, int rank, tt_ctx *ctx)
 {
     if (rank != 1)

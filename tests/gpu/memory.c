@@ -1,6 +1,6 @@
 /*
- * memory.c - memory of GPUs: models over a limit, refusals that name the numbers, and all of it given
- * back at the end.
+ * memory.c - memory of GPUs: models over a limit, refusals that name the numbers, and all of it
+ * given back at the end.
  */
 #include "cuda/load.h"
 #include "device/device.h"

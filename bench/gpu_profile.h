@@ -1,7 +1,7 @@
 /*
  * gpu_profile.h - where a step's time goes on a device with streams: spans of a traced step,
- * which is not captured, joined by op and by op and shape, with the bytes of arguments and the operations
- * where they are known, so that a kernel's rate stands beside its time.
+ * which is not captured, joined by op and by op and shape, with the bytes of arguments and the
+ * operations where they are known, so that a kernel's rate stands beside its time.
  */
 #ifndef TUTTI_BENCH_GPU_PROFILE_H
 #define TUTTI_BENCH_GPU_PROFILE_H

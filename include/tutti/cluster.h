@@ -1,12 +1,12 @@
 /*
  * cluster.h - who is in the job: the processes that a launcher started together, and which of them
- * this one is, read from the environment. This version only tells; it does not yet train in several
- * processes.
+ * this one is, read from the environment; and what tt_open() needs to join them.
  */
 #ifndef TUTTI_CLUSTER_H
 #define TUTTI_CLUSTER_H
 
 #include <tutti/base.h>
+#include <tutti/tasks.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +21,7 @@ typedef enum tt_cluster_source {
     TT_CLUSTER_HOSTS = 1,     // TUTTI_HOSTS, a hosts file
     TT_CLUSTER_TF_CONFIG = 2, // TF_CONFIG
     TT_CLUSTER_TORCHRUN = 3,  // RANK, WORLD_SIZE and the others that torchrun sets
+    TT_CLUSTER_TASKS = 4,     // TUTTI_TASKS, before all others: what tutti run sets
 } tt_cluster_source;
 
 // One entry of the list: a process, or in a hosts file a host with so many of them.
@@ -47,7 +48,8 @@ typedef struct tt_cluster {
 } tt_cluster;
 
 /*
- * Reads the environment. TUTTI_HOSTS names a file of lines "host[:port] [slots=N]", of which
+ * Reads the environment. TUTTI_TASKS lists "host:port" of all processes, '?' for those that take a
+ * port themselves and tell the first, and TUTTI_RANK says which this is; TUTTI_HOSTS names a file of lines "host[:port] [slots=N]", of which
  * TUTTI_RANK says which process this is, where the machine's name does not; TF_CONFIG is
  * TensorFlow's JSON; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are torchrun's. A variable that
  * is empty counts as not set. With TUTTI_CLUSTER=ignore, or when none is set: one process.
@@ -58,6 +60,22 @@ typedef struct tt_cluster {
  */
 TT_API tt_status tt_cluster_find(tt_ctx *ctx, tt_cluster **out);
 TT_API void tt_cluster_free(tt_ctx *ctx, tt_cluster *c); // NULL is fine
+
+/*
+ * What tt_open() needs to join the job: addresses, names and the secret, which TUTTI_SECRET_FILE
+ * (a file that is its owner's alone, or "-": the first line of standard input) or TUTTI_SECRET
+ * tells. Without one, all addresses must be of this machine. A host without a port has 29600, each
+ * further process of a host the next. Where torchrun tells the first address only, it waits until
+ * all have met there. Also read: TUTTI_BIND, TUTTI_TRANSPORT, TUTTI_ENCRYPTION=off,
+ * TUTTI_RENDEZVOUS_MS, TUTTI_HEARTBEAT_MS, TUTTI_LOSS_MS.
+ *
+ * job must be equal in all processes; it is copied. *out is NULL where this process trains alone;
+ * free it with tt_tasks_free() once the context is open. Fails with TT_EINVAL where no secret is
+ * told or it is none, with TT_EPEER where others do not come.
+ */
+TT_API tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job,
+                                  tt_tasks **out);
+TT_API void tt_tasks_free(tt_ctx *ctx, tt_tasks *t); // NULL is fine
 
 #ifdef __cplusplus
 }

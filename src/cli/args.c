@@ -74,6 +74,18 @@ static const flag flags[] = {
     {"only", "NAMES", "only tensors whose new names match: \"encoder.*, *.bias\"", TEXT, AT(only),
      0, 0},
     {"partial", NULL, "leave out what Tutti has no type for", SWITCH, AT(partial), 0, 0},
+    {"processes", "N", "so many processes on this machine; also -n N", NUMBER, AT(processes), 1,
+     64},
+    {"on", "HOSTS", "processes on each host, host1:2,host2:2; also -H HOSTS", TEXT, AT(on), 0, 0},
+    {"hosts", "FILE", "the same from a file of lines host[:port] [slots=N]", TEXT, AT(hosts), 0, 0},
+    {"ssh", "WORDS", "how a host is reached (default: ssh -T -o BatchMode=yes)", TEXT, AT(ssh), 0,
+     0},
+    {"dir", "DIR", "the folder on the hosts (default: this one's path)", TEXT, AT(dir), 0, 0},
+    {"command", "PATH", "the command on the hosts (default: this one's path)", TEXT, AT(command), 0,
+     0},
+    {"port", "N", "where rank 0 listens (default: one that is free)", NUMBER, AT(port), 1, 65535},
+    {"grace", "S", "seconds from the request to end until processes are killed (default 60)",
+     NUMBER, AT(grace), 1, 86400},
     {"level", "L", "what is logged to stderr: error, warn, info, debug, trace", TEXT, AT(level), 0,
      0},
     {"help", NULL, "show this", SWITCH, AT(help), 0, 0},
@@ -104,6 +116,47 @@ void cli_print_flags(const cli_verb *verb)
                  flags[i].value != NULL ? flags[i].value : "");
         printf("  %-18s %s\n", left, flags[i].help);
     }
+}
+
+// One flag's words; 0: it is not set.
+static int words_of(const flag *f, const cli_args *a, char **out)
+{
+    const void *at = (const char *)a + f->offset;
+    const cli_texts *all = at;
+    char number[32] = "";
+    const char *value = NULL;
+    int n = 0;
+    if (f->kind == SWITCH && *(const bool *)at)
+        return asprintf(out, "--%s", f->name) > 0 ? 1 : -1;
+    if (f->kind == NUMBER && *(const int64_t *)at != 0) {
+        snprintf(number, sizeof(number), "%lld", (long long)*(const int64_t *)at);
+        value = number;
+    }
+    if (f->kind == TEXT)
+        value = *(const char *const *)at;
+    if (value != NULL)
+        return asprintf(out, "--%s=%s", f->name, value) > 0 ? 1 : -1;
+    for (; f->kind == MANY && n < all->n; n++)
+        if (asprintf(&out[n], "--%s=%s", f->name, all->v[n]) < 0)
+            return -1;
+    return n;
+}
+
+int cli_flag_words(const cli_verb *verb, const cli_args *a, char **out, int room)
+{
+    int n = 0;
+    for (int i = 0; i < TTI_COUNT(flags); i++) {
+        if (!takes(verb, flags[i].name))
+            continue;
+        if (n + CLI_MAX_TEXTS >= room)
+            return -1;
+        int more = words_of(&flags[i], a, out + n);
+        if (more < 0)
+            return -1;
+        n += more;
+    }
+    out[n] = NULL;
+    return n;
 }
 
 static int unknown_flag(const cli_verb *verb, const char *name)
@@ -233,6 +286,14 @@ static int check(const cli_verb *verb, const cli_args *a)
     return CLI_OK;
 }
 
+// The long name of a flag that has a short one; NULL: it has none.
+static char *long_name(const cli_verb *verb, const char *word)
+{
+    static char processes[] = "--processes", on[] = "--on";
+    char *name = strcmp(word, "-n") == 0 ? processes : strcmp(word, "-H") == 0 ? on : NULL;
+    return name != NULL && takes(verb, name + 2) ? name : NULL;
+}
+
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
 {
     bool only_words = false; // after "--"
@@ -242,6 +303,9 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
             only_words = true;
         } else if (!only_words && strcmp(argv[i], "-h") == 0) {
             out->help = true;
+        } else if (!only_words && long_name(verb, argv[i]) != NULL) {
+            argv[i] = long_name(verb, argv[i]);
+            i--;
         } else if (!only_words && strncmp(argv[i], "--", 2) == 0) {
             int rc = one_flag(verb, argc, argv, &i, out);
             if (rc != CLI_OK)

@@ -15,6 +15,7 @@ enum {
     CLI_USAGE = 2,   // the command line is wrong
     CLI_BAD_JOB = 3, // a job file, its data or its model is wrong: running it again does not help
     CLI_NAN = 4,     // the loss was not finite
+    CLI_LOST = 76,   // another process of the job, or a link to it, was lost: to be resumed
     CLI_AGAIN = 85,  // ended by SIGTERM or SIGHUP after saving: to be resumed
     CLI_BREAK = 130, // ended by Ctrl-C
 };
@@ -32,10 +33,12 @@ typedef struct cli_texts {
 typedef struct cli_args {
     bool json, quiet, dot, help, resume, dry_run, partial, no_trial;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
-        *prompt, *map, *only;
-    int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed;
+        *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command;
+    int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
+        grace;
     double temperature;
     cli_texts targets, sets;
+    bool joins;                       // of the verb
     const char *words[CLI_MAX_WORDS]; // what is no flag
     int n_words;
 } cli_args;
@@ -48,17 +51,21 @@ typedef struct cli_verb {
     const char *flags;   // names of the flags it takes, with spaces between
     int min_words, max_words;
     bool alone; // refused where the environment names several processes
+    bool joins; // joins them
     int (*run)(const cli_args *args);
 } cli_verb;
 
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
-    cli_inspect, cli_convert, cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_version,
-    cli_help;
+    cli_inspect, cli_convert, cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_key,
+    cli_run, cli_version, cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out);
 void cli_print_flags(const cli_verb *verb); // as help shows them
+// The flags of a that verb takes, as words "--name=value" for another command, NULL behind them;
+// each is the caller's to free. How many; -1: out of memory, or more than room.
+int cli_flag_words(const cli_verb *verb, const cli_args *a, char **out, int room);
 
 // runs.c
 bool cli_is_folder(const char *path);

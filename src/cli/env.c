@@ -10,6 +10,9 @@
 static const char help[] =
     "Tells which processes of a job the environment names, and which of them this one is. It is\n"
     "looked for in this order; sources that are set must agree:\n"
+    "  TUTTI_TASKS       host:port,host:port of all processes, as tutti run sets it; TUTTI_RANK "
+    "says\n"
+    "                    which this is, TUTTI_LOCAL=0/2 which of how many on this machine\n"
     "  TUTTI_HOSTS       a file with a line host[:port] [slots=N] per machine, '#' before\n"
     "                    comments; TUTTI_RANK says which process this is, where the machine's\n"
     "                    name does not\n"
@@ -19,10 +22,17 @@ static const char help[] =
     "A variable that is empty counts as not set. TUTTI_CLUSTER=ignore means one process, whatever\n"
     "else is set.\n"
     "\n"
-    "This version trains in one process: train, eval, predict and bench refuse an environment\n"
-    "that names several, because each of them would do the whole job.\n";
+    "train, eval and predict join the other processes. Across machines they need the job's "
+    "secret:\n"
+    "TUTTI_SECRET_FILE names a file that tutti key new made, a copy of which is on each machine;\n"
+    "TUTTI_SECRET is the secret itself. TUTTI_TRANSPORT is auto, shm or wire, TUTTI_BIND the "
+    "address\n"
+    "or interface to listen on, TUTTI_ENCRYPTION=off leaves data unencrypted; TUTTI_RENDEZVOUS_MS "
+    "is\n"
+    "how long processes wait for each other (10000), TUTTI_LOSS_MS after how long one that is not\n"
+    "heard is lost (2000). bench works in one process and refuses an environment of several.\n";
 
-static const char *const sources[] = {"none", "hosts", "tf_config", "torchrun"};
+static const char *const sources[] = {"none", "hosts", "tf_config", "torchrun", "tasks"};
 
 // ---- what was found --------------------------------------------------------------------------
 
@@ -101,9 +111,15 @@ static void print_text(tti_text *t, const tt_cluster *c)
     print_variables(t);
     if (c->source != TT_CLUSTER_NONE)
         print_tasks(t, c);
-    if (c->n_processes > 1 || c->rank < 0)
-        tti_text_add(t, "\nThis version trains in one process: tutti train is refused here. "
-                        "TUTTI_CLUSTER=ignore allows it.\n");
+    if (c->rank < 0)
+        tti_text_add(t, "\nThis process has nothing to do: those that train evaluate together.\n");
+    else if (c->n_processes > 1)
+        tti_text_add(t,
+                     "\ntutti train joins the others%s. TUTTI_CLUSTER=ignore lets it train "
+                     "alone.\n",
+                     is_set("TUTTI_SECRET_FILE") || is_set("TUTTI_SECRET")
+                         ? ""
+                         : "; no secret is set, so all must be on this machine");
 }
 
 // ---- JSON ------------------------------------------------------------------------------------
@@ -222,7 +238,7 @@ int cli_alone(void)
             snprintf(rank, sizeof(rank), "rank %d", c->rank);
         st = TT_FAIL(ctx, TT_EINVAL,
                      "this environment names %d process%s that train%s (%s: this is %s %d, %s), "
-                     "but this version trains in one; start one process with --devices, or unset "
+                     "but this verb works in one; start one process with --devices, or unset "
                      "%s, or set TUTTI_CLUSTER=ignore",
                      c->n_processes, c->n_processes == 1 ? "" : "es",
                      c->n_processes == 1 ? "s" : "", tti_excerpt(found, c->found_in),

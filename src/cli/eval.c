@@ -46,7 +46,7 @@ static int run(const cli_args *args)
     int rc = cli_job_read(args, args->words[0], CLI_CHECKPOINT, &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
-    if (rc == CLI_OK)
+    if (rc == CLI_OK && !j.is_beside)
         rc = cli_code(evaluate(&j, args));
     return cli_job_close(&j, rc);
 }
@@ -61,6 +61,6 @@ const cli_verb cli_eval = {
     .flags = "json set devices strategy lanes threads isa runs checkpoint rows count",
     .min_words = 1,
     .max_words = 1,
-    .alone = true,
+    .joins = true,
     .run = run,
 };

@@ -15,11 +15,16 @@ static const struct {
      "0    all went well (diff: the runs are the same)\n"
      "1    something failed, and standard error says what (diff: or the runs differ)\n"
      "2    the command line is wrong, and standard error says how\n"
-     "3    a job file, its data or its model is wrong, or the environment names several processes\n"
-     "     (tutti help env): running it again does not help\n"
+     "3    a job file, its data or its model is wrong, or the environment that names the job's\n"
+     "     processes is (tutti help env): running it again does not help\n"
      "4    the loss was not finite (train.nan: stop); the last checkpoint is from before\n"
+     "76   another process of the job, or the link to it, was lost, or did not come: standard\n"
+     "     error names it on every rank; to be run again with --resume, on any number of them\n"
      "85   ended by SIGTERM or SIGHUP after saving: to be run again with --resume\n"
-     "130  ended by Ctrl-C: after saving, or by a second one at once\n"},
+     "130  ended by Ctrl-C: after saving, or by a second one at once\n"
+     "\n"
+     "tutti run has the code of the process that failed first, 76 where a signal ended it, and 85\n"
+     "after Ctrl-C, too: all processes have saved.\n"},
     {"graph", "graphs as text",
      "A graph is one line per node. tt_graph_print() writes it, tt_graph_parse() reads it:\n"
      "\n"

@@ -5,6 +5,7 @@
 #include "cli/job.h"
 #include "base/file.h"
 #include "cli/generate.h"
+#include "cli/join.h"
 #include "train/compile.h"
 #include <stdio.h>
 #include <string.h>
@@ -85,16 +86,31 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
 int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
 {
     tt_open_opts opts = tt_job_open_opts(j->job);
+    cli_cluster c = {NULL, NULL};
+    int rc = CLI_OK;
     opts.on_event = on_event != NULL ? on_event : on_log;
     opts.user = user;
     opts.level = cli_level(args);
     if (args->isa != NULL)
         opts.isa = args->isa;
+    if (args->joins)
+        rc = cli_join(j, args, &c, &j->is_beside);
+    if (rc != CLI_OK || j->is_beside) {
+        cli_join_free(j, &c);
+        return rc;
+    }
+    opts.tasks = c.tasks;
+    if (opts.threads == 0)
+        opts.threads = cli_join_threads(&c);
     j->ctx = tt_open_with(&opts);
+    cli_join_free(j, &c);
     if (j->ctx == NULL)
         return cli_error("out of memory");
     if (tt_status_of(j->ctx) != TT_OK)
-        return cli_open_code(args, cli_code(tt_status_of(j->ctx)));
+        return opts.tasks != NULL ? cli_code(tt_status_of(j->ctx))
+                                  : cli_open_code(args, cli_code(tt_status_of(j->ctx)));
+    if (!cli_is_first(j->ctx) && freopen("/dev/null", "w", stdout) == NULL) // the first one prints
+        return cli_error("cannot open /dev/null");
     tt_status st = tt_job_build(j->job, j->ctx, &j->parts);
     if (st != TT_OK) // data that cannot be opened is the job's mistake too
         return st == TT_EIO ? CLI_BAD_JOB : cli_code(st);
@@ -146,6 +162,9 @@ static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_RU
 
 tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH + 64])
 {
+    snprintf(path, TTI_RUN_PATH + 64, "-");
+    if (!cli_is_first(j->ctx))
+        return tt_load(j->parts.model, path); // the first process finds it, reads it and tells
     if (args->checkpoint != NULL) {
         TT_TRY(named_checkpoint(j, args->checkpoint, path));
     } else {

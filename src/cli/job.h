@@ -12,7 +12,8 @@
 typedef struct cli_job {
     tt_ctx *reader; // keeps the job and errors in it
     tt_job *job;
-    tt_ctx *ctx; // what the job runs in; NULL before cli_job_build()
+    tt_ctx *ctx;    // what the job runs in; NULL before cli_job_build()
+    bool is_beside; // of the job's processes this one has nothing to do
     tt_job_parts parts;
     const char *runs; // where run folders are
     bool tensorboard; // event files are wanted
@@ -28,7 +29,8 @@ bool cli_is_job_file(const char *word); // by its name: .yaml, .yml
  * the error.
  */
 int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job *out);
-// Opens the context and builds data and model. on_event NULL: log lines only.
+// Opens the context, joins the job's other processes and builds data and model. on_event NULL: log
+// lines only.
 int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user);
 // Tells what the contexts have recorded and closes them; gives rc if that tells of a failure.
 int cli_job_close(cli_job *j, int rc);

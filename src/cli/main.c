@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 const cli_verb *const cli_verbs[] = {
-    &cli_train,   &cli_eval, &cli_predict, &cli_summary, &cli_bench,   &cli_plot,
-    &cli_trace,   &cli_plan, &cli_diff,    &cli_inspect, &cli_convert, &cli_devices,
-    &cli_kernels, &cli_env,  &cli_version, &cli_help,    NULL};
+    &cli_train, &cli_run,  &cli_eval,    &cli_predict, &cli_summary, &cli_bench,   &cli_plot,
+    &cli_trace, &cli_plan, &cli_diff,    &cli_inspect, &cli_convert, &cli_devices, &cli_kernels,
+    &cli_env,   &cli_key,  &cli_version, &cli_help,    NULL};
 
 const cli_verb *cli_find(const char *name)
 {
@@ -104,6 +104,8 @@ int cli_code(tt_status st)
         return CLI_BAD_JOB;
     case TT_ENAN:
         return CLI_NAN;
+    case TT_EPEER:
+        return CLI_LOST;
     default:
         return CLI_FAILED;
     }
@@ -179,6 +181,7 @@ static int run(int argc, char **argv)
         args = (cli_args){.words = {verb->name}, .n_words = 1};
         verb = &cli_help;
     }
+    args.joins = verb->joins;
     rc = verb->alone ? cli_alone() : CLI_OK;
     return rc == CLI_OK ? verb->run(&args) : rc;
 }

@@ -227,12 +227,12 @@ static int run(const cli_args *args)
         rc = read_with_input(&j, &with, &set);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, &with, NULL, NULL);
-    if (rc == CLI_OK) {
+    if (rc == CLI_OK && !j.is_beside) {
         bool writes = args->prompt != NULL || (cli_is_text(&j) && args->input == NULL);
         tt_status st = writes ? cli_generate(&j, args) : predict(&p);
         rc = st == TT_OK ? CLI_OK : CLI_FAILED;
         tti_free(j.ctx, p.values);
-    } else if (args->input != NULL) {
+    } else if (rc != CLI_OK && args->input != NULL) {
         cli_input_blame(&j);
     }
     rc = cli_job_close(&j, rc);
@@ -257,6 +257,6 @@ const cli_verb cli_predict = {
              "prompt length temperature seed",
     .min_words = 1,
     .max_words = 1,
-    .alone = true,
+    .joins = true,
     .run = run,
 };

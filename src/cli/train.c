@@ -2,7 +2,7 @@
  * train.c - tutti train: trains a job in a folder of its own, shows it, and says how it went.
  */
 #include "base/file.h"
-#include "cli/job.h"
+#include "cli/join.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -21,6 +21,8 @@ typedef struct training {
     char checkpoints[TTI_RUN_PATH + 16];
     int lock; // the folder, open and locked; -1: none
     bool is_traced;
+    bool is_ended; // on request, of this process or another of the job
+    tti_rank_log *log;
     cli_progress progress;
     cli_trial trial;
 } training;
@@ -84,8 +86,18 @@ static tt_status make_folder(training *t)
 {
     TT_TRY(choose_folder(t));
     TT_TRY(lock_folder(t));
-    snprintf(t->checkpoints, sizeof(t->checkpoints), "%s/checkpoints", t->run);
     return holds_run(t->run) ? TT_OK : write_job(t);
+}
+
+// The first rank makes it and tells the others.
+static tt_status share_folder(training *t)
+{
+    tt_status st = cli_is_first(t->j.ctx) ? make_folder(t) : TT_OK;
+    st = cli_share_path(t->j.ctx, st, tt_last_error(t->j.reader).message, t->run);
+    snprintf(t->checkpoints, sizeof(t->checkpoints), "%s/checkpoints", t->run);
+    if (st == TT_OK && cli_ranks(t->j.ctx) > 1)
+        st = tti_rank_log_open(t->j.ctx, t->run, cli_rank(t->j.ctx), &t->log);
+    return st;
 }
 
 // ---- training --------------------------------------------------------------------------------
@@ -96,7 +108,7 @@ static void on_begin(void)
 {
     cli_signals_fit(current->j.ctx);
     // Only now does a resumed run get its new job: one that the fit refuses leaves it alone.
-    if (current->args->resume && write_job(current) != TT_OK)
+    if (current->args->resume && cli_is_first(current->j.ctx) && write_job(current) != TT_OK)
         tt_request_end(current->j.ctx); // told when the reader is closed
 }
 
@@ -106,7 +118,7 @@ static tt_status on_traced(void *user, tt_model *m, const tt_progress *p)
     training *t = user;
     char path[TTI_RUN_PATH + 16];
     (void)p;
-    if (t->is_traced)
+    if (t->is_traced || !cli_is_first(t->j.ctx))
         return TT_OK;
     t->is_traced = true;
     snprintf(path, sizeof(path), "%s/trace.json", t->run);
@@ -117,7 +129,7 @@ static tt_status fit(training *t)
 {
     const cli_args *args = t->args;
     tt_fit_opts o = t->j.parts.fit;
-    tti_recorder *recorder;
+    tti_recorder *recorder = NULL;
     o.opts_size = sizeof(o);
     o.checkpoints = t->checkpoints;
     o.resume = args->resume;
@@ -129,16 +141,21 @@ static tt_status fit(training *t)
         o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_END, 1, on_traced, t};
     }
     bool timed = args->profile == 0 && args->trace == 0 && !o.hashes; // measuring costs time itself
-    if (tt_device_count(t->j.ctx) > 1 && timed && !args->no_trial && t->j.trial)
+    if (tt_device_count(t->j.ctx) > 1 && cli_ranks(t->j.ctx) == 1 && timed && !args->no_trial &&
+        t->j.trial)
         o.callbacks[o.n_callbacks++] =
             (tt_callback){TT_AT_STEP, CLI_TRIAL_EVERY, cli_trial_look, &t->trial};
-    TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
+    if (cli_is_first(t->j.ctx))
+        TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
     tt_status st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
     cli_signals_over();
     tti_recorder_close(recorder);
     cli_progress_clear(&t->progress);
-    if (t->progress.has_ended && st == TT_ESTOP) // on request, and saved
+    t->is_ended = cli_signals_code() != CLI_OK;
+    if (t->progress.has_ended && st == TT_ESTOP) { // on request, and saved
         tt_clear_error(t->j.ctx);
+        t->is_ended = true;
+    }
     return st;
 }
 
@@ -159,15 +176,17 @@ static tt_status report(training *t)
     tt_model *m = t->j.parts.model;
     cli_report r = {.model = m, .run = t->run, .spread_ms = t->trial.spread_ms};
     r.one_ms = t->trial.one_ms;
-    bool stopped = cli_signals_code() != CLI_OK;
+    bool stopped = t->is_ended, is_first = cli_is_first(t->j.ctx);
     TT_TRY(tt_fit_report_get(m, &r.fit));
-    if (t->args->hashes != NULL)
+    if (t->args->hashes != NULL && is_first)
         TT_TRY(tt_hashes_write(tt_model_get_session(m), t->args->hashes));
     if (t->j.parts.test != NULL && !stopped) {
         TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test, .batch = t->j.parts.fit.batch,
                            .accumulate = t->j.parts.fit.accumulate));
         r.has_test = true;
     }
+    if (!is_first)
+        return TT_OK;
     if (t->args->profile > 0 && !t->args->quiet)
         print_profile(t);
     if (t->args->json)
@@ -186,6 +205,12 @@ static int train(training *t)
     t->trial = (cli_trial){.job = t->j.job, .opened_ns = tti_now_ns() - begin};
     if (rc != CLI_OK)
         return rc;
+    if (t->j.is_beside)
+        return CLI_OK;
+    if (!cli_is_first(t->j.ctx))
+        t->progress.form = CLI_QUIET;
+    if (cli_tell_ranks(t->j.ctx, t->args) != TT_OK)
+        return cli_code(tt_status_of(t->j.ctx));
     if (t->args->dry_run)
         return cli_code(cli_dry_run(&t->j, t->args));
     if (t->j.parts.train == NULL || t->j.parts.model == NULL) {
@@ -196,10 +221,12 @@ static int train(training *t)
     // A job that does not fit is refused before it has a folder.
     if (cli_job_check_memory(&t->j) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
-    if (make_folder(t) != TT_OK)
-        return CLI_FAILED;
+    if (share_folder(t) != TT_OK)
+        return tt_status_of(t->j.ctx) == TT_EPEER ? CLI_LOST : CLI_FAILED;
     tt_status st = fit(t);
     int asked = cli_signals_code();
+    if (asked == CLI_OK && t->is_ended) // by another rank
+        asked = CLI_AGAIN;
     if (st == TT_OK || t->progress.has_ended) {
         st = report(t);
     } else if (st == TT_ESTOP && asked != CLI_OK) { // inside a step
@@ -225,6 +252,7 @@ static int run(const cli_args *args)
     if (rc == CLI_OK)
         rc = train(&t);
     rc = cli_job_close(&t.j, rc);
+    tti_rank_log_close(t.log);
     if (t.lock >= 0)
         close(t.lock);
     return rc;
@@ -245,6 +273,6 @@ const cli_verb cli_train = {
              "trace hashes no-trial",
     .min_words = 1,
     .max_words = 1,
-    .alone = true,
+    .joins = true,
     .run = run,
 };

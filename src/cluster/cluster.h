@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include <tutti/cluster.h>
+#include <tutti/tasks.h>
 
 typedef struct tti_cluster_env {
     const char *(*get)(const void *user, const char *name); // NULL if it is not set
@@ -30,6 +31,10 @@ tt_status tti_cluster_torchrun(tt_ctx *ctx, const tti_cluster_env *env, tt_clust
 // path is for messages; rank is what TUTTI_RANK says, or NULL.
 tt_status tti_cluster_hosts(tt_ctx *ctx, const char *path, const char *text, size_t bytes,
                             const char *rank, const char *host, tt_cluster *c) TTI_CHECKED;
+// TUTTI_TASKS, TUTTI_RANK and TUTTI_LOCAL, as tutti run sets them.
+tt_status tti_cluster_list(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster *c) TTI_CHECKED;
+// "host1:2,host2": processes on each host, as -H of tutti run has it; rank 0 is this one.
+tt_status tti_cluster_words(tt_ctx *ctx, const char *text, tt_cluster *c) TTI_CHECKED;
 bool tti_cluster_has_torchrun(const tti_cluster_env *env);
 
 // ---- tasks.c ---------------------------------------------------------------------------------
@@ -44,6 +49,9 @@ int tti_task_find(const tt_cluster *c, const char *job, int index); // -1: there
 int tti_task_count(const tt_cluster *c, const char *job);
 // Says that this process is the k-th of a task's.
 void tti_task_choose(tt_cluster *c, int task, int k);
+// Says that this process is the one of the rank in text; name says where the tasks were told.
+tt_status tti_task_choose_rank(tt_ctx *ctx, const char *name, const char *text,
+                               tt_cluster *c) TTI_CHECKED;
 
 // What is wrong with "host:port" or "host"; NULL: nothing.
 const char *tti_address_fault(const char *address, bool needs_port);
@@ -51,6 +59,29 @@ const char *tti_address_fault(const char *address, bool needs_port);
 const char *tti_host_fault(const char *host, size_t n);
 // A decimal number without sign, blanks or leading zeros, at most max.
 bool tti_cluster_number(const char *s, int max, int *out);
+
+// ---- joining ---------------------------------------------------------------------------------
+
+#define TTI_PORT        29600 // of a host's first process, where none is told
+#define TTI_SECRET_TEXT (2 * TT_SECRET_BYTES + 1)
+#define TTI_ADDRESS     192
+
+// The job's secret by TUTTI_SECRET_FILE or TUTTI_SECRET; *has false: neither is set.
+tt_status tti_secret_find(tt_ctx *ctx, const tti_cluster_env *env, unsigned char out[32],
+                          bool *has) TTI_CHECKED;
+bool tti_secret_parse(const char *text, size_t n, unsigned char out[32]); // as tutti key prints it
+void tti_secret_print(const unsigned char secret[32], char out[TTI_SECRET_TEXT]);
+
+// A port of that address (a number, IPv6 without brackets) that is free, and nobody's while *fd is
+// open; 0: there is none.
+int tti_port_hold(const char *host, int *fd);
+bool tti_is_loopback(const char *address); // by its name: of "host:port" or "host"
+
+/*
+ * Ranks whose addresses are not told ("") take a free port each and tell rank 0, whose address is
+ * told; from it everybody learns all. t has n, self, secret, bind and rendezvous_ms.
+ */
+tt_status tti_meet(tt_ctx *ctx, const tt_tasks *t, char (*addresses)[TTI_ADDRESS]) TTI_CHECKED;
 
 // Text for messages: its beginning, with '?' for what a terminal should not get.
 #define TTI_EXCERPT 72

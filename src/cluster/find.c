@@ -9,8 +9,13 @@
 #include <unistd.h>
 
 const char *const tti_cluster_variables[] = {
-    "TUTTI_CLUSTER", "TUTTI_HOSTS",      "TUTTI_RANK", "TF_CONFIG",   "RANK",        "WORLD_SIZE",
-    "LOCAL_RANK",    "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", NULL};
+    "TUTTI_CLUSTER", "TUTTI_TASKS", "TUTTI_HOSTS", "TUTTI_RANK", "TUTTI_LOCAL",
+    "TF_CONFIG",     "RANK",        "WORLD_SIZE",  "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",    "MASTER_ADDR", "MASTER_PORT", NULL};
+
+// Where it is looked for, in this order.
+static const tt_cluster_source order[] = {TT_CLUSTER_TASKS, TT_CLUSTER_HOSTS, TT_CLUSTER_TF_CONFIG,
+                                          TT_CLUSTER_TORCHRUN};
 
 const char *tti_cluster_get(const tti_cluster_env *env, const char *name)
 {
@@ -60,6 +65,8 @@ static tt_status read_tf_config(tt_ctx *ctx, const tti_cluster_env *env, tt_clus
 static bool is_set(const tti_cluster_env *env, tt_cluster_source source)
 {
     switch (source) {
+    case TT_CLUSTER_TASKS:
+        return tti_cluster_get(env, "TUTTI_TASKS") != NULL;
     case TT_CLUSTER_HOSTS:
         return tti_cluster_get(env, "TUTTI_HOSTS") != NULL;
     case TT_CLUSTER_TF_CONFIG:
@@ -74,6 +81,8 @@ static bool is_set(const tti_cluster_env *env, tt_cluster_source source)
 static tt_status read_source(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster *c)
 {
     switch (c->source) {
+    case TT_CLUSTER_TASKS:
+        return tti_cluster_list(ctx, env, c);
     case TT_CLUSTER_HOSTS:
         return read_hosts(ctx, env, c);
     case TT_CLUSTER_TF_CONFIG:
@@ -97,9 +106,10 @@ static tt_status open_source(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster
         tti_text_add(&name, "TUTTI_HOSTS=%s", tti_cluster_get(env, "TUTTI_HOSTS"));
     else
         tti_text_add(&name, "%s",
-                     source == TT_CLUSTER_TF_CONFIG  ? "TF_CONFIG"
-                     : source == TT_CLUSTER_TORCHRUN ? "RANK, WORLD_SIZE"
-                                                     : "");
+                     source == TT_CLUSTER_TASKS       ? "TUTTI_TASKS"
+                     : source == TT_CLUSTER_TF_CONFIG ? "TF_CONFIG"
+                     : source == TT_CLUSTER_TORCHRUN  ? "RANK, WORLD_SIZE"
+                                                      : "");
     c->found_in = tti_text_take(&name);
     tt_status st = c->found_in != NULL ? read_source(ctx, env, c) : TT_ENOMEM;
     if (st == TT_OK)
@@ -134,11 +144,11 @@ static tt_status compare(tt_ctx *ctx, const tt_cluster *a, const tt_cluster *b)
 
 static tt_status look(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster **first)
 {
-    for (int s = TT_CLUSTER_HOSTS; s <= TT_CLUSTER_TORCHRUN; s++) {
+    for (int s = 0; s < TTI_COUNT(order); s++) {
         tt_cluster *c = NULL;
-        if (!is_set(env, (tt_cluster_source)s))
+        if (!is_set(env, order[s]))
             continue;
-        TT_TRY(open_source(ctx, env, (tt_cluster_source)s, &c));
+        TT_TRY(open_source(ctx, env, order[s], &c));
         if (*first == NULL) {
             *first = c;
             continue;
@@ -161,7 +171,8 @@ tt_status tti_cluster_read(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster *
                        "TUTTI_CLUSTER=%s: it is 'ignore' (one process, whatever else is set) or "
                        "not set",
                        tti_excerpt(found, how));
-    if (how == NULL && rank != NULL && tti_cluster_get(env, "TUTTI_HOSTS") == NULL)
+    if (how == NULL && rank != NULL && tti_cluster_get(env, "TUTTI_HOSTS") == NULL &&
+        tti_cluster_get(env, "TUTTI_TASKS") == NULL)
         return TT_FAIL(ctx, TT_EINVAL,
                        "TUTTI_RANK=%s, but TUTTI_HOSTS is not set: it would name the file of hosts "
                        "that the rank is of",

@@ -54,20 +54,6 @@ static bool is_machine(const char *address, const char *host)
            strncasecmp(address, host, short_n) == 0;
 }
 
-static tt_status choose_rank(tt_ctx *ctx, const char *name, const char *text, tt_cluster *c)
-{
-    char found[TTI_EXCERPT];
-    int rank, i = 0;
-    if (!tti_cluster_number(text, c->n_processes - 1, &rank))
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_RANK=%s: %s names %d processes, so it is a number from 0 to %d",
-                       tti_excerpt(found, text), name, c->n_processes, c->n_processes - 1);
-    while (c->tasks[i].first_rank + c->tasks[i].n_processes <= rank)
-        i++;
-    tti_task_choose(c, i, rank - c->tasks[i].first_rank);
-    return TT_OK;
-}
-
 static tt_status choose_host(tt_ctx *ctx, const char *name, const char *host, tt_cluster *c)
 {
     char found[TTI_EXCERPT];
@@ -107,5 +93,6 @@ tt_status tti_cluster_hosts(tt_ctx *ctx, const char *path, const char *text, siz
     TT_TRY(st);
     if (c->n_tasks == 0)
         return TT_FAIL(ctx, TT_EINVAL, "%s names no host: a line is host[:port] [slots=N]", name);
-    return rank != NULL ? choose_rank(ctx, name, rank, c) : choose_host(ctx, name, host, c);
+    return rank != NULL ? tti_task_choose_rank(ctx, name, rank, c)
+                        : choose_host(ctx, name, host, c);
 }

@@ -139,6 +139,20 @@ void tti_task_choose(tt_cluster *c, int task, int k)
     }
 }
 
+tt_status tti_task_choose_rank(tt_ctx *ctx, const char *name, const char *text, tt_cluster *c)
+{
+    char found[TTI_EXCERPT];
+    int rank, i = 0;
+    if (!tti_cluster_number(text, c->n_processes - 1, &rank))
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "TUTTI_RANK=%s: %s names %d processes, so it is a number from 0 to %d",
+                       tti_excerpt(found, text), name, c->n_processes, c->n_processes - 1);
+    while (c->tasks[i].first_rank + c->tasks[i].n_processes <= rank)
+        i++;
+    tti_task_choose(c, i, rank - c->tasks[i].first_rank);
+    return TT_OK;
+}
+
 static tt_status check_address(tt_ctx *ctx, const tt_cluster *c, const char *where,
                                const tt_task *t, bool needs_port)
 {

@@ -277,8 +277,7 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
     tt_device_info info = {.threads = d->n_threads,
                            .limit = d->limit,
                            .variables = atomic_load(&d->variables),
-                           .arena = atomic_load(&d->arena),
-                           .overhead = d->backend->overhead == NULL ? 0 : d->backend->overhead(d)};
+                           .arena = atomic_load(&d->arena)};
     memcpy(info.name, d->name, sizeof(info.name));
     memcpy(info.physical, d->physical, sizeof(info.physical));
     tti_facts facts;

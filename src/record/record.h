@@ -34,6 +34,16 @@ tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard,
                             tti_recorder **out) TTI_CHECKED;
 void tti_recorder_close(tti_recorder *r); // NULL is fine
 
+/*
+ * What a rank of a job with several processes tells: "<folder>/logs/rank-<n>.log", a line for each
+ * of its context's log lines and events but those of single steps. Added to, as events.jsonl is. It
+ * outlives the context; errors of closing that are in it, too.
+ */
+typedef struct tti_rank_log tti_rank_log;
+tt_status tti_rank_log_open(tt_ctx *ctx, const char *folder, int rank,
+                            tti_rank_log **out) TTI_CHECKED;
+void tti_rank_log_close(tti_rank_log *l); // NULL is fine
+
 // Is a value of a step, by its name, a loss or metric, and no count, time or rate?
 bool tti_is_measure(const char *name);
 

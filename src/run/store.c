@@ -108,17 +108,25 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
         return TT_ENOMEM;
     tti_free(ctx, probe);
     tti_variable *v = tti_calloc(NULL, 1, sizeof(*v));
-    char *name = v == NULL ? NULL : tti_strdup(NULL, var->name);
+    void *data = v == NULL ? NULL : tti_host_alloc(NULL, bytes);
+    char *name = data == NULL ? NULL : tti_strdup(NULL, var->name);
     if (name == NULL) {
+        tti_host_free(NULL, data);
         tti_free(NULL, v);
-        return TT_FAIL(ctx, TT_ENOMEM, "variable '%s': out of memory", var->name);
+        return TT_FAIL(ctx, TT_ENOMEM, "variable '%s': out of memory for %zu bytes", var->name,
+                       bytes);
     }
     *v = (tti_variable){.name = name,
                         .dtype = a->dtype,
                         .shape = a->shape,
                         .bytes = bytes,
-                        .layout = {TT_LAYOUT_REPLICATED, -1}};
-    tt_status st = tti_variable_first(v, var, dev);
+                        .layout = {TT_LAYOUT_REPLICATED, -1},
+                        .n_copies = 1,
+                        .copy = {{.data = data}}};
+    memcpy(v->copy[0].device, dev->name, sizeof(dev->name));
+    tt_init init = {(tt_init_kind)a->init, a->a, a->b};
+    tt_status st = tti_init_values(ctx, ctx->isa, &init, &a->shape, a->dtype, ctx->seed, var->key,
+                                   0, tt_shape_count(&a->shape), data);
     if (st != TT_OK) {
         variable_free(v);
         return st;

@@ -9,6 +9,7 @@
 #include "base/ctx.h"
 #include "data/data.h"
 #include "run/run.h"
+#include "save/share.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -127,7 +128,7 @@ static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
             continue;
         tt_status st = c->fn(c->user, f->model, &f->progress);
         if (st == TT_ESTOP)
-            f->stop = true;
+            f->wants_stop = true;
         else if (st != TT_OK)
             return tt_status_of(f->model->ctx) != TT_OK
                        ? tt_status_of(f->model->ctx)
@@ -307,7 +308,6 @@ static tt_status after_step(tti_fit *f)
 
 static tt_status loop(tti_fit *f)
 {
-    tt_ctx *ctx = f->model->ctx;
     tti_step *s = f->step;
     bool is_over = s->step - s->base >= s->total || f->stop; // resumed, nothing is left to do
     if (!is_over)
@@ -320,7 +320,7 @@ static tt_status loop(tti_fit *f)
             atomic_store(&s->session->n_spans, 0); // the first steps are not measured
         if (f->o.profile > 0 && s->step - f->first_step == f->o.profile + 3)
             TT_TRY(tti_profile_make(f->model));
-        f->is_ended = atomic_load(&ctx->end) != 0;
+        TT_TRY(tti_fit_agree(f));
     }
     s->epochs = (f->cursor + f->count - 1) / f->count;
     if (!f->is_ended)
@@ -354,6 +354,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
             st = call_back(f, TT_AT_END, 1);
     }
     tti_fit_close_saver(f);
+    st = tti_ranks_wait(m->ctx, st, "the end of the fit"); // what failed last is everybody's too
     if (st == TT_OK)
         st = tti_fit_report(f);
     if (st == TT_OK && f->is_ended)

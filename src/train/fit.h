@@ -1,7 +1,8 @@
 /*
  * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
  * events, report); fit_devices.c how devices spent their time, fit_share.c lanes by that;
- * fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints.
+ * fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints; fit_ranks.c what several
+ * processes agree upon.
  */
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H
@@ -28,10 +29,12 @@ typedef struct tti_fit {
     int64_t skipped, told_nan;
     int64_t told_ns; // when the last step event went out
     int64_t epoch_ns, epoch_first_rows;
-    bool is_new_epoch; // the epoch's sums begin with the next step
-    bool stop;         // a callback or early stopping ended it
-    bool is_ended;     // tt_request_end()
-    tti_saver *saver;
+    bool is_new_epoch;                        // the epoch's sums begin with the next step
+    bool stop;                                // a callback or early stopping ended it
+    bool wants_stop;                          // a callback of this process says so
+    bool is_ended;                            // tt_request_end()
+    int64_t agree_at, agreed_step, agreed_ns; // with the other processes, fit_ranks.c
+    tti_saver *saver;                         // of the first process; NULL in the others
     int64_t saved_step;
     float *best_weights; // early_stop.restore: all weights, one after another
     tti_times *times;
@@ -48,6 +51,9 @@ tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;
 // fit_devices.c: reads the clocks; one event a device, when there are several.
 tt_status tti_fit_tell_devices(tti_fit *f) TTI_CHECKED;
 
+// fit_ranks.c: after each step, whether all processes end.
+tt_status tti_fit_agree(tti_fit *f) TTI_CHECKED;
+
 // fit_share.c: share auto, after each step; once, lanes are dealt by how long they took.
 tt_status tti_fit_share(tti_fit *f) TTI_CHECKED;
 
@@ -60,6 +66,8 @@ tt_status tti_fit_restore_best(tti_fit *f) TTI_CHECKED;
 // fit_save.c
 tt_status tti_fit_open_saver(tti_fit *f) TTI_CHECKED; // and goes on from the newest if asked
 tt_status tti_fit_save(tti_fit *f, bool is_best) TTI_CHECKED;
+// The newest checkpoint or the best, in all processes; *has false: there is none.
+tt_status tti_fit_read(tti_fit *f, bool best, tti_snapshot *out, bool *has) TTI_CHECKED;
 void tti_fit_close_saver(tti_fit *f);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "base/ctx.h"
 #include "run/run.h"
+#include "save/share.h"
 #include "train/fit.h"
 #include <string.h>
 
@@ -32,18 +33,19 @@ static void fill_state(tti_fit *f, tti_train_state *s)
 
 tt_status tti_fit_save(tti_fit *f, bool is_best)
 {
-    if (f->saver == NULL)
+    if (f->o.checkpoints == NULL)
         return TT_OK;
     int64_t begin = tti_now_ns();
     TT_TRY(tti_replicas_check(f->step->session, f->step->step)); // nothing wrong is kept
     tti_snapshot snapshot = {0};
-    tt_status st = tti_model_snapshot(f->model, &snapshot);
-    if (st == TT_OK) {
+    tt_status st = tti_model_snapshot(f->model, &snapshot); // all processes: they hold parts of it
+    if (st == TT_OK && f->saver != NULL) {
         fill_state(f, &snapshot.state);
         st = tti_saver_save(f->saver, &snapshot, is_best);
         snapshot.state.job = NULL; // borrowed
     }
     tti_snapshot_free(f->model->ctx, &snapshot);
+    st = tti_ranks_wait(f->model->ctx, st, "the checkpoint");
     f->saved_step = f->step->step;
     int64_t took = tti_now_ns() - begin;
     f->times->checkpoint += took;
@@ -90,16 +92,30 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     return TT_OK;
 }
 
+tt_status tti_fit_read(tti_fit *f, bool best, tti_snapshot *out, bool *has)
+{
+    tt_ctx *ctx = f->model->ctx;
+    char path[256] = "";
+    tt_status st = TT_OK;
+    if (tti_is_first(ctx))
+        st = best ? tti_checkpoint_best(ctx, f->o.checkpoints, path)
+                  : tti_checkpoint_newest(ctx, f->o.checkpoints, path);
+    *has = st == TT_OK && path[0] != '\0';
+    if (*has)
+        st = tti_checkpoint_read(ctx, path, out);
+    return tti_snapshot_share(ctx, st, out, has);
+}
+
 static tt_status go_on(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
-    char path[256];
-    TT_TRY(tti_checkpoint_newest(ctx, f->o.checkpoints, path));
-    if (path[0] == '\0')
-        return TT_OK;
     tti_snapshot snapshot;
-    TT_TRY(tti_checkpoint_read(ctx, path, &snapshot));
+    bool has = false;
+    TT_TRY(tti_fit_read(f, false, &snapshot, &has));
+    if (!has)
+        return TT_OK;
     const tti_train_state *s = &snapshot.state;
+    const char *path = snapshot.path;
     tt_status st = check_state(f, path, s);
     if (st == TT_OK)
         st = tti_model_restore(f->model, &snapshot, false);
@@ -128,9 +144,12 @@ tt_status tti_fit_open_saver(tti_fit *f)
         return f->o.resume ? TT_FAIL(f->model->ctx, TT_EINVAL,
                                      "fit: resume needs the folder of the checkpoints")
                            : TT_OK;
-    TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
+    if (tti_is_first(f->model->ctx))
+        TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
     if (f->o.resume)
         return go_on(f);
+    if (f->saver == NULL)
+        return TT_OK;
     const char *old = tti_saver_newest(f->saver);
     if (old[0] != '\0')
         return TT_FAIL(f->model->ctx, TT_EINVAL,

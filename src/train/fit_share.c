@@ -7,6 +7,7 @@
 #include "base/ctx.h"
 #include "device/device.h"
 #include "run/run.h"
+#include "save/share.h"
 #include "strategy/strategy.h"
 #include "train/fit.h"
 #include <stdio.h>
@@ -25,7 +26,8 @@ static int64_t compute_of(const tti_fit *f, int device)
 static bool is_wanted(const tti_fit *f)
 {
     const tt_ctx *ctx = f->model->ctx;
-    bool wanted = ctx->n_devices > 1 && ctx->spread.share != NULL &&
+    // How long devices of other processes take is not known here.
+    bool wanted = tti_ranks(ctx) == 1 && ctx->n_devices > 1 && ctx->spread.share != NULL &&
                   strcmp(ctx->spread.share, "auto") == 0 && !f->step->session->trace;
     for (int d = 0; wanted && d < ctx->n_devices; d++)
         wanted = ctx->devices[d]->limit == 0;

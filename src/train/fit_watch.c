@@ -121,13 +121,13 @@ static tt_status keep_or_restore(tti_fit *f, bool restore)
 static tt_status restore_checkpoint(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
-    char path[256];
     tti_snapshot snapshot;
-    TT_TRY(tti_saver_wait(f->saver));
-    TT_TRY(tti_checkpoint_best(ctx, f->o.checkpoints, path));
-    if (path[0] == '\0')
+    bool has = false;
+    if (f->saver != NULL)
+        TT_TRY(tti_saver_wait(f->saver));
+    TT_TRY(tti_fit_read(f, true, &snapshot, &has));
+    if (!has)
         return TT_OK;
-    TT_TRY(tti_checkpoint_read(ctx, path, &snapshot));
     tt_status st = tti_model_restore(f->model, &snapshot, true);
     tti_snapshot_free(ctx, &snapshot);
     return st;
@@ -140,7 +140,7 @@ tt_status tti_fit_restore_best(tti_fit *f)
         return TT_OK;
     if (f->best_weights != NULL)
         TT_TRY(keep_or_restore(f, true));
-    else if (f->saver != NULL)
+    else if (f->o.checkpoints != NULL)
         TT_TRY(restore_checkpoint(f));
     f->saved_step = -1; // the newest checkpoint shall have them too
     return TT_OK;

@@ -3,8 +3,10 @@
  */
 #include "base/ctx.h"
 #include "save/fitting.h"
+#include "save/share.h"
 #include "save/source.h"
 #include "train/compile.h"
+#include <stdio.h>
 #include <string.h>
 
 static tt_status ready(tt_model *m, const char *path, const char *what)
@@ -29,11 +31,11 @@ tt_status tt_save(tt_model *m, const char *path)
         s->state.step = m->step->step;
         s->state.lr_factor = m->step->lr_factor;
     }
-    if (st == TT_OK)
+    if (st == TT_OK && tti_is_first(m->ctx))
         st = tti_checkpoint_write(m->ctx, path, s);
     tti_snapshot_free(m->ctx, s);
     tti_free(m->ctx, s);
-    return st;
+    return tti_ranks_wait(m->ctx, st, "saving");
 }
 
 tt_status tt_export(tt_model *m, const char *path)
@@ -45,11 +47,11 @@ tt_status tt_export(tt_model *m, const char *path)
     if (s == NULL)
         return TT_ENOMEM;
     tt_status st = tti_model_snapshot(m, s);
-    if (st == TT_OK)
+    if (st == TT_OK && tti_is_first(m->ctx))
         st = tti_safetensors_write(m->ctx, path, s->tensors, s->n_weights, metadata, &hash);
     tti_snapshot_free(m->ctx, s);
     tti_free(m->ctx, s);
-    return st;
+    return tti_ranks_wait(m->ctx, st, "exporting");
 }
 
 // ---- loading ---------------------------------------------------------------------------------
@@ -116,6 +118,39 @@ static tt_status load(tt_model *m, const tti_source *src, const tt_load_opts *o)
     return st;
 }
 
+// The first process reads it; the others get its tensors.
+static tt_status open_shared(tt_ctx *ctx, const char *path, tti_source *src)
+{
+    bool is_first = tti_is_first(ctx), has = is_first;
+    if (tti_ranks(ctx) == 1)
+        return tti_source_open(ctx, path, src);
+    if (is_first)
+        TT_TRY(tti_source_open(ctx, path, src));
+    tti_snapshot *all = tti_calloc(ctx, 1, sizeof(*all));
+    tt_status st = all == NULL ? TT_ENOMEM : TT_OK;
+    if (st == TT_OK && is_first) {
+        *all = src->snapshot;
+        all->path = (char *)path;
+        if (src->snapshot.tensors == NULL) { // a file of tensors
+            all->tensors = (tti_named *)src->tensors; // only read
+            all->n = all->n_weights = src->n;
+        }
+    }
+    if (st == TT_OK)
+        st = tti_snapshot_share(ctx, st, all, &has);
+    if (st == TT_OK && !is_first) {
+        src->snapshot = *all; // and is freed with it
+        src->is_checkpoint = true;
+        snprintf(src->file, sizeof(src->file), "%s", src->snapshot.path);
+        src->tensors = src->snapshot.tensors;
+        src->n = src->snapshot.n_weights;
+    }
+    tti_free(ctx, all);
+    if (st != TT_OK && is_first)
+        tti_source_close(ctx, src);
+    return st;
+}
+
 tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
 {
     TT_TRY(ready(m, path, "load"));
@@ -126,7 +161,7 @@ tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
     tti_source *src = tti_calloc(m->ctx, 1, sizeof(*src));
     if (src == NULL)
         return TT_ENOMEM;
-    tt_status st = tti_source_open(m->ctx, path, src);
+    tt_status st = open_shared(m->ctx, path, src);
     if (st == TT_OK) {
         st = load(m, src, &o);
         tti_source_close(m->ctx, src);

@@ -36,9 +36,9 @@ TEST(env_tells_what_was_found)
     put(NULL);
     command_ok("env");
     CHECK_STR(command_out,
-              "one process: none of TUTTI_CLUSTER, TUTTI_HOSTS, TUTTI_RANK, TF_CONFIG, RANK, "
-              "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT is "
-              "set\n");
+              "one process: none of TUTTI_CLUSTER, TUTTI_TASKS, TUTTI_HOSTS, TUTTI_RANK, "
+              "TUTTI_LOCAL, TF_CONFIG, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
+              "GROUP_RANK, MASTER_ADDR, MASTER_PORT is set\n");
     put(CHIEF_AND_TWO, "RANK=", NULL);
     command_ok("env");
     CHECK_HAS(command_out, "3 processes that train (TF_CONFIG): this is worker 1, rank 2, ");
@@ -46,7 +46,7 @@ TEST(env_tells_what_was_found)
     CHECK_HAS(command_out, "\nRANK              empty\n");
     CHECK_HAS(command_out, "\n  chief 0                 0         1  c:1\n");
     CHECK_HAS(command_out, "\n* worker 1                2         1  b:1\n");
-    CHECK_HAS(command_out, "tutti train is refused here");
+    CHECK_HAS(command_out, "tutti train joins the others; no secret is set");
     command_ok("env --json");
     json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(json_integer_value(json_object_get(o, "processes")), 3);
@@ -86,32 +86,33 @@ static void refused(const char *line, const char *message)
     CHECK(access(runs, F_OK) != 0);
 }
 
-TEST(work_of_several_processes_is_refused)
+TEST(work_of_several_processes_is_not_done_by_each)
 {
-    static const char *const lines[] = {"train small.yaml", "train small.yaml --dry-run",
-                                        "eval small.yaml",  "predict small.yaml",
-                                        "bench small.yaml", "bench same-bits"};
     command_write("small.yaml", command_small_job);
     put(CHIEF_AND_TWO, NULL);
+    refused("bench small.yaml",
+            "tutti: error: this environment names 3 processes that train (TF_CONFIG: this is "
+            "worker 1, rank 2), but this verb works in one; start one process with --devices, or "
+            "unset TF_CONFIG, or set TUTTI_CLUSTER=ignore\n");
+    // Machines need a secret.
+    static const char *const lines[] = {"train small.yaml", "train small.yaml --dry-run",
+                                        "eval small.yaml --checkpoint x/y"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-        refused(lines[i],
-                "tutti: error: this environment names 3 processes that train (TF_CONFIG: this is "
-                "worker 1, rank 2), but this version trains in one; start one process with "
-                "--devices, or unset TF_CONFIG, or set TUTTI_CLUSTER=ignore\n");
-    put(TORCH_FOUR, NULL);
-    refused("train small.yaml",
-            "tutti: error: this environment names 4 processes that train (RANK, WORLD_SIZE: this "
-            "is worker 0, rank 0), but this version trains in one; start one process with "
-            "--devices, or unset RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or set "
-            "TUTTI_CLUSTER=ignore\n");
+        refused(lines[i], "tutti: error: 3 processes (TF_CONFIG), rank 0 at c:1, but no secret: "
+                          "across machines each needs the job's; 'tutti key new FILE' makes one, "
+                          "every machine gets a copy, and TUTTI_SECRET_FILE=FILE tells where it "
+                          "is\n");
     // One process trains, and this is not it.
     put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"]}, "
         "\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
         NULL);
-    refused("train small.yaml",
-            "tutti: error: this environment names 1 process that trains (TF_CONFIG: this is "
-            "evaluator 0, which does not train), but this version trains in one; start one process "
-            "with --devices, or unset TF_CONFIG, or set TUTTI_CLUSTER=ignore\n");
+    command_ok("train small.yaml");
+    CHECK_HAS(command_err, "this is evaluator 0 (TF_CONFIG), which has nothing to do");
+    put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"], \"ps\": [\"b:1\"]}, "
+        "\"task\": {\"type\": \"ps\", \"index\": 0}}",
+        NULL);
+    CHECK_INT(command_run("train small.yaml"), 3);
+    CHECK_HAS(command_err, "there are no parameter servers");
     put("RANK=1", NULL);
     CHECK_INT(command_run("train small.yaml"), 3);
     CHECK_HAS(command_err, "WORLD_SIZE is not set");

@@ -1,0 +1,270 @@
+/*
+ * join.c - a job's other processes, as the verbs see them.
+ */
+#include "cli/join.h"
+#include "cluster/cluster.h"
+#include "comm/world.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool cli_is_first(const tt_ctx *ctx)
+{
+    return cli_rank(ctx) == 0;
+}
+
+int cli_rank(const tt_ctx *ctx)
+{
+    return ctx->world == NULL ? 0 : tti_world_self(ctx->world);
+}
+
+int cli_ranks(const tt_ctx *ctx)
+{
+    return ctx->world == NULL ? 1 : tti_world_size(ctx->world);
+}
+
+// ---- joining ---------------------------------------------------------------------------------
+
+// Lines of a resolved job that may differ from process to process.
+static bool is_own(const char *line)
+{
+    line += strspn(line, " ");
+    return strncmp(line, "devices:", 8) == 0 || strncmp(line, "threads:", 8) == 0 ||
+           strncmp(line, "workers:", 8) == 0 || strncmp(line, "prefetch:", 9) == 0;
+}
+
+// What all processes are about to do, which must be the same; NULL: out of memory.
+static char *job_text(cli_job *j, const cli_args *args)
+{
+    char *whole = tt_job_print(j->job);
+    tti_text t = {.ctx = j->reader};
+    for (char *line = whole, *next; line != NULL && *line != '\0'; line = next) {
+        size_t n = strcspn(line, "\n");
+        next = line[n] == '\n' ? line + n + 1 : NULL;
+        if (!is_own(line))
+            tti_text_put(&t, line, n + (next != NULL));
+    }
+    tti_text_add(&t, "\nresume %d profile %lld trace %lld hashes %d dry-run %d", args->resume,
+                 (long long)args->profile, (long long)args->trace, args->hashes != NULL,
+                 args->dry_run);
+    tt_string_free(j->reader, whole);
+    return tti_text_take(&t);
+}
+
+// Parameter servers and evaluators: what they do elsewhere is no work here.
+static int stand_aside(cli_job *j, const tt_cluster *c)
+{
+    const tt_task *t = &c->tasks[c->task];
+    if (strcmp(t->job, "ps") == 0) {
+        (void)TT_FAIL(j->reader, TT_EUNSUPPORTED,
+                      "this is ps %d (%s), but there are no parameter servers: all processes train "
+                      "in step; take ps out of the cluster",
+                      t->index, c->found_in);
+        return CLI_BAD_JOB;
+    }
+    fprintf(stderr,
+            "tutti: this is %s %d (%s), which has nothing to do: the processes that train evaluate "
+            "together\n",
+            t->job, t->index, c->found_in);
+    return CLI_OK;
+}
+
+int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside)
+{
+    tt_cluster *c = NULL;
+    *out = (cli_cluster){NULL, NULL};
+    *is_beside = false;
+    tt_status st = tt_cluster_find(j->reader, &c);
+    if (st != TT_OK) {
+        fputs("tutti: tutti env shows what was found; TUTTI_CLUSTER=ignore has it left aside\n",
+              stderr);
+        return st == TT_ENOMEM ? CLI_FAILED : CLI_BAD_JOB;
+    }
+    out->found = c;
+    if (c->rank < 0) {
+        *is_beside = true;
+        return stand_aside(j, c);
+    }
+    if (c->n_processes == 1)
+        return CLI_OK;
+    char *text = job_text(j, args);
+    if (text == NULL)
+        return CLI_FAILED;
+    st = tt_cluster_tasks(j->reader, c, text, &out->tasks);
+    tti_free(j->reader, text);
+    if (st == TT_OK && tti_env("TUTTI_SECRET_FILE") != NULL &&
+        strcmp(tti_env("TUTTI_SECRET_FILE"), "-") == 0)
+        cli_follow_launcher();
+    return st == TT_OK ? CLI_OK : cli_code(st);
+}
+
+void cli_join_free(cli_job *j, cli_cluster *c)
+{
+    tt_tasks_free(j->reader, c->tasks);
+    tt_cluster_free(j->reader, c->found);
+    *c = (cli_cluster){NULL, NULL};
+}
+
+int cli_join_threads(const cli_cluster *c)
+{
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (c->tasks == NULL || c->found->n_local < 2)
+        return 0;
+    return TTI_MAX(cores / c->found->n_local, 1);
+}
+
+// ---- the launcher ----------------------------------------------------------------------------
+
+#define GRACE_S 60 // a rank that nobody waits for any more has that long to save
+
+// Lines from tutti run: "end" is a request to save and end. Nothing more comes: it is gone.
+static void *follow(void *arg)
+{
+    (void)arg;
+    char line[64];
+    while (fgets(line, sizeof(line), stdin) != NULL)
+        if (strcmp(line, "end\n") == 0)
+            kill(getpid(), SIGTERM);
+    kill(getpid(), SIGTERM);
+    sleep(GRACE_S);
+    _exit(CLI_LOST);
+}
+
+void cli_follow_launcher(void)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, old;
+    sigfillset(&all); // signals are for the main thread
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)pthread_create(&thread, &attr, follow, NULL);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+// ---- what ranks tell each other --------------------------------------------------------------
+
+tt_status cli_share_path(tt_ctx *ctx, tt_status st, const char *message, char path[TTI_RUN_PATH])
+{
+    typedef struct word {
+        int32_t status;
+        char path[TTI_RUN_PATH], message[1024];
+    } word;
+    if (cli_ranks(ctx) == 1)
+        return st;
+    word *all = tti_calloc(ctx, (size_t)cli_ranks(ctx) + 1, sizeof(*all));
+    if (all == NULL)
+        return TT_ENOMEM;
+    word *mine = &all[cli_ranks(ctx)];
+    mine->status = (int32_t)st;
+    snprintf(mine->path, sizeof(mine->path), "%s", path);
+    snprintf(mine->message, sizeof(mine->message), "%s", message);
+    tt_status met = tti_world_exchange(ctx->world, "the run's folder", mine, sizeof(*mine), all, 0);
+    if (met == TT_OK && !cli_is_first(ctx)) {
+        all[0].path[TTI_RUN_PATH - 1] = all[0].message[sizeof(all[0].message) - 1] = '\0';
+        memcpy(path, all[0].path, TTI_RUN_PATH);
+        st = (tt_status)all[0].status;
+        if (st != TT_OK)
+            (void)TT_FAIL(ctx, st, "%s", all[0].message);
+    }
+    tti_free(ctx, all);
+    return st != TT_OK ? st : met;
+}
+
+// ---- who there is ----------------------------------------------------------------------------
+
+typedef struct links {
+    float rate[TT_MAX_TASKS], latency[TT_MAX_TASKS];
+    uint8_t is_near[TT_MAX_TASKS];
+    char devices[256];
+} links;
+
+static void print_text(tti_text *t, tt_ctx *ctx, const links *all)
+{
+    int n = cli_ranks(ctx);
+    tti_text_add(t, "%d processes\n  %4s  %-20s %-16s %8s  %s\n", n, "rank", "task", "host", "pid",
+                 "devices");
+    for (int i = 0; i < n; i++) {
+        const tti_rank *r = tti_world_rank(ctx->world, i);
+        tti_text_add(t, "  %4d  %-20s %-16s %8d  %s\n", i, r->name, r->host, r->pid,
+                     all[i].devices);
+    }
+    tti_text_add(t, "  %-9s %-9s %10s %10s\n", "link", "transport", "GB/s", "us");
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++) {
+            char pair[32];
+            snprintf(pair, sizeof(pair), "%d-%d", i, k);
+            tti_text_add(t, "  %-9s %-9s %10.2f %10.0f\n", pair, all[i].is_near[k] ? "shm" : "wire",
+                         1e-9 * (double)all[i].rate[k], (double)all[i].latency[k]);
+        }
+}
+
+static void print_json(tti_text *t, tt_ctx *ctx, const links *all)
+{
+    int n = cli_ranks(ctx);
+    tti_text_add(t, "{\"event\": \"ranks\", \"ranks\": [");
+    for (int i = 0; i < n; i++) {
+        const tti_rank *r = tti_world_rank(ctx->world, i);
+        tti_text_add(t, "%s{\"rank\": %d, \"task\": ", i > 0 ? ", " : "", i);
+        tti_text_json(t, r->name);
+        tti_text_add(t, ", \"host\": ");
+        tti_text_json(t, r->host);
+        tti_text_add(t, ", \"pid\": %d, \"devices\": ", r->pid);
+        tti_text_json(t, all[i].devices);
+        tti_text_add(t, "}");
+    }
+    tti_text_add(t, "], \"links\": [");
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++)
+            tti_text_add(t,
+                         "%s{\"ranks\": [%d, %d], \"transport\": \"%s\", \"bytes_per_second\": "
+                         "%.0f, \"latency_us\": %.1f}",
+                         i + k > 1 ? ", " : "", i, k, all[i].is_near[k] ? "shm" : "wire",
+                         (double)all[i].rate[k], (double)all[i].latency[k]);
+    tti_text_add(t, "]}\n");
+}
+
+static void list_devices(const tt_ctx *ctx, char *out, size_t room)
+{
+    const char *given = tti_world_rank(ctx->world, cli_rank(ctx))->devices;
+    snprintf(out, room, "%s", given);
+}
+
+tt_status cli_tell_ranks(tt_ctx *ctx, const cli_args *args)
+{
+    int n = cli_ranks(ctx);
+    if (n == 1)
+        return TT_OK;
+    links *all = tti_calloc(ctx, (size_t)n + 1, sizeof(*all));
+    if (all == NULL)
+        return TT_ENOMEM;
+    links *mine = &all[n];
+    for (int i = 0; i < n; i++) {
+        const tti_rank *r = tti_world_rank(ctx->world, i);
+        mine->rate[i] = (float)r->bytes_per_second;
+        mine->latency[i] = (float)r->latency_us;
+        mine->is_near[i] = r->is_near;
+    }
+    list_devices(ctx, mine->devices, sizeof(mine->devices));
+    tt_status st = tti_world_exchange(ctx->world, "links", mine, sizeof(*mine), all, 0);
+    tti_text t = {.ctx = ctx};
+    if (st == TT_OK && cli_is_first(ctx) && !args->quiet) {
+        for (int i = 0; i < n; i++)
+            all[i].devices[sizeof(all[i].devices) - 1] = '\0';
+        if (args->json)
+            print_json(&t, ctx, all);
+        else
+            print_text(&t, ctx, all);
+        char *s = tti_text_take(&t);
+        cli_print(s);
+        fflush(stdout);
+        tt_string_free(ctx, s);
+    }
+    tti_free(ctx, all);
+    return st;
+}

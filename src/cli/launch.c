@@ -1,0 +1,359 @@
+/*
+ * launch.c - the processes of a job. Each has a pipe as standard input: the secret first, then the
+ * request to end, if one comes; that the launcher is gone shows as its end, also through ssh and
+ * after kill -9. Each has a process group of its own, so that Ctrl-C reaches the launcher alone.
+ */
+#include "cli/launch.h"
+#include "cluster/cluster.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEEP     65536 // bytes of what a rank says that are kept
+#define LONGEST  4096  // bytes of a line
+#define ALONE_MS 3000  // after one has failed the others find that out by themselves, or are told
+#define TOLD_MS  2000  // SIGTERM to SIGKILL where one has failed
+#define MAX_SEEN 1024
+
+typedef struct child {
+    pid_t pid; // 0: ended, and waited for
+    int in, err;
+    int status;
+    char *said; // by ranks other than 0
+    size_t n_said;
+} child;
+
+typedef struct launch {
+    const cli_launch *l;
+    child *child;
+    int n_alive;
+    int first;                              // the first that failed; -1: none
+    int64_t failed_ns, ended_ns, termed_ns; // when; 0: not yet
+    bool is_killed;
+    uint64_t seen[MAX_SEEN]; // lines that were shown
+    int n_seen;
+} launch;
+
+static volatile sig_atomic_t wants_end, interrupts;
+
+static void on_end(int number)
+{
+    wants_end = 1;
+    interrupts += number == SIGINT;
+}
+
+static void on_child(int number)
+{
+    (void)number; // it wakes ppoll()
+}
+
+// ---- starting --------------------------------------------------------------------------------
+
+// In the child: only async-signal-safe calls, as far as it has threads; it has none.
+static void become(const cli_process *p, const int in[2], const int err[2], bool is_first)
+{
+    setpgid(0, 0);
+    for (const char *const *v = tti_cluster_variables; *v != NULL; v++)
+        unsetenv(*v);
+    unsetenv("TUTTI_SECRET");
+    for (char **s = p->sets; *s != NULL; s++)
+        putenv(*s);
+    dup2(in[0], STDIN_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    if (!is_first)
+        dup2(err[1], STDOUT_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    execvp(p->words[0], p->words);
+    fprintf(stderr, "tutti: error: cannot start '%s': %s\n", p->words[0], strerror(errno));
+    _exit(CLI_FAILED);
+}
+
+static bool start(launch *a, int i, const sigset_t *mask)
+{
+    child *c = &a->child[i];
+    int in[2] = {-1, -1}, err[2] = {-1, -1};
+    char line[TTI_SECRET_TEXT + 1];
+    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
+        return false;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        become(&a->l->processes[i], in, err, i == 0);
+    }
+    close(in[0]);
+    close(err[1]);
+    c->in = in[1];
+    c->err = err[0];
+    if (pid < 0)
+        return false;
+    c->pid = pid;
+    a->n_alive++;
+    fcntl(c->err, F_SETFL, O_NONBLOCK);
+    snprintf(line, sizeof(line), "%s\n", a->l->secret);
+    if (write(c->in, line, strlen(line)) < 0)
+        return true; // it has ended, which is seen soon
+    explicit_bzero(line, sizeof(line));
+    return true;
+}
+
+// ---- what they say ---------------------------------------------------------------------------
+
+// The same cause is told as "tutti: error: X" by whom it is of, and as "... rank 1 (...): X" by all.
+static void strip(const char **line, size_t *n)
+{
+    static const char error[] = "tutti: error: ", rank[] = "rank ";
+    const char *s = *line, *end = s + *n;
+    if (*n > sizeof(error) && memcmp(s, error, sizeof(error) - 1) == 0)
+        s += sizeof(error) - 1;
+    const char *close = memmem(s, (size_t)(end - s), "): ", 3);
+    if ((size_t)(end - s) > sizeof(rank) && memcmp(s, rank, sizeof(rank) - 1) == 0 && close != NULL)
+        s = close + 3;
+    *n = (size_t)(end - s);
+    *line = s;
+}
+
+static bool was_seen(launch *a, const char *line, size_t n, bool add)
+{
+    strip(&line, &n);
+    uint64_t hash = tti_hash64(line, n, 0);
+    for (int i = 0; i < a->n_seen; i++)
+        if (a->seen[i] == hash)
+            return true;
+    if (add && a->n_seen < MAX_SEEN)
+        a->seen[a->n_seen++] = hash;
+    return false;
+}
+
+static void see_lines(launch *a, const char *s, size_t n)
+{
+    while (n > 0) {
+        const char *end = memchr(s, '\n', n);
+        size_t length = end != NULL ? (size_t)(end - s) : n;
+        (void)was_seen(a, s, length, true);
+        n -= TTI_MIN(length + 1, n);
+        s += length + 1;
+    }
+}
+
+// The end of what a rank says is what counts.
+static void keep(child *c, const char *s, size_t n)
+{
+    if (c->said == NULL)
+        return;
+    if (c->n_said + n > KEEP) {
+        size_t drop = TTI_MIN(c->n_said, c->n_said + n - KEEP);
+        memmove(c->said, c->said + drop, c->n_said - drop);
+        c->n_said -= drop;
+    }
+    memcpy(c->said + c->n_said, s, n);
+    c->n_said += n;
+}
+
+static void listen_to(launch *a, int i)
+{
+    child *c = &a->child[i];
+    char buf[LONGEST];
+    while (c->err >= 0) {
+        ssize_t n = read(c->err, buf, sizeof(buf));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            close(c->err);
+            c->err = -1;
+            return;
+        }
+        if (i == 0) {
+            see_lines(a, buf, (size_t)n);
+            (void)fwrite(buf, 1, (size_t)n, stderr);
+        } else {
+            keep(c, buf, (size_t)n);
+        }
+    }
+}
+
+// What the others have said and the first has not, each line once.
+static void tell_rest(launch *a)
+{
+    for (int i = 1; i < a->l->n; i++) {
+        const child *c = &a->child[i];
+        for (size_t at = 0; at < c->n_said;) {
+            size_t n = strcspn(c->said + at, "\n");
+            n = TTI_MIN(n, c->n_said - at);
+            if (n > 0 && !was_seen(a, c->said + at, n, true))
+                fprintf(stderr, "rank %d: %.*s\n", i, (int)n, c->said + at);
+            at += n + 1;
+        }
+    }
+}
+
+// ---- ending ----------------------------------------------------------------------------------
+
+static void signal_all(launch *a, int number)
+{
+    for (int i = 0; i < a->l->n; i++)
+        if (a->child[i].pid > 0)
+            kill(-a->child[i].pid, number);
+}
+
+// Also through ssh, which passes no signals on.
+static void ask_all_to_end(launch *a)
+{
+    for (int i = 0; i < a->l->n; i++)
+        if (a->child[i].pid > 0 && write(a->child[i].in, "end\n", 4) < 0)
+            continue; // it is about to go
+}
+
+static void reap(launch *a)
+{
+    for (int i = 0; i < a->l->n; i++) {
+        child *c = &a->child[i];
+        if (c->pid <= 0 || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
+            continue;
+        kill(-c->pid, SIGKILL); // what it may have started
+        c->pid = 0;
+        a->n_alive--;
+        bool is_well = WIFEXITED(c->status) &&
+                       (WEXITSTATUS(c->status) == CLI_OK || WEXITSTATUS(c->status) == CLI_AGAIN);
+        if (a->first < 0 && !is_well) {
+            a->first = i;
+            a->failed_ns = tti_now_ns();
+        }
+    }
+}
+
+// Each stage follows the one before when that had its time.
+static void press(launch *a)
+{
+    int64_t now = tti_now_ns(), ms = 1000000;
+    if (wants_end && a->ended_ns == 0) {
+        a->ended_ns = now;
+        fputs("tutti: all processes save and end; Ctrl-C again ends them at once\n", stderr);
+        ask_all_to_end(a);
+    }
+    if (interrupts > 1 || (a->ended_ns != 0 && now - a->ended_ns > a->l->grace_s * 1000 * ms)) {
+        if (!a->is_killed && interrupts <= 1)
+            fprintf(stderr, "tutti: not all ended within %lld s: they are killed\n",
+                    (long long)a->l->grace_s);
+        signal_all(a, SIGKILL);
+        a->is_killed = true;
+    }
+    if (a->failed_ns != 0 && a->termed_ns == 0 && now - a->failed_ns > ALONE_MS * ms) {
+        a->termed_ns = now;
+        signal_all(a, SIGTERM);
+    }
+    // Before they have met, processes wait for each other, and name who is missing.
+    if (a->termed_ns != 0 && now - a->failed_ns > (10000 + TOLD_MS) * ms)
+        signal_all(a, SIGKILL);
+}
+
+static void watch(launch *a, const sigset_t *mask)
+{
+    struct pollfd *fds = calloc((size_t)a->l->n, sizeof(*fds));
+    struct timespec tick = {.tv_nsec = 100 * 1000000};
+    while (a->n_alive > 0) {
+        for (int i = 0; i < a->l->n; i++) {
+            listen_to(a, i);
+            if (fds != NULL)
+                fds[i] = (struct pollfd){.fd = a->child[i].err, .events = POLLIN};
+        }
+        reap(a);
+        press(a);
+        if (a->n_alive > 0)
+            (void)ppoll(fds, fds != NULL ? (nfds_t)a->l->n : 0, &tick, mask);
+    }
+    for (int i = 0; i < a->l->n; i++)
+        listen_to(a, i);
+    free(fds);
+}
+
+static int code_of(const launch *a)
+{
+    if (a->first < 0) {
+        for (int i = 0; i < a->l->n; i++)
+            if (WEXITSTATUS(a->child[i].status) != CLI_OK)
+                return WEXITSTATUS(a->child[i].status);
+        return CLI_OK;
+    }
+    const child *c = &a->child[a->first];
+    const cli_process *p = &a->l->processes[a->first];
+    if (WIFSIGNALED(c->status)) {
+        fprintf(stderr, "tutti: rank %d%s%s was ended by signal %d (%s)\n", a->first,
+                p->host != NULL ? " on " : "", p->host != NULL ? p->host : "", WTERMSIG(c->status),
+                strsignal(WTERMSIG(c->status)));
+        return interrupts > 1 ? CLI_BREAK : CLI_LOST;
+    }
+    if (p->host != NULL && WEXITSTATUS(c->status) == 255) {
+        fprintf(stderr, "tutti: rank %d: host %s was not reached (%s ended with 255)\n", a->first,
+                p->host, p->words[0]);
+        return CLI_FAILED;
+    }
+    return WEXITSTATUS(c->status);
+}
+
+// ---- all of it -------------------------------------------------------------------------------
+
+static void take(int number, void (*handler)(int))
+{
+    struct sigaction old, new = {.sa_handler = handler};
+    sigemptyset(&new.sa_mask);
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(number, &new, NULL);
+}
+
+static bool start_all(launch *a, const sigset_t *mask)
+{
+    for (int i = 0; i < a->l->n; i++) {
+        a->child[i].in = a->child[i].err = -1;
+        if (i > 0)
+            a->child[i].said = malloc(KEEP);
+    }
+    for (int i = 0; i < a->l->n; i++)
+        if (!start(a, i, mask)) {
+            cli_error("cannot start process %d of %d: %s", i, a->l->n, strerror(errno));
+            signal_all(a, SIGKILL);
+            return false;
+        }
+    return true;
+}
+
+int cli_launch_run(const cli_launch *l)
+{
+    sigset_t ours, old;
+    launch a = {.l = l, .first = -1};
+    a.child = calloc((size_t)l->n, sizeof(*a.child));
+    if (a.child == NULL)
+        return cli_error("out of memory");
+    sigemptyset(&ours); // they come while ppoll() waits, so none is missed
+    int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    for (int i = 0; i < TTI_COUNT(numbers); i++)
+        sigaddset(&ours, numbers[i]);
+    sigprocmask(SIG_BLOCK, &ours, &old);
+    for (int i = 0; i < 3; i++)
+        take(numbers[i], on_end);
+    take(SIGCHLD, on_child);
+    signal(SIGPIPE, SIG_IGN);
+    bool started = start_all(&a, &old);
+    watch(&a, &old);
+    int rc = started ? code_of(&a) : CLI_FAILED;
+    if (rc != CLI_OK && rc != CLI_AGAIN)
+        tell_rest(&a);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    for (int i = 0; i < l->n; i++) {
+        if (a.child[i].in >= 0)
+            close(a.child[i].in);
+        if (a.child[i].err >= 0)
+            close(a.child[i].err);
+        free(a.child[i].said);
+    }
+    free(a.child);
+    return rc;
+}

@@ -1,0 +1,359 @@
+/*
+ * run.c - tutti run: the processes of a job, here or on other hosts, each a tutti train that is told
+ * who the others are. On one machine all addresses are told; across hosts only the first one's: the
+ * others take a free port and meet there.
+ */
+#include "base/file.h"
+#include "cli/launch.h"
+#include "cluster/cluster.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define MOST_WORDS 1024
+#define SSH        "ssh -T -o BatchMode=yes"
+#define MOST_SETS  8
+
+typedef struct starting {
+    const cli_args *args;
+    tt_ctx *ctx;
+    tt_cluster *hosts; // NULL: processes on this machine
+    int n;
+    bool is_far; // some are reached by ssh
+    char exe[PATH_MAX], dir[PATH_MAX], machine[256];
+    char *train[MOST_WORDS]; // words behind the command: train, flags, job
+    int n_train, devices_at; // which of them is --devices; -1: none
+    int held[TT_MAX_TASKS];
+    char tasks[TT_MAX_TASKS * TTI_ADDRESS];
+    char *devices[TT_MAX_TASKS]; // of each; NULL: as the job says
+    cli_process processes[TT_MAX_TASKS];
+} starting;
+
+// ---- who ------------------------------------------------------------------------------------
+
+static tt_status find_hosts(starting *s)
+{
+    const cli_args *a = s->args;
+    if (a->on == NULL && a->hosts == NULL) {
+        s->n = (int)a->processes;
+        return TT_OK;
+    }
+    tt_cluster *c = tti_calloc(s->ctx, 1, sizeof(*c));
+    if (c == NULL)
+        return TT_ENOMEM;
+    s->hosts = c;
+    if (a->on != NULL) {
+        TT_TRY(tti_cluster_words(s->ctx, a->on, c));
+    } else {
+        char *text;
+        size_t bytes;
+        TT_TRY(tti_file_read(s->ctx, a->hosts, TT_CLUSTER_MAX_TEXT, &text, &bytes));
+        c->text = text;
+        TT_TRY(tti_cluster_hosts(s->ctx, a->hosts, text, bytes, "0", s->machine, c));
+    }
+    s->n = c->n_processes;
+    if (s->n > TT_MAX_TASKS)
+        return TT_FAIL(s->ctx, TT_EINVAL, "%s names %d processes; at most %d are possible",
+                       a->hosts, s->n, TT_MAX_TASKS);
+    return TT_OK;
+}
+
+// The host of an address without its port.
+static void host_of(const char *address, char out[256])
+{
+    size_t n = address[0] == '[' ? strcspn(address, "]") + 1 : strcspn(address, ":");
+    snprintf(out, 256, "%.*s", (int)n, address);
+}
+
+static const tt_task *task_of(const starting *s, int rank)
+{
+    int i = 0;
+    while (s->hosts->tasks[i].first_rank + s->hosts->tasks[i].n_processes <= rank)
+        i++;
+    return &s->hosts->tasks[i];
+}
+
+// With a command to reach hosts of one's own, all are reached by it.
+static bool is_far(const starting *s, const char *host)
+{
+    return s->args->ssh != NULL || !(tti_is_loopback(host) || strcasecmp(host, s->machine) == 0);
+}
+
+// ---- where ----------------------------------------------------------------------------------
+
+static tt_status near_addresses(starting *s)
+{
+    size_t at = 0;
+    for (int i = 0; i < s->n; i++) {
+        int port = i == 0 && s->args->port > 0 ? (int)s->args->port
+                                               : tti_port_hold("127.0.0.1", &s->held[i]);
+        if (port == 0)
+            return TT_FAIL(s->ctx, TT_EIO, "127.0.0.1 has no free port: %s", strerror(errno));
+        at += (size_t)snprintf(s->tasks + at, sizeof(s->tasks) - at, "%s127.0.0.1:%d",
+                               i > 0 ? "," : "", port);
+    }
+    return TT_OK;
+}
+
+// The first one's port is free here, which says little of there; --port says another.
+static tt_status far_addresses(starting *s)
+{
+    char host[256];
+    const char *first = s->hosts->tasks[0].address, *colon = strrchr(first, ':');
+    int port = (int)s->args->port, fd = -1;
+    host_of(first, host);
+    if (tti_is_loopback(host) && s->hosts->n_tasks > 1)
+        return TT_FAIL(s->ctx, TT_EINVAL,
+                       "the first host is %s, which the others cannot reach: its name or address "
+                       "in the network would do",
+                       host);
+    if (port == 0 && colon != NULL && first[0] != '[')
+        (void)!tti_cluster_number(colon + 1, 65535, &port); // of a hosts file
+    if (port == 0)
+        port = tti_port_hold("127.0.0.1", &fd);
+    if (fd >= 0)
+        close(fd);
+    size_t at = (size_t)snprintf(s->tasks, sizeof(s->tasks), "%s:%d", host, port);
+    for (int i = 1; i < s->n; i++)
+        at += (size_t)snprintf(s->tasks + at, sizeof(s->tasks) - at, ",?");
+    return TT_OK;
+}
+
+// ---- what -----------------------------------------------------------------------------------
+
+// --devices "cpu:0*2;cpu:0": of each process; one list without ';' is for all.
+static tt_status deal_devices(starting *s)
+{
+    const char *list = s->args->devices;
+    int n = 0;
+    if (list == NULL || strchr(list, ';') == NULL)
+        return TT_OK;
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ";");
+        if (n < s->n && asprintf(&s->devices[n], "--devices=%.*s", (int)length, at) < 0)
+            return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
+        n++;
+        at += length;
+        if (*at == '\0')
+            break;
+    }
+    if (n != s->n)
+        return TT_FAIL(s->ctx, TT_EINVAL,
+                       "--devices '%s' is of %d processes, but there are %d; one list without ';' "
+                       "is for all",
+                       list, n, s->n);
+    return TT_OK;
+}
+
+static tt_status make_words(starting *s)
+{
+    cli_args a = *s->args;
+    s->devices_at = -1;
+    s->train[0] = strdup("train");
+    int n = cli_flag_words(&cli_train, &a, s->train + 1, MOST_WORDS - 4);
+    if (s->train[0] == NULL || n < 0)
+        return TT_FAIL(s->ctx, TT_ENOMEM, "too many flags");
+    for (int i = 1; i <= n; i++)
+        if (strncmp(s->train[i], "--devices=", 10) == 0)
+            s->devices_at = i;
+    s->train[n + 1] = strdup("--");
+    s->train[n + 2] = strdup(s->args->words[0]);
+    s->n_train = n + 3;
+    return s->train[n + 1] != NULL && s->train[n + 2] != NULL ? deal_devices(s) : TT_ENOMEM;
+}
+
+static const char *word(const starting *s, int rank, int i)
+{
+    return i == s->devices_at && s->devices[rank] != NULL ? s->devices[rank] : s->train[i];
+}
+
+// For the shell of the host: nothing in it has a meaning.
+static void put_quoted(tti_text *t, const char *word_)
+{
+    tti_text_add(t, " '");
+    for (; *word_ != '\0'; word_++)
+        tti_text_put(t, *word_ == '\'' ? "'\\''" : word_, *word_ == '\'' ? 4 : 1);
+    tti_text_add(t, "'");
+}
+
+static void far_words(starting *s, int rank, cli_process *p)
+{
+    char host[256], ssh[512], *rest = NULL;
+    tti_text t = {.ctx = s->ctx};
+    int n = 0;
+    host_of(task_of(s, rank)->address, host);
+    snprintf(ssh, sizeof(ssh), "%s", s->args->ssh != NULL ? s->args->ssh : SSH);
+    for (char *w = strtok_r(ssh, " ", &rest); w != NULL && n < 60; w = strtok_r(NULL, " ", &rest))
+        p->words[n++] = strdup(w);
+    size_t length = strlen(host); // ssh takes IPv6 without its brackets
+    bool bracket = host[0] == '[';
+    p->words[n++] = strndup(host + bracket, length - 2 * bracket);
+    tti_text_add(&t, "cd");
+    put_quoted(&t, s->args->dir != NULL ? s->args->dir : s->dir);
+    tti_text_add(&t, " && exec env");
+    for (char **v = p->sets; *v != NULL; v++)
+        put_quoted(&t, *v);
+    put_quoted(&t, s->args->command != NULL ? s->args->command : s->exe);
+    for (int i = 0; i < s->n_train; i++)
+        put_quoted(&t, word(s, rank, i));
+    char *line = tti_text_take(&t);
+    p->words[n] = line != NULL ? strdup(line) : NULL;
+    tti_free(s->ctx, line);
+    p->host = task_of(s, rank)->address;
+}
+
+static tt_status make_process(starting *s, int rank)
+{
+    cli_process *p = &s->processes[rank];
+    char host[256] = "127.0.0.1";
+    int local = rank, n_local = s->n, n = 0;
+    p->words = calloc(MOST_WORDS + 2, sizeof(*p->words));
+    p->sets = calloc(MOST_SETS, sizeof(*p->sets));
+    if (p->words == NULL || p->sets == NULL)
+        return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
+    if (s->hosts != NULL) {
+        host_of(task_of(s, rank)->address, host);
+        local = rank - task_of(s, rank)->first_rank;
+        n_local = task_of(s, rank)->n_processes;
+    }
+    if (asprintf(&p->sets[0], "TUTTI_TASKS=%s", s->tasks) < 0 ||
+        asprintf(&p->sets[1], "TUTTI_RANK=%d", rank) < 0 ||
+        asprintf(&p->sets[2], "TUTTI_LOCAL=%d/%d", local, n_local) < 0 ||
+        (p->sets[3] = strdup("TUTTI_SECRET_FILE=-")) == NULL)
+        return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
+    if (s->is_far && is_far(s, host)) {
+        far_words(s, rank, p);
+        return TT_OK;
+    }
+    p->words[n++] = strdup(s->exe);
+    for (int i = 0; i < s->n_train; i++)
+        p->words[n++] = strdup(word(s, rank, i));
+    return TT_OK;
+}
+
+// ---- the verb -------------------------------------------------------------------------------
+
+static tt_status prepare(starting *s)
+{
+    ssize_t n = readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1);
+    if (n < 0 || getcwd(s->dir, sizeof(s->dir)) == NULL)
+        return TT_FAIL(s->ctx, TT_EIO, "cannot find the command or its folder: %s",
+                       strerror(errno));
+    if (gethostname(s->machine, sizeof(s->machine) - 1) != 0)
+        s->machine[0] = '\0';
+    TT_TRY(find_hosts(s));
+    for (int i = 0; s->hosts != NULL && i < s->hosts->n_tasks; i++) {
+        char host[256];
+        host_of(s->hosts->tasks[i].address, host);
+        s->is_far = s->is_far || is_far(s, host);
+    }
+    TT_TRY(s->is_far ? far_addresses(s) : near_addresses(s));
+    TT_TRY(make_words(s));
+    for (int i = 0; i < s->n; i++)
+        TT_TRY(make_process(s, i));
+    return TT_OK;
+}
+
+static void free_words(char **words)
+{
+    for (int i = 0; words != NULL && words[i] != NULL; i++)
+        free(words[i]);
+    free(words);
+}
+
+static void clean(starting *s)
+{
+    for (int i = 0; i < TT_MAX_TASKS; i++) {
+        free_words(s->processes[i].words);
+        free_words(s->processes[i].sets);
+        free(s->devices[i]);
+    }
+    for (int i = 0; i < MOST_WORDS; i++)
+        free(s->train[i]);
+    tt_cluster_free(s->ctx, s->hosts);
+}
+
+static int check(const cli_args *a)
+{
+    int n = (a->processes > 0) + (a->on != NULL) + (a->hosts != NULL);
+    if (n != 1)
+        return cli_usage("tutti run needs one of -n N, -H HOSTS and --hosts FILE%s",
+                         n > 1 ? ", not several" : "");
+    if (a->processes > 0 && (a->ssh != NULL || a->dir != NULL || a->command != NULL))
+        return cli_usage("--ssh, --dir and --command are for other hosts: they go with -H or "
+                         "--hosts");
+    return CLI_OK;
+}
+
+static int launch(starting *s)
+{
+    unsigned char secret[TT_SECRET_BYTES];
+    char text[TTI_SECRET_TEXT];
+    if (tt_secret_new(s->ctx, secret) != TT_OK)
+        return CLI_FAILED;
+    tti_secret_print(secret, text);
+    for (int i = 0; i < s->n; i++)
+        if (s->held[i] >= 0)
+            close(s->held[i]);
+    int rc = cli_launch_run(
+        &(cli_launch){s->processes, s->n, text, s->args->grace > 0 ? s->args->grace : 60});
+    explicit_bzero(secret, sizeof(secret));
+    explicit_bzero(text, sizeof(text));
+    return rc;
+}
+
+static int run(const cli_args *args)
+{
+    if (check(args) != CLI_OK)
+        return CLI_USAGE;
+    cli_args plain = {.level = args->level};
+    starting *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return cli_error("out of memory");
+    s->args = args;
+    s->ctx = cli_open(&plain, "cpu:0");
+    for (int i = 0; i < TT_MAX_TASKS; i++)
+        s->held[i] = -1;
+    int rc = CLI_FAILED;
+    if (s->ctx != NULL) {
+        rc = prepare(s) == TT_OK ? launch(s) : CLI_USAGE;
+        clean(s);
+        int closed = cli_close(s->ctx, NULL);
+        rc = rc != CLI_OK ? rc : closed;
+    }
+    free(s);
+    return rc;
+}
+
+const cli_verb cli_run = {
+    .name = "run",
+    .words = "JOB",
+    .summary = "train a job in several processes, here or on several hosts",
+    .help =
+        "Starts tutti train JOB in N processes of this machine, or by ssh on other hosts, where "
+        "the\n"
+        "command and the folder have the same paths (--command, --dir). The processes get a "
+        "secret\n"
+        "made for this job, through standard input. They train as one: the same bits as one "
+        "process\n"
+        "with all the devices.\n"
+        "\n"
+        "  tutti run -n 4 job.yaml --devices cpu:0\n"
+        "  tutti run -n 2 job.yaml --devices 'cpu:0*2;cpu:0'    of each process\n"
+        "  tutti run -H host1:2,host2:2 job.yaml\n"
+        "\n"
+        "Standard output is that of rank 0; every process has its log in the run's folder,\n"
+        "logs/rank-N.log. When one fails, all end; the exit code is that of the first that "
+        "failed,\n"
+        "76 where it was killed or lost (tutti help exit). Ctrl-C and SIGTERM have all save after\n"
+        "the same step and end with 85.\n",
+    .flags = "processes on hosts ssh dir command port grace set devices strategy lanes threads isa "
+             "resume run runs dry-run json quiet profile trace hashes no-trial",
+    .min_words = 1,
+    .max_words = 1,
+    .run = run,
+};

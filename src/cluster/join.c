@@ -1,0 +1,199 @@
+/*
+ * join.c - from a cluster to what tt_open() takes: an address for each process, names, the secret.
+ */
+#include "cluster/cluster.h"
+#include "comm/keys.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// All of it in one piece of memory, which the caller sees as tt_tasks.
+typedef struct membership {
+    tt_tasks tasks;
+    const char *names[TT_MAX_TASKS], *addresses[TT_MAX_TASKS];
+    char name[TT_MAX_TASKS][64], address[TT_MAX_TASKS][TTI_ADDRESS];
+    char bind[128], transport[16];
+    unsigned char secret[TT_SECRET_BYTES];
+    char *job;
+} membership;
+
+static const char *get_env(const void *user, const char *name)
+{
+    (void)user;
+    return tti_env(name);
+}
+
+bool tti_is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "localhost", 9) == 0 ||
+           strncmp(address, "[::1]", 5) == 0 || strcmp(address, "::1") == 0;
+}
+
+// The k-th process of a task; "" where it is not told.
+static tt_status address_of(tt_ctx *ctx, const tt_task *t, int k, char out[TTI_ADDRESS])
+{
+    const char *a = t->address, *end = a[0] == '[' ? strchr(a, ']') : NULL;
+    const char *colon = strchr(end != NULL ? end : a, ':');
+    int port = TTI_PORT, n = (int)strlen(a);
+    out[0] = '\0';
+    if (a[0] == '\0')
+        return TT_OK;
+    if (colon != NULL) {
+        n = (int)(colon - a);
+        (void)!tti_cluster_number(colon + 1, 65535, &port); // was checked
+    }
+    if (port + k > 65535)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s has %d processes, whose ports from %d on go beyond 65535", a,
+                       t->n_processes, port);
+    if (snprintf(out, TTI_ADDRESS, "%.*s:%d", n, a, port + k) >= TTI_ADDRESS)
+        return TT_FAIL(ctx, TT_EINVAL, "'%s': the host has more than %d characters", a,
+                       TTI_ADDRESS - 8);
+    return TT_OK;
+}
+
+static tt_status list_tasks(tt_ctx *ctx, const tt_cluster *c, membership *m)
+{
+    for (int i = 0; i < c->n_tasks; i++) {
+        const tt_task *t = &c->tasks[i];
+        for (int k = 0; t->first_rank >= 0 && k < t->n_processes; k++) {
+            int rank = t->first_rank + k;
+            TT_TRY(address_of(ctx, t, k, m->address[rank]));
+            snprintf(m->name[rank], sizeof(m->name[rank]), "/job:%s/task:%d", t->job,
+                     c->source == TT_CLUSTER_TF_CONFIG ? t->index : rank);
+        }
+    }
+    return TT_OK;
+}
+
+// torchrun's own process listens at MASTER_PORT while it says that it has the store there.
+static void next_to_store(const tt_cluster *c, membership *m)
+{
+    const char *store = tti_env("TORCHELASTIC_USE_AGENT_STORE");
+    char *colon = strrchr(m->address[0], ':');
+    int port;
+    if (c->source != TT_CLUSTER_TORCHRUN || store == NULL || strcmp(store, "True") != 0 ||
+        colon == NULL || !tti_cluster_number(colon + 1, 65534, &port))
+        return;
+    snprintf(colon, (size_t)(m->address[0] + TTI_ADDRESS - colon), ":%d", port + 1);
+}
+
+static tt_status get_ms(tt_ctx *ctx, const char *name, int64_t *out)
+{
+    const char *text = tti_env(name);
+    char found[TTI_EXCERPT];
+    int ms;
+    if (text == NULL || text[0] == '\0')
+        return TT_OK;
+    if (!tti_cluster_number(text, 86400000, &ms) || ms < 1)
+        return TT_FAIL(ctx, TT_EINVAL, "%s=%s is no number of milliseconds from 1 to 86400000",
+                       name, tti_excerpt(found, text));
+    *out = ms;
+    return TT_OK;
+}
+
+static tt_status get_settings(tt_ctx *ctx, membership *m)
+{
+    tt_tasks *t = &m->tasks;
+    const char *bind = tti_env("TUTTI_BIND"), *transport = tti_env("TUTTI_TRANSPORT");
+    const char *encryption = tti_env("TUTTI_ENCRYPTION");
+    char found[TTI_EXCERPT];
+    TT_TRY(get_ms(ctx, "TUTTI_RENDEZVOUS_MS", &t->rendezvous_ms));
+    TT_TRY(get_ms(ctx, "TUTTI_HEARTBEAT_MS", &t->heartbeat_ms));
+    TT_TRY(get_ms(ctx, "TUTTI_LOSS_MS", &t->loss_ms));
+    if (encryption != NULL && encryption[0] != '\0' && strcmp(encryption, "off") != 0 &&
+        strcmp(encryption, "on") != 0)
+        return TT_FAIL(ctx, TT_EINVAL, "TUTTI_ENCRYPTION=%s: it is on or off",
+                       tti_excerpt(found, encryption));
+    t->no_encryption = encryption != NULL && strcmp(encryption, "off") == 0;
+    if (bind != NULL && bind[0] != '\0') {
+        snprintf(m->bind, sizeof(m->bind), "%s", bind);
+        t->bind = m->bind;
+    }
+    if (transport != NULL && transport[0] != '\0') {
+        snprintf(m->transport, sizeof(m->transport), "%s", transport);
+        t->transport = m->transport;
+    }
+    return TT_OK;
+}
+
+// Without a secret, what everybody of this user on this machine can make.
+static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
+{
+    bool has;
+    char text[64];
+    TT_TRY(tti_secret_find(ctx, &(tti_cluster_env){.get = get_env}, m->secret, &has));
+    if (has)
+        return TT_OK;
+    for (int i = 0; i < m->tasks.n; i++)
+        if (m->address[i][0] != '\0' && !tti_is_loopback(m->address[i]))
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "%d processes (%s), rank %d at %s, but no secret: across machines each "
+                           "needs the job's; 'tutti key new FILE' makes one, every machine gets a "
+                           "copy, and TUTTI_SECRET_FILE=FILE tells where it is",
+                           m->tasks.n, c->found_in, i, m->address[i]);
+    int n = snprintf(text, sizeof(text), "tutti loopback %u", (unsigned)getuid());
+    tti_digest d = tti_sha256(text, (size_t)n);
+    memcpy(m->secret, d.byte, sizeof(m->secret));
+    return TT_OK;
+}
+
+static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
+{
+    tt_tasks *t = &m->tasks;
+    t->n = c->n_processes;
+    t->self = c->rank;
+    t->secret = m->secret;
+    t->job = m->job;
+    t->names = m->names;
+    t->addresses = m->addresses;
+    for (int i = 0; i < t->n; i++) {
+        m->names[i] = m->name[i];
+        m->addresses[i] = m->address[i];
+    }
+    TT_TRY(list_tasks(ctx, c, m));
+    next_to_store(c, m);
+    TT_TRY(get_settings(ctx, m));
+    TT_TRY(get_secret(ctx, c, m));
+    for (int i = 0; i < t->n; i++)
+        if (m->address[i][0] == '\0')
+            return tti_meet(ctx, t, m->address);
+    return TT_OK;
+}
+
+tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job, tt_tasks **out)
+{
+    if (tti_is_stuck(ctx))
+        return tt_status_of(ctx);
+    if (c == NULL || out == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "tt_cluster_tasks: %s is NULL", c == NULL ? "c" : "out");
+    *out = NULL;
+    if (c->rank < 0)
+        return TT_FAIL(ctx, TT_EINVAL, "%s %d (%s) does not train, so it joins nobody",
+                       c->tasks[c->task].job, c->tasks[c->task].index, c->found_in);
+    if (c->n_processes == 1)
+        return TT_OK;
+    if (c->n_processes > TT_MAX_TASKS)
+        return TT_FAIL(ctx, TT_EINVAL, "%d processes (%s); at most %d are possible", c->n_processes,
+                       c->found_in, TT_MAX_TASKS);
+    membership *m = tti_calloc(ctx, 1, sizeof(*m));
+    if (m == NULL)
+        return TT_ENOMEM;
+    m->job = tti_strdup(ctx, job != NULL ? job : "");
+    tt_status st = m->job == NULL ? TT_ENOMEM : fill(ctx, c, m);
+    if (st == TT_OK)
+        *out = &m->tasks;
+    else
+        tt_tasks_free(ctx, &m->tasks);
+    return st;
+}
+
+void tt_tasks_free(tt_ctx *ctx, tt_tasks *t)
+{
+    membership *m = (membership *)t; // its first member
+    if (m == NULL)
+        return;
+    tti_free(ctx, m->job);
+    explicit_bzero(m->secret, sizeof(m->secret));
+    tti_free(ctx, m);
+}

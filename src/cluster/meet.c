@@ -1,0 +1,259 @@
+/*
+ * meet.c - ranks that know only where the first one is. Each takes a free port, holds it, and tells
+ * its address to rank 0 again and again; rank 0 answers with what it has, and with the whole list
+ * once all have come. The connection is the one of wire.h, so who tells is known by its key.
+ */
+#include "cluster/cluster.h"
+#include "comm/wire.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAGIC    0x54544d31u // "TTM1"
+#define TOLD     56          // "[ffff:...]:65535"
+#define AGAIN_MS 50
+
+// What a rank tells (rank, its own address), and what it is answered (all that are known).
+typedef struct note {
+    uint32_t magic;
+    int32_t n, has_list; // has_list: this rank has all and needs no more answers
+    char address[TT_MAX_TASKS][TOLD];
+} note;
+
+typedef struct meeting {
+    tti_wire *wire;
+    int n, self;
+    note told; // what is known here
+    bool has_list[TT_MAX_TASKS];
+    int other_n, other_rank; // a rank that counts another number of processes
+} meeting;
+
+// ---- addresses -------------------------------------------------------------------------------
+
+// An address as the system has it; the host of "[::1]:7" is "::1".
+static tt_status resolve(tt_ctx *ctx, const char *address, struct sockaddr_storage *out,
+                         socklen_t *bytes)
+{
+    char host[TTI_ADDRESS];
+    const char *colon = strrchr(address, ':');
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    bool bracket = address[0] == '[';
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - address) - 2 * bracket, address + bracket);
+    int rc = getaddrinfo(host, colon + 1, &hints, &found);
+    if (rc != 0)
+        return TT_FAIL(ctx, TT_EIO, "rank 0 is at %s, but host '%s' does not resolve: %s", address,
+                       host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    memcpy(out, found->ai_addr, found->ai_addrlen);
+    *bytes = found->ai_addrlen;
+    freeaddrinfo(found);
+    return TT_OK;
+}
+
+static void print(const struct sockaddr_storage *a, socklen_t bytes, char host[64], char *out)
+{
+    char port[16] = "";
+    host[0] = '\0';
+    (void)getnameinfo((const struct sockaddr *)a, bytes, host, 64, port, sizeof(port),
+                      NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(out, TOLD, a->ss_family == AF_INET6 ? "[%.46s]:%.6s" : "%.46s:%.6s", host, port);
+}
+
+// The address that this machine shows to rank 0's: no packet is sent for that.
+static bool find_own(const struct sockaddr_storage *leader, socklen_t bytes,
+                     struct sockaddr_storage *own, socklen_t *own_bytes)
+{
+    int s = socket(leader->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    *own_bytes = sizeof(*own);
+    bool ok = s >= 0 && connect(s, (const struct sockaddr *)leader, bytes) == 0 &&
+              getsockname(s, (struct sockaddr *)own, own_bytes) == 0;
+    if (s >= 0)
+        close(s);
+    return ok;
+}
+
+int tti_port_hold(const char *host, int *fd)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    bool is_v6 = inet_pton(AF_INET6, host, &v6.sin6_addr) == 1;
+    if (!is_v6 && inet_pton(AF_INET, host, &v4.sin_addr) != 1)
+        return 0;
+    *fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    for (int i = 0; *fd >= 0 && i < 1000; i++) {
+        uint32_t random = 0; // below the ports that connections get
+        if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+            break;
+        int port = 10000 + (int)(random % 22000);
+        v4.sin_port = v6.sin6_port = htons((uint16_t)port);
+        if (bind(*fd, is_v6 ? (void *)&v6 : (void *)&v4, is_v6 ? sizeof(v6) : sizeof(v4)) == 0)
+            return port;
+    }
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return 0;
+}
+
+// ---- telling ---------------------------------------------------------------------------------
+
+static bool is_whole(const note *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (t->address[i][0] == '\0')
+            return false;
+    return true;
+}
+
+// At rank 0: what a rank tells. At the others: what rank 0 answers.
+static void take(void *user, int from, const void *message, size_t bytes)
+{
+    meeting *m = user;
+    const note *t = message;
+    if (bytes != sizeof(*t) || t->magic != MAGIC || (m->self != 0 && from != 0))
+        return;
+    if (t->n != m->n) {
+        m->other_n = t->n;
+        m->other_rank = from;
+    }
+    for (int i = 0; i < m->n; i++)
+        if (m->self != 0 || i == from) {
+            memcpy(m->told.address[i], t->address[i], TOLD);
+            m->told.address[i][TOLD - 1] = '\0';
+        }
+    if (m->self != 0)
+        return;
+    m->has_list[from] = t->has_list != 0;
+    tti_wire_answer(m->wire, &m->told, sizeof(m->told));
+}
+
+static void ignore(void *user, int from, const void *message, size_t bytes)
+{
+    (void)user, (void)from, (void)message, (void)bytes;
+}
+
+static bool is_over(const meeting *m)
+{
+    if (m->other_n != 0)
+        return true;
+    if (m->self != 0)
+        return is_whole(&m->told, m->n);
+    for (int i = 1; i < m->n; i++)
+        if (!m->has_list[i])
+            return false;
+    return true;
+}
+
+static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, int64_t ms)
+{
+    char list[256] = "";
+    size_t at = 0;
+    bool heard = m->told.address[0][0] != '\0';
+    if (m->self != 0 && !heard)
+        return TT_FAIL(ctx, TT_EPEER,
+                       tti_wire_state_of(m->wire, 0) == TTI_WIRE_SILENT
+                           ? "rank 0 does not answer at %s within %lld ms: it was not started, or "
+                             "listens elsewhere"
+                           : "what answers at %s is not rank 0 of this job: it has another "
+                             "secret, or is another program (waited %lld ms)",
+                       leader, (long long)ms);
+    for (int i = 0; i < m->n && at + 32 < sizeof(list); i++)
+        if (m->told.address[i][0] == '\0')
+            at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%d", at > 0 ? ", " : "", i);
+    if (at == 0) // the last of them has gone since
+        snprintf(list, sizeof(list), "of those that had met");
+    int refused = tti_wire_refused(m->wire);
+    char more[96] = "";
+    if (refused > 0)
+        snprintf(more, sizeof(more), "; %d connections without a key of this job were refused",
+                 refused);
+    return TT_FAIL(ctx, TT_EPEER,
+                   "of %d processes, rank %s did not come to rank 0 at %s within %lld ms: each is "
+                   "started with the same variables but for the rank%s",
+                   m->n, list, leader, (long long)ms, more);
+}
+
+static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
+{
+    int64_t deadline = tti_now_ns() + ms * 1000000, told_ns = 0;
+    tti_wire_calls calls = {take, ignore, m};
+    note mine = {.magic = MAGIC, .n = m->n};
+    memcpy(mine.address[m->self], m->told.address[m->self], TOLD);
+    while (!is_over(m)) {
+        int64_t now = tti_now_ns();
+        if (now > deadline)
+            return incomplete(ctx, m, leader, ms);
+        if (m->self != 0 && now - told_ns > AGAIN_MS * INT64_C(1000000)) {
+            tti_wire_tell(m->wire, 0, &mine, sizeof(mine));
+            told_ns = now;
+        }
+        tti_wire_serve(m->wire, 10, &calls);
+    }
+    if (m->other_n != 0)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "rank %d counts %d processes, but rank %d counts %d; all are started with "
+                       "the same number",
+                       m->other_rank, m->other_n, m->self, m->n);
+    mine.has_list = 1; // rank 0 waits for that; again, as there is nobody to say it has arrived
+    for (int i = 0; m->self != 0 && i < 3; i++)
+        tti_wire_tell(m->wire, 0, &mine, sizeof(mine));
+    return TT_OK;
+}
+
+// ---- the meeting -----------------------------------------------------------------------------
+
+static tt_status open_and_meet(tt_ctx *ctx, meeting *m, const tt_tasks *t, const char *leader)
+{
+    int64_t ms = t->rendezvous_ms > 0 ? t->rendezvous_ms : 10000;
+    struct sockaddr_storage at, own;
+    socklen_t at_bytes = 0, own_bytes = 0;
+    char number[TOLD], bind[TOLD], host[64];
+    int held = -1;
+    TT_TRY(resolve(ctx, leader, &at, &at_bytes));
+    print(&at, at_bytes, host, number);
+    if (m->self != 0) {
+        if (!find_own(&at, at_bytes, &own, &own_bytes))
+            return TT_FAIL(ctx, TT_EIO, "rank 0 is at %s, which this machine cannot reach: %s",
+                           leader, strerror(errno));
+        print(&own, own_bytes, host, bind);
+    }
+    int port = tti_port_hold(t->bind != NULL && m->self == 0 ? "0.0.0.0" : host, &held);
+    if (port == 0)
+        return TT_FAIL(ctx, TT_EIO, "%s has no free port: %s", host, strerror(errno));
+    snprintf(m->told.address[m->self], TOLD, strchr(host, ':') != NULL ? "[%.46s]:%d" : "%.46s:%d",
+             host, port);
+    snprintf(bind, sizeof(bind), strchr(host, ':') != NULL ? "[%.46s]:0" : "%.46s:0", host);
+    if (m->self == 0 && t->bind != NULL)
+        snprintf(bind, sizeof(bind), "%.40s%s", t->bind, strrchr(number, ':'));
+    else if (m->self == 0)
+        memcpy(bind, number, sizeof(bind));
+    tt_status st =
+        tti_wire_open(ctx, &(tti_wire_opts){m->n, m->self, bind, t->secret, false}, &m->wire);
+    if (st == TT_OK && m->self != 0)
+        st = tti_wire_connect(m->wire, 0, number);
+    if (st == TT_OK)
+        st = meet(ctx, m, leader, ms);
+    if (m->wire != NULL)
+        tti_wire_close(m->wire, 500);
+    close(held);
+    return st;
+}
+
+tt_status tti_meet(tt_ctx *ctx, const tt_tasks *t, char (*addresses)[TTI_ADDRESS])
+{
+    meeting *m = tti_calloc(ctx, 1, sizeof(*m));
+    if (m == NULL)
+        return TT_ENOMEM;
+    m->n = m->told.n = t->n;
+    m->self = t->self;
+    m->told.magic = MAGIC;
+    tt_status st = open_and_meet(ctx, m, t, addresses[0]);
+    for (int i = 0; st == TT_OK && i < t->n; i++)
+        snprintf(addresses[i], TTI_ADDRESS, "%s", m->told.address[i]);
+    tti_free(ctx, m);
+    return st;
+}

@@ -1,0 +1,55 @@
+/*
+ * fit_ranks.c - a fit in several processes. All compute the same numbers and so take the same
+ * decisions; what only one of them knows (a signal, a callback's word) is agreed upon here.
+ *
+ * Agreeing takes an exchange, so it is not done after every step: each time the first rank says
+ * after how many steps the next one is due, by how long steps take.
+ */
+#include "base/ctx.h"
+#include "comm/world.h"
+#include "save/share.h"
+#include "train/fit.h"
+#include <stdio.h>
+
+#define EVERY_NS (INT64_C(50) * 1000000)
+#define MOST     1000 // steps
+
+typedef struct word {
+    int32_t ends, stops; // tt_request_end() was called; a callback said TT_ESTOP
+    int64_t step, next;  // done; until the next exchange
+} word;
+
+static int64_t steps_until_next(tti_fit *f)
+{
+    int64_t now = tti_now_ns(), steps = f->step->step - f->agreed_step;
+    int64_t took = f->agreed_ns != 0 && steps > 0 ? (now - f->agreed_ns) / steps : EVERY_NS;
+    f->agreed_ns = now;
+    return TTI_MAX(1, TTI_MIN(MOST, EVERY_NS / TTI_MAX(took, 1)));
+}
+
+tt_status tti_fit_agree(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    tti_step *s = f->step;
+    int n = tti_ranks(ctx);
+    if (n == 1) {
+        f->is_ended = atomic_load(&ctx->end) != 0;
+        f->stop = f->stop || f->wants_stop;
+        return TT_OK;
+    }
+    bool is_last = s->step - s->base >= s->total || f->stop;
+    if (s->step < f->agree_at && !is_last)
+        return TT_OK;
+    word all[TT_MAX_TASKS],
+        mine = {atomic_load(&ctx->end) != 0, f->wants_stop, s->step, steps_until_next(f)};
+    char what[64];
+    snprintf(what, sizeof(what), "the end of step %lld", (long long)s->step);
+    TT_TRY(tti_world_exchange(ctx->world, what, &mine, sizeof(mine), all, 0));
+    for (int i = 0; i < n; i++) {
+        f->is_ended = f->is_ended || all[i].ends;
+        f->stop = f->stop || all[i].stops;
+    }
+    f->agreed_step = s->step;
+    f->agree_at = s->step + all[0].next;
+    return TT_OK;
+}

@@ -341,7 +341,8 @@ tt_status tti_pw_run(const tt_launch *l, tti_pw_program *p)
     p->in_packs = can_pack(p);
     if (p->in_packs && y->count >= TTI_PW_PACK) {
         p->end = y->count - y->count % TTI_PW_PACK;
-        enqueue(l, p);
+        if (!tti_pw_straight(l, p))
+            enqueue(l, p);
         p->begin = p->end;
         p->end = y->count;
     }

@@ -124,6 +124,8 @@ tt_status tti_pw_step_add(const tt_launch *l, tti_pw_program *p, const tt_node *
                           tt_dtype to, int n_in, const uint8_t *src);
 // Enqueues it: l's output 0 is what the last step gives.
 tt_status tti_pw_run(const tt_launch *l, tti_pw_program *p);
+// Enqueues its elements up to p->end, whole packs, if it has a kernel of its own.
+bool tti_pw_straight(const tt_launch *l, const tti_pw_program *p);
 
 // For tables: an op that stands alone, and its prepare, which refuses f64.
 tt_status tti_pw_prepare(tt_prep *p);

@@ -3,7 +3,8 @@
  *
  * A lane's rows are cut into chunks of a fixed size from the lane's first row on, and a block of
  * threads makes a chunk's sums. They lie as [lane][chunk][count], with room for `most` chunks in
- * each lane. A second kernel adds the chunks of each lane, a third goes up the tree over lanes.
+ * each lane. A second kernel adds the chunks of each lane and goes up the tree over lanes; where
+ * there are many lanes the tree is a third one's.
  */
 #ifndef TUTTI_CUDA_CHUNKS_CUH
 #define TUTTI_CUDA_CHUNKS_CUH
@@ -92,6 +93,47 @@ __global__ static void __launch_bounds__(1024)
     tti_sums_put(out, ln.first + lane, i, a + 0.0f);
 }
 
+#define TTI_FEW_LANES 16 // folded and added by one kernel
+
+/*
+ * The same sums for 32 columns of all lanes, four lanes at a time, so that what they read is on its
+ * way together; then the tree over lanes.
+ */
+__global__ static void __launch_bounds__(1024)
+    tti_chunk_fold_tree(const float *from, const tti_lanes_of<TTI_FEW_LANES> ln,
+                        const tti_chunking chunking, int64_t count, int fold, const tti_sums out)
+{
+    __shared__ float part[4][32][33], sum[TTI_FEW_LANES][32];
+    int x = (int)threadIdx.x % 32, w = (int)threadIdx.x / 32;
+    int64_t i = (int64_t)blockIdx.x * 32 + x;
+    for (int lane = 0; lane < ln.n; lane += 4) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            float a = tti_fold_start(fold);
+            if (lane + k < ln.n && i < count) {
+                int64_t n = tti_chunks_of(chunking, ln.bound[lane + k + 1] - ln.bound[lane + k]);
+                const float *p = from + (lane + k) * chunking.most * count + i;
+#pragma unroll 4
+                for (int64_t c = w; c < n; c += 32)
+                    a = tti_fold_one(fold, a, p[c * count]);
+            }
+            part[k][w][x] = a;
+        }
+        __syncthreads();
+        if (w < 4 && lane + w < ln.n) {
+            float a = part[w][0][x];
+            for (int k = 1; k < 32; k++)
+                a = tti_fold_one(fold, a, part[w][k][x]);
+            sum[lane + w][x] = a + 0.0f;
+        }
+        __syncthreads();
+    }
+    if (w == 0 && i < count)
+        tti_lane_tree(
+            ln, [&](int k) { return sum[k][x]; },
+            [&](int p, float y) { tti_sums_put(out, p, i, y); });
+}
+
 template <int N>
 __global__ static void __launch_bounds__(256)
     tti_chunk_tree(const float *from, const tti_lanes_of<N> ln, int64_t count, const tti_sums out)
@@ -142,6 +184,11 @@ static inline void tti_chunk_finish(const tt_launch *l, const tt_lanes *ln,
     float *chunks = (float *)l->scratch, *lanes = chunks;
     if (count == 0)
         return;
+    if (chunking.most > 1 && ln->n > 1 && ln->n <= TTI_FEW_LANES) {
+        TTI_LAUNCH(l, (unsigned)((count + 31) / 32), 1024, 0, tti_chunk_fold_tree, chunks,
+                   tti_lanes_by_value<TTI_FEW_LANES>(ln), chunking, count, fold, out);
+        return;
+    }
     if (chunking.most > 1) {
         lanes = chunks + (int64_t)ln->n * chunking.most * count;
         tti_sums to = {{lanes, lanes}, TT_F32, count};

@@ -82,6 +82,33 @@ __global__ static void __launch_bounds__(TTI_ROW_THREADS)
 
 // ---- folds without ---------------------------------------------------------------------------
 
+#define IN_FLIGHT 8 // rows whose packs a thread reads before it adds them
+
+// Sums of packs of rows i, i + HIGH, ..., which lie at even distances, in a[]; returns the row it
+// has come to.
+template <class T, int V>
+__device__ static inline int64_t add_rows(const T *from, const lane_part &p, int64_t i, int64_t end,
+                                          float (&a)[V])
+{
+    const T *q = from + p.first + i * p.step;
+    int64_t by = HIGH * p.step;
+    for (; i + (IN_FLIGHT - 1) * HIGH < end; i += IN_FLIGHT * HIGH, q += IN_FLIGHT * by) {
+        tti_pack<T> v[IN_FLIGHT];
+#pragma unroll
+        for (int k = 0; k < IN_FLIGHT; k++)
+            v[k] = *(const tti_pack<T> *)(q + k * by);
+#pragma unroll
+        for (int k = 0; k < IN_FLIGHT; k++) {
+            float x[tti_pack<T>::n];
+            tti_unpack(v[k], x);
+#pragma unroll
+            for (int e = 0; e < V; e++)
+                a[e] = a[e] + x[e];
+        }
+    }
+    return i;
+}
+
 /*
  * A block has chunk c of rows of WIDE packs of V columns of outer index o: block (c outer + o)
  * tiles + tile. Thread row y takes rows y, y + HIGH, ...; those are folded in order.
@@ -89,21 +116,25 @@ __global__ static void __launch_bounds__(TTI_ROW_THREADS)
 template <class T, int V>
 __global__ static void __launch_bounds__(WIDE *HIGH)
     fold_columns(const T *x, const tti_reduction r, const tti_lane_group ln, int64_t most,
-                 int64_t tiles, int fold, const tti_sums out)
+                 unsigned tiles, int fold, const tti_sums out)
 {
-    __shared__ float part[HIGH][WIDE * V];
+    alignas(16) __shared__ float part[HIGH][WIDE * V];
     int lane = (int)blockIdx.y, tx = (int)threadIdx.x % WIDE, ty = (int)threadIdx.x / WIDE;
     lane_part p = part_of(r, ln.bound[lane], ln.bound[lane + 1]);
-    int64_t tile = blockIdx.x % tiles, o = blockIdx.x / tiles % r.outer;
-    int64_t c = blockIdx.x / tiles / r.outer, first = tile * WIDE * V, j = first + tx * V;
+    unsigned row = blockIdx.x / tiles, outer = (unsigned)r.outer; // 2^31 blocks at most
+    int64_t tile = blockIdx.x % tiles, o = row % outer;
+    int64_t c = row / outer, first = tile * WIDE * V, j = first + tx * V;
     int64_t end = tti_min64((c + 1) * CHUNK_ROWS, p.n_rows);
     float a[V];
     for (int k = 0; k < V; k++)
         a[k] = tti_fold_start(fold);
     if (j < r.cols) {
         const T *from = x + kept_offset(r.keep, o) + j;
+        int64_t i = c * CHUNK_ROWS + ty;
+        if (V > 1 && fold == TTI_FOLD_SUM && p.is_simple)
+            i = add_rows<T, V>(from, p, i, end, a);
 #pragma unroll 4
-        for (int64_t i = c * CHUNK_ROWS + ty; i < end; i += HIGH) {
+        for (; i < end; i += HIGH) {
             const T *q = from + row_offset(r, p, i);
             float v[V];
             if (V > 1)
@@ -115,9 +146,17 @@ __global__ static void __launch_bounds__(WIDE *HIGH)
                 a[k] = tti_fold_one(fold, a[k], v[k]);
         }
     }
+    if (V > 1) {
 #pragma unroll
-    for (int k = 0; k < V; k++)
-        part[ty][tx * V + k] = a[k];
+        for (int k = 0; k < V; k += 4) {
+            tti_pack<float> four;
+            for (int e = 0; e < 4; e++)
+                four.v[e] = a[(k + e) % V];
+            *(tti_pack<float> *)&part[ty][tx * V + k] = four;
+        }
+    } else {
+        part[ty][tx] = a[0];
+    }
     __syncthreads();
     for (int k = (int)threadIdx.x; k < WIDE * V && first + k < r.cols; k += WIDE * HIGH) {
         float y = part[0][k];
@@ -214,10 +253,10 @@ static tt_status launch_columns(const tt_launch *l, const reduce_plan *plan,
     dim3 grid((unsigned)blocks, (unsigned)g.n);
     if (packed)
         TTI_LAUNCH(l, grid, WIDE * HIGH, 0, (fold_columns<T, tti_pack<T>::n>), x, plan->r, g,
-                   plan->chunking.most, tiles, fold, to);
+                   plan->chunking.most, (unsigned)tiles, fold, to);
     else
         TTI_LAUNCH(l, grid, WIDE * HIGH, 0, (fold_columns<T, 1>), x, plan->r, g,
-                   plan->chunking.most, tiles, fold, to);
+                   plan->chunking.most, (unsigned)tiles, fold, to);
     return TT_OK;
 }
 

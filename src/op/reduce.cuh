@@ -19,16 +19,20 @@ struct lane_part {
 __host__ __device__ static inline lane_part part_of(const tti_reduction &r, int64_t low,
                                                     int64_t high)
 {
-    lane_part p = {low * r.lane_step, high * r.lane_step, 0, r.tail, 1, r.sum.n <= 1, 0, 0};
+    lane_part p = {low * r.lane_step, high * r.lane_step, 0, r.tail, 1, true, 0, 0};
     if (r.lane_tail) {
         p.from = p.low;
         p.n = p.high - p.low;
     }
-    for (int k = 0; k < r.sum.n; k++)
+    for (int k = 0; k < r.sum.n; k++) {
         p.n_rows *= k == r.lane_sum ? p.high - p.low : r.sum.dim[k];
-    if (r.sum.n == 1) {
+        p.is_simple =
+            p.is_simple && (k == 0 || (k - 1 != r.lane_sum &&
+                                       r.sum.stride[k] == r.sum.dim[k - 1] * r.sum.stride[k - 1]));
+    }
+    if (p.is_simple && r.sum.n > 0) {
         p.step = r.sum.stride[0];
-        p.first = r.lane_sum == 0 ? p.low * p.step : 0;
+        p.first = r.lane_sum >= 0 ? p.low * r.sum.stride[r.lane_sum] : 0;
     }
     return p;
 }

@@ -1,24 +1,15 @@
 /*
  * norm.cu - kernels of norm.c on a GPU. One source for both norms: RMS norm has no mean.
  *
- * Rows of up to TTI_ROW_WARP columns belong to a warp that keeps them in registers; longer ones to
- * a block, which reads them again from a cache. The gradient's kernel has a chunk of a lane's rows:
+ * Rows of up to TTI_ROW_WARP columns belong to a warp that keeps them in registers (norm_warp.cuh
+ * where packs are aligned); longer ones to a block, which reads them again from a cache. The gradient's kernel has a chunk of a lane's rows:
  * it writes dx and adds up dgamma and dbeta on the way, each thread for columns of its own (of
  * short rows in registers, warps being added at the end; of long ones in shared memory).
  */
-#include "cuda/chunks.cuh"
 #include "op/norm.h"
-#include "op/rows.cuh"
+#include "op/norm_warp.cuh"
 
-#define CHUNK         64   // rows
-#define SHORT_THREADS 128  // of a chunk of short rows: more would have too few registers
-#define IN_BLOCK      6144 // columns whose two sums fit in a block's shared memory
-
-// A vector of [c], of a type of its own; at NULL: absent.
-struct vector {
-    const void *at;
-    int dtype;
-};
+#define IN_BLOCK 6144 // columns whose two sums fit in a block's shared memory
 
 // m elements of a vector, of type f32 or T, from j on, which is a multiple of a pack's.
 template <class T>
@@ -86,15 +77,6 @@ template <class T, int G, int K> struct row {
     } while (0)
 
 // ---- forward ---------------------------------------------------------------------------------
-
-struct norm_args {
-    const void *x;
-    void *y;
-    vector gamma, beta;
-    float *mean, *rstd; // mean NULL: RMS norm
-    float eps;
-    int64_t rows, n;
-};
 
 template <class T, int G, int K>
 __device__ static inline void norm_row(const norm_args &p, int64_t r)
@@ -173,7 +155,15 @@ static norm_args args_of(const tt_launch *l, bool rms)
 static tt_status norm(const tt_launch *l, bool rms)
 {
     norm_args p = args_of(l, rms);
-    if (p.rows > 0)
+    bool aligned = tti_is_aligned(p.x) && tti_is_aligned(p.y) && tti_is_aligned(p.gamma.at) &&
+                   tti_is_aligned(p.beta.at);
+    if (p.rows > 0 && aligned && tti_norm_is_short(l->in[0].dtype, p.n))
+        TTI_NORM_SHORT(l->in[0].dtype, p.n, T, K, {
+            const int R = K <= 4 ? 2 : 1, per = TTI_NORM_WARPS * R;
+            TTI_LAUNCH(l, (unsigned)((p.rows + per - 1) / per), TTI_NORM_THREADS, 0,
+                       (norm_warps<T, K, R>), p);
+        });
+    else if (p.rows > 0)
         TTI_ROW_LAUNCH(l, norm_rows, l->in[0].dtype, p.rows, p.n, p);
     return tti_cuda_launched(l);
 }
@@ -187,24 +177,6 @@ static tt_status rms_norm(const tt_launch *l)
 }
 
 // ---- backward --------------------------------------------------------------------------------
-
-struct grad_args {
-    const void *x, *dy;
-    void *dx;
-    vector gamma;
-    const float *mean, *rstd; // mean NULL: RMS norm
-    bool has_dgamma, has_dbeta;
-    float *sums; // of chunks: dgamma, dbeta, [n] each, those that are asked for
-    int64_t n, most;
-    // Rows of a lane: runs of len = (rows of the batch) * per, at first + k step (op/rows.h).
-    int64_t per, step;
-};
-
-// Row i of a lane that begins at `first` and has runs of len rows.
-__device__ static inline int64_t lane_row(const grad_args &p, int64_t first, int64_t len, int64_t i)
-{
-    return i < len ? first + i : first + i / len * p.step + i % len;
-}
 
 /*
  * dx of row r by its group. one(k, j, m, d, h) gets the row's packs of dy and xh, for the sums. dx
@@ -245,12 +217,6 @@ __device__ static inline void grad_row(const grad_args &p, int64_t r, F one)
     });
 }
 
-// The sums of a chunk: where they go.
-__device__ static inline float *chunk_sums(const grad_args &p, int lane)
-{
-    return p.sums + (lane * p.most + blockIdx.x) * (p.has_dgamma + p.has_dbeta) * p.n;
-}
-
 // Short rows: warp w has rows w, w + 4, ... of the chunk, then warps are added in order.
 template <class T>
 __device__ static void grad_chunk_short(const grad_args &p, int lane, int64_t first, int64_t len,
@@ -260,7 +226,7 @@ __device__ static void grad_chunk_short(const grad_args &p, int lane, int64_t fi
     __shared__ float sum[2][TTI_ROW_WARP];
     float dgamma[K][V] = {}, dbeta[K][V] = {};
     int warp = (int)threadIdx.x / 32;
-    for (int64_t i = begin + warp; i < end; i += SHORT_THREADS / 32)
+    for (int64_t i = begin + warp; i < end; i += TTI_NORM_WARPS)
         grad_row<T, 32, K>(p, lane_row(p, first, len, i),
                            [&](int k, int64_t, int, const float *d, const float *h) {
                                for (int e = 0; e < V; e++) {
@@ -270,7 +236,7 @@ __device__ static void grad_chunk_short(const grad_args &p, int lane, int64_t fi
                            });
     if (!p.has_dgamma && !p.has_dbeta)
         return;
-    for (int w = 0; w < SHORT_THREADS / 32; w++) {
+    for (int w = 0; w < TTI_NORM_WARPS; w++) {
         if (w == warp)
             EACH_PACK(32, K, V, p.n, {
                 for (int e = 0; e < V; e++)
@@ -282,7 +248,7 @@ __device__ static void grad_chunk_short(const grad_args &p, int lane, int64_t fi
         __syncthreads();
     }
     float *to = chunk_sums(p, lane);
-    for (int64_t j = threadIdx.x; j < p.n; j += SHORT_THREADS) {
+    for (int64_t j = threadIdx.x; j < p.n; j += TTI_NORM_THREADS) {
         if (p.has_dgamma)
             to[j] = sum[0][j];
         if (p.has_dbeta)
@@ -319,12 +285,13 @@ __device__ static void grad_chunk_long(const grad_args &p, int lane, int64_t fir
 
 // Chunk blockIdx.x of lane blockIdx.y of the group.
 template <class T, int G>
-__global__ static void __launch_bounds__(G == 32 ? SHORT_THREADS : G, G == 32 ? 3 : 4)
+__global__ static void __launch_bounds__(G == 32 ? TTI_NORM_THREADS : G, G == 32 ? 3 : 4)
     grad_chunks(const grad_args p, const tti_lane_group ln, int64_t runs)
 {
     int lane = (int)blockIdx.y;
     int64_t first = ln.bound[lane] * p.per, len = (ln.bound[lane + 1] - ln.bound[lane]) * p.per;
-    int64_t begin = (int64_t)blockIdx.x * CHUNK, end = tti_min64(begin + CHUNK, len * runs);
+    int64_t begin = (int64_t)blockIdx.x * TTI_NORM_CHUNK,
+            end = tti_min64(begin + TTI_NORM_CHUNK, len * runs);
     if (begin >= end && blockIdx.x > 0) // the first chunk is there even without rows
         return;
     if (G == 32)
@@ -354,7 +321,7 @@ static lane_rows lane_rows_of(const tt_arg *x)
 
 static tti_chunking chunking_of(const lane_rows *r, const tt_lanes *ln)
 {
-    tti_chunking c = {r->runs * r->per, CHUNK, 0};
+    tti_chunking c = {r->runs * r->per, TTI_NORM_CHUNK, 0};
     c.most = tti_most_chunks(c, ln);
     return c;
 }
@@ -404,12 +371,23 @@ static tt_status norm_grad(const tt_launch *l, bool rms)
     int n_sums = l->n_out - 1;
     size_t shared = p.n <= IN_BLOCK ? sizeof(float) * (size_t)n_sums * (size_t)p.n : 0;
     p.most = chunking.most;
+    bool aligned = tti_is_aligned(p.x) && tti_is_aligned(p.dy) && tti_is_aligned(p.dx) &&
+                   tti_is_aligned(p.gamma.at);
     for (int first = 0; first < ln->n; first += TTI_LANE_GROUP) {
         tti_lane_group g = tti_lane_group_at(ln, first);
         dim3 grid((unsigned)chunking.most, (unsigned)g.n);
+        if (aligned && tti_norm_is_short(x->dtype, p.n)) {
+            TTI_NORM_SHORT(x->dtype, p.n, T, K, {
+                const bool ahead = K <= 4;
+                const int blocks = tti_pack<T>::n * K <= 24 ? 4 : 3;
+                TTI_LAUNCH(l, grid, TTI_NORM_THREADS, 0, (grad_warps<T, K, ahead, blocks>), p, g,
+                           r.runs);
+            });
+            continue;
+        }
         TTI_FLOATS(x->dtype, T, {
             if (p.n <= TTI_ROW_WARP)
-                TTI_LAUNCH(l, grid, SHORT_THREADS, 0, (grad_chunks<T, 32>), p, g, r.runs);
+                TTI_LAUNCH(l, grid, TTI_NORM_THREADS, 0, (grad_chunks<T, 32>), p, g, r.runs);
             else
                 TTI_LAUNCH(l, grid, TTI_ROW_THREADS, shared, (grad_chunks<T, TTI_ROW_THREADS>), p,
                            g, r.runs);

@@ -1,0 +1,343 @@
+/*
+ * norm_warp.cuh - norms of rows of up to TTI_ROW_WARP columns whose packs are aligned: a warp has a
+ * row in registers, K packs in each thread. Sums are in the order of norm.cu's other kernels.
+ */
+#ifndef TUTTI_OP_NORM_WARP_CUH
+#define TUTTI_OP_NORM_WARP_CUH
+
+#include "cuda/chunks.cuh"
+#include "op/pack.cuh"
+#include "op/rows.cuh"
+
+#define TTI_NORM_CHUNK   64  // rows of a chunk of a lane
+#define TTI_NORM_THREADS 128 // of a block with short rows
+#define TTI_NORM_WARPS   (TTI_NORM_THREADS / 32)
+
+// A vector of [c], of a type of its own; at NULL: absent.
+struct vector {
+    const void *at;
+    int dtype;
+};
+
+struct norm_args {
+    const void *x;
+    void *y;
+    vector gamma, beta;
+    float *mean, *rstd; // mean NULL: RMS norm
+    float eps;
+    int64_t rows, n;
+};
+
+struct grad_args {
+    const void *x, *dy;
+    void *dx;
+    vector gamma;
+    const float *mean, *rstd; // mean NULL: RMS norm
+    bool has_dgamma, has_dbeta;
+    float *sums; // of chunks: dgamma, dbeta, [n] each, those that are asked for
+    int64_t n, most;
+    // Rows of a lane: runs of len = (rows of the batch) * per, at first + k step (op/rows.h).
+    int64_t per, step;
+};
+
+// Row i of a lane that begins at `first` and has runs of len rows.
+__device__ static inline int64_t lane_row(const grad_args &p, int64_t first, int64_t len, int64_t i)
+{
+    return i < len ? first + i : first + i / len * p.step + i % len;
+}
+
+// The sums of a chunk: where they go.
+__device__ static inline float *chunk_sums(const grad_args &p, int lane)
+{
+    return p.sums + (lane * p.most + blockIdx.x) * (p.has_dgamma + p.has_dbeta) * p.n;
+}
+
+// A pack of an aligned vector.
+template <class T>
+__device__ static inline void get_aligned(const vector &p, int j, float other, float *x)
+{
+    const int V = tti_pack<T>::n;
+    if (p.at == NULL) {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x[i] = other;
+    } else if (p.dtype != TT_F32) {
+        tti_unpack(*(const tti_pack<T> *)((const T *)p.at + j), x);
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i += 4)
+            tti_unpack(*(const tti_pack<float> *)((const float *)p.at + j + i), x + i);
+    }
+}
+
+/*
+ * A thread's packs of a row as they lie in memory; zeros past its end. again() is where they are
+ * unpacked once more: else the compiler would keep them unpacked, in twice the registers.
+ */
+template <class T, int K> struct packs {
+    static const int V = tti_pack<T>::n;
+    tti_regs<T, tti_pack<T>::n> p[K];
+
+    __device__ static int column(int k)
+    {
+        return (k * 32 + (int)threadIdx.x % 32) * V;
+    }
+    __device__ void load(const void *x, int64_t r, int n)
+    {
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            p[k] = {};
+            if (column(k) < n)
+                p[k] = *(const tti_regs<T, tti_pack<T>::n> *)((const T *)x + r * n + column(k));
+        }
+    }
+    __device__ void get(int k, float *x) const
+    {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x[i] = p[k].get(i);
+    }
+    __device__ void again(void)
+    {
+#ifdef __CUDA_ARCH__
+#pragma unroll
+        for (int k = 0; k < K; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                asm volatile("" : "+r"(p[k].w[i]));
+#endif
+    }
+};
+
+// ---- forward: R rows of a warp are on their way at once --------------------------------------
+
+template <class T, int K, int R>
+__global__ static void __launch_bounds__(TTI_NORM_THREADS, 6) norm_warps(const norm_args p)
+{
+    const int V = tti_pack<T>::n;
+    int n = (int)p.n;
+    int64_t first = ((int64_t)blockIdx.x * TTI_NORM_WARPS + threadIdx.x / 32) * R;
+    packs<T, K> x[R];
+    float mean[R] = {}, sum[R] = {}, v[V];
+    if (first >= p.rows)
+        return;
+#pragma unroll
+    for (int r = 0; r < R; r++) // a row there is not is the last one once more
+        x[r].load(p.x, tti_min64(first + r, p.rows - 1), n);
+    if (p.mean != NULL) {
+#pragma unroll
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                x[r].get(k, v);
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    sum[r] = sum[r] + v[i];
+            }
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            mean[r] = tti_warp_sum(sum[r]) / (float)n;
+            sum[r] = 0;
+            x[r].again();
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            x[r].get(k, v);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                float d = x[r].column(k) < n ? v[i] - mean[r] : 0;
+                sum[r] = fmaf(d, d, sum[r]);
+            }
+        }
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        sum[r] = 1 / sqrtf(tti_warp_sum(sum[r]) / (float)n + p.eps);
+        x[r].again();
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        float g[V], b[V];
+        int j = x[0].column(k);
+        if (j >= n)
+            break;
+        get_aligned<T>(p.gamma, j, 1, g);
+        get_aligned<T>(p.beta, j, 0, b);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            x[r].get(k, v);
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                v[i] = fmaf((v[i] - mean[r]) * sum[r], g[i], b[i]);
+            tti_pack<T> y;
+            tti_repack(y, v);
+            if (first + r < p.rows)
+                *(tti_pack<T> *)((T *)p.y + (first + r) * n + j) = y;
+        }
+    }
+    if (threadIdx.x % 32 == 0)
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            if (first + r < p.rows) {
+                p.rstd[first + r] = sum[r];
+                if (p.mean != NULL)
+                    p.mean[first + r] = mean[r];
+            }
+}
+
+// ---- backward --------------------------------------------------------------------------------
+
+// A row of x and dy with its statistics.
+template <class T, int K> struct grad_in {
+    packs<T, K> x, dy;
+    float mean, rstd;
+
+    __device__ void load(const grad_args &p, int64_t r)
+    {
+        x.load(p.x, r, (int)p.n);
+        dy.load(p.dy, r, (int)p.n);
+        mean = p.mean != NULL ? p.mean[r] : 0;
+        rstd = p.rstd[r];
+    }
+};
+
+// dx of row r, which may be x or dy; adds to the thread's sums.
+template <class T, int K>
+__device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &in, int64_t r,
+                                            float (&sum)[2][K][tti_pack<T>::n])
+{
+    const int V = tti_pack<T>::n;
+    float a = 0, b = 0, h[V], d[V], g[V];
+    int n = (int)p.n;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int j = in.x.column(k);
+        if (j >= n)
+            break;
+        in.x.get(k, h);
+        in.dy.get(k, d);
+        get_aligned<T>(p.gamma, j, 1, g);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            h[i] = (h[i] - in.mean) * in.rstd;
+            sum[0][k][i] = fmaf(d[i], h[i], sum[0][k][i]);
+            sum[1][k][i] = sum[1][k][i] + d[i];
+            g[i] = d[i] * g[i];
+            a = a + g[i];
+            b = fmaf(g[i], h[i], b);
+        }
+    }
+    a = p.mean != NULL ? tti_warp_sum(a) / (float)n : 0;
+    b = tti_warp_sum(b) / (float)n;
+    in.x.again();
+    in.dy.again();
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int j = in.x.column(k);
+        if (j >= n)
+            break;
+        in.x.get(k, h);
+        in.dy.get(k, d);
+        get_aligned<T>(p.gamma, j, 1, g);
+        tti_pack<T> dx;
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            h[i] = fmaf(-((h[i] - in.mean) * in.rstd), b, d[i] * g[i] - a) * in.rstd;
+        tti_repack(dx, h);
+        *(tti_pack<T> *)((T *)p.dx + r * n + j) = dx;
+    }
+}
+
+// The block's sums: its warps' in their order.
+template <class T, int K>
+__device__ static inline void put_sums(const grad_args &p, int lane,
+                                       const float (&sum)[2][K][tti_pack<T>::n])
+{
+    const int V = tti_pack<T>::n;
+    __shared__ float part[TTI_NORM_WARPS][2][K * V][33];
+    int warp = (int)threadIdx.x / 32, t = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int s = 0; s < 2; s++)
+#pragma unroll
+        for (int k = 0; k < K; k++)
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                part[warp][s][k * V + i][t] = sum[s][k][i];
+    __syncthreads();
+    float *to = chunk_sums(p, lane);
+    for (int s = p.has_dgamma ? 0 : 1; s < (p.has_dbeta ? 2 : 1); s++, to += p.n)
+        for (int j = (int)threadIdx.x; j < (int)p.n; j += TTI_NORM_THREADS) {
+            int at = j / (32 * V) * V + j % V, x = j / V % 32;
+            float y = part[0][s][at][x];
+            for (int w = 1; w < TTI_NORM_WARPS; w++)
+                y = y + part[w][s][at][x];
+            to[j] = y;
+        }
+}
+
+// Chunk blockIdx.x of lane blockIdx.y of the group: warp w has its rows w, w + 4, ..., and where
+// there is room (AHEAD) reads the next while it computes.
+template <class T, int K, bool AHEAD, int BLOCKS>
+__global__ static void __launch_bounds__(TTI_NORM_THREADS, BLOCKS)
+    grad_warps(const grad_args p, const tti_lane_group ln, int64_t runs)
+{
+    int lane = (int)blockIdx.y;
+    int64_t first = ln.bound[lane] * p.per, len = (ln.bound[lane + 1] - ln.bound[lane]) * p.per;
+    int64_t begin = (int64_t)blockIdx.x * TTI_NORM_CHUNK;
+    int64_t end = tti_min64(begin + TTI_NORM_CHUNK, len * runs);
+    if (begin >= end && blockIdx.x > 0) // the first chunk is there even without rows
+        return;
+    float sum[2][K][tti_pack<T>::n] = {};
+    grad_in<T, K> in, next;
+    int64_t i = begin + threadIdx.x / 32;
+    if (AHEAD && i < end)
+        next.load(p, lane_row(p, first, len, i));
+    for (; i < end; i += TTI_NORM_WARPS) {
+        int64_t r = lane_row(p, first, len, i);
+        if (!AHEAD)
+            in.load(p, r);
+        else
+            in = next;
+        if (AHEAD && i + TTI_NORM_WARPS < end)
+            next.load(p, lane_row(p, first, len, i + TTI_NORM_WARPS));
+        grad_warp_row<T, K>(p, in, r, sum);
+    }
+    if (p.has_dgamma || p.has_dbeta)
+        put_sums<T, K>(p, ln.first + lane, sum);
+}
+
+// ---- which of them ---------------------------------------------------------------------------
+
+// Calls body with T and K for rows of n columns, if they are short, of whole packs.
+#define TTI_NORM_SHORT(dtype, cols, T, K, ...)                \
+    do {                                                      \
+        int64_t cols_ = (cols);                               \
+        if ((dtype) == TT_BF16 && cols_ <= 512) {             \
+            TTI_NORM_SHORT_OF(tti_bf16, 2, T, K, __VA_ARGS__) \
+        } else if ((dtype) == TT_BF16 && cols_ <= 768) {      \
+            TTI_NORM_SHORT_OF(tti_bf16, 3, T, K, __VA_ARGS__) \
+        } else if ((dtype) == TT_BF16) {                      \
+            TTI_NORM_SHORT_OF(tti_bf16, 4, T, K, __VA_ARGS__) \
+        } else if ((dtype) == TT_F16) {                       \
+            TTI_NORM_SHORT_OF(tti_f16, 4, T, K, __VA_ARGS__)  \
+        } else if (cols_ <= 512) {                            \
+            TTI_NORM_SHORT_OF(float, 4, T, K, __VA_ARGS__)    \
+        } else if (cols_ <= 768) {                            \
+            TTI_NORM_SHORT_OF(float, 6, T, K, __VA_ARGS__)    \
+        } else {                                              \
+            TTI_NORM_SHORT_OF(float, 8, T, K, __VA_ARGS__)    \
+        }                                                     \
+    } while (0)
+#define TTI_NORM_SHORT_OF(type, packs, T, K, ...) \
+    typedef type T;                               \
+    const int K = packs;                          \
+    __VA_ARGS__
+
+static inline bool tti_norm_is_short(tt_dtype dtype, int64_t cols)
+{
+    return cols <= TTI_ROW_WARP && cols % (dtype == TT_F32 ? 4 : 8) == 0;
+}
+
+#endif

@@ -9,6 +9,8 @@
 
 #define THREADS  64
 #define PARTIALS 16
+#define GROUP    8                                // packs of a thread that are copied together
+#define AHEAD    4                                // groups on their way
 #define ELEMENTS (THREADS / 4 * TTI_SQUARE_BLOCK) // of a block of threads
 
 __device__ static inline void add_square(double &sum, float x)
@@ -16,24 +18,74 @@ __device__ static inline void add_square(double &sum, float x)
     sum = sum + (double)x * (double)x;
 }
 
-// Partials 4 q to 4 q + 3 of the n elements at x.
-__device__ static inline void four_partials(const float *x, int n, int q, bool packed,
-                                            double sum[4])
+// Starts to copy a pack into shared memory: zeros if it is not there.
+__device__ static inline void start_copy(tti_pack<float> *to, const float *from, bool is_there)
 {
-    if (packed && n == TTI_SQUARE_BLOCK) {
-        const tti_pack<float> *p = (const tti_pack<float> *)x + q;
-#pragma unroll 16
-        for (int j = 0; j < TTI_SQUARE_BLOCK / PARTIALS; j++) {
-            tti_pack<float> v = p[j * 4];
-            for (int k = 0; k < 4; k++)
-                add_square(sum[k], v.v[k]);
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(is_there ? 16 : 0)
+                 : "memory");
+#else
+    *to = is_there ? *(const tti_pack<float> *)from : tti_pack<float>{};
+#endif
+}
+// What was started since the last call is a group; waits until all but the last n are done.
+__device__ static inline void end_group(void)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N> __device__ static inline void wait_groups(void)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+/*
+ * Adds to partials 4 q to 4 q + 3 of the n elements at x, n <= 0 for none, their whole packs; zeros
+ * in place of others change no sum. Packs come by way of shared memory, each thread's into places
+ * of its own: registers would not hold as many as must be on their way. `any` can be read.
+ */
+__device__ static inline void add_packs(const float *x, int64_t n, int q, const float *any,
+                                        double sum[4])
+{
+    const int groups = TTI_SQUARE_BLOCK / PARTIALS / GROUP;
+    __shared__ tti_pack<float> place[AHEAD * GROUP][THREADS];
+    for (int g = 0; g < groups + AHEAD; g++) {
+        if (g >= AHEAD) {
+            wait_groups<AHEAD - 1>();
+#pragma unroll
+            for (int j = 0; j < GROUP; j++) {
+                tti_pack<float> v = place[g % AHEAD * GROUP + j][threadIdx.x];
+                for (int k = 0; k < 4; k++)
+                    add_square(sum[k], v.v[k]);
+            }
         }
-        return;
+#pragma unroll
+        for (int j = 0; j < GROUP; j++) {
+            if (g >= groups)
+                break;
+            int here = (g * GROUP + j) * PARTIALS + 4 * q;
+            bool is_there = here + 4 <= n;
+            start_copy(&place[g % AHEAD * GROUP + j][threadIdx.x], is_there ? x + here : any,
+                       is_there);
+        }
+        end_group();
     }
-    for (int j = 0; j < n; j += PARTIALS)
+}
+
+// The same for elements from number `from` on, a multiple of PARTIALS.
+__device__ static inline void add_rest(const float *x, int64_t n, int q, int64_t from,
+                                       double sum[4])
+{
+#pragma unroll 4
+    for (int64_t at = from + 4 * q; at < n; at += PARTIALS)
         for (int k = 0; k < 4; k++)
-            if (j + 4 * q + k < n)
-                add_square(sum[k], x[j + 4 * q + k]);
+            if (at + k < n)
+                add_square(sum[k], x[at + k]);
 }
 
 __global__ static void __launch_bounds__(THREADS)
@@ -43,8 +95,14 @@ __global__ static void __launch_bounds__(THREADS)
     int t = (int)threadIdx.x, q = t % 4;
     int64_t at = (int64_t)blockIdx.x * ELEMENTS + t / 4 * TTI_SQUARE_BLOCK;
     double sum[4] = {0, 0, 0, 0};
-    if (at < n)
-        four_partials(x + at, (int)tti_min64(n - at, TTI_SQUARE_BLOCK), q, packed, sum);
+    int64_t here = tti_min64(n - at, TTI_SQUARE_BLOCK), rest = 0;
+    if (packed) {
+        add_packs(x + at, here, q, x, sum);
+        rest = here / PARTIALS * PARTIALS; // of the last sixteen some have a whole pack
+        if (rest + 4 * q + 4 <= here)
+            rest = here;
+    }
+    add_rest(x + at, here, q, rest, sum);
     for (int k = 0; k < 4; k++) // partials 8, then 4 apart
         sum[k] = tti_tree_shuffle(tti_tree_shuffle(sum[k], 2), 1);
     double y = (sum[0] + sum[2]) + (sum[1] + sum[3]);
@@ -83,7 +141,7 @@ static tt_status square_sum(const tt_launch *l)
     if (blocks == 0)
         return tti_cuda_zero(l, y, sizeof(*y));
     TTI_LAUNCH(l, (unsigned)blocks, THREADS, 0, square_blocks, (const float *)x->data, x->count,
-               tti_is_aligned(x->data), blocks == 1 ? y : sums);
+               tti_is_aligned(x->data) && x->count >= 4, blocks == 1 ? y : sums);
     if (blocks > 1)
         TTI_LAUNCH(l, 1, TTI_TREE_THREADS, 0, square_tree, sums, blocks, y);
     return tti_cuda_launched(l);

@@ -1,13 +1,15 @@
 /*
  * update.cu - updates of variables on a GPU; see update.c. The formulas are those of update_cpu.c.
  *
- * Bound by memory: one pass, four elements a thread at a time. The step's scalars are computed in
- * f64 by one thread of each block while the others wait for their first elements.
+ * Bound by memory: one pass, four elements a thread at a time, the next four being read meanwhile.
+ * The step's scalars are computed in f64 by two threads of each block while the others wait for
+ * their first elements; so there are no more blocks than fit on the card.
  */
 #include "cuda/kernel.cuh"
 #include "op/update.h"
 
 #define THREADS 256
+#define PER_SM  4 // blocks
 
 // ---- the step's scalars ----------------------------------------------------------------------
 
@@ -31,14 +33,13 @@ __device__ static float scale_of(const float *scale)
     return scale != NULL ? *scale : 1.0f;
 }
 
+// All but fix2.
 __device__ static void scalars_of(scalars *c, const tti_update_attr &a, const tt_step *step,
                                   const float *scale, bool is_adam)
 {
-    double lr = (double)step->lr * a.lr_scale, fix1 = 1, fix2 = 1;
-    if (is_adam) {
+    double lr = (double)step->lr * a.lr_scale, fix1 = 1;
+    if (is_adam)
         fix1 = 1 / (1 - power(a.beta1, step->step + 1));
-        fix2 = 1 / (1 - power(a.beta2, step->step + 1));
-    }
     c->lr = (float)(-lr * fix1);
     c->grad_scale = step->grad_scale;
     c->scale = scale_of(scale);
@@ -48,7 +49,6 @@ __device__ static void scalars_of(scalars *c, const tti_update_attr &a, const tt
     c->beta2 = (float)a.beta2;
     c->rest1 = (float)(1 - a.beta1);
     c->rest2 = (float)(1 - a.beta2);
-    c->fix2 = (float)fix2;
     c->eps = (float)a.eps;
     c->shrink = (float)(1 - lr * a.weight_decay);
     c->nesterov = a.nesterov != 0;
@@ -173,15 +173,12 @@ template <class R> __device__ static void update_rest(const update_args &p, cons
     }
 }
 
-template <class R>
-__global__ static void __launch_bounds__(THREADS)
-    update_each(const update_args p, const tti_update_attr a)
-{
-    __shared__ scalars shared;
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, by = (int64_t)gridDim.x * THREADS;
-    pack w = {}, g = {}, s = {}, b = {};
-    bool has = i < p.packs;
-    if (has) { // on their way while the scalars are made
+// Four elements of the variable, the gradient and the state.
+template <class R> struct four {
+    pack w, g, s, b;
+
+    __device__ void load(const update_args &p, int64_t i)
+    {
         w = ((const pack *)p.w)[i];
         g = ((const pack *)p.g)[i];
         if (R::n_state > 0)
@@ -189,13 +186,8 @@ __global__ static void __launch_bounds__(THREADS)
         if (R::n_state > 1)
             b = ((const pack *)p.b)[i];
     }
-    if (threadIdx.x == 0)
-        scalars_of(&shared, a, p.step, p.scale, R::is_adam != 0);
-    __syncthreads();
-    const scalars c = shared;
-    if (!c.go)
-        return;
-    while (has) {
+    __device__ void step(const update_args &p, const scalars &c, int64_t i)
+    {
         for (int k = 0; k < 4; k++)
             w.v[k] = R::step(c, w.v[k], g.v[k], s.v[k], b.v[k]);
         ((pack *)p.w)[i] = w;
@@ -203,16 +195,31 @@ __global__ static void __launch_bounds__(THREADS)
             ((pack *)p.s)[i] = s;
         if (R::n_state > 1)
             ((pack *)p.b)[i] = b;
-        i += by;
-        has = i < p.packs;
-        if (!has)
-            break;
-        w = ((const pack *)p.w)[i];
-        g = ((const pack *)p.g)[i];
-        if (R::n_state > 0)
-            s = ((const pack *)p.s)[i];
-        if (R::n_state > 1)
-            b = ((const pack *)p.b)[i];
+    }
+};
+
+template <class R>
+__global__ static void __launch_bounds__(THREADS, PER_SM)
+    update_each(const update_args p, const tti_update_attr a)
+{
+    __shared__ scalars shared;
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, by = (int64_t)gridDim.x * THREADS;
+    four<R> now = {}, next = {};
+    if (i < p.packs) // on their way while the scalars are made
+        now.load(p, i);
+    if (threadIdx.x == 0)
+        scalars_of(&shared, a, p.step, p.scale, R::is_adam != 0);
+    if (threadIdx.x == 32)
+        shared.fix2 = R::is_adam != 0 ? (float)(1 / (1 - power(a.beta2, p.step->step + 1))) : 1.0f;
+    __syncthreads();
+    const scalars c = shared;
+    if (!c.go)
+        return;
+    for (; i < p.packs; i += by) {
+        if (i + by < p.packs)
+            next.load(p, i + by);
+        now.step(p, c, i);
+        now = next;
     }
     update_rest<R>(p, c);
 }
@@ -253,10 +260,13 @@ static update_args args_of(const tt_launch *l, int n_state, bool has_scale)
     return p;
 }
 
-// A thread starts with one pack, or one element where there are none.
+// As many blocks as fit at once, at most; every thread has as many packs (or elements) as any
+// other, but for the last.
 static unsigned update_blocks(const tt_launch *l, const update_args *p)
 {
-    return tti_blocks(l, p->packs > 0 ? p->packs : p->n, THREADS);
+    int64_t n = p->packs > 0 ? p->packs : p->n;
+    int64_t most = (int64_t)tti_device_of(l)->sms * PER_SM * THREADS, each = (n + most - 1) / most;
+    return (unsigned)((n + each * THREADS - 1) / (each * THREADS));
 }
 
 template <class R> static tt_status update(const tt_launch *l)

@@ -10,7 +10,9 @@
  *
  * A context that was opened with tasks (tasks.h) makes groups over all processes of the job: each
  * opens the group and makes every call, in the same order, with its own members; those of rank 0
- * are numbered first. A call that is not the same in all is an error in all, before data moves.
+ * are numbered first. A call that is not the same in all is an error in all, before data moves. A
+ * group may also be of some processes: only these open it and make its calls, and calls of several
+ * groups may take turns.
  *
  *   tt_member m[2] = {{.in = a, .out = a, .count = n, .n_lanes = 4},
  *                     {.in = b, .out = b, .count = n, .first_lane = 4, .n_lanes = 4}};
@@ -50,6 +52,8 @@ typedef struct tt_comm_open_opts {
     const char *transport; // "local": this process's members; of all the job's processes: "auto",
                            // "shm" (memory they share), "wire". Default: "auto" if it has several
     int64_t deadline_ms;   // longest wait in a call; default: the context's
+    const int *ranks;      // processes of the group, ascending, this one among them; default: all
+    int n_ranks;
 } tt_comm_open_opts;
 #define TT_MAX_MEMBERS 1024
 

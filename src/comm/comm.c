@@ -45,6 +45,9 @@ static tt_status open_comm(tt_comm *c, const tt_comm_open_opts *o)
     if (c->n_members < 1 || c->n_members > TT_MAX_MEMBERS)
         return TT_FAIL(ctx, TT_EINVAL, "comm: %d members; 1 to %d are possible", c->n_members,
                        TT_MAX_MEMBERS);
+    if (o->n_ranks < 0 || (o->ranks == NULL) != (o->n_ranks == 0))
+        return TT_FAIL(ctx, TT_EINVAL, "comm: n_ranks is %d, and ranks is %s", o->n_ranks,
+                       o->ranks == NULL ? "NULL" : "not");
     if (c->deadline_ms < 0)
         return TT_FAIL(ctx, TT_EINVAL, "comm: deadline_ms is %lld; it must be above 0",
                        (long long)c->deadline_ms);
@@ -53,7 +56,7 @@ static tt_status open_comm(tt_comm *c, const tt_comm_open_opts *o)
         return TT_EUNSUPPORTED;
     c->total = c->n_members;
     c->transport = t;
-    TT_TRY(t->open(c));
+    TT_TRY(t->open(c, o->ranks, o->n_ranks));
     c->prints = tti_calloc(ctx, (size_t)c->n_members, sizeof(*c->prints));
     c->offsets = tti_calloc(ctx, (size_t)c->total + 1, sizeof(*c->offsets));
     c->all = tti_calloc(ctx, (size_t)c->total, sizeof(*c->all));

@@ -122,7 +122,7 @@ tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w) TTI_CHECKED;
 typedef struct tti_transport {
     const char *name;
     const char *help;
-    tt_status (*open)(tt_comm *c);
+    tt_status (*open)(tt_comm *c, const int *ranks, int n); // NULL, 0: all processes
     void (*close)(tt_comm *c);
     tt_status (*agree)(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints);
     tt_status (*reduce)(tt_comm *c, const tti_comm_call *call, tti_reduction *r);

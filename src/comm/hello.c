@@ -98,6 +98,9 @@ tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t roo
                        t->self, t->n, TT_MAX_TASKS);
     w->n = t->n;
     w->self = t->self;
+    w->all = (tti_circle){.id = 1, .n = t->n};
+    for (int i = 0; i < t->n; i++)
+        w->all.ranks[i] = i;
     w->no_encryption = t->no_encryption;
     TT_TRY(read_numbers(w, t));
     if (t->secret == NULL && t->n > 1)

@@ -1,5 +1,5 @@
 /*
- * letters.c - letters and exchanges. A letter goes out in chunks; the world's thread puts them
+ * letters.c - letters. One goes out in chunks; the world's thread puts them
  * together in the inbox, or in the reader's own memory when it waits already.
  */
 #include "comm/peers.h"
@@ -8,8 +8,6 @@
 
 #define PAYLOAD    (TTI_WIRE_CHUNK - sizeof(tti_chunk))
 #define INBOX_MOST ((size_t)8 << 30) // bytes that wait for their readers
-#define OF_WORLD   (UINT64_C(1) << 63)
-#define EXCHANGE   (OF_WORLD | 1)
 
 // ---- sending ---------------------------------------------------------------------------------
 
@@ -259,67 +257,4 @@ void tti_letters_free(tti_world *w)
     free_list(w, w->inbox);
     free_list(w, w->spare);
     w->inbox = w->spare = NULL;
-}
-
-// ---- exchanges -------------------------------------------------------------------------------
-
-typedef struct topic {
-    char what[64];
-    uint64_t bytes;
-} topic;
-
-static tt_status exchange_failed(tti_world *w, int rank, const char *what, tt_status st, int64_t ms)
-{
-    const tti_rank *r = &w->peers[rank].rank;
-    if (st == TT_ETIMEOUT)
-        return TT_FAIL(w->ctx, st, "%s: nothing from rank %d (%s, host %s) within %lld ms", what,
-                       rank, r->name, r->host, (long long)ms);
-    return st;
-}
-
-static tt_status exchange_with(tti_world *w, int rank, const topic *mine, uint32_t run, void *all,
-                               int64_t deadline)
-{
-    topic theirs;
-    tti_letter l = {EXCHANGE, run, 0, sizeof(topic)};
-    TT_TRY(tti_world_receive(w, rank, &l, &theirs, deadline));
-    const tti_rank *r = &w->peers[rank].rank;
-    if (memcmp(theirs.what, mine->what, sizeof(theirs.what)) != 0 || theirs.bytes != mine->bytes)
-        return TT_FAIL(w->ctx, TT_EINVAL,
-                       "rank %d (%s) is at '%.63s' with %llu bytes, but rank %d at '%s' with %llu",
-                       rank, r->name, theirs.what, (unsigned long long)theirs.bytes, w->self,
-                       mine->what, (unsigned long long)mine->bytes);
-    l = (tti_letter){EXCHANGE, run, 1, mine->bytes};
-    if (l.bytes == 0)
-        return TT_OK;
-    return tti_world_receive(w, rank, &l, (char *)all + (size_t)rank * l.bytes, deadline);
-}
-
-tt_status tti_world_exchange(tti_world *w, const char *what, const void *mine, size_t bytes,
-                             void *all, int64_t deadline_ms)
-{
-    if (tti_is_stuck(w->ctx))
-        return tt_status_of(w->ctx);
-    int64_t ms = deadline_ms == 0 ? w->ctx->deadline_ms : deadline_ms, deadline = tti_deadline(ms);
-    uint32_t run = w->n_exchanges++;
-    topic t = {.bytes = bytes};
-    snprintf(t.what, sizeof(t.what), "%s", what);
-    tti_letter head = {EXCHANGE, run, 0, sizeof(t)}, body = {EXCHANGE, run, 1, bytes};
-    for (int d = 1; d < w->n; d++) { // everybody begins with somebody else
-        int to = (w->self + d) % w->n;
-        tt_status st = tti_world_send(w, to, &head, &t, deadline);
-        if (st == TT_OK && bytes > 0)
-            st = tti_world_send(w, to, &body, mine, deadline);
-        if (st != TT_OK)
-            return exchange_failed(w, to, what, st, ms);
-    }
-    if (bytes > 0)
-        memcpy((char *)all + (size_t)w->self * bytes, mine, bytes);
-    for (int d = 1; d < w->n; d++) {
-        int from = (w->self + d) % w->n;
-        tt_status st = exchange_with(w, from, &t, run, all, deadline);
-        if (st != TT_OK)
-            return exchange_failed(w, from, what, st, ms);
-    }
-    return TT_OK;
 }

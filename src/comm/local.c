@@ -82,8 +82,12 @@ tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
 
 // ---- the record ------------------------------------------------------------------------------
 
-static tt_status local_open(tt_comm *c)
+static tt_status local_open(tt_comm *c, const int *ranks, int n)
 {
+    if (ranks != NULL)
+        return TT_FAIL(c->ctx, TT_EINVAL,
+                       "comm: a group of %d ranks is between processes, and transport local is not",
+                       n);
     for (int i = 0; i < c->ctx->n_devices; i++)
         if (!c->ctx->devices[i]->backend->host_memory)
             return TT_FAIL(c->ctx, TT_EUNSUPPORTED,

@@ -114,7 +114,10 @@ struct tti_world {
     int suspect; // -1: nobody
     int64_t suspect_silent_ms;
 
-    uint32_t n_exchanges; // the context's thread
+    // The context's thread alone.
+    tti_circle all;  // exchanges of everybody
+    uint64_t *turns; // by circles made so far: a number of its ranks
+    int n_turns, turns_room;
     tti_peer peers[TT_MAX_TASKS];
 };
 

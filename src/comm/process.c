@@ -13,13 +13,18 @@
 
 // ---- waiting ---------------------------------------------------------------------------------
 
-static tt_status late(tt_comm *c, const char *what, int rank, tt_status st)
+static const tti_rank *rank_of(const tti_process *p, int i)
+{
+    return tti_world_rank(p->w, p->circle.ranks[i]);
+}
+
+static tt_status late(tt_comm *c, const char *what, int i, tt_status st)
 {
     const tti_process *p = c->state;
-    const tti_rank *r = tti_world_rank(p->w, rank);
+    const tti_rank *r = rank_of(p, i);
     if (st == TT_ETIMEOUT)
         return TT_FAIL(c->ctx, st, "%s: rank %d (%s, host %s) has not come within %lld ms", what,
-                       rank, r->name, r->host, (long long)c->deadline_ms);
+                       p->circle.ranks[i], r->name, r->host, (long long)c->deadline_ms);
     return st;
 }
 
@@ -43,17 +48,26 @@ tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, t
                            const void *data, size_t bytes)
 {
     tti_process *p = c->state;
-    tti_letter l = {p->group, run, (uint32_t)edge, bytes};
-    return late(c, what, to, tti_world_send(p->w, to, &l, data, tti_deadline(c->deadline_ms)));
+    tti_letter l = {p->circle.id, run, (uint32_t)edge, bytes};
+    return late(c, what, to,
+                tti_world_send(p->w, p->circle.ranks[to], &l, data, tti_deadline(c->deadline_ms)));
 }
 
 tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,
                               void *data, size_t bytes)
 {
     tti_process *p = c->state;
-    tti_letter l = {p->group, run, (uint32_t)edge, bytes};
-    return late(c, what, from,
-                tti_world_receive(p->w, from, &l, data, tti_deadline(c->deadline_ms)));
+    tti_letter l = {p->circle.id, run, (uint32_t)edge, bytes};
+    return late(
+        c, what, from,
+        tti_world_receive(p->w, p->circle.ranks[from], &l, data, tti_deadline(c->deadline_ms)));
+}
+
+tt_status tti_process_exchange(tt_comm *c, const char *what, const void *mine, size_t bytes,
+                               void *all)
+{
+    tti_process *p = c->state;
+    return tti_circle_exchange(p->w, &p->circle, what, mine, bytes, all, c->deadline_ms);
 }
 
 // ---- opening ---------------------------------------------------------------------------------
@@ -70,8 +84,9 @@ static tt_status meet(tt_comm *c, const introduction *all)
     for (int i = 0; i < p->n; i++) {
         if (strncmp(all[i].transport, all[0].transport, sizeof(all[i].transport)) != 0)
             return TT_FAIL(c->ctx, TT_EINVAL,
-                           "comm: rank %d opens a group of transport %.8s, but rank 0 of %.8s", i,
-                           all[i].transport, all[0].transport);
+                           "comm: rank %d opens a group of transport %.8s, but rank %d of %.8s",
+                           p->circle.ranks[i], all[i].transport, p->circle.ranks[0],
+                           all[0].transport);
         p->first[i + 1] = p->first[i] + all[i].n_members;
     }
     c->total = p->first[p->n];
@@ -143,43 +158,57 @@ static tt_status check_devices(tt_comm *c)
     return TT_OK;
 }
 
-static tt_status open_process(tt_comm *c)
+// Who is in the group, and which of them are near.
+static tt_status find_processes(tt_comm *c, const int *ranks, int n)
+{
+    tti_process *p = c->state;
+    TT_TRY(tti_circle_make(p->w, ranks, n, &p->circle));
+    p->n = p->circle.n;
+    while (p->circle.ranks[p->self] != tti_world_self(p->w))
+        p->self++;
+    int near = 0;
+    for (int i = 0; i < p->n; i++) {
+        near += rank_of(p, i)->is_near;
+        p->is_near[i] =
+            i == p->self || (rank_of(p, i)->is_near && c->transport != &tti_transport_wire);
+        if (!p->is_near[i] && c->transport == &tti_transport_shm)
+            return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
+                           "comm: transport shm does not reach rank %d (%s, host %s)",
+                           p->circle.ranks[i], rank_of(p, i)->name, rank_of(p, i)->host);
+    }
+    p->spins = near <= tti_cores() ? 20000 : 0; // else who is waited for needs this core
+    return TT_OK;
+}
+
+static tt_status open_process(tt_comm *c, const int *ranks, int n)
 {
     tti_process *p = c->state;
     introduction mine = {.n_members = c->n_members}, all[TT_MAX_TASKS];
     TT_TRY(check_devices(c));
     snprintf(mine.transport, sizeof(mine.transport), "%s", c->transport->name);
-    for (int i = 0; i < p->n; i++) {
-        p->is_near[i] = i == p->self ||
-                        (tti_world_rank(p->w, i)->is_near && c->transport != &tti_transport_wire);
-        if (!p->is_near[i] && c->transport == &tti_transport_shm)
-            return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
-                           "comm: transport shm does not reach rank %d (%s, host %s)", i,
-                           tti_world_rank(p->w, i)->name, tti_world_rank(p->w, i)->host);
-    }
-    TT_TRY(tti_world_exchange(p->w, "opening a group", &mine, sizeof(mine), all, c->deadline_ms));
+    TT_TRY(find_processes(c, ranks, n));
+    TT_TRY(tti_process_exchange(c, "opening a group", &mine, sizeof(mine), all));
     TT_TRY(meet(c, all));
     size_areas(p, c->total);
     uint8_t far = p->slot_bytes == TTI_SLOT_FAR, fars[TT_MAX_TASKS];
-    TT_TRY(tti_world_exchange(p->w, "links of a group", &far, 1, fars, c->deadline_ms));
+    TT_TRY(tti_process_exchange(c, "links of a group", &far, 1, fars));
     for (int i = 0; i < p->n; i++)
         if (fars[i] != 0)
             p->slot_bytes = TTI_SLOT_FAR;
     TT_TRY(make_memory(c));
     mine.memory = tti_segment_name_of(&p->mine);
-    TT_TRY(tti_world_exchange(p->w, "memory of a group", &mine, sizeof(mine), all, c->deadline_ms));
+    TT_TRY(tti_process_exchange(c, "memory of a group", &mine, sizeof(mine), all));
     for (int i = 0; i < p->n; i++) {
         if (i == p->self || !p->is_near[i])
             continue;
         TT_TRY(tti_segment_map(c->ctx, &all[i].memory, &p->maps[i]));
         p->area[i] = p->maps[i].at;
     }
-    p->group = tti_hash64("group", 5, tti_world_count(p->w)) >> 1;
     // Nobody goes before all have mapped: a process that ends takes the way to its memory with it.
-    return tti_world_exchange(p->w, "group", NULL, 0, NULL, c->deadline_ms);
+    return tti_process_exchange(c, "group", NULL, 0, NULL);
 }
 
-static tt_status process_open(tt_comm *c)
+static tt_status process_open(tt_comm *c, const int *ranks, int n)
 {
     if (c->ctx->world == NULL)
         return TT_FAIL(
@@ -191,14 +220,8 @@ static tt_status process_open(tt_comm *c)
     if (p == NULL)
         return TT_ENOMEM;
     p->w = c->ctx->world;
-    p->n = tti_world_size(p->w);
-    p->self = tti_world_self(p->w);
     p->mine.fd = -1;
-    int near = 0;
-    for (int i = 0; i < p->n; i++)
-        near += tti_world_rank(p->w, i)->is_near;
-    p->spins = near <= tti_cores() ? 20000 : 0; // else who is waited for needs this core
-    tt_status st = open_process(c);
+    tt_status st = open_process(c, ranks, n);
     if (st != TT_OK)
         tti_world_fail(p->w, st, tt_last_error(c->ctx).message);
     return st;

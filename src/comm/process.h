@@ -49,10 +49,10 @@ typedef struct tti_area {
 
 typedef struct tti_process {
     tti_world *w;
-    int n, self;
+    tti_circle circle;
+    int n, self; // processes of the group; which of them this is
     bool is_near[TT_MAX_TASKS];
     int first[TT_MAX_TASKS + 1]; // members of each
-    uint64_t group;              // which one, for letters
     uint32_t n_calls, round;
     int spins;
     size_t head_bytes, slot_bytes;
@@ -94,9 +94,11 @@ static inline size_t tti_process_piece(const tti_process *p)
     return p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1) / 64 * 64;
 }
 
-// Waits for a flag of a near rank, or records who has not come.
+// Processes here are numbered in the group. Waits for a flag of a near one, or records who has not come.
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f,
                            uint32_t v) TTI_CHECKED;
+tt_status tti_process_exchange(tt_comm *c, const char *what, const void *mine, size_t bytes,
+                               void *all) TTI_CHECKED;
 tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, tti_edge edge,
                            const void *data, size_t bytes) TTI_CHECKED;
 tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,

@@ -18,16 +18,17 @@ static tt_status map_others(tt_comm *c, tti_block *b)
 {
     tti_process *p = c->state;
     tti_segment_name mine = tti_segment_name_of(&b->mine), all[TT_MAX_TASKS];
-    TT_TRY(tti_world_exchange(p->w, "memory of a group", &mine, sizeof(mine), all, c->deadline_ms));
+    TT_TRY(tti_process_exchange(c, "memory of a group", &mine, sizeof(mine), all));
     for (int i = 0; i < p->n; i++) {
         if (all[i].bytes != mine.bytes)
-            return TT_FAIL(
-                c->ctx, TT_EINVAL, "comm: memory of %llu bytes in rank %d, but of %llu in rank %d",
-                (unsigned long long)all[i].bytes, i, (unsigned long long)mine.bytes, p->self);
+            return TT_FAIL(c->ctx, TT_EINVAL,
+                           "comm: memory of %llu bytes in rank %d, but of %llu in rank %d",
+                           (unsigned long long)all[i].bytes, p->circle.ranks[i],
+                           (unsigned long long)mine.bytes, p->circle.ranks[p->self]);
         if (i != p->self && p->is_near[i])
             TT_TRY(tti_segment_map(c->ctx, &all[i], &b->maps[i]));
     }
-    return tti_world_exchange(p->w, "mapped", NULL, 0, NULL, c->deadline_ms);
+    return tti_process_exchange(c, "mapped", NULL, 0, NULL);
 }
 
 void *tt_comm_memory(tt_comm *c, size_t bytes)

@@ -25,7 +25,7 @@ int tti_world_size(const tti_world *w)
 
 uint32_t tti_world_count(const tti_world *w)
 {
-    return w->n_exchanges;
+    return w->all.count;
 }
 
 const tti_rank *tti_world_rank(const tti_world *w, int rank)
@@ -355,6 +355,7 @@ void tti_world_close(tti_world *w)
         tti_wire_close(w->wire, all_have_left(w) ? 0 : 500);
     tti_segment_free(&w->probe);
     tti_letters_free(w);
+    tti_free(w->ctx, w->turns);
     for (int i = 0; i < TT_MAX_TASKS; i++) {
         if (w->peers[i].pid_fd >= 0)
             close(w->peers[i].pid_fd);

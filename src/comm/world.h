@@ -53,6 +53,21 @@ const tti_rank *tti_world_rank(const tti_world *w, int rank);
 tt_status tti_world_exchange(tti_world *w, const char *what, const void *mine, size_t bytes,
                              void *all, int64_t deadline_ms) TTI_CHECKED;
 
+// Some of the ranks, for exchanges among them alone.
+typedef struct tti_circle {
+    uint64_t id;                // the same in all of them, and of no other circle; below 2^63
+    int n, ranks[TT_MAX_TASKS]; // ascending; this process is one of them
+    uint32_t count;             // exchanges so far
+} tti_circle;
+/*
+ * The circle of some ranks, or of all if ranks is NULL. A second one of the same ranks is another
+ * one: those who make it count how many they have made. The context's thread only.
+ */
+tt_status tti_circle_make(tti_world *w, const int *ranks, int n, tti_circle *out) TTI_CHECKED;
+// As tti_world_exchange(); all is by the place in the circle.
+tt_status tti_circle_exchange(tti_world *w, tti_circle *c, const char *what, const void *mine,
+                              size_t bytes, void *all, int64_t deadline_ms) TTI_CHECKED;
+
 // ---- letters ---------------------------------------------------------------------------------
 
 // What a letter is; equal on both sides, or it is an error and never wrong data.

@@ -39,7 +39,6 @@ struct tti_device {
     tti_team *team;
     tti_worker *worker;
     void *state;           // the backend's; TT_CUDA: what tt_launch.device is
-    tt_step *step;         // with streams: the step block that kernels read, in its memory
     void *border, *origin; // with streams: events between runs and at the start of a traced one
     // Tasks handed to the worker, and how many of them have ended.
     uint32_t n_submitted;

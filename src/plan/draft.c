@@ -233,14 +233,9 @@ static tt_status to_streams(emitter *e, int pnode, const char *name)
     if (k == NULL || k->fn[0] == NULL)
         return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %s has no kernel for it",
                        tti_pnode_kind_name(pn), pn->node->name, d->name);
-    if (d->step == NULL && !e->req->to_look && !e->req->is_trial) {
-        void *at;
-        TT_TRY(tti_device_alloc(d, sizeof(*d->step), &at));
-        d->step = at;
-    }
     c->fn = k->fn[0];
     c->n_phases = c->n_threads = 1;
-    c->launch.step = d->step;
+    c->launch.step = (const tt_step *)(const void *)p->parcels[d->index].data;
     c->launch.device = d->state;
     c->launch.stream = d->backend->streams->stream(d);
     return TT_OK;

@@ -49,7 +49,8 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
         return patch(p, &a->data, root->device, root->offset + skip);
-    void *fixed = root->fixed;
+    void *fixed =
+        root->memory == TTI_PARCEL ? p->parcels[root->device].data + root->offset : root->fixed;
     if (root->memory == TTI_CONSTANT && tti_has_streams(p->ctx->devices[device]) && !p->is_to_look)
         TT_TRY(constant_on(p, at, device, &fixed));
     a->data = (char *)fixed + skip;
@@ -333,6 +334,9 @@ static tt_status find_variables(emitter *e)
 static tt_status emit(emitter *e, wait_list *w)
 {
     tti_plan *p = e->p;
+    tti_plan_parcels(p);
+    if (!e->req->is_trial && !e->req->to_look)
+        TT_TRY(tti_plan_parcels_alloc(p));
     for (int64_t i = 0; i < p->n_nodes; i++) {
         e->scratch[i] = e->entry[i] = -1;
         if (!p->nodes[i].is_dropped)

@@ -35,6 +35,7 @@ typedef enum tti_memory {
     TTI_ARENA = 0,    // planned: offset in the device's arena
     TTI_VARIABLE = 1, // in the store
     TTI_CONSTANT = 2, // in the graph, or folded
+    TTI_PARCEL = 3,   // small feeds of a device with streams: offset in its parcel
 } tti_memory;
 
 typedef struct tti_value {
@@ -147,6 +148,14 @@ typedef struct tti_constant {
     void *data;
 } tti_constant;
 
+// What a device with streams gets before each run in one copy: the step block and small feeds.
+typedef struct tti_parcel {
+    size_t bytes; // 0: the device has no work
+    char *data;   // on the device
+    char *mirror; // pinned, on the host; run/ fills it
+} tti_parcel;
+#define TTI_PARCEL_FEED ((size_t)256 << 10) // larger feeds go alone
+
 // What a device's memory is for: adds up to variable_bytes + arena_bytes.
 typedef struct tti_usage {
     size_t weights, gradients, optimizer, activations, workspace;
@@ -234,6 +243,7 @@ typedef struct tti_plan {
         int device, entry;
     } * submissions;
     int n_submissions;
+    tti_parcel parcels[TTI_MAX_DEVICES];
     struct tti_ahead *ahead; // by feed; run/ahead.c. NULL: never asked for
     void (*drop_ahead)(struct tti_plan *p);
     void *exec;
@@ -282,6 +292,9 @@ void tti_plan_free(tti_plan *p);
 // Makes the addresses those of these arenas.
 void tti_plan_bind(tti_plan *p, char *const *arenas);
 char *tti_plan_text(tti_plan *p, tt_plan_form form);
+// Offsets of small feeds, then the memory of parcels.
+void tti_plan_parcels(tti_plan *p);
+tt_status tti_plan_parcels_alloc(tti_plan *p) TTI_CHECKED;
 // What was captured goes; then events too.
 void tti_plan_drop_exec(tti_plan *p);
 void tti_plan_drop_streams(tti_plan *p);

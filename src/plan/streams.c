@@ -8,6 +8,52 @@ static tti_device *first_with_streams(const tti_plan *p)
     return p->n_submissions == 0 ? NULL : p->ctx->devices[p->submissions[0].device];
 }
 
+void tti_plan_parcels(tti_plan *p)
+{
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].is_dropped && tti_has_streams(p->ctx->devices[p->nodes[i].device]))
+            p->parcels[p->nodes[i].device].bytes = (sizeof(tt_step) + 63) & ~(size_t)63;
+    for (int i = 0; i < p->n_feeds; i++) {
+        tti_value *v = &p->values[p->feeds[i]];
+        tti_parcel *parcel = &p->parcels[v->device];
+        if (!tti_has_streams(p->ctx->devices[v->device]) || v->bytes > TTI_PARCEL_FEED)
+            continue;
+        v->memory = TTI_PARCEL;
+        v->offset = parcel->bytes;
+        parcel->bytes += (v->bytes + 63) & ~(size_t)63;
+    }
+}
+
+tt_status tti_plan_parcels_alloc(tti_plan *p)
+{
+    for (int i = 0; i < p->ctx->n_devices; i++) {
+        tti_parcel *parcel = &p->parcels[i];
+        tti_device *d = p->ctx->devices[i];
+        void *data;
+        if (parcel->bytes == 0)
+            continue;
+        TT_TRY(tti_device_alloc(d, parcel->bytes, &data));
+        parcel->data = data;
+        parcel->mirror = d->backend->streams->pinned(d, parcel->bytes);
+        if (parcel->mirror == NULL)
+            return TT_FAIL(p->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory", d->name,
+                           parcel->bytes);
+    }
+    return TT_OK;
+}
+
+static void drop_parcels(tti_plan *p)
+{
+    for (int i = 0; i < p->ctx->n_devices; i++) {
+        tti_parcel *parcel = &p->parcels[i];
+        tti_device *d = p->ctx->devices[i];
+        tti_device_free(d, parcel->data, parcel->bytes);
+        if (parcel->mirror != NULL)
+            d->backend->streams->unpin(d, parcel->mirror);
+        parcel->data = parcel->mirror = NULL;
+    }
+}
+
 void tti_plan_drop_exec(tti_plan *p)
 {
     tti_device *d = first_with_streams(p);
@@ -20,6 +66,7 @@ void tti_plan_drop_exec(tti_plan *p)
 void tti_plan_drop_streams(tti_plan *p)
 {
     tti_plan_drop_exec(p);
+    drop_parcels(p);
     if (p->ahead != NULL)
         p->drop_ahead(p);
     for (int i = 0; i < p->n_submissions; i++) {

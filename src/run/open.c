@@ -73,8 +73,7 @@ static void drop_streams(tt_ctx *ctx)
             d->backend->streams->drop_event(d, d->border);
         if (d->origin != NULL)
             d->backend->streams->drop_event(d, d->origin);
-        tti_device_free(d, d->step, sizeof(*d->step));
-        d->border = d->origin = d->step = NULL;
+        d->border = d->origin = NULL;
     }
 }
 

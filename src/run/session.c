@@ -208,6 +208,8 @@ const void *tti_value_data(const tt_session *s, const tti_plan *p, int value)
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
         return s->arenas[root->device] + root->offset + skip;
+    if (root->memory == TTI_PARCEL)
+        return p->parcels[root->device].data + root->offset + skip;
     return (const char *)root->fixed + skip;
 }
 

@@ -8,6 +8,7 @@
  * and then launched whole, if nothing has to be looked at between entries.
  */
 #include "run/run.h"
+#include <string.h>
 
 static const tti_streams *streams_of(const tti_device *d)
 {
@@ -36,7 +37,8 @@ static tt_status wait_for_others(tt_session *s, tti_plan *p, int device, const t
 
 static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
 {
-    bool is_there = false;
+    const tti_pnode *pn = &p->nodes[en->pnode];
+    bool is_there = en->is_feed && p->values[pn->out].memory == TTI_PARCEL;
     for (int i = 0; i < p->n_feeds && en->is_feed && p->ahead != NULL && !is_there; i++)
         if (p->feed_calls[i] == en->calls)
             TT_TRY(tti_ahead_take(p, i, en->calls->launch.in[0].data, en->calls->launch.out[0].data,
@@ -154,13 +156,29 @@ static tt_status capture(tt_session *s, tti_plan *p, const group *g)
     return done != TT_OK ? done : ended;
 }
 
+// The step block and small feeds.
+static tt_status send_parcels(tti_plan *p, const group *g)
+{
+    for (int i = 0; i < p->n_feeds; i++) {
+        const tti_value *v = &p->values[p->feeds[i]];
+        if (v->memory == TTI_PARCEL)
+            memcpy(p->parcels[v->device].mirror + v->offset, p->feed_calls[i]->launch.in[0].data,
+                   v->bytes);
+    }
+    for (int i = 0; i < g->n; i++) {
+        const tti_parcel *parcel = &p->parcels[g->d[i]->index];
+        memcpy(parcel->mirror, p->step, sizeof(*p->step));
+        TT_TRY(
+            streams_of(g->d[i])->copy(g->d[i], parcel->data, NULL, parcel->mirror, parcel->bytes));
+    }
+    return TT_OK;
+}
+
 static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 {
     const tti_streams *st = streams_of(g->d[0]);
     bool watched = s->hashes || s->trace || s->ctx->fault != NULL || g->is_mixed;
-    for (int i = 0; i < g->n; i++)
-        if (g->d[i]->step != NULL)
-            TT_TRY(st->copy(g->d[i], g->d[i]->step, NULL, p->step, sizeof(*p->step)));
+    TT_TRY(send_parcels(p, g));
     TT_TRY(submit_all(s, p, true));
     if (watched || p->n_walks == 0 || s->ctx->no_capture) {
         p->n_walks++;

@@ -70,26 +70,25 @@ static const tti_blas_plan *find_product(tti_cuda_device *dev, const conv_key *k
     tti_blas_product p;
     memset(&p, 0, sizeof(p));
     p.in = p.out = k->dtype;
-    p.align = 16;
-    p.batch = p.full_batch = 1;
+    p.batch = 1;
     if (k->kind == TTI_CONV_DW) { // x' dy
-        p.m = p.full_m = ci;
-        p.n = p.full_n = co;
+        p.open = TTI_BLAS_LANES;
+        p.m = ci;
+        p.n = co;
         p.k = images * pixels;
         p.trans_a = 1;
         p.lda = ci;
         p.ldb = p.ldc = co;
         p.batch = lanes;
-        p.full_batch = k->total;
         p.step_a = p.k * ci;
         p.step_b = p.k * co;
         p.step_c = ci * co;
         p.out = TT_F32;
     } else { // x w, dy w'
         bool dx = k->kind == TTI_CONV_DX;
+        p.open = TTI_BLAS_ROWS;
         p.m = images * pixels;
-        p.full_m = k->full * pixels;
-        p.n = p.full_n = p.ldc = dx ? ci : co;
+        p.n = p.ldc = dx ? ci : co;
         p.k = p.lda = dx ? co : ci;
         p.ldb = co;
         p.trans_b = dx;

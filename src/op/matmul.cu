@@ -3,14 +3,14 @@
  *
  * prepare() finds the program of calls (matmul_program.cuh), kept in a recipe. Sums of lanes are
  * f32 in scratch and then added along the tree. Bias and activation are done by the library's
- * epilogue, or by a kernel after it from f32 sums.
+ * epilogue, or by a kernel after it: from f32 sums, or, where only relu is left, in place.
  */
-#include "op/gemm.cuh"
+#include "op/gemm_after.cuh"
 #include "op/matmul_program.cuh"
 
 typedef struct tune {
     program *g; // NULL: nothing to do
-    int64_t m, n, batch;
+    int64_t m, n, batch, per;
 } tune;
 
 static tt_status matmul_prepare(tt_prep *p)
@@ -22,6 +22,7 @@ static tt_status matmul_prepare(tt_prep *p)
     t.m = q.m;
     t.n = q.n;
     t.batch = q.batch;
+    t.per = q.per;
     p->units[0] = 1;
     memcpy(p->tune, &t, sizeof(t));
     if (q.batch * q.m * q.n == 0)
@@ -42,7 +43,6 @@ typedef struct operands {
     char *y, *z, *sums, *workspace;
     tt_dtype in, out;
     int act;
-    bool is_aligned;
 } operands;
 
 static char *at(const void *p, tt_dtype t, int64_t i)
@@ -50,20 +50,20 @@ static char *at(const void *p, tt_dtype t, int64_t i)
     return p == NULL ? NULL : (char *)p + i * (t == TT_F32 ? 4 : 2);
 }
 
-static tt_status run_call(const tt_launch *l, const program *g, const operands *o, const call *c)
+static tt_status run_call(const tt_launch *l, const tune *t, const operands *o, const call *c)
 {
+    const program *g = t->g;
     const tti_blas_product *p = &c->p;
     const void *a = at(o->a, o->in, c->a), *b = at(o->b, o->in, c->b);
-    bool to_y = g->to == TO_Y || g->to == TO_Y_FINISH;
-    char *y = at(to_y ? o->y : o->sums, (tt_dtype)p->out, c->c);
+    bool to_sums = g->to == TO_SCRATCH || g->to == TO_LANES;
+    char *y = at(to_sums ? o->sums : o->y, (tt_dtype)p->out, c->c);
     char *z = g->to == TO_Y ? at(o->z, o->out, c->c) : NULL;
-    if (g->by_library && p->k > 0)
-        return tti_blas_run(c->plan[o->is_aligned][z != NULL], l, a, b, y, o->bias, z,
-                            o->workspace);
+    if (g->by_library && p->k > 0 && tti_blas_takes(c->plan[z != NULL], a, b, y, o->bias, z))
+        return tti_blas_run(c->plan[z != NULL], l, a, b, y, o->bias, z, o->workspace);
     gemm_args m = {};
     m.a = a;
     m.b = b;
-    m.bias = g->to == TO_Y ? o->bias : NULL;
+    m.bias = g->to == TO_Y || g->to == TO_Y_ACT ? o->bias : NULL;
     m.y = y;
     m.z = z;
     m.m = p->m;
@@ -78,9 +78,12 @@ static tt_status run_call(const tt_launch *l, const program *g, const operands *
     m.step_a = p->step_a;
     m.step_b = p->step_b;
     m.step_c = p->step_c;
-    m.out = p->out;
+    m.out = g->to == TO_TREE ? o->out : p->out;
     m.act = g->to == TO_Y ? o->act : TT_LINEAR;
-    gemm_launch(l, o->in, &m);
+    if (g->to == TO_TREE)
+        gemm_lanes_launch(l, o->in, &m, t->per);
+    else
+        gemm_launch(l, o->in, &m);
     return TT_OK;
 }
 
@@ -98,12 +101,14 @@ static void finish_piece(const tt_launch *l, const tune *t, const operands *o, i
                        rows * t->n,
                        o->out};
         tree_launch(l, &a);
-    } else if (g->to != TO_Y) {
+    } else if (g->to != TO_Y && g->to != TO_TREE) {
+        bool is_act = g->to == TO_Y_ACT; // of what is rounded: the same for relu
         finish_args f = {};
         f.y = at(o->y, o->out, row * t->n);
         f.z = at(o->z, o->out, row * t->n);
-        f.x = (const float *)(g->to == TO_SCRATCH ? o->sums : f.y);
-        f.bias = o->bias;
+        f.x = g->to == TO_SCRATCH ? o->sums : f.y;
+        f.x_type = is_act ? o->out : TT_F32;
+        f.bias = is_act ? NULL : o->bias;
         f.rows = rows;
         f.n = t->n;
         f.in = o->in;
@@ -130,11 +135,9 @@ static tt_status matmul(const tt_launch *l)
     o.in = l->in[0].dtype;
     o.out = l->out[0].dtype;
     o.act = ((const tti_matmul_attr *)l->attr)->act;
-    o.is_aligned = tti_is_aligned(o.a) && tti_is_aligned(o.b) && tti_is_aligned(o.bias) &&
-                   tti_is_aligned(o.y) && tti_is_aligned(o.z);
     for (int64_t i = 0; i < g->pieces; i++) {
         for (int64_t c = 0; c < g->calls; c++)
-            TT_TRY(run_call(l, g, &o, &g->list[i * g->calls + c]));
+            TT_TRY(run_call(l, t, &o, &g->list[i * g->calls + c]));
         finish_piece(l, t, &o, i);
     }
     return tti_cuda_launched(l);

@@ -3,8 +3,10 @@
  *
  * A call is a product or a batch of products at equal distances. Where k is the open axis a call
  * covers a run of lanes with equally many rows, an entry for each. What needs much scratch goes in
- * pieces of rows of the result. No cut changes a bit: elements are independent of each other, and
- * nothing splits k.
+ * pieces of rows of the result. No cut changes a bit: elements are independent of each other.
+ *
+ * Whether the library or our kernel does a product is decided by the shapes of its weights and its
+ * types, never by rows, for a row's bits depend on it.
  */
 #ifndef TUTTI_OP_MATMUL_PROGRAM_CUH
 #define TUTTI_OP_MATMUL_PROGRAM_CUH
@@ -17,19 +19,27 @@
 
 #define MOST_SCRATCH ((int64_t)512 << 20) // bytes of f32 sums, beyond which rows go in pieces
 #define PIECE        256                  // rows of a piece are a multiple of this
+#define TREE_K       512                  // up to so long lanes are summed by one kernel of ours,
+#define TREE_LANES   16                   // up to so many
+
+// Weights of fewer numbers are ours to multiply. Constants of the arithmetic.
+#define SMALL_F32  ((int64_t)1 << 19)
+#define SMALL_ODD  ((int64_t)1 << 18) // of bf16 and f16 whose rows are not whole 16 bytes
+#define SMALL_EVEN ((int64_t)1 << 12) // of any others
 
 // ---- what is to be multiplied ----------------------------------------------------------------
 
 typedef struct product {
     char tag[16]; // in recipes' keys
     int64_t m, n, k, batch;
-    int64_t full_m, full_n, full_batch;
+    int32_t open;   // TTI_BLAS_ROWS ...
+    int32_t is_own; // our kernel does it
     int32_t lead;
     int32_t dim[TTI_GEMM_LEAD], step_a[TTI_GEMM_LEAD], step_b[TTI_GEMM_LEAD]; // in matrices
     int32_t in, out, act, has_bias, has_z;
     int32_t trans_a, trans_b, has_lanes;
     int64_t per;
-    int32_t n_lanes, total_lanes;
+    int32_t n_lanes;
     int64_t bound[TT_MAX_LANES + 1]; // the key ends with the last of them
 } product;
 
@@ -59,22 +69,40 @@ static void find_lead(product *q, const tt_shape *a, const tt_shape *b)
     }
 }
 
-// How large the product is with all rows of the batch, whichever axis they are on.
-static void find_full(product *q, const tt_prep *p, int ma, int nb)
+static bool is_small(const product *q)
 {
-    int64_t rows = p->lanes->n > 0 ? p->lanes->bound[p->lanes->n] : 0;
-    q->full_m = q->m;
-    q->full_n = q->n;
-    q->full_batch = q->batch;
-    if (rows <= 0 || p->lanes->global_rows <= rows || q->has_lanes)
-        return;
-    int64_t all = p->lanes->global_rows;
-    if (p->in[0].open >= 0 && (p->in[0].open == ma || q->lead == 0))
-        q->full_m = q->m / rows * all;
-    else if (p->in[1].open == nb)
-        q->full_n = q->n / rows * all;
-    else if (p->in[0].open >= 0 || p->in[1].open >= 0)
-        q->full_batch = q->batch / rows * all;
+    int64_t bytes = q->in == TT_F32 ? 4 : 2, out = q->out == TT_F32 ? 4 : 2;
+    int64_t width_a = q->trans_a ? q->m : q->k, width_b = q->trans_b ? q->k : q->n;
+    int64_t size = q->n * q->k; // of the weights, or the largest of three
+    if (q->open == TTI_BLAS_LANES)
+        size = q->m * q->n;
+    bool has_weights = q->open == TTI_BLAS_LANES || q->open == TTI_BLAS_ROWS;
+    if (!has_weights && q->m * q->k > size)
+        size = q->m * q->k;
+    if (!has_weights && q->m * q->n > size)
+        size = q->m * q->n;
+    if (q->in == TT_F32 && has_weights && !tti_blas_tf32())
+        return size < SMALL_F32;
+    bool is_even = width_a * bytes % 16 == 0 && width_b * bytes % 16 == 0 && q->n * out % 16 == 0;
+    return size < (is_even || q->in == TT_F32 ? SMALL_EVEN : SMALL_ODD);
+}
+
+// What rows of the batch decide. Where they decide the width of stored rows, which a library's
+// choice depends on, the product is ours.
+static void find_open(product *q, const tt_prep *p, int ma, int nb)
+{
+    bool is_wide = p->in[1].open == nb; // n is open
+    if (q->has_lanes) {
+        q->open = TTI_BLAS_LANES;
+        q->is_own = q->batch > 1 || !q->trans_a || q->trans_b;
+    } else if (q->batch == 1 && q->lead == 0 && !q->trans_a) {
+        q->open = TTI_BLAS_ROWS;
+        q->is_own = is_wide;
+    } else if (p->in[0].open >= 0 || p->in[1].open >= 0) {
+        q->open = TTI_BLAS_MANY;
+        q->is_own = is_wide || p->in[0].open == ma;
+    }
+    q->is_own = q->is_own || is_small(q);
 }
 
 static void find_product(const tt_prep *p, product *q)
@@ -107,11 +135,10 @@ static void find_product(const tt_prep *p, product *q)
     find_lead(q, a, b);
     if (q->has_lanes) {
         q->n_lanes = p->lanes->n;
-        q->total_lanes = p->lanes->total;
         if (q->n_lanes > 0)
             memcpy(q->bound, p->lanes->bound, sizeof(int64_t) * (size_t)(q->n_lanes + 1));
     }
-    find_full(q, p, ma, nb);
+    find_open(q, p, ma, nb);
 }
 
 // ---- the program -----------------------------------------------------------------------------
@@ -121,12 +148,14 @@ typedef enum place {
     TO_Y_FINISH = 1, // f32, finished where it is
     TO_SCRATCH = 2,  // f32, finished from there
     TO_LANES = 3,    // f32, a slice for each lane, then the tree
+    TO_Y_ACT = 4,    // with the library's epilogue, then the activation where it is
+    TO_TREE = 5,     // lanes and their tree by one kernel of ours
 } place;
 
 typedef struct call {
     tti_blas_product p;
-    const tti_blas_plan *plan[2][2]; // [aligned to 16][with z]; both NULL: gemm.cuh
-    int64_t a, b, c;                 // elements from the first
+    const tti_blas_plan *plan[2]; // [with z]; NULL: gemm.cuh
+    int64_t a, b, c;              // elements from the first
 } call;
 
 typedef struct program {
@@ -179,30 +208,18 @@ static int run_of_lanes(const product *q, int i, bool many)
     return n;
 }
 
-static int32_t aligned(int64_t elements, int64_t bytes, int32_t most)
+static void find_plans(tti_cuda_device *d, program *g, call *c)
 {
-    while (most > 1 && elements * bytes % most != 0)
-        most /= 2;
-    return most;
-}
-
-static void find_plans(tti_cuda_device *d, const product *q, program *g, call *c)
-{
-    int64_t in = (int64_t)(q->in == TT_F32 ? 4 : 2), out = c->p.out == TT_F32 ? 4 : 2;
-    int32_t align = aligned(c->a, in, aligned(c->b, in, aligned(c->c, out, 16)));
-    align = aligned(c->p.step_a, in, aligned(c->p.step_b, in, aligned(c->p.step_c, out, align)));
     int end = c->p.end;
-    for (int is_aligned = 0; is_aligned < 2; is_aligned++)
-        for (int with_z = 0; with_z < 2; with_z++) {
-            c->p.align = is_aligned ? align : (int32_t)(in < out ? in : out);
-            c->p.end = with_z ? end : end & ~TTI_BLAS_AUX;
-            c->plan[is_aligned][with_z] = tti_blas_find(d, &c->p);
-            g->by_library = g->by_library && (c->plan[is_aligned][with_z] != NULL || c->p.k == 0);
-            if (c->plan[is_aligned][with_z] == NULL)
-                continue;
-            int64_t bytes = (int64_t)tti_blas_workspace(c->plan[is_aligned][with_z]);
-            g->workspace = bytes > g->workspace ? bytes : g->workspace;
-        }
+    for (int with_z = 0; with_z < 2; with_z++) {
+        c->p.end = with_z ? end : end & ~TTI_BLAS_AUX;
+        c->plan[with_z] = tti_blas_find(d, &c->p);
+        g->by_library = g->by_library && (c->plan[with_z] != NULL || c->p.k == 0);
+        if (c->plan[with_z] == NULL)
+            continue;
+        int64_t bytes = (int64_t)tti_blas_workspace(c->plan[with_z]);
+        g->workspace = bytes > g->workspace ? bytes : g->workspace;
+    }
     c->p.end = end;
 }
 
@@ -210,13 +227,9 @@ static void find_plans(tti_cuda_device *d, const product *q, program *g, call *c
 static int epilogue(const product *q, bool *is_all)
 {
     int end = q->has_bias ? TTI_BLAS_BIAS : 0;
-    *is_all = true;
-    if (q->act == TT_RELU)
-        end |= TTI_BLAS_RELU;
-    else if (q->act == TT_GELU)
+    if (q->act == TT_GELU)
         end |= TTI_BLAS_GELU | (q->has_z ? TTI_BLAS_AUX : 0);
-    else if (q->act != TT_LINEAR)
-        *is_all = false;
+    *is_all = q->act == TT_LINEAR || q->act == TT_RELU || q->act == TT_GELU;
     if (end != 0 && q->in != q->out)
         *is_all = false;
     return *is_all ? end : 0;
@@ -229,24 +242,23 @@ static void fill_call(const product *q, const program *g, call *c, int64_t row, 
     int64_t step_a, step_b, at_a, at_b, k0 = 0, k = q->k;
     find_inner(q, &step_a, &step_b);
     find_matrices(q, outer * g->inner, &at_a, &at_b);
-    if (q->has_lanes && q->n_lanes > 0) {
+    if (q->has_lanes && q->n_lanes > 0 && g->to != TO_TREE) {
         k0 = q->bound[lane] * q->per;
         k = (q->bound[lane + 1] - q->bound[lane]) * q->per;
     }
     memset(&c->p, 0, sizeof(c->p));
     c->p.m = rows;
-    c->p.full_m = g->pieces == 1 ? q->full_m : rows;
     c->p.n = q->n;
-    c->p.full_n = q->full_n;
     c->p.k = k;
     c->p.lda = q->trans_a ? q->m : q->k;
     c->p.ldb = q->trans_b ? q->k : q->n;
     c->p.ldc = q->n;
     c->p.batch = g->inner;
-    c->p.full_batch = g->inner == q->batch ? q->full_batch : g->inner;
-    c->p.step_a = step_a * q->m * q->k;
-    c->p.step_b = step_b * q->k * q->n;
-    c->p.step_c = q->m * q->n;
+    if (g->inner > 1) {
+        c->p.step_a = step_a * q->m * q->k;
+        c->p.step_b = step_b * q->k * q->n;
+        c->p.step_c = q->m * q->n;
+    }
     c->a = at_a * q->m * q->k + (q->trans_a ? row + k0 * q->m : row * q->k + k0);
     c->b = at_b * q->k * q->n + (q->trans_b ? k0 : k0 * q->n);
     c->c = outer * g->inner * q->m * q->n;
@@ -255,7 +267,6 @@ static void fill_call(const product *q, const program *g, call *c, int64_t row, 
         c->c = (g->pieces == 1 ? c->c : 0) + lane * slice;
         if (lanes > 1) {
             c->p.batch = lanes;
-            c->p.full_batch = lanes == q->n_lanes ? q->total_lanes : lanes;
             c->p.step_a = q->trans_a ? k * q->m : k;
             c->p.step_b = q->trans_b ? k : k * q->n;
             c->p.step_c = slice;
@@ -266,8 +277,9 @@ static void fill_call(const product *q, const program *g, call *c, int64_t row, 
         c->c += row * q->n;
     }
     c->p.in = q->in;
-    c->p.out = g->to == TO_Y ? q->out : TT_F32;
+    c->p.out = g->to == TO_Y || g->to == TO_Y_ACT ? q->out : TT_F32;
     c->p.end = end;
+    c->p.open = q->open;
     c->p.trans_a = q->trans_a;
     c->p.trans_b = q->trans_b;
 }
@@ -286,7 +298,7 @@ static int64_t list_calls(tti_cuda_device *d, const product *q, program *g, call
                 int64_t row = i * g->piece, rows = q->m - row < g->piece ? q->m - row : g->piece;
                 fill_call(q, g, &c[n], row, rows, outer, lane, lanes, end);
                 if (g->by_library)
-                    find_plans(d, q, g, &c[n]);
+                    find_plans(d, g, &c[n]);
             }
     return n;
 }
@@ -336,23 +348,30 @@ static program *make_program(tti_cuda_device *d, const product *q, place to, int
     return out;
 }
 
-// The best way that there is: by the library with its epilogue, by it with our kernel after it, by
-// our kernel alone.
+// Where our kernel puts a sum over several lanes.
+static place lanes_place(const product *q)
+{
+    bool is_short = q->batch == 1 && q->n_lanes <= TREE_LANES;
+    for (int i = 0; i < q->n_lanes; i++)
+        is_short = is_short && (q->bound[i + 1] - q->bound[i]) * q->per <= TREE_K;
+    return is_short ? TO_TREE : TO_LANES;
+}
+
+// By the library with its epilogue, by it with our kernel after it, or by our kernel alone.
 static program *find_program(tti_cuda_device *d, const product *q)
 {
-    bool is_all;
+    bool is_all, has_tree = q->has_lanes && q->n_lanes > 1;
     int end = epilogue(q, &is_all);
-    place plain = q->has_lanes && q->n_lanes > 1 ? TO_LANES : TO_Y;
     place after = q->out == TT_F32 ? TO_Y_FINISH : TO_SCRATCH;
-    program *g = NULL;
-    if (tti_blas_version(NULL) != 0) {
-        g = make_program(d, q, is_all ? plain : after, end, true);
+    if (tti_blas_version(NULL) != 0 && !q->is_own) {
+        place to = has_tree ? TO_LANES : !is_all ? after : q->act == TT_RELU ? TO_Y_ACT : TO_Y;
+        program *g = make_program(d, q, to, end, true);
         if (g != NULL && !g->by_library && end != 0)
             g = make_program(d, q, after, 0, true);
         if (g == NULL || g->by_library)
             return g;
     }
-    return make_program(d, q, plain, 0, false);
+    return make_program(d, q, has_tree ? lanes_place(q) : TO_Y, 0, false);
 }
 
 #endif

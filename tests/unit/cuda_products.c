@@ -438,6 +438,128 @@ TEST(cuda_matmul_rows_are_free)
     module->close(device);
 }
 
+// A weight and what its product does.
+typedef struct weight {
+    int64_t k, n;
+    bool trans_b, bias;
+    int act;
+} weight;
+
+static const weight weights_of_rows[] = {
+    {784, 128, false, true, TT_RELU},   {128, 10, false, true, TT_LINEAR},
+    {10, 128, true, false, TT_LINEAR},  {5, 7, false, false, TT_ELU},
+    {33, 130, false, true, TT_GELU},    {1031, 67, true, false, TT_LINEAR},
+    {64, 256, false, true, TT_GELU},    {520, 72, true, true, TT_RELU},
+    {768, 2304, false, true, TT_GELU},  {1024, 1024, true, false, TT_LINEAR},
+    {1023, 1025, false, true, TT_RELU}, {2048, 520, false, true, TT_SILU},
+    {700, 1002, true, true, TT_LINEAR},
+};
+
+#define EMULATED ((int64_t)110000) // largest weight on the emulation
+
+static bool is_emulated(void)
+{
+    return strstr(getenv("TUTTI_CUDA_MODULE"), "emu") != NULL;
+}
+
+static void check_rows(const weight *w, tt_dtype t)
+{
+    static const int64_t cuts[][2] = {{0, 1}, {7, 1}, {1, 2}, {3, 3}, {5, 8}, {0, 33}, {1, 64}};
+    const int64_t rows = 70, item = (int64_t)tt_dtype_bytes(t);
+    tti_matmul_attr attr = {false, w->trans_b, w->act, false};
+    tt_shape sb = {2, {w->trans_b ? w->n : w->k, w->trans_b ? w->k : w->n}};
+    tt_shape sa = {2, {rows, w->k}}, sy = {2, {rows, w->n}};
+    int n_in = w->bias ? 3 : 2, n_out = w->act == TT_GELU || w->act == TT_SILU ? 2 : 1;
+    float *x;
+    tt_arg in[3] = {put_random(t, sa, 1, &x, 0), put_random(t, sb, 2, &x, 0),
+                    put_random(t, (tt_shape){1, {w->n}}, 3, &x, 0)};
+    tt_arg out[2] = {put(t, sy, NULL, 0), put(t, sy, NULL, 0)};
+    call("matmul", &attr, in, n_in, out, n_out, &no_lanes);
+    float *y[2] = {get(&out[0]), get(&out[n_out - 1])};
+    for (int i = 0; i < (int)TTI_COUNT(cuts); i++) {
+        int64_t first = cuts[i][0], n = cuts[i][1] * w->n;
+        sa.dim[0] = sy.dim[0] = cuts[i][1];
+        tt_arg part[3] = {shape_arg(t, sa), in[1], in[2]};
+        tt_arg to[2] = {put(t, sy, NULL, (int)(first * w->n)), put(t, sy, NULL, 0)};
+        part[0].data = (char *)in[0].data + first * w->k * item;
+        call("matmul", &attr, part, n_in, to, n_out, &no_lanes);
+        for (int j = 0; j < n_out; j++)
+            ck_assert_msg(memcmp(get(&to[j]), y[j] + first * w->n, (size_t)n * 4) == 0,
+                          "[%lld, %lld], %s, activation %d: output %d of rows %lld to %lld differs",
+                          (long long)w->k, (long long)w->n, tt_dtype_name(t), w->act, j,
+                          (long long)first, (long long)(first + cuts[i][1]));
+    }
+    free_held();
+}
+
+TEST(cuda_matmul_rows_alone_are_rows_together)
+{
+    open_device();
+    for (int i = 0; i < (int)TTI_COUNT(weights_of_rows); i++) {
+        const weight *w = &weights_of_rows[i];
+        for (int t = 0; t < 3 && (w->k * w->n < EMULATED || !is_emulated()); t++)
+            check_rows(w, types[t]);
+    }
+    module->close(device);
+}
+
+// Lanes first to last of 8 with all their rows in a and b; f32 parts, as a plan's are.
+static float *sum_lanes(const tt_arg *all, int first, int last, int64_t global, int64_t per)
+{
+    int64_t bound[9], skip = tti_lane_row(first, global, 8) * per;
+    uint8_t merges[8];
+    tti_matmul_attr attr = {true, false, TT_LINEAR, false};
+    tt_lanes ln = make_lanes(first, last, 8, global, bound, merges);
+    tt_arg in[2];
+    for (int i = 0; i < 2; i++) {
+        int64_t width = all[i].shape.dim[1];
+        in[i] = shape_arg(all[i].dtype, (tt_shape){2, {bound[ln.n] * per, width}});
+        in[i].data = (char *)all[i].data + skip * width * (int64_t)tt_dtype_bytes(all[i].dtype);
+        in[i].open = 0;
+        in[i].per = per;
+    }
+    tt_shape s = {2, {all[0].shape.dim[1], all[1].shape.dim[1]}};
+    tt_arg out = put(TT_F32, s, NULL, 0);
+    CHECK_INT(ln.n_parts, 1);
+    call("matmul", &attr, in, 2, &out, 1, &ln);
+    return get(&out);
+}
+
+static void check_lanes(tt_dtype t, int64_t m, int64_t n, int64_t global, int64_t per)
+{
+    float *x, *one[15];
+    tt_arg in[2] = {put_random(t, (tt_shape){2, {global * per, m}}, 4, &x, 0),
+                    put_random(t, (tt_shape){2, {global * per, n}}, 5, &x, 0)};
+    for (int i = 0; i < 8; i++)
+        one[i] = sum_lanes(in, i, i + 1, global, per);
+    for (int i = 0; i < 7; i++) { // the tree, by twos, fours and eights
+        int size = i < 4 ? 2 : i < 6 ? 4 : 8, first = i < 4 ? 2 * i : i < 6 ? 4 * (i - 4) : 0;
+        one[8 + i] = sum_lanes(in, first, first + size, global, per);
+        for (int64_t j = 0; j < m * n; j++) {
+            float want = one[2 * i][j] + one[2 * i + 1][j];
+            ck_assert_msg(one[8 + i][j] == want,
+                          "[%lld, %lld], %s, %lld rows by %lld: element %lld of lanes %d to %d is "
+                          "%a, from its halves %a",
+                          (long long)m, (long long)n, tt_dtype_name(t), (long long)global,
+                          (long long)per, (long long)j, first, first + size, (double)one[8 + i][j],
+                          (double)want);
+        }
+    }
+    free_held();
+}
+
+TEST(cuda_matmul_lanes_alone_are_lanes_together)
+{
+    static const int64_t deals[][4] = {{784, 128, 32, 1},  {128, 10, 32, 1},  {20, 36, 21, 3},
+                                       {5, 7, 1200, 1},    {2, 17, 13, 130},  {64, 256, 19, 5},
+                                       {768, 1024, 16, 8}, {768, 1001, 19, 5}};
+    open_device();
+    for (int i = 0; i < (int)TTI_COUNT(deals); i++)
+        for (int t = 0; t < 3 && (deals[i][0] * deals[i][1] < EMULATED || !is_emulated()); t++)
+            check_lanes(types[t], deals[i][0], deals[i][1], deals[i][2], deals[i][3]);
+    module->close(device);
+}
+
 TEST(cuda_relu_of_a_product_keeps_nan)
 {
     float a[2] = {NAN, 1}, b[2] = {1, -1}, *y;

@@ -38,7 +38,7 @@ typedef struct cli_args {
         grace;
     double temperature;
     cli_texts targets, sets;
-    bool joins;                       // of the verb
+    const struct cli_verb *verb;
     const char *words[CLI_MAX_WORDS]; // what is no flag
     int n_words;
 } cli_args;

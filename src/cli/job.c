@@ -93,7 +93,7 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
     opts.level = cli_level(args);
     if (args->isa != NULL)
         opts.isa = args->isa;
-    if (args->joins)
+    if (args->verb != NULL && args->verb->joins)
         rc = cli_join(j, args, &c, &j->is_beside);
     if (rc != CLI_OK || j->is_beside) {
         cli_join_free(j, &c);
@@ -109,6 +109,8 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
     if (tt_status_of(j->ctx) != TT_OK)
         return opts.tasks != NULL ? cli_code(tt_status_of(j->ctx))
                                   : cli_open_code(args, cli_code(tt_status_of(j->ctx)));
+    if (cli_compare_jobs(j, args) != TT_OK)
+        return cli_code(tt_status_of(j->ctx));
     if (!cli_is_first(j->ctx) && freopen("/dev/null", "w", stdout) == NULL) // the first one prints
         return cli_error("cannot open /dev/null");
     tt_status st = tt_job_build(j->job, j->ctx, &j->parts);

@@ -47,9 +47,9 @@ static char *job_text(cli_job *j, const cli_args *args)
         if (!is_own(line))
             tti_text_put(&t, line, n + (next != NULL));
     }
-    tti_text_add(&t, "\nresume %d profile %lld trace %lld hashes %d dry-run %d", args->resume,
-                 (long long)args->profile, (long long)args->trace, args->hashes != NULL,
-                 args->dry_run);
+    tti_text_add(&t, "\ntutti %s, resume %d profile %lld trace %lld hashes %d dry-run %d\n",
+                 args->verb->name, args->resume, (long long)args->profile, (long long)args->trace,
+                 args->hashes != NULL, args->dry_run);
     tt_string_free(j->reader, whole);
     return tti_text_take(&t);
 }
@@ -90,11 +90,7 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     }
     if (c->n_processes == 1)
         return CLI_OK;
-    char *text = job_text(j, args);
-    if (text == NULL)
-        return CLI_FAILED;
-    st = tt_cluster_tasks(j->reader, c, text, &out->tasks);
-    tti_free(j->reader, text);
+    st = tt_cluster_tasks(j->reader, c, args->verb->name, &out->tasks);
     if (st == TT_OK && tti_env("TUTTI_SECRET_FILE") != NULL &&
         strcmp(tti_env("TUTTI_SECRET_FILE"), "-") == 0)
         cli_follow_launcher();
@@ -148,6 +144,70 @@ void cli_follow_launcher(void)
 }
 
 // ---- what ranks tell each other --------------------------------------------------------------
+
+#define JOB_MOST 32768
+
+// The first line of a that is not the same in b, n characters; false: there is none.
+static bool first_difference(const char *a, const char *b, int line[4])
+{
+    size_t at = 0, begin = 0;
+    while (a[at] != '\0' && a[at] == b[at])
+        begin = a[at++] == '\n' ? at : begin;
+    line[0] = line[2] = (int)begin;
+    line[1] = (int)strcspn(a + begin, "\n");
+    line[3] = (int)strcspn(b + begin, "\n");
+    return a[at] != b[at];
+}
+
+static tt_status find_difference(tt_ctx *ctx, const char *all)
+{
+    for (int i = 1; i < cli_ranks(ctx); i++) {
+        const char *theirs = all + (size_t)i * JOB_MOST;
+        const tti_rank *r = tti_world_rank(ctx->world, i);
+        int at[4];
+        if (first_difference(theirs, all, at))
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                "rank %d (%s, host %s, pid %d) has another job: its line is '%.*s', that "
+                "of rank 0 is '%.*s'; all need the same job file and flags",
+                i, r->name, r->host, r->pid, TTI_MIN(at[1], 200), theirs + at[0],
+                TTI_MIN(at[3], 200), all + at[2]);
+    }
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "the ranks have different jobs, in what is beyond %d characters of them; all "
+                   "need the same job file and flags",
+                   JOB_MOST);
+}
+
+tt_status cli_compare_jobs(cli_job *j, const cli_args *args)
+{
+    tt_hash hash, all_hash[TT_MAX_TASKS];
+    tt_ctx *ctx = j->ctx;
+    int n = cli_ranks(ctx);
+    if (n == 1)
+        return TT_OK;
+    char *text = job_text(j, args);
+    if (text == NULL)
+        return TT_FAIL(ctx, TT_ENOMEM, "out of memory");
+    hash = tti_hash128(text, strlen(text));
+    tt_status st = tti_world_exchange(ctx->world, "the job", &hash, sizeof(hash), all_hash, 0);
+    bool same = true;
+    for (int i = 0; st == TT_OK && i < n; i++)
+        same = same && all_hash[i].low == all_hash[0].low && all_hash[i].high == all_hash[0].high;
+    if (st == TT_OK && !same) {
+        char *mine = tti_calloc(ctx, (size_t)n + 1, JOB_MOST), *all = mine + JOB_MOST;
+        if (mine != NULL)
+            snprintf(mine, JOB_MOST, "%s", text);
+        st = mine == NULL
+                 ? TT_ENOMEM
+                 : tti_world_exchange(ctx->world, "the job's lines", mine, JOB_MOST, all, 0);
+        if (st == TT_OK)
+            st = find_difference(ctx, all);
+        tti_free(ctx, mine);
+    }
+    tti_free(j->reader, text);
+    return st;
+}
 
 tt_status cli_share_path(tt_ctx *ctx, tt_status st, const char *message, char path[TTI_RUN_PATH])
 {

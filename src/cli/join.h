@@ -21,6 +21,9 @@ void cli_join_free(cli_job *j, cli_cluster *c);
 // Cores for each process of a machine, so that they do not get in each other's way; 0: all.
 int cli_join_threads(const cli_cluster *c);
 
+// All ranks call it: an error that names a line if they are not about to do the same.
+tt_status cli_compare_jobs(cli_job *j, const cli_args *args);
+
 // Of a context: alone it is the first of one.
 bool cli_is_first(const tt_ctx *ctx);
 int cli_rank(const tt_ctx *ctx);

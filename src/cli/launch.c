@@ -17,8 +17,9 @@
 
 #define KEEP     65536 // bytes of what a rank says that are kept
 #define LONGEST  4096  // bytes of a line
-#define ALONE_MS 3000  // after one has failed the others find that out by themselves, or are told
+#define ALONE_MS 2000  // after one has failed the others find that out by themselves, or are told
 #define TOLD_MS  2000  // SIGTERM to SIGKILL where one has failed
+#define MEET_MS  10000 // before they have met they wait that long, and name who is missing
 #define MAX_SEEN 1024
 
 typedef struct child {
@@ -230,6 +231,17 @@ static void reap(launch *a)
     }
 }
 
+// One that ended because another was lost knew the others.
+static bool has_met(const launch *a)
+{
+    bool met = false;
+    for (int i = 0; i < a->l->n; i++) {
+        const child *c = &a->child[i];
+        met = met || (c->pid == 0 && WIFEXITED(c->status) && WEXITSTATUS(c->status) == CLI_LOST);
+    }
+    return met;
+}
+
 // Each stage follows the one before when that had its time.
 static void press(launch *a)
 {
@@ -250,8 +262,7 @@ static void press(launch *a)
         a->termed_ns = now;
         signal_all(a, SIGTERM);
     }
-    // Before they have met, processes wait for each other, and name who is missing.
-    if (a->termed_ns != 0 && now - a->failed_ns > (10000 + TOLD_MS) * ms)
+    if (a->termed_ns != 0 && now - a->termed_ns > (has_met(a) ? TOLD_MS : MEET_MS) * ms)
         signal_all(a, SIGKILL);
 }
 

@@ -181,7 +181,7 @@ static int run(int argc, char **argv)
         args = (cli_args){.words = {verb->name}, .n_words = 1};
         verb = &cli_help;
     }
-    args.joins = verb->joins;
+    args.verb = verb;
     rc = verb->alone ? cli_alone() : CLI_OK;
     return rc == CLI_OK ? verb->run(&args) : rc;
 }

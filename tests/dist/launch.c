@@ -1,0 +1,158 @@
+/*
+ * launch.c - tutti run with real processes: the bits and the files of one process, one progress line,
+ * a log of each rank, hosts reached by a command, options that differ by process.
+ */
+#include "../ranks.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_there(const char *name)
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    return access(path, R_OK) == 0;
+}
+
+static void same_file(const char *a, const char *b)
+{
+    static char x[1 << 18], y[1 << 18];
+    char path[500];
+    size_t n[2];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s/%s", test_folder(), i == 0 ? a : b);
+        FILE *f = fopen(path, "rb");
+        ck_assert_msg(f != NULL, "%s is not there", path);
+        n[i] = fread(i == 0 ? x : y, 1, sizeof(x), f);
+        fclose(f);
+    }
+    ck_assert_msg(n[0] == n[1] && n[0] > 0 && memcmp(x, y, n[0]) == 0, "%s and %s differ", a, b);
+}
+
+TEST(run_gives_the_bits_and_files_of_one_process)
+{
+    static const char *const files[] = {"weights.safetensors", "optimizer.safetensors",
+                                        "manifest.json"};
+    char hash[64], same[64], line[256], a[256], b[256];
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --json --run one");
+    ranks_hash(command_out, hash);
+    for (int n = 1; n <= 4; n++) {
+        snprintf(line, sizeof(line), "run -n %d small.yaml --strategy mirrored --json --run n%d", n,
+                 n);
+        command_ok(line);
+        ranks_nothing_left();
+        ranks_hash(command_out, same);
+        CHECK_STR(same, hash);
+        CHECK_STR(command_err, "");
+        CHECK_INT(command_count(command_out, "\"event\": \"epoch\""), 3);
+        CHECK_INT(command_count(command_out, "\"event\": \"ranks\""), n > 1);
+        CHECK_INT(command_count(command_out, "\"transport\": \"shm\""), n * (n - 1) / 2);
+        for (int f = 0; f < 3; f++) {
+            snprintf(a, sizeof(a), "one/checkpoints/step-30/%s", files[f]);
+            snprintf(b, sizeof(b), "n%d/checkpoints/step-30/%s", n, files[f]);
+            same_file(a, b);
+        }
+        for (int i = 0; n > 1 && i <= n; i++) {
+            snprintf(a, sizeof(a), "n%d/logs/rank-%d.log", n, i);
+            CHECK(is_there(a) == (i < n));
+        }
+    }
+    command_read("n3/logs/rank-2.log", command_out, sizeof(command_out));
+    CHECK_HAS(command_out, " open rank 2, process ");
+    CHECK_HAS(command_out, " end {\"event\": \"end\", ");
+}
+
+TEST(run_tells_ranks_and_links)
+{
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    setenv("TUTTI_TRANSPORT", "wire", 1);
+    command_ok("run -n 2 small.yaml --devices cpu:0*2;cpu:0 --strategy mirrored");
+    unsetenv("TUTTI_TRANSPORT");
+    CHECK_HAS(command_out, "2 processes\n");
+    CHECK_HAS(command_out, "/job:worker/task:1 ");
+    CHECK_HAS(command_out, "  cpu:0*2\n");
+    CHECK_HAS(command_out, "\n  0-1       wire ");
+    CHECK_INT(command_count(command_out, "epoch 3/3"), 1);
+    ranks_nothing_left();
+}
+
+// A command that reaches hosts runs the words of its last argument, as ssh does.
+TEST(run_reaches_hosts_by_a_command)
+{
+    char hash[64], same[64], path[400], seen[4096];
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_write("reach", "#!/bin/sh\necho \"$@\" >>reached\nexec sh -c \"$2\"\n");
+    snprintf(path, sizeof(path), "%s/reach", test_folder());
+    CHECK(chmod(path, 0700) == 0);
+    command_ok("train small.yaml --json --run one");
+    ranks_hash(command_out, hash);
+    command_ok("run -H 127.0.0.1:2 --ssh ./reach small.yaml --strategy mirrored --json");
+    ranks_hash(command_out, same);
+    CHECK_STR(same, hash);
+    ranks_nothing_left();
+    command_read("reached", seen, sizeof(seen));
+    CHECK_INT(command_count(seen, "127.0.0.1 cd '"), 2);
+    CHECK_HAS(seen, "'TUTTI_RANK=1'");
+    CHECK_HAS(seen, "'TUTTI_SECRET_FILE=-'");
+    command_write("hosts", "127.0.0.1 slots=2 # both here\n");
+    command_ok("run --hosts hosts small.yaml --strategy mirrored --json");
+    ranks_hash(command_out, same);
+    CHECK_STR(same, hash);
+    CHECK_INT(command_run("run -H 127.0.0.1:2 --ssh ./not-there small.yaml"), 1);
+    CHECK_HAS(command_err, "cannot start './not-there'");
+    ranks_nothing_left();
+}
+
+TEST(run_says_what_is_wrong_with_its_words)
+{
+    static const struct {
+        const char *line, *says;
+    } bad[] = {
+        {"run small.yaml", "needs one of -n N, -H HOSTS and --hosts FILE"},
+        {"run -n 2 -H a small.yaml", "needs one of -n N, -H HOSTS and --hosts FILE, not several"},
+        {"run -n 0 small.yaml", "--processes: 0 is not in 1 to 64"},
+        {"run -n small.yaml", "'small.yaml' is no whole number"},
+        {"run -n 2", "tutti run needs JOB"},
+        {"run -n 2 --dir /x small.yaml", "are for other hosts"},
+        {"run -H a:0 small.yaml", "'0' is no number of processes from 1 to 64"},
+        {"run -H a:x,b small.yaml", "'x' is no number of processes"},
+        {"run -H a,,b small.yaml", "worker 1: address '-'"},
+        {"run -H a,a small.yaml", "is that of worker 0 already"},
+        {"run -H a:40,b:40 small.yaml", "80 processes; at most 64 are possible"},
+        {"run -H localhost,other small.yaml", "the first host is localhost, which the others"},
+        {"run --hosts not-there small.yaml", "not-there"},
+        {"run -n 3 --devices cpu:0;cpu:0 small.yaml", "is of 2 processes, but there are 3"},
+        {"train -n 2 small.yaml", "unknown flag -n"},
+        {"key small", "'small' is unknown"},
+    };
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        ck_assert_msg(command_run(bad[i].line) == 2, "%s: %s", bad[i].line, command_err);
+        CHECK_HAS(command_err, bad[i].says);
+        CHECK_STR(command_out, "");
+    }
+}
+
+TEST(keys_are_their_owners_alone)
+{
+    struct stat s;
+    char path[400], first[256];
+    command_ok("key new");
+    CHECK_INT(strlen(command_out), 65);
+    snprintf(first, sizeof(first), "%s", command_out);
+    command_ok("key new secret");
+    CHECK_STR(command_out, "");
+    command_read("secret", command_out, sizeof(command_out));
+    CHECK_INT(strlen(command_out), 65);
+    CHECK(strcmp(command_out, first) != 0);
+    snprintf(path, sizeof(path), "%s/secret", test_folder());
+    CHECK(stat(path, &s) == 0 && (s.st_mode & 0777) == 0600);
+    CHECK_INT(command_run("key new secret"), 1); // one that is there is not overwritten
+    CHECK_HAS(command_err, "cannot make 'secret': File exists");
+}

@@ -1,0 +1,354 @@
+/*
+ * launch_env.c - processes that others have started: TF_CONFIG, torchrun's variables, a hosts file;
+ * and what each of them says when something is wrong: named, on every rank, within seconds.
+ */
+#include "../ranks.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_ENV 12
+#define JOB      "train small.yaml --strategy mirrored --json"
+static const char secret_a[] =
+    "TUTTI_SECRET=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+static const char secret_b[] =
+    "TUTTI_SECRET=ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+// "NAME=value" texts of one process.
+typedef struct env {
+    char text[MOST_ENV][512];
+    const char *list[MOST_ENV + 1];
+    int n;
+} env;
+
+static void add(env *e, const char *fmt, ...) TT_PRINTF(2, 3);
+static void add(env *e, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    CHECK(e->n < MOST_ENV);
+    vsnprintf(e->text[e->n], sizeof(e->text[0]), fmt, ap);
+    va_end(ap);
+    e->n++;
+}
+
+// As ranks_start() takes it; only now, as an env is handed on by value.
+static const char *const *list(env *e)
+{
+    for (int i = 0; i < e->n; i++)
+        e->list[i] = e->text[i];
+    e->list[e->n] = NULL;
+    return e->list;
+}
+
+static env torchrun(int rank, int n, int port)
+{
+    env e = {.n = 0};
+    add(&e, "RANK=%d", rank);
+    add(&e, "WORLD_SIZE=%d", n);
+    add(&e, "LOCAL_RANK=%d", rank);
+    add(&e, "LOCAL_WORLD_SIZE=%d", n);
+    add(&e, "MASTER_ADDR=127.0.0.1");
+    add(&e, "MASTER_PORT=%d", port);
+    return e;
+}
+
+static env tf_config(const char *type, int index, const int *port)
+{
+    env e = {.n = 0};
+    add(&e,
+        "TF_CONFIG={\"cluster\": {\"chief\": [\"127.0.0.1:%d\"], \"worker\": [\"localhost:%d\", "
+        "\"127.0.0.1:%d\"]}, \"task\": {\"type\": \"%s\", \"index\": %d}}",
+        port[0], port[1], port[2], type, index);
+    return e;
+}
+
+// Two processes by TUTTI_TASKS.
+static env tasks(int rank, const int *port, const char *secret)
+{
+    env e = {.n = 0};
+    add(&e, "TUTTI_TASKS=127.0.0.1:%d,127.0.0.1:%d", port[0], port[1]);
+    add(&e, "TUTTI_RANK=%d", rank);
+    if (secret != NULL)
+        add(&e, "%s", secret);
+    add(&e, "TUTTI_RENDEZVOUS_MS=1500");
+    return e;
+}
+
+static void one_process(char hash[64])
+{
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --json --run one");
+    ranks_hash(command_out, hash);
+}
+
+// All well; the first has told, the others nothing.
+static void all_agree(const ranks *r, const char *hash)
+{
+    char same[64];
+    for (int i = 0; i < r->n; i++) {
+        ck_assert_msg(r->code[i] == 0, "rank %d: exit code %d: %s", i, r->code[i], r->err[i]);
+        if (i > 0)
+            CHECK_STR(r->out[i], "");
+    }
+    ranks_hash(r->out[0], same);
+    CHECK_STR(same, hash);
+}
+
+TEST(processes_of_tf_config_train_as_one)
+{
+    static ranks r;
+    char hash[64];
+    int port[3] = {ranks_port(), ranks_port(), ranks_port()};
+    one_process(hash);
+    static const char *const type[] = {"chief", "worker", "worker", "evaluator"};
+    for (int i = 0; i < 4; i++) {
+        env e = tf_config(type[i], i == 2, port);
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    CHECK_INT(r.code[3], 0);
+    CHECK_HAS(r.err[3], "evaluator 0 (TF_CONFIG), which has nothing to do");
+    r.n = 3;
+    all_agree(&r, hash);
+    CHECK_HAS(r.out[0], "\"task\": \"/job:chief/task:0\"");
+    CHECK_HAS(r.out[0], "\"task\": \"/job:worker/task:1\"");
+}
+
+TEST(processes_of_torchrun_meet_at_the_first)
+{
+    char hash[64];
+    one_process(hash);
+    for (int n = 2; n <= 4; n += 2) {
+        static ranks r;
+        r = (ranks){.n = 0};
+        int port = ranks_port();
+        for (int i = 0; i < n; i++) {
+            env e = torchrun(i, n, port);
+            ranks_start(&r, JOB, list(&e));
+        }
+        ranks_join(&r, 20);
+        all_agree(&r, hash);
+    }
+}
+
+TEST(processes_of_torchrun_leave_its_store_its_port)
+{
+    static ranks r;
+    char hash[64];
+    one_process(hash);
+    int port = ranks_port(), store = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(bind(store, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(store, 8) == 0);
+    for (int i = 0; i < 2; i++) {
+        env e = torchrun(i, 2, port);
+        add(&e, "TORCHELASTIC_USE_AGENT_STORE=True");
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    close(store);
+    all_agree(&r, hash);
+}
+
+TEST(processes_of_a_hosts_file_train_and_evaluate)
+{
+    static ranks r;
+    char hash[64], hosts[64], path[400];
+    int port = ranks_port();
+    one_process(hash);
+    snprintf(hosts, sizeof(hosts), "127.0.0.1:%d slots=2\n", port);
+    command_write("hosts", hosts);
+    command_ok("key new secret");
+    for (int k = 0; k < 2; k++) {
+        r = (ranks){.n = 0};
+        for (int i = 0; i < 2; i++) {
+            env e = {.n = 0};
+            add(&e, "TUTTI_HOSTS=hosts");
+            add(&e, "TUTTI_RANK=%d", i);
+            add(&e, "TUTTI_SECRET_FILE=secret");
+            ranks_start(&r, k == 0 ? JOB : "eval small.yaml --json", list(&e));
+        }
+        ranks_join(&r, 20);
+        all_agree(&r, hash);
+    }
+    snprintf(path, sizeof(path), "%s/secret", test_folder());
+    CHECK(chmod(path, 0644) == 0);
+    env e = {.n = 0};
+    add(&e, "TUTTI_HOSTS=hosts");
+    add(&e, "TUTTI_RANK=0");
+    add(&e, "TUTTI_SECRET_FILE=secret");
+    r = (ranks){.n = 0};
+    ranks_start(&r, JOB, list(&e));
+    ranks_join(&r, 20);
+    CHECK_INT(r.code[0], 3);
+    CHECK_HAS(r.err[0], "TUTTI_SECRET_FILE=secret can be read by others (mode 0644): chmod 600");
+}
+
+// ---- what is wrong ---------------------------------------------------------------------------
+
+// Each ends soon with that code and those words.
+static void all_say(const ranks *r, int code, const char *const *says)
+{
+    CHECK(r->seconds < 10);
+    for (int i = 0; i < r->n; i++) {
+        ck_assert_msg(r->code[i] == code, "rank %d: exit code %d, not %d: %s", i, r->code[i], code,
+                      r->err[i]);
+        CHECK_HAS(r->err[i], says[i]);
+    }
+}
+
+TEST(a_rank_with_another_job_is_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    int port[2] = {ranks_port(), ranks_port()};
+    env a = tasks(0, port, NULL), b = tasks(1, port, NULL);
+    ranks_start(&r, JOB, list(&a));
+    ranks_start(&r, JOB " --set train.batch=64", list(&b));
+    ranks_join(&r, 20);
+    static const char *const says[] = {"rank 1 (/job:worker/task:1, host ",
+                                       "has another job: its line is '"};
+    all_say(&r, 3, says);
+    CHECK_HAS(r.err[0], "batch: 64', that of rank 0 is '");
+    CHECK_HAS(r.err[1], "batch: 64', that of rank 0 is '");
+}
+
+TEST(a_rank_with_another_secret_is_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    int port[2] = {ranks_port(), ranks_port()};
+    env a = tasks(0, port, secret_a), b = tasks(1, port, secret_b);
+    ranks_start(&r, JOB, list(&a));
+    ranks_start(&r, JOB, list(&b));
+    ranks_join(&r, 20);
+    static const char *const says[] = {"is not rank 1 (/job:worker/task:1) of this job: it has "
+                                       "another secret",
+                                       "is not rank 0 (/job:worker/task:0) of this job: it has "
+                                       "another secret"};
+    all_say(&r, 76, says);
+}
+
+TEST(a_rank_that_does_not_come_is_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    int port = ranks_port();
+    for (int i = 0; i < 2; i++) {
+        env e = torchrun(i, 3, port);
+        add(&e, "TUTTI_RENDEZVOUS_MS=1500");
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    static const char *const says[] = {"of 3 processes, rank 2 did not come to rank 0",
+                                       "of 3 processes, rank 2 did not come to rank 0"};
+    all_say(&r, 76, says);
+}
+
+TEST(ranks_that_count_differently_are_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    int port = ranks_port();
+    for (int i = 0; i < 2; i++) {
+        env e = torchrun(i, 2 + i, port);
+        add(&e, "TUTTI_RENDEZVOUS_MS=1500");
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    static const char *const says[] = {"counts 3 processes", "counts 2 processes"};
+    all_say(&r, 3, says);
+}
+
+TEST(a_port_in_use_is_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    int port[2] = {ranks_port(), ranks_port()}, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port[0])};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(bind(s, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(s, 8) == 0);
+    for (int i = 0; i < 2; i++) {
+        env e = tasks(i, port, NULL);
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    close(s);
+    CHECK_INT(r.code[0], 1);
+    CHECK_HAS(r.err[0], "cannot listen at 127.0.0.1:");
+    CHECK_HAS(r.err[0], "Address already in use");
+    CHECK_INT(r.code[1], 76);
+    CHECK_HAS(r.err[1], "rank 0 (/job:worker/task:0)");
+    CHECK(r.seconds < 10);
+}
+
+TEST(a_rank_that_is_started_twice_is_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    int port = ranks_port();
+    for (int i = 0; i < 3; i++) { // rank 1 twice, before rank 0 is there
+        env e = torchrun(i == 2 ? 0 : 1, 2, port);
+        add(&e, "TUTTI_RENDEZVOUS_MS=3000");
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    int well = 0, told = 0;
+    for (int i = 0; i < 3; i++) {
+        well += r.code[i] == 0;
+        told += r.code[i] != 0 && r.err[i][0] != '\0';
+    }
+    CHECK_INT(well + told, 3);
+    CHECK(told >= 1 && r.seconds < 10);
+}
+
+TEST(a_host_that_does_not_resolve_is_named)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    for (int i = 0; i < 2; i++) {
+        env e = {.n = 0};
+        add(&e, "TUTTI_TASKS=no-such-host.invalid:2222,127.0.0.1:%d", ranks_port());
+        add(&e, "TUTTI_RANK=%d", i);
+        add(&e, "%s", secret_a);
+        add(&e, "TUTTI_RENDEZVOUS_MS=1000");
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    static const char *const says[] = {"host 'no-such-host.invalid' does not resolve",
+                                       "host 'no-such-host.invalid' does not resolve"};
+    all_say(&r, 1, says);
+}
+
+TEST(two_sources_that_disagree_are_named)
+{
+    static ranks r;
+    int port[3] = {1, 2, 3};
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    for (int i = 0; i < 2; i++) {
+        env e = tf_config("worker", i, port), more = torchrun(i, 2, 29500);
+        for (int k = 0; k < more.n; k++)
+            add(&e, "%s", more.text[k]);
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    static const char *const says[] = {
+        "the number of processes that train is 3 and this one of rank 1 by TF_CONFIG, but 2 and "
+        "this one of rank 0 by RANK, WORLD_SIZE",
+        "the number of processes that train is 3 and this one of rank 2 by TF_CONFIG, but 2 and "
+        "this one of rank 1 by RANK, WORLD_SIZE"};
+    all_say(&r, 3, says);
+}

@@ -1,5 +1,5 @@
 /*
- * conv.cu - conv2d and its gradients on a GPU: the ops of conv.c.
+ * conv.cu - conv2d and its gradient at x on a GPU: ops of conv.c; conv_dw.cu has the one at w.
  *
  * The kernels here take any shape; where cuDNN has a deterministic engine it is used instead
  * (conv_dnn.h). Forward and dx are one computation, as on the CPU (conv_plan.h): an output pixel
@@ -11,47 +11,11 @@
 #include "op/conv.cuh"
 #include "op/conv_dnn.h"
 
-#define TILE    64 // pixels, channels of a block
-#define DEPTH   16 // terms of the sum at once
-#define THREADS 256
+#define TILE    TTI_CONV_TILE
+#define DEPTH   TTI_CONV_DEPTH
+#define THREADS TTI_CONV_THREADS
+#define EACH    TTI_CONV_EACH
 #define PHASES  32768 // of a launch
-#define EACH    4     // a thread's outputs are EACH x EACH
-
-// What prepare leaves for the kernels.
-struct conv_tune {
-    tti_conv_dims d;
-    tti_conv_dnn *dnn; // NULL: the kernels here
-    size_t workspace;  // at the start of scratch
-};
-static_assert(sizeof(conv_tune) <= TT_TUNE_BYTES, "tune is too large");
-
-struct tile_pair {
-    float a[DEPTH][TILE + EACH], b[DEPTH][TILE];
-};
-__device__ static inline void multiply(const tile_pair &s, int terms, float acc[EACH][EACH])
-{
-    const int tx = (int)threadIdx.x % (TILE / EACH), ty = (int)threadIdx.x / (TILE / EACH);
-    for (int k = 0; k < terms; k++) {
-        float a[EACH], b[EACH];
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            a[i] = s.a[k][ty * EACH + i];
-            b[i] = s.b[k][tx * EACH + i];
-        }
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-#pragma unroll
-            for (int j = 0; j < EACH; j++)
-                acc[i][j] = fmaf(a[i], b[j], acc[i][j]);
-    }
-}
-
-// Libraries want addresses of 16 bytes, which is where a plan puts whole tensors.
-static bool by_library(const conv_tune *t, const tt_launch *l)
-{
-    return t->dnn != NULL && tti_is_aligned(l->in[0].data) && tti_is_aligned(l->in[1].data) &&
-           tti_is_aligned(l->out[0].data);
-}
 
 // ---- forward and dx --------------------------------------------------------------------------
 
@@ -91,7 +55,7 @@ __device__ static inline phase_axis axis_of(bool is_dx, int64_t phase, int64_t o
 
 template <class T>
 __device__ static inline void load_tiles(const gather_in &q, const T *pixel, const T *w, int64_t c0,
-                                         int64_t n0, tile_pair *s)
+                                         int64_t n0, tti_conv_tiles *s)
 {
     const int t = (int)threadIdx.x;
     for (int e = 0; e < EACH; e++) {
@@ -124,7 +88,7 @@ __device__ static inline const T *source_at(const gather_in &q, const source &p,
 template <class T>
 __device__ static inline void load_mixed(const gather_in &q, const phase_axis &ph,
                                          const phase_axis &pw, const source &p, int64_t k0,
-                                         int64_t n0, tile_pair *s)
+                                         int64_t n0, tti_conv_tiles *s)
 {
     const int t = (int)threadIdx.x;
     const int64_t terms = ph.taps * pw.taps * q.c;
@@ -167,7 +131,7 @@ __device__ static inline void gather_put(const gather_in &q, int64_t pixel, int6
 // Blocks are tiles of pixels by tiles of output channels by phases.
 template <class T> static __global__ void __launch_bounds__(THREADS) gather(gather_in q)
 {
-    __shared__ tile_pair s;
+    __shared__ tti_conv_tiles s;
     const int64_t a = (q.phase + blockIdx.z) / q.phase_w, b = (q.phase + blockIdx.z) % q.phase_w;
     const phase_axis ph = axis_of(q.is_dx, a, q.out_h, q.d.kh, q.d.sh, q.d.pt);
     const phase_axis pw = axis_of(q.is_dx, b, q.out_w, q.d.kw, q.d.sw, q.d.pl);
@@ -183,7 +147,7 @@ template <class T> static __global__ void __launch_bounds__(THREADS) gather(gath
     for (int64_t k = 0; k < mixed; k += DEPTH) {
         load_mixed<T>(q, ph, pw, from, k, n0, &s);
         __syncthreads();
-        multiply(s, mixed - k < DEPTH ? (int)(mixed - k) : DEPTH, acc);
+        tti_conv_multiply(s, mixed - k < DEPTH ? (int)(mixed - k) : DEPTH, acc);
         __syncthreads();
     }
     for (int64_t i = 0; mixed == 0 && i < taps; i++) {
@@ -194,7 +158,7 @@ template <class T> static __global__ void __launch_bounds__(THREADS) gather(gath
         for (int64_t k = 0; k < q.c; k += DEPTH) {
             load_tiles<T>(q, pixel, w, k, n0, &s);
             __syncthreads();
-            multiply(s, q.c - k < DEPTH ? (int)(q.c - k) : DEPTH, acc);
+            tti_conv_multiply(s, q.c - k < DEPTH ? (int)(q.c - k) : DEPTH, acc);
             __syncthreads();
         }
     }
@@ -224,9 +188,9 @@ static tt_status run_gather(const tt_launch *l, gather_in q)
 
 static tt_status conv2d(const tt_launch *l)
 {
-    const conv_tune *t = (const conv_tune *)l->tune;
+    const tti_conv_tune *t = (const tti_conv_tune *)l->tune;
     const tti_conv_attr *a = (const tti_conv_attr *)l->attr;
-    if (by_library(t, l))
+    if (tti_conv_by_library(t, l))
         return tti_conv_dnn_run(t->dnn, l, l->in[0].data, l->in[1].data, l->out[0].data,
                                 l->scratch);
     gather_in q = {};
@@ -249,8 +213,8 @@ static tt_status conv2d(const tt_launch *l)
 
 static tt_status conv2d_dx(const tt_launch *l)
 {
-    const conv_tune *t = (const conv_tune *)l->tune;
-    if (by_library(t, l))
+    const tti_conv_tune *t = (const tti_conv_tune *)l->tune;
+    if (tti_conv_by_library(t, l))
         return tti_conv_dnn_run(t->dnn, l, l->out[0].data, l->in[1].data, l->in[0].data,
                                 l->scratch);
     gather_in q = {};
@@ -270,109 +234,14 @@ static tt_status conv2d_dx(const tt_launch *l)
     return run_gather(l, q);
 }
 
-// ---- dw --------------------------------------------------------------------------------------
-
-struct dw_in {
-    tti_conv_dims d;
-    const void *x, *dy;
-    float *part; // [lanes, slices, count]
-    int64_t slices, want;
-};
-
-// Blocks are tiles of (tap, c_in) by tiles of c_out, by slices, by lanes.
-template <class T>
-static __global__ void __launch_bounds__(THREADS) dw_slices(tti_dw_images g, dw_in q)
-{
-    __shared__ tile_pair s;
-    __shared__ int64_t image[DEPTH], row[DEPTH], col[DEPTH];
-    const int t = (int)threadIdx.x;
-    const int64_t rows = q.d.kh * q.d.kw * q.d.c_in, tiles = (q.d.c_out + TILE - 1) / TILE;
-    const int64_t m0 = blockIdx.x / tiles * TILE, n0 = blockIdx.x % tiles * TILE;
-    const int64_t per = q.d.oh * q.d.ow, first = g.bound[blockIdx.z] * per;
-    const int64_t pixels = g.bound[blockIdx.z + 1] * per - first;
-    const int64_t slice = tti_dw_slice(pixels, q.want), begin = first + blockIdx.y * slice;
-    const int64_t last = first + pixels, end = begin + slice < last ? begin + slice : last;
-    if (begin >= last) // of the whole block
-        return;
-    const int64_t m = m0 + t % TILE, u = m / q.d.c_in / q.d.kw, v = m / q.d.c_in % q.d.kw;
-    const T *x = (const T *)q.x + m % q.d.c_in, *dy = (const T *)q.dy;
-    float acc[EACH][EACH] = {};
-    for (int64_t k0 = begin; k0 < end; k0 += DEPTH) {
-        if (t < DEPTH) {
-            image[t] = (k0 + t) / per;
-            row[t] = (k0 + t) % per / q.d.ow * q.d.sh - q.d.pt;
-            col[t] = (k0 + t) % q.d.ow * q.d.sw - q.d.pl;
-        }
-        __syncthreads();
-        for (int e = 0; e < EACH; e++) {
-            int k = t / TILE + THREADS / TILE * e;
-            int64_t r = row[k] + u, c = col[k] + v;
-            bool in = m < rows && k0 + k < end && r >= 0 && r < q.d.h && c >= 0 && c < q.d.w;
-            s.a[k][t % TILE] =
-                in ? tti_get(x[((image[k] * q.d.h + r) * q.d.w + c) * q.d.c_in]) : 0.0f;
-            k = t / (TILE / EACH);
-            int n = t % (TILE / EACH) * EACH + e;
-            in = k0 + k < end && n0 + n < q.d.c_out;
-            s.b[k][n] = in ? tti_get(dy[(k0 + k) * q.d.c_out + n0 + n]) : 0.0f;
-        }
-        __syncthreads();
-        multiply(s, end - k0 < DEPTH ? (int)(end - k0) : DEPTH, acc);
-        __syncthreads();
-    }
-    float *out =
-        q.part + ((int64_t)(g.first + blockIdx.z) * q.slices + blockIdx.y) * rows * q.d.c_out;
-    for (int i = 0; i < EACH * EACH; i++) {
-        int64_t o = m0 + t / (TILE / EACH) * EACH + i / EACH;
-        int64_t n = n0 + t % (TILE / EACH) * EACH + i % EACH;
-        if (o < rows && n < q.d.c_out)
-            out[o * q.d.c_out + n] = acc[i / EACH][i % EACH];
-    }
-}
-
-static void dw_sum_of(const tti_conv_dims *d, const tt_arg *x, const tt_lanes *ln, bool is_dnn,
-                      tti_dw_sum *q)
-{
-    int64_t rows = d->kh * d->kw * d->c_in;
-    int64_t blocks = (rows + TILE - 1) / TILE * ((d->c_out + TILE - 1) / TILE);
-    // an engine of cuDNN gives a lane's sum at once
-    tti_dw_sum_of(x, ln, d->oh * d->ow, rows * d->c_out, is_dnn ? 512 : blocks, q);
-}
-
-static tt_status conv2d_dw(const tt_launch *l)
-{
-    const conv_tune *t = (const conv_tune *)l->tune;
-    const tti_conv_dims d = t->d;
-    tti_dw_sum sum;
-    dw_sum_of(&d, &l->in[0], l->lanes, t->dnn != NULL, &sum);
-    tt_launch own = *l;
-    own.scratch = l->scratch + t->workspace;
-    if (by_library(t, l))
-        return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
-            return tti_conv_dnn_dw(t->dnn, l, &d, g.n, g.bound, part + g.first * sum.count);
-        });
-    return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
-        dw_in q = {d, l->in[0].data, l->in[1].data, part, sum.slices, sum.want};
-        int64_t rows = d.kh * d.kw * d.c_in;
-        int64_t blocks = (rows + TILE - 1) / TILE * ((d.c_out + TILE - 1) / TILE);
-        dim3 grid((unsigned)blocks, (unsigned)sum.slices, (unsigned)g.n);
-        TTI_FLOATS(l->in[0].dtype, T, { TTI_LAUNCH(l, grid, THREADS, 0, (dw_slices<T>), g, q); })
-        return tti_cuda_launched(l);
-    });
-}
-
 // ---- how they run ----------------------------------------------------------------------------
 
 static tt_status prepare_as(tt_prep *p, int kind, const tti_conv_dims *d)
 {
-    conv_tune t = {};
+    tti_conv_tune t = {};
     t.d = *d;
     TT_TRY(tti_conv_dnn_prepare(p, d, kind, &t.dnn, &t.workspace));
     p->scratch_bytes = t.workspace;
-    if (kind == TTI_CONV_DW) {
-        tti_dw_sum sum;
-        dw_sum_of(d, &p->in[0], p->lanes, t.dnn != NULL, &sum);
-        p->scratch_bytes += tti_dw_scratch(&sum);
-    }
     memcpy(p->tune, &t, sizeof(t));
     return TT_OK;
 }
@@ -393,17 +262,8 @@ static tt_status prepare_dx(tt_prep *p)
     return prepare_as(p, TTI_CONV_DX, &d);
 }
 
-static tt_status prepare_dw(tt_prep *p)
-{
-    const tti_conv_attr *a = (const tti_conv_attr *)p->attr;
-    tti_conv_dims d =
-        tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
-    return prepare_as(p, TTI_CONV_DW, &d);
-}
-
 extern "C" const tti_cuda_row tti_cuda_conv[] = {
     TTI_ROW("conv2d", prepare, conv2d),
     TTI_ROW("conv2d_dx", prepare_dx, conv2d_dx),
-    TTI_ROW("conv2d_dw", prepare_dw, conv2d_dw),
     TTI_ROWS_END,
 };

@@ -32,6 +32,36 @@ static inline tti_conv_dims tti_conv_dims_on(const tti_conv_attr *a, const tt_sh
     return d;
 }
 
+// ---- tiles of f32 ----------------------------------------------------------------------------
+
+#define TTI_CONV_TILE    64 // outputs of a block along either axis
+#define TTI_CONV_DEPTH   16 // terms of the sum at once
+#define TTI_CONV_EACH    4  // a thread's outputs are EACH x EACH
+#define TTI_CONV_THREADS 256
+
+struct tti_conv_tiles {
+    float a[TTI_CONV_DEPTH][TTI_CONV_TILE + TTI_CONV_EACH], b[TTI_CONV_DEPTH][TTI_CONV_TILE];
+};
+__device__ static inline void tti_conv_multiply(const tti_conv_tiles &s, int terms,
+                                                float acc[TTI_CONV_EACH][TTI_CONV_EACH])
+{
+    const int tx = (int)threadIdx.x % (TTI_CONV_TILE / TTI_CONV_EACH),
+              ty = (int)threadIdx.x / (TTI_CONV_TILE / TTI_CONV_EACH);
+    for (int k = 0; k < terms; k++) {
+        float a[TTI_CONV_EACH], b[TTI_CONV_EACH];
+#pragma unroll
+        for (int i = 0; i < TTI_CONV_EACH; i++) {
+            a[i] = s.a[k][ty * TTI_CONV_EACH + i];
+            b[i] = s.b[k][tx * TTI_CONV_EACH + i];
+        }
+#pragma unroll
+        for (int i = 0; i < TTI_CONV_EACH; i++)
+#pragma unroll
+            for (int j = 0; j < TTI_CONV_EACH; j++)
+                acc[i][j] = fmaf(a[i], b[j], acc[i][j]);
+    }
+}
+
 // ---- dw: lanes and slices --------------------------------------------------------------------
 
 #define TTI_DW_LANES   64                // of a launch
@@ -59,7 +89,7 @@ struct tti_dw_sum {
 __host__ __device__ static inline int64_t tti_dw_slice(int64_t pixels, int64_t want)
 {
     int64_t n = (pixels + want - 1) / want;
-    return n <= 1024 ? 1024 : (n + 15) / 16 * 16;
+    return n <= 1024 ? 1024 : n > 1 << 30 ? 1 << 30 : (n + 31) / 32 * 32;
 }
 __host__ __device__ static inline int64_t tti_dw_slices(int64_t pixels, int64_t want)
 {
@@ -122,6 +152,7 @@ __device__ static inline float tti_dw_lane(const tti_dw_slices_in &q, int lane, 
 {
     float sum = 0.0f;
     int64_t have = tti_dw_slices(rows * q.pixels, q.want);
+#pragma unroll 8
     for (int64_t s = 0; s < have; s++)
         sum = sum + q.part[((int64_t)lane * q.slices + s) * q.count + at];
     return sum;

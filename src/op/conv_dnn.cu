@@ -2,17 +2,18 @@
  * conv_dnn.cu - convolutions by cuDNN, and those that are a plain product by cuBLASLt.
  *
  * Bits. cuDNN's heuristics change the engine with the batch, so the engine and its knobs are chosen
- * once, for the images of the whole batch (dw: of a lane of it), and every other number of images
- * gets a plan of exactly that one. Engines that say they are not deterministic, or that round what
- * they were not asked to, are never taken. cuDNN does not promise that an image's y and dx do not
- * depend on the images beside it: on an H200 they were equal for the shapes of ResNet-50 wherever
- * two batch sizes had one engine, and tests of ops on a GPU compare them again. dw runs lane by
- * lane, so there nothing is asked of an engine but to be deterministic. An engine that refuses a
- * number of images is given up for the op as a whole: its kernels are then those of conv.cu.
+ * once, for the images of the whole batch, and every other number of images gets a plan of exactly
+ * that one. Engines that say they are not deterministic, or that round what they were not asked to,
+ * are never taken. cuDNN does not promise that an image's y and dx do not depend on the images
+ * beside it: on an H200 they were equal for the shapes of ResNet-50 wherever two batch sizes had one
+ * engine, and tests of ops on a GPU compare them again. An engine that refuses a number of images is
+ * given up for the op as a whole, and so are libraries where images would not all begin at multiples
+ * of 16 bytes: the kernels are then those of conv.cu.
  *
  * Layout. Engines that use the matrix units want filters as [c_out, kh, kw, c_in]; ours are [kh,
  * kw, c_in, c_out] and are turned on the way, which is little beside the images. A 1x1 convolution
- * of stride 1 is a product of matrices as it lies, and its dw one product for each lane.
+ * of stride 1 is a product of matrices as it lies, and its dw one product for each lane. Any other
+ * dw is conv_dw.cu's: cuDNN would round the sums of lanes, or take several times as long.
  */
 #include "cuda/blas.h"
 #include "cuda/dnn.h"
@@ -47,7 +48,6 @@ struct one_size {
 struct tti_conv_dnn {
     conv_key key;
     bool usable, is_product;
-    tt_dtype w_type; // of the filter that cuDNN reads or writes
     size_t w_bytes, workspace;
     one_size size[SIZES];
 };
@@ -122,7 +122,6 @@ static bool make_products(tti_cuda_device *dev, tti_conv_dnn *c)
 // The engine of an op, whatever the rows of a call.
 struct engine {
     bool usable;
-    tt_dtype w_type;
     tti_dnn_choice choice;
 };
 
@@ -134,13 +133,12 @@ static int image_tensor(tti_dnn_graph *g, cudnnDataType_t type, int64_t n, int64
                      : tti_dnn_virtual(g, type, 4, dim, stride);
 }
 
-static bool make_graph(tti_cuda_device *dev, const conv_key *k, tt_dtype w_type, int64_t images,
+static bool make_graph(tti_cuda_device *dev, const conv_key *k, int64_t images,
                        const tti_dnn_choice *choice, one_size *s)
 {
     static const cudnnBackendDescriptorType_t kinds[] = {
         CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR};
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR};
     const tti_conv_dims *d = &k->d;
     const cudnnDataType_t type = tti_dnn_type((tt_dtype)k->dtype);
     tti_dnn_graph *g = tti_dnn_graph_new(dev);
@@ -159,7 +157,7 @@ static bool make_graph(tti_cuda_device *dev, const conv_key *k, tt_dtype w_type,
     o.dilation[0] = o.dilation[1] = 1;
     o.compute = CUDNN_DATA_FLOAT;
     s->x = image_tensor(g, type, images, d->c_in, d->h, d->w, true);
-    s->w = image_tensor(g, tti_dnn_type(w_type), d->c_out, d->c_in, d->kh, d->kw, true);
+    s->w = image_tensor(g, type, d->c_out, d->c_in, d->kh, d->kw, true);
     s->y = image_tensor(g, type, images, d->c_out, d->oh, d->ow, true);
     int to = s->y;
     if (k->has_bias)
@@ -178,24 +176,16 @@ static bool make_graph(tti_cuda_device *dev, const conv_key *k, tt_dtype w_type,
     return tti_dnn_build(g, &opts);
 }
 
-/*
- * Chooses the engine for the full number of images; first is the plan. Sums of dw are wanted in
- * f32; an engine that rounds each lane's sum to the type of x is the second choice.
- */
+// Chooses the engine for the full number of images; first is the plan.
 static bool choose(tti_cuda_device *dev, const conv_key *k, engine *e, one_size *first)
 {
-    const bool is_dw = k->kind == TTI_CONV_DW;
-    const tt_dtype types[] = {is_dw ? TT_F32 : (tt_dtype)k->dtype, (tt_dtype)k->dtype};
-    for (int i = 0; i < (is_dw && k->dtype != TT_F32 ? 2 : 1); i++) {
-        if (make_graph(dev, k, types[i], k->full, NULL, first)) {
-            e->usable = true;
-            e->w_type = types[i];
-            e->choice = *tti_dnn_chosen(first->graph);
-            return true;
-        }
-        tti_dnn_graph_free(first->graph);
-        first->graph = NULL;
+    if (make_graph(dev, k, k->full, NULL, first)) {
+        e->usable = true;
+        e->choice = *tti_dnn_chosen(first->graph);
+        return true;
     }
+    tti_dnn_graph_free(first->graph);
+    first->graph = NULL;
     return false;
 }
 
@@ -207,14 +197,13 @@ static bool make_plans(tti_cuda_device *dev, tti_conv_dnn *c)
     engine *e = (engine *)tti_recipe_get(dev, k, ENGINE_KEY, sizeof(engine), NULL, &is_new);
     if (e == NULL || (is_new && !choose(dev, k, e, &first)) || !e->usable)
         return false;
-    c->w_type = e->w_type;
     for (int i = 0; i < k->n && e->usable; i++) {
         one_size *s = &c->size[i];
         if (first.graph != NULL && s->images == k->full) {
             *s = first;
             first.graph = NULL;
         } else {
-            e->usable = make_graph(dev, k, e->w_type, s->images, &e->choice, s);
+            e->usable = make_graph(dev, k, s->images, &e->choice, s);
         }
         size_t bytes = e->usable ? tti_dnn_workspace(s->graph) : 0;
         c->workspace = c->workspace > bytes ? c->workspace : bytes;
@@ -247,6 +236,13 @@ static void drop(void *)
 #endif
 
 // ---- plans of a node -------------------------------------------------------------------------
+
+// Whether every image of x and y begins where the first one does, to 16 bytes.
+static bool is_aligned(const tti_conv_dims *d, int dtype)
+{
+    int64_t item = dtype == TT_F32 ? 4 : 2;
+    return d->h * d->w * d->c_in * item % 16 == 0 && d->oh * d->ow * d->c_out * item % 16 == 0;
+}
 
 // The numbers of images that calls of a node have, each once; false: too many.
 static bool get_sizes(const tt_prep *p, const tti_conv_dims *d, conv_key *k)
@@ -302,7 +298,7 @@ tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, tti
     *out = NULL;
     *workspace = 0;
     fill_key(p, d, kind, &k);
-    if (!get_sizes(p, d, &k))
+    if (!is_aligned(d, k.dtype) || !get_sizes(p, d, &k))
         return TT_OK;
     tti_conv_dnn *c = (tti_conv_dnn *)tti_recipe_get(dev, &k, sizeof(k), sizeof(*c), drop, &is_new);
     if (c == NULL)
@@ -311,11 +307,11 @@ tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, tti
         c->key = k;
         for (int i = 0; i < k.n; i++)
             c->size[i].images = k.images[i];
-        c->usable = is_product(&k) ? make_products(dev, c) : make_plans(dev, c);
+        c->usable =
+            is_product(&k) ? make_products(dev, c) : kind != TTI_CONV_DW && make_plans(dev, c);
         c->workspace = (c->workspace + 255) / 256 * 256;
         if (!c->is_product)
-            c->w_bytes =
-                (size_t)(d->kh * d->kw * d->c_in * d->c_out) * (c->w_type == TT_F32 ? 4 : 2);
+            c->w_bytes = (size_t)(d->kh * d->kw * d->c_in * d->c_out) * (k.dtype == TT_F32 ? 4 : 2);
         c->w_bytes = (c->w_bytes + 255) / 256 * 256;
     }
     if (!c->usable)
@@ -330,25 +326,18 @@ tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, tti
 #define TURN 32
 
 // out [n, m] of in [m, n].
-template <class A, class B> static __global__ void turn(const A *in, B *out, int64_t m, int64_t n)
+template <class T> static __global__ void turn(const T *in, T *out, int64_t m, int64_t n)
 {
-    __shared__ float tile[TURN][TURN + 1];
+    __shared__ T tile[TURN][TURN + 1];
     const int64_t m0 = (int64_t)blockIdx.x * TURN, n0 = (int64_t)blockIdx.y * TURN;
     const int x = (int)threadIdx.x, y = (int)threadIdx.y;
     for (int i = y; i < TURN; i += 8)
         if (m0 + i < m && n0 + x < n)
-            tile[i][x] = tti_get(in[(m0 + i) * n + n0 + x]);
+            tile[i][x] = in[(m0 + i) * n + n0 + x];
     __syncthreads();
     for (int i = y; i < TURN; i += 8)
         if (n0 + i < n && m0 + x < m)
-            tti_put(out[(n0 + i) * m + m0 + x], tile[x][i]);
-}
-
-template <class A, class B>
-static void run_turn(const tt_launch *l, const void *in, void *out, int64_t m, int64_t n)
-{
-    dim3 grid((unsigned)((m + TURN - 1) / TURN), (unsigned)((n + TURN - 1) / TURN));
-    TTI_LAUNCH(l, grid, dim3(TURN, 8), 0, (turn<A, B>), (const A *)in, (B *)out, m, n);
+            out[(n0 + i) * m + m0 + x] = tile[x][i];
 }
 
 template <class T> static __global__ void activate(const T *z, T *y, int64_t n, int act)
@@ -383,8 +372,11 @@ tt_status tti_conv_dnn_run(tti_conv_dnn *c, const tt_launch *l, void *x, void *w
     const tt_arg *out = &l->out[0];
     void *z = is_y && l->n_out > 1 ? l->out[1].data : y;
     if (!c->is_product) {
-        TTI_FLOATS(l->in[1].dtype, T,
-                   { run_turn<T, T>(l, w, workspace, d->kh * d->kw * d->c_in, d->c_out); })
+        const int64_t m = d->kh * d->kw * d->c_in, n = d->c_out;
+        dim3 grid((unsigned)((m + TURN - 1) / TURN), (unsigned)((n + TURN - 1) / TURN));
+        TTI_FLOATS(l->in[1].dtype, T, {
+            TTI_LAUNCH(l, grid, dim3(TURN, 8), 0, (turn<T>), (const T *)w, (T *)workspace, m, n);
+        })
         w = workspace;
     }
     const void *bias = c->key.has_bias ? l->in[2].data : NULL;
@@ -406,7 +398,7 @@ tt_status tti_conv_dnn_dw(tti_conv_dnn *c, const tt_launch *l, const tti_conv_di
     const size_t x_step = item * (size_t)(d->h * d->w * d->c_in);
     const size_t y_step = item * (size_t)(d->oh * d->ow * d->c_out);
     void *workspace = l->scratch + c->w_bytes;
-    if (c->is_product && n > 1 && n == c->key.lanes && c->size[0].products != NULL &&
+    if (n > 1 && n == c->key.lanes && c->size[0].products != NULL &&
         bound[n] - bound[0] == n * c->size[0].images)
         return tti_blas_run(c->size[0].products, l, x + x_step * (size_t)bound[0],
                             dy + y_step * (size_t)bound[0], part, NULL, NULL, workspace);
@@ -416,15 +408,9 @@ tt_status tti_conv_dnn_dw(tti_conv_dnn *c, const tt_launch *l, const tti_conv_di
             j++;
         if (j == c->key.n) // no images: nothing reads its sum
             continue;
-        void *xi = x + x_step * (size_t)bound[i], *yi = dy + y_step * (size_t)bound[i];
-        float *to = part + i * count;
-        if (c->is_product) {
-            TT_TRY(tti_blas_run(c->size[j].product, l, xi, yi, to, NULL, NULL, workspace));
-            continue;
-        }
-        TT_TRY(run_size(c, &c->size[j], l, xi, l->scratch, yi, NULL, workspace));
-        TTI_FLOATS(c->w_type, T,
-                   { run_turn<T, float>(l, l->scratch, to, d->c_out, d->kh * d->kw * d->c_in); })
+        TT_TRY(tti_blas_run(c->size[j].product, l, x + x_step * (size_t)bound[i],
+                            dy + y_step * (size_t)bound[i], part + i * count, NULL, NULL,
+                            workspace));
     }
     return tti_cuda_launched(l);
 }

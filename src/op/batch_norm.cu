@@ -26,10 +26,10 @@ static tt_status prep_none(tt_prep *p)
 // Slices to lanes, lanes by the tree to mean, var and unbiased; of some lanes: mean, M2 and M2.
 template <int N>
 static __global__ void __launch_bounds__(1024)
-    finish_stats(tti_lanes_of<N> ln, int64_t per_row, bool is_part, const float *part,
-                 int64_t slices, int64_t c, float *lanes, float *mean, float *var, float *unbiased)
+    finish_stats(tti_lanes_of<N> ln, tti_bn_parts parts, bool is_part, int64_t c, float *lanes,
+                 float *mean, float *var, float *unbiased)
 {
-    tti_bn_merge_slices<N, true>(ln, per_row, part, slices, c, lanes);
+    tti_bn_merge_slices<N, true>(ln, parts, c, lanes);
     const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
     if (threadIdx.y > 0 || threadIdx.z > 0 || ch >= c)
         return;
@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(1024)
     int64_t n[TTI_CUDA_DEPTH];
     int depth = 0;
     for (int i = 0; i < ln.n; i++) {
-        n[depth] = (ln.bound[i + 1] - ln.bound[i]) * per_row;
+        n[depth] = (ln.bound[i + 1] - ln.bound[i]) * parts.per_row;
         m[depth] = lanes[(int64_t)i * 2 * c + ch];
         s[depth++] = lanes[((int64_t)i * 2 + 1) * c + ch];
         for (int k = 0; k < ln.merges[i]; k++) {
@@ -77,9 +77,8 @@ static tt_status batch_norm_stats(const tt_launch *l)
     bool is_part = b.is_open && b.ln.n != b.ln.total;
     TTI_LANES(&b.ln, N, {
         TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_stats<N>),
-                   tti_lanes_by_value<N>(&b.ln), b.runs * b.per, is_part, q.part, q.slices, c,
-                   lanes, (float *)l->out[0].data, (float *)l->out[1].data,
-                   (float *)l->out[2].data);
+                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, q), is_part, c, lanes,
+                   (float *)l->out[0].data, (float *)l->out[1].data, (float *)l->out[2].data);
     });
     return tti_cuda_launched(l);
 }
@@ -89,10 +88,10 @@ static tt_status batch_norm_stats(const tt_launch *l)
 // Slices to lanes, lanes by the tree: dgamma, which still lacks rstd, and dbeta.
 template <int N>
 static __global__ void __launch_bounds__(1024)
-    finish_sums(tti_lanes_of<N> ln, int64_t per_row, const float *part, int64_t slices, int64_t c,
-                float *lanes, tti_bn_vec var, float eps, float *dgamma, float *dbeta)
+    finish_sums(tti_lanes_of<N> ln, tti_bn_parts parts, int64_t c, float *lanes, tti_bn_vec var,
+                float eps, float *dgamma, float *dbeta)
 {
-    tti_bn_merge_slices<N, false>(ln, per_row, part, slices, c, lanes);
+    tti_bn_merge_slices<N, false>(ln, parts, c, lanes);
     const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
     if (threadIdx.y > 1 || threadIdx.z > 0 || ch >= c)
         return;
@@ -120,7 +119,7 @@ static tt_status batch_norm_sums(const tt_launch *l)
     float *lanes = q.part + 2 * (int64_t)b.ln.n * c * q.slices;
     TTI_LANES(&b.ln, N, {
         TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_sums<N>),
-                   tti_lanes_by_value<N>(&b.ln), b.runs * b.per, q.part, q.slices, c, lanes,
+                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, q), c, lanes,
                    tti_bn_vec_of(&l->in[3]), (float)a->eps, (float *)l->out[0].data,
                    (float *)l->out[1].data);
     });

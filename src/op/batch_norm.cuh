@@ -2,14 +2,14 @@
  * batch_norm.cuh - kernels that both batch norms of a GPU use: over the batch (batch_norm.cu) and
  * over a lane (batch_norm_lane.cu).
  *
- * Reductions. The rows of a lane are cut into slices by a rule that knows nothing but their number;
+ * Reductions. The rows of a lane are cut into slices by a rule that knows their number and the channels alone;
  * a block takes one slice of a few channels. A thread walks every ry-th row of the slice, the
  * block's threads are merged by halves, and the slices of a lane by eight chains, which are then
  * merged by halves too. So a lane's bits depend on its own rows alone, never on the grid.
  *
  * Moments need one walk: a thread sums x - k and its square, where k is the first entry it met.
  * As k is one of the thread's n entries, its own distance from the mean is in M2, so that M2 =
- * S2 - S1^2 / n loses at most a factor n of precision, n being some dozens. From there on means
+ * S2 - S1^2 / n loses at most a factor n of precision, n being 256 at most in lanes of up to two million rows. From there on means
  * and M2 are merged by Chan's formula as batch_norm.c has it.
  *
  * Row by row (apply, dx), a thread keeps to its channels, so that factors stay in registers.
@@ -47,10 +47,43 @@ __device__ static inline int64_t tti_bn_row(const tti_bn_rows &g, int lane, int6
     return g.runs == 1 ? first + i : first + i / len * g.step + i % len;
 }
 
+// Channels: packs of v, walked by wx threads side by side. By the shape alone: they decide bits.
+struct tti_bn_cols {
+    int64_t c;
+    int wx, shift; // wx = 1 << shift
+};
+static inline tti_bn_cols tti_bn_cols_of(int64_t c, int v, int most)
+{
+    tti_bn_cols g = {c, 1, 0};
+    for (; g.wx < most && (int64_t)g.wx * v < c; g.wx *= 2)
+        g.shift++;
+    return g;
+}
+static inline bool tti_bn_in_packs(const tt_arg *x)
+{
+    return x->cols % (x->dtype == TT_F32 ? 4 : 8) == 0;
+}
+
+// Channels of a walk over slices; v: of a thread, where addresses allow.
+static inline tti_bn_cols tti_bn_cols_of_walk(const tt_arg *x, int *v)
+{
+    *v = !tti_bn_in_packs(x) ? 1 : x->dtype == TT_F32 ? 4 : 8;
+    return tti_bn_cols_of(x->cols, *v, *v > 1 ? 8 : 32);
+}
+// Slices of a lane so that its blocks keep a card busy; more would only have to be merged.
+static inline int tti_bn_want(const tt_arg *x)
+{
+    int v;
+    tti_bn_cols g = tti_bn_cols_of_walk(x, &v);
+    int64_t groups = (x->cols + g.wx * v - 1) / (g.wx * v);
+    return groups < 1 ? 128 : groups > 128 ? 1 : (int)(128 / groups);
+}
+
 // The lanes of a tensor: those of the call, or one with all rows where no axis is open.
 struct tti_bn_lanes {
     tt_lanes ln;
     bool is_open;
+    int want; // slices of a lane that is long enough, by the channels
     int64_t runs, step, per;
     int64_t whole[2];
     uint8_t no_merge;
@@ -58,6 +91,7 @@ struct tti_bn_lanes {
 static inline void tti_bn_lanes_of(const tt_arg *x, const tt_lanes *ln, tti_bn_lanes *out)
 {
     *out = tti_bn_lanes();
+    out->want = tti_bn_want(x);
     out->is_open = x->open >= 0;
     out->runs = out->per = 1;
     if (out->is_open) {
@@ -98,14 +132,16 @@ static inline tti_bn_rows tti_bn_all_rows(const tt_arg *x)
     return g;
 }
 
-__host__ __device__ static inline int64_t tti_bn_slice(int64_t n) // rows in a slice of a lane of n
+// Rows in a slice of a lane of n.
+__host__ __device__ static inline int64_t tti_bn_slice(int64_t n, int want)
 {
-    int64_t most = (n + 1023) / 1024;
-    return most <= 512 ? 512 : (most + 31) / 32 * 32;
+    int64_t len = (n + want - 1) / want, least = (n + 1023) / 1024;
+    len = len < 256 ? 256 : len < 2048 ? len : 2048;
+    return ((len > least ? len : least) + 31) / 32 * 32;
 }
-__host__ __device__ static inline int64_t tti_bn_slices(int64_t n)
+__host__ __device__ static inline int64_t tti_bn_slices(int64_t n, int want)
 {
-    int64_t slice = tti_bn_slice(n);
+    int64_t slice = tti_bn_slice(n, want);
     return (n + slice - 1) / slice;
 }
 // The most slices any lane has.
@@ -113,27 +149,11 @@ static inline int64_t tti_bn_most_slices(const tti_bn_lanes *b)
 {
     int64_t most = 1;
     for (int i = 0; i < b->ln.n; i++) {
-        int64_t n = tti_bn_slices(b->runs * (b->ln.bound[i + 1] - b->ln.bound[i]) * b->per);
+        int64_t n = b->runs * (b->ln.bound[i + 1] - b->ln.bound[i]) * b->per;
+        n = tti_bn_slices(n, b->want);
         most = n > most ? n : most;
     }
     return most;
-}
-
-// Channels: packs of v, walked by wx threads side by side. By the shape alone: they decide bits.
-struct tti_bn_cols {
-    int64_t c;
-    int wx, shift; // wx = 1 << shift
-};
-static inline tti_bn_cols tti_bn_cols_of(int64_t c, int v, int most)
-{
-    tti_bn_cols g = {c, 1, 0};
-    for (; g.wx < most && (int64_t)g.wx * v < c; g.wx *= 2)
-        g.shift++;
-    return g;
-}
-static inline bool tti_bn_in_packs(const tt_arg *x)
-{
-    return x->cols % (x->dtype == TT_F32 ? 4 : 8) == 0;
 }
 
 // A vector of channels, of either type that is allowed.
@@ -167,6 +187,22 @@ __device__ static inline void tti_bn_merge(float &mean, float &m2, float mean_b,
     float d = mean_b - mean;
     mean = fmaf(d, w, mean);
     m2 = fmaf(d * d, n_a * w, m2 + m2_b);
+}
+
+// Adds the sums of more entries, or merges their moments, to those of n.
+template <bool MOMENTS>
+__device__ static inline void tti_bn_join(float &a, float &b, float a2, float b2, int64_t n,
+                                          int64_t more)
+{
+    if (!MOMENTS) {
+        a = a + a2;
+        b = b + b2;
+    } else if (n == 0) {
+        a = a2;
+        b = b2;
+    } else {
+        tti_bn_merge(a, b, a2, b2, (float)n, tti_bn_weight(n, more));
+    }
 }
 
 /*
@@ -207,39 +243,51 @@ __device__ static inline void tti_bn_block(float *a, float *b, int n, const tti_
     }
 }
 
+// The sums of slices, [lanes, slices, 2, c], of lanes with per_row entries for a row of the batch.
+struct tti_bn_parts {
+    const float *part;
+    int64_t slices, per_row;
+    int want;
+};
+
 /*
- * Slices of every lane to lane results: out is [lanes, 2, c], part [lanes, slices, 2, c]. A block
+ * Slices of every lane to lane results: out is [lanes, 2, c]. A block
  * has 32 channels by TTI_BN_CHAINS chains by TTI_BN_AT_ONCE lanes. Ends with a barrier, after which
  * the block's threads see its results.
  */
 template <int N, bool MOMENTS>
-__device__ static inline void tti_bn_merge_slices(const tti_lanes_of<N> &ln, int64_t per_row,
-                                                  const float *part, int64_t slices, int64_t c,
-                                                  float *out)
+__device__ static inline void tti_bn_merge_slices(const tti_lanes_of<N> &ln, const tti_bn_parts &q,
+                                                  int64_t c, float *out)
 {
+    const int at_once = 8; // loads in flight
     __shared__ float sh[TTI_BN_AT_ONCE][TTI_BN_CHAINS][2][32];
     __shared__ int64_t count[TTI_BN_AT_ONCE][TTI_BN_CHAINS];
     const int k = (int)threadIdx.y, z = (int)threadIdx.z, x = (int)threadIdx.x;
     const int64_t ch = (int64_t)blockIdx.x * 32 + x;
     for (int first = 0; first < ln.n; first += TTI_BN_AT_ONCE) {
         const int lane = first + z;
-        int64_t n = 0, rows = lane < ln.n ? (ln.bound[lane + 1] - ln.bound[lane]) * per_row : 0;
-        int64_t slice = tti_bn_slice(rows), have = tti_bn_slices(rows);
+        int64_t n = 0, rows = lane < ln.n ? (ln.bound[lane + 1] - ln.bound[lane]) * q.per_row : 0;
+        int64_t slice = tti_bn_slice(rows, q.want), have = tti_bn_slices(rows, q.want);
+        const float *p = q.part + (int64_t)lane * q.slices * 2 * c + ch;
         float a = 0.0f, b = 0.0f;
-        for (int64_t s = k; s < have; s += TTI_BN_CHAINS) {
-            const float *p = part + (((int64_t)lane * slices + s) * 2) * c + ch;
-            int64_t more = s * slice + slice <= rows ? slice : rows - s * slice;
-            float a2 = ch < c ? p[0] : 0.0f, b2 = ch < c ? p[c] : 0.0f;
-            if (!MOMENTS) {
-                a = a + a2;
-                b = b + b2;
-            } else if (n == 0) {
-                a = a2;
-                b = b2;
-            } else {
-                tti_bn_merge(a, b, a2, b2, (float)n, tti_bn_weight(n, more));
+        for (int64_t s = k; s < have; s += TTI_BN_CHAINS * at_once) {
+            float a2[at_once], b2[at_once];
+#pragma unroll
+            for (int u = 0; u < at_once; u++) {
+                int64_t at = s + u * TTI_BN_CHAINS;
+                bool in = ch < c && at < have;
+                a2[u] = in ? p[at * 2 * c] : 0.0f;
+                b2[u] = in ? p[(at * 2 + 1) * c] : 0.0f;
             }
-            n += more;
+#pragma unroll
+            for (int u = 0; u < at_once; u++) {
+                int64_t at = s + u * TTI_BN_CHAINS;
+                int64_t more = at * slice + slice <= rows ? slice : rows - at * slice;
+                if (at >= have)
+                    continue;
+                tti_bn_join<MOMENTS>(a, b, a2[u], b2[u], n, more);
+                n += more;
+            }
         }
         for (int half = TTI_BN_CHAINS / 2; half > 0; half >>= 1) {
             __syncthreads();
@@ -252,12 +300,8 @@ __device__ static inline void tti_bn_merge_slices(const tti_lanes_of<N> &ln, int
                 continue;
             int64_t more = count[z][k + half];
             float a2 = sh[z][k + half][0][x], b2 = sh[z][k + half][1][x];
-            if (!MOMENTS) {
-                a = a + a2;
-                b = b + b2;
-            } else if (more > 0) { // chains fill from the first on
-                tti_bn_merge(a, b, a2, b2, (float)n, tti_bn_weight(n, more));
-            }
+            if (!MOMENTS || more > 0) // chains fill from the first on
+                tti_bn_join<MOMENTS>(a, b, a2, b2, n, more);
             n += more;
         }
         if (k == 0 && lane < ln.n && ch < c) {
@@ -285,7 +329,7 @@ struct tti_bn_reduce {
     bool by_row;
     float *part;
     int64_t slices;
-    int first_lane;
+    int want, first_lane;
 };
 
 /*
@@ -293,15 +337,15 @@ struct tti_bn_reduce {
  * of channels by slices by lanes.
  */
 template <class T, int V, bool MOMENTS>
-static __global__ void __launch_bounds__(TTI_BN_THREADS, 3)
+static __global__ void __launch_bounds__(TTI_BN_THREADS, 2)
     tti_bn_slice_kernel(tti_bn_rows g, tti_bn_cols cols, tti_bn_reduce q)
 {
     typedef tti_regs<T, V> pack;
-    const int at_once = MOMENTS ? 4 : 2; // loads in flight, in rows
+    const int at_once = MOMENTS ? 8 : 4; // loads in flight, in rows
     const int lane = (int)blockIdx.z, tx = (int)threadIdx.x & (cols.wx - 1);
     const int ty = (int)threadIdx.x >> cols.shift, ry = TTI_BN_THREADS >> cols.shift;
     const int64_t ch = ((int64_t)blockIdx.x * cols.wx + tx) * V, c = cols.c;
-    const int64_t entries = tti_bn_entries(g, lane), slice = tti_bn_slice(entries);
+    const int64_t entries = tti_bn_entries(g, lane), slice = tti_bn_slice(entries, q.want);
     const int64_t begin = (int64_t)blockIdx.y * slice;
     if (begin >= entries) // of the whole block
         return;
@@ -311,11 +355,7 @@ static __global__ void __launch_bounds__(TTI_BN_THREADS, 3)
     float a[V], b[V], k[V];
     for (int i = 0; i < V; i++)
         a[i] = b[i] = k[i] = 0.0f;
-    if (mine && MOMENTS && begin + ty < end) {
-        pack p = *(const pack *)(x + tti_bn_row(g, lane, begin + ty) * c);
-        for (int i = 0; i < V; i++)
-            k[i] = p.get(i);
-    } else if (mine && !MOMENTS) {
+    if (mine && !MOMENTS) {
         int64_t row = q.by_row ? g.bound[lane] * c : 0;
         for (int i = 0; i < V; i++)
             k[i] = tti_bn_at(q.mean, row + ch + i);
@@ -331,6 +371,8 @@ static __global__ void __launch_bounds__(TTI_BN_THREADS, 3)
             if (!MOMENTS)
                 d[u] = *(const pack *)(dz + at);
         }
+        for (int i = 0; MOMENTS && r == begin + ty && i < V; i++)
+            k[i] = p[0].get(i);
 #pragma unroll
         for (int u = 0; u < at_once; u++) {
             if (r + u * ry >= end)
@@ -369,15 +411,16 @@ template <bool MOMENTS>
 static inline void tti_bn_reduce_slices(const tt_launch *l, const tti_bn_lanes *b, tti_bn_reduce q)
 {
     const tt_arg *x = &l->in[0];
-    const bool shaped = tti_bn_in_packs(x);
-    const bool packs = shaped && tti_is_aligned(q.x) && tti_is_aligned(q.dz);
+    int v;
+    const tti_bn_cols cols = tti_bn_cols_of_walk(x, &v);
+    const bool packs = v > 1 && tti_is_aligned(q.x) && tti_is_aligned(q.dz);
+    const int64_t per = (int64_t)cols.wx * (packs ? v : 1);
+    q.want = b->want;
     for (int first = 0; first < b->ln.n && x->count > 0; first += TTI_BN_LANES) {
         tti_bn_rows g = tti_bn_rows_of(b, first);
         q.first_lane = first;
         TTI_FLOATS(x->dtype, T, {
             const int wide = tti_pack<T>::n;
-            tti_bn_cols cols = tti_bn_cols_of(x->cols, shaped ? wide : 1, shaped ? 8 : 32);
-            int64_t per = (int64_t)cols.wx * (packs ? wide : 1);
             dim3 grid((unsigned)((x->cols + per - 1) / per), (unsigned)q.slices, (unsigned)g.n);
             if (packs)
                 TTI_LAUNCH(l, grid, TTI_BN_THREADS, 0, (tti_bn_slice_kernel<T, wide, MOMENTS>), g,
@@ -387,6 +430,12 @@ static inline void tti_bn_reduce_slices(const tt_launch *l, const tti_bn_lanes *
                            cols, q);
         })
     }
+}
+
+static inline tti_bn_parts tti_bn_parts_of(const tti_bn_lanes *b, const tti_bn_reduce &q)
+{
+    tti_bn_parts p = {q.part, q.slices, b->runs * b->per, b->want};
+    return p;
 }
 
 // ---- row by row ------------------------------------------------------------------------------

@@ -42,16 +42,15 @@ struct forward_out {
 // Slices to lanes; each lane's statistics for its rows; the lane sums.
 template <int N>
 static __global__ void __launch_bounds__(1024)
-    finish_forward(tti_lanes_of<N> ln, int64_t per_row, const float *part, int64_t slices,
-                   int64_t c, float *lanes, forward_out q)
+    finish_forward(tti_lanes_of<N> ln, tti_bn_parts parts, int64_t c, float *lanes, forward_out q)
 {
-    tti_bn_merge_slices<N, true>(ln, per_row, part, slices, c, lanes);
+    tti_bn_merge_slices<N, true>(ln, parts, c, lanes);
     const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
     const int worker = (int)(threadIdx.y + TTI_BN_CHAINS * threadIdx.z);
     if (ch >= c)
         return;
     for (int i = 0; i < ln.n; i++) {
-        int64_t n = (ln.bound[i + 1] - ln.bound[i]) * per_row;
+        int64_t n = (ln.bound[i + 1] - ln.bound[i]) * parts.per_row;
         float m = lanes[(int64_t)i * 2 * c + ch] + 0.0f;
         float var = lanes[((int64_t)i * 2 + 1) * c + ch] / (float)(n > 0 ? n : 1);
         float rstd = 1.0f / sqrtf(var + q.eps);
@@ -69,13 +68,16 @@ static __global__ void __launch_bounds__(1024)
         tti_lane_tree<N>(
             ln,
             [&](int i) {
-                int64_t n = (ln.bound[i + 1] - ln.bound[i]) * per_row;
+                int64_t n = (ln.bound[i + 1] - ln.bound[i]) * parts.per_row;
                 return lanes[((int64_t)i * 2 + 1) * c + ch] / (float)(n > 1 ? n - 1 : 1);
             },
             [&](int p, float x) { q.unbiased[p * c + ch] = x; });
     else if (worker == 2 && ch == 0)
         tti_lane_tree<N>(
-            ln, [&](int i) { return (ln.bound[i + 1] - ln.bound[i]) * per_row > 0 ? 1.0f : 0.0f; },
+            ln,
+            [&](int i) {
+                return (ln.bound[i + 1] - ln.bound[i]) * parts.per_row > 0 ? 1.0f : 0.0f;
+            },
             [&](int p, float x) { q.lanes[p] = x; });
 }
 
@@ -100,7 +102,7 @@ static tt_status batch_norm_lane(const tt_launch *l)
                      b.is_open};
     TTI_LANES(&b.ln, N, {
         TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_forward<N>),
-                   tti_lanes_by_value<N>(&b.ln), b.runs * b.per, s.part, s.slices, c, lanes, o);
+                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, s), c, lanes, o);
     });
     tti_bn_map q = {};
     q.x = l->in[0].data;
@@ -121,17 +123,17 @@ static tt_status batch_norm_lane(const tt_launch *l)
 // Slices to lanes, which dx reads, and lane sums; dgamma takes rstd here.
 template <int N>
 static __global__ void __launch_bounds__(1024)
-    finish_backward(tti_lanes_of<N> ln, int64_t per_row, const float *part, int64_t slices,
-                    int64_t c, float *lanes, const float *rstd, float *dgamma, float *dbeta)
+    finish_backward(tti_lanes_of<N> ln, tti_bn_parts parts, int64_t c, float *lanes,
+                    const float *rstd, float *dgamma, float *dbeta)
 {
-    tti_bn_merge_slices<N, false>(ln, per_row, part, slices, c, lanes);
+    tti_bn_merge_slices<N, false>(ln, parts, c, lanes);
     const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
     if (threadIdx.y > 1 || threadIdx.z > 0 || ch >= c)
         return;
     const int which = (int)threadIdx.y;
     float *out = which == 0 ? dgamma : dbeta;
     for (int i = 0; which == 0 && i < ln.n; i++)
-        if ((ln.bound[i + 1] - ln.bound[i]) * per_row > 0)
+        if ((ln.bound[i + 1] - ln.bound[i]) * parts.per_row > 0)
             lanes[(int64_t)i * 2 * c + ch] *= rstd[ln.bound[i] * c + ch];
     tti_lane_tree<N>(
         ln, [&](int i) { return lanes[((int64_t)i * 2 + which) * c + ch]; },
@@ -154,7 +156,7 @@ static tt_status batch_norm_lane_grad(const tt_launch *l)
     float *lanes = s.part + 2 * (int64_t)b.ln.n * c * s.slices;
     TTI_LANES(&b.ln, N, {
         TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_backward<N>),
-                   tti_lanes_by_value<N>(&b.ln), b.runs * b.per, s.part, s.slices, c, lanes,
+                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, s), c, lanes,
                    (const float *)l->in[3].data, (float *)l->out[1].data, (float *)l->out[2].data);
     });
     tti_bn_map q = {};

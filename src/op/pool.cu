@@ -8,11 +8,16 @@
 #include "op/pool.h"
 
 #define THREADS 256
-#define NONE    255u // no place: the maximum is NaN
-#define NARROW  255  // windows with more entries than this note places in 4 bytes
+#define NONE    255u      // no place: the maximum is NaN
+#define MOST    (1 << 30) // entries of an axis of an image
+#define NARROW  255       // windows with more entries than this note places in 4 bytes
 
+// Sizes of images and windows, in 32 bits: kernels divide by them.
+struct pool_dims {
+    int h, w, c, oh, ow, kh, kw, sh, sw, pt, pl;
+};
 struct pool_in {
-    tti_pool_tune t;
+    pool_dims t;
     const void *x, *dy;
     void *y;
     void *place; // [batch, oh, ow, c] of 1 or 4 bytes
@@ -21,33 +26,52 @@ struct pool_in {
 
 // The part of a window that lies inside x: rows [r0, r1), columns [c0, c1).
 struct window {
-    int64_t r0, r1, c0, c1;
+    int r0, r1, c0, c1;
 };
-__device__ static inline window window_at(const tti_pool_tune &t, int64_t i, int64_t j)
+__device__ static inline window window_at(const pool_dims &t, int i, int j)
 {
-    int64_t r = i * t.sh - t.pt, c = j * t.sw - t.pl;
+    int r = i * t.sh - t.pt, c = j * t.sw - t.pl;
     window w = {r > 0 ? r : 0, r + t.kh < t.h ? r + t.kh : t.h, c > 0 ? c : 0,
                 c + t.kw < t.w ? c + t.kw : t.w};
     return w;
 }
-// The windows [lo, hi) along an axis that hold position at.
-__device__ static inline void windows_of(int64_t at, int64_t pad, int64_t k, int64_t stride,
-                                         int64_t n, int64_t *lo, int64_t *hi)
+__device__ static inline float entries(const window &w)
 {
-    int64_t p = at + pad;
-    *lo = p < k ? 0 : (p - k) / stride + 1;
-    *hi = p / stride + 1 < n ? p / stride + 1 : n;
+    return (float)((int64_t)(w.r1 - w.r0) * (w.c1 - w.c0));
+}
+__device__ static inline int64_t at_pixel(const pool_dims &t, int row, int col)
+{
+    return ((int64_t)row * t.w + col) * t.c;
+}
+// The windows [lo, hi) along an axis that hold position at.
+__device__ static inline void windows_of(int at, int pad, int k, int stride, int n, int *lo,
+                                         int *hi)
+{
+    unsigned p = (unsigned)(at + pad), s = (unsigned)stride, last = p / s + 1;
+    *lo = (int)p < k ? 0 : (int)((p - (unsigned)k) / s) + 1;
+    *hi = last < (unsigned)n ? (int)last : n;
 }
 
 // One of batch x rows x cols pixels, by a pack of channels.
 struct place {
-    int64_t image, i, j, ch;
+    int64_t image;
+    int i, j, ch;
 };
-template <int V>
-__device__ static inline place place_of(int64_t at, int64_t rows, int64_t cols, int64_t c)
+// *n becomes n / by; the rest. Few numbers need 64 bits.
+__device__ static inline int split(int64_t *n, int by)
 {
-    int64_t packs = c / V, pixel = at / packs, line = pixel / cols;
-    place p = {line / rows, line % rows, pixel % cols, at % packs * V};
+    int64_t q = *n >> 32 == 0 ? (int64_t)((uint32_t)*n / (uint32_t)by) : *n / by;
+    int rest = (int)(*n - q * by);
+    *n = q;
+    return rest;
+}
+template <int V> __device__ static inline place place_of(int64_t at, int rows, int cols, int c)
+{
+    place p;
+    p.ch = split(&at, c / V) * V;
+    p.j = split(&at, cols);
+    p.i = split(&at, rows);
+    p.image = at;
     return p;
 }
 
@@ -71,23 +95,23 @@ template <class T, int V, bool MAX>
 static __global__ void __launch_bounds__(THREADS) pool(pool_in q, int64_t n)
 {
     typedef tti_regs<T, V> regs;
-    const tti_pool_tune t = q.t;
+    const pool_dims t = q.t;
     int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < n; at += step) {
         place p = place_of<V>(at, t.oh, t.ow, t.c);
         window w = window_at(t, p.i, p.j);
         const T *x = (const T *)q.x + p.image * t.h * t.w * t.c + p.ch;
         float acc[V];
-        regs v = *(const regs *)(x + (w.r0 * t.w + w.c0) * t.c);
+        regs v = *(const regs *)(x + at_pixel(t, w.r0, w.c0));
         for (int i = 0; i < V; i++)
             acc[i] = MAX ? v.get(i) : 0.0f;
-        for (int64_t r = w.r0; r < w.r1; r++)
-            for (int64_t c = w.c0; c < w.c1; c++) {
-                v = *(const regs *)(x + (r * t.w + c) * t.c);
+        for (int r = w.r0; r < w.r1; r++)
+            for (int c = w.c0; c < w.c1; c++) {
+                v = *(const regs *)(x + at_pixel(t, r, c));
                 for (int i = 0; i < V; i++)
                     acc[i] = MAX ? (v.get(i) > acc[i] ? v.get(i) : acc[i]) : acc[i] + v.get(i);
             }
-        float count = (float)((w.r1 - w.r0) * (w.c1 - w.c0));
+        float count = entries(w);
         for (int i = 0; i < V; i++)
             v.put(i, MAX ? acc[i] + 0.0f : (acc[i] + 0.0f) / count);
         *(regs *)((T *)q.y + at * V) = v;
@@ -99,19 +123,19 @@ template <class T, int V>
 static __global__ void __launch_bounds__(THREADS) find_max(pool_in q, int64_t n)
 {
     typedef tti_regs<T, V> regs;
-    const tti_pool_tune t = q.t;
+    const pool_dims t = q.t;
     int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < n; at += step) {
         place p = place_of<V>(at, t.oh, t.ow, t.c);
         window w = window_at(t, p.i, p.j);
         const T *x = (const T *)q.x + p.image * t.h * t.w * t.c + p.ch;
-        int64_t top = p.i * t.sh - t.pt, left = p.j * t.sw - t.pl;
+        int top = p.i * t.sh - t.pt, left = p.j * t.sw - t.pl;
         float max[V];
         uint32_t where[V];
         bool first = true;
-        for (int64_t r = w.r0; r < w.r1; r++)
-            for (int64_t c = w.c0; c < w.c1; c++, first = false) {
-                regs v = *(const regs *)(x + (r * t.w + c) * t.c);
+        for (int r = w.r0; r < w.r1; r++)
+            for (int c = w.c0; c < w.c1; c++, first = false) {
+                regs v = *(const regs *)(x + at_pixel(t, r, c));
                 uint32_t here = (uint32_t)((r - top) * t.kw + c - left);
                 for (int i = 0; i < V; i++)
                     if (first || v.get(i) > max[i]) {
@@ -137,22 +161,21 @@ template <class T, int V, bool MAX>
 static __global__ void __launch_bounds__(THREADS) pool_grad(pool_in q, int64_t n)
 {
     typedef tti_regs<T, V> regs;
-    const tti_pool_tune t = q.t;
+    const pool_dims t = q.t;
     int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < n; at += step) {
         place p = place_of<V>(at, t.h, t.w, t.c);
-        int64_t i0, i1, j0, j1;
+        int i0, i1, j0, j1;
         windows_of(p.i, t.pt, t.kh, t.sh, t.oh, &i0, &i1);
         windows_of(p.j, t.pl, t.kw, t.sw, t.ow, &j0, &j1);
         float acc[V];
         for (int k = 0; k < V; k++)
             acc[k] = 0.0f;
-        for (int64_t i = i0; i < i1; i++)
-            for (int64_t j = j0; j < j1; j++) {
+        for (int i = i0; i < i1; i++)
+            for (int j = j0; j < j1; j++) {
                 int64_t from = ((p.image * t.oh + i) * t.ow + j) * t.c + p.ch;
                 regs dy = *(const regs *)((const T *)q.dy + from);
-                window w = window_at(t, i, j);
-                float count = (float)((w.r1 - w.r0) * (w.c1 - w.c0));
+                float count = MAX ? 1.0f : entries(window_at(t, i, j));
                 uint32_t here = (uint32_t)((p.i + t.pt - i * t.sh) * t.kw + p.j + t.pl - j * t.sw);
                 uint64_t places = 0;
                 if (MAX && !q.wide)
@@ -176,21 +199,20 @@ static __global__ void __launch_bounds__(THREADS) pool_grad(pool_in q, int64_t n
 
 // ---- launches --------------------------------------------------------------------------------
 
-static tti_pool_tune tune_of(const tti_pool_attr *a, const tt_shape *x, const tt_shape *y)
+static pool_dims dims_of(const tti_pool_attr *a, const tt_shape *x, const tt_shape *y)
 {
-    tti_pool_tune t = {};
-    t.batch = x->dim[0];
-    t.h = x->dim[1];
-    t.w = x->dim[2];
-    t.c = x->dim[3];
-    t.oh = y->dim[1];
-    t.ow = y->dim[2];
-    t.kh = a->size.v[0];
-    t.kw = a->size.v[1];
-    t.sh = a->stride.v[0];
-    t.sw = a->stride.v[1];
-    t.pt = a->pad.v[0];
-    t.pl = a->pad.v[2];
+    pool_dims t;
+    t.h = (int)x->dim[1];
+    t.w = (int)x->dim[2];
+    t.c = (int)x->dim[3];
+    t.oh = (int)y->dim[1];
+    t.ow = (int)y->dim[2];
+    t.kh = (int)a->size.v[0];
+    t.kw = (int)a->size.v[1];
+    t.sh = (int)a->stride.v[0];
+    t.sw = (int)a->stride.v[1];
+    t.pt = (int)a->pad.v[0];
+    t.pl = (int)a->pad.v[2];
     return t;
 }
 
@@ -211,7 +233,7 @@ template <bool MAX> static tt_status run_pool(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0], *y = &l->out[0];
     pool_in q = {};
-    q.t = tune_of((const tti_pool_attr *)l->attr, &x->shape, &y->shape);
+    q.t = dims_of((const tti_pool_attr *)l->attr, &x->shape, &y->shape);
     q.x = x->data;
     q.y = y->data;
     if (y->count == 0)
@@ -225,12 +247,12 @@ static tt_status max_grad(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0], *dy = &l->in[1], *dx = &l->out[0];
     pool_in q = {};
-    q.t = tune_of((const tti_pool_attr *)l->attr, &x->shape, &dy->shape);
+    q.t = dims_of((const tti_pool_attr *)l->attr, &x->shape, &dy->shape);
     q.x = x->data;
     q.dy = dy->data;
     q.y = dx->data;
     q.place = l->scratch;
-    q.wide = q.t.kh * q.t.kw > NARROW;
+    q.wide = (int64_t)q.t.kh * q.t.kw > NARROW;
     if (dx->count == 0)
         return TT_OK;
     bool packs = tti_is_aligned(q.x) && tti_is_aligned(q.dy) && tti_is_aligned(q.y);
@@ -243,7 +265,7 @@ static tt_status avg_grad(const tt_launch *l)
 {
     const tt_arg *dy = &l->in[0], *dx = &l->out[0];
     pool_in q = {};
-    q.t = tune_of((const tti_pool_attr *)l->attr, &dx->shape, &dy->shape);
+    q.t = dims_of((const tti_pool_attr *)l->attr, &dx->shape, &dy->shape);
     q.dy = dy->data;
     q.y = dx->data;
     if (dx->count == 0)
@@ -253,24 +275,30 @@ static tt_status avg_grad(const tt_launch *l)
     return tti_cuda_launched(l);
 }
 
-static tt_status prep_none(tt_prep *p)
+static tt_status prepare(tt_prep *p)
 {
     p->scratch_bytes = 0;
+    for (int i = 1; i < 4; i++)
+        if (p->in[0].shape.dim[i] > MOST || p->out_args[0].shape.dim[i] > MOST)
+            return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
+                           "%s '%s': an axis of more than %d entries, not for GPUs",
+                           p->node->op->name, p->node->name, MOST);
     return TT_OK;
 }
 
-static tt_status prep_max_grad(tt_prep *p)
+static tt_status prepare_max_grad(tt_prep *p)
 {
     const tti_pool_attr *a = (const tti_pool_attr *)p->attr;
     size_t bytes = a->size.v[0] * a->size.v[1] > NARROW ? sizeof(uint32_t) : sizeof(uint8_t);
+    TT_TRY(prepare(p));
     p->scratch_bytes = bytes * (size_t)p->in[1].count;
     return TT_OK;
 }
 
 extern "C" const tti_cuda_row tti_cuda_pool[] = {
-    TTI_ROW("max_pool2d", prep_none, run_pool<true>),
-    TTI_ROW("max_pool2d_grad", prep_max_grad, max_grad),
-    TTI_ROW("avg_pool2d", prep_none, run_pool<false>),
-    TTI_ROW("avg_pool2d_grad", prep_none, avg_grad),
+    TTI_ROW("max_pool2d", prepare, run_pool<true>),
+    TTI_ROW("max_pool2d_grad", prepare_max_grad, max_grad),
+    TTI_ROW("avg_pool2d", prepare, run_pool<false>),
+    TTI_ROW("avg_pool2d_grad", prepare, avg_grad),
     TTI_ROWS_END,
 };

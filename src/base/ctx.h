@@ -41,6 +41,7 @@ struct tt_ctx {
     double speed[TTI_MAX_DEVICES]; // of the devices, once share: auto has asked; [0] is 0 before
     int isa;
     int n_threads;
+    int n_beside; // threads of the job's other processes on the same cores
     bool no_capture; // plans of devices with streams are walked every time
     int64_t deadline_ms;
     struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
@@ -52,6 +53,7 @@ struct tt_ctx {
     int n_devices;
     tt_store *store;
     struct tti_world *world; // comm/: the job's other processes; NULL: there are none
+    int n_tasks, task;       // how many processes plans span, 0 being one; which of them this is
     const tt_op **user_ops;
     int64_t n_user_ops, cap_user_ops;
     const struct tt_source_def **user_sources;

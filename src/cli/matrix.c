@@ -25,7 +25,7 @@ typedef struct placer {
 
 static tt_model *next(placer *p)
 {
-    char device[32];
+    char device[64];
     tt_graph *g = tt_model_get_graph(p->m);
     if (p->way->pins == 0)
         return p->m;
@@ -33,9 +33,15 @@ static tt_model *next(placer *p)
         tt_device_pop(g);
     int d = p->at++ * p->way->pins / p->n;
     const char *type = p->way->is_local ? "local" : p->way->device;
-    int n = type == NULL ? 0 : (int)strcspn(type, ":");
-    snprintf(device, sizeof(device), "%.*s:%d", type == NULL ? 3 : n, type == NULL ? "cpu" : type,
-             d);
+    int n = type == NULL ? 0 : (int)strcspn(type, ":"), task = 0;
+    if (p->way->tasks != NULL && !p->way->is_local) {
+        for (; d >= matrix_share(p->way, p->way->tasks->n, task); task++)
+            d -= matrix_share(p->way, p->way->tasks->n, task);
+        snprintf(device, sizeof(device), "/job:worker/task:%d/cpu:%d", task, d);
+    } else {
+        snprintf(device, sizeof(device), "%.*s:%d", type == NULL ? 3 : n,
+                 type == NULL ? "cpu" : type, d);
+    }
     tt_device_push(g, device);
     return p->m;
 }
@@ -204,11 +210,14 @@ static void ignore(void *user, const tt_event *ev)
 tt_ctx *matrix_open(const matrix_way *way)
 {
     char devices[64];
+    const tt_tasks *t = way->tasks;
     snprintf(devices, sizeof(devices), "%.40s*%d", way->device == NULL ? "cpu:0" : way->device,
-             way->devices);
+             t == NULL ? way->devices : matrix_share(way, t->n, t->self));
     return tt_open(.devices = devices, .strategy = way->strategy, .lanes = way->lanes, .seed = 7,
-                   .threads = way->threads > 0 ? way->threads : 2, .isa = way->isa,
-                   .spread = way->spread, .on_event = ignore);
+                   .threads = way->threads > 0 ? way->threads
+                              : t == NULL      ? 2
+                                               : 1,
+                   .isa = way->isa, .spread = way->spread, .on_event = ignore, .tasks = t);
 }
 
 tt_model *matrix_build(tt_ctx *ctx, const matrix_model *model, const matrix_way *way)

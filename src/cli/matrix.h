@@ -52,7 +52,8 @@ typedef struct matrix_way {
     const char *recompute, *isa;
     int threads; // 0: 2
     tt_spread spread;
-    const char *device; // what the devices are parts of; NULL: "cpu:0"
+    const char *device;    // what the devices are parts of; NULL: "cpu:0"
+    const tt_tasks *tasks; // processes that share the devices, in order; NULL: this one has all
 } matrix_way;
 
 extern const matrix_model matrix_models[];
@@ -90,5 +91,17 @@ void matrix_run(const matrix_model *model, const matrix_way *way, const char *ha
 // Has it, trained in a way that has recorded weights, those?
 bool matrix_is_golden(const matrix_model *model, const matrix_result *r);
 bool matrix_same(const matrix_result *a, const matrix_result *b);
+
+// ---- matrix_jobs.c: the same over processes --------------------------------------------------
+
+#define MATRIX_MOST_TASKS 4
+// Devices of process task, of n.
+int matrix_share(const matrix_way *way, int n, int task);
+/*
+ * Trains in n processes that are forked for it and share the way's devices; transport as of
+ * tt_tasks. What they end with must be equal, and is put out; else the first that failed.
+ */
+void matrix_run_job(const matrix_model *model, const matrix_way *way, int n, const char *transport,
+                    matrix_result *out);
 
 #endif

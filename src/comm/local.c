@@ -44,18 +44,22 @@ static void wait_for(const tti_work *w, tti_device *d, int64_t deadline)
     }
 }
 
-// Each device's slice, by its number of threads.
-static void deal(tt_ctx *ctx, const tti_work *w, slice *out)
+// Each own device's slice, by its number of threads; how many there are.
+static int deal(tt_ctx *ctx, const tti_work *w, slice *out)
 {
     int64_t threads = 0, before = 0, chunks = (w->units + w->chunk - 1) / w->chunk;
+    int n = 0;
     for (int i = 0; i < ctx->n_devices; i++)
-        threads += ctx->devices[i]->n_threads;
+        threads += ctx->devices[i]->is_away ? 0 : ctx->devices[i]->n_threads;
     for (int i = 0; i < ctx->n_devices; i++) {
+        if (ctx->devices[i]->is_away)
+            continue;
         int64_t first = chunks * before / threads * w->chunk;
         before += ctx->devices[i]->n_threads;
         int64_t end = TTI_MIN(chunks * before / threads * w->chunk, w->units);
-        out[i] = (slice){ctx->devices[i], w, first, end - first};
+        out[n++] = (slice){ctx->devices[i], w, first, end - first};
     }
+    return n;
 }
 
 tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
@@ -65,9 +69,8 @@ tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
     tt_status st = TT_OK;
     int n = 1; // slices handed out, the caller's own among them
     bool alone = w->bytes <= ALONE;
-    if (!alone)
-        deal(ctx, w, slices);
-    for (; !alone && st == TT_OK && n < ctx->n_devices; n += st == TT_OK)
+    int most = alone ? 0 : deal(ctx, w, slices);
+    for (; st == TT_OK && n < most; n += st == TT_OK)
         st = slices[n].device->backend->submit(slices[n].device, (tti_task){slice_run, &slices[n]});
     unsigned saved = tti_fp_enter();
     if (alone)

@@ -40,6 +40,13 @@ void tti_segment_free(tti_segment *s)
     *s = (tti_segment){.fd = -1};
 }
 
+void tti_segment_seal(tti_segment *s)
+{
+    if (s->at != NULL && s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
 tti_segment_name tti_segment_name_of(const tti_segment *s)
 {
     return (tti_segment_name){getpid(), s->fd, s->bytes};

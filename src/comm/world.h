@@ -103,6 +103,7 @@ typedef struct tti_segment {
 } tti_segment;
 tt_status tti_segment_new(tt_ctx *ctx, size_t bytes, tti_segment *out) TTI_CHECKED;
 void tti_segment_free(tti_segment *s); // all zero is allowed
+void tti_segment_seal(tti_segment *s); // all who want it have mapped it: no others can
 // How another process finds it: sent by tti_world_exchange().
 typedef struct tti_segment_name {
     int pid, fd;

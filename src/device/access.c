@@ -28,6 +28,8 @@ tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const voi
 
 bool tti_device_can_read(const tti_device *d, const tti_device *other)
 {
+    if (d->task != other->task && (d->near >> other->task & 1u) == 0)
+        return false;
     if (d == other || (d->backend->host_memory && other->backend->host_memory))
         return true;
     return d->backend->can_read != NULL && d->backend == other->backend &&

@@ -192,7 +192,7 @@ tt_status tti_devices_open(tt_ctx *ctx, const char *list)
     for (int i = 0; i < n; i++) // those that compute on the cores share them
         parts += specs[i].backend->host_memory ? specs[i].parts : 0;
     int threads = ctx->n_threads;
-    bool crowded = TTI_MAX(parts, threads) > tti_cores();
+    bool crowded = TTI_MAX(parts, threads) + ctx->n_beside > tti_cores();
     for (int i = 0, k = 0; i < n; i++) {
         for (int p = 0; p < specs[i].parts; p++) {
             int share = 1;
@@ -215,8 +215,10 @@ void tti_devices_close(tt_ctx *ctx)
 {
     while (ctx->n_devices > 0) {
         tti_device *d = ctx->devices[--ctx->n_devices];
-        d->backend->close(d);
-        tti_team_close(d->team);
+        if (!d->is_away) {
+            d->backend->close(d);
+            tti_team_close(d->team);
+        }
         tti_free(ctx, d);
         ctx->devices[ctx->n_devices] = NULL;
     }

@@ -9,6 +9,7 @@
 #define TUTTI_DEVICE_DEVICE_H
 
 #include "base/base.h"
+#include "base/ctx.h"
 #include "base/thread.h"
 #include <tutti/extend.h>
 
@@ -26,7 +27,10 @@ struct tti_device {
     tt_ctx *ctx;
     const tti_backend *backend;
     int index;         // among the context's devices
-    char name[32];     // "cpu:1"
+    int task;          // rank of the process whose it is
+    bool is_away;      // another process's: it has no worker, no team, no memory here
+    uint64_t near;     // of several processes: those whose memory it reads, bit by rank
+    char name[32];     // "cpu:1"; of several processes "task:1/cpu:0"
     char physical[32]; // "cpu:0"
     int card;          // the number in physical
     tt_device_name full;
@@ -125,6 +129,26 @@ extern const tti_backend *const tti_backends[];
 // Opens the devices of "cpu:0*2@512MiB,cpu:1" on ctx; on failure none is open.
 tt_status tti_devices_open(tt_ctx *ctx, const char *spec);
 void tti_devices_close(tt_ctx *ctx);
+/*
+ * What a process tells the others of itself and its devices. All processes of a job have all
+ * devices in their contexts, those of the others only to plan with.
+ */
+typedef struct tti_told {
+    char type[16], physical[32];
+    int32_t index, card, n_threads;
+    bool is_crowded;
+    uint64_t limit;
+} tti_told;
+typedef struct tti_roll {
+    char name[64]; // "/job:worker/task:1"
+    uint64_t near; // processes whose memory it reads, bit by rank
+    int32_t isa, n;
+    tti_told devices[TTI_MAX_DEVICES];
+} tti_roll;
+void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
+// Puts the devices of all processes, by rank, in place of this one's.
+tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
+
 // The device a name means in this context, missing fields being any; NULL if there is none.
 // "local:1" is the second: where a replica is all there is.
 tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name);

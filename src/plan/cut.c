@@ -1,33 +1,54 @@
 /*
  * cut.c - edges between devices become receives: one copy per tensor and destination, however many
  * nodes there read it. Constants are not copied: every device of the host reads them in place.
+ *
+ * Where processes share no memory a receive has letters, and a send on the other side: one for each
+ * process that reads the value, whose devices then have it from the first of them. A tree over a
+ * piece gets that piece alone.
  */
-#include "plan/plan.h"
+#include "plan/spread.h"
+#include <string.h>
 
-// A receive of value on device d, made once: made[] has one per device for this value's slot.
-static int receive(tti_plan *p, int value, int device)
+bool tti_is_far(const tti_plan *p, int device, int other)
+{
+    const tti_device *a = p->ctx->devices[device], *b = p->ctx->devices[other];
+    return a->task != b->task && !tti_device_can_read(a, b);
+}
+
+/*
+ * A receive of value on a device: a copy of the other's memory, or, with mail, of letters; then a
+ * plan node runs first, the send.
+ */
+static int receive(tti_plan *p, int value, int device, tti_mail *mail, int send)
 {
     int *in = tti_plan_alloc(p, sizeof(int));
     if (in == NULL)
         return -1;
-    in[0] = value;
+    in[0] = mail == NULL ? value : send;
     tti_value v = p->values[value];
+    const tti_pnode *maker = &p->nodes[v.node];
     tti_pnode pn = {.kind = TTI_RECV,
                     .node = v.tensor->node,
-                    .n_in = 1,
+                    .n_in = mail == NULL,
                     .n_out = 1,
                     .in = in,
                     .out = (int)p->n_values,
                     .device = device,
                     .reason = "received",
-                    .lanes = p->nodes[v.node].lanes,
-                    .micro = p->nodes[v.node].micro,
-                    .stage = p->nodes[v.node].stage,
-                    .key = p->nodes[v.node].key + 0.25};
+                    .lanes = maker->lanes,
+                    .micro = maker->micro,
+                    .stage = maker->stage,
+                    .key = maker->key + 0.25,
+                    .n_after = mail != NULL,
+                    .after = in,
+                    .from = v.device,
+                    .maker = maker->kind == TTI_RECV ? maker->maker : v.node,
+                    .mail = mail};
     int id = tti_plan_node(p, pn);
     if (id < 0)
         return -1;
-    p->values[tti_root(p, value)].is_sent = true;
+    if (mail == NULL)
+        p->values[tti_root(p, value)].is_sent = true;
     v.node = id;
     v.root = -1;
     v.skip = 0;
@@ -39,6 +60,81 @@ static int receive(tti_plan *p, int value, int device)
     return tti_plan_value(p, v);
 }
 
+// Parts of a sum that a value has: one for each sub-tree of its lanes.
+static int64_t parts_of(const tti_value *v)
+{
+    return v->shape.rank > v->tensor->shape.rank ? v->shape.dim[0] : 1;
+}
+
+static tti_mail *new_mail(tti_plan *p, int peer, int n)
+{
+    tti_mail *m = tti_plan_alloc(p, sizeof(*m));
+    if (m == NULL)
+        return NULL;
+    *m = (tti_mail){.peer = peer, .edge = p->n_letters, .n = n};
+    return m;
+}
+
+// Adds the send of a value (-1: of nothing, after plan node after) to device's process.
+static int send(tti_plan *p, int value, int after, int device, const tti_mail *mail)
+{
+    int *in = tti_plan_alloc(p, sizeof(int));
+    if (in == NULL)
+        return -1;
+    in[0] = value >= 0 ? value : after;
+    const tti_pnode *maker = &p->nodes[value >= 0 ? p->values[value].node : after];
+    tti_pnode pn = {.kind = TTI_SEND,
+                    .node = value >= 0 ? p->values[value].tensor->node : maker->node,
+                    .n_in = value >= 0,
+                    .in = in,
+                    .out = value >= 0 ? value : maker->out,
+                    .device = value >= 0 ? p->values[value].device : maker->device,
+                    .reason = "to another process",
+                    .lanes = maker->lanes,
+                    .micro = maker->micro,
+                    .stage = maker->stage,
+                    .key = maker->key + 0.01,
+                    .n_after = value < 0,
+                    .after = in};
+    pn.mail = new_mail(p, p->ctx->devices[device]->task, mail->n);
+    if (pn.mail == NULL)
+        return -1;
+    *pn.mail = *mail;
+    pn.mail->peer = p->ctx->devices[device]->task;
+    p->n_letters += mail->n;
+    return tti_plan_node(p, pn);
+}
+
+// Of a value of a process that is far away, or of one piece of every part of it; -1.
+static int far_receive(tti_plan *p, int value, int device, int piece)
+{
+    tti_value *v = &p->values[value];
+    tti_mail *m = new_mail(p, p->ctx->devices[v->device]->task, 1);
+    if (m == NULL)
+        return -1;
+    int64_t begin = 0, end = v->count, parts = 1;
+    if (piece >= 0) {
+        parts = parts_of(v);
+        end = v->count / parts;
+        tti_piece_range(end, piece, p->mesh.n_replicas, &begin, &end);
+    }
+    size_t item = tt_dtype_bytes(v->dtype);
+    m->n = (int)parts;
+    m->begin = (size_t)begin * item;
+    m->stride = v->bytes / (size_t)parts;
+    m->bytes = piece >= 0 ? (size_t)(end - begin) * item : v->bytes;
+    int id = send(p, value, -1, device, m);
+    int copy = id < 0 ? -1 : receive(p, value, device, m, id);
+    if (copy < 0 || piece < 0)
+        return copy;
+    v = &p->values[copy];
+    v->is_range = true;
+    v->count = parts * (end - begin);
+    v->bytes = (size_t)v->count * item;
+    v->shape = parts > 1 ? (tt_shape){2, {parts, end - begin}} : (tt_shape){1, {end - begin}};
+    return copy;
+}
+
 // Bytes of a value in another device's memory that a node reads: of a sum in pieces its own piece,
 // once for each sub-tree of lanes that the value has; of touched rows all, if all are in the piece.
 static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
@@ -46,7 +142,7 @@ static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
     const tti_value *value = &p->values[v];
     if (pn->kind != TTI_TREE || pn->piece < 0)
         return value->bytes;
-    int64_t parts = value->shape.rank > value->tensor->shape.rank ? value->shape.dim[0] : 1;
+    int64_t parts = parts_of(value);
     if (value->touched > 0)
         parts = p->nodes[value->node].lanes->n_parts;
     size_t whole = (size_t)(p->values[pn->out].count * parts) * tt_dtype_bytes(value->dtype);
@@ -74,54 +170,170 @@ static void follow_input(tti_plan *p, const tti_pnode *pn)
     v->fixed = p->values[pn->in[0]].fixed;
 }
 
-// Values already received, per device: a small open hash of (value, device).
+// Values already received, by where: a small open hash.
 typedef struct pair {
-    int value, device, copy;
+    int value, place, copy;
 } pair;
+
+typedef struct cutter {
+    tti_plan *p;
+    pair *made;
+    uint64_t mask;
+} cutter;
+
+static pair *find_pair(const cutter *c, int value, int place)
+{
+    uint64_t at = ((uint64_t)value * 8192 + (uint64_t)place) * 0x9e3779b97f4a7c15u;
+    at = (at >> 20) & c->mask;
+    while (c->made[at].copy != 0 && (c->made[at].value != value || c->made[at].place != place))
+        at = (at + 1) & c->mask;
+    return &c->made[at];
+}
+
+// The value as a process that is far away has it, once it was received there; -1.
+static int bring(cutter *c, int value, int device, int piece)
+{
+    tti_plan *p = c->p;
+    int place = 2 * TTI_MAX_DEVICES * (1 + p->ctx->devices[device]->task) + piece + 1;
+    pair *at = find_pair(c, value, place);
+    if (at->copy == 0) {
+        int copy = far_receive(p, value, device, piece);
+        if (copy < 0)
+            return -1;
+        *at = (pair){value, place, copy};
+        p->devices[device].received_bytes += p->values[copy].bytes;
+    }
+    return at->copy;
+}
+
+static int copy_to(cutter *c, int value, int device)
+{
+    tti_plan *p = c->p;
+    pair *at = find_pair(c, value, device);
+    if (at->copy == 0) {
+        int copy = receive(p, value, device, NULL, -1);
+        if (copy < 0)
+            return -1;
+        *at = (pair){value, device, copy};
+        p->devices[device].received_bytes += p->values[copy].bytes;
+    }
+    return at->copy;
+}
+
+static tt_status cut_input(cutter *c, int node, int k)
+{
+    tti_plan *p = c->p;
+    int v = p->nodes[node].in[k], device = p->nodes[node].device;
+    if (tti_is_far(p, device, p->values[v].device)) {
+        const tti_pnode *pn = &p->nodes[node];
+        bool in_piece = pn->kind == TTI_TREE && pn->piece >= 0 && p->values[v].touched == 0;
+        v = bring(c, v, device, in_piece ? pn->piece : -1);
+        if (v < 0)
+            return TT_ENOMEM;
+        p->nodes[node].in[k] = v;
+        if (p->values[v].device == device)
+            return TT_OK;
+    }
+    if (reads_directly(p, &p->nodes[node], v)) {
+        p->values[tti_root(p, v)].is_sent = true;
+        p->devices[device].received_bytes += bytes_read(p, &p->nodes[node], v);
+        return TT_OK;
+    }
+    int copy = copy_to(c, v, device);
+    p->nodes[node].in[k] = copy;
+    return copy < 0 ? TT_ENOMEM : TT_OK;
+}
+
+// A control edge from a process that is far away: a letter of no bytes.
+static tt_status cut_after(tti_plan *p, int node, int k)
+{
+    int from = p->nodes[node].after[k], device = p->nodes[node].device;
+    if (p->nodes[from].is_dropped || !tti_is_far(p, device, p->nodes[from].device))
+        return TT_OK;
+    tti_mail *m = new_mail(p, p->ctx->devices[p->nodes[from].device]->task, 1);
+    int id = m == NULL ? -1 : send(p, -1, from, device, m);
+    int *after = tti_plan_alloc(p, sizeof(int) * (size_t)(p->nodes[node].n_after + 1));
+    if (id < 0 || after == NULL)
+        return TT_ENOMEM;
+    memcpy(after, p->nodes[node].after, sizeof(int) * (size_t)p->nodes[node].n_after);
+    int *in = &after[p->nodes[node].n_after];
+    in[0] = id;
+    tti_pnode pn = {.kind = TTI_RECV,
+                    .node = p->nodes[from].node,
+                    .in = in,
+                    .out = p->nodes[from].out,
+                    .device = device,
+                    .reason = "after another process",
+                    .key = p->nodes[node].key - 0.25,
+                    .n_after = 1,
+                    .after = in,
+                    .from = p->nodes[from].device,
+                    .maker = from,
+                    .mail = m};
+    after[k] = tti_plan_node(p, pn);
+    p->nodes[node].after = after; // those of replicas shared one list
+    return after[k] < 0 ? TT_ENOMEM : TT_OK;
+}
+
+/*
+ * Every process gets what is fetched on a device of its own. Which of them is this process's differs
+ * from process to process; the plan does not.
+ */
+static tt_status cut_fetches(cutter *c)
+{
+    tti_plan *p = c->p;
+    for (int i = 0; i < p->n_fetched; i++) {
+        int target = p->targets[i], last = -1;
+        p->values[tti_root(p, target)].keep = true;
+        if (p->values[target].memory == TTI_CONSTANT)
+            continue;
+        for (int d = 0; d < p->ctx->n_devices; d++) {
+            int task = p->ctx->devices[d]->task, from = p->values[target].device;
+            if (task == last || task == p->ctx->devices[from]->task)
+                continue;
+            last = task;
+            int copy = tti_is_far(p, d, from) ? bring(c, target, d, -1) : copy_to(c, target, d);
+            if (copy < 0)
+                return TT_ENOMEM;
+            p->values[copy].keep = true;
+            if (task == p->ctx->task)
+                p->targets[i] = copy;
+        }
+    }
+    return TT_OK;
+}
+
+static tt_status cut_all(cutter *c, int64_t n_nodes)
+{
+    tti_plan *p = c->p;
+    for (int64_t i = 0; i < n_nodes; i++) {
+        for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
+            int v = p->nodes[i].in[k];
+            if (p->values[v].device != p->nodes[i].device && p->values[v].memory != TTI_CONSTANT &&
+                tti_reads(&p->nodes[i], k))
+                TT_TRY(cut_input(c, (int)i, k));
+        }
+        for (int k = 0; k < p->nodes[i].n_after && !p->nodes[i].is_dropped; k++)
+            TT_TRY(cut_after(p, (int)i, k));
+        follow_input(p, &p->nodes[i]);
+    }
+    return cut_fetches(c);
+}
 
 tt_status tti_plan_cut(tti_plan *p)
 {
     if (p->ctx->n_devices == 1)
         return TT_OK;
-    int64_t n_nodes = p->n_nodes, edges = 0, cap = 64;
-    for (int64_t i = 0; i < n_nodes; i++)
+    int64_t edges = (int64_t)p->n_fetched * TTI_MAX(p->ctx->n_tasks, 1), cap = 64;
+    for (int64_t i = 0; i < p->n_nodes; i++)
         edges += p->nodes[i].n_in;
-    while (cap < 2 * edges)
+    while (cap < 4 * edges)
         cap *= 2;
-    pair *made = tti_calloc(p->ctx, (size_t)cap, sizeof(*made));
-    if (made == NULL)
+    cutter c = {.p = p, .mask = (uint64_t)(cap - 1)};
+    c.made = tti_calloc(p->ctx, (size_t)cap, sizeof(*c.made));
+    if (c.made == NULL)
         return TT_ENOMEM;
-    tt_status st = TT_OK;
-    for (int64_t i = 0; st == TT_OK && i < n_nodes; i++) {
-        for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
-            int v = p->nodes[i].in[k], device = p->nodes[i].device;
-            if (p->values[v].device == device || p->values[v].memory == TTI_CONSTANT ||
-                !tti_reads(&p->nodes[i], k))
-                continue;
-            if (reads_directly(p, &p->nodes[i], v)) {
-                p->values[tti_root(p, v)].is_sent = true;
-                p->devices[device].received_bytes += bytes_read(p, &p->nodes[i], v);
-                continue;
-            }
-            uint64_t at = ((uint64_t)v * 64 + (uint64_t)device) * 0x9e3779b97f4a7c15u;
-            at = (at >> 20) & (uint64_t)(cap - 1);
-            while (made[at].copy != 0 && (made[at].value != v || made[at].device != device))
-                at = (at + 1) & (uint64_t)(cap - 1);
-            if (made[at].copy == 0) {
-                int copy = receive(p, v, device);
-                if (copy < 0) {
-                    st = TT_ENOMEM;
-                    break;
-                }
-                made[at] = (pair){v, device, copy};
-                p->devices[device].received_bytes += p->values[copy].bytes;
-            }
-            p->nodes[i].in[k] = made[at].copy;
-        }
-        follow_input(p, &p->nodes[i]);
-    }
-    tti_free(p->ctx, made);
-    for (int i = 0; i < p->n_fetched; i++)
-        p->values[tti_root(p, p->targets[i])].keep = true;
+    tt_status st = cut_all(&c, p->n_nodes);
+    tti_free(p->ctx, c.made);
     return st;
 }

@@ -244,7 +244,7 @@ static tt_status to_streams(emitter *e, int pnode, const char *name)
 // The kernel of a node that joins what replicas made.
 static const char *joining_kernel(const tti_plan *p, const tti_pnode *pn)
 {
-    bool narrow = p->nodes[p->values[pn->in[0]].node].kind == TTI_NARROW;
+    bool narrow = tti_maker(p, pn->in[0])->kind == TTI_NARROW;
     switch (pn->kind) {
     case TTI_GATHER:
         return "@gather";
@@ -383,6 +383,22 @@ static tt_status draft_op(emitter *e, int pnode)
     return st == TT_OK && tti_has_streams(dev) ? to_streams(e, pnode, NULL) : st;
 }
 
+// Letters to another process, or from one.
+static tt_status draft_mail(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    tti_call *c =
+        tti_start_draft(e, pnode, 1) ? tti_new_call(e, pnode, NULL, pn->n_in, pn->n_out) : NULL;
+    if (c == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < pn->n_in + pn->n_out; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[pn->n_in > 0 ? pn->in[i] : pn->out]);
+    c->mail = pn->mail;
+    c->units[0] = 1;
+    return TT_OK;
+}
+
 // A receive, a copy on one device, or a feed.
 static tt_status draft_copy(emitter *e, int pnode)
 {
@@ -412,6 +428,8 @@ tt_status tti_draft_node(emitter *e, int pnode)
                    ? to_streams(e, pnode, joining_kernel(p, pn))
                    : TT_OK;
     }
+    if (pn->mail != NULL)
+        return draft_mail(e, pnode);
     if (pn->kind != TTI_OP || pn->node->op == &tti_op_feed)
         return draft_copy(e, pnode);
     if ((pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)

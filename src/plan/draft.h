@@ -24,6 +24,7 @@ typedef struct tti_emitter {
     int *scratch;      // by plan node: value
     int *entry;        // by plan node: index in its device's list; -1
     tti_flag **flag;   // by plan node
+    uint8_t *wanted;   // by plan node: another process waits for it
 } tti_emitter;
 
 // Pieces of a draft: room for calls, a call with its arguments unfilled, how many threads it takes.

@@ -53,7 +53,7 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
         root->memory == TTI_PARCEL ? p->parcels[root->device].data + root->offset : root->fixed;
     if (root->memory == TTI_CONSTANT && tti_has_streams(p->ctx->devices[device]) && !p->is_to_look)
         TT_TRY(constant_on(p, at, device, &fixed));
-    a->data = (char *)fixed + skip;
+    a->data = fixed == NULL ? NULL : (char *)fixed + skip; // of a process far away it has none
     return TT_OK;
 }
 
@@ -153,7 +153,8 @@ static tt_status wait_for(wait_list *w, int from, int to)
         if (p->nodes[from].is_dropped)
             return TT_OK;
     }
-    return p->nodes[from].device == p->nodes[to].device ? TT_OK : add_wait(w, from, to);
+    int a = p->nodes[from].device, b = p->nodes[to].device;
+    return a == b || tti_is_far(p, a, b) ? TT_OK : add_wait(w, from, to); // far: a letter comes
 }
 
 // Whoever writes the memory of sent after pos waits for node reader, which is on another device.
@@ -251,8 +252,8 @@ static tt_status make_lists(emitter *e, wait_list *w)
         if (flag == NULL)
             st = TT_ENOMEM;
         else if (!known)
-            en->waits[en->n_waits++] =
-                (tti_wait){flag, from->device, e->entry[w->from[i]], from->node};
+            en->waits[en->n_waits++] = (tti_wait){flag, from->device, e->entry[w->from[i]],
+                                                  from->node, e->wanted[w->from[i]]};
     }
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
         if (e->flag[i] != NULL)
@@ -266,7 +267,20 @@ static tt_status make_lists(emitter *e, wait_list *w)
     return st;
 }
 
-// All flags in one array, so that a failing run can raise every one.
+// Marks what other processes wait for, and agrees with them.
+static tt_status agree(emitter *e, const wait_list *w)
+{
+    tti_plan *p = e->p;
+    if (p->ctx->n_tasks < 2 || e->req->to_look)
+        return TT_OK;
+    for (int64_t i = 0; i < w->n; i++) {
+        int from = p->nodes[w->from[i]].device, to = p->nodes[w->to[i]].device;
+        e->wanted[w->from[i]] |= p->ctx->devices[from]->task != p->ctx->devices[to]->task;
+    }
+    return tti_plan_agree(p, e->wanted, e->flag);
+}
+
+// All flags of this process in one array, so that a failing run can raise every one.
 static tt_status list_flags(emitter *e)
 {
     tti_plan *p = e->p;
@@ -274,7 +288,7 @@ static tt_status list_flags(emitter *e)
     if (p->flags == NULL)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++)
-        if (e->flag[i] != NULL)
+        if (e->flag[i] != NULL && !e->wanted[i])
             p->flags[p->n_flags++] = e->flag[i];
     return TT_OK;
 }
@@ -307,6 +321,35 @@ tti_want tti_plan_want(const tti_plan *p, const tti_pnode *pn)
     return w;
 }
 
+static bool is_variable(const tti_pnode *pn)
+{
+    return !pn->is_dropped && pn->kind == TTI_OP && pn->node->op == &tti_op_variable;
+}
+
+// All variables at once, with the other processes.
+static tt_status find_together(emitter *e)
+{
+    tti_plan *p = e->p;
+    int n = 0, at = 0;
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        n += is_variable(&p->nodes[i]);
+    tti_want *wants = tti_calloc(p->ctx, (size_t)n + 1, sizeof(*wants));
+    void **addresses = tti_calloc(p->ctx, (size_t)n + 1, sizeof(*addresses));
+    tt_status st = wants == NULL || addresses == NULL ? TT_ENOMEM : TT_OK;
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        if (is_variable(&p->nodes[i]))
+            wants[at++] = tti_plan_want(p, &p->nodes[i]);
+    if (st == TT_OK)
+        st = e->req->variables(e->req->user, wants, n, addresses);
+    at = 0;
+    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+        if (is_variable(&p->nodes[i]))
+            p->values[p->nodes[i].out].fixed = addresses[at++];
+    tti_free(p->ctx, wants);
+    tti_free(p->ctx, addresses);
+    return st;
+}
+
 static tt_status find_variables(emitter *e)
 {
     tti_plan *p = e->p;
@@ -320,6 +363,8 @@ static tt_status find_variables(emitter *e)
             e->req->variable_needs == NULL ? w.bytes : e->req->variable_needs(e->req->user, &w);
     }
     TT_TRY(tti_plan_check_limits(p, fresh));
+    if (p->ctx->n_tasks > 1 && e->req->variables != NULL && !e->req->to_look)
+        return find_together(e);
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
@@ -360,6 +405,7 @@ static tt_status emit(emitter *e, wait_list *w)
     TT_TRY(find_variables(e));
     TT_TRY(collect_waits(w));
     TT_TRY(wait_for_reuse(w));
+    TT_TRY(agree(e, w));
     TT_TRY(make_lists(e, w));
     TT_TRY(list_submissions(e));
     return list_flags(e);
@@ -374,13 +420,16 @@ tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req)
     e.scratch = tti_calloc(p->ctx, n, sizeof(int));
     e.entry = tti_calloc(p->ctx, n, sizeof(int));
     e.flag = tti_calloc(p->ctx, n, sizeof(*e.flag));
+    e.wanted = tti_calloc(p->ctx, n, 1);
     tt_status st = TT_ENOMEM;
-    if (e.drafts != NULL && e.scratch != NULL && e.entry != NULL && e.flag != NULL)
+    if (e.drafts != NULL && e.scratch != NULL && e.entry != NULL && e.flag != NULL &&
+        e.wanted != NULL)
         st = emit(&e, &w);
     tti_free(p->ctx, e.drafts);
     tti_free(p->ctx, e.scratch);
     tti_free(p->ctx, e.entry);
     tti_free(p->ctx, e.flag);
+    tti_free(p->ctx, e.wanted);
     tti_free(p->ctx, w.from);
     tti_free(p->ctx, w.to);
     return st;

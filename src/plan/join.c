@@ -58,8 +58,7 @@ void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *su
 static const void *part_at(const tt_launch *l, const tti_tree_program *prog, int i, int64_t at)
 {
     const tt_arg *in = &l->in[prog->push[i].input];
-    return (const char *)in->data + (size_t)(prog->push[i].part * prog->count + prog->begin + at) *
-                                        tt_dtype_bytes(in->dtype);
+    return (const char *)in->data + (size_t)(prog->push[i].skip + at) * tt_dtype_bytes(in->dtype);
 }
 
 // Units are elements of one partial.
@@ -241,7 +240,7 @@ static tt_status widen_kernel(const tt_launch *l)
     for (int64_t i = l->begin; i < l->end; i++) {
         float sum = 0;
         for (int k = 0; k < l->n_in; k++)
-            sum += widen(from, ((const uint16_t *)l->in[k].data)[prog->begin + i]);
+            sum += widen(from, ((const uint16_t *)l->in[k].data)[prog->push[k].skip + i]);
         ((float *)l->out[0].data)[i] = sum + 0.0f;
     }
     return TT_OK;
@@ -268,13 +267,16 @@ static tt_status draft_narrow(tti_emitter *e, int pnode)
     for (int k = 0; sends && k < n_sums; k++) {
         for (int i = 0; i < p->nodes[p->values[pn->in[k]].node].lanes->n_parts; i++) {
             prog->push[prog->n].input = (int16_t)k;
+            prog->push[prog->n].skip = i * out->count;
             prog->push[prog->n++].part = (int16_t)i;
         }
     }
     int64_t end;
-    prog->count = sends ? out->count : in->count;
+    prog->count = sends ? out->count : tt_shape_count(&in->tensor->shape);
     if (!sends && pn->piece >= 0)
-        tti_piece_range(in->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
+        tti_piece_range(prog->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
+    for (int k = 0; !sends && k < n_sums; k++)
+        prog->push[k].skip = p->values[pn->in[k]].is_range ? 0 : prog->begin;
     c->launch.tune = prog;
     c->units[0] = out->count;
     c->chunk[0] = 4096;
@@ -332,7 +334,7 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
     const tti_pnode *node = &e->p->nodes[pnode];
     if (node->kind == TTI_COLLECT)
         return draft_collect(e, pnode);
-    const tti_pnode *maker = &e->p->nodes[e->p->values[node->in[0]].node];
+    const tti_pnode *maker = tti_maker(e->p, node->in[0]);
     if (node->kind == TTI_NARROW || maker->kind == TTI_NARROW)
         return draft_narrow(e, pnode);
     if (e->p->values[node->in[0]].touched > 0)
@@ -362,9 +364,16 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
         c->launch.tune = prog;
         int64_t end = 0;
         const tti_value *in = &p->values[pn->in[0]];
-        prog->count = in->count / p->nodes[in->node].lanes->n_parts;
+        prog->count = in->is_range ? tt_shape_count(&in->tensor->shape)
+                                   : in->count / p->nodes[in->node].lanes->n_parts;
         if (tree && pn->piece >= 0)
             tti_piece_range(prog->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
+        for (int i = 0; i < prog->n; i++) {
+            tti_push *push = &prog->push[i];
+            bool range = p->values[pn->in[push->input]].is_range;
+            push->skip =
+                range ? push->part * (end - prog->begin) : push->part * prog->count + prog->begin;
+        }
         c->units[0] = out->count / prog->n_out;
         c->chunk[0] = moments ? 64 : 4096;
         ns = (double)out->bytes * (moments ? 4.0 : 0.1) * pn->n_in;

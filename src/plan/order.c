@@ -147,9 +147,13 @@ static void set_keys(tti_plan *p)
             key = TTI_MAX(key, p->nodes[p->values[pn->in[k]].node].key);
         pn->key = key + (update ? 0.5 : 0.125);
     }
-    for (int64_t i = 0; i < p->n_nodes; i++) // receives: before their first reader
-        if (p->nodes[i].kind == TTI_RECV)
-            p->nodes[i].key = 1e18;
+    for (int64_t i = 0; i < p->n_nodes; i++) { // receives: before their first reader
+        tti_pnode *pn = &p->nodes[i];
+        if (pn->kind == TTI_RECV && pn->n_out > 0)
+            pn->key = 1e18;
+        if (pn->kind == TTI_SEND && pn->n_in > 0) // as soon as it is there
+            pn->key = p->nodes[p->values[pn->in[0]].node].key + 0.01;
+    }
     for (int64_t i = 0; i < p->n_nodes; i++) {
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
             tti_pnode *maker = &p->nodes[p->values[p->nodes[i].in[k]].node];

@@ -59,6 +59,12 @@ int tti_root(const tti_plan *p, int value)
     return value;
 }
 
+const tti_pnode *tti_maker(const tti_plan *p, int value)
+{
+    const tti_pnode *pn = &p->nodes[p->values[value].node];
+    return pn->kind == TTI_RECV ? &p->nodes[pn->maker] : pn;
+}
+
 bool tti_reads(const tti_pnode *pn, int k)
 {
     return pn->kind != TTI_OP || k >= 32 || (pn->node->op->shape_only >> k & 1u) == 0;
@@ -69,6 +75,8 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
     switch (pn->kind) {
     case TTI_RECV:
         return "receive";
+    case TTI_SEND:
+        return "send";
     case TTI_COPY:
         return "copy";
     case TTI_FUSED:
@@ -90,8 +98,9 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
 
 bool tti_is_communication(const tti_pnode *pn)
 {
-    return pn->kind == TTI_RECV || pn->kind == TTI_TREE || pn->kind == TTI_GATHER ||
-           pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW;
+    return pn->kind == TTI_RECV || pn->kind == TTI_SEND || pn->kind == TTI_TREE ||
+           pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT ||
+           pn->kind == TTI_NARROW;
 }
 
 // From here on a value's root is one look away.
@@ -157,6 +166,7 @@ void tti_plan_free(tti_plan *p)
     if (p == NULL)
         return;
     tti_plan_drop_streams(p);
+    tti_plan_drop_shared(p);
     for (int64_t i = 0; i < p->n_constants; i++)
         tti_device_free(p->ctx->devices[p->constants[i].device], p->constants[i].data,
                         p->constants[i].bytes);
@@ -180,6 +190,8 @@ void tti_plan_bind(tti_plan *p, char *const *arenas)
         return;
     tti_plan_drop_exec(p); // it has the old addresses
     for (int64_t i = 0; i < p->n_patches; i++) {
+        if (arenas[p->patches[i].device] == NULL)
+            continue; // of a process that is far away, which has its own
         char *address = arenas[p->patches[i].device] + p->patches[i].offset;
         memcpy(p->patches[i].at, &address, sizeof(address));
     }

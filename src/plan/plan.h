@@ -9,7 +9,8 @@
  *   spread.c    nodes on rows are copied to every replica and micro-batch, each with some lanes
  *   touched.c   sums that touch few rows of a table are kept as those rows
  *   place.c     a device for every node, with the reason
- *   cut.c       edges between devices become one receive per tensor and destination
+ *   cut.c       edges between devices become one receive per tensor and destination, letters
+ *               where processes share no memory
  *   fuse.c      chains of pointwise ops become one node that works in tiles
  *   order.c     one global order; each device's list is a part of it, so no wait can deadlock
  *   memory.c    lifetimes in that order, then offsets in each device's arena; usage.c what for
@@ -53,6 +54,7 @@ typedef struct tti_value {
     bool keep;     // fetched: lives to the end
     bool is_sent;  // another device reads it
     bool is_piece; // a range of a whole value's elements; device is its own, not its node's
+    bool is_range; // received: of every part of a sum only the elements of one piece
     void *fixed;   // variables and constants: the address
     size_t offset;
     int first, last; // roots: positions in the order, from made to last read
@@ -70,7 +72,16 @@ typedef enum tti_node_kind {
     TTI_COLLECT = 7, // puts the pieces of all replicas together, or into a copy of a variable
     TTI_NARROW = 8,  // rounds a replica's sum to the type it is sent in; the last input, a
                      // variable, has what that took before and takes what it takes now
+    TTI_SEND = 9,    // a value, or nothing, goes to another process as letters
 } tti_node_kind;
+
+// Letters between two processes of a plan: n of them, [begin, begin + bytes) of every stride bytes.
+typedef struct tti_mail {
+    int peer; // rank; -1: no letters
+    int edge; // number of the first
+    int n;
+    size_t begin, stride, bytes;
+} tti_mail;
 
 typedef struct tti_pnode {
     tti_node_kind kind;
@@ -97,6 +108,9 @@ typedef struct tti_pnode {
     bool is_again; // computes a forward node again: belongs to the backward part
     int n_after;
     int *after; // plan nodes that run first
+    int from;   // receives: the device, and the plan node, that made the value
+    int maker;
+    tti_mail *mail; // receives and sends of letters; else NULL
 } tti_pnode;
 
 // One kernel call of an entry.
@@ -111,6 +125,7 @@ typedef struct tti_call {
     // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL: host.
     bool is_move;
     tti_device *from, *to;
+    const tti_mail *mail; // letters: of in[0], or else into out[0]; NULL: none
 } tti_call;
 
 typedef struct tti_wait {
@@ -118,6 +133,7 @@ typedef struct tti_wait {
     int entry_device;         // who sets it
     int entry;                // of its list
     const tt_node *waits_for; // for messages
+    bool is_shared;           // the flag is in memory of several processes
 } tti_wait;
 
 // One step of a device's list.
@@ -130,6 +146,7 @@ typedef struct tti_entry {
     tti_flag *done; // set after the entry; NULL: nobody waits
     // On a device with streams: others with streams wait for the event, those without for the flag.
     bool has_event, has_flag, is_feed;
+    bool is_shared; // another process waits for done
     void *event;
     void *times[2]; // events around it, in a trace
 } tti_entry;
@@ -223,9 +240,12 @@ typedef struct tti_plan {
     int *feeds; // values of the feeds
     int n_feeds;
     tti_call **feed_calls; // the call of each: its input is the caller's memory
-    tti_flag **flags;
+    tti_flag **flags;      // of this process alone
     int n_flags;
-    tti_updated *updated; // variables that a run writes; run/ fills it
+    uint64_t fingerprint; // several processes: equal in all, and of no other plan
+    int n_letters;
+    struct tti_shared_flags *shared; // agree.c; NULL: none
+    tti_updated *updated;            // variables that a run writes; run/ fills it
     int n_updated;
     int fallbacks;               // nodes not on the device they were pinned to
     double forward_ns, again_ns; // estimated: of rows forward, and of what is computed again
@@ -277,6 +297,8 @@ typedef struct tti_plan_request {
     bool to_look;   // only to be looked at: variables get no memory
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tti_want *w, void **address);
+    // The same for all of a plan's at once, where several processes do it together.
+    tt_status (*variables)(void *user, const tti_want *w, int n, void **addresses);
     // The device where the store has a variable for some plan; NULL: none.
     tti_device *(*variable_home)(void *user, const tt_node *var);
     // Bytes that the device will hold in addition.
@@ -332,6 +354,14 @@ tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
 tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
+/*
+ * agree.c: all processes have made the same plan, or it is an error that names the first difference.
+ * wanted[i]: another process waits for plan node i; flag[i] becomes its flag.
+ */
+tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag) TTI_CHECKED;
+void tti_plan_drop_shared(tti_plan *p);
+// Do two devices share memory? Else what one reads of the other goes by letters.
+bool tti_is_far(const tti_plan *p, int device, int other);
 tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out);
 // Is the tensor a sum or statistic that a run of some lanes has only parts of?
 bool tti_is_partial(const tt_tensor *t);
@@ -345,6 +375,8 @@ int64_t tti_part_rows(const tt_lanes *ln, tti_part part); // rows of the global 
 int tti_plan_value(tti_plan *p, tti_value v);
 int tti_plan_node(tti_plan *p, tti_pnode n);
 int tti_root(const tti_plan *p, int value);
+// The plan node that made a value, on whatever device.
+const tti_pnode *tti_maker(const tti_plan *p, int value);
 // Does this plan node look at the elements of input k?
 bool tti_reads(const tti_pnode *pn, int k);
 

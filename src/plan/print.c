@@ -107,8 +107,7 @@ static void print_recompute(tti_text *t, const tti_plan *p)
 static bool same_transfer(const tti_plan *p, const tti_pnode *a, const tti_pnode *b)
 {
     return b->kind == TTI_RECV && a->node == b->node && a->device == b->device &&
-           p->values[a->in[0]].device == p->values[b->in[0]].device &&
-           p->values[a->out].tensor == p->values[b->out].tensor;
+           a->from == b->from && p->values[a->out].tensor == p->values[b->out].tensor;
 }
 
 // Each once, with how often: micro-batches repeat them.
@@ -131,8 +130,8 @@ static void print_transfers(tti_text *t, const tti_plan *p)
             times++;
         }
         tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
-                     p->ctx->devices[p->values[pn->in[0]].device]->name,
-                     p->ctx->devices[pn->device]->name, pn->node->name);
+                     p->ctx->devices[pn->from]->name, p->ctx->devices[pn->device]->name,
+                     pn->node->name);
         put_human(t, bytes);
         if (times > 1)
             tti_text_add(t, " in %d parts", times);

@@ -4,7 +4,7 @@
 #include "run/run.h"
 #include <string.h>
 
-static void count_bytes(tt_ctx *ctx, const char *device, int64_t bytes)
+void tti_count_variable(tt_ctx *ctx, const char *device, int64_t bytes)
 {
     for (int i = 0; ctx != NULL && i < ctx->n_devices; i++) {
         if (strcmp(ctx->devices[i]->name, device) != 0)
@@ -37,6 +37,10 @@ static void drop_memory(tti_device *dev, void *data, size_t bytes)
 
 void tti_variable_drop(tti_variable *v)
 {
+    tti_host_free(NULL, v->local);
+    v->local = NULL;
+    if (v->ctx != NULL)
+        v->n_copies = v->n_pieces = 0; // they lie in the store's segments
     for (int i = 0; i < v->n_copies; i++)
         drop_memory(v->copy[i].dev, v->copy[i].data, v->bytes);
     for (int i = 0; i < v->n_pieces; i++)
@@ -71,18 +75,32 @@ static tt_status read_range(tti_variable *v, size_t begin, size_t bytes, tti_dev
     return TT_OK;
 }
 
+const void *tti_variable_here(tti_variable *v)
+{
+    if (v->ctx == NULL)
+        return v->n_copies > 0 && v->copy[0].dev == NULL ? v->copy[0].data : NULL;
+    uint64_t have = 0;
+    for (int i = 0; i < v->n_copies; i++)
+        have |= (uint64_t)1 << v->copy[i].task;
+    if (v->n_copies == 0)
+        return v->local;
+    bool all = __builtin_popcountll(have) == v->ctx->n_tasks && !v->in_parts;
+    return all ? tti_shared_copy(v)->data : NULL;
+}
+
 tt_status tti_variable_read(tti_variable *v, void *out)
 {
+    if (v->ctx != NULL)
+        return tti_shared_read(v, out);
     return read_range(v, 0, v->bytes, NULL, out);
 }
 
 tt_status tti_variable_look(tt_ctx *ctx, tti_variable *v, const void **out, void **room)
 {
     *room = NULL;
-    if (v->n_copies > 0 && v->copy[0].dev == NULL) {
-        *out = v->copy[0].data;
+    *out = tti_variable_here(v);
+    if (*out != NULL)
         return TT_OK;
-    }
     *room = tti_alloc(ctx, v->bytes + 1);
     if (*room == NULL)
         return TT_ENOMEM;
@@ -97,6 +115,8 @@ tt_status tti_variable_look(tt_ctx *ctx, tti_variable *v, const void **out, void
 
 tt_status tti_variable_write(tti_variable *v, const void *data)
 {
+    if (v->ctx != NULL)
+        return tti_shared_write(v, data);
     for (int i = 0; i < v->n_copies; i++)
         if (v->copy[i].data != data)
             TT_TRY(tti_device_copy(v->copy[i].dev, v->copy[i].data, NULL, data, v->bytes));
@@ -129,6 +149,8 @@ static tti_piece *find_piece(tti_variable *v, const tti_want *w)
 
 size_t tti_variable_needs(const tti_variable *v, const tti_want *w)
 {
+    if (v->ctx != NULL)
+        return tti_shared_needs(v, w);
     bool there = copy_on(v, w->dev) >= 0;
     if (w->is_piece)
         there = (there && memory_of(w->dev) == NULL) || find_piece((tti_variable *)v, w) != NULL;
@@ -149,13 +171,13 @@ static tt_status add_copy(tt_ctx *ctx, tti_variable *v, tti_device *dev)
     }
     memcpy(c.device, dev->name, sizeof(dev->name));
     v->copy[v->n_copies++] = c;
-    count_bytes(ctx, dev->name, (int64_t)v->bytes);
+    tti_count_variable(ctx, dev->name, (int64_t)v->bytes);
     return TT_OK;
 }
 
 static void remove_copy(tt_ctx *ctx, tti_variable *v, int i)
 {
-    count_bytes(ctx, v->copy[i].device, -(int64_t)v->bytes);
+    tti_count_variable(ctx, v->copy[i].device, -(int64_t)v->bytes);
     drop_memory(v->copy[i].dev, v->copy[i].data, v->bytes);
     v->copy[i] = v->copy[--v->n_copies];
 }
@@ -170,9 +192,9 @@ static tt_status move_unbound(tt_ctx *ctx, tti_variable *v, tti_device *dev, int
         if (v->copy[i].is_bound)
             continue;
         if (v->copy[i].dev == memory_of(dev)) {
-            count_bytes(ctx, v->copy[i].device, -(int64_t)v->bytes);
+            tti_count_variable(ctx, v->copy[i].device, -(int64_t)v->bytes);
             memcpy(v->copy[i].device, dev->name, sizeof(dev->name));
-            count_bytes(ctx, dev->name, (int64_t)v->bytes);
+            tti_count_variable(ctx, dev->name, (int64_t)v->bytes);
             *at = i;
             continue;
         }
@@ -187,8 +209,8 @@ static tt_status move_unbound(tt_ctx *ctx, tti_variable *v, tti_device *dev, int
 static void bind_host_piece(tt_ctx *ctx, tti_variable *v, const tti_want *w, void **out)
 {
     if (find_piece(v, w) == NULL && v->n_pieces < TTI_MAX_DEVICES) {
-        count_bytes(ctx, v->copy[0].device, -(int64_t)w->bytes);
-        count_bytes(ctx, w->dev->name, (int64_t)w->bytes);
+        tti_count_variable(ctx, v->copy[0].device, -(int64_t)w->bytes);
+        tti_count_variable(ctx, w->dev->name, (int64_t)w->bytes);
         tti_piece *p = &v->piece[v->n_pieces++];
         *p = (tti_piece){.begin = w->begin, .bytes = w->bytes};
         memcpy(p->device, w->dev->name, sizeof(w->dev->name));
@@ -223,7 +245,7 @@ static tt_status bind_own_piece(tt_ctx *ctx, tti_variable *v, const tti_want *w,
             return st;
         }
         memcpy(fresh.device, w->dev->name, sizeof(w->dev->name));
-        count_bytes(ctx, w->dev->name, (int64_t)w->bytes);
+        tti_count_variable(ctx, w->dev->name, (int64_t)w->bytes);
         p = &v->piece[v->n_pieces++];
         *p = fresh;
         *out = p->data;
@@ -284,6 +306,8 @@ static tt_status copies_from_pieces(tti_variable *v)
 
 tt_status tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices, bool in_pieces)
 {
+    if (v->ctx != NULL)
+        return tti_shared_refresh(v, devices, in_pieces);
     bool own = v->n_pieces > 0 && v->piece[0].dev != NULL;
     if (in_pieces && own)
         return copies_from_pieces(v);

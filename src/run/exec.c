@@ -31,6 +31,8 @@ static void say_where(const tt_session *s, const tti_plan *p, int device, char *
     for (int hops = 0; hops < s->ctx->n_devices && n < room - 1; hops++) {
         int on = atomic_load_explicit(&s->clocks[device].waits_on, memory_order_relaxed) - 1;
         int at = atomic_load_explicit(&s->clocks[device].at, memory_order_relaxed);
+        if (s->ctx->devices[device]->is_away)
+            return; // its own process knows
         if (on < 0) {
             const tti_device_plan *dp = &p->devices[device];
             const tti_pnode *pn = at < dp->n_entries ? &p->nodes[dp->entries[at].pnode] : NULL;
@@ -128,10 +130,11 @@ tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_e
     tti_clock *c = &s->clocks[device];
     int64_t begin = tti_now_ns();
     atomic_store_explicit(&c->waits_on, w->entry_device + 1, memory_order_relaxed);
-    tt_status st = tti_flag_wait(w->flag, s->sequence,
-                                 s->ctx->devices[device]->is_crowded ? 0 : 20000, s->deadline_ns);
+    int spins = s->ctx->devices[device]->is_crowded ? 0 : 20000;
+    tt_status st = w->is_shared ? tti_wait_shared(s, w->flag, s->sequence, spins)
+                                : tti_flag_wait(w->flag, s->sequence, spins, s->deadline_ns);
     c->waiting[w->entry_device] += tti_now_ns() - begin;
-    if (st != TT_OK)
+    if (st == TT_ETIMEOUT)
         st = wait_timed_out(s, p, device, en, w);
     atomic_store_explicit(&c->waits_on, 0, memory_order_relaxed); // others may have told of it
     return st;
@@ -152,7 +155,8 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
     if (faulty)
         TT_TRY(tti_fault_before(s, p, device, en));
     for (int i = 0; i < en->n_calls; i++)
-        TT_TRY(run_call(d, &en->calls[i], p->pace.alone));
+        TT_TRY(en->calls[i].mail != NULL ? tti_run_mail(s, p, en, &en->calls[i])
+                                         : run_call(d, &en->calls[i], p->pace.alone));
     if (faulty)
         tti_fault_after(s, p, device, en, tti_now_ns() - begin);
     if (timed) {
@@ -214,7 +218,7 @@ static int find_late(const tt_session *s, const tti_plan *p)
 {
     int late = 0;
     for (int d = 0; d < s->ctx->n_devices; d++) {
-        if (atomic_load(&s->clocks[d].at) >= p->devices[d].n_entries)
+        if (s->ctx->devices[d]->is_away || atomic_load(&s->clocks[d].at) >= p->devices[d].n_entries)
             continue;
         late = d;
         if (atomic_load(&s->clocks[d].waits_on) == 0)
@@ -226,7 +230,7 @@ static int find_late(const tt_session *s, const tti_plan *p)
 // Blocks until the other devices have ended; a late one is told of, then waited for again.
 static void wait_for_devices(tt_session *s, tti_plan *p)
 {
-    tti_device *first = s->ctx->devices[0];
+    const tti_device *first = s->ctx->devices[0];
     while (tti_flag_wait(&s->finished, s->n_finished, first->is_crowded ? 0 : 20000,
                          tti_deadline(s->ctx->deadline_ms)) != TT_OK) {
         if (atomic_load(&s->failed) == TT_OK) {
@@ -247,11 +251,13 @@ static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
 {
     int last = -1;
     for (int d = 0; d < s->ctx->n_devices; d++)
-        if (p->devices[d].n_entries > 0 && (last < 0 || s->clocks[d].ended > s->clocks[last].ended))
+        if (p->devices[d].n_entries > 0 && !s->ctx->devices[d]->is_away &&
+            (last < 0 || s->clocks[d].ended > s->clocks[last].ended))
             last = d;
     for (int d = 0; d < s->ctx->n_devices; d++) {
         tti_clock *c = &s->clocks[d];
-        if (p->devices[d].n_entries == 0 || d == last || c->ended < begin)
+        if (p->devices[d].n_entries == 0 || d == last || c->ended < begin ||
+            s->ctx->devices[d]->is_away)
             continue;
         int64_t ns = s->clocks[last].ended - c->ended;
         c->waiting[last] += ns;
@@ -268,10 +274,12 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     s->n_runs++;
     s->deadline_ns = tti_deadline(ctx->deadline_ms);
     atomic_store(&s->failed, TT_OK);
+    TT_TRY(tti_meet(s));
     int own = -1;
     bool streams = p->n_submissions > 0;
     for (int d = 0; d < ctx->n_devices; d++) {
-        if (p->devices[d].n_entries == 0 || tti_has_streams(ctx->devices[d]))
+        if (p->devices[d].n_entries == 0 || tti_has_streams(ctx->devices[d]) ||
+            ctx->devices[d]->is_away)
             continue;
         if (own < 0 && !streams) {
             own = d;
@@ -303,7 +311,9 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     note_last(s, p, begin);
     note_pace(&p->pace, tti_now_ns() - begin);
     tt_status st = (tt_status)atomic_load(&s->failed);
-    if (st == TT_OK)
+    if (st == TT_OK) {
+        tti_meet_end(s);
         return TT_OK;
+    }
     return tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
 }

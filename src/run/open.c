@@ -37,10 +37,10 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
     TT_TRY(tti_fault_open(ctx));
-    TT_TRY(tti_devices_open(ctx, o->devices));
     if (o->tasks == NULL)
-        return TT_OK;
-    return tti_world_open(ctx, o->tasks, o->devices, &ctx->world);
+        return tti_devices_open(ctx, o->devices);
+    TT_TRY(tti_world_open(ctx, o->tasks, o->devices, &ctx->world));
+    return tti_open_tasks(ctx, o);
 }
 
 tt_ctx *tt_open_with(const tt_open_opts *opts)

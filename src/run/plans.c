@@ -17,12 +17,18 @@ static tt_status variable_address(void *user, const tti_want *w, void **address)
     return tti_store_bind(s->store, s->ctx, v, w, address);
 }
 
+static tt_status variable_addresses(void *user, const tti_want *w, int n, void **addresses)
+{
+    tt_session *s = user;
+    return tti_shared_bind(s->store, s->ctx, w, n, addresses);
+}
+
 // Where plans use a variable; by name, since another context may have made it.
 static tti_device *variable_home(void *user, const tt_node *var)
 {
     tt_session *s = user;
     tti_variable *v = tti_store_find(s->store, var->name);
-    if (v == NULL || (v->n_copies > 0 && !v->copy[0].is_bound))
+    if (v == NULL || (v->n_copies > 0 ? !v->copy[0].is_bound : v->ctx != NULL))
         return NULL;
     for (int i = 0; i < s->ctx->n_devices; i++)
         if (strcmp(s->ctx->devices[i]->name, tti_variable_device(v)) == 0)
@@ -50,8 +56,9 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
-        for (int k = 0; pn->kind == TTI_OP && !pn->is_dropped && k < pn->n_in; k++) {
-            if (!tti_writes(pn->node, k))
+        bool narrows = pn->kind == TTI_NARROW && s->ctx->n_tasks > 1; // else told by nobody
+        for (int k = 0; (pn->kind == TTI_OP || narrows) && !pn->is_dropped && k < pn->n_in; k++) {
+            if (narrows ? k < pn->n_in - 1 : !tti_writes(pn->node, k))
                 continue;
             const tti_value *root = &p->values[tti_root(p, pn->in[k])];
             if (root->memory != TTI_VARIABLE)
@@ -112,6 +119,7 @@ static void fill_request(tt_session *s, tti_plan_request *r)
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
     r->variable = variable_address;
+    r->variables = variable_addresses;
     r->variable_home = variable_home;
     r->variable_needs = variable_needs;
     r->no_pieces = s->hashes;
@@ -263,7 +271,8 @@ tt_status tt_session_paint(tt_session *s, uint8_t byte)
     if (s == NULL)
         return TT_EINVAL;
     for (int d = 0; d < s->ctx->n_devices; d++)
-        if (s->arenas[d] != NULL && !tti_has_streams(s->ctx->devices[d]))
+        if (s->arenas[d] != NULL && !tti_has_streams(s->ctx->devices[d]) &&
+            !s->ctx->devices[d]->is_away)
             memset(s->arenas[d], byte, s->arena_bytes[d]);
     s->paint = byte;
     s->is_painted = true;

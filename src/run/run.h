@@ -20,6 +20,8 @@ typedef struct tti_copy {
     tti_device *dev; // whose memory data is; NULL: the host's
     void *data;
     bool is_bound; // plans have its address
+    int task;      // several processes: whose; data is NULL if that one is far away
+    bool is_whole; // several processes: plans use all of it, not pieces alone
 } tti_copy;
 
 typedef struct tti_piece {
@@ -41,6 +43,13 @@ typedef struct tti_variable {
     int n_pieces;
     tti_piece piece[TTI_MAX_DEVICES];
     struct tti_variable *next;
+
+    // Several processes (shared.c).
+    tt_ctx *ctx;     // whose world has it; NULL: one process
+    void *local;     // the value until a plan uses it, or while it moves
+    bool in_parts;   // pieces are newer than what else processes have of it
+    bool is_mixed;   // plans cut it into different pieces
+    uint32_t n_told; // times that its value went between processes
 } tti_variable;
 
 struct tt_store {
@@ -48,7 +57,26 @@ struct tt_store {
     pthread_mutex_t mu;
     tti_variable **table; // by name; guarded by mu
     int64_t n, cap;
+    struct tti_segment *segments; // several processes: where variables lie
+    int64_t n_segments, cap_segments;
 };
+
+// ---- several processes: shared.c -------------------------------------------------------------
+
+/*
+ * All of these but the first are called by all processes, in the same order: with the same arguments
+ * they decide alike whether anything has to be told.
+ */
+tti_copy *tti_shared_copy(tti_variable *v); // of this process; NULL
+tt_status tti_shared_bind(tt_store *s, tt_ctx *ctx, const tti_want *w, int n,
+                          void **out) TTI_CHECKED;
+tt_status tti_shared_read(tti_variable *v, void *out) TTI_CHECKED;
+tt_status tti_shared_write(tti_variable *v, const void *data) TTI_CHECKED;
+tt_status tti_shared_refresh(tti_variable *v, uint64_t devices, bool in_pieces) TTI_CHECKED;
+size_t tti_shared_needs(const tti_variable *v, const tti_want *w);
+void tti_count_variable(tt_ctx *ctx, const char *device, int64_t bytes);
+// Where the value is in memory of the host, if every process has it so; NULL: it has to be read.
+const void *tti_variable_here(tti_variable *v);
 
 // The variable of this node, made and initialised on dev if the store has none of that name.
 tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_variable **out);
@@ -68,6 +96,8 @@ const char *tti_variable_device(const tti_variable *v);
 // After a run that wrote the copies, or pieces, of these devices of ctx: the others get the value.
 tt_status tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices,
                                bool in_pieces) TTI_CHECKED;
+// tasks.c: opens the devices of a context whose world is open, and has the others' beside them.
+tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o) TTI_CHECKED;
 // Before the devices of ctx close: what the store has in their own memory moves to the host's.
 void tti_store_leave(tt_store *s, tt_ctx *ctx);
 // Frees copies and pieces.
@@ -139,6 +169,7 @@ struct tt_session {
     size_t arena_bytes[TTI_MAX_DEVICES];
     uint8_t paint;
     bool is_painted;
+    struct tti_meeting *meeting; // several processes: tasks.c; NULL: one
 
     // The run in progress.
     int64_t n_runs;
@@ -165,6 +196,20 @@ struct tt_session {
     size_t dumped_bytes;
     pthread_mutex_t rows_mu;
 };
+
+// ---- several processes: tasks.c --------------------------------------------------------------
+
+// Arenas as large as a plan of all processes needs: each makes its own, and maps those it can read.
+tt_status tti_meet_arenas(tt_session *s, const tti_plan *p) TTI_CHECKED;
+// Before a run: the processes that read this one's memory have ended the run before. After it: told.
+tt_status tti_meet(tt_session *s) TTI_CHECKED;
+void tti_meet_end(tt_session *s);
+void tti_meeting_free(tt_session *s);
+// Letters of a call.
+tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en,
+                       const tti_call *c) TTI_CHECKED;
+// Waits for a flag of memory that processes share; ends when they, or this run, have failed.
+tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins) TTI_CHECKED;
 
 // Walks a plan on all its devices; blocks until all have ended.
 tt_status tti_execute(tt_session *s, tti_plan *p);

@@ -9,6 +9,7 @@
 static void session_release(tt_session *s)
 {
     tti_session_forget(s);
+    tti_meeting_free(s);
     for (int d = 0; d < s->ctx->n_devices; d++) {
         tti_device *dev = s->ctx->devices[d];
         tti_device_free(dev, s->arenas[d], s->arena_bytes[d]);
@@ -122,8 +123,10 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     if (bytes > 0)
         TT_TRY(tti_variable_write(v, data));
     for (int i = 0; i < v->n_copies; i++) // kernels of devices with streams flush what they read
-        if (v->copy[i].dev == NULL)
+        if (v->copy[i].dev == NULL && (v->ctx == NULL || v->copy[i].task == s->ctx->task))
             tti_flush(v->dtype, v->copy[i].data, tt_shape_count(&v->shape));
+    if (v->local != NULL)
+        tti_flush(v->dtype, v->local, tt_shape_count(&v->shape));
     atomic_fetch_add(&v->version, 1);
     return TT_OK;
 }
@@ -133,6 +136,8 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
 // The arena of each device is the largest that any plan of the session needs.
 static tt_status grow_arenas(tt_session *s, const tti_plan *p)
 {
+    if (s->ctx->n_tasks > 1)
+        return tti_meet_arenas(s, p);
     for (int d = 0; d < s->ctx->n_devices; d++) {
         size_t need = p->devices[d].arena_bytes;
         if (need <= s->arena_bytes[d])
@@ -266,7 +271,7 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
     for (int i = 0; i < p->n_updated; i++) {
         tti_variable *v = p->updated[i].variable;
         atomic_fetch_add(&v->version, 1);
-        if (v->n_copies + v->n_pieces > 1)
+        if (v->n_copies + v->n_pieces > 1 || v->ctx != NULL)
             TT_TRY(tti_variable_refresh(v, s->ctx, p->updated[i].devices, p->updated[i].in_pieces));
     }
     for (int i = 0; i < o->n_fetches; i++) {

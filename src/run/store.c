@@ -4,6 +4,7 @@
  * The memory of a value is not the context's: a store may outlive the context that made it. Bytes
  * are counted on the device, so that limits and reports see them.
  */
+#include "comm/world.h"
 #include "op/random.h"
 #include "run/run.h"
 #include <string.h>
@@ -43,7 +44,10 @@ void tt_store_release(tt_store *s)
             variable_free(v);
         }
     }
+    for (int64_t i = 0; i < s->n_segments; i++)
+        tti_segment_free(&s->segments[i]);
     pthread_mutex_destroy(&s->mu);
+    tti_free(NULL, s->segments);
     tti_free(NULL, s->table);
     tti_free(NULL, s);
 }
@@ -124,6 +128,12 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
                         .n_copies = 1,
                         .copy = {{.data = data}}};
     memcpy(v->copy[0].device, dev->name, sizeof(dev->name));
+    bool several = ctx->n_tasks > 1;
+    if (several) {
+        v->ctx = ctx;
+        v->local = data;
+        v->n_copies = 0;
+    }
     tt_init init = {(tt_init_kind)a->init, a->a, a->b};
     tt_status st = tti_init_values(ctx, ctx->isa, &init, &a->shape, a->dtype, ctx->seed, var->key,
                                    0, tt_shape_count(&a->shape), data);
@@ -131,8 +141,8 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
         variable_free(v);
         return st;
     }
-    atomic_fetch_add(&dev->variables, bytes);
-    atomic_fetch_add(&dev->used, bytes);
+    if (!several) // else once plans say whose it is
+        tti_count_variable(ctx, dev->name, (int64_t)bytes);
     *out = v;
     return TT_OK;
 }

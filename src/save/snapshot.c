@@ -68,11 +68,6 @@ tt_status tti_model_slots(tt_model *m, tti_slot **out, int64_t *n_weights, int64
     return TT_OK;
 }
 
-static bool is_away(const tti_variable *v)
-{
-    return v->n_copies == 0 || v->copy[0].dev != NULL;
-}
-
 // Tensors point to the variables' own memory; of those not in the host's, to *room.
 static tt_status fill_tensors(tt_ctx *ctx, const tti_slot *slots, int64_t n, tti_named *out,
                               char **room)
@@ -83,7 +78,7 @@ static tt_status fill_tensors(tt_ctx *ctx, const tti_slot *slots, int64_t n, tti
         TT_TRY(tti_session_variable(slots[i].session, slots[i].var->node, &v));
         out[i] =
             (tti_named){.name = v->name, .dtype = v->dtype, .shape = v->shape, .bytes = v->bytes};
-        away += is_away(v) ? v->bytes : 0;
+        away += tti_variable_here(v) == NULL ? v->bytes : 0;
     }
     *room = away == 0 ? NULL : tti_alloc(ctx, away);
     if (away > 0 && *room == NULL)
@@ -92,9 +87,10 @@ static tt_status fill_tensors(tt_ctx *ctx, const tti_slot *slots, int64_t n, tti
     for (int64_t i = 0; i < n; i++) {
         tti_variable *v;
         TT_TRY(tti_session_variable(slots[i].session, slots[i].var->node, &v));
-        out[i].data = is_away(v) ? at : v->copy[0].data;
-        if (!is_away(v))
+        out[i].data = tti_variable_here(v);
+        if (out[i].data != NULL)
             continue;
+        out[i].data = at;
         TT_TRY(tti_variable_read(v, at));
         at += v->bytes;
     }

@@ -3,6 +3,7 @@
  * training, on a loop that stays in registers: what differs is cores, their clocks and who else
  * uses them. Shares of lanes change no bit, so neither does what is measured here.
  */
+#include "comm/world.h"
 #include "device/device.h"
 #include "strategy/strategy.h"
 
@@ -45,26 +46,50 @@ static void probe_task(void *arg)
     p->rounds = rounds / (double)TTI_MAX(now - begin, 1);
 }
 
-tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES])
+tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES])
+{
+    double all[TT_MAX_TASKS][TTI_MAX_DEVICES];
+    if (ctx->n_tasks < 2)
+        return TT_OK;
+    TT_TRY(tti_world_exchange(ctx->world, "times", values, sizeof(all[0]), all, 0));
+    for (int d = 0; d < ctx->n_devices; d++)
+        values[d] = all[ctx->devices[d]->task][d];
+    return TT_OK;
+}
+
+static tt_status measure(tt_ctx *ctx)
 {
     probe probes[TTI_MAX_DEVICES];
-    uint32_t n = 0;
+    int n = 0; // of the context's devices have been looked at
+    double speed[TTI_MAX_DEVICES] = {0};
     tt_status st = TT_OK;
-    for (int d = 0; d < ctx->n_devices && ctx->speed[0] == 0 && st == TT_OK; d++) {
-        probes[d] = (probe){.device = ctx->devices[d]};
-        st = ctx->devices[d]->backend->submit(ctx->devices[d], (tti_task){probe_task, &probes[d]});
-        n += st == TT_OK;
+    for (; n < ctx->n_devices && st == TT_OK; n++) {
+        tti_device *d = ctx->devices[n];
+        probes[n] = (probe){.device = d};
+        if (!d->is_away)
+            st = d->backend->submit(d, (tti_task){probe_task, &probes[n]});
     }
-    for (uint32_t i = 0; i < n; i++) { // the device's own flag: a worker still looks at it after
+    for (int i = 0; i < n; i++) { // the device's own flag: a worker still looks at it after
         tti_device *d = ctx->devices[i];
-        while (tti_flag_wait(&d->n_done, d->n_submitted, 0, TTI_FOREVER) != TT_OK)
+        while (!d->is_away && tti_flag_wait(&d->n_done, d->n_submitted, 0, TTI_FOREVER) != TT_OK)
             ;
     }
-    for (uint32_t d = 0; d < n && st == TT_OK; d++) {
+    for (int d = 0; d < n && st == TT_OK; d++) {
         st = probes[d].status;
-        ctx->speed[d] = TTI_MAX(probes[d].rounds, 1e-12);
+        speed[d] = TTI_MAX(probes[d].rounds, 1e-12);
     }
+    if (st == TT_OK)
+        st = tti_by_device(ctx, speed);
+    for (int d = 0; d < ctx->n_devices && st == TT_OK; d++)
+        ctx->speed[d] = speed[d];
+    return st;
+}
+
+tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES])
+{
+    if (ctx->speed[0] == 0)
+        TT_TRY(measure(ctx));
     for (int d = 0; d < ctx->n_devices; d++)
         out[d] = ctx->speed[d];
-    return st;
+    return TT_OK;
 }

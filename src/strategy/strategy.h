@@ -53,5 +53,7 @@ const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT]);
  * mean something. Measured when first asked for, then kept.
  */
 tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES]) TTI_CHECKED;
+// Numbers of this process's devices in, of all devices out; all processes do it together.
+tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES]) TTI_CHECKED;
 
 #endif

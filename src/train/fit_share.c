@@ -59,17 +59,15 @@ static void lanes_text(const int *end, int n, char *out, size_t room)
 }
 
 // Time of one lane on each replica, its slowest device counting; false: something was not measured.
-static bool lane_times(const tti_fit *f, const tti_mesh *m, const int *end, double *out)
+static bool lane_times(const double *times, const tti_mesh *m, const int *end, double *out)
 {
     for (int r = 0; r < m->n_replicas; r++) {
-        int64_t most = 0;
-        for (int l = 0; l < m->n_local; l++) {
-            int d = m->device[r * m->n_local + l];
-            most = TTI_MAX(most, compute_of(f, d) - f->share_marks[d]);
-        }
+        double most = 0;
+        for (int l = 0; l < m->n_local; l++)
+            most = TTI_MAX(most, times[m->device[r * m->n_local + l]]);
         if (most <= 0 || lanes_of(end, r) < 1)
             return false;
-        out[r] = (double)most / lanes_of(end, r);
+        out[r] = most / lanes_of(end, r);
     }
     return true;
 }
@@ -92,7 +90,11 @@ static tt_status deal_anew(tti_fit *f)
     if (m.n_replicas < 2 || m.n_replicas > ctx->lanes)
         return TT_OK;
     tti_deal_lanes(&m, ctx->lanes, was);
-    if (!lane_times(f, &m, was, lane))
+    double times[TTI_MAX_DEVICES] = {0};
+    for (int d = 0; d < ctx->n_devices; d++)
+        times[d] = (double)(compute_of(f, d) - f->share_marks[d]);
+    TT_TRY(tti_by_device(ctx, times));
+    if (!lane_times(times, &m, was, lane))
         return TT_OK;
     for (int r = 0; r < m.n_replicas; r++)
         m.share[r] = lane[0] / lane[r];

@@ -1,0 +1,250 @@
+/*
+ * tasks.c - a context of several processes: who has which cores, whose devices there are; sessions
+ * whose runs span them: arenas that others read, the border between two runs, letters.
+ */
+#include "comm/world.h"
+#include "run/run.h"
+#include <sched.h>
+#include <string.h>
+
+// The cores a process may use, and how many threads it was told to have (0: its share).
+typedef struct cores {
+    char host[64];
+    uint64_t cpus[16];
+    int32_t threads, n;
+} cores;
+
+static bool shares_with(const cores *a, const cores *b)
+{
+    return memcmp(a->host, b->host, sizeof(a->host)) == 0 &&
+           memcmp(a->cpus, b->cpus, sizeof(a->cpus)) == 0;
+}
+
+// Threads of process r: of those that have the same cores each gets its share.
+static int threads_of(const cores *all, int n, int r)
+{
+    int before = 0, many = 0;
+    if (all[r].threads > 0)
+        return all[r].threads;
+    for (int i = 0; i < n; i++) {
+        before += i < r && shares_with(&all[i], &all[r]);
+        many += shares_with(&all[i], &all[r]);
+    }
+    return TTI_MAX(1, (before + 1) * all[r].n / many - before * all[r].n / many);
+}
+
+static tt_status share_cores(tt_ctx *ctx, int threads)
+{
+    int n = tti_world_size(ctx->world), self = tti_world_self(ctx->world);
+    cores mine = {.threads = threads, .n = tti_cores()}, all[TT_MAX_TASKS];
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    (void)sched_getaffinity(0, sizeof(set), &set); // else all are taken to share
+    for (int i = 0; i < 1024; i++)
+        mine.cpus[i / 64] |= (uint64_t)(CPU_ISSET(i, &set) != 0) << (i % 64);
+    memcpy(mine.host, tti_world_rank(ctx->world, self)->host, sizeof(mine.host));
+    TT_TRY(tti_world_exchange(ctx->world, "cores", &mine, sizeof(mine), all, 0));
+    ctx->n_threads = threads_of(all, n, self);
+    for (int i = 0; i < n; i++)
+        if (i != self && shares_with(&all[i], &mine))
+            ctx->n_beside += threads_of(all, n, i);
+    return TT_OK;
+}
+
+static tt_status join_devices(tt_ctx *ctx)
+{
+    tti_roll *rolls = tti_calloc(ctx, (size_t)ctx->n_tasks + 1, sizeof(*rolls));
+    if (rolls == NULL)
+        return TT_ENOMEM;
+    tti_roll *mine = &rolls[ctx->n_tasks];
+    const tti_rank *self = tti_world_rank(ctx->world, ctx->task);
+    memcpy(mine->name, self->name, sizeof(mine->name));
+    for (int r = 0; r < ctx->n_tasks; r++)
+        mine->near |= (uint64_t)(r == ctx->task || tti_world_rank(ctx->world, r)->is_near) << r;
+    tti_devices_tell(ctx, mine);
+    tt_status st = tti_world_exchange(ctx->world, "devices", mine, sizeof(*mine), rolls, 0);
+    if (st == TT_OK)
+        st = tti_devices_join(ctx, rolls);
+    tti_free(ctx, rolls);
+    return st;
+}
+
+tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
+{
+    int n = tti_world_size(ctx->world);
+    if (n == 1)
+        return tti_devices_open(ctx, o->devices);
+    TT_TRY(share_cores(ctx, o->threads));
+    TT_TRY(tti_devices_open(ctx, o->devices));
+    ctx->n_tasks = n;
+    ctx->task = tti_world_self(ctx->world);
+    return join_devices(ctx);
+}
+
+// ---- sessions --------------------------------------------------------------------------------
+
+#define SLICE_MS 20 // of a wait that ends when the world has failed
+
+struct tti_meeting {
+    tti_segment arenas[TTI_MAX_DEVICES]; // by device
+    tti_segment border[TT_MAX_TASKS];    // by rank: a flag that counts the runs it has ended
+};
+
+void tti_meeting_free(tt_session *s)
+{
+    struct tti_meeting *m = s->meeting;
+    if (m == NULL)
+        return;
+    for (int d = 0; d < s->ctx->n_devices; d++) {
+        tti_device *dev = s->ctx->devices[d];
+        tti_segment_free(&m->arenas[d]);
+        atomic_fetch_sub(&dev->arena, s->arena_bytes[d]);
+        atomic_fetch_sub(&dev->used, s->arena_bytes[d]);
+        s->arenas[d] = NULL;
+        s->arena_bytes[d] = 0;
+    }
+    for (int r = 0; r < s->ctx->n_tasks; r++)
+        tti_segment_free(&m->border[r]);
+    tti_free(s->ctx, m);
+    s->meeting = NULL;
+}
+
+// Gives names of own segments to all, and maps those of the processes whose memory can be read.
+static tt_status swap(tt_session *s, const char *what, tti_segment *of, const int *task,
+                      const bool *is_new, int n)
+{
+    tt_ctx *ctx = s->ctx;
+    tti_segment_name *mine = tti_calloc(ctx, (size_t)n * (size_t)(ctx->n_tasks + 1), sizeof(*mine)),
+                     *all = mine + n;
+    if (mine == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < n; i++)
+        if (is_new[i] && task[i] == ctx->task)
+            mine[i] = tti_segment_name_of(&of[i]);
+    tt_status st = tti_world_exchange(ctx->world, what, mine, sizeof(*mine) * (size_t)n, all, 0);
+    for (int i = 0; st == TT_OK && i < n; i++)
+        if (is_new[i] && task[i] != ctx->task && tti_world_rank(ctx->world, task[i])->is_near)
+            st = tti_segment_map(ctx, &all[task[i] * n + i], &of[i]);
+    if (st == TT_OK)
+        st = tti_world_exchange(ctx->world, "memory is mapped", NULL, 0, NULL, 0);
+    for (int i = 0; i < n; i++)
+        if (is_new[i] && task[i] == ctx->task)
+            tti_segment_seal(&of[i]);
+    tti_free(ctx, mine);
+    return st;
+}
+
+static tt_status open_meeting(tt_session *s)
+{
+    tt_ctx *ctx = s->ctx;
+    int task[TT_MAX_TASKS];
+    bool is_new[TT_MAX_TASKS];
+    s->meeting = tti_calloc(ctx, 1, sizeof(*s->meeting));
+    if (s->meeting == NULL)
+        return TT_ENOMEM;
+    tti_segment *own = &s->meeting->border[ctx->task];
+    TT_TRY(tti_segment_new(ctx, 64, own));
+    tti_flag_init_shared(own->at);
+    for (int r = 0; r < ctx->n_tasks; r++) {
+        task[r] = r;
+        is_new[r] = true;
+    }
+    return swap(s, "a session", s->meeting->border, task, is_new, ctx->n_tasks);
+}
+
+tt_status tti_meet_arenas(tt_session *s, const tti_plan *p)
+{
+    tt_ctx *ctx = s->ctx;
+    int task[TTI_MAX_DEVICES];
+    bool is_new[TTI_MAX_DEVICES], any = false;
+    for (int d = 0; d < ctx->n_devices; d++) {
+        task[d] = ctx->devices[d]->task;
+        is_new[d] = p->devices[d].arena_bytes > s->arena_bytes[d];
+        any |= is_new[d];
+    }
+    if (s->meeting == NULL)
+        TT_TRY(open_meeting(s));
+    for (int d = 0; any && d < ctx->n_devices; d++) {
+        tti_device *dev = ctx->devices[d];
+        size_t need = p->devices[d].arena_bytes;
+        if (!is_new[d])
+            continue;
+        tti_segment_free(&s->meeting->arenas[d]);
+        size_t more = need - s->arena_bytes[d];
+        atomic_fetch_add(&dev->arena, more);
+        size_t used = atomic_fetch_add(&dev->used, more) + more;
+        s->arenas[d] = NULL;
+        s->arena_bytes[d] = need;
+        if (dev->limit > 0 && used > dev->limit)
+            return TT_FAIL(ctx, TT_ELIMIT, "%s: an arena of %zu bytes is above its limit of %zu",
+                           dev->name, need, dev->limit);
+        if (!dev->is_away)
+            TT_TRY(tti_segment_new(ctx, need, &s->meeting->arenas[d]));
+    }
+    if (any)
+        TT_TRY(swap(s, "arenas", s->meeting->arenas, task, is_new, ctx->n_devices));
+    for (int d = 0; any && d < ctx->n_devices; d++)
+        s->arenas[d] = s->meeting->arenas[d].at;
+    return TT_OK;
+}
+
+tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins)
+{
+    for (;;) {
+        int64_t now = tti_now_ns(), until = TTI_MIN(tti_deadline(SLICE_MS), s->deadline_ns);
+        if (tti_flag_wait(flag, value, spins, until) == TT_OK)
+            return TT_OK;
+        TT_TRY(tti_world_status(s->ctx->world));
+        if (atomic_load(&s->failed) != TT_OK)
+            return TT_ESTOP;
+        if (now >= s->deadline_ns)
+            return TT_ETIMEOUT;
+    }
+}
+
+tt_status tti_meet(tt_session *s)
+{
+    tt_ctx *ctx = s->ctx;
+    for (int r = 0; s->meeting != NULL && r < ctx->n_tasks; r++) {
+        tti_flag *ended = s->meeting->border[r].at;
+        if (r == ctx->task || ended == NULL || tti_flag_is_set(ended, s->sequence - 1))
+            continue;
+        tt_status st = tti_wait_shared(s, ended, s->sequence - 1, 2000);
+        if (st == TT_ETIMEOUT)
+            st = TT_FAIL(ctx, st, "%s has not ended run %u of its session within %lld ms",
+                         tti_world_rank(ctx->world, r)->name, s->sequence - 1,
+                         (long long)ctx->deadline_ms);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
+void tti_meet_end(tt_session *s)
+{
+    if (s->meeting != NULL)
+        tti_flag_set(s->meeting->border[s->ctx->task].at, s->sequence);
+}
+
+tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tti_call *c)
+{
+    tt_ctx *ctx = s->ctx;
+    const tti_mail *m = c->mail;
+    const tti_pnode *pn = &p->nodes[en->pnode];
+    bool sends = pn->kind == TTI_SEND;
+    char *data = sends ? (c->launch.n_in > 0 ? c->launch.in[0].data : NULL)
+                       : (c->launch.n_out > 0 ? c->launch.out[0].data : NULL);
+    tt_status st = TT_OK;
+    for (int i = 0; i < m->n && st == TT_OK; i++) {
+        tti_letter l = {p->fingerprint, s->sequence, (uint32_t)(m->edge + i), m->bytes};
+        size_t at = sends ? m->begin + (size_t)i * m->stride : (size_t)i * m->bytes;
+        char *place = data == NULL ? NULL : data + at;
+        st = sends ? tti_world_send(ctx->world, m->peer, &l, place, s->deadline_ns)
+                   : tti_world_receive(ctx->world, m->peer, &l, place, s->deadline_ns);
+    }
+    if (st == TT_ETIMEOUT)
+        st = TT_FAIL(ctx, st, "%s waited %lld ms to %s '%s' %s %s in step %lld",
+                     ctx->devices[pn->device]->name, (long long)ctx->deadline_ms,
+                     sends ? "send" : "receive", pn->node->name, sends ? "to" : "from",
+                     tti_world_rank(ctx->world, m->peer)->name, (long long)p->step->step + 1);
+    return st;
+}

@@ -274,7 +274,7 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     s->n_runs++;
     s->deadline_ns = tti_deadline(ctx->deadline_ms);
     atomic_store(&s->failed, TT_OK);
-    TT_TRY(tti_meet(s));
+    TT_TRY(tti_border_wait(s));
     int own = -1;
     bool streams = p->n_submissions > 0;
     for (int d = 0; d < ctx->n_devices; d++) {
@@ -312,7 +312,7 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     note_pace(&p->pace, tti_now_ns() - begin);
     tt_status st = (tt_status)atomic_load(&s->failed);
     if (st == TT_OK) {
-        tti_meet_end(s);
+        tti_border_set(s);
         return TT_OK;
     }
     return tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;

@@ -200,10 +200,10 @@ struct tt_session {
 // ---- several processes: tasks.c --------------------------------------------------------------
 
 // Arenas as large as a plan of all processes needs: each makes its own, and maps those it can read.
-tt_status tti_meet_arenas(tt_session *s, const tti_plan *p) TTI_CHECKED;
+tt_status tti_join_arenas(tt_session *s, const tti_plan *p) TTI_CHECKED;
 // Before a run: the processes that read this one's memory have ended the run before. After it: told.
-tt_status tti_meet(tt_session *s) TTI_CHECKED;
-void tti_meet_end(tt_session *s);
+tt_status tti_border_wait(tt_session *s) TTI_CHECKED;
+void tti_border_set(tt_session *s);
 void tti_meeting_free(tt_session *s);
 // Letters of a call.
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en,

@@ -137,7 +137,7 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
 static tt_status grow_arenas(tt_session *s, const tti_plan *p)
 {
     if (s->ctx->n_tasks > 1)
-        return tti_meet_arenas(s, p);
+        return tti_join_arenas(s, p);
     for (int d = 0; d < s->ctx->n_devices; d++) {
         size_t need = p->devices[d].arena_bytes;
         if (need <= s->arena_bytes[d])

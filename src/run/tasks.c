@@ -152,7 +152,7 @@ static tt_status open_meeting(tt_session *s)
     return swap(s, "a session", s->meeting->border, task, is_new, ctx->n_tasks);
 }
 
-tt_status tti_meet_arenas(tt_session *s, const tti_plan *p)
+tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
 {
     tt_ctx *ctx = s->ctx;
     int task[TTI_MAX_DEVICES];
@@ -202,7 +202,7 @@ tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spi
     }
 }
 
-tt_status tti_meet(tt_session *s)
+tt_status tti_border_wait(tt_session *s)
 {
     tt_ctx *ctx = s->ctx;
     for (int r = 0; s->meeting != NULL && r < ctx->n_tasks; r++) {
@@ -219,7 +219,7 @@ tt_status tti_meet(tt_session *s)
     return TT_OK;
 }
 
-void tti_meet_end(tt_session *s)
+void tti_border_set(tt_session *s)
 {
     if (s->meeting != NULL)
         tti_flag_set(s->meeting->border[s->ctx->task].at, s->sequence);

@@ -97,6 +97,12 @@ __host__ __device__ static inline int64_t tti_dw_slices(int64_t pixels, int64_t 
     return (pixels + n - 1) / n;
 }
 
+static inline int64_t tti_dw_slices_of(const tti_dw_sum *q, int lane)
+{
+    int64_t rows = q->ln.bound[lane + 1] - q->ln.bound[lane];
+    return tti_dw_slices(rows * q->per * q->pixels, q->want);
+}
+
 // blocks: that one slice keeps busy. Not to be copied: ln may point into it.
 static inline void tti_dw_sum_of(const tt_arg *x, const tt_lanes *ln, int64_t pixels, int64_t count,
                                  int64_t blocks, tti_dw_sum *q)
@@ -117,8 +123,7 @@ static inline void tti_dw_sum_of(const tt_arg *x, const tt_lanes *ln, int64_t pi
     }
     q->slices = 1;
     for (int i = 0; i < q->ln.n; i++) {
-        int64_t n = (q->ln.bound[i + 1] - q->ln.bound[i]) * q->per * pixels;
-        int64_t slices = tti_dw_slices(n, q->want);
+        int64_t slices = tti_dw_slices_of(q, i);
         q->slices = slices > q->slices ? slices : q->slices;
     }
     size_t lane = sizeof(float) * (size_t)count * (size_t)q->slices;
@@ -142,39 +147,65 @@ static inline tti_dw_images tti_dw_images_of(const tti_dw_sum *q, int first, int
 
 // ---- dw: from slices to the result -----------------------------------------------------------
 
+#define TTI_DW_AT_ONCE 4 // lanes whose sums are read side by side
+
 struct tti_dw_slices_in {
     const float *part;
-    int64_t slices, count, pixels, want; // pixels: of a row of the batch
+    int64_t slices, count;
 };
 
-__device__ static inline float tti_dw_lane(const tti_dw_slices_in &q, int lane, int64_t rows,
-                                           int64_t at)
+// Sums of the lanes first to first + TTI_DW_AT_ONCE; lane k has bound[k + 1] - bound[k] slices.
+__device__ static inline void tti_dw_lane_sums(const tti_dw_slices_in &q, int n,
+                                               const int64_t *bound, int first, int64_t at,
+                                               float *sum)
 {
-    float sum = 0.0f;
-    int64_t have = tti_dw_slices(rows * q.pixels, q.want);
-#pragma unroll 8
-    for (int64_t s = 0; s < have; s++)
-        sum = sum + q.part[((int64_t)lane * q.slices + s) * q.count + at];
-    return sum;
+    int have[TTI_DW_AT_ONCE], most = 0;
+#pragma unroll
+    for (int u = 0; u < TTI_DW_AT_ONCE; u++) {
+        have[u] = first + u < n ? (int)(bound[first + u + 1] - bound[first + u]) : 0;
+        most = have[u] > most ? have[u] : most;
+        sum[u] = 0.0f;
+    }
+    const float *p = q.part + first * q.slices * q.count + at;
+#pragma unroll 2
+    for (int s = 0; s < most; s++)
+#pragma unroll
+        for (int u = 0; u < TTI_DW_AT_ONCE; u++)
+            if (s < have[u])
+                sum[u] = sum[u] + p[(u * q.slices + s) * q.count];
 }
 
+// ln has numbers of slices for numbers of rows.
 template <class T, int N>
 static __global__ void tti_dw_tree(tti_lanes_of<N> ln, tti_dw_slices_in q, T *out)
 {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < q.count; i += step)
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < q.count; i += step) {
+        float sum[TTI_DW_AT_ONCE];
         tti_lane_tree<N>(
-            ln, [&](int k) { return tti_dw_lane(q, k, ln.bound[k + 1] - ln.bound[k], i); },
+            ln,
+            [&](int k) {
+                if (k % TTI_DW_AT_ONCE == 0)
+                    tti_dw_lane_sums(q, ln.n, ln.bound, k, i, sum);
+                return k & 2 ? (k & 1 ? sum[3] : sum[2]) : (k & 1 ? sum[1] : sum[0]);
+            },
             [&](int p, float x) { tti_put(out[p * q.count + i], x); });
+    }
 }
 
-// Pushes a lane's sum on the stack of which depth are taken, then merges the topmost merges times.
-static __global__ void tti_dw_push(tti_dw_slices_in q, int64_t rows, float *stack, int depth,
+/*
+ * Pushes a lane's sum, of have slices, on the stack of which depth are taken, then merges the
+ * topmost merges times.
+ */
+static __global__ void tti_dw_push(tti_dw_slices_in q, int have, float *stack, int depth,
                                    int merges)
 {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < q.count; i += step) {
-        float v = tti_dw_lane(q, 0, rows, i);
+        float v = 0.0f;
+#pragma unroll 4
+        for (int s = 0; s < have; s++)
+            v = v + q.part[s * q.count + i];
         for (int m = 1; m <= merges; m++)
             v = stack[(depth - m) * q.count + i] + v;
         stack[(depth - merges) * q.count + i] = v;
@@ -187,6 +218,15 @@ template <class T> static __global__ void tti_dw_put(const float *stack, int64_t
         tti_put(out[i], stack[i] + 0.0f);
 }
 
+template <int N> static inline tti_lanes_of<N> tti_dw_lanes(const tti_dw_sum *q)
+{
+    tti_lanes_of<N> v = tti_lanes_by_value<N>(&q->ln);
+    v.bound[0] = 0;
+    for (int i = 0; i < v.n; i++)
+        v.bound[i + 1] = v.bound[i] + tti_dw_slices_of(q, i);
+    return v;
+}
+
 /*
  * dw of all lanes: add(images, part) enqueues the partial sums of some lanes; scratch is what
  * tti_dw_scratch() asked for.
@@ -196,14 +236,14 @@ static inline tt_status tti_dw_run(const tt_launch *l, const tti_dw_sum *q, F ad
 {
     const tt_arg *y = &l->out[0];
     float *part = (float *)l->scratch;
-    tti_dw_slices_in in = {part, q->slices, q->count, q->per * q->pixels, q->want};
+    tti_dw_slices_in in = {part, q->slices, q->count};
     const unsigned grid = tti_blocks(l, q->count, 256);
     if (!q->by_lane) {
         for (int first = 0; first < q->ln.n; first += TTI_DW_LANES)
             TT_TRY(add(tti_dw_images_of(q, first, TTI_DW_LANES), part));
         TTI_FLOATS(y->dtype, T, {
             TTI_LANES(&q->ln, N, {
-                TTI_LAUNCH(l, grid, 256, 0, (tti_dw_tree<T, N>), tti_lanes_by_value<N>(&q->ln), in,
+                TTI_LAUNCH(l, grid, 256, 0, (tti_dw_tree<T, N>), tti_dw_lanes<N>(q), in,
                            (T *)y->data);
             });
         })
@@ -215,8 +255,8 @@ static inline tt_status tti_dw_run(const tt_launch *l, const tti_dw_sum *q, F ad
         tti_dw_images g = tti_dw_images_of(q, i, 1);
         g.first = 0;
         TT_TRY(add(g, part));
-        TTI_LAUNCH(l, grid, 256, 0, tti_dw_push, in, q->ln.bound[i + 1] - q->ln.bound[i], stack,
-                   depth, (int)q->ln.merges[i]);
+        TTI_LAUNCH(l, grid, 256, 0, tti_dw_push, in, (int)tti_dw_slices_of(q, i), stack, depth,
+                   (int)q->ln.merges[i]);
         depth += 1 - q->ln.merges[i];
     }
     TTI_FLOATS(y->dtype, T, {

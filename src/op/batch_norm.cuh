@@ -2,15 +2,16 @@
  * batch_norm.cuh - kernels that both batch norms of a GPU use: over the batch (batch_norm.cu) and
  * over a lane (batch_norm_lane.cu).
  *
- * Reductions. The rows of a lane are cut into slices by a rule that knows their number and the channels alone;
- * a block takes one slice of a few channels. A thread walks every ry-th row of the slice, the
- * block's threads are merged by halves, and the slices of a lane by eight chains, which are then
- * merged by halves too. So a lane's bits depend on its own rows alone, never on the grid.
+ * Reductions. The rows of a lane are cut into slices by a rule that knows their number and the
+ * channels alone; a block takes one slice of a few channels. A thread walks every ry-th row of
+ * the slice, the block's threads are merged by halves, and the slices of a lane by eight chains,
+ * which are then merged by halves too. So a lane's bits depend on its own rows alone, never on
+ * the grid.
  *
  * Moments need one walk: a thread sums x - k and its square, where k is the first entry it met.
- * As k is one of the thread's n entries, its own distance from the mean is in M2, so that M2 =
- * S2 - S1^2 / n loses at most a factor n of precision, n being 256 at most in lanes of up to two million rows. From there on means
- * and M2 are merged by Chan's formula as batch_norm.c has it.
+ * As k is one of the thread's n entries, its own distance from the mean is in M2, so that M2 = S2
+ * - S1^2 / n loses at most a factor n of precision, n being 256 at most in lanes of up to two
+ * million rows. From there on means and M2 are merged by Chan's formula as batch_norm.c has it.
  *
  * Row by row (apply, dx), a thread keeps to its channels, so that factors stay in registers.
  */

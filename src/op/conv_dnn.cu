@@ -1,14 +1,14 @@
 /*
  * conv_dnn.cu - convolutions by cuDNN, and those that are a plain product by cuBLASLt.
  *
- * Bits. cuDNN's heuristics change the engine with the batch, so the engine and its knobs are chosen
- * once, for the images of the whole batch, and every other number of images gets a plan of exactly
- * that one. Engines that say they are not deterministic, or that round what they were not asked to,
- * are never taken. cuDNN does not promise that an image's y and dx do not depend on the images
- * beside it: on an H200 they were equal for the shapes of ResNet-50 wherever two batch sizes had one
- * engine, and tests of ops on a GPU compare them again. An engine that refuses a number of images is
- * given up for the op as a whole, and so are libraries where images would not all begin at multiples
- * of 16 bytes: the kernels are then those of conv.cu.
+ * Bits. cuDNN's heuristics change the engine with the batch, so the engine and its knobs are
+ * chosen once, for the images of the whole batch, and every other number of images gets a plan of
+ * exactly that one. Engines that say they are not deterministic, or that round what they were not
+ * asked to, are never taken. cuDNN does not promise that an image's y and dx do not depend on the
+ * images beside it: on an H200 they were equal for the shapes of ResNet-50 wherever two batch
+ * sizes had one engine, and tests of ops on a GPU compare them again. An engine that refuses a
+ * number of images is given up for the op as a whole, and so are libraries where images would not
+ * all begin at multiples of 16 bytes: the kernels are then those of conv.cu.
  *
  * Layout. Engines that use the matrix units want filters as [c_out, kh, kw, c_in]; ours are [kh,
  * kw, c_in, c_out] and are turned on the way, which is little beside the images. A 1x1 convolution

@@ -1,11 +1,12 @@
 /*
  * conv_mma.cuh - dw of bf16 and f16 on the matrix units: a product with images as they lie.
  *
- * dw [taps c_in, c_out] = A' B: the rows of both are output pixels; B is dy, a row of A the entries
- * of x under the taps. Both are read as they lie in memory, transposed on the way from shared memory
- * to registers (ldmatrix.trans). A block has a tile of dw and a slice of a lane's pixels, which it
- * takes in steps of STEP; what lies in padding or past the slice is zero. An element of dw is one
- * chain of mma.m16n8k16 over its slice, in f32: tiles and ways of loading do not change its bits.
+ * dw [taps c_in, c_out] = A' B: the rows of both are output pixels; B is dy, a row of A the
+ * entries of x under the taps. Both are read as they lie in memory, transposed on the way from
+ * shared memory to registers (ldmatrix.trans). A block has a tile of dw and a slice of a lane's
+ * pixels, which it takes in steps of STEP; what lies in padding or past the slice is zero. An
+ * element of dw is one chain of mma.m16n8k16 over its slice, in f32: tiles and ways of loading do
+ * not change its bits.
  *
  * Tiles lie in shared memory as [pixel][column]; the 16-byte chunks of a row are permuted by the
  * row's number, so that the eight rows an ldmatrix reads are in different banks.

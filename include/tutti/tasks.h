@@ -23,6 +23,7 @@ typedef struct tt_tasks {
     const char *const *addresses; // of all: "host:port", where each listens
     const char *bind;             // address or interface to listen on; default: of its own address
     const unsigned char *secret;  // TT_SECRET_BYTES random ones, known to the job's processes alone
+    const char *host;             // processes of different ones share no memory; default: by system
     const char *job;              // must be equal in all: what they are about to do; default ""
     const char *transport;        // "auto": memory where it can be shared, else wire; "shm"; "wire"
     bool no_encryption;           // of bulk data, which is still authenticated; control always is

@@ -48,6 +48,7 @@ typedef struct tti_addend {
     const char *data; // NULL: of another process
     int merges;
     int member, part; // whose, and which of its parts
+    bool is_wide;     // of the sums' type already
 } tti_addend;
 
 typedef struct tti_reduction {
@@ -59,7 +60,8 @@ typedef struct tti_reduction {
     const tt_member *members; // results go to their outs; NULL: nowhere
     int n_members;
     bool is_scattered;
-    bool passes; // results go past the cache: they are many, and others read them
+    bool passes;     // results go past the cache: they are many, and others read them
+    bool is_partial; // the result is an addend of another reduction: to is wide
     int n;
     tti_addend addend[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)];
 } tti_reduction;

@@ -169,7 +169,11 @@ tt_status tti_hello_make(tti_world *w, const tt_tasks *tasks, const char *device
     memcpy(h->name, w->peers[w->self].rank.name, sizeof(h->name));
     if (gethostname(h->host, sizeof(h->host) - 1) != 0)
         snprintf(h->host, sizeof(h->host), "?");
-    read_boot_id(h->boot, sizeof(h->boot));
+    const char *id = tasks->host != NULL ? tasks->host : tti_env("TUTTI_HOST_ID");
+    if (id != NULL)
+        snprintf(h->boot, sizeof(h->boot), "%s", id);
+    else
+        read_boot_id(h->boot, sizeof(h->boot));
     snprintf(h->devices, sizeof(h->devices), "%s", devices != NULL ? devices : "cpu:0");
     memcpy(h->transport, w->transport, sizeof(h->transport));
     snprintf(h->job_text, sizeof(h->job_text), "%s", job);

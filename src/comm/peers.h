@@ -43,7 +43,7 @@ typedef struct tti_hello {
     uint64_t incarnation;
     char version[16];
     int32_t arithmetic, n, rank, pid, data_port, no_encryption;
-    char name[64], host[64], boot[40], devices[256], transport[8];
+    char name[64], host[64], boot[64], devices[256], transport[8];
     tt_hash job;
     char job_text[256]; // its beginning
     tti_segment_name probe;

@@ -5,7 +5,7 @@
  * call's values, so that a small sum costs one exchange of flags. Heads lie in two places by turns:
  * who writes the head of call n + 2 knows from everybody's head of call n + 1 that call n is over.
  */
-#include "comm/process.h"
+#include "comm/process_sum.h"
 #include "device/device.h"
 #include <stdio.h>
 #include <string.h>
@@ -99,13 +99,50 @@ static tt_status meet(tt_comm *c, const introduction *all)
 
 static void size_areas(tti_process *p, int total)
 {
-    bool any_far = false;
-    for (int i = 0; i < p->n; i++)
-        any_far |= !p->is_near[i];
-    // With far ones anywhere all have large slots: rounds are everybody's.
-    p->slot_bytes = any_far ? TTI_SLOT_FAR : TTI_SLOT_NEAR;
     p->head_bytes = sizeof(tti_call_head) + (size_t)total * sizeof(tti_member_head) + TTI_SMALL;
     p->head_bytes = (p->head_bytes + 63) / 64 * 64;
+}
+
+int tti_process_agent(const tti_process *p, int host, int q)
+{
+    int n = 0;
+    for (int i = 0; i < p->n; i++)
+        n += p->host[i] == host;
+    int i = host;
+    for (int left = q % n; left > 0; left--)
+        do
+            i++;
+        while (p->host[i] != host);
+    return i;
+}
+
+/*
+ * Who is near whom, as everybody sees it. If that makes hosts, of which some have several
+ * processes, work goes in layers: within a host first.
+ */
+static tt_status find_hosts(tt_comm *c)
+{
+    tti_process *p = c->state;
+    uint64_t near = 0, all[TT_MAX_TASKS];
+    for (int i = 0; i < p->n; i++)
+        near |= (uint64_t)p->is_near[i] << i;
+    TT_TRY(tti_process_exchange(c, "links of a group", &near, sizeof(near), all));
+    int n_hosts = 0;
+    bool is_clear = true;
+    for (int i = 0; i < p->n; i++) {
+        p->host[i] = 0;
+        while (p->host[i] < i && (all[i] >> p->host[i] & 1) == 0)
+            p->host[i]++;
+        n_hosts += p->host[i] == i;
+        is_clear = is_clear && all[i] == all[p->host[i]];
+    }
+    // With far ones anywhere all have large slots: rounds are everybody's.
+    p->slot_bytes = n_hosts > 1 ? TTI_SLOT_FAR : TTI_SLOT_NEAR;
+    p->is_layered = is_clear && n_hosts > 1 && n_hosts < p->n;
+    if (!p->is_layered)
+        return TT_OK;
+    p->layers = tti_layers_new(c->ctx);
+    return p->layers == NULL ? TT_ENOMEM : TT_OK;
 }
 
 static tt_status make_memory(tt_comm *c)
@@ -119,6 +156,7 @@ static tt_status make_memory(tt_comm *c)
     tti_flag_init_shared(&a->taken);
     tti_flag_init_shared(&a->summed);
     tti_flag_init_shared(&a->got);
+    tti_flag_init_shared(&a->spread);
     bool any_far = false;
     for (int i = 0; i < p->n; i++) {
         if (p->is_near[i])
@@ -145,6 +183,7 @@ static void process_close(tt_comm *c)
     }
     tti_segment_free(&p->mine);
     tti_free(c->ctx, p->out);
+    tti_free(c->ctx, p->layers);
     tti_free(c->ctx, p);
 }
 
@@ -190,11 +229,7 @@ static tt_status open_process(tt_comm *c, const int *ranks, int n)
     TT_TRY(tti_process_exchange(c, "opening a group", &mine, sizeof(mine), all));
     TT_TRY(meet(c, all));
     size_areas(p, c->total);
-    uint8_t far = p->slot_bytes == TTI_SLOT_FAR, fars[TT_MAX_TASKS];
-    TT_TRY(tti_process_exchange(c, "links of a group", &far, 1, fars));
-    for (int i = 0; i < p->n; i++)
-        if (fars[i] != 0)
-            p->slot_bytes = TTI_SLOT_FAR;
+    TT_TRY(find_hosts(c));
     TT_TRY(make_memory(c));
     mine.memory = tti_segment_name_of(&p->mine);
     TT_TRY(tti_process_exchange(c, "memory of a group", &mine, sizeof(mine), all));

@@ -44,6 +44,7 @@ typedef struct tti_area {
     _Alignas(64) tti_flag taken;  // rounds in which this process has read others' slots
     _Alignas(64) tti_flag summed; // rounds whose result is here
     _Alignas(64) tti_flag got;    // rounds in which this process has read others' results
+    _Alignas(64) tti_flag spread; // rounds whose results of far ones are here, for this host
     _Alignas(64) char rest[];
 } tti_area;
 
@@ -52,6 +53,9 @@ typedef struct tti_process {
     tti_circle circle;
     int n, self; // processes of the group; which of them this is
     bool is_near[TT_MAX_TASKS];
+    int host[TT_MAX_TASKS]; // of each: the first process on it
+    bool is_layered;        // several hosts, and one has several processes
+    struct tti_layers *layers;
     int first[TT_MAX_TASKS + 1]; // members of each
     uint32_t n_calls, round;
     int spins;
@@ -88,11 +92,17 @@ static inline int tti_process_place(int p, int q)
     return q - (q > p);
 }
 
-// Bytes of a slot for each of the others, by whole cache lines.
+// Bytes of a slot for each of the others, by whole cache lines; of layers for each.
 static inline size_t tti_process_piece(const tti_process *p)
 {
-    return p->slot_bytes / (size_t)TTI_MAX(p->n - 1, 1) / 64 * 64;
+    return p->slot_bytes / (size_t)TTI_MAX(p->n - !p->is_layered, 1) / 64 * 64;
 }
+
+/*
+ * Who on a host takes what a far process q has for all of it, and puts together what all of it have
+ * for q: they share the far ones evenly.
+ */
+int tti_process_agent(const tti_process *p, int host, int q);
 
 // Processes here are numbered in the group. Waits for a flag of a near one, or records who has not come.
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f,

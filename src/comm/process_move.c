@@ -3,9 +3,10 @@
  *
  * What one process has for another is a stream of bytes: the values of its members, in order, that
  * any member of the other one needs; each value once, however many take it. A stream goes through
- * the slots in pieces.
+ * the slots in pieces. Where hosts have several processes, what all of a host need goes there once
+ * (process_sum.h).
  */
-#include "comm/process.h"
+#include "comm/process_sum.h"
 #include <string.h>
 
 typedef struct stream {
@@ -52,35 +53,37 @@ static size_t stream_bytes(const stream *s)
     return bytes;
 }
 
-// Bytes [at, at + n) of one value, between a slot and the members.
-static void copy_value(const stream *s, const value *v, size_t at, size_t n, char *slot, bool out)
+// Bytes [at, at + n) of one value, into a slot.
+static void put_value(const stream *s, const value *v, size_t at, size_t n, char *slot)
 {
-    const tt_member *m = s->call->members;
-    size_t item = tt_dtype_bytes(s->call->opts.dtype);
-    if (!out) {
-        size_t base = v->t >= 0 ? (size_t)v->t * v->bytes : 0;
-        memcpy(slot, (const char *)m[v->f].in + base + at, n);
-        return;
-    }
+    size_t base = v->t >= 0 ? (size_t)v->t * v->bytes : 0;
+    memcpy(slot, (const char *)s->call->members[v->f].in + base + at, n);
+}
+
+// And out of one, to the members that get it.
+static void take_value(const stream *s, const value *v, size_t at, size_t n, const char *slot)
+{
     size_t base = 0;
     if (s->call->kind == TTI_ALL_TO_ALL)
         base = (size_t)v->f * v->bytes;
     if (s->call->kind == TTI_ALL_GATHER)
-        base = (size_t)s->call->offset[v->f] * item;
+        base = (size_t)s->call->offset[v->f] * tt_dtype_bytes(s->call->opts.dtype);
     for (int t = s->p->first[s->to]; t < s->p->first[s->to + 1]; t++)
         if (v->t < 0 || v->t == t)
-            memcpy((char *)m[t].out + base + at, slot, n);
+            memcpy((char *)s->call->members[t].out + base + at, slot, n);
 }
 
-// Bytes [at, at + n) of a stream into a slot, or out of one.
-static void copy_stream(const stream *s, size_t at, size_t n, char *slot, bool out)
+// Bytes [at, at + n) of a stream: into a slot, or from one.
+static void copy_stream(const stream *s, size_t at, size_t n, char *into, const char *from)
 {
     size_t begin = 0;
     for (int k = 0; k < n_values(s); k++) {
         value v = value_at(s, k);
         size_t low = TTI_MAX(at, begin), high = TTI_MIN(at + n, begin + v.bytes);
-        if (low < high)
-            copy_value(s, &v, low - begin, high - low, slot + (low - at), out);
+        if (low < high && into != NULL)
+            put_value(s, &v, low - begin, high - low, into + (low - at));
+        if (low < high && from != NULL)
+            take_value(s, &v, low - begin, high - low, from + (low - at));
         begin += v.bytes;
     }
 }
@@ -89,6 +92,12 @@ static size_t piece_of(const stream *s, size_t piece, int64_t k)
 {
     size_t bytes = stream_bytes(s), at = (size_t)k * piece;
     return at >= bytes ? 0 : TTI_MIN(piece, bytes - at);
+}
+
+// Do all of a far host get the same, so that its agent takes it for them?
+static bool is_spread(const tti_process *p, const tti_comm_call *call, int q)
+{
+    return p->is_layered && !p->is_near[q] && call->kind != TTI_ALL_TO_ALL;
 }
 
 static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
@@ -102,10 +111,12 @@ static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, 
     for (int q = 0; q < p->n; q++) {
         stream s = {call, p, p->self, q};
         size_t n = q != p->self ? piece_of(&s, piece, k) : 0;
+        if (is_spread(p, call, q) && tti_process_agent(p, p->host[q], p->self) != q)
+            continue;
         bool near = p->is_near[q];
         char *to = near ? slot + (size_t)tti_process_place(p->self, q) * piece : p->out;
         if (n > 0)
-            copy_stream(&s, (size_t)k * piece, n, to, false);
+            copy_stream(&s, (size_t)k * piece, n, to, NULL);
         if (n > 0 && !near)
             TT_TRY(tti_process_send(c, call->name, q, round, TTI_EDGE_SLOT, to, n));
     }
@@ -113,24 +124,41 @@ static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, 
     return TT_OK;
 }
 
+static tt_status take_far(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
+{
+    tti_process *p = c->state;
+    uint32_t round = p->round + (uint32_t)k;
+    for (int q = 0; q < p->n; q++) {
+        stream s = {call, p, q, p->self};
+        if (is_spread(p, call, q))
+            TT_TRY(tti_layers_take(c, call->name, q, round, TTI_EDGE_SLOT, piece_of(&s, piece, k)));
+    }
+    tti_flag_set(&p->area[p->self]->spread, round + 1);
+    return TT_OK;
+}
+
 static tt_status take(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
 {
     tti_process *p = c->state;
     uint32_t round = p->round + (uint32_t)k;
+    if (p->is_layered)
+        TT_TRY(take_far(c, call, piece, k));
     for (int d = 1; d < p->n; d++) {
         int q = (p->self + d) % p->n;
         stream s = {call, p, q, p->self};
         size_t n = piece_of(&s, piece, k);
-        char *from = p->room[q];
-        if (p->is_near[q]) {
+        const char *from = p->room[q];
+        if (is_spread(p, call, q)) {
+            TT_TRY(tti_layers_find(c, call->name, q, round, &from));
+        } else if (p->is_near[q]) {
             TT_TRY(tti_process_wait(c, call->name, q, &p->area[q]->filled, round + 1));
             from = tti_area_slot(p, p->area[q], round, false) +
                    (size_t)tti_process_place(q, p->self) * piece;
         } else if (n > 0) {
-            TT_TRY(tti_process_receive(c, call->name, q, round, TTI_EDGE_SLOT, from, n));
+            TT_TRY(tti_process_receive(c, call->name, q, round, TTI_EDGE_SLOT, p->room[q], n));
         }
         if (n > 0)
-            copy_stream(&s, (size_t)k * piece, n, from, true);
+            copy_stream(&s, (size_t)k * piece, n, NULL, from);
     }
     tti_flag_set(&p->area[p->self]->taken, round + 1);
     return TT_OK;
@@ -174,5 +202,6 @@ tt_status tti_process_move(tt_comm *c, const tti_comm_call *call)
     tti_area *a = p->area[p->self];
     tti_flag_set(&a->summed, p->round);
     tti_flag_set(&a->got, p->round);
+    tti_flag_set(&a->spread, p->round);
     return TT_OK;
 }

@@ -8,34 +8,15 @@
  * the cache; the next round is handed over before waiting for this one.
  */
 #include "comm/pass.h"
-#include "comm/process.h"
+#include "comm/process_sum.h"
 #include <string.h>
 
-typedef struct job {
-    tt_comm *c;
-    tti_process *p;
-    const tti_comm_call *call;
-    tti_reduction *r;
-    int64_t begin[TT_MAX_TASKS], end[TT_MAX_TASKS]; // ranges
-    int n_addends[TT_MAX_TASKS];
-    int nth[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)]; // of an addend among its process's
-    int64_t chunk, rounds;
-} job;
-
-static int process_of(const tti_process *p, int member)
-{
-    int q = 0;
-    while (p->first[q + 1] <= member)
-        q++;
-    return q;
-}
-
-static void count_addends(job *j)
+static void count_addends(tti_sum *j)
 {
     for (int q = 0; q < j->p->n; q++)
         j->n_addends[q] = 0;
     for (int i = 0; i < j->r->n; i++)
-        j->nth[i] = j->n_addends[process_of(j->p, j->r->addend[i].member)]++;
+        j->nth[i] = j->n_addends[tti_process_of(j->p, j->r->addend[i].member)]++;
 }
 
 // All addends came with the heads: everybody sums everything.
@@ -48,7 +29,7 @@ static bool is_small(const tti_process *p)
 }
 
 // Where each addend lies in its process's head: members in order, their parts one after another.
-static void run_small(job *j)
+static void run_small(tti_sum *j)
 {
     const tti_process *p = j->p;
     size_t bytes = (size_t)j->r->count * tt_dtype_bytes(j->r->from);
@@ -69,7 +50,7 @@ static void run_small(job *j)
     tti_fp_leave(saved);
 }
 
-static void make_ranges(job *j)
+static void make_ranges(tti_sum *j)
 {
     const tti_process *p = j->p;
     int64_t count = j->r->count, longest = 0;
@@ -92,16 +73,11 @@ static void make_ranges(job *j)
     j->rounds = (longest + j->chunk - 1) / j->chunk;
 }
 
-static int64_t piece_begin(const job *j, int q, int64_t k)
-{
-    return TTI_MIN(j->begin[q] + k * j->chunk, j->end[q]);
-}
-
 // This process's addends in q's piece of round k, packed; the bytes.
-static size_t pack(const job *j, int q, int64_t k, char *to)
+static size_t pack(const tti_sum *j, int q, int64_t k, char *to)
 {
     size_t item = tt_dtype_bytes(j->r->from), n = 0;
-    int64_t begin = piece_begin(j, q, k), end = piece_begin(j, q, k + 1);
+    int64_t begin = tti_sum_piece(j, q, k), end = tti_sum_piece(j, q, k + 1);
     size_t bytes = (size_t)(end - begin) * item;
     for (int i = 0; i < j->r->n; i++) {
         int m = j->r->addend[i].member;
@@ -114,7 +90,7 @@ static size_t pack(const job *j, int q, int64_t k, char *to)
     return n;
 }
 
-static tt_status hand_over(job *j, int64_t k)
+static tt_status hand_over(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
@@ -126,7 +102,7 @@ static tt_status hand_over(job *j, int64_t k)
     for (int q = 0; q < p->n; q++) {
         if (q == p->self)
             continue;
-        if (p->is_near[q]) {
+        if (p->is_near[q] || p->is_layered) { // of layers, its agent here takes it
             pack(j, q, k, slot + (size_t)tti_process_place(p->self, q) * tti_process_piece(p));
             continue;
         }
@@ -139,11 +115,11 @@ static tt_status hand_over(job *j, int64_t k)
 }
 
 // Points the addends of others to where they are, as if they began at element 0.
-static tt_status find_addends(job *j, int64_t k)
+static tt_status find_addends(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
-    int64_t begin = piece_begin(j, p->self, k), end = piece_begin(j, p->self, k + 1);
+    int64_t begin = tti_sum_piece(j, p->self, k), end = tti_sum_piece(j, p->self, k + 1);
     size_t item = tt_dtype_bytes(j->r->from), bytes = (size_t)(end - begin) * item;
     const char *from[TT_MAX_TASKS];
     for (int q = 0; q < p->n; q++) {
@@ -162,7 +138,7 @@ static tt_status find_addends(job *j, int64_t k)
                 tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SLOT, p->room[q], n));
     }
     for (int i = 0; i < j->r->n; i++) {
-        int q = process_of(p, j->r->addend[i].member);
+        int q = tti_process_of(p, j->r->addend[i].member);
         if (q != p->self)
             j->r->addend[i].data = (const char *)((uintptr_t)from[q] + (size_t)j->nth[i] * bytes -
                                                   (size_t)begin * item);
@@ -170,20 +146,26 @@ static tt_status find_addends(job *j, int64_t k)
     return TT_OK;
 }
 
-static tt_status sum(job *j, int64_t k)
+static tt_status sum(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
     bool is_all = j->call->kind == TTI_ALL_REDUCE;
-    int64_t begin = piece_begin(j, p->self, k), end = piece_begin(j, p->self, k + 1);
+    int64_t begin = tti_sum_piece(j, p->self, k), end = tti_sum_piece(j, p->self, k + 1);
     size_t item = tt_dtype_bytes(j->r->to);
     char *result = tti_area_slot(p, p->area[p->self], round, true);
-    TT_TRY(find_addends(j, k));
+    if (p->is_layered)
+        result += (size_t)p->self * tti_process_piece(p);
+    if (!p->is_layered)
+        TT_TRY(find_addends(j, k));
     for (int q = 0; is_all && q < p->n; q++)
         if (q != p->self && p->is_near[q])
             TT_TRY(
                 tti_process_wait(j->c, j->call->name, q, &p->area[q]->got, round - TTI_SLOTS + 1));
-    tti_reduction_run(j->r, begin, end);
+    if (p->is_layered)
+        TT_TRY(tti_layers_sum(j, k));
+    else
+        tti_reduction_run(j->r, begin, end);
     tti_flag_set(&p->area[p->self]->taken, round + 1);
     if (!is_all)
         return TT_OK;
@@ -191,6 +173,8 @@ static tt_status sum(job *j, int64_t k)
     if (end > begin)
         tti_pass(result, own, (size_t)(end - begin) * item);
     tti_flag_set(&p->area[p->self]->summed, round + 1);
+    if (p->is_layered)
+        return tti_layers_send(j, k, result, (size_t)(end - begin) * item);
     for (int q = 0; q < p->n; q++)
         if (!p->is_near[q] && end > begin)
             TT_TRY(tti_process_send(j->c, j->call->name, q, round, TTI_EDGE_SUM, result,
@@ -198,20 +182,39 @@ static tt_status sum(job *j, int64_t k)
     return TT_OK;
 }
 
+// What far ones have summed and this process is the agent for.
+static tt_status take_far(tti_sum *j, int64_t k)
+{
+    tti_process *p = j->p;
+    uint32_t round = p->round + (uint32_t)k;
+    for (int q = 0; q < p->n; q++)
+        if (!p->is_near[q])
+            TT_TRY(tti_layers_take(j->c, j->call->name, q, round, TTI_EDGE_SUM,
+                                   (size_t)(tti_sum_piece(j, q, k + 1) - tti_sum_piece(j, q, k)) *
+                                       tt_dtype_bytes(j->r->to)));
+    tti_flag_set(&p->area[p->self]->spread, round + 1);
+    return TT_OK;
+}
+
 // Copies what the others have summed to this process's members.
-static tt_status collect(job *j, int64_t k)
+static tt_status collect(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
     size_t item = tt_dtype_bytes(j->r->to);
+    if (p->is_layered)
+        TT_TRY(take_far(j, k));
     for (int d = 1; d < p->n; d++) {
         int q = (p->self + d) % p->n;
-        int64_t begin = piece_begin(j, q, k), end = piece_begin(j, q, k + 1);
+        int64_t begin = tti_sum_piece(j, q, k), end = tti_sum_piece(j, q, k + 1);
         size_t bytes = (size_t)(end - begin) * item;
         const char *from = p->room[q];
         if (p->is_near[q]) {
             TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->summed, round + 1));
             from = tti_area_slot(p, p->area[q], round, true);
+            from += p->is_layered ? (size_t)q * tti_process_piece(p) : 0;
+        } else if (p->is_layered) {
+            TT_TRY(tti_layers_find(j->c, j->call->name, q, round, &from));
         } else if (bytes > 0) {
             TT_TRY(tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SUM, p->room[q],
                                        bytes));
@@ -224,7 +227,7 @@ static tt_status collect(job *j, int64_t k)
     return TT_OK;
 }
 
-static tt_status run_rounds(job *j)
+static tt_status run_rounds(tti_sum *j)
 {
     bool is_all = j->call->kind == TTI_ALL_REDUCE;
     for (int64_t k = 0; k < j->rounds; k++) {
@@ -232,6 +235,8 @@ static tt_status run_rounds(job *j)
             TT_TRY(hand_over(j, 0));
         if (k + 1 < j->rounds)
             TT_TRY(hand_over(j, k + 1));
+        if (j->p->is_layered)
+            TT_TRY(tti_layers_relay(j, k));
         TT_TRY(sum(j, k));
         if (is_all && k > 0)
             TT_TRY(collect(j, k - 1));
@@ -241,7 +246,7 @@ static tt_status run_rounds(job *j)
 
 tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
 {
-    job j = {.c = c, .p = c->state, .call = call, .r = r};
+    tti_sum j = {.c = c, .p = c->state, .call = call, .r = r};
     if (is_small(j.p)) {
         run_small(&j);
         return TT_OK;
@@ -258,6 +263,8 @@ tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reductio
         r->members = call->members + call->first;
         r->n_members = call->n_mine;
     }
+    if (j.p->is_layered)
+        tti_layers_plan(&j);
     unsigned saved = tti_fp_enter();
     tt_status st = run_rounds(&j);
     tti_fp_leave(saved);
@@ -266,5 +273,6 @@ tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reductio
     tti_area *a = j.p->area[j.p->self];
     tti_flag_set(&a->summed, j.p->round);
     tti_flag_set(&a->got, j.p->round);
+    tti_flag_set(&a->spread, j.p->round);
     return st;
 }

@@ -75,7 +75,7 @@ static void push(tti_reduction *r, tti_lane_stack *stack, int member, int part, 
     size_t bytes = (size_t)r->count * tt_dtype_bytes(r->from);
     const char *in = r->members[member].in;
     const char *data = in == NULL ? NULL : in + (size_t)part * bytes;
-    r->addend[r->n++] = (tti_addend){data, tti_lane_push(stack, lanes), member, part};
+    r->addend[r->n++] = (tti_addend){data, tti_lane_push(stack, lanes), member, part, false};
 }
 
 static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction *r,
@@ -115,7 +115,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->members = call->members;
     r->n_members = call->n;
     r->is_scattered = call->kind == TTI_REDUCE_SCATTER;
-    r->passes = false;
+    r->passes = r->is_partial = false;
     r->n = 0;
     r->set = sets[ctx->isa >= 0 && ctx->isa < TTI_COUNT(sets) ? ctx->isa : 0];
     tti_lane_stack stack = {.depth = 0};
@@ -132,8 +132,9 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
 static const void *load(const tti_reduction *r, const tti_addend *a, int64_t at, int64_t n,
                         void *room)
 {
-    const char *from = a->data + (size_t)at * tt_dtype_bytes(r->from);
-    if (r->from == r->wide)
+    size_t item = tt_dtype_bytes(a->is_wide ? r->wide : r->from);
+    const char *from = a->data + (size_t)at * item;
+    if (a->is_wide || r->from == r->wide)
         return from;
     const uint16_t *h = (const void *)from;
     float *f = room;
@@ -203,7 +204,8 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
             for (; merges > 0; merges--, depth--)
                 fold(stack[depth - 2], stack[depth - 1], n);
         }
-        finish(r, stack[0], n);
+        if (!r->is_partial)
+            finish(r, stack[0], n);
         store(r, stack[0], at, n);
     }
     tti_pass_end();

@@ -2,6 +2,7 @@
  * world_comm.c - collectives between processes give the bits that one process with all members
  * gives, by shared memory and by wire, for every call, type and odd size.
  */
+#include "comm/peers.h"
 #include "world_test.h"
 #include <signal.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static tt_member member_of(const one_call *k, int i, int n)
     if (k->lanes > 0) {
         m.first_lane = k->lanes * i / n;
         m.n_lanes = k->lanes * (i + 1) / n - m.first_lane;
-        blocks = 8; // as many parts at most
+        blocks = 4; // as many parts at most: lanes 1 to 6
     }
     if (k->kind == 4)
         blocks = (size_t)n;
@@ -146,7 +147,8 @@ static void all_calls(world_job *j, int rank, tt_ctx *ctx)
     tt_comm *alone = tt_comm_open(ctx, .members = total, .transport = "local");
     tt_comm *group = tt_comm_open(ctx, .members = 1 + rank % 2, .transport = j->arg);
     for (int round = 0; round < 2; round++)
-        for (int i = 0; i < TTI_COUNT(calls) && tt_status_of(ctx) == TT_OK; i++) {
+        for (int i = 0; i < (round == 0 ? TTI_COUNT(calls) : 4) && tt_status_of(ctx) == TT_OK;
+             i++) {
             compare(ctx, &calls[i], alone, group, first, 1 + rank % 2);
             if (i % 5 == 0)
                 IGNORED(tt_barrier(group));
@@ -155,10 +157,12 @@ static void all_calls(world_job *j, int rank, tt_ctx *ctx)
         (void)TT_FAIL(ctx, TT_EINVAL, "%d members", tt_comm_members(group));
 }
 
-static void expect_same(const char *transport)
+static void expect_same(const char *transport, int least,
+                        void (*change)(world_job *, int, tt_tasks *))
 {
-    for (int n = 1; n <= 4; n++) {
+    for (int n = least; n <= 4; n++) {
         world_job j = {.n = n, .lanes = 8, .run = all_calls, .arg = (void *)transport};
+        j.change = change;
         world_run(&j);
         for (int i = 0; i < n; i++)
             ck_assert_msg(j.ranks[i].status == TT_OK, "rank %d of %d: %s", i, n,
@@ -168,12 +172,66 @@ static void expect_same(const char *transport)
 
 TEST(world_collectives_by_shared_memory_are_exact)
 {
-    expect_same("shm");
+    expect_same("shm", 1, NULL);
 }
 
 TEST(world_collectives_by_wire_are_exact)
 {
-    expect_same("wire");
+    expect_same("wire", 1, NULL);
+}
+
+// Hosts with several processes: neighbours in rank, every other one, unequal ones.
+static void on_halves(world_job *j, int rank, tt_tasks *t)
+{
+    t->host = rank < (j->n + 1) / 2 ? "a" : "b";
+}
+
+static void on_turns(world_job *j, int rank, tt_tasks *t)
+{
+    (void)j;
+    t->host = rank % 2 == 0 ? "a" : "b";
+}
+
+static void on_three(world_job *j, int rank, tt_tasks *t)
+{
+    t->host = rank == 0 ? "a" : rank == j->n - 1 ? "c" : "b";
+}
+
+TEST(world_collectives_over_hosts_are_exact)
+{
+    expect_same("auto", 3, on_halves);
+    expect_same("auto", 4, on_turns);
+    expect_same("auto", 4, on_three);
+}
+
+// What goes from host to host: of each range one sum of a host, and its result once.
+static void count_chunks(world_job *j, int rank, tt_ctx *ctx)
+{
+    static float x[400000], y[400000];
+    tti_world *w = ctx->world;
+    tt_comm *group = tt_comm_open(ctx, .members = 1);
+    tt_member m = {x, y, 400000, rank, 1};
+    uint32_t before = 0, after = 0;
+    for (int i = 0; i < j->n; i++)
+        before += w->peers[i].n_out;
+    IGNORED(tt_all_reduce(group, &m, .lanes = j->n));
+    for (int i = 0; i < j->n; i++)
+        after += w->peers[i].n_out;
+    j->ranks[rank].hash = after - before;
+}
+
+TEST(world_sums_are_combined_within_hosts)
+{
+    for (int t = 0; t < 2; t++) {
+        world_job j = {.n = 4, .run = count_chunks, .change = t == 0 ? on_halves : NULL};
+        j.tasks.transport = t == 0 ? "auto" : "wire";
+        world_run(&j);
+        for (int i = 0; i < 4; i++)
+            CHECK(j.ranks[i].status == TT_OK);
+        // Two letters of a head to each far one, then three chunks a range: of one far rank and of
+        // the result to one host; without hosts of three ranks each.
+        CHECK_INT(j.ranks[1].hash, t == 0 ? 2 * 2 + 3 + 3 : 3 * (2 + 3 + 3));
+    }
 }
 
 // ---- the group's own memory ------------------------------------------------------------------
@@ -181,7 +239,7 @@ TEST(world_collectives_by_wire_are_exact)
 // The same sum with all values in the group's memory, in place and not, and with some elsewhere.
 static void shared_sums(world_job *j, int rank, tt_ctx *ctx)
 {
-    size_t bytes = MOST_COUNT * sizeof(float), room = 8 * bytes;
+    size_t bytes = MOST_COUNT * sizeof(float), room = 4 * bytes;
     tt_comm *alone = tt_comm_open(ctx, .members = j->n, .transport = "local");
     tt_comm *group = tt_comm_open(ctx, .members = 1, .transport = j->arg);
     char *in = tt_comm_memory(group, room), *out = tt_comm_memory(group, bytes + 64);
@@ -190,7 +248,7 @@ static void shared_sums(world_job *j, int rank, tt_ctx *ctx)
         tt_member all[WORLD_MOST], own = member_of(&k, rank, j->n), mine = own;
         for (int i = 0; i < j->n; i++)
             all[i] = member_of(&k, i, j->n);
-        memcpy(in, own.in, (size_t)k.count * sizeof(float) * 8);
+        memcpy(in, own.in, (size_t)k.count * sizeof(float) * 4);
         mine.in = in;
         mine.out = way == 1 ? in : out + 4;
         if (way == 2 && rank == 1)

@@ -84,11 +84,17 @@ static void take_turns(world_job *j, int rank, tt_ctx *ctx)
     }
 }
 
+static void on_hosts(world_job *j, int rank, tt_tasks *t)
+{
+    if (strcmp(j->arg, "auto") == 0)
+        t->host = rank < 2 ? "a" : "b";
+}
+
 TEST(world_groups_of_some_processes_take_turns)
 {
-    static const char *const transports[] = {"shm", "wire"};
-    for (int t = 0; t < 2; t++) {
-        world_job j = {.n = 4, .run = take_turns, .arg = (void *)transports[t]};
+    static const char *const transports[] = {"shm", "wire", "auto"};
+    for (int t = 0; t < 3; t++) {
+        world_job j = {.n = 4, .run = take_turns, .change = on_hosts, .arg = (void *)transports[t]};
         world_run(&j);
         for (int i = 0; i < 4; i++)
             ck_assert_msg(j.ranks[i].status == TT_OK, "rank %d by %s: %s", i, transports[t],

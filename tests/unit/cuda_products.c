@@ -452,7 +452,7 @@ static const weight weights_of_rows[] = {
     {64, 256, false, true, TT_GELU},    {520, 72, true, true, TT_RELU},
     {768, 2304, false, true, TT_GELU},  {1024, 1024, true, false, TT_LINEAR},
     {1023, 1025, false, true, TT_RELU}, {2048, 520, false, true, TT_SILU},
-    {700, 1002, true, true, TT_LINEAR},
+    {700, 1002, true, true, TT_LINEAR}, {300, 200, false, true, TT_LINEAR},
 };
 
 #define EMULATED ((int64_t)110000) // largest weight on the emulation

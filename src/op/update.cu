@@ -5,147 +5,11 @@
  * The step's scalars are computed in f64 by two threads of each block while the others wait for
  * their first elements; so there are no more blocks than fit on the card.
  */
-#include "cuda/kernel.cuh"
-#include "op/update.h"
+#include "op/many.h"
+#include "op/update.cuh"
 
 #define THREADS 256
 #define PER_SM  4 // blocks
-
-// ---- the step's scalars ----------------------------------------------------------------------
-
-struct scalars {
-    float lr, grad_scale, scale, decay, momentum, beta1, beta2, rest1, rest2, fix2, eps, shrink;
-    int nesterov, has_decay, go;
-};
-
-// base^n by squaring: the multiplications of the CPU.
-__device__ static double power(double base, int64_t n)
-{
-    double y = 1;
-    for (; n > 0; n /= 2, base *= base)
-        if (n & 1)
-            y *= base;
-    return y;
-}
-
-__device__ static float scale_of(const float *scale)
-{
-    return scale != NULL ? *scale : 1.0f;
-}
-
-// All but fix2.
-__device__ static void scalars_of(scalars *c, const tti_update_attr &a, const tt_step *step,
-                                  const float *scale, bool is_adam)
-{
-    double lr = (double)step->lr * a.lr_scale, fix1 = 1;
-    if (is_adam)
-        fix1 = 1 / (1 - power(a.beta1, step->step + 1));
-    c->lr = (float)(-lr * fix1);
-    c->grad_scale = step->grad_scale;
-    c->scale = scale_of(scale);
-    c->decay = (float)a.weight_decay;
-    c->momentum = (float)a.momentum;
-    c->beta1 = (float)a.beta1;
-    c->beta2 = (float)a.beta2;
-    c->rest1 = (float)(1 - a.beta1);
-    c->rest2 = (float)(1 - a.beta2);
-    c->eps = (float)a.eps;
-    c->shrink = (float)(1 - lr * a.weight_decay);
-    c->nesterov = a.nesterov != 0;
-    c->has_decay = a.weight_decay != 0;
-    c->go = c->scale - c->scale == 0;
-}
-
-// ---- rules: new w from w and g; s and b are the state, changed in place ----------------------
-
-__device__ static inline float scaled(const scalars &c, float g)
-{
-    return (g * c.grad_scale) * c.scale;
-}
-__device__ static inline float gradient(const scalars &c, float w, float g)
-{
-    g = scaled(c, g);
-    return c.has_decay ? fmaf(c.decay, w, g) : g;
-}
-__device__ static inline float adam_step(const scalars &c, float w, float g, float &s, float &b)
-{
-    s = fmaf(c.beta1, s, c.rest1 * g);
-    b = fmaf(c.beta2, b, (c.rest2 * g) * g);
-    return fmaf(c.lr, s / (sqrtf(b * c.fix2) + c.eps), w);
-}
-__device__ static inline float rms_direction(const scalars &c, float w, float g, float &s)
-{
-    g = gradient(c, w, g);
-    s = fmaf(c.beta1, s, (c.rest1 * g) * g);
-    return g / (sqrtf(s) + c.eps);
-}
-
-struct sgd {
-    static const int n_state = 0, is_adam = 0;
-    __device__ static float step(const scalars &c, float w, float g, float &, float &)
-    {
-        return fmaf(c.lr, gradient(c, w, g), w);
-    }
-};
-struct sgd_momentum {
-    static const int n_state = 1, is_adam = 0;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &)
-    {
-        g = gradient(c, w, g);
-        s = fmaf(c.momentum, s, g);
-        return fmaf(c.lr, c.nesterov ? fmaf(c.momentum, s, g) : s, w);
-    }
-};
-struct adam {
-    static const int n_state = 2, is_adam = 1;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &b)
-    {
-        return adam_step(c, w, gradient(c, w, g), s, b);
-    }
-};
-struct adamw {
-    static const int n_state = 2, is_adam = 1;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &b)
-    {
-        return adam_step(c, w * c.shrink, scaled(c, g), s, b);
-    }
-};
-struct rmsprop {
-    static const int n_state = 1, is_adam = 0;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &)
-    {
-        return fmaf(c.lr, rms_direction(c, w, g, s), w);
-    }
-};
-struct rmsprop_momentum {
-    static const int n_state = 2, is_adam = 0;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &b)
-    {
-        b = fmaf(c.momentum, b, rms_direction(c, w, g, s));
-        return fmaf(c.lr, b, w);
-    }
-};
-struct adagrad {
-    static const int n_state = 1, is_adam = 0;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &)
-    {
-        g = gradient(c, w, g);
-        s = fmaf(g, g, s);
-        return fmaf(c.lr, g / (sqrtf(s) + c.eps), w);
-    }
-};
-// The sign of zero is zero; a NaN stays one.
-struct lion {
-    static const int n_state = 1, is_adam = 0;
-    __device__ static float step(const scalars &c, float w, float g, float &s, float &)
-    {
-        g = scaled(c, g);
-        float d = fmaf(c.beta1, s, c.rest1 * g);
-        float by = d > 0 ? c.lr : d < 0 ? -c.lr : d;
-        s = fmaf(c.beta2, s, c.rest2 * g);
-        return w * c.shrink + by;
-    }
-};
 
 // ---- kernels ---------------------------------------------------------------------------------
 
@@ -159,11 +23,12 @@ struct update_args {
 
 typedef tti_pack<float> pack;
 
-// Elements that are no part of a pack: all, or at most three.
-template <class R> __device__ static void update_rest(const update_args &p, const scalars &c)
+// Elements that are no part of a pack, all or at most three, from `at` on by `by`.
+template <class R>
+__device__ static inline void update_rest(const update_args &p, const scalars &c, int64_t at,
+                                          int64_t by)
 {
-    int64_t i = p.packs * 4 + (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    for (; i < p.n; i += (int64_t)gridDim.x * THREADS) {
+    for (int64_t i = p.packs * 4 + at; i < p.n; i += by) {
         float s = R::n_state > 0 ? p.s[i] : 0, b = R::n_state > 1 ? p.b[i] : 0;
         p.w[i] = R::step(c, p.w[i], p.g[i], s, b);
         if (R::n_state > 0)
@@ -198,15 +63,16 @@ template <class R> struct four {
     }
 };
 
+// The part of block number `block` of `blocks`.
 template <class R>
-__global__ static void __launch_bounds__(THREADS, PER_SM)
-    update_each(const update_args p, const tti_update_attr a)
+__device__ static inline void update_part(const update_args &p, const tti_update_attr &a,
+                                          unsigned block, unsigned blocks)
 {
     __shared__ scalars shared;
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, by = (int64_t)gridDim.x * THREADS;
+    int64_t at = (int64_t)block * THREADS + threadIdx.x, by = (int64_t)blocks * THREADS;
     four<R> now = {}, next = {};
-    if (i < p.packs) // on their way while the scalars are made
-        now.load(p, i);
+    if (at < p.packs) // on their way while the scalars are made
+        now.load(p, at);
     if (threadIdx.x == 0)
         scalars_of(&shared, a, p.step, p.scale, R::is_adam != 0);
     if (threadIdx.x == 32)
@@ -215,13 +81,55 @@ __global__ static void __launch_bounds__(THREADS, PER_SM)
     const scalars c = shared;
     if (!c.go)
         return;
-    for (; i < p.packs; i += by) {
+    for (int64_t i = at; i < p.packs; i += by) {
         if (i + by < p.packs)
             next.load(p, i + by);
         now.step(p, c, i);
         now = next;
     }
-    update_rest<R>(p, c);
+    update_rest<R>(p, c, at, by);
+}
+
+template <class R>
+__global__ static void __launch_bounds__(THREADS, PER_SM)
+    update_each(const update_args p, const tti_update_attr a)
+{
+    update_part<R>(p, a, blockIdx.x, gridDim.x);
+}
+
+// Several variables in one launch: its arguments have at most 4 KiB.
+#define LIST_VARIABLES  64
+#define LIST_ATTRIBUTES 4
+struct update_item {
+    float *w, *s, *b;
+    const float *g;
+    int64_t n;
+    unsigned first; // block
+    uint8_t attr, in_packs;
+};
+struct update_list {
+    int n, n_attr;
+    const float *scale;
+    const tt_step *step;
+    tti_update_attr attr[LIST_ATTRIBUTES];
+    update_item item[LIST_VARIABLES];
+};
+
+template <class R>
+__global__ static void __launch_bounds__(THREADS, PER_SM) update_all(const update_list l)
+{
+    int low = 0, high = l.n; // the item is in [low, high)
+    while (high - low > 1) {
+        int mid = (low + high) / 2;
+        if (l.item[mid].first <= blockIdx.x)
+            low = mid;
+        else
+            high = mid;
+    }
+    const update_item &it = l.item[low];
+    update_args p = {it.w, it.s, it.b, it.g, l.scale, l.step, it.n, it.in_packs ? it.n / 4 : 0};
+    unsigned end = low + 1 < l.n ? l.item[low + 1].first : gridDim.x;
+    update_part<R>(p, l.attr[it.attr], blockIdx.x - it.first, end - it.first);
 }
 
 // a = decay a + (1 - decay) value; at step 0 a = value.
@@ -260,13 +168,20 @@ static update_args args_of(const tt_launch *l, int n_state, bool has_scale)
     return p;
 }
 
-// As many blocks as fit at once, at most; every thread has as many packs (or elements) as any
-// other, but for the last.
-static unsigned update_blocks(const tt_launch *l, const update_args *p)
+// What the threads of a grid take one by one: packs, or elements.
+static int64_t units_of(const update_args *p)
 {
-    int64_t n = p->packs > 0 ? p->packs : p->n;
-    int64_t most = (int64_t)tti_device_of(l)->sms * PER_SM * THREADS, each = (n + most - 1) / most;
-    return (unsigned)((n + each * THREADS - 1) / (each * THREADS));
+    return p->packs > 0 ? p->packs : p->n;
+}
+// How many of n units each thread of a grid that fits on the card at once has at most.
+static int64_t units_each(const tt_launch *l, int64_t n)
+{
+    int64_t most = (int64_t)tti_device_of(l)->sms * PER_SM * THREADS;
+    return (n + most - 1) / most;
+}
+static unsigned update_blocks(int64_t units, int64_t each)
+{
+    return (unsigned)((units + each * THREADS - 1) / (each * THREADS));
 }
 
 template <class R> static tt_status update(const tt_launch *l)
@@ -275,7 +190,63 @@ template <class R> static tt_status update(const tt_launch *l)
     update_args p = args_of(l, R::n_state, a->has_scale != 0);
     if (p.n == 0)
         return TT_OK;
-    TTI_LAUNCH(l, update_blocks(l, &p), THREADS, 0, (update_each<R>), p, *a);
+    int64_t units = units_of(&p);
+    TTI_LAUNCH(l, update_blocks(units, units_each(l, units)), THREADS, 0, (update_each<R>), p, *a);
+    return tti_cuda_launched(l);
+}
+
+// The list's place for attributes; -1: there is none left.
+static int attribute_of(update_list *list, const tti_update_attr *a)
+{
+    for (int i = 0; i < list->n_attr; i++)
+        if (memcmp(&list->attr[i], a, sizeof(*a)) == 0)
+            return i;
+    if (list->n_attr == LIST_ATTRIBUTES)
+        return -1;
+    list->attr[list->n_attr] = *a;
+    return list->n_attr++;
+}
+
+template <class R> static void launch_list(const tt_launch *l, update_list *list)
+{
+    int64_t units = 0;
+    unsigned blocks = 0;
+    for (int i = 0; i < list->n; i++)
+        units += list->item[i].in_packs ? list->item[i].n / 4 : list->item[i].n;
+    int64_t each = units_each(l, units);
+    for (int i = 0; i < list->n; i++) {
+        update_item *it = &list->item[i];
+        it->first = blocks;
+        blocks += update_blocks(it->in_packs ? it->n / 4 : it->n, each);
+    }
+    if (list->n > 0)
+        TTI_LAUNCH(l, blocks, THREADS, 0, (update_all<R>), *list);
+    memset(list, 0, sizeof(*list));
+}
+
+// Updates that follow each other and share no memory: as few launches as lists have room for.
+template <class R> static tt_status update_many(const tt_launch *l)
+{
+    const tti_many *many = (const tti_many *)l->tune;
+    update_list list;
+    memset(&list, 0, sizeof(list));
+    for (int i = 0; i < many->n; i++) {
+        const tt_launch *one = many->list[i];
+        const tti_update_attr *a = (const tti_update_attr *)one->attr;
+        update_args p = args_of(one, R::n_state, a->has_scale != 0);
+        int attr = attribute_of(&list, a);
+        bool other = list.n > 0 && (list.scale != p.scale || list.step != p.step);
+        if (attr < 0 || other || list.n == LIST_VARIABLES) {
+            launch_list<R>(l, &list);
+            attr = attribute_of(&list, a);
+        }
+        if (p.n == 0)
+            continue;
+        list.scale = p.scale;
+        list.step = p.step;
+        list.item[list.n++] = {p.w, p.s, p.b, p.g, p.n, 0, (uint8_t)attr, p.packs > 0};
+    }
+    launch_list<R>(l, &list);
     return tti_cuda_launched(l);
 }
 
@@ -290,6 +261,11 @@ static tt_status update_sgd(const tt_launch *l)
     return n_inputs(l) == 2 ? update<sgd>(l) : update<sgd_momentum>(l);
 }
 
+static tt_status update_sgd_many(const tt_launch *l)
+{
+    return n_inputs(l) == 2 ? update_many<sgd>(l) : update_many<sgd_momentum>(l);
+}
+
 static tt_status update_rmsprop(const tt_launch *l)
 {
     return n_inputs(l) == 3 ? update<rmsprop>(l) : update<rmsprop_momentum>(l);
@@ -301,8 +277,9 @@ static tt_status update_ema(const tt_launch *l)
     update_args p = args_of(l, 0, a->has_scale != 0);
     if (p.n == 0)
         return TT_OK;
-    TTI_LAUNCH(l, update_blocks(l, &p), THREADS, 0, ema_each, p, (float)a->decay,
-               (float)(1 - a->decay));
+    int64_t units = units_of(&p);
+    TTI_LAUNCH(l, update_blocks(units, units_each(l, units)), THREADS, 0, ema_each, p,
+               (float)a->decay, (float)(1 - a->decay));
     return tti_cuda_launched(l);
 }
 
@@ -342,5 +319,8 @@ extern "C" const tti_cuda_row tti_cuda_update[] = {
     TTI_ROW("update_adagrad", prepare, update<adagrad>),
     TTI_ROW("update_lion", prepare, update<lion>),
     TTI_ROW("update_ema", prepare, update_ema),
+    TTI_ROW("@many:update_sgd", NULL, update_sgd_many),
+    TTI_ROW("@many:update_adam", NULL, update_many<adam>),
+    TTI_ROW("@many:update_adamw", NULL, update_many<adamw>),
     TTI_ROWS_END,
 };

@@ -5,7 +5,9 @@
  * scratch before and rounded after, by the cast op's own kernel.
  */
 #include "plan/draft.h"
+#include "op/many.h"
 #include "op/touched.h"
+#include <stdio.h>
 #include <string.h>
 
 #define SMALL_NS  12000.0 // below this one thread is faster than waking the team
@@ -218,6 +220,15 @@ static tt_status draft_move(emitter *e, int pnode, tti_device *from)
     return TT_OK;
 }
 
+// The kernel that takes several calls of an op at once, if there is one.
+static tt_kernel_fn many_of(const tti_device *d, const tt_op *op)
+{
+    char name[96];
+    snprintf(name, sizeof(name), TTI_MANY "%s", op->name);
+    const tt_kernel *k = d->backend->kernel(d, name);
+    return k == NULL ? NULL : k->fn[0];
+}
+
 /*
  * On a device with streams the call's function is the backend's, runs once and reads the step block
  * of the device.
@@ -234,6 +245,7 @@ static tt_status to_streams(emitter *e, int pnode, const char *name)
         return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %s has no kernel for it",
                        tti_pnode_kind_name(pn), pn->node->name, d->name);
     c->fn = k->fn[0];
+    c->many = name == NULL ? many_of(d, pn->node->op) : NULL;
     c->n_phases = c->n_threads = 1;
     c->launch.step = (const tt_step *)(const void *)p->parcels[d->index].data;
     c->launch.device = d->state;

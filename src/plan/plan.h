@@ -116,6 +116,7 @@ typedef struct tti_pnode {
 // One kernel call of an entry.
 typedef struct tti_call {
     tt_kernel_fn fn;
+    tt_kernel_fn many; // with streams: takes several such calls at once (op/many.h); NULL: none
     tt_launch launch;
     int n_phases;
     int n_threads; // 1: on the worker alone

@@ -5,8 +5,11 @@
  * An entry waits for one of another device by an event, which is there already since that entry came
  * earlier in the order; for one of a device without streams the thread itself waits. Feeds and the
  * step block are copied before all else. From the second run on what follows them is captured once
- * and then launched whole, if nothing has to be looked at between entries.
+ * and then launched whole, if nothing has to be looked at between entries; and calls of one kernel
+ * that follow each other, as those of updates do, are then made at once where there is a kernel for
+ * it.
  */
+#include "op/many.h"
 #include "run/run.h"
 #include <string.h>
 
@@ -58,6 +61,16 @@ static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
     return TT_OK;
 }
 
+static tt_status tell_others(tt_session *s, tti_device *d, tti_entry *en)
+{
+    const tti_streams *st = streams_of(d);
+    if (en->has_event && !en->is_feed)
+        TT_TRY(st->record(d, &en->event));
+    if (en->has_flag)
+        TT_TRY(st->notify(d, en->done, s->sequence));
+    return TT_OK;
+}
+
 static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
 {
     tti_entry *en = &p->devices[device].entries[index];
@@ -71,10 +84,7 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
     TT_TRY(submit_calls(p, d, en));
     if (s->trace)
         TT_TRY(st->record(d, &en->times[1]));
-    if (en->has_event && !en->is_feed)
-        TT_TRY(st->record(d, &en->event));
-    if (en->has_flag)
-        TT_TRY(st->notify(d, en->done, s->sequence));
+    TT_TRY(tell_others(s, d, en));
     if (s->hashes) {
         TT_TRY(st->sync(d, s->deadline_ns));
         TT_TRY(tti_hashes_add(s, p, en));
@@ -82,12 +92,87 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
     return TT_OK;
 }
 
-static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index)
+// ---- several at once -------------------------------------------------------------------------
+
+#define MANY 256
+
+static bool overlap(const tt_arg *a, const tt_arg *b)
 {
+    const char *x = a->data, *y = b->data;
+    return x < y + (size_t)b->count * tt_dtype_bytes(b->dtype) &&
+           y < x + (size_t)a->count * tt_dtype_bytes(a->dtype);
+}
+
+// Does a write what b reads or writes?
+static bool writes_what(const tt_launch *a, const tt_launch *b)
+{
+    for (int i = 0; i < a->n_in + a->n_out; i++) {
+        const tt_arg *written = i < a->n_in ? &a->in[i] : &a->out[i - a->n_in];
+        if (i < a->n_in && !tti_writes(a->node, i))
+            continue;
+        for (int k = 0; k < b->n_in + b->n_out; k++)
+            if (overlap(written, k < b->n_in ? &b->in[k] : &b->out[k - b->n_in]))
+                return true;
+    }
+    return false;
+}
+
+static tti_entry *submitted(const tti_plan *p, int i)
+{
+    return &p->devices[p->submissions[i].device].entries[p->submissions[i].entry];
+}
+
+/*
+ * How many submissions from the i-th on can be made at once, at least one. Those after the first
+ * wait for nobody: what they waited for could itself wait for the first.
+ */
+static int count_alike(const tti_plan *p, int i, const tt_launch **list)
+{
+    const tti_entry *first = submitted(p, i);
+    int n = 1;
+    if (first->n_calls != 1 || first->calls->many == NULL)
+        return 1;
+    list[0] = &first->calls->launch;
+    for (; i + n < p->n_submissions && n < MANY; n++) {
+        const tti_entry *en = submitted(p, i + n);
+        if (p->submissions[i + n].device != p->submissions[i].device || en->n_waits > 0 ||
+            en->n_calls != 1 || en->calls->fn != first->calls->fn ||
+            en->calls->launch.n_in != first->calls->launch.n_in)
+            break;
+        list[n] = &en->calls->launch;
+        for (int k = 0; k < n; k++)
+            if (writes_what(list[k], list[n]) || writes_what(list[n], list[k]))
+                return n;
+    }
+    return n;
+}
+
+static tt_status submit_many(tt_session *s, tti_plan *p, int i, int n, const tt_launch **list)
+{
+    int device = p->submissions[i].device;
+    tti_device *d = s->ctx->devices[device];
+    const tti_entry *first = submitted(p, i);
+    tti_many many = {n, list};
+    tt_launch l = first->calls->launch;
+    l.tune = &many;
+    TT_TRY(wait_for_others(s, p, device, first));
+    (void)streams_of(d)->stream(d);
+    TT_TRY(first->calls->many(&l));
+    for (int k = 0; k < n; k++)
+        TT_TRY(tell_others(s, d, submitted(p, i + k)));
+    return TT_OK;
+}
+
+// ---- all of a run ----------------------------------------------------------------------------
+
+// The i-th submission, and the n - 1 after it.
+static tt_status submit_one(tt_session *s, tti_plan *p, int i, int n, const tt_launch **list)
+{
+    int device = p->submissions[i].device, index = p->submissions[i].entry;
     atomic_store_explicit(&s->clocks[device].at, index, memory_order_relaxed);
     if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
         return TT_ESTOP;
-    tt_status st = submit_entry(s, p, device, index);
+    tt_status st = n > 1 ? submit_many(s, p, i, n, list) : submit_entry(s, p, device, index);
     if (st == TT_OK && atomic_load_explicit(&s->ctx->stop, memory_order_relaxed) != 0)
         st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
     if (st != TT_OK && st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK) {
@@ -98,18 +183,22 @@ static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index)
     return st;
 }
 
+static bool is_watched(const tt_session *s)
+{
+    return s->hashes || s->trace || s->ctx->fault != NULL;
+}
+
 // Entries that are feeds, or all others.
 static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
 {
-    for (int i = 0; i < p->n_submissions; i++) {
-        const struct tti_submission *at = &p->submissions[i];
-        if (p->devices[at->device].entries[at->entry].is_feed == feeds)
-            TT_TRY(submit_one(s, p, at->device, at->entry));
+    const tt_launch *list[MANY];
+    for (int i = 0, n; i < p->n_submissions; i += n) {
+        n = feeds || is_watched(s) ? 1 : count_alike(p, i, list);
+        if (submitted(p, i)->is_feed == feeds)
+            TT_TRY(submit_one(s, p, i, n, list));
     }
     return TT_OK;
 }
-
-// ---- all of a run ----------------------------------------------------------------------------
 
 typedef struct group {
     tti_device *d[TTI_MAX_DEVICES];
@@ -177,7 +266,7 @@ static tt_status send_parcels(tti_plan *p, const group *g)
 static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 {
     const tti_streams *st = streams_of(g->d[0]);
-    bool watched = s->hashes || s->trace || s->ctx->fault != NULL || g->is_mixed;
+    bool watched = is_watched(s) || g->is_mixed;
     TT_TRY(send_parcels(p, g));
     TT_TRY(submit_all(s, p, true));
     if (watched || p->n_walks == 0 || s->ctx->no_capture) {

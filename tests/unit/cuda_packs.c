@@ -1,13 +1,15 @@
 /*
  * cuda_packs.c - kernels that move packs of 16 bytes against themselves on badly aligned data, which
  * other kernels or paths take element by element: bits are the same. Sums over rows also against
- * their order, written down here once more.
+ * their order, written down here once more; updates made at once against one by one.
  */
 #include "base/base.h"
 #include "cuda_module.h"
+#include "op/many.h"
 #include "op/norm.h"
 #include "op/reduce.h"
-#include <stdlib.h>
+#include "op/update.h"
+#include <stdio.h>
 
 #define MAX 400000
 
@@ -221,5 +223,86 @@ TEST(sums_over_rows_are_in_the_order_of_chunks_and_lanes)
             try_sum(types[t], 16, 7, skip);
             try_sum(types[t], 13, 7, skip);
         }
+    test_device_close();
+}
+
+// ---- updates ---------------------------------------------------------------------------------
+
+#define VARIABLES 80
+
+static int64_t size_of(int i)
+{
+    return i % 50 == 49 ? 0 : i % 37 == 5 ? 3000 + i : (i * 7) % 100 + 1;
+}
+
+// n inputs of a variable's update in the device's memory, some badly aligned: variable, gradient,
+// state, and the scale of all.
+static void make_inputs(tt_arg *in, int n, int i, const tt_arg *scale)
+{
+    for (int k = 0; k < n; k++) {
+        fill(TT_F32, size_of(i), (uint64_t)(i * 8 + k), in_data[0]);
+        for (int64_t j = 0; k == 3 && j < size_of(i); j++) // a mean of squares
+            ((float *)in_data[0])[j] *= ((float *)in_data[0])[j];
+        in[k] = test_device_arg(TT_F32, size_of(i), in_data[0], i % 11 == 3 && k == 1);
+    }
+    in[n] = *scale;
+}
+
+// All updates at once, or one by one; the variables and states come after each other in `to`.
+static size_t update_all(const char *name, int n_in, bool at_once, char *to)
+{
+    static tt_arg in[VARIABLES][5];
+    static tt_launch one[VARIABLES];
+    static const tt_launch *list[VARIABLES];
+    tti_update_attr attr[6];
+    char many[64];
+    float half = 0.5f;
+    tt_step step = {.step = 3, .lr = 0.01f, .grad_scale = 0.25f};
+    tt_arg scale = test_device_arg(TT_F32, 1, &half, 0);
+    tt_arg at = test_device_arg(TT_U8, sizeof(step), &step, 0);
+    size_t bytes = 0;
+    for (int k = 0; k < 6; k++)
+        attr[k] = (tti_update_attr){1, 0.01 * k, 0.9, 0.9, 0.99, 1e-8, 0, 1};
+    for (int i = 0; i < VARIABLES; i++) {
+        make_inputs(in[i], n_in, i, &scale);
+        // Two kinds; later more than a list has room for.
+        int kind = i < 40 ? i % 2 : i % 6;
+        one[i] = (tt_launch){.attr = &attr[kind],
+                             .in = in[i],
+                             .n_in = n_in + 1,
+                             .out = in[i],
+                             .n_out = 1,
+                             .step = at.data};
+        list[i] = &one[i];
+        if (!at_once)
+            run(name, one[i]);
+    }
+    tt_launch l = one[0];
+    l.tune = &(tti_many){VARIABLES, list};
+    snprintf(many, sizeof(many), TTI_MANY "%s", name);
+    if (at_once)
+        run(many, l);
+    for (int i = 0; i < VARIABLES; i++)
+        for (int k = 0; k < n_in; k++) {
+            test_device_get(to + bytes, &in[i][k]);
+            bytes += (size_t)size_of(i) * 4;
+        }
+    test_device_clear();
+    return bytes;
+}
+
+TEST(updates_at_once_are_those_one_by_one)
+{
+    static const struct {
+        const char *name;
+        int n_in;
+    } rules[] = {{"update_sgd", 2}, {"update_sgd", 3}, {"update_adam", 4}, {"update_adamw", 4}};
+    test_device_open();
+    for (int i = 0; i < 4; i++) {
+        size_t bytes = update_all(rules[i].name, rules[i].n_in, false, out_data[0]);
+        CHECK(bytes < sizeof(out_data[0]));
+        CHECK(update_all(rules[i].name, rules[i].n_in, true, out_data[1]) == bytes);
+        CHECK(memcmp(out_data[0], out_data[1], bytes) == 0);
+    }
     test_device_close();
 }

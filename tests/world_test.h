@@ -25,7 +25,8 @@ typedef struct world_rank {
 typedef struct world_job {
     int n;
     tt_tasks tasks; // but for n, self, addresses, secret
-    const char *devices;
+    const char *devices, *strategy;
+    tt_spread spread;
     int lanes;
     void (*change)(struct world_job *j, int rank, tt_tasks *t); // what this rank gets wrong
     void (*run)(struct world_job *j, int rank, tt_ctx *ctx);    // NULL: nothing

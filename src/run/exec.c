@@ -7,6 +7,7 @@
  * waits, see the mark and stop. The calling thread is the worker of the first device that has work,
  * or submits for all devices with streams (submit.c).
  */
+#include "comm/world.h"
 #include "run/run.h"
 #include <stdio.h>
 
@@ -131,7 +132,7 @@ tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_e
     int64_t begin = tti_now_ns();
     atomic_store_explicit(&c->waits_on, w->entry_device + 1, memory_order_relaxed);
     int spins = s->ctx->devices[device]->is_crowded ? 0 : 20000;
-    tt_status st = w->is_shared ? tti_wait_shared(s, w->flag, s->sequence, spins)
+    tt_status st = w->is_shared ? tti_wait_shared(s, w->flag, s->sequence, spins, w->waits_for)
                                 : tti_flag_wait(w->flag, s->sequence, spins, s->deadline_ns);
     c->waiting[w->entry_device] += tti_now_ns() - begin;
     if (st == TT_ETIMEOUT)
@@ -315,5 +316,8 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
         tti_border_set(s);
         return TT_OK;
     }
-    return tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
+    st = tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
+    if (ctx->n_tasks > 1) // the others wait for what will not come
+        tti_world_fail(ctx->world, st, tt_last_error(ctx).message);
+    return st;
 }

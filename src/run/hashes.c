@@ -5,6 +5,7 @@
  * A tensor split over lanes has one hash per lane, whoever computed it; others have one. Lines are
  * "step node:output lane hash", in order of the graph. A node that was dumped adds its bytes.
  */
+#include "comm/world.h"
 #include "run/run.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -109,15 +110,97 @@ static int by_place(const void *a, const void *b)
     return x->output != y->output ? x->output - y->output : x->lane - y->lane;
 }
 
+// ---- between processes -----------------------------------------------------------------------
+
+#define OF_ROWS UINT64_C(0x68617368)
+
+// Bytes of every process to the first one; told is how many each has.
+static tt_status to_first(tt_session *s, const char *what, const void *mine, uint64_t bytes,
+                          uint64_t *told)
+{
+    tt_ctx *ctx = s->ctx;
+    TT_TRY(tti_world_exchange(ctx->world, what, &bytes, sizeof(bytes), told, 0));
+    tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
+    return ctx->task == 0 || bytes == 0
+               ? TT_OK
+               : tti_world_send(ctx->world, 0, &l, mine, tti_deadline(ctx->deadline_ms));
+}
+
+static tt_status take(tt_session *s, int from, uint64_t bytes, void *out)
+{
+    tt_ctx *ctx = s->ctx;
+    tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
+    return tti_world_receive(ctx->world, from, &l, out, tti_deadline(ctx->deadline_ms));
+}
+
+// The first process gets all rows; the others' are gone then. Nodes go as their ids.
+static tt_status gather_rows(tt_session *s)
+{
+    uint64_t told[TT_MAX_TASKS], size = sizeof(*s->rows);
+    for (int64_t i = 0; i < s->n_rows && s->ctx->task > 0; i++) {
+        int64_t id = s->rows[i].node->id;
+        memcpy(&s->rows[i].node, &id, sizeof(id));
+    }
+    TT_TRY(to_first(s, "hashes", s->rows, (uint64_t)s->n_rows * size, told));
+    if (s->ctx->task > 0)
+        s->n_rows = 0;
+    for (int r = 1; s->ctx->task == 0 && r < s->ctx->n_tasks; r++) {
+        int64_t n = (int64_t)(told[r] / size), from = s->n_rows;
+        if (n == 0)
+            continue;
+        if (!tti_grow(s->ctx, &s->rows, &s->cap_rows, from + n, sizeof(*s->rows)))
+            return TT_ENOMEM;
+        TT_TRY(take(s, r, told[r], &s->rows[from]));
+        for (int64_t i = from; i < from + n; i++) {
+            int64_t id;
+            memcpy(&id, &s->rows[i].node, sizeof(id));
+            if (id < 0 || id >= s->graph->n_nodes)
+                return TT_FAIL(s->ctx, TT_EPEER, "hashes: %s has a node %lld, which is not there",
+                               tti_world_rank(s->ctx->world, r)->name, (long long)id);
+            s->rows[i].node = s->graph->nodes[id];
+        }
+        s->n_rows += n;
+    }
+    return TT_OK;
+}
+
+static tt_status gather_dump(tt_session *s)
+{
+    uint64_t told[TT_MAX_TASKS];
+    if (s->dump[0] == 0)
+        return TT_OK;
+    TT_TRY(to_first(s, "a dump", s->dumped, s->dumped_bytes, told));
+    for (int r = 1; s->ctx->task == 0 && r < s->ctx->n_tasks; r++) {
+        char *room = told[r] == 0 ? NULL : tti_alloc(s->ctx, told[r] + 1);
+        if (told[r] > 0 && room == NULL)
+            return TT_ENOMEM;
+        tt_status st = told[r] == 0 ? TT_OK : take(s, r, told[r], room);
+        if (st == TT_OK && room != NULL && s->dumped == NULL) {
+            s->dumped = room;
+            s->dumped_bytes = (size_t)told[r];
+            room = NULL;
+        }
+        tti_free(s->ctx, room);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
 tt_status tt_hashes_write(tt_session *s, const char *path)
 {
     if (s == NULL || path == NULL)
         return TT_EINVAL;
     if (!s->hashes)
         return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the session was opened without .hashes");
-    if (s->dump[0] != 0 && s->dumped == NULL)
+    if (s->ctx->n_tasks > 1) {
+        TT_TRY(gather_rows(s));
+        TT_TRY(gather_dump(s));
+    }
+    if (s->dump[0] != 0 && s->dumped == NULL && s->ctx->task == 0)
         return TT_FAIL(s->ctx, TT_EINVAL, "hashes: '%s', to be dumped, is no node that ran",
                        s->dump);
+    if (s->ctx->task > 0)
+        return TT_OK; // the first process writes
     if (s->n_rows > 0)
         qsort(s->rows, (size_t)s->n_rows, sizeof(*s->rows), by_place);
     tti_text t = {.ctx = s->ctx};

@@ -1,8 +1,11 @@
 /*
  * replicas.c - are all copies of the variables equal? They must be between runs: every replica gets
- * the same update, bit for bit. Where one is not, memory or a core is at fault, or we are.
+ * the same update, bit for bit. Where one is not, memory or a core is at fault, or we are. Processes
+ * compare hashes of theirs.
  */
+#include "comm/world.h"
 #include "run/run.h"
+#include <stdlib.h>
 #include <string.h>
 
 // The copies of one variable as the host sees them.
@@ -79,10 +82,101 @@ static tt_status check(tt_ctx *ctx, const tti_variable *v, int64_t step)
     return st;
 }
 
+// ---- between processes -----------------------------------------------------------------------
+
+// Hash of this process's copies, which must be equal; 0: it has none of its own.
+static tt_status hash_own(tt_ctx *ctx, tti_variable *v, int64_t step, uint64_t *out)
+{
+    const tti_copy *own = v->in_parts ? NULL : tti_shared_copy(v);
+    *out = own == NULL ? 0 : tti_hash64(own->data, v->bytes, 0) | 1u;
+    for (int i = 0; own != NULL && i < v->n_copies; i++) {
+        const tti_copy *c = &v->copy[i];
+        if (c->task == ctx->task && memcmp(c->data, own->data, v->bytes) != 0)
+            return TT_FAIL(ctx, TT_EDEVICE,
+                           "replica on %s differs in '%s' from the one on %s "
+                           "after step %lld",
+                           c->device, v->name, own->device, (long long)step);
+    }
+    return TT_OK;
+}
+
+// The process whose copy differs from most others; of two, the second. -1: all are equal.
+static int odd_process(const tt_ctx *ctx, const uint64_t *all, int64_t n, int64_t at, int *other)
+{
+    int odd = -1, most = 0;
+    for (int r = 0; r < ctx->n_tasks; r++) {
+        int differs = 0, with = -1;
+        uint64_t mine = all[r * n + at];
+        for (int k = 0; k < ctx->n_tasks && mine != 0; k++)
+            if (all[k * n + at] != 0 && all[k * n + at] != mine) {
+                differs++;
+                with = k;
+            }
+        if (differs >= most && differs > 0) {
+            most = differs;
+            odd = r;
+            *other = with;
+        }
+    }
+    return odd;
+}
+
+static tt_status compare_processes(tt_session *s, int64_t step, tti_variable *const *list,
+                                   int64_t n)
+{
+    tt_ctx *ctx = s->ctx;
+    uint64_t *mine = tti_calloc(ctx, (size_t)(n * (ctx->n_tasks + 1) + 1), sizeof(*mine));
+    uint64_t *all = mine + n;
+    tt_status st = mine == NULL ? TT_ENOMEM : TT_OK;
+    for (int64_t i = 0; st == TT_OK && i < n; i++)
+        st = hash_own(ctx, list[i], step, &mine[i]);
+    if (st == TT_OK)
+        st = tti_world_exchange(ctx->world, "copies of variables", mine, sizeof(*mine) * (size_t)n,
+                                all, 0);
+    for (int64_t i = 0; st == TT_OK && i < n; i++) {
+        int other = 0, odd = odd_process(ctx, all, n, i, &other);
+        if (odd >= 0)
+            st = TT_FAIL(ctx, TT_EDEVICE,
+                         "the copy of %s differs in '%s' from that of %s after step %lld; hashes "
+                         "are %016llx and %016llx",
+                         tti_world_rank(ctx->world, odd)->name, list[i]->name,
+                         tti_world_rank(ctx->world, other)->name, (long long)step,
+                         (unsigned long long)all[odd * n + i],
+                         (unsigned long long)all[other * n + i]);
+    }
+    tti_free(ctx, mine);
+    return st;
+}
+
+// By name, which is the same order in all.
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(tti_variable *const *)a)->name, (*(tti_variable *const *)b)->name);
+}
+
+static tt_status check_processes(tt_session *s, int64_t step)
+{
+    tt_store *store = s->store;
+    tti_variable **list = tti_calloc(s->ctx, (size_t)store->n + 1, sizeof(*list));
+    int64_t n = 0;
+    if (list == NULL)
+        return TT_ENOMEM;
+    for (int64_t i = 0; i < store->cap; i++)
+        for (tti_variable *v = store->table[i]; v != NULL; v = v->next)
+            if (v->ctx == s->ctx && v->bytes > 0 && v->n_copies > 0)
+                list[n++] = v;
+    qsort(list, (size_t)n, sizeof(*list), by_name);
+    tt_status st = compare_processes(s, step, list, n);
+    tti_free(s->ctx, list);
+    return st;
+}
+
 tt_status tti_replicas_check(tt_session *s, int64_t step)
 {
     tt_store *store = s->store;
     tt_status st = TT_OK;
+    if (s->ctx->n_tasks > 1)
+        return check_processes(s, step);
     pthread_mutex_lock(&store->mu);
     for (int64_t i = 0; i < store->cap && st == TT_OK; i++) {
         for (const tti_variable *v = store->table[i]; v != NULL && st == TT_OK; v = v->next)

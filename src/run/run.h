@@ -209,7 +209,9 @@ void tti_meeting_free(tt_session *s);
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en,
                        const tti_call *c) TTI_CHECKED;
 // Waits for a flag of memory that processes share; ends when they, or this run, have failed.
-tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins) TTI_CHECKED;
+// for_node is for reports; NULL: it is no node's.
+tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins,
+                          const tt_node *for_node) TTI_CHECKED;
 
 // Walks a plan on all its devices; blocks until all have ended.
 tt_status tti_execute(tt_session *s, tti_plan *p);

@@ -1,6 +1,7 @@
 /*
  * session.c - sessions: their life, variables in and out, runs: feeds in, fetches out.
  */
+#include "comm/world.h"
 #include "run/run.h"
 #include <string.h>
 
@@ -232,6 +233,18 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
     return TT_OK;
 }
 
+/*
+ * A plan that cannot be fails in all processes alike. What one alone can lack is told to the others,
+ * which wait for it.
+ */
+static tt_status fail_alone(tt_session *s, tt_status st)
+{
+    bool alone = st == TT_ENOMEM || st == TT_EPEER || st == TT_ETIMEOUT || st == TT_EIO;
+    if (s->ctx->n_tasks > 1 && alone)
+        tti_world_fail(s->ctx->world, st, tt_last_error(s->ctx).message);
+    return st;
+}
+
 static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
 {
     int64_t rows = -1;
@@ -256,8 +269,10 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                           .micro = o->micro,
                           .recompute = s->recompute};
     tti_plan *p;
-    TT_TRY(tti_find_plan(s, &r, &p));
-    TT_TRY(grow_arenas(s, p));
+    tt_status st = tti_find_plan(s, &r, &p);
+    st = st == TT_OK ? grow_arenas(s, p) : st;
+    if (st != TT_OK)
+        return fail_alone(s, st);
     TT_TRY(check_fetches(s, p, o));
     TT_TRY(bind_feeds(s, p, o));
     tti_plan_bind(p, s->arenas);

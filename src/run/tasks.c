@@ -188,28 +188,44 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
     return TT_OK;
 }
 
-tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins)
+tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins,
+                          const tt_node *for_node)
 {
+    tti_world *w = s->ctx->world;
+    tt_status st = TT_ETIMEOUT;
+    bool told = false;
     for (;;) {
         int64_t now = tti_now_ns(), until = TTI_MIN(tti_deadline(SLICE_MS), s->deadline_ns);
-        if (tti_flag_wait(flag, value, spins, until) == TT_OK)
-            return TT_OK;
-        TT_TRY(tti_world_status(s->ctx->world));
-        if (atomic_load(&s->failed) != TT_OK)
-            return TT_ESTOP;
-        if (now >= s->deadline_ns)
-            return TT_ETIMEOUT;
+        st = tti_flag_wait(flag, value, spins, until);
+        if (st == TT_OK)
+            break;
+        st = tti_world_status(w);
+        if (st != TT_OK)
+            break;
+        st = atomic_load(&s->failed) != TT_OK ? TT_ESTOP : TT_ETIMEOUT;
+        if (st == TT_ESTOP || now >= s->deadline_ns)
+            break;
+        if (!told)
+            tti_world_doing(w, "wait", for_node == NULL ? "the run before" : for_node->name);
+        told = true;
     }
+    if (told)
+        tti_world_doing(w, "run", NULL);
+    return st;
 }
 
 tt_status tti_border_wait(tt_session *s)
 {
     tt_ctx *ctx = s->ctx;
-    for (int r = 0; s->meeting != NULL && r < ctx->n_tasks; r++) {
+    if (s->meeting == NULL)
+        return TT_OK;
+    TT_TRY(tti_world_status(ctx->world));
+    tti_world_doing(ctx->world, "run", NULL);
+    for (int r = 0; r < ctx->n_tasks; r++) {
         tti_flag *ended = s->meeting->border[r].at;
         if (r == ctx->task || ended == NULL || tti_flag_is_set(ended, s->sequence - 1))
             continue;
-        tt_status st = tti_wait_shared(s, ended, s->sequence - 1, 2000);
+        tt_status st = tti_wait_shared(s, ended, s->sequence - 1, 2000, NULL);
         if (st == TT_ETIMEOUT)
             st = TT_FAIL(ctx, st, "%s has not ended run %u of its session within %lld ms",
                          tti_world_rank(ctx->world, r)->name, s->sequence - 1,
@@ -221,8 +237,10 @@ tt_status tti_border_wait(tt_session *s)
 
 void tti_border_set(tt_session *s)
 {
-    if (s->meeting != NULL)
-        tti_flag_set(s->meeting->border[s->ctx->task].at, s->sequence);
+    if (s->meeting == NULL)
+        return;
+    tti_flag_set(s->meeting->border[s->ctx->task].at, s->sequence);
+    tti_world_doing(s->ctx->world, NULL, NULL);
 }
 
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tti_call *c)

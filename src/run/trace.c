@@ -42,8 +42,8 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
 {
     const tti_pnode *pn =
         &recv->plan->nodes[recv->plan->devices[recv->device].entries[recv->entry].pnode];
-    if (pn->kind != TTI_RECV)
-        return;
+    if (pn->kind != TTI_RECV || pn->mail != NULL)
+        return; // another process has the other end
     int maker = recv->plan->values[tti_root(recv->plan, pn->in[0])].node;
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
@@ -75,6 +75,8 @@ static void add_senders(tti_text *t, const tti_plan *p, const tti_pnode *pn)
             tti_text_add(t, "%s%s", seen == 0 ? "" : ", ", p->ctx->devices[d]->name);
         seen |= (uint64_t)1 << d;
     }
+    if (pn->kind == TTI_RECV && pn->mail != NULL)
+        tti_text_add(t, "%s", p->ctx->devices[pn->from]->name);
     tti_text_add(t, "\"");
 }
 

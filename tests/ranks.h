@@ -30,7 +30,7 @@ void ranks_nothing_left(void);
 // Of the last line of --json: the hash of the weights.
 void ranks_hash(const char *out, char hash[64]);
 double ranks_now(void);
-// Starts tutti run and waits until a rank has done so many steps; pids of its children by rank.
+// Starts tutti run and waits until it is at that step, or has ended; pids of its children by rank.
 pid_t ranks_launch(const char *line, const char *run, int64_t steps, pid_t *child, int n);
 
 #endif

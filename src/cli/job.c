@@ -100,8 +100,6 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
         return rc;
     }
     opts.tasks = c.tasks;
-    if (opts.threads == 0)
-        opts.threads = cli_join_threads(&c);
     j->ctx = tt_open_with(&opts);
     cli_join_free(j, &c);
     if (j->ctx == NULL)

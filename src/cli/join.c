@@ -104,14 +104,6 @@ void cli_join_free(cli_job *j, cli_cluster *c)
     *c = (cli_cluster){NULL, NULL};
 }
 
-int cli_join_threads(const cli_cluster *c)
-{
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (c->tasks == NULL || c->found->n_local < 2)
-        return 0;
-    return TTI_MAX(cores / c->found->n_local, 1);
-}
-
 // ---- the launcher ----------------------------------------------------------------------------
 
 #define GRACE_S 60 // a rank that nobody waits for any more has that long to save

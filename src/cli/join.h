@@ -18,8 +18,6 @@ typedef struct cli_cluster {
  */
 int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside);
 void cli_join_free(cli_job *j, cli_cluster *c);
-// Cores for each process of a machine, so that they do not get in each other's way; 0: all.
-int cli_join_threads(const cli_cluster *c);
 
 // All ranks call it: an error that names a line if they are not about to do the same.
 tt_status cli_compare_jobs(cli_job *j, const cli_args *args);

@@ -113,6 +113,8 @@ struct tt_data {
     // Records by lane: those of lane l are lane_records[lane_first[l]..lane_first[l + 1]).
     int64_t *lane_first, *lane_records;
 
+    int own_first, own_last, own_lanes; // tti_data_own(); own_lanes 0: all rows are read
+
     // Set by tt_data_start().
     bool is_started;
     int64_t batch; // rows asked for
@@ -131,6 +133,9 @@ const char *tti_data_name(const tt_data *d); // for messages
 tt_batch_data tti_batch_at(const tt_data *d, int64_t k);
 // The batch that tt_data_next() will give, if it is there already.
 bool tti_data_peek(tt_data *d, tt_batch_data *out);
+// From the next tt_data_start() on only rows of lanes [first, last) of so many are read; what else
+// is in a batch has no meaning. lanes 0: all.
+void tti_data_own(tt_data *d, int first, int last, int lanes);
 // Lists of records by lane, for a source that says lanes.
 tt_status tti_lanes_build(tt_data *d) TTI_CHECKED;
 // That every lane has the records that batches of so many rows need.

@@ -9,6 +9,7 @@
  *
  * Nothing is allocated or copied after tt_data_start(): batches are the slots themselves.
  */
+#include "comm/lanes.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "graph/graph.h"
@@ -85,8 +86,13 @@ static void fill(tt_data *d, tti_reader *r, int64_t k)
     tti_slot *slot = &d->ring.slots[k % d->ring.n_slots];
     tt_batch_data b = tti_batch_at(d, k);
     uint64_t key = tti_order_key(d, b.epoch, 0);
+    int64_t row = 0, end = b.rows;
     slot->status = TT_OK;
-    for (int64_t row = 0; row < b.rows && slot->status == TT_OK; row++) {
+    if (d->own_lanes > 0) { // other processes read the others
+        row = tti_lane_row(d->own_first, b.rows, d->own_lanes);
+        end = tti_lane_row(d->own_last, b.rows, d->own_lanes);
+    }
+    for (; row < end && slot->status == TT_OK; row++) {
         if (atomic_load_explicit(&d->stop, memory_order_relaxed))
             return;
         int64_t record = tti_order_at(d, b.epoch, key, d->batch, b.first + row);
@@ -246,6 +252,14 @@ void tti_ring_free(tt_data *d)
     tti_staging_free(d->ctx, g->memory);
     tti_free(d->ctx, g->scratch);
     *g = (tti_ring){0};
+}
+
+void tti_data_own(tt_data *d, int first, int last, int lanes)
+{
+    tt_data_stop(d);
+    d->own_first = first;
+    d->own_last = last;
+    d->own_lanes = lanes;
 }
 
 // ---- what programs call ----------------------------------------------------------------------

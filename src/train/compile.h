@@ -132,4 +132,7 @@ const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows);
 // Time per op, layer and device from the spans of the training session; kept in the step.
 tt_status tti_profile_make(tt_model *m) TTI_CHECKED;
 
+// fit_ranks.c: has data read the rows that this process's devices take in runs of the graph.
+tt_status tti_own_lanes(const tt_graph *g, tt_data *data) TTI_CHECKED;
+
 #endif

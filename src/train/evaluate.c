@@ -3,6 +3,7 @@
  * divided once; rows are free, so the batch does not change a prediction's bits.
  */
 #include "base/ctx.h"
+#include "data/data.h"
 #include "run/run.h"
 #include "train/compile.h"
 #include <stdio.h>
@@ -78,6 +79,8 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
     for (int i = 0; st == TT_OK && i < sc->n_sums; i++)
         fetches[i] = (tt_fetch){sc->sums[i].tensor, s->room + sc->sums[i].at,
                                 (size_t)sc->sums[i].size * sizeof(float)};
+    if (st == TT_OK && want == tt_data_count(data)) // rows of a batch that is cut lie otherwise
+        st = tti_own_lanes(m->session->graph, data);
     if (st == TT_OK)
         st = tt_data_start(data, o->batch * parts, 0);
     while (st == TT_OK && done < want) {
@@ -88,7 +91,7 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
             st = add_batch(m, &batch, parts, field, fetches, sums);
         done += batch.rows;
     }
-    tt_data_stop(data);
+    tti_data_own(data, 0, 0, 0);
     if (st == TT_OK) {
         *out = (tt_evaluation){.rows = done, .n_metrics = s->n_metrics};
         out->loss = tti_scores_loss(s, sc, sums, done);

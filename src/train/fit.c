@@ -311,6 +311,8 @@ static tt_status loop(tti_fit *f)
     tti_step *s = f->step;
     bool is_over = s->step - s->base >= s->total || f->stop; // resumed, nothing is left to do
     if (!is_over)
+        TT_TRY(tti_own_lanes(s->graph, f->data));
+    if (!is_over)
         TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
     while (s->step - s->base < s->total && !f->stop && !f->is_ended) {
         TT_TRY(one_step(f));
@@ -349,7 +351,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
         st = loop(f);
         f->step->n_next = 0;
         tti_ahead_settle(f->step->session);
-        tt_data_stop(train);
+        tti_data_own(train, 0, 0, 0);
         if (st == TT_OK)
             st = call_back(f, TT_AT_END, 1);
     }

@@ -7,7 +7,10 @@
  */
 #include "base/ctx.h"
 #include "comm/world.h"
+#include "data/data.h"
+#include "device/device.h"
 #include "save/share.h"
+#include "strategy/strategy.h"
 #include "train/fit.h"
 #include <stdio.h>
 
@@ -25,6 +28,30 @@ static int64_t steps_until_next(tti_fit *f)
     int64_t took = f->agreed_ns != 0 && steps > 0 ? (now - f->agreed_ns) / steps : EVERY_NS;
     f->agreed_ns = now;
     return TTI_MAX(1, TTI_MIN(MOST, EVERY_NS / TTI_MAX(took, 1)));
+}
+
+// Lanes of the replicas that have a device in this process; those are one after another.
+tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
+{
+    tt_ctx *ctx = g->ctx;
+    tti_mesh m;
+    int end[TTI_MAX_DEVICES], first = ctx->lanes, last = 0;
+    tti_data_own(data, 0, 0, 0);
+    if (ctx->n_tasks < 2)
+        return TT_OK;
+    TT_TRY(ctx->strategy->mesh(g, &m));
+    if (m.is_free || m.n_replicas > ctx->lanes)
+        return TT_OK;
+    tti_deal_lanes(&m, ctx->lanes, end);
+    for (int r = 0; r < m.n_replicas; r++)
+        for (int l = 0; l < m.n_local; l++) {
+            if (ctx->devices[m.device[r * m.n_local + l]]->task != ctx->task)
+                continue;
+            first = TTI_MIN(first, r > 0 ? end[r - 1] : 0);
+            last = TTI_MAX(last, end[r]);
+        }
+    tti_data_own(data, TTI_MIN(first, last), last, ctx->lanes);
+    return TT_OK;
 }
 
 tt_status tti_fit_agree(tti_fit *f)

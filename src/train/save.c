@@ -131,7 +131,7 @@ static tt_status open_shared(tt_ctx *ctx, const char *path, tti_source *src)
     if (st == TT_OK && is_first) {
         *all = src->snapshot;
         all->path = (char *)path;
-        if (src->snapshot.tensors == NULL) { // a file of tensors
+        if (src->snapshot.tensors == NULL) {          // a file of tensors
             all->tensors = (tti_named *)src->tensors; // only read
             all->n = all->n_weights = src->n;
         }

@@ -178,7 +178,7 @@ static tt_status report(training *t)
     r.one_ms = t->trial.one_ms;
     bool stopped = t->is_ended, is_first = cli_is_first(t->j.ctx);
     TT_TRY(tt_fit_report_get(m, &r.fit));
-    if (t->args->hashes != NULL && is_first)
+    if (t->args->hashes != NULL) // the first one writes those of all
         TT_TRY(tt_hashes_write(tt_model_get_session(m), t->args->hashes));
     if (t->j.parts.test != NULL && !stopped) {
         TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test, .batch = t->j.parts.fit.batch,

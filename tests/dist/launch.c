@@ -65,6 +65,20 @@ TEST(run_gives_the_bits_and_files_of_one_process)
     CHECK_HAS(command_out, " end {\"event\": \"end\", ");
 }
 
+TEST(run_has_the_hashes_of_one_process)
+{
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --quiet --run one --hashes a");
+    command_ok("run -n 3 small.yaml --strategy mirrored --quiet --run n3 --hashes b");
+    command_ok("diff a b");
+    command_ok("run -n 2 small.yaml --strategy pipeline --quiet --run pipe --trace 3");
+    CHECK(is_there("pipe/trace.json"));
+    command_ok("run -n 2 small.yaml --strategy mirrored --dry-run");
+    CHECK_INT(command_count(command_out, "2 processes\n"), 1);
+    ranks_nothing_left();
+}
+
 TEST(run_tells_ranks_and_links)
 {
     ranks_need();

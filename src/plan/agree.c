@@ -37,7 +37,8 @@ static uint64_t hash_value(const tti_plan *p, int value, uint64_t h)
                         (uint64_t)v->dtype,
                         (uint64_t)v->device,
                         root->offset,
-                        (uint64_t)root->memory};
+                        (uint64_t)root->memory,
+                        root->is_near};
     return tti_hash64(words, sizeof(words), h);
 }
 

@@ -13,11 +13,11 @@ typedef tti_emitter emitter;
 
 // ---- addresses -------------------------------------------------------------------------------
 
-static tt_status patch(tti_plan *p, void *at, int device, size_t offset)
+static tt_status patch(tti_plan *p, void *at, int arena, size_t offset)
 {
     if (!tti_grow(p->ctx, &p->patches, &p->cap_patches, p->n_patches + 1, sizeof(*p->patches)))
         return TT_ENOMEM;
-    p->patches[p->n_patches++] = (tti_patch){at, device, offset};
+    p->patches[p->n_patches++] = (tti_patch){at, arena, offset};
     return TT_OK;
 }
 
@@ -48,7 +48,8 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
     const tti_value *root = &p->values[at];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return patch(p, &a->data, root->device, root->offset + skip);
+        return patch(p, &a->data, root->device + (root->is_near ? TTI_MAX_DEVICES : 0),
+                     root->offset + skip);
     void *fixed =
         root->memory == TTI_PARCEL ? p->parcels[root->device].data + root->offset : root->fixed;
     if (root->memory == TTI_CONSTANT && tti_has_streams(p->ctx->devices[device]) && !p->is_to_look)
@@ -164,7 +165,8 @@ static tt_status guard_memory(wait_list *w, const tti_value *sent, int reader, i
     for (int64_t i = 0; i < p->n_values; i++) {
         const tti_value *v = &p->values[i];
         bool again = v->device == sent->device && v->memory == TTI_ARENA && v->first > pos &&
-                     v->offset < sent->offset + sent->bytes && sent->offset < v->offset + v->bytes;
+                     v->is_near == sent->is_near && v->offset < sent->offset + sent->bytes &&
+                     sent->offset < v->offset + v->bytes;
         if (again && w->e->drafts[p->order[v->first]].has_entry)
             TT_TRY(add_wait(w, reader, p->order[v->first]));
     }

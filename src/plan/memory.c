@@ -190,12 +190,27 @@ static size_t most_alive(const block *blocks, int n, int n_order, int64_t *chang
     return (size_t)most;
 }
 
-static tt_status plan_device(tti_plan *p, int device)
+// What processes that share memory read of each other's lies apart from all else.
+static void mark_near(tti_plan *p)
+{
+    for (int i = 0; i < p->n_order && p->ctx->n_tasks > 1; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        for (int k = 0; k < pn->n_in; k++) {
+            tti_value *root = &p->values[tti_root(p, pn->in[k])];
+            root->is_near |=
+                root->memory == TTI_ARENA && tti_reads(pn, k) &&
+                p->ctx->devices[root->device]->task != p->ctx->devices[pn->device]->task;
+        }
+    }
+}
+
+static tt_status plan_device(tti_plan *p, int device, bool near)
 {
     int n = 0;
     for (int64_t i = 0; i < p->n_values; i++)
         n += p->values[i].device == device && p->values[i].first >= 0 &&
-             p->values[i].memory == TTI_ARENA && p->values[i].bytes > 0;
+             p->values[i].memory == TTI_ARENA && p->values[i].bytes > 0 &&
+             p->values[i].is_near == near;
     if (n == 0)
         return TT_OK;
     block *a = tti_alloc(p->ctx, sizeof(*a) * 2 * (size_t)n), *b = a + n;
@@ -206,7 +221,8 @@ static tt_status plan_device(tti_plan *p, int device)
         int k = 0;
         for (int64_t i = 0; i < p->n_values; i++) {
             const tti_value *v = &p->values[i];
-            if (v->device == device && v->first >= 0 && v->memory == TTI_ARENA && v->bytes > 0)
+            if (v->device == device && v->first >= 0 && v->memory == TTI_ARENA && v->bytes > 0 &&
+                v->is_near == near)
                 a[k++] = (block){(int)i, v->first, v->last, v->bytes, 0};
         }
         memcpy(b, a, sizeof(*a) * (size_t)n);
@@ -216,8 +232,9 @@ static tt_status plan_device(tti_plan *p, int device)
         block *best = size_b < size_a ? b : a;
         for (int i = 0; i < n; i++)
             p->values[best[i].value].offset = best[i].offset;
-        p->devices[device].arena_bytes = TTI_MIN(size_a, size_b);
-        p->devices[device].lower_bound = most_alive(a, n, p->n_order, change);
+        p->devices[device].near_bytes += near ? TTI_MIN(size_a, size_b) : 0;
+        p->devices[device].arena_bytes += TTI_MIN(size_a, size_b);
+        p->devices[device].lower_bound += most_alive(a, n, p->n_order, change);
     }
     tti_free(p->ctx, a);
     tti_free(p->ctx, busy);
@@ -230,8 +247,9 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch)
     lifetimes(p, scratch);
     linger(p);
     reuse_in_place(p);
-    for (int d = 0; d < p->ctx->n_devices; d++)
-        TT_TRY(plan_device(p, d));
+    mark_near(p);
+    for (int d = 0; d < 2 * p->ctx->n_devices; d++)
+        TT_TRY(plan_device(p, d / 2, d % 2 != 0));
     return tti_plan_usage(p, scratch);
 }
 

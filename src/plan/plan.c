@@ -184,17 +184,16 @@ void tti_plan_free(tti_plan *p)
 void tti_plan_bind(tti_plan *p, char *const *arenas)
 {
     bool same = true;
-    for (int d = 0; d < p->ctx->n_devices; d++)
-        same &= p->arena_at[d] == arenas[d];
+    for (int a = 0; a < TTI_N_ARENAS; a++)
+        same &= p->arena_at[a] == arenas[a];
     if (same)
         return;
     tti_plan_drop_exec(p); // it has the old addresses
     for (int64_t i = 0; i < p->n_patches; i++) {
-        if (arenas[p->patches[i].device] == NULL)
+        if (arenas[p->patches[i].arena] == NULL)
             continue; // of a process that is far away, which has its own
-        char *address = arenas[p->patches[i].device] + p->patches[i].offset;
+        char *address = arenas[p->patches[i].arena] + p->patches[i].offset;
         memcpy(p->patches[i].at, &address, sizeof(address));
     }
-    for (int d = 0; d < p->ctx->n_devices; d++)
-        p->arena_at[d] = arenas[d];
+    memcpy(p->arena_at, arenas, sizeof(p->arena_at));
 }

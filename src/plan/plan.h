@@ -53,6 +53,7 @@ typedef struct tti_value {
     tti_memory memory;
     bool keep;     // fetched: lives to the end
     bool is_sent;  // another device reads it
+    bool is_near;  // roots: so does one of another process, which maps this memory
     bool is_piece; // a range of a whole value's elements; device is its own, not its node's
     bool is_range; // received: of every part of a sum only the elements of one piece
     void *fixed;   // variables and constants: the address
@@ -152,10 +153,16 @@ typedef struct tti_entry {
     void *times[2]; // events around it, in a trace
 } tti_entry;
 
+/*
+ * A device has an arena of its own and, where other processes read its values, one for those: device
+ * d's is number TTI_MAX_DEVICES + d.
+ */
+#define TTI_N_ARENAS (2 * TTI_MAX_DEVICES)
+
 // An argument whose address depends on the arena: patched when the arena moves.
 typedef struct tti_patch {
     void *at; // a pointer to a pointer
-    int device;
+    int arena;
     size_t offset;
 } tti_patch;
 
@@ -183,6 +190,7 @@ typedef struct tti_device_plan {
     tti_entry *entries;
     int n_entries;
     size_t arena_bytes;
+    size_t near_bytes;  // of them, in the arena that other processes map
     size_t lower_bound; // most bytes alive at one position
     size_t variable_bytes;
     size_t received_bytes;
@@ -234,7 +242,7 @@ typedef struct tti_plan {
     tti_device_plan devices[TTI_MAX_DEVICES];
     tti_patch *patches;
     int64_t n_patches, cap_patches;
-    char *arena_at[TTI_MAX_DEVICES]; // what the addresses were made for
+    char *arena_at[TTI_N_ARENAS]; // what the addresses were made for
 
     int *targets; // values of the outputs asked for, in the order asked
     int n_targets, n_fetched;

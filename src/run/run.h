@@ -165,8 +165,8 @@ struct tt_session {
     char *recompute; // a copy; NULL: none
 
     tti_plan *plans; // newest first
-    char *arenas[TTI_MAX_DEVICES];
-    size_t arena_bytes[TTI_MAX_DEVICES];
+    char *arenas[TTI_N_ARENAS];
+    size_t arena_bytes[TTI_N_ARENAS];
     uint8_t paint;
     bool is_painted;
     struct tti_meeting *meeting; // several processes: tasks.c; NULL: one

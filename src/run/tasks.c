@@ -86,7 +86,7 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
 #define SLICE_MS 20 // of a wait that ends when the world has failed
 
 struct tti_meeting {
-    tti_segment arenas[TTI_MAX_DEVICES]; // by device
+    tti_segment arenas[TTI_MAX_DEVICES]; // by device: what others read
     tti_segment border[TT_MAX_TASKS];    // by rank: a flag that counts the runs it has ended
 };
 
@@ -97,11 +97,10 @@ void tti_meeting_free(tt_session *s)
         return;
     for (int d = 0; d < s->ctx->n_devices; d++) {
         tti_device *dev = s->ctx->devices[d];
+        size_t near = s->arena_bytes[TTI_MAX_DEVICES + d];
         tti_segment_free(&m->arenas[d]);
-        atomic_fetch_sub(&dev->arena, s->arena_bytes[d]);
-        atomic_fetch_sub(&dev->used, s->arena_bytes[d]);
-        s->arenas[d] = NULL;
-        s->arena_bytes[d] = 0;
+        atomic_fetch_sub(&dev->arena, near);
+        atomic_fetch_sub(&dev->used, near + (dev->is_away ? s->arena_bytes[d] : 0));
     }
     for (int r = 0; r < s->ctx->n_tasks; r++)
         tti_segment_free(&m->border[r]);
@@ -152,39 +151,54 @@ static tt_status open_meeting(tt_session *s)
     return swap(s, "a session", s->meeting->border, task, is_new, ctx->n_tasks);
 }
 
+// Device d's own arena: only its process has it, the others count it.
+static tt_status grow_own(tt_session *s, int d, size_t need)
+{
+    tti_device *dev = s->ctx->devices[d];
+    void *arena = NULL;
+    if (need <= s->arena_bytes[d])
+        return TT_OK;
+    atomic_fetch_add(&dev->arena, need - s->arena_bytes[d]);
+    if (dev->is_away) {
+        atomic_fetch_add(&dev->used, need - s->arena_bytes[d]);
+    } else {
+        tti_device_free(dev, s->arenas[d], s->arena_bytes[d]);
+        s->arenas[d] = NULL;
+        s->arena_bytes[d] = 0;
+        TT_TRY(tti_device_alloc(dev, need, &arena));
+        s->arenas[d] = arena;
+    }
+    s->arena_bytes[d] = need;
+    return TT_OK;
+}
+
 tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
 {
     tt_ctx *ctx = s->ctx;
     int task[TTI_MAX_DEVICES];
     bool is_new[TTI_MAX_DEVICES], any = false;
-    for (int d = 0; d < ctx->n_devices; d++) {
-        task[d] = ctx->devices[d]->task;
-        is_new[d] = p->devices[d].arena_bytes > s->arena_bytes[d];
-        any |= is_new[d];
-    }
     if (s->meeting == NULL)
         TT_TRY(open_meeting(s));
-    for (int d = 0; any && d < ctx->n_devices; d++) {
+    for (int d = 0; d < ctx->n_devices; d++) {
         tti_device *dev = ctx->devices[d];
-        size_t need = p->devices[d].arena_bytes;
+        size_t need = p->devices[d].near_bytes, *has = &s->arena_bytes[TTI_MAX_DEVICES + d];
+        TT_TRY(grow_own(s, d, p->devices[d].arena_bytes - need));
+        task[d] = dev->task;
+        is_new[d] = need > *has;
         if (!is_new[d])
             continue;
+        any = true;
         tti_segment_free(&s->meeting->arenas[d]);
-        size_t more = need - s->arena_bytes[d];
-        atomic_fetch_add(&dev->arena, more);
-        size_t used = atomic_fetch_add(&dev->used, more) + more;
-        s->arenas[d] = NULL;
-        s->arena_bytes[d] = need;
-        if (dev->limit > 0 && used > dev->limit)
-            return TT_FAIL(ctx, TT_ELIMIT, "%s: an arena of %zu bytes is above its limit of %zu",
-                           dev->name, need, dev->limit);
+        atomic_fetch_add(&dev->arena, need - *has);
+        atomic_fetch_add(&dev->used, need - *has);
+        *has = need;
         if (!dev->is_away)
             TT_TRY(tti_segment_new(ctx, need, &s->meeting->arenas[d]));
     }
     if (any)
         TT_TRY(swap(s, "arenas", s->meeting->arenas, task, is_new, ctx->n_devices));
     for (int d = 0; any && d < ctx->n_devices; d++)
-        s->arenas[d] = s->meeting->arenas[d].at;
+        s->arenas[TTI_MAX_DEVICES + d] = s->meeting->arenas[d].at;
     return TT_OK;
 }
 

@@ -351,7 +351,12 @@ static void cast_oracle(const op_test *t, double *y)
     memcpy(y, op_value(t, 0), sizeof(double) * (size_t)op_count(t));
 }
 OP_CASES(cast,
-         {.label = "f64", .build = cast_build, .oracle = cast_oracle, .rows = 9, .p = {TT_F64}},
+         {.label = "f64",
+          .build = cast_build,
+          .oracle = cast_oracle,
+          .rows = 9,
+          .p = {TT_F64},
+          .skip = OP_NO_GPU},
          {.label = "bf16",
           .build = cast_build,
           .oracle = cast_oracle,

@@ -181,6 +181,8 @@ void op_try_gpu(const char *family, const op_case *c)
     op_case_ops(c, look_up);
     if (missing != NULL)
         test_skip(missing);
+    if ((c->skip & OP_NO_GPU) != 0)
+        test_skip("f64 is for CPUs alone");
     bool half = (c->skip & OP_NO_HALF) == 0;
     try_dtype(family, c, TT_F32);
     if (half) {

@@ -23,6 +23,7 @@ enum op_skip {
     OP_NO_HALF = 1 << 1, // bf16 and f16 do not apply
     OP_NO_ROWS = 1 << 2, // mixes rows
     OP_NO_ORACLE = 1 << 3,
+    OP_NO_GPU = 1 << 5,  // gives f64, which is for CPUs alone
     OP_BY_LANE = 1 << 4, // a row's bits depend on the rows of its lane: rows are tried one a lane
 };
 

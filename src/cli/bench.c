@@ -143,8 +143,9 @@ const cli_verb cli_bench = {
         "devices, and compares weights and loss; a WAY is the number of a row. Exit code 1:\n"
         "some differ. --devices gpu:0 has them on parts of that GPU. --hashes writes those of\n"
         "the last run:\n"
-        "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n",
-    .flags = "json set devices strategy lanes threads isa steps most hashes",
+        "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n"
+        "--processes 4 has each way also in 2 to 4 processes, by shared memory and by wire.\n",
+    .flags = "json set devices strategy lanes threads isa steps most hashes processes",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
     .alone = true,

@@ -12,7 +12,14 @@ typedef struct tally {
     int n, n_models, differ, failed;
 } tally;
 
-static void print_json(const matrix_model *model, int number, const matrix_result *r, bool same)
+// Over how many processes, and what carries data between them.
+typedef struct spread {
+    int processes;
+    const char *transport;
+} spread;
+
+static void print_json(const matrix_model *model, int number, const spread *over,
+                       const matrix_result *r, bool same)
 {
     const matrix_way *way = &matrix_ways[number];
     char hash[33], options[128];
@@ -24,6 +31,9 @@ static void print_json(const matrix_model *model, int number, const matrix_resul
                  "\"devices\": %d, \"options\": ",
                  number + 1, model->name, model->optimizer, matrix_strategy(way), way->devices);
     tti_text_json(&t, options);
+    if (over->processes > 1)
+        tti_text_add(&t, ", \"processes\": %d, \"transport\": \"%s\"", over->processes,
+                     over->transport);
     if (r->status == TT_OK)
         tti_text_add(&t, ", \"hash\": \"%s\", \"loss\": %.17g, \"step_ms\": %.6g", hash, r->loss,
                      r->ms);
@@ -35,11 +45,17 @@ static void print_json(const matrix_model *model, int number, const matrix_resul
     tti_free(NULL, s);
 }
 
-static void print_text(const matrix_model *model, int number, const matrix_result *r, bool same)
+static void print_text(const matrix_model *model, int number, const spread *over,
+                       const matrix_result *r, bool same)
 {
     const matrix_way *way = &matrix_ways[number];
     char hash[33], options[128];
     matrix_options(way, options);
+    if (over->processes > 1) {
+        size_t n = strlen(options);
+        snprintf(options + n, sizeof(options) - n, "%s%d by %s", n > 0 ? ", " : "", over->processes,
+                 over->transport);
+    }
     cli_hash_text(&r->weights, hash);
     printf("%3d  %-5s %-5s %-20s %2d  %-35s ", number + 1, model->name, model->optimizer,
            matrix_strategy(way), way->devices, options);
@@ -102,6 +118,15 @@ static int check_words(const cli_args *args)
     return CLI_OK;
 }
 
+// One process, then 2 to --processes by shared memory and by wire; none left: 0 processes.
+static spread next_spread(const cli_args *args, const matrix_way *way, spread last)
+{
+    if (last.processes > 1 && strcmp(last.transport, "shm") == 0)
+        return (spread){last.processes, "wire"};
+    bool more = last.processes < args->processes && last.processes < way->devices;
+    return (spread){more ? last.processes + 1 : 0, "shm"};
+}
+
 static void run_model(const cli_args *args, const matrix_model *model, tally *t)
 {
     matrix_result one[MATRIX_MAX_LANES + 1];
@@ -119,13 +144,18 @@ static void run_model(const cli_args *args, const matrix_model *model, tally *t)
             matrix_run(model, &reference, NULL, &one[way.lanes]);
             has[way.lanes] = true;
         }
-        matrix_run(model, &way, args->hashes, &r);
-        bool same = matrix_same(&r, &one[way.lanes]) &&
-                    (!matrix_has_golden(&way) || matrix_is_golden(model, &r));
-        (args->json ? print_json : print_text)(model, i, &r, same);
-        t->n++;
-        t->failed += r.status != TT_OK;
-        t->differ += r.status == TT_OK && !same;
+        for (spread over = {1, "shm"}; over.processes > 0; over = next_spread(args, &way, over)) {
+            if (over.processes == 1)
+                matrix_run(model, &way, args->hashes, &r);
+            else
+                matrix_run_job(model, &way, over.processes, over.transport, &r);
+            bool same = matrix_same(&r, &one[way.lanes]) &&
+                        (!matrix_has_golden(&way) || matrix_is_golden(model, &r));
+            (args->json ? print_json : print_text)(model, i, &over, &r, same);
+            t->n++;
+            t->failed += r.status != TT_OK;
+            t->differ += r.status == TT_OK && !same;
+        }
     }
     t->n_models += t->n > before;
 }
@@ -139,6 +169,12 @@ int cli_same_bits(const cli_args *args)
     if (args->devices != NULL && args->devices[strcspn(args->devices, "*@, ")] != '\0')
         return cli_usage("tutti bench same-bits: --devices is one device, cpu:0 or gpu:0, which is "
                          "cut into as many as a way has; not '%s'",
+                         args->devices);
+    if (args->processes > MATRIX_MOST_TASKS)
+        return cli_usage("tutti bench same-bits: --processes is %lld; up to %d are compared",
+                         (long long)args->processes, MATRIX_MOST_TASKS);
+    if (args->processes > 1 && args->devices != NULL && strncmp(args->devices, "cpu", 3) != 0)
+        return cli_usage("tutti bench same-bits: --processes are compared on CPUs, not on %s",
                          args->devices);
     if (!args->json)
         printf("%3s  %-5s %-5s %-20s %2s %-36s %-16s %8s\n", "way", "model", "rule", "strategy",

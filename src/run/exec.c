@@ -312,10 +312,10 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     note_last(s, p, begin);
     note_pace(&p->pace, tti_now_ns() - begin);
     tt_status st = (tt_status)atomic_load(&s->failed);
-    if (st == TT_OK) {
-        tti_border_set(s);
+    if (st == TT_OK)
+        st = tti_border_set(s);
+    if (st == TT_OK)
         return TT_OK;
-    }
     st = tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
     if (ctx->n_tasks > 1) // the others wait for what will not come
         tti_world_fail(ctx->world, st, tt_last_error(ctx).message);

@@ -86,6 +86,7 @@ tt_status tt_close(tt_ctx *ctx)
         ctx->owned = h->next;
         h->free_fn(h->owner);
     }
+    tti_shared_leave(ctx->store, ctx);
     tti_world_close(ctx->world);
     tti_store_leave(ctx->store, ctx);
     drop_streams(ctx);

@@ -73,6 +73,8 @@ tt_status tti_shared_bind(tt_store *s, tt_ctx *ctx, const tti_want *w, int n,
 tt_status tti_shared_read(tti_variable *v, void *out) TTI_CHECKED;
 tt_status tti_shared_write(tti_variable *v, const void *data) TTI_CHECKED;
 tt_status tti_shared_refresh(tti_variable *v, uint64_t devices, bool in_pieces) TTI_CHECKED;
+// Before the world of ctx closes: values that outlive it become this process's alone.
+void tti_shared_leave(tt_store *s, tt_ctx *ctx);
 size_t tti_shared_needs(const tti_variable *v, const tti_want *w);
 void tti_count_variable(tt_ctx *ctx, const char *device, int64_t bytes);
 // Where the value is in memory of the host, if every process has it so; NULL: it has to be read.
@@ -203,7 +205,7 @@ struct tt_session {
 tt_status tti_join_arenas(tt_session *s, const tti_plan *p) TTI_CHECKED;
 // Before a run: the processes that read this one's memory have ended the run before. After it: told.
 tt_status tti_border_wait(tt_session *s) TTI_CHECKED;
-void tti_border_set(tt_session *s);
+tt_status tti_border_set(tt_session *s) TTI_CHECKED;
 void tti_meeting_free(tt_session *s);
 // Letters of a call.
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en,

@@ -9,6 +9,7 @@
  */
 #include "comm/world.h"
 #include "run/run.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define ALIGN 64
@@ -370,4 +371,48 @@ tt_status tti_shared_bind(tt_store *s, tt_ctx *ctx, const tti_want *w, int n, vo
         give_addresses(&b, w, n, out);
     tti_free(ctx, b.added);
     return st;
+}
+
+// ---- when a context ends ---------------------------------------------------------------------
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(tti_variable *const *)a)->name, (*(tti_variable *const *)b)->name);
+}
+
+// One copy in memory of its own; what cannot be read any more is zero, and the context says why.
+static void leave_one(tti_variable *v, tt_ctx *ctx)
+{
+    void *data = v->n_copies == 0 ? v->local : tti_host_alloc(NULL, v->bytes);
+    bool read = v->n_copies == 0 ||
+                (data != NULL && tt_status_of(ctx) == TT_OK && tti_shared_read(v, data) == TT_OK);
+    if (data != NULL && !read)
+        memset(data, 0, v->bytes);
+    v->local = NULL;
+    v->ctx = NULL;
+    v->in_parts = false;
+    v->n_pieces = 0;
+    v->n_copies = data != NULL;
+    v->copy[0] = (tti_copy){.data = data};
+    memcpy(v->copy[0].device, "cpu:0", 6);
+}
+
+void tti_shared_leave(tt_store *s, tt_ctx *ctx)
+{
+    if (s == NULL || ctx->n_tasks < 2 || atomic_load(&s->refs) < 2)
+        return;
+    tti_variable **list = tti_calloc(NULL, (size_t)s->n + 1, sizeof(*list));
+    int64_t n = 0;
+    for (int64_t i = 0; list != NULL && i < s->cap; i++)
+        for (tti_variable *v = s->table[i]; v != NULL; v = v->next)
+            if (v->ctx == ctx)
+                list[n++] = v;
+    if (n > 0) // in one order with all processes
+        qsort(list, (size_t)n, sizeof(*list), by_name);
+    for (int64_t i = 0; i < n; i++)
+        leave_one(list[i], ctx);
+    for (int64_t i = 0; list != NULL && i < s->n_segments; i++)
+        tti_segment_free(&s->segments[i]);
+    s->n_segments = list != NULL ? 0 : s->n_segments;
+    tti_free(NULL, list);
 }

@@ -84,10 +84,12 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
 // ---- sessions --------------------------------------------------------------------------------
 
 #define SLICE_MS 20 // of a wait that ends when the world has failed
+#define AHEAD    16 // runs; processes far away are told of every so manieth
 
 struct tti_meeting {
     tti_segment arenas[TTI_MAX_DEVICES]; // by device: what others read
     tti_segment border[TT_MAX_TASKS];    // by rank: a flag that counts the runs it has ended
+    uint64_t id;                         // of the session, in all processes
 };
 
 void tti_meeting_free(tt_session *s)
@@ -141,6 +143,8 @@ static tt_status open_meeting(tt_session *s)
     s->meeting = tti_calloc(ctx, 1, sizeof(*s->meeting));
     if (s->meeting == NULL)
         return TT_ENOMEM;
+    uint32_t count = tti_world_count(ctx->world);
+    s->meeting->id = tti_hash64(&count, sizeof(count), 11) >> 1;
     tti_segment *own = &s->meeting->border[ctx->task];
     TT_TRY(tti_segment_new(ctx, 64, own));
     tti_flag_init_shared(own->at);
@@ -228,6 +232,29 @@ tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spi
     return st;
 }
 
+/*
+ * A process without anything to receive could be any number of runs ahead of those far away, whose
+ * inboxes would fill. So every now and then it waits for where they have been.
+ */
+static tt_status border_far(tt_session *s, bool ended)
+{
+    tt_ctx *ctx = s->ctx;
+    if (s->sequence % AHEAD != 0 || (!ended && s->sequence < 2 * AHEAD))
+        return TT_OK;
+    for (int r = 0; r < ctx->n_tasks; r++) {
+        if (r == ctx->task || tti_world_rank(ctx->world, r)->is_near)
+            continue;
+        tti_letter l = {.plan = s->meeting->id, .run = ended ? s->sequence : s->sequence - AHEAD};
+        tt_status st = ended ? tti_world_send(ctx->world, r, &l, NULL, s->deadline_ns)
+                             : tti_world_receive(ctx->world, r, &l, NULL, s->deadline_ns);
+        if (st == TT_ETIMEOUT)
+            st = TT_FAIL(ctx, st, "%s is more than %d runs behind after %lld ms",
+                         tti_world_rank(ctx->world, r)->name, AHEAD, (long long)ctx->deadline_ms);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
 tt_status tti_border_wait(tt_session *s)
 {
     tt_ctx *ctx = s->ctx;
@@ -246,15 +273,16 @@ tt_status tti_border_wait(tt_session *s)
                          (long long)ctx->deadline_ms);
         TT_TRY(st);
     }
-    return TT_OK;
+    return border_far(s, false);
 }
 
-void tti_border_set(tt_session *s)
+tt_status tti_border_set(tt_session *s)
 {
     if (s->meeting == NULL)
-        return;
+        return TT_OK;
     tti_flag_set(s->meeting->border[s->ctx->task].at, s->sequence);
     tti_world_doing(s->ctx->world, NULL, NULL);
+    return border_far(s, true);
 }
 
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tti_call *c)

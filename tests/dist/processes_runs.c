@@ -379,3 +379,85 @@ TEST(processes_whose_copies_differ_are_named)
         }
     }
 }
+
+// ---- afterwards ------------------------------------------------------------------------------
+
+// What lay with another process is here when the job is over and the store is not.
+static void keep_store(world_job *j, int rank, tt_ctx *ctx)
+{
+    (void)ctx;
+    float w = 0;
+    tt_store *store = tt_store_new();
+    tt_tasks t = *(const tt_tasks *)j->arg;
+    t.self = rank;
+    t.addresses = j->addresses + 2;
+    t.secret = j->secret;
+    tt_ctx *job = tt_open(.devices = "cpu:0", .threads = 1, .store = store, .tasks = &t,
+                          .on_event = test_ignore_event);
+    tt_graph *g = tt_graph_new(job);
+    tt_device_push(g, "/job:worker/task:1/cpu:0");
+    tt_tensor *a = tt_variable(g, .name = "a", .init = {TT_INIT_CONSTANT, 3, 0});
+    tt_tensor *more = tt_assign(g, a, tt_add(g, a, a));
+    tt_device_pop(g);
+    for (int i = 0; i < 40; i++) // nobody receives anything
+        IGNORED(tt_run(tt_session_new(g), .targets = &more, .n_targets = i < 2 ? 1 : 0));
+    tt_status closed = tt_close(job);
+    tt_ctx *later = tt_open(.devices = "cpu:0", .threads = 1, .store = store);
+    tt_graph *h = tt_graph_new(later);
+    tt_tensor *b = tt_variable(h, .name = "a", .init = {TT_INIT_CONSTANT, 3, 0});
+    IGNORED(tt_get_variable(tt_session_new(h), b, &w, sizeof(w)));
+    IGNORED(tt_close(later));
+    tt_store_release(store);
+    snprintf(j->ranks[rank].note, sizeof(j->ranks[rank].note), "%g %d", w, (int)closed);
+}
+
+TEST(processes_leave_values_in_a_store_that_lives_on)
+{
+    for (int t = 0; t < 2; t++) {
+        tt_tasks inner = {.n = 2, .transport = transports[t]};
+        world_job j = {.n = 4, .run = NULL};
+        world_prepare(&j); // two of its addresses are for the job, two for what follows
+        j.n = 2;
+        j.run = keep_store;
+        j.arg = &inner;
+        for (int i = 0; i < 2; i++)
+            world_fork(&j, i);
+        world_join(&j, 20);
+        all_well(&j);
+        CHECK_STR(j.ranks[0].note, "12 0");
+        CHECK_STR(j.ranks[1].note, "12 0");
+    }
+}
+
+// A hundred runs of which the first process hears nothing: it does not get ahead without end.
+static void only_give(world_job *j, int rank, tt_ctx *ctx)
+{
+    float x = 1, sum = 0;
+    tt_graph *g = tt_graph_new(ctx);
+    tt_device_push(g, "/job:worker/task:0/cpu:0");
+    tt_tensor *feed = tt_feed(g, .shape = TT_SCALAR);
+    tt_tensor *twice = tt_add(g, feed, feed);
+    tt_device_pop(g);
+    tt_device_push(g, "/job:worker/task:1/cpu:0");
+    tt_tensor *a = tt_variable(g, .name = "a");
+    tt_tensor *more = tt_assign(g, a, tt_add(g, a, twice));
+    tt_device_pop(g);
+    tt_session *s = tt_session_new(g);
+    for (int i = 0; i < 100; i++) {
+        tt_feed_value in = {feed, &x, TT_SCALAR, TT_F32};
+        IGNORED(tt_run(s, .feeds = &in, .n_feeds = 1, .targets = &more, .n_targets = 1));
+    }
+    IGNORED(tt_get_variable(s, a, &sum, sizeof(sum)));
+    snprintf(j->ranks[rank].note, sizeof(j->ranks[rank].note), "%g", sum);
+}
+
+TEST(processes_that_only_give_wait_for_the_others)
+{
+    for (int t = 0; t < 2; t++) {
+        world_job j = {.n = 2, .tasks = {.transport = transports[t]}, .run = only_give};
+        world_run(&j);
+        all_well(&j);
+        CHECK_STR(j.ranks[0].note, "200");
+        CHECK_STR(j.ranks[1].note, "200");
+    }
+}

@@ -15,6 +15,17 @@ TEST(same_bits_prints_the_matrix)
     CHECK_INT(command_count(out, "d2b7a3e32d169371"), 3);
 }
 
+TEST(same_bits_compares_processes)
+{
+    if (strstr(tt_version_text(), "zeromq: yes") == NULL)
+        test_skip("this build has no ZeroMQ");
+    command_ok("bench same-bits mlp.sgd 7 --processes 3");
+    CHECK_HAS(out, "3 by wire");
+    CHECK_HAS(out, "5 combinations, 1 model: one hash each");
+    CHECK_INT(command_count(out, "d2b7a3e32d169371"), 5);
+    CHECK_INT(command_run("bench same-bits mlp.sgd 7 --processes 9"), 2);
+}
+
 TEST(same_bits_prints_json)
 {
     int lines;

@@ -18,6 +18,7 @@ void tti_world_tell(tti_world *w, int to, tti_note *n)
 {
     n->magic = TTI_WIRE_MAGIC;
     n->incarnation = w->incarnation;
+    n->taken = w->peers[to].n_told = w->peers[to].n_in;
     size_t bytes = offsetof(tti_note, text) + strnlen(n->text, sizeof(n->text) - 1) + 1;
     tti_wire_tell(w->wire, to, n, bytes);
 }
@@ -230,6 +231,10 @@ void tti_loss_note(tti_world *w, int from, const tti_note *n)
         p->doing.operation[sizeof(p->doing.operation) - 1] = '\0';
         p->doing.tensor[sizeof(p->doing.tensor) - 1] = '\0';
         pthread_mutex_unlock(&w->mu);
+        break;
+    case TTI_ASK:
+        p->is_asking = true;
+        tti_world_tell(w, from, &(tti_note){.kind = TTI_TAKEN});
         break;
     case TTI_SUSPECT:
         if (n->rank < 0 || n->rank >= w->n || had_failed)

@@ -11,7 +11,7 @@
 #include "comm/wire.h"
 #include "comm/world.h"
 
-#define TTI_WIRE_MAGIC 0x54540001u // the last digits: version of these messages
+#define TTI_WIRE_MAGIC 0x54540002u // the last digits: version of these messages
 
 typedef enum tti_control {
     TTI_HELLO = 1,
@@ -22,6 +22,8 @@ typedef enum tti_control {
     TTI_VERDICT = 6, // status, text: what all end with
     TTI_BYE = 7,
     TTI_MET = 8, // the sender has everybody's hello
+    TTI_TAKEN = 9,
+    TTI_ASK = 10, // the sender leaves as soon as it knows that all it sent has been taken
 } tti_control;
 
 typedef struct tti_doing {
@@ -34,6 +36,7 @@ typedef struct tti_note { // every control message but hello
     uint64_t incarnation; // of the sender
     int32_t rank, status;
     int64_t silent_ms; // of a suspect; of a goodbye: chunks sent
+    uint32_t taken;    // chunks of the receiver that the sender has
     tti_doing doing;
     char text[TTI_MESSAGE_MAX];
 } tti_note;
@@ -72,14 +75,17 @@ typedef struct tti_peer {
     char address[160]; // resolved
     tti_hello hello;   // guarded by mu up to the meeting, constant afterwards
     bool has_hello, has_met, has_left, is_suspect;
+    bool is_asking; // the world's thread: wants to know of every chunk
     int64_t heard_ns;
     int64_t died_ns; // its process was seen to have ended; 0
     tti_doing doing;
-    int pid_fd;             // -1: not watched
-    uint32_t n_in, n_out;   // chunks; n_in: the world's thread, n_out: guarded by out_mu
-    uint32_t n_taken;       // chunks of letters that can be read
-    uint32_t n_left;        // has_left: chunks that it has sent
-    pthread_mutex_t out_mu; // letters to it, one after another
+    int pid_fd;              // -1: not watched
+    _Atomic uint32_t n_in;   // chunks; written by the world's thread
+    uint32_t n_out;          // guarded by out_mu
+    _Atomic uint32_t n_told; // n_in as it was told last
+    uint32_t n_taken;        // chunks of letters that can be read
+    uint32_t n_left;         // has_left: chunks that it has sent
+    pthread_mutex_t out_mu;  // letters to it, one after another
 } tti_peer;
 
 struct tti_world {

@@ -6,6 +6,10 @@
  * thread, admits a key only if it is that of a rank of the job and names the connection by the
  * rank. What is not admitted is bounded in size, in time (the handshake's deadline) and in number:
  * with too many strangers at the door, listening rests until they have gone.
+ *
+ * A connection that breaks is made again by ZeroMQ, but what was on its way may be lost. So data
+ * messages are kept until the other side has told that it took them, and those that it has not told
+ * of are sent once more over a new connection; it knows them by their numbers.
  */
 #include "comm/wire.h"
 #include "comm/keys.h"
@@ -25,6 +29,7 @@
 
 #define BACKLOG   64
 #define STRANGERS 64 // connections beyond the ranks' own that make listening rest
+#define WINDOW    64 // data messages that may be on their way to a rank
 
 typedef struct key_pair {
     char public_key[41], secret_key[41]; // as text: Z85
@@ -33,19 +38,30 @@ typedef struct key_pair {
 } key_pair;
 
 typedef struct peer_link {
-    void *control, *data, *monitor;
+    void *control, *data, *monitor, *data_monitor;
     _Atomic int state;
     pthread_mutex_t mu, data_mu; // guard control and data
+    // Guarded by data_mu:
+    pthread_cond_t room;
+    zmq_msg_t kept[WINDOW];          // messages [n_taken, n_put), by number
+    uint32_t n_put, n_sent, n_taken; // given to us, given to ZeroMQ, taken by the rank
+    bool is_broken;
+    _Atomic bool is_behind; // some could not be given to ZeroMQ
 } peer_link;
+
+typedef struct door { // where a socket listens
+    void *monitor;
+    int fd, n_inside; // connections that it has
+    bool is_resting;  // it does not listen: there are too many
+} door;
 
 struct tti_wire {
     tt_ctx *ctx;
     int n, self;
     bool no_encryption, is_meeting;
-    void *zmq, *zap, *control, *data, *door; // door: what happens where control listens
-    int wake_fd, control_fd, data_fd, data_port;
-    int n_inside;    // connections that control has
-    bool is_resting; // it does not listen: there are too many
+    void *zmq, *zap, *control, *data;
+    door control_door, data_door;
+    int wake_fd, data_port;
     _Atomic int n_refused;
     zmq_msg_t *asking; // whose message is being taken: its route
     peer_link links[TT_MAX_TASKS];
@@ -90,7 +106,7 @@ static void *new_socket(tti_wire *w, int type, bool is_data, int server)
     }
     int64_t most = (int64_t)(is_data ? TTI_WIRE_CHUNK : TTI_WIRE_CONTROL) + 256; // and encryption
     (void)zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &most, sizeof(most));
-    set_int(s, ZMQ_SNDHWM, is_data ? 32 : 1000);
+    set_int(s, ZMQ_SNDHWM, is_data ? WINDOW : 1000);
     set_int(s, ZMQ_RCVHWM, is_data ? 32 : 1000);
     set_int(s, ZMQ_LINGER, 0);
     set_int(s, ZMQ_HANDSHAKE_IVL, 3000);
@@ -205,13 +221,14 @@ static tt_status open_sockets(tti_wire *w, const tti_wire_opts *o)
     w->data = new_socket(w, ZMQ_PULL, true, -1);
     if (w->control == NULL || w->data == NULL)
         return TT_EIO;
-    w->door = monitor(w, w->control, "door");
+    w->control_door.monitor = monitor(w, w->control, "door");
+    w->data_door.monitor = monitor(w, w->data, "data-door");
     int port;
-    TT_TRY(listen_at(w, w->control, o->bind, &w->control_fd, &port));
+    TT_TRY(listen_at(w, w->control, o->bind, &w->control_door.fd, &port));
     char any[128]; // a port that is free, on the same interface
     const char *colon = strrchr(o->bind, ':');
     snprintf(any, sizeof(any), "%.*s:0", (int)TTI_MIN(colon - o->bind, 120), o->bind);
-    return listen_at(w, w->data, any, &w->data_fd, &w->data_port);
+    return listen_at(w, w->data, any, &w->data_door.fd, &w->data_port);
 }
 
 tt_status tti_wire_open(tt_ctx *ctx, const tti_wire_opts *o, tti_wire **out)
@@ -222,10 +239,15 @@ tt_status tti_wire_open(tt_ctx *ctx, const tti_wire_opts *o, tti_wire **out)
     *w = (tti_wire){.ctx = ctx, .n = o->n, .self = o->self, .no_encryption = o->no_encryption};
     w->is_meeting = true;
     w->wake_fd = -1;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     for (int i = 0; i < w->n; i++) {
         pthread_mutex_init(&w->links[i].mu, NULL);
         pthread_mutex_init(&w->links[i].data_mu, NULL);
+        pthread_cond_init(&w->links[i].room, &attr);
     }
+    pthread_condattr_destroy(&attr);
     tt_status st = open_sockets(w, o);
     if (st != TT_OK) {
         tti_wire_close(w, 0);
@@ -244,20 +266,29 @@ static void close_socket(void **s, int linger_ms)
     *s = NULL;
 }
 
+static void end_monitor(void *socket, void **monitor)
+{
+    if (socket != NULL)
+        (void)zmq_socket_monitor(socket, NULL, 0);
+    close_socket(monitor, 0);
+}
+
 void tti_wire_close(tti_wire *w, int linger_ms)
 {
     for (int i = 0; i < w->n; i++) {
-        if (w->links[i].control != NULL)
-            (void)zmq_socket_monitor(w->links[i].control, NULL, 0);
-        close_socket(&w->links[i].monitor, 0);
-        close_socket(&w->links[i].control, linger_ms);
-        close_socket(&w->links[i].data, linger_ms);
-        pthread_mutex_destroy(&w->links[i].mu);
-        pthread_mutex_destroy(&w->links[i].data_mu);
+        peer_link *l = &w->links[i];
+        end_monitor(l->control, &l->monitor);
+        end_monitor(l->data, &l->data_monitor);
+        close_socket(&l->control, linger_ms);
+        close_socket(&l->data, linger_ms);
+        for (; l->n_taken != l->n_put; l->n_taken++)
+            zmq_msg_close(&l->kept[l->n_taken % WINDOW]);
+        pthread_mutex_destroy(&l->mu);
+        pthread_mutex_destroy(&l->data_mu);
+        pthread_cond_destroy(&l->room);
     }
-    if (w->control != NULL)
-        (void)zmq_socket_monitor(w->control, NULL, 0);
-    close_socket(&w->door, 0);
+    end_monitor(w->control, &w->control_door.monitor);
+    end_monitor(w->data, &w->data_door.monitor);
     close_socket(&w->control, linger_ms);
     close_socket(&w->data, 0);
     close_socket(&w->zap, 0);
@@ -298,13 +329,17 @@ tt_status tti_wire_connect(tti_wire *w, int rank, const char *address)
 tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address)
 {
     peer_link *l = &w->links[rank];
-    l->data = new_socket(w, ZMQ_PUSH, true, rank);
-    return l->data == NULL ? TT_EIO : connect_to(w, l->data, address);
-}
-
-void tti_wire_close_door(tti_wire *w)
-{
-    shut(w->data_fd, true);
+    char name[24];
+    snprintf(name, sizeof(name), "data-%d", rank);
+    void *s = new_socket(w, ZMQ_PUSH, true, rank);
+    if (s == NULL)
+        return TT_EIO;
+    void *watched = monitor(w, s, name);
+    pthread_mutex_lock(&l->data_mu);
+    l->data = s;
+    l->data_monitor = watched; // the wire's thread looks at it from its next turn on
+    pthread_mutex_unlock(&l->data_mu);
+    return connect_to(w, s, address);
 }
 
 tti_wire_state tti_wire_state_of(const tti_wire *w, int rank)
@@ -328,27 +363,80 @@ void tti_wire_tell(tti_wire *w, int to, const void *message, size_t bytes)
     pthread_mutex_unlock(&l->mu);
 }
 
+// Gives ZeroMQ what it has not got yet; with data_mu held.
+static void pump(peer_link *l)
+{
+    bool is_behind = false;
+    while (l->n_sent != l->n_put && !is_behind) {
+        zmq_msg_t m;
+        zmq_msg_init(&m);
+        is_behind = zmq_msg_copy(&m, &l->kept[l->n_sent % WINDOW]) != 0 ||
+                    zmq_msg_send(&m, l->data, ZMQ_DONTWAIT) < 0;
+        if (is_behind)
+            zmq_msg_close(&m);
+        else
+            l->n_sent++;
+    }
+    atomic_store(&l->is_behind, is_behind);
+}
+
+static void await_room(peer_link *l, int wait_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)wait_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (l->n_put - l->n_taken == WINDOW)
+        if (pthread_cond_timedwait(&l->room, &l->data_mu, &until) != 0)
+            return;
+}
+
 tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
                        size_t bytes, int wait_ms)
 {
-    zmq_msg_t m;
-    if (zmq_msg_init_size(&m, head_bytes + bytes) != 0)
-        return TT_FAIL(w->ctx, TT_ENOMEM, "wire: no memory for a message");
-    memcpy(zmq_msg_data(&m), head, head_bytes);
-    if (bytes > 0)
-        memcpy((char *)zmq_msg_data(&m) + head_bytes, data, bytes);
     peer_link *l = &w->links[to];
+    tt_status st = TT_OK;
     pthread_mutex_lock(&l->data_mu);
-    int rc = zmq_msg_send(&m, l->data, ZMQ_DONTWAIT);
-    if (rc < 0 && errno == EAGAIN) {
-        zmq_pollitem_t room = {.socket = l->data, .events = ZMQ_POLLOUT};
-        if (zmq_poll(&room, 1, wait_ms) > 0)
-            rc = zmq_msg_send(&m, l->data, ZMQ_DONTWAIT);
+    await_room(l, wait_ms);
+    zmq_msg_t *m = &l->kept[l->n_put % WINDOW];
+    if (l->n_put - l->n_taken == WINDOW) {
+        st = TT_ETIMEOUT;
+    } else if (zmq_msg_init_size(m, head_bytes + bytes) != 0) {
+        st = TT_FAIL(w->ctx, TT_ENOMEM, "wire: no memory for a message");
+    } else {
+        memcpy(zmq_msg_data(m), head, head_bytes);
+        if (bytes > 0)
+            memcpy((char *)zmq_msg_data(m) + head_bytes, data, bytes);
+        l->n_put++;
+        pump(l);
     }
     pthread_mutex_unlock(&l->data_mu);
-    if (rc < 0)
-        zmq_msg_close(&m);
-    return rc < 0 ? TT_ETIMEOUT : TT_OK;
+    return st;
+}
+
+void tti_wire_taken(tti_wire *w, int by, uint32_t n)
+{
+    peer_link *l = &w->links[by];
+    pthread_mutex_lock(&l->data_mu);
+    if (l->data != NULL && n - l->n_taken <= l->n_put - l->n_taken) {
+        bool was_sent = l->n_sent - l->n_taken >= n - l->n_taken;
+        for (; l->n_taken != n; l->n_taken++)
+            zmq_msg_close(&l->kept[l->n_taken % WINDOW]);
+        l->n_sent = was_sent ? l->n_sent : n;
+        pump(l);
+        pthread_cond_broadcast(&l->room);
+    }
+    pthread_mutex_unlock(&l->data_mu);
+}
+
+bool tti_wire_has_taken(tti_wire *w, int rank)
+{
+    peer_link *l = &w->links[rank];
+    pthread_mutex_lock(&l->data_mu);
+    bool has = l->n_taken == l->n_put;
+    pthread_mutex_unlock(&l->data_mu);
+    return has;
 }
 
 void tti_wire_answer(tti_wire *w, const void *message, size_t bytes)
@@ -363,11 +451,8 @@ void tti_wire_answer(tti_wire *w, const void *message, size_t bytes)
 void tti_wire_met(tti_wire *w)
 {
     w->is_meeting = false;
-    for (int i = 0; i < w->n; i++) {
-        if (w->links[i].control != NULL)
-            (void)zmq_socket_monitor(w->links[i].control, NULL, 0);
-        close_socket(&w->links[i].monitor, 0);
-    }
+    for (int i = 0; i < w->n; i++)
+        end_monitor(w->links[i].control, &w->links[i].monitor);
 }
 
 void tti_wire_wake(tti_wire *w)
@@ -524,47 +609,88 @@ static void watch_link(peer_link *l)
                                                                            : TTI_WIRE_ANSWERS);
 }
 
+// A new connection for data: what the rank has not told of goes over it once more.
+static void watch_data(tti_wire *w, int rank)
+{
+    peer_link *l = &w->links[rank];
+    int e;
+    while (l->data_monitor != NULL && (e = take_event(l->data_monitor)) >= 0) {
+        pthread_mutex_lock(&l->data_mu);
+        bool again = l->is_broken && e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        uint32_t n = l->n_put - l->n_taken;
+        l->is_broken = (l->is_broken || e == ZMQ_EVENT_DISCONNECTED) && !again;
+        if (again) {
+            l->n_sent = l->n_taken;
+            pump(l);
+        }
+        pthread_mutex_unlock(&l->data_mu);
+        if (again)
+            TT_LOG(w->ctx, TT_INFO,
+                   "the link to rank %d broke and is made again; %u messages sent "
+                   "once more",
+                   rank, n);
+    }
+    if (atomic_load(&l->is_behind)) {
+        pthread_mutex_lock(&l->data_mu);
+        pump(l);
+        pthread_mutex_unlock(&l->data_mu);
+    }
+}
+
 // Counts who is inside, and lets listening rest when these are too many.
-static void watch_door(tti_wire *w)
+static void watch_door(tti_wire *w, door *d)
 {
     int e;
-    while (w->door != NULL && (e = take_event(w->door)) >= 0)
-        w->n_inside += e == ZMQ_EVENT_ACCEPTED ? 1 : e == ZMQ_EVENT_DISCONNECTED ? -1 : 0;
-    bool too_many = w->n_inside > w->n + STRANGERS;
-    if (too_many != w->is_resting)
-        shut(w->control_fd, too_many);
-    w->is_resting = too_many;
+    while (d->monitor != NULL && (e = take_event(d->monitor)) >= 0)
+        d->n_inside += e == ZMQ_EVENT_ACCEPTED ? 1 : e == ZMQ_EVENT_DISCONNECTED ? -1 : 0;
+    bool too_many = d->n_inside > w->n + STRANGERS;
+    if (too_many != d->is_resting)
+        shut(d->fd, too_many);
+    d->is_resting = too_many;
+}
+
+static void add(zmq_pollitem_t *items, int *n, void *socket)
+{
+    if (socket != NULL)
+        items[(*n)++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
 }
 
 void tti_wire_serve(tti_wire *w, int timeout_ms, const tti_wire_calls *c)
 {
-    zmq_pollitem_t items[5 + 2 * TT_MAX_TASKS] = {
-        {.fd = w->wake_fd, .events = ZMQ_POLLIN},     {.socket = w->zap, .events = ZMQ_POLLIN},
-        {.socket = w->control, .events = ZMQ_POLLIN}, {.socket = w->data, .events = ZMQ_POLLIN},
-        {.socket = w->door, .events = ZMQ_POLLIN},
-    };
-    int n = w->door != NULL ? 5 : 4;
-    for (int i = 0; w->is_meeting && i < w->n; i++) {
-        if (w->links[i].control != NULL)
-            items[n++] = (zmq_pollitem_t){.socket = w->links[i].control, .events = ZMQ_POLLIN};
-        if (w->links[i].monitor != NULL)
-            items[n++] = (zmq_pollitem_t){.socket = w->links[i].monitor, .events = ZMQ_POLLIN};
+    zmq_pollitem_t items[6 + 3 * TT_MAX_TASKS] = {{.fd = w->wake_fd, .events = ZMQ_POLLIN}};
+    int n = 1;
+    add(items, &n, w->zap);
+    add(items, &n, w->control);
+    add(items, &n, w->data);
+    add(items, &n, w->control_door.monitor);
+    add(items, &n, w->data_door.monitor);
+    for (int i = 0; i < w->n; i++) {
+        if (w->is_meeting) {
+            add(items, &n, w->links[i].control);
+            add(items, &n, w->links[i].monitor);
+        }
+        pthread_mutex_lock(&w->links[i].data_mu);
+        add(items, &n, w->links[i].data_monitor);
+        pthread_mutex_unlock(&w->links[i].data_mu);
     }
     (void)zmq_poll(items, n, timeout_ms);
     uint64_t woken;
     ssize_t got = read(w->wake_fd, &woken, sizeof(woken));
     (void)got;
-    watch_door(w);
+    watch_door(w, &w->control_door);
+    watch_door(w, &w->data_door);
     for (int i = 0; i < 64 && admit_one(w); i++)
         ;
     for (int i = 0; i < 64 && take_control(w, c); i++)
         ;
     for (int i = 0; i < 64 && take_data(w, c); i++)
         ;
-    for (int i = 0; w->is_meeting && i < w->n; i++) {
-        while (w->links[i].control != NULL && take_answer(w, i, c))
+    for (int i = 0; i < w->n; i++) {
+        while (w->is_meeting && w->links[i].control != NULL && take_answer(w, i, c))
             ;
-        watch_link(&w->links[i]);
+        if (w->is_meeting)
+            watch_link(&w->links[i]);
+        watch_data(w, i);
     }
 }
 

@@ -33,8 +33,6 @@ int tti_wire_data_port(const tti_wire *w);
 // "host:port", resolved; connecting goes on in the background.
 tt_status tti_wire_connect(tti_wire *w, int rank, const char *address) TTI_CHECKED;
 tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address) TTI_CHECKED;
-// Nobody connects for data any more.
-void tti_wire_close_door(tti_wire *w);
 // How far the connection to a rank has come: for messages.
 typedef enum tti_wire_state {
     TTI_WIRE_SILENT = 0,  // nobody answers there
@@ -48,10 +46,16 @@ int tti_wire_refused(const tti_wire *w); // connections that showed no key of th
 void tti_wire_tell(tti_wire *w, int to, const void *message, size_t bytes);
 /*
  * A data message of two parts, both copied. Any thread. TT_ETIMEOUT, unrecorded, when there was no
- * room for wait_ms.
+ * room for wait_ms. Messages arrive in order, but after a break of the connection some may come
+ * twice, or be missing until they have: the caller numbers them.
  */
 tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
                        size_t bytes, int wait_ms) TTI_CHECKED;
+
+// The other side has taken the first n data messages: they are kept no longer. Any thread.
+void tti_wire_taken(tti_wire *w, int by, uint32_t n);
+// Has the rank told that it took all? Any thread.
+bool tti_wire_has_taken(tti_wire *w, int rank);
 
 // What is called with messages, on the thread that calls tti_wire_serve().
 typedef struct tti_wire_calls {

@@ -97,6 +97,7 @@ static void take_control(void *world, int from, const void *message, size_t byte
     } else if (n.magic == TTI_WIRE_MAGIC && p->has_hello && n.incarnation == p->hello.incarnation) {
         pthread_mutex_lock(&w->mu);
         p->heard_ns = tti_now_ns();
+        tti_wire_taken(w->wire, from, n.taken);
         if (n.kind == TTI_BYE) {
             p->has_left = true;
             p->n_left = (uint32_t)n.silent_ms;
@@ -108,14 +109,13 @@ static void take_control(void *world, int from, const void *message, size_t byte
     }
 }
 
-// Everybody's links are tested: from here on silence is loss, and nobody else connects for data.
+// Everybody's links are tested: from here on silence is loss.
 static void begin(tti_world *w)
 {
     pthread_mutex_lock(&w->mu);
     for (int i = 0; i < w->n; i++)
         w->peers[i].heard_ns = tti_now_ns();
     pthread_mutex_unlock(&w->mu);
-    tti_wire_close_door(w->wire);
     tti_wire_met(w->wire);
     w->is_open = true;
 }
@@ -323,6 +323,23 @@ static void tell_error(tti_world *w)
     pthread_mutex_unlock(&w->mu);
 }
 
+// What this process has sent is taken before it goes: a slow link, or one that breaks just now,
+// needs the world's thread for that.
+static void await_taken(tti_world *w)
+{
+    int64_t deadline = tti_deadline(w->loss_ms);
+    tti_note ask = {.kind = TTI_ASK};
+    for (int i = 0; i < w->n; i++)
+        if (i != w->self && !tti_wire_has_taken(w->wire, i))
+            tti_world_tell(w, i, &ask);
+    pthread_mutex_lock(&w->mu);
+    for (int i = 0; i < w->n; i++)
+        while (i != w->self && !w->peers[i].has_left && !atomic_load(&w->has_failed) &&
+               !tti_wire_has_taken(w->wire, i) && tti_world_wait(w, deadline))
+            ;
+    pthread_mutex_unlock(&w->mu);
+}
+
 static bool all_have_left(const tti_world *w)
 {
     for (int i = 0; i < w->n; i++)
@@ -337,6 +354,8 @@ void tti_world_close(tti_world *w)
         return;
     if (atomic_load(&w->wants_open) && tt_status_of(w->ctx) != TT_OK)
         tell_error(w);
+    else if (atomic_load(&w->wants_open))
+        await_taken(w);
     atomic_store(&w->is_stopping, true);
     if (w->wire != NULL)
         tti_wire_wake(w->wire);

@@ -127,6 +127,7 @@ static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
         if (c->at != at || c->fn == NULL || number % TTI_MAX(c->every, 1) != 0)
             continue;
         tt_status st = c->fn(c->user, f->model, &f->progress);
+        f->agree_at = 0; // what it says is for all processes, and now
         if (st == TT_ESTOP)
             f->wants_stop = true;
         else if (st != TT_OK)

@@ -1,6 +1,7 @@
 /*
- * cluster.c - fuzzes the readers of TF_CONFIG and of hosts files; the first byte says which. What
- * is read keeps the bounds, has one task that is this process, and gives ranks without gaps.
+ * cluster.c - fuzzes the readers of TF_CONFIG, of hosts files, of lists and of whole environments;
+ * the first byte says which. What is read keeps the bounds, has one task that is this process, and
+ * gives ranks without gaps.
  */
 #include "cluster/cluster.h"
 #include <stdlib.h>
@@ -38,7 +39,40 @@ static void check(const tt_cluster *c)
     expect(own->first_rank < 0
                ? c->rank == -1
                : c->rank >= own->first_rank && c->rank < own->first_rank + own->n_processes);
-    expect(c->local_rank >= 0 && c->local_rank < c->n_local);
+    expect(c->local_rank >= 0 && (c->local_rank < c->n_local || c->n_local == 0));
+}
+
+// An environment: lines "NAME=value".
+static const char *get(const void *user, const char *name)
+{
+    static char values[32][256]; // one for each variable: several are looked at together
+    size_t n = strlen(name);
+    int which = 0;
+    while (tti_cluster_variables[which] != NULL && strcmp(tti_cluster_variables[which], name) != 0)
+        which++;
+    char *value = values[which];
+    for (const char *at = user; at != NULL; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, name, n) != 0 || at[n] != '=' || strcmp(name, "TUTTI_HOSTS") == 0)
+            continue; // files are the other readers'
+        size_t length = strcspn(at + n + 1, "\n");
+        length = length < sizeof(values[0]) ? length : sizeof(values[0]) - 1;
+        memcpy(value, at + n + 1, length);
+        value[length] = '\0';
+        return value;
+    }
+    return NULL;
+}
+
+static tt_status read_environment(tt_ctx *ctx, const char *text)
+{
+    tt_cluster *c = NULL;
+    tt_status st = tti_cluster_read(ctx, &(tti_cluster_env){get, text, "box"}, &c);
+    expect((st == TT_OK) == (c != NULL));
+    if (st == TT_OK)
+        check(c);
+    tt_cluster_free(ctx, c);
+    return st;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,16 +89,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 1, size - 1);
     text[size - 1] = '\0';
     tt_status st = TT_OK;
-    if (data[0] == 'h')
+    if (data[0] == 'e' && memchr(text, '\0', size - 1) == NULL)
+        st = read_environment(ctx, text);
+    else if (data[0] == 'w')
+        st = tti_cluster_words(ctx, text, c);
+    else if (data[0] == 'h')
         st = tti_cluster_hosts(ctx, "hosts", text, size - 1, NULL, "box", c);
     else if (data[0] == 'r')
         st = tti_cluster_hosts(ctx, "hosts", text, size - 1, "1", "box", c);
     else
         st = tti_cluster_tf_config(ctx, text, size - 1, c);
     expect(st == tt_status_of(ctx));
-    if (st == TT_OK)
+    if (st == TT_OK && c->n_tasks > 0)
         check(c);
-    else
+    else if (st != TT_OK)
         expect(tt_last_error(ctx).message[0] != '\0');
     tt_clear_error(ctx);
     tt_cluster_free(ctx, c);

@@ -5,6 +5,7 @@
 #include "cluster/cluster.h"
 #include "../command.h"
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_VARIABLES 12
@@ -33,6 +34,7 @@ static tt_status find(tt_ctx *ctx, const char *const *set, tt_cluster **out)
 #define TORCH(rank, size)  "RANK=" #rank, "WORLD_SIZE=" #size, "MASTER_ADDR=a", "MASTER_PORT=29500"
 #define LEADER(addr, port) "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=" addr, "MASTER_PORT=" port
 #define LOCAL(rank, size)  "LOCAL_RANK=" #rank, "LOCAL_WORLD_SIZE=" #size
+#define LIST(tasks, rank)  "TUTTI_TASKS=" tasks, "TUTTI_RANK=" #rank
 #define HOSTS              "TUTTI_HOSTS=hosts" // written by write_hosts()
 
 static void write_hosts(void)
@@ -90,6 +92,13 @@ static const struct {
      {TF(WORKERS, TASK("worker", 1)), TORCH(1, 2)}},
     {"1: worker 2 at '10.0.0.7', rank 3 of 4, local 1 of 2, 3 tasks, first at 'box:2222'",
      {TORCH(3, 4), HOSTS, "TUTTI_RANK=3"}},
+    // A list, before all others; '?' are processes that tell the first where they are.
+    {"4: worker 1 at 'b:2', rank 1 of 2, local 0 of 1, 2 tasks, first at 'a:1'",
+     {LIST("a:1,b:2", 1)}},
+    {"4: worker 2 at '', rank 2 of 3, local 1 of 2, 3 tasks, first at '[::1]:9'",
+     {LIST("[::1]:9,?,?", 2), "TUTTI_LOCAL=1/2"}},
+    {"4: worker 0 at 'a:1', rank 0 of 1, local 0 of 1, 1 tasks, first at 'a:1'",
+     {LIST("a:1", 0), "WORLD_SIZE=1"}},
     // By this machine's name.
     {"1: worker 0 at 'box:2222', rank 0 of 4, local 0 of 1, 3 tasks, first at 'box:2222'", {HOSTS}},
 };
@@ -214,6 +223,26 @@ static const struct {
      "and this one of rank 1 by RANK, WORLD_SIZE; one of them must be unset",
      {HOSTS, "TUTTI_RANK=0", TORCH(1, 4)}},
     {"RANK=x is not a number from 0 to 1023", {TF(WORKERS, TASK("worker", 1)), "RANK=x"}},
+    // TUTTI_TASKS
+    {"TUTTI_TASKS names 2 processes, but TUTTI_RANK is not set: 0 to 1 would say which this is",
+     {"TUTTI_TASKS=a:1,b:1"}},
+    {"TUTTI_RANK=2: TUTTI_TASKS names 2 processes, so it is a number from 0 to 1",
+     {LIST("a:1,b:1", 2)}},
+    {"TUTTI_TASKS=?: the first process has an address, host:port; the others meet there",
+     {LIST("?,b:1", 0)}},
+    {"TUTTI_TASKS: worker 1: address 'b': there is no port: host:port", {LIST("a:1,b", 0)}},
+    {"TUTTI_TASKS: worker 1: address '': there is no host", {LIST("a:1,", 0)}},
+    {"TUTTI_TASKS: worker 1: address 'a:1' is that of worker 0 already; each needs its own",
+     {LIST("a:1,a:1", 0)}},
+    {"TUTTI_LOCAL=2/2: 0/2 is the first of two processes of a machine, and there are 2 in all",
+     {LIST("a:1,?", 0), "TUTTI_LOCAL=2/2"}},
+    {"TUTTI_LOCAL=0/3: 0/2 is the first of two processes of a machine, and there are 2 in all",
+     {LIST("a:1,?", 0), "TUTTI_LOCAL=0/3"}},
+    {"TUTTI_LOCAL=1: 0/2 is the first of two processes of a machine, and there are 2 in all",
+     {LIST("a:1,?", 0), "TUTTI_LOCAL=1"}},
+    {"the number of processes that train is 2 and this one of rank 0 by TUTTI_TASKS, but 4 and "
+     "this one of rank 1 by RANK, WORLD_SIZE; one of them must be unset",
+     {LIST("a:1,?", 0), TORCH(1, 4)}},
     // hosts
     {"TUTTI_RANK=4: hosts names 4 processes, so it is a number from 0 to 3",
      {HOSTS, "TUTTI_RANK=4"}},
@@ -275,6 +304,100 @@ TEST(hosts_files_are_checked)
     CHECK_INT(tt_close(ctx), TT_EPARSE);
 }
 
+static const struct {
+    const char *text, *says; // processes and ranks of each host, or a message
+} words[] = {
+    {"a", "a 0+1"},
+    {"host1:2,host2:2", "host1 0+2, host2 2+2"},
+    {"[::1]:3,b", "[::1] 0+3, b 3+1"},
+    {"10.0.0.1,10.0.0.2:64", "-H 10.0.0.1,10.0.0.2:64: 65 processes; at most 64 are possible"},
+    {"", "-H: worker 0: address '-': a host, and what follows a '.' in it, begins with a letter or "
+         "digit"},
+    {"a,", "-H: worker 1: address '-': a host, and what follows a '.' in it, begins with a letter "
+           "or digit"},
+    {"a:", "-H a:: '' is no number of processes from 1 to 64: host1:2 is 2 processes on host1"},
+    {"a:65", "-H a:65: '65' is no number of processes from 1 to 64: host1:2 is 2 processes on "
+             "host1"},
+    {"a,b,a:2", "-H: worker 2: address 'a' is that of worker 0 already; each needs its own"},
+    {"-x", "-H: worker 0: address '-x': a host, and what follows a '.' in it, begins with a letter "
+           "or digit"},
+    {"::1", "-H: worker 0: address '::1': there are several colons: IPv6 is written in brackets, "
+            "[::1]:2222"},
+};
+
+TEST(hosts_with_numbers_of_processes_are_read)
+{
+    tt_ctx *ctx = test_ctx();
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        tt_cluster *c = tti_calloc(ctx, 1, sizeof(*c));
+        char says[256] = "";
+        size_t n = 0;
+        if (tti_cluster_words(ctx, words[i].text, c) != TT_OK)
+            snprintf(says, sizeof(says), "%s", tt_last_error(ctx).message);
+        for (int k = 0; tt_status_of(ctx) == TT_OK && k < c->n_tasks; k++)
+            n += (size_t)snprintf(says + n, sizeof(says) - n, "%s%s %d+%d", k > 0 ? ", " : "",
+                                  c->tasks[k].address, c->tasks[k].first_rank,
+                                  c->tasks[k].n_processes);
+        CHECK_STR(says, words[i].says);
+        tt_clear_error(ctx);
+        tt_cluster_free(ctx, c);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+#define TAIL   "112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define DIGITS "00" TAIL
+
+TEST(secrets_are_read)
+{
+    static const struct {
+        const char *set[MAX_VARIABLES], *message; // NULL: it is the one above
+    } cases[] = {
+        {{"TUTTI_SECRET=" DIGITS}, NULL},
+        {{"TUTTI_SECRET_FILE=secret"}, NULL},
+        {{"TUTTI_SECRET_FILE=secret", "TUTTI_SECRET=" DIGITS}, NULL},
+        {{"TUTTI_SECRET=abc"},
+         "TUTTI_SECRET is no secret: it has 3 characters, a secret 64 digits 0-9a-f; 'tutti key "
+         "new "
+         "FILE' makes one"},
+        {{"TUTTI_SECRET_FILE=hosts"},
+         "TUTTI_SECRET_FILE=hosts holds no secret (64 digits 0-9a-f); 'tutti key new FILE' makes "
+         "one"},
+        {{"TUTTI_SECRET_FILE=none"},
+         "TUTTI_SECRET_FILE=none: No such file or directory; 'tutti key new FILE' makes one"},
+        {{"TUTTI_SECRET_FILE=open"},
+         "TUTTI_SECRET_FILE=open can be read by others (mode 0640): chmod 600 makes it its owner's "
+         "alone"},
+        {{"TUTTI_SECRET_FILE=other", "TUTTI_SECRET=" DIGITS},
+         "TUTTI_SECRET and TUTTI_SECRET_FILE hold two secrets; one of them must be unset"},
+    };
+    tt_ctx *ctx = test_ctx();
+    unsigned char want[TT_SECRET_BYTES], got[TT_SECRET_BYTES];
+    char text[TTI_SECRET_TEXT];
+    bool has;
+    write_hosts();
+    command_write("secret", DIGITS " \r\n");
+    command_write("open", DIGITS "\n");
+    CHECK(chmod("secret", 0600) == 0 && chmod("open", 0640) == 0 && chmod("hosts", 0600) == 0);
+    command_write("other", "ff" TAIL);
+    CHECK(chmod("other", 0600) == 0);
+    CHECK(tti_secret_parse(DIGITS, 64, want));
+    tti_secret_print(want, text);
+    CHECK_STR(text, DIGITS);
+    CHECK(!tti_secret_parse(DIGITS, 63, got) && !tti_secret_parse("", 0, got));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tt_status st = tti_secret_find(ctx, &(tti_cluster_env){get, cases[i].set, ""}, got, &has);
+        CHECK_STR(tt_last_error(ctx).message, cases[i].message != NULL ? cases[i].message : "");
+        CHECK(has && (st == TT_OK) == (cases[i].message == NULL));
+        CHECK(st != TT_OK || memcmp(got, want, sizeof(want)) == 0);
+        tt_clear_error(ctx);
+    }
+    const char *const nothing[MAX_VARIABLES] = {NULL};
+    CHECK_OK(tti_secret_find(ctx, &(tti_cluster_env){get, nothing, ""}, got, &has));
+    CHECK(!has);
+    CHECK_OK(tt_close(ctx));
+}
+
 // Sizes at their bounds, and one past them.
 TEST(cluster_sizes_are_bounded)
 {
@@ -312,8 +435,11 @@ TEST(cluster_survives_no_memory)
 {
     tt_ctx *ctx = test_ctx();
     write_hosts();
-    const char *const sets[][MAX_VARIABLES] = {
-        {HOSTS, TORCH(0, 4)}, {TF(WORKERS, TASK("evaluator", 0))}, {"RANK=1"}, {NULL}};
+    const char *const sets[][MAX_VARIABLES] = {{HOSTS, TORCH(0, 4)},
+                                               {LIST("a:1,?", 1)},
+                                               {TF(WORKERS, TASK("evaluator", 0))},
+                                               {"RANK=1"},
+                                               {NULL}};
     for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
         tt_status st = TT_ENOMEM;
         for (int64_t n = 1; st == TT_ENOMEM; n++) {
@@ -328,7 +454,7 @@ TEST(cluster_survives_no_memory)
             CHECK(tt_alloc_stats_get(ctx).blocks == blocks);
             tt_clear_error(ctx);
         }
-        CHECK(st == (s == 2 ? TT_EINVAL : TT_OK));
+        CHECK(st == (s == 3 ? TT_EINVAL : TT_OK));
     }
     CHECK_OK(tt_close(ctx));
 }

@@ -75,9 +75,9 @@ static void run_rank(world_job *j, int rank)
     t.secret = j->secret;
     if (j->change != NULL)
         j->change(j, rank, &t);
-    tt_ctx *ctx = tt_open(.devices = j->devices, .threads = 1, .lanes = j->lanes,
-                          .strategy = j->strategy, .spread = j->spread,
-                          .on_event = test_ignore_event, .tasks = &t);
+    tt_ctx *ctx = tt_open(.devices = j->devices_of != NULL ? j->devices_of(rank) : j->devices,
+                          .threads = 1, .lanes = j->lanes, .strategy = j->strategy,
+                          .spread = j->spread, .on_event = test_ignore_event, .tasks = &t);
     if (tt_status_of(ctx) == TT_OK && j->run != NULL)
         j->run(j, rank, ctx);
     snprintf(r->message, sizeof(r->message), "%s", tt_last_error(ctx).message);

@@ -135,17 +135,40 @@ tt_status tti_shared_read(tti_variable *v, void *out)
     return tell(v, &t, 1, data, out);
 }
 
+// Plans use pieces of it alone: of a process's copy no more than its pieces is ever touched.
+static bool is_cut(const tti_variable *v)
+{
+    for (int i = 0; i < v->n_copies; i++)
+        if (v->copy[i].is_whole)
+            return false;
+    return v->n_pieces > 0 && !v->is_mixed;
+}
+
+// The value, or this process's pieces of it, into a copy.
+static void put(const tti_variable *v, void *copy, const void *data)
+{
+    if (copy == data)
+        return;
+    if (!is_cut(v))
+        memcpy(copy, data, v->bytes);
+    for (int i = 0; i < v->n_pieces && is_cut(v); i++) {
+        const tti_piece *p = &v->piece[i];
+        if (task_of(v->ctx, p->device) == v->ctx->task)
+            memcpy((char *)copy + p->begin, (const char *)data + p->begin, p->bytes);
+    }
+}
+
 tt_status tti_shared_write(tti_variable *v, const void *data)
 {
     tt_ctx *ctx = v->ctx;
     if (v->n_copies > 0) // others may still be in a run that reads this process's
         TT_TRY(tti_world_exchange(ctx->world, "a variable is set", NULL, 0, NULL, 0));
     for (int i = 0; i < v->n_copies; i++)
-        if (v->copy[i].task == ctx->task && v->copy[i].data != data)
-            memcpy(v->copy[i].data, data, v->bytes);
+        if (v->copy[i].task == ctx->task)
+            put(v, v->copy[i].data, data);
     if (v->local != NULL && v->local != data)
         memcpy(v->local, data, v->bytes);
-    v->in_parts = false;
+    v->in_parts = is_cut(v);
     return TT_OK;
 }
 
@@ -320,7 +343,7 @@ static tt_status make_memory(binder *b)
         if (from == NULL)
             return TT_FAIL(ctx, TT_EINVAL, "variable '%s' has no value: a mistake of this store",
                            a->v->name);
-        memcpy(to, from, a->v->bytes);
+        put(a->v, to, from);
     }
     TT_TRY(tti_world_exchange(ctx->world, "variables", &mine, sizeof(mine), names, 0));
     for (int r = 0; r < ctx->n_tasks; r++)
@@ -345,6 +368,7 @@ static void give_addresses(binder *b, const tti_want *w, int n, void **out)
         out[i] = c->data == NULL ? NULL : (char *)c->data + (w[i].is_piece ? w[i].begin : 0);
         tti_host_free(NULL, v->local); // with a copy now, or with whoever has one
         v->local = NULL;
+        v->in_parts |= is_cut(v);
     }
 }
 

@@ -461,3 +461,51 @@ TEST(processes_that_only_give_wait_for_the_others)
         CHECK_STR(j.ranks[1].note, "200");
     }
 }
+
+static void name_chief(world_job *j, int rank, tt_tasks *t)
+{
+    static const char *const names[] = {"/job:chief/task:0", "/job:worker/task:0",
+                                        "/job:worker/task:1"};
+    (void)j, (void)rank;
+    t->names = names;
+}
+
+static void pin_to_jobs(world_job *j, int rank, tt_ctx *ctx)
+{
+    tt_device_info d[4] = {{.threads = 0}};
+    for (int i = 0; i < 4; i++)
+        IGNORED(tt_device_get(ctx, i, &d[i]));
+    tt_graph *g = tt_graph_new(ctx);
+    float y = 0;
+    tt_device_push(g, "/job:worker/task:1/cpu:0");
+    tt_tensor *a = tt_variable(g, .name = "a", .init = {TT_INIT_CONSTANT, 3, 0});
+    tt_device_pop(g);
+    tt_device_push(g, "/job:chief/task:0/cpu:1");
+    tt_tensor *b = tt_add(g, a, a);
+    tt_device_pop(g);
+    IGNORED(tt_eval(g, b, &y, 1));
+    snprintf(j->ranks[rank].note, sizeof(j->ranks[rank].note), "%g %s %s %s %s", y, d[0].name,
+             d[1].name, d[2].name, d[3].name);
+}
+
+// The chief has two devices, the others one each.
+static const char *of_rank(int rank)
+{
+    return rank == 0 ? "cpu:0*2" : "cpu:0";
+}
+
+TEST(processes_of_several_jobs_and_unequal_devices)
+{
+    for (int t = 0; t < 2; t++) {
+        world_job j = {.n = 3,
+                       .tasks = {.transport = transports[t]},
+                       .change = name_chief,
+                       .devices_of = of_rank,
+                       .run = pin_to_jobs};
+        world_run(&j);
+        all_well(&j);
+        for (int i = 0; i < 3; i++)
+            CHECK_STR(j.ranks[i].note,
+                      "6 chief:0/cpu:0 chief:0/cpu:1 worker:0/cpu:0 worker:1/cpu:0");
+    }
+}

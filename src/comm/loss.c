@@ -18,7 +18,8 @@ void tti_world_tell(tti_world *w, int to, tti_note *n)
 {
     n->magic = TTI_WIRE_MAGIC;
     n->incarnation = w->incarnation;
-    n->taken = w->peers[to].n_told = w->peers[to].n_in;
+    n->taken = w->peers[to].n_in;
+    w->peers[to].n_told = n->taken;
     size_t bytes = offsetof(tti_note, text) + strnlen(n->text, sizeof(n->text) - 1) + 1;
     tti_wire_tell(w->wire, to, n, bytes);
 }
@@ -220,6 +221,20 @@ static void tell_own_failure(tti_world *w, int64_t now)
 
 // ---- the world's thread ----------------------------------------------------------------------
 
+// What a rank says it fails with; not being well is no success.
+static tt_status status_of(const tti_note *n)
+{
+    switch (n->status) {
+#define KNOWN(code, value, text) \
+    case value:                  \
+        return code == TT_OK ? TT_EPEER : code;
+        TT_STATUS_LIST(KNOWN)
+#undef KNOWN
+    default:
+        return TT_EPEER;
+    }
+}
+
 void tti_loss_note(tti_world *w, int from, const tti_note *n)
 {
     tti_peer *p = &w->peers[from];
@@ -245,11 +260,11 @@ void tti_loss_note(tti_world *w, int from, const tti_note *n)
         break;
     case TTI_FAILING:
         if (!had_failed)
-            condemn_failing(w, from, (tt_status)n->status, n->text);
+            condemn_failing(w, from, status_of(n), n->text);
         break;
     case TTI_VERDICT:
         if (!had_failed)
-            tti_world_set_failed(w, (tt_status)n->status, n->text);
+            tti_world_set_failed(w, status_of(n), n->text);
         break;
     default:
         break;

@@ -150,7 +150,9 @@ void tti_probe_init(tti_world *w);
 tt_status tti_links_near(tti_world *w, tti_segment *probes) TTI_CHECKED;
 tt_status tti_links_test(tti_world *w, const tti_segment *probes) TTI_CHECKED;
 
-// world.c: waits on w->changed, with mu held, up to the deadline or for a moment; false: passed.
+// world.c; the world's thread: a control message, or a hello
+void tti_world_take(void *world, int from, const void *message, size_t bytes);
+// waits on w->changed, with mu held, up to the deadline or for a moment; false: passed.
 bool tti_world_wait(tti_world *w, int64_t deadline_ns);
 
 #endif

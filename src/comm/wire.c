@@ -13,6 +13,7 @@
  */
 #include "comm/wire.h"
 #include "comm/keys.h"
+#include "comm/zap.h"
 #include <errno.h>
 #include <linux/filter.h>
 #include <netdb.h>
@@ -33,8 +34,6 @@
 
 typedef struct key_pair {
     char public_key[41], secret_key[41]; // as text: Z85
-    uint8_t public_bytes[32];
-    char password[65]; // of data without encryption
 } key_pair;
 
 typedef struct peer_link {
@@ -66,6 +65,7 @@ struct tti_wire {
     zmq_msg_t *asking; // whose message is being taken: its route
     peer_link links[TT_MAX_TASKS];
     key_pair keys[TT_MAX_TASKS];
+    tti_zap_key shown[TT_MAX_TASKS]; // what each rank shows
 };
 
 // ---- sockets ---------------------------------------------------------------------------------
@@ -89,9 +89,9 @@ static tt_status make_keys(tti_wire *w, const uint8_t *secret)
         if (zmq_curve_public(k->public_key, k->secret_key) != 0)
             return TT_FAIL(w->ctx, TT_EUNSUPPORTED, "this ZeroMQ has no encryption: %s",
                            zmq_strerror(errno));
-        zmq_z85_decode(k->public_bytes, k->public_key);
+        zmq_z85_decode(w->shown[i].public_bytes, k->public_key);
         for (int b = 0; b < 32; b++)
-            snprintf(k->password + (size_t)2 * b, 3, "%02x", p.byte[b]);
+            snprintf(w->shown[i].password + (size_t)2 * b, 3, "%02x", p.byte[b]);
     }
     return TT_OK;
 }
@@ -122,7 +122,7 @@ static void *new_socket(tti_wire *w, int type, bool is_data, int server)
         char name[16];
         snprintf(name, sizeof(name), "%d", w->self);
         set_text(s, ZMQ_PLAIN_USERNAME, name);
-        set_text(s, ZMQ_PLAIN_PASSWORD, own->password);
+        set_text(s, ZMQ_PLAIN_PASSWORD, w->shown[w->self].password);
     } else {
         if (server < 0)
             set_int(s, ZMQ_CURVE_SERVER, 1);
@@ -297,6 +297,7 @@ void tti_wire_close(tti_wire *w, int linger_ms)
     if (w->wake_fd >= 0)
         close(w->wake_fd);
     explicit_bzero(w->keys, sizeof(w->keys));
+    explicit_bzero(w->shown, sizeof(w->shown));
     tti_free(w->ctx, w);
 }
 
@@ -464,30 +465,6 @@ void tti_wire_wake(tti_wire *w)
 
 // ---- who is admitted -------------------------------------------------------------------------
 
-#define ZAP_FRAMES \
-    9 // route, "", version, request, domain, address, identity, mechanism, credentials
-
-static bool is_text(zmq_msg_t *m, const char *text)
-{
-    return zmq_msg_size(m) == strlen(text) && memcmp(zmq_msg_data(m), text, strlen(text)) == 0;
-}
-
-// The rank whose key or password a connection shows; -1: nobody's.
-static int who(tti_wire *w, zmq_msg_t *f, int n)
-{
-    if (n < ZAP_FRAMES || !is_text(&f[4], "tutti"))
-        return -1;
-    if (n == 9 && is_text(&f[7], "CURVE") && zmq_msg_size(&f[8]) == 32)
-        for (int i = 0; i < w->n; i++)
-            if (tti_equal(zmq_msg_data(&f[8]), w->keys[i].public_bytes, 32))
-                return i;
-    if (n == 10 && is_text(&f[7], "PLAIN") && w->no_encryption && zmq_msg_size(&f[9]) == 64)
-        for (int i = 0; i < w->n; i++)
-            if (tti_equal(zmq_msg_data(&f[9]), w->keys[i].password, 64))
-                return i;
-    return -1;
-}
-
 // Takes all frames of a message, at most max; the number there were.
 static int take(void *socket, zmq_msg_t *f, int max)
 {
@@ -515,12 +492,15 @@ static void drop(zmq_msg_t *f, int n, int max)
 
 static bool admit_one(tti_wire *w)
 {
-    zmq_msg_t f[ZAP_FRAMES + 1];
+    zmq_msg_t f[TTI_ZAP_MOST];
     int n = take(w->zap, f, TTI_COUNT(f));
     if (n == 0)
         return false;
-    if (n >= 4 && n <= TTI_COUNT(f)) {
-        int rank = who(w, f, n);
+    if (n > TTI_ZAP_ID && n <= TTI_ZAP_MOST) {
+        tti_frame frames[TTI_ZAP_MOST];
+        for (int i = 0; i < n; i++)
+            frames[i] = (tti_frame){zmq_msg_data(&f[i]), zmq_msg_size(&f[i])};
+        int rank = tti_zap_who(frames, n, w->shown, w->n, w->no_encryption);
         char id[16] = "";
         if (rank >= 0)
             snprintf(id, sizeof(id), "%d", rank);
@@ -530,7 +510,8 @@ static bool admit_one(tti_wire *w)
         (void)zmq_send(w->zap, zmq_msg_data(&f[0]), zmq_msg_size(&f[0]), ZMQ_SNDMORE);
         (void)zmq_send(w->zap, "", 0, ZMQ_SNDMORE);
         (void)zmq_send(w->zap, "1.0", 3, ZMQ_SNDMORE);
-        (void)zmq_send(w->zap, zmq_msg_data(&f[3]), zmq_msg_size(&f[3]), ZMQ_SNDMORE);
+        (void)zmq_send(w->zap, zmq_msg_data(&f[TTI_ZAP_ID]), zmq_msg_size(&f[TTI_ZAP_ID]),
+                       ZMQ_SNDMORE);
         (void)zmq_send(w->zap, code, 3, ZMQ_SNDMORE);
         (void)zmq_send(w->zap, text, strlen(text), ZMQ_SNDMORE);
         (void)zmq_send(w->zap, id, strlen(id), ZMQ_SNDMORE);

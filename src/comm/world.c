@@ -80,7 +80,7 @@ static void take_hello(tti_world *w, int from, const void *message, size_t bytes
     pthread_mutex_unlock(&w->mu);
 }
 
-static void take_control(void *world, int from, const void *message, size_t bytes)
+void tti_world_take(void *world, int from, const void *message, size_t bytes)
 {
     tti_world *w = world;
     tti_peer *p = &w->peers[from];
@@ -140,7 +140,7 @@ static void say_hello(tti_world *w, int64_t now)
 static void serve(void *arg)
 {
     tti_world *w = arg;
-    tti_wire_calls calls = {take_control, tti_letters_take, w};
+    tti_wire_calls calls = {tti_world_take, tti_letters_take, w};
     int tick_ms = (int)TTI_MAX(TTI_MIN(w->heartbeat_ms / 4, (int64_t)50), (int64_t)1);
     while (!atomic_load(&w->is_stopping)) {
         if (!w->is_open && atomic_load(&w->wants_open))

@@ -1,6 +1,6 @@
 /*
- * ranks.h - the command in several processes with environments of their own, as launchers other than
- * ours start them; and what is left of them afterwards.
+ * ranks.h - the command in several processes with environments of their own, as launchers other
+ * than ours start them; and what is left of them afterwards.
  */
 #ifndef TUTTI_TEST_RANKS_H
 #define TUTTI_TEST_RANKS_H

@@ -49,10 +49,11 @@ typedef struct tt_cluster {
 
 /*
  * Reads the environment. TUTTI_TASKS lists "host:port" of all processes, '?' for those that take a
- * port themselves and tell the first, and TUTTI_RANK says which this is; TUTTI_HOSTS names a file of lines "host[:port] [slots=N]", of which
- * TUTTI_RANK says which process this is, where the machine's name does not; TF_CONFIG is
- * TensorFlow's JSON; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are torchrun's. A variable that
- * is empty counts as not set. With TUTTI_CLUSTER=ignore, or when none is set: one process.
+ * port themselves and tell the first, and TUTTI_RANK says which this is. TUTTI_HOSTS names a file
+ * of lines "host[:port] [slots=N]", of which TUTTI_RANK says which process this is, where the
+ * machine's name does not; TF_CONFIG is TensorFlow's JSON; RANK, WORLD_SIZE, MASTER_ADDR and
+ * MASTER_PORT are torchrun's. A variable that is empty counts as not set. With
+ * TUTTI_CLUSTER=ignore, or when none is set: one process.
  *
  * Fails with TT_EINVAL or TT_EPARSE when what is found is incomplete, contradicts itself, or when
  * two sources disagree on the number of processes or on the rank; TT_EIO when a hosts file cannot

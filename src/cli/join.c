@@ -221,9 +221,9 @@ tt_status cli_share_path(tt_ctx *ctx, tt_status st, const char *message, char pa
         all[0].path[TTI_RUN_PATH - 1] = all[0].message[sizeof(all[0].message) - 1] = '\0';
         memcpy(path, all[0].path, TTI_RUN_PATH);
         st = (tt_status)all[0].status;
-        if (st != TT_OK)
-            (void)TT_FAIL(ctx, st, "%s", all[0].message);
     }
+    if (met == TT_OK && st != TT_OK)
+        (void)TT_FAIL(ctx, st, "%s", all[0].message);
     tti_free(ctx, all);
     return st != TT_OK ? st : met;
 }

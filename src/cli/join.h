@@ -1,6 +1,6 @@
 /*
- * join.h - a job's other processes, as the verbs see them: found in the environment, joined when the
- * context is opened. Rank 0 prints and writes what is one.
+ * join.h - a job's other processes, as the verbs see them: found in the environment, joined when
+ * the context is opened. Rank 0 prints and writes what is one.
  */
 #ifndef TUTTI_CLI_JOIN_H
 #define TUTTI_CLI_JOIN_H

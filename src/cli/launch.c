@@ -106,7 +106,7 @@ static bool start(launch *a, int i, const sigset_t *mask)
 
 // ---- what they say ---------------------------------------------------------------------------
 
-// The same cause is told as "tutti: error: X" by whom it is of, and as "... rank 1 (...): X" by all.
+// The same cause is told as "tutti: error: X" by whom it is of, as "... rank 1 (...): X" by others.
 static void strip(const char **line, size_t *n)
 {
     static const char error[] = "tutti: error: ", rank[] = "rank ";
@@ -296,6 +296,11 @@ static int code_of(const launch *a)
     }
     const child *c = &a->child[a->first];
     const cli_process *p = &a->l->processes[a->first];
+    // Asked to end after the last step was saved, some leave before the others.
+    for (int i = 0; a->ended_ns != 0 && WIFEXITED(c->status) && i < a->l->n; i++)
+        if (WEXITSTATUS(c->status) == CLI_LOST && WIFEXITED(a->child[i].status) &&
+            WEXITSTATUS(a->child[i].status) == CLI_AGAIN)
+            return CLI_AGAIN;
     if (WIFSIGNALED(c->status)) {
         fprintf(stderr, "tutti: rank %d%s%s was ended by signal %d (%s)\n", a->first,
                 p->host != NULL ? " on " : "", p->host != NULL ? p->host : "", WTERMSIG(c->status),

@@ -94,6 +94,8 @@ static tt_status share_folder(training *t)
 {
     tt_status st = cli_is_first(t->j.ctx) ? make_folder(t) : TT_OK;
     st = cli_share_path(t->j.ctx, st, tt_last_error(t->j.reader).message, t->run);
+    if (st != TT_OK && cli_ranks(t->j.ctx) > 1)
+        tt_clear_error(t->j.reader); // the context has it
     snprintf(t->checkpoints, sizeof(t->checkpoints), "%s/checkpoints", t->run);
     if (st == TT_OK && cli_ranks(t->j.ctx) > 1)
         st = tti_rank_log_open(t->j.ctx, t->run, cli_rank(t->j.ctx), &t->log);

@@ -113,21 +113,24 @@ static bool is_whole(const note *t, int n)
 static void take(void *user, int from, const void *message, size_t bytes)
 {
     meeting *m = user;
-    const note *t = message;
-    if (bytes != sizeof(*t) || t->magic != MAGIC || (m->self != 0 && from != 0))
+    note t;
+    if (bytes != sizeof(t) || (m->self != 0 && from != 0))
         return;
-    if (t->n != m->n) {
-        m->other_n = t->n;
+    memcpy(&t, message, sizeof(t));
+    if (t.magic != MAGIC)
+        return;
+    if (t.n != m->n) {
+        m->other_n = t.n;
         m->other_rank = from;
     }
     for (int i = 0; i < m->n; i++)
         if (m->self != 0 || i == from) {
-            memcpy(m->told.address[i], t->address[i], TOLD);
+            memcpy(m->told.address[i], t.address[i], TOLD);
             m->told.address[i][TOLD - 1] = '\0';
         }
     if (m->self != 0)
         return;
-    m->has_list[from] = t->has_list != 0;
+    m->has_list[from] = t.has_list != 0;
     tti_wire_answer(m->wire, &m->told, sizeof(m->told));
 }
 

@@ -1,6 +1,6 @@
 /*
- * launch.c - tutti run with real processes: the bits and the files of one process, one progress line,
- * a log of each rank, hosts reached by a command, options that differ by process.
+ * launch.c - tutti run with real processes: the bits and the files of one process, one progress
+ * line, a log of each rank, hosts reached by a command, options that differ by process.
  */
 #include "../ranks.h"
 #include <stdio.h>
@@ -60,6 +60,9 @@ TEST(run_gives_the_bits_and_files_of_one_process)
             CHECK(is_there(a) == (i < n));
         }
     }
+    CHECK_INT(command_run("run -n 2 small.yaml --quiet --run n2"), 1);
+    CHECK_HAS(command_err, "'n2' holds a run already; --resume goes on with it\n");
+    CHECK_INT(command_count(command_err, "holds a run"), 1);
     command_read("n3/logs/rank-2.log", command_out, sizeof(command_out));
     CHECK_HAS(command_out, " open rank 2, process ");
     CHECK_HAS(command_out, " end {\"event\": \"end\", ");
@@ -159,7 +162,7 @@ TEST(keys_are_their_owners_alone)
     char path[400], first[256];
     command_ok("key new");
     CHECK_INT(strlen(command_out), 65);
-    snprintf(first, sizeof(first), "%s", command_out);
+    snprintf(first, sizeof(first), "%.200s", command_out);
     command_ok("key new secret");
     CHECK_STR(command_out, "");
     command_read("secret", command_out, sizeof(command_out));

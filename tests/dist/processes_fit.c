@@ -1,7 +1,7 @@
 /*
- * processes_fit.c - fit, evaluate, save and load as a program calls them, in every process of a job:
- * each reads its own rows only, all get the same results, rank 0 writes, and what one of them says
- * or cannot do is everybody's.
+ * processes_fit.c - fit, evaluate, save and load as a program calls them, in every process of a
+ * job: each reads its own rows only, all get the same results, rank 0 writes, and what one of them
+ * says or cannot do is everybody's.
  */
 #include "world_test.h"
 #include <stdio.h>

@@ -17,9 +17,9 @@
 #define CANDIDATES 32
 
 // Constants of the arithmetic: another number may mean another algorithm and so other bits.
-#define LARGE      ((int64_t)1 << 18) // numbers of a weight from which on a product is large
-#define ROWS_LARGE 32768              // canonical rows: of half numbers, large
-#define ROWS_SMALL 1024               // of all others
+#define LARGE      ((int64_t)1 << 18) // numbers of a weight from which on a sum of lanes is large
+#define ROWS_LARGE 32768              // canonical rows: of half numbers
+#define ROWS_SMALL 1024               // of f32
 #define LANE_LARGE 4096               // canonical k of a lane
 #define LANE_SMALL 256
 #define LANES      8
@@ -112,7 +112,7 @@ static tti_blas_product canonical(const tti_blas_product *p)
     if (p->open == TTI_BLAS_LANES)
         return resized(p, p->lda * p->n >= LARGE ? LANE_LARGE : LANE_SMALL, LANES);
     if (p->open == TTI_BLAS_ROWS)
-        return resized(p, is_fast && p->n * p->k >= LARGE ? ROWS_LARGE : ROWS_SMALL, 1);
+        return resized(p, is_fast ? ROWS_LARGE : ROWS_SMALL, 1);
     return resized(p, MANY, 1);
 }
 

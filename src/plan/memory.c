@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 64
+#define ALIGN      64
+#define ALIGN_CARD 256 // on devices with streams: libraries want their workspace so
 // Small values that another device reads keep their memory to the end: whoever took it next would
 // have to wait for that device, again and again where there are many.
 #define SENT_BYTES 4096
@@ -21,9 +22,9 @@ typedef struct block {
     size_t bytes, offset;
 } block;
 
-static size_t aligned(size_t bytes)
+static size_t aligned(size_t bytes, size_t align)
 {
-    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    return (bytes + align - 1) & ~(align - 1);
 }
 
 // ---- lifetimes -------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ static int by_offset(const void *a, const void *b)
 }
 
 // Gives every block an offset in the order they stand; returns the arena's size. busy: n pointers.
-static size_t assign(block *blocks, int n, block **busy)
+static size_t assign(block *blocks, int n, block **busy, size_t align)
 {
     size_t total = 0;
     int placed = 0; // busy[0..placed) are those with an offset, by offset
@@ -163,7 +164,7 @@ static size_t assign(block *blocks, int n, block **busy)
                 best = at;
                 best_gap = o->offset - at;
             }
-            at = TTI_MAX(at, aligned(o->offset + o->bytes));
+            at = TTI_MAX(at, aligned(o->offset + o->bytes, align));
         }
         b->offset = best != SIZE_MAX ? best : at;
         total = TTI_MAX(total, b->offset + b->bytes);
@@ -228,7 +229,8 @@ static tt_status plan_device(tti_plan *p, int device, bool near)
         memcpy(b, a, sizeof(*a) * (size_t)n);
         qsort(a, (size_t)n, sizeof(*a), by_size);
         qsort(b, (size_t)n, sizeof(*b), by_area);
-        size_t size_a = assign(a, n, busy), size_b = assign(b, n, busy);
+        size_t align = tti_has_streams(p->ctx->devices[device]) ? ALIGN_CARD : ALIGN;
+        size_t size_a = assign(a, n, busy, align), size_b = assign(b, n, busy, align);
         block *best = size_b < size_a ? b : a;
         for (int i = 0; i < n; i++)
             p->values[best[i].value].offset = best[i].offset;

@@ -136,9 +136,12 @@ static void wait_on_a_flag(world_job *j, int rank, tt_ctx *ctx)
 {
     tti_flag flag = {0};
     if (rank == 1) {
+        for (int i = 0; i < 8000 && j->ranks[0].stage == 0; i++) // it has met, too
+            usleep(1000);
         (void)TT_FAIL(ctx, TT_EIO, "the disk of rank 1 is full");
         return;
     }
+    j->ranks[0].stage = 1;
     tti_world_on_fail(ctx->world, raise_flag, &flag);
     if (tti_flag_wait(&flag, 1, 0, tti_deadline(8000)) == TT_OK)
         tti_world_on_fail(ctx->world, raise_flag, &flag);

@@ -96,7 +96,10 @@ static void add(tti_world *w, tti_inbox *e, int from, const tti_letter *l)
     e->arrived = 0;
     e->is_filling = false;
     e->next = NULL;
-    *find(w, from, &(tti_letter){.plan = UINT64_MAX, .run = UINT32_MAX}) = e; // at the end
+    tti_inbox **at = &w->inbox;
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = e;
 }
 
 static void fail_link(tti_world *w, int from, const char *why)

@@ -17,6 +17,7 @@
 #define MAGIC    0x54544d31u // "TTM1"
 #define TOLD     56          // "[ffff:...]:65535"
 #define AGAIN_MS 50
+#define TWICE    (-1) // instead of the number of processes: another one has this rank
 
 // What a rank tells (rank, its own address), and what it is answered (all that are known).
 typedef struct note {
@@ -119,6 +120,12 @@ static void take(void *user, int from, const void *message, size_t bytes)
     memcpy(&t, message, sizeof(t));
     if (t.magic != MAGIC)
         return;
+    const char *known = m->told.address[from];
+    if (m->self == 0 && known[0] != '\0' && strncmp(known, t.address[from], TOLD) != 0) {
+        note no = {.magic = MAGIC, .n = TWICE}; // the first one stays
+        tti_wire_answer(m->wire, &no, sizeof(no));
+        return;
+    }
     if (t.n != m->n) {
         m->other_n = t.n;
         m->other_rank = from;
@@ -159,10 +166,12 @@ static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, i
     if (m->self != 0 && !heard)
         return TT_FAIL(ctx, TT_EPEER,
                        tti_wire_state_of(m->wire, 0) == TTI_WIRE_SILENT
-                           ? "rank 0 does not answer at %s within %lld ms: it was not started, or "
-                             "listens elsewhere"
-                           : "what answers at %s is not rank 0 of this job: it has another "
-                             "secret, or is another program (waited %lld ms)",
+                           ? "rank 0 does not answer at %s within %lld ms: it was not started, "
+                             "listens elsewhere, or has met all others already and this rank was "
+                             "started twice"
+                           : "what answers at %s does not take this process for one of its job "
+                             "(waited %lld ms): it has another secret, is another program, or this "
+                             "rank was started twice",
                        leader, (long long)ms);
     for (int i = 0; i < m->n && at + 32 < sizeof(list); i++)
         if (m->told.address[i][0] == '\0')
@@ -196,6 +205,11 @@ static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
         }
         tti_wire_serve(m->wire, 10, &calls);
     }
+    if (m->other_n == TWICE)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "rank %d was started twice: rank 0 at %s has met another process of this "
+                       "rank before this one",
+                       m->self, leader);
     if (m->other_n != 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "rank %d counts %d processes, but rank %d counts %d; all are started with "

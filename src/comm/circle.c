@@ -1,7 +1,7 @@
 /*
- * circle.c - exchanges: everybody of a circle of ranks gives the same number of bytes and gets those
- * of all. The circle of all ranks is the world's own; others are told apart by a number that their
- * ranks and how many circles these have made give, so nobody needs to ask anyone for it.
+ * circle.c - exchanges: everybody of a circle of ranks gives the same number of bytes and gets
+ * those of all. The circle of all ranks is the world's own; others are told apart by a number that
+ * their ranks and how many circles these have made give, so nobody needs to ask anyone for it.
  */
 #include "comm/peers.h"
 #include <stdio.h>

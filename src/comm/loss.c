@@ -91,6 +91,8 @@ void tti_world_set_failed(tti_world *w, tt_status st, const char *text)
 {
     if (atomic_load(&w->has_failed))
         return;
+    if (text[0] == '\0')
+        text = "a rank ended the job without saying why";
     (void)TT_FAIL(w->ctx, st, "%s", text); // before anyone sees that it has failed
     pthread_mutex_lock(&w->mu);
     atomic_store(&w->has_failed, true);

@@ -99,12 +99,13 @@ static inline size_t tti_process_piece(const tti_process *p)
 }
 
 /*
- * Who on a host takes what a far process q has for all of it, and puts together what all of it have
- * for q: they share the far ones evenly.
+ * Who on a host takes what a far process q has for all of it, and puts together what all of it
+ * have for q: they share the far ones evenly.
  */
 int tti_process_agent(const tti_process *p, int host, int q);
 
-// Processes here are numbered in the group. Waits for a flag of a near one, or records who has not come.
+// Processes here are numbered in the group. Waits for a flag of a near one, or records who has not
+// come.
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f,
                            uint32_t v) TTI_CHECKED;
 tt_status tti_process_exchange(tt_comm *c, const char *what, const void *mine, size_t bytes,

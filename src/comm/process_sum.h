@@ -4,8 +4,8 @@
  * Where a host has several processes and there are several hosts, an addition whose two operands
  * are of one host is made there: one of the host's processes, the agent for the far process that
  * sums that range, puts together what its host has and sends that. What is left to be added is the
- * rest of the same tree, so the bits are the same. A result is sent once to each host, to its agent,
- * which lays it into memory for all.
+ * rest of the same tree, so the bits are the same. A result is sent once to each host, to its
+ * agent, which lays it into memory for all.
  */
 #ifndef TUTTI_COMM_PROCESS_SUM_H
 #define TUTTI_COMM_PROCESS_SUM_H

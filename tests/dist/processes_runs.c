@@ -69,6 +69,36 @@ TEST(processes_few_rows_have_the_bits_of_one)
     }
 }
 
+// Two hosts with two processes each: memory within one, letters between them.
+static void two_hosts(world_job *j, int rank, tt_tasks *t)
+{
+    (void)j;
+    t->host = rank < 2 ? "a" : "b";
+}
+
+TEST(processes_near_and_far_have_the_bits_of_one)
+{
+    static const char *const strategies[] = {"mirrored", "central", "single"};
+    double loss = 0;
+    tt_ctx *ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = test_ignore_event);
+    uint64_t want = train(ctx, &loss);
+    CHECK_OK(tt_close(ctx));
+    for (int i = 0; i < 4; i++) {
+        world_job j = {.n = 4,
+                       .strategy = strategies[i % 3],
+                       .spread = {.update = i == 3 ? TT_UPDATE_SHARD : TT_UPDATE_AUTO},
+                       .devices = "cpu:0*2",
+                       .change = two_hosts,
+                       .run = train_rank};
+        if (i == 3)
+            j.strategy = "mirrored";
+        world_run(&j);
+        all_well(&j);
+        for (int r = 0; r < 4; r++)
+            CHECK(j.ranks[r].hash == want);
+    }
+}
+
 // ---- names, pins, fetches --------------------------------------------------------------------
 
 // x on task 0, times a variable of task 2, plus one of task 1; all processes get all of it.

@@ -3,8 +3,10 @@
  */
 #include "cluster/cluster.h"
 #include "comm/keys.h"
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 // All of it in one piece of memory, which the caller sees as tt_tasks.
@@ -25,8 +27,22 @@ static const char *get_env(const void *user, const char *name)
 
 bool tti_is_loopback(const char *address)
 {
-    return strncmp(address, "127.", 4) == 0 || strncmp(address, "localhost", 9) == 0 ||
-           strncmp(address, "[::1]", 5) == 0 || strcmp(address, "::1") == 0;
+    char host[64];
+    struct in_addr v4;
+    struct in6_addr v6;
+    bool bracket = address[0] == '[';
+    size_t n = bracket                                         ? strcspn(++address, "]")
+               : strchr(address, ':') == strrchr(address, ':') ? strcspn(address, ":")
+                                                               : strlen(address);
+    if (n >= sizeof(host)) // no name that only looks like one: 127.0.0.1.example.org
+        return false;
+    memcpy(host, address, n);
+    host[n] = '\0';
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    if (inet_pton(AF_INET6, host, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6);
+    return strcasecmp(host, "localhost") == 0;
 }
 
 // The k-th process of a task; "" where it is not told.

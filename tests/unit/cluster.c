@@ -348,6 +348,26 @@ TEST(hosts_with_numbers_of_processes_are_read)
 #define TAIL   "112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define DIGITS "00" TAIL
 
+// Without a secret only these are joined.
+TEST(loopback_is_told_from_what_looks_like_it)
+{
+    static const char *const here[] = {"127.0.0.1",   "127.0.0.1:5", "127.9.9.9:1", "localhost",
+                                       "LOCALHOST:7", "[::1]:5",     "::1"};
+    static const char *const elsewhere[] = {"127.0.0.1.example.org",
+                                            "127.0.0.1.example.org:5",
+                                            "localhost.example.org:5",
+                                            "localhosts",
+                                            "10.0.0.1:5",
+                                            "[::2]:5",
+                                            "128.0.0.1",
+                                            "",
+                                            "a:127"};
+    for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
+        ck_assert_msg(tti_is_loopback(here[i]), "%s", here[i]);
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+        ck_assert_msg(!tti_is_loopback(elsewhere[i]), "%s", elsewhere[i]);
+}
+
 TEST(secrets_are_read)
 {
     static const struct {

@@ -41,7 +41,7 @@ struct tt_ctx {
     double speed[TTI_MAX_DEVICES]; // of the devices, once share: auto has asked; [0] is 0 before
     int isa;
     int n_threads;
-    int n_beside; // threads of the job's other processes on the same cores
+    int n_beside;    // threads of the job's other processes on the same cores
     bool no_capture; // plans of devices with streams are walked every time
     int64_t deadline_ms;
     struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing

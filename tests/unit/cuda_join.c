@@ -37,9 +37,8 @@ static void set_up(setup *s, int replicas, int n, int total)
         s->parts[r] = tti_lane_range_parts(r * n / replicas, (r + 1) * n / replicas, total, parts);
         for (int i = 0; i < s->parts[r]; i++) {
             tti_push *p = &s->push[s->prog.n++];
-            *p = (tti_push){.input = (int16_t)r,
-                            .part = (int16_t)i,
-                            .rows = (parts[i].first * 7 + 3) % 5};
+            *p = (tti_push){
+                .input = (int16_t)r, .part = (int16_t)i, .rows = (parts[i].first * 7 + 3) % 5};
             p->merges = (int16_t)tti_lane_push(&stack, parts[i]);
         }
     }

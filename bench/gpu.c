@@ -1,12 +1,12 @@
 /*
- * gpu.c - training on a GPU beside PyTorch, in one run and as one table: GPT-2 124M, ResNet-50 and a
- * small MLP; rates, memory, time to the first step, and what sums by lanes cost.
+ * gpu.c - training on a GPU beside PyTorch, in one run and as one table: GPT-2 124M, ResNet-50
+ * and a small MLP; rates, memory, time to the first step, and what sums by lanes cost.
  *
  *   gpu [--only WORK] [--steps N] [--rounds N] [--tiny] [--no-peer] [--no-lanes] [--no-first]
  *   gpu --profile --only WORK [--steps N] [--tiny] [--lanes N] [--fast]
  *
  * --only takes gpt2, resnet50 or mlp. --tiny takes sizes for the emulation. --profile prints where
- * the time of a step goes, by op and shapes. Sides are processes (gpu_side.h) that are timed in turn;
+ * the time of a step goes, by op and shapes. Sides are processes (gpu_side.h), timed in turn;
  * where the memory does not allow it, one after the other, and the table says so. --device names
  * another GPU; PYTHON the interpreter that has PyTorch. A side prints what it did with --serve.
  */

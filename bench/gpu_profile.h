@@ -1,7 +1,7 @@
 /*
- * gpu_profile.h - where a step's time goes on a device with streams: spans of a traced step, which is
- * not captured, joined by op and by op and shape, with the bytes of arguments and the operations
- * where they are known, so that a kernel's rate stands beside its time.
+ * gpu_profile.h - where a step's time goes on a device with streams: spans of a traced step,
+ * which is not captured, joined by op and by op and shape, with the bytes of arguments and the
+ * operations where they are known, so that a kernel's rate stands beside its time.
  */
 #ifndef TUTTI_BENCH_GPU_PROFILE_H
 #define TUTTI_BENCH_GPU_PROFILE_H
@@ -176,8 +176,8 @@ static inline void profile_collect(const tt_session *s, profile_table *ops, prof
 }
 
 /*
- * Steps of a compiled model, traced, after some that warm up; captured is the seconds of a step that
- * is not traced, for comparison.
+ * Steps of a compiled model, traced, after some that warm up; captured is the seconds of a step
+ * that is not traced, for comparison.
  */
 static inline tt_status profile_model(tt_model *m, const tt_batch_data *batches, int n_batches,
                                       int steps, double captured)

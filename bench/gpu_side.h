@@ -1,6 +1,6 @@
 /*
- * gpu_side.h - one side of bench/gpu.c: a process that trains a work when told to. Ours and the peer's
- * speak the same lines, so that sides are timed in turn and each has memory of its own:
+ * gpu_side.h - one side of bench/gpu.c: a process that trains a work when told to. Ours and the
+ * peer's speak the same lines, so that sides are timed in turn and each has memory of its own:
  *
  *   ready SECONDS        once, after the first step; since BENCH_SINCE, the start of the process
  *   steps N              answered by: times MS MS ... (of single steps)

@@ -54,7 +54,7 @@ static inline bool gpu_is_mlp(const gpu_work *w)
     return strcmp(w->name, "mlp") == 0;
 }
 
-// Floating point operations of a step, forward and backward: 6 for a weight and a token; 0: unknown.
+// Floating point operations of a step, both ways: 6 for a weight and a token; 0: not known.
 static inline double gpu_flops(const gpu_work *w, int64_t parameters)
 {
     double units = (double)w->rows * (double)w->per_row;

@@ -3,9 +3,10 @@
  *
  *   run [--list] [words...]     only tests whose file or name contains one of the words
  *
- * CK_FORK=no runs all in this process: for tools that watch one. TEST_PART=0/2 runs every second test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a
- * test may take (default 60). A test that ends by test_skip() leaves its reason in memory shared
- * with this process; it is listed and counted as skipped.
+ * CK_FORK=no runs all in this process, for tools that watch one. TEST_PART=0/2 runs every second
+ * test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a test may take (default 60).
+ * A test that ends by test_skip() leaves its reason in memory shared with this process; it is
+ * listed and counted as skipped.
  */
 #include "test_main.h"
 #include <ftw.h>

@@ -48,6 +48,7 @@ typedef struct tt_device_info {
     size_t limit;      // bytes it may use; 0: no limit
     size_t variables;  // bytes held by variables
     size_t arena;      // bytes held by activations
+    size_t overhead;   // bytes that libraries took for themselves on its card; 0 on a CPU
 } tt_device_info;
 
 TT_API int tt_device_count(const tt_ctx *ctx);

@@ -110,6 +110,7 @@ static void put_lanes(tti_text *t, tt_model *m)
 
 static void put_memory(tti_text *t, tt_ctx *ctx)
 {
+    char card[32] = "";
     tti_text_add(t, "memory     ");
     for (int i = 0; i < tt_device_count(ctx); i++) {
         tt_device_info d;
@@ -118,6 +119,12 @@ static void put_memory(tti_text *t, tt_ctx *ctx)
             continue;
         cli_size_text((double)(d.variables + d.arena), size);
         tti_text_add(t, "%s %s %s", i > 0 ? "," : "", d.name, size);
+        bool told = strcmp(d.physical, card) == 0; // once for all parts of a card
+        memcpy(card, d.physical, sizeof(card));
+        if (d.overhead == 0 || told)
+            continue;
+        cli_size_text((double)d.overhead, size);
+        tti_text_add(t, " (CUDA and its libraries take %s more)", size);
     }
     tti_text_add(t, "\n");
 }

@@ -210,6 +210,11 @@ static const tti_streams streams = {
     .try_alloc = cuda_try_alloc,
 };
 
+static size_t cuda_overhead(tti_device *d)
+{
+    return module()->overhead(d->state);
+}
+
 const tti_backend tti_backend_cuda = {
     .name = "gpu",
     .id = TT_CUDA,
@@ -225,4 +230,5 @@ const tti_backend tti_backend_cuda = {
     .kernel = cuda_kernel,
     .streams = &streams,
     .can_read = cuda_can_read,
+    .overhead = cuda_overhead,
 };

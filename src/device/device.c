@@ -279,7 +279,8 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
     tt_device_info info = {.threads = d->n_threads,
                            .limit = d->limit,
                            .variables = atomic_load(&d->variables),
-                           .arena = atomic_load(&d->arena)};
+                           .arena = atomic_load(&d->arena),
+                           .overhead = d->backend->overhead == NULL ? 0 : d->backend->overhead(d)};
     memcpy(info.name, d->name, sizeof(info.name));
     memcpy(info.physical, d->physical, sizeof(info.physical));
     tti_facts facts;

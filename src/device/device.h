@@ -119,6 +119,7 @@ struct tti_backend {
     const tt_kernel *(*kernel)(const tti_device *d, const char *name);
     const tti_streams *streams; // NULL: kernels do their work when called
     bool (*can_read)(const tti_device *d, const tti_device *other); // its memory, from a kernel
+    size_t (*overhead)(tti_device *d); // bytes of its card that libraries take for themselves
 };
 
 extern const tti_backend tti_backend_cpu;

@@ -117,6 +117,6 @@ static tt_status init(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_random[] = {
-    TTI_ROW("@init", NULL, init),
+    TTI_ROW_TYPES("@init", NULL, init, TT_TYPES_FLOAT & ~(1u << TT_F64)),
     TTI_ROWS_END,
 };

@@ -1,6 +1,8 @@
 /*
  * copies.c - where the value of a variable lies: whole copies on devices, or pieces of it.
  */
+#include "op/init.h"
+#include "op/random.h"
 #include "run/run.h"
 #include <string.h>
 
@@ -125,6 +127,55 @@ tt_status tti_variable_write(tti_variable *v, const void *data)
             TT_TRY(tti_device_copy(v->piece[i].dev, v->piece[i].data, NULL,
                                    (const char *)data + v->piece[i].begin, v->piece[i].bytes));
     return TT_OK;
+}
+
+// ---- first values ----------------------------------------------------------------------------
+
+// Made where they will be, if the device can.
+static tt_status draw_there(tti_variable *v, const tt_node *var, tti_device *dev,
+                            const tt_kernel *kernel, void *data)
+{
+    const tti_variable_attr *a = var->attr;
+    tti_init_attr attr = {.init = {(tt_init_kind)a->init, a->a, a->b},
+                          .shape = a->shape,
+                          .seed = dev->ctx->seed,
+                          .key = var->key};
+    int64_t count = tt_shape_count(&a->shape);
+    tt_arg out = {.data = data,
+                  .dtype = v->dtype,
+                  .shape = v->shape,
+                  .count = count,
+                  .rows = 1,
+                  .cols = count,
+                  .open = -1};
+    tt_launch l = {.ctx = dev->ctx,
+                   .node = var,
+                   .attr = &attr,
+                   .out = &out,
+                   .n_out = 1,
+                   .end = count,
+                   .n_threads = 1,
+                   .device = dev->state,
+                   .stream = dev->backend->streams->stream(dev)};
+    TT_TRY(count > 0 ? kernel->fn[0](&l) : TT_OK);
+    return dev->backend->streams->sync(dev, tti_deadline(dev->ctx->deadline_ms));
+}
+
+tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *dev)
+{
+    const tti_variable_attr *a = var->attr;
+    tt_ctx *ctx = dev->ctx;
+    const tt_kernel *kernel = tti_has_streams(dev) ? dev->backend->kernel(dev, "@init") : NULL;
+    bool there = kernel != NULL && (kernel->types >> v->dtype & 1u) != 0;
+    tti_copy c = {.dev = there ? dev : NULL};
+    memcpy(c.device, dev->name, sizeof(dev->name));
+    TT_TRY(new_memory(ctx, v, c.dev, dev->name, v->bytes, &c.data));
+    v->copy[v->n_copies++] = c;
+    if (there)
+        return draw_there(v, var, dev, kernel, c.data);
+    tt_init init = {(tt_init_kind)a->init, a->a, a->b};
+    return tti_init_values(ctx, ctx->isa, &init, &a->shape, a->dtype, ctx->seed, var->key, 0,
+                           tt_shape_count(&a->shape), c.data);
 }
 
 // ---- plans want memory -----------------------------------------------------------------------

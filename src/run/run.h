@@ -102,6 +102,8 @@ tt_status tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices,
 tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o) TTI_CHECKED;
 // Before the devices of ctx close: what the store has in their own memory moves to the host's.
 void tti_store_leave(tt_store *s, tt_ctx *ctx);
+// The first copy of a new variable, with the first values, on dev or in the host's memory.
+tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *dev) TTI_CHECKED;
 // Frees copies and pieces.
 void tti_variable_drop(tti_variable *v);
 

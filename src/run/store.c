@@ -112,34 +112,26 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
         return TT_ENOMEM;
     tti_free(ctx, probe);
     tti_variable *v = tti_calloc(NULL, 1, sizeof(*v));
-    void *data = v == NULL ? NULL : tti_host_alloc(NULL, bytes);
-    char *name = data == NULL ? NULL : tti_strdup(NULL, var->name);
+    char *name = v == NULL ? NULL : tti_strdup(NULL, var->name);
     if (name == NULL) {
-        tti_host_free(NULL, data);
         tti_free(NULL, v);
-        return TT_FAIL(ctx, TT_ENOMEM, "variable '%s': out of memory for %zu bytes", var->name,
-                       bytes);
+        return TT_FAIL(ctx, TT_ENOMEM, "variable '%s': out of memory", var->name);
     }
     *v = (tti_variable){.name = name,
                         .dtype = a->dtype,
                         .shape = a->shape,
                         .bytes = bytes,
-                        .layout = {TT_LAYOUT_REPLICATED, -1},
-                        .n_copies = 1,
-                        .copy = {{.data = data}}};
-    memcpy(v->copy[0].device, dev->name, sizeof(dev->name));
-    bool several = ctx->n_tasks > 1;
-    if (several) {
-        v->ctx = ctx;
-        v->local = data;
-        v->n_copies = 0;
-    }
-    tt_init init = {(tt_init_kind)a->init, a->a, a->b};
-    tt_status st = tti_init_values(ctx, ctx->isa, &init, &a->shape, a->dtype, ctx->seed, var->key,
-                                   0, tt_shape_count(&a->shape), data);
+                        .layout = {TT_LAYOUT_REPLICATED, -1}};
+    tt_status st = tti_variable_first(v, var, dev);
     if (st != TT_OK) {
         variable_free(v);
         return st;
+    }
+    bool several = ctx->n_tasks > 1;
+    if (several) {
+        v->ctx = ctx;
+        v->local = v->copy[0].data;
+        v->n_copies = 0;
     }
     if (!several) // else once plans say whose it is
         tti_count_variable(ctx, dev->name, (int64_t)bytes);

@@ -9,14 +9,16 @@
 
 #define DEVICE "gpu:0"
 
-// Small enough for the emulation: at most four devices, and every model in some of the ways.
+// The emulation is slow: the smallest model in every second way, two others in one.
 static bool is_taken(const matrix_way *way, int model, int number)
 {
     if (way->isa != NULL || way->threads > 0)
         return false; // a GPU has neither
     if (!test_gpu_is_emulated())
         return true;
-    return way->devices <= 4 && (model + number) % 8 == 0;
+    if (way->devices > 4)
+        return false;
+    return model == 0 ? number % 2 == 0 : number == 5 && (model == 8 || model == 10);
 }
 
 static void check_group(matrix_group group)
@@ -127,7 +129,7 @@ TEST(gpu_matrix_is_near_the_cpu)
         matrix_result want, got;
         if (strcmp(model->name, "mlp") == 0)
             continue; // has a sum that vanishes, to 0 or -0, and divides by it
-        if (test_gpu_is_emulated() && k % 3 != 0)
+        if (test_gpu_is_emulated() && k != 6)
             continue;
         gpu.device = DEVICE;
         matrix_run(model, &cpu, NULL, &want);

@@ -173,7 +173,7 @@ static tt_status end_at(void *user, tt_model *m, const tt_progress *p)
     return TT_OK;
 }
 
-// Two epochs of four steps on a device, up to a step; said gets the log.
+// Two epochs of two steps on a device, up to a step; said gets the log.
 static double fit(const char *device, const char *folder, int64_t stop_at, lines *said)
 {
     tt_ctx *ctx = tt_open(.devices = device, .seed = 7, .level = TT_WARN, .on_event = keep_lines,
@@ -181,7 +181,7 @@ static double fit(const char *device, const char *folder, int64_t stop_at, lines
     matrix_way way = matrix_reference(0);
     tt_model *m = matrix_build(ctx, CNN, &way);
     tt_fit_report r;
-    tt_status st = tt_fit(m, matrix_data(ctx, CNN, 121), .epochs = 2, .batch = 36,
+    tt_status st = tt_fit(m, matrix_data(ctx, CNN, 37), .epochs = 2, .batch = 36,
                           .checkpoints = folder, .resume = folder != NULL,
                           .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
     ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s: %s", device,

@@ -1,7 +1,7 @@
 /*
  * op_gpu.c - the way "gpu" of op_test.h: a case on gpu:0, a real one or the emulation.
  *
- * The context has that one device, so an op without a kernel there fails and never moves to the CPU.
+ * The context has that one device: an op without a kernel there fails, it never moves to the CPU.
  * Results are held against the CPU's within the bounds of one table, and against each other to the
  * bit: run again, captured, without fusion, with inputs as variables, by rows and by parts.
  */

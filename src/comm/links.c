@@ -117,7 +117,8 @@ static tt_status test_far(tti_world *w, int rank, char *data, int64_t deadline)
     for (uint32_t i = 0; i < PINGS; i++) {
         start = tti_now_ns();
         TT_TRY(ping(w, rank, i, 8, data, deadline));
-        best = TTI_MIN(best, tti_now_ns() - start);
+        if (i > 0) // who answers may have had the first one lying there
+            best = TTI_MIN(best, tti_now_ns() - start);
     }
     r->latency_us = 1e-3 * (double)best / 2;
     memset(data, TTI_MIN(w->self, rank) + 1, TEST_BYTES);

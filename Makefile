@@ -249,12 +249,13 @@ deps:
 	@tools/deps
 
 demo: deps
-	@$(MAKE) demo-run
+	@$(MAKE) demo-run $(if $(wildcard /dev/nvidiactl),,CUDA=0)
 demo-run: all examples
 	@tools/demo $(B)
 
+# One architecture is enough to see that CUDA's sources compile.
 test: deps
-	@$(MAKE) test-run
+	@$(MAKE) test-run CUDA_ARCHS="$(if $(filter environment command,$(firstword $(origin CUDA_ARCHS))),$(CUDA_ARCHS),90)"
 test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
 	@tools/test $(B)
 	@$(MAKE) test-break

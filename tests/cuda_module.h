@@ -1,6 +1,6 @@
 /*
- * cuda_module.h - kernels of the CUDA module called alone, as a plan calls them. The module is the one
- * that TUTTI_CUDA_MODULE names, for a GPU or its emulation; without one the test is skipped.
+ * cuda_module.h - kernels of the CUDA module called alone, as a plan calls them. The module is the
+ * one that TUTTI_CUDA_MODULE names, for a GPU or its emulation; without one the test is skipped.
  */
 #ifndef TUTTI_TEST_CUDA_MODULE_H
 #define TUTTI_TEST_CUDA_MODULE_H

@@ -56,7 +56,8 @@ void test_run_on_gpu(const test_entry *e);
     ck_assert_msg(strstr(tt_last_error(ctx).message, (words)) != NULL, "message is '%s'", \
                   tt_last_error(ctx).message)
 
-// A context on "cpu:0" (a TEST_BOTH: or "gpu:0"), quiet; closed by the test, which then also fails on a leak.
+// A context on "cpu:0" (a TEST_BOTH: or "gpu:0"), quiet; closed by the test, which then also fails
+// on a leak.
 tt_ctx *test_ctx(void);
 const char *test_device(void); // where test_ctx() is: "cpu:0" or "gpu:0"
 tt_ctx *test_ctx_on(const char *devices, const char *isa, int threads);

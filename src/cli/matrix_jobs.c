@@ -1,6 +1,6 @@
 /*
- * matrix_jobs.c - ways of the matrix over processes of this machine: forked, connected, trained, and
- * what each of them ends with held against the others.
+ * matrix_jobs.c - ways of the matrix over processes of this machine: forked, connected, trained,
+ * and what each of them ends with held against the others.
  */
 #include "cli/matrix.h"
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /*
- * kernel.cuh - what the kernels of src/op/ share: launches, types, packs of 16 bytes, lanes by value,
- * sums in a fixed order.
+ * kernel.cuh - what the kernels of src/op/ share: launches, types, packs of 16 bytes, lanes by
+ * value, sums in a fixed order.
  *
  * These sources are also compiled by a plain C++ compiler against an emulation of the device
  * (tests/emu/), where a thread is a fiber: so launches go through TTI_LAUNCH, shared memory through
@@ -269,8 +269,8 @@ template <int N> static inline tti_lanes_of<N> tti_lanes_by_value(const tt_lanes
 #define TTI_CUDA_DEPTH 20 // sums pending at once in the tree over TT_MAX_LANES lanes
 
 /*
- * The tree over lanes of one element: partial(i) is lane i's sum; put(p, x) takes the result of part
- * p. As tti_lane_tree() of op/lanes.h.
+ * The tree over lanes of one element: partial(i) is lane i's sum; put(p, x) takes the result of
+ * part p. As tti_lane_tree() of op/lanes.h.
  */
 template <int N, class F, class P>
 __device__ static inline void tti_lane_tree(const tti_lanes_of<N> &ln, F partial, P put)

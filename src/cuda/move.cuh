@@ -1,6 +1,6 @@
 /*
- * move.cuh - kernels that copy elements without looking at them: rows of bytes, in the largest units
- * that all addresses and distances are multiples of.
+ * move.cuh - kernels that copy elements without looking at them: rows of bytes, in the largest
+ * units that all addresses and distances are multiples of.
  *
  * Threads of a block are dealt out as columns x rows, so that no element needs a division to find
  * its place. A mover collects up to TTI_PIECES pieces for one launch.

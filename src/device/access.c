@@ -1,6 +1,6 @@
 /*
- * access.c - what the rest of the library asks of any device: its kernels, and memory that may not be
- * the host's.
+ * access.c - what the rest of the library asks of any device: its kernels, and memory that may not
+ * be the host's.
  */
 #include "base/ctx.h"
 #include "device/device.h"

@@ -51,12 +51,13 @@ struct tti_device {
 
 /*
  * Of devices whose kernels only enqueue work on streams of theirs. One thread at a time submits for
- * all such devices of a context, walking their entries in the plan's order, so that a wait is always
- * for something already enqueued. copy is between memory of any two devices (NULL: the host's, which
- * must not change until sync). An event is made by the first record() with *event NULL and freed
- * by drop_event(). notify sets a flag of the host once all that is enqueued on d has ended. sync waits
- * for d, naming op and device if work of its failed. Between capture_begin() and capture_end() work
- * of these devices is not run but gathered into *exec, which launch() runs any number of times.
+ * all such devices of a context, walking their entries in the plan's order, so that a wait is
+ * always for something already enqueued. copy is between memory of any two devices (NULL: the
+ * host's, which must not change until sync). An event is made by the first record() with *event
+ * NULL and freed by drop_event(). notify sets a flag of the host once all that is enqueued on d has
+ * ended. sync waits for d, naming op and device if work of its failed. Between capture_begin() and
+ * capture_end() work of these devices is not run but gathered into *exec, which launch() runs any
+ * number of times.
  */
 typedef struct tti_streams {
     void *(*stream)(tti_device *d); // for tt_launch.stream; to be called before a kernel is

@@ -1,6 +1,6 @@
 /*
- * concat.cu - CUDA: copies of pieces along one axis; see concat.c. Every op here is a list of pieces
- * of rows for move.cuh.
+ * concat.cu - CUDA: copies of pieces along one axis; see concat.c. Every op here is a list of
+ * pieces of rows for move.cuh.
  */
 #include "cuda/move.cuh"
 #include "op/shape.h"

@@ -2,9 +2,9 @@
  * index.cu - CUDA: gather, scatter_add, one_hot; see index.c.
  *
  * scatter_add sorts the positions of ids by id, within an id by lane and position. Whoever owns a
- * place of the output then adds its positions lane by lane and the lanes by their tree, in registers
- * and on a small stack: no partial sums in memory, whatever the number of lanes. Places with many
- * positions get a block each, whose warps take lanes; all others a team of threads.
+ * place of the output then adds its positions lane by lane and the lanes by their tree, in
+ * registers and on a small stack: no partial sums in memory, whatever the number of lanes. Places
+ * with many positions get a block each, whose warps take lanes; all others a team of threads.
  */
 #include "cuda/move.cuh"
 #include "cuda/trouble.h"

@@ -2,9 +2,10 @@
  * norm.cu - kernels of norm.c on a GPU. One source for both norms: RMS norm has no mean.
  *
  * Rows of up to TTI_ROW_WARP columns belong to a warp that keeps them in registers (norm_warp.cuh
- * where packs are aligned); longer ones to a block, which reads them again from a cache. The gradient's kernel has a chunk of a lane's rows:
- * it writes dx and adds up dgamma and dbeta on the way, each thread for columns of its own (of
- * short rows in registers, warps being added at the end; of long ones in shared memory).
+ * where packs are aligned); longer ones to a block, which reads them again from a cache. The
+ * gradient's kernel has a chunk of a lane's rows: it writes dx and adds up dgamma and dbeta on the
+ * way, each thread for columns of its own (of short rows in registers, warps being added at the
+ * end; of long ones in shared memory).
  */
 #include "op/norm.h"
 #include "op/norm_warp.cuh"

@@ -276,8 +276,8 @@ static tt_status cut_after(tti_plan *p, int node, int k)
 }
 
 /*
- * Every process gets what is fetched on a device of its own. Which of them is this process's differs
- * from process to process; the plan does not.
+ * Every process gets what is fetched on a device of its own. Which of them is this process's
+ * differs from process to process; the plan does not.
  */
 static tt_status cut_fetches(cutter *c)
 {

@@ -124,7 +124,8 @@ typedef struct tti_call {
     int64_t units[TT_MAX_PHASES];
     int64_t chunk[TT_MAX_PHASES];
     size_t local_bytes;
-    // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL: host.
+    // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL:
+    // host.
     bool is_move;
     tti_device *from, *to;
     const tti_mail *mail; // letters: of in[0], or else into out[0]; NULL: none
@@ -154,8 +155,8 @@ typedef struct tti_entry {
 } tti_entry;
 
 /*
- * A device has an arena of its own and, where other processes read its values, one for those: device
- * d's is number TTI_MAX_DEVICES + d.
+ * A device has an arena of its own and, where other processes read its values, one for those:
+ * device d's is number TTI_MAX_DEVICES + d.
  */
 #define TTI_N_ARENAS (2 * TTI_MAX_DEVICES)
 
@@ -364,8 +365,8 @@ tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
 tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
 /*
- * agree.c: all processes have made the same plan, or it is an error that names the first difference.
- * wanted[i]: another process waits for plan node i; flag[i] becomes its flag.
+ * agree.c: all processes have made the same plan, or it is an error that names the first
+ * difference. wanted[i]: another process waits for plan node i; flag[i] becomes its flag.
  */
 tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag) TTI_CHECKED;
 void tti_plan_drop_shared(tti_plan *p);

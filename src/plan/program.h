@@ -1,6 +1,6 @@
 /*
- * program.h - what the kernels of plan nodes that are no ops find in launch.tune: plain structs, read
- * by kernels of every backend.
+ * program.h - what the kernels of plan nodes that are no ops find in launch.tune: plain structs,
+ * read by kernels of every backend.
  */
 #ifndef TUTTI_PLAN_PROGRAM_H
 #define TUTTI_PLAN_PROGRAM_H

@@ -1,5 +1,6 @@
 /*
- * streams.c - what a plan holds of devices with streams: events between them, and what was captured.
+ * streams.c - what a plan holds of devices with streams: events between them, and what was
+ * captured.
  */
 #include "plan/plan.h"
 

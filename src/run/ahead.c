@@ -1,10 +1,10 @@
 /*
  * ahead.c - feeds of the next run on their way to devices with streams while this one computes.
  *
- * Each large feed of a plan has a room of its own on its device. What a caller says will be fed next
- * is copied there on a stream for copies; the run that is then fed the same memory takes it from
- * the room. A room that the device has no memory for is left out: the feed is copied when its time
- * comes.
+ * Each large feed of a plan has a room of its own on its device. What a caller says will be fed
+ * next is copied there on a stream for copies; the run that is then fed the same memory takes it
+ * from the room. A room that the device has no memory for is left out: the feed is copied when its
+ * time comes.
  */
 #include "run/run.h"
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * replicas.c - are all copies of the variables equal? They must be between runs: every replica gets
- * the same update, bit for bit. Where one is not, memory or a core is at fault, or we are. Processes
- * compare hashes of theirs.
+ * the same update, bit for bit. Where one is not, memory or a core is at fault, or we are.
+ * Processes compare hashes of theirs.
  */
 #include "comm/world.h"
 #include "run/run.h"

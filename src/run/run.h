@@ -64,8 +64,8 @@ struct tt_store {
 // ---- several processes: shared.c -------------------------------------------------------------
 
 /*
- * All of these but the first are called by all processes, in the same order: with the same arguments
- * they decide alike whether anything has to be told.
+ * All of these but the first are called by all processes, in the same order: with the same
+ * arguments they decide alike whether anything has to be told.
  */
 tti_copy *tti_shared_copy(tti_variable *v); // of this process; NULL
 tt_status tti_shared_bind(tt_store *s, tt_ctx *ctx, const tti_want *w, int n,
@@ -205,7 +205,8 @@ struct tt_session {
 
 // Arenas as large as a plan of all processes needs: each makes its own, and maps those it can read.
 tt_status tti_join_arenas(tt_session *s, const tti_plan *p) TTI_CHECKED;
-// Before a run: the processes that read this one's memory have ended the run before. After it: told.
+// Before a run: the processes that read this one's memory have ended the run before. After it:
+// told.
 tt_status tti_border_wait(tt_session *s) TTI_CHECKED;
 tt_status tti_border_set(tt_session *s) TTI_CHECKED;
 void tti_meeting_free(tt_session *s);

@@ -235,8 +235,8 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
 }
 
 /*
- * A plan that cannot be fails in all processes alike. What one alone can lack is told to the others,
- * which wait for it.
+ * A plan that cannot be fails in all processes alike. What one alone can lack is told to the
+ * others, which wait for it.
  */
 static tt_status fail_alone(tt_session *s, tt_status st)
 {

@@ -1,13 +1,13 @@
 /*
- * submit.c - runs of devices with streams: the calling thread enqueues the entries of all of them in
- * the plan's order.
+ * submit.c - runs of devices with streams: the calling thread enqueues the entries of all of them
+ * in the plan's order.
  *
- * An entry waits for one of another device by an event, which is there already since that entry came
- * earlier in the order; for one of a device without streams the thread itself waits. Feeds and the
- * step block are copied before all else. From the second run on what follows them is captured once
- * and then launched whole, if nothing has to be looked at between entries; and calls of one kernel
- * that follow each other, as those of updates do, are then made at once where there is a kernel for
- * it.
+ * An entry waits for one of another device by an event, which is there already since that entry
+ * came earlier in the order; for one of a device without streams the thread itself waits. Feeds and
+ * the step block are copied before all else. From the second run on what follows them is captured
+ * once and then launched whole, if nothing has to be looked at between entries; and calls of one
+ * kernel that follow each other, as those of updates do, are then made at once where there is a
+ * kernel for it.
  */
 #include "op/many.h"
 #include "run/run.h"

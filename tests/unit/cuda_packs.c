@@ -1,7 +1,7 @@
 /*
- * cuda_packs.c - kernels that move packs of 16 bytes against themselves on badly aligned data, which
- * other kernels or paths take element by element: bits are the same. Sums over rows also against
- * their order, written down here once more; updates made at once against one by one.
+ * cuda_packs.c - kernels that move packs of 16 bytes against themselves on badly aligned data,
+ * which other kernels or paths take element by element: bits are the same. Sums over rows also
+ * against their order, written down here once more; updates made at once against one by one.
  */
 #include "base/base.h"
 #include "cuda_module.h"

@@ -260,11 +260,12 @@ test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
 	@tools/test $(B)
 	@$(MAKE) test-break
 
+ASAN_EMU ?= build/asan/libtutti-cuda-emu.so # empty: tests on the emulated GPU are skipped
 test-asan:
-	@$(MAKE) CONFIG=asan all examples build/asan/tests/run build/asan/libtutti-cuda-emu.so $(FUZZERS:%=build/asan/fuzz/%)
+	@$(MAKE) CONFIG=asan CUDA=0 all examples build/asan/tests/run $(ASAN_EMU) $(FUZZERS:%=build/asan/fuzz/%)
 	@SKIP_INSTALL=1 tools/test build/asan
 test-tsan:
-	@$(MAKE) CONFIG=tsan all examples build/tsan/tests/run
+	@$(MAKE) CONFIG=tsan CUDA=0 all examples build/tsan/tests/run
 	@SKIP_INSTALL=1 SKIP_FUZZ=1 tools/test build/tsan
 test-break: all $(B)/tests/run
 	@for b in contract lanes zero order; do \

@@ -10,7 +10,7 @@ static const tti_cuda_module *module;
 static void *device;
 static void *held[512]; // given back by test_device_clear()
 static int n_held;
-static char reason[256];
+static char reason[512];
 
 static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
                             va_list args)
@@ -26,7 +26,8 @@ static void host_log(tt_ctx *ctx, tt_level level, const char *text)
 {
     (void)ctx;
     (void)level;
-    (void)text;
+    if (getenv("TUTTI_TEST_LOG") != NULL)
+        fprintf(stderr, "%s\n", text);
 }
 
 static void *host_alloc(tt_ctx *ctx, size_t bytes)
@@ -112,6 +113,16 @@ void test_device_close(void)
 {
     test_device_clear();
     module->close(device);
+}
+
+const tti_cuda_module *test_device_module(void)
+{
+    return module;
+}
+
+void *test_device_state(void)
+{
+    return device;
 }
 
 const char *test_device_reason(void)

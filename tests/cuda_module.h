@@ -10,6 +10,9 @@
 
 void test_device_open(void);
 void test_device_close(void);
+// For tests that call more of the module than the functions below.
+const tti_cuda_module *test_device_module(void);
+void *test_device_state(void);
 // Gives back the memory of all arguments so far.
 void test_device_clear(void);
 

@@ -4,15 +4,13 @@
  * same. The module is the one that TUTTI_CUDA_MODULE names, for a GPU or its emulation.
  */
 #include "base/base.h"
-#include "cuda/module.h"
+#include "cuda_module.h"
 #include "op/dropout.h"
 #include "op/init.h"
 #include "op/op.h"
 #include "op/random.h"
 #include "op/unary.h"
 #include "plan/program.h"
-#include "test.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,56 +23,14 @@ static const tti_cuda_module *module;
 static void *device;
 static char *arena; // of the device
 static size_t used;
-static char reason[256];
-
-static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
-                            va_list args)
-{
-    (void)ctx, (void)file, (void)line;
-    vsnprintf(reason, sizeof(reason), fmt, args);
-    return st;
-}
-static void host_log(tt_ctx *ctx, tt_level level, const char *text)
-{
-    (void)ctx, (void)level, (void)text;
-}
-static void *host_alloc(tt_ctx *ctx, size_t bytes)
-{
-    (void)ctx;
-    return calloc(1, bytes > 0 ? bytes : 1);
-}
-static void host_free(tt_ctx *ctx, void *p)
-{
-    (void)ctx;
-    free(p);
-}
-static void host_flag_set(void *flag, uint32_t value)
-{
-    (void)flag, (void)value;
-}
-static const char *host_env(const char *name)
-{
-    return getenv(name);
-}
 
 static void open_device(void)
 {
-    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
-                                       host_free,       host_flag_set, host_env};
-    const char *path = getenv("TUTTI_CUDA_MODULE");
-    char why[256] = "";
-    if (path == NULL)
-        test_skip("TUTTI_CUDA_MODULE is not set");
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(library != NULL, "%s", dlerror());
-    tti_cuda_open_fn open;
-    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
-    module = open(&host);
-    if (module->count(why, sizeof(why)) == 0)
-        test_skip(why);
     void *p = NULL;
-    ck_assert_msg(module->open(NULL, "gpu:0", 0, &device) == TT_OK, "%s", reason);
-    ck_assert_msg(module->alloc(device, 16 * MAX_BYTES, &p) == TT_OK, "%s", reason);
+    test_device_open();
+    module = test_device_module();
+    device = test_device_state();
+    ck_assert_msg(module->alloc(device, 16 * MAX_BYTES, &p) == TT_OK, "%s", test_device_reason());
     arena = p;
     used = 0;
 }
@@ -137,8 +93,8 @@ static void run_gpu(const char *name, const tt_launch *host, size_t skip)
         l.step = on_device(l.step, sizeof(*l.step), 0);
     const tt_kernel *kernel = module->kernel(name);
     ck_assert_msg(kernel != NULL && kernel->fn[0] != NULL, "%s: no kernel", name);
-    ck_assert_msg(kernel->fn[0](&l) == TT_OK, "%s: %s", name, reason);
-    ck_assert_msg(module->sync(device, -1) == TT_OK, "%s", reason);
+    ck_assert_msg(kernel->fn[0](&l) == TT_OK, "%s: %s", name, test_device_reason());
+    ck_assert_msg(module->sync(device, -1) == TT_OK, "%s", test_device_reason());
     CHECK(module->copy_now(NULL, host->out[0].data, device, out.data, bytes_of(&out)) == TT_OK);
     used = before;
 }

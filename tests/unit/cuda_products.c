@@ -6,11 +6,9 @@
  */
 #include "base/base.h"
 #include "comm/lanes.h"
-#include "cuda/module.h"
+#include "cuda_module.h"
 #include "op/attention.h"
 #include "op/gemm.h"
-#include "test.h"
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,67 +24,12 @@ static void *device;
 static void *held[4 * MAX_ARGS]; // given back by free_held()
 static float *hosts[4 * MAX_ARGS];
 static int n_held, n_hosts;
-static char reason[512];
-
-static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
-                            va_list args)
-{
-    (void)ctx;
-    (void)file;
-    (void)line;
-    vsnprintf(reason, sizeof(reason), fmt, args);
-    return st;
-}
-
-static void host_log(tt_ctx *ctx, tt_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    if (getenv("TUTTI_TEST_LOG") != NULL)
-        fprintf(stderr, "%s\n", text);
-}
-
-static void *host_alloc(tt_ctx *ctx, size_t bytes)
-{
-    (void)ctx;
-    return calloc(1, bytes > 0 ? bytes : 1);
-}
-
-static void host_free(tt_ctx *ctx, void *p)
-{
-    (void)ctx;
-    free(p);
-}
-
-static void host_flag_set(void *flag, uint32_t value)
-{
-    (void)flag;
-    (void)value;
-}
-
-static const char *host_env(const char *name)
-{
-    return getenv(name);
-}
 
 static void open_device(void)
 {
-    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
-                                       host_free,       host_flag_set, host_env};
-    const char *path = getenv("TUTTI_CUDA_MODULE");
-    char why[256] = "";
-    if (path == NULL)
-        test_skip("TUTTI_CUDA_MODULE is not set");
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(library != NULL, "%s", dlerror());
-    tti_cuda_open_fn open;
-    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
-    CHECK(open != NULL);
-    module = open(&host);
-    CHECK_INT(module->version, TTI_CUDA_MODULE);
-    if (module->count(why, sizeof(why)) == 0)
-        test_skip(why);
-    ck_assert_msg(module->open(NULL, "gpu:0", 0, &device) == TT_OK, "%s", reason);
+    test_device_open();
+    module = test_device_module();
+    device = test_device_state();
 }
 
 static void free_held(void)
@@ -101,7 +44,7 @@ static void *room(size_t bytes)
 {
     void *p;
     CHECK(n_held < (int)(sizeof(held) / sizeof(held[0])));
-    ck_assert_msg(module->alloc(device, bytes + 64, &p) == TT_OK, "%s", reason);
+    ck_assert_msg(module->alloc(device, bytes + 64, &p) == TT_OK, "%s", test_device_reason());
     held[n_held++] = p;
     return p;
 }
@@ -146,7 +89,8 @@ static tt_arg put(tt_dtype t, tt_shape s, float *x, int skip)
             x[i] = t == TT_BF16 ? tti_from_bf16(h) : tti_from_f16(h);
         }
     }
-    ck_assert_msg(module->copy_now(device, a.data, NULL, raw, bytes) == TT_OK, "%s", reason);
+    ck_assert_msg(module->copy_now(device, a.data, NULL, raw, bytes) == TT_OK, "%s",
+                  test_device_reason());
     free(raw);
     return a;
 }
@@ -164,7 +108,8 @@ static float *get(const tt_arg *a)
     float *x = host_floats(a->count);
     char *raw = calloc(1, bytes + 1);
     CHECK(raw != NULL);
-    ck_assert_msg(module->copy_now(NULL, raw, device, a->data, bytes) == TT_OK, "%s", reason);
+    ck_assert_msg(module->copy_now(NULL, raw, device, a->data, bytes) == TT_OK, "%s",
+                  test_device_reason());
     for (int64_t i = 0; i < a->count; i++) {
         uint16_t h;
         memcpy(&h, raw + 2 * i, 2);
@@ -190,7 +135,7 @@ static void call(const char *name, const void *attr, const tt_arg *in, int n_in,
                  .lanes = lanes,
                  .device = device,
                  .n_phases = 1};
-    ck_assert_msg(k->prepare(&p) == TT_OK, "%s: %s", name, reason);
+    ck_assert_msg(k->prepare(&p) == TT_OK, "%s: %s", name, test_device_reason());
     tt_launch l = {.attr = attr,
                    .in = in,
                    .n_in = n_in,
@@ -202,7 +147,7 @@ static void call(const char *name, const void *attr, const tt_arg *in, int n_in,
                    .device = device,
                    .stream = module->stream(device)};
     ck_assert_msg(k->fn[0](&l) == TT_OK && module->sync(device, 60000) == TT_OK, "%s: %s", name,
-                  reason);
+                  test_device_reason());
 }
 
 // got against want, whose numbers are of about unit size.

@@ -20,6 +20,9 @@ static bool is_pointwise(const tti_plan *p, const tti_pnode *pn, int64_t *count)
         (pn->node->op->flags & (TT_OP_RANDOM | TT_OP_EFFECT | TT_OP_UPDATE)) != 0 ||
         pn->n_out != 1 || pn->n_in > MAX_IN)
         return false;
+    const tti_device *d = p->ctx->devices[pn->device];
+    if (tti_has_streams(d) && pn->node->op->kernel[d->backend->id].fn[0] != NULL)
+        return false; // a user's kernel: the backend's joined one knows only its own
     *count = p->values[pn->out].count;
     for (int i = 0; i < pn->n_in; i++) {
         int64_t n = p->values[pn->in[i]].count;

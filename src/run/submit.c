@@ -265,7 +265,6 @@ static tt_status send_parcels(tti_plan *p, const group *g)
 
 static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 {
-    const tti_streams *st = streams_of(g->d[0]);
     bool watched = is_watched(s) || g->is_mixed;
     TT_TRY(send_parcels(p, g));
     TT_TRY(submit_all(s, p, true));
@@ -277,9 +276,7 @@ static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
     }
     if (p->exec == NULL)
         TT_TRY(capture(s, p, g));
-    TT_TRY(join(g, true));
-    TT_TRY(st->launch(g->d[0], p->exec));
-    return join(g, false);
+    return streams_of(g->d[0])->launch(g->d[0], p->exec); // in the order of all their streams
 }
 
 // ---- small fetches ---------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 /*
  * main.c - runs the tests: one Check suite per file, one process per test, a timeout for each.
  *
- *   run [--list] [words...]     only tests whose file or name contains one of the words
+ *   run [--list] [words...]     only tests whose file or name contains one of the words, or whose
+ *                               name is what follows a word's '='
  *
  * CK_FORK=no runs all in this process, for tools that watch one. TEST_PART=0/2 runs every second
  * test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a test may take (default 60).
@@ -83,7 +84,8 @@ static const char *suite_name(const char *file, char *buf, size_t room)
 static bool is_wanted(const test_entry *e, char **words, int n)
 {
     for (int i = 0; i < n; i++)
-        if (strstr(e->file, words[i]) != NULL || strstr(e->name, words[i]) != NULL)
+        if (words[i][0] == '=' ? strcmp(e->name, words[i] + 1) == 0
+                               : strstr(e->file, words[i]) || strstr(e->name, words[i]))
             return true;
     return n == 0;
 }

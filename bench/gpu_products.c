@@ -10,15 +10,14 @@
  * with this program. PRODUCTS_BATCH sets another batch size.
  */
 #include "base/base.h"
-#include "cuda/module.h"
+#include "cuda/load.h"
 #include "op/attention.h"
 #include "op/gemm.h"
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tutti/ops.h>
+#include <tutti/tutti.h>
 
 #define LANES 8
 #define TIMES 10
@@ -32,46 +31,6 @@ static void die(const char *what)
 {
     fprintf(stderr, "products: %s\n", what);
     exit(1);
-}
-
-static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
-                            va_list args)
-{
-    (void)ctx;
-    fprintf(stderr, "%s:%d: ", file, line);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
-    return st;
-}
-
-static void host_log(tt_ctx *ctx, tt_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    printf("    %s\n", text);
-}
-
-static void *host_alloc(tt_ctx *ctx, size_t bytes)
-{
-    (void)ctx;
-    return calloc(1, bytes);
-}
-
-static void host_free(tt_ctx *ctx, void *p)
-{
-    (void)ctx;
-    free(p);
-}
-
-static void host_flag_set(void *flag, uint32_t value)
-{
-    (void)flag;
-    (void)value;
-}
-
-static const char *host_env(const char *name)
-{
-    return getenv(name);
 }
 
 static void *room(size_t bytes)
@@ -251,28 +210,17 @@ static void time_attention(int64_t batch, int64_t t, int64_t h, int64_t d)
 
 int main(int argc, char **argv)
 {
-    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
-                                       host_free,       host_flag_set, host_env};
     char text[512] = "";
-    const char *path = getenv("TUTTI_CUDA_MODULE");
-    void *library = dlopen(path != NULL ? path : "build/release/libtutti-cuda.so", RTLD_NOW);
-    if (library == NULL) {
-        printf("gpu_products: skipped: %s\n", dlerror());
-        return 0;
-    }
-    tti_cuda_open_fn open;
-    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
-    if (open == NULL)
-        die("not a module");
-    module = open(&host);
-    if (module->count(text, sizeof(text)) == 0) {
+    module = tti_cuda_load(text, sizeof(text));
+    if (module == NULL || module->count(text, sizeof(text)) == 0) {
         printf("gpu_products: skipped: %s\n", text);
         return 0;
     }
     module->versions(text, sizeof(text));
     printf("%s\n", text);
-    if (module->open(NULL, "gpu:0", 0, &device) != TT_OK)
-        return 1;
+    tt_ctx *ctx = tt_open(.devices = "cpu:0", .level = TT_DEBUG);
+    if (module->open(ctx, "gpu:0", 0, &device) != TT_OK)
+        die("cannot open gpu:0");
     results = argc > 1 ? fopen(argv[1], "rb") : NULL;
     is_second = results != NULL;
     if (!is_second && argc > 1)
@@ -288,5 +236,5 @@ int main(int argc, char **argv)
     if (results != NULL)
         fclose(results);
     module->close(device);
-    return 0;
+    return tt_close(ctx) == TT_OK ? 0 : 1;
 }

@@ -2,75 +2,26 @@
  * cuda_module.c - kernels of the CUDA module called alone (cuda_module.h).
  */
 #include "cuda_module.h"
-#include <dlfcn.h>
-#include <stdio.h>
+#include "cuda/load.h"
 #include <stdlib.h>
 
 static const tti_cuda_module *module;
+static tt_ctx *ctx; // has the errors and the memory of the device's state
 static void *device;
 static void *held[512]; // given back by test_device_clear()
 static int n_held;
-static char reason[512];
-
-static tt_status host_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
-                            va_list args)
-{
-    (void)ctx;
-    (void)file;
-    (void)line;
-    vsnprintf(reason, sizeof(reason), fmt, args);
-    return st;
-}
-
-static void host_log(tt_ctx *ctx, tt_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    if (getenv("TUTTI_TEST_LOG") != NULL)
-        fprintf(stderr, "%s\n", text);
-}
-
-static void *host_alloc(tt_ctx *ctx, size_t bytes)
-{
-    (void)ctx;
-    return calloc(1, bytes > 0 ? bytes : 1);
-}
-
-static void host_free(tt_ctx *ctx, void *p)
-{
-    (void)ctx;
-    free(p);
-}
-
-static void host_flag_set(void *flag, uint32_t value)
-{
-    (void)flag;
-    (void)value;
-}
-
-static const char *host_env(const char *name)
-{
-    return getenv(name);
-}
 
 void test_device_open(void)
 {
-    static const tti_cuda_host host = {TTI_CUDA_MODULE, host_vfail,    host_log, host_alloc,
-                                       host_free,       host_flag_set, host_env};
-    const char *path = getenv("TUTTI_CUDA_MODULE");
     char why[256] = "";
-    if (path == NULL)
+    if (getenv("TUTTI_CUDA_MODULE") == NULL)
         test_skip("TUTTI_CUDA_MODULE is not set");
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(library != NULL, "%s", dlerror());
-    tti_cuda_open_fn open;
-    *(void **)&open = dlsym(library, TTI_CUDA_OPEN);
-    CHECK(open != NULL);
-    module = open(&host);
-    CHECK_INT(module->version, TTI_CUDA_MODULE);
+    module = tti_cuda_load(why, sizeof(why));
+    ck_assert_msg(module != NULL, "%s", why);
     if (module->count(why, sizeof(why)) == 0)
         test_skip(why);
-    ck_assert_msg(module->open(NULL, "gpu:0", 0, &device) == TT_OK, "%s", reason);
+    ctx = test_ctx();
+    ck_assert_msg(module->open(ctx, "gpu:0", 0, &device) == TT_OK, "%s", test_device_reason());
 }
 
 void test_device_clear(void)
@@ -83,18 +34,20 @@ static void *on_device(const void *data, size_t bytes, size_t skip)
 {
     void *p;
     CHECK(n_held < (int)(sizeof(held) / sizeof(held[0])));
-    ck_assert_msg(module->alloc(device, bytes + skip + 16, &p) == TT_OK, "%s", reason);
+    ck_assert_msg(module->alloc(device, bytes + skip + 16, &p) == TT_OK, "%s",
+                  test_device_reason());
     held[n_held++] = p;
     if (data != NULL && bytes > 0)
         ck_assert_msg(module->copy_now(device, (char *)p + skip, NULL, data, bytes) == TT_OK, "%s",
-                      reason);
+                      test_device_reason());
     return (char *)p + skip;
 }
 
 void test_device_get(void *to, const tt_arg *a)
 {
     size_t bytes = (size_t)a->count * tt_dtype_bytes(a->dtype);
-    ck_assert_msg(module->copy_now(NULL, to, device, a->data, bytes) == TT_OK, "%s", reason);
+    ck_assert_msg(module->copy_now(NULL, to, device, a->data, bytes) == TT_OK, "%s",
+                  test_device_reason());
 }
 
 tt_arg test_device_arg(tt_dtype t, int64_t count, const void *data, size_t skip)
@@ -113,6 +66,8 @@ void test_device_close(void)
 {
     test_device_clear();
     module->close(device);
+    tt_clear_error(ctx); // the test has looked at it
+    CHECK_OK(tt_close(ctx));
 }
 
 const tti_cuda_module *test_device_module(void)
@@ -127,12 +82,13 @@ void *test_device_state(void)
 
 const char *test_device_reason(void)
 {
-    return reason;
+    return tt_last_error(ctx).message;
 }
 
 tt_status test_device_run(const char *name, tt_launch l)
 {
     const tt_kernel *k = module->kernel(name);
+    tt_clear_error(ctx);
     ck_assert_msg(k != NULL, "the module has no %s", name);
     tt_op op = {.name = name};
     tt_node node = {.op = &op, .name = "alone"};

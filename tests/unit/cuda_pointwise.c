@@ -38,7 +38,7 @@ static void open_device(void)
 static void close_device(void)
 {
     module->free(device, arena);
-    module->close(device);
+    test_device_close();
 }
 
 // Room on the device with a copy of data, if any, `skip` bytes from a round address.

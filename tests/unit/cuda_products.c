@@ -291,7 +291,7 @@ TEST(cuda_matmul_is_the_product)
         for (int t = 0; t < 3; t++)
             for (int skip = 0; skip < 2; skip++)
                 try_product(&products[i], types[t], skip);
-    module->close(device);
+    test_device_close();
 }
 
 // Lanes that share rows as jobs do; merges is theirs.
@@ -352,7 +352,7 @@ TEST(cuda_matmul_sums_lanes)
     for (int i = 0; i < (int)TTI_COUNT(deals); i++)
         for (int t = 0; t < 3; t++)
             try_lanes(types[t], deals[i][0], deals[i][1], deals[i][2], deals[i][3], deals[i][4]);
-    module->close(device);
+    test_device_close();
 }
 
 TEST(cuda_matmul_rows_are_free)
@@ -380,7 +380,7 @@ TEST(cuda_matmul_rows_are_free)
         }
         free_held();
     }
-    module->close(device);
+    test_device_close();
 }
 
 // A weight and what its product does.
@@ -445,7 +445,7 @@ TEST(cuda_matmul_rows_alone_are_rows_together)
         for (int t = 0; t < 3 && (w->k * w->n < EMULATED || !is_emulated()); t++)
             check_rows(w, types[t]);
     }
-    module->close(device);
+    test_device_close();
 }
 
 // Lanes first to last of 8 with all their rows in a and b; f32 parts, as a plan's are.
@@ -502,7 +502,7 @@ TEST(cuda_matmul_lanes_alone_are_lanes_together)
     for (int i = 0; i < (int)TTI_COUNT(deals); i++)
         for (int t = 0; t < 3 && (deals[i][0] * deals[i][1] < EMULATED || !is_emulated()); t++)
             check_lanes(types[t], deals[i][0], deals[i][1], deals[i][2], deals[i][3]);
-    module->close(device);
+    test_device_close();
 }
 
 TEST(cuda_relu_of_a_product_keeps_nan)
@@ -519,7 +519,7 @@ TEST(cuda_relu_of_a_product_keeps_nan)
         CHECK(isnan(y[0]) && isnan(y[1]) && y[2] == 1 && y[3] == 0);
         free_held();
     }
-    module->close(device);
+    test_device_close();
 }
 
 // ---- attention -------------------------------------------------------------------------------
@@ -678,7 +678,7 @@ TEST(cuda_attention_and_its_gradient)
     for (int i = 0; i < (int)TTI_COUNT(attentions); i++)
         for (int t = 0; t < 3; t++)
             try_attention(&attentions[i], types[t]);
-    module->close(device);
+    test_device_close();
 }
 
 // Row r of the batch alone gives what it gives among the others, the gradient too.
@@ -712,5 +712,5 @@ TEST(cuda_attention_rows_are_free)
         }
         free_held();
     }
-    module->close(device);
+    test_device_close();
 }

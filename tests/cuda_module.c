@@ -2,6 +2,7 @@
  * cuda_module.c - kernels of the CUDA module called alone (cuda_module.h).
  */
 #include "cuda_module.h"
+#include "comm/lanes.h"
 #include "cuda/load.h"
 #include <stdlib.h>
 
@@ -10,6 +11,14 @@ static tt_ctx *ctx; // has the errors and the memory of the device's state
 static void *device;
 static void *held[512]; // given back by test_device_clear()
 static int n_held;
+
+typedef struct lane_set {
+    tt_lanes ln; // first: what test_lanes() gives
+    int64_t bound[TT_MAX_LANES + 1];
+    uint8_t merges[TT_MAX_LANES];
+    struct lane_set *next;
+} lane_set;
+static lane_set *lane_sets; // freed by test_device_clear()
 
 void test_device_open(void)
 {
@@ -28,9 +37,50 @@ void test_device_clear(void)
 {
     while (n_held > 0)
         module->free(device, held[--n_held]);
+    while (lane_sets != NULL) {
+        lane_set *next = lane_sets->next;
+        free(lane_sets);
+        lane_sets = next;
+    }
 }
 
-static void *on_device(const void *data, size_t bytes, size_t skip)
+tt_arg test_arg(tt_dtype t, tt_shape shape)
+{
+    tt_arg a = {.dtype = t, .shape = shape, .count = 1, .rows = 1, .cols = 1, .open = -1};
+    for (int i = 0; i + 1 < shape.rank; i++)
+        a.rows *= shape.dim[i];
+    if (shape.rank > 0)
+        a.cols = shape.dim[shape.rank - 1];
+    a.count = a.rows * a.cols;
+    return a;
+}
+
+const tt_lanes *test_lanes(int first, int last, int total, int64_t rows)
+{
+    tti_lane_stack stack = {.depth = 0};
+    lane_set *s = calloc(1, sizeof(*s));
+    CHECK(s != NULL && last - first <= TT_MAX_LANES);
+    s->next = lane_sets;
+    lane_sets = s;
+    s->ln = (tt_lanes){.total = total,
+                       .first = first,
+                       .n = last - first,
+                       .global_rows = rows,
+                       .first_row = tti_lane_row(first, rows, total),
+                       .bound = s->bound,
+                       .merges = s->merges};
+    for (int i = first; i < last; i++) {
+        s->bound[i - first + 1] = tti_lane_row(i + 1, rows, total) - s->ln.first_row;
+        s->ln.depth = TTI_MAX(s->ln.depth, stack.depth + 1);
+        s->merges[i - first] = (uint8_t)tti_lane_push(&stack, (tti_part){i, 1});
+    }
+    if (s->ln.n == total)
+        s->merges[total - 1] = (uint8_t)(s->merges[total - 1] + tti_lane_finish(&stack));
+    s->ln.n_parts = TTI_MAX(stack.depth, 1);
+    return &s->ln;
+}
+
+void *test_device_room(const void *data, size_t bytes, size_t skip)
 {
     void *p;
     CHECK(n_held < (int)(sizeof(held) / sizeof(held[0])));
@@ -52,14 +102,10 @@ void test_device_get(void *to, const tt_arg *a)
 
 tt_arg test_device_arg(tt_dtype t, int64_t count, const void *data, size_t skip)
 {
+    tt_arg a = test_arg(t, (tt_shape){1, {count}});
     size_t item = tt_dtype_bytes(t);
-    return (tt_arg){.data = on_device(data, (size_t)count * item, skip * item),
-                    .dtype = t,
-                    .shape = {1, {count}},
-                    .count = count,
-                    .rows = 1,
-                    .cols = count,
-                    .open = -1};
+    a.data = test_device_room(data, (size_t)count * item, skip * item);
+    return a;
 }
 
 void test_device_close(void)
@@ -68,16 +114,6 @@ void test_device_close(void)
     module->close(device);
     tt_clear_error(ctx); // the test has looked at it
     CHECK_OK(tt_close(ctx));
-}
-
-const tti_cuda_module *test_device_module(void)
-{
-    return module;
-}
-
-void *test_device_state(void)
-{
-    return device;
 }
 
 const char *test_device_reason(void)
@@ -92,21 +128,25 @@ tt_status test_device_run(const char *name, tt_launch l)
     ck_assert_msg(k != NULL, "the module has no %s", name);
     tt_op op = {.name = name};
     tt_node node = {.op = &op, .name = "alone"};
-    tt_prep p = {.node = &node,
+    if (l.node == NULL)
+        l.node = &node;
+    tt_prep p = {.node = l.node,
                  .attr = l.attr,
                  .in = l.in,
                  .out_args = l.out,
                  .n_in = l.n_in,
                  .n_out = l.n_out,
                  .lanes = l.lanes,
-                 .device = device};
-    l.node = &node;
+                 .device = device,
+                 .n_phases = 1};
     l.device = device;
     l.stream = module->stream(device);
+    if (l.step != NULL)
+        l.step = test_device_room(l.step, sizeof(*l.step), 0);
     if (k->prepare != NULL) {
         TT_TRY(k->prepare(&p));
         l.tune = p.tune;
-        l.scratch = on_device(NULL, p.scratch_bytes, 0);
+        l.scratch = test_device_room(NULL, p.scratch_bytes, 0);
     }
     tt_status st = k->fn[0](&l), synced = module->sync(device, 60000);
     return st != TT_OK ? st : synced;

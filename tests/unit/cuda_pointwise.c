@@ -17,41 +17,6 @@
 
 #define MAX_BYTES (1 << 20)
 
-// ---- a device and its memory -----------------------------------------------------------------
-
-static const tti_cuda_module *module;
-static void *device;
-static char *arena; // of the device
-static size_t used;
-
-static void open_device(void)
-{
-    void *p = NULL;
-    test_device_open();
-    module = test_device_module();
-    device = test_device_state();
-    ck_assert_msg(module->alloc(device, 16 * MAX_BYTES, &p) == TT_OK, "%s", test_device_reason());
-    arena = p;
-    used = 0;
-}
-
-static void close_device(void)
-{
-    module->free(device, arena);
-    test_device_close();
-}
-
-// Room on the device with a copy of data, if any, `skip` bytes from a round address.
-static void *on_device(const void *data, size_t bytes, size_t skip)
-{
-    char *p = arena + used + skip;
-    used += (bytes + skip + 255) / 256 * 256;
-    CHECK(used <= 16 * MAX_BYTES);
-    if (data != NULL && bytes > 0)
-        CHECK(module->copy_now(device, p, NULL, data, bytes) == TT_OK);
-    return p;
-}
-
 static size_t bytes_of(const tt_arg *a)
 {
     return (size_t)a->count * tt_dtype_bytes(a->dtype);
@@ -59,11 +24,8 @@ static size_t bytes_of(const tt_arg *a)
 
 static tt_arg arg_of(tt_dtype type, tt_shape shape, void *data)
 {
-    tt_arg a = {.data = data, .dtype = type, .shape = shape, .count = 1, .open = -1};
-    for (int i = 0; i < shape.rank; i++)
-        a.count *= shape.dim[i];
-    a.cols = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
-    a.rows = a.cols > 0 ? a.count / a.cols : 0;
+    tt_arg a = test_arg(type, shape);
+    a.data = data;
     return a;
 }
 
@@ -75,28 +37,21 @@ static tt_node node_of(const tt_op *op, const void *attr)
 }
 
 // The kernel of a name on copies of the launch's inputs; its output comes back to out[0].
-static void run_gpu(const char *name, const tt_launch *host, size_t skip)
+static void run_gpu(const char *name, tt_launch l, size_t skip)
 {
-    tt_arg in[8], out = host->out[0];
-    tt_launch l = *host;
-    size_t before = used;
+    tt_arg in[8], out = l.out[0];
+    void *to = out.data;
     for (int k = 0; k < l.n_in; k++) {
         in[k] = l.in[k];
-        in[k].data = on_device(in[k].data, bytes_of(&in[k]), skip);
+        in[k].data = test_device_room(in[k].data, bytes_of(&in[k]), skip);
     }
-    out.data = on_device(NULL, bytes_of(&out), skip);
+    out.data = test_device_room(NULL, bytes_of(&out), skip);
     l.in = in;
     l.out = &out;
-    l.device = device;
-    l.stream = module->stream(device);
-    if (l.step != NULL)
-        l.step = on_device(l.step, sizeof(*l.step), 0);
-    const tt_kernel *kernel = module->kernel(name);
-    ck_assert_msg(kernel != NULL && kernel->fn[0] != NULL, "%s: no kernel", name);
-    ck_assert_msg(kernel->fn[0](&l) == TT_OK, "%s: %s", name, test_device_reason());
-    ck_assert_msg(module->sync(device, -1) == TT_OK, "%s", test_device_reason());
-    CHECK(module->copy_now(NULL, host->out[0].data, device, out.data, bytes_of(&out)) == TT_OK);
-    used = before;
+    l.n_out = 1;
+    ck_assert_msg(test_device_run(name, l) == TT_OK, "%s: %s", name, test_device_reason());
+    test_device_get(to, &out);
+    test_device_clear();
 }
 
 static void run_cpu(const tt_op *op, const tt_launch *host)
@@ -177,10 +132,10 @@ static void try_joined(tt_ctx *ctx, tt_dtype type, int64_t n, size_t skip)
         }
         tt_launch l = {.node = &node[m], .attr = node[m].attr, .in = x, .out = &made[m]};
         l.n_in = mb->n_in;
-        run_gpu(rows[m].op, &l, skip);
+        run_gpu(rows[m].op, l, skip);
     }
     last = arg_of(type, TT_SHAPE(n), room[6]);
-    run_gpu("@fused", &(tt_launch){.node = &node[8], .in = in, .n_in = 5, .out = &last, .tune = &f},
+    run_gpu("@fused", (tt_launch){.node = &node[8], .in = in, .n_in = 5, .out = &last, .tune = &f},
             skip);
     ck_assert_msg(memcmp(made[8].data, last.data, bytes_of(&last)) == 0, "%s, %lld elements",
                   tt_dtype_name(type), (long long)n);
@@ -191,13 +146,13 @@ TEST(cuda_joined_node_has_the_bits_of_its_members)
 {
     static const int64_t counts[] = {2, 7, 8, 1000, 20003};
     tt_ctx *ctx = test_ctx();
-    open_device();
+    test_device_open();
     for (int i = 0; i < 5; i++) {
         try_joined(ctx, TT_F32, counts[i], 0);
         try_joined(ctx, TT_BF16, counts[i], 0);
         try_joined(ctx, TT_F16, counts[i], 4);
     }
-    close_device();
+    test_device_close();
     CHECK_OK(tt_close(ctx));
 }
 
@@ -206,7 +161,7 @@ TEST(cuda_casts_are_those_of_the_cpu)
     static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16, TT_I32, TT_I64, TT_U8, TT_BOOL};
     tt_ctx *ctx = test_ctx();
     tt_node node = node_of(op_of(ctx, "cast"), NULL);
-    open_device();
+    test_device_open();
     for (int i = 0; i < 49; i++) {
         tt_arg x = arg_of(types[i / 7], TT_SHAPE(1001), room[0]);
         tt_arg want = arg_of(types[i % 7], TT_SHAPE(1001), room[1]), got = want;
@@ -215,11 +170,11 @@ TEST(cuda_casts_are_those_of_the_cpu)
         make_values(ctx, x.dtype, x.count, 100 + (uint64_t)i, x.data);
         run_cpu(node.op, &l);
         l.out = &got;
-        run_gpu("cast", &l, 0);
+        run_gpu("cast", l, 0);
         ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "%s to %s",
                       tt_dtype_name(x.dtype), tt_dtype_name(want.dtype));
     }
-    close_device();
+    test_device_close();
     CHECK_OK(tt_close(ctx));
 }
 
@@ -238,7 +193,7 @@ TEST(cuda_broadcasts_are_those_of_the_cpu)
     static const tt_dtype types[] = {TT_F32, TT_BF16, TT_I64, TT_U8};
     static const char *const names[] = {"add", "greater", "maximum", "broadcast"};
     tt_ctx *ctx = test_ctx();
-    open_device();
+    test_device_open();
     for (int i = 0; i < 6 * 4 * 4; i++) {
         tt_node node = node_of(op_of(ctx, names[i % 4]), NULL);
         tt_dtype type = types[i / 4 % 4], out = i % 4 == 1 ? TT_BOOL : type;
@@ -251,11 +206,11 @@ TEST(cuda_broadcasts_are_those_of_the_cpu)
         make_values(ctx, type, in[1].count, 6, room[1]);
         run_cpu(node.op, &l);
         l.out = &got;
-        run_gpu(node.op->name, &l, 0);
+        run_gpu(node.op->name, l, 0);
         ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "%s %s case %d",
                       node.op->name, tt_dtype_name(type), i / 16);
     }
-    close_device();
+    test_device_close();
     CHECK_OK(tt_close(ctx));
 }
 
@@ -269,7 +224,7 @@ TEST(cuda_dropout_drops_what_the_cpu_drops)
     tt_node node = node_of(op_of(ctx, "dropout"), &attr);
     tt_step step = {.step = 12345, .seed = 99};
     tt_lanes lanes = {.first_row = 40};
-    open_device();
+    test_device_open();
     for (int i = 0; i < 6; i++) {
         tt_arg x = arg_of(TT_F32, shapes[i], room[0]), want = x, got = x;
         x.open = open[i];
@@ -287,12 +242,12 @@ TEST(cuda_dropout_drops_what_the_cpu_drops)
         l.end = p.units[0];
         CHECK_OK(node.op->kernel[TT_CPU].fn[TT_ISA_PLAIN](&l));
         l.out = &got;
-        run_gpu("dropout", &l, 0);
+        run_gpu("dropout", l, 0);
         ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "case %d", i);
-        run_gpu("dropout", &l, 4);
+        run_gpu("dropout", l, 4);
         ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "case %d, unaligned", i);
     }
-    close_device();
+    test_device_close();
     CHECK_OK(tt_close(ctx));
 }
 
@@ -301,7 +256,7 @@ TEST(cuda_first_values_are_those_of_the_cpu)
     static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16};
     tt_ctx *ctx = test_ctx();
     tt_node node = node_of(op_of(ctx, "variable"), NULL);
-    open_device();
+    test_device_open();
     for (int i = 0; i < 9 * 3 * 2; i++) {
         tt_init init = {(tt_init_kind)(i / 6), 0.25, 0.5};
         tt_shape shape = TT_SHAPE(3, 50, 31);
@@ -311,10 +266,10 @@ TEST(cuda_first_values_are_those_of_the_cpu)
         got.data = room[1];
         CHECK_OK(tti_init_values(ctx, TT_ISA_PLAIN, &init, &shape, want.dtype, 11, 22, first,
                                  first + n, want.data));
-        run_gpu("@init", &(tt_launch){.node = &node, .attr = &attr, .out = &got}, 0);
+        run_gpu("@init", (tt_launch){.node = &node, .attr = &attr, .out = &got}, 0);
         ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "kind %d, %s from %lld",
                       i / 6, tt_dtype_name(want.dtype), (long long)first);
     }
-    close_device();
+    test_device_close();
     CHECK_OK(tt_close(ctx));
 }

@@ -2,6 +2,7 @@
  * cuda_images.c - convolutions, pooling and batch norm of the CUDA module alone: against the CPU's
  * kernels of the same ops in f32, and between parts of the lanes to the bit.
  */
+#include "base/base.h"
 #include "comm/lanes.h"
 #include "cuda_module.h"
 #include "op/batch_norm.h"
@@ -19,37 +20,6 @@ extern const tt_op tti_op_conv2d, tti_op_conv2d_dx, tti_op_conv2d_dw, tti_op_dep
     tti_op_batch_norm_lane_grad;
 
 #define ARGS 8
-
-// ---- lanes -----------------------------------------------------------------------------------
-
-typedef struct lane_set {
-    tt_lanes ln;
-    int64_t bound[TT_MAX_LANES + 1];
-    uint8_t merges[TT_MAX_LANES];
-} lane_set;
-
-// Lanes [first, last) of total, which share rows rows.
-static lane_set *make_lanes(int first, int last, int total, int64_t rows)
-{
-    lane_set *s = calloc(1, sizeof(*s));
-    CHECK(s != NULL);
-    tti_lane_stack stack = {0};
-    s->ln = (tt_lanes){.total = total,
-                       .first = first,
-                       .n = last - first,
-                       .global_rows = rows,
-                       .first_row = tti_lane_row(first, rows, total),
-                       .bound = s->bound,
-                       .merges = s->merges};
-    for (int i = first; i < last; i++) {
-        s->bound[i - first + 1] = tti_lane_row(i + 1, rows, total) - s->ln.first_row;
-        s->merges[i - first] = (uint8_t)tti_lane_push(&stack, (tti_part){i, 1});
-    }
-    if (first == 0 && last == total)
-        s->merges[last - 1] = (uint8_t)(s->merges[last - 1] + tti_lane_finish(&stack));
-    s->ln.n_parts = s->ln.depth = stack.depth;
-    return s;
-}
 
 // ---- one call, on both -----------------------------------------------------------------------
 
@@ -81,12 +51,7 @@ static tt_arg shaped(tt_shape shape, bool open, int64_t rows, int64_t all)
 {
     if (open)
         shape.dim[0] = shape.dim[0] / all * rows;
-    tt_arg a = {.dtype = TT_F32, .shape = shape, .count = 1, .rows = 1, .cols = 1, .open = -1};
-    for (int i = 0; i < shape.rank; i++)
-        a.count *= shape.dim[i];
-    a.cols = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
-    for (int i = 0; i + 1 < shape.rank; i++)
-        a.rows *= shape.dim[i];
+    tt_arg a = test_arg(TT_F32, shape);
     if (open) {
         a.open = 0;
         a.per = rows > 0 ? shape.dim[0] / rows : 1;
@@ -95,14 +60,14 @@ static tt_arg shaped(tt_shape shape, bool open, int64_t rows, int64_t all)
 }
 
 // Inputs of lanes [first, last): rows of the whole, so that parts see what all lanes see.
-static void fill(const call *c, const lane_set *s, int i, tt_arg *a, float *data)
+static void fill(const call *c, const tt_lanes *ln, int i, tt_arg *a, float *data)
 {
-    int64_t skip = c->in_open[i] ? s->ln.first_row * (a->count / (a->rows > 0 ? a->rows : 1)) : 0;
+    int64_t skip = 0;
     if (c->in_open[i]) {
         int64_t per = 1;
         for (int k = 1; k < c->in[i].rank; k++)
             per *= c->in[i].dim[k];
-        skip = s->ln.first_row * (c->in[i].dim[0] / c->rows) * per;
+        skip = ln->first_row * (c->in[i].dim[0] / c->rows) * per;
     }
     bool is_var = strstr(c->op->name, "batch_norm") != NULL && !c->in_open[i];
     for (int64_t j = 0; j < a->count; j++)
@@ -138,21 +103,6 @@ static void run_cpu(const call *c, tt_launch l)
     free(l.local);
 }
 
-static uint16_t to_bf16(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof(u));
-    return (uint16_t)(u >> 16);
-}
-
-static float from_bf16(uint16_t h)
-{
-    uint32_t u = (uint32_t)h << 16;
-    float x;
-    memcpy(&x, &u, sizeof(x));
-    return x;
-}
-
 static bool is_half(const call *c, bool is_out, int i, bool bf16)
 {
     bool norm = strstr(c->op->name, "batch_norm") != NULL;
@@ -168,19 +118,19 @@ static bool is_half(const call *c, bool is_out, int i, bool bf16)
 static void run(const call *c, int first, int last, bool bf16, size_t skip, float **want,
                 float **got, int64_t *sizes)
 {
-    lane_set *s = make_lanes(first, last, c->total, c->rows);
-    int64_t rows = s->bound[s->ln.n];
+    const tt_lanes *ln = test_lanes(first, last, c->total, c->rows);
+    int64_t rows = ln->bound[ln->n];
     tt_arg in[ARGS], out[ARGS], dev_in[ARGS], dev_out[ARGS];
     float *data[ARGS];
     for (int i = 0; i < c->n_in; i++) {
         in[i] = dev_in[i] = shaped(c->in[i], c->in_open[i], rows, c->rows);
         data[i] = calloc((size_t)in[i].count + 64, sizeof(float));
-        fill(c, s, i, &in[i], data[i]);
+        fill(c, ln, i, &in[i], data[i]);
         in[i].data = data[i];
         bool half = is_half(c, false, i, bf16);
         uint16_t *narrow = calloc((size_t)in[i].count + 1, sizeof(uint16_t));
         for (int64_t j = 0; half && j < in[i].count; j++)
-            narrow[j] = to_bf16(data[i][j]);
+            narrow[j] = tti_to_bf16(data[i][j]);
         dev_in[i].dtype = half ? TT_BF16 : TT_F32;
         dev_in[i].data = test_device_arg(dev_in[i].dtype, in[i].count,
                                          half ? (void *)narrow : (void *)data[i], skip)
@@ -189,7 +139,7 @@ static void run(const call *c, int first, int last, bool bf16, size_t skip, floa
     }
     for (int i = 0; i < c->n_out; i++) {
         out[i] = shaped(c->out[i], c->out_kind[i] == 0, rows, c->rows);
-        sizes[i] = out[i].count * (c->out_kind[i] == 0 ? 1 : s->ln.n_parts);
+        sizes[i] = out[i].count * (c->out_kind[i] == 0 ? 1 : ln->n_parts);
         dev_out[i] = out[i];
         dev_out[i].dtype = is_half(c, true, i, bf16) ? TT_BF16 : TT_F32;
         dev_out[i].data = test_device_arg(dev_out[i].dtype, sizes[i], NULL, skip).data;
@@ -197,7 +147,7 @@ static void run(const call *c, int first, int last, bool bf16, size_t skip, floa
         if (want != NULL)
             out[i].data = want[i] = calloc((size_t)sizes[i] + 64, sizeof(float));
     }
-    tt_launch l = {.attr = c->attr, .n_in = c->n_in, .n_out = c->n_out, .lanes = &s->ln};
+    tt_launch l = {.attr = c->attr, .n_in = c->n_in, .n_out = c->n_out, .lanes = ln};
     l.in = dev_in;
     l.out = dev_out;
     tt_status st = test_device_run(c->op->name, l);
@@ -212,7 +162,7 @@ static void run(const call *c, int first, int last, bool bf16, size_t skip, floa
         uint16_t *narrow = calloc((size_t)sizes[i] + 1, sizeof(uint16_t));
         test_device_get(narrow, &a);
         for (int64_t j = 0; j < sizes[i]; j++)
-            got[i][j] = from_bf16(narrow[j]);
+            got[i][j] = tti_from_bf16(narrow[j]);
         free(narrow);
     }
     l.in = in;
@@ -221,7 +171,6 @@ static void run(const call *c, int first, int last, bool bf16, size_t skip, floa
         run_cpu(c, l);
     for (int i = 0; i < c->n_in; i++)
         free(data[i]);
-    free(s);
     test_device_clear();
 }
 

@@ -13,14 +13,6 @@
 
 #define MAX 400000
 
-static float as_float(uint16_t bits)
-{
-    uint32_t u = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &u, sizeof(x));
-    return x;
-}
-
 // Numbers between -4 and 4 of which bf16 holds the first bits.
 static void fill(tt_dtype t, int64_t n, uint64_t seed, void *to)
 {
@@ -173,8 +165,8 @@ static float lane_sum(tt_dtype t, int64_t n, int64_t col, int64_t low, int64_t h
         float a[8] = {0}, chunk;
         for (int64_t i = low + c * 128; i < high && i < low + (c + 1) * 128; i++) {
             const char *row = in_data[0] + (size_t)(i * n) * tt_dtype_bytes(t);
-            a[(i - low) % 8] +=
-                t == TT_F32 ? ((const float *)row)[col] : as_float(((const uint16_t *)row)[col]);
+            a[(i - low) % 8] += t == TT_F32 ? ((const float *)row)[col]
+                                            : tti_from_bf16(((const uint16_t *)row)[col]);
         }
         chunk = a[0];
         for (int k = 1; k < 8; k++)

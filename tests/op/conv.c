@@ -94,6 +94,7 @@ OP_CASES(conv2d, //
          {"far apart", CASE, .rows = 2, .p = {3, 4, 512, 1, 1, 6}, .tol = 1e-4},
          {"one pixel", CASE, .rows = 1, .p = {1, 1, 1, 1, 1, 1}},
          {"closed batch", CASE, .p = {4, 4, 3, 2, 2, 3, [BIAS] = 1}},
+         {"eights", CASE, .rows = 3, .p = {6, 7, 16, 3, 3, 24, [RULE] = TT_SAME, [ACT] = TT_RELU}},
          {"gelu", CASE, .rows = 3, .p = {4, 4, 2, 3, 3, 3, [RULE] = TT_SAME, [ACT] = TT_GELU}},
          {"silu", CASE, .rows = 2, .p = {3, 4, 2, 2, 2, 18, [BIAS] = 1, [ACT] = TT_SILU}},
          {"tanh", CASE, .rows = 2, .p = {3, 4, 2, 2, 2, 5, [ACT] = TT_TANH}});
@@ -153,6 +154,7 @@ OP_CASES(conv2d_dx, //
          {"one channel", CASE_DX, .rows = 2, .p = {8, 8, 1, 3, 3, 32}},
          {"1x1", CASE_DX, .rows = 3, .p = {4, 5, 20, 1, 1, 35}},
          {"long chain", CASE_DX, .rows = 2, .p = {4, 3, 5, 3, 3, 67}, .tol = 1e-4},
+         {"eights", CASE_DX, .rows = 3, .p = {6, 7, 16, 3, 3, 24, 2, 2, TT_SAME}, .tol = 1e-4},
          {"closed batch", CASE_DX, .p = {4, 4, 3, 2, 2, 3}});
 
 #define CASE_DW .build = build_dw, .oracle = oracle_dw
@@ -166,6 +168,8 @@ OP_CASES(conv2d_dw, //
          {"uneven", CASE_DW, .rows = 3, .p = {6, 5, 2, 2, 4, 3, 1, 2, TT_EXPLICIT, 1032}},
          {"padding only", CASE_DW, .rows = 3, .p = {3, 3, 9, 2, 2, 3, 4, 4, TT_EXPLICIT, 3333}},
          {"1x1", CASE_DW, .rows = 9, .p = {9, 7, 20, 1, 1, 35}, .tol = 1e-4},
+         {"eights", CASE_DW, .rows = 9, .p = {6, 7, 16, 3, 3, 24, [RULE] = TT_SAME}, .tol = 1e-4},
+         {"eights, wide", CASE_DW, .rows = 5, .p = {5, 6, 16, 2, 2, 136, 2, 1}, .tol = 1e-4},
          {"one row", CASE_DW, .rows = 1, .p = {3, 3, 2, 2, 2, 2}},
          {"closed batch", CASE_DW, .p = {4, 4, 3, 2, 2, 3}});
 

@@ -62,11 +62,18 @@ __device__ static inline void get_aligned(const vector &p, int j, float other, f
         for (int i = 0; i < V; i++)
             x[i] = other;
     } else if (p.dtype != TT_F32) {
-        tti_unpack(*(const tti_pack<T> *)((const T *)p.at + j), x);
+        tti_regs<T, V> v = *(const tti_regs<T, V> *)((const T *)p.at + j);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x[i] = v.get(i);
     } else {
 #pragma unroll
-        for (int i = 0; i < V; i += 4)
-            tti_unpack(*(const tti_pack<float> *)((const float *)p.at + j + i), x + i);
+        for (int i = 0; i < V; i += 4) {
+            tti_regs<float, 4> v = *(const tti_regs<float, 4> *)((const float *)p.at + j + i);
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                x[i + k] = v.get(k);
+        }
     }
 }
 
@@ -203,9 +210,42 @@ template <class T, int K> struct grad_in {
     }
 };
 
+// Gamma of a block's columns in shared memory: four numbers of each thread of a warp side by side.
+template <class T, int K> struct grad_gamma {
+    static const int V = tti_pack<T>::n;
+    tti_regs<float, 4> (*at)[32];
+
+    __device__ void load(const grad_args &p)
+    {
+        float v[V];
+        int t = (int)threadIdx.x % 32;
+        for (int k = (int)threadIdx.x / 32; k < K; k += TTI_NORM_WARPS) {
+            int j = (k * 32 + t) * V;
+            if (j >= (int)p.n)
+                break;
+            get_aligned<T>(p.gamma, j, 1, v);
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                at[k * (V / 4) + i / 4][t].put(i % 4, v[i]);
+        }
+        __syncthreads();
+    }
+    __device__ void get(int k, float *g) const
+    {
+#pragma unroll
+        for (int i = 0; i < V; i += 4) {
+            tti_regs<float, 4> v = at[k * (V / 4) + i / 4][threadIdx.x % 32];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                g[i + e] = v.get(e);
+        }
+    }
+};
+
 // dx of row r, which may be x or dy; adds to the thread's sums.
 template <class T, int K>
 __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &in, int64_t r,
+                                            const grad_gamma<T, K> &gamma,
                                             float (&sum)[2][K][tti_pack<T>::n])
 {
     const int V = tti_pack<T>::n;
@@ -218,7 +258,7 @@ __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &i
             break;
         in.x.get(k, h);
         in.dy.get(k, d);
-        get_aligned<T>(p.gamma, j, 1, g);
+        gamma.get(k, g);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             h[i] = (h[i] - in.mean) * in.rstd;
@@ -229,8 +269,13 @@ __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &i
             b = fmaf(g[i], h[i], b);
         }
     }
-    a = p.mean != NULL ? tti_warp_sum(a) / (float)n : 0;
-    b = tti_warp_sum(b) / (float)n;
+#pragma unroll
+    for (int k = 16; k > 0; k >>= 1) { // side by side: a shuffle is long on its way
+        a = a + __shfl_xor_sync(0xffffffffu, a, k);
+        b = b + __shfl_xor_sync(0xffffffffu, b, k);
+    }
+    a = p.mean != NULL ? a / (float)n : 0;
+    b = b / (float)n;
     in.x.again();
     in.dy.again();
 #pragma unroll
@@ -240,7 +285,7 @@ __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &i
             break;
         in.x.get(k, h);
         in.dy.get(k, d);
-        get_aligned<T>(p.gamma, j, 1, g);
+        gamma.get(k, g);
         tti_pack<T> dx;
 #pragma unroll
         for (int i = 0; i < V; i++)
@@ -289,11 +334,14 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, BLOCKS)
     int64_t end = tti_min64(begin + TTI_NORM_CHUNK, len * runs);
     if (begin >= end && blockIdx.x > 0) // the first chunk is there even without rows
         return;
+    __shared__ tti_regs<float, 4> columns[K * tti_pack<T>::n / 4][32];
     float sum[2][K][tti_pack<T>::n] = {};
     grad_in<T, K> in, next;
+    grad_gamma<T, K> gamma = {columns};
     int64_t i = begin + threadIdx.x / 32;
     if (AHEAD && i < end)
         next.load(p, lane_row(p, first, len, i));
+    gamma.load(p);
     for (; i < end; i += TTI_NORM_WARPS) {
         int64_t r = lane_row(p, first, len, i);
         if (!AHEAD)
@@ -302,7 +350,7 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, BLOCKS)
             in = next;
         if (AHEAD && i + TTI_NORM_WARPS < end)
             next.load(p, lane_row(p, first, len, i + TTI_NORM_WARPS));
-        grad_warp_row<T, K>(p, in, r, sum);
+        grad_warp_row<T, K>(p, in, r, gamma, sum);
     }
     if (p.has_dgamma || p.has_dbeta)
         put_sums<T, K>(p, ln.first + lane, sum);

@@ -2,7 +2,7 @@
  * copy.cu - copies between the host and cards, and between cards.
  *
  * Two devices of one card share its memory. Cards that reach each other copy directly; between
- * others bytes go through pinned memory of the host, piece by piece in the order of the stream.
+ * others bytes go through pinned memory of the host, piece by piece in the order of the streams.
  */
 #include "cuda/parts.h"
 #include <string.h>
@@ -47,30 +47,64 @@ bool tti_cuda_reaches(int i, int other)
     return can != 0;
 }
 
-// The buffer may be asked for first while a capture is on, which forbids what could wait.
-static tt_status make_bounce(tti_cuda_device *d)
+static tt_status new_event(tti_cuda_device *d, cudaEvent_t *e)
 {
-    if (d->parts->bounce != NULL)
-        return TT_OK;
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    TTI_CUDA(d, NULL, cudaThreadExchangeStreamCaptureMode(&mode));
-    d->parts->bounce = tti_cuda_pinned(d, BOUNCE);
-    TTI_CUDA(d, NULL, cudaThreadExchangeStreamCaptureMode(&mode));
-    if (d->parts->bounce == NULL)
-        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory for copies", d->name,
-                       BOUNCE);
+    if (*e == NULL)
+        TTI_CUDA(d, NULL, cudaEventCreateWithFlags(e, cudaEventDisableTiming));
     return TT_OK;
 }
 
-static tt_status copy_far(tti_cuda_device *d, char *dst, const char *src, size_t bytes)
+static tt_status make_far(tti_cuda_device *d, tti_cuda_device *from)
 {
-    TT_TRY(make_bounce(d));
-    for (size_t n; bytes > 0; bytes -= n, dst += n, src += n) {
+    struct tti_parts *p = d->parts, *f = from->parts;
+    TT_TRY(tti_cuda_enter(from));
+    if (f->out == NULL)
+        TTI_CUDA(from, NULL, cudaStreamCreateWithFlags(&f->out, cudaStreamNonBlocking));
+    TT_TRY(new_event(from, &f->is_out));
+    TT_TRY(tti_cuda_enter(d));
+    for (int i = 0; i < 2; i++)
+        TT_TRY(new_event(d, &p->is_in[i]));
+    if (p->bounce == NULL)
+        p->bounce = (char *)tti_cuda_pinned(d, 2 * BOUNCE);
+    if (p->bounce == NULL)
+        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory for copies", d->name,
+                       2 * BOUNCE);
+    return TT_OK;
+}
+
+// What it needs may be asked for first while a capture is on, which forbids what could wait.
+static tt_status prepare_far(tti_cuda_device *d, tti_cuda_device *from)
+{
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    TTI_CUDA(d, NULL, cudaThreadExchangeStreamCaptureMode(&mode));
+    tt_status st = make_far(d, from);
+    TTI_CUDA(d, NULL, cudaThreadExchangeStreamCaptureMode(&mode));
+    return st;
+}
+
+/*
+ * Each card touches its own memory alone: a stream of the source's card writes a piece to the host,
+ * d's own reads it from there, while the next piece goes out to the other half of the buffer.
+ */
+static tt_status copy_far(tti_cuda_device *d, tti_cuda_device *from, char *dst, const char *src,
+                          size_t bytes)
+{
+    TT_TRY(prepare_far(d, from));
+    struct tti_parts *p = d->parts, *f = from->parts;
+    for (int i = 0; i < 2; i++)
+        TTI_CUDA(d, NULL, cudaEventRecord(p->is_in[i], d->stream));
+    size_t n;
+    for (int half = 0; bytes > 0; bytes -= n, dst += n, src += n, half = !half) {
+        char *at = p->bounce + (half ? BOUNCE : 0);
         n = bytes < BOUNCE ? bytes : BOUNCE;
-        TTI_CUDA(d, NULL,
-                 cudaMemcpyAsync(d->parts->bounce, src, n, cudaMemcpyDeviceToHost, d->stream));
-        TTI_CUDA(d, NULL,
-                 cudaMemcpyAsync(dst, d->parts->bounce, n, cudaMemcpyHostToDevice, d->stream));
+        TT_TRY(tti_cuda_enter(from));
+        TTI_CUDA(from, NULL, cudaStreamWaitEvent(f->out, p->is_in[half], 0));
+        TTI_CUDA(from, NULL, cudaMemcpyAsync(at, src, n, cudaMemcpyDeviceToHost, f->out));
+        TTI_CUDA(from, NULL, cudaEventRecord(f->is_out, f->out));
+        TT_TRY(tti_cuda_enter(d));
+        TTI_CUDA(d, NULL, cudaStreamWaitEvent(d->stream, f->is_out, 0));
+        TTI_CUDA(d, NULL, cudaMemcpyAsync(dst, at, n, cudaMemcpyHostToDevice, d->stream));
+        TTI_CUDA(d, NULL, cudaEventRecord(p->is_in[half], d->stream));
     }
     return TT_OK;
 }
@@ -93,7 +127,7 @@ tt_status tti_cuda_copy(void *state, void *dst, void *from_state, const void *sr
         return TT_OK;
     if (from != NULL && from->physical != d->physical && !tti_cuda_can_read(d, from) &&
         is_device_memory(dst))
-        return copy_far(d, (char *)dst, (const char *)src, bytes);
+        return copy_far(d, from, (char *)dst, (const char *)src, bytes);
     TTI_CUDA(d, NULL, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, d->stream));
     return TT_OK;
 }

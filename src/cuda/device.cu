@@ -162,6 +162,19 @@ tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out)
     return st;
 }
 
+// The streams beside the device's own, and all events.
+static void drop_streams(struct tti_parts *p, bool works)
+{
+    cudaStream_t streams[] = {p->copies, p->out};
+    cudaEvent_t events[] = {p->fork, p->is_in[0], p->is_in[1], p->is_out};
+    for (size_t i = 0; works && i < sizeof(streams) / sizeof(streams[0]); i++)
+        if (streams[i] != NULL)
+            (void)cudaStreamDestroy(streams[i]);
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i] != NULL)
+            (void)cudaEventDestroy(events[i]);
+}
+
 void tti_cuda_close_device(void *state)
 {
     tti_cuda_device *d = (tti_cuda_device *)state;
@@ -170,8 +183,7 @@ void tti_cuda_close_device(void *state)
     if (works && d->stream != NULL)
         (void)cudaStreamSynchronize(d->stream); // notes are in use until then
     tti_cuda_settle(d);
-    if (works && p->copies != NULL)
-        (void)cudaStreamDestroy(p->copies);
+    drop_streams(p, works);
     tti_recipes_drop(d);
     while (p->blocks != NULL)
         tti_cuda_free(d, p->blocks->at);
@@ -182,8 +194,6 @@ void tti_cuda_close_device(void *state)
     }
     tti_cuda_unpin(d, p->bounce);
     tti_cuda_unpin(d, d->trouble);
-    if (p->fork != NULL)
-        (void)cudaEventDestroy(p->fork);
     if (d->stream != NULL)
         (void)cudaStreamDestroy(d->stream);
     (void)cudaGetLastError();

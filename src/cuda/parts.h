@@ -36,9 +36,14 @@ struct tti_parts {
     tti_note *notes;
     cudaStream_t copies; // of what is fed next; made when first asked for
     cudaEvent_t fork;    // orders this stream with others around captures and their launches
-    bool is_capturing;   //
-    void *bounce;        // pinned memory for copies between cards that cannot reach each other
-    int64_t checks;      // TUTTI_CUDA_CHECK
+    bool is_capturing;
+    // Copies from cards that this one does not reach, through pinned memory in two halves, and to
+    // cards that do not reach this one.
+    char *bounce;
+    cudaEvent_t is_in[2]; // this card has taken what was in that half
+    cudaStream_t out;
+    cudaEvent_t is_out; // the newest piece has left this card
+    int64_t checks;     // TUTTI_CUDA_CHECK
 };
 
 // A captured program and the devices it covers; its launch is in the order of all their streams.

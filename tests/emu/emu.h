@@ -24,6 +24,11 @@ int emu_card_of(cudaStream_t s); // -1: no such stream
 // A range of memory to be read or written by a copy of this kind: is it what the kind says?
 bool emu_is_range(const void *p, size_t bytes, bool may_host, bool may_device);
 
+int emu_card_at(const void *p); // whose memory; -1: the host's
+// Can what runs on a card touch memory of the other (-1: the host)?
+bool emu_reaches(int card, int other);
+void emu_fence(int card, bool on); // takes what it does not reach away from a kernel, and back
+
 // Runs fn in the stream's order, or adds it to the capture that is on.
 cudaError_t emu_submit(cudaStream_t s, std::function<void()> fn);
 // cudaErrorStreamCaptureUnsupported while a capture of this thread forbids what could wait.

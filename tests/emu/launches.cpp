@@ -31,11 +31,15 @@ void emu_launch_body(dim3 grid, dim3 block, size_t shared, cudaStream_t s,
     } else if (shared > most_shared) {
         (void)emu_error(cudaErrorInvalidValue);
     } else {
+        int card = emu_card_of(s);
         (void)emu_submit(s, [=]() {
-            if (++n_kernels == emu_number("TUTTI_EMU_LOSE", 0))
+            if (++n_kernels == emu_number("TUTTI_EMU_LOSE", 0)) {
                 emu_lose(cudaErrorIllegalAddress);
-            else
-                (void)emu_run_grid(grid, block, shared, body);
+                return;
+            }
+            emu_fence(card, true);
+            (void)emu_run_grid(grid, block, shared, body);
+            emu_fence(card, false);
         });
     }
 }
@@ -53,11 +57,23 @@ static bool is_copy(const void *dst, const void *src, size_t bytes, cudaMemcpyKi
     return good;
 }
 
+// Between the host and a card only by a stream of a card that reaches it: we rely on no more.
+static bool is_near(const void *dst, const void *src, cudaStream_t s)
+{
+    int card = emu_card_of(s), to = emu_card_at(dst), from = emu_card_at(src);
+    bool good =
+        card < 0 || (to >= 0 && from >= 0) || (emu_reaches(card, to) && emu_reaches(card, from));
+    if (!good)
+        fprintf(stderr, "emulation: a stream of card %d copies memory of card %d\n", card,
+                to < 0 ? from : to);
+    return good;
+}
+
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t s)
 {
     EMU_LOCK;
-    if (!is_copy(dst, src, bytes, kind))
+    if (!is_copy(dst, src, bytes, kind) || !is_near(dst, src, s))
         return emu_error(cudaErrorInvalidValue);
     return emu_submit(s, [=]() { memmove(dst, src, bytes); });
 }

@@ -5,6 +5,8 @@
 #include <map>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 std::recursive_mutex emu_mutex;
 
@@ -229,13 +231,24 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
     return emu_lost();
 }
 
-// Exactly the bytes asked for, so that a sanitizer sees what is beyond them; NaN all over.
+static size_t whole_pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+/*
+ * Exactly the bytes asked for, so that a sanitizer sees what is beyond them; NaN all over. With
+ * several cards whole pages, which can be taken from the others' kernels.
+ */
 static void *take(size_t bytes, int card)
 {
     void *p = nullptr;
-    if (posix_memalign(&p, 256, bytes) != 0)
+    bool paged = card >= 0 && cards() > 1;
+    size_t room = paged ? whole_pages(bytes) : bytes;
+    if (posix_memalign(&p, paged ? whole_pages(1) : 256, room) != 0)
         return nullptr;
-    memset(p, 0xff, bytes);
+    memset(p, 0xff, room);
     blocks[(uintptr_t)p] = {bytes, card};
     return p;
 }
@@ -327,6 +340,27 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p)
                                      : cudaMemoryTypeDevice;
     out->device = b == nullptr || b->second.card < 0 ? 0 : b->second.card;
     return cudaSuccess;
+}
+
+int emu_card_at(const void *p)
+{
+    EMU_LOCK;
+    auto b = block_at(p);
+    return b == nullptr ? -1 : b->second.card;
+}
+
+bool emu_reaches(int card, int other)
+{
+    return other < 0 || card == other || has_peer[card][other];
+}
+
+// A kernel that touches what is out of its reach ends the program, as it would lose the card.
+void emu_fence(int card, bool on)
+{
+    for (auto &b : blocks)
+        if (!emu_reaches(card, b.second.card))
+            (void)mprotect((void *)b.first, whole_pages(b.second.bytes),
+                           on ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
 bool emu_is_range(const void *p, size_t bytes, bool may_host, bool may_device)

@@ -3,6 +3,7 @@
  * are made, given attributes by number, finalized, and named by the next ones.
  */
 #include "cuda/dnn_own.h"
+#include <initializer_list>
 
 #if !TTI_HAS_CUDNN
 
@@ -241,109 +242,96 @@ int tti_dnn_scalar(tti_dnn_graph *g, int rank, float value)
 
 // ---- operations ------------------------------------------------------------------------------
 
-void tti_dnn_begin(tti_dnn_graph *g, cudnnBackendDescriptorType_t type)
-{
-    g->open = tti_dnn_make(g, type);
-}
+struct port {
+    cudnnBackendAttributeName_t name;
+    int tensor; // 0: none
+};
 
-void tti_dnn_set(tti_dnn_graph *g, cudnnBackendAttributeName_t name,
-                 cudnnBackendAttributeType_t type, int64_t n, const void *values)
+// Adds the operation op, with tensors at its ports and parameters, unless they are NULL, at name.
+static void add_operation(tti_dnn_graph *g, cudnnBackendDescriptor_t op,
+                          cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t parameters,
+                          std::initializer_list<port> ports)
 {
-    tti_dnn_put(g, g->open, name, type, n, values);
-}
-
-void tti_dnn_link_to(tti_dnn_graph *g, cudnnBackendAttributeName_t name,
-                     cudnnBackendDescriptor_t descriptor)
-{
-    tti_dnn_put(g, g->open, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &descriptor);
-}
-
-void tti_dnn_link(tti_dnn_graph *g, cudnnBackendAttributeName_t name, int tensor)
-{
-    if (tensor != 0)
-        tti_dnn_link_to(g, name, g->tensor[tensor]);
-}
-
-cudnnBackendDescriptor_t tti_dnn_end(tti_dnn_graph *g, bool is_operation)
-{
-    cudnnBackendDescriptor_t d = g->open;
-    g->open = NULL;
-    tti_dnn_finalize(g, d, is_operation ? "an operation" : "parameters of an operation");
-    if (is_operation && !g->failed && g->n_ops == MOST_OPS)
+    if (parameters != NULL) {
+        tti_dnn_finalize(g, parameters, "parameters of an operation");
+        tti_dnn_put(g, op, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &parameters);
+    }
+    for (const port &p : ports)
+        if (p.tensor != 0)
+            tti_dnn_put(g, op, p.name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[p.tensor]);
+    tti_dnn_finalize(g, op, "an operation");
+    if (!g->failed && g->n_ops == MOST_OPS)
         full(g, "operations");
-    if (is_operation && !g->failed)
-        g->op[g->n_ops++] = d;
-    return d;
+    if (!g->failed)
+        g->op[g->n_ops++] = op;
 }
 
 void tti_dnn_pointwise(tti_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int x,
                        int b, int t, int y, int axis)
 {
     int64_t at = axis;
-    tti_dnn_begin(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    tti_dnn_set(g, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-    tti_dnn_set(g, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    cudnnBackendDescriptor_t parameters = tti_dnn_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
     if (mode == CUDNN_POINTWISE_GEN_INDEX)
-        tti_dnn_set(g, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &at);
-    cudnnBackendDescriptor_t pw = tti_dnn_end(g, false);
-    tti_dnn_begin(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    tti_dnn_link_to(g, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pw);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-    tti_dnn_end(g, true);
+        tti_dnn_put(g, parameters, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &at);
+    add_operation(g, tti_dnn_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR),
+                  CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parameters,
+                  {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
 }
 
 void tti_dnn_matmul(tti_dnn_graph *g, int a, int b, int c)
 {
     cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    tti_dnn_begin(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-    tti_dnn_set(g, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-    cudnnBackendDescriptor_t mm = tti_dnn_end(g, false);
-    tti_dnn_begin(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
-    tti_dnn_link_to(g, CUDNN_ATTR_OPERATION_MATMUL_DESC, mm);
-    tti_dnn_end(g, true);
+    cudnnBackendDescriptor_t parameters = tti_dnn_make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    add_operation(g, tti_dnn_make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR),
+                  CUDNN_ATTR_OPERATION_MATMUL_DESC, parameters,
+                  {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+                   {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b},
+                   {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c}});
 }
 
 void tti_dnn_reduce(tti_dnn_graph *g, cudnnReduceTensorOp_t op, int x, int y)
 {
     cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    tti_dnn_begin(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    tti_dnn_set(g, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &op);
-    tti_dnn_set(g, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-    cudnnBackendDescriptor_t rd = tti_dnn_end(g, false);
-    tti_dnn_begin(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    tti_dnn_link_to(g, CUDNN_ATTR_OPERATION_REDUCTION_DESC, rd);
-    tti_dnn_end(g, true);
+    cudnnBackendDescriptor_t parameters = tti_dnn_make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1,
+                &op);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    add_operation(
+        g, tti_dnn_make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR),
+        CUDNN_ATTR_OPERATION_REDUCTION_DESC, parameters,
+        {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y}});
 }
 
 void tti_dnn_reshape(tti_dnn_graph *g, int x, int y)
 {
-    tti_dnn_begin(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
-    tti_dnn_link(g, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
-    tti_dnn_end(g, true);
+    add_operation(
+        g, tti_dnn_make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR),
+        CUDNN_ATTR_OPERATION_RESHAPE_XDESC, NULL,
+        {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}});
 }
 
 static cudnnBackendDescriptor_t conv_parameters(tti_dnn_graph *g, const tti_dnn_conv_opts *o)
 {
     cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     int64_t n = o->spatial;
-    tti_dnn_begin(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &o->compute);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &n);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, n, o->before);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, n, o->after);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, n, o->stride);
-    tti_dnn_set(g, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, n, o->dilation);
-    return tti_dnn_end(g, false);
+    cudnnBackendDescriptor_t parameters = tti_dnn_make(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1,
+                &o->compute);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1,
+                &mode);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &n);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, n, o->before);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, n, o->after);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, n,
+                o->stride);
+    tti_dnn_put(g, parameters, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, n, o->dilation);
+    return parameters;
 }
 
 void tti_dnn_conv(tti_dnn_graph *g, cudnnBackendDescriptorType_t kind, const tti_dnn_conv_opts *o,
@@ -373,14 +361,10 @@ void tti_dnn_conv(tti_dnn_graph *g, cudnnBackendDescriptorType_t kind, const tti
                                                                                      : 2];
     float one = 1, zero = 0;
     cudnnBackendDescriptor_t conv = conv_parameters(g, o);
-    tti_dnn_begin(g, kind);
-    tti_dnn_set(g, n[0], CUDNN_TYPE_FLOAT, 1, &one);
-    tti_dnn_set(g, n[1], CUDNN_TYPE_FLOAT, 1, &zero);
-    tti_dnn_link_to(g, n[2], conv);
-    tti_dnn_link(g, n[3], x);
-    tti_dnn_link(g, n[4], w);
-    tti_dnn_link(g, n[5], y);
-    tti_dnn_end(g, true);
+    cudnnBackendDescriptor_t op = tti_dnn_make(g, kind);
+    tti_dnn_put(g, op, n[0], CUDNN_TYPE_FLOAT, 1, &one);
+    tti_dnn_put(g, op, n[1], CUDNN_TYPE_FLOAT, 1, &zero);
+    add_operation(g, op, n[2], conv, {{n[3], x}, {n[4], w}, {n[5], y}});
 }
 
 #endif

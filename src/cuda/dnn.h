@@ -77,18 +77,6 @@ typedef struct tti_dnn_conv_opts {
 void tti_dnn_conv(tti_dnn_graph *g, cudnnBackendDescriptorType_t kind, const tti_dnn_conv_opts *o,
                   int x, int w, int y);
 
-/*
- * Any other operation: tti_dnn_begin(), attributes by tti_dnn_set() and, for tensors and earlier
- * descriptors, tti_dnn_link(), then tti_dnn_end(), which yields the descriptor for links.
- */
-void tti_dnn_begin(tti_dnn_graph *g, cudnnBackendDescriptorType_t type);
-void tti_dnn_set(tti_dnn_graph *g, cudnnBackendAttributeName_t name,
-                 cudnnBackendAttributeType_t type, int64_t n, const void *values);
-void tti_dnn_link(tti_dnn_graph *g, cudnnBackendAttributeName_t name, int tensor);
-void tti_dnn_link_to(tti_dnn_graph *g, cudnnBackendAttributeName_t name,
-                     cudnnBackendDescriptor_t descriptor);
-cudnnBackendDescriptor_t tti_dnn_end(tti_dnn_graph *g, bool is_operation);
-
 // ---- plans -----------------------------------------------------------------------------------
 
 // An engine with its knobs: what a plan of another batch size must have so that bits stay the same.

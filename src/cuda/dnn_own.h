@@ -46,8 +46,7 @@ struct tti_dnn_graph {
     int n_tensors;
     cudnnBackendDescriptor_t op[MOST_OPS];
     int n_ops;
-    cudnnBackendDescriptor_t open; // between begin and end
-    int scalar[8];                 // tensors that are numbers
+    int scalar[8]; // tensors that are numbers
     float value[8];
     int n_scalars;
     cudnnBackendDescriptor_t plan;

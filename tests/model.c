@@ -3,6 +3,7 @@
  */
 #include "model.h"
 #include <math.h>
+#include <stdio.h>
 
 static tt_tensor *weight(test_model *m, tt_init_kind init, tt_shape shape)
 {
@@ -61,4 +62,22 @@ double test_model_step(const test_model *m, tt_session *s, int64_t step, int64_t
     tt_status st = tt_run(s, .feeds = feeds, .n_feeds = 2, .fetches = &fetch, .n_fetches = 1,
                           .targets = m->updates, .n_targets = m->n, .step = step, .lr = 0.01f);
     return st == TT_OK ? loss : NAN;
+}
+
+tt_model *test_deep_model(tt_ctx *ctx, int filters, int pins)
+{
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    for (int i = 0; i < 8; i++) {
+        char device[32];
+        snprintf(device, sizeof(device), "local:%d", i * pins / 8);
+        if (pins > 0)
+            tt_device_push(tt_model_get_graph(m), device);
+        tt_conv2d(m, .filters = filters, .kernel = {3, 3}, .padding = TT_SAME, .act = TT_RELU);
+        if (pins > 0)
+            tt_device_pop(tt_model_get_graph(m));
+    }
+    tt_max_pool2d(m, .size = {4, 4});
+    tt_flatten(m);
+    tt_dense(m, .units = 10);
+    return m;
 }

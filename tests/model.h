@@ -33,4 +33,11 @@ bool test_model_build(test_model *m, tt_ctx *ctx, const char *dense, const char 
  */
 double test_model_step(const test_model *m, tt_session *s, int64_t step, int64_t rows);
 
+/*
+ * Eight convolutions of one size on images of 28 by 28, so activations are most of its memory; a
+ * dense layer at the end. The convolutions lie on so many devices of the replica in turn, 0: not
+ * pinned.
+ */
+tt_model *test_deep_model(tt_ctx *ctx, int filters, int pins);
+
 #endif

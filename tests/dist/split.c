@@ -3,7 +3,7 @@
  * pins, as a pipeline and by computing again, with the weights of a device without a limit. And
  * who holds the variables under which strategy.
  */
-#include "test.h"
+#include "model.h"
 #include <stdio.h>
 
 typedef struct job {
@@ -12,23 +12,10 @@ typedef struct job {
     int pins; // layers lie on so many devices in turn
 } job;
 
-// Eight convolutions of one size: activations of 64 images are 11 MiB, weights next to nothing.
+// Activations of 64 images are 11 MiB, weights next to nothing.
 static tt_model *deep(tt_ctx *ctx, int pins)
 {
-    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    for (int i = 0; i < 8; i++) {
-        char device[32];
-        snprintf(device, sizeof(device), "local:%d", i * pins / 8);
-        if (pins > 0)
-            tt_device_push(tt_model_get_graph(m), device);
-        tt_conv2d(m, .filters = 8, .kernel = {3, 3}, .padding = TT_SAME, .act = TT_RELU);
-        if (pins > 0)
-            tt_device_pop(tt_model_get_graph(m));
-    }
-    tt_max_pool2d(m, .size = {4, 4});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
-    return m;
+    return test_deep_model(ctx, 8, pins);
 }
 
 // Four dense layers of one size: weights and moments are 18 MiB.

@@ -4,7 +4,7 @@
  */
 #include "cuda/load.h"
 #include "device/device.h"
-#include "test.h"
+#include "model.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,25 +13,6 @@ typedef struct job {
     const char *strategy, *recompute;
     int pins; // layers lie on so many devices in turn
 } job;
-
-// Convolutions of one size: activations are most of it.
-static tt_model *deep(tt_ctx *ctx, int pins)
-{
-    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    for (int i = 0; i < 8; i++) {
-        char device[32];
-        snprintf(device, sizeof(device), "gpu:%d", i * pins / 8);
-        if (pins > 0)
-            tt_device_push(tt_model_get_graph(m), device);
-        tt_conv2d(m, .filters = 4, .kernel = {3, 3}, .padding = TT_SAME, .act = TT_RELU);
-        if (pins > 0)
-            tt_device_pop(tt_model_get_graph(m));
-    }
-    tt_max_pool2d(m, .size = {4, 4});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
-    return m;
-}
 
 // One step. TT_ELIMIT: refused; used is what the fullest device holds.
 static tt_status train(const job *j, size_t limit, tt_hash *hash, size_t *used)
@@ -42,7 +23,7 @@ static tt_status train(const job *j, size_t limit, tt_hash *hash, size_t *used)
         snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices), "@%zu", limit);
     tt_ctx *ctx = tt_open(.devices = devices, .strategy = j->strategy, .lanes = 4,
                           .on_event = test_ignore_event);
-    tt_model *m = deep(ctx, j->pins);
+    tt_model *m = test_deep_model(ctx, 4, j->pins);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(), .recompute = j->recompute);
     tt_status st = tt_fit(m, tt_digits(ctx, .count = 8), .batch = 8);
     *used = 0;

@@ -52,42 +52,18 @@ static void check_group(const char *transport, int first, int last)
     ck_assert_msg(wrong[0] == '\0', "of %d combinations these differ:%s", n, wrong);
 }
 
-TEST(processes_mirrored_and_central_shm)
-{
-    check_group("shm", MATRIX_MIRRORED, MATRIX_CENTRAL);
-}
+// The ways of some groups as two tests: with shared memory and with letters.
+#define TEST_GROUPS(name, first, last)    \
+    TEST(name##_shm)                      \
+    {                                     \
+        check_group("shm", first, last);  \
+    }                                     \
+    TEST(name##_wire)                     \
+    {                                     \
+        check_group("wire", first, last); \
+    }
 
-TEST(processes_mirrored_and_central_wire)
-{
-    check_group("wire", MATRIX_MIRRORED, MATRIX_CENTRAL);
-}
-
-TEST(processes_pins_shm)
-{
-    check_group("shm", MATRIX_PINS, MATRIX_REPLICAS);
-}
-
-TEST(processes_pins_wire)
-{
-    check_group("wire", MATRIX_PINS, MATRIX_REPLICAS);
-}
-
-TEST(processes_pipelines_shm)
-{
-    check_group("shm", MATRIX_PIPELINE, MATRIX_PIPELINES);
-}
-
-TEST(processes_pipelines_wire)
-{
-    check_group("wire", MATRIX_PIPELINE, MATRIX_PIPELINES);
-}
-
-TEST(processes_others_shm)
-{
-    check_group("shm", MATRIX_ACCUMULATE, MATRIX_LANES_16);
-}
-
-TEST(processes_others_wire)
-{
-    check_group("wire", MATRIX_ACCUMULATE, MATRIX_LANES_16);
-}
+TEST_GROUPS(processes_mirrored_and_central, MATRIX_MIRRORED, MATRIX_CENTRAL)
+TEST_GROUPS(processes_pins, MATRIX_PINS, MATRIX_REPLICAS)
+TEST_GROUPS(processes_pipelines, MATRIX_PIPELINE, MATRIX_PIPELINES)
+TEST_GROUPS(processes_others, MATRIX_ACCUMULATE, MATRIX_LANES_16)

@@ -3,25 +3,9 @@
  * rows are in batch_norm_rows.h.
  */
 #include "op/batch_norm_rows.h"
+#include "op/moments.h"
 
 // ---- statistics ------------------------------------------------------------------------------
-
-typedef struct moments {
-    int64_t n;
-    v16 mean, m2;
-} moments;
-
-TTI_INLINE moments merge(moments a, moments b)
-{
-    if (b.n == 0)
-        return a;
-    if (a.n == 0)
-        return b;
-    real w = (real)b.n / (real)(a.n + b.n);
-    v16 d = v16_sub(b.mean, a.mean);
-    return (moments){a.n + b.n, v16_fma(d, v16_set1(w), a.mean),
-                     v16_fma(v16_mul(d, d), v16_set1((real)a.n * w), v16_add(a.m2, b.m2))};
-}
 
 // The tree over lanes for channels [begin, end): mean, var, unbiased.
 static void merge_stats(const tt_launch *l, int64_t begin, int64_t end)
@@ -30,13 +14,13 @@ static void merge_stats(const tt_launch *l, int64_t begin, int64_t end)
     const tt_lanes *ln = tree_of(l);
     for (int64_t j = begin; j < end; j += 16) {
         int w = width(end, j), depth = 0;
-        moments stack[TTI_LANE_DEPTH];
+        tti_moments stack[TTI_LANE_DEPTH];
         for (int i = 0; i < ln->n; i++) {
             const real *p = (const real *)l->scratch + 2 * c * i + j;
             tti_runs runs = tti_lane_runs(&l->in[0], l->lanes, i);
-            stack[depth++] = (moments){runs.n * runs.len, get(p, w), get(p + c, w)};
+            stack[depth++] = (tti_moments){runs.n * runs.len, get(p, w), get(p + c, w)};
             for (int m = 0; m < ln->merges[i]; m++, depth--)
-                stack[depth - 2] = merge(stack[depth - 2], stack[depth - 1]);
+                stack[depth - 2] = tti_moments_merge(stack[depth - 2], stack[depth - 1]);
         }
         if (ln->n != ln->total && l->in[0].open >= 0) { // parts: raw, to be merged
             for (int k = 0; k < depth; k++) {
@@ -46,11 +30,7 @@ static void merge_stats(const tt_launch *l, int64_t begin, int64_t end)
             }
             continue;
         }
-        moments all = stack[0];
-        real n = (real)(all.n > 0 ? all.n : 1), less = (real)(all.n > 1 ? all.n - 1 : 1);
-        put((real *)l->out[0].data + j, w, v16_end(all.mean));
-        put((real *)l->out[1].data + j, w, v16_end(v16_div(all.m2, v16_set1(n))));
-        put((real *)l->out[2].data + j, w, v16_end(v16_div(all.m2, v16_set1(less))));
+        tti_moments_end(l, j, w, stack[0]);
     }
 }
 

@@ -1,6 +1,6 @@
 /*
  * join.c - the kernels that put replicas together: the tree over their partial sums, the gather of
- * their rows, and the merge of their statistics.
+ * their rows, and the merge of their statistics (join_cpu.c).
  *
  * Each input of a tree has one partial per maximal sub-tree of its replica's lanes. Taken in lane
  * order they go on a stack, and the two topmost are added while they are siblings: the order of
@@ -14,6 +14,8 @@
 #include <string.h>
 
 #define BLOCK TTI_TREE_BLOCK
+
+static const tt_kernel_fn moments_kernels[] = TT_CPU_FNS(tti_join_moments);
 
 #define ADD_BLOCK(type)             \
     for (int64_t i = 0; i < n; i++) \
@@ -114,50 +116,6 @@ static tt_status gather_kernel(const tt_launch *l)
             memcpy((char *)out->data + (size_t)o * stride + done,
                    (const char *)l->in[k].data + (size_t)o * bytes, bytes);
         done += bytes;
-    }
-    return TT_OK;
-}
-
-/*
- * Statistics of one channel: mean and M2 of entries, merged by Chan's formula with the roundings of
- * the kernel that makes them (op/batch_norm_cpu.c).
- */
-#define MOMENTS_KERNEL(name, type, fma_fn)                                                \
-    static void name(const tt_launch *l, const tti_tree_program *prog, int64_t j)         \
-    {                                                                                     \
-        int64_t c = l->out[0].count, n[TTI_MAX_PARTS + 2];                                \
-        type mean[TTI_MAX_PARTS + 2], m2[TTI_MAX_PARTS + 2];                              \
-        int depth = 0;                                                                    \
-        for (int i = 0; i < prog->n; i++) {                                               \
-            int64_t at = prog->push[i].part * c + j;                                      \
-            n[depth] = prog->push[i].rows * prog->per_row;                                \
-            mean[depth] = ((const type *)l->in[prog->push[i].input].data)[at];            \
-            m2[depth++] = ((const type *)l->in[prog->push[i].input + 1].data)[at];        \
-            for (int m = prog->push[i].merges; m > 0; m--) {                              \
-                int a = depth - 2, b = --depth;                                           \
-                if (n[b] == 0)                                                            \
-                    continue;                                                             \
-                type w = (type)n[b] / (type)(n[a] + n[b]), d = mean[b] - mean[a];         \
-                mean[a] = n[a] == 0 ? mean[b] : fma_fn(d, w, mean[a]);                    \
-                m2[a] = n[a] == 0 ? m2[b] : fma_fn(d * d, (type)n[a] * w, m2[a] + m2[b]); \
-                n[a] += n[b];                                                             \
-            }                                                                             \
-        }                                                                                 \
-        ((type *)l->out[0].data)[j] = mean[0] + (type)0;                                  \
-        ((type *)l->out[1].data)[j] = m2[0] / (type)(n[0] > 0 ? n[0] : 1) + (type)0;      \
-        ((type *)l->out[2].data)[j] = m2[0] / (type)(n[0] > 1 ? n[0] - 1 : 1) + (type)0;  \
-    }
-MOMENTS_KERNEL(moments_f32, float, fmaf)
-MOMENTS_KERNEL(moments_f64, double, fma)
-
-// Units are channels.
-static tt_status moments_kernel(const tt_launch *l)
-{
-    for (int64_t j = l->begin; j < l->end; j++) {
-        if (l->out[0].dtype == TT_F64)
-            moments_f64(l, l->tune, j);
-        else
-            moments_f32(l, l->tune, j);
     }
     return TT_OK;
 }
@@ -346,7 +304,7 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
         return TT_ENOMEM;
     tti_call *c = tti_new_call(e, pnode,
                                tree      ? tree_kernel
-                               : moments ? moments_kernel
+                               : moments ? moments_kernels[tti_isa_for(p->ctx, pn->node)]
                                          : gather_kernel,
                                pn->n_in, pn->n_out);
     if (c == NULL)

@@ -15,6 +15,8 @@ tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride);
 void tti_tree_add(int isa, tt_dtype t, void *low, const void *high, int64_t n);
 // n sums to elements from `at` on; f32 sums of a half type are rounded once, here.
 void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n);
+// join_cpu.c: merges statistics.
+TT_CPU_DECLARE(tti_join_moments);
 
 // touched.c: a tree whose inputs are lists of touched rows.
 tt_status tti_draft_touched(tti_emitter *e, int pnode) TTI_CHECKED;

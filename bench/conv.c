@@ -6,16 +6,9 @@
  *   build/release/bench/conv [threads]      default: 1, then all cores up to 2
  */
 #include "op/conv.h"
-#include "bench.h"
-#include "device/device.h"
-#include <dlfcn.h>
-#include <tutti/tutti.h>
-#ifdef TUTTI_HAVE_DNNL
-#include <dnnl.h>
-#endif
+#include "alone.h"
 
 #define BATCH 32
-#define LANES 8
 #define GOAL  0.85
 
 typedef struct shape {
@@ -43,46 +36,12 @@ static int64_t out_size(const shape *s)
 
 static const char *const op_names[3] = {"conv2d", "conv2d_dx", "conv2d_dw"};
 
-static void check(bool ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "bench/conv: %s failed\n", what);
-        exit(1);
-    }
-}
-
-static float *numbers(int64_t n, uint64_t seed)
-{
-    float *x = aligned_alloc(64, ((size_t)n * sizeof(float) + 63) / 64 * 64);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
-    }
-    return x;
-}
-
 // ---- ours ------------------------------------------------------------------------------------
 
 typedef struct ours {
-    tti_team *team;
-    tt_kernel_fn fn;
-    tt_prep prep;
-    tt_launch launch;
-    int64_t chunk[TT_MAX_PHASES];
-    tt_arg args[3];
+    alone_kernel kernel;
     tti_conv_attr attr;
-    tt_lanes lanes;
-    int64_t bound[LANES + 1];
 } ours;
-
-static void run_ours(void *arg)
-{
-    ours *o = arg;
-    for (int i = 0; i < o->prep.n_phases; i++)
-        check(tti_team_run(o->team, o->fn, &o->launch, i, o->prep.units[i], o->chunk[i],
-                           (o->prep.local_bytes + 63) / 64 * 64) == TT_OK,
-              "kernel");
-}
 
 static tt_arg image(float *data, int64_t size, int64_t c)
 {
@@ -93,86 +52,26 @@ static tt_arg image(float *data, int64_t size, int64_t c)
 }
 
 // op: 0 forward, 1 dx, 2 dw; data is x, w, y.
-static void ours_open(ours *o, tt_ctx *ctx, int n_threads, int op, const shape *s, float *data[3])
+static void ours_open(ours *o, tt_ctx *ctx, tti_team *team, int n_threads, int op, const shape *s,
+                      float *data[3])
 {
-    static const uint8_t merges[LANES] = {0, 1, 0, 2, 0, 1, 0, 3};
     int64_t out = out_size(s);
     tt_arg x = image(data[0], s->size, s->c_in), y = image(data[2], out, s->c_out);
     tt_arg w = {.data = data[1], .shape = TT_SHAPE(s->k, s->k, s->c_in, s->c_out), .open = -1};
-    int isa = tti_best_isa();
     memset(o, 0, sizeof(*o));
     o->attr.stride = (tt_ints){.n = 2, .v = {s->stride, s->stride}};
     o->attr.pad = (tt_ints){.n = 4, .v = {s->pad, s->pad, s->pad, s->pad}};
     o->attr.size = (tt_ints){.n = 2, .v = {op == 1 ? s->size : s->k, op == 1 ? s->size : s->k}};
-    o->args[0] = op == 1 ? y : x;
-    o->args[1] = op == 2 ? y : w;
-    o->args[2] = op == 0 ? y : op == 1 ? x : w;
-    for (int i = 0; i <= LANES; i++)
-        o->bound[i] = BATCH * i / LANES;
-    o->lanes = (tt_lanes){.total = LANES, .n = LANES, .n_parts = 1, .depth = 4};
-    o->lanes.global_rows = BATCH;
-    o->lanes.bound = o->bound;
-    o->lanes.merges = merges;
-
-    const tt_kernel *kernel = &tt_op_find(ctx, op_names[op])->kernel[TT_CPU];
-    o->fn = kernel->fn[isa];
-    o->prep = (tt_prep){.ctx = ctx,
-                        .attr = &o->attr,
-                        .in = o->args,
-                        .out_args = &o->args[2],
-                        .n_in = 2,
-                        .n_out = 1,
-                        .lanes = &o->lanes,
-                        .n_threads = n_threads,
-                        .isa = isa,
-                        .n_phases = 1};
-    check(kernel->prepare(&o->prep) == TT_OK, "prepare");
-    for (int i = 0; i < o->prep.n_phases; i++) {
-        int64_t grain = TTI_MAX(o->prep.grain[i], 1), parts = 4 * (int64_t)n_threads;
-        int64_t chunk = (o->prep.units[i] + parts - 1) / parts;
-        o->chunk[i] = n_threads == 1 ? o->prep.units[i] : (chunk + grain - 1) / grain * grain;
-    }
-    size_t local = (o->prep.local_bytes + 63) / 64 * 64 * (size_t)n_threads;
-    o->launch = (tt_launch){.ctx = ctx,
-                            .attr = &o->attr,
-                            .in = o->args,
-                            .out = &o->args[2],
-                            .n_in = 2,
-                            .n_out = 1,
-                            .lanes = &o->lanes,
-                            .tune = o->prep.tune};
-    o->launch.scratch = aligned_alloc(64, (o->prep.scratch_bytes + 127) / 64 * 64);
-    o->launch.local = aligned_alloc(64, local + 64);
-    check(tti_team_open(ctx, "bench", n_threads, 20000, &o->team) == TT_OK, "team");
-}
-
-static void ours_close(ours *o)
-{
-    tti_team_close(o->team);
-    free(o->launch.scratch);
-    free(o->launch.local);
+    o->kernel.attr = &o->attr;
+    o->kernel.args[0] = op == 1 ? y : x;
+    o->kernel.args[1] = op == 2 ? y : w;
+    o->kernel.args[2] = op == 0 ? y : op == 1 ? x : w;
+    alone_open(&o->kernel, ctx, op_names[op], BATCH, ALONE_LANES, team, n_threads, tti_best_isa());
 }
 
 // ---- oneDNN ----------------------------------------------------------------------------------
 
 #ifdef TUTTI_HAVE_DNNL
-
-#define DNN(call) check((call) == dnnl_success, #call)
-
-typedef struct peer {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_memory_t memory[3];
-    dnnl_exec_arg_t args[3];
-} peer;
-
-static void run_peer(void *arg)
-{
-    peer *p = arg;
-    DNN(dnnl_primitive_execute(p->primitive, p->stream, 3, p->args));
-    DNN(dnnl_stream_wait(p->stream));
-}
 
 static void peer_open(peer *p, int op, const shape *s, float *data[3])
 {
@@ -185,8 +84,7 @@ static void peer_open(peer *p, int op, const shape *s, float *data[3])
     dnnl_memory_desc_t any[3];
     dnnl_convolution_desc_t d, f;
     dnnl_primitive_desc_t pd, hint = NULL;
-    DNN(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
-    DNN(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags));
+    peer_start(p);
     for (int i = 0; i < 3; i++)
         DNN(dnnl_memory_desc_init_by_tag(&any[i], 4, dims[i], dnnl_f32, dnnl_format_tag_any));
     DNN(dnnl_convolution_forward_desc_init(&f, dnnl_forward_training, dnnl_convolution_direct,
@@ -207,18 +105,9 @@ static void peer_open(peer *p, int op, const shape *s, float *data[3])
             dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[op][i]);
         dnnl_memory_desc_t from;
         dnnl_memory_t m;
-        dnnl_primitive_desc_t rpd;
-        dnnl_primitive_t reorder;
-        DNN(dnnl_memory_create(&p->memory[i], md, p->engine, DNNL_MEMORY_ALLOCATE));
         DNN(dnnl_memory_desc_init_by_tag(&from, 4, dims[i], dnnl_f32, plain[i]));
         DNN(dnnl_memory_create(&m, &from, p->engine, data[i]));
-        DNN(dnnl_reorder_primitive_desc_create(&rpd, &from, p->engine, md, p->engine, NULL));
-        DNN(dnnl_primitive_create(&reorder, rpd));
-        dnnl_exec_arg_t ra[2] = {{DNNL_ARG_FROM, m}, {DNNL_ARG_TO, p->memory[i]}};
-        DNN(dnnl_primitive_execute(reorder, p->stream, 2, ra));
-        DNN(dnnl_stream_wait(p->stream));
-        dnnl_primitive_destroy(reorder);
-        dnnl_primitive_desc_destroy(rpd);
+        p->memory[i] = peer_pack(p, m, &from, md);
         dnnl_memory_destroy(m);
         p->args[i] = (dnnl_exec_arg_t){ids[op][i], p->memory[i]};
     }
@@ -227,43 +116,25 @@ static void peer_open(peer *p, int op, const shape *s, float *data[3])
     dnnl_primitive_desc_destroy(hint);
 }
 
-static void peer_close(peer *p)
-{
-    dnnl_primitive_destroy(p->primitive);
-    for (int i = 0; i < 3; i++)
-        dnnl_memory_destroy(p->memory[i]);
-    dnnl_stream_destroy(p->stream);
-    dnnl_engine_destroy(p->engine);
-}
-
-static void peer_threads(int n)
-{
-    void (*set)(int) = NULL;
-    void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads"); // oneDNN brings OpenMP along
-    memcpy(&set, &symbol, sizeof(set));
-    if (set != NULL)
-        set(n);
-}
-
-static bool bench_one(tt_ctx *ctx, int n_threads, int op, const shape *s)
+static bool bench_one(tt_ctx *ctx, tti_team *team, int n_threads, int op, const shape *s)
 {
     int64_t out = out_size(s);
-    float *data[3] = {numbers(BATCH * s->size * s->size * s->c_in, 1),
-                      numbers(s->k * s->k * s->c_in * s->c_out, 2),
-                      numbers(BATCH * out * out * s->c_out, 3)};
+    float *data[3] = {alone_numbers(BATCH * s->size * s->size * s->c_in, 1),
+                      alone_numbers(s->k * s->k * s->c_in * s->c_out, 2),
+                      alone_numbers(BATCH * out * out * s->c_out, 3)};
     ours o;
     peer p;
-    ours_open(&o, ctx, n_threads, op, s, data);
+    ours_open(&o, ctx, team, n_threads, op, s, data);
     peer_open(&p, op, s, data);
-    bench_side sides[] = {{.name = "ours", .fn = run_ours, .arg = &o},
-                          {.name = "oneDNN", .fn = run_peer, .arg = &p}};
+    bench_side sides[] = {{.name = "ours", .fn = alone_run, .arg = &o.kernel},
+                          {.name = "oneDNN", .fn = peer_run, .arg = &p}};
     bench_rounds(sides, 2, BENCH_ROUNDS, 10);
     char label[64];
     double flop = 2.0 * BATCH * (double)(out * out * s->k * s->k * s->c_in * s->c_out);
     snprintf(label, sizeof(label), "%-9s %-22s %4.0f", op_names[op], s->label,
              1e-9 * flop / bench_time(&sides[0]).median);
     bool met = bench_row(label, &sides[0], &sides[1], s->goal);
-    ours_close(&o);
+    alone_close(&o.kernel);
     peer_close(&p);
     for (int i = 0; i < 3; i++)
         free(data[i]);
@@ -280,6 +151,8 @@ int main(int argc, char **argv)
     const char *only = getenv("BENCH_ONLY");
     for (int n = argc > 1 ? atoi(argv[1]) : 1; n <= (argc > 1 ? atoi(argv[1]) : 2); n++) {
         char title[64];
+        tti_team *team;
+        alone_check(tti_team_open(ctx, "bench", n, 20000, &team) == TT_OK, "team");
         snprintf(title, sizeof(title), "convolution against oneDNN, %d thread%s", n,
                  n > 1 ? "s" : "");
         bench_title(title);
@@ -288,16 +161,14 @@ int main(int argc, char **argv)
             for (int op = 0; op < 3; op++)
                 if (only == NULL || strstr(only, op_names[op]) != NULL ||
                     strstr(shapes[i].label, only) != NULL)
-                    bench_one(ctx, n, op, &shapes[i]);
+                    bench_one(ctx, team, n, op, &shapes[i]);
+        tti_team_close(team);
     }
     tti_fp_leave(saved);
 #else
     (void)argc;
     (void)argv;
-    (void)numbers;
     (void)ours_open;
-    (void)ours_close;
-    (void)run_ours;
     (void)shapes;
     printf("convolution: skipped, no oneDNN\n");
 #endif

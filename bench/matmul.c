@@ -6,16 +6,8 @@
  *
  *   build/release/bench/matmul [threads] [avx2|avx512]     default: 1, then 2; the best set
  */
-#include "bench.h"
-#include "device/device.h"
+#include "alone.h"
 #include "op/gemm.h"
-#include <dlfcn.h>
-#include <tutti/tutti.h>
-#ifdef TUTTI_HAVE_DNNL
-#include <dnnl.h>
-#endif
-
-#define LANES 8
 
 typedef struct shape {
     int64_t m, n, k;
@@ -34,24 +26,6 @@ enum {
     N_FORMS
 };
 static const char *const form_names[N_FORMS] = {"y", "dx", "dw"};
-
-static void check(bool ok, const char *what)
-{
-    if (!ok) {
-        fprintf(stderr, "bench/matmul: %s failed\n", what);
-        exit(1);
-    }
-}
-
-static float *numbers(int64_t n, uint64_t seed)
-{
-    float *x = aligned_alloc(64, ((size_t)n * sizeof(float) + 63) / 64 * 64);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
-    }
-    return x;
-}
 
 // A product c [m, n] = a b over k, in one of the three forms.
 typedef struct problem {
@@ -73,24 +47,9 @@ static problem problem_of(const shape *s, int form, float *const data[3])
 // ---- ours ------------------------------------------------------------------------------------
 
 typedef struct ours {
-    tti_team *team;
-    tt_kernel_fn fn;
-    tt_prep prep;
-    tt_launch launch;
-    int64_t chunk;
-    tt_arg args[3];
+    alone_kernel kernel;
     tti_matmul_attr attr;
-    tt_lanes lanes;
-    int64_t bound[LANES + 1];
 } ours;
-
-static void run_ours(void *arg)
-{
-    ours *o = arg;
-    check(tti_team_run(o->team, o->fn, &o->launch, 0, o->prep.units[0], o->chunk,
-                       (o->prep.local_bytes + 63) / 64 * 64) == TT_OK,
-          "kernel");
-}
 
 static tt_arg matrix(float *data, int64_t rows, int64_t cols, int open)
 {
@@ -101,52 +60,14 @@ static tt_arg matrix(float *data, int64_t rows, int64_t cols, int open)
 static void ours_open(ours *o, tt_ctx *ctx, tti_team *team, int n_threads, int isa,
                       const problem *p, int lanes)
 {
-    static const uint8_t merges[LANES] = {0, 1, 0, 2, 0, 1, 0, 3};
     memset(o, 0, sizeof(*o));
     o->attr = (tti_matmul_attr){p->trans_a, p->trans_b, TT_LINEAR, false};
     int open_a = lanes == 0 ? -1 : p->trans_a ? 0 : 1, open_b = lanes == 0 ? -1 : p->trans_b;
-    o->args[0] = matrix(p->a, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k, open_a);
-    o->args[1] = matrix(p->b, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n, open_b);
-    o->args[2] = matrix(p->c, p->m, p->n, -1);
-    int n = lanes == 0 ? 1 : lanes;
-    for (int i = 0; i <= n; i++)
-        o->bound[i] = p->k * i / n;
-    o->lanes = (tt_lanes){.total = n, .n = n, .n_parts = 1, .depth = n == 1 ? 1 : 4};
-    o->lanes.global_rows = p->k;
-    o->lanes.bound = o->bound;
-    o->lanes.merges = merges;
-
-    const tt_kernel *kernel = &tt_op_find(ctx, "matmul")->kernel[TT_CPU];
-    o->team = team;
-    o->fn = kernel->fn[isa];
-    o->prep = (tt_prep){.ctx = ctx,
-                        .attr = &o->attr,
-                        .in = o->args,
-                        .out_args = &o->args[2],
-                        .n_in = 2,
-                        .n_out = 1,
-                        .lanes = &o->lanes,
-                        .n_threads = n_threads,
-                        .isa = isa,
-                        .n_phases = 1};
-    check(kernel->prepare(&o->prep) == TT_OK, "prepare");
-    int64_t parts = 4 * (int64_t)n_threads;
-    o->chunk = n_threads == 1 ? o->prep.units[0] : (o->prep.units[0] + parts - 1) / parts;
-    size_t local = (o->prep.local_bytes + 63) / 64 * 64 * (size_t)n_threads;
-    o->launch = (tt_launch){.ctx = ctx,
-                            .attr = &o->attr,
-                            .in = o->args,
-                            .out = &o->args[2],
-                            .n_in = 2,
-                            .n_out = 1,
-                            .lanes = &o->lanes,
-                            .tune = o->prep.tune};
-    o->launch.local = aligned_alloc(64, local + 64);
-}
-
-static void ours_close(ours *o)
-{
-    free(o->launch.local);
+    o->kernel.attr = &o->attr;
+    o->kernel.args[0] = matrix(p->a, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k, open_a);
+    o->kernel.args[1] = matrix(p->b, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n, open_b);
+    o->kernel.args[2] = matrix(p->c, p->m, p->n, -1);
+    alone_open(&o->kernel, ctx, "matmul", p->k, lanes == 0 ? 1 : lanes, team, n_threads, isa);
 }
 
 // dw over 8 lanes against one lane, 784x128: most that it may cost.
@@ -156,19 +77,20 @@ static void bench_lanes(tt_ctx *ctx, tti_team *team, int n_threads, int isa)
     static const double goals[] = {1 / 1.35, 1 / 1.08};
     for (int i = 0; i < 2; i++) {
         shape s = {rows[i], 128, 784, true};
-        float *data[3] = {numbers(s.m * s.k, 1), numbers(s.k * s.n, 2), numbers(s.m * s.n, 3)};
+        float *data[3] = {alone_numbers(s.m * s.k, 1), alone_numbers(s.k * s.n, 2),
+                          alone_numbers(s.m * s.n, 3)};
         problem p = problem_of(&s, DW, data);
         ours one, eight;
         ours_open(&one, ctx, team, n_threads, isa, &p, 0);
-        ours_open(&eight, ctx, team, n_threads, isa, &p, LANES);
-        bench_side sides[] = {{.name = "8 lanes", .fn = run_ours, .arg = &eight},
-                              {.name = "1 lane", .fn = run_ours, .arg = &one}};
+        ours_open(&eight, ctx, team, n_threads, isa, &p, ALONE_LANES);
+        bench_side sides[] = {{.name = "8 lanes", .fn = alone_run, .arg = &eight.kernel},
+                              {.name = "1 lane", .fn = alone_run, .arg = &one.kernel}};
         bench_rounds(sides, 2, BENCH_ROUNDS, 10);
         char label[64];
         snprintf(label, sizeof(label), "dw 784x128, %d rows: 8 lanes, 1 lane", (int)rows[i]);
         bench_row(label, &sides[0], &sides[1], goals[i]);
-        ours_close(&one);
-        ours_close(&eight);
+        alone_close(&one.kernel);
+        alone_close(&eight.kernel);
         for (int j = 0; j < 3; j++)
             free(data[j]);
     }
@@ -178,40 +100,6 @@ static void bench_lanes(tt_ctx *ctx, tti_team *team, int n_threads, int isa)
 
 #ifdef TUTTI_HAVE_DNNL
 
-#define DNN(call) check((call) == dnnl_success, #call)
-
-typedef struct peer {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_memory_t memory[3];
-    dnnl_exec_arg_t args[3];
-} peer;
-
-static void run_peer(void *arg)
-{
-    peer *p = arg;
-    DNN(dnnl_primitive_execute(p->primitive, p->stream, 3, p->args));
-    DNN(dnnl_stream_wait(p->stream));
-}
-
-static void peer_pack(peer *p, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
-{
-    dnnl_memory_t packed;
-    dnnl_primitive_desc_t pd;
-    dnnl_primitive_t reorder;
-    DNN(dnnl_memory_create(&packed, to, p->engine, DNNL_MEMORY_ALLOCATE));
-    DNN(dnnl_reorder_primitive_desc_create(&pd, from, p->engine, to, p->engine, NULL));
-    DNN(dnnl_primitive_create(&reorder, pd));
-    dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, p->memory[1]}, {DNNL_ARG_TO, packed}};
-    DNN(dnnl_primitive_execute(reorder, p->stream, 2, args));
-    DNN(dnnl_stream_wait(p->stream));
-    dnnl_primitive_destroy(reorder);
-    dnnl_primitive_desc_destroy(pd);
-    dnnl_memory_destroy(p->memory[1]);
-    p->memory[1] = packed;
-}
-
 static void peer_open(peer *p, const problem *q, bool packed)
 {
     const dnnl_dims_t a = {q->m, q->k}, b = {q->k, q->n}, c = {q->m, q->n};
@@ -220,8 +108,7 @@ static void peer_open(peer *p, const problem *q, bool packed)
     dnnl_memory_desc_t da, db, dc, any;
     dnnl_matmul_desc_t d;
     dnnl_primitive_desc_t pd;
-    DNN(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
-    DNN(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags));
+    peer_start(p);
     DNN(dnnl_memory_desc_init_by_strides(&da, 2, a, dnnl_f32, sa));
     DNN(dnnl_memory_desc_init_by_strides(&db, 2, b, dnnl_f32, sb));
     DNN(dnnl_memory_desc_init_by_tag(&dc, 2, c, dnnl_f32, dnnl_ab));
@@ -232,45 +119,32 @@ static void peer_open(peer *p, const problem *q, bool packed)
     DNN(dnnl_memory_create(&p->memory[0], &da, p->engine, q->a));
     DNN(dnnl_memory_create(&p->memory[1], &db, p->engine, q->b));
     DNN(dnnl_memory_create(&p->memory[2], &dc, p->engine, q->c));
-    if (packed)
-        peer_pack(p, &db, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
+    if (packed) {
+        dnnl_memory_t plain = p->memory[1];
+        p->memory[1] =
+            peer_pack(p, plain, &db, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
+        dnnl_memory_destroy(plain);
+    }
     static const int ids[3] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     for (int i = 0; i < 3; i++)
         p->args[i] = (dnnl_exec_arg_t){ids[i], p->memory[i]};
     dnnl_primitive_desc_destroy(pd);
 }
 
-static void peer_close(peer *p)
-{
-    dnnl_primitive_destroy(p->primitive);
-    for (int i = 0; i < 3; i++)
-        dnnl_memory_destroy(p->memory[i]);
-    dnnl_stream_destroy(p->stream);
-    dnnl_engine_destroy(p->engine);
-}
-
-static void peer_threads(int n)
-{
-    void (*set)(int) = NULL;
-    void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads"); // oneDNN brings OpenMP along
-    memcpy(&set, &symbol, sizeof(set));
-    if (set != NULL)
-        set(n);
-}
-
 static void bench_one(tt_ctx *ctx, tti_team *team, int n_threads, int isa, const shape *s, int form)
 {
-    float *data[3] = {numbers(s->m * s->k, 1), numbers(s->k * s->n, 2), numbers(s->m * s->n, 3)};
+    float *data[3] = {alone_numbers(s->m * s->k, 1), alone_numbers(s->k * s->n, 2),
+                      alone_numbers(s->m * s->n, 3)};
     problem q = problem_of(s, form, data);
     ours o;
     peer plain, packed;
-    int lanes = form == DW && !s->is_small ? LANES : 0; // bench_lanes() has the small ones
+    int lanes = form == DW && !s->is_small ? ALONE_LANES : 0; // bench_lanes() has the small ones
     ours_open(&o, ctx, team, n_threads, isa, &q, lanes);
     peer_open(&plain, &q, false);
     peer_open(&packed, &q, true);
-    bench_side sides[] = {{.name = "ours", .fn = run_ours, .arg = &o},
-                          {.name = "oneDNN", .fn = run_peer, .arg = &plain},
-                          {.name = "packed", .fn = run_peer, .arg = &packed}};
+    bench_side sides[] = {{.name = "ours", .fn = alone_run, .arg = &o.kernel},
+                          {.name = "oneDNN", .fn = peer_run, .arg = &plain},
+                          {.name = "packed", .fn = peer_run, .arg = &packed}};
     int n_sides = form == DW || s->is_small ? 2 : 3; // dy of dw is new in every step
     bench_rounds(sides, n_sides, BENCH_ROUNDS, 20);
     double flop = 2.0 * (double)(s->m * s->n * s->k);
@@ -281,7 +155,7 @@ static void bench_one(tt_ctx *ctx, tti_team *team, int n_threads, int isa, const
                  (int)s->n, (int)s->k, sides[i].name, 1e-9 * flop / bench_time(&sides[0]).median);
         bench_row(label, &sides[0], &sides[i], i == 1 ? goal : 0.85);
     }
-    ours_close(&o);
+    alone_close(&o.kernel);
     peer_close(&plain);
     peer_close(&packed);
     for (int i = 0; i < 3; i++)
@@ -295,7 +169,7 @@ int main(int argc, char **argv)
     tt_ctx *ctx = tt_open(.threads = 1);
     int isa = tti_best_isa();
     if (argc > 2)
-        check(tti_find_isa(ctx, argv[2], &isa) == TT_OK, "instruction set");
+        alone_check(tti_find_isa(ctx, argv[2], &isa) == TT_OK, "instruction set");
     unsigned saved = tti_fp_enter();
 #ifdef TUTTI_HAVE_DNNL
     if (isa == TT_ISA_AVX2)
@@ -305,7 +179,7 @@ int main(int argc, char **argv)
     for (int n = argc > 1 ? atoi(argv[1]) : 1; n <= (argc > 1 ? atoi(argv[1]) : 2); n++) {
         tti_team *team;
         char title[80];
-        check(tti_team_open(ctx, "bench", n, 20000, &team) == TT_OK, "team");
+        alone_check(tti_team_open(ctx, "bench", n, 20000, &team) == TT_OK, "team");
         snprintf(title, sizeof(title), "products (%s) against oneDNN, %d thread%s",
                  tti_isa_name(isa), n, n > 1 ? "s" : "");
         bench_title(title);

@@ -58,7 +58,7 @@ static int trainer_close(trainer *t)
 {
     if (tt_status_of(t->ctx) != TT_OK)
         printf("failed %s\n", tt_last_error(t->ctx).message);
-    gpu_free_batches(t->batches);
+    batches_free(t->batches, GPU_BATCHES);
     return tt_close(t->ctx) == TT_OK ? 0 : 1;
 }
 

@@ -5,10 +5,8 @@
 #ifndef TUTTI_BENCH_GPU_WORKS_H
 #define TUTTI_BENCH_GPU_WORKS_H
 
-#include <stdint.h>
-#include <stdlib.h>
+#include "batches.h"
 #include <string.h>
-#include <tutti/tutti.h>
 
 typedef struct gpu_work {
     const char *name, *unit; // what is counted in a second
@@ -106,45 +104,23 @@ static inline tt_status gpu_compile(tt_model *m, const gpu_work *w)
 
 // ---- batches ---------------------------------------------------------------------------------
 
-static inline uint32_t gpu_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33);
-}
-
-static inline void *gpu_integers(int64_t n, int below, uint64_t *state)
-{
-    int32_t *y = malloc(sizeof(*y) * (size_t)n);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (int32_t)(gpu_random(state) % (uint32_t)below);
-    return y;
-}
-
 #define GPU_BATCHES 8
 static inline void gpu_make_batches(const gpu_work *w, tt_batch_data out[GPU_BATCHES])
 {
     uint64_t state = 1;
     for (int i = 0; i < GPU_BATCHES; i++) {
         out[i] = (tt_batch_data){.rows = w->rows};
-        int64_t pixels = w->rows * w->side * w->side;
         if (gpu_is_text(w)) {
-            out[i].fields[0] = gpu_integers(w->rows * w->context, w->vocab, &state);
-            out[i].fields[1] = gpu_integers(w->rows * w->context, w->vocab, &state);
+            out[i].fields[0] = batch_integers(w->rows * w->context, w->vocab, &state);
+            out[i].fields[1] = batch_integers(w->rows * w->context, w->vocab, &state);
             continue;
         }
-        float *x = gpu_is_mlp(w) ? malloc(sizeof(float) * (size_t)pixels) : NULL;
-        for (int64_t k = 0; x != NULL && k < pixels; k++)
-            x[k] = (float)gpu_random(&state) * 0x1p-30f - 1;
-        out[i].fields[0] = x != NULL ? (void *)x : gpu_integers(w->rows, (int)w->rows, &state);
-        out[i].fields[1] = gpu_integers(w->rows, w->classes, &state);
+        if (gpu_is_mlp(w))
+            out[i].fields[0] = batch_numbers(w->rows * w->side * w->side, &state);
+        else
+            out[i].fields[0] = batch_integers(w->rows, (int)w->rows, &state);
+        out[i].fields[1] = batch_integers(w->rows, w->classes, &state);
     }
-}
-
-static inline void gpu_free_batches(tt_batch_data batches[GPU_BATCHES])
-{
-    for (int i = 0; i < GPU_BATCHES; i++)
-        for (int f = 0; f < 2; f++)
-            free((void *)batches[i].fields[f]);
 }
 
 #endif

@@ -86,7 +86,7 @@ static void run_side(stage *st, int number, const work *w, const tt_tasks *t, in
         fprintf(stderr, "%s\n", tt_last_error(ctx).message);
     free(times);
     tt_status closed = tt_close(ctx);
-    free_batches(batches, n);
+    batches_free(batches, n);
     _exit(closed == TT_OK ? 0 : 1);
 }
 

@@ -3,11 +3,9 @@
  * activations, and that compute them again in one way or another, all in turn.
  */
 #include "bench.h"
-#include <tutti/tutti.h>
+#include "works.h"
 
-#define CONTEXT 64
-#define ROWS    12
-#define VOCAB   65
+#define ROWS 12
 
 typedef struct way {
     const char *recompute;
@@ -17,21 +15,20 @@ typedef struct way {
     size_t activations;
 } way;
 
-static int32_t x[ROWS * CONTEXT], y[ROWS * CONTEXT];
+static work gpt;
+static tt_batch_data batches[MAX_BATCHES];
 
 static void step(void *arg)
 {
     way *w = arg;
-    tt_batch_data b = {.rows = ROWS, .fields = {x, y}};
-    tt_train_step(w->model, &b, NULL);
+    tt_train_step(w->model, &batches[0], NULL);
 }
 
 static bool open_way(way *w)
 {
     w->ctx = tt_open(.devices = "cpu:0");
-    w->model = tt_sequential(w->ctx, .input = {CONTEXT}, .dtype = TT_I32);
-    tt_gpt(w->model, .layers = 12, .heads = 4, .width = 128, .vocab = VOCAB);
-    tt_compile(w->model, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adamw(.lr = 1e-3),
+    w->model = make_model(w->ctx, &gpt);
+    tt_compile(w->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(&gpt),
                .recompute = w->recompute);
     step(w);
     tt_plan_memory m = {0};
@@ -53,10 +50,9 @@ int main(void)
         N = sizeof(ways) / sizeof(ways[0])
     };
     bench_side sides[N];
-    for (int i = 0; i < ROWS * CONTEXT; i++) {
-        x[i] = i * 7 % VOCAB;
-        y[i] = (i * 13 + 1) % VOCAB;
-    }
+    gpt = *find_work("gpt-12x128-b8");
+    gpt.rows = ROWS;
+    gpt.batches = make_batches(&gpt, batches);
     for (int i = 0; i < N; i++) {
         if (!open_way(&ways[i]))
             return 1;
@@ -65,7 +61,7 @@ int main(void)
     bench_rounds(sides, N, bench_n_rounds(BENCH_ROUNDS), 1);
     printf("recomputation in a GPT: 12 blocks, width 128, %d rows of %d (goal for all: 1/3 of the "
            "memory, 1.35 of the time)\n",
-           ROWS, CONTEXT);
+           ROWS, gpt.context);
     printf("  %-14s %9s %7s %9s %7s [quartiles]\n", "recompute", "MiB", "of none", "ms/step",
            "of none");
     for (int i = 0; i < N; i++) {
@@ -79,5 +75,6 @@ int main(void)
     }
     for (int i = 0; i < N; i++)
         tt_close(ways[i].ctx);
+    batches_free(batches, gpt.batches);
     return 0;
 }

@@ -154,7 +154,7 @@ static bool run_row(const char *work_name, side *sides, int n_sides, double seco
     }
     for (int i = 0; i < n_sides && sides[i].ctx != NULL; i++)
         ok = tt_close(sides[i].ctx) == TT_OK && ok;
-    free_batches(batches, n);
+    batches_free(batches, n);
     return ok;
 }
 
@@ -245,7 +245,7 @@ static bool pipeline(double seconds)
         }
         ok = tt_close(s.ctx) == TT_OK && ok;
     }
-    free_batches(batches, n);
+    batches_free(batches, n);
     return ok;
 }
 

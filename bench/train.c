@@ -136,7 +136,7 @@ static bool run_work(const work *w, const settings *set, bench_stat *ratio)
         *ratio = stat_of(ratios, rounds);
     for (int i = 0; i < n_sides; i++)
         ok = close_side(&sides[i]) && ok;
-    free_batches(batches, n);
+    batches_free(batches, n);
     return ok;
 }
 

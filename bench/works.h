@@ -4,7 +4,8 @@
 #ifndef TUTTI_BENCH_WORKS_H
 #define TUTTI_BENCH_WORKS_H
 
-#include <tutti/tutti.h>
+#include "batches.h"
+#include <string.h>
 
 #define MAX_BATCHES 8
 
@@ -69,28 +70,6 @@ static const work works[] = {
 
 // ---- batches ---------------------------------------------------------------------------------
 
-static uint32_t next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33);
-}
-
-static void *make_classes(int64_t n, int below, uint64_t *state)
-{
-    int32_t *y = malloc(sizeof(*y) * (size_t)n);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (int32_t)(next_random(state) % (uint32_t)below);
-    return y;
-}
-
-static void *make_images(int64_t n, uint64_t *state)
-{
-    float *x = malloc(sizeof(*x) * (size_t)n);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)next_random(state) * 0x1p-30f - 1;
-    return x;
-}
-
 static int make_batches(const work *w, tt_batch_data *out)
 {
     uint64_t state = 1;
@@ -99,21 +78,14 @@ static int make_batches(const work *w, tt_batch_data *out)
         int64_t rows = w->rows;
         out[i] = (tt_batch_data){.rows = rows};
         if (w->vocab > 0) {
-            out[i].fields[0] = make_classes(rows * w->context, w->vocab, &state);
-            out[i].fields[1] = make_classes(rows * w->context, w->vocab, &state);
+            out[i].fields[0] = batch_integers(rows * w->context, w->vocab, &state);
+            out[i].fields[1] = batch_integers(rows * w->context, w->vocab, &state);
         } else {
-            out[i].fields[0] = make_images(rows * w->side * w->side * w->channels, &state);
-            out[i].fields[1] = make_classes(rows, 10, &state);
+            out[i].fields[0] = batch_numbers(rows * w->side * w->side * w->channels, &state);
+            out[i].fields[1] = batch_integers(rows, 10, &state);
         }
     }
     return n;
-}
-
-static void free_batches(tt_batch_data *batches, int n)
-{
-    for (int i = 0; i < n; i++)
-        for (int f = 0; f < 2; f++)
-            free((void *)batches[i].fields[f]);
 }
 
 // The work's model in ctx; compile it next.

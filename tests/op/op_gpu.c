@@ -175,6 +175,19 @@ static void look_up(const char *op)
             missing = cpu_only[i].why;
 }
 
+/*
+ * Sums that vanish: of zeros of both signs, and of numbers so small that sums and products of a few
+ * are no number any more but a zero with a sign. Which zero it is must not depend on the spread.
+ */
+static void try_vanishing(const char *family, const op_case *c, op_how how)
+{
+    static const double times[][2] = {{0, 0}, {0x1p-63, 0x1p-63}, {0x1p-125, 1}, {1, 0x1p-125}};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        how.times = times[i];
+        op_try_parts(family, c, "gpu, parts that vanish", how);
+    }
+}
+
 void op_try_gpu(const char *family, const op_case *c)
 {
     test_need_gpu();
@@ -195,6 +208,8 @@ void op_try_gpu(const char *family, const op_case *c)
     if (!is_short())
         op_try_rows(family, c, "gpu, rows", how);
     op_try_parts(family, c, "gpu, parts", how);
+    if (!is_short())
+        try_vanishing(family, c, how);
     how.dtype = how.values = TT_BF16;
     if (half && !is_short())
         op_try_rows(family, c, "gpu, rows", how);

@@ -35,6 +35,12 @@ static double number(int input, int64_t i)
     return (double)(mix((uint64_t)(input + 1) * 0x9e3779b97f4a7c15u + (uint64_t)i) >> 11) * 0x1p-53;
 }
 
+// x as the trial has it; a factor of zero keeps its sign.
+static double scaled(const op_test *t, bool is_dy, double x)
+{
+    return op_round(t->how.values, t->how.times == NULL ? x : x * t->how.times[is_dy]);
+}
+
 static tt_tensor *enter(op_test *t, op_in *in)
 {
     bool open = tt_open_axis(&in->shape) >= 0;
@@ -67,7 +73,7 @@ tt_tensor *op_input(op_test *t, tt_shape shape, double low, double high)
     int n = t->n_in;
     op_in *in = new_input(t, t->how.dtype, shape);
     for (int64_t i = 0; i < in->count; i++)
-        in->value[i] = op_round(t->how.values, low + (high - low) * number(n, i));
+        in->value[i] = scaled(t, false, low + (high - low) * number(n, i));
     return in->tensor = enter(t, in);
 }
 
@@ -272,7 +278,7 @@ static tt_tensor *make_seed(op_test *t)
     op_in *w = new_input(t, tt_tensor_dtype(t->y), front);
     t->n_in--; // not an input of the case
     for (int64_t i = 0; i < w->count; i++)
-        w->value[i] = op_round(t->how.values, 2 * number(n + 100, i) - 1);
+        w->value[i] = scaled(t, true, 2 * number(n + 100, i) - 1);
     t->w = *w;
     t->w.is_fed = true;
     t->w.tensor = tt_feed(t->g, .dtype = t->w.dtype, .shape = front);

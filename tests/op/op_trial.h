@@ -23,7 +23,8 @@ typedef struct op_how {
     const char *isa;
     int threads, lanes;
     bool gradient, no_fuse;
-    const char *device; // default "cpu:0"
+    const double *times; // what inputs and dy are multiplied with; NULL: one and one
+    const char *device;  // default "cpu:0"
 } op_how;
 
 typedef struct op_in {

@@ -100,9 +100,7 @@ static void print_json(const result *r)
                  "\"peak_bytes\": %.0f}\n",
                  (long long)r->rows, r->median_ms, r->low_ms, r->high_ms,
                  1e3 * (double)r->rows / r->median_ms, r->first_ms, r->peak_bytes);
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(NULL, s);
+    cli_print_text(&t);
 }
 
 static int run(const cli_args *args)

@@ -124,5 +124,7 @@ bool cli_is_stdout(const char *file); // by whatever name, "/dev/stdout"
 void cli_wrote(const cli_args *args, const char *file, const char *what, const char *whom);
 // Prints a text that may be NULL.
 void cli_print(const char *s);
+// Prints what was collected and frees it; false: memory ran out before.
+bool cli_print_text(tti_text *t);
 
 #endif

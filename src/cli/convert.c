@@ -75,9 +75,7 @@ static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
     tti_text_add(&t, ", \"tensors\": %lld, \"left_out\": %lld, \"xxh3_128\": \"%016llx%016llx\"}\n",
                  (long long)r->n, (long long)r->left_out, (unsigned long long)r->hash.high,
                  (unsigned long long)r->hash.low);
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tt_string_free(ctx, s);
+    cli_print_text(&t);
 }
 
 static int run(const cli_args *args)

@@ -124,9 +124,7 @@ static int run(const cli_args *args)
         add_cards(&l, &tti_backend_cuda);
     if (args->json)
         tti_text_add(&l.text, "]\n");
-    char *s = tti_text_take(&l.text);
-    cli_print(s);
-    tt_string_free(ctx, s);
+    cli_print_text(&l.text);
     return cli_close(ctx, NULL);
 }
 

@@ -16,9 +16,7 @@ static int run(const cli_args *args)
         tti_text_add(&t, "{\"same\": %s, \"report\": ", same ? "true" : "false");
         tti_text_json(&t, report != NULL ? report : "");
         tti_text_add(&t, "}\n");
-        char *s = tti_text_take(&t);
-        cli_print(s);
-        tt_string_free(ctx, s);
+        cli_print_text(&t);
     } else if (st == TT_OK) {
         cli_print(report);
     }

@@ -203,9 +203,7 @@ static int run(const cli_args *args)
     } else {
         print_variables(&t);
     }
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tt_string_free(printer, s);
+    cli_print_text(&t);
     tt_cluster_free(ctx, c);
     int rc = close_with(ctx, st);
     return cli_close(printer, NULL) == CLI_OK ? rc : CLI_FAILED;

@@ -34,9 +34,7 @@ static tt_status evaluate(cli_job *j, const cli_args *args)
         tti_text_add(&t, "  %lld records\n%-12s%s\n%-12s%s\n", (long long)e.rows, "weights", hex,
                      "checkpoint", path);
     }
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(j->ctx, s);
+    cli_print_text(&t);
     return tt_status_of(j->ctx);
 }
 

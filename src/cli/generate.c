@@ -104,10 +104,8 @@ static void print_symbols(const writer *w, int64_t first, int64_t n)
 {
     tti_text t = {.ctx = w->j->ctx};
     tti_vocab_put(&w->vocab, w->symbols + first, n, &t);
-    char *s = tti_text_take(&t);
-    cli_print(s);
+    cli_print_text(&t);
     fflush(stdout);
-    tti_free(w->j->ctx, s);
 }
 
 static void print_json(const writer *w)
@@ -122,9 +120,7 @@ static void print_json(const writer *w)
     tti_text_add(&t, ", \"temperature\": %.9g, \"seed\": %lld}\n", w->args->temperature,
                  (long long)w->args->seed);
     tti_free(w->j->ctx, s);
-    s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(w->j->ctx, s);
+    cli_print_text(&t);
 }
 
 static tt_status write_text(writer *w)

@@ -129,10 +129,8 @@ static int op_help(const tt_op *op)
         return CLI_OK;
     tti_text t = {0};
     tti_options_help(&t, op->attrs);
-    char *s = tti_text_take(&t);
     printf("\nAttributes:\n");
-    cli_print(s);
-    tti_free(NULL, s);
+    cli_print_text(&t);
     return CLI_OK;
 }
 

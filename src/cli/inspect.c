@@ -290,9 +290,7 @@ static int run(const cli_args *args)
     int damaged = 0;
     if (inspect(ctx, args, &t, &damaged) == TT_OK) {
         tti_text_add(&t, "%s", args->json ? "\n" : "");
-        char *s = tti_text_take(&t);
-        cli_print(s);
-        tt_string_free(ctx, s);
+        cli_print_text(&t);
     }
     tti_text_free(&t);
     int rc = cli_close(ctx, NULL);

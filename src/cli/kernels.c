@@ -90,12 +90,11 @@ static int run(const cli_args *args)
     }
     if (args->json)
         tti_text_add(&t, shown == 0 ? "[]\n" : "]\n");
-    char *s = tti_text_take(&t);
     if (shown == 0 && !args->json)
         fprintf(stderr, "tutti: error: no op has '%s' in its name\n", args->words[0]);
     else
-        cli_print(s);
-    tt_string_free(ctx, s);
+        cli_print_text(&t);
+    tti_text_free(&t);
     int rc = cli_close(ctx, NULL);
     return shown == 0 ? CLI_FAILED : rc;
 }

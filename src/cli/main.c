@@ -50,6 +50,14 @@ void cli_print(const char *s)
         fputs(s, stdout);
 }
 
+bool cli_print_text(tti_text *t)
+{
+    char *s = tti_text_take(t);
+    cli_print(s);
+    tti_free(t->ctx, s);
+    return s != NULL;
+}
+
 bool cli_is_stdout(const char *file)
 {
     struct stat a, b;

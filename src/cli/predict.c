@@ -157,9 +157,7 @@ static void print_values(const prediction *p, int64_t record, const float *y)
             tti_text_add(&t, "%.6g", y[i]);
     }
     tti_text_add(&t, p->args->json ? "]}\n" : "\n");
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(NULL, s);
+    cli_print_text(&t);
 }
 
 static tt_status print_batch(prediction *p, const tt_batch_data *b, int64_t rows)

@@ -191,9 +191,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
                      (long long)r->fit.skipped);
     tti_text_add(&t, "weights     %s after %lld steps\n", hash, (long long)r->fit.steps);
     tti_text_add(&t, "run         %s\n", r->run);
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(ctx, s);
+    cli_print_text(&t);
 }
 
 // ---- for programs ----------------------------------------------------------------------------
@@ -287,7 +285,5 @@ void cli_report_json(tt_ctx *ctx, const cli_report *r)
     tti_text_add(&t, ", \"run\": ");
     tti_text_json(&t, r->run);
     tti_text_add(&t, "}\n");
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(ctx, s);
+    cli_print_text(&t);
 }

@@ -40,9 +40,7 @@ static void print_json(const matrix_model *model, int number, const spread *over
     tti_text_add(&t, ", \"same\": %s, \"error\": ", same ? "true" : "false");
     tti_text_json(&t, r->message);
     tti_text_add(&t, "}\n");
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(NULL, s);
+    cli_print_text(&t);
 }
 
 static void print_text(const matrix_model *model, int number, const spread *over,

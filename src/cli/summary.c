@@ -114,9 +114,7 @@ static void dry_json(cli_job *j, const char *job, const char *memory)
         tti_text_add(&t, ", \"steps\": %lld", (long long)count_steps(&j->parts).steps);
     tti_text_add(&t, ", \"memory\": [%s]}\n", memory != NULL ? memory : "");
     tt_string_free(j->ctx, model);
-    char *s = tti_text_take(&t);
-    cli_print(s);
-    tti_free(j->ctx, s);
+    cli_print_text(&t);
 }
 
 static void dry_text(cli_job *j, const char *job, const char *plan)

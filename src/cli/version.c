@@ -29,10 +29,7 @@ static int run(const cli_args *args)
         s = end + 1;
     }
     tti_text_add(&t, "}\n");
-    char *json = tti_text_take(&t);
-    cli_print(json);
-    tti_free(NULL, json);
-    return json != NULL ? CLI_OK : CLI_FAILED;
+    return cli_print_text(&t) ? CLI_OK : CLI_FAILED;
 }
 
 const cli_verb cli_version = {

@@ -216,12 +216,7 @@ tt_status tt_hashes_write(tt_session *s, const char *path)
             tti_text_add(&t, "%02x", (uint8_t)s->dumped[i]);
         tti_text_add(&t, "\n");
     }
-    char *text = tti_text_take(&t);
-    if (text == NULL)
-        return TT_ENOMEM;
-    tt_status st = tti_write_file(s->ctx, path, text);
-    tti_free(s->ctx, text);
-    return st;
+    return tti_text_write(&t, path);
 }
 
 // ---- comparing -------------------------------------------------------------------------------

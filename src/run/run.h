@@ -247,8 +247,8 @@ tti_spent tti_clock_read(const tt_session *s, int device, int64_t total_ns);
 void tti_session_forget(tt_session *s);
 // Fails if copies of a variable differ, naming device and variable; step is for the message.
 tt_status tti_replicas_check(tt_session *s, int64_t step) TTI_CHECKED;
-// Writes text to a file; failures name it.
-tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text);
+// Writes the text to a file and frees it; failures name the file.
+tt_status tti_text_write(tti_text *t, const char *path) TTI_CHECKED;
 // After an entry ran: hashes of its outputs by lane.
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en);
 // The variable of a node, made where it is pinned or on the first device if there is none yet.

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text)
+static tt_status write_file(tt_ctx *ctx, const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -29,6 +29,16 @@ tt_status tti_write_file(tt_ctx *ctx, const char *path, const char *text)
     if (close(fd) != 0)
         return TT_FAIL(ctx, TT_EIO, "cannot write '%s': %s", path, strerror(errno));
     return TT_OK;
+}
+
+tt_status tti_text_write(tti_text *t, const char *path)
+{
+    char *text = tti_text_take(t);
+    if (text == NULL)
+        return TT_ENOMEM;
+    tt_status st = write_file(t->ctx, path, text);
+    tti_free(t->ctx, text);
+    return st;
 }
 
 static double us(int64_t ns, int64_t start)
@@ -162,10 +172,5 @@ tt_status tt_trace_write(tt_session *s, const char *path)
         add_arrow(&t, s, n, sp, (int)i + 1, start);
     }
     tti_text_add(&t, "\n]}\n");
-    char *text = tti_text_take(&t);
-    if (text == NULL)
-        return TT_ENOMEM;
-    tt_status st = tti_write_file(s->ctx, path, text);
-    tti_free(s->ctx, text);
-    return st;
+    return tti_text_write(&t, path);
 }

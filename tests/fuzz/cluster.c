@@ -4,22 +4,7 @@
  * gives ranks without gaps.
  */
 #include "cluster/cluster.h"
-#include <stdlib.h>
-#include <string.h>
-#include <tutti/tutti.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void ignore_event(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
-static void expect(int ok)
-{
-    if (!ok)
-        abort();
-}
+#include "fuzz.h"
 
 static void check(const tt_cluster *c)
 {
@@ -77,9 +62,7 @@ static tt_status read_environment(tt_ctx *ctx, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static tt_ctx *ctx;
-    if (ctx == NULL)
-        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = ignore_event);
+    tt_ctx *ctx = fuzz_ctx();
     if (size == 0)
         return 0;
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;

@@ -2,32 +2,15 @@
  * graph.c - fuzzes the reader of graph texts. Whatever the bytes are, reading ends, gives a graph
  * or an error, and leaks nothing; and what was read prints to a text that reads back to itself.
  */
+#include "fuzz.h"
 #include "graph/text.h"
-#include <stdlib.h>
-#include <string.h>
-#include <tutti/tutti.h>
 
 // A short text may ask for a large constant; a fuzzer would only wait for it.
 #define DATA_LIMIT ((size_t)4 << 20)
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void ignore_event(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
-static void expect(int ok)
-{
-    if (!ok)
-        abort();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static tt_ctx *ctx;
-    if (ctx == NULL)
-        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = ignore_event);
+    tt_ctx *ctx = fuzz_ctx();
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;
 
     tt_graph *g = tti_graph_parse(ctx, (const char *)data, size, DATA_LIMIT);

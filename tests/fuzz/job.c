@@ -2,28 +2,11 @@
  * job.c - fuzzes the reader of jobs. Whatever the bytes are, reading ends, gives a job or an error,
  * and leaks nothing; and what was read prints to a text that reads back to itself.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <tutti/tutti.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void ignore_event(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
-static void expect(int ok)
-{
-    if (!ok)
-        abort();
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static tt_ctx *ctx;
-    if (ctx == NULL)
-        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = ignore_event);
+    tt_ctx *ctx = fuzz_ctx();
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;
 
     tt_job *j = tt_job_parse(ctx, (const char *)data, size, "fuzz.yaml");

@@ -5,21 +5,10 @@
  * memory is given back.
  */
 #include "comm/peers.h"
-#include <stdlib.h>
-#include <string.h>
-#include <tutti/tutti.h>
+#include "fuzz.h"
 
 #define RANKS 3
 #define HEAD  5
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void ignore_event(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
-#define expect(ok) ((ok) ? (void)0 : abort())
 
 static void open_world(tt_ctx *ctx, tti_wire *wire, tti_world *w)
 {
@@ -101,16 +90,13 @@ static void check(tti_world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static tt_ctx *ctx;
+    tt_ctx *ctx = fuzz_ctx();
     static tti_wire *wire; // listens, and is connected to nobody
     static tti_world w;
     static const uint8_t secret[TT_SECRET_BYTES];
-    if (ctx == NULL) {
-        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = ignore_event);
-        if (tti_wire_open(ctx, &(tti_wire_opts){RANKS, 0, "127.0.0.1:0", secret, false}, &wire) !=
-            TT_OK)
-            exit(0); // this build has none
-    }
+    tti_wire_opts opts = {RANKS, 0, "127.0.0.1:0", secret, false};
+    if (wire == NULL && tti_wire_open(ctx, &opts, &wire) != TT_OK)
+        exit(0); // this build has none
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;
     open_world(ctx, wire, &w);
     while (size >= HEAD) {

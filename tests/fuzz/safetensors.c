@@ -4,22 +4,7 @@
  * within the file.
  */
 #include "save/safetensors.h"
-#include <stdlib.h>
-#include <string.h>
-#include <tutti/tutti.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void ignore_event(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
-static void expect(int ok)
-{
-    if (!ok)
-        abort();
-}
+#include "fuzz.h"
 
 static void look(const tti_safetensors *f)
 {
@@ -54,9 +39,7 @@ static void try(tt_ctx *ctx, const char *data, size_t size, uint64_t file_bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static tt_ctx *ctx;
-    if (ctx == NULL)
-        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = ignore_event);
+    tt_ctx *ctx = fuzz_ctx();
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;
     try(ctx, (const char *)data, size, size);
 

@@ -6,31 +6,16 @@
 #define TUTTI_FUZZ_SOURCE_H
 
 #include "data/bytes.h"
-#include <stdlib.h>
-#include <string.h>
-#include <tutti/tutti.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 typedef tt_status fuzz_open_fn(tt_ctx *ctx, tti_bytes *b, int choice, tt_source *out);
-
-static void fuzz_ignore(void *user, const tt_event *ev)
-{
-    (void)user, (void)ev;
-}
-
-static void fuzz_expect(int ok)
-{
-    if (!ok)
-        abort();
-}
 
 // Reads a record; what cannot be known before may still be wrong in it.
 static void fuzz_record(tt_ctx *ctx, const tt_source *s, int64_t i, void *const *out)
 {
     if (s->read(ctx, s->self, i, out) == TT_OK)
         return;
-    fuzz_expect(tt_last_error(ctx).message[0] != '\0');
+    expect(tt_last_error(ctx).message[0] != '\0');
     tt_clear_error(ctx);
 }
 
@@ -41,7 +26,7 @@ static void fuzz_read(tt_ctx *ctx, const tt_source *s)
     for (int f = 0; f < s->n_fields; f++) {
         size_t n = (size_t)tt_shape_count(&s->fields[f].shape);
         out[f] = malloc(n * tt_dtype_bytes(s->fields[f].dtype));
-        fuzz_expect(out[f] != NULL);
+        expect(out[f] != NULL);
     }
     for (int64_t i = 0; i < s->count && i < 8; i++)
         fuzz_record(ctx, s, i, out);
@@ -53,21 +38,19 @@ static void fuzz_read(tt_ctx *ctx, const tt_source *s)
 
 static void fuzz_source(const uint8_t *data, size_t size, int choice, fuzz_open_fn *open)
 {
-    static tt_ctx *ctx;
-    if (ctx == NULL)
-        ctx = tt_open(.devices = "cpu:0", .threads = 1, .on_event = fuzz_ignore);
+    tt_ctx *ctx = fuzz_ctx();
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;
     tti_bytes b;
     tt_source s = {0};
-    fuzz_expect(tti_bytes_memory(ctx, "fuzz", data, size, &b) == TT_OK);
+    expect(tti_bytes_memory(ctx, "fuzz", data, size, &b) == TT_OK);
     if (open(ctx, &b, choice, &s) == TT_OK) {
         fuzz_read(ctx, &s);
         s.close(ctx, s.self);
     } else {
-        fuzz_expect(tt_last_error(ctx).message[0] != '\0');
+        expect(tt_last_error(ctx).message[0] != '\0');
         tt_clear_error(ctx);
     }
-    fuzz_expect(tt_alloc_stats_get(ctx).blocks == blocks);
+    expect(tt_alloc_stats_get(ctx).blocks == blocks);
 }
 
 #endif

@@ -76,6 +76,13 @@ void test_skip(const char *why)
     test_leave();
 }
 
+void test_need_yaml(void)
+{
+#ifndef TUTTI_HAVE_YAML
+    test_skip("this build has no libyaml");
+#endif
+}
+
 bool test_gpu_is_emulated(void)
 {
     const char *module = getenv("TUTTI_CUDA_MODULE");

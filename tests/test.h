@@ -66,6 +66,7 @@ void test_ignore_event(void *user, const tt_event *ev);
 const char *test_isa(int i);
 // Ends the test as skipped (counted and printed, never passed).
 void test_skip(const char *why);
+void test_need_yaml(void); // skips where the build cannot read jobs
 /*
  * Ends the test as skipped where "gpu:0" cannot be opened; fails it there if TUTTI_CUDA_MODULE or
  * TEST_GPU says that it must be. Is it the emulation?

@@ -182,9 +182,7 @@ TEST(resnet_passes_over_on)
 
 TEST(job_names_what_batch_norm_is_over)
 {
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
+    test_need_yaml();
     static const char text[] = "data: {train: {digits: {count: 20}}}\n"
                                "model: [flatten, {batch_norm: {over: lane}}, {dense: 10}]\n"
                                "train: {loss: cross_entropy, epochs: 1, batch: 10}\n";

@@ -2,15 +2,11 @@
  * pipeline.c - pipelines of every schedule, also where the last batch has fewer rows than lanes:
  * the same weights as one device.
  */
-#include "../test.h"
+#include "../jobs.h"
 #include <stdio.h>
-#include <tutti/job.h>
 
 static tt_hash train(int count, const char *distribute)
 {
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
     char yaml[1024];
     snprintf(yaml, sizeof(yaml),
              "data: {train: {digits: {count: %d}}}\n"
@@ -24,20 +20,12 @@ static tt_hash train(int count, const char *distribute)
              "train: {epochs: 2, batch: 16, loss: cross_entropy, optimizer: adam}\n"
              "distribute: {%s}\n",
              count, distribute);
-    tt_ctx *reader = test_ctx();
-    tt_job *j = tt_job_parse(reader, yaml, strlen(yaml), "j.yaml");
-    ck_assert_msg(j != NULL, "%s", tt_last_error(reader).message);
-    tt_open_opts o = tt_job_open_opts(j);
-    o.on_event = test_ignore_event;
-    tt_ctx *ctx = tt_open_with(&o);
-    tt_job_parts parts;
+    job_built b = job_build_ok(yaml);
     tt_hash h = {0};
-    if (tt_job_build(j, ctx, &parts) == TT_OK &&
-        tt_fit_with(parts.model, parts.train, &parts.fit) == TT_OK)
-        (void)tt_model_hash(parts.model, &h);
-    ck_assert_msg(tt_status_of(ctx) == TT_OK, "%s: %s", distribute, tt_last_error(ctx).message);
-    CHECK_OK(tt_close(ctx));
-    CHECK_OK(tt_close(reader));
+    if (tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit) == TT_OK)
+        (void)tt_model_hash(b.parts.model, &h);
+    ck_assert_msg(tt_status_of(b.ctx) == TT_OK, "%s: %s", distribute, tt_last_error(b.ctx).message);
+    job_close(&b);
     return h;
 }
 

@@ -116,17 +116,10 @@ static int check_advice(const char *limit, bool *seen)
     return n;
 }
 
-static void need_yaml(void)
-{
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
-}
-
 TEST(what_is_advised_fits_to_the_byte)
 {
     bool seen[N_KINDS] = {false};
-    need_yaml();
+    test_need_yaml();
     command_write("job.yaml", wide);
     CHECK(check_advice("3800KiB", seen) >= 5);
     for (int i = 0; i < N_KINDS; i++)
@@ -137,7 +130,7 @@ TEST(what_is_advised_fits_to_the_byte)
 TEST(advice_for_a_small_limit_holds)
 {
     bool seen[N_KINDS] = {false};
-    need_yaml();
+    test_need_yaml();
     command_write("job.yaml", wide);
     CHECK(check_advice("1100KiB", seen) >= 1);
 }
@@ -146,7 +139,7 @@ TEST(advice_for_a_small_limit_holds)
 TEST(validation_counts_too)
 {
     bool seen[N_KINDS] = {false};
-    need_yaml();
+    test_need_yaml();
     command_write("job.yaml", checked);
     ck_assert_int_ne(command_run("train job.yaml --devices cpu:0@7200KiB --quiet"), 0);
     CHECK_HAS(command_err, "training needs ");
@@ -172,7 +165,7 @@ TEST(what_is_measured_with_validation_is_what_was_planned)
                                        "central --devices cpu:0*3", "pipeline --devices cpu:0*3",
                                        "pipeline --devices cpu:0*4 --set distribute.replicas=2"};
     char line[256];
-    need_yaml();
+    test_need_yaml();
     command_write("job.yaml", "data: {train: {digits: 24}, validate: {digits: 24}}\n"
                               "model: {resnet: {width: 4, small: true, over: lane}}\n"
                               "train: {batch: 20, loss: cross_entropy, optimizer: sgd}\n");
@@ -204,7 +197,7 @@ TEST(a_pipeline_is_told_how_many_micro_batches_fit)
 {
     long long bytes;
     int micro;
-    need_yaml();
+    test_need_yaml();
     command_write("job.yaml", "data: {train: {digits: 32}}\n"
                               "model: [flatten, mlp: {units: [256, 256, 10]}]\n"
                               "train: {batch: 32, loss: cross_entropy, optimizer: sgd}\n"
@@ -224,7 +217,7 @@ TEST(a_pipeline_is_told_how_many_micro_batches_fit)
 
 TEST(a_limit_that_nothing_fits_says_so)
 {
-    need_yaml();
+    test_need_yaml();
     command_write("job.yaml", wide);
     ck_assert_int_ne(command_run("train job.yaml --devices cpu:0@64KiB --quiet"), 0);
     CHECK_HAS(command_err, "no batch, recomputation or number of devices that was tried would fit");

@@ -2,42 +2,14 @@
  * job.c - whole jobs: the tables of all sections, checks, files, printing, help.
  */
 #include "job/job.h"
-#include "../test.h"
+#include "../jobs.h"
 #include <stdio.h>
 #include <stdlib.h>
-
-static const char small[] = "data:\n"
-                            "  train: {digits: {count: 64}}\n"
-                            "  validate: {digits: {count: 16, seed: 3}}\n"
-                            "  test: {digits: 16}\n"
-                            "model:\n"
-                            "  - conv2d: {filters: 4, kernel: 3, act: relu}\n"
-                            "  - max_pool2d: 2\n"
-                            "  - flatten\n"
-                            "  - dense: 10\n"
-                            "train:\n"
-                            "  epochs: 1\n"
-                            "  batch: 16\n"
-                            "  loss: cross_entropy\n"
-                            "  optimizer: {adam: {lr: 1e-3}}\n"
-                            "  metrics: [accuracy]\n";
-
-static void need_yaml(void)
-{
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
-}
-
-static tt_job *parse(tt_ctx *ctx, const char *yaml)
-{
-    return tt_job_parse(ctx, yaml, strlen(yaml), "j.yaml");
-}
 
 static void expect_error(const char *yaml, const char *message)
 {
     tt_ctx *ctx = test_ctx();
-    ck_assert_msg(parse(ctx, yaml) == NULL, "no error '%s' from\n%s", message, yaml);
+    ck_assert_msg(job_parse(ctx, yaml) == NULL, "no error '%s' from\n%s", message, yaml);
     CHECK_STR(tt_last_error(ctx).message, message);
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
@@ -48,7 +20,7 @@ static void expect_stable(tt_job *j, tt_ctx *ctx)
 {
     char *text = tt_job_print(j), *core = tt_job_core_print(j);
     CHECK(text != NULL && core != NULL);
-    tt_job *again = parse(ctx, text), *from_core = parse(ctx, core);
+    tt_job *again = job_parse(ctx, text), *from_core = job_parse(ctx, core);
     ck_assert_msg(again != NULL && from_core != NULL, "%s\n%s", tt_last_error(ctx).message, text);
     char *same = tt_job_print(again), *same_core = tt_job_core_print(from_core);
     CHECK_STR(same, text);
@@ -65,7 +37,7 @@ static void expect_stable(tt_job *j, tt_ctx *ctx)
 
 TEST(job_errors_name_the_place)
 {
-    need_yaml();
+    test_need_yaml();
     expect_error("model: [flatten]\ntrain: {bacth: 3}\n",
                  "j.yaml:2:9: train: unknown key 'bacth'; did you mean 'batch'?");
     expect_error("model: [flatten]\ntrian: {batch: 3}\n",
@@ -104,7 +76,7 @@ TEST(job_errors_name_the_place)
 
 TEST(job_parts_are_checked_together)
 {
-    need_yaml();
+    test_need_yaml();
     expect_error("data: {train: digits}\n", "j.yaml:1:1: model must be given");
     expect_error("model: [flatten]\ntrain: {loss: mse}\n",
                  "j.yaml:1:1: data: train must be given: the job trains");
@@ -119,16 +91,16 @@ TEST(job_parts_are_checked_together)
                  "j.yaml:3:38: train.steps: 7 beside train.epochs 2 (j.yaml:3:28); one of them "
                  "must be absent or 0");
     tt_ctx *ctx = test_ctx();
-    CHECK(parse(ctx, "data: {train: digits}\nmodel: [flatten]\n"
-                     "train: {loss: mse, epochs: 2, steps: 0}\n") != NULL);
-    CHECK(parse(ctx, "data: {train: digits}\nmodel: [flatten]\ndistribute: {lanes: 12}\n"
-                     "train: {loss: mse, accumulate: 3}\n") != NULL);
+    CHECK(job_parse(ctx, "data: {train: digits}\nmodel: [flatten]\n"
+                         "train: {loss: mse, epochs: 2, steps: 0}\n") != NULL);
+    CHECK(job_parse(ctx, "data: {train: digits}\nmodel: [flatten]\ndistribute: {lanes: 12}\n"
+                         "train: {loss: mse, accumulate: 3}\n") != NULL);
     CHECK_OK(tt_close(ctx));
 }
 
 TEST(job_files_are_read)
 {
-    need_yaml();
+    test_need_yaml();
     tt_ctx *ctx = test_ctx();
     char path[512];
     snprintf(path, sizeof(path), "%s/tiny.job.yaml", test_folder());
@@ -138,7 +110,7 @@ TEST(job_files_are_read)
     tt_clear_error(ctx);
 
     FILE *f = fopen(path, "w");
-    fputs(small, f);
+    fputs(job_small, f);
     fclose(f);
     const char *sets[] = {"train.batch=9", "distribute.devices=cpu:0*3", "seed=77"};
     setenv("TUTTI_TRAIN_BATCH", "8", 1);
@@ -164,15 +136,15 @@ TEST(job_files_are_read)
 
 TEST(job_core_is_free_of_places)
 {
-    need_yaml();
+    test_need_yaml();
     tt_ctx *ctx = test_ctx();
     char other[2048];
-    snprintf(other, sizeof(other), "%sname: other\ndistribute: {devices: cpu:0*4}\n%s", small,
+    snprintf(other, sizeof(other), "%sname: other\ndistribute: {devices: cpu:0*4}\n%s", job_small,
              "output: {dir: elsewhere}\n");
     char *with_workers = strstr(other, "data:\n") + strlen("data:\n");
     memmove(with_workers + 13, with_workers, strlen(with_workers) + 1);
     memcpy(with_workers, "  workers: 3\n", 13);
-    tt_job *a = parse(ctx, small), *b = parse(ctx, other);
+    tt_job *a = job_parse(ctx, job_small), *b = job_parse(ctx, other);
     ck_assert_msg(b != NULL, "%s", tt_last_error(ctx).message);
     char *x = tt_job_core_print(a), *y = tt_job_core_print(b), *whole = tt_job_print(b);
     CHECK_STR(x, y);

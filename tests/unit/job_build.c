@@ -2,87 +2,17 @@
  * job_build.c - what jobs build: data with its paths and transforms, models of every form, the
  * options of compile and fit; and what they say when they cannot.
  */
-#include "../test.h"
+#include "../jobs.h"
 #include "data/data.h"
 #include "job/job.h"
 #include "train/compile.h"
 #include <stdio.h>
 #include <sys/stat.h>
 
-static const char small[] = "data:\n"
-                            "  train: {digits: {count: 64}}\n"
-                            "  validate: {digits: {count: 16, seed: 3}}\n"
-                            "  test: {digits: 16}\n"
-                            "model:\n"
-                            "  - conv2d: {filters: 4, kernel: 3, act: relu}\n"
-                            "  - max_pool2d: 2\n"
-                            "  - flatten\n"
-                            "  - dense: 10\n"
-                            "train:\n"
-                            "  epochs: 1\n"
-                            "  batch: 16\n"
-                            "  loss: cross_entropy\n"
-                            "  optimizer: {adam: {lr: 1e-3}}\n"
-                            "  metrics: [accuracy]\n";
-
-static void need_yaml(void)
-{
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
-}
-
-static tt_job *parse(tt_ctx *ctx, const char *yaml)
-{
-    return tt_job_parse(ctx, yaml, strlen(yaml), "j.yaml");
-}
-
-// Parses; building in a context of the job's own must fail so.
-static void expect_build_error(const char *yaml, const char *message)
-{
-    tt_ctx *reader = test_ctx();
-    tt_job *j = parse(reader, yaml);
-    ck_assert_msg(j != NULL, "%s\n%s", tt_last_error(reader).message, yaml);
-    tt_open_opts o = tt_job_open_opts(j);
-    o.on_event = test_ignore_event;
-    tt_ctx *ctx = tt_open_with(&o);
-    tt_job_parts parts;
-    ck_assert_msg(tt_job_build(j, ctx, &parts) != TT_OK, "no error '%s' from\n%s", message, yaml);
-    CHECK_STR(tt_last_error(ctx).message, message);
-    tt_clear_error(ctx);
-    CHECK_OK(tt_close(ctx));
-    CHECK_OK(tt_close(reader));
-}
-
-typedef struct built {
-    tt_ctx *reader, *ctx;
-    tt_job *job;
-    tt_job_parts parts;
-} built;
-
-static built build(const char *yaml)
-{
-    built b = {.reader = test_ctx()};
-    b.job = parse(b.reader, yaml);
-    ck_assert_msg(b.job != NULL, "%s\n%s", tt_last_error(b.reader).message, yaml);
-    tt_open_opts o = tt_job_open_opts(b.job);
-    o.on_event = test_ignore_event;
-    b.ctx = tt_open_with(&o);
-    tt_status st = tt_job_build(b.job, b.ctx, &b.parts);
-    ck_assert_msg(st == TT_OK, "%s\n%s", tt_last_error(b.ctx).message, yaml);
-    return b;
-}
-
-static void close_built(built *b)
-{
-    CHECK_OK(tt_close(b->ctx));
-    CHECK_OK(tt_close(b->reader));
-}
-
 TEST(job_builds_its_parts)
 {
-    need_yaml();
-    built b = build(small);
+    test_need_yaml();
+    job_built b = job_build_ok(job_small);
     CHECK_INT(tt_data_count(b.parts.train), 64);
     CHECK_INT(tt_data_count(b.parts.validate), 16);
     CHECK_INT(tt_data_count(b.parts.test), 16);
@@ -93,7 +23,7 @@ TEST(job_builds_its_parts)
     CHECK(tt_model_get_train_graph(b.parts.model) != NULL);
     CHECK(tt_data_order(b.parts.validate, 0, 3) == 3); // only training data is shuffled
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
-    close_built(&b);
+    job_close(&b);
 }
 
 // ---- a source of the test's own: what it is opened with --------------------------------------
@@ -143,7 +73,7 @@ static tt_status build_probe(const char *yaml, bool registered, char message[512
     CHECK_OK(tt_source_register(reader, &probe));
     if (registered)
         CHECK_OK(tt_source_register(ctx, &probe));
-    tt_job *j = parse(reader, yaml);
+    tt_job *j = job_parse(reader, yaml);
     ck_assert_msg(j != NULL, "%s", tt_last_error(reader).message);
     tt_status st = tt_job_build(j, ctx, &parts);
     snprintf(message, 512, "%s", tt_last_error(ctx).message);
@@ -155,7 +85,7 @@ static tt_status build_probe(const char *yaml, bool registered, char message[512
 
 TEST(job_sources_get_their_paths)
 {
-    need_yaml();
+    test_need_yaml();
     char message[512], yaml[1024], wanted[2048];
     const char *dir = test_folder();
     snprintf(yaml, sizeof(yaml),
@@ -190,74 +120,75 @@ TEST(job_sources_get_their_paths)
 
 TEST(job_random_transforms_are_for_training)
 {
-    need_yaml();
-    built b = build("data:\n"
-                    "  train: {digits: 8}\n"
-                    "  test: {digits: 8}\n"
-                    "  transform: [random_flip, normalise: {mean: 1}, {one_hot: {field: y}}]\n"
-                    "model: [flatten, dense: 10]\n"
-                    "train: {loss: cross_entropy, batch: 8}\n");
+    test_need_yaml();
+    job_built b =
+        job_build_ok("data:\n"
+                     "  train: {digits: 8}\n"
+                     "  test: {digits: 8}\n"
+                     "  transform: [random_flip, normalise: {mean: 1}, {one_hot: {field: y}}]\n"
+                     "model: [flatten, dense: 10]\n"
+                     "train: {loss: cross_entropy, batch: 8}\n");
     CHECK_INT(b.parts.train->n_transforms, 3);
     CHECK_INT(b.parts.test->n_transforms, 2);
     CHECK(b.parts.model->step->opts.dense_targets); // floats: probabilities
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
-    close_built(&b);
-    expect_build_error("data:\n"
-                       "  train: {digits: 8}\n"
-                       "  transform:\n"
-                       "    - random_flip\n"
-                       "    - one_hot\n"
-                       "model: [flatten]\n",
-                       "j.yaml:5:7: data.transform.1: one_hot: field 'x' is f32; i32, i64 and u8 "
-                       "are possible");
+    job_close(&b);
+    job_build_fails("data:\n"
+                    "  train: {digits: 8}\n"
+                    "  transform:\n"
+                    "    - random_flip\n"
+                    "    - one_hot\n"
+                    "model: [flatten]\n",
+                    "j.yaml:5:7: data.transform.1: one_hot: field 'x' is f32; i32, i64 and u8 "
+                    "are possible");
 }
 
 TEST(job_without_train_is_not_compiled)
 {
-    need_yaml();
-    built b = build("data: {test: {digits: 8}}\nmodel: [flatten, dense: 10]\n");
+    test_need_yaml();
+    job_built b = job_build_ok("data: {test: {digits: 8}}\nmodel: [flatten, dense: 10]\n");
     CHECK(b.parts.train == NULL && b.parts.test != NULL);
     CHECK(tt_model_get_train_graph(b.parts.model) == NULL);
-    close_built(&b);
-    b = build("model:\n  inputs: {x: {shape: [4]}}\n  layers: [dense: 3]\n");
+    job_close(&b);
+    b = job_build_ok("model:\n  inputs: {x: {shape: [4]}}\n  layers: [dense: 3]\n");
     CHECK_INT(tt_model_parameters(b.parts.model), 4 * 3 + 3);
-    close_built(&b);
+    job_close(&b);
 }
 
 TEST(job_models_may_join_and_share)
 {
-    need_yaml();
+    test_need_yaml();
     // Names, from, share: two towers of one weight, joined; 784*5+5 and 10*2+2 parameters.
-    built b = build("data: {train: {digits: 8}}\n"
-                    "model:\n"
-                    "  inputs: [x]\n"
-                    "  layers:\n"
-                    "    - flatten: {name: flat}\n"
-                    "    - dense: {units: 5, name: a}\n"
-                    "    - dense: {units: 5, from: flat, share: a, name: b}\n"
-                    "    - concat: {from: [a, b]}\n"
-                    "    - dense: 2\n"
-                    "      name: out\n"
-                    "  outputs: [out, a]\n");
+    job_built b = job_build_ok("data: {train: {digits: 8}}\n"
+                               "model:\n"
+                               "  inputs: [x]\n"
+                               "  layers:\n"
+                               "    - flatten: {name: flat}\n"
+                               "    - dense: {units: 5, name: a}\n"
+                               "    - dense: {units: 5, from: flat, share: a, name: b}\n"
+                               "    - concat: {from: [a, b]}\n"
+                               "    - dense: 2\n"
+                               "      name: out\n"
+                               "  outputs: [out, a]\n");
     CHECK_INT(tt_model_parameters(b.parts.model), 784 * 5 + 5 + 10 * 2 + 2);
     CHECK_INT(b.parts.model->n_outputs, 2);
-    close_built(&b);
+    job_close(&b);
 
     // x + f(x), also inside another, from elsewhere, with an activation.
-    b = build("data: {train: {digits: 8}}\n"
-              "model:\n"
-              "  - flatten\n"
-              "  - dense: {units: 6, name: base}\n"
-              "  - residual: [dense: 6, residual: [dense: 6]]\n"
-              "  - residual: {layers: [dense: 6], act: relu, from: base, name: r}\n"
-              "  - dense: {units: 2, from: r}\n");
+    b = job_build_ok("data: {train: {digits: 8}}\n"
+                     "model:\n"
+                     "  - flatten\n"
+                     "  - dense: {units: 6, name: base}\n"
+                     "  - residual: [dense: 6, residual: [dense: 6]]\n"
+                     "  - residual: {layers: [dense: 6], act: relu, from: base, name: r}\n"
+                     "  - dense: {units: 2, from: r}\n");
     CHECK_INT(tt_model_parameters(b.parts.model), 784 * 6 + 6 + 3 * (36 + 6) + 12 + 2);
-    close_built(&b);
+    job_close(&b);
 }
 
 TEST(job_models_say_what_is_wrong)
 {
-    need_yaml();
+    test_need_yaml();
     const char *data = "data: {train: {digits: 8}}\n";
     static const struct {
         const char *model, *message;
@@ -284,33 +215,34 @@ TEST(job_models_say_what_is_wrong)
     for (int i = 0; i < TTI_COUNT(cases); i++) {
         char yaml[512];
         snprintf(yaml, sizeof(yaml), "%s%s", data, cases[i].model);
-        expect_build_error(yaml, cases[i].message);
+        job_build_fails(yaml, cases[i].message);
     }
-    expect_build_error("model: [flatten]\n", "j.yaml:1:8: model: the job has no data, so "
-                                             "model.inputs must say what goes in");
+    job_build_fails("model: [flatten]\n", "j.yaml:1:8: model: the job has no data, so "
+                                          "model.inputs must say what goes in");
 }
 
 TEST(job_optimizers_and_losses_reach_compile)
 {
-    need_yaml();
-    built b = build("data: {train: {digits: 16}}\n"
-                    "model: [flatten, dense: 10]\n"
-                    "train:\n"
-                    "  steps: 2\n"
-                    "  batch: 8\n"
-                    "  accumulate: 2\n"
-                    "  nan: skip\n"
-                    "  losses: [{cross_entropy: {smoothing: 0.1, ignore: 9}, weight: 0.5}]\n"
-                    "  metrics: [accuracy, top_k]\n"
-                    "  top_k: 3\n"
-                    "  optimizer:\n"
-                    "    adamw:\n"
-                    "      lr: 0.01\n"
-                    "      weight_decay: 0\n"
-                    "      schedule: {cosine: {warmup: 5, final: 0.1}}\n"
-                    "      groups: [{match: '*.bias', lr_scale: 2, no_decay: true}]\n"
-                    "  early_stop: {patience: 2, value: loss}\n"
-                    "checkpoint: {every: 7, keep: 2, best: loss}\n");
+    test_need_yaml();
+    job_built b =
+        job_build_ok("data: {train: {digits: 16}}\n"
+                     "model: [flatten, dense: 10]\n"
+                     "train:\n"
+                     "  steps: 2\n"
+                     "  batch: 8\n"
+                     "  accumulate: 2\n"
+                     "  nan: skip\n"
+                     "  losses: [{cross_entropy: {smoothing: 0.1, ignore: 9}, weight: 0.5}]\n"
+                     "  metrics: [accuracy, top_k]\n"
+                     "  top_k: 3\n"
+                     "  optimizer:\n"
+                     "    adamw:\n"
+                     "      lr: 0.01\n"
+                     "      weight_decay: 0\n"
+                     "      schedule: {cosine: {warmup: 5, final: 0.1}}\n"
+                     "      groups: [{match: '*.bias', lr_scale: 2, no_decay: true}]\n"
+                     "  early_stop: {patience: 2, value: loss}\n"
+                     "checkpoint: {every: 7, keep: 2, best: loss}\n");
     const tt_fit_opts *f = &b.parts.fit;
     CHECK(f->steps == 2 && f->batch == 8 && f->accumulate == 2 && f->nan == TT_NAN_SKIP);
     CHECK(f->save_every == 7 && f->keep == 2 && f->early_stop.patience == 2);
@@ -318,13 +250,13 @@ TEST(job_optimizers_and_losses_reach_compile)
     CHECK_STR(f->best.value, "loss");
     CHECK(f->plateau.value == NULL && f->plateau.patience == 0);
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, f));
-    close_built(&b);
+    job_close(&b);
 }
 
 // Heads of one model that learn one label: classes, or after one_hot probabilities.
 TEST(job_losses_may_share_a_target)
 {
-    need_yaml();
+    test_need_yaml();
     const char *const transforms[] = {"", ", transform: [one_hot: {field: y}]"};
     for (int i = 0; i < 2; i++) {
         char text[1024];
@@ -343,22 +275,22 @@ TEST(job_losses_may_share_a_target)
                  "    - cross_entropy: {output: a, target: y}\n"
                  "    - cross_entropy: {output: b, target: y, weight: 0.5}\n",
                  transforms[i]);
-        built b = build(text);
+        job_built b = job_build_ok(text);
         CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
-        close_built(&b);
+        job_close(&b);
     }
 }
 
 TEST(job_zero_means_zero)
 {
-    need_yaml();
-    built b =
-        build("data: {train: {digits: 16}}\n"
-              "model: [flatten, dense: 10]\n"
-              "train:\n"
-              "  loss: cross_entropy\n"
-              "  optimizer:\n"
-              "    adamw: {beta1: 0, weight_decay: 0, groups: [{match: '*.bias', lr_scale: 0}]}\n");
+    test_need_yaml();
+    job_built b = job_build_ok(
+        "data: {train: {digits: 16}}\n"
+        "model: [flatten, dense: 10]\n"
+        "train:\n"
+        "  loss: cross_entropy\n"
+        "  optimizer:\n"
+        "    adamw: {beta1: 0, weight_decay: 0, groups: [{match: '*.bias', lr_scale: 0}]}\n");
     const tt_optimizer *o = &b.parts.model->step->opts.optimizer;
     CHECK(o->weight_decay == 0 && o->beta1 == 0 && o->beta2 == 0.999);
     static float bias[10], weight[7840], first[7840];
@@ -373,17 +305,17 @@ TEST(job_zero_means_zero)
     CHECK(memcmp(weight, first, sizeof(first)) != 0);
     for (int i = 0; i < 10; i++)
         CHECK(bias[i] == 0); // its learning rate is 0
-    close_built(&b);
+    job_close(&b);
 }
 
 TEST(job_building_without_memory)
 {
-    need_yaml();
+    test_need_yaml();
     int k = 1, built_at = 0;
     for (; k < 4000 && built_at == 0; k++) {
         tt_ctx *ctx = test_ctx();
         tt_fail_alloc_at(ctx, k);
-        tt_job *j = parse(ctx, small);
+        tt_job *j = job_parse(ctx, job_small);
         tt_fail_alloc_at(ctx, 0);
         if (j != NULL)
             built_at = k;
@@ -395,7 +327,7 @@ TEST(job_building_without_memory)
     }
     CHECK(built_at > 5);
     tt_ctx *reader = test_ctx();
-    tt_job *j = parse(reader, small);
+    tt_job *j = job_parse(reader, job_small);
     for (k = 1; k < 40000; k += k < 200 ? 1 : 17) { // most of it is the model's, tested there
         tt_ctx *ctx = test_ctx();
         tt_job_parts parts;
@@ -419,8 +351,8 @@ static void check_recompute(const char *yaml, const char *want)
 {
     tt_ctx *ctx = test_ctx();
     char text[1024];
-    snprintf(text, sizeof(text), "%s  recompute: %s\n", small, yaml);
-    tt_job *j = parse(ctx, text);
+    snprintf(text, sizeof(text), "%s  recompute: %s\n", job_small, yaml);
+    tt_job *j = job_parse(ctx, text);
     ck_assert_msg(j != NULL, "%s: %s", yaml, tt_last_error(ctx).message);
     CHECK_STR(tt_job_get(j, "train.recompute"), want);
     CHECK_OK(tt_close(ctx));
@@ -428,15 +360,15 @@ static void check_recompute(const char *yaml, const char *want)
 
 TEST(recompute_is_a_word_a_list_or_a_budget)
 {
-    need_yaml();
+    test_need_yaml();
     check_recompute("all", "all");
     check_recompute("[conv2d, dense*]", "conv2d, dense*");
     check_recompute("{budget: 4GiB}", "budget 4GiB");
     check_recompute("budget 4GiB", "budget 4GiB");
     tt_ctx *ctx = test_ctx();
     char text[1024];
-    snprintf(text, sizeof(text), "%s  recompute: {bugdet: 4GiB}\n", small);
-    CHECK(parse(ctx, text) == NULL);
+    snprintf(text, sizeof(text), "%s  recompute: {bugdet: 4GiB}\n", job_small);
+    CHECK(job_parse(ctx, text) == NULL);
     CHECK_MESSAGE(ctx, "train.recompute: a map here has the one key 'budget' and its value");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -2,18 +2,10 @@
  * job_examples.c - the job files in examples/: all can be read and built, on tiny files where they
  * need some; without their files they say which one is missing.
  */
-#include "../test.h"
+#include "../jobs.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <tutti/job.h>
 #include <unistd.h>
-
-static void need_yaml(void)
-{
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
-}
 
 // Prints, reads the print, prints again.
 static void expect_stable(tt_job *j, tt_ctx *ctx)
@@ -45,7 +37,7 @@ static void example_path(const char *name, char path[256])
 
 TEST(job_examples_are_stable)
 {
-    need_yaml();
+    test_need_yaml();
     tt_ctx *ctx = test_ctx();
     for (int i = 0; i < N_EXAMPLES; i++) {
         char path[256];
@@ -111,22 +103,15 @@ static tt_status build_example(const char *name, const char *const *sets, int n,
     example_path(name, path);
     tt_ctx *reader = test_ctx();
     tt_job *j = tt_job_read(reader, path, .sets = sets, .n_sets = n, .no_env = true);
-    ck_assert_msg(j != NULL, "%s", tt_last_error(reader).message);
-    tt_open_opts o = tt_job_open_opts(j);
-    o.on_event = test_ignore_event;
-    tt_ctx *ctx = tt_open_with(&o);
-    tt_job_parts parts;
-    tt_status st = tt_job_build(j, ctx, &parts);
-    snprintf(message, 512, "%s", tt_last_error(ctx).message);
-    tt_clear_error(ctx);
-    CHECK_OK(tt_close(ctx));
-    CHECK_OK(tt_close(reader));
-    return st;
+    job_built b = job_build_read(reader, j);
+    snprintf(message, 512, "%s", tt_last_error(b.ctx).message);
+    job_close(&b);
+    return b.status;
 }
 
 TEST(job_examples_build)
 {
-    need_yaml();
+    test_need_yaml();
     char dir[512], message[512];
     make_data(test_folder());
     snprintf(dir, sizeof(dir), "data.dir=%s", test_folder());
@@ -141,7 +126,7 @@ TEST(job_examples_build)
 
 TEST(job_examples_say_which_file_is_missing)
 {
-    need_yaml();
+    test_need_yaml();
     char message[512];
     static const struct {
         const char *name, *words;
@@ -162,17 +147,12 @@ TEST(job_examples_say_which_file_is_missing)
                   "message is '%s'", message);
 }
 
-static tt_job *read_text(tt_ctx *ctx, const char *yaml)
-{
-    return tt_job_parse(ctx, yaml, strlen(yaml), "j.yaml");
-}
-
 TEST(job_test_data_is_the_test_split)
 {
-    need_yaml();
+    test_need_yaml();
     tt_ctx *ctx = test_ctx();
     tt_job *j =
-        read_text(ctx, "data: {train: mnist, test: mnist, validate: {mnist: {split: train}}}\n"
+        job_parse(ctx, "data: {train: mnist, test: mnist, validate: {mnist: {split: train}}}\n"
                        "model: [flatten]\n");
     ck_assert_msg(j != NULL, "%s", tt_last_error(ctx).message);
     CHECK_STR(tt_job_get(j, "data.train.mnist.split"), "train");

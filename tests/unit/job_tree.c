@@ -161,18 +161,11 @@ static void expect_error(const char *yaml, const char *message)
     expect_error_set(yaml, NULL, false, message);
 }
 
-static void need_yaml(void)
-{
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
-}
-
 // ---- reading ---------------------------------------------------------------------------------
 
 TEST(job_yaml_syntax_errors_say_where)
 {
-    need_yaml();
+    test_need_yaml();
     expect_error("", "j.yaml:1:1: is empty");
     expect_error("# nothing\n", "j.yaml:1:1: is empty");
     expect_error("plain:\n  on: [1, 2\n", "j.yaml:3:1: did not find expected ',' or ']'");
@@ -194,7 +187,7 @@ TEST(job_yaml_syntax_errors_say_where)
 
 TEST(job_yaml_is_bounded)
 {
-    need_yaml();
+    test_need_yaml();
     char deep[128] = "title: ";
     memset(deep + 7, '[', 40);
     expect_error(deep, "j.yaml:1:39: lists and maps are nested too deep");
@@ -236,7 +229,7 @@ TEST(job_yaml_is_bounded)
 
 TEST(job_aliases_are_copies)
 {
-    need_yaml();
+    test_need_yaml();
     expect_text("model:\n- dense: &d {units: 7, act: relu}\n- dense: *d\n", NULL, false,
                 "  - dense: {units: 7, act: relu, name: \"\"}\n"
                 "  - dense: {units: 7, act: relu, name: \"\"}\n");
@@ -250,7 +243,7 @@ TEST(job_aliases_are_copies)
 
 TEST(job_keys_are_checked)
 {
-    need_yaml();
+    test_need_yaml();
     expect_error("plain:\n  flag: true\n  cuont: 4\n",
                  "j.yaml:3:3: plain: unknown key 'cuont'; did you mean 'count'?");
     expect_error("plan: {}\n", "j.yaml:1:1: unknown key 'plan'; did you mean 'plain'?");
@@ -265,7 +258,7 @@ TEST(job_keys_are_checked)
 
 TEST(job_values_are_checked)
 {
-    need_yaml();
+    test_need_yaml();
     expect_error("plain:\n  count: 0\n", "j.yaml:2:10: plain.count: '0' is below 1");
     expect_error("plain:\n  count: 101\n", "j.yaml:2:10: plain.count: '101' is above 100");
     expect_error("plain:\n  count: 1.5\n",
@@ -296,7 +289,7 @@ TEST(job_values_are_checked)
 
 TEST(job_values_are_printed_as_rows_do)
 {
-    need_yaml();
+    test_need_yaml();
     expect_text("plain: {flag: no, count: 4, rate: 1e-3, mode: skip}\n", NULL, false,
                 "  flag: false\n  count: 4\n  rate: 0.001\n  words: \"\"\n  mode: skip\n");
     expect_text("plain: {words: [a, \"b c\", d*], sizes: [1, 2], pair: [3, 4], shape: [b, 28]}\n",
@@ -317,7 +310,7 @@ TEST(job_values_are_printed_as_rows_do)
 
 TEST(job_choices_take_every_form)
 {
-    need_yaml();
+    test_need_yaml();
     expect_text("title: x\n", NULL, false, "  optimizer:\n    sgd: {lr: 0.001}\n");
     expect_text("plain: {optimizer: adam}\n", NULL, false, "    adam: {lr: 0.001}\n");
     expect_text("plain: {optimizer: {adam: }}\n", NULL, false, "    adam: {lr: 0.001}\n");
@@ -340,7 +333,7 @@ TEST(job_choices_take_every_form)
 
 TEST(job_layers_take_every_form)
 {
-    need_yaml();
+    test_need_yaml();
     expect_text("model:\n- dense: 10\n- flatten\n- dense: {units: 3}\n- bare\n", NULL, false,
                 "model:\n"
                 "  - dense: {units: 10, act: linear, name: \"\"}\n"
@@ -387,7 +380,7 @@ TEST(job_layers_take_every_form)
 
 TEST(job_sets_win_and_say_where)
 {
-    need_yaml();
+    test_need_yaml();
     const char *const a[] = {"plain.count=5", "plain.count=6", "title=x y", NULL};
     expect_text("plain: {count: 4}\n", a, false, "count: 6\n");
     const char *const b[] = {"plain.optimizer.adam.lr=5", NULL};
@@ -430,7 +423,7 @@ TEST(job_sets_win_and_say_where)
 
 TEST(job_environment_stands_between_file_and_sets)
 {
-    need_yaml();
+    test_need_yaml();
     setenv("TUTTI_PLAIN_COUNT", "7", 1);
     setenv("TUTTI_PLAIN_SMALL_NAME", "one", 1);
     setenv("TUTTI_PLAIN_WORDS", "", 1);
@@ -452,7 +445,7 @@ TEST(job_environment_stands_between_file_and_sets)
 
 TEST(job_records_bind_to_structs)
 {
-    need_yaml();
+    test_need_yaml();
     tt_ctx *ctx = test_ctx();
     tti_tree tree = {.ctx = ctx};
     tti_item *root, *resolved;
@@ -529,7 +522,7 @@ TEST(job_help_suggests)
 
 TEST(job_tree_without_memory)
 {
-    need_yaml();
+    test_need_yaml();
     const char *const sets[] = {"plain.sizes=[4, 5]", "model.0.dense.act=relu", NULL};
     const char *yaml = "plain: &p {count: 4, words: [a, b], optimizer: adam}\n"
                        "model: [dense: 4, residual: [dense: 5, flatten]]\n";

@@ -2,7 +2,7 @@
  * pins.c - layers on devices by hand: "device:" of a layer, "pins:" of patterns, names relative to
  * the replica; and what jobs say when they cannot mean it.
  */
-#include "../test.h"
+#include "../jobs.h"
 #include "device/device.h"
 #include "job/job.h"
 #include "model/model.h"
@@ -11,39 +11,10 @@
 #define HEAD "data: {train: {digits: {count: 32}}}\n"
 #define TAIL "train: {steps: 2, batch: 16, loss: cross_entropy, optimizer: adam}\n"
 
-typedef struct built {
-    tt_ctx *reader, *ctx;
-    tt_job *job;
-    tt_job_parts parts;
-    tt_status status;
-} built;
-
-static built build(const char *yaml)
-{
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
-    built b = {.reader = test_ctx()};
-    b.job = tt_job_parse(b.reader, yaml, strlen(yaml), "j.yaml");
-    ck_assert_msg(b.job != NULL, "%s\n%s", tt_last_error(b.reader).message, yaml);
-    tt_open_opts o = tt_job_open_opts(b.job);
-    o.on_event = test_ignore_event;
-    b.ctx = tt_open_with(&o);
-    b.status = tt_job_build(b.job, b.ctx, &b.parts);
-    return b;
-}
-
-static void close_built(built *b)
-{
-    CHECK_OK(tt_close(b->ctx));
-    CHECK_OK(tt_close(b->reader));
-}
-
 // "dense_1=local:0 dense_2=-": the layers of a job's model and where they are pinned.
 static void check_pins(const char *yaml, const char *want)
 {
-    built b = build(yaml);
-    ck_assert_msg(b.status == TT_OK, "%s\n%s", tt_last_error(b.ctx).message, yaml);
+    job_built b = job_build_ok(yaml);
     char got[1024] = "";
     size_t n = 0;
     for (int64_t i = 0; i < b.parts.model->n_layers; i++) {
@@ -57,16 +28,7 @@ static void check_pins(const char *yaml, const char *want)
             n += (size_t)snprintf(got + n, sizeof(got) - n, "-");
     }
     CHECK_STR(got, want);
-    close_built(&b);
-}
-
-static void refuse(const char *yaml, const char *message)
-{
-    built b = build(yaml);
-    ck_assert_msg(b.status != TT_OK, "no error '%s' from\n%s", message, yaml);
-    CHECK_STR(tt_last_error(b.ctx).message, message);
-    tt_clear_error(b.ctx);
-    close_built(&b);
+    job_close(&b);
 }
 
 TEST(layers_have_devices)
@@ -101,31 +63,34 @@ TEST(patterns_pin_layers)
 // What a ready model is made of has names too.
 TEST(patterns_pin_layers_of_composites)
 {
-    built b = build("data: {train: {digits: {count: 32}}}\n"
-                    "model:\n"
-                    "  - flatten\n"
-                    "  - mlp: {units: [16, 10]}\n" TAIL
-                    "distribute: {devices: 'cpu:0*2', pins: {'dense_2': local:1}}\n");
-    ck_assert_msg(b.status == TT_OK, "%s", tt_last_error(b.ctx).message);
+    job_built b = job_build_ok("data: {train: {digits: {count: 32}}}\n"
+                               "model:\n"
+                               "  - flatten\n"
+                               "  - mlp: {units: [16, 10]}\n" TAIL
+                               "distribute: {devices: 'cpu:0*2', pins: {'dense_2': local:1}}\n");
     int pinned = 0;
     for (int64_t i = 0; i < b.parts.model->n_layers; i++)
         pinned += b.parts.model->layers[i]->has_pin;
     CHECK_INT(pinned, 1);
-    close_built(&b);
+    job_close(&b);
 }
 
 TEST(bad_pins_are_refused)
 {
-    refuse(HEAD "model:\n  - flatten\n  - dense: {units: 10, device: 'cpu:x'}\n" TAIL,
-           "j.yaml:4:32: model.1.dense.device: device 'cpu:x': the index must be a number");
-    refuse(HEAD "model: [flatten, {dense: 10}]\n" TAIL
-                "distribute:\n  pins:\n    dense*: local:0\n    dens_1: local:0\n",
-           "j.yaml:7:5: distribute.pins: 'dens_1' matches no layer; did you mean 'dense_1'?");
-    refuse(HEAD "model: [flatten, {dense: 10}]\n" TAIL "distribute: {pins: {'block*': local:0}}\n",
-           "j.yaml:4:21: distribute.pins: 'block*' matches no layer; the first is 'flatten_1'");
-    refuse(HEAD "model: [flatten, {dense: 10}]\n" TAIL "distribute: {pins: {'dense*': 'a b'}}\n",
-           "j.yaml:4:31: distribute.pins.dense*: device 'a b': the type must be a word such as cpu "
-           "or gpu");
+    job_build_fails(
+        HEAD "model:\n  - flatten\n  - dense: {units: 10, device: 'cpu:x'}\n" TAIL,
+        "j.yaml:4:32: model.1.dense.device: device 'cpu:x': the index must be a number");
+    job_build_fails(
+        HEAD "model: [flatten, {dense: 10}]\n" TAIL
+             "distribute:\n  pins:\n    dense*: local:0\n    dens_1: local:0\n",
+        "j.yaml:7:5: distribute.pins: 'dens_1' matches no layer; did you mean 'dense_1'?");
+    job_build_fails(
+        HEAD "model: [flatten, {dense: 10}]\n" TAIL "distribute: {pins: {'block*': local:0}}\n",
+        "j.yaml:4:21: distribute.pins: 'block*' matches no layer; the first is 'flatten_1'");
+    job_build_fails(
+        HEAD "model: [flatten, {dense: 10}]\n" TAIL "distribute: {pins: {'dense*': 'a b'}}\n",
+        "j.yaml:4:31: distribute.pins.dense*: device 'a b': the type must be a word such as cpu "
+        "or gpu");
 }
 
 // Where layers are does not change what they compute: a checkpoint's job must not say it.
@@ -135,12 +100,12 @@ TEST(devices_are_no_part_of_a_checkpoints_job)
         "model:\n  - flatten\n  - dense: {units: 10, device: local:1}\n",
         "model:\n  - flatten: {device: cpu:0}\n  - dense: {units: 10}\n"};
     char *core[2], *whole;
-    built b[2];
+    job_built b[2];
     for (int i = 0; i < 2; i++) {
         char yaml[512];
         snprintf(yaml, sizeof(yaml), HEAD "%s" TAIL "distribute: {devices: 'cpu:0*2'}\n",
                  models[i]);
-        b[i] = build(yaml);
+        b[i] = job_build_ok(yaml);
         core[i] = tt_job_core_print(b[i].job);
         CHECK(core[i] != NULL && strstr(core[i], "device") == NULL);
     }
@@ -156,20 +121,20 @@ TEST(devices_are_no_part_of_a_checkpoints_job)
     tt_string_free(b[0].reader, twice);
     for (int i = 0; i < 2; i++) {
         tt_string_free(b[i].reader, core[i]);
-        close_built(&b[i]);
+        job_close(&b[i]);
     }
 }
 
 // An input that a user calls device is none.
 TEST(inputs_may_be_called_device)
 {
-    built b = build("data: {train: {digits: {count: 32}}}\n"
-                    "model: {inputs: {device: {}}, layers: [flatten, {dense: 10}]}\n" TAIL);
-    ck_assert_msg(b.status == TT_OK, "%s", tt_last_error(b.ctx).message);
+    job_built b =
+        job_build_ok("data: {train: {digits: {count: 32}}}\n"
+                     "model: {inputs: {device: {}}, layers: [flatten, {dense: 10}]}\n" TAIL);
     char *core = tt_job_core_print(b.job);
     CHECK(strstr(core, "device:") != NULL);
     tt_string_free(b.reader, core);
-    close_built(&b);
+    job_close(&b);
 }
 
 TEST(pinned_jobs_survive_missing_memory)
@@ -179,7 +144,7 @@ TEST(pinned_jobs_survive_missing_memory)
              "distribute: {devices: 'cpu:0*2', pins: {'flat*': local:0, 'dense*': local:0}}\n";
     for (int64_t k = 1;; k += 7) {
         tt_ctx *reader = test_ctx(), *ctx = test_ctx_on("cpu:0*2", NULL, 1);
-        tt_job *j = tt_job_parse(reader, yaml, strlen(yaml), "j.yaml");
+        tt_job *j = job_parse(reader, yaml);
         tt_job_parts parts;
         CHECK(j != NULL);
         tt_fail_alloc_at(ctx, k);
@@ -251,14 +216,13 @@ static tt_hash weights_of(const char *more)
                   "  - dense: {units: 24, act: relu}\n"
                   "  - dense: 10\n" TAIL "%s",
              more);
-    built b = build(yaml);
-    ck_assert_msg(b.status == TT_OK, "%s", tt_last_error(b.ctx).message);
+    job_built b = job_build_ok(yaml);
     tt_hash h;
     tt_fit_opts o = b.parts.fit;
     tt_status st = tt_fit_with(b.parts.model, b.parts.train, &o);
     ck_assert_msg(st == TT_OK, "%s", tt_last_error(b.ctx).message);
     CHECK_OK(tt_model_hash(b.parts.model, &h));
-    close_built(&b);
+    job_close(&b);
     return h;
 }
 
@@ -280,10 +244,10 @@ TEST(pins_change_no_bit)
 // What stands before the pinned layers is on the first device, as with strategy single.
 TEST(unpinned_layers_stay_on_the_first_device)
 {
-    built b = build(HEAD "model: [flatten, {dense: 24}, {dense: 10}]\n" TAIL
-                         "distribute: {devices: 'cpu:0*4', strategy: mirrored, pins: {dense_2: "
-                         "local:1}}\n");
-    ck_assert_msg(b.status == TT_OK, "%s", tt_last_error(b.ctx).message);
+    job_built b =
+        job_build_ok(HEAD "model: [flatten, {dense: 24}, {dense: 10}]\n" TAIL
+                          "distribute: {devices: 'cpu:0*4', strategy: mirrored, pins: {dense_2: "
+                          "local:1}}\n");
     tt_fit_opts o = b.parts.fit;
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &o));
     for (int d = 0; d < 4; d++) {
@@ -291,5 +255,5 @@ TEST(unpinned_layers_stay_on_the_first_device)
         CHECK_OK(tt_device_get(b.ctx, d, &info));
         CHECK(info.variables > 0);
     }
-    close_built(&b);
+    job_close(&b);
 }

@@ -75,9 +75,7 @@ TEST(the_command_prints_what_memory_is_for)
                               "model: [flatten, dense: {units: 50, act: relu}, dense: 10]\n"
                               "train: {batch: 16, loss: cross_entropy, optimizer: adam}\n"
                               "distribute: {strategy: mirrored}\n";
-#ifndef TUTTI_HAVE_YAML
-    test_skip("this build has no libyaml");
-#endif
+    test_need_yaml();
     command_write("mem.yaml", job);
     command_ok("plan mem.yaml --devices cpu:0*4@8MiB --set train.recompute=all");
     CHECK_HAS(command_out, "memory        weights    gradients    optimizer  activations    "

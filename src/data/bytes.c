@@ -64,6 +64,18 @@ static tt_status pool_room(tt_ctx *ctx, const char *path, pool *p)
     return tti_grow(ctx, &p->data, &p->cap, TTI_MAX(p->n + 1, 4 * CHUNK), 1) ? TT_OK : TT_ENOMEM;
 }
 
+// Inflates as much as there is room for; *rc is zlib's answer.
+static tt_status inflate_some(tt_ctx *ctx, const char *path, z_stream *z, pool *out, int *rc)
+{
+    TT_TRY(pool_room(ctx, path, out));
+    unsigned room = (unsigned)TTI_MIN(out->cap - out->n, 1 << 30);
+    z->next_out = out->data + out->n;
+    z->avail_out = room;
+    *rc = inflate(z, Z_NO_FLUSH);
+    out->n += room - z->avail_out;
+    return TT_OK;
+}
+
 // Inflates all of raw: one gzip member or several, one after another.
 static tt_status inflate_members(tt_ctx *ctx, const tti_bytes *raw, z_stream *z, pool *out)
 {
@@ -80,23 +92,14 @@ static tt_status inflate_members(tt_ctx *ctx, const tti_bytes *raw, z_stream *z,
         }
         if (rc == Z_STREAM_END && inflateReset(z) != Z_OK)
             return z_damaged(ctx, raw->path, z, Z_STREAM_ERROR, at);
-        TT_TRY(pool_room(ctx, raw->path, out));
-        unsigned room = (unsigned)TTI_MIN(out->cap - out->n, 1 << 30);
-        z->next_out = out->data + out->n;
-        z->avail_out = room;
-        rc = inflate(z, Z_NO_FLUSH);
-        out->n += room - z->avail_out;
+        TT_TRY(inflate_some(ctx, raw->path, z, out, &rc));
         if (rc != Z_OK && rc != Z_STREAM_END && !(rc == Z_BUF_ERROR && z->avail_in == 0))
             return z_damaged(ctx, raw->path, z, rc, at - z->avail_in);
     }
     while (rc == Z_OK || rc == Z_BUF_ERROR) { // all is read; what zlib holds back comes out
-        TT_TRY(pool_room(ctx, raw->path, out));
-        unsigned room = (unsigned)TTI_MIN(out->cap - out->n, 1 << 30);
-        z->next_out = out->data + out->n;
-        z->avail_out = room;
-        rc = inflate(z, Z_NO_FLUSH);
-        out->n += room - z->avail_out;
-        if (rc != Z_STREAM_END && z->avail_out == room)
+        int64_t before = out->n;
+        TT_TRY(inflate_some(ctx, raw->path, z, out, &rc));
+        if (rc != Z_STREAM_END && out->n == before)
             return z_damaged(ctx, raw->path, z, Z_BUF_ERROR, at);
     }
     return TT_OK;

@@ -10,20 +10,7 @@
  */
 #include "op/act.h"
 #include "op/conv_plan.h"
-
-#if defined(TTI_SET_AVX512)
-#define MR 14
-#define NV 2
-#elif defined(TTI_SET_AVX2)
-#define MR 6
-#define NV 1
-#else
-#define MR 4
-#define NV 1
-#endif
-#define NR (16 * NV)
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "op/conv_tile.h"
 
 // What the tiles of one panel have in common.
 typedef struct conv_run {

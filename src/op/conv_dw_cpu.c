@@ -9,21 +9,8 @@
  * padding, which then is cheap.
  */
 #include "op/conv_plan.h"
+#include "op/conv_tile.h"
 #include "op/lanes.h"
-
-#if defined(TTI_SET_AVX512)
-#define MR 14
-#define NV 2
-#elif defined(TTI_SET_AVX2)
-#define MR 6
-#define NV 1
-#else
-#define MR 4
-#define NV 1
-#endif
-#define NR (16 * NV)
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 // Pixels that a tile runs over: images of n_rows rows of n_cols pixels.
 typedef struct dw_run {

@@ -254,10 +254,10 @@ template <int N> static inline tti_lanes_of<N> tti_lanes_by_value(const tt_lanes
     memcpy(v.merges, ln->merges, (size_t)ln->n);
     return v;
 }
-// Calls body with N being 16 or TT_MAX_LANES, whichever suffices.
-#define TTI_LANES(ln, N, ...)           \
+// Calls body with N being 16 or TT_MAX_LANES, whichever suffices for so many lanes.
+#define TTI_LANES_UP_TO(count, N, ...)  \
     do {                                \
-        if ((ln)->n <= 16) {            \
+        if ((count) <= 16) {            \
             const int N = 16;           \
             __VA_ARGS__                 \
         } else {                        \
@@ -265,6 +265,7 @@ template <int N> static inline tti_lanes_of<N> tti_lanes_by_value(const tt_lanes
             __VA_ARGS__                 \
         }                               \
     } while (0)
+#define TTI_LANES(ln, N, ...) TTI_LANES_UP_TO((ln)->n, N, __VA_ARGS__)
 
 #define TTI_CUDA_DEPTH 20 // sums pending at once in the tree over TT_MAX_LANES lanes
 

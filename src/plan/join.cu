@@ -11,23 +11,12 @@
 
 #define DEPTH 26 // sums pending at once: TTI_MAX_PARTS of comm/lanes.h and room
 
-// Partials in the order they are pushed, N at most.
+// Partials in the order they are pushed, N at most; each has at least one lane.
 template <int N> struct parts {
     int n, n_out;
     const void *at[N];
     uint8_t merges[N];
 };
-// Calls body with N being 16 or TT_MAX_LANES: a push has at least one lane.
-#define PARTS(count, N, ...)            \
-    do {                                \
-        if ((count) <= 16) {            \
-            const int N = 16;           \
-            __VA_ARGS__                 \
-        } else {                        \
-            const int N = TT_MAX_LANES; \
-            __VA_ARGS__                 \
-        }                               \
-    } while (0)
 
 template <int N> static parts<N> parts_of(const tt_launch *l, const tti_tree_program *prog)
 {
@@ -172,7 +161,7 @@ static tt_status tree_cuda(const tt_launch *l)
     const tti_tree_program *prog = (const tti_tree_program *)l->tune;
     if (l->out[0].count == 0 || prog->n == 0)
         return TT_OK;
-    PARTS(prog->n, N, {
+    TTI_LANES_UP_TO(prog->n, N, {
         parts<N> p = parts_of<N>(l, prog);
         switch (l->in[0].dtype) {
         case TT_F32:
@@ -243,7 +232,7 @@ static tt_status moments_cuda(const tt_launch *l)
     int64_t c = l->out[0].count;
     if (c == 0 || prog->n == 0)
         return TT_OK;
-    PARTS(prog->n, N, {
+    TTI_LANES_UP_TO(prog->n, N, {
         moments_of<N> v = {};
         v.p.n = prog->n;
         for (int i = 0; i < prog->n; i++) {
@@ -346,7 +335,7 @@ template <class T> static void launch_narrow(const tt_launch *l)
     T *y = (T *)l->out[0].data;
     float *left = (float *)l->in[l->n_in - 1].data;
     int64_t n = l->out[0].count;
-    PARTS(prog->n, N, {
+    TTI_LANES_UP_TO(prog->n, N, {
         parts<N> p = parts_of<N>(l, prog);
         bool fits = are_aligned(p) && tti_is_aligned(y) && tti_is_aligned(left) && n % 4 == 0;
         if (fits)
@@ -389,7 +378,7 @@ template <class T> static void launch_widen(const tt_launch *l)
     const tti_tree_program *prog = (const tti_tree_program *)l->tune;
     float *y = (float *)l->out[0].data;
     int64_t n = l->out[0].count;
-    PARTS(l->n_in, N, {
+    TTI_LANES_UP_TO(l->n_in, N, {
         parts<N> p = {};
         p.n = l->n_in;
         for (int k = 0; k < l->n_in; k++)

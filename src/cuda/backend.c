@@ -190,6 +190,36 @@ static bool cuda_try_alloc(tti_device *d, size_t bytes, void **out)
     return module()->try_alloc(d->state, bytes, out);
 }
 
+static bool cuda_joins(tti_device *const *d, int n, char *words, size_t size)
+{
+    void *states[MAX_GROUP];
+    for (int i = 0; i < n; i++) {
+        if (d[i]->backend == &tti_backend_cuda && !d[i]->is_away)
+            continue;
+        snprintf(words, size, "%s is no GPU of this process", d[i]->name);
+        return false;
+    }
+    states_of(d, n, states);
+    return module()->joins(states, n, words, size);
+}
+
+static tt_status cuda_gang(tti_device *const *d, int n, void **out)
+{
+    void *states[MAX_GROUP];
+    states_of(d, n, states);
+    return module()->gang(states, n, out);
+}
+
+static tt_status cuda_together(void *gang, const tti_joint *list, int n)
+{
+    return module()->together(gang, list, n);
+}
+
+static tt_status cuda_mark(tti_device *d, void **event)
+{
+    return module()->mark(d->state, event);
+}
+
 static const tti_streams streams = {
     .stream = cuda_stream,
     .copy = cuda_copy,
@@ -208,6 +238,10 @@ static const tti_streams streams = {
     .ahead = cuda_ahead,
     .settle = cuda_settle,
     .try_alloc = cuda_try_alloc,
+    .joins = cuda_joins,
+    .gang = cuda_gang,
+    .together = cuda_together,
+    .mark = cuda_mark,
 };
 
 static size_t cuda_overhead(tti_device *d)

@@ -5,7 +5,7 @@
  * one at the end, so one graph holds the work of all of them. Its launch does the same around the
  * graph: it is in the order of every device it covers.
  */
-#include "cuda/parts.h"
+#include "cuda/nccl.h"
 
 // The other devices go on after what the first has enqueued; and the first after what they have.
 static tt_status fork_from(tti_cuda_device *first, tti_cuda_device *const *d, int n)
@@ -128,6 +128,8 @@ tt_status tti_cuda_launch(void *state, void *exec)
 {
     tti_cuda_device *d = (tti_cuda_device *)state;
     tti_exec *x = (tti_exec *)exec;
+    for (int i = 0; i < x->n; i++)
+        TT_TRY(tti_gangs_check(x->devices[i])); // it may hold work of one that is lost
     TT_TRY(join_to(d, x->devices, x->n));
     TT_TRY(tti_cuda_enter(d));
     TTI_CUDA(d, NULL, cudaGraphLaunch(x->graph, d->stream));

@@ -4,7 +4,7 @@
  * A device is a part of a card's primary context, which all devices of the card and all libraries
  * share. Memory is plain cudaMalloc of exactly the bytes asked for.
  */
-#include "cuda/parts.h"
+#include "cuda/nccl.h"
 #include "cuda/trouble.h"
 #include <stdio.h>
 #include <string.h>
@@ -165,8 +165,8 @@ tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out)
 // The streams beside the device's own, and all events.
 static void drop_streams(struct tti_parts *p, bool works)
 {
-    cudaStream_t streams[] = {p->copies, p->out};
-    cudaEvent_t events[] = {p->fork, p->is_in[0], p->is_in[1], p->is_out};
+    cudaStream_t streams[] = {p->copies, p->out, p->joint};
+    cudaEvent_t events[] = {p->fork, p->is_in[0], p->is_in[1], p->is_out, p->forked};
     for (size_t i = 0; works && i < sizeof(streams) / sizeof(streams[0]); i++)
         if (streams[i] != NULL)
             (void)cudaStreamDestroy(streams[i]);
@@ -183,6 +183,7 @@ void tti_cuda_close_device(void *state)
     if (works && d->stream != NULL)
         (void)cudaStreamSynchronize(d->stream); // notes are in use until then
     tti_cuda_settle(d);
+    tti_gangs_drop(d);
     drop_streams(p, works);
     tti_recipes_drop(d);
     while (p->blocks != NULL)

@@ -11,11 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-// Libraries know nothing of an emulated device: kernels take their own ways there.
+// Libraries know nothing of an emulated device; what there is of them is the emulation's.
 #ifdef TTI_EMU
-#define IS_EMULATED true
+#define SEARCH emu_library
+#define SYMBOL emu_symbol
 #else
-#define IS_EMULATED false
+#define SEARCH search
+#define SYMBOL dlsym
 #endif
 
 // Each library that was looked for, found or not: a second search would find the same.
@@ -131,7 +133,7 @@ void *tti_cuda_library(const char *const *names, const char **why)
     if (l == NULL && n_libraries < MAX_LIBRARIES) {
         l = &libraries[n_libraries++];
         l->name = names[0];
-        l->handle = IS_EMULATED ? NULL : search(names);
+        l->handle = SEARCH(names);
         if (l->handle == NULL)
             snprintf(l->why, sizeof(l->why), "%s: not found", names[0]);
     }
@@ -143,5 +145,5 @@ void *tti_cuda_library(const char *const *names, const char **why)
 
 void *tti_cuda_symbol(void *lib, const char *name)
 {
-    return lib == NULL ? NULL : dlsym(lib, name);
+    return lib == NULL ? NULL : SYMBOL(lib, name);
 }

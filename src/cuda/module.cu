@@ -1,7 +1,7 @@
 /*
  * module.cu - the one symbol of libtutti-cuda.so, and what can be asked before a device is open.
  */
-#include "cuda/parts.h"
+#include "cuda/nccl.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -222,6 +222,10 @@ static tti_cuda_module make_module(void)
     m.elapsed = tti_cuda_elapsed;
     m.pinned = tti_cuda_pinned;
     m.unpin = tti_cuda_unpin;
+    m.joins = tti_nccl_joins;
+    m.gang = tti_nccl_gang;
+    m.together = tti_nccl_together;
+    m.mark = tti_nccl_mark;
     m.overhead = tti_cuda_overhead;
     return m;
 }

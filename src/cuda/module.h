@@ -8,14 +8,14 @@
 #ifndef TUTTI_CUDA_MODULE_H
 #define TUTTI_CUDA_MODULE_H
 
+#include "device/joint.h"
 #include <stdarg.h>
-#include <tutti/extend.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TTI_CUDA_MODULE 3
+#define TTI_CUDA_MODULE 4
 
 struct tti_device;
 
@@ -85,6 +85,10 @@ typedef struct tti_cuda_module {
                        void **arrived);
     void (*settle)(void *d);
     bool (*try_alloc)(void *d, size_t bytes, void **out);
+    bool (*joins)(void *const *d, int n, char *words, size_t size);
+    tt_status (*gang)(void *const *d, int n, void **out);
+    tt_status (*together)(void *gang, const tti_joint *list, int n);
+    tt_status (*mark)(void *d, void **event);
     // Bytes of the GPU's memory in use by this process beside what alloc gave: context, libraries.
     size_t (*overhead)(void *d);
 } tti_cuda_module;

@@ -42,8 +42,11 @@ struct tti_parts {
     char *bounce;
     cudaEvent_t is_in[2]; // this card has taken what was in that half
     cudaStream_t out;
-    cudaEvent_t is_out; // the newest piece has left this card
-    int64_t checks;     // TUTTI_CUDA_CHECK
+    cudaEvent_t is_out;          // the newest piece has left this card
+    cudaStream_t joint;          // of work that cards do together; made when first asked for
+    cudaEvent_t forked;          // what that waits for
+    struct tti_gang_link *gangs; // that this device is in
+    int64_t checks;              // TUTTI_CUDA_CHECK
 };
 
 // A captured program and the devices it covers; its launch is in the order of all their streams.
@@ -93,6 +96,7 @@ bool tti_cuda_reaches(int i, int other);
 
 void *tti_cuda_stream(void *d);
 tt_status tti_cuda_record(void *d, void **event);
+tt_status tti_cuda_record_on(tti_cuda_device *d, cudaStream_t s, void **event);
 tt_status tti_cuda_wait(void *d, void *event);
 tt_status tti_cuda_ahead(void *d, void *dst, const void *src, size_t bytes, void *after,
                          void **arrived);

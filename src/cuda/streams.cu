@@ -1,9 +1,10 @@
 /*
  * streams.cu - the order of work: events, flags of the host, waiting.
  */
-#include "cuda/parts.h"
+#include "cuda/nccl.h"
 #include "cuda/trouble.h"
 #include <sched.h>
+#include <stdio.h>
 #include <time.h>
 
 void *tti_cuda_stream(void *state)
@@ -15,17 +16,22 @@ void *tti_cuda_stream(void *state)
 
 // ---- events ----------------------------------------------------------------------------------
 
-tt_status tti_cuda_record(void *state, void **event)
+tt_status tti_cuda_record_on(tti_cuda_device *d, cudaStream_t s, void **event)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
     TT_TRY(tti_cuda_enter(d));
     if (*event == NULL) {
         cudaEvent_t e;
         TTI_CUDA(d, NULL, cudaEventCreate(&e));
         *event = e;
     }
-    TTI_CUDA(d, NULL, cudaEventRecord((cudaEvent_t)*event, d->stream));
+    TTI_CUDA(d, NULL, cudaEventRecord((cudaEvent_t)*event, s));
     return TT_OK;
+}
+
+tt_status tti_cuda_record(void *state, void **event)
+{
+    tti_cuda_device *d = (tti_cuda_device *)state;
+    return tti_cuda_record_on(d, d->stream, event);
 }
 
 tt_status tti_cuda_wait(void *state, void *event)
@@ -130,27 +136,57 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+// Of the device's own stream, and of that for joint work, if there is one.
+static cudaError_t query(const tti_cuda_device *d)
+{
+    cudaError_t e = cudaStreamQuery(d->stream);
+    return e == cudaSuccess && d->parts->joint != NULL ? cudaStreamQuery(d->parts->joint) : e;
+}
+
+static void nap(int64_t waited)
+{
+    struct timespec t = {0, waited < 100000000 ? 20000 : 200000};
+    if (waited < 2000000)
+        (void)sched_yield();
+    else
+        (void)nanosleep(&t, NULL);
+}
+
+// Joint work can wait for a device that never comes: it is let go.
+static tt_status too_late(tti_cuda_device *d, int64_t waited)
+{
+    char text[TTI_CAUSE];
+    snprintf(text, sizeof(text), "%s: its work has not ended after %.1f s", d->name,
+             (double)waited * 1e-9);
+    tti_gangs_end(d, text);
+    return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s", text);
+}
+
+#define LET_GO_NS 2000000000 // for joint work to end that was let go
+
 // Looks often at first, for steps are short, then sleeps between looks. Below zero: no deadline.
 tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
 {
     tti_cuda_device *d = (tti_cuda_device *)state;
     TT_TRY(tti_cuda_enter(d));
-    int64_t start = now_ns();
+    int64_t start = now_ns(), until = deadline_ms < 0 ? INT64_MAX : deadline_ms * 1000000;
+    tt_status st = TT_OK;
     for (;;) {
-        cudaError_t e = cudaStreamQuery(d->stream);
-        if (e == cudaSuccess)
-            return tti_trouble_check(d);
-        if (e != cudaErrorNotReady)
+        cudaError_t e = query(d);
+        if (e != cudaSuccess && e != cudaErrorNotReady)
             return tti_cuda_fail(d, NULL, e, "work of its stream", __FILE__, __LINE__);
         int64_t waited = now_ns() - start;
-        if (deadline_ms >= 0 && waited >= deadline_ms * 1000000)
-            return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: its work has not ended after %.1f s", d->name,
-                           (double)waited * 1e-9);
-        if (waited < 2000000) {
-            (void)sched_yield();
-        } else {
-            struct timespec nap = {0, waited < 100000000 ? 20000 : 200000};
-            (void)nanosleep(&nap, NULL);
-        }
+        bool was_well = st == TT_OK, late = e == cudaErrorNotReady && waited >= until;
+        if (was_well)
+            st = tti_gangs_check(d);
+        if (st == TT_OK && late)
+            st = too_late(d, waited);
+        if (e == cudaSuccess)
+            return st == TT_OK ? tti_trouble_check(d) : st;
+        if (st != TT_OK && was_well)
+            until = waited + (d->parts->gangs != NULL ? LET_GO_NS : 0);
+        if (st != TT_OK && waited >= until)
+            return st;
+        nap(waited);
     }
 }

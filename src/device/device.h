@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "base/ctx.h"
 #include "base/thread.h"
+#include "device/joint.h"
 #include <tutti/extend.h>
 
 typedef struct tti_team tti_team;
@@ -86,6 +87,16 @@ typedef struct tti_streams {
                        void **arrived);
     void (*settle)(tti_device *d);
     bool (*try_alloc)(tti_device *d, size_t bytes, void **out);
+    /*
+     * Joint work, by a library. joins: can it between these n devices? words say which library it
+     * is, or why not. gang makes their state, or finds it; it lives as long as the first of them to
+     * close. together enqueues work on all of them at once, beside their other work but after all
+     * of that so far; mark records an event after it, which others have to wait for.
+     */
+    bool (*joins)(tti_device *const *d, int n, char *words, size_t size);
+    tt_status (*gang)(tti_device *const *d, int n, void **out);
+    tt_status (*together)(void *gang, const tti_joint *list, int n);
+    tt_status (*mark)(tti_device *d, void **event);
 } tti_streams;
 
 // A physical device, for lists and for limits in percent.

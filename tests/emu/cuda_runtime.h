@@ -6,7 +6,8 @@
  * block, a block's threads as fibers (threads.cpp). Streams run as late as they may (streams.cpp),
  * so that a missing wait shows. Environment: TUTTI_EMU_CARDS (1), TUTTI_EMU_MEMORY (bytes of a
  * card), TUTTI_EMU_DRIVER (13000; 0: none), TUTTI_EMU_CAPABILITY ("9.0"), TUTTI_EMU_PEERS (1),
- * TUTTI_EMU_NOW=1 (streams run at once), TUTTI_EMU_LOSE=n (the n-th kernel loses the card).
+ * TUTTI_EMU_NOW=1 (streams run at once), TUTTI_EMU_LOSE=n (the n-th kernel loses the card); for
+ * NCCL those of nccl.cpp.
  */
 #ifndef TUTTI_EMU_CUDA_RUNTIME_H
 #define TUTTI_EMU_CUDA_RUNTIME_H
@@ -158,6 +159,8 @@ typedef enum cudaStreamCaptureStatus {
 } cudaStreamCaptureStatus;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaStreamQuery(cudaStream_t s);
@@ -179,6 +182,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s);
 cudaError_t cudaGraphDestroy(cudaGraph_t g);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x);
+
+// ---- libraries: in place of dlopen and dlsym -------------------------------------------------
+
+void *emu_library(const char *const *names);
+void *emu_symbol(void *library, const char *name);
 
 typedef enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,

@@ -7,6 +7,7 @@
 #include "cuda_runtime.h"
 #include <functional>
 #include <mutex>
+#include <vector>
 
 // One lock for all there is: cards, memory, streams, the kernel that runs.
 extern std::recursive_mutex emu_mutex;
@@ -31,6 +32,12 @@ void emu_fence(int card, bool on); // takes what it does not reach away from a k
 
 // Runs fn in the stream's order, or adds it to the capture that is on.
 cudaError_t emu_submit(cudaStream_t s, std::function<void()> fn);
+/*
+ * Work that streams do together, each one's part of it in its own order: once all have come gather
+ * runs, then the parts. gather is false while they are stuck there.
+ */
+cudaError_t emu_meet(const std::vector<cudaStream_t> &s, std::function<bool()> gather,
+                     const std::vector<std::function<void()>> &parts);
 // cudaErrorStreamCaptureUnsupported while a capture of this thread forbids what could wait.
 cudaError_t emu_may_wait(void);
 void emu_drain_card(int card);

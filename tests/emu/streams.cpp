@@ -5,18 +5,29 @@
  * then just that much is run, other streams only as far as events demand. A wait that was forgotten
  * so gives old values. Likewise a captured graph runs its nodes in the order that is furthest from
  * the one they were captured in. A host function runs its stream at once: nobody would ask for it.
+ *
+ * A piece of work that cannot end is stuck: it stays the first of its queue, and whoever waits for
+ * it is stuck, too. Streams that meet wait for each other; a circle of such waits loses the cards.
  */
 #include "emu.h"
 #include <chrono>
 #include <deque>
 #include <map>
+#include <memory>
 #include <queue>
 #include <set>
+#include <stdio.h>
+#include <unistd.h>
 #include <vector>
 
+struct meeting {
+    size_t n;
+    std::function<bool()> gather;
+};
 struct node {
     std::function<void()> fn;
     std::vector<int> after;
+    std::shared_ptr<meeting> with; // NULL: alone
 };
 struct CUgraph_st {
     std::vector<node> nodes;
@@ -33,8 +44,9 @@ struct capture {
 };
 struct CUstream_st {
     int card;
-    std::deque<std::function<void()>> queue;
+    std::deque<std::function<bool()>> queue; // false: stuck
     uint64_t n_pushed, n_run;
+    bool is_running;
     capture *on; // NULL: none
     std::vector<int> tail;
 };
@@ -68,22 +80,30 @@ cudaError_t emu_may_wait(void)
 
 // ---- queues ----------------------------------------------------------------------------------
 
-static void run_until(cudaStream_t s, uint64_t at)
+static bool run_until(cudaStream_t s, uint64_t at)
 {
+    if (s->n_run < at && s->is_running) {
+        fprintf(stderr, "emulation: streams wait for each other in a circle\n");
+        emu_lose(cudaErrorLaunchTimeout);
+        return false;
+    }
     while (s->n_run < at && !s->queue.empty()) {
-        std::function<void()> fn = std::move(s->queue.front());
+        s->is_running = true;
+        bool done = emu_lost() != cudaSuccess || s->queue.front()() || emu_lost() != cudaSuccess;
+        s->is_running = false;
+        if (!done)
+            return false;
         s->queue.pop_front();
-        if (emu_lost() == cudaSuccess)
-            fn();
         s->n_run++;
     }
+    return true;
 }
 
 void emu_drain_card(int card)
 {
     for (cudaStream_t s : streams)
         if (s->card == card)
-            run_until(s, s->n_pushed);
+            (void)run_until(s, s->n_pushed);
 }
 
 static cudaError_t check_stream(cudaStream_t s)
@@ -93,25 +113,92 @@ static cudaError_t check_stream(cudaStream_t s)
     return emu_lost();
 }
 
+static cudaError_t add_node(cudaStream_t s, node n)
+{
+    if (s->on->is_broken)
+        return emu_error(cudaErrorStreamCaptureInvalidated);
+    n.after = s->tail;
+    s->on->graph->nodes.push_back(std::move(n));
+    s->tail.assign(1, (int)s->on->graph->nodes.size() - 1);
+    return cudaSuccess;
+}
+
+static void push(cudaStream_t s, std::function<bool()> fn)
+{
+    s->queue.push_back(std::move(fn));
+    s->n_pushed++;
+}
+
 cudaError_t emu_submit(cudaStream_t s, std::function<void()> fn)
 {
     EMU_LOCK;
     cudaError_t e = check_stream(s);
     if (e != cudaSuccess)
         return e;
-    if (s->on != nullptr) {
-        if (s->on->is_broken)
-            return emu_error(cudaErrorStreamCaptureInvalidated);
-        s->on->graph->nodes.push_back({std::move(fn), s->tail});
-        s->tail.assign(1, (int)s->on->graph->nodes.size() - 1);
-        return cudaSuccess;
-    }
-    s->queue.push_back(std::move(fn));
-    s->n_pushed++;
+    if (s->on != nullptr)
+        return add_node(s, {std::move(fn), {}, nullptr});
+    push(s, [fn]() {
+        fn();
+        return true;
+    });
     if (emu_number("TUTTI_EMU_NOW", 0))
-        run_until(s, s->n_pushed);
+        (void)run_until(s, s->n_pushed);
     return cudaSuccess;
 }
+
+// ---- meetings --------------------------------------------------------------------------------
+
+// Of streams that are not captured: before its part each runs the others up to theirs.
+static void queue_meeting(const std::vector<cudaStream_t> &s, std::function<bool()> gather,
+                          const std::vector<std::function<void()>> &parts)
+{
+    auto at = std::make_shared<std::vector<uint64_t>>();
+    auto gathered = std::make_shared<bool>(false);
+    for (cudaStream_t one : s)
+        at->push_back(one->n_pushed);
+    for (size_t i = 0; i < s.size(); i++) {
+        std::function<void()> part = parts[i];
+        push(s[i], [=]() {
+            for (size_t k = 0; k < s.size() && !*gathered; k++)
+                if (k != i && !run_until(s[k], (*at)[k]))
+                    return false;
+            if (!*gathered && !gather())
+                return false;
+            *gathered = true;
+            part();
+            return true;
+        });
+    }
+    for (cudaStream_t one : s)
+        if (emu_number("TUTTI_EMU_NOW", 0))
+            (void)run_until(one, one->n_pushed);
+}
+
+cudaError_t emu_meet(const std::vector<cudaStream_t> &s, std::function<bool()> gather,
+                     const std::vector<std::function<void()>> &parts)
+{
+    EMU_LOCK;
+    for (cudaStream_t one : s) {
+        cudaError_t e = check_stream(one);
+        if (e != cudaSuccess)
+            return e;
+        if (one->on != s[0]->on)
+            return emu_error(cudaErrorStreamCaptureUnsupported);
+    }
+    if (s[0]->on == nullptr) {
+        queue_meeting(s, gather, parts);
+        return cudaSuccess;
+    }
+    auto with = std::make_shared<meeting>(meeting{s.size(), gather});
+    for (size_t i = 0; i < s.size(); i++) {
+        cudaError_t e = add_node(s[i], {parts[i], {}, with});
+        if (e != cudaSuccess)
+            return e;
+    }
+    return cudaSuccess;
+}
+
+// ---- streams ---------------------------------------------------------------------------------
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
@@ -120,8 +207,21 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     cudaError_t e = emu_lost();
     if (e != cudaSuccess)
         return e;
-    *out = new CUstream_st{emu_current_card(), {}, 0, 0, nullptr, {}};
+    *out = new CUstream_st{emu_current_card(), {}, 0, 0, false, nullptr, {}};
     streams.insert(*out);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    (void)priority;
+    return cudaStreamCreateWithFlags(out, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
     return cudaSuccess;
 }
 
@@ -130,13 +230,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
     EMU_LOCK;
     if (!streams.count(s))
         return emu_error(cudaErrorInvalidResourceHandle);
-    run_until(s, s->n_pushed);
+    (void)run_until(s, s->n_pushed);
     streams.erase(s);
     delete s;
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t s)
+cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     EMU_LOCK;
     cudaError_t e = check_stream(s);
@@ -146,13 +246,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
         s->on->is_broken = true;
         return emu_error(cudaErrorStreamCaptureUnsupported);
     }
-    run_until(s, s->n_pushed);
-    return emu_lost();
+    bool done = run_until(s, s->n_pushed);
+    e = emu_lost();
+    return e == cudaSuccess && !done ? cudaErrorNotReady : e;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t s)
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
-    return cudaStreamSynchronize(s);
+    cudaError_t e = cudaStreamQuery(s);
+    for (; e == cudaErrorNotReady; e = cudaStreamQuery(s))
+        usleep(100);
+    return e;
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -253,10 +357,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
         return cudaSuccess;
     cudaStream_t other = e->stream;
     uint64_t at = e->at;
-    return emu_submit(s, [=]() {
-        if (streams.count(other) && other != s)
-            run_until(other, at);
-    });
+    push(s, [=]() { return !streams.count(other) || other == s || run_until(other, at); });
+    if (emu_number("TUTTI_EMU_NOW", 0))
+        (void)run_until(s, s->n_pushed);
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
@@ -387,12 +491,14 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x)
     return cudaSuccess;
 }
 
-// Of the nodes that may run, the one that was captured last.
-static void run_graph(const CUgraph_st *g)
+// Of the nodes that may run, the one that was captured last; those that meet when all may.
+static bool run_graph(const CUgraph_st *g)
 {
     std::vector<int> missing(g->nodes.size());
     std::vector<std::vector<int>> then(g->nodes.size());
     std::priority_queue<int> ready;
+    std::map<meeting *, std::vector<int>> come;
+    size_t n_run = 0;
     for (size_t i = 0; i < g->nodes.size(); i++) {
         missing[i] = (int)g->nodes[i].after.size();
         for (int a : g->nodes[i].after)
@@ -401,15 +507,32 @@ static void run_graph(const CUgraph_st *g)
             ready.push((int)i);
     }
     while (!ready.empty()) {
-        int i = ready.top();
+        std::vector<int> now(1, ready.top());
+        meeting *with = g->nodes[(size_t)now[0]].with.get();
         ready.pop();
+        if (with != nullptr) {
+            come[with].push_back(now[0]);
+            if (come[with].size() < with->n)
+                continue;
+            now = come[with];
+        }
         if (emu_lost() != cudaSuccess)
-            return;
-        g->nodes[(size_t)i].fn();
-        for (int t : then[(size_t)i])
-            if (--missing[(size_t)t] == 0)
-                ready.push(t);
+            return true;
+        if (with != nullptr && !with->gather())
+            return false;
+        for (int i : now)
+            g->nodes[(size_t)i].fn();
+        n_run += now.size();
+        for (int i : now)
+            for (int t : then[(size_t)i])
+                if (--missing[(size_t)t] == 0)
+                    ready.push(t);
     }
+    if (n_run < g->nodes.size()) {
+        fprintf(stderr, "emulation: nodes of a graph wait for each other in a circle\n");
+        emu_lose(cudaErrorLaunchTimeout);
+    }
+    return true;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s)
@@ -420,8 +543,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s)
         return e;
     if (s->on != nullptr)
         return emu_error(cudaErrorNotSupported);
-    e = emu_submit(s, [x]() { run_graph(&x->graph); });
-    if (e == cudaSuccess && x->graph.has_host)
-        run_until(s, s->n_pushed);
-    return e;
+    push(s, [x]() { return run_graph(&x->graph); });
+    if (x->graph.has_host || emu_number("TUTTI_EMU_NOW", 0))
+        (void)run_until(s, s->n_pushed);
+    return cudaSuccess;
 }

@@ -3,7 +3,9 @@
  *
  * Four threads have a block of TTI_SQUARE_BLOCK elements, each of them four of its sixteen
  * partials. Threads, warps and blocks of the grid have whole sub-trees of the tree over blocks.
+ * Sums of several tensors, as a global norm has them, are made by the blocks of one grid.
  */
+#include "op/many.h"
 #include "op/square_sum.cuh"
 #include "op/square_sum.h"
 
@@ -88,21 +90,40 @@ __device__ static inline void add_rest(const float *x, int64_t n, int q, int64_t
                 add_square(sum[k], x[at + k]);
 }
 
-__global__ static void __launch_bounds__(THREADS)
-    square_blocks(const float *x, int64_t n, bool packed, double *to)
+struct square_item {
+    const float *x;
+    double *y, *sums; // blocks of threads leave their sums there if there are several
+    int64_t n;
+    unsigned first; // block of threads
+    bool packed;
+};
+// The tensors of a launch, whose arguments have at most 4 KiB.
+#define LIST 96
+template <int N> struct square_list {
+    int n;
+    square_item item[N];
+};
+
+__host__ __device__ static inline int64_t blocks_of(const square_item &it)
+{
+    return (it.n + ELEMENTS - 1) / ELEMENTS;
+}
+
+// Block number `block` of an item's.
+__device__ static inline void square_block(const square_item &it, int64_t block)
 {
     __shared__ double part[THREADS / 32];
     int t = (int)threadIdx.x, q = t % 4;
-    int64_t at = (int64_t)blockIdx.x * ELEMENTS + t / 4 * TTI_SQUARE_BLOCK;
+    int64_t at = block * ELEMENTS + t / 4 * TTI_SQUARE_BLOCK;
     double sum[4] = {0, 0, 0, 0};
-    int64_t here = tti_min64(n - at, TTI_SQUARE_BLOCK), rest = 0;
-    if (packed) {
-        add_packs(x + at, here, q, x, sum);
+    int64_t here = tti_min64(it.n - at, TTI_SQUARE_BLOCK), rest = 0;
+    if (it.packed) {
+        add_packs(it.x + at, here, q, it.x, sum);
         rest = here / PARTIALS * PARTIALS; // of the last sixteen some have a whole pack
         if (rest + 4 * q + 4 <= here)
             rest = here;
     }
-    add_rest(x + at, here, q, rest, sum);
+    add_rest(it.x + at, here, q, rest, sum);
     for (int k = 0; k < 4; k++) // partials 8, then 4 apart
         sum[k] = tti_tree_shuffle(tti_tree_shuffle(sum[k], 2), 1);
     double y = (sum[0] + sum[2]) + (sum[1] + sum[3]);
@@ -112,16 +133,37 @@ __global__ static void __launch_bounds__(THREADS)
         part[t / 32] = y;
     __syncthreads();
     if (t == 0)
-        to[blockIdx.x] = tti_tree_serial(part, 0, THREADS / 32);
+        *(blocks_of(it) == 1 ? it.y : it.sums + block) = tti_tree_serial(part, 0, THREADS / 32);
 }
 
-__global__ static void __launch_bounds__(TTI_TREE_THREADS)
-    square_tree(const double *x, int64_t n, double *y)
+template <int N>
+__global__ static void __launch_bounds__(THREADS) square_blocks(const square_list<N> l)
 {
-    double sum = tti_tree_block(x, n);
-    if (threadIdx.x == 0)
-        *y = sum;
+    int low = 0, high = N == 1 ? 1 : l.n; // the item is in [low, high)
+    while (high - low > 1) {
+        int mid = (low + high) / 2;
+        if (l.item[mid].first <= blockIdx.x)
+            low = mid;
+        else
+            high = mid;
+    }
+    square_block(l.item[low], (int64_t)blockIdx.x - l.item[low].first);
 }
+
+// A block of threads has an item.
+template <int N>
+__global__ static void __launch_bounds__(TTI_TREE_THREADS) square_trees(const square_list<N> l)
+{
+    const square_item &it = l.item[blockIdx.x];
+    int64_t n = blocks_of(it);
+    if (n == 1)
+        return;
+    double sum = tti_tree_block(it.sums, n); // 0 of none
+    if (threadIdx.x == 0)
+        *it.y = sum;
+}
+
+// ---- calls -----------------------------------------------------------------------------------
 
 static tt_status prepare(tt_prep *p)
 {
@@ -133,21 +175,55 @@ static tt_status prepare(tt_prep *p)
     return TT_OK;
 }
 
-static tt_status square_sum(const tt_launch *l)
+template <int N> static void launch_list(const tt_launch *l, square_list<N> *list)
+{
+    int64_t blocks = 0;
+    bool has_trees = false;
+    for (int i = 0; i < list->n; i++) {
+        list->item[i].first = (unsigned)blocks; // that of an empty one is the next one's
+        blocks += blocks_of(list->item[i]);
+        has_trees = has_trees || blocks_of(list->item[i]) != 1;
+    }
+    if (blocks > 0)
+        TTI_LAUNCH(l, (unsigned)blocks, THREADS, 0, square_blocks<N>, *list);
+    if (has_trees)
+        TTI_LAUNCH(l, (unsigned)list->n, TTI_TREE_THREADS, 0, square_trees<N>, *list);
+    list->n = 0;
+}
+
+static square_item item_of(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0];
-    int64_t blocks = (x->count + ELEMENTS - 1) / ELEMENTS;
-    double *y = (double *)l->out[0].data, *sums = (double *)l->scratch;
-    if (blocks == 0)
-        return tti_cuda_zero(l, y, sizeof(*y));
-    TTI_LAUNCH(l, (unsigned)blocks, THREADS, 0, square_blocks, (const float *)x->data, x->count,
-               tti_is_aligned(x->data) && x->count >= 4, blocks == 1 ? y : sums);
-    if (blocks > 1)
-        TTI_LAUNCH(l, 1, TTI_TREE_THREADS, 0, square_tree, sums, blocks, y);
+    return {(const float *)x->data,
+            (double *)l->out[0].data,
+            (double *)l->scratch,
+            x->count,
+            0,
+            tti_is_aligned(x->data) && x->count >= 4};
+}
+
+static tt_status square_sum(const tt_launch *l)
+{
+    square_list<1> list = {1, {item_of(l)}};
+    launch_list(l, &list);
+    return tti_cuda_launched(l);
+}
+
+static tt_status square_sum_many(const tt_launch *l)
+{
+    const tti_many *many = (const tti_many *)l->tune;
+    square_list<LIST> list;
+    list.n = 0;
+    for (int i = 0; i < many->n; i++) {
+        list.item[list.n++] = item_of(many->list[i]);
+        if (list.n == LIST || i + 1 == many->n)
+            launch_list(l, &list);
+    }
     return tti_cuda_launched(l);
 }
 
 extern "C" const tti_cuda_row tti_cuda_square_sum[] = {
     TTI_ROW_TYPES("square_sum", prepare, square_sum, 1u << TT_F64),
+    TTI_ROW("@many:square_sum", NULL, square_sum_many),
     TTI_ROWS_END,
 };

@@ -376,6 +376,7 @@ static tt_status draft_op(emitter *e, int pnode)
         memcpy(c->units, prep->units, sizeof(c->units));
         memcpy(c->chunk, prep->grain, sizeof(c->chunk));
         tti_set_threads(c, dev->n_threads, prep->ns);
+        c->scratch_bytes = prep->scratch_bytes;
         c->local_bytes = aligned(prep->local_bytes);
         int k = d->n_calls - 1;
         d->scratch_at[k] = prep->scratch_bytes > 0 ? reserve(d, prep->scratch_bytes) : SIZE_MAX;

@@ -22,6 +22,7 @@ typedef struct tti_emitter {
     const tti_plan_request *req;
     tti_draft *drafts; // by plan node
     int *scratch;      // by plan node: value
+    int *run;          // by plan node: the first of those whose calls may be made at once; -1
     int *entry;        // by plan node: index in its device's list; -1
     tti_flag **flag;   // by plan node
     uint8_t *wanted;   // by plan node: another process waits for it

@@ -378,6 +378,31 @@ static tt_status find_variables(emitter *e)
     return TT_OK;
 }
 
+/*
+ * Entries that follow each other on a device with streams and whose calls may be made at once
+ * (run/submit.c): they do not share scratch.
+ */
+static void find_runs(emitter *e)
+{
+    tti_plan *p = e->p;
+    int last[TTI_MAX_DEVICES]; // the entry before, by device
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        last[d] = -1;
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        e->run[i] = -1;
+    for (int pos = 0; pos < p->n_order; pos++) {
+        int i = p->order[pos], before = last[p->nodes[i].device];
+        const tti_call *c = e->drafts[i].calls;
+        if (!e->drafts[i].has_entry)
+            continue;
+        last[p->nodes[i].device] = i;
+        if (e->drafts[i].n_calls != 1 || c->many == NULL)
+            continue;
+        bool alike = before >= 0 && e->run[before] >= 0 && e->drafts[before].calls->fn == c->fn;
+        e->run[i] = alike ? e->run[before] : i;
+    }
+}
+
 static tt_status emit(emitter *e, wait_list *w)
 {
     tti_plan *p = e->p;
@@ -401,7 +426,8 @@ static tt_status emit(emitter *e, wait_list *w)
                 return TT_ENOMEM;
         }
     }
-    TT_TRY(tti_plan_memory(p, e->scratch));
+    find_runs(e);
+    TT_TRY(tti_plan_memory(p, e->scratch, e->run));
     if (e->req->is_trial)
         return TT_OK;
     TT_TRY(find_variables(e));
@@ -420,15 +446,17 @@ tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req)
     size_t n = (size_t)p->n_nodes + 1;
     e.drafts = tti_calloc(p->ctx, n, sizeof(*e.drafts));
     e.scratch = tti_calloc(p->ctx, n, sizeof(int));
+    e.run = tti_calloc(p->ctx, n, sizeof(int));
     e.entry = tti_calloc(p->ctx, n, sizeof(int));
     e.flag = tti_calloc(p->ctx, n, sizeof(*e.flag));
     e.wanted = tti_calloc(p->ctx, n, 1);
     tt_status st = TT_ENOMEM;
-    if (e.drafts != NULL && e.scratch != NULL && e.entry != NULL && e.flag != NULL &&
-        e.wanted != NULL)
+    if (e.drafts != NULL && e.scratch != NULL && e.run != NULL && e.entry != NULL &&
+        e.flag != NULL && e.wanted != NULL)
         st = emit(&e, &w);
     tti_free(p->ctx, e.drafts);
     tti_free(p->ctx, e.scratch);
+    tti_free(p->ctx, e.run);
     tti_free(p->ctx, e.entry);
     tti_free(p->ctx, e.flag);
     tti_free(p->ctx, e.wanted);

@@ -29,7 +29,27 @@ static size_t aligned(size_t bytes, size_t align)
 
 // ---- lifetimes -------------------------------------------------------------------------------
 
-static void lifetimes(tti_plan *p, const int *scratch)
+// The scratch of a node in a run is its own from the run's first node to its last.
+static void scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
+{
+    int lead[TTI_MAX_DEVICES], end[TTI_MAX_DEVICES]; // the run of a device that is being walked
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        lead[d] = -1;
+    for (int pos = p->n_order - 1; pos >= 0; pos--) {
+        int i = p->order[pos], d = p->nodes[i].device;
+        if (run[i] >= 0 && run[i] != lead[d]) {
+            lead[d] = run[i];
+            end[d] = pos;
+        }
+        if (scratch[i] < 0)
+            continue;
+        tti_value *s = &p->values[scratch[i]];
+        s->first = run[i] >= 0 ? p->nodes[run[i]].position : pos;
+        s->last = run[i] >= 0 ? end[d] : pos;
+    }
+}
+
+static void lifetimes(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_values; i++)
         p->values[i].first = p->values[i].last = -1;
@@ -42,10 +62,6 @@ static void lifetimes(tti_plan *p, const int *scratch)
             tti_value *root = &p->values[tti_root(p, pn->out + k)];
             root->first = root->first < 0 ? pos : root->first;
             root->last = TTI_MAX(root->last, pos);
-        }
-        if (scratch[p->order[pos]] >= 0) {
-            tti_value *s = &p->values[scratch[p->order[pos]]];
-            s->first = s->last = pos;
         }
     }
     for (int i = 0; i < p->n_feeds; i++) { // copied before all else where there are streams
@@ -244,9 +260,10 @@ static tt_status plan_device(tti_plan *p, int device, bool near)
     return st;
 }
 
-tt_status tti_plan_memory(tti_plan *p, const int *scratch)
+tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run)
 {
-    lifetimes(p, scratch);
+    lifetimes(p);
+    scratch_lifetimes(p, scratch, run);
     linger(p);
     reuse_in_place(p);
     mark_near(p);

@@ -123,7 +123,7 @@ typedef struct tti_call {
     int n_threads; // 1: on the worker alone
     int64_t units[TT_MAX_PHASES];
     int64_t chunk[TT_MAX_PHASES];
-    size_t local_bytes;
+    size_t scratch_bytes, local_bytes;
     // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL:
     // host.
     bool is_move;
@@ -358,8 +358,11 @@ tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);
 tt_status tti_plan_fuse(tti_plan *p);
 tt_status tti_plan_order(tti_plan *p);
-// Lifetimes and offsets. scratch[i] is the value that plan node i uses as scratch; -1: none.
-tt_status tti_plan_memory(tti_plan *p, const int *scratch);
+/*
+ * Lifetimes and offsets. scratch[i] is the value that plan node i uses as scratch; -1: none. Nodes
+ * of one run may work at once: run[i] is the first of its run; -1: none.
+ */
+tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run);
 tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);

@@ -6,8 +6,8 @@
  * came earlier in the order; for one of a device without streams the thread itself waits. Feeds and
  * the step block are copied before all else. From the second run on what follows them is captured
  * once and then launched whole, if nothing has to be looked at between entries; and calls of one
- * kernel that follow each other, as those of updates do, are then made at once where there is a
- * kernel for it.
+ * kernel that follow each other on a device, as those of updates do, are then made at once where
+ * there is a kernel for it.
  */
 #include "op/many.h"
 #include "run/run.h"
@@ -96,62 +96,76 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
 
 #define MANY 256
 
-static bool overlap(const tt_arg *a, const tt_arg *b)
+typedef struct range {
+    const char *at;
+    size_t bytes;
+} range;
+
+static range range_of(const tt_arg *a)
 {
-    const char *x = a->data, *y = b->data;
-    return x < y + (size_t)b->count * tt_dtype_bytes(b->dtype) &&
-           y < x + (size_t)a->count * tt_dtype_bytes(a->dtype);
+    return (range){a->data, (size_t)a->count * tt_dtype_bytes(a->dtype)};
+}
+
+static bool overlap(range a, range b)
+{
+    return a.at < b.at + b.bytes && b.at < a.at + a.bytes;
+}
+
+// The k-th memory that a call uses: inputs, outputs, scratch.
+static range memory_of(const tti_call *c, int k)
+{
+    const tt_launch *l = &c->launch;
+    if (k < l->n_in)
+        return range_of(&l->in[k]);
+    return k < l->n_in + l->n_out ? range_of(&l->out[k - l->n_in])
+                                  : (range){l->scratch, c->scratch_bytes};
+}
+
+static int n_memory(const tti_call *c)
+{
+    return c->launch.n_in + c->launch.n_out + (c->scratch_bytes > 0);
 }
 
 // Does a write what b reads or writes?
-static bool writes_what(const tt_launch *a, const tt_launch *b)
+static bool writes_what(const tti_call *a, const tti_call *b)
 {
-    for (int i = 0; i < a->n_in + a->n_out; i++) {
-        const tt_arg *written = i < a->n_in ? &a->in[i] : &a->out[i - a->n_in];
-        if (i < a->n_in && !tti_writes(a->node, i))
-            continue;
-        for (int k = 0; k < b->n_in + b->n_out; k++)
-            if (overlap(written, k < b->n_in ? &b->in[k] : &b->out[k - b->n_in]))
+    for (int i = 0; i < n_memory(a); i++)
+        for (int k = 0; k < n_memory(b); k++)
+            if ((i >= a->launch.n_in || tti_writes(a->launch.node, i)) &&
+                overlap(memory_of(a, i), memory_of(b, k)))
                 return true;
-    }
     return false;
 }
 
-static tti_entry *submitted(const tti_plan *p, int i)
-{
-    return &p->devices[p->submissions[i].device].entries[p->submissions[i].entry];
-}
-
 /*
- * How many submissions from the i-th on can be made at once, at least one. Those after the first
- * wait for nobody: what they waited for could itself wait for the first.
+ * How many entries of a device's list from one on can be made at once, at least one. Those after
+ * the first wait for nobody, so nothing has to come between them.
  */
-static int count_alike(const tti_plan *p, int i, const tt_launch **list)
+static int count_alike(const tti_device_plan *dp, int index, const tt_launch **list)
 {
-    const tti_entry *first = submitted(p, i);
+    const tti_entry *first = &dp->entries[index];
     int n = 1;
     if (first->n_calls != 1 || first->calls->many == NULL)
         return 1;
     list[0] = &first->calls->launch;
-    for (; i + n < p->n_submissions && n < MANY; n++) {
-        const tti_entry *en = submitted(p, i + n);
-        if (p->submissions[i + n].device != p->submissions[i].device || en->n_waits > 0 ||
-            en->n_calls != 1 || en->calls->fn != first->calls->fn ||
+    for (; index + n < dp->n_entries && n < MANY; n++) {
+        const tti_entry *en = first + n;
+        if (en->n_waits > 0 || en->n_calls != 1 || en->calls->fn != first->calls->fn ||
             en->calls->launch.n_in != first->calls->launch.n_in)
             break;
         list[n] = &en->calls->launch;
         for (int k = 0; k < n; k++)
-            if (writes_what(list[k], list[n]) || writes_what(list[n], list[k]))
+            if (writes_what(first[k].calls, en->calls) || writes_what(en->calls, first[k].calls))
                 return n;
     }
     return n;
 }
 
-static tt_status submit_many(tt_session *s, tti_plan *p, int i, int n, const tt_launch **list)
+static tt_status submit_many(tt_session *s, tti_plan *p, int device, int index, int n,
+                             const tt_launch **list)
 {
-    int device = p->submissions[i].device;
     tti_device *d = s->ctx->devices[device];
-    const tti_entry *first = submitted(p, i);
+    tti_entry *first = &p->devices[device].entries[index];
     tti_many many = {n, list};
     tt_launch l = first->calls->launch;
     l.tune = &many;
@@ -159,20 +173,21 @@ static tt_status submit_many(tt_session *s, tti_plan *p, int i, int n, const tt_
     (void)streams_of(d)->stream(d);
     TT_TRY(first->calls->many(&l));
     for (int k = 0; k < n; k++)
-        TT_TRY(tell_others(s, d, submitted(p, i + k)));
+        TT_TRY(tell_others(s, d, first + k));
     return TT_OK;
 }
 
 // ---- all of a run ----------------------------------------------------------------------------
 
-// The i-th submission, and the n - 1 after it.
-static tt_status submit_one(tt_session *s, tti_plan *p, int i, int n, const tt_launch **list)
+// An entry of a device, and the n - 1 after it.
+static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index, int n,
+                            const tt_launch **list)
 {
-    int device = p->submissions[i].device, index = p->submissions[i].entry;
     atomic_store_explicit(&s->clocks[device].at, index, memory_order_relaxed);
     if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
         return TT_ESTOP;
-    tt_status st = n > 1 ? submit_many(s, p, i, n, list) : submit_entry(s, p, device, index);
+    tt_status st =
+        n > 1 ? submit_many(s, p, device, index, n, list) : submit_entry(s, p, device, index);
     if (st == TT_OK && atomic_load_explicit(&s->ctx->stop, memory_order_relaxed) != 0)
         st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
     if (st != TT_OK && st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK) {
@@ -192,10 +207,15 @@ static bool is_watched(const tt_session *s)
 static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
 {
     const tt_launch *list[MANY];
-    for (int i = 0, n; i < p->n_submissions; i += n) {
-        n = feeds || is_watched(s) ? 1 : count_alike(p, i, list);
-        if (submitted(p, i)->is_feed == feeds)
-            TT_TRY(submit_one(s, p, i, n, list));
+    int next[TTI_MAX_DEVICES] = {0}; // of each device: what comes before has been submitted
+    for (int i = 0; i < p->n_submissions; i++) {
+        int device = p->submissions[i].device, index = p->submissions[i].entry;
+        const tti_device_plan *dp = &p->devices[device];
+        if (index < next[device] || dp->entries[index].is_feed != feeds)
+            continue;
+        int n = feeds || is_watched(s) ? 1 : count_alike(dp, index, list);
+        TT_TRY(submit_one(s, p, device, index, n, list));
+        next[device] = index + n;
     }
     return TT_OK;
 }

@@ -298,3 +298,40 @@ TEST(updates_at_once_are_those_one_by_one)
     }
     test_device_close();
 }
+
+// Sums of squares of tensors of many sizes, some empty or badly aligned, all at once or one by one.
+static void square_all(bool at_once, double *to)
+{
+    static tt_arg in[VARIABLES], out[VARIABLES];
+    static tt_launch one[VARIABLES];
+    static const tt_launch *list[VARIABLES];
+    for (int i = 0; i < VARIABLES; i++) {
+        int64_t n = i % 60 == 7 ? 40000 + i : i % 60 == 8 ? 16384 : size_of(i);
+        fill(TT_F32, n, (uint64_t)i + 1, in_data[0]);
+        in[i] = test_device_arg(TT_F32, n, in_data[0], i % 11 == 3);
+        out[i] = test_device_arg(TT_F64, 1, NULL, 0);
+        one[i] = (tt_launch){.in = &in[i], .n_in = 1, .out = &out[i], .n_out = 1};
+        one[i].scratch = test_device_room(NULL, 64, 0);
+        list[i] = &one[i];
+        if (!at_once)
+            run("square_sum", one[i]);
+    }
+    tt_launch l = one[0];
+    l.tune = &(tti_many){VARIABLES, list};
+    if (at_once)
+        run(TTI_MANY "square_sum", l);
+    for (int i = 0; i < VARIABLES; i++)
+        test_device_get(&to[i], &out[i]);
+    test_device_clear();
+}
+
+TEST(squares_at_once_are_those_one_by_one)
+{
+    static double one_by_one[VARIABLES], at_once[VARIABLES];
+    test_device_open();
+    square_all(false, one_by_one);
+    square_all(true, at_once);
+    CHECK(one_by_one[0] > 0 && one_by_one[49] == 0 && one_by_one[7] > one_by_one[8]);
+    CHECK(memcmp(one_by_one, at_once, sizeof(at_once)) == 0);
+    test_device_close();
+}

@@ -1,5 +1,5 @@
 /*
- * wire.h - connections between the ranks of a job: ZeroMQ with CURVE. Only wire.c knows ZeroMQ.
+ * wire.h - connections between the ranks of a job: ZeroMQ with CURVE.
  *
  * A rank listens at two places: for control (small messages, at its address) and for data (chunks
  * of letters, at a port of its own that its hello tells). It connects to both of every other rank,

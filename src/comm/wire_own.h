@@ -1,0 +1,78 @@
+/*
+ * wire_own.h - what the files of wire.h share: wire.c (sockets, control messages, receiving),
+ * door.c (where the wire listens and who is let in), outbox.c (data messages until they are taken).
+ * They alone know ZeroMQ.
+ */
+#ifndef TUTTI_COMM_WIRE_OWN_H
+#define TUTTI_COMM_WIRE_OWN_H
+
+#include "comm/wire.h"
+#include "comm/zap.h"
+#include <pthread.h>
+#include <zmq.h>
+
+#define TTI_WIRE_WINDOW 64 // data messages that may be on their way to a rank
+
+typedef struct tti_key_pair {
+    char public_key[41], secret_key[41]; // as text: Z85
+} tti_key_pair;
+
+// Data messages to a rank.
+typedef struct tti_outbox {
+    void *socket, *monitor;
+    pthread_mutex_t mu;
+    // Guarded by mu:
+    pthread_cond_t room;
+    zmq_msg_t kept[TTI_WIRE_WINDOW]; // messages [n_taken, n_put), by number
+    uint32_t n_put, n_sent, n_taken; // given to us, given to ZeroMQ, taken by the rank
+    bool is_broken;
+    _Atomic bool is_behind; // some could not be given to ZeroMQ
+} tti_outbox;
+
+typedef struct tti_wire_link {
+    void *control, *monitor;
+    pthread_mutex_t mu; // guards control
+    _Atomic int state;
+    tti_outbox data;
+} tti_wire_link;
+
+typedef struct tti_door { // where a socket listens
+    void *monitor;
+    int fd, n_inside; // connections that it has
+    bool is_resting;  // it does not listen: there are too many
+} tti_door;
+
+struct tti_wire {
+    tt_ctx *ctx;
+    int n, self;
+    bool no_encryption, is_meeting;
+    void *zmq, *zap, *control, *data;
+    tti_door control_door, data_door;
+    int wake_fd, data_port;
+    _Atomic int n_refused;
+    zmq_msg_t *asking; // whose message is being taken: its route
+    tti_wire_link links[TT_MAX_TASKS];
+    tti_key_pair keys[TT_MAX_TASKS];
+    tti_zap_key shown[TT_MAX_TASKS]; // what each rank shows
+};
+
+// wire.c: all frames of a message, at most max; the number there were. Then drops them.
+int tti_wire_take(void *socket, zmq_msg_t *frames, int max);
+void tti_wire_drop(zmq_msg_t *frames, int n, int max);
+int tti_wire_event(void *monitor); // ZMQ_EVENT_..., -1: none
+void tti_wire_set(void *socket, int option, int value);
+
+// door.c: listens at "host:port", where port 0 is any that is free; the port.
+tt_status tti_door_open(tti_wire *w, void *socket, const char *at, tti_door *d,
+                        int *port) TTI_CHECKED;
+// Counts who is inside, and lets listening rest when these are too many.
+void tti_door_watch(tti_wire *w, tti_door *d);
+bool tti_door_admit(tti_wire *w); // answers one who wants to come in; false: there is none
+
+// outbox.c
+void tti_outbox_open(tti_outbox *b);
+void tti_outbox_close(tti_outbox *b); // its sockets are closed already
+// Looks at the connection: what the rank has not told of goes over a new one once more.
+void tti_outbox_watch(tti_wire *w, int rank);
+
+#endif

@@ -119,6 +119,22 @@ json_t *command_last_object(const char *text, int *lines)
     return last;
 }
 
+bool command_left(const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    return access(path, F_OK) == 0;
+}
+
+void command_hash(const char *text, char hash[64])
+{
+    json_t *o = command_last_object(text, NULL);
+    const char *got = json_string_value(json_object_get(o, "weights_hash"));
+    ck_assert_msg(got != NULL && strlen(got) == 32, "no weights_hash in %.2000s", text);
+    snprintf(hash, 64, "%s", got);
+    json_decref(o);
+}
+
 int command_count(const char *text, const char *words)
 {
     int n = 0;

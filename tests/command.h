@@ -23,9 +23,12 @@ int command_wait(pid_t pid); // the exit code, or minus the signal that killed i
 // Reads a file of the test's folder whole; "" if it is not there.
 void command_read(const char *name, char *to, size_t room);
 void command_write(const char *name, const char *text);
+bool command_left(const char *name); // is there such a file or folder?
 
 // Checks that every line is a JSON object; gives the last one, to be released.
 json_t *command_last_object(const char *text, int *lines);
+// The weights_hash of the last line of what was printed as JSON.
+void command_hash(const char *text, char hash[64]);
 int command_count(const char *text, const char *words); // how often they occur
 
 // A job that trains in an instant: 3 epochs of 10 steps, and data for validation and test.

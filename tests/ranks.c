@@ -137,15 +137,6 @@ void ranks_nothing_left(void)
         closedir(d);
 }
 
-void ranks_hash(const char *out, char hash[64])
-{
-    json_t *o = command_last_object(out, NULL);
-    const char *got = json_string_value(json_object_get(o, "weights_hash"));
-    ck_assert_msg(got != NULL, "no weights_hash in %.2000s", out);
-    snprintf(hash, 64, "%s", got);
-    json_decref(o);
-}
-
 // Children of a process in the order in which they were started.
 static int children_of(pid_t pid, pid_t *out, int most)
 {

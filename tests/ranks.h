@@ -27,8 +27,6 @@ void ranks_join(ranks *r, double seconds);
 int ranks_port(void); // one that is free now
 // No process in the test's folder, no shared memory, no file of a socket.
 void ranks_nothing_left(void);
-// Of the last line of --json: the hash of the weights.
-void ranks_hash(const char *out, char hash[64]);
 double ranks_now(void);
 // Starts tutti run and waits until it is at that step, or has ended; pids of its children by rank.
 pid_t ranks_launch(const char *line, const char *run, int64_t steps, pid_t *child, int n);

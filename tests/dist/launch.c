@@ -8,13 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_there(const char *name)
-{
-    char path[400];
-    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
-    return access(path, R_OK) == 0;
-}
-
 static void same_file(const char *a, const char *b)
 {
     static char x[1 << 18], y[1 << 18];
@@ -38,13 +31,13 @@ TEST(run_gives_the_bits_and_files_of_one_process)
     ranks_need();
     command_write("small.yaml", command_small_job);
     command_ok("train small.yaml --json --run one");
-    ranks_hash(command_out, hash);
+    command_hash(command_out, hash);
     for (int n = 1; n <= 4; n++) {
         snprintf(line, sizeof(line), "run -n %d small.yaml --strategy mirrored --json --run n%d", n,
                  n);
         command_ok(line);
         ranks_nothing_left();
-        ranks_hash(command_out, same);
+        command_hash(command_out, same);
         CHECK_STR(same, hash);
         CHECK_STR(command_err, "");
         CHECK_INT(command_count(command_out, "\"event\": \"epoch\""), 3);
@@ -57,7 +50,7 @@ TEST(run_gives_the_bits_and_files_of_one_process)
         }
         for (int i = 0; n > 1 && i <= n; i++) {
             snprintf(a, sizeof(a), "n%d/logs/rank-%d.log", n, i);
-            CHECK(is_there(a) == (i < n));
+            CHECK(command_left(a) == (i < n));
         }
     }
     CHECK_INT(command_run("run -n 2 small.yaml --quiet --run n2"), 1);
@@ -76,7 +69,7 @@ TEST(run_has_the_hashes_of_one_process)
     command_ok("run -n 3 small.yaml --strategy mirrored --quiet --run n3 --hashes b");
     command_ok("diff a b");
     command_ok("run -n 2 small.yaml --strategy pipeline --quiet --run pipe --trace 3");
-    CHECK(is_there("pipe/trace.json"));
+    CHECK(command_left("pipe/trace.json"));
     command_ok("run -n 2 small.yaml --strategy mirrored --dry-run");
     CHECK_INT(command_count(command_out, "2 processes\n"), 1);
     ranks_nothing_left();
@@ -107,9 +100,9 @@ TEST(run_reaches_hosts_by_a_command)
     snprintf(path, sizeof(path), "%s/reach", test_folder());
     CHECK(chmod(path, 0700) == 0);
     command_ok("train small.yaml --json --run one");
-    ranks_hash(command_out, hash);
+    command_hash(command_out, hash);
     command_ok("run -H 127.0.0.1:2 --ssh ./reach small.yaml --strategy mirrored --json");
-    ranks_hash(command_out, same);
+    command_hash(command_out, same);
     CHECK_STR(same, hash);
     ranks_nothing_left();
     command_read("reached", seen, sizeof(seen));
@@ -118,7 +111,7 @@ TEST(run_reaches_hosts_by_a_command)
     CHECK_HAS(seen, "'TUTTI_SECRET_FILE=-'");
     command_write("hosts", "127.0.0.1 slots=2 # both here\n");
     command_ok("run --hosts hosts small.yaml --strategy mirrored --json");
-    ranks_hash(command_out, same);
+    command_hash(command_out, same);
     CHECK_STR(same, hash);
     CHECK_INT(command_run("run -H 127.0.0.1:2 --ssh ./not-there small.yaml"), 1);
     CHECK_HAS(command_err, "cannot start './not-there'");

@@ -83,7 +83,7 @@ static void one_process(char hash[64])
     ranks_need();
     command_write("small.yaml", command_small_job);
     command_ok("train small.yaml --json --run one");
-    ranks_hash(command_out, hash);
+    command_hash(command_out, hash);
 }
 
 // All well; the first has told, the others nothing.
@@ -95,7 +95,7 @@ static void all_agree(const ranks *r, const char *hash)
         if (i > 0)
             CHECK_STR(r->out[i], "");
     }
-    ranks_hash(r->out[0], same);
+    command_hash(r->out[0], same);
     CHECK_STR(same, hash);
 }
 

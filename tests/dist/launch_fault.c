@@ -38,7 +38,7 @@ static void prepare(void)
 static void undisturbed(char hash[64])
 {
     command_ok("train long.yaml --json --run one");
-    ranks_hash(command_out, hash);
+    command_hash(command_out, hash);
 }
 
 // The run that was disturbed goes on to its end on n processes.
@@ -51,7 +51,7 @@ static void resumed(const char *run, int n, const char *hash)
              " long.yaml --run %s --resume --json --set train.steps=1200", run);
     command_ok(line);
     ranks_nothing_left();
-    ranks_hash(command_out, got);
+    command_hash(command_out, got);
     CHECK_STR(got, hash);
 }
 

@@ -289,6 +289,20 @@ TEST(diff_compares_runs)
     CHECK_HAS(err, "/nowhere/b");
 }
 
+TEST(help_explains_keys)
+{
+    command_ok("help job");
+    CHECK_HAS(out, "model");
+    command_ok("help train.optimizer.adam");
+    CHECK_HAS(out, "lr");
+    CHECK_INT(run("help train.optimizer.adan"), 2);
+    CHECK_HAS(err, "adam");
+    command_ok("help exit");
+    CHECK_HAS(out, "85   ended by SIGTERM");
+    command_ok("help train");
+    CHECK_HAS(out, "--resume");
+}
+
 TEST(a_full_disk_is_an_error)
 {
     char line[600];

@@ -125,11 +125,7 @@ TEST(work_of_several_processes_is_not_done_by_each)
 static void train(char hash[64])
 {
     command_ok("train small.yaml --json");
-    json_t *o = command_last_object(command_out, NULL);
-    const char *got = json_string_value(json_object_get(o, "weights_hash"));
-    CHECK(got != NULL);
-    snprintf(hash, 64, "%s", got);
-    json_decref(o);
+    command_hash(command_out, hash);
 }
 
 TEST(one_process_trains_as_always)

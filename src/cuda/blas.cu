@@ -3,6 +3,7 @@
  * the same memory. So its m is our n, and its bias along rows is ours along columns.
  */
 #include "cuda/blas_own.h"
+#include <stdio.h>
 #include <string.h>
 
 bool tti_blas_tf32(void)
@@ -108,8 +109,16 @@ static const tti_blas_state *state_of(tti_cuda_device *d)
         (tti_blas_state *)tti_recipe_get(d, key, sizeof(key), sizeof(*s), drop_state, &is_new);
     if (s == NULL || !is_new)
         return NULL;
-    if (cudaSetDevice(d->physical) != cudaSuccess ||
-        tti_blas_library()->cublasLtCreate_(&s->handle) != CUBLAS_STATUS_SUCCESS) {
+    cublasStatus_t st = cudaSetDevice(d->physical) != cudaSuccess
+                            ? CUBLAS_STATUS_NOT_INITIALIZED
+                            : tti_blas_library()->cublasLtCreate_(&s->handle);
+    if (st != CUBLAS_STATUS_SUCCESS) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "%s: cuBLASLt is there but cannot be used (%s): products are made by Tutti's own "
+                 "kernels, with other bits",
+                 d->name, tti_blas_library()->cublasLtGetStatusString_(st));
+        tti_cuda_host_api->log(d->ctx, TT_WARN, text);
         s->handle = NULL;
         return NULL;
     }
@@ -278,9 +287,9 @@ tt_status tti_blas_run(const tti_blas_plan *plan, const tt_launch *l, const void
     cublasStatus_t st = tti_blas_enqueue(plan, &at, (cudaStream_t)l->stream);
     if (st == CUBLAS_STATUS_SUCCESS)
         return TT_OK;
-    return TT_FAIL(l->ctx, TT_EDEVICE, "%s on %s: cuBLASLt: %s",
-                   l->node != NULL ? l->node->name : "a product",
-                   ((const tti_cuda_device *)l->device)->name,
+    return TT_FAIL(l->ctx, TT_EDEVICE, "%s '%s' on %s: cuBLASLt: %s",
+                   l->node != NULL ? l->node->op->name : "a product",
+                   l->node != NULL ? l->node->name : "", ((const tti_cuda_device *)l->device)->name,
                    tti_blas_library()->cublasLtGetStatusString_(st));
 }
 

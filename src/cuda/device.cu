@@ -35,6 +35,8 @@ static bool loses_card(cudaError_t e)
     }
 }
 
+#define LOST "%s: its GPU was lost to this process, which must be started again to use it: %s"
+
 // Keeps the first cause. True with that in cause if the card was lost before.
 static bool note_lost(int physical, const char *text, char cause[TTI_CAUSE])
 {
@@ -59,7 +61,7 @@ tt_status tti_cuda_fail(const tti_cuda_device *d, const tt_node *node, cudaError
              node != NULL ? node->name : "", node != NULL ? "': " : "", what, cudaGetErrorString(e),
              cudaGetErrorName(e));
     if (note_lost(d->physical, loses_card(e) ? text : NULL, cause))
-        return tt_fail(d->ctx, TT_EDEVICE, file, line, "%s: lost before: %s", d->name, cause);
+        return tt_fail(d->ctx, TT_EDEVICE, file, line, LOST, d->name, cause);
     return tt_fail(d->ctx, e == cudaErrorMemoryAllocation ? TT_ENOMEM : TT_EDEVICE, file, line,
                    "%s", text);
 }
@@ -68,7 +70,7 @@ tt_status tti_cuda_enter(const tti_cuda_device *d)
 {
     char cause[TTI_CAUSE];
     if (note_lost(d->physical, NULL, cause))
-        return TT_FAIL(d->ctx, TT_EDEVICE, "%s: lost before: %s", d->name, cause);
+        return TT_FAIL(d->ctx, TT_EDEVICE, LOST, d->name, cause);
     TTI_CUDA(d, NULL, cudaSetDevice(d->physical));
     return TT_OK;
 }

@@ -82,8 +82,16 @@ static cudnnHandle_t handle_of(tti_cuda_device *d)
         (cudnnHandle_t *)tti_recipe_get(d, key, sizeof(key), sizeof(*h), drop_handle, &is_new);
     if (h == NULL || !is_new)
         return NULL;
-    if (tti_dnn_library()->cudnnCreate_(h) != CUDNN_STATUS_SUCCESS)
+    cudnnStatus_t st = tti_dnn_library()->cudnnCreate_(h);
+    if (st != CUDNN_STATUS_SUCCESS) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "%s: cuDNN is there but cannot be used (%s): Tutti's own kernels stand in, with "
+                 "other bits",
+                 d->name, tti_dnn_library()->cudnnGetErrorString_(st));
+        tti_cuda_host_api->log(d->ctx, TT_WARN, text);
         *h = NULL;
+    }
     d->dnn = *h;
     return *h;
 }

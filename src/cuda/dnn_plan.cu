@@ -189,9 +189,9 @@ static tt_status run_failed(const tt_launch *l, cudnnStatus_t st)
 {
     char last[160] = "";
     tti_dnn_library()->cudnnGetLastErrorString_(last, sizeof(last));
-    return TT_FAIL(l->ctx, TT_EDEVICE, "%s on %s: cuDNN: %s%s%s",
-                   l->node != NULL ? l->node->name : "a kernel",
-                   ((tti_cuda_device *)l->device)->name,
+    return TT_FAIL(l->ctx, TT_EDEVICE, "%s '%s' on %s: cuDNN: %s%s%s",
+                   l->node != NULL ? l->node->op->name : "a kernel",
+                   l->node != NULL ? l->node->name : "", ((tti_cuda_device *)l->device)->name,
                    tti_dnn_library()->cudnnGetErrorString_(st), last[0] != 0 ? ": " : "", last);
 }
 

@@ -174,7 +174,11 @@ tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
     for (;;) {
         cudaError_t e = query(d);
         if (e != cudaSuccess && e != cudaErrorNotReady)
-            return tti_cuda_fail(d, NULL, e, "work of its stream", __FILE__, __LINE__);
+            return tti_cuda_fail(d, NULL, e,
+                                 d->parts->checks
+                                     ? "work of its stream"
+                                     : "work of its stream (TUTTI_CUDA_CHECK=1 tells which op's)",
+                                 __FILE__, __LINE__);
         int64_t waited = now_ns() - start;
         bool was_well = st == TT_OK, late = e == cudaErrorNotReady && waited >= until;
         if (was_well)

@@ -26,8 +26,9 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     ctx->isa = tti_best_isa();
     if (isa != NULL && isa[0] != 0)
         TT_TRY(tti_find_isa(ctx, isa, &ctx->isa));
-    const char *capture = tti_env("TUTTI_CAPTURE");
-    ctx->no_capture = capture != NULL && strcmp(capture, "off") == 0;
+    const char *capture = tti_env("TUTTI_CAPTURE"), *check = tti_env("TUTTI_CUDA_CHECK");
+    ctx->no_capture = (capture != NULL && strcmp(capture, "off") == 0) ||
+                      (check != NULL && strcmp(check, "0") != 0); // looks after every kernel
     if (o->store != NULL) {
         ctx->store = o->store;
         atomic_fetch_add(&o->store->refs, 1);

@@ -91,6 +91,7 @@ TEST(help_shows_verbs_and_topics)
     CHECK_HAS(out, "tutti graph 1");
     CHECK_INT(run("help environment"), 0);
     CHECK_HAS(out, "TUTTI_ISA");
+    CHECK_HAS(out, "TUTTI_CUDA_CHECK=1");
 }
 
 TEST(help_knows_the_sections_of_jobs)

@@ -145,20 +145,6 @@ __global__ static void __launch_bounds__(256)
             [=](int p, float y) { tti_sums_put(out, p, i, y); });
 }
 
-// One lane with all rows, for what has no open axis; bound is its storage.
-static inline tt_lanes tti_one_lane(int64_t rows, int64_t bound[2])
-{
-    static const uint8_t no_merge = 0;
-    tt_lanes one = {};
-    bound[0] = 0;
-    bound[1] = rows;
-    one.n = one.total = one.n_parts = one.depth = 1;
-    one.global_rows = rows;
-    one.bound = bound;
-    one.merges = &no_merge;
-    return one;
-}
-
 // The most chunks of a lane, at least one.
 static inline int64_t tti_most_chunks(const tti_chunking &c, const tt_lanes *ln)
 {

@@ -254,11 +254,25 @@ template <int N> static inline tti_lanes_of<N> tti_lanes_by_value(const tt_lanes
     memcpy(v.merges, ln->merges, (size_t)ln->n);
     return v;
 }
-// Calls body with N being 16 or TT_MAX_LANES, whichever suffices for so many lanes.
+// One lane with all rows, for what has no open axis; bound is its storage.
+static inline tt_lanes tti_one_lane(int64_t rows, int64_t bound[2])
+{
+    static const uint8_t no_merge = 0;
+    tt_lanes one = {};
+    bound[0] = 0;
+    bound[1] = rows;
+    one.n = one.total = one.n_parts = one.depth = 1;
+    one.global_rows = rows;
+    one.bound = bound;
+    one.merges = &no_merge;
+    return one;
+}
+
+// Calls body with N being 64 or TT_MAX_LANES, whichever suffices for so many lanes.
 #define TTI_LANES_UP_TO(count, N, ...)  \
     do {                                \
-        if ((count) <= 16) {            \
-            const int N = 16;           \
+        if ((count) <= 64) {            \
+            const int N = 64;           \
             __VA_ARGS__                 \
         } else {                        \
             const int N = TT_MAX_LANES; \

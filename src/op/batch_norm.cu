@@ -9,7 +9,7 @@
 static tt_status prep_lanes(tt_prep *p)
 {
     tti_bn_lanes b;
-    tti_bn_lanes_of(&p->in[0], p->lanes, &b);
+    tti_bn_strands_of(&p->in[0], p->lanes, &b);
     p->scratch_bytes = sizeof(float) * 2 * (size_t)b.ln.n * (size_t)p->in[0].cols *
                        (size_t)(tti_bn_most_slices(&b) + 1);
     return TT_OK;
@@ -66,7 +66,7 @@ static __global__ void __launch_bounds__(1024)
 static tt_status batch_norm_stats(const tt_launch *l)
 {
     tti_bn_lanes b;
-    tti_bn_lanes_of(&l->in[0], l->lanes, &b);
+    tti_bn_strands_of(&l->in[0], l->lanes, &b);
     const int64_t c = l->in[0].cols;
     tti_bn_reduce q = {};
     q.x = l->in[0].data;
@@ -74,10 +74,9 @@ static tt_status batch_norm_stats(const tt_launch *l)
     q.slices = tti_bn_most_slices(&b);
     tti_bn_reduce_slices<true>(l, &b, q);
     float *lanes = q.part + 2 * (int64_t)b.ln.n * c * q.slices;
-    bool is_part = b.is_open && b.ln.n != b.ln.total;
     TTI_LANES(&b.ln, N, {
         TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_stats<N>),
-                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, q), is_part, c, lanes,
+                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, q), b.is_part, c, lanes,
                    (float *)l->out[0].data, (float *)l->out[1].data, (float *)l->out[2].data);
     });
     return tti_cuda_launched(l);
@@ -107,7 +106,7 @@ static tt_status batch_norm_sums(const tt_launch *l)
 {
     const tti_batch_norm_attr *a = (const tti_batch_norm_attr *)l->attr;
     tti_bn_lanes b;
-    tti_bn_lanes_of(&l->in[0], l->lanes, &b);
+    tti_bn_strands_of(&l->in[0], l->lanes, &b);
     const int64_t c = l->in[0].cols;
     tti_bn_reduce q = {};
     q.x = l->in[0].data;

@@ -2,8 +2,9 @@
  * batch_norm.cuh - kernels that both batch norms of a GPU use: over the batch (batch_norm.cu) and
  * over a lane (batch_norm_lane.cu).
  *
- * Reductions. The rows of a lane are cut into slices by a rule that knows their number and the
- * channels alone; a block takes one slice of a few channels. A thread walks every ry-th row of
+ * Reductions. The rows of a lane, or over the batch of a strand of it (strands.cuh), which is then
+ * all that lanes are here, are cut into slices by a rule that knows their number and the channels
+ * alone; a block takes one slice of a few channels. A thread walks every ry-th row of
  * the slice, the block's threads are merged by halves, and the slices of a lane by eight chains,
  * which are then merged by halves too. So a lane's bits depend on its own rows alone, never on
  * the grid.
@@ -18,7 +19,7 @@
 #ifndef TUTTI_OP_BATCH_NORM_CUH
 #define TUTTI_OP_BATCH_NORM_CUH
 
-#include "cuda/kernel.cuh"
+#include "cuda/strands.cuh"
 #include "op/act.cuh"
 #include "op/batch_norm.h"
 #include "op/pack.cuh"
@@ -27,6 +28,7 @@
 #define TTI_BN_LANES   64 // of a launch; more lanes take more launches
 #define TTI_BN_CHAINS  8  // of slices
 #define TTI_BN_AT_ONCE 4  // lanes that a block merges side by side
+#define TTI_BN_ROWS    32 // of the batch, of a strand: a constant of the arithmetic
 
 // ---- rows and channels -----------------------------------------------------------------------
 
@@ -83,33 +85,38 @@ static inline int tti_bn_want(const tt_arg *x)
 // The lanes of a tensor: those of the call, or one with all rows where no axis is open.
 struct tti_bn_lanes {
     tt_lanes ln;
-    bool is_open;
+    bool is_open, is_part;
     int want; // slices of a lane that is long enough, by the channels
     int64_t runs, step, per;
     int64_t whole[2];
-    uint8_t no_merge;
+    tti_strands strands;
 };
+// Not to be copied: ln points into it.
 static inline void tti_bn_lanes_of(const tt_arg *x, const tt_lanes *ln, tti_bn_lanes *out)
 {
-    *out = tti_bn_lanes();
+    int64_t inner = 1;
     out->want = tti_bn_want(x);
     out->is_open = x->open >= 0;
+    out->is_part = out->is_open && ln->n != ln->total;
     out->runs = out->per = 1;
-    if (out->is_open) {
-        int64_t inner = 1;
-        for (int i = 0; i < x->open; i++)
-            out->runs *= x->shape.dim[i];
-        for (int i = x->open + 1; i < x->shape.rank - 1; i++)
-            inner *= x->shape.dim[i];
-        out->ln = *ln;
-        out->per = x->per * inner;
-        out->step = x->shape.dim[x->open] * inner;
+    out->step = 0;
+    out->ln = out->is_open ? *ln : tti_one_lane(x->rows, out->whole);
+    if (!out->is_open)
         return;
-    }
-    out->whole[1] = x->rows;
-    out->ln.total = out->ln.n = out->ln.n_parts = out->ln.depth = 1;
-    out->ln.bound = out->whole;
-    out->ln.merges = &out->no_merge;
+    for (int i = 0; i < x->open; i++)
+        out->runs *= x->shape.dim[i];
+    for (int i = x->open + 1; i < x->shape.rank - 1; i++)
+        inner *= x->shape.dim[i];
+    out->per = x->per * inner;
+    out->step = x->shape.dim[x->open] * inner;
+}
+// The same with strands for lanes, where it does not matter which rows are a lane's.
+static inline void tti_bn_strands_of(const tt_arg *x, const tt_lanes *ln, tti_bn_lanes *out)
+{
+    tti_bn_lanes_of(x, ln, out);
+    tt_lanes lanes = out->ln;
+    tti_strands_cut(&out->strands, &lanes, 1, {out->runs * out->per, TTI_BN_ROWS, x->cols});
+    out->ln = out->strands.ln;
 }
 // Lanes from first on, as many as one launch takes; 0 of them past the end.
 static inline tti_bn_rows tti_bn_rows_of(const tti_bn_lanes *b, int first)

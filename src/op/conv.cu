@@ -240,7 +240,7 @@ static tt_status prepare_as(tt_prep *p, int kind, const tti_conv_dims *d)
 {
     tti_conv_tune t = {};
     t.d = *d;
-    TT_TRY(tti_conv_dnn_prepare(p, d, kind, &t.dnn, &t.workspace));
+    TT_TRY(tti_conv_dnn_prepare(p, d, kind, NULL, &t.dnn, &t.workspace));
     p->scratch_bytes = t.workspace;
     memcpy(p->tune, &t, sizeof(t));
     return TT_OK;

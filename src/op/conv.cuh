@@ -1,15 +1,16 @@
 /*
  * conv.cuh - what the convolutions of a GPU share: sizes, and sums of dw over the rows of lanes.
  *
- * dw sums over the output pixels of a lane. They are cut into slices, by a rule that knows the
- * number of pixels and the shape alone, so that small weights fill the card too; a slice's sum is
- * one chain, slices are added in order, lanes by the tree. Where the partial sums of all lanes
- * would take too much memory, lanes run one by one on a stack.
+ * dw sums over the output pixels of a lane, or of a strand of it, which is all that lanes are here
+ * (strands.cuh). They are cut into slices, by a rule that knows the number of pixels and the shape
+ * alone, so that small weights fill the card too; a slice's sum is one chain, slices are added in
+ * order, lanes by the tree. Where the partial sums of all lanes would take too much memory, lanes
+ * run one by one on a stack.
  */
 #ifndef TUTTI_OP_CONV_CUH
 #define TUTTI_OP_CONV_CUH
 
-#include "cuda/kernel.cuh"
+#include "cuda/strands.cuh"
 #include "op/conv.h"
 
 static inline tti_conv_dims tti_conv_dims_on(const tti_conv_attr *a, const tt_shape *x, int64_t kh,
@@ -65,6 +66,7 @@ __device__ static inline void tti_conv_multiply(const tti_conv_tiles &s, int ter
 // ---- dw: lanes and slices --------------------------------------------------------------------
 
 #define TTI_DW_LANES   64                // of a launch
+#define TTI_DW_IMAGES  32                // of a strand: a constant of the arithmetic
 #define TTI_DW_PARTIAL ((size_t)1 << 29) // bytes of all lanes' partial sums; beyond it one by one
 
 // The images of some lanes, the first of which has the number first.
@@ -75,15 +77,12 @@ struct tti_dw_images {
 
 // How the sum over rows of one node goes.
 struct tti_dw_sum {
-    tt_lanes ln; // of the call, or one lane with all images where no axis is open
-    int64_t whole[2];
-    uint8_t no_merge;
-    int64_t per;    // images for a row of the batch
-    int64_t pixels; // of an image
-    int64_t count;  // numbers in dw
-    int64_t want;   // slices a lane is cut into, if it is long enough
-    int64_t slices; // the most any lane has
-    bool by_lane;   // one by one
+    tti_strands strands; // of images: of the call's lanes, or of all where no axis is open
+    int64_t pixels;      // of an image
+    int64_t count;       // numbers in dw
+    int64_t want;        // slices a lane is cut into, if it is long enough
+    int64_t slices;      // the most any lane has
+    bool by_lane;        // one by one
 };
 
 __host__ __device__ static inline int64_t tti_dw_slice(int64_t pixels, int64_t want)
@@ -99,49 +98,46 @@ __host__ __device__ static inline int64_t tti_dw_slices(int64_t pixels, int64_t 
 
 static inline int64_t tti_dw_slices_of(const tti_dw_sum *q, int lane)
 {
-    int64_t rows = q->ln.bound[lane + 1] - q->ln.bound[lane];
-    return tti_dw_slices(rows * q->per * q->pixels, q->want);
+    const tt_lanes *ln = &q->strands.ln;
+    return tti_dw_slices((ln->bound[lane + 1] - ln->bound[lane]) * q->pixels, q->want);
 }
 
-// blocks: that one slice keeps busy. Not to be copied: ln may point into it.
-static inline void tti_dw_sum_of(const tt_arg *x, const tt_lanes *ln, int64_t pixels, int64_t count,
-                                 int64_t blocks, tti_dw_sum *q)
+// The strands of x. Not to be copied: they point into it.
+static inline void tti_dw_cut(const tt_arg *x, const tt_lanes *ln, int64_t pixels, int64_t count,
+                              tti_dw_sum *q)
 {
-    *q = tti_dw_sum();
-    q->per = 1;
+    int64_t bound[2];
+    tt_lanes one = tti_one_lane(x->shape.dim[0], bound);
     q->pixels = pixels;
     q->count = count;
+    tti_strands_cut(&q->strands, x->open >= 0 ? ln : &one, x->open >= 0 ? x->per : 1,
+                    {pixels, TTI_DW_IMAGES, count});
+}
+// Their slices, of which one keeps so many blocks busy.
+static inline void tti_dw_slice_up(tti_dw_sum *q, int64_t blocks)
+{
+    const int n = q->strands.ln.n;
     q->want = blocks >= 512 ? 1 : 512 / blocks > 64 ? 64 : 512 / blocks;
-    if (x->open >= 0) {
-        q->ln = *ln;
-        q->per = x->per;
-    } else {
-        q->whole[1] = x->shape.dim[0];
-        q->ln.total = q->ln.n = q->ln.n_parts = q->ln.depth = 1;
-        q->ln.bound = q->whole;
-        q->ln.merges = &q->no_merge;
-    }
     q->slices = 1;
-    for (int i = 0; i < q->ln.n; i++) {
+    for (int i = 0; i < n; i++) {
         int64_t slices = tti_dw_slices_of(q, i);
         q->slices = slices > q->slices ? slices : q->slices;
     }
-    size_t lane = sizeof(float) * (size_t)count * (size_t)q->slices;
-    q->by_lane = q->ln.n > 1 && lane * (size_t)q->ln.n > TTI_DW_PARTIAL;
+    size_t lane = sizeof(float) * (size_t)q->count * (size_t)q->slices;
+    q->by_lane = n > 1 && lane * (size_t)n > TTI_DW_PARTIAL;
 }
 // Partial sums [lanes, slices, count], or one lane's and the stack [depth, count].
 static inline size_t tti_dw_scratch(const tti_dw_sum *q)
 {
-    int64_t n = q->by_lane ? q->slices + TTI_CUDA_DEPTH : q->slices * q->ln.n;
+    int64_t n = q->by_lane ? q->slices + TTI_CUDA_DEPTH : q->slices * q->strands.ln.n;
     return sizeof(float) * (size_t)q->count * (size_t)n;
 }
 static inline tti_dw_images tti_dw_images_of(const tti_dw_sum *q, int first, int most)
 {
     tti_dw_images g = {};
     g.first = first;
-    g.n = q->ln.n - first < most ? q->ln.n - first : most;
-    for (int i = 0; i <= g.n; i++)
-        g.bound[i] = q->ln.bound[first + i] * q->per;
+    g.n = q->strands.ln.n - first < most ? q->strands.ln.n - first : most;
+    memcpy(g.bound, q->strands.bound + first, sizeof(int64_t) * (size_t)(g.n + 1));
     return g;
 }
 
@@ -220,7 +216,7 @@ template <class T> static __global__ void tti_dw_put(const float *stack, int64_t
 
 template <int N> static inline tti_lanes_of<N> tti_dw_lanes(const tti_dw_sum *q)
 {
-    tti_lanes_of<N> v = tti_lanes_by_value<N>(&q->ln);
+    tti_lanes_of<N> v = tti_lanes_by_value<N>(&q->strands.ln);
     v.bound[0] = 0;
     for (int i = 0; i < v.n; i++)
         v.bound[i + 1] = v.bound[i] + tti_dw_slices_of(q, i);
@@ -235,14 +231,15 @@ template <class F>
 static inline tt_status tti_dw_run(const tt_launch *l, const tti_dw_sum *q, F add)
 {
     const tt_arg *y = &l->out[0];
+    const tt_lanes *ln = &q->strands.ln;
     float *part = (float *)l->scratch;
     tti_dw_slices_in in = {part, q->slices, q->count};
     const unsigned grid = tti_blocks(l, q->count, 256);
     if (!q->by_lane) {
-        for (int first = 0; first < q->ln.n; first += TTI_DW_LANES)
+        for (int first = 0; first < ln->n; first += TTI_DW_LANES)
             TT_TRY(add(tti_dw_images_of(q, first, TTI_DW_LANES), part));
         TTI_FLOATS(y->dtype, T, {
-            TTI_LANES(&q->ln, N, {
+            TTI_LANES(ln, N, {
                 TTI_LAUNCH(l, grid, 256, 0, (tti_dw_tree<T, N>), tti_dw_lanes<N>(q), in,
                            (T *)y->data);
             });
@@ -251,13 +248,13 @@ static inline tt_status tti_dw_run(const tt_launch *l, const tti_dw_sum *q, F ad
     }
     float *stack = part + q->slices * q->count;
     int depth = 0;
-    for (int i = 0; i < q->ln.n; i++) {
+    for (int i = 0; i < ln->n; i++) {
         tti_dw_images g = tti_dw_images_of(q, i, 1);
         g.first = 0;
         TT_TRY(add(g, part));
         TTI_LAUNCH(l, grid, 256, 0, tti_dw_push, in, (int)tti_dw_slices_of(q, i), stack, depth,
-                   (int)q->ln.merges[i]);
-        depth += 1 - q->ln.merges[i];
+                   (int)ln->merges[i]);
+        depth += 1 - ln->merges[i];
     }
     TTI_FLOATS(y->dtype, T, {
         TTI_LAUNCH(l, grid, 256, 0, (tti_dw_put<T>), stack, depth * q->count, (T *)y->data);

@@ -20,25 +20,28 @@
 #include "op/act.cuh"
 #include "op/conv_dnn.h"
 
-#define SIZES     4                 // numbers of images that the lanes of a node may have
+#define SIZES     8                 // numbers of images that the lanes of a node may have
+#define RUN       64                // lanes that one call does at most
 #define WORKSPACE ((size_t)1 << 28) // bytes that an engine may ask for
 
 // All that decides how a convolution runs; what decides its engine comes first.
 struct conv_key {
     char tag[8];
-    tti_conv_dims d;                      // batch 0
-    int64_t below, right;                 // padding
-    int64_t full;                         // images of the whole batch, or of a lane of it
-    int32_t kind, dtype, has_bias, total; // total: lanes of the job
+    tti_conv_dims d;      // batch 0
+    int64_t below, right; // padding
+    int64_t full;         // images of the whole batch
+    int32_t kind, dtype, has_bias;
     // of a node:
+    int32_t n; // sizes
     int64_t images[SIZES];
-    int32_t n, lanes; // sizes; dw: lanes of the call, if all have one size
+    int64_t run[SIZES]; // dw: so many lanes of the size lie side by side
 };
-#define ENGINE_KEY offsetof(conv_key, images)
+#define ENGINE_KEY offsetof(conv_key, n)
 
 struct one_size {
     int64_t images;
-    const tti_blas_plan *product, *products; // products: of all lanes at once
+    int64_t run;
+    const tti_blas_plan *product, *products; // products: of a run of lanes
 #if TTI_HAS_CUDNN
     tti_dnn_graph *graph;
     int x, w, y, bias; // its tensors
@@ -102,8 +105,8 @@ static bool make_products(tti_cuda_device *dev, tti_conv_dnn *c)
     for (int i = 0; i < c->key.n; i++) {
         one_size *s = &c->size[i];
         s->product = find_product(dev, &c->key, s->images, 1);
-        if (c->key.kind == TTI_CONV_DW && c->key.n == 1 && c->key.lanes > 1)
-            s->products = find_product(dev, &c->key, s->images, c->key.lanes);
+        if (s->run > 1)
+            s->products = find_product(dev, &c->key, s->images, s->run);
         if (s->product == NULL)
             return false;
         size_t a = tti_blas_workspace(s->product);
@@ -245,26 +248,28 @@ static bool is_aligned(const tti_conv_dims *d, int dtype)
 }
 
 // The numbers of images that calls of a node have, each once; false: too many.
-static bool get_sizes(const tt_prep *p, const tti_conv_dims *d, conv_key *k)
+static bool get_sizes(const tti_conv_dims *d, const tt_lanes *ln, conv_key *k)
 {
-    const tt_arg *x = &p->in[0];
-    if (k->kind != TTI_CONV_DW || x->open < 0) {
-        k->n = k->lanes = 1;
+    if (ln == NULL) {
+        k->n = 1;
         k->images[0] = d->batch;
         return d->batch > 0;
     }
-    for (int i = 0; i < p->lanes->n; i++) {
-        int64_t n = (p->lanes->bound[i + 1] - p->lanes->bound[i]) * x->per;
+    for (int i = 0, run; i < ln->n; i += run) {
+        int64_t n = ln->bound[i + 1] - ln->bound[i];
         int j = 0;
+        for (run = 1; i + run < ln->n && ln->bound[i + run + 1] - ln->bound[i + run] == n;)
+            run++;
         while (j < k->n && k->images[j] != n)
             j++;
-        if (n == 0 || j < k->n)
+        if (n == 0)
             continue;
         if (j == SIZES)
             return false;
-        k->images[k->n++] = n;
+        k->n = j < k->n ? k->n : j + 1;
+        k->images[j] = n;
+        k->run[j] = run > RUN ? RUN : run > k->run[j] ? run : k->run[j];
     }
-    k->lanes = k->n == 1 ? p->lanes->n : 1;
     return k->n > 0;
 }
 
@@ -282,15 +287,10 @@ static void fill_key(const tt_prep *p, const tti_conv_dims *d, int kind, conv_ke
     k->dtype = x->dtype;
     k->has_bias = kind == TTI_CONV_Y && p->n_in > 2;
     k->full = x->open >= 0 ? p->lanes->global_rows * x->per : d->batch;
-    k->total = 1;
-    if (kind == TTI_CONV_DW && x->open >= 0) {
-        k->total = p->lanes->total;
-        k->full = (p->lanes->global_rows + k->total - 1) / k->total * x->per;
-    }
 }
 
-tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, tti_conv_dnn **out,
-                               size_t *workspace)
+tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, const tt_lanes *images,
+                               tti_conv_dnn **out, size_t *workspace)
 {
     tti_cuda_device *dev = (tti_cuda_device *)p->device;
     conv_key k;
@@ -298,15 +298,17 @@ tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, tti
     *out = NULL;
     *workspace = 0;
     fill_key(p, d, kind, &k);
-    if (!is_aligned(d, k.dtype) || !get_sizes(p, d, &k))
+    if (!is_aligned(d, k.dtype) || !get_sizes(d, images, &k))
         return TT_OK;
     tti_conv_dnn *c = (tti_conv_dnn *)tti_recipe_get(dev, &k, sizeof(k), sizeof(*c), drop, &is_new);
     if (c == NULL)
         return TT_ENOMEM;
     if (is_new) {
         c->key = k;
-        for (int i = 0; i < k.n; i++)
+        for (int i = 0; i < k.n; i++) {
             c->size[i].images = k.images[i];
+            c->size[i].run = k.run[i];
+        }
         c->usable =
             is_product(&k) ? make_products(dev, c) : kind != TTI_CONV_DW && make_plans(dev, c);
         c->workspace = (c->workspace + 255) / 256 * 256;
@@ -398,17 +400,20 @@ tt_status tti_conv_dnn_dw(tti_conv_dnn *c, const tt_launch *l, const tti_conv_di
     const size_t x_step = item * (size_t)(d->h * d->w * d->c_in);
     const size_t y_step = item * (size_t)(d->oh * d->ow * d->c_out);
     void *workspace = l->scratch + c->w_bytes;
-    if (n > 1 && n == c->key.lanes && c->size[0].products != NULL &&
-        bound[n] - bound[0] == n * c->size[0].images)
-        return tti_blas_run(c->size[0].products, l, x + x_step * (size_t)bound[0],
-                            dy + y_step * (size_t)bound[0], part, NULL, NULL, workspace);
-    for (int i = 0; i < n; i++) {
-        int j = 0;
-        while (j < c->key.n && c->size[j].images != bound[i + 1] - bound[i])
+    for (int i = 0, done; i < n; i += done) {
+        int64_t images = bound[i + 1] - bound[i];
+        int j = 0, run = 1;
+        while (j < c->key.n && c->size[j].images != images)
             j++;
+        while (i + run < n && bound[i + run + 1] - bound[i + run] == images)
+            run++;
+        done = 1;
         if (j == c->key.n) // no images: nothing reads its sum
             continue;
-        TT_TRY(tti_blas_run(c->size[j].product, l, x + x_step * (size_t)bound[i],
+        const one_size *s = &c->size[j];
+        bool at_once = s->products != NULL && run >= s->run;
+        done = at_once ? (int)s->run : 1;
+        TT_TRY(tti_blas_run(at_once ? s->products : s->product, l, x + x_step * (size_t)bound[i],
                             dy + y_step * (size_t)bound[i], part + i * count, NULL, NULL,
                             workspace));
     }

@@ -18,10 +18,11 @@ typedef struct tti_conv_dnn tti_conv_dnn;
 /*
  * The engine of a node, in *out; NULL where Tutti's own kernels are to be used: no library, no
  * engine that is deterministic and takes any rows, images that do not all begin at 16 bytes; dw
- * that is no plain product. workspace is a multiple of 256.
+ * that is no plain product. images: for TTI_CONV_DW, the lanes by which it is summed, of images.
+ * workspace is a multiple of 256.
  */
-tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, tti_conv_dnn **out,
-                               size_t *workspace);
+tt_status tti_conv_dnn_prepare(tt_prep *p, const tti_conv_dims *d, int kind, const tt_lanes *images,
+                               tti_conv_dnn **out, size_t *workspace);
 // x, w, y: those of the convolution; for TTI_CONV_DX x is where dx goes and y is dy.
 tt_status tti_conv_dnn_run(tti_conv_dnn *c, const tt_launch *l, void *x, void *w, void *y,
                            void *workspace);

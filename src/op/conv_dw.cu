@@ -76,18 +76,23 @@ static bool by_mma(const tti_conv_dims *d, tt_dtype type)
     return type != TT_F32 && tti_mma_fits(d);
 }
 
+static void cut(const tti_conv_dims *d, const tt_arg *x, const tt_lanes *ln, tti_dw_sum *q)
+{
+    tti_dw_cut(x, ln, d->oh * d->ow, d->kh * d->kw * d->c_in * d->c_out, q);
+}
+
 // Slices are a matter of shapes and types alone: they decide bits.
-static void dw_sum_of(const tti_conv_tune *t, const tt_arg *x, const tt_lanes *ln, tti_dw_sum *q)
+static void slice_up(const tti_conv_tune *t, tt_dtype type, tti_dw_sum *q)
 {
     const tti_conv_dims *d = &t->d;
     int64_t blocks = tti_mma_tiles(d, TILE, TILE);
     if (t->dnn != NULL) // cuBLASLt gives a lane's sum at once
         blocks = 512;
-    else if (by_mma(d, x->dtype)) // a card has few of these at once: 128 for a lane suffice
+    else if (by_mma(d, type)) // a card has few of these at once: 128 for a lane suffice
         blocks = 4 * (!tti_mma_in_packs(d) ? tti_mma_tiles(d, 64, 64)
                       : tti_mma_is_tall(d) ? tti_mma_tiles(d, 192, 64)
                                            : tti_mma_tiles(d, 128, 128));
-    tti_dw_sum_of(x, ln, d->oh * d->ow, d->kh * d->kw * d->c_in * d->c_out, blocks, q);
+    tti_dw_slice_up(q, blocks);
 }
 
 static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_dw_sum *sum,
@@ -129,7 +134,8 @@ static tt_status conv2d_dw(const tt_launch *l)
     const tti_conv_tune *t = (const tti_conv_tune *)l->tune;
     const tti_conv_dims *d = &t->d;
     tti_dw_sum sum;
-    dw_sum_of(t, &l->in[0], l->lanes, &sum);
+    cut(d, &l->in[0], l->lanes, &sum);
+    slice_up(t, l->in[0].dtype, &sum);
     tt_launch own = *l;
     own.scratch = l->scratch + t->workspace;
     return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
@@ -146,8 +152,9 @@ static tt_status prepare(tt_prep *p)
     tti_conv_tune t = {};
     tti_dw_sum sum;
     t.d = tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
-    TT_TRY(tti_conv_dnn_prepare(p, &t.d, TTI_CONV_DW, &t.dnn, &t.workspace));
-    dw_sum_of(&t, &p->in[0], p->lanes, &sum);
+    cut(&t.d, &p->in[0], p->lanes, &sum);
+    TT_TRY(tti_conv_dnn_prepare(p, &t.d, TTI_CONV_DW, &sum.strands.ln, &t.dnn, &t.workspace));
+    slice_up(&t, p->in[0].dtype, &sum);
     p->scratch_bytes = t.workspace + tti_dw_scratch(&sum);
     memcpy(p->tune, &t, sizeof(t));
     return TT_OK;

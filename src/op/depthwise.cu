@@ -221,7 +221,8 @@ static void dw_sum_of(const tti_conv_dims *d, const tt_arg *x, const tt_lanes *l
     int v, wx, shift;
     dw_layout(d, x->dtype, &v, &wx, &shift);
     int64_t taps = d->kh * d->kw, blocks = taps * ((d->c_out + v * wx - 1) / (v * wx));
-    tti_dw_sum_of(x, ln, d->oh * d->ow, taps * d->c_out, blocks, q);
+    tti_dw_cut(x, ln, d->oh * d->ow, taps * d->c_out, q);
+    tti_dw_slice_up(q, blocks);
 }
 
 static tt_status depthwise_dw(const tt_launch *l)

@@ -88,9 +88,8 @@ static inline bool tree_is_balanced(const tt_lanes *ln)
     return true;
 }
 
-static inline void tree_launch(const tt_launch *l, const tree_args *t)
+static inline void tree_launch(const tt_launch *l, const tt_lanes *ln, const tree_args *t)
 {
-    const tt_lanes *ln = l->lanes;
     if (tree_is_balanced(ln) && t->count % 4 == 0 && t->step % 4 == 0 && tti_is_aligned(t->x)) {
         unsigned grid = tti_blocks(l, t->count / 4, 256);
         switch (ln->n) {

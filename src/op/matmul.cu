@@ -1,9 +1,10 @@
 /*
  * matmul.cu - products of matrices on GPUs: by cuBLASLt where it is there, else by gemm.cuh.
  *
- * prepare() finds the program of calls (matmul_program.cuh), kept in a recipe. Sums of lanes are
- * f32 in scratch and then added along the tree. Bias and activation are done by the library's
- * epilogue, or by a kernel after it: from f32 sums, or, where only relu is left, in place.
+ * prepare() finds the program of calls (matmul_program.cuh), kept in a recipe. Sums of lanes, or of
+ * the strands of long ones, are f32 in scratch and then added along the tree. Bias and activation
+ * are done by the library's epilogue, or by a kernel after it: from f32 sums, or, where only relu
+ * is left, in place.
  */
 #include "op/gemm_after.cuh"
 #include "op/matmul_program.cuh"
@@ -22,7 +23,7 @@ static tt_status matmul_prepare(tt_prep *p)
     t.m = q.m;
     t.n = q.n;
     t.batch = q.batch;
-    t.per = q.per;
+    t.per = p->in[0].per;
     p->units[0] = 1;
     memcpy(p->tune, &t, sizeof(t));
     if (q.batch * q.m * q.n == 0)
@@ -100,7 +101,9 @@ static void finish_piece(const tt_launch *l, const tune *t, const operands *o, i
                        t->batch * t->m * t->n,
                        rows * t->n,
                        o->out};
-        tree_launch(l, &a);
+        tti_strands s;
+        cut_lanes(&s, l->lanes, t->per, t->batch * t->m * t->n);
+        tree_launch(l, &s.ln, &a);
     } else if (g->to != TO_Y && g->to != TO_TREE) {
         bool is_act = g->to == TO_Y_ACT; // of what is rounded: the same for relu
         finish_args f = {};

@@ -1,8 +1,9 @@
 /*
  * matmul_program.cuh - how a product is done on a GPU: a list of calls, made once for a shape.
  *
- * A call is a product or a batch of products at equal distances. Where k is the open axis a call
- * covers a run of lanes with equally many rows, an entry for each. What needs much scratch goes in
+ * A call is a product or a batch of products at equal distances. Where k is the open axis its lanes
+ * are cut into strands (strands.cuh), which is all that lanes are here, and a call covers a run of
+ * them with equally many terms, an entry for each. What needs much scratch goes in
  * pieces of rows of the result. No cut changes a bit: elements are independent of each other.
  *
  * Whether the library or our kernel does a product is decided by the shapes of its weights and its
@@ -12,6 +13,7 @@
 #define TUTTI_OP_MATMUL_PROGRAM_CUH
 
 #include "cuda/blas.h"
+#include "cuda/strands.cuh"
 #include "op/gemm.h"
 #include <stddef.h>
 #include <string.h>
@@ -22,10 +24,11 @@
 #define TREE_K       512                  // up to so long lanes are summed by one kernel of ours,
 #define TREE_LANES   16                   // up to so many
 
-// Weights of fewer numbers are ours to multiply. Constants of the arithmetic.
+// Weights of fewer numbers are ours to multiply. Constants of the arithmetic, as is STRAND.
 #define SMALL_F32  ((int64_t)1 << 19)
 #define SMALL_ODD  ((int64_t)1 << 18) // of bf16 and f16 whose rows are not whole 16 bytes
 #define SMALL_EVEN ((int64_t)1 << 12) // of any others
+#define STRAND     8192               // terms
 
 // ---- what is to be multiplied ----------------------------------------------------------------
 
@@ -38,9 +41,8 @@ typedef struct product {
     int32_t dim[TTI_GEMM_LEAD], step_a[TTI_GEMM_LEAD], step_b[TTI_GEMM_LEAD]; // in matrices
     int32_t in, out, act, has_bias, has_z;
     int32_t trans_a, trans_b, has_lanes;
-    int64_t per;
     int32_t n_lanes;
-    int64_t bound[TT_MAX_LANES + 1]; // the key ends with the last of them
+    int64_t bound[TT_MAX_LANES + 1]; // along k; the key ends with the last of them
 } product;
 
 static size_t key_bytes(const product *q)
@@ -105,6 +107,12 @@ static void find_open(product *q, const tt_prep *p, int ma, int nb)
     q->is_own = q->is_own || is_small(q);
 }
 
+// The strands of ln, whose rows are per terms each, for results of so many numbers.
+static void cut_lanes(tti_strands *s, const tt_lanes *ln, int64_t per, int64_t count)
+{
+    tti_strands_cut(s, ln, per, {1, STRAND, count});
+}
+
 static void find_product(const tt_prep *p, product *q)
 {
     const tti_matmul_attr *at = (const tti_matmul_attr *)p->attr;
@@ -120,8 +128,8 @@ static void find_product(const tt_prep *p, product *q)
     q->m = a->dim[ma];
     q->n = b->dim[nb];
     q->batch = 1;
-    q->has_lanes = p->in[0].open == ka;
-    q->per = p->in[0].per;
+    // Bias and activation come after the sum of all rows: no lanes then (matmul.c's split rule).
+    q->has_lanes = p->in[0].open == ka && p->n_in == 2 && at->act == TT_LINEAR;
     q->in = p->in[0].dtype;
     q->out = p->out_args[0].dtype;
     q->has_bias = p->n_in > 2;
@@ -134,9 +142,10 @@ static void find_product(const tt_prep *p, product *q)
     }
     find_lead(q, a, b);
     if (q->has_lanes) {
-        q->n_lanes = p->lanes->n;
-        if (q->n_lanes > 0)
-            memcpy(q->bound, p->lanes->bound, sizeof(int64_t) * (size_t)(q->n_lanes + 1));
+        tti_strands s;
+        cut_lanes(&s, p->lanes, p->in[0].per, q->batch * q->m * q->n);
+        q->n_lanes = s.ln.n;
+        memcpy(q->bound, s.bound, sizeof(int64_t) * (size_t)(q->n_lanes + 1));
     }
     find_open(q, p, ma, nb);
 }
@@ -198,7 +207,7 @@ static void find_matrices(const product *q, int64_t at, int64_t *a, int64_t *b)
     }
 }
 
-// Lanes from i on with equally many rows that one call does.
+// Lanes from i on with equally many terms that one call does.
 static int run_of_lanes(const product *q, int i, bool many)
 {
     int64_t rows = q->bound[i + 1] - q->bound[i];
@@ -243,8 +252,8 @@ static void fill_call(const product *q, const program *g, call *c, int64_t row, 
     find_inner(q, &step_a, &step_b);
     find_matrices(q, outer * g->inner, &at_a, &at_b);
     if (q->has_lanes && q->n_lanes > 0 && g->to != TO_TREE) {
-        k0 = q->bound[lane] * q->per;
-        k = (q->bound[lane + 1] - q->bound[lane]) * q->per;
+        k0 = q->bound[lane];
+        k = q->bound[lane + 1] - k0;
     }
     memset(&c->p, 0, sizeof(c->p));
     c->p.m = rows;
@@ -353,7 +362,7 @@ static place lanes_place(const product *q)
 {
     bool is_short = q->batch == 1 && q->n_lanes <= TREE_LANES;
     for (int i = 0; i < q->n_lanes; i++)
-        is_short = is_short && (q->bound[i + 1] - q->bound[i]) * q->per <= TREE_K;
+        is_short = is_short && q->bound[i + 1] - q->bound[i] <= TREE_K;
     return is_short ? TO_TREE : TO_LANES;
 }
 

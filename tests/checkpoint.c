@@ -34,6 +34,8 @@ void test_snapshot_make(tti_snapshot *s, int64_t step, int64_t scale)
                                  .skipped = 1,
                                  .n_sums = 5,
                                  .sums = {0.1, -0.0, NAN, 1e300, 5e-324}};
+    if (step % 2 != 0) // of a CPU, or of GPUs
+        strcpy(s->state.gpu, "a \"GPU\", CUDA 13.0");
     s->state.job = strdup("name: x\n# \"quoted\"\ttab \xc3\xa9\n");
     s->n = TEST_TENSORS;
     s->n_weights = 3;
@@ -74,6 +76,7 @@ static void check_state(const tti_train_state *a, const tti_train_state *b)
     CHECK_INT(a->accumulate, b->accumulate);
     CHECK(a->seed == b->seed);
     CHECK_INT(a->arithmetic, b->arithmetic);
+    CHECK_STR(a->gpu, b->gpu);
     CHECK(same_double(a->lr_factor, b->lr_factor));
     CHECK(a->early.has_best && same_double(a->early.best, b->early.best) && a->early.bad == 2);
     CHECK(!a->plateau.has_best && a->plateau.bad == 0);

@@ -129,6 +129,8 @@ static void print_state(tti_text *t, const char *path, const tti_manifest *m)
     if (s->best.has_best)
         tti_text_add(t, "  best value  %.9g\n", s->best.best);
     tti_text_add(t, "  written by  tutti %s, arithmetic %d\n", m->tutti, s->arithmetic);
+    if (s->gpu[0] != '\0')
+        tti_text_add(t, "  on          %s\n", s->gpu);
     for (int i = 0; i < TTI_N_FILES; i++) {
         char hash[TTI_HASH_TEXT];
         tti_text_add(t, "  %-22s xxh3_128 %s, right\n", tti_checkpoint_files[i],
@@ -149,6 +151,10 @@ static void print_state_json(tti_text *t, const char *path, const tti_manifest *
                  (long long)s->accumulate, s->lanes, (unsigned long long)s->seed, s->arithmetic,
                  (long long)s->skipped);
     tti_text_json(t, m->tutti);
+    if (s->gpu[0] != '\0') {
+        tti_text_add(t, ", \"gpu\": ");
+        tti_text_json(t, s->gpu);
+    }
     tti_text_add(t, ", \"xxh3_128\": {");
     for (int i = 0; i < TTI_N_FILES; i++) {
         char hash[TTI_HASH_TEXT];

@@ -40,6 +40,11 @@ static void cuda_facts(int physical, tti_facts *out)
     snprintf(out->bus, sizeof(out->bus), "%s", c.bus);
 }
 
+static void cuda_bits(int physical, char *out, size_t n)
+{
+    module()->bits(physical, out, n);
+}
+
 static bool cuda_reaches(int physical, int other)
 {
     return module() != NULL && module()->reaches(physical, other);
@@ -255,6 +260,7 @@ const tti_backend tti_backend_cuda = {
     .count = cuda_count,
     .facts = cuda_facts,
     .reaches = cuda_reaches,
+    .bits = cuda_bits,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

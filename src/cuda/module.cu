@@ -1,6 +1,8 @@
 /*
  * module.cu - the one symbol of libtutti-cuda.so, and what can be asked before a device is open.
  */
+#include "cuda/blas.h"
+#include "cuda/dnn.h"
 #include "cuda/nccl.h"
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +165,31 @@ void tti_cuda_versions(char *out, size_t n)
         add_library(&libraries[i], out, n);
 }
 
+static void add_version(const char *name, int v, char *out, size_t n)
+{
+    size_t at = strlen(out);
+    if (v == 0)
+        snprintf(out + at, n - at, ", no %s", name);
+    else
+        snprintf(out + at, n - at, ", %s %d.%d.%d", name, v / 10000, v / 100 % 100, v % 100);
+}
+
+// The driver has no say in it.
+void tti_cuda_bits(int i, char *out, size_t n)
+{
+    int runtime = 0;
+    char version[16];
+    tti_cuda_card c;
+    (void)cudaRuntimeGetVersion(&runtime);
+    snprintf(out, n, "%s, CUDA %s", tti_cuda_card_get(i, &c) == TT_OK ? c.model : "a GPU",
+             version_text(runtime, version));
+    add_version("cuBLASLt", tti_blas_version(NULL), out, n);
+    add_version("cuDNN", tti_dnn_version(NULL), out, n);
+    size_t at = strlen(out);
+    if (tti_blas_tf32())
+        snprintf(out + at, n - at, ", TF32");
+}
+
 // ---- kernels ---------------------------------------------------------------------------------
 
 // Tables are weak: an op whose file is not there yet has no kernel.
@@ -198,6 +225,7 @@ static tti_cuda_module make_module(void)
     m.card = tti_cuda_card_get;
     m.reaches = tti_cuda_reaches;
     m.versions = tti_cuda_versions;
+    m.bits = tti_cuda_bits;
     m.kernel = find_kernel;
     m.open = tti_cuda_open_device;
     m.close = tti_cuda_close_device;

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TTI_CUDA_MODULE 4
+#define TTI_CUDA_MODULE 5
 
 struct tti_device;
 
@@ -42,7 +42,7 @@ typedef struct tti_cuda_card {
 
 /*
  * What the module offers. A device's state (open's *out, tt_launch.device) is the module's. All but
- * the first five are called with the state of an open device; each fails with a recorded error that
+ * the first six are called with the state of an open device; each fails with a recorded error that
  * names the device.
  */
 typedef struct tti_cuda_module {
@@ -53,6 +53,8 @@ typedef struct tti_cuda_module {
     bool (*reaches)(int physical, int other); // the other card's memory, directly
     // "CUDA 13.0, driver 13.0, cuBLASLt 13.0.0, cuDNN 9.19.0, no NCCL (libnccl.so.2: not found)".
     void (*versions)(char *out, size_t n);
+    // What decides the bits of a card: "NVIDIA H200, CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.14.0".
+    void (*bits)(int physical, char *out, size_t n);
     const tt_kernel *(*kernel)(const char *name);
 
     // name is "gpu:1" for messages; nothing is allocated on the GPU but what CUDA itself takes.

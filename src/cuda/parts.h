@@ -79,6 +79,7 @@ int tti_cuda_ordinal(int i);
 int tti_cuda_count(char *why, size_t n);
 tt_status tti_cuda_card_get(int i, tti_cuda_card *out);
 void tti_cuda_versions(char *out, size_t n);
+void tti_cuda_bits(int i, char *out, size_t n);
 
 tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out);
 void tti_cuda_close_device(void *d);

@@ -4,6 +4,7 @@
  */
 #include "base/ctx.h"
 #include "device/device.h"
+#include <stdio.h>
 #include <string.h>
 
 const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op)
@@ -42,6 +43,26 @@ int tti_arithmetic_of(const tt_ctx *ctx)
     for (int i = 0; i < ctx->n_devices; i++)
         gpus += ctx->devices[i]->backend->id == TT_CUDA;
     return TT_ARITHMETIC + (gpus == 0 ? 0 : gpus == ctx->n_devices ? 1000 : 2000);
+}
+
+const char *tti_arithmetic_note(int number)
+{
+    return number >= 2000 ? " (CPU and GPUs)" : number >= 1000 ? " (GPUs)" : "";
+}
+
+void tti_bits_of(const tt_ctx *ctx, char out[TTI_BITS_TEXT])
+{
+    out[0] = '\0';
+    for (int i = 0; i < ctx->n_devices; i++) {
+        const tti_device *d = ctx->devices[i];
+        char text[TTI_BITS_TEXT];
+        if (d->backend->bits == NULL || d->is_away)
+            continue;
+        d->backend->bits(d->card, text, sizeof(text));
+        size_t n = strlen(out);
+        if (strstr(out, text) == NULL)
+            snprintf(out + n, TTI_BITS_TEXT - n, "%s%s", n > 0 ? "; " : "", text);
+    }
 }
 
 // ---- memory of the host that devices copy from -----------------------------------------------

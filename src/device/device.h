@@ -121,6 +121,8 @@ struct tti_backend {
     int (*count)(char *why, size_t n);
     void (*facts)(int physical, tti_facts *out);
     bool (*reaches)(int physical, int other); // its memory, directly; NULL: there is only one
+    // What decides the bits of its kernels, as text; NULL: the arithmetic's version alone.
+    void (*bits)(int physical, char *out, size_t n);
     tt_status (*open)(tti_device *d);
     void (*close)(tti_device *d);
     tt_status (*alloc)(tti_device *d, size_t bytes, void **out);
@@ -193,6 +195,11 @@ const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op);
  * compute, 2000 more where both do. Bits are equal within one of them alone.
  */
 int tti_arithmetic_of(const tt_ctx *ctx);
+const char *tti_arithmetic_note(int number); // " (GPUs)"; "" of CPUs
+// What else decides the bits of its devices here: models and libraries of GPUs, each once; "" of
+// CPUs.
+#define TTI_BITS_TEXT 256
+void tti_bits_of(const tt_ctx *ctx, char out[TTI_BITS_TEXT]);
 // Bytes between memory of any two devices, NULL being the host; returns when they are there.
 tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const void *src,
                           size_t bytes) TTI_CHECKED;

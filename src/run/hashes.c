@@ -204,7 +204,7 @@ tt_status tt_hashes_write(tt_session *s, const char *path)
     if (s->n_rows > 0)
         qsort(s->rows, (size_t)s->n_rows, sizeof(*s->rows), by_place);
     tti_text t = {.ctx = s->ctx};
-    tti_text_add(&t, "%s arithmetic %d\n", MAGIC, TT_ARITHMETIC);
+    tti_text_add(&t, "%s arithmetic %d\n", MAGIC, tti_arithmetic_of(s->ctx));
     for (int64_t i = 0; i < s->n_rows; i++) {
         const tti_hash_row *r = &s->rows[i];
         tti_text_add(&t, "%lld %s:%d %d %016" PRIx64 "\n", (long long)r->step, r->node->name,
@@ -280,7 +280,8 @@ tt_status tt_hashes_diff(tt_ctx *ctx, const char *a, const char *b, bool *same, 
     if (st == TT_OK)
         st = open_hashes(ctx, b, &fb, &vb);
     if (st == TT_OK && va != vb)
-        tti_text_add(&t, "the files are of arithmetic %d and %d: bits may differ\n", va, vb);
+        tti_text_add(&t, "the files are of arithmetic %d%s and %d%s: bits may differ\n", va,
+                     tti_arithmetic_note(va), vb, tti_arithmetic_note(vb));
     bool equal = true;
     int64_t rows = 0;
     while (st == TT_OK) {

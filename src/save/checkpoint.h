@@ -9,6 +9,7 @@
 #ifndef TUTTI_SAVE_CHECKPOINT_H
 #define TUTTI_SAVE_CHECKPOINT_H
 
+#include "device/device.h"
 #include "save/safetensors.h"
 #include <tutti/train.h>
 
@@ -29,7 +30,8 @@ typedef struct tti_train_state {
     int64_t batch, accumulate;
     uint64_t seed;
     int arithmetic;
-    double lr_factor; // of the plateau rule
+    char gpu[TTI_BITS_TEXT]; // models and libraries that decide the bits of GPUs; "": none
+    double lr_factor;        // of the plateau rule
     tti_watch_state early, plateau, best;
     int64_t skipped; // steps not applied
     int n_sums;      // loss and metrics of the epoch so far

@@ -51,7 +51,8 @@ static const struct {
     {"best", offsetof(tti_train_state, best)},
 };
 
-// Besides the rows: format, version, tutti, watches, sums, files, job, xxh3_128.
+// Besides the rows: format, version, tutti, watches, sums, files, job, xxh3_128; and gpu, if there
+// is one.
 #define N_KEYS (TTI_COUNT(rows) + 8)
 
 const char *tti_hash_text(tt_hash h, char out[TTI_HASH_TEXT])
@@ -121,6 +122,11 @@ char *tti_manifest_print(tt_ctx *ctx, const tti_manifest *m)
                  TTI_MANIFEST_FORMAT, TTI_MANIFEST_VERSION, TT_VERSION);
     for (int i = 0; i < TTI_COUNT(rows); i++)
         add_row(&t, i, (const char *)s + rows[i].offset);
+    if (s->gpu[0] != '\0') {
+        tti_text_add(&t, "  \"gpu\": ");
+        tti_text_json(&t, s->gpu);
+        tti_text_add(&t, ",\n");
+    }
     add_watches(&t, s);
     tti_text_add(&t, "  \"sums\": [");
     for (int i = 0; i < s->n_sums; i++) {
@@ -313,11 +319,24 @@ static tt_status get_format(const reader *r, const json_t *root, tti_manifest *m
     return TT_OK;
 }
 
+static tt_status get_gpu(const reader *r, const json_t *root, tti_train_state *s)
+{
+    const json_t *gpu = json_object_get(root, "gpu");
+    const char *text = json_string_value(gpu);
+    if (gpu == NULL)
+        return TT_OK;
+    if (text == NULL || text[0] == '\0' || strlen(text) >= sizeof(s->gpu))
+        return bad(r, "gpu", "is no text of the right length");
+    memcpy(s->gpu, text, strlen(text) + 1);
+    return TT_OK;
+}
+
 static tt_status get_all(const reader *r, const json_t *root, tti_manifest *m)
 {
     TT_TRY(get_format(r, root, m));
     for (int i = 0; i < TTI_COUNT(rows); i++)
         TT_TRY(get_row(r, root, i, (char *)&m->state + rows[i].offset));
+    TT_TRY(get_gpu(r, root, &m->state));
     TT_TRY(get_watches(r, root, &m->state));
     TT_TRY(get_sums(r, root, &m->state));
     TT_TRY(get_files(r, root, m));
@@ -326,7 +345,7 @@ static tt_status get_all(const reader *r, const json_t *root, tti_manifest *m)
     const json_t *job = json_object_get(root, "job");
     if (!json_is_null(job) && !json_is_string(job))
         return bad(r, "job", "is no text");
-    if (json_object_size(root) != (size_t)N_KEYS)
+    if (json_object_size(root) != (size_t)N_KEYS + (m->state.gpu[0] != '\0'))
         return TT_FAIL(r->ctx, TT_EPARSE, "%s has other members than it should", r->path);
     if (json_is_string(job) && (m->state.job = tti_strdup(r->ctx, json_string_value(job))) == NULL)
         return TT_ENOMEM;

@@ -115,6 +115,7 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
     out->state.lanes = m->ctx->lanes;
     out->state.seed = m->ctx->seed;
     out->state.arithmetic = tti_arithmetic_of(m->ctx);
+    tti_bits_of(m->ctx, out->state.gpu);
     out->state.lr_factor = 1;
     out->n_weights = n_weights;
     out->n = n;

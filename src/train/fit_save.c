@@ -25,6 +25,7 @@ static void fill_state(tti_fit *f, tti_train_state *s)
                            .best = f->best,
                            .skipped = f->skipped,
                            .job = (char *)f->o.job};
+    tti_bits_of(ctx, s->gpu);
     if (f->is_new_epoch)
         return; // between epochs there are no sums
     s->n_sums = (int)TTI_MIN(step->train.n_numbers + 1, TTI_MAX_SUMS);
@@ -59,11 +60,6 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
 }
 
 // What must be equal for the bits to go on as they were.
-static const char *arithmetic_note(int number)
-{
-    return number >= 2000 ? " (CPU and GPUs)" : number >= 1000 ? " (GPUs)" : "";
-}
-
 static tt_status check_state(tti_fit *f, const char *path, const tti_train_state *s)
 {
     tt_ctx *ctx = f->model->ctx;
@@ -83,10 +79,15 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     if (s->seed != ctx->seed)
         return TT_FAIL(ctx, TT_EINVAL, "%s was made with seed %llu, this fit has %llu", path,
                        (unsigned long long)s->seed, (unsigned long long)ctx->seed);
+    char gpu[TTI_BITS_TEXT];
+    tti_bits_of(ctx, gpu);
     if (s->arithmetic != tti_arithmetic_of(ctx))
         TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d%s, this is %d%s: other bits follow",
-               path, s->arithmetic, arithmetic_note(s->arithmetic), tti_arithmetic_of(ctx),
-               arithmetic_note(tti_arithmetic_of(ctx)));
+               path, s->arithmetic, tti_arithmetic_note(s->arithmetic), tti_arithmetic_of(ctx),
+               tti_arithmetic_note(tti_arithmetic_of(ctx)));
+    else if (s->gpu[0] != '\0' && strcmp(s->gpu, gpu) != 0)
+        TT_LOG(ctx, TT_WARN, "%s was made on %s; this is %s: other bits may follow", path, s->gpu,
+               gpu);
     if (s->step < 0 || s->cursor < 0)
         return TT_FAIL(ctx, TT_EPARSE, "%s: step or cursor is below 0", path);
     return TT_OK;

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define STEPS 4
 #define ROWS  17
@@ -195,21 +196,57 @@ static double fit(const char *device, const char *folder, int64_t stop_at, lines
 TEST(gpu_checkpoints_go_on_on_the_cpu_and_back)
 {
     static const struct {
-        const char *from, *to;
-    } ways[] = {{"gpu:0", "cpu:0"}, {"cpu:0", "gpu:0"}, {"gpu:0", "gpu:0"}};
+        const char *from, *to, *tf32, *says;
+    } ways[] = {
+        {"gpu:0", "cpu:0", "0",
+         "was made under arithmetic 1001 (GPUs), this is 1: other bits follow"},
+        {"cpu:0", "gpu:0", "0",
+         "was made under arithmetic 1, this is 1001 (GPUs): other bits follow"},
+        {"gpu:0", "gpu:0", "0", NULL},
+        {"gpu:0", "gpu:0", "1", ", TF32: other bits may follow"}, // as with another library
+    };
     lines said = {""};
     test_need_gpu();
     double want = fit("cpu:0", NULL, 0, &said);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         char folder[512];
-        bool crosses = strcmp(ways[i].from, ways[i].to) != 0;
         snprintf(folder, sizeof(folder), "%s/%d", test_folder(), i);
+        setenv("TUTTI_TF32", "0", 1);
         (void)fit(ways[i].from, folder, 3, &said);
+        setenv("TUTTI_TF32", ways[i].tf32, 1);
         said.text[0] = '\0';
         double got = fit(ways[i].to, folder, 0, &said);
         ck_assert_msg(fabs(got - want) <= 2e-3 * want, "from %s to %s: loss %.9g, not %.9g",
                       ways[i].from, ways[i].to, got, want);
-        ck_assert_msg((strstr(said.text, "other bits follow") != NULL) == crosses,
+        ck_assert_msg(ways[i].says == NULL ? strstr(said.text, "other bits") == NULL
+                                           : strstr(said.text, ways[i].says) != NULL,
                       "from %s to %s it says: %s", ways[i].from, ways[i].to, said.text);
     }
+}
+
+// Files of hashes say which arithmetic they follow, so that a difference between kinds is expected.
+TEST(gpu_hashes_say_whose_arithmetic_they_are)
+{
+    static const char *const devices[] = {"cpu:0", "gpu:0"};
+    char path[2][512], *report = NULL;
+    test_need_gpu();
+    for (int i = 0; i < 2; i++) {
+        tt_ctx *ctx = tt_open(.devices = devices[i], .on_event = test_ignore_event);
+        tt_graph *g = tt_graph_new(ctx);
+        tt_session *s = tt_session_new(g, .hashes = true);
+        tt_tensor *w = tt_variable(g, .shape = TT_SHAPE(2, 3), .init = {TT_INIT_NORMAL, 0, 1});
+        tt_tensor *y = tt_neg(g, w);
+        float out[6];
+        CHECK_OK(tt_run(s, .fetches = &(tt_fetch){y, out, sizeof(out)}, .n_fetches = 1));
+        snprintf(path[i], sizeof(path[i]), "%s/%d", test_folder(), i);
+        CHECK_OK(tt_hashes_write(s, path[i]));
+        CHECK_OK(tt_close(ctx));
+    }
+    bool same = false;
+    tt_ctx *ctx = test_ctx();
+    CHECK_OK(tt_hashes_diff(ctx, path[0], path[1], &same, &report));
+    ck_assert_msg(same, "initial weights differ: %s", report);
+    ck_assert_msg(strstr(report, "of arithmetic 1 and 1001 (GPUs)") != NULL, "%s", report);
+    tt_string_free(ctx, report);
+    CHECK_OK(tt_close(ctx));
 }

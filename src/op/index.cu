@@ -4,7 +4,9 @@
  * scatter_add sorts the positions of ids by id, within an id by lane and position. Whoever owns a
  * place of the output then adds its positions lane by lane and the lanes by their tree, in
  * registers and on a small stack: no partial sums in memory, whatever the number of lanes. Places
- * with many positions get a block each, whose warps take lanes; all others a team of threads.
+ * with many positions get a block each, all others a team of threads. The positions of a place in
+ * a lane are added in chains of CHAIN, from the first on, and those in order: the warps of a block
+ * take chains.
  */
 #include "cuda/move.cuh"
 #include "cuda/trouble.h"
@@ -80,7 +82,8 @@ static tt_status gather_cuda(const tt_launch *l)
 
 // ---- scatter_add: sorting --------------------------------------------------------------------
 
-#define MANY 32 // positions of a place that are worth a block
+#define MANY  32 // positions of a place that are worth a block
+#define CHAIN 64 // a constant of the arithmetic; not below MANY
 
 // What the scratch memory holds, all int32_t.
 struct scratch {
@@ -326,12 +329,76 @@ __device__ static inline int32_t lane_from(const sums &q, int32_t k, int32_t end
     return k;
 }
 
+// Eight lanes of a place with many positions: where those begin and end, and their chains.
+struct few_lanes {
+    int32_t from[8], to[8];
+    int chains[8], all;
+};
+
+// Lanes i0 on; each warp finds one. All threads of the block see the result.
+__device__ static inline void find_lanes(const sums &q, int i0, int32_t first, int32_t end,
+                                         few_lanes *f)
+{
+    int warp = (int)threadIdx.x / 32, i = i0 + warp;
+    int32_t k = 0, to = 0;
+    if (i < q.lanes) {
+        k = i == 0 ? first : lane_from(q, first, end, q.s.lane_end[i - 1]);
+        to = lane_from(q, k, end, q.s.lane_end[i]);
+    }
+    if (threadIdx.x % 32 == 0) {
+        f->from[warp] = k;
+        f->to[warp] = to;
+        f->chains[warp] = (to - k + CHAIN - 1) / CHAIN;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        f->all = 0;
+        for (int w = 0; w < 8; w++)
+            f->all += f->chains[w];
+    }
+    __syncthreads();
+}
+
+// The sum of chain number j of eight lanes, for the warp's columns.
+template <class T, int V>
+__device__ static inline void add_chain(const sums &q, const few_lanes &f, const T *x, int j,
+                                        float *sum)
+{
+    int w = 0;
+    for (; j >= f.chains[w]; w++)
+        j -= f.chains[w];
+    int32_t from = f.from[w] + j * CHAIN;
+    add_positions<T, V>(q, x, from, (int32_t)tti_min64(from + CHAIN, f.to[w]), sum);
+}
+
+// The tree as the first warp has it: which of eight lanes is next, and its sum so far.
+template <int V> struct climber {
+    pile<V> stack;
+    float sum[V];
+    int lane, done; // of the eight; chains of it
+
+    // Ends lanes that have all their chains, up to one that has not or the last of n.
+    __device__ void climb(const sums &q, const few_lanes &f, int i0, int n, bool is_mine)
+    {
+        for (; lane < n && done == f.chains[lane]; lane++, done = 0) {
+            stack.push(sum, done > 0 && is_mine);
+            stack.merge(q.s.merges[i0 + lane]);
+        }
+    }
+    __device__ void take(const float *chain)
+    {
+        for (int c = 0; c < V; c++)
+            sum[c] = done == 0 ? chain[c] : sum[c] + chain[c];
+        done++;
+    }
+};
+
 // A block of eight warps for each place with many positions and each block of columns. Warps take
-// lanes, eight at a time; the first warp adds them up.
+// chains, eight at a time; the first warp adds them up.
 template <class T, int V> __global__ static void scatter_many(sums q)
 {
     __shared__ float part[8][32 * V];
-    __shared__ int has[8];
+    __shared__ few_lanes f;
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int64_t each = q.outer * q.blocks;
     for (int64_t u = blockIdx.x; u < *q.s.n_many * each; u += gridDim.x) {
@@ -339,33 +406,33 @@ template <class T, int V> __global__ static void scatter_many(sums q)
         int64_t col = u % q.blocks * q.team * V + lane * V;
         bool is_mine = lane < q.team && col < q.inner;
         const T *x = (const T *)q.x + outer * q.count * q.inner + (is_mine ? col : 0);
-        int32_t first = q.s.first[id], end = q.s.first[id + 1];
-        pile<V> stack;
-        stack.has = 0;
-        stack.depth = 0;
+        climber<V> top;
+        top.stack.has = 0;
+        top.stack.depth = 0;
         for (int i0 = 0; i0 < q.lanes; i0 += 8) {
-            int i = i0 + warp;
-            int32_t k = 0, to = 0;
-            if (i < q.lanes) {
-                k = i == 0 ? first : lane_from(q, first, end, q.s.lane_end[i - 1]);
-                to = lane_from(q, k, end, q.s.lane_end[i]);
+            int n = q.lanes - i0 < 8 ? q.lanes - i0 : 8;
+            find_lanes(q, i0, q.s.first[id], q.s.first[id + 1], &f);
+            top.lane = top.done = 0;
+            for (int j0 = 0; j0 < f.all; j0 += 8) {
+                float sum[V];
+                if (is_mine && j0 + warp < f.all) {
+                    add_chain<T, V>(q, f, x, j0 + warp, sum);
+                    for (int c = 0; c < V; c++)
+                        part[warp][lane * V + c] = sum[c];
+                }
+                __syncthreads();
+                for (int j = 0; warp == 0 && j < 8 && j0 + j < f.all; j++) {
+                    top.climb(q, f, i0, n, is_mine);
+                    top.take(&part[j][lane * V]);
+                }
+                __syncthreads();
             }
-            float sum[V];
-            if (is_mine)
-                add_positions<T, V>(q, x, k, to, sum);
-            for (int c = 0; is_mine && c < V; c++)
-                part[warp][lane * V + c] = sum[c];
-            if (lane == 0)
-                has[warp] = to > k;
-            __syncthreads();
-            for (int w = 0; warp == 0 && w < 8 && i0 + w < q.lanes; w++) {
-                stack.push(&part[w][lane * V], has[w] && is_mine);
-                stack.merge(q.s.merges[i0 + w]);
-            }
-            __syncthreads();
+            if (warp == 0)
+                top.climb(q, f, i0, n, is_mine);
+            __syncthreads(); // f is read
         }
         if (warp == 0 && is_mine)
-            put_parts<V>(q, (outer * q.n + id) * q.inner + col, stack);
+            put_parts<V>(q, (outer * q.n + id) * q.inner + col, top.stack);
     }
 }
 

@@ -30,6 +30,7 @@ static const trial trials[] = {
     {50, 2, 7, 1, 70000, 1, 7, 70000, TT_I64, TT_F32, false},
     {5, 1, 9, 3, 257, 3, 8, 257, TT_I32, TT_BF16, false}, // lanes without rows
     {2048, 1, 2, 1, 2, 4, 16, 2, TT_I32, TT_F32, false},
+    {97, 1, 21, 2, 3, 37, 1, 2, TT_I32, TT_F32, true}, // chains of one lane
 };
 
 static int64_t ids[MAX_IDS];
@@ -59,21 +60,29 @@ static int make_lanes(const trial *t, int64_t *bound, uint8_t *merges)
     return 1;
 }
 
-// One place and column of want: its positions of each lane in order, then the lanes.
+#define CHAIN 64 // as in src/op/index.cu
+
+// One place and column of want: its positions of each lane in chains, those in order, then lanes.
 static void expect(const trial *t, const tt_lanes *ln, int64_t o, int64_t id, int64_t c)
 {
     int64_t count = t->before * t->rows * t->tail;
     float stack[MAX_LANES];
     int depth = 0;
     for (int i = 0; i < ln->n; i++) {
-        float sum = 0;
+        float sum = 0, chain = 0;
+        int n = 0;
         for (int64_t b = 0; b < t->before; b++)
             for (int64_t k = ln->bound[i] * t->tail; k < ln->bound[i + 1] * t->tail; k++) {
                 int64_t at = b * t->rows * t->tail + k;
-                if (ids[at] == id)
-                    sum += x[(o * count + at) * t->inner + c];
+                if (ids[at] != id)
+                    continue;
+                if (n++ % CHAIN == 0) {
+                    sum += chain;
+                    chain = 0;
+                }
+                chain += x[(o * count + at) * t->inner + c];
             }
-        stack[depth++] = sum;
+        stack[depth++] = sum + chain;
         for (int m = ln->merges[i]; m > 0; m--, depth--)
             stack[depth - 2] += stack[depth - 1];
     }

@@ -7,6 +7,8 @@
  *            rstd = 1 / sqrt(var + eps)
  *   sums     dz, x -> dgamma = sum of dz xh, dbeta = sum of dz, xh = (x - mean) rstd: lane sums
  *   dx       t = fma(-(x - mean), dgamma / n rstd, dz - dbeta / n);  dx = t scale
+ *            With act: relu both take dy and make dz = z > 0 ? dy : 0, z = fma(x - mean, scale,
+ *            beta), so that neither dz nor y is read or written.
  *   running  new = fma(momentum, old, (1 - momentum) batch)
  *
  * Per channel, a lane gives n, mean and M2 = sum((x - mean)^2) from two walks over its rows in
@@ -30,12 +32,19 @@ static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_
                                         "sigmoid",    "tanh",     "silu", "elu",
                                         "leaky_relu", "softplus", NULL};
 
+static const char *const dz_names[] = {"linear", "relu", NULL};
+
 #define EPS_ROW                                                                                   \
     {                                                                                             \
         "eps", TT_OPT_FLOAT, "1e-5", "added to the variance", offsetof(tti_batch_norm_attr, eps), \
             0, 0, NULL                                                                            \
     }
-static const tt_option eps_attrs[] = {EPS_ROW, TT_OPTION_END};
+#define DZ_ROW                                                                          \
+    {                                                                                   \
+        "act", TT_OPT_ENUM, "linear", "activation whose gradient is still to be taken", \
+            offsetof(tti_batch_norm_attr, act), 0, 0, dz_names                          \
+    }
+static const tt_option sums_attrs[] = {EPS_ROW, DZ_ROW, TT_OPTION_END};
 const tt_option tti_batch_norm_attrs[] = {
     EPS_ROW,
     {"act", TT_OPT_ENUM, "linear", "activation", offsetof(tti_batch_norm_attr, act), 0, 0,
@@ -46,6 +55,7 @@ const tt_option tti_batch_norm_attrs[] = {
 };
 static const tt_option dx_attrs[] = {
     EPS_ROW,
+    DZ_ROW,
     {"fixed", TT_OPT_BOOL, "false", "mean and variance do not depend on x",
      offsetof(tti_batch_norm_attr, fixed), 0, 0, NULL},
     TT_OPTION_END,
@@ -100,7 +110,8 @@ tt_status tti_batch_norm_check_like_x(tt_infer *q, const char *what, const tt_te
 }
 
 static const char *const vector_names[] = {"mean", "var", "gamma", "beta"};
-static const char *const dx_names[] = {"mean", "var", "gamma", "dgamma", "dbeta"};
+static const char *const dx_names[] = {"mean", "var", "gamma", "dgamma", "dbeta", "beta"};
+static const char *const fixed_names[] = {"mean", "var", "gamma", "beta"};
 
 static void out_vectors(tt_infer *q, tt_dtype dtype)
 {
@@ -118,40 +129,45 @@ static tt_status infer_stats(tt_infer *q)
     return TT_OK;
 }
 
+static tt_status check_inputs(tt_infer *q, int n)
+{
+    if (q->n_in != n)
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: has %d inputs, not %d", q->name, q->n_in, n);
+    return TT_OK;
+}
+
 // x, mean, var, gamma, beta, residual
 static tt_status infer_apply(tt_infer *q)
 {
     const tti_batch_norm_attr *a = q->attr;
     TT_TRY(tti_batch_norm_check(q));
-    if (q->n_in != 5 + a->has_residual)
-        return TT_FAIL(q->ctx, TT_EINVAL, "%s: has %d inputs, not %d", q->name, q->n_in,
-                       5 + a->has_residual);
+    TT_TRY(check_inputs(q, 5 + a->has_residual));
     TT_TRY(tti_batch_norm_check_vectors(q, 1, 4, vector_names));
     if (a->has_residual)
         TT_TRY(tti_batch_norm_check_like_x(q, "residual", q->in[5]));
     return tti_infer_same(q);
 }
 
-// x, dz, mean, var
+// x, dz, mean, var; with relu gamma, beta
 static tt_status infer_sums(tt_infer *q)
 {
+    const tti_batch_norm_attr *a = q->attr;
     TT_TRY(tti_batch_norm_check(q));
+    TT_TRY(check_inputs(q, a->act == TT_RELU ? 6 : 4));
     TT_TRY(tti_batch_norm_check_like_x(q, "dz", q->in[1]));
-    TT_TRY(tti_batch_norm_check_vectors(q, 2, 2, vector_names));
+    TT_TRY(tti_batch_norm_check_vectors(q, 2, q->n_in - 2, vector_names));
     out_vectors(q, tti_stat_dtype(q->in[0]->dtype));
     return TT_OK;
 }
 
-// x, dz, mean, var, gamma, dgamma, dbeta
+// x, dz, mean, var, gamma; unless fixed dgamma, dbeta; with relu beta
 static tt_status infer_dx(tt_infer *q)
 {
     const tti_batch_norm_attr *a = q->attr;
     TT_TRY(tti_batch_norm_check(q));
-    if (q->n_in != (a->fixed ? 5 : 7))
-        return TT_FAIL(q->ctx, TT_EINVAL, "%s: has %d inputs, not %d", q->name, q->n_in,
-                       a->fixed ? 5 : 7);
+    TT_TRY(check_inputs(q, (a->fixed ? 5 : 7) + (a->act == TT_RELU)));
     TT_TRY(tti_batch_norm_check_like_x(q, "dz", q->in[1]));
-    TT_TRY(tti_batch_norm_check_vectors(q, 2, q->n_in - 2, dx_names));
+    TT_TRY(tti_batch_norm_check_vectors(q, 2, q->n_in - 2, a->fixed ? fixed_names : dx_names));
     return tti_infer_same(q);
 }
 
@@ -213,7 +229,7 @@ static tt_status prep_lanes(tt_prep *p)
     p->units[1] = blocks;
     p->grain[1] = 16;
     p->scratch_bytes = 2 * real_bytes(x) * (size_t)lanes * (size_t)x->cols;
-    p->local_bytes = real_bytes(x) * (size_t)(x->cols + 16);
+    p->local_bytes = 2 * real_bytes(x) * (size_t)(x->cols + 16);
     p->ns = 0.4 * (double)x->count;
     return TT_OK;
 }
@@ -247,25 +263,30 @@ static void apply_backward(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
 {
     const tti_batch_norm_attr *a = n->attr;
     tt_tensor *dz = dy[0], *z = n->out;
+    bool masks = a->act == TT_RELU && !a->has_residual; // else the residual needs dz too
     if (a->act != TT_LINEAR && tti_act_needs_input((tt_act)a->act)) {
         tti_batch_norm_attr linear = *a;
         linear.act = TT_LINEAR;
         z = tt_node_out(g, &tti_op_batch_norm_apply, n->n_in, n->in, &linear);
     }
-    if (a->act != TT_LINEAR)
+    if (a->act != TT_LINEAR && !masks)
         dz = tti_act_grad(g, (tt_act)a->act, dz, z);
 
     const tt_node *stats = n->in[1]->node;
     bool fixed = stats->op != &tti_op_batch_norm_stats || stats != n->in[2]->node ||
                  stats->in[0] != n->in[0];
-    tti_batch_norm_attr b = {.eps = a->eps, .fixed = fixed};
-    tt_tensor *in[] = {n->in[0], dz, n->in[1], n->in[2], n->in[3], NULL, NULL};
-    tt_node *sums = dz == NULL ? NULL : tt_node_new(g, &tti_op_batch_norm_sums, 4, in, &b, NULL);
+    tti_batch_norm_attr b = {.eps = a->eps, .fixed = fixed, .act = masks ? TT_RELU : TT_LINEAR};
+    tt_tensor *in[8] = {n->in[0], dz, n->in[1], n->in[2], n->in[3], n->in[4]};
+    tt_node *sums =
+        dz == NULL ? NULL : tt_node_new(g, &tti_op_batch_norm_sums, masks ? 6 : 4, in, &b, NULL);
     if (sums == NULL)
         return;
-    in[5] = sums->outs[0];
-    in[6] = sums->outs[1];
-    dx[0] = tt_node_out(g, &tti_op_batch_norm_dx, fixed ? 5 : 7, in, &b);
+    int n_in = 5;
+    for (int i = 0; !fixed && i < 2; i++)
+        in[n_in++] = sums->outs[i];
+    if (masks)
+        in[n_in++] = n->in[4];
+    dx[0] = tt_node_out(g, &tti_op_batch_norm_dx, n_in, in, &b);
     dx[3] = tt_cast(g, sums->outs[0], n->in[3]->dtype);
     dx[4] = tt_cast(g, sums->outs[1], n->in[4]->dtype);
     if (a->has_residual)
@@ -304,10 +325,11 @@ const tt_op tti_op_batch_norm_apply = {
 
 const tt_op tti_op_batch_norm_sums = {
     .name = "batch_norm_sums",
-    .help = "gradients by gamma and beta, from x, dz, mean, var",
+    .help = "gradients by gamma and beta, from x, dz, mean, var; with act from dy, gamma, beta too",
     .inputs = 4,
+    .max_inputs = 6,
     .outputs = 2,
-    .attrs = eps_attrs,
+    .attrs = sums_attrs,
     .attr_size = sizeof(tti_batch_norm_attr),
     .infer = infer_sums,
     .split = split_sums,
@@ -316,9 +338,10 @@ const tt_op tti_op_batch_norm_sums = {
 
 const tt_op tti_op_batch_norm_dx = {
     .name = "batch_norm_dx",
-    .help = "gradient by x, from x, dz, mean, var, gamma, dgamma, dbeta",
+    .help =
+        "gradient by x, from x, dz, mean, var, gamma, dgamma, dbeta; with act from dy, beta too",
     .inputs = 5,
-    .max_inputs = 7,
+    .max_inputs = 8,
     .flags = TT_OP_ROW_FREE,
     .in_place = 3,
     .attrs = dx_attrs,
@@ -341,55 +364,3 @@ const tt_op tti_op_batch_norm_running = {
     .split = tti_split_whole,
     .kernel = {[TT_CPU] = TTI_CPU(batch_norm_running, tti_prep_elements)},
 };
-
-tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go)
-{
-    const tt_node *n = update == NULL ? NULL : update->node;
-    if (n == NULL || go == NULL || n->op != &tti_op_batch_norm_running || n->n_in != 2)
-        return update;
-    return tt_node_out(g, n->op, 3, (tt_tensor *[]){n->in[0], n->in[1], go}, n->attr);
-}
-
-tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
-                                 const tt_op_batch_norm_opts *opts)
-{
-    tti_batch_norm_attr a = {.eps = opts->eps == 0 ? 1e-5 : opts->eps,
-                             .momentum = opts->momentum == 0 ? 0.9 : opts->momentum,
-                             .act = opts->act,
-                             .has_residual = opts->residual != NULL};
-    tt_tensor *mean = vars.mean, *unbiased = NULL, *y;
-    if (opts->over != TT_OVER_BATCH && opts->over != TT_OVER_LANE) {
-        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL,
-                      "batch_norm: over is %d, neither TT_OVER_BATCH nor TT_OVER_LANE",
-                      (int)opts->over);
-        return NULL;
-    }
-    if (!opts->infer && opts->over == TT_OVER_LANE) {
-        tt_tensor *in[] = {x, vars.gamma, vars.beta, opts->residual};
-        y = tti_batch_norm_lane(g, in, &a, &mean, &unbiased);
-    } else {
-        tt_tensor *var = vars.var;
-        if (!opts->infer) {
-            tt_node *stats = tt_node_new(g, &tti_op_batch_norm_stats, 1, &x, NULL, NULL);
-            if (stats == NULL)
-                return NULL;
-            mean = stats->outs[0];
-            var = stats->outs[1];
-            unbiased = stats->outs[2];
-        }
-        tt_tensor *in[] = {x, mean, var, vars.gamma, vars.beta, opts->residual};
-        y = tt_node_out(g, &tti_op_batch_norm_apply, 5 + a.has_residual, in, &a);
-    }
-    if (y == NULL)
-        return NULL;
-    tt_tensor **out[] = {opts->new_mean, opts->new_var};
-    for (int i = 0; i < 2; i++) {
-        tt_tensor *pair[] = {i == 0 ? vars.mean : vars.var, i == 0 ? mean : unbiased};
-        if (out[i] == NULL)
-            continue;
-        *out[i] = opts->infer ? pair[0] : tt_node_out(g, &tti_op_batch_norm_running, 2, pair, &a);
-        if (*out[i] == NULL)
-            return NULL;
-    }
-    return y;
-}

@@ -1,17 +1,18 @@
 /*
  * batch_norm.cu - batch norm over the whole batch on a GPU: the ops of batch_norm.c. The walks over
- * rows are in batch_norm.cuh.
+ * rows are in batch_norm_sums.cuh and batch_norm_map.cuh.
  */
-#include "op/batch_norm.cuh"
+#include "op/batch_norm_map.cuh"
+#include "op/batch_norm_sums.cuh"
 #include "op/rows.h"
 
-// Scratch: slices [lanes, slices, 2, c], then lanes [lanes, 2, c].
+// Scratch: slices [lanes, slices, 2, c].
 static tt_status prep_lanes(tt_prep *p)
 {
     tti_bn_lanes b;
     tti_bn_strands_of(&p->in[0], p->lanes, &b);
-    p->scratch_bytes = sizeof(float) * 2 * (size_t)b.ln.n * (size_t)p->in[0].cols *
-                       (size_t)(tti_bn_most_slices(&b) + 1);
+    p->scratch_bytes =
+        sizeof(float) * 2 * (size_t)b.ln.n * (size_t)p->in[0].cols * (size_t)tti_bn_most_slices(&b);
     return TT_OK;
 }
 
@@ -23,44 +24,36 @@ static tt_status prep_none(tt_prep *p)
 
 // ---- statistics ------------------------------------------------------------------------------
 
-// Slices to lanes, lanes by the tree to mean, var and unbiased; of some lanes: mean, M2 and M2.
+struct stats_out {
+    float *mean, *var, *unbiased;
+    bool is_part; // of some lanes: mean, M2 and M2
+};
+
+// Slices to lanes, lanes by the tree to mean, var and unbiased.
 template <int N>
-static __global__ void __launch_bounds__(1024)
-    finish_stats(tti_lanes_of<N> ln, tti_bn_parts parts, bool is_part, int64_t c, float *lanes,
-                 float *mean, float *var, float *unbiased)
+static __global__ void __launch_bounds__(TTI_BN_MERGERS)
+    finish_stats(tti_bn_parts<N> parts, stats_out out)
 {
-    tti_bn_merge_slices<N, true>(ln, parts, c, lanes);
-    const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
-    if (threadIdx.y > 0 || threadIdx.z > 0 || ch >= c)
-        return;
-    float m[TTI_CUDA_DEPTH], s[TTI_CUDA_DEPTH];
-    int64_t n[TTI_CUDA_DEPTH];
+    __shared__ tti_bn_tree tree;
+    const int64_t c = parts.c, ch = tti_bn_channel();
+    const int i = (int)threadIdx.x;
     int depth = 0;
-    for (int i = 0; i < ln.n; i++) {
-        n[depth] = (ln.bound[i + 1] - ln.bound[i]) * parts.per_row;
-        m[depth] = lanes[(int64_t)i * 2 * c + ch];
-        s[depth++] = lanes[((int64_t)i * 2 + 1) * c + ch];
-        for (int k = 0; k < ln.merges[i]; k++) {
-            int a = depth - 2, b = --depth;
-            if (n[a] == 0) {
-                m[a] = m[b];
-                s[a] = s[b];
-            } else if (n[b] > 0) {
-                tti_bn_merge(m[a], s[a], m[b], s[b], (float)n[a], tti_bn_weight(n[a], n[b]));
-            }
-            n[a] += n[b];
-        }
-    }
-    if (is_part) {
-        for (int k = 0; k < depth; k++) {
-            mean[k * c + ch] = m[k];
-            var[k * c + ch] = unbiased[k * c + ch] = s[k];
-        }
+    tti_bn_merge_slices<N, true>(parts, [&](int lane, float mean, float m2) {
+        depth = tree.add<true>(depth, mean, m2, (float)tti_bn_rows_in(parts, lane),
+                               parts.ln.merges[lane]);
+    });
+    if (i >= TTI_BN_COLUMNS || ch >= c)
         return;
+    for (int k = 0; out.is_part && k < depth; k++) {
+        out.mean[k * c + ch] = tree.a[k][i];
+        out.var[k * c + ch] = out.unbiased[k * c + ch] = tree.b[k][i];
     }
-    mean[ch] = m[0] + 0.0f;
-    var[ch] = s[0] / (float)(n[0] > 0 ? n[0] : 1);
-    unbiased[ch] = s[0] / (float)(n[0] > 1 ? n[0] - 1 : 1);
+    if (out.is_part)
+        return;
+    const int64_t n = (parts.ln.bound[parts.ln.n] - parts.ln.bound[0]) * parts.per_row;
+    out.mean[ch] = tree.a[0][i] + 0.0f;
+    out.var[ch] = tree.b[0][i] / (float)(n > 0 ? n : 1);
+    out.unbiased[ch] = tree.b[0][i] / (float)(n > 1 ? n - 1 : 1);
 }
 
 static tt_status batch_norm_stats(const tt_launch *l)
@@ -72,12 +65,12 @@ static tt_status batch_norm_stats(const tt_launch *l)
     q.x = l->in[0].data;
     q.part = (float *)l->scratch;
     q.slices = tti_bn_most_slices(&b);
-    tti_bn_reduce_slices<true>(l, &b, q);
-    float *lanes = q.part + 2 * (int64_t)b.ln.n * c * q.slices;
+    tti_bn_reduce_slices<TTI_BN_MOMENTS>(l, &b, q);
+    stats_out out = {(float *)l->out[0].data, (float *)l->out[1].data, (float *)l->out[2].data,
+                     b.is_part};
     TTI_LANES(&b.ln, N, {
-        TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_stats<N>),
-                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, q), b.is_part, c, lanes,
-                   (float *)l->out[0].data, (float *)l->out[1].data, (float *)l->out[2].data);
+        TTI_LAUNCH(l, tti_bn_merge_grid(c), TTI_BN_MERGERS, 0, (finish_stats<N>),
+                   tti_bn_parts_of<N>(&b, q, c), out);
     });
     return tti_cuda_launched(l);
 }
@@ -86,20 +79,22 @@ static tt_status batch_norm_stats(const tt_launch *l)
 
 // Slices to lanes, lanes by the tree: dgamma, which still lacks rstd, and dbeta.
 template <int N>
-static __global__ void __launch_bounds__(1024)
-    finish_sums(tti_lanes_of<N> ln, tti_bn_parts parts, int64_t c, float *lanes, tti_bn_vec var,
-                float eps, float *dgamma, float *dbeta)
+static __global__ void __launch_bounds__(TTI_BN_MERGERS)
+    finish_sums(tti_bn_parts<N> parts, tti_bn_vec var, float eps, float *dgamma, float *dbeta)
 {
-    tti_bn_merge_slices<N, false>(ln, parts, c, lanes);
-    const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
-    if (threadIdx.y > 1 || threadIdx.z > 0 || ch >= c)
-        return;
-    const int which = (int)threadIdx.y;
-    float *out = which == 0 ? dgamma : dbeta;
-    float by = which == 0 ? 1.0f / sqrtf(tti_bn_at(var, ch) + eps) : 1.0f;
-    tti_lane_tree<N>(
-        ln, [&](int i) { return lanes[((int64_t)i * 2 + which) * c + ch] * by; },
-        [&](int p, float x) { out[p * c + ch] = x; });
+    __shared__ tti_bn_tree tree;
+    const int64_t c = parts.c, ch = tti_bn_channel();
+    const int i = (int)threadIdx.x;
+    const bool mine = i < TTI_BN_COLUMNS && ch < c;
+    const float rstd = mine ? 1.0f / sqrtf(tti_bn_at(var, ch) + eps) : 0.0f;
+    int depth = 0;
+    tti_bn_merge_slices<N, false>(parts, [&](int lane, float a, float b) {
+        depth = tree.add<false>(depth, a * rstd, b, 0.0f, parts.ln.merges[lane]);
+    });
+    for (int k = 0; mine && k < depth; k++) {
+        dgamma[k * c + ch] = tree.a[k][i] + 0.0f;
+        dbeta[k * c + ch] = tree.b[k][i] + 0.0f;
+    }
 }
 
 static tt_status batch_norm_sums(const tt_launch *l)
@@ -112,14 +107,20 @@ static tt_status batch_norm_sums(const tt_launch *l)
     q.x = l->in[0].data;
     q.dz = l->in[1].data;
     q.mean = tti_bn_vec_of(&l->in[2]);
+    q.var = tti_bn_vec_of(&l->in[3]);
+    q.eps = (float)a->eps;
     q.part = (float *)l->scratch;
     q.slices = tti_bn_most_slices(&b);
-    tti_bn_reduce_slices<false>(l, &b, q);
-    float *lanes = q.part + 2 * (int64_t)b.ln.n * c * q.slices;
+    if (a->act == TT_RELU) {
+        q.gamma = tti_bn_vec_of(&l->in[4]);
+        q.beta = tti_bn_vec_of(&l->in[5]);
+        tti_bn_reduce_slices<TTI_BN_SUMS_RELU>(l, &b, q);
+    } else {
+        tti_bn_reduce_slices<TTI_BN_SUMS>(l, &b, q);
+    }
     TTI_LANES(&b.ln, N, {
-        TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_sums<N>),
-                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, q), c, lanes,
-                   tti_bn_vec_of(&l->in[3]), (float)a->eps, (float *)l->out[0].data,
+        TTI_LAUNCH(l, tti_bn_merge_grid(c), TTI_BN_MERGERS, 0, (finish_sums<N>),
+                   tti_bn_parts_of<N>(&b, q, c), q.var, q.eps, (float *)l->out[0].data,
                    (float *)l->out[1].data);
     });
     return tti_cuda_launched(l);
@@ -158,8 +159,11 @@ static tt_status batch_norm_dx(const tt_launch *l)
         q.dgamma = tti_bn_vec_of(&l->in[5]);
         q.dbeta = tti_bn_vec_of(&l->in[6]);
     }
+    if (a->act == TT_RELU)
+        q.beta = tti_bn_vec_of(&l->in[a->fixed ? 5 : 7]);
     q.n = (float)tti_global_rows(&l->in[0], l->lanes);
     q.eps = (float)a->eps;
+    q.act = a->act;
     tti_bn_map_rows<true>(l, tti_bn_all_rows(&l->in[0]), l->in[0].rows, 0, q);
     return tti_cuda_launched(l);
 }

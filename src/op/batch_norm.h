@@ -10,7 +10,7 @@
 typedef struct tti_batch_norm_attr {
     double eps;
     double momentum;   // running
-    int act;           // apply: tt_act
+    int act;           // apply: tt_act; sums, dx: relu: what they take is dy, not dz
     bool has_residual; // apply
     bool fixed;        // dx: mean and var do not depend on x, there are no sums
 } tti_batch_norm_attr;

@@ -51,12 +51,11 @@ tt_status TTI_ISA(batch_norm_stats)(const tt_launch *l)
 
 // ---- apply -----------------------------------------------------------------------------------
 
-// rstd, or gamma rstd where gamma is given, of channels [begin, end), into the thread's own memory.
+// rstd, or gamma rstd where gamma is given, of channels [begin, end), into scale.
 static real *make_scale(const tt_launch *l, const real *var, const real *gamma, int64_t begin,
-                        int64_t end)
+                        int64_t end, real *scale)
 {
     const tti_batch_norm_attr *a = l->attr;
-    real *scale = (real *)l->local;
     for (int64_t j = begin; j < end; j += 16) {
         int w = width(end, j);
         v16 s = rstd_of(get(var + j, w), v16_set1((real)a->eps));
@@ -72,7 +71,7 @@ tt_status TTI_ISA(batch_norm_apply)(const tt_launch *l)
     apply_in p = {.x = l->in[0].data,
                   .residual = a->has_residual ? l->in[5].data : NULL,
                   .mean = l->in[1].data,
-                  .scale = make_scale(l, l->in[2].data, l->in[3].data, 0, c),
+                  .scale = make_scale(l, l->in[2].data, l->in[3].data, 0, c, (real *)l->local),
                   .beta = l->in[4].data,
                   .y = l->out[0].data,
                   .c = c,
@@ -88,6 +87,7 @@ tt_status TTI_ISA(batch_norm_apply)(const tt_launch *l)
 
 tt_status TTI_ISA(batch_norm_sums)(const tt_launch *l)
 {
+    const tti_batch_norm_attr *a = l->attr;
     int64_t c = l->in[0].cols;
     if (l->phase == 1) {
         for (int i = 0; i < 2; i++)
@@ -98,9 +98,15 @@ tt_status TTI_ISA(batch_norm_sums)(const tt_launch *l)
     for (int64_t u = l->begin; u < l->end; u++) {
         int64_t begin, end;
         int lane = lane_unit(l, u, &begin, &end);
-        const real *rstd = make_scale(l, l->in[3].data, NULL, begin, end);
+        const real *var = l->in[3].data,
+                   *rstd = make_scale(l, var, NULL, begin, end, (real *)l->local);
         real *dgamma = (real *)l->scratch + 2 * c * lane;
-        lane_sums(l, lane, l->in[2].data, rstd, dgamma, dgamma + c, begin, end);
+        mask_in by = {NULL, NULL};
+        if (a->act == TT_RELU) {
+            real *scale = (real *)l->local + c + 16;
+            by = (mask_in){make_scale(l, var, l->in[4].data, begin, end, scale), l->in[5].data};
+        }
+        lane_sums(l, lane, l->in[2].data, rstd, by, dgamma, dgamma + c, begin, end);
     }
     return TT_OK;
 }
@@ -121,9 +127,10 @@ tt_status TTI_ISA(batch_norm_dx)(const tt_launch *l)
     dx_in p = {.x = l->in[0].data,
                .dz = l->in[1].data,
                .mean = l->in[2].data,
-               .scale = make_scale(l, var, l->in[4].data, 0, c),
+               .scale = make_scale(l, var, l->in[4].data, 0, c, (real *)l->local),
                .by_x = a->fixed ? NULL : by_x,
                .by_mean = by_mean,
+               .beta = a->act == TT_RELU ? l->in[a->fixed ? 5 : 7].data : NULL,
                .dx = l->out[0].data,
                .c = c};
     p.stream = tti_is_stream(&l->out[0], &l->in[0]) && p.dx != p.dz;

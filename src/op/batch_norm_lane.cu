@@ -1,9 +1,10 @@
 /*
  * batch_norm_lane.cu - batch norm over: lane on a GPU: the ops of batch_norm_lane.c. The walks over
- * rows are in batch_norm.cuh. What a lane's rows need of its statistics they read from the outputs
- * mean and rstd, which have a copy for each row of the batch.
+ * rows are in batch_norm_sums.cuh and batch_norm_map.cuh. What a lane's rows need of its statistics
+ * they read from the outputs mean and rstd, which have a copy for each row of the batch.
  */
-#include "op/batch_norm.cuh"
+#include "op/batch_norm_map.cuh"
+#include "op/batch_norm_sums.cuh"
 
 // Scratch: slices [lanes, slices, 2, c], then lanes [lanes, 2, c].
 static tt_status prepare(tt_prep *p)
@@ -39,23 +40,36 @@ struct forward_out {
     bool is_open;
 };
 
+// Slices to lanes, [lanes, 2, c], of which all threads of the block may read their channel's.
+template <int N, bool MOMENTS>
+__device__ static inline void make_lanes(const tti_bn_parts<N> &parts, float *lanes)
+{
+    const int64_t c = parts.c, ch = tti_bn_channel();
+    tti_bn_merge_slices<N, MOMENTS>(parts, [&](int lane, float a, float b) {
+        lanes[(int64_t)lane * 2 * c + ch] = a;
+        lanes[((int64_t)lane * 2 + 1) * c + ch] = b;
+    });
+    __syncthreads();
+}
+
 // Slices to lanes; each lane's statistics for its rows; the lane sums.
 template <int N>
-static __global__ void __launch_bounds__(1024)
-    finish_forward(tti_lanes_of<N> ln, tti_bn_parts parts, int64_t c, float *lanes, forward_out q)
+static __global__ void __launch_bounds__(TTI_BN_MERGERS)
+    finish_forward(tti_bn_parts<N> parts, float *lanes, forward_out q)
 {
-    tti_bn_merge_slices<N, true>(ln, parts, c, lanes);
-    const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
-    const int worker = (int)(threadIdx.y + TTI_BN_CHAINS * threadIdx.z);
+    make_lanes<N, true>(parts, lanes);
+    const tti_lanes_of<N> &ln = parts.ln;
+    const int64_t c = parts.c, ch = tti_bn_channel();
+    const int worker = (int)threadIdx.x / TTI_BN_COLUMNS;
     if (ch >= c)
         return;
     for (int i = 0; i < ln.n; i++) {
-        int64_t n = (ln.bound[i + 1] - ln.bound[i]) * parts.per_row;
+        int64_t n = tti_bn_rows_in(parts, i);
         float m = lanes[(int64_t)i * 2 * c + ch] + 0.0f;
         float var = lanes[((int64_t)i * 2 + 1) * c + ch] / (float)(n > 0 ? n : 1);
         float rstd = 1.0f / sqrtf(var + q.eps);
         int64_t end = q.is_open ? ln.bound[i + 1] : 1;
-        for (int64_t r = ln.bound[i] + worker; r < end; r += TTI_BN_CHAINS * TTI_BN_AT_ONCE) {
+        for (int64_t r = ln.bound[i] + worker; r < end; r += TTI_BN_MERGERS / TTI_BN_COLUMNS) {
             q.mean[r * c + ch] = m;
             q.rstd[r * c + ch] = rstd;
         }
@@ -68,16 +82,13 @@ static __global__ void __launch_bounds__(1024)
         tti_lane_tree<N>(
             ln,
             [&](int i) {
-                int64_t n = (ln.bound[i + 1] - ln.bound[i]) * parts.per_row;
+                int64_t n = tti_bn_rows_in(parts, i);
                 return lanes[((int64_t)i * 2 + 1) * c + ch] / (float)(n > 1 ? n - 1 : 1);
             },
             [&](int p, float x) { q.unbiased[p * c + ch] = x; });
     else if (worker == 2 && ch == 0)
         tti_lane_tree<N>(
-            ln,
-            [&](int i) {
-                return (ln.bound[i + 1] - ln.bound[i]) * parts.per_row > 0 ? 1.0f : 0.0f;
-            },
+            ln, [&](int i) { return tti_bn_rows_in(parts, i) > 0 ? 1.0f : 0.0f; },
             [&](int p, float x) { q.lanes[p] = x; });
 }
 
@@ -91,7 +102,7 @@ static tt_status batch_norm_lane(const tt_launch *l)
     s.x = l->in[0].data;
     s.part = (float *)l->scratch;
     s.slices = tti_bn_most_slices(&b);
-    tti_bn_reduce_slices<true>(l, &b, s);
+    tti_bn_reduce_slices<TTI_BN_MOMENTS>(l, &b, s);
     float *lanes = s.part + 2 * (int64_t)b.ln.n * c * s.slices;
     forward_out o = {(float *)l->out[1].data,
                      (float *)l->out[2].data,
@@ -101,8 +112,8 @@ static tt_status batch_norm_lane(const tt_launch *l)
                      (float)a->eps,
                      b.is_open};
     TTI_LANES(&b.ln, N, {
-        TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_forward<N>),
-                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, s), c, lanes, o);
+        TTI_LAUNCH(l, tti_bn_merge_grid(c), TTI_BN_MERGERS, 0, (finish_forward<N>),
+                   tti_bn_parts_of<N>(&b, s, c), lanes, o);
     });
     tti_bn_map q = {};
     q.x = l->in[0].data;
@@ -122,18 +133,19 @@ static tt_status batch_norm_lane(const tt_launch *l)
 
 // Slices to lanes, which dx reads, and lane sums; dgamma takes rstd here.
 template <int N>
-static __global__ void __launch_bounds__(1024)
-    finish_backward(tti_lanes_of<N> ln, tti_bn_parts parts, int64_t c, float *lanes,
-                    const float *rstd, float *dgamma, float *dbeta)
+static __global__ void __launch_bounds__(TTI_BN_MERGERS)
+    finish_backward(tti_bn_parts<N> parts, float *lanes, const float *rstd, float *dgamma,
+                    float *dbeta)
 {
-    tti_bn_merge_slices<N, false>(ln, parts, c, lanes);
-    const int64_t ch = (int64_t)blockIdx.x * 32 + threadIdx.x;
-    if (threadIdx.y > 1 || threadIdx.z > 0 || ch >= c)
+    make_lanes<N, false>(parts, lanes);
+    const tti_lanes_of<N> &ln = parts.ln;
+    const int64_t c = parts.c, ch = tti_bn_channel();
+    const int which = (int)threadIdx.x / TTI_BN_COLUMNS;
+    if (which > 1 || ch >= c)
         return;
-    const int which = (int)threadIdx.y;
     float *out = which == 0 ? dgamma : dbeta;
     for (int i = 0; which == 0 && i < ln.n; i++)
-        if ((ln.bound[i + 1] - ln.bound[i]) * parts.per_row > 0)
+        if (tti_bn_rows_in(parts, i) > 0)
             lanes[(int64_t)i * 2 * c + ch] *= rstd[ln.bound[i] * c + ch];
     tti_lane_tree<N>(
         ln, [&](int i) { return lanes[((int64_t)i * 2 + which) * c + ch]; },
@@ -152,12 +164,12 @@ static tt_status batch_norm_lane_grad(const tt_launch *l)
     s.by_row = true;
     s.part = (float *)l->scratch;
     s.slices = tti_bn_most_slices(&b);
-    tti_bn_reduce_slices<false>(l, &b, s);
+    tti_bn_reduce_slices<TTI_BN_SUMS>(l, &b, s);
     float *lanes = s.part + 2 * (int64_t)b.ln.n * c * s.slices;
     TTI_LANES(&b.ln, N, {
-        TTI_LAUNCH(l, tti_bn_merge_grid(c), tti_bn_merge_block(), 0, (finish_backward<N>),
-                   tti_lanes_by_value<N>(&b.ln), tti_bn_parts_of(&b, s), c, lanes,
-                   (const float *)l->in[3].data, (float *)l->out[1].data, (float *)l->out[2].data);
+        TTI_LAUNCH(l, tti_bn_merge_grid(c), TTI_BN_MERGERS, 0, (finish_backward<N>),
+                   tti_bn_parts_of<N>(&b, s, c), lanes, (const float *)l->in[3].data,
+                   (float *)l->out[1].data, (float *)l->out[2].data);
     });
     tti_bn_map q = {};
     q.x = l->in[0].data;

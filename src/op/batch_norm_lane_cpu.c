@@ -130,7 +130,7 @@ static void backward_sums(const tt_launch *l, int lane, int64_t begin, int64_t e
     stat_rows(l, lane, &first, &last);
     const real *mean = (const real *)l->in[2].data + first * c;
     const real *rstd = (const real *)l->in[3].data + first * c;
-    lane_sums(l, lane, mean, rstd, dgamma, dbeta, begin, end);
+    lane_sums(l, lane, mean, rstd, (mask_in){NULL, NULL}, dgamma, dbeta, begin, end);
     v16 n = v16_set1((real)entries);
     for (int64_t j = begin; j < end; j += 16) {
         int w = width(end, j);

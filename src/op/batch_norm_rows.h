@@ -166,12 +166,47 @@ TTI_INLINE void apply_rows(const apply_in *p, int64_t begin, int64_t end)
 
 // ---- gradients -------------------------------------------------------------------------------
 
+// What makes dz of dy: dz = z > 0 ? dy : 0, z = fma(x - mean, scale, beta). NULL: dz is given.
+typedef struct mask_in {
+    const real *scale, *beta;
+} mask_in;
+
+TTI_INLINE v16 mask(v16 dy, v16 away, v16 scale, v16 beta)
+{
+    return v16_if(v16_gt(v16_fma(away, scale, beta), v16_zero()), dy, v16_zero());
+}
+
+// Adds rows [r, r + rows) to dgamma and dbeta.
+TTI_INLINE void add_sums(const tt_launch *l, int64_t r, int rows, const real *mean,
+                         const real *rstd, mask_in by, real *dgamma, real *dbeta, int64_t begin,
+                         int64_t end)
+{
+    int64_t c = l->in[0].cols;
+    const real *x = (const real *)l->in[0].data + r * c, *dz = (const real *)l->in[1].data + r * c;
+    for (int64_t j = begin; j < end; j += 16) {
+        int w = width(end, j);
+        v16 m = get(mean + j, w), g = get(dgamma + j, w), b = get(dbeta + j, w);
+        v16 s = get(rstd + j, w), scale = s, beta = s;
+        if (by.scale != NULL) {
+            scale = get(by.scale + j, w);
+            beta = get(by.beta + j, w);
+        }
+        for (int i = 0; i < rows; i++) {
+            v16 d = get(dz + i * c + j, w), away = v16_sub(get(x + i * c + j, w), m);
+            if (by.scale != NULL)
+                d = mask(d, away, scale, beta);
+            g = v16_fma(d, v16_mul(away, s), g);
+            b = v16_add(b, d);
+        }
+        put(dgamma + j, w, g);
+        put(dbeta + j, w, b);
+    }
+}
+
 // dgamma and dbeta of a lane, for channels [begin, end).
 TTI_INLINE void lane_sums(const tt_launch *l, int lane, const real *mean, const real *rstd,
-                          real *dgamma, real *dbeta, int64_t begin, int64_t end)
+                          mask_in by, real *dgamma, real *dbeta, int64_t begin, int64_t end)
 {
-    const real *x = l->in[0].data, *dz = l->in[1].data;
-    int64_t c = l->in[0].cols;
     tti_runs runs = tti_lane_runs(&l->in[0], l->lanes, lane);
     clear(dgamma, begin, end);
     clear(dbeta, begin, end);
@@ -179,18 +214,7 @@ TTI_INLINE void lane_sums(const tt_launch *l, int lane, const real *mean, const 
         int64_t first = runs.first + k * runs.step, last = first + runs.len;
         for (int64_t r = first; r < last; r += ROWS) {
             int rows = last - r < ROWS ? (int)(last - r) : ROWS;
-            for (int64_t j = begin; j < end; j += 16) {
-                int w = width(end, j);
-                v16 m = get(mean + j, w), g = get(dgamma + j, w), b = get(dbeta + j, w);
-                v16 s = get(rstd + j, w);
-                for (int i = 0; i < rows; i++) {
-                    v16 d = get(dz + (r + i) * c + j, w);
-                    g = v16_fma(d, v16_mul(v16_sub(get(x + (r + i) * c + j, w), m), s), g);
-                    b = v16_add(b, d);
-                }
-                put(dgamma + j, w, g);
-                put(dbeta + j, w, b);
-            }
+            add_sums(l, r, rows, mean, rstd, by, dgamma, dbeta, begin, end);
         }
     }
     for (int64_t j = begin; j < end; j++) {
@@ -202,6 +226,7 @@ TTI_INLINE void lane_sums(const tt_launch *l, int lane, const real *mean, const 
 typedef struct dx_in {
     const real *x, *dz, *mean, *scale;
     const real *by_x, *by_mean; // dgamma / n rstd, dbeta / n; NULL: the statistics are fixed
+    const real *beta;           // of a mask; NULL: dz is given
     real *dx;
     int64_t c;
     int stream;
@@ -214,12 +239,14 @@ TTI_INLINE void dx_rows(const dx_in *p, int64_t begin, int64_t end)
         int64_t at = r * p->c;
         for (int64_t j = 0; j < p->c; j += 16) {
             int w = width(p->c, j);
-            v16 t = get(p->dz + at + j, w);
-            if (p->by_x != NULL) {
-                v16 d = v16_sub(get(p->mean + j, w), get(p->x + at + j, w));
-                t = v16_fma(d, get(p->by_x + j, w), v16_sub(t, get(p->by_mean + j, w)));
-            }
-            put_far(p->dx + at + j, w, v16_mul(t, get(p->scale + j, w)), p->stream);
+            v16 t = get(p->dz + at + j, w), scale = get(p->scale + j, w), away = t;
+            if (p->by_x != NULL || p->beta != NULL)
+                away = v16_sub(get(p->mean + j, w), get(p->x + at + j, w));
+            if (p->beta != NULL)
+                t = mask(t, v16_neg(away), scale, get(p->beta + j, w));
+            if (p->by_x != NULL)
+                t = v16_fma(away, get(p->by_x + j, w), v16_sub(t, get(p->by_mean + j, w)));
+            put_far(p->dx + at + j, w, v16_mul(t, scale), p->stream);
         }
     }
 }

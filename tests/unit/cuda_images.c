@@ -412,7 +412,9 @@ TEST(cuda_pooling_is_that_of_the_cpu)
 
 static void try_batch_norm(int64_t b, int64_t hw, int64_t ch, int lanes, int act)
 {
+    bool relu = act == TT_RELU;
     tti_batch_norm_attr a = {.eps = 1e-3, .act = act, .has_residual = true};
+    tti_batch_norm_attr back = {.eps = 1e-3, .act = relu ? TT_RELU : TT_LINEAR};
     tt_shape x = TT_SHAPE(b, hw, 1, ch), v = TT_SHAPE(ch), row = TT_SHAPE(b, ch);
     call stats = {.op = &tti_op_batch_norm_stats,
                   .n_in = 1,
@@ -437,10 +439,10 @@ static void try_batch_norm(int64_t b, int64_t hw, int64_t ch, int lanes, int act
                   .bound = 1e-5};
     try(&apply);
     call sums = {.op = &tti_op_batch_norm_sums,
-                 .attr = &a,
-                 .n_in = 4,
+                 .attr = &back,
+                 .n_in = relu ? 6 : 4,
                  .n_out = 2,
-                 .in = {x, x, v, v},
+                 .in = {x, x, v, v, v, v},
                  .out = {v, v},
                  .in_open = {true, true},
                  .out_kind = {1, 1},
@@ -449,15 +451,18 @@ static void try_batch_norm(int64_t b, int64_t hw, int64_t ch, int lanes, int act
                  .bound = 5e-5};
     try(&sums);
     call dx = {.op = &tti_op_batch_norm_dx,
-               .attr = &a,
-               .n_in = 7,
+               .attr = &back,
+               .n_in = relu ? 8 : 7,
                .n_out = 1,
-               .in = {x, x, v, v, v, v, v},
+               .in = {x, x, v, v, v, v, v, v},
                .out = {x},
                .in_open = {true, true},
                .rows = b,
                .total = lanes,
                .bound = 2e-5};
+    try(&dx);
+    back.fixed = true;
+    dx.n_in = relu ? 6 : 5;
     try(&dx);
     call lane = {.op = &tti_op_batch_norm_lane,
                  .attr = &a,
@@ -489,6 +494,7 @@ TEST(cuda_batch_norm_is_that_of_the_cpu)
     test_device_open();
     try_batch_norm(6, 5, 16, 3, TT_RELU);
     try_batch_norm(5, 300, 8, 2, TT_LINEAR); // several slices
+    try_batch_norm(3, 12100, 4, 1, TT_RELU); // many
     try_batch_norm(3, 2, 5, 8, TT_GELU);     // lanes without rows, odd channels
     try_batch_norm(4, 1, 72, 1, TT_RELU);
     try_batch_norm(70, 1, 4, 70, TT_RELU); // more lanes than a launch takes

@@ -87,6 +87,7 @@ tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_ne
 // or a run as above.
 tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word, char path[4096]);
 
+bool cli_has_checkpoint(const char *run);
 // The newest checkpoint of a run's folder.
 tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);
 

@@ -95,7 +95,7 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
         opts.isa = args->isa;
     if (args->verb != NULL && args->verb->joins)
         rc = cli_join(j, args, &c, &j->is_beside);
-    if (rc != CLI_OK || j->is_beside) {
+    if (rc != CLI_OK || (j->is_beside && !j->evaluates)) {
         cli_join_free(j, &c);
         return rc;
     }

@@ -13,7 +13,8 @@ typedef struct cli_job {
     tt_ctx *reader; // keeps the job and errors in it
     tt_job *job;
     tt_ctx *ctx;    // what the job runs in; NULL before cli_job_build()
-    bool is_beside; // of the job's processes this one has nothing to do
+    bool is_beside; // of the job's processes this one does not train
+    bool evaluates; // but evaluates what the others train
     tt_job_parts parts;
     const char *runs; // where run folders are
     bool tensorboard; // event files are wanted

@@ -54,8 +54,8 @@ static char *job_text(cli_job *j, const cli_args *args)
     return tti_text_take(&t);
 }
 
-// Parameter servers and evaluators: what they do elsewhere is no work here.
-static int stand_aside(cli_job *j, const tt_cluster *c)
+// Parameter servers and evaluators, which do not train.
+static int stand_aside(cli_job *j, const cli_args *args, const tt_cluster *c)
 {
     const tt_task *t = &c->tasks[c->task];
     if (strcmp(t->job, "ps") == 0) {
@@ -65,10 +65,10 @@ static int stand_aside(cli_job *j, const tt_cluster *c)
                       t->index, c->found_in);
         return CLI_BAD_JOB;
     }
-    fprintf(stderr,
-            "tutti: this is %s %d (%s), which has nothing to do: the processes that train evaluate "
-            "together\n",
-            t->job, t->index, c->found_in);
+    j->evaluates = args->verb == &cli_train && !args->dry_run;
+    fprintf(stderr, "tutti: this is %s %d (%s), which %s\n", t->job, t->index, c->found_in,
+            j->evaluates ? "evaluates the run's checkpoints as they come"
+                         : "has nothing to do: the processes that train evaluate together");
     return CLI_OK;
 }
 
@@ -86,7 +86,7 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     out->found = c;
     if (c->rank < 0) {
         *is_beside = true;
-        return stand_aside(j, c);
+        return stand_aside(j, args, c);
     }
     if (c->n_processes == 1)
         return CLI_OK;
@@ -312,10 +312,8 @@ tt_status cli_tell_ranks(tt_ctx *ctx, const cli_args *args)
             print_json(&t, ctx, all);
         else
             print_text(&t, ctx, all);
-        char *s = tti_text_take(&t);
-        cli_print(s);
+        cli_print_text(&t);
         fflush(stdout);
-        tt_string_free(ctx, s);
     }
     tti_free(ctx, all);
     return st;

@@ -14,7 +14,7 @@ typedef struct cli_cluster {
 
 /*
  * Finds the processes of the job and meets those whose addresses are not told; errors are in the
- * job's reader. *is_beside: this one does not train and has nothing to do, which was told.
+ * job's reader. *is_beside: this one does not train, which was told; the job knows if it evaluates.
  */
 int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside);
 void cli_join_free(cli_job *j, cli_cluster *c);

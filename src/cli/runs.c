@@ -55,7 +55,7 @@ static tt_status has(tt_ctx *ctx, const char *run, cli_need need, bool *out)
 {
     if (need == CLI_STEPS)
         return has_steps(ctx, run, out);
-    *out = need == CLI_NOTHING || newest_step(run) >= 0;
+    *out = need == CLI_NOTHING || cli_has_checkpoint(run);
     return TT_OK;
 }
 
@@ -100,6 +100,11 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
             return TT_OK;
     }
     return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'", word, root);
+}
+
+bool cli_has_checkpoint(const char *run)
+{
+    return newest_step(run) >= 0;
 }
 
 tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[TTI_RUN_PATH + 64])

@@ -2,6 +2,7 @@
  * train.c - tutti train: trains a job in a folder of its own, shows it, and says how it went.
  */
 #include "base/file.h"
+#include "cli/evaluator.h"
 #include "cli/join.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -208,7 +209,7 @@ static int train(training *t)
     if (rc != CLI_OK)
         return rc;
     if (t->j.is_beside)
-        return CLI_OK;
+        return t->j.evaluates ? cli_evaluator(&t->j, t->args) : CLI_OK;
     if (!cli_is_first(t->j.ctx))
         t->progress.form = CLI_QUIET;
     if (cli_tell_ranks(t->j.ctx, t->args) != TT_OK)

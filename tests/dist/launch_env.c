@@ -105,18 +105,42 @@ TEST(processes_of_tf_config_train_as_one)
     char hash[64];
     int port[3] = {ranks_port(), ranks_port(), ranks_port()};
     one_process(hash);
-    static const char *const type[] = {"chief", "worker", "worker", "evaluator"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const type[] = {"chief", "worker", "worker"};
+    for (int i = 0; i < 3; i++) {
         env e = tf_config(type[i], i == 2, port);
         ranks_start(&r, JOB, list(&e));
     }
     ranks_join(&r, 20);
-    CHECK_INT(r.code[3], 0);
-    CHECK_HAS(r.err[3], "evaluator 0 (TF_CONFIG), which has nothing to do");
-    r.n = 3;
     all_agree(&r, hash);
     CHECK_HAS(r.out[0], "\"task\": \"/job:chief/task:0\"");
     CHECK_HAS(r.out[0], "\"task\": \"/job:worker/task:1\"");
+}
+
+// It is there first, finds a run that was over long ago, and waits for the one that is to come.
+TEST(an_evaluator_evaluates_what_the_others_train)
+{
+    static ranks r;
+    char hash[64], last[64];
+    int port[3] = {ranks_port(), ranks_port(), ranks_port()};
+    one_process(hash);
+    command_ok("train small.yaml --quiet");
+    command_write("runs/small-001/events.jsonl", "{\"time\": 1000.5, \"event\": \"begin\"}\n"
+                                                 "{\"time\": 1001.5, \"event\": \"end\"}\n");
+    static const char *const type[] = {"evaluator", "chief", "worker", "worker"};
+    for (int i = 0; i < 4; i++) {
+        env e = tf_config(type[i], i == 3, port);
+        ranks_start(&r, JOB, list(&e));
+    }
+    ranks_join(&r, 20);
+    for (int i = 0; i < 4; i++)
+        ck_assert_msg(r.code[i] == 0, "%s: exit code %d: %s", type[i], r.code[i], r.err[i]);
+    CHECK_HAS(r.err[0], "this is evaluator 0 (TF_CONFIG), which evaluates the run's checkpoints");
+    CHECK(strstr(r.out[0], "runs/small-001") == NULL);
+    CHECK_HAS(r.out[0], "\"step\": 30, \"data\": \"test\", \"rows\": 96, \"loss\": ");
+    command_hash(r.out[0], last);
+    CHECK_STR(last, hash);
+    command_read("runs/small-002/evaluations.jsonl", command_out, sizeof(command_out));
+    CHECK_STR(command_out, r.out[0]);
 }
 
 TEST(processes_of_torchrun_meet_at_the_first)

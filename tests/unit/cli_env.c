@@ -106,8 +106,12 @@ TEST(work_of_several_processes_is_not_done_by_each)
     put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"]}, "
         "\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
         NULL);
-    command_ok("train small.yaml");
+    command_ok("train small.yaml --dry-run");
     CHECK_HAS(command_err, "this is evaluator 0 (TF_CONFIG), which has nothing to do");
+    command_write("blind.yaml", "data: {train: {digits: 8}}\nmodel: [flatten, {dense: 10}]\n"
+                                "train: {loss: cross_entropy, batch: 8, epochs: 1}\n");
+    CHECK_INT(command_run("train blind.yaml"), 3);
+    CHECK_HAS(command_err, "nothing to evaluate on: blind.yaml has neither data.test nor");
     put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"], \"ps\": [\"b:1\"]}, "
         "\"task\": {\"type\": \"ps\", \"index\": 0}}",
         NULL);

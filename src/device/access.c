@@ -15,6 +15,12 @@ const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op)
     return d->backend->kernel(d, op->name);
 }
 
+unsigned tti_stream_types(const tt_op *op, const tt_kernel *k)
+{
+    unsigned f64 = 1u << TT_F64, types = k->types != 0 ? k->types : op->types & ~f64;
+    return types != 0 ? types : TT_TYPES_FLOAT & ~f64;
+}
+
 tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const void *src,
                           size_t bytes)
 {

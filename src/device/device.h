@@ -190,6 +190,9 @@ static inline bool tti_has_streams(const tti_device *d)
 }
 // The kernel of an op there; NULL, or one without functions: it has none.
 const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op);
+// The types that output 0 may have where a kernel of a device with streams computes it, as a set of
+// bits; f64 is for kernels that name it themselves.
+unsigned tti_stream_types(const tt_op *op, const tt_kernel *k);
 /*
  * Which arithmetic a context's weights are made by: TT_ARITHMETIC on CPUs, 1000 more where GPUs
  * compute, 2000 more where both do. Bits are equal within one of them alone.

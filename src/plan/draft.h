@@ -4,6 +4,7 @@
 #ifndef TUTTI_PLAN_DRAFT_H
 #define TUTTI_PLAN_DRAFT_H
 
+#include "op/op.h"
 #include "plan/plan.h"
 
 // An entry in the making.
@@ -27,6 +28,11 @@ typedef struct tti_emitter {
     tti_flag **flag;   // by plan node
     uint8_t *wanted;   // by plan node: another process waits for it
 } tti_emitter;
+
+// prepare.c: tti_prepare() with a kernel that is not the op's own.
+tt_status tti_prepare_kernel(tti_plan *p, const tt_node *n, const tt_kernel *k, const tti_device *d,
+                             const tt_lanes *lanes, const tt_arg *in, const tt_arg *out,
+                             tt_prep *prep) TTI_CHECKED;
 
 // Pieces of a draft: room for calls, a call with its arguments unfilled, how many threads it takes.
 bool tti_start_draft(tti_emitter *e, int pnode, int calls);

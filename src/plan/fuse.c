@@ -7,6 +7,7 @@
  * same roundings: same bits. A kernel without a bf16 or f16 form has its tiles widened before and
  * rounded after, by the cast op's kernel, so such a node works in tiles even alone.
  */
+#include "op/op.h"
 #include "plan/plan.h"
 #include <string.h>
 
@@ -221,18 +222,13 @@ static tt_status cast_tile(const tti_fused *f, const tt_launch *part, const tt_a
     return f->cast(&c);
 }
 
-static bool is_half(tt_dtype t)
-{
-    return t == TT_BF16 || t == TT_F16;
-}
-
 // A member whose kernel has no half form: its tiles as f32 behind those of all members.
 static tt_status run_wide(const tti_fused *f, const member *mb, tt_launch *part, tt_arg *in,
                           tt_arg *out)
 {
     float *room = (float *)(void *)tile_of(part, f->n);
     for (int k = 0; k < mb->n_in; k++) {
-        if (!is_half(in[k].dtype))
+        if (!tti_is_half(in[k].dtype))
             continue;
         tt_arg wide = in[k];
         wide.dtype = TT_F32;
@@ -241,12 +237,12 @@ static tt_status run_wide(const tti_fused *f, const member *mb, tt_launch *part,
         in[k] = wide;
     }
     tt_arg half = *out;
-    if (is_half(half.dtype)) {
+    if (tti_is_half(half.dtype)) {
         out->dtype = TT_F32;
         out->data = room + (size_t)MAX_IN * TTI_FUSE_TILE;
     }
     TT_TRY(mb->fn(part));
-    return is_half(half.dtype) ? cast_tile(f, part, out, &half) : TT_OK;
+    return tti_is_half(half.dtype) ? cast_tile(f, part, out, &half) : TT_OK;
 }
 
 // Member m on the n elements from at on.

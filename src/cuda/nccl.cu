@@ -142,7 +142,7 @@ static void lose(gang *g, const char *why)
 {
     if (g->lost[0] != '\0')
         return;
-    snprintf(g->lost, sizeof(g->lost), "%s", why);
+    snprintf(g->lost, sizeof(g->lost), "%.255s", why);
     g->has_ender = pthread_create(&g->ender, NULL, end_comms, g) == 0;
 }
 

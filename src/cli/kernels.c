@@ -1,7 +1,9 @@
 /*
- * kernels.c - tutti kernels: which op has kernels for which type on which kind of device.
+ * kernels.c - tutti kernels: which op has kernels for which type on which kind of device, and which
+ * library does the work of a GPU's. Those of GPUs are the module's, if there is one.
  */
 #include "cli/cli.h"
+#include "cuda/load.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -10,34 +12,52 @@ static const struct {
     char letter;
 } backends[TT_N_BACKENDS] = {[TT_CPU] = {"cpu", 'c'}, [TT_CUDA] = {"cuda", 'g'}};
 
+// The types that an op has on a kind of device, as a set of bits; module NULL: there are no GPUs.
 // Sources have no kernel and are there on every device.
-static bool has(const tt_op *op, int backend, int type)
+static unsigned types_on(const tt_op *op, int backend, const tti_cuda_module *module)
 {
     const tt_kernel *k = &op->kernel[backend];
     unsigned types = op->types == 0 ? TT_TYPES_FLOAT : op->types;
-    if ((types & 1u << type) == 0)
-        return false;
+    if (backend == TT_CUDA && module == NULL)
+        return 0;
     if ((op->flags & TT_OP_SOURCE) != 0)
-        return backend == TT_CPU;
-    return k->fn[type == TT_F64 ? TT_ISA_F64 : TT_ISA_PLAIN] != NULL;
+        return types;
+    if (backend == TT_CUDA) {
+        k = module->kernel(op->name);
+        return k == NULL || k->fn[0] == NULL ? 0 : types & tti_stream_types(op, k);
+    }
+    if (k->fn[TT_ISA_F64] == NULL)
+        types &= ~(1u << TT_F64);
+    return k->fn[TT_ISA_PLAIN] != NULL ? types : types & 1u << TT_F64;
 }
 
-static void print_text(tti_text *t, const tt_op *op)
+// Who does an op's work on a GPU: "cuDNN, cuBLASLt", "ours", "" where nobody does.
+static const char *done_by(const tt_op *op, const tti_cuda_module *module)
+{
+    static const char *const names[] = {"ours", "cuBLASLt", "cuDNN", "cuDNN, cuBLASLt"};
+    if (module == NULL || module->kernel(op->name) == NULL)
+        return "";
+    return names[module->libraries(op->name)];
+}
+
+static void print_text(tti_text *t, const tt_op *op, const tti_cuda_module *module)
 {
     tti_text_add(t, "%-22s", op->name);
     for (int type = 0; type < TT_N_DTYPES; type++) {
         char cell[TT_N_BACKENDS + 1];
         int n = 0;
         for (int b = 0; b < TT_N_BACKENDS; b++)
-            if (has(op, b, type))
+            if ((types_on(op, b, module) >> type & 1u) != 0)
                 cell[n++] = backends[b].letter;
         cell[n] = '\0';
         tti_text_add(t, " %-4s", n > 0 ? cell : ".");
     }
+    if (module != NULL)
+        tti_text_add(t, "  %-15s", done_by(op, module));
     tti_text_add(t, "  %s\n", op->help != NULL ? op->help : "");
 }
 
-static void print_json(tti_text *t, const tt_op *op)
+static void print_json(tti_text *t, const tt_op *op, const tti_cuda_module *module)
 {
     tti_text_add(t, "{\"op\": ");
     tti_text_json(t, op->name);
@@ -46,21 +66,32 @@ static void print_json(tti_text *t, const tt_op *op)
         bool any = false;
         tti_text_add(t, "%s\"%s\": [", b > 0 ? ", " : "", backends[b].name);
         for (int type = 0; type < TT_N_DTYPES; type++) {
-            if (!has(op, b, type))
+            if ((types_on(op, b, module) >> type & 1u) == 0)
                 continue;
             tti_text_add(t, "%s\"%s\"", any ? ", " : "", tt_dtype_name((tt_dtype)type));
             any = true;
         }
         tti_text_add(t, "]");
     }
-    tti_text_add(t, "}, \"gradient\": %s}", op->grad != NULL ? "true" : "false");
+    tti_text_add(t, "}, \"cuda_by\": ");
+    tti_text_json(t, done_by(op, module));
+    tti_text_add(t, ", \"gradient\": %s}", op->grad != NULL ? "true" : "false");
 }
 
-static void print_head(tti_text *t)
+static void print_head(tti_text *t, const tti_cuda_module *module, const char *why)
 {
+    char versions[512] = "";
+    if (module != NULL)
+        module->versions(versions, sizeof(versions));
+    if (module != NULL)
+        tti_text_add(t, "kernels of GPUs: %s\n\n", versions);
+    else
+        tti_text_add(t, "no kernels of GPUs: %s\n\n", why);
     tti_text_add(t, "%-22s", "op");
     for (int type = 0; type < TT_N_DTYPES; type++)
         tti_text_add(t, " %-4s", tt_dtype_name((tt_dtype)type));
+    if (module != NULL)
+        tti_text_add(t, "  %-15s", "on a GPU by");
     tti_text_add(t, "  c: cpu, g: cuda, .: none\n");
 }
 
@@ -69,11 +100,13 @@ static int run(const cli_args *args)
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return cli_open_code(args, CLI_FAILED);
+    char why[256] = "";
+    const tti_cuda_module *module = tti_cuda_load(why, sizeof(why));
     tti_text t = {.ctx = ctx};
     const tt_op *op;
     int shown = 0;
     if (!args->json)
-        print_head(&t);
+        print_head(&t, module, why);
     for (int i = 0; (op = tt_op_at(ctx, i)) != NULL; i++) {
         bool wanted = args->n_words == 0;
         for (int k = 0; k < args->n_words; k++)
@@ -82,9 +115,9 @@ static int run(const cli_args *args)
             continue;
         if (args->json) {
             tti_text_add(&t, shown == 0 ? "[" : ",\n ");
-            print_json(&t, op);
+            print_json(&t, op, module);
         } else {
-            print_text(&t, op);
+            print_text(&t, op, module);
         }
         shown++;
     }
@@ -103,8 +136,10 @@ const cli_verb cli_kernels = {
     .name = "kernels",
     .words = "[WORD...]",
     .summary = "which op has kernels for which type on which kind of device",
-    .help = "Shows all ops, or those with one of the words in their names. bf16 and f16 run the\n"
-            "f32 kernels, widened before and rounded after. tutti help op NAME tells more.\n",
+    .help = "Shows all ops, or those with one of the words in their names. On a CPU bf16 and f16\n"
+            "run the f32 kernels, widened before and rounded after. A library that is named does\n"
+            "the work on a GPU where it can, else kernels of ours do. tutti help op NAME tells\n"
+            "more.\n",
     .flags = "json",
     .max_words = CLI_MAX_WORDS,
     .run = run,

@@ -334,27 +334,15 @@ __device__ static inline float tti_block_sum(float x)
 
 // ---- tables ----------------------------------------------------------------------------------
 
-// TTI_ROW(op, prepare, fn), and with the types of output 0 it has: TTI_ROW_TYPES.
-#define TTI_ROW(op, prepare, fn) \
-    {                            \
-        op,                      \
-        {                        \
-            (prepare), {(fn)}, 0 \
-        }                        \
+// TTI_ROW(op, prepare, fn); with the types of output 0 it has: TTI_ROW_TYPES; with the libraries
+// that may do its work: TTI_ROW_BY.
+#define TTI_ROW_ALL(op, prepare, fn, types, libraries) \
+    {                                                  \
+        op, {(prepare), {(fn)}, (types)}, (libraries)  \
     }
-#define TTI_ROW_TYPES(op, prepare, fn, types) \
-    {                                         \
-        op,                                   \
-        {                                     \
-            (prepare), {(fn)}, (types)        \
-        }                                     \
-    }
-#define TTI_ROWS_END        \
-    {                       \
-        NULL,               \
-        {                   \
-            NULL, {NULL}, 0 \
-        }                   \
-    }
+#define TTI_ROW(op, prepare, fn)               TTI_ROW_ALL(op, prepare, fn, 0, 0)
+#define TTI_ROW_TYPES(op, prepare, fn, types)  TTI_ROW_ALL(op, prepare, fn, types, 0)
+#define TTI_ROW_BY(op, prepare, fn, libraries) TTI_ROW_ALL(op, prepare, fn, 0, libraries)
+#define TTI_ROWS_END                           TTI_ROW(NULL, NULL, NULL)
 
 #endif

@@ -205,13 +205,30 @@ static const tti_cuda_row *const tables[] = {
 #undef X
 };
 
-static const tt_kernel *find_kernel(const char *name)
+static const tti_cuda_row *find_row(const char *name)
 {
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
         for (const tti_cuda_row *r = tables[t]; r != NULL && r->name != NULL; r++)
             if (strcmp(r->name, name) == 0)
-                return &r->kernel;
+                return r;
     return NULL;
+}
+
+static const tt_kernel *find_kernel(const char *name)
+{
+    const tti_cuda_row *r = find_row(name);
+    return r != NULL ? &r->kernel : NULL;
+}
+
+static unsigned find_libraries(const char *name)
+{
+    const tti_cuda_row *r = find_row(name);
+    unsigned by = r != NULL ? r->libraries : 0;
+    if ((by & TTI_BY_BLAS) != 0 && tti_blas_version(NULL) == 0)
+        by &= ~(unsigned)TTI_BY_BLAS;
+    if ((by & TTI_BY_DNN) != 0 && tti_dnn_version(NULL) == 0)
+        by &= ~(unsigned)TTI_BY_DNN;
+    return by;
 }
 
 // ---- the module ------------------------------------------------------------------------------
@@ -227,6 +244,7 @@ static tti_cuda_module make_module(void)
     m.versions = tti_cuda_versions;
     m.bits = tti_cuda_bits;
     m.kernel = find_kernel;
+    m.libraries = find_libraries;
     m.open = tti_cuda_open_device;
     m.close = tti_cuda_close_device;
     m.alloc = tti_cuda_alloc;

@@ -19,6 +19,12 @@ extern "C" {
 
 struct tti_device;
 
+// Libraries of NVIDIA's that kernels call.
+enum {
+    TTI_BY_BLAS = 1, // cuBLASLt
+    TTI_BY_DNN = 2,  // cuDNN
+};
+
 // What the module calls.
 typedef struct tti_cuda_host {
     int version; // TTI_CUDA_MODULE
@@ -56,6 +62,9 @@ typedef struct tti_cuda_module {
     // What decides the bits of a card: "NVIDIA H200, CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.14.0".
     void (*bits)(int physical, char *out, size_t n);
     const tt_kernel *(*kernel)(const char *name);
+    // TTI_BY_...: the libraries that a kernel of that name calls where they can do its work and are
+    // there; 0: our code alone.
+    unsigned (*libraries)(const char *name);
 
     // name is "gpu:1" for messages; nothing is allocated on the GPU but what CUDA itself takes.
     tt_status (*open)(tt_ctx *ctx, const char *name, int physical, void **out);
@@ -103,6 +112,7 @@ typedef const tti_cuda_module *(*tti_cuda_open_fn)(const tti_cuda_host *host);
 typedef struct tti_cuda_row {
     const char *name;
     tt_kernel kernel;
+    unsigned libraries; // TTI_BY_...: that may do its work
 } tti_cuda_row;
 
 #ifdef __cplusplus

@@ -230,7 +230,7 @@ static tt_status attention_grad(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_attention[] = {
-    TTI_ROW("attention", attention_prepare, attention),
-    TTI_ROW("attention_grad", attention_grad_prepare, attention_grad),
+    TTI_ROW_BY("attention", attention_prepare, attention, TTI_BY_DNN),
+    TTI_ROW_BY("attention_grad", attention_grad_prepare, attention_grad, TTI_BY_DNN),
     TTI_ROWS_END,
 };

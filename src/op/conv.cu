@@ -263,7 +263,7 @@ static tt_status prepare_dx(tt_prep *p)
 }
 
 extern "C" const tti_cuda_row tti_cuda_conv[] = {
-    TTI_ROW("conv2d", prepare, conv2d),
-    TTI_ROW("conv2d_dx", prepare_dx, conv2d_dx),
+    TTI_ROW_BY("conv2d", prepare, conv2d, TTI_BY_DNN | TTI_BY_BLAS),
+    TTI_ROW_BY("conv2d_dx", prepare_dx, conv2d_dx, TTI_BY_DNN | TTI_BY_BLAS),
     TTI_ROWS_END,
 };

@@ -161,6 +161,6 @@ static tt_status prepare(tt_prep *p)
 }
 
 extern "C" const tti_cuda_row tti_cuda_conv_dw[] = {
-    TTI_ROW("conv2d_dw", prepare, conv2d_dw),
+    TTI_ROW_BY("conv2d_dw", prepare, conv2d_dw, TTI_BY_BLAS),
     TTI_ROWS_END,
 };

@@ -147,6 +147,6 @@ static tt_status matmul(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_matmul[] = {
-    TTI_ROW("matmul", matmul_prepare, matmul),
+    TTI_ROW_BY("matmul", matmul_prepare, matmul, TTI_BY_BLAS),
     TTI_ROWS_END,
 };

@@ -171,7 +171,9 @@ TEST(devices_are_listed)
 
 TEST(kernels_are_listed)
 {
+    setenv("TUTTI_CUDA_MODULE", "/nowhere", 1);
     CHECK_INT(run("kernels"), 0);
+    CHECK_HAS(out, "no kernels of GPUs: TUTTI_CUDA_MODULE: /nowhere: cannot open");
     CHECK_HAS(out, "\nmatmul ");
     CHECK_HAS(out, "f32  f64  bf16 f16  i32  i64  u8   bool");
     CHECK_INT(run("kernels softmax"), 0);
@@ -182,6 +184,21 @@ TEST(kernels_are_listed)
     CHECK_HAS(out, "{\"op\": \"matmul\", \"kernels\": {\"cpu\": [\"f32\"");
     CHECK_INT(run("kernels zzzzzz"), 1);
     CHECK_HAS(err, "no op has 'zzzzzz' in its name");
+}
+
+TEST(kernels_of_gpus_are_listed_with_their_libraries)
+{
+    if (getenv("TUTTI_CUDA_MODULE") == NULL)
+        test_skip("TUTTI_CUDA_MODULE is not set");
+    setenv("TUTTI_CUDA_OWN", "1", 1); // as if there were no libraries
+    CHECK_INT(run("kernels"), 0);
+    CHECK_HAS(out, "kernels of GPUs: CUDA ");
+    CHECK_HAS(out, "\nmatmul                 cg   c    cg   cg   .    .    .    .     ours  ");
+    CHECK_HAS(out, "\nsquare_sum             .    cg   ");
+    CHECK_HAS(out, "\nprint                  c    c    "); // has none on GPUs
+    CHECK_INT(run("kernels --json square_sum"), 0);
+    check_json(out);
+    CHECK_HAS(out, "\"cuda\": [\"f64\"]}, \"cuda_by\": \"ours\"");
 }
 
 static const char model[] = "tutti graph 1\n"

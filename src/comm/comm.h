@@ -60,8 +60,10 @@ typedef struct tti_reduction {
     const tt_member *members; // results go to their outs; NULL: nowhere
     int n_members;
     bool is_scattered;
-    bool passes;     // results go past the cache: they are many, and others read them
-    bool is_partial; // the result is an addend of another reduction: to is wide
+    bool passes;      // results go past the cache: they are many, and others read them
+    char *copy;       // NULL, or where they go too, as if that began with element 0
+    bool copy_passes; // past the cache
+    bool is_partial;  // the result is an addend of another reduction: to is wide
     int n;
     tti_addend addend[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)];
 } tti_reduction;

@@ -15,13 +15,21 @@
 #define SET tti_fold_plain
 #endif
 
-#define FOLD(type, name, result)                                               \
-    static void name(void *restrict low, const void *restrict high, int64_t n) \
-    {                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                      \
-            type a = ((const type *)low)[i], b = ((const type *)high)[i];      \
-            ((type *)low)[i] = (result);                                       \
-        }                                                                      \
+// Memory is the same element for element, or apart.
+#if defined(__clang__)
+#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH _Pragma("GCC ivdep")
+#endif
+
+#define FOLD(type, name, result)                                              \
+    static void name(void *out, const void *low, const void *high, int64_t n) \
+    {                                                                         \
+        EACH for (int64_t i = 0; i < n; i++)                                  \
+        {                                                                     \
+            type a = ((const type *)low)[i], b = ((const type *)high)[i];     \
+            ((type *)out)[i] = (result);                                      \
+        }                                                                     \
     }
 FOLD(float, sum_f32, a + b)
 FOLD(double, sum_f64, a + b)
@@ -36,16 +44,20 @@ FOLD(double, min_f64, a < b || a != a ? a : b)
 FOLD(int32_t, min_i32, a < b ? a : b)
 FOLD(int64_t, min_i64, a < b ? a : b)
 
-#define FINISH(type, name)                                \
-    static void name(type *sum, double factor, int64_t n) \
-    {                                                     \
-        for (int64_t i = 0; i < n; i++)                   \
-            sum[i] = sum[i] + (type)0;                    \
-        for (int64_t i = 0; factor != 1 && i < n; i++)    \
-            sum[i] = sum[i] * (type)factor;               \
+#define END(type, name, params, sum)                                                        \
+    static void name(type *out, params)                                                     \
+    {                                                                                       \
+        if (factor == 1)                                                                    \
+            EACH for (int64_t i = 0; i < n; i++) out[i] = (sum) + (type)0;                  \
+        else                                                                                \
+            EACH for (int64_t i = 0; i < n; i++) out[i] = ((sum) + (type)0) * (type)factor; \
     }
-FINISH(float, finish_f32)
-FINISH(double, finish_f64)
+#define ONE(type) const type *x, double factor, int64_t n
+#define TWO(type) const type *low, const type *high, double factor, int64_t n
+END(float, end_f32, ONE(float), x[i])
+END(double, end_f64, ONE(double), x[i])
+END(float, sum_end_f32, TWO(float), low[i] + high[i])
+END(double, sum_end_f64, TWO(double), low[i] + high[i])
 
 const tti_fold_set SET = {
     .fold =
@@ -57,8 +69,10 @@ const tti_fold_set SET = {
             [TT_COMBINE_MIN] =
                 {[TT_F32] = min_f32, [TT_F64] = min_f64, [TT_I32] = min_i32, [TT_I64] = min_i64},
         },
-    .finish_f32 = finish_f32,
-    .finish_f64 = finish_f64,
+    .end_f32 = end_f32,
+    .end_f64 = end_f64,
+    .sum_end_f32 = sum_end_f32,
+    .sum_end_f64 = sum_end_f64,
 };
 
 #else

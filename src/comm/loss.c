@@ -33,14 +33,22 @@ void tti_world_tell_all(tti_world *w, tti_note *n)
 
 // ---- what everybody is doing -----------------------------------------------------------------
 
+// Every call does this: snprintf() would be a good part of a short one.
+static void set_text(char *to, size_t room, const char *text)
+{
+    size_t n = text != NULL ? strnlen(text, room - 1) : 0;
+    if (n > 0)
+        memcpy(to, text, n);
+    to[n] = '\0';
+}
+
 void tti_world_doing(tti_world *w, const char *operation, const char *tensor)
 {
     if (w == NULL)
         return;
     pthread_mutex_lock(&w->mu);
-    snprintf(w->doing.operation, sizeof(w->doing.operation), "%s",
-             operation != NULL ? operation : "");
-    snprintf(w->doing.tensor, sizeof(w->doing.tensor), "%s", tensor != NULL ? tensor : "");
+    set_text(w->doing.operation, sizeof(w->doing.operation), operation);
+    set_text(w->doing.tensor, sizeof(w->doing.tensor), tensor);
     w->doing_since = tti_now_ns();
     pthread_mutex_unlock(&w->mu);
 }

@@ -1,6 +1,6 @@
 /*
- * pass.h - copying what another core reads next: past this core's cache where that is possible,
- * since lines that are new in one core's cache reach another core slower than memory does.
+ * pass.h - copying past the cache, where that is possible: results that are more than it holds, and
+ * what another core reads next and has had in its own cache (process_put.c).
  */
 #ifndef TUTTI_COMM_PASS_H
 #define TUTTI_COMM_PASS_H
@@ -11,7 +11,7 @@
 #include <emmintrin.h>
 #endif
 
-#define TTI_PASS_LEAST ((size_t)64 << 10) // bytes; fewer are faster through the cache
+#define TTI_PASS_LEAST ((size_t)8 << 20) // bytes of results that no cache keeps
 
 // Any number of bytes; to be followed by tti_pass_end() before others are told of them.
 static inline void tti_pass_some(void *to, const void *from, size_t bytes)
@@ -44,9 +44,9 @@ static inline void tti_pass_end(void)
 #endif
 }
 
-static inline void tti_pass(void *to, const void *from, size_t bytes)
+static inline void tti_copy(void *to, const void *from, size_t bytes, bool passes)
 {
-    if (bytes < TTI_PASS_LEAST) {
+    if (!passes) {
         memcpy(to, from, bytes);
         return;
     }

@@ -31,11 +31,11 @@ static tt_status late(tt_comm *c, const char *what, int i, tt_status st)
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f, uint32_t v)
 {
     tti_process *p = c->state;
-    if (tti_flag_is_set(f, v))
+    if (tti_flag_wait(f, v, p->spins, 0) == TT_OK) // no clock is read for a short wait
         return TT_OK;
     int64_t start = tti_now_ns(), deadline = tti_deadline(c->deadline_ms);
     for (int64_t until = start + 20000000;; until += 20000000) {
-        tt_status st = tti_flag_wait(f, v, p->spins, TTI_MIN(until, deadline));
+        tt_status st = tti_flag_wait(f, v, 0, TTI_MIN(until, deadline));
         if (st == TT_OK)
             return TT_OK;
         TT_TRY(tti_world_status(p->w));
@@ -256,6 +256,7 @@ static tt_status process_open(tt_comm *c, const int *ranks, int n)
         return TT_ENOMEM;
     p->w = c->ctx->world;
     p->mine.fd = -1;
+    p->passes = true;
     tt_status st = open_process(c, ranks, n);
     if (st != TT_OK)
         tti_world_fail(p->w, st, tt_last_error(c->ctx).message);
@@ -292,7 +293,7 @@ static size_t write_head(const tt_comm *c, const tti_comm_call *call, const tti_
         h->is_small = h->is_small && from->count <= (int64_t)TTI_SMALL && n <= TTI_SMALL - bytes &&
                       (n == 0 || from->in != NULL);
         if (h->is_small && n > 0)
-            memcpy(small + bytes, from->in, n);
+            tti_process_put(c->state, small + bytes, from->in, n);
         bytes = h->is_small ? bytes + n : 0;
     }
     return (size_t)(small - to) + bytes;

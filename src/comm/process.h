@@ -59,6 +59,8 @@ typedef struct tti_process {
     int first[TT_MAX_TASKS + 1]; // members of each
     uint32_t n_calls, round;
     int spins;
+    bool passes;     // what others read goes past the cache
+    uint32_t n_puts; // that were large enough for that
     size_t head_bytes, slot_bytes;
     tti_segment mine, maps[TT_MAX_TASKS];
     tti_area *area[TT_MAX_TASKS];            // of near ones, this one's too; else NULL
@@ -114,6 +116,9 @@ tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, t
                            const void *data, size_t bytes) TTI_CHECKED;
 tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,
                               void *data, size_t bytes) TTI_CHECKED;
+
+// Copies into memory that others read next.
+void tti_process_put(tti_process *p, char *to, const char *from, size_t bytes);
 
 tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r);
 // Is all memory of a sum the group's own? Then its range [begin, end) is summed in place.

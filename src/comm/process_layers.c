@@ -94,6 +94,7 @@ static void add_run(tti_sum *s, int n, int q, int64_t k, char *to)
     r->members = &out;
     r->n_members = 1;
     r->is_scattered = r->passes = false;
+    r->copy = NULL;
     r->is_partial = true;
     r->n = 0;
     for (int i = l->first[n]; i < l->first[n + 1]; i++) {

@@ -3,10 +3,9 @@
  * and sums of values that all lie in it: nothing is copied, every process reads everybody's addends
  * where they are and writes everybody's results, each in its range of the elements.
  */
+#include "comm/pass.h"
 #include "comm/process.h"
 #include <string.h>
-
-#define PASS_LEAST ((size_t)8 << 20) // bytes of a sum that no cache keeps
 
 struct tti_block {
     tti_block *next; // newest first: numbers count from the oldest, in all processes alike
@@ -128,7 +127,7 @@ tt_status tti_process_sum_shared(tt_comm *c, const tti_comm_call *call, tti_redu
         tti_addend *a = &r->addend[i];
         a->data = (const char *)c->all[a->member].in + (size_t)a->part * bytes;
     }
-    r->passes = bytes >= PASS_LEAST;
+    r->passes = bytes >= TTI_PASS_LEAST;
     tti_reduction_run(r, begin, end); // members are all: it writes everybody's out
     uint32_t round = p->round++;
     tti_area *mine = p->area[p->self];

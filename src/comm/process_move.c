@@ -11,7 +11,7 @@
 
 typedef struct stream {
     const tti_comm_call *call;
-    const tti_process *p;
+    tti_process *p;
     int from, to; // processes
 } stream;
 
@@ -57,7 +57,7 @@ static size_t stream_bytes(const stream *s)
 static void put_value(const stream *s, const value *v, size_t at, size_t n, char *slot)
 {
     size_t base = v->t >= 0 ? (size_t)v->t * v->bytes : 0;
-    memcpy(slot, (const char *)s->call->members[v->f].in + base + at, n);
+    tti_process_put(s->p, slot, (const char *)s->call->members[v->f].in + base + at, n);
 }
 
 // And out of one, to the members that get it.

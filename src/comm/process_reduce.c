@@ -73,7 +73,7 @@ static void make_ranges(tti_sum *j)
     j->rounds = (longest + j->chunk - 1) / j->chunk;
 }
 
-// This process's addends in q's piece of round k, packed; the bytes.
+// This process's addends in q's piece of round k, packed into memory of its own; the bytes.
 static size_t pack(const tti_sum *j, int q, int64_t k, char *to)
 {
     size_t item = tt_dtype_bytes(j->r->from), n = 0;
@@ -84,7 +84,7 @@ static size_t pack(const tti_sum *j, int q, int64_t k, char *to)
         if (m < j->call->first || m >= j->call->first + j->call->n_mine || bytes == 0)
             continue;
         size_t part = (size_t)j->r->addend[i].part * (size_t)j->r->count + (size_t)begin;
-        tti_pass(to + n, (const char *)j->call->members[m].in + part * item, bytes);
+        tti_process_put(j->p, to + n, (const char *)j->call->members[m].in + part * item, bytes);
         n += bytes;
     }
     return n;
@@ -162,6 +162,10 @@ static tt_status sum(tti_sum *j, int64_t k)
         if (q != p->self && p->is_near[q])
             TT_TRY(
                 tti_process_wait(j->c, j->call->name, q, &p->area[q]->got, round - TTI_SLOTS + 1));
+    if (is_all) {
+        j->r->copy = (char *)((uintptr_t)result - (size_t)begin * item);
+        j->r->copy_passes = p->passes;
+    }
     if (p->is_layered)
         TT_TRY(tti_layers_sum(j, k));
     else
@@ -169,9 +173,6 @@ static tt_status sum(tti_sum *j, int64_t k)
     tti_flag_set(&p->area[p->self]->taken, round + 1);
     if (!is_all)
         return TT_OK;
-    const char *own = (const char *)j->call->members[j->call->first].out + (size_t)begin * item;
-    if (end > begin)
-        tti_pass(result, own, (size_t)(end - begin) * item);
     tti_flag_set(&p->area[p->self]->summed, round + 1);
     if (p->is_layered)
         return tti_layers_send(j, k, result, (size_t)(end - begin) * item);
@@ -220,8 +221,8 @@ static tt_status collect(tti_sum *j, int64_t k)
                                        bytes));
         }
         for (int i = 0; bytes > 0 && i < j->call->n_mine; i++)
-            tti_pass((char *)j->call->members[j->call->first + i].out + (size_t)begin * item, from,
-                     bytes);
+            tti_copy((char *)j->call->members[j->call->first + i].out + (size_t)begin * item, from,
+                     bytes, j->r->passes);
     }
     tti_flag_set(&p->area[p->self]->got, round + 1);
     return TT_OK;
@@ -263,6 +264,8 @@ tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reductio
         r->members = call->members + call->first;
         r->n_members = call->n_mine;
     }
+    size_t bytes = (size_t)r->count * tt_dtype_bytes(r->to);
+    r->passes = bytes >= TTI_PASS_LEAST;
     if (j.p->is_layered)
         tti_layers_plan(&j);
     unsigned saved = tti_fp_enter();

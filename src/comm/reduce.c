@@ -115,7 +115,8 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->members = call->members;
     r->n_members = call->n;
     r->is_scattered = call->kind == TTI_REDUCE_SCATTER;
-    r->passes = r->is_partial = false;
+    r->passes = r->copy_passes = r->is_partial = false;
+    r->copy = NULL;
     r->n = 0;
     r->set = sets[ctx->isa >= 0 && ctx->isa < TTI_COUNT(sets) ? ctx->isa : 0];
     tti_lane_stack stack = {.depth = 0};
@@ -147,14 +148,52 @@ static const void *load(const tti_reduction *r, const tti_addend *a, int64_t at,
     return room;
 }
 
-// The end of a sum: no -0, times the factor, and for half types one rounding, in place.
-static void finish(const tti_reduction *r, void *sum, int64_t n)
+// The last two of a sum (or, without high, all of it) and its end: no -0, times the factor.
+static void end(const tti_reduction *r, void *to, const void *low, const void *high, int64_t n)
 {
+    bool ends = !r->is_partial && (r->wide == TT_F32 || r->wide == TT_F64);
+    bool joint = ends && high != NULL && r->combine == TT_COMBINE_SUM;
+    if (joint && r->wide == TT_F32)
+        r->set->sum_end_f32(to, low, high, r->factor, n);
+    else if (joint)
+        r->set->sum_end_f64(to, low, high, r->factor, n);
+    else if (high != NULL)
+        r->set->fold[r->combine][r->wide](to, low, high, n);
+    else if (!ends)
+        memmove(to, low, (size_t)n * tt_dtype_bytes(r->wide));
+    if (!ends || joint)
+        return;
     if (r->wide == TT_F32)
-        r->set->finish_f32(sum, r->factor, n);
-    if (r->wide == TT_F64)
-        r->set->finish_f64(sum, r->factor, n);
-    for (int64_t i = 0; r->to != r->wide && i < n; i++) {
+        r->set->end_f32(to, high != NULL ? to : low, r->factor, n);
+    else
+        r->set->end_f64(to, high != NULL ? to : low, r->factor, n);
+}
+
+typedef char block[BLOCK * sizeof(double)];
+
+// Combines elements [at, at + n) of all addends; an addend is read where it is.
+static void add_up(const tti_reduction *r, int64_t at, int64_t n, block *stack, void *to)
+{
+    tti_fold_fn fold = r->set->fold[r->combine][r->wide];
+    const void *value[TTI_MAX_PARTS + 2];
+    int depth = 0;
+    for (int i = 0; i < r->n; i++) {
+        bool is_last = i == r->n - 1;
+        value[depth] = load(r, &r->addend[i], at, n, stack[depth]);
+        depth++;
+        for (int left = r->addend[i].merges; left > is_last; left--) {
+            depth--;
+            fold(stack[depth - 1], value[depth - 1], value[depth], n);
+            value[depth - 1] = stack[depth - 1];
+        }
+    }
+    end(r, to, value[0], depth > 1 ? value[1] : NULL, n);
+}
+
+// One rounding, in place.
+static void narrow(const tti_reduction *r, void *sum, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
         float v;
         memcpy(&v, (char *)sum + (size_t)i * sizeof(v), sizeof(v));
         uint16_t h = r->to == TT_BF16 ? tti_to_bf16(v) : tti_to_f16(v);
@@ -162,51 +201,49 @@ static void finish(const tti_reduction *r, void *sum, int64_t n)
     }
 }
 
-static void store(const tti_reduction *r, const void *sum, int64_t at, int64_t n)
+static void copy(void *to, const void *from, size_t bytes, bool passes)
+{
+    if (passes)
+        tti_pass_some(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+// To the outs of all members from the first of them on.
+static void store(const tti_reduction *r, int first_member, const void *sum, int64_t at, int64_t n)
 {
     size_t item = tt_dtype_bytes(r->to);
-    for (int i = 0; i < r->n_members; i++) {
+    for (int i = first_member; i < r->n_members; i++) {
         int64_t begin = at, end = at + n, first = 0;
         if (r->is_scattered) {
             first = tti_share_begin(r->count, i, r->n_members);
             begin = TTI_MAX(begin, first);
             end = TTI_MIN(end, tti_share_begin(r->count, i + 1, r->n_members));
         }
-        if (begin >= end || r->members[i].out == NULL)
-            continue;
-        char *to = (char *)r->members[i].out + (size_t)(begin - first) * item;
-        const char *from = (const char *)sum + (size_t)(begin - at) * item;
-        if (r->passes)
-            tti_pass_some(to, from, (size_t)(end - begin) * item);
-        else
-            memcpy(to, from, (size_t)(end - begin) * item);
+        if (begin < end && r->members[i].out != NULL)
+            copy((char *)r->members[i].out + (size_t)(begin - first) * item,
+                 (const char *)sum + (size_t)(begin - at) * item, (size_t)(end - begin) * item,
+                 r->passes);
     }
+    if (r->copy != NULL)
+        copy(r->copy + (size_t)at * item, sum, (size_t)n * item, r->copy_passes);
 }
 
 void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
 {
-    _Alignas(64) char stack[TTI_MAX_PARTS + 2][BLOCK * sizeof(double)];
-    _Alignas(64) char room[BLOCK * sizeof(float)];
-    tti_fold_fn fold = r->set->fold[r->combine][r->wide];
-    size_t item = tt_dtype_bytes(r->wide);
-    for (int64_t at = begin; at < end; at += BLOCK) {
-        int64_t n = TTI_MIN((int64_t)BLOCK, end - at);
-        int depth = 0;
-        for (int i = 0; i < r->n; i++) {
-            const void *value = load(r, &r->addend[i], at, n, room);
-            int merges = r->addend[i].merges;
-            if (merges > 0) { // the first one takes the addend where it is
-                fold(stack[depth - 1], value, n);
-                merges--;
-            } else {
-                memcpy(stack[depth++], value, (size_t)n * item);
-            }
-            for (; merges > 0; merges--, depth--)
-                fold(stack[depth - 2], stack[depth - 1], n);
-        }
-        if (!r->is_partial)
-            finish(r, stack[0], n);
-        store(r, stack[0], at, n);
+    _Alignas(64) block stack[TTI_MAX_PARTS + 2];
+    char *out = r->n_members > 0 ? r->members[0].out : NULL;
+    size_t item = tt_dtype_bytes(r->to);
+    bool direct = out != NULL && r->to == r->wide && !r->passes && !r->is_scattered;
+    // What goes past the cache goes by whole lines of the first out.
+    int64_t skew = r->passes ? (int64_t)((((uintptr_t)out + (size_t)begin * item) & 63) / item) : 0;
+    for (int64_t at = begin, n; at < end; at += n, skew = 0) {
+        n = TTI_MIN(BLOCK - skew, end - at);
+        char *sum = direct ? out + (size_t)at * item : stack[0];
+        add_up(r, at, n, stack, sum);
+        if (r->to != r->wide)
+            narrow(r, sum, n);
+        store(r, direct, sum, at, n);
     }
     tti_pass_end();
 }

@@ -1,203 +1,11 @@
 /*
- * pool.cu - pooling on a GPU: the ops of pool.c. A thread has one output pixel by a pack of
- * channels. Gradients gather: each entry of dx adds what the windows that hold it give, in the
- * order of windows, so nothing is added twice at once. The gradient of a maximum first notes where
- * in its window each maximum lies.
+ * pool.cu - pooling on a GPU: the ops of pool.c. Kernels are in pool.cuh, those of usual windows in
+ * pool_square.cuh.
  */
-#include "op/pack.cuh"
-#include "op/pool.h"
+#include "op/pool_square.cuh"
 
-#define THREADS 256
-#define NONE    255u      // no place: the maximum is NaN
-#define MOST    (1 << 30) // entries of an axis of an image
-#define NARROW  255       // windows with more entries than this note places in 4 bytes
-
-// Sizes of images and windows, in 32 bits: kernels divide by them.
-struct pool_dims {
-    int h, w, c, oh, ow, kh, kw, sh, sw, pt, pl;
-};
-struct pool_in {
-    pool_dims t;
-    const void *x, *dy;
-    void *y;
-    void *place; // [batch, oh, ow, c] of 1 or 4 bytes
-    bool wide;   // 4
-};
-
-// The part of a window that lies inside x: rows [r0, r1), columns [c0, c1).
-struct window {
-    int r0, r1, c0, c1;
-};
-__device__ static inline window window_at(const pool_dims &t, int i, int j)
-{
-    int r = i * t.sh - t.pt, c = j * t.sw - t.pl;
-    window w = {r > 0 ? r : 0, r + t.kh < t.h ? r + t.kh : t.h, c > 0 ? c : 0,
-                c + t.kw < t.w ? c + t.kw : t.w};
-    return w;
-}
-__device__ static inline float entries(const window &w)
-{
-    return (float)((int64_t)(w.r1 - w.r0) * (w.c1 - w.c0));
-}
-__device__ static inline int64_t at_pixel(const pool_dims &t, int row, int col)
-{
-    return ((int64_t)row * t.w + col) * t.c;
-}
-// The windows [lo, hi) along an axis that hold position at.
-__device__ static inline void windows_of(int at, int pad, int k, int stride, int n, int *lo,
-                                         int *hi)
-{
-    unsigned p = (unsigned)(at + pad), s = (unsigned)stride, last = p / s + 1;
-    *lo = (int)p < k ? 0 : (int)((p - (unsigned)k) / s) + 1;
-    *hi = last < (unsigned)n ? (int)last : n;
-}
-
-// One of batch x rows x cols pixels, by a pack of channels.
-struct place {
-    int64_t image;
-    int i, j, ch;
-};
-// *n becomes n / by; the rest. Few numbers need 64 bits.
-__device__ static inline int split(int64_t *n, int by)
-{
-    int64_t q = *n >> 32 == 0 ? (int64_t)((uint32_t)*n / (uint32_t)by) : *n / by;
-    int rest = (int)(*n - q * by);
-    *n = q;
-    return rest;
-}
-template <int V> __device__ static inline place place_of(int64_t at, int rows, int cols, int c)
-{
-    place p;
-    p.ch = split(&at, c / V) * V;
-    p.j = split(&at, cols);
-    p.i = split(&at, rows);
-    p.image = at;
-    return p;
-}
-
-// Places of V channels, of one byte each: the first in the lowest. All of a pack move at once.
-template <int V> __device__ static inline uint64_t get_places(const uint8_t *p)
-{
-    return V == 8 ? *(const uint64_t *)p : V == 4 ? *(const uint32_t *)p : *p;
-}
-template <int V> __device__ static inline void put_places(uint8_t *p, uint64_t places)
-{
-    if (V == 8)
-        *(uint64_t *)p = places;
-    else if (V == 4)
-        *(uint32_t *)p = (uint32_t)places;
-    else
-        *p = (uint8_t)places;
-}
-
-// Largest entry or mean. A later entry replaces the maximum only when it is larger.
-template <class T, int V, bool MAX>
-static __global__ void __launch_bounds__(THREADS) pool(pool_in q, int64_t n)
-{
-    typedef tti_regs<T, V> regs;
-    const pool_dims t = q.t;
-    int64_t step = (int64_t)gridDim.x * THREADS;
-    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < n; at += step) {
-        place p = place_of<V>(at, t.oh, t.ow, t.c);
-        window w = window_at(t, p.i, p.j);
-        const T *x = (const T *)q.x + p.image * t.h * t.w * t.c + p.ch;
-        float acc[V];
-        regs v = *(const regs *)(x + at_pixel(t, w.r0, w.c0));
-        for (int i = 0; i < V; i++)
-            acc[i] = MAX ? v.get(i) : 0.0f;
-        for (int r = w.r0; r < w.r1; r++)
-            for (int c = w.c0; c < w.c1; c++) {
-                v = *(const regs *)(x + at_pixel(t, r, c));
-                for (int i = 0; i < V; i++)
-                    acc[i] = MAX ? (v.get(i) > acc[i] ? v.get(i) : acc[i]) : acc[i] + v.get(i);
-            }
-        float count = entries(w);
-        for (int i = 0; i < V; i++)
-            v.put(i, MAX ? acc[i] + 0.0f : (acc[i] + 0.0f) / count);
-        *(regs *)((T *)q.y + at * V) = v;
-    }
-}
-
-// Where in its window the first largest entry lies: row by row, counted from the window's corner.
-template <class T, int V>
-static __global__ void __launch_bounds__(THREADS) find_max(pool_in q, int64_t n)
-{
-    typedef tti_regs<T, V> regs;
-    const pool_dims t = q.t;
-    int64_t step = (int64_t)gridDim.x * THREADS;
-    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < n; at += step) {
-        place p = place_of<V>(at, t.oh, t.ow, t.c);
-        window w = window_at(t, p.i, p.j);
-        const T *x = (const T *)q.x + p.image * t.h * t.w * t.c + p.ch;
-        int top = p.i * t.sh - t.pt, left = p.j * t.sw - t.pl;
-        float max[V];
-        uint32_t where[V];
-        bool first = true;
-        for (int r = w.r0; r < w.r1; r++)
-            for (int c = w.c0; c < w.c1; c++, first = false) {
-                regs v = *(const regs *)(x + at_pixel(t, r, c));
-                uint32_t here = (uint32_t)((r - top) * t.kw + c - left);
-                for (int i = 0; i < V; i++)
-                    if (first || v.get(i) > max[i]) {
-                        max[i] = v.get(i);
-                        where[i] = here;
-                    }
-            }
-        uint64_t places = 0;
-        for (int i = 0; i < V; i++) {
-            uint32_t to = max[i] != max[i] ? (q.wide ? UINT32_MAX : NONE) : where[i];
-            if (q.wide)
-                ((uint32_t *)q.place)[at * V + i] = to;
-            else
-                places |= (uint64_t)to << 8 * i;
-        }
-        if (!q.wide)
-            put_places<V>((uint8_t *)q.place + at * V, places);
-    }
-}
-
-// dx of both poolings: MAX adds dy where the window's maximum is here, else dy / entries.
-template <class T, int V, bool MAX>
-static __global__ void __launch_bounds__(THREADS) pool_grad(pool_in q, int64_t n)
-{
-    typedef tti_regs<T, V> regs;
-    const pool_dims t = q.t;
-    int64_t step = (int64_t)gridDim.x * THREADS;
-    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < n; at += step) {
-        place p = place_of<V>(at, t.h, t.w, t.c);
-        int i0, i1, j0, j1;
-        windows_of(p.i, t.pt, t.kh, t.sh, t.oh, &i0, &i1);
-        windows_of(p.j, t.pl, t.kw, t.sw, t.ow, &j0, &j1);
-        float acc[V];
-        for (int k = 0; k < V; k++)
-            acc[k] = 0.0f;
-        for (int i = i0; i < i1; i++)
-            for (int j = j0; j < j1; j++) {
-                int64_t from = ((p.image * t.oh + i) * t.ow + j) * t.c + p.ch;
-                regs dy = *(const regs *)((const T *)q.dy + from);
-                float count = MAX ? 1.0f : entries(window_at(t, i, j));
-                uint32_t here = (uint32_t)((p.i + t.pt - i * t.sh) * t.kw + p.j + t.pl - j * t.sw);
-                uint64_t places = 0;
-                if (MAX && !q.wide)
-                    places = get_places<V>((const uint8_t *)q.place + from);
-                for (int k = 0; k < V; k++) {
-                    uint32_t place = (uint32_t)(places >> 8 * k) & 255;
-                    if (MAX && q.wide)
-                        place = ((const uint32_t *)q.place)[from + k];
-                    if (!MAX)
-                        acc[k] = acc[k] + dy.get(k) / count;
-                    else if (here == place)
-                        acc[k] = acc[k] + dy.get(k);
-                }
-            }
-        regs out;
-        for (int k = 0; k < V; k++)
-            out.put(k, acc[k] + 0.0f);
-        *(regs *)((T *)q.y + at * V) = out;
-    }
-}
-
-// ---- launches --------------------------------------------------------------------------------
+#define MOST   (1 << 30) // entries of an axis of an image
+#define NARROW 255       // windows with more entries than this note places in 4 bytes
 
 static pool_dims dims_of(const tti_pool_attr *a, const tt_shape *x, const tt_shape *y)
 {
@@ -216,62 +24,62 @@ static pool_dims dims_of(const tti_pool_attr *a, const tt_shape *x, const tt_sha
     return t;
 }
 
-// kernel<T, V> over n numbers of channels c, in packs where addresses allow.
-#define POOL_LAUNCH(l, dtype, total, c, packs, q, kernel, ...)                                   \
+// kernel<T, V> over so many numbers, in packs or one by one.
+#define POOL_LAUNCH(l, dtype, total, packs, q, kernel, ...)                                      \
     TTI_FLOATS(dtype, T, {                                                                       \
         const int wide = tti_pack<T>::n;                                                         \
-        int64_t items = (packs) && (c) % wide == 0 ? (total) / wide : (total);                   \
-        if ((packs) && (c) % wide == 0)                                                          \
-            TTI_LAUNCH(l, tti_blocks(l, items, THREADS), THREADS, 0,                             \
-                       (kernel<T, wide __VA_ARGS__>), q, items);                                 \
+        int64_t items = (packs) ? (total) / wide : (total);                                      \
+        unsigned blocks = tti_blocks(l, items, TTI_POOL_THREADS);                                \
+        if (packs)                                                                               \
+            TTI_LAUNCH(l, blocks, TTI_POOL_THREADS, 0, (kernel<T, wide __VA_ARGS__>), q, items); \
         else                                                                                     \
-            TTI_LAUNCH(l, tti_blocks(l, items, THREADS), THREADS, 0, (kernel<T, 1 __VA_ARGS__>), \
-                       q, items);                                                                \
+            TTI_LAUNCH(l, blocks, TTI_POOL_THREADS, 0, (kernel<T, 1 __VA_ARGS__>), q, items);    \
     })
+
+// What kernels find: images of x and dx by x, those of y and dy by y; data may be NULL.
+static pool_in pool_of(const tt_launch *l, const tt_arg *x, const tt_arg *y)
+{
+    pool_in q = {};
+    q.t = dims_of((const tti_pool_attr *)l->attr, &x->shape, &y->shape);
+    q.wide = (int64_t)q.t.kh * q.t.kw > NARROW;
+    q.place = l->scratch;
+    return q;
+}
+// Packs of channels can be moved at once.
+static bool in_packs(const pool_in &q, tt_dtype dtype)
+{
+    return q.t.c % (dtype == TT_F32 ? 4 : 8) == 0 && tti_is_aligned(q.x) && tti_is_aligned(q.dy) &&
+           tti_is_aligned(q.y);
+}
 
 template <bool MAX> static tt_status run_pool(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0], *y = &l->out[0];
-    pool_in q = {};
-    q.t = dims_of((const tti_pool_attr *)l->attr, &x->shape, &y->shape);
+    pool_in q = pool_of(l, x, y);
     q.x = x->data;
     q.y = y->data;
+    bool packs = in_packs(q, y->dtype);
     if (y->count == 0)
         return TT_OK;
-    bool packs = tti_is_aligned(q.x) && tti_is_aligned(q.y);
-    POOL_LAUNCH(l, y->dtype, y->count, q.t.c, packs, q, pool, , MAX)
+    if (!MAX || !packs || !tti_pool_squares<false>(l, y->dtype, y->shape.dim[0], q))
+        POOL_LAUNCH(l, y->dtype, y->count, packs, q, pool, , MAX)
     return tti_cuda_launched(l);
 }
 
-static tt_status max_grad(const tt_launch *l)
+template <bool MAX> static tt_status run_grad(const tt_launch *l)
 {
-    const tt_arg *x = &l->in[0], *dy = &l->in[1], *dx = &l->out[0];
-    pool_in q = {};
-    q.t = dims_of((const tti_pool_attr *)l->attr, &x->shape, &dy->shape);
-    q.x = x->data;
+    const tt_arg *x = &l->in[0], *dy = &l->in[MAX ? 1 : 0], *dx = &l->out[0];
+    pool_in q = pool_of(l, dx, dy);
+    q.x = MAX ? x->data : NULL;
     q.dy = dy->data;
     q.y = dx->data;
-    q.place = l->scratch;
-    q.wide = (int64_t)q.t.kh * q.t.kw > NARROW;
+    bool packs = in_packs(q, dx->dtype);
     if (dx->count == 0)
         return TT_OK;
-    bool packs = tti_is_aligned(q.x) && tti_is_aligned(q.dy) && tti_is_aligned(q.y);
-    POOL_LAUNCH(l, dx->dtype, dy->count, q.t.c, packs, q, find_max)
-    POOL_LAUNCH(l, dx->dtype, dx->count, q.t.c, packs, q, pool_grad, , true)
-    return tti_cuda_launched(l);
-}
-
-static tt_status avg_grad(const tt_launch *l)
-{
-    const tt_arg *dy = &l->in[0], *dx = &l->out[0];
-    pool_in q = {};
-    q.t = dims_of((const tti_pool_attr *)l->attr, &dx->shape, &dy->shape);
-    q.dy = dy->data;
-    q.y = dx->data;
-    if (dx->count == 0)
-        return TT_OK;
-    bool packs = tti_is_aligned(q.dy) && tti_is_aligned(q.y);
-    POOL_LAUNCH(l, dx->dtype, dx->count, q.t.c, packs, q, pool_grad, , false)
+    if (MAX && (!packs || !tti_pool_squares<true>(l, dx->dtype, dx->shape.dim[0], q)))
+        POOL_LAUNCH(l, dx->dtype, dy->count, packs, q, find_max)
+    if (!MAX || !packs || !tti_pool_squares_grad(l, dx->dtype, dx->shape.dim[0], q))
+        POOL_LAUNCH(l, dx->dtype, dx->count, packs, q, pool_grad, , MAX)
     return tti_cuda_launched(l);
 }
 
@@ -297,8 +105,8 @@ static tt_status prepare_max_grad(tt_prep *p)
 
 extern "C" const tti_cuda_row tti_cuda_pool[] = {
     TTI_ROW("max_pool2d", prepare, run_pool<true>),
-    TTI_ROW("max_pool2d_grad", prepare_max_grad, max_grad),
+    TTI_ROW("max_pool2d_grad", prepare_max_grad, run_grad<true>),
     TTI_ROW("avg_pool2d", prepare, run_pool<false>),
-    TTI_ROW("avg_pool2d_grad", prepare, avg_grad),
+    TTI_ROW("avg_pool2d_grad", prepare, run_grad<false>),
     TTI_ROWS_END,
 };

@@ -82,6 +82,10 @@ OP_CASES(max_pool2d, //
          {"every pixel", MAX, .rows = 3, .p = {5, 6, 4, 3, 2, 0, 1, 1, TT_SAME}},
          {"gaps", MAX, .rows = 3, .p = {9, 10, 3, 2, 1, 0, 3, 4}},
          {"uneven", MAX, .rows = 3, .p = {6, 5, 2, 2, 4, 0, 2, 2, TT_EXPLICIT, 1032}},
+         {"packs", MAX, .rows = 3, .p = {7, 6, 16, 3, 3, 0, 2, 2, TT_EXPLICIT, 1111}},
+         {"packs, uneven", MAX, .rows = 2, .p = {6, 5, 8, 3, 3, 0, 2, 2, TT_EXPLICIT, 220}},
+         {"packs, every pixel", MAX, .rows = 2, .p = {4, 5, 8, 3, 3, 0, 1, 1, TT_SAME}},
+         {"packs, 2x2", MAX, .rows = 3, .p = {5, 6, 24, 2, 2, 0, 2, 2, TT_EXPLICIT, 1001}},
          {"one pixel", MAX, .rows = 1, .p = {1, 1, 1, 1, 1, 0, 1, 1}},
          {"closed batch", MAX, .p = {4, 4, 3, 2, 2, 0, 2, 2}},
          {"global", .build = build_global_max, .oracle = oracle_max, .rows = 5,
@@ -100,22 +104,38 @@ OP_CASES(avg_pool2d, //
          {"global", .build = build_global_avg, .oracle = oracle_avg, .rows = 5,
           .p = {4, 5, 19, 4, 5, 0, 1, 1}});
 
-// The gradient of a tie goes to the lowest index alone.
-TEST_BOTH(max_pool2d_ties_take_the_first)
+/*
+ * The gradient of a tie goes to the lowest index alone, that of a window that begins with NaN
+ * nowhere; a NaN after the first entry is passed over. Each channel has the same numbers.
+ */
+static void check_places(tt_dtype type, int channels)
 {
-    static const float x[16] = {1, 1, 0, 2, 1, 1, 2, 2, 0, 0, 3, 0, 0, 0, 0, 3};
-    static const float want[16] = {1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0};
+    static const float x[16] = {1, 1, 0, 2, 1, 1, 2, 2, NAN, 0, 3, NAN, 5, 0, 4, 4};
+    static const float want[16] = {1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
-    tt_tensor *in = tt_const(g, TT_F32, TT_SHAPE(1, 4, 4, 1), x), *dx = NULL;
-    tt_tensor *y = tt_op_max_pool2d(g, in, .size = {2, 2});
-    float got[16];
-
-    CHECK_OK(tt_grad(g, tt_sum(g, y), NULL, 1, &in, &dx));
-    CHECK_OK(tt_eval(g, dx, got, 16));
-    for (int i = 0; i < 16; i++)
-        CHECK(got[i] == want[i]);
+    float all[16 * 8], got[16 * 8];
+    for (int i = 0; i < 16 * channels; i++)
+        all[i] = x[i / channels];
+    tt_tensor *in = tt_const(g, TT_F32, TT_SHAPE(1, 4, 4, channels), all), *dx = NULL;
+    tt_tensor *y = tt_op_max_pool2d(g, tt_cast(g, in, type), .size = {2, 2});
+    CHECK_OK(tt_grad(g, tt_sum(g, tt_cast(g, y, TT_F32)), NULL, 1, &in, &dx));
+    CHECK_OK(tt_eval(g, dx, got, 16 * channels));
+    for (int i = 0; i < 16 * channels; i++)
+        CHECK(got[i] == want[i / channels]);
+    CHECK_OK(tt_eval(g, tt_cast(g, y, TT_F32), got, 4 * channels));
+    for (int i = 0; i < channels; i++)
+        CHECK(got[i] == 1 && got[channels + i] == 2 && isnan(got[2 * channels + i]) &&
+              got[3 * channels + i] == 4);
     CHECK_OK(tt_close(ctx));
+}
+
+TEST_BOTH(max_pool2d_ties_take_the_first)
+{
+    check_places(TT_F32, 1);
+    check_places(TT_F32, 8);
+    check_places(TT_BF16, 8);
+    check_places(TT_F16, 8);
 }
 
 static void check_refused(tt_pool_opts o, tt_status st, const char *words)

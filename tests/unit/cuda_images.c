@@ -403,6 +403,8 @@ TEST(cuda_pooling_is_that_of_the_cpu)
     try_pool(3, 8, 8, 3, 2, 1, 2);
     try_pool(2, 7, 5, 2, 2, 0, 2);
     try_pool(2, 9, 16, 3, 1, 1, 1);
+    try_pool(2, 9, 16, 3, 2, 2, 1);
+    try_pool(3, 7, 4, 2, 2, 1, 2);
     try_pool(3, 6, 3, 2, 4, 0, 3);   // gaps
     try_pool(1, 20, 4, 20, 1, 0, 1); // all of it, places of 4 bytes
     test_device_close();

@@ -4,6 +4,7 @@
  */
 #include "op/batch_norm_map.cuh"
 #include "op/batch_norm_sums.cuh"
+#include "op/many.h"
 #include "op/rows.h"
 
 // Scratch: slices [lanes, slices, 2, c].
@@ -170,29 +171,73 @@ static tt_status batch_norm_dx(const tt_launch *l)
 
 // ---- running statistics ----------------------------------------------------------------------
 
-template <class T>
-static __global__ void running(T *y, const T *old, tti_bn_vec now, const float *go, int64_t n,
-                               float keep, float rest)
+#define LIST 96 // statistics of one launch
+
+struct running_item {
+    void *y;
+    const void *old, *now;
+    int64_t n;
+    float keep, rest;
+    uint8_t type, now_type; // of y and old; of now
+};
+struct running_list {
+    running_item item[LIST];
+    const float *go; // NULL: always
+    int n;
+};
+
+static __global__ void running(running_list list)
 {
-    if (go != NULL && *go != *go)
-        return; // the step is not applied
+    const running_item &q = list.item[blockIdx.y];
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n)
-        tti_put(y[i], fmaf(keep, tti_get(old[i]), rest * tti_bn_at(now, i)));
+    if (i >= q.n || (list.go != NULL && *list.go != *list.go)) // NaN: the step is not applied
+        return;
+    float now = q.rest * tti_at(q.now, q.now_type, i);
+    tti_set(q.y, q.type, i, fmaf(q.keep, tti_at(q.old, q.type, i), now));
+}
+
+// Launches what is in the list, and empties it.
+static void launch_running(const tt_launch *l, running_list *list)
+{
+    int64_t most = 0;
+    for (int i = 0; i < list->n; i++)
+        most = list->item[i].n > most ? list->item[i].n : most;
+    if (most > 0)
+        TTI_LAUNCH(l, dim3((unsigned)((most + 255) / 256), (unsigned)list->n), 256, 0, running,
+                   *list);
+    list->n = 0;
+}
+
+static void add_running(const tt_launch *l, running_list *list)
+{
+    const tti_batch_norm_attr *a = (const tti_batch_norm_attr *)l->attr;
+    const float *go = l->n_in == 3 ? (const float *)l->in[2].data : NULL;
+    if (list->n == LIST || (list->n > 0 && list->go != go))
+        launch_running(l, list);
+    list->go = go;
+    list->item[list->n++] = {
+        l->out[0].data,           l->in[0].data,          l->in[1].data,
+        l->out[0].count,          (float)a->momentum,     (float)(1 - a->momentum),
+        (uint8_t)l->out[0].dtype, (uint8_t)l->in[1].dtype};
 }
 
 static tt_status batch_norm_running(const tt_launch *l)
 {
-    const tti_batch_norm_attr *a = (const tti_batch_norm_attr *)l->attr;
-    const int64_t n = l->out[0].count;
-    const float *go = l->n_in == 3 ? (const float *)l->in[2].data : NULL;
-    if (n == 0)
-        return TT_OK;
-    TTI_FLOATS(l->out[0].dtype, T, {
-        TTI_LAUNCH(l, (unsigned)((n + 255) / 256), 256, 0, (running<T>), (T *)l->out[0].data,
-                   (const T *)l->in[0].data, tti_bn_vec_of(&l->in[1]), go, n, (float)a->momentum,
-                   (float)(1 - a->momentum));
-    })
+    running_list list;
+    list.n = 0;
+    add_running(l, &list);
+    launch_running(l, &list);
+    return tti_cuda_launched(l);
+}
+
+static tt_status batch_norm_running_many(const tt_launch *l)
+{
+    const tti_many *many = (const tti_many *)l->tune;
+    running_list list;
+    list.n = 0;
+    for (int i = 0; i < many->n; i++)
+        add_running(many->list[i], &list);
+    launch_running(l, &list);
     return tti_cuda_launched(l);
 }
 
@@ -202,5 +247,6 @@ extern "C" const tti_cuda_row tti_cuda_batch_norm[] = {
     TTI_ROW("batch_norm_sums", prep_lanes, batch_norm_sums),
     TTI_ROW("batch_norm_dx", prep_none, batch_norm_dx),
     TTI_ROW("batch_norm_running", prep_none, batch_norm_running),
+    TTI_ROW(TTI_MANY "batch_norm_running", NULL, batch_norm_running_many),
     TTI_ROWS_END,
 };

@@ -5,6 +5,7 @@
  */
 #include "base/base.h"
 #include "cuda_module.h"
+#include "op/batch_norm.h"
 #include "op/many.h"
 #include "op/norm.h"
 #include "op/reduce.h"
@@ -247,19 +248,23 @@ static size_t update_all(const char *name, int n_in, bool at_once, char *to)
     static tt_launch one[VARIABLES];
     static const tt_launch *list[VARIABLES];
     tti_update_attr attr[6];
+    tti_batch_norm_attr norm[6];
+    bool is_norm = strcmp(name, "batch_norm_running") == 0;
     char many[64];
     float half = 0.5f;
     tt_step step = {.step = 3, .lr = 0.01f, .grad_scale = 0.25f};
     tt_arg scale = test_device_arg(TT_F32, 1, &half, 0);
     tt_arg at = test_device_arg(TT_U8, sizeof(step), &step, 0);
     size_t bytes = 0;
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < 6; k++) {
         attr[k] = (tti_update_attr){1, 0.01 * k, 0.9, 0.9, 0.99, 1e-8, 0, 1};
+        norm[k] = (tti_batch_norm_attr){.momentum = 0.9 - 0.1 * k};
+    }
     for (int i = 0; i < VARIABLES; i++) {
         make_inputs(in[i], n_in, i, &scale);
         // Two kinds; later more than a list has room for.
         int kind = i < 40 ? i % 2 : i % 6;
-        one[i] = (tt_launch){.attr = &attr[kind],
+        one[i] = (tt_launch){.attr = is_norm ? (void *)&norm[kind] : &attr[kind],
                              .in = in[i],
                              .n_in = n_in + 1,
                              .out = in[i],
@@ -288,9 +293,13 @@ TEST(updates_at_once_are_those_one_by_one)
     static const struct {
         const char *name;
         int n_in;
-    } rules[] = {{"update_sgd", 2}, {"update_sgd", 3}, {"update_adam", 4}, {"update_adamw", 4}};
+    } rules[] = {{"update_sgd", 2},
+                 {"update_sgd", 3},
+                 {"update_adam", 4},
+                 {"update_adamw", 4},
+                 {"batch_norm_running", 2}};
     test_device_open();
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         size_t bytes = update_all(rules[i].name, rules[i].n_in, false, out_data[0]);
         CHECK(bytes < sizeof(out_data[0]));
         CHECK(update_all(rules[i].name, rules[i].n_in, true, out_data[1]) == bytes);

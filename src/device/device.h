@@ -43,8 +43,9 @@ struct tti_device {
     _Atomic size_t arena;     // of them, by activations
     tti_team *team;
     tti_worker *worker;
-    void *state;           // the backend's; TT_CUDA: what tt_launch.device is
-    void *border, *origin; // with streams: events between runs and at the start of a traced one
+    void *state; // the backend's; TT_CUDA: what tt_launch.device is
+    // With streams: events between runs, at the start of a traced one, after joint work.
+    void *border, *origin, *joined;
     // Tasks handed to the worker, and how many of them have ended.
     uint32_t n_submitted;
     tti_flag n_done;

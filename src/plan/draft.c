@@ -323,6 +323,20 @@ static tt_status draft_mail(emitter *e, int pnode)
     return TT_OK;
 }
 
+// A device's part of joint work: who carries it is told when all are enqueued.
+static tt_status draft_joint(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    tti_call *c = tti_start_draft(e, pnode, 1) ? tti_new_call(e, pnode, NULL, 1, 1) : NULL;
+    if (c == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < 2; i++)
+        tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i == 0 ? pn->in[0] : pn->out]);
+    c->units[0] = 1;
+    return TT_OK;
+}
+
 // A receive, a copy on one device, or a feed.
 static tt_status draft_copy(emitter *e, int pnode)
 {
@@ -354,6 +368,8 @@ tt_status tti_draft_node(emitter *e, int pnode)
     }
     if (pn->mail != NULL)
         return draft_mail(e, pnode);
+    if (pn->kind == TTI_JOINT)
+        return draft_joint(e, pnode);
     if (pn->kind != TTI_OP || pn->node->op == &tti_op_feed)
         return draft_copy(e, pnode);
     if ((pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)

@@ -155,7 +155,9 @@ static tt_status wait_for(wait_list *w, int from, int to)
             return TT_OK;
     }
     int a = p->nodes[from].device, b = p->nodes[to].device;
-    return a == b || tti_is_far(p, a, b) ? TT_OK : add_wait(w, from, to); // far: a letter comes
+    if ((a == b && p->nodes[from].kind != TTI_JOINT) || tti_is_far(p, a, b))
+        return TT_OK; // in the same list; far: a letter comes
+    return add_wait(w, from, to);
 }
 
 // Whoever writes the memory of sent after pos waits for node reader, which is on another device.
@@ -194,7 +196,10 @@ static tt_status collect_waits(wait_list *w)
     tti_plan *p = w->e->p;
     for (int i = 0; i < p->n_cross; i++) {
         int to = p->cross[i].to;
-        w->e->drafts[to].has_entry = true; // a view with a control edge: an entry that only waits
+        if (p->nodes[p->cross[i].from].device != p->nodes[to].device)
+            w->e->drafts[to].has_entry = true; // a view with a control edge: it only waits
+        else if (!w->e->drafts[to].has_entry)
+            continue; // a view of joint work: its readers wait
         TT_TRY(wait_for(w, p->cross[i].from, to));
     }
     return TT_OK;
@@ -246,7 +251,7 @@ static tt_status make_lists(emitter *e, wait_list *w)
         tti_flag *flag = flag_of(e, w->from[i]);
         tti_entry *maker = &p->devices[from->device].entries[e->entry[w->from[i]]];
         bool streams = tti_has_streams(p->ctx->devices[p->nodes[w->to[i]].device]);
-        maker->has_event |= streams;
+        maker->has_event |= streams && from->device != p->nodes[w->to[i]].device;
         maker->has_flag |= !streams;
         bool known = false;
         for (int k = 0; k < en->n_waits; k++)
@@ -431,10 +436,14 @@ static tt_status emit(emitter *e, wait_list *w)
     if (e->req->is_trial)
         return TT_OK;
     TT_TRY(find_variables(e));
+    if (!e->req->to_look)
+        TT_TRY(tti_plan_gangs(p));
     TT_TRY(collect_waits(w));
     TT_TRY(wait_for_reuse(w));
     TT_TRY(agree(e, w));
     TT_TRY(make_lists(e, w));
+    TT_TRY(tti_plan_groups(p, e->entry));
+    tti_plan_join_waits(p);
     TT_TRY(list_submissions(e));
     return list_flags(e);
 }

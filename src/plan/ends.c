@@ -75,8 +75,9 @@ static tt_status drop_dead(tti_spreader *s)
         const tti_pnode *pn = &p->nodes[i];
         bool effect =
             pn->kind == TTI_OP && (pn->node->op->flags & (TT_OP_UPDATE | TT_OP_EFFECT)) != 0;
-        bool writes = (pn->kind == TTI_COLLECT && p->values[pn->out].memory == TTI_VARIABLE) ||
-                      pn->kind == TTI_NARROW;
+        bool collects = pn->kind == TTI_COLLECT || pn->kind == TTI_JOINT;
+        bool writes =
+            (collects && p->values[pn->out].memory == TTI_VARIABLE) || pn->kind == TTI_NARROW;
         if ((effect || writes) && !pn->is_dropped)
             REACH(i);
     }
@@ -86,6 +87,8 @@ static tt_status drop_dead(tti_spreader *s)
             REACH(p->values[pn->in[k]].node);
         for (int k = 0; k < pn->n_after; k++)
             REACH(pn->after[k]);
+        for (int k = 0; pn->kind == TTI_JOINT && k < s->n_replicas; k++)
+            REACH(p->units[pn->unit].first + k); // none can do it without the others
     }
 #undef REACH
     for (int64_t i = 0; i < p->n_nodes; i++)

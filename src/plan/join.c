@@ -128,8 +128,30 @@ static tti_tree_program *new_program(tti_plan *p, int pushes)
     return prog == NULL || prog->push == NULL ? NULL : prog;
 }
 
+// All parts that one replica has, one after another.
+static tti_tree_program *chain_make(tti_plan *p, const tti_pnode *pn)
+{
+    int pushes = 0;
+    for (int k = 0; k < pn->n_in; k++)
+        pushes += p->nodes[p->values[pn->in[k]].node].lanes->n_parts;
+    tti_tree_program *prog = new_program(p, pushes);
+    for (int k = 0; prog != NULL && k < pn->n_in; k++) {
+        for (int i = 0; i < p->nodes[p->values[pn->in[k]].node].lanes->n_parts; i++) {
+            prog->push[prog->n].input = (int16_t)k;
+            prog->push[prog->n].part = (int16_t)i;
+            prog->push[prog->n].merges = prog->n > 0;
+            prog->n++;
+        }
+    }
+    if (prog != NULL)
+        prog->n_out = 1;
+    return prog;
+}
+
 tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride)
 {
+    if (pn->is_chain)
+        return chain_make(p, pn);
     tti_part parts[TTI_MAX_PARTS];
     tti_lane_stack stack = {.depth = 0};
     int pushes = 0;

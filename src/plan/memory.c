@@ -64,6 +64,14 @@ static void lifetimes(tti_plan *p)
             root->last = TTI_MAX(root->last, pos);
         }
     }
+    for (int64_t u = 0; u < p->n_units; u++) { // nobody waits for what nobody reads
+        for (int k = 0; k < p->gangs[p->units[u].gang].n; k++) {
+            const tti_pnode *pn = &p->nodes[p->units[u].first + k];
+            tti_value *root = &p->values[tti_root(p, pn->out)];
+            if (!pn->is_dropped && root->last == pn->position)
+                root->last = p->n_order;
+        }
+    }
     for (int i = 0; i < p->n_feeds; i++) { // copied before all else where there are streams
         tti_value *root = &p->values[tti_root(p, p->feeds[i])];
         if (root->first >= 0 && tti_has_streams(p->ctx->devices[root->device]))

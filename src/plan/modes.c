@@ -71,9 +71,9 @@ static void set_owners(tti_spreader *s)
  */
 static void set_tree_keys(tti_spreader *s)
 {
-    uint8_t *urgent = tti_calloc(s->p->ctx, (size_t)s->n_values + 1, 1);
+    uint8_t *urgent = s->urgent;
     size_t total = 0, bucket = s->p->ctx->spread.bucket, bytes = 0;
-    for (int64_t i = s->n_nodes - 1; urgent != NULL && i >= 0; i--) {
+    for (int64_t i = s->n_nodes - 1; i >= 0; i--) {
         bool waited = s->mode[i] == TTI_ROWS;
         for (int k = 0; k < s->nodes[i].n_out; k++)
             waited |= urgent[s->nodes[i].out + k] != 0;
@@ -87,7 +87,7 @@ static void set_tree_keys(tti_spreader *s)
     if (bucket == 0)
         bucket = TTI_MIN(TTI_MAX(total / 8, (size_t)256 << 10), (size_t)25 << 20);
     double next = s->nodes[s->n_nodes - 1].key, end = next; // where the bucket after this one ends
-    for (int64_t i = s->n_nodes - 1; urgent != NULL && i >= 0; i--) {
+    for (int64_t i = s->n_nodes - 1; i >= 0; i--) {
         const tti_pnode *pn = &s->nodes[i];
         for (int k = 0; s->mode[i] == TTI_ROWS && k < pn->n_out; k++) {
             int v = pn->out + k;
@@ -101,9 +101,9 @@ static void set_tree_keys(tti_spreader *s)
                 end = pn->key;
             bytes += s->values[v].bytes;
             s->tree_key[v] = next + 0.3;
+            s->made_key[v] = end + 0.3;
         }
     }
-    tti_free(s->p->ctx, urgent);
 }
 
 // Sums that are sent to other replicas in a narrower type.

@@ -19,6 +19,7 @@ typedef struct edges {
     int *missing; // by node: edges into it not yet satisfied
     int *heap;
     int n_heap;
+    int *waited; // by unit: its nodes that are not ready
 } edges;
 
 static tt_status add_edge(edges *e, int from, int to)
@@ -37,7 +38,7 @@ static tt_status add_edge(edges *e, int from, int to)
 
 static bool writes_input(const tti_plan *p, const tti_pnode *pn, int k)
 {
-    if (pn->kind == TTI_COLLECT)
+    if (pn->kind == TTI_COLLECT || pn->kind == TTI_JOINT)
         return k == 0 && p->values[pn->out].memory == TTI_VARIABLE;
     if (pn->kind == TTI_NARROW)
         return k == pn->n_in - 1;
@@ -49,7 +50,8 @@ static int version_of(const tti_plan *p, int value)
 {
     for (;;) {
         const tti_pnode *maker = &p->nodes[p->values[value].node];
-        if (maker->kind == TTI_COLLECT && p->values[value].memory == TTI_VARIABLE)
+        bool collects = maker->kind == TTI_COLLECT || maker->kind == TTI_JOINT;
+        if (collects && p->values[value].memory == TTI_VARIABLE)
             return p->values[value].node;
         if (maker->kind != TTI_OP)
             return -1;
@@ -132,10 +134,29 @@ static bool is_scalar(const tti_plan *p, const tti_pnode *pn)
     return scalar;
 }
 
+// Where what a node makes is looked for: joint work has time until then.
+static double ready_key(const tti_pnode *pn)
+{
+    return pn->kind == TTI_JOINT ? pn->ready : pn->key;
+}
+
+// Readers of joint work stand where it is ready; pieces are put together after their updates.
+static void wait_for_joint(tti_plan *p, tti_pnode *pn)
+{
+    for (int k = 0; k < pn->n_in; k++) {
+        const tti_pnode *maker = &p->nodes[p->values[pn->in[k]].node];
+        if (maker->kind == TTI_JOINT)
+            pn->key = TTI_MAX(pn->key, maker->ready);
+    }
+    if (pn->kind == TTI_JOINT && pn->joint == TTI_JOINT_GATHER)
+        pn->key = pn->ready = p->nodes[p->values[pn->in[0]].node].key + 0.1;
+}
+
 static void set_keys(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_nodes; i++) {
         tti_pnode *pn = &p->nodes[i];
+        wait_for_joint(p, pn);
         bool ready = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_SOURCE) != 0;
         if (ready && pn->node->op != &tti_op_feed)
             pn->key = -1; // variables and constants are there from the start
@@ -144,7 +165,7 @@ static void set_keys(tti_plan *p)
             continue;
         double key = 0;
         for (int k = 0; k < pn->n_in; k++)
-            key = TTI_MAX(key, p->nodes[p->values[pn->in[k]].node].key);
+            key = TTI_MAX(key, ready_key(&p->nodes[p->values[pn->in[k]].node]));
         pn->key = key + (update ? 0.5 : 0.125);
     }
     for (int64_t i = 0; i < p->n_nodes; i++) { // receives: before their first reader
@@ -161,6 +182,9 @@ static void set_keys(tti_plan *p)
                 maker->key = TTI_MIN(maker->key, p->nodes[i].key - 0.25);
         }
     }
+    for (int64_t i = 0; i < p->n_nodes && p->n_units > 0; i++)
+        if (p->nodes[i].kind == TTI_RECV)
+            wait_for_joint(p, &p->nodes[i]);
 }
 
 // ---- the heap of ready nodes -----------------------------------------------------------------
@@ -195,6 +219,27 @@ static int heap_pop(edges *e)
     }
     e->heap[i] = last;
     return top;
+}
+
+// A node whose edges are all satisfied: joint ones wait for those of the other devices.
+static void become_ready(edges *e, int node)
+{
+    const tti_pnode *pn = &e->p->nodes[node];
+    if (pn->kind != TTI_JOINT)
+        heap_push(e, node);
+    else if (--e->waited[pn->unit] == 0)
+        heap_push(e, e->p->units[pn->unit].first);
+}
+
+// The node gets its place, and those that waited for it are told.
+static void place_next(edges *e, int i)
+{
+    tti_plan *p = e->p;
+    p->nodes[i].position = p->n_order;
+    p->order[p->n_order++] = i;
+    for (int k = i == 0 ? 0 : e->first[i - 1]; k < e->first[i]; k++)
+        if (--e->missing[e->next[k]] == 0)
+            become_ready(e, e->next[k]);
 }
 
 static tt_status collect_edges(edges *e)
@@ -238,10 +283,13 @@ static tt_status sort_nodes(edges *e)
     e->next = tti_calloc(p->ctx, (size_t)e->n + 1, sizeof(int));
     e->missing = tti_calloc(p->ctx, n, sizeof(int));
     e->heap = tti_calloc(p->ctx, n, sizeof(int));
+    e->waited = tti_calloc(p->ctx, (size_t)p->n_units + 1, sizeof(int));
     p->order = tti_plan_alloc(p, sizeof(int) * n);
     if (e->first == NULL || e->next == NULL || e->missing == NULL || e->heap == NULL ||
-        p->order == NULL)
+        e->waited == NULL || p->order == NULL)
         return TT_ENOMEM;
+    for (int64_t u = 0; u < p->n_units; u++)
+        e->waited[u] = p->gangs[p->units[u].gang].n;
     for (int64_t i = 0; i < e->n; i++) {
         e->first[e->from[i] + 1]++;
         e->missing[e->to[i]]++;
@@ -256,20 +304,19 @@ static tt_status sort_nodes(edges *e)
             continue;
         live++;
         if (e->missing[i] == 0)
-            heap_push(e, (int)i);
+            become_ready(e, (int)i);
     }
     while (e->n_heap > 0) {
         int i = heap_pop(e);
-        p->nodes[i].position = p->n_order;
-        p->order[p->n_order++] = i;
-        for (int k = i == 0 ? 0 : e->first[i - 1]; k < e->first[i]; k++)
-            if (--e->missing[e->next[k]] == 0)
-                heap_push(e, e->next[k]);
+        bool joint = p->nodes[i].kind == TTI_JOINT;
+        int many = joint ? p->gangs[p->units[p->nodes[i].unit].gang].n : 1;
+        for (int k = 0; k < many; k++)
+            place_next(e, i + k);
     }
     return p->n_order == live ? TT_OK : report_cycle(e);
 }
 
-// Edges between devices become waits later.
+// Edges between devices, and to readers of joint work, become waits later.
 static tt_status keep_cross(edges *e)
 {
     tti_plan *p = e->p;
@@ -277,7 +324,8 @@ static tt_status keep_cross(edges *e)
     if (p->cross == NULL)
         return TT_ENOMEM;
     for (int64_t i = 0; i < e->n; i++)
-        if (p->nodes[e->from[i]].device != p->nodes[e->to[i]].device)
+        if (p->nodes[e->from[i]].device != p->nodes[e->to[i]].device ||
+            (p->n_units > 0 && tti_is_on_joint(p, e->from[i])))
             p->cross[p->n_cross++] = (struct tti_cross){e->from[i], e->to[i]};
     return TT_OK;
 }
@@ -297,5 +345,6 @@ tt_status tti_plan_order(tti_plan *p)
     tti_free(p->ctx, e.next);
     tti_free(p->ctx, e.missing);
     tti_free(p->ctx, e.heap);
+    tti_free(p->ctx, e.waited);
     return st;
 }

@@ -91,6 +91,10 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
         return "narrow";
     case TTI_MOMENTS:
         return "merge";
+    case TTI_JOINT:
+        return pn->joint == TTI_JOINT_SUM       ? "all_reduce"
+               : pn->joint == TTI_JOINT_SCATTER ? "reduce_scatter"
+                                                : "all_gather";
     default:
         return pn->node->op->name;
     }
@@ -100,7 +104,7 @@ bool tti_is_communication(const tti_pnode *pn)
 {
     return pn->kind == TTI_RECV || pn->kind == TTI_SEND || pn->kind == TTI_TREE ||
            pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT ||
-           pn->kind == TTI_NARROW;
+           pn->kind == TTI_NARROW || pn->kind == TTI_JOINT;
 }
 
 // From here on a value's root is one look away.
@@ -178,6 +182,7 @@ void tti_plan_free(tti_plan *p)
     tti_free(p->ctx, p->values);
     tti_free(p->ctx, p->nodes);
     tti_free(p->ctx, p->patches);
+    tti_free(p->ctx, p->units);
     tti_free(p->ctx, p);
 }
 

@@ -8,6 +8,7 @@
  *   recompute.c activations that are computed again rather than kept: copies of forward nodes
  *   spread.c    nodes on rows are copied to every replica and micro-batch, each with some lanes
  *   touched.c   sums that touch few rows of a table are kept as those rows
+ *   joint.c     sums that a library carries between devices
  *   place.c     a device for every node, with the reason
  *   cut.c       edges between devices become one receive per tensor and destination, letters
  *               where processes share no memory
@@ -74,6 +75,7 @@ typedef enum tti_node_kind {
     TTI_NARROW = 8,  // rounds a replica's sum to the type it is sent in; the last input, a
                      // variable, has what that took before and takes what it takes now
     TTI_SEND = 9,    // a value, or nothing, goes to another process as letters
+    TTI_JOINT = 10,  // one device's part of what devices do together (device/joint.h)
 } tti_node_kind;
 
 // Letters between two processes of a plan: n of them, [begin, begin + bytes) of every stride bytes.
@@ -106,13 +108,39 @@ typedef struct tti_pnode {
     int position; // in the order
     double key;   // where it would like to stand in the order
     bool is_dropped;
-    bool is_again; // computes a forward node again: belongs to the backward part
+    bool is_again;        // computes a forward node again: belongs to the backward part
+    bool is_chain;        // trees: adds what one replica has, part after part
+    tti_joint_kind joint; // of a TTI_JOINT
+    int unit;             // likewise, of the plan's units
+    double ready;         // likewise: where in the order its result is looked for
     int n_after;
     int *after; // plan nodes that run first
     int from;   // receives: the device, and the plan node, that made the value
     int maker;
     tti_mail *mail; // receives and sends of letters; else NULL
 } tti_pnode;
+
+// Devices, one of each replica, between which a library carries sums, or does not.
+typedef struct tti_gang_plan {
+    int n, device[TTI_MAX_DEVICES];
+    bool joins;
+    const char *words; // which, or why not
+    void *state;       // the backend's, once the plan is to be run
+} tti_gang_plan;
+
+/*
+ * What the devices of a gang do together: a plan node of each, which follow each other in ids and
+ * in the order. Units that follow each other in the order are a group, enqueued at once.
+ */
+typedef struct tti_unit {
+    int gang;
+    int first; // plan node of the first device
+    int group, call;
+    tti_joint joint;
+} tti_unit;
+typedef struct tti_unit_group {
+    int gang, first, n; // calls
+} tti_unit_group;
 
 // One kernel call of an entry.
 typedef struct tti_call {
@@ -235,7 +263,14 @@ typedef struct tti_plan {
     int64_t n_nodes, cap_nodes;
     int *order; // plan nodes
     int n_order;
-    struct tti_cross { // edges between devices, by plan node
+    tti_gang_plan *gangs; // TTI_MAX_DEVICES; NULL: none was asked for
+    int n_gangs;
+    tti_unit *units;
+    int64_t n_units, cap_units;
+    tti_unit_group *groups; // in the order
+    int n_groups;
+    tti_joint *joints; // the units' calls in the order
+    struct tti_cross { // edges between devices, by plan node, and from joint nodes
         int from, to;
     } * cross;
     int n_cross;
@@ -383,6 +418,14 @@ tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, co
                          tti_value *out);
 
 int64_t tti_part_rows(const tt_lanes *ln, tti_part part); // rows of the global batch in a part
+
+// joint.c: groups of units, and their calls; the states of the gangs that the plan has a use for.
+tt_status tti_plan_groups(tti_plan *p, const int *entry) TTI_CHECKED;
+tt_status tti_plan_gangs(tti_plan *p) TTI_CHECKED;
+// Waits of a device for its own joint work: once for all that was enqueued at once.
+void tti_plan_join_waits(tti_plan *p);
+// Is the node joint, or a view of what one makes?
+bool tti_is_on_joint(const tti_plan *p, int node);
 
 // Adds a value or node; -1: TT_ENOMEM recorded. Pointers into the arrays move.
 int tti_plan_value(tti_plan *p, tti_value v);

@@ -103,6 +103,57 @@ static void print_recompute(tti_text *t, const tti_plan *p)
     }
 }
 
+// Of GPUs that add in any order: who carries the sums between them, and how many there are.
+typedef struct carried {
+    bool is_asked;
+    const char *words; // NULL: nobody but our own kernels
+    const char *why;   // likewise
+    int n[3];          // by tti_joint_kind
+} carried;
+
+static carried carried_by(const tti_plan *p)
+{
+    carried c = {.why = "no sum is one that a library takes"};
+    for (int d = 0; d < p->ctx->n_devices; d++)
+        c.is_asked |= tti_has_streams(p->ctx->devices[d]);
+    c.is_asked &= p->mesh.n_replicas > 1 && p->ctx->spread.reduce == TT_REDUCE_FAST;
+    if (p->n_gangs > 0 && !p->gangs[0].joins)
+        c.why = p->gangs[0].words;
+    for (int64_t u = 0; u < p->n_units; u++) {
+        if (p->nodes[p->units[u].first].is_dropped)
+            continue;
+        c.words = p->gangs[p->units[u].gang].words;
+        c.n[p->units[u].joint.kind]++;
+    }
+    return c;
+}
+
+static void print_carried(tti_text *t, const tti_plan *p)
+{
+    carried c = carried_by(p);
+    if (c.is_asked && c.words != NULL)
+        tti_text_add(t,
+                     "\nsums over replicas: in any order, by %s: %d all_reduce, %d reduce_scatter, "
+                     "%d all_gather in %d groups\n",
+                     c.words, c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
+                     p->n_groups);
+    else if (c.is_asked)
+        tti_text_add(t, "\nsums over replicas: in any order, by our own kernels: %s\n", c.why);
+}
+
+static void json_carried(tti_text *t, const tti_plan *p)
+{
+    carried c = carried_by(p);
+    if (!c.is_asked)
+        return;
+    tti_text_add(t, ",\n\"sums\":{\"by\":");
+    tti_text_json(t, c.words != NULL ? c.words : "");
+    tti_text_add(t, ",\"why\":");
+    tti_text_json(t, c.words == NULL ? c.why : "");
+    tti_text_add(t, ",\"all_reduce\":%d,\"reduce_scatter\":%d,\"all_gather\":%d,\"groups\":%d}",
+                 c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER], p->n_groups);
+}
+
 // The same value between the same devices?
 static bool same_transfer(const tti_plan *p, const tti_pnode *a, const tti_pnode *b)
 {
@@ -156,6 +207,7 @@ static void print_text(tti_text *t, tti_plan *p)
     print_devices(t, p);
     print_pipeline(t, p);
     print_recompute(t, p);
+    print_carried(t, p);
     print_transfers(t, p);
     if (p->fallbacks > 0)
         tti_text_add(t, "\n%d nodes are not on the device they were pinned to\n", p->fallbacks);
@@ -222,6 +274,7 @@ static void print_json(tti_text *t, tti_plan *p)
     if (is_compared(p))
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_again,
                      percent_again(p));
+    json_carried(t, p);
     tti_text_add(t, "}\n");
 }
 

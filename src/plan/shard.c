@@ -38,15 +38,11 @@ void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
 static const char *const reasons[] = {
     [TTI_TREE] = "sums of all lanes",          [TTI_GATHER] = "rows of all lanes",
     [TTI_MOMENTS] = "statistics of all lanes", [TTI_COLLECT] = "parts of all replicas",
-    [TTI_NARROW] = "narrower, to be sent",
+    [TTI_NARROW] = "narrower, to be sent",     [TTI_JOINT] = NULL,
 };
 
-/*
- * A node with replica r that puts values together into an old one's; of statistics, into three that
- * follow each other. Gives the first new value; -1.
- */
-static int add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
-                       tti_node_kind kind)
+int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
+                    tti_node_kind kind)
 {
     tti_plan *p = s->p;
     int maker = s->values[old].node, n_out = kind == TTI_MOMENTS ? 3 : 1;
@@ -100,8 +96,8 @@ int tti_spread_whole(tti_spreader *s, int old, int r)
     int *at = &s->whole[(int64_t)old * s->n_replicas + r];
     if (*at >= 0)
         return *at;
-    *at =
-        add_joining(s, old, r, &s->piece[(int64_t)old * s->n_replicas], s->n_replicas, TTI_COLLECT);
+    *at = tti_add_joining(s, old, r, &s->piece[(int64_t)old * s->n_replicas], s->n_replicas,
+                          TTI_COLLECT);
     return *at;
 }
 
@@ -131,6 +127,8 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
     int n = s->n_replicas, in[TTI_MAX_DEVICES];
+    if (tti_spread_joins(s, s->values[old].node))
+        return tti_spread_joint_collect(s, old);
     const int *pieces = &s->piece[(int64_t)old * n];
     for (int r = 0; r < n; r++) {
         in[0] = pieces[r];
@@ -138,7 +136,7 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
             if (k != r)
                 in[at++] = pieces[k];
         int root = tti_root(p, pieces[r]);
-        int v = add_joining(s, old, r, in, n, TTI_COLLECT);
+        int v = tti_add_joining(s, old, r, in, n, TTI_COLLECT);
         if (v < 0)
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -154,7 +152,8 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
 
 int tti_spread_gather(tti_spreader *s, int old)
 {
-    return add_joining(s, old, 0, &s->copies[(int64_t)old * s->n_shards], s->n_shards, TTI_GATHER);
+    return tti_add_joining(s, old, 0, &s->copies[(int64_t)old * s->n_shards], s->n_shards,
+                           TTI_GATHER);
 }
 
 // ---- sums ------------------------------------------------------------------------------------
@@ -182,7 +181,7 @@ static tt_status add_two(tti_spreader *s, int old, int r, part *a, const part *b
                             .batch = {a->lanes->first_row, a->lanes->global_rows, a->lanes->total}};
     TT_TRY(tti_lanes_make(p, &req, both));
     int in[2] = {a->value, b->value};
-    int v = add_joining(s, old, r, in, 2, TTI_TREE);
+    int v = tti_add_joining(s, old, r, in, 2, TTI_TREE);
     if (v < 0)
         return tt_status_of(p->ctx);
     tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -242,7 +241,7 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
         in[n_in++] = tti_spread_piece(s, s->residual[old], r);
         if (in[n_in - 1] < 0)
             return -1;
-        int v = add_joining(s, old, r, in, n_in, TTI_NARROW);
+        int v = tti_add_joining(s, old, r, in, n_in, TTI_NARROW);
         if (v < 0)
             return -1;
         tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -262,12 +261,17 @@ static tt_status join_sum(tti_spreader *s, int old)
     if (values == NULL)
         return TT_ENOMEM;
     int n = gather_parts(s, old, values);
+    if (n > 0 && tti_spread_joins_sum(s, old, p->values[values[0]].dtype)) {
+        tt_status joined = tti_spread_joint_sum(s, old, values, n);
+        tti_free(p->ctx, values);
+        return joined;
+    }
     if (n > 0 && s->residual[old] >= 0)
         n = narrow_parts(s, old, values, n);
     tt_status st = n < 0 ? tt_status_of(p->ctx) : TT_OK;
     int made = s->mesh->is_central ? 1 : n_replicas;
     for (int r = 0; st == TT_OK && r < made; r++) {
-        int v = add_joining(s, old, r, values, n, TTI_TREE);
+        int v = tti_add_joining(s, old, r, values, n, TTI_TREE);
         if (v < 0) {
             st = tt_status_of(p->ctx);
             break;
@@ -316,7 +320,7 @@ static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
     }
     int made = s->mesh->is_central ? 1 : s->n_replicas;
     for (int r = 0; r < made; r++) {
-        int v = add_joining(s, old->out, r, values, 2 * s->n_shards, TTI_MOMENTS);
+        int v = tti_add_joining(s, old->out, r, values, 2 * s->n_shards, TTI_MOMENTS);
         if (v < 0)
             return tt_status_of(p->ctx);
         for (int k = 0; k < 3; k++)

@@ -347,6 +347,8 @@ static tt_status allocate(tti_spreader *s)
     s->is_shared = tti_calloc(ctx, nodes, 1);
     s->owner = tti_calloc(ctx, nodes, 1);
     s->tree_key = tti_calloc(ctx, n, sizeof(*s->tree_key));
+    s->made_key = tti_calloc(ctx, n, sizeof(*s->made_key));
+    s->urgent = tti_calloc(ctx, n, 1);
     s->in_pieces = tti_calloc(ctx, n, 1);
     s->touched = tti_calloc(ctx, n, 1);
     s->stage = tti_calloc(ctx, nodes, sizeof(int));
@@ -359,7 +361,7 @@ static tt_status allocate(tti_spreader *s)
     if (s->mode == NULL || s->is_late == NULL || s->is_shared == NULL || s->in_pieces == NULL ||
         s->owner == NULL || s->tree_key == NULL || s->residual == NULL || s->stage == NULL ||
         s->first == NULL || s->many == NULL || s->copies == NULL || s->whole == NULL ||
-        s->piece == NULL || s->touched == NULL)
+        s->piece == NULL || s->touched == NULL || s->made_key == NULL || s->urgent == NULL)
         return TT_ENOMEM;
     memset(s->residual, -1, sizeof(int) * n);
     memset(s->copies, -1, sizeof(int) * n * (size_t)s->n_shards);
@@ -391,9 +393,9 @@ static void release(tti_spreader *s)
 {
     for (int r = 0; s->schedules != NULL && r < s->n_replicas; r++)
         tti_schedule_free(s->p->ctx, &s->schedules[r]);
-    void *blocks[] = {s->mode,   s->in_pieces, s->is_shared, s->is_late,   s->stage,
-                      s->copies, s->whole,     s->piece,     s->first,     s->many,
-                      s->owner,  s->tree_key,  s->residual,  s->schedules, s->touched};
+    void *blocks[] = {s->mode,     s->in_pieces, s->is_shared, s->is_late,  s->stage, s->copies,
+                      s->whole,    s->piece,     s->first,     s->many,     s->owner, s->tree_key,
+                      s->residual, s->schedules, s->touched,   s->made_key, s->urgent};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(s->p->ctx, blocks[i]);
 }

@@ -47,6 +47,8 @@ typedef struct tti_spreader {
     uint8_t *owner;     // by old node: of TTI_FIRST, the replica that has it
     int *residual;     // by old value: the variable of what narrowing takes; -1: it is not narrowed
     double *tree_key;  // by old value: where its tree would like to stand
+    double *made_key;  // by old value: where the bucket that it is in has been made
+    uint8_t *urgent;   // by old value: rows wait for it
     int *stage;        // by old node
     int *copies;       // by old value and shard
     int *whole;        // by old value and replica; -1
@@ -89,10 +91,26 @@ int tti_spread_whole(tti_spreader *s, int old, int r);
 int tti_spread_piece(tti_spreader *s, int old, int r);
 // Puts the shards' partial sums, or statistics, of an old node together.
 tt_status tti_spread_join(tti_spreader *s, int node) TTI_CHECKED;
+/*
+ * A node with replica r that puts values together into an old one's; of statistics, into three that
+ * follow each other. Gives the first new value; -1.
+ */
+int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
+                    tti_node_kind kind);
 // After an update in pieces: every copy of the variable gets the others' pieces.
 tt_status tti_spread_collect(tti_spreader *s, int old) TTI_CHECKED;
 // Rows of all shards put together, for a fetch; -1: failed.
 int tti_spread_gather(tti_spreader *s, int old);
+
+// ---- joint.c ---------------------------------------------------------------------------------
+
+// Does a library carry what the old node's copies with all replicas make? A sum of that type?
+bool tti_spread_joins(tti_spreader *s, int node);
+bool tti_spread_joins_sum(tti_spreader *s, int old, tt_dtype partial);
+// The sum, whole or in pieces, of the replicas' n partial sums.
+tt_status tti_spread_joint_sum(tti_spreader *s, int old, const int *values, int n) TTI_CHECKED;
+// As tti_spread_collect().
+tt_status tti_spread_joint_collect(tti_spreader *s, int old) TTI_CHECKED;
 
 // ---- touched.c -------------------------------------------------------------------------------
 

@@ -62,7 +62,9 @@ static bool is_replica(const tti_plan *p, const tti_pnode *pn, const tti_value *
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
-    if ((pn->kind != TTI_OP && pn->kind != TTI_TREE && pn->kind != TTI_MOMENTS) || pn->is_again)
+    bool tells = pn->kind == TTI_OP || pn->kind == TTI_TREE || pn->kind == TTI_MOMENTS ||
+                 (pn->kind == TTI_JOINT && pn->joint == TTI_JOINT_SUM);
+    if (!tells || pn->is_again)
         return TT_OK; // copies have the hash of what they copy
     if (pn->is_copy && pn->lanes == &p->lanes)
         return TT_OK; // the first replica tells

@@ -70,11 +70,11 @@ static void drop_streams(tt_ctx *ctx)
         tti_device *d = ctx->devices[i];
         if (!tti_has_streams(d))
             continue;
-        if (d->border != NULL)
-            d->backend->streams->drop_event(d, d->border);
-        if (d->origin != NULL)
-            d->backend->streams->drop_event(d, d->origin);
-        d->border = d->origin = NULL;
+        void *events[] = {d->border, d->origin, d->joined};
+        for (int k = 0; k < TTI_COUNT(events); k++)
+            if (events[k] != NULL)
+                d->backend->streams->drop_event(d, events[k]);
+        d->border = d->origin = d->joined = NULL;
     }
 }
 

@@ -20,7 +20,7 @@ static const tti_streams *streams_of(const tti_device *d)
 
 // ---- one entry -------------------------------------------------------------------------------
 
-static tt_status wait_for_others(tt_session *s, tti_plan *p, int device, const tti_entry *en)
+tt_status tti_wait_for_others(tt_session *s, tti_plan *p, int device, const tti_entry *en)
 {
     tti_device *d = s->ctx->devices[device];
     for (int i = 0; i < en->n_waits; i++) {
@@ -76,7 +76,7 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
     tti_entry *en = &p->devices[device].entries[index];
     tti_device *d = s->ctx->devices[device];
     const tti_streams *st = streams_of(d);
-    TT_TRY(wait_for_others(s, p, device, en));
+    TT_TRY(tti_wait_for_others(s, p, device, en));
     if (s->trace)
         TT_TRY(st->record(d, &en->times[0]));
     if (s->ctx->fault != NULL)
@@ -169,7 +169,7 @@ static tt_status submit_many(tt_session *s, tti_plan *p, int device, int index, 
     tti_many many = {n, list};
     tt_launch l = first->calls->launch;
     l.tune = &many;
-    TT_TRY(wait_for_others(s, p, device, first));
+    TT_TRY(tti_wait_for_others(s, p, device, first));
     (void)streams_of(d)->stream(d);
     TT_TRY(first->calls->many(&l));
     for (int k = 0; k < n; k++)
@@ -198,7 +198,7 @@ static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index, i
     return st;
 }
 
-static bool is_watched(const tt_session *s)
+bool tti_is_watched(const tt_session *s)
 {
     return s->hashes || s->trace || s->ctx->fault != NULL;
 }
@@ -213,11 +213,17 @@ static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
         const tti_device_plan *dp = &p->devices[device];
         if (index < next[device] || dp->entries[index].is_feed != feeds)
             continue;
-        int n = feeds || is_watched(s) ? 1 : count_alike(dp, index, list);
+        int joint = tti_joint_at(p, i);
+        if (joint > 0) {
+            TT_TRY(tti_submit_joint(s, p, i, joint));
+            i += joint - 1;
+            continue;
+        }
+        int n = feeds || tti_is_watched(s) ? 1 : count_alike(dp, index, list);
         TT_TRY(submit_one(s, p, device, index, n, list));
         next[device] = index + n;
     }
-    return TT_OK;
+    return feeds ? TT_OK : tti_join_devices(s, p);
 }
 
 typedef struct group {
@@ -285,7 +291,7 @@ static tt_status send_parcels(tti_plan *p, const group *g)
 
 static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 {
-    bool watched = is_watched(s) || g->is_mixed;
+    bool watched = tti_is_watched(s) || g->is_mixed;
     TT_TRY(send_parcels(p, g));
     TT_TRY(submit_all(s, p, true));
     if (watched || p->n_walks == 0 || s->ctx->no_capture) {

@@ -1,15 +1,15 @@
 /*
  * conv.cu - conv2d and its gradient at x on a GPU: ops of conv.c; conv_dw.cu has the one at w.
  *
- * The kernels here take any shape; where cuDNN has a deterministic engine it is used instead
- * (conv_dnn.h). Forward and dx are one computation, as on the CPU (conv_plan.h): an output pixel
+ * The kernels here take any shape; images of few channels have their own (conv_few.h), and where
+ * cuDNN has a deterministic engine it is used instead (conv_dnn.h). Forward and dx are one computation, as on the CPU (conv_plan.h): an output pixel
  * gathers source pixels tap by tap, and the pixels of dx fall into phases by their position modulo
  * the stride. A block has a tile of pixels by channels and walks taps and channels in order, so an
  * output is one chain of fused multiply-adds whatever the batch: rows are free.
  */
 #include "op/act.cuh"
-#include "op/conv.cuh"
 #include "op/conv_dnn.h"
+#include "op/conv_few.h"
 
 #define TILE    TTI_CONV_TILE
 #define DEPTH   TTI_CONV_DEPTH
@@ -193,6 +193,8 @@ static tt_status conv2d(const tt_launch *l)
     if (tti_conv_by_library(t, l))
         return tti_conv_dnn_run(t->dnn, l, l->in[0].data, l->in[1].data, l->out[0].data,
                                 l->scratch);
+    if (t->by_few)
+        return tti_few_run(l, &t->d);
     gather_in q = {};
     q.d = t->d;
     q.c = t->d.c_in;
@@ -239,8 +241,11 @@ static tt_status conv2d_dx(const tt_launch *l)
 static tt_status prepare_as(tt_prep *p, int kind, const tti_conv_dims *d)
 {
     tti_conv_tune t = {};
+    tti_few f;
     t.d = *d;
-    TT_TRY(tti_conv_dnn_prepare(p, d, kind, NULL, &t.dnn, &t.workspace));
+    t.by_few = kind == TTI_CONV_Y && tti_few_of(d, p->in[0].dtype, false, &f);
+    if (!t.by_few)
+        TT_TRY(tti_conv_dnn_prepare(p, d, kind, NULL, &t.dnn, &t.workspace));
     p->scratch_bytes = t.workspace;
     memcpy(p->tune, &t, sizeof(t));
     return TT_OK;

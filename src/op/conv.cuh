@@ -2,8 +2,8 @@
  * conv.cuh - what the convolutions of a GPU share: sizes, and sums of dw over the rows of lanes.
  *
  * dw sums over the output pixels of a lane, or of a strand of it, which is all that lanes are here
- * (strands.cuh). They are cut into slices, by a rule that knows the number of pixels and the shape
- * alone, so that small weights fill the card too; a slice's sum is one chain, slices are added in
+ * (strands.cuh). They are cut into slices, by a rule that knows their number and the shape alone,
+ * so that small weights fill the card too; a slice's sum is one chain, slices are added in
  * order, lanes by the tree. Where the partial sums of all lanes would take too much memory, lanes
  * run one by one on a stack.
  */
@@ -75,31 +75,39 @@ struct tti_dw_images {
     int64_t bound[TTI_DW_LANES + 1];
 };
 
+// How lanes are cut into slices of terms, which are output pixels or tiles of them.
+struct tti_dw_rule {
+    int64_t terms;        // of an image
+    int64_t want;         // slices of a lane, if it is long enough
+    int64_t least, whole; // terms of a slice: so many, and a multiple of whole
+};
+// Slices of pixels, of which one keeps so many blocks busy.
+static inline tti_dw_rule tti_dw_pixels(int64_t pixels, int64_t blocks)
+{
+    return {pixels, blocks >= 512 ? 1 : 512 / blocks > 64 ? 64 : 512 / blocks, 1024, 32};
+}
+__host__ __device__ static inline int64_t tti_dw_slice(int64_t terms, const tti_dw_rule &r)
+{
+    int64_t n = (terms + r.want - 1) / r.want;
+    n = n < r.least ? r.least : (n + r.whole - 1) / r.whole * r.whole;
+    return n > 1 << 30 ? 1 << 30 : n;
+}
+
 // How the sum over rows of one node goes.
 struct tti_dw_sum {
     tti_strands strands; // of images: of the call's lanes, or of all where no axis is open
-    int64_t pixels;      // of an image
     int64_t count;       // numbers in dw
-    int64_t want;        // slices a lane is cut into, if it is long enough
-    int64_t slices;      // the most any lane has
-    bool by_lane;        // one by one
+    tti_dw_rule rule;
+    int64_t slices; // the most any lane has
+    bool by_lane;   // one by one
 };
-
-__host__ __device__ static inline int64_t tti_dw_slice(int64_t pixels, int64_t want)
-{
-    int64_t n = (pixels + want - 1) / want;
-    return n <= 1024 ? 1024 : n > 1 << 30 ? 1 << 30 : (n + 31) / 32 * 32;
-}
-__host__ __device__ static inline int64_t tti_dw_slices(int64_t pixels, int64_t want)
-{
-    int64_t n = tti_dw_slice(pixels, want);
-    return (pixels + n - 1) / n;
-}
 
 static inline int64_t tti_dw_slices_of(const tti_dw_sum *q, int lane)
 {
-    const tt_lanes *ln = &q->strands.ln;
-    return tti_dw_slices((ln->bound[lane + 1] - ln->bound[lane]) * q->pixels, q->want);
+    const int64_t *bound = q->strands.ln.bound;
+    int64_t terms = (bound[lane + 1] - bound[lane]) * q->rule.terms;
+    int64_t n = tti_dw_slice(terms, q->rule);
+    return (terms + n - 1) / n;
 }
 
 // The strands of x. Not to be copied: they point into it.
@@ -108,16 +116,15 @@ static inline void tti_dw_cut(const tt_arg *x, const tt_lanes *ln, int64_t pixel
 {
     int64_t bound[2];
     tt_lanes one = tti_one_lane(x->shape.dim[0], bound);
-    q->pixels = pixels;
     q->count = count;
     tti_strands_cut(&q->strands, x->open >= 0 ? ln : &one, x->open >= 0 ? x->per : 1,
                     {pixels, TTI_DW_IMAGES, count});
 }
-// Their slices, of which one keeps so many blocks busy.
-static inline void tti_dw_slice_up(tti_dw_sum *q, int64_t blocks)
+// Their slices.
+static inline void tti_dw_slice_up(tti_dw_sum *q, const tti_dw_rule &rule)
 {
     const int n = q->strands.ln.n;
-    q->want = blocks >= 512 ? 1 : 512 / blocks > 64 ? 64 : 512 / blocks;
+    q->rule = rule;
     q->slices = 1;
     for (int i = 0; i < n; i++) {
         int64_t slices = tti_dw_slices_of(q, i);

@@ -1,12 +1,12 @@
 /*
  * conv_dw.cu - the gradient of conv2d at its weights on a GPU, lane by lane (conv.cuh).
  *
- * bf16 and f16 run on the matrix units (conv_mma.cuh), 1x1 with stride 1 by cuBLASLt where it is
- * there; f32, and images beyond 2^30 entries, by the kernel here, which is one chain of fused
- * multiply-adds for each slice.
+ * bf16 and f16 run on the matrix units (conv_few.cu, conv_mma.cuh), 1x1 with stride 1 by cuBLASLt
+ * where it is there; f32, and images beyond 2^30 entries, by the kernel here, which is one chain of
+ * fused multiply-adds for each slice.
  */
-#include "op/conv.cuh"
 #include "op/conv_dnn.h"
+#include "op/conv_few.h"
 #include "op/conv_mma.cuh"
 
 #define TILE    TTI_CONV_TILE
@@ -18,7 +18,8 @@ struct dw_in {
     tti_conv_dims d;
     const void *x, *dy;
     float *part; // [lanes, slices, count]
-    int64_t slices, want;
+    int64_t slices;
+    tti_dw_rule rule;
 };
 
 // Blocks are tiles of (tap, c_in) by tiles of c_out, by slices, by lanes.
@@ -32,7 +33,7 @@ static __global__ void __launch_bounds__(THREADS) dw_slices(tti_dw_images g, dw_
     const int64_t m0 = blockIdx.x / tiles * TILE, n0 = blockIdx.x % tiles * TILE;
     const int64_t per = q.d.oh * q.d.ow, first = g.bound[blockIdx.z] * per;
     const int64_t pixels = g.bound[blockIdx.z + 1] * per - first;
-    const int64_t slice = tti_dw_slice(pixels, q.want), begin = first + blockIdx.y * slice;
+    const int64_t slice = tti_dw_slice(pixels, q.rule), begin = first + blockIdx.y * slice;
     const int64_t last = first + pixels, end = begin + slice < last ? begin + slice : last;
     if (begin >= last) // of the whole block
         return;
@@ -86,13 +87,18 @@ static void slice_up(const tti_conv_tune *t, tt_dtype type, tti_dw_sum *q)
 {
     const tti_conv_dims *d = &t->d;
     int64_t blocks = tti_mma_tiles(d, TILE, TILE);
+    tti_few f;
+    if (t->by_few && tti_few_of(d, type, true, &f)) {
+        tti_dw_slice_up(q, tti_few_rule(d, &f));
+        return;
+    }
     if (t->dnn != NULL) // cuBLASLt gives a lane's sum at once
         blocks = 512;
     else if (by_mma(d, type)) // a card has few of these at once: 128 for a lane suffice
         blocks = 4 * (!tti_mma_in_packs(d) ? tti_mma_tiles(d, 64, 64)
                       : tti_mma_is_tall(d) ? tti_mma_tiles(d, 192, 64)
                                            : tti_mma_tiles(d, 128, 128));
-    tti_dw_slice_up(q, blocks);
+    tti_dw_slice_up(q, tti_dw_pixels(d->oh * d->ow, blocks));
 }
 
 static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_dw_sum *sum,
@@ -115,7 +121,7 @@ static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_d
     q.dy = l->in[1].data;
     q.part = part;
     q.slices = sum->slices;
-    q.want = sum->want;
+    q.rule = sum->rule;
     return l->in[0].dtype == TT_BF16 ? tti_mma_run<tti_bf16>(l, d, g, q)
                                      : tti_mma_run<tti_f16>(l, d, g, q);
 }
@@ -123,7 +129,7 @@ static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_d
 static tt_status run_chains(const tt_launch *l, const tti_conv_dims *d, const tti_dw_sum *sum,
                             const tti_dw_images &g, float *part)
 {
-    dw_in q = {*d, l->in[0].data, l->in[1].data, part, sum->slices, sum->want};
+    dw_in q = {*d, l->in[0].data, l->in[1].data, part, sum->slices, sum->rule};
     dim3 grid((unsigned)tti_mma_tiles(d, TILE, TILE), (unsigned)sum->slices, (unsigned)g.n);
     TTI_FLOATS(l->in[0].dtype, T, { TTI_LAUNCH(l, grid, THREADS, 0, (dw_slices<T>), g, q); })
     return tti_cuda_launched(l);
@@ -141,6 +147,8 @@ static tt_status conv2d_dw(const tt_launch *l)
     return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
         if (tti_conv_by_library(t, l))
             return tti_conv_dnn_dw(t->dnn, l, d, g.n, g.bound, part + g.first * sum.count);
+        if (t->by_few)
+            return tti_few_dw(l, d, &sum, g, part);
         return by_mma(d, l->in[0].dtype) ? run_mma(l, d, &sum, g, part)
                                          : run_chains(l, d, &sum, g, part);
     });
@@ -151,9 +159,12 @@ static tt_status prepare(tt_prep *p)
     const tti_conv_attr *a = (const tti_conv_attr *)p->attr;
     tti_conv_tune t = {};
     tti_dw_sum sum;
+    tti_few f;
     t.d = tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
     cut(&t.d, &p->in[0], p->lanes, &sum);
-    TT_TRY(tti_conv_dnn_prepare(p, &t.d, TTI_CONV_DW, &sum.strands.ln, &t.dnn, &t.workspace));
+    t.by_few = tti_few_of(&t.d, p->in[0].dtype, true, &f);
+    if (!t.by_few)
+        TT_TRY(tti_conv_dnn_prepare(p, &t.d, TTI_CONV_DW, &sum.strands.ln, &t.dnn, &t.workspace));
     slice_up(&t, p->in[0].dtype, &sum);
     p->scratch_bytes = t.workspace + tti_dw_scratch(&sum);
     memcpy(p->tune, &t, sizeof(t));

@@ -26,7 +26,8 @@ struct tti_mma_in {
     int dy_in_packs; // gather
     const void *x, *dy;
     float *part; // [lanes, slices, rows, c_out]
-    int64_t slices, want;
+    int64_t slices;
+    tti_dw_rule rule;
 };
 
 static inline bool tti_mma_fits(const tti_conv_dims *d)
@@ -63,7 +64,15 @@ __device__ static inline uint32_t tti_mma_shared(const void *p)
 {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
-// Four 8 x 8 matrices, transposed: lane i has the address of row i % 8 of matrix i / 8.
+// Four 8 x 8 matrices: lane i has the address of row i % 8 of matrix i / 8.
+__device__ static inline void tti_mma_load_rows(uint32_t *to, const uint16_t *p)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(tti_mma_shared(p))
+                 : "memory");
+}
+// The same transposed.
 __device__ static inline void tti_mma_load(uint32_t *to, const uint16_t *p)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -107,6 +116,13 @@ __device__ static inline void tti_mma_wait(void)
 {
 #ifdef __CUDA_ARCH__
     asm volatile("cp.async.wait_group %0;" ::"n"(TTI_MMA_STAGES - 2) : "memory");
+#endif
+}
+
+__device__ static inline void tti_mma_wait_all(void)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 
@@ -161,7 +177,7 @@ __device__ static inline bool tti_mma_share_of(const tti_dw_images &g, const tti
     const int tiles = (q.c_out + N - 1) / N;
     const int64_t per = (int64_t)q.oh * q.ow, first = g.bound[blockIdx.z] * per;
     const int64_t pixels = g.bound[blockIdx.z + 1] * per - first;
-    const int64_t slice = tti_dw_slice(pixels, q.want), from = (int64_t)blockIdx.y * slice;
+    const int64_t slice = tti_dw_slice(pixels, q.rule), from = (int64_t)blockIdx.y * slice;
     if (from >= pixels)
         return false;
     s->m0 = (int)blockIdx.x / tiles * M;

@@ -93,7 +93,8 @@ struct depthwise_dw_in {
     int64_t mult;
     const void *x, *dy;
     float *part; // [lanes, slices, taps, c_out]
-    int64_t slices, want;
+    int64_t slices;
+    tti_dw_rule rule;
     int wx, shift; // packs side by side: 1 << shift
 };
 
@@ -110,7 +111,7 @@ static __global__ void __launch_bounds__(THREADS) dw_slices(tti_dw_images g, dep
     const int64_t ch = (blockIdx.x % groups * q.wx + tx) * V, u = tap / d.kw, v = tap % d.kw;
     const int64_t per = d.oh * d.ow, first = g.bound[blockIdx.z] * per;
     const int64_t pixels = g.bound[blockIdx.z + 1] * per - first;
-    const int64_t slice = tti_dw_slice(pixels, q.want), begin = first + blockIdx.y * slice;
+    const int64_t slice = tti_dw_slice(pixels, q.rule), begin = first + blockIdx.y * slice;
     const int64_t last = first + pixels, end = begin + slice < last ? begin + slice : last;
     if (begin >= last) // of the whole block
         return;
@@ -222,7 +223,7 @@ static void dw_sum_of(const tti_conv_dims *d, const tt_arg *x, const tt_lanes *l
     dw_layout(d, x->dtype, &v, &wx, &shift);
     int64_t taps = d->kh * d->kw, blocks = taps * ((d->c_out + v * wx - 1) / (v * wx));
     tti_dw_cut(x, ln, d->oh * d->ow, taps * d->c_out, q);
-    tti_dw_slice_up(q, blocks);
+    tti_dw_slice_up(q, tti_dw_pixels(d->oh * d->ow, blocks));
 }
 
 static tt_status depthwise_dw(const tt_launch *l)
@@ -239,7 +240,7 @@ static tt_status depthwise_dw(const tt_launch *l)
         q.dy = l->in[1].data;
         q.part = part;
         q.slices = sum.slices;
-        q.want = sum.want;
+        q.rule = sum.rule;
         dw_layout(&d, l->in[0].dtype, &v, &q.wx, &q.shift);
         // one channel a thread keeps the order: as many threads walk the pixels
         bool packs = v > 1 && tti_is_aligned(q.x) && tti_is_aligned(q.dy);

@@ -362,6 +362,53 @@ TEST(cuda_dw_of_halves_depends_on_a_lanes_rows_alone)
     test_device_close();
 }
 
+// Images of few channels in bf16: against the CPU, each lane alone and at odd addresses to the bit.
+static void try_few(geometry g)
+{
+    tti_conv_attr a = {.stride = {2, {g.sh, g.sw}}, .pad = {4, {g.pt, g.pb, g.pl, g.pr}}};
+    int64_t oh = (g.h + g.pt + g.pb - g.kh) / g.sh + 1;
+    int64_t ow = (g.w + g.pl + g.pr - g.kw) / g.sw + 1;
+    tt_shape y = TT_SHAPE(g.b, oh, ow, g.n);
+    call c = {.op = &tti_op_conv2d,
+              .attr = &a,
+              .n_in = g.bias ? 3 : 2,
+              .n_out = g.act == TT_GELU ? 2 : 1,
+              .in = {TT_SHAPE(g.b, g.h, g.w, g.c), TT_SHAPE(g.kh, g.kw, g.c, g.n), TT_SHAPE(g.n)},
+              .out = {y, y},
+              .in_open = {true},
+              .rows = g.b,
+              .total = 2};
+    float *want[2], *all[2], *odd[2], *one[2];
+    int64_t n[2], lane[2];
+    a.act = g.act;
+    run(&c, 0, 2, true, 0, want, all, n);
+    compare(&c, want, all, n, 0.02);
+    run(&c, 0, 2, true, 1, NULL, odd, n);
+    run(&c, 1, 2, true, 0, NULL, one, lane);
+    for (int i = 0; i < c.n_out; i++) {
+        ck_assert_msg(memcmp(all[i], odd[i], sizeof(float) * (size_t)n[i]) == 0,
+                      "output %d of %d channels: other bits at odd addresses", i, (int)g.c);
+        ck_assert_msg(memcmp(all[i] + n[i] - lane[i], one[i], sizeof(float) * (size_t)lane[i]) == 0,
+                      "output %d of %d channels: other bits alone", i, (int)g.c);
+    }
+    release(c.n_out, want);
+    release(c.n_out, all);
+    release(c.n_out, odd);
+    release(c.n_out, one);
+    try_half_dw(g);
+}
+
+TEST(cuda_images_of_few_channels_are_those_of_the_cpu)
+{
+    test_device_open();
+    // a stem: tiles side by side and below each other, channels of y beyond one block's
+    try_few((geometry){3, 23, 250, 3, 72, 7, 7, 2, 2, 3, 3, 3, 3, 0, TT_RELU, true});
+    try_few((geometry){2, 19, 33, 1, 6, 5, 5, 1, 1, 2, 2, 2, 2, 0, TT_GELU, true});
+    try_few((geometry){2, 30, 31, 3, 8, 11, 11, 4, 4, 2, 2, 2, 2, 0, TT_LINEAR, false});
+    try_few((geometry){3, 9, 8, 7, 16, 3, 2, 1, 3, 1, 1, 1, 0, 0, TT_GELU, false});
+    test_device_close();
+}
+
 // ---- pooling ---------------------------------------------------------------------------------
 
 static void try_pool(int64_t b, int64_t h, int64_t c, int64_t k, int64_t s, int64_t pad, int lanes)

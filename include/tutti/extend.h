@@ -300,6 +300,8 @@ enum tt_op_flags {
     TT_OP_ANY_TYPE = 1 << 8,  // kernels look at dtype themselves; no widening of bf16 and f16
     TT_OP_FLAT = 1 << 10,     // updates: units are elements, each from the same of all inputs and
                               // from single numbers: a range of elements can be done alone
+    TT_OP_RESIDUAL = 1 << 11, // update: input 0 has a row for each replica, for what rounding takes
+                              // from its part of the sum that is input 1 on the way to others
 };
 
 struct tt_op {

@@ -6,7 +6,6 @@
  * are cheaper done whole by every replica. Trees of gradients wait until the bucket after theirs
  * has been made, so that a replica seldom waits for a slower one.
  */
-#include "op/residual.h"
 #include "op/square_sum.h"
 #include "plan/spread.h"
 
@@ -112,7 +111,7 @@ static void set_residuals(tti_spreader *s)
     bool all_lanes = s->p->lanes.n == s->p->lanes.total;
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
-        if (pn->kind != TTI_OP || pn->node->op != &tti_op_residual || pn->is_dropped)
+        if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_RESIDUAL) == 0 || pn->is_dropped)
             continue;
         const tti_value *var = &s->values[pn->in[0]], *sum = &s->values[pn->in[1]];
         bool fits = var->shape.rank == 2 && var->shape.dim[0] == s->n_replicas &&

@@ -202,7 +202,7 @@ static tt_status place_homes(placer *pl)
 static void follow_variables(placer *pl)
 {
     tti_plan *p = pl->p;
-    for (int64_t i = 0; i < p->n_nodes && p->mesh.is_free; i++) {
+    for (int64_t i = 0; i < p->n_nodes && !p->is_laid; i++) {
         tti_pnode *pn = &p->nodes[i];
         if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
             continue;

@@ -253,6 +253,7 @@ typedef struct tti_plan {
 
     bool is_to_look; // cannot run
     tti_mesh mesh;
+    bool is_laid; // on the mesh: nodes have their devices (spread.c)
     int64_t rows;
     tt_lanes lanes;
     tt_step *step; // the block that kernels read

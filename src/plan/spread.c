@@ -424,10 +424,8 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
     int micro = m->is_staged ? m->n_micro : 1;
     if (micro != 0)
         micro = TTI_MAX(micro, req->micro);
-    if (m->n_replicas < 2 && micro == 1 && !m->is_staged) {
-        p->mesh.is_free = true; // nothing to spread: nodes are placed one by one
-        return TT_OK;
-    }
+    if (m->n_replicas < 2 && micro == 1 && !m->is_staged)
+        return TT_OK; // nothing to spread: nodes are placed one by one
     tti_spreader s = {.p = p, .mesh = m, .n_replicas = m->n_replicas, .no_pieces = req->no_pieces};
     TT_TRY(deal(&s, micro));
     if (s.n_shards == 0)
@@ -441,6 +439,7 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
         tti_free(p->ctx, s.values);
         tti_free(p->ctx, s.nodes);
     }
+    p->is_laid = !m->is_free;
     release(&s);
     return st;
 }

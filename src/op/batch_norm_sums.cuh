@@ -249,7 +249,11 @@ __device__ static inline void tti_bn_add(const tti_bn_factors<V, 3> &by, const t
     }
 }
 
-// A walk over slices. Blocks are groups of channels by slices by lanes.
+/*
+ * A walk over slices. Blocks are groups of channels by slices by lanes. The last rows come first:
+ * they are what the maker of x or dz has left in the cache, and the first ones what apply and dx
+ * then find there.
+ */
 template <class T, int V, int SUM>
 static __global__ void __launch_bounds__(TTI_BN_THREADS, 3)
     tti_bn_slice_kernel(tti_bn_rows g, tti_bn_cols cols, tti_bn_reduce q)
@@ -258,10 +262,11 @@ static __global__ void __launch_bounds__(TTI_BN_THREADS, 3)
     const bool moments = SUM == TTI_BN_MOMENTS;
     const int at_once = moments ? 8 : SUM == TTI_BN_SUMS ? 4 : 2; // loads in flight, in rows
     __shared__ __align__(16) float room[2 * V * TTI_BN_THREADS];
-    const int lane = (int)blockIdx.z, tx = (int)threadIdx.x & (cols.wx - 1);
-    const int ty = (int)threadIdx.x >> cols.shift, ry = TTI_BN_THREADS >> cols.shift;
+    const int lane = (int)(gridDim.z - 1 - blockIdx.z), slice = (int)(gridDim.y - 1 - blockIdx.y);
+    const int tx = (int)threadIdx.x & (cols.wx - 1), ty = (int)threadIdx.x >> cols.shift;
+    const int ry = TTI_BN_THREADS >> cols.shift;
     const int64_t c = cols.c, first = (int64_t)blockIdx.x * cols.wx * V, ch = first + tx * V;
-    const int64_t begin = (int64_t)blockIdx.y * g.slice[lane], entries = tti_bn_entries(g, lane);
+    const int64_t begin = (int64_t)slice * g.slice[lane], entries = tti_bn_entries(g, lane);
     if (begin >= entries) // of the whole block
         return;
     const int len = (int)tti_min64(g.slice[lane], entries - begin);
@@ -313,7 +318,7 @@ static __global__ void __launch_bounds__(TTI_BN_THREADS, 3)
         b[i] = m2 < 0.0f ? 0.0f : m2;
     }
     __syncthreads(); // factors have been read
-    float *to = q.part + (((int64_t)(q.first_lane + lane) * q.slices + blockIdx.y) * 2) * c + first;
+    float *to = q.part + (((int64_t)(q.first_lane + lane) * q.slices + slice) * 2) * c + first;
     tti_bn_merge_block<V, moments>(a, b, len, cols, room, to,
                                    (int)tti_min64(cols.wx * V, c - first));
 }

@@ -241,16 +241,16 @@ __device__ static void grad_chunk_long(const grad_args &p, int lane, int64_t fir
         to[j] = sum[j];
 }
 
-// Chunk blockIdx.x of lane blockIdx.y of the group.
+// A chunk of a lane of the group.
 template <class T, int G>
 __global__ static void __launch_bounds__(G == 32 ? TTI_NORM_THREADS : G, G == 32 ? 3 : 4)
     grad_chunks(const grad_args p, const tti_lane_group ln, int64_t runs)
 {
-    int lane = (int)blockIdx.y;
+    int lane = lane_of_block();
     int64_t first = ln.bound[lane] * p.per, len = (ln.bound[lane + 1] - ln.bound[lane]) * p.per;
-    int64_t begin = (int64_t)blockIdx.x * TTI_NORM_CHUNK,
+    int64_t begin = chunk_of_block() * TTI_NORM_CHUNK,
             end = tti_min64(begin + TTI_NORM_CHUNK, len * runs);
-    if (begin >= end && blockIdx.x > 0) // the first chunk is there even without rows
+    if (begin >= end && begin > 0) // the first chunk is there even without rows
         return;
     if (G == 32)
         grad_chunk_short<T>(p, ln.first + lane, first, len, begin, end);

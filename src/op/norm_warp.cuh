@@ -5,52 +5,12 @@
 #ifndef TUTTI_OP_NORM_WARP_CUH
 #define TUTTI_OP_NORM_WARP_CUH
 
-#include "cuda/chunks.cuh"
+#include "op/norm_args.cuh"
 #include "op/pack.cuh"
 #include "op/rows.cuh"
 
-#define TTI_NORM_CHUNK   64  // rows of a chunk of a lane
 #define TTI_NORM_THREADS 128 // of a block with short rows
 #define TTI_NORM_WARPS   (TTI_NORM_THREADS / 32)
-
-// A vector of [c], of a type of its own; at NULL: absent.
-struct vector {
-    const void *at;
-    int dtype;
-};
-
-struct norm_args {
-    const void *x;
-    void *y;
-    vector gamma, beta;
-    float *mean, *rstd; // mean NULL: RMS norm
-    float eps;
-    int64_t rows, n;
-};
-
-struct grad_args {
-    const void *x, *dy;
-    void *dx;
-    vector gamma;
-    const float *mean, *rstd; // mean NULL: RMS norm
-    bool has_dgamma, has_dbeta;
-    float *sums; // of chunks: dgamma, dbeta, [n] each, those that are asked for
-    int64_t n, most;
-    // Rows of a lane: runs of len = (rows of the batch) * per, at first + k step (op/rows.h).
-    int64_t per, step;
-};
-
-// Row i of a lane that begins at `first` and has runs of len rows.
-__device__ static inline int64_t lane_row(const grad_args &p, int64_t first, int64_t len, int64_t i)
-{
-    return i < len ? first + i : first + i / len * p.step + i % len;
-}
-
-// The sums of a chunk: where they go.
-__device__ static inline float *chunk_sums(const grad_args &p, int lane)
-{
-    return p.sums + (lane * p.most + blockIdx.x) * (p.has_dgamma + p.has_dbeta) * p.n;
-}
 
 // A pack of an aligned vector.
 template <class T>
@@ -123,7 +83,9 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, 6) norm_warps(const n
 {
     const int V = tti_pack<T>::n;
     int n = (int)p.n;
-    int64_t first = ((int64_t)blockIdx.x * TTI_NORM_WARPS + threadIdx.x / 32) * R;
+    // The last rows first: the maker of x has left them in the cache.
+    int64_t block = gridDim.x - 1 - blockIdx.x,
+            first = (block * TTI_NORM_WARPS + threadIdx.x / 32) * R;
     packs<T, K> x[R];
     float mean[R] = {}, sum[R] = {}, v[V];
     if (first >= p.rows)
@@ -322,17 +284,17 @@ __device__ static inline void put_sums(const grad_args &p, int lane,
         }
 }
 
-// Chunk blockIdx.x of lane blockIdx.y of the group: warp w has its rows w, w + 4, ..., and where
-// there is room (AHEAD) reads the next while it computes.
+// A chunk of a lane: warp w has its rows w, w + 4, ..., and where there is room (AHEAD) reads the
+// next while it computes.
 template <class T, int K, bool AHEAD, int BLOCKS>
 __global__ static void __launch_bounds__(TTI_NORM_THREADS, BLOCKS)
     grad_warps(const grad_args p, const tti_lane_group ln, int64_t runs)
 {
-    int lane = (int)blockIdx.y;
+    int lane = lane_of_block();
     int64_t first = ln.bound[lane] * p.per, len = (ln.bound[lane + 1] - ln.bound[lane]) * p.per;
-    int64_t begin = (int64_t)blockIdx.x * TTI_NORM_CHUNK;
+    int64_t begin = chunk_of_block() * TTI_NORM_CHUNK;
     int64_t end = tti_min64(begin + TTI_NORM_CHUNK, len * runs);
-    if (begin >= end && blockIdx.x > 0) // the first chunk is there even without rows
+    if (begin >= end && begin > 0) // the first chunk is there even without rows
         return;
     __shared__ tti_regs<float, 4> columns[K * tti_pack<T>::n / 4][32];
     float sum[2][K][tti_pack<T>::n] = {};

@@ -138,11 +138,13 @@ static __global__ void __launch_bounds__(TTI_POOL_ROW) tti_pool_square(pool_in q
     const int V = tti_pack<T>::n;
     const pool_dims t = q.t;
     const unsigned packs = (unsigned)(t.c / V);
-    const int64_t image = blockIdx.x / (unsigned)t.oh;
-    const int i = (int)(blockIdx.x % (unsigned)t.oh);
+    const unsigned row =
+        gridDim.x - 1 - blockIdx.x; // the last first: x is still in the cache there
+    const int64_t image = row / (unsigned)t.oh;
+    const int i = (int)(row % (unsigned)t.oh);
     for (int at = (int)threadIdx.x; at < n; at += (int)blockDim.x) {
         const int j = (int)((unsigned)at / packs), ch = (at - j * (int)packs) * V;
-        const int64_t to = ((int64_t)blockIdx.x * n + at) * V;
+        const int64_t to = ((int64_t)row * n + at) * V;
         tti_pool_window<T, K> w;
         w.load(t, (const T *)q.x + image * t.h * t.w * t.c + ch, i, j);
         if constexpr (FIND) {

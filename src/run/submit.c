@@ -356,8 +356,11 @@ static tt_status land(tt_session *s, tti_plan *p, const group *g)
     return TT_OK;
 }
 
-// Where entries began and ended, on the clock of the host: start is of the event before them all.
-static void note_spans(tt_session *s, tti_plan *p, const group *g, int64_t start)
+/*
+ * Where entries began and ended, on the clock of the host: start is of the events before them all,
+ * one of each device, since times of two cards cannot be compared.
+ */
+static void note_spans(tt_session *s, tti_plan *p, int64_t start)
 {
     for (int i = 0; i < p->n_submissions && s->trace; i++) {
         int device = p->submissions[i].device, entry = p->submissions[i].entry;
@@ -366,8 +369,8 @@ static void note_spans(tt_session *s, tti_plan *p, const group *g, int64_t start
         const tti_streams *st = streams_of(d);
         if (en->times[0] == NULL || en->times[1] == NULL)
             continue;
-        double begin = st->elapsed(g->d[0], g->d[0]->origin, en->times[0]);
-        double end = st->elapsed(g->d[0], g->d[0]->origin, en->times[1]);
+        double begin = st->elapsed(d, d->origin, en->times[0]);
+        double end = st->elapsed(d, d->origin, en->times[1]);
         tti_record_span(s, p, device, entry, start + (int64_t)(begin * 1e9),
                         start + (int64_t)(end * 1e9));
     }
@@ -378,8 +381,8 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
     group g = devices_of(s, p);
     int64_t begin = tti_now_ns();
     tt_status st = TT_OK;
-    if (s->trace)
-        st = streams_of(g.d[0])->record(g.d[0], &g.d[0]->origin);
+    for (int i = 0; i < g.n && s->trace && st == TT_OK; i++)
+        st = streams_of(g.d[i])->record(g.d[i], &g.d[i]->origin);
     if (st == TT_OK)
         st = run_streams(s, p, &g);
     if (st == TT_OK)
@@ -392,7 +395,7 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
         st = st == TT_OK ? ended : st;
     }
     if (st == TT_OK)
-        note_spans(s, p, &g, begin);
+        note_spans(s, p, begin);
     int64_t end = tti_now_ns();
     for (int i = 0; i < g.n; i++) {
         tti_clock *c = &s->clocks[g.d[i]->index];

@@ -381,7 +381,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t first, cudaEvent_t last)
 {
     EMU_LOCK;
-    if (first->stream == nullptr || last->stream == nullptr)
+    if (first->stream == nullptr || last->stream == nullptr ||
+        first->stream->card != last->stream->card)
         return emu_error(cudaErrorInvalidResourceHandle);
     if (first->stream->n_run < first->at || last->stream->n_run < last->at)
         return cudaErrorNotReady;

@@ -4,7 +4,7 @@
  *
  * Where processes share no memory a receive has letters, and a send on the other side: one for each
  * process that reads the value, whose devices then have it from the first of them. A tree over a
- * piece gets that piece alone.
+ * piece gets that piece alone, there and between devices that do not read each other's memory.
  */
 #include "plan/spread.h"
 #include <string.h>
@@ -220,6 +220,27 @@ static int copy_to(cutter *c, int value, int device)
     return at->copy;
 }
 
+/*
+ * What a tree over one piece needs of a sum of one part: that piece of it, which is received alone;
+ * of anything else the value itself. -1.
+ */
+static int needed(tti_plan *p, const tti_pnode *pn, int value)
+{
+    tti_value v = p->values[value];
+    if (pn->kind != TTI_TREE || pn->piece < 0 || v.touched > 0 || v.is_range || parts_of(&v) > 1)
+        return value;
+    int64_t begin, end;
+    tti_piece_range(v.count, pn->piece, p->mesh.n_replicas, &begin, &end);
+    v.root = value;
+    v.skip += (size_t)begin * tt_dtype_bytes(v.dtype);
+    v.keep = false;
+    v.is_range = true;
+    int piece = tti_plan_value(p, v);
+    if (piece >= 0)
+        tti_make_piece(p, piece, begin, end);
+    return piece;
+}
+
 static tt_status cut_input(cutter *c, int node, int k)
 {
     tti_plan *p = c->p;
@@ -239,7 +260,8 @@ static tt_status cut_input(cutter *c, int node, int k)
         p->devices[device].received_bytes += bytes_read(p, &p->nodes[node], v);
         return TT_OK;
     }
-    int copy = copy_to(c, v, device);
+    v = needed(p, &p->nodes[node], v);
+    int copy = v < 0 ? -1 : copy_to(c, v, device);
     p->nodes[node].in[k] = copy;
     return copy < 0 ? TT_ENOMEM : TT_OK;
 }

@@ -25,8 +25,7 @@ template <int N> static parts<N> parts_of(const tt_launch *l, const tti_tree_pro
     v.n_out = prog->n_out;
     for (int i = 0; i < prog->n; i++) {
         const tt_arg *in = &l->in[prog->push[i].input];
-        v.at[i] = (const char *)in->data +
-                  (prog->push[i].part * prog->count + prog->begin) * tti_item(in->dtype);
+        v.at[i] = (const char *)in->data + prog->push[i].skip * tti_item(in->dtype);
         v.merges[i] = (uint8_t)prog->push[i].merges;
     }
     return v;
@@ -382,7 +381,7 @@ template <class T> static void launch_widen(const tt_launch *l)
         parts<N> p = {};
         p.n = l->n_in;
         for (int k = 0; k < l->n_in; k++)
-            p.at[k] = (const T *)l->in[k].data + prog->begin;
+            p.at[k] = (const T *)l->in[k].data + prog->push[k].skip;
         if (are_aligned(p) && tti_is_aligned(y) && n % 4 == 0)
             TTI_LAUNCH(l, tti_blocks(l, n / 4, 256), 256, 0, (widen<T, 4, N>), p, y, n);
         else

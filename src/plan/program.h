@@ -11,7 +11,7 @@
 typedef struct tti_push {
     int16_t input, part, merges;
     int64_t rows; // of the part
-    int64_t skip; // CPU: elements of the input before the first that is added
+    int64_t skip; // elements of the input before the first that is added
 } tti_push;
 typedef struct tti_tree_program {
     int n, n_out;    // pushes; partials left in the end

@@ -4,6 +4,7 @@
  * card that it does not reach.
  */
 #include "cli/matrix.h"
+#include "run/run.h"
 #include "test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,49 @@ TEST(gpu_cards_that_do_not_reach_each_other_train_to_the_same_bits)
 {
     need_cards("3", "0");
     check_ways(1);
+}
+
+// Bytes that a plan has devices receive, all together.
+static size_t received(const matrix_way *way)
+{
+    tt_ctx *ctx = matrix_open(way);
+    tt_model *m = matrix_build(ctx, &matrix_models[1], way);
+    ck_assert_msg(tt_fit(m, matrix_data(ctx, &matrix_models[1], 36), .batch = 36) == TT_OK, "%s",
+                  tt_last_error(ctx).message);
+    const tti_plan *p = tt_model_get_session(m)->plans;
+    size_t bytes = 0;
+    for (int d = 0; d < ctx->n_devices; d++)
+        bytes += p->devices[d].received_bytes;
+    CHECK_OK(tt_close(ctx));
+    return bytes;
+}
+
+// What is added in pieces is received in pieces, whether it is read where it is or copied.
+TEST(gpu_cards_out_of_reach_receive_no_more)
+{
+    size_t bytes[2];
+    for (int peers = 0; peers < 2; peers++) {
+        need_cards("4", peers ? "1" : "0");
+        matrix_way way = way_over("mirrored", peers ? "gpu:0,gpu:1" : "gpu:2,gpu:3");
+        bytes[peers] = received(&way);
+    }
+    ck_assert_msg(bytes[0] <= bytes[1] + bytes[1] / 8, "out of reach %zu bytes, in reach %zu",
+                  bytes[0], bytes[1]);
+}
+
+// Three replicas have sums in several parts; what is narrowed is sent as it is.
+TEST(gpu_cards_that_do_not_reach_each_other_send_parts_and_narrow_sums)
+{
+    need_cards("3", "0");
+    matrix_way one = way_over("single", "gpu:0"), three = way_over("mirrored", "gpu:2,gpu:0,gpu:1");
+    matrix_result want;
+    matrix_run(&matrix_models[1], &one, NULL, &want);
+    check_same(1, &three, &want);
+    matrix_way parts = {.strategy = "mirrored", .devices = 2, .device = "gpu:0"};
+    matrix_way cards = way_over("mirrored", "gpu:0,gpu:1");
+    parts.spread.wire = cards.spread.wire = TT_BF16;
+    matrix_run(&matrix_models[1], &parts, NULL, &want);
+    check_same(1, &cards, &want);
 }
 
 // Statistics of the whole batch, too.

@@ -48,6 +48,15 @@ static void set_up(setup *s, int replicas, int n, int total)
     s->prog.n_out = stack.depth;
 }
 
+// Which elements of the partials are added.
+static void set_range(setup *s, int64_t count, int64_t begin)
+{
+    s->prog.count = count;
+    s->prog.begin = begin;
+    for (int i = 0; i < s->prog.n; i++)
+        s->push[i].skip = s->push[i].part * count + begin;
+}
+
 // Lanes here, of how many; on how many replicas.
 static const int deals[][3] = {{1, 1, 1},    {3, 3, 2},   {8, 8, 2},   {8, 8, 3},
                                {8, 8, 8},    {7, 8, 3},   {16, 16, 5}, {40, 40, 3},
@@ -108,8 +117,7 @@ TEST(cuda_tree_adds_as_the_cpu_does)
     for (int d = 0; d < N_DEALS; d++)
         for (int r = 0; r < N_RANGES; r++) {
             set_up(&s, deals[d][2], deals[d][0], deals[d][1]);
-            s.prog.count = ranges[r][0];
-            s.prog.begin = ranges[r][1];
+            set_range(&s, ranges[r][0], ranges[r][1]);
             int n = make_inputs(&s, deals[d][2], in, (size_t)(d % 2));
             tt_arg out = test_device_arg(types[(d + r) % 3], s.prog.n_out * ranges[r][2], NULL, 0);
             call("@tree", in, n, &out, 1, &s.prog);
@@ -130,7 +138,8 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
         for (int r = 0; r < 2 * N_RANGES; r++) {
             bool is_f16 = r % 2 == 1;
             set_up(&s, deals[d][2], deals[d][0], deals[d][1]);
-            int64_t count = s.prog.count = ranges[r / 2][0];
+            int64_t count = ranges[r / 2][0];
+            set_range(&s, count, 0);
             int n = make_inputs(&s, deals[d][2], in, (size_t)(d % 2));
             test_fill(left, count, 99, -1e-3, 1e-3);
             left[0] = 1e6f; // more than f16 has
@@ -150,6 +159,8 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
                 CHECK(rest[i] == sum - back);
             }
             s.prog.begin = ranges[r / 2][1];
+            for (int k = 0; k < 3; k++)
+                s.push[k].skip = s.prog.begin;
             tt_arg from[3] = {out, out, out},
                    to = test_device_arg(TT_F32, ranges[r / 2][2], NULL, 0);
             call("@widen", from, 3, &to, 1, &s.prog);

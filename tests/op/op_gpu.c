@@ -231,3 +231,30 @@ TEST(gpu_bounds_name_ops)
         CHECK(tt_op_find(ctx, cpu_only[i].op) != NULL);
     CHECK_OK(tt_close(ctx));
 }
+
+// "| `sum` `max_grad` | 1e-05 | 0.016 | 0.002 | sums in another order |": the line of a bound.
+static void bound_line(const bound *b, char *out, size_t room)
+{
+    char copy[512];
+    size_t n = (size_t)snprintf(out, room, "|");
+    snprintf(copy, sizeof(copy), "%s", b->ops);
+    for (char *save, *op = strtok_r(copy, " ", &save); op != NULL; op = strtok_r(NULL, " ", &save))
+        n += (size_t)snprintf(out + n, room - n, " `%s`", op);
+    snprintf(out + n, room - n, " | %g | %g | %g | %s |\n", b->f32, b->bf16, b->f16, b->why);
+}
+
+// What is promised is what is tested.
+TEST(gpu_bounds_are_those_of_the_documentation)
+{
+    static char text[1 << 18];
+    char line[1024];
+    FILE *f = fopen("docs/arithmetic.md", "r");
+    if (f == NULL)
+        test_skip("docs/ is not here");
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        bound_line(&bounds[i], line, sizeof(line));
+        ck_assert_msg(strstr(text, line) != NULL, "docs/arithmetic.md lacks: %s", line);
+    }
+}

@@ -38,6 +38,15 @@ static bool try_deal(const tti_mesh *m, int n_lanes, int unit, double round, dea
 
 void tti_deal_lanes(const tti_mesh *m, int n_lanes, int *end)
 {
+    if (m->is_apart) {
+        tti_mesh rest = *m;
+        rest.is_apart = false;
+        rest.n_replicas--;
+        memmove(rest.share, m->share + 1, sizeof(*m->share) * (size_t)rest.n_replicas);
+        end[0] = 0;
+        tti_deal_lanes(&rest, n_lanes, end + 1);
+        return;
+    }
     static const double rounds[] = {0.5, 0, 0.999};
     deal_try best, now;
     (void)try_deal(m, n_lanes, 1, 0.5, &best); // which can always be

@@ -17,6 +17,7 @@ typedef struct tti_mesh {
     double share[TTI_MAX_DEVICES]; // of the lanes, by replica
     bool is_free;                  // one replica, its nodes placed one by one: pins, inputs
     bool is_central;               // what is no row's stays on the first device
+    bool is_apart;                 // which then takes no lanes: the other replicas have the work
     bool is_staged;                // pipeline: a local device is a stage (or several: chunks)
     int n_chunks;                  // stages of a local device
     int n_micro; // micro-batches of a replica, at most; 0: as many as it has lanes
@@ -24,8 +25,8 @@ typedef struct tti_mesh {
 
 /*
  * deal.c: the lanes up to which each replica takes, by shares, at least one each (n_lanes is no
- * less than the replicas). Of deals that make no replica's part more than 5 % larger than need be
- * the one with the fewest sub-trees.
+ * less than the replicas); one that is apart takes none. Of deals that make no replica's part more
+ * than 5 % larger than need be the one with the fewest sub-trees.
  */
 void tti_deal_lanes(const tti_mesh *m, int n_lanes, int *end);
 

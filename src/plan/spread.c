@@ -54,9 +54,10 @@ static tt_status deal(tti_spreader *s, int micro)
     s->shards = tti_plan_alloc(p, sizeof(*s->shards) * (size_t)(n_lanes + 1));
     if (s->shards == NULL)
         return TT_ENOMEM;
-    if (s->n_replicas > n_lanes) // a run of few lanes: the first replicas take one each
-        for (int r = 0; r < s->n_replicas; r++)
-            end[r] = TTI_MIN(r + 1, n_lanes);
+    int apart = s->mesh->is_apart;
+    if (s->n_replicas - apart > n_lanes) // a run of few lanes: the first replicas take one each
+        for (int r = apart; r < s->n_replicas; r++)
+            end[r] = TTI_MIN(r + 1 - apart, n_lanes);
     else
         tti_deal_lanes(s->mesh, n_lanes, end);
     for (int r = 0; r < s->n_replicas; from = end[r++]) {

@@ -1,11 +1,26 @@
 /*
- * central.c - variables and updates on the first device, the work mirrored on all.
+ * central.c - variables and updates on the first device, the work mirrored on all. A CPU before
+ * GPUs only keeps and updates: they would wait for its share of the rows.
  */
+#include "device/device.h"
 #include "strategy/strategy.h"
+
+static bool is_cpu_before_gpus(const tt_ctx *ctx)
+{
+    bool found = ctx->n_devices > 1;
+    for (int d = 0; d < ctx->n_devices; d++)
+        found &= tti_has_streams(ctx->devices[d]) == (d > 0);
+    return found;
+}
 
 static tt_status central_mesh(const tt_graph *g, tti_mesh *out)
 {
-    TT_TRY(tti_strategy_mirrored.mesh(g, out));
+    if (tti_local_pins(g, NULL) < 2 && is_cpu_before_gpus(g->ctx)) {
+        out->is_apart = true;
+        TT_TRY(tti_deal(g, g->ctx->spread.replicas, 1, "no pins local:1", out));
+    } else {
+        TT_TRY(tti_strategy_mirrored.mesh(g, out));
+    }
     out->is_central = true;
     return TT_OK;
 }
@@ -14,7 +29,7 @@ static const char *const central_uses[] = {"replicas", "share", "reduce", "wire"
 
 const tti_strategy tti_strategy_central = {
     .name = "central",
-    .help = "variables on the first device, the work on all",
+    .help = "variables on the first device, the work on all; of a CPU and GPUs, on these",
     .uses = central_uses,
     .mesh = central_mesh,
 };

@@ -78,23 +78,24 @@ tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text, t
     double shares[TTI_MAX_DEVICES];
     int n;
     TT_TRY(parse_shares(ctx, s->name, text, shares, &n));
-    if (m->n_replicas > 0 && n != m->n_replicas)
+    int apart = m->is_apart, want = m->n_replicas - apart;
+    if (m->n_replicas > 0 && n != want)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: share '%.64s' has %d number%s, but there %s %d"
                        " replica%s",
-                       s->name, text, n, n == 1 ? "" : "s", m->n_replicas == 1 ? "is" : "are",
-                       m->n_replicas, m->n_replicas == 1 ? "" : "s");
-    for (int r = 0; r < m->n_replicas; r++)
-        m->share[r] = shares[r];
+                       s->name, text, n, n == 1 ? "" : "s", want == 1 ? "is" : "are", want,
+                       want == 1 ? "" : "s");
+    for (int r = 0; r < want; r++)
+        m->share[r + apart] = shares[r];
     return TT_OK;
 }
 
 // ---- devices ---------------------------------------------------------------------------------
 
 // Devices that are no whole number of replicas with n_local each; or not the number asked for.
-static tt_status cannot_deal(tt_ctx *ctx, int replicas, int n_local, const char *why)
+static tt_status cannot_deal(tt_ctx *ctx, int n, int replicas, int n_local, const char *why)
 {
-    int n = ctx->n_devices, whole = n / n_local;
+    int whole = n / n_local;
     const char *name = ctx->strategy->name;
     char list[TTI_DEVICE_LIST];
     if (whole == 0)
@@ -111,17 +112,19 @@ static tt_status cannot_deal(tt_ctx *ctx, int replicas, int n_local, const char 
         snprintf(other, sizeof(other), "replicas: %d or ", whole);
     return TT_FAIL(ctx, TT_EINVAL,
                    "strategy %s: replicas is %d, of %d device%s each (%s), but there are %d "
-                   "devices; %s%d device%s would do",
-                   name, replicas, n_local, n_local == 1 ? "" : "s", why, n, other,
+                   "devices%s; %s%d device%s would do",
+                   name, replicas, n_local, n_local == 1 ? "" : "s", why, n,
+                   n < ctx->n_devices ? " beside the one that keeps the variables" : "", other,
                    replicas * n_local, replicas * n_local == 1 ? "" : "s");
 }
 
 tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why, tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
-    int n = ctx->n_devices;
+    bool apart = out->is_apart;
+    int n = ctx->n_devices - apart;
     if (n % n_local != 0 || n < n_local || (replicas > 0 && replicas * n_local != n))
-        return cannot_deal(ctx, replicas, n_local, why);
+        return cannot_deal(ctx, n, replicas, n_local, why);
     replicas = n / n_local;
     if (replicas > ctx->lanes)
         return TT_FAIL(ctx, TT_EINVAL,
@@ -129,8 +132,9 @@ tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why
                        "lanes: %d would do (other lanes give other bits), or %d device%s",
                        ctx->strategy->name, replicas, ctx->lanes, ctx->lanes == 1 ? "" : "s",
                        replicas, ctx->lanes * n_local, ctx->lanes * n_local == 1 ? "" : "s");
-    *out = (tti_mesh){.n_replicas = replicas, .n_local = n_local, .n_micro = 1};
-    for (int d = 0; d < n; d++)
+    *out = (tti_mesh){
+        .n_replicas = replicas + apart, .n_local = n_local, .n_micro = 1, .is_apart = apart};
+    for (int d = 0; d < ctx->n_devices; d++)
         out->device[d] = d;
     return tti_deal_share(ctx, ctx->strategy, ctx->spread.share, out);
 }

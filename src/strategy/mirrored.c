@@ -11,6 +11,7 @@ static tt_status mirrored_mesh(const tt_graph *g, tti_mesh *out)
     char why[64] = "no pins local:1";
     if (pins > 1)
         snprintf(why, sizeof(why), "pins up to local:%d", pins - 1);
+    out->is_apart = false;
     return tti_deal(g, g->ctx->spread.replicas, TTI_MAX(pins, 1), why, out);
 }
 

@@ -74,6 +74,7 @@ static tt_status pipeline_mesh(const tt_graph *g, tti_mesh *out)
     char why[64];
     int n_chunks = s->schedule != TT_PIPE_INTERLEAVED ? 1 : s->chunks > 0 ? s->chunks : 2;
     TT_TRY(count_stages(g, n_chunks, &stages, why));
+    out->is_apart = false;
     TT_TRY(tti_deal(g, s->replicas, stages, why, out));
     out->is_staged = true;
     out->n_chunks = n_chunks;

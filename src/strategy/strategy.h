@@ -37,7 +37,8 @@ int tti_local_pins(const tt_graph *g, const tt_node **who);
 
 /*
  * Deals the context's devices in order, n_local to a replica; why says where n_local comes from,
- * "pins up to local:1". replicas 0: as many as there are. Fills the shares of lanes.
+ * "pins up to local:1". replicas 0: as many as there are. Fills the shares of lanes. Where
+ * out->is_apart is set the first device is a replica without lanes, beside those asked for.
  */
 tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why,
                    tti_mesh *out) TTI_CHECKED;

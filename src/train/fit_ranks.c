@@ -40,7 +40,7 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
     if (ctx->n_tasks < 2)
         return TT_OK;
     TT_TRY(ctx->strategy->mesh(g, &m));
-    if (m.is_free || m.n_replicas > ctx->lanes)
+    if (m.is_free || m.n_replicas - m.is_apart > ctx->lanes)
         return TT_OK;
     tti_deal_lanes(&m, ctx->lanes, end);
     for (int r = 0; r < m.n_replicas; r++)

@@ -61,7 +61,8 @@ static void lanes_text(const int *end, int n, char *out, size_t room)
 // Time of one lane on each replica, its slowest device counting; false: something was not measured.
 static bool lane_times(const double *times, const tti_mesh *m, const int *end, double *out)
 {
-    for (int r = 0; r < m->n_replicas; r++) {
+    out[0] = 0; // of one that is apart
+    for (int r = m->is_apart; r < m->n_replicas; r++) {
         double most = 0;
         for (int l = 0; l < m->n_local; l++)
             most = TTI_MAX(most, times[m->device[r * m->n_local + l]]);
@@ -87,7 +88,8 @@ static tt_status deal_anew(tti_fit *f)
     int was[TTI_MAX_DEVICES], now[TTI_MAX_DEVICES];
     double lane[TTI_MAX_DEVICES];
     TT_TRY(ctx->strategy->mesh(f->step->graph, &m));
-    if (m.n_replicas < 2 || m.n_replicas > ctx->lanes)
+    int first = m.is_apart;
+    if (m.n_replicas - first < 2 || m.n_replicas - first > ctx->lanes)
         return TT_OK;
     tti_deal_lanes(&m, ctx->lanes, was);
     double times[TTI_MAX_DEVICES] = {0};
@@ -96,12 +98,12 @@ static tt_status deal_anew(tti_fit *f)
     TT_TRY(tti_by_device(ctx, times));
     if (!lane_times(times, &m, was, lane))
         return TT_OK;
-    for (int r = 0; r < m.n_replicas; r++)
-        m.share[r] = lane[0] / lane[r];
+    for (int r = first; r < m.n_replicas; r++)
+        m.share[r] = lane[first] / lane[r];
     tti_deal_lanes(&m, ctx->lanes, now);
     if (slowest(&m, now, lane) > (1 - GAIN) * slowest(&m, was, lane))
         return TT_OK;
-    for (int r = 0; r < m.n_replicas; r++)
+    for (int r = first; r < m.n_replicas; r++)
         for (int l = 0; l < m.n_local; l++)
             ctx->speed[m.device[r * m.n_local + l]] = m.share[r]; // what the mesh goes by
     tti_session_forget(f->step->session);

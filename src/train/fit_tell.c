@@ -17,15 +17,21 @@ static double seconds(int64_t ns)
     return (double)ns * 1e-9;
 }
 
-// Devices that a fit has but will not use are a mistake more often than not.
-static void warn_of_idle_devices(tti_fit *f)
+/*
+ * Devices that a fit has but will not use are a mistake more often than not. Where both kinds work
+ * what each of them does shows in the bits.
+ */
+static void warn_of_devices(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
     const tt_graph *g = f->step->graph;
     bool pins = g->place != NULL;
     for (int64_t i = 0; i < g->n_nodes; i++)
         pins |= g->nodes[i]->has_pin;
-    if (ctx->n_devices > 1 && strcmp(ctx->strategy->name, "single") == 0 && !pins)
+    bool one_works = strcmp(ctx->strategy->name, "single") == 0 && !pins;
+    if (!one_works && tti_arithmetic_of(ctx) >= 2000)
+        TT_LOG(ctx, TT_WARN, "CPU and GPUs work together: the bits are those of this spread alone");
+    if (ctx->n_devices > 1 && one_works)
         TT_LOG(ctx, TT_WARN,
                "%d devices, but strategy single and no pins: all work is on %s; strategy mirrored "
                "uses them all",
@@ -35,7 +41,7 @@ static void warn_of_idle_devices(tti_fit *f)
 void tti_fit_begin_event(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
-    warn_of_idle_devices(f);
+    warn_of_devices(f);
     char devices[256] = "";
     size_t n = 0;
     for (int i = 0; i < tt_device_count(ctx); i++) {

@@ -4,6 +4,7 @@
  */
 #include "cli/matrix.h"
 #include "model.h"
+#include "strategy/strategy.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -147,8 +148,9 @@ TEST(gpu_computes_what_central_variables_on_the_cpu_need)
     matrix_result want;
     test_need_gpu();
     matrix_run(model, &one, NULL, &want);
+    lines said = {""};
     tt_ctx *ctx = tt_open(.devices = "cpu:0,gpu:0*2", .strategy = "central", .seed = 7,
-                          .on_event = test_ignore_event);
+                          .level = TT_WARN, .on_event = keep_lines, .user = &said);
     matrix_way way = {.strategy = "central", .devices = 3};
     tt_model *m = matrix_build(ctx, model, &way);
     tt_fit_report r;
@@ -162,7 +164,48 @@ TEST(gpu_computes_what_central_variables_on_the_cpu_need)
     CHECK_OK(tt_device_get(ctx, 1, &gpu));
     CHECK_STR(cpu.name, "cpu:0");
     CHECK(cpu.variables > 0 && gpu.arena > 0);
+    ck_assert_msg(strstr(said.text, "CPU and GPUs work together") != NULL, "%s", said.text);
+    char *plan = tt_plan_print(tt_model_get_session(m));
+    for (char *save, *line = strtok_r(plan, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) // rows are the GPUs', all else is the CPU's
+        if (strstr(line, "  lane") != NULL || strncmp(line, "variable ", 9) == 0)
+            ck_assert_msg(strstr(line, strstr(line, "  lane") != NULL ? " gpu:" : " cpu:0 "), "%s",
+                          line);
+    tt_string_free(ctx, plan);
     CHECK_OK(tt_close(ctx));
+}
+
+// The mesh of a graph without pins on "cpu:0,gpu:0*2".
+static tt_status apart(tt_spread spread, int lanes, tti_mesh *m, int *end, const char *words)
+{
+    tt_ctx *ctx = tt_open(.devices = "cpu:0,gpu:0*2", .strategy = "central", .spread = spread,
+                          .lanes = lanes, .on_event = test_ignore_event);
+    tt_status st = ctx->strategy->mesh(tt_graph_new(ctx), m);
+    if (st == TT_OK)
+        tti_deal_lanes(m, lanes, end);
+    else
+        CHECK_MESSAGE(ctx, words);
+    CHECK_INT(tt_close(ctx), st);
+    return st;
+}
+
+TEST(gpu_central_on_a_cpu_gives_it_no_lanes)
+{
+    tti_mesh m;
+    int end[TTI_MAX_DEVICES];
+    test_need_gpu();
+    CHECK_OK(apart((tt_spread){0}, 8, &m, end, ""));
+    CHECK(m.n_replicas == 3 && m.is_central && m.is_apart);
+    CHECK(end[0] == 0 && end[1] == 4 && end[2] == 8);
+    CHECK_OK(apart((tt_spread){.share = "3,1", .replicas = 2}, 8, &m, end, ""));
+    CHECK(end[0] == 0 && end[1] == 6 && end[2] == 8);
+    CHECK_OK(apart((tt_spread){0}, 2, &m, end, "")); // as many lanes as GPUs
+    CHECK(end[0] == 0 && end[1] == 1 && end[2] == 2);
+    CHECK_INT(apart((tt_spread){.share = "1,1,1"}, 8, &m, end, "but there are 2 replicas"),
+              TT_EINVAL);
+    CHECK_INT(apart((tt_spread){.replicas = 3}, 8, &m, end,
+                    "there are 2 devices beside the one that keeps the variables; replicas: 2"),
+              TT_EINVAL);
 }
 
 // ---- checkpoints -----------------------------------------------------------------------------

@@ -70,6 +70,7 @@ TEST(strategies_make_meshes)
     m = mesh_of("mirrored", "cpu:0*4", 2, SPREAD(.replicas = 2));
     CHECK(m.n_replicas == 2 && m.n_local == 2);
     m = mesh_of("central", "cpu:0*2", 0, NOTHING);
+    CHECK(!m.is_apart);
     CHECK(m.n_replicas == 2 && m.n_local == 1 && m.is_central);
 }
 

@@ -92,7 +92,7 @@ static inline double profile_flops(const tt_launch *l, const char *op)
 static inline void profile_name(const tti_plan *p, const tti_pnode *pn, char out[64])
 {
     snprintf(out, 64, "%s", tti_pnode_kind_name(pn));
-    for (int i = 0; pn->kind == TTI_FUSED && pn->n_members > 1 && i < pn->n_members; i++) {
+    for (int i = 0; pn->n_members > 1 && i < pn->n_members; i++) {
         size_t n = strlen(out);
         snprintf(out + n, 64 - n, "%s%s", i == 0 ? " " : "+",
                  p->nodes[pn->members[i]].node->op->name);

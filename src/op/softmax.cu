@@ -5,48 +5,7 @@
  * seen so far, and corrects it when that grows. The second walk, of ops that have one, finds the
  * row in a cache.
  */
-#include "cuda/trouble.h"
-#include "op/rows.cuh"
-#include "op/softmax.h"
-
-#define LOG2E  1.4426950408889634f
-#define LOWEST (-3.402823466e+38f)
-
-// e^x for x not above zero but for rounding. 1 at zero.
-__device__ static inline float soft_exp(float x)
-{
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * LOG2E));
-    return y;
-#else
-    return exp2f(x * LOG2E);
-#endif
-}
-
-// max x and sum exp(x - max x) of a row; every thread of the group gets them.
-template <class T, int G>
-__device__ static inline void max_and_sum(const T *x, int64_t n, float *max_out, float *sum_out)
-{
-    float max = LOWEST, sum = 0;
-    tti_row_walk<T, G>(x, n, LOWEST, [&](const float *v, int64_t, int here) {
-        const int V = tti_pack<T>::n;
-        float top = v[0];
-        for (int i = 1; i < V; i++)
-            top = fmaxf(top, v[i]);
-        if (top > max) {
-            sum = sum * soft_exp(max - top);
-            max = top;
-        }
-        float more = 0;
-        for (int i = 0; i < V; i++)
-            more = more + (i < here ? soft_exp(v[i] - max) : 0);
-        sum = sum + more;
-    });
-    float all = tti_group_max<G>(max);
-    *sum_out = tti_group_sum<G>(sum * soft_exp(max - all));
-    *max_out = all + 0.0f;
-}
+#include "op/softmax.cuh"
 
 // ---- softmax ---------------------------------------------------------------------------------
 
@@ -102,69 +61,21 @@ __global__ static void __launch_bounds__(TTI_ROW_THREADS)
 
 // ---- cross entropy ---------------------------------------------------------------------------
 
-struct labels {
-    tti_trouble *trouble;
-    const tt_node *node;
-    const void *at;
-    int dtype;
-    bool has_ignore;
-    int64_t ignore;
-    float keep, even; // 1 - smoothing, smoothing / classes
-};
-
-// Of row r: the class, or -1: ignored, or -2: no class, which one thread tells of.
-__device__ static inline int64_t label_of(const labels &t, int64_t r, int64_t n, bool tells)
-{
-    int64_t k = t.dtype == TT_I64   ? ((const int64_t *)t.at)[r]
-                : t.dtype == TT_I32 ? ((const int32_t *)t.at)[r]
-                                    : ((const uint8_t *)t.at)[r];
-    if (t.has_ignore && k == t.ignore)
-        return -1;
-    if (k >= 0 && k < n)
-        return k;
-    if (tells)
-        tti_bad_id(t.trouble, t.node, k, r, n);
-    return -2;
-}
-
-__device__ static inline float not_a_number(void)
-{
-    return tti_float(0x7fc00000u);
-}
-
 template <class T, int G>
 __global__ static void __launch_bounds__(TTI_ROW_THREADS)
-    cross_entropy_rows(const T *x, const labels t, int64_t rows, int64_t n, float *loss_out,
-                       float *max_out, float *sum_out)
+    cross_entropy_rows(const T *x, const labels t, int64_t rows, int64_t n, const entropy_out out)
 {
     for (int64_t r = tti_row_first<G>(); r < rows; r += tti_row_step<G>()) {
-        const T *xr = x + r * n;
-        float max, sum, loss;
+        float max, sum;
         int64_t k = label_of(t, r, n, (int)threadIdx.x % G == 0);
-        max_and_sum<T, G>(xr, n, &max, &sum);
-        float ls = logf(sum), at_label = k < 0 ? 0 : (max - tti_get(xr[k])) + ls;
-        loss = at_label;
-        if (t.even > 0) { // sum_j ((max - x_j) + ls)
-            float more = 0;
-            tti_row_walk<T, G>(xr, n, 0, [&](const float *v, int64_t, int here) {
-                for (int i = 0; i < here; i++)
-                    more = more + ((max - v[i]) + ls);
-            });
-            loss = fmaf(t.keep, at_label, t.even * tti_group_sum<G>(more));
-        }
-        if ((int)threadIdx.x % G == 0) {
-            loss_out[r] = k == -1 ? 0 : k < 0 ? not_a_number() : loss;
-            max_out[r] = max;
-            sum_out[r] = sum;
-        }
+        entropy_row<T, G>(x + r * n, t, r, k, n, out, &max, &sum);
     }
 }
 
 // sum_j t'_j ((max - x_j) + ls), t' = fma(keep, t, even)
 template <class T, int G>
 __global__ static void __launch_bounds__(TTI_ROW_THREADS)
-    dense_entropy_rows(const T *x, const labels t, int64_t rows, int64_t n, float *loss_out,
-                       float *max_out, float *sum_out)
+    dense_entropy_rows(const T *x, const labels t, int64_t rows, int64_t n, const entropy_out out)
 {
     const int V = tti_pack<T>::n;
     for (int64_t r = tti_row_first<G>(); r < rows; r += tti_row_step<G>()) {
@@ -180,36 +91,22 @@ __global__ static void __launch_bounds__(TTI_ROW_THREADS)
         });
         loss = tti_group_sum<G>(loss);
         if ((int)threadIdx.x % G == 0) {
-            loss_out[r] = loss;
-            max_out[r] = max;
-            sum_out[r] = sum;
+            out.loss[r] = loss;
+            out.max[r] = max;
+            out.sum[r] = sum;
         }
     }
 }
 
-// dx_j = fma(exp(x_j - max), dloss / sum, -(even dloss)), then - keep dloss at the label.
 template <class T, int G>
 __global__ static void __launch_bounds__(TTI_ROW_THREADS)
-    cross_entropy_grad_rows(const T *x, const labels t, const float *max_in, const float *sum_in,
-                            const float *dloss_in, T *dx, int64_t rows, int64_t n)
+    cross_entropy_grad_rows(const T *x, const labels t, const float *max, const float *sum,
+                            const float *dloss, T *dx, int64_t rows, int64_t n)
 {
     for (int64_t r = tti_row_first<G>(); r < rows; r += tti_row_step<G>()) {
         int64_t k = label_of(t, r, n, (int)threadIdx.x % G == 0);
-        float dloss = k == -2 ? not_a_number() : dloss_in[r], max = max_in[r];
-        float scale = dloss / sum_in[r], minus = -(t.even * dloss), hit = -(t.keep * dloss);
-        if (k == -1)
-            tti_row_map<T, G>(x + r * n, dx + r * n, n, [](float *v, int64_t, int m) {
-                for (int i = 0; i < m; i++)
-                    v[i] = 0;
-            });
-        else
-            tti_row_map<T, G>(x + r * n, dx + r * n, n, [=](float *v, int64_t j, int m) {
-                for (int i = 0; i < m; i++)
-                    v[i] = fmaf(soft_exp(v[i] - max), scale, minus);
-                if (k >= j && k < j + m)
-                    for (int i = 0; i < m; i++)
-                        v[i] = j + i == k ? v[i] + hit : v[i];
-            });
+        entropy_slope_row<T, G>(x + r * n, entropy_slope(t, k, max[r], sum[r], dloss[r]), n,
+                                dx + r * n);
     }
 }
 
@@ -272,46 +169,26 @@ static tt_status log_softmax_grad(const tt_launch *l)
     return grad_call(l, true);
 }
 
-static labels labels_of(const tt_launch *l)
-{
-    const tti_cross_entropy_attr *a = (const tti_cross_entropy_attr *)l->attr;
-    labels t = {tti_device_of(l)->trouble,
-                l->node,
-                l->in[1].data,
-                l->in[1].dtype,
-                a->has_ignore,
-                a->ignore,
-                (float)(1 - a->smoothing),
-                (float)(a->smoothing / (double)l->in[0].cols)};
-    return t;
-}
-
-static bool is_dense(const tt_arg *t)
-{
-    return t->dtype == TT_F32 || t->dtype == TT_BF16 || t->dtype == TT_F16;
-}
-
 static tt_status cross_entropy(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0];
-    labels t = labels_of(l);
-    float *loss = (float *)l->out[0].data, *max = (float *)l->out[1].data;
-    float *sum = (float *)l->out[2].data;
+    labels t = labels_of(l, x, &l->in[1]);
+    entropy_out out = {(float *)l->out[0].data, (float *)l->out[1].data, (float *)l->out[2].data};
     if (x->count == 0)
         return TT_OK;
     if (is_dense(&l->in[1]))
         TTI_ROW_LAUNCH(l, dense_entropy_rows, x->dtype, x->rows, x->cols, (const T *)x->data, t,
-                       x->rows, x->cols, loss, max, sum);
+                       x->rows, x->cols, out);
     else
         TTI_ROW_LAUNCH(l, cross_entropy_rows, x->dtype, x->rows, x->cols, (const T *)x->data, t,
-                       x->rows, x->cols, loss, max, sum);
+                       x->rows, x->cols, out);
     return tti_cuda_launched(l);
 }
 
 static tt_status cross_entropy_grad(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0];
-    labels t = labels_of(l);
+    labels t = labels_of(l, x, &l->in[1]);
     const float *max = (const float *)l->in[2].data, *sum = (const float *)l->in[3].data;
     const float *dloss = (const float *)l->in[4].data;
     if (x->count == 0)

@@ -5,6 +5,7 @@
  * partials. Threads, warps and blocks of the grid have whole sub-trees of the tree over blocks.
  * Sums of several tensors, as a global norm has them, are made by the blocks of one grid.
  */
+#include "cuda/async.cuh"
 #include "op/many.h"
 #include "op/square_sum.cuh"
 #include "op/square_sum.h"
@@ -20,32 +21,6 @@ __device__ static inline void add_square(double &sum, float x)
     sum = sum + (double)x * (double)x;
 }
 
-// Starts to copy a pack into shared memory: zeros if it is not there.
-__device__ static inline void start_copy(tti_pack<float> *to, const float *from, bool is_there)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(is_there ? 16 : 0)
-                 : "memory");
-#else
-    *to = is_there ? *(const tti_pack<float> *)from : tti_pack<float>{};
-#endif
-}
-// What was started since the last call is a group; waits until all but the last n are done.
-__device__ static inline void end_group(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int N> __device__ static inline void wait_groups(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-#endif
-}
-
 /*
  * Adds to partials 4 q to 4 q + 3 of the n elements at x, n <= 0 for none, their whole packs; zeros
  * in place of others change no sum. Packs come by way of shared memory, each thread's into places
@@ -58,7 +33,7 @@ __device__ static inline void add_packs(const float *x, int64_t n, int q, const 
     __shared__ tti_pack<float> place[AHEAD * GROUP][THREADS];
     for (int g = 0; g < groups + AHEAD; g++) {
         if (g >= AHEAD) {
-            wait_groups<AHEAD - 1>();
+            tti_async_wait<AHEAD - 1>();
 #pragma unroll
             for (int j = 0; j < GROUP; j++) {
                 tti_pack<float> v = place[g % AHEAD * GROUP + j][threadIdx.x];
@@ -72,10 +47,10 @@ __device__ static inline void add_packs(const float *x, int64_t n, int q, const 
                 break;
             int here = (g * GROUP + j) * PARTIALS + 4 * q;
             bool is_there = here + 4 <= n;
-            start_copy(&place[g % AHEAD * GROUP + j][threadIdx.x], is_there ? x + here : any,
-                       is_there);
+            tti_async_copy(&place[g % AHEAD * GROUP + j][threadIdx.x], is_there ? x + here : any,
+                           is_there);
         }
-        end_group();
+        tti_async_group();
     }
 }
 

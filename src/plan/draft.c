@@ -212,6 +212,34 @@ static tt_status draft_fused(emitter *e, int pnode)
     return TT_OK;
 }
 
+static tt_status draft_chain(emitter *e, int pnode)
+{
+    tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    const tti_device *dev = p->ctx->devices[pn->device];
+    char name[TTI_CHAIN_NAME], *tune = tti_plan_alloc(p, TT_TUNE_BYTES);
+    tti_call *c =
+        tti_start_draft(e, pnode, 1) ? tti_new_call(e, pnode, NULL, pn->n_in, pn->n_out) : NULL;
+    if (c == NULL || tune == NULL)
+        return TT_ENOMEM;
+    tt_arg *args = (tt_arg *)c->launch.in;
+    for (int i = 0; i < pn->n_in + pn->n_out; i++)
+        tti_arg_fill(&args[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out + i - pn->n_in]);
+    tt_prep prep;
+    tti_chain_name(pn->chain, name);
+    TT_TRY(tti_prepare_chain(p, pn, pn->chain, dev->backend->kernel(dev, name), args, pn->n_in,
+                             args + pn->n_in, pn->n_out, &prep));
+    memcpy(tune, prep.tune, TT_TUNE_BYTES);
+    draft *d = &e->drafts[pnode];
+    c->launch.tune = tune;
+    c->units[0] = prep.units[0];
+    c->scratch_bytes = prep.scratch_bytes;
+    tti_set_threads(c, 1, 0);
+    d->scratch_at[0] = prep.scratch_bytes > 0 ? reserve(d, prep.scratch_bytes) : SIZE_MAX;
+    d->local_at[0] = SIZE_MAX;
+    return to_streams(e, pnode, name);
+}
+
 // A cast of one argument to or from its f32 form in scratch.
 static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen, tti_call **out)
 {
@@ -359,6 +387,8 @@ tt_status tti_draft_node(emitter *e, int pnode)
     e->drafts[pnode].has_entry = false;
     if (pn->kind == TTI_FUSED)
         return draft_fused(e, pnode);
+    if (pn->kind == TTI_CHAINED)
+        return draft_chain(e, pnode);
     if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
         pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW) {
         TT_TRY(tti_draft_joining(e, pnode));

@@ -104,7 +104,7 @@ static tt_status address_entry(emitter *e, int pnode)
     }
     for (int i = 0; i < d->n_calls; i++) {
         tt_launch *l = &d->calls[i].launch;
-        if (pn->kind != TTI_OP && pn->kind != TTI_FUSED)
+        if (pn->kind != TTI_OP && pn->kind != TTI_FUSED && pn->kind != TTI_CHAINED)
             continue;
         if (e->scratch[pnode] >= 0 && d->scratch_at[i] != SIZE_MAX)
             TT_TRY(patch(p, &l->scratch, pn->device, base + d->scratch_at[i]));

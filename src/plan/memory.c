@@ -6,6 +6,7 @@
  * each at the smallest gap among those it shares time with that holds it; once sorted by size, once
  * by size times lifetime, and the smaller arena is kept.
  */
+#include "op/op.h"
 #include "plan/plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -101,46 +102,72 @@ static void linger(tti_plan *p)
     }
 }
 
-// May output 0 of this node take the memory of input k?
-static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int k, int pos)
+// Is output o of a chain the first of a member?
+static bool is_main(const tti_chain *c, int o)
 {
-    const tti_value *out = &p->values[pn->out];
+    bool is = false;
+    for (int m = 0; m < c->n; m++)
+        is |= c->members[m].out == o;
+    return is;
+}
+
+// Does a member of a chain that reads input k let its output take it over?
+static bool is_given(const tti_chain *c, int k)
+{
+    bool is = false;
+    for (int m = 0; m < c->n; m++)
+        for (int i = 0; i < c->members[m].n_in; i++)
+            is |= c->members[m].in[i] == k && (c->members[m].node->op->in_place >> i & 1u) != 0;
+    return is;
+}
+
+// May output o of this node take the memory of input k?
+static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int o, int k, int pos)
+{
+    const tti_value *out = &p->values[pn->out + o], *as = &p->values[pn->in[k]];
     int root = tti_root(p, pn->in[k]);
     const tti_value *in = &p->values[root];
     if (in->memory != TTI_ARENA || in->last != pos || in->keep || in->is_sent ||
         in->bytes != out->bytes || in->device != out->device || out->bytes == 0)
         return false;
     if (pn->kind == TTI_FUSED)
-        return tt_dtype_bytes(p->values[pn->in[k]].dtype) == tt_dtype_bytes(out->dtype) &&
-               p->values[pn->in[k]].count == out->count;
-    if (pn->kind != TTI_OP || (pn->node->op->in_place >> k & 1u) == 0 ||
+        return tt_dtype_bytes(as->dtype) == tt_dtype_bytes(out->dtype) && as->count == out->count;
+    bool one_look = true; // of all inputs only this one is in that memory
+    for (int i = 0; i < pn->n_in; i++)
+        one_look &= i == k || tti_root(p, pn->in[i]) != root;
+    if (pn->kind == TTI_CHAINED)
+        return one_look && is_main(pn->chain, o) && is_given(pn->chain, k) &&
+               as->dtype == out->dtype && tti_shape_equal(&as->shape, &out->shape);
+    if (pn->kind != TTI_OP || o > 0 || (pn->node->op->in_place >> k & 1u) == 0 ||
         (tti_needs_widening(pn->node) && !tti_has_streams(p->ctx->devices[pn->device])))
         return false;
-    for (int o = 0; o < pn->n_in; o++)
-        if (o != k && tti_root(p, pn->in[o]) == root &&
-            (pn->node->op->flags & TT_OP_POINTWISE) == 0)
-            return false;
-    return true;
+    return one_look || (pn->node->op->flags & TT_OP_POINTWISE) != 0;
+}
+
+static void take_over(tti_plan *p, const tti_pnode *pn, int o, int pos)
+{
+    if (tti_root(p, pn->out + o) != pn->out + o || p->values[pn->out + o].memory != TTI_ARENA)
+        return;
+    for (int k = 0; k < TTI_MIN(pn->n_in, 32); k++) {
+        if (!can_reuse(p, pn, o, k, pos))
+            continue;
+        tti_value *out = &p->values[pn->out + o], *root = &p->values[tti_root(p, pn->in[k])];
+        // An output that nobody reads ends here too; another must not take the same memory.
+        root->last = TTI_MAX(out->last, pos + (pn->kind == TTI_CHAINED));
+        root->keep |= out->keep;
+        root->is_sent |= out->is_sent;
+        out->root = tti_root(p, pn->in[k]);
+        out->first = -1;
+        return;
+    }
 }
 
 static void reuse_in_place(tti_plan *p)
 {
     for (int pos = 0; pos < p->n_order; pos++) {
         const tti_pnode *pn = &p->nodes[p->order[pos]];
-        if (pn->n_out == 0 || tti_root(p, pn->out) != pn->out ||
-            p->values[pn->out].memory != TTI_ARENA)
-            continue;
-        for (int k = 0; k < TTI_MIN(pn->n_in, 32); k++) {
-            if (!can_reuse(p, pn, k, pos))
-                continue;
-            tti_value *out = &p->values[pn->out], *root = &p->values[tti_root(p, pn->in[k])];
-            root->last = out->last;
-            root->keep |= out->keep;
-            root->is_sent |= out->is_sent;
-            out->root = tti_root(p, pn->in[k]);
-            out->first = -1;
-            break;
-        }
+        for (int o = 0; o < (pn->kind == TTI_CHAINED ? pn->n_out : TTI_MIN(pn->n_out, 1)); o++)
+            take_over(p, pn, o, pos);
     }
 }
 

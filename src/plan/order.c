@@ -317,9 +317,8 @@ static tt_status sort_nodes(edges *e)
 }
 
 // Edges between devices, and to readers of joint work, become waits later.
-static tt_status keep_cross(edges *e)
+static tt_status keep_cross(tti_plan *p, const tti_edges *e)
 {
-    tti_plan *p = e->p;
     p->cross = tti_plan_alloc(p, sizeof(*p->cross) * (size_t)(e->n + 1));
     if (p->cross == NULL)
         return TT_ENOMEM;
@@ -330,21 +329,35 @@ static tt_status keep_cross(edges *e)
     return TT_OK;
 }
 
-tt_status tti_plan_order(tti_plan *p)
+tt_status tti_plan_sort(tti_plan *p, tti_edges *out)
 {
     edges e = {.p = p};
+    p->n_order = 0;
     set_keys(p);
     tt_status st = collect_edges(&e);
     if (st == TT_OK)
         st = sort_nodes(&e);
-    if (st == TT_OK && p->ctx->n_devices > 1)
-        st = keep_cross(&e);
-    tti_free(p->ctx, e.from);
-    tti_free(p->ctx, e.to);
     tti_free(p->ctx, e.first);
     tti_free(p->ctx, e.next);
     tti_free(p->ctx, e.missing);
     tti_free(p->ctx, e.heap);
     tti_free(p->ctx, e.waited);
+    *out = (tti_edges){e.from, e.to, e.n};
+    return st;
+}
+
+void tti_edges_free(tti_plan *p, tti_edges *e)
+{
+    tti_free(p->ctx, e->from);
+    tti_free(p->ctx, e->to);
+}
+
+tt_status tti_plan_order(tti_plan *p)
+{
+    tti_edges e;
+    tt_status st = tti_plan_sort(p, &e);
+    if (st == TT_OK && p->ctx->n_devices > 1)
+        st = keep_cross(p, &e);
+    tti_edges_free(p, &e);
     return st;
 }

@@ -79,6 +79,8 @@ const char *tti_pnode_kind_name(const tti_pnode *pn)
         return "send";
     case TTI_COPY:
         return "copy";
+    case TTI_CHAINED:
+        return "chain";
     case TTI_FUSED:
         return pn->n_members > 1 ? "fused" : pn->node->op->name;
     case TTI_TREE:
@@ -151,6 +153,8 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
         st = tti_plan_cut(p);
     if (st == TT_OK)
         flatten_roots(p);
+    if (st == TT_OK && !req->no_fuse)
+        st = tti_plan_chain(p);
     if (st == TT_OK && !req->no_fuse)
         st = tti_plan_fuse(p);
     if (st == TT_OK)

@@ -12,6 +12,7 @@
  *   place.c     a device for every node, with the reason
  *   cut.c       edges between devices become one receive per tensor and destination, letters
  *               where processes share no memory
+ *   chain.c     nodes and those that read them become one where a backend has a kernel for it
  *   fuse.c      chains of pointwise ops become one node that works in tiles
  *   order.c     one global order; each device's list is a part of it, so no wait can deadlock
  *   memory.c    lifetimes in that order, then offsets in each device's arena; usage.c what for
@@ -64,18 +65,19 @@ typedef struct tti_value {
 } tti_value;
 
 typedef enum tti_node_kind {
-    TTI_OP = 0,      // a graph node
-    TTI_RECV = 1,    // a copy of a value of another device
-    TTI_COPY = 2,    // a copy on the same device: a variable fetched as it was before its update
-    TTI_FUSED = 3,   // several pointwise nodes
-    TTI_TREE = 4,    // adds partial sums of several shards, all elements or a piece
-    TTI_GATHER = 5,  // puts the rows of all shards together
-    TTI_MOMENTS = 6, // merges the statistics of all shards
-    TTI_COLLECT = 7, // puts the pieces of all replicas together, or into a copy of a variable
-    TTI_NARROW = 8,  // rounds a replica's sum to the type it is sent in; the last input, a
-                     // variable, has what that took before and takes what it takes now
-    TTI_SEND = 9,    // a value, or nothing, goes to another process as letters
-    TTI_JOINT = 10,  // one device's part of what devices do together (device/joint.h)
+    TTI_OP = 0,       // a graph node
+    TTI_RECV = 1,     // a copy of a value of another device
+    TTI_COPY = 2,     // a copy on the same device: a variable fetched as it was before its update
+    TTI_FUSED = 3,    // several pointwise nodes
+    TTI_TREE = 4,     // adds partial sums of several shards, all elements or a piece
+    TTI_GATHER = 5,   // puts the rows of all shards together
+    TTI_MOMENTS = 6,  // merges the statistics of all shards
+    TTI_COLLECT = 7,  // puts the pieces of all replicas together, or into a copy of a variable
+    TTI_NARROW = 8,   // rounds a replica's sum to the type it is sent in; the last input, a
+                      // variable, has what that took before and takes what it takes now
+    TTI_SEND = 9,     // a value, or nothing, goes to another process as letters
+    TTI_JOINT = 10,   // one device's part of what devices do together (device/joint.h)
+    TTI_CHAINED = 11, // several nodes by one kernel
 } tti_node_kind;
 
 // Letters between two processes of a plan: n of them, [begin, begin + bytes) of every stride bytes.
@@ -102,9 +104,10 @@ typedef struct tti_pnode {
     int n_ways;            // a variable of which there is one, in so many pieces; 0: a whole copy
     bool is_copy;          // another replica does the same
     int group;             // fused into this plan node; -1: none
-    int n_members;         // of a fused node
+    int n_members;         // of a fused or chained node
     int *members;          // plan nodes, in order
     struct tti_fused *fused;
+    struct tti_chain *chain;
     int position; // in the order
     double key;   // where it would like to stand in the order
     bool is_dropped;
@@ -392,7 +395,15 @@ tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage) 
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);
+tt_status tti_plan_chain(tti_plan *p);
 tt_status tti_plan_fuse(tti_plan *p);
+// What must come before what, by plan node; and an order that holds it, in p->order.
+typedef struct tti_edges {
+    int *from, *to;
+    int64_t n;
+} tti_edges;
+tt_status tti_plan_sort(tti_plan *p, tti_edges *out);
+void tti_edges_free(tti_plan *p, tti_edges *e);
 tt_status tti_plan_order(tti_plan *p);
 /*
  * Lifetimes and offsets. scratch[i] is the value that plan node i uses as scratch; -1: none. Nodes
@@ -452,6 +463,13 @@ int tti_isa_for(const tt_ctx *ctx, const tt_node *n);
 bool tti_needs_widening(const tt_node *n);
 // Has the device a kernel for this node, its types included?
 bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d);
+
+// Chains: the name of their kernel, and how it will run; see tt_kernel.prepare.
+#define TTI_CHAIN_NAME 160
+void tti_chain_name(const tti_chain *c, char out[TTI_CHAIN_NAME]);
+tt_status tti_prepare_chain(const tti_plan *p, const tti_pnode *pn, const tti_chain *c,
+                            const tt_kernel *k, const tt_arg *in, int n_in, const tt_arg *out,
+                            int n_out, tt_prep *prep);
 
 // Fused nodes: what launch.tune points to, and the kernel.
 #define TTI_FUSE_TILE 2048 // elements

@@ -3,6 +3,7 @@
  * the arguments, the work in units.
  */
 #include "plan/draft.h"
+#include <string.h>
 
 int tti_isa_for(const tt_ctx *ctx, const tt_node *n)
 {
@@ -71,6 +72,25 @@ tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes 
     const tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
     const tt_kernel *k = d == NULL ? &n->op->kernel[TT_CPU] : tti_device_kernel(d, n->op);
     return tti_prepare_kernel(p, n, k, d, lanes, in, out, prep);
+}
+
+tt_status tti_prepare_chain(const tti_plan *p, const tti_pnode *pn, const tti_chain *c,
+                            const tt_kernel *k, const tt_arg *in, int n_in, const tt_arg *out,
+                            int n_out, tt_prep *prep)
+{
+    *prep = (tt_prep){.ctx = p->ctx,
+                      .node = pn->node,
+                      .attr = pn->node->attr,
+                      .in = in,
+                      .out_args = out,
+                      .n_in = n_in,
+                      .n_out = n_out,
+                      .lanes = pn->lanes,
+                      .n_threads = 1,
+                      .device = p->ctx->devices[pn->device]->state,
+                      .n_phases = 1};
+    memcpy(prep->tune, &c, sizeof(c));
+    return k->prepare(prep);
 }
 
 bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d)

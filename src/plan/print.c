@@ -13,10 +13,10 @@ static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)
     return n;
 }
 
-// "add + relu + mul" of a fused node, the op's name of others.
+// "add + relu + mul" of a fused or chained node, the op's name of others.
 static void put_op(tti_text *t, const tti_plan *p, const tti_pnode *pn)
 {
-    if (pn->kind != TTI_FUSED) {
+    if (pn->kind != TTI_FUSED && pn->kind != TTI_CHAINED) {
         tti_text_add(t, "%s", tti_pnode_kind_name(pn));
         return;
     }

@@ -47,4 +47,27 @@ typedef struct tti_fused {
     tti_fused_member members[TTI_FUSE_MAX];
 } tti_fused;
 
+/*
+ * Nodes of which each reads those before ("@chain:" and the names of their ops, joined by +), on
+ * devices with streams. Inputs of the launch are what comes from outside, each once; outputs are
+ * those of all members, in order, of which some are not written: they have no memory. Output 0 of a
+ * member may lie where an input of its shape does that the op of some member that reads it lets its
+ * output 0 take over. tune begins with a pointer to this. prepare() does not fail: where it leaves
+ * n_phases 0 it declines, and the nodes stay apart.
+ */
+#define TTI_CHAIN     "@chain:"
+#define TTI_CHAIN_MAX 3
+#define TTI_CHAIN_IN  8
+typedef struct tti_chain_member {
+    const tt_node *node;
+    int n_in, n_out;
+    int in[TTI_CHAIN_IN]; // argument of the launch, or TTI_FUSE_OF + its output
+    int out;              // its first output of the launch
+} tti_chain_member;
+typedef struct tti_chain {
+    int n;
+    unsigned kept; // bit i: output i of the launch is written
+    tti_chain_member members[TTI_CHAIN_MAX];
+} tti_chain;
+
 #endif

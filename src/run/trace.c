@@ -124,7 +124,7 @@ static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
         if (pn->kind != TTI_RECV && pn->piece >= 0)
             tti_text_add(t, ",\"piece\":%d", pn->piece);
     }
-    if (pn->kind == TTI_FUSED)
+    if (pn->kind == TTI_FUSED || pn->kind == TTI_CHAINED)
         add_members(t, p, pn);
     tti_text_add(t, "}");
 }

@@ -1,0 +1,28 @@
+/*
+ * advance.h - an order of a plan's nodes that is kept while nodes are joined to others (chain.c).
+ */
+#ifndef TUTTI_PLAN_ADVANCE_H
+#define TUTTI_PLAN_ADVANCE_H
+
+#include "plan/plan.h"
+
+typedef struct tti_advance {
+    int *first_in, *in;   // by node: those it needs
+    int *first_out, *out; // by node: those that need it
+    int *lead;            // by node: the first of those it is joined with, or itself
+    int *next;            // by node: the one that was joined after it; -1
+    int *seq, *at;        // the order, -1 where a joined node was; the place of every lead
+    int *stack, *window;
+    int *seen; // by node: the last search that came there
+    int search;
+} tti_advance;
+
+// The plan's order, which tti_plan_sort() has made, and its edges.
+tt_status tti_advance_init(tti_plan *p, const tti_edges *e, tti_advance *out) TTI_CHECKED;
+void tti_advance_deinit(tti_plan *p, tti_advance *a);
+// Can node i, joined to none, come to lead? Not if it needs what itself needs those at lead.
+bool tti_can_advance(tti_advance *a, int i, int lead);
+// After a yes: joins it, last being the last node there. What else it needs goes before.
+void tti_advance_to(tti_advance *a, int i, int lead, int last);
+
+#endif

@@ -98,6 +98,17 @@ static void *monitor(tti_wire *w, void *socket, const char *name)
     return s;
 }
 
+/*
+ * malloc gives the pages of a large message back to the system when it can, and the system clears
+ * new ones for the next. It keeps them once a block as large as all of these has come back.
+ */
+static void keep_pages(void)
+{
+    zmq_msg_t m;
+    if (zmq_msg_init_size(&m, TTI_WIRE_WINDOW * TTI_WIRE_CHUNK / 2) == 0)
+        zmq_msg_close(&m);
+}
+
 static tt_status open_sockets(tti_wire *w, const tti_wire_opts *o)
 {
     w->zmq = zmq_ctx_new();
@@ -105,6 +116,7 @@ static tt_status open_sockets(tti_wire *w, const tti_wire_opts *o)
     if (w->zmq == NULL || w->wake_fd < 0)
         return TT_FAIL(w->ctx, TT_EIO, "wire: %s", strerror(errno));
     (void)zmq_ctx_set(w->zmq, ZMQ_IO_THREADS, 2);
+    keep_pages();
     TT_TRY(make_keys(w, o->secret));
     w->zap = zmq_socket(w->zmq, ZMQ_ROUTER);
     if (w->zap == NULL || zmq_bind(w->zap, "inproc://zeromq.zap.01") != 0)

@@ -13,7 +13,7 @@
 #include <tutti/tasks.h>
 
 #define TTI_WIRE_CONTROL ((size_t)16 << 10)  // most bytes of a control message
-#define TTI_WIRE_CHUNK   ((size_t)256 << 10) // most bytes of a data message, head and all
+#define TTI_WIRE_CHUNK   ((size_t)512 << 10) // most bytes of a data message, head and all
 
 typedef struct tti_wire tti_wire;
 

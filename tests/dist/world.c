@@ -84,7 +84,7 @@ TEST(world_exchange_names_who_differs)
 
 // ---- letters ---------------------------------------------------------------------------------
 
-static const size_t sizes[] = {0, 1, 1000, 262144, 262145, 3000001};
+static const size_t sizes[] = {0, 1, 1000, 524288, 524289, 3000001};
 
 static char pattern(size_t i, size_t bytes, int from)
 {

@@ -228,9 +228,9 @@ TEST(world_sums_are_combined_within_hosts)
         world_run(&j);
         for (int i = 0; i < 4; i++)
             CHECK(j.ranks[i].status == TT_OK);
-        // Two letters of a head to each far one, then three chunks a range: of one far rank and of
+        // Two letters of a head to each far one, then two chunks a range: of one far rank and of
         // the result to one host; without hosts of three ranks each.
-        CHECK_INT(j.ranks[1].hash, t == 0 ? 2 * 2 + 3 + 3 : 3 * (2 + 3 + 3));
+        CHECK_INT(j.ranks[1].hash, t == 0 ? 2 * 2 + 2 + 2 : 3 * (2 + 2 + 2));
     }
 }
 

@@ -149,29 +149,9 @@ typedef void (*tile_fn)(const conv_run *r, const real *x, real *y);
     {                                                                                             \
         tile(m, nv, r, x, y);                                                                     \
     }
-// clang-format off
-TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1)
-#if MR >= 6
-TILE(5, 1) TILE(6, 1)
-#endif
-#if NV == 2
-TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
-TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2)
-TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
-static const tile_fn tiles[NV][MR] = {
-    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1, tile_9_1,
-     tile_10_1, tile_11_1, tile_12_1, tile_13_1, tile_14_1},
-    {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2, tile_7_2, tile_8_2, tile_9_2,
-     tile_10_2, tile_11_2, tile_12_2, tile_13_2, tile_14_2},
-};
-#elif MR == 6
-static const tile_fn tiles[NV][MR] = {
-    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1},
-};
-#else
-static const tile_fn tiles[NV][MR] = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1}};
-#endif
-// clang-format on
+EACH_TILE(TILE)
+#define NAME(m, nv) tile_##m##_##nv,
+static const tile_fn tiles[NV][MR] = TILE_TABLE(NAME);
 
 // Packs one tap of one panel; the columns that do not exist are zeros.
 static void pack(const tti_conv_tune *t, const real *w, real *out, int64_t unit)

@@ -77,37 +77,10 @@ typedef void (*tile_fn)(const dw_run *r, real *sum);
         tile(m, nv, mixes, r, sum);                                                             \
     }
 #define TILE(m, nv) TILE_OF(m, nv, 0) TILE_OF(m, nv, 1)
-// clang-format off
-TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1)
-#if MR >= 6
-TILE(5, 1) TILE(6, 1)
-#endif
-#if NV == 2
-TILE(7, 1) TILE(8, 1) TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
-TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2) TILE(7, 2)
-TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2) TILE(13, 2) TILE(14, 2)
-#define ROW(nv, x)                                                                         \
-    {                                                                                      \
-        tile_1_##nv##_##x, tile_2_##nv##_##x, tile_3_##nv##_##x, tile_4_##nv##_##x,        \
-            tile_5_##nv##_##x, tile_6_##nv##_##x, tile_7_##nv##_##x, tile_8_##nv##_##x,    \
-            tile_9_##nv##_##x, tile_10_##nv##_##x, tile_11_##nv##_##x, tile_12_##nv##_##x, \
-            tile_13_##nv##_##x, tile_14_##nv##_##x                                         \
-    }
-static const tile_fn tiles[2][NV][MR] = {{ROW(1, 0), ROW(2, 0)}, {ROW(1, 1), ROW(2, 1)}};
-#elif MR == 6
-#define ROW(x)                                                                             \
-    {                                                                                      \
-        tile_1_1_##x, tile_2_1_##x, tile_3_1_##x, tile_4_1_##x, tile_5_1_##x, tile_6_1_##x \
-    }
-static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
-#else
-#define ROW(x)                                                 \
-    {                                                          \
-        tile_1_1_##x, tile_2_1_##x, tile_3_1_##x, tile_4_1_##x \
-    }
-static const tile_fn tiles[2][NV][MR] = {{ROW(0)}, {ROW(1)}};
-#endif
-// clang-format on
+EACH_TILE(TILE)
+#define STRAIGHT(m, nv) tile_##m##_##nv##_0,
+#define MIXING(m, nv)   tile_##m##_##nv##_1,
+static const tile_fn tiles[2][NV][MR] = {TILE_TABLE(STRAIGHT), TILE_TABLE(MIXING)};
 
 // Output positions [*lo, *hi) whose tap falls inside 0..n.
 static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t n, int64_t *lo, int64_t *hi)

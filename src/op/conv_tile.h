@@ -19,4 +19,25 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+// EACH_TILE(X) is X(m, nv) for tiles of every size, m pixels by nv vectors. TILE_TABLE(X) is the
+// same as an array [NV][MR], where X ends with a comma.
+// clang-format off
+#if MR == 14
+#define TILE_ROW(X, nv) \
+    X(1, nv) X(2, nv) X(3, nv) X(4, nv) X(5, nv) X(6, nv) X(7, nv) \
+    X(8, nv) X(9, nv) X(10, nv) X(11, nv) X(12, nv) X(13, nv) X(14, nv)
+#elif MR == 6
+#define TILE_ROW(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv) X(5, nv) X(6, nv)
+#else
+#define TILE_ROW(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
+#endif
+#if NV == 2
+#define EACH_TILE(X)  TILE_ROW(X, 1) TILE_ROW(X, 2)
+#define TILE_TABLE(X) {{TILE_ROW(X, 1)}, {TILE_ROW(X, 2)}}
+#else
+#define EACH_TILE(X)  TILE_ROW(X, 1)
+#define TILE_TABLE(X) {{TILE_ROW(X, 1)}}
+#endif
+// clang-format on
+
 #endif

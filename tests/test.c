@@ -2,6 +2,7 @@
  * test.c - contexts, constants and folders for tests.
  */
 #include "test_main.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -130,6 +131,32 @@ void test_fill(float *x, int64_t n, uint64_t seed, double low, double high)
     uint64_t state = seed * 0xd1342543de82ef95u + 1;
     for (int64_t i = 0; i < n; i++)
         x[i] = (float)(low + (high - low) * (double)(next_random(&state) >> 11) * 0x1p-53);
+}
+
+double test_act(tt_act act, double z)
+{
+    switch (act) {
+    case TT_RELU:
+        return z > 0 ? z : 0;
+    case TT_GELU:
+        return 0.5 * z * (1 + tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)));
+    case TT_GELU_ERF:
+        return 0.5 * z * (1 + erf(z / sqrt(2.0)));
+    case TT_SIGMOID:
+        return 1 / (1 + exp(-z));
+    case TT_TANH:
+        return tanh(z);
+    case TT_SILU:
+        return z / (1 + exp(-z));
+    case TT_ELU:
+        return z > 0 ? z : expm1(z);
+    case TT_LEAKY_RELU:
+        return z > 0 ? z : 0.01 * z;
+    case TT_SOFTPLUS:
+        return log1p(exp(-fabs(z))) + (z > 0 ? z : 0);
+    default:
+        return z;
+    }
 }
 
 tt_tensor *test_uniform(tt_graph *g, uint64_t seed, tt_shape shape)

@@ -80,5 +80,7 @@ const char *test_folder(void);
 tt_tensor *test_uniform(tt_graph *g, uint64_t seed, tt_shape shape);
 tt_tensor *test_iota_i32(tt_graph *g, int64_t n);
 void test_fill(float *x, int64_t n, uint64_t seed, double low, double high);
+// What an activation is, by the C library.
+double test_act(tt_act act, double z);
 
 #endif

@@ -75,7 +75,7 @@ static void oracle(const op_test *t, double *y)
     zero(t, y);
     each_product(t, op_value(t, 0), op_value(t, 1), add_y, y);
     for (int64_t i = 0; i < op_count(t); i++)
-        y[i] = window_act(p[ACT], y[i] + (p[BIAS] ? op_value(t, 2)[i % p[N]] : 0));
+        y[i] = test_act((tt_act)p[ACT], y[i] + (p[BIAS] ? op_value(t, 2)[i % p[N]] : 0));
 }
 
 #define CASE .build = build, .oracle = oracle

@@ -62,7 +62,7 @@ static void oracle(const op_test *t, double *y)
     const int64_t *p = op_case_of(t)->p;
     products(t, 2, y);
     for (int64_t i = 0; i < op_count(t); i++)
-        y[i] = window_act(p[ACT], y[i] + (p[BIAS] ? op_value(t, 2)[i % (p[C] * p[N])] : 0));
+        y[i] = test_act((tt_act)p[ACT], y[i] + (p[BIAS] ? op_value(t, 2)[i % (p[C] * p[N])] : 0));
 }
 
 #define CASE .build = build, .oracle = oracle

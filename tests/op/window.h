@@ -84,22 +84,4 @@ static inline bool window_tap(const window *z, int64_t i, int64_t j, int64_t u, 
     return *r >= 0 && *r < z->h && *q >= 0 && *q < z->w;
 }
 
-static inline double window_act(int64_t act, double z)
-{
-    switch (act) {
-    case TT_RELU:
-        return z > 0 ? z : 0;
-    case TT_GELU:
-        return 0.5 * z * (1 + tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)));
-    case TT_SIGMOID:
-        return 1 / (1 + exp(-z));
-    case TT_TANH:
-        return tanh(z);
-    case TT_SILU:
-        return z / (1 + exp(-z));
-    default:
-        return z;
-    }
-}
-
 #endif

@@ -39,6 +39,8 @@ static matrix_way fast_way(const char *strategy, const char *devices)
     };
 }
 
+static int64_t records = 121; // three batches, and one of 13 rows
+
 typedef struct outcome {
     matrix_result r;
     int units, groups; // of the newest plan
@@ -52,7 +54,7 @@ static outcome train(int model, const matrix_way *way)
     tt_model *m = matrix_build(ctx, &matrix_models[model], way);
     int64_t parts = way->accumulate > 0 ? way->accumulate : 1;
     tt_fit_report r;
-    ck_assert_msg(m != NULL && tt_fit(m, matrix_data(ctx, &matrix_models[model], 121),
+    ck_assert_msg(m != NULL && tt_fit(m, matrix_data(ctx, &matrix_models[model], records),
                                       .batch = 36 / parts, .accumulate = parts) == TT_OK,
                   "%s on %s: %s", way->strategy, way->device, tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
@@ -169,6 +171,15 @@ TEST(gpu_fast_over_four_cards_out_of_reach)
     CHECK(matrix_same(&got.r, &want.r));
 }
 
+// A last batch of one row: the other replicas have no sums, but get the updated weights.
+TEST(gpu_fast_with_replicas_that_have_no_rows)
+{
+    need_nccl("3");
+    records = 73;
+    check_two(ADAM_MLP, fast_way("mirrored", "gpu:0,gpu:1"));
+    check_many(SGD_MLP, "gpu:0,gpu:1,gpu:2", 0);
+}
+
 // Three micro-batches are no whole sub-tree: what a replica has of them is added first.
 TEST(gpu_fast_accumulates)
 {
@@ -219,6 +230,25 @@ TEST(gpu_fast_can_be_hashed_and_traced)
     }
     CHECK(took[0] > 0 && took[1] > 0 && joint > 0);
     json_decref(root);
+}
+
+// Allocations of the host fail, early and late: told, nothing leaks, nothing crashes.
+TEST(gpu_fast_out_of_memory)
+{
+    need_nccl("2");
+    matrix_way way = fast_way("mirrored", "gpu:0,gpu:1");
+    tt_status st = TT_ENOMEM;
+    for (int64_t n = 1; st != TT_OK; n += n / 8 + 1) {
+        tt_ctx *ctx = matrix_open(&way);
+        tt_model *m = matrix_build(ctx, &matrix_models[SGD_LANE], &way);
+        tt_data *data = matrix_data(ctx, &matrix_models[SGD_LANE], 72);
+        tt_fail_alloc_at(ctx, n);
+        st = tt_fit(m, data, .batch = 36);
+        tt_fail_alloc_at(ctx, 0);
+        ck_assert_msg(st == TT_OK || st == TT_ENOMEM, "allocation %lld: %s", (long long)n,
+                      tt_last_error(ctx).message);
+        CHECK_INT(tt_close(ctx), st);
+    }
 }
 
 // ---- plans -----------------------------------------------------------------------------------
@@ -278,6 +308,33 @@ TEST(gpu_fast_tells_a_communicator_that_cannot_be_made)
 TEST(gpu_fast_tells_a_call_that_fails)
 {
     check_failure("Reduce 2", TT_EDEVICE, "gpu:0: reduce_scatter of matmul 'matmul", 60000);
+}
+
+// A weight whose pieces are of one size is reduced and gathered by one call each.
+static void check_even(const char *fault, const char *words)
+{
+    need_nccl("2");
+    setenv("TUTTI_EMU_NCCL_FAIL", fault, 1);
+    tt_ctx *ctx = tt_open(.devices = "gpu:0,gpu:1", .strategy = "mirrored",
+                          .spread = {.reduce = TT_REDUCE_FAST}, .on_event = test_ignore_event);
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_flatten(m);
+    tt_dense(m, .units = 128, .act = TT_RELU);
+    tt_dense(m, .units = 10);
+    CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1f)));
+    CHECK_INT(tt_fit(m, tt_digits(ctx, .count = 64, .batch = 32)), TT_EDEVICE);
+    CHECK_MESSAGE(ctx, words);
+    CHECK_INT(tt_close(ctx), TT_EDEVICE);
+}
+
+TEST(gpu_fast_scatters_even_pieces)
+{
+    check_even("ReduceScatter 2", "gpu:1: reduce_scatter of matmul 'matmul");
+}
+
+TEST(gpu_fast_gathers_even_pieces)
+{
+    check_even("AllGather 2", "gpu:1: all_gather of update_sgd 'update_sgd");
 }
 
 TEST(gpu_fast_tells_a_group_that_fails)

@@ -5,6 +5,7 @@
 #include "cuda/load.h"
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,7 @@ static void host_flag_set(void *flag, uint32_t value)
 }
 static const tti_cuda_host host = {
     .version = TTI_CUDA_MODULE,
+    .bytes = TTI_CUDA_BYTES,
     .vfail = tti_vfail,
     .log = host_log,
     .alloc = host_alloc,
@@ -97,13 +99,14 @@ static const tti_cuda_module *open_module(char *why, size_t n)
     void *symbol = dlsym(h, TTI_CUDA_OPEN);
     memcpy(&open_fn, &symbol, sizeof(open_fn)); // C has no cast from a pointer to a function
     const tti_cuda_module *m = open_fn == NULL ? NULL : open_fn(&host);
-    if (m != NULL && m->version == TTI_CUDA_MODULE)
+    if (m != NULL && m->version == TTI_CUDA_MODULE && m->bytes == TTI_CUDA_BYTES)
         return m;
+    struct link_map *file = NULL;
+    const char *path = dlinfo(h, RTLD_DI_LINKMAP, &file) == 0 ? file->l_name : FILE_NAME;
     if (m == NULL)
-        snprintf(why, n, "%s is no module of this library", FILE_NAME);
+        snprintf(why, n, "%s is no module of Tutti's", path);
     else
-        snprintf(why, n, "%s has version %d, this library needs %d", FILE_NAME, m->version,
-                 TTI_CUDA_MODULE);
+        snprintf(why, n, "%s is of another version than this library: make builds both", path);
     dlclose(h);
     return NULL;
 }

@@ -238,6 +238,7 @@ static tti_cuda_module make_module(void)
 {
     tti_cuda_module m = {};
     m.version = TTI_CUDA_MODULE;
+    m.bytes = TTI_CUDA_BYTES;
     m.count = tti_cuda_count;
     m.card = tti_cuda_card_get;
     m.reaches = tti_cuda_reaches;
@@ -279,7 +280,7 @@ static tti_cuda_module make_module(void)
 extern "C" __attribute__((visibility("default"))) const tti_cuda_module *
 tti_cuda_open(const tti_cuda_host *host)
 {
-    if (host->version == TTI_CUDA_MODULE)
+    if (host->version == TTI_CUDA_MODULE && host->bytes == TTI_CUDA_BYTES)
         tti_cuda_host_api = host;
     static tti_cuda_module module; // the caller loads it once, under a lock
     module = make_module();

@@ -3,7 +3,7 @@
  *
  * The module is compiled apart (src/cuda/ and the .cu files of src/op/) and imports nothing of the
  * library: what it needs comes in tti_cuda_host, what it offers goes out in tti_cuda_module. Both
- * sides check TTI_CUDA_MODULE, which changes with any struct they share.
+ * sides check TTI_CUDA_MODULE, which changes with any struct they share, and the sizes of those.
  */
 #ifndef TUTTI_CUDA_MODULE_H
 #define TUTTI_CUDA_MODULE_H
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TTI_CUDA_MODULE 5
+#define TTI_CUDA_MODULE 6
 
 struct tti_device;
 
@@ -27,7 +27,8 @@ enum {
 
 // What the module calls.
 typedef struct tti_cuda_host {
-    int version; // TTI_CUDA_MODULE
+    int version;  // TTI_CUDA_MODULE
+    size_t bytes; // TTI_CUDA_BYTES
     tt_status (*vfail)(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
                        va_list args);
     void (*log)(tt_ctx *ctx, tt_level level, const char *text);
@@ -52,7 +53,8 @@ typedef struct tti_cuda_card {
  * names the device.
  */
 typedef struct tti_cuda_module {
-    int version; // TTI_CUDA_MODULE
+    int version;  // TTI_CUDA_MODULE
+    size_t bytes; // TTI_CUDA_BYTES
     // GPUs that can be used; 0 with the reason in why: no driver, too old, too old a card.
     int (*count)(char *why, size_t n);
     tt_status (*card)(int physical, tti_cuda_card *out);
@@ -103,6 +105,12 @@ typedef struct tti_cuda_module {
     // Bytes of the GPU's memory in use by this process beside what alloc gave: context, libraries.
     size_t (*overhead)(void *d);
 } tti_cuda_module;
+
+// Of what both sides know, so that a module of another day is refused though nobody changed the
+// version.
+#define TTI_CUDA_BYTES                                                                             \
+    (sizeof(tti_cuda_host) + sizeof(tti_cuda_module) + sizeof(tti_cuda_card) + sizeof(tt_launch) + \
+     sizeof(tt_prep) + sizeof(tt_arg) + sizeof(tt_step) + sizeof(tt_kernel) + sizeof(tt_node))
 
 // The one symbol of the module.
 typedef const tti_cuda_module *(*tti_cuda_open_fn)(const tti_cuda_host *host);

@@ -89,6 +89,8 @@ TEST(a_module_that_is_not_there)
 {
     setenv("TUTTI_CUDA_MODULE", "/nowhere/libtutti-cuda.so", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no gpu can be used: TUTTI_CUDA_MODULE: /nowhere/");
+    setenv("TUTTI_CUDA_MODULE", "libm.so.6", 1);
+    check_refused("gpu:0", TT_EUNSUPPORTED, "/libm.so.6 is no module of Tutti's");
 }
 
 TEST(gpu_memory_has_its_limit_and_the_cards)

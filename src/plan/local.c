@@ -91,7 +91,9 @@ static double node_cost(tti_spreader *s, const tti_pnode *pn)
     tt_arg *args = tti_calloc(p->ctx, (size_t)(pn->n_in + pn->n_out + 1), sizeof(*args));
     tt_prep *prep = tti_calloc(p->ctx, 1, sizeof(*prep));
     double ns = 0;
-    if (args != NULL && prep != NULL && (pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) == 0) {
+    bool computes = (pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) == 0 &&
+                    tti_has_kernel(p->ctx, pn->node, p->ctx->devices[0]);
+    if (args != NULL && prep != NULL && computes) {
         for (int k = 0; k < pn->n_in + pn->n_out; k++)
             tti_arg_fill(&args[k], &s->values[k < pn->n_in ? pn->in[k] : pn->out + k - pn->n_in]);
         if (tti_prepare(p, pn->node, 0, &p->lanes, args, args + pn->n_in, prep) == TT_OK)

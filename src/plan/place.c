@@ -5,7 +5,9 @@
  * placement callback; the device of the variable it updates; the device of its first input that is
  * somewhere; the first device that has the kernel. Sources without a pin go where they are first
  * read; a variable that the store already has stays where it lives. With soft placement a pin that
- * cannot be met falls back, is counted and, unless silenced, told once.
+ * cannot be met falls back, is counted and, unless silenced, told once; so does a node whose device
+ * a strategy chose but which has no kernel there. What follows a node that is elsewhere for want of
+ * a kernel goes where the node would be.
  */
 #include "plan/plan.h"
 #include <stdio.h>
@@ -16,6 +18,7 @@ typedef struct placer {
     const tti_plan_request *req;
     int *group;            // device of each colocation group; -1
     const tt_node **chief; // the node that decided it
+    int *wish;             // by plan node: the device that has no kernel for it; -1
     bool told;
 } placer;
 
@@ -39,16 +42,42 @@ static bool has_kernel(const tt_ctx *ctx, const tti_pnode *pn, const tti_device 
     return tti_has_kernel(ctx, pn->node, d);
 }
 
-static tt_status fall_back(placer *pl, tti_pnode *pn, const char *wish, const char *why)
+static int *wish_of(placer *pl, const tti_pnode *pn)
+{
+    return &pl->wish[pn - pl->p->nodes];
+}
+
+// The type that a missing kernel is missing for.
+static const char *type_of(const tti_pnode *pn)
+{
+    const tt_node *n = pn->node;
+    return tt_dtype_name(n->n_out > 0 ? n->outs[0]->dtype : n->in[0]->dtype);
+}
+
+static tt_status no_kernel(placer *pl, const tti_pnode *pn)
+{
+    tt_ctx *ctx = pl->p->ctx;
+    char list[TTI_DEVICE_LIST];
+    bool has_cpu = false;
+    for (int d = 0; d < ctx->n_devices; d++)
+        has_cpu |= ctx->devices[d]->backend == &tti_backend_cpu;
+    return TT_FAIL(ctx, TT_EUNSUPPORTED, "%s '%s': there is no kernel for %s on %s%s",
+                   pn->node->op->name, pn->node->name, type_of(pn), tti_device_list(ctx, list),
+                   has_cpu ? "" : "; with cpu:0 among the devices it would run there");
+}
+
+// bound is how the node came to its wish: "is pinned to", "belongs to".
+static tt_status fall_back(placer *pl, tti_pnode *pn, const char *bound, const char *wish,
+                           const char *why)
 {
     tti_plan *p = pl->p;
     if (p->ctx->soft == TT_SOFT_OFF)
-        return TT_FAIL(p->ctx, TT_EINVAL, "%s '%s' is pinned to %s, %s, and soft placement is off",
-                       pn->node->op->name, pn->node->name, wish, why);
+        return TT_FAIL(p->ctx, TT_EINVAL, "%s '%s' %s %s, %s, and soft placement is off",
+                       pn->node->op->name, pn->node->name, bound, wish, why);
     p->fallbacks++;
     if (p->ctx->soft == TT_SOFT_WARN && !pl->told)
-        TT_LOG(p->ctx, TT_WARN, "%s '%s' is pinned to %s, %s; placed elsewhere (told once)",
-               pn->node->op->name, pn->node->name, wish, why);
+        TT_LOG(p->ctx, TT_WARN, "%s '%s' %s %s, %s; placed elsewhere (told once)",
+               pn->node->op->name, pn->node->name, bound, wish, why);
     pl->told = true;
     pn->reason = say(p, "soft: %s, %s", wish, why);
     return TT_OK;
@@ -61,9 +90,12 @@ static tt_status follow(placer *pl, tti_pnode *pn, const tt_device_name *pin, co
     tt_device_print(pin, wish);
     tti_device *d = tti_device_match(pl->p->ctx, pin);
     if (d == NULL)
-        return fall_back(pl, pn, wish, "which is not among the context's devices");
-    if (!has_kernel(pl->p->ctx, pn, d))
-        return fall_back(pl, pn, wish, "which has no such kernel");
+        return fall_back(pl, pn, "is pinned to", wish, "which is not among the context's devices");
+    if (!has_kernel(pl->p->ctx, pn, d)) {
+        *wish_of(pl, pn) = d->index;
+        return fall_back(pl, pn, "is pinned to", wish,
+                         say(pl->p, "which has no kernel for %s%s", type_of(pn), ""));
+    }
     pn->device = d->index;
     pn->reason = reason;
     return TT_OK;
@@ -92,15 +124,16 @@ static tt_status place_groups(placer *pl)
     return TT_OK;
 }
 
-static int device_of_inputs(const tti_plan *p, const tti_pnode *pn, const char **from)
+static int device_of_inputs(const placer *pl, const tti_pnode *pn, const char **from)
 {
+    const tti_plan *p = pl->p;
     for (int i = 0; i < pn->n_in; i++) {
         const tti_value *v = &p->values[pn->in[i]];
         const tti_pnode *maker = &p->nodes[v->node];
         if (v->memory == TTI_CONSTANT || maker->device < 0)
             continue;
         *from = maker->node->name;
-        return maker->device;
+        return pl->wish[v->node] >= 0 ? pl->wish[v->node] : maker->device;
     }
     return -1;
 }
@@ -129,10 +162,14 @@ static tt_status place_node(placer *pl, tti_pnode *pn)
         return TT_OK; // placed by its readers
     if (pn->device < 0) {
         const char *from = NULL;
-        int d = device_of_inputs(p, pn, &from);
+        int d = device_of_inputs(pl, pn, &from);
         if (d >= 0 && has_kernel(ctx, pn, ctx->devices[d])) {
             pn->device = d;
             pn->reason = say(p, "input %s%s", from, "");
+        } else if (d >= 0) {
+            *wish_of(pl, pn) = d;
+            pn->reason = kept =
+                say(p, "%s has no kernel for %s", ctx->devices[d]->name, type_of(pn));
         }
     }
     for (int d = 0; pn->device < 0 && d < ctx->n_devices; d++) {
@@ -142,8 +179,7 @@ static tt_status place_node(placer *pl, tti_pnode *pn)
         }
     }
     if (pn->device < 0)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED, "%s '%s': no device has a kernel for it", n->op->name,
-                       n->name);
+        return no_kernel(pl, pn);
     if (kept != NULL)
         pn->reason = kept;
     if (n->colocation >= 0 && pl->chief[n->colocation] == NULL) {
@@ -191,11 +227,30 @@ static tt_status place_homes(placer *pl)
             continue;
         tti_device *pin = pn->node->has_pin ? tti_device_match(p->ctx, &pn->node->pin) : NULL;
         if (pin != NULL && pin != home)
-            TT_TRY(fall_back(pl, pn, pin->name, "but its value already lives elsewhere"));
+            TT_TRY(fall_back(pl, pn, "is pinned to", pin->name,
+                             "but its value already lives elsewhere"));
         pn->device = home->index;
         pn->reason = pin == home ? "pin" : "where the store has it";
     }
     return TT_OK;
+}
+
+// A node that a strategy gave a device, which has no kernel for it: any other that has.
+static tt_status place_elsewhere(placer *pl, tti_pnode *pn)
+{
+    tt_ctx *ctx = pl->p->ctx;
+    const tti_device *d = ctx->devices[pn->device];
+    int to = -1;
+    if (d->is_away || has_kernel(ctx, pn, d))
+        return TT_OK;
+    for (int i = 0; to < 0 && i < ctx->n_devices; i++)
+        if (ctx->devices[i]->task == d->task && has_kernel(ctx, pn, ctx->devices[i]))
+            to = i;
+    if (to < 0)
+        return no_kernel(pl, pn);
+    pn->device = to;
+    return fall_back(pl, pn, "belongs to", d->name,
+                     say(pl->p, "which has no kernel for %s%s", type_of(pn), ""));
 }
 
 // An update runs where its variable is.
@@ -221,8 +276,13 @@ tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req)
     placer pl = {.p = p, .req = req};
     pl.group = tti_plan_alloc(p, sizeof(int) * (size_t)groups);
     pl.chief = tti_plan_alloc(p, sizeof(*pl.chief) * (size_t)groups);
-    if (pl.group == NULL || pl.chief == NULL)
+    pl.wish = tti_plan_alloc(p, sizeof(int) * (size_t)(p->n_nodes + 1));
+    if (pl.group == NULL || pl.chief == NULL || pl.wish == NULL)
         return TT_ENOMEM;
+    memset(pl.wish, -1, sizeof(int) * (size_t)(p->n_nodes + 1));
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].is_dropped && p->nodes[i].device >= 0)
+            TT_TRY(place_elsewhere(&pl, &p->nodes[i]));
     TT_TRY(place_groups(&pl));
     TT_TRY(place_homes(&pl));
     for (int64_t i = 0; i < p->n_nodes; i++)

@@ -210,7 +210,8 @@ static void print_text(tti_text *t, tti_plan *p)
     print_carried(t, p);
     print_transfers(t, p);
     if (p->fallbacks > 0)
-        tti_text_add(t, "\n%d nodes are not on the device they were pinned to\n", p->fallbacks);
+        tti_text_add(t, "\n%d node%s not on the device that a pin or the strategy names\n",
+                     p->fallbacks, p->fallbacks == 1 ? " is" : "s are");
 }
 
 static void json_shape(tti_text *t, const tt_shape *s)

@@ -208,6 +208,78 @@ TEST(gpu_central_on_a_cpu_gives_it_no_lanes)
               TT_EINVAL);
 }
 
+// ---- ops without a kernel on GPUs ------------------------------------------------------------
+
+// y = -print(exp(x)) on rows of a batch. print is the CPU's alone.
+static tt_status run_print(const char *devices, const char *strategy, char **plan, lines *said)
+{
+    tt_ctx *ctx = tt_open(.devices = devices, .strategy = strategy, .level = TT_WARN,
+                          .on_event = keep_lines, .user = said);
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 2), .name = "x");
+    tt_tensor *y = tt_neg(
+        g, tt_matmul(g, tt_print(g, tt_exp(g, x), "e"), tt_fill(g, TT_F32, TT_SHAPE(2, 2), 1)));
+    tt_session *s = tt_session_new(g);
+    float in[8] = {0}, out[8];
+    tt_status st = tt_run(s, .feeds = &(tt_feed_value){x, in, TT_SHAPE(4, 2), TT_F32}, .n_feeds = 1,
+                          .fetches = &(tt_fetch){y, out, sizeof(out)}, .n_fetches = 1);
+    for (int i = 0; st == TT_OK && i < 8; i++)
+        CHECK(out[i] == -2);
+    char *text = st == TT_OK ? tt_plan_print(s) : NULL;
+    *plan = text == NULL ? NULL : strdup(text);
+    tt_string_free(ctx, text);
+    CHECK_INT(tt_close(ctx), st);
+    return st;
+}
+
+// The device of the plan's line that begins with this op.
+static void check_place(const char *plan, const char *op, const char *device)
+{
+    const char *line = strstr(plan, op);
+    while (line != NULL && line > plan && line[-1] != '\n')
+        line = strstr(line + 1, op);
+    ck_assert_msg(line != NULL, "no %s in %s", op, plan);
+    const char *at = strstr(line, device);
+    ck_assert_msg(at != NULL && at < strchr(line, '\n'), "%s is not on %s: %s", op, device, plan);
+}
+
+TEST(gpu_ops_without_a_kernel_run_on_the_cpu_one_by_one)
+{
+    char *plan;
+    lines said = {""};
+    test_need_gpu();
+    CHECK_OK(run_print("gpu:0,cpu:0", "single", &plan, &said));
+    check_place(plan, "exp ", " gpu:0 ");
+    check_place(plan, "print ", " cpu:0 ");
+    check_place(plan, "print ", "gpu:0 has no kernel for f32");
+    check_place(plan, "matmul ", " gpu:0 "); // and back again
+    free(plan);
+    said.text[0] = '\0';
+    CHECK_OK(run_print("cpu:0,gpu:0", "mirrored", &plan, &said));
+    CHECK(strstr(said.text, "print 'print' belongs to gpu:0, which has no kernel for f32; placed "
+                            "elsewhere") != NULL);
+    free(plan);
+    CHECK_OK(run_print("cpu:0,gpu:0", "central", &plan, &said));
+    check_place(plan, "print ", " cpu:0 ");
+    check_place(plan, "matmul ", " gpu:0 ");
+    free(plan);
+}
+
+TEST(gpu_ops_without_a_kernel_are_named_where_there_is_no_cpu)
+{
+    static const char *const ways[][2] = {
+        {"gpu:0", "single"}, {"gpu:0*2", "mirrored"}, {"gpu:0*2", "pipeline"}};
+    test_need_gpu();
+    for (int i = 0; i < 3; i++) {
+        char *plan;
+        lines said = {""};
+        CHECK_INT(run_print(ways[i][0], ways[i][1], &plan, &said), TT_EUNSUPPORTED);
+        ck_assert_msg(strstr(said.text, "print 'print': there is no kernel for f32 on gpu:0") &&
+                          strstr(said.text, "; with cpu:0 among the devices it would run there"),
+                      "%s: %s", ways[i][1], said.text);
+    }
+}
+
 // ---- checkpoints -----------------------------------------------------------------------------
 
 static tt_status end_at(void *user, tt_model *m, const tt_progress *p)

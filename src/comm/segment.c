@@ -12,15 +12,56 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#define LARGE ((size_t)2 << 20)
+
+// Begins where a huge page can.
+static char *map_aligned(int fd, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + page - 1) / page * page;
+    char *room = mmap(NULL, used + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return MAP_FAILED;
+    size_t skip = (LARGE - ((uintptr_t)room & (LARGE - 1))) & (LARGE - 1);
+    char *at = mmap(room + skip, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    int err = errno;
+    if (at == MAP_FAILED)
+        munmap(room + skip, used);
+    if (skip > 0)
+        munmap(room, skip);
+    munmap(room + skip + used, LARGE - skip);
+    errno = err;
+    return at;
+}
+
+/*
+ * Large segments have huge pages, as a wish: products of matrices read them, too. By its settings
+ * the system takes small pages for shared memory in most places, but it makes huge ones on request,
+ * of those of which a part is there.
+ */
+static void *map(int fd, size_t bytes)
+{
+    if (bytes < LARGE)
+        return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *at = map_aligned(fd, bytes);
+    size_t whole = bytes / LARGE * LARGE;
+    if (at == MAP_FAILED)
+        return MAP_FAILED;
+    for (size_t i = 0; i < whole; i += LARGE)
+        (void)*(volatile char *)(at + i);
+    (void)madvise(at, whole, MADV_COLLAPSE);
+    return at;
+}
+
 tt_status tti_segment_new(tt_ctx *ctx, size_t bytes, tti_segment *out)
 {
     bytes = TTI_MAX(bytes, (size_t)1);
     int fd = memfd_create("tutti", MFD_CLOEXEC);
     if (fd < 0)
         return TT_FAIL(ctx, TT_ENOMEM, "shared memory of %zu bytes: %s", bytes, strerror(errno));
-    void *at = ftruncate(fd, (off_t)bytes) == 0
-                   ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                   : MAP_FAILED;
+    void *at = ftruncate(fd, (off_t)bytes) == 0 ? map(fd, bytes) : MAP_FAILED;
     if (at == MAP_FAILED) {
         int err = errno;
         close(fd);
@@ -63,7 +104,7 @@ bool tti_segment_try(const tti_segment_name *name, tti_segment *out)
         return false;
     errno = EINVAL; // another size: it is not what was named
     if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == name->bytes)
-        at = mmap(NULL, name->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        at = map(fd, name->bytes);
     int err = errno;
     close(fd);
     errno = err;

@@ -29,24 +29,23 @@ static bool is_small(const tti_process *p)
 }
 
 // Where each addend lies in its process's head: members in order, their parts one after another.
-static void run_small(tti_sum *j)
+static void run_small(const tti_process *p, const tti_comm_call *call, tti_reduction *r)
 {
-    const tti_process *p = j->p;
-    size_t bytes = (size_t)j->r->count * tt_dtype_bytes(j->r->from);
+    size_t bytes = (size_t)r->count * tt_dtype_bytes(r->from);
     const char *at = NULL;
-    for (int m = 0, q = -1; m < j->call->n; m++) {
+    for (int m = 0, q = -1; m < call->n; m++) {
         while (q < 0 || m >= p->first[q + 1]) {
             q++;
             at = tti_process_small(p->head[q]);
         }
-        int parts = tti_member_parts(j->call, m);
-        for (int i = 0; q != p->self && i < j->r->n; i++)
-            if (j->r->addend[i].member == m)
-                j->r->addend[i].data = at + (size_t)j->r->addend[i].part * bytes;
+        int parts = tti_member_parts(call, m);
+        for (int i = 0; q != p->self && i < r->n; i++)
+            if (r->addend[i].member == m)
+                r->addend[i].data = at + (size_t)r->addend[i].part * bytes;
         at += (size_t)parts * bytes;
     }
     unsigned saved = tti_fp_enter();
-    tti_reduction_run(j->r, 0, j->r->count);
+    tti_reduction_run(r, 0, r->count);
     tti_fp_leave(saved);
 }
 
@@ -245,13 +244,9 @@ static tt_status run_rounds(tti_sum *j)
     return is_all && j->rounds > 0 ? collect(j, j->rounds - 1) : TT_OK;
 }
 
-tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
+static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
 {
     tti_sum j = {.c = c, .p = c->state, .call = call, .r = r};
-    if (is_small(j.p)) {
-        run_small(&j);
-        return TT_OK;
-    }
     count_addends(&j);
     make_ranges(&j);
     if (tti_process_is_shared(c, call, r)) {
@@ -278,4 +273,12 @@ tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reductio
     tti_flag_set(&a->got, j.p->round);
     tti_flag_set(&a->spread, j.p->round);
     return st;
+}
+
+tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
+{
+    if (!is_small(c->state))
+        return reduce_large(c, call, r);
+    run_small(c->state, call, r);
+    return TT_OK;
 }

@@ -235,8 +235,9 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
     char *out = r->n_members > 0 ? r->members[0].out : NULL;
     size_t item = tt_dtype_bytes(r->to);
     bool direct = out != NULL && r->to == r->wide && !r->passes && !r->is_scattered;
-    // What goes past the cache goes by whole lines of the first out.
-    int64_t skew = r->passes ? (int64_t)((((uintptr_t)out + (size_t)begin * item) & 63) / item) : 0;
+    // What goes past the cache goes by whole lines, of what others read or of the first out.
+    const char *lines = r->copy != NULL && r->copy_passes ? r->copy : r->passes ? out : NULL;
+    int64_t skew = (int64_t)((((uintptr_t)lines + (size_t)begin * item) & 63) / item);
     for (int64_t at = begin, n; at < end; at += n, skew = 0) {
         n = TTI_MIN(BLOCK - skew, end - at);
         char *sum = direct ? out + (size_t)at * item : stack[0];

@@ -128,7 +128,8 @@ CUDA_ARCHS ?= 80 90
 CUDA_SRC   := $(wildcard src/*/*.cu)
 CUDA_OBJ   := $(CUDA_SRC:%.cu=$(B)/%.cu.o)
 CUDA_SO    := $(B)/libtutti-cuda.so
-CUDA_CODE   = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+CUDA_CODES  = $(CUDA_ARCHS)
+CUDA_CODE   = $(foreach a,$(CUDA_CODES),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 CUDA_FLAGS  = -std=c++17 -O3 -fmad=false -ftz=true $(CUDA_CODE) -Iinclude -Isrc \
               --compiler-options -fPIC,-fvisibility=hidden,-Wall,-Wextra \
@@ -189,6 +190,8 @@ $(B)/%.cu.o: %.cu $(B)/cuda.flags
 	@echo "  NVCC  $<"
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(CUDA_FLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
+# Instructions of 9.0 that no later card has are 90a's. Both in one file could be mistaken at run time.
+$(B)/src/op/conv_wgmma.cu.o: private CUDA_CODES = $(patsubst 90,90a,$(CUDA_ARCHS))
 $(CUDA_SO): $(CUDA_OBJ) src/cuda/module.map
 	@echo "  LD    $@"
 	$(Q)$(NVCC) -shared -cudart static -Xlinker --version-script=src/cuda/module.map \

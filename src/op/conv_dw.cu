@@ -1,18 +1,25 @@
 /*
  * conv_dw.cu - the gradient of conv2d at its weights on a GPU, lane by lane (conv.cuh).
  *
- * bf16 and f16 run on the matrix units (conv_few.cu, conv_mma.cuh), 1x1 with stride 1 by cuBLASLt
- * where it is there; f32, and images beyond 2^30 entries, by the kernel here, which is one chain of
- * fused multiply-adds for each slice.
+ * bf16 and f16 run on the matrix units (conv_few.cu, conv_wgmma.cu, else conv_mma.cuh), 1x1 with
+ * stride 1 by cuBLASLt where it is there; f32, and images beyond 2^30 entries, by the kernel here,
+ * which is one chain of fused multiply-adds for each slice.
  */
 #include "op/conv_dnn.h"
 #include "op/conv_few.h"
 #include "op/conv_mma.cuh"
+#include "op/conv_wgmma.h"
 
 #define TILE    TTI_CONV_TILE
 #define DEPTH   TTI_CONV_DEPTH
 #define THREADS TTI_CONV_THREADS
 #define EACH    TTI_CONV_EACH
+
+struct dw_tune {
+    tti_conv_tune conv;
+    void *maps; // NULL: not by conv_wgmma.cu
+};
+static_assert(sizeof(dw_tune) <= TT_TUNE_BYTES, "tune is too large");
 
 struct dw_in {
     tti_conv_dims d;
@@ -83,17 +90,19 @@ static void cut(const tti_conv_dims *d, const tt_arg *x, const tt_lanes *ln, tti
 }
 
 // Slices are a matter of shapes and types alone: they decide bits.
-static void slice_up(const tti_conv_tune *t, tt_dtype type, tti_dw_sum *q)
+static void slice_up(const dw_tune *t, tt_dtype type, tti_dw_sum *q)
 {
-    const tti_conv_dims *d = &t->d;
+    const tti_conv_dims *d = &t->conv.d;
     int64_t blocks = tti_mma_tiles(d, TILE, TILE);
     tti_few f;
-    if (t->by_few && tti_few_of(d, type, true, &f)) {
+    if (t->conv.by_few && tti_few_of(d, type, true, &f)) {
         tti_dw_slice_up(q, tti_few_rule(d, &f));
         return;
     }
-    if (t->dnn != NULL) // cuBLASLt gives a lane's sum at once
+    if (t->conv.dnn != NULL) // cuBLASLt gives a lane's sum at once
         blocks = 512;
+    else if (t->maps != NULL) // one of these takes a whole multiprocessor: 16 for a lane
+        blocks = 32 * (d->c_in / TTI_WGMMA_TILE) * (d->c_out / TTI_WGMMA_TILE);
     else if (by_mma(d, type)) // a card has few of these at once: 128 for a lane suffice
         blocks = 4 * (!tti_mma_in_packs(d) ? tti_mma_tiles(d, 64, 64)
                       : tti_mma_is_tall(d) ? tti_mma_tiles(d, 192, 64)
@@ -137,18 +146,21 @@ static tt_status run_chains(const tt_launch *l, const tti_conv_dims *d, const tt
 
 static tt_status conv2d_dw(const tt_launch *l)
 {
-    const tti_conv_tune *t = (const tti_conv_tune *)l->tune;
-    const tti_conv_dims *d = &t->d;
+    const dw_tune *t = (const dw_tune *)l->tune;
+    const tti_conv_dims *d = &t->conv.d;
+    const bool aligned = tti_is_aligned(l->in[0].data) && tti_is_aligned(l->in[1].data);
     tti_dw_sum sum;
     cut(d, &l->in[0], l->lanes, &sum);
     slice_up(t, l->in[0].dtype, &sum);
     tt_launch own = *l;
-    own.scratch = l->scratch + t->workspace;
+    own.scratch = l->scratch + t->conv.workspace;
     return tti_dw_run(&own, &sum, [&](const tti_dw_images &g, float *part) {
-        if (tti_conv_by_library(t, l))
-            return tti_conv_dnn_dw(t->dnn, l, d, g.n, g.bound, part + g.first * sum.count);
-        if (t->by_few)
+        if (tti_conv_by_library(&t->conv, l))
+            return tti_conv_dnn_dw(t->conv.dnn, l, d, g.n, g.bound, part + g.first * sum.count);
+        if (t->conv.by_few)
             return tti_few_dw(l, d, &sum, g, part);
+        if (t->maps != NULL && aligned)
+            return tti_wgmma_run(t->maps, l, d, &sum, g, part);
         return by_mma(d, l->in[0].dtype) ? run_mma(l, d, &sum, g, part)
                                          : run_chains(l, d, &sum, g, part);
     });
@@ -157,16 +169,21 @@ static tt_status conv2d_dw(const tt_launch *l)
 static tt_status prepare(tt_prep *p)
 {
     const tti_conv_attr *a = (const tti_conv_attr *)p->attr;
-    tti_conv_tune t = {};
+    const tt_dtype type = p->in[0].dtype;
+    dw_tune t = {};
+    tti_conv_tune *c = &t.conv;
     tti_dw_sum sum;
     tti_few f;
-    t.d = tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
-    cut(&t.d, &p->in[0], p->lanes, &sum);
-    t.by_few = tti_few_of(&t.d, p->in[0].dtype, true, &f);
-    if (!t.by_few)
-        TT_TRY(tti_conv_dnn_prepare(p, &t.d, TTI_CONV_DW, &sum.strands.ln, &t.dnn, &t.workspace));
-    slice_up(&t, p->in[0].dtype, &sum);
-    p->scratch_bytes = t.workspace + tti_dw_scratch(&sum);
+    c->d = tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
+    cut(&c->d, &p->in[0], p->lanes, &sum);
+    c->by_few = tti_few_of(&c->d, type, true, &f);
+    if (!c->by_few)
+        TT_TRY(
+            tti_conv_dnn_prepare(p, &c->d, TTI_CONV_DW, &sum.strands.ln, &c->dnn, &c->workspace));
+    if (!c->by_few && by_mma(&c->d, type))
+        t.maps = tti_wgmma_maps_of((const tti_cuda_device *)p->device, &c->d, type);
+    slice_up(&t, type, &sum);
+    p->scratch_bytes = c->workspace + tti_dw_scratch(&sum);
     memcpy(p->tune, &t, sizeof(t));
     return TT_OK;
 }

@@ -170,6 +170,17 @@ OP_CASES(conv2d_dw, //
          {"1x1", CASE_DW, .rows = 9, .p = {9, 7, 20, 1, 1, 35}, .tol = 1e-4},
          {"eights", CASE_DW, .rows = 9, .p = {6, 7, 16, 3, 3, 24, [RULE] = TT_SAME}, .tol = 1e-4},
          {"eights, wide", CASE_DW, .rows = 5, .p = {5, 6, 16, 2, 2, 136, 2, 1}, .tol = 1e-4},
+         // the sizes that matrix units which read shared memory take
+         {"64 channels", CASE_DW, .rows = 3, .p = {5, 6, 64, 3, 3, 64, [RULE] = TT_SAME},
+          .tol = 1e-4, .skip = OP_NO_GRAD},
+         {"64 channels, stride 2", CASE_DW, .rows = 9, .p = {7, 8, 64, 3, 3, 64, 2, 2, TT_SAME},
+          .tol = 1e-4, .skip = OP_NO_GRAD},
+         {"64 channels, a band and more", CASE_DW, .rows = 1,
+          .p = {7, 60, 64, 3, 3, 64, [RULE] = TT_SAME}, .tol = 1e-4, .skip = OP_NO_GRAD},
+         {"128 channels, uneven", CASE_DW, .rows = 2,
+          .p = {7, 9, 128, 3, 3, 64, 1, 1, TT_EXPLICIT, 1002}, .tol = 1e-4, .skip = OP_NO_GRAD},
+         {"128 channels, uneven, stride 2", CASE_DW, .rows = 1,
+          .p = {11, 8, 64, 3, 3, 128, 2, 2, TT_EXPLICIT, 1021}, .tol = 1e-4, .skip = OP_NO_GRAD},
          {"one row", CASE_DW, .rows = 1, .p = {3, 3, 2, 2, 2, 2}},
          {"closed batch", CASE_DW, .p = {4, 4, 3, 2, 2, 3}});
 

@@ -315,7 +315,8 @@ TEST(cuda_depthwise_convolutions_are_those_of_the_cpu)
 
 /*
  * dw of bf16 in f32 sums: against the CPU, each lane alone and at odd addresses to the bit. Tiles
- * with several taps, taps over several tiles, steps over several images, slices with a tail.
+ * with several taps, taps over several tiles, steps over several images, slices with a tail. A card
+ * may have a kernel for channels by 64 that is not for odd addresses.
  */
 static void try_half_dw(geometry g)
 {
@@ -342,7 +343,11 @@ static void try_half_dw(geometry g)
     run(&c, 0, 2, true, 1, NULL, &odd, &n);
     run(&c, 0, 1, true, 0, NULL, &one, &n);
     run(&c, 1, 2, true, 0, NULL, &two, &n);
-    ck_assert_msg(memcmp(all, odd, sizeof(float) * (size_t)n) == 0, "other bits at odd addresses");
+    if (g.c % 64 == 0 && g.n % 64 == 0)
+        compare(&c, &want, &odd, &n, 1e-4);
+    else
+        ck_assert_msg(memcmp(all, odd, sizeof(float) * (size_t)n) == 0,
+                      "other bits at odd addresses");
     for (int64_t i = 0; i < n; i++)
         ck_assert_msg(all[i] == one[i] + two[i], "[%lld] of %d rows: %a, by lanes alone %a + %a",
                       (long long)i, (int)g.b, all[i], one[i], two[i]);
@@ -358,6 +363,9 @@ TEST(cuda_dw_of_halves_depends_on_a_lanes_rows_alone)
     try_half_dw((geometry){1, 6, 6, 16, 64, 3, 2, 1, 2, 2, 0, 1, 0, 0, 0, false});  // an empty lane
     try_half_dw((geometry){3, 36, 40, 8, 8, 2, 2, 1, 1, 0, 0, 0, 0, 0, 0, false});  // slices
     try_half_dw((geometry){3, 30, 37, 3, 10, 7, 7, 2, 1, 3, 3, 3, 3, 0, 0, false}); // a stem
+    try_half_dw((geometry){5, 6, 7, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false});
+    try_half_dw((geometry){1, 9, 8, 64, 128, 3, 3, 2, 2, 0, 1, 0, 1, 0, 0, false});
+    try_half_dw((geometry){2, 33, 32, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false}); // slices
     try_half_dw((geometry){5, 3, 3, 1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false});
     test_device_close();
 }

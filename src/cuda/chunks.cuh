@@ -93,44 +93,55 @@ __global__ static void __launch_bounds__(1024)
     tti_sums_put(out, ln.first + lane, i, a + 0.0f);
 }
 
-#define TTI_FEW_LANES 16 // folded and added by one kernel
+#define TTI_FEW_LANES 16 // whose sums are folded and added by one kernel
+#define TTI_FEW_GROUP 8  // so many lanes at a time
+
+struct tti_few_lanes {
+    tti_lanes_of<TTI_FEW_LANES> ln;
+    int chunks[TTI_FEW_LANES];
+};
 
 /*
- * The same sums for 32 columns of all lanes, four lanes at a time, so that what they read is on its
+ * The same sums for 32 columns of all lanes, some lanes at a time, so that what they read is on its
  * way together; then the tree over lanes.
  */
 __global__ static void __launch_bounds__(1024)
-    tti_chunk_fold_tree(const float *from, const tti_lanes_of<TTI_FEW_LANES> ln,
-                        const tti_chunking chunking, int64_t count, int fold, const tti_sums out)
+    tti_chunk_sum_tree(const float *from, const tti_few_lanes few, int most, int64_t count,
+                       const tti_sums out)
 {
-    __shared__ float part[4][32][33], sum[TTI_FEW_LANES][32];
+    const int G = TTI_FEW_GROUP;
+    __shared__ float part[G][32][33], sum[TTI_FEW_LANES][32];
     int x = (int)threadIdx.x % 32, w = (int)threadIdx.x / 32;
     int64_t i = (int64_t)blockIdx.x * 32 + x;
-    for (int lane = 0; lane < ln.n; lane += 4) {
+    for (int lane = 0; lane < few.ln.n; lane += G) {
+        float a[G] = {};
+        for (int c = w; c < most && i < count; c += 32) {
+            float v[G];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            float a = tti_fold_start(fold);
-            if (lane + k < ln.n && i < count) {
-                int64_t n = tti_chunks_of(chunking, ln.bound[lane + k + 1] - ln.bound[lane + k]);
-                const float *p = from + (lane + k) * chunking.most * count + i;
-#pragma unroll 4
-                for (int64_t c = w; c < n; c += 32)
-                    a = tti_fold_one(fold, a, p[c * count]);
-            }
-            part[k][w][x] = a;
+            for (int k = 0; k < G; k++)
+                if (lane + k < few.ln.n && c < few.chunks[lane + k])
+                    v[k] = from[((int64_t)(lane + k) * most + c) * count + i];
+#pragma unroll
+            for (int k = 0; k < G; k++)
+                if (lane + k < few.ln.n && c < few.chunks[lane + k])
+                    a[k] = a[k] + v[k];
         }
+#pragma unroll
+        for (int k = 0; k < G; k++)
+            part[k][w][x] = a[k];
         __syncthreads();
-        if (w < 4 && lane + w < ln.n) {
-            float a = part[w][0][x];
+        if (w < G && lane + w < few.ln.n) {
+            float y = part[w][0][x];
+#pragma unroll
             for (int k = 1; k < 32; k++)
-                a = tti_fold_one(fold, a, part[w][k][x]);
-            sum[lane + w][x] = a + 0.0f;
+                y = y + part[w][k][x];
+            sum[lane + w][x] = y + 0.0f;
         }
         __syncthreads();
     }
     if (w == 0 && i < count)
         tti_lane_tree(
-            ln, [&](int k) { return sum[k][x]; },
+            few.ln, [&](int k) { return sum[k][x]; },
             [&](int p, float y) { tti_sums_put(out, p, i, y); });
 }
 
@@ -170,9 +181,13 @@ static inline void tti_chunk_finish(const tt_launch *l, const tt_lanes *ln,
     float *chunks = (float *)l->scratch, *lanes = chunks;
     if (count == 0)
         return;
-    if (chunking.most > 1 && ln->n > 1 && ln->n <= TTI_FEW_LANES) {
-        TTI_LAUNCH(l, (unsigned)((count + 31) / 32), 1024, 0, tti_chunk_fold_tree, chunks,
-                   tti_lanes_by_value<TTI_FEW_LANES>(ln), chunking, count, fold, out);
+    if (fold == TTI_FOLD_SUM && chunking.most > 1 && ln->n > 1 && ln->n <= TTI_FEW_LANES &&
+        chunking.most < INT32_MAX) {
+        tti_few_lanes few = {tti_lanes_by_value<TTI_FEW_LANES>(ln), {}};
+        for (int i = 0; i < ln->n; i++)
+            few.chunks[i] = (int)tti_chunks_of(chunking, ln->bound[i + 1] - ln->bound[i]);
+        TTI_LAUNCH(l, (unsigned)((count + 31) / 32), 1024, 0, tti_chunk_sum_tree, chunks, few,
+                   (int)chunking.most, count, out);
         return;
     }
     if (chunking.most > 1) {

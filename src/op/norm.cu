@@ -9,7 +9,7 @@
 
 // ---- forward ---------------------------------------------------------------------------------
 
-static norm_args args_of(const tt_launch *l, bool rms)
+norm_args tti_norm_args(const tt_launch *l, bool rms)
 {
     const tti_norm_attr *a = (const tti_norm_attr *)l->attr;
     const tt_arg *gamma = &l->in[1], *beta = &l->in[1 + a->has_gamma];
@@ -28,28 +28,25 @@ static norm_args args_of(const tt_launch *l, bool rms)
     return p;
 }
 
-static tt_status norm(const tt_launch *l, bool rms)
+static void short_norm(const tt_launch *l, tt_dtype t, const norm_args &p)
 {
-    norm_args p = args_of(l, rms);
+    TTI_NORM_SHORT(t, p.n, T, K, {
+        const int R = K <= 4 ? 2 : 1, per = TTI_NORM_WARPS * R;
+        TTI_LAUNCH(l, (unsigned)((p.rows + per - 1) / per), TTI_NORM_THREADS, 0,
+                   (norm_warps<T, K, R, false>), p);
+    });
+}
+
+tt_status tti_norm_run(const tt_launch *l, const norm_args &p, const tti_norm_short &f)
+{
+    tt_dtype t = l->out[0].dtype;
     bool aligned = tti_is_aligned(p.x) && tti_is_aligned(p.y) && tti_is_aligned(p.gamma.at) &&
-                   tti_is_aligned(p.beta.at);
-    if (p.rows > 0 && aligned && tti_norm_is_short(l->in[0].dtype, p.n))
-        TTI_NORM_SHORT(l->in[0].dtype, p.n, T, K, {
-            const int R = K <= 4 ? 2 : 1, per = TTI_NORM_WARPS * R;
-            TTI_LAUNCH(l, (unsigned)((p.rows + per - 1) / per), TTI_NORM_THREADS, 0,
-                       (norm_warps<T, K, R>), p);
-        });
+                   tti_is_aligned(p.beta.at) && tti_is_aligned(p.add) && tti_is_aligned(p.sum);
+    if (p.rows > 0 && aligned && tti_norm_is_short(t, p.n))
+        f.norm(l, t, p);
     else if (p.rows > 0)
-        TTI_ROW_LAUNCH(l, norm_rows, l->in[0].dtype, p.rows, p.n, p);
+        TTI_ROW_LAUNCH(l, norm_rows, t, p.rows, p.n, p);
     return tti_cuda_launched(l);
-}
-static tt_status layer_norm(const tt_launch *l)
-{
-    return norm(l, false);
-}
-static tt_status rms_norm(const tt_launch *l)
-{
-    return norm(l, true);
 }
 
 // ---- backward --------------------------------------------------------------------------------
@@ -80,22 +77,20 @@ static tti_chunking chunking_of(const lane_rows *r, const tt_lanes *ln)
     return c;
 }
 
-static tt_status prepare_grad(tt_prep *p)
+size_t tti_norm_grad_scratch(const tt_arg *x, const tt_lanes *lanes, int n_sums)
 {
-    const tt_arg *x = &p->in[0];
     lane_rows r = lane_rows_of(x);
     int64_t bound[2];
     tt_lanes one = tti_one_lane(x->rows, bound);
-    const tt_lanes *ln = x->open < 0 ? &one : p->lanes;
-    p->units[0] = x->rows;
-    p->scratch_bytes = tti_chunk_scratch(chunking_of(&r, ln).most, ln, (p->n_out - 1) * x->cols);
-    return TT_OK;
+    const tt_lanes *ln = x->open < 0 ? &one : lanes;
+    return tti_chunk_scratch(chunking_of(&r, ln).most, ln, n_sums * x->cols);
 }
 
-static grad_args grad_args_of(const tt_launch *l, bool rms, const lane_rows *r)
+grad_args tti_norm_grad_args(const tt_launch *l, bool rms)
 {
     const tti_norm_attr *a = (const tti_norm_attr *)l->attr;
     int n_stats = rms ? 1 : 2;
+    lane_rows r = lane_rows_of(&l->in[0]);
     grad_args p = {};
     p.x = l->in[0].data;
     p.dy = l->in[1].data;
@@ -108,12 +103,37 @@ static grad_args grad_args_of(const tt_launch *l, bool rms, const lane_rows *r)
     p.has_dbeta = a->has_beta;
     p.sums = (float *)l->scratch;
     p.n = l->in[0].cols;
-    p.per = r->per;
-    p.step = r->step;
+    p.per = r.per;
+    p.step = r.step;
     return p;
 }
 
-static tt_status norm_grad(const tt_launch *l, bool rms)
+static void short_grad(const tt_launch *l, tt_dtype t, const grad_args &p, const tti_lane_group &g,
+                       int64_t runs)
+{
+    TTI_NORM_SHORT(t, p.n, T, K, {
+        const bool ahead = K <= 4;
+        const int blocks = tti_pack<T>::n * K <= 24 ? 4 : 3;
+        TTI_LAUNCH(l, dim3((unsigned)p.most, (unsigned)g.n), TTI_NORM_THREADS, 0,
+                   (grad_warps<T, K, ahead, blocks, false>), p, g, runs);
+    });
+}
+
+static void any_grad(const tt_launch *l, tt_dtype t, const grad_args &p, const tti_lane_group &g,
+                     int64_t runs, int n_sums)
+{
+    size_t shared = p.n <= TTI_NORM_IN_BLOCK ? sizeof(float) * (size_t)n_sums * (size_t)p.n : 0;
+    dim3 grid((unsigned)p.most, (unsigned)g.n);
+    TTI_FLOATS(t, T, {
+        if (p.n <= TTI_ROW_WARP)
+            TTI_LAUNCH(l, grid, TTI_NORM_THREADS, 0, (grad_chunks<T, 32>), p, g, runs);
+        else
+            TTI_LAUNCH(l, grid, TTI_ROW_THREADS, shared, (grad_chunks<T, TTI_ROW_THREADS>), p, g,
+                       runs);
+    });
+}
+
+tt_status tti_norm_grad_run(const tt_launch *l, const grad_args &args, const tti_norm_short &f)
 {
     const tt_arg *x = &l->in[0];
     lane_rows r = lane_rows_of(x);
@@ -121,31 +141,17 @@ static tt_status norm_grad(const tt_launch *l, bool rms)
     tt_lanes one = tti_one_lane(x->rows, bound);
     const tt_lanes *ln = x->open < 0 ? &one : l->lanes;
     tti_chunking chunking = chunking_of(&r, ln);
-    grad_args p = grad_args_of(l, rms, &r);
+    grad_args p = args;
     int n_sums = l->n_out - 1;
-    size_t shared = p.n <= TTI_NORM_IN_BLOCK ? sizeof(float) * (size_t)n_sums * (size_t)p.n : 0;
     p.most = chunking.most;
     bool aligned = tti_is_aligned(p.x) && tti_is_aligned(p.dy) && tti_is_aligned(p.dx) &&
-                   tti_is_aligned(p.gamma.at);
+                   tti_is_aligned(p.gamma.at) && tti_is_aligned(p.add) && tti_is_aligned(p.sum);
     for (int first = 0; first < ln->n; first += TTI_LANE_GROUP) {
         tti_lane_group g = tti_lane_group_at(ln, first);
-        dim3 grid((unsigned)chunking.most, (unsigned)g.n);
-        if (aligned && tti_norm_is_short(x->dtype, p.n)) {
-            TTI_NORM_SHORT(x->dtype, p.n, T, K, {
-                const bool ahead = K <= 4;
-                const int blocks = tti_pack<T>::n * K <= 24 ? 4 : 3;
-                TTI_LAUNCH(l, grid, TTI_NORM_THREADS, 0, (grad_warps<T, K, ahead, blocks>), p, g,
-                           r.runs);
-            });
-            continue;
-        }
-        TTI_FLOATS(x->dtype, T, {
-            if (p.n <= TTI_ROW_WARP)
-                TTI_LAUNCH(l, grid, TTI_NORM_THREADS, 0, (grad_chunks<T, 32>), p, g, r.runs);
-            else
-                TTI_LAUNCH(l, grid, TTI_ROW_THREADS, shared, (grad_chunks<T, TTI_ROW_THREADS>), p,
-                           g, r.runs);
-        });
+        if (aligned && tti_norm_is_short(x->dtype, p.n))
+            f.grad(l, x->dtype, p, g, r.runs);
+        else
+            any_grad(l, x->dtype, p, g, r.runs, n_sums);
     }
     if (n_sums > 0) {
         tti_sums out = {{l->out[1].data, l->out[n_sums].data}, l->out[1].dtype, p.n};
@@ -153,18 +159,38 @@ static tt_status norm_grad(const tt_launch *l, bool rms)
     }
     return tti_cuda_launched(l);
 }
+
+// ---- calls -----------------------------------------------------------------------------------
+
+static const tti_norm_short alone = {short_norm, short_grad};
+
+static tt_status layer_norm(const tt_launch *l)
+{
+    return tti_norm_run(l, tti_norm_args(l, false), alone);
+}
+static tt_status rms_norm(const tt_launch *l)
+{
+    return tti_norm_run(l, tti_norm_args(l, true), alone);
+}
 static tt_status layer_norm_grad(const tt_launch *l)
 {
-    return norm_grad(l, false);
+    return tti_norm_grad_run(l, tti_norm_grad_args(l, false), alone);
 }
 static tt_status rms_norm_grad(const tt_launch *l)
 {
-    return norm_grad(l, true);
+    return tti_norm_grad_run(l, tti_norm_grad_args(l, true), alone);
 }
 
 static tt_status prepare(tt_prep *p)
 {
     p->units[0] = p->in[0].rows;
+    return TT_OK;
+}
+
+static tt_status prepare_grad(tt_prep *p)
+{
+    p->units[0] = p->in[0].rows;
+    p->scratch_bytes = tti_norm_grad_scratch(&p->in[0], p->lanes, p->n_out - 1);
     return TT_OK;
 }
 

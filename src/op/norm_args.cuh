@@ -21,6 +21,9 @@ struct norm_args {
     float *mean, *rstd; // mean NULL: RMS norm
     float eps;
     int64_t rows, n;
+    // Chains: what is normed is x + add, rounded, which is left in sum. sum NULL: it is not kept.
+    const void *add;
+    void *sum;
 };
 
 struct grad_args {
@@ -33,6 +36,9 @@ struct grad_args {
     int64_t n, most;
     // Rows of a lane: runs of len = (rows of the batch) * per, at first + k step (op/rows.h).
     int64_t per, step;
+    // Chains: sum is dx, rounded, + add. dx NULL: it is not kept.
+    const void *add;
+    void *sum;
 };
 
 // Row i of a lane that begins at `first` and has runs of len rows.
@@ -57,5 +63,20 @@ __device__ static inline float *chunk_sums(const grad_args &p, int lane)
 {
     return p.sums + (lane * p.most + chunk_of_block()) * (p.has_dgamma + p.has_dbeta) * p.n;
 }
+
+/*
+ * norm.cu: the ops with arguments as given, l being the op's own call. Short rows of aligned packs
+ * are left to a function, a group of lanes at a time: norm.cu's own or that of norm_chain.cu.
+ */
+struct tti_norm_short {
+    void (*norm)(const tt_launch *l, tt_dtype t, const norm_args &p);
+    void (*grad)(const tt_launch *l, tt_dtype t, const grad_args &p, const tti_lane_group &g,
+                 int64_t runs);
+};
+norm_args tti_norm_args(const tt_launch *l, bool rms);
+tt_status tti_norm_run(const tt_launch *l, const norm_args &p, const tti_norm_short &f);
+grad_args tti_norm_grad_args(const tt_launch *l, bool rms);
+tt_status tti_norm_grad_run(const tt_launch *l, const grad_args &args, const tti_norm_short &f);
+size_t tti_norm_grad_scratch(const tt_arg *x, const tt_lanes *lanes, int n_sums);
 
 #endif

@@ -79,13 +79,32 @@ template <class T, int G, int K> struct row {
 
 // ---- forward ---------------------------------------------------------------------------------
 
+// Row r of x + add, as it lies in sum, or in y where that is not kept: each thread reads what it
+// alone has written.
 template <class T, int G, int K>
-__device__ static inline void norm_row(const norm_args &p, int64_t r)
+__device__ static inline const T *add_row(const norm_args &p, int64_t r)
+{
+    const int V = tti_pack<T>::n;
+    T *to = (T *)(p.sum != NULL ? p.sum : p.y) + r * p.n;
+    EACH_PACK(G, K, V, p.n, {
+        float v[V], w[V];
+        tti_row_pack((const T *)p.x + r * p.n + j, m, 0, v);
+        tti_row_pack((const T *)p.add + r * p.n + j, m, 0, w);
+        for (int i = 0; i < V; i++)
+            v[i] = v[i] + w[i];
+        tti_row_put(to + j, m, v);
+        (void)k;
+    });
+    return to;
+}
+
+template <class T, int G, int K>
+__device__ static inline void norm_row(const norm_args &p, const T *from, int64_t r)
 {
     const int V = tti_pack<T>::n;
     row<T, G, K> x;
     float mean = 0, sum = 0;
-    x.load((const T *)p.x + r * p.n, p.n);
+    x.load(from, p.n);
     if (p.mean != NULL) {
         EACH_PACK(G, K, V, p.n, {
             float v[V];
@@ -130,15 +149,37 @@ template <class T, int G> struct kept {
 template <class T, int G>
 __global__ static void __launch_bounds__(TTI_ROW_THREADS) norm_rows(const norm_args p)
 {
-    for (int64_t r = tti_row_first<G>(); r < p.rows; r += tti_row_step<G>())
-        norm_row<T, G, kept<T, G>::packs>(p, r);
+    const int K = kept<T, G>::packs;
+    for (int64_t r = tti_row_first<G>(); r < p.rows; r += tti_row_step<G>()) {
+        const T *x = (const T *)p.x + r * p.n;
+        norm_row<T, G, K>(p, p.add != NULL ? add_row<T, G, K>(p, r) : x, r);
+    }
 }
 
 // ---- backward --------------------------------------------------------------------------------
 
+// m elements of dx from number `at` on, v, go where they are wanted.
+template <class T>
+__device__ static inline void put_dx(const grad_args &p, int64_t at, int m, float *v)
+{
+    const int V = tti_pack<T>::n;
+    if (p.dx != NULL)
+        tti_row_put((T *)p.dx + at, m, v);
+    if (p.add == NULL)
+        return;
+    float w[V];
+    tti_pack<T> dx;
+    tti_repack(dx, v);
+    tti_unpack(dx, v);
+    tti_row_pack((const T *)p.add + at, m, 0, w);
+    for (int i = 0; i < V; i++)
+        v[i] = v[i] + w[i];
+    tti_row_put((T *)p.sum + at, m, v);
+}
+
 /*
  * dx of row r by its group. one(k, j, m, d, h) gets the row's packs of dy and xh, for the sums. dx
- * may be x or dy: a thread writes what it alone has read.
+ * may be x or dy, and so may sum, or what is added: a thread writes what it alone has read.
  */
 template <class T, int G, int K, class F>
 __device__ static inline void grad_row(const grad_args &p, int64_t r, F one)
@@ -171,7 +212,7 @@ __device__ static inline void grad_row(const grad_args &p, int64_t r, F one)
         get_vector<T>(p.gamma, j, m, 1, g);
         for (int i = 0; i < V; i++)
             h[i] = fmaf(-((h[i] - mean) * rstd), b, d[i] * g[i] - a) * rstd;
-        tti_row_put((T *)p.dx + r * p.n + j, m, h);
+        put_dx<T>(p, r * p.n + j, m, h);
     });
 }
 

@@ -78,8 +78,36 @@ template <class T, int K> struct packs {
 
 // ---- forward: R rows of a warp are on their way at once --------------------------------------
 
+// x of R rows becomes x + add, rounded, and goes to sum.
 template <class T, int K, int R>
-__global__ static void __launch_bounds__(TTI_NORM_THREADS, 6) norm_warps(const norm_args p)
+__device__ static inline void add_rows_of_warp(const norm_args &p, int64_t first,
+                                               packs<T, K> (&x)[R])
+{
+    const int V = tti_pack<T>::n;
+    int n = (int)p.n;
+    packs<T, K> more[R];
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        more[r].load(p.add, tti_min64(first + r, p.rows - 1), n);
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            float v[V], w[V];
+            x[r].get(k, v);
+            more[r].get(k, w);
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                v[i] = v[i] + w[i];
+            x[r].p[k].put_all(v);
+            if (p.sum != NULL && x[r].column(k) < n && first + r < p.rows)
+                x[r].p[k].store((T *)p.sum + (first + r) * n + x[r].column(k));
+        }
+}
+
+template <class T, int K, int R, bool ADD>
+__global__ static void __launch_bounds__(TTI_NORM_THREADS, ADD &&K > 6 ? 5 : 6)
+    norm_warps(const norm_args p)
 {
     const int V = tti_pack<T>::n;
     int n = (int)p.n;
@@ -93,6 +121,8 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, 6) norm_warps(const n
 #pragma unroll
     for (int r = 0; r < R; r++) // a row there is not is the last one once more
         x[r].load(p.x, tti_min64(first + r, p.rows - 1), n);
+    if (ADD)
+        add_rows_of_warp<T, K, R>(p, first, x);
     if (p.mean != NULL) {
 #pragma unroll
         for (int r = 0; r < R; r++)
@@ -204,8 +234,8 @@ template <class T, int K> struct grad_gamma {
     }
 };
 
-// dx of row r, which may be x or dy; adds to the thread's sums.
-template <class T, int K>
+// dx of row r, which may be x or dy, or sum, which may be what is added; adds to the thread's sums.
+template <class T, int K, bool ADD>
 __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &in, int64_t r,
                                             const grad_gamma<T, K> &gamma,
                                             float (&sum)[2][K][tti_pack<T>::n])
@@ -213,6 +243,9 @@ __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &i
     const int V = tti_pack<T>::n;
     float a = 0, b = 0, h[V], d[V], g[V];
     int n = (int)p.n;
+    packs<T, ADD ? K : 1> more;
+    if (ADD)
+        more.load(p.add, r, n);
 #pragma unroll
     for (int k = 0; k < K; k++) {
         int j = in.x.column(k);
@@ -248,12 +281,21 @@ __device__ static inline void grad_warp_row(const grad_args &p, grad_in<T, K> &i
         in.x.get(k, h);
         in.dy.get(k, d);
         gamma.get(k, g);
-        tti_pack<T> dx;
+        tti_regs<T, V> dx;
 #pragma unroll
         for (int i = 0; i < V; i++)
             h[i] = fmaf(-((h[i] - in.mean) * in.rstd), b, d[i] * g[i] - a) * in.rstd;
-        tti_repack(dx, h);
-        *(tti_pack<T> *)((T *)p.dx + r * n + j) = dx;
+        dx.put_all(h);
+        if (!ADD || p.dx != NULL)
+            dx.store((T *)p.dx + r * n + j);
+        if (!ADD)
+            continue;
+        more.get(ADD ? k : 0, d);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            h[i] = dx.get(i) + d[i];
+        dx.put_all(h);
+        dx.store((T *)p.sum + r * n + j);
     }
 }
 
@@ -286,7 +328,7 @@ __device__ static inline void put_sums(const grad_args &p, int lane,
 
 // A chunk of a lane: warp w has its rows w, w + 4, ..., and where there is room (AHEAD) reads the
 // next while it computes.
-template <class T, int K, bool AHEAD, int BLOCKS>
+template <class T, int K, bool AHEAD, int BLOCKS, bool ADD>
 __global__ static void __launch_bounds__(TTI_NORM_THREADS, BLOCKS)
     grad_warps(const grad_args p, const tti_lane_group ln, int64_t runs)
 {
@@ -312,7 +354,7 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, BLOCKS)
             in = next;
         if (AHEAD && i + TTI_NORM_WARPS < end)
             next.load(p, lane_row(p, first, len, i + TTI_NORM_WARPS));
-        grad_warp_row<T, K>(p, in, r, gamma, sum);
+        grad_warp_row<T, K, ADD>(p, in, r, gamma, sum);
     }
     if (p.has_dgamma || p.has_dbeta)
         put_sums<T, K>(p, ln.first + lane, sum);

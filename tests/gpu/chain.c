@@ -2,6 +2,7 @@
  * chain.c - nodes that plans give to one kernel on GPUs: which they are, that the result has the
  * bits of the nodes one by one, and that no circle comes of it.
  */
+#include "model/model.h"
 #include "run/run.h"
 #include "test.h"
 #include <stdlib.h>
@@ -97,13 +98,15 @@ static int count_in_plan(work *w, tt_session *s, const char *words)
     return n;
 }
 
-// The work with and without chains: n of them of this kind, the same bits, no more memory.
-static void check(work *w, const char *chain, int n)
+// The work with and without chains: n of this kind and of the other, the same bits, no more memory.
+static void check(work *w, const char *chain, int n, const char *other)
 {
     static char want[1 << 22], got[1 << 22];
     tt_session *plain = tt_session_new(w->g, .no_fuse = true), *s = tt_session_new(w->g);
     CHECK_INT(count_in_plan(w, plain, chain), 0);
     CHECK_INT(count_in_plan(w, s, chain), n);
+    if (other != NULL)
+        CHECK_INT(count_in_plan(w, s, other), n);
     size_t bytes = run(w, plain, want);
     CHECK(bytes <= sizeof(want) && run(w, s, got) == bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -136,7 +139,7 @@ TEST(gpu_chains_of_cross_entropy_and_its_gradient)
             CHECK_OK(tt_grad(w.g, loss, seed, 1, &x, &dx));
             fetch(&w, loss);
             fetch(&w, tt_scale(w.g, dx, 2, 0));
-            check(&w, ENTROPY, 1);
+            check(&w, ENTROPY, 1, NULL);
         }
 }
 
@@ -155,5 +158,93 @@ TEST(gpu_chains_make_no_circle)
         CHECK_OK(tt_grad(w.g, loss[i], loss[1 - i], 1, &x[i], &dx));
         fetch(&w, dx);
     }
-    check(&w, ENTROPY, 1);
+    check(&w, ENTROPY, 1, NULL);
+}
+
+// ---- norms -----------------------------------------------------------------------------------
+
+// y = norm(x + r); what comes past it is added to the gradient of the norm.
+static void residual(work *w, int64_t per, int64_t cols, bool rms)
+{
+    tt_tensor *x = numbers(w, per, cols), *r = numbers(w, per, cols), *dy = numbers(w, per, cols);
+    tt_tensor *gamma = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
+    tt_tensor *beta = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
+    tt_tensor *s = tt_add(w->g, x, r), *dx[4];
+    tt_tensor *y = rms ? tt_op_rms_norm(w->g, s, gamma) : tt_op_layer_norm(w->g, s, gamma, beta);
+    tt_tensor *xs[] = {s, gamma, beta}, *out = tt_add(w->g, s, y);
+    CHECK_OK(tt_grad(w->g, out, dy, rms ? 2 : 3, xs, dx));
+    fetch(w, out);
+    for (int i = 0; i < (rms ? 2 : 3); i++)
+        fetch(w, i == 0 ? tt_scale(w->g, dx[i], 2, 0) : dx[i]);
+}
+
+// By warps in registers, by warps from memory, by blocks, with columns past a block's memory. Of
+// the shortest rows lanes have several chunks.
+static void check_norms(bool rms)
+{
+    static const int64_t cols[] = {8, 24, 33, 512, 768, 1000, 1024, 1025, 2056, 7000};
+    test_need_gpu();
+    for (int i = 0; i < 10; i++)
+        for (int k = 0; k < 3; k++) {
+            work w;
+            open_work(&w, "gpu:0", types[k], i < 3 ? 41 : i < 7 ? 6 : 2);
+            residual(&w, i < 3 ? 7 : 2, cols[i], rms);
+            check(&w, rms ? "add+rms_norm" : "add+layer_norm", 1,
+                  rms ? "rms_norm_grad+add" : "layer_norm_grad+add");
+        }
+}
+
+TEST(gpu_chains_of_layer_norms_and_the_sums_around_them)
+{
+    check_norms(false);
+}
+
+TEST(gpu_chains_of_rms_norms_and_the_sums_around_them)
+{
+    check_norms(true);
+}
+
+// ---- spread ----------------------------------------------------------------------------------
+
+// Nodes of a training step's plan that are this chain, after a step of a GPT of two blocks.
+static int count_in_step(const char *devices, const char *strategy, const char *recompute,
+                         const char *chain)
+{
+    static int32_t x[8 * 8], y[8 * 8];
+    tt_ctx *ctx = tt_open(.devices = devices, .strategy = strategy, .on_event = test_ignore_event);
+    tt_model *m = tt_sequential(ctx, .input = {8}, .dtype = TT_I32);
+    tt_gpt(m, .layers = 2, .heads = 2, .width = 16, .vocab = 29);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1), .recompute = recompute);
+    tt_batch_data b = {.rows = 8, .fields = {x, y}};
+    ck_assert_msg(tt_train_step(m, &b, NULL) == TT_OK, "%s", tt_last_error(ctx).message);
+    const tti_plan *p = tt_model_get_session(m)->plans;
+    int n = 0;
+    for (int i = 0; i < p->n_order; i++) {
+        char name[TTI_CHAIN_NAME] = "";
+        if (p->nodes[p->order[i]].kind == TTI_CHAINED)
+            tti_chain_name(p->nodes[p->order[i]].chain, name);
+        n += strcmp(name, chain) == 0;
+    }
+    CHECK_OK(tt_close(ctx));
+    return n;
+}
+
+TEST(gpu_chains_are_found_however_work_is_spread)
+{
+    static const struct {
+        const char *devices, *strategy, *recompute;
+        int times; // nodes are there so often
+    } ways[] = {{"gpu:0", "single", "none", 1},
+                {"gpu:0*2", "mirrored", "none", 2},
+                {"gpu:0*2", "pipeline", "none", 8}, // micro-batches
+                {"gpu:0", "single", "block.*", 1}};
+    test_need_gpu();
+    for (int i = 0; i < 4; i++) {
+        const char *d = ways[i].devices, *s = ways[i].strategy, *r = ways[i].recompute;
+        int n = ways[i].times;
+        CHECK_INT(count_in_step(d, s, r, TTI_CHAIN ENTROPY), n);
+        CHECK_INT(count_in_step(d, s, r, TTI_CHAIN "layer_norm_grad+add"), 4 * n);
+        // Of what is computed again, sums are kept at the ends of blocks and their norms are not.
+        CHECK_INT(count_in_step(d, s, r, TTI_CHAIN "add+layer_norm"), i == 3 ? 6 : 4 * n);
+    }
 }

@@ -78,7 +78,7 @@ struct thread {
     unsigned *present; //
     int any, every, count;
 };
-static struct {
+struct state {
     const std::function<void()> *body;
     int n;       // threads of the block
     int next;    // first that has not begun
@@ -92,7 +92,8 @@ static struct {
     std::vector<int> ready; // a queue
     size_t first_ready;
     const char *error;
-} B;
+};
+static state &B = *new state(); // never destroyed: what it holds is no leak when a program ends
 
 static void run_threads();
 

@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "comm/world.h"
 #include <arpa/inet.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,8 +25,20 @@ static char *data_new(void)
 
 // ---- plain TCP -------------------------------------------------------------------------------
 
+// The ends of the stream are on cores of their own; -1: on any again.
+static void keep_to(int core)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (core < 0 || i == core)
+            CPU_SET(i, &set);
+    (void)sched_setaffinity(0, sizeof(set), &set);
+}
+
 static void tcp_send(struct sockaddr_in a)
 {
+    keep_to(0);
     char *data = data_new();
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
@@ -52,6 +65,7 @@ static double tcp_round(void)
     pid_t pid = fork();
     if (pid == 0)
         tcp_send(a);
+    keep_to(1);
     int fd = accept(listener, NULL, NULL);
     char *data = data_new();
     double start = 0;
@@ -69,6 +83,7 @@ static double tcp_round(void)
     close(listener);
     free(data);
     waitpid(pid, NULL, 0);
+    keep_to(-1);
     return seconds;
 }
 

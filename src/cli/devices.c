@@ -46,15 +46,30 @@ static void add_json(tti_text *t, const tt_device_info *d, const tti_facts *f)
         tti_text_add(t, ", \"bus\": ");
         tti_text_json(t, f->bus);
     }
-    tti_text_add(t, "}");
 }
 
-static void add(listing *l, const tt_device_info *d, const tti_facts *f)
+// "reaches": the other cards whose memory it reads and writes without the host.
+static void add_json_links(tti_text *t, const tti_backend *b, int card)
 {
+    char why[256];
+    int n = b->reaches == NULL ? 0 : b->count(why, sizeof(why)), found = 0;
+    for (int i = 0; i < n; i++)
+        if (i != card && b->reaches(card, i))
+            tti_text_add(t, "%s\"%s:%d\"", found++ == 0 ? ", \"reaches\": [" : ", ", b->name, i);
+    tti_text_add(t, found > 0 ? "]" : "");
+}
+
+// card is the number of the backend's.
+static void add(listing *l, const tt_device_info *d, const tti_backend *b, int card)
+{
+    tti_facts facts, *f = &facts;
+    b->facts(card, f);
     char limit[32] = "none", memory[32] = "-", left[32] = "-";
     if (l->json) {
         tti_text_add(&l->text, l->n++ == 0 ? "[" : ",\n ");
         add_json(&l->text, d, f);
+        add_json_links(&l->text, b, card);
+        tti_text_add(&l->text, "}");
         return;
     }
     if (l->n++ == 0)
@@ -77,21 +92,28 @@ static void add_devices(listing *l, tt_ctx *ctx)
 {
     for (int i = 0; i < tt_device_count(ctx); i++) {
         tt_device_info d;
-        tti_facts facts;
         if (tt_device_get(ctx, i, &d) != TT_OK)
             break;
-        ctx->devices[i]->backend->facts(ctx->devices[i]->card, &facts);
-        add(l, &d, &facts);
+        add(l, &d, ctx->devices[i]->backend, ctx->devices[i]->card);
     }
 }
 
 // Which cards copy to each other without the host.
 static void add_links(listing *l, const tti_backend *b, int n)
 {
+    static const char *const words[] = {"copy through the host", "reach each other's memory"};
+    bool first = b->reaches(0, 1), all = true;
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++)
+            all &= b->reaches(i, k) == first;
+    if (all && n > 2) {
+        tti_text_add(&l->text, "%s:0 to %s:%d %s\n", b->name, b->name, n - 1, words[first]);
+        return;
+    }
     for (int i = 0; i < n; i++)
         for (int k = i + 1; k < n; k++)
             tti_text_add(&l->text, "%s:%d and %s:%d %s\n", b->name, i, b->name, k,
-                         b->reaches(i, k) ? "reach each other's memory" : "copy through the host");
+                         words[b->reaches(i, k)]);
 }
 
 // GPUs that were not asked for stay closed.
@@ -100,15 +122,13 @@ static void add_cards(listing *l, const tti_backend *b)
     char why[256] = "";
     int n = b->count(why, sizeof(why));
     for (int i = 0; i < n; i++) {
-        tti_facts facts;
         tt_device_info d = {.threads = 1};
         snprintf(d.name, sizeof(d.name), "%s:%d", b->name, i);
         snprintf(d.physical, sizeof(d.physical), "%s", d.name);
-        b->facts(i, &facts);
-        add(l, &d, &facts);
+        add(l, &d, b, i);
     }
-    if (!l->json && n == 0)
-        tti_text_add(&l->text, "no %s: %s\n", b->name, why);
+    if (!l->json && why[0] != '\0')
+        tti_text_add(&l->text, "%s: %s\n", n == 0 ? "no gpu" : "left out", why);
     if (!l->json && n > 1)
         add_links(l, b, n);
 }

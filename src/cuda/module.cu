@@ -35,6 +35,7 @@ static int all_cards(char *why, size_t n)
 {
     int driver = 0, runtime = 0, cards = 0;
     char a[16], b[16];
+    const char *visible = tti_cuda_host_api->env("CUDA_VISIBLE_DEVICES");
     (void)cudaRuntimeGetVersion(&runtime);
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
         (void)cudaGetLastError();
@@ -46,10 +47,14 @@ static int all_cards(char *why, size_t n)
         return cards < TTI_MAX_CARDS ? cards : TTI_MAX_CARDS;
     (void)cudaGetLastError();
     if (e == cudaErrorInsufficientDriver)
-        snprintf(why, n, "the NVIDIA driver is for CUDA %s, this build needs CUDA %s",
+        snprintf(why, n,
+                 "the NVIDIA driver is for CUDA %s, this build needs CUDA %s: a newer driver, or a "
+                 "build with an older CUDA, would do",
                  version_text(driver, a), version_text(runtime, b));
     else if (e == cudaErrorNoDevice || e == cudaSuccess)
-        snprintf(why, n, "the NVIDIA driver (CUDA %s) sees no GPU", version_text(driver, a));
+        snprintf(why, n, "the NVIDIA driver (CUDA %s) sees no GPU%s%s%s", version_text(driver, a),
+                 visible == NULL ? "" : " (CUDA_VISIBLE_DEVICES is '",
+                 visible == NULL ? "" : visible, visible == NULL ? "" : "')");
     else
         snprintf(why, n, "the NVIDIA driver (CUDA %s) fails: %s", version_text(driver, a),
                  cudaGetErrorString(e));
@@ -77,19 +82,26 @@ int tti_cuda_ordinal(int i)
     return -1;
 }
 
+// Adds a card that cannot be used to why.
+static void leave_out(int ordinal, int major, int minor, char *why, size_t size)
+{
+    cudaDeviceProp p;
+    size_t at = strlen(why);
+    bool known = cudaGetDeviceProperties(&p, ordinal) == cudaSuccess;
+    (void)cudaGetLastError();
+    snprintf(why + at, size - at, "%s%s has compute capability %d.%d; %d.0 or newer is needed",
+             at > 0 ? ", " : "", known ? p.name : "a GPU", major, minor, NEED_MAJOR);
+}
+
 int tti_cuda_count(char *why, size_t size)
 {
     why[0] = '\0';
     int major, minor, usable = 0, n = all_cards(why, size);
-    for (int o = 0; o < n; o++)
-        usable += is_usable(o, &major, &minor);
-    if (n > 0 && usable == 0) {
-        cudaDeviceProp p;
-        (void)is_usable(0, &major, &minor);
-        bool known = cudaGetDeviceProperties(&p, 0) == cudaSuccess;
-        (void)cudaGetLastError();
-        snprintf(why, size, "%s has compute capability %d.%d; %d.0 or newer is needed",
-                 known ? p.name : "the GPU", major, minor, NEED_MAJOR);
+    for (int o = 0; o < n; o++) {
+        if (is_usable(o, &major, &minor))
+            usable++;
+        else
+            leave_out(o, major, minor, why, size);
     }
     return usable;
 }

@@ -55,7 +55,8 @@ typedef struct tti_cuda_card {
 typedef struct tti_cuda_module {
     int version;  // TTI_CUDA_MODULE
     size_t bytes; // TTI_CUDA_BYTES
-    // GPUs that can be used; 0 with the reason in why: no driver, too old, too old a card.
+    // GPUs that can be used; why has the reason if there is none (no driver, too old a one), and
+    // cards that are too old. They are not counted.
     int (*count)(char *why, size_t n);
     tt_status (*card)(int physical, tti_cuda_card *out);
     bool (*reaches)(int physical, int other); // the other card's memory, directly

@@ -87,8 +87,9 @@ static tt_status parse_name(tt_ctx *ctx, const char *list, const char *item, spe
         snprintf(last, sizeof(last), " to %s:%d", name.type, n - 1);
     if (out->physical >= n)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "devices '%s': %s:%d does not exist; this machine has %d (%s:0%s)", list,
-                       name.type, out->physical, n, name.type, last);
+                       "devices '%s': %s:%d does not exist; this machine has %d (%s:0%s)%s%s%s",
+                       list, name.type, out->physical, n, name.type, last,
+                       why[0] != '\0' ? " that can be used (" : "", why, why[0] != '\0' ? ")" : "");
     return TT_OK;
 }
 

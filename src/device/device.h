@@ -118,7 +118,8 @@ struct tti_backend {
     const char *name;
     tt_backend_id id;
     bool host_memory; // kernels read constants and feeds of the host directly
-    // Physical devices that can be used; none: why says what is missing.
+    // Physical devices that can be used; why says what is missing if there is none, and else which
+    // ones are left out.
     int (*count)(char *why, size_t n);
     void (*facts)(int physical, tti_facts *out);
     bool (*reaches)(int physical, int other); // its memory, directly; NULL: there is only one

@@ -5,7 +5,7 @@
  * Device memory is the host's, tracked by address. Kernels run on the calling thread, block after
  * block, a block's threads as fibers (threads.cpp). Streams run as late as they may (streams.cpp),
  * so that a missing wait shows. Environment: TUTTI_EMU_CARDS (1), TUTTI_EMU_MEMORY (bytes of a
- * card), TUTTI_EMU_DRIVER (13000; 0: none), TUTTI_EMU_CAPABILITY ("9.0"), TUTTI_EMU_PEERS (1),
+ * card), TUTTI_EMU_DRIVER (13000; 0: none), TUTTI_EMU_CAPABILITY ("9.0"; "7.0,9.0" by card), TUTTI_EMU_PEERS (1),
  * TUTTI_EMU_NOW=1 (streams run at once), TUTTI_EMU_LOSE=n (the n-th kernel loses the card); for
  * NCCL those of nccl.cpp.
  */

@@ -96,9 +96,12 @@ static size_t card_memory(void)
     return (size_t)emu_number("TUTTI_EMU_MEMORY", 1L << 30);
 }
 
-static void capability(int *major, int *minor)
+// Of cards one after the other; the last number is that of all that follow.
+static void capability(int card, int *major, int *minor)
 {
     const char *s = getenv("TUTTI_EMU_CAPABILITY");
+    for (const char *comma; s != nullptr && card > 0 && (comma = strchr(s, ',')) != nullptr; card--)
+        s = comma + 1;
     if (s == nullptr || sscanf(s, "%d.%d", major, minor) != 2) {
         *major = 9;
         *minor = 0;
@@ -137,7 +140,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int card)
     out->sharedMemPerBlockOptin = EMU_SHARED_MAX;
     out->multiProcessorCount = 3;
     out->l2CacheSize = 1 << 20;
-    capability(&out->major, &out->minor);
+    capability(card, &out->major, &out->minor);
     return cudaSuccess;
 }
 

@@ -92,3 +92,28 @@ TEST(train_tells_when_one_device_would_be_faster)
     CHECK_INT(command_count(command_err, "times as long"), 1);
     CHECK_HAS(command_out, "\nagainst     one device with all cores, ");
 }
+
+// GPUs of the emulation: memory, compute capability, which reach each other, which are left out.
+TEST(devices_lists_gpus)
+{
+    if (!test_gpu_is_emulated())
+        test_skip("the emulation is not built: make emu");
+    setenv("TUTTI_EMU_CARDS", "3", 1);
+    setenv("TUTTI_EMU_CAPABILITY", "7.0,9.0,8.6", 1);
+    command_ok("devices");
+    CHECK_HAS(command_out, "left out: emulated GPU has compute capability 7.0; 8.0 or newer is ");
+    CHECK_HAS(command_out, "emulated GPU, compute capability 9.0, 0000:02:00.0\n");
+    CHECK_HAS(command_out, "emulated GPU, compute capability 8.6, 0000:03:00.0\n");
+    CHECK_HAS(command_out, "1.0 GiB");
+    CHECK_HAS(command_out, "gpu:0 and gpu:1 reach each other's memory\n");
+    CHECK(strstr(command_out, "gpu:2") == NULL);
+    setenv("TUTTI_EMU_CAPABILITY", "9.0", 1);
+    command_ok("devices --json");
+    CHECK_HAS(command_out, "\"reaches\": [\"gpu:0\", \"gpu:2\"]");
+    setenv("TUTTI_EMU_PEERS", "0", 1);
+    command_ok("devices");
+    CHECK_HAS(command_out, "gpu:0 to gpu:2 copy through the host\n");
+    setenv("TUTTI_EMU_DRIVER", "0", 1);
+    command_ok("devices");
+    CHECK_HAS(command_out, "no gpu: no NVIDIA driver is installed");
+}

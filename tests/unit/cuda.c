@@ -73,11 +73,17 @@ TEST(missing_gpus_are_told_with_the_reason)
     setenv("TUTTI_EMU_CAPABILITY", "7.5", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED,
                   "emulated GPU has compute capability 7.5; 8.0 or newer is needed");
+    setenv("TUTTI_EMU_CAPABILITY", "9.0,7.0", 1); // only the first can be used
+    check_refused("gpu:1", TT_EINVAL,
+                  "gpu:1 does not exist; this machine has 1 (gpu:0) that can be used (emulated GPU "
+                  "has compute capability 7.0; 8.0 or newer is needed, ");
     setenv("TUTTI_EMU_CARDS", "0", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "the NVIDIA driver (CUDA 13.0) sees no GPU");
+    setenv("CUDA_VISIBLE_DEVICES", "7", 1);
+    check_refused("gpu:0", TT_EUNSUPPORTED, "sees no GPU (CUDA_VISIBLE_DEVICES is '7')");
     setenv("TUTTI_EMU_DRIVER", "12040", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED,
-                  "the NVIDIA driver is for CUDA 12.4, this build needs CUDA 13.0");
+                  "the NVIDIA driver is for CUDA 12.4, this build needs CUDA 13.0: a newer driver");
     setenv("TUTTI_EMU_DRIVER", "0", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no NVIDIA driver is installed");
     tt_ctx *ctx = tt_open(.devices = "all", .on_event = test_ignore_event);

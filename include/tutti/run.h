@@ -124,7 +124,7 @@ TT_API char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts);
 // Memory of the session's newest plan on device i.
 typedef struct tt_plan_memory {
     size_t variables;
-    size_t activations; // the arena's size
+    size_t activations; // the arena's size; on GPUs also what is fed in one piece, and constants
     size_t lower_bound; // most bytes alive at once
     size_t touched;     // highest byte written so far, when tt_session_paint() was called
     // What it is for; these add up to total. The arena's parts are those where most of it is alive.

@@ -243,8 +243,25 @@ tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name)
     return NULL;
 }
 
+// Whether it can be had without what could be given back; then *out has it.
+static bool can_spare(tti_device *d, size_t bytes, void **out)
+{
+    size_t used = atomic_load(&d->used) + bytes;
+    if ((d->limit > 0 && used > d->limit) || !d->backend->streams->try_alloc(d, bytes, out))
+        return false;
+    atomic_fetch_add(&d->used, bytes);
+    return true;
+}
+
 tt_status tti_device_alloc(tti_device *d, size_t bytes, void **out)
 {
+    while (d->spares != NULL) {
+        if (can_spare(d, bytes, out))
+            return TT_OK;
+        tti_spare *s = d->spares;
+        d->spares = s->next;
+        s->drop(s);
+    }
     size_t used = atomic_fetch_add(&d->used, bytes) + bytes;
     tt_status st = TT_OK;
     if (d->limit > 0 && used > d->limit)
@@ -263,6 +280,23 @@ void tti_device_free(tti_device *d, void *p, size_t bytes)
         return;
     d->backend->free(d, p, bytes);
     atomic_fetch_sub(&d->used, bytes);
+}
+
+tt_status tti_device_alloc_fixed(tti_device *d, size_t bytes, void **out)
+{
+    TT_TRY(tti_device_alloc(d, bytes, out));
+    atomic_fetch_add(&d->arena, bytes);
+    atomic_fetch_add(&d->fixed, bytes);
+    return TT_OK;
+}
+
+void tti_device_free_fixed(tti_device *d, void *p, size_t bytes)
+{
+    if (p == NULL)
+        return;
+    tti_device_free(d, p, bytes);
+    atomic_fetch_sub(&d->arena, bytes);
+    atomic_fetch_sub(&d->fixed, bytes);
 }
 
 int tt_device_count(const tt_ctx *ctx)

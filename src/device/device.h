@@ -24,6 +24,12 @@ typedef struct tti_task {
     void *arg;
 } tti_task;
 
+// Memory that is given back when there is none left for what is needed.
+typedef struct tti_spare {
+    struct tti_spare *next;
+    void (*drop)(struct tti_spare *s);
+} tti_spare;
+
 struct tti_device {
     tt_ctx *ctx;
     const tti_backend *backend;
@@ -41,6 +47,8 @@ struct tti_device {
     _Atomic size_t used;      // bytes held
     _Atomic size_t variables; // of them, by variables
     _Atomic size_t arena;     // of them, by activations
+    _Atomic size_t fixed;     // of those, by plans beside their arenas: what is fed, constants
+    tti_spare *spares;        // dropped, newest first, before an allocation fails
     tti_team *team;
     tti_worker *worker;
     void *state; // the backend's; TT_CUDA: what tt_launch.device is
@@ -184,6 +192,9 @@ void tti_staging_free(tt_ctx *ctx, void *p);
 // Counted allocation on a device; frees with the same size.
 tt_status tti_device_alloc(tti_device *d, size_t bytes, void **out);
 void tti_device_free(tti_device *d, void *p, size_t bytes);
+// The same for what a plan has beside its arena.
+tt_status tti_device_alloc_fixed(tti_device *d, size_t bytes, void **out) TTI_CHECKED;
+void tti_device_free_fixed(tti_device *d, void *p, size_t bytes);
 
 // Do its kernels only enqueue their work?
 static inline bool tti_has_streams(const tti_device *d)

@@ -35,7 +35,7 @@ static tt_status constant_on(tti_plan *p, int value, int device, void **out)
     if (!tti_grow(p->ctx, &p->constants, &p->cap_constants, p->n_constants + 1,
                   sizeof(*p->constants)))
         return TT_ENOMEM;
-    TT_TRY(tti_device_alloc(d, bytes, out));
+    TT_TRY(tti_device_alloc_fixed(d, bytes, out));
     p->constants[p->n_constants++] = (tti_constant){value, device, bytes, *out};
     return tti_device_copy(d, *out, NULL, v->fixed, v->bytes);
 }
@@ -433,6 +433,7 @@ static tt_status emit(emitter *e, wait_list *w)
     }
     find_runs(e);
     TT_TRY(tti_plan_memory(p, e->scratch, e->run));
+    TT_TRY(tti_plan_fixed(p));
     if (e->req->is_trial)
         return TT_OK;
     TT_TRY(find_variables(e));

@@ -323,7 +323,7 @@ static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t va
         &t,
         "%s: this plan needs %zu bytes (variables %zu, activations %zu), above its limit of "
         "%zu; largest:",
-        d->name, need, variables, p->devices[d->index].arena_bytes, d->limit);
+        d->name, need, variables, need - variables, d->limit);
     // The few largest, each once.
     size_t below = SIZE_MAX;
     for (int row = 0; row < 8;) {
@@ -364,7 +364,10 @@ tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables)
     for (int i = 0; i < p->ctx->n_devices; i++) {
         const tti_device *d = p->ctx->devices[i];
         size_t variables = atomic_load(&d->variables) + new_variables[i];
-        size_t need = variables + p->devices[i].arena_bytes;
+        // What other plans have beside their arenas, and this one, which may have its parcel.
+        size_t fixed = atomic_load(&d->fixed) + p->devices[i].fixed_bytes;
+        fixed -= p->parcels[i].data != NULL ? p->parcels[i].bytes : 0;
+        size_t need = variables + p->devices[i].arena_bytes + fixed;
         if (d->limit > 0 && need > d->limit)
             return refuse(p, d, need, variables);
     }

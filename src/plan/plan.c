@@ -176,8 +176,8 @@ void tti_plan_free(tti_plan *p)
     tti_plan_drop_streams(p);
     tti_plan_drop_shared(p);
     for (int64_t i = 0; i < p->n_constants; i++)
-        tti_device_free(p->ctx->devices[p->constants[i].device], p->constants[i].data,
-                        p->constants[i].bytes);
+        tti_device_free_fixed(p->ctx->devices[p->constants[i].device], p->constants[i].data,
+                              p->constants[i].bytes);
     tti_free(p->ctx, p->constants);
     for (struct tti_plan_block *b = p->blocks, *next; b != NULL; b = next) {
         next = b->next;

@@ -213,7 +213,7 @@ typedef struct tti_parcel {
 } tti_parcel;
 #define TTI_PARCEL_FEED ((size_t)256 << 10) // larger feeds go alone
 
-// What a device's memory is for: adds up to variable_bytes + arena_bytes.
+// What a device's memory is for: adds up to variable_bytes + arena_bytes + fixed_bytes.
 typedef struct tti_usage {
     size_t weights, gradients, optimizer, activations, workspace;
 } tti_usage;
@@ -225,6 +225,7 @@ typedef struct tti_device_plan {
     size_t near_bytes;  // of them, in the arena that other processes map
     size_t lower_bound; // most bytes alive at one position
     size_t variable_bytes;
+    size_t fixed_bytes; // beside the arena, with streams: its parcel and constants
     size_t received_bytes;
     tti_usage usage;
     size_t plain_bytes; // the arena without recomputation, once tti_plan_compare() was asked
@@ -365,6 +366,9 @@ void tti_plan_bind(tti_plan *p, char *const *arenas);
 char *tti_plan_text(tti_plan *p, tt_plan_form form);
 // Offsets of small feeds, then the memory of parcels.
 void tti_plan_parcels(tti_plan *p);
+// Fills fixed_bytes, once memory is planned.
+tt_status tti_plan_fixed(tti_plan *p) TTI_CHECKED;
+size_t tti_plan_bytes(const tti_device_plan *d); // all of a device's memory
 tt_status tti_plan_parcels_alloc(tti_plan *p) TTI_CHECKED;
 // What was captured goes; then events too.
 void tti_plan_drop_exec(tti_plan *p);

@@ -43,7 +43,7 @@ static void print_devices(tti_text *t, tti_plan *p)
         const tti_usage *u = &dp->usage;
         tti_text_add(t, "%-8s %12zu %12zu %12zu %12zu %12zu %12zu ", p->ctx->devices[d]->name,
                      u->weights, u->gradients, u->optimizer, u->activations, u->workspace,
-                     dp->variable_bytes + dp->arena_bytes);
+                     tti_plan_bytes(dp));
         if (p->ctx->devices[d]->limit == 0)
             tti_text_add(t, "%12s\n", "none");
         else
@@ -229,7 +229,7 @@ static void json_usage(tti_text *t, const tti_device_plan *dp)
                  "{\"weights\":%zu,\"gradients\":%zu,\"optimizer\":%zu,\"activations\":%zu,"
                  "\"workspace\":%zu,\"total\":%zu",
                  u->weights, u->gradients, u->optimizer, u->activations, u->workspace,
-                 dp->variable_bytes + dp->arena_bytes);
+                 tti_plan_bytes(dp));
     if (dp->plain_bytes > 0)
         tti_text_add(t, ",\"arena_without_recompute\":%zu", dp->plain_bytes);
     tti_text_add(t, "}");

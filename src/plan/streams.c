@@ -3,6 +3,7 @@
  * captured.
  */
 #include "plan/plan.h"
+#include <string.h>
 
 static tti_device *first_with_streams(const tti_plan *p)
 {
@@ -25,6 +26,43 @@ void tti_plan_parcels(tti_plan *p)
     }
 }
 
+// Constants that a device's nodes read, each once.
+static size_t constants_of(const tti_plan *p, int device, uint8_t *seen)
+{
+    size_t bytes = 0;
+    memset(seen, 0, (size_t)p->n_values);
+    for (int pos = 0; pos < p->n_order; pos++) {
+        const tti_pnode *pn = &p->nodes[p->order[pos]];
+        for (int k = 0; k < pn->n_in && pn->device == device; k++) {
+            int root = tti_root(p, pn->in[k]);
+            if (p->values[root].memory != TTI_CONSTANT || seen[root])
+                continue;
+            seen[root] = 1;
+            bytes += TTI_MAX(p->values[root].bytes, (size_t)1);
+        }
+    }
+    return bytes;
+}
+
+tt_status tti_plan_fixed(tti_plan *p)
+{
+    uint8_t *seen = tti_alloc(p->ctx, (size_t)p->n_values + 1);
+    for (int d = 0; seen != NULL && d < p->ctx->n_devices; d++) {
+        tti_device_plan *dp = &p->devices[d];
+        if (!tti_has_streams(p->ctx->devices[d]))
+            continue;
+        dp->fixed_bytes = p->parcels[d].bytes + constants_of(p, d, seen);
+        dp->usage.workspace += dp->fixed_bytes;
+    }
+    tti_free(p->ctx, seen);
+    return seen == NULL ? TT_ENOMEM : TT_OK;
+}
+
+size_t tti_plan_bytes(const tti_device_plan *d)
+{
+    return d->variable_bytes + d->arena_bytes + d->fixed_bytes;
+}
+
 tt_status tti_plan_parcels_alloc(tti_plan *p)
 {
     for (int i = 0; i < p->ctx->n_devices; i++) {
@@ -33,7 +71,7 @@ tt_status tti_plan_parcels_alloc(tti_plan *p)
         void *data;
         if (parcel->bytes == 0)
             continue;
-        TT_TRY(tti_device_alloc(d, parcel->bytes, &data));
+        TT_TRY(tti_device_alloc_fixed(d, parcel->bytes, &data));
         parcel->data = data;
         parcel->mirror = d->backend->streams->pinned(d, parcel->bytes);
         if (parcel->mirror == NULL)
@@ -48,7 +86,7 @@ static void drop_parcels(tti_plan *p)
     for (int i = 0; i < p->ctx->n_devices; i++) {
         tti_parcel *parcel = &p->parcels[i];
         tti_device *d = p->ctx->devices[i];
-        tti_device_free(d, parcel->data, parcel->bytes);
+        tti_device_free_fixed(d, parcel->data, parcel->bytes);
         if (parcel->mirror != NULL)
             d->backend->streams->unpin(d, parcel->mirror);
         parcel->data = parcel->mirror = NULL;

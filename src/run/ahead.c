@@ -3,8 +3,8 @@
  *
  * Each large feed of a plan has a room of its own on its device. What a caller says will be fed
  * next is copied there on a stream for copies; the run that is then fed the same memory takes it
- * from the room. A room that the device has no memory for is left out: the feed is copied when its
- * time comes.
+ * from the room. A room that the device has no memory for is left out, and one whose memory is
+ * needed is given back: the feed is copied when its time comes.
  */
 #include "run/run.h"
 #include <string.h>
@@ -12,6 +12,8 @@
 #define WORTH ((size_t)64 << 10)
 
 struct tti_ahead {
+    tti_spare spare; // first: a room is one
+    tti_device *device;
     void *room;
     size_t bytes;
     const void *source; // what is in it, or on its way; NULL: nothing
@@ -46,6 +48,26 @@ tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to, bo
     return st->record(d, &a->taken);
 }
 
+// The device has no more use for the list that it is in.
+static void drop_room(tti_spare *s)
+{
+    struct tti_ahead *a = (struct tti_ahead *)(void *)s;
+    a->device->backend->streams->settle(a->device);
+    tti_device_free(a->device, a->room, a->bytes);
+    atomic_fetch_sub(&a->device->arena, a->bytes);
+    a->room = NULL;
+    a->source = NULL;
+}
+
+static void leave_spares(struct tti_ahead *a)
+{
+    tti_spare **at = &a->device->spares;
+    while (*at != NULL && *at != &a->spare)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = a->spare.next;
+}
+
 // Memory that may not be there is not asked for: a limit, or a full card, is no error here.
 static bool make_room(tti_device *d, struct tti_ahead *a, size_t bytes)
 {
@@ -56,7 +78,11 @@ static bool make_room(tti_device *d, struct tti_ahead *a, size_t bytes)
     if (d->backend->streams->try_alloc(d, bytes, &a->room) == false)
         return false;
     atomic_fetch_add(&d->used, bytes);
+    atomic_fetch_add(&d->arena, bytes);
     a->bytes = bytes;
+    a->device = d;
+    a->spare = (tti_spare){.next = d->spares, .drop = drop_room};
+    d->spares = &a->spare;
     return true;
 }
 
@@ -65,10 +91,10 @@ static void drop(tti_plan *p)
     for (int i = 0; p->ahead != NULL && i < p->n_feeds; i++) {
         struct tti_ahead *a = &p->ahead[i];
         tti_device *d = device_of(p, i);
-        if (a->room == NULL)
-            continue;
-        d->backend->streams->settle(d);
-        tti_device_free(d, a->room, a->bytes);
+        if (a->room != NULL) {
+            leave_spares(a);
+            drop_room(&a->spare);
+        }
         if (a->arrived != NULL)
             d->backend->streams->drop_event(d, a->arrived);
         if (a->taken != NULL)
@@ -92,7 +118,7 @@ tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
         const tt_feed_value *given = NULL;
         for (int k = 0; k < n && given == NULL; k++)
             given = next[k].tensor == v->tensor ? &next[k] : NULL;
-        if (given == NULL || v->bytes < WORTH || !tti_has_streams(d) ||
+        if (given == NULL || v->bytes < WORTH || v->memory == TTI_PARCEL || !tti_has_streams(d) ||
             d->backend->streams->ahead == NULL || given->dtype != v->dtype ||
             (size_t)tt_shape_count(&given->shape) * tt_dtype_bytes(v->dtype) <
                 v->bytes + (size_t)((const char *)address(p, i, given) - (const char *)given->data))

@@ -253,7 +253,7 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
         if ((uint8_t)s->arenas[device][i - 1] != s->paint)
             touched = i;
     *out = (tt_plan_memory){.variables = dp->variable_bytes,
-                            .activations = dp->arena_bytes,
+                            .activations = dp->arena_bytes + dp->fixed_bytes,
                             .lower_bound = dp->lower_bound,
                             .touched = touched,
                             .weights = dp->usage.weights,
@@ -261,7 +261,7 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
                             .optimizer = dp->usage.optimizer,
                             .kept = dp->usage.activations,
                             .workspace = dp->usage.workspace,
-                            .total = dp->variable_bytes + dp->arena_bytes,
+                            .total = tti_plan_bytes(dp),
                             .limit = s->ctx->devices[device]->limit};
     return TT_OK;
 }

@@ -291,6 +291,7 @@ typedef struct tti_trial {
 } tti_trial;
 typedef struct tti_need {
     size_t variables, arena; // of the plan
+    size_t fixed;            // of the arena: what every plan has for itself
     size_t others;           // variables on the device that are none of it
     size_t added;            // variables that the run before, whose homes it follows, has not there
     size_t limit;            // of the device; 0: none

@@ -43,7 +43,8 @@ static void add_needs(tt_session *s, const tti_plan *p, const tti_homes *before,
     for (int d = 0; d < ctx->n_devices; d++) {
         out[d].limit = ctx->devices[d]->limit;
         out[d].variables = p->devices[d].variable_bytes;
-        out[d].arena = p->devices[d].arena_bytes;
+        out[d].arena = p->devices[d].arena_bytes + p->devices[d].fixed_bytes;
+        out[d].fixed = p->devices[d].fixed_bytes;
         out[d].others = atomic_load(&ctx->devices[d]->variables);
     }
     for (int64_t i = 0; i < p->n_nodes; i++) {

@@ -76,16 +76,41 @@ static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti
     return st;
 }
 
+// Rows of a last batch that is smaller. Its plan has memory beside the arena on GPUs only: 0.
+static int64_t rest_of(const tt_ctx *ctx, int64_t records, int64_t rows)
+{
+    bool streams = false;
+    for (int d = 0; d < ctx->n_devices; d++)
+        streams |= tti_has_streams(ctx->devices[d]);
+    return streams && records > rows ? records % rows : 0;
+}
+
+static void add_rest(tti_need out[TTI_MAX_DEVICES], const tti_need rest[TTI_MAX_DEVICES])
+{
+    for (int d = 0; d < TTI_MAX_DEVICES; d++)
+        out[d].arena += rest[d].fixed;
+}
+
 // Both; validation finds the weights where the step has them. Without validation it needs nothing.
 static tt_status try_both(tt_model *m, const variant *v, const tti_load *l,
                           tti_need step[TTI_MAX_DEVICES], tti_need validation[TTI_MAX_DEVICES])
 {
-    int64_t rows = v->batch * v->accumulate;
+    int64_t rows = v->batch * v->accumulate, rest = rest_of(m->ctx, l->records, rows);
+    tti_need more[TTI_MAX_DEVICES];
     tti_homes homes = {0};
     memset(validation, 0, sizeof(*validation) * TTI_MAX_DEVICES);
     tt_status st = try_step(m, v, TTI_MIN(rows, l->records), step, &homes);
+    if (st == TT_OK && rest > 0) {
+        st = try_step(m, v, rest, more, NULL);
+        add_rest(step, more);
+    }
     if (st == TT_OK && l->validate_records > 0)
         st = try_validation(m, v, TTI_MIN(rows, l->validate_records), validation, &homes);
+    rest = rest_of(m->ctx, l->validate_records, rows);
+    if (st == TT_OK && rest > 0) {
+        st = try_validation(m, v, rest, more, &homes);
+        add_rest(validation, more);
+    }
     tti_free(m->ctx, homes.v);
     return st;
 }
@@ -94,6 +119,12 @@ static tt_status try_both(tt_model *m, const variant *v, const tti_load *l,
 static size_t beside(const tti_need *validation)
 {
     return validation->arena + validation->added;
+}
+
+// All of a device while validation runs.
+static size_t need_of(const tti_need *step, const tti_need *validation)
+{
+    return step->variables + step->arena + step->others + beside(validation);
 }
 
 // Would it fit? *most: bytes on the device that is fullest. What cannot be planned does not fit.
@@ -108,7 +139,7 @@ static bool fits(advisor *a, const variant *v, size_t *most)
     bool good = true;
     *most = 0;
     for (int d = 0; d < TTI_MAX(v->n_devices, ctx->n_devices); d++) {
-        size_t need = step[d].variables + step[d].arena + step[d].others + beside(&validation[d]);
+        size_t need = need_of(&step[d], &validation[d]);
         *most = TTI_MAX(*most, need);
         good &= step[d].limit == 0 || need <= step[d].limit;
     }
@@ -298,24 +329,26 @@ tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes)
     return TT_OK;
 }
 
-// The step fits; validation, whose arena stands beside the step's, may not.
+// The step fits; a last batch of fewer rows, or validation, whose arena stands beside the step's,
+// may not.
 static tt_status check_validation(tt_model *m, const tti_load *l)
 {
     tti_need step[TTI_MAX_DEVICES], more[TTI_MAX_DEVICES];
     advisor a = {.model = m, .load = l};
     variant v = as_it_is(&a);
     char text[256];
-    if (l->validate_records == 0)
+    if (l->validate_records == 0 && rest_of(m->ctx, l->records, l->batch * l->accumulate) == 0)
         return TT_OK;
     TT_TRY(try_both(m, &v, l, step, more));
     for (int d = 0; d < m->ctx->n_devices; d++) {
-        size_t need = step[d].variables + step[d].arena + step[d].others + beside(&more[d]);
+        size_t need = need_of(&step[d], &more[d]);
         if (step[d].limit == 0 || need <= step[d].limit)
             continue;
-        snprintf(text, sizeof(text),
-                 "%s: training needs %zu bytes and validation %zu more, above its limit of %zu",
-                 m->ctx->devices[d]->name, need - beside(&more[d]), beside(&more[d]),
-                 step[d].limit);
+        char validation[64] = "";
+        if (beside(&more[d]) > 0)
+            snprintf(validation, sizeof(validation), " and validation %zu more", beside(&more[d]));
+        snprintf(text, sizeof(text), "%s: training needs %zu bytes%s, above its limit of %zu",
+                 m->ctx->devices[d]->name, need - beside(&more[d]), validation, step[d].limit);
         return refuse(m, l, text);
     }
     return TT_OK;

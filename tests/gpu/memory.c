@@ -63,6 +63,50 @@ TEST(gpu_model_too_big_for_one_trains_on_two_or_again)
     }
 }
 
+static void count_steps(void *user, const tt_event *ev)
+{
+    *(int *)user += strcmp(ev->kind, "step") == 0;
+}
+
+// Batches of 96, 96 and 8 rows, and validation of fewer: four plans; 96 images are a feed by
+// themselves, for which memory is taken ahead, others go in a parcel.
+static tt_status fit_within(size_t limit, int *steps, size_t *used)
+{
+    char devices[64];
+    snprintf(devices, sizeof(devices), limit > 0 ? "gpu:0@%zu" : "gpu:0", limit);
+    *steps = 0;
+    tt_ctx *ctx = tt_open(.devices = devices, .on_event = count_steps, .user = steps);
+    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+    tt_flatten(m);
+    tt_dense(m, .units = 16, .act = TT_RELU);
+    tt_dense(m, .units = 10);
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
+    tt_status st = tt_fit(m, tt_digits(ctx, .count = 200), .batch = 96, .epochs = 2,
+                          .validate = tt_digits(ctx, .count = 60, .seed = 2));
+    tt_device_info d;
+    *used = tt_device_get(ctx, 0, &d) == TT_OK ? d.variables + d.arena : 0;
+    ck_assert_msg(limit == 0 || *used <= limit, "%zu bytes of %zu", *used, limit);
+    CHECK_INT(tt_close(ctx), st);
+    return st;
+}
+
+// A limit that is too small is refused at once: what begins also ends.
+TEST(gpu_limits_are_refused_at_once_or_hold)
+{
+    int steps, fits = 0, refused = 0;
+    size_t all, used;
+    test_need_gpu();
+    CHECK_OK(fit_within(0, &steps, &all));
+    for (size_t part = 10; part <= 20; part++) {
+        size_t limit = all * part / 20;
+        tt_status st = fit_within(limit, &steps, &used);
+        ck_assert_msg(st == TT_OK || (st == TT_ELIMIT && steps == 0),
+                      "%s after %d steps within %zu", tt_status_name(st), steps, limit);
+        *(st == TT_OK ? &fits : &refused) += 1;
+    }
+    CHECK(fits > 1 && refused > 1); // also without what is taken ahead
+}
+
 TEST(gpu_limits_are_sizes_and_percents)
 {
     tt_device_info d;

@@ -5,15 +5,8 @@
  * the start of each lane; chunks.cuh has what follows. With a tail a warp or a block has a chunk of
  * one output; without one it has a chunk of rows, and 32 columns, or packs of them, side by side.
  */
-#include "cuda/chunks.cuh"
-#include "op/reduce.cuh"
+#include "op/columns.cuh"
 #include "op/rows.cuh"
-
-#define CHUNK      32768 // elements of an output
-#define CHUNK_ROWS 128   // without tail
-#define WARP_MOST  4096  // an output of so few elements is a warp's
-#define WIDE       32    // threads side by side over columns
-#define HIGH       8     // and over rows
 
 // ---- folds with a tail -----------------------------------------------------------------------
 
@@ -82,127 +75,15 @@ __global__ static void __launch_bounds__(TTI_ROW_THREADS)
 
 // ---- folds without ---------------------------------------------------------------------------
 
-#define IN_FLIGHT 8 // rows whose packs a thread reads before it adds them
-
-// Sums of packs of rows i, i + HIGH, ..., which lie at even distances, in a[]; returns the row it
-// has come to.
-template <class T, int V>
-__device__ static inline int64_t add_rows(const T *from, const lane_part &p, int64_t i, int64_t end,
-                                          float (&a)[V])
-{
-    const T *q = from + p.first + i * p.step;
-    int64_t by = HIGH * p.step;
-    for (; i + (IN_FLIGHT - 1) * HIGH < end; i += IN_FLIGHT * HIGH, q += IN_FLIGHT * by) {
-        tti_pack<T> v[IN_FLIGHT];
-#pragma unroll
-        for (int k = 0; k < IN_FLIGHT; k++)
-            v[k] = *(const tti_pack<T> *)(q + k * by);
-#pragma unroll
-        for (int k = 0; k < IN_FLIGHT; k++) {
-            float x[tti_pack<T>::n];
-            tti_unpack(v[k], x);
-#pragma unroll
-            for (int e = 0; e < V; e++)
-                a[e] = a[e] + x[e];
-        }
-    }
-    return i;
-}
-
-/*
- * A block has chunk c of rows of WIDE packs of V columns of outer index o: block (c outer + o)
- * tiles + tile. Thread row y takes rows y, y + HIGH, ...; those are folded in order.
- */
 template <class T, int V>
 __global__ static void __launch_bounds__(WIDE *HIGH)
     fold_columns(const T *x, const tti_reduction r, const tti_lane_group ln, int64_t most,
                  unsigned tiles, int fold, const tti_sums out)
 {
-    alignas(16) __shared__ float part[HIGH][WIDE * V];
-    int lane = (int)blockIdx.y, tx = (int)threadIdx.x % WIDE, ty = (int)threadIdx.x / WIDE;
-    lane_part p = part_of(r, ln.bound[lane], ln.bound[lane + 1]);
-    unsigned row = blockIdx.x / tiles, outer = (unsigned)r.outer; // 2^31 blocks at most
-    int64_t tile = blockIdx.x % tiles, o = row % outer;
-    int64_t c = row / outer, first = tile * WIDE * V, j = first + tx * V;
-    int64_t end = tti_min64((c + 1) * CHUNK_ROWS, p.n_rows);
-    float a[V];
-    for (int k = 0; k < V; k++)
-        a[k] = tti_fold_start(fold);
-    if (j < r.cols) {
-        const T *from = x + kept_offset(r.keep, o) + j;
-        int64_t i = c * CHUNK_ROWS + ty;
-        if (V > 1 && fold == TTI_FOLD_SUM && p.is_simple)
-            i = add_rows<T, V>(from, p, i, end, a);
-#pragma unroll 4
-        for (; i < end; i += HIGH) {
-            const T *q = from + row_offset(r, p, i);
-            float v[V];
-            if (V > 1)
-                tti_unpack(*(const tti_pack<T> *)q, v);
-            else
-                v[0] = tti_get(*q);
-#pragma unroll
-            for (int k = 0; k < V; k++)
-                a[k] = tti_fold_one(fold, a[k], v[k]);
-        }
-    }
-    if (V > 1) {
-#pragma unroll
-        for (int k = 0; k < V; k += 4) {
-            tti_pack<float> four;
-            for (int e = 0; e < 4; e++)
-                four.v[e] = a[(k + e) % V];
-            *(tti_pack<float> *)&part[ty][tx * V + k] = four;
-        }
-    } else {
-        part[ty][tx] = a[0];
-    }
-    __syncthreads();
-    for (int k = (int)threadIdx.x; k < WIDE * V && first + k < r.cols; k += WIDE * HIGH) {
-        float y = part[0][k];
-        for (int i = 1; i < HIGH; i++)
-            y = tti_fold_one(fold, y, part[i][k]);
-        tti_sums_put(out, (ln.first + lane) * most + c, o * r.cols + first + k, y + 0.0f);
-    }
+    fold_chunk<V>(rows_of<T, V>{x}, r, ln, most, tiles, fold, out);
 }
 
 // ---- calls of folds --------------------------------------------------------------------------
-
-typedef struct reduce_plan {
-    tti_reduction r;
-    bool by_lanes, by_warp;
-    tti_chunking chunking;
-    int64_t bound[2];
-    tt_lanes one;
-} reduce_plan;
-
-// lanes: whether sums of lanes are asked for. The lanes are then p's own, else plan->one.
-static const tt_lanes *plan_of(reduce_plan *plan, const void *attr, const tt_arg *x,
-                               const tt_lanes *lanes, bool may_lanes)
-{
-    plan->r = tti_reduction_of((const tti_reduce_attr *)attr, x);
-    plan->by_lanes = may_lanes && tti_by_lanes(&plan->r);
-    if (!plan->by_lanes) {
-        plan->r.lane_tail = false;
-        plan->r.lane_sum = -1;
-    }
-    plan->one = tti_one_lane(1, plan->bound);
-    const tt_lanes *ln = plan->by_lanes ? lanes : &plan->one;
-    lane_part p = part_of(plan->r, 0, 1); // of one row of the batch
-    plan->by_warp = !plan->by_lanes && p.n * p.n_rows <= WARP_MOST;
-    if (plan->r.has_tail)
-        plan->chunking = {p.n * p.n_rows, CHUNK, 0};
-    else
-        plan->chunking = {p.n_rows, CHUNK_ROWS, 0};
-    plan->chunking.most = tti_most_chunks(plan->chunking, ln);
-    return ln;
-}
-
-// One chunk of one lane is the result.
-static bool is_direct(const reduce_plan *plan, const tt_lanes *ln)
-{
-    return plan->chunking.most == 1 && ln->n == 1;
-}
 
 static tt_status prepare_fold(tt_prep *p, bool may_lanes)
 {
@@ -245,18 +126,16 @@ static tt_status launch_columns(const tt_launch *l, const reduce_plan *plan,
     const int V = tti_pack<T>::n;
     const T *x = (const T *)l->in[0].data;
     bool packed = tti_is_aligned(x) && plan->r.cols % V == 0;
-    int64_t wide = packed ? WIDE * V : WIDE, tiles = (plan->r.cols + wide - 1) / wide;
-    int64_t blocks = tiles * plan->r.outer * plan->chunking.most;
-    if (blocks > INT32_MAX)
-        return TT_FAIL(l->ctx, TT_EUNSUPPORTED, "%s: %lld blocks are too many for a GPU",
-                       l->node->name, (long long)blocks);
-    dim3 grid((unsigned)blocks, (unsigned)g.n);
+    unsigned tiles;
+    dim3 grid;
+    if (!columns_grid(plan, packed ? V : 1, g, &tiles, &grid))
+        return TT_FAIL(l->ctx, TT_EUNSUPPORTED, "%s: too many sums for a GPU", l->node->name);
     if (packed)
         TTI_LAUNCH(l, grid, WIDE * HIGH, 0, (fold_columns<T, tti_pack<T>::n>), x, plan->r, g,
-                   plan->chunking.most, (unsigned)tiles, fold, to);
+                   plan->chunking.most, tiles, fold, to);
     else
         TTI_LAUNCH(l, grid, WIDE * HIGH, 0, (fold_columns<T, 1>), x, plan->r, g,
-                   plan->chunking.most, (unsigned)tiles, fold, to);
+                   plan->chunking.most, tiles, fold, to);
     return TT_OK;
 }
 

@@ -203,12 +203,31 @@ static int find_next(chains *c, const draft *d, int lead, int last)
     return -1;
 }
 
+// Will fuse.c join this pointwise node with the maker of an input? That saves as much, or more.
+static bool is_in_tiles(const chains *c, int i)
+{
+    const tti_plan *p = c->p;
+    const tti_pnode *pn = &p->nodes[i];
+    const unsigned never = TT_OP_RANDOM | TT_OP_EFFECT | TT_OP_UPDATE;
+    bool is = false;
+    for (int k = 0; k < pn->n_in && (pn->node->op->flags & TT_OP_POINTWISE) != 0; k++) {
+        const tti_value *v = &p->values[pn->in[k]];
+        const tti_pnode *maker = &p->nodes[v->node];
+        is |= c->n_uses[pn->in[k]] == 1 && v->count == p->values[pn->out].count &&
+              maker->kind == TTI_OP && is_near(pn, maker) &&
+              (maker->node->op->flags & TT_OP_POINTWISE) != 0 &&
+              (maker->node->op->flags & never) == 0;
+    }
+    return is;
+}
+
 static void grow_chain(chains *c, int lead)
 {
     tti_plan *p = c->p;
     draft d = {.n_in = 0};
     int last = lead, i;
-    if (c->of.lead[lead] != lead || !is_usable(p, lead) || !add_member(p, &d, lead))
+    if (c->of.lead[lead] != lead || !is_usable(p, lead) || is_in_tiles(c, lead) ||
+        !add_member(p, &d, lead))
         return;
     while ((i = find_next(c, &d, lead, last)) >= 0 && add_member(p, &d, i)) {
         tti_advance_to(&c->of, i, lead, last);

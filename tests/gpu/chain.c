@@ -111,7 +111,20 @@ static void check(work *w, const char *chain, int n, const char *other)
     CHECK(bytes <= sizeof(want) && run(w, s, got) == bytes);
     for (size_t i = 0; i < bytes; i++)
         ck_assert_msg(want[i] == got[i], "%s: byte %zu of %zu differs", chain, i, bytes);
-    CHECK(s->plans->devices[0].arena_bytes <= plain->plans->devices[0].arena_bytes);
+    // What a chain works in, and its sums over rows, are there together with its inputs.
+    const tti_device_plan *dp = &s->plans->devices[0];
+    size_t more = 0;
+    for (int i = 0; i < dp->n_entries; i++) {
+        const tti_pnode *pn = &s->plans->nodes[dp->entries[i].pnode];
+        if (pn->kind != TTI_CHAINED)
+            continue;
+        bool sums = strstr(chain, "+sum") != NULL;
+        size_t sum = sums ? s->plans->values[pn->out + pn->n_out - 1].bytes : 0;
+        more = TTI_MAX(more, dp->entries[i].calls->scratch_bytes + sum + 512);
+    }
+    size_t apart = plain->plans->devices[0].lower_bound;
+    ck_assert_msg(dp->lower_bound <= apart + more, "%s: %zu bytes at once, apart %zu", chain,
+                  dp->lower_bound, apart);
     CHECK_OK(tt_close(w->ctx));
 }
 
@@ -166,7 +179,9 @@ TEST(gpu_chains_make_no_circle)
 // y = norm(x + r); what comes past it is added to the gradient of the norm.
 static void residual(work *w, int64_t per, int64_t cols, bool rms)
 {
-    tt_tensor *x = numbers(w, per, cols), *r = numbers(w, per, cols), *dy = numbers(w, per, cols);
+    // What is added comes from no pointwise nodes, with which the sum would be joined.
+    tt_tensor *x = tt_log_softmax(w->g, numbers(w, per, cols)), *dy = numbers(w, per, cols);
+    tt_tensor *r = tt_log_softmax(w->g, numbers(w, per, cols));
     tt_tensor *gamma = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
     tt_tensor *beta = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
     tt_tensor *s = tt_add(w->g, x, r), *dx[4];
@@ -202,6 +217,44 @@ TEST(gpu_chains_of_layer_norms_and_the_sums_around_them)
 TEST(gpu_chains_of_rms_norms_and_the_sums_around_them)
 {
     check_norms(true);
+}
+
+// ---- sums over rows --------------------------------------------------------------------------
+
+// A bias, an activation, and the gradients of both.
+static void biased(work *w, tt_tensor *(*act)(tt_graph *g, tt_tensor *x), int64_t per, int64_t cols)
+{
+    tt_tensor *bias = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
+    tt_tensor *b = w->type == TT_F32 ? bias : tt_cast(w->g, bias, w->type), *d[2];
+    // What the gradients come from are no pointwise nodes, with which they would be joined.
+    tt_tensor *dy = tt_softmax(w->g, numbers(w, per, cols));
+    tt_tensor *z = tt_softmax(w->g, tt_add(w->g, numbers(w, per, cols), b));
+    tt_tensor *u = tt_add(w->g, z, b), *y = act(w->g, u), *xs[] = {u, b};
+    CHECK_OK(tt_grad(w->g, y, dy, 2, xs, d));
+    fetch(w, y);
+    fetch(w, tt_softmax(w->g, d[0]));
+    fetch(w, d[1]);
+}
+
+TEST(gpu_chains_of_activations_gradients_and_sums_over_rows)
+{
+    static const struct {
+        tt_tensor *(*act)(tt_graph *g, tt_tensor *x);
+        const char *chain;
+    } acts[] = {{tt_gelu, "gelu_grad+sum"},        {tt_relu, "relu_grad+sum"},
+                {tt_silu, "silu_grad+sum"},        {tt_sigmoid, "sigmoid_grad+sum"},
+                {tt_tanh, "tanh_grad+sum"},        {tt_softplus, "softplus_grad+sum"},
+                {tt_gelu_erf, "gelu_erf_grad+sum"}};
+    // Rows of a lane: less than a chunk, chunks of which the last is short, many columns.
+    static const int64_t rows[][3] = {{5, 3, 8}, {9, 70, 40}, {13, 41, 8}, {2, 5, 520}};
+    test_need_gpu();
+    for (int i = 0; i < 7; i++)
+        for (int k = 0; k < 4; k++) {
+            work w;
+            open_work(&w, "gpu:0", types[(i + k) % 3], rows[k][0]);
+            biased(&w, acts[i].act, rows[k][1], rows[k][2]);
+            check(&w, acts[i].chain, 1, NULL);
+        }
 }
 
 // ---- spread ----------------------------------------------------------------------------------

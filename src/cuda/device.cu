@@ -219,17 +219,41 @@ static size_t add_held(int physical, size_t plus, size_t minus)
     return held;
 }
 
+typedef struct size_text {
+    char s[32];
+} size_text;
+
+static size_text text_of(size_t bytes)
+{
+    size_text t;
+    if (bytes < (size_t)1 << 20)
+        snprintf(t.s, sizeof(t.s), "%zu bytes", bytes);
+    else if (bytes < (size_t)1 << 30)
+        snprintf(t.s, sizeof(t.s), "%.1f MiB", (double)bytes / (1 << 20));
+    else
+        snprintf(t.s, sizeof(t.s), "%.2f GiB", (double)bytes / (1 << 30));
+    return t;
+}
+
+// What others hold is known from when the first device of the card was opened; what is held since
+// then and was not allocated here is CUDA's and its libraries', or theirs.
 static tt_status no_memory(tti_cuda_device *d, size_t bytes)
 {
     size_t free_bytes = 0, total = 0, held = add_held(d->physical, 0, 0);
     (void)cudaGetLastError();
     if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess)
         (void)cudaGetLastError();
-    return TT_FAIL(d->ctx, TT_ENOMEM,
-                   "%s: no memory for %zu bytes: the card has %zu, of them free %zu, held by this "
-                   "process's devices %zu, held by contexts and other processes %zu",
-                   d->name, bytes, total, free_bytes, held,
-                   total > free_bytes + held ? total - free_bytes - held : 0);
+    pthread_mutex_lock(&tti_cuda_cards.mu);
+    size_t before = tti_cuda_cards.card[d->physical].before, used = total - free_bytes;
+    pthread_mutex_unlock(&tti_cuda_cards.mu);
+    size_t since = used > held + before ? used - held - before : 0;
+    return TT_FAIL(
+        d->ctx, TT_ENOMEM,
+        "%s: no memory for %s: %s of the card's %s are free; this process's tensors have "
+        "%s, other processes had %s when it began, and %s went to CUDA or to others "
+        "since",
+        d->name, text_of(bytes).s, text_of(free_bytes).s, text_of(total).s, text_of(held).s,
+        text_of(before).s, text_of(since).s);
 }
 
 static cudaError_t new_block(tti_cuda_device *d, tti_block *b, size_t bytes)

@@ -12,6 +12,15 @@ typedef int (*init_fn)(void);
 typedef int (*find_fn)(const char *bus, void **device);
 typedef int (*memory_fn)(void *device, nvml_memory *out);
 
+#ifdef TTI_EMU
+
+bool tti_cuda_nvml_memory(const char *bus, size_t *free_bytes, size_t *total)
+{
+    return emu_card_memory(bus, free_bytes, total);
+}
+
+#else
+
 bool tti_cuda_nvml_memory(const char *bus, size_t *free_bytes, size_t *total)
 {
     static const char *const names[] = {"libnvidia-ml.so.1", NULL};
@@ -27,3 +36,5 @@ bool tti_cuda_nvml_memory(const char *bus, size_t *free_bytes, size_t *total)
     *total = (size_t)m.total;
     return true;
 }
+
+#endif

@@ -24,6 +24,7 @@ typedef struct variant {
 typedef struct advisor {
     tt_model *model;
     const tti_load *load;
+    bool is_full; // the limit is all of a card: more devices on it do not help
     tti_text text;
     int n; // pieces of advice so far
 } advisor;
@@ -222,6 +223,8 @@ static void advise_devices(advisor *a, const char *strategy)
     variant v = as_it_is(a);
     char what[160], limit[32];
     size_t most;
+    if (a->is_full)
+        return;
     for (int d = 0; d < ctx->n_devices; d++)
         if (ctx->devices[d]->limit != ctx->devices[0]->limit ||
             strcmp(ctx->devices[d]->physical, ctx->devices[0]->physical) != 0)
@@ -304,10 +307,10 @@ static void advise(advisor *a)
 }
 
 // Refuses again what was refused, with advice.
-static tt_status refuse(tt_model *m, const tti_load *l, const char *message)
+static tt_status refuse(tt_model *m, const tti_load *l, bool is_full, const char *message)
 {
     tt_ctx *ctx = m->ctx;
-    advisor a = {.model = m, .load = l, .text = {.ctx = ctx}};
+    advisor a = {.model = m, .load = l, .is_full = is_full, .text = {.ctx = ctx}};
     tti_text_add(&a.text, "%s", message);
     tt_clear_error(ctx);
     ctx->is_hushed = true;
@@ -349,19 +352,46 @@ static tt_status check_validation(tt_model *m, const tti_load *l)
             snprintf(validation, sizeof(validation), " and validation %zu more", beside(&more[d]));
         snprintf(text, sizeof(text), "%s: training needs %zu bytes%s, above its limit of %zu",
                  m->ctx->devices[d]->name, need - beside(&more[d]), validation, step[d].limit);
-        return refuse(m, l, text);
+        return refuse(m, l, false, text);
     }
     return TT_OK;
 }
 
-tt_status tti_memory_check(tt_model *m, const tti_load *l)
+/*
+ * GPUs without a limit have what is free of them, devices of one GPU in equal parts. NULL in *who:
+ * there are none.
+ */
+static void limit_gpus(tt_ctx *ctx, bool is_set[TTI_MAX_DEVICES], const char **who)
+{
+    size_t limits[TTI_MAX_DEVICES] = {0};
+    *who = NULL;
+    for (int d = 0; d < ctx->n_devices && ctx->n_tasks < 2; d++) {
+        const tti_device *dev = ctx->devices[d];
+        size_t all = 0, n = 0;
+        tti_facts facts;
+        if (!tti_has_streams(dev) || dev->limit > 0)
+            continue;
+        dev->backend->facts(dev->card, &facts);
+        for (int k = 0; k < ctx->n_devices; k++) {
+            const tti_device *other = ctx->devices[k];
+            bool shares = other->backend == dev->backend && other->card == dev->card;
+            all += shares ? atomic_load(&other->used) : 0;
+            n += shares;
+        }
+        limits[d] = facts.memory_free > 0 ? (facts.memory_free + all) / n : 0;
+    }
+    for (int d = 0; d < ctx->n_devices; d++) {
+        is_set[d] = limits[d] > 0;
+        if (!is_set[d])
+            continue;
+        ctx->devices[d]->limit = limits[d];
+        *who = ctx->devices[d]->name;
+    }
+}
+
+static tt_status plan_step(tt_model *m, const tti_load *l)
 {
     tt_ctx *ctx = m->ctx;
-    bool limited = false;
-    for (int d = 0; d < ctx->n_devices; d++)
-        limited |= ctx->devices[d]->limit > 0;
-    if (!limited)
-        return TT_OK;
     tt_tensor **list = tti_step_targets(m);
     if (list == NULL)
         return TT_ENOMEM;
@@ -372,12 +402,34 @@ tt_status tti_memory_check(tt_model *m, const tti_load *l)
                          TTI_MIN(l->batch * l->accumulate, l->records), (int)l->accumulate);
     ctx->is_hushed = false;
     tti_free(ctx, list);
-    if (st == TT_OK)
-        return check_validation(m, l);
-    char message[TTI_MESSAGE_MAX];
-    snprintf(message, sizeof(message), "%s", tt_last_error(ctx).message);
-    if (st == TT_ELIMIT)
-        return refuse(m, l, message);
-    TT_LOG(ctx, TT_ERROR, "%s", message);
+    return st;
+}
+
+tt_status tti_memory_check(tt_model *m, const tti_load *l)
+{
+    tt_ctx *ctx = m->ctx;
+    bool limited = false, is_set[TTI_MAX_DEVICES];
+    const char *who;
+    for (int d = 0; d < ctx->n_devices; d++)
+        limited |= ctx->devices[d]->limit > 0;
+    limit_gpus(ctx, is_set, &who);
+    if (!limited && who == NULL)
+        return TT_OK;
+    tt_status st = plan_step(m, l);
+    if (st == TT_OK && limited) {
+        st = check_validation(m, l);
+    } else if (st == TT_ELIMIT) {
+        tti_text t = {.ctx = ctx};
+        tti_text_add(&t, "%s", tt_last_error(ctx).message);
+        if (who != NULL)
+            tti_text_add(&t, "\n(the limit of a GPU that was given none is what it has free)");
+        char *message = tti_text_take(&t);
+        st = refuse(m, l, who != NULL, message != NULL ? message : "");
+        tti_free(ctx, message);
+    } else if (st != TT_OK) {
+        TT_LOG(ctx, TT_ERROR, "%s", tt_last_error(ctx).message);
+    }
+    for (int d = 0; d < ctx->n_devices; d++)
+        ctx->devices[d]->limit = is_set[d] ? 0 : ctx->devices[d]->limit;
     return st;
 }

@@ -5,9 +5,9 @@
  * Device memory is the host's, tracked by address. Kernels run on the calling thread, block after
  * block, a block's threads as fibers (threads.cpp). Streams run as late as they may (streams.cpp),
  * so that a missing wait shows. Environment: TUTTI_EMU_CARDS (1), TUTTI_EMU_MEMORY (bytes of a
- * card), TUTTI_EMU_DRIVER (13000; 0: none), TUTTI_EMU_CAPABILITY ("9.0"; "7.0,9.0" by card), TUTTI_EMU_PEERS (1),
- * TUTTI_EMU_NOW=1 (streams run at once), TUTTI_EMU_LOSE=n (the n-th kernel loses the card); for
- * NCCL those of nccl.cpp.
+ * card), TUTTI_EMU_TAKEN (of them, by another process), TUTTI_EMU_DRIVER (13000; 0: none),
+ * TUTTI_EMU_CAPABILITY ("9.0"; "7.0,9.0" by card), TUTTI_EMU_PEERS (1), TUTTI_EMU_NOW=1 (streams
+ * run at once), TUTTI_EMU_LOSE=n (the n-th kernel loses the card); for NCCL those of nccl.cpp.
  */
 #ifndef TUTTI_EMU_CUDA_RUNTIME_H
 #define TUTTI_EMU_CUDA_RUNTIME_H
@@ -125,6 +125,7 @@ typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
+bool emu_card_memory(const char *bus, size_t *free_bytes, size_t *total); // as cuda/nvml.cu has it
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);

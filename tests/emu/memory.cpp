@@ -85,6 +85,12 @@ long emu_number(const char *name, long otherwise)
     return s == nullptr || *s == '\0' ? otherwise : strtol(s, nullptr, 10);
 }
 
+// What another process holds of every card.
+static size_t taken(void)
+{
+    return (size_t)emu_number("TUTTI_EMU_TAKEN", 0);
+}
+
 static int cards(void)
 {
     long n = emu_number("TUTTI_EMU_CARDS", 1);
@@ -230,8 +236,20 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     EMU_LOCK;
     *total = card_memory();
-    *free_bytes = *total > held[current] ? *total - held[current] : 0;
+    *free_bytes = *total > held[current] + taken() ? *total - held[current] - taken() : 0;
     return emu_lost();
+}
+
+bool emu_card_memory(const char *bus, size_t *free_bytes, size_t *total)
+{
+    unsigned number = 0;
+    int before = current;
+    if (sscanf(bus, "0000:%x", &number) != 1 || number < 1 || (int)number > cards())
+        return false;
+    current = (int)number - 1;
+    bool known = cudaMemGetInfo(free_bytes, total) == cudaSuccess;
+    current = before;
+    return known;
 }
 
 static size_t whole_pages(size_t bytes)
@@ -279,7 +297,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     *out = nullptr;
     if (bytes == 0)
         return cudaSuccess;
-    if (bytes > card_memory() || held[current] > card_memory() - bytes)
+    if (bytes > card_memory() || held[current] + taken() > card_memory() - bytes)
         return emu_error(cudaErrorMemoryAllocation);
     *out = take(bytes, current);
     if (*out == nullptr)

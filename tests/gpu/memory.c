@@ -70,20 +70,25 @@ static void count_steps(void *user, const tt_event *ev)
 
 // Batches of 96, 96 and 8 rows, and validation of fewer: four plans; 96 images are a feed by
 // themselves, for which memory is taken ahead, others go in a parcel.
-static tt_status fit_within(size_t limit, int *steps, size_t *used)
+static tt_status fit_small(tt_ctx *ctx)
 {
-    char devices[64];
-    snprintf(devices, sizeof(devices), limit > 0 ? "gpu:0@%zu" : "gpu:0", limit);
-    *steps = 0;
-    tt_ctx *ctx = tt_open(.devices = devices, .on_event = count_steps, .user = steps);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_flatten(m);
     tt_dense(m, .units = 16, .act = TT_RELU);
     tt_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
-    tt_status st = tt_fit(m, tt_digits(ctx, .count = 200), .batch = 96, .epochs = 2,
-                          .validate = tt_digits(ctx, .count = 60, .seed = 2));
+    return tt_fit(m, tt_digits(ctx, .count = 200), .batch = 96, .epochs = 2,
+                  .validate = tt_digits(ctx, .count = 60, .seed = 2));
+}
+
+static tt_status fit_within(size_t limit, int *steps, size_t *used)
+{
+    char devices[64];
     tt_device_info d;
+    snprintf(devices, sizeof(devices), limit > 0 ? "gpu:0@%zu" : "gpu:0", limit);
+    *steps = 0;
+    tt_ctx *ctx = tt_open(.devices = devices, .on_event = count_steps, .user = steps);
+    tt_status st = fit_small(ctx);
     *used = tt_device_get(ctx, 0, &d) == TT_OK ? d.variables + d.arena : 0;
     ck_assert_msg(limit == 0 || *used <= limit, "%zu bytes of %zu", *used, limit);
     CHECK_INT(tt_close(ctx), st);
@@ -105,6 +110,31 @@ TEST(gpu_limits_are_refused_at_once_or_hold)
         *(st == TT_OK ? &fits : &refused) += 1;
     }
     CHECK(fits > 1 && refused > 1); // also without what is taken ahead
+}
+
+// A card that another process has most of is a limit by itself, told before the first step.
+TEST(gpu_that_is_full_is_refused_with_advice)
+{
+    int steps;
+    size_t all, used;
+    char taken[32];
+    test_need_gpu();
+    if (!test_gpu_is_emulated())
+        test_skip("fills the card of the emulation");
+    CHECK_OK(fit_within(0, &steps, &all));
+    setenv("TUTTI_EMU_MEMORY", "100000000", 1);
+    snprintf(taken, sizeof(taken), "%zu", 100000000 - all * 2 / 5);
+    setenv("TUTTI_EMU_TAKEN", taken, 1);
+    tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
+    CHECK_INT(fit_small(ctx), TT_ELIMIT);
+    CHECK_MESSAGE(ctx, "gpu:0: this plan needs ");
+    CHECK_MESSAGE(ctx, "(the limit of a GPU that was given none is what it has free)");
+    CHECK_MESSAGE(ctx, "  batch: ");
+    CHECK(strstr(tt_last_error(ctx).message, "gpu:0*") == NULL); // would not help
+    CHECK_INT(tt_close(ctx), TT_ELIMIT);
+    snprintf(taken, sizeof(taken), "%zu", 100000000 - all);
+    setenv("TUTTI_EMU_TAKEN", taken, 1);
+    CHECK_OK(fit_within(0, &steps, &used));
 }
 
 TEST(gpu_limits_are_sizes_and_percents)

@@ -110,14 +110,34 @@ TEST(gpu_memory_has_its_limit_and_the_cards)
     CHECK_MESSAGE(ctx, "gpu:0: 20000 bytes more would make 70000, above its limit of 60000");
     tt_clear_error(ctx);
     CHECK_INT(tti_device_alloc(b, 60000, &q), TT_ENOMEM);
-    CHECK_MESSAGE(ctx, "gpu:1: no memory for 60000 bytes: the card has 100000, of them free 50000, "
-                       "held by this process's devices 50000");
+    CHECK_MESSAGE(ctx, "gpu:1: no memory for 60000 bytes: 50000 bytes of the card's 100000 bytes "
+                       "are free; this process's tensors have 50000 bytes, other processes had 0 "
+                       "bytes when it began, and 0 bytes went to CUDA or to others since");
     tt_clear_error(ctx);
     CHECK_OK(tti_device_alloc(b, 50000, &q));
     tti_device_free(b, q, 50000);
     tti_device_free(a, p, 50000);
     CHECK_OK(tti_device_alloc(b, 60000, &q));
     tti_device_free(b, q, 60000);
+    CHECK_OK(tt_close(ctx));
+}
+
+// Another process has most of the card; its share grows while this one runs.
+TEST(gpu_memory_that_others_hold_is_told_apart)
+{
+    setenv("TUTTI_EMU_MEMORY", "8000000000", 1);
+    setenv("TUTTI_EMU_TAKEN", "7000000000", 1);
+    tt_ctx *ctx = open_on("gpu:0");
+    void *p, *q;
+    CHECK_OK(tti_device_alloc(ctx->devices[0], 500000, &p));
+    setenv("TUTTI_EMU_TAKEN", "7600000000", 1);
+    CHECK_INT(tti_device_alloc(ctx->devices[0], 700000000, &q), TT_ENOMEM);
+    CHECK_MESSAGE(ctx,
+                  "gpu:0: no memory for 667.6 MiB: 381.0 MiB of the card's 7.45 GiB are free; "
+                  "this process's tensors have 500000 bytes, other processes had 6.52 GiB when "
+                  "it began, and 572.2 MiB went to CUDA or to others since");
+    tt_clear_error(ctx);
+    tti_device_free(ctx->devices[0], p, 500000);
     CHECK_OK(tt_close(ctx));
 }
 

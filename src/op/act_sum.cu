@@ -10,6 +10,7 @@
 // Rows of an operation's results, which are written on the way. OP < 0: it is known at run time.
 template <class T, int TYPE, int OP> struct made_rows {
     static const int V = tti_pack<T>::n, in_flight = 4;
+    static const bool last_first = true; // a product has made them last, they are in the cache
     struct raw {
         tti_pack<T> x, y;
     };

@@ -2,8 +2,9 @@
  * columns.cuh - sums over rows, column by column: reduce.cu's own, and those of kernels that make
  * the rows as they go (act_sum.cu). A block has a chunk of rows and some columns side by side.
  *
- * Rows come from a source, for T and V elements at a time: raw is what it reads ahead, load(at) the
- * elements from offset `at` on, get(raw, at, x) their values as floats.
+ * Rows come from a source, V elements at a time: raw is what it reads ahead, load(at) the elements
+ * from offset `at` on, get(raw, at, x) their values as floats; last_first: it had better be asked
+ * for the last rows first.
  */
 #ifndef TUTTI_OP_COLUMNS_CUH
 #define TUTTI_OP_COLUMNS_CUH
@@ -21,6 +22,8 @@
 // Rows that lie in memory. V is 1 where packs are not aligned.
 template <class T, int V> struct rows_of {
     static const int in_flight = 8; // rows that are read before they are added
+    // Norms' gradients, which are summed most, end with the first rows: those are in the cache.
+    static const bool last_first = false;
     typedef tti_pack<T> raw;
     const T *x;
 
@@ -82,9 +85,9 @@ __device__ static inline void fold_chunk(const S &src, const tti_reduction &r,
                                          int fold, const tti_sums &out)
 {
     alignas(16) __shared__ float part[HIGH][WIDE * V];
-    // The last rows first: the maker of x has left them in the cache. 2^31 blocks at most.
-    unsigned block = gridDim.x - 1 - blockIdx.x, row = block / tiles, outer = (unsigned)r.outer;
-    int lane = (int)(gridDim.y - 1 - blockIdx.y);
+    unsigned block = S::last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x; // below 2^31
+    unsigned row = block / tiles, outer = (unsigned)r.outer;
+    int lane = (int)(S::last_first ? gridDim.y - 1 - blockIdx.y : blockIdx.y);
     int tx = (int)threadIdx.x % WIDE, ty = (int)threadIdx.x / WIDE;
     lane_part p = part_of(r, ln.bound[lane], ln.bound[lane + 1]);
     int64_t tile = block % tiles, o = row % outer;

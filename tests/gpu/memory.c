@@ -2,6 +2,7 @@
  * memory.c - memory of GPUs: models over a limit, refusals that name the numbers, and all of it
  * given back at the end.
  */
+#include "base/ctx.h"
 #include "cuda/load.h"
 #include "device/device.h"
 #include "model.h"
@@ -68,15 +69,21 @@ static void count_steps(void *user, const tt_event *ev)
     *(int *)user += strcmp(ev->kind, "step") == 0;
 }
 
-// Batches of 96, 96 and 8 rows, and validation of fewer: four plans; 96 images are a feed by
-// themselves, for which memory is taken ahead, others go in a parcel.
-static tt_status fit_small(tt_ctx *ctx)
+static tt_model *small(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_flatten(m);
     tt_dense(m, .units = 16, .act = TT_RELU);
     tt_dense(m, .units = 10);
-    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(), .metrics = TT_ACCURACY);
+    return m;
+}
+
+// Batches of 96, 96 and 8 rows, and validation of fewer: four plans; 96 images are a feed by
+// themselves, for which memory is taken ahead, others go in a parcel.
+static tt_status fit_small(tt_ctx *ctx)
+{
+    tt_model *m = small(ctx);
     return tt_fit(m, tt_digits(ctx, .count = 200), .batch = 96, .epochs = 2,
                   .validate = tt_digits(ctx, .count = 60, .seed = 2));
 }
@@ -216,4 +223,52 @@ TEST(gpu_memory_is_given_back)
     // A library may keep a little more after its second use of a real GPU.
     size_t room = test_gpu_is_emulated() ? 0 : 64 << 20;
     ck_assert_msg(after + room >= before, "%zu bytes were free, now %zu", before, after);
+}
+
+// ---- steps allocate nothing ------------------------------------------------------------------
+
+#define LOOKS 8
+typedef struct counts {
+    int64_t calls[LOOKS];
+    size_t used[LOOKS];
+    int n;
+} counts;
+
+static tt_status count_at_step(void *user, tt_model *m, const tt_progress *p)
+{
+    counts *c = user;
+    tt_ctx *ctx = tt_graph_get_ctx(tt_model_get_graph(m));
+    (void)p;
+    c->calls[c->n] = atomic_load(&ctx->alloc_calls);
+    for (int d = 0; d < tt_device_count(ctx); d++)
+        c->used[c->n] += atomic_load(&ctx->devices[d]->used);
+    c->n++;
+    return TT_OK;
+}
+
+// The first step makes the plan, the second captures it; the others find everything there.
+TEST(gpu_steps_allocate_nothing)
+{
+    static const char *const ways[][2] = {{"gpu:0", "single"},
+                                          {"gpu:0*2", "mirrored"},
+                                          {"gpu:0*2", "pipeline"},
+                                          {"cpu:0,gpu:0", "central"},
+                                          {"cpu:0,gpu:0", "mirrored"}};
+    test_need_gpu();
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        counts c = {.n = 0};
+        tt_ctx *ctx =
+            tt_open(.devices = ways[i][0], .strategy = ways[i][1], .on_event = test_ignore_event);
+        tt_model *m = small(ctx);
+        tt_status st = tt_fit(m, tt_digits(ctx, .count = LOOKS * 96), .batch = 96,
+                              .callbacks = {{TT_AT_STEP, 1, count_at_step, &c}}, .n_callbacks = 1);
+        ck_assert_msg(st == TT_OK && c.n == LOOKS, "%s: %s", ways[i][0],
+                      tt_last_error(ctx).message);
+        for (int k = 3; k < LOOKS; k++)
+            ck_assert_msg(c.calls[k] == c.calls[2] && c.used[k] == c.used[2],
+                          "%s, %s: step %d makes %lld allocations, %lld bytes", ways[i][0],
+                          ways[i][1], k + 1, (long long)(c.calls[k] - c.calls[2]),
+                          (long long)(c.used[k] - c.used[2]));
+        CHECK_OK(tt_close(ctx));
+    }
 }

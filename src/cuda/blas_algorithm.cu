@@ -251,7 +251,16 @@ bool tti_blas_choose(tti_cuda_device *d, tti_blas_plan *t, const tti_blas_produc
     if (is_new)
         choose(d, t->state, &key.p, c);
     t->algo = c->algo;
-    return c->is_good && works(t);
+    if (!c->is_good || works(t))
+        return c->is_good;
+    char text[256];
+    snprintf(text, sizeof(text),
+             "%s: cuBLASLt does not take [%lld, %lld] by [%lld, %lld], batch of %lld, as it takes "
+             "other sizes: Tutti's own kernel does it, so bits may depend on the rows of a device",
+             d->name, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n,
+             (long long)p->batch);
+    tti_cuda_host_api->log(d->ctx, TT_WARN, text);
+    return false;
 }
 
 bool tti_blas_trials_work(tti_cuda_device *d, tti_blas_state *s)

@@ -180,9 +180,9 @@ static void cuda_unpin(tti_device *d, void *p)
 }
 
 static tt_status cuda_ahead(tti_device *d, void *dst, const void *src, size_t bytes, void *after,
-                            void **began, void **arrived)
+                            void **arrived)
 {
-    return module()->ahead(d->state, dst, src, bytes, after, began, arrived);
+    return module()->ahead(d->state, dst, src, bytes, after, arrived);
 }
 
 static void cuda_settle(tti_device *d)

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TTI_CUDA_MODULE 7
+#define TTI_CUDA_MODULE 6
 
 struct tti_device;
 
@@ -95,7 +95,7 @@ typedef struct tti_cuda_module {
     double (*elapsed)(void *d, void *first, void *last);
     void *(*pinned)(void *d, size_t bytes);
     void (*unpin)(void *d, void *p);
-    tt_status (*ahead)(void *d, void *dst, const void *src, size_t bytes, void *after, void **began,
+    tt_status (*ahead)(void *d, void *dst, const void *src, size_t bytes, void *after,
                        void **arrived);
     void (*settle)(void *d);
     bool (*try_alloc)(void *d, size_t bytes, void **out);

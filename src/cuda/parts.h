@@ -100,7 +100,7 @@ tt_status tti_cuda_record(void *d, void **event);
 tt_status tti_cuda_record_on(tti_cuda_device *d, cudaStream_t s, void **event);
 tt_status tti_cuda_wait(void *d, void *event);
 tt_status tti_cuda_ahead(void *d, void *dst, const void *src, size_t bytes, void *after,
-                         void **began, void **arrived);
+                         void **arrived);
 void tti_cuda_settle(void *d);
 void tti_cuda_drop_event(void *d, void *event);
 double tti_cuda_elapsed(void *d, void *first, void *last);

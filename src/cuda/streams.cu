@@ -65,32 +65,24 @@ double tti_cuda_elapsed(void *state, void *first, void *last)
 
 // ---- copies ahead ----------------------------------------------------------------------------
 
-// Records an event of the stream for copies, made with the first.
-static tt_status note_copy(tti_cuda_device *d, void **event)
-{
-    if (*event == NULL) {
-        cudaEvent_t e;
-        TTI_CUDA(d, NULL, cudaEventCreate(&e));
-        *event = e;
-    }
-    TTI_CUDA(d, NULL, cudaEventRecord((cudaEvent_t)*event, d->parts->copies));
-    return TT_OK;
-}
-
 tt_status tti_cuda_ahead(void *state, void *dst, const void *src, size_t bytes, void *after,
-                         void **began, void **arrived)
+                         void **arrived)
 {
     tti_cuda_device *d = (tti_cuda_device *)state;
     TT_TRY(tti_cuda_enter(d));
     if (d->parts->copies == NULL)
         TTI_CUDA(d, NULL, cudaStreamCreateWithFlags(&d->parts->copies, cudaStreamNonBlocking));
     cudaStream_t copies = d->parts->copies;
+    if (*arrived == NULL) {
+        cudaEvent_t e;
+        TTI_CUDA(d, NULL, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+        *arrived = e;
+    }
     if (after != NULL)
         TTI_CUDA(d, NULL, cudaStreamWaitEvent(copies, (cudaEvent_t)after, 0));
-    if (began != NULL)
-        TT_TRY(note_copy(d, began));
     TTI_CUDA(d, NULL, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, copies));
-    return note_copy(d, arrived);
+    TTI_CUDA(d, NULL, cudaEventRecord((cudaEvent_t)*arrived, copies));
+    return TT_OK;
 }
 
 void tti_cuda_settle(void *state)

@@ -89,11 +89,11 @@ typedef struct tti_streams {
     void (*unpin)(tti_device *d, void *p);
     /*
      * ahead copies from the host beside the device's other work: after the event, if there is one,
-     * *arrived being recorded then, and *began before, if it is asked for. settle waits for such copies. try_alloc is false, with nothing
+     * *arrived being recorded then. settle waits for such copies. try_alloc is false, with nothing
      * recorded, where there is no memory.
      */
     tt_status (*ahead)(tti_device *d, void *dst, const void *src, size_t bytes, void *after,
-                       void **began, void **arrived);
+                       void **arrived);
     void (*settle)(tti_device *d);
     bool (*try_alloc)(tti_device *d, size_t bytes, void **out);
     /*

@@ -17,10 +17,7 @@ struct tti_ahead {
     void *room;
     size_t bytes;
     const void *source; // what is in it, or on its way; NULL: nothing
-    void *began, *arrived, *taken;
-    void *was[2];  // began and arrived of what the run in progress took
-    bool is_timed; // began is of what is in the room
-    bool is_told;  // and was of what is to be told
+    void *arrived, *taken;
 };
 
 static tti_device *device_of(const tti_plan *p, int feed)
@@ -46,13 +43,7 @@ tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to, bo
     tti_device *d = device_of(p, feed);
     const tti_streams *st = d->backend->streams;
     a->source = NULL;
-    a->is_told = a->is_timed;
     TT_TRY(st->wait(d, a->arrived));
-    void *unused[] = {a->was[0], a->was[1]};
-    a->was[0] = a->began;
-    a->was[1] = a->arrived;
-    a->began = unused[0];
-    a->arrived = unused[1];
     TT_TRY(st->copy(d, to, d, a->room, a->bytes));
     return st->record(d, &a->taken);
 }
@@ -104,35 +95,16 @@ static void drop(tti_plan *p)
             leave_spares(a);
             drop_room(&a->spare);
         }
-        void *events[] = {a->began, a->arrived, a->taken, a->was[0], a->was[1]};
-        for (int k = 0; k < TTI_COUNT(events); k++)
-            if (events[k] != NULL)
-                d->backend->streams->drop_event(d, events[k]);
+        if (a->arrived != NULL)
+            d->backend->streams->drop_event(d, a->arrived);
+        if (a->taken != NULL)
+            d->backend->streams->drop_event(d, a->taken);
     }
     p->ahead = NULL;
 }
 
-void tti_ahead_span(tt_session *s, tti_plan *p, int device, int entry, int64_t start)
+tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
 {
-    int feed = 0;
-    tti_device *d = s->ctx->devices[device];
-    const tti_entry *en = &p->devices[device].entries[entry];
-    while (feed < p->n_feeds && p->feed_calls[feed] != en->calls)
-        feed++;
-    struct tti_ahead *a = p->ahead == NULL || feed == p->n_feeds ? NULL : &p->ahead[feed];
-    if (a == NULL || !a->is_told)
-        return;
-    a->is_told = false;
-    double before = d->backend->streams->elapsed(d, a->was[0], d->origin);
-    double took = d->backend->streams->elapsed(d, a->was[0], a->was[1]);
-    int64_t begin = start - (int64_t)(before * 1e9);
-    tti_record_span(s, (tti_span){begin, begin + (int64_t)(took * 1e9), p, device, entry, 0, true});
-}
-
-tt_status tti_ahead_start(tt_session *s, tti_plan *p)
-{
-    const tt_feed_value *next = s->to_come;
-    int n = s->n_to_come;
     if (n == 0 || p->n_submissions == 0)
         return TT_OK;
     if (p->ahead == NULL)
@@ -155,9 +127,8 @@ tt_status tti_ahead_start(tt_session *s, tti_plan *p)
         if (!make_room(d, a, v->bytes))
             continue;
         a->source = NULL;
-        a->is_timed = s->trace;
         TT_TRY(d->backend->streams->ahead(d, a->room, address(p, i, given), v->bytes, a->taken,
-                                          s->trace ? &a->began : NULL, &a->arrived));
+                                          &a->arrived));
         a->source = address(p, i, given);
     }
     return TT_OK;

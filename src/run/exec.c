@@ -118,11 +118,10 @@ static tt_status run_call(const tti_device *d, const tti_call *c, bool alone)
     return TT_OK;
 }
 
-void tti_record_span(tt_session *s, tti_span span)
+void tti_record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin, int64_t end)
 {
     int64_t at = atomic_fetch_add(&s->n_spans, 1);
-    span.run = s->n_runs;
-    s->spans[at % TTI_SPANS] = span;
+    s->spans[at % TTI_SPANS] = (tti_span){begin, end, p, device, entry, s->n_runs};
 }
 
 // A wait that is not over yet: its time is told from computing.
@@ -166,7 +165,7 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
         if (en->is_communication)
             s->clocks[device].communication += end - begin;
         if (s->trace)
-            tti_record_span(s, (tti_span){begin, end, p, device, index, 0, false});
+            tti_record_span(s, p, device, index, begin, end);
     }
     if (s->hashes)
         TT_TRY(tti_hashes_add(s, p, en));

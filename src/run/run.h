@@ -114,7 +114,6 @@ typedef struct tti_span {
     const tti_plan *plan;
     int device, entry;
     int64_t run;
-    bool is_ahead; // of a feed: its copy beside the run before
 } tti_span;
 
 #define TTI_SPANS (1 << 16) // the newest that are kept
@@ -238,18 +237,16 @@ tt_status tti_join_devices(tt_session *s, const tti_plan *p) TTI_CHECKED;
 size_t tti_landing_at(const tt_session *s, const tti_plan *p, int fetch);
 /*
  * ahead.c: feeds of the next run are copied while this one computes; taken from there if the run is
- * fed from source. span: records when what this run took was copied, start being the run's. settle:
- * nothing reads the memory of feeds any more.
+ * fed from source. settle: nothing reads the memory of feeds any more.
  */
-tt_status tti_ahead_start(tt_session *s, tti_plan *p) TTI_CHECKED;
-void tti_ahead_span(tt_session *s, tti_plan *p, int device, int entry, int64_t start);
+tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n) TTI_CHECKED;
 tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to,
                          bool *is_taken) TTI_CHECKED;
 void tti_ahead_settle(tt_session *s);
 // Between exec.c and submit.c.
 tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_entry *en,
                              const tti_wait *w) TTI_CHECKED;
-void tti_record_span(tt_session *s, tti_span span); // run is filled in
+void tti_record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t begin, int64_t end);
 // How device spent the runs since tti_clocks_clear(), which took total_ns together.
 typedef struct tti_spent {
     int64_t compute, communication, idle; // idle: no list of its own to walk

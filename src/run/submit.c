@@ -371,10 +371,8 @@ static void note_spans(tt_session *s, tti_plan *p, int64_t start)
             continue;
         double begin = st->elapsed(d, d->origin, en->times[0]);
         double end = st->elapsed(d, d->origin, en->times[1]);
-        tti_record_span(s, (tti_span){start + (int64_t)(begin * 1e9), start + (int64_t)(end * 1e9),
-                                      p, device, entry, 0, false});
-        if (en->is_feed)
-            tti_ahead_span(s, p, device, entry, start);
+        tti_record_span(s, p, device, entry, start + (int64_t)(begin * 1e9),
+                        start + (int64_t)(end * 1e9));
     }
 }
 
@@ -390,7 +388,7 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
     if (st == TT_OK)
         st = land(s, p, &g);
     if (st == TT_OK)
-        st = tti_ahead_start(s, p);
+        st = tti_ahead_start(p, s->to_come, s->n_to_come);
     // Also after a failure: nothing may be under way when memory is used again.
     for (int i = 0; i < g.n; i++) {
         tt_status ended = streams_of(g.d[i])->sync(g.d[i], tti_deadline(s->ctx->deadline_ms));

@@ -1,6 +1,5 @@
 /*
- * trace.c - what ran when, as a trace that Perfetto opens: one row per device, transfers as arrows;
- * for a GPU another one of the copies of what is fed next.
+ * trace.c - what ran when, as a trace that Perfetto opens: one row per device, transfers as arrows.
  */
 #include "run/run.h"
 #include <errno.h>
@@ -58,7 +57,7 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
     int maker = recv->plan->values[tti_root(recv->plan, pn->in[0])].node;
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
-        if (sp->plan != recv->plan || sp->run != recv->run || sp->is_ahead ||
+        if (sp->plan != recv->plan || sp->run != recv->run ||
             sp->plan->devices[sp->device].entries[sp->entry].pnode != maker)
             continue;
         tti_text_add(
@@ -130,20 +129,6 @@ static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
     tti_text_add(t, "}");
 }
 
-// Rows of devices come first, then those of their copies.
-static int row_of(const tti_span *sp)
-{
-    return sp->is_ahead ? TTI_MAX_DEVICES + sp->device : sp->device;
-}
-
-static void add_row(tti_text *t, int row, const char *device, const char *what)
-{
-    tti_text_add(t,
-                 ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{"
-                 "\"name\":\"%s%s\"}}",
-                 row, device, what);
-}
-
 static void add_span(tti_text *t, const tti_span *sp, int64_t start)
 {
     const tti_pnode *pn = &sp->plan->nodes[sp->plan->devices[sp->device].entries[sp->entry].pnode];
@@ -153,7 +138,7 @@ static void add_span(tti_text *t, const tti_span *sp, int64_t start)
                  pn->node->name);
     char *s = tti_text_take(&name);
     tti_text_add(t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
-                 row_of(sp), us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
+                 sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
     tti_text_json(t, s != NULL ? s : "");
     tti_free(t->ctx, s);
     tti_text_add(t,
@@ -176,13 +161,11 @@ tt_status tt_trace_write(tt_session *s, const char *path)
                  "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":"
                  "\"process_name\",\"args\":{\"name\":\"tutti\"}}");
     for (int d = 0; d < s->ctx->n_devices; d++)
-        add_row(&t, d, s->ctx->devices[d]->name, "");
-    bool has_copies[TTI_MAX_DEVICES] = {false};
-    for (int64_t i = 0; i < n; i++)
-        has_copies[s->spans[i].device] |= s->spans[i].is_ahead;
-    for (int d = 0; d < s->ctx->n_devices; d++)
-        if (has_copies[d])
-            add_row(&t, TTI_MAX_DEVICES + d, s->ctx->devices[d]->name, " copies ahead");
+        tti_text_add(
+            &t,
+            ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
+            "\"%s\"}}",
+            d, s->ctx->devices[d]->name);
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
         add_span(&t, sp, start);

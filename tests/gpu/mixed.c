@@ -127,47 +127,6 @@ TEST(gpu_and_cpu_branches_overlap)
     json_decref(root);
 }
 
-// Copies of the next batch are a row of their own, beside the step before.
-TEST(gpu_traces_show_copies_ahead)
-{
-    test_need_gpu();
-    tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
-    tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
-    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd());
-    CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 4 * 96), .batch = 96, .trace = true));
-    char path[512];
-    snprintf(path, sizeof(path), "%s/trace.json", test_folder());
-    CHECK_OK(tt_trace_write(tt_model_get_session(m), path));
-    CHECK_OK(tt_close(ctx));
-    json_t *root = json_load_file(path, 0, NULL), *events = json_object_get(root, "traceEvents"),
-           *e;
-    size_t i;
-    int named = 0, copies = 0;
-    double fed = 0; // when the feed of the run began, which comes first
-    json_array_foreach(events, i, e)
-    {
-        const char *ph = json_string_value(json_object_get(e, "ph"));
-        const char *name = json_string_value(
-            json_object_get(strcmp(ph, "M") == 0 ? json_object_get(e, "args") : e, "name"));
-        named += strcmp(name, "gpu:0 copies ahead") == 0;
-        if (strcmp(ph, "X") != 0 || strcmp(name, "x") != 0)
-            continue;
-        double ts = json_number_value(json_object_get(e, "ts"));
-        if (json_integer_value(json_object_get(e, "tid")) == 0) {
-            fed = ts;
-            continue;
-        }
-        copies++;
-        CHECK(json_number_value(json_object_get(e, "dur")) > 0);
-        CHECK(test_gpu_is_emulated() || ts < fed); // the emulation runs streams as late as it may
-    }
-    CHECK_INT(named, 1);
-    CHECK(copies > 0); // of batches that were read in time
-    json_decref(root);
-}
-
 // ---- central ---------------------------------------------------------------------------------
 
 typedef struct lines {

@@ -31,7 +31,7 @@ static const flag flags[] = {
     {"svg", "OUT", "draw into the file OUT", TEXT, AT(svg), 0, 0},
     {"set", "KEY=VALUE", "set a key of the job, train.batch=256; may be given several times", MANY,
      AT(sets), 0, 0},
-    {"devices", "D", "devices to use: cpu:0, cpu:0*2@512MiB, all (tutti help devices)", TEXT,
+    {"devices", "D", "devices to use: cpu:0*2, gpu:0@20GiB, all (tutti help devices)", TEXT,
      AT(devices), 0, 0},
     {"strategy", "WORD", "what the devices do: single, mirrored, central, pipeline", TEXT,
      AT(strategy), 0, 0},

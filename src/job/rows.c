@@ -113,7 +113,7 @@ const char *const tti_job_strategies[] = {
 const tt_option tti_job_distribute_rows[] = {
     {"strategy", TT_OPT_ENUM, "single", "what several devices do",
      offsetof(tti_job_distribute, strategy), 0, 0, tti_job_strategies},
-    OPEN(devices, TT_OPT_TEXT, "cpu:0", "cpu:0, cpu:0*2, cpu:0*2@512MiB, all", 0, 0),
+    OPEN(devices, TT_OPT_TEXT, "cpu:0", "cpu:0, cpu:0*2@512MiB, gpu:0, gpu:0*2@40%, all", 0, 0),
     OPEN(lanes, TT_OPT_INT32, "8", "slices of the batch that sums follow", 1, TT_MAX_LANES),
     OPEN(threads, TT_OPT_INT32, "0", "cores shared by all devices; 0: all", 0, 4096),
     TT_OPTION_END,

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 #define TT_VERSION    "0.1.0"
-#define TT_ARITHMETIC 1 // grows whenever some job's bits change; stored beside hashes
+#define TT_ARITHMETIC 2 // grows whenever some job's bits change; stored beside hashes
 
 /*
  * Keyword arguments: struct tt_x_opts, function tt_x_with(), macro tt_x(). Unset fields are zero,

@@ -10,7 +10,7 @@
 static const struct {
     int arithmetic;
     const char *hash[FIT_N_KINDS];
-} golden = {1,
+} golden = {2,
             {"fd7590ad25e103fc7a6ab8d988291bc2", "6c6043f83b7b912fe75dadf6c0fce36e",
              "b0be8db22edbee43b2ca9115c9f02566"}};
 

@@ -100,6 +100,19 @@ void command_ok(const char *line)
     ck_assert_msg(code == 0, "tutti %s: exit code %d: %s", line, code, command_err);
 }
 
+int command_shell(const char *line)
+{
+    char whole[4096];
+    ck_assert_int_lt(snprintf(whole, sizeof(whole), "cd '%s' && TUTTI='%s' && { %s\n} > out 2> err",
+                              test_folder(), command_path(), line),
+                     (int)sizeof(whole));
+    int status = system(whole);
+    command_read("out", command_out, sizeof(command_out));
+    command_read("err", command_err, sizeof(command_err));
+    CHECK(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
 json_t *command_last_object(const char *text, int *lines)
 {
     json_t *last = NULL;

@@ -18,6 +18,8 @@ const char *command_path(void); // ends the test as skipped when it is not built
 // folder, if there is one. Gives its exit code; a signal that killed it fails the test.
 int command_run(const char *line);
 void command_ok(const char *line); // runs it; any exit code but 0 fails the test
+// Runs a line of the shell in the folder; $TUTTI is the command. Gives the shell's exit code.
+int command_shell(const char *line);
 pid_t command_start(const char *line);
 int command_wait(pid_t pid); // the exit code, or minus the signal that killed it
 // Reads a file of the test's folder whole; "" if it is not there.

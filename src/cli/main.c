@@ -3,6 +3,8 @@
  */
 #include "cli/cli.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,10 +196,33 @@ static int run(int argc, char **argv)
     return rc == CLI_OK ? verb->run(&args) : rc;
 }
 
+/*
+ * A caller may have closed standard files (<&-). The next files and pipes would get their numbers,
+ * and with them what is printed or what a child is to inherit. Writing to standard output still
+ * fails, and is reported.
+ */
+static bool open_standard_files(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return false;
+    return true;
+}
+
+// Has the reader of a pipe ended (| head)? That is no error of ours.
+static bool is_unread(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (!open_standard_files())
+        return CLI_FAILED;
     int rc = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !is_unread()) {
         fprintf(stderr, "tutti: error: cannot write to standard output: %s\n", strerror(errno));
         return rc != CLI_OK ? rc : CLI_FAILED;
     }

@@ -61,6 +61,23 @@ TEST(run_gives_the_bits_and_files_of_one_process)
     CHECK_HAS(command_out, " end {\"event\": \"end\", ");
 }
 
+// A pipe that got the number of a closed standard file would be closed in the child.
+TEST(run_works_with_standard_files_closed)
+{
+    static const char *const closed[] = {"<&-", "</dev/null 2>&-", "<&- 2>&-"};
+    char line[128];
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    for (int i = 0; i < 3; i++) {
+        snprintf(line, sizeof(line), "$TUTTI run -n 2 small.yaml --strategy mirrored %s",
+                 closed[i]);
+        int code = command_shell(line);
+        ck_assert_msg(code == 0, "%s: exit code %d: %s", closed[i], code, command_err);
+        CHECK_HAS(command_out, "epoch 3/3");
+        ranks_nothing_left();
+    }
+}
+
 TEST(run_has_the_hashes_of_one_process)
 {
     ranks_need();

@@ -330,3 +330,40 @@ TEST(a_full_disk_is_an_error)
     command_read("err", err, sizeof(err));
     CHECK_HAS(err, "cannot write to standard output: No space left on device");
 }
+
+// A reader that ends early (| head) is no error: nothing is printed, whatever the caller does with
+// SIGPIPE. Closed standard files are not taken by files of ours.
+TEST(a_reader_that_ends_early_is_no_error)
+{
+    static const char *const lines[] = {"help job",
+                                        "help",
+                                        "train small.yaml --json",
+                                        "kernels",
+                                        "plan small.yaml",
+                                        "devices",
+                                        "train small.yaml --dry-run",
+                                        "version",
+                                        "eval small --json",
+                                        "inspect small",
+                                        "predict small",
+                                        "env"};
+    char line[256];
+    command_write("small.yaml", command_small_job);
+    for (int i = 0; i < (int)(sizeof(lines) / sizeof(lines[0])); i++)
+        for (int ignored = 0; ignored < 2; ignored++) {
+            snprintf(line, sizeof(line), "%s { sleep 0.1; $TUTTI %s; } | true",
+                     ignored ? "trap '' PIPE;" : "", lines[i]);
+            CHECK_INT(command_shell(line), 0);
+            ck_assert_msg(command_err[0] == '\0', "%s: %s", lines[i], command_err);
+        }
+}
+
+TEST(a_closed_standard_file_is_reported)
+{
+    command_write("small.yaml", command_small_job);
+    CHECK_INT(command_shell("$TUTTI version >&-"), 1);
+    CHECK_HAS(command_err, "cannot write to standard output");
+    CHECK_INT(command_shell("$TUTTI train small.yaml --run here/x --quiet <&- >&- 2>&-"), 0);
+    command_read("here/x/events.jsonl", command_out, sizeof(command_out));
+    json_decref(command_last_object(command_out, NULL)); // every line is an object
+}

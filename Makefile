@@ -65,6 +65,8 @@ HAVE_ZMQ    :=
 CHECK_LIBS  := -lcheck -lsubunit -lrt
 DEPS_CFLAGS := -isystem $(DEPS)/include
 DEPS_LDFLAGS := -L$(DEPS)/lib
+# Static libraries need not be position-independent, so the shared library takes shared ones.
+DEPS_SHARED := -L$(DEPS)/lib/shared -Wl,-rpath,$(abspath $(DEPS))/lib/shared
 endif
 BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
@@ -160,7 +162,7 @@ endif
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check \
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
         test-gpu sanitize-gpu bench-gpu
-all: $(B)/libtutti.a $(B)/libtutti.so $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
+all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
 cuda: $(CUDA_SO)
 emu: $(EMU_SO)
 
@@ -169,7 +171,9 @@ $(B)/libtutti.a: $(LIB_OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/libtutti.so: $(LIB_OBJ)
 	@echo "  LD    $@"
-	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(DEPS_SHARED) $(LDFLAGS_ALL) $(LIBS)
+$(B)/$(SONAME): $(B)/libtutti.so # what programs that are linked with it look for
+	$(Q)ln -sf libtutti.so $@
 $(B)/tutti: $(CLI_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
 	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS)

@@ -75,6 +75,14 @@ void tti_text_free(tti_text *t);
 // one.
 int tti_utf8_length(const char *s, size_t room);
 
+// Bytes as people read them: "20.5 MiB".
+void tti_size_text(double bytes, char out[32]);
+/*
+ * Adds names with commas between them, on lines of at most 96 columns; the first one begins at this
+ * column, further lines are indented.
+ */
+void tti_text_names(tti_text *t, const char *const *names, int n, int column);
+
 // The nearest of names (NULL at the end) to word, for "did you mean"; NULL if none is near.
 const char *tti_nearest(const char *word, const char *const *names);
 int tti_distance(const char *a, const char *b);

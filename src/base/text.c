@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LINE 96 // columns of a list of names
+
 // Room for n more characters and the final zero.
 static bool room(tti_text *t, size_t n)
 {
@@ -83,6 +85,29 @@ void tti_text_json(tti_text *t, const char *s)
         s += TTI_MAX(n, 1);
     }
     tti_text_put(t, "\"", 1);
+}
+
+void tti_size_text(double bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; bytes >= 1024 && u < TTI_COUNT(units) - 1; u++)
+        bytes /= 1024;
+    snprintf(out, 32, u == 0 ? "%.0f %s" : "%.1f %s", bytes, units[u]);
+}
+
+void tti_text_names(tti_text *t, const char *const *names, int n, int column)
+{
+    for (int i = 0; i < n; i++) {
+        int length = (int)strlen(names[i]) + (i < n - 1);
+        bool wraps = i > 0 && column + length > LINE;
+        tti_text_add(t, "%s%s%s",
+                     wraps   ? "\n  "
+                     : i > 0 ? " "
+                             : "",
+                     names[i], i < n - 1 ? "," : "");
+        column = (wraps ? 2 : column + (i > 0)) + length;
+    }
 }
 
 char *tti_text_take(tti_text *t)

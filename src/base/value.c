@@ -235,12 +235,17 @@ static bool parse_word(const tt_option *row, const char *text, int *out, char *w
         }
     }
     const char *near = tti_nearest(text, row->names);
-    if (near != NULL)
-        n = snprintf(why, TTI_WHY_MAX, "is unknown; did you mean '%s'?", near);
-    else
-        n = snprintf(why, TTI_WHY_MAX, "is none of");
-    for (int i = 0; near == NULL && row->names[i] != NULL && n < TTI_WHY_MAX; i++)
-        n += snprintf(why + n, TTI_WHY_MAX - (size_t)n, "%s %s", i > 0 ? "," : "", row->names[i]);
+    if (near != NULL) {
+        snprintf(why, TTI_WHY_MAX, "is unknown; did you mean '%s'?", near);
+        return false;
+    }
+    tti_text list = {.ctx = NULL};
+    while (row->names[n] != NULL)
+        n++;
+    tti_text_names(&list, row->names, n, 60); // behind what it is of
+    char *names = tti_text_take(&list);
+    snprintf(why, TTI_WHY_MAX, "is none of %s", names != NULL ? names : "its words");
+    tti_free(NULL, names);
     return false;
 }
 

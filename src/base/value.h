@@ -21,7 +21,7 @@ typedef union tti_value {
     int pair[2];
 } tti_value;
 
-#define TTI_WHY_MAX 256
+#define TTI_WHY_MAX 1024
 
 size_t tti_value_bytes(tt_opt_type type);
 // False, with the reason in why ("is no number", "is below 1"), if text is no value of the row.

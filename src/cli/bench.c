@@ -11,7 +11,7 @@
 #define WARM 3 // steps before the clock runs: plans are made, memory is touched
 
 typedef struct result {
-    char devices[128];
+    char devices[512]; // tt_open() takes no longer list
     int64_t rows;
     double first_ms, median_ms, low_ms, high_ms; // low and high: tenths of the steps are beyond
     double peak_bytes;                           // of the device that has most
@@ -70,7 +70,7 @@ static int measure(const cli_args *args, const char *devices, result *out)
         snprintf(out->devices, sizeof(out->devices), "%s", tt_job_open_opts(j.job).devices);
         double *ms = tti_calloc(j.ctx, (size_t)args->steps, sizeof(*ms));
         if (ms == NULL || time_steps(&j, args->steps, ms, out) != TT_OK)
-            rc = CLI_FAILED;
+            rc = cli_code(tt_status_of(j.ctx));
         tti_free(j.ctx, ms);
     }
     return cli_job_close(&j, rc);
@@ -83,7 +83,7 @@ static void print_text(const result *r, bool first, double base_ms)
         printf("%-16s %6s %10s %19s %12s %8s %10s %10s\n", "devices", "batch", "median ms",
                "80 % within", "samples/s", "against", "first ms", "memory");
     cli_rate_text(1e3 * (double)r->rows / r->median_ms, rate);
-    cli_size_text(r->peak_bytes, size);
+    tti_size_text(r->peak_bytes, size);
     printf("%-16s %6lld %10.3f %9.3f-%9.3f %12s %7.2fx %10.1f %10s\n", r->devices,
            (long long)r->rows, r->median_ms, r->low_ms, r->high_ms, rate, base_ms / r->median_ms,
            r->first_ms, size);

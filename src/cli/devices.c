@@ -76,11 +76,11 @@ static void add(listing *l, const tt_device_info *d, const tti_backend *b, int c
         tti_text_add(&l->text, "%-8s %-8s %7s %10s %10s %10s  %s\n", "device", "part of", "threads",
                      "limit", "memory", "free", "model");
     if (d->limit > 0)
-        cli_size_text((double)d->limit, limit);
+        tti_size_text((double)d->limit, limit);
     if (f->memory > 0)
-        cli_size_text((double)f->memory, memory);
+        tti_size_text((double)f->memory, memory);
     if (f->memory_free > 0)
-        cli_size_text((double)f->memory_free, left);
+        tti_size_text((double)f->memory_free, left);
     tti_text_add(&l->text, "%-8s %-8s %7d %10s %10s %10s  %s", d->name, d->physical, d->threads,
                  limit, memory, left, f->model);
     if (f->major > 0)

@@ -123,6 +123,13 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
     tt_string_free(ctx, out);
 }
 
+static void print_size(const char *before, const char *name, size_t bytes)
+{
+    char size[32];
+    tti_size_text((double)bytes, size);
+    printf("%s%s %s", before, name, size);
+}
+
 // What stands beside the step's memory while the job is trained.
 static void print_validation(cli_job *j)
 {
@@ -132,9 +139,9 @@ static void print_validation(cli_job *j)
     for (int i = 0; i < tt_device_count(j->ctx); i++)
         all += bytes[i];
     for (int i = 0; all > 0 && i < tt_device_count(j->ctx); i++)
-        printf("%s%s %zu", i == 0 ? "validation needs, beside a step: " : ", ",
-               j->ctx->devices[i]->name, bytes[i]);
-    printf(all > 0 ? " bytes\n" : "");
+        print_size(i == 0 ? "validation needs, beside a step: " : ", ", j->ctx->devices[i]->name,
+                   bytes[i]);
+    printf(all > 0 ? "\n" : "");
 }
 
 static int plan_graph(const cli_args *args)
@@ -191,7 +198,7 @@ const cli_verb cli_plan = {
     .summary = "what each device would do for a job or a graph, without running it",
     .help = "FILE is a job (.yaml) or a run's folder: the plan of a training step is shown. Or it\n"
             "is a graph as text, as tt_graph_print() writes it (tutti help graph); - is standard\n"
-            "input. Shows each step's op, device, the reason it is there, and its bytes, then the\n"
+            "input. Shows each step's op, device, the reason it is there, and its size, then the\n"
             "totals. --svg needs Graphviz's dot.\n",
     .flags = "json dot svg quiet devices strategy rows target lanes threads isa set",
     .min_words = 1,

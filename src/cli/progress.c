@@ -37,6 +37,8 @@ void cli_time_text(double seconds, char out[32])
 {
     if (!(seconds < 1e9))
         snprintf(out, 32, "-");
+    else if (seconds < 0.0009995)
+        snprintf(out, 32, "%.3g us", seconds * 1e6);
     else if (seconds < 0.9995)
         snprintf(out, 32, "%.0f ms", seconds * 1e3);
     else if (seconds < 9.95)
@@ -50,13 +52,12 @@ void cli_time_text(double seconds, char out[32])
                  (int)(seconds + 30) % 3600 / 60);
 }
 
-void cli_size_text(double bytes, char out[32])
+void cli_step_text(double ms, char out[32])
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int u = 0;
-    for (; bytes >= 1024 && u < TTI_COUNT(units) - 1; u++)
-        bytes /= 1024;
-    snprintf(out, 32, u == 0 ? "%.0f %s" : "%.1f %s", bytes, units[u]);
+    if (ms < 0.0995) // two digits would be 0.00 of a small model
+        snprintf(out, 32, "%.3g us", ms * 1e3);
+    else
+        snprintf(out, 32, "%.2f ms", ms);
 }
 
 // ---- values of an event ----------------------------------------------------------------------

@@ -33,6 +33,6 @@ int cli_terminal_width(int fd); // 80 where it is no terminal
 
 void cli_rate_text(double v, char out[32]);       // "41,200"
 void cli_time_text(double seconds, char out[32]); // "3 min 20 s"
-void cli_size_text(double bytes, char out[32]);   // "12.3 MiB"
+void cli_step_text(double ms, char out[32]);      // "1.25 ms"
 
 #endif

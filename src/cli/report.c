@@ -93,11 +93,12 @@ static void put_time(tti_text *t, const tt_fit_report *f)
 
 static void put_speed(tti_text *t, const tt_fit_report *f)
 {
-    char rate[32], first[32];
+    char rate[32], first[32], step[32];
     cli_rate_text(f->samples_per_second, rate);
     cli_time_text(f->first_step_seconds, first);
-    tti_text_add(t, "speed       %s samples/s, median step %.2f ms, first step after %s\n", rate,
-                 f->step_ms_median, first);
+    cli_step_text(f->step_ms_median, step);
+    tti_text_add(t, "speed       %s samples/s, median step %s, first step after %s\n", rate, step,
+                 first);
 }
 
 static void put_lanes(tti_text *t, tt_model *m)
@@ -117,13 +118,13 @@ static void put_memory(tti_text *t, tt_ctx *ctx)
         char size[32];
         if (tt_device_get(ctx, i, &d) != TT_OK)
             continue;
-        cli_size_text((double)(d.variables + d.arena), size);
+        tti_size_text((double)(d.variables + d.arena), size);
         tti_text_add(t, "%s %s %s", i > 0 ? "," : "", d.name, size);
         bool told = strcmp(d.physical, card) == 0; // once for all parts of a card
         memcpy(card, d.physical, sizeof(card));
         if (d.overhead == 0 || told)
             continue;
-        cli_size_text((double)d.overhead, size);
+        tti_size_text((double)d.overhead, size);
         tti_text_add(t, " (CUDA and its libraries take %s more)", size);
     }
     tti_text_add(t, "\n");
@@ -151,9 +152,11 @@ static void put_device_time(tti_text *t, tt_ctx *ctx, const tt_device_times *d)
 
 static void put_trial(tti_text *t, const cli_report *r)
 {
+    char step[32];
+    cli_step_text(r->one_ms, step);
     if (r->one_ms > 0)
-        tti_text_add(t, "against     one device with all cores, %.2f ms a step: %.2fx as fast\n",
-                     r->one_ms, r->one_ms / r->spread_ms);
+        tti_text_add(t, "against     one device with all cores, %s a step: %.2fx as fast\n", step,
+                     r->one_ms / r->spread_ms);
 }
 
 static void put_device_times(tti_text *t, tt_ctx *ctx, const cli_report *r)

@@ -73,10 +73,10 @@ static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, 
     }
     tti_text_add(t, "%-12s%s:", first ? "memory" : "", device);
     for (int i = 0; i < TTI_COUNT(names) - (m->limit == 0); i++) {
-        cli_size_text((double)parts[i], size);
+        tti_size_text((double)parts[i], size);
         tti_text_add(t, "%s %s %s", i == 0 ? "" : ",", names[i], size);
     }
-    cli_size_text((double)more, size);
+    tti_size_text((double)more, size);
     tti_text_add(t, more > 0 ? "; validation %s more\n" : "\n", size);
 }
 

@@ -28,9 +28,17 @@ static const char *default_word(const tti_schema *s, const tt_option *row)
     return s->later != NULL && strcmp(s->later, row->name) == 0 ? "of the data" : "must be given";
 }
 
+// Options of another kind are in its rows too, where all kinds have one struct.
+static bool is_hidden(const tti_schema *s, const tt_option *row)
+{
+    return s->takes != NULL && !s->takes(s->name, row->name);
+}
+
 static void widen(const tti_schema *s, const tt_option *rows, columns *c)
 {
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        if (is_hidden(s, row))
+            continue;
         c->name = TTI_MAX(c->name, (int)strlen(row->name));
         c->type = TTI_MAX(c->type, (int)strlen(type_word(row)));
         c->value = TTI_MAX(c->value, (int)strlen(default_word(s, row)));
@@ -42,15 +50,18 @@ static void print_rows(tti_text *t, const tti_schema *s, const tt_option *rows, 
 {
     char low[TTI_DOUBLE_TEXT], high[TTI_DOUBLE_TEXT];
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        if (is_hidden(s, row))
+            continue;
+        const char *semicolon = row->help != NULL && row->help[0] != '\0' ? "; " : "";
         tti_text_add(t, "%*s%-*s  %-*s  %-*s  %s", indent, "", c->name, row->name, c->type,
                      type_word(row), c->value, default_word(s, row),
                      row->help != NULL ? row->help : "");
         for (int i = 0; row->type == TT_OPT_ENUM && row->names[i] != NULL; i++)
             tti_text_add(t, "%s%s", i == 0 ? ": " : ", ", row->names[i]);
         if (row->max >= NO_BOUND)
-            tti_text_add(t, "; from %s on", tti_double_text(row->min, low));
+            tti_text_add(t, "%sfrom %s on", semicolon, tti_double_text(row->min, low));
         else if (row->min != 0 || row->max != 0)
-            tti_text_add(t, "; from %s to %s", tti_double_text(row->min, low),
+            tti_text_add(t, "%sfrom %s to %s", semicolon, tti_double_text(row->min, low),
                          tti_double_text(row->max, high));
         tti_text_put(t, "\n", 1);
     }

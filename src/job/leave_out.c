@@ -17,21 +17,28 @@ static tt_status leave_options(tt_job *j, const char *file, const tti_item *dist
                                tti_job_distribute *d)
 {
     const tti_strategy *s = tti_strategy_find(tti_job_strategies[d->strategy]);
-    char names[128] = "";
+    const char *names[64];
     int n = 0;
     for (const tt_option *row = tti_spread_rows; row->type != TT_OPT_END; row++) {
         tti_item *item = tti_item_get(distribute, row->name);
         if (tti_spread_takes(s, row, &d->spread) || !is_of(item, file))
             continue;
-        n += snprintf(names + n, sizeof(names) - (size_t)n, "%s%s", n > 0 ? ", " : "", row->name);
+        if (n < TTI_COUNT(names))
+            names[n++] = row->name;
         TT_TRY(tti_option_set(j->ctx, tti_spread_rows, &d->spread, "distribute", row->name,
                               row->value));
         item->text = row->value;
     }
-    if (n > 0)
+    if (n == 0)
+        return TT_OK;
+    tti_text list = {.ctx = j->ctx};
+    tti_text_names(&list, names, n, 30);
+    char *text = tti_text_take(&list);
+    if (text != NULL)
         TT_LOG(j->ctx, TT_WARN,
                "%s: distribute: left out, since strategy %s has no such option: %s", file, s->name,
-               names);
+               text);
+    tti_free(j->ctx, text);
     return TT_OK;
 }
 

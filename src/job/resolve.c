@@ -167,12 +167,15 @@ static tt_status unknown_kind(tti_tree *t, const tti_schema *s, const char *path
     if (near != NULL)
         return tti_fail_at(t->ctx, TT_EINVAL, at, path, "unknown %s '%.64s'; did you mean '%s'?",
                            s->name, name, near);
-    char list[256] = "";
-    for (int i = 0, room = 0; i < n && (size_t)room < sizeof(list); i++)
-        room +=
-            snprintf(list + room, sizeof(list) - (size_t)room, "%s%s", i > 0 ? ", " : "", names[i]);
-    return tti_fail_at(t->ctx, TT_EINVAL, at, path, "unknown %s '%.64s'; there are %s", s->name,
-                       name, list);
+    tti_text list = {.ctx = t->ctx};
+    tti_text_names(&list, names, n, 60); // behind file, place and path
+    char *text = tti_text_take(&list);
+    tt_status st = text == NULL
+                       ? TT_ENOMEM
+                       : tti_fail_at(t->ctx, TT_EINVAL, at, path,
+                                     "unknown %s '%.64s'; there are %s", s->name, name, text);
+    tti_free(t->ctx, text);
+    return st;
 }
 
 static bool stands_beside(const tti_schema *s, const char *key)

@@ -36,6 +36,7 @@ struct tti_schema {
     const char *main;     // the row or key that a bare value sets; NULL: none
     const char *later;    // a row that must be given, if the data does not say it
     const char *other[2]; // a row and its default here, if not that of the row
+    bool (*takes)(const char *kind, const char *row); // NULL: all rows; others are not in help
     // A choice.
     bool (*at)(tt_ctx *ctx, int i, tti_schema *out); // false past the end
     const char *const *beside; // keys of a kind that may also stand beside its name

@@ -132,8 +132,10 @@ static bool loss_at(tt_ctx *ctx, int i, tti_schema *out)
     (void)ctx;
     if (i + 1 >= TT_CUSTOM_LOSS)
         return false;
-    *out = (tti_schema){
-        .form = TTI_RECORD, .name = tti_loss_name((tt_loss_kind)(i + 1)), .rows = tti_loss_options};
+    *out = (tti_schema){.form = TTI_RECORD,
+                        .name = tti_loss_name((tt_loss_kind)(i + 1)),
+                        .rows = tti_loss_options,
+                        .takes = tti_loss_takes};
     return true;
 }
 

@@ -2,6 +2,7 @@
  * tree.c - items and their memory: blocks that are only ever filled, freed together.
  */
 #include "job/tree.h"
+#include "base/ctx.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -139,7 +140,7 @@ const char *tti_place_text(tti_place at, char buf[TTI_PLACE_MAX])
 tt_status tti_fail_at(tt_ctx *ctx, tt_status st, tti_place at, const char *path, const char *fmt,
                       ...)
 {
-    char place[TTI_PLACE_MAX], text[512];
+    char place[TTI_PLACE_MAX], text[TTI_MESSAGE_MAX];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);

@@ -45,34 +45,41 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
 
 // ---- convolutions ----------------------------------------------------------------------------
 
-#define CONV_ROWS                                                                              \
-    {                                                                                          \
-        "kernel",                                                                              \
-        TT_OPT_PAIR,                                                                           \
-        "3",                                                                                   \
-        "height and width of the window",                                                      \
-        offsetof(tt_conv2d_opts, kernel),                                                      \
-        1,                                                                                     \
-        MAX_SIDE,                                                                              \
-        NULL},                                                                                 \
-        {"stride", TT_OPT_PAIR, "1", "", offsetof(tt_conv2d_opts, stride), 1, MAX_SIDE, NULL}, \
-        {"padding",                                                                            \
-         TT_OPT_ENUM,                                                                          \
-         "valid",                                                                              \
-         "rule for the borders",                                                               \
-         offsetof(tt_conv2d_opts, padding),                                                    \
-         0,                                                                                    \
-         0,                                                                                    \
-         tti_padding_words},                                                                   \
-        {"pad",                                                                                \
-         TT_OPT_PAIR,                                                                          \
-         "0",                                                                                  \
-         "rows and columns of zeros on each side",                                             \
-         offsetof(tt_conv2d_opts, pad),                                                        \
-         0,                                                                                    \
-         MAX_SIDE,                                                                             \
-         NULL},                                                                                \
-        TTI_ACT_ROW(tt_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_conv2d_opts),                \
+#define CONV_ROWS                                                               \
+    {                                                                           \
+        "kernel",                                                               \
+        TT_OPT_PAIR,                                                            \
+        "3",                                                                    \
+        "height and width of the window",                                       \
+        offsetof(tt_conv2d_opts, kernel),                                       \
+        1,                                                                      \
+        MAX_SIDE,                                                               \
+        NULL},                                                                  \
+        {"stride",                                                              \
+         TT_OPT_PAIR,                                                           \
+         "1",                                                                   \
+         "rows and columns the window moves by",                                \
+         offsetof(tt_conv2d_opts, stride),                                      \
+         1,                                                                     \
+         MAX_SIDE,                                                              \
+         NULL},                                                                 \
+        {"padding",                                                             \
+         TT_OPT_ENUM,                                                           \
+         "valid",                                                               \
+         "rule for the borders",                                                \
+         offsetof(tt_conv2d_opts, padding),                                     \
+         0,                                                                     \
+         0,                                                                     \
+         tti_padding_words},                                                    \
+        {"pad",                                                                 \
+         TT_OPT_PAIR,                                                           \
+         "0",                                                                   \
+         "rows and columns of zeros on each side",                              \
+         offsetof(tt_conv2d_opts, pad),                                         \
+         0,                                                                     \
+         MAX_SIDE,                                                              \
+         NULL},                                                                 \
+        TTI_ACT_ROW(tt_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_conv2d_opts), \
         TTI_INIT_ROWS(tt_conv2d_opts, "glorot_uniform"), TT_OPTION_END
 
 static const tt_option conv_options[] = {

@@ -319,11 +319,13 @@ static bool is_scratch(const tti_plan *p, int value)
 static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t variables)
 {
     tti_text t = {.ctx = p->ctx};
-    tti_text_add(
-        &t,
-        "%s: this plan needs %zu bytes (variables %zu, activations %zu), above its limit of "
-        "%zu; largest:",
-        d->name, need, variables, need - variables, d->limit);
+    char size[32], limit[32];
+    tti_size_text((double)need, size);
+    tti_size_text((double)d->limit, limit);
+    tti_text_add(&t,
+                 "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), above its "
+                 "limit of %s (%zu bytes); largest, in bytes:",
+                 d->name, size, need, variables, need - variables, limit, d->limit);
     // The few largest, each once.
     size_t below = SIZE_MAX;
     for (int row = 0; row < 8;) {

@@ -26,12 +26,17 @@ static void put_op(tti_text *t, const tti_plan *p, const tti_pnode *pn)
 
 static void put_human(tti_text *t, size_t bytes)
 {
-    const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    int u = 0;
-    for (; v >= 1024 && u < 4; u++)
-        v /= 1024;
-    tti_text_add(t, u == 0 ? "%.0f %s" : "%.1f %s", v, units[u]);
+    char size[32];
+    tti_size_text((double)bytes, size);
+    tti_text_add(t, "%s", size);
+}
+
+// A column of a table.
+static void put_column(tti_text *t, size_t bytes)
+{
+    char size[32];
+    tti_size_text((double)bytes, size);
+    tti_text_add(t, " %12s", size);
 }
 
 static void print_devices(tti_text *t, tti_plan *p)
@@ -41,20 +46,26 @@ static void print_devices(tti_text *t, tti_plan *p)
     for (int d = 0; d < p->ctx->n_devices; d++) {
         const tti_device_plan *dp = &p->devices[d];
         const tti_usage *u = &dp->usage;
-        tti_text_add(t, "%-8s %12zu %12zu %12zu %12zu %12zu %12zu ", p->ctx->devices[d]->name,
-                     u->weights, u->gradients, u->optimizer, u->activations, u->workspace,
-                     tti_plan_bytes(dp));
+        const size_t parts[] = {u->weights,     u->gradients, u->optimizer,
+                                u->activations, u->workspace, tti_plan_bytes(dp)};
+        tti_text_add(t, "%-8s", p->ctx->devices[d]->name);
+        for (int i = 0; i < TTI_COUNT(parts); i++)
+            put_column(t, parts[i]);
         if (p->ctx->devices[d]->limit == 0)
-            tti_text_add(t, "%12s\n", "none");
+            tti_text_add(t, " %12s", "none");
         else
-            tti_text_add(t, "%12zu\n", p->ctx->devices[d]->limit);
+            put_column(t, p->ctx->devices[d]->limit);
+        tti_text_add(t, "\n");
     }
     tti_text_add(t, "\n%-8s %12s %12s %12s %12s\n", "device", "entries", "arena", "lower bound",
                  "received");
     for (int d = 0; d < p->ctx->n_devices; d++) {
         const tti_device_plan *dp = &p->devices[d];
-        tti_text_add(t, "%-8s %12d %12zu %12zu %12zu\n", p->ctx->devices[d]->name, dp->n_entries,
-                     dp->arena_bytes, dp->lower_bound, dp->received_bytes);
+        tti_text_add(t, "%-8s %12d", p->ctx->devices[d]->name, dp->n_entries);
+        put_column(t, dp->arena_bytes);
+        put_column(t, dp->lower_bound);
+        put_column(t, dp->received_bytes);
+        tti_text_add(t, "\n");
     }
 }
 
@@ -193,15 +204,16 @@ static void print_transfers(tti_text *t, const tti_plan *p)
 
 static void print_text(tti_text *t, tti_plan *p)
 {
-    tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "bytes", "reason");
+    tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "size", "reason");
     for (int i = 0; i < p->n_order; i++) {
         const tti_pnode *pn = &p->nodes[p->order[i]];
         tti_text op = {.ctx = p->ctx};
         put_op(&op, p, pn);
         char *name = tti_text_take(&op);
-        tti_text_add(t, "%-18s %-28s %-8s %12zu  %s\n", name == NULL ? "" : name, pn->node->name,
-                     p->ctx->devices[pn->device]->name, bytes_of(p, pn),
-                     pn->reason == NULL ? "" : pn->reason);
+        tti_text_add(t, "%-18s %-28s %-8s", name == NULL ? "" : name, pn->node->name,
+                     p->ctx->devices[pn->device]->name);
+        put_column(t, bytes_of(p, pn));
+        tti_text_add(t, "  %s\n", pn->reason == NULL ? "" : pn->reason);
         tti_free(p->ctx, name);
     }
     print_devices(t, p);

@@ -39,17 +39,27 @@ const char *tti_loss_name(tt_loss_kind kind)
     }
 const tt_option tti_loss_options[] = {
     ROW(weight, TT_OPT_FLOAT, "1", "factor of this loss in the sum of all", 0, 1e30),
-    ROW(smoothing, TT_OPT_FLOAT, "0", "cross_entropy: part of a target spread over all classes", 0,
-        1),
-    ROW(has_ignore, TT_OPT_BOOL, "false", "cross_entropy: is there a label to ignore", 0, 0),
+    ROW(smoothing, TT_OPT_FLOAT, "0", "part of a target spread over all classes", 0, 1),
+    ROW(has_ignore, TT_OPT_BOOL, "false", "is there a label to ignore", 0, 0),
     ROW(ignore, TT_OPT_INT, "0",
-        "cross_entropy: targets of this label count for nothing; label 0 needs has_ignore too", 0,
-        0),
-    ROW(delta, TT_OPT_FLOAT, "1", "huber: where the line begins", 1e-30, 1e30),
+        "targets of this label count for nothing; label 0 needs has_ignore too", 0, 0),
+    ROW(delta, TT_OPT_FLOAT, "1", "where the line begins", 1e-30, 1e30),
     ROW(output, TT_OPT_TEXT, "", "the model's output, by name", 0, 0),
     ROW(target, TT_OPT_TEXT, "", "the data's field, by name", 0, 0),
     TT_OPTION_END,
 };
+
+bool tti_loss_takes(const char *kind, const char *row)
+{
+    static const char *const only[][2] = {{"smoothing", "cross_entropy"},
+                                          {"has_ignore", "cross_entropy"},
+                                          {"ignore", "cross_entropy"},
+                                          {"delta", "huber"}};
+    for (int i = 0; i < TTI_COUNT(only); i++)
+        if (strcmp(only[i][0], row) == 0)
+            return strcmp(only[i][1], kind) == 0;
+    return true;
+}
 
 tt_status tti_loss_set(tt_ctx *ctx, tt_loss *l, const char *where, const char *name,
                        const char *value)

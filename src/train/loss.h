@@ -53,6 +53,7 @@ const tti_metric_def *tti_metric_find(const char *name);
 int tti_loss_find(const char *name);
 const char *tti_loss_name(tt_loss_kind kind);
 extern const tt_option tti_loss_options[]; // rows over tt_loss: weight, smoothing, ignore, ...
+bool tti_loss_takes(const char *kind, const char *row); // is the row one of this kind?
 // Sets a row from text, as tti_option_set(); ignore sets has_ignore too.
 tt_status tti_loss_set(tt_ctx *ctx, tt_loss *l, const char *where, const char *name,
                        const char *value) TTI_CHECKED;

@@ -81,7 +81,7 @@ TEST(the_command_prints_what_memory_is_for)
     CHECK_HAS(command_out, "memory        weights    gradients    optimizer  activations    "
                            "workspace        total        limit");
     CHECK_HAS(command_out, "of the forward work");
-    CHECK_HAS(command_out, "8388608");
+    CHECK_HAS(command_out, "8.0 MiB\n");
     command_ok("plan mem.yaml --devices cpu:0*4@8MiB --set train.recompute=all --json");
     json_t *o = json_loads(command_out, 0, NULL);
     CHECK(o != NULL);

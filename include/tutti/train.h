@@ -259,9 +259,9 @@ typedef struct tt_fit_report {
     double seconds, compute_seconds, data_seconds, checkpoint_seconds, validate_seconds;
     double samples_per_second;
     tt_hash weights;
-    bool is_stopped; // by a callback or early stopping
-    char saved[256]; // newest checkpoint; "" if none
-    int slowest;     // the device with most work of its own, which others wait for; -1: only one
+    bool is_stopped;   // by a callback or early stopping
+    const char *saved; // newest checkpoint, "" if none; borrowed until the next fit or compile
+    int slowest;       // the device with most work of its own, which others wait for; -1: only one
 } tt_fit_report;
 TT_API tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out); // of the last fit
 

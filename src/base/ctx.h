@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include <pthread.h>
 
-#define TTI_MESSAGE_MAX 2048
+#define TTI_MESSAGE_MAX 6144 // a path of the longest kind, and what is wrong with it
 #define TTI_MAX_DEVICES 64
 
 struct tt_ctx {

@@ -12,6 +12,7 @@
 
 #define MAX_LINKS 40                // one behind another, as the system has it
 #define BUFFER    ((size_t)1 << 16) // of a writer; larger pieces pass it by
+#define LONG_NAME 230
 
 // ---- paths -----------------------------------------------------------------------------------
 
@@ -167,10 +168,21 @@ static tt_status follow(tt_ctx *ctx, const char *path, char target[TTI_PATH_MAX]
     return fail(ctx, "write", path);
 }
 
+// Of this process, and no longer than a name may be: of a long one the beginning and a hash.
+static void temporary_name(const char *name, char out[256])
+{
+    size_t n = strlen(name);
+    if (n <= LONG_NAME)
+        snprintf(out, 256, TTI_TMP "%s-%d", name, (int)getpid());
+    else
+        snprintf(out, 256, TTI_TMP "%.*s-%016llx-%d", LONG_NAME - 20, name,
+                 (unsigned long long)tti_hash64(name, n, 0), (int)getpid());
+}
+
 // Opens a new file beside the target, or the target itself where that is a device or pipe.
 static tt_status open_target(tti_writer *w)
 {
-    char folder[TTI_PATH_MAX], name[256], tmp[sizeof(name) + 32];
+    char folder[TTI_PATH_MAX], name[256], tmp[sizeof(name)];
     struct stat st;
     tt_ctx *ctx = w->ctx;
     w->direct =
@@ -182,7 +194,10 @@ static tt_status open_target(tti_writer *w)
     if (w->replace)
         TT_TRY(follow(ctx, w->path, w->target));
     TT_TRY(tti_file_split(ctx, w->replace ? w->target : w->path, folder, name));
-    snprintf(tmp, sizeof(tmp), w->replace ? TTI_TMP "%s-%d" : "%s", name, (int)getpid());
+    if (w->replace)
+        temporary_name(name, tmp);
+    else
+        memcpy(tmp, name, sizeof(tmp));
     TT_TRY(tti_file_join(ctx, w->tmp, folder, tmp));
     if (w->replace)
         tti_sys_unlinkat(ctx, AT_FDCWD, w->tmp, 0); // of an earlier process with our number

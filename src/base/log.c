@@ -109,7 +109,7 @@ void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...)
 
 // Adds to a buffer of fixed size; what has no room is cut off.
 typedef struct line {
-    char s[4096];
+    char s[16384];
     size_t n;
 } line;
 

@@ -6,6 +6,7 @@
 #define TUTTI_CLI_CLI_H
 
 #include "base/base.h"
+#include "record/record.h"
 #include <tutti/tutti.h>
 
 // Exit codes; `tutti help exit` prints them.
@@ -78,18 +79,19 @@ typedef enum cli_need {
 // The folder that word means: itself, one of that name in --runs, or a job's newest run there. Of a
 // job's runs the newest with what is needed; if there is a newer one, that is told.
 tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
-                       char path[256]);
+                       char path[TTI_RUN_PATH]);
 // The same by the job's name; "" if it has no run.
 tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_need need,
-                         char path[256]);
+                         char path[TTI_RUN_PATH]);
 
 // The file or folder that holds the weights that word means: itself, the newest run of a job file,
 // or a run as above.
-tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word, char path[4096]);
+tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word,
+                           char path[TTI_PATH_MAX]);
 
 bool cli_has_checkpoint(const char *run);
 // The newest checkpoint of a run's folder.
-tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[320]);
+tt_status cli_newest_checkpoint(tt_ctx *ctx, const char *run, char path[TTI_RUN_PATH + 64]);
 
 // same_bits.c: a verb of bench.
 int cli_same_bits(const cli_args *args);

@@ -7,7 +7,7 @@
 
 static tt_status evaluate(cli_job *j, const cli_args *args)
 {
-    char path[TTI_RUN_PATH + 64];
+    char path[TTI_PATH_MAX];
     tt_evaluation e;
     tt_hash hash;
     char hex[33];

@@ -28,7 +28,7 @@ typedef struct watch {
     FILE *events;           // of that run; read up to a whole line
     double began;           // its last begin
     bool is_over;
-    char done[TTI_RUN_PATH + 64]; // the checkpoint that was evaluated last
+    char done[TTI_PATH_MAX]; // the checkpoint that was evaluated last
 } watch;
 
 static double now(void)
@@ -153,7 +153,7 @@ static tt_status evaluate(watch *w, bool *is_new)
     tt_ctx *ctx = w->j->ctx;
     tt_model *m = w->j->parts.model;
     const tt_fit_opts *fit = &w->j->parts.fit;
-    char path[TTI_RUN_PATH + 64];
+    char path[TTI_PATH_MAX];
     tt_evaluation e;
     *is_new = false;
     if (!cli_has_checkpoint(w->run))

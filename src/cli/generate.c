@@ -125,7 +125,7 @@ static void print_json(const writer *w)
 
 static tt_status write_text(writer *w)
 {
-    char path[TTI_RUN_PATH + 64];
+    char path[TTI_PATH_MAX];
     TT_TRY(check_model(w));
     TT_TRY(read_prompt(w));
     TT_TRY(cli_job_load(w->j, w->args, path));

@@ -248,7 +248,7 @@ static tt_status list_one(tt_ctx *ctx, const char *folder, const char *name, con
 static tt_status inspect_folder(tt_ctx *ctx, const char *folder, bool json, tti_text *t,
                                 int *damaged)
 {
-    char **names, best[256];
+    char **names, best[TTI_PATH_MAX];
     int64_t n, listed = 0;
     TT_TRY(tti_checkpoint_best(ctx, folder, best));
     TT_TRY(tti_folder_list(ctx, folder, &names, &n));

@@ -6,8 +6,10 @@
 #include "base/file.h"
 #include "cli/generate.h"
 #include "cli/join.h"
+#include "save/checkpoint.h"
 #include "train/compile.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void on_log(void *user, const tt_event *ev)
@@ -23,27 +25,42 @@ bool cli_is_job_file(const char *word)
     return dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
+#define N_FLAGS 4
+
 /*
  * Flags that are keys of a job too become settings of it, so that the resolved job, which a run
- * keeps, says them. The texts are in room.
+ * keeps, says them. The texts are in made, to be freed. How many; -1: out of memory.
  */
-static int settings(const cli_args *args, const char **out, char room[][128])
+static int settings(const cli_args *args, const char **out, char *made[N_FLAGS])
 {
-    int n = 0;
-    memcpy(out, args->sets.v, sizeof(*out) * (size_t)args->sets.n);
-    n = args->sets.n;
+    int n = args->sets.n, rc = 0;
+    memcpy(out, args->sets.v, sizeof(*out) * (size_t)n);
     if (args->devices != NULL)
-        snprintf(room[0], 128, "distribute.devices=%s", args->devices);
+        rc |= asprintf(&made[0], "distribute.devices=%s", args->devices);
     if (args->lanes > 0)
-        snprintf(room[1], 128, "distribute.lanes=%lld", (long long)args->lanes);
+        rc |= asprintf(&made[1], "distribute.lanes=%lld", (long long)args->lanes);
     if (args->threads > 0)
-        snprintf(room[2], 128, "distribute.threads=%lld", (long long)args->threads);
+        rc |= asprintf(&made[2], "distribute.threads=%lld", (long long)args->threads);
     if (args->strategy != NULL)
-        snprintf(room[3], 128, "distribute.strategy=%s", args->strategy);
-    for (int i = 0; i < 4; i++)
-        if (room[i][0] != '\0')
-            out[n++] = room[i];
-    return n;
+        rc |= asprintf(&made[3], "distribute.strategy=%s", args->strategy);
+    for (int i = 0; i < N_FLAGS && rc >= 0; i++)
+        if (made[i] != NULL)
+            out[n++] = made[i];
+    return rc < 0 ? -1 : n;
+}
+
+static int read_with_flags(const cli_args *args, cli_job *out)
+{
+    const char *sets[CLI_MAX_TEXTS + N_FLAGS];
+    char *made[N_FLAGS] = {NULL};
+    int n = settings(args, sets, made);
+    if (n >= 0)
+        out->job = tt_job_read(out->reader, out->file, .sets = sets, .n_sets = n);
+    for (int i = 0; i < N_FLAGS && n >= 0; i++)
+        free(made[i]);
+    if (n < 0)
+        return cli_error("out of memory");
+    return out->job != NULL ? CLI_OK : CLI_BAD_JOB;
 }
 
 // A checkpoint that is named by its path, not one of the run's.
@@ -54,8 +71,6 @@ static bool is_path(const char *checkpoint)
 
 int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job *out)
 {
-    const char *sets[CLI_MAX_TEXTS + 4];
-    char room[4][128] = {"", "", "", ""};
     *out = (cli_job){0};
     out->reader =
         tt_open(.devices = "cpu:0", .threads = 1, .level = cli_level(args), .on_event = on_log);
@@ -64,16 +79,20 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
     if (args->checkpoint != NULL && is_path(args->checkpoint))
         need = CLI_NOTHING;
     if (cli_is_job_file(word) || (tti_file_exists(word) && !cli_is_folder(word))) {
-        snprintf(out->file, sizeof(out->file), "%s", word);
+        if (snprintf(out->file, sizeof(out->file), "%s", word) >= (int)sizeof(out->file)) {
+            TT_FAIL(out->reader, TT_EINVAL,
+                    "%.200s...: a path of %zu bytes; at most %d are possible", word, strlen(word),
+                    TTI_PATH_MAX - 1);
+            return CLI_BAD_JOB;
+        }
     } else {
         if (cli_run_find(out->reader, args, word, need, out->run) != TT_OK)
             return CLI_FAILED;
         snprintf(out->file, sizeof(out->file), "%s/job.yaml", out->run);
     }
-    int n = settings(args, sets, room);
-    out->job = tt_job_read(out->reader, out->file, .sets = sets, .n_sets = n);
-    if (out->job == NULL)
-        return CLI_BAD_JOB;
+    int rc = read_with_flags(args, out);
+    if (rc != CLI_OK)
+        return rc;
     const char *dir = tt_job_get(out->job, "output.dir");
     const char *tensorboard = tt_job_get(out->job, "output.tensorboard");
     out->runs = args->runs != NULL ? args->runs : dir != NULL && *dir != '\0' ? dir : "runs";
@@ -142,27 +161,28 @@ tt_status cli_job_find_run(cli_job *j)
 }
 
 // --checkpoint: a path; else of the run's own "best", or one by its name, "step-100".
-static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_RUN_PATH + 64])
+static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_PATH_MAX])
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    snprintf(path, TTI_RUN_PATH + 64, "%s", name);
-    if (is_path(name))
-        return TT_OK; // one that is not there is an error of the load
-    TT_TRY(cli_job_find_run(j));
-    snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/%.40s", j->run, name);
-    if (strcmp(name, "best") != 0)
+    char folder[TTI_PATH_MAX];
+    if (is_path(name)) { // one that is not there is an error of the load
+        if (snprintf(path, TTI_PATH_MAX, "%s", name) >= TTI_PATH_MAX)
+            return TT_FAIL(j->ctx, TT_EINVAL, "--checkpoint %.200s...: a path of %zu bytes", name,
+                           strlen(name));
         return TT_OK;
-    TT_TRY(tti_file_read(j->ctx, path, 64, &text, &bytes));
-    text[strcspn(text, "\n")] = '\0';
-    snprintf(path, TTI_RUN_PATH + 64, "%s/checkpoints/%.40s", j->run, text);
-    tti_free(j->ctx, text);
+    }
+    TT_TRY(cli_job_find_run(j));
+    TT_TRY(tti_file_join(j->ctx, folder, j->run, "checkpoints"));
+    if (strcmp(name, "best") != 0)
+        return tti_file_join(j->ctx, path, folder, name);
+    TT_TRY(tti_checkpoint_best(j->ctx, folder, path));
+    if (path[0] == '\0')
+        return TT_FAIL(j->ctx, TT_EIO, "'%s' has no best checkpoint", folder);
     return TT_OK;
 }
 
-tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH + 64])
+tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_PATH_MAX])
 {
-    snprintf(path, TTI_RUN_PATH + 64, "-");
+    snprintf(path, TTI_PATH_MAX, "-");
     if (!cli_is_first(j->ctx))
         return tt_load(j->parts.model, path); // the first process finds it, reads it and tells
     if (args->checkpoint != NULL) {

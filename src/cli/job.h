@@ -19,7 +19,7 @@ typedef struct cli_job {
     const char *runs; // where run folders are
     bool tensorboard; // event files are wanted
     bool trial;       // a spread may be compared with one device
-    char file[TTI_RUN_PATH + 32];
+    char file[TTI_PATH_MAX];
     char run[TTI_RUN_PATH]; // the folder, if a run was named; ""
 } cli_job;
 
@@ -38,7 +38,7 @@ int cli_job_close(cli_job *j, int rc);
 // The folder of the run that was named, or else of the job's newest run.
 tt_status cli_job_find_run(cli_job *j);
 // Loads --checkpoint, or else the newest of the run.
-tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_RUN_PATH + 64]);
+tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_PATH_MAX]);
 
 // Fails where a step of the job, with its validation, does not fit a device; says what would.
 tt_status cli_job_check_memory(cli_job *j);

@@ -205,7 +205,7 @@ tt_status cli_share_path(tt_ctx *ctx, tt_status st, const char *message, char pa
 {
     typedef struct word {
         int32_t status;
-        char path[TTI_RUN_PATH], message[1024];
+        char path[TTI_RUN_PATH], message[TTI_MESSAGE_MAX];
     } word;
     if (cli_ranks(ctx) == 1)
         return st;

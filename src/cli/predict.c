@@ -180,7 +180,7 @@ static tt_status print_batch(prediction *p, const tt_batch_data *b, int64_t rows
 
 static tt_status predict(prediction *p)
 {
-    char path[TTI_RUN_PATH + 64];
+    char path[TTI_PATH_MAX];
     TT_TRY(prepare(p));
     TT_TRY(cli_job_load(p->j, p->args, path));
     int64_t left = tt_data_count(p->data);
@@ -203,7 +203,7 @@ static int read_with_input(cli_job *j, cli_args *args, char **set)
 {
     char word[sizeof(j->file)];
     tt_status st = cli_input_setting(j, args->input, set);
-    snprintf(word, sizeof(word), "%s", j->run[0] != '\0' ? j->run : j->file);
+    snprintf(word, sizeof(word), "%s", j->run[0] != '\0' ? j->run : j->file); // fits: both did
     int rc = cli_job_close(j, st == TT_OK ? CLI_OK : CLI_BAD_JOB);
     *j = (cli_job){0};
     if (rc != CLI_OK)

@@ -180,15 +180,23 @@ static void put_quoted(tti_text *t, const char *word_)
     tti_text_add(t, "'");
 }
 
-static void far_words(starting *s, int rank, cli_process *p)
+static tt_status far_words(starting *s, int rank, cli_process *p)
 {
-    char host[256], ssh[512], *rest = NULL;
+    char host[256], *rest = NULL;
+    char *ssh = strdup(s->args->ssh != NULL ? s->args->ssh : SSH);
     tti_text t = {.ctx = s->ctx};
     int n = 0;
     host_of(task_of(s, rank)->address, host);
-    snprintf(ssh, sizeof(ssh), "%s", s->args->ssh != NULL ? s->args->ssh : SSH);
-    for (char *w = strtok_r(ssh, " ", &rest); w != NULL && n < 60; w = strtok_r(NULL, " ", &rest))
+    if (ssh == NULL)
+        return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
+    for (char *w = strtok_r(ssh, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest)) {
+        if (n == MOST_WORDS - 2) {
+            free(ssh);
+            return TT_FAIL(s->ctx, TT_EINVAL, "--ssh has more than %d words", MOST_WORDS - 2);
+        }
         p->words[n++] = strdup(w);
+    }
+    free(ssh);
     size_t length = strlen(host); // ssh takes IPv6 without its brackets
     bool bracket = host[0] == '[';
     p->words[n++] = strndup(host + bracket, length - 2 * bracket);
@@ -204,6 +212,16 @@ static void far_words(starting *s, int rank, cli_process *p)
     p->words[n] = line != NULL ? strdup(line) : NULL;
     tti_free(s->ctx, line);
     p->host = task_of(s, rank)->address;
+    return TT_OK;
+}
+
+// For what a process says about going on.
+static bool set_started_by(const cli_args *a, char **out)
+{
+    if (a->processes > 0)
+        return asprintf(out, "TUTTI_STARTED_BY=tutti run -n %lld", (long long)a->processes) > 0;
+    return asprintf(out, "TUTTI_STARTED_BY=tutti run %s %s", a->on != NULL ? "-H" : "--hosts",
+                    a->on != NULL ? a->on : a->hosts) > 0;
 }
 
 static tt_status make_process(starting *s, int rank)
@@ -223,12 +241,11 @@ static tt_status make_process(starting *s, int rank)
     if (asprintf(&p->sets[0], "TUTTI_TASKS=%s", s->tasks) < 0 ||
         asprintf(&p->sets[1], "TUTTI_RANK=%d", rank) < 0 ||
         asprintf(&p->sets[2], "TUTTI_LOCAL=%d/%d", local, n_local) < 0 ||
-        (p->sets[3] = strdup("TUTTI_SECRET_FILE=-")) == NULL)
+        (p->sets[3] = strdup("TUTTI_SECRET_FILE=-")) == NULL ||
+        !set_started_by(s->args, &p->sets[4]))
         return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
-    if (s->is_far && is_far(s, host)) {
-        far_words(s, rank, p);
-        return TT_OK;
-    }
+    if (s->is_far && is_far(s, host))
+        return far_words(s, rank, p);
     p->words[n++] = strdup(s->exe);
     for (int i = 0; i < s->n_train; i++)
         p->words[n++] = strdup(word(s, rank, i));

@@ -88,6 +88,10 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
     size_t n = strlen(word);
     while (n > 1 && word[n - 1] == '/')
         n--;
+    if (n >= TTI_RUN_PATH)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "'%.200s...': a run's path of %zu bytes; at most %d are possible", word, n,
+                       TTI_RUN_PATH - 1);
     if (snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word) < TTI_RUN_PATH && cli_is_folder(path))
         return TT_OK;
     const char *root = args->runs != NULL ? args->runs : "runs";

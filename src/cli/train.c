@@ -43,8 +43,9 @@ static tt_status choose_folder(training *t)
     const char *given = t->args->run != NULL ? t->args->run : t->j.run;
     if (given[0] != '\0') {
         if (snprintf(t->run, sizeof(t->run), "%s", given) >= (int)sizeof(t->run))
-            return TT_FAIL(ctx, TT_EINVAL, "--run: the path has more than %d bytes",
-                           TTI_RUN_PATH - 1);
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "--run '%.200s...': the path has %zu bytes; at most %d are possible",
+                           given, strlen(given), TTI_RUN_PATH - 1);
         if (!t->args->resume && holds_run(t->run))
             return TT_FAIL(ctx, TT_EINVAL, "'%s' holds a run already; --resume goes on with it",
                            t->run);
@@ -174,6 +175,13 @@ static void print_profile(training *t)
     tt_string_free(t->j.ctx, s);
 }
 
+// "tutti train", or as tutti run was called, which tells it to its processes.
+static const char *called(void)
+{
+    const char *run = tti_env("TUTTI_STARTED_BY");
+    return run != NULL && run[0] != '\0' ? run : "tutti train";
+}
+
 static tt_status report(training *t)
 {
     tt_model *m = t->j.parts.model;
@@ -197,7 +205,7 @@ static tt_status report(training *t)
     else if (!t->args->quiet)
         cli_report_text(t->j.ctx, &r);
     if (stopped && !t->args->quiet)
-        fprintf(stderr, "tutti: stopped and saved; to go on: tutti train %s --resume\n", t->run);
+        fprintf(stderr, "tutti: stopped and saved; to go on: %s %s --resume\n", called(), t->run);
     return TT_OK;
 }
 
@@ -221,6 +229,9 @@ static int train(training *t)
                 t->j.parts.train == NULL ? "data.train" : "model");
         return CLI_BAD_JOB;
     }
+    if (t->args->run == NULL && t->j.run[0] == '\0' &&
+        tti_run_name_check(t->j.ctx, tt_job_name(t->j.job)) != TT_OK)
+        return CLI_BAD_JOB;
     // A job that does not fit is refused before it has a folder.
     if (cli_job_check_memory(&t->j) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
@@ -236,8 +247,8 @@ static int train(training *t)
         tt_clear_error(t->j.ctx);
         fprintf(stderr,
                 "tutti: stopped at once, without saving; to go on from the last checkpoint: "
-                "tutti train %s --resume\n",
-                t->run);
+                "%s %s --resume\n",
+                called(), t->run);
         st = TT_OK;
     }
     return st == TT_OK ? asked : cli_code(st);

@@ -83,8 +83,12 @@ static tt_status each_output(builder *b, const tti_item *item, const char *path,
         while (end > begin && s[end - 1] == ' ')
             end--;
         char name[TTI_NAME_MAX];
-        snprintf(name, sizeof(name), "%.*s", (int)TTI_MIN(end - TTI_MIN(begin, end), 200),
-                 s + TTI_MIN(begin, end));
+        size_t length = end - TTI_MIN(begin, end);
+        if (length >= sizeof(name))
+            return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
+                               "'%.40s...' has %zu bytes; names have at most %d",
+                               s + TTI_MIN(begin, end), length, TTI_NAME_MAX - 1);
+        snprintf(name, sizeof(name), "%.*s", (int)length, s + TTI_MIN(begin, end));
         tt_tensor *t = find_output(b, name);
         if (t == NULL)
             return no_output(b, item, path, name);

@@ -115,9 +115,12 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
         return tti_value_item(t, row, path, in->text, in->at, out);
     }
     if (is_word_map(row, in)) {
-        char both[TTI_KEY_MAX];
-        snprintf(both, sizeof(both), "%.100s %.100s", in->first->key, in->first->text);
-        return tti_value_item(t, row, path, both, in->at, out);
+        tti_text both = {.ctx = t->ctx};
+        tti_text_add(&both, "%s %s", in->first->key, in->first->text);
+        text = tti_text_take(&both);
+        tt_status st = text == NULL ? TT_ENOMEM : tti_value_item(t, row, path, text, in->at, out);
+        tti_free(t->ctx, text);
+        return st;
     }
     if (in->kind == TTI_MAP && row->type == TT_OPT_TEXT && row->names != NULL)
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path,

@@ -18,18 +18,40 @@
 
 // ---- folders ---------------------------------------------------------------------------------
 
-static bool is_plain(char c)
+#define NAME_MAX_BYTES \
+    240 // of a job's name: a number and what programs add still fit a file's name
+
+// Letters of any script; of ASCII those that no shell or program minds. C1 controls are not.
+static bool is_plain(const char *c, int n)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
+    if (n > 1)
+        return n > 2 || (unsigned char)c[0] != 0xC2 || (unsigned char)c[1] >= 0xA0;
+    return (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+           *c == '.' || *c == '_' || *c == '-';
 }
 
-static void file_name(const char *name, char out[128])
+static tt_status file_name(tt_ctx *ctx, const char *name, char out[NAME_MAX_BYTES + 1])
 {
-    snprintf(out, 128, "%s", *name != '\0' ? name : "run");
-    for (char *c = out; *c != '\0'; c++)
-        if (!is_plain(*c) || (c == out && *c == '.'))
-            *c = '-';
+    char *to = out;
+    if (*name == '\0')
+        name = "run";
+    if (strlen(name) > NAME_MAX_BYTES)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "the job's name '%.40s...' has %zu bytes; at most %d go into the name of a "
+                       "run's folder: give it a shorter name, or the run a folder with --run",
+                       name, strlen(name), NAME_MAX_BYTES);
+    for (int n; *name != '\0'; name += n) {
+        n = TTI_MAX(tti_utf8_length(name, strlen(name)), 1);
+        bool plain = (n > 1 || (unsigned char)*name < 0x80) && is_plain(name, n) &&
+                     !(to == out && *name == '.');
+        if (plain)
+            memcpy(to, name, (size_t)n);
+        else
+            *to = '-';
+        to += plain ? n : 1;
+    }
+    *to = '\0';
+    return TT_OK;
 }
 
 // The number of "<name>-<nnn>"; 0 if entry is none.
@@ -68,16 +90,25 @@ static tt_status numbered(tt_ctx *ctx, const char *root, const char *name, int n
 {
     int n = snprintf(path, TTI_RUN_PATH, "%s/%s-%03d", root, name, number);
     if (n >= TTI_RUN_PATH)
-        return TT_FAIL(ctx, TT_EINVAL, "run folder '%s/%s-%03d': the path has %d bytes, at most %d",
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "run folder '%.200s.../%s-%03d': the path has %d bytes; at most %d are "
+                       "possible",
                        root, name, number, n, TTI_RUN_PATH - 1);
     return TT_OK;
+}
+
+tt_status tti_run_name_check(tt_ctx *ctx, const char *name)
+{
+    char file[NAME_MAX_BYTES + 1];
+    return file_name(ctx, name, file);
 }
 
 tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
                              char path[TTI_RUN_PATH])
 {
-    char file[128];
-    file_name(name, file);
+    char file[NAME_MAX_BYTES + 1];
+    TT_TRY(file_name(ctx, name, file));
+    TT_TRY(numbered(ctx, root, file, 1, path)); // before anything is made
     TT_TRY(tti_folder_make(ctx, root));
     for (int number = highest(root, file, 0) + 1;; number++) {
         TT_TRY(numbered(ctx, root, file, number, path));
@@ -91,8 +122,8 @@ tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
 tt_status tti_run_folder_below(tt_ctx *ctx, const char *root, const char *name, int *number,
                                char path[TTI_RUN_PATH])
 {
-    char file[128];
-    file_name(name, file);
+    char file[NAME_MAX_BYTES + 1];
+    TT_TRY(file_name(ctx, name, file));
     *number = highest(root, file, *number);
     *path = '\0';
     return *number > 0 ? numbered(ctx, root, file, *number, path) : TT_OK;

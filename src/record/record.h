@@ -8,15 +8,18 @@
 #define TUTTI_RECORD_RECORD_H
 
 #include "base/base.h"
+#include "base/file.h"
 
-#define TTI_RUN_PATH 256
+#define TTI_RUN_PATH (TTI_PATH_MAX - 512) // with room for the files in it
 
 /*
- * Makes "<root>/<name>-<nnn>", its number one above the highest there. Characters of name that are
- * no letters, digits, '.', '_' or '-' become '-'.
+ * Makes "<root>/<name>-<nnn>", its number one above the highest there. ASCII of name that is no
+ * letter, digit, '.', '_' or '-' becomes '-', as do bytes that are no UTF-8; other letters stay.
  */
 tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
                              char path[TTI_RUN_PATH]) TTI_CHECKED;
+// Fails if the name is too long for a folder's.
+tt_status tti_run_name_check(tt_ctx *ctx, const char *name) TTI_CHECKED;
 // The one with the highest number, or the highest below *number if that is not 0; *number becomes
 // its own. "" if there is none.
 tt_status tti_run_folder_below(tt_ctx *ctx, const char *root, const char *name, int *number,

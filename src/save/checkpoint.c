@@ -267,18 +267,8 @@ static bool looks_whole(const char *path)
     return ok;
 }
 
-static tt_status short_path(tt_ctx *ctx, const char *folder, const char *name, char out[256])
-{
-    char path[TTI_PATH_MAX];
-    TT_TRY(tti_file_join(ctx, path, folder, name));
-    if (strlen(path) > 255)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: a path of more than 255 bytes", path);
-    memcpy(out, path, strlen(path) + 1);
-    return TT_OK;
-}
-
 // Looks only: another process may be saving there.
-static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[256])
+static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX])
 {
     char **names, name[32];
     int64_t n, below = INT64_MAX;
@@ -294,7 +284,7 @@ static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[256])
         if (newest < 0)
             break;
         snprintf(name, sizeof(name), "step-%lld", (long long)newest);
-        st = short_path(ctx, folder, name, path);
+        st = tti_file_join(ctx, path, folder, name);
         if (st != TT_OK || looks_whole(path))
             break;
         TT_LOG(ctx, TT_WARN, "%s is damaged and is passed by", path);
@@ -305,7 +295,7 @@ static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[256])
     return st;
 }
 
-tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256])
+tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX])
 {
     path[0] = '\0';
     if (!tti_folder_exists(folder))
@@ -314,7 +304,7 @@ tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256])
     return find_newest(ctx, folder, path);
 }
 
-tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256])
+tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX])
 {
     char file[TTI_PATH_MAX], *text;
     size_t bytes;
@@ -325,7 +315,7 @@ tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256])
     TT_TRY(tti_file_read(ctx, file, 64, &text, &bytes));
     text[strcspn(text, "\n")] = '\0';
     tt_status st = tti_checkpoint_step(text) >= 0
-                       ? short_path(ctx, folder, text, path)
+                       ? tti_file_join(ctx, path, folder, text)
                        : TT_FAIL(ctx, TT_EPARSE, "%s: '%s' is no checkpoint's name", file, text);
     tti_free(ctx, text);
     return st;
@@ -333,7 +323,7 @@ tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256])
 
 tt_status tti_checkpoint_resolve(tt_ctx *ctx, const char *path, char out[TTI_PATH_MAX])
 {
-    char folder[TTI_PATH_MAX], newest[256] = "";
+    char folder[TTI_PATH_MAX], newest[TTI_PATH_MAX] = "";
     TT_TRY(tti_fresh_recover(ctx, path));
     TT_TRY(tti_file_join(ctx, folder, path, TTI_MANIFEST));
     if (tti_folder_exists(path) && !tti_file_exists(folder)) {

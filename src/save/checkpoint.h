@@ -60,9 +60,10 @@ void tti_snapshot_free(tt_ctx *ctx,
                        tti_snapshot *s); // its tensor list, job and what it was read to
 // Path of the newest whole checkpoint of a folder ("step-<n>"), "" if there is none. Leftovers of a
 // save that was cut off are removed.
-tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[256]) TTI_CHECKED;
+tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder,
+                                char path[TTI_PATH_MAX]) TTI_CHECKED;
 // Path of the one that the folder's file "best" names; "" if there is none.
-tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[256]) TTI_CHECKED;
+tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX]) TTI_CHECKED;
 // The step of a name "step-<n>"; -1 for any other.
 int64_t tti_checkpoint_step(const char *name);
 // The newest checkpoint where path is a folder of them, or of a run; path itself otherwise.

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 64
+#define ALIGN   64
+#define LONGEST "/.tmp-step-9223372036854775807/optimizer.safetensors" // behind a folder's path
 
 struct tti_saver {
     tt_ctx *ctx;
@@ -26,14 +27,14 @@ struct tti_saver {
     pthread_cond_t changed;
     bool has_work, is_closing; // guarded by mu, as all down to newest
     tt_status status;          // of the last save, until somebody was told
-    char newest[256];
+    char newest[TTI_PATH_MAX];
 
     // The copy: the caller's while has_work is false, then the thread's.
     tti_snapshot copy;
     bool is_best;
     int64_t cap_tensors, cap_bytes;
-    char *bytes;    // names, elements, the job
-    char told[256]; // what tti_saver_newest() gave out
+    char *bytes;             // names, elements, the job
+    char told[TTI_PATH_MAX]; // what tti_saver_newest() gave out
 };
 
 // ---- the thread ------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ static int newest_first(const void *a, const void *b)
 // Removes all checkpoints but the newest keep and the best.
 static tt_status prune(tti_saver *s)
 {
-    char **names, best[256], path[TTI_PATH_MAX], name[32];
+    char **names, best[TTI_PATH_MAX], path[TTI_PATH_MAX], name[32];
     int64_t n, n_steps = 0;
     TT_TRY(tti_checkpoint_best(s->ctx, s->folder, best));
     const char *slash = strrchr(best, '/');
@@ -232,11 +233,11 @@ static tt_status open_folder(tti_saver *s, const char *folder)
     size_t n = strlen(s->folder);
     while (n > 1 && s->folder[n - 1] == '/')
         s->folder[--n] = '\0';
-    if (n + sizeof("/step-9223372036854775807") > sizeof(s->newest))
+    if (n + sizeof(LONGEST) > sizeof(s->newest))
         return TT_FAIL(s->ctx, TT_EINVAL,
-                       "%s: the path of a folder of checkpoints has at most %zu "
-                       "bytes",
-                       s->folder, sizeof(s->newest) - sizeof("/step-9223372036854775807"));
+                       "%.200s...: the path of a folder of checkpoints has %zu bytes; at most %zu "
+                       "are possible",
+                       s->folder, n, sizeof(s->newest) - sizeof(LONGEST));
     TT_TRY(tti_folder_make(s->ctx, s->folder));
     TT_TRY(tti_checkpoint_newest(s->ctx, s->folder, s->newest));
     const char *slash = strrchr(s->newest, '/');

@@ -6,6 +6,7 @@
 #ifndef TUTTI_TRAIN_COMPILE_H
 #define TUTTI_TRAIN_COMPILE_H
 
+#include "base/file.h"
 #include "train/loss.h"
 #include "train/optimizer.h"
 
@@ -75,6 +76,7 @@ struct tti_step {
 
     tt_watch early, plateau, best;
     tt_fit_report report;
+    char saved[TTI_PATH_MAX];      // what report.saved points to
     tt_device_times *device_times; // of the last fit, by device; NULL: none yet
     tti_times times;
     int64_t step;   // updates done in the model's life

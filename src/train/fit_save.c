@@ -96,7 +96,7 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
 tt_status tti_fit_read(tti_fit *f, bool best, tti_snapshot *out, bool *has)
 {
     tt_ctx *ctx = f->model->ctx;
-    char path[256] = "";
+    char path[TTI_PATH_MAX] = "";
     tt_status st = TT_OK;
     if (tti_is_first(ctx))
         st = best ? tti_checkpoint_best(ctx, f->o.checkpoints, path)

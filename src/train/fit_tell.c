@@ -42,11 +42,11 @@ void tti_fit_begin_event(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
     warn_of_devices(f);
-    char devices[256] = "";
+    char devices[TTI_MAX_DEVICES * 34] = "";
     size_t n = 0;
     for (int i = 0; i < tt_device_count(ctx); i++) {
         tt_device_info d;
-        if (tt_device_get(ctx, i, &d) == TT_OK && n < sizeof(devices) - 40)
+        if (tt_device_get(ctx, i, &d) == TT_OK)
             n += (size_t)snprintf(devices + n, sizeof(devices) - n, "%s%s", n > 0 ? ", " : "",
                                   d.name);
     }
@@ -185,9 +185,13 @@ tt_status tti_fit_report(tti_fit *f)
                          .is_stopped = f->stop};
     double busy = r->compute_seconds + r->data_seconds;
     r->samples_per_second = busy > 0 ? (double)(f->cursor - f->first_cursor) / busy : 0;
-    if (f->saved_step >= 0 && f->o.checkpoints != NULL)
-        snprintf(r->saved, sizeof(r->saved), "%.200s/step-%lld", f->o.checkpoints,
-                 (long long)f->saved_step);
+    r->saved = s->saved;
+    s->saved[0] = '\0';
+    if (f->saved_step >= 0 && f->o.checkpoints != NULL) {
+        char name[32];
+        snprintf(name, sizeof(name), "step-%lld", (long long)f->saved_step);
+        TT_TRY(tti_file_join(f->model->ctx, s->saved, f->o.checkpoints, name));
+    }
     TT_TRY(tti_fit_tell_devices(f));
     TT_TRY(tt_model_hash(f->model, &r->weights));
     char hash[40];
@@ -220,5 +224,7 @@ tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out)
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the model is not compiled");
     *out = m->step->report;
+    if (out->saved == NULL)
+        out->saved = ""; // no fit yet
     return TT_OK;
 }

@@ -12,7 +12,7 @@
 #define MAX_ROWS 512
 
 typedef struct row {
-    char name[64];
+    char name[TTI_NAME_MAX + 64];
     int64_t ns, calls;
 } row;
 
@@ -101,10 +101,10 @@ static void collect(const tt_model *m, profile *p)
         const tti_entry *en = &sp->plan->devices[sp->device].entries[sp->entry];
         const tti_pnode *pn = &sp->plan->nodes[en->pnode];
         const char *layer = p->layer[pn->node->id];
-        char both[64];
+        char both[TTI_NAME_MAX + 64];
         if (layer == NULL)
             layer = p->layer[pn->node->id] = layer_of(m, pn->node);
-        snprintf(both, sizeof(both), "%.24s in layer '%.20s'", tti_pnode_kind_name(pn), layer);
+        snprintf(both, sizeof(both), "%.40s in layer '%s'", tti_pnode_kind_name(pn), layer);
         add(&p->both, both, sp->end_ns - sp->begin_ns);
         add(&p->ops, tti_pnode_kind_name(pn), sp->end_ns - sp->begin_ns);
         add(&p->layers, layer, sp->end_ns - sp->begin_ns);

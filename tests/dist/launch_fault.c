@@ -88,6 +88,19 @@ TEST(a_signal_to_any_process_ends_all_after_one_step)
     CHECK(n > 0);
 }
 
+// It goes on as it was started, not in one process.
+TEST(what_is_said_about_going_on_names_the_launcher)
+{
+    pid_t child[2], pid;
+    prepare();
+    pid = ranks_launch("run -n 2 long.yaml --run a" ENDLESS, "a", 1, child, 2);
+    CHECK(kill(pid, SIGTERM) == 0);
+    CHECK_INT(command_wait(pid), 85);
+    CHECK_HAS(command_err, "tutti: stopped and saved; to go on: tutti run -n 2 a --resume\n");
+    command_ok("run -n 2 a --resume --quiet --set train.steps=1");
+    ranks_nothing_left();
+}
+
 TEST(a_second_interrupt_ends_all_at_once)
 {
     pid_t child[2], pid;

@@ -215,7 +215,7 @@ TEST(checkpoint_replaces_only_checkpoints)
 TEST(checkpoint_newest)
 {
     tt_ctx *ctx = test_ctx();
-    char newest[256], *folder = path_of("run");
+    char newest[TTI_PATH_MAX], *folder = path_of("run");
     CHECK_OK(tti_checkpoint_newest(ctx, folder, newest));
     CHECK_STR(newest, "");
     CHECK(mkdir(folder, 0700) == 0);
@@ -240,7 +240,7 @@ TEST(checkpoint_newest)
 TEST(checkpoint_being_written_stays)
 {
     tt_ctx *ctx = test_ctx();
-    char newest[256];
+    char newest[TTI_PATH_MAX];
     tti_fresh f;
     static tti_snapshot s;
     test_snapshot_make(&s, 1, SCALE);
@@ -269,7 +269,7 @@ TEST(saver_keeps_newest_and_best)
 {
     tt_ctx *ctx = test_ctx();
     tti_saver *saver;
-    char best[256], *folder = path_of("run");
+    char best[TTI_PATH_MAX], *folder = path_of("run");
     CHECK_OK(tti_saver_open(ctx, folder, 2, &saver));
     CHECK_STR(tti_saver_newest(saver), "");
     for (int64_t step = 1; step <= 12; step++)

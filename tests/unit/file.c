@@ -358,7 +358,7 @@ TEST(saver_on_a_failing_disk)
     for (int k = 1, done = 0; !done; k++) {
         tt_ctx *ctx = test_ctx();
         tti_saver *saver;
-        char newest[256], best[256];
+        char newest[TTI_PATH_MAX], best[TTI_PATH_MAX];
         CHECK(k < MANY);
         CHECK_OK(tti_folder_remove(ctx, path_of("run")));
         CHECK_OK(tti_saver_open(ctx, path_of("run"), 1, &saver));

@@ -88,7 +88,7 @@ static int64_t check(const char *path)
 
 static int64_t check_run(void)
 {
-    char newest[256], best[256];
+    char newest[TTI_PATH_MAX], best[TTI_PATH_MAX];
     tt_ctx *ctx = test_ctx();
     CHECK_OK(tti_checkpoint_newest(ctx, run_path, newest));
     CHECK_OK(tti_checkpoint_best(ctx, run_path, best));

@@ -72,7 +72,7 @@ TEST(run_folders_have_plain_names)
     ctx = test_ctx();
     char deep[300];
     memset(deep, 'd', sizeof(deep));
-    deep[250] = '\0';
+    deep[256] = '\0';
     CHECK(tti_run_folder_new(ctx, in_folder(deep), "x", path) != TT_OK);
     CHECK(tt_close(ctx) != TT_OK);
 

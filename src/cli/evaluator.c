@@ -88,9 +88,10 @@ static bool find_run(watch *w)
 {
     char run[TTI_RUN_PATH] = "";
     const char *given = w->args->run != NULL ? w->args->run : w->j->run;
-    if (given[0] != '\0')
-        snprintf(run, sizeof(run), "%s", given);
-    else if (tti_run_folder_newest(w->j->ctx, w->j->runs, tt_job_name(w->j->job), run) != TT_OK)
+    if (given[0] != '\0' && snprintf(run, sizeof(run), "%s", given) >= (int)sizeof(run))
+        return false; // those who train refuse it
+    if (given[0] == '\0' &&
+        tti_run_folder_newest(w->j->ctx, w->j->runs, tt_job_name(w->j->job), run) != TT_OK)
         return false;
     if (strcmp(run, w->run) != 0) {
         leave_run(w);

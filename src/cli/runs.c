@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "cli/job.h"
 #include "record/record.h"
+#include "save/checkpoint.h"
+#include "save/manifest.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,23 @@ bool cli_is_folder(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool has_file(const char *folder, const char *name)
+{
+    char path[TTI_PATH_MAX];
+    return snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path) &&
+           tti_file_exists(path);
+}
+
+// A run has its job, or checkpoints at least. Any other folder may have the name of a job, too: its
+// data, its source.
+static bool is_run(const char *folder)
+{
+    char path[TTI_PATH_MAX];
+    return has_file(folder, "job.yaml") ||
+           (snprintf(path, sizeof(path), "%s/checkpoints", folder) < (int)sizeof(path) &&
+            cli_is_folder(path));
 }
 
 // The step of the newest checkpoint; -1 if there is none. Looks only: the run may be saving at this
@@ -81,7 +100,8 @@ tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_ne
     return TT_OK;
 }
 
-// A folder; else one of that name in the runs' root; else the newest run of the job of that name.
+// A run's folder; else one of that name in the runs' root; else the newest run of the job of that
+// name.
 tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
                        char path[TTI_RUN_PATH])
 {
@@ -92,17 +112,25 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
         return TT_FAIL(ctx, TT_EINVAL,
                        "'%.200s...': a run's path of %zu bytes; at most %d are possible", word, n,
                        TTI_RUN_PATH - 1);
-    if (snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word) < TTI_RUN_PATH && cli_is_folder(path))
+    snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word);
+    bool is_folder = cli_is_folder(path);
+    if (is_run(path))
         return TT_OK;
     const char *root = args->runs != NULL ? args->runs : "runs";
     if (strchr(word, '/') == NULL) {
         int length = snprintf(path, TTI_RUN_PATH, "%s/%s", root, word);
-        if (length < TTI_RUN_PATH && cli_is_folder(path))
+        if (length < TTI_RUN_PATH && is_run(path))
             return TT_OK;
         TT_TRY(cli_run_newest(ctx, root, word, need, path));
         if (*path != '\0')
             return TT_OK;
     }
+    if (is_folder)
+        return TT_FAIL(
+            ctx, TT_EIO,
+            "'%s' is a folder without job.yaml and checkpoints, so no run's, and there is "
+            "no run of that name in '%s'",
+            word, root);
     return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'", word, root);
 }
 
@@ -134,6 +162,29 @@ static tt_status job_run(tt_ctx *ctx, const cli_args *args, const char *file,
     return TT_OK;
 }
 
+// A run, a checkpoint, or a folder of checkpoints?
+static bool holds_weights(const char *folder)
+{
+    bool found =
+        has_file(folder, "job.yaml") || has_file(folder, TTI_MANIFEST) || newest_step(folder) >= 0;
+    DIR *d = found ? NULL : opendir(folder);
+    for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;)
+        found = tti_checkpoint_step(e->d_name) >= 0;
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+// Is there a run in the root that the word means?
+static bool is_named_run(tt_ctx *ctx, const cli_args *args, const char *word)
+{
+    char path[TTI_RUN_PATH];
+    const char *root = args->runs != NULL ? args->runs : "runs";
+    if (snprintf(path, sizeof(path), "%s/%s", root, word) < (int)sizeof(path) && is_run(path))
+        return true;
+    return tti_run_folder_newest(ctx, root, word, path) == TT_OK && path[0] != '\0';
+}
+
 tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word,
                            char path[TTI_PATH_MAX])
 {
@@ -143,6 +194,9 @@ tt_status cli_weights_find(tt_ctx *ctx, const cli_args *args, const char *word,
                    cli_is_job_file(word);
     if (is_there && cli_is_job_file(word))
         return job_run(ctx, args, word, path);
+    if (!is_there && strchr(word, '/') == NULL && cli_is_folder(word) && !holds_weights(word) &&
+        is_named_run(ctx, args, word))
+        return cli_run_find(ctx, args, word, CLI_CHECKPOINT, path);
     if (!is_there && !cli_is_folder(word)) {
         if (is_file)
             return TT_FAIL(ctx, TT_EIO, "there is no file or folder '%s'", word);

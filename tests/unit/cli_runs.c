@@ -75,6 +75,28 @@ TEST(empty_runs_are_passed_over)
     CHECK_STR(command_err, "");
 }
 
+// A folder beside the runs that has the name of the job: its data, or its source.
+TEST(a_folder_named_like_the_job_hides_no_run)
+{
+    static const char *const lines[] = {"eval small", "predict small --count 1", "plot small",
+                                        "inspect small", "train small --resume --quiet"};
+    char path[600];
+    command_write("small.yaml", command_small_job);
+    snprintf(path, sizeof(path), "%s/small", test_folder());
+    CHECK_INT(mkdir(path, 0777), 0);
+    CHECK_INT(command_run("eval small"), 1);
+    CHECK_HAS(command_err, "'small' is a folder without job.yaml and checkpoints, so no run's, and "
+                           "there is no run of that name in 'runs'");
+    command_ok("train small.yaml --quiet");
+    snprintf(path, sizeof(path), "%s/runs/small", test_folder()); // nor does one in the root
+    CHECK_INT(mkdir(path, 0777), 0);
+    for (int i = 0; i < 5; i++)
+        command_ok(lines[i]);
+    command_ok("convert small out.safetensors");
+    CHECK_INT(command_run("eval ./small"), 1); // a path is meant as it is
+    CHECK_HAS(command_err, "is a folder without job.yaml");
+}
+
 TEST(runs_are_looked_at)
 {
     command_write("small.yaml", command_small_job);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -179,6 +180,19 @@ static void temporary_name(const char *name, char out[256])
                  (unsigned long long)tti_hash64(name, n, 0), (int)getpid());
 }
 
+/*
+ * Locks a temporary file, so that tti_fresh_clean() knows it from one that was left behind. False:
+ * somebody is removing it. A file system without locks is fine: nothing is cleaned there.
+ */
+static bool is_locked(int fd, const char *path)
+{
+    struct stat mine, there;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return errno != EWOULDBLOCK;
+    return fstat(fd, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev &&
+           mine.st_ino == there.st_ino;
+}
+
 // Opens a new file beside the target, or the target itself where that is a device or pipe.
 static tt_status open_target(tti_writer *w)
 {
@@ -199,9 +213,19 @@ static tt_status open_target(tti_writer *w)
     else
         memcpy(tmp, name, sizeof(tmp));
     TT_TRY(tti_file_join(ctx, w->tmp, folder, tmp));
-    if (w->replace)
-        tti_sys_unlinkat(ctx, AT_FDCWD, w->tmp, 0); // of an earlier process with our number
-    w->fd = tti_sys_open(ctx, w->tmp, O_WRONLY | O_CREAT | O_EXCL);
+    // A second time if another process removed it as a leftover before it was locked.
+    for (int i = 0; i < 2 && w->fd < 0; i++) {
+        if (w->replace)
+            tti_sys_unlinkat(ctx, AT_FDCWD, w->tmp, 0); // of an earlier process with our number
+        w->fd = tti_sys_open(ctx, w->tmp, O_WRONLY | O_CREAT | O_EXCL);
+        if (w->fd < 0)
+            return fail(ctx, "create", w->path);
+        if (w->replace && !is_locked(w->fd, w->tmp)) {
+            close(w->fd);
+            w->fd = -1;
+            errno = EBUSY;
+        }
+    }
     return w->fd >= 0 ? TT_OK : fail(ctx, "create", w->path);
 }
 

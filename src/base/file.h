@@ -90,7 +90,8 @@ tt_status tti_fresh_commit(tt_ctx *ctx, tti_fresh *f) TTI_CHECKED;
 void tti_fresh_drop(tt_ctx *ctx, tti_fresh *f); // removes it
 // Removes a folder that had a place: it loses its name first, so that nobody finds half of it.
 void tti_fresh_retire(tt_ctx *ctx, const char *path);
-// Removes what cut-off saves left in a folder; what is being written stays.
+// Removes what cut-off saves and writers left in a folder; what is being written is locked, and
+// stays.
 tt_status tti_fresh_clean(tt_ctx *ctx, const char *folder) TTI_CHECKED;
 // Where a file system cannot exchange two names, commit() moves the old folder aside first; this
 // puts it back if the process ended just then. Fine if there is nothing to do.

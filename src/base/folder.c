@@ -170,6 +170,27 @@ static int lock_folder(tt_ctx *ctx, const char *path, int *fd)
     return error == EWOULDBLOCK ? 0 : error;
 }
 
+// Whether a temporary file is a writer's, ".tmp-<name>-<process>", and nobody writes it: its lock
+// can be taken, and is in *fd.
+static bool is_left(tt_ctx *ctx, const char *path, int *fd)
+{
+    struct stat st;
+    const char *dash = strrchr(path, '-');
+    *fd = -1;
+    if (dash[1] == '\0' || dash[1 + strspn(dash + 1, "0123456789")] != '\0' ||
+        lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    int f = tti_sys_open(ctx, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (f < 0)
+        return false;
+    if (flock(f, LOCK_EX | LOCK_NB) != 0) {
+        close(f);
+        return false;
+    }
+    *fd = f;
+    return true;
+}
+
 tt_status tti_fresh_clean(tt_ctx *ctx, const char *folder)
 {
     char **names, path[TTI_PATH_MAX];
@@ -187,6 +208,8 @@ tt_status tti_fresh_clean(tt_ctx *ctx, const char *folder)
                 st = fail(ctx, "open", path);
             else if (lock < 0)
                 continue; // being written
+        } else if (st == TT_OK && !is_left(ctx, path, &lock)) {
+            continue;
         }
         if (st == TT_OK)
             st = tti_folder_remove(ctx, path);

@@ -88,6 +88,7 @@ static tt_status make_folder(training *t)
 {
     TT_TRY(choose_folder(t));
     TT_TRY(lock_folder(t));
+    TT_TRY(tti_fresh_clean(t->j.reader, t->run)); // of a process that was killed
     return holds_run(t->run) ? TT_OK : write_job(t);
 }
 

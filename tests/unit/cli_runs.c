@@ -97,6 +97,19 @@ TEST(a_folder_named_like_the_job_hides_no_run)
     CHECK_HAS(command_err, "is a folder without job.yaml");
 }
 
+// Killed while it wrote the job or noted the best checkpoint.
+TEST(a_start_removes_what_a_kill_left)
+{
+    command_write("small.yaml", command_small_job);
+    command_ok("train small.yaml --quiet --run a");
+    command_write("a/.tmp-job.yaml-4194305", "name: sm");
+    command_write("a/checkpoints/.tmp-best-4194305", "st");
+    command_ok("train a --resume --quiet --set train.epochs=4");
+    CHECK(!command_left("a/.tmp-job.yaml-4194305"));
+    CHECK(!command_left("a/checkpoints/.tmp-best-4194305"));
+    CHECK(command_left("a/checkpoints/step-40"));
+}
+
 TEST(runs_are_looked_at)
 {
     command_write("small.yaml", command_small_job);

@@ -186,6 +186,30 @@ TEST(file_replace_devices)
     CHECK_OK(tt_close(ctx));
 }
 
+// What a writer that was killed left goes; what is being written stays, and comes to its place.
+TEST(leftovers_of_dead_writers_are_removed)
+{
+    tt_ctx *ctx = test_ctx();
+    tti_writer w;
+    tt_hash hash;
+    char name[64];
+    const char *folder = path_of("run");
+    CHECK_OK(tti_folder_make(ctx, folder));
+    write_text(path_of("run/.tmp-job.yaml-4194305"), "half a jo");
+    write_text(path_of("run/.tmp-of-a-user"), "not ours");
+    CHECK_OK(tti_writer_open(ctx, path_of("run/best"), true, &w));
+    CHECK_OK(tti_writer_add(&w, "new", 3));
+    CHECK_OK(tti_fresh_clean(ctx, folder));
+    snprintf(name, sizeof(name), "run/.tmp-best-%d", (int)getpid());
+    CHECK(access(path_of(name), F_OK) == 0);
+    CHECK(access(path_of("run/.tmp-job.yaml-4194305"), F_OK) != 0);
+    CHECK(access(path_of("run/.tmp-of-a-user"), F_OK) == 0);
+    CHECK_OK(tti_writer_close(&w, &hash));
+    check_text(ctx, path_of("run/best"), "new");
+    CHECK_INT(count_hidden(folder), 1);
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(folder_make_and_remove)
 {
     tt_ctx *ctx = test_ctx();

@@ -30,7 +30,7 @@ WERROR ?= # -Werror in make check and .ci/run: a newer compiler must still build
 CFLAGS_release := -O2 -g1
 CFLAGS_debug   := -O1 -g -DTUTTI_DEBUG
 CFLAGS_asan    := -O1 -g -DTUTTI_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
 CFLAGS_fuzz    := -O1 -g -DTUTTI_DEBUG -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS_asan   := -fsanitize=address,undefined
 LDFLAGS_tsan   := -fsanitize=thread

@@ -119,7 +119,7 @@ static void print_text(tti_text *t, const tt_cluster *c)
                      "alone.\n",
                      is_set("TUTTI_SECRET_FILE") || is_set("TUTTI_SECRET")
                          ? ""
-                         : "; no secret is set, so all must be on this machine");
+                         : "; no secret is set, so all must be on this machine and of this user");
 }
 
 // ---- JSON ------------------------------------------------------------------------------------

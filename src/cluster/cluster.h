@@ -72,6 +72,24 @@ tt_status tti_secret_find(tt_ctx *ctx, const tti_cluster_env *env, unsigned char
 bool tti_secret_parse(const char *text, size_t n, unsigned char out[32]); // as tutti key prints it
 void tti_secret_print(const unsigned char secret[32], char out[TTI_SECRET_TEXT]);
 
+// The key of a job on one machine without a secret (loopback.c): rank 0 makes it and keeps it for
+// the others until tti_loopback_key_end().
+typedef struct tti_loopback_key {
+    int fd; // rank 0: the file, locked; -1: none
+    char path[320];
+} tti_loopback_key;
+
+typedef struct tti_loopback_opts {
+    int rank;
+    const char *rank_0, *address; // its name; where it listens
+    const char *runtime;          // XDG_RUNTIME_DIR; NULL where it is not set
+    int64_t wait_ms;              // for rank 0
+} tti_loopback_opts;
+
+tt_status tti_loopback_key_get(tt_ctx *ctx, const tti_loopback_opts *o, tti_loopback_key *k,
+                               unsigned char key[32]) TTI_CHECKED;
+void tti_loopback_key_end(tti_loopback_key *k);
+
 // A port of that address (a number, IPv6 without brackets) that is free, and nobody's while *fd is
 // open; 0: there is none.
 int tti_port_hold(const char *host, int *fd);

@@ -2,7 +2,7 @@
  * join.c - from a cluster to what tt_open() takes: an address for each process, names, the secret.
  */
 #include "cluster/cluster.h"
-#include "comm/keys.h"
+#include "comm/world.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +16,7 @@ typedef struct membership {
     char name[TT_MAX_TASKS][64], address[TT_MAX_TASKS][TTI_ADDRESS];
     char bind[128], transport[16];
     unsigned char secret[TT_SECRET_BYTES];
+    tti_loopback_key key; // of a job without a secret
     char *job;
 } membership;
 
@@ -133,14 +134,10 @@ static tt_status get_settings(tt_ctx *ctx, membership *m)
     return TT_OK;
 }
 
-// Without a secret, what everybody of this user on this machine can make.
-static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
+// Beyond this machine every listener needs a secret that was given to all processes.
+static tt_status check_local(tt_ctx *ctx, const tt_cluster *c, const membership *m)
 {
-    bool has;
-    char text[64];
-    TT_TRY(tti_secret_find(ctx, &(tti_cluster_env){.get = get_env}, m->secret, &has));
-    if (has)
-        return TT_OK;
+    char found[TTI_EXCERPT], at[128];
     for (int i = 0; i < m->tasks.n; i++)
         if (m->address[i][0] != '\0' && !tti_is_loopback(m->address[i]))
             return TT_FAIL(ctx, TT_EINVAL,
@@ -148,10 +145,34 @@ static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
                            "needs the job's; 'tutti key new FILE' makes one, every machine gets a "
                            "copy, and TUTTI_SECRET_FILE=FILE tells where it is",
                            m->tasks.n, c->found_in, i, m->address[i]);
-    int n = snprintf(text, sizeof(text), "tutti loopback %u", (unsigned)getuid());
-    tti_digest d = tti_sha256(text, (size_t)n);
-    memcpy(m->secret, d.byte, sizeof(m->secret));
-    return TT_OK;
+    const char *bind = m->tasks.bind;
+    if (bind == NULL || tti_is_loopback(bind) ||
+        (tti_interface_address(bind, at) && tti_is_loopback(at)))
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "TUTTI_BIND=%s would listen beyond this machine, but no secret is set: 'tutti "
+                   "key new FILE' makes one, and TUTTI_SECRET_FILE=FILE gives it to every process; "
+                   "or unset TUTTI_BIND",
+                   tti_excerpt(found, bind));
+}
+
+// Given, or for processes of one user on one machine made by rank 0.
+static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
+{
+    bool has;
+    TT_TRY(tti_secret_find(ctx, &(tti_cluster_env){.get = get_env}, m->secret, &has));
+    if (has)
+        return TT_OK;
+    TT_TRY(check_local(ctx, c, m));
+    return tti_loopback_key_get(ctx,
+                                &(tti_loopback_opts){.rank = m->tasks.self,
+                                                     .rank_0 = m->name[0],
+                                                     .address = m->address[0],
+                                                     .runtime = tti_env("XDG_RUNTIME_DIR"),
+                                                     .wait_ms = m->tasks.rendezvous_ms > 0
+                                                                    ? m->tasks.rendezvous_ms
+                                                                    : 10000},
+                                &m->key, m->secret);
 }
 
 static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
@@ -195,6 +216,7 @@ tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job, tt
     membership *m = tti_calloc(ctx, 1, sizeof(*m));
     if (m == NULL)
         return TT_ENOMEM;
+    m->key.fd = -1;
     m->job = tti_strdup(ctx, job != NULL ? job : "");
     tt_status st = m->job == NULL ? TT_ENOMEM : fill(ctx, c, m);
     if (st == TT_OK)
@@ -209,6 +231,7 @@ void tt_tasks_free(tt_ctx *ctx, tt_tasks *t)
     membership *m = (membership *)t; // its first member
     if (m == NULL)
         return;
+    tti_loopback_key_end(&m->key); // all have met, or never will
     tti_free(ctx, m->job);
     explicit_bzero(m->secret, sizeof(m->secret));
     tti_free(ctx, m);

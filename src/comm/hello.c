@@ -75,8 +75,7 @@ static tt_status resolve(tti_world *w, int rank, const char *host, const char *p
     return TT_OK;
 }
 
-// The address of an interface of this machine, "eth0"; false: it has none of that name.
-static bool address_of(const char *interface, char out[128])
+bool tti_interface_address(const char *interface, char out[128])
 {
     struct ifaddrs *all = NULL;
     bool found = false;
@@ -125,7 +124,7 @@ tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t roo
                                i, t->addresses[i]);
         TT_TRY(resolve(w, i, host, port, p->address, sizeof(p->address), deadline));
         if (i == w->self && t->bind != NULL) {
-            if (!address_of(t->bind, host))
+            if (!tti_interface_address(t->bind, host))
                 snprintf(host, sizeof(host), "%s", t->bind);
             snprintf(bind, room, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
         }

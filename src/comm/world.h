@@ -40,6 +40,9 @@ tt_status tti_world_open(tt_ctx *ctx, const tt_tasks *tasks, const char *devices
  */
 void tti_world_close(tti_world *w);
 
+// The address of an interface of this machine, "eth0", as a number; false: there is none.
+bool tti_interface_address(const char *interface, char out[128]);
+
 int tti_world_self(const tti_world *w);
 int tti_world_size(const tti_world *w);
 uint32_t tti_world_count(const tti_world *w); // exchanges so far: the same in all between two

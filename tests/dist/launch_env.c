@@ -160,6 +160,37 @@ TEST(processes_of_torchrun_meet_at_the_first)
     }
 }
 
+// Other interfaces than loopback need a secret; loopback by its name does not.
+TEST(processes_without_a_secret_listen_on_loopback_only)
+{
+    static ranks r;
+    char hash[64];
+    one_process(hash);
+    static const char *const binds[] = {"lo", "127.0.0.1", "0.0.0.0", "::", "eth9"};
+    for (int b = 0; b < 5; b++) {
+        int port[2] = {ranks_port(), ranks_port()};
+        r = (ranks){.n = 0};
+        for (int i = 0; i < 2; i++) {
+            env e = tasks(i, port, NULL);
+            add(&e, "TUTTI_BIND=%s", binds[b]);
+            ranks_start(&r, JOB, list(&e));
+        }
+        ranks_join(&r, 20);
+        if (b < 2) {
+            all_agree(&r, hash);
+            continue;
+        }
+        for (int i = 0; i < 2; i++) {
+            char says[64];
+            snprintf(says, sizeof(says), "TUTTI_BIND=%s would listen beyond this machine",
+                     binds[b]);
+            CHECK_INT(r.code[i], 3);
+            CHECK_HAS(r.err[i], says);
+            CHECK_HAS(r.err[i], "'tutti key new FILE' makes one");
+        }
+    }
+}
+
 TEST(processes_of_torchrun_leave_its_store_its_port)
 {
     static ranks r;

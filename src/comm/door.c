@@ -4,13 +4,15 @@
  * The handler of ZeroMQ's authentication protocol (ZAP), on the wire's own thread, admits a key
  * only if it is that of a rank of the job and names the connection by the rank. What is not
  * admitted is bounded in size, in time (the handshake's deadline) and in number: with too many
- * strangers at the door, listening rests until they have gone.
+ * strangers at the door, those that came first are cut off, so that a rank that comes now has its
+ * turn. Listening rests only while they come faster than that.
  */
 #include "comm/wire.h"
 
 #ifdef TUTTI_HAVE_ZMQ
 #include "comm/wire_own.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -19,8 +21,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG   64
-#define STRANGERS 64 // connections beyond the ranks' own that make listening rest
+#define BACKLOG       64
+#define STRANGERS     64 // connections by which nothing of a rank has come yet: then some go
+#define FROM_ONE_HOST 16 // the same, of one host that no rank is known to be at
 
 /*
  * Listens by a socket of our own, so that the door can be shut without closing it: ZeroMQ would
@@ -62,6 +65,7 @@ tt_status tti_door_open(tti_wire *w, void *socket_, const char *at, tti_door *d,
                        err == EADDRINUSE ? "; this task may have been started twice" : "");
     }
     d->fd = s;
+    d->port = *port;
     return TT_OK;
 }
 
@@ -77,12 +81,148 @@ static void shut(int fd, bool is_shut)
         (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &zero, sizeof(zero));
 }
 
+// ---- who is there ----------------------------------------------------------------------------
+
+static void forget(tti_door *d, int i)
+{
+    if (d->callers[i].own >= 0)
+        close(d->callers[i].own);
+    d->n_callers--;
+    memmove(&d->callers[i], &d->callers[i + 1], (size_t)(d->n_callers - i) * sizeof(d->callers[0]));
+}
+
+static int find(const tti_door *d, int fd)
+{
+    for (int i = d->n_callers - 1; i >= 0; i--) // a number is used again: the last one has it
+        if (d->callers[i].fd == fd)
+            return i;
+    return -1;
+}
+
+// The number of a host without its port; an IPv4 one is the same by either family.
+static void host_of(const struct sockaddr_storage *a, socklen_t bytes, char out[TTI_HOST_TEXT])
+{
+    char text[64] = "";
+    (void)getnameinfo((const struct sockaddr *)a, bytes, text, sizeof(text), NULL, 0,
+                      NI_NUMERICHOST);
+    snprintf(out, TTI_HOST_TEXT, "%.47s", strncmp(text, "::ffff:", 7) == 0 ? text + 7 : text);
+}
+
+// ZeroMQ may have closed it again: what has its number now counts if it is of this door, too.
+static void welcome(tti_door *d, int fd)
+{
+    struct sockaddr_storage here = {.ss_family = AF_UNSPEC}, there = here;
+    socklen_t n = sizeof(here), m = sizeof(there);
+    int old = find(d, fd), own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (old >= 0)
+        forget(d, old);
+    if (own < 0)
+        return;
+    int port = 0;
+    if (getsockname(own, (struct sockaddr *)&here, &n) == 0 &&
+        getpeername(own, (struct sockaddr *)&there, &m) == 0)
+        port = ntohs(here.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&here)->sin6_port
+                                                : ((struct sockaddr_in *)&here)->sin_port);
+    if (port != d->port || d->n_callers == TTI_WIRE_CALLERS) {
+        if (port == d->port)
+            (void)shutdown(own, SHUT_RDWR);
+        close(own);
+        return;
+    }
+    tti_caller *c = &d->callers[d->n_callers++];
+    *c = (tti_caller){.fd = fd, .own = own};
+    host_of(&there, m, c->host);
+}
+
+void tti_door_know(tti_door *d, int fd)
+{
+    int i = find(d, fd);
+    if (i < 0 || d->callers[i].is_known)
+        return;
+    d->callers[i].is_known = true;
+    close(d->callers[i].own);
+    d->callers[i].own = -1;
+}
+
+static void turn_away(tti_caller *c)
+{
+    c->is_turned = true;
+    (void)shutdown(c->own, SHUT_RDWR); // ZeroMQ sees its end and drops it
+}
+
+void tti_door_cut(tti_door *d, int fd)
+{
+    int i = find(d, fd);
+    if (i < 0 || d->callers[i].is_turned)
+        return;
+    if (d->callers[i].own < 0) // it was a rank's until now
+        d->callers[i].own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (d->callers[i].own >= 0)
+        turn_away(&d->callers[i]);
+}
+
+void tti_door_close(tti_door *d)
+{
+    while (d->n_callers > 0)
+        forget(d, d->n_callers - 1);
+}
+
+// ---- who has to go ---------------------------------------------------------------------------
+
+static bool is_stranger(const tti_caller *c)
+{
+    return !c->is_known && !c->is_turned;
+}
+
+static bool is_of_a_rank(const tti_wire *w, const char *host)
+{
+    for (int i = 0; i < w->n; i++)
+        if (strcmp(w->links[i].host, host) == 0)
+            return true;
+    return false;
+}
+
+// Places are kept for hosts of the job: others go first, from the host that has most of them, and
+// there the one that came first. True: one had to go.
+static bool turn_one_away(tti_wire *w, tti_door *d)
+{
+    int worst = -1, most = 0, all = 0;
+    for (int i = 0; i < d->n_callers; i++) {
+        const tti_caller *c = &d->callers[i];
+        int same = 0;
+        if (!is_stranger(c))
+            continue;
+        all++;
+        for (int k = 0; k < d->n_callers; k++)
+            same += is_stranger(&d->callers[k]) && strcmp(d->callers[k].host, c->host) == 0;
+        int weight = is_of_a_rank(w, c->host) ? same - STRANGERS : STRANGERS + same - FROM_ONE_HOST;
+        if (worst < 0 || weight > most) {
+            worst = i;
+            most = weight;
+        }
+    }
+    if (all <= STRANGERS && most <= STRANGERS)
+        return false;
+    turn_away(&d->callers[worst]);
+    return true;
+}
+
 void tti_door_watch(tti_wire *w, tti_door *d)
 {
-    int e;
-    while (d->monitor != NULL && (e = tti_wire_event(d->monitor)) >= 0)
-        d->n_inside += e == ZMQ_EVENT_ACCEPTED ? 1 : e == ZMQ_EVENT_DISCONNECTED ? -1 : 0;
-    bool too_many = d->n_inside > w->n + STRANGERS;
+    int e, fd, n_strangers = 0;
+    while (d->monitor != NULL && (e = tti_wire_event(d->monitor, &fd)) >= 0) {
+        int i = e == ZMQ_EVENT_DISCONNECTED ? find(d, fd) : -1;
+        if (i >= 0)
+            forget(d, i);
+        if (e == ZMQ_EVENT_ACCEPTED)
+            welcome(d, fd);
+    }
+    for (int i = 0; i < d->n_callers; i++)
+        n_strangers += !d->callers[i].is_known;
+    if (n_strangers > FROM_ONE_HOST)
+        while (turn_one_away(w, d))
+            ;
+    bool too_many = n_strangers > (d->is_resting ? 2 : 3) * STRANGERS;
     if (too_many != d->is_resting)
         shut(d->fd, too_many);
     d->is_resting = too_many;

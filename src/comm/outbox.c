@@ -110,9 +110,14 @@ bool tti_wire_has_taken(tti_wire *w, int rank)
 void tti_outbox_watch(tti_wire *w, int rank)
 {
     tti_outbox *b = &w->links[rank].data;
-    int e;
-    while (b->monitor != NULL && (e = tti_wire_event(b->monitor)) >= 0) {
+    int e, value;
+    pthread_mutex_lock(&b->mu);
+    void *monitor = b->monitor; // the caller's thread sets it, once
+    pthread_mutex_unlock(&b->mu);
+    while (monitor != NULL && (e = tti_wire_event(monitor, &value)) >= 0) {
         pthread_mutex_lock(&b->mu);
+        if (e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) // so that the other side knows whose it is
+            (void)zmq_send(b->socket, "", 0, ZMQ_DONTWAIT);
         bool again = b->is_broken && e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         uint32_t n = b->n_put - b->n_taken;
         b->is_broken = (b->is_broken || e == ZMQ_EVENT_DISCONNECTED) && !again;

@@ -191,6 +191,8 @@ void tti_wire_close(tti_wire *w, int linger_ms)
     close_socket(&w->zap, 0);
     while (w->zmq != NULL && zmq_ctx_term(w->zmq) != 0 && errno == EINTR)
         ;
+    tti_door_close(&w->control_door);
+    tti_door_close(&w->data_door);
     if (w->wake_fd >= 0)
         close(w->wake_fd);
     explicit_bzero(w->keys, sizeof(w->keys));
@@ -217,6 +219,11 @@ tt_status tti_wire_connect(tti_wire *w, int rank, const char *address)
     tti_wire_link *l = &w->links[rank];
     char name[16];
     snprintf(name, sizeof(name), "%d", rank);
+    const char *colon = strrchr(address, ':');
+    bool bracket = address[0] == '[';
+    if (colon != NULL)
+        snprintf(l->host, sizeof(l->host), "%.*s", (int)(colon - address) - 2 * bracket,
+                 address + bracket);
     l->control = new_socket(w, ZMQ_DEALER, false, rank);
     if (l->control == NULL)
         return TT_EIO;
@@ -329,6 +336,8 @@ static bool take_control(tti_wire *w, const tti_wire_calls *c)
         int from = sender(w, &f[1]);
         w->asking = &f[0];
         if (from >= 0)
+            tti_door_know(&w->control_door, zmq_msg_get(&f[1], ZMQ_SRCFD));
+        if (from >= 0)
             c->control(c->user, from, zmq_msg_data(&f[1]), zmq_msg_size(&f[1]));
         w->asking = NULL;
     }
@@ -341,6 +350,8 @@ static bool take_data(tti_wire *w, const tti_wire_calls *c)
     zmq_msg_t f[1];
     int n = tti_wire_take(w->data, f, 1);
     int from = n == 1 ? sender(w, &f[0]) : -1;
+    if (from >= 0)
+        tti_door_know(&w->data_door, zmq_msg_get(&f[0], ZMQ_SRCFD));
     if (from >= 0)
         c->data(c->user, from, zmq_msg_data(&f[0]), zmq_msg_size(&f[0]));
     tti_wire_drop(f, n, 1);
@@ -358,20 +369,23 @@ static bool take_answer(tti_wire *w, int rank, const tti_wire_calls *c)
     return n > 0;
 }
 
-int tti_wire_event(void *socket)
+int tti_wire_event(void *socket, int *value)
 {
     zmq_msg_t f[2];
     uint16_t event = 0;
     int n = tti_wire_take(socket, f, 2);
-    if (n >= 1 && zmq_msg_size(&f[0]) >= sizeof(event))
+    if (n >= 1 && zmq_msg_size(&f[0]) >= sizeof(event) + sizeof(*value)) {
         memcpy(&event, zmq_msg_data(&f[0]), sizeof(event));
+        memcpy(value, (char *)zmq_msg_data(&f[0]) + sizeof(event), sizeof(*value));
+    }
     tti_wire_drop(f, n, 2);
     return n > 0 ? event : -1;
 }
 
 static void watch_link(tti_wire_link *l)
 {
-    for (int e; l->monitor != NULL && (e = tti_wire_event(l->monitor)) >= 0;)
+    int value;
+    for (int e; l->monitor != NULL && (e = tti_wire_event(l->monitor, &value)) >= 0;)
         atomic_store(&l->state, e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED         ? TTI_WIRE_READY
                                 : atomic_load(&l->state) == TTI_WIRE_READY ? TTI_WIRE_READY
                                                                            : TTI_WIRE_ANSWERS);

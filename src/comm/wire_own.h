@@ -11,7 +11,9 @@
 #include <pthread.h>
 #include <zmq.h>
 
-#define TTI_WIRE_WINDOW 64 // data messages that may be on their way to a rank
+#define TTI_WIRE_WINDOW  64  // data messages that may be on their way to a rank
+#define TTI_WIRE_CALLERS 320 // connections that may be at a door, with all ranks' own twice
+#define TTI_HOST_TEXT    48
 
 typedef struct tti_key_pair {
     char public_key[41], secret_key[41]; // as text: Z85
@@ -30,16 +32,25 @@ typedef struct tti_outbox {
 } tti_outbox;
 
 typedef struct tti_wire_link {
+    char host[TTI_HOST_TEXT]; // where the rank is, as a number; "": not known yet
     void *control, *monitor;
     pthread_mutex_t mu; // guards control
     _Atomic int state;
     tti_outbox data;
 } tti_wire_link;
 
+typedef struct tti_caller { // a connection that came in
+    int fd, own;            // ZeroMQ's, and a copy that stays the same one; -1: needed no more
+    char host[TTI_HOST_TEXT];
+    bool is_known;  // a message of a rank has come by it
+    bool is_turned; // it was cut off: ZeroMQ is about to drop it
+} tti_caller;
+
 typedef struct tti_door { // where a socket listens
     void *monitor;
-    int fd, n_inside; // connections that it has
-    bool is_resting;  // it does not listen: there are too many
+    int fd, port, n_callers;
+    tti_caller callers[TTI_WIRE_CALLERS]; // in the order in which they came
+    bool is_resting;                      // it does not listen: there are too many
 } tti_door;
 
 struct tti_wire {
@@ -59,14 +70,18 @@ struct tti_wire {
 // wire.c: all frames of a message, at most max; the number there were. Then drops them.
 int tti_wire_take(void *socket, zmq_msg_t *frames, int max);
 void tti_wire_drop(zmq_msg_t *frames, int n, int max);
-int tti_wire_event(void *monitor); // ZMQ_EVENT_..., -1: none
+int tti_wire_event(void *monitor, int *value); // ZMQ_EVENT_..., -1: none
 void tti_wire_set(void *socket, int option, int value);
 
 // door.c: listens at "host:port", where port 0 is any that is free; the port.
 tt_status tti_door_open(tti_wire *w, void *socket, const char *at, tti_door *d,
                         int *port) TTI_CHECKED;
-// Counts who is inside, and lets listening rest when these are too many.
+// Sees who comes and goes. Strangers are bounded, in all and by address: those that have been there
+// longest go first, from where most of them are. With far too many, listening rests.
 void tti_door_watch(tti_wire *w, tti_door *d);
+void tti_door_know(tti_door *d, int fd); // a message of a rank has come by that connection
+void tti_door_cut(tti_door *d, int fd);  // what came by that connection is nobody's of the job
+void tti_door_close(tti_door *d);
 bool tti_door_admit(tti_wire *w); // answers one who wants to come in; false: there is none
 
 // outbox.c

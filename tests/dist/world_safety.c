@@ -5,6 +5,7 @@
 #include "world_test.h"
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -255,6 +256,67 @@ TEST(world_thousand_strangers_do_no_harm)
     CHECK(j.ranks[0].status == TT_OK && j.ranks[1].status == TT_OK);
     for (int i = 0; i < 1000; i++)
         close(fds[i]);
+    end_going(&j);
+}
+
+#define CROWD 200
+
+typedef struct crowd {
+    const world_job *j;
+    int fds[CROWD];
+    _Atomic bool stop;
+} crowd;
+
+// From the ranks' own address, or each from another.
+static int knock_from(const char *address, int i)
+{
+    struct sockaddr_in a = address_of(address), from = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CHECK(fd >= 0);
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)i);
+    CHECK(bind(fd, (struct sockaddr *)&from, sizeof(from)) == 0);
+    (void)!connect(fd, (struct sockaddr *)&a, sizeof(a));
+    return fd;
+}
+
+// Keeps so many connections without a key open at rank 0's door; one that is closed comes again.
+static void *stay(void *arg)
+{
+    crowd *c = arg;
+    for (int i = 0; i < CROWD; i++)
+        c->fds[i] = -1;
+    while (!c->stop) {
+        for (int i = 0; i < CROWD; i++) {
+            char room[64];
+            ssize_t n = c->fds[i] < 0 ? 0 : recv(c->fds[i], room, sizeof(room), MSG_DONTWAIT);
+            if (n > 0 || (n < 0 && errno == EAGAIN))
+                continue;
+            if (c->fds[i] >= 0)
+                close(c->fds[i]);
+            c->fds[i] = knock_from(c->j->address[0], i % 3 == 0 ? 0 : i);
+        }
+        usleep(2000);
+    }
+    for (int i = 0; i < CROWD; i++)
+        close(c->fds[i]);
+    return NULL;
+}
+
+TEST(world_strangers_cannot_keep_a_job_from_starting)
+{
+    static crowd c;
+    pthread_t thread;
+    world_job j = {.n = 2, .run = go_on};
+    world_prepare(&j);
+    c.j = &j;
+    CHECK(pthread_create(&thread, NULL, stay, &c) == 0);
+    world_fork(&j, 0);
+    usleep(700000); // they are there before rank 1
+    world_fork(&j, 1);
+    world_await_stage(&j, 0, 1);
+    world_await_stage(&j, 1, 1);
+    c.stop = true;
+    pthread_join(thread, NULL);
     end_going(&j);
 }
 

@@ -238,7 +238,7 @@ bool tti_door_admit(tti_wire *w)
         tti_frame frames[TTI_ZAP_MOST];
         for (int i = 0; i < n; i++)
             frames[i] = (tti_frame){zmq_msg_data(&f[i]), zmq_msg_size(&f[i])};
-        int rank = tti_zap_who(frames, n, w->shown, w->n, w->no_encryption);
+        int rank = tti_zap_who(frames, n, w->secrets->shown, w->n, w->no_encryption);
         char id[16] = "";
         if (rank >= 0)
             snprintf(id, sizeof(id), "%d", rank);

@@ -176,6 +176,8 @@ tt_status tti_hello_make(tti_world *w, const tt_tasks *tasks, const char *device
     snprintf(h->devices, sizeof(h->devices), "%s", devices != NULL ? devices : "cpu:0");
     memcpy(h->transport, w->transport, sizeof(h->transport));
     snprintf(h->job_text, sizeof(h->job_text), "%s", job);
+    if (tti_wire_data_key(w->wire) != NULL)
+        memcpy(h->data_key, tti_wire_data_key(w->wire), sizeof(h->data_key));
     memcpy(w->probe.at, &w->incarnation, sizeof(w->incarnation));
     return TT_OK;
 }

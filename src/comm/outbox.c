@@ -60,22 +60,33 @@ static void await_room(tti_outbox *b, int wait_ms)
             return;
 }
 
+// With mu held: a message that is sent once more has the seal it had.
+static void seal(tti_wire *w, int to, char *message, size_t bytes)
+{
+    tti_seal s = {.number = w->links[to].data.n_sealed++};
+    s.tag = tti_mac(w->secrets->mac_out[to].byte, s.number, message, bytes);
+    memcpy(message + bytes, &s, sizeof(s));
+}
+
 tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
                        size_t bytes, int wait_ms)
 {
     tti_outbox *b = &w->links[to].data;
+    size_t seal_bytes = w->no_encryption ? sizeof(tti_seal) : 0;
     tt_status st = TT_OK;
     pthread_mutex_lock(&b->mu);
     await_room(b, wait_ms);
     zmq_msg_t *m = &b->kept[b->n_put % WINDOW];
     if (b->n_put - b->n_taken == WINDOW) {
         st = TT_ETIMEOUT;
-    } else if (zmq_msg_init_size(m, head_bytes + bytes) != 0) {
+    } else if (zmq_msg_init_size(m, head_bytes + bytes + seal_bytes) != 0) {
         st = TT_FAIL(w->ctx, TT_ENOMEM, "wire: no memory for a message");
     } else {
         memcpy(zmq_msg_data(m), head, head_bytes);
         if (bytes > 0)
             memcpy((char *)zmq_msg_data(m) + head_bytes, data, bytes);
+        if (seal_bytes > 0)
+            seal(w, to, zmq_msg_data(m), head_bytes + bytes);
         b->n_put++;
         pump(b);
     }

@@ -11,7 +11,7 @@
 #include "comm/wire.h"
 #include "comm/world.h"
 
-#define TTI_WIRE_MAGIC 0x54540002u // the last digits: version of these messages
+#define TTI_WIRE_MAGIC 0x54540003u // the last digits: version of these messages
 
 typedef enum tti_control {
     TTI_HELLO = 1,
@@ -50,6 +50,7 @@ typedef struct tti_hello {
     tt_hash job;
     char job_text[256]; // its beginning
     tti_segment_name probe;
+    uint8_t data_key[TT_SECRET_BYTES]; // what data to this rank is sealed with, if not encrypted
 } tti_hello;
 
 // A letter on its way in: chunks arrive in order, into the reader's memory if it waits already.

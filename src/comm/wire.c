@@ -3,17 +3,20 @@
  * is door.c's, data until it has arrived is outbox.c's.
  *
  * Every socket that listens is a CURVE server and every one that connects a CURVE client, with the
- * key pairs of keys.c.
+ * key pairs of keys.c. Data may go without encryption: then each message ends with a seal, its
+ * number and a tag that only the two ranks can make (mac.c), with keys that the receiver made at
+ * random and told by its control connections.
  */
 #include "comm/wire.h"
 
 #ifdef TUTTI_HAVE_ZMQ
-#include "comm/keys.h"
+#include "base/secure.h"
 #include "comm/wire_own.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 // ---- sockets ---------------------------------------------------------------------------------
@@ -28,18 +31,37 @@ static void set_text(void *socket, int option, const char *value)
     (void)zmq_setsockopt(socket, option, value, strlen(value));
 }
 
+// What a rank shows to another before it sends data that is not encrypted. It keeps others away, but
+// whoever listens can repeat it: what counts is each message's seal.
+static void print_password(const uint8_t data_key[TT_SECRET_BYTES], int rank, char out[65])
+{
+    tti_digest d = tti_derive(data_key, "admit", rank);
+    for (int b = 0; b < 32; b++)
+        snprintf(out + (size_t)2 * b, 3, "%02x", d.byte[b]);
+}
+
 static tt_status make_keys(tti_wire *w, const uint8_t *secret)
 {
+    tti_wire_secrets *s = w->secrets = tti_secure_new(w->ctx, sizeof(*s));
+    if (s == NULL)
+        return TT_ENOMEM;
+    if (getrandom(s->data_key, sizeof(s->data_key), 0) != sizeof(s->data_key))
+        return TT_FAIL(w->ctx, TT_EIO, "the system gives no random numbers");
     for (int i = 0; i < w->n; i++) {
-        tti_key_pair *k = &w->keys[i];
-        tti_digest d = tti_derive(secret, "curve", i), p = tti_derive(secret, "data", i);
-        zmq_z85_encode(k->secret_key, d.byte, sizeof(d.byte));
-        if (zmq_curve_public(k->public_key, k->secret_key) != 0)
+        tti_digest d = tti_derive(secret, "curve", i);
+        char key[41];
+        zmq_z85_encode(key, d.byte, sizeof(d.byte));
+        int rc = zmq_curve_public(w->public_keys[i], key);
+        if (i == w->self)
+            memcpy(s->own_key, key, sizeof(key));
+        explicit_bzero(key, sizeof(key));
+        explicit_bzero(&d, sizeof(d));
+        if (rc != 0)
             return TT_FAIL(w->ctx, TT_EUNSUPPORTED, "this ZeroMQ has no encryption: %s",
                            zmq_strerror(errno));
-        zmq_z85_decode(w->shown[i].public_bytes, k->public_key);
-        for (int b = 0; b < 32; b++)
-            snprintf(w->shown[i].password + (size_t)2 * b, 3, "%02x", p.byte[b]);
+        zmq_z85_decode(s->shown[i].public_bytes, w->public_keys[i]);
+        print_password(s->data_key, i, s->shown[i].password);
+        s->mac_in[i] = tti_derive(s->data_key, "mac", i);
     }
     return TT_OK;
 }
@@ -63,22 +85,17 @@ static void *new_socket(tti_wire *w, int type, bool is_data, int server)
     tti_wire_set(s, ZMQ_RECONNECT_IVL_MAX, 200);
     tti_wire_set(s, ZMQ_IPV6, 1);
     set_text(s, ZMQ_ZAP_DOMAIN, "tutti");
-    const tti_key_pair *own = &w->keys[w->self];
-    if (is_data && w->no_encryption && server < 0) {
-        tti_wire_set(s, ZMQ_PLAIN_SERVER, 1);
-    } else if (is_data && w->no_encryption) {
-        char name[16];
-        snprintf(name, sizeof(name), "%d", w->self);
-        set_text(s, ZMQ_PLAIN_USERNAME, name);
-        set_text(s, ZMQ_PLAIN_PASSWORD, w->shown[w->self].password);
-    } else {
+    if (is_data && w->no_encryption) {
         if (server < 0)
-            tti_wire_set(s, ZMQ_CURVE_SERVER, 1);
-        else
-            set_text(s, ZMQ_CURVE_SERVERKEY, w->keys[server].public_key);
-        set_text(s, ZMQ_CURVE_PUBLICKEY, own->public_key);
-        set_text(s, ZMQ_CURVE_SECRETKEY, own->secret_key);
+            tti_wire_set(s, ZMQ_PLAIN_SERVER, 1);
+        return s; // who connects has a password
     }
+    if (server < 0)
+        tti_wire_set(s, ZMQ_CURVE_SERVER, 1);
+    else
+        set_text(s, ZMQ_CURVE_SERVERKEY, w->public_keys[server]);
+    set_text(s, ZMQ_CURVE_PUBLICKEY, w->public_keys[w->self]);
+    set_text(s, ZMQ_CURVE_SECRETKEY, w->secrets->own_key);
     return s;
 }
 
@@ -195,14 +212,18 @@ void tti_wire_close(tti_wire *w, int linger_ms)
     tti_door_close(&w->data_door);
     if (w->wake_fd >= 0)
         close(w->wake_fd);
-    explicit_bzero(w->keys, sizeof(w->keys));
-    explicit_bzero(w->shown, sizeof(w->shown));
+    tti_secure_free(w->secrets, sizeof(*w->secrets));
     tti_free(w->ctx, w);
 }
 
 int tti_wire_data_port(const tti_wire *w)
 {
     return w->data_port;
+}
+
+const uint8_t *tti_wire_data_key(const tti_wire *w)
+{
+    return w->no_encryption ? w->secrets->data_key : NULL;
 }
 
 static tt_status connect_to(tti_wire *w, void *socket, const char *address)
@@ -231,7 +252,19 @@ tt_status tti_wire_connect(tti_wire *w, int rank, const char *address)
     return connect_to(w, l->control, address);
 }
 
-tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address)
+// The rank's own key makes what is shown to it and what seals messages to it.
+static void use_data_key(tti_wire *w, int rank, void *socket, const uint8_t *data_key)
+{
+    char name[16], password[65];
+    snprintf(name, sizeof(name), "%d", w->self);
+    print_password(data_key, w->self, password);
+    set_text(socket, ZMQ_PLAIN_USERNAME, name);
+    set_text(socket, ZMQ_PLAIN_PASSWORD, password);
+    w->secrets->mac_out[rank] = tti_derive(data_key, "mac", w->self);
+    explicit_bzero(password, sizeof(password));
+}
+
+tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address, const uint8_t *data_key)
 {
     tti_outbox *b = &w->links[rank].data;
     char name[24];
@@ -239,6 +272,8 @@ tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address)
     void *s = new_socket(w, ZMQ_PUSH, true, rank);
     if (s == NULL)
         return TT_EIO;
+    if (w->no_encryption)
+        use_data_key(w, rank, s, data_key);
     void *watched = monitor(w, s, name);
     pthread_mutex_lock(&b->mu);
     b->socket = s;
@@ -255,6 +290,11 @@ tti_wire_state tti_wire_state_of(const tti_wire *w, int rank)
 int tti_wire_refused(const tti_wire *w)
 {
     return atomic_load(&w->n_refused);
+}
+
+int tti_wire_forged(const tti_wire *w)
+{
+    return atomic_load(&w->n_forged);
 }
 
 // ---- sending ---------------------------------------------------------------------------------
@@ -345,15 +385,51 @@ static bool take_control(tti_wire *w, const tti_wire_calls *c)
     return n > 0;
 }
 
+// Takes the seal off a message: it is what the rank sent, and not one that has come before.
+static bool unseal(tti_wire *w, int from, zmq_msg_t *m, size_t *bytes)
+{
+    tti_seal seal = {.number = 0};
+    const char *data = zmq_msg_data(m);
+    size_t n = zmq_msg_size(m);
+    int fd = zmq_msg_get(m, ZMQ_SRCFD);
+    if (n == 0) // of a new connection
+        return false;
+    tti_tag tag = {{0}};
+    if (n >= sizeof(seal)) {
+        memcpy(&seal, data + n - sizeof(seal), sizeof(seal));
+        tag = tti_mac(w->secrets->mac_in[from].byte, seal.number, data, n - sizeof(seal));
+    }
+    if (n < sizeof(seal) || !tti_equal(&tag, &seal.tag, sizeof(tag))) {
+        int so_far = atomic_fetch_add(&w->n_forged, 1) + 1;
+        if ((so_far & (so_far - 1)) == 0)
+            TT_LOG(w->ctx, TT_WARN,
+                   "a data message in the name of rank %d is not what it sent (%d so far): it is "
+                   "dropped and its connection cut",
+                   from, so_far);
+        tti_door_cut(&w->data_door, fd);
+        return false;
+    }
+    tti_door_know(&w->data_door, fd);
+    if (seal.number != w->links[from].n_got)
+        return false; // it was here, or those before it come first
+    w->links[from].n_got++;
+    *bytes = n - sizeof(seal);
+    return true;
+}
+
 static bool take_data(tti_wire *w, const tti_wire_calls *c)
 {
     zmq_msg_t f[1];
     int n = tti_wire_take(w->data, f, 1);
     int from = n == 1 ? sender(w, &f[0]) : -1;
-    if (from >= 0)
+    size_t bytes = n == 1 ? zmq_msg_size(&f[0]) : 0;
+    bool is_good = from >= 0;
+    if (is_good && w->no_encryption)
+        is_good = unseal(w, from, &f[0], &bytes);
+    else if (is_good)
         tti_door_know(&w->data_door, zmq_msg_get(&f[0], ZMQ_SRCFD));
-    if (from >= 0)
-        c->data(c->user, from, zmq_msg_data(&f[0]), zmq_msg_size(&f[0]));
+    if (is_good)
+        c->data(c->user, from, zmq_msg_data(&f[0]), bytes);
     tti_wire_drop(f, n, 1);
     return n > 0;
 }

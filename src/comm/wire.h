@@ -21,7 +21,7 @@ typedef struct tti_wire_opts {
     int n, self;
     const char *bind; // "10.0.0.5:7070", "eth0:7070"
     const uint8_t *secret;
-    bool no_encryption; // of data
+    bool no_encryption; // of data: each message is authenticated instead
 } tti_wire_opts;
 
 // Listens; nobody is connected yet. Errors name the address.
@@ -29,10 +29,17 @@ tt_status tti_wire_open(tt_ctx *ctx, const tti_wire_opts *opts, tti_wire **out) 
 // What was told but not yet taken by the system has that long; the wire's thread has ended.
 void tti_wire_close(tti_wire *w, int linger_ms);
 int tti_wire_data_port(const tti_wire *w);
+/*
+ * Without encryption of data: 32 random bytes that ranks need to send data to this one, told to
+ * them by their encrypted control connections alone. Else NULL.
+ */
+const uint8_t *tti_wire_data_key(const tti_wire *w);
 
 // "host:port", resolved; connecting goes on in the background.
 tt_status tti_wire_connect(tti_wire *w, int rank, const char *address) TTI_CHECKED;
-tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address) TTI_CHECKED;
+// With the rank's tti_wire_data_key(), if data is not encrypted.
+tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address,
+                                const uint8_t *data_key) TTI_CHECKED;
 // How far the connection to a rank has come: for messages.
 typedef enum tti_wire_state {
     TTI_WIRE_SILENT = 0,  // nobody answers there
@@ -41,6 +48,7 @@ typedef enum tti_wire_state {
 } tti_wire_state;
 tti_wire_state tti_wire_state_of(const tti_wire *w, int rank);
 int tti_wire_refused(const tti_wire *w); // connections that showed no key of the job, so far
+int tti_wire_forged(const tti_wire *w);  // data messages that were not what their rank sent
 
 // A control message; never waits. Any thread.
 void tti_wire_tell(tti_wire *w, int to, const void *message, size_t bytes);

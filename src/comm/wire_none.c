@@ -31,9 +31,16 @@ tt_status tti_wire_connect(tti_wire *w, int rank, const char *address)
     return TT_EUNSUPPORTED;
 }
 
-tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address)
+tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address, const uint8_t *key)
 {
+    (void)key;
     return tti_wire_connect(w, rank, address);
+}
+
+const uint8_t *tti_wire_data_key(const tti_wire *w)
+{
+    (void)w;
+    return NULL;
 }
 
 void tti_wire_taken(tti_wire *w, int by, uint32_t n)
@@ -54,6 +61,12 @@ tti_wire_state tti_wire_state_of(const tti_wire *w, int rank)
 }
 
 int tti_wire_refused(const tti_wire *w)
+{
+    (void)w;
+    return 0;
+}
+
+int tti_wire_forged(const tti_wire *w)
 {
     (void)w;
     return 0;

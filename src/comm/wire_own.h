@@ -6,6 +6,8 @@
 #ifndef TUTTI_COMM_WIRE_OWN_H
 #define TUTTI_COMM_WIRE_OWN_H
 
+#include "comm/keys.h"
+#include "comm/mac.h"
 #include "comm/wire.h"
 #include "comm/zap.h"
 #include <pthread.h>
@@ -15,9 +17,20 @@
 #define TTI_WIRE_CALLERS 320 // connections that may be at a door, with all ranks' own twice
 #define TTI_HOST_TEXT    48
 
-typedef struct tti_key_pair {
-    char public_key[41], secret_key[41]; // as text: Z85
-} tti_key_pair;
+// What nobody else may know; in memory for secrets.
+typedef struct tti_wire_secrets {
+    char own_key[41];                  // secret half of this rank's pair, as text: Z85
+    tti_zap_key shown[TT_MAX_TASKS];   // what each rank shows
+    uint8_t data_key[TT_SECRET_BYTES]; // without encryption of data: tti_wire_data_key()
+    tti_digest mac_in[TT_MAX_TASKS];   // key of what each rank sends to this one
+    tti_digest mac_out[TT_MAX_TASKS];  // of what this one sends to it
+} tti_wire_secrets;
+
+// Without encryption, what is behind a data message.
+typedef struct tti_seal {
+    uint64_t number; // of messages from this rank to that one
+    tti_tag tag;
+} tti_seal;
 
 // Data messages to a rank.
 typedef struct tti_outbox {
@@ -27,6 +40,7 @@ typedef struct tti_outbox {
     pthread_cond_t room;
     zmq_msg_t kept[TTI_WIRE_WINDOW]; // messages [n_taken, n_put), by number
     uint32_t n_put, n_sent, n_taken; // given to us, given to ZeroMQ, taken by the rank
+    uint64_t n_sealed;
     bool is_broken;
     _Atomic bool is_behind; // some could not be given to ZeroMQ
 } tti_outbox;
@@ -36,6 +50,7 @@ typedef struct tti_wire_link {
     void *control, *monitor;
     pthread_mutex_t mu; // guards control
     _Atomic int state;
+    uint64_t n_got; // the wire's thread: sealed messages of the rank
     tti_outbox data;
 } tti_wire_link;
 
@@ -60,11 +75,11 @@ struct tti_wire {
     void *zmq, *zap, *control, *data;
     tti_door control_door, data_door;
     int wake_fd, data_port;
-    _Atomic int n_refused;
+    _Atomic int n_refused, n_forged;
     zmq_msg_t *asking; // whose message is being taken: its route
     tti_wire_link links[TT_MAX_TASKS];
-    tti_key_pair keys[TT_MAX_TASKS];
-    tti_zap_key shown[TT_MAX_TASKS]; // what each rank shows
+    char public_keys[TT_MAX_TASKS][41]; // as text: Z85
+    tti_wire_secrets *secrets;
 };
 
 // wire.c: all frames of a message, at most max; the number there were. Then drops them.

@@ -116,6 +116,8 @@ static void begin(tti_world *w)
     for (int i = 0; i < w->n; i++)
         w->peers[i].heard_ns = tti_now_ns();
     pthread_mutex_unlock(&w->mu);
+    tti_hello *own = &w->peers[w->self].hello; // said no more
+    explicit_bzero(own->data_key, sizeof(own->data_key));
     tti_wire_met(w->wire);
     w->is_open = true;
 }
@@ -233,7 +235,10 @@ static tt_status meet(tti_world *w)
         if (i == w->self || colon == NULL)
             continue;
         snprintf(colon, 8, ":%d", (int)(uint16_t)w->peers[i].hello.data_port);
-        TT_TRY(tti_wire_connect_data(w->wire, i, at));
+        uint8_t *key = w->peers[i].hello.data_key;
+        tt_status st = tti_wire_connect_data(w->wire, i, at, key);
+        explicit_bzero(key, TT_SECRET_BYTES);
+        TT_TRY(st);
     }
     return TT_OK;
 }

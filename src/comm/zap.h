@@ -19,7 +19,7 @@ typedef struct tti_frame {
 
 typedef struct tti_zap_key {
     uint8_t public_bytes[32];
-    char password[65]; // of data without encryption
+    char password[65]; // of data without encryption: only what keeps others away (wire.c)
 } tti_zap_key;
 
 // The rank whose key, or password where those count, a request shows; -1: nobody's.

@@ -34,7 +34,7 @@ typedef struct way { // one direction of a connection: bytes, and when they may 
 } way;
 
 typedef struct carried {
-    int fd[2];
+    int fd[2], door;
     way way[2]; // from fd[i] to the other
 } carried;
 
@@ -46,7 +46,11 @@ typedef struct proxy {
     _Atomic bool is_frozen; // nothing goes on
     _Atomic bool is_shut;   // nobody connects
     _Atomic int cuts;       // wanted: one more cuts all connections
+    _Atomic int flips;      // wanted: one more changes a bit of data
+    _Atomic int n_flips;
     int n_cuts;
+    char heard[1 << 16]; // what went to rank 0's data first
+    _Atomic size_t n_heard;
     _Atomic bool stop;
 } proxy;
 
@@ -101,13 +105,17 @@ static void answer(proxy *p, int k)
         return;
     }
     p->pair[i] = calloc(1, sizeof(carried));
+    p->pair[i]->door = k;
     p->pair[i]->fd[0] = client;
     p->pair[i]->fd[1] = server;
 }
 
 // Takes what has come and gives what is due; false: one side is gone.
-static bool carry(proxy *p, way *w, int from, int to)
+static bool carry(proxy *p, carried *c, int side)
 {
+    way *w = &c->way[side];
+    int from = c->fd[side], to = c->fd[1 - side];
+    bool is_data = c->door % 2 == 1 && side == 0;
     double t = now();
     while (w->end - w->begin < ROOM && w->last - w->first < MARKS) {
         size_t place = w->end % ROOM, n = ROOM - (w->end - w->begin);
@@ -116,6 +124,15 @@ static bool carry(proxy *p, way *w, int from, int to)
         w->is_over |= got == 0;
         if (got <= 0)
             break;
+        if (is_data && got > 4096 && p->n_flips < p->flips) {
+            w->bytes[place + (size_t)got / 2] ^= 4;
+            p->n_flips++;
+        }
+        if (is_data && c->door == 1 && w->end == p->n_heard &&
+            w->end + (size_t)got <= sizeof(p->heard)) {
+            memcpy(p->heard + w->end, w->bytes + place, (size_t)got);
+            p->n_heard += (size_t)got;
+        }
         w->end += (size_t)got;
         w->mark[w->last % MARKS].end = w->end;
         w->mark[w->last++ % MARKS].due = t + p->delay + (p->is_lossy && rand() % 20 == 0 ? 0.2 : 0);
@@ -152,9 +169,7 @@ static void *run_proxy(void *arg)
             answer(p, k);
         for (int i = 0; i < PAIRS; i++) {
             carried *c = p->pair[i];
-            if (c != NULL && !p->is_frozen &&
-                (cuts || !carry(p, &c->way[0], c->fd[0], c->fd[1]) ||
-                 !carry(p, &c->way[1], c->fd[1], c->fd[0])))
+            if (c != NULL && !p->is_frozen && (cuts || !carry(p, c, 0) || !carry(p, c, 1)))
                 hang_up(p, i);
         }
     }
@@ -343,4 +358,60 @@ TEST(world_links_with_delay_and_loss_are_only_slow)
     b.p.is_lossy = true;
     expect_sums(&b, 2);
     end(&b, TT_OK);
+}
+
+// ---- somebody who reads and changes what is not encrypted -------------------------------------
+
+TEST(world_links_without_encryption_take_nothing_that_was_changed)
+{
+    static behind b;
+    b.j.tasks.no_encryption = true;
+    start(&b);
+    for (int i = 0; i < 6; i++) {
+        b.p.flips++;
+        double deadline = now() + 10;
+        while (b.p.n_flips < b.p.flips && now() < deadline)
+            usleep(1000);
+        CHECK_INT(b.p.n_flips, b.p.flips);
+        expect_sums(&b, 3); // each of them is compared
+    }
+    end(&b, TT_OK);
+}
+
+// Sends what another has sent, to the same place.
+static int repeat(const proxy *p)
+{
+    struct sockaddr_in a = at("127.0.0.1", p->port[1]);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
+    for (size_t sent = 0; sent < p->n_heard;) {
+        size_t n = sent == 0 ? 64 : p->n_heard - sent; // the greeting, then all else
+        ssize_t put = send(fd, p->heard + sent, n, MSG_NOSIGNAL);
+        if (put <= 0)
+            break;
+        sent += (size_t)put;
+        usleep(20000);
+    }
+    return fd;
+}
+
+TEST(world_links_without_encryption_take_nothing_twice_or_forged)
+{
+    static behind b;
+    int fds[3];
+    b.j.tasks.no_encryption = true;
+    start(&b);
+    CHECK(b.p.n_heard > 1000);
+    fds[0] = repeat(&b.p); // as it was: of the past
+    expect_sums(&b, 3);
+    for (int i = 1; i < 3; i++) { // with other data in it, and with another number
+        b.p.heard[b.p.n_heard - (i == 1 ? 500 : 1)] ^= 1;
+        for (size_t k = 128; i == 2 && k < b.p.n_heard; k += 97)
+            b.p.heard[k] ^= 1;
+        fds[i] = repeat(&b.p);
+        expect_sums(&b, 3);
+    }
+    end(&b, TT_OK);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
 }

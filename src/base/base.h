@@ -109,6 +109,8 @@ typedef struct tti_philox {
 tti_philox tti_philox4(uint64_t key, uint64_t counter_low, uint64_t counter_high);
 // A permutation of 0..n-1 by key: where element i goes. No table; n up to 2^62.
 uint64_t tti_permute(uint64_t i, uint64_t n, uint64_t key);
+// Each of count elements in place; side by side they take less than half of the time.
+void tti_permute_some(uint64_t *i, int64_t count, uint64_t n, uint64_t key);
 
 // Half types; rounding is to nearest even.
 uint16_t tti_to_bf16(float f);

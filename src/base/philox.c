@@ -30,27 +30,33 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 33;
 }
 
+__extension__ typedef unsigned __int128 uint128;
+
+#define ROUNDS 24 // what is left of the order 0..n-1 halves with each round
+
 /*
- * A Feistel network permutes the numbers of 2 h bits, at most 4 n of them. Walking the cycle from i
- * until the value is below n is then a permutation of 0..n-1 and takes under four steps on average.
+ * The swap-or-not shuffle of Hoang, Morris and Rogaway (2012). A round pairs i with turn - i modulo
+ * n, and a random bit of the pair swaps the two or leaves them. So it works for every n without
+ * trying again, reaches odd permutations as often as even ones, and each round that swaps just one
+ * of two elements makes them independent.
  */
+void tti_permute_some(uint64_t *i, int64_t count, uint64_t n, uint64_t key)
+{
+    uint64_t stream = mix(key + 0x9E3779B97F4A7C15ull);
+    for (uint64_t round = 1; n > 1 && round <= ROUNDS; round++) {
+        uint64_t k = mix(stream + round * 0x9E3779B97F4A7C15ull);
+        uint64_t turn = (uint64_t)((uint128)k * n >> 64); // below n
+        for (int64_t j = 0; j < count; j++) {
+            uint64_t other = turn - i[j] + (turn < i[j] ? n : 0);
+            uint64_t pair = i[j] > other ? i[j] : other; // the same for both
+            i[j] ^= (i[j] ^ other) & -(mix(pair + k) >> 63);
+        }
+    }
+}
+
 uint64_t tti_permute(uint64_t i, uint64_t n, uint64_t key)
 {
-    if (n < 2 || i >= n)
-        return i;
-    int bits = 64 - __builtin_clzll(n - 1);
-    int h = (bits + 1) / 2;
-    uint64_t mask = ((uint64_t)1 << h) - 1, stream = mix(key + 0x9E3779B97F4A7C15ull);
-
-    do {
-        uint64_t left = i >> h, right = i & mask;
-        for (uint64_t round = 1; round <= 8; round++) {
-            uint64_t f = mix((right + round * 0x9E3779B97F4A7C15ull) ^ stream) >> 32;
-            uint64_t next = left ^ (f & mask);
-            left = right;
-            right = next;
-        }
-        i = left << h | right;
-    } while (i >= n);
+    if (i < n)
+        tti_permute_some(&i, 1, n, key);
     return i;
 }

@@ -140,9 +140,9 @@ void tti_data_own(tt_data *d, int first, int last, int lanes);
 tt_status tti_lanes_build(tt_data *d) TTI_CHECKED;
 // That every lane has the records that batches of so many rows need.
 tt_status tti_lanes_check(tt_data *d, int64_t batch) TTI_CHECKED;
-// The record at place i of an epoch, in batches of so many rows; key is tti_order_key().
-uint64_t tti_order_key(const tt_data *d, int64_t epoch, int64_t lane);
-int64_t tti_order_at(const tt_data *d, int64_t epoch, uint64_t key, int64_t batch, int64_t i);
+// The records at n places of an epoch from i on, in batches of so many rows.
+void tti_order_at(const tt_data *d, int64_t epoch, int64_t batch, int64_t i, int64_t n,
+                  int64_t *out);
 
 void tti_ring_free(tt_data *d);
 

@@ -9,7 +9,7 @@
 
 #define ORDER_STREAM 0x6f726465ull // sets these numbers apart from others of the same seed
 
-uint64_t tti_order_key(const tt_data *d, int64_t epoch, int64_t lane)
+static uint64_t order_key(const tt_data *d, int64_t epoch, int64_t lane)
 {
     tti_philox p =
         tti_philox4((uint64_t)d->opts.seed, (uint64_t)epoch, ORDER_STREAM | (uint64_t)lane << 32);
@@ -33,25 +33,26 @@ static int64_t order_in_lane(const tt_data *d, int64_t epoch, int64_t batch, int
     if (at >= have) // tti_lanes_check() refuses such batches
         return -1;
     if (!d->opts.no_shuffle)
-        at = (int64_t)tti_permute((uint64_t)at, (uint64_t)have, tti_order_key(d, epoch, lane + 1));
+        at = (int64_t)tti_permute((uint64_t)at, (uint64_t)have, order_key(d, epoch, lane + 1));
     return d->lane_records[d->lane_first[lane] + at];
 }
 
-int64_t tti_order_at(const tt_data *d, int64_t epoch, uint64_t key, int64_t batch, int64_t i)
+void tti_order_at(const tt_data *d, int64_t epoch, int64_t batch, int64_t i, int64_t n,
+                  int64_t *out)
 {
-    if (d->lane_first != NULL)
-        return order_in_lane(d, epoch, batch, i);
-    if (d->opts.no_shuffle)
-        return i;
-    return (int64_t)tti_permute((uint64_t)i, (uint64_t)d->source.count, key);
+    for (int64_t k = 0; k < n; k++)
+        out[k] = d->lane_first != NULL ? order_in_lane(d, epoch, batch, i + k) : i + k;
+    if (d->lane_first == NULL && !d->opts.no_shuffle)
+        tti_permute_some((uint64_t *)out, n, (uint64_t)d->source.count, order_key(d, epoch, 0));
 }
 
 int64_t tt_data_order(const tt_data *d, int64_t epoch, int64_t i)
 {
+    int64_t record;
     if (d == NULL || epoch < 0 || i < 0 || i >= d->source.count)
         return -1;
-    int64_t batch = d->batch != 0 ? d->batch : d->opts.batch;
-    return tti_order_at(d, epoch, tti_order_key(d, epoch, 0), batch, i);
+    tti_order_at(d, epoch, d->batch != 0 ? d->batch : d->opts.batch, i, 1, &record);
+    return record;
 }
 
 tt_batch_data tti_batch_at(const tt_data *d, int64_t k)

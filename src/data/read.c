@@ -19,6 +19,7 @@
 #define ALIGN       64
 #define AUTO_BYTES  ((size_t)1 << 20)
 #define LOOK_MS     100 // how often a wait looks for a request to stop
+#define AT_ONCE     32  // records that are looked up together
 #define AUTO_FEWEST 4
 #define AUTO_MOST   64
 
@@ -85,20 +86,20 @@ static void fill(tt_data *d, tti_reader *r, int64_t k)
 {
     tti_slot *slot = &d->ring.slots[k % d->ring.n_slots];
     tt_batch_data b = tti_batch_at(d, k);
-    uint64_t key = tti_order_key(d, b.epoch, 0);
-    int64_t row = 0, end = b.rows;
+    int64_t record[AT_ONCE], row = 0, end = b.rows;
     slot->status = TT_OK;
     if (d->own_lanes > 0) { // other processes read the others
         row = tti_lane_row(d->own_first, b.rows, d->own_lanes);
         end = tti_lane_row(d->own_last, b.rows, d->own_lanes);
     }
-    for (; row < end && slot->status == TT_OK; row++) {
+    for (int64_t i = 0; row < end && slot->status == TT_OK; row++, i = (i + 1) % AT_ONCE) {
         if (atomic_load_explicit(&d->stop, memory_order_relaxed))
             return;
-        int64_t record = tti_order_at(d, b.epoch, key, d->batch, b.first + row);
-        tt_status st = read_record(d, r, slot, b.epoch, record, row);
+        if (i == 0)
+            tti_order_at(d, b.epoch, d->batch, b.first + row, TTI_MIN(end - row, AT_ONCE), record);
+        tt_status st = read_record(d, r, slot, b.epoch, record[i], row);
         if (st != TT_OK)
-            keep_error(d, r, slot, st, record);
+            keep_error(d, r, slot, st, record[i]);
     }
     tti_flag_set(&slot->ready, (uint32_t)(k / d->ring.n_slots) + 1);
 }

@@ -59,6 +59,15 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
     return TT_OK;
 }
 
+// Records were shuffled in another way under arithmetic 1.
+static const char *order_note(const tti_train_state *s)
+{
+    bool within_epoch = s->count > 0 && s->cursor % s->count != 0;
+    return s->arithmetic % 1000 == 1 && within_epoch
+               ? "; so does another order of the records: of this epoch some come twice, some not"
+               : "";
+}
+
 // What must be equal for the bits to go on as they were.
 static tt_status check_state(tti_fit *f, const char *path, const tti_train_state *s)
 {
@@ -82,9 +91,9 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     char gpu[TTI_BITS_TEXT];
     tti_bits_of(ctx, gpu);
     if (s->arithmetic != tti_arithmetic_of(ctx))
-        TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d%s, this is %d%s: other bits follow",
+        TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d%s, this is %d%s: other bits follow%s",
                path, s->arithmetic, tti_arithmetic_note(s->arithmetic), tti_arithmetic_of(ctx),
-               tti_arithmetic_note(tti_arithmetic_of(ctx)));
+               tti_arithmetic_note(tti_arithmetic_of(ctx)), order_note(s));
     else if (s->gpu[0] != '\0' && strcmp(s->gpu, gpu) != 0)
         TT_LOG(ctx, TT_WARN, "%s was made on %s; this is %s: other bits may follow", path, s->gpu,
                gpu);

@@ -4,6 +4,7 @@
  */
 #include "base/file.h"
 #include "fit_models.h"
+#include "save/checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -71,6 +72,36 @@ TEST(a_resumed_fit_has_the_bits_of_one_that_never_stopped)
                           fit_name((fit_kind)kind), (long long)stops[i]);
         }
     }
+}
+
+static void keep_warning(void *user, const tt_event *ev)
+{
+    if (strcmp(ev->kind, "log") == 0 && ev->level == TT_WARN)
+        snprintf(user, 1000, "%s", ev->text);
+}
+
+// Arithmetic 1 had other sums and another order of the records.
+TEST(going_on_from_an_earlier_arithmetic_warns)
+{
+    char folder[512], path[600], warning[1000] = "";
+    snprintf(folder, sizeof(folder), "%s/run", test_folder());
+    run first = {.threads = 1, .batch = 24, .folder = folder, .stop_at = 8};
+    (void)fit(FIT_MLP, first);
+
+    tt_ctx *ctx = tt_open(.threads = 1, .seed = 7, .on_event = keep_warning, .user = warning);
+    static tti_snapshot s;
+    snprintf(path, sizeof(path), "%s/step-8", folder);
+    CHECK_OK(tti_checkpoint_read(ctx, path, &s));
+    s.state.arithmetic = 1;
+    CHECK_OK(tti_checkpoint_write(ctx, path, &s));
+    tti_snapshot_free(ctx, &s);
+    tt_model *m = fit_model(ctx, FIT_MLP);
+    CHECK_OK(tt_fit(m, fit_data(ctx, FIT_MLP, 130), .epochs = 3, .batch = 24, .resume = true,
+                    .checkpoints = folder));
+    ck_assert_msg(strstr(warning, "made under arithmetic 1, this is 2: other bits follow; so does "
+                                  "another order of the records") != NULL,
+                  "warning: '%s'", warning);
+    CHECK_OK(tt_close(ctx));
 }
 
 static void check_same_file(const char *a, const char *b, const char *name)

@@ -4,6 +4,7 @@
  */
 #include "../test.h"
 #include "base/base.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,21 +41,26 @@ TEST(philox_bits_are_even)
         CHECK(llabs(ones[b] - 10000) < 354);
 }
 
+static void check_permutation(uint64_t n, uint64_t key)
+{
+    uint8_t *seen = calloc(n, 1);
+    uint64_t good = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t to = tti_permute(i, n, key);
+        good += to < n && seen[to]++ == 0;
+    }
+    ck_assert_uint_eq(good, n);
+    free(seen);
+}
+
 TEST(permute_is_a_permutation)
 {
-    static const uint64_t sizes[] = {1, 2, 3, 4, 5, 7, 16, 17, 100, 1000, 65536, 65537, 100003};
-    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-        for (uint64_t key = 0; key < 3; key++) {
-            uint64_t n = sizes[s];
-            uint8_t *seen = calloc(n, 1);
-            for (uint64_t i = 0; i < n; i++) {
-                uint64_t to = tti_permute(i, n, key);
-                CHECK(to < n && seen[to] == 0);
-                seen[to] = 1;
-            }
-            free(seen);
-        }
-    }
+    static const uint64_t sizes[] = {1000, 65536, 65537, 100003, 1 << 20, 3000017};
+    for (uint64_t n = 1; n <= 300; n++)
+        for (uint64_t key = 0; key < 3; key++)
+            check_permutation(n, key);
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+        check_permutation(sizes[s], s);
 }
 
 TEST(permute_takes_large_ranges)
@@ -66,23 +72,90 @@ TEST(permute_takes_large_ranges)
     CHECK(tti_permute(5, 0, 1) == 5 && tti_permute(0, 1, 1) == 0);
 }
 
-// Each of the six orders of three things comes up about equally often; so do first elements.
+// How far counts are from equal: near 0 on average, deviation 1; above 5 is no accident.
+static double unevenness(const int *counts, int n, double total)
+{
+    double chi = 0, expected = total / n;
+    for (int i = 0; i < n; i++)
+        chi += (counts[i] - expected) * (counts[i] - expected) / expected;
+    return (chi - (n - 1)) / sqrt(2.0 * (n - 1));
+}
+
+// The number of a permutation among the n! (its Lehmer code).
+static int number_of(const uint64_t *to, int n)
+{
+    int number = 0;
+    for (int i = 0; i < n; i++) {
+        int below = 0;
+        for (int j = i + 1; j < n; j++)
+            below += to[j] < to[i];
+        number = number * (n - i) + below;
+    }
+    return number;
+}
+
+// All orders of 2 to 6 things come up equally often.
+TEST(permute_reaches_every_order_equally)
+{
+    static const int orders[] = {1, 1, 2, 6, 24, 120, 720};
+    for (int n = 2; n <= 6; n++) {
+        int counts[720] = {0}, draws = 2000 * orders[n];
+        for (int key = 0; key < draws; key++) {
+            uint64_t to[6];
+            for (int i = 0; i < n; i++)
+                to[i] = tti_permute((uint64_t)i, (uint64_t)n, (uint64_t)key);
+            counts[number_of(to, n)]++;
+        }
+        double u = unevenness(counts, orders[n], draws);
+        ck_assert_msg(u < 5, "%d things: chi-square %.1f deviations too high", n, u);
+    }
+}
+
+// Every element goes to every place equally often, and neighbours come to lie at any distance.
 TEST(permute_is_even)
 {
-    int orders[27] = {0}, firsts[100] = {0};
-    for (uint64_t key = 0; key < 60000; key++) {
-        uint64_t a = tti_permute(0, 3, key), b = tti_permute(1, 3, key);
-        orders[a * 9 + b * 3 + tti_permute(2, 3, key)]++;
-        firsts[tti_permute(0, 100, key)]++;
+    static const int sizes[] = {16, 64, 1000};
+    for (int s = 0; s < 3; s++) {
+        int n = sizes[s], keys = n < 1000 ? 100 * n : 5 * n;
+        int *places = calloc((size_t)n * (size_t)n, sizeof(int)), *apart = calloc((size_t)n, 4);
+        for (int key = 0; key < keys; key++) {
+            uint64_t before = tti_permute((uint64_t)n - 1, (uint64_t)n, (uint64_t)key);
+            for (int i = 0; i < n; i++) {
+                uint64_t to = tti_permute((uint64_t)i, (uint64_t)n, (uint64_t)key);
+                places[i * n + (int)to]++;
+                apart[(int)(to + (uint64_t)n - before) % n]++;
+                before = to;
+            }
+        }
+        double u = unevenness(places, n * n, (double)keys * n);
+        ck_assert_msg(u < 5, "%d places: chi-square %.1f deviations too high", n, u);
+        CHECK_INT(apart[0], 0);
+        u = unevenness(apart + 1, n - 1, (double)keys * n);
+        ck_assert_msg(u < 5, "%d distances: chi-square %.1f deviations too high", n, u);
+        free(places);
+        free(apart);
     }
-    int kinds = 0;
-    for (int i = 0; i < 27; i++) {
-        kinds += orders[i] > 0;
-        CHECK(orders[i] == 0 || abs(orders[i] - 10000) < 600);
+}
+
+TEST(permute_is_odd_half_of_the_time)
+{
+    static const uint64_t sizes[] = {16, 64, 4, 5, 17, 100};
+    for (int s = 0; s < 6; s++) {
+        uint64_t n = sizes[s];
+        int odd = 0;
+        for (uint64_t key = 0; key < 10000; key++) {
+            uint64_t seen[2] = {0};
+            int cycles = 0;
+            for (uint64_t i = 0; i < n; i++)
+                for (uint64_t j = i; (seen[j / 64] >> j % 64 & 1) == 0;
+                     j = tti_permute(j, n, key)) {
+                    cycles += i == j;
+                    seen[j / 64] |= (uint64_t)1 << j % 64;
+                }
+            odd += (int)(n - (uint64_t)cycles) & 1;
+        }
+        ck_assert_msg(abs(odd - 5000) < 250, "%d of 10000 orders of %d are odd", odd, (int)n);
     }
-    CHECK_INT(kinds, 6);
-    for (int i = 0; i < 100; i++) // 600 expected, deviation 24
-        CHECK(abs(firsts[i] - 600) < 150);
 }
 
 // The order is part of the bits: it must never change.
@@ -91,5 +164,5 @@ TEST(permute_is_pinned)
     uint64_t h = 0;
     for (uint64_t i = 0; i < 1000; i++)
         h = h * 31 + tti_permute(i, 1000, 42);
-    ck_assert_uint_eq(h, 0xddd0b764d70a0704u);
+    ck_assert_uint_eq(h, 0x50b2abc04ff50782u);
 }

@@ -4,6 +4,7 @@
  */
 #include "base/value.h"
 #include <errno.h>
+#include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,6 +44,35 @@ bool tti_double_parse(const char *text, double *out)
     if (end == text || end[strspn(end, SPACES)] != '\0')
         return false;
     *out = x;
+    return true;
+}
+
+bool tti_float_parse(const char *text, float *out)
+{
+    char *end;
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    float x = strtof_l(text, &end, c);
+    freelocale(c);
+    if (end == text || end[strspn(end, SPACES)] != '\0')
+        return false;
+    *out = x;
+    return true;
+}
+
+bool tti_double_parse_odd(const char *text, double *out)
+{
+    double low, high;
+    uint64_t bits;
+    int mode = fegetround();
+    fesetround(FE_DOWNWARD);
+    bool ok = tti_double_parse(text, &low);
+    fesetround(FE_UPWARD);
+    ok = ok && tti_double_parse(text, &high);
+    fesetround(mode);
+    if (!ok)
+        return false;
+    memcpy(&bits, &low, sizeof(bits));
+    *out = low == high || low != low || (bits & 1) != 0 ? low : high;
     return true;
 }
 

@@ -38,5 +38,10 @@ bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *
 const char *tti_double_digits(double x, int digits, char buf[TTI_DOUBLE_TEXT]);
 const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT]);
 bool tti_double_parse(const char *text, double *out) TTI_CHECKED;
+// The nearest float of the decimal, rounded once.
+bool tti_float_parse(const char *text, float *out) TTI_CHECKED;
+// The nearest double, but where it is not exact the neighbour whose last bit is 1: rounding that to
+// fewer bits gives what rounding the decimal would.
+bool tti_double_parse_odd(const char *text, double *out) TTI_CHECKED;
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "base/value.h"
 #include "data/csv.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -106,8 +107,19 @@ static const char *digits(const char *s, uint64_t *m, int *n, bool *exact)
 }
 
 /*
- * Up to 2^53 times or over an exact power of ten is one rounding, so it is the nearest double; the
- * rest is left to the slow way. Both then round to f32.
+ * Whether rounding v to a float gives the float nearest to the decimal that v is nearest to. It
+ * does unless v is the middle of two floats, where the decimal may lie to either side of it.
+ */
+static bool rounds_once(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return (bits & 0x1fffffff) != 0x10000000 && (v >= FLT_MIN || v == 0);
+}
+
+/*
+ * Up to 2^53 times or over an exact power of ten is one rounding, so it is the nearest double. The
+ * rest, and what is at a middle then, is left to the slow way.
  */
 bool tti_csv_number(const char *text, float *out)
 {
@@ -138,12 +150,11 @@ bool tti_csv_number(const char *text, float *out)
     power -= after;
     if (exact && m <= (uint64_t)1 << 53 && power >= -22 && power <= 22) {
         v = power < 0 ? (double)m / tens[-power] : (double)m * tens[power];
-        v = minus ? -v : v;
-    } else if (!tti_double_parse(text, &v)) {
-        return false;
+        *out = (float)(minus ? -v : v);
+        if (rounds_once(v))
+            return isfinite(*out);
     }
-    *out = (float)v;
-    return isfinite(*out);
+    return tti_float_parse(text, out) && isfinite(*out);
 }
 
 // ---- words -----------------------------------------------------------------------------------

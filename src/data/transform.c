@@ -102,13 +102,13 @@ static tt_status read_list(tt_ctx *ctx, const char *what, const char *list, doub
     while (s != NULL && *s != '\0') {
         char text[NUMBER_TEXT];
         size_t len = strcspn(s, ",");
-        double v;
+        float v;
         memcpy(text, s, TTI_MIN(len, sizeof(text) - 1));
         text[TTI_MIN(len, sizeof(text) - 1)] = '\0';
-        if (!tti_double_parse(text, &v))
+        if (!tti_float_parse(text, &v))
             return TT_FAIL(ctx, TT_EINVAL, "normalise: %s: '%s' is no number", what, text);
         if (got < n)
-            out[got] = (float)v;
+            out[got] = v;
         got++;
         s += len + (s[len] == ',');
     }

@@ -5,6 +5,7 @@
  */
 #include "device/device.h"
 #include "base/ctx.h"
+#include "base/value.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +47,11 @@ static tt_status parse_limit(tt_ctx *ctx, const char *list, const char *text, sp
     if (n == 0 || text[n - 1] != '%') {
         TT_TRY(tti_parse_size(ctx, text, &out->limit));
     } else {
-        char *end;
-        double percent = strtod(text, &end);
-        if (end != text + n - 1 || !(percent > 0 && percent <= 100))
+        char number[32] = "";
+        double percent;
+        memcpy(number, text, TTI_MIN(n - 1, sizeof(number) - 1));
+        if (n > sizeof(number) || !tti_double_parse(number, &percent) ||
+            !(percent > 0 && percent <= 100))
             return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '@%s' is not above 0 and up to 100 %%",
                            list, text);
         tti_facts facts;

@@ -46,8 +46,8 @@ bool tti_element_parse(tt_dtype type, void *data, int64_t i, const char *text)
         [TT_BOOL] = {0, 1},
     };
     double x;
-    if (!is_integer(type)) {
-        if (!tti_double_parse(text, &x))
+    if (!is_integer(type)) { // f64 rounds here, narrower types when the number is put
+        if (!(type == TT_F64 ? tti_double_parse : tti_double_parse_odd)(text, &x))
             return false;
         tti_put_number(type, data, i, x);
         return true;

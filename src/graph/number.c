@@ -30,6 +30,23 @@ static double within(double v, double low, double high)
     return v != v ? 0 : v < low ? low : v > high ? high : v;
 }
 
+/*
+ * v as f32; where that is not exact, the neighbour whose last bit is 1. A half of it is then that of
+ * v, rounded once.
+ */
+static float to_odd(double v)
+{
+    float f = (float)v;
+    uint32_t bits;
+    if (v != v || (double)f == v)
+        return f;
+    memcpy(&bits, &f, sizeof(bits));
+    bits -= ((double)f > v) != (v < 0); // rounded away from zero: take the one before
+    bits |= 1;
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
 void tti_put_number(tt_dtype t, void *data, int64_t i, double v)
 {
     switch (t) {
@@ -40,10 +57,10 @@ void tti_put_number(tt_dtype t, void *data, int64_t i, double v)
         ((double *)data)[i] = v;
         break;
     case TT_BF16:
-        ((uint16_t *)data)[i] = tti_to_bf16((float)v);
+        ((uint16_t *)data)[i] = tti_to_bf16(to_odd(v));
         break;
     case TT_F16:
-        ((uint16_t *)data)[i] = tti_to_f16((float)v);
+        ((uint16_t *)data)[i] = tti_to_f16(to_odd(v));
         break;
     case TT_I32:
         ((int32_t *)data)[i] = (int32_t)within(v, -2147483648.0, 2147483647.0);

@@ -197,7 +197,7 @@ TEST(csv_long_lines)
     CHECK_OK(tt_close(ctx));
 }
 
-// The fast way gives what strtod gives.
+// The fast way gives what strtof gives: the nearest float, rounded once.
 TEST(csv_numbers)
 {
     char text[64];
@@ -217,7 +217,7 @@ TEST(csv_numbers)
                                       "8388609.5", "1e0000000000000000000001"};
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         CHECK(tti_csv_number(odd[i], &got));
-        ck_assert_msg(got == (float)strtod(odd[i], NULL), "'%s' is %g", odd[i], (double)got);
+        ck_assert_msg(got == strtof(odd[i], NULL), "'%s' is %g", odd[i], (double)got);
     }
     CHECK(tti_csv_number("-0", &got) && signbit(got));
     uint64_t z = 1;
@@ -227,10 +227,48 @@ TEST(csv_numbers)
         snprintf(text, sizeof(text), "%s%.*fe%d", z & 4 ? "-" : "", digits,
                  (double)(z >> 20 & 0xffffffffff) / 1048576.0, power);
         bool ok = tti_csv_number(text, &got);
-        float want = (float)strtod(text, NULL);
+        float want = strtof(text, NULL);
         ck_assert_msg(ok == (bool)isfinite(want) && (!ok || got == want), "'%s' is %g", text,
                       (double)got);
     }
+}
+
+// Near the middle of two floats: a double in between would be the middle itself and go to even.
+TEST(csv_numbers_are_rounded_once)
+{
+    static const char *const near[] = {"1.0000000596046448",                 // above 1 + 2^-24
+                                       "1.00000005960464477539062500000001", // more than 19 digits
+                                       "1.000000178813934326171874999",      // below 1 + 3 2^-24
+                                       "16777217.00000000000001",
+                                       "3.4028235677973366e38",
+                                       "7.006492321624086e-46",
+                                       "1.0579803405652370e-37"};
+    char text[64];
+    float got;
+    int wrong = 0, met = 0;
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
+        float want = strtof(near[i], NULL);
+        bool ok = tti_csv_number(near[i], &got);
+        ck_assert_msg(ok == (bool)isfinite(want) && (!ok || got == want), "'%s' is %.9g, not %.9g",
+                      near[i], (double)got, (double)want);
+    }
+    uint64_t z = 1;
+    for (int i = 0; i < 100000; i++) {
+        z = z * 6364136223846793005u + 1442695040888963407u;
+        uint32_t bits = (uint32_t)(z >> 33) & 0x7fffffff, next = bits + 1;
+        float low, high;
+        memcpy(&low, &bits, 4);
+        memcpy(&high, &next, 4);
+        if (!isfinite(low) || !isfinite(high))
+            continue;
+        double middle = ((double)low + (double)high) / 2;
+        snprintf(text, sizeof(text), "%.*g", 15 + i % 4, middle);
+        float want = strtof(text, NULL);
+        met += (float)strtod(text, NULL) != want;
+        wrong += !tti_csv_number(text, &got) || got != want;
+    }
+    CHECK(met > 1000); // of these double rounding is wrong
+    CHECK_INT(wrong, 0);
 }
 
 TEST(csv_without_memory)

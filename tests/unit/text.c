@@ -326,6 +326,48 @@ static tt_graph *parse(tt_ctx *ctx, const char *s)
     return tt_graph_parse(ctx, s, strlen(s));
 }
 
+// Just above the middle of two numbers of the type: an f32 or f64 in between would be the middle.
+TEST(constants_are_rounded_once)
+{
+    static const struct {
+        const char *text;
+        tt_dtype type;
+        uint32_t bits;
+    } cases[] = {
+        {"1.0000000596046448", TT_F32, 0x3f800001},
+        {"-1.00000005960464477539062500000001", TT_F32, 0xbf800001},
+        {"1.000000059604644775390625", TT_F32, 0x3f800000},
+        {"1.00390625000000000000001", TT_BF16, 0x3f81},
+        {"-1.0039062501", TT_BF16, 0xbf81},
+        {"1.00390625", TT_BF16, 0x3f80},
+        {"1.01171874999999999", TT_BF16, 0x3f81},
+        {"1.00048828125000000000001", TT_F16, 0x3c01},
+        {"1.00048828125", TT_F16, 0x3c00},
+        {"1e999", TT_F16, 0x7c00},
+    };
+    tt_ctx *ctx = text_ctx();
+    char text[200];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t got = 0;
+        snprintf(text, sizeof(text), "tutti graph 1\n%%x = const {dtype=%s} data [%s]\n",
+                 tt_dtype_name(cases[i].type), cases[i].text);
+        tt_graph *g = parse(ctx, text);
+        ck_assert_msg(g != NULL, "%s", tt_last_error(ctx).message);
+        tt_tensor *x = tt_graph_find(g, "x");
+        CHECK_OK(tt_eval(g, x, &got, 1));
+        ck_assert_msg(got == cases[i].bits, "%s is %#x, not %#x", text, got, cases[i].bits);
+    }
+    uint16_t half;
+    tt_graph *g = tt_graph_new(ctx);
+    CHECK_OK(tt_eval(g, tt_fill(g, TT_BF16, TT_SCALAR, 1.00390625 + 1e-12), &half, 1));
+    CHECK_INT(half, 0x3f81);
+    CHECK_OK(tt_eval(g, tt_fill(g, TT_F16, TT_SCALAR, -1.00048828125 - 1e-12), &half, 1));
+    CHECK_INT(half, 0xbc01);
+    CHECK_OK(tt_eval(g, tt_fill(g, TT_BF16, TT_SCALAR, 1.01171875 - 1e-12), &half, 1));
+    CHECK_INT(half, 0x3f81);
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(loose_texts_are_read)
 {
     tt_ctx *ctx = text_ctx();

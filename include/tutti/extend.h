@@ -107,8 +107,9 @@ TT_API const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT])
 
 /*
  * Adds a node: checks arity and attributes, infers, applies the split rule, names it. attr is
- * copied (op->attr_size bytes). name may be NULL: "<op>_<n>". NULL on failure, and when any of in
- * is NULL (the error is already recorded).
+ * copied: the fields that op->attrs describes, all else in the copy being zero; without rows all of
+ * op->attr_size bytes, and then its padding must be zero, since plans compare the bytes. name may
+ * be NULL: "<op>_<n>". NULL on failure, and when any of in is NULL (the error is recorded then).
  */
 TT_API tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in,
                             const void *attr, const char *name);

@@ -128,6 +128,8 @@ void tti_fp_leave(unsigned saved);
 // ---- options (rows): fill, set, print, help --------------------------------------------------
 
 tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);
+// Copies what rows describe; equal values become equal bytes, and other bytes of to stay.
+void tti_options_copy(const tt_option *rows, void *to, const void *from);
 // A program's options: zero fields get their defaults, then bounds are checked. where: "dense".
 tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const char *where);
 // Bounds and words alone, of options where zero means zero.

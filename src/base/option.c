@@ -21,6 +21,36 @@ static void load(const tt_option *row, const void *from, tti_value *v)
     memcpy(v, (const char *)from + row->offset, tti_value_bytes(row->type));
 }
 
+// The value's own bytes: what lies between fields, past a rank, a count or a text's end is zero.
+static void tidy(tt_opt_type type, tti_value *v)
+{
+    tti_value x = *v;
+    memset(v, 0, sizeof(*v));
+    if (type == TT_OPT_STRING) {
+        memcpy(v->s, x.s, strnlen(x.s, sizeof(x.s) - 1));
+    } else if (type == TT_OPT_SHAPE) {
+        v->shape.rank = x.shape.rank;
+        for (int i = 0; i < x.shape.rank && i < TT_MAX_RANK; i++)
+            v->shape.dim[i] = x.shape.dim[i];
+    } else if (type == TT_OPT_INTS) {
+        v->ints.n = x.ints.n;
+        for (int i = 0; i < x.ints.n && i < TTI_COUNT(x.ints.v); i++)
+            v->ints.v[i] = x.ints.v[i];
+    } else {
+        memcpy(v, &x, tti_value_bytes(type));
+    }
+}
+
+void tti_options_copy(const tt_option *rows, void *to, const void *from)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        tti_value v;
+        load(row, from, &v);
+        tidy(row->type, &v);
+        store(row, to, &v);
+    }
+}
+
 tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out)
 {
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {

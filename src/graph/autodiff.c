@@ -166,7 +166,7 @@ static tt_status check_arguments(tt_graph *g, tt_tensor *y, tt_tensor *seed, int
                        "gradient: '%s' is %s; without a seed it must be a scalar", y->node->name,
                        tt_shape_text(&y->shape, a));
     if (seed != NULL &&
-        (seed->dtype != y->dtype || memcmp(&seed->shape, &y->shape, sizeof(y->shape)) != 0))
+        (seed->dtype != y->dtype || !tti_shape_equal(&seed->shape, &y->shape)))
         return TT_FAIL(g->ctx, TT_ESHAPE, "gradient: the seed is %s but '%s' is %s",
                        tt_shape_text(&seed->shape, a), y->node->name, tt_shape_text(&y->shape, b));
     return TT_OK;

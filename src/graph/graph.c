@@ -418,6 +418,16 @@ static tt_status infer(tt_graph *g, const tt_op *op, tt_infer *q)
     return TT_OK;
 }
 
+bool tti_shape_equal(const tt_shape *a, const tt_shape *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
 tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in, const void *attr,
                      const char *name)
 {
@@ -463,7 +473,10 @@ tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *i
         !tti_grow(ctx, &g->nodes, &g->cap_nodes, g->n_nodes + 1, sizeof(*g->nodes)))
         goto done;
     strcpy(text, path);
-    if (op->attr_size > 0)
+    if (op->attr_size > 0 &&
+        op->attrs != NULL) // padding stays zero: plans hash and compare the bytes
+        tti_options_copy(op->attrs, attrs, attr);
+    else if (op->attr_size > 0)
         memcpy(attrs, attr, op->attr_size);
     *made = (tt_node){.graph = g,
                       .op = op,

@@ -66,16 +66,6 @@ misfit:;
                    tt_shape_text(b, tb));
 }
 
-bool tti_shape_equal(const tt_shape *a, const tt_shape *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dim[i] != b->dim[i])
-            return false;
-    return true;
-}
-
 // ---- split rules -----------------------------------------------------------------------------
 
 static bool any_split(const tt_split_query *q)

@@ -4,7 +4,7 @@
 #ifndef TUTTI_OP_OP_H
 #define TUTTI_OP_OP_H
 
-#include "base/base.h"
+#include "graph/graph.h"
 #include <tutti/extend.h>
 #include <tutti/ops.h>
 
@@ -20,7 +20,6 @@ tt_status tti_axis(tt_ctx *ctx, const char *op, int axis, const tt_shape *shape,
 // NumPy's broadcast of two shapes, open dimensions included; fails naming both.
 tt_status tti_broadcast_shape(tt_ctx *ctx, const char *op, const tt_shape *a, const tt_shape *b,
                               tt_shape *out);
-bool tti_shape_equal(const tt_shape *a, const tt_shape *b);
 
 // ---- split rules: input axes split over lanes -> outputs -------------------------------------
 

@@ -148,7 +148,7 @@ tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_va
     tti_variable *v = find(s, var->name);
     if (v != NULL) {
         char want[TT_SHAPE_TEXT], has[TT_SHAPE_TEXT];
-        if (v->dtype != a->dtype || memcmp(&v->shape, &a->shape, sizeof(v->shape)) != 0)
+        if (v->dtype != a->dtype || !tti_shape_equal(&v->shape, &a->shape))
             st = TT_FAIL(ctx, TT_ESHAPE, "variable '%s' is %s %s but the store has it as %s %s",
                          var->name, tt_dtype_name(a->dtype), tt_shape_text(&a->shape, want),
                          tt_dtype_name(v->dtype), tt_shape_text(&v->shape, has));

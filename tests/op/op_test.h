@@ -57,6 +57,8 @@ int64_t op_count(const op_test *t);
 void op_run_case(const char *family, const op_case *c);
 // Calls seen() with the name of every op in the case's graph, its gradients included.
 void op_case_ops(const op_case *c, void (*seen)(const char *op));
+// The same with the nodes, in an order that the case alone decides.
+void op_case_nodes(const op_case *c, void (*seen)(const tt_node *n, void *user), void *user);
 // The case behind a registered test, its own or on a GPU; NULL if the test is not one of OP_CASES.
 const op_case *op_case_of_entry(const test_entry *e);
 

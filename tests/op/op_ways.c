@@ -297,7 +297,7 @@ void op_run_case(const char *family, const op_case *c)
     op_try_parts(family, c, "parts", how);
 }
 
-void op_case_ops(const op_case *c, void (*seen)(const char *op))
+void op_case_nodes(const op_case *c, void (*seen)(const tt_node *n, void *user), void *user)
 {
     op_test t;
     op_open(&t, "coverage", c, "coverage",
@@ -315,10 +315,20 @@ void op_case_ops(const op_case *c, void (*seen)(const char *op))
         if (n->id >= 1 << 16 || done[n->id])
             continue;
         done[n->id] = 1;
-        seen(n->op->name);
+        seen(n, user);
         for (int i = 0; i < n->n_in && depth < 4096; i++)
             stack[depth++] = n->in[i]->node;
     }
     free(done);
     op_close(&t);
+}
+
+static void tell_op(const tt_node *n, void *user)
+{
+    (*(void (**)(const char *))user)(n->op->name);
+}
+
+void op_case_ops(const op_case *c, void (*seen)(const char *op))
+{
+    op_case_nodes(c, tell_op, &seen);
 }

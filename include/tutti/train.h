@@ -240,12 +240,13 @@ typedef struct tt_fit_opts {
     int64_t save_every;      // steps; default: each epoch
     int keep;                // the newest so many; default 3
     tt_watch best;           // value of the best one, kept besides; patience is not looked at
-    bool resume;             // from the newest in the folder, if there is one
+    bool resume;             // from the newest in the folder; from step 0 if there is none at all
     const char *job;         // text kept in the checkpoint's manifest
     int64_t profile;         // measure so many steps after the third; tt_fit_profile() prints them
     bool hashes;             // keep hashes per node and lane (tt_model_get_session)
     bool trace;              // record when each entry ran (tt_trace_write on that session)
     int64_t check_every;     // steps after which copies of variables are compared; default: saves
+    bool restart; // from step 0; checkpoints in the folder are moved to "<checkpoints>.old-<n>"
 } tt_fit_opts;
 TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts);
 #define tt_fit(...) TT_CALL2(tt_fit, __VA_ARGS__, )

@@ -17,7 +17,7 @@ void tti_disk_fail_at(tt_ctx *ctx, int64_t n, int how)
     atomic_store(&ctx->disk_fail_in, n > 0 ? n : 0);
 }
 
-// What a test wants of this call: 0, an errno, or TTI_DISK_SHORT.
+// What a test wants of this call: 0, an errno, TTI_DISK_SHORT or TTI_DISK_FLIP.
 static int wish(tt_ctx *ctx)
 {
     int64_t left = ctx == NULL ? 0 : atomic_load(&ctx->disk_fail_in);
@@ -61,7 +61,10 @@ ssize_t tti_sys_pread(tt_ctx *ctx, int fd, void *data, size_t bytes, uint64_t of
 ssize_t tti_sys_write(tt_ctx *ctx, int fd, const void *data, size_t bytes)
 {
     ssize_t rc;
-    CALL(ctx, rc, write(fd, data, how_ < 0 ? TTI_MIN(bytes, 1) : TTI_MIN(bytes, CHUNK)));
+    char flipped = (char)(bytes > 0 ? *(const char *)data ^ 1 : 0);
+    CALL(ctx, rc,
+         write(fd, how_ == TTI_DISK_FLIP ? &flipped : data,
+               how_ < 0 ? TTI_MIN(bytes, 1) : TTI_MIN(bytes, CHUNK)));
     return rc;
 }
 

@@ -12,6 +12,8 @@
 
 #define TTI_DISK_SHORT (-1) // instead of an error: one byte is read or written, others go well
 
+#define TTI_DISK_FLIP (-2) // as short, and a byte that is written has another bit
+
 // Tests: the n-th call from now gives this errno once; 0 ends that.
 void tti_disk_fail_at(tt_ctx *ctx, int64_t n, int how);
 

@@ -32,7 +32,7 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, dry_run, partial, no_trial;
+    bool json, quiet, dot, help, resume, restart, dry_run, partial, no_trial;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,

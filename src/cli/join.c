@@ -47,9 +47,10 @@ static char *job_text(cli_job *j, const cli_args *args)
         if (!is_own(line))
             tti_text_put(&t, line, n + (next != NULL));
     }
-    tti_text_add(&t, "\ntutti %s, resume %d profile %lld trace %lld hashes %d dry-run %d\n",
-                 args->verb->name, args->resume, (long long)args->profile, (long long)args->trace,
-                 args->hashes != NULL, args->dry_run);
+    tti_text_add(&t,
+                 "\ntutti %s, resume %d restart %d profile %lld trace %lld hashes %d dry-run %d\n",
+                 args->verb->name, args->resume, args->restart, (long long)args->profile,
+                 (long long)args->trace, args->hashes != NULL, args->dry_run);
     tt_string_free(j->reader, whole);
     return tti_text_take(&t);
 }

@@ -369,7 +369,7 @@ const cli_verb cli_run = {
         "76 where it was killed or lost (tutti help exit). Ctrl-C and SIGTERM have all save after\n"
         "the same step and end with 85.\n",
     .flags = "processes on hosts ssh dir command port grace set devices strategy lanes threads isa "
-             "resume run runs dry-run json quiet profile trace hashes no-trial",
+             "resume restart run runs dry-run json quiet profile trace hashes no-trial",
     .min_words = 1,
     .max_words = 1,
     .run = run,

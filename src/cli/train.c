@@ -37,6 +37,12 @@ static bool holds_run(const char *folder)
     return tti_file_exists(path);
 }
 
+// In the folder of a run that there is.
+static bool goes_on(const cli_args *args)
+{
+    return args->resume || args->restart;
+}
+
 static tt_status choose_folder(training *t)
 {
     tt_ctx *ctx = t->j.reader;
@@ -46,16 +52,21 @@ static tt_status choose_folder(training *t)
             return TT_FAIL(ctx, TT_EINVAL,
                            "--run '%.200s...': the path has %zu bytes; at most %d are possible",
                            given, strlen(given), TTI_RUN_PATH - 1);
-        if (!t->args->resume && holds_run(t->run))
+        if (!goes_on(t->args) && holds_run(t->run))
             return TT_FAIL(ctx, TT_EINVAL, "'%s' holds a run already; --resume goes on with it",
                            t->run);
+        if (t->args->restart && !holds_run(t->run))
+            return TT_FAIL(ctx, TT_EINVAL, "'%s' holds no run to restart", t->run);
         return tti_folder_make(ctx, t->run);
     }
-    if (t->args->resume) {
+    if (goes_on(t->args)) {
         // A run that was refused has a folder, too, and nothing in it to go on with.
         TT_TRY(cli_run_newest(ctx, t->j.runs, tt_job_name(t->j.job), CLI_STEPS, t->run));
         if (t->run[0] != '\0')
             return TT_OK;
+        if (t->args->restart)
+            return TT_FAIL(ctx, TT_EINVAL, "'%s' has no run in '%s' to restart",
+                           tt_job_name(t->j.job), t->j.runs);
     }
     return tti_run_folder_new(ctx, t->j.runs, tt_job_name(t->j.job), t->run);
 }
@@ -113,7 +124,7 @@ static void on_begin(void)
 {
     cli_signals_fit(current->j.ctx);
     // Only now does a resumed run get its new job: one that the fit refuses leaves it alone.
-    if (current->args->resume && cli_is_first(current->j.ctx) && write_job(current) != TT_OK)
+    if (goes_on(current->args) && cli_is_first(current->j.ctx) && write_job(current) != TT_OK)
         tt_request_end(current->j.ctx); // told when the reader is closed
 }
 
@@ -138,6 +149,7 @@ static tt_status fit(training *t)
     o.opts_size = sizeof(o);
     o.checkpoints = t->checkpoints;
     o.resume = args->resume;
+    o.restart = args->restart;
     o.profile = args->profile;
     o.hashes = args->hashes != NULL;
     if (args->trace > 0) {
@@ -262,7 +274,7 @@ static int run(const cli_args *args)
     cli_signals_take();
     cli_progress_init(&t.progress, args, on_begin);
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
-    if (rc == CLI_OK && t.j.run[0] != '\0' && !args->resume && !args->dry_run)
+    if (rc == CLI_OK && t.j.run[0] != '\0' && !goes_on(args) && !args->dry_run)
         rc = cli_usage("'%s' is a run: --resume goes on with it", t.j.run);
     if (rc == CLI_OK)
         rc = train(&t);
@@ -283,9 +295,11 @@ const cli_verb cli_train = {
         "The run gets a folder, runs/NAME-NNN: job.yaml (the job with every key), events.jsonl,\n"
         "tensorboard/ and checkpoints/. Ctrl-C saves and ends; a second one ends at once.\n"
         "SIGTERM saves and ends with exit code 85, to be continued with --resume, which gives\n"
-        "the same weights as if nothing had happened. tutti help exit lists the exit codes.\n",
-    .flags = "set devices strategy lanes threads isa resume run runs dry-run json quiet profile "
-             "trace hashes no-trial",
+        "the same weights as if nothing had happened. Damaged checkpoints are skipped; --restart\n"
+        "starts again at step 0. tutti help exit lists the exit codes.\n",
+    .flags =
+        "set devices strategy lanes threads isa resume restart run runs dry-run json quiet profile "
+        "trace hashes no-trial",
     .min_words = 1,
     .max_words = 1,
     .joins = true,

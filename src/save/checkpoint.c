@@ -51,7 +51,34 @@ static tt_status check_place(tt_ctx *ctx, const char *path)
     if (strange[0] != '\0')
         return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it is no checkpoint, it holds '%s'", path,
                        strange);
-    return TT_OK;
+    char damage[TTI_DAMAGE];
+    switch (tti_checkpoint_look(NULL, path, false, damage)) { // damaged ones may go
+    case TT_OK:
+        return TT_OK;
+    case TT_ENOMEM:
+        return TT_FAIL(ctx, TT_ENOMEM, "cannot save to '%s': out of memory", path);
+    case TT_EUNSUPPORTED:
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "cannot save to '%s': it holds a checkpoint of another version of Tutti, "
+                       "which is not replaced",
+                       path);
+    default:
+        return TT_FAIL(ctx, TT_EIO,
+                       "cannot save to '%s': the checkpoint that it holds cannot be read, so it is "
+                       "not replaced",
+                       path);
+    }
+}
+
+// What was written must be what is read, before it takes anything's place.
+static tt_status read_back(tt_ctx *ctx, const char *written, const char *path)
+{
+    char damage[TTI_DAMAGE];
+    TT_TRY(tti_checkpoint_look(ctx, written, true, damage));
+    if (damage[0] == '\0')
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EIO, "'%s' was written, but what is read back is damaged: %s", path,
+                   damage);
 }
 
 static tt_status write_file(tt_ctx *ctx, const char *folder, int file, const tti_named *tensors,
@@ -115,6 +142,8 @@ tt_status tti_checkpoint_write(tt_ctx *ctx, const char *path, const tti_snapshot
     TT_TRY(check_place(ctx, path));
     TT_TRY(tti_fresh_begin(ctx, path, &f));
     tt_status st = write_files(ctx, f.tmp, s);
+    if (st == TT_OK)
+        st = read_back(ctx, f.tmp, f.path);
     if (st != TT_OK) {
         tti_fresh_drop(ctx, &f);
         return st;
@@ -251,26 +280,11 @@ int64_t tti_checkpoint_step(const char *name)
     return v;
 }
 
-// A look at the manifest and the sizes. Nothing is recorded: another one may do.
-static bool looks_whole(const char *path)
+// Looks only: another process may be saving there. *n_damaged: how many were skipped.
+static tt_status find_newest(tt_ctx *ctx, const char *folder, bool deep, char path[TTI_PATH_MAX],
+                             int *n_damaged)
 {
-    char file[TTI_PATH_MAX];
-    struct stat st;
-    tti_manifest *m = tti_calloc(NULL, 1, sizeof(*m));
-    bool ok = m != NULL && tti_manifest_of(NULL, path, m) == TT_OK;
-    for (int i = 0; i < TTI_N_FILES && ok; i++)
-        ok = tti_file_join(NULL, file, path, tti_checkpoint_files[i]) == TT_OK &&
-             stat(file, &st) == 0 && (uint64_t)st.st_size == m->files[i].bytes;
-    if (m != NULL)
-        tti_free(NULL, m->state.job);
-    tti_free(NULL, m);
-    return ok;
-}
-
-// Looks only: another process may be saving there.
-static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX])
-{
-    char **names, name[32];
+    char **names, name[32], damage[TTI_DAMAGE] = "";
     int64_t n, below = INT64_MAX;
     TT_TRY(tti_folder_list(ctx, folder, &names, &n));
     tt_status st = TT_OK;
@@ -285,10 +299,13 @@ static tt_status find_newest(tt_ctx *ctx, const char *folder, char path[TTI_PATH
             break;
         snprintf(name, sizeof(name), "step-%lld", (long long)newest);
         st = tti_file_join(ctx, path, folder, name);
-        if (st != TT_OK || looks_whole(path))
+        if (st == TT_OK)
+            st = tti_checkpoint_look(ctx, path, deep, damage);
+        if (st != TT_OK || damage[0] == '\0')
             break;
-        TT_LOG(ctx, TT_WARN, "%s is damaged and is passed by", path);
+        TT_LOG(ctx, TT_WARN, "%s/%s; the checkpoint is damaged and is skipped", path, damage);
         path[0] = '\0';
+        ++*n_damaged;
         below = newest;
     }
     tti_names_free(ctx, names, n);
@@ -300,8 +317,59 @@ tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder, char path[TTI_P
     path[0] = '\0';
     if (!tti_folder_exists(folder))
         return TT_OK;
+    int n_damaged = 0;
     TT_TRY(tti_fresh_clean(ctx, folder));
-    return find_newest(ctx, folder, path);
+    return find_newest(ctx, folder, false, path, &n_damaged);
+}
+
+tt_status tti_checkpoint_resume(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX])
+{
+    int n_damaged = 0;
+    path[0] = '\0';
+    if (!tti_folder_exists(folder))
+        return TT_OK;
+    TT_TRY(tti_fresh_clean(ctx, folder));
+    TT_TRY(find_newest(ctx, folder, true, path, &n_damaged));
+    if (path[0] != '\0' || n_damaged == 0)
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EIO,
+                   "no checkpoint of '%s' can be read: all %d are damaged; to start again at step "
+                   "0 and keep them aside: tutti train --restart, in C .restart = true",
+                   folder, n_damaged);
+}
+
+tt_status tti_checkpoint_count(tt_ctx *ctx, const char *folder, int64_t *n)
+{
+    char **names;
+    int64_t n_names;
+    *n = 0;
+    if (!tti_folder_exists(folder))
+        return TT_OK;
+    TT_TRY(tti_folder_list(ctx, folder, &names, &n_names));
+    for (int64_t i = 0; i < n_names; i++)
+        *n += tti_checkpoint_step(names[i]) >= 0;
+    tti_names_free(ctx, names, n_names);
+    return TT_OK;
+}
+
+tt_status tti_checkpoint_set_aside(tt_ctx *ctx, const char *folder, char moved[TTI_PATH_MAX])
+{
+    struct stat st;
+    int64_t n;
+    moved[0] = '\0';
+    TT_TRY(tti_checkpoint_count(ctx, folder, &n));
+    for (int k = 1; n > 0; k++) {
+        if (snprintf(moved, TTI_PATH_MAX, "%s.old-%d", folder, k) >= TTI_PATH_MAX)
+            return TT_FAIL(ctx, TT_EINVAL, "%.200s...: a path of more than %d bytes", folder,
+                           TTI_PATH_MAX - 1);
+        if (lstat(moved, &st) == 0)
+            continue;
+        if (rename(folder, moved) != 0)
+            return TT_FAIL(ctx, TT_EIO, "cannot move '%s' to '%s': %s", folder, moved,
+                           strerror(errno));
+        break;
+    }
+    return TT_OK;
 }
 
 tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX])
@@ -326,11 +394,15 @@ tt_status tti_checkpoint_resolve(tt_ctx *ctx, const char *path, char out[TTI_PAT
     char folder[TTI_PATH_MAX], newest[TTI_PATH_MAX] = "";
     TT_TRY(tti_fresh_recover(ctx, path));
     TT_TRY(tti_file_join(ctx, folder, path, TTI_MANIFEST));
-    if (tti_folder_exists(path) && !tti_file_exists(folder)) {
-        TT_TRY(find_newest(ctx, path, newest));
+    struct stat st; // a manifest that cannot be read is one: reading it says why
+    if (tti_folder_exists(path) && lstat(folder, &st) != 0 && errno == ENOENT) {
+        int n_damaged = 0;
+        TT_TRY(find_newest(ctx, path, false, newest, &n_damaged));
         TT_TRY(tti_file_join(ctx, folder, path, "checkpoints"));
         if (newest[0] == '\0' && tti_folder_exists(folder))
-            TT_TRY(find_newest(ctx, folder, newest));
+            TT_TRY(find_newest(ctx, folder, false, newest, &n_damaged));
+        if (newest[0] == '\0' && n_damaged > 0)
+            return TT_FAIL(ctx, TT_EIO, "'%s': all %d checkpoints are damaged", path, n_damaged);
         if (newest[0] == '\0')
             return TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint in it", path);
     }

@@ -48,8 +48,8 @@ typedef struct tti_snapshot {
     char *path;                 // where it was read from; NULL: nowhere
 } tti_snapshot;
 
-// Writes a checkpoint to path as a whole. What is there is replaced if it is a checkpoint, and left
-// alone with an error if it is anything else.
+// Writes a checkpoint to path as a whole, after it was read back. What is there is replaced if it
+// is a checkpoint, and left alone with an error if it is anything else or of another version.
 tt_status tti_checkpoint_write(tt_ctx *ctx, const char *path, const tti_snapshot *s) TTI_CHECKED;
 /*
  * Reads one: checks the manifest, every checksum and the tables before anything is given out.
@@ -58,10 +58,31 @@ tt_status tti_checkpoint_write(tt_ctx *ctx, const char *path, const tti_snapshot
 tt_status tti_checkpoint_read(tt_ctx *ctx, const char *path, tti_snapshot *out) TTI_CHECKED;
 void tti_snapshot_free(tt_ctx *ctx,
                        tti_snapshot *s); // its tensor list, job and what it was read to
-// Path of the newest whole checkpoint of a folder ("step-<n>"), "" if there is none. Leftovers of a
-// save that was cut off are removed.
+/*
+ * look.c: is it whole? TT_OK with damage "" if so; TT_OK with what is wrong if it is proven to be
+ * damaged; any other status, recorded, if it cannot be judged: of another version, not readable.
+ * Sizes are compared, with deep every byte by the checksums.
+ */
+#define TTI_DAMAGE 160
+tt_status tti_checkpoint_look(tt_ctx *ctx, const char *path, bool deep,
+                              char damage[TTI_DAMAGE]) TTI_CHECKED;
+/*
+ * Path of the newest whole checkpoint of a folder ("step-<n>"), "" if there is none. Damaged ones
+ * are skipped with a warning; one that cannot be judged is an error. Leftovers of a save that was
+ * cut off are removed.
+ */
 tt_status tti_checkpoint_newest(tt_ctx *ctx, const char *folder,
                                 char path[TTI_PATH_MAX]) TTI_CHECKED;
+// The same to go on from: every byte is compared, and a folder whose checkpoints are all damaged is
+// an error.
+tt_status tti_checkpoint_resume(tt_ctx *ctx, const char *folder,
+                                char path[TTI_PATH_MAX]) TTI_CHECKED;
+// How many there are by their names, whatever is in them.
+tt_status tti_checkpoint_count(tt_ctx *ctx, const char *folder, int64_t *n) TTI_CHECKED;
+// Moves the checkpoints of a folder out of the way, to "<folder>.old-<n>"; moved is "" if there is
+// nothing to move.
+tt_status tti_checkpoint_set_aside(tt_ctx *ctx, const char *folder,
+                                   char moved[TTI_PATH_MAX]) TTI_CHECKED;
 // Path of the one that the folder's file "best" names; "" if there is none.
 tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX]) TTI_CHECKED;
 // The step of a name "step-<n>"; -1 for any other.
@@ -71,16 +92,19 @@ tt_status tti_checkpoint_resolve(tt_ctx *ctx, const char *path, char out[TTI_PAT
 
 /*
  * The background writer of one folder. save() waits until the save before has ended, copies the
- * tensors and returns; the thread writes "step-<n>", then removes all but the newest keep and the
- * best. Errors of the thread stick in the context and are returned by the next call. A step below
- * one that the folder had before is refused: it belongs to another run.
+ * tensors and returns; the thread writes "step-<n>", then removes all that are older than the
+ * newest keep, but for the best. Only checkpoints that were read whole count as kept, and none that
+ * cannot be judged is removed. Errors of the thread stick in the context and are returned by the
+ * next call. A step below one that the folder had before is refused: it belongs to another run.
  */
 typedef struct tti_saver tti_saver;
 tt_status tti_saver_open(tt_ctx *ctx, const char *folder, int keep, tti_saver **out) TTI_CHECKED;
 tt_status tti_saver_save(tti_saver *s, const tti_snapshot *snapshot, bool is_best) TTI_CHECKED;
 tt_status tti_saver_wait(tti_saver *s) TTI_CHECKED; // until everything given is on disk
-const char *tti_saver_newest(tti_saver *s);         // path of the last one that is whole; ""
-void tti_saver_close(tti_saver *s);                 // waits; NULL is fine
+// The run goes on from that step's checkpoint, which was read: later ones are its to replace.
+tt_status tti_saver_resumed(tti_saver *s, int64_t step) TTI_CHECKED;
+const char *tti_saver_newest(tti_saver *s); // path of the last one that is whole; ""
+void tti_saver_close(tti_saver *s);         // waits; NULL is fine
 
 /*
  * A model's weights and, once it is compiled, the other variables of its training graph. The

@@ -301,6 +301,31 @@ static tt_status get_files(const reader *r, const json_t *root, tti_manifest *m)
     return TT_OK;
 }
 
+static tt_status other_version(tt_ctx *ctx, const char *path, int64_t version)
+{
+    return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                   "%s: checkpoint format %lld; this version of Tutti reads format %d", path,
+                   (long long)version, TTI_MANIFEST_VERSION);
+}
+
+tt_status tti_manifest_version(tt_ctx *ctx, const char *path, const char *text, size_t bytes)
+{
+    static const char format[] = "\"" TTI_MANIFEST_FORMAT "\"", key[] = "\"version\":";
+    const char *at = memmem(text, bytes, format, sizeof(format) - 1);
+    at = at == NULL ? NULL : memmem(at, bytes - (size_t)(at - text), key, sizeof(key) - 1);
+    if (at == NULL)
+        return TT_OK;
+    int64_t version = 0;
+    int digits = 0;
+    for (at += sizeof(key) - 1; at < text + bytes && *at == ' '; at++)
+        ;
+    for (; at < text + bytes && *at >= '0' && *at <= '9' && digits < 9; at++, digits++)
+        version = 10 * version + *at - '0';
+    if (digits == 0 || version <= TTI_MANIFEST_VERSION)
+        return TT_OK; // there never was an older one
+    return other_version(ctx, path, version);
+}
+
 static tt_status get_format(const reader *r, const json_t *root, tti_manifest *m)
 {
     int64_t version;
@@ -309,9 +334,7 @@ static tt_status get_format(const reader *r, const json_t *root, tti_manifest *m
         return TT_FAIL(r->ctx, TT_EPARSE, "%s is no manifest of a Tutti checkpoint", r->path);
     TT_TRY(get_count(r, root, "version", INT32_MAX, &version));
     if (version != TTI_MANIFEST_VERSION)
-        return TT_FAIL(r->ctx, TT_EUNSUPPORTED,
-                       "%s: checkpoint format %lld; this version of Tutti reads format %d", r->path,
-                       (long long)version, TTI_MANIFEST_VERSION);
+        return other_version(r->ctx, r->path, version);
     const char *tutti = json_string_value(json_object_get(root, "tutti"));
     if (tutti == NULL || strlen(tutti) >= sizeof(m->tutti))
         return bad(r, "tutti", "is no version");
@@ -369,15 +392,21 @@ tt_status tti_manifest_parse(tt_ctx *ctx, const char *path, const char *text, si
     return st;
 }
 
+bool tti_manifest_is_sealed(const char *text, size_t bytes)
+{
+    char seal[SEAL + 1], hash[TTI_HASH_TEXT];
+    if (bytes <= SEAL)
+        return false;
+    snprintf(seal, sizeof(seal), SEAL_HEAD "%s" SEAL_TAIL,
+             tti_hash_text(tti_hash128(text, bytes - SEAL), hash));
+    return memcmp(seal, text + bytes - SEAL, SEAL) == 0;
+}
+
 tt_status tti_manifest_read(tt_ctx *ctx, const char *path, const char *text, size_t bytes,
                             tti_manifest *out)
 {
-    char seal[SEAL + 1], hash[TTI_HASH_TEXT];
-    if (bytes > SEAL) {
-        snprintf(seal, sizeof(seal), SEAL_HEAD "%s" SEAL_TAIL,
-                 tti_hash_text(tti_hash128(text, bytes - SEAL), hash));
-        if (memcmp(seal, text + bytes - SEAL, SEAL) == 0)
-            return tti_manifest_parse(ctx, path, text, bytes, out);
-    }
+    if (tti_manifest_is_sealed(text, bytes))
+        return tti_manifest_parse(ctx, path, text, bytes, out);
+    TT_TRY(tti_manifest_version(ctx, path, text, bytes));
     return TT_FAIL(ctx, TT_EIO, "%s: its checksum is wrong: it is cut short or damaged", path);
 }

@@ -40,6 +40,12 @@ char *tti_manifest_print(tt_ctx *ctx, const tti_manifest *m);
 // Checks the checksum and reads; path is for messages. state.job is freed by the caller.
 tt_status tti_manifest_read(tt_ctx *ctx, const char *path, const char *text, size_t bytes,
                             tti_manifest *out) TTI_CHECKED;
+// Does the text end with the checksum of what is before it?
+bool tti_manifest_is_sealed(const char *text, size_t bytes);
+// TT_EUNSUPPORTED, recorded, if the text says that it is of another version of the format, whatever
+// else is in it; TT_OK otherwise.
+tt_status tti_manifest_version(tt_ctx *ctx, const char *path, const char *text,
+                               size_t bytes) TTI_CHECKED;
 // The same, believing the checksum: what the fuzzer calls.
 tt_status tti_manifest_parse(tt_ctx *ctx, const char *path, const char *text, size_t bytes,
                              tti_manifest *out) TTI_CHECKED;

@@ -3,8 +3,8 @@
  *
  * One thread, one buffer. save() waits for the save before, copies everything into the buffer and
  * wakes the thread, so training goes on while the disk works. The buffer is made by the first save
- * and kept. Removing comes last: first the new checkpoint, then the note which one is the best,
- * then the old ones go, so that at no instant one that is needed is missing.
+ * and kept. Removing comes last: first the new checkpoint, read back, then the note which one is
+ * the best, then the old ones go, so that at no instant one that is needed is missing.
  */
 #include "base/thread.h"
 #include "save/checkpoint.h"
@@ -14,6 +14,11 @@
 
 #define ALIGN   64
 #define LONGEST "/.tmp-step-9223372036854775807/optimizer.safetensors" // behind a folder's path
+
+typedef struct judged {
+    int64_t step;
+    bool is_good; // every byte was read and compared
+} judged;
 
 struct tti_saver {
     tt_ctx *ctx;
@@ -33,7 +38,10 @@ struct tti_saver {
     tti_snapshot copy;
     bool is_best;
     int64_t cap_tensors, cap_bytes;
-    char *bytes;             // names, elements, the job
+    char *bytes;    // names, elements, the job
+    judged *judged; // the thread's: checkpoints that were read
+    int64_t n_judged, cap_judged;
+    bool has_left_one;       // the thread's: told of one that cannot be judged
     char told[TTI_PATH_MAX]; // what tti_saver_newest() gave out
 };
 
@@ -45,10 +53,78 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-// Removes all checkpoints but the newest keep and the best.
+static judged *find_judged(tti_saver *s, int64_t step)
+{
+    for (int64_t i = 0; i < s->n_judged; i++)
+        if (s->judged[i].step == step)
+            return &s->judged[i];
+    return NULL;
+}
+
+static tt_status note(tti_saver *s, int64_t step, bool is_good)
+{
+    judged *j = find_judged(s, step);
+    if (j == NULL) {
+        if (!tti_grow(s->ctx, &s->judged, &s->cap_judged, s->n_judged + 1, sizeof(*s->judged)))
+            return TT_ENOMEM;
+        j = &s->judged[s->n_judged++];
+    }
+    *j = (judged){step, is_good};
+    return TT_OK;
+}
+
+// Can the checkpoint of a step be read whole? Looked at once.
+static tt_status judge(tti_saver *s, int64_t step, const char *path, bool *is_good)
+{
+    char damage[TTI_DAMAGE];
+    const judged *j = find_judged(s, step);
+    if (j != NULL) {
+        *is_good = j->is_good;
+        return TT_OK;
+    }
+    // What is wrong with an old one is no error of this save.
+    *is_good = tti_checkpoint_look(NULL, path, true, damage) == TT_OK && damage[0] == '\0';
+    return note(s, step, *is_good);
+}
+
+// Removes an old one, unless nobody can say what it is.
+static void remove_old(tti_saver *s, int64_t step, const char *path)
+{
+    char damage[TTI_DAMAGE];
+    if (tti_checkpoint_look(NULL, path, false, damage) == TT_OK) {
+        tti_fresh_retire(s->ctx, path);
+        judged *j = find_judged(s, step);
+        if (j != NULL)
+            *j = s->judged[--s->n_judged];
+        return;
+    }
+    if (!s->has_left_one)
+        TT_LOG(s->ctx, TT_WARN,
+               "%s is not removed: it is of another version of Tutti, or cannot be read", path);
+    s->has_left_one = true;
+}
+
+// Removes all checkpoints that are older than the newest keep good ones, but for the best.
+static tt_status prune_steps(tti_saver *s, const int64_t *steps, int64_t n, int64_t best)
+{
+    char path[TTI_PATH_MAX], name[32];
+    int n_kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
+        TT_TRY(tti_file_join(s->ctx, path, s->folder, name));
+        bool good = false;
+        if (n_kept < s->keep)
+            TT_TRY(judge(s, steps[i], path, &good));
+        else if (steps[i] != best)
+            remove_old(s, steps[i], path);
+        n_kept += good;
+    }
+    return TT_OK;
+}
+
 static tt_status prune(tti_saver *s)
 {
-    char **names, best[TTI_PATH_MAX], path[TTI_PATH_MAX], name[32];
+    char **names, best[TTI_PATH_MAX];
     int64_t n, n_steps = 0;
     TT_TRY(tti_checkpoint_best(s->ctx, s->folder, best));
     const char *slash = strrchr(best, '/');
@@ -61,14 +137,8 @@ static tt_status prune(tti_saver *s)
             steps[n_steps++] = tti_checkpoint_step(names[i]);
     if (n_steps > 1)
         qsort(steps, (size_t)n_steps, sizeof(*steps), newest_first);
-    for (int64_t i = s->keep; i < n_steps && st == TT_OK; i++) {
-        if (steps[i] == best_step)
-            continue;
-        snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
-        st = tti_file_join(s->ctx, path, s->folder, name);
-        if (st == TT_OK)
-            tti_fresh_retire(s->ctx, path);
-    }
+    if (st == TT_OK)
+        st = prune_steps(s, steps, n_steps, best_step);
     tti_free(s->ctx, steps);
     tti_names_free(s->ctx, names, n);
     return st;
@@ -83,7 +153,8 @@ static tt_status save_one(tti_saver *s)
     size_t length = strlen(name);
     name[length - 1] = '\0';
     TT_TRY(tti_file_join(s->ctx, path, s->folder, name));
-    TT_TRY(tti_checkpoint_write(s->ctx, path, &s->copy));
+    TT_TRY(tti_checkpoint_write(s->ctx, path, &s->copy)); // and reads it back
+    TT_TRY(note(s, s->copy.state.step, true));
     pthread_mutex_lock(&s->mu);
     memcpy(s->newest, path, strlen(path) + 1); // open_folder() saw to its length
     pthread_mutex_unlock(&s->mu);
@@ -123,6 +194,13 @@ tt_status tti_saver_wait(tti_saver *s)
     s->status = TT_OK;
     pthread_mutex_unlock(&s->mu);
     return st;
+}
+
+tt_status tti_saver_resumed(tti_saver *s, int64_t step)
+{
+    TT_TRY(tti_saver_wait(s)); // the thread has nothing to do
+    s->first = step;
+    return note(s, step, true);
 }
 
 const char *tti_saver_newest(tti_saver *s)
@@ -216,6 +294,7 @@ static void saver_free(void *owner)
     pthread_cond_destroy(&s->changed);
     tti_free(s->ctx, s->copy.tensors);
     tti_free(s->ctx, s->bytes);
+    tti_free(s->ctx, s->judged);
     tti_free(s->ctx, s);
 }
 

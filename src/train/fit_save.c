@@ -109,7 +109,7 @@ tt_status tti_fit_read(tti_fit *f, bool best, tti_snapshot *out, bool *has)
     tt_status st = TT_OK;
     if (tti_is_first(ctx))
         st = best ? tti_checkpoint_best(ctx, f->o.checkpoints, path)
-                  : tti_checkpoint_newest(ctx, f->o.checkpoints, path);
+                  : tti_checkpoint_resume(ctx, f->o.checkpoints, path);
     *has = st == TT_OK && path[0] != '\0';
     if (*has)
         st = tti_checkpoint_read(ctx, path, out);
@@ -129,6 +129,8 @@ static tt_status go_on(tti_fit *f)
     tt_status st = check_state(f, path, s);
     if (st == TT_OK)
         st = tti_model_restore(f->model, &snapshot, false);
+    if (st == TT_OK && f->saver != NULL)
+        st = tti_saver_resumed(f->saver, s->step);
     if (st == TT_OK) {
         f->step->step = f->first_step = f->saved_step = s->step;
         f->cursor = f->first_cursor = s->cursor;
@@ -147,24 +149,52 @@ static tt_status go_on(tti_fit *f)
     return st;
 }
 
-tt_status tti_fit_open_saver(tti_fit *f)
+// Step 0 in a folder that holds checkpoints: they are moved out of the way.
+static tt_status restart(tti_fit *f)
 {
-    f->saved_step = -1;
-    if (f->o.checkpoints == NULL)
-        return f->o.resume ? TT_FAIL(f->model->ctx, TT_EINVAL,
-                                     "fit: resume needs the folder of the checkpoints")
-                           : TT_OK;
-    if (tti_is_first(f->model->ctx))
-        TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
-    if (f->o.resume)
-        return go_on(f);
-    if (f->saver == NULL)
-        return TT_OK;
+    tt_ctx *ctx = f->model->ctx;
+    char moved[TTI_PATH_MAX] = "";
+    if (tti_is_first(ctx))
+        TT_TRY(tti_checkpoint_set_aside(ctx, f->o.checkpoints, moved));
+    if (moved[0] != '\0')
+        TT_LOG(ctx, TT_WARN, "starting again at step 0; the checkpoints so far are in '%s'", moved);
+    return TT_OK;
+}
+
+// Nothing but a folder without checkpoints is begun in.
+static tt_status check_empty(tti_fit *f)
+{
+    int64_t n;
     const char *old = tti_saver_newest(f->saver);
     if (old[0] != '\0')
         return TT_FAIL(f->model->ctx, TT_EINVAL,
                        "fit: %s is of another run: resume from it, or use another folder", old);
+    TT_TRY(tti_checkpoint_count(f->model->ctx, f->o.checkpoints, &n));
+    if (n > 0)
+        return TT_FAIL(f->model->ctx, TT_EINVAL,
+                       "fit: '%s' holds %lld checkpoints, all damaged: restart, which moves them "
+                       "away, or use another folder",
+                       f->o.checkpoints, (long long)n);
     return TT_OK;
+}
+
+tt_status tti_fit_open_saver(tti_fit *f)
+{
+    f->saved_step = -1;
+    if (f->o.checkpoints == NULL)
+        return f->o.resume || f->o.restart ? TT_FAIL(f->model->ctx, TT_EINVAL,
+                                                     "fit: %s needs the folder of the checkpoints",
+                                                     f->o.resume ? "resume" : "restart")
+                                           : TT_OK;
+    if (f->o.restart)
+        TT_TRY(restart(f));
+    if (tti_is_first(f->model->ctx))
+        TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
+    if (f->o.resume && !f->o.restart)
+        return go_on(f);
+    if (f->saver == NULL)
+        return TT_OK;
+    return check_empty(f);
 }
 
 void tti_fit_close_saver(tti_fit *f)

@@ -4,6 +4,7 @@
  */
 #include "../checkpoint.h"
 #include "../test.h"
+#include "base/disk.h"
 #include "save/manifest.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -164,12 +165,10 @@ TEST(checkpoint_missing_and_strange_files)
 }
 
 // A manifest that was changed and sealed again.
-TEST(checkpoint_of_a_later_format)
+static void make_later(tt_ctx *ctx, const char *path)
 {
-    tt_ctx *ctx = test_ctx();
-    char *path = path_of("x"), *text, file[600], hash[TTI_HASH_TEXT];
+    char *text, file[600], hash[TTI_HASH_TEXT];
     size_t n;
-    save(ctx, path, 7);
     snprintf(file, sizeof(file), "%s/manifest.json", path);
     CHECK_OK(tti_file_read(ctx, file, 0, &text, &n));
     *(strstr(text, "\"version\": 1") + 11) = '2';
@@ -179,7 +178,53 @@ TEST(checkpoint_of_a_later_format)
     memcpy(seal + 15, tti_hash_text(tti_hash128(text, (size_t)(seal - text)), hash), 32);
     write_bytes(file, text, n);
     tti_free(ctx, text);
+}
+
+TEST(checkpoint_of_a_later_format)
+{
+    tt_ctx *ctx = test_ctx();
+    static tti_snapshot s;
+    char *path = path_of("x"), file[600];
+    save(ctx, path, 7);
+    make_later(ctx, path);
     check_refused(ctx, path, "checkpoint format 2; this version of Tutti reads format 1");
+    test_snapshot_make(&s, 8, SCALE);
+    CHECK(tti_checkpoint_write(ctx, path, &s) == TT_EUNSUPPORTED);
+    CHECK_MESSAGE(ctx, "it holds a checkpoint of another version of Tutti, which is not replaced");
+    tt_clear_error(ctx);
+    check_refused(ctx, path, "checkpoint format 2");
+    snprintf(file, sizeof(file), "%s/manifest.json", path);
+    CHECK(unlink(file) == 0 && symlink("manifest.json", file) == 0);
+    CHECK(tti_checkpoint_write(ctx, path, &s) == TT_EIO);
+    CHECK_MESSAGE(ctx, "cannot be read, so it is not replaced");
+    tt_clear_error(ctx);
+    test_snapshot_free(&s);
+    CHECK_OK(tt_close(ctx));
+}
+
+// A bit that the disk changes is noticed before the new checkpoint takes the place of the old one.
+TEST(checkpoint_is_read_back)
+{
+    tt_ctx *ctx = test_ctx();
+    static tti_snapshot s;
+    char *path = path_of("x");
+    int n_flips = 0;
+    save(ctx, path, 7);
+    test_snapshot_make(&s, 8, SCALE);
+    for (int k = 1; k < 40; k++) {
+        tti_disk_fail_at(ctx, k, TTI_DISK_FLIP);
+        tt_status st = tti_checkpoint_write(ctx, path, &s);
+        tti_disk_fail_at(ctx, 0, 0);
+        n_flips += st != TT_OK;
+        if (st != TT_OK)
+            CHECK_MESSAGE(ctx, "was written, but what is read back is damaged: ");
+        tt_clear_error(ctx);
+        check_loads(ctx, path, st == TT_OK ? 8 : 7);
+        CHECK_INT(count_names(test_folder()), 1);
+        save(ctx, path, 7);
+    }
+    CHECK_INT(n_flips, 3); // each file is one write
+    test_snapshot_free(&s);
     CHECK_OK(tt_close(ctx));
 }
 
@@ -291,6 +336,46 @@ TEST(saver_keeps_newest_and_best)
     tti_saver_close(saver);
     CHECK_INT(count_names(folder), 2);
     check_loads(ctx, path_of("run/step-13"), 13);
+    CHECK_OK(tt_close(ctx));
+}
+
+static void flip_weights(const char *path)
+{
+    char file[600];
+    snprintf(file, sizeof(file), "%s/weights.safetensors", path);
+    FILE *f = fopen(file, "r+b");
+    CHECK(f != NULL && fseek(f, -1, SEEK_END) == 0);
+    int c = fgetc(f);
+    CHECK(fseek(f, -1, SEEK_END) == 0 && fputc(c ^ 1, f) != EOF && fclose(f) == 0);
+}
+
+// Only checkpoints that were read whole count; what this version cannot judge is not removed.
+TEST(saver_counts_good_checkpoints_only)
+{
+    tt_ctx *ctx = test_ctx();
+    tti_saver *saver;
+    char *folder = path_of("run");
+    for (int64_t step = 1; step <= 6; step++) {
+        char name[32];
+        snprintf(name, sizeof(name), "run/step-%lld", (long long)step);
+        save(ctx, path_of(name), step);
+    }
+    flip_weights(path_of("run/step-2"));
+    flip_weights(path_of("run/step-5"));
+    make_later(ctx, path_of("run/step-1"));
+    CHECK_OK(tti_saver_open(ctx, folder, 3, &saver));
+    saver_save(saver, 7, false);
+    CHECK_OK(tti_saver_wait(saver));
+    CHECK(tti_folder_exists(path_of("run/step-7")) && tti_folder_exists(path_of("run/step-6")));
+    CHECK(tti_folder_exists(path_of("run/step-5"))); // damaged: one more has to stay
+    CHECK(tti_folder_exists(path_of("run/step-4")));
+    CHECK(!tti_folder_exists(path_of("run/step-3")) && !tti_folder_exists(path_of("run/step-2")));
+    CHECK(tti_folder_exists(path_of("run/step-1")));
+    saver_save(saver, 8, false);
+    saver_save(saver, 9, false);
+    tti_saver_close(saver);
+    CHECK_INT(count_names(folder), 4);
+    CHECK(tti_folder_exists(path_of("run/step-1")));
     CHECK_OK(tt_close(ctx));
 }
 

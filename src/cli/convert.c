@@ -8,6 +8,7 @@
 #include "save/source.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct result {
     tti_named *tensors; // with new names
@@ -78,9 +79,22 @@ static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
     cli_print_text(&t);
 }
 
+// A name that promises another format is refused: who reads it would find safetensors in it.
+static int check_name(const char *out)
+{
+    const char *slash = strrchr(out, '/'), *dot = strrchr(slash != NULL ? slash : out, '.');
+    if (dot == NULL || cli_is_stdout(out) || strcasecmp(dot, ".safetensors") == 0)
+        return CLI_OK;
+    return cli_usage("tutti convert: '%s': the format '%s' cannot be written; possible is "
+                     ".safetensors (one file, read by PyTorch, Hugging Face and others)",
+                     out, dot);
+}
+
 static int run(const cli_args *args)
 {
     char path[TTI_PATH_MAX];
+    if (check_name(args->words[1]) != CLI_OK)
+        return CLI_USAGE;
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;
@@ -103,7 +117,8 @@ const cli_verb cli_convert = {
     .help =
         "IN is a checkpoint, a safetensors file, or a run, whose newest checkpoint is meant: its\n"
         "folder or name, or the name or file of a job. OUT is the file that is written, or\n"
-        "replaced as a whole. --map gives tensors other names: the first rule that matches\n"
+        "replaced as a whole: NAME.safetensors; other formats are refused. --map gives tensors "
+        "other names: the first rule that matches\n"
         "counts, and * stands for the same on both sides.\n"
         "\n"
         "  tutti convert runs/digits-001 digits.safetensors --map \"dense_1.*=fc.*\"\n"

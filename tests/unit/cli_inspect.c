@@ -181,3 +181,20 @@ TEST(convert_a_checkpoint)
     tti_safetensors_close(&f);
     CHECK_OK(tt_close(ctx));
 }
+
+TEST(convert_refuses_formats_it_cannot_write)
+{
+    static const char *const names[] = {"m.onnx", "m.pt", "dir.d/m.pb", "m.tutti.h5",
+                                        "m.Safetensor"};
+    char line[256];
+    save("run/step-3", 3);
+    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+        snprintf(line, sizeof(line), "convert run %s", names[i]);
+        ck_assert_msg(command_run(line) == 2, "%s: %s%s", line, command_out, command_err);
+        CHECK_HAS(command_err, names[i]);
+        CHECK_HAS(command_err, ".safetensors");
+        CHECK(!tti_file_exists(path_of(names[i])));
+    }
+    command_ok("convert run plain");
+    command_ok("convert run M.SafeTensors");
+}

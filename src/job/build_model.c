@@ -263,23 +263,50 @@ static tt_status add_input(builder *b, const tt_field *f)
     return b->last == NULL ? lost(b) : TT_OK;
 }
 
-// A named input is the field of that name, or else the one at its place.
-static tt_status named_input(builder *b, const tti_item *item, int place)
+// "'x' and 'y'"
+static const char *field_names(const builder *b, char out[TT_MAX_FIELDS * 40])
+{
+    int n = 0;
+    for (int i = 0; i < b->n_fields; i++)
+        n += snprintf(out + n, TT_MAX_FIELDS * 40 - (size_t)n, "%s'%s'",
+                      i == 0                 ? ""
+                      : i == b->n_fields - 1 ? " and "
+                                             : ", ",
+                      b->fields[i].name);
+    return out;
+}
+
+/*
+ * A named input is the field of that name. The only input may have a name of its own: it is the
+ * first field. Of several none is taken by its place, since that could be the target's.
+ */
+static tt_status find_field(builder *b, const tti_item *item, const char *path, bool alone,
+                            tt_field *f)
+{
+    char names[TT_MAX_FIELDS * 40];
+    int at = alone ? 0 : b->n_fields;
+    for (int i = 0; i < b->n_fields; i++)
+        if (strcmp(b->fields[i].name, item->key) == 0)
+            at = i;
+    if (at == b->n_fields && b->n_fields > 0)
+        return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
+                           "the data has no field '%.64s'; its %s %s", item->key,
+                           b->n_fields == 1 ? "field is" : "fields are", field_names(b, names));
+    if (f->shape.rank == 0 && b->n_fields == 0)
+        return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
+                           "shape must be given: the job has no data that says it");
+    if (f->shape.rank == 0)
+        *f = b->fields[at];
+    return TT_OK;
+}
+
+static tt_status named_input(builder *b, const tti_item *item, bool alone)
 {
     char path[TTI_KEY_MAX], buf[TTI_PLACE_MAX];
     tt_field f = {0};
     tti_path_join(path, "model.inputs", item->key);
     TT_TRY(tti_bind(b->ctx, tti_job_input_rows, item, &f));
-    if (f.shape.rank == 0) {
-        int at = place;
-        for (int i = 0; i < b->n_fields; i++)
-            if (strcmp(b->fields[i].name, item->key) == 0)
-                at = i;
-        if (at >= b->n_fields)
-            return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
-                               "shape must be given: the data has no such field");
-        f = b->fields[at];
-    }
+    TT_TRY(find_field(b, item, path, alone, &f));
     if (strlen(item->key) >= sizeof(f.name))
         return tti_fail_at(b->ctx, TT_EINVAL, item->at, path, "the name is too long");
     strcpy(f.name, item->key);
@@ -338,13 +365,13 @@ static tt_status add_output(builder *b, const char *name, tt_tensor *t, void *to
 static tt_status build(builder *b, const tti_item *model)
 {
     const tti_item *inputs = tti_item_get(model, "inputs"), *list = model;
-    int place = 0;
-    for (const tti_item *c = inputs != NULL ? inputs->first : NULL; c != NULL; c = c->next)
-        TT_TRY(named_input(b, c, place++));
-    if (place == 0 && b->n_fields == 0)
+    int n = inputs != NULL ? inputs->n : 0;
+    for (const tti_item *c = n > 0 ? inputs->first : NULL; c != NULL; c = c->next)
+        TT_TRY(named_input(b, c, n == 1));
+    if (n == 0 && b->n_fields == 0)
         return tti_fail_at(b->ctx, TT_EINVAL, model->at, "model",
                            "the job has no data, so model.inputs must say what goes in");
-    if (place == 0)
+    if (n == 0)
         TT_TRY(add_input(b, &b->fields[0]));
     if (model->kind == TTI_MAP)
         list = tti_item_get(model, "layers");

@@ -114,7 +114,9 @@ static bool layer_at(tt_ctx *ctx, int i, tti_schema *out)
 
 static const tti_schema input = {.form = TTI_RECORD, .rows = tti_job_input_rows};
 static const tti_schema inputs = {
-    .form = TTI_NAMED, .help = "names of fields of the data, or names of your own", .item = &input};
+    .form = TTI_NAMED,
+    .help = "names of the data's fields; a single input may have a name of its own",
+    .item = &input};
 static const tti_key functional_keys[] = {
     {"inputs", &inputs, ""}, {"layers", &layers, ""}, KEYS_END};
 static const tti_schema functional = {

@@ -170,6 +170,33 @@ static tt_status check_field(tt_model *m, const tt_field *f, const tt_tensor *fe
     return TT_OK;
 }
 
+static tt_status taken_twice(tt_model *m, const tt_field *fields, int n, int at, int input)
+{
+    tti_text t = {.ctx = m->ctx};
+    for (int i = 0; i < n; i++)
+        tti_text_add(&t, "%s'%s'", i > 0 ? ", " : "", fields[i].name);
+    tt_status st = TT_FAIL(m->ctx, TT_EINVAL,
+                           "the model's input '%s' is no field of the data, and the field at its "
+                           "place, '%s', has another use; name the inputs after the fields: %s",
+                           m->inputs[input]->name, fields[at].name, t.s != NULL ? t.s : "");
+    tti_text_free(&t);
+    return st;
+}
+
+// No field is an input and something else too: a label would be fed as what it is to be told from.
+static tt_status check_uses(tt_model *m, const tti_scores *sc, const tt_field *fields, int n,
+                            const int field[TTI_MAX_FEEDS])
+{
+    for (int i = 0; m->n_inputs > 1 && i < m->n_inputs; i++) {
+        if (field_named(fields, n, m->inputs[i]->name) >= 0)
+            continue;
+        for (int k = 0; k < sc->n_feeds; k++)
+            if (k != i && field[k] == field[i])
+                return taken_twice(m, fields, n, field[i], i);
+    }
+    return TT_OK;
+}
+
 tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int field[TTI_MAX_FEEDS])
 {
     tt_field fields[TT_MAX_FIELDS];
@@ -188,7 +215,7 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
         field[i] = at >= 0 ? at : i;
         TT_TRY(check_field(m, &fields[field[i]], sc->feeds[i], target));
     }
-    return TT_OK;
+    return check_uses(m, sc, fields, n, field);
 }
 
 // ---- looking for what is not finite ----------------------------------------------------------

@@ -203,7 +203,7 @@ TEST(job_models_say_what_is_wrong)
         {"model: [embedding: {width: 4}]\n",
          "j.yaml:2:20: model.0.embedding: vocab must be given: the data does not say it"},
         {"model: {inputs: [a, b, c], layers: [flatten]}\n",
-         "j.yaml:2:24: model.inputs.c: shape must be given: the data has no such field"},
+         "j.yaml:2:18: model.inputs.a: the data has no field 'a'; its fields are 'x' and 'y'"},
         {"model: {layers: [flatten], outputs: [flatten_1, q]}\n",
          "j.yaml:2:37: model.outputs: no layer or input 'q' comes before"},
         {"model: [flatten, residual: {layers: [dense: 784], name: flatten_1}]\n",

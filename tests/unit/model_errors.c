@@ -423,3 +423,21 @@ TEST(a_layer_again_after_no_memory)
     tt_string_free(whole, want);
     CHECK_OK(tt_close(whole));
 }
+
+TEST(a_label_is_not_fed_as_an_input)
+{
+    static const float x[4] = {1, 2, 3, 4}, y[4] = {2, 4, 6, 8};
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_model_new(ctx);
+    tt_tensor *a = tt_input(m, .shape = {1}, .name = "a");
+    tt_tensor *b = tt_input(m, .shape = {1}, .name = "b");
+    tt_layer_add(m, .from = {a, b});
+    tt_dense(m, .units = 1);
+    CHECK_OK(tt_compile(m, .losses = {{.kind = TT_MSE, .target = "y"}}, .n_losses = 1));
+    tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
+                           .count = 4, .batch = 2);
+    CHECK(tt_fit(m, d) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "the model's input 'b' is no field of the data, and the field at its place, "
+                       "'y', has another use; name the inputs after the fields: 'x', 'y'");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}

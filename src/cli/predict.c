@@ -46,18 +46,49 @@ static int64_t record_width(const tt_tensor *t)
     return -tt_shape_count(&shape);
 }
 
-// The records must be what the model reads.
+static bool same_shape(const tt_shape *a, const tt_shape *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i] == b->dim[i];
+    return same;
+}
+
+// What may have happened to records of another shape.
+static const char *shape_advice(const tt_shape *has, const tt_shape *wants)
+{
+    bool pictures = has->rank == 3 && wants->rank == 3;
+    if (pictures && has->dim[0] == wants->dim[2] && has->dim[1] == wants->dim[0] &&
+        has->dim[2] == wants->dim[1])
+        return ": the channels come first there, and the model takes channels last (NHWC): write "
+               "the array so, x.transpose(0, 2, 3, 1) in NumPy";
+    if (tt_shape_count(has) == tt_shape_count(wants))
+        return ": as many values in another shape; reshape the array to the model's, if its values "
+               "are in that order";
+    return "";
+}
+
+// The records must be what the model reads: as many values in another order are other records.
 static tt_status check_input(prediction *p)
 {
     const tt_field *f = &p->fields[p->input];
-    const tt_tensor *in = p->j->parts.model->inputs[0]->out;
-    if (f->dtype == tt_tensor_dtype(in) && tt_shape_count(&f->shape) == record_width(in))
-        return TT_OK;
-    return TT_FAIL(p->j->ctx, TT_ESHAPE,
-                   "field '%s' has records of %lld %s, the model's input '%s' of %lld %s", f->name,
-                   (long long)tt_shape_count(&f->shape), tt_dtype_name(f->dtype),
-                   p->j->parts.model->inputs[0]->name, (long long)record_width(in),
-                   tt_dtype_name(tt_tensor_dtype(in)));
+    const tti_layer *input = p->j->parts.model->inputs[0];
+    const char *file = p->args->input != NULL ? p->args->input : "the data";
+    char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
+    tt_shape all = tt_tensor_shape(input->out), one = {.rank = all.rank - 1};
+    memcpy(one.dim, all.dim + 1, sizeof(one.dim[0]) * (size_t)one.rank);
+    if (!same_shape(&f->shape, &one))
+        return TT_FAIL(p->j->ctx, TT_ESHAPE,
+                       "%s: records have shape %s, but the model's input '%s' has %s%s", file,
+                       tt_shape_text(&f->shape, a), input->name, tt_shape_text(&one, b),
+                       shape_advice(&f->shape, &one));
+    if (f->dtype != tt_tensor_dtype(input->out))
+        return TT_FAIL(p->j->ctx, TT_EDTYPE,
+                       "%s: records are %s, but the model's input '%s' is %s; save the array with "
+                       "that type",
+                       file, tt_dtype_name(f->dtype), input->name,
+                       tt_dtype_name(tt_tensor_dtype(input->out)));
+    return TT_OK;
 }
 
 // A target that is a whole number is a class, if the output has a score for each.

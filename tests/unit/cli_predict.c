@@ -37,7 +37,9 @@ TEST(records_are_predicted)
     json_decref(o);
     write_npy("wrong.npy", 3, 27);
     CHECK_INT(command_run("predict small --input wrong.npy"), 1);
-    CHECK_HAS(command_err, "field 'x' has records of 729 f32, the model's input 'x' of 784 f32");
+    CHECK_HAS(
+        command_err,
+        "wrong.npy: records have shape [27, 27, 1], but the model's input 'x' has [28, 28, 1]");
     CHECK_INT(command_run("predict small --input nowhere.npy"), 3);
     CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.npy'");
     CHECK_INT(command_run("predict small --prompt hello"), 2);

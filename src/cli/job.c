@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/generate.h"
 #include "cli/join.h"
+#include "job/job.h"
 #include "save/checkpoint.h"
 #include "train/compile.h"
 #include <stdio.h>
@@ -130,7 +131,8 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
         return cli_code(tt_status_of(j->ctx));
     if (!cli_is_first(j->ctx) && freopen("/dev/null", "w", stdout) == NULL) // the first one prints
         return cli_error("cannot open /dev/null");
-    tt_status st = tt_job_build(j->job, j->ctx, &j->parts);
+    tti_job_build_opts build = {.runs = j->runs};
+    tt_status st = tti_job_build(j->job, j->ctx, &build, &j->parts);
     if (st != TT_OK) // data that cannot be opened is the job's mistake too
         return st == TT_EIO ? CLI_BAD_JOB : cli_code(st);
     if (args->prompt != NULL && !cli_is_text(j))

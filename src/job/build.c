@@ -3,6 +3,9 @@
  */
 #include "base/ctx.h"
 #include "job/job.h"
+#include "record/record.h"
+#include "save/checkpoint.h"
+#include "save/share.h"
 #include "train/loss.h"
 #include "train/optimizer.h"
 #include <stdio.h>
@@ -125,16 +128,56 @@ static tt_status bind_train(tt_job *j, tt_ctx *ctx, const tti_item *train, tti_j
     return TT_OK;
 }
 
-static tt_status load_weights(tt_job *j, tt_ctx *ctx, tt_model *m)
+// Does a run's folder have a checkpoint? Nothing is recorded.
+static bool has_checkpoint(const char *run)
+{
+    char path[TTI_PATH_MAX];
+    return tti_checkpoint_resolve(NULL, run, path) == TT_OK;
+}
+
+/*
+ * What init names: a file or folder; else a run in runs by its own name, "digits-001"; else the
+ * newest run of a job of that name that has a checkpoint.
+ */
+static tt_status find_weights(tt_job *j, tt_ctx *ctx, const char *runs, const char *name,
+                              char out[TTI_PATH_MAX])
+{
+    const char *dir = tt_job_get(j, "output.dir");
+    char run[TTI_RUN_PATH];
+    int number = 0;
+    if (runs == NULL)
+        runs = dir != NULL && *dir != '\0' ? dir : "runs";
+    if (tti_file_exists(name) || tti_folder_exists(name) || strchr(name, '/') != NULL ||
+        !tti_is_first(ctx)) { // the first process reads it
+        if (snprintf(out, TTI_PATH_MAX, "%s", name) >= TTI_PATH_MAX)
+            return TT_FAIL(ctx, TT_EINVAL, "a path of more than %d bytes", TTI_PATH_MAX - 1);
+        return TT_OK;
+    }
+    TT_TRY(tti_file_join(ctx, out, runs, name));
+    if (tti_folder_exists(out))
+        return TT_OK;
+    do
+        TT_TRY(tti_run_folder_below(ctx, runs, name, &number, run));
+    while (run[0] != '\0' && !has_checkpoint(run));
+    if (run[0] == '\0')
+        return TT_FAIL(ctx, TT_EIO, "there is no file '%s', and no run of that name in '%s'", name,
+                       runs);
+    memcpy(out, run, strlen(run) + 1);
+    return TT_OK;
+}
+
+tt_status tti_job_init_weights(tt_job *j, tt_ctx *ctx, const char *runs, tt_model *m)
 {
     const tti_item *item = tti_item_get(j->root, "init");
-    char buf[TTI_PLACE_MAX];
+    char buf[TTI_PLACE_MAX], path[TTI_PATH_MAX];
     tti_job_init init = {.load = {.opts_size = sizeof(init.load)}};
     TT_TRY(tti_bind_own(ctx, tti_job_init_rows, item, &init));
     if (init.file == NULL)
         return TT_OK;
     tti_fail_item(ctx, item, "init", buf);
-    tt_status st = tt_load_with(m, init.file, &init.load);
+    tt_status st = find_weights(j, ctx, runs, init.file, path);
+    if (st == TT_OK)
+        st = tt_load_with(m, path, &init.load);
     tti_fail_where(ctx, NULL);
     return st;
 }
@@ -160,7 +203,7 @@ static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int
     return st;
 }
 
-static tt_status build(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
+static tt_status build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_job_parts *p)
 {
     tt_field fields[TT_MAX_FIELDS];
     TT_TRY(tti_job_open_data(j, ctx, "train", &p->train));
@@ -173,17 +216,22 @@ static tt_status build(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
     TT_TRY(tti_job_build_model(j, ctx, fields, n_fields, &p->model));
     if (tti_item_get(j->root, "train") != NULL)
         TT_TRY(build_train(j, ctx, fields, n_fields, p));
-    return load_weights(j, ctx, p->model);
+    return o->no_init ? TT_OK : tti_job_init_weights(j, ctx, o->runs, p->model);
 }
 
 tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out)
 {
     if (j == NULL || out == NULL || ctx == NULL)
         return TT_EINVAL;
+    return tti_job_build(j, ctx, &(tti_job_build_opts){0}, out);
+}
+
+tt_status tti_job_build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_job_parts *out)
+{
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
     tt_job_parts parts = {0};
-    tt_status st = build(j, ctx, &parts);
+    tt_status st = build(j, ctx, o, &parts);
     if (st != TT_OK) {
         tt_model_free(parts.model);
         tt_data_free(parts.train);

@@ -91,6 +91,19 @@ void tti_texts_or_null(const tt_option *rows, void *out);
 // Puts "file:line:column: path: " in front of messages until tti_fail_where(ctx, NULL).
 void tti_fail_item(tt_ctx *ctx, const tti_item *item, const char *path, char buf[TTI_PLACE_MAX]);
 
+/*
+ * tt_job_build() as the command calls it. no_init: weights are not loaded, since a checkpoint's
+ * will be, and the file of init need not be there any more.
+ */
+typedef struct tti_job_build_opts {
+    const char *runs; // where runs are looked for by name; NULL: output.dir
+    bool no_init;
+} tti_job_build_opts;
+tt_status tti_job_build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o,
+                        tt_job_parts *out) TTI_CHECKED;
+// Loads the weights that init names, if it names any.
+tt_status tti_job_init_weights(tt_job *j, tt_ctx *ctx, const char *runs, tt_model *m) TTI_CHECKED;
+
 // One of data.train, data.validate, data.test; *out stays NULL if the job has none.
 tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **out) TTI_CHECKED;
 // The model; fields are of the data, n_fields 0 if there is none.

@@ -70,3 +70,44 @@ TEST(records_of_another_shape_are_refused)
     CHECK_HAS(command_err, "[784]");
     CHECK_HAS(command_err, "[28, 28, 1]");
 }
+
+// ---- init ------------------------------------------------------------------------------------
+
+static const char second_job[] = "name: second\n"
+                                 "data: {train: {digits: {count: 64}}}\n"
+                                 "model: [{flatten: {}}, {dense: 10}]\n"
+                                 "init: %s\n"
+                                 "train: {epochs: 1, batch: 16, loss: cross_entropy, optimizer: "
+                                 "{sgd: {lr: 0}}}\n";
+
+static void init_from(const char *name, char hash[64])
+{
+    char job[1000];
+    snprintf(job, sizeof(job), second_job, name);
+    command_write("second.yaml", job);
+    command_ok("train second.yaml --json");
+    command_hash(command_out, hash);
+}
+
+TEST(init_takes_names_of_runs)
+{
+    char want[64], got[64];
+    command_write("first.yaml",
+                  "name: first\n"
+                  "data: {train: {digits: {count: 64}}}\n"
+                  "model: [{flatten: {}}, {dense: 10}]\n"
+                  "train: {epochs: 1, batch: 16, loss: cross_entropy, optimizer: sgd}\n");
+    command_ok("train first.yaml --json");
+    command_hash(command_out, want);
+    init_from("runs/first-001", got);
+    CHECK_STR(got, want);
+    init_from("first-001", got);
+    CHECK_STR(got, want);
+    init_from("first", got);
+    CHECK_STR(got, want);
+    char job[1000];
+    snprintf(job, sizeof(job), second_job, "firts");
+    command_write("second.yaml", job);
+    CHECK_INT(command_run("train second.yaml"), 3);
+    CHECK_HAS(command_err, "init: there is no file 'firts', and no run of that name in 'runs'");
+}

@@ -341,13 +341,23 @@ TT_API tt_status tt_model_hash(tt_model *m, tt_hash *out); // all weights, no op
 
 // A folder with weights, optimizer state and a manifest; replaced as a whole. See docs/checkpoints.
 TT_API tt_status tt_save(tt_model *m, const char *path);
+// How a file of weights lays out matrices and kernels.
+typedef enum tt_weight_layout {
+    TT_WEIGHTS_AUTO = 0,  // what the file says, or its shapes; what neither says is refused
+    TT_WEIGHTS_TUTTI = 1, // [in, out]; kernels [height, width, in, out]
+    TT_WEIGHTS_TORCH = 2, // PyTorch's: [out, in]; kernels [out, in, height, width]
+} tt_weight_layout;
 typedef struct tt_load_opts {
     size_t opts_size;
     bool partial;     // weights missing in the file, or unknown to the model, are left alone
-    const char *map;  // "old.*=new.*, ...": names in the file to names in the model
+    const char *map;  // "old.*=new.*, ...": names in the file to the model's; or "huggingface_gpt2"
     const char *only; // patterns of the model's weights that are loaded
+    tt_weight_layout layout; // of a file that is no checkpoint
 } tt_load_opts;
-// From what tt_save() or a fit wrote, or from one safetensors file (weights only).
+/*
+ * From what tt_save() or a fit wrote, or from one safetensors file (weights only). Weights from
+ * PyTorch are transposed where it lays them out otherwise.
+ */
 TT_API tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts);
 #define tt_load(...) TT_CALL2(tt_load, __VA_ARGS__, )
 // One plain safetensors file, for other programs.

@@ -136,6 +136,7 @@ const tti_layer_def tti_kind_conv2d = {
     .common = offsetof(tt_conv2d_opts, name),
     .main = "filters",
     .build = conv_build,
+    .torch = TTI_TORCH_KERNEL,
 };
 
 const tti_layer_def tti_kind_depthwise_conv2d = {
@@ -146,6 +147,7 @@ const tti_layer_def tti_kind_depthwise_conv2d = {
     .common = offsetof(tt_conv2d_opts, name),
     .main = "kernel",
     .build = depthwise_build,
+    .torch = TTI_TORCH_DEPTHWISE,
 };
 
 tt_tensor *tt_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)

@@ -39,6 +39,7 @@ const tti_layer_def tti_kind_dense = {
     .common = offsetof(tt_dense_opts, name),
     .main = "units",
     .build = dense_build,
+    .torch = TTI_TORCH_MATRIX,
 };
 
 tt_tensor *tt_dense_with(tt_model *m, const tt_dense_opts *opts)

@@ -64,6 +64,7 @@ const tti_layer_def tti_kind_batch_norm = {
     .min_in = 1,
     .max_in = 2,
     .build = batch_norm_build,
+    .torch = TTI_TORCH_FEATURES,
 };
 
 tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts)
@@ -127,6 +128,7 @@ static tt_tensor *rms_norm_build(tt_build *b, const void *opts, tt_tensor *const
         .size = sizeof(tt_layer_norm_opts),           \
         .common = offsetof(tt_layer_norm_opts, name), \
         .build = name_##_build,                       \
+        .torch = TTI_TORCH_FEATURES,                  \
     };
 NORM_KIND(layer_norm, "mean 0 and variance 1 over the last axis, then scale and shift")
 NORM_KIND(rms_norm, "mean square 1 over the last axis, then scale")

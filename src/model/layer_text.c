@@ -220,6 +220,7 @@ const tti_layer_def tti_kind_attention = {
     .common = offsetof(tt_attention_opts, name),
     .main = "heads",
     .build = attention_build,
+    .torch = TTI_TORCH_MATRIX,
 };
 
 tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts)
@@ -293,6 +294,7 @@ const tti_layer_def tti_kind_transformer_block = {
     .common = offsetof(tt_transformer_block_opts, name),
     .main = "heads",
     .build = block_build,
+    .torch = TTI_TORCH_MATRIX,
 };
 
 tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_block_opts *opts)

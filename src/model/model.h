@@ -16,6 +16,15 @@
 
 typedef struct tti_layer tti_layer;
 
+// What of a layer's weights PyTorch lays out otherwise (save/layout.h).
+typedef enum tti_torch {
+    TTI_TORCH_SAME = 0,
+    TTI_TORCH_MATRIX,    // those of rank 2: [in, out] here, [out, in] there
+    TTI_TORCH_KERNEL,    // those of rank 4: convolutions
+    TTI_TORCH_DEPTHWISE, //
+    TTI_TORCH_FEATURES,  // those of rank 1 have one number for each feature of the input
+} tti_torch;
+
 /*
  * A kind of layer. The rows describe the public options struct (tt_dense_opts), all but
  * TT_LAYER_OPTIONS and what no text can say. build() adds nodes; weights come from
@@ -31,6 +40,7 @@ typedef struct tti_layer_def {
     int min_in, max_in; // inputs; 0, 0 means exactly one
     tt_tensor *(*build)(tt_build *b, const void *opts, tt_tensor *const *in, int n_in);
     tt_tensor *(*expand)(tt_model *m, const void *opts, const char *name);
+    tti_torch torch;
 } tti_layer_def;
 
 typedef struct tti_layer_common {

@@ -39,8 +39,16 @@ typedef struct tti_train_state {
     char *job; // the resolved job without what only says where it runs; may be NULL
 } tti_train_state;
 
+// What a file of weights says of itself.
+typedef enum tti_origin {
+    TTI_FROM_TUTTI = 0, // a checkpoint, or metadata format: tutti
+    TTI_FROM_TORCH,     // metadata format: pt
+    TTI_FROM_UNKNOWN,
+} tti_origin;
+
 typedef struct tti_snapshot {
     tti_train_state state;
+    tti_origin origin;
     int64_t n_weights; // tensors[0..n_weights) are the model's, the rest the optimizer's
     int64_t n;
     tti_named *tensors;

@@ -38,7 +38,7 @@ tt_status tti_ranks_wait(tt_ctx *ctx, tt_status st, const char *what)
 
 typedef struct head {
     uint64_t has, table, data; // bytes
-    int64_t n, n_weights;
+    int64_t n, n_weights, origin;
 } head;
 
 typedef struct row {
@@ -129,6 +129,7 @@ static tt_status read_table(tt_ctx *ctx, const head *h, const char *table, tti_s
     }
     name += names;
     out->n = h->n;
+    out->origin = (tti_origin)h->origin;
     out->n_weights = h->n_weights;
     out->path = take_text(ctx, &name, end);
     if (out->path == NULL)
@@ -197,7 +198,8 @@ tt_status tti_snapshot_share(tt_ctx *ctx, tt_status st, tti_snapshot *s, bool *h
         table = make_table(ctx, s, &bytes);
         if (table == NULL)
             return TT_ENOMEM;
-        h = (head){.has = 1, .table = bytes, .n = s->n, .n_weights = s->n_weights};
+        h = (head){
+            .has = 1, .table = bytes, .n = s->n, .n_weights = s->n_weights, .origin = s->origin};
         for (int64_t i = 0; i < s->n; i++)
             h.data += s->tensors[i].bytes;
     }

@@ -3,7 +3,18 @@
  */
 #include "save/source.h"
 #include "save/manifest.h"
+#include <string.h>
 #include <unistd.h>
+
+static tti_origin origin_of(char *const *metadata)
+{
+    for (; *metadata != NULL; metadata += 2)
+        if (strcmp(metadata[0], "format") == 0)
+            return strcmp(metadata[1], "tutti") == 0 ? TTI_FROM_TUTTI
+                   : strcmp(metadata[1], "pt") == 0  ? TTI_FROM_TORCH
+                                                     : TTI_FROM_UNKNOWN;
+    return TTI_FROM_UNKNOWN;
+}
 
 static tt_status open_file(tt_ctx *ctx, tti_source *s)
 {
@@ -20,6 +31,7 @@ static tt_status open_file(tt_ctx *ctx, tti_source *s)
         s->table.tensors[i].data = all + s->table.offsets[i];
     s->tensors = s->table.tensors;
     s->n = s->table.n;
+    s->origin = s->snapshot.origin = origin_of(s->table.metadata);
     return TT_OK;
 }
 

@@ -10,6 +10,7 @@
 typedef struct tti_source {
     char file[TTI_PATH_MAX]; // the file that the weights are in, for messages
     bool is_checkpoint;
+    tti_origin origin;
     const tti_named *tensors; // the weights
     int64_t n;
     tti_snapshot snapshot; // of a checkpoint: its state, and the optimizer's tensors too

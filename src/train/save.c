@@ -107,12 +107,19 @@ static tt_status load(tt_model *m, const tti_source *src, const tt_load_opts *o)
                      .partial = o->partial,
                      .map = o->map,
                      .only = o->only,
+                     .layout = o->layout,
+                     .origin = src->origin,
                      .found = found};
-    tt_status st = found == NULL ? TT_ENOMEM : tti_fitting_find(m->ctx, &f);
+    tti_form *forms = NULL;
+    tt_status st = found == NULL ? TT_ENOMEM : tti_model_forms(m, &forms);
+    f.forms = forms;
+    if (st == TT_OK)
+        st = tti_fitting_find(m->ctx, &f);
     if (st == TT_OK)
         st = tti_fitting_apply(m->ctx, &f);
     if (st == TT_OK && m->step != NULL && is_plain(o))
         st = load_optimizer(m, src, slots + n_weights, n - n_weights);
+    tti_free(m->ctx, forms);
     tti_free(m->ctx, found);
     tti_free(m->ctx, slots);
     return st;
@@ -134,6 +141,7 @@ static tt_status open_shared(tt_ctx *ctx, const char *path, tti_source *src)
         if (src->snapshot.tensors == NULL) {          // a file of tensors
             all->tensors = (tti_named *)src->tensors; // only read
             all->n = all->n_weights = src->n;
+            all->origin = src->origin;
         }
     }
     if (st == TT_OK)
@@ -141,6 +149,7 @@ static tt_status open_shared(tt_ctx *ctx, const char *path, tti_source *src)
     if (st == TT_OK && !is_first) {
         src->snapshot = *all; // and is freed with it
         src->is_checkpoint = true;
+        src->origin = all->origin;
         snprintf(src->file, sizeof(src->file), "%s", src->snapshot.path);
         src->tensors = src->snapshot.tensors;
         src->n = src->snapshot.n_weights;
@@ -158,6 +167,8 @@ tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
         return TT_FAIL(m->ctx, TT_EINVAL, "load: no options are given");
     tt_load_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    if ((unsigned)o.layout > TT_WEIGHTS_TORCH)
+        return TT_FAIL(m->ctx, TT_EINVAL, "load: layout %d is none", (int)o.layout);
     tti_source *src = tti_calloc(m->ctx, 1, sizeof(*src));
     if (src == NULL)
         return TT_ENOMEM;

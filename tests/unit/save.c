@@ -203,12 +203,13 @@ TEST(load_of_other_types)
     tt_hash hash;
     float got[4];
     CHECK_OK(tti_safetensors_write(ctx, path_of("b"), &t, 1, NULL, &hash));
-    CHECK_OK(tt_load(m, path_of("b")));
+    CHECK_OK(tt_load(m, path_of("b"), .layout = TT_WEIGHTS_TUTTI));
     read_weight(m, 0, got, sizeof(got));
     CHECK(got[0] == 1 && got[1] == -1 && got[2] == 2 && got[3] == 0 && !signbit(got[3]));
     t = (tti_named){"d.weight", TT_F64, TT_SHAPE(2, 2), f64, sizeof(f64)};
     CHECK_OK(tti_safetensors_write(ctx, path_of("d"), &t, 1, NULL, &hash));
-    refuse(m, path_of("d"), (tt_load_opts){0}, "'d.weight' is f64 [2, 2] but the model's is f32");
+    refuse(m, path_of("d"), (tt_load_opts){.layout = TT_WEIGHTS_TUTTI},
+           "'d.weight' is f64 [2, 2] but the model's is f32");
     CHECK_OK(tt_close(ctx));
 }
 

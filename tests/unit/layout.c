@@ -1,0 +1,179 @@
+/*
+ * layout.c - weights that other programs wrote: [out, in] or [in, out] is known or refused, never
+ * guessed.
+ */
+#include "../test.h"
+#include "save/safetensors.h"
+#include <stdio.h>
+
+static char *path_of(const char *name)
+{
+    static char path[400];
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    return path;
+}
+
+static const char *const from_torch[] = {"format", "pt", NULL};
+static const char *const from_tutti[] = {"format", "tutti", NULL};
+
+typedef struct file {
+    tti_named tensors[8];
+    int n;
+    float data[8][512];
+} file;
+
+// A tensor that counts up.
+static void add(file *f, const char *name, tt_shape shape)
+{
+    int64_t n = tt_shape_count(&shape);
+    CHECK(f->n < 8 && n <= 512);
+    for (int64_t i = 0; i < n; i++)
+        f->data[f->n][i] = (float)i;
+    f->tensors[f->n] = (tti_named){name, TT_F32, shape, f->data[f->n], (size_t)n * sizeof(float)};
+    f->n++;
+}
+
+static void write_file(tt_ctx *ctx, const char *name, const file *f, const char *const *metadata)
+{
+    tt_hash hash;
+    CHECK_OK(tti_safetensors_write(ctx, path_of(name), f->tensors, f->n, metadata, &hash));
+}
+
+static tt_model *dense_of(tt_ctx *ctx, int in, int units)
+{
+    tt_model *m = tt_sequential(ctx, .input = {in});
+    tt_dense(m, .units = units, .no_bias = true, .name = "fc");
+    return m;
+}
+
+// y = x W of the first row of a unit matrix: what the model's W has in row k.
+static void row_of(tt_model *m, int in, int k, float *y)
+{
+    float x[64] = {0};
+    CHECK(in <= 64);
+    x[k] = 1;
+    CHECK_OK(tt_predict(m, x, 1, y));
+}
+
+static void refused(tt_ctx *ctx, tt_model *m, const char *name, tt_weight_layout layout,
+                    const char *words)
+{
+    tt_load_opts o = {.opts_size = sizeof(o), .layout = layout};
+    CHECK(tt_load_with(m, path_of(name), &o) != TT_OK);
+    CHECK_MESSAGE(ctx, words);
+    tt_clear_error(ctx);
+}
+
+TEST(square_matrices_of_unknown_layout_are_refused)
+{
+    static file f;
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = dense_of(ctx, 3, 3);
+    float y[3];
+    add(&f, "fc.weight", TT_SHAPE(3, 3));
+    write_file(ctx, "plain", &f, NULL);
+    write_file(ctx, "torch", &f, from_torch);
+    write_file(ctx, "tutti", &f, from_tutti);
+    refused(ctx, m, "plain", TT_WEIGHTS_AUTO,
+            "'fc.weight' is [3, 3]: nothing in the file says whether it is [in, out], as Tutti has "
+            "it, or [out, in], as PyTorch has it; say layout: torch or layout: tutti");
+    CHECK_OK(tt_load(m, path_of("plain"), .layout = TT_WEIGHTS_TUTTI));
+    row_of(m, 3, 1, y);
+    CHECK(y[0] == 3 && y[1] == 4 && y[2] == 5);
+    CHECK_OK(tt_load(m, path_of("plain"), .layout = TT_WEIGHTS_TORCH));
+    row_of(m, 3, 1, y);
+    CHECK(y[0] == 1 && y[1] == 4 && y[2] == 7);
+    CHECK_OK(tt_load(m, path_of("tutti"))); // the files say it themselves
+    row_of(m, 3, 1, y);
+    CHECK(y[0] == 3);
+    CHECK_OK(tt_load(m, path_of("torch")));
+    row_of(m, 3, 1, y);
+    CHECK(y[0] == 1);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(shapes_say_the_layout_of_the_file)
+{
+    static file f, mixed, square;
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = dense_of(ctx, 3, 2);
+    float y[4];
+    add(&f, "fc.weight", TT_SHAPE(2, 3));
+    write_file(ctx, "out_in", &f, NULL);
+    CHECK_OK(tt_load(m, path_of("out_in")));
+    row_of(m, 3, 1, y);
+    CHECK(y[0] == 1 && y[1] == 4);
+    refused(ctx, m, "out_in", TT_WEIGHTS_TUTTI,
+            "'fc.weight' is f32 [2, 3] but the model's is [3, 2]");
+    tt_model *two = dense_of(ctx, 3, 2);
+    tt_dense(two, .units = 2, .no_bias = true, .name = "square");
+    add(&square, "fc.weight", TT_SHAPE(2, 3));
+    add(&square, "square.weight", TT_SHAPE(2, 2)); // of the same file, so as the other
+    write_file(ctx, "square", &square, NULL);
+    CHECK_OK(tt_load(two, path_of("square")));
+    tt_model *three = dense_of(ctx, 3, 2);
+    tt_dense(three, .units = 4, .no_bias = true, .name = "last");
+    add(&mixed, "fc.weight", TT_SHAPE(2, 3));
+    add(&mixed, "last.weight", TT_SHAPE(2, 4));
+    write_file(ctx, "mixed", &mixed, NULL);
+    refused(ctx, three, "mixed", TT_WEIGHTS_AUTO,
+            "'last.weight' is [2, 4], as Tutti has it, but 'fc.weight' is [2, 3], as PyTorch has "
+            "it");
+    write_file(ctx, "straight",
+               &(file){.tensors = {{"fc.weight", TT_F32, TT_SHAPE(3, 2), f.data[0], 24}}, .n = 1},
+               from_torch);
+    refused(ctx, m, "straight", TT_WEIGHTS_AUTO,
+            "'fc.weight' is f32 [3, 2] but PyTorch's layout of the model's [3, 2] is [2, 3]");
+    CHECK_OK(tt_close(ctx));
+}
+
+// Convolutions, and a dense layer whose inputs PyTorch flattens channels first.
+TEST(torch_layout_of_pictures)
+{
+    static file f;
+    float x[2 * 3 * 2], y[2], want[2] = {0, 0};
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {2, 3, 2});
+    tt_conv2d(m, .filters = 2, .kernel = {1}, .no_bias = true, .name = "conv");
+    tt_flatten(m);
+    tt_dropout(m, .rate = 0.5);
+    tt_dense(m, .units = 2, .no_bias = true, .name = "fc");
+    add(&f, "conv.weight", TT_SHAPE(2, 2, 1, 1));
+    add(&f, "fc.weight", TT_SHAPE(2, 12));
+    write_file(ctx, "torch", &f, NULL); // [2, 12] can only be PyTorch's
+    CHECK_OK(tt_load(m, path_of("torch")));
+    for (int i = 0; i < 12; i++)
+        x[i] = (float)(i * i % 7);
+    CHECK_OK(tt_predict(m, x, 1, y));
+    for (int o = 0; o < 2; o++)
+        for (int c = 0; c < 2; c++)
+            for (int p = 0; p < 6; p++) {
+                float v = x[p * 2] * f.data[0][c * 2] + x[p * 2 + 1] * f.data[0][c * 2 + 1];
+                want[o] += v * f.data[1][o * 12 + c * 6 + p];
+            }
+    CHECK_NEAR(y[0], want[0], 1e-3);
+    CHECK_NEAR(y[1], want[1], 1e-3);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(names_of_torch_batch_norms)
+{
+    static file f;
+    float x[2] = {3, 5}, y[2];
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {2});
+    tt_batch_norm(m, .name = "bn");
+    add(&f, "bn.weight", TT_SHAPE(2));
+    add(&f, "bn.bias", TT_SHAPE(2));
+    add(&f, "bn.running_mean", TT_SHAPE(2));
+    add(&f, "bn.running_var", TT_SHAPE(2));
+    add(&f, "bn.num_batches_tracked", (tt_shape){0});
+    f.data[3][0] = 1;
+    f.data[3][1] = 4;
+    write_file(ctx, "bn", &f, NULL);
+    CHECK_OK(tt_load(m, path_of("bn")));
+    CHECK_OK(tt_predict(m, x, 1, y));
+    CHECK_NEAR(y[0], 0, 1e-6); // weight 0
+    CHECK_NEAR(y[1], 1 + (5 - 1) / 2.0, 1e-4);
+    CHECK_OK(tt_close(ctx));
+}

@@ -308,10 +308,18 @@ TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out
                                   const tt_evaluate_opts *opts);
 #define tt_evaluate(...) TT_CALL3(tt_evaluate, __VA_ARGS__, )
 
-// Runs the model on n records; out has room for n rows of the first output. Any batch, same bits.
+/*
+ * Runs the model on n records; out has room for n rows of the first output. Any batch, same bits. A
+ * model with several inputs or outputs takes them from the options, in its order: x and out are
+ * then NULL, or the first ones.
+ */
 typedef struct tt_predict_opts {
     size_t opts_size;
-    int64_t batch; // records at a time; default 256
+    int64_t batch;                   // records at a time; default 256
+    const void *inputs[TT_MAX_FROM]; // n records each
+    void *outputs[TT_MAX_FROM];      // room for n rows each; NULL: that one is not wanted
+    bool raw; // of a model that knows its data (tutti/use.h): inputs before their preprocessing,
+              // outputs as probabilities or in the target's own units
 } tt_predict_opts;
 TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *out,
                                  const tt_predict_opts *opts);

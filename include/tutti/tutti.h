@@ -16,5 +16,6 @@
 #include <tutti/run.h>
 #include <tutti/tasks.h>
 #include <tutti/train.h>
+#include <tutti/use.h>
 
 #endif

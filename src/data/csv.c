@@ -21,6 +21,7 @@ typedef struct csv {
     int64_t n_x, n_y;
     bool has_classes, has_numbers; // classes; and these say their numbers themselves
     bool fixed_words;              // all classes were given
+    bool no_header;
     tti_words words;
     int64_t body;   // where records begin
     int64_t line;   // and in which line
@@ -336,6 +337,7 @@ static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
     if (o->first < 0 || o->count < 0)
         return TT_FAIL(ctx, TT_EINVAL, "csv: %lld records from number %lld on", (long long)o->count,
                        (long long)o->first);
+    c->no_header = o->no_header;
     TT_TRY(read_header(ctx, c, o->no_header));
     TT_TRY(choose_columns(ctx, c, o));
     c->has_classes = o->classes || words[0] != '\0';
@@ -390,6 +392,25 @@ tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o, tt_sou
     if (c->has_classes)
         out->fields[1] = (tt_field){.name = "y", .dtype = TT_I32, .classes = count_classes(c)};
     return TT_OK;
+}
+
+bool tti_csv_about_of(const tt_data *d, tti_csv_about *out)
+{
+    if (d == NULL || d->source.close != csv_close)
+        return false;
+    const csv *c = d->source.self;
+    bool has_words = c->has_classes && !c->has_numbers;
+    *out = (tti_csv_about){.names = c->names,
+                           .n = c->n,
+                           .x = c->x,
+                           .y = c->y,
+                           .n_x = c->n_x,
+                           .n_y = c->n_y,
+                           .words = has_words ? c->words.words : NULL,
+                           .n_words = has_words ? c->words.n : 0,
+                           .comma = c->comma,
+                           .no_header = c->no_header};
+    return true;
 }
 
 static tt_status csv_open(tt_ctx *ctx, const void *options, tt_source *out)

@@ -64,6 +64,19 @@ typedef struct tti_columns {
 tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out) TTI_CHECKED;
 void tti_columns_free(tt_ctx *ctx, tti_columns *c); // one that is all zero is fine
 
+// What a data set of a CSV file reads, borrowed from it; false for other data sets.
+typedef struct tti_csv_about {
+    char *const *names; // of all columns
+    int64_t n;
+    const int32_t *x, *y; // as in tti_columns
+    int64_t n_x, n_y;
+    char *const *words; // of classes, by number; NULL: there are none, or they are numbers
+    int64_t n_words;
+    char comma;
+    bool no_header;
+} tti_csv_about;
+bool tti_csv_about_of(const tt_data *d, tti_csv_about *out);
+
 // A source of an open file, which it takes over: what the fuzzer calls.
 tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o,
                          tt_source *out) TTI_CHECKED;

@@ -174,8 +174,10 @@ void tt_data_free(tt_data *d)
     tt_data_stop(d);
     tti_disown(ctx, &d->owned);
     tti_ring_free(d);
-    for (int i = 0; i < d->n_transforms; i++)
+    for (int i = 0; i < d->n_transforms; i++) {
         tti_free(ctx, d->transforms[i].table);
+        tti_free(ctx, d->transforms[i].about);
+    }
     tti_free(ctx, d->lane_first);
     tti_free(ctx, d->lane_records);
     if (d->source.close != NULL)

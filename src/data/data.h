@@ -66,6 +66,7 @@ struct tti_transform {
     int place; // which of its field's transforms it is: the same on two fields, the same numbers
     tt_field in, out;
     float *table; // what prepare() worked out; freed with the data set
+    char *about;  // its options as JSON; freed with it, too
 };
 
 size_t tti_field_bytes(const tt_field *f); // of one record; the source's were checked

@@ -2,6 +2,7 @@
  * transform.c - transforms: the list of kinds, appending one, and those that know nothing of
  * images. Those of images: image.c.
  */
+#include "base/option_json.h"
 #include "base/value.h"
 #include "data/data.h"
 #include <stddef.h>
@@ -78,7 +79,14 @@ tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opt
     for (int i = 0; i < d->n_transforms; i++)
         t.place += d->transforms[i].field == t.field;
     t.in = t.out = d->fields[t.field];
-    TT_TRY(def->prepare(ctx, &t));
+    tti_text about = {.ctx = ctx};
+    tti_options_json(&about, def->options, &t.opts);
+    t.about = tti_text_take(&about);
+    tt_status st = t.about == NULL ? TT_ENOMEM : def->prepare(ctx, &t);
+    if (st != TT_OK) {
+        tti_free(ctx, t.about);
+        return st;
+    }
     t.opts.field = t.opts.means = t.opts.scales = NULL; // the caller's
     tti_ring_free(d);                                   // sizes change
     d->transforms[d->n_transforms++] = t;

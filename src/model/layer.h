@@ -41,6 +41,8 @@ extern const char *const tti_act_words[], *const tti_padding_words[], *const tti
             0, NULL,                                                                              \
     }
 
+extern const tti_layer_def tti_kind_tied_dense; // of gpt; no job names it
+
 #define TTI_MAX_WIDTH 1e9 // of units, filters, vocabularies
 
 // A weight as x needs it: kept in f32 (f64 where x is f64), cast to the type of x.

@@ -28,6 +28,14 @@ const tti_layer_def *tti_layer_find(const char *name)
     return NULL;
 }
 
+const tti_layer_def *tti_layer_find_built(const char *kind)
+{
+    const tti_layer_def *def = tti_layer_find(kind);
+    if (strcmp(kind, tti_kind_tied_dense.name) == 0)
+        return &tti_kind_tied_dense;
+    return def != NULL && def->expand == NULL ? def : NULL;
+}
+
 const char *const tti_act_words[] = {"linear", "relu", "gelu",       "gelu_erf", "sigmoid", "tanh",
                                      "silu",   "elu",  "leaky_relu", "softplus", "softmax", NULL};
 const char *const tti_padding_words[] = {"valid", "same", NULL};

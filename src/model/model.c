@@ -16,6 +16,10 @@ static void model_free(void *p)
     tt_ctx *ctx = m->ctx;
     if (m->step != NULL)
         m->free_step(m);
+    if (m->use != NULL)
+        m->free_use(m);
+    tti_free(ctx, m->about_data);
+    tti_free(ctx, m->about_train);
     tti_model_drop(m, (tti_mark){.n_nodes = m->graph->n_nodes});
     for (int i = 0; i < m->n_outputs; i++)
         tti_free(ctx, m->outputs[i].name);

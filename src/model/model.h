@@ -49,6 +49,8 @@ typedef struct tti_layer_common {
 
 const tti_layer_def *tti_layer_find(const char *name);
 const tti_layer_def *tti_layer_at(int i); // NULL past the end
+// Also those that only composites make; none of a composite's own.
+const tti_layer_def *tti_layer_find_built(const char *kind);
 
 /*
  * Appends a layer; opts is a whole options struct with every default filled in and is copied, its
@@ -105,6 +107,7 @@ typedef struct tti_output {
 } tti_output;
 
 typedef struct tti_step tti_step; // train/compile.h
+typedef struct tti_use tti_use;   // train/use.h
 
 // Layers whose names match go on a device, unless a device scope says another.
 typedef struct tti_pin_rule {
@@ -134,6 +137,10 @@ struct tt_model {
     int64_t n_updates, cap_updates;
     tti_pin_rule *pin_rules; // the first that matches counts
     int64_t n_pin_rules, cap_pin_rules;
+    // For its card (save/card.h): JSON objects of the data and the training; NULL: not known.
+    char *about_data, *about_train;
+    tti_use *use;                  // what they say, read; NULL: not yet
+    void (*free_use)(tt_model *m); // set with it
 };
 
 // The layer whose output t is; NULL (recorded) if t is no layer's output of this model.

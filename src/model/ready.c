@@ -115,9 +115,18 @@ static tt_tensor *tied_build(tt_build *b, const void *opts, tt_tensor *const *in
     return w == NULL ? NULL : tt_matmul(b->graph, in[0], w, .transpose_b = true);
 }
 
-static const tti_layer_def tied_kind = {
+static const tt_option tied_options[] = {
+    {"vocab", TT_OPT_INT, NULL, "number of tokens", offsetof(tt_embedding_opts, vocab), 1,
+     TTI_MAX_WIDTH, NULL},
+    {"width", TT_OPT_INT32, NULL, "channels", offsetof(tt_embedding_opts, width), 1, TTI_MAX_WIDTH,
+     NULL},
+    TT_OPTION_END,
+};
+
+const tti_layer_def tti_kind_tied_dense = {
     .name = "tied_dense",
     .help = "x W^T with the weights of an embedding",
+    .options = tied_options,
     .size = sizeof(tt_embedding_opts),
     .common = offsetof(tt_embedding_opts, name),
     .build = tied_build,
@@ -144,7 +153,7 @@ static tt_tensor *gpt_expand(tt_model *m, const void *opts, const char *name)
         return tt_dense(m, .units = (int)o->vocab, .no_bias = true, .name = "head",
                         .init = {TT_INIT_NORMAL, 0, 0.02});
     tt_embedding_opts head = {.vocab = o->vocab, .width = o->width, .name = "head", .share = embed};
-    return tti_layer_add(m, &tied_kind, &head);
+    return tti_layer_add(m, &tti_kind_tied_dense, &head);
 }
 
 const tti_layer_def tti_kind_gpt = {

@@ -2,6 +2,7 @@
  * checkpoint.c - writes and reads checkpoint folders, and finds the newest and the best of several.
  */
 #include "save/checkpoint.h"
+#include "save/card.h"
 #include "save/manifest.h"
 #include <errno.h>
 #include <stdio.h>
@@ -82,9 +83,9 @@ static tt_status read_back(tt_ctx *ctx, const char *written, const char *path)
 }
 
 static tt_status write_file(tt_ctx *ctx, const char *folder, int file, const tti_named *tensors,
-                            int64_t n, tti_file_sum *sum)
+                            int64_t n, const char *card, tti_file_sum *sum)
 {
-    static const char *const metadata[] = {"format", "tutti", NULL};
+    const char *const metadata[] = {"format", "tutti", card != NULL ? TTI_CARD : NULL, card, NULL};
     char path[TTI_PATH_MAX];
     tti_writer w;
     TT_TRY(tti_file_join(ctx, path, folder, tti_checkpoint_files[file]));
@@ -125,11 +126,11 @@ static tt_status write_files(tt_ctx *ctx, const char *folder, const tti_snapshot
     if (m == NULL)
         return TT_ENOMEM;
     m->state = s->state;
-    tt_status st = write_file(ctx, folder, TTI_FILE_WEIGHTS, s->tensors, s->n_weights,
+    tt_status st = write_file(ctx, folder, TTI_FILE_WEIGHTS, s->tensors, s->n_weights, s->card,
                               &m->files[TTI_FILE_WEIGHTS]);
     if (st == TT_OK)
         st = write_file(ctx, folder, TTI_FILE_OPTIMIZER, s->tensors + s->n_weights,
-                        s->n - s->n_weights, &m->files[TTI_FILE_OPTIMIZER]);
+                        s->n - s->n_weights, NULL, &m->files[TTI_FILE_OPTIMIZER]);
     if (st == TT_OK)
         st = write_manifest(ctx, folder, m);
     tti_free(ctx, m);
@@ -158,13 +159,14 @@ void tti_snapshot_free(tt_ctx *ctx, tti_snapshot *s)
     tti_free(ctx, s->tensors);
     tti_free(ctx, s->state.job);
     tti_free(ctx, s->path);
+    tti_free(ctx, s->card);
     for (int i = 0; i < TTI_N_FILES; i++) {
         tti_free(ctx, s->memory[i]);
         tti_free(ctx, s->names[i]);
         s->memory[i] = s->names[i] = NULL;
     }
     s->tensors = NULL;
-    s->state.job = s->path = NULL;
+    s->state.job = s->path = s->card = NULL;
     s->n = s->n_weights = 0;
 }
 

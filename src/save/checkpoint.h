@@ -54,6 +54,7 @@ typedef struct tti_snapshot {
     tti_named *tensors;
     char *memory[2], *names[2]; // what tensors point into, if not to memory of variables
     char *path;                 // where it was read from; NULL: nowhere
+    char *card;                 // of the model (save/card.h); NULL: none, as of one that was read
 } tti_snapshot;
 
 // Writes a checkpoint to path as a whole, after it was read back. What is there is replaced if it

@@ -215,6 +215,7 @@ const char *tti_saver_newest(tti_saver *s)
 static bool size_of(const tti_snapshot *from, size_t *out)
 {
     size_t n = from->state.job == NULL ? 0 : strlen(from->state.job) + 1;
+    n += from->card == NULL ? 0 : strlen(from->card) + 1;
     for (int64_t i = 0; i < from->n; i++) {
         if (__builtin_add_overflow(n, from->tensors[i].bytes + 2 * ALIGN, &n) ||
             __builtin_add_overflow(n, strlen(from->tensors[i].name) + 1, &n))
@@ -259,8 +260,11 @@ static tt_status copy_snapshot(tti_saver *s, const tti_snapshot *from)
         t->name = memcpy(at, t->name, length);
         at += length;
     }
-    if (from->state.job != NULL)
+    if (from->state.job != NULL) {
         s->copy.state.job = memcpy(at, from->state.job, strlen(from->state.job) + 1);
+        at += strlen(from->state.job) + 1;
+    }
+    s->copy.card = from->card == NULL ? NULL : memcpy(at, from->card, strlen(from->card) + 1);
     return TT_OK;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "base/ctx.h"
 #include "run/run.h"
+#include "save/card.h"
 #include "save/fitting.h"
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,7 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
         return st;
     }
     memset(out, 0, sizeof(*out));
+    out->card = tti_card_print(m);
     out->state.lanes = m->ctx->lanes;
     out->state.seed = m->ctx->seed;
     out->state.arithmetic = tti_arithmetic_of(m->ctx);
@@ -121,7 +123,10 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
     out->n = n;
     out->tensors = tensors;
     out->memory[0] = room;
-    return TT_OK;
+    if (out->card != NULL)
+        return TT_OK;
+    tti_snapshot_free(m->ctx, out);
+    return TT_ENOMEM;
 }
 
 tt_status tti_model_restore(tt_model *m, const tti_snapshot *s, bool weights_only)

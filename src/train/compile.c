@@ -10,6 +10,7 @@
 #include "op/op.h"
 #include "op/residual.h"
 #include "strategy/strategy.h"
+#include "train/use.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -535,7 +536,8 @@ tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts)
         return TT_EINVAL;
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
-    return compile(m, opts, true, false, false);
+    TT_TRY(compile(m, opts, true, false, false));
+    return tti_note_train(m, 0, 0);
 }
 
 tt_session *tt_model_get_session(tt_model *m)

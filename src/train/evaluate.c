@@ -1,6 +1,5 @@
 /*
- * evaluate.c - loss and metrics over a data set, and predictions. Sums are merged over batches and
- * divided once; rows are free, so the batch does not change a prediction's bits.
+ * evaluate.c - loss and metrics over a data set. Sums are merged over batches and divided once.
  */
 #include "base/ctx.h"
 #include "data/data.h"
@@ -125,39 +124,4 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
     tt_status st = sum_up(m, data, &o, out);
     TT_TRY(swap_averages(m));
     return st;
-}
-
-tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *out,
-                          const tt_predict_opts *opts)
-{
-    if (m == NULL || opts == NULL)
-        return TT_EINVAL;
-    if (tti_is_stuck(m->ctx))
-        return tt_status_of(m->ctx);
-    tti_output outputs[TTI_MAX_INPUTS];
-    if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
-        return TT_FAIL(m->ctx, TT_EINVAL, "predict: the model has %d inputs; one is possible",
-                       m->n_inputs);
-    if (n < 0 || (n > 0 && (x == NULL || out == NULL)))
-        return TT_FAIL(m->ctx, TT_EINVAL, "predict: x or out is missing");
-    tt_session *session = tti_model_session(m);
-    if (session == NULL)
-        return tt_status_of(m->ctx);
-    int64_t batch = opts->batch > 0 ? opts->batch : 256;
-    tt_tensor *in = m->inputs[0]->out, *y = outputs[0].tensor;
-    tt_shape in_shape = tt_tensor_shape(in), out_shape = tt_tensor_shape(y);
-    if (tt_open_axis(&out_shape) != 0)
-        return TT_FAIL(m->ctx, TT_ESHAPE, "predict: output '%s' has no row for each record",
-                       tt_tensor_name(y));
-    size_t in_row = (size_t)-tt_shape_count(&in_shape) * tt_dtype_bytes(tt_tensor_dtype(in));
-    size_t out_row = (size_t)-tt_shape_count(&out_shape) * tt_dtype_bytes(tt_tensor_dtype(y));
-    for (int64_t done = 0; done < n; done += batch) {
-        int64_t rows = TTI_MIN(batch, n - done);
-        in_shape.dim[0] = rows;
-        tt_feed_value feed = {in, (const char *)x + (size_t)done * in_row, in_shape,
-                              tt_tensor_dtype(in)};
-        tt_fetch fetch = {y, (char *)out + (size_t)done * out_row, (size_t)rows * out_row};
-        TT_TRY(tt_run(session, .feeds = &feed, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1));
-    }
-    return TT_OK;
 }

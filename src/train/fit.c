@@ -10,6 +10,7 @@
 #include "data/data.h"
 #include "run/run.h"
 #include "save/share.h"
+#include "train/use.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,8 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     TT_TRY(tti_match_fields(m, &f->step->train, f->data, f->field));
     if (f->o.validate != NULL)
         TT_TRY(tti_match_fields(m, &f->step->eval, f->o.validate, f->validate_field));
+    TT_TRY(tti_note_data(m, f->data));
+    TT_TRY(tti_note_train(m, f->o.batch, f->o.accumulate));
     f->is_new_epoch = true;
     TT_TRY(tti_fit_open_saver(f));
     tti_load load = {.batch = f->o.batch,

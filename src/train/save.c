@@ -2,6 +2,7 @@
  * save.c - tt_save(), tt_load(), tt_export(): a model's weights out of it and into it.
  */
 #include "base/ctx.h"
+#include "save/card.h"
 #include "save/fitting.h"
 #include "save/share.h"
 #include "save/source.h"
@@ -40,13 +41,13 @@ tt_status tt_save(tt_model *m, const char *path)
 
 tt_status tt_export(tt_model *m, const char *path)
 {
-    static const char *const metadata[] = {"format", "tutti", NULL};
     tt_hash hash;
     TT_TRY(ready(m, path, "export"));
     tti_snapshot *s = tti_calloc(m->ctx, 1, sizeof(*s));
     if (s == NULL)
         return TT_ENOMEM;
     tt_status st = tti_model_snapshot(m, s);
+    const char *const metadata[] = {"format", "tutti", TTI_CARD, s->card, NULL};
     if (st == TT_OK && tti_is_first(m->ctx))
         st = tti_safetensors_write(m->ctx, path, s->tensors, s->n_weights, metadata, &hash);
     tti_snapshot_free(m->ctx, s);

@@ -187,7 +187,7 @@ void tti_options_help(tti_text *t, const tt_option *rows)
             tti_text_add(t, "; from %s to %s", tti_double_text(row->min, low),
                          tti_double_text(row->max, high));
         if (row->value == NULL)
-            tti_text_add(t, "; must be given\n");
+            tti_text_add(t, "; required\n");
         else
             tti_text_add(t, " (default %s)\n", row->value[0] != '\0' ? row->value : "\"\"");
     }

@@ -25,73 +25,84 @@ typedef struct flag {
 
 #define AT(field) offsetof(cli_args, field)
 static const flag flags[] = {
-    {"json", NULL, "print JSON, for programs", SWITCH, AT(json), 0, 0},
+    {"json", NULL, "print JSON", SWITCH, AT(json), 0, 0},
     {"quiet", NULL, "print nothing but warnings and errors", SWITCH, AT(quiet), 0, 0},
-    {"dot", NULL, "print Graphviz's language", SWITCH, AT(dot), 0, 0},
-    {"svg", "OUT", "draw into the file OUT", TEXT, AT(svg), 0, 0},
-    {"set", "KEY=VALUE", "set a key of the job, train.batch=256; may be given several times", MANY,
+    {"dot", NULL, "print the graph in Graphviz DOT format", SWITCH, AT(dot), 0, 0},
+    {"svg", "OUT", "write an SVG image to OUT", TEXT, AT(svg), 0, 0},
+    {"set", "KEY=VALUE", "override a key of the job file: train.batch=256; may be repeated", MANY,
      AT(sets), 0, 0},
     {"devices", "D", "devices to use: cpu:0*2, gpu:0@20GiB, all (tutti help devices)", TEXT,
      AT(devices), 0, 0},
-    {"strategy", "WORD", "what the devices do: single, mirrored, central, pipeline", TEXT,
+    {"strategy", "WORD", "how to use several devices: single, mirrored, central, pipeline", TEXT,
      AT(strategy), 0, 0},
-    {"rows", "N", "rows of the batch", NUMBER, AT(rows), 1, (int64_t)1 << 40},
-    {"target", "NAME", "tensor to compute; may be given several times (default: all results)", MANY,
+    {"rows", "N", "batch size", NUMBER, AT(rows), 1, (int64_t)1 << 40},
+    {"target", "NAME", "tensor to compute; may be repeated (default: all outputs)", MANY,
      AT(targets), 0, 0},
-    {"lanes", "N", "slices of the batch that sums follow (default 8)", NUMBER, AT(lanes), 1, 1024},
-    {"threads", "N", "cores shared by all devices (default: all)", NUMBER, AT(threads), 1, 4096},
+    {"lanes", "N", "number of fixed slices of the global batch; changes bits (default 8)", NUMBER,
+     AT(lanes), 1, 1024},
+    {"threads", "N", "CPU threads, shared by all CPU devices (default: one per core)", NUMBER,
+     AT(threads), 1, 4096},
     {"isa", "SET", "instruction set: plain, fma, avx2, avx512 (default: the best)", TEXT, AT(isa),
      0, 0},
-    {"resume", NULL, "go on from the newest checkpoint of the run, if there is one", SWITCH,
+    {"resume", NULL, "continue from the newest checkpoint of the run, if there is one", SWITCH,
      AT(resume), 0, 0},
     {"restart", NULL,
      "start the run again at step 0; its checkpoints are kept in checkpoints.old-N", SWITCH,
      AT(restart), 0, 0},
     {"run", "DIR", "the run's folder (default: a new one, runs/NAME-NNN; with --resume the newest)",
      TEXT, AT(run), 0, 0},
-    {"runs", "ROOT", "where run folders are (default: runs)", TEXT, AT(runs), 0, 0},
-    {"checkpoint", "PATH", "a checkpoint, best, step-N, a safetensors file (default: the newest)",
-     TEXT, AT(checkpoint), 0, 0},
-    {"dry-run", NULL, "print the resolved job, layers, steps, memory and plan; train nothing",
-     SWITCH, AT(dry_run), 0, 0},
-    {"profile", "N", "measure N steps and show where their time goes", NUMBER, AT(profile), 1,
+    {"runs", "ROOT", "folder that holds the run folders (default: runs)", TEXT, AT(runs), 0, 0},
+    {"checkpoint", "PATH",
+     "checkpoint to use: a path, best, step-N or a safetensors file (default: the newest)", TEXT,
+     AT(checkpoint), 0, 0},
+    {"dry-run", NULL,
+     "print the resolved job, the layers, steps, memory and plan, and do not train", SWITCH,
+     AT(dry_run), 0, 0},
+    {"profile", "N", "measure N steps and print the time per layer and op", NUMBER, AT(profile), 1,
      100000},
-    {"trace", "N", "record the first N steps into the run's trace.json", NUMBER, AT(trace), 1,
-     100000},
-    {"hashes", "FILE", "write a hash of every node, lane and step (tutti diff compares)", TEXT,
+    {"trace", "N", "write a trace of the first N steps to trace.json in the run folder", NUMBER,
+     AT(trace), 1, 100000},
+    {"hashes", "FILE", "write a hash of every node, lane and step, for tutti diff", TEXT,
      AT(hashes), 0, 0},
-    {"steps", "N", "steps that are timed (default 50)", NUMBER, AT(steps), 1, 1000000},
-    {"no-trial", NULL, "do not measure whether one device would be faster", SWITCH, AT(no_trial), 0,
-     0},
-    {"most", "N", "devices compared, from 1 up to N", NUMBER, AT(most), 1, 64},
-    {"input", "FILE", "records: .npy, .npz, .csv or IDX (default: the job's test data)", TEXT,
+    {"steps", "N", "number of steps to time (default 50)", NUMBER, AT(steps), 1, 1000000},
+    {"no-trial", NULL, "skip the measurement of whether one device would be faster", SWITCH,
+     AT(no_trial), 0, 0},
+    {"most", "N", "compare 1 to N devices", NUMBER, AT(most), 1, 64},
+    {"input", "FILE",
+     "file with the records: .npy, .npz, .csv or IDX (default: the job's test data)", TEXT,
      AT(input), 0, 0},
-    {"count", "N", "at most so many records", NUMBER, AT(count), 1, (int64_t)1 << 40},
-    {"prompt", "TEXT", "text to go on from", TEXT, AT(prompt), 0, 0},
-    {"length", "N", "characters to write (default 200)", NUMBER, AT(length), 1, 1000000},
-    {"temperature", "T", "0 takes the likeliest, 1 draws by probability (default 0.8)", REAL,
+    {"count", "N", "largest number of records to use", NUMBER, AT(count), 1, (int64_t)1 << 40},
+    {"prompt", "TEXT", "text that the model continues", TEXT, AT(prompt), 0, 0},
+    {"length", "N", "number of characters to generate (default 200)", NUMBER, AT(length), 1,
+     1000000},
+    {"temperature", "T",
+     "sampling temperature; 0 always takes the most probable character (default 0.8)", REAL,
      AT(temperature), 0, 100},
-    {"seed", "N", "of the draws (default 0)", NUMBER, AT(seed), 0, INT64_MAX},
-    {"map", "RULES", "new names for tensors: \"old.*=new.*, head=classifier\"", TEXT, AT(map), 0,
+    {"seed", "N", "random seed of the sampling (default 0)", NUMBER, AT(seed), 0, INT64_MAX},
+    {"map", "RULES", "rename tensors: \"old.*=new.*, head=classifier\"", TEXT, AT(map), 0, 0},
+    {"only", "NAMES", "convert only tensors whose new names match: \"encoder.*, *.bias\"", TEXT,
+     AT(only), 0, 0},
+    {"partial", NULL, "skip tensors of types that Tutti does not support", SWITCH, AT(partial), 0,
      0},
-    {"only", "NAMES", "only tensors whose new names match: \"encoder.*, *.bias\"", TEXT, AT(only),
-     0, 0},
-    {"partial", NULL, "leave out what Tutti has no type for", SWITCH, AT(partial), 0, 0},
-    {"processes", "N", "so many processes on this machine; also -n N", NUMBER, AT(processes), 1,
-     64},
-    {"on", "HOSTS", "processes on each host, host1:2,host2:2; also -H HOSTS", TEXT, AT(on), 0, 0},
-    {"hosts", "FILE", "the same from a file of lines host[:port] [slots=N]", TEXT, AT(hosts), 0, 0},
-    {"ssh", "WORDS", "how a host is reached (default: ssh -T -o BatchMode=yes)", TEXT, AT(ssh), 0,
+    {"processes", "N", "number of processes on this machine; short form -n N", NUMBER,
+     AT(processes), 1, 64},
+    {"on", "HOSTS", "hosts and processes per host: host1:2,host2:2; short form -H HOSTS", TEXT,
+     AT(on), 0, 0},
+    {"hosts", "FILE", "file of hosts, one line host[:port] [slots=N] each", TEXT, AT(hosts), 0, 0},
+    {"ssh", "WORDS", "command that connects to a host (default: ssh -T -o BatchMode=yes)", TEXT,
+     AT(ssh), 0, 0},
+    {"dir", "DIR", "working directory on the hosts (default: the current one)", TEXT, AT(dir), 0,
      0},
-    {"dir", "DIR", "the folder on the hosts (default: this one's path)", TEXT, AT(dir), 0, 0},
-    {"command", "PATH", "the command on the hosts (default: this one's path)", TEXT, AT(command), 0,
+    {"command", "PATH", "path of tutti on the hosts (default: its path here)", TEXT, AT(command), 0,
      0},
-    {"port", "N", "where rank 0 listens (default: one that is free)", NUMBER, AT(port), 1, 65535},
-    {"grace", "S", "seconds from the request to end until processes are killed (default 60)",
-     NUMBER, AT(grace), 1, 86400},
-    {"level", "L", "what is logged to stderr: error, warn, info, debug, trace", TEXT, AT(level), 0,
-     0},
-    {"help", NULL, "show this", SWITCH, AT(help), 0, 0},
+    {"port", "N", "port on which rank 0 listens (default: a free port)", NUMBER, AT(port), 1,
+     65535},
+    {"grace", "S",
+     "seconds that processes get to save and exit before they are killed (default 60)", NUMBER,
+     AT(grace), 1, 86400},
+    {"level", "L", "lowest level that is logged to stderr: error, warn, info, debug, trace", TEXT,
+     AT(level), 0, 0},
+    {"help", NULL, "show this help", SWITCH, AT(help), 0, 0},
 };
 
 // Does verb take the flag? --help and --level go with every verb.
@@ -168,7 +179,7 @@ static int unknown_flag(const cli_verb *verb, const char *name)
     int n = 0;
     for (int i = 0; i < TTI_COUNT(flags); i++) {
         if (strcmp(flags[i].name, name) == 0)
-            return cli_usage("tutti %s takes no --%s", verb->name, name);
+            return cli_usage("tutti %s has no flag --%s", verb->name, name);
         if (takes(verb, flags[i].name))
             names[n++] = flags[i].name;
     }
@@ -185,9 +196,9 @@ static int set_number(const flag *f, const char *value, cli_args *out)
     errno = 0;
     long long v = strtoll(value, &end, 10);
     if (end == value || *end != '\0' || errno != 0)
-        return cli_usage("--%s: '%s' is no whole number", f->name, value);
+        return cli_usage("--%s: '%s' is not an integer", f->name, value);
     if (v < f->min || v > f->max)
-        return cli_usage("--%s: %lld is not in %lld to %lld", f->name, v, (long long)f->min,
+        return cli_usage("--%s: %lld is not between %lld and %lld", f->name, v, (long long)f->min,
                          (long long)f->max);
     *(int64_t *)((char *)out + f->offset) = v;
     return CLI_OK;
@@ -198,7 +209,7 @@ static int set_real(const flag *f, const char *value, cli_args *out)
     char *end;
     double v = strtod(value, &end);
     if (end == value || *end != '\0' || !(v >= (double)f->min && v <= (double)f->max))
-        return cli_usage("--%s: '%s' is no number from %lld to %lld", f->name, value,
+        return cli_usage("--%s: '%s' is not a number from %lld to %lld", f->name, value,
                          (long long)f->min, (long long)f->max);
     *(double *)((char *)out + f->offset) = v;
     return CLI_OK;
@@ -221,9 +232,10 @@ static int set(const flag *f, const char *value, cli_args *out)
     case MANY: {
         cli_texts *all = at;
         if (all == &out->sets && (value[0] == '=' || strchr(value, '=') == NULL))
-            return cli_usage("--set: '%s' is no KEY=VALUE, as train.batch=256", value);
+            return cli_usage(
+                "--set: '%s' is not of the form KEY=VALUE, for example train.batch=256", value);
         if (all->n == CLI_MAX_TEXTS)
-            return cli_usage("--%s is given more than %d times", f->name, CLI_MAX_TEXTS);
+            return cli_usage("--%s is given more than %d times, the limit", f->name, CLI_MAX_TEXTS);
         all->v[all->n++] = value;
         return CLI_OK;
     }
@@ -268,7 +280,7 @@ static int check_strategy(const char *word)
     near = tti_nearest(word, names);
     if (near != NULL)
         return cli_usage("--strategy: '%s' is unknown; did you mean '%s'?", word, near);
-    return cli_usage("--strategy: '%s' is none of single, mirrored, central, pipeline", word);
+    return cli_usage("--strategy: '%s' is not one of single, mirrored, central, pipeline", word);
 }
 
 static int check(const cli_verb *verb, const cli_args *a)
@@ -280,12 +292,12 @@ static int check(const cli_verb *verb, const cli_args *a)
     if (a->n_words < verb->min_words)
         return cli_usage("tutti %s needs %s", verb->name, verb->words);
     if (a->n_words > verb->max_words)
-        return cli_usage("tutti %s: '%s' is one word too many", verb->name,
+        return cli_usage("tutti %s: unexpected argument '%s'", verb->name,
                          a->words[verb->max_words]);
     if (a->json && a->quiet)
-        return cli_usage("tutti %s: --json and --quiet exclude each other", verb->name);
+        return cli_usage("tutti %s: --json and --quiet cannot be combined", verb->name);
     if (a->json + a->dot + (a->svg != NULL) > 1)
-        return cli_usage("tutti %s: --json, --dot and --svg exclude each other", verb->name);
+        return cli_usage("tutti %s: only one of --json, --dot and --svg may be given", verb->name);
     return CLI_OK;
 }
 
@@ -316,7 +328,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
         } else if (!only_words && argv[i][0] == '-' && argv[i][1] != '\0') {
             return cli_usage("tutti %s: unknown flag %s; flags begin with --", verb->name, argv[i]);
         } else if (out->n_words == CLI_MAX_WORDS) {
-            return cli_usage("tutti %s: more than %d words", verb->name, CLI_MAX_WORDS);
+            return cli_usage("tutti %s: more than %d arguments", verb->name, CLI_MAX_WORDS);
         } else {
             out->words[out->n_words++] = argv[i];
         }

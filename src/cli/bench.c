@@ -128,21 +128,25 @@ static int run(const cli_args *args)
 const cli_verb cli_bench = {
     .name = "bench",
     .words = "JOB [DEVICES...]",
-    .summary = "how long a job's training step takes, for each list of devices",
+    .summary = "measure the training step of a job on one or more lists of devices",
     .help =
-        "Runs the step on the first batch of the training data again and again, so that data\n"
-        "takes no part in the time. One row for each list of devices, or one with the job's:\n"
+        "Repeats the training step on the first batch, so that data loading is not measured.\n"
+        "Prints one row per list of devices, or one row for the job's own devices:\n"
         "  tutti bench digits.yaml cpu:0 'cpu:0*2' 'cpu:0*4'\n"
-        "tutti bench scale JOB compares 1, 2, ... devices, one core each, by --strategy (default\n"
-        "mirrored), with one device and one core, and one device with all cores; up to --most\n"
-        "(default: twice the cores, at most the lanes). --steps are all rounds' together.\n"
-        "tutti bench same-bits [MODEL...] [WAY...] trains small models of its own (mlp, cnn, gpt,\n"
-        "norm, lane, bf16, f16; or mlp.sgd, mlp.adam, ...) by every strategy, on 1 to 8\n"
-        "devices, and compares weights and loss; a WAY is the number of a row. Exit code 1:\n"
-        "some differ. --devices gpu:0 has them on parts of that GPU. --hashes writes those of\n"
-        "the last run:\n"
+        "\n"
+        "tutti bench scale JOB measures the strategy (default: mirrored) on 1, 2, ... devices "
+        "with\n"
+        "one core each, up to --most (default: twice the number of cores, at most the number of\n"
+        "lanes), and compares them with one device on one core and one device on all cores.\n"
+        "--steps is the total over all rounds.\n"
+        "\n"
+        "tutti bench same-bits [MODEL...] [ROW...] trains small built-in models (mlp, cnn, gpt,\n"
+        "norm, lane, bf16, f16; or mlp.sgd, mlp.adam, ...) with every strategy on 1 to 8 devices\n"
+        "and compares weights and loss. ROW limits the test to that row of the table. The exit\n"
+        "code is 1 if any result differs. --devices gpu:0 divides that GPU into the devices.\n"
+        "--hashes writes the hashes of the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n"
-        "--processes 4 has each way also in 2 to 4 processes, by shared memory and by wire.\n",
+        "--processes 4 also tests each row with 2 to 4 processes, over shared memory and TCP.\n",
     .flags = "json set devices strategy lanes threads isa steps most hashes processes",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,

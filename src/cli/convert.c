@@ -113,7 +113,7 @@ static int run(const cli_args *args)
 const cli_verb cli_convert = {
     .name = "convert",
     .words = "IN OUT",
-    .summary = "weights into one plain safetensors file, for other programs",
+    .summary = "export weights to a safetensors file for other programs",
     .help =
         "IN is a checkpoint, a safetensors file, or a run, whose newest checkpoint is meant: its\n"
         "folder or name, or the name or file of a job. OUT is the file that is written, or\n"

@@ -7,19 +7,20 @@
 #include <stdio.h>
 
 static const char help[] =
-    "Lists the devices of this machine, or with --devices what that list would give. GPUs are not\n"
-    "opened without --devices.\n"
+    "Lists the devices of this machine; with --devices, the devices that this list opens.\n"
+    "Without --devices, GPUs are listed but not opened.\n"
     "\n"
-    "A device is written as type and number:\n"
-    "  cpu:0             the processor, all its cores\n"
+    "A device is written as its type and number:\n"
+    "  cpu:0             the processor with all its cores\n"
     "  cpu:0*2           two logical devices, cpu:0 and cpu:1, each with half of the cores\n"
-    "  cpu:0*2@512MiB    the same, each of them limited to 512 MiB\n"
+    "  cpu:0*2@512MiB    the same, with a memory limit of 512 MiB each\n"
     "  gpu:0             the first NVIDIA GPU\n"
     "  gpu:0*2@40%       two logical devices on it, each limited to 40 % of its memory\n"
-    "  cpu:0,gpu:1       a list; numbers in it count the devices of each type: cpu:0 and gpu:0\n"
-    "  all               all GPUs; cpu:0 if there are none\n"
+    "  cpu:0,gpu:1       a list; the devices are then numbered by type: cpu:0 and gpu:0\n"
+    "  all               all GPUs, or cpu:0 if there are none\n"
     "\n"
-    "Nodes of a graph are pinned by names in short or in full; fields that are missing fit any:\n"
+    "A node of a graph is pinned by a short or full device name; a missing field matches "
+    "anything:\n"
     "  cpu:0    /device:CPU:0    /job:localhost/replica:0/task:0/device:CPU:1\n";
 
 typedef struct listing {
@@ -150,7 +151,7 @@ static int run(const cli_args *args)
 
 const cli_verb cli_devices = {
     .name = "devices",
-    .summary = "the devices of this machine, and how they are written",
+    .summary = "list the devices of this machine, and show how to name them",
     .help = help,
     .flags = "json devices threads",
     .run = run,

@@ -28,12 +28,11 @@ static int run(const cli_args *args)
 const cli_verb cli_diff = {
     .name = "diff",
     .words = "A B",
-    .summary = "the first value that differs between two runs",
+    .summary = "find the first value that differs between two runs",
     .help =
-        "A and B are files of hashes: made with tutti train --hashes FILE, or by a program\n"
-        "with tt_hashes_write(). Names the first step, node and lane that differ, in the order\n"
-        "of the graph.\n"
-        "Exit code 0: the same; 1: different, or an error.\n",
+        "A and B are hash files, written by tutti train --hashes FILE or by a program with\n"
+        "tt_hashes_write(). Prints the first step, node and lane that differ, in graph order.\n"
+        "The exit code is 0 if the runs are equal, and 1 if they differ or an error occurred.\n",
     .flags = "json",
     .min_words = 2,
     .max_words = 2,

@@ -8,29 +8,30 @@
 #include <string.h>
 
 static const char help[] =
-    "Tells which processes of a job the environment names, and which of them this one is. It is\n"
-    "looked for in this order; sources that are set must agree:\n"
-    "  TUTTI_TASKS       host:port,host:port of all processes, as tutti run sets it; TUTTI_RANK "
-    "says\n"
-    "                    which this is, TUTTI_LOCAL=0/2 which of how many on this machine\n"
-    "  TUTTI_HOSTS       a file with a line host[:port] [slots=N] per machine, '#' before\n"
-    "                    comments; TUTTI_RANK says which process this is, where the machine's\n"
-    "                    name does not\n"
-    "  TF_CONFIG         TensorFlow's JSON: cluster and task\n"
-    "  RANK, WORLD_SIZE  with MASTER_ADDR and MASTER_PORT; also read: LOCAL_RANK,\n"
-    "                    LOCAL_WORLD_SIZE, GROUP_RANK. As torchrun sets them\n"
-    "A variable that is empty counts as not set. TUTTI_CLUSTER=ignore means one process, whatever\n"
+    "Shows which processes of a job the environment describes, and which of them this process is.\n"
+    "The sources below are read in this order; if several are set, they must agree:\n"
+    "  TUTTI_TASKS       host:port,host:port of all processes, as set by tutti run; TUTTI_RANK is\n"
+    "                    the rank of this process, TUTTI_LOCAL=0/2 its local rank and the number\n"
+    "                    of processes on this machine\n"
+    "  TUTTI_HOSTS       a file with one line host[:port] [slots=N] per machine; '#' starts a\n"
+    "                    comment; set TUTTI_RANK if the host name does not identify the process\n"
+    "  TF_CONFIG         TensorFlow's JSON with cluster and task\n"
+    "  RANK, WORLD_SIZE  with MASTER_ADDR and MASTER_PORT, and optionally LOCAL_RANK,\n"
+    "                    LOCAL_WORLD_SIZE and GROUP_RANK, as set by torchrun\n"
+    "An empty variable counts as not set. With TUTTI_CLUSTER=ignore there is one process, "
+    "whatever\n"
     "else is set.\n"
     "\n"
     "train, eval and predict join the other processes. Across machines they need the job's "
     "secret:\n"
-    "TUTTI_SECRET_FILE names a file that tutti key new made, a copy of which is on each machine;\n"
-    "TUTTI_SECRET is the secret itself. TUTTI_TRANSPORT is auto, shm or wire, TUTTI_BIND the "
-    "address\n"
-    "or interface to listen on, TUTTI_ENCRYPTION=off leaves data unencrypted; TUTTI_RENDEZVOUS_MS "
-    "is\n"
-    "how long processes wait for each other (10000), TUTTI_LOSS_MS after how long one that is not\n"
-    "heard is lost (2000). bench works in one process and refuses an environment of several.\n";
+    "set TUTTI_SECRET_FILE to a file made by tutti key new and copied to every machine, or\n"
+    "TUTTI_SECRET to the secret itself. More settings:\n"
+    "  TUTTI_TRANSPORT       auto, shm or wire\n"
+    "  TUTTI_BIND            address or interface to listen on\n"
+    "  TUTTI_ENCRYPTION=off  send data unencrypted\n"
+    "  TUTTI_RENDEZVOUS_MS   how long processes wait for each other at the start (10000)\n"
+    "  TUTTI_LOSS_MS         time without a heartbeat after which a process counts as lost (2000)\n"
+    "bench runs in one process and refuses an environment that describes several.\n";
 
 static const char *const sources[] = {"none", "hosts", "tf_config", "torchrun", "tasks"};
 
@@ -255,7 +256,7 @@ int cli_alone(void)
 
 const cli_verb cli_env = {
     .name = "env",
-    .summary = "which processes of a job the environment names, and why",
+    .summary = "show the job's processes as found in the environment",
     .help = help,
     .flags = "json",
     .run = run,

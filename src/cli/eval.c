@@ -52,10 +52,12 @@ static int run(const cli_args *args)
 const cli_verb cli_eval = {
     .name = "eval",
     .words = "JOB|RUN",
-    .summary = "loss and metrics of a trained model on the job's test data",
-    .help = "Takes the newest checkpoint of the run, of a job file the newest run's; --checkpoint\n"
-            "names another one, or a safetensors file. Without data.test, data.validate is used.\n"
-            "Devices, batch and threads change no bit of the result.\n",
+    .summary = "compute the loss and metrics of a trained model on the test data",
+    .help =
+        "Evaluates the newest checkpoint of the run; for a job file, of its newest run.\n"
+        "--checkpoint chooses another checkpoint or a safetensors file. If the job has no\n"
+        "data.test, data.validate is used. The result has the same bits for any devices, batch\n"
+        "size and number of threads.\n",
     .flags = "json set devices strategy lanes threads isa runs checkpoint rows count",
     .min_words = 1,
     .max_words = 1,

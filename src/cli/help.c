@@ -12,21 +12,23 @@ static const struct {
     const char *name, *summary, *text;
 } topics[] = {
     {"exit", "exit codes",
-     "0    all went well (diff: the runs are the same)\n"
-     "1    something failed, and standard error says what (diff: or the runs differ)\n"
-     "2    the command line is wrong, and standard error says how\n"
-     "3    a job file, its data or its model is wrong, or the environment that names the job's\n"
-     "     processes is (tutti help env): running it again does not help\n"
-     "4    the loss was not finite (train.nan: stop); the last checkpoint is from before\n"
-     "76   another process of the job, or the link to it, was lost, or did not come: standard\n"
-     "     error names it on every rank; to be run again with --resume, on any number of them\n"
-     "85   ended by SIGTERM or SIGHUP after saving: to be run again with --resume\n"
-     "130  ended by Ctrl-C: after saving, or by a second one at once\n"
+     "0    success (diff: the runs are equal)\n"
+     "1    an error, described on standard error (diff: also if the runs differ)\n"
+     "2    wrong command line; standard error says what to change\n"
+     "3    an error in the job file, its data or its model, or in the environment variables that\n"
+     "     describe the job's processes (tutti help env): running it again does not help\n"
+     "4    the loss was NaN or infinite (train.nan: stop); the last checkpoint is from before "
+     "that\n"
+     "76   another process of the job was lost, could not be reached or did not start; standard\n"
+     "     error names it on every rank. Run again with --resume, on any number of processes\n"
+     "85   stopped by SIGTERM or SIGHUP after saving. Run again with --resume\n"
+     "130  stopped by Ctrl-C: after saving, or immediately by a second Ctrl-C\n"
      "\n"
-     "tutti run has the code of the process that failed first, 76 where a signal ended it, and 85\n"
-     "after Ctrl-C, too: all processes have saved.\n"},
-    {"graph", "graphs as text",
-     "A graph is one line per node. tt_graph_print() writes it, tt_graph_parse() reads it:\n"
+     "tutti run exits with the code of the process that failed first, or with 76 if a signal\n"
+     "killed it. After Ctrl-C it exits with 85: all processes have saved.\n"},
+    {"graph", "text format of graphs",
+     "The text form of a graph has one line per node. tt_graph_print() writes it,\n"
+     "tt_graph_parse() reads it:\n"
      "\n"
      "  tutti graph 1\n"
      "  # a comment\n"
@@ -37,39 +39,46 @@ static const struct {
      "  %z = mul(%y, %y) colocate(0) stage(1)\n"
      "  after %z: %c\n"
      "\n"
-     "A line names a node, its op, its inputs (%name, or %name:1 for output 1), the attributes\n"
-     "that differ from their defaults (tutti help op NAME), where it goes, and the types of its\n"
-     "outputs, which may be left out. b in a shape is the batch, 64b 64 entries for each row of\n"
-     "it. Data is a list, all VALUE, or base64 BYTES. Names with other characters than letters,\n"
-     "digits and _./- are quoted. A node waits for those behind after. Nothing in a graph text\n"
-     "can run code or open files.\n"},
-    {"environment", "variables that are read",
-     "TUTTI_ISA         instruction set, as --isa: plain, fma, avx2, avx512; all give the same "
-     "bits\n"
-     "TUTTI_DATA_DIR    folder of data sets: mnist/, cifar10/\n"
-     "TUTTI_CUDA_MODULE file of the module for GPUs (default: libtutti-cuda.so, beside the\n"
-     "                  library or the program)\n"
-     "TUTTI_CUDA_LIBRARIES  folders that cuBLASLt, cuDNN and NCCL are looked for in, too\n"
-     "TUTTI_CUDA_CHECK=1  waits after every kernel of a GPU, so that an error names its op\n"
-     "TUTTI_CUDA_OWN=1  kernels of Tutti's own on GPUs instead of those libraries; other bits\n"
-     "TUTTI_TF32=1      products of f32 on GPUs are rounded to TF32: faster; other bits\n"
-     "TUTTI_CAPTURE=off  steps on GPUs are enqueued each time, not captured once\n"
-     "TUTTI_TRAIN_BATCH a key of a job's section, train.batch, as every other. Over the file,\n"
-     "                  under --set\n"
-     "TUTTI_HOSTS, TUTTI_RANK, TUTTI_CLUSTER, TF_CONFIG, RANK, WORLD_SIZE and others that\n"
-     "                  launchers set: tutti help env\n"},
+     "A line gives a node's name, its op, its inputs (%name, or %name:1 for output 1), the\n"
+     "attributes that differ from their defaults (tutti help op NAME), its placement, and the\n"
+     "types of its outputs, which are optional. In a shape, b is the batch size and 64b is 64\n"
+     "entries per row of the batch. Data is a list, all VALUE, or base64 BYTES. Names with\n"
+     "characters other than letters, digits and _./- are quoted. 'after %z: %c' makes %z wait\n"
+     "for %c. A graph text cannot run code or open files.\n"},
+    {"environment", "environment variables",
+     "TUTTI_ISA             instruction set, like --isa: plain, fma, avx2, avx512 (same bits)\n"
+     "TUTTI_DATA_DIR        folder that holds the data sets mnist/ and cifar10/\n"
+     "TUTTI_CUDA_MODULE     path of the GPU module (default: libtutti-cuda.so next to the\n"
+     "                      library or the program)\n"
+     "TUTTI_CUDA_LIBRARIES  more folders in which to look for cuBLASLt, cuDNN and NCCL\n"
+     "TUTTI_CUDA_CHECK=1    wait after every GPU kernel, so that an error names its op\n"
+     "TUTTI_CUDA_OWN=1      use Tutti's own GPU kernels instead of those libraries (different "
+     "bits)\n"
+     "TUTTI_TF32=1          round f32 products on GPUs to TF32: faster, different bits\n"
+     "TUTTI_CAPTURE=off     enqueue every GPU step separately instead of using CUDA graphs\n"
+     "TUTTI_TRAIN_BATCH     overrides the key train.batch of a job; every other key likewise.\n"
+     "                      Stronger than the job file, weaker than --set\n"
+     "\n"
+     "TUTTI_HOSTS, TUTTI_RANK, TUTTI_CLUSTER, TF_CONFIG, RANK, WORLD_SIZE and other variables\n"
+     "of launchers: see tutti help env\n"},
 };
 
 static int overview(void)
 {
-    printf("Tutti trains neural networks with the same bits on any number of devices.\n\n"
-           "usage: tutti VERB [FLAGS] [WORDS]\n\n");
+    printf("Tutti trains neural networks with bit-identical results on any number of devices.\n"
+           "\n"
+           "usage: tutti COMMAND [FLAGS] [ARGUMENTS]\n"
+           "\n");
     for (int i = 0; cli_verbs[i] != NULL; i++)
         printf("  %-12s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
-    printf("\ntutti help VERB tells more. Other topics:\n");
-    printf("  %-12s keys of job files; of one: tutti help model, help train.optimizer.adam\n",
-           "job [KEY]");
-    printf("  %-12s all ops\n  %-12s one op: its inputs and attributes\n", "ops", "op NAME");
+    printf("\n"
+           "tutti help COMMAND shows more. Other topics:\n");
+    printf(
+        "  %-12s keys of job files; one key: tutti help model, tutti help train.optimizer.adam\n",
+        "job [KEY]");
+    printf("  %-12s list of all ops\n"
+           "  %-12s inputs and attributes of one op\n",
+           "ops", "op NAME");
     for (int i = 0; i < TTI_COUNT(topics); i++)
         printf("  %-12s %s\n", topics[i].name, topics[i].summary);
     return CLI_OK;
@@ -88,7 +97,9 @@ static int verb_help(const cli_verb *v)
     printf("%s%s\nFlags:\n", v->help != NULL ? v->help : v->summary, v->help != NULL ? "" : "\n");
     cli_print_flags(v);
     if (is_section(v->name))
-        printf("\nThe keys of a job's section %s: tutti help job %s\n", v->name, v->name);
+        printf("\n"
+               "For the keys of section %s of a job file, see: tutti help job %s\n",
+               v->name, v->name);
     return CLI_OK;
 }
 
@@ -115,12 +126,12 @@ static void op_flags(const tt_op *op)
         unsigned flag;
         const char *text;
     } flags[] = {
-        {TT_OP_VIEW, "gives the memory of input 0 another shape"},
-        {TT_OP_RANDOM, "draws random numbers by name, step and row"},
+        {TT_OP_VIEW, "view: shares the memory of input 0"},
+        {TT_OP_RANDOM, "random: the numbers depend on the node's name, the step and the row"},
         {TT_OP_UPDATE, "writes the variable that is input 0"},
-        {TT_OP_EFFECT, "acts beside its value: never merged or folded"},
-        {TT_OP_POINTWISE, "works element by element: may be fused with its neighbours"},
-        {TT_OP_ROW_FREE, "a row's bits do not depend on the other rows"},
+        {TT_OP_EFFECT, "has side effects: never merged or folded"},
+        {TT_OP_POINTWISE, "elementwise: may be fused with neighbouring ops"},
+        {TT_OP_ROW_FREE, "the bits of a row do not depend on the other rows"},
     };
     for (int i = 0; i < TTI_COUNT(flags); i++)
         if (op->flags & flags[i].flag)
@@ -177,7 +188,7 @@ static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
     if (near != NULL)
         return cli_usage("tutti help: unknown %s '%s'; did you mean '%s'?", what, word, near);
     return cli_usage("tutti help: unknown %s '%s'; tutti help lists %s", what, word,
-                     only_ops ? "how to see all ops" : "them");
+                     only_ops ? "how to list all ops" : "them");
 }
 
 static int topic(tt_ctx *ctx, const cli_args *args)
@@ -187,7 +198,7 @@ static int topic(tt_ctx *ctx, const cli_args *args)
     if (strcmp(word, "job") == 0 || strchr(word, '.') != NULL)
         return job_help(ctx, two ? args->words[1] : strcmp(word, "job") == 0 ? "" : word);
     if (two && !only_ops)
-        return cli_usage("tutti help: '%s' is one word too many", args->words[1]);
+        return cli_usage("tutti help: unexpected argument '%s'", args->words[1]);
     word = only_ops ? args->words[1] : word;
     if (!only_ops) {
         if (strcmp(word, "ops") == 0 || strcmp(word, "op") == 0)
@@ -222,10 +233,10 @@ static int run(const cli_args *args)
 const cli_verb cli_help = {
     .name = "help",
     .words = "[TOPIC]",
-    .summary = "about a verb, a key of job files, an op or another topic",
+    .summary = "show help on a command, a key of job files, an op or another topic",
     .help =
-        "Topics are verbs, sections and keys of job files (model, train.optimizer.adam; job KEY\n"
-        "for any key), ops (op NAME for any op), and those that tutti help lists.\n",
+        "A topic is a command, a section or key of job files (model, train.optimizer.adam, or job\n"
+        "KEY), an op (op NAME), or one of the topics that tutti help lists.\n",
     .max_words = 2,
     .run = run,
 };

@@ -306,13 +306,14 @@ static int run(const cli_args *args)
 const cli_verb cli_inspect = {
     .name = "inspect",
     .words = "PATH",
-    .summary = "what is in a checkpoint, a run or a safetensors file",
+    .summary = "show the contents of a checkpoint, a run or a safetensors file",
     .help =
-        "PATH is a safetensors file, a checkpoint, or a run: its folder or name, or the name or\n"
-        "file of a job, whose newest run with a checkpoint is meant. Of a safetensors file it\n"
-        "shows name, type, shape and bytes of every tensor; of a checkpoint also where the\n"
-        "training was; of a run all its checkpoints. Checksums are compared: exit code 1 when\n"
-        "one is wrong.\n",
+        "PATH is a safetensors file, a checkpoint, or a run (its folder or name, or the name or\n"
+        "file of a job: then its newest run with a checkpoint). For a safetensors file, prints "
+        "the\n"
+        "name, type, shape and bytes of every tensor; for a checkpoint, also the state of the\n"
+        "training; for a run, its checkpoints. Checksums are verified: the exit code is 1 if one\n"
+        "is wrong.\n",
     .flags = "json runs",
     .min_words = 1,
     .max_words = 1,

@@ -135,11 +135,13 @@ static int run(const cli_args *args)
 const cli_verb cli_kernels = {
     .name = "kernels",
     .words = "[WORD...]",
-    .summary = "which op has kernels for which type on which kind of device",
-    .help = "Shows all ops, or those with one of the words in their names. On a CPU bf16 and f16\n"
-            "run the f32 kernels, widened before and rounded after. A library that is named does\n"
-            "the work on a GPU where it can, else kernels of ours do. tutti help op NAME tells\n"
-            "more.\n",
+    .summary = "list which ops have kernels for which element types and devices",
+    .help =
+        "Lists all ops, or those whose names contain one of the words. On a CPU, bf16 and f16 use\n"
+        "the f32 kernels: inputs are widened and results are rounded. A library named in the "
+        "table\n"
+        "computes the op on a GPU if it supports the case; otherwise Tutti's own kernel does.\n"
+        "tutti help op NAME describes an op.\n",
     .flags = "json",
     .max_words = CLI_MAX_WORDS,
     .run = run,

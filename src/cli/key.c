@@ -51,11 +51,12 @@ static int run(const cli_args *args)
 const cli_verb cli_key = {
     .name = "key",
     .words = "new [FILE]",
-    .summary = "make the secret of a job over several machines",
+    .summary = "create the secret for a job on several machines",
     .help =
-        "Prints a new secret, or writes it to FILE, which only its owner can read. Every machine\n"
-        "of a job gets a copy, and TUTTI_SECRET_FILE=FILE tells tutti train where it is.\n"
-        "tutti run makes a secret for each job by itself.\n",
+        "Prints a new secret, or writes it to FILE, readable by its owner only. Copy the file to\n"
+        "every machine of the job and set TUTTI_SECRET_FILE=FILE for tutti train. tutti run "
+        "creates\n"
+        "a secret for each job by itself.\n",
     .min_words = 1,
     .max_words = 2,
     .run = run,

@@ -163,8 +163,8 @@ static int unknown_verb(const char *word)
     names[n] = NULL;
     const char *near = tti_nearest(word, names);
     if (near != NULL)
-        return cli_usage("unknown verb '%s'; did you mean '%s'?", word, near);
-    return cli_usage("unknown verb '%s'; tutti help lists them", word);
+        return cli_usage("unknown command '%s'; did you mean '%s'?", word, near);
+    return cli_usage("unknown command '%s'; tutti help lists the commands", word);
 }
 
 static int run(int argc, char **argv)
@@ -186,7 +186,7 @@ static int run(int argc, char **argv)
     if (rc != CLI_OK)
         return rc;
     if (args.level != NULL && level_of(args.level) == 0)
-        return cli_usage("--level: '%s' is none of error, warn, info, debug, trace", args.level);
+        return cli_usage("--level: '%s' is not one of error, warn, info, debug, trace", args.level);
     if (args.help) {
         args = (cli_args){.words = {verb->name}, .n_words = 1};
         verb = &cli_help;

@@ -195,11 +195,13 @@ static int run(const cli_args *args)
 const cli_verb cli_plan = {
     .name = "plan",
     .words = "FILE",
-    .summary = "what each device would do for a job or a graph, without running it",
-    .help = "FILE is a job (.yaml) or a run's folder: the plan of a training step is shown. Or it\n"
-            "is a graph as text, as tt_graph_print() writes it (tutti help graph); - is standard\n"
-            "input. Shows each step's op, device, the reason it is there, and its size, then the\n"
-            "totals. --svg needs Graphviz's dot.\n",
+    .summary = "show what each device would do for a job or a graph, without running it",
+    .help =
+        "FILE is a job file (.yaml) or a run folder: shows the plan of a training step. It can "
+        "also\n"
+        "be a graph in text form (tutti help graph), or - for standard input. Lists the op, name,\n"
+        "device, bytes and reason for the placement of every node, then the totals. --svg needs\n"
+        "Graphviz's dot.\n",
     .flags = "json dot svg quiet devices strategy rows target lanes threads isa set",
     .min_words = 1,
     .max_words = 1,

@@ -56,9 +56,10 @@ static int run(const cli_args *args)
 const cli_verb cli_plot = {
     .name = "plot",
     .words = "RUN",
-    .summary = "the losses and metrics of a run, in the terminal or as a picture",
-    .help = "RUN is a run's folder, its name (digits-003), or the name of a job, whose newest run\n"
-            "is meant. Works while the run goes on. With --svg a picture is written instead.\n",
+    .summary = "plot the losses and metrics of a run, in the terminal or as an image",
+    .help =
+        "RUN is a run's folder, its name (digits-003), or the name of a job: then its newest run.\n"
+        "Works while the run is in progress. --svg writes an image file instead.\n",
     .flags = "svg quiet runs",
     .min_words = 1,
     .max_words = 1,

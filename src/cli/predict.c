@@ -272,7 +272,7 @@ static int run(const cli_args *args)
 const cli_verb cli_predict = {
     .name = "predict",
     .words = "JOB|RUN",
-    .summary = "what a trained model says about records",
+    .summary = "run a trained model on new data",
     .help =
         "One line a record: its number, the class and its probability, and the label where\n"
         "the data has one; for models that are no classifiers the output's values. Records are\n"

@@ -349,25 +349,25 @@ static int run(const cli_args *args)
 const cli_verb cli_run = {
     .name = "run",
     .words = "JOB",
-    .summary = "train a job in several processes, here or on several hosts",
+    .summary = "train a job with several processes, on this machine or on several hosts",
     .help =
-        "Starts tutti train JOB in N processes of this machine, or by ssh on other hosts, where "
-        "the\n"
-        "command and the folder have the same paths (--command, --dir). The processes get a "
-        "secret\n"
-        "made for this job, through standard input. They train as one: the same bits as one "
-        "process\n"
-        "with all the devices.\n"
+        "Starts tutti train JOB in N processes on this machine, or on other hosts by ssh. tutti "
+        "and\n"
+        "the working directory must have the same paths there, unless --command and --dir say\n"
+        "otherwise. The processes receive a secret, made for this job, on standard input. They "
+        "train\n"
+        "one model, with the same bits as one process with all the devices.\n"
         "\n"
         "  tutti run -n 4 job.yaml --devices cpu:0\n"
-        "  tutti run -n 2 job.yaml --devices 'cpu:0*2;cpu:0'    of each process\n"
+        "  tutti run -n 2 job.yaml --devices 'cpu:0*2;cpu:0'    one list per process\n"
         "  tutti run -H host1:2,host2:2 job.yaml\n"
         "\n"
-        "Standard output is that of rank 0; every process has its log in the run's folder,\n"
-        "logs/rank-N.log. When one fails, all end; the exit code is that of the first that "
-        "failed,\n"
-        "76 where it was killed or lost (tutti help exit). Ctrl-C and SIGTERM have all save after\n"
-        "the same step and end with 85.\n",
+        "Standard output shows rank 0; every process writes its log to logs/rank-N.log in the run\n"
+        "folder. If one process fails, all stop; the exit code is that of the first failure, or "
+        "76\n"
+        "if that process was killed or lost (tutti help exit). After Ctrl-C or SIGTERM all "
+        "processes\n"
+        "save after the same step and exit with 85.\n",
     .flags = "processes on hosts ssh dir command port grace set devices strategy lanes threads isa "
              "resume restart run runs dry-run json quiet profile trace hashes no-trial",
     .min_words = 1,

@@ -165,7 +165,7 @@ static int run(const cli_args *args)
 const cli_verb cli_summary = {
     .name = "summary",
     .words = "JOB",
-    .summary = "the layers of a job's model: shapes, parameters, bytes",
+    .summary = "show the layers of a job's model: shapes, parameters, bytes",
     .help = "JOB is a job file, or a run's folder or name.\n",
     .flags = "json set devices runs",
     .min_words = 1,

@@ -47,9 +47,10 @@ static int run(const cli_args *args)
 const cli_verb cli_trace = {
     .name = "trace",
     .words = "RUN [OUT]",
-    .summary = "what ran when in a run's first steps, for Perfetto",
-    .help = "tutti train JOB --trace N records it. Says where it is, or writes it to OUT; - is\n"
-            "standard output. Perfetto (ui.perfetto.dev) and chrome://tracing open it.\n",
+    .summary = "show where the trace of a run is, for viewing in Perfetto",
+    .help =
+        "tutti train JOB --trace N records the trace. Prints its path, or copies it to OUT (- is\n"
+        "standard output). Open it in Perfetto (ui.perfetto.dev) or chrome://tracing.\n",
     .flags = "quiet runs",
     .min_words = 1,
     .max_words = 2,

@@ -288,14 +288,14 @@ static int run(const cli_args *args)
 const cli_verb cli_train = {
     .name = "train",
     .words = "JOB",
-    .summary = "train what a job file describes",
+    .summary = "train a model from a job file",
     .help =
-        "JOB is a job file (tutti help job), or with --resume also a run's folder or name.\n"
+        "JOB is a job file (tutti help job); with --resume it may also be a run's folder or name.\n"
         "\n"
-        "The run gets a folder, runs/NAME-NNN: job.yaml (the job with every key), events.jsonl,\n"
-        "tensorboard/ and checkpoints/. Ctrl-C saves and ends; a second one ends at once.\n"
-        "SIGTERM saves and ends with exit code 85, to be continued with --resume, which gives\n"
-        "the same weights as if nothing had happened. Damaged checkpoints are skipped; --restart\n"
+        "The run is written to the folder runs/NAME-NNN: job.yaml (the job with every key),\n"
+        "events.jsonl, tensorboard/ and checkpoints/. Ctrl-C saves and stops; a second Ctrl-C\n"
+        "stops immediately. SIGTERM saves and exits with code 85. --resume continues and gives\n"
+        "the same weights as an uninterrupted run; damaged checkpoints are skipped. --restart\n"
         "starts again at step 0. tutti help exit lists the exit codes.\n",
     .flags =
         "set devices strategy lanes threads isa resume restart run runs dry-run json quiet profile "

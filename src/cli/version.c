@@ -34,8 +34,8 @@ static int run(const cli_args *args)
 
 const cli_verb cli_version = {
     .name = "version",
-    .summary = "versions, instruction sets and libraries of this build",
-    .help = "A part that is missing is listed with what it would take to have it.\n",
+    .summary = "show the version, instruction sets and libraries of this build",
+    .help = "For a missing feature, prints what to install to get it.\n",
     .flags = "json",
     .run = run,
 };

@@ -104,15 +104,17 @@ static tt_status cifar_open(tt_ctx *ctx, const void *options, tt_source *out)
 }
 
 static const tt_option cifar_options[] = {
-    {"split", TT_OPT_TEXT, "train", "train or test", offsetof(tt_cifar10_opts, split), 0, 0, NULL},
-    {"dir", TT_OPT_TEXT, "", "folder; default: TUTTI_DATA_DIR/cifar10, else data/cifar10",
+    {"split", TT_OPT_TEXT, "train", "which part of the data set: train or test",
+     offsetof(tt_cifar10_opts, split), 0, 0, NULL},
+    {"dir", TT_OPT_TEXT, "",
+     "folder of the files; default: TUTTI_DATA_DIR/cifar10, else data/cifar10",
      offsetof(tt_cifar10_opts, dir), 0, 0, NULL},
     TT_OPTION_END,
 };
 
 const tt_source_def tti_source_cifar10 = {
     .name = "cifar10",
-    .help = "CIFAR-10's binary files",
+    .help = "CIFAR-10 in its binary format",
     .options = cifar_options,
     .options_size = sizeof(tt_cifar10_opts),
     .main = "split",

@@ -425,22 +425,22 @@ static tt_status csv_open(tt_ctx *ctx, const void *options, tt_source *out)
 
 // clang-format off
 static const tt_option csv_options[] = {
-    {"file", TT_OPT_TEXT, NULL, "the file, .gz or not", offsetof(tt_csv_opts, file), 0, 0, NULL},
-    {"y", TT_OPT_TEXT, "", "target columns, \"price\" or \"a, b\"; default: the last; -: none",
+    {"file", TT_OPT_TEXT, NULL, "the CSV file; may be compressed (.gz)", offsetof(tt_csv_opts, file), 0, 0, NULL},
+    {"y", TT_OPT_TEXT, "", "target columns: \"price\" or \"a, b\"; default: the last column; -: no target",
      offsetof(tt_csv_opts, y), 0, 0, NULL},
-    {"x", TT_OPT_TEXT, "", "input columns; default: all others",
+    {"x", TT_OPT_TEXT, "", "input columns; default: all but the targets",
      offsetof(tt_csv_opts, x), 0, 0, NULL},
-    {"classes", TT_OPT_BOOL, "false", "y is a class: a number, or a word",
+    {"classes", TT_OPT_BOOL, "false", "y is a class label, a number or a word, instead of a value",
      offsetof(tt_csv_opts, classes), 0, 0, NULL},
-    {"words", TT_OPT_TEXT, "", "all classes in order, \"cat, dog\"; default: as they appear",
+    {"words", TT_OPT_TEXT, "", "class names in order: \"cat, dog\"; default: in order of appearance",
      offsetof(tt_csv_opts, words), 0, 0, NULL},
-    {"no_header", TT_OPT_BOOL, "false", "the first line is a record; columns are c0, c1, ...",
+    {"no_header", TT_OPT_BOOL, "false", "the file has no header line; columns are called c0, c1, ...",
      offsetof(tt_csv_opts, no_header), 0, 0, NULL},
-    {"comma", TT_OPT_TEXT, ",", "the separator; tab is a word for one",
+    {"comma", TT_OPT_TEXT, ",", "the column separator, one character or the word tab",
      offsetof(tt_csv_opts, comma), 0, 0, NULL},
-    {"first", TT_OPT_INT, "0", "records before it are left out",
+    {"first", TT_OPT_INT, "0", "number of records to skip at the start",
      offsetof(tt_csv_opts, first), 0, 1e18, NULL},
-    {"count", TT_OPT_INT, "0", "so many from there; 0: all",
+    {"count", TT_OPT_INT, "0", "number of records to use; 0: all",
      offsetof(tt_csv_opts, count), 0, 1e18, NULL},
     TT_OPTION_END,
 };
@@ -448,7 +448,7 @@ static const tt_option csv_options[] = {
 
 const tt_source_def tti_source_csv = {
     .name = "csv",
-    .help = "columns of a CSV file",
+    .help = "a CSV file",
     .options = csv_options,
     .options_size = sizeof(tt_csv_opts),
     .main = "file",

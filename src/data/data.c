@@ -7,15 +7,15 @@
 
 // clang-format off
 const tt_option tti_data_options[] = {
-    {"batch", TT_OPT_INT32, "32", "rows of a batch",
+    {"batch", TT_OPT_INT32, "32", "batch size",
      offsetof(tt_data_opts, batch), 1, 1 << 30, NULL},
-    {"no_shuffle", TT_OPT_BOOL, "false", "records in the order of the source",
+    {"no_shuffle", TT_OPT_BOOL, "false", "read records in file order instead of shuffling",
      offsetof(tt_data_opts, no_shuffle), 0, 0, NULL},
-    {"seed", TT_OPT_INT, "0", "of order and transforms; 0: the seed of the run",
+    {"seed", TT_OPT_INT, "0", "random seed for shuffling and transforms; 0: the run's seed",
      offsetof(tt_data_opts, seed), 0, 0, NULL},
-    {"workers", TT_OPT_INT32, "1", "threads that read ahead; -1: none",
+    {"workers", TT_OPT_INT32, "1", "number of threads that load data in the background; -1: none",
      offsetof(tt_data_opts, workers), -1, 64, NULL},
-    {"prefetch", TT_OPT_INT32, "0", "batches read ahead; 0: what 1 MiB holds, 4 to 64 of them",
+    {"prefetch", TT_OPT_INT32, "0", "number of batches to load ahead; 0: as many as fit in 1 MiB, between 4 and 64",
      offsetof(tt_data_opts, prefetch), 0, 4096, NULL},
     TT_OPTION_END,
 };

@@ -48,10 +48,10 @@ typedef struct tti_transform_def {
                        const tti_philox *random, const void *x, void *y);
 } tti_transform_def;
 // The row that every kind has.
-#define TTI_FIELD_ROW                                                \
-    {                                                                \
-        "field", TT_OPT_TEXT, "", "which field; default: the first", \
-            offsetof(tt_transform_opts, field), 0, 0, NULL           \
+#define TTI_FIELD_ROW                                                       \
+    {                                                                       \
+        "field", TT_OPT_TEXT, "", "field to transform; default: the first", \
+            offsetof(tt_transform_opts, field), 0, 0, NULL                  \
     }
 const tti_transform_def *tti_transform_at(int i); // NULL past the end
 const tti_transform_def *tti_transform_find(const char *name);

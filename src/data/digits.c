@@ -245,19 +245,21 @@ static tt_status digits_open(tt_ctx *ctx, const void *options, tt_source *out)
 }
 
 static const tt_option digits_options[] = {
-    {"count", TT_OPT_INT, "20000", "records", offsetof(tt_digits_opts, count), 1, 1e18, NULL},
-    {"first", TT_OPT_INT, "0", "number of the first record, so that sets do not overlap",
+    {"count", TT_OPT_INT, "20000", "number of records", offsetof(tt_digits_opts, count), 1, 1e18,
+     NULL},
+    {"first", TT_OPT_INT, "0",
+     "index of the first record; different ranges give data sets that do not overlap",
      offsetof(tt_digits_opts, first), 0, 1e18, NULL},
-    {"seed", TT_OPT_INT, "1", "of the strokes: another one, other records",
-     offsetof(tt_digits_opts, set), 0, 0, NULL},
-    {"noise", TT_OPT_FLOAT, "0.15", "deviation of the pixels' noise; below zero: none",
+    {"seed", TT_OPT_INT, "1", "random seed of the drawings", offsetof(tt_digits_opts, set), 0, 0,
+     NULL},
+    {"noise", TT_OPT_FLOAT, "0.15", "standard deviation of the pixel noise; negative: no noise",
      offsetof(tt_digits_opts, noise), -1, 1, NULL},
     TT_OPTION_END,
 };
 
 const tt_source_def tti_source_digits = {
     .name = "digits",
-    .help = "procedural digits, 28 by 28; needs no file",
+    .help = "generated images of digits, 28 x 28; needs no files",
     .options = digits_options,
     .options_size = sizeof(tt_digits_opts),
     .main = "count",

@@ -270,14 +270,16 @@ static tt_status idx_open(tt_ctx *ctx, const void *options, tt_source *out)
 }
 
 static const tt_option idx_options[] = {
-    {"x", TT_OPT_TEXT, NULL, "file of records, .gz or not", offsetof(tt_idx_opts, x), 0, 0, NULL},
-    {"y", TT_OPT_TEXT, "", "file of labels or other targets", offsetof(tt_idx_opts, y), 0, 0, NULL},
+    {"x", TT_OPT_TEXT, NULL, "IDX file with the records; may be compressed (.gz)",
+     offsetof(tt_idx_opts, x), 0, 0, NULL},
+    {"y", TT_OPT_TEXT, "", "IDX file with the labels or other targets", offsetof(tt_idx_opts, y), 0,
+     0, NULL},
     TT_OPTION_END,
 };
 
 const tt_source_def tti_source_idx = {
     .name = "idx",
-    .help = "IDX files, as MNIST's",
+    .help = "files in the IDX format, the format of MNIST",
     .options = idx_options,
     .options_size = sizeof(tt_idx_opts),
     .main = "x",

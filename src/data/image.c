@@ -123,16 +123,16 @@ static tt_status flip_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
 // clang-format off
 static const tt_option crop_options[] = {
     TTI_FIELD_ROW,
-    {"size", TT_OPT_PAIR, "0", "height and width; default: the image's own",
+    {"size", TT_OPT_PAIR, "0", "height and width of the crop; default: those of the image",
      offsetof(tt_transform_opts, size), 0, MOST_SIDE, NULL},
-    {"pad", TT_OPT_INT32, "0", "zeros around the image first",
+    {"pad", TT_OPT_INT32, "0", "pixels of zero padding added on each side before cropping",
      offsetof(tt_transform_opts, pad), 0, MOST_SIDE, NULL},
     TT_OPTION_END,
 };
 
 static const tt_option shift_options[] = {
     TTI_FIELD_ROW,
-    {"shift", TT_OPT_INT32, NULL, "most pixels in each direction; zeros come in",
+    {"shift", TT_OPT_INT32, NULL, "largest shift in pixels in each direction; empty pixels become 0",
      offsetof(tt_transform_opts, shift), 1, MOST_SIDE, NULL},
     TT_OPTION_END,
 };
@@ -145,7 +145,7 @@ static const tt_option flip_options[] = {
 
 const tti_transform_def tti_transform_random_crop = {
     .name = "random_crop",
-    .help = "a window at a random place",
+    .help = "crop a window at a random position",
     .options = crop_options,
     .main = "size",
     .prepare = crop_prepare,
@@ -154,7 +154,7 @@ const tti_transform_def tti_transform_random_crop = {
 
 const tti_transform_def tti_transform_random_flip = {
     .name = "random_flip",
-    .help = "left to right, every second time",
+    .help = "mirror left to right with probability 1/2",
     .options = flip_options,
     .prepare = image_prepare,
     .apply = flip_apply,
@@ -162,7 +162,7 @@ const tti_transform_def tti_transform_random_flip = {
 
 const tti_transform_def tti_transform_random_shift = {
     .name = "random_shift",
-    .help = "by a random number of pixels",
+    .help = "shift by a random number of pixels",
     .options = shift_options,
     .main = "shift",
     .prepare = image_prepare,

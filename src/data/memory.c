@@ -91,13 +91,13 @@ static tt_status memory_open(tt_ctx *ctx, const void *options, tt_source *out)
 
 // The arrays themselves have no rows: no text can name them.
 static const tt_option memory_options[] = {
-    {"count", TT_OPT_INT, NULL, "records", offsetof(tt_memory_opts, count), 0, 0, NULL},
+    {"count", TT_OPT_INT, NULL, "number of records", offsetof(tt_memory_opts, count), 0, 0, NULL},
     TT_OPTION_END,
 };
 
 const tt_source_def tti_source_memory = {
     .name = "memory",
-    .help = "arrays of a C program; not from job files",
+    .help = "arrays in the memory of a C program; not for job files",
     .options = memory_options,
     .options_size = sizeof(tt_memory_opts),
     .open = memory_open,

@@ -54,15 +54,16 @@ static tt_status mnist_open(tt_ctx *ctx, const void *options, tt_source *out)
 }
 
 static const tt_option mnist_options[] = {
-    {"split", TT_OPT_TEXT, "train", "train or test", offsetof(tt_mnist_opts, split), 0, 0, NULL},
-    {"dir", TT_OPT_TEXT, "", "folder; default: TUTTI_DATA_DIR/mnist, else data/mnist",
+    {"split", TT_OPT_TEXT, "train", "which part of the data set: train or test",
+     offsetof(tt_mnist_opts, split), 0, 0, NULL},
+    {"dir", TT_OPT_TEXT, "", "folder of the files; default: TUTTI_DATA_DIR/mnist, else data/mnist",
      offsetof(tt_mnist_opts, dir), 0, 0, NULL},
     TT_OPTION_END,
 };
 
 const tt_source_def tti_source_mnist = {
     .name = "mnist",
-    .help = "MNIST's four files, or others of their form",
+    .help = "MNIST's four files, or a data set in the same format (Fashion-MNIST)",
     .options = mnist_options,
     .options_size = sizeof(tt_mnist_opts),
     .main = "split",

@@ -209,9 +209,12 @@ static tt_status npy_open(tt_ctx *ctx, const void *options, tt_source *out)
 }
 
 static const tt_option npy_options[] = {
-    {"x", TT_OPT_TEXT, "", "x.npy; with file: the array's name in it, default x",
+    {"x", TT_OPT_TEXT, "",
+     ".npy file with the records; with file: name of the array in the archive, default x",
      offsetof(tt_npy_opts, x), 0, 0, NULL},
-    {"y", TT_OPT_TEXT, "", "y.npy; with file: the array's name in it, default y, if there",
+    {"y", TT_OPT_TEXT, "",
+     ".npy file with the targets; with file: name of the array in the archive, default y if it "
+     "exists",
      offsetof(tt_npy_opts, y), 0, 0, NULL},
     {"file", TT_OPT_TEXT, "", "an .npz archive", offsetof(tt_npy_opts, file), 0, 0, NULL},
     TT_OPTION_END,
@@ -219,7 +222,7 @@ static const tt_option npy_options[] = {
 
 const tt_source_def tti_source_npy = {
     .name = "npy",
-    .help = "NumPy's arrays: .npy files or an .npz archive",
+    .help = "NumPy arrays: .npy files or an .npz archive",
     .options = npy_options,
     .options_size = sizeof(tt_npy_opts),
     .main = "x",

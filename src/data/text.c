@@ -220,25 +220,25 @@ bool tti_text_vocab(const tt_data *d, tti_vocab *out)
 
 // clang-format off
 static const tt_option text_options[] = {
-    {"file", TT_OPT_TEXT, NULL, "files or globs, \"a.txt, docs/*.md\"",
+    {"file", TT_OPT_TEXT, NULL, "text files or patterns: \"a.txt, docs/*.md\"",
      offsetof(tt_text_opts, file), 0, 0, NULL},
     {"level", TT_OPT_TEXT, "char",
-     "char: characters that occur, sorted, are symbols; byte: 256 are",
+     "char: one token per character, the vocabulary is the characters of the text; byte: one token per byte, a vocabulary of 256",
      offsetof(tt_text_opts, level), 0, 0, NULL},
-    {"context", TT_OPT_INT32, NULL, "symbols of a record",
+    {"context", TT_OPT_INT32, NULL, "number of tokens per record",
      offsetof(tt_text_opts, context), 1, INT32_MAX / 2, NULL},
-    {"stride", TT_OPT_INT32, "0", "symbols from one record to the next; default: context",
+    {"stride", TT_OPT_INT32, "0", "number of tokens from the start of one record to the start of the next; default: context",
      offsetof(tt_text_opts, stride), 0, INT32_MAX, NULL},
-    {"from", TT_OPT_FLOAT, "0", "where the used part begins",
+    {"from", TT_OPT_FLOAT, "0", "start of the part of the text to use, as a fraction",
      offsetof(tt_text_opts, from), 0, 1, NULL},
-    {"to", TT_OPT_FLOAT, "1", "and ends", offsetof(tt_text_opts, to), 0, 1, NULL},
+    {"to", TT_OPT_FLOAT, "1", "end of the part of the text to use, as a fraction", offsetof(tt_text_opts, to), 0, 1, NULL},
     TT_OPTION_END,
 };
 // clang-format on
 
 const tt_source_def tti_source_text = {
     .name = "text",
-    .help = "text by characters or bytes; the target is the next one",
+    .help = "text files, split into characters or bytes; the target is the next token",
     .options = text_options,
     .options_size = sizeof(tt_text_opts),
     .main = "file",

@@ -130,26 +130,26 @@ static tt_status tokens_open(tt_ctx *ctx, const void *options, tt_source *out)
 
 // clang-format off
 static const tt_option tokens_options[] = {
-    {"file", TT_OPT_TEXT, NULL, "files or globs, \"a.bin, b*.bin\"",
+    {"file", TT_OPT_TEXT, NULL, "token files or patterns: \"a.bin, b*.bin\"",
      offsetof(tt_tokens_opts, file), 0, 0, NULL},
-    {"bits", TT_OPT_INT32, "16", "of a token: 16 or 32",
+    {"bits", TT_OPT_INT32, "16", "bits per token in the file: 16 or 32",
      offsetof(tt_tokens_opts, bits), 16, 32, NULL},
-    {"context", TT_OPT_INT32, NULL, "tokens of a record",
+    {"context", TT_OPT_INT32, NULL, "number of tokens per record",
      offsetof(tt_tokens_opts, context), 1, INT32_MAX / 2, NULL},
-    {"stride", TT_OPT_INT32, "0", "tokens from one record to the next; default: context",
+    {"stride", TT_OPT_INT32, "0", "number of tokens from the start of one record to the start of the next; default: context",
      offsetof(tt_tokens_opts, stride), 0, INT32_MAX, NULL},
-    {"vocab", TT_OPT_INT, NULL, "all tokens are below it",
+    {"vocab", TT_OPT_INT, NULL, "vocabulary size; every token must be below it",
      offsetof(tt_tokens_opts, vocab), 1, INT32_MAX, NULL},
-    {"from", TT_OPT_FLOAT, "0", "where the used part begins",
+    {"from", TT_OPT_FLOAT, "0", "start of the part of the tokens to use, as a fraction",
      offsetof(tt_tokens_opts, from), 0, 1, NULL},
-    {"to", TT_OPT_FLOAT, "1", "and ends", offsetof(tt_tokens_opts, to), 0, 1, NULL},
+    {"to", TT_OPT_FLOAT, "1", "end of the part of the tokens to use, as a fraction", offsetof(tt_tokens_opts, to), 0, 1, NULL},
     TT_OPTION_END,
 };
 // clang-format on
 
 const tt_source_def tti_source_tokens = {
     .name = "tokens",
-    .help = "flat files of u16 or u32 tokens; the target is the next token",
+    .help = "files of u16 or u32 tokens without a header; the target is the next token",
     .options = tokens_options,
     .options_size = sizeof(tt_tokens_opts),
     .main = "file",

@@ -183,11 +183,11 @@ static tt_status normalise_apply(tt_ctx *ctx, const tti_transform *t, int64_t re
 // clang-format off
 static const tt_option normalise_options[] = {
     TTI_FIELD_ROW,
-    {"mean", TT_OPT_FLOAT, "0", "subtracted", offsetof(tt_transform_opts, mean), 0, 0, NULL},
-    {"scale", TT_OPT_FLOAT, "1", "divided by", offsetof(tt_transform_opts, scale), 0, 0, NULL},
-    {"means", TT_OPT_TEXT, "", "one mean for each channel, the last axis",
+    {"mean", TT_OPT_FLOAT, "0", "value to subtract", offsetof(tt_transform_opts, mean), 0, 0, NULL},
+    {"scale", TT_OPT_FLOAT, "1", "value to divide by", offsetof(tt_transform_opts, scale), 0, 0, NULL},
+    {"means", TT_OPT_TEXT, "", "one mean per channel (last axis), instead of mean",
      offsetof(tt_transform_opts, means), 0, 0, NULL},
-    {"scales", TT_OPT_TEXT, "", "one scale for each channel",
+    {"scales", TT_OPT_TEXT, "", "one scale per channel, instead of scale",
      offsetof(tt_transform_opts, scales), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -195,7 +195,7 @@ static const tt_option normalise_options[] = {
 
 const tti_transform_def tti_transform_normalise = {
     .name = "normalise",
-    .help = "(x - mean) / scale",
+    .help = "normalise values: (x - mean) / scale",
     .options = normalise_options,
     .prepare = normalise_prepare,
     .apply = normalise_apply,
@@ -254,9 +254,9 @@ static tt_status one_hot_apply(tt_ctx *ctx, const tti_transform *t, int64_t reco
 // clang-format off
 static const tt_option one_hot_options[] = {
     TTI_FIELD_ROW,
-    {"depth", TT_OPT_INT, "0", "classes; default: those of the field",
+    {"depth", TT_OPT_INT, "0", "number of classes; default: known from the data",
      offsetof(tt_transform_opts, depth), 0, INT32_MAX, NULL},
-    {"smoothing", TT_OPT_FLOAT, "0", "this much of the one is spread over all classes",
+    {"smoothing", TT_OPT_FLOAT, "0", "label smoothing: fraction of the target spread evenly over all classes",
      offsetof(tt_transform_opts, smoothing), 0, 1, NULL},
     TT_OPTION_END,
 };
@@ -264,7 +264,7 @@ static const tt_option one_hot_options[] = {
 
 const tti_transform_def tti_transform_one_hot = {
     .name = "one_hot",
-    .help = "a class as a vector with a one at its place",
+    .help = "encode a class label as a one-hot vector",
     .options = one_hot_options,
     .main = "depth",
     .prepare = one_hot_prepare,

@@ -12,7 +12,7 @@ static const char *const init_names[] = {
 
 static const tt_option feed_attrs[] = {
     {"dtype", TT_OPT_DTYPE, "f32", "element type", offsetof(tti_feed_attr, dtype), 0, 0, NULL},
-    {"shape", TT_OPT_SHAPE, "[]", "b is the batch, bound at the run",
+    {"shape", TT_OPT_SHAPE, "[]", "shape; b is the batch size, known when the graph runs",
      offsetof(tti_feed_attr, shape), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -20,11 +20,13 @@ static const tt_option feed_attrs[] = {
 static const tt_option variable_attrs[] = {
     {"dtype", TT_OPT_DTYPE, "f32", "element type", offsetof(tti_variable_attr, dtype), 0, 0, NULL},
     {"shape", TT_OPT_SHAPE, "[]", "", offsetof(tti_variable_attr, shape), 0, 0, NULL},
-    {"init", TT_OPT_ENUM, "zeros", "first value", offsetof(tti_variable_attr, init), 0, 0,
+    {"init", TT_OPT_ENUM, "zeros", "initializer", offsetof(tti_variable_attr, init), 0, 0,
      init_names},
-    {"a", TT_OPT_FLOAT, "0", "constant; least; mean", offsetof(tti_variable_attr, a), 0, 0, NULL},
-    {"b", TT_OPT_FLOAT, "0", "bound; deviation", offsetof(tti_variable_attr, b), 0, 0, NULL},
-    {"no_train", TT_OPT_BOOL, "false", "gradients are not asked for",
+    {"a", TT_OPT_FLOAT, "0", "initializer's parameter: the constant, lower bound or mean",
+     offsetof(tti_variable_attr, a), 0, 0, NULL},
+    {"b", TT_OPT_FLOAT, "0", "initializer's parameter: the upper bound or standard deviation",
+     offsetof(tti_variable_attr, b), 0, 0, NULL},
+    {"no_train", TT_OPT_BOOL, "false", "not trained: no gradient is computed",
      offsetof(tti_variable_attr, no_train), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -58,7 +60,7 @@ const tt_op tti_op_const = {
 
 const tt_op tti_op_feed = {
     .name = "feed",
-    .help = "a value given at each run",
+    .help = "an input value, given at each run",
     .flags = TT_OP_SOURCE,
     .types = TT_TYPES_ALL,
     .attrs = feed_attrs,
@@ -68,7 +70,7 @@ const tt_op tti_op_feed = {
 
 const tt_op tti_op_variable = {
     .name = "variable",
-    .help = "a value kept in the store between runs",
+    .help = "a variable; keeps its value between runs",
     .flags = TT_OP_SOURCE,
     .types = TT_TYPES_ALL,
     .attrs = variable_attrs,

@@ -25,7 +25,7 @@ static const char *default_word(const tti_schema *s, const tt_option *row)
     const char *value = tti_schema_default(s, row);
     if (value != NULL)
         return value[0] != '\0' ? value : "\"\"";
-    return s->later != NULL && strcmp(s->later, row->name) == 0 ? "of the data" : "must be given";
+    return s->later != NULL && strcmp(s->later, row->name) == 0 ? "from the data" : "required";
 }
 
 // Options of another kind are in its rows too, where all kinds have one struct.
@@ -92,13 +92,13 @@ static void print_record(tti_text *t, const tti_schema *s, int indent)
         c.name = TTI_MAX(c.name, (int)strlen(k->name));
         c.type = TTI_MAX(c.type, (int)strlen(form_word(k->schema)));
     }
-    tti_text_add(t, "%*s%-*s  %-*s  %-*s  help\n", indent, "", c.name, "key", c.type, "type",
+    tti_text_add(t, "%*s%-*s  %-*s  %-*s  meaning\n", indent, "", c.name, "key", c.type, "type",
                  c.value, "default");
     print_rows(t, s, s->rows, &c, indent);
     print_rows(t, s, s->more, &c, indent);
     print_keys(t, s, &c, indent);
     if (s->main != NULL)
-        tti_text_add(t, "%*sA bare value is %s.\n", indent, "", s->main);
+        tti_text_add(t, "%*sA plain value sets %s.\n", indent, "", s->main);
 }
 
 static void print_choice(tt_ctx *ctx, tti_text *t, const tti_schema *s)
@@ -118,7 +118,7 @@ static void print_schema(tt_ctx *ctx, tti_text *t, const tti_schema *s)
         print_record(t, s, 2);
         break;
     case TTI_CHOICE:
-        tti_text_add(t, "One %s of:\n", s->name);
+        tti_text_add(t, "Choose one %s:\n", s->name);
         print_choice(ctx, t, s);
         break;
     case TTI_LIST_OF:
@@ -130,7 +130,7 @@ static void print_schema(tt_ctx *ctx, tti_text *t, const tti_schema *s)
         }
         break;
     case TTI_NAMED:
-        tti_text_add(t, "A map of names of your own; each:\n");
+        tti_text_add(t, "A map from names that you choose to:\n");
         print_schema(ctx, t, s->item);
         break;
     }

@@ -55,15 +55,15 @@ static bool transform_at(tt_ctx *ctx, int i, tti_schema *out)
 }
 
 static const tti_schema source = {
-    .form = TTI_CHOICE, .name = "source", .help = "where records come from", .at = source_at};
+    .form = TTI_CHOICE, .name = "source", .help = "source of the training data", .at = source_at};
 static const tti_schema test_source = {.form = TTI_CHOICE,
                                        .name = "source",
-                                       .help = "where records to measure by come from",
+                                       .help = "source of the validation or test data",
                                        .at = test_source_at};
 static const tti_schema transform = {.form = TTI_CHOICE, .name = "transform", .at = transform_at};
 static const tti_schema transforms = {
     .form = TTI_LIST_OF,
-    .help = "what is done to each record; random ones to training data only",
+    .help = "transforms of each record, in order; random ones apply to training data only",
     .item = &transform};
 static const tti_key data_keys[] = {{"train", &source, NULL},
                                     {"validate", &test_source, NULL},
@@ -72,7 +72,7 @@ static const tti_key data_keys[] = {{"train", &source, NULL},
                                     KEYS_END};
 static const tti_schema data = {.form = TTI_RECORD,
                                 .name = "data",
-                                .help = "where records come from, and their order",
+                                .help = "training, validation and test data, and how to read them",
                                 .rows = tti_job_data_rows,
                                 .keys = data_keys};
 
@@ -82,15 +82,15 @@ static bool layer_at(tt_ctx *ctx, int i, tti_schema *out);
 static const char *const layer_beside[] = {"name", "from", "share", "device", NULL};
 static const tti_schema layer = {
     .form = TTI_CHOICE, .name = "layer", .at = layer_at, .beside = layer_beside};
-static const tti_schema layers = {
-    .form = TTI_LIST_OF, .help = "layers, one after another", .item = &layer};
+static const tti_schema layers = {.form = TTI_LIST_OF, .help = "layers, in order", .item = &layer};
 static const tti_key residual_keys[] = {{"layers", &layers, ""}, KEYS_END};
-static const tti_schema residual = {.form = TTI_RECORD,
-                                    .name = "residual",
-                                    .help = "x + f(x), f being a list of layers",
-                                    .rows = tti_job_residual_rows,
-                                    .keys = residual_keys,
-                                    .main = "layers"};
+static const tti_schema residual = {
+    .form = TTI_RECORD,
+    .name = "residual",
+    .help = "residual connection: x + f(x), where f is a list of layers",
+    .rows = tti_job_residual_rows,
+    .keys = residual_keys,
+    .main = "layers"};
 
 static bool layer_at(tt_ctx *ctx, int i, tti_schema *out)
 {
@@ -123,7 +123,7 @@ static const tti_schema functional = {
     .form = TTI_RECORD, .rows = tti_job_outputs_rows, .keys = functional_keys};
 static const tti_schema model = {.form = TTI_LIST_OF,
                                  .name = "model",
-                                 .help = "layers, or one ready model",
+                                 .help = "the model: a list of layers, or one predefined model",
                                  .item = &layer,
                                  .alt = &functional};
 
@@ -161,14 +161,13 @@ static bool schedule_at(tt_ctx *ctx, int i, tti_schema *out)
     return true;
 }
 
-static const tti_schema schedule = {.form = TTI_CHOICE,
-                                    .name = "schedule",
-                                    .help = "the learning rate over the steps",
-                                    .at = schedule_at};
+static const tti_schema schedule = {
+    .form = TTI_CHOICE, .name = "schedule", .help = "learning rate schedule", .at = schedule_at};
 static const tti_schema group = {.form = TTI_RECORD, .rows = tti_job_group_rows};
-static const tti_schema groups = {.form = TTI_LIST_OF,
-                                  .help = "settings of some weights; the first that matches counts",
-                                  .item = &group};
+static const tti_schema groups = {
+    .form = TTI_LIST_OF,
+    .help = "settings for groups of weights; the first group that matches a weight applies",
+    .item = &group};
 static const tti_key optimizer_keys[] = {
     {"schedule", &schedule, "constant"}, {"groups", &groups, ""}, KEYS_END};
 
@@ -189,20 +188,21 @@ static bool optimizer_at(tt_ctx *ctx, int i, tti_schema *out)
 static const char *const loss_beside[] = {"output", "target", "weight", NULL};
 static const tti_schema loss = {.form = TTI_CHOICE,
                                 .name = "loss",
-                                .help = "what is made small",
+                                .help = "the loss to minimise",
                                 .at = loss_at,
                                 .beside = loss_beside};
 static const tti_schema losses = {
-    .form = TTI_LIST_OF, .help = "several losses, their weighted sum", .item = &loss};
+    .form = TTI_LIST_OF, .help = "several losses; their weighted sum is minimised", .item = &loss};
 static const tti_schema optimizer = {
-    .form = TTI_CHOICE, .name = "optimizer", .help = "how weights are updated", .at = optimizer_at};
+    .form = TTI_CHOICE, .name = "optimizer", .help = "the optimizer", .at = optimizer_at};
 static const tti_schema metric = {.form = TTI_CHOICE, .name = "metric", .at = metric_at};
 static const tti_schema metrics = {
-    .form = TTI_LIST_OF, .help = "what else is measured", .item = &metric};
-static const tti_schema early_stop = {
-    .form = TTI_RECORD, .help = "end when a value gets no better", .rows = tti_job_early_stop_rows};
+    .form = TTI_LIST_OF, .help = "metrics to report beside the loss", .item = &metric};
+static const tti_schema early_stop = {.form = TTI_RECORD,
+                                      .help = "stop when a metric stops improving",
+                                      .rows = tti_job_early_stop_rows};
 static const tti_schema plateau = {.form = TTI_RECORD,
-                                   .help = "lower the learning rate when a value gets no better",
+                                   .help = "lower the learning rate when a metric stops improving",
                                    .rows = tti_job_plateau_rows};
 static const tti_key train_keys[] = {{"loss", &loss, NULL},
                                      {"losses", &losses, NULL},
@@ -213,30 +213,31 @@ static const tti_key train_keys[] = {{"loss", &loss, NULL},
                                      KEYS_END};
 static const tti_schema train = {.form = TTI_RECORD,
                                  .name = "train",
-                                 .help = "loss, optimizer, how long",
+                                 .help = "loss, optimizer, batch size and length of training",
                                  .rows = tti_job_train_rows,
                                  .keys = train_keys};
 
 // ---- the rest --------------------------------------------------------------------------------
 
 static const tti_schema init = {
-    .form = TTI_RECORD, .help = "weights to begin with", .rows = tti_job_init_rows, .main = "file"};
-static const tti_schema checkpoint = {
-    .form = TTI_RECORD, .help = "what is kept while training", .rows = tti_job_checkpoint_rows};
+    .form = TTI_RECORD, .help = "weights to start from", .rows = tti_job_init_rows, .main = "file"};
+static const tti_schema checkpoint = {.form = TTI_RECORD,
+                                      .help = "how often to save checkpoints, and how many to keep",
+                                      .rows = tti_job_checkpoint_rows};
 static const tti_schema pin = {.form = TTI_RECORD, .rows = tti_job_pin_rows, .main = "device"};
-static const tti_schema pins = {
-    .form = TTI_NAMED,
-    .help = "patterns of layers' names and their device: {block_0*: local:0}; the first counts",
-    .item = &pin};
+static const tti_schema pins = {.form = TTI_NAMED,
+                                .help = "devices by layer name pattern: {block_0*: local:0}; the "
+                                        "first pattern that matches applies",
+                                .item = &pin};
 static const tti_key distribute_keys[] = {{"pins", &pins, ""}, KEYS_END};
-static const tti_schema distribute = {
-    .form = TTI_RECORD,
-    .help = "which devices do the work; only lanes, reduce, wire and CPU or GPU change the result",
-    .rows = tti_job_distribute_rows,
-    .more = tti_spread_rows,
-    .keys = distribute_keys};
+static const tti_schema distribute = {.form = TTI_RECORD,
+                                      .help = "devices and parallelism; only lanes, reduce, wire "
+                                              "and the choice of CPU or GPU change the result",
+                                      .rows = tti_job_distribute_rows,
+                                      .more = tti_spread_rows,
+                                      .keys = distribute_keys};
 static const tti_schema output = {
-    .form = TTI_RECORD, .help = "where results go", .rows = tti_job_output_rows};
+    .form = TTI_RECORD, .help = "where results are written", .rows = tti_job_output_rows};
 static const tti_key job_keys[] = {{"data", &data, ""},
                                    {"model", &model, NULL},
                                    {"train", &train, NULL},
@@ -245,9 +246,9 @@ static const tti_key job_keys[] = {{"data", &data, ""},
                                    {"distribute", &distribute, ""},
                                    {"output", &output, ""},
                                    KEYS_END};
-const tti_schema tti_job_schema = {.form = TTI_RECORD,
-                                   .name = "job",
-                                   .help =
-                                       "A job file says in YAML what is trained on what. Its keys:",
-                                   .rows = tti_job_top_rows,
-                                   .keys = job_keys};
+const tti_schema tti_job_schema = {
+    .form = TTI_RECORD,
+    .name = "job",
+    .help = "A job file is YAML; it describes the data, the model and the training. Its keys:",
+    .rows = tti_job_top_rows,
+    .keys = job_keys};

@@ -18,27 +18,35 @@ extern const char *const tti_act_words[], *const tti_padding_words[], *const tti
     {                                                                                           \
         "act", TT_OPT_ENUM, (standard), "activation", offsetof(type, act), 0, 0, tti_act_words, \
     }
-#define TTI_NO_BIAS_ROW(type)                                                                     \
-    {                                                                                             \
-        "no_bias", TT_OPT_BOOL, "false", "no bias is added", offsetof(type, no_bias), 0, 0, NULL, \
+#define TTI_NO_BIAS_ROW(type)                                                                      \
+    {                                                                                              \
+        "no_bias", TT_OPT_BOOL, "false", "do not add a bias", offsetof(type, no_bias), 0, 0, NULL, \
     }
-#define TTI_OVER_ROW(type)                                                         \
-    {                                                                              \
-        "over", TT_OPT_ENUM, "batch", "what batch norm takes its statistics over", \
-            offsetof(type, over), 0, 0, tti_over_words,                            \
+#define TTI_OVER_ROW(type)                                                           \
+    {                                                                                \
+        "over", TT_OPT_ENUM, "batch",                                                \
+            "compute batch norm statistics over the whole batch, or over each lane", \
+            offsetof(type, over), 0, 0, tti_over_words,                              \
     }
 #define TTI_RATE_ROW(type, field, help)                                       \
     {                                                                         \
 #field, TT_OPT_FLOAT, "0", (help), offsetof(type, field), 0, 1, NULL, \
     }
 #define TTI_INIT_ROWS(type, standard)                                                             \
-    {"init", TT_OPT_ENUM, (standard),    "first value of the weights", offsetof(type, init.kind), \
+    {"init", TT_OPT_ENUM, (standard),    "initializer of the weights", offsetof(type, init.kind), \
      0,      0,           tti_init_words},                                                        \
-        {"init_a", TT_OPT_FLOAT, "0", "constant, least or mean", offsetof(type, init.a), 0,       \
-         0,        NULL},                                                                         \
+        {"init_a",                                                                                \
+         TT_OPT_FLOAT,                                                                            \
+         "0",                                                                                     \
+         "initializer's parameter: the constant, lower bound or mean",                            \
+         offsetof(type, init.a),                                                                  \
+         0,                                                                                       \
+         0,                                                                                       \
+         NULL},                                                                                   \
     {                                                                                             \
-        "init_b", TT_OPT_FLOAT, "0", "bound; deviation, 0 means 0.02", offsetof(type, init.b), 0, \
-            0, NULL,                                                                              \
+        "init_b", TT_OPT_FLOAT, "0",                                                              \
+            "initializer's parameter: the upper bound or standard deviation (0: 0.02)",           \
+            offsetof(type, init.b), 0, 0, NULL,                                                   \
     }
 
 extern const tti_layer_def tti_kind_tied_dense; // of gpt; no job names it

@@ -83,14 +83,14 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
         TTI_INIT_ROWS(tt_conv2d_opts, "glorot_uniform"), TT_OPTION_END
 
 static const tt_option conv_options[] = {
-    {"filters", TT_OPT_INT32, NULL, "channels of the output", offsetof(tt_conv2d_opts, filters), 1,
-     TTI_MAX_WIDTH, NULL},
+    {"filters", TT_OPT_INT32, NULL, "number of output channels", offsetof(tt_conv2d_opts, filters),
+     1, TTI_MAX_WIDTH, NULL},
     CONV_ROWS,
 };
 
 static const tt_option depthwise_options[] = {
-    {"filters", TT_OPT_INT32, "1", "outputs per channel", offsetof(tt_conv2d_opts, filters), 1,
-     TTI_MAX_WIDTH, NULL},
+    {"filters", TT_OPT_INT32, "1", "number of filters per input channel",
+     offsetof(tt_conv2d_opts, filters), 1, TTI_MAX_WIDTH, NULL},
     CONV_ROWS,
 };
 
@@ -130,7 +130,7 @@ static tt_tensor *depthwise_build(tt_build *b, const void *opts, tt_tensor *cons
 
 const tti_layer_def tti_kind_conv2d = {
     .name = "conv2d",
-    .help = "convolution of images",
+    .help = "2-D convolution",
     .options = conv_options,
     .size = sizeof(tt_conv2d_opts),
     .common = offsetof(tt_conv2d_opts, name),
@@ -141,7 +141,7 @@ const tti_layer_def tti_kind_conv2d = {
 
 const tti_layer_def tti_kind_depthwise_conv2d = {
     .name = "depthwise_conv2d",
-    .help = "convolution of each channel alone",
+    .help = "depthwise 2-D convolution: each channel is convolved separately",
     .options = depthwise_options,
     .size = sizeof(tt_conv2d_opts),
     .common = offsetof(tt_conv2d_opts, name),
@@ -163,13 +163,15 @@ tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
 // ---- pooling ---------------------------------------------------------------------------------
 
 static const tt_option pool_options[] = {
-    {"size", TT_OPT_PAIR, "2", "height and width of the window", offsetof(tt_max_pool2d_opts, size),
-     1, MAX_SIDE, NULL},
-    {"stride", TT_OPT_PAIR, "0", "0: the size", offsetof(tt_max_pool2d_opts, stride), 0, MAX_SIDE,
-     NULL},
-    {"padding", TT_OPT_ENUM, "valid", "rule for the borders", offsetof(tt_max_pool2d_opts, padding),
-     0, 0, tti_padding_words},
-    {"pad", TT_OPT_PAIR, "0", "rows and columns on each side that do not count",
+    {"size", TT_OPT_PAIR, "2", "height and width of the window: 3 or [3, 5]",
+     offsetof(tt_max_pool2d_opts, size), 1, MAX_SIDE, NULL},
+    {"stride", TT_OPT_PAIR, "0", "step of the window in rows and columns; 0: the window's size",
+     offsetof(tt_max_pool2d_opts, stride), 0, MAX_SIDE, NULL},
+    {"padding", TT_OPT_ENUM, "valid",
+     "padding of the borders; same keeps the image size at stride 1",
+     offsetof(tt_max_pool2d_opts, padding), 0, 0, tti_padding_words},
+    {"pad", TT_OPT_PAIR, "0",
+     "explicit padding on each side, in rows and columns; padded entries are ignored",
      offsetof(tt_max_pool2d_opts, pad), 0, MAX_SIDE, NULL},
     TT_OPTION_END,
 };
@@ -221,8 +223,8 @@ static tt_tensor *global_max_build(tt_build *b, const void *opts, tt_tensor *con
         .main = "size",                               \
         .build = build_,                              \
     };
-POOL_KIND(max_pool2d, "the largest of each window", max_pool_build)
-POOL_KIND(avg_pool2d, "the mean of each window", avg_pool_build)
+POOL_KIND(max_pool2d, "2-D max pooling", max_pool_build)
+POOL_KIND(avg_pool2d, "2-D average pooling", avg_pool_build)
 
 #define GLOBAL_KIND(name_, help_, build_)        \
     const tti_layer_def tti_kind_##name_ = {     \
@@ -232,8 +234,10 @@ POOL_KIND(avg_pool2d, "the mean of each window", avg_pool_build)
         .common = offsetof(tt_plain_opts, name), \
         .build = build_,                         \
     };
-GLOBAL_KIND(global_avg_pool2d, "the mean of each channel: [batch, channels]", global_avg_build)
-GLOBAL_KIND(global_max_pool2d, "the largest of each channel: [batch, channels]", global_max_build)
+GLOBAL_KIND(global_avg_pool2d, "global average pooling; the output is [batch, channels]",
+            global_avg_build)
+GLOBAL_KIND(global_max_pool2d, "global max pooling; the output is [batch, channels]",
+            global_max_build)
 
 tt_tensor *tt_max_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
 {

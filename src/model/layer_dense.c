@@ -6,7 +6,7 @@
 // ---- dense -----------------------------------------------------------------------------------
 
 static const tt_option dense_options[] = {
-    {"units", TT_OPT_INT32, NULL, "width of the output", offsetof(tt_dense_opts, units), 1,
+    {"units", TT_OPT_INT32, NULL, "number of outputs", offsetof(tt_dense_opts, units), 1,
      TTI_MAX_WIDTH, NULL},
     TTI_ACT_ROW(tt_dense_opts, "linear"),
     TTI_NO_BIAS_ROW(tt_dense_opts),
@@ -33,7 +33,7 @@ static tt_tensor *dense_build(tt_build *b, const void *opts, tt_tensor *const *i
 
 const tti_layer_def tti_kind_dense = {
     .name = "dense",
-    .help = "act(x W + b) on the last axis",
+    .help = "fully connected layer: act(x W + b) on the last axis",
     .options = dense_options,
     .size = sizeof(tt_dense_opts),
     .common = offsetof(tt_dense_opts, name),
@@ -66,7 +66,7 @@ static tt_tensor *activation_build(tt_build *b, const void *opts, tt_tensor *con
 
 const tti_layer_def tti_kind_activation = {
     .name = "activation",
-    .help = "an activation alone",
+    .help = "an activation function as a layer",
     .options = activation_options,
     .size = sizeof(tt_activation_opts),
     .common = offsetof(tt_activation_opts, name),
@@ -82,7 +82,7 @@ tt_tensor *tt_activation_with(tt_model *m, const tt_activation_opts *opts)
 // ---- dropout ---------------------------------------------------------------------------------
 
 static const tt_option dropout_options[] = {
-    TTI_RATE_ROW(tt_dropout_opts, rate, "part of the elements that training zeroes"),
+    TTI_RATE_ROW(tt_dropout_opts, rate, "fraction of elements to set to zero in training"),
     TT_OPTION_END,
 };
 
@@ -97,7 +97,8 @@ static tt_tensor *dropout_build(tt_build *b, const void *opts, tt_tensor *const 
 
 const tti_layer_def tti_kind_dropout = {
     .name = "dropout",
-    .help = "zeroes elements at random in training and scales the others; else nothing",
+    .help = "dropout: zeroes random elements in training and scales the others; does nothing in "
+            "inference",
     .options = dropout_options,
     .size = sizeof(tt_dropout_opts),
     .common = offsetof(tt_dropout_opts, name),
@@ -125,7 +126,7 @@ static tt_tensor *custom_build(tt_build *b, const void *opts, tt_tensor *const *
 static const tti_layer_def custom_kind = {
     // not in layers.def: no job file can say fn
     .name = "custom",
-    .help = "a layer of the caller's own",
+    .help = "a layer built by a C function of the program",
     .size = sizeof(tt_custom_opts),
     .common = offsetof(tt_custom_opts, name),
     .min_in = 1,

@@ -13,12 +13,12 @@
 const char *const tti_over_words[] = {"batch", "lane", NULL};
 
 static const tt_option batch_norm_options[] = {
-    {"eps", TT_OPT_FLOAT, "1e-5", "added to the variance", offsetof(tt_batch_norm_opts, eps), 0, 1,
-     NULL},
-    {"momentum", TT_OPT_FLOAT, "0.9", "part of the old running statistics that stays",
+    {"eps", TT_OPT_FLOAT, "1e-5", "small constant added to the variance",
+     offsetof(tt_batch_norm_opts, eps), 0, 1, NULL},
+    {"momentum", TT_OPT_FLOAT, "0.9", "fraction of the old running statistics kept at each step",
      offsetof(tt_batch_norm_opts, momentum), 0, 1, NULL},
     TTI_ACT_ROW(tt_batch_norm_opts, "linear"),
-    {"zero_scale", TT_OPT_BOOL, "false", "the scale starts at 0, not at 1",
+    {"zero_scale", TT_OPT_BOOL, "false", "initialise the scale to 0 instead of 1",
      offsetof(tt_batch_norm_opts, zero_scale), 0, 0, NULL},
     TTI_OVER_ROW(tt_batch_norm_opts),
     TT_OPTION_END,
@@ -57,7 +57,8 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
 
 const tti_layer_def tti_kind_batch_norm = {
     .name = "batch_norm",
-    .help = "normal channels over the batch; a second input is added before the activation",
+    .help =
+        "batch normalisation per channel; an optional second input is added before the activation",
     .options = batch_norm_options,
     .size = sizeof(tt_batch_norm_opts),
     .common = offsetof(tt_batch_norm_opts, name),
@@ -74,10 +75,10 @@ tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts)
 
 // ---- norms over the last axis ----------------------------------------------------------------
 
-#define EPS_ROW                                                                                  \
-    {                                                                                            \
-        "eps", TT_OPT_FLOAT, "1e-5", "added to the variance", offsetof(tt_layer_norm_opts, eps), \
-            0, 1, NULL                                                                           \
+#define EPS_ROW                                                              \
+    {                                                                        \
+        "eps", TT_OPT_FLOAT, "1e-5", "small constant added to the variance", \
+            offsetof(tt_layer_norm_opts, eps), 0, 1, NULL                    \
     }
 static const tt_option layer_norm_options[] = {
     EPS_ROW,
@@ -130,8 +131,8 @@ static tt_tensor *rms_norm_build(tt_build *b, const void *opts, tt_tensor *const
         .build = name_##_build,                       \
         .torch = TTI_TORCH_FEATURES,                  \
     };
-NORM_KIND(layer_norm, "mean 0 and variance 1 over the last axis, then scale and shift")
-NORM_KIND(rms_norm, "mean square 1 over the last axis, then scale")
+NORM_KIND(layer_norm, "layer normalisation over the last axis, with scale and shift")
+NORM_KIND(rms_norm, "RMS normalisation over the last axis, with scale")
 
 tt_tensor *tt_layer_norm_with(tt_model *m, const tt_layer_norm_opts *opts)
 {

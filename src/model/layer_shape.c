@@ -13,7 +13,7 @@ static tt_tensor *flatten_build(tt_build *b, const void *opts, tt_tensor *const 
 
 const tti_layer_def tti_kind_flatten = {
     .name = "flatten",
-    .help = "[batch, all the rest]",
+    .help = "flatten each record to one dimension",
     .size = sizeof(tt_plain_opts),
     .common = offsetof(tt_plain_opts, name),
     .build = flatten_build,
@@ -27,7 +27,8 @@ tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts)
 // ---- reshape ---------------------------------------------------------------------------------
 
 static const tt_option reshape_options[] = {
-    {"shape", TT_OPT_SHAPE, NULL, "of one record; one dimension may be -1: what is left",
+    {"shape", TT_OPT_SHAPE, NULL,
+     "new shape of one record; one dimension may be -1 (computed from the others)",
      offsetof(tt_layer_reshape_opts, shape), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -65,7 +66,7 @@ static tt_tensor *reshape_build(tt_build *b, const void *opts, tt_tensor *const 
 
 const tti_layer_def tti_kind_reshape = {
     .name = "reshape",
-    .help = "the same elements in another shape",
+    .help = "change the shape of each record",
     .options = reshape_options,
     .size = sizeof(tt_layer_reshape_opts),
     .common = offsetof(tt_layer_reshape_opts, name),
@@ -81,7 +82,8 @@ tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts)
 // ---- permute ---------------------------------------------------------------------------------
 
 static const tt_option permute_options[] = {
-    {"order", TT_OPT_INTS, NULL, "of the axes of one record, from 0: [2, 0, 1]",
+    {"order", TT_OPT_INTS, NULL,
+     "new order of the axes of one record, counted from 0 without the batch: [2, 0, 1]",
      offsetof(tt_permute_opts, order), 0, TT_MAX_RANK, NULL},
     TT_OPTION_END,
 };
@@ -111,7 +113,7 @@ static tt_tensor *permute_build(tt_build *b, const void *opts, tt_tensor *const 
 
 const tti_layer_def tti_kind_permute = {
     .name = "permute",
-    .help = "the axes of a record in another order",
+    .help = "permute the axes of each record",
     .options = permute_options,
     .size = sizeof(tt_permute_opts),
     .common = offsetof(tt_permute_opts, name),
@@ -137,7 +139,7 @@ static tt_tensor *add_build(tt_build *b, const void *opts, tt_tensor *const *in,
 
 const tti_layer_def tti_kind_add = {
     .name = "add",
-    .help = "the sum of its inputs; with one, of it and the last layer",
+    .help = "add the inputs; with one input, add it to the layer before",
     .size = sizeof(tt_plain_opts),
     .common = offsetof(tt_plain_opts, name),
     .min_in = 2,
@@ -151,7 +153,8 @@ tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts)
 }
 
 static const tt_option concat_options[] = {
-    {"axis", TT_OPT_INT32, "-1", "the batch is axis 0; below zero from the end",
+    {"axis", TT_OPT_INT32, "-1",
+     "axis to join along; 0 is the batch, negative axes count from the end",
      offsetof(tt_layer_concat_opts, axis), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -171,7 +174,7 @@ static tt_tensor *concat_build(tt_build *b, const void *opts, tt_tensor *const *
 
 const tti_layer_def tti_kind_concat = {
     .name = "concat",
-    .help = "its inputs side by side; with one, the last layer and it",
+    .help = "concatenate the inputs; with one input, append it to the layer before",
     .options = concat_options,
     .size = sizeof(tt_layer_concat_opts),
     .common = offsetof(tt_layer_concat_opts, name),

@@ -20,10 +20,10 @@ static bool sequence_check(tt_build *b, const tt_tensor *x)
 // ---- embedding -------------------------------------------------------------------------------
 
 static const tt_option embedding_options[] = {
-    {"vocab", TT_OPT_INT, NULL, "number of rows: ids are below it",
+    {"vocab", TT_OPT_INT, NULL, "vocabulary size; every id must be below it",
      offsetof(tt_embedding_opts, vocab), 1, TTI_MAX_WIDTH, NULL},
-    {"width", TT_OPT_INT32, NULL, "channels of a row", offsetof(tt_embedding_opts, width), 1,
-     TTI_MAX_WIDTH, NULL},
+    {"width", TT_OPT_INT32, NULL, "size of the embedding vectors",
+     offsetof(tt_embedding_opts, width), 1, TTI_MAX_WIDTH, NULL},
     TTI_INIT_ROWS(tt_embedding_opts, "normal"),
     TT_OPTION_END,
 };
@@ -46,7 +46,7 @@ static tt_tensor *embedding_build(tt_build *b, const void *opts, tt_tensor *cons
 
 const tti_layer_def tti_kind_embedding = {
     .name = "embedding",
-    .help = "the row of a table for each id",
+    .help = "embedding: look up a vector for each id",
     .options = embedding_options,
     .size = sizeof(tt_embedding_opts),
     .common = offsetof(tt_embedding_opts, name),
@@ -61,7 +61,7 @@ tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts)
 // ---- positions -------------------------------------------------------------------------------
 
 static const tt_option positional_options[] = {
-    {"fixed", TT_OPT_BOOL, "false", "sines and cosines instead of weights",
+    {"fixed", TT_OPT_BOOL, "false", "use fixed sines and cosines instead of trained weights",
      offsetof(tt_positional_opts, fixed), 0, 0, NULL},
     TTI_INIT_ROWS(tt_positional_opts, "normal"),
     TT_OPTION_END,
@@ -109,7 +109,7 @@ static tt_tensor *positional_build(tt_build *b, const void *opts, tt_tensor *con
 
 const tti_layer_def tti_kind_positional = {
     .name = "positional",
-    .help = "adds a row for each place in the sequence",
+    .help = "add a position embedding",
     .options = positional_options,
     .size = sizeof(tt_positional_opts),
     .common = offsetof(tt_positional_opts, name),
@@ -123,27 +123,28 @@ tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts)
 
 // ---- attention -------------------------------------------------------------------------------
 
-#define HEADS_ROWS(type)                                                                           \
-    {                                                                                              \
-        "heads",                                                                                   \
-        TT_OPT_INT32,                                                                              \
-        NULL,                                                                                      \
-        "of the queries; they divide the channels",                                                \
-        offsetof(type, heads),                                                                     \
-        1,                                                                                         \
-        65536,                                                                                     \
-        NULL},                                                                                     \
-    {                                                                                              \
-        "kv_heads", TT_OPT_INT32, "0", "of keys and values; 0: as many", offsetof(type, kv_heads), \
-            0, 65536, NULL                                                                         \
+#define HEADS_ROWS(type)                                                                       \
+    {"heads",                                                                                  \
+     TT_OPT_INT32,                                                                             \
+     NULL,                                                                                     \
+     "number of attention heads; must divide the channels",                                    \
+     offsetof(type, heads),                                                                    \
+     1,                                                                                        \
+     65536,                                                                                    \
+     NULL},                                                                                    \
+    {                                                                                          \
+        "kv_heads", TT_OPT_INT32, "0",                                                         \
+            "number of heads for keys and values (grouped-query attention); 0: same as heads", \
+            offsetof(type, kv_heads), 0, 65536, NULL                                           \
     }
 
 static const tt_option attention_options[] = {
     HEADS_ROWS(tt_attention_opts),
-    {"causal", TT_OPT_BOOL, "false", "a place sees itself and those before it",
+    {"causal", TT_OPT_BOOL, "false",
+     "causal mask: a position attends only to itself and to earlier positions",
      offsetof(tt_attention_opts, causal), 0, 0, NULL},
     TTI_NO_BIAS_ROW(tt_attention_opts),
-    TTI_RATE_ROW(tt_attention_opts, dropout, "of the output"),
+    TTI_RATE_ROW(tt_attention_opts, dropout, "dropout rate of the output"),
     TT_OPTION_END,
 };
 
@@ -232,16 +233,17 @@ tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts)
 
 static const tt_option block_options[] = {
     HEADS_ROWS(tt_transformer_block_opts),
-    {"hidden", TT_OPT_INT32, "0", "units of the MLP; 0: 4 times the width",
+    {"hidden", TT_OPT_INT32, "0", "hidden units of the MLP; 0: 4 times the width",
      offsetof(tt_transformer_block_opts, hidden), 0, TTI_MAX_WIDTH, NULL},
-    {"no_causal", TT_OPT_BOOL, "false", "a place sees those after it too",
+    {"no_causal", TT_OPT_BOOL, "false", "no causal mask: attend to all positions",
      offsetof(tt_transformer_block_opts, no_causal), 0, 0, NULL},
     TTI_NO_BIAS_ROW(tt_transformer_block_opts),
-    {"rms", TT_OPT_BOOL, "false", "RMS norm instead of layer norm",
+    {"rms", TT_OPT_BOOL, "false", "use RMS norm instead of layer norm",
      offsetof(tt_transformer_block_opts, rms), 0, 0, NULL},
     TTI_ACT_ROW(tt_transformer_block_opts, "gelu"),
-    TTI_RATE_ROW(tt_transformer_block_opts, dropout, "of both branches"),
-    {"depth", TT_OPT_FLOAT, "1", "blocks in the model: first weights of proj get smaller by it",
+    TTI_RATE_ROW(tt_transformer_block_opts, dropout, "dropout rate in both branches"),
+    {"depth", TT_OPT_FLOAT, "1",
+     "number of blocks in the model; scales down the initial weights of the output projections",
      offsetof(tt_transformer_block_opts, depth), 1, 1e6, NULL},
     TT_OPTION_END,
 };
@@ -288,7 +290,7 @@ static tt_tensor *block_build(tt_build *b, const void *opts, tt_tensor *const *i
 
 const tti_layer_def tti_kind_transformer_block = {
     .name = "transformer_block",
-    .help = "x + attention(norm(x)), then x + mlp(norm(x))",
+    .help = "transformer block: x + attention(norm(x)), then x + mlp(norm(x))",
     .options = block_options,
     .size = sizeof(tt_transformer_block_opts),
     .common = offsetof(tt_transformer_block_opts, name),

@@ -8,10 +8,11 @@
 // ---- mlp -------------------------------------------------------------------------------------
 
 static const tt_option mlp_options[] = {
-    {"units", TT_OPT_INTS, NULL, "of each layer; the last is the output",
+    {"units", TT_OPT_INTS, NULL,
+     "number of outputs of each layer; the last one is the model's output",
      offsetof(tt_mlp_opts, units), 1, TTI_MAX_WIDTH, NULL},
     TTI_ACT_ROW(tt_mlp_opts, "relu"),
-    TTI_RATE_ROW(tt_mlp_opts, dropout, "after each layer but the last"),
+    TTI_RATE_ROW(tt_mlp_opts, dropout, "dropout rate after each layer but the last"),
     TT_OPTION_END,
 };
 
@@ -38,7 +39,7 @@ static tt_tensor *mlp_expand(tt_model *m, const void *opts, const char *name)
 
 const tti_layer_def tti_kind_mlp = {
     .name = "mlp",
-    .help = "dense layers one after another",
+    .help = "multi-layer perceptron: dense layers in sequence",
     .options = mlp_options,
     .size = sizeof(tt_mlp_opts),
     .common = offsetof(tt_mlp_opts, name),
@@ -54,7 +55,7 @@ tt_tensor *tt_mlp_with(tt_model *m, const tt_mlp_opts *opts)
 // ---- lenet -----------------------------------------------------------------------------------
 
 static const tt_option lenet_options[] = {
-    {"classes", TT_OPT_INT32, "10", "width of the output", offsetof(tt_lenet_opts, classes), 1,
+    {"classes", TT_OPT_INT32, "10", "number of classes", offsetof(tt_lenet_opts, classes), 1,
      TTI_MAX_WIDTH, NULL},
     TT_OPTION_END,
 };
@@ -76,7 +77,7 @@ static tt_tensor *lenet_expand(tt_model *m, const void *opts, const char *name)
 
 const tti_layer_def tti_kind_lenet = {
     .name = "lenet",
-    .help = "LeNet-5 with ReLU and max pooling: small images",
+    .help = "LeNet-5 for small images, with ReLU and max pooling",
     .options = lenet_options,
     .size = sizeof(tt_lenet_opts),
     .common = offsetof(tt_lenet_opts, name),
@@ -92,16 +93,17 @@ tt_tensor *tt_lenet_with(tt_model *m, const tt_lenet_opts *opts)
 // ---- gpt -------------------------------------------------------------------------------------
 
 static const tt_option gpt_options[] = {
-    {"layers", TT_OPT_INT32, "4", "transformer blocks", offsetof(tt_gpt_opts, layers), 1, 4096,
+    {"layers", TT_OPT_INT32, "4", "number of transformer blocks", offsetof(tt_gpt_opts, layers), 1,
+     4096, NULL},
+    {"heads", TT_OPT_INT32, "4", "number of attention heads", offsetof(tt_gpt_opts, heads), 1,
+     65536, NULL},
+    {"width", TT_OPT_INT32, "128", "number of channels", offsetof(tt_gpt_opts, width), 1,
+     TTI_MAX_WIDTH, NULL},
+    {"vocab", TT_OPT_INT, NULL, "vocabulary size", offsetof(tt_gpt_opts, vocab), 1, TTI_MAX_WIDTH,
      NULL},
-    {"heads", TT_OPT_INT32, "4", "of attention", offsetof(tt_gpt_opts, heads), 1, 65536, NULL},
-    {"width", TT_OPT_INT32, "128", "channels", offsetof(tt_gpt_opts, width), 1, TTI_MAX_WIDTH,
-     NULL},
-    {"vocab", TT_OPT_INT, NULL, "number of tokens", offsetof(tt_gpt_opts, vocab), 1, TTI_MAX_WIDTH,
-     NULL},
-    TTI_RATE_ROW(tt_gpt_opts, dropout, "after the embedding and in every branch"),
+    TTI_RATE_ROW(tt_gpt_opts, dropout, "dropout rate after the embedding and in every branch"),
     TTI_NO_BIAS_ROW(tt_gpt_opts),
-    {"untied", TT_OPT_BOOL, "false", "the output has weights of its own",
+    {"untied", TT_OPT_BOOL, "false", "do not share the output weights with the embedding",
      offsetof(tt_gpt_opts, untied), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -125,7 +127,7 @@ static const tt_option tied_options[] = {
 
 const tti_layer_def tti_kind_tied_dense = {
     .name = "tied_dense",
-    .help = "x W^T with the weights of an embedding",
+    .help = "output layer that shares the weights of an embedding: x W^T",
     .options = tied_options,
     .size = sizeof(tt_embedding_opts),
     .common = offsetof(tt_embedding_opts, name),
@@ -158,7 +160,7 @@ static tt_tensor *gpt_expand(tt_model *m, const void *opts, const char *name)
 
 const tti_layer_def tti_kind_gpt = {
     .name = "gpt",
-    .help = "GPT-2: tokens [time] to logits [time, vocab]",
+    .help = "GPT-2 language model: tokens [time] to logits [time, vocab]",
     .options = gpt_options,
     .size = sizeof(tt_gpt_opts),
     .common = offsetof(tt_gpt_opts, name),

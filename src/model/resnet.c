@@ -9,12 +9,13 @@
 #include <stdio.h>
 
 static const tt_option resnet_options[] = {
-    {"depth", TT_OPT_INT32, "18", "18, 34 or 50", offsetof(tt_resnet_opts, depth), 0, 0, NULL},
-    {"classes", TT_OPT_INT32, "10", "width of the output", offsetof(tt_resnet_opts, classes), 1,
+    {"depth", TT_OPT_INT32, "18", "number of layers: 18, 34 or 50", offsetof(tt_resnet_opts, depth),
+     0, 0, NULL},
+    {"classes", TT_OPT_INT32, "10", "number of classes", offsetof(tt_resnet_opts, classes), 1,
      TTI_MAX_WIDTH, NULL},
-    {"width", TT_OPT_INT32, "64", "channels of the first stage", offsetof(tt_resnet_opts, width), 1,
-     1 << 20, NULL},
-    {"small", TT_OPT_BOOL, "false", "images of 32 pixels: a 3x3 stem without pooling",
+    {"width", TT_OPT_INT32, "64", "number of channels of the first stage",
+     offsetof(tt_resnet_opts, width), 1, 1 << 20, NULL},
+    {"small", TT_OPT_BOOL, "false", "variant for 32 x 32 images: a 3x3 stem without pooling",
      offsetof(tt_resnet_opts, small), 0, 0, NULL},
     TTI_OVER_ROW(tt_resnet_opts),
     TT_OPTION_END,
@@ -102,7 +103,7 @@ static tt_tensor *resnet_expand(tt_model *m, const void *opts, const char *name)
 
 const tti_layer_def tti_kind_resnet = {
     .name = "resnet",
-    .help = "residual network of 18, 34 or 50 layers",
+    .help = "ResNet-18, ResNet-34 or ResNet-50",
     .options = resnet_options,
     .size = sizeof(tt_resnet_opts),
     .common = offsetof(tt_resnet_opts, name),

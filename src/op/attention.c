@@ -24,12 +24,13 @@
 extern const tt_op tti_op_attention, tti_op_attention_grad;
 
 static const tt_option attention_attrs[] = {
-    {"heads", TT_OPT_INT, NULL, "heads of q", offsetof(tti_attention_attr, heads), 1, 1e6, NULL},
-    {"kv_heads", TT_OPT_INT, NULL, "heads of k and v", offsetof(tti_attention_attr, kv_heads), 1,
-     1e6, NULL},
-    {"causal", TT_OPT_BOOL, "false", "query i sees keys 0 to i",
+    {"heads", TT_OPT_INT, NULL, "number of heads of q", offsetof(tti_attention_attr, heads), 1, 1e6,
+     NULL},
+    {"kv_heads", TT_OPT_INT, NULL, "number of heads of k and v",
+     offsetof(tti_attention_attr, kv_heads), 1, 1e6, NULL},
+    {"causal", TT_OPT_BOOL, "false", "causal mask: query i attends to keys 0 to i",
      offsetof(tti_attention_attr, causal), 0, 0, NULL},
-    {"scale", TT_OPT_FLOAT, "0", "factor of scores; 0: 1 / sqrt(d)",
+    {"scale", TT_OPT_FLOAT, "0", "factor on the scores; 0: 1 / sqrt(d)",
      offsetof(tti_attention_attr, scale), 0, 0, NULL},
     {"packed", TT_OPT_BOOL, "false", "q, k and v are one input",
      offsetof(tti_attention_attr, packed), 0, 0, NULL},
@@ -210,7 +211,8 @@ static void attention_backward(tt_graph *g, const tt_node *n, tt_tensor *const *
 
 const tt_op tti_op_attention = {
     .name = "attention",
-    .help = "softmax(q k^T scale) v per head, and the log of each query's sum of exp",
+    .help =
+        "attention per head, softmax(q k^T scale) v; also outputs the log-sum-exp of each query",
     .inputs = 1,
     .max_inputs = 4,
     .outputs = 2,
@@ -225,7 +227,7 @@ const tt_op tti_op_attention = {
 
 const tt_op tti_op_attention_grad = {
     .name = "attention_grad",
-    .help = "gradients by q, k and v",
+    .help = "gradients with respect to q, k and v",
     .inputs = 4,
     .max_inputs = 7,
     .outputs = 3,

@@ -34,15 +34,15 @@ static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_
 
 static const char *const dz_names[] = {"linear", "relu", NULL};
 
-#define EPS_ROW                                                                                   \
-    {                                                                                             \
-        "eps", TT_OPT_FLOAT, "1e-5", "added to the variance", offsetof(tti_batch_norm_attr, eps), \
-            0, 0, NULL                                                                            \
+#define EPS_ROW                                                              \
+    {                                                                        \
+        "eps", TT_OPT_FLOAT, "1e-5", "small constant added to the variance", \
+            offsetof(tti_batch_norm_attr, eps), 0, 0, NULL                   \
     }
-#define DZ_ROW                                                                          \
-    {                                                                                   \
-        "act", TT_OPT_ENUM, "linear", "activation whose gradient is still to be taken", \
-            offsetof(tti_batch_norm_attr, act), 0, 0, dz_names                          \
+#define DZ_ROW                                                                      \
+    {                                                                               \
+        "act", TT_OPT_ENUM, "linear", "activation whose gradient is applied first", \
+            offsetof(tti_batch_norm_attr, act), 0, 0, dz_names                      \
     }
 static const tt_option sums_attrs[] = {EPS_ROW, DZ_ROW, TT_OPTION_END};
 const tt_option tti_batch_norm_attrs[] = {
@@ -61,7 +61,7 @@ static const tt_option dx_attrs[] = {
     TT_OPTION_END,
 };
 static const tt_option running_attrs[] = {
-    {"momentum", TT_OPT_FLOAT, "0.9", "part of the old value that stays",
+    {"momentum", TT_OPT_FLOAT, "0.9", "fraction of the old value that is kept",
      offsetof(tti_batch_norm_attr, momentum), 0, 1, NULL},
     TT_OPTION_END,
 };
@@ -299,7 +299,7 @@ static void apply_backward(tt_graph *g, const tt_node *n, tt_tensor *const *dy, 
 
 const tt_op tti_op_batch_norm_stats = {
     .name = "batch_norm_stats",
-    .help = "mean, variance and unbiased variance per channel, of the whole batch",
+    .help = "mean, variance and unbiased variance per channel over the whole batch",
     .inputs = 1,
     .outputs = 3,
     .flags = TT_OP_NO_GRAD, // batch_norm_apply's gradient goes through to x
@@ -325,7 +325,8 @@ const tt_op tti_op_batch_norm_apply = {
 
 const tt_op tti_op_batch_norm_sums = {
     .name = "batch_norm_sums",
-    .help = "gradients by gamma and beta, from x, dz, mean, var; with act from dy, gamma, beta too",
+    .help = "gradients with respect to gamma and beta, from x, dz, mean, var; with act also from "
+            "dy, gamma, beta",
     .inputs = 4,
     .max_inputs = 6,
     .outputs = 2,
@@ -338,8 +339,8 @@ const tt_op tti_op_batch_norm_sums = {
 
 const tt_op tti_op_batch_norm_dx = {
     .name = "batch_norm_dx",
-    .help =
-        "gradient by x, from x, dz, mean, var, gamma, dgamma, dbeta; with act from dy, beta too",
+    .help = "gradient with respect to x, from x, dz, mean, var, gamma, dgamma, dbeta; with act "
+            "also from dy, beta",
     .inputs = 5,
     .max_inputs = 8,
     .flags = TT_OP_ROW_FREE,
@@ -353,8 +354,8 @@ const tt_op tti_op_batch_norm_dx = {
 
 const tt_op tti_op_batch_norm_running = {
     .name = "batch_norm_running",
-    .help = "momentum old + (1 - momentum) batch, written to the running statistic; not if the "
-            "third input is NaN",
+    .help = "updates a running statistic to momentum old + (1 - momentum) batch, unless the third "
+            "input is NaN",
     .inputs = 2,
     .max_inputs = 3,
     .flags = TT_OP_UPDATE,

@@ -171,7 +171,8 @@ static void lane_backward(tt_graph *g, const tt_node *n, tt_tensor *const *dy, t
 
 const tt_op tti_op_batch_norm_lane = {
     .name = "batch_norm_lane",
-    .help = "act((x - mean) gamma / sqrt(var + eps) + beta + residual), statistics per lane",
+    .help = "batch norm with statistics per lane: act((x - mean) gamma / sqrt(var + eps) + beta + "
+            "residual)",
     .inputs = 3,
     .max_inputs = 4,
     .outputs = 6,
@@ -186,7 +187,7 @@ const tt_op tti_op_batch_norm_lane = {
 
 const tt_op tti_op_batch_norm_lane_grad = {
     .name = "batch_norm_lane_grad",
-    .help = "gradients by x, gamma and beta, from x, dz, mean, rstd, gamma",
+    .help = "gradients with respect to x, gamma and beta, from x, dz, mean, rstd, gamma",
     .inputs = 5,
     .outputs = 3,
     .in_place = 3,

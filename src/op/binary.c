@@ -210,7 +210,7 @@ static void broadcast_dx(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt
 // Only the shape of like is used.
 const tt_op tti_op_broadcast = {
     .name = "broadcast",
-    .help = "x in the shape of like",
+    .help = "x broadcast to the shape of like",
     .inputs = 2,
     .flags = TT_OP_BITS | TT_OP_ROW_FREE,
     .types = TT_TYPES_ALL,

@@ -18,7 +18,7 @@ typedef struct cast_attr {
 } cast_attr;
 
 static const tt_option cast_attrs[] = {
-    {"dtype", TT_OPT_DTYPE, NULL, "type of y", offsetof(cast_attr, dtype), 0, 0, NULL},
+    {"dtype", TT_OPT_DTYPE, NULL, "element type of y", offsetof(cast_attr, dtype), 0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -78,7 +78,7 @@ static void cast_dx(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tens
 
 const tt_op tti_op_cast = {
     .name = "cast",
-    .help = "x in another element type",
+    .help = "x converted to another element type",
     .inputs = 1,
     .flags = TT_OP_POINTWISE | TT_OP_ROW_FREE | TT_OP_ANY_TYPE,
     .types = TT_TYPES_ALL,
@@ -121,4 +121,4 @@ static void identity_dx(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_
         return tt_node_out(g, &tti_op_##name_, 1, (tt_tensor *const[]){x}, NULL); \
     }
 COPY(identity, "x", 0, identity_dx)
-COPY(stop_gradient, "x, passing no gradient on", TT_OP_NO_GRAD, NULL)
+COPY(stop_gradient, "x; no gradient flows through it", TT_OP_NO_GRAD, NULL)

@@ -102,7 +102,7 @@ static const tt_option concat_attrs[] = {
 
 const tt_op tti_op_concat = {
     .name = "concat",
-    .help = "inputs one after the other along an axis",
+    .help = "concatenates the inputs along an axis",
     .inputs = 1,
     .max_inputs = -1,
     .flags = TTI_MOVES,
@@ -192,13 +192,13 @@ static tt_status split_prep(tt_prep *p)
 
 static const tt_option split_attrs[] = {
     {"axis", TT_OPT_INT, "0", "", offsetof(tti_axis_attr, axis), 0, 0, NULL},
-    {"n", TT_OPT_INT, NULL, "number of equal parts", offsetof(tti_axis_attr, n), 1, 64, NULL},
+    {"n", TT_OPT_INT, NULL, "number of parts", offsetof(tti_axis_attr, n), 1, 64, NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_split = {
     .name = "split",
-    .help = "equal parts along an axis",
+    .help = "splits x into equal parts along an axis",
     .inputs = 1,
     .flags = TTI_MOVES,
     .types = TT_TYPES_ALL,
@@ -265,15 +265,16 @@ static void slice_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_t
 static const tt_option slice_attrs[] = {
     {"axis", TT_OPT_INT, "0", "", offsetof(tti_slice_attr, axis), 0, 0, NULL},
     {"begin", TT_OPT_INT, "0", "first position", offsetof(tti_slice_attr, begin), 0, 0, NULL},
-    {"end", TT_OPT_INT, NULL, "position after the last", offsetof(tti_slice_attr, end), 0, 0, NULL},
-    {"rows", TT_OPT_INT, "0", "1: positions are in whole batches", offsetof(tti_slice_attr, rows),
-     0, 1, NULL},
+    {"end", TT_OPT_INT, NULL, "end position (exclusive)", offsetof(tti_slice_attr, end), 0, 0,
+     NULL},
+    {"rows", TT_OPT_INT, "0", "1: positions count whole batches", offsetof(tti_slice_attr, rows), 0,
+     1, NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_slice = {
     .name = "slice",
-    .help = "positions of one axis",
+    .help = "a range of positions of one axis",
     .inputs = 1,
     .flags = TTI_MOVES,
     .types = TT_TYPES_ALL,
@@ -330,16 +331,17 @@ static void pad_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_ten
 
 static const tt_option pad_attrs[] = {
     {"axis", TT_OPT_INT, "0", "", offsetof(tti_pad_attr, axis), 0, 0, NULL},
-    {"before", TT_OPT_INT, "0", "zeros before", offsetof(tti_pad_attr, before), 0, 0, NULL},
-    {"after", TT_OPT_INT, "0", "zeros after", offsetof(tti_pad_attr, after), 0, 0, NULL},
-    {"rows", TT_OPT_INT, "0", "1: numbers are in whole batches", offsetof(tti_pad_attr, rows), 0, 1,
+    {"before", TT_OPT_INT, "0", "number of zeros before", offsetof(tti_pad_attr, before), 0, 0,
+     NULL},
+    {"after", TT_OPT_INT, "0", "number of zeros after", offsetof(tti_pad_attr, after), 0, 0, NULL},
+    {"rows", TT_OPT_INT, "0", "1: numbers count whole batches", offsetof(tti_pad_attr, rows), 0, 1,
      NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_pad = {
     .name = "pad",
-    .help = "zeros before and after along an axis",
+    .help = "pads an axis with zeros before and after",
     .inputs = 1,
     .flags = TTI_MOVES,
     .types = TT_TYPES_ALL,
@@ -386,7 +388,7 @@ static void slice_grad_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy,
 
 const tt_op tti_op_slice_grad = {
     .name = "slice_grad",
-    .help = "the gradient of a slice along the open axis",
+    .help = "gradient of slice along the batch axis",
     .inputs = 2,
     .flags = TTI_MOVES,
     .types = TT_TYPES_ALL,
@@ -430,7 +432,7 @@ static const tt_option tile_attrs[] = {
 
 const tt_op tti_op_tile = {
     .name = "tile",
-    .help = "x several times along an axis",
+    .help = "repeats x along an axis",
     .inputs = 1,
     .flags = TTI_MOVES,
     .types = TT_TYPES_ALL,

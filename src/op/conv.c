@@ -18,15 +18,15 @@ extern const tt_op tti_op_conv2d, tti_op_conv2d_dx, tti_op_conv2d_dw;
 static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_erf",
                                         "sigmoid",    "tanh",     "silu", "elu",
                                         "leaky_relu", "softplus", NULL};
-#define STRIDE_ROW                                                                               \
-    {                                                                                            \
-        "stride", TT_OPT_INTS, "[1, 1]", "height, width", offsetof(tti_conv_attr, stride), 0, 0, \
-            NULL                                                                                 \
+#define STRIDE_ROW                                                         \
+    {                                                                      \
+        "stride", TT_OPT_INTS, "[1, 1]", "vertical and horizontal stride", \
+            offsetof(tti_conv_attr, stride), 0, 0, NULL                    \
     }
-#define PAD_ROW                                                                      \
-    {                                                                                \
-        "pad", TT_OPT_INTS, "[0, 0, 0, 0]", "zeros at the top, bottom, left, right", \
-            offsetof(tti_conv_attr, pad), 0, 0, NULL                                 \
+#define PAD_ROW                                                                                \
+    {                                                                                          \
+        "pad", TT_OPT_INTS, "[0, 0, 0, 0]", "zero padding at the top, bottom, left and right", \
+            offsetof(tti_conv_attr, pad), 0, 0, NULL                                           \
     }
 const tt_option tti_conv_options[] = {
     STRIDE_ROW,
@@ -41,15 +41,15 @@ const tt_option tti_conv_options[] = {
 const tt_option tti_conv_dx_options[] = {
     STRIDE_ROW,
     PAD_ROW,
-    SIZE_ROW("height, width of x"),
+    SIZE_ROW("height and width of x"),
     TT_OPTION_END,
 };
 const tt_option tti_conv_dw_options[] = {
     STRIDE_ROW,
     PAD_ROW,
-    SIZE_ROW("height, width of the kernel"),
-    {"wide", TT_OPT_BOOL, "false", "y is f32 whatever x and dy are", offsetof(tti_conv_attr, wide),
-     0, 0, NULL},
+    SIZE_ROW("height and width of the kernel"),
+    {"wide", TT_OPT_BOOL, "false", "compute y as f32 for any types of x and dy",
+     offsetof(tti_conv_attr, wide), 0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -174,7 +174,8 @@ static tt_status infer_dw(tt_infer *q)
 
 const tt_op tti_op_conv2d = {
     .name = "conv2d",
-    .help = "act(convolution of x [batch, h, w, cin] with w [kh, kw, cin, cout] + bias)",
+    .help = "2-D convolution of x [batch, h, w, cin] with w [kh, kw, cin, cout], with optional "
+            "bias and act",
     .inputs = 2,
     .max_inputs = 3,
     .flags = TT_OP_ROW_FREE,
@@ -188,7 +189,7 @@ const tt_op tti_op_conv2d = {
 
 const tt_op tti_op_conv2d_dx = {
     .name = "conv2d_dx",
-    .help = "gradient of conv2d by x, from dy and w",
+    .help = "gradient of conv2d with respect to x, from dy and w",
     .inputs = 2,
     .flags = TT_OP_ROW_FREE,
     .attrs = tti_conv_dx_options,
@@ -201,7 +202,7 @@ const tt_op tti_op_conv2d_dx = {
 
 const tt_op tti_op_conv2d_dw = {
     .name = "conv2d_dw",
-    .help = "gradient of conv2d by w, from x and dy: a sum over rows",
+    .help = "gradient of conv2d with respect to w, from x and dy: a sum over the batch",
     .inputs = 2,
     .attrs = tti_conv_dw_options,
     .attr_size = sizeof(tti_conv_attr),

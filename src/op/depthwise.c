@@ -157,7 +157,7 @@ static tt_status infer_dw(tt_infer *q)
 
 const tt_op tti_op_depthwise_conv2d = {
     .name = "depthwise_conv2d",
-    .help = "act(convolution of each channel of x with its own filters w [kh, kw, c, m] + bias)",
+    .help = "depthwise 2-D convolution of x with w [kh, kw, c, m], with optional bias and act",
     .inputs = 2,
     .max_inputs = 3,
     .flags = TT_OP_ROW_FREE,
@@ -171,7 +171,7 @@ const tt_op tti_op_depthwise_conv2d = {
 
 const tt_op tti_op_depthwise_conv2d_dx = {
     .name = "depthwise_conv2d_dx",
-    .help = "gradient of depthwise_conv2d by x, from dy and w",
+    .help = "gradient of depthwise_conv2d with respect to x, from dy and w",
     .inputs = 2,
     .flags = TT_OP_ROW_FREE,
     .attrs = tti_conv_dx_options,
@@ -184,7 +184,7 @@ const tt_op tti_op_depthwise_conv2d_dx = {
 
 const tt_op tti_op_depthwise_conv2d_dw = {
     .name = "depthwise_conv2d_dw",
-    .help = "gradient of depthwise_conv2d by w, from x and dy: a sum over rows",
+    .help = "gradient of depthwise_conv2d with respect to w, from x and dy: a sum over the batch",
     .inputs = 2,
     .attrs = tti_conv_dw_options,
     .attr_size = sizeof(tti_conv_attr),

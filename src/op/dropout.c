@@ -51,16 +51,16 @@ static tt_status dropout_prep(tt_prep *p)
 }
 
 static const tt_option dropout_attrs[] = {
-    {"rate", TT_OPT_FLOAT, NULL, "probability of a zero", offsetof(tti_dropout_attr, rate), 0, 1,
-     NULL},
-    {"key", TT_OPT_INT, "0", "of the node whose mask is meant; 0: this one",
+    {"rate", TT_OPT_FLOAT, NULL, "probability that an element is set to zero",
+     offsetof(tti_dropout_attr, rate), 0, 1, NULL},
+    {"key", TT_OPT_INT, "0", "id of the node whose mask is used; 0: this node",
      offsetof(tti_dropout_attr, key), 0, 0, NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_dropout = {
     .name = "dropout",
-    .help = "zeroes elements at random and scales the others",
+    .help = "dropout: zeroes random elements and scales the others",
     .inputs = 1,
     .flags = TT_OP_RANDOM | TT_OP_ROW_FREE,
     .in_place = 1,

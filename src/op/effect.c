@@ -39,7 +39,7 @@ static tt_status split_pass(const tt_split_query *q)
 
 const tt_op tti_op_print = {
     .name = "print",
-    .help = "tells the value when it is computed, and passes it on",
+    .help = "reports the value when it is computed, and returns it",
     .inputs = 1,
     .flags = TT_OP_EFFECT | TT_OP_BITS,
     .types = TT_TYPES_ALL,
@@ -53,7 +53,7 @@ const tt_op tti_op_print = {
 
 const tt_op tti_op_assert = {
     .name = "assert",
-    .help = "fails the run unless every element of the condition is true; passes x on",
+    .help = "fails the run unless every element of the condition is true; returns x",
     .inputs = 2,
     .flags = TT_OP_EFFECT | TT_OP_BITS,
     .types = TT_TYPES_ALL,

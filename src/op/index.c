@@ -125,7 +125,7 @@ static const tt_option gather_attrs[] = {
 
 const tt_op tti_op_embedding = {
     .name = "embedding",
-    .help = "rows of a table by ids",
+    .help = "looks up rows of a table by id",
     .inputs = 2,
     .flags = TT_OP_BITS | TT_OP_ROW_FREE,
     .types = TT_TYPES_ALL,
@@ -139,7 +139,7 @@ const tt_op tti_op_embedding = {
 
 const tt_op tti_op_gather = {
     .name = "gather",
-    .help = "places of one axis by ids",
+    .help = "picks positions of one axis by id",
     .inputs = 2,
     .flags = TT_OP_BITS | TT_OP_ROW_FREE,
     .types = TT_TYPES_ALL,
@@ -237,14 +237,15 @@ static void scatter_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt
 }
 
 static const tt_option scatter_attrs[] = {
-    {"axis", TT_OPT_INT, "0", "where ids lie in x", offsetof(tti_scatter_attr, axis), 0, 0, NULL},
+    {"axis", TT_OPT_INT, "0", "axis of x at which the ids' axes begin",
+     offsetof(tti_scatter_attr, axis), 0, 0, NULL},
     {"n", TT_OPT_INT, NULL, "places", offsetof(tti_scatter_attr, n), 0, 0, NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_scatter_add = {
     .name = "scatter_add",
-    .help = "zeros plus pieces of x at ids",
+    .help = "a tensor of zeros with parts of x added at the ids",
     .inputs = 2,
     .attrs = scatter_attrs,
     .attr_size = sizeof(tti_scatter_attr),
@@ -256,7 +257,7 @@ const tt_op tti_op_scatter_add = {
 
 const tt_op tti_op_embedding_grad = {
     .name = "embedding_grad",
-    .help = "the gradient of an embedding's table",
+    .help = "gradient of embedding with respect to the table",
     .inputs = 2,
     .attrs = scatter_attrs,
     .attr_size = sizeof(tti_scatter_attr),
@@ -324,13 +325,14 @@ static tt_status one_hot_split(const tt_split_query *q)
 static const tt_option one_hot_attrs[] = {
     {"depth", TT_OPT_INT, NULL, "size of the new last axis", offsetof(tti_one_hot_attr, depth), 1,
      0x1p40, NULL},
-    {"dtype", TT_OPT_DTYPE, "f32", "type of y", offsetof(tti_one_hot_attr, dtype), 0, 0, NULL},
+    {"dtype", TT_OPT_DTYPE, "f32", "element type of y", offsetof(tti_one_hot_attr, dtype), 0, 0,
+     NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_one_hot = {
     .name = "one_hot",
-    .help = "1 at each id, 0 elsewhere",
+    .help = "one-hot encoding: 1 at each id, 0 elsewhere",
     .inputs = 1,
     .flags = TT_OP_ANY_TYPE | TT_OP_ROW_FREE | TT_OP_NO_GRAD,
     .types = TT_TYPES_ALL,

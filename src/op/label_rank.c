@@ -44,7 +44,7 @@ static tt_status label_rank_prep(tt_prep *p)
 
 const tt_op tti_op_label_rank = {
     .name = "label_rank",
-    .help = "how many classes are ranked above the label",
+    .help = "number of classes with a higher score than the label",
     .inputs = 2,
     .flags = TT_OP_ROW_FREE | TT_OP_NO_GRAD,
     .types = 1u << TT_I32,

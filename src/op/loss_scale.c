@@ -13,7 +13,8 @@
 #include "op/op.h"
 
 static const tt_option loss_scale_attrs[] = {
-    {"every", TT_OPT_INT, "2000", "good steps in a row that double the scale",
+    {"every", TT_OPT_INT, "2000",
+     "number of consecutive good steps after which the scale is doubled",
      offsetof(tti_loss_scale_attr, every), 1, 1 << 24, NULL},
     {"most", TT_OPT_FLOAT, "16777216", "largest scale", offsetof(tti_loss_scale_attr, most), 1,
      0x1p126, NULL},
@@ -49,8 +50,7 @@ static tt_status loss_scale_infer(tt_infer *q)
 
 const tt_op tti_op_update_loss_scale = {
     .name = "update_loss_scale",
-    .help =
-        "halves a loss scale after a step that was not applied, doubles it after many that were",
+    .help = "halves the loss scale after a skipped step, doubles it after many good steps",
     .inputs = 3,
     .outputs = 2,
     .flags = TT_OP_UPDATE | TT_OP_NO_GRAD,

@@ -13,13 +13,13 @@ static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_
                                         "sigmoid",    "tanh",     "silu", "elu",
                                         "leaky_relu", "softplus", NULL};
 static const tt_option matmul_options[] = {
-    {"transpose_a", TT_OPT_BOOL, "false", "swap the last two axes of a",
+    {"transpose_a", TT_OPT_BOOL, "false", "transpose the last two axes of a",
      offsetof(tti_matmul_attr, transpose_a), 0, 0, NULL},
-    {"transpose_b", TT_OPT_BOOL, "false", "swap the last two axes of b",
+    {"transpose_b", TT_OPT_BOOL, "false", "transpose the last two axes of b",
      offsetof(tti_matmul_attr, transpose_b), 0, 0, NULL},
     {"act", TT_OPT_ENUM, "linear", "activation", offsetof(tti_matmul_attr, act), 0, 0, act_names},
-    {"wide", TT_OPT_BOOL, "false", "y is f32 whatever a and b are", offsetof(tti_matmul_attr, wide),
-     0, 0, NULL},
+    {"wide", TT_OPT_BOOL, "false", "compute y as f32 for any types of a and b",
+     offsetof(tti_matmul_attr, wide), 0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -336,7 +336,7 @@ TT_CPU_DECLARE(tti_matmul);
 
 const tt_op tti_op_matmul = {
     .name = "matmul",
-    .help = "y = act(a b + bias); leading axes broadcast",
+    .help = "matrix product act(a b + bias); leading axes broadcast",
     .inputs = 2,
     .max_inputs = 3,
     .flags = TT_OP_ROW_FREE | TT_OP_ANY_TYPE,

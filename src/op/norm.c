@@ -20,12 +20,12 @@
 extern const tt_op tti_op_layer_norm, tti_op_layer_norm_grad, tti_op_rms_norm, tti_op_rms_norm_grad;
 
 static const tt_option norm_attrs[] = {
-    {"eps", TT_OPT_FLOAT, "1e-5", "added to the variance", offsetof(tti_norm_attr, eps), 0, 0,
-     NULL},
-    {"gamma", TT_OPT_BOOL, "false", "there is a scale", offsetof(tti_norm_attr, has_gamma), 0, 0,
-     NULL},
-    {"beta", TT_OPT_BOOL, "false", "there is an offset", offsetof(tti_norm_attr, has_beta), 0, 0,
-     NULL},
+    {"eps", TT_OPT_FLOAT, "1e-5", "small constant added to the variance",
+     offsetof(tti_norm_attr, eps), 0, 0, NULL},
+    {"gamma", TT_OPT_BOOL, "false", "there is a scale (gamma)", offsetof(tti_norm_attr, has_gamma),
+     0, 0, NULL},
+    {"beta", TT_OPT_BOOL, "false", "there is an offset (beta)", offsetof(tti_norm_attr, has_beta),
+     0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -204,7 +204,8 @@ static void rms_norm_backward(tt_graph *g, const tt_node *n, tt_tensor *const *d
 
 const tt_op tti_op_layer_norm = {
     .name = "layer_norm",
-    .help = "normalises the last axis to mean 0 and deviation 1; also gives mean and 1 / deviation",
+    .help = "normalises the last axis to mean 0 and standard deviation 1; also outputs the mean "
+            "and 1 / deviation",
     .inputs = 1,
     .max_inputs = 3,
     .outputs = 3,
@@ -233,7 +234,7 @@ const tt_op tti_op_layer_norm_grad = {
 
 const tt_op tti_op_rms_norm = {
     .name = "rms_norm",
-    .help = "divides the last axis by its root mean square; also gives the factor",
+    .help = "divides the last axis by its root mean square; also outputs the factor",
     .inputs = 1,
     .max_inputs = 2,
     .outputs = 2,

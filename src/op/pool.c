@@ -16,19 +16,26 @@ _Static_assert(sizeof(tti_pool_tune) <= TT_TUNE_BYTES, "tune is too large");
 extern const tt_op tti_op_max_pool2d, tti_op_max_pool2d_grad, tti_op_avg_pool2d,
     tti_op_avg_pool2d_grad;
 
-#define WINDOW_ROWS                                                                                  \
-    {                                                                                                \
-        "size", TT_OPT_INTS, NULL, "window: height, width", offsetof(tti_pool_attr, size),           \
-        0,      0,           NULL},                                                                  \
-        {"stride", TT_OPT_INTS, NULL, "height, width", offsetof(tti_pool_attr, stride), 0, 0, NULL}, \
-    {                                                                                                \
-        "pad", TT_OPT_INTS, "[0, 0, 0, 0]", "entries at the top, bottom, left, right",               \
-            offsetof(tti_pool_attr, pad), 0, 0, NULL                                                 \
+#define WINDOW_ROWS                                                                              \
+    {"size", TT_OPT_INTS, NULL, "height and width of the window", offsetof(tti_pool_attr, size), \
+     0,      0,           NULL},                                                                 \
+        {"stride",                                                                               \
+         TT_OPT_INTS,                                                                            \
+         NULL,                                                                                   \
+         "vertical and horizontal stride",                                                       \
+         offsetof(tti_pool_attr, stride),                                                        \
+         0,                                                                                      \
+         0,                                                                                      \
+         NULL},                                                                                  \
+    {                                                                                            \
+        "pad", TT_OPT_INTS, "[0, 0, 0, 0]", "padding at the top, bottom, left and right",        \
+            offsetof(tti_pool_attr, pad), 0, 0, NULL                                             \
     }
 static const tt_option pool_options[] = {WINDOW_ROWS, TT_OPTION_END};
 static const tt_option avg_grad_options[] = {
     WINDOW_ROWS,
-    {"image", TT_OPT_INTS, NULL, "height, width of x", offsetof(tti_pool_attr, image), 0, 0, NULL},
+    {"image", TT_OPT_INTS, NULL, "height and width of x", offsetof(tti_pool_attr, image), 0, 0,
+     NULL},
     TT_OPTION_END,
 };
 
@@ -243,7 +250,7 @@ static tt_status prepare_avg_grad(tt_prep *p) // units: rows of dx
 
 const tt_op tti_op_max_pool2d = {
     .name = "max_pool2d",
-    .help = "largest entry of each window",
+    .help = "2-D max pooling",
     .inputs = 1,
     .flags = TT_OP_ROW_FREE,
     .attrs = pool_options,
@@ -268,7 +275,7 @@ const tt_op tti_op_max_pool2d_grad = {
 
 const tt_op tti_op_avg_pool2d = {
     .name = "avg_pool2d",
-    .help = "mean of the entries of each window that lie inside x",
+    .help = "2-D average pooling; padded entries do not count",
     .inputs = 1,
     .flags = TT_OP_ROW_FREE,
     .attrs = pool_options,

@@ -16,34 +16,35 @@
 
 // ---- attributes and shapes -------------------------------------------------------------------
 
-#define REDUCE_ROWS(off_)                                                                 \
-    {"axes", TT_OPT_INTS, NULL, "reduced axes", (off_) + offsetof(tti_reduce_attr, axes), \
-     0,      0,           NULL},                                                          \
-        {"keep_dims",                                                                     \
-         TT_OPT_BOOL,                                                                     \
-         "false",                                                                         \
-         "keep them, of size 1",                                                          \
-         (off_) + offsetof(tti_reduce_attr, keep_dims),                                   \
-         0,                                                                               \
-         0,                                                                               \
-         NULL},                                                                           \
-        {"lead",                                                                          \
-         TT_OPT_INT,                                                                      \
-         "0",                                                                             \
-         "leading axes dropped in spite of keep_dims",                                    \
-         (off_) + offsetof(tti_reduce_attr, lead),                                        \
-         0,                                                                               \
-         TT_MAX_RANK,                                                                     \
-         NULL},                                                                           \
-    {                                                                                     \
-        "wide", TT_OPT_BOOL, "false", "y is f32 whatever x is",                           \
-            (off_) + offsetof(tti_reduce_attr, wide), 0, 0, NULL                          \
+#define REDUCE_ROWS(off_)                                                                   \
+    {"axes", TT_OPT_INTS, NULL, "axes to reduce", (off_) + offsetof(tti_reduce_attr, axes), \
+     0,      0,           NULL},                                                            \
+        {"keep_dims",                                                                       \
+         TT_OPT_BOOL,                                                                       \
+         "false",                                                                           \
+         "keep the reduced axes with size 1",                                               \
+         (off_) + offsetof(tti_reduce_attr, keep_dims),                                     \
+         0,                                                                                 \
+         0,                                                                                 \
+         NULL},                                                                             \
+        {"lead",                                                                            \
+         TT_OPT_INT,                                                                        \
+         "0",                                                                               \
+         "number of leading axes to drop in spite of keep_dims",                            \
+         (off_) + offsetof(tti_reduce_attr, lead),                                          \
+         0,                                                                                 \
+         TT_MAX_RANK,                                                                       \
+         NULL},                                                                             \
+    {                                                                                       \
+        "wide", TT_OPT_BOOL, "false", "compute y as f32 for any type of x",                 \
+            (off_) + offsetof(tti_reduce_attr, wide), 0, 0, NULL                            \
     }
 
 static const tt_option reduce_attrs[] = {REDUCE_ROWS(0), TT_OPTION_END};
 static const tt_option count_attrs[] = {
     REDUCE_ROWS(offsetof(tti_count_attr, reduce)),
-    {"dtype", TT_OPT_DTYPE, "f32", "type of y", offsetof(tti_count_attr, dtype), 0, 0, NULL},
+    {"dtype", TT_OPT_DTYPE, "f32", "element type of y", offsetof(tti_count_attr, dtype), 0, 0,
+     NULL},
     TT_OPTION_END,
 };
 
@@ -201,7 +202,7 @@ static tt_status max_grad_infer(tt_infer *q)
 
 const tt_op tti_op_max_grad = {
     .name = "max_grad",
-    .help = "dx of max or min from x, y and dy: dy at the first x that equals y",
+    .help = "gradient of max or min, from x, y and dy: dy goes to the first x that equals y",
     .inputs = 3,
     .flags = TT_OP_ROW_FREE,
     .attrs = reduce_attrs,
@@ -223,7 +224,7 @@ static tt_status argmax_infer(tt_infer *q)
 
 const tt_op tti_op_argmax = {
     .name = "argmax",
-    .help = "index of the greatest along an axis; the lowest of equals",
+    .help = "index of the maximum along an axis; the lowest index among equals",
     .inputs = 1,
     .flags = TT_OP_ROW_FREE | TT_OP_NO_GRAD,
     .types = 1u << TT_I32,
@@ -254,7 +255,7 @@ static tt_status count_split(const tt_split_query *q)
 // Only the shape of x is used.
 const tt_op tti_op_count = {
     .name = "count",
-    .help = "entries that a reduction over axes takes in, over the global batch",
+    .help = "number of entries that a reduction over these axes covers, over the global batch",
     .inputs = 1,
     .flags = TT_OP_ANY_TYPE | TT_OP_NO_GRAD,
     .types = 1u << TT_F32 | 1u << TT_F64,

@@ -29,7 +29,7 @@ static tt_status residual_prep(tt_prep *p)
 
 const tt_op tti_op_residual = {
     .name = "residual",
-    .help = "keeps what rounding took from a gradient sent in a narrower type",
+    .help = "error feedback: keeps the rounding error of a gradient sent in a narrower type",
     .inputs = 2,
     .flags = TT_OP_UPDATE | TT_OP_NO_GRAD | TT_OP_RESIDUAL,
     .types = 1u << TT_F32,

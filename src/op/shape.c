@@ -102,7 +102,7 @@ static const tt_option reshape_attrs[] = {
 
 const tt_op tti_op_reshape = {
     .name = "reshape",
-    .help = "the same elements in another shape",
+    .help = "changes the shape",
     .inputs = 1,
     .flags = TT_OP_VIEW | TTI_MOVES,
     .types = TT_TYPES_ALL,
@@ -266,14 +266,14 @@ static tt_status transpose_prep(tt_prep *p)
 }
 
 static const tt_option transpose_attrs[] = {
-    {"order", TT_OPT_INTS, NULL, "axis of x that becomes each axis of y",
+    {"order", TT_OPT_INTS, NULL, "the axis of x that becomes each axis of y",
      offsetof(tti_transpose_attr, order), 0, 0, NULL},
     TT_OPTION_END,
 };
 
 const tt_op tti_op_transpose = {
     .name = "transpose",
-    .help = "axes in another order",
+    .help = "permutes the axes",
     .inputs = 1,
     .flags = TTI_MOVES,
     .types = TT_TYPES_ALL,

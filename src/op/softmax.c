@@ -123,11 +123,13 @@ tt_tensor *tt_log_softmax(tt_graph *g, tt_tensor *x)
 // ---- cross entropy ---------------------------------------------------------------------------
 
 static const tt_option cross_entropy_attrs[] = {
-    {"smoothing", TT_OPT_FLOAT, "0", "part of the target spread evenly over all classes",
+    {"smoothing", TT_OPT_FLOAT, "0",
+     "label smoothing: fraction of the target spread evenly over all classes",
      offsetof(tti_cross_entropy_attr, smoothing), 0, 1, NULL},
-    {"has_ignore", TT_OPT_BOOL, "false", "rows with the label ignore give 0 and no gradient",
+    {"has_ignore", TT_OPT_BOOL, "false", "rows with the label ignore have loss 0 and no gradient",
      offsetof(tti_cross_entropy_attr, has_ignore), 0, 0, NULL},
-    {"ignore", TT_OPT_INT, "0", "that label", offsetof(tti_cross_entropy_attr, ignore), 0, 0, NULL},
+    {"ignore", TT_OPT_INT, "0", "the label to ignore", offsetof(tti_cross_entropy_attr, ignore), 0,
+     0, NULL},
     TT_OPTION_END,
 };
 
@@ -220,7 +222,8 @@ static void cross_entropy_backward(tt_graph *g, const tt_node *n, tt_tensor *con
 
 const tt_op tti_op_cross_entropy = {
     .name = "cross_entropy",
-    .help = "loss per row from logits and labels; also the row's maximum and sum of exp",
+    .help = "cross entropy per row from logits and labels; also outputs the row's maximum and sum "
+            "of exp",
     .inputs = 2,
     .outputs = 3,
     .flags = TT_OP_ROW_FREE,
@@ -234,7 +237,8 @@ const tt_op tti_op_cross_entropy = {
 
 const tt_op tti_op_cross_entropy_grad = {
     .name = "cross_entropy_grad",
-    .help = "gradient by logits: logits, labels, maximum, sum of exp, dloss",
+    .help = "gradient of cross_entropy with respect to the logits, from logits, labels, maximum, "
+            "sum of exp and dloss",
     .inputs = 5,
     .flags = TT_OP_ROW_FREE,
     .in_place = 1,

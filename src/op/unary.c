@@ -49,13 +49,13 @@ static tt_status infer_backward(tt_infer *q)
     {                                                                                    \
         name_, TT_OPT_FLOAT, value_, help_, offsetof(tti_unary_attr, field_), 0, 0, NULL \
     }
-static const tt_option slope_attrs[] = {ATTR("slope", "0.01", "factor of negative x", a),
+static const tt_option slope_attrs[] = {ATTR("slope", "0.01", "factor for negative x", a),
                                         TT_OPTION_END};
-static const tt_option alpha_attrs[] = {ATTR("alpha", "1", "minus the limit at -inf", a),
+static const tt_option alpha_attrs[] = {ATTR("alpha", "1", "minus the limit for x towards -inf", a),
                                         TT_OPTION_END};
-static const tt_option clip_attrs[] = {ATTR("low", NULL, "least result", a),
-                                       ATTR("high", NULL, "greatest result", b), TT_OPTION_END};
-static const tt_option scale_attrs[] = {ATTR("factor", "1", "of x", a),
+static const tt_option clip_attrs[] = {ATTR("low", NULL, "lower bound", a),
+                                       ATTR("high", NULL, "upper bound", b), TT_OPTION_END};
+static const tt_option scale_attrs[] = {ATTR("factor", "1", "factor on x", a),
                                         ATTR("offset", "0", "added", b), TT_OPTION_END};
 
 #define BACKWARD(name_, help_, attrs_)                              \

@@ -91,7 +91,7 @@ static tt_status update_prep(tt_prep *p)
 
 const tt_op tti_op_assign = {
     .name = "assign",
-    .help = "gives a variable a new value",
+    .help = "assigns a new value to a variable",
     .inputs = 2,
     .flags = TT_OP_UPDATE | TT_OP_BITS | TT_OP_NO_GRAD,
     .types = TT_TYPES_ALL,
@@ -106,22 +106,25 @@ const tt_op tti_op_assign = {
 #name_, TT_OPT_FLOAT, value, help_, offsetof(tti_update_attr, name_), 0, 0, NULL \
     }
 static const tt_option update_attrs[] = {
-    ROW(lr_scale, "1", "times the run's learning rate"),
-    ROW(weight_decay, "0", "adamw, lion: decoupled; the others: added to the gradient"),
-    ROW(momentum, "0", "sgd, rmsprop"),
-    ROW(beta1, "0", "adam: of m; rmsprop: decay of the squares; lion: of the direction"),
-    ROW(beta2, "0", "adam: of v; lion: of m"),
-    ROW(eps, "0", "added to the root"),
-    {"nesterov", TT_OPT_INT, "0", "sgd: look ahead", offsetof(tti_update_attr, nesterov), 0, 1,
-     NULL},
-    {"has_scale", TT_OPT_INT, "0", "the last input is a factor of the gradient",
+    ROW(lr_scale, "1", "factor on the run's learning rate"),
+    ROW(weight_decay, "0",
+        "weight decay; adamw, lion: decoupled, the others: added to the gradient"),
+    ROW(momentum, "0", "momentum of sgd and rmsprop"),
+    ROW(beta1, "0",
+        "adam: decay rate of m; rmsprop: decay rate of the squares; lion: decay rate for the "
+        "direction"),
+    ROW(beta2, "0", "adam: decay rate of v; lion: decay rate of m"),
+    ROW(eps, "0", "small constant added to the denominator"),
+    {"nesterov", TT_OPT_INT, "0", "sgd: use Nesterov momentum", offsetof(tti_update_attr, nesterov),
+     0, 1, NULL},
+    {"has_scale", TT_OPT_INT, "0", "the last input is a factor on the gradient",
      offsetof(tti_update_attr, has_scale), 0, 1, NULL},
     TT_OPTION_END,
 };
 static const tt_option ema_attrs[] = {
-    {"decay", TT_OPT_FLOAT, "0.999", "part of the average that stays",
+    {"decay", TT_OPT_FLOAT, "0.999", "fraction of the average that is kept",
      offsetof(tti_ema_attr, decay), 0, 0, NULL},
-    {"has_scale", TT_OPT_INT, "0", "the last input tells whether anything is done",
+    {"has_scale", TT_OPT_INT, "0", "the last input says whether to update at all",
      offsetof(tti_ema_attr, has_scale), 0, 1, NULL},
     TT_OPTION_END,
 };
@@ -156,7 +159,7 @@ OPTIMIZER(adamw, 4, 4);
 OPTIMIZER(rmsprop, 3, 4);
 OPTIMIZER(adagrad, 3, 3);
 OPTIMIZER(lion, 3, 3);
-UPDATE(ema, "moves an average towards a value", tti_ema_attr, ema_attrs, 2, 2);
+UPDATE(ema, "updates an exponential moving average", tti_ema_attr, ema_attrs, 2, 2);
 
 // ---- builders --------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@
 #include "op/square_sum.h"
 
 static const tt_option scale_attrs[] = {
-    {"clip", TT_OPT_FLOAT, "0", "largest norm; 0: any", offsetof(tti_update_scale_attr, clip), 0, 0,
-     NULL},
-    {"guard", TT_OPT_INT, "0", "NaN where the loss or the norm is not finite",
+    {"clip", TT_OPT_FLOAT, "0", "global norm to clip to; 0: off",
+     offsetof(tti_update_scale_attr, clip), 0, 0, NULL},
+    {"guard", TT_OPT_INT, "0", "output NaN if the loss or the norm is not finite",
      offsetof(tti_update_scale_attr, guard), 0, 1, NULL},
     TT_OPTION_END,
 };
@@ -53,7 +53,8 @@ static tt_status scale_prep(tt_prep *p)
 
 const tt_op tti_op_update_scale = {
     .name = "update_scale",
-    .help = "factor of gradients from loss, count, p and square sums; the norm; whether to go on",
+    .help = "the factor on the gradients, from loss, count, p and square sums; the norm; whether "
+            "to apply the step",
     .inputs = 3,
     .max_inputs = -1,
     .outputs = 3,

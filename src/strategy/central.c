@@ -29,7 +29,8 @@ static const char *const central_uses[] = {"replicas", "share", "reduce", "wire"
 
 const tti_strategy tti_strategy_central = {
     .name = "central",
-    .help = "variables on the first device, the work on all; of a CPU and GPUs, on these",
+    .help = "data parallelism with the weights on the first device; if that is a CPU and there are "
+            "GPUs, the GPUs compute",
     .uses = central_uses,
     .mesh = central_mesh,
 };

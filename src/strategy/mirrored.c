@@ -20,7 +20,7 @@ static const char *const mirrored_uses[] = {"replicas", "share",  "reduce", "wir
 
 const tti_strategy tti_strategy_mirrored = {
     .name = "mirrored",
-    .help = "a copy of the model on every device, each with some of the lanes",
+    .help = "synchronous data parallelism: a copy of the model on every device",
     .uses = mirrored_uses,
     .mesh = mirrored_mesh,
 };

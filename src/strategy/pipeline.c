@@ -87,7 +87,7 @@ static const char *const pipeline_uses[] = {"replicas", "stages", "schedule", "c
 
 const tti_strategy tti_strategy_pipeline = {
     .name = "pipeline",
-    .help = "the model cut into stages, one a device, micro-batches passing through",
+    .help = "pipeline parallelism: the model is split into stages on several devices",
     .uses = pipeline_uses,
     .mesh = pipeline_mesh,
 };

@@ -26,7 +26,7 @@ static const char *const single_uses[] = {"reduce", "wire", "bucket", "update", 
 
 const tti_strategy tti_strategy_single = {
     .name = "single",
-    .help = "one device, or several by pins",
+    .help = "one device; layers may be pinned to others",
     .uses = single_uses,
     .mesh = single_mesh,
 };

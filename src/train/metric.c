@@ -229,15 +229,17 @@ static double perplexity_finish(const double *const *sums, const int64_t *sizes,
 // ---- the list --------------------------------------------------------------------------------
 
 static const tti_metric_def metrics[] = {
-    {"accuracy", "part of the targets that come first", TT_ACCURACY, accuracy_build, ratio},
-    {"top_k", "part of the targets that are among the first k", TT_TOP_K, top_k_build, ratio},
-    {"precision", "part of the predictions that are right", TT_PRECISION, counts_build,
+    {"accuracy", "fraction of targets predicted first", TT_ACCURACY, accuracy_build, ratio},
+    {"top_k", "fraction of targets among the k most probable predictions", TT_TOP_K, top_k_build,
+     ratio},
+    {"precision", "fraction of positive predictions that are correct", TT_PRECISION, counts_build,
      precision_finish},
-    {"recall", "part of the targets that are found", TT_RECALL, counts_build, recall_finish},
+    {"recall", "fraction of positive targets that are found", TT_RECALL, counts_build,
+     recall_finish},
     {"f1", "harmonic mean of precision and recall", TT_F1, counts_build, f1_finish},
-    {"mse", "mean of the squared differences", TT_METRIC_MSE, mse_build, ratio},
-    {"mae", "mean of the differences", TT_METRIC_MAE, mae_build, ratio},
-    {"perplexity", "e to the mean cross entropy", TT_PERPLEXITY, perplexity_build,
+    {"mse", "mean squared error", TT_METRIC_MSE, mse_build, ratio},
+    {"mae", "mean absolute error", TT_METRIC_MAE, mae_build, ratio},
+    {"perplexity", "exp of the mean cross entropy", TT_PERPLEXITY, perplexity_build,
      perplexity_finish},
 };
 

@@ -16,49 +16,60 @@
     {                                                                                  \
 #name_, type_, value_, help_, offsetof(tt_optimizer, name_), low_, high_, NULL \
     }
-#define LR(value_)                 ROW(lr, TT_OPT_FLOAT, value_, "learning rate", 0, 1e30)
-#define BELOW_ONE                  0.9999999999999999
-#define EPS(value_)                ROW(eps, TT_OPT_FLOAT, value_, "added to the root", 0, 1e30)
+#define LR(value_) ROW(lr, TT_OPT_FLOAT, value_, "learning rate", 0, 1e30)
+#define BELOW_ONE  0.9999999999999999
+#define EPS(value_) \
+    ROW(eps, TT_OPT_FLOAT, value_, "small constant added to the denominator", 0, 1e30)
 #define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
 #define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
 
-#define MOMENTUM ROW(momentum, TT_OPT_FLOAT, "0", "part of the last direction kept", 0, BELOW_ONE)
+#define MOMENTUM \
+    ROW(momentum, TT_OPT_FLOAT, "0", "momentum: fraction of the last update kept", 0, BELOW_ONE)
 
 #define COMMON                                                                                     \
-    ROW(no_decay, TT_OPT_TEXT, "", "patterns of weights that do not decay: '*.bias, norm*'", 0,    \
-        0),                                                                                        \
-        ROW(clip_value, TT_OPT_FLOAT, "0", "largest element of a gradient; 0: any", 0, 1e30),      \
-        ROW(clip_norm, TT_OPT_FLOAT, "0", "largest norm of a weight's gradient; 0: any", 0, 1e30), \
-        ROW(clip_global, TT_OPT_FLOAT, "0", "largest norm of all gradients together; 0: any", 0,   \
-            1e30),                                                                                 \
-        ROW(ema, TT_OPT_FLOAT, "0", "decay of a moving average of the weights; 0: none", 0,        \
-            BELOW_ONE),                                                                            \
+    ROW(no_decay, TT_OPT_TEXT, "",                                                                 \
+        "weights without weight decay, as name patterns: '*.bias, norm*'", 0, 0),                  \
+        ROW(clip_value, TT_OPT_FLOAT, "0",                                                         \
+            "clip each gradient element to this absolute value; 0: off", 0, 1e30),                 \
+        ROW(clip_norm, TT_OPT_FLOAT, "0", "clip the gradient of each weight to this norm; 0: off", \
+            0, 1e30),                                                                              \
+        ROW(clip_global, TT_OPT_FLOAT, "0",                                                        \
+            "clip all gradients together to this global norm; 0: off", 0, 1e30),                   \
+        ROW(ema, TT_OPT_FLOAT, "0",                                                                \
+            "decay of an exponential moving average of the weights; 0: off", 0, BELOW_ONE),        \
         TT_OPTION_END
 
 static const tt_option sgd_options[] = {
-    LR("1e-2"), MOMENTUM, ROW(nesterov, TT_OPT_BOOL, "false", "look ahead by the momentum", 0, 0),
+    LR("1e-2"), MOMENTUM, ROW(nesterov, TT_OPT_BOOL, "false", "use Nesterov momentum", 0, 0),
     DECAY("0"), COMMON};
-static const tt_option adam_options[] = {LR("1e-3"),
-                                         BETA(beta1, "0.9", "decay of the mean"),
-                                         BETA(beta2, "0.999", "decay of the squares"),
-                                         EPS("1e-8"),
-                                         DECAY("0"),
-                                         COMMON};
-static const tt_option adamw_options[] = {LR("1e-3"),
-                                          BETA(beta1, "0.9", "decay of the mean"),
-                                          BETA(beta2, "0.999", "decay of the squares"),
-                                          EPS("1e-8"),
-                                          DECAY("0.01"),
-                                          COMMON};
+static const tt_option adam_options[] = {
+    LR("1e-3"),
+    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
+    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
+    EPS("1e-8"),
+    DECAY("0"),
+    COMMON};
+static const tt_option adamw_options[] = {
+    LR("1e-3"),
+    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
+    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
+    EPS("1e-8"),
+    DECAY("0.01"),
+    COMMON};
 static const tt_option rmsprop_options[] = {
-    LR("1e-3"),  MOMENTUM,   BETA(beta1, "0.9", "decay of the squares"),
-    EPS("1e-7"), DECAY("0"), COMMON};
+    LR("1e-3"),
+    MOMENTUM,
+    BETA(beta1, "0.9", "decay rate of the squared gradient's moving average"),
+    EPS("1e-7"),
+    DECAY("0"),
+    COMMON};
 static const tt_option adagrad_options[] = {
-    LR("1e-2"), ROW(initial, TT_OPT_FLOAT, "0.1", "first value of the sums", 0, 1e30), EPS("1e-7"),
-    DECAY("0"), COMMON};
-static const tt_option lion_options[] = {LR("1e-4"), BETA(beta1, "0.9", "decay in the direction"),
-                                         BETA(beta2, "0.99", "decay of the mean"), DECAY("0"),
-                                         COMMON};
+    LR("1e-2"),
+    ROW(initial, TT_OPT_FLOAT, "0.1", "initial value of the accumulated squares", 0, 1e30),
+    EPS("1e-7"), DECAY("0"), COMMON};
+static const tt_option lion_options[] = {
+    LR("1e-4"), BETA(beta1, "0.9", "decay rate used for the direction of the update"),
+    BETA(beta2, "0.99", "decay rate of the gradient's moving average"), DECAY("0"), COMMON};
 
 typedef tt_tensor *build_fn(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                             const tt_update_opts *opts);
@@ -66,17 +77,15 @@ static const struct kind {
     tti_optimizer_def def;
     build_fn *build;
 } kinds[] = {
-    {{"sgd", "w -= lr g, with or without momentum", TT_SGD, sgd_options}, tt_update_sgd_with},
-    {{"adam", "mean and squares of the gradient; decay added to it", TT_ADAM, adam_options},
+    {{"sgd", "stochastic gradient descent, with optional momentum", TT_SGD, sgd_options},
+     tt_update_sgd_with},
+    {{"adam", "Adam; weight decay is added to the gradient", TT_ADAM, adam_options},
      tt_update_adam_with},
-    {{"adamw", "adam with decay apart from the gradient", TT_ADAMW, adamw_options},
+    {{"adamw", "AdamW: Adam with decoupled weight decay", TT_ADAMW, adamw_options},
      tt_update_adamw_with},
-    {{"rmsprop", "the gradient by the root of its squares' mean", TT_RMSPROP, rmsprop_options},
-     tt_update_rmsprop_with},
-    {{"adagrad", "the gradient by the root of its squares' sum", TT_ADAGRAD, adagrad_options},
-     tt_update_adagrad_with},
-    {{"lion", "the sign of a mean of gradients; decay apart", TT_LION, lion_options},
-     tt_update_lion_with},
+    {{"rmsprop", "RMSprop", TT_RMSPROP, rmsprop_options}, tt_update_rmsprop_with},
+    {{"adagrad", "Adagrad", TT_ADAGRAD, adagrad_options}, tt_update_adagrad_with},
+    {{"lion", "Lion, with decoupled weight decay", TT_LION, lion_options}, tt_update_lion_with},
 };
 
 const tti_optimizer_def *tti_optimizer_at(int i)

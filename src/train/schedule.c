@@ -22,35 +22,40 @@
     {                                                                                 \
 #name_, type_, value_, help_, offsetof(tt_schedule, name_), low_, high_, NULL \
     }
-#define WARMUP \
-    ROW(warmup, TT_OPT_INT, "0", "steps of linear rise before the schedule begins", 0, 1e15)
-#define STEPS ROW(steps, TT_OPT_INT, "0", "where it ends; 0: with the fit", 0, 1e15)
-#define EVERY ROW(every, TT_OPT_INT, "1000", "steps after which it has fallen by factor", 1, 1e15)
+#define WARMUP                                                                                     \
+    ROW(warmup, TT_OPT_INT, "0", "number of steps of linear warmup before the schedule begins", 0, \
+        1e15)
+#define STEPS                                                                                    \
+    ROW(steps, TT_OPT_INT, "0", "step at which the schedule ends; 0: the last step of training", \
+        0, 1e15)
+#define EVERY \
+    ROW(every, TT_OPT_INT, "1000", "number of steps between two applications of factor", 1, 1e15)
 #define FINAL(value_) \
-    ROW(final, TT_OPT_FLOAT, value_, "part of the learning rate that is left at the end", 0, 1)
+    ROW(final, TT_OPT_FLOAT, value_, "learning rate at the end, as a fraction of lr", 0, 1)
 
 static const tt_option constant_options[] = {WARMUP, TT_OPTION_END};
 static const tt_option step_options[] = {
-    WARMUP, ROW(factor, TT_OPT_FLOAT, "0.1", "times the learning rate", 1e-30, 1e30), EVERY,
+    WARMUP, ROW(factor, TT_OPT_FLOAT, "0.1", "factor on the learning rate", 1e-30, 1e30), EVERY,
     TT_OPTION_END};
 static const tt_option exponential_options[] = {
-    WARMUP, ROW(factor, TT_OPT_FLOAT, "0.95", "times the learning rate", 1e-30, 1e30), EVERY,
+    WARMUP, ROW(factor, TT_OPT_FLOAT, "0.95", "factor on the learning rate", 1e-30, 1e30), EVERY,
     TT_OPTION_END};
 static const tt_option line_options[] = {WARMUP, STEPS, FINAL("0"), TT_OPTION_END};
 static const tt_option cycle_options[] = {
     WARMUP, STEPS, FINAL("1e-4"),
-    ROW(peak, TT_OPT_FLOAT, "0.3", "part of the steps after which the rate is highest", 1e-9, 1),
+    ROW(peak, TT_OPT_FLOAT, "0.3", "fraction of the steps at which the learning rate peaks", 1e-9,
+        1),
     TT_OPTION_END};
 
 static const tti_schedule_def schedules[] = {
-    {"constant", "the same all the time", TT_LR_CONSTANT, constant_options},
-    {"step", "times factor every so many steps", TT_LR_STEP, step_options},
-    {"exponential", "times factor each so many steps, smoothly", TT_LR_EXPONENTIAL,
+    {"constant", "constant learning rate", TT_LR_CONSTANT, constant_options},
+    {"step", "multiply by factor every N steps", TT_LR_STEP, step_options},
+    {"exponential", "exponential decay: by factor per N steps, continuously", TT_LR_EXPONENTIAL,
      exponential_options},
-    {"cosine", "down to final by half a cosine", TT_LR_COSINE, line_options},
-    {"linear", "down to final on a line", TT_LR_LINEAR, line_options},
-    {"one_cycle", "from 1/25 up to 1 and down to final, by cosines", TT_LR_ONE_CYCLE,
-     cycle_options},
+    {"cosine", "cosine decay to final", TT_LR_COSINE, line_options},
+    {"linear", "linear decay to final", TT_LR_LINEAR, line_options},
+    {"one_cycle", "one cycle: from 1/25 of lr up to lr and down to final, both by cosine",
+     TT_LR_ONE_CYCLE, cycle_options},
 };
 
 const tti_schedule_def *tti_schedule_at(int i)

@@ -142,8 +142,8 @@ TEST(run_says_what_is_wrong_with_its_words)
     } bad[] = {
         {"run small.yaml", "needs one of -n N, -H HOSTS and --hosts FILE"},
         {"run -n 2 -H a small.yaml", "needs one of -n N, -H HOSTS and --hosts FILE, not several"},
-        {"run -n 0 small.yaml", "--processes: 0 is not in 1 to 64"},
-        {"run -n small.yaml", "'small.yaml' is no whole number"},
+        {"run -n 0 small.yaml", "--processes: 0 is not between 1 and 64"},
+        {"run -n small.yaml", "'small.yaml' is not an integer"},
         {"run -n 2", "tutti run needs JOB"},
         {"run -n 2 --dir /x small.yaml", "are for other hosts"},
         {"run -H a:0 small.yaml", "'0' is no number of processes from 1 to 64"},

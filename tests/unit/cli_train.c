@@ -170,7 +170,7 @@ TEST(bad_jobs_end_with_code_3)
     check_bad("predict small.yaml --prompt a", 2, "--prompt needs a job whose data.train is text");
     check_bad("train nowhere", 1, "there is no run 'nowhere'");
     check_bad("eval small.yaml", 1, "there is no run of 'small' in 'runs'");
-    check_bad("train small.yaml --json --quiet", 2, "exclude each other");
+    check_bad("train small.yaml --json --quiet", 2, "cannot be combined");
     check_bad("train small.yaml --sett x=1", 2, "did you mean --set?");
 }
 

@@ -479,20 +479,20 @@ TEST(job_help_walks_the_tables)
     expect_help("", "Everything\n\n");
     expect_help("", "plain: plain things\n");
     expect_help("plain", "plain: plain things\n"
-                         "  key        type    default  help\n"
+                         "  key        type    default  meaning\n"
                          "  flag       bool    true     a switch\n"
                          "  count      int     3        how many; from 1 to 100\n");
     expect_help("plain", "  mode       word    stop     what then: stop, skip, continue\n");
     expect_help("plain", "  optimizer  one of  sgd      the rule\n");
     expect_help("plain.count", "  count  int   3        how many; from 1 to 100\n");
-    expect_help("plain.optimizer", "One optimizer of:\n  sgd   \n  adam  \n");
+    expect_help("plain.optimizer", "Choose one optimizer:\n  sgd   \n  adam  \n");
     expect_help("plain.optimizer.adam", "  lr   float  0.001    learning rate; from 0 to 10\n");
-    expect_help("model", "A list; each item:\nOne layer of:\n  dense");
+    expect_help("model", "A list; each item:\nChoose one layer:\n  dense");
     expect_help("model", "Or a map:\n");
-    expect_help("model.dense", "  units  int   must be given  width; from 1 to 1000\n");
-    expect_help("model.dense", "A bare value is units.\n");
+    expect_help("model.dense", "  units  int   required  width; from 1 to 1000\n");
+    expect_help("model.dense", "A plain value sets units.\n");
     expect_help("model.3.dense", "units");
-    expect_help("model.embed", "of the data");
+    expect_help("model.embed", "from the data");
     expect_help("model.residual.layers.dense", "units");
     expect_help("model.inputs.x", "its name");
 }

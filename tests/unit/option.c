@@ -203,7 +203,7 @@ TEST(help_shows_every_row)
         CHECK(strstr(t.s, row->name) != NULL);
     CHECK(strstr(t.s, "how: valid, same, explicit (default same)") != NULL);
     CHECK(strstr(t.s, "from 1 to 100 (default 3)") != NULL);
-    CHECK(strstr(t.s, "must be given") != NULL);
+    CHECK(strstr(t.s, "required") != NULL);
     tti_text_free(&t);
     CHECK_OK(tt_close(ctx));
 }

@@ -147,7 +147,7 @@ TEST(bad_command_lines_say_what_is_wrong)
     check_usage("plan x --json=1", "--json takes no value");
     check_usage("plan x --json --dot", "only one of --json, --dot and --svg");
     check_usage("plan x -j", "flags begin with --");
-    check_usage("train x.yaml --set train.batch", "--set: 'train.batch' is no KEY=VALUE");
+    check_usage("train x.yaml --set train.batch", "--set: 'train.batch' is not of the form KEY=VALUE");
     check_usage("train x.yaml --set =3", "--set: '=3' is no KEY=VALUE");
     check_usage("devices --level loud", "--level: 'loud' is not one of error");
 }

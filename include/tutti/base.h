@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 #define TT_VERSION    "0.1.0"
-#define TT_ARITHMETIC 2 // grows whenever some job's bits change; stored beside hashes
+#define TT_ARITHMETIC 2 // raised whenever the bits of any job change; stored with hashes
 
 /*
  * Keyword arguments: struct tt_x_opts, function tt_x_with(), macro tt_x(). Unset fields are zero,
@@ -39,8 +39,8 @@ extern "C" {
 #define TT_CALL4(fn, a, b, c, d, ...) fn##_with((a), (b), (c), (d), TT_OPTS(fn##_opts, __VA_ARGS__))
 
 /*
- * X(code, value, text). The text says what survives: EINVAL to EIO leave objects as they were,
- * EDEVICE loses the context, EPEER and ETIMEOUT lose the group.
+ * X(code, value, text). After EINVAL to EIO objects are unchanged. After EDEVICE the context cannot
+ * be used any more; after EPEER and ETIMEOUT the group of processes cannot.
  */
 #define TT_STATUS_LIST(X)                                                   \
     X(TT_OK, 0, "no error")                                                 \
@@ -65,7 +65,7 @@ typedef enum tt_status {
 #undef TT_STATUS_ENUM
 } tt_status;
 
-// "TT_ESHAPE" and its text; never NULL, static.
+// The name ("TT_ESHAPE") and the text of a status. Never NULL; static strings.
 TT_API const char *tt_status_name(tt_status st);
 TT_API const char *tt_status_text(tt_status st);
 
@@ -86,8 +86,8 @@ TT_API const char *tt_dtype_name(tt_dtype t); // "f32"; "?" if unknown
 TT_API size_t tt_dtype_bytes(tt_dtype t);     // 4; 0 if unknown
 
 /*
- * A shape. A dimension below zero is open: -k stands for k entries per row of the batch, bound
- * when a plan is made; TT_BATCH is one entry per row. At most one dimension is open.
+ * A shape. A negative dimension is open: -k means k entries per row of the batch; its size is known
+ * when the graph runs. TT_BATCH is one entry per row. At most one dimension may be open.
  */
 #define TT_MAX_RANK 8
 #define TT_BATCH    (-1)
@@ -100,8 +100,8 @@ typedef struct tt_shape {
 #define TT_SCALAR ((tt_shape){0, {0}})
 
 /*
- * One axis where zero must mean "not given": -1 is the last axis, TT_FIRST the first. Several axes:
- * TT_AXES(0, 2); none given means all.
+ * An axis in an option where 0 means "not given": -1 is the last axis, TT_FIRST the first. A list
+ * of axes is TT_AXES(0, 2); an empty list means all axes.
  */
 #define TT_FIRST (-TT_MAX_RANK - 1)
 typedef struct tt_axes {
@@ -125,7 +125,7 @@ typedef struct tt_hash {
 } tt_hash;
 
 typedef enum tt_level {
-    TT_LOG_DEFAULT = 0, // as TT_WARN
+    TT_LOG_DEFAULT = 0, // same as TT_WARN
     TT_ERROR = 1,
     TT_WARN = 2,
     TT_INFO = 3,
@@ -133,7 +133,7 @@ typedef enum tt_level {
     TT_TRACE = 5,
 } tt_level;
 
-// One value of an event: a number, or a text where text is not NULL.
+// One value of an event: a string if text is not NULL, else a number.
 typedef struct tt_pair {
     const char *name;
     double number;
@@ -141,10 +141,10 @@ typedef struct tt_pair {
 } tt_pair;
 
 /*
- * Everything a context tells its owner. Called on the thread where it happened, one at a time;
- * strings are borrowed for the call. kind is "log", "print", "run", "plan", and of training
- * "begin", "step", "epoch", "validation", "checkpoint", "nan", "end": those have their values as
- * pairs.
+ * An event that a context reports to the program. The callback runs on the thread where the event
+ * happened, one call at a time; strings are valid during the call only. kind is "log", "print",
+ * "run", "plan", or one of training: "begin", "step", "epoch", "validation", "checkpoint", "nan",
+ * "end". Training events carry their values in pairs.
  */
 typedef struct tt_event {
     const char *kind;
@@ -158,76 +158,76 @@ typedef void (*tt_event_fn)(void *user, const tt_event *ev);
 typedef enum tt_soft {
     TT_SOFT_WARN = 0, // fall back to another device, log each fallback once
     TT_SOFT_ON = 1,   // fall back silently
-    TT_SOFT_OFF = 2,  // a pin that cannot be met is an error
+    TT_SOFT_OFF = 2,  // a pin that cannot be satisfied is an error
 } tt_soft;
 
 typedef enum tt_reduce {
-    TT_REDUCE_EXACT = 0, // by lanes and one tree over them: the same bits on any devices
-    TT_REDUCE_FAST = 1,  // in any order; what comes out depends on the devices
+    TT_REDUCE_EXACT = 0, // in a fixed order (the lane tree): the same bits on any devices
+    TT_REDUCE_FAST = 1,  // in any order: the result depends on the devices
 } tt_reduce;
 
 typedef enum tt_pipe {
-    TT_PIPE_1F1B = 0,        // as many micro-batches in flight as stages follow
+    TT_PIPE_1F1B = 0,        // at most as many micro-batches in flight as stages that follow
     TT_PIPE_GPIPE = 1,       // all forward, then all backward
     TT_PIPE_INTERLEAVED = 2, // each device has several stages
 } tt_pipe;
 
 typedef enum tt_update_where {
-    TT_UPDATE_AUTO = 0,  // what the plan finds cheaper, variable by variable
-    TT_UPDATE_EACH = 1,  // once per replica
-    TT_UPDATE_SHARD = 2, // a part of the variable per replica, then gathered
+    TT_UPDATE_AUTO = 0,  // the cheaper of the two, chosen per variable
+    TT_UPDATE_EACH = 1,  // every replica updates the whole variable
+    TT_UPDATE_SHARD = 2, // every replica updates a shard; shards are then gathered
 } tt_update_where;
 
-// Options of strategies; zero means default. None but reduce and wire can change a bit.
+// Options of strategies; zero means default. Only reduce and wire can change bits.
 typedef struct tt_spread {
-    int replicas;     // copies of the model; default: as many as the devices allow
-    int stages;       // pipeline: default devices / replicas
+    int replicas;     // number of copies of the model; default: as many as the devices allow
+    int stages;       // pipeline: devices per replica; default devices / replicas
     tt_pipe schedule; // pipeline
-    int chunks;       // interleaved: stages of each device; default 2
-    int micro;        // pipeline: micro-batches of a replica; default: as many as it has lanes
+    int chunks;       // interleaved: stages per device; default 2
+    int micro;        // pipeline: micro-batches per replica; default: one per lane
     tt_reduce reduce; //
-    tt_dtype wire;    // of gradients on their way: f32, bf16, f16; below f32 means reduce fast
-    size_t bucket;    // bytes of gradients reduced together; default: by the model's size
+    tt_dtype wire;    // type in which gradients are sent: f32, bf16, f16; not f32: reduce fast
+    size_t bucket;    // bytes of gradients per all-reduce; default: from the model's size
     tt_update_where update;
-    const char *share; // of lanes: "equal" (default), "auto" (by measured speed), "2,1"
+    const char *share; // lanes per replica: "equal" (default), "auto" (by speed), "2,1"
 } tt_spread;
 
 typedef struct tt_open_opts {
     size_t opts_size;
     const char *devices;   // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
     const char *strategy;  // "single", "mirrored", "central", "pipeline"; default "single"
-    int lanes;             // slices of the batch that sums follow; default 8
-    uint64_t seed;         // random numbers and initial weights; default 0
+    int lanes;             // fixed slices of the batch; set the order of sums; default 8
+    uint64_t seed;         // seed of random numbers and initial weights; default 0
     tt_soft soft;          // soft placement
-    int threads;           // cores shared by all devices; default: all this process may use
-    int64_t deadline_ms;   // longest wait inside a run; default 60000
-    tt_level level;        // what is logged; TT_ERROR: no lines of epochs on stderr either
+    int threads;           // CPU threads, shared by all devices; default: all cores allowed
+    int64_t deadline_ms;   // longest wait within a run, in ms; default 60000
+    tt_level level;        // lowest level logged; TT_ERROR also hides the lines per epoch
     tt_event_fn on_event;  // default: log lines to stderr
-    void *user;            // handed to on_event
+    void *user;            // passed to on_event
     const char *isa;       // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
-    tt_store *store;       // share these variables; default: a store of its own
-    int64_t fail_alloc_at; // tests: the n-th host allocation from here fails; 0 never
+    tt_store *store;       // use these variables; default: a new store
+    int64_t fail_alloc_at; // for tests: the n-th host allocation fails; 0: none
     tt_spread spread;      // options of the strategy
-    const struct tt_tasks *tasks; // the job's processes (tasks.h); default: this one alone
+    const struct tt_tasks *tasks; // the job's processes (tasks.h); default: only this one
 } tt_open_opts;
 
 /*
- * Opens a context; free with tt_close(). NULL only when memory for the context itself is missing;
- * a bad option gives a context that carries the error.
+ * Opens a context; close it with tt_close(). Returns NULL only if there is no memory for the
+ * context itself. After a bad option the context is returned and holds the error.
  */
 TT_API tt_ctx *tt_open_with(const tt_open_opts *opts);
 #define tt_open(...) TT_CALL0(tt_open, __VA_ARGS__)
 
 /*
- * Joins all threads, frees everything the context owns and returns its first error.
- * tt_close(NULL) is TT_EINVAL.
+ * Joins all threads, frees everything that the context owns and returns its first error.
+ * tt_close(NULL) returns TT_EINVAL.
  */
 TT_API tt_status tt_close(tt_ctx *ctx);
 
 typedef struct tt_error {
     tt_status status;
     const char *message; // borrowed until the context is closed or cleared; "" when TT_OK
-    const char *file;    // of the library's source
+    const char *file;    // source file of the library
     int line;
 } tt_error;
 
@@ -235,10 +235,10 @@ TT_API tt_error tt_last_error(const tt_ctx *ctx);
 TT_API tt_status tt_status_of(const tt_ctx *ctx); // the sticky status; TT_EINVAL for NULL
 TT_API void tt_clear_error(tt_ctx *ctx);
 
-// Asks a running tt_run() to stop at once with TT_ESTOP. Safe from any thread or signal handler.
+// Makes a running tt_run() stop with TT_ESTOP. May be called from any thread or signal handler.
 TT_API void tt_request_stop(tt_ctx *ctx);
 
-// Host allocations made through the context so far, and bytes now held: for tests and reports.
+// Host allocations made through the context so far, and bytes now in use.
 typedef struct tt_alloc_stats {
     int64_t calls;
     int64_t blocks;
@@ -246,10 +246,10 @@ typedef struct tt_alloc_stats {
 } tt_alloc_stats;
 TT_API tt_alloc_stats tt_alloc_stats_get(const tt_ctx *ctx);
 
-// The n-th allocation from now fails with TT_ENOMEM; 0 ends that. For tests.
+// For tests: the n-th allocation from now fails with TT_ENOMEM; 0 switches this off.
 TT_API void tt_fail_alloc_at(tt_ctx *ctx, int64_t n);
 
-// Versions, features and libraries of this build as text, one "key: value" a line; static.
+// Version, features and libraries of this build, one "key: value" per line; a static string.
 TT_API const char *tt_version_text(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * cluster.h - who is in the job: the processes that a launcher started together, and which of them
- * this one is, read from the environment; and what tt_open() needs to join them.
+ * cluster.h - the processes of a job, read from the environment that a launcher set; which of them
+ * this process is; and what tt_open() needs to join them.
  */
 #ifndef TUTTI_CLUSTER_H
 #define TUTTI_CLUSTER_H
@@ -12,52 +12,53 @@
 extern "C" {
 #endif
 
-#define TT_CLUSTER_MAX_TASKS 1024  // tasks, and processes that train
-#define TT_CLUSTER_MAX_TEXT  65536 // bytes of a variable or of a hosts file
+#define TT_CLUSTER_MAX_TASKS 1024  // limit for tasks and for training processes
+#define TT_CLUSTER_MAX_TEXT  65536 // largest variable or hosts file, in bytes
 
-// Where a job's processes are told, in the order in which it is looked for.
+// Where the description of the job's processes was found.
 typedef enum tt_cluster_source {
-    TT_CLUSTER_NONE = 0,      // nowhere: one process
+    TT_CLUSTER_NONE = 0,      // not found: one process
     TT_CLUSTER_HOSTS = 1,     // TUTTI_HOSTS, a hosts file
     TT_CLUSTER_TF_CONFIG = 2, // TF_CONFIG
     TT_CLUSTER_TORCHRUN = 3,  // RANK, WORLD_SIZE and the others that torchrun sets
-    TT_CLUSTER_TASKS = 4,     // TUTTI_TASKS, before all others: what tutti run sets
+    TT_CLUSTER_TASKS = 4,     // TUTTI_TASKS, set by tutti run; read first
 } tt_cluster_source;
 
-// One entry of the list: a process, or in a hosts file a host with so many of them.
+// One entry of the list: a process, or, from a hosts file, a host with n_processes of them.
 typedef struct tt_task {
     const char *job;     // "chief", "worker", "ps", "evaluator"; static
-    int index;           // among those of the same job
-    const char *address; // "host:port", "host" where no port is told, "" where nothing is
+    int index;           // index among the tasks of the same job
+    const char *address; // "host:port"; "host" if the port is unknown; "" if both are
     int n_processes;     // at least 1
-    int first_rank;      // of its processes; -1: it does not train (ps, evaluator)
+    int first_rank;      // rank of its first process; -1: it does not train (ps, evaluator)
 } tt_task;
 
 typedef struct tt_cluster {
     tt_cluster_source source;
-    bool is_ignored;      // TUTTI_CLUSTER=ignore: nothing else was looked at
-    const char *found_in; // "TF_CONFIG", "RANK, WORLD_SIZE", "TUTTI_HOSTS=hosts.txt"; "" if nowhere
-    const char *text;     // what is written there; "" if nothing
-    tt_task *tasks;       // chief, then workers, ps, evaluators
-    int n_tasks;          // at least 1
-    int task;             // which of them this process belongs to
-    int rank;             // of this process among those that train; -1: it does not
-    int n_processes;      // those that train; at least 1
-    int local_rank;       // among those of this machine
-    int n_local;          // processes of this machine; 0 where it is not told
+    bool is_ignored; // TUTTI_CLUSTER=ignore: nothing else was read
+    const char
+        *found_in;    // "TF_CONFIG", "RANK, WORLD_SIZE", "TUTTI_HOSTS=hosts.txt"; "" if not found
+    const char *text; // the content of that variable or file; "" if none
+    tt_task *tasks;   // chief, then workers, ps, evaluators
+    int n_tasks;      // at least 1
+    int task;         // index of the task that this process belongs to
+    int rank;         // rank of this process; -1: it does not train
+    int n_processes;  // number of training processes; at least 1
+    int local_rank;   // rank among the processes of this machine
+    int n_local;      // number of processes on this machine; 0: unknown
 } tt_cluster;
 
 /*
- * Reads the environment. TUTTI_TASKS lists "host:port" of all processes, '?' for those that take a
- * port themselves and tell the first, and TUTTI_RANK says which this is. TUTTI_HOSTS names a file
- * of lines "host[:port] [slots=N]", of which TUTTI_RANK says which process this is, where the
- * machine's name does not; TF_CONFIG is TensorFlow's JSON; RANK, WORLD_SIZE, MASTER_ADDR and
- * MASTER_PORT are torchrun's. A variable that is empty counts as not set. With
- * TUTTI_CLUSTER=ignore, or when none is set: one process.
+ * Reads the environment. TUTTI_TASKS lists "host:port" of all processes ('?' for a process that
+ * chooses its own port and reports it to rank 0), and TUTTI_RANK is this process's rank.
+ * TUTTI_HOSTS names a file with lines "host[:port] [slots=N]"; TUTTI_RANK is needed if the host
+ * name does not identify the process. TF_CONFIG is TensorFlow's JSON. RANK, WORLD_SIZE, MASTER_ADDR
+ * and MASTER_PORT are set by torchrun. An empty variable counts as not set. If none is set, or with
+ * TUTTI_CLUSTER=ignore, there is one process.
  *
- * Fails with TT_EINVAL or TT_EPARSE when what is found is incomplete, contradicts itself, or when
- * two sources disagree on the number of processes or on the rank; TT_EIO when a hosts file cannot
- * be read. *out is written on success only; free it with tt_cluster_free().
+ * Fails with TT_EINVAL or TT_EPARSE if the description is incomplete or contradicts itself, or if
+ * two sources disagree on the number of processes or on the rank; with TT_EIO if a hosts file
+ * cannot be read. *out is written on success only; free it with tt_cluster_free().
  */
 TT_API tt_status tt_cluster_find(tt_ctx *ctx, tt_cluster **out);
 TT_API void tt_cluster_free(tt_ctx *ctx, tt_cluster *c); // NULL is fine
@@ -71,9 +72,9 @@ TT_API void tt_cluster_free(tt_ctx *ctx, tt_cluster *c); // NULL is fine
  * all have met there. Also read: TUTTI_BIND, TUTTI_TRANSPORT, TUTTI_ENCRYPTION=off,
  * TUTTI_RENDEZVOUS_MS, TUTTI_HEARTBEAT_MS, TUTTI_LOSS_MS.
  *
- * job must be equal in all processes; it is copied. *out is NULL where this process trains alone;
- * free it with tt_tasks_free() once the context is open. Fails with TT_EINVAL where no secret is
- * told or it is none, with TT_EPEER where others do not come.
+ * job must be equal in all processes; it is copied. *out is NULL if this process trains alone;
+ * free it with tt_tasks_free() once the context is open. Fails with TT_EINVAL if the secret is
+ * missing or malformed, with TT_EPEER if other processes do not appear in time.
  */
 TT_API tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job,
                                   tt_tasks **out);

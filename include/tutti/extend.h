@@ -1,9 +1,9 @@
 /*
- * extend.h - for those who write ops: the op record, the node, the launch a kernel gets.
+ * extend.h - for writing your own ops: the op record, the node, and the launch that a kernel gets.
  *
- * An op is a const record: what it is called, which attributes it has, how shapes follow, how it
- * splits over lanes, its gradient as graph nodes, and its kernels per backend. No code anywhere
- * switches over ops: what anyone needs to know is a field here.
+ * An op is a const record: its name, its attributes, its shape rule, how it splits over lanes, its
+ * gradient as graph nodes, and its kernels per backend. No code in the library switches over ops:
+ * everything it needs to know is a field of this record.
  */
 #ifndef TUTTI_EXTEND_H
 #define TUTTI_EXTEND_H
@@ -29,7 +29,7 @@ typedef enum tt_opt_type {
     TT_OPT_DTYPE,  // tt_dtype
     TT_OPT_SHAPE,  // tt_shape
     TT_OPT_INT32,  // int
-    TT_OPT_TEXT,   // const char *, any length; borrowed from whoever gave it. Lists: "a, b"
+    TT_OPT_TEXT,   // const char *, any length; borrowed from the caller. Lists: "a, b"
     TT_OPT_PAIR,   // int[2]; "3" is [3, 3]
 } tt_opt_type;
 
@@ -37,11 +37,11 @@ typedef enum tt_opt_type {
 typedef struct tt_option {
     const char *name;
     tt_opt_type type;
-    const char *value; // default, as text; NULL: must be given
+    const char *value; // default, as text; NULL: the option is required
     const char *help;
     size_t offset;            // into the struct the rows describe
     double min, max;          // bounds of a number; both 0: none
-    const char *const *names; // of an enum; of a text: words that a job may give as {word: value}
+    const char *const *names; // words of an enum; of a text: keys allowed in the form {word: value}
 } tt_option;
 #define TT_OPTION_END                               \
     {                                               \
@@ -52,13 +52,13 @@ typedef struct tt_option {
 
 typedef struct tt_op tt_op;
 
-// How a tensor lies on devices. Only replicated and split are made by this version's strategies.
+// How a tensor is distributed over devices.
 typedef enum tt_layout_kind {
     TT_LAYOUT_REPLICATED = 0,
     TT_LAYOUT_SPLIT = 1,   // along axis, by lanes
-    TT_LAYOUT_PARTIAL = 2, // a sum over lanes still to be taken
+    TT_LAYOUT_PARTIAL = 2, // partial sums that are still to be added over lanes
     TT_LAYOUT_OWN = 3,     // each replica has its own value
-    TT_LAYOUT_MOMENTS = 4, // statistics of lanes still to be merged
+    TT_LAYOUT_MOMENTS = 4, // statistics per lane that are still to be merged
 } tt_layout_kind;
 typedef struct tt_layout {
     tt_layout_kind kind;
@@ -71,7 +71,7 @@ struct tt_tensor {
     int index; // which output of node
     tt_dtype dtype;
     tt_shape shape;
-    tt_layout layout; // by the op's split rule: what it is when the batch is split over lanes
+    tt_layout layout; // layout when the batch is split over lanes, from the op's split rule
 };
 
 struct tt_node {
@@ -86,10 +86,10 @@ struct tt_node {
     const void *attr;      // the op's attribute struct; NULL if it has none
     const void *data;      // constants: the elements
     size_t data_bytes;     //
-    uint64_t key;          // hash of the name path: keys random numbers
-    bool mixes_rows;       // cannot be spread over lanes
+    uint64_t key;          // hash of the name path; keys the random numbers
+    bool mixes_rows;       // cannot be split over lanes
     int stage;             // pipeline stage
-    const tt_node *origin; // made by tt_grad(): the node whose gradient it is part of; else NULL
+    const tt_node *origin; // if made by tt_grad(): the node whose gradient this is part of
     int colocation;        // group; -1: none
     bool has_pin;
     tt_device_name pin;
@@ -97,27 +97,28 @@ struct tt_node {
     tt_node **after; // control edges: nodes that run first
 };
 
-// The dimension that is split over lanes: the open one. -1: none.
+// The open dimension, which is split over lanes; -1: none.
 TT_API int tt_open_axis(const tt_shape *shape);
-// Elements; of an open shape: minus the elements per row of the batch. -1 element = 1 per row.
+// Number of elements; for an open shape, minus the number of elements per row of the batch.
 TT_API int64_t tt_shape_count(const tt_shape *shape);
-// "[-1, 784]" with open dimensions as "b" or "64b"; buf is returned.
+// The shape as text, with open dimensions as "b" or "64b": "[b, 784]". Returns buf.
 #define TT_SHAPE_TEXT 128
 TT_API const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT]);
 
 /*
- * Adds a node: checks arity and attributes, infers, applies the split rule, names it. attr is
- * copied: the fields that op->attrs describes, all else in the copy being zero; without rows all of
- * op->attr_size bytes, and then its padding must be zero, since plans compare the bytes. name may
- * be NULL: "<op>_<n>". NULL on failure, and when any of in is NULL (the error is recorded then).
+ * Adds a node: checks the inputs and attributes, infers shapes, applies the split rule, and names
+ * the node. attr is copied: the fields that op->attrs describes; all other bytes of the copy are
+ * zero. Without rows all op->attr_size bytes are copied, and their padding must be zero, because
+ * plans compare the bytes. If name is NULL, it is "<op>_<n>". Returns NULL on failure, and if any
+ * input is NULL (then an error is already recorded).
  */
 TT_API tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in,
                             const void *attr, const char *name);
-// The same, giving output 0: what most builders return.
+// The same, but returns output 0, as most builders do.
 TT_API tt_tensor *tt_node_out(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in,
                               const void *attr);
 
-// Records an error against the op being built or run, once; yields the code.
+// Records an error of the op that is being built or run; returns the code.
 TT_API tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
                          ...) TT_PRINTF(5, 6);
 #define TT_FAIL(ctx, st, ...) tt_fail((ctx), (st), __FILE__, __LINE__, __VA_ARGS__)
@@ -130,7 +131,7 @@ TT_API tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, 
 
 // ---- what a kernel gets ----------------------------------------------------------------------
 
-// An input or output with every dimension bound. Elements are dense and row-major.
+// An input or output with all dimensions known. Elements are dense and row-major.
 typedef struct tt_arg {
     void *data;
     tt_dtype dtype;
@@ -139,13 +140,14 @@ typedef struct tt_arg {
     int64_t rows;  // product of all dimensions but the last; 1 for a scalar
     int64_t cols;  // the last dimension; 1 for a scalar
     int open;      // axis that is split over lanes; -1: none
-    int64_t per;   // entries on that axis for each row of the batch
+    int64_t per;   // entries on that axis per row of the batch
 } tt_arg;
 
 /*
- * The lanes present in a call and the program that combines their sums. A kernel that sums over
- * rows makes one partial per lane, in order, pushes it, then merges[i] times adds the two topmost
- * (lower lane + higher lane). What is left on the stack, bottom first, are the n_parts results.
+ * The lanes of a call and how their sums are combined. A kernel that sums over rows computes one
+ * partial sum per lane, in order, pushes it on a stack, and then adds the two topmost entries
+ * merges[i] times (lower lane + higher lane). The entries left on the stack, bottom first, are the
+ * n_parts results.
  */
 #define TT_MAX_LANES 1024
 typedef struct tt_lanes {
@@ -153,14 +155,14 @@ typedef struct tt_lanes {
     int first; // first lane here
     int n;     // lanes here
     int n_parts;
-    int depth;             // most partials on the stack at once
+    int depth;             // largest size of the stack
     int64_t global_rows;   // rows of the whole batch
     int64_t first_row;     // global number of row 0 of the call
     const int64_t *bound;  // n + 1 row bounds within the call
     const uint8_t *merges; // n counts
 } tt_lanes;
 
-// What changes from step to step, in device memory. Launch records hold no per-step value.
+// The values that change from step to step, in device memory. Launches hold none of them.
 typedef struct tt_step {
     int64_t step;
     uint64_t seed;
@@ -169,13 +171,14 @@ typedef struct tt_step {
 } tt_step;
 
 /*
- * One call of a kernel. The team's threads share the work: units [begin, end) of the phase are this
- * call's; phases are separated by a barrier. scratch is shared by the team, local is the thread's.
+ * One call of a kernel. The threads of the pool share the work: this call computes the units
+ * [begin, end) of the phase; phases are separated by a barrier. scratch is shared by all threads,
+ * local belongs to this thread.
  *
- * On TT_CUDA the function runs on the host, once, and enqueues the work of all units and phases on
- * stream; data of in and out, scratch and step are addresses of the device, all else is the host's.
- * It may be called while the stream is captured, so it must not wait, allocate or copy from the
- * host; what it enqueues is run again with the same arguments, step by step.
+ * On TT_CUDA the function runs once on the host and enqueues the work of all units and phases on
+ * stream. The data of in and out, scratch and step are device addresses; everything else is host
+ * memory. The stream may be in capture mode, so the function must not wait, allocate or copy from
+ * the host; the captured work is repeated with the same arguments in every step.
  */
 typedef struct tt_launch {
     tt_ctx *ctx;
@@ -199,8 +202,8 @@ typedef struct tt_launch {
 typedef tt_status (*tt_kernel_fn)(const tt_launch *l);
 
 /*
- * Plan time: how a kernel will run. Shapes are bound, data is not there yet. The function fills
- * what follows "out:"; nothing it decides may change a bit.
+ * Called when the plan is made, to decide how a kernel will run. Shapes are known, data is not. The
+ * function fills the fields after "out:"; its decisions must not change any bit of the result.
  */
 #define TT_MAX_PHASES 4
 #define TT_TUNE_BYTES 256
@@ -217,23 +220,23 @@ typedef struct tt_prep {
     void *device;  // TT_CUDA: as in tt_launch
     // out:
     int n_phases;                 // default 1
-    int64_t units[TT_MAX_PHASES]; // independent pieces of each phase
-    int64_t grain[TT_MAX_PHASES]; // smallest number of units worth a call; default 1
-    double ns;                    // time on one thread, estimated; small ones stay on one thread
+    int64_t units[TT_MAX_PHASES]; // number of independent units of each phase
+    int64_t grain[TT_MAX_PHASES]; // smallest number of units per call; default 1
+    double ns;                    // estimated time on one thread; short kernels use one thread
     size_t scratch_bytes;
     size_t local_bytes;
     char tune[TT_TUNE_BYTES];
 } tt_prep;
 
-// Backends and instruction sets. f64 is a set of its own: the same sources in double.
+// Backends and instruction sets. f64 counts as a set: the same sources compiled for double.
 typedef enum tt_backend_id {
     TT_CPU = 0,
     TT_CUDA = 1,
 } tt_backend_id;
 #define TT_N_BACKENDS 2
 typedef enum tt_isa {
-    TT_ISA_PLAIN = 0, // defines the bits
-    TT_ISA_FMA = 1,   // the plain source, compiled with the instruction
+    TT_ISA_PLAIN = 0, // the reference: it defines the bits
+    TT_ISA_FMA = 1,   // the plain source, compiled with FMA instructions
     TT_ISA_AVX2 = 2,
     TT_ISA_AVX512 = 3,
     TT_ISA_F64 = 4,
@@ -241,14 +244,15 @@ typedef enum tt_isa {
 #define TT_N_ISA 5
 
 typedef struct tt_kernel {
-    tt_status (*prepare)(tt_prep *p); // NULL: a unit per row of output 0; if pointwise, per element
+    tt_status (*prepare)(
+        tt_prep *p);           // NULL: one unit per row of output 0 (elementwise ops: element)
     tt_kernel_fn fn[TT_N_ISA]; // all NULL: no kernel on this backend. TT_CUDA has fn[0] alone
-    unsigned types;            // TT_CUDA: 1 << dtype of output 0 it has; 0: the op's, no f64
+    unsigned types;            // TT_CUDA: supported 1 << dtype of output 0; 0: the op's, no f64
 } tt_kernel;
 
 // ---- the op record ---------------------------------------------------------------------------
 
-// Asked when a node is built. Inputs may have one open dimension (below zero).
+// The shape rule is called when a node is built. An input may have one open dimension.
 typedef struct tt_infer {
     tt_ctx *ctx;
     const char *name; // op name, for messages
@@ -262,18 +266,18 @@ typedef struct tt_infer {
 } tt_infer;
 
 /*
- * Split rule, asked of nodes with an open dimension; without one they mix rows. axis[i] is the axis
- * of input i that is split over lanes, -1: whole.
+ * The split rule is called for nodes with an open dimension. An op without a split rule mixes rows.
+ * axis[i] is the axis of input i that is split over lanes; -1: not split.
  */
 typedef enum tt_split_kind {
     TT_SPLIT_WHOLE = 0,    // the same on every lane
     TT_SPLIT_AXIS = 1,     // split along axis
-    TT_SPLIT_LANE_SUM = 2, // one partial sum per lane, combined by the tree
-    TT_SPLIT_MIXES = 3,    // cannot be spread
+    TT_SPLIT_LANE_SUM = 2, // one partial sum per lane, added along the lane tree
+    TT_SPLIT_MIXES = 3,    // cannot be split
     /*
-     * Outputs 0 to 2 are mean, variance and unbiased variance over rows, each [c]. In a run of some
-     * lanes they are mean, M2 and M2 of each part; parts are merged by Chan's formula along the
-     * tree.
+     * Outputs 0 to 2 are mean, variance and unbiased variance over rows, each [c]. In a run of a
+     * part of the lanes they are the mean, M2 and M2 of that part; parts are merged along the lane
+     * tree by Chan's formula.
      */
     TT_SPLIT_LANE_MOMENTS = 4,
 } tt_split_kind;
@@ -284,60 +288,61 @@ typedef struct tt_split {
 typedef struct tt_split_query {
     const tt_node *node; // shapes of in and outs are known
     const int *axis;     // per input
-    tt_split *out;       // per output, to be filled
+    tt_split *out;       // to be filled, per output
 } tt_split_query;
 
 enum tt_op_flags {
-    TT_OP_VIEW = 1 << 0,      // output 0 is input 0's memory in another shape
+    TT_OP_VIEW = 1 << 0,      // output 0 shares the memory of input 0
     TT_OP_RANDOM = 1 << 1,    // never merged or folded
     TT_OP_UPDATE = 1 << 2,    // writes the variable that is input 0; output 0 is its new value
     TT_OP_EFFECT = 1 << 3,    // never merged or folded: print, assert
-    TT_OP_POINTWISE = 1 << 4, // out[i] from in[...][i] alone; same shape or one element. Units are
-                              // elements; no tune, scratch or local: plans join such ops in tiles
-    TT_OP_BITS = 1 << 5,      // moves elements of any type without looking at them
+    TT_OP_POINTWISE = 1 << 4, // out[i] depends on in[...][i] only; same shape or one element. Units
+                              // are elements; no tune, scratch or local. Plans fuse such ops
+    TT_OP_BITS = 1 << 5,      // moves elements of any type without interpreting them
     TT_OP_SOURCE = 1 << 6,    // feed, constant, variable: has no kernel
     TT_OP_ROW_FREE = 1 << 7,  // a row's bits do not depend on the other rows of the call
-    TT_OP_NO_GRAD = 1 << 9,   // passes no gradient on: stop_gradient, argmax, comparisons
-    TT_OP_ANY_TYPE = 1 << 8,  // kernels look at dtype themselves; no widening of bf16 and f16
-    TT_OP_FLAT = 1 << 10,     // updates: units are elements, each from the same of all inputs and
-                              // from single numbers: a range of elements can be done alone
-    TT_OP_RESIDUAL = 1 << 11, // update: input 0 has a row for each replica, for what rounding takes
-                              // from its part of the sum that is input 1 on the way to others
+    TT_OP_NO_GRAD = 1 << 9,   // no gradient flows through it: stop_gradient, argmax, comparisons
+    TT_OP_ANY_TYPE = 1 << 8,  // kernels handle every dtype themselves; bf16 and f16 are not widened
+    TT_OP_FLAT = 1 << 10,     // updates: units are elements; element i depends on element i of the
+                              // inputs and on scalars, so a range can be updated separately
+    TT_OP_RESIDUAL =
+        1 << 11, // update: error feedback. Input 0 has one row per replica: the rounding
+                 // error of its partial sum (input 1) when it was sent
 };
 
 struct tt_op {
     const char *name;
     const char *help; // one line
-    int inputs;       // exact number; with max_inputs: the least
+    int inputs;       // number of inputs; with max_inputs: the smallest number
     int max_inputs;   // 0: exactly inputs; -1: any number
     int outputs;      // 0 means 1
     unsigned flags;
     unsigned types;    // 1 << dtype of output 0 that have kernels; 0: all floats
-    unsigned in_place; // bit i: output 0 may take over the memory of input i
+    unsigned in_place; // bit i: output 0 may reuse the memory of input i
     const tt_option *attrs;
     size_t attr_size;
     tt_status (*infer)(tt_infer *q);
     tt_status (*split)(const tt_split_query *q);
     /*
-     * Adds the gradient's nodes. dy[i] is NULL where output i has none; dx[i] stays NULL where
-     * input i gets none. Errors stick in the context.
+     * Adds the nodes of the gradient. dy[i] is NULL if output i has no gradient; dx[i] stays NULL
+     * if input i gets none. Errors are recorded in the context.
      */
     void (*grad)(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt_tensor **dx);
     tt_kernel kernel[TT_N_BACKENDS];
     unsigned writes;     // TT_OP_UPDATE: bit i: input i, if a variable, is written in place
-    unsigned shape_only; // bit i: only the shape of input i is looked at, never its elements
+    unsigned shape_only; // bit i: only the shape of input i is used, not its elements
 };
 
 #define TT_TYPES_FLOAT (1u << TT_F32 | 1u << TT_F64 | 1u << TT_BF16 | 1u << TT_F16)
 #define TT_TYPES_INT   (1u << TT_I32 | 1u << TT_I64 | 1u << TT_U8 | 1u << TT_BOOL)
 #define TT_TYPES_ALL   (TT_TYPES_FLOAT | TT_TYPES_INT)
 
-// Makes a user's op known to the context, so that graph texts can name it.
+// Registers a user's op with the context, so that graph texts can name it.
 TT_API tt_status tt_op_register(tt_ctx *ctx, const tt_op *op);
 TT_API const tt_op *tt_op_find(const tt_ctx *ctx, const char *name); // NULL if unknown
 TT_API const tt_op *tt_op_at(const tt_ctx *ctx, int i);              // NULL past the end
 
-// The record of a backend's kernels for one name: TT_CPU_FN(softmax) or with a prepare function.
+// The CPU kernels of an op, one function per instruction set.
 #if defined(__x86_64__)
 #define TT_CPU_DECLARE(n)                     \
     tt_status n##_plain(const tt_launch *l);  \

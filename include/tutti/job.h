@@ -1,6 +1,6 @@
 /*
- * job.h - job files: the same parts as a C program, in YAML. Every key is an option row with a
- * type, a default and a help text; errors name file, line and column.
+ * job.h - job files: data, model and training described in YAML. Every key has a type, a default
+ * and a help text; errors name file, line and column.
  */
 #ifndef TUTTI_JOB_H
 #define TUTTI_JOB_H
@@ -15,20 +15,21 @@ typedef struct tt_job tt_job;
 
 typedef struct tt_job_opts {
     size_t opts_size;
-    const char *const *sets; // "train.batch=256", later ones win; over the environment and the file
+    const char *const
+        *sets; // "train.batch=256"; override the environment and the file; the last wins
     int n_sets;
-    bool no_env; // leave TUTTI_* alone
+    bool no_env; // do not read TUTTI_* variables
 } tt_job_opts;
 typedef tt_job_opts tt_job_read_opts;
 
 /*
  * Reads and checks a job file. Precedence: sets, then TUTTI_SECTION_KEY of the environment, then
- * the file, then defaults. Owned by ctx, which only keeps errors and memory: the job runs in a
- * context of its own.
+ * the file, then defaults. The job is owned by ctx, which only holds its errors and memory; it runs
+ * in another context, opened with tt_job_open_opts().
  */
 TT_API tt_job *tt_job_read_with(tt_ctx *ctx, const char *path, const tt_job_opts *opts);
 #define tt_job_read(...) TT_CALL2(tt_job_read, __VA_ARGS__, )
-// The same from text, without the environment; name stands for the file in messages.
+// The same from a string, without the environment; name is used as the file name in messages.
 TT_API tt_job *tt_job_parse(tt_ctx *ctx, const char *text, size_t bytes, const char *name);
 TT_API void tt_job_free(tt_job *j);
 
@@ -36,24 +37,24 @@ TT_API const char *tt_job_name(const tt_job *j);
 // The resolved job as YAML: every key with its value. Free with tt_string_free().
 TT_API char *tt_job_print(tt_job *j);
 /*
- * The same without what only says where it runs (name, distribute, output, data.workers,
- * data.prefetch): equal for runs that give equal results, and so what checkpoints keep.
+ * The same without the keys that only say where the job runs (name, distribute, output,
+ * data.workers, data.prefetch). It is equal for runs with equal results and stored in checkpoints.
  */
 TT_API char *tt_job_core_print(tt_job *j);
-// A resolved value as text by its dotted key, "output.dir"; NULL: no such key. Borrowed.
+// The value of a key ("output.dir") as text, valid as long as the job; NULL: no such key.
 TT_API const char *tt_job_get(const tt_job *j, const char *key);
-// What a context for the job is opened with; strings are borrowed from the job.
+// Options with which to open a context for the job; strings are owned by the job.
 TT_API tt_open_opts tt_job_open_opts(const tt_job *j);
 
-// What a job describes, built in ctx (opened with tt_job_open_opts()): owned by ctx.
+// The parts of a job, built in ctx (opened with tt_job_open_opts()) and owned by it.
 typedef struct tt_job_parts {
-    tt_data *train, *validate, *test; // NULL where the job has none
-    tt_model *model;                  // compiled when the job has a train section
-    tt_fit_opts fit;                  // with everything but callbacks and folders filled in
+    tt_data *train, *validate, *test; // NULL if the job has none
+    tt_model *model;                  // compiled if the job has a train section
+    tt_fit_opts fit;                  // complete but for callbacks and folders
 } tt_job_parts;
 TT_API tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out);
 
-// Help of a key: "train.optimizer.adam", "model.dense", "" for all. Free with tt_string_free().
+// Help on a key: "train.optimizer.adam", "model.dense", "" for all. Free with tt_string_free().
 TT_API char *tt_job_help(tt_ctx *ctx, const char *key);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
 /*
- * model.h - models: layers with weights, one after another or joined in any way.
+ * model.h - models: layers with weights, in sequence or connected in any way.
  *
- * A layer call appends to a model and returns its output, a tensor of the model's inference graph
- * (NULL on failure; the context keeps the first error). Without .from a layer continues from the
- * last one, so a sequential model is a list of calls; with .from it joins what it is given. Weights
- * are named by path: "<layer>.weight", "block.3.attn.qkv.weight". At compile time the same layers
- * are built once more for training.
+ * A layer call appends a layer to a model and returns its output, a tensor of the model's inference
+ * graph (NULL on failure; the context keeps the first error). Without .from a layer reads the
+ * output of the layer before, so a sequential model is a list of calls; with .from it reads the
+ * given outputs. Weights are named by path: "<layer>.weight", "block.3.attn.qkv.weight".
+ * tt_compile() builds the same layers a second time for training.
  */
 #ifndef TUTTI_MODEL_H
 #define TUTTI_MODEL_H
@@ -24,30 +24,30 @@ typedef struct tt_model tt_model;
 #define TT_LAYER_OPTIONS                                                           \
     const char *name;             /* default "<kind>_<n>"; copied */               \
     tt_tensor *from[TT_MAX_FROM]; /* outputs of layers; default: the last layer */ \
-    tt_tensor *share              /* use the weights of the layer that made this */
+    tt_tensor *share              /* output of the layer whose weights to use */
 
 typedef struct tt_sequential_opts {
     size_t opts_size;
-    int64_t input[TT_MAX_RANK]; // shape of one record: {28, 28, 1}; none: tt_input() says
+    int64_t input[TT_MAX_RANK]; // shape of one record: {28, 28, 1}; default: see tt_input()
     tt_dtype dtype;             // default f32
-    const char *name;           // of the input; default "x"
+    const char *name;           // name of the input; default "x"
 } tt_sequential_opts;
-// An empty model, owned by ctx. With .input it has one input.
+// Makes an empty model, owned by ctx. With .input it has one input.
 TT_API tt_model *tt_sequential_with(tt_ctx *ctx, const tt_sequential_opts *opts);
 #define tt_sequential(...) TT_CALL1(tt_sequential, __VA_ARGS__, )
-// An empty model without inputs: tt_input() makes them.
+// Makes an empty model without inputs; add them with tt_input().
 TT_API tt_model *tt_model_new(tt_ctx *ctx);
 TT_API void tt_model_free(tt_model *m);
 
 typedef struct tt_input_opts {
     size_t opts_size;
-    int64_t shape[TT_MAX_RANK]; // of one record; none: a scalar
+    int64_t shape[TT_MAX_RANK]; // shape of one record; default: a scalar
     tt_dtype dtype;
     const char *name; // default "x", "x_1", ...: matched with the fields of the data
 } tt_input_opts;
 TT_API tt_tensor *tt_input_with(tt_model *m, const tt_input_opts *opts);
 #define tt_input(...) TT_CALL1(tt_input, __VA_ARGS__, )
-// What the model gives, in this order; default: the last layer's output. x is a layer's output.
+// Adds an output of the model: x, the output of a layer. Default: the output of the last layer.
 TT_API tt_status tt_output(tt_model *m, tt_tensor *x, const char *name);
 
 // ---- layers ----------------------------------------------------------------------------------
@@ -66,11 +66,11 @@ TT_API tt_tensor *tt_dense_with(tt_model *m, const tt_dense_opts *opts);
 
 typedef struct tt_conv2d_opts {
     size_t opts_size;
-    int filters;        // required; depthwise: outputs per channel, default 1
+    int filters;        // output channels, required; depthwise: filters per channel, default 1
     int kernel[2];      // default 3
     int stride[2];      // default 1
     tt_padding padding; // default TT_VALID
-    int pad[2];         // rows and columns of zeros on each side, instead of a padding rule
+    int pad[2];         // explicit zero padding on each side, instead of padding
     tt_act act;
     bool no_bias;
     tt_init init; // default Glorot uniform
@@ -87,7 +87,7 @@ typedef struct tt_max_pool2d_opts {
     int size[2];   // default 2
     int stride[2]; // default: size
     tt_padding padding;
-    int pad[2]; // rows and columns on each side that do not count
+    int pad[2]; // explicit padding on each side; padded entries are ignored
     TT_LAYER_OPTIONS;
 } tt_max_pool2d_opts;
 typedef tt_max_pool2d_opts tt_avg_pool2d_opts;
@@ -96,7 +96,7 @@ TT_API tt_tensor *tt_avg_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts
 #define tt_max_pool2d(...) TT_CALL1(tt_max_pool2d, __VA_ARGS__, )
 #define tt_avg_pool2d(...) TT_CALL1(tt_avg_pool2d, __VA_ARGS__, )
 
-// Layers without options of their own.
+// Layers with the common options only.
 typedef struct tt_plain_opts {
     size_t opts_size;
     TT_LAYER_OPTIONS;
@@ -106,7 +106,7 @@ typedef tt_plain_opts tt_flatten_opts, tt_global_avg_pool2d_opts, tt_global_max_
 TT_API tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts);
 TT_API tt_tensor *tt_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts);
 TT_API tt_tensor *tt_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts);
-// The sum of all of .from; with one, its sum with the last layer: a residual connection.
+// Adds all of .from; with one, adds it to the last layer: a residual connection.
 TT_API tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts);
 #define tt_flatten(...)           TT_CALL1(tt_flatten, __VA_ARGS__, )
 #define tt_global_avg_pool2d(...) TT_CALL1(tt_global_avg_pool2d, __VA_ARGS__, )
@@ -115,7 +115,7 @@ TT_API tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts);
 
 typedef struct tt_layer_concat_opts {
     size_t opts_size;
-    int axis; // of the tensor with its batch axis; default -1, the last
+    int axis; // axis to join along; 0 is the batch; default -1, the last
     TT_LAYER_OPTIONS;
 } tt_layer_concat_opts;
 TT_API tt_tensor *tt_layer_concat_with(tt_model *m, const tt_layer_concat_opts *opts);
@@ -123,7 +123,7 @@ TT_API tt_tensor *tt_layer_concat_with(tt_model *m, const tt_layer_concat_opts *
 
 typedef struct tt_layer_reshape_opts {
     size_t opts_size;
-    tt_shape shape; // of one record; one dimension may be -1: what is left
+    tt_shape shape; // new shape of one record; one dimension may be -1: computed
     TT_LAYER_OPTIONS;
 } tt_layer_reshape_opts;
 TT_API tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts);
@@ -131,7 +131,7 @@ TT_API tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts
 
 typedef struct tt_permute_opts {
     size_t opts_size;
-    tt_ints order; // of the axes of one record, from 0
+    tt_ints order; // new order of the axes of one record, counted from 0
     TT_LAYER_OPTIONS;
 } tt_permute_opts;
 TT_API tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts);
@@ -139,7 +139,7 @@ TT_API tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts);
 
 typedef struct tt_dropout_opts {
     size_t opts_size;
-    double rate; // from 0 to below 1
+    double rate; // fraction of elements set to zero; 0 to 1, exclusive
     TT_LAYER_OPTIONS;
 } tt_dropout_opts;
 TT_API tt_tensor *tt_dropout_with(tt_model *m, const tt_dropout_opts *opts);
@@ -156,11 +156,11 @@ TT_API tt_tensor *tt_activation_with(tt_model *m, const tt_activation_opts *opts
 typedef struct tt_batch_norm_opts {
     size_t opts_size;
     double eps;      // default 1e-5
-    double momentum; // of the running statistics; default 0.9
+    double momentum; // fraction of the running statistics kept per step; default 0.9
     tt_act act;
-    bool zero_scale;  // the scale starts at 0, not at 1: for the last one of a residual block
-    tt_over over;     // statistics of the whole batch (default) or of each lane: when training
-                      // accumulates or is pipelined the whole batch is never there at once
+    bool zero_scale;  // the scale starts at 0, not 1: for the last norm of a residual block
+    tt_over over;     // statistics over the whole batch (default) or over each lane, as needed
+                      // with gradient accumulation and pipelines
     TT_LAYER_OPTIONS; // a second .from is added before the activation
 } tt_batch_norm_opts;
 TT_API tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts);
@@ -182,7 +182,7 @@ typedef struct tt_embedding_opts {
     size_t opts_size;
     int64_t vocab; // required
     int width;     // required
-    tt_init init;  // default normal, deviation 0.02
+    tt_init init;  // default normal, standard deviation 0.02
     TT_LAYER_OPTIONS;
 } tt_embedding_opts;
 TT_API tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts);
@@ -190,11 +190,11 @@ TT_API tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts);
 
 typedef struct tt_positional_opts {
     size_t opts_size;
-    bool fixed;   // sines and cosines; default: learned
-    tt_init init; // default normal, deviation 0.02
+    bool fixed;   // fixed sines and cosines; default: learned
+    tt_init init; // default normal, standard deviation 0.02
     TT_LAYER_OPTIONS;
 } tt_positional_opts;
-// x [batch, t, c] plus a row for each t.
+// Adds a position embedding to x [batch, t, c].
 TT_API tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts);
 #define tt_positional(...) TT_CALL1(tt_positional, __VA_ARGS__, )
 
@@ -204,10 +204,10 @@ typedef struct tt_attention_opts {
     int kv_heads;
     bool causal;
     bool no_bias;
-    double dropout; // of the output
+    double dropout; // dropout rate of the output
     TT_LAYER_OPTIONS;
 } tt_attention_opts;
-// Multi-head self-attention with its products qkv and proj: [batch, t, c] to the same.
+// Multi-head self-attention with its projections qkv and proj; input and output [batch, t, c].
 TT_API tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts);
 #define tt_attention(...) TT_CALL1(tt_attention, __VA_ARGS__, )
 
@@ -215,13 +215,13 @@ typedef struct tt_transformer_block_opts {
     size_t opts_size;
     int heads; // required
     int kv_heads;
-    int hidden; // of the MLP; default 4 times the width
+    int hidden; // hidden units of the MLP; default 4 times the width
     bool no_causal;
     bool no_bias;
     bool rms;       // RMS norm instead of layer norm
     tt_act act;     // default TT_GELU
-    double dropout; // of both branches
-    double depth;   // blocks in the model: the output weights' deviation is 0.02 / sqrt(2 depth); 1
+    double dropout; // dropout rate in both branches
+    double depth;   // number of blocks: output weights are drawn with 0.02 / sqrt(2 depth); 1
     TT_LAYER_OPTIONS;
 } tt_transformer_block_opts;
 // x + attn(norm(x)), then x + mlp(norm(x)).
@@ -229,8 +229,8 @@ TT_API tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_bl
 #define tt_transformer_block(...) TT_CALL1(tt_transformer_block, __VA_ARGS__, )
 
 /*
- * A layer of the caller's own: fn builds it, once for inference and once for training, and makes
- * its weights with tt_layer_weight(). user must live as long as the model.
+ * A layer written by the user: fn builds it, once for inference and once for training, and makes
+ * its weights with tt_layer_weight(). user must stay valid as long as the model.
  */
 typedef struct tt_build tt_build;
 typedef tt_tensor *(*tt_layer_fn)(void *user, tt_build *b, tt_tensor *const *in, int n_in);
@@ -244,15 +244,15 @@ TT_API tt_tensor *tt_custom_with(tt_model *m, const tt_custom_opts *opts);
 #define tt_custom(...) TT_CALL1(tt_custom, __VA_ARGS__, )
 TT_API tt_graph *tt_build_graph(const tt_build *b);
 TT_API bool tt_build_is_training(const tt_build *b);
-// In the training graph of a precision below f32: cast to it, as the layer's inputs are.
+// A weight of the layer. With precision bf16 or f16 the training graph gets it cast to that type.
 TT_API tt_tensor *tt_layer_weight(tt_build *b, const char *name, tt_shape shape, tt_init init);
 
-// ---- ready models: appended to a model as layers ---------------------------------------------
+// ---- predefined models: appended to a model as layers ----------------------------------------
 
 typedef struct tt_mlp_opts {
     size_t opts_size;
-    tt_ints units; // {3, {256, 128, 10}}; the last is the output
-    tt_act act;    // of all but the last; default TT_RELU
+    tt_ints units; // outputs of each layer: {3, {256, 128, 10}}
+    tt_act act;    // activation of all layers but the last; default TT_RELU
     double dropout;
     TT_LAYER_OPTIONS;
 } tt_mlp_opts;
@@ -265,9 +265,9 @@ typedef struct tt_resnet_opts {
     size_t opts_size;
     int depth;    // 18, 34 or 50; default 18
     int classes;  // default 10
-    int width;    // of the first stage; default 64
-    bool small;   // images of 32 pixels: a 3x3 stem without pooling
-    tt_over over; // of its batch norms; default the whole batch
+    int width;    // channels of the first stage; default 64
+    bool small;   // variant for 32 x 32 images: a 3x3 stem without pooling
+    tt_over over; // statistics of the batch norms; default: over the whole batch
     TT_LAYER_OPTIONS;
 } tt_resnet_opts;
 typedef struct tt_gpt_opts {
@@ -275,7 +275,7 @@ typedef struct tt_gpt_opts {
     int layers, heads, width; // default 4, 4, 128
     int64_t vocab;            // required
     double dropout;
-    bool no_bias, untied; // default: the output's weights are the embedding's
+    bool no_bias, untied; // untied: the output does not share the embedding's weights
     TT_LAYER_OPTIONS;
 } tt_gpt_opts;
 TT_API tt_tensor *tt_mlp_with(tt_model *m, const tt_mlp_opts *opts);
@@ -287,20 +287,21 @@ TT_API tt_tensor *tt_gpt_with(tt_model *m, const tt_gpt_opts *opts);
 #define tt_resnet(...) TT_CALL1(tt_resnet, __VA_ARGS__, )
 #define tt_gpt(...)    TT_CALL1(tt_gpt, __VA_ARGS__, )
 
-// ---- looking -----------------------------------------------------------------------------------
+// ---- inspection --------------------------------------------------------------------------------
 
 TT_API tt_graph *tt_model_get_graph(tt_model *m); // for inference
-// Layers, output shapes, parameters, bytes; as text or JSON, free with tt_string_free().
+// Layers, output shapes, parameters and bytes, as text or JSON; free with tt_string_free().
 TT_API char *tt_summary(tt_model *m, bool json);
-TT_API int64_t tt_model_parameters(const tt_model *m); // trainable and not
+TT_API int64_t tt_model_parameters(const tt_model *m); // trainable and frozen
 
 typedef struct tt_weight_info {
-    const char *name; // borrowed until the model is freed
+    const char *name; // valid until the model is freed
     tt_dtype dtype;
     tt_shape shape;
     bool trains; // false: running statistics
 } tt_weight_info;
-TT_API int tt_model_weights(const tt_model *m, tt_weight_info *out, int max); // how many there are
+TT_API int tt_model_weights(const tt_model *m, tt_weight_info *out,
+                            int max); // returns their number
 
 #ifdef __cplusplus
 }

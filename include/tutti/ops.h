@@ -1,10 +1,10 @@
 /*
  * ops.h - builders of ops. Each returns its tensor, or NULL on failure (see graph.h).
  *
- * Tensors are row-major; images are [batch, height, width, channels]; axes below zero count from
- * the end. Binary ops broadcast as NumPy does. What is also a layer of a model is called tt_op_x
- * here. Meaning, order of additions and gradient of each op are in docs/arithmetic.md and at the
- * top of its source file.
+ * Tensors are row-major; images are [batch, height, width, channels]; negative axes count from the
+ * end. Binary ops broadcast as in NumPy. An op that is also a layer is called tt_op_x here. The
+ * definition, the order of additions and the gradient of each op are in docs/arithmetic.md and at
+ * the top of its source file.
  */
 #ifndef TUTTI_OPS_H
 #define TUTTI_OPS_H
@@ -42,7 +42,7 @@ TT_API tt_tensor *tt_stop_gradient(tt_graph *g, tt_tensor *x);
 TT_API tt_tensor *tt_broadcast(tt_graph *g, tt_tensor *x, tt_tensor *like); // to the shape of like
 TT_API tt_tensor *tt_sum_like(tt_graph *g, tt_tensor *x, tt_tensor *like);  // its gradient
 
-// Activations that dense and convolution nodes carry.
+// Activations that dense and convolution nodes can apply.
 typedef enum tt_act {
     TT_LINEAR = 0,
     TT_RELU = 1,
@@ -54,7 +54,7 @@ typedef enum tt_act {
     TT_ELU = 7,
     TT_LEAKY_RELU = 8, // slope 0.01
     TT_SOFTPLUS = 9,
-    TT_SOFTMAX = 10, // over the last axis; of layers only: not part of a product's node
+    TT_SOFTMAX = 10, // over the last axis; for layers only, not for tt_matmul() and others
 } tt_act;
 TT_API tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act);
 
@@ -62,8 +62,8 @@ TT_API tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act);
 
 typedef struct tt_reduce_opts {
     size_t opts_size;
-    int axis;     // one axis (TT_FIRST for the first); 0: axes
-    tt_axes axes; // several; none: all
+    int axis;     // one axis (TT_FIRST for the first); 0: use axes
+    tt_axes axes; // several axes; default: all
     bool keep_dims;
 } tt_reduce_opts;
 typedef tt_reduce_opts tt_sum_opts, tt_mean_opts, tt_max_opts, tt_min_opts, tt_logsumexp_opts;
@@ -78,7 +78,7 @@ TT_API tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_o
 #define tt_min(...)       TT_CALL2(tt_min, __VA_ARGS__, )
 #define tt_logsumexp(...) TT_CALL2(tt_logsumexp, __VA_ARGS__, )
 TT_API tt_tensor *tt_argmax(tt_graph *g, tt_tensor *x, int axis); // i32; ties: the lowest index
-// The number of entries that a reduction of x over these axes takes in, over the global batch; f32.
+// The number of entries that a reduction of x over these axes covers, over the global batch; f32.
 TT_API tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
 
 // ---- products --------------------------------------------------------------------------------
@@ -90,8 +90,8 @@ typedef struct tt_matmul_opts {
     tt_act act;
 } tt_matmul_opts;
 /*
- * y = act(a b + bias); a [..., m, k], b [..., k, n], leading axes broadcast. With b of rank 2 the
- * leading axes of a are rows. One node: bias and activation round as part of it.
+ * y = act(a b + bias); a is [..., m, k], b is [..., k, n], leading axes broadcast. If b has rank 2,
+ * the leading axes of a are rows. Bias and activation are part of the node, without extra rounding.
  */
 TT_API tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b,
                                  const tt_matmul_opts *opts);
@@ -99,7 +99,7 @@ TT_API tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b,
 
 typedef enum tt_padding {
     TT_VALID = 0,
-    TT_SAME = 1, // as TensorFlow: the extra row or column goes to the end
+    TT_SAME = 1, // as in TensorFlow: the extra row or column goes to the end
     TT_EXPLICIT = 2,
 } tt_padding;
 typedef struct tt_op_conv2d_opts {
@@ -133,7 +133,7 @@ TT_API tt_tensor *tt_op_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool
 TT_API tt_tensor *tt_op_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
 #define tt_op_max_pool2d(...) TT_CALL2(tt_op_max_pool2d, __VA_ARGS__, )
 #define tt_op_avg_pool2d(...) \
-    TT_CALL2(tt_op_avg_pool2d, __VA_ARGS__, ) // divides by the taps inside x
+    TT_CALL2(tt_op_avg_pool2d, __VA_ARGS__, )                         // padded entries do not count
 TT_API tt_tensor *tt_op_global_avg_pool2d(tt_graph *g, tt_tensor *x); // [batch, c]
 TT_API tt_tensor *tt_op_global_max_pool2d(tt_graph *g, tt_tensor *x);
 
@@ -142,7 +142,7 @@ typedef struct tt_norm_opts {
     double eps; // default 1e-5
 } tt_norm_opts;
 typedef tt_norm_opts tt_op_layer_norm_opts, tt_op_rms_norm_opts;
-// Over the last axis. gamma and beta are [c] and may be NULL.
+// Normalise over the last axis. gamma and beta are [c] and may be NULL.
 TT_API tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
                                         tt_tensor *beta, const tt_norm_opts *opts);
 TT_API tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
@@ -150,26 +150,26 @@ TT_API tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamm
 #define tt_op_layer_norm(...) TT_CALL4(tt_op_layer_norm, __VA_ARGS__, )
 #define tt_op_rms_norm(...)   TT_CALL3(tt_op_rms_norm, __VA_ARGS__, )
 
-// Rows whose statistics a batch norm takes together.
+// The rows over which batch norm computes its statistics.
 typedef enum tt_over {
     TT_OVER_BATCH = 0, // the whole batch
-    TT_OVER_LANE = 1,  // each lane by itself: runs on any part of the lanes
+    TT_OVER_LANE = 1,  // each lane separately
 } tt_over;
 
 typedef struct tt_op_batch_norm_opts {
     size_t opts_size;
     double eps;      // default 1e-5
     double momentum; // of the running statistics: new = momentum old + (1 - momentum) batch; 0.9
-    bool infer;      // use the running statistics, update nothing
+    bool infer;      // inference: use the running statistics, do not update them
     tt_act act;      // applied as part of the node
     tt_tensor *residual;             // added before the activation
-    tt_tensor **new_mean, **new_var; // out: updates of the running statistics, to be run as targets
-    tt_over over; // default the whole batch; running statistics of lanes: their mean over lanes
+    tt_tensor **new_mean, **new_var; // out: updates of the running statistics; run them as targets
+    tt_over over; // default: whole batch; per lane: running statistics are the mean over lanes
 } tt_op_batch_norm_opts;
 typedef struct tt_op_batch_norm_vars {
     tt_tensor *gamma, *beta, *mean, *var; // each [c]; mean and var are variables
 } tt_op_batch_norm_vars;
-// Over all axes but the last, of the whole batch or of each lane.
+// Normalises over all axes but the last.
 TT_API tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
                                         const tt_op_batch_norm_opts *opts);
 #define tt_op_batch_norm(...) TT_CALL3(tt_op_batch_norm, __VA_ARGS__, )
@@ -182,32 +182,32 @@ TT_API tt_tensor *tt_log_softmax(tt_graph *g, tt_tensor *x); // over the last ax
 typedef struct tt_cross_entropy_opts {
     size_t opts_size;
     double smoothing; // label smoothing
-    bool has_ignore;  // rows whose label is ignore give 0 and no gradient
+    bool has_ignore;  // rows with the label ignore have loss 0 and no gradient
     int64_t ignore;
 } tt_cross_entropy_opts;
 /*
- * One loss per row, [...]: from logits [..., c] and labels, either integers [...] or
- * probabilities [..., c]. One node with its gradient; probabilities are never stored.
+ * One loss per row, [...], from logits [..., c] and labels, which are integers [...] or
+ * probabilities [..., c]. The softmax is part of the node and never stored.
  */
 TT_API tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
                                         const tt_cross_entropy_opts *opts);
 #define tt_cross_entropy(...) TT_CALL3(tt_cross_entropy, __VA_ARGS__, )
-// Per row of x [..., c], how many classes come before its label, ties by lowest index: i32 [...].
-// 0: the label is argmax. A label outside [0, c) has rank c.
+// For each row of x [..., c], the number of classes that rank above its label (ties: lowest index
+// first), i32 [...]. 0: the label is the argmax. A label outside [0, c) has rank c.
 TT_API tt_tensor *tt_label_rank(tt_graph *g, tt_tensor *x, tt_tensor *labels);
 
 // ---- indices ---------------------------------------------------------------------------------
 
 TT_API tt_tensor *tt_op_embedding(tt_graph *g, tt_tensor *table, tt_tensor *ids); // [..., c]
 TT_API tt_tensor *tt_gather(tt_graph *g, tt_tensor *x, tt_tensor *ids, int axis);
-// zeros [n, ...] plus rows of x at ids, added in order
+// A tensor [n, ...] of zeros to which the rows of x are added at ids, in order.
 TT_API tt_tensor *tt_scatter_add(tt_graph *g, tt_tensor *x, tt_tensor *ids, int64_t n);
 TT_API tt_tensor *tt_one_hot(tt_graph *g, tt_tensor *ids, int64_t depth, tt_dtype dtype);
 
 // ---- shapes ----------------------------------------------------------------------------------
 
 TT_API tt_tensor *tt_reshape(tt_graph *g, tt_tensor *x, tt_shape shape);  // 0: copy the dimension
-TT_API tt_tensor *tt_op_flatten(tt_graph *g, tt_tensor *x);               // [batch, all the rest]
+TT_API tt_tensor *tt_op_flatten(tt_graph *g, tt_tensor *x);               // [batch, product]
 TT_API tt_tensor *tt_transpose(tt_graph *g, tt_tensor *x, tt_axes order); // none: reversed
 TT_API tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis);
 TT_API tt_tensor *tt_stack(tt_graph *g, tt_tensor *const *xs, int n, int axis);
@@ -226,16 +226,16 @@ TT_API tt_tensor *tt_op_dropout(tt_graph *g, tt_tensor *x, double rate);
 
 typedef struct tt_op_attention_opts {
     size_t opts_size;
-    int heads;    // of q; required
-    int kv_heads; // of k and v; default heads; must divide heads
+    int heads;    // heads of q; required
+    int kv_heads; // heads of k and v; default heads; must divide heads
     bool causal;
     double scale;    // default 1 / sqrt(d)
     tt_tensor *mask; // bool [tq, tk], or [batch, tq, tk]; false: not attended
 } tt_op_attention_opts;
 /*
- * softmax(q k^T scale) v per head; q [batch, t, heads d], k and v [batch, tk, kv_heads d]. The
- * scores are never held as a whole. k and v may be NULL: then q is [batch, t, (heads + 2 kv_heads)
- * d], all three side by side.
+ * softmax(q k^T scale) v per head; q is [batch, t, heads d], k and v are [batch, tk, kv_heads d].
+ * The matrix of scores is never stored. If k and v are NULL, q is [batch, t, (heads + 2 kv_heads)
+ * d] and holds all three.
  */
 TT_API tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
                                        const tt_op_attention_opts *opts);
@@ -245,16 +245,16 @@ TT_API tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, 
 
 typedef struct tt_update_opts {
     size_t opts_size;
-    double lr_scale;     // times the run's learning rate; default 1
+    double lr_scale;     // factor on the run's learning rate; default 1
     double weight_decay; // adamw, lion: decoupled; the others: added to the gradient
-    double momentum;     // sgd: 0 none; default 0. rmsprop likewise
+    double momentum;     // sgd, rmsprop; default 0
     bool nesterov;
     double beta1,
         beta2;        // adam: default 0.9, 0.999; lion: 0.9, 0.99; rmsprop: beta1 is its decay, 0.9
     double eps;       // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
-    double initial;   // adagrad: first value of the sums; default 0.1
-    tt_tensor *scale; // f32 scalar, times the gradient after grad_scale; not finite: no update
-    bool exact;       // zero means zero, not default
+    double initial;   // adagrad: initial value of the sums; default 0.1
+    tt_tensor *scale; // f32 scalar, factor on the gradient after grad_scale; not finite: no update
+    bool exact;       // zero fields mean zero instead of the default
 } tt_update_opts;
 typedef tt_update_opts tt_update_sgd_opts, tt_update_adam_opts, tt_update_adamw_opts,
     tt_update_rmsprop_opts, tt_update_adagrad_opts, tt_update_lion_opts;
@@ -281,9 +281,9 @@ TT_API tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *gr
 typedef struct tt_update_ema_opts {
     size_t opts_size;
     double decay;     // default 0.999
-    tt_tensor *scale; // not finite: no update; its value is not looked at otherwise
+    tt_tensor *scale; // if not finite, there is no update; otherwise it is not used
 } tt_update_ema_opts;
-// A moving average: var = decay var + (1 - decay) value; at step 0 var = value.
+// Exponential moving average: var = decay var + (1 - decay) value; at step 0 var = value.
 TT_API tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                                      const tt_update_ema_opts *opts);
 #define tt_update_ema(...) TT_CALL3(tt_update_ema, __VA_ARGS__, )
@@ -295,15 +295,14 @@ typedef struct tt_update_scale_opts {
     size_t opts_size;
     tt_tensor *const *squares; // tt_square_sum() of each gradient
     int n_squares;
-    double clip;            // largest norm of all gradients together; 0: any
-    bool guard;             // a loss or norm that is not finite gives NaN
-    tt_tensor **norm, **go; // out: the norm; 1, or NaN where the factor is NaN
+    double clip;            // clip all gradients together to this norm; 0: off
+    bool guard;             // return NaN if the loss or the norm is not finite
+    tt_tensor **norm, **go; // out: the norm; 1, or NaN if the factor is NaN
 } tt_update_scale_opts;
 /*
- * The factor of an update's gradients, for tt_update_opts.scale, from scalars: the sum of the
- * loss's terms, their count, and p, where gradients are sums of which each term was divided by p.
- * It is p / count (0 if count is 0), times clip / norm where the norm of the scaled gradients is
- * above clip.
+ * The factor on the gradients of an update, for tt_update_opts.scale, computed from scalars: the
+ * sum of the loss terms, their count, and p, by which each term of the gradients was divided. It is
+ * p / count (0 if count is 0), times clip / norm if the norm of the scaled gradients is above clip.
  */
 TT_API tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tensor *count,
                                        tt_tensor *p, const tt_update_scale_opts *opts);
@@ -311,14 +310,14 @@ TT_API tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tens
 
 typedef struct tt_update_loss_scale_opts {
     size_t opts_size;
-    int64_t every;    // good steps in a row that double the scale; default 2000
+    int64_t every;    // consecutive good steps after which the scale doubles; default 2000
     double most;      // largest scale; default 2^24
     tt_tensor **used; // out: the scale before this update
 } tt_update_loss_scale_opts;
 /*
- * Moves the loss scale of an f16 step: scale and good (steps in a row that were applied) are f32
- * scalars and variables, go is tt_update_scale()'s. Halved, but not below 1, after a step that was
- * not applied. Returns the new scale.
+ * Updates the loss scale of f16 training. scale and good (the number of consecutive applied steps)
+ * are variables, f32 scalars; go comes from tt_update_scale(). The scale is halved, but not below
+ * 1, after a step that was not applied. Returns the new scale.
  */
 TT_API tt_tensor *tt_update_loss_scale_with(tt_graph *g, tt_tensor *scale, tt_tensor *good,
                                             tt_tensor *go, const tt_update_loss_scale_opts *opts);

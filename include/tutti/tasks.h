@@ -1,7 +1,7 @@
 /*
- * tasks.h - the processes of one job and how they reach each other: what tt_open() of each of them
- * gets, equal in all but for self. They connect when the context is opened and part when it is
- * closed; every connection is authenticated and encrypted with keys made from the job's secret.
+ * tasks.h - the processes of one job and their addresses, for tt_open() in each process; only self
+ * differs between them. They connect when the context is opened and disconnect when it is closed.
+ * Every connection is authenticated and encrypted with keys derived from the job's secret.
  */
 #ifndef TUTTI_TASKS_H
 #define TUTTI_TASKS_H
@@ -15,24 +15,24 @@ extern "C" {
 #define TT_MAX_TASKS    64
 #define TT_SECRET_BYTES 32
 
-// Zero means default. All is copied.
+// Zero means default. Everything is copied.
 typedef struct tt_tasks {
-    int n;                        // processes of the job, 1 to TT_MAX_TASKS
-    int self;                     // which of them this is, from 0: its rank
-    const char *const *names;     // of all; default "/job:worker/task:0" and so on
-    const char *const *addresses; // of all: "host:port", where each listens
-    const char *bind;             // address or interface to listen on; default: of its own address
-    const unsigned char *secret;  // TT_SECRET_BYTES random ones, known to the job's processes alone
-    const char *host;             // processes of different ones share no memory; default: by system
-    const char *job;              // must be equal in all: what they are about to do; default ""
-    const char *transport;        // "auto": memory where it can be shared, else wire; "shm"; "wire"
-    bool no_encryption;           // of bulk data, which is still authenticated; control always is
-    int64_t rendezvous_ms;        // all are there by then, or it is an error; default 10000
-    int64_t heartbeat_ms;         // default 250
-    int64_t loss_ms;              // who is lost is named within this; default 2000
+    int n;                        // number of processes, 1 to TT_MAX_TASKS
+    int self;                     // rank of this process, from 0
+    const char *const *names;     // name of each process; default "/job:worker/task:0", ...
+    const char *const *addresses; // address of each process: "host:port", where it listens
+    const char *bind;             // address or interface to listen on; default: its own address
+    const unsigned char *secret;  // TT_SECRET_BYTES random bytes, known only to the job's processes
+    const char *host;      // host identity: only equal hosts share memory; default: by system
+    const char *job;       // description of the job; must be equal in all; default ""
+    const char *transport; // "auto": shared memory if possible, else TCP; "shm"; "wire": TCP
+    bool no_encryption;    // do not encrypt bulk data; control messages always are
+    int64_t rendezvous_ms; // time for all processes to connect; default 10000
+    int64_t heartbeat_ms;  // default 250
+    int64_t loss_ms;       // time until a lost process is reported; default 2000
 } tt_tasks;
 
-// The secret of a new job, from the system's random numbers.
+// Makes the secret of a new job from the system's random numbers.
 TT_API tt_status tt_secret_new(tt_ctx *ctx, unsigned char out[TT_SECRET_BYTES]);
 
 #ifdef __cplusplus

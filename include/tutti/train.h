@@ -16,8 +16,8 @@ extern "C" {
 
 typedef enum tt_loss_kind {
     TT_LOSS_NONE = 0,
-    TT_CROSS_ENTROPY = 1, // of logits, or of a softmax written as the last layer: the same bits
-    TT_BINARY_CROSS_ENTROPY = 2, // of logits, or of a sigmoid written as the last layer
+    TT_CROSS_ENTROPY = 1,        // takes logits; a final softmax is skipped, with the same bits
+    TT_BINARY_CROSS_ENTROPY = 2, // takes logits; a final sigmoid is skipped
     TT_MSE = 3,
     TT_MAE = 4,
     TT_HUBER = 5,
@@ -28,28 +28,28 @@ typedef enum tt_loss_kind {
 typedef tt_tensor *(*tt_loss_fn)(void *user, tt_graph *g, tt_tensor *output, tt_tensor *target);
 
 /*
- * The loss is the sum of its terms divided by their true count: terms that are not ignored. Every
- * element of the target is a term; for cross entropy with probabilities every row.
+ * The loss is the sum of its terms divided by the number of terms that are not ignored. Every
+ * element of the target is a term; for cross entropy with probabilities, every row is.
  */
 typedef struct tt_loss {
     tt_loss_kind kind;
     double weight;      // default 1
     double smoothing;   // cross entropy: label smoothing
-    bool has_ignore;    // cross entropy: targets equal to ignore count for nothing
+    bool has_ignore;    // cross entropy: targets equal to ignore are ignored
     int64_t ignore;     //
     double delta;       // huber: default 1
-    const char *output; // of the model, by name; default: the next one
-    const char *target; // field of the data, by name; default: the next after the inputs
+    const char *output; // name of the model's output; default: the next one
+    const char *target; // name of the data field; default: the next after the inputs
     tt_loss_fn fn;      // TT_CUSTOM_LOSS
     void *user;
 } tt_loss;
 
-// Metrics: sums and counts that can be merged, never averages of averages. A set of bits; no loss's
-// number is one of them.
+// Metrics, as a set of bits. Each is computed from sums and counts over all records, never as a
+// mean of means. Their values differ from those of losses.
 typedef enum tt_metric {
     TT_ACCURACY = 1 << 8,
     TT_TOP_K = 1 << 9,      // k is an option of tt_compile()
-    TT_PRECISION = 1 << 10, // two classes (one output): of class 1; more: the mean over the classes
+    TT_PRECISION = 1 << 10, // one output: precision of class 1; more: the mean over classes
     TT_RECALL = 1 << 11,
     TT_F1 = 1 << 12,
     TT_METRIC_MSE = 1 << 13,
@@ -63,16 +63,16 @@ TT_API const char *tt_metric_name(tt_metric one); // "accuracy"
 
 typedef enum tt_schedule_kind {
     TT_LR_CONSTANT = 0,
-    TT_LR_STEP = 1,        // times factor every `every` steps
-    TT_LR_EXPONENTIAL = 2, // times factor each `every` steps, smoothly
-    TT_LR_COSINE = 3,      // down to final (a fraction) at `steps`
-    TT_LR_LINEAR = 4,      // the same on a line
-    TT_LR_ONE_CYCLE = 5,   // from 1/25 up to 1 at peak * steps, then down to final by cosines
+    TT_LR_STEP = 1,        // multiply by factor every `every` steps
+    TT_LR_EXPONENTIAL = 2, // decay by factor per `every` steps, continuously
+    TT_LR_COSINE = 3,      // cosine decay to final (a fraction) at `steps`
+    TT_LR_LINEAR = 4,      // linear decay to final
+    TT_LR_ONE_CYCLE = 5,   // from 1/25 up to 1 at peak * steps, then down to final, by cosine
 } tt_schedule_kind;
 typedef struct tt_schedule {
     tt_schedule_kind kind;
-    int64_t warmup; // steps of linear rise before the schedule begins
-    int64_t steps;  // where it ends, warm-up included; default: with the fit
+    int64_t warmup; // steps of linear warmup before the schedule begins
+    int64_t steps;  // last step of the schedule, warmup included; default: that of the fit
     double final;   // cosine, linear: default 0; one_cycle: 1e-4
     double factor;  // step: default 0.1; exponential: 0.95
     int64_t every;  // step, exponential: default 1000
@@ -83,7 +83,7 @@ typedef struct tt_schedule {
 #define tt_one_cycle(...)   ((tt_schedule){.kind = TT_LR_ONE_CYCLE, __VA_ARGS__})
 #define tt_step_decay(...)  ((tt_schedule){.kind = TT_LR_STEP, __VA_ARGS__})
 #define tt_exponential(...) ((tt_schedule){.kind = TT_LR_EXPONENTIAL, __VA_ARGS__})
-// The factor of the learning rate at a step of total; by our own functions, the same everywhere.
+// The factor on the learning rate at a step of total; the same bits on every machine.
 TT_API double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total);
 
 typedef enum tt_optimizer_kind {
@@ -95,7 +95,7 @@ typedef enum tt_optimizer_kind {
     TT_LION = 5,
 } tt_optimizer_kind;
 
-// Settings of the weights whose names match; the first group that matches counts.
+// Settings for the weights whose names match; the first group that matches applies.
 typedef struct tt_group {
     const char *match; // patterns with * and ?, "*.bias, norm*"
     double lr_scale;   // default 1
@@ -109,19 +109,19 @@ typedef struct tt_optimizer {
     double lr;           // default 1e-3 (sgd, adagrad: 1e-2; lion: 1e-4)
     double momentum;     // sgd, rmsprop
     bool nesterov;       //
-    double beta1, beta2; // as tt_update_opts; lion: 0.9, 0.99
+    double beta1, beta2; // as in tt_update_opts; lion: 0.9, 0.99
     double eps;
     double initial;       // adagrad
     double weight_decay;  // adamw: default 0.01; the others: 0
-    const char *no_decay; // patterns of weights that do not decay
-    double clip_value;    // each element of the gradients, after reduction; 0: no. One of three:
-    double clip_norm;     // norm of each weight's gradient
-    double clip_global;   // norm of all gradients together
-    double ema;           // decay of the moving average of the weights; 0: none
+    const char *no_decay; // weights without weight decay, as name patterns
+    double clip_value;    // clip each gradient element; 0: off. Set only one of the three
+    double clip_norm;     // clip the norm of each weight's gradient
+    double clip_global;   // clip the norm of all gradients together
+    double ema;           // decay of a moving average of the weights; 0: off
     tt_schedule schedule;
     tt_group groups[TT_MAX_GROUPS];
     int n_groups;
-    bool exact; // every field is said: zero means zero, not default
+    bool exact; // zero fields mean zero instead of the default
 } tt_optimizer;
 #define tt_sgd(...)     ((tt_optimizer){.kind = TT_SGD, __VA_ARGS__})
 #define tt_adam(...)    ((tt_optimizer){.kind = TT_ADAM, __VA_ARGS__})
@@ -135,58 +135,58 @@ typedef struct tt_optimizer {
 typedef enum tt_precision {
     TT_PRECISION_F32 = 0,
     TT_PRECISION_BF16 = 1,
-    TT_PRECISION_F16 = 2, // with a loss scale: a step whose gradients overflow is not applied
+    TT_PRECISION_F16 = 2, // with loss scaling: a step whose gradients overflow is skipped
 } tt_precision;
 
 #define TT_MAX_LOSSES 8
 typedef struct tt_compile_opts {
     size_t opts_size;
     tt_loss_kind loss;             // one loss; or
-    tt_loss losses[TT_MAX_LOSSES]; // several, or one with options
+    tt_loss losses[TT_MAX_LOSSES]; // several losses, or one with options
     int n_losses;
     tt_optimizer optimizer; // default sgd
-    int metrics;            // TT_ACCURACY | TT_TOP_K: of the first loss's output
+    int metrics;            // TT_ACCURACY | TT_TOP_K: metrics of the first loss's output
     int top_k;              // default 5
-    const char *freeze;     // patterns of weights that stay as they are
-    tt_dtype target_dtype;  // of the first target; default: i32 for cross entropy, else f32
-    bool dense_targets;     // cross entropy: targets are probabilities, as the output is
-    tt_precision precision; // of the training step's products; weights stay f32
+    const char *freeze;     // weights to keep frozen, as name patterns
+    tt_dtype target_dtype;  // type of the first target; default: i32 for cross entropy, else f32
+    bool dense_targets;     // cross entropy: targets are probabilities with the output's shape
+    tt_precision precision; // type of products and activations in training; weights stay f32
     /*
-     * Activations that are not kept but computed again in the backward part: "none" (default),
-     * "all", patterns of layers "block.*, conv2d_1", or "budget 4GiB": the cheapest set with which
-     * the activations of each device fit. Changes no bit.
+     * Activations to recompute in the backward pass instead of keeping them: "none" (default),
+     * "all", layer name patterns "block.*, conv2d_1", or "budget 4GiB": the cheapest set with which
+     * the activations of each device fit into 4 GiB. Does not change any bit.
      */
     const char *recompute;
 } tt_compile_opts;
 /*
- * Builds the training graph: loss, gradients, updates, metrics. Targets have the shape of the
- * output (cross entropy: without its last axis).
+ * Builds the training graph: loss, gradients, updates, metrics. A target has the shape of the
+ * output (cross entropy: without the last axis).
  */
 TT_API tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts);
 #define tt_compile(...) TT_CALL1(tt_compile, __VA_ARGS__, )
 
 // ---- fit -------------------------------------------------------------------------------------
 
-// What the loop knows; handed to callbacks and printed by the command.
+// The state of training; passed to callbacks and printed by the command.
 #define TT_MAX_VALUES 24
 typedef struct tt_progress {
-    int64_t step, steps;   // done, of so many
-    int64_t epoch, epochs; // this one from 1, of so many; 0: counted in steps
-    int64_t rows;          // of data seen in this epoch so far
-    int64_t epoch_rows;    // of so many
-    double loss;           // of the epoch so far; validation: of the data set
+    int64_t step, steps;   // steps done, and in total
+    int64_t epoch, epochs; // current epoch from 1, and in total; 0: training counts steps
+    int64_t rows;          // records used in this epoch so far
+    int64_t epoch_rows;    // records per epoch
+    double loss;           // mean over the epoch so far; in validation: over the data set
     int n_metrics;
     const char *names[TT_N_METRICS];
     double metrics[TT_N_METRICS];
     double lr;
     double samples_per_second;
     double seconds;      // since the fit began
-    bool has_validation; // the last one made
+    bool has_validation; // the values below are of the last validation
     double validation_loss;
     double validation[TT_N_METRICS]; // named as metrics
-    double step_loss;                // of this step alone
+    double step_loss;                // loss of this step
     double gradient_norm;            // with clip_global, else 0
-    double loss_scale;               // of this step, with precision f16, else 0
+    double loss_scale;               // with precision f16, else 0
     bool is_skipped;                 // this step was not applied
 } tt_progress;
 
@@ -196,7 +196,7 @@ typedef enum tt_moment {
     TT_AT_VALIDATION = 2,
     TT_AT_END = 3,
 } tt_moment;
-// Returns TT_OK to go on, TT_ESTOP to end the fit (which then succeeds), or an error.
+// Returns TT_OK to continue, TT_ESTOP to end the fit (which then succeeds), or an error.
 typedef tt_status (*tt_callback_fn)(void *user, tt_model *m, const tt_progress *p);
 typedef struct tt_callback {
     tt_moment at;
@@ -206,96 +206,96 @@ typedef struct tt_callback {
 } tt_callback;
 
 typedef enum tt_nan {
-    TT_NAN_STOP = 0,     // the fit fails, naming step and first layer; the step is not applied
-    TT_NAN_SKIP = 1,     // the step is not applied; told once a hundred
-    TT_NAN_CONTINUE = 2, // as if nothing had happened
+    TT_NAN_STOP = 0,     // the fit fails and names the step and layer; the step is not applied
+    TT_NAN_SKIP = 1,     // the step is skipped; one warning per hundred skipped steps
+    TT_NAN_CONTINUE = 2, // the step is applied
 } tt_nan;
 
-// Watches a value: "loss", "accuracy", "validation_loss", "validation_accuracy".
+// Watches a metric: "loss", "accuracy", "validation_loss", "validation_accuracy".
 typedef struct tt_watch {
-    const char *value; // default validation_loss, without validation loss
-    bool max;          // better is higher; default: by name
-    int patience;      // epochs (or validations) without a better value; 0: off
-    double min_delta;  // better by at least so much
-    double factor;     // plateau: times the learning rate; default 0.1
-    double min_lr;     // plateau: not below this
-    bool restore;      // early stopping: load the best weights at the end
+    const char *value; // default: validation_loss; without validation data: loss
+    bool max;          // higher is better; default: known from the name
+    int patience;      // epochs (or validations) without improvement; 0: off
+    double min_delta;  // smallest change that counts as an improvement
+    double factor;     // plateau: factor on the learning rate; default 0.1
+    double min_lr;     // plateau: lower limit of the learning rate
+    bool restore;      // early stopping: restore the best weights at the end
 } tt_watch;
 
 typedef struct tt_fit_opts {
     size_t opts_size;
-    int64_t epochs;         // default 1; or
-    int64_t steps;          // so many steps, whatever epochs they take
-    int64_t batch;          // rows of a micro-step over all devices; default: the data set's
-    int64_t accumulate;     // micro-steps of one update; must divide the lanes; default 1
-    tt_data *validate;      // after each epoch, or
-    int64_t validate_every; // so many steps
-    int64_t validate_rows;  // at most so many records; default: all
+    int64_t epochs;         // number of passes over the data; default 1; or
+    int64_t steps;          // number of updates
+    int64_t batch;          // global batch size over all devices; default: the data set's
+    int64_t accumulate;     // batches per update; must divide the lanes; default 1
+    tt_data *validate;      // validation data, used after each epoch, or
+    int64_t validate_every; // after this many steps
+    int64_t validate_rows;  // largest number of records to validate on; default: all
     tt_callback callbacks[16];
     int n_callbacks;
     tt_watch early_stop;
     tt_watch plateau;
     tt_nan nan;
     const char *checkpoints; // folder; NULL: none are written
-    int64_t save_every;      // steps; default: each epoch
-    int keep;                // the newest so many; default 3
-    tt_watch best;           // value of the best one, kept besides; patience is not looked at
+    int64_t save_every;      // steps between checkpoints; default: one per epoch
+    int keep;                // number of newest checkpoints to keep; default 3
+    tt_watch best;           // metric of the best checkpoint, also kept; patience is not used
     bool resume;             // from the newest in the folder; from step 0 if there is none at all
-    const char *job;         // text kept in the checkpoint's manifest
-    int64_t profile;         // measure so many steps after the third; tt_fit_profile() prints them
+    const char *job;         // text stored in the checkpoint's manifest
+    int64_t profile;         // number of steps to measure after the third (tt_fit_profile())
     bool hashes;             // keep hashes per node and lane (tt_model_get_session)
-    bool trace;              // record when each entry ran (tt_trace_write on that session)
-    int64_t check_every;     // steps after which copies of variables are compared; default: saves
+    bool trace;              // record when each op ran (tt_trace_write on that session)
+    int64_t check_every;     // steps between comparisons of the replicas; default: at saves
     bool restart; // from step 0; checkpoints in the folder are moved to "<checkpoints>.old-<n>"
 } tt_fit_opts;
 TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts);
 #define tt_fit(...) TT_CALL2(tt_fit, __VA_ARGS__, )
 
-// How a fit went.
+// The results of a fit.
 typedef struct tt_fit_report {
     tt_progress last;
     int64_t steps, epochs, skipped; // skipped: steps that were not applied
-    double first_step_seconds;      // from the call to the end of the first step
+    double first_step_seconds;      // from the call until the end of the first step
     double step_ms_median;
     double seconds, compute_seconds, data_seconds, checkpoint_seconds, validate_seconds;
     double samples_per_second;
     tt_hash weights;
-    bool is_stopped;   // by a callback or early stopping
+    bool is_stopped;   // ended by a callback or early stopping
     const char *saved; // newest checkpoint, "" if none; borrowed until the next fit or compile
-    int slowest;       // the device with most work of its own, which others wait for; -1: only one
+    int slowest;       // the busiest device, for which others wait; -1: there is only one device
 } tt_fit_report;
 TT_API tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out); // of the last fit
 
 /*
- * How one device spent the steps of the last fit, in seconds: the parts add up to the whole. A core
- * that several devices share is in each one's time.
+ * How one device spent the steps of the last fit, in seconds; the parts add up to seconds. The time
+ * of a core that several devices share counts for each of them.
  */
 typedef struct tt_device_times {
     char name[32];
-    double seconds;         // of the steps and of waiting for their data
+    double seconds;         // duration of the steps, with waiting for data
     double compute;         //
-    double communication;   // receiving, adding up and gathering what other devices made
-    double waiting;         // for other devices
-    double waiting_for[64]; // the same by device
-    double data;            // the fit waited for data
-    double idle;            // nothing to do
+    double communication;   // receiving, adding and gathering results of other devices
+    double waiting;         // waiting for other devices
+    double waiting_for[64]; // the same, per device
+    double data;            // waiting for data
+    double idle;            // no work
 } tt_device_times;
 TT_API tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out);
-// Time per op, layer and device, and one sentence; free with tt_string_free().
+// Time per op, layer and device, and the bottleneck; free with tt_string_free().
 TT_API char *tt_fit_profile(tt_model *m, bool json);
 
 /*
- * Asks a fit to end: after the step in flight it saves and returns TT_ESTOP, the context staying
- * usable after tt_clear_error(). Safe in a signal handler.
+ * Makes a fit end: after the current step it saves and returns TT_ESTOP. The context can be used
+ * again after tt_clear_error(). Safe in a signal handler.
  */
 TT_API void tt_request_end(tt_ctx *ctx);
 
 typedef struct tt_evaluate_opts {
     size_t opts_size;
     int64_t batch;      // default: the data set's
-    int64_t rows;       // at most; default: all
-    bool ema;           // with the moving average of the weights
-    int64_t accumulate; // so many batches make one sum, as in a fit; default 1
+    int64_t rows;       // largest number of records to use; default: all
+    bool ema;           // use the moving average of the weights
+    int64_t accumulate; // number of batches per sum, as in a fit; default 1
 } tt_evaluate_opts;
 typedef struct tt_evaluation {
     double loss;
@@ -309,7 +309,7 @@ TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out
 #define tt_evaluate(...) TT_CALL3(tt_evaluate, __VA_ARGS__, )
 
 /*
- * Runs the model on n records; out has room for n rows of the first output. Any batch, same bits. A
+ * Runs the model on n records; out has room for n rows of the first output. batch changes no bits. A
  * model with several inputs or outputs takes them from the options, in its order: x and out are
  * then NULL, or the first ones.
  */
@@ -327,27 +327,29 @@ TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *ou
 
 // ---- loops by hand ---------------------------------------------------------------------------
 
-// After tt_compile(): one update from one global batch, given as one array per input and target.
+// One update from one global batch, with one array per input and target. Needs tt_compile().
 TT_API tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out);
 
 /*
- * How the gradient of a mean of count terms is made without a division per lane: the sum of the
- * terms is derived with a seed of 1 / P (tt_grad()), P the power of two not below count, which
- * loses no bit, and its gradients, once they are whole, are multiplied by scale, P / count
- * (tt_run(.grad_scale) or tt_all_reduce(.factor)). A loop that does so has the bits of tt_fit().
+ * How to compute the gradient of a mean of count terms without a division per lane. The gradient of
+ * the sum of the terms is taken with the seed 1 / P (tt_grad()), where P is the smallest power of
+ * two not below count; this is exact. The complete gradients are then multiplied by scale = P /
+ * count (tt_run(.grad_scale) or tt_all_reduce(.factor)). Such a loop has the same bits as tt_fit().
  */
 typedef struct tt_mean_factors {
     float seed, scale;
 } tt_mean_factors;
 TT_API tt_mean_factors tt_mean_factors_of(int64_t count);
 
-TT_API tt_session *tt_model_get_session(tt_model *m);      // of the training graph; NULL before
-TT_API tt_graph *tt_model_get_train_graph(tt_model *m);    // NULL before tt_compile()
-TT_API tt_status tt_model_hash(tt_model *m, tt_hash *out); // all weights, no optimizer state
+TT_API tt_session *tt_model_get_session(tt_model *m);   // of the training graph; NULL before a fit
+TT_API tt_graph *tt_model_get_train_graph(tt_model *m); // NULL before tt_compile()
+TT_API tt_status tt_model_hash(tt_model *m,
+                               tt_hash *out); // of all weights, without optimizer state
 
-// ---- weights in and out ----------------------------------------------------------------------
+// ---- saving and loading weights --------------------------------------------------------------
 
-// A folder with weights, optimizer state and a manifest; replaced as a whole. See docs/checkpoints.
+// Writes a folder with weights, optimizer state and a manifest, atomically. See
+// docs/checkpoints.md.
 TT_API tt_status tt_save(tt_model *m, const char *path);
 // How a file of weights lays out matrices and kernels.
 typedef enum tt_weight_layout {
@@ -357,10 +359,10 @@ typedef enum tt_weight_layout {
 } tt_weight_layout;
 typedef struct tt_load_opts {
     size_t opts_size;
-    bool partial;     // weights missing in the file, or unknown to the model, are left alone
+    bool partial;     // ignore weights that only the file or only the model has
     const char *map;  // "old.*=new.*, ...": names in the file to the model's; or "huggingface_gpt2"
-    const char *only; // patterns of the model's weights that are loaded
-    tt_weight_layout layout; // of a file that is no checkpoint
+    const char *only; // the model's weights to load, as name patterns; default: all
+    tt_weight_layout layout; // of a file that is not a checkpoint
 } tt_load_opts;
 /*
  * From what tt_save() or a fit wrote, or from one safetensors file (weights only). Weights from
@@ -368,7 +370,7 @@ typedef struct tt_load_opts {
  */
 TT_API tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts);
 #define tt_load(...) TT_CALL2(tt_load, __VA_ARGS__, )
-// One plain safetensors file, for other programs.
+// Writes the weights to one safetensors file, for other programs.
 TT_API tt_status tt_export(tt_model *m, const char *path);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /*
- * tutti.h - all of Tutti's public interface; extend.h is for those who write ops and sources.
+ * tutti.h - all of Tutti's public interface. To write your own ops and sources, see extend.h.
  */
 #ifndef TUTTI_TUTTI_H
 #define TUTTI_TUTTI_H

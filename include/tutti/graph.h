@@ -49,15 +49,20 @@ TT_API tt_tensor *tt_fill(tt_graph *g, tt_dtype dtype, tt_shape shape, double va
 typedef enum tt_init_kind {
     TT_INIT_ZEROS = 0,
     TT_INIT_CONSTANT = 1,         // a
-    TT_INIT_UNIFORM = 2,          // uniform from a to b
-    TT_INIT_NORMAL = 3,           // mean a, standard deviation b
+    TT_INIT_UNIFORM = 2,          // uniform from a to b; both 0: from -0.05 to 0.05
+    TT_INIT_NORMAL = 3,           // mean a, standard deviation b; b of 0: 0.02
     TT_INIT_TRUNCATED_NORMAL = 4, // the same, redrawn beyond two standard deviations
-    TT_INIT_GLOROT_UNIFORM = 5,
-    TT_INIT_GLOROT_NORMAL = 6,
-    TT_INIT_HE_UNIFORM = 7,
-    TT_INIT_HE_NORMAL = 8,
+    TT_INIT_GLOROT_UNIFORM = 5,   // uniform within +-sqrt(6 / (fan_in + fan_out))
+    TT_INIT_GLOROT_NORMAL = 6,    // standard deviation sqrt(2 / (fan_in + fan_out))
+    TT_INIT_HE_UNIFORM = 7,       // uniform within +-sqrt(6 / fan_in)
+    TT_INIT_HE_NORMAL = 8,        // standard deviation sqrt(2 / fan_in)
 } tt_init_kind;
 
+/*
+ * How a first value is drawn. Of a shape [..., in, out] the fans are in and out, each times the
+ * product of the dimensions before; of one dimension both are that. docs/models.md has those of
+ * every layer. TT_EINVAL: a range that is empty, a negative deviation, numbers that are not used.
+ */
 typedef struct tt_init {
     tt_init_kind kind;
     double a, b;

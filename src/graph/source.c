@@ -3,6 +3,7 @@
  */
 #include "base/ctx.h"
 #include "graph/graph.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,33 @@ static tt_status closed_infer(tt_infer *q)
     return tti_shape_check(q->ctx, q->name, &q->shape[0], false);
 }
 
+// First values that cannot be meant: numbers that are not used, an empty range.
+static tt_status variable_infer(tt_infer *q)
+{
+    const tti_variable_attr *v = q->attr;
+    TT_TRY(closed_infer(q));
+    if (v->init < 0 || v->init > TT_INIT_HE_NORMAL)
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: initializer %d is unknown", q->name, (int)v->init);
+    const char *kind = init_names[v->init];
+    bool normal = v->init == TT_INIT_NORMAL || v->init == TT_INIT_TRUNCATED_NORMAL;
+    bool uniform = v->init == TT_INIT_UNIFORM, constant = v->init == TT_INIT_CONSTANT;
+    if (uniform && !(v->a < v->b) && !(v->a == 0 && v->b == 0))
+        return TT_FAIL(
+            q->ctx, TT_EINVAL,
+            "%s: init uniform from %g to %g is empty; the second must be above the first", q->name,
+            v->a, v->b);
+    if (normal && !(v->b >= 0))
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: init %s has deviation %g; it must be above 0",
+                       q->name, kind, v->b);
+    if (!isfinite(v->b - v->a) && !constant)
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: init %s with %g and %g; both must be finite",
+                       q->name, kind, v->a, v->b);
+    if ((v->b != 0 && !normal && !uniform) || (v->a != 0 && !normal && !uniform && !constant))
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: init %s takes %s, and got %g and %g", q->name, kind,
+                       constant ? "one number" : "no numbers", v->a, v->b);
+    return TT_OK;
+}
+
 const tt_op tti_op_const = {
     .name = "const",
     .help = "a constant",
@@ -75,7 +103,7 @@ const tt_op tti_op_variable = {
     .types = TT_TYPES_ALL,
     .attrs = variable_attrs,
     .attr_size = sizeof(tti_variable_attr),
-    .infer = closed_infer,
+    .infer = variable_infer,
 };
 
 bool tti_is_variable(const tt_tensor *t)

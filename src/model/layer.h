@@ -45,7 +45,8 @@ extern const char *const tti_act_words[], *const tti_padding_words[], *const tti
          NULL},                                                                                   \
     {                                                                                             \
         "init_b", TT_OPT_FLOAT, "0",                                                              \
-            "initializer's parameter: the upper bound or standard deviation (0: 0.02)",           \
+            "initializer's parameter: the upper bound or standard deviation; "                    \
+            "default: -0.05 to 0.05, standard deviation 0.02",                                    \
             offsetof(type, init.b), 0, 0, NULL,                                                   \
     }
 
@@ -56,8 +57,8 @@ extern const tti_layer_def tti_kind_tied_dense; // of gpt; no job names it
 // A weight as x needs it: kept in f32 (f64 where x is f64), cast to the type of x.
 tt_tensor *tti_weight_for(tt_build *b, tt_tensor *x, const char *name, tt_shape shape,
                           tt_init init);
-// A normal without a deviation gets 0.02.
-tt_init tti_init_of(tt_init init);
+// Glorot's and He's as bounds or deviation, of fans that the weight's shape does not show.
+tt_init tti_init_with_fans(tt_init init, double in, double out);
 #define TTI_ONES ((tt_init){TT_INIT_CONSTANT, 1, 0})
 
 // Softmax is no part of a product's node: what the node gets, and what follows it.

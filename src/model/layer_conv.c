@@ -100,7 +100,9 @@ static tt_tensor *conv(tt_build *b, const tt_conv2d_opts *o, tt_tensor *x, bool 
         return NULL;
     int64_t channels = x->shape.dim[3], out = o->filters * (depthwise ? channels : 1);
     tt_shape shape = TT_SHAPE(o->kernel[0], o->kernel[1], channels, o->filters);
-    tt_tensor *w = tti_weight_for(b, x, "weight", shape, o->init), *bias = NULL;
+    double window = (double)o->kernel[0] * o->kernel[1];
+    tt_init init = depthwise ? tti_init_with_fans(o->init, window, window * o->filters) : o->init;
+    tt_tensor *w = tti_weight_for(b, x, "weight", shape, init), *bias = NULL;
     if (w != NULL && !o->no_bias)
         bias = tti_weight_for(b, x, "bias", TT_SHAPE(out), (tt_init){0});
     if (w == NULL || (bias == NULL && !o->no_bias))

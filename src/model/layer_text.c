@@ -38,8 +38,7 @@ static tt_tensor *embedding_build(tt_build *b, const void *opts, tt_tensor *cons
                       tt_dtype_name(in[0]->dtype));
         return NULL;
     }
-    tt_tensor *table =
-        tti_layer_weight(b, "weight", TT_SHAPE(o->vocab, o->width), tti_init_of(o->init));
+    tt_tensor *table = tti_layer_weight(b, "weight", TT_SHAPE(o->vocab, o->width), o->init);
     tt_tensor *y = table == NULL ? NULL : tt_op_embedding(b->graph, table, in[0]);
     return y == NULL ? NULL : tti_compute(b, y); // rows that are looked up, not the whole table
 }

@@ -2,6 +2,7 @@
  * layers.c - all kinds of layers by name (layers.def), and what several of them share.
  */
 #include "model/layer.h"
+#include "op/init.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -43,17 +44,17 @@ const char *const tti_init_words[] = {
     "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
     "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", NULL};
 
-tt_init tti_init_of(tt_init init)
+tt_init tti_init_with_fans(tt_init init, double in, double out)
 {
-    bool normal = init.kind == TT_INIT_NORMAL || init.kind == TT_INIT_TRUNCATED_NORMAL;
-    if (normal && init.b == 0)
-        init.b = 0.02;
-    return init;
+    if (init.kind < TT_INIT_GLOROT_UNIFORM || init.a != 0 || init.b != 0)
+        return init;
+    tti_draw d = tti_draw_fans(&init, in, out);
+    return (tt_init){d.kind, (double)d.a, (double)d.b};
 }
 
 tt_tensor *tti_weight_for(tt_build *b, tt_tensor *x, const char *name, tt_shape shape, tt_init init)
 {
-    return tt_cast(b->graph, tti_layer_weight(b, name, shape, tti_init_of(init)), x->dtype);
+    return tt_cast(b->graph, tti_layer_weight(b, name, shape, init), x->dtype);
 }
 
 void tti_weight_names(const char *name, char weight[TTI_NAME_MAX], char bias[TTI_NAME_MAX])

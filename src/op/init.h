@@ -22,19 +22,16 @@ typedef struct tti_draw {
     float a, b;
 } tti_draw;
 
-static inline tti_draw tti_draw_of(const tt_init *init, const tt_shape *shape)
+// Where no numbers are given.
+#define TTI_INIT_BOUND     0.05 // of a uniform, on both sides
+#define TTI_INIT_DEVIATION 0.02 // of a normal
+
+// in and out: how many inputs an output is a sum of, and how many outputs an input goes to.
+static inline tti_draw tti_draw_fans(const tt_init *init, double in, double out)
 {
     tti_draw d = {init->kind, (float)init->a, (float)init->b};
-    double in = 1, out = 1, window = 1;
-    for (int i = 0; i + 2 < shape->rank; i++)
-        window *= (double)shape->dim[i];
-    if (shape->rank > 0)
-        in = out = (double)shape->dim[shape->rank - 1];
-    if (shape->rank > 1)
-        in = (double)shape->dim[shape->rank - 2];
-    in *= window;
-    out *= window;
     bool glorot = d.kind == TT_INIT_GLOROT_UNIFORM || d.kind == TT_INIT_GLOROT_NORMAL;
+    bool normal = d.kind == TT_INIT_NORMAL || d.kind == TT_INIT_TRUNCATED_NORMAL;
     double fan = glorot ? in + out : in;
     if (!(fan >= 1))
         fan = 1;
@@ -46,11 +43,28 @@ static inline tti_draw tti_draw_of(const tt_init *init, const tt_shape *shape)
         d.kind = TT_INIT_NORMAL;
         d.a = 0;
         d.b = __builtin_sqrtf((float)(2 / fan));
+    } else if (d.kind == TT_INIT_UNIFORM && init->a == 0 && init->b == 0) {
+        d.b = (float)TTI_INIT_BOUND;
+        d.a = -d.b;
+    } else if (normal && init->b == 0) {
+        d.b = (float)TTI_INIT_DEVIATION;
     } else if (d.kind == TT_INIT_ZEROS) {
         d.kind = TT_INIT_CONSTANT;
         d.a = d.b = 0;
     }
     return d;
+}
+
+static inline tti_draw tti_draw_of(const tt_init *init, const tt_shape *shape)
+{
+    double in = 1, out = 1, window = 1;
+    for (int i = 0; i + 2 < shape->rank; i++)
+        window *= (double)shape->dim[i];
+    if (shape->rank > 0)
+        in = out = (double)shape->dim[shape->rank - 1];
+    if (shape->rank > 1)
+        in = (double)shape->dim[shape->rank - 2];
+    return tti_draw_fans(init, in * window, out * window);
 }
 
 #endif

@@ -127,6 +127,26 @@ static tt_status run_dnn(const tt_launch *l, const att_args *a, const void *y)
     return TT_OK;
 }
 
+/*
+ * The first query of a causal attention sees one key, so its dq is 0; the library, whose dp and
+ * delta are sums in two orders, gives their rounding.
+ */
+static __global__ void clear_first_kernel(att_args a)
+{
+    int64_t row = a.heads * a.d, n = a.batch * row, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        ((uint16_t *)a.dq)[i / row * a.tq * a.q_row + i % row] = 0;
+}
+
+static tt_status run_dnn_grad(const tt_launch *l, const att_args *a, const void *y)
+{
+    TT_TRY(run_dnn(l, a, y));
+    if (!a->causal)
+        return TT_OK;
+    TTI_LAUNCH(l, tti_blocks(l, a->batch * a->heads * a->d, 256), 256, 0, clear_first_kernel, *a);
+    return tti_cuda_launched(l);
+}
+
 #else
 
 static void find_plans(tt_prep *, const tti_attention_size *, bool, tune *)
@@ -139,6 +159,11 @@ static size_t workspace_of(const tune *)
 }
 
 static tt_status run_dnn(const tt_launch *, const att_args *, const void *)
+{
+    return TT_OK;
+}
+
+static tt_status run_dnn_grad(const tt_launch *, const att_args *, const void *)
 {
     return TT_OK;
 }
@@ -224,7 +249,7 @@ static tt_status attention_grad(const tt_launch *l)
     a.dk = at->packed ? (char *)a.dq + a.heads * a.d * bytes : l->out[1].data;
     a.dv = at->packed ? (char *)a.dk + a.kv_heads * a.d * bytes : l->out[2].data;
     if (((const tune *)l->tune)->plan != NULL)
-        return run_dnn(l, &a, y);
+        return run_dnn_grad(l, &a, y);
     att_backward(l, a, y, (float *)l->scratch);
     return tti_cuda_launched(l);
 }

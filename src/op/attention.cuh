@@ -232,21 +232,27 @@ template <int C> __global__ void attention_kernel(att_args a)
 
 // ---- gradient --------------------------------------------------------------------------------
 
-// delta = sum of dy y over a query's columns: a warp each.
+/*
+ * delta = chain over a query's columns of dy y, as dp is of dy v: where y is the v of a query's only
+ * key, dp - delta is 0. A block has 64 queries; 16 columns of them at a time are in shared memory.
+ */
 static __global__ void att_delta_kernel(att_args a, const void *y, float *delta)
 {
-    int lane = (int)threadIdx.x % 32;
-    int64_t n = a.batch * a.heads * a.tq, step = (int64_t)gridDim.x * (blockDim.x / 32);
-    for (int64_t u = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; u < n; u += step) {
-        int64_t bh = u / a.tq, i = u % a.tq;
-        int64_t at = ((bh / a.heads * a.tq + i) * a.heads + bh % a.heads) * a.d;
-        float sum = 0.0f;
-        for (int64_t d = lane; d < a.d; d += 32)
-            sum = fmaf(att_get(a.type, a.dy, at + d), att_get(a.type, y, at + d), sum);
-        sum = tti_warp_sum(sum);
-        if (lane == 0)
-            delta[u] = sum;
+    __shared__ float xs[ATT_B * (ATT_D + 1)], ws[ATT_B * (ATT_D + 1)];
+    int64_t bh = blockIdx.x / a.q_blocks, i0 = blockIdx.x % a.q_blocks * ATT_B;
+    att_at at = att_find(a, bh / a.heads, bh % a.heads);
+    int i = (int)threadIdx.x;
+    float sum = 0.0f;
+    for (int64_t d0 = 0; d0 < a.d; d0 += ATT_D) {
+        __syncthreads();
+        att_load(a, xs, a.dy, at.y, a.heads * a.d, i0, a.tq, d0, 1.0f);
+        att_load(a, ws, y, at.y, a.heads * a.d, i0, a.tq, d0, 1.0f);
+        __syncthreads();
+        for (int q = 0; q < ATT_D && i < ATT_B; q++)
+            sum = fmaf(xs[i * (ATT_D + 1) + q], ws[i * (ATT_D + 1) + q], sum);
     }
+    if (i < ATT_B && i0 + i < a.tq)
+        delta[at.lse + i0 + i] = sum;
 }
 
 // p and ds of a tile, this thread's elements; ds to shared memory as [query][key], p if wanted.
@@ -328,8 +334,7 @@ static inline void att_backward(const tt_launch *l, att_args a, const void *y, f
     a.chunks = a.d <= ATT_B ? 1 : (a.d + 2 * ATT_B - 1) / (2 * ATT_B);
     a.delta = delta;
     if (q_units > 0)
-        TTI_LAUNCH(l, tti_blocks(l, a.batch * a.heads * a.tq, 8), 256, 0, att_delta_kernel, a, y,
-                   delta);
+        TTI_LAUNCH(l, (unsigned)q_units, ATT_THREADS, 0, att_delta_kernel, a, y, delta);
     q_units *= a.chunks;
     k_units *= a.chunks;
     if (a.d <= ATT_B) {

@@ -12,6 +12,7 @@
  *     dk, dv                                          key    query  ds, p  q', dy     as they lie
  */
 #include "op/attention.h"
+#include "op/gemm_pack.h"
 #include "op/rows.h"
 #include "op/softexp.h"
 
@@ -178,16 +179,15 @@ static block query_block(const work *w, int64_t b, int64_t h, int64_t i0)
     return k;
 }
 
-// Rows of x, times factor, to out [D][QB]; queries that are not there are zero.
+// Rows of x, times factor, to out [D][QB]; queries that are not there are as the last one.
 static void transpose_in(const work *w, const block *k, const real *x, int64_t row, real factor,
                          real *out)
 {
-    for (int i = 0; i < k->qn; i++)
-        for (int64_t d = 0; d < w->s.d; d++)
-            out[d * QB + i] = x[i * row + d] * factor;
-    for (int64_t d = 0; d < w->s.d; d++)
-        for (int i = k->qn; i < 16 * k->nv; i++)
-            out[d * QB + i] = 0;
+    for (int i = 0; i < k->qn; i += 16)
+        gemm_turn_all(x + i * row, row, k->qn - i < 16 ? k->qn - i : 16, w->s.d, out + i, QB);
+    for (int64_t d = 0; factor != 1 && d < w->s.d; d++)
+        for (real *at = out + d * QB; at < out + d * QB + 16 * k->nv; at += 16)
+            v16_store(at, v16_mul(v16_load(at), v16_set1(factor)));
 }
 
 static void copy_rows(const real *x, int64_t row, int n, int64_t d, real *out, int64_t out_row)
@@ -396,17 +396,22 @@ static void load_queries(const work *w, const block *k, const grads *g)
         w->m[i] = w->l[i] = 0;
     memcpy(w->m, g->lse + (k->b * s->heads + k->h) * s->tq + k->i0, sizeof(real) * (size_t)k->qn);
     for (int i = 0; i < k->qn; i++) {
-        const real *dy = g->dy + at + i * row, *y = g->y + at + i * row;
-        v16 sum = v16_zero();
+        const real *dy = g->dy + at + i * row;
         for (int64_t d = 0; d < w->wide; d += 16) {
             int n = s->d - d < 16 ? (int)(s->d - d) : 16;
-            v16 dyv = v16_load_n(dy + d, n);
-            sum = v16_fma(dyv, v16_load_n(y + d, n), sum);
-            v16_store(w->dyr + i * w->wide + d, dyv);
+            v16_store(w->dyr + i * w->wide + d, v16_load_n(dy + d, n));
             v16_store(w->qr + i * w->wide + d,
                       v16_mul(v16_load_n(q + i * s->q_row + d, n), v16_set1(w->scale)));
         }
-        w->l[i] = v16_sum(sum);
+    }
+    // The chain that makes dp of v: where y is the v of a query's only key, dp - delta is 0.
+    real *yt = w->ot; // dq is not begun yet
+    transpose_in(w, k, g->y + at, row, 1, yt);
+    for (int v = 0; v < k->nv; v++) {
+        v16 sum = v16_zero();
+        for (int64_t at_d = 16 * v; at_d < s->d * QB; at_d += QB)
+            sum = v16_fma(v16_load(yt + at_d), v16_load(w->dyt + at_d), sum);
+        v16_store(w->l + 16 * v, v16_end(sum));
     }
 }
 

@@ -169,6 +169,70 @@ TEST_BOTH(attention_of_a_query_without_keys)
     CHECK_OK(tt_close(ctx));
 }
 
+#define T 70 // more than a block of keys
+#define D 40
+
+// dq of the queries that see one key, and dk of the keys that no other query sees, are 0.
+static void check_one_key(tt_dtype type, bool causal, const uint8_t *seen, int heads, int kv_heads)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_graph *g = tt_graph_new(ctx);
+    static float dq[2 * T * 4 * D], dk[2 * T * 4 * D];
+    int64_t nq = (int64_t)2 * T * heads * D, nk = (int64_t)2 * T * kv_heads * D;
+    tt_tensor *q = tt_cast(g, test_uniform(g, 1, TT_SHAPE(2, T, heads * D)), type);
+    tt_tensor *k = tt_cast(g, test_uniform(g, 2, TT_SHAPE(2, T, kv_heads * D)), type);
+    tt_tensor *v = tt_cast(g, test_uniform(g, 3, TT_SHAPE(2, T, kv_heads * D)), type);
+    tt_tensor *dy = tt_cast(g, test_uniform(g, 4, TT_SHAPE(2, T, heads * D)), type), *d[2];
+    tt_tensor *mask = seen == NULL ? NULL : tt_const(g, TT_BOOL, TT_SHAPE(T, T), seen);
+    tt_tensor *y = tt_op_attention(g, q, k, v, .heads = heads, .kv_heads = kv_heads,
+                                   .causal = causal, .mask = mask);
+    CHECK_OK(tt_grad(g, tt_sum(g, tt_mul(g, y, dy)), NULL, 2, (tt_tensor *[]){q, k}, d));
+    CHECK_OK(tt_eval(g, tt_cast(g, d[0], TT_F32), dq, nq));
+    CHECK_OK(tt_eval(g, tt_cast(g, d[1], TT_F32), dk, nk));
+    double greatest = 0;
+    int alone = 0;
+    bool shared[T] = {false}; // keys of queries that see others as well
+    for (int i = 0; i < T; i++) {
+        int keys = 0;
+        for (int j = 0; j < T; j++)
+            keys += (!causal || j <= i) && (seen == NULL || seen[i * T + j]);
+        for (int j = 0; j < T; j++)
+            shared[j] |= keys > 1 && (!causal || j <= i) && (seen == NULL || seen[i * T + j]);
+        alone += keys == 1;
+        for (int b = 0; b < 2 && keys == 1; b++)
+            for (int c = 0; c < heads * D; c++)
+                greatest = fmax(greatest, fabs((double)dq[(b * T + i) * heads * D + c]));
+    }
+    for (int j = 0; j < T; j++)
+        for (int b = 0; b < 2 && !shared[j]; b++)
+            for (int c = 0; c < kv_heads * D; c++)
+                greatest = fmax(greatest, fabs((double)dk[(b * T + j) * kv_heads * D + c]));
+    CHECK(alone > 0);
+    ck_assert_msg(greatest == 0, "%s, %d queries with one key: a gradient of %g",
+                  tt_dtype_name(type), alone, greatest);
+    CHECK_OK(tt_close(ctx));
+}
+
+/*
+ * With one key the weight is 1 whatever q and k are, so neither has a gradient: dp and delta, equal
+ * sums, must be added in one order to cancel.
+ */
+TEST_BOTH(attention_with_one_key_has_no_gradient_by_q_and_k)
+{
+    static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16};
+    static uint8_t own[T * T], some[T * T];
+    for (int i = 0; i < T; i++)
+        for (int j = 0; j < T; j++) {
+            own[i * T + j] = i == j;                               // each query sees its own key
+            some[i * T + j] = i % 3 == 0 ? j == T - 1 - i : j < i; // and each third one key
+        }
+    for (int i = 0; i < 3; i++) {
+        check_one_key(types[i], true, NULL, 2, 2);
+        check_one_key(types[i], false, own, 2, 1);
+        check_one_key(types[i], false, some, 4, 2);
+    }
+}
+
 TEST(attention_refuses_what_does_not_fit)
 {
     tt_ctx *ctx = test_ctx();

@@ -67,10 +67,24 @@ bool tti_file_exists(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
+bool tti_file_is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool tti_folder_exists(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe, not a regular file"
+           : S_ISSOCK(mode) ? "a socket, not a regular file"
+                            : "a device, not a regular file";
 }
 
 // Reads fd to its end; a pipe has one too.
@@ -99,11 +113,9 @@ static tt_status read_all(tt_ctx *ctx, const char *path, int fd, size_t max, tti
     }
 }
 
-tt_status tti_file_read(tt_ctx *ctx, const char *path, size_t max, char **out, size_t *bytes)
+static tt_status read_from(tt_ctx *ctx, const char *path, int fd, size_t max, char **out,
+                           size_t *bytes)
 {
-    int fd = tti_sys_open(ctx, path, O_RDONLY);
-    if (fd < 0)
-        return fail(ctx, "open", path);
     tti_text t = {.ctx = ctx};
     tt_status st = read_all(ctx, path, fd, max, &t);
     close(fd);
@@ -116,15 +128,38 @@ tt_status tti_file_read(tt_ctx *ctx, const char *path, size_t max, char **out, s
     return TT_OK;
 }
 
+tt_status tti_file_read(tt_ctx *ctx, const char *path, size_t max, char **out, size_t *bytes)
+{
+    int fd;
+    uint64_t size;
+    TT_TRY(tti_file_open(ctx, path, &fd, &size));
+    return read_from(ctx, path, fd, max, out, bytes);
+}
+
+tt_status tti_stream_read(tt_ctx *ctx, const char *path, size_t max, char **out, size_t *bytes)
+{
+    int fd = tti_sys_open(ctx, path, O_RDONLY);
+    if (fd < 0)
+        return fail(ctx, "open", path);
+    return read_from(ctx, path, fd, max, out, bytes);
+}
+
 tt_status tti_file_open(tt_ctx *ctx, const char *path, int *fd, uint64_t *bytes)
 {
     struct stat st;
     int f = tti_sys_open(ctx, path, O_RDONLY | O_NONBLOCK); // a pipe must not make us wait
+    if (f < 0 && errno == ENXIO)                            // a socket cannot be opened at all
+        return TT_FAIL(ctx, TT_EIO,
+                       "cannot read '%s': it is a socket or a device that is not there", path);
     if (f < 0)
         return fail(ctx, "open", path);
-    if (fstat(f, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (fstat(f, &st) != 0) {
         close(f);
-        return TT_FAIL(ctx, TT_EIO, "cannot read '%s': it is no regular file", path);
+        return fail(ctx, "read", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(f);
+        return TT_FAIL(ctx, TT_EIO, "cannot read '%s': it is %s", path, kind_of(st.st_mode));
     }
     *fd = f;
     *bytes = (uint64_t)st.st_size;

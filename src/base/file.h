@@ -25,13 +25,18 @@ tt_status tti_file_split(tt_ctx *ctx, const char *path, char folder[TTI_PATH_MAX
 
 // ---- files -----------------------------------------------------------------------------------
 
-// All of a file, at most max bytes (0: any size), with a zero byte behind it; free with tti_free().
+// All of a regular file, at most max bytes (0: any size), with a zero byte behind it; free with
+// tti_free(). A pipe, device or socket is refused: reading it might never end.
 tt_status tti_file_read(tt_ctx *ctx, const char *path, size_t max, char **out,
                         size_t *bytes) TTI_CHECKED;
+// The same of anything that has an end, for files that people name: a pipe, /dev/stdin.
+tt_status tti_stream_read(tt_ctx *ctx, const char *path, size_t max, char **out,
+                          size_t *bytes) TTI_CHECKED;
 // Replaces a file durably, through a tti_writer.
 tt_status tti_file_replace(tt_ctx *ctx, const char *path, const void *data,
                            size_t bytes) TTI_CHECKED;
 bool tti_file_exists(const char *path);
+bool tti_file_is_regular(const char *path); // links are followed
 bool tti_folder_exists(const char *path);
 // Opens a regular file for tti_file_pread().
 tt_status tti_file_open(tt_ctx *ctx, const char *path, int *fd, uint64_t *bytes) TTI_CHECKED;

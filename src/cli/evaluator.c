@@ -52,7 +52,7 @@ static void read_events(watch *w)
     char *line = NULL, path[TTI_RUN_PATH + 16];
     size_t room = 0;
     snprintf(path, sizeof(path), "%s/events.jsonl", w->run);
-    if (w->events == NULL)
+    if (w->events == NULL && tti_file_is_regular(path))
         w->events = fopen(path, "re");
     if (w->events == NULL)
         return;

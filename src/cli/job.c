@@ -90,6 +90,10 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
         if (cli_run_find(out->reader, args, word, need, out->run) != TT_OK)
             return CLI_FAILED;
         snprintf(out->file, sizeof(out->file), "%s/job.yaml", out->run);
+        if (tti_file_exists(out->file) && !tti_file_is_regular(out->file)) {
+            TT_FAIL(out->reader, TT_EIO, "cannot read '%s': it is not a regular file", out->file);
+            return CLI_FAILED;
+        }
     }
     int rc = read_with_flags(args, out);
     if (rc != CLI_OK)

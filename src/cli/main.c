@@ -111,6 +111,7 @@ int cli_code(tt_status st)
     case TT_EDTYPE:
     case TT_EPARSE:
     case TT_EUNSUPPORTED:
+    case TT_ELIMIT:
         return CLI_BAD_JOB;
     case TT_ENAN:
         return CLI_NAN;

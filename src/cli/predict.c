@@ -259,7 +259,7 @@ static int run(const cli_args *args)
     if (rc == CLI_OK && !j.is_beside) {
         bool writes = args->prompt != NULL || (cli_is_text(&j) && args->input == NULL);
         tt_status st = writes ? cli_generate(&j, args) : predict(&p);
-        rc = st == TT_OK ? CLI_OK : CLI_FAILED;
+        rc = cli_code(st);
         tti_free(j.ctx, p.values);
     } else if (rc != CLI_OK && args->input != NULL) {
         cli_input_blame(&j);

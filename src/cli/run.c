@@ -51,7 +51,7 @@ static tt_status find_hosts(starting *s)
     } else {
         char *text;
         size_t bytes;
-        TT_TRY(tti_file_read(s->ctx, a->hosts, TT_CLUSTER_MAX_TEXT, &text, &bytes));
+        TT_TRY(tti_stream_read(s->ctx, a->hosts, TT_CLUSTER_MAX_TEXT, &text, &bytes));
         c->text = text;
         TT_TRY(tti_cluster_hosts(s->ctx, a->hosts, text, bytes, "0", s->machine, c));
     }

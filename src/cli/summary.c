@@ -158,7 +158,7 @@ static int run(const cli_args *args)
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
     if (rc == CLI_OK && print_summary(&j, args->json) != TT_OK)
-        rc = CLI_FAILED;
+        rc = cli_code(tt_status_of(j.ctx));
     return cli_job_close(&j, rc);
 }
 

@@ -48,7 +48,7 @@ static tt_status read_hosts(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster 
     const char *path = tti_cluster_get(env, "TUTTI_HOSTS");
     char *text;
     size_t bytes;
-    TT_TRY(tti_file_read(ctx, path, TT_CLUSTER_MAX_TEXT, &text, &bytes));
+    TT_TRY(tti_stream_read(ctx, path, TT_CLUSTER_MAX_TEXT, &text, &bytes));
     c->text = text;
     return tti_cluster_hosts(ctx, path, text, bytes, tti_cluster_get(env, "TUTTI_RANK"), env->host,
                              c);

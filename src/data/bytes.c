@@ -52,11 +52,17 @@ static tt_status z_damaged(tt_ctx *ctx, const char *path, const z_stream *z, int
 typedef struct pool {
     unsigned char *data;
     int64_t n, cap, most;
+    bool stops; // at most, without an error
 } pool;
+
+static bool is_enough(const pool *p)
+{
+    return p->stops && p->n >= p->most;
+}
 
 static tt_status pool_room(tt_ctx *ctx, const char *path, pool *p)
 {
-    if (p->n < p->cap)
+    if (p->n < TTI_MIN(p->cap, p->most))
         return TT_OK;
     if (p->n >= p->most)
         return TT_FAIL(ctx, TT_EIO, "%s: inflates to more than %lld bytes", path,
@@ -68,7 +74,7 @@ static tt_status pool_room(tt_ctx *ctx, const char *path, pool *p)
 static tt_status inflate_some(tt_ctx *ctx, const char *path, z_stream *z, pool *out, int *rc)
 {
     TT_TRY(pool_room(ctx, path, out));
-    unsigned room = (unsigned)TTI_MIN(out->cap - out->n, 1 << 30);
+    unsigned room = (unsigned)TTI_MIN(TTI_MIN(out->cap, out->most) - out->n, 1 << 30);
     z->next_out = out->data + out->n;
     z->avail_out = room;
     *rc = inflate(z, Z_NO_FLUSH);
@@ -82,7 +88,7 @@ static tt_status inflate_members(tt_ctx *ctx, const tti_bytes *raw, z_stream *z,
     unsigned char in[CHUNK];
     int64_t at = 0;
     int rc = Z_OK;
-    while (at < raw->n || z->avail_in > 0) {
+    while ((at < raw->n || z->avail_in > 0) && !is_enough(out)) {
         if (z->avail_in == 0) {
             size_t n = (size_t)TTI_MIN(raw->n - at, CHUNK);
             TT_TRY(tti_bytes_read(ctx, raw, at, n, in));
@@ -96,7 +102,8 @@ static tt_status inflate_members(tt_ctx *ctx, const tti_bytes *raw, z_stream *z,
         if (rc != Z_OK && rc != Z_STREAM_END && !(rc == Z_BUF_ERROR && z->avail_in == 0))
             return z_damaged(ctx, raw->path, z, rc, at - z->avail_in);
     }
-    while (rc == Z_OK || rc == Z_BUF_ERROR) { // all is read; what zlib holds back comes out
+    while ((rc == Z_OK || rc == Z_BUF_ERROR) &&
+           !is_enough(out)) { // all is read; what zlib holds back comes out
         int64_t before = out->n;
         TT_TRY(inflate_some(ctx, raw->path, z, out, &rc));
         if (rc != Z_STREAM_END && out->n == before)
@@ -105,11 +112,38 @@ static tt_status inflate_members(tt_ctx *ctx, const tti_bytes *raw, z_stream *z,
     return TT_OK;
 }
 
+/*
+ * Inflates the beginning and asks the format what there will be: nothing that is no such file grows
+ * beyond that. *most: bytes that may come.
+ */
+static tt_status look_at_head(tt_ctx *ctx, const tti_bytes *b, tti_promise promise, int64_t *most)
+{
+    z_stream z;
+    pool head = {.most = TTI_HEAD_BYTES, .stops = true};
+    TT_TRY(z_begin(ctx, b->path, &z, 15 + 16));
+    tt_status st = inflate_members(ctx, b, &z, &head);
+    inflateEnd(&z);
+    tti_bytes view = {.path = b->path, .fd = -1, .data = head.data, .n = head.n};
+    int64_t size = -1;
+    if (st == TT_OK)
+        st = promise(ctx, &view, &size);
+    tti_free(ctx, head.data);
+    // Deflate makes at most 1032 bytes of one.
+    if (st == TT_OK && size / 1040 > b->n)
+        return TT_FAIL(ctx, TT_EIO, "%s: %lld bytes of gzip cannot hold the %lld of its header",
+                       b->path, (long long)b->n, (long long)size);
+    if (st == TT_OK && size >= 0)
+        *most = TTI_MIN(*most, size + 1); // one more, so that too many are seen
+    return st;
+}
+
 // b, a gzip file, becomes what is in it.
-static tt_status gunzip(tt_ctx *ctx, tti_bytes *b)
+static tt_status gunzip(tt_ctx *ctx, tti_bytes *b, tti_promise promise)
 {
     z_stream z;
     pool out = {.most = INFLATE_MOST};
+    if (promise != NULL)
+        TT_TRY(look_at_head(ctx, b, promise, &out.most));
     TT_TRY(z_begin(ctx, b->path, &z, 15 + 16));
     tt_status st = inflate_members(ctx, b, &z, &out);
     inflateEnd(&z);
@@ -171,11 +205,12 @@ tt_status tti_bytes_inflate(tt_ctx *ctx, const tti_bytes *whole, const char *nam
 static tt_status open_fd(tt_ctx *ctx, tti_bytes *b)
 {
     struct stat st;
-    b->fd = open(b->path, O_RDONLY | O_CLOEXEC);
+    b->fd = open(b->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not make us wait
     if (b->fd < 0 || fstat(b->fd, &st) != 0)
         return TT_FAIL(ctx, TT_EIO, "cannot open '%s': %s", b->path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return TT_FAIL(ctx, TT_EIO, "'%s' is no regular file", b->path);
+        return TT_FAIL(ctx, TT_EIO, "'%s' is no regular file: a pipe, device or folder is not read",
+                       b->path);
     b->n = st.st_size;
     return TT_OK;
 }
@@ -200,13 +235,19 @@ static tt_status load(tt_ctx *ctx, tti_bytes *b)
 
 tt_status tti_bytes_open(tt_ctx *ctx, const char *path, int64_t keep, tti_bytes *out)
 {
+    return tti_bytes_open_as(ctx, path, keep, NULL, out);
+}
+
+tt_status tti_bytes_open_as(tt_ctx *ctx, const char *path, int64_t keep, tti_promise promise,
+                            tti_bytes *out)
+{
     tti_bytes b = {.fd = -1, .path = tti_strdup(ctx, path)};
     unsigned char magic[2] = {0};
     tt_status st = b.path == NULL ? TT_ENOMEM : open_fd(ctx, &b);
     if (st == TT_OK && b.n >= 2)
         st = tti_bytes_read(ctx, &b, 0, 2, magic);
     if (st == TT_OK && magic[0] == 0x1f && magic[1] == 0x8b)
-        st = gunzip(ctx, &b);
+        st = gunzip(ctx, &b, promise);
     else if (st == TT_OK && b.n <= keep)
         st = load(ctx, &b);
     if (st != TT_OK) {

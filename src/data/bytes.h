@@ -22,6 +22,15 @@ typedef struct tti_bytes {
 
 // Opens a file; one of at most keep bytes is read into memory at once and costs no open file.
 tt_status tti_bytes_open(tt_ctx *ctx, const char *path, int64_t keep, tti_bytes *out) TTI_CHECKED;
+/*
+ * The same where the format has a header: of a gzip file the first bytes are inflated and shown
+ * before the rest is. promise fails if they begin no such file, and says how many bytes there are
+ * in all, or leaves *size alone if that is not known.
+ */
+#define TTI_HEAD_BYTES (128 << 10)
+typedef tt_status (*tti_promise)(tt_ctx *ctx, const tti_bytes *head, int64_t *size);
+tt_status tti_bytes_open_as(tt_ctx *ctx, const char *path, int64_t keep, tti_promise promise,
+                            tti_bytes *out) TTI_CHECKED;
 // Bytes that lie in memory already, borrowed.
 tt_status tti_bytes_memory(tt_ctx *ctx, const char *path, const void *data, size_t n,
                            tti_bytes *out) TTI_CHECKED;

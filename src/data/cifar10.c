@@ -29,7 +29,7 @@ static tt_status cifar_read(tt_ctx *ctx, void *self, int64_t i, void *const *out
         f++;
     TT_TRY(tti_bytes_read(ctx, &c->file[f], (i - c->first[f]) * RECORD, RECORD, raw));
     if (raw[0] >= 10)
-        return TT_FAIL(ctx, TT_EIO, "%s: record %lld: label %d is not below 10", c->file[f].path,
+        return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: label %d is not below 10", c->file[f].path,
                        (long long)(i - c->first[f]), raw[0]);
     for (int p = 0; p < PLANE; p++)
         for (int k = 0; k < 3; k++)

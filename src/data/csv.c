@@ -39,6 +39,22 @@ static void begin(const csv *c, int64_t from, int64_t to, tti_csv_at *at)
     at->line = c->line;
 }
 
+// Text has no size in front, but no zero bytes either: what begins with them is not inflated.
+static tt_status promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size)
+{
+    (void)size;
+    const unsigned char *zero = memchr(head->data, 0, (size_t)head->n);
+    if (zero == NULL)
+        return TT_OK;
+    int64_t line = 1, column = 1;
+    for (const unsigned char *s = head->data; s < zero; s++, column++)
+        if (*s == '\n') {
+            line++;
+            column = 0;
+        }
+    return tti_csv_zero(ctx, head->path, line, column);
+}
+
 // The first line: names of columns, or only how many there are.
 static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
 {
@@ -63,6 +79,11 @@ static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
             cell.is_last = false; // an empty line
             continue;
         }
+        if (cell.is_long && !no_header)
+            return TT_FAIL(ctx, TT_EIO,
+                           "%s: the name of column %lld, '%.40s...', has more than %d "
+                           "bytes",
+                           c->bytes.path, (long long)c->n, cell.text, TTI_CELL_MAX - 1);
         snprintf(made, sizeof(made), "c%lld", (long long)c->n);
         if (!tti_grow(ctx, &c->names, &c->cap, c->n + 1, sizeof(*c->names)) ||
             (c->names[c->n] = tti_strdup(ctx, no_header ? made : cell.text)) == NULL)
@@ -316,7 +337,7 @@ tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out)
     csv c = {.bytes = {.fd = -1}};
     *out = (tti_columns){0};
     TT_TRY(read_separator(ctx, o->comma, &c.comma));
-    TT_TRY(tti_bytes_open(ctx, o->file, 0, &c.bytes));
+    TT_TRY(tti_bytes_open_as(ctx, o->file, 0, promise, &c.bytes));
     tt_status st = read_header(ctx, &c, o->no_header);
     if (st == TT_OK)
         st = choose_columns(ctx, &c, o);
@@ -419,7 +440,7 @@ static tt_status csv_open(tt_ctx *ctx, const void *options, tt_source *out)
     tti_bytes b = {.fd = -1};
     if (o->file[0] == '\0')
         return TT_FAIL(ctx, TT_EINVAL, "csv: file must be given");
-    TT_TRY(tti_bytes_open(ctx, o->file, 0, &b));
+    TT_TRY(tti_bytes_open_as(ctx, o->file, 0, promise, &b));
     return tti_csv_source(ctx, &b, o, out);
 }
 

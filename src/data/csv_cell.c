@@ -31,6 +31,28 @@ static bool ends_cell(tti_csv_at *at, tti_cell *c, int byte)
     return c->is_last || byte == at->comma;
 }
 
+tt_status tti_csv_zero(tt_ctx *ctx, const char *path, int64_t line, int64_t column)
+{
+    return TT_FAIL(
+        ctx, TT_EPARSE,
+        "%s: line %lld, byte %lld of it: a zero byte, which text does not have: the file "
+        "is damaged, or not CSV (UTF-16 is to be saved as UTF-8)",
+        path, (long long)line, (long long)column);
+}
+
+#define FARTHEST ((int64_t)1 << 20) // bytes of a line that are counted for a message
+
+// A zero byte was read: counts the bytes of its line in front of it.
+static tt_status refuse_zero(tt_ctx *ctx, const tti_csv_at *at)
+{
+    int64_t place = tti_scan_at(&at->scan) - 1, column = 1;
+    unsigned char byte;
+    while (column <= TTI_MIN(place, FARTHEST) &&
+           tti_bytes_read(ctx, at->scan.bytes, place - column, 1, &byte) == TT_OK && byte != '\n')
+        column++;
+    return tti_csv_zero(ctx, at->scan.bytes->path, at->line, column);
+}
+
 // What follows an opening quote. Gives the first byte after the cell's blanks.
 static tt_status quoted(tt_ctx *ctx, tti_csv_at *at, tti_cell *c, int *after)
 {
@@ -52,6 +74,8 @@ static tt_status quoted(tt_ctx *ctx, tti_csv_at *at, tti_cell *c, int *after)
                 return byte == TTI_SCAN_ERROR ? tt_status_of(ctx) : TT_OK;
             }
         }
+        if (byte == 0)
+            return refuse_zero(ctx, at);
         at->line += byte == '\n';
         keep(c, byte);
     }
@@ -73,8 +97,11 @@ tt_status tti_csv_cell(tt_ctx *ctx, tti_csv_at *at, tti_cell *c, bool *more)
                            at->scan.bytes->path, (long long)at->line);
     } else {
         for (; byte != TTI_SCAN_ERROR && !ends_cell(at, c, byte);
-             byte = tti_scan_byte(ctx, &at->scan))
+             byte = tti_scan_byte(ctx, &at->scan)) {
+            if (byte == 0)
+                return refuse_zero(ctx, at);
             keep(c, byte);
+        }
         while (c->n > 0 && is_blank(at, c->text[c->n - 1]))
             c->n--;
     }

@@ -44,16 +44,23 @@ static tt_status parse_axes(tt_ctx *ctx, tti_idx *f, int rank)
     return TT_OK;
 }
 
+static tt_status body_size(tt_ctx *ctx, const tti_idx *f, int64_t *out)
+{
+    int64_t record = f->n * (int64_t)f->element;
+    if (f->count == 0)
+        return TT_FAIL(ctx, TT_EIO, "%s: has no records", f->bytes.path);
+    if (!tti_mul_i64(record, f->count, out) || *out > INT64_MAX - f->header - 1)
+        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", f->bytes.path,
+                       (long long)f->count, (long long)record);
+    return TT_OK;
+}
+
 // The size must be what the header says: not a byte less or more.
 static tt_status check_size(tt_ctx *ctx, const tti_idx *f)
 {
     const char *path = f->bytes.path;
     int64_t record = f->n * (int64_t)f->element, have = f->bytes.n - f->header, want;
-    if (f->count == 0)
-        return TT_FAIL(ctx, TT_EIO, "%s: has no records", path);
-    if (!tti_mul_i64(record, f->count, &want))
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", path, (long long)f->count,
-                       (long long)record);
+    TT_TRY(body_size(ctx, f, &want));
     if (have < want)
         return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld, in record %lld of %lld", path,
                        (long long)f->bytes.n, (long long)(have / record), (long long)f->count);
@@ -63,7 +70,7 @@ static tt_status check_size(tt_ctx *ctx, const tti_idx *f)
     return TT_OK;
 }
 
-static tt_status parse(tt_ctx *ctx, tti_idx *f)
+static tt_status parse_header(tt_ctx *ctx, tti_idx *f)
 {
     unsigned char magic[4];
     const char *path = f->bytes.path;
@@ -82,8 +89,23 @@ static tt_status parse(tt_ctx *ctx, tti_idx *f)
                        TT_MAX_RANK);
     for (int v = 0; v < 256; v++)
         f->unit[v] = (float)v / 255.0f;
-    TT_TRY(parse_axes(ctx, f, magic[3]));
+    return parse_axes(ctx, f, magic[3]);
+}
+
+static tt_status parse(tt_ctx *ctx, tti_idx *f)
+{
+    TT_TRY(parse_header(ctx, f));
     return check_size(ctx, f);
+}
+
+// How many bytes a file with this header has.
+static tt_status promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size)
+{
+    tti_idx f = {.bytes = *head};
+    TT_TRY(parse_header(ctx, &f));
+    TT_TRY(body_size(ctx, &f, size));
+    *size += f.header;
+    return TT_OK;
 }
 
 tt_status tti_idx_parse(tt_ctx *ctx, tti_bytes *b, tti_idx *out)
@@ -169,7 +191,7 @@ tt_status tti_idx_classes(tt_ctx *ctx, const tti_idx *f, int64_t most, int64_t *
                                   (size_t)TTI_MIN(per, f->count - i) * f->element, raw));
         int32_t v = (int32_t)element_at(raw + (size_t)k * f->element, f->type);
         if (most != 0 && (v < 0 || v >= most))
-            return TT_FAIL(ctx, TT_EIO, "%s: record %lld: label %d is not below %lld",
+            return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: label %d is not below %lld",
                            f->bytes.path, (long long)i, v, (long long)most);
         low = TTI_MIN(low, v);
         high = TTI_MAX(high, v);
@@ -252,8 +274,8 @@ tt_status tti_idx_open(tt_ctx *ctx, const char *x, const char *y, int64_t classe
 {
     tti_bytes bx = {.fd = -1}, by = {.fd = -1};
     bool has_y = y != NULL && y[0] != '\0';
-    TT_TRY(tti_bytes_open(ctx, x, 0, &bx));
-    tt_status st = has_y ? tti_bytes_open(ctx, y, 0, &by) : TT_OK;
+    TT_TRY(tti_bytes_open_as(ctx, x, 0, promise, &bx));
+    tt_status st = has_y ? tti_bytes_open_as(ctx, y, 0, promise, &by) : TT_OK;
     if (st != TT_OK) {
         tti_bytes_close(ctx, &bx);
         return st;

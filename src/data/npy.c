@@ -54,8 +54,8 @@ static tt_status convert(tt_ctx *ctx, const tti_npy *f, tt_dtype dtype, int64_t 
         }
         int64_t v = integer_at(raw, f->type);
         if (v < INT32_MIN || v > INT32_MAX)
-            return TT_FAIL(ctx, TT_EIO, "%s: record %lld: %lld does not fit 32 bits", f->bytes.path,
-                           (long long)record, (long long)v);
+            return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: %lld does not fit 32 bits",
+                           f->bytes.path, (long long)record, (long long)v);
         if (dtype == TT_I32)
             ((int32_t *)out)[at + k] = (int32_t)v;
         else
@@ -194,13 +194,13 @@ static tt_status npy_open(tt_ctx *ctx, const void *options, tt_source *out)
     const tt_npy_opts *o = options;
     tti_bytes x = {.fd = -1}, y = {.fd = -1};
     if (o->file[0] != '\0') {
-        TT_TRY(tti_bytes_open(ctx, o->file, 0, &x));
+        TT_TRY(tti_bytes_open_as(ctx, o->file, 0, tti_npy_promise, &x));
         return tti_npz_source(ctx, &x, o->x, o->y, out);
     }
     if (o->x[0] == '\0')
         return TT_FAIL(ctx, TT_EINVAL, "npy: x must be given, or file");
-    TT_TRY(tti_bytes_open(ctx, o->x, 0, &x));
-    tt_status st = o->y[0] != '\0' ? tti_bytes_open(ctx, o->y, 0, &y) : TT_OK;
+    TT_TRY(tti_bytes_open_as(ctx, o->x, 0, tti_npy_promise, &x));
+    tt_status st = o->y[0] != '\0' ? tti_bytes_open_as(ctx, o->y, 0, tti_npy_promise, &y) : TT_OK;
     if (st != TT_OK) {
         tti_bytes_close(ctx, &x);
         return st;

@@ -29,6 +29,8 @@ typedef struct tti_npy {
 
 // Takes b over: checks the header and that the file has the size it says.
 tt_status tti_npy_parse(tt_ctx *ctx, tti_bytes *b, tti_npy *out) TTI_CHECKED;
+// A tti_promise: bytes of a file that begins so.
+tt_status tti_npy_promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size) TTI_CHECKED;
 
 // Whether an archive has an array called name.
 tt_status tti_npz_has(tt_ctx *ctx, const tti_bytes *zip, const char *name, bool *out) TTI_CHECKED;

@@ -174,14 +174,21 @@ static tt_status take_dict(reader *r, tti_npy *f)
     return TT_OK;
 }
 
+static tt_status body_size(tt_ctx *ctx, const tti_npy *f, int64_t *out)
+{
+    int64_t record = f->n * f->element;
+    if (f->count == 0)
+        return TT_FAIL(ctx, TT_EIO, "%s: has no records", f->bytes.path);
+    if (!tti_mul_i64(record, f->count, out) || *out > INT64_MAX - f->header - 1)
+        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", f->bytes.path,
+                       (long long)f->count, (long long)record);
+    return TT_OK;
+}
+
 static tt_status check_size(tt_ctx *ctx, const tti_npy *f)
 {
     int64_t record = f->n * f->element, have = f->bytes.n - f->header, want;
-    if (f->count == 0)
-        return TT_FAIL(ctx, TT_EIO, "%s: has no records", f->bytes.path);
-    if (!tti_mul_i64(record, f->count, &want))
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", f->bytes.path,
-                       (long long)f->count, (long long)record);
+    TT_TRY(body_size(ctx, f, &want));
     if (have < want)
         return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld, in record %lld of %lld", f->bytes.path,
                        (long long)f->bytes.n, (long long)(have / record), (long long)f->count);
@@ -191,7 +198,7 @@ static tt_status check_size(tt_ctx *ctx, const tti_npy *f)
     return TT_OK;
 }
 
-static tt_status parse(tt_ctx *ctx, tti_npy *f)
+static tt_status parse_header(tt_ctx *ctx, tti_npy *f)
 {
     unsigned char head[12] = {0};
     const char *path = f->bytes.path;
@@ -219,7 +226,24 @@ static tt_status parse(tt_ctx *ctx, tti_npy *f)
     if (st == TT_OK)
         st = take_dict(&r, f);
     tti_free(ctx, text);
-    return st != TT_OK ? st : check_size(ctx, f);
+    return st;
+}
+
+static tt_status parse(tt_ctx *ctx, tti_npy *f)
+{
+    TT_TRY(parse_header(ctx, f));
+    return check_size(ctx, f);
+}
+
+tt_status tti_npy_promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size)
+{
+    tti_npy f = {.bytes = *head};
+    if (head->n >= 4 && memcmp(head->data, "PK\3\4", 4) == 0)
+        return TT_OK; // an archive, whose parts say their sizes
+    TT_TRY(parse_header(ctx, &f));
+    TT_TRY(body_size(ctx, &f, size));
+    *size += f.header;
+    return TT_OK;
 }
 
 tt_status tti_npy_parse(tt_ctx *ctx, tti_bytes *b, tti_npy *out)

@@ -63,7 +63,7 @@ static int64_t token_at(const unsigned char *p, int64_t bytes)
 static tt_status bad_token(tt_ctx *ctx, const tokens *t, int64_t i, int64_t at, int64_t v)
 {
     int64_t f = tti_files_find(&t->files, at * t->bytes);
-    return TT_FAIL(ctx, TT_EIO, "%s: record %lld: token %lld, at byte %lld, is not below %lld",
+    return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: token %lld, at byte %lld, is not below %lld",
                    t->files.file[f].path, (long long)i, (long long)v,
                    (long long)(at * t->bytes - t->files.start[f]), (long long)t->vocab);
 }

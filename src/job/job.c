@@ -172,7 +172,7 @@ tt_job *tt_job_read_with(tt_ctx *ctx, const char *path, const tt_job_opts *opts)
         return NULL;
     }
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
-    if (tti_file_read(ctx, path, TTI_MAX_JOB_BYTES, &text, &bytes) != TT_OK)
+    if (tti_stream_read(ctx, path, TTI_MAX_JOB_BYTES, &text, &bytes) != TT_OK)
         return NULL;
     tt_job *j = parse(ctx, text, bytes, path, &o);
     tti_free(ctx, text);

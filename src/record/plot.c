@@ -110,8 +110,11 @@ tt_status tti_curves_read(tt_ctx *ctx, const char *path, tti_curves *out)
     char *line = NULL;
     size_t room = 0;
     reading r = {.last = -1};
-    FILE *f = fopen(path, "re");
+    bool is_other = tti_file_exists(path) && !tti_file_is_regular(path);
+    FILE *f = is_other ? NULL : fopen(path, "re");
     tt_status st = TT_OK;
+    if (is_other)
+        return TT_FAIL(ctx, TT_EIO, "cannot read '%s': it is not a regular file", path);
     if (f == NULL)
         return TT_FAIL(ctx, TT_EIO, "cannot open '%s': %s", path, strerror(errno));
     *out = (tti_curves){.ctx = ctx};

@@ -54,7 +54,7 @@ tt_status tti_rank_log_open(tt_ctx *ctx, const char *folder, int rank, tti_rank_
     tti_rank_log *l = calloc(1, sizeof(*l)); // not the context's memory: that is counted
     if (l == NULL)
         return TT_FAIL(ctx, TT_ENOMEM, "log: out of memory");
-    l->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    l->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (l->fd < 0) {
         free(l);
         return TT_FAIL(ctx, TT_EIO, "cannot write '%s': %s", path, strerror(errno));

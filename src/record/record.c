@@ -394,7 +394,13 @@ tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard, t
     r->observer = (tti_observer){.fn = on_event, .user = r};
     snprintf(r->events.path, sizeof(r->events.path), "%s/events.jsonl", folder);
     r->events.tells = true;
-    r->events.fd = open(r->events.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    r->events.fd = open(r->events.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+    struct stat st;
+    if (r->events.fd >= 0 && fstat(r->events.fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+        close(r->events.fd); // nobody may read it, and then writing waits
+        r->events.fd = -1;
+        errno = ESPIPE;
+    }
     if (r->events.fd < 0)
         told(r, &r->events, "open");
     cut_torn_line(r->events.fd);

@@ -384,9 +384,14 @@ tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PAT
         return TT_OK;
     TT_TRY(tti_file_read(ctx, file, 64, &text, &bytes));
     text[strcspn(text, "\n")] = '\0';
-    tt_status st = tti_checkpoint_step(text) >= 0
-                       ? tti_file_join(ctx, path, folder, text)
-                       : TT_FAIL(ctx, TT_EPARSE, "%s: '%s' is no checkpoint's name", file, text);
+    tt_status st = TT_OK;
+    if (tti_checkpoint_step(text) >= 0)
+        st = tti_file_join(ctx, path, folder, text);
+    if (st == TT_OK && !tti_folder_exists(path)) { // cut off, or its checkpoint is gone
+        TT_LOG(ctx, TT_WARN, "%s says '%.40s', which is no checkpoint there; it is passed over",
+               file, text);
+        path[0] = '\0';
+    }
     tti_free(ctx, text);
     return st;
 }

@@ -92,7 +92,8 @@ tt_status tti_checkpoint_count(tt_ctx *ctx, const char *folder, int64_t *n) TTI_
 // nothing to move.
 tt_status tti_checkpoint_set_aside(tt_ctx *ctx, const char *folder,
                                    char moved[TTI_PATH_MAX]) TTI_CHECKED;
-// Path of the one that the folder's file "best" names; "" if there is none.
+// Path of the one that the folder's file "best" names; "" if there is none, or, with a warning, if
+// the file is damaged or what it names is not there.
 tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PATH_MAX]) TTI_CHECKED;
 // The step of a name "step-<n>"; -1 for any other.
 int64_t tti_checkpoint_step(const char *name);

@@ -36,7 +36,7 @@ TEST(records_are_predicted)
     CHECK(json_is_integer(json_object_get(o, "class")) && json_object_get(o, "label") == NULL);
     json_decref(o);
     write_npy("wrong.npy", 3, 27);
-    CHECK_INT(command_run("predict small --input wrong.npy"), 1);
+    CHECK_INT(command_run("predict small --input wrong.npy"), 3);
     CHECK_HAS(
         command_err,
         "wrong.npy: records have shape [27, 27, 1], but the model's input 'x' has [28, 28, 1]");
@@ -133,6 +133,6 @@ TEST(text_is_written)
     json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(strlen(json_string_value(json_object_get(o, "text"))), 3);
     json_decref(o);
-    CHECK_INT(command_run("predict text --prompt xyz"), 1);
+    CHECK_INT(command_run("predict text --prompt xyz"), 3);
     CHECK_HAS(command_err, "U+0078");
 }

@@ -92,6 +92,9 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     if (c->n_processes == 1)
         return CLI_OK;
     st = tt_cluster_tasks(j->reader, c, args->verb->name, &out->tasks);
+    char *told = getenv("TUTTI_SECRET");
+    if (told != NULL) // it was read: now it is in no core dump and in no child's environment
+        explicit_bzero(told, strlen(told));
     if (st == TT_OK && tti_env("TUTTI_SECRET_FILE") != NULL &&
         strcmp(tti_env("TUTTI_SECRET_FILE"), "-") == 0)
         cli_follow_launcher();

@@ -4,6 +4,7 @@
  * one's: the others take a free port and meet there.
  */
 #include "base/file.h"
+#include "base/secure.h"
 #include "cli/launch.h"
 #include "cluster/cluster.h"
 #include <errno.h>
@@ -308,18 +309,22 @@ static int check(const cli_args *a)
 
 static int launch(starting *s)
 {
-    unsigned char secret[TT_SECRET_BYTES];
-    char text[TTI_SECRET_TEXT];
-    if (tt_secret_new(s->ctx, secret) != TT_OK)
+    typedef struct made {
+        unsigned char secret[TT_SECRET_BYTES];
+        char text[TTI_SECRET_TEXT];
+    } made;
+    made *m = tti_secure_new(s->ctx, sizeof(*m));
+    if (m == NULL || tt_secret_new(s->ctx, m->secret) != TT_OK) {
+        tti_secure_free(m, sizeof(*m));
         return CLI_FAILED;
-    tti_secret_print(secret, text);
+    }
+    tti_secret_print(m->secret, m->text);
     for (int i = 0; i < s->n; i++)
         if (s->held[i] >= 0)
             close(s->held[i]);
     int rc = cli_launch_run(
-        &(cli_launch){s->processes, s->n, text, s->args->grace > 0 ? s->args->grace : 60});
-    explicit_bzero(secret, sizeof(secret));
-    explicit_bzero(text, sizeof(text));
+        &(cli_launch){s->processes, s->n, m->text, s->args->grace > 0 ? s->args->grace : 60});
+    tti_secure_free(m, sizeof(*m));
     return rc;
 }
 

@@ -1,6 +1,7 @@
 /*
  * join.c - from a cluster to what tt_open() takes: an address for each process, names, the secret.
  */
+#include "base/secure.h"
 #include "cluster/cluster.h"
 #include "comm/world.h"
 #include <arpa/inet.h>
@@ -213,7 +214,7 @@ tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job, tt
     if (c->n_processes > TT_MAX_TASKS)
         return TT_FAIL(ctx, TT_EINVAL, "%d processes (%s); at most %d are possible", c->n_processes,
                        c->found_in, TT_MAX_TASKS);
-    membership *m = tti_calloc(ctx, 1, sizeof(*m));
+    membership *m = tti_secure_new(ctx, sizeof(*m));
     if (m == NULL)
         return TT_ENOMEM;
     m->key.fd = -1;
@@ -233,6 +234,5 @@ void tt_tasks_free(tt_ctx *ctx, tt_tasks *t)
         return;
     tti_loopback_key_end(&m->key); // all have met, or never will
     tti_free(ctx, m->job);
-    explicit_bzero(m->secret, sizeof(m->secret));
-    tti_free(ctx, m);
+    tti_secure_free(m, sizeof(*m));
 }

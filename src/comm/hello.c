@@ -105,8 +105,6 @@ tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t roo
     if (t->secret == NULL && t->n > 1)
         return TT_FAIL(w->ctx, TT_EINVAL,
                        "tasks: no secret: every task of a job needs the job's key");
-    if (t->secret != NULL)
-        memcpy(w->secret, t->secret, sizeof(w->secret));
     int64_t deadline = tti_deadline(w->rendezvous_ms);
     for (int i = 0; i < t->n; i++) {
         tti_peer *p = &w->peers[i];

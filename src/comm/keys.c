@@ -62,6 +62,8 @@ static void sha_block(uint32_t h[8], const uint8_t *p)
     }
     for (int i = 0; i < 8; i++)
         h[i] += v[i];
+    explicit_bzero(w, sizeof(w)); // of a key
+    explicit_bzero(v, sizeof(v));
 }
 
 static void sha_begin(sha *s)
@@ -131,7 +133,11 @@ tti_digest tti_hmac(const void *key, size_t key_bytes, const void *data, size_t 
     sha_begin(&s);
     sha_add(&s, pad, sizeof(pad));
     sha_add(&s, inner.byte, sizeof(inner.byte));
-    return sha_end(&s);
+    tti_digest out = sha_end(&s);
+    explicit_bzero(pad, sizeof(pad)); // nothing of the key stays behind
+    explicit_bzero(&s, sizeof(s));
+    explicit_bzero(&inner, sizeof(inner));
+    return out;
 }
 
 tti_digest tti_derive(const uint8_t secret[TT_SECRET_BYTES], const char *purpose, int rank)

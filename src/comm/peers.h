@@ -95,7 +95,6 @@ struct tti_world {
     int64_t rendezvous_ms, heartbeat_ms, loss_ms;
     bool no_encryption;
     char transport[8];
-    uint8_t secret[TT_SECRET_BYTES];
     uint64_t incarnation;
     tti_wire *wire;
     tti_thread thread;

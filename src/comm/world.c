@@ -272,8 +272,8 @@ static tt_status open_world(tti_world *w, const tt_tasks *tasks, const char *dev
         w->peers[0].rank.pid = getpid();
         return TT_OK;
     }
-    TT_TRY(tti_wire_open(w->ctx, &(tti_wire_opts){w->n, w->self, bind, w->secret, w->no_encryption},
-                         &w->wire));
+    TT_TRY(tti_wire_open(
+        w->ctx, &(tti_wire_opts){w->n, w->self, bind, tasks->secret, w->no_encryption}, &w->wire));
     TT_TRY(tti_segment_new(w->ctx, tti_probe_bytes(), &w->probe));
     tti_probe_init(w);
     TT_TRY(tti_hello_make(w, tasks, devices));
@@ -387,6 +387,5 @@ void tti_world_close(tti_world *w)
     }
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->mu);
-    explicit_bzero(w->secret, sizeof(w->secret));
     tti_free(w->ctx, w);
 }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/generate.h"
 #include "cli/join.h"
+#include "cli/signals.h"
 #include "job/job.h"
 #include "save/checkpoint.h"
 #include "train/compile.h"
@@ -123,8 +124,11 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
         cli_join_free(j, &c);
         return rc;
     }
+    if (c.tasks != NULL)
+        c.tasks->stop = cli_signals_join(j->reader);
     opts.tasks = c.tasks;
     j->ctx = tt_open_with(&opts);
+    (void)cli_signals_join(NULL);
     cli_join_free(j, &c);
     if (j->ctx == NULL)
         return cli_error("out of memory");

@@ -2,6 +2,8 @@
  * join.c - a job's other processes, as the verbs see them.
  */
 #include "cli/join.h"
+#include "base/secure.h"
+#include "cli/signals.h"
 #include "cluster/cluster.h"
 #include "comm/world.h"
 #include <pthread.h>
@@ -73,6 +75,39 @@ static int stand_aside(cli_job *j, const cli_args *args, const tt_cluster *c)
     return CLI_OK;
 }
 
+static const char *get_env(const void *user, const char *name)
+{
+    (void)user;
+    return tti_env(name);
+}
+
+// From tutti run it is the first line of standard input. What follows there is requests, which are
+// listened to from now on: also while others are waited for.
+static tt_status take_secret(tt_ctx *ctx)
+{
+    typedef struct told {
+        unsigned char secret[TT_SECRET_BYTES];
+        char text[TTI_SECRET_TEXT];
+    } told;
+    const char *file = tti_env("TUTTI_SECRET_FILE");
+    bool has;
+    if (file == NULL || strcmp(file, "-") != 0)
+        return TT_OK;
+    told *t = tti_secure_new(ctx, sizeof(*t));
+    if (t == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_secret_find(ctx, &(tti_cluster_env){.get = get_env}, t->secret, &has);
+    if (st == TT_OK) {
+        tti_secret_print(t->secret, t->text);
+        bool ok = setenv("TUTTI_SECRET", t->text, 1) == 0 && unsetenv("TUTTI_SECRET_FILE") == 0;
+        st = ok ? TT_OK : TT_FAIL(ctx, TT_ENOMEM, "out of memory");
+    }
+    tti_secure_free(t, sizeof(*t));
+    if (st == TT_OK)
+        cli_follow_launcher();
+    return st;
+}
+
 int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside)
 {
     tt_cluster *c = NULL;
@@ -91,13 +126,14 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     }
     if (c->n_processes == 1)
         return CLI_OK;
-    st = tt_cluster_tasks(j->reader, c, args->verb->name, &out->tasks);
+    (void)cli_signals_join(j->reader);
+    st = take_secret(j->reader);
+    if (st == TT_OK)
+        st = tt_cluster_tasks(j->reader, c, args->verb->name, &out->tasks);
+    (void)cli_signals_join(NULL);
     char *told = getenv("TUTTI_SECRET");
     if (told != NULL) // it was read: now it is in no core dump and in no child's environment
         explicit_bzero(told, strlen(told));
-    if (st == TT_OK && tti_env("TUTTI_SECRET_FILE") != NULL &&
-        strcmp(tti_env("TUTTI_SECRET_FILE"), "-") == 0)
-        cli_follow_launcher();
     return st == TT_OK ? CLI_OK : cli_code(st);
 }
 

@@ -3,7 +3,7 @@
  * set what it looks at between steps.
  *
  * Before the first step nothing is worth saving: Ctrl-C ends the process, SIGTERM is remembered
- * until the fit begins. While it runs, both let it finish the step and save; a second Ctrl-C
+ * until the fit begins; where processes wait for each other, both end that. While it runs, both let it finish the step and save; a second Ctrl-C
  * stops it inside the step. Afterwards everything is saved, and both end the process.
  */
 #include "cli/signals.h"
@@ -12,7 +12,14 @@
 #include <unistd.h>
 
 static tt_ctx *volatile fitting; // NULL before and after the fit
-static volatile sig_atomic_t is_over, interrupts, terms;
+static tt_ctx *volatile joining; // not NULL while processes wait for each other
+static volatile sig_atomic_t is_over, interrupts, terms, ends_joining;
+
+static void end_joining(void)
+{
+    ends_joining = 1;
+    tt_request_stop(joining);
+}
 
 static void tell(const char *s)
 {
@@ -25,6 +32,10 @@ static void on_interrupt(int number)
     (void)number;
     tt_ctx *ctx = fitting;
     interrupts++;
+    if (ctx == NULL && joining != NULL && interrupts == 1) {
+        end_joining();
+        return;
+    }
     if (ctx == NULL || interrupts > 2)
         _exit(CLI_BREAK);
     if (interrupts == 2) {
@@ -44,6 +55,8 @@ static void on_term(int number)
         _exit(CLI_AGAIN);
     if (ctx != NULL)
         tt_request_end(ctx);
+    else if (joining != NULL)
+        end_joining();
 }
 
 // Not where the caller has it ignored, as nohup does.
@@ -61,6 +74,14 @@ void cli_signals_take(void)
     take(SIGTERM, on_term);
     take(SIGHUP, on_term);
     signal(SIGPIPE, SIG_IGN); // output that nobody reads any more ends no training
+}
+
+const volatile int *cli_signals_join(tt_ctx *reader)
+{
+    joining = reader;
+    if (reader != NULL && terms)
+        end_joining();
+    return &ends_joining;
 }
 
 void cli_signals_fit(tt_ctx *ctx)

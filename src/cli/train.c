@@ -227,6 +227,8 @@ static int train(training *t)
     int64_t begin = tti_now_ns();
     int rc = cli_job_build(&t->j, t->args, cli_progress_event, &t->progress);
     t->trial = (cli_trial){.job = t->j.job, .opened_ns = tti_now_ns() - begin};
+    if (tt_status_of(t->j.ctx != NULL ? t->j.ctx : t->j.reader) == TT_ESTOP)
+        return cli_signals_code() != CLI_OK ? cli_signals_code() : CLI_AGAIN; // asked to end
     if (rc != CLI_OK)
         return rc;
     if (t->j.is_beside)

@@ -168,7 +168,7 @@ static tt_status await(tt_ctx *ctx, int folder, const char *rank_0, const char *
         if (ok)
             return TT_OK;
         if (atomic_load(&ctx->stop) != 0)
-            return TT_FAIL(ctx, TT_ESTOP, "stopped on request while waiting for rank 0");
+            return TT_FAIL(ctx, TT_ESTOP, "stopped on request while waiting for other processes");
         if (tti_now_ns() > deadline)
             return TT_FAIL(ctx, TT_EPEER,
                            "rank 0 (%s) does not answer at %s within %lld ms: it was not started "

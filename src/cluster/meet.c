@@ -3,6 +3,7 @@
  * its address to rank 0 again and again; rank 0 answers with what it has, and with the whole list
  * once all have come. The connection is the one of wire.h, so who tells is known by its key.
  */
+#include "base/ctx.h"
 #include "cluster/cluster.h"
 #include "comm/wire.h"
 #include <arpa/inet.h>
@@ -197,6 +198,8 @@ static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
     memcpy(mine.address[m->self], m->told.address[m->self], TOLD);
     while (!is_over(m)) {
         int64_t now = tti_now_ns();
+        if (atomic_load(&ctx->stop) != 0)
+            return TT_FAIL(ctx, TT_ESTOP, "stopped on request while waiting for other processes");
         if (now > deadline)
             return incomplete(ctx, m, leader, ms);
         if (m->self != 0 && now - told_ns > AGAIN_MS * INT64_C(1000000)) {

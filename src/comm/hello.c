@@ -58,7 +58,8 @@ static tt_status resolve(tti_world *w, int rank, const char *host, const char *p
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     int rc;
-    while ((rc = getaddrinfo(host, port, &hints, &found)) == EAI_AGAIN && tti_now_ns() < deadline)
+    while ((rc = getaddrinfo(host, port, &hints, &found)) == EAI_AGAIN && tti_now_ns() < deadline &&
+           !tti_world_is_asked(w))
         usleep(100000);
     if (rc != 0)
         return TT_FAIL(w->ctx, TT_EIO, "rank %d (%s): host '%s' does not resolve: %s", rank,
@@ -101,6 +102,7 @@ tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t roo
     for (int i = 0; i < t->n; i++)
         w->all.ranks[i] = i;
     w->no_encryption = t->no_encryption;
+    w->stop = t->stop;
     TT_TRY(read_numbers(w, t));
     if (t->secret == NULL && t->n > 1)
         return TT_FAIL(w->ctx, TT_EINVAL,

@@ -94,6 +94,7 @@ struct tti_world {
     int n, self;
     int64_t rendezvous_ms, heartbeat_ms, loss_ms;
     bool no_encryption;
+    const volatile int *stop; // while it opens: tt_tasks.stop
     char transport[8];
     uint64_t incarnation;
     tti_wire *wire;
@@ -150,7 +151,9 @@ void tti_probe_init(tti_world *w);
 tt_status tti_links_near(tti_world *w, tti_segment *probes) TTI_CHECKED;
 tt_status tti_links_test(tti_world *w, const tti_segment *probes) TTI_CHECKED;
 
-// world.c; the world's thread: a control message, or a hello
+// world.c: somebody wants tt_open() to end
+bool tti_world_is_asked(const tti_world *w);
+// the world's thread: a control message, or a hello
 void tti_world_take(void *world, int from, const void *message, size_t bytes);
 // waits on w->changed, with mu held, up to the deadline or for a moment; false: passed.
 bool tti_world_wait(tti_world *w, int64_t deadline_ns);

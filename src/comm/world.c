@@ -44,6 +44,11 @@ bool tti_world_wait(tti_world *w, int64_t deadline_ns)
     return true;
 }
 
+bool tti_world_is_asked(const tti_world *w)
+{
+    return w->stop != NULL && *w->stop != 0;
+}
+
 // ---- the thread ------------------------------------------------------------------------------
 
 static void end_texts(tti_hello *h)
@@ -147,6 +152,9 @@ static void serve(void *arg)
     while (!atomic_load(&w->is_stopping)) {
         if (!w->is_open && atomic_load(&w->wants_open))
             begin(w);
+        if (!w->is_open && tti_world_is_asked(w)) // every wait ends with that
+            tti_world_set_failed(w, TT_ESTOP,
+                                 "stopped on request while waiting for other processes");
         if (w->is_open)
             tti_loss_tick(w, tti_now_ns());
         else

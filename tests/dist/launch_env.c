@@ -4,6 +4,7 @@
  */
 #include "../ranks.h"
 #include <arpa/inet.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -306,6 +307,63 @@ TEST(a_rank_that_does_not_come_is_named)
     static const char *const says[] = {"of 3 processes, rank 2 did not come to rank 0",
                                        "of 3 processes, rank 2 did not come to rank 0"};
     all_say(&r, 76, says);
+}
+
+// Whoever waits for others ends soon, and with it those that it has met.
+TEST(a_signal_ends_ranks_that_wait_for_others)
+{
+    static ranks r;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    static const int numbers[] = {SIGTERM, SIGHUP, SIGINT};
+    for (int way = 0; way < 5; way++) { // rank 0, rank 1, both of three, torchrun's 0 and 1 of 3
+        int port[3] = {ranks_port(), ranks_port(), ranks_port()}, first = way == 1;
+        int n = way < 2 ? 1 : 2, number = numbers[way % 3];
+        r = (ranks){.n = 0};
+        for (int i = first; i < first + n; i++) {
+            env e = way < 3 ? (env){.n = 0} : torchrun(i, 3, port[0]);
+            if (way < 3) {
+                add(&e, "TUTTI_TASKS=127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", port[0], port[1],
+                    port[2]);
+                add(&e, "TUTTI_RANK=%d", i);
+            }
+            add(&e, "TUTTI_RENDEZVOUS_MS=60000");
+            ranks_start(&r, JOB, list(&e));
+        }
+        usleep(700000);
+        CHECK(kill(r.pid[n - 1], number) == 0);
+        if (way > 2) // nobody is met before all are there
+            CHECK(kill(r.pid[0], number) == 0);
+        ranks_join(&r, 20);
+        for (int i = 0; i < n; i++)
+            ck_assert_msg(r.code[i] == (number == SIGINT && (i == n - 1 || way > 2) ? 130 : 85),
+                          "way %d, rank %d: exit code %d: %s", way, i, r.code[i], r.err[i]);
+        ck_assert_msg(r.seconds < 3, "way %d took %.1f s", way, r.seconds);
+    }
+}
+
+// The launcher tells it to its processes by their pipes, also while these wait.
+TEST(a_signal_to_the_launcher_ends_ranks_that_wait)
+{
+    char path[400];
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_write("reach", "#!/bin/bash\n" // the second one never comes
+                           "[[ $2 == *TUTTI_RANK=1* ]] && exec sleep 60\nexec sh -c \"$2\"\n");
+    snprintf(path, sizeof(path), "%s/reach", test_folder());
+    CHECK(chmod(path, 0700) == 0);
+    setenv("TUTTI_RENDEZVOUS_MS", "60000", 1);
+    pid_t pid = command_start("run -H 127.0.0.1:2 --ssh ./reach --grace 2 small.yaml");
+    usleep(900000);
+    double begin = ranks_now();
+    CHECK(kill(pid, SIGTERM) == 0);
+    int code = command_wait(pid);
+    unsetenv("TUTTI_RENDEZVOUS_MS");
+    CHECK(ranks_now() - begin < 5);
+    CHECK(code != 0);
+    CHECK_HAS(command_err, "tutti: all processes save and end");
+    CHECK_HAS(command_err, "stopped on request while waiting for other processes");
+    ranks_nothing_left();
 }
 
 TEST(ranks_that_count_differently_are_named)

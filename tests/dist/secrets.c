@@ -148,6 +148,8 @@ TEST(secrets_of_launchers_are_in_no_core_dump)
     command_read(path, hex, sizeof(hex));
     CHECK_INT(strcspn(hex, "\n"), 64);
     search(pid, hex);
+    for (int i = 0; i < 2; i++) // which the shells have become
+        search(child[i], hex);
     CHECK(kill(pid, SIGTERM) == 0);
     CHECK_INT(command_wait(pid), 85);
     ranks_nothing_left();

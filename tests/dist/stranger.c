@@ -136,6 +136,7 @@ static void rank_0_for_all(ranks *r, const char *secret)
 static bool connect_machines(pid_t other)
 {
     char line[200];
+    (void)shell("ip link del here 2>/dev/null"); // of the machine before
     snprintf(line, sizeof(line),
              "ip link set lo up && ip link add here type veth peer name there netns %d && ip addr "
              "add 10.79.0.1/24 dev here && ip link set here up",

@@ -26,11 +26,12 @@ typedef struct tt_tasks {
     const char *host;      // host identity: only equal hosts share memory; default: by system
     const char *job;       // description of the job; must be equal in all; default ""
     const char *transport; // "auto": shared memory if possible, else TCP; "shm"; "wire": TCP
-    bool
-        no_encryption; // do not encrypt bulk data, only authenticate it; control messages always are
-    int64_t rendezvous_ms;    // time for all processes to connect; default 10000
+    bool no_encryption; // bulk data is authenticated but not encrypted; control messages always are
+    int64_t rendezvous_ms;    // time for all processes to connect; default 10000, longer if
+                              // more than four processes share a core
     int64_t heartbeat_ms;     // default 250
-    int64_t loss_ms;          // time until a lost process is reported; default 2000
+    int64_t loss_ms;          // time until a lost process is reported; default 2000, or longer
+                              // likewise
     const volatile int *stop; // when it becomes non-zero (set by a signal handler), tt_open() stops
                               // waiting for the others: TT_ESTOP; default NULL. Not copied
 } tt_tasks;

@@ -5,6 +5,7 @@
  */
 #include "cli/launch.h"
 #include "cluster/cluster.h"
+#include "comm/world.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +20,6 @@
 #define LONGEST  4096  // bytes of a line
 #define ALONE_MS 2000  // after one has failed the others find that out by themselves, or are told
 #define TOLD_MS  2000  // SIGTERM to SIGKILL where one has failed
-#define MEET_MS  10000 // before they have met they wait that long, and name who is missing
 #define MAX_SEEN 1024
 
 typedef struct child {
@@ -36,6 +36,7 @@ typedef struct launch {
     int n_alive;
     int first;                              // the first that failed; -1: none
     int64_t failed_ns, ended_ns, termed_ns; // when; 0: not yet
+    int64_t meet_ms; // before they have met they wait that long, and name who is missing
     bool is_killed;
     uint64_t seen[MAX_SEEN]; // lines that were shown
     int n_seen;
@@ -260,7 +261,7 @@ static void press(launch *a)
         a->termed_ns = now;
         signal_all(a, SIGTERM);
     }
-    if (a->termed_ns != 0 && now - a->termed_ns > (has_met(a) ? TOLD_MS : MEET_MS) * ms)
+    if (a->termed_ns != 0 && now - a->termed_ns > (has_met(a) ? TOLD_MS : a->meet_ms) * ms)
         signal_all(a, SIGKILL);
 }
 
@@ -342,7 +343,7 @@ static bool start_all(launch *a, const sigset_t *mask)
 int cli_launch_run(const cli_launch *l)
 {
     sigset_t ours, old;
-    launch a = {.l = l, .first = -1};
+    launch a = {.l = l, .first = -1, .meet_ms = tti_patience_ms(TTI_RENDEZVOUS_MS, l->n, true)};
     a.child = calloc((size_t)l->n, sizeof(*a.child));
     if (a.child == NULL)
         return cli_error("out of memory");

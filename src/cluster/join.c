@@ -110,12 +110,13 @@ static tt_status get_ms(tt_ctx *ctx, const char *name, int64_t *out)
     return TT_OK;
 }
 
-static tt_status get_settings(tt_ctx *ctx, membership *m)
+static tt_status get_settings(tt_ctx *ctx, int n_here, membership *m)
 {
     tt_tasks *t = &m->tasks;
     const char *bind = tti_env("TUTTI_BIND"), *transport = tti_env("TUTTI_TRANSPORT");
     const char *encryption = tti_env("TUTTI_ENCRYPTION");
     char found[TTI_EXCERPT];
+    t->rendezvous_ms = tti_patience_ms(TTI_RENDEZVOUS_MS, n_here, true);
     TT_TRY(get_ms(ctx, "TUTTI_RENDEZVOUS_MS", &t->rendezvous_ms));
     TT_TRY(get_ms(ctx, "TUTTI_HEARTBEAT_MS", &t->heartbeat_ms));
     TT_TRY(get_ms(ctx, "TUTTI_LOSS_MS", &t->loss_ms));
@@ -170,10 +171,18 @@ static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
                                                      .rank_0 = m->name[0],
                                                      .address = m->address[0],
                                                      .runtime = tti_env("XDG_RUNTIME_DIR"),
-                                                     .wait_ms = m->tasks.rendezvous_ms > 0
-                                                                    ? m->tasks.rendezvous_ms
-                                                                    : 10000},
+                                                     .wait_ms = m->tasks.rendezvous_ms},
                                 &m->key, m->secret);
+}
+
+// Processes of this machine: as told, or those whose addresses have this one's host.
+static int count_here(const tt_cluster *c, const membership *m)
+{
+    const char *own = m->address[m->tasks.self], *colon = strrchr(own, ':');
+    int n = 0;
+    for (int i = 0; colon != NULL && i < m->tasks.n; i++)
+        n += strncmp(m->address[i], own, (size_t)(colon - own) + 1) == 0;
+    return TTI_MAX(n, c->n_local);
 }
 
 static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
@@ -191,7 +200,7 @@ static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
     }
     TT_TRY(list_tasks(ctx, c, m));
     next_to_store(c, m);
-    TT_TRY(get_settings(ctx, m));
+    TT_TRY(get_settings(ctx, count_here(c, m), m));
     TT_TRY(get_secret(ctx, c, m));
     for (int i = 0; i < t->n; i++)
         if (m->address[i][0] == '\0')

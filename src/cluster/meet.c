@@ -6,6 +6,7 @@
 #include "base/ctx.h"
 #include "cluster/cluster.h"
 #include "comm/wire.h"
+#include "comm/world.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -228,7 +229,7 @@ static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
 
 static tt_status open_and_meet(tt_ctx *ctx, meeting *m, const tt_tasks *t, const char *leader)
 {
-    int64_t ms = t->rendezvous_ms > 0 ? t->rendezvous_ms : 10000;
+    int64_t ms = t->rendezvous_ms > 0 ? t->rendezvous_ms : TTI_RENDEZVOUS_MS;
     struct sockaddr_storage at, own;
     socklen_t at_bytes = 0, own_bytes = 0;
     char number[TOLD], bind[TOLD], host[64];

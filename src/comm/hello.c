@@ -3,22 +3,52 @@
  * 0 in their order, so that every rank finds the same culprit.
  */
 #include "comm/peers.h"
+#include "device/device.h"
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#define CROWDED 4.0 // processes for a core
+
 // ---- the options -----------------------------------------------------------------------------
+
+int64_t tti_patience_ms(int64_t ms, int processes, bool is_start)
+{
+    double load = 0, cores = tti_cores();
+    if (!is_start || getloadavg(&load, 1) != 1)
+        load = 0;
+    double per_core = TTI_MIN(load / cores, 2 * CROWDED) + processes / cores;
+    return per_core <= CROWDED ? ms : (int64_t)((double)ms * per_core / CROWDED);
+}
+
+// Processes of the host that has most of them, by their addresses.
+static int n_on_host(const tt_tasks *t)
+{
+    int most = 1;
+    for (int i = 0; t->addresses != NULL && i < t->n; i++) {
+        const char *own = t->addresses[i], *colon = own != NULL ? strrchr(own, ':') : NULL;
+        int n = 0;
+        for (int k = 0; colon != NULL && k < t->n; k++)
+            n += t->addresses[k] != NULL &&
+                 strncmp(t->addresses[k], own, (size_t)(colon - own) + 1) == 0;
+        most = TTI_MAX(most, n);
+    }
+    return most;
+}
 
 static tt_status read_numbers(tti_world *w, const tt_tasks *t)
 {
-    w->rendezvous_ms = t->rendezvous_ms == 0 ? 10000 : t->rendezvous_ms;
+    w->rendezvous_ms = t->rendezvous_ms != 0
+                           ? t->rendezvous_ms
+                           : tti_patience_ms(TTI_RENDEZVOUS_MS, n_on_host(t), true);
     w->heartbeat_ms = t->heartbeat_ms == 0 ? 250 : t->heartbeat_ms;
-    w->loss_ms = t->loss_ms == 0 ? 2000 : t->loss_ms;
+    w->loss_ms = t->loss_ms != 0 ? t->loss_ms : tti_patience_ms(2000, n_on_host(t), false);
     if (w->rendezvous_ms < 1 || w->heartbeat_ms < 1)
         return TT_FAIL(w->ctx, TT_EINVAL,
                        "tasks: rendezvous_ms %lld, heartbeat_ms %lld; they must be above 0",

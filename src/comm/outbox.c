@@ -118,13 +118,16 @@ bool tti_wire_has_taken(tti_wire *w, int rank)
     return has;
 }
 
-void tti_outbox_watch(tti_wire *w, int rank)
+void tti_outbox_watch(tti_wire *w, int rank, bool looks)
 {
     tti_outbox *b = &w->links[rank].data;
     int e, value;
-    pthread_mutex_lock(&b->mu);
-    void *monitor = b->monitor; // the caller's thread sets it, once
-    pthread_mutex_unlock(&b->mu);
+    void *monitor = NULL;
+    if (looks) {
+        pthread_mutex_lock(&b->mu);
+        monitor = b->monitor; // the caller's thread sets it, once
+        pthread_mutex_unlock(&b->mu);
+    }
     while (monitor != NULL && (e = tti_wire_event(monitor, &value)) >= 0) {
         pthread_mutex_lock(&b->mu);
         if (e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) // so that the other side knows whose it is

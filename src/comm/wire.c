@@ -19,6 +19,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#define LOOK_NS INT64_C(10000000)
+
 // ---- sockets ---------------------------------------------------------------------------------
 
 void tti_wire_set(void *socket, int option, int value)
@@ -475,22 +477,13 @@ static void add(zmq_pollitem_t *items, int *n, void *socket)
 
 void tti_wire_serve(tti_wire *w, int timeout_ms, const tti_wire_calls *c)
 {
-    zmq_pollitem_t items[6 + 3 * TT_MAX_TASKS] = {{.fd = w->wake_fd, .events = ZMQ_POLLIN}};
+    zmq_pollitem_t items[6] = {{.fd = w->wake_fd, .events = ZMQ_POLLIN}};
     int n = 1;
     add(items, &n, w->zap);
     add(items, &n, w->control);
     add(items, &n, w->data);
     add(items, &n, w->control_door.monitor);
     add(items, &n, w->data_door.monitor);
-    for (int i = 0; i < w->n; i++) {
-        if (w->is_meeting) {
-            add(items, &n, w->links[i].control);
-            add(items, &n, w->links[i].monitor);
-        }
-        pthread_mutex_lock(&w->links[i].data.mu);
-        add(items, &n, w->links[i].data.monitor);
-        pthread_mutex_unlock(&w->links[i].data.mu);
-    }
     (void)zmq_poll(items, n, timeout_ms);
     uint64_t woken;
     ssize_t got = read(w->wake_fd, &woken, sizeof(woken));
@@ -503,12 +496,16 @@ void tti_wire_serve(tti_wire *w, int timeout_ms, const tti_wire_calls *c)
         ;
     for (int i = 0; i < 64 && take_data(w, c); i++)
         ;
+    // Of links to others little is new: each call would ask for all of them.
+    int64_t now = tti_now_ns();
+    bool looks = now - w->looked_ns >= LOOK_NS;
+    w->looked_ns = looks ? now : w->looked_ns;
     for (int i = 0; i < w->n; i++) {
-        while (w->is_meeting && w->links[i].control != NULL && take_answer(w, i, c))
+        while (looks && w->is_meeting && w->links[i].control != NULL && take_answer(w, i, c))
             ;
-        if (w->is_meeting)
+        if (looks && w->is_meeting)
             watch_link(&w->links[i]);
-        tti_outbox_watch(w, i);
+        tti_outbox_watch(w, i, looks);
     }
 }
 

@@ -75,6 +75,7 @@ struct tti_wire {
     void *zmq, *zap, *control, *data;
     tti_door control_door, data_door;
     int wake_fd, data_port;
+    int64_t looked_ns; // at links
     _Atomic int n_refused, n_forged;
     zmq_msg_t *asking; // whose message is being taken: its route
     tti_wire_link links[TT_MAX_TASKS];
@@ -102,7 +103,8 @@ bool tti_door_admit(tti_wire *w); // answers one who wants to come in; false: th
 // outbox.c
 void tti_outbox_open(tti_outbox *b);
 void tti_outbox_close(tti_outbox *b); // its sockets are closed already
-// Looks at the connection: what the rank has not told of goes over a new one once more.
-void tti_outbox_watch(tti_wire *w, int rank);
+// Sends what was behind. If it also looks at the connection, what the rank has not told of goes over
+// a new one once more.
+void tti_outbox_watch(tti_wire *w, int rank, bool looks);
 
 #endif

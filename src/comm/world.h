@@ -40,6 +40,11 @@ tt_status tti_world_open(tt_ctx *ctx, const tt_tasks *tasks, const char *devices
  */
 void tti_world_close(tti_world *w);
 
+// A time to wait for others where so many processes of the job are on this machine: longer where
+// they outnumber the cores by far, and at the start also where much else runs here.
+int64_t tti_patience_ms(int64_t ms, int processes, bool is_start);
+#define TTI_RENDEZVOUS_MS 10000 // where nothing else is said
+
 // The address of an interface of this machine, "eth0", as a number; false: there is none.
 bool tti_interface_address(const char *interface, char out[128]);
 

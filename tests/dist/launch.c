@@ -107,6 +107,17 @@ TEST(run_tells_ranks_and_links)
     ranks_nothing_left();
 }
 
+TEST(run_starts_many_processes_on_few_cores)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    test_skip("a sanitizer makes each of them ten times as slow");
+#endif
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_ok("run -n 48 small.yaml --dry-run --quiet --devices cpu:0");
+    ranks_nothing_left();
+}
+
 // A command that reaches hosts runs the words of its last argument, as ssh does.
 TEST(run_reaches_hosts_by_a_command)
 {

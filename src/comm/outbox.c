@@ -60,14 +60,6 @@ static void await_room(tti_outbox *b, int wait_ms)
             return;
 }
 
-// With mu held: a message that is sent once more has the seal it had.
-static void seal(tti_wire *w, int to, char *message, size_t bytes)
-{
-    tti_seal s = {.number = w->links[to].data.n_sealed++};
-    s.tag = tti_mac(w->secrets->mac_out[to].byte, s.number, message, bytes);
-    memcpy(message + bytes, &s, sizeof(s));
-}
-
 tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
                        size_t bytes, int wait_ms)
 {
@@ -86,7 +78,7 @@ tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes,
         if (bytes > 0)
             memcpy((char *)zmq_msg_data(m) + head_bytes, data, bytes);
         if (seal_bytes > 0)
-            seal(w, to, zmq_msg_data(m), head_bytes + bytes);
+            tti_wire_seal(w, to, zmq_msg_data(m), head_bytes + bytes);
         b->n_put++;
         pump(b);
     }

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define LOOK_NS INT64_C(10000000)
@@ -31,41 +30,6 @@ void tti_wire_set(void *socket, int option, int value)
 static void set_text(void *socket, int option, const char *value)
 {
     (void)zmq_setsockopt(socket, option, value, strlen(value));
-}
-
-// What a rank shows to another before it sends data that is not encrypted. It keeps others away, but
-// whoever listens can repeat it: what counts is each message's seal.
-static void print_password(const uint8_t data_key[TT_SECRET_BYTES], int rank, char out[65])
-{
-    tti_digest d = tti_derive(data_key, "admit", rank);
-    for (int b = 0; b < 32; b++)
-        snprintf(out + (size_t)2 * b, 3, "%02x", d.byte[b]);
-}
-
-static tt_status make_keys(tti_wire *w, const uint8_t *secret)
-{
-    tti_wire_secrets *s = w->secrets = tti_secure_new(w->ctx, sizeof(*s));
-    if (s == NULL)
-        return TT_ENOMEM;
-    if (getrandom(s->data_key, sizeof(s->data_key), 0) != sizeof(s->data_key))
-        return TT_FAIL(w->ctx, TT_EIO, "the system gives no random numbers");
-    for (int i = 0; i < w->n; i++) {
-        tti_digest d = tti_derive(secret, "curve", i);
-        char key[41];
-        zmq_z85_encode(key, d.byte, sizeof(d.byte));
-        int rc = zmq_curve_public(w->public_keys[i], key);
-        if (i == w->self)
-            memcpy(s->own_key, key, sizeof(key));
-        explicit_bzero(key, sizeof(key));
-        explicit_bzero(&d, sizeof(d));
-        if (rc != 0)
-            return TT_FAIL(w->ctx, TT_EUNSUPPORTED, "this ZeroMQ has no encryption: %s",
-                           zmq_strerror(errno));
-        zmq_z85_decode(s->shown[i].public_bytes, w->public_keys[i]);
-        print_password(s->data_key, i, s->shown[i].password);
-        s->mac_in[i] = tti_derive(s->data_key, "mac", i);
-    }
-    return TT_OK;
 }
 
 // A socket with its bounds and keys; server < 0: it listens, else connects to that rank.
@@ -130,13 +94,14 @@ static void keep_pages(void)
 
 static tt_status open_sockets(tti_wire *w, const tti_wire_opts *o)
 {
+    TT_TRY(tti_wire_check_files(w->ctx, w->n));
     w->zmq = zmq_ctx_new();
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->zmq == NULL || w->wake_fd < 0)
         return TT_FAIL(w->ctx, TT_EIO, "wire: %s", strerror(errno));
     (void)zmq_ctx_set(w->zmq, ZMQ_IO_THREADS, 2);
     keep_pages();
-    TT_TRY(make_keys(w, o->secret));
+    TT_TRY(tti_wire_make_keys(w, o->secret));
     w->zap = zmq_socket(w->zmq, ZMQ_ROUTER);
     if (w->zap == NULL || zmq_bind(w->zap, "inproc://zeromq.zap.01") != 0)
         return TT_FAIL(w->ctx, TT_EIO, "wire: no authentication: %s", zmq_strerror(errno));
@@ -254,18 +219,6 @@ tt_status tti_wire_connect(tti_wire *w, int rank, const char *address)
     return connect_to(w, l->control, address);
 }
 
-// The rank's own key makes what is shown to it and what seals messages to it.
-static void use_data_key(tti_wire *w, int rank, void *socket, const uint8_t *data_key)
-{
-    char name[16], password[65];
-    snprintf(name, sizeof(name), "%d", w->self);
-    print_password(data_key, w->self, password);
-    set_text(socket, ZMQ_PLAIN_USERNAME, name);
-    set_text(socket, ZMQ_PLAIN_PASSWORD, password);
-    w->secrets->mac_out[rank] = tti_derive(data_key, "mac", w->self);
-    explicit_bzero(password, sizeof(password));
-}
-
 tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address, const uint8_t *data_key)
 {
     tti_outbox *b = &w->links[rank].data;
@@ -275,7 +228,7 @@ tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address, cons
     if (s == NULL)
         return TT_EIO;
     if (w->no_encryption)
-        use_data_key(w, rank, s, data_key);
+        tti_wire_use_key(w, rank, s, data_key);
     void *watched = monitor(w, s, name);
     pthread_mutex_lock(&b->mu);
     b->socket = s;
@@ -387,38 +340,6 @@ static bool take_control(tti_wire *w, const tti_wire_calls *c)
     return n > 0;
 }
 
-// Takes the seal off a message: it is what the rank sent, and not one that has come before.
-static bool unseal(tti_wire *w, int from, zmq_msg_t *m, size_t *bytes)
-{
-    tti_seal seal = {.number = 0};
-    const char *data = zmq_msg_data(m);
-    size_t n = zmq_msg_size(m);
-    int fd = zmq_msg_get(m, ZMQ_SRCFD);
-    if (n == 0) // of a new connection
-        return false;
-    tti_tag tag = {{0}};
-    if (n >= sizeof(seal)) {
-        memcpy(&seal, data + n - sizeof(seal), sizeof(seal));
-        tag = tti_mac(w->secrets->mac_in[from].byte, seal.number, data, n - sizeof(seal));
-    }
-    if (n < sizeof(seal) || !tti_equal(&tag, &seal.tag, sizeof(tag))) {
-        int so_far = atomic_fetch_add(&w->n_forged, 1) + 1;
-        if ((so_far & (so_far - 1)) == 0)
-            TT_LOG(w->ctx, TT_WARN,
-                   "a data message in the name of rank %d is not what it sent (%d so far): it is "
-                   "dropped and its connection cut",
-                   from, so_far);
-        tti_door_cut(&w->data_door, fd);
-        return false;
-    }
-    tti_door_know(&w->data_door, fd);
-    if (seal.number != w->links[from].n_got)
-        return false; // it was here, or those before it come first
-    w->links[from].n_got++;
-    *bytes = n - sizeof(seal);
-    return true;
-}
-
 static bool take_data(tti_wire *w, const tti_wire_calls *c)
 {
     zmq_msg_t f[1];
@@ -427,7 +348,7 @@ static bool take_data(tti_wire *w, const tti_wire_calls *c)
     size_t bytes = n == 1 ? zmq_msg_size(&f[0]) : 0;
     bool is_good = from >= 0;
     if (is_good && w->no_encryption)
-        is_good = unseal(w, from, &f[0], &bytes);
+        is_good = tti_wire_unseal(w, from, &f[0], &bytes);
     else if (is_good)
         tti_door_know(&w->data_door, zmq_msg_get(&f[0], ZMQ_SRCFD));
     if (is_good)

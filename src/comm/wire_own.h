@@ -1,6 +1,7 @@
 /*
  * wire_own.h - what the files of wire.h share: wire.c (sockets, control messages, receiving),
- * door.c (where the wire listens and who is let in), outbox.c (data messages until they are taken).
+ * door.c (where the wire listens and who is let in), outbox.c (data messages until they are taken),
+ * seal.c (keys and messages without encryption), files.c (descriptors).
  * They alone know ZeroMQ.
  */
 #ifndef TUTTI_COMM_WIRE_OWN_H
@@ -99,6 +100,18 @@ void tti_door_know(tti_door *d, int fd); // a message of a rank has come by that
 void tti_door_cut(tti_door *d, int fd);  // what came by that connection is nobody's of the job
 void tti_door_close(tti_door *d);
 bool tti_door_admit(tti_wire *w); // answers one who wants to come in; false: there is none
+
+// files.c: there are descriptors for a job of n processes; the soft limit is raised if need be.
+tt_status tti_wire_check_files(tt_ctx *ctx, int n) TTI_CHECKED;
+
+// seal.c
+tt_status tti_wire_make_keys(tti_wire *w, const uint8_t *secret) TTI_CHECKED;
+// With the rank's own key: what is shown to it, and what seals messages to it.
+void tti_wire_use_key(tti_wire *w, int rank, void *socket, const uint8_t *data_key);
+// Writes the seal behind a message; with the outbox's mu held.
+void tti_wire_seal(tti_wire *w, int to, char *message, size_t bytes);
+// A message is what the rank sent, and the next of it; bytes is its size without the seal.
+bool tti_wire_unseal(tti_wire *w, int from, zmq_msg_t *m, size_t *bytes);
 
 // outbox.c
 void tti_outbox_open(tti_outbox *b);

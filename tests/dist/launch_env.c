@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MOST_ENV 12
@@ -425,6 +427,52 @@ TEST(a_rank_that_is_started_twice_is_named)
         told++;
     }
     CHECK(told >= 1 && r.seconds < 10);
+}
+
+// ZeroMQ would end the process where it gets no descriptor.
+TEST(too_few_descriptors_are_an_error_with_numbers)
+{
+    struct rlimit old, few;
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    static const rlim_t limits[] = {9, 12, 14, 18, 22, 30, 60, 90};
+    for (size_t k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
+        int port[2] = {ranks_port(), ranks_port()};
+        env e = tasks(0, port, secret_a);
+        few =
+            (struct rlimit){limits[k], limits[k]}; // a hard one only sinks: in a process of its own
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+                _exit(99);
+            for (int i = 0; i < e.n; i++)
+                putenv(e.text[i]);
+            _exit(command_run("train small.yaml --quiet") == 1 &&
+                          strstr(command_err, "2 processes need ") != NULL &&
+                          strstr(command_err, " open files in each") != NULL
+                      ? 0
+                      : 1);
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid);
+        command_read("err", command_err, sizeof(command_err));
+        ck_assert_msg(status == 0, "limit %d: %x: %s", (int)limits[k], status, command_err);
+    }
+    // A soft limit is no hindrance.
+    static ranks r;
+    int port[2] = {ranks_port(), ranks_port()};
+    few = (struct rlimit){24, old.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    for (int i = 0; i < 2; i++) {
+        env e = tasks(i, port, secret_a);
+        ranks_start(&r, JOB " --run soft", list(&e));
+    }
+    CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    ranks_join(&r, 20);
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(r.code[i] == 0, "rank %d: exit code %d: %s", i, r.code[i], r.err[i]);
 }
 
 TEST(a_host_that_does_not_resolve_is_named)

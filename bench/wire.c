@@ -100,9 +100,9 @@ static int wire_rank(int rank, const char *const *addresses, bool plain, double 
     double start = 0;
     for (uint32_t r = 0; tt_status_of(ctx) == TT_OK && r < REPS + 1; r++) {
         tti_letter l = {1, r, 0, BYTES};
-        int64_t deadline = tti_deadline(20000);
-        tt_status st = rank == 0 ? tti_world_send(ctx->world, 1, &l, data, deadline)
-                                 : tti_world_receive(ctx->world, 0, &l, data, deadline);
+        int64_t wait_ms = 20000;
+        tt_status st = rank == 0 ? tti_world_send(ctx->world, 1, &l, data, wait_ms)
+                                 : tti_world_receive(ctx->world, 0, &l, data, wait_ms);
         if (st != TT_OK)
             _exit(1);
         start = r == 0 ? bench_now() : start;

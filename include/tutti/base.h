@@ -200,7 +200,7 @@ typedef struct tt_open_opts {
     uint64_t seed;         // seed of random numbers and initial weights; default 0
     tt_soft soft;          // soft placement
     int threads;           // CPU threads, shared by all devices; default: all cores allowed
-    int64_t deadline_ms;   // longest wait within a run, in ms; default 60000
+    int64_t deadline_ms;   // longest wait without any progress, in ms; default 60000
     tt_level level;        // lowest level logged; TT_ERROR also hides the lines per epoch
     tt_event_fn on_event;  // default: log lines to stderr
     void *user;            // passed to on_event

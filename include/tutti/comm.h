@@ -51,7 +51,7 @@ typedef struct tt_comm_open_opts {
     int members;           // members of this process, 1 to TT_MAX_MEMBERS; default: one per device
     const char *transport; // "local": this process only; over all processes of the job: "auto",
                            // "shm" (shared memory), "wire" (TCP). Default: "auto" if several
-    int64_t deadline_ms;   // longest wait in a call, in ms; default: the context's
+    int64_t deadline_ms;   // longest wait without progress, in ms; default: the context's
     const int *ranks;      // ranks of the group, ascending, including this one; default: all
     int n_ranks;
 } tt_comm_open_opts;

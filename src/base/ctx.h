@@ -41,9 +41,10 @@ struct tt_ctx {
     double speed[TTI_MAX_DEVICES]; // of the devices, once share: auto has asked; [0] is 0 before
     int isa;
     int n_threads;
-    int n_beside;    // threads of the job's other processes on the same cores
-    bool no_capture; // plans of devices with streams are walked every time
-    int64_t deadline_ms;
+    int n_beside;            // threads of the job's other processes on the same cores
+    bool no_capture;         // plans of devices with streams are walked every time
+    int64_t deadline_ms;     // comm/patience.h
+    _Atomic uint64_t pulse;  // grows with what gets on outside of runs, for others that wait
     struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
     _Atomic int stop;        // tt_request_stop()
     _Atomic int end;         // tt_request_end(): a fit ends after its step

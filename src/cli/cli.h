@@ -16,7 +16,7 @@ enum {
     CLI_USAGE = 2,   // the command line is wrong
     CLI_BAD_JOB = 3, // a job file, its data or its model is wrong or does not fit: again does not help
     CLI_NAN = 4,     // the loss was not finite
-    CLI_LOST = 76,   // another process of the job, or a link to it, was lost: to be resumed
+    CLI_LOST = 76,   // a process or device of the job was lost or stuck: to be resumed
     CLI_AGAIN = 85,  // ended by SIGTERM or SIGHUP after saving: to be resumed
     CLI_BREAK = 130, // ended by Ctrl-C
 };

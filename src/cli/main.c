@@ -116,6 +116,7 @@ int cli_code(tt_status st)
     case TT_ENAN:
         return CLI_NAN;
     case TT_EPEER:
+    case TT_ETIMEOUT:
         return CLI_LOST;
     default:
         return CLI_FAILED;

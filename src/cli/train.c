@@ -251,7 +251,7 @@ static int train(training *t)
     if (cli_job_check_memory(&t->j) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
     if (share_folder(t) != TT_OK)
-        return tt_status_of(t->j.ctx) == TT_EPEER ? CLI_LOST : CLI_FAILED;
+        return cli_code(tt_status_of(t->j.ctx)) == CLI_LOST ? CLI_LOST : CLI_FAILED;
     tt_status st = fit(t);
     int asked = cli_signals_code();
     if (asked == CLI_OK && t->is_ended) // by another rank

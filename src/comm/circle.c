@@ -76,6 +76,8 @@ typedef struct topic {
 static tt_status failed(tti_world *w, int rank, const char *what, tt_status st, int64_t ms)
 {
     const tti_rank *r = &w->peers[rank].rank;
+    if (st == TT_ETIMEOUT && atomic_load(&w->wants_open))
+        return tti_world_stuck(w, rank, what, ms);
     if (st == TT_ETIMEOUT)
         return TT_FAIL(w->ctx, st, "%s: nothing from rank %d (%s, host %s) within %lld ms", what,
                        rank, r->name, r->host, (long long)ms);
@@ -83,11 +85,11 @@ static tt_status failed(tti_world *w, int rank, const char *what, tt_status st, 
 }
 
 static tt_status take(tti_world *w, int rank, uint64_t plan, uint32_t run, const topic *mine,
-                      void *to, int64_t deadline)
+                      void *to, int64_t wait_ms)
 {
     topic theirs;
     tti_letter l = {plan, run, 0, sizeof(topic)};
-    TT_TRY(tti_world_receive(w, rank, &l, &theirs, deadline));
+    TT_TRY(tti_world_receive(w, rank, &l, &theirs, wait_ms));
     const tti_rank *r = &w->peers[rank].rank;
     if (memcmp(theirs.what, mine->what, sizeof(theirs.what)) != 0 || theirs.bytes != mine->bytes)
         return TT_FAIL(w->ctx, TT_EINVAL,
@@ -95,7 +97,7 @@ static tt_status take(tti_world *w, int rank, uint64_t plan, uint32_t run, const
                        rank, r->name, theirs.what, (unsigned long long)theirs.bytes, w->self,
                        mine->what, (unsigned long long)mine->bytes);
     l = (tti_letter){plan, run, 1, mine->bytes};
-    return l.bytes == 0 ? TT_OK : tti_world_receive(w, rank, &l, to, deadline);
+    return l.bytes == 0 ? TT_OK : tti_world_receive(w, rank, &l, to, wait_ms);
 }
 
 tt_status tti_circle_exchange(tti_world *w, tti_circle *c, const char *what, const void *mine,
@@ -105,7 +107,7 @@ tt_status tti_circle_exchange(tti_world *w, tti_circle *c, const char *what, con
         return tt_status_of(w->ctx);
     if (c->n == w->n) // so that a rank that does something else is noticed at once
         c = &w->all;
-    int64_t ms = deadline_ms == 0 ? w->ctx->deadline_ms : deadline_ms, deadline = tti_deadline(ms);
+    int64_t ms = deadline_ms == 0 ? w->ctx->deadline_ms : deadline_ms;
     uint32_t run = c->count++;
     uint64_t plan = OF_WORLD | c->id;
     topic t = {.bytes = bytes};
@@ -116,9 +118,9 @@ tt_status tti_circle_exchange(tti_world *w, tti_circle *c, const char *what, con
         self++;
     for (int d = 1; d < c->n; d++) { // everybody begins with somebody else
         int to = c->ranks[(self + d) % c->n];
-        tt_status st = tti_world_send(w, to, &head, &t, deadline);
+        tt_status st = tti_world_send(w, to, &head, &t, ms);
         if (st == TT_OK && bytes > 0)
-            st = tti_world_send(w, to, &body, mine, deadline);
+            st = tti_world_send(w, to, &body, mine, ms);
         if (st != TT_OK)
             return failed(w, to, what, st, ms);
     }
@@ -127,7 +129,7 @@ tt_status tti_circle_exchange(tti_world *w, tti_circle *c, const char *what, con
     for (int d = 1; d < c->n; d++) {
         int from = (self + d) % c->n;
         tt_status st =
-            take(w, c->ranks[from], plan, run, &t, (char *)all + (size_t)from * bytes, deadline);
+            take(w, c->ranks[from], plan, run, &t, (char *)all + (size_t)from * bytes, ms);
         if (st != TT_OK)
             return failed(w, c->ranks[from], what, st, ms);
     }

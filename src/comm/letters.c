@@ -2,6 +2,7 @@
  * letters.c - letters. One goes out in chunks; the world's thread puts them
  * together in the inbox, or in the reader's own memory when it waits already.
  */
+#include "comm/patience.h"
 #include "comm/peers.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,21 +14,24 @@
 // ---- sending ---------------------------------------------------------------------------------
 
 static tt_status put(tti_world *w, int to, const tti_chunk *c, const char *data, size_t bytes,
-                     int64_t deadline_ns)
+                     int64_t wait_ms)
 {
-    for (;;) {
+    tti_patience p;
+    for (bool waits = false;; waits = true) {
         tt_status st = tti_wire_put(w->wire, to, c, sizeof(*c), data, bytes, 20);
         if (st != TT_ETIMEOUT)
             return st;
         if (atomic_load(&w->has_failed))
             return TT_EPEER;
-        if (tti_now_ns() > deadline_ns)
+        if (!waits)
+            tti_patience_begin(&p, w->ctx, wait_ms);
+        else if (tti_patience_is_over(&p))
             return TT_ETIMEOUT;
     }
 }
 
 tt_status tti_world_send(tti_world *w, int to, const tti_letter *l, const void *data,
-                         int64_t deadline_ns)
+                         int64_t wait_ms)
 {
     TTI_ASSERT(to >= 0 && to < w->n && to != w->self);
     tti_peer *p = &w->peers[to];
@@ -40,7 +44,7 @@ tt_status tti_world_send(tti_world *w, int to, const tti_letter *l, const void *
         if (atomic_load(&w->has_failed))
             st = TT_EPEER;
         else
-            st = put(w, to, &c, (const char *)data + c.at, bytes, deadline_ns);
+            st = put(w, to, &c, (const char *)data + c.at, bytes, wait_ms);
         p->n_out += st == TT_OK;
         c.at += bytes;
     } while (st == TT_OK && c.at < l->bytes);
@@ -194,9 +198,11 @@ static bool is_complete(const tti_inbox *e)
 }
 
 // Waits for a letter; with mu held. *out may be set when it fails, too.
-static tt_status await(tti_world *w, int from, const tti_letter *l, void *data, int64_t deadline_ns,
+static tt_status await(tti_world *w, int from, const tti_letter *l, void *data, int64_t wait_ms,
                        tti_inbox **out)
 {
+    tti_patience p = {.ctx = NULL};
+    uint64_t arrived = 0;
     tti_inbox *e = *find(w, from, l);
     if (e == NULL) { // it will come into the reader's memory
         e = new_entry(w, 0);
@@ -218,19 +224,29 @@ static tt_status await(tti_world *w, int from, const tti_letter *l, void *data, 
             return TT_FAIL(w->ctx, TT_EPEER,
                            "rank %d (%s, host %s) has left the job, but is waited for", from,
                            w->peers[from].rank.name, w->peers[from].rank.host);
-        if (!tti_world_wait(w, deadline_ns))
+        if (wait_ms == 0)
             return TT_ETIMEOUT;
+        if (p.ctx == NULL)
+            tti_patience_begin(&p, w->ctx, wait_ms);
+        if (e->arrived != arrived) // a slow link is none that has stopped
+            tti_patience_renew(&p);
+        arrived = e->arrived;
+        (void)tti_world_wait(w, tti_deadline(TTI_LOOK_MS));
+        if (!is_complete(e) && tti_patience_is_over(&p))
+            return TT_ETIMEOUT;
+        w->doing.waits_for = from + 1;
     }
+    w->doing.waits_for = 0;
     return TT_OK;
 }
 
 tt_status tti_world_receive(tti_world *w, int from, const tti_letter *l, void *data,
-                            int64_t deadline_ns)
+                            int64_t wait_ms)
 {
     TTI_ASSERT(from >= 0 && from < w->n && from != w->self);
     tti_inbox *e = NULL;
     pthread_mutex_lock(&w->mu);
-    tt_status st = await(w, from, l, data, deadline_ns, &e);
+    tt_status st = await(w, from, l, data, wait_ms, &e);
     while (e != NULL && e->is_filling) // it writes to data
         (void)tti_world_wait(w, tti_now_ns() + 1000000);
     bool own = st == TT_OK && e->capacity > 0 && l->bytes > 0;

@@ -4,6 +4,7 @@
  * devices share the work.
  */
 #include "comm/comm.h"
+#include "comm/patience.h"
 #include "device/device.h"
 #include <string.h>
 
@@ -33,14 +34,18 @@ static void slice_run(void *arg)
         (void)tti_team_run(s->device->team, slice_kernel, &launch, 0, s->units, s->work->chunk, 0);
 }
 
-static void wait_for(const tti_work *w, tti_device *d, int64_t deadline)
+static void wait_for(const tti_work *w, tti_device *d)
 {
     int spins = d->is_crowded ? 0 : 20000;
-    while (tti_flag_wait(&d->n_done, d->n_submitted, spins, deadline) != TT_OK) {
-        if (deadline != TTI_FOREVER)
-            (void)TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: %s has not done its share within %lld ms",
-                          w->name, d->name, (long long)w->deadline_ms);
-        deadline = TTI_FOREVER; // its slice is in use until it returns
+    double waited;
+    bool told = false;
+    // Its slice is in use until it returns.
+    while (tti_flag_await(d->ctx, &d->n_done, d->n_submitted, spins, w->deadline_ms, &waited) !=
+           TT_OK) {
+        if (!told)
+            (void)TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: %s has not done its share within %.1f s",
+                          w->name, d->name, waited);
+        told = true;
     }
 }
 
@@ -65,7 +70,6 @@ static int deal(tt_ctx *ctx, const tti_work *w, slice *out)
 tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
 {
     slice slices[TTI_MAX_DEVICES];
-    int64_t deadline = tti_deadline(w->deadline_ms);
     tt_status st = TT_OK;
     int n = 1; // slices handed out, the caller's own among them
     bool alone = w->bytes <= ALONE;
@@ -79,7 +83,7 @@ tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
         slice_run(&slices[0]);
     tti_fp_leave(saved);
     for (int i = 1; i < n; i++)
-        wait_for(w, slices[i].device, deadline);
+        wait_for(w, slices[i].device);
     return st != TT_OK ? st : tt_status_of(ctx);
 }
 

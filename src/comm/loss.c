@@ -7,13 +7,15 @@
  * Should it not answer, the next one does. A rank that fails by itself tells its error the same
  * way.
  */
+#include "comm/patience.h"
 #include "comm/peers.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define MS INT64_C(1000000)
+#define MS         INT64_C(1000000)
+#define VERDICT_MS 1000 // until the rank that writes reports has answered
 
 void tti_world_tell(tti_world *w, int to, tti_note *n)
 {
@@ -62,13 +64,61 @@ void tti_world_doing(tti_world *w, const char *operation, const char *tensor)
     pthread_mutex_unlock(&w->mu);
 }
 
+void tti_world_waits_for(tti_world *w, int rank)
+{
+    pthread_mutex_lock(&w->mu);
+    w->doing.waits_for = rank + 1;
+    pthread_mutex_unlock(&w->mu);
+}
+
 static tti_doing own_doing(tti_world *w)
 {
     pthread_mutex_lock(&w->mu);
     tti_doing d = w->doing;
     d.for_ms = (tti_now_ns() - w->doing_since) / MS;
     pthread_mutex_unlock(&w->mu);
+    d.progress = atomic_load(&w->has_devices) ? tti_progress_of(w->ctx) : 0;
+    d.cpu_ms = tti_cpu_ns() / MS;
     return d;
+}
+
+static tti_doing doing_of(tti_world *w, int rank)
+{
+    if (rank == w->self)
+        return own_doing(w);
+    pthread_mutex_lock(&w->mu);
+    tti_doing d = w->peers[rank].doing;
+    pthread_mutex_unlock(&w->mu);
+    return d;
+}
+
+static bool has_left(tti_world *w, int rank)
+{
+    pthread_mutex_lock(&w->mu);
+    bool left = w->peers[rank].has_left;
+    pthread_mutex_unlock(&w->mu);
+    return left;
+}
+
+uint64_t tti_world_progress(const tti_world *w, int64_t *cpu_ms)
+{
+    uint64_t sum = 0;
+    *cpu_ms = 0;
+    for (int i = 0; i < w->n; i++) {
+        sum += atomic_load_explicit(&w->peers[i].progress, memory_order_relaxed);
+        *cpu_ms += atomic_load_explicit(&w->peers[i].cpu_ms, memory_order_relaxed);
+    }
+    return sum;
+}
+
+int64_t tti_world_heartbeat(const tti_world *w)
+{
+    return w->heartbeat_ms;
+}
+
+void tti_world_has_devices(tti_world *w)
+{
+    atomic_store(&w->has_devices, true);
 }
 
 static size_t print_doing(char *out, size_t room, const tti_doing *d)
@@ -94,9 +144,9 @@ static void print_others(tti_world *w, char *out, size_t room, int but)
 {
     size_t n = 0;
     for (int i = 0; i < w->n && n + 220 < room; i++) {
-        if (i == but || w->peers[i].has_left)
+        if (i == but || has_left(w, i))
             continue;
-        tti_doing d = i == w->self ? own_doing(w) : w->peers[i].doing;
+        tti_doing d = doing_of(w, i);
         n += (size_t)snprintf(out + n, room - n, "; rank %d was ", i);
         n += print_doing(out + n, room - n, &d);
     }
@@ -155,7 +205,7 @@ static void condemn(tti_world *w, int lost, int64_t silent_ms, int by)
                               " is not heard for %.1f s: it hangs, has died, or its link is lost; "
                               "it was ",
                               1e-3 * (double)silent_ms);
-    tti_doing d = lost == w->self ? own_doing(w) : p->doing;
+    tti_doing d = doing_of(w, lost);
     n += print_doing(text + n, sizeof(text) - n, &d);
     print_others(w, text + n, sizeof(text) - n, lost);
     give_verdict(w, TT_EPEER, text);
@@ -195,6 +245,38 @@ void tti_world_fail(tti_world *w, tt_status st, const char *message)
         tti_wire_wake(w->wire);
 }
 
+tt_status tti_world_stuck(tti_world *w, int rank, const char *what, int64_t wait_ms)
+{
+    char text[TTI_MESSAGE_MAX], why[160];
+    int last = rank;
+    for (int hops = 0; hops < w->n; hops++) { // who waits for whom
+        int next = doing_of(w, last).waits_for - 1;
+        if (next < 0 || next >= w->n || next == w->self || next == last)
+            break;
+        last = next;
+    }
+    wait_ms = TTI_MAX(wait_ms, 3 * w->heartbeat_ms);
+    size_t n = print_rank(w, text, sizeof(text), last);
+    snprintf(why, sizeof(why), " has made no progress for %.1f s (deadline_ms); it was ",
+             1e-3 * (double)wait_ms);
+    n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", why);
+    tti_doing d = doing_of(w, last);
+    n += print_doing(text + n, sizeof(text) - n, &d);
+    n += (size_t)snprintf(text + n, sizeof(text) - n, "; rank %d waits for %s%srank %d", w->self,
+                          what != NULL ? what : "", what != NULL ? " of " : "", rank);
+    print_others(w, text + TTI_MIN(n, sizeof(text) - 1),
+                 sizeof(text) - TTI_MIN(n, sizeof(text) - 1), last);
+    // All have waited for the same: one of their reports is everybody's.
+    tti_world_fail(w, TT_ETIMEOUT, text);
+    int64_t deadline = tti_deadline(VERDICT_MS);
+    pthread_mutex_lock(&w->mu);
+    while (!atomic_load(&w->has_failed) && tti_world_wait(w, deadline))
+        ;
+    pthread_mutex_unlock(&w->mu);
+    (void)TT_FAIL(w->ctx, TT_ETIMEOUT, "%s", text); // there was no answer
+    return tt_status_of(w->ctx);
+}
+
 tt_status tti_world_status(tti_world *w)
 {
     return w != NULL && atomic_load(&w->has_failed) ? tt_status_of(w->ctx) : TT_OK;
@@ -213,8 +295,9 @@ void tti_world_on_fail(tti_world *w, tti_world_fail_fn fn, void *user)
 static void condemn_failing(tti_world *w, int rank, tt_status st, const char *text)
 {
     char all[TTI_MESSAGE_MAX];
-    size_t n = print_rank(w, all, sizeof(all), rank);
-    snprintf(all + n, sizeof(all) - n, ": %s", text);
+    bool names_one = strncmp(text, "rank ", 5) == 0; // the culprit is another one
+    size_t n = names_one ? 0 : print_rank(w, all, sizeof(all), rank);
+    snprintf(all + n, sizeof(all) - n, "%s%s", names_one ? "" : ": ", text);
     give_verdict(w, st, all);
 }
 
@@ -260,6 +343,8 @@ void tti_loss_note(tti_world *w, int from, const tti_note *n)
     bool had_failed = atomic_load(&w->has_failed);
     switch (n->kind) {
     case TTI_BEAT:
+        atomic_store_explicit(&p->progress, n->doing.progress, memory_order_relaxed);
+        atomic_store_explicit(&p->cpu_ms, n->doing.cpu_ms, memory_order_relaxed);
         pthread_mutex_lock(&w->mu);
         p->doing = n->doing;
         p->doing.operation[sizeof(p->doing.operation) - 1] = '\0';

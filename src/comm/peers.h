@@ -29,6 +29,9 @@ typedef enum tti_control {
 typedef struct tti_doing {
     char operation[48], tensor[80];
     int64_t for_ms;
+    int32_t waits_for; // rank + 1; 0: nobody
+    uint64_t progress; // patience.h
+    int64_t cpu_ms;
 } tti_doing;
 
 typedef struct tti_note { // every control message but hello
@@ -80,6 +83,8 @@ typedef struct tti_peer {
     int64_t heard_ns;
     int64_t died_ns; // its process was seen to have ended; 0
     tti_doing doing;
+    _Atomic uint64_t progress; // of doing
+    _Atomic int64_t cpu_ms;
     int pid_fd;              // -1: not watched
     _Atomic uint32_t n_in;   // chunks; written by the world's thread
     uint32_t n_out;          // guarded by out_mu
@@ -99,7 +104,7 @@ struct tti_world {
     uint64_t incarnation;
     tti_wire *wire;
     tti_thread thread;
-    _Atomic bool wants_open, is_stopping, has_failed;
+    _Atomic bool wants_open, is_stopping, has_failed, has_devices;
     bool has_all, is_open; // the world's thread: it has all hellos; it watches for loss
     tti_segment probe;
 

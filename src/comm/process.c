@@ -5,6 +5,7 @@
  * call's values, so that a small sum costs one exchange of flags. Heads lie in two places by turns:
  * who writes the head of call n + 2 knows from everybody's head of call n + 1 that call n is over.
  */
+#include "comm/patience.h"
 #include "comm/process_sum.h"
 #include "device/device.h"
 #include <stdio.h>
@@ -21,27 +22,29 @@ static const tti_rank *rank_of(const tti_process *p, int i)
 static tt_status late(tt_comm *c, const char *what, int i, tt_status st)
 {
     const tti_process *p = c->state;
-    const tti_rank *r = rank_of(p, i);
-    if (st == TT_ETIMEOUT)
-        return TT_FAIL(c->ctx, st, "%s: rank %d (%s, host %s) has not come within %lld ms", what,
-                       p->circle.ranks[i], r->name, r->host, (long long)c->deadline_ms);
-    return st;
+    return st == TT_ETIMEOUT ? tti_world_stuck(p->w, p->circle.ranks[i], what, c->deadline_ms) : st;
 }
 
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f, uint32_t v)
 {
     tti_process *p = c->state;
+    tti_patience patience;
     if (tti_flag_wait(f, v, p->spins, 0) == TT_OK) // no clock is read for a short wait
         return TT_OK;
-    int64_t start = tti_now_ns(), deadline = tti_deadline(c->deadline_ms);
-    for (int64_t until = start + 20000000;; until += 20000000) {
-        tt_status st = tti_flag_wait(f, v, 0, TTI_MIN(until, deadline));
-        if (st == TT_OK)
-            return TT_OK;
+    tti_patience_begin(&patience, c->ctx, c->deadline_ms);
+    tt_status st;
+    bool told = false;
+    while ((st = tti_flag_wait(f, v, 0, tti_deadline(TTI_LOOK_MS))) != TT_OK) {
         TT_TRY(tti_world_status(p->w));
-        if (tti_now_ns() >= deadline)
+        if (tti_patience_is_over(&patience))
             return late(c, what, rank, TT_ETIMEOUT);
+        if (!told)
+            tti_world_waits_for(p->w, p->circle.ranks[rank]);
+        told = true;
     }
+    if (told)
+        tti_world_waits_for(p->w, -1);
+    return TT_OK;
 }
 
 tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, tti_edge edge,
@@ -49,8 +52,7 @@ tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, t
 {
     tti_process *p = c->state;
     tti_letter l = {p->circle.id, run, (uint32_t)edge, bytes};
-    return late(c, what, to,
-                tti_world_send(p->w, p->circle.ranks[to], &l, data, tti_deadline(c->deadline_ms)));
+    return late(c, what, to, tti_world_send(p->w, p->circle.ranks[to], &l, data, c->deadline_ms));
 }
 
 tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,
@@ -58,9 +60,8 @@ tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t r
 {
     tti_process *p = c->state;
     tti_letter l = {p->circle.id, run, (uint32_t)edge, bytes};
-    return late(
-        c, what, from,
-        tti_world_receive(p->w, p->circle.ranks[from], &l, data, tti_deadline(c->deadline_ms)));
+    return late(c, what, from,
+                tti_world_receive(p->w, p->circle.ranks[from], &l, data, c->deadline_ms));
 }
 
 tt_status tti_process_exchange(tt_comm *c, const char *what, const void *mine, size_t bytes,

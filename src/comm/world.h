@@ -76,6 +76,14 @@ tt_status tti_circle_make(tti_world *w, const int *ranks, int n, tti_circle *out
 tt_status tti_circle_exchange(tti_world *w, tti_circle *c, const char *what, const void *mine,
                               size_t bytes, void *all, int64_t deadline_ms) TTI_CHECKED;
 
+/*
+ * How far all others have come, and the processor time they have used, as of their last heartbeats;
+ * their sum says whether anything gets on. Any thread.
+ */
+uint64_t tti_world_progress(const tti_world *w, int64_t *cpu_ms);
+int64_t tti_world_heartbeat(const tti_world *w); // milliseconds
+void tti_world_has_devices(tti_world *w);        // from here on others are told how far this one is
+
 // ---- letters ---------------------------------------------------------------------------------
 
 // What a letter is; equal on both sides, or it is an error and never wrong data.
@@ -88,17 +96,18 @@ typedef struct tti_letter {
 
 /*
  * Hands bytes over to be sent; returns as soon as they are copied, which takes as long as the link
- * takes to get rid of all but the last few megabytes. Any thread. TT_ETIMEOUT at the deadline and
- * TT_EPEER when the world has failed are not recorded here: the latter is already.
+ * takes to get rid of all but the last few megabytes. Any thread. TT_ETIMEOUT once nothing has got
+ * on for wait_ms (patience.h) and TT_EPEER when the world has failed are not recorded here: the
+ * latter is already.
  */
 tt_status tti_world_send(tti_world *w, int to, const tti_letter *l, const void *data,
-                         int64_t deadline_ns) TTI_CHECKED;
+                         int64_t wait_ms) TTI_CHECKED;
 /*
  * Waits for the letter from that rank and copies it to data; letters may come in any order. Any
  * thread. One of another size is TT_EINVAL, recorded; other errors as above.
  */
 tt_status tti_world_receive(tti_world *w, int from, const tti_letter *l, void *data,
-                            int64_t deadline_ns) TTI_CHECKED;
+                            int64_t wait_ms) TTI_CHECKED;
 
 // ---- shared memory ---------------------------------------------------------------------------
 
@@ -131,6 +140,13 @@ tt_status tti_segment_map(tt_ctx *ctx, const tti_segment_name *name, tti_segment
 tt_status tti_world_status(tti_world *w);
 // Tells everybody that this process fails and why; they end with that cause. The first time only.
 void tti_world_fail(tti_world *w, tt_status st, const char *message);
+/*
+ * Records TT_ETIMEOUT: this process has waited for that rank, and nothing got on. Who is named is
+ * the rank at the end: it may itself wait for another one, and so on.
+ */
+tt_status tti_world_stuck(tti_world *w, int rank, const char *what, int64_t wait_ms);
+// Whom this process waits for, for the reports of others; -1: nobody. Any thread.
+void tti_world_waits_for(tti_world *w, int rank);
 // What this process is doing, for reports: copied; NULL: nothing. Any thread.
 void tti_world_doing(tti_world *w, const char *operation, const char *tensor);
 /*

@@ -91,6 +91,7 @@ typedef struct tti_reader {
     tt_ctx ctx;
     char *source[TT_MAX_FIELDS]; // where a field with transforms is read to
     char *scratch[2];            // between transforms
+    _Atomic uint64_t n_read;     // records; its own, for who waits
 } tti_reader;
 
 // What tt_data_start() makes; kept from start to start while the sizes stay.

@@ -10,6 +10,7 @@
  * Nothing is allocated or copied after tt_data_start(): batches are the slots themselves.
  */
 #include "comm/lanes.h"
+#include "comm/patience.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "graph/graph.h"
@@ -100,6 +101,10 @@ static void fill(tt_data *d, tti_reader *r, int64_t k)
         tt_status st = read_record(d, r, slot, b.epoch, record[i], row);
         if (st != TT_OK)
             keep_error(d, r, slot, st, record[i]);
+        uint64_t n = atomic_load_explicit(&r->n_read, memory_order_relaxed) + 1;
+        atomic_store_explicit(&r->n_read, n, memory_order_relaxed);
+        if (r == d->ring.readers && n % 64 == 0) // the caller's own: nobody waits for it here
+            atomic_fetch_add_explicit(&d->ctx->pulse, 1, memory_order_relaxed);
     }
     tti_flag_set(&slot->ready, (uint32_t)(k / d->ring.n_slots) + 1);
 }
@@ -316,11 +321,20 @@ tt_status tt_data_start(tt_data *d, int64_t batch, int64_t cursor)
     return st;
 }
 
+static uint64_t records_read(const tt_data *d)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < d->ring.n_readers; i++)
+        n += atomic_load_explicit(&d->ring.readers[i].n_read, memory_order_relaxed);
+    return n;
+}
+
 // Reads until batch k is ready; waits only for what workers have begun.
 static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
 {
     uint32_t want = (uint32_t)(k / d->ring.n_slots) + 1;
-    int64_t deadline = TTI_FOREVER;
+    tti_patience p = {.ctx = NULL};
+    uint64_t read = 0;
     while (!tti_flag_is_set(&slot->ready, want)) {
         int64_t mine = claim(d);
         if (mine >= 0) {
@@ -329,15 +343,19 @@ static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
             tti_fp_leave(saved);
             continue;
         }
-        if (deadline == TTI_FOREVER)
-            deadline = tti_deadline(d->ctx->deadline_ms);
+        if (p.ctx == NULL)
+            tti_patience_begin(&p, d->ctx, d->ctx->deadline_ms);
         if (tti_flag_wait(&slot->ready, want, 0, tti_deadline(LOOK_MS)) == TT_OK)
             return TT_OK;
         if (atomic_load(&d->ctx->stop))
             return TT_FAIL(d->ctx, TT_ESTOP, "%s: stopped on request", tti_data_name(d));
-        if (tti_now_ns() > deadline)
-            return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: a worker did not read a batch within %lld ms",
-                           tti_data_name(d), (long long)d->ctx->deadline_ms);
+        if (records_read(d) != read) // others, who wait for this process, see it too
+            atomic_fetch_add_explicit(&d->ctx->pulse, 1, memory_order_relaxed);
+        read = records_read(d);
+        if (tti_patience_is_over(&p))
+            return TT_FAIL(d->ctx, TT_ETIMEOUT,
+                           "%s: workers read no record for %.1f s (deadline_ms)", tti_data_name(d),
+                           1e-3 * (double)d->ctx->deadline_ms);
     }
     return TT_OK;
 }

@@ -57,6 +57,7 @@ struct tti_device {
     // Tasks handed to the worker, and how many of them have ended.
     uint32_t n_submitted;
     tti_flag n_done;
+    _Atomic uint64_t n_ended; // entries of plans; its worker's, for others that wait
 };
 
 /*
@@ -195,6 +196,13 @@ void tti_device_free(tti_device *d, void *p, size_t bytes);
 // The same for what a plan has beside its arena.
 tt_status tti_device_alloc_fixed(tti_device *d, size_t bytes, void **out) TTI_CHECKED;
 void tti_device_free_fixed(tti_device *d, void *p, size_t bytes);
+
+// An entry has ended; its worker alone.
+static inline void tti_device_moved(tti_device *d)
+{
+    uint64_t n = atomic_load_explicit(&d->n_ended, memory_order_relaxed);
+    atomic_store_explicit(&d->n_ended, n + 1, memory_order_relaxed);
+}
 
 // Do its kernels only enqueue their work?
 static inline bool tti_has_streams(const tti_device *d)

@@ -113,6 +113,7 @@ static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
                              .devices = d.devices,
                              .lanes = d.lanes,
                              .threads = d.threads,
+                             .deadline_ms = d.deadline_ms,
                              .spread = d.spread,
                              .seed = (uint64_t)j->top.seed};
     TT_TRY(check(j));

@@ -46,6 +46,7 @@ typedef struct tti_job_distribute {
     int strategy;
     const char *devices;
     int lanes, threads;
+    int64_t deadline_ms;
 } tti_job_distribute;
 
 // What stands beside a layer's own options.

@@ -303,6 +303,7 @@ typedef struct tti_plan {
     double even_bubble;          // the same if all stages cost the same
     double bubble; // pipelines: share of the devices' time that the schedule leaves idle
     tti_pace pace;
+    int64_t longest_ns; // of its runs so far
     tti_constant *constants;
     int64_t n_constants, cap_constants;
     /*

@@ -7,6 +7,7 @@
  * waits, see the mark and stop. The calling thread is the worker of the first device that has work,
  * or submits for all devices with streams (submit.c).
  */
+#include "comm/patience.h"
 #include "comm/world.h"
 #include "run/run.h"
 #include <stdio.h>
@@ -48,20 +49,39 @@ static void say_where(const tt_session *s, const tti_plan *p, int device, char *
     }
 }
 
+// The rank whose device is waited for in the end; -1: it is one of this process.
+static int rank_behind(const tt_session *s, int device)
+{
+    for (int hops = 0; hops < s->ctx->n_devices; hops++) {
+        if (s->ctx->devices[device]->is_away)
+            return s->ctx->devices[device]->task;
+        int on = atomic_load_explicit(&s->clocks[device].waits_on, memory_order_relaxed) - 1;
+        if (on < 0)
+            break;
+        device = on;
+    }
+    return -1;
+}
+
 static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tti_entry *en,
-                                const tti_wait *w)
+                                const tti_wait *w, double waited)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
     char where[384];
+    int rank = rank_behind(s, w->entry_device);
+    if (rank >= 0)
+        return tti_world_stuck(s->ctx->world, rank, w->waits_for->name, s->wait_ms);
     say_where(s, p, w->entry_device, where, sizeof(where));
     return TT_FAIL(s->ctx, TT_ETIMEOUT,
-                   "%s waited %lld ms in '%s' (%s) for '%s' (%s) of %s%s; it has not come in step "
-                   "%lld",
-                   s->ctx->devices[device]->name, (long long)s->ctx->deadline_ms, pn->node->name,
-                   tti_pnode_kind_name(pn), w->waits_for->name, w->waits_for->op->name,
-                   s->ctx->devices[w->entry_device]->name, where, (long long)p->step->step + 1);
+                   "%s waited %.1f s in '%s' (%s) for '%s' (%s) of %s%s; it has not come in step "
+                   "%lld, and nothing got on for %.1f s (deadline_ms)",
+                   s->ctx->devices[device]->name, waited, pn->node->name, tti_pnode_kind_name(pn),
+                   w->waits_for->name, w->waits_for->op->name,
+                   s->ctx->devices[w->entry_device]->name, where, (long long)p->step->step + 1,
+                   1e-3 * (double)s->wait_ms);
 }
 
+#define TIMES       4       // the longest run so far: how long nothing may get on in one
 #define TRIAL       16      // runs each way
 #define TRIAL_WARM  6       // of them the first, not looked at
 #define TRIAL_EVERY 2048    // runs from one trial to the next
@@ -132,11 +152,14 @@ tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_e
     int64_t begin = tti_now_ns();
     atomic_store_explicit(&c->waits_on, w->entry_device + 1, memory_order_relaxed);
     int spins = s->ctx->devices[device]->is_crowded ? 0 : 20000;
-    tt_status st = w->is_shared ? tti_wait_shared(s, w->flag, s->sequence, spins, w->waits_for)
-                                : tti_flag_wait(w->flag, s->sequence, spins, s->deadline_ns);
+    double waited = 0;
+    tt_status st = w->is_shared
+                       ? tti_wait_shared(s, w->flag, s->sequence, spins,
+                                         s->ctx->devices[w->entry_device]->task, w->waits_for)
+                       : tti_flag_await(s->ctx, w->flag, s->sequence, spins, s->wait_ms, &waited);
     c->waiting[w->entry_device] += tti_now_ns() - begin;
     if (st == TT_ETIMEOUT)
-        st = wait_timed_out(s, p, device, en, w);
+        st = wait_timed_out(s, p, device, en, w, waited);
     atomic_store_explicit(&c->waits_on, 0, memory_order_relaxed); // others may have told of it
     return st;
 }
@@ -193,6 +216,7 @@ static tt_status walk_list(tt_session *s, tti_plan *p, int device)
                              (long long)p->step->step + 1);
             return fail_run(s, p, st);
         }
+        tti_device_moved(s->ctx->devices[device]);
     }
     atomic_store_explicit(&s->clocks[device].at, dp->n_entries, memory_order_relaxed);
     return TT_OK;
@@ -228,19 +252,31 @@ static int find_late(const tt_session *s, const tti_plan *p)
     return late;
 }
 
+static void tell_late(tt_session *s, tti_plan *p, double waited)
+{
+    int late = find_late(s, p), rank = rank_behind(s, late);
+    char where[384];
+    if (rank >= 0) {
+        (void)tti_world_stuck(s->ctx->world, rank, NULL, s->wait_ms);
+        return;
+    }
+    say_where(s, p, late, where, sizeof(where));
+    (void)TT_FAIL(s->ctx, TT_ETIMEOUT,
+                  "%s%s%s has not ended step %lld within %.1f s, and nothing got on for %.1f s "
+                  "(deadline_ms)",
+                  s->ctx->devices[late]->name, where, where[0] != 0 ? "," : "",
+                  (long long)p->step->step + 1, waited, 1e-3 * (double)s->wait_ms);
+}
+
 // Blocks until the other devices have ended; a late one is told of, then waited for again.
 static void wait_for_devices(tt_session *s, tti_plan *p)
 {
     const tti_device *first = s->ctx->devices[0];
-    while (tti_flag_wait(&s->finished, s->n_finished, first->is_crowded ? 0 : 20000,
-                         tti_deadline(s->ctx->deadline_ms)) != TT_OK) {
+    double waited;
+    while (tti_flag_await(s->ctx, &s->finished, s->n_finished, first->is_crowded ? 0 : 20000,
+                          s->wait_ms, &waited) != TT_OK) {
         if (atomic_load(&s->failed) == TT_OK) {
-            int late = find_late(s, p);
-            char where[384];
-            say_where(s, p, late, where, sizeof(where));
-            (void)TT_FAIL(s->ctx, TT_ETIMEOUT, "%s%s%s has not ended step %lld within %lld ms",
-                          s->ctx->devices[late]->name, where, where[0] != 0 ? "," : "",
-                          (long long)p->step->step + 1, (long long)s->ctx->deadline_ms);
+            tell_late(s, p, waited);
             (void)fail_run(s, p, TT_ETIMEOUT);
         }
         TT_LOG(s->ctx, TT_WARN, "run: still waiting for a kernel to return");
@@ -266,6 +302,14 @@ static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
     }
 }
 
+// Runs that were long may be so again; of the first run nothing is known.
+static void set_waits(tt_session *s, const tti_plan *p)
+{
+    int64_t deadline = s->ctx->deadline_ms;
+    s->wait_ms = TTI_MAX(deadline, TIMES * p->longest_ns / 1000000);
+    s->sync_ms = p->longest_ns == 0 ? TTI_SLOWER * deadline : s->wait_ms;
+}
+
 tt_status tti_execute(tt_session *s, tti_plan *p)
 {
     tt_ctx *ctx = s->ctx;
@@ -273,7 +317,7 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     set_pace(&p->pace);
     s->sequence++;
     s->n_runs++;
-    s->deadline_ns = tti_deadline(ctx->deadline_ms);
+    set_waits(s, p);
     atomic_store(&s->failed, TT_OK);
     TT_TRY(tti_border_wait(s));
     int own = -1;
@@ -314,8 +358,10 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     tt_status st = (tt_status)atomic_load(&s->failed);
     if (st == TT_OK)
         st = tti_border_set(s);
-    if (st == TT_OK)
+    if (st == TT_OK) {
+        p->longest_ns = TTI_MAX(p->longest_ns, tti_now_ns() - begin);
         return TT_OK;
+    }
     st = tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
     if (ctx->n_tasks > 1) // the others wait for what will not come
         tti_world_fail(ctx->world, st, tt_last_error(ctx).message);

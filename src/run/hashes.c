@@ -123,16 +123,15 @@ static tt_status to_first(tt_session *s, const char *what, const void *mine, uin
     tt_ctx *ctx = s->ctx;
     TT_TRY(tti_world_exchange(ctx->world, what, &bytes, sizeof(bytes), told, 0));
     tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
-    return ctx->task == 0 || bytes == 0
-               ? TT_OK
-               : tti_world_send(ctx->world, 0, &l, mine, tti_deadline(ctx->deadline_ms));
+    return ctx->task == 0 || bytes == 0 ? TT_OK
+                                        : tti_world_send(ctx->world, 0, &l, mine, ctx->deadline_ms);
 }
 
 static tt_status take(tt_session *s, int from, uint64_t bytes, void *out)
 {
     tt_ctx *ctx = s->ctx;
     tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
-    return tti_world_receive(ctx->world, from, &l, out, tti_deadline(ctx->deadline_ms));
+    return tti_world_receive(ctx->world, from, &l, out, ctx->deadline_ms);
 }
 
 // The first process gets all rows; the others' are gone then. Nodes go as their ids.

@@ -4,21 +4,42 @@
 #include "comm/world.h"
 #include "run/run.h"
 #include "strategy/strategy.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define DEADLINE_MS 60000
+#define MOST_MS     (INT64_C(366) * 86400 * 1000)
+
+static tt_status read_deadline(tt_ctx *ctx, int64_t ms)
+{
+    const char *given = tti_env("TUTTI_DEADLINE_MS");
+    ctx->deadline_ms = ms != 0 ? ms : DEADLINE_MS;
+    if (ms == 0 && given != NULL && given[0] != '\0') {
+        char *end;
+        errno = 0;
+        ctx->deadline_ms = strtoll(given, &end, 10);
+        if (*end != '\0' || errno != 0 || ctx->deadline_ms < 1 || ctx->deadline_ms > MOST_MS)
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "TUTTI_DEADLINE_MS is '%.64s'; it is a number of milliseconds from 1 to "
+                           "%lld",
+                           given, (long long)MOST_MS);
+    }
+    if (ctx->deadline_ms < 1 || ctx->deadline_ms > MOST_MS)
+        return TT_FAIL(ctx, TT_EINVAL, "deadline_ms is %lld; 1 to %lld are possible", (long long)ms,
+                       (long long)MOST_MS);
+    return TT_OK;
+}
 
 static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
 {
     ctx->seed = o->seed;
     ctx->soft = o->soft;
     ctx->lanes = o->lanes == 0 ? 8 : o->lanes;
-    ctx->deadline_ms = o->deadline_ms == 0 ? 60000 : o->deadline_ms;
     ctx->n_threads = o->threads == 0 ? tti_cores() : o->threads;
     if (ctx->lanes < 1 || ctx->lanes > TT_MAX_LANES)
         return TT_FAIL(ctx, TT_EINVAL, "lanes is %d; 1 to %d are possible", o->lanes, TT_MAX_LANES);
-    if (ctx->deadline_ms < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "deadline_ms is %lld; it must be above 0",
-                       (long long)o->deadline_ms);
+    TT_TRY(read_deadline(ctx, o->deadline_ms));
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
         return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are possible", o->threads);
     TT_TRY(tti_strategy_open(ctx, o->strategy, &o->spread));

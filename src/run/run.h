@@ -182,7 +182,8 @@ struct tt_session {
     tti_flag finished; // devices that ended, counted over all runs
     uint32_t n_finished;
     tti_walk_task tasks[TTI_MAX_DEVICES];
-    int64_t deadline_ns;
+    int64_t wait_ms;     // of its waits: how long nothing may get on
+    int64_t sync_ms;     // for a device with streams, whose progress is not seen
     tti_clock *clocks;   // by device
     tt_tensor **targets; // room for many outputs
     int64_t cap_targets;
@@ -213,9 +214,9 @@ void tti_meeting_free(tt_session *s);
 // Letters of a call.
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en,
                        const tti_call *c) TTI_CHECKED;
-// Waits for a flag of memory that processes share; ends when they, or this run, have failed.
-// for_node is for reports; NULL: it is no node's.
-tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins,
+// Waits for a flag of memory that processes share, which that rank sets; ends when they, or this
+// run, have failed. for_node is for reports; NULL: it is no node's.
+tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins, int rank,
                           const tt_node *for_node) TTI_CHECKED;
 
 // Walks a plan on all its devices; blocks until all have ended.

@@ -70,15 +70,12 @@ static tt_status failed(tti_variable *v, tt_status st, int rank)
 {
     if (st != TT_ETIMEOUT)
         return st;
-    return TT_FAIL(v->ctx, st, "variable '%s': %s has not taken part in reading it within %lld ms",
-                   v->name, tti_world_rank(v->ctx->world, rank)->name,
-                   (long long)v->ctx->deadline_ms);
+    return tti_world_stuck(v->ctx->world, rank, v->name, v->ctx->deadline_ms);
 }
 
 static tt_status tell(tti_variable *v, const telling *t, int n, const char *have, char *out)
 {
     tt_ctx *ctx = v->ctx;
-    int64_t deadline = tti_deadline(ctx->deadline_ms);
     tti_letter l = {.plan = tti_hash64(v->name, strlen(v->name), 7) >> 1, .run = v->n_told++};
     tti_world_doing(ctx->world, "read", v->name);
     for (int pass = 0; pass < 2; pass++) { // all that goes out, then all that comes in
@@ -89,13 +86,15 @@ static tt_status tell(tti_variable *v, const telling *t, int n, const char *have
             for (int r = 0; pass == 0 && mine && r < ctx->n_tasks; r++) {
                 if ((t[i].to >> r & 1u) == 0)
                     continue;
-                tt_status st = tti_world_send(ctx->world, r, &l, have + t[i].begin, deadline);
+                tt_status st =
+                    tti_world_send(ctx->world, r, &l, have + t[i].begin, ctx->deadline_ms);
                 if (st != TT_OK)
                     return failed(v, st, r);
             }
             if (pass == 0 || mine || (t[i].to >> ctx->task & 1u) == 0)
                 continue;
-            tt_status st = tti_world_receive(ctx->world, t[i].from, &l, out + t[i].begin, deadline);
+            tt_status st =
+                tti_world_receive(ctx->world, t[i].from, &l, out + t[i].begin, ctx->deadline_ms);
             if (st != TT_OK)
                 return failed(v, st, t[i].from);
         }

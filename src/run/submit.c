@@ -86,7 +86,7 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
         TT_TRY(st->record(d, &en->times[1]));
     TT_TRY(tell_others(s, d, en));
     if (s->hashes) {
-        TT_TRY(st->sync(d, s->deadline_ns));
+        TT_TRY(st->sync(d, tti_deadline(s->sync_ms)));
         TT_TRY(tti_hashes_add(s, p, en));
     }
     return TT_OK;
@@ -391,7 +391,7 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
         st = tti_ahead_start(p, s->to_come, s->n_to_come);
     // Also after a failure: nothing may be under way when memory is used again.
     for (int i = 0; i < g.n; i++) {
-        tt_status ended = streams_of(g.d[i])->sync(g.d[i], tti_deadline(s->ctx->deadline_ms));
+        tt_status ended = streams_of(g.d[i])->sync(g.d[i], tti_deadline(s->sync_ms));
         st = st == TT_OK ? ended : st;
     }
     if (st == TT_OK)
@@ -401,6 +401,7 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
         tti_clock *c = &s->clocks[g.d[i]->index];
         c->walking += end - begin;
         c->ended = end;
+        tti_device_moved(g.d[i]);
         atomic_store_explicit(&c->at, p->devices[g.d[i]->index].n_entries, memory_order_relaxed);
     }
     return st;

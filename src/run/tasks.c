@@ -2,6 +2,7 @@
  * tasks.c - a context of several processes: who has which cores, whose devices there are; sessions
  * whose runs span them: arenas that others read, the border between two runs, letters.
  */
+#include "comm/patience.h"
 #include "comm/world.h"
 #include "run/run.h"
 #include <sched.h>
@@ -78,13 +79,14 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
     TT_TRY(tti_devices_open(ctx, o->devices));
     ctx->n_tasks = n;
     ctx->task = tti_world_self(ctx->world);
-    return join_devices(ctx);
+    TT_TRY(join_devices(ctx));
+    tti_world_has_devices(ctx->world);
+    return TT_OK;
 }
 
 // ---- sessions --------------------------------------------------------------------------------
 
-#define SLICE_MS 20 // of a wait that ends when the world has failed
-#define AHEAD    16 // runs; processes far away are told of every so manieth
+#define AHEAD 16 // runs; processes far away are told of every so manieth
 
 struct tti_meeting {
     tti_segment arenas[TTI_MAX_DEVICES]; // by device: what others read
@@ -206,30 +208,33 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
     return TT_OK;
 }
 
-tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins,
+tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins, int rank,
                           const tt_node *for_node)
 {
     tti_world *w = s->ctx->world;
-    tt_status st = TT_ETIMEOUT;
+    tti_patience p;
     bool told = false;
-    for (;;) {
-        int64_t now = tti_now_ns(), until = TTI_MIN(tti_deadline(SLICE_MS), s->deadline_ns);
-        st = tti_flag_wait(flag, value, spins, until);
+    for (;; spins = 0) {
+        tt_status st = tti_flag_wait(flag, value, spins, tti_deadline(TTI_LOOK_MS));
         if (st == TT_OK)
             break;
-        st = tti_world_status(w);
-        if (st != TT_OK)
-            break;
-        st = atomic_load(&s->failed) != TT_OK ? TT_ESTOP : TT_ETIMEOUT;
-        if (st == TT_ESTOP || now >= s->deadline_ns)
-            break;
-        if (!told)
+        TT_TRY(tti_world_status(w));
+        if (atomic_load(&s->failed) != TT_OK)
+            return TT_ESTOP;
+        if (!told) {
+            tti_patience_begin(&p, s->ctx, s->wait_ms);
             tti_world_doing(w, "wait", for_node == NULL ? "the run before" : for_node->name);
+            tti_world_waits_for(w, rank);
+        } else if (tti_patience_is_over(&p)) {
+            return TT_ETIMEOUT;
+        }
         told = true;
     }
-    if (told)
+    if (told) {
         tti_world_doing(w, "run", NULL);
-    return st;
+        tti_world_waits_for(w, -1);
+    }
+    return TT_OK;
 }
 
 /*
@@ -245,11 +250,10 @@ static tt_status border_far(tt_session *s, bool ended)
         if (r == ctx->task || tti_world_rank(ctx->world, r)->is_near)
             continue;
         tti_letter l = {.plan = s->meeting->id, .run = ended ? s->sequence : s->sequence - AHEAD};
-        tt_status st = ended ? tti_world_send(ctx->world, r, &l, NULL, s->deadline_ns)
-                             : tti_world_receive(ctx->world, r, &l, NULL, s->deadline_ns);
+        tt_status st = ended ? tti_world_send(ctx->world, r, &l, NULL, s->wait_ms)
+                             : tti_world_receive(ctx->world, r, &l, NULL, s->wait_ms);
         if (st == TT_ETIMEOUT)
-            st = TT_FAIL(ctx, st, "%s is more than %d runs behind after %lld ms",
-                         tti_world_rank(ctx->world, r)->name, AHEAD, (long long)ctx->deadline_ms);
+            st = tti_world_stuck(ctx->world, r, "the runs before", s->wait_ms);
         TT_TRY(st);
     }
     return TT_OK;
@@ -266,11 +270,9 @@ tt_status tti_border_wait(tt_session *s)
         tti_flag *ended = s->meeting->border[r].at;
         if (r == ctx->task || ended == NULL || tti_flag_is_set(ended, s->sequence - 1))
             continue;
-        tt_status st = tti_wait_shared(s, ended, s->sequence - 1, 2000, NULL);
+        tt_status st = tti_wait_shared(s, ended, s->sequence - 1, 2000, r, NULL);
         if (st == TT_ETIMEOUT)
-            st = TT_FAIL(ctx, st, "%s has not ended run %u of its session within %lld ms",
-                         tti_world_rank(ctx->world, r)->name, s->sequence - 1,
-                         (long long)ctx->deadline_ms);
+            st = tti_world_stuck(ctx->world, r, "the run before", s->wait_ms);
         TT_TRY(st);
     }
     return border_far(s, false);
@@ -298,13 +300,9 @@ tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tt
         tti_letter l = {p->fingerprint, s->sequence, (uint32_t)(m->edge + i), m->bytes};
         size_t at = sends ? m->begin + (size_t)i * m->stride : (size_t)i * m->bytes;
         char *place = data == NULL ? NULL : data + at;
-        st = sends ? tti_world_send(ctx->world, m->peer, &l, place, s->deadline_ns)
-                   : tti_world_receive(ctx->world, m->peer, &l, place, s->deadline_ns);
+        st = sends ? tti_world_send(ctx->world, m->peer, &l, place, s->wait_ms)
+                   : tti_world_receive(ctx->world, m->peer, &l, place, s->wait_ms);
     }
-    if (st == TT_ETIMEOUT)
-        st = TT_FAIL(ctx, st, "%s waited %lld ms to %s '%s' %s %s in step %lld",
-                     ctx->devices[pn->device]->name, (long long)ctx->deadline_ms,
-                     sends ? "send" : "receive", pn->node->name, sends ? "to" : "from",
-                     tti_world_rank(ctx->world, m->peer)->name, (long long)p->step->step + 1);
-    return st;
+    return st == TT_ETIMEOUT ? tti_world_stuck(ctx->world, m->peer, pn->node->name, s->wait_ms)
+                             : st;
 }

@@ -88,7 +88,7 @@ tt_status tti_submit_joint(tt_session *s, tti_plan *p, int i, int n)
     TT_TRY(tti_join_devices(s, p));
     for (int k = 0; k < n && s->hashes; k++) {
         tti_device *d = s->ctx->devices[p->submissions[i + k].device];
-        TT_TRY(st->sync(d, s->deadline_ns));
+        TT_TRY(st->sync(d, tti_deadline(s->sync_ms)));
         TT_TRY(tti_hashes_add(s, p, submitted(p, i + k)));
     }
     return TT_OK;

@@ -152,14 +152,13 @@ static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table,
 {
     tti_world *w = ctx->world;
     uint32_t run = tti_world_count(w);
-    int64_t deadline = tti_deadline(WAIT_MS);
     for (int to = 1; to < tti_world_size(w); to++) {
         tti_letter l = {LETTER, run, 0, bytes};
-        TT_TRY(recorded(ctx, tti_world_send(w, to, &l, table, deadline)));
+        TT_TRY(recorded(ctx, tti_world_send(w, to, &l, table, WAIT_MS)));
         for (int64_t i = 0; i < s->n; i++) {
             l.edge = (uint32_t)i + 1;
             l.bytes = s->tensors[i].bytes;
-            TT_TRY(recorded(ctx, tti_world_send(w, to, &l, s->tensors[i].data, deadline)));
+            TT_TRY(recorded(ctx, tti_world_send(w, to, &l, s->tensors[i].data, WAIT_MS)));
         }
     }
     return TT_OK;
@@ -168,11 +167,10 @@ static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table,
 static tt_status receive_all(tt_ctx *ctx, const head *h, tti_snapshot *out)
 {
     tti_letter l = {LETTER, tti_world_count(ctx->world), 0, h->table};
-    int64_t deadline = tti_deadline(WAIT_MS);
     char *table = tti_alloc(ctx, (size_t)h->table + 1);
     if (table == NULL)
         return TT_ENOMEM;
-    tt_status st = recorded(ctx, tti_world_receive(ctx->world, 0, &l, table, deadline));
+    tt_status st = recorded(ctx, tti_world_receive(ctx->world, 0, &l, table, WAIT_MS));
     if (st == TT_OK)
         st = read_table(ctx, h, table, out);
     tti_free(ctx, table);
@@ -180,7 +178,7 @@ static tt_status receive_all(tt_ctx *ctx, const head *h, tti_snapshot *out)
         char *to = out->memory[0] + ((const char *)out->tensors[i].data - out->memory[0]);
         l.edge = (uint32_t)i + 1;
         l.bytes = out->tensors[i].bytes;
-        st = recorded(ctx, tti_world_receive(ctx->world, 0, &l, to, deadline));
+        st = recorded(ctx, tti_world_receive(ctx->world, 0, &l, to, WAIT_MS));
     }
     if (st != TT_OK)
         tti_snapshot_free(ctx, out);

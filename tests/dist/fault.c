@@ -167,7 +167,7 @@ TEST(a_hanging_device_is_named_by_who_waits_for_it)
     tt_ctx *ctx = tt_open(.devices = "cpu:0*3", .threads = 2, .deadline_ms = 300,
                           .on_event = test_ignore_event);
     CHECK(run_chain(ctx, 3) == TT_ETIMEOUT);
-    CHECK_MESSAGE(ctx, "waited 300 ms in");
+    CHECK_MESSAGE(ctx, "nothing got on for 0.3 s (deadline_ms)");
     CHECK_MESSAGE(ctx, "cpu:2, which is in 'exp' (exp)"); // by whichever of the two was first
     CHECK_MESSAGE(ctx, "in step 1");
     tt_clear_error(ctx);
@@ -192,7 +192,7 @@ TEST(a_hanging_device_is_named_by_the_run)
     tt_fetch fetches[] = {{a, out[0], sizeof(out[0])}, {b, out[1], sizeof(out[1])}};
     CHECK(tt_run(tt_session_new(g, .no_fuse = true), .feeds = &feed, .n_feeds = 1,
                  .fetches = fetches, .n_fetches = 2) == TT_ETIMEOUT);
-    CHECK_MESSAGE(ctx, "cpu:1, which is in 'exp' (exp), has not ended step 1 within 300 ms");
+    CHECK_MESSAGE(ctx, "cpu:1, which is in 'exp' (exp), has not ended step 1 within ");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
 }

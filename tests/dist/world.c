@@ -95,14 +95,14 @@ static char pattern(size_t i, size_t bytes, int from)
 static void letters(world_job *j, int rank, tt_ctx *ctx)
 {
     tti_world *w = ctx->world;
-    int64_t deadline = tti_deadline(15000);
+    int64_t wait_ms = 15000;
     char *data = malloc(3000001);
     for (int s = 0; s < TTI_COUNT(sizes); s++)
         for (int to = 0; to < j->n; to++) {
             for (size_t i = 0; i < sizes[s]; i++)
                 data[i] = pattern(i, sizes[s], rank);
             tti_letter l = {77, 5, (uint32_t)s, sizes[s]};
-            if (to != rank && tti_world_send(w, to, &l, data, deadline) != TT_OK)
+            if (to != rank && tti_world_send(w, to, &l, data, wait_ms) != TT_OK)
                 (void)TT_FAIL(ctx, TT_EIO, "send %d to %d", s, to);
         }
     for (int s = TTI_COUNT(sizes) - 1; s >= 0; s--)
@@ -111,7 +111,7 @@ static void letters(world_job *j, int rank, tt_ctx *ctx)
             memset(data, 0, 3000001);
             if (from == rank)
                 continue;
-            if (tti_world_receive(w, from, &l, data, deadline) != TT_OK)
+            if (tti_world_receive(w, from, &l, data, wait_ms) != TT_OK)
                 (void)TT_FAIL(ctx, TT_EIO, "receive %d from %d", s, from);
             for (size_t i = 0; i < sizes[s]; i++)
                 if (data[i] != pattern(i, sizes[s], from)) {
@@ -137,9 +137,9 @@ static void letter_of_another_size(world_job *j, int rank, tt_ctx *ctx)
     char data[64] = "x";
     tti_letter l = {77, 5, 1, rank == 0 ? 32 : 33};
     if (rank == 0)
-        IGNORED(tti_world_send(ctx->world, 1, &l, data, tti_deadline(5000)));
+        IGNORED(tti_world_send(ctx->world, 1, &l, data, 5000));
     else
-        IGNORED(tti_world_receive(ctx->world, 0, &l, data, tti_deadline(5000)));
+        IGNORED(tti_world_receive(ctx->world, 0, &l, data, 5000));
     int mine = 0, all[2];
     IGNORED(tti_world_exchange(ctx->world, "after", &mine, sizeof(mine), all, 5000));
 }

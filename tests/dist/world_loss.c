@@ -28,7 +28,7 @@ static void wait_for_one(world_job *j, int rank, tt_ctx *ctx)
         while (tti_world_status(ctx->world) == TT_OK)
             usleep(5000);
     else
-        IGNORED(tti_world_receive(ctx->world, 1, &l, data, tti_deadline(30000)));
+        IGNORED(tti_world_receive(ctx->world, 1, &l, data, 30000));
 }
 
 // The others have ended in time with one message, which has the words.
@@ -181,11 +181,11 @@ static void send_and_leave(world_job *j, int rank, tt_ctx *ctx)
     tti_letter l = {77, 5, 1, sizeof(data)};
     if (rank == 1) {
         memset(data, 3, sizeof(data));
-        IGNORED(tti_world_send(ctx->world, 0, &l, data, tti_deadline(5000)));
+        IGNORED(tti_world_send(ctx->world, 0, &l, data, 5000));
         return;
     }
     usleep(300000); // by then it has left
-    if (tti_world_receive(ctx->world, 1, &l, data, tti_deadline(5000)) == TT_OK)
+    if (tti_world_receive(ctx->world, 1, &l, data, 5000) == TT_OK)
         j->ranks[0].hash = (uint64_t)data[sizeof(data) - 1];
 }
 

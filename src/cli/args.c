@@ -49,6 +49,8 @@ static const flag flags[] = {
     {"restart", NULL,
      "start the run again at step 0; its checkpoints are kept in checkpoints.old-N", SWITCH,
      AT(restart), 0, 0},
+    {"alone", NULL, "work alone, although srun or mpirun has started several processes", SWITCH,
+     AT(alone), 0, 0},
     {"run", "DIR", "the run's folder (default: a new one, runs/NAME-NNN; with --resume the newest)",
      TEXT, AT(run), 0, 0},
     {"runs", "ROOT", "folder that holds the run folders (default: runs)", TEXT, AT(runs), 0, 0},

@@ -147,7 +147,7 @@ const cli_verb cli_bench = {
         "--hashes writes the hashes of the last run:\n"
         "  tutti bench same-bits gpt.adam 7 --hashes 7.hashes\n"
         "--processes 4 also tests each row with 2 to 4 processes, over shared memory and TCP.\n",
-    .flags = "json set devices strategy lanes threads isa steps most hashes processes",
+    .flags = "json set devices strategy lanes threads isa steps most hashes processes alone",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
     .alone = true,

@@ -32,7 +32,7 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, restart, dry_run, partial, no_trial;
+    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
@@ -101,7 +101,9 @@ int cli_scale(const cli_args *args);
 
 // env.c: CLI_OK, unless the environment names other processes that would do the same work; then
 // CLI_BAD_JOB after telling so.
-int cli_alone(void);
+int cli_alone(const cli_args *args);
+// The same for one process that a launcher has started beside others, without --alone.
+int cli_not_one_of_many(const cli_args *args);
 
 // main.c
 const cli_verb *cli_find(const char *name);

@@ -31,7 +31,10 @@ static const char help[] =
     "  TUTTI_ENCRYPTION=off  send data unencrypted\n"
     "  TUTTI_RENDEZVOUS_MS   how long processes wait for each other at the start (10000)\n"
     "  TUTTI_LOSS_MS         time without a heartbeat after which a process counts as lost (2000)\n"
-    "bench runs in one process and refuses an environment that describes several.\n";
+    "bench runs in one process and refuses an environment that describes several.\n"
+    "\n"
+    "Processes started by srun or mpirun do not join each other: train and bench refuse to run\n"
+    "the whole job in each of them, unless --alone is given.\n";
 
 static const char *const sources[] = {"none", "hosts", "tf_config", "torchrun", "tasks"};
 
@@ -220,13 +223,27 @@ static void list_set(char *out, size_t room)
             n += (size_t)snprintf(out + n, room - n, "%s%s", n > 0 ? ", " : "", *v);
 }
 
-int cli_alone(void)
+int cli_not_one_of_many(const cli_args *args)
+{
+    char found[TTI_LAUNCHER_TEXT];
+    const char *cluster = tti_env("TUTTI_CLUSTER");
+    bool ignored = cluster != NULL && strcmp(cluster, "ignore") == 0;
+    if (args->alone || args->dry_run || ignored || !tti_launcher_find(found))
+        return CLI_OK;
+    (void)cli_error("%s, each of which would do the whole job: let tutti run start them, or tell "
+                    "each by TUTTI_TASKS and TUTTI_RANK who the others are (tutti help env); "
+                    "--alone lets every process work alone",
+                    found);
+    return CLI_BAD_JOB;
+}
+
+int cli_alone(const cli_args *args)
 {
     char set[256];
     tt_cluster *c = NULL;
     list_set(set, sizeof(set));
     if (set[0] == '\0')
-        return CLI_OK;
+        return cli_not_one_of_many(args);
     tt_ctx *ctx = open_quietly();
     if (ctx == NULL)
         return cli_error("out of memory");

@@ -194,7 +194,7 @@ static int run(int argc, char **argv)
         verb = &cli_help;
     }
     args.verb = verb;
-    rc = verb->alone ? cli_alone() : CLI_OK;
+    rc = verb->alone ? cli_alone(&args) : CLI_OK;
     return rc == CLI_OK ? verb->run(&args) : rc;
 }
 

@@ -60,6 +60,13 @@ const char *tti_host_fault(const char *host, size_t n);
 // A decimal number without sign, blanks or leading zeros, at most max.
 bool tti_cluster_number(const char *s, int max, int *out);
 
+/*
+ * launcher.c: has a launcher whose variables are not understood as a cluster (srun, mpirun and the
+ * like) started several processes, of which this is one? out says which and how many.
+ */
+#define TTI_LAUNCHER_TEXT 160
+bool tti_launcher_find(char out[TTI_LAUNCHER_TEXT]);
+
 // ---- joining ---------------------------------------------------------------------------------
 
 #define TTI_PORT        29600 // of a host's first process, where none is told

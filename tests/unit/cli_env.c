@@ -125,6 +125,50 @@ TEST(work_of_several_processes_is_not_done_by_each)
     command_ok("summary small.yaml"); // looks, and does no work
 }
 
+// A launcher that Tutti does not join has started several: each would train all of the job.
+TEST(processes_of_an_unknown_launcher_do_not_train_each_alone)
+{
+    static const struct {
+        const char *first, *second, *third, *told; // told NULL: one process
+    } cases[] = {
+        {"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2",
+         "srun started 4 processes (SLURM_STEP_NUM_TASKS=4)"},
+        {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "X=1",
+         "mpirun started 2 processes (OMPI_COMM_WORLD_SIZE=2)"},
+        {"PMI_SIZE=8", "PMI_RANK=0", "X=1", "mpirun started 8 processes (PMI_SIZE=8)"},
+        {"PMIX_RANK=3", "X=1", "X=2", "a launcher started 4 processes or more (PMIX_RANK=3)"},
+        {"MV2_COMM_WORLD_SIZE=2", "X=1", "X=2", "(MV2_COMM_WORLD_SIZE=2)"},
+        {"FLUX_JOB_SIZE=2", "X=1", "X=2", "(FLUX_JOB_SIZE=2)"},
+        // One task, an interactive step, and the shell of a batch script with tasks to come.
+        {"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1", "SLURM_NTASKS=4", NULL},
+        {"SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_STEP_NUM_TASKS=", NULL},
+        {"OMPI_COMM_WORLD_SIZE=1", "PMI_SIZE=1", "PMIX_RANK=0", NULL},
+    };
+    command_write("small.yaml", command_small_job);
+    for (int i = 0; i < TTI_COUNT(cases); i++) {
+        put(cases[i].first, cases[i].second, cases[i].third, NULL);
+        if (cases[i].told == NULL) {
+            command_ok("train small.yaml --quiet --set train.epochs=1");
+        } else {
+            CHECK_INT(command_run("train small.yaml --quiet"), 3);
+            CHECK_HAS(command_err, cases[i].told);
+            CHECK_HAS(command_err, "--alone");
+            CHECK_INT(command_run("bench small.yaml --steps 1"), 3);
+            command_ok("train small.yaml --quiet --set train.epochs=1 --alone");
+            command_ok("bench small.yaml --steps 1 --alone");
+            command_ok("run -n 2 small.yaml --quiet --set train.epochs=1 --devices cpu:0");
+            command_ok("train small.yaml --dry-run --quiet");
+        }
+        for (const char *const *v =
+                 (const char *const[]){cases[i].first, cases[i].second, cases[i].third, NULL};
+             *v != NULL; v++) {
+            char name[64];
+            snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
+            unsetenv(name);
+        }
+    }
+}
+
 // Trains, and gives the hash of the weights.
 static void train(char hash[64])
 {

@@ -146,6 +146,7 @@ typedef struct tt_csv_opts {
     const char *x;     // input columns; default: all but the targets
     bool classes;      // y is a class label (i32): a number from 0, or a word
     const char *words; // class names in order, "cat, dog"; default: in order of appearance
+                       // In these lists a name may be quoted: "\"New York, NY\", Rome"
     bool no_header;    // columns are called "c0", "c1", ...
     const char *comma; // the column separator; default ","
     int64_t first;     // number of records to skip at the start
@@ -224,7 +225,8 @@ typedef struct tt_transform_opts {
     int shift;                  // random_shift: largest shift in pixels; empty pixels are 0
     double smoothing;           // one_hot: label smoothing
 } tt_transform_opts;
-// kind: "normalise", "one_hot", "random_crop", "random_flip" (left to right), "random_shift".
+// kind: "normalise", "one_hot", "channels_last" (of [channels, height, width]), "random_crop",
+// "random_flip" (left to right), "random_shift".
 TT_API tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opts *opts);
 #define tt_transform(...) TT_CALL2(tt_transform, __VA_ARGS__, )
 

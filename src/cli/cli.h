@@ -12,10 +12,11 @@
 // Exit codes; `tutti help exit` prints them.
 enum {
     CLI_OK = 0,
-    CLI_FAILED = 1,  // an error, or a difference found by diff
-    CLI_USAGE = 2,   // the command line is wrong
-    CLI_BAD_JOB = 3, // a job file, its data or its model is wrong or does not fit: again does not help
-    CLI_NAN = 4,     // the loss was not finite
+    CLI_FAILED = 1, // an error, or a difference found by diff
+    CLI_USAGE = 2,  // the command line is wrong
+    CLI_BAD_JOB =
+        3,       // a job file, its data or its model is wrong or does not fit: again does not help
+    CLI_NAN = 4, // the loss was not finite
     CLI_LOST = 76,   // a process or device of the job was lost or stuck: to be resumed
     CLI_AGAIN = 85,  // ended by SIGTERM or SIGHUP after saving: to be resumed
     CLI_BREAK = 130, // ended by Ctrl-C
@@ -32,11 +33,11 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial;
+    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
-        *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command;
+        *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
-        grace;
+        grace, top;
     double temperature;
     cli_texts targets, sets;
     const struct cli_verb *verb;

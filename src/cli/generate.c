@@ -14,9 +14,10 @@
 #include <string.h>
 
 typedef struct writer {
-    cli_job *j;
+    cli_model *m;
     const cli_args *args;
     tti_vocab vocab;
+    uint32_t *points; // its characters
     int64_t context;  // symbols the model sees
     int32_t *symbols; // of the prompt, then those that were drawn
     int64_t n, n_prompt;
@@ -50,7 +51,7 @@ static tt_status next(writer *w, int64_t step, int32_t *out)
     int64_t seen = TTI_MIN(w->n, w->context);
     memset(w->window, 0, sizeof(*w->window) * (size_t)w->context);
     memcpy(w->window, w->symbols + w->n - seen, sizeof(*w->window) * (size_t)seen);
-    TT_TRY(tt_predict(w->j->parts.model, w->window, 1, w->scores));
+    TT_TRY(tt_predict(w->m->model, w->window, 1, w->scores));
     tti_philox r = tti_philox4((uint64_t)w->args->seed, (uint64_t)step, 0);
     double u = (double)((uint64_t)r.v[0] << 21 ^ r.v[1] >> 11) * 0x1p-53;
     *out = draw(w->scores + (seen - 1) * w->vocab.n, w->vocab.n, w->args->temperature, u);
@@ -62,12 +63,12 @@ static tt_status read_prompt(writer *w)
 {
     const char *prompt = w->args->prompt != NULL ? w->args->prompt : "";
     int32_t *symbols;
-    TT_TRY(tti_vocab_symbols(w->j->ctx, &w->vocab, prompt, strlen(prompt), &symbols, &w->n));
+    TT_TRY(tti_vocab_symbols(w->m->j.ctx, &w->vocab, prompt, strlen(prompt), &symbols, &w->n));
     w->n_prompt = w->n;
-    w->symbols = tti_calloc(w->j->ctx, (size_t)(w->n + w->args->length + 1), sizeof(*symbols));
+    w->symbols = tti_calloc(w->m->j.ctx, (size_t)(w->n + w->args->length + 1), sizeof(*symbols));
     if (w->symbols != NULL)
         memcpy(w->symbols, symbols, sizeof(*symbols) * (size_t)w->n);
-    tti_free(w->j->ctx, symbols);
+    tti_free(w->m->j.ctx, symbols);
     if (w->symbols == NULL)
         return TT_ENOMEM;
     if (w->n == 0) {
@@ -80,9 +81,9 @@ static tt_status read_prompt(writer *w)
 
 static tt_status check_model(writer *w)
 {
-    tt_model *m = w->j->parts.model;
+    tt_model *m = w->m->model;
     tti_output outputs[TTI_MAX_INPUTS];
-    tt_ctx *ctx = w->j->ctx;
+    tt_ctx *ctx = w->m->j.ctx;
     if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
         return TT_FAIL(ctx, TT_EUNSUPPORTED, "the model has %d inputs; text needs one",
                        m->n_inputs);
@@ -102,7 +103,7 @@ static tt_status check_model(writer *w)
 
 static void print_symbols(const writer *w, int64_t first, int64_t n)
 {
-    tti_text t = {.ctx = w->j->ctx};
+    tti_text t = {.ctx = w->m->j.ctx};
     tti_vocab_put(&w->vocab, w->symbols + first, n, &t);
     cli_print_text(&t);
     fflush(stdout);
@@ -110,7 +111,7 @@ static void print_symbols(const writer *w, int64_t first, int64_t n)
 
 static void print_json(const writer *w)
 {
-    tti_text written = {.ctx = w->j->ctx}, t = {.ctx = w->j->ctx};
+    tti_text written = {.ctx = w->m->j.ctx}, t = {.ctx = w->m->j.ctx};
     tti_vocab_put(&w->vocab, w->symbols + w->n_prompt, w->n - w->n_prompt, &written);
     char *s = tti_text_take(&written);
     tti_text_add(&t, "{\"prompt\": ");
@@ -119,16 +120,14 @@ static void print_json(const writer *w)
     tti_text_json(&t, s != NULL ? s : "");
     tti_text_add(&t, ", \"temperature\": %.9g, \"seed\": %lld}\n", w->args->temperature,
                  (long long)w->args->seed);
-    tti_free(w->j->ctx, s);
+    tti_free(w->m->j.ctx, s);
     cli_print_text(&t);
 }
 
 static tt_status write_text(writer *w)
 {
-    char path[TTI_PATH_MAX];
     TT_TRY(check_model(w));
     TT_TRY(read_prompt(w));
-    TT_TRY(cli_job_load(w->j, w->args, path));
     if (!w->args->json && w->args->prompt != NULL)
         print_symbols(w, 0, w->n_prompt);
     for (int64_t i = 0; i < w->args->length; i++) {
@@ -144,20 +143,42 @@ static tt_status write_text(writer *w)
     return TT_OK;
 }
 
-bool cli_is_text(const cli_job *j)
+static const json_t *vocabulary_of(const cli_model *m)
 {
-    tti_vocab v;
-    return tti_text_vocab(j->parts.train, &v);
+    const tti_use *u = tti_use_get(m->model);
+    return u != NULL ? json_object_get(u->data, "vocabulary") : NULL;
 }
 
-tt_status cli_generate(cli_job *j, const cli_args *args)
+bool cli_is_text(const cli_model *m)
 {
-    writer w = {.j = j, .args = args};
-    if (!tti_text_vocab(j->parts.train, &w.vocab))
-        return TT_FAIL(j->ctx, TT_EINVAL, "--prompt needs a job whose data.train is text");
-    tt_status st = write_text(&w);
-    tti_free(j->ctx, w.symbols);
-    tti_free(j->ctx, w.window);
-    tti_free(j->ctx, w.scores);
+    return vocabulary_of(m) != NULL;
+}
+
+static tt_status read_vocabulary(writer *w)
+{
+    const json_t *v = vocabulary_of(w->m);
+    int64_t n = (int64_t)json_array_size(v);
+    w->vocab = (tti_vocab){.is_bytes = json_is_string(v), .n = json_is_string(v) ? 256 : n};
+    if (w->vocab.is_bytes)
+        return TT_OK;
+    w->points = tti_calloc(w->m->j.ctx, (size_t)n + 1, sizeof(*w->points));
+    if (w->points == NULL)
+        return TT_ENOMEM;
+    for (int64_t i = 0; i < n; i++)
+        w->points[i] = (uint32_t)json_integer_value(json_array_get(v, (size_t)i));
+    w->vocab.points = w->points;
+    return TT_OK;
+}
+
+tt_status cli_generate(cli_model *m, const cli_args *args)
+{
+    writer w = {.m = m, .args = args};
+    tt_status st = read_vocabulary(&w);
+    if (st == TT_OK)
+        st = write_text(&w);
+    tti_free(m->j.ctx, w.points);
+    tti_free(m->j.ctx, w.symbols);
+    tti_free(m->j.ctx, w.window);
+    tti_free(m->j.ctx, w.scores);
     return st;
 }

@@ -4,10 +4,10 @@
 #ifndef TUTTI_CLI_GENERATE_H
 #define TUTTI_CLI_GENERATE_H
 
-#include "cli/job.h"
+#include "cli/model.h"
 
-bool cli_is_text(const cli_job *j); // is the training data text?
+bool cli_is_text(const cli_model *m); // was it trained on text?
 // Writes --length symbols after --prompt, drawn by --temperature and --seed.
-tt_status cli_generate(cli_job *j, const cli_args *args);
+tt_status cli_generate(cli_model *m, const cli_args *args);
 
 #endif

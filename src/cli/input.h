@@ -1,14 +1,29 @@
 /*
- * input.h - a file of --input as the test data of a job.
+ * input.h - files of records for a model: opened as the model knows its data, so that columns are
+ * found by name, classes have their numbers and the preprocessing is applied.
  */
 #ifndef TUTTI_CLI_INPUT_H
 #define TUTTI_CLI_INPUT_H
 
-#include "cli/job.h"
+#include "cli/model.h"
 
-// The --set that makes the file the job's data.test; free with tti_free(NULL, ...).
-tt_status cli_input_setting(cli_job *j, const char *file, char **out) TTI_CHECKED;
-// Errors about that data name the file alone, not the --set that nobody has typed.
-void cli_input_blame(cli_job *j);
+// What --input names: files, in order.
+typedef struct cli_files {
+    char **names;
+    int64_t n;
+    char spool[64]; // what came by standard input is here; "": nothing did
+} cli_files;
+tt_status cli_files_find(tt_ctx *ctx, const char *word, cli_files *out) TTI_CHECKED;
+void cli_files_free(tt_ctx *ctx, cli_files *f);
+
+/*
+ * Records of a file, shapes and types compared with the model's. with_target: the file must have
+ * the targets, too. layout: --layout, or NULL.
+ */
+tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const char *layout,
+                         tt_data **out) TTI_CHECKED;
+// The records of d must be what the model takes; field: which field each input is.
+tt_status cli_input_match(cli_model *m, const char *file, const tt_data *d,
+                          int field[TTI_MAX_INPUTS]) TTI_CHECKED;
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include "cli/job.h"
 #include "base/file.h"
-#include "cli/generate.h"
 #include "cli/join.h"
 #include "cli/signals.h"
 #include "job/job.h"
@@ -108,7 +107,7 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
     return CLI_OK;
 }
 
-int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
+int cli_job_open(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
 {
     tt_open_opts opts = tt_job_open_opts(j->job);
     cli_cluster c = {NULL, NULL};
@@ -139,12 +138,18 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
         return cli_code(tt_status_of(j->ctx));
     if (!cli_is_first(j->ctx) && freopen("/dev/null", "w", stdout) == NULL) // the first one prints
         return cli_error("cannot open /dev/null");
-    tti_job_build_opts build = {.runs = j->runs};
+    return CLI_OK;
+}
+
+int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
+{
+    tti_job_build_opts build = {.runs = j->runs, .no_init = j->no_init};
+    int rc = cli_job_open(j, args, on_event, user);
+    if (rc != CLI_OK || j->ctx == NULL)
+        return rc;
     tt_status st = tti_job_build(j->job, j->ctx, &build, &j->parts);
     if (st != TT_OK) // data that cannot be opened is the job's mistake too
         return st == TT_EIO ? CLI_BAD_JOB : cli_code(st);
-    if (args->prompt != NULL && !cli_is_text(j))
-        return cli_usage("--prompt needs a job whose data.train is text");
     return CLI_OK;
 }
 
@@ -190,18 +195,12 @@ static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_PA
     return TT_OK;
 }
 
-tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_PATH_MAX])
+tt_status cli_job_weights(cli_job *j, const cli_args *args, char path[TTI_PATH_MAX])
 {
-    snprintf(path, TTI_PATH_MAX, "-");
-    if (!cli_is_first(j->ctx))
-        return tt_load(j->parts.model, path); // the first process finds it, reads it and tells
-    if (args->checkpoint != NULL) {
-        TT_TRY(named_checkpoint(j, args->checkpoint, path));
-    } else {
-        TT_TRY(cli_job_find_run(j));
-        TT_TRY(cli_newest_checkpoint(j->ctx, j->run, path));
-    }
-    return tt_load(j->parts.model, path);
+    if (args->checkpoint != NULL)
+        return named_checkpoint(j, args->checkpoint, path);
+    TT_TRY(cli_job_find_run(j));
+    return cli_newest_checkpoint(j->ctx, j->run, path);
 }
 
 // ---- memory ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ typedef struct cli_job {
     tt_ctx *ctx;    // what the job runs in; NULL before cli_job_build()
     bool is_beside; // of the job's processes this one does not train
     bool evaluates; // but evaluates what the others train
+    bool no_init;   // the weights that init names are not loaded
     tt_job_parts parts;
     const char *runs; // where run folders are
     bool tensorboard; // event files are wanted
@@ -30,6 +31,8 @@ bool cli_is_job_file(const char *word); // by its name: .yaml, .yml
  * the error.
  */
 int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job *out);
+// Opens the context and joins the job's other processes; it stays NULL in one that does nothing.
+int cli_job_open(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user);
 // Opens the context, joins the job's other processes and builds data and model. on_event NULL: log
 // lines only.
 int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user);
@@ -37,8 +40,8 @@ int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *
 int cli_job_close(cli_job *j, int rc);
 // The folder of the run that was named, or else of the job's newest run.
 tt_status cli_job_find_run(cli_job *j);
-// Loads --checkpoint, or else the newest of the run.
-tt_status cli_job_load(cli_job *j, const cli_args *args, char path[TTI_PATH_MAX]);
+// The path of --checkpoint, or else of the newest of the run.
+tt_status cli_job_weights(cli_job *j, const cli_args *args, char path[TTI_PATH_MAX]);
 
 // Fails where a step of the job, with its validation, does not fit a device; says what would.
 tt_status cli_job_check_memory(cli_job *j);

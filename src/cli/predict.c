@@ -1,151 +1,51 @@
 /*
- * predict.c - tutti predict: what a trained model says about records: a class and its probability
- * for classifiers, the output's values for other models.
+ * predict.c - tutti predict: runs a trained model on records: classes by name with probabilities,
+ * or values in the target's own units.
  */
 #include "cli/generate.h"
 #include "cli/input.h"
-#include "cli/job.h"
-#include "cli/report.h"
-#include "model/model.h"
-#include "train/scalar.h"
-#include <stdio.h>
+#include "cli/join.h"
+#include "cli/predictions.h"
+#include "cli/progress.h"
 #include <string.h>
+#include <unistd.h>
 
 #define BATCH 256
 
-// How records become lines.
 typedef struct prediction {
-    cli_job *j;
+    cli_model *m;
     const cli_args *args;
-    tt_data *data;
-    int input, label; // fields; label -1: there is none
+    cli_predictions out;
+    int input[TTI_MAX_INPUTS]; // fields of the data that is open
+    int label;                 // -1: there is none
     tt_field fields[TT_MAX_FIELDS];
-    int64_t width; // values of one record's output
-    bool is_class; // they are scores of classes
-    bool is_probability;
-    float *values; // of a batch
+    float *values[TTI_MAX_INPUTS]; // of a batch, by output
+    int64_t left;                  // records still to be shown; below 0: all
+    int64_t all, told_ns;          // for the progress line
 } prediction;
-
-static int find_field(const tt_field *fields, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return i;
-    return 0; // by position: inputs first
-}
 
 static bool is_integer(tt_dtype t)
 {
     return t == TT_I32 || t == TT_I64 || t == TT_U8;
 }
 
-// Values of one record of a tensor [batch, ...].
-static int64_t record_width(const tt_tensor *t)
+// The field of labels, where the first output is classes and the data has them.
+static int find_label(const prediction *p, const tt_data *d, tt_field fields[TT_MAX_FIELDS])
 {
-    tt_shape shape = tt_tensor_shape(t);
-    return -tt_shape_count(&shape);
+    const tti_use *u = tti_use_get(p->m->model);
+    tt_port port;
+    int n = tt_data_fields(d, fields);
+    if (u == NULL || tt_model_output(p->m->model, 0, &port) != TT_OK ||
+        port.meaning != TT_MEANS_CLASSES || u->outputs[0].target < 0)
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, u->fields[u->outputs[0].target].field.name) == 0 &&
+            is_integer(fields[i].dtype) && tt_shape_count(&fields[i].shape) == 1)
+            return i;
+    return -1;
 }
 
-static bool same_shape(const tt_shape *a, const tt_shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i] == b->dim[i];
-    return same;
-}
-
-// What may have happened to records of another shape.
-static const char *shape_advice(const tt_shape *has, const tt_shape *wants)
-{
-    bool pictures = has->rank == 3 && wants->rank == 3;
-    if (pictures && has->dim[0] == wants->dim[2] && has->dim[1] == wants->dim[0] &&
-        has->dim[2] == wants->dim[1])
-        return ": the channels come first there, and the model takes channels last (NHWC): write "
-               "the array so, x.transpose(0, 2, 3, 1) in NumPy";
-    if (tt_shape_count(has) == tt_shape_count(wants))
-        return ": as many values in another shape; reshape the array to the model's, if its values "
-               "are in that order";
-    return "";
-}
-
-// The records must be what the model reads: as many values in another order are other records.
-static tt_status check_input(prediction *p)
-{
-    const tt_field *f = &p->fields[p->input];
-    const tti_layer *input = p->j->parts.model->inputs[0];
-    const char *file = p->args->input != NULL ? p->args->input : "the data";
-    char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
-    tt_shape all = tt_tensor_shape(input->out), one = {.rank = all.rank - 1};
-    memcpy(one.dim, all.dim + 1, sizeof(one.dim[0]) * (size_t)one.rank);
-    if (!same_shape(&f->shape, &one))
-        return TT_FAIL(p->j->ctx, TT_ESHAPE,
-                       "%s: records have shape %s, but the model's input '%s' has %s%s", file,
-                       tt_shape_text(&f->shape, a), input->name, tt_shape_text(&one, b),
-                       shape_advice(&f->shape, &one));
-    if (f->dtype != tt_tensor_dtype(input->out))
-        return TT_FAIL(p->j->ctx, TT_EDTYPE,
-                       "%s: records are %s, but the model's input '%s' is %s; save the array with "
-                       "that type",
-                       file, tt_dtype_name(f->dtype), input->name,
-                       tt_dtype_name(tt_tensor_dtype(input->out)));
-    return TT_OK;
-}
-
-// A target that is a whole number is a class, if the output has a score for each.
-static bool has_classes(const prediction *p, const tt_tensor *out)
-{
-    tt_field f[TT_MAX_FIELDS];
-    const cli_job *j = p->j;
-    int n = j->parts.train != NULL ? tt_data_fields(j->parts.train, f) : 0;
-    if (n < 2)
-        return false;
-    int target = find_field(f, n, j->parts.model->inputs[0]->name) == 0 ? 1 : 0;
-    return is_integer(f[target].dtype) && tt_shape_count(&f[target].shape) == 1 &&
-           tt_tensor_shape(out).rank == 2 && p->width > 1;
-}
-
-static tt_status prepare(prediction *p)
-{
-    cli_job *j = p->j;
-    tt_model *m = j->parts.model;
-    tti_output outputs[TTI_MAX_INPUTS];
-    p->data = j->parts.test != NULL ? j->parts.test : j->parts.validate;
-    if (m == NULL || p->data == NULL)
-        return TT_FAIL(j->ctx, TT_EINVAL, "%s has no data.test; --input FILE names records",
-                       j->file);
-    if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
-        return TT_FAIL(j->ctx, TT_EUNSUPPORTED, "the model has %d inputs; predict takes one",
-                       m->n_inputs);
-    const tt_tensor *out = outputs[0].tensor;
-    int n = tt_data_fields(p->data, p->fields);
-    p->input = find_field(p->fields, n, m->inputs[0]->name);
-    p->label = n < 2 ? -1 : p->input == 0 ? 1 : 0;
-    p->width = record_width(out);
-    p->is_class = has_classes(p, out);
-    p->is_probability = strcmp(tt_tensor_get_node(out)->op->name, "softmax") == 0;
-    TT_TRY(check_input(p));
-    if (tt_tensor_dtype(out) != TT_F32 || p->width < 1)
-        return TT_FAIL(j->ctx, TT_EUNSUPPORTED, "the model's output is %s; predict shows f32",
-                       tt_dtype_name(tt_tensor_dtype(out)));
-    p->values = tti_calloc(j->ctx, (size_t)p->width * BATCH, sizeof(float));
-    return p->values != NULL ? TT_OK : TT_ENOMEM;
-}
-
-// The best class, and its probability.
-static int best_class(const prediction *p, const float *y, double *probability)
-{
-    int best = 0;
-    double sum = 0;
-    for (int i = 1; i < p->width; i++)
-        if (y[i] > y[best])
-            best = i;
-    for (int i = 0; i < p->width; i++)
-        sum += tti_scalar_exp((double)y[i] - y[best]);
-    *probability = p->is_probability ? (double)y[best] : 1 / sum;
-    return best;
-}
-
-static int64_t label_of(const prediction *p, const void *field, int64_t row)
+static int64_t label_at(const prediction *p, const void *field, int64_t row)
 {
     switch (p->fields[p->label].dtype) {
     case TT_I32:
@@ -157,133 +57,172 @@ static int64_t label_of(const prediction *p, const void *field, int64_t row)
     }
 }
 
-static void print_class(const prediction *p, int64_t record, const float *y, const int64_t *label)
+// One living line on a terminal, while the predictions go elsewhere.
+static void tell_progress(prediction *p, int64_t done, bool over)
 {
-    double probability;
-    int best = best_class(p, y, &probability);
-    if (p->args->json) {
-        printf("{\"record\": %lld, \"class\": %d, \"probability\": %.6f", (long long)record, best,
-               probability);
-        if (label != NULL)
-            printf(", \"label\": %lld", (long long)*label);
-        printf("}\n");
+    int64_t now = tti_now_ns();
+    if (p->args->output == NULL || p->args->quiet || !cli_is_first(p->m->j.ctx) ||
+        isatty(STDERR_FILENO) == 0 || (!over && now - p->told_ns < 100000000))
         return;
-    }
-    printf("%-8lld %-6d %-11.4f", (long long)record, best, probability);
-    if (label != NULL)
-        printf(" %lld%s", (long long)*label, *label == best ? "" : "  wrong");
-    printf("\n");
+    p->told_ns = now;
+    fprintf(stderr, over ? "\r\033[K" : "\r%lld of %lld records\033[K", (long long)done,
+            (long long)p->all);
 }
 
-static void print_values(const prediction *p, int64_t record, const float *y)
+static tt_status predict_batch(prediction *p, const char *file, const tt_data *d,
+                               const tt_batch_data *b, int64_t rows)
 {
-    tti_text t = {0};
-    tti_text_add(&t, p->args->json ? "{\"record\": %lld, \"output\": [" : "%-8lld",
-                 (long long)record);
-    for (int64_t i = 0; i < p->width; i++) {
-        tti_text_add(&t, "%s", i == 0 ? "" : p->args->json ? ", " : " ");
-        if (p->args->json)
-            cli_json_number(&t, y[i]);
-        else
-            tti_text_add(&t, "%.6g", y[i]);
-    }
-    tti_text_add(&t, p->args->json ? "]}\n" : "\n");
-    cli_print_text(&t);
-}
-
-static tt_status print_batch(prediction *p, const tt_batch_data *b, int64_t rows)
-{
-    bool has_label = p->is_class && p->label >= 0 && is_integer(p->fields[p->label].dtype) &&
-                     tt_shape_count(&p->fields[p->label].shape) == 1;
-    TT_TRY(tt_predict(p->j->parts.model, b->fields[p->input], rows, p->values, .batch = BATCH));
-    for (int64_t i = 0; i < rows; i++) {
-        const float *y = p->values + i * p->width;
-        int64_t record = tt_data_order(p->data, b->epoch, b->first + i), label = 0;
-        if (has_label)
-            label = label_of(p, b->fields[p->label], i);
-        if (p->is_class)
-            print_class(p, record, y, has_label ? &label : NULL);
-        else
-            print_values(p, record, y);
+    tt_predict_opts o = {.opts_size = sizeof(o), .batch = BATCH};
+    const float *row[TTI_MAX_INPUTS];
+    tt_model *m = p->m->model;
+    for (int i = 0; i < m->n_inputs; i++)
+        o.inputs[i] = b->fields[p->input[i]];
+    for (int i = 0; i < p->out.n_outputs; i++)
+        o.outputs[i] = p->values[i];
+    TT_TRY(tt_predict_with(m, NULL, rows, NULL, &o));
+    for (int i = 0; i < p->out.n_outputs; i++)
+        TT_TRY(tt_model_finish(m, i, p->values[i], rows));
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t label = p->label >= 0 ? label_at(p, b->fields[p->label], r) : 0;
+        for (int i = 0; i < p->out.n_outputs; i++)
+            row[i] = p->values[i] + r * p->out.width[i];
+        cli_predictions_add(&p->out, file, tt_data_order(d, b->epoch, b->first + r), row,
+                            p->label >= 0 ? &label : NULL);
     }
     return TT_OK;
 }
 
-static tt_status predict(prediction *p)
+static tt_status predict_data(prediction *p, const char *file, tt_data *d)
 {
-    char path[TTI_PATH_MAX];
-    TT_TRY(prepare(p));
-    TT_TRY(cli_job_load(p->j, p->args, path));
-    int64_t left = tt_data_count(p->data);
-    if (p->args->count > 0)
-        left = TTI_MIN(left, p->args->count);
-    if (!p->args->json && p->is_class)
-        printf("%-8s %-6s %-11s %s\n", "record", "class", "probability",
-               p->label >= 0 ? "label" : "");
-    TT_TRY(tt_data_start(p->data, BATCH, 0));
+    int64_t left = tt_data_count(d);
+    if (p->left >= 0)
+        left = TTI_MIN(left, p->left);
+    p->all += left;
+    TT_TRY(tt_data_start(d, BATCH, 0));
     for (tt_batch_data b; left > 0; left -= b.rows) {
-        TT_TRY(tt_data_next(p->data, &b));
-        TT_TRY(print_batch(p, &b, TTI_MIN(left, b.rows)));
+        TT_TRY(tt_data_next(d, &b));
+        b.rows = TTI_MIN(left, b.rows);
+        TT_TRY(predict_batch(p, file, d, &b, b.rows));
+        if (p->left >= 0)
+            p->left -= b.rows;
+        tell_progress(p, p->out.n, false);
     }
-    tt_data_stop(p->data);
+    tt_data_stop(d);
     return TT_OK;
 }
 
-// Reads the job again with the records of --input as its data.test.
-static int read_with_input(cli_job *j, cli_args *args, char **set)
+static tt_status begin(prediction *p, const char *file, const tt_data *d, bool several)
 {
-    char word[sizeof(j->file)];
-    tt_status st = cli_input_setting(j, args->input, set);
-    snprintf(word, sizeof(word), "%s", j->run[0] != '\0' ? j->run : j->file); // fits: both did
-    int rc = cli_job_close(j, st == TT_OK ? CLI_OK : CLI_BAD_JOB);
-    *j = (cli_job){0};
-    if (rc != CLI_OK)
-        return rc;
-    args->sets.v[args->sets.n++] = *set;
-    return cli_job_read(args, word, CLI_CHECKPOINT, j);
+    TT_TRY(cli_input_match(p->m, file, d, p->input));
+    p->label = find_label(p, d, p->fields);
+    if (p->out.out != NULL)
+        return TT_OK; // it has begun with an earlier file
+    TT_TRY(cli_predictions_begin(&p->out, several, p->label >= 0));
+    for (int i = 0; i < p->out.n_outputs; i++) {
+        p->values[i] = tti_calloc(p->m->j.ctx, (size_t)p->out.width[i] * BATCH, sizeof(float));
+        if (p->values[i] == NULL)
+            return TT_ENOMEM;
+    }
+    return TT_OK;
+}
+
+// All files of --input, one after another. *rc: the exit code of a file that cannot be opened.
+static tt_status predict_files(prediction *p, int *rc)
+{
+    tt_ctx *ctx = p->m->j.ctx;
+    cli_files files;
+    tt_status st = cli_files_find(ctx, p->args->input, &files);
+    for (int64_t i = 0; st == TT_OK && i < files.n && p->left != 0; i++) {
+        tt_data *d = NULL;
+        st = cli_input_open(p->m, files.names[i], false, p->args->layout, &d);
+        if (st != TT_OK)
+            *rc = CLI_BAD_JOB;
+        if (files.spool[0] != '\0')
+            (void)unlink(files.spool); // it is open
+        if (st == TT_OK)
+            st = begin(p, files.names[i], d, files.n > 1);
+        if (st == TT_OK)
+            st = predict_data(p, files.names[i], d);
+        tt_data_free(d);
+    }
+    cli_files_free(ctx, &files);
+    return st;
+}
+
+static tt_status predict(prediction *p, int *rc)
+{
+    cli_job *j = &p->m->j;
+    const char *what;
+    tt_data *d = NULL;
+    if (p->args->input != NULL)
+        return predict_files(p, rc);
+    tt_status st = cli_model_test_data(p->m, &what, &d);
+    if (st == TT_OK && d == NULL)
+        st = TT_FAIL(j->ctx, TT_EINVAL, "%s has no data.test; --input FILE names records", j->file);
+    if (st != TT_OK)
+        *rc = CLI_BAD_JOB;
+    if (st == TT_OK)
+        st = begin(p, "the job's test data", d, false);
+    return st == TT_OK ? predict_data(p, what, d) : st;
+}
+
+static int run_model(cli_model *m, const cli_args *args, cli_shown form)
+{
+    int rc = CLI_FAILED;
+    if (args->prompt != NULL && !cli_is_text(m))
+        return cli_usage("--prompt needs a model that was trained on text");
+    if (args->prompt != NULL || (cli_is_text(m) && args->input == NULL))
+        return cli_generate(m, args) == TT_OK ? CLI_OK : CLI_FAILED;
+    prediction *p = tti_calloc(m->j.ctx, 1, sizeof(*p));
+    if (p == NULL)
+        return CLI_FAILED;
+    *p = (prediction){.m = m, .args = args, .left = args->count > 0 ? args->count : -1};
+    p->out = (cli_predictions){.ctx = m->j.ctx, .model = m->model, .args = args, .form = form};
+    tt_status st = cli_predictions_end(&p->out, predict(p, &rc));
+    tell_progress(p, p->out.n, true);
+    if (st == TT_OK && args->output != NULL)
+        cli_wrote(args, args->output, "predictions", m->weights);
+    for (int i = 0; i < TTI_MAX_INPUTS; i++)
+        tti_free(m->j.ctx, p->values[i]);
+    tti_free(m->j.ctx, p);
+    return st == TT_OK ? CLI_OK : rc;
 }
 
 static int run(const cli_args *args)
 {
-    cli_args with = *args;
-    cli_job j;
-    char *set = NULL;
-    if (args->input != NULL && args->sets.n == CLI_MAX_TEXTS)
-        return cli_usage("--input: --set is given too often");
-    prediction p = {.j = &j, .args = args};
-    int rc = cli_job_read(args, args->words[0], CLI_CHECKPOINT, &j);
-    if (rc == CLI_OK && args->input != NULL)
-        rc = read_with_input(&j, &with, &set);
-    if (rc == CLI_OK)
-        rc = cli_job_build(&j, &with, NULL, NULL);
-    if (rc == CLI_OK && !j.is_beside) {
-        bool writes = args->prompt != NULL || (cli_is_text(&j) && args->input == NULL);
-        tt_status st = writes ? cli_generate(&j, args) : predict(&p);
-        rc = cli_code(st);
-        tti_free(j.ctx, p.values);
-    } else if (rc != CLI_OK && args->input != NULL) {
-        cli_input_blame(&j);
-    }
-    rc = cli_job_close(&j, rc);
-    tti_free(NULL, set);
-    return rc;
+    cli_model m;
+    cli_shown form;
+    if (args->layout != NULL && strcmp(args->layout, "nchw") != 0 &&
+        strcmp(args->layout, "nhwc") != 0)
+        return cli_usage("--layout: '%s' is neither nchw nor nhwc", args->layout);
+    if (cli_predictions_form(args, &form) != CLI_OK)
+        return CLI_USAGE;
+    int rc = cli_model_open(args, args->words[0], false, &m);
+    if (rc == CLI_OK && m.model != NULL)
+        rc = run_model(&m, args, form);
+    return cli_model_close(&m, rc);
 }
 
 const cli_verb cli_predict = {
     .name = "predict",
-    .words = "JOB|RUN",
+    .words = "MODEL",
     .summary = "run a trained model on new data",
     .help =
-        "One line a record: its number, the class and its probability, and the label where\n"
-        "the data has one; for models that are no classifiers the output's values. Records are\n"
-        "those of data.test, or of --input, whose records get the job's transforms; columns of\n"
-        "a CSV file are found by the names the job's have, and it needs no target. Takes the\n"
-        "newest checkpoint of the run, of a job file the newest run's.\n"
+        "MODEL is a run (its folder or name), a job file (its newest run is used), a checkpoint,\n"
+        "or a file written by tutti convert. The training data is not needed: the model includes\n"
+        "its preprocessing.\n"
         "\n"
-        "A model that was trained on text writes: --prompt gives the beginning. The same seed\n"
-        "gives the same text on every machine.\n",
-    .flags = "json set devices strategy threads isa runs checkpoint input count "
-             "prompt length temperature seed",
+        "Prints one line per record: its number, the class and its probability, and the label if\n"
+        "the data has one. Models that predict numbers print the values, in the units of the\n"
+        "training target. The records are those of --input, or else the job's data.test. Columns\n"
+        "of a CSV file are found by their names; no target is needed. Arrays must have the shape\n"
+        "and type that the model was trained on. A model with several inputs takes an .npz file\n"
+        "with one array per input, by name.\n"
+        "\n"
+        "A model that was trained on text generates text: --prompt gives the beginning. The same\n"
+        "seed gives the same text on every machine.\n",
+    .flags = "json quiet set devices strategy threads isa runs checkpoint input output layout top "
+             "all count prompt length temperature seed",
     .min_words = 1,
     .max_words = 1,
     .joins = true,

@@ -1,13 +1,13 @@
 /*
  * summary.c - tutti summary: the layers of a job's model; and what train --dry-run shows.
  */
-#include "cli/job.h"
+#include "cli/model.h"
 #include "cli/progress.h"
 #include "train/compile.h"
 #include <stdio.h>
 #include <string.h>
 
-static tt_status print_summary(cli_job *j, bool json)
+static tt_status print_summary(const cli_job *j, bool json)
 {
     char *s = tt_summary(j->parts.model, json);
     cli_print(s);
@@ -151,9 +151,21 @@ tt_status cli_dry_run(cli_job *j, const cli_args *args)
 
 // ---- summary ---------------------------------------------------------------------------------
 
+// A trained model has its layers with it.
+static int run_trained(const cli_args *args)
+{
+    cli_model m;
+    int rc = cli_model_open(args, args->words[0], false, &m);
+    if (rc == CLI_OK && m.model != NULL && print_summary(&m.j, args->json) != TT_OK)
+        rc = CLI_FAILED;
+    return cli_model_close(&m, rc);
+}
+
 static int run(const cli_args *args)
 {
     cli_job j;
+    if (cli_model_is_trained(args, args->words[0]))
+        return run_trained(args);
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &j);
     if (rc == CLI_OK)
         rc = cli_job_build(&j, args, NULL, NULL);
@@ -164,9 +176,10 @@ static int run(const cli_args *args)
 
 const cli_verb cli_summary = {
     .name = "summary",
-    .words = "JOB",
-    .summary = "show the layers of a job's model: shapes, parameters, bytes",
-    .help = "JOB is a job file, or a run's folder or name.\n",
+    .words = "JOB|MODEL",
+    .summary = "show the layers of a model: shapes, parameters, bytes",
+    .help = "Shows the model of a job file; or of a run (its folder or name), a checkpoint or a\n"
+            "file written by tutti convert, which need neither data nor a job.\n",
     .flags = "json set devices runs",
     .min_words = 1,
     .max_words = 1,

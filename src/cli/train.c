@@ -8,6 +8,8 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/trial.h"
+#include "job/job.h"
+#include "save/checkpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -114,6 +116,22 @@ static tt_status share_folder(training *t)
     if (st == TT_OK && cli_ranks(t->j.ctx) > 1)
         st = tti_rank_log_open(t->j.ctx, t->run, cli_rank(t->j.ctx), &t->log);
     return st;
+}
+
+// A run that goes on has its weights in a checkpoint: the file of init is not asked for.
+static tt_status first_weights(training *t)
+{
+    char found[TTI_RUN_PATH] = "";
+    tt_ctx *ctx = t->j.ctx;
+    tt_status st = TT_OK;
+    if (!t->j.no_init)
+        return TT_OK;
+    if (cli_is_first(ctx))
+        st = tti_checkpoint_newest(ctx, t->checkpoints, found);
+    st = cli_share_path(ctx, st, tt_last_error(ctx).message, found);
+    if (st != TT_OK || found[0] != '\0')
+        return st;
+    return tti_job_init_weights(t->j.job, ctx, t->j.runs, t->j.parts.model);
 }
 
 // ---- training --------------------------------------------------------------------------------
@@ -225,6 +243,7 @@ static tt_status report(training *t)
 static int train(training *t)
 {
     int64_t begin = tti_now_ns();
+    t->j.no_init = t->args->resume;
     int rc = cli_job_build(&t->j, t->args, cli_progress_event, &t->progress);
     t->trial = (cli_trial){.job = t->j.job, .opened_ns = tti_now_ns() - begin};
     if (tt_status_of(t->j.ctx != NULL ? t->j.ctx : t->j.reader) == TT_ESTOP)
@@ -252,6 +271,8 @@ static int train(training *t)
         return cli_code(tt_status_of(t->j.ctx));
     if (share_folder(t) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx)) == CLI_LOST ? CLI_LOST : CLI_FAILED;
+    if (first_weights(t) != TT_OK)
+        return tt_status_of(t->j.ctx) == TT_EIO ? CLI_BAD_JOB : cli_code(tt_status_of(t->j.ctx));
     tt_status st = fit(t);
     int asked = cli_signals_code();
     if (asked == CLI_OK && t->is_ended) // by another rank

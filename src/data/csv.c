@@ -114,6 +114,19 @@ static tt_status find_column(tt_ctx *ctx, const csv *c, const char *name, int64_
     return TT_OK;
 }
 
+// What stands in quotes, "New York, NY"; two quotes are one.
+static const char *quoted_name(const char *s, char name[TTI_CELL_MAX])
+{
+    int n = 0;
+    for (s++; *s != '\0' && (*s != '"' || s[1] == '"'); s++) {
+        s += *s == '"';
+        if (n < TTI_CELL_MAX - 1)
+            name[n++] = *s;
+    }
+    name[n] = '\0';
+    return *s == '"' ? s + 1 : s;
+}
+
 // The next of "a, b"; false at the end.
 static bool next_name(const char **list, char name[TTI_CELL_MAX])
 {
@@ -121,6 +134,10 @@ static bool next_name(const char **list, char name[TTI_CELL_MAX])
     size_t n = strcspn(s, ","), len = n;
     if (n == 0)
         return false;
+    if (*s == '"') {
+        *list = quoted_name(s, name);
+        return true;
+    }
     *list = s + n;
     while (len > 0 && (s[len - 1] == ' ' || s[len - 1] == '\t'))
         len--;
@@ -128,6 +145,14 @@ static bool next_name(const char **list, char name[TTI_CELL_MAX])
     memcpy(name, s, len);
     name[len] = '\0';
     return true;
+}
+
+void tti_csv_list(tti_text *t, const char *name)
+{
+    tti_text_add(t, "%s\"", t->n > 0 ? ", " : "");
+    for (const char *s = name; *s != '\0'; s++)
+        tti_text_add(t, *s == '"' ? "\"\"" : "%c", *s);
+    tti_text_add(t, "\"");
 }
 
 static tt_status place_columns(tt_ctx *ctx, const csv *c, const char *list, int32_t *place,

@@ -66,6 +66,9 @@ typedef struct tti_columns {
 tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out) TTI_CHECKED;
 void tti_columns_free(tt_ctx *ctx, tti_columns *c); // one that is all zero is fine
 
+// Adds a name to a list of columns or words, in quotes.
+void tti_csv_list(tti_text *t, const char *name);
+
 // What a data set of a CSV file reads, borrowed from it; false for other data sets.
 typedef struct tti_csv_about {
     char *const *names; // of all columns

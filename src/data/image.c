@@ -47,6 +47,42 @@ static void window(const tti_transform *t, const char *x, int64_t top, int64_t l
     }
 }
 
+// ---- channels_last ---------------------------------------------------------------------------
+
+static tt_status last_prepare(tt_ctx *ctx, tti_transform *t)
+{
+    char shape[TT_SHAPE_TEXT];
+    const int64_t *d = t->in.shape.dim;
+    if (t->in.shape.rank != 3)
+        return TT_FAIL(ctx, TT_ESHAPE, "%s: field '%s' is %s; it must be [channels, height, width]",
+                       t->def->name, t->in.name, tt_shape_text(&t->in.shape, shape));
+    t->out.shape = TT_SHAPE(d[1], d[2], d[0]);
+    return TT_OK;
+}
+
+static tt_status last_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
+                            const tti_philox *random, const void *x, void *y)
+{
+    int64_t channels = t->in.shape.dim[0], pixels = t->in.shape.dim[1] * t->in.shape.dim[2];
+    size_t size = tt_dtype_bytes(t->in.dtype);
+    char *out = y;
+    (void)ctx, (void)record, (void)random;
+    for (int64_t p = 0; p < pixels; p++)
+        for (int64_t c = 0; c < channels; c++, out += size)
+            memcpy(out, (const char *)x + (size_t)(c * pixels + p) * size, size);
+    return TT_OK;
+}
+
+static const tt_option last_options[] = {TTI_FIELD_ROW, TT_OPTION_END};
+
+const tti_transform_def tti_transform_channels_last = {
+    .name = "channels_last",
+    .help = "an image [channels, height, width] as [height, width, channels]",
+    .options = last_options,
+    .prepare = last_prepare,
+    .apply = last_apply,
+};
+
 // ---- random_crop -----------------------------------------------------------------------------
 
 static tt_status crop_prepare(tt_ctx *ctx, tti_transform *t)

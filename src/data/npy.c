@@ -12,8 +12,8 @@
 typedef struct arrays {
     tti_bytes zip; // in which they lie; path NULL: in none
     int n;
-    tti_npy array[2];
-    tt_dtype dtype[2];
+    tti_npy array[TT_MAX_FIELDS];
+    tt_dtype dtype[TT_MAX_FIELDS];
 } arrays;
 
 // ---- elements --------------------------------------------------------------------------------
@@ -117,19 +117,20 @@ static tt_dtype dtype_of(const tti_npy *f, bool is_target)
     return f->type == TTI_NPY_U1 ? TT_U8 : TT_BOOL;
 }
 
-static tt_status add_array(tt_ctx *ctx, arrays *a, tti_bytes *b, tt_source *s)
+static tt_status add_array(tt_ctx *ctx, arrays *a, const char *name, bool is_target, tti_bytes *b,
+                           tt_source *s)
 {
     int i = a->n;
     tti_npy *f = &a->array[i];
     TT_TRY(tti_npy_parse(ctx, b, f));
     a->n++;
-    a->dtype[i] = dtype_of(f, i == 1);
-    s->fields[i] =
-        (tt_field){.name = {i == 0 ? 'x' : 'y'}, .dtype = a->dtype[i], .shape = f->shape};
-    if (i == 1 && f->count != a->array[0].count)
+    a->dtype[i] = dtype_of(f, is_target);
+    s->fields[i] = (tt_field){.dtype = a->dtype[i], .shape = f->shape};
+    strncpy(s->fields[i].name, name, sizeof(s->fields[i].name) - 1);
+    if (i > 0 && f->count != a->array[0].count)
         return TT_FAIL(ctx, TT_EIO, "%s: %lld records, but '%s' has %lld", f->bytes.path,
                        (long long)f->count, a->array[0].bytes.path, (long long)a->array[0].count);
-    if (i == 1 && a->dtype[i] == TT_I32 && f->shape.rank == 0)
+    if (is_target && a->dtype[i] == TT_I32 && f->shape.rank == 0)
         TT_TRY(count_classes(ctx, f, &s->fields[i].classes));
     return TT_OK;
 }
@@ -147,9 +148,9 @@ tt_status tti_npy_source(tt_ctx *ctx, tti_bytes *x, tti_bytes *y, tti_bytes *zip
 {
     tt_source s = {.n_fields = y != NULL ? 2 : 1, .read = npy_read, .close = npy_close};
     arrays *a = tti_calloc(ctx, 1, sizeof(*a));
-    tt_status st = a == NULL ? TT_ENOMEM : add_array(ctx, a, x, &s);
+    tt_status st = a == NULL ? TT_ENOMEM : add_array(ctx, a, "x", false, x, &s);
     if (st == TT_OK && y != NULL)
-        st = add_array(ctx, a, y, &s);
+        st = add_array(ctx, a, "y", true, y, &s);
     if (a != NULL && zip != NULL) {
         a->zip = *zip;
         *zip = (tti_bytes){.fd = -1};
@@ -187,6 +188,33 @@ tt_status tti_npz_source(tt_ctx *ctx, tti_bytes *zip, const char *x, const char 
         return st;
     }
     return tti_npy_source(ctx, &bx, has_y ? &by : NULL, zip, out);
+}
+
+tt_status tti_npz_fields(tt_ctx *ctx, const char *path, const char *const *names, int n_inputs,
+                         int n, tt_source *out)
+{
+    tt_source s = {.n_fields = n, .read = npy_read, .close = npy_close};
+    arrays *a = tti_calloc(ctx, 1, sizeof(*a));
+    if (a == NULL)
+        return TT_ENOMEM;
+    a->zip = (tti_bytes){.fd = -1};
+    tt_status st = tti_bytes_open(ctx, path, 0, &a->zip);
+    for (int i = 0; i < n && st == TT_OK; i++) {
+        tti_bytes b = {.fd = -1};
+        st = tti_npz_find(ctx, &a->zip, names[i], &b);
+        if (st == TT_OK)
+            st = add_array(ctx, a, names[i], i >= n_inputs, &b, &s);
+        if (st != TT_OK)
+            tti_bytes_close(ctx, &b);
+    }
+    if (st != TT_OK) {
+        npy_close(ctx, a);
+        return st;
+    }
+    s.count = a->array[0].count;
+    s.self = a;
+    *out = s;
+    return TT_OK;
 }
 
 static tt_status npy_open(tt_ctx *ctx, const void *options, tt_source *out)

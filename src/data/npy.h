@@ -48,4 +48,8 @@ tt_status tti_npy_source(tt_ctx *ctx, tti_bytes *x, tti_bytes *y, tti_bytes *zip
 tt_status tti_npz_source(tt_ctx *ctx, tti_bytes *zip, const char *x, const char *y,
                          tt_source *out) TTI_CHECKED;
 
+// A source of arrays by name, inputs first, then targets.
+tt_status tti_npz_fields(tt_ctx *ctx, const char *path, const char *const *names, int n_inputs,
+                         int n, tt_source *out) TTI_CHECKED;
+
 #endif

@@ -82,7 +82,17 @@ static tt_status place_files(tt_ctx *ctx, const tt_source_def *def, const tti_it
 
 // ---- opening ---------------------------------------------------------------------------------
 
-static tt_status open_kind(tt_ctx *ctx, const tt_source_def *def, const tti_item *record,
+// Classes have the numbers that they have in the training data.
+static void give_words(const tt_job *j, const tt_source_def *def, void *options)
+{
+    if (strcmp(def->name, "csv") != 0 || def->options_size != sizeof(tt_csv_opts))
+        return;
+    tt_csv_opts *o = options;
+    if (j->words != NULL && o->classes && (o->words == NULL || o->words[0] == '\0'))
+        o->words = j->words;
+}
+
+static tt_status open_kind(tt_job *j, tt_ctx *ctx, const tt_source_def *def, const tti_item *record,
                            const char *path, const tti_job_data *d, const tt_data_opts *opts,
                            tt_data **out)
 {
@@ -95,6 +105,7 @@ static tt_status open_kind(tt_ctx *ctx, const tt_source_def *def, const tti_item
     if (st == TT_OK)
         st = place_files(ctx, def, record, d->dir, options, &p);
     if (st == TT_OK) {
+        give_words(j, def, options);
         tti_fail_item(ctx, record, path, buf);
         *out = tt_data_open(ctx, def, options, opts);
         st = *out == NULL ? tt_status_of(ctx) : TT_OK;
@@ -156,7 +167,7 @@ tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **
     if (def == NULL)
         return tti_fail_at(ctx, TT_EINVAL, record->at, path,
                            "source '%.64s' is not registered with the context", record->key);
-    TT_TRY(open_kind(ctx, def, record, path, &d, &opts, out));
+    TT_TRY(open_kind(j, ctx, def, record, path, &d, &opts, out));
     tt_status st = add_transforms(ctx, tti_item_get(section, "transform"), training, *out);
     if (st != TT_OK) {
         tt_data_free(*out);

@@ -67,7 +67,8 @@ struct tt_job {
     char *core;     // tt_job_core_print(), for checkpoints
     tti_job_top top;
     tt_open_opts open;
-    bool no_pins; // models are built as if the job had none: one device, to compare with
+    const char *words; // of CSV classes that a source does not name itself; NULL: none
+    bool no_pins;      // models are built as if the job had none: one device, to compare with
 };
 
 // ---- rows.c, sections.c ----------------------------------------------------------------------
@@ -102,6 +103,12 @@ typedef struct tti_job_build_opts {
 } tti_job_build_opts;
 tt_status tti_job_build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o,
                         tt_job_parts *out) TTI_CHECKED;
+/*
+ * Compiles a model that is no part of the job as its section train says, where there is one; what
+ * the targets are is known from it. Fills p->fit.
+ */
+tt_status tti_job_compile(tt_job *j, tt_ctx *ctx, const tt_compile_opts *known,
+                          tt_job_parts *p) TTI_CHECKED;
 // Loads the weights that init names, if it names any.
 tt_status tti_job_init_weights(tt_job *j, tt_ctx *ctx, const char *runs, tt_model *m) TTI_CHECKED;
 

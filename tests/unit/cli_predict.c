@@ -43,7 +43,7 @@ TEST(records_are_predicted)
     CHECK_INT(command_run("predict small --input nowhere.npy"), 3);
     CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.npy'");
     CHECK_INT(command_run("predict small --prompt hello"), 2);
-    CHECK_HAS(command_err, "--prompt needs a job whose data.train is text");
+    CHECK_HAS(command_err, "--prompt needs a model that was trained on text");
     command_ok("predict small --count 300");
     CHECK_INT(command_count(command_out, "\n"), 97); // all of the test data, and a line of names
 }
@@ -105,7 +105,7 @@ TEST(columns_are_found_by_place)
     strcpy(want, command_out);
     check_predicts("predict columns --input less.txt --json", want);
     CHECK_INT(command_run("predict columns --input more.txt"), 3);
-    CHECK_HAS(command_err, "tutti: error: more.txt: has 4 columns; the job's data has 3, 1 of");
+    CHECK_HAS(command_err, "tutti: error: more.txt: has 4 columns; the training data had 3, 1 of");
 }
 
 TEST(text_is_written)

@@ -167,7 +167,7 @@ TEST(bad_jobs_end_with_code_3)
     check_bad("train small.yaml --devices gpu:63", 2, "gpu");
     check_bad("train small.yaml --devices cpu:1", 2, "cpu:1 does not exist");
     check_bad("train small.yaml --isa avx9", 2, "avx9");
-    check_bad("predict small.yaml --prompt a", 2, "--prompt needs a job whose data.train is text");
+    check_bad("predict small.yaml --prompt a", 1, "there is no run of 'small' in 'runs'");
     check_bad("train nowhere", 1, "there is no run 'nowhere'");
     check_bad("eval small.yaml", 1, "there is no run of 'small' in 'runs'");
     check_bad("train small.yaml --json --quiet", 2, "cannot be combined");

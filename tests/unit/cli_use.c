@@ -3,6 +3,8 @@
  */
 #include "../command.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 // An array of f32 counting up, in NumPy's format; shape as "3, 28, 28, 1".
 static void write_npy(const char *name, const char *shape, int64_t n)
@@ -65,7 +67,7 @@ TEST(records_of_another_shape_are_refused)
     CHECK_HAS(command_err, "nchw.npy");
     CHECK_HAS(command_err, "[1, 28, 28]");
     CHECK_HAS(command_err, "[28, 28, 1]");
-    CHECK_HAS(command_err, "channels last");
+    CHECK_HAS(command_err, "--layout nchw");
     CHECK_INT(command_run("predict small --input flat.npy"), 1);
     CHECK_HAS(command_err, "[784]");
     CHECK_HAS(command_err, "[28, 28, 1]");
@@ -110,4 +112,83 @@ TEST(init_takes_names_of_runs)
     command_write("second.yaml", job);
     CHECK_INT(command_run("train second.yaml"), 3);
     CHECK_HAS(command_err, "init: there is no file 'firts', and no run of that name in 'runs'");
+}
+
+// ---- without data, job and init --------------------------------------------------------------
+
+static void gone(const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    CHECK(unlink(path) == 0);
+}
+
+// As examples/csv_regression.yaml: the target is normalised, too.
+static const char prices_job[] =
+    "name: prices\n"
+    "data:\n"
+    "  train: {csv: {file: all.csv, y: price}}\n"
+    "  transform:\n"
+    "    - normalise: {means: [130, 4.5], scales: [50, 2]}\n"
+    "    - normalise: {field: y, mean: 300, scale: 100}\n"
+    "model: [{dense: 1}]\n"
+    "train: {epochs: 200, batch: 16, loss: mse, optimizer: {adam: {lr: 0.05}}}\n";
+
+// price = 2 area + 10 rooms
+static void write_prices(const char *name, bool with_price, int n)
+{
+    char text[4096] = "", line[64];
+    strcat(text, with_price ? "area,rooms,price\n" : "area,rooms\n");
+    for (int i = 0; i < n; i++) {
+        int area = 60 + 29 * i % 140, rooms = 1 + 7 * i % 8;
+        snprintf(line, sizeof(line), with_price ? "%d,%d,%d\n" : "%d,%d\n", area, rooms,
+                 2 * area + 10 * rooms);
+        strcat(text, line);
+    }
+    command_write(name, text);
+}
+
+TEST(regressions_are_predicted_without_a_target)
+{
+    command_write("prices.yaml", prices_job);
+    write_prices("all.csv", true, 64);
+    write_prices("new.csv", false, 8);
+    command_ok("train prices.yaml --quiet");
+    command_ok("predict prices --input new.csv --json");
+    const char *at = command_out;
+    for (int i = 0; i < 8; i++) { // in the price's own units
+        int area = 60 + 29 * i % 140, rooms = 1 + 7 * i % 8;
+        at = strstr(at, "[");
+        CHECK(at != NULL);
+        CHECK_NEAR(strtod(++at, NULL), 2 * area + 10 * rooms, 5);
+    }
+}
+
+TEST(runs_are_used_without_data_and_init)
+{
+    static char predicted[1 << 16], evaluated[1 << 16];
+    command_write("prices.yaml", prices_job);
+    write_prices("all.csv", true, 64);
+    write_prices("new.csv", false, 8);
+    write_prices("test.csv", true, 20);
+    command_ok("train prices.yaml --quiet");
+    command_ok("convert prices init.safetensors");
+    char job[2000];
+    snprintf(job, sizeof(job), "%sinit: init.safetensors\n", prices_job);
+    command_write("prices.yaml", job);
+    command_ok("train prices.yaml --quiet");
+    command_ok("predict prices --input new.csv");
+    strcpy(predicted, command_out);
+    command_ok("eval prices --data test.csv --json");
+    strcpy(evaluated, command_out);
+    gone("init.safetensors");
+    command_ok("train prices --resume --quiet --set train.epochs=201"); // data, but no init
+    gone("all.csv");
+    gone("prices.yaml");
+    command_ok("predict prices --input new.csv --checkpoint step-800");
+    CHECK_STR(command_out, predicted);
+    command_ok("eval prices --data test.csv --json --checkpoint step-800");
+    CHECK_STR(command_out, evaluated);
+    CHECK(command_run("train prices --resume") != 0);
+    CHECK_HAS(command_err, "all.csv");
 }

@@ -4,9 +4,11 @@
  */
 #include "cli/cli.h"
 #include "model/model.h"
+#include "save/card.h"
 #include "save/rename.h"
 #include "save/source.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -42,17 +44,89 @@ static tt_status choose(tt_ctx *ctx, const cli_args *args, const tti_source *src
     return TT_OK;
 }
 
+static bool ends_with(const char *s, const char *ending)
+{
+    size_t n = strlen(s), k = strlen(ending);
+    return n >= k && strcasecmp(s + n - k, ending) == 0;
+}
+
+// How a checkpoint's training went, as JSON.
+static char *training_of(tt_ctx *ctx, const tti_train_state *s)
+{
+    tti_text t = {.ctx = ctx};
+    tti_text_add(&t, "{\"steps\": %lld, \"records\": %lld", (long long)s->step,
+                 (long long)s->cursor);
+    if (s->count > 0)
+        tti_text_add(&t, ", \"epochs\": %.6g, \"records_of_an_epoch\": %lld",
+                     (double)s->cursor / (double)s->count, (long long)s->count);
+    if (s->batch > 0)
+        tti_text_add(&t, ", \"batch\": %lld", (long long)(s->batch * s->accumulate));
+    if (s->best.has_best)
+        tti_text_add(&t, ", \"best\": %.9g", s->best.best);
+    tti_text_add(&t, ", \"seed\": %llu, \"arithmetic\": %d}", (unsigned long long)s->seed,
+                 s->arithmetic);
+    return tti_text_take(&t);
+}
+
+#define MAX_METADATA 64
+
+/*
+ * What the file says of itself: what its source says, and the model's card, unless tensors have
+ * other names now or are missing.
+ */
+static tt_status write_file(tt_ctx *ctx, const cli_args *args, const tti_source *src, result *r)
+{
+    const char *out[2 * MAX_METADATA + 8] = {"format", "tutti"};
+    char file[TTI_PATH_MAX], *card_text = NULL, *training = NULL;
+    json_t *card = NULL;
+    bool whole = args->map == NULL && r->left_out == 0;
+    int n = 2;
+    TT_TRY(tti_card_read(ctx, src->file, file, &card));
+    if (card != NULL && whole)
+        card_text = json_dumps(card, 0);
+    json_decref(card);
+    if (!whole || card_text == NULL) {
+        if (ends_with(args->words[1], ".tutti")) {
+            free(card_text);
+            return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                           "'%s': a model needs %s; write a .safetensors file", args->words[1],
+                           whole ? "a description of its layers, which the weights do not have"
+                                 : "all its tensors under their names");
+        }
+    }
+    if (!src->is_checkpoint)
+        n = 0;
+    for (char **m = src->is_checkpoint ? NULL : src->table.metadata;
+         m != NULL && *m != NULL && n < 2 * MAX_METADATA; m += 2) {
+        if (strcmp(m[0], TTI_CARD) == 0)
+            continue;
+        out[n++] = m[0];
+        out[n++] = m[1];
+    }
+    if (src->is_checkpoint && src->snapshot.state.step > 0 &&
+        (training = training_of(ctx, &src->snapshot.state)) != NULL) {
+        out[n++] = TTI_CARD_TRAINING;
+        out[n++] = training;
+    }
+    if (card_text != NULL) {
+        out[n++] = TTI_CARD;
+        out[n++] = card_text;
+    }
+    out[n] = NULL;
+    tt_status st = tti_safetensors_write(ctx, args->words[1], r->tensors, r->n, out, &r->hash);
+    free(card_text);
+    tti_free(ctx, training);
+    return st;
+}
+
 static tt_status convert(tt_ctx *ctx, const cli_args *args, const tti_source *src, result *r)
 {
-    static const char *const plain[] = {"format", "tutti", NULL};
     r->tensors = tti_calloc(ctx, (size_t)src->n + 1, sizeof(*r->tensors));
     if (r->tensors == NULL)
         return TT_ENOMEM;
     tt_status st = choose(ctx, args, src, r);
     if (st == TT_OK)
-        st = tti_safetensors_write(
-            ctx, args->words[1], r->tensors, r->n,
-            src->is_checkpoint ? plain : (const char *const *)src->table.metadata, &r->hash);
+        st = write_file(ctx, args, src, r);
     for (int64_t i = 0; i < r->n; i++)
         tti_free(ctx, (char *)r->tensors[i].name);
     tti_free(ctx, r->tensors);
@@ -83,10 +157,12 @@ static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
 static int check_name(const char *out)
 {
     const char *slash = strrchr(out, '/'), *dot = strrchr(slash != NULL ? slash : out, '.');
-    if (dot == NULL || cli_is_stdout(out) || strcasecmp(dot, ".safetensors") == 0)
+    if (dot == NULL || cli_is_stdout(out) || strcasecmp(dot, ".safetensors") == 0 ||
+        strcasecmp(dot, ".tutti") == 0)
         return CLI_OK;
-    return cli_usage("tutti convert: '%s': the format '%s' cannot be written; possible is "
-                     ".safetensors (one file, read by PyTorch, Hugging Face and others)",
+    return cli_usage("tutti convert: '%s': the format '%s' cannot be written; possible are "
+                     ".tutti (a whole model) and .safetensors (weights, read by PyTorch, Hugging "
+                     "Face and others)",
                      out, dot);
 }
 
@@ -113,11 +189,13 @@ static int run(const cli_args *args)
 const cli_verb cli_convert = {
     .name = "convert",
     .words = "IN OUT",
-    .summary = "export weights to a safetensors file for other programs",
+    .summary = "write a trained model, or its weights, to one file",
     .help =
         "IN is a checkpoint, a safetensors file, or a run, whose newest checkpoint is meant: its\n"
         "folder or name, or the name or file of a job. OUT is the file that is written, or\n"
-        "replaced as a whole: NAME.safetensors; other formats are refused. --map gives tensors "
+        "replaced as a whole: NAME.tutti is a model that tutti predict and tt_model_load() take,\n"
+        "with its layers, preprocessing and class names; NAME.safetensors is the same file for\n"
+        "other programs, which read its weights; other formats are refused. --map gives tensors "
         "other names: the first rule that matches\n"
         "counts, and * stands for the same on both sides.\n"
         "\n"

@@ -3,7 +3,9 @@
  * checksum of a checkpoint is compared on the way.
  */
 #include "cli/cli.h"
+#include "save/card.h"
 #include "save/manifest.h"
+#include "train/use.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +68,8 @@ static void print_table(tti_text *t, const char *file, const tti_safetensors *f)
     add_bytes(t, bytes);
     tti_text_add(t, "\n");
     for (char **m = f->metadata; *m != NULL; m += 2)
-        tti_text_add(t, "  metadata: %s = %s\n", clean(m[0], name), clean(m[1], value));
+        if (strcmp(m[0], TTI_CARD) != 0) // shown below
+            tti_text_add(t, "  metadata: %s = %s\n", clean(m[0], name), clean(m[1], value));
     if (f->n > 0)
         tti_text_add(t, "  %-*s  %-7s  %-*s  %12s\n", name_width, "name", "type", shape_width,
                      "shape", "bytes");
@@ -99,12 +102,72 @@ static void print_table_json(tti_text *t, const char *file, const tti_safetensor
     tti_text_add(t, "]}");
 }
 
+// ---- the model that is in it -----------------------------------------------------------------
+
+#define CLASSES_SHOWN 12
+
+static void print_port(tti_text *t, const char *what, const tt_port *p)
+{
+    char shape[TT_SHAPE_TEXT];
+    tti_text_add(t, "  %-7s %s  %s %s", what, p->name, tt_dtype_name(p->dtype),
+                 tt_shape_text(&p->shape, shape));
+}
+
+static void print_classes(tti_text *t, tt_model *m, int i, int64_t n)
+{
+    char name[SHOWN + 4];
+    if (tt_model_class(m, i, 0) == NULL) {
+        tti_text_add(t, ", %lld classes", (long long)n);
+        return;
+    }
+    for (int64_t k = 0; k < TTI_MIN(n, CLASSES_SHOWN); k++)
+        tti_text_add(t, "%s%s", k == 0 ? ", classes: " : "; ",
+                     clean(tt_model_class(m, i, k), name));
+    if (n > CLASSES_SHOWN)
+        tti_text_add(t, "; and %lld more", (long long)(n - CLASSES_SHOWN));
+}
+
+// Of a file that says which model its weights are; one that cannot be built is no error here.
+static void print_model(tt_ctx *ctx, const char *file, const tti_safetensors *f, tti_text *t)
+{
+    tt_model *m = NULL;
+    json_t *card = NULL;
+    tt_port p;
+    const char *text = tti_card_find(f);
+    if (text == NULL || tti_card_parse(ctx, file, text, &card) != TT_OK ||
+        tti_model_of_card(ctx, file, card, &m) != TT_OK) {
+        tt_clear_error(ctx);
+        json_decref(card);
+        return;
+    }
+    const char *by = json_string_value(json_object_get(card, "tutti"));
+    tti_text_add(t, "  a model of %lld layers, %lld parameters, written by tutti %.32s\n",
+                 (long long)json_array_size(json_object_get(card, "layers")),
+                 (long long)tt_model_parameters(m), by != NULL ? by : "?");
+    for (int i = 0; i < tt_model_input_count(m); i++)
+        if (tt_model_input(m, i, &p) == TT_OK) {
+            print_port(t, "input", &p);
+            tti_text_add(t, "\n");
+        }
+    for (int i = 0; i < tt_model_output_count(m); i++)
+        if (tt_model_output(m, i, &p) == TT_OK) {
+            print_port(t, "output", &p);
+            if (p.meaning == TT_MEANS_CLASSES)
+                print_classes(t, m, i, tt_shape_count(&p.shape));
+            tti_text_add(t, "\n");
+        }
+    tt_model_free(m);
+    json_decref(card);
+}
+
 static tt_status inspect_file(tt_ctx *ctx, const char *path, const char *name, bool json,
                               tti_text *t)
 {
     tti_safetensors f;
     TT_TRY(tti_safetensors_open(ctx, path, &f));
     (json ? print_table_json : print_table)(t, name, &f);
+    if (!json)
+        print_model(ctx, name, &f, t);
     tti_safetensors_close(&f);
     return TT_OK;
 }

@@ -13,7 +13,7 @@ typedef struct cli_model {
     cli_job j;       // job NULL: the word is a checkpoint or a file
     bool is_of_job;  // built as the job says, of its data: the weights say nothing of their model
     tt_model *model; // with its weights
-    char weights[TTI_RUN_PATH + 64]; // where they are from
+    char weights[TTI_PATH_MAX]; // where they are from
 } cli_model;
 
 /*

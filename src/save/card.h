@@ -10,8 +10,9 @@
 #include "save/safetensors.h"
 #include <jansson.h>
 
-#define TTI_CARD         "tutti.model" // its key in the metadata
-#define TTI_CARD_VERSION 1
+#define TTI_CARD          "tutti.model"    // its key in the metadata
+#define TTI_CARD_TRAINING "tutti.training" // of a file: how the training went
+#define TTI_CARD_VERSION  1
 
 // The card of a model; free with tti_free(). NULL: recorded.
 char *tti_card_print(tt_model *m);

@@ -132,6 +132,7 @@ static const char prices_job[] =
     "    - normalise: {means: [130, 4.5], scales: [50, 2]}\n"
     "    - normalise: {field: y, mean: 300, scale: 100}\n"
     "model: [{dense: 1}]\n"
+    "checkpoint: {every: 400}\n"
     "train: {epochs: 200, batch: 16, loss: mse, optimizer: {adam: {lr: 0.05}}}\n";
 
 // price = 2 area + 10 rooms
@@ -191,4 +192,141 @@ TEST(runs_are_used_without_data_and_init)
     CHECK_STR(command_out, evaluated);
     CHECK(command_run("train prices --resume") != 0);
     CHECK_HAS(command_err, "all.csv");
+}
+
+// ---- a model is whole ------------------------------------------------------------------------
+
+static const char fruit_job[] =
+    "name: fruit\n"
+    "data:\n"
+    "  train: {csv: {file: fruit.csv, y: kind, classes: true, x: 'weight, size'}}\n"
+    "  transform: [{normalise: {means: [150, 7], scales: [60, 2]}}]\n"
+    "model: [{dense: {units: 8, act: tanh}}, {dense: 3}]\n"
+    "init: start.safetensors\n"
+    "checkpoint: {every: 1000}\n"
+    "train: {epochs: 60, batch: 8, loss: cross_entropy, optimizer: {adam: {lr: 0.05}},\n"
+    "        metrics: [accuracy]}\n";
+
+static const struct {
+    const char *kind;
+    int weight, size;
+} fruits[] = {{"melon, big", 300, 14}, {"apple", 150, 7}, {"plum", 40, 4}};
+
+// first: which kind comes first, so that numbers by appearance would differ.
+static void write_fruit(const char *name, int n, int first, bool with_kind)
+{
+    char text[8192] = "size,id,weight,kind\n", line[64];
+    if (!with_kind)
+        strcpy(text, "weight,size\n");
+    for (int i = 0; i < n; i++) {
+        int k = (i + first) % 3, w = fruits[k].weight + 5 * (i % 4), s = fruits[k].size + i % 2;
+        if (with_kind)
+            snprintf(line, sizeof(line), "%d,%d,%d,\"%s\"\n", s, i, w, fruits[k].kind);
+        else
+            snprintf(line, sizeof(line), "%d,%d\n", w, s);
+        strcat(text, line);
+    }
+    command_write(name, text);
+}
+
+static char said[4][1 << 16];
+
+static void ask(const char *model, const char *more, char to[4][1 << 16])
+{
+    char line[300];
+    snprintf(line, sizeof(line), "predict %s --input new.csv --all --json%s", model, more);
+    command_ok(line);
+    strcpy(to[0], command_out);
+    snprintf(line, sizeof(line), "eval %s --data test.csv --json%s", model, more);
+    command_ok(line);
+    *strstr(command_out, "\"checkpoint\"") = '\0';
+    strcpy(to[1], command_out);
+    snprintf(line, sizeof(line), "summary %s", model);
+    command_ok(line);
+    strcpy(to[2], command_out);
+    snprintf(line, sizeof(line), "inspect %s", model);
+    command_ok(line);
+}
+
+static void same_answers(const char *model)
+{
+    static char again[4][1 << 16];
+    ask(model, "", again);
+    for (int i = 0; i < 3; i++)
+        CHECK_STR(again[i], said[i]);
+}
+
+// The same in C: probabilities of the records of new.csv.
+static void same_in_c(const char *path)
+{
+    char where[600];
+    float x[6 * 2], y[6 * 3];
+    tt_ctx *ctx = test_ctx();
+    snprintf(where, sizeof(where), "%s/%s", test_folder(), path);
+    tt_model *m = tt_model_load(ctx, where);
+    ck_assert_msg(m != NULL, "%s", tt_last_error(ctx).message);
+    CHECK_STR(tt_model_class(m, 0, 0), "melon, big");
+    CHECK_STR(tt_model_class(m, 0, 2), "plum");
+    for (int i = 0; i < 6; i++) {
+        x[2 * i] = (float)(fruits[(i + 1) % 3].weight + 5 * (i % 4));
+        x[2 * i + 1] = (float)(fruits[(i + 1) % 3].size + i % 2);
+    }
+    CHECK_OK(tt_predict(m, x, 6, y, .raw = true));
+    const char *at = said[0];
+    for (int i = 0; i < 6; i++) {
+        at = strstr(at, "\"all\"");
+        CHECK(at != NULL);
+        for (int k = 0; k < 3; k++) {
+            at = strstr(at, "\"probability\": ") + 15;
+            CHECK_NEAR(strtod(at, NULL), y[3 * i + k], 6e-7);
+        }
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(a_run_is_moved_and_used_alone)
+{
+    char to[600], from[600];
+    command_write("start.yaml", fruit_job);
+    char *init = strstr(fruit_job, "init: ");
+    char job[2000];
+    snprintf(job, sizeof(job), "%.*s%s", (int)(init - fruit_job), fruit_job,
+             strstr(init, "checkpoint"));
+    command_write("fruit.yaml", job);
+    write_fruit("fruit.csv", 60, 0, true);
+    write_fruit("test.csv", 20, 2, true); // plums come first there
+    write_fruit("new.csv", 6, 1, false);
+    command_ok("train fruit.yaml --quiet");
+    command_ok("convert fruit start.safetensors");
+    command_ok("train start.yaml --quiet --set name=fruit");
+    ask("fruit", "", said);
+    CHECK_HAS(said[0], "\"class\": \"apple\", \"probability\": 0.");
+    CHECK_HAS(said[1], "\"accuracy\": 1");
+    command_ok("convert fruit one.tutti");
+    command_ok("convert fruit weights.safetensors");
+
+    snprintf(from, sizeof(from), "%s/runs/fruit-002", test_folder());
+    snprintf(to, sizeof(to), "%s/else", test_folder());
+    CHECK(rename(from, to) == 0);
+    gone("fruit.csv");
+    gone("fruit.yaml");
+    gone("start.yaml");
+    gone("start.safetensors");
+    same_answers("else");
+    same_answers("one.tutti");
+    same_answers("weights.safetensors");
+    same_in_c("else");
+    same_in_c("one.tutti");
+    command_ok("convert else two.tutti --json");
+    char hash[64] = "", *two = strstr(command_out, "xxh3_128");
+    snprintf(hash, sizeof(hash), "%.50s", two);
+    command_ok("convert one.tutti three.tutti --json"); // of a file: the same file
+    CHECK_HAS(command_out, hash);
+    same_answers("three.tutti");
+    command_ok("inspect one.tutti");
+    CHECK_HAS(command_out, "input   x  f32 [2]");
+    CHECK_HAS(command_out, "output  dense_2  f32 [3], classes: melon, big; apple; plum");
+    CHECK_INT(command_run("convert else four.tutti --only dense_1.*"), 1);
+    CHECK_HAS(command_err, "'four.tutti': a model needs all its tensors under their names");
+    CHECK(!command_left("four.tutti"));
 }

@@ -94,6 +94,7 @@ static const flag flags[] = {
      AT(only), 0, 0},
     {"partial", NULL, "skip tensors of types that Tutti does not support", SWITCH, AT(partial), 0,
      0},
+    {"to", "torch", "write the layout and names of PyTorch's weights", TEXT, AT(to), 0, 0},
     {"processes", "N", "number of processes on this machine; short form -n N", NUMBER,
      AT(processes), 1, 64},
     {"on", "HOSTS", "hosts and processes per host: host1:2,host2:2; short form -H HOSTS", TEXT,

@@ -2,7 +2,7 @@
  * convert.c - tutti convert: weights of a checkpoint or a safetensors file into one plain
  * safetensors file, under other names if wanted.
  */
-#include "cli/cli.h"
+#include "cli/convert_torch.h"
 #include "model/model.h"
 #include "save/card.h"
 #include "save/rename.h"
@@ -171,9 +171,18 @@ static int run(const cli_args *args)
     char path[TTI_PATH_MAX];
     if (check_name(args->words[1]) != CLI_OK)
         return CLI_USAGE;
+    if (args->to != NULL && strcmp(args->to, "torch") != 0)
+        return cli_usage("--to: '%s' cannot be written; possible is torch", args->to);
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;
+    if (args->to != NULL) {
+        result r = {0};
+        if (cli_weights_find(ctx, args, args->words[0], path) == TT_OK &&
+            cli_convert_to_torch(ctx, args, path, &r.n, &r.hash) == TT_OK)
+            tell(ctx, args, &r);
+        return cli_close(ctx, NULL);
+    }
     tti_source *src = tti_calloc(ctx, 1, sizeof(*src));
     if (src != NULL && cli_weights_find(ctx, args, args->words[0], path) == TT_OK &&
         tti_source_open(ctx, path, src) == TT_OK) {
@@ -201,8 +210,13 @@ const cli_verb cli_convert = {
         "\n"
         "  tutti convert runs/digits-001 digits.safetensors --map \"dense_1.*=fc.*\"\n"
         "\n"
-        "The other way round, a job takes such a file by its key init.\n",
-    .flags = "json runs map only partial",
+        "The other way round, a job takes such a file by its key init.\n"
+        "\n"
+        "--to torch writes matrices, kernels and names as PyTorch has them, for\n"
+        "model.load_state_dict(safetensors.torch.load_file(OUT)); --map huggingface_gpt2 gives\n"
+        "a GPT the names of Hugging Face's GPT-2. IN may also be a .pt file: its tensors are\n"
+        "read, no code in it ever runs.\n",
+    .flags = "json runs map only partial to",
     .min_words = 2,
     .max_words = 2,
     .run = run,

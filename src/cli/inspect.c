@@ -5,10 +5,12 @@
 #include "cli/cli.h"
 #include "save/card.h"
 #include "save/manifest.h"
+#include "save/pt.h"
 #include "train/use.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void add_bytes(tti_text *t, uint64_t bytes)
 {
@@ -160,15 +162,32 @@ static void print_model(tt_ctx *ctx, const char *file, const tti_safetensors *f,
     json_decref(card);
 }
 
+// A file of safetensors, or of torch.save().
+static tt_status open_table(tt_ctx *ctx, const char *path, tti_safetensors *f, char **data)
+{
+    char head[8] = {0};
+    int fd;
+    uint64_t bytes;
+    TT_TRY(tti_file_open(ctx, path, &fd, &bytes));
+    tt_status st = tti_file_pread(ctx, path, fd, head, (size_t)TTI_MIN(bytes, 8), 0);
+    close(fd);
+    TT_TRY(st);
+    if (tti_is_pt(head, (size_t)TTI_MIN(bytes, 8)))
+        return tti_pt_read(ctx, path, f, data);
+    return tti_safetensors_open(ctx, path, f);
+}
+
 static tt_status inspect_file(tt_ctx *ctx, const char *path, const char *name, bool json,
                               tti_text *t)
 {
     tti_safetensors f;
-    TT_TRY(tti_safetensors_open(ctx, path, &f));
+    char *data = NULL;
+    TT_TRY(open_table(ctx, path, &f, &data));
     (json ? print_table_json : print_table)(t, name, &f);
     if (!json)
         print_model(ctx, name, &f, t);
     tti_safetensors_close(&f);
+    tti_free(ctx, data);
     return TT_OK;
 }
 

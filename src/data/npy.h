@@ -32,6 +32,9 @@ tt_status tti_npy_parse(tt_ctx *ctx, tti_bytes *b, tti_npy *out) TTI_CHECKED;
 // A tti_promise: bytes of a file that begins so.
 tt_status tti_npy_promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size) TTI_CHECKED;
 
+// The first entry of an archive whose name ends so.
+tt_status tti_npz_ending(tt_ctx *ctx, const tti_bytes *zip, const char *ending, bool *found,
+                         char name[256]) TTI_CHECKED;
 // Whether an archive has an array called name.
 tt_status tti_npz_has(tt_ctx *ctx, const tti_bytes *zip, const char *name, bool *out) TTI_CHECKED;
 // The array called name in an archive: a part of it, or inflated. Its checksum is looked at.

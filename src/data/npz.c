@@ -142,6 +142,24 @@ static tt_status look_for(tt_ctx *ctx, const tti_bytes *zip, const char *name, b
     return TT_OK;
 }
 
+tt_status tti_npz_ending(tt_ctx *ctx, const tti_bytes *zip, const char *ending, bool *found,
+                         char name[256])
+{
+    directory d = {0};
+    size_t k = strlen(ending);
+    *found = false;
+    TT_TRY(find_directory(ctx, zip, &d));
+    int64_t at = d.at;
+    for (int64_t i = 0; i < d.n && !*found; i++) {
+        entry e;
+        TT_TRY(read_entry(ctx, zip, &d, &at, &e));
+        size_t n = strnlen(e.name, sizeof(e.name) - 1);
+        *found = n >= k && memcmp(e.name + n - k, ending, k) == 0;
+        memcpy(name, e.name, sizeof(e.name));
+    }
+    return TT_OK;
+}
+
 tt_status tti_npz_has(tt_ctx *ctx, const tti_bytes *zip, const char *name, bool *out)
 {
     entry e;

@@ -5,7 +5,9 @@
 #include "base/ctx.h"
 #include "model/describe.h"
 #include "save/manifest.h"
+#include "save/pt.h"
 #include <string.h>
+#include <unistd.h>
 
 char *tti_card_print(tt_model *m)
 {
@@ -51,6 +53,18 @@ const char *tti_card_find(const tti_safetensors *f)
     return NULL;
 }
 
+static tt_status looks_like_pt(tt_ctx *ctx, const char *file, bool *out)
+{
+    char head[8] = {0};
+    int fd;
+    uint64_t bytes;
+    TT_TRY(tti_file_open(ctx, file, &fd, &bytes));
+    tt_status st = tti_file_pread(ctx, file, fd, head, (size_t)TTI_MIN(bytes, 8), 0);
+    close(fd);
+    *out = tti_is_pt(head, (size_t)TTI_MIN(bytes, 8));
+    return st;
+}
+
 tt_status tti_card_read(tt_ctx *ctx, const char *path, char file[TTI_PATH_MAX], json_t **out)
 {
     char found[TTI_PATH_MAX];
@@ -61,6 +75,10 @@ tt_status tti_card_read(tt_ctx *ctx, const char *path, char file[TTI_PATH_MAX], 
         TT_TRY(tti_file_join(ctx, file, found, tti_checkpoint_files[TTI_FILE_WEIGHTS]));
     else
         memcpy(file, found, sizeof(found));
+    bool is_pt = false;
+    TT_TRY(looks_like_pt(ctx, file, &is_pt));
+    if (is_pt)
+        return TT_OK;
     TT_TRY(tti_safetensors_open(ctx, file, &f));
     const char *text = tti_card_find(&f);
     tt_status st = text == NULL ? TT_OK : tti_card_parse(ctx, file, text, out);

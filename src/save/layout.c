@@ -154,3 +154,14 @@ bool tti_torch_name(const char *name, char *out, size_t room)
         snprintf(out, room, "%.*s%s", (int)(at - name), name, mean != NULL ? ".mean" : ".var");
     return true;
 }
+
+void tti_torch_name_back(const tti_layer_def *def, const char *name, char *out, size_t room)
+{
+    const char *mean = ending(name, ".mean"), *var = ending(name, ".var");
+    const char *at = mean != NULL ? mean : var;
+    if (at == NULL || def == NULL || def->torch != TTI_TORCH_FEATURES)
+        snprintf(out, room, "%s", name);
+    else
+        snprintf(out, room, "%.*s%s", (int)(at - name), name,
+                 mean != NULL ? ".running_mean" : ".running_var");
+}

@@ -27,6 +27,8 @@ void tti_form_give(const tti_form *f, size_t size, const void *ours, void *file)
  * has no use for it (num_batches_tracked).
  */
 bool tti_torch_name(const char *name, char *out, size_t room);
+// The other way, for a weight of a layer of that kind.
+void tti_torch_name_back(const tti_layer_def *def, const char *name, char *out, size_t room);
 bool tti_is_torch_name(const char *name); // does only PyTorch have such a one?
 
 // ---- name maps that ship ---------------------------------------------------------------------

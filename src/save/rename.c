@@ -73,11 +73,14 @@ static bool matches(piece p, const char *name, piece *rest)
            memcmp(name + n - tail, p.s + p.n - tail, tail) == 0;
 }
 
-tt_status tti_rename(tt_ctx *ctx, const char *map, const char *name, char out[TTI_RENAME_MAX])
+static tt_status rename_by(tt_ctx *ctx, const char *map, bool back, const char *name,
+                           char out[TTI_RENAME_MAX])
 {
     rule r;
     piece parts[3] = {{name, strlen(name)}, {"", 0}, {"", 0}}, rest;
     for (const char *at = map; next_rule(&at, &r);) {
+        if (back)
+            r = (rule){r.to, r.from};
         if (!matches(r.from, name, &rest))
             continue;
         const char *star = memchr(r.to.s, '*', r.to.n);
@@ -98,4 +101,14 @@ tt_status tti_rename(tt_ctx *ctx, const char *map, const char *name, char out[TT
             memcpy(out + n, parts[i].s, parts[i].n);
     out[n] = '\0';
     return TT_OK;
+}
+
+tt_status tti_rename(tt_ctx *ctx, const char *map, const char *name, char out[TTI_RENAME_MAX])
+{
+    return rename_by(ctx, map, false, name, out);
+}
+
+tt_status tti_rename_back(tt_ctx *ctx, const char *map, const char *name, char out[TTI_RENAME_MAX])
+{
+    return rename_by(ctx, map, true, name, out);
 }

@@ -15,4 +15,8 @@ tt_status tti_rename_check(tt_ctx *ctx, const char *map) TTI_CHECKED;
 tt_status tti_rename(tt_ctx *ctx, const char *map, const char *name,
                      char out[TTI_RENAME_MAX]) TTI_CHECKED;
 
+// The other way: rules from their right side to their left.
+tt_status tti_rename_back(tt_ctx *ctx, const char *map, const char *name,
+                          char out[TTI_RENAME_MAX]) TTI_CHECKED;
+
 #endif

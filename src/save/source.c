@@ -3,6 +3,7 @@
  */
 #include "save/source.h"
 #include "save/manifest.h"
+#include "save/pt.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -16,19 +17,29 @@ static tti_origin origin_of(char *const *metadata)
     return TTI_FROM_UNKNOWN;
 }
 
+static tt_status read_safetensors(tt_ctx *ctx, tti_source *s, int fd, uint64_t bytes)
+{
+    char *all = s->snapshot.memory[0] = tti_alloc(ctx, (size_t)bytes);
+    TT_TRY(all == NULL ? TT_ENOMEM : tti_file_pread(ctx, s->file, fd, all, (size_t)bytes, 0));
+    TT_TRY(tti_safetensors_parse(ctx, s->file, all, (size_t)bytes, bytes, &s->table));
+    for (int64_t i = 0; i < s->table.n; i++)
+        s->table.tensors[i].data = all + s->table.offsets[i];
+    return TT_OK;
+}
+
 static tt_status open_file(tt_ctx *ctx, tti_source *s)
 {
     int fd;
     uint64_t bytes;
     TT_TRY(tti_file_open(ctx, s->file, &fd, &bytes));
-    char *all = s->snapshot.memory[0] = tti_alloc(ctx, (size_t)bytes);
-    tt_status st =
-        all == NULL ? TT_ENOMEM : tti_file_pread(ctx, s->file, fd, all, (size_t)bytes, 0);
+    char head[8] = {0};
+    tt_status st = tti_file_pread(ctx, s->file, fd, head, (size_t)TTI_MIN(bytes, 8), 0);
+    if (st == TT_OK && tti_is_pt(head, (size_t)TTI_MIN(bytes, 8)))
+        st = tti_pt_read(ctx, s->file, &s->table, &s->snapshot.memory[0]);
+    else if (st == TT_OK)
+        st = read_safetensors(ctx, s, fd, bytes);
     close(fd);
     TT_TRY(st);
-    TT_TRY(tti_safetensors_parse(ctx, s->file, all, (size_t)bytes, bytes, &s->table));
-    for (int64_t i = 0; i < s->table.n; i++)
-        s->table.tensors[i].data = all + s->table.offsets[i];
     s->tensors = s->table.tensors;
     s->n = s->table.n;
     s->origin = s->snapshot.origin = origin_of(s->table.metadata);

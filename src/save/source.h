@@ -1,6 +1,6 @@
 /*
  * source.h - tensors by name from what a user points at: a checkpoint, a folder of checkpoints, a
- * run, or one safetensors file. All of it is in memory and, for a checkpoint, checked.
+ * run, or one safetensors or .pt file. All of it is in memory and, for a checkpoint, checked.
  */
 #ifndef TUTTI_SAVE_SOURCE_H
 #define TUTTI_SAVE_SOURCE_H

@@ -31,6 +31,10 @@ struct tt_ctx {
     _Atomic int64_t disk_fail_in; // the same for calls of disk.h
     _Atomic int disk_fail_how;
 
+    size_t host_memory; // bytes that CPUs without a limit may use together; 0: not known
+    bool is_host_group; // a control group says so
+    size_t host_need;   // what the last plan needs of it
+
     // Settings.
     int lanes;
     uint64_t seed;

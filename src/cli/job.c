@@ -223,10 +223,13 @@ static bool load_of(const cli_job *j, tti_load *out)
     return out->records > 0;
 }
 
-tt_status cli_job_check_memory(cli_job *j)
+tt_status cli_job_check_memory(cli_job *j, bool is_dry)
 {
     tti_load load;
-    return load_of(j, &load) ? tti_memory_check(j->parts.model, &load) : TT_OK;
+    if (!load_of(j, &load))
+        return TT_OK;
+    load.is_dry = is_dry;
+    return tti_memory_check(j->parts.model, &load);
 }
 
 tt_status cli_job_validation(cli_job *j, size_t bytes[TTI_MAX_DEVICES])

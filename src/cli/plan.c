@@ -179,7 +179,7 @@ static int plan_job(const cli_args *args)
     int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1) * accumulate;
     bool whole = args->rows == 0 && args->targets.n == 0; // the job's own step
     if (find_targets(j.ctx, g, args, targets) == TT_OK &&
-        (!whole || cli_job_check_memory(&j) == TT_OK))
+        (!whole || cli_job_check_memory(&j, true) == TT_OK))
         print_plan(g, args, s, targets, rows, j.parts.model, accumulate);
     if (whole && !args->json && !args->quiet && !args->dot && args->svg == NULL)
         print_validation(&j);

@@ -135,7 +135,7 @@ static void dry_text(cli_job *j, const char *job, const char *plan)
 tt_status cli_dry_run(cli_job *j, const cli_args *args)
 {
     tti_text t = {.ctx = j->ctx};
-    tt_status st = cli_job_check_memory(j);
+    tt_status st = cli_job_check_memory(j, true);
     if (st == TT_OK)
         st = add_plan(&t, j, args->json);
     char *plan = tti_text_take(&t);

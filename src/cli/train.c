@@ -267,7 +267,7 @@ static int train(training *t)
         tti_run_name_check(t->j.ctx, tt_job_name(t->j.job)) != TT_OK)
         return CLI_BAD_JOB;
     // A job that does not fit is refused before it has a folder.
-    if (cli_job_check_memory(&t->j) != TT_OK)
+    if (cli_job_check_memory(&t->j, false) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
     if (share_folder(t) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx)) == CLI_LOST ? CLI_LOST : CLI_FAILED;

@@ -99,10 +99,11 @@ static int cpu_count(char *why, size_t n)
 static void cpu_facts(int physical, tti_facts *out)
 {
     (void)physical;
-    long pages = sysconf(_SC_PHYS_PAGES), free_pages = sysconf(_SC_AVPHYS_PAGES);
-    long bytes = sysconf(_SC_PAGESIZE);
-    *out = (tti_facts){.memory = pages > 0 ? (size_t)pages * (size_t)bytes : 0,
-                       .memory_free = free_pages > 0 ? (size_t)free_pages * (size_t)bytes : 0};
+    long free_pages = sysconf(_SC_AVPHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    bool is_group;
+    size_t all = tti_machine_memory(&is_group);
+    size_t left = free_pages > 0 ? (size_t)free_pages * (size_t)bytes : 0;
+    *out = (tti_facts){.memory = all, .memory_free = all > 0 ? TTI_MIN(left, all) : left};
     snprintf(out->model, sizeof(out->model), "CPU");
 #if defined(__x86_64__)
     unsigned r[12];

@@ -152,6 +152,11 @@ extern const tti_backend tti_backend_cuda; // cuda/backend.c
 // All there are; NULL at the end.
 extern const tti_backend *const tti_backends[];
 
+// Bytes of the host's memory that this process may use; 0: not known. is_group: a control group's
+// limit says so, not the machine.
+size_t tti_machine_memory(bool *is_group);
+size_t tti_cgroup_memory(const char *root); // that of its group, files being below root; 0: none
+
 // Opens the devices of "cpu:0*2@512MiB,cpu:1" on ctx; on failure none is open.
 tt_status tti_devices_open(tt_ctx *ctx, const char *spec);
 void tti_devices_close(tt_ctx *ctx);

@@ -59,6 +59,7 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
     TT_TRY(tti_fault_open(ctx));
+    ctx->host_memory = tti_machine_memory(&ctx->is_host_group);
     if (o->tasks == NULL)
         return tti_devices_open(ctx, o->devices);
     TT_TRY(tti_world_open(ctx, o->tasks, o->devices, &ctx->world));

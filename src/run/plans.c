@@ -228,7 +228,7 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
 }
 
 tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
-                           int64_t rows, int micro)
+                           int64_t rows, int micro, bool to_look)
 {
     tti_plan *p;
     tti_plan_request r = {.targets = targets,
@@ -236,7 +236,8 @@ tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targe
                           .n_fetched = n_fetched,
                           .rows = rows,
                           .micro = micro,
-                          .recompute = s->recompute};
+                          .recompute = s->recompute,
+                          .to_look = to_look};
     return tti_find_plan(s, &r, &p);
 }
 

@@ -300,9 +300,9 @@ typedef struct tti_need {
 // What it would need on each device. Fails as the plan would, but for limits.
 tt_status tti_session_try(tt_session *s, const tti_trial *t,
                           tti_need out[TTI_MAX_DEVICES]) TTI_CHECKED;
-// Makes and keeps the plan that a run of the session will use.
+// Makes and keeps the plan that a run of the session will use; to_look: without memory.
 tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
-                           int64_t rows, int micro) TTI_CHECKED;
+                           int64_t rows, int micro, bool to_look) TTI_CHECKED;
 // The kept plan for this request, or a new one.
 tt_status tti_find_plan(tt_session *s, tti_plan_request *r, tti_plan **out) TTI_CHECKED;
 const void *tti_value_data(const tt_session *s, const tti_plan *p, int value);

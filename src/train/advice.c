@@ -24,7 +24,7 @@ typedef struct variant {
 typedef struct advisor {
     tt_model *model;
     const tti_load *load;
-    bool is_full; // the limit is all of a card: more devices on it do not help
+    bool is_full; // the limit is all of a card or machine: more devices on it do not help
     tti_text text;
     int n; // pieces of advice so far
 } advisor;
@@ -128,6 +128,13 @@ static size_t need_of(const tti_need *step, const tti_need *validation)
     return step->variables + step->arena + step->others + beside(validation);
 }
 
+// A CPU of this process without a limit: all of them share what the machine has.
+static bool is_host(const tt_ctx *ctx, int d)
+{
+    const tti_device *dev = ctx->devices[d];
+    return dev->limit == 0 && dev->backend->host_memory && !dev->is_away;
+}
+
 // Would it fit? *most: bytes on the device that is fullest. What cannot be planned does not fit.
 static bool fits(advisor *a, const variant *v, size_t *most)
 {
@@ -138,13 +145,15 @@ static bool fits(advisor *a, const variant *v, size_t *most)
         return false;
     }
     bool good = true;
+    size_t host = 0;
     *most = 0;
     for (int d = 0; d < TTI_MAX(v->n_devices, ctx->n_devices); d++) {
         size_t need = need_of(&step[d], &validation[d]);
         *most = TTI_MAX(*most, need);
         good &= step[d].limit == 0 || need <= step[d].limit;
+        host += d < ctx->n_devices && is_host(ctx, d) ? need : 0;
     }
-    return good;
+    return good && (ctx->host_memory == 0 || host <= ctx->host_memory);
 }
 
 // ---- advice ----------------------------------------------------------------------------------
@@ -332,6 +341,29 @@ tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes)
     return TT_OK;
 }
 
+// The same of CPUs without a limit, together.
+static tt_status check_host(tt_model *m, const tti_load *l, const tti_need *step,
+                            const tti_need *more)
+{
+    tt_ctx *ctx = m->ctx;
+    size_t host = 0, validation = 0;
+    char text[256], size[32], memory[32];
+    for (int d = 0; d < ctx->n_devices; d++) {
+        host += is_host(ctx, d) ? need_of(&step[d], &more[d]) : 0;
+        validation += is_host(ctx, d) ? beside(&more[d]) : 0;
+    }
+    if (ctx->host_memory == 0 || host <= ctx->host_memory)
+        return TT_OK;
+    tti_size_text((double)host, size);
+    tti_size_text((double)ctx->host_memory, memory);
+    snprintf(text, sizeof(text),
+             "training needs %s (%zu bytes, %zu of them for validation), above the %s (%zu bytes) "
+             "of memory that %s",
+             size, host, validation, memory, ctx->host_memory,
+             ctx->is_host_group ? "this process's control group allows" : "this machine has");
+    return refuse(m, l, true, text);
+}
+
 // The step fits; a last batch of fewer rows, or validation, whose arena stands beside the step's,
 // may not.
 static tt_status check_validation(tt_model *m, const tti_load *l)
@@ -354,7 +386,7 @@ static tt_status check_validation(tt_model *m, const tti_load *l)
                  m->ctx->devices[d]->name, need - beside(&more[d]), validation, step[d].limit);
         return refuse(m, l, false, text);
     }
-    return TT_OK;
+    return check_host(m, l, step, more);
 }
 
 /*
@@ -397,26 +429,55 @@ static tt_status plan_step(tt_model *m, const tti_load *l)
         return TT_ENOMEM;
     const tti_step *s = m->step;
     ctx->is_hushed = true; // a refusal is told once, with advice
-    tt_status st =
-        tti_session_plan(s->session, list, s->n_fetches + s->n_targets, s->n_fetches,
-                         TTI_MIN(l->batch * l->accumulate, l->records), (int)l->accumulate);
+    tt_status st = tti_session_plan(s->session, list, s->n_fetches + s->n_targets, s->n_fetches,
+                                    TTI_MIN(l->batch * l->accumulate, l->records),
+                                    (int)l->accumulate, l->is_dry);
     ctx->is_hushed = false;
     tti_free(ctx, list);
     return st;
 }
 
+/*
+ * Might CPUs without a limit need more than the machine has? A bound from above that takes no plan:
+ * every tensor of the training graph at once, those without rows (weights, sums of gradients) once
+ * for every lane and device, and as much again for scratch.
+ */
+static bool may_exceed(tt_model *m, const tti_load *l)
+{
+    const tt_ctx *ctx = m->ctx;
+    const tt_graph *g = m->step->graph;
+    double bytes = 0, rows = (double)l->batch * (double)l->accumulate;
+    bool has_host = false;
+    for (int d = 0; d < ctx->n_devices; d++)
+        has_host |= is_host(ctx, d);
+    for (int64_t i = 0; has_host && i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i]->n_out; k++) {
+            const tt_tensor *t = g->nodes[i]->outs[k];
+            double n = (double)tt_dtype_bytes(t->dtype);
+            bool is_open = false;
+            for (int a = 0; a < t->shape.rank; a++) {
+                double dim = (double)t->shape.dim[a];
+                is_open |= dim < 0;
+                n *= dim < 0 ? -dim * rows : dim;
+            }
+            bytes += is_open ? n : n * (ctx->lanes + ctx->n_devices);
+        }
+    return has_host && ctx->host_memory > 0 && 2 * bytes > (double)ctx->host_memory;
+}
+
 tt_status tti_memory_check(tt_model *m, const tti_load *l)
 {
     tt_ctx *ctx = m->ctx;
-    bool limited = false, is_set[TTI_MAX_DEVICES];
+    bool limited = false, is_set[TTI_MAX_DEVICES], is_tight = may_exceed(m, l);
     const char *who;
     for (int d = 0; d < ctx->n_devices; d++)
         limited |= ctx->devices[d]->limit > 0;
     limit_gpus(ctx, is_set, &who);
-    if (!limited && who == NULL)
+    if (!limited && who == NULL && !is_tight)
         return TT_OK;
     tt_status st = plan_step(m, l);
-    if (st == TT_OK && limited) {
+    is_tight = is_tight && ctx->host_need > ctx->host_memory / 2; // what validation takes may count
+    if (st == TT_OK && (limited || is_tight)) {
         st = check_validation(m, l);
     } else if (st == TT_ELIMIT) {
         tti_text t = {.ctx = ctx};
@@ -424,7 +485,7 @@ tt_status tti_memory_check(tt_model *m, const tti_load *l)
         if (who != NULL)
             tti_text_add(&t, "\n(the limit of a GPU that was given none is what it has free)");
         char *message = tti_text_take(&t);
-        st = refuse(m, l, who != NULL, message != NULL ? message : "");
+        st = refuse(m, l, who != NULL || (is_tight && !limited), message != NULL ? message : "");
         tti_free(ctx, message);
     } else if (st != TT_OK) {
         TT_LOG(ctx, TT_ERROR, "%s", tt_last_error(ctx).message);

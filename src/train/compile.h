@@ -122,8 +122,10 @@ char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form 
 // What a fit asks of the devices' memory. validate_records 0: no validation.
 typedef struct tti_load {
     int64_t batch, accumulate, records, validate_records;
+    bool is_dry; // nothing will be trained: plans get no memory
 } tti_load;
-// Fails with TT_ELIMIT where a step does not fit, saying what would.
+// Fails with TT_ELIMIT where a step does not fit the limits of its devices, or of all CPUs without
+// one the machine or control group, saying what would.
 tt_status tti_memory_check(tt_model *m, const tti_load *l) TTI_CHECKED;
 // Bytes of validation on each device, which stand beside the step's memory.
 tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes) TTI_CHECKED;

@@ -116,7 +116,8 @@ tt_tensor **tti_step_targets(tt_model *m)
 
 char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form form)
 {
-    tti_load load = {.batch = rows / accumulate, .accumulate = accumulate, .records = rows};
+    tti_load load = {
+        .batch = rows / accumulate, .accumulate = accumulate, .records = rows, .is_dry = true};
     if (tti_memory_check(m, &load) != TT_OK)
         return NULL;
     const tti_step *s = m->step;

@@ -82,6 +82,12 @@ void tti_size_text(double bytes, char out[32]);
  * column, further lines are indented.
  */
 void tti_text_names(tti_text *t, const char *const *names, int n, int column);
+/*
+ * Text that may be anybody's (a peer's, a file's, a file's name), for a terminal: lines and tabs stay,
+ * other control characters and what is no UTF-8 become "\\x1b". Gives the bytes of out, which ends in
+ * a zero; what has no room is cut off. With colours, those of the terminal stay, too.
+ */
+size_t tti_escape(char *out, size_t room, const char *s, size_t n, bool colours);
 
 // The nearest of names (NULL at the end) to word, for "did you mean"; NULL if none is near.
 const char *tti_nearest(const char *word, const char *const *names);

@@ -43,8 +43,9 @@ tt_status tti_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const
     if (ctx == NULL || st == TT_OK)
         return st;
 
-    char text[TTI_MESSAGE_MAX];
-    vsnprintf(text, sizeof(text), fmt, args);
+    char text[TTI_MESSAGE_MAX], raw[TTI_MESSAGE_MAX];
+    vsnprintf(raw, sizeof(raw), fmt, args); // with words of files and of other processes
+    (void)tti_escape(text, sizeof(text), raw, strlen(raw), false);
 
     pthread_mutex_lock(&ctx->mu);
     bool first = atomic_load_explicit(&ctx->status, memory_order_relaxed) == TT_OK;

@@ -99,11 +99,12 @@ void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...)
     if (level > most || ctx->is_hushed)
         return;
 
-    char text[TTI_MESSAGE_MAX];
+    char text[TTI_MESSAGE_MAX], raw[TTI_MESSAGE_MAX];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    vsnprintf(raw, sizeof(raw), fmt, ap);
     va_end(ap);
+    (void)tti_escape(text, sizeof(text), raw, strlen(raw), false);
     tti_emit(ctx, &(tt_event){.kind = "log", .level = level, .text = text});
 }
 

@@ -66,6 +66,56 @@ int tti_utf8_length(const char *text, size_t room)
     return c >= least[n] && c <= 0x10FFFF && !surrogate ? n : 0;
 }
 
+// Ends colours or begins them: "\033[33m".
+static size_t colour_length(const char *s, size_t n)
+{
+    size_t k = 2;
+    if (n < 3 || s[0] != '\033' || s[1] != '[')
+        return 0;
+    while (k < n && k < 12 && ((s[k] >= '0' && s[k] <= '9') || s[k] == ';'))
+        k++;
+    return k < n && s[k] == 'm' ? k + 1 : 0;
+}
+
+// Bytes that can be shown as they are; 0: the first one cannot.
+static size_t shown_length(const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    int length = tti_utf8_length(text, n);
+    if (length == 1)
+        return s[0] == '\n' || s[0] == '\t' || (s[0] >= 0x20 && s[0] < 0x7F);
+    if (length == 2 && s[0] == 0xC2 && s[1] < 0xA0)
+        return 0; // control characters of another kind
+    if (length == 3 && s[0] == 0xE2 &&
+        ((s[1] == 0x80 && s[2] >= 0xAA && s[2] <= 0xAE) ||
+         (s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9)))
+        return 0; // writing direction: the text would read as another one
+    return (size_t)length;
+}
+
+size_t tti_escape(char *out, size_t room, const char *s, size_t n, bool colours)
+{
+    size_t k = 0;
+    for (size_t at = 0; at < n;) {
+        size_t length = shown_length(s + at, n - at);
+        if (length == 0 && colours)
+            length = colour_length(s + at, n - at);
+        if (k + (length > 0 ? length : 4) >= room)
+            break;
+        if (length == 0) {
+            k += (size_t)snprintf(out + k, room - k, "\\x%02x", (unsigned char)s[at]);
+            at++;
+        } else {
+            memcpy(out + k, s + at, length);
+            k += length;
+            at += length;
+        }
+    }
+    if (room > 0)
+        out[k] = '\0';
+    return k;
+}
+
 void tti_text_json(tti_text *t, const char *s)
 {
     tti_text_put(t, "\"", 1);

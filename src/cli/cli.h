@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "record/record.h"
+#include <stdio.h>
 #include <tutti/tutti.h>
 
 // Exit codes; `tutti help exit` prints them.
@@ -110,6 +111,8 @@ int cli_not_one_of_many(const cli_args *args);
 const cli_verb *cli_find(const char *name);
 // Tells what is wrong with the command line on stderr; gives CLI_USAGE.
 int cli_usage(const char *fmt, ...) TT_PRINTF(1, 2);
+// A line to standard error, behind "tutti: ".
+void cli_tell(const char *fmt, ...) TT_PRINTF(1, 2);
 // Tells an error of the command's own on stderr; gives CLI_FAILED.
 int cli_error(const char *fmt, ...) TT_PRINTF(1, 2);
 // The exit code of a status: of building a job's parts, of training, of measuring.
@@ -130,6 +133,10 @@ bool cli_is_stdout(const char *file); // by whatever name, "/dev/stdout"
 void cli_wrote(const cli_args *args, const char *file, const char *what, const char *whom);
 // Prints a text that may be NULL.
 void cli_print(const char *s);
+void cli_printf(const char *fmt, ...) TT_PRINTF(1, 2);
+// Text that files, their names or other processes may have parts in: no control character of it
+// reaches a terminal (tti_escape()). All of these go through it.
+void cli_write(FILE *to, const char *s, size_t n, bool colours);
 // Prints what was collected and frees it; false: memory ran out before.
 bool cli_print_text(tti_text *t);
 

@@ -138,7 +138,7 @@ static void tell(tt_ctx *ctx, const cli_args *args, const result *r)
     if (cli_is_stdout(args->words[1]))
         return; // nothing behind the data
     if (!args->json) {
-        printf("%s: %lld tensor%s", args->words[1], (long long)r->n, r->n == 1 ? "" : "s");
+        cli_printf("%s: %lld tensor%s", args->words[1], (long long)r->n, r->n == 1 ? "" : "s");
         if (r->left_out > 0)
             printf(", %lld left out", (long long)r->left_out);
         printf("\n");

@@ -12,6 +12,7 @@
 #include "train/scalar.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct writer {
     cli_model *m;
@@ -101,11 +102,22 @@ static tt_status check_model(writer *w)
     return w->window != NULL && w->scores != NULL ? TT_OK : TT_ENOMEM;
 }
 
+// Byte by byte, as a symbol may be a part of a character: to a file as it is written, to a terminal
+// without control characters.
 static void print_symbols(const writer *w, int64_t first, int64_t n)
 {
+    bool is_terminal = isatty(STDOUT_FILENO) == 1;
     tti_text t = {.ctx = w->m->j.ctx};
     tti_vocab_put(&w->vocab, w->symbols + first, n, &t);
-    cli_print_text(&t);
+    char *s = tti_text_take(&t);
+    for (const char *c = s; c != NULL && *c != '\0'; c++) {
+        bool is_control = ((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7F;
+        if (is_terminal && is_control)
+            printf("\\x%02x", (unsigned char)*c);
+        else
+            putchar(*c);
+    }
+    tti_free(w->m->j.ctx, s);
     fflush(stdout);
 }
 

@@ -69,9 +69,9 @@ static int stand_aside(cli_job *j, const cli_args *args, const tt_cluster *c)
         return CLI_BAD_JOB;
     }
     j->evaluates = args->verb == &cli_train && !args->dry_run;
-    fprintf(stderr, "tutti: this is %s %d (%s), which %s\n", t->job, t->index, c->found_in,
-            j->evaluates ? "evaluates the run's checkpoints as they come"
-                         : "has nothing to do: the processes that train evaluate together");
+    cli_tell("this is %s %d (%s), which %s\n", t->job, t->index, c->found_in,
+             j->evaluates ? "evaluates the run's checkpoints as they come"
+                          : "has nothing to do: the processes that train evaluate together");
     return CLI_OK;
 }
 

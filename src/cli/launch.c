@@ -28,6 +28,8 @@ typedef struct child {
     int status;
     char *said; // by ranks other than 0
     size_t n_said;
+    char tail[4]; // of the first rank: a character that is not whole yet
+    size_t n_tail;
 } child;
 
 typedef struct launch {
@@ -72,7 +74,7 @@ static void become(const cli_process *p, const int in[2], const int err[2], bool
         dup2(err[1], STDOUT_FILENO);
     signal(SIGPIPE, SIG_DFL);
     execvp(p->words[0], p->words);
-    fprintf(stderr, "tutti: error: cannot start '%s': %s\n", p->words[0], strerror(errno));
+    cli_error("cannot start '%s': %s", p->words[0], strerror(errno));
     _exit(CLI_FAILED);
 }
 
@@ -156,6 +158,26 @@ static void keep(child *c, const char *s, size_t n)
     c->n_said += n;
 }
 
+// What the first one says is shown as it comes; the end of a character may come later.
+static void pass_on(child *c, const char *s, size_t n)
+{
+    char text[LONGEST + sizeof(c->tail)];
+    memcpy(text, c->tail, c->n_tail);
+    memcpy(text + c->n_tail, s, n);
+    n += c->n_tail;
+    c->n_tail = 0;
+    for (size_t k = 1; k < sizeof(c->tail) && k <= n; k++) {
+        unsigned char b = (unsigned char)text[n - k];
+        size_t whole = b >= 0xF0 ? 4 : b >= 0xE0 ? 3 : b >= 0xC0 ? 2 : 0;
+        if (whole > k)
+            c->n_tail = k;
+        if (whole > 0 || b < 0x80)
+            break;
+    }
+    memcpy(c->tail, text + n - c->n_tail, c->n_tail);
+    cli_write(stderr, text, n - c->n_tail, false);
+}
+
 static void listen_to(launch *a, int i)
 {
     child *c = &a->child[i];
@@ -173,11 +195,19 @@ static void listen_to(launch *a, int i)
         }
         if (i == 0) {
             see_lines(a, buf, (size_t)n);
-            (void)fwrite(buf, 1, (size_t)n, stderr);
+            pass_on(c, buf, (size_t)n);
         } else {
             keep(c, buf, (size_t)n);
         }
     }
+}
+
+// A rank's own words, as a line.
+static void show(int rank, const char *s, size_t n)
+{
+    fprintf(stderr, "rank %d: ", rank);
+    cli_write(stderr, s, n, false);
+    fputs("\n", stderr);
 }
 
 // What the others have said and the first has not, each line once.
@@ -189,7 +219,7 @@ static void tell_rest(launch *a)
             size_t n = strcspn(c->said + at, "\n");
             n = TTI_MIN(n, c->n_said - at);
             if (n > 0 && !was_seen(a, c->said + at, n, true))
-                fprintf(stderr, "rank %d: %.*s\n", i, (int)n, c->said + at);
+                show(i, c->said + at, n);
             at += n + 1;
         }
     }
@@ -301,14 +331,14 @@ static int code_of(const launch *a)
             WEXITSTATUS(a->child[i].status) == CLI_AGAIN)
             return CLI_AGAIN;
     if (WIFSIGNALED(c->status)) {
-        fprintf(stderr, "tutti: rank %d%s%s was ended by signal %d (%s)\n", a->first,
-                p->host != NULL ? " on " : "", p->host != NULL ? p->host : "", WTERMSIG(c->status),
-                strsignal(WTERMSIG(c->status)));
+        cli_tell("rank %d%s%s was ended by signal %d (%s)\n", a->first,
+                 p->host != NULL ? " on " : "", p->host != NULL ? p->host : "", WTERMSIG(c->status),
+                 strsignal(WTERMSIG(c->status)));
         return interrupts > 1 ? CLI_BREAK : CLI_LOST;
     }
     if (p->host != NULL && WEXITSTATUS(c->status) == 255) {
-        fprintf(stderr, "tutti: rank %d: host %s was not reached (%s ended with 255)\n", a->first,
-                p->host, p->words[0]);
+        cli_tell("rank %d: host %s was not reached (%s ended with 255)\n", a->first, p->host,
+                 p->words[0]);
         return CLI_FAILED;
     }
     return WEXITSTATUS(c->status);

@@ -24,14 +24,47 @@ const cli_verb *cli_find(const char *name)
     return NULL;
 }
 
+void cli_write(FILE *to, const char *s, size_t n, bool colours)
+{
+    char shown[4096 * 4 + 1];
+    for (size_t at = 0; at < n;) {
+        size_t part = TTI_MIN(n - at, (size_t)4096), tail = 0;
+        // A part ends where a character does.
+        while (at + part < n && tail < 3 && part > 3 &&
+               ((unsigned char)s[at + part] & 0xC0) == 0x80) {
+            part--;
+            tail++;
+        }
+        fwrite(shown, 1, tti_escape(shown, sizeof(shown), s + at, part, colours), to);
+        at += part;
+    }
+}
+
+static void say(const char *head, const char *fmt, va_list ap)
+{
+    char *s = NULL;
+    int n = vasprintf(&s, fmt, ap);
+    fputs(head, stderr);
+    if (n >= 0)
+        cli_write(stderr, s, (size_t)n, false);
+    free(s);
+}
+
+void cli_tell(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say("tutti: ", fmt, ap);
+    va_end(ap);
+}
+
 int cli_usage(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fputs("tutti: usage: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputs("\n", stderr);
+    say("tutti: usage: ", fmt, ap);
     va_end(ap);
+    fputs("\n", stderr);
     return CLI_USAGE;
 }
 
@@ -39,17 +72,27 @@ int cli_error(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fputs("tutti: error: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputs("\n", stderr);
+    say("tutti: error: ", fmt, ap);
     va_end(ap);
+    fputs("\n", stderr);
     return CLI_FAILED;
 }
 
 void cli_print(const char *s)
 {
     if (s != NULL)
-        fputs(s, stdout);
+        cli_write(stdout, s, strlen(s), false);
+}
+
+void cli_printf(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    if (vasprintf(&s, fmt, ap) >= 0)
+        cli_print(s);
+    va_end(ap);
+    free(s);
 }
 
 bool cli_print_text(tti_text *t)
@@ -70,7 +113,7 @@ bool cli_is_stdout(const char *file)
 void cli_wrote(const cli_args *args, const char *file, const char *what, const char *whom)
 {
     if (!args->quiet && !args->json && !cli_is_stdout(file))
-        printf("%s: the %s of %s\n", file, what, whom);
+        cli_printf("%s: the %s of %s\n", file, what, whom);
 }
 
 static const char *const levels[] = {"default", "error", "warn", "info", "debug", "trace", NULL};

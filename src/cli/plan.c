@@ -116,7 +116,7 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
         cli_print(out);
     if (form == TT_PLAN_TEXT && !args->quiet) {
         char most[TTI_MOST_TEXT];
-        printf("\n%s\n", tti_most_text(g, most));
+        cli_printf("\n%s\n", tti_most_text(g, most));
     }
     if (args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
         cli_wrote(args, args->svg, "plan", args->words[0]);

@@ -37,7 +37,7 @@ static tt_status plot(tt_ctx *ctx, const cli_args *args)
     if (st == TT_OK && args->svg != NULL)
         st = tti_file_replace(ctx, args->svg, s, strlen(s));
     else if (!args->quiet)
-        cli_print(s);
+        cli_write(stdout, s, strlen(s), form.colour);
     if (st == TT_OK && args->svg != NULL)
         cli_wrote(args, args->svg, "curves", run);
     tti_free(ctx, s);

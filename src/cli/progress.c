@@ -257,7 +257,7 @@ static void put_line(cli_progress *p, const tt_event *ev, bool is_end)
     }
     join(&l, 0, text, sizeof(text));
     cli_progress_clear(p);
-    printf("%s\n", text);
+    cli_printf("%s\n", text);
     fflush(stdout);
 }
 

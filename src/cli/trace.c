@@ -20,7 +20,7 @@ static tt_status copy(tt_ctx *ctx, const cli_args *args)
                        run);
     if (args->n_words < 2) {
         if (!args->quiet)
-            printf("%s opens in https://ui.perfetto.dev\n", path);
+            cli_printf("%s opens in https://ui.perfetto.dev\n", path);
         return TT_OK;
     }
     TT_TRY(tti_file_read(ctx, path, 0, &text, &bytes));

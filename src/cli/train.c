@@ -236,7 +236,7 @@ static tt_status report(training *t)
     else if (!t->args->quiet)
         cli_report_text(t->j.ctx, &r);
     if (stopped && !t->args->quiet)
-        fprintf(stderr, "tutti: stopped and saved; to go on: %s %s --resume\n", called(), t->run);
+        cli_tell("stopped and saved; to go on: %s %s --resume\n", called(), t->run);
     return TT_OK;
 }
 
@@ -281,10 +281,9 @@ static int train(training *t)
         st = report(t);
     } else if (st == TT_ESTOP && asked != CLI_OK) { // inside a step
         tt_clear_error(t->j.ctx);
-        fprintf(stderr,
-                "tutti: stopped at once, without saving; to go on from the last checkpoint: "
-                "%s %s --resume\n",
-                called(), t->run);
+        cli_tell("stopped at once, without saving; to go on from the last checkpoint: "
+                 "%s %s --resume\n",
+                 called(), t->run);
         st = TT_OK;
     }
     return st == TT_OK ? asked : cli_code(st);

@@ -146,6 +146,22 @@ TEST(run_reaches_hosts_by_a_command)
     ranks_nothing_left();
 }
 
+// What comes from other hosts is shown without what a terminal would obey.
+TEST(run_shows_words_of_other_hosts_without_control_characters)
+{
+    char path[400];
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_write("reach", "#!/bin/sh\nprintf 'first \\303' >&2\nsleep 0.2\n" // a whole one later
+                           "printf '\\251 \\033]0;owned\\007\\033[2J\\n' >&2\nexit 9\n");
+    snprintf(path, sizeof(path), "%s/reach", test_folder());
+    CHECK(chmod(path, 0700) == 0);
+    CHECK_INT(command_run("run -H 127.0.0.1:2 --ssh ./reach small.yaml"), 9);
+    CHECK_HAS(command_err, "first \303\251 \\x1b]0;owned\\x07\\x1b[2J\n");
+    CHECK(strpbrk(command_err, "\033\007") == NULL);
+    ranks_nothing_left();
+}
+
 TEST(run_says_what_is_wrong_with_its_words)
 {
     static const struct {

@@ -126,6 +126,28 @@ TEST(world_failure_of_one_is_the_cause_of_all)
     CHECK(strstr(j.ranks[0].message, "rank 2 (/job:worker/task:2, host ") != NULL);
 }
 
+// A rank that is not as it should be says it in bytes that a terminal obeys.
+static void fail_badly(world_job *j, int rank, tt_ctx *ctx)
+{
+    if (rank == 2)
+        tti_world_fail(ctx->world, TT_EIO, "\033]0;owned\007\033[2Jthe disk\r");
+    wait_for_one(j, rank == 2 ? 0 : rank, ctx);
+}
+
+TEST(world_words_of_a_rank_have_no_control_characters)
+{
+    world_job j = {.n = 3, .run = fail_badly};
+    world_start(&j);
+    world_join(&j, 10);
+    for (int i = 0; i < 3; i++) {
+        CHECK(j.ranks[i].status == TT_EIO);
+        ck_assert_msg(strstr(j.ranks[i].message, "\\x1b]0;owned\\x07\\x1b[2Jthe disk\\x0d") !=
+                              NULL &&
+                          strpbrk(j.ranks[i].message, "\033\007\r") == NULL,
+                      "rank %d: %s", i, j.ranks[i].message);
+    }
+}
+
 static void raise_flag(void *user)
 {
     tti_flag_add(user, 1);

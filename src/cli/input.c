@@ -357,6 +357,13 @@ tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const
     o.use = tti_use_get(m->model);
     if (o.use == NULL)
         return tt_status_of(o.ctx);
+    const json_t *vocabulary = json_object_get(o.use->data, "vocabulary");
+    if (vocabulary != NULL && with_target)
+        return cli_input_text(m, file, vocabulary, out);
+    if (vocabulary != NULL)
+        return TT_FAIL(o.ctx, TT_EUNSUPPORTED,
+                       "the model was trained on text: --prompt TEXT has it go on from a text, and "
+                       "tutti eval --data FILE measures it on one");
     (void)split(file, first);
     TT_TRY(find_kind(o.ctx, first, &k));
     tt_data *d = k == IS_CSV ? open_csv(&o) : k == IS_NPZ ? open_npz(&o) : open_arrays(&o, k);

@@ -22,6 +22,9 @@ void cli_files_free(tt_ctx *ctx, cli_files *f);
  */
 tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const char *layout,
                          tt_data **out) TTI_CHECKED;
+// A text as records with targets, for a model that was trained on text.
+tt_status cli_input_text(cli_model *m, const char *file, const json_t *vocabulary,
+                         tt_data **out) TTI_CHECKED;
 // The records of d must be what the model takes; field: which field each input is.
 tt_status cli_input_match(cli_model *m, const char *file, const tt_data *d,
                           int field[TTI_MAX_INPUTS]) TTI_CHECKED;

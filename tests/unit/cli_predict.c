@@ -135,4 +135,15 @@ TEST(text_is_written)
     json_decref(o);
     CHECK_INT(command_run("predict text --prompt xyz"), 3);
     CHECK_HAS(command_err, "U+0078");
+    command_ok("eval text --data all.txt --json"); // by the vocabulary of the model
+    o = command_last_object(command_out, NULL);
+    CHECK(json_number_value(json_object_get(o, "loss")) < 0.2);
+    json_decref(o);
+    command_write("part.txt", "abc\nabc\nabc\nabc\n"); // in a text of its own the same numbers
+    command_ok("eval text --data part.txt");
+    command_write("other.txt", "abcxabcxabcx");
+    CHECK_INT(command_run("eval text --data other.txt"), 3);
+    CHECK_HAS(command_err, "U+0078");
+    CHECK_INT(command_run("predict text --input all.txt"), 3);
+    CHECK_HAS(command_err, "--prompt TEXT has it go on from a text");
 }

@@ -2,10 +2,13 @@
  * reduce.c - sum, mean, max, min, argmax, logsumexp over any axes. Kernels: reduce_cpu.c.
  *
  * The order of additions. Axes of one entry do not count, unless open. The reduced axes at the
- * end of the shape, but not beyond the open axis, are the tail: its elements, in order, are a row,
- * and element j goes to partial j mod 16, then partials 8, 4, 2, 1 apart. Without a tail each
- * element is a row by itself. Rows are added in one chain, over the other reduced axes in row-major
- * order. A reduced open axis is cut into lanes: each has its own sum, combined by the tree.
+ * end of the shape, but not beyond the open axis, are the tail: its elements, in order, are a row.
+ * It is cut into blocks of 1,024 from its start; in a block element j goes to partial j mod 16, then
+ * partials 8, 4, 2, 1 apart; blocks are added by the binary tree over their numbers. Without a tail
+ * each element is a row by itself. Rows, over the other reduced axes in row-major order, are cut
+ * into blocks of 64; in a block they are added in one chain, blocks by the tree over their numbers.
+ * A reduced open axis is cut into lanes: each has its own sum, with blocks that count from its first
+ * row, and these are combined by the tree over lanes.
  *
  *   max, min     ties: the gradient goes to the first in that order     argmax  ties: the lowest
  *   mean         sum / count, count over the global batch
@@ -123,11 +126,24 @@ static tt_status prepare_units(tt_prep *p, int64_t units, int64_t n_lanes)
     return TT_OK;
 }
 
+// Room for the sums of columns that wait in the tree, but the first; few columns are in registers.
+static size_t sum_room(const tti_reduction *r)
+{
+    int64_t rows = 1, wide = r->cols > TTI_SUM_LONG ? TTI_SUM_COLUMNS : r->cols;
+    int levels = 0;
+    for (int i = 0; i < r->sum.n; i++)
+        rows *= r->sum.dim[i];
+    for (int64_t last = (rows - 1) / TTI_SUM_ROWS; last > 0; last /= 2)
+        levels++;
+    return r->has_tail ? 0 : (size_t)levels * (size_t)(wide + 15) * sizeof(double);
+}
+
 static tt_status prepare_sum(tt_prep *p)
 {
     tti_reduction r = tti_reduction_of(p->attr, &p->in[0]);
     bool lanes = tti_by_lanes(&r);
     TT_TRY(prepare_units(p, tti_reduce_units(&r), lanes ? p->lanes->n : 1));
+    p->local_bytes = sum_room(&r);
     if (!lanes || p->lanes->n == 1)
         return TT_OK;
     p->n_phases = 2;

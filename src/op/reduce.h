@@ -21,6 +21,14 @@ typedef struct tti_count_attr {
     tt_dtype dtype;
 } tti_count_attr;
 
+// The order of a sum (reduce.c): blocks of a row and of rows, whose sums are added by a tree.
+#define TTI_SUM_ROW    1024 // elements
+#define TTI_SUM_ROWS   64   // rows
+#define TTI_SUM_LEVELS 64   // sums that may wait in the tree
+// How columns are walked on CPUs.
+#define TTI_SUM_LONG    2048 // longer rows are not read from end to end
+#define TTI_SUM_COLUMNS 512  // but so many columns of several rows in a pass
+
 typedef struct tti_axis_list {
     int n; // outer axes come last
     int64_t dim[TT_MAX_RANK], stride[TT_MAX_RANK];

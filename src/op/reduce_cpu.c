@@ -1,14 +1,14 @@
 /*
  * reduce_cpu.c - kernels of reduce.c. With a tail each output is computed by itself, its rows 16
- * wide; without one, outputs are columns, 16 side by side, and rows are added to them in order.
+ * wide; without one, outputs are columns, 16 side by side, and rows are added to them in order. The
+ * sums of blocks wait on a stack for their neighbours in the tree: below the one that was begun
+ * last there is one for each bit of the number of blocks that are done.
  */
 #include "op/lanes.h"
 #include "op/reduce.h"
 
-#define NARROW 4    // vectors of columns that stay in registers
-#define LONG   2048 // longer rows are not read from end to end
-#define BLOCK  512  // but so many columns of ROWS rows in a pass
-#define ROWS   8
+#define NARROW 4 // vectors of columns that stay in registers
+#define ROWS   8 // of long rows in a pass
 
 typedef enum fold {
     SUM,
@@ -30,8 +30,8 @@ static inline __attribute__((always_inline)) real fold_real(fold f, real a, real
     return f == SUM ? a + x : f == MAX ? r_max(a, x) : r_min(a, x);
 }
 
-// One contiguous row: element j to partial j mod 16, then 8, 4, 2, 1 apart.
-static inline __attribute__((always_inline)) real fold_row(fold f, const real *x, int64_t n)
+// A block of a row: element j to partial j mod 16, then 8, 4, 2, 1 apart.
+static inline __attribute__((always_inline)) real fold_block(fold f, const real *x, int64_t n)
 {
     v16 a = v16_set1(fold_start(f));
     int64_t j = 0;
@@ -49,6 +49,43 @@ static inline __attribute__((always_inline)) real fold_row(fold f, const real *x
         for (int i = 0; i < d; i++)
             t[i] = fold_real(f, t[i], t[i + d]);
     return r_end(t[0]);
+}
+
+// Sums pending in a tree. The next is put at value[n] before it is added.
+typedef struct tree {
+    real value[TTI_SUM_LEVELS];
+    int n;
+    int64_t done; // blocks
+} tree;
+
+// What precedes block number `done` in the tree and is whole with it: one for each of its low ones.
+#define MERGES(done) __builtin_ctzll(~(uint64_t)(done))
+
+static inline void tree_add(tree *t, real v)
+{
+    t->value[t->n++] = v;
+    for (int m = MERGES(t->done++); m > 0; m--, t->n--)
+        t->value[t->n - 2] = t->value[t->n - 2] + t->value[t->n - 1];
+}
+
+static inline real tree_end(tree *t)
+{
+    for (; t->n > 1; t->n--)
+        t->value[t->n - 2] = t->value[t->n - 2] + t->value[t->n - 1];
+    return t->n == 0 ? 0 : t->value[0];
+}
+
+// One contiguous row. Only sums depend on the blocks.
+static inline __attribute__((always_inline)) real fold_row(fold f, const real *x, int64_t n)
+{
+    if (f != SUM || n <= TTI_SUM_ROW)
+        return fold_block(f, x, n);
+    tree t;
+    t.n = 0;
+    t.done = 0;
+    for (int64_t j = 0; j < n; j += TTI_SUM_ROW)
+        tree_add(&t, fold_block(f, x + j, n - j < TTI_SUM_ROW ? n - j : TTI_SUM_ROW));
+    return tree_end(&t);
 }
 
 // The reduced axes but the tail, in row-major order; one of them from low up to high only.
@@ -74,16 +111,33 @@ static void odometer_start(odometer *o, const tti_axis_list *l, int special, int
     }
 }
 
-static inline void odometer_next(odometer *o)
+static inline void odometer_skip(odometer *o, int64_t run)
 {
-    for (int k = 0; k < o->l->n; k++) {
-        o->at += o->l->stride[k];
-        if (++o->i[k] < o->high[k])
+    for (int k = 0; k < o->l->n; k++, run = 1) {
+        o->at += run * o->l->stride[k];
+        o->i[k] += run;
+        if (o->i[k] < o->high[k])
             return;
         o->at -= (o->high[k] - o->low[k]) * o->l->stride[k];
         o->i[k] = o->low[k];
     }
     o->done = true;
+}
+
+static inline void odometer_next(odometer *o)
+{
+    odometer_skip(o, 1);
+}
+
+// Rows from here on, at most `most`, that lie one stride apart; 0 when it is done.
+static inline int64_t odometer_run(const odometer *o, int64_t most, int64_t *stride)
+{
+    if (o->done || o->l->n == 0) {
+        *stride = 0;
+        return o->done ? 0 : 1;
+    }
+    *stride = o->l->stride[0];
+    return o->high[0] - o->i[0] < most ? o->high[0] - o->i[0] : most;
 }
 
 // Offset in x of output (or first column) number i of the kept axes.
@@ -97,30 +151,66 @@ static inline int64_t kept_offset(const tti_axis_list *l, int64_t i)
     return at;
 }
 
+// Sums of 16 m columns that are whole: to the stack, and added to those they end.
+static inline __attribute__((always_inline)) void narrow_push(v16 stack[][NARROW], int *n,
+                                                              int64_t done, const v16 *a, int m)
+{
+    int merges = MERGES(done);
+    for (int k = 0; k < m; k++) {
+        v16 sum = a[k];
+        for (int i = 1; i <= merges; i++)
+            sum = v16_add(stack[*n - i][k], sum);
+        stack[*n - merges][k] = sum;
+    }
+    *n += 1 - merges;
+}
+
+// Adds up to `most` rows to a.
+static inline __attribute__((always_inline)) void narrow_rows(fold f, const real *x, odometer *o,
+                                                              int64_t most, v16 *a, int m, int left)
+{
+    int64_t run, stride;
+    for (; most > 0 && (run = odometer_run(o, most, &stride)) > 0; most -= run) {
+        const real *p = x + o->at;
+        for (int64_t r = 0; r < run; r++, p += stride) {
+            for (int k = 0; k < m - 1; k++)
+                a[k] = fold_one(f, a[k], v16_load(p + 16 * k));
+            a[m - 1] = fold_one(f, a[m - 1], v16_load_n(p + 16 * (m - 1), left));
+        }
+        odometer_skip(o, run);
+    }
+}
+
 // At most 64 columns in m registers, the last of which holds `left` numbers.
 static inline __attribute__((always_inline)) void fold_narrow(fold f, const real *x, odometer *o,
                                                               real *y, int m, int left)
 {
-    v16 a[NARROW];
-    for (int k = 0; k < m; k++)
-        a[k] = v16_set1(fold_start(f));
-    for (; !o->done; odometer_next(o)) {
-        const real *p = x + o->at;
-        for (int k = 0; k < m - 1; k++)
-            a[k] = fold_one(f, a[k], v16_load(p + 16 * k));
-        a[m - 1] = fold_one(f, a[m - 1], v16_load_n(p + 16 * (m - 1), left));
-    }
-    for (int k = 0; k < m; k++)
+    v16 a[NARROW], stack[TTI_SUM_LEVELS][NARROW];
+    int n = 0;
+    int64_t done = 0;
+    do {
+        for (int k = 0; k < m; k++)
+            a[k] = v16_set1(fold_start(f));
+        narrow_rows(f, x, o, f == SUM ? TTI_SUM_ROWS : INT64_MAX, a, m, left);
+        if (f == SUM && !(o->done && done == 0))
+            narrow_push(stack, &n, done++, a, m);
+    } while (!o->done);
+    for (int k = 0; k < m; k++) {
+        if (n > 0)
+            a[k] = stack[n - 1][k];
+        for (int i = n - 2; i >= 0; i--)
+            a[k] = v16_add(stack[i][k], a[k]);
         v16_store_n(y + 16 * k, v16_end(a[k]), k < m - 1 ? 16 : left);
+    }
 }
 
-// Adds rows to the sums y of n columns, the rows side by side.
-static inline __attribute__((always_inline)) void add_rows(fold f, const real *const *row,
-                                                           int n_rows, real *y, int64_t n)
+// Adds rows to the sums y of n columns, or begins these, the rows side by side.
+static inline __attribute__((always_inline)) void
+add_rows(fold f, const real *const *row, int n_rows, bool begin, real *y, int64_t n)
 {
     int64_t j = 0;
     for (; j + 16 <= n; j += 16) {
-        v16 a = v16_load(y + j);
+        v16 a = begin ? v16_set1(fold_start(f)) : v16_load(y + j);
 #pragma GCC unroll 8
         for (int k = 0; k < n_rows; k++)
             a = fold_one(f, a, v16_load(row[k] + j));
@@ -128,20 +218,68 @@ static inline __attribute__((always_inline)) void add_rows(fold f, const real *c
     }
     if (j < n) {
         int left = (int)(n - j);
-        v16 a = v16_load_n(y + j, left);
+        v16 a = begin ? v16_set1(fold_start(f)) : v16_load_n(y + j, left);
         for (int k = 0; k < n_rows; k++)
             a = fold_one(f, a, v16_load_n(row[k] + j, left));
         v16_store_n(y + j, a, left);
     }
 }
 
+// Long rows: several in a pass over few columns are best (21 against 13 GB/s).
+static inline __attribute__((always_inline)) void long_rows(fold f, const real *x, odometer *o,
+                                                            int64_t most, real *y, int64_t n)
+{
+    const real *row[ROWS];
+    int rows = 0;
+    for (bool begin = true; most > 0 && !o->done;) {
+        row[rows++] = x + o->at;
+        odometer_next(o);
+        if (--most > 0 && !o->done && rows < ROWS)
+            continue;
+        if (rows == ROWS && begin)
+            add_rows(f, row, ROWS, true, y, n);
+        else if (rows == ROWS)
+            add_rows(f, row, ROWS, false, y, n);
+        else
+            add_rows(f, row, rows, begin, y, n);
+        begin = false;
+        rows = 0;
+    }
+}
+
+// Rows whose sums stay in L1 are read from end to end: several in one pass would confuse the memory
+// prefetcher (11 against 30 GB/s).
+static inline __attribute__((always_inline)) void whole_rows(fold f, const real *x, odometer *o,
+                                                             int64_t most, real *y, int64_t n)
+{
+    const real *p = x + o->at;
+    int64_t run, stride;
+    add_rows(f, &p, 1, true, y, n);
+    odometer_next(o);
+    for (most--; most > 0 && (run = odometer_run(o, most, &stride)) > 0; most -= run) {
+        p = x + o->at;
+        for (int64_t r = 0; r < run; r++, p += stride)
+            add_rows(f, &p, 1, false, y, n);
+        odometer_skip(o, run);
+    }
+}
+
+// y = a + b, n columns; a may be y.
+static inline void add_sums(const real *a, const real *b, real *y, int64_t n)
+{
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16)
+        v16_store(y + j, v16_add(v16_load(a + j), v16_load(b + j)));
+    for (; j < n; j++)
+        y[j] = a[j] + b[j];
+}
+
 /*
- * n columns of one outer index; rows come from the odometer. Rows whose sums stay in L1 are read
- * from end to end: several in one pass would confuse the memory prefetcher (11 against 30 GB/s).
- * Of long rows, several in a pass over few columns are best (21 against 13).
+ * n columns of one outer index; rows come from the odometer. The lowest sum of the stack is in y,
+ * the others are in room.
  */
-static inline __attribute__((always_inline)) void fold_columns(fold f, const real *x, odometer *o,
-                                                               real *y, int64_t n, bool is_long)
+static inline __attribute__((always_inline)) void
+fold_columns(fold f, const real *x, odometer *o, real *y, int64_t n, bool is_long, real *room)
 {
     int m = (int)((n + 15) / 16), left = (int)(n - 16 * (m - 1));
     switch (m) {
@@ -158,29 +296,33 @@ static inline __attribute__((always_inline)) void fold_columns(fold f, const rea
         fold_narrow(f, x, o, y, 4, left);
         return;
     }
-    for (int64_t j = 0; j < n; j++)
+    int64_t done = 0, width = 16 * (int64_t)m;
+    int depth = 0;
+#define LEVEL(i) ((i) == 0 ? y : room + ((i)-1) * width)
+    for (int64_t j = 0; o->done && j < n; j++)
         y[j] = fold_start(f);
-    const real *row[ROWS];
-    int rows = 0;
-    for (; !o->done; odometer_next(o)) {
-        row[rows++] = x + o->at;
-        if (is_long && rows < ROWS)
-            continue;
+    while (!o->done) {
+        int64_t most = f == SUM ? TTI_SUM_ROWS : INT64_MAX;
         if (is_long)
-            add_rows(f, row, ROWS, y, n);
+            long_rows(f, x, o, most, LEVEL(depth), n);
         else
-            add_rows(f, row, 1, y, n);
-        rows = 0;
+            whole_rows(f, x, o, most, LEVEL(depth), n);
+        depth++;
+        for (int merges = MERGES(done++); merges > 0; merges--, depth--)
+            add_sums(LEVEL(depth - 2), LEVEL(depth - 1), LEVEL(depth - 2), n);
     }
-    add_rows(f, row, rows, y, n);
+    for (; depth > 1; depth--)
+        add_sums(LEVEL(depth - 2), LEVEL(depth - 1), LEVEL(depth - 2), n);
+#undef LEVEL
     for (int64_t j = 0; j < n; j++)
         y[j] = r_end(y[j]);
 }
 
 // Units [begin, end) of one lane, whose part of the open axis is rows low to high; y is the lane's.
 static inline __attribute__((always_inline)) void fold_units(fold f, const tti_reduction *r,
-                                                             const real *x, real *y, int64_t begin,
-                                                             int64_t end, int64_t low, int64_t high)
+                                                             const real *x, real *y, real *room,
+                                                             int64_t begin, int64_t end,
+                                                             int64_t low, int64_t high)
 {
     odometer o;
     if (r->has_tail) {
@@ -190,24 +332,36 @@ static inline __attribute__((always_inline)) void fold_units(fold f, const tti_r
             const real *p = x + kept_offset(&r->keep, u) + from;
             odometer_start(&o, &r->sum, r->lane_sum, low * r->lane_step, high * r->lane_step);
             real a = fold_start(f);
-            for (; !o.done; odometer_next(&o))
+            tree t;
+            t.n = 0;
+            t.done = 0;
+            for (int64_t i = 1; !o.done; odometer_next(&o), i++) {
                 a = fold_real(f, a, fold_row(f, p + o.at, n));
+                if (f == SUM && i % TTI_SUM_ROWS == 0) {
+                    tree_add(&t, a);
+                    a = 0;
+                }
+            }
+            if (t.n > 0) {
+                tree_add(&t, a);
+                a = tree_end(&t);
+            }
             y[u] = r_end(a);
         }
         return;
     }
     int64_t groups = (r->cols + 15) / 16;
-    bool is_long = r->cols > LONG;
+    bool is_long = r->cols > TTI_SUM_LONG;
     for (int64_t u = begin; u < end;) {
         int64_t outer = u / groups, first = u % groups;
         int64_t n = groups - first < end - u ? groups - first : end - u;
-        if (is_long && n > BLOCK / 16)
-            n = BLOCK / 16;
+        if (is_long && n > TTI_SUM_COLUMNS / 16)
+            n = TTI_SUM_COLUMNS / 16;
         int64_t j = first * 16;
         int64_t cols = j + n * 16 < r->cols ? n * 16 : r->cols - j;
         odometer_start(&o, &r->sum, r->lane_sum, low * r->lane_step, high * r->lane_step);
         fold_columns(f, x + kept_offset(&r->keep, outer) + j, &o, y + outer * r->cols + j, cols,
-                     is_long);
+                     is_long, room);
         u += n;
     }
 }
@@ -215,10 +369,10 @@ static inline __attribute__((always_inline)) void fold_units(fold f, const tti_r
 tt_status TTI_ISA(tti_reduce_sum)(const tt_launch *l)
 {
     const real *x = l->in[0].data;
-    real *y = l->out[0].data;
+    real *y = l->out[0].data, *room = (real *)l->local;
     tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
     if (!tti_by_lanes(&r)) {
-        fold_units(SUM, &r, x, y, l->begin, l->end, 0, 0);
+        fold_units(SUM, &r, x, y, room, l->begin, l->end, 0, 0);
         return TT_OK;
     }
     if (l->phase == 1) {
@@ -231,7 +385,7 @@ tt_status TTI_ISA(tti_reduce_sum)(const tt_launch *l)
     for (int64_t u = l->begin; u < l->end;) {
         int64_t lane = u / units, from = u % units;
         int64_t n = units - from < l->end - u ? units - from : l->end - u;
-        fold_units(SUM, &r, x, to + lane * r.count, from, from + n, l->lanes->bound[lane],
+        fold_units(SUM, &r, x, to + lane * r.count, room, from, from + n, l->lanes->bound[lane],
                    l->lanes->bound[lane + 1]);
         u += n;
     }
@@ -244,7 +398,7 @@ static inline __attribute__((always_inline)) tt_status fold_whole(fold f, const 
     tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
     r.lane_tail = false;
     r.lane_sum = -1;
-    fold_units(f, &r, l->in[0].data, l->out[0].data, l->begin, l->end, 0, 0);
+    fold_units(f, &r, l->in[0].data, l->out[0].data, NULL, l->begin, l->end, 0, 0);
     return TT_OK;
 }
 tt_status TTI_ISA(tti_reduce_max)(const tt_launch *l)

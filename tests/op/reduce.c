@@ -285,21 +285,144 @@ TEST(sum_order_is_the_written_one)
     CHECK_OK(tt_close(ctx));
 }
 
-// Columns of a batch of 11 rows in 4 lanes: chains per lane, then the tree.
-TEST(sum_order_of_lanes)
+// v[0] to v[n - 1] by the binary tree over their numbers.
+static float tree_sum(const float *v, int64_t n)
+{
+    int64_t half = 1;
+    if (n <= 1)
+        return n == 0 ? 0 : v[0];
+    while (half * 2 < n)
+        half *= 2;
+    return tree_sum(v, half) + tree_sum(v + half, n - half);
+}
+
+// Terms that lie `step` apart: chains of 64, then the tree.
+static float terms_sum(const float *v, int64_t step, int64_t n)
+{
+    static float block[1 << 15];
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < n; i += 64) {
+        float sum = 0;
+        for (int64_t k = i; k < i + 64 && k < n; k++)
+            sum += v[k * step];
+        block[blocks++] = sum;
+    }
+    return tree_sum(block, blocks);
+}
+
+// A row: blocks of 1,024, each by 16 partials, then the tree.
+static float long_row_sum(const float *v, int64_t n)
+{
+    static float block[1 << 15];
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < n; i += 1024)
+        block[blocks++] = row_sum(v + i, n - i < 1024 ? n - i : 1024);
+    return tree_sum(block, blocks);
+}
+
+static const int64_t long_sums[][4] = {
+    // [a, n, c], of which n is reduced: [a, c]; with the last number 1 a and c are: [n]
+    {1, 512, 512, 0},   {1, 4096, 100, 0}, {1, 65536, 3, 0}, {3, 1000, 7, 0},
+    {1, 300, 2500, 0},  {2, 64, 70, 0},    {2, 65, 200, 0},  {1, 128, 65, 0},
+    {1, 20001, 2, 0},   {2, 1024, 1, 0},   {3, 1025, 1, 0},  {2, 5000, 1, 0},
+    {1, 1 << 20, 1, 0}, {200, 3, 1500, 1}, {64, 2, 3, 1},    {129, 5, 64, 1},
+};
+
+static float *long_input(const int64_t *d)
+{
+    float *x = malloc(sizeof(*x) * (size_t)(d[0] * d[1] * d[2]));
+    test_fill(x, d[0] * d[1] * d[2], 5, 0, 1);
+    return x;
+}
+
+// How many outputs a row of long_sums has; each as it is defined, and exactly.
+static int64_t long_outputs(const int64_t *d, const float *x, float *want, double *exact)
+{
+    int64_t n = d[3] ? d[1] : d[0] * d[2];
+    for (int64_t o = 0; o < n; o++) {
+        int64_t outer = d[3] ? d[0] : 1, inner = d[3] ? d[2] : d[1], step = d[3] ? 1 : d[2];
+        const float *first = d[3] ? x + o * d[2] : x + o / d[2] * d[1] * d[2] + o % d[2];
+        float rows[256];
+        exact[o] = 0;
+        for (int64_t i = 0; i < outer; i++) {
+            const float *row = first + i * d[1] * d[2];
+            for (int64_t k = 0; k < inner; k++)
+                exact[o] += (double)row[k * step];
+            rows[i] = step > 1 ? terms_sum(row, step, inner) : long_row_sum(row, inner);
+        }
+        want[o] = d[3] ? terms_sum(rows, 1, outer) : rows[0];
+    }
+    return n;
+}
+
+static tt_tensor *long_sum(tt_graph *g, const int64_t *d, const float *x)
+{
+    tt_tensor *t = tt_const(g, TT_F32, TT_SHAPE(d[0], d[1], d[2]), x);
+    return d[3] ? tt_sum(g, t, .axes = TT_AXES(0, 2)) : tt_sum(g, t, .axis = 1);
+}
+
+// Long sums by blocks and their tree, in every set and with any threads.
+TEST(sum_order_of_long_axes)
+{
+    static float want[8192], y[8192];
+    static double exact[8192];
+    for (size_t i = 0; i < sizeof(long_sums) / sizeof(long_sums[0]); i++) {
+        const int64_t *d = long_sums[i];
+        float *x = long_input(d);
+        int64_t n = long_outputs(d, x, want, exact);
+        for (int isa = 0; test_isa(isa) != NULL; isa++) {
+            tt_ctx *ctx = tt_open(.threads = 1 + (int)i % 3, .isa = test_isa(isa));
+            tt_graph *g = tt_graph_new(ctx);
+            CHECK_OK(tt_eval(g, long_sum(g, d, x), y, n));
+            for (int64_t o = 0; o < n; o++)
+                ck_assert_msg(y[o] == want[o], "[%lld, %lld, %lld], %s: sum %lld is %a, not %a",
+                              (long long)d[0], (long long)d[1], (long long)d[2], test_isa(isa),
+                              (long long)o, (double)y[o], (double)want[o]);
+            CHECK_OK(tt_close(ctx));
+        }
+        free(x);
+    }
+}
+
+// Of numbers in [0, 1), whose errors add up: within a few roundings however many there are.
+TEST_BOTH(sums_of_long_axes_are_accurate)
+{
+    static float want[8192], y[8192];
+    static double exact[8192];
+    for (size_t i = 0; i < sizeof(long_sums) / sizeof(long_sums[0]); i++) {
+        const int64_t *d = long_sums[i];
+        float *x = long_input(d);
+        int64_t n = long_outputs(d, x, want, exact);
+        tt_ctx *ctx = test_ctx();
+        tt_graph *g = tt_graph_new(ctx);
+        CHECK_OK(tt_eval(g, long_sum(g, d, x), y, n));
+        double worst = 0, squares = 0;
+        for (int64_t o = 0; o < n; o++) {
+            double error = fabs(((double)y[o] - exact[o]) / exact[o]);
+            worst = fmax(worst, error);
+            squares += error * error / (double)n;
+        }
+        ck_assert_msg(worst < 4e-7 && sqrt(squares) < 1.2e-7,
+                      "[%lld, %lld, %lld]: relative errors up to %.1e, %.1e on average",
+                      (long long)d[0], (long long)d[1], (long long)d[2], worst, sqrt(squares));
+        CHECK_OK(tt_close(ctx));
+        free(x);
+    }
+}
+
+// Columns of a batch of 11 rows in 4 lanes: chains per lane, then the tree; and of 1,100.
+static void check_lanes(int rows)
 {
     enum {
-        R = 11,
-        C = 37,
+        C = 137,
         L = 4
     };
-    float x[R * C], y[C], want[C];
-    test_fill(x, R * C, 6, -1, 1);
+    static float x[1100 * C], y[C], want[C];
+    test_fill(x, rows * C, 6, -1, 1);
     for (int c = 0; c < C; c++) {
-        float lane[L] = {0};
+        float lane[L];
         for (int l = 0; l < L; l++)
-            for (int r = l * R / L; r < (l + 1) * R / L; r++)
-                lane[l] += x[r * C + c];
+            lane[l] = terms_sum(x + l * rows / L * C + c, C, (l + 1) * rows / L - l * rows / L);
         want[c] = (lane[0] + lane[1]) + (lane[2] + lane[3]);
     }
     tt_ctx *ctx = tt_open(.lanes = L);
@@ -307,10 +430,16 @@ TEST(sum_order_of_lanes)
     tt_tensor *f = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, C));
     tt_tensor *sum = tt_sum(g, f, .axis = TT_FIRST);
     tt_session *s = tt_session_new(g);
-    CHECK_OK(tt_run(s, .feeds = &(tt_feed_value){f, x, TT_SHAPE(R, C), TT_F32}, .n_feeds = 1,
+    CHECK_OK(tt_run(s, .feeds = &(tt_feed_value){f, x, TT_SHAPE(rows, C), TT_F32}, .n_feeds = 1,
                     .fetches = &(tt_fetch){sum, y, sizeof(y)}, .n_fetches = 1));
     CHECK(memcmp(y, want, sizeof(want)) == 0);
     CHECK_OK(tt_close(ctx));
+}
+
+TEST(sum_order_of_lanes)
+{
+    check_lanes(11);
+    check_lanes(1100);
 }
 
 TEST_BOTH(max_tie_goes_to_the_first)

@@ -55,6 +55,17 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
     return tti_act_after(b->graph, y, o->act);
 }
 
+// One value per channel has no variance: the output is the bias, whatever x is.
+static int64_t batch_norm_few_rows(const tti_layer *l, int lanes)
+{
+    const tt_batch_norm_opts *o = l->opts;
+    const tt_shape *x = &l->in[0]->shape;
+    for (int i = 0; i + 1 < x->rank; i++)
+        if (x->dim[i] > 1 || x->dim[i] < TT_BATCH)
+            return 0;
+    return o->over == TT_OVER_LANE ? 2 * (int64_t)lanes - 1 : 1;
+}
+
 const tti_layer_def tti_kind_batch_norm = {
     .name = "batch_norm",
     .help =
@@ -66,6 +77,7 @@ const tti_layer_def tti_kind_batch_norm = {
     .max_in = 2,
     .build = batch_norm_build,
     .torch = TTI_TORCH_FEATURES,
+    .few_rows = batch_norm_few_rows,
 };
 
 tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts)

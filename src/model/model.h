@@ -41,6 +41,9 @@ typedef struct tti_layer_def {
     tt_tensor *(*build)(tt_build *b, const void *opts, tt_tensor *const *in, int n_in);
     tt_tensor *(*expand)(tt_model *m, const void *opts, const char *name);
     tti_torch torch;
+    // Batches of so many rows, or fewer, have lanes, or are one, that train nothing through it;
+    // NULL: any number will do.
+    int64_t (*few_rows)(const tti_layer *l, int lanes);
 } tti_layer_def;
 
 typedef struct tti_layer_common {

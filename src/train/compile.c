@@ -471,6 +471,7 @@ static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, b
     s->guard = guard;
     s->traced = traced;
     s->lr_factor = 1;
+    s->few_rows = tti_few_rows(m);
     tt_status st = read_options(s, opts);
     tti_step *old = m->step;
     m->step = s;

@@ -85,6 +85,7 @@ struct tti_step {
     int64_t epochs; // seen in the model's life: another fit goes on with the order of the next
     double lr_factor;
     double scale;                 // loss scale of the last step; 0 without one
+    int64_t few_rows;             // batches of so many rows are warned of; 0: none, or it was done
     char *profile, *profile_json; // of the last fit
 };
 
@@ -113,6 +114,10 @@ int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t row
 // Which field of the data each feed takes, by name or place; checks types and shapes.
 tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d,
                            int field[TTI_MAX_FEEDS]) TTI_CHECKED;
+
+// Rows up to which a layer of the model has too few of them; and the warning, once, of such a batch.
+int64_t tti_few_rows(const tt_model *m);
+void tti_few_rows_warn(tt_model *m, int64_t rows);
 
 // What a step fetches, then its other targets; free with tti_free(); NULL: recorded.
 tt_tensor **tti_step_targets(tt_model *m);

@@ -3,8 +3,11 @@
  * allocates nothing.
  */
 #include "base/ctx.h"
+#include "comm/lanes.h"
+#include "save/share.h"
 #include "train/compile.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void feed_scalar(tt_feed_value *out, int *n, tt_tensor *feed, const float *value)
@@ -44,12 +47,71 @@ static int feed_factors(tti_step *s, const factors *f, int n)
     return n;
 }
 
+// ---- batches that are too small --------------------------------------------------------------
+
+static int64_t few_rows_of(const tt_model *m, int64_t i)
+{
+    const tti_layer *l = m->layers[i];
+    return l->def != NULL && l->def->few_rows != NULL ? l->def->few_rows(l, m->ctx->lanes) : 0;
+}
+
+int64_t tti_few_rows(const tt_model *m)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < m->n_layers; i++)
+        most = TTI_MAX(most, few_rows_of(m, i));
+    return most;
+}
+
+void tti_few_rows_warn(tt_model *m, int64_t rows)
+{
+    int n = 0, lanes = m->ctx->lanes, single = 0;
+    const char *first = NULL;
+    char others[48] = "";
+    int64_t most = 0;
+    for (int64_t i = 0; i < m->n_layers; i++) {
+        int64_t few = few_rows_of(m, i);
+        if (rows > few)
+            continue;
+        if (n++ == 0)
+            first = m->layers[i]->name;
+        most = TTI_MAX(most, few);
+    }
+    if (n == 0)
+        return;
+    m->step->few_rows = 0;
+    if (n > 1)
+        snprintf(others, sizeof(others), " and %d other layer%s", n - 1, n > 2 ? "s" : "");
+    for (int l = 0; l < lanes; l++)
+        single += tti_lane_row(l + 1, rows, lanes) - tti_lane_row(l, rows, lanes) == 1;
+    if (!tti_is_first(m->ctx))
+        return;
+    if (most == 1)
+        TT_LOG(m->ctx, TT_WARN,
+               "%s%s: a batch of 1 row gives one value per channel, which has no variance: nothing "
+               "before the layer is trained by it; give every batch 2 rows or more, the last of an "
+               "epoch too",
+               first, others);
+    else
+        TT_LOG(
+            m->ctx, TT_WARN,
+            "%s%s: of a batch of %lld row%s %d of the %d lanes have one value per channel, which "
+            "has no variance: nothing before the layer is trained by them; give batches %lld "
+            "rows or more, or the job fewer lanes, or the layer over: batch",
+            first, others, (long long)rows, rows == 1 ? "" : "s", single, lanes,
+            (long long)most + 1);
+}
+
+// ---- a step ----------------------------------------------------------------------------------
+
 tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
                        bool *applied, double *norm)
 {
     tti_step *s = m->step;
     float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
     factors f = make_factors(s, rows);
+    if (rows <= s->few_rows)
+        tti_few_rows_warn(m, rows);
     int n = tti_scores_feed(&s->train, fields, rows, s->feed_values);
     n = feed_factors(s, &f, n);
     float *more = s->room + s->train.n_numbers;
@@ -121,6 +183,8 @@ char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form 
     if (tti_memory_check(m, &load) != TT_OK)
         return NULL;
     const tti_step *s = m->step;
+    if (rows <= s->few_rows)
+        tti_few_rows_warn(m, rows);
     tt_tensor **list = tti_step_targets(m);
     if (list == NULL)
         return NULL;

@@ -1,5 +1,6 @@
-// use_model.c - a trained model in another program: loaded whole, asked what it takes and gives, run
-// on new records. With a path (a run's folder, a model.tutti) that model; else one is trained first.
+// use_model.c - a trained model in another program: loaded whole, asked what it takes and gives,
+// and run on new records. A path names the model (a run's folder, a model.tutti); without one a
+// small one is trained first.
 #include <stdio.h>
 #include <stdlib.h>
 #include <tutti/tutti.h>

@@ -16,8 +16,8 @@ extern "C" {
 
 /*
  * The model at path: a run's folder or a folder of checkpoints (the newest is taken), a checkpoint,
- * a model.tutti or other safetensors file that Tutti wrote. Owned by ctx; NULL on failure. It can be
- * run, evaluated (after tt_compile() or tt_model_compile()), and trained on.
+ * a model.tutti or other safetensors file that Tutti wrote. Owned by ctx; NULL on failure. It can
+ * be run, evaluated (after tt_compile() or tt_model_compile()), and trained on.
  */
 TT_API tt_model *tt_model_load(tt_ctx *ctx, const char *path);
 // Compiles it with the losses and metrics it was trained with, for tt_evaluate(); optimizer: sgd.

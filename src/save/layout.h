@@ -36,7 +36,8 @@ bool tti_is_torch_name(const char *name); // does only PyTorch have such a one?
 #define TTI_GPT2            "huggingface_gpt2"
 #define TTI_GPT2_SIGN       "h.0.attn.c_attn.weight, transformer.h.0.attn.c_attn.weight"
 #define TTI_GPT2_NOT_NEEDED "h.*.attn.bias, h.*.attn.masked_bias, lm_head.weight"
-#define TTI_CONV1D          "*.c_attn.weight, *.c_proj.weight, *.c_fc.weight" // [in, out] there, too
+// [in, out] there, too
+#define TTI_CONV1D "*.c_attn.weight, *.c_proj.weight, *.c_fc.weight"
 
 // The rules of a map by its name; map itself if it is none's (tti_rename_check() looks at it).
 const char *tti_map_rules(const char *map);

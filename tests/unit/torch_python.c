@@ -1,7 +1,7 @@
 /*
- * torch_python.c - weights go from PyTorch to Tutti and back, with the real packages: an MLP, a CNN,
- * torchvision's ResNet-18 and Hugging Face's GPT-2 give equal logits. tests/python/torch_test has
- * the other half; TUTTI_TORCH_PYTHON names a Python with torch, torchvision, transformers and
+ * torch_python.c - weights go from PyTorch to Tutti and back, with the real packages: an MLP, a
+ * CNN, torchvision's ResNet-18 and Hugging Face's GPT-2 give equal logits. tests/python/torch_test
+ * has the other half; TUTTI_TORCH_PYTHON names a Python with torch, torchvision, transformers and
  * safetensors.
  */
 #include "../command.h"

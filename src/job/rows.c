@@ -106,7 +106,7 @@ static const char *const layout_words[] = {"auto", "tutti", "torch", NULL};
 #define LOAD(name_, type_, ...) AT(#name_, type_, tti_job_init, load.name_, __VA_ARGS__)
 const tt_option tti_job_init_rows[] = {
     ROW(file, TT_OPT_TEXT, tti_job_init, "",
-        "run (its folder or name), job, checkpoint or safetensors file", 0, 0),
+        "run (its folder or name), job, checkpoint, safetensors or .pt file", 0, 0),
     LOAD(map, TT_OPT_TEXT, "",
          "names in the file to the model's: [old.*=new.*], or huggingface_gpt2", 0, 0),
     LOAD(only, TT_OPT_TEXT, "", "patterns of weights that are taken; default: all", 0, 0),

@@ -4,6 +4,7 @@
  */
 #include "save/fitting.h"
 #include "save/rename.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,14 @@ static void free_names(tt_ctx *ctx, renamed *list, int64_t n)
     tti_free(ctx, list);
 }
 
+static bool has_slot(const tti_fitting *f, const char *name)
+{
+    for (int64_t i = 0; i < f->n_slots; i++)
+        if (strcmp(f->slots[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 // A tensor's new name; "" for one that another program keeps and Tutti does not need.
 static tt_status new_name(tt_ctx *ctx, const tti_fitting *f, const char *rules, const char *old,
                           char out[TTI_RENAME_MAX])
@@ -34,6 +43,10 @@ static tt_status new_name(tt_ctx *ctx, const tti_fitting *f, const char *rules, 
     bool is_gpt2 = rules != f->map;
     if (is_gpt2 && strncmp(old, "transformer.", 12) == 0)
         old += 12;
+    if (is_gpt2 && strcmp(old, "lm_head.weight") == 0 && has_slot(f, "head.weight")) {
+        snprintf(out, TTI_RENAME_MAX, "head.weight"); // not the embedding's
+        return TT_OK;
+    }
     TT_TRY(tti_rename(ctx, rules, old, name));
     bool needed = !f->is_torch || tti_torch_name(name, out, TTI_RENAME_MAX);
     if (!f->is_torch)

@@ -3,6 +3,7 @@
  * guessed.
  */
 #include "../test.h"
+#include "model/model.h"
 #include "save/safetensors.h"
 #include <stdio.h>
 
@@ -175,5 +176,63 @@ TEST(names_of_torch_batch_norms)
     CHECK_OK(tt_predict(m, x, 1, y));
     CHECK_NEAR(y[0], 0, 1e-6); // weight 0
     CHECK_NEAR(y[1], 1 + (5 - 1) / 2.0, 1e-4);
+    CHECK_OK(tt_close(ctx));
+}
+
+// Names of Hugging Face's GPT-2: its Conv1D matrices are [in, out], its head is [out, in].
+TEST(names_of_gpt2)
+{
+    static tti_named t[20];
+    static float data[20][1024];
+    static const struct {
+        const char *name;
+        tt_shape shape;
+    } tensors[] = {{"wte.weight", {2, {5, 4}}},
+                   {"wpe.weight", {2, {3, 4}}},
+                   {"h.0.ln_1.weight", {1, {4}}},
+                   {"h.0.ln_1.bias", {1, {4}}},
+                   {"h.0.attn.bias", {4, {1, 1, 3, 3}}},
+                   {"h.0.attn.c_attn.weight", {2, {4, 12}}},
+                   {"h.0.attn.c_attn.bias", {1, {12}}},
+                   {"h.0.attn.c_proj.weight", {2, {4, 4}}},
+                   {"h.0.attn.c_proj.bias", {1, {4}}},
+                   {"h.0.ln_2.weight", {1, {4}}},
+                   {"h.0.ln_2.bias", {1, {4}}},
+                   {"h.0.mlp.c_fc.weight", {2, {4, 16}}},
+                   {"h.0.mlp.c_fc.bias", {1, {16}}},
+                   {"h.0.mlp.c_proj.weight", {2, {16, 4}}},
+                   {"h.0.mlp.c_proj.bias", {1, {4}}},
+                   {"ln_f.weight", {1, {4}}},
+                   {"ln_f.bias", {1, {4}}},
+                   {"lm_head.weight", {2, {5, 4}}}};
+    int n = (int)(sizeof(tensors) / sizeof(tensors[0]));
+    tt_hash hash;
+    float got[20];
+    tt_ctx *ctx = test_ctx();
+    for (int i = 0; i < n; i++) {
+        int64_t count = tt_shape_count(&tensors[i].shape);
+        for (int64_t k = 0; k < count; k++)
+            data[i][k] = (float)k;
+        t[i] = (tti_named){tensors[i].name, TT_F32, tensors[i].shape, data[i],
+                           (size_t)count * sizeof(float)};
+    }
+    CHECK_OK(tti_safetensors_write(ctx, path_of("gpt2"), t, n, from_torch, &hash));
+    for (int untied = 0; untied < 2; untied++) {
+        tt_model *m = tt_sequential(ctx, .input = {3}, .dtype = TT_I32);
+        tt_gpt(m, .layers = 1, .heads = 2, .width = 4, .vocab = 5, .untied = untied == 1);
+        tt_status st = tt_load(m, path_of("gpt2"));
+        ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
+        tt_session *s = tti_model_session(m);
+        for (int64_t i = 0; i < m->n_weights; i++) {
+            if (strcmp(m->weights[i].name, "block.0.attn.proj.weight") == 0) { // as it is
+                CHECK_OK(tt_get_variable(s, m->weights[i].var, got, 16 * sizeof(float)));
+                CHECK(got[1] == 1 && got[4] == 4);
+            }
+            if (strcmp(m->weights[i].name, "head.weight") == 0) { // [4, 5] of [5, 4]
+                CHECK_OK(tt_get_variable(s, m->weights[i].var, got, 20 * sizeof(float)));
+                CHECK(got[1] == 4 && got[5] == 1);
+            }
+        }
+    }
     CHECK_OK(tt_close(ctx));
 }

@@ -13,11 +13,10 @@
 // Exit codes; `tutti help exit` prints them.
 enum {
     CLI_OK = 0,
-    CLI_FAILED = 1, // an error, or a difference found by diff
-    CLI_USAGE = 2,  // the command line is wrong
-    CLI_BAD_JOB =
-        3,       // a job file, its data or its model is wrong or does not fit: again does not help
-    CLI_NAN = 4, // the loss was not finite
+    CLI_FAILED = 1,  // an error, or a difference found by diff
+    CLI_USAGE = 2,   // the command line is wrong
+    CLI_BAD_JOB = 3, // a job, its data or its model is wrong or does not fit: again does not help
+    CLI_NAN = 4,     // the loss was not finite
     CLI_LOST = 76,   // a process or device of the job was lost or stuck: to be resumed
     CLI_AGAIN = 85,  // ended by SIGTERM or SIGHUP after saving: to be resumed
     CLI_BREAK = 130, // ended by Ctrl-C
@@ -78,8 +77,8 @@ typedef enum cli_need {
     CLI_CHECKPOINT,
     CLI_STEPS,
 } cli_need;
-// The folder that word means: itself, if it is a run's, one of that name in --runs, or a job's newest run there. Of a
-// job's runs the newest with what is needed; if there is a newer one, that is told.
+// The folder that word means: itself, if it is a run's, one of that name in --runs, or a job's
+// newest run there. Of a job's runs the newest with what is needed; if there is a newer one, that is told.
 tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
                        char path[TTI_RUN_PATH]);
 // The same by the job's name; "" if it has no run.

@@ -25,8 +25,9 @@ typedef struct tti_cell {
 } tti_cell;
 
 /*
- * The next cell. Quotes may enclose separators, line ends and doubled quotes. An error is
- * recorded when a quote is not closed, or at a zero byte. *more is false, and nothing was read, at the end of the file.
+ * The next cell. Quotes may enclose separators, line ends and doubled quotes. An error is recorded
+ * when a quote is not closed, or at a zero byte. *more is false, and nothing was read, at the end
+ * of the file.
  */
 tt_status tti_csv_cell(tt_ctx *ctx, tti_csv_at *at, tti_cell *out, bool *more) TTI_CHECKED;
 // Refuses a zero byte at this place.

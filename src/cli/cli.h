@@ -78,7 +78,8 @@ typedef enum cli_need {
     CLI_STEPS,
 } cli_need;
 // The folder that word means: itself, if it is a run's, one of that name in --runs, or a job's
-// newest run there. Of a job's runs the newest with what is needed; if there is a newer one, that is told.
+// newest run there. Of a job's runs the newest with what is needed; if there is a newer one, that
+// is told.
 tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
                        char path[TTI_RUN_PATH]);
 // The same by the job's name; "" if it has no run.

@@ -375,9 +375,12 @@ void tti_world_close(tti_world *w)
     if (w->wire != NULL)
         tti_wire_wake(w->wire);
     tti_thread_join(&w->thread);
+    // Those it has met end with its error, also where no verdict came of telling it.
+    bool is_open = atomic_load(&w->wants_open);
+    bool is_untold = tt_status_of(w->ctx) != TT_OK && !atomic_load(&w->has_failed);
     for (int i = 0; w->wire != NULL && i < w->n; i++) {
         tti_note n = {.kind = TTI_BYE, .silent_ms = w->peers[i].n_out};
-        if (!atomic_load(&w->wants_open)) { // those it has met end with its error
+        if (!is_open || is_untold) {
             n.kind = TTI_VERDICT;
             n.status = (int32_t)tt_status_of(w->ctx);
             snprintf(n.text, sizeof(n.text), "%s", tt_last_error(w->ctx).message);

@@ -274,7 +274,7 @@ static int knock_from(const char *address, int i)
     struct sockaddr_in a = address_of(address), from = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     CHECK(fd >= 0);
-    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)i);
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (i > 0 ? 256 + (uint32_t)i : 0));
     CHECK(bind(fd, (struct sockaddr *)&from, sizeof(from)) == 0);
     (void)!connect(fd, (struct sockaddr *)&a, sizeof(a));
     return fd;

@@ -221,6 +221,8 @@ TT_API tt_ctx *tt_open_with(const tt_open_opts *opts);
 /*
  * Joins all threads, frees everything that the context owns and returns its first error.
  * tt_close(NULL) returns TT_EINVAL.
+ * A context belongs to the process that opened it: in a child of fork() every call on it, this one
+ * included, returns TT_EINVAL and does nothing. The child opens a context of its own.
  */
 TT_API tt_status tt_close(tt_ctx *ctx);
 

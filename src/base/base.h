@@ -42,7 +42,8 @@ void tti_unobserve(tt_ctx *ctx, tti_observer *o);
 tt_status tti_vfail(tt_ctx *ctx, tt_status st, const char *file, int line, const char *fmt,
                     va_list args) TT_PRINTF(5, 0);
 
-// True (and the caller returns at once) when ctx is NULL or carries an error.
+// True (and the caller returns at once) when ctx is NULL, carries an error, or is of the process
+// that this one was forked from.
 bool tti_is_stuck(const tt_ctx *ctx);
 
 // ---- host memory: counted, can be made to fail at the k-th call ------------------------------

@@ -25,6 +25,10 @@ struct tt_ctx {
     tt_level level;
     _Atomic bool is_hushed; // something is only tried: what it says is not told
 
+    // fork.c
+    volatile int *is_here; // 1; a fork makes it 0; NULL: pid is compared
+    int pid;               // of who opened it; 0: not watched
+
     // Host memory.
     _Atomic int64_t alloc_calls, alloc_blocks, alloc_bytes;
     _Atomic int64_t fail_in;      // counts down to the allocation that fails; 0: off
@@ -69,6 +73,12 @@ struct tt_ctx {
 // Makes the recursive lock of a context that is all zero; what tt_open() and tt_close() need.
 void tti_ctx_init(tt_ctx *ctx);
 void tti_ctx_deinit(tt_ctx *ctx);
+
+// fork.c: from here on a child of fork() is told from the process itself. fail records that.
+void tti_fork_watch(tt_ctx *ctx);
+void tti_fork_unwatch(tt_ctx *ctx);
+bool tti_is_forked(const tt_ctx *ctx);
+void tti_fork_fail(tt_ctx *ctx);
 
 // Puts text, borrowed, in front of every message from here on; NULL ends that.
 void tti_fail_where(tt_ctx *ctx, const char *text);

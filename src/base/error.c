@@ -115,5 +115,7 @@ void tt_clear_error(tt_ctx *ctx)
 
 bool tti_is_stuck(const tt_ctx *ctx)
 {
+    if (tti_is_forked(ctx))
+        tti_fork_fail((tt_ctx *)ctx);
     return tt_status_of(ctx) != TT_OK;
 }

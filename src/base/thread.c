@@ -52,6 +52,7 @@ tt_status tti_thread_start(tt_ctx *ctx, tti_thread *t, const char *name, void (*
     if (err != 0)
         return TT_FAIL(ctx, TT_ENOMEM, "cannot start thread '%s': %s", name, strerror(err));
     t->is_started = true;
+    t->pid = getpid();
     return TT_OK;
 }
 
@@ -59,7 +60,8 @@ void tti_thread_join(tti_thread *t)
 {
     if (!t->is_started)
         return;
-    pthread_join(t->id, NULL);
+    if (t->pid == getpid())
+        pthread_join(t->id, NULL);
     t->is_started = false;
 }
 

@@ -19,6 +19,7 @@ int64_t tti_deadline(int64_t ms);
 typedef struct tti_thread {
     pthread_t id;
     bool is_started;
+    int pid;       // a child of fork() has no such thread
     char name[16]; // as ps and perf show it
     void (*fn)(void *arg);
     void *arg;

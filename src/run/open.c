@@ -77,6 +77,7 @@ tt_ctx *tt_open_with(const tt_open_opts *opts)
     if (ctx == NULL)
         return NULL;
     tti_ctx_init(ctx);
+    tti_fork_watch(ctx);
     ctx->on_event = o.on_event;
     ctx->user = o.user;
     ctx->level = o.level == TT_LOG_DEFAULT ? TT_WARN : o.level;
@@ -104,6 +105,8 @@ tt_status tt_close(tt_ctx *ctx)
 {
     if (ctx == NULL)
         return TT_EINVAL;
+    if (tti_is_forked(ctx)) // it is the parent's to close, with its threads and connections
+        return TT_EINVAL;
     while (ctx->owned != NULL) { // graphs, and with them sessions and plans
         struct tti_hooks *h = ctx->owned;
         ctx->owned = h->next;
@@ -123,6 +126,7 @@ tt_status tt_close(tt_ctx *ctx)
         (void)TT_FAIL(ctx, TT_ENOMEM, "close: %lld blocks of %lld bytes were not freed",
                       (long long)blocks, (long long)atomic_load(&ctx->alloc_bytes));
     tt_status st = tt_status_of(ctx);
+    tti_fork_unwatch(ctx);
     tti_ctx_deinit(ctx);
     free(ctx);
     return st;

@@ -268,7 +268,8 @@ TT_API tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out); // of the l
 
 /*
  * How one device spent the steps of the last fit, in seconds; the parts add up to seconds. The time
- * of a core that several devices share counts for each of them.
+ * of a core that several devices share counts for each of them. Every process of a job
+ * has the times of all devices.
  */
 typedef struct tt_device_times {
     char name[32];

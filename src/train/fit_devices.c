@@ -2,10 +2,12 @@
  * fit_devices.c - what a fit knows of its devices: how each one spent its time.
  */
 #include "base/ctx.h"
+#include "comm/world.h"
 #include "device/device.h"
 #include "run/run.h"
 #include "train/fit.h"
 #include <stdio.h>
+#include <string.h>
 
 static double seconds(int64_t ns)
 {
@@ -29,6 +31,25 @@ static tt_device_times times_of(const tti_fit *f, int device)
     return t;
 }
 
+// Every process has measured its own devices; all get those of all.
+static tt_status gather(tt_ctx *ctx, tt_device_times *times)
+{
+    if (ctx->n_tasks < 2)
+        return TT_OK;
+    size_t n = (size_t)ctx->n_devices;
+    tt_device_times *all = tti_calloc(ctx, n * (size_t)ctx->n_tasks, sizeof(*all));
+    if (all == NULL)
+        return TT_ENOMEM;
+    tt_status st =
+        tti_world_exchange(ctx->world, "times of devices", times, n * sizeof(*times), all, 0);
+    for (size_t d = 0; st == TT_OK && d < n; d++) {
+        times[d] = all[(size_t)ctx->devices[d]->task * n + d];
+        memcpy(times[d].name, ctx->devices[d]->name, sizeof(ctx->devices[d]->name));
+    }
+    tti_free(ctx, all);
+    return st;
+}
+
 tt_status tti_fit_tell_devices(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
@@ -38,9 +59,11 @@ tt_status tti_fit_tell_devices(tti_fit *f)
     if (s->device_times == NULL)
         return TT_ENOMEM;
     double most = -1;
+    for (int d = 0; d < ctx->n_devices; d++)
+        s->device_times[d] = times_of(f, d);
+    TT_TRY(gather(ctx, s->device_times));
     for (int d = 0; d < ctx->n_devices; d++) {
         const tt_device_times *t = &s->device_times[d];
-        s->device_times[d] = times_of(f, d);
         if (t->compute + t->communication > most) {
             most = t->compute + t->communication;
             s->report.slowest = d;

@@ -60,12 +60,13 @@ typedef struct tt_source_def {
 /*
  * Common to all data sets: how records become batches. tt_fit() may override batch.
  */
-#define TT_DATA_OPTIONS                                                        \
-    int batch;       /* batch size; default 32 */                              \
-    bool no_shuffle; /* default false: shuffle every epoch */                  \
-    int64_t seed;    /* of shuffling and transforms; default: the context's */ \
-    int workers;     /* threads that load ahead; default 1, -1: none */        \
-    int prefetch     /* batches loaded ahead; default: 1 MiB of them, 4 to 64 */
+#define TT_DATA_OPTIONS                                                          \
+    int batch;       /* batch size; default 32 */                                \
+    bool no_shuffle; /* default false: shuffle every epoch */                    \
+    int64_t seed;    /* of shuffling and transforms; default: the context's */   \
+    int workers;     /* threads that load ahead; default 1, -1: none */          \
+    int prefetch;    /* batches loaded ahead; default: 1 MiB of them, 4 to 64 */ \
+    bool compare_all /* several processes compare all records, not a sample, at the start */
 
 typedef struct tt_data_opts {
     size_t opts_size;

@@ -2,8 +2,11 @@
  * data.c - making and freeing data sets.
  */
 #include "data/data.h"
+#include <dirent.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 // clang-format off
 const tt_option tti_data_options[] = {
@@ -17,6 +20,9 @@ const tt_option tti_data_options[] = {
      offsetof(tt_data_opts, workers), -1, 64, NULL},
     {"prefetch", TT_OPT_INT32, "0", "number of batches to load ahead; 0: as many as fit in 1 MiB, between 4 and 64",
      offsetof(tt_data_opts, prefetch), 0, 4096, NULL},
+    {"compare_all", TT_OPT_BOOL, "false",
+     "several processes compare every record first, not as many as a moment allows",
+     offsetof(tt_data_opts, compare_all), 0, 0, NULL},
     TT_OPTION_END,
 };
 // clang-format on
@@ -146,6 +152,40 @@ static void *copy_options(tt_ctx *ctx, const tt_source_def *def, const void *opt
     return copy;
 }
 
+static int64_t bytes_in(const char *path)
+{
+    struct stat st;
+    int64_t sum = 0;
+    if (stat(path, &st) != 0)
+        return -1;
+    if (!S_ISDIR(st.st_mode))
+        return S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1;
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
+        if (fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+            sum += (int64_t)st.st_size;
+    if (dir != NULL)
+        closedir(dir);
+    return sum;
+}
+
+// The options that name something that is there are its files.
+static void note_files(tt_data *d, const char *options)
+{
+    for (const tt_option *row = d->def->options; row != NULL && row->type != TT_OPT_END; row++) {
+        const char *text = NULL;
+        if (row->type == TT_OPT_TEXT)
+            memcpy(&text, options + row->offset, sizeof(text));
+        int64_t bytes = text != NULL && text[0] != '\0' ? bytes_in(text) : -1;
+        if (bytes < 0 || d->n_files == TTI_DATA_FILES)
+            continue;
+        tti_data_file *f = &d->files[d->n_files++];
+        size_t n = strlen(text), most = sizeof(f->path) - 1;
+        snprintf(f->path, sizeof(f->path), "%s", text + (n > most ? n - most : 0));
+        f->bytes = bytes;
+    }
+}
+
 tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options,
                       const tt_data_opts *opts)
 {
@@ -159,11 +199,13 @@ tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options
     void *copy = copy_options(ctx, def, options);
     if (copy == NULL)
         return NULL;
-    tt_status st = def->open(ctx, copy, &source);
+    tt_data *d = NULL;
+    if (def->open(ctx, copy, &source) == TT_OK)
+        d = make(ctx, def, &source, opts);
+    if (d != NULL)
+        note_files(d, copy);
     tti_free(ctx, copy);
-    if (st != TT_OK)
-        return NULL;
-    return make(ctx, def, &source, opts);
+    return d;
 }
 
 void tt_data_free(tt_data *d)

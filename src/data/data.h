@@ -30,7 +30,8 @@ extern const tt_option tti_data_options[]; // rows over tt_data_opts: common to 
                     .no_shuffle = (o).no_shuffle,      \
                     .seed = (o).seed,                  \
                     .workers = (o).workers,            \
-                    .prefetch = (o).prefetch})
+                    .prefetch = (o).prefetch,          \
+                    .compare_all = (o).compare_all})
 
 // ---- transforms ------------------------------------------------------------------------------
 
@@ -103,6 +104,14 @@ typedef struct tti_ring {
     char *memory, *scratch;
 } tti_ring;
 
+// A file, or a folder of files, that a source reads, as its options name it.
+#define TTI_DATA_FILES 4
+#define TTI_DATA_PATH  256
+typedef struct tti_data_file {
+    char path[TTI_DATA_PATH]; // its end, if it is longer
+    int64_t bytes;            // of a folder: of the files in it
+} tti_data_file;
+
 struct tt_data {
     tt_ctx *ctx;
     struct tti_hooks owned;
@@ -114,6 +123,10 @@ struct tt_data {
     int n_transforms;
     // Records by lane: those of lane l are lane_records[lane_first[l]..lane_first[l + 1]).
     int64_t *lane_first, *lane_records;
+
+    tti_data_file files[TTI_DATA_FILES]; // for compare.c
+    int n_files;
+    bool is_compared; // with those of the job's other processes
 
     int own_first, own_last, own_lanes; // tti_data_own(); own_lanes 0: all rows are read
 
@@ -147,5 +160,11 @@ void tti_order_at(const tt_data *d, int64_t epoch, int64_t batch, int64_t i, int
                   int64_t *out);
 
 void tti_ring_free(tt_data *d);
+
+/*
+ * compare.c: all processes of a job call it, in the same order; only the first call with a data set
+ * does something. Fails in all of them, naming rank, file and what differs. what is "data.train".
+ */
+tt_status tti_data_compare(tt_data *d, const char *what) TTI_CHECKED;
 
 #endif

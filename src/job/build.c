@@ -3,6 +3,7 @@
  */
 #include "base/ctx.h"
 #include "data/csv.h"
+#include "data/data.h"
 #include "job/job.h"
 #include "record/record.h"
 #include "save/checkpoint.h"
@@ -246,6 +247,9 @@ static tt_status build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_j
     tt_field fields[TT_MAX_FIELDS];
     TT_TRY(tti_job_open_data(j, ctx, "train", &p->train));
     TT_TRY(open_others(j, ctx, p));
+    TT_TRY(tti_data_compare(p->train, "data.train"));
+    TT_TRY(tti_data_compare(p->validate, "data.validate"));
+    TT_TRY(tti_data_compare(p->test, "data.test"));
     const tt_data *first = p->train != NULL      ? p->train
                            : p->validate != NULL ? p->validate
                                                  : p->test;

@@ -152,7 +152,8 @@ tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **
     tt_data_opts opts = {.opts_size = sizeof(opts),
                          .no_shuffle = !training || !d.shuffle,
                          .workers = d.workers == 0 ? -1 : d.workers,
-                         .prefetch = d.prefetch};
+                         .prefetch = d.prefetch,
+                         .compare_all = d.compare_all};
     if (train != NULL) {
         tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
         if (t == NULL)

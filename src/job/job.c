@@ -8,7 +8,8 @@
 
 // What only says where and how fast it runs: the result, and so a checkpoint, is the same without.
 static const char *const place_keys[] = {
-    "name", "data.workers", "data.prefetch", "distribute", "output", "model*.device", NULL};
+    "name",       "data.workers", "data.prefetch", "data.compare_all",
+    "distribute", "output",       "model*.device", NULL};
 
 // ---- checks that need more than one key ------------------------------------------------------
 

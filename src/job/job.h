@@ -17,6 +17,7 @@ typedef struct tti_job_data {
     const char *dir;
     bool shuffle;
     int workers, prefetch;
+    bool compare_all;
 } tti_job_data;
 
 typedef struct tti_job_train {

@@ -29,6 +29,9 @@ const tt_option tti_job_data_rows[] = {
          0, 64),
     DATA(prefetch, TT_OPT_INT32, "0", "number of batches to load ahead; 0: chosen from their size",
          0, 4096),
+    DATA(compare_all, TT_OPT_BOOL, "false",
+         "compare every record between processes at the start; by default a sample is compared", 0,
+         0),
     TT_OPTION_END,
 };
 

@@ -118,6 +118,7 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is below 0");
     if (tt_data_count(data) < 1)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the data has no records");
+    TT_TRY(tti_data_compare(data, "the data to evaluate"));
     if (!o.ema)
         return sum_up(m, data, &o, out);
     TT_TRY(swap_averages(m));

@@ -77,6 +77,8 @@ static int64_t validate_records(const tti_fit *f)
 static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_model *m = f->model;
+    TT_TRY(tti_data_compare(f->data, "data.train"));
+    TT_TRY(tti_data_compare(opts->validate, "data.validate"));
     bool guard = opts->nan != TT_NAN_CONTINUE;
     bool traced =
         opts->profile > 0 || (opts->opts_size > offsetof(tt_fit_opts, trace) && opts->trace);

@@ -31,8 +31,8 @@ static double within(double v, double low, double high)
 }
 
 /*
- * v as f32; where that is not exact, the neighbour whose last bit is 1. A half of it is then that of
- * v, rounded once.
+ * v as f32; where that is not exact, the neighbour whose last bit is 1. A half of it is then that
+ * of v, rounded once.
  */
 static float to_odd(double v)
 {

@@ -3,12 +3,12 @@
  *
  * The order of additions. Axes of one entry do not count, unless open. The reduced axes at the
  * end of the shape, but not beyond the open axis, are the tail: its elements, in order, are a row.
- * It is cut into blocks of 1,024 from its start; in a block element j goes to partial j mod 16, then
- * partials 8, 4, 2, 1 apart; blocks are added by the binary tree over their numbers. Without a tail
- * each element is a row by itself. Rows, over the other reduced axes in row-major order, are cut
- * into blocks of 64; in a block they are added in one chain, blocks by the tree over their numbers.
- * A reduced open axis is cut into lanes: each has its own sum, with blocks that count from its first
- * row, and these are combined by the tree over lanes.
+ * It is cut into blocks of 1,024 from its start; in a block element j goes to partial j mod 16,
+ * then partials 8, 4, 2, 1 apart; blocks are added by the binary tree over their numbers. Without a
+ * tail each element is a row by itself. Rows, over the other reduced axes in row-major order, are
+ * cut into blocks of 64; in a block they are added in one chain, blocks by the tree over their
+ * numbers. A reduced open axis is cut into lanes: each has its own sum, with blocks that count from
+ * its first row, and these are combined by the tree over lanes.
  *
  *   max, min     ties: the gradient goes to the first in that order     argmax  ties: the lowest
  *   mean         sum / count, count over the global batch

@@ -115,7 +115,7 @@ int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t row
 tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d,
                            int field[TTI_MAX_FEEDS]) TTI_CHECKED;
 
-// Rows up to which a layer of the model has too few of them; and the warning, once, of such a batch.
+// Rows up to which a layer of the model has too few; and the warning, once, of such a batch.
 int64_t tti_few_rows(const tt_model *m);
 void tti_few_rows_warn(tt_model *m, int64_t rows);
 

@@ -114,37 +114,47 @@ static tt_status find_column(tt_ctx *ctx, const csv *c, const char *name, int64_
     return TT_OK;
 }
 
-// What stands in quotes, "New York, NY"; two quotes are one.
-static const char *quoted_name(const char *s, char name[TTI_CELL_MAX])
+// The name in quotes at s, "New York, NY"; two quotes are one. *n: its bytes, kept as far as there is
+// room.
+static const char *quoted_name(const char *s, char name[TTI_CELL_MAX], size_t *n)
 {
-    int n = 0;
+    *n = 0;
     for (s++; *s != '\0' && (*s != '"' || s[1] == '"'); s++) {
         s += *s == '"';
-        if (n < TTI_CELL_MAX - 1)
-            name[n++] = *s;
+        if (*n < TTI_CELL_MAX - 1)
+            name[*n] = *s;
+        ++*n;
     }
-    name[n] = '\0';
+    name[TTI_MIN(*n, TTI_CELL_MAX - 1)] = '\0';
     return *s == '"' ? s + 1 : s;
 }
 
-// The next of "a, b"; false at the end.
-static bool next_name(const char **list, char name[TTI_CELL_MAX])
+static tt_status check_name(tt_ctx *ctx, const char *s, size_t len)
+{
+    if (len < TTI_CELL_MAX)
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "csv: the name '%.40s...' has %zu bytes; at most %d are possible", s, len,
+                   TTI_CELL_MAX - 1);
+}
+
+// The next of "a, b"; *more is false at the end.
+static tt_status next_name(tt_ctx *ctx, const char **list, char name[TTI_CELL_MAX], bool *more)
 {
     const char *s = *list + strspn(*list, " \t,");
     size_t n = strcspn(s, ","), len = n;
-    if (n == 0)
-        return false;
+    *more = n > 0;
     if (*s == '"') {
-        *list = quoted_name(s, name);
-        return true;
+        *list = quoted_name(s, name, &len);
+        return check_name(ctx, name, len);
     }
     *list = s + n;
     while (len > 0 && (s[len - 1] == ' ' || s[len - 1] == '\t'))
         len--;
-    len = TTI_MIN(len, TTI_CELL_MAX - 1);
+    TT_TRY(check_name(ctx, s, len));
     memcpy(name, s, len);
     name[len] = '\0';
-    return true;
+    return TT_OK;
 }
 
 void tti_csv_list(tti_text *t, const char *name)
@@ -159,14 +169,16 @@ static tt_status place_columns(tt_ctx *ctx, const csv *c, const char *list, int3
                                int64_t *n)
 {
     char name[TTI_CELL_MAX];
-    while (next_name(&list, name)) {
+    for (bool more;;) {
         int64_t column = 0;
+        TT_TRY(next_name(ctx, &list, name, &more));
+        if (!more)
+            return TT_OK;
         TT_TRY(find_column(ctx, c, name, &column));
         if (place[column] >= 0)
             return TT_FAIL(ctx, TT_EINVAL, "%s: column '%s' is named twice", c->bytes.path, name);
         place[column] = (int32_t)(*n)++;
     }
-    return TT_OK;
 }
 
 static tt_status choose_columns(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
@@ -390,7 +402,10 @@ static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
     if (c->has_classes && c->n_y != 1)
         return TT_FAIL(ctx, TT_EINVAL, "%s: classes are one column, not %lld", c->bytes.path,
                        (long long)c->n_y);
-    while (next_name(&words, word)) {
+    for (bool more;;) {
+        TT_TRY(next_name(ctx, &words, word, &more));
+        if (!more)
+            break;
         c->fixed_words = true;
         if (tti_words_add(ctx, &c->words, word) != TT_OK)
             return TT_FAIL(ctx, TT_EINVAL, "csv: words: more than %d", TTI_WORDS_MAX);

@@ -206,6 +206,11 @@ TEST(a_column_name_that_is_too_long_is_refused)
     command_write("job.yaml", "data: {train: {csv: {file: t.csv}}}\nmodel: [dense: 1]\n"
                               "train: {batch: 2, loss: mse, optimizer: sgd}\n");
     ends("train job.yaml", 3, "has more than 255 bytes");
+    char line[600];
+    text[300] = '\0';
+    command_write("t.csv", "x,y\n1,2\n");
+    snprintf(line, sizeof(line), "train job.yaml --set data.train.csv.x=%s", text);
+    ends(line, 3, "has 300 bytes; at most 255 are possible");
 }
 
 // The note of the best is written in one go, but a disk may still lose it.

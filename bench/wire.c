@@ -1,6 +1,6 @@
 /*
- * wire.c - the rate of letters between two processes over loopback, authenticated only and encrypted,
- * against a plain TCP stream. Rounds alternate; a ratio is the median over rounds.
+ * wire.c - the rate of letters between two processes over loopback, authenticated only and
+ * encrypted, against a plain TCP stream. Rounds alternate; a ratio is the median over rounds.
  */
 #include "bench.h"
 #include "comm/world.h"

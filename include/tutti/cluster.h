@@ -66,10 +66,11 @@ TT_API void tt_cluster_free(tt_ctx *ctx, tt_cluster *c); // NULL is fine
 /*
  * What tt_open() needs to join the job: addresses, names and the secret, which TUTTI_SECRET_FILE
  * (a file that is its owner's alone, or "-": the first line of standard input) or TUTTI_SECRET
- * tells. Without one, all addresses, and TUTTI_BIND, must be of loopback: rank 0 makes a random key,
- * which processes of the same user on the same machine read from a file until tt_tasks_free(). A
- * host without a port has 29600, each further process of a host the next. Where torchrun tells the first address only, it waits until
- * all have met there. Also read: TUTTI_BIND, TUTTI_TRANSPORT, TUTTI_ENCRYPTION=off,
+ * tells. Without one, all addresses, and TUTTI_BIND, must be of loopback: rank 0 makes a random
+ * key, which processes of the same user on the same machine read from a file until
+ * tt_tasks_free(). A host without a port has 29600, each further process of a host the next. Where
+ * torchrun tells the first address only, it waits until all have met there; tt_request_stop() ends
+ * that with TT_ESTOP. Also read: TUTTI_BIND, TUTTI_TRANSPORT, TUTTI_ENCRYPTION=off,
  * TUTTI_RENDEZVOUS_MS, TUTTI_HEARTBEAT_MS, TUTTI_LOSS_MS.
  *
  * job must be equal in all processes; it is copied. *out is NULL if this process trains alone;

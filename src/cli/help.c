@@ -23,7 +23,7 @@ static const struct {
      "76   another process of the job was lost, did not start or is stuck, or a device is stuck;\n"
      "     standard error names it on every rank. Run again with --resume, on any number of\n"
      "     processes\n"
-     "85   stopped by SIGTERM or SIGHUP after saving. Run again with --resume\n"
+     "85   stopped by SIGTERM or SIGHUP after saving what there was. Run again with --resume\n"
      "130  stopped by Ctrl-C: after saving, or immediately by a second Ctrl-C\n"
      "\n"
      "tutti run exits with the code of the process that failed first, or with 76 if a signal\n"

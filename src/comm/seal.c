@@ -17,8 +17,8 @@
 
 // ---- keys ------------------------------------------------------------------------------------
 
-// What a rank shows to another before it sends data that is not encrypted. It keeps others away, but
-// whoever listens can repeat it: what counts is each message's seal.
+// What a rank shows to another before it sends data that is not encrypted. It keeps others away,
+// but whoever listens can repeat it: what counts is each message's seal.
 static void print_password(const uint8_t data_key[TT_SECRET_BYTES], int rank, char out[65])
 {
     tti_digest d = tti_derive(data_key, "admit", rank);

@@ -116,8 +116,8 @@ bool tti_wire_unseal(tti_wire *w, int from, zmq_msg_t *m, size_t *bytes);
 // outbox.c
 void tti_outbox_open(tti_outbox *b);
 void tti_outbox_close(tti_outbox *b); // its sockets are closed already
-// Sends what was behind. If it also looks at the connection, what the rank has not told of goes over
-// a new one once more.
+// Sends what was behind. If it also looks at the connection, what the rank has not told of goes
+// over a new one once more.
 void tti_outbox_watch(tti_wire *w, int rank, bool looks);
 
 #endif

@@ -50,7 +50,7 @@ static void *resize(tt_ctx *ctx, block *old, size_t bytes, bool zero)
         total <= PTRDIFF_MAX)
         b = zero ? calloc(1, total) : realloc(old, total);
     if (b == NULL) {
-        TT_FAIL(ctx, TT_ENOMEM, "out of memory: %zu bytes asked for", bytes);
+        TT_FAIL(ctx, TT_ENOMEM, "out of memory: cannot allocate %zu bytes", bytes);
         return NULL;
     }
     if (ctx != NULL)
@@ -68,7 +68,7 @@ void *tti_calloc(tt_ctx *ctx, size_t n, size_t bytes)
 {
     size_t total;
     if (!tti_mul_size(n, bytes, &total)) {
-        TT_FAIL(ctx, TT_ENOMEM, "out of memory: %zu times %zu bytes asked for", n, bytes);
+        TT_FAIL(ctx, TT_ENOMEM, "out of memory: cannot allocate %zu times %zu bytes", n, bytes);
         return NULL;
     }
     return resize(ctx, NULL, total, true);
@@ -87,7 +87,7 @@ bool tti_grow(tt_ctx *ctx, void *array, int64_t *cap, int64_t n, size_t bytes)
     size_t total;
     void *p;
     if (!tti_mul_size((size_t)want, bytes, &total)) {
-        TT_FAIL(ctx, TT_ENOMEM, "out of memory: %lld elements of %zu bytes asked for",
+        TT_FAIL(ctx, TT_ENOMEM, "out of memory: cannot allocate %lld elements of %zu bytes",
                 (long long)want, bytes);
         return false;
     }

@@ -31,5 +31,6 @@ tt_status tti_parse_dtype(tt_ctx *ctx, const char *text, tt_dtype *out)
         }
     }
     return TT_FAIL(ctx, TT_EPARSE,
-                   "'%.64s' is no element type; f32, f64, bf16, f16, i32, i64, u8, bool are", text);
+                   "'%.64s' is not an element type; use f32, f64, bf16, f16, i32, i64, u8 or bool",
+                   text);
 }

@@ -23,7 +23,7 @@ tt_status tti_file_join(tt_ctx *ctx, char out[TTI_PATH_MAX], const char *folder,
     const char *slash = n == 0 || folder[n - 1] == '/' ? "" : "/";
     int length = snprintf(out, TTI_PATH_MAX, "%s%s%s", folder, slash, name);
     if (length < 0 || length >= TTI_PATH_MAX)
-        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: a path of more than %d bytes", folder,
+        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: the path is longer than %d bytes", folder,
                        TTI_PATH_MAX - 1);
     return TT_OK;
 }
@@ -40,11 +40,12 @@ tt_status tti_file_split(tt_ctx *ctx, const char *path, char folder[TTI_PATH_MAX
     while (parent > 1 && path[parent - 1] == '/')
         parent--;
     if (length == 0 || length > 255 || parent >= TTI_PATH_MAX)
-        return TT_FAIL(ctx, TT_EINVAL, "'%.200s' is no name of a file or folder", path);
+        return TT_FAIL(ctx, TT_EINVAL, "'%.200s' is not the name of a file or folder", path);
     memcpy(name, path + begin, length);
     name[length] = '\0';
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "'%.200s' has no name of its own", path);
+        return TT_FAIL(ctx, TT_EINVAL, "'%.200s' does not end in the name of a file or folder",
+                       path);
     memcpy(folder, path, parent);
     folder[parent] = '\0';
     if (parent == 0)
@@ -107,8 +108,7 @@ static tt_status read_all(tt_ctx *ctx, const char *path, int fd, size_t max, tti
         if (got == 0)
             return TT_OK;
         if (max > 0 && (uint64_t)t->n > max)
-            return TT_FAIL(ctx, TT_EIO, "'%s' is larger than the %zu bytes that are allowed", path,
-                           max);
+            return TT_FAIL(ctx, TT_EIO, "'%s' is larger than the limit of %zu bytes", path, max);
         step = TTI_MIN(step, t->cap - t->n) < 2 ? (int64_t)BUFFER : 1;
     }
 }
@@ -150,7 +150,7 @@ tt_status tti_file_open(tt_ctx *ctx, const char *path, int *fd, uint64_t *bytes)
     int f = tti_sys_open(ctx, path, O_RDONLY | O_NONBLOCK); // a pipe must not make us wait
     if (f < 0 && errno == ENXIO)                            // a socket cannot be opened at all
         return TT_FAIL(ctx, TT_EIO,
-                       "cannot read '%s': it is a socket or a device that is not there", path);
+                       "cannot read '%s': it is a socket, or a device that does not exist", path);
     if (f < 0)
         return fail(ctx, "open", path);
     if (fstat(f, &st) != 0) {
@@ -175,7 +175,8 @@ tt_status tti_file_pread(tt_ctx *ctx, const char *path, int fd, void *out, size_
         if (got < 0)
             return fail(ctx, "read", path);
         if (got == 0)
-            return TT_FAIL(ctx, TT_EIO, "'%s' ends at byte %llu, %zu bytes too early", path,
+            return TT_FAIL(ctx, TT_EIO,
+                           "'%s' is too short: it ends at byte %llu, %zu bytes are missing", path,
                            (unsigned long long)offset, bytes);
         at += got;
         offset += (uint64_t)got;
@@ -268,7 +269,7 @@ tt_status tti_writer_open(tt_ctx *ctx, const char *path, bool replace, tti_write
 {
     *w = (tti_writer){.ctx = ctx, .fd = -1, .replace = replace};
     if (snprintf(w->path, sizeof(w->path), "%s", path) >= TTI_PATH_MAX)
-        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: a path of more than %d bytes", path,
+        return TT_FAIL(ctx, TT_EINVAL, "%.200s...: the path is longer than %d bytes", path,
                        TTI_PATH_MAX - 1);
     w->buffer = tti_alloc(ctx, BUFFER);
     w->hash = w->buffer == NULL ? NULL : tti_hash_begin(ctx);

@@ -111,7 +111,8 @@ static tt_status unknown(tt_ctx *ctx, const tt_option *rows, const char *where, 
         return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; did you mean '%s'?", where,
                        name, near);
     if (n == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; it has none", where, name);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; it has no options", where,
+                       name);
     return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'", where, name);
 }
 

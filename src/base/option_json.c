@@ -30,7 +30,7 @@ tt_status tti_options_of_json(tt_ctx *ctx, const char *file, const char *where,
     {
         const char *text = json_string_value(value);
         if (text == NULL)
-            return TT_FAIL(ctx, TT_EPARSE, "%s: %.64s: option '%.64s' is no text", file, where,
+            return TT_FAIL(ctx, TT_EPARSE, "%s: %.64s: option '%.64s' is not a string", file, where,
                            key);
         TT_TRY(tti_option_set(ctx, rows, out, where, key, text));
     }

@@ -132,7 +132,8 @@ tt_status tti_flag_wait(tti_flag *f, uint32_t v, int spins, int64_t deadline_ns)
 tt_status tti_queue_init(tt_ctx *ctx, tti_queue *q, int64_t capacity)
 {
     if (capacity < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "a queue of capacity %lld", (long long)capacity);
+        return TT_FAIL(ctx, TT_EINVAL, "a queue cannot have a capacity of %lld",
+                       (long long)capacity);
     *q = (tti_queue){.capacity = capacity};
     q->items = tti_calloc(ctx, (size_t)capacity, sizeof(*q->items));
     if (q->items == NULL)

@@ -152,7 +152,8 @@ static void print_size(tti_text *t, size_t size)
 tt_status tti_parse_size(tt_ctx *ctx, const char *text, size_t *out)
 {
     if (!parse_size(text, out))
-        return TT_FAIL(ctx, TT_EPARSE, "'%.64s' is no size; write bytes or '512MiB', '1.5GiB'",
+        return TT_FAIL(ctx, TT_EPARSE,
+                       "'%.64s' is not a size; write a number of bytes, or '512MiB', '1.5GiB'",
                        text);
     return TT_OK;
 }
@@ -274,7 +275,7 @@ static bool parse_word(const tt_option *row, const char *text, int *out, char *w
         n++;
     tti_text_names(&list, row->names, n, 60); // behind what it is of
     char *names = tti_text_take(&list);
-    snprintf(why, TTI_WHY_MAX, "is none of %s", names != NULL ? names : "its words");
+    snprintf(why, TTI_WHY_MAX, "is not one of %s", names != NULL ? names : "its words");
     tti_free(NULL, names);
     return false;
 }
@@ -287,7 +288,7 @@ static bool within(const tt_option *row, double x, char *why)
     if (x >= row->min && x <= row->max)
         return true;
     if (isnan(x))
-        snprintf(why, TTI_WHY_MAX, "is no number");
+        snprintf(why, TTI_WHY_MAX, "is not a number");
     else if (x < row->min)
         snprintf(why, TTI_WHY_MAX, "is below %s", tti_double_text(row->min, bound));
     else
@@ -306,7 +307,7 @@ static bool parse_int32(const tt_option *row, const char *text, int *out, char *
 {
     int64_t x;
     if (!parse_int(text, &x) || x < INT32_MIN || x > INT32_MAX)
-        return no(why, "is no whole number of 32 bits");
+        return no(why, "is not an integer of 32 bits");
     *out = (int)x;
     return within(row, (double)x, why);
 }
@@ -318,12 +319,12 @@ static bool parse_pair(const tt_option *row, const char *text, int out[2], char 
     int n = parse_list(text, v, 2, false);
     for (int i = 0; i < n; i++) {
         if (v[i] < INT32_MIN || v[i] > INT32_MAX)
-            return no(why, "is no whole number of 32 bits");
+            return no(why, "is not an integer of 32 bits");
         if (!within(row, (double)v[i], why))
             return false;
     }
     if (n < 1)
-        return no(why, "is neither a whole number nor a pair of them: 3, [3, 5]");
+        return no(why, "is neither an integer nor a pair of integers: 3, [3, 5]");
     out[0] = (int)v[0];
     out[1] = (int)v[n - 1];
     return true;
@@ -334,13 +335,14 @@ bool tti_value_parse(const tt_option *row, const char *text, tti_value *out, cha
     memset(out, 0, sizeof(*out));
     switch (row->type) {
     case TT_OPT_BOOL:
-        return parse_bool(text, &out->b) || no(why, "is neither true nor false");
+        return parse_bool(text, &out->b) || no(why, "is not true or false");
     case TT_OPT_INT:
         if (!parse_int(text, &out->i))
-            return no(why, "is no whole number of 64 bits");
+            return no(why, "is not an integer");
         return within(row, (double)out->i, why);
     case TT_OPT_FLOAT:
-        return tti_double_parse(text, &out->f) ? within(row, out->f, why) : no(why, "is no number");
+        return tti_double_parse(text, &out->f) ? within(row, out->f, why)
+                                               : no(why, "is not a number");
     case TT_OPT_STRING:
         if (strlen(text) >= TT_OPT_STRING_MAX)
             return no(why, "is too long");
@@ -353,17 +355,17 @@ bool tti_value_parse(const tt_option *row, const char *text, tti_value *out, cha
         for (int i = 0; i < out->ints.n; i++)
             if (!within(row, (double)out->ints.v[i], why))
                 return false;
-        return out->ints.n >= 0 || no(why, "is no list of at most 16 whole numbers: [1, 2]");
+        return out->ints.n >= 0 || no(why, "is not a list of at most 16 integers: [1, 2]");
     case TT_OPT_SIZE:
         if (!parse_size(text, &out->size))
-            return no(why, "is no size; write bytes or '512MiB', '1.5GiB'");
+            return no(why, "is not a size; write a number of bytes, or '512MiB', '1.5GiB'");
         return within(row, (double)out->size, why);
     case TT_OPT_DTYPE:
         return tti_parse_dtype(NULL, text, &out->dtype) == TT_OK ||
-               no(why, "is no element type; f32, f64, bf16, f16, i32, i64, u8, bool are");
+               no(why, "is not an element type; use f32, f64, bf16, f16, i32, i64, u8 or bool");
     case TT_OPT_SHAPE:
-        return parse_shape(text, &out->shape) ||
-               no(why, "is no shape: [b, 28, 28], at most 8 dimensions, one of them open");
+        return parse_shape(text, &out->shape) || no(why, "is not a shape such as [b, 28, 28], with "
+                                                         "at most 8 dimensions, one of them open");
     case TT_OPT_INT32:
         return parse_int32(row, text, &out->i32, why);
     case TT_OPT_TEXT:
@@ -410,7 +412,7 @@ bool tti_value_check(const tt_option *row, const tti_value *v, char why[TTI_WHY_
             n_words++;
         if (v->word >= 0 && v->word < n_words)
             return true;
-        snprintf(why, TTI_WHY_MAX, "%d is no value of it", v->word);
+        snprintf(why, TTI_WHY_MAX, "%d is not one of its values", v->word);
         return false;
     default:
         return true;

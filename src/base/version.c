@@ -20,13 +20,13 @@
 #ifdef TUTTI_HAVE_YAML
 #define YAML "yes"
 #else
-#define YAML "no (job files are off: install libyaml-dev and build again)"
+#define YAML "no (job files cannot be read: install libyaml-dev and build again)"
 #endif
 
 #ifdef TUTTI_HAVE_ZMQ
 #define ZMQ "yes"
 #else
-#define ZMQ "no (one process only: install libzmq3-dev and build again)"
+#define ZMQ "no (only one process per job: install libzmq3-dev and build again)"
 #endif
 
 #define STR_(x) #x

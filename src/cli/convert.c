@@ -160,9 +160,8 @@ static int check_name(const char *out)
     if (dot == NULL || cli_is_stdout(out) || strcasecmp(dot, ".safetensors") == 0 ||
         strcasecmp(dot, ".tutti") == 0)
         return CLI_OK;
-    return cli_usage("tutti convert: '%s': the format '%s' cannot be written; possible are "
-                     ".tutti (a whole model) and .safetensors (weights, read by PyTorch, Hugging "
-                     "Face and others)",
+    return cli_usage("tutti convert: '%s': the format '%s' cannot be written; use .tutti (a whole "
+                     "model) or .safetensors (weights, read by PyTorch, Hugging Face and others)",
                      out, dot);
 }
 
@@ -172,7 +171,7 @@ static int run(const cli_args *args)
     if (check_name(args->words[1]) != CLI_OK)
         return CLI_USAGE;
     if (args->to != NULL && strcmp(args->to, "torch") != 0)
-        return cli_usage("--to: '%s' cannot be written; possible is torch", args->to);
+        return cli_usage("--to: '%s' cannot be written; use torch", args->to);
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;
@@ -200,22 +199,21 @@ const cli_verb cli_convert = {
     .words = "IN OUT",
     .summary = "write a trained model, or its weights, to one file",
     .help =
-        "IN is a checkpoint, a safetensors file, or a run, whose newest checkpoint is meant: its\n"
-        "folder or name, or the name or file of a job. OUT is the file that is written, or\n"
-        "replaced as a whole: NAME.tutti is a model that tutti predict and tt_model_load() take,\n"
-        "with its layers, preprocessing and class names; NAME.safetensors is the same file for\n"
-        "other programs, which read its weights; other formats are refused. --map gives tensors "
-        "other names: the first rule that matches\n"
-        "counts, and * stands for the same on both sides.\n"
+        "IN is a checkpoint, a safetensors file, a .pt file, or a run (its folder or name, or the\n"
+        "name or file of a job): then its newest checkpoint. OUT is written atomically.\n"
+        "NAME.tutti is a model for tutti predict and tt_model_load(), with its layers,\n"
+        "preprocessing and class names; NAME.safetensors is the same file for other programs,\n"
+        "which read its weights. Other formats are refused. --map renames tensors: the first rule\n"
+        "that matches applies, and * stands for the same text on both sides.\n"
         "\n"
         "  tutti convert runs/digits-001 digits.safetensors --map \"dense_1.*=fc.*\"\n"
         "\n"
-        "The other way round, a job takes such a file by its key init.\n"
+        "To load such a file into a job, use the key init.\n"
         "\n"
-        "--to torch writes matrices, kernels and names as PyTorch has them, for\n"
+        "--to torch writes matrices, kernels and names in PyTorch's layout, for\n"
         "model.load_state_dict(safetensors.torch.load_file(OUT)); --map huggingface_gpt2 gives\n"
-        "a GPT the names of Hugging Face's GPT-2. IN may also be a .pt file: its tensors are\n"
-        "read, no code in it ever runs.\n",
+        "a GPT the names of Hugging Face's GPT-2. From a .pt file only tensors are read; code in\n"
+        "it never runs.\n",
     .flags = "json runs map only partial to",
     .min_words = 2,
     .max_words = 2,

@@ -79,7 +79,7 @@ static void print_tasks(tti_text *t, const tt_cluster *c)
         else if (k->first_rank >= 0)
             snprintf(ranks, sizeof(ranks), "%d", k->first_rank);
         tti_text_add(t, "%c %-15s %9s %9d  %s\n", i == c->task ? '*' : ' ', name, ranks,
-                     k->n_processes, k->address[0] != '\0' ? k->address : "not told");
+                     k->n_processes, k->address[0] != '\0' ? k->address : "unknown");
     }
 }
 
@@ -88,7 +88,8 @@ static void print_finding(tti_text *t, const tt_cluster *c)
 {
     const tt_task *k = &c->tasks[c->task];
     if (c->is_ignored) {
-        tti_text_add(t, "one process: TUTTI_CLUSTER=ignore, so nothing else was looked at\n");
+        tti_text_add(t,
+                     "one process: TUTTI_CLUSTER=ignore is set, so no other variable was read\n");
     } else if (c->source == TT_CLUSTER_NONE) {
         tti_text_add(t, "one process: none of ");
         for (const char *const *v = tti_cluster_variables; *v != NULL; v++)
@@ -96,7 +97,7 @@ static void print_finding(tti_text *t, const tt_cluster *c)
         tti_text_add(t, " is set\n");
     } else {
         tti_text_add(t, "%d %s (", c->n_processes,
-                     c->n_processes == 1 ? "process that trains" : "processes that train");
+                     c->n_processes == 1 ? "training process" : "training processes");
         put_plain(t, c->found_in);
         tti_text_add(t, "): this is %s %d, ", k->job, k->index);
         if (c->rank < 0)
@@ -116,14 +117,14 @@ static void print_text(tti_text *t, const tt_cluster *c)
     if (c->source != TT_CLUSTER_NONE)
         print_tasks(t, c);
     if (c->rank < 0)
-        tti_text_add(t, "\nThis process has nothing to do: those that train evaluate together.\n");
+        tti_text_add(t, "\nThis process has no work: the training processes evaluate together.\n");
     else if (c->n_processes > 1)
-        tti_text_add(t,
-                     "\ntutti train joins the others%s. TUTTI_CLUSTER=ignore lets it train "
-                     "alone.\n",
-                     is_set("TUTTI_SECRET_FILE") || is_set("TUTTI_SECRET")
-                         ? ""
-                         : "; no secret is set, so all must be on this machine and of this user");
+        tti_text_add(
+            t,
+            "\ntutti train joins the other processes%s. Set TUTTI_CLUSTER=ignore to train alone.\n",
+            is_set("TUTTI_SECRET_FILE") || is_set("TUTTI_SECRET")
+                ? ""
+                : "; no secret is set, so all must run on this machine by the same user");
 }
 
 // ---- JSON ------------------------------------------------------------------------------------
@@ -230,10 +231,10 @@ int cli_not_one_of_many(const cli_args *args)
     bool ignored = cluster != NULL && strcmp(cluster, "ignore") == 0;
     if (args->alone || args->dry_run || ignored || !tti_launcher_find(found))
         return CLI_OK;
-    (void)cli_error("%s, each of which would do the whole job: let tutti run start them, or tell "
-                    "each by TUTTI_TASKS and TUTTI_RANK who the others are (tutti help env); "
-                    "--alone lets every process work alone",
-                    found);
+    (void)cli_error(
+        "%s, each of which would run the whole job: start them with tutti run, or set TUTTI_TASKS "
+        "and TUTTI_RANK for each (tutti help env); --alone runs the whole job in every process",
+        found);
     return CLI_BAD_JOB;
 }
 
@@ -253,9 +254,9 @@ int cli_alone(const cli_args *args)
         if (c->rank >= 0)
             snprintf(rank, sizeof(rank), "rank %d", c->rank);
         st = TT_FAIL(ctx, TT_EINVAL,
-                     "this environment names %d process%s that train%s (%s: this is %s %d, %s), "
-                     "but this verb works in one; start one process with --devices, or unset "
-                     "%s, or set TUTTI_CLUSTER=ignore",
+                     "the environment describes %d process%s that train%s (%s: this is %s %d, %s), "
+                     "but this command runs in one; start one process with --devices, or unset %s, "
+                     "or set TUTTI_CLUSTER=ignore",
                      c->n_processes, c->n_processes == 1 ? "" : "es",
                      c->n_processes == 1 ? "s" : "", tti_excerpt(found, c->found_in),
                      c->tasks[c->task].job, c->tasks[c->task].index, rank, set);
@@ -266,7 +267,7 @@ int cli_alone(const cli_args *args)
     tt_cluster_free(ctx, c);
     int rc = close_with(ctx, st);
     if (st != TT_OK)
-        fputs("tutti: tutti env shows what was found; TUTTI_CLUSTER=ignore has it left aside\n",
+        fputs("tutti: tutti env shows what was found; set TUTTI_CLUSTER=ignore to ignore it\n",
               stderr);
     return rc;
 }

@@ -14,7 +14,8 @@ static tt_status open_data(cli_model *m, const cli_args *args, const char **what
     if (*out != NULL)
         return TT_OK;
     return TT_FAIL(m->j.ctx, TT_EINVAL,
-                   "%s has neither data.test nor data.validate; --data FILE names data", m->j.file);
+                   "%s has neither data.test nor data.validate; give data with --data FILE",
+                   m->j.file);
 }
 
 static tt_status evaluate(cli_model *m, const cli_args *args, tt_data *data, const char *what)

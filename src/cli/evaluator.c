@@ -184,8 +184,7 @@ int cli_evaluator(cli_job *j, const cli_args *args)
     }
     if (j->parts.model == NULL || w.data == NULL) {
         (void)TT_FAIL(j->ctx, TT_EINVAL,
-                      "an evaluator has nothing to evaluate on: %s has neither data.test nor "
-                      "data.validate",
+                      "an evaluator needs data: %s has neither data.test nor data.validate",
                       j->file);
         return CLI_BAD_JOB;
     }

@@ -36,7 +36,7 @@ static tt_status from_folder(tt_ctx *ctx, const char *word, cli_files *f, int64_
     }
     tti_names_free(ctx, names, n);
     if (st == TT_OK && f->n == 0)
-        st = TT_FAIL(ctx, TT_EIO, "--input: folder '%s' has no files in it", word);
+        st = TT_FAIL(ctx, TT_EIO, "--input: folder '%s' is empty", word);
     return st;
 }
 

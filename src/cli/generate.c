@@ -86,7 +86,8 @@ static tt_status check_model(writer *w)
     tti_output outputs[TTI_MAX_INPUTS];
     tt_ctx *ctx = w->m->j.ctx;
     if (m->n_inputs != 1 || tti_model_outputs(m, outputs) < 1)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED, "the model has %d inputs; text needs one",
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "the model has %d inputs; text generation needs a model with one",
                        m->n_inputs);
     tt_shape in = tt_tensor_shape(m->inputs[0]->out), out = tt_tensor_shape(outputs[0].tensor);
     w->context = -tt_shape_count(&in);
@@ -94,7 +95,8 @@ static tt_status check_model(writer *w)
         tt_tensor_dtype(outputs[0].tensor) != TT_F32 ||
         -tt_shape_count(&out) != w->context * w->vocab.n)
         return TT_FAIL(ctx, TT_ESHAPE,
-                       "the model gives %lld values for %lld symbols; text needs %lld for each",
+                       "the model returns %lld values for %lld tokens; text generation needs %lld "
+                       "values per token",
                        (long long)-tt_shape_count(&out), (long long)w->context,
                        (long long)w->vocab.n);
     w->window = tti_calloc(ctx, (size_t)w->context, sizeof(*w->window));

@@ -43,10 +43,11 @@ static tt_status find_kind(tt_ctx *ctx, const char *file, kind *out)
     bool picture = begins(p, n, "\xff\xd8\xff", 3) || begins(p, n, "\x89PNG", 4) ||
                    begins(p, n, "GIF8", 4) || begins(p, n, "RIFF", 4) || begins(p, n, "BM", 2);
     if (picture)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                       "%s is a picture file; .csv, .npy, .npz and IDX files can be read: save the "
-                       "pixels as an array [records, height, width, channels], numpy.save()",
-                       file);
+        return TT_FAIL(
+            ctx, TT_EUNSUPPORTED,
+            "%s is an image file, which cannot be read; save the pixels as an array [records, "
+            "height, width, channels] with numpy.save(), or use a .csv, .npz or IDX file",
+            file);
     *out = begins(p, n, "\x93NUMPY", 6)    ? IS_NPY
            : begins(p, n, "PK\x03\x04", 4) ? IS_NPZ
            : begins(p, n, "\0\0", 2)       ? IS_IDX
@@ -251,11 +252,11 @@ static const char *shape_advice(const tt_shape *has, const tt_shape *wants)
     bool pictures = has->rank == 3 && wants->rank == 3;
     if (pictures && has->dim[0] == wants->dim[2] && has->dim[1] == wants->dim[0] &&
         has->dim[2] == wants->dim[1])
-        return ": the channels come first there, and the model takes channels last (NHWC): "
-               "--layout nchw converts them";
+        return ": its channels come first, but the model takes channels last (NHWC); --layout nchw "
+               "converts them";
     if (tt_shape_count(has) == tt_shape_count(wants))
-        return ": as many values in another shape; reshape the array to the model's, if its values "
-               "are in that order";
+        return ": the number of values is the same; reshape the array if its values are in that "
+               "order";
     return "";
 }
 
@@ -312,7 +313,7 @@ tt_status cli_input_match(cli_model *m, const char *file, const tt_data *d,
         if (field[i] < 0 && m->model->n_inputs == 1)
             field[i] = 0;
         if (field[i] < 0)
-            return TT_FAIL(o.ctx, TT_EINVAL, "%s: has no field '%s', which the model takes", file,
+            return TT_FAIL(o.ctx, TT_EINVAL, "%s: has no field '%s', which the model needs", file,
                            field_of(&o, i));
         TT_TRY(tt_model_input(m->model, i, &port));
         tt_field wants = {.dtype = port.dtype, .shape = port.shape};
@@ -362,8 +363,8 @@ tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const
         return cli_input_text(m, file, vocabulary, out);
     if (vocabulary != NULL)
         return TT_FAIL(o.ctx, TT_EUNSUPPORTED,
-                       "the model was trained on text: --prompt TEXT has it go on from a text, and "
-                       "tutti eval --data FILE measures it on one");
+                       "the model was trained on text: give --prompt TEXT to continue a text, or "
+                       "use tutti eval --data FILE");
     (void)split(file, first);
     TT_TRY(find_kind(o.ctx, first, &k));
     tt_data *d = k == IS_CSV ? open_csv(&o) : k == IS_NPZ ? open_npz(&o) : open_arrays(&o, k);

@@ -60,8 +60,8 @@ tt_status cli_input_text(cli_model *m, const char *file, const json_t *vocabular
     t->context = tt_shape_count(&in.shape);
     tt_status st = symbols_of(ctx, file, vocabulary, t, &n);
     if (st == TT_OK && n <= t->context)
-        st = TT_FAIL(ctx, TT_EINVAL, "%s: has %lld symbols; the model takes %lld and one more",
-                     file, (long long)n, (long long)t->context);
+        st = TT_FAIL(ctx, TT_EINVAL, "%s: has %lld tokens; the model needs %lld and one more", file,
+                     (long long)n, (long long)t->context);
     if (st != TT_OK) {
         close_text(ctx, t);
         return st;

@@ -198,16 +198,17 @@ static void print_state(tti_text *t, const char *path, const tti_manifest *m)
     const tti_train_state *s = &m->state;
     tti_text_add(t, "%s: a checkpoint\n  step        %lld\n", path, (long long)s->step);
     if (s->cursor > 0 && s->count > 0)
-        tti_text_add(t, "  records     %lld, in epoch %lld after %lld of %lld\n",
-                     (long long)s->cursor, (long long)(s->cursor / s->count + 1),
-                     (long long)(s->cursor % s->count), (long long)s->count);
+        tti_text_add(t, "  records     %lld, in epoch %lld: %lld of %lld\n", (long long)s->cursor,
+                     (long long)(s->cursor / s->count + 1), (long long)(s->cursor % s->count),
+                     (long long)s->count);
     if (s->batch > 0)
-        tti_text_add(t, "  batch       %lld rows, %lld of them an update\n", (long long)s->batch,
-                     (long long)s->accumulate);
+        tti_text_add(t, "  batch       %lld, %lld batch%s per update\n", (long long)s->batch,
+                     (long long)s->accumulate, s->accumulate == 1 ? "" : "es");
     tti_text_add(t, "  lanes       %d\n  seed        %llu\n", s->lanes,
                  (unsigned long long)s->seed);
     if (s->skipped > 0)
-        tti_text_add(t, "  skipped     %lld steps\n", (long long)s->skipped);
+        tti_text_add(t, "  skipped     %lld steps whose loss or gradients were not finite\n",
+                     (long long)s->skipped);
     if (s->best.has_best)
         tti_text_add(t, "  best value  %.9g\n", s->best.best);
     tti_text_add(t, "  written by  tutti %s, arithmetic %d\n", m->tutti, s->arithmetic);
@@ -215,7 +216,7 @@ static void print_state(tti_text *t, const char *path, const tti_manifest *m)
         tti_text_add(t, "  on          %s\n", s->gpu);
     for (int i = 0; i < TTI_N_FILES; i++) {
         char hash[TTI_HASH_TEXT];
-        tti_text_add(t, "  %-22s xxh3_128 %s, right\n", tti_checkpoint_files[i],
+        tti_text_add(t, "  %-22s xxh3_128 %s, verified\n", tti_checkpoint_files[i],
                      tti_hash_text(m->files[i].hash, hash));
     }
 }
@@ -321,8 +322,8 @@ static tt_status list_one(tt_ctx *ctx, const char *folder, const char *name, con
         tti_text_json(t, path);
         tti_text_add(t, "}");
     } else {
-        tti_text_add(t, "  %-16s %s%s%s\n", name, why[0] != '\0' ? "damaged: " : "whole", why,
-                     is_best ? ", the best" : "");
+        tti_text_add(t, "  %-16s %s%s%s\n", name, why[0] != '\0' ? "damaged: " : "complete", why,
+                     is_best ? ", best" : "");
     }
     return TT_OK;
 }
@@ -348,7 +349,7 @@ static tt_status inspect_folder(tt_ctx *ctx, const char *folder, bool json, tti_
         st = list_one(ctx, folder, names[i], best, json, t, damaged);
     }
     if (st == TT_OK && listed == 0)
-        st = TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint in it", folder);
+        st = TT_FAIL(ctx, TT_EIO, "there is no checkpoint in '%s'", folder);
     tti_text_add(t, "%s", json ? "]}" : "");
     tti_names_free(ctx, names, n);
     return st;

@@ -82,7 +82,7 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
     if (cli_is_job_file(word) || (tti_file_exists(word) && !cli_is_folder(word))) {
         if (snprintf(out->file, sizeof(out->file), "%s", word) >= (int)sizeof(out->file)) {
             TT_FAIL(out->reader, TT_EINVAL,
-                    "%.200s...: a path of %zu bytes; at most %d are possible", word, strlen(word),
+                    "%.200s...: the path has %zu bytes; at most %d are allowed", word, strlen(word),
                     TTI_PATH_MAX - 1);
             return CLI_BAD_JOB;
         }
@@ -170,7 +170,7 @@ tt_status cli_job_find_run(cli_job *j)
     TT_TRY(cli_run_newest(j->ctx, j->runs, tt_job_name(j->job), CLI_CHECKPOINT, j->run));
     if (j->run[0] == '\0')
         return TT_FAIL(j->ctx, TT_EIO,
-                       "there is no run of '%s' in '%s': train it, or name a --checkpoint",
+                       "there is no run of '%s' in '%s'; train it first, or give a --checkpoint",
                        tt_job_name(j->job), j->runs);
     return TT_OK;
 }
@@ -181,8 +181,9 @@ static tt_status named_checkpoint(cli_job *j, const char *name, char path[TTI_PA
     char folder[TTI_PATH_MAX];
     if (is_path(name)) { // one that is not there is an error of the load
         if (snprintf(path, TTI_PATH_MAX, "%s", name) >= TTI_PATH_MAX)
-            return TT_FAIL(j->ctx, TT_EINVAL, "--checkpoint %.200s...: a path of %zu bytes", name,
-                           strlen(name));
+            return TT_FAIL(j->ctx, TT_EINVAL,
+                           "--checkpoint %.200s...: the path has %zu bytes, which is too long",
+                           name, strlen(name));
         return TT_OK;
     }
     TT_TRY(cli_job_find_run(j));

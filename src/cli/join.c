@@ -63,15 +63,15 @@ static int stand_aside(cli_job *j, const cli_args *args, const tt_cluster *c)
     const tt_task *t = &c->tasks[c->task];
     if (strcmp(t->job, "ps") == 0) {
         (void)TT_FAIL(j->reader, TT_EUNSUPPORTED,
-                      "this is ps %d (%s), but there are no parameter servers: all processes train "
-                      "in step; take ps out of the cluster",
+                      "this process is ps %d (%s), but Tutti has no parameter servers: remove ps "
+                      "from the cluster",
                       t->index, c->found_in);
         return CLI_BAD_JOB;
     }
     j->evaluates = args->verb == &cli_train && !args->dry_run;
     cli_tell("this is %s %d (%s), which %s\n", t->job, t->index, c->found_in,
-             j->evaluates ? "evaluates the run's checkpoints as they come"
-                          : "has nothing to do: the processes that train evaluate together");
+             j->evaluates ? "evaluates new checkpoints of the run"
+                          : "has no work: the training processes evaluate together");
     return CLI_OK;
 }
 
@@ -115,7 +115,7 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     *is_beside = false;
     tt_status st = tt_cluster_find(j->reader, &c);
     if (st != TT_OK) {
-        fputs("tutti: tutti env shows what was found; TUTTI_CLUSTER=ignore has it left aside\n",
+        fputs("tutti: tutti env shows what was found; set TUTTI_CLUSTER=ignore to ignore it\n",
               stderr);
         return st == TT_ENOMEM ? CLI_FAILED : CLI_BAD_JOB;
     }
@@ -201,14 +201,14 @@ static tt_status find_difference(tt_ctx *ctx, const char *all)
         if (first_difference(theirs, all, at))
             return TT_FAIL(
                 ctx, TT_EINVAL,
-                "rank %d (%s, host %s, pid %d) has another job: its line is '%.*s', that "
-                "of rank 0 is '%.*s'; all need the same job file and flags",
+                "rank %d (%s, host %s, pid %d) has a different job: its line is '%.*s', on rank 0 "
+                "it is '%.*s'; start all ranks with the same job file and flags",
                 i, r->name, r->host, r->pid, TTI_MIN(at[1], 200), theirs + at[0],
                 TTI_MIN(at[3], 200), all + at[2]);
     }
     return TT_FAIL(ctx, TT_EINVAL,
-                   "the ranks have different jobs, in what is beyond %d characters of them; all "
-                   "need the same job file and flags",
+                   "the ranks have different jobs (after the first %d characters); start all ranks "
+                   "with the same job file and flags",
                    JOB_MOST);
 }
 

@@ -84,14 +84,20 @@ static void print_head(tti_text *t, const tti_cuda_module *module, const char *w
     if (module != NULL)
         module->versions(versions, sizeof(versions));
     if (module != NULL)
-        tti_text_add(t, "kernels of GPUs: %s\n\n", versions);
+        tti_text_add(t,
+                     "GPU kernels: %s\n"
+                     "\n",
+                     versions);
     else
-        tti_text_add(t, "no kernels of GPUs: %s\n\n", why);
+        tti_text_add(t,
+                     "no GPU kernels: %s\n"
+                     "\n",
+                     why);
     tti_text_add(t, "%-22s", "op");
     for (int type = 0; type < TT_N_DTYPES; type++)
         tti_text_add(t, " %-4s", tt_dtype_name((tt_dtype)type));
     if (module != NULL)
-        tti_text_add(t, "  %-15s", "on a GPU by");
+        tti_text_add(t, "  %-15s", "GPU library");
     tti_text_add(t, "  c: cpu, g: cuda, .: none\n");
 }
 
@@ -124,7 +130,7 @@ static int run(const cli_args *args)
     if (args->json)
         tti_text_add(&t, shown == 0 ? "[]\n" : "]\n");
     if (shown == 0 && !args->json)
-        fprintf(stderr, "tutti: error: no op has '%s' in its name\n", args->words[0]);
+        fprintf(stderr, "tutti: error: no op name contains '%s'\n", args->words[0]);
     else
         cli_print_text(&t);
     tti_text_free(&t);

@@ -31,7 +31,8 @@ static int run(const cli_args *args)
     unsigned char secret[TT_SECRET_BYTES];
     char text[TTI_SECRET_TEXT];
     if (strcmp(args->words[0], "new") != 0)
-        return cli_usage("tutti key: '%s' is unknown; tutti key new makes one", args->words[0]);
+        return cli_usage("tutti key: unknown argument '%s'; tutti key new makes a secret",
+                         args->words[0]);
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;

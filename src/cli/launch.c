@@ -277,12 +277,13 @@ static void press(launch *a)
     int64_t now = tti_now_ns(), ms = 1000000;
     if (wants_end && a->ended_ns == 0) {
         a->ended_ns = now;
-        fputs("tutti: all processes save and end; Ctrl-C again ends them at once\n", stderr);
+        fputs("tutti: all processes are saving; press Ctrl-C again to stop them immediately\n",
+              stderr);
         ask_all_to_end(a);
     }
     if (interrupts > 1 || (a->ended_ns != 0 && now - a->ended_ns > a->l->grace_s * 1000 * ms)) {
         if (!a->is_killed && interrupts <= 1)
-            fprintf(stderr, "tutti: not all ended within %lld s: they are killed\n",
+            fprintf(stderr, "tutti: some processes did not exit within %lld s and are killed\n",
                     (long long)a->l->grace_s);
         signal_all(a, SIGKILL);
         a->is_killed = true;
@@ -331,13 +332,13 @@ static int code_of(const launch *a)
             WEXITSTATUS(a->child[i].status) == CLI_AGAIN)
             return CLI_AGAIN;
     if (WIFSIGNALED(c->status)) {
-        cli_tell("rank %d%s%s was ended by signal %d (%s)\n", a->first,
+        cli_tell("rank %d%s%s was killed by signal %d (%s)\n", a->first,
                  p->host != NULL ? " on " : "", p->host != NULL ? p->host : "", WTERMSIG(c->status),
                  strsignal(WTERMSIG(c->status)));
         return interrupts > 1 ? CLI_BREAK : CLI_LOST;
     }
     if (p->host != NULL && WEXITSTATUS(c->status) == 255) {
-        cli_tell("rank %d: host %s was not reached (%s ended with 255)\n", a->first, p->host,
+        cli_tell("rank %d: cannot reach host %s (%s exited with code 255)\n", a->first, p->host,
                  p->words[0]);
         return CLI_FAILED;
     }

@@ -264,7 +264,7 @@ void matrix_run(const matrix_model *model, const matrix_way *way, const char *ha
     int expected = way->pins == 0 && strcmp(way->strategy, "single") == 0 ? 1 : way->devices;
     if (out->status == TT_OK && out->working < expected) {
         out->status = TT_EUNSUPPORTED;
-        snprintf(out->message, sizeof(out->message), "%d of %d devices had nothing to do",
+        snprintf(out->message, sizeof(out->message), "%d of %d devices had no work",
                  expected - out->working, expected);
     }
     tt_status closed = tt_close(ctx);

@@ -102,7 +102,7 @@ static tt_status build_of_job(cli_model *m)
     tti_job_build_opts o = {.runs = j->runs, .no_init = true};
     if (j->job == NULL)
         return TT_FAIL(j->ctx, TT_EUNSUPPORTED,
-                       "%s holds weights alone, no model: name the run or the job", m->weights);
+                       "%s holds only weights, not a model; give the run or the job", m->weights);
     m->is_of_job = true;
     TT_TRY(tti_job_build(j->job, j->ctx, &o, &j->parts));
     m->model = j->parts.model;
@@ -197,13 +197,13 @@ int cli_model_open(const cli_args *args, const char *word, bool compiled, cli_mo
     memset(m, 0, sizeof(*m));
     if (is_weights(word)) {
         if (args->sets.n > 0)
-            return cli_usage("--set: '%s' is no job", word);
+            return cli_usage("--set: '%s' is not a job", word);
         m->j.reader =
             tt_open(.devices = "cpu:0", .threads = 1, .level = cli_level(args), .on_event = on_log);
         if (m->j.reader == NULL)
             return cli_error("out of memory");
         if (snprintf(m->weights, sizeof(m->weights), "%s", word) >= (int)sizeof(m->weights))
-            return cli_usage("'%.60s...': the path has more than %d bytes", word,
+            return cli_usage("'%.60s...': the path is longer than %d bytes", word,
                              (int)sizeof(m->weights) - 1);
         snprintf(m->j.file, sizeof(m->j.file), "%s", word);
         rc = cli_alone();

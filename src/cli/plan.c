@@ -114,7 +114,7 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
         return;
     if (args->svg == NULL && !args->quiet)
         cli_print(out);
-    if (form == TT_PLAN_TEXT && !args->quiet) {
+    if (form == TT_PLAN_TEXT && !args->quiet && tt_device_count(ctx) > 1) {
         char most[TTI_MOST_TEXT];
         cli_printf("\n%s\n", tti_most_text(g, most));
     }
@@ -139,8 +139,8 @@ static void print_validation(cli_job *j)
     for (int i = 0; i < tt_device_count(j->ctx); i++)
         all += bytes[i];
     for (int i = 0; all > 0 && i < tt_device_count(j->ctx); i++)
-        print_size(i == 0 ? "validation needs, beside a step: " : ", ", j->ctx->devices[i]->name,
-                   bytes[i]);
+        print_size(i == 0 ? "validation needs in addition to a step: " : ", ",
+                   j->ctx->devices[i]->name, bytes[i]);
     printf(all > 0 ? "\n" : "");
 }
 

@@ -170,7 +170,7 @@ static int run_model(cli_model *m, const cli_args *args, cli_shown form)
 {
     int rc = CLI_FAILED;
     if (args->prompt != NULL && !cli_is_text(m))
-        return cli_usage("--prompt needs a model that was trained on text");
+        return cli_usage("--prompt needs a model trained on text");
     if (args->prompt != NULL || (cli_is_text(m) && args->input == NULL))
         return cli_generate(m, args) == TT_OK ? CLI_OK : CLI_FAILED;
     prediction *p = tti_calloc(m->j.ctx, 1, sizeof(*p));
@@ -194,7 +194,7 @@ static int run(const cli_args *args)
     cli_shown form;
     if (args->layout != NULL && strcmp(args->layout, "nchw") != 0 &&
         strcmp(args->layout, "nhwc") != 0)
-        return cli_usage("--layout: '%s' is neither nchw nor nhwc", args->layout);
+        return cli_usage("--layout: '%s' is not one of nchw, nhwc", args->layout);
     if (cli_predictions_form(args, &form) != CLI_OK)
         return CLI_USAGE;
     int rc = cli_model_open(args, args->words[0], false, &m);

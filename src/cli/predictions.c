@@ -27,8 +27,7 @@ int cli_predictions_form(const cli_args *args, cli_shown *out)
     else if (dot != NULL && strcasecmp(dot, ".npy") == 0)
         *out = CLI_AS_NPY;
     else
-        return cli_usage("--output: '%s' is no format that can be written; possible are .csv, "
-                         ".jsonl and .npy",
+        return cli_usage("--output: the format of '%s' cannot be written; use .csv, .jsonl or .npy",
                          args->output);
     return CLI_OK;
 }
@@ -284,7 +283,7 @@ static tt_status look_at_outputs(cli_predictions *p)
         TT_TRY(tt_model_output(p->model, i, &p->outputs[i]));
         p->width[i] = tt_shape_count(&p->outputs[i].shape);
         if (p->outputs[i].dtype != TT_F32 || p->width[i] < 1)
-            return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "output '%s' is %s; predict shows f32",
+            return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "output '%s' is %s; predict supports f32 only",
                            p->outputs[i].name, tt_dtype_name(p->outputs[i].dtype));
         for (int64_t k = 0; p->outputs[i].meaning == TT_MEANS_CLASSES && k < p->width[i]; k++) {
             int n = (int)strlen(class_text(p, i, k, room));
@@ -292,10 +291,10 @@ static tt_status look_at_outputs(cli_predictions *p)
         }
     }
     if (p->form == CLI_AS_NPY && p->n_outputs != 1)
-        return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
-                       "--output %s: the model has %d outputs, and .npy holds one array; .csv and "
-                       ".jsonl hold all",
-                       p->args->output, p->n_outputs);
+        return TT_FAIL(
+            p->ctx, TT_EUNSUPPORTED,
+            "--output %s: the model has %d outputs, but .npy holds one array; use .csv or .jsonl",
+            p->args->output, p->n_outputs);
     return TT_OK;
 }
 
@@ -307,7 +306,7 @@ static tt_status open_file(cli_predictions *p)
         return TT_OK;
     if (cli_is_stdout(file) ||
         snprintf(p->tmp, sizeof(p->tmp), "%s.tmp-%d", file, getpid()) >= (int)sizeof(p->tmp))
-        return TT_FAIL(p->ctx, TT_EINVAL, "--output: '%.100s' is no name of a file", file);
+        return TT_FAIL(p->ctx, TT_EINVAL, "--output: '%.100s' is not the name of a file", file);
     p->out = fopen(p->tmp, "wbe");
     if (p->out == NULL) {
         p->tmp[0] = '\0';

@@ -105,8 +105,8 @@ static void put_lanes(tti_text *t, tt_model *m)
 {
     char most[TTI_MOST_TEXT];
     const tt_graph *g = tt_model_get_train_graph(m);
-    if (g != NULL)
-        tti_text_add(t, "spread      %s\n", tti_most_text(g, most));
+    if (g != NULL && tt_device_count(g->ctx) > 1)
+        tti_text_add(t, "scaling     %s\n", tti_most_text(g, most));
 }
 
 static void put_memory(tti_text *t, tt_ctx *ctx)
@@ -125,7 +125,7 @@ static void put_memory(tti_text *t, tt_ctx *ctx)
         if (d.overhead == 0 || told)
             continue;
         tti_size_text((double)d.overhead, size);
-        tti_text_add(t, " (CUDA and its libraries take %s more)", size);
+        tti_text_add(t, " (plus %s for CUDA and its libraries)", size);
     }
     tti_text_add(t, "\n");
 }
@@ -155,8 +155,9 @@ static void put_trial(tti_text *t, const cli_report *r)
     char step[32];
     cli_step_text(r->one_ms, step);
     if (r->one_ms > 0)
-        tti_text_add(t, "against     one device with all cores, %s a step: %.2fx as fast\n", step,
-                     r->one_ms / r->spread_ms);
+        tti_text_add(
+            t, "compared    one device with all cores takes %s per step: %.2fx as fast as that\n",
+            step, r->one_ms / r->spread_ms);
 }
 
 static void put_device_times(tti_text *t, tt_ctx *ctx, const cli_report *r)
@@ -167,7 +168,7 @@ static void put_device_times(tti_text *t, tt_ctx *ctx, const cli_report *r)
         if (tt_fit_device_times(r->model, i, &d) == TT_OK)
             put_device_time(t, ctx, &d);
     if (r->fit.slowest >= 0 && tt_fit_device_times(r->model, r->fit.slowest, &d) == TT_OK)
-        tti_text_add(t, "slowest     %s, which has work %.0f %% of the time\n", d.name,
+        tti_text_add(t, "slowest     %s, busy %.0f %% of the time\n", d.name,
                      d.seconds > 0 ? 100 * (d.compute + d.communication) / d.seconds : 0);
 }
 

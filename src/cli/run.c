@@ -109,8 +109,8 @@ static tt_status far_addresses(starting *s)
     host_of(first, host);
     if (tti_is_loopback(host) && s->hosts->n_tasks > 1)
         return TT_FAIL(s->ctx, TT_EINVAL,
-                       "the first host is %s, which the others cannot reach: its name or address "
-                       "in the network would do",
+                       "the first host is %s, which the other hosts cannot reach; give it by a "
+                       "name or address that they can reach",
                        host);
     if (port == 0 && colon != NULL && first[0] != '[')
         (void)!tti_cluster_number(colon + 1, 65535, &port); // of a hosts file
@@ -144,8 +144,8 @@ static tt_status deal_devices(starting *s)
     }
     if (n != s->n)
         return TT_FAIL(s->ctx, TT_EINVAL,
-                       "--devices '%s' is of %d processes, but there are %d; one list without ';' "
-                       "is for all",
+                       "--devices '%s' lists devices for %d processes, but there are %d; a list "
+                       "without ';' applies to all",
                        list, n, s->n);
     return TT_OK;
 }
@@ -259,7 +259,7 @@ static tt_status prepare(starting *s)
 {
     ssize_t n = readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1);
     if (n < 0 || getcwd(s->dir, sizeof(s->dir)) == NULL)
-        return TT_FAIL(s->ctx, TT_EIO, "cannot find the command or its folder: %s",
+        return TT_FAIL(s->ctx, TT_EIO, "cannot find the path of tutti or the working directory: %s",
                        strerror(errno));
     if (gethostname(s->machine, sizeof(s->machine) - 1) != 0)
         s->machine[0] = '\0';
@@ -302,8 +302,8 @@ static int check(const cli_args *a)
         return cli_usage("tutti run needs one of -n N, -H HOSTS and --hosts FILE%s",
                          n > 1 ? ", not several" : "");
     if (a->processes > 0 && (a->ssh != NULL || a->dir != NULL || a->command != NULL))
-        return cli_usage("--ssh, --dir and --command are for other hosts: they go with -H or "
-                         "--hosts");
+        return cli_usage(
+            "--ssh, --dir and --command apply to other hosts only: use them with -H or --hosts");
     return CLI_OK;
 }
 

@@ -110,8 +110,8 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
         n--;
     if (n >= TTI_RUN_PATH)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "'%.200s...': a run's path of %zu bytes; at most %d are possible", word, n,
-                       TTI_RUN_PATH - 1);
+                       "'%.200s...': the path of a run has %zu bytes; at most %d are allowed", word,
+                       n, TTI_RUN_PATH - 1);
     snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word);
     bool is_folder = cli_is_folder(path);
     if (is_run(path))
@@ -126,11 +126,10 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
             return TT_OK;
     }
     if (is_folder)
-        return TT_FAIL(
-            ctx, TT_EIO,
-            "'%s' is a folder without job.yaml and checkpoints, so no run's, and there is "
-            "no run of that name in '%s'",
-            word, root);
+        return TT_FAIL(ctx, TT_EIO,
+                       "'%s' is a folder without job.yaml and checkpoints, so it is not a run, and "
+                       "there is no run of that name in '%s'",
+                       word, root);
     return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'", word, root);
 }
 
@@ -158,7 +157,8 @@ static tt_status job_run(tt_ctx *ctx, const cli_args *args, const char *file,
     const char *root = args->runs != NULL ? args->runs : dir != NULL && *dir != '\0' ? dir : "runs";
     TT_TRY(cli_run_newest(ctx, root, tt_job_name(job), CLI_CHECKPOINT, path));
     if (*path == '\0')
-        return TT_FAIL(ctx, TT_EIO, "there is no run of '%s' in '%s'", tt_job_name(job), root);
+        return TT_FAIL(ctx, TT_EIO, "there is no run of '%s' in '%s'; train it first",
+                       tt_job_name(job), root);
     return TT_OK;
 }
 

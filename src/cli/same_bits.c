@@ -105,13 +105,13 @@ static int check_words(const cli_args *args)
         for (int k = 0; k < matrix_n_models(); k++)
             known |= is_called(&matrix_models[k], word);
         if (is_number(word) && (atoi(word) < 1 || atoi(word) > matrix_n_ways()))
-            return cli_usage("tutti bench same-bits: way %s is not in 1 to %d", word,
+            return cli_usage("tutti bench same-bits: row %s is not between 1 and %d", word,
                              matrix_n_ways());
         if (!is_number(word) && !known)
-            return cli_usage("tutti bench same-bits: no model is called '%s'; there are mlp, cnn, "
-                             "gpt, norm, lane, bf16 and f16, each also as mlp.sgd; ways are "
-                             "the numbers of rows, 1 to %d",
-                             word, matrix_n_ways());
+            return cli_usage(
+                "tutti bench same-bits: unknown model '%s'; choose mlp, cnn, gpt, norm, lane, "
+                "bf16, f16, one with an optimizer such as mlp.sgd, or a row from 1 to %d",
+                word, matrix_n_ways());
     }
     return CLI_OK;
 }
@@ -165,14 +165,14 @@ int cli_same_bits(const cli_args *args)
     if (rc != CLI_OK)
         return rc;
     if (args->devices != NULL && args->devices[strcspn(args->devices, "*@, ")] != '\0')
-        return cli_usage("tutti bench same-bits: --devices is one device, cpu:0 or gpu:0, which is "
-                         "cut into as many as a way has; not '%s'",
+        return cli_usage("tutti bench same-bits: --devices must be one device, cpu:0 or gpu:0, "
+                         "which is divided into the devices of each row; not '%s'",
                          args->devices);
     if (args->processes > MATRIX_MOST_TASKS)
-        return cli_usage("tutti bench same-bits: --processes is %lld; up to %d are compared",
+        return cli_usage("tutti bench same-bits: --processes is %lld; the limit is %d",
                          (long long)args->processes, MATRIX_MOST_TASKS);
     if (args->processes > 1 && args->devices != NULL && strncmp(args->devices, "cpu", 3) != 0)
-        return cli_usage("tutti bench same-bits: --processes are compared on CPUs, not on %s",
+        return cli_usage("tutti bench same-bits: --processes works with CPUs only, not with %s",
                          args->devices);
     if (!args->json)
         printf("%3s  %-5s %-5s %-20s %2s %-36s %-16s %8s\n", "way", "model", "rule", "strategy",
@@ -181,9 +181,8 @@ int cli_same_bits(const cli_args *args)
         if (wants_model(args, &matrix_models[i]))
             run_model(args, &matrix_models[i], &t);
     if (t.n == 0)
-        return cli_usage(
-            "tutti bench same-bits: norm needs the whole batch at once, which this way "
-            "has not");
+        return cli_usage("tutti bench same-bits: norm needs the whole batch at once, which this "
+                         "row does not provide");
     const char *plural = t.n_models == 1 ? "" : "s";
     if (!args->json && t.differ + t.failed == 0)
         printf("%d combinations, %d model%s: one hash each (per model and lanes)\n", t.n,

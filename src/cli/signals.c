@@ -44,7 +44,7 @@ static void on_interrupt(int number)
         return;
     }
     tt_request_end(ctx);
-    tell("\ntutti: saving after this step; Ctrl-C again stops at once\n");
+    tell("\ntutti: saving after this step; press Ctrl-C again to stop immediately\n");
 }
 
 static void on_term(int number)

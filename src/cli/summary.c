@@ -44,7 +44,7 @@ static void print_steps(const tt_job_parts *p)
 {
     counts c = count_steps(p);
     if (p->fit.steps > 0)
-        printf("%-12s%lld, %lld an epoch, batch %lld\n", "steps", (long long)c.steps,
+        printf("%-12s%lld, %lld per epoch, batch %lld\n", "steps", (long long)c.steps,
                (long long)c.per_epoch, (long long)c.rows);
     else
         printf("%-12s%lld: %lld epochs of %lld, batch %lld\n", "steps", (long long)c.steps,

@@ -15,9 +15,9 @@ static tt_status copy(tt_ctx *ctx, const cli_args *args)
     TT_TRY(cli_run_find(ctx, args, args->words[0], CLI_NOTHING, run));
     snprintf(path, sizeof(path), "%s/trace.json", run);
     if (!tti_file_exists(path))
-        return TT_FAIL(ctx, TT_EIO,
-                       "'%s' has no trace; tutti train JOB --trace 20 records the first 20 steps",
-                       run);
+        return TT_FAIL(
+            ctx, TT_EIO,
+            "'%s' has no trace; record the first 20 steps with tutti train JOB --trace 20", run);
     if (args->n_words < 2) {
         if (!args->quiet)
             cli_printf("%s opens in https://ui.perfetto.dev\n", path);

@@ -52,10 +52,10 @@ static tt_status choose_folder(training *t)
     if (given[0] != '\0') {
         if (snprintf(t->run, sizeof(t->run), "%s", given) >= (int)sizeof(t->run))
             return TT_FAIL(ctx, TT_EINVAL,
-                           "--run '%.200s...': the path has %zu bytes; at most %d are possible",
+                           "--run '%.200s...': the path has %zu bytes; at most %d are allowed",
                            given, strlen(given), TTI_RUN_PATH - 1);
         if (!goes_on(t->args) && holds_run(t->run))
-            return TT_FAIL(ctx, TT_EINVAL, "'%s' holds a run already; --resume goes on with it",
+            return TT_FAIL(ctx, TT_EINVAL, "'%s' already holds a run; add --resume to continue it",
                            t->run);
         if (t->args->restart && !holds_run(t->run))
             return TT_FAIL(ctx, TT_EINVAL, "'%s' holds no run to restart", t->run);
@@ -236,7 +236,7 @@ static tt_status report(training *t)
     else if (!t->args->quiet)
         cli_report_text(t->j.ctx, &r);
     if (stopped && !t->args->quiet)
-        cli_tell("stopped and saved; to go on: %s %s --resume\n", called(), t->run);
+        cli_tell("stopped and saved; to continue: %s %s --resume\n", called(), t->run);
     return TT_OK;
 }
 
@@ -281,8 +281,7 @@ static int train(training *t)
         st = report(t);
     } else if (st == TT_ESTOP && asked != CLI_OK) { // inside a step
         tt_clear_error(t->j.ctx);
-        cli_tell("stopped at once, without saving; to go on from the last checkpoint: "
-                 "%s %s --resume\n",
+        cli_tell("stopped without saving; to continue from the last checkpoint: %s %s --resume\n",
                  called(), t->run);
         st = TT_OK;
     }
@@ -297,7 +296,7 @@ static int run(const cli_args *args)
     cli_progress_init(&t.progress, args, on_begin);
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
     if (rc == CLI_OK && t.j.run[0] != '\0' && !goes_on(args) && !args->dry_run)
-        rc = cli_usage("'%s' is a run: --resume goes on with it", t.j.run);
+        rc = cli_usage("'%s' is a run; add --resume to continue it", t.j.run);
     if (rc == CLI_OK)
         rc = train(&t);
     rc = cli_job_close(&t.j, rc);

@@ -54,10 +54,10 @@ static void tell(const cli_trial *t, tt_model *m)
         return;
     bool exact = m->ctx->spread.reduce == TT_REDUCE_EXACT;
     TT_LOG(m->ctx, TT_WARN,
-           "strategy %s on %d devices takes %.3g ms a step, one device with all cores %.3g ms: "
-           "%.2f times as long; --devices cpu:0 --strategy single would be faster%s",
+           "strategy %s on %d devices takes %.3g ms per step, one device with all cores takes %.3g "
+           "ms: it is %.2f times slower; use --devices cpu:0 --strategy single%s",
            m->ctx->strategy->name, m->ctx->n_devices, t->spread_ms, t->one_ms,
-           t->spread_ms / t->one_ms, exact ? ", with the same weights" : "");
+           t->spread_ms / t->one_ms, exact ? " for the same weights" : "");
 }
 
 tt_status cli_trial_look(void *user, tt_model *m, const tt_progress *p)

@@ -124,7 +124,7 @@ static void describe(const tt_cluster *c, char name[TTI_EXCERPT], char *out, siz
 {
     tti_excerpt(name, c->found_in);
     if (c->rank < 0)
-        snprintf(out, room, "%d and this one beside them", c->n_processes);
+        snprintf(out, room, "%d and this process, which does not train", c->n_processes);
     else
         snprintf(out, room, "%d and this one of rank %d", c->n_processes, c->rank);
 }
@@ -137,8 +137,8 @@ static tt_status compare(tt_ctx *ctx, const tt_cluster *a, const tt_cluster *b)
     describe(a, name_a, says_a, sizeof(says_a));
     describe(b, name_b, says_b, sizeof(says_b));
     return TT_FAIL(ctx, TT_EINVAL,
-                   "the number of processes that train is %s by %s, but %s by %s; one of them "
-                   "must be unset",
+                   "the number of training processes is %s according to %s, but %s according to "
+                   "%s; unset one of them",
                    says_a, name_a, says_b, name_b);
 }
 
@@ -167,15 +167,14 @@ tt_status tti_cluster_read(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster *
     const char *rank = tti_cluster_get(env, "TUTTI_RANK");
     tt_cluster *c = NULL;
     if (how != NULL && strcmp(how, "ignore") != 0)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_CLUSTER=%s: it is 'ignore' (one process, whatever else is set) or "
-                       "not set",
-                       tti_excerpt(found, how));
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "TUTTI_CLUSTER=%s: set it to 'ignore' (one process, whatever else is set), or unset it",
+            tti_excerpt(found, how));
     if (how == NULL && rank != NULL && tti_cluster_get(env, "TUTTI_HOSTS") == NULL &&
         tti_cluster_get(env, "TUTTI_TASKS") == NULL)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_RANK=%s, but TUTTI_HOSTS is not set: it would name the file of hosts "
-                       "that the rank is of",
+                       "TUTTI_RANK=%s, but TUTTI_HOSTS is not set; set it to the hosts file",
                        tti_excerpt(found, rank));
     tt_status st = how != NULL ? open_source(ctx, env, TT_CLUSTER_NONE, &c) : look(ctx, env, &c);
     if (st != TT_OK) {

@@ -23,7 +23,7 @@ static tt_status add_line(tt_ctx *ctx, const char *where, char *line, tt_cluster
             return TT_FAIL(ctx, TT_EPARSE, "%s: '%s': a line is host[:port] [slots=N]", where,
                            tti_excerpt(found, w));
         if (!tti_cluster_number(w + 6, TT_CLUSTER_MAX_TASKS, &slots) || slots == 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: '%s': slots are 1 to %d", where,
+            return TT_FAIL(ctx, TT_EINVAL, "%s: '%s': slots must be from 1 to %d", where,
                            tti_excerpt(found, w), TT_CLUSTER_MAX_TASKS);
     }
     return tti_task_add(ctx, c, where, "worker", host, false, slots);
@@ -66,8 +66,8 @@ static tt_status choose_host(tt_ctx *ctx, const char *name, const char *host, tt
     }
     if (here != 1 && c->n_processes > 1)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "%s names %d processes, %d of them on this machine ('%s'); TUTTI_RANK=0 to "
-                       "%d would say which this is",
+                       "%s names %d processes, %d of them on this machine ('%s'); set TUTTI_RANK "
+                       "to the rank of this process, 0 to %d",
                        name, c->n_processes, here, tti_excerpt(found, host), c->n_processes - 1);
     tti_task_choose(c, task, 0);
     return TT_OK;
@@ -82,7 +82,7 @@ tt_status tti_cluster_hosts(tt_ctx *ctx, const char *path, const char *text, siz
         return TT_FAIL(ctx, TT_EINVAL, "%s has %zu bytes; a hosts file has at most %d", name, bytes,
                        TT_CLUSTER_MAX_TEXT);
     if (memchr(text, '\0', bytes) != NULL)
-        return TT_FAIL(ctx, TT_EPARSE, "%s has a zero byte: it is no hosts file", name);
+        return TT_FAIL(ctx, TT_EPARSE, "%s has a zero byte: it is not a hosts file", name);
     char *copy = tti_alloc(ctx, bytes + 1);
     if (copy == NULL)
         return TT_ENOMEM;
@@ -92,7 +92,8 @@ tt_status tti_cluster_hosts(tt_ctx *ctx, const char *path, const char *text, siz
     tti_free(ctx, copy);
     TT_TRY(st);
     if (c->n_tasks == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s names no host: a line is host[:port] [slots=N]", name);
+        return TT_FAIL(ctx, TT_EINVAL, "%s does not name a host: a line is host[:port] [slots=N]",
+                       name);
     return rank != NULL ? tti_task_choose_rank(ctx, name, rank, c)
                         : choose_host(ctx, name, host, c);
 }

@@ -104,7 +104,7 @@ static tt_status get_ms(tt_ctx *ctx, const char *name, int64_t *out)
     if (text == NULL || text[0] == '\0')
         return TT_OK;
     if (!tti_cluster_number(text, 86400000, &ms) || ms < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "%s=%s is no number of milliseconds from 1 to 86400000",
+        return TT_FAIL(ctx, TT_EINVAL, "%s=%s is not a number of milliseconds from 1 to 86400000",
                        name, tti_excerpt(found, text));
     *out = ms;
     return TT_OK;
@@ -122,7 +122,7 @@ static tt_status get_settings(tt_ctx *ctx, int n_here, membership *m)
     TT_TRY(get_ms(ctx, "TUTTI_LOSS_MS", &t->loss_ms));
     if (encryption != NULL && encryption[0] != '\0' && strcmp(encryption, "off") != 0 &&
         strcmp(encryption, "on") != 0)
-        return TT_FAIL(ctx, TT_EINVAL, "TUTTI_ENCRYPTION=%s: it is on or off",
+        return TT_FAIL(ctx, TT_EINVAL, "TUTTI_ENCRYPTION=%s: use on or off",
                        tti_excerpt(found, encryption));
     t->no_encryption = encryption != NULL && strcmp(encryption, "off") == 0;
     if (bind != NULL && bind[0] != '\0') {
@@ -216,12 +216,12 @@ tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job, tt
         return TT_FAIL(ctx, TT_EINVAL, "tt_cluster_tasks: %s is NULL", c == NULL ? "c" : "out");
     *out = NULL;
     if (c->rank < 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s %d (%s) does not train, so it joins nobody",
+        return TT_FAIL(ctx, TT_EINVAL, "%s %d (%s) does not train, so it cannot join the others",
                        c->tasks[c->task].job, c->tasks[c->task].index, c->found_in);
     if (c->n_processes == 1)
         return TT_OK;
     if (c->n_processes > TT_MAX_TASKS)
-        return TT_FAIL(ctx, TT_EINVAL, "%d processes (%s); at most %d are possible", c->n_processes,
+        return TT_FAIL(ctx, TT_EINVAL, "%d processes (%s); at most %d are allowed", c->n_processes,
                        c->found_in, TT_MAX_TASKS);
     membership *m = tti_secure_new(ctx, sizeof(*m));
     if (m == NULL)

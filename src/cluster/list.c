@@ -18,10 +18,11 @@ static tt_status add_all(tt_ctx *ctx, char *list, tt_cluster *c)
             *next++ = '\0';
         bool is_told = strcmp(at, "?") != 0;
         if (!is_told && c->n_tasks == 0)
-            return TT_FAIL(ctx, TT_EINVAL,
-                           WHERE "=%s: the first process has an address, host:port; the others "
-                                 "meet there",
-                           tti_excerpt(found, list));
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                WHERE
+                "=%s: the first process needs an address, host:port, where the others connect",
+                tti_excerpt(found, list));
         TT_TRY(tti_task_add(ctx, c, WHERE, "worker", is_told ? at : "", is_told, 1));
     }
     return TT_OK;
@@ -40,8 +41,8 @@ static tt_status read_local(tt_ctx *ctx, const char *text, tt_cluster *c)
         !tti_cluster_number(slash, c->n_processes, &n) || n < 1 ||
         !tti_cluster_number(copy, n - 1, &k))
         return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_LOCAL=%s: 0/2 is the first of two processes of a machine, and there "
-                       "are %d in all",
+                       "TUTTI_LOCAL=%s: write 0/2 for the first of two processes on a machine; "
+                       "there are %d in all",
                        tti_excerpt(found, text), c->n_processes);
     c->local_rank = k;
     c->n_local = n;
@@ -63,8 +64,8 @@ tt_status tti_cluster_list(tt_ctx *ctx, const tti_cluster_env *env, tt_cluster *
     TT_TRY(st);
     if (rank == NULL)
         return TT_FAIL(ctx, TT_EINVAL,
-                       WHERE " names %d processes, but TUTTI_RANK is not set: 0 to %d would say "
-                             "which this is",
+                       WHERE " names %d processes, but TUTTI_RANK is not set; set it to the rank "
+                             "of this process, 0 to %d",
                        c->n_processes, c->n_processes - 1);
     TT_TRY(tti_task_choose_rank(ctx, WHERE, rank, c));
     return local != NULL ? read_local(ctx, local, c) : TT_OK;
@@ -85,8 +86,8 @@ tt_status tti_cluster_words(tt_ctx *ctx, const char *text, tt_cluster *c)
             *colon = '\0';
             if (!tti_cluster_number(colon + 1, TT_MAX_TASKS, &slots) || slots == 0)
                 return TT_FAIL(ctx, TT_EINVAL,
-                               "-H %s: '%s' is no number of processes from 1 to %d: host1:2 is 2 "
-                               "processes on host1",
+                               "-H %s: '%s' is not a number of processes from 1 to %d; host1:2 "
+                               "means 2 processes on host1",
                                tti_excerpt(found, text), colon + 1, TT_MAX_TASKS);
         }
         TT_TRY(tti_task_add(ctx, c, "-H", "worker", word[0] != '\0' ? word : "-", false, slots));
@@ -95,7 +96,7 @@ tt_status tti_cluster_words(tt_ctx *ctx, const char *text, tt_cluster *c)
             break;
     }
     if (c->n_processes > TT_MAX_TASKS)
-        return TT_FAIL(ctx, TT_EINVAL, "-H %s: %d processes; at most %d are possible",
+        return TT_FAIL(ctx, TT_EINVAL, "-H %s: %d processes; at most %d are allowed",
                        tti_excerpt(found, text), c->n_processes, TT_MAX_TASKS);
     tti_task_choose(c, 0, 0);
     return TT_OK;

@@ -69,7 +69,7 @@ static tt_status open_folder(tt_ctx *ctx, const char *runtime, char *path, size_
     if (fd < 0)
         return TT_FAIL(ctx, TT_EIO,
                        "no secret is set, and the job's key cannot be kept in '%s': %s" REMEDY,
-                       path, errno == EPERM ? "it is not this user's alone" : strerror(errno));
+                       path, errno == EPERM ? "it is not private to this user" : strerror(errno));
     *out = fd;
     return TT_OK;
 }
@@ -144,7 +144,7 @@ static tt_status make(tt_ctx *ctx, int folder, const char *address, tti_loopback
     }
     remove_stale(folder);
     if (getrandom(key, TT_SECRET_BYTES, 0) != TT_SECRET_BYTES)
-        return TT_FAIL(ctx, TT_EIO, "the system gives no random numbers for the job's key");
+        return TT_FAIL(ctx, TT_EIO, "the system provides no random numbers for the job's key");
     k->fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (k->fd < 0 || flock(k->fd, LOCK_EX) != 0 || !write_key(k->fd, key))
         return TT_FAIL(ctx, TT_EIO,

@@ -166,28 +166,27 @@ static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, i
     size_t at = 0;
     bool heard = m->told.address[0][0] != '\0';
     if (m->self != 0 && !heard)
-        return TT_FAIL(ctx, TT_EPEER,
-                       tti_wire_state_of(m->wire, 0) == TTI_WIRE_SILENT
-                           ? "rank 0 does not answer at %s within %lld ms: it was not started, "
-                             "listens elsewhere, or has met all others already and this rank was "
-                             "started twice"
-                           : "what answers at %s does not take this process for one of its job "
-                             "(waited %lld ms): it has another secret, is another program, or this "
-                             "rank was started twice",
-                       leader, (long long)ms);
+        return TT_FAIL(
+            ctx, TT_EPEER,
+            tti_wire_state_of(m->wire, 0) == TTI_WIRE_SILENT
+                ? "rank 0 does not answer at %s within %lld ms: it was not started, listens "
+                  "elsewhere, or all ranks have already connected and this rank was started twice"
+                : "the program that answers at %s does not accept this process (waited %lld ms): "
+                  "it has another secret, is another program, or this rank was started twice",
+            leader, (long long)ms);
     for (int i = 0; i < m->n && at + 32 < sizeof(list); i++)
         if (m->told.address[i][0] == '\0')
             at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%d", at > 0 ? ", " : "", i);
     if (at == 0) // the last of them has gone since
-        snprintf(list, sizeof(list), "of those that had met");
+        snprintf(list, sizeof(list), "of those that had connected");
     int refused = tti_wire_refused(m->wire);
     char more[96] = "";
     if (refused > 0)
         snprintf(more, sizeof(more), "; %d connections without a key of this job were refused",
                  refused);
     return TT_FAIL(ctx, TT_EPEER,
-                   "of %d processes, rank %s did not come to rank 0 at %s within %lld ms: each is "
-                   "started with the same variables but for the rank%s",
+                   "of %d processes, rank %s did not connect to rank 0 at %s within %lld ms; start "
+                   "every process with the same variables except the rank%s",
                    m->n, list, leader, (long long)ms, more);
 }
 
@@ -211,12 +210,12 @@ static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
     }
     if (m->other_n == TWICE)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "rank %d was started twice: rank 0 at %s has met another process of this "
-                       "rank before this one",
+                       "rank %d was started twice: another process of this rank has already "
+                       "connected to rank 0 at %s",
                        m->self, leader);
     if (m->other_n != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "rank %d counts %d processes, but rank %d counts %d; all are started with "
+                       "rank %d was started with %d processes, but rank %d with %d; start all with "
                        "the same number",
                        m->other_rank, m->other_n, m->self, m->n);
     mine.has_list = 1; // rank 0 waits for that; again, as there is nobody to say it has arrived

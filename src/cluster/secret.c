@@ -64,8 +64,8 @@ static tt_status check_mode(tt_ctx *ctx, const char *path, int fd)
     char found[TTI_EXCERPT];
     if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && (s.st_mode & 077) != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_SECRET_FILE=%s can be read by others (mode %04o): chmod 600 makes it "
-                       "its owner's alone",
+                       "TUTTI_SECRET_FILE=%s can be read by others (mode %04o); make it private "
+                       "with chmod 600",
                        tti_excerpt(found, path), (unsigned)s.st_mode & 07777);
     return TT_OK;
 }
@@ -87,7 +87,7 @@ static tt_status read_file(tt_ctx *ctx, const char *path, unsigned char out[TT_S
     explicit_bzero(text, sizeof(text));
     if (!good)
         return TT_FAIL(ctx, TT_EPARSE,
-                       "TUTTI_SECRET_FILE=%s holds no secret (%d digits 0-9a-f); " MAKE,
+                       "TUTTI_SECRET_FILE=%s does not hold a secret (%d digits 0-9a-f); " MAKE,
                        tti_excerpt(found, path), DIGITS);
     return TT_OK;
 }
@@ -101,16 +101,16 @@ tt_status tti_secret_find(tt_ctx *ctx, const tti_cluster_env *env,
     *has = path != NULL || text != NULL;
     if (text != NULL && !tti_secret_parse(text, strlen(text), out)) // which is not shown
         return TT_FAIL(ctx, TT_EPARSE,
-                       "TUTTI_SECRET is no secret: it has %zu characters, a secret %d digits "
-                       "0-9a-f; " MAKE,
+                       "TUTTI_SECRET is not a secret: it has %zu characters, a secret has %d "
+                       "digits 0-9a-f; " MAKE,
                        strlen(text), DIGITS);
     if (path == NULL)
         return TT_OK;
     TT_TRY(read_file(ctx, path, other));
     if (text != NULL && memcmp(other, out, sizeof(other)) != 0)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_SECRET and TUTTI_SECRET_FILE hold two secrets; one of them must be "
-                       "unset");
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "TUTTI_SECRET and TUTTI_SECRET_FILE hold different secrets; unset one of them");
     memcpy(out, other, sizeof(other));
     return TT_OK;
 }

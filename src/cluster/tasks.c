@@ -49,9 +49,9 @@ static const char *name_fault(const char *host, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!is_word(host[i]) && host[i] != '-' && host[i] != '.')
-            return "a host has letters, digits, '.', '-' and '_' only";
+            return "a host name may contain only letters, digits, '.', '-' and '_'";
         if (!is_word(host[i]) && (i == 0 || host[i - 1] == '.'))
-            return "a host, and what follows a '.' in it, begins with a letter or digit";
+            return "every part of a host name must begin with a letter or digit";
     }
     return NULL;
 }
@@ -61,14 +61,14 @@ const char *tti_host_fault(const char *host, size_t n)
     char copy[MAX_HOST + 1];
     unsigned char bytes[sizeof(struct in6_addr)];
     if (n == 0)
-        return "there is no host";
+        return "the host is missing";
     if (n > MAX_HOST)
         return "the host has more than 253 characters";
     if (memchr(host, ':', n) == NULL)
         return name_fault(host, n);
     memcpy(copy, host, n);
     copy[n] = '\0';
-    return inet_pton(AF_INET6, copy, bytes) == 1 ? NULL : "this is no IPv6 address";
+    return inet_pton(AF_INET6, copy, bytes) == 1 ? NULL : "this is not an IPv6 address";
 }
 
 const char *tti_address_fault(const char *address, bool needs_port)
@@ -79,20 +79,20 @@ const char *tti_address_fault(const char *address, bool needs_port)
         host++;
         end = strchr(host, ']');
         if (end == NULL || memchr(host, ':', (size_t)(end - host)) == NULL)
-            return "brackets are for IPv6: [::1]:2222";
+            return "brackets are for IPv6 only: [::1]:2222";
         port = end + 1;
     } else {
         end = port = address + strcspn(address, ":");
         if (*port == ':' && strchr(port + 1, ':') != NULL)
-            return "there are several colons: IPv6 is written in brackets, [::1]:2222";
+            return "there are several colons; write an IPv6 address in brackets: [::1]:2222";
     }
     const char *fault = tti_host_fault(host, (size_t)(end - host));
     if (fault != NULL)
         return fault;
     if (*port == '\0')
-        return needs_port ? "there is no port: host:port" : NULL;
+        return needs_port ? "the port is missing: host:port" : NULL;
     if (*port != ':' || !tti_cluster_number(port + 1, 65535, &number) || number == 0)
-        return "the port is not 1 to 65535";
+        return "the port must be from 1 to 65535";
     return NULL;
 }
 
@@ -145,7 +145,7 @@ tt_status tti_task_choose_rank(tt_ctx *ctx, const char *name, const char *text, 
     int rank, i = 0;
     if (!tti_cluster_number(text, c->n_processes - 1, &rank))
         return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_RANK=%s: %s names %d processes, so it is a number from 0 to %d",
+                       "TUTTI_RANK=%s: %s names %d processes, so it must be a number from 0 to %d",
                        tti_excerpt(found, text), name, c->n_processes, c->n_processes - 1);
     while (c->tasks[i].first_rank + c->tasks[i].n_processes <= rank)
         i++;
@@ -165,10 +165,11 @@ static tt_status check_address(tt_ctx *ctx, const tt_cluster *c, const char *whe
                        tti_excerpt(found, t->address), fault);
     for (int i = 0; i < c->n_tasks; i++)
         if (strcasecmp(c->tasks[i].address, t->address) == 0)
-            return TT_FAIL(ctx, TT_EINVAL,
-                           "%s: %s %d: address '%s' is that of %s %d already; each needs its own",
-                           where, t->job, t->index, tti_excerpt(found, t->address), c->tasks[i].job,
-                           c->tasks[i].index);
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                "%s: %s %d: address '%s' is already used by %s %d; each needs a different one",
+                where, t->job, t->index, tti_excerpt(found, t->address), c->tasks[i].job,
+                c->tasks[i].index);
     return TT_OK;
 }
 

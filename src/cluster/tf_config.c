@@ -25,15 +25,16 @@ static tt_status add_job(tt_ctx *ctx, const char *job, const json_t *list, tt_cl
     if (list != NULL && !json_is_array(list))
         return TT_FAIL(ctx, TT_EINVAL, WHERE ": cluster: %s is not a list of \"host:port\"", job);
     if (strcmp(job, "chief") == 0 && n > 1)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       WHERE ": cluster: there are %zu chiefs; a job has one, the others are "
-                             "workers",
-                       n);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            WHERE
+            ": cluster: there are %zu chiefs; a job can have only one, make the others workers",
+            n);
     for (size_t i = 0; i < n; i++) {
         const char *address = json_string_value(json_array_get(list, i));
         if (address == NULL)
-            return TT_FAIL(ctx, TT_EINVAL, WHERE ": %s %zu: the address is no text \"host:port\"",
-                           job, i);
+            return TT_FAIL(ctx, TT_EINVAL,
+                           WHERE ": %s %zu: the address is not a string \"host:port\"", job, i);
         TT_TRY(tti_task_add(ctx, c, WHERE, job, address, true, 1));
     }
     return TT_OK;
@@ -48,7 +49,7 @@ static tt_status add_tasks(tt_ctx *ctx, json_t *cluster, tt_cluster *c)
         return TT_FAIL(ctx, TT_EINVAL,
                        WHERE ": cluster is not an object {\"worker\": [\"host:port\", ...]}");
     json_object_foreach(cluster, key, value) if (!is_job(key)) return TT_FAIL(
-        ctx, TT_EINVAL, WHERE ": cluster: '%s' is none of chief, worker, ps, evaluator",
+        ctx, TT_EINVAL, WHERE ": cluster: '%s' is not one of chief, worker, ps, evaluator",
         tti_excerpt(found, key));
     for (int i = 0; tti_cluster_jobs[i] != NULL; i++)
         TT_TRY(add_job(ctx, tti_cluster_jobs[i], json_object_get(cluster, tti_cluster_jobs[i]), c));
@@ -80,7 +81,7 @@ static tt_status choose_task(tt_ctx *ctx, const json_t *task, tt_cluster *c)
         return TT_FAIL(ctx, TT_EINVAL, WHERE ": task has no type: " TASK);
     if (!is_job(type))
         return TT_FAIL(ctx, TT_EINVAL,
-                       WHERE ": task: type '%s' is none of chief, worker, ps, evaluator",
+                       WHERE ": task: type '%s' is not one of chief, worker, ps, evaluator",
                        tti_excerpt(found, type));
     if (!get_index(json_object_get(task, "index"), &index))
         return TT_FAIL(ctx, TT_EINVAL, WHERE ": task: index is not a number from 0 to %d: " TASK,
@@ -96,8 +97,8 @@ static tt_status choose_task(tt_ctx *ctx, const json_t *task, tt_cluster *c)
                        type);
     if (at < 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       WHERE ": task is %s %d, but cluster has %d of that type: an index from 0 to "
-                             "%d, or a longer list, would do",
+                       WHERE ": task is %s %d, but cluster has %d of that type; use an index from "
+                             "0 to %d, or a longer list",
                        type, index, n, n - 1);
     tti_task_choose(c, at, 0);
     return TT_OK;
@@ -108,10 +109,10 @@ static tt_status read_root(tt_ctx *ctx, const json_t *root, tt_cluster *c)
     json_t *task = json_object_get(root, "task");
     if (!json_is_object(root))
         return TT_FAIL(ctx, TT_EPARSE,
-                       WHERE " is no JSON object: {\"cluster\": ..., \"task\": " TASK "}");
+                       WHERE " is not a JSON object: {\"cluster\": ..., \"task\": " TASK "}");
     if (json_object_get(root, "sparseCluster") != NULL)
         return TT_FAIL(ctx, TT_EINVAL,
-                       WHERE ": sparseCluster does not list all tasks; cluster would");
+                       WHERE ": sparseCluster does not list all tasks; use cluster");
     TT_TRY(add_tasks(ctx, json_object_get(root, "cluster"), c));
     if (c->n_tasks == 0 && task == NULL) // what TensorFlow takes as one process, too
         TT_TRY(tti_task_add(ctx, c, WHERE, "worker", "", false, 1));
@@ -123,7 +124,7 @@ static tt_status read_root(tt_ctx *ctx, const json_t *root, tt_cluster *c)
     if (task == NULL && c->n_tasks > 1)
         return TT_FAIL(ctx, TT_EINVAL,
                        WHERE ": cluster has %d tasks, but task is missing: " TASK
-                             " would say which this is",
+                             " would identify this process",
                        c->n_tasks);
     if (task == NULL) {
         tti_task_choose(c, 0, 0);
@@ -141,9 +142,9 @@ tt_status tti_cluster_tf_config(tt_ctx *ctx, const char *text, size_t bytes, tt_
                        TT_CLUSTER_MAX_TEXT);
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL)
-        return TT_FAIL(ctx, TT_EPARSE, WHERE " is no JSON: line %d, column %d: %s; it is '%s'",
-                       error.line, error.column, tti_excerpt(why, error.text),
-                       tti_excerpt(found, text));
+        return TT_FAIL(ctx, TT_EPARSE,
+                       WHERE " is not valid JSON: line %d, column %d: %s; it is '%s'", error.line,
+                       error.column, tti_excerpt(why, error.text), tti_excerpt(found, text));
     tt_status st = read_root(ctx, root, c);
     json_decref(root);
     return st;

@@ -49,8 +49,7 @@ static tt_status missing(tt_ctx *ctx, const tti_cluster_env *env, const char *na
     if (set == NULL)
         return TT_ENOMEM;
     tt_status st = TT_FAIL(ctx, TT_EINVAL,
-                           "%s is not set, but of the variables of torchrun there is %s; all of "
-                           "%s would do, or none",
+                           "%s is not set, but %s is; set all of torchrun's variables %s, or none",
                            name, set, ALL);
     tti_free(ctx, set);
     return st;
@@ -82,7 +81,7 @@ static tt_status below(tt_ctx *ctx, const int v[N_NUMBERS], int a, int b)
 {
     if (v[a] < v[b] || v[b] < 0)
         return TT_OK;
-    return TT_FAIL(ctx, TT_EINVAL, "%s=%d, but %s=%d: it is a number from 0 to %d", numbers[a],
+    return TT_FAIL(ctx, TT_EINVAL, "%s=%d, but %s=%d: it must be a number from 0 to %d", numbers[a],
                    v[a], numbers[b], v[b], v[b] - 1);
 }
 
@@ -93,11 +92,11 @@ static tt_status check_numbers(tt_ctx *ctx, const int v[N_NUMBERS])
     if (v[LOCAL_WORLD_SIZE] > v[WORLD_SIZE])
         return TT_FAIL(ctx, TT_EINVAL,
                        "LOCAL_WORLD_SIZE=%d, but WORLD_SIZE=%d: a machine cannot have more "
-                       "processes than there are",
+                       "processes than the job",
                        v[LOCAL_WORLD_SIZE], v[WORLD_SIZE]);
     if (v[LOCAL_RANK] > v[RANK])
         return TT_FAIL(ctx, TT_EINVAL,
-                       "LOCAL_RANK=%d, but RANK=%d: the rank on a machine is not above that of all",
+                       "LOCAL_RANK=%d, but RANK=%d: the local rank cannot be above the rank",
                        v[LOCAL_RANK], v[RANK]);
     if (v[GROUP_RANK] > v[RANK] - TTI_MAX(v[LOCAL_RANK], 0))
         return TT_FAIL(ctx, TT_EINVAL,
@@ -122,7 +121,7 @@ static tt_status get_leader(tt_ctx *ctx, const tti_cluster_env *env, int size, c
     if (fault != NULL)
         return TT_FAIL(ctx, TT_EINVAL, "MASTER_ADDR=%s: %s", tti_excerpt(found, host), fault);
     if (port != NULL && (!tti_cluster_number(port, 65535, &number) || number == 0))
-        return TT_FAIL(ctx, TT_EINVAL, "MASTER_PORT=%s: the port is not 1 to 65535",
+        return TT_FAIL(ctx, TT_EINVAL, "MASTER_PORT=%s: the port must be from 1 to 65535",
                        tti_excerpt(found, port));
     if (host != NULL && port != NULL)
         snprintf(out, 320, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);

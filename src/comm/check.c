@@ -23,19 +23,21 @@ static tt_status check_options(tt_ctx *ctx, const tti_comm_call *call)
     if (!reduces)
         return TT_OK;
     if (o->dtype == TT_U8 || o->dtype == TT_BOOL)
-        return TT_FAIL(ctx, TT_EDTYPE, "%s: %s is not added; f32, f64, bf16, f16, i32, i64 are",
-                       call->name, tt_dtype_name(o->dtype));
+        return TT_FAIL(
+            ctx, TT_EDTYPE,
+            "%s: elements of type %s cannot be added; use f32, f64, bf16, f16, i32 or i64",
+            call->name, tt_dtype_name(o->dtype));
     if ((unsigned)o->combine > TT_COMBINE_MIN)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: there is no way to combine %d", call->name,
-                       (int)o->combine);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: unknown combine %d", call->name, (int)o->combine);
     if (o->factor != 1 && !is_float(o->dtype))
-        return TT_FAIL(ctx, TT_EDTYPE, "%s: factor %g is of floats, and elements are %s",
+        return TT_FAIL(ctx, TT_EDTYPE,
+                       "%s: factor is %g, but it applies to floats only, and elements are %s",
                        call->name, o->factor, tt_dtype_name(o->dtype));
     if (o->round != TT_F32 && (o->dtype != TT_F32 || (o->round != TT_BF16 && o->round != TT_F16)))
-        return TT_FAIL(ctx, TT_EDTYPE, "%s: %s is not rounded to %s; f32 is, to bf16 or f16",
+        return TT_FAIL(ctx, TT_EDTYPE, "%s: %s cannot be rounded to %s; only f32 to bf16 or f16",
                        call->name, tt_dtype_name(o->dtype), tt_dtype_name(o->round));
     if (o->lanes < 1 || o->lanes > TT_MAX_LANES)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: %d lanes; 1 to %d are possible", call->name, o->lanes,
+        return TT_FAIL(ctx, TT_EINVAL, "%s: %d lanes; 1 to %d are allowed", call->name, o->lanes,
                        TT_MAX_LANES);
     return TT_OK;
 }
@@ -109,9 +111,8 @@ static tt_status check_counts(tt_ctx *ctx, const tti_comm_call *call)
     int64_t most = (int64_t)1 << 48; // times members or lanes, times 8 bytes: below 2^62
     for (int i = 0; i < call->n; i++)
         if (call->members[i].count < 0 || call->members[i].count > most)
-            return TT_FAIL(ctx, TT_EINVAL,
-                           "%s: member %d has %lld elements; 0 to %lld are possible", call->name, i,
-                           (long long)call->members[i].count, (long long)most);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: member %d has %lld elements; 0 to %lld are allowed",
+                           call->name, i, (long long)call->members[i].count, (long long)most);
     return TT_OK;
 }
 

@@ -15,19 +15,20 @@ static tt_status check_ranks(tti_world *w, const int *ranks, int n)
 {
     bool has_self = false;
     if (n < 1 || n > w->n)
-        return TT_FAIL(w->ctx, TT_EINVAL, "a group of %d of %d ranks", n, w->n);
+        return TT_FAIL(w->ctx, TT_EINVAL, "a group cannot have %d of %d ranks", n, w->n);
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= w->n)
-            return TT_FAIL(w->ctx, TT_EINVAL, "a group with rank %d; there are %d ranks", ranks[i],
-                           w->n);
+            return TT_FAIL(w->ctx, TT_EINVAL, "a group has rank %d, but there are only %d ranks",
+                           ranks[i], w->n);
         if (i > 0 && ranks[i] <= ranks[i - 1])
             return TT_FAIL(w->ctx, TT_EINVAL,
-                           "a group's ranks ascend, but rank %d comes after rank %d", ranks[i],
-                           ranks[i - 1]);
+                           "the ranks of a group must ascend, but rank %d follows rank %d",
+                           ranks[i], ranks[i - 1]);
         has_self |= ranks[i] == w->self;
     }
     if (!has_self)
-        return TT_FAIL(w->ctx, TT_EINVAL, "rank %d opens a group that it is not in", w->self);
+        return TT_FAIL(w->ctx, TT_EINVAL, "rank %d opens a group that it does not belong to",
+                       w->self);
     return TT_OK;
 }
 
@@ -79,7 +80,7 @@ static tt_status failed(tti_world *w, int rank, const char *what, tt_status st, 
     if (st == TT_ETIMEOUT && atomic_load(&w->wants_open))
         return tti_world_stuck(w, rank, what, ms);
     if (st == TT_ETIMEOUT)
-        return TT_FAIL(w->ctx, st, "%s: nothing from rank %d (%s, host %s) within %lld ms", what,
+        return TT_FAIL(w->ctx, st, "%s: no message from rank %d (%s, host %s) within %lld ms", what,
                        rank, r->name, r->host, (long long)ms);
     return st;
 }

@@ -22,7 +22,7 @@ static const tti_transport *find_transport(tt_ctx *ctx, const char *name)
         if (strcmp(name, transports[i]->name) == 0)
             return transports[i];
     (void)TT_FAIL(ctx, TT_EUNSUPPORTED,
-                  "comm: there is no transport '%.64s'; local, auto, shm, wire are", name);
+                  "comm: there is no transport '%.64s'; use local, auto, shm or wire", name);
     return NULL;
 }
 
@@ -46,7 +46,7 @@ static tt_status open_comm(tt_comm *c, const tt_comm_open_opts *o)
         c->n_members += !ctx->devices[d]->is_away;
     c->deadline_ms = o->deadline_ms != 0 ? o->deadline_ms : ctx->deadline_ms;
     if (c->n_members < 1 || c->n_members > TT_MAX_MEMBERS)
-        return TT_FAIL(ctx, TT_EINVAL, "comm: %d members; 1 to %d are possible", c->n_members,
+        return TT_FAIL(ctx, TT_EINVAL, "comm: %d members; 1 to %d are allowed", c->n_members,
                        TT_MAX_MEMBERS);
     if (o->n_ranks < 0 || (o->ranks == NULL) != (o->n_ranks == 0))
         return TT_FAIL(ctx, TT_EINVAL, "comm: n_ranks is %d, and ranks is %s", o->n_ranks,

@@ -122,19 +122,19 @@ static tti_inbox *entry_for(tti_world *w, int from, const tti_chunk *c, size_t b
     pthread_mutex_lock(&w->mu);
     tti_inbox *e = *find(w, from, &c->letter);
     if (e == NULL && c->letter.bytes > INBOX_MOST - w->inbox_bytes)
-        wrong = "letters that nobody reads fill the memory meant for them";
+        wrong = "unread messages fill the memory reserved for them";
     if (e == NULL && wrong == NULL) {
         e = new_entry(w, c->letter.bytes);
         if (e != NULL) {
             add(w, e, from, &c->letter);
             w->inbox_bytes += c->letter.bytes;
         } else {
-            wrong = "no memory for its letter";
+            wrong = "out of memory for its message";
         }
     }
     if (e != NULL && (e->letter.bytes != c->letter.bytes || e->arrived != c->at ||
                       bytes > e->letter.bytes - e->arrived))
-        wrong = "a letter's bytes differ from those that are expected";
+        wrong = "the size of a message is not the expected one";
     if (wrong == NULL)
         e->is_filling = true;
     pthread_mutex_unlock(&w->mu);
@@ -214,7 +214,7 @@ static tt_status await(tti_world *w, int from, const tti_letter *l, void *data, 
     *out = e;
     if (e->letter.bytes != l->bytes)
         return TT_FAIL(w->ctx, TT_EINVAL,
-                       "a letter of rank %d (%s) has %llu bytes, but %llu are expected", from,
+                       "a message of rank %d (%s) has %llu bytes, but %llu are expected", from,
                        w->peers[from].rank.name, (unsigned long long)e->letter.bytes,
                        (unsigned long long)l->bytes);
     while (!is_complete(e)) {
@@ -222,8 +222,8 @@ static tt_status await(tti_world *w, int from, const tti_letter *l, void *data, 
             return TT_EPEER;
         if (w->peers[from].has_left && w->peers[from].n_taken == w->peers[from].n_left)
             return TT_FAIL(w->ctx, TT_EPEER,
-                           "rank %d (%s, host %s) has left the job, but is waited for", from,
-                           w->peers[from].rank.name, w->peers[from].rank.host);
+                           "rank %d (%s, host %s) has left the job, but this rank waits for it",
+                           from, w->peers[from].rank.name, w->peers[from].rank.host);
         if (wait_ms == 0)
             return TT_ETIMEOUT;
         if (p.ctx == NULL)

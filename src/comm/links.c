@@ -79,7 +79,8 @@ tt_status tti_links_near(tti_world *w, tti_segment *probes)
         p->pid_fd = (int)syscall(SYS_pidfd_open, p->hello.pid, 0); // -1: it is watched by its beats
     }
     w->peers[w->self].rank.is_near = true;
-    TT_TRY(tti_world_exchange(w, "who is near", mine, sizeof(mine), all, w->rendezvous_ms));
+    TT_TRY(tti_world_exchange(w, "which ranks share a host", mine, sizeof(mine), all,
+                              w->rendezvous_ms));
     return decide(w, all);
 }
 
@@ -128,7 +129,7 @@ static tt_status test_far(tti_world *w, int rank, char *data, int64_t wait_ms)
     r->bytes_per_second = 2e9 * (double)TEST_BYTES / (double)(tti_now_ns() - start);
     for (size_t i = 0; i < TEST_BYTES; i++)
         if (data[i] != TTI_MIN(w->self, rank) + 1)
-            return TT_FAIL(w->ctx, TT_EPEER, "the link to rank %d (%s) changes data", rank,
+            return TT_FAIL(w->ctx, TT_EPEER, "the link to rank %d (%s) corrupts data", rank,
                            r->name);
     return TT_OK;
 }
@@ -167,8 +168,9 @@ static tt_status test_near(tti_world *w, int rank, const tti_segment *theirs, ch
     r->bytes_per_second = 1e9 * (double)TEST_BYTES / (double)(tti_now_ns() - start);
     for (size_t i = 0; i < TEST_BYTES; i++)
         if (data[i] != rank + 1)
-            return TT_FAIL(w->ctx, TT_EPEER, "the memory of rank %d (%s) is not what it wrote",
-                           rank, r->name);
+            return TT_FAIL(w->ctx, TT_EPEER,
+                           "the shared memory of rank %d (%s) does not hold what it wrote", rank,
+                           r->name);
     return TT_OK;
 }
 
@@ -196,7 +198,7 @@ tt_status tti_links_test(tti_world *w, const tti_segment *probes)
                         : test_far(w, rank, data, TEST_MS);
         if (st == TT_ETIMEOUT)
             (void)TT_FAIL(w->ctx, st,
-                          "self-test: no answer of rank %d (%s, host %s) by %s in %lld s", rank,
+                          "self-test: no answer from rank %d (%s, host %s) over %s in %lld s", rank,
                           r->name, r->host, r->is_near ? "shm" : "wire", (long long)(ms / 1000));
         if (st == TT_OK)
             TT_LOG(w->ctx, TT_INFO, "link to rank %d (%s, host %s): %s, %.1f us, %.2f GB/s", rank,

@@ -43,7 +43,7 @@ static void wait_for(const tti_work *w, tti_device *d)
     while (tti_flag_await(d->ctx, &d->n_done, d->n_submitted, spins, w->deadline_ms, &waited) !=
            TT_OK) {
         if (!told)
-            (void)TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: %s has not done its share within %.1f s",
+            (void)TT_FAIL(d->ctx, TT_ETIMEOUT, "%s: %s has not finished its part within %.1f s",
                           w->name, d->name, waited);
         told = true;
     }
@@ -93,12 +93,12 @@ static tt_status local_open(tt_comm *c, const int *ranks, int n)
 {
     if (ranks != NULL)
         return TT_FAIL(c->ctx, TT_EINVAL,
-                       "comm: a group of %d ranks is between processes, and transport local is not",
+                       "comm: a group of %d ranks spans processes, but transport local does not",
                        n);
     for (int i = 0; i < c->ctx->n_devices; i++)
         if (!c->ctx->devices[i]->backend->host_memory)
             return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
-                           "comm: %s has memory of its own, which transport local does not reach",
+                           "comm: %s has its own memory, which transport local cannot access",
                            c->ctx->devices[i]->name);
     return TT_OK;
 }
@@ -180,7 +180,7 @@ static tt_status local_barrier(tt_comm *c)
 
 const tti_transport tti_transport_local = {
     .name = "local",
-    .help = "members of one process, by its memory",
+    .help = "members of one process, through its memory",
     .open = local_open,
     .agree = local_agree,
     .reduce = local_reduce,

@@ -197,14 +197,14 @@ static void condemn(tti_world *w, int lost, int64_t silent_ms, int by)
         n += (size_t)snprintf(text + n, sizeof(text) - n, " has died; it was ");
     else if (hears)
         n += (size_t)snprintf(text + n, sizeof(text) - n,
-                              " is not heard by rank %d for %.1f s, though by rank %d: the link "
-                              "between them is lost; it was ",
+                              " has sent no heartbeat to rank %d for %.1f s, though rank %d "
+                              "receives them: the link between them is lost; it was ",
                               by, 1e-3 * (double)silent_ms, w->self);
     else
-        n += (size_t)snprintf(text + n, sizeof(text) - n,
-                              " is not heard for %.1f s: it hangs, has died, or its link is lost; "
-                              "it was ",
-                              1e-3 * (double)silent_ms);
+        n += (size_t)snprintf(
+            text + n, sizeof(text) - n,
+            ": no heartbeat for %.1f s: it hangs, has died, or its link is lost; it was ",
+            1e-3 * (double)silent_ms);
     tti_doing d = doing_of(w, lost);
     n += print_doing(text + n, sizeof(text) - n, &d);
     print_others(w, text + n, sizeof(text) - n, lost);

@@ -11,12 +11,14 @@ tt_status tt_batch_part(tt_ctx *ctx, int64_t rows, int i, int n, tt_part *out)
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
     if (n < 1 || n > ctx->lanes)
-        return TT_FAIL(ctx, TT_EINVAL, "batch part: %d parts, but a batch of %d lanes has 1 to %d",
-                       n, ctx->lanes, ctx->lanes);
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "batch part: %d parts, but a batch of %d lanes can have 1 to %d", n,
+                       ctx->lanes, ctx->lanes);
     if (i < 0 || i >= n)
         return TT_FAIL(ctx, TT_EINVAL, "batch part: there is no part %d of %d", i, n);
     if (rows < 1 || rows > INT64_MAX / TT_MAX_LANES)
-        return TT_FAIL(ctx, TT_EINVAL, "batch part: a batch of %lld rows", (long long)rows);
+        return TT_FAIL(ctx, TT_EINVAL, "batch part: a batch cannot have %lld rows",
+                       (long long)rows);
     int lanes = ctx->lanes, last;
     int64_t begin = tti_lane_row((int64_t)i * lanes / n, rows, lanes);
     int64_t end = tti_lane_row((int64_t)(i + 1) * lanes / n, rows, lanes);
@@ -51,7 +53,7 @@ tt_status tt_sum_lanes_with(tt_ctx *ctx, const tt_member *parts, int n, void *ou
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
     if (n < 1 || n > TT_MAX_MEMBERS)
-        return TT_FAIL(ctx, TT_EINVAL, "sum_lanes: %d parts; 1 to %d are possible", n,
+        return TT_FAIL(ctx, TT_EINVAL, "sum_lanes: %d parts; 1 to %d are allowed", n,
                        TT_MAX_MEMBERS);
     tti_comm_call call;
     tti_reduction r;

@@ -93,7 +93,7 @@ static tt_status meet(tt_comm *c, const introduction *all)
     c->total = p->first[p->n];
     c->first = p->first[p->self];
     if (c->total > TT_MAX_MEMBERS)
-        return TT_FAIL(c->ctx, TT_EINVAL, "comm: %d members; 1 to %d are possible", c->total,
+        return TT_FAIL(c->ctx, TT_EINVAL, "comm: %d members; 1 to %d are allowed", c->total,
                        TT_MAX_MEMBERS);
     return TT_OK;
 }
@@ -193,7 +193,7 @@ static tt_status check_devices(tt_comm *c)
     for (int i = 0; i < c->ctx->n_devices; i++)
         if (!c->ctx->devices[i]->backend->host_memory)
             return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
-                           "comm: %s has memory of its own, which transport %s does not reach",
+                           "comm: %s has its own memory, which transport %s cannot access",
                            c->ctx->devices[i]->name, c->transport->name);
     return TT_OK;
 }
@@ -213,7 +213,7 @@ static tt_status find_processes(tt_comm *c, const int *ranks, int n)
             i == p->self || (rank_of(p, i)->is_near && c->transport != &tti_transport_wire);
         if (!p->is_near[i] && c->transport == &tti_transport_shm)
             return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
-                           "comm: transport shm does not reach rank %d (%s, host %s)",
+                           "comm: transport shm cannot reach rank %d (%s, host %s)",
                            p->circle.ranks[i], rank_of(p, i)->name, rank_of(p, i)->host);
     }
     p->spins = near <= tti_cores() ? 20000 : 0; // else who is waited for needs this core
@@ -249,8 +249,7 @@ static tt_status process_open(tt_comm *c, const int *ranks, int n)
     if (c->ctx->world == NULL)
         return TT_FAIL(
             c->ctx, TT_EINVAL,
-            "comm: transport %s is between processes, and the context was opened without "
-            "tasks",
+            "comm: transport %s connects processes, but the context was opened without tasks",
             c->transport->name);
     tti_process *p = c->state = tti_calloc(c->ctx, 1, sizeof(*p));
     if (p == NULL)
@@ -394,8 +393,8 @@ static tt_status process_barrier(tt_comm *c)
         .barrier = process_barrier,                                                     \
     }
 const tti_transport tti_transport_auto =
-    PROCESS("auto", "members of the job's processes, by memory where they share it, else by wire");
+    PROCESS("auto", "members of the job's processes: shared memory on one host, else TCP");
 const tti_transport tti_transport_shm =
-    PROCESS("shm", "members of the job's processes on one host, by memory they share");
+    PROCESS("shm", "members of the job's processes on one host, through shared memory");
 const tti_transport tti_transport_wire =
-    PROCESS("wire", "members of the job's processes, by encrypted connections");
+    PROCESS("wire", "members of the job's processes, through encrypted connections");

@@ -60,8 +60,8 @@ static tt_status order_holders(tt_ctx *ctx, const tti_comm_call *call, int total
     for (int i = 0, next = 0; i <= *n; i++) {
         int first = i < *n ? out[i].first : total;
         if (first > next)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: lane %d of %d is held by no member", call->name,
-                           next, total);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: no member holds lane %d of %d", call->name, next,
+                           total);
         if (first < next)
             return TT_FAIL(ctx, TT_EINVAL, "%s: lane %d is held by member %d and by member %d",
                            call->name, first, out[i - 1].member, out[i].member);
@@ -87,7 +87,7 @@ static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction 
         return TT_OK;
     }
     if (call->opts.combine != TT_COMBINE_SUM)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: lanes are of sums; a maximum or minimum has none",
+        return TT_FAIL(ctx, TT_EINVAL, "%s: lanes apply to sums only, not to a maximum or minimum",
                        call->name);
     int total = call->opts.lanes, n;
     holder holders[TT_MAX_MEMBERS];

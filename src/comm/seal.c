@@ -92,8 +92,8 @@ bool tti_wire_unseal(tti_wire *w, int from, zmq_msg_t *m, size_t *bytes)
         int so_far = atomic_fetch_add(&w->n_forged, 1) + 1;
         if ((so_far & (so_far - 1)) == 0)
             TT_LOG(w->ctx, TT_WARN,
-                   "a data message in the name of rank %d is not what it sent (%d so far): it is "
-                   "dropped and its connection cut",
+                   "a data message that claims to be from rank %d was altered (%d so far): it is "
+                   "dropped and its connection is closed",
                    from, so_far);
         tti_door_cut(&w->data_door, fd);
         return false;

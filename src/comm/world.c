@@ -70,8 +70,8 @@ static void take_hello(tti_world *w, int from, const void *message, size_t bytes
     if (twice) {
         tti_note no = {.magic = TTI_WIRE_MAGIC, .kind = TTI_REFUSED, .incarnation = w->incarnation};
         snprintf(no.text, sizeof(no.text),
-                 "rank %d (%s) was started twice: rank %d knows it as process %d of host %s, which "
-                 "came before process %d of host %s",
+                 "rank %d (%s) was started twice: rank %d is connected to process %d of host %s, "
+                 "and process %d of host %s came later",
                  from, p->rank.name, w->self, p->hello.pid, p->hello.host, h.pid, h.host);
         tti_wire_answer(w->wire, &no, sizeof(no));
         TT_LOG(w->ctx, TT_WARN, "%s; the second is refused", no.text);
@@ -184,12 +184,13 @@ static tt_status missing(tti_world *w, int rank)
                        rank, p->rank.name, p->address, (long long)s, more);
     if (state == TTI_WIRE_ANSWERS)
         return TT_FAIL(w->ctx, TT_EPEER,
-                       "what answers at %s is not rank %d (%s) of this job: it has another secret, "
-                       "or is another program (waited %lld ms)%s",
+                       "the program that answers at %s is not rank %d (%s) of this job: it has "
+                       "another secret, or is another program (waited %lld ms)%s",
                        p->address, rank, p->rank.name, (long long)s, more);
-    return TT_FAIL(w->ctx, TT_EPEER,
-                   "rank %d (%s) at %s is there, but has not said hello within %lld ms%s", rank,
-                   p->rank.name, p->address, (long long)s, more);
+    return TT_FAIL(
+        w->ctx, TT_EPEER,
+        "rank %d (%s) at %s is running, but has not completed the handshake within %lld ms%s", rank,
+        p->rank.name, p->address, (long long)s, more);
 }
 
 static bool has(const tti_peer *p, bool met)
@@ -265,8 +266,8 @@ static tt_status agree(tti_world *w, tti_segment *probes)
         for (int k = 0; k < w->n; k++)
             if (all[i * w->n + k] != mine[k])
                 return TT_FAIL(w->ctx, TT_EPEER,
-                               "rank %d (%s) was started twice: rank %d and rank %d know different "
-                               "processes",
+                               "rank %d (%s) was started twice: rank %d and rank %d are connected "
+                               "to different processes",
                                k, w->peers[k].rank.name, i, w->self);
     TT_TRY(tti_links_near(w, probes));
     TT_TRY(tti_links_test(w, probes));

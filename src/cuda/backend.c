@@ -201,7 +201,7 @@ static bool cuda_joins(tti_device *const *d, int n, char *words, size_t size)
     for (int i = 0; i < n; i++) {
         if (d[i]->backend == &tti_backend_cuda && !d[i]->is_away)
             continue;
-        snprintf(words, size, "%s is no GPU of this process", d[i]->name);
+        snprintf(words, size, "%s is not a GPU of this process", d[i]->name);
         return false;
     }
     states_of(d, n, states);

@@ -115,8 +115,8 @@ static const tti_blas_state *state_of(tti_cuda_device *d)
     if (st != CUBLAS_STATUS_SUCCESS) {
         char text[256];
         snprintf(text, sizeof(text),
-                 "%s: cuBLASLt is there but cannot be used (%s): products are made by Tutti's own "
-                 "kernels, with other bits",
+                 "%s: cuBLASLt is installed but cannot be used (%s): Tutti's own kernels compute "
+                 "matrix products, with different bits",
                  d->name, tti_blas_library()->cublasLtGetStatusString_(st));
         tti_cuda_host_api->log(d->ctx, TT_WARN, text);
         s->handle = NULL;

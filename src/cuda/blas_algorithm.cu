@@ -254,11 +254,12 @@ bool tti_blas_choose(tti_cuda_device *d, tti_blas_plan *t, const tti_blas_produc
     if (!c->is_good || works(t))
         return c->is_good;
     char text[256];
-    snprintf(text, sizeof(text),
-             "%s: cuBLASLt does not take [%lld, %lld] by [%lld, %lld], batch of %lld, as it takes "
-             "other sizes: Tutti's own kernel does it, so bits may depend on the rows of a device",
-             d->name, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n,
-             (long long)p->batch);
+    snprintf(
+        text, sizeof(text),
+        "%s: cuBLASLt does not support [%lld, %lld] by [%lld, %lld], batch of %lld, as it does "
+        "other sizes: Tutti's own kernel is used, so bits may depend on the rows per device",
+        d->name, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n,
+        (long long)p->batch);
     tti_cuda_host_api->log(d->ctx, TT_WARN, text);
     return false;
 }

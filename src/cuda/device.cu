@@ -35,7 +35,7 @@ static bool loses_card(cudaError_t e)
     }
 }
 
-#define LOST "%s: its GPU was lost to this process, which must be started again to use it: %s"
+#define LOST "%s: its GPU failed and cannot be used until this process is restarted: %s"
 
 // Keeps the first cause. True with that in cause if the card was lost before.
 static bool note_lost(int physical, const char *text, char cause[TTI_CAUSE])
@@ -249,9 +249,8 @@ static tt_status no_memory(tti_cuda_device *d, size_t bytes)
     size_t since = used > held + before ? used - held - before : 0;
     return TT_FAIL(
         d->ctx, TT_ENOMEM,
-        "%s: no memory for %s: %s of the card's %s are free; this process's tensors have "
-        "%s, other processes had %s when it began, and %s went to CUDA or to others "
-        "since",
+        "%s: cannot allocate %s: %s of the card's %s are free; this process's tensors use %s, "
+        "other processes used %s when it started, and CUDA or others have taken %s since",
         d->name, text_of(bytes).s, text_of(free_bytes).s, text_of(total).s, text_of(held).s,
         text_of(before).s, text_of(since).s);
 }

@@ -86,8 +86,8 @@ static cudnnHandle_t handle_of(tti_cuda_device *d)
     if (st != CUDNN_STATUS_SUCCESS) {
         char text[256];
         snprintf(text, sizeof(text),
-                 "%s: cuDNN is there but cannot be used (%s): Tutti's own kernels stand in, with "
-                 "other bits",
+                 "%s: cuDNN is installed but cannot be used (%s): Tutti's own kernels are used, "
+                 "with different bits",
                  d->name, tti_dnn_library()->cudnnGetErrorString_(st));
         tti_cuda_host_api->log(d->ctx, TT_WARN, text);
         *h = NULL;

@@ -104,9 +104,9 @@ static const tti_cuda_module *open_module(char *why, size_t n)
     struct link_map *file = NULL;
     const char *path = dlinfo(h, RTLD_DI_LINKMAP, &file) == 0 ? file->l_name : FILE_NAME;
     if (m == NULL)
-        snprintf(why, n, "%s is no module of Tutti's", path);
+        snprintf(why, n, "%s is not a Tutti module", path);
     else
-        snprintf(why, n, "%s is of another version than this library: make builds both", path);
+        snprintf(why, n, "%s has another version than this library; build both with make", path);
     dlclose(h);
     return NULL;
 }

@@ -48,8 +48,8 @@ static int all_cards(char *why, size_t n)
     (void)cudaGetLastError();
     if (e == cudaErrorInsufficientDriver)
         snprintf(why, n,
-                 "the NVIDIA driver is for CUDA %s, this build needs CUDA %s: a newer driver, or a "
-                 "build with an older CUDA, would do",
+                 "the NVIDIA driver supports CUDA %s, but this build needs CUDA %s; install a "
+                 "newer driver, or build with an older CUDA",
                  version_text(driver, a), version_text(runtime, b));
     else if (e == cudaErrorNoDevice || e == cudaSuccess)
         snprintf(why, n, "the NVIDIA driver (CUDA %s) sees no GPU%s%s%s", version_text(driver, a),

@@ -178,7 +178,7 @@ static tt_status fail(gang *g, int rank, const tti_joint *j, int others, int res
         snprintf(what, sizeof(what), "%s%s: ", kind_names[j->kind], more);
     snprintf(text, sizeof(text), "%s: %s%s", d->name, what, cause);
     lose(g, text);
-    return TT_FAIL(d->ctx, TT_EDEVICE, "%s (TUTTI_NCCL=off does without it)", text);
+    return TT_FAIL(d->ctx, TT_EDEVICE, "%s (set TUTTI_NCCL=off to run without NCCL)", text);
 }
 
 bool tti_nccl_joins(void *const *states, int n, char *words, size_t size)
@@ -233,7 +233,7 @@ static tt_status init(gang *g)
     char cause[TTI_CAUSE];
     put_cause(NULL, 0, result, cause, sizeof(cause));
     return TT_FAIL(g->devices[0]->ctx, TT_EDEVICE,
-                   "%s to %s: no communicator: %s (TUTTI_NCCL=off does without it)",
+                   "%s to %s: no communicator: %s (set TUTTI_NCCL=off to run without NCCL)",
                    g->devices[0]->name, g->devices[g->n - 1]->name, cause);
 }
 

@@ -156,7 +156,7 @@ static void nap(int64_t waited)
 static tt_status too_late(tti_cuda_device *d, int64_t waited)
 {
     char text[TTI_CAUSE];
-    snprintf(text, sizeof(text), "%s: its work has not ended after %.1f s", d->name,
+    snprintf(text, sizeof(text), "%s: its work has not finished after %.1f s", d->name,
              (double)waited * 1e-9);
     tti_gangs_end(d, text);
     return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s", text);
@@ -177,7 +177,7 @@ tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
             return tti_cuda_fail(d, NULL, e,
                                  d->parts->checks
                                      ? "work of its stream"
-                                     : "work of its stream (TUTTI_CUDA_CHECK=1 tells which op's)",
+                                     : "work of its stream (TUTTI_CUDA_CHECK=1 names the op)",
                                  __FILE__, __LINE__);
         int64_t waited = now_ns() - start;
         bool was_well = st == TT_OK, late = e == cudaErrorNotReady && waited >= until;

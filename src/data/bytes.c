@@ -34,7 +34,7 @@ static tt_status z_begin(tt_ctx *ctx, const char *path, z_stream *z, int window_
     if (rc == Z_MEM_ERROR)
         return TT_ENOMEM;
     if (rc != Z_OK)
-        return TT_FAIL(ctx, TT_EIO, "%s: zlib cannot begin: error %d", path, rc);
+        return TT_FAIL(ctx, TT_EIO, "%s: zlib cannot start: error %d", path, rc);
     return TT_OK;
 }
 
@@ -43,7 +43,7 @@ static tt_status z_damaged(tt_ctx *ctx, const char *path, const z_stream *z, int
     if (rc == Z_MEM_ERROR)
         return TT_ENOMEM; // recorded by the allocation
     if (rc == Z_BUF_ERROR)
-        return TT_FAIL(ctx, TT_EIO, "%s: compressed data ends too soon, at byte %lld", path,
+        return TT_FAIL(ctx, TT_EIO, "%s: compressed data is cut short at byte %lld", path,
                        (long long)at);
     return TT_FAIL(ctx, TT_EIO, "%s: compressed data is damaged near byte %lld: %s", path,
                    (long long)at, z->msg != NULL ? z->msg : "unknown block");
@@ -66,7 +66,7 @@ static tt_status pool_room(tt_ctx *ctx, const char *path, pool *p)
     if (p->n < TTI_MIN(p->cap, p->most))
         return TT_OK;
     if (p->n >= p->most)
-        return TT_FAIL(ctx, TT_EIO, "%s: inflates to more than %lld bytes", path,
+        return TT_FAIL(ctx, TT_EIO, "%s: decompresses to more than %lld bytes", path,
                        (long long)p->most - 1);
     return tti_grow(ctx, &p->data, &p->cap, TTI_MAX(p->n + 1, 4 * CHUNK), 1) ? TT_OK : TT_ENOMEM;
 }
@@ -131,7 +131,8 @@ static tt_status look_at_head(tt_ctx *ctx, const tti_bytes *b, tti_promise promi
     tti_free(ctx, head.data);
     // Deflate makes at most 1032 bytes of one.
     if (st == TT_OK && size / 1040 > b->n)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld bytes of gzip cannot hold the %lld of its header",
+        return TT_FAIL(ctx, TT_EIO,
+                       "%s: %lld compressed bytes cannot hold the %lld bytes of its header",
                        b->path, (long long)b->n, (long long)size);
     if (st == TT_OK && size >= 0)
         *most = TTI_MIN(*most, size + 1); // one more, so that too many are seen
@@ -175,8 +176,8 @@ tt_status tti_bytes_inflate(tt_ctx *ctx, const tti_bytes *whole, const char *nam
     pool p = {0};
     // Deflate makes at most 1032 bytes of one: a size beyond that is a lie, and not allocated.
     if (size > INFLATE_MOST || size / 1040 > n)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld bytes cannot hold %lld", name, (long long)n,
-                       (long long)size);
+        return TT_FAIL(ctx, TT_EIO, "%s: %lld compressed bytes cannot hold %lld bytes", name,
+                       (long long)n, (long long)size);
     TT_TRY(tti_bytes_part(ctx, whole, name, at, n, &raw));
     tt_status st = z_begin(ctx, name, &z, -15);
     if (st == TT_OK) {
@@ -186,7 +187,7 @@ tt_status tti_bytes_inflate(tt_ctx *ctx, const tti_bytes *whole, const char *nam
         inflateEnd(&z);
     }
     if (st == TT_OK && p.n != size)
-        st = TT_FAIL(ctx, TT_EIO, "%s: inflates to %lld bytes instead of %lld", name,
+        st = TT_FAIL(ctx, TT_EIO, "%s: decompresses to %lld bytes instead of %lld", name,
                      (long long)p.n, (long long)size);
     if (st != TT_OK) {
         tti_free(ctx, p.data);
@@ -212,7 +213,8 @@ static tt_status open_fd(tt_ctx *ctx, tti_bytes *b)
     if (b->fd < 0 || fstat(b->fd, &st) != 0)
         return TT_FAIL(ctx, TT_EIO, "cannot open '%s': %s", b->path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return TT_FAIL(ctx, TT_EIO, "'%s' is no regular file: a pipe, device or folder is not read",
+        return TT_FAIL(ctx, TT_EIO,
+                       "'%s' is not a regular file: pipes, devices and folders cannot be read",
                        b->path);
     b->n = st.st_size;
     return TT_OK;
@@ -273,8 +275,9 @@ tt_status tti_bytes_part(tt_ctx *ctx, const tti_bytes *whole, const char *name, 
                          int64_t n, tti_bytes *out)
 {
     if (at < 0 || n < 0 || at > whole->n || n > whole->n - at)
-        return TT_FAIL(ctx, TT_EIO, "%s: bytes %lld to %lld of a file of %lld", name, (long long)at,
-                       (long long)at + n, (long long)whole->n);
+        return TT_FAIL(ctx, TT_EIO,
+                       "%s: bytes %lld to %lld are outside the file, which has %lld bytes", name,
+                       (long long)at, (long long)at + n, (long long)whole->n);
     *out = *whole;
     out->path = tti_strdup(ctx, name);
     out->is_part = true;
@@ -299,7 +302,7 @@ void tti_bytes_close(tt_ctx *ctx, tti_bytes *b)
 tt_status tti_bytes_read(tt_ctx *ctx, const tti_bytes *b, int64_t at, size_t n, void *out)
 {
     if (at < 0 || at > b->n || n > (size_t)(b->n - at))
-        return TT_FAIL(ctx, TT_EIO, "%s: %zu bytes from byte %lld on are past the end, %lld",
+        return TT_FAIL(ctx, TT_EIO, "%s: %zu bytes at byte %lld are past the end, byte %lld",
                        b->path, n, (long long)at, (long long)b->n);
     if (b->fd < 0) {
         if (n > 0)
@@ -315,8 +318,9 @@ tt_status tti_bytes_read(tt_ctx *ctx, const tti_bytes *b, int64_t at, size_t n, 
             return TT_FAIL(ctx, TT_EIO, "%s: cannot read at byte %lld: %s", b->path,
                            (long long)at + (long long)done, strerror(errno));
         if (got == 0)
-            return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld; it had %lld when it was opened",
-                           b->path, (long long)at + (long long)done, (long long)b->n);
+            return TT_FAIL(ctx, TT_EIO,
+                           "%s: ends at byte %lld; it had %lld bytes when it was opened", b->path,
+                           (long long)at + (long long)done, (long long)b->n);
         done += (size_t)got;
     }
     return TT_OK;

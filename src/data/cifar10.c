@@ -29,8 +29,8 @@ static tt_status cifar_read(tt_ctx *ctx, void *self, int64_t i, void *const *out
         f++;
     TT_TRY(tti_bytes_read(ctx, &c->file[f], (i - c->first[f]) * RECORD, RECORD, raw));
     if (raw[0] >= 10)
-        return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: label %d is not below 10", c->file[f].path,
-                       (long long)(i - c->first[f]), raw[0]);
+        return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: the label is %d, but must be below 10",
+                       c->file[f].path, (long long)(i - c->first[f]), raw[0]);
     for (int p = 0; p < PLANE; p++)
         for (int k = 0; k < 3; k++)
             x[3 * p + k] = c->unit[raw[1 + k * PLANE + p]];
@@ -52,7 +52,8 @@ static tt_status add_file(tt_ctx *ctx, cifar *c, const char *path)
     TT_TRY(tti_bytes_open(ctx, path, 0, b));
     c->n++;
     if (b->n == 0 || b->n % RECORD != 0)
-        return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld, in record %lld; a record is %d bytes",
+        return TT_FAIL(ctx, TT_EIO,
+                       "%s: is cut short at byte %lld, within record %lld; a record has %d bytes",
                        path, (long long)b->n, (long long)(b->n / RECORD), RECORD);
     c->first[c->n] = c->first[c->n - 1] + b->n / RECORD;
     return TT_OK;
@@ -78,8 +79,7 @@ static tt_status cifar_open(tt_ctx *ctx, const void *options, tt_source *out)
     char dir[TTI_PATH_MAX];
     bool test = strcmp(o->split, "test") == 0;
     if (!test && strcmp(o->split, "train") != 0)
-        return TT_FAIL(ctx, TT_EINVAL, "cifar10: split is '%s'; 'train' and 'test' are possible",
-                       o->split);
+        return TT_FAIL(ctx, TT_EINVAL, "cifar10: split is '%s'; use 'train' or 'test'", o->split);
     TT_TRY(tti_data_dir(ctx, o->dir, "cifar10", dir));
     cifar *c = tti_calloc(ctx, 1, sizeof(*c));
     if (c == NULL)

@@ -167,23 +167,23 @@ static tt_status compare_facts(tt_data *d, const char *what, const facts *all)
         const facts *a = &all[i], *b = &all[0];
         print_head(d, i, what, 0, head, sizeof(head));
         if (a->count != b->count)
-            return TT_FAIL(d->ctx, TT_EINVAL,
-                           "%s has %lld records, but that of rank 0 has %lld; every process needs "
-                           "the same data",
-                           head, (long long)a->count, (long long)b->count);
+            return TT_FAIL(
+                d->ctx, TT_EINVAL,
+                "%s has %lld records, but on rank 0 it has %lld; every process needs the same data",
+                head, (long long)a->count, (long long)b->count);
         if (a->fields != b->fields)
             return TT_FAIL(d->ctx, TT_EINVAL,
-                           "%s has other fields, types or shapes than that of rank 0; every "
-                           "process needs the same data",
+                           "%s has other fields, types or shapes than on rank 0; every process "
+                           "needs the same data",
                            head);
         for (int k = 0; k < TTI_DATA_FILES; k++) {
             if (a->bytes[k] == b->bytes[k])
                 continue;
             print_head(d, i, what, TTI_MIN(k, TTI_MAX(d->n_files - 1, 0)), head, sizeof(head));
-            return TT_FAIL(d->ctx, TT_EINVAL,
-                           "%s has %lld bytes, but that of rank 0 has %lld; every process needs "
-                           "the same data",
-                           head, (long long)a->bytes[k], (long long)b->bytes[k]);
+            return TT_FAIL(
+                d->ctx, TT_EINVAL,
+                "%s has %lld bytes, but on rank 0 it has %lld; every process needs the same data",
+                head, (long long)a->bytes[k], (long long)b->bytes[k]);
         }
     }
     return TT_OK;
@@ -261,8 +261,7 @@ static tt_status compare_values(reading *r, const char *what, int64_t n)
         snprintf(more, sizeof(more), ", or one of %lld others,", (long long)(r->group - 1));
     return TT_FAIL(
         ctx, TT_EINVAL,
-        "%s: record %lld %shas other values than that of rank 0; every process needs the "
-        "same data",
+        "%s: record %lld %shas other values than on rank 0; every process needs the same data",
         head, (long long)record_at(r, begin * r->group), more);
 }
 

@@ -72,7 +72,7 @@ static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
         char made[32];
         TT_TRY(tti_csv_cell(ctx, &at, &cell, &more));
         if (!more && c->n == 0)
-            return TT_FAIL(ctx, TT_EIO, "%s: is empty", c->bytes.path);
+            return TT_FAIL(ctx, TT_EIO, "%s: the file is empty", c->bytes.path);
         if (c->n == COLUMNS_MAX)
             return TT_FAIL(ctx, TT_EIO, "%s: has more than %d columns", c->bytes.path, COLUMNS_MAX);
         if (cell.is_last && cell.n == 0 && c->n == 0 && !cell.is_quoted) {
@@ -81,8 +81,7 @@ static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
         }
         if (cell.is_long && !no_header)
             return TT_FAIL(ctx, TT_EIO,
-                           "%s: the name of column %lld, '%.40s...', has more than %d "
-                           "bytes",
+                           "%s: the name of column %lld, '%.40s...', is longer than %d bytes",
                            c->bytes.path, (long long)c->n, cell.text, TTI_CELL_MAX - 1);
         snprintf(made, sizeof(made), "c%lld", (long long)c->n);
         if (!tti_grow(ctx, &c->names, &c->cap, c->n + 1, sizeof(*c->names)) ||
@@ -104,11 +103,13 @@ static tt_status find_column(tt_ctx *ctx, const csv *c, const char *name, int64_
         if (strcmp(c->names[i], name) != 0)
             continue;
         if (found >= 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: two columns are called '%s'", c->bytes.path, name);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: two columns have the name '%s'", c->bytes.path,
+                           name);
         found = i;
     }
     if (found < 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: has no column '%s'; its first is '%s', its last '%s'",
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s: has no column '%s'; the first column is '%s', the last is '%s'",
                        c->bytes.path, name, c->names[0], c->names[c->n - 1]);
     *out = found;
     return TT_OK;
@@ -199,7 +200,8 @@ static tt_status choose_columns(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
         if (c->y[i] < 0)
             c->x[i] = (int32_t)c->n_x++;
     if (c->n_x == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: no column is left for x", c->bytes.path);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: all columns are targets; no column is left for x",
+                       c->bytes.path);
     return TT_OK;
 }
 
@@ -234,7 +236,7 @@ static tt_status use_cell(tt_ctx *ctx, const csv *c, int64_t record, int64_t lin
         return bad_cell(ctx, c, record, line, column, cell, "is too long");
     if ((is_x || !c->has_classes) && !tti_csv_number(cell->text, &v))
         return bad_cell(ctx, c, record, line, column, cell,
-                        cell->n == 0 ? "is empty" : "is no number that f32 can hold");
+                        cell->n == 0 ? "is empty" : "is not a number that f32 can hold");
     if (out == NULL)
         return TT_OK;
     if (is_x)
@@ -244,7 +246,7 @@ static tt_status use_cell(tt_ctx *ctx, const csv *c, int64_t record, int64_t lin
     if (is_y && c->has_classes) {
         *(int32_t *)out[1] = class_of(c, cell->text);
         if (*(int32_t *)out[1] < 0)
-            return bad_cell(ctx, c, record, line, column, cell, "is no class");
+            return bad_cell(ctx, c, record, line, column, cell, "is not a class number");
     }
     return TT_OK;
 }
@@ -257,7 +259,7 @@ static tt_status learn_class(tt_ctx *ctx, csv *c, int64_t record, int64_t line, 
     if (c->fixed_words)
         return tti_words_find(&c->words, cell->text) >= 0
                    ? TT_OK
-                   : bad_cell(ctx, c, record, line, column, cell, "is none of words");
+                   : bad_cell(ctx, c, record, line, column, cell, "is not one of words");
     if (cell->n == 0)
         return bad_cell(ctx, c, record, line, column, cell, "is empty");
     c->has_numbers &= tti_words_number(cell->text) >= 0;
@@ -328,7 +330,7 @@ static tt_status csv_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
     at.line = INT64_MIN / 2;
     TT_TRY(read_cells(ctx, NULL, c, &at, c->first + i, out, &n, &more));
     if (n != c->n)
-        return TT_FAIL(ctx, TT_EIO, "%s: record %lld is not what it was when the file was opened",
+        return TT_FAIL(ctx, TT_EIO, "%s: record %lld has changed since the file was opened",
                        c->bytes.path, (long long)(c->first + i));
     return TT_OK;
 }
@@ -355,7 +357,8 @@ static tt_status read_separator(tt_ctx *ctx, const char *text, char *out)
     bool one = text[0] != '\0' && text[1] == '\0';
     if ((!one && *out != '\t') || strchr(" \"\r\n", *out) != NULL)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "csv: comma is '%.16s'; it is one character, no blank or quote, or 'tab'",
+                       "csv: comma is '%.16s'; use one character other than a blank or a quote, or "
+                       "the word tab",
                        text);
     return TT_OK;
 }
@@ -393,22 +396,22 @@ static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
     const char *words = o->words;
     TT_TRY(read_separator(ctx, o->comma, &c->comma));
     if (o->first < 0 || o->count < 0)
-        return TT_FAIL(ctx, TT_EINVAL, "csv: %lld records from number %lld on", (long long)o->count,
-                       (long long)o->first);
+        return TT_FAIL(ctx, TT_EINVAL, "csv: cannot use %lld records from record %lld on",
+                       (long long)o->count, (long long)o->first);
     c->no_header = o->no_header;
     TT_TRY(read_header(ctx, c, o->no_header));
     TT_TRY(choose_columns(ctx, c, o));
     c->has_classes = o->classes || words[0] != '\0';
     if (c->has_classes && c->n_y != 1)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: classes are one column, not %lld", c->bytes.path,
-                       (long long)c->n_y);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: classes need one target column, not %lld",
+                       c->bytes.path, (long long)c->n_y);
     for (bool more;;) {
         TT_TRY(next_name(ctx, &words, word, &more));
         if (!more)
             break;
         c->fixed_words = true;
         if (tti_words_add(ctx, &c->words, word) != TT_OK)
-            return TT_FAIL(ctx, TT_EINVAL, "csv: words: more than %d", TTI_WORDS_MAX);
+            return TT_FAIL(ctx, TT_EINVAL, "csv: words has more than %d entries", TTI_WORDS_MAX);
     }
     c->has_numbers = c->has_classes && !c->fixed_words;
     c->first = o->first;

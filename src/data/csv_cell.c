@@ -33,11 +33,10 @@ static bool ends_cell(tti_csv_at *at, tti_cell *c, int byte)
 
 tt_status tti_csv_zero(tt_ctx *ctx, const char *path, int64_t line, int64_t column)
 {
-    return TT_FAIL(
-        ctx, TT_EPARSE,
-        "%s: line %lld, byte %lld of it: a zero byte, which text does not have: the file "
-        "is damaged, or not CSV (UTF-16 is to be saved as UTF-8)",
-        path, (long long)line, (long long)column);
+    return TT_FAIL(ctx, TT_EPARSE,
+                   "%s: line %lld has a zero byte at byte %lld: the file is damaged or is not CSV "
+                   "(save a UTF-16 file as UTF-8)",
+                   path, (long long)line, (long long)column);
 }
 
 #define FARTHEST ((int64_t)1 << 20) // bytes of a line that are counted for a message
@@ -93,7 +92,7 @@ tt_status tti_csv_cell(tt_ctx *ctx, tti_csv_at *at, tti_cell *c, bool *more)
     if (byte == '"') {
         TT_TRY(quoted(ctx, at, c, &byte));
         if (!ends_cell(at, c, byte))
-            return TT_FAIL(ctx, TT_EIO, "%s: line %lld: text after a closing quote",
+            return TT_FAIL(ctx, TT_EIO, "%s: line %lld: there is text after a closing quote",
                            at->scan.bytes->path, (long long)at->line);
     } else {
         for (; byte != TTI_SCAN_ERROR && !ends_cell(at, c, byte);

@@ -21,7 +21,7 @@ const tt_option tti_data_options[] = {
     {"prefetch", TT_OPT_INT32, "0", "number of batches to load ahead; 0: as many as fit in 1 MiB, between 4 and 64",
      offsetof(tt_data_opts, prefetch), 0, 4096, NULL},
     {"compare_all", TT_OPT_BOOL, "false",
-     "several processes compare every record first, not as many as a moment allows",
+     "compare every record between processes at the start, instead of a sample",
      offsetof(tt_data_opts, compare_all), 0, 0, NULL},
     TT_OPTION_END,
 };
@@ -45,8 +45,8 @@ static tt_status check_field(tt_ctx *ctx, const char *who, const tt_field *f)
     if (memchr(f->name, '\0', sizeof(f->name)) == NULL || f->name[0] == '\0')
         return TT_FAIL(ctx, TT_EINVAL, "%s: a field has no name", who);
     if (tt_dtype_bytes(f->dtype) == 0)
-        return TT_FAIL(ctx, TT_EDTYPE, "%s: field '%s' has type %d, which is none", who, f->name,
-                       (int)f->dtype);
+        return TT_FAIL(ctx, TT_EDTYPE, "%s: field '%s' has type %d, which does not exist", who,
+                       f->name, (int)f->dtype);
     bool ok = f->shape.rank >= 0 && f->shape.rank < TT_MAX_RANK && f->classes >= 0;
     for (int i = 0; ok && i < f->shape.rank; i++)
         ok = f->shape.dim[i] > 0 && tti_mul_i64(n, f->shape.dim[i], &n) && n <= INT32_MAX;
@@ -64,13 +64,13 @@ static tt_status check_source(tt_ctx *ctx, const char *who, const tt_source *s)
         return TT_FAIL(ctx, TT_EINVAL, "%s: %s", who,
                        s->count < 1 ? "there are no records" : "there are too many records");
     if (s->n_fields < 1 || s->n_fields > TT_MAX_FIELDS)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: %d fields; 1 to %d are possible", who, s->n_fields,
+        return TT_FAIL(ctx, TT_EINVAL, "%s: has %d fields; 1 to %d are allowed", who, s->n_fields,
                        TT_MAX_FIELDS);
     for (int i = 0; i < s->n_fields; i++) {
         TT_TRY(check_field(ctx, who, &s->fields[i]));
         for (int j = 0; j < i; j++)
             if (strcmp(s->fields[i].name, s->fields[j].name) == 0)
-                return TT_FAIL(ctx, TT_EINVAL, "%s: two fields are called '%s'", who,
+                return TT_FAIL(ctx, TT_EINVAL, "%s: two fields have the name '%s'", who,
                                s->fields[i].name);
     }
     return TT_OK;
@@ -193,7 +193,8 @@ tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options
     if (tti_is_stuck(ctx))
         return NULL;
     if (def == NULL || def->open == NULL || (options == NULL && def->options_size > 0)) {
-        (void)TT_FAIL(ctx, TT_EINVAL, "data: %s", def == NULL ? "no kind of source" : "no options");
+        (void)TT_FAIL(ctx, TT_EINVAL, "data: %s",
+                      def == NULL ? "the source type is NULL" : "the options are NULL");
         return NULL;
     }
     void *copy = copy_options(ctx, def, options);

@@ -110,7 +110,7 @@ static tt_status read_field(tt_ctx *ctx, const char *file, const json_t *o,
     *out = (tti_described_field){0};
     if (name[0] == '\0' || strlen(name) >= sizeof(out->field.name) ||
         !tti_shape_of_json(json_object_get(o, "shape"), &out->field.shape))
-        return TT_FAIL(ctx, TT_EPARSE, "%s: the description of the data has no right field '%.64s'",
+        return TT_FAIL(ctx, TT_EPARSE, "%s: the description of the data has no valid field '%.64s'",
                        file, name);
     strcpy(out->field.name, name);
     out->field.classes = json_integer_value(json_object_get(o, "classes"));

@@ -225,7 +225,7 @@ static tt_status digits_open(tt_ctx *ctx, const void *options, tt_source *out)
 {
     const tt_digits_opts *o = options;
     if (o->first < 0 || o->count < 1 || o->first > INT64_MAX / 8 || o->count > INT64_MAX / 8)
-        return TT_FAIL(ctx, TT_EINVAL, "digits: %lld records from number %lld on",
+        return TT_FAIL(ctx, TT_EINVAL, "digits: cannot use %lld records from record %lld on",
                        (long long)o->count, (long long)o->first);
     digits *d = tti_calloc(ctx, 1, sizeof(*d));
     if (d == NULL)

@@ -38,8 +38,8 @@ static tt_status add_item(tt_ctx *ctx, const char *who, const char *item, tti_fi
     if (rc == GLOB_NOMATCH) {
         st = TT_FAIL(ctx, TT_EIO, "%s: no file matches '%s'", who, item);
     } else if (rc != 0) {
-        st = TT_FAIL(ctx, rc == GLOB_NOSPACE ? TT_ENOMEM : TT_EIO, "%s: cannot look for '%s'", who,
-                     item);
+        st = TT_FAIL(ctx, rc == GLOB_NOSPACE ? TT_ENOMEM : TT_EIO, "%s: cannot search for '%s'",
+                     who, item);
     } else {
         qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
         for (size_t i = 0; i < found.gl_pathc && st == TT_OK; i++)
@@ -57,7 +57,8 @@ static tt_status add_list(tt_ctx *ctx, const char *who, const char *list, tti_fi
         while (len > 0 && (s[skip + len - 1] == ' ' || s[skip + len - 1] == '\t'))
             len--;
         if (len >= sizeof(item))
-            return TT_FAIL(ctx, TT_EINVAL, "%s: a file's name has %zu bytes", who, len);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: a file name has %zu bytes, which is too long", who,
+                           len);
         memcpy(item, s + skip, len);
         item[len] = '\0';
         if (len > 0)

@@ -28,7 +28,7 @@ static tt_status parse_axes(tt_ctx *ctx, tti_idx *f, int rank)
     const char *path = f->bytes.path;
     f->header = 4 + 4 * (int64_t)rank;
     if (f->bytes.n < f->header)
-        return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld, in its header", path,
+        return TT_FAIL(ctx, TT_EIO, "%s: is cut short at byte %lld, within its header", path,
                        (long long)f->bytes.n);
     TT_TRY(tti_bytes_read(ctx, &f->bytes, 4, 4 * (size_t)rank, axes));
     f->count = big32(axes);
@@ -38,7 +38,7 @@ static tt_status parse_axes(tt_ctx *ctx, tti_idx *f, int rank)
         f->shape.dim[i - 1] = big32(axes + 4 * i);
         if (f->shape.dim[i - 1] == 0 || !tti_mul_i64(f->n, f->shape.dim[i - 1], &f->n) ||
             f->n > INT32_MAX)
-            return TT_FAIL(ctx, TT_EIO, "%s: axis %d has %lld entries", path, i,
+            return TT_FAIL(ctx, TT_EIO, "%s: axis %d has a size of %lld", path, i,
                            (long long)f->shape.dim[i - 1]);
     }
     return TT_OK;
@@ -50,7 +50,7 @@ static tt_status body_size(tt_ctx *ctx, const tti_idx *f, int64_t *out)
     if (f->count == 0)
         return TT_FAIL(ctx, TT_EIO, "%s: has no records", f->bytes.path);
     if (!tti_mul_i64(record, f->count, out) || *out > INT64_MAX - f->header - 1)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", f->bytes.path,
+        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes are too large", f->bytes.path,
                        (long long)f->count, (long long)record);
     return TT_OK;
 }
@@ -62,8 +62,9 @@ static tt_status check_size(tt_ctx *ctx, const tti_idx *f)
     int64_t record = f->n * (int64_t)f->element, have = f->bytes.n - f->header, want;
     TT_TRY(body_size(ctx, f, &want));
     if (have < want)
-        return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld, in record %lld of %lld", path,
-                       (long long)f->bytes.n, (long long)(have / record), (long long)f->count);
+        return TT_FAIL(ctx, TT_EIO, "%s: is cut short at byte %lld, within record %lld of %lld",
+                       path, (long long)f->bytes.n, (long long)(have / record),
+                       (long long)f->count);
     if (have > want)
         return TT_FAIL(ctx, TT_EIO, "%s: has %lld bytes after its last record", path,
                        (long long)(have - want));
@@ -75,17 +76,18 @@ static tt_status parse_header(tt_ctx *ctx, tti_idx *f)
     unsigned char magic[4];
     const char *path = f->bytes.path;
     if (f->bytes.n < 4)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld bytes are no IDX file", path, (long long)f->bytes.n);
+        return TT_FAIL(ctx, TT_EIO, "%s: is not an IDX file: it has only %lld bytes", path,
+                       (long long)f->bytes.n);
     TT_TRY(tti_bytes_read(ctx, &f->bytes, 0, 4, magic));
     f->type = magic[2];
     for (int i = 0; i < TTI_COUNT(types); i++)
         if (types[i].type == f->type)
             f->element = types[i].bytes;
     if (magic[0] != 0 || magic[1] != 0 || f->element == 0)
-        return TT_FAIL(ctx, TT_EIO, "%s: begins with %02x %02x %02x %02x; no IDX file does", path,
-                       magic[0], magic[1], magic[2], magic[3]);
+        return TT_FAIL(ctx, TT_EIO, "%s: is not an IDX file: it begins with %02x %02x %02x %02x",
+                       path, magic[0], magic[1], magic[2], magic[3]);
     if (magic[3] < 1 || magic[3] > TT_MAX_RANK)
-        return TT_FAIL(ctx, TT_EIO, "%s: has %d axes; 1 to %d are possible", path, magic[3],
+        return TT_FAIL(ctx, TT_EIO, "%s: has %d axes; 1 to %d are allowed", path, magic[3],
                        TT_MAX_RANK);
     for (int v = 0; v < 256; v++)
         f->unit[v] = (float)v / 255.0f;
@@ -191,7 +193,8 @@ tt_status tti_idx_classes(tt_ctx *ctx, const tti_idx *f, int64_t most, int64_t *
                                   (size_t)TTI_MIN(per, f->count - i) * f->element, raw));
         int32_t v = (int32_t)element_at(raw + (size_t)k * f->element, f->type);
         if (most != 0 && (v < 0 || v >= most))
-            return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: label %d is not below %lld",
+            return TT_FAIL(ctx, TT_EPARSE,
+                           "%s: record %lld: the label is %d, but must be below %lld",
                            f->bytes.path, (long long)i, v, (long long)most);
         low = TTI_MIN(low, v);
         high = TTI_MAX(high, v);
@@ -230,7 +233,7 @@ static tt_status idx_target(tt_ctx *ctx, const idx_pair *p, int64_t classes, tt_
 {
     *y = (tt_field){.name = "y", .shape = p->y.shape};
     if (p->y.count != p->x.count)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld records, but '%s' has %lld", p->y.bytes.path,
+        return TT_FAIL(ctx, TT_EIO, "%s: has %lld records, but '%s' has %lld", p->y.bytes.path,
                        (long long)p->y.count, p->x.bytes.path, (long long)p->x.count);
     if (!tti_idx_has_labels(&p->y))
         return TT_OK;

@@ -15,10 +15,10 @@ static tt_status check_image(tt_ctx *ctx, const tti_transform *t)
     int rank = t->in.shape.rank;
     if (rank == 2 || rank == 3)
         return TT_OK;
-    return TT_FAIL(ctx, TT_ESHAPE,
-                   "%s: field '%s' is %s; an image is [height, width] or "
-                   "[height, width, channels]",
-                   t->def->name, t->in.name, tt_shape_text(&t->in.shape, shape));
+    return TT_FAIL(
+        ctx, TT_ESHAPE,
+        "%s: field '%s' has shape %s; an image is [height, width] or [height, width, channels]",
+        t->def->name, t->in.name, tt_shape_text(&t->in.shape, shape));
 }
 
 // Below n, from one random word.
@@ -54,7 +54,8 @@ static tt_status last_prepare(tt_ctx *ctx, tti_transform *t)
     char shape[TT_SHAPE_TEXT];
     const int64_t *d = t->in.shape.dim;
     if (t->in.shape.rank != 3)
-        return TT_FAIL(ctx, TT_ESHAPE, "%s: field '%s' is %s; it must be [channels, height, width]",
+        return TT_FAIL(ctx, TT_ESHAPE,
+                       "%s: field '%s' has shape %s; it must be [channels, height, width]",
                        t->def->name, t->in.name, tt_shape_text(&t->in.shape, shape));
     t->out.shape = TT_SHAPE(d[1], d[2], d[0]);
     return TT_OK;
@@ -77,7 +78,7 @@ static const tt_option last_options[] = {TTI_FIELD_ROW, TT_OPTION_END};
 
 const tti_transform_def tti_transform_channels_last = {
     .name = "channels_last",
-    .help = "an image [channels, height, width] as [height, width, channels]",
+    .help = "convert an image from [channels, height, width] to [height, width, channels]",
     .options = last_options,
     .prepare = last_prepare,
     .apply = last_apply,
@@ -94,8 +95,8 @@ static tt_status crop_prepare(tt_ctx *ctx, tti_transform *t)
             t->opts.size[i] = (int)t->in.shape.dim[i];
         if (t->opts.size[i] > side)
             return TT_FAIL(ctx, TT_ESHAPE,
-                           "random_crop: size [%d, %d] of an image [%lld, %lld] "
-                           "with %d zeros around it",
+                           "random_crop: size [%d, %d] is larger than the image [%lld, %lld] with "
+                           "%d pixels of padding",
                            t->opts.size[0], t->opts.size[1], (long long)t->in.shape.dim[0],
                            (long long)t->in.shape.dim[1], t->opts.pad);
         t->out.shape.dim[i] = t->opts.size[i];

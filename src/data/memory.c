@@ -58,7 +58,8 @@ static tt_status memory_field(tt_ctx *ctx, const char *name, tt_dtype dtype, con
         ok = shape->dim[i] > 0 && tti_mul_i64(n, shape->dim[i], &n);
     char text[TT_SHAPE_TEXT];
     if (!ok || !tti_mul_i64(n, count, &n))
-        return TT_FAIL(ctx, TT_ESHAPE, "memory: %s: %lld records of shape %s and type %s", name,
+        return TT_FAIL(ctx, TT_ESHAPE,
+                       "memory: %s: cannot use %lld records of shape %s and type %s", name,
                        (long long)count, tt_shape_text(shape, text), tt_dtype_name(dtype));
     out->classes = count_classes(dtype, shape, array, count);
     return TT_OK;
@@ -68,9 +69,9 @@ static tt_status memory_open(tt_ctx *ctx, const void *options, tt_source *out)
 {
     const tt_memory_opts *o = options;
     if (o->x == NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "memory: x must be given, an array of the program");
+        return TT_FAIL(ctx, TT_EINVAL, "memory: x must be given: an array of the program");
     if (o->count < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "memory: count is %lld; there must be records",
+        return TT_FAIL(ctx, TT_EINVAL, "memory: count is %lld; it must be at least 1",
                        (long long)o->count);
     tt_source s = {.count = o->count, .read = memory_read, .close = memory_close, .n_fields = 1};
     TT_TRY(memory_field(ctx, "x", o->x_dtype, &o->x_shape, o->x, o->count, &s.fields[0]));

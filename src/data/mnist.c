@@ -19,10 +19,10 @@ static tt_status mnist_file(tt_ctx *ctx, const char *dir, const char *part, cons
         if (n > 0 && n < TTI_PATH_MAX && access(out, F_OK) == 0)
             return TT_OK;
     }
-    return TT_FAIL(ctx, TT_EIO,
-                   "mnist: '%s' has no %s-%s.gz; give the folder of the four files with dir or "
-                   "TUTTI_DATA_DIR",
-                   dir, part, rest);
+    return TT_FAIL(
+        ctx, TT_EIO,
+        "mnist: '%s' has no %s-%s.gz; set dir or TUTTI_DATA_DIR to the folder of the four files",
+        dir, part, rest);
 }
 
 static tt_status mnist_open(tt_ctx *ctx, const void *options, tt_source *out)
@@ -31,8 +31,7 @@ static tt_status mnist_open(tt_ctx *ctx, const void *options, tt_source *out)
     char dir[TTI_PATH_MAX], x[TTI_PATH_MAX], y[TTI_PATH_MAX];
     bool test = strcmp(o->split, "test") == 0;
     if (!test && strcmp(o->split, "train") != 0)
-        return TT_FAIL(ctx, TT_EINVAL, "mnist: split is '%s'; 'train' and 'test' are possible",
-                       o->split);
+        return TT_FAIL(ctx, TT_EINVAL, "mnist: split is '%s'; use 'train' or 'test'", o->split);
     TT_TRY(tti_data_dir(ctx, o->dir, "mnist", dir));
     TT_TRY(mnist_file(ctx, dir, test ? "t10k-images" : "train-images", "idx3-ubyte", x));
     TT_TRY(mnist_file(ctx, dir, test ? "t10k-labels" : "train-labels", "idx1-ubyte", y));
@@ -42,9 +41,9 @@ static tt_status mnist_open(tt_ctx *ctx, const void *options, tt_source *out)
     if (shape->rank != 2 || shape->dim[0] != 28 || shape->dim[1] != 28 ||
         s.fields[1].dtype != TT_I32) {
         char text[TT_SHAPE_TEXT];
-        tt_status st =
-            TT_FAIL(ctx, TT_EIO, "%s: records are %s; MNIST's are [28, 28], each with a label", x,
-                    tt_shape_text(shape, text));
+        tt_status st = TT_FAIL(ctx, TT_EIO,
+                               "%s: records have shape %s; MNIST needs [28, 28], each with a label",
+                               x, tt_shape_text(shape, text));
         s.close(ctx, s.self);
         return st;
     }

@@ -54,7 +54,8 @@ static tt_status convert(tt_ctx *ctx, const tti_npy *f, tt_dtype dtype, int64_t 
         }
         int64_t v = integer_at(raw, f->type);
         if (v < INT32_MIN || v > INT32_MAX)
-            return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: %lld does not fit 32 bits",
+            return TT_FAIL(ctx, TT_EPARSE,
+                           "%s: record %lld: the value %lld does not fit into 32 bits",
                            f->bytes.path, (long long)record, (long long)v);
         if (dtype == TT_I32)
             ((int32_t *)out)[at + k] = (int32_t)v;
@@ -128,7 +129,7 @@ static tt_status add_array(tt_ctx *ctx, arrays *a, const char *name, bool is_tar
     s->fields[i] = (tt_field){.dtype = a->dtype[i], .shape = f->shape};
     strncpy(s->fields[i].name, name, sizeof(s->fields[i].name) - 1);
     if (i > 0 && f->count != a->array[0].count)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld records, but '%s' has %lld", f->bytes.path,
+        return TT_FAIL(ctx, TT_EIO, "%s: has %lld records, but '%s' has %lld", f->bytes.path,
                        (long long)f->count, a->array[0].bytes.path, (long long)a->array[0].count);
     if (is_target && a->dtype[i] == TT_I32 && f->shape.rank == 0)
         TT_TRY(count_classes(ctx, f, &s->fields[i].classes));
@@ -226,7 +227,7 @@ static tt_status npy_open(tt_ctx *ctx, const void *options, tt_source *out)
         return tti_npz_source(ctx, &x, o->x, o->y, out);
     }
     if (o->x[0] == '\0')
-        return TT_FAIL(ctx, TT_EINVAL, "npy: x must be given, or file");
+        return TT_FAIL(ctx, TT_EINVAL, "npy: x or file must be given");
     TT_TRY(tti_bytes_open_as(ctx, o->x, 0, tti_npy_promise, &x));
     tt_status st = o->y[0] != '\0' ? tti_bytes_open_as(ctx, o->y, 0, tti_npy_promise, &y) : TT_OK;
     if (st != TT_OK) {

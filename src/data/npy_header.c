@@ -95,7 +95,7 @@ static tt_status take_shape(reader *r, tti_npy *f)
             return TT_FAIL(r->ctx, TT_EIO, "%s: has more than %d axes", r->path, TT_MAX_RANK);
         TT_TRY(take_number(r, &v));
         if (rank > 0 && (v < 1 || !tti_mul_i64(f->n, v, &f->n) || f->n > INT32_MAX))
-            return TT_FAIL(r->ctx, TT_EIO, "%s: axis %d has %lld entries", r->path, rank,
+            return TT_FAIL(r->ctx, TT_EIO, "%s: axis %d has a size of %lld", r->path, rank,
                            (long long)v);
         if (rank == 0)
             f->count = v;
@@ -106,7 +106,7 @@ static tt_status take_shape(reader *r, tti_npy *f)
             return no_dict(r, "a comma");
     }
     if (rank == 0)
-        return TT_FAIL(r->ctx, TT_EIO, "%s: is a single number; the first axis counts records",
+        return TT_FAIL(r->ctx, TT_EIO, "%s: is a scalar; the first axis must count records",
                        r->path);
     f->shape.rank = rank - 1;
     return TT_OK;
@@ -117,7 +117,7 @@ static tt_status take_type(reader *r, tti_npy *f)
     char descr[64];
     skip_blanks(r);
     if (*r->s == '[')
-        return TT_FAIL(r->ctx, TT_EIO, "%s: is a structured array; only plain ones can be read",
+        return TT_FAIL(r->ctx, TT_EIO, "%s: is a structured array; only plain arrays can be read",
                        r->path);
     TT_TRY(take_text(r, descr));
     for (int i = 0; i < TTI_COUNT(types); i++) {
@@ -153,13 +153,12 @@ static tt_status take_dict(reader *r, tti_npy *f)
             has_shape = true;
             TT_TRY(take_shape(r, f));
         } else {
-            return TT_FAIL(r->ctx, TT_EIO, "%s: header: key '%s'", r->path, key);
+            return TT_FAIL(r->ctx, TT_EIO, "%s: header: unexpected key '%s'", r->path, key);
         }
         if (fortran)
-            return TT_FAIL(r->ctx, TT_EIO,
-                           "%s: is in Fortran order; save it in C order, as by "
-                           "numpy.ascontiguousarray()",
-                           r->path);
+            return TT_FAIL(
+                r->ctx, TT_EIO,
+                "%s: is in Fortran order; save it in C order (numpy.ascontiguousarray())", r->path);
         if (!take(r, ',') && *r->s != '}')
             return no_dict(r, "a comma");
     }
@@ -167,7 +166,7 @@ static tt_status take_dict(reader *r, tti_npy *f)
     if (*r->s != '\0')
         return no_dict(r, "the end");
     if (!has_type || !has_order || !has_shape)
-        return TT_FAIL(r->ctx, TT_EIO, "%s: header: no %s", r->path,
+        return TT_FAIL(r->ctx, TT_EIO, "%s: header: %s is missing", r->path,
                        !has_type    ? "descr"
                        : !has_order ? "fortran_order"
                                     : "shape");
@@ -180,7 +179,7 @@ static tt_status body_size(tt_ctx *ctx, const tti_npy *f, int64_t *out)
     if (f->count == 0)
         return TT_FAIL(ctx, TT_EIO, "%s: has no records", f->bytes.path);
     if (!tti_mul_i64(record, f->count, out) || *out > INT64_MAX - f->header - 1)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes", f->bytes.path,
+        return TT_FAIL(ctx, TT_EIO, "%s: %lld records of %lld bytes are too large", f->bytes.path,
                        (long long)f->count, (long long)record);
     return TT_OK;
 }
@@ -190,8 +189,9 @@ static tt_status check_size(tt_ctx *ctx, const tti_npy *f)
     int64_t record = f->n * f->element, have = f->bytes.n - f->header, want;
     TT_TRY(body_size(ctx, f, &want));
     if (have < want)
-        return TT_FAIL(ctx, TT_EIO, "%s: ends at byte %lld, in record %lld of %lld", f->bytes.path,
-                       (long long)f->bytes.n, (long long)(have / record), (long long)f->count);
+        return TT_FAIL(ctx, TT_EIO, "%s: is cut short at byte %lld, within record %lld of %lld",
+                       f->bytes.path, (long long)f->bytes.n, (long long)(have / record),
+                       (long long)f->count);
     if (have > want)
         return TT_FAIL(ctx, TT_EIO, "%s: has %lld bytes after its last record", f->bytes.path,
                        (long long)(have - want));
@@ -204,15 +204,16 @@ static tt_status parse_header(tt_ctx *ctx, tti_npy *f)
     const char *path = f->bytes.path;
     TT_TRY(tti_bytes_read(ctx, &f->bytes, 0, (size_t)TTI_MIN(f->bytes.n, 12), head));
     if (f->bytes.n < 10 || memcmp(head, "\x93NUMPY", 6) != 0)
-        return TT_FAIL(ctx, TT_EIO, "%s: is no .npy file", path);
+        return TT_FAIL(ctx, TT_EIO, "%s: is not a .npy file", path);
     if (head[6] < 1 || head[6] > 3)
-        return TT_FAIL(ctx, TT_EIO, "%s: is version %d.%d of the format; 1 to 3 can be read", path,
+        return TT_FAIL(ctx, TT_EIO,
+                       "%s: has version %d.%d of the format; versions 1 to 3 can be read", path,
                        head[6], head[7]);
     int64_t at = head[6] == 1 ? 10 : 12, n = head[8] | head[9] << 8;
     if (head[6] > 1)
         n |= (int64_t)head[10] << 16 | (int64_t)head[11] << 24;
     if (n > HEADER_MAX || at + n > f->bytes.n)
-        return TT_FAIL(ctx, TT_EIO, "%s: %lld bytes of header in a file of %lld", path,
+        return TT_FAIL(ctx, TT_EIO, "%s: the header has %lld bytes, but the file has %lld", path,
                        (long long)n, (long long)f->bytes.n);
     f->header = at + n;
     char *text = tti_alloc(ctx, (size_t)n + 1);
@@ -222,7 +223,7 @@ static tt_status parse_header(tt_ctx *ctx, tti_npy *f)
     text[n] = '\0';
     reader r = {ctx, path, text};
     if (st == TT_OK && strlen(text) != (size_t)n)
-        st = TT_FAIL(ctx, TT_EIO, "%s: header: a zero byte", path);
+        st = TT_FAIL(ctx, TT_EIO, "%s: header: contains a zero byte", path);
     if (st == TT_OK)
         st = take_dict(&r, f);
     tti_free(ctx, text);

@@ -49,16 +49,16 @@ static tt_status find_directory(tt_ctx *ctx, const tti_bytes *zip, directory *ou
         if (little(tail + i, 4) == 0x06054b50 && i + END_BYTES + little(tail + i + 20, 2) == n)
             p = tail + i;
     if (p == NULL)
-        return TT_FAIL(ctx, TT_EIO, "%s: has no end of a zip archive; it is none, or cut short",
-                       zip->path);
+        return TT_FAIL(ctx, TT_EIO, "%s: is not a zip archive, or is cut short", zip->path);
     *out = (directory){.n = little(p + 10, 2), .bytes = little(p + 12, 4), .at = little(p + 16, 4)};
     if (out->n == 0xffff || out->bytes == 0xffffffff || out->at == 0xffffffff)
         return no_zip64(ctx, zip->path);
     if (little(p + 4, 2) != 0 || little(p + 6, 2) != 0 || little(p + 8, 2) != out->n)
-        return TT_FAIL(ctx, TT_EIO, "%s: is one of several parts of a zip archive", zip->path);
+        return TT_FAIL(ctx, TT_EIO, "%s: is one part of a multi-part zip archive", zip->path);
     if (out->at + out->bytes > from + (p - tail))
-        return TT_FAIL(ctx, TT_EIO, "%s: its directory, %lld bytes at %lld, is not in the file",
-                       zip->path, (long long)out->bytes, (long long)out->at);
+        return TT_FAIL(ctx, TT_EIO,
+                       "%s: its directory, %lld bytes at byte %lld, is outside the file", zip->path,
+                       (long long)out->bytes, (long long)out->at);
     return TT_OK;
 }
 
@@ -107,19 +107,20 @@ static tt_status open_entry(tt_ctx *ctx, const tti_bytes *zip, const entry *e, c
     if ((e->flags & 1) != 0)
         return TT_FAIL(ctx, TT_EUNSUPPORTED, "%s: is encrypted", called);
     if (e->method != 0 && e->method != 8)
-        return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                       "%s: is packed by method %u; 0, stored, and 8, deflate, can be read", called,
-                       e->method);
+        return TT_FAIL(
+            ctx, TT_EUNSUPPORTED,
+            "%s: uses compression method %u; only 0 (stored) and 8 (deflate) can be read", called,
+            e->method);
     if (e->at + LOCAL_BYTES > zip->n)
-        return TT_FAIL(ctx, TT_EIO, "%s: begins at byte %lld of a file of %lld", called,
+        return TT_FAIL(ctx, TT_EIO, "%s: begins at byte %lld, but the file has %lld bytes", called,
                        (long long)e->at, (long long)zip->n);
     TT_TRY(tti_bytes_read(ctx, zip, e->at, LOCAL_BYTES, p));
     if (little(p, 4) != 0x04034b50)
-        return TT_FAIL(ctx, TT_EIO, "%s: is not at byte %lld, where the directory says", called,
+        return TT_FAIL(ctx, TT_EIO, "%s: is not at byte %lld, as the directory says", called,
                        (long long)e->at);
     int64_t data = e->at + LOCAL_BYTES + little(p + 26, 2) + little(p + 28, 2);
     if (e->method == 0 && e->packed != e->size)
-        return TT_FAIL(ctx, TT_EIO, "%s: is stored in %lld bytes but has %lld", called,
+        return TT_FAIL(ctx, TT_EIO, "%s: is stored in %lld bytes but should have %lld", called,
                        (long long)e->packed, (long long)e->size);
     if (e->method == 0)
         return tti_bytes_part(ctx, zip, called, data, e->size, out);
@@ -173,7 +174,7 @@ tt_status tti_npz_find(tt_ctx *ctx, const tti_bytes *zip, const char *name, tti_
     char called[TTI_PATH_MAX + NAME_MAX_];
     TT_TRY(look_for(ctx, zip, name, &found, &e));
     if (!found)
-        return TT_FAIL(ctx, TT_EIO, "%s: has no array '%.64s'; the last it has is '%.64s'",
+        return TT_FAIL(ctx, TT_EIO, "%s: has no array '%.64s'; its last array is '%.64s'",
                        zip->path, name, e.name);
     snprintf(called, sizeof(called), "%s: %s", zip->path, e.name);
     tti_bytes b = {.fd = -1};
@@ -181,7 +182,8 @@ tt_status tti_npz_find(tt_ctx *ctx, const tti_bytes *zip, const char *name, tti_
     TT_TRY(open_entry(ctx, zip, &e, called, &b));
     tt_status st = tti_bytes_crc(ctx, &b, &crc);
     if (st == TT_OK && crc != e.crc)
-        st = TT_FAIL(ctx, TT_EIO, "%s: its checksum is %08x instead of %08x", called, crc, e.crc);
+        st = TT_FAIL(ctx, TT_EIO, "%s: is damaged: its checksum is %08x instead of %08x", called,
+                     crc, e.crc);
     if (st != TT_OK) {
         tti_bytes_close(ctx, &b);
         return st;

@@ -73,7 +73,7 @@ tt_batch_data tti_batch_at(const tt_data *d, int64_t k)
 
 static tt_status bad_lane(tt_data *d, int64_t i, int lane)
 {
-    return TT_FAIL(d->ctx, TT_EINVAL, "%s: record %lld is in lane %d; there are lanes 0 to %d",
+    return TT_FAIL(d->ctx, TT_EINVAL, "%s: record %lld is in lane %d, but the lanes are 0 to %d",
                    tti_data_name(d), (long long)i, lane, d->ctx->lanes - 1);
 }
 

@@ -278,8 +278,8 @@ static tt_status start_at(tt_data *d, int64_t batch, int64_t cursor)
     d->first = cursor % count;
     if (d->lane_first != NULL && d->first % batch != 0)
         return TT_FAIL(d->ctx, TT_EINVAL,
-                       "%s: cursor %lld is place %lld of its epoch, which must be a multiple of "
-                       "the batch, %lld, as records belong to lanes",
+                       "%s: cursor %lld is position %lld of its epoch, which must be a multiple of "
+                       "the batch size %lld, because records belong to lanes",
                        tti_data_name(d), (long long)cursor, (long long)d->first, (long long)batch);
     TT_TRY(tti_lanes_check(d, batch));
 
@@ -313,7 +313,7 @@ tt_status tt_data_start(tt_data *d, int64_t batch, int64_t cursor)
         return tt_status_of(d->ctx);
     tt_data_stop(d);
     if (batch < 0 || batch > TTI_MAX_BATCH || cursor < 0 || cursor > INT64_MAX / 2)
-        return TT_FAIL(d->ctx, TT_EINVAL, "%s: batches of %lld from cursor %lld are not possible",
+        return TT_FAIL(d->ctx, TT_EINVAL, "%s: cannot read batches of %lld from cursor %lld",
                        tti_data_name(d), (long long)batch, (long long)cursor);
     tt_status st = start_at(d, batch == 0 ? d->opts.batch : batch, cursor);
     if (st != TT_OK)
@@ -354,8 +354,8 @@ static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
         read = records_read(d);
         if (tti_patience_is_over(&p))
             return TT_FAIL(d->ctx, TT_ETIMEOUT,
-                           "%s: workers read no record for %.1f s (deadline_ms)", tti_data_name(d),
-                           1e-3 * (double)d->ctx->deadline_ms);
+                           "%s: workers have read no record for %.1f s (deadline_ms)",
+                           tti_data_name(d), 1e-3 * (double)d->ctx->deadline_ms);
     }
     return TT_OK;
 }
@@ -367,7 +367,7 @@ tt_status tt_data_next(tt_data *d, tt_batch_data *out)
     if (tti_is_stuck(d->ctx))
         return tt_status_of(d->ctx);
     if (!d->is_started)
-        return TT_FAIL(d->ctx, TT_EINVAL, "%s: tt_data_start() comes before tt_data_next()",
+        return TT_FAIL(d->ctx, TT_EINVAL, "%s: call tt_data_start() before tt_data_next()",
                        tti_data_name(d));
 
     int64_t k = d->next, n = d->ring.n_slots;

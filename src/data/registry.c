@@ -33,9 +33,9 @@ tt_status tt_source_register(tt_ctx *ctx, const tt_source_def *def)
     if (ctx == NULL)
         return TT_EINVAL;
     if (def == NULL || def->name == NULL || def->open == NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "source: a record needs a name and open()");
+        return TT_FAIL(ctx, TT_EINVAL, "source: the definition needs a name and open()");
     if (tt_source_find(ctx, def->name) != NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "source '%s' is already known", def->name);
+        return TT_FAIL(ctx, TT_EINVAL, "source '%s' is already registered", def->name);
     if (!tti_grow(ctx, &ctx->user_sources, &ctx->cap_user_sources, ctx->n_user_sources + 1,
                   sizeof(*ctx->user_sources)))
         return TT_ENOMEM;

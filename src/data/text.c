@@ -50,7 +50,7 @@ static tt_status read_bytes(tt_ctx *ctx, const text *t, int64_t i, void *const *
 static tt_status changed(tt_ctx *ctx, const text *t, int64_t at)
 {
     int64_t f = tti_files_find(&t->files, at);
-    return TT_FAIL(ctx, TT_EIO, "%s: byte %lld is not what it was when the file was opened",
+    return TT_FAIL(ctx, TT_EIO, "%s: byte %lld has changed since the file was opened",
                    t->files.file[f].path, (long long)(at - t->files.start[f]));
 }
 
@@ -100,8 +100,8 @@ static tt_status text_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 
 static tt_status not_utf8(tt_ctx *ctx, const tti_bytes *b, int64_t at)
 {
-    return TT_FAIL(ctx, TT_EIO, "%s: byte %lld is no UTF-8; level: byte takes any file", b->path,
-                   (long long)at);
+    return TT_FAIL(ctx, TT_EIO, "%s: byte %lld is not valid UTF-8; level: byte accepts any file",
+                   b->path, (long long)at);
 }
 
 // Notes the characters of file f in seen, a bit each, and where blocks begin.
@@ -183,8 +183,7 @@ static tt_status text_init(tt_ctx *ctx, const tt_text_opts *o, text *t)
 {
     t->is_bytes = strcmp(o->level, "byte") == 0;
     if (!t->is_bytes && strcmp(o->level, "char") != 0)
-        return TT_FAIL(ctx, TT_EINVAL, "text: level is '%s'; 'char' and 'byte' are possible",
-                       o->level);
+        return TT_FAIL(ctx, TT_EINVAL, "text: level is '%s'; use 'char' or 'byte'", o->level);
     TT_TRY(tti_files_open(ctx, "text", o->file, &t->files));
     if (t->is_bytes)
         t->n = t->files.start[t->files.n];

@@ -15,19 +15,20 @@ tt_status tti_window_init(tt_ctx *ctx, const char *who, int64_t total, double fr
 {
     tti_window w = {.context = context, .stride = stride == 0 ? context : stride};
     if (context < 1 || context > INT32_MAX / 2)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: context must be given, 1 or more", who);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: context must be given and at least 1", who);
     if (w.stride < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: stride is %lld; it must be above 0", who,
+        return TT_FAIL(ctx, TT_EINVAL, "%s: stride is %lld; it must be at least 1", who,
                        (long long)stride);
     if (!(from >= 0 && from < to && to <= 1))
-        return TT_FAIL(ctx, TT_EINVAL, "%s: the part from %g to %g; 0 <= from < to <= 1 is needed",
-                       who, from, to);
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s: from is %g and to is %g; 0 <= from < to <= 1 is required", who, from,
+                       to);
     w.first = (int64_t)(from * (double)total);
     int64_t end = to == 1 ? total : (int64_t)(to * (double)total), n = end - w.first;
     if (n < context + 1)
         return TT_FAIL(ctx, TT_EIO,
-                       "%s: %lld symbols from %lld on; a record of context %lld needs one more "
-                       "than its context",
+                       "%s: has only %lld tokens from token %lld on; a record of context %lld "
+                       "needs one more than its context",
                        who, (long long)n, (long long)w.first, (long long)context);
     w.count = (n - context - 1) / w.stride + 1;
     *out = w;
@@ -63,7 +64,8 @@ static int64_t token_at(const unsigned char *p, int64_t bytes)
 static tt_status bad_token(tt_ctx *ctx, const tokens *t, int64_t i, int64_t at, int64_t v)
 {
     int64_t f = tti_files_find(&t->files, at * t->bytes);
-    return TT_FAIL(ctx, TT_EPARSE, "%s: record %lld: token %lld, at byte %lld, is not below %lld",
+    return TT_FAIL(ctx, TT_EPARSE,
+                   "%s: record %lld: token %lld, at byte %lld, must be below %lld (vocab)",
                    t->files.file[f].path, (long long)i, (long long)v,
                    (long long)(at * t->bytes - t->files.start[f]), (long long)t->vocab);
 }
@@ -97,15 +99,16 @@ static void tokens_close(tt_ctx *ctx, void *self)
 static tt_status tokens_init(tt_ctx *ctx, const tt_tokens_opts *o, tokens *t)
 {
     if (o->bits != 16 && o->bits != 32)
-        return TT_FAIL(ctx, TT_EINVAL, "tokens: bits is %d; 16 and 32 are possible", o->bits);
+        return TT_FAIL(ctx, TT_EINVAL, "tokens: bits is %d; use 16 or 32", o->bits);
     if (o->vocab < 1 || o->vocab > INT32_MAX)
-        return TT_FAIL(ctx, TT_EINVAL, "tokens: vocab must be given, 1 to 2147483647");
+        return TT_FAIL(ctx, TT_EINVAL, "tokens: vocab must be given, from 1 to 2147483647");
     t->bytes = o->bits / 8;
     t->vocab = o->vocab;
     TT_TRY(tti_files_open(ctx, "tokens", o->file, &t->files));
     for (int64_t f = 0; f < t->files.n; f++)
         if (t->files.file[f].n % t->bytes != 0)
-            return TT_FAIL(ctx, TT_EIO, "%s: %lld bytes; tokens of %d bits do not end there",
+            return TT_FAIL(ctx, TT_EIO,
+                           "%s: has %lld bytes, which is not a multiple of a token of %d bits",
                            t->files.file[f].path, (long long)t->files.file[f].n, o->bits);
     return tti_window_init(ctx, "tokens", t->files.start[t->files.n] / t->bytes, o->from, o->to,
                            o->context, o->stride, &t->window);

@@ -66,9 +66,9 @@ tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opt
     if (def == NULL)
         return unknown_kind(ctx, kind != NULL ? kind : "");
     if (d->is_started)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: transforms are given before tt_data_start()", kind);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: transforms must be added before tt_data_start()", kind);
     if (d->n_transforms == TTI_MAX_TRANSFORMS)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: at most %d transforms are possible", kind,
+        return TT_FAIL(ctx, TT_EINVAL, "%s: at most %d transforms are allowed", kind,
                        TTI_MAX_TRANSFORMS);
 
     tti_transform t = {.def = def};
@@ -114,7 +114,7 @@ static tt_status read_list(tt_ctx *ctx, const char *what, const char *list, doub
         memcpy(text, s, TTI_MIN(len, sizeof(text) - 1));
         text[TTI_MIN(len, sizeof(text) - 1)] = '\0';
         if (!tti_float_parse(text, &v))
-            return TT_FAIL(ctx, TT_EINVAL, "normalise: %s: '%s' is no number", what, text);
+            return TT_FAIL(ctx, TT_EINVAL, "normalise: %s: '%s' is not a number", what, text);
         if (got < n)
             out[got] = v;
         got++;
@@ -135,12 +135,12 @@ static tt_status normalise_prepare(tt_ctx *ctx, tti_transform *t)
     const tt_transform_opts *o = &t->opts;
     bool has_list = o->means[0] != '\0' || o->scales[0] != '\0';
     if (t->in.dtype != TT_F32 && t->in.dtype != TT_U8)
-        return TT_FAIL(ctx, TT_EDTYPE, "normalise: field '%s' is %s; f32 and u8 are possible",
+        return TT_FAIL(ctx, TT_EDTYPE, "normalise: field '%s' is %s; it must be f32 or u8",
                        t->in.name, tt_dtype_name(t->in.dtype));
     if (!has_list)
         n = 1;
     if (n > MAX_CHANNELS)
-        return TT_FAIL(ctx, TT_EINVAL, "normalise: lists for %lld channels; at most %d",
+        return TT_FAIL(ctx, TT_EINVAL, "normalise: lists for %lld channels; at most %d are allowed",
                        (long long)n, MAX_CHANNELS);
     float *table = tti_calloc(ctx, (size_t)n, 2 * sizeof(*table));
     if (table == NULL)
@@ -151,8 +151,10 @@ static tt_status normalise_prepare(tt_ctx *ctx, tti_transform *t)
     for (int64_t i = 0; st == TT_OK && i < n; i++)
         if (!(table[n + i] != 0.0f) || !__builtin_isfinite(table[n + i]) ||
             !__builtin_isfinite(table[i]))
-            st = TT_FAIL(ctx, TT_EINVAL, "normalise: mean %g and scale %g", (double)table[i],
-                         (double)table[n + i]);
+            st = TT_FAIL(
+                ctx, TT_EINVAL,
+                "normalise: mean is %g and scale is %g; both must be finite and scale not 0",
+                (double)table[i], (double)table[n + i]);
     if (st != TT_OK) {
         tti_free(ctx, table);
         return st;
@@ -208,15 +210,15 @@ static tt_status one_hot_prepare(tt_ctx *ctx, tti_transform *t)
     tt_dtype dt = t->in.dtype;
     int64_t n = tt_shape_count(&t->in.shape);
     if (dt != TT_I32 && dt != TT_I64 && dt != TT_U8)
-        return TT_FAIL(ctx, TT_EDTYPE, "one_hot: field '%s' is %s; i32, i64 and u8 are possible",
+        return TT_FAIL(ctx, TT_EDTYPE, "one_hot: field '%s' is %s; it must be i32, i64 or u8",
                        t->in.name, tt_dtype_name(dt));
     if (t->opts.depth == 0)
         t->opts.depth = t->in.classes;
     if (t->opts.depth < 1)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "one_hot: depth must be given: field '%s' has no known "
-                       "number of classes",
-                       t->in.name);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "one_hot: depth must be given: the number of classes of field '%s' is unknown",
+            t->in.name);
     if (t->opts.depth > INT32_MAX / n)
         return TT_FAIL(ctx, TT_EINVAL, "one_hot: depth %lld is too large",
                        (long long)t->opts.depth);
@@ -241,10 +243,10 @@ static tt_status one_hot_apply(tt_ctx *ctx, const tti_transform *t, int64_t reco
                     : t->in.dtype == TT_I64 ? ((const int64_t *)x)[i]
                                             : ((const uint8_t *)x)[i];
         if (v < 0 || v >= depth)
-            return TT_FAIL(ctx, TT_EINVAL,
-                           "one_hot: record %lld: %lld in field '%s' is not below "
-                           "depth, %lld",
-                           (long long)record, (long long)v, t->in.name, (long long)depth);
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                "one_hot: record %lld: the value %lld of field '%s' must be below depth, %lld",
+                (long long)record, (long long)v, t->in.name, (long long)depth);
         for (int64_t k = 0; k < depth; k++)
             out[i * depth + k] = k == v ? one : rest;
     }

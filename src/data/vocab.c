@@ -81,11 +81,12 @@ tt_status tti_vocab_symbols(tt_ctx *ctx, const tti_vocab *v, const char *text, s
         int len = v->is_bytes ? 1 : tti_utf8_get(p + at, bytes - at, &point);
         int32_t s = len > 0 ? tti_vocab_find(v, point) : -1;
         if (s < 0) {
-            tt_status st = len > 0 ? TT_FAIL(ctx, TT_EINVAL,
-                                             "text: character U+%04X, at byte %zu, is not in "
-                                             "the vocabulary",
-                                             point, at)
-                                   : TT_FAIL(ctx, TT_EINVAL, "text: byte %zu is no UTF-8", at);
+            tt_status st = len > 0
+                               ? TT_FAIL(ctx, TT_EINVAL,
+                                         "text: character U+%04X, at byte %zu, is not in "
+                                         "the vocabulary",
+                                         point, at)
+                               : TT_FAIL(ctx, TT_EINVAL, "text: byte %zu is not valid UTF-8", at);
             tti_free(ctx, symbols);
             return st;
         }

@@ -50,12 +50,12 @@ static tti_device *make_away(tt_ctx *ctx, const tti_told *t)
 static tt_status check_roll(tt_ctx *ctx, const tti_roll *r)
 {
     if (r->n < 1 || r->n > TTI_MAX_DEVICES)
-        return TT_FAIL(ctx, TT_EPEER, "%s says it has %d devices", r->name, r->n);
+        return TT_FAIL(ctx, TT_EPEER, "%s reports %d devices", r->name, r->n);
     for (int i = 0; i < r->n; i++)
         if (strncmp(r->devices[i].type, "cpu", sizeof(r->devices[i].type)) != 0)
             return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                           "%s has %.15s:%d: several processes work together on CPUs only, so far; "
-                           "one process can have several GPUs",
+                           "%s has %.15s:%d: a job with several processes can use CPUs only, so "
+                           "far; one process can use several GPUs",
                            r->name, r->devices[i].type, r->devices[i].index);
     return TT_OK;
 }
@@ -75,7 +75,8 @@ tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls)
             ctx->isa = rolls[r].isa; // kernels are prepared alike everywhere
     }
     if (total > TTI_MAX_DEVICES)
-        return TT_FAIL(ctx, TT_EINVAL, "the job's %d processes have %d devices; %d are possible",
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "the job's %d processes have %d devices; at most %d are allowed",
                        ctx->n_tasks, total, TTI_MAX_DEVICES);
     memcpy(own, ctx->devices, sizeof(own));
     for (int r = 0; r < ctx->n_tasks; r++) {

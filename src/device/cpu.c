@@ -79,13 +79,14 @@ tt_status tti_find_isa(tt_ctx *ctx, const char *name, int *out)
         if (strcmp(name, isa_names[i]) != 0)
             continue;
         if (i > best)
-            return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                           "instruction set '%s': this machine has no more than '%s'", name,
-                           isa_names[best]);
+            return TT_FAIL(
+                ctx, TT_EUNSUPPORTED,
+                "instruction set '%s' is not supported by this machine; its best is '%s'", name,
+                isa_names[best]);
         *out = i;
         return TT_OK;
     }
-    return TT_FAIL(ctx, TT_EINVAL, "instruction set '%s' is none of plain, fma, avx2, avx512",
+    return TT_FAIL(ctx, TT_EINVAL, "instruction set '%s' is not one of plain, fma, avx2, avx512",
                    name);
 }
 

@@ -52,14 +52,15 @@ static tt_status parse_limit(tt_ctx *ctx, const char *list, const char *text, sp
         memcpy(number, text, TTI_MIN(n - 1, sizeof(number) - 1));
         if (n > sizeof(number) || !tti_double_parse(number, &percent) ||
             !(percent > 0 && percent <= 100))
-            return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '@%s' is not above 0 and up to 100 %%",
+            return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '@%s' must be above 0 and at most 100 %%",
                            list, text);
         tti_facts facts;
         out->backend->facts(out->physical, &facts);
         if (facts.memory == 0)
-            return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                           "devices '%s': the memory of %s:%d is not known; give a size", list,
-                           out->backend->name, out->physical);
+            return TT_FAIL(
+                ctx, TT_EUNSUPPORTED,
+                "devices '%s': the memory of %s:%d is unknown; give a size instead of a percentage",
+                list, out->backend->name, out->physical);
         out->limit = (size_t)((double)facts.memory * percent / 100);
     }
     if (out->limit == 0)
@@ -73,7 +74,7 @@ static tt_status parse_name(tt_ctx *ctx, const char *list, const char *item, spe
     TT_TRY(tt_device_parse(ctx, item, &name));
     if (name.job[0] != 0 || name.task >= 0 || name.replica >= 0)
         return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                       "devices '%s': '%s' names a task; devices of this process are meant", list,
+                       "devices '%s': '%s' names a task; give devices of this process only", list,
                        item);
     out->backend = backend_of(name.type);
     if (out->backend == NULL)
@@ -144,7 +145,7 @@ static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
         parts += specs[*n].parts;
         for (int i = 0; i < *n; i++)
             if (specs[i].backend == specs[*n].backend && specs[i].physical == specs[*n].physical)
-                return TT_FAIL(ctx, TT_EINVAL, "devices '%s': %s:%d is named twice; use %s:%d*2",
+                return TT_FAIL(ctx, TT_EINVAL, "devices '%s': %s:%d is given twice; use %s:%d*2",
                                list, specs[i].backend->name, specs[i].physical,
                                specs[i].backend->name, specs[i].physical);
         if (parts > TTI_MAX_DEVICES)
@@ -268,8 +269,9 @@ tt_status tti_device_alloc(tti_device *d, size_t bytes, void **out)
     size_t used = atomic_fetch_add(&d->used, bytes) + bytes;
     tt_status st = TT_OK;
     if (d->limit > 0 && used > d->limit)
-        st = TT_FAIL(d->ctx, TT_ELIMIT, "%s: %zu bytes more would make %zu, above its limit of %zu",
-                     d->name, bytes, used, d->limit);
+        st = TT_FAIL(d->ctx, TT_ELIMIT,
+                     "%s: %zu more bytes would make %zu, more than its limit of %zu", d->name,
+                     bytes, used, d->limit);
     else
         st = d->backend->alloc(d, bytes, out);
     if (st != TT_OK)
@@ -312,7 +314,8 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
     if (ctx == NULL || out == NULL)
         return TT_EINVAL;
     if (i < 0 || i >= ctx->n_devices)
-        return TT_FAIL(ctx, TT_EINVAL, "device %d: the context has %d", i, ctx->n_devices);
+        return TT_FAIL(ctx, TT_EINVAL, "there is no device %d: the context has %d devices", i,
+                       ctx->n_devices);
     tti_device *d = ctx->devices[i];
     tt_device_info info = {.threads = d->n_threads,
                            .limit = d->limit,

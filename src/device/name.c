@@ -56,7 +56,7 @@ static tt_status parse_device(tt_ctx *ctx, const char *text, const char *s, size
     if (out->type[0] != 0)
         return bad(ctx, text, "has two devices");
     if (!word(s, len, out->type, sizeof(out->type), true))
-        return bad(ctx, text, "the type must be a word such as cpu or gpu");
+        return bad(ctx, text, "the type must be a name such as cpu or gpu");
     if (colon == NULL)
         return TT_OK;
     if (n - len - 1 == 1 && colon[1] == '*')
@@ -75,7 +75,7 @@ static tt_status parse_field(tt_ctx *ctx, const char *text, const char *s, size_
         if (out->job[0] != 0)
             return bad(ctx, text, "has two jobs");
         if (!word(s + 4, n - 4, out->job, sizeof(out->job), false))
-            return bad(ctx, text, "the job must be a word");
+            return bad(ctx, text, "the job must be a name");
     } else if (starts(s, n, "replica:")) {
         if (out->replica >= 0 || !number(s + 8, n - 8, &out->replica))
             return bad(ctx, text, "the replica must be one number");

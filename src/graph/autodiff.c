@@ -87,7 +87,8 @@ static tt_status check_gradient(const tt_node *n, int i, const tt_tensor *dx)
     if (same)
         return TT_OK;
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
-    return TT_FAIL(n->graph->ctx, TT_ESHAPE, "gradient of %s '%s' by input %d is %s %s, not %s %s",
+    return TT_FAIL(n->graph->ctx, TT_ESHAPE,
+                   "the gradient of %s '%s' with respect to input %d is %s %s, not %s %s",
                    n->op->name, n->name, i, tt_dtype_name(dx->dtype), tt_shape_text(&dx->shape, a),
                    tt_dtype_name(x->dtype), tt_shape_text(&x->shape, b));
 }
@@ -129,8 +130,8 @@ static tt_status backward(grads *gr, const tt_node *n)
         goto done;
     if (n->op->grad == NULL) {
         if ((n->op->flags & TT_OP_NO_GRAD) == 0)
-            st =
-                TT_FAIL(ctx, TT_EUNSUPPORTED, "gradient: %s ('%s') has none", n->op->name, n->name);
+            st = TT_FAIL(ctx, TT_EUNSUPPORTED, "gradient: op %s ('%s') has no gradient",
+                         n->op->name, n->name);
         goto done;
     }
     n->op->grad(gr->g, n, dy, dx);
@@ -155,9 +156,9 @@ static tt_status check_arguments(tt_graph *g, tt_tensor *y, tt_tensor *seed, int
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
     for (int i = 0; i < n; i++)
         if (xs[i] == NULL || xs[i]->graph != g)
-            return TT_FAIL(g->ctx, TT_EINVAL, "gradient: x %d is not of this graph", i);
+            return TT_FAIL(g->ctx, TT_EINVAL, "gradient: x %d does not belong to this graph", i);
     if (y->graph != g || (seed != NULL && seed->graph != g))
-        return TT_FAIL(g->ctx, TT_EINVAL, "gradient: y and seed must be of this graph");
+        return TT_FAIL(g->ctx, TT_EINVAL, "gradient: y and seed must belong to this graph");
     if (!is_float(y->dtype))
         return TT_FAIL(g->ctx, TT_EDTYPE, "gradient: '%s' is %s, not a float", y->node->name,
                        tt_dtype_name(y->dtype));
@@ -165,8 +166,7 @@ static tt_status check_arguments(tt_graph *g, tt_tensor *y, tt_tensor *seed, int
         return TT_FAIL(g->ctx, TT_ESHAPE,
                        "gradient: '%s' is %s; without a seed it must be a scalar", y->node->name,
                        tt_shape_text(&y->shape, a));
-    if (seed != NULL &&
-        (seed->dtype != y->dtype || !tti_shape_equal(&seed->shape, &y->shape)))
+    if (seed != NULL && (seed->dtype != y->dtype || !tti_shape_equal(&seed->shape, &y->shape)))
         return TT_FAIL(g->ctx, TT_ESHAPE, "gradient: the seed is %s but '%s' is %s",
                        tt_shape_text(&seed->shape, a), y->node->name, tt_shape_text(&y->shape, b));
     return TT_OK;

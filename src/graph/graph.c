@@ -161,8 +161,8 @@ static tt_status name_make(tt_graph *g, const tt_op *op, const char *name, char 
         *hint = (struct tti_name_hint){hash, 0};
     while (hint->next > 0 || tti_node_find(g, out) != NULL) {
         if (len + 12 > TTI_NAME_MAX)
-            return TT_FAIL(g->ctx, TT_EINVAL, "name '%.40s...' is taken, and too long for a number",
-                           out);
+            return TT_FAIL(g->ctx, TT_EINVAL,
+                           "name '%.40s...' is taken, and too long to append a number", out);
         snprintf(out + len, 12, "_%d", TTI_MAX(hint->next, 1));
         hint->next = TTI_MAX(hint->next, 1) + 1;
         if (tti_node_find(g, out) == NULL)
@@ -186,7 +186,7 @@ tt_status tt_name_push(tt_graph *g, const char *scope)
 tt_status tt_name_pop(tt_graph *g)
 {
     if (g == NULL || g->n_scopes == 0)
-        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "no name scope to leave");
+        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "there is no open name scope");
     g->scope[g->scope_len[--g->n_scopes]] = 0;
     return TT_OK;
 }
@@ -217,7 +217,7 @@ tt_status tt_device_push(tt_graph *g, const char *device)
 tt_status tt_device_pop(tt_graph *g)
 {
     if (g == NULL || g->n_pins == 0)
-        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "no device scope to leave");
+        return TT_FAIL(g == NULL ? NULL : g->ctx, TT_EINVAL, "there is no open device scope");
     g->n_pins--;
     return TT_OK;
 }
@@ -240,7 +240,7 @@ tt_status tt_colocate(tt_tensor *a, tt_tensor *b)
 {
     if (a == NULL || b == NULL || a->graph != b->graph)
         return TT_FAIL(a != NULL ? a->graph->ctx : NULL, TT_EINVAL,
-                       "colocate: two tensors of one graph are needed");
+                       "colocate: both tensors must belong to one graph");
     tt_graph *g = a->graph;
     int ga = a->node->colocation, gb = b->node->colocation;
     if (ga < 0 && gb < 0)
@@ -317,13 +317,15 @@ tt_status tt_after(tt_tensor *t, tt_tensor *const *deps, int n)
         return tt_status_of(g->ctx);
     for (int i = 0; i < n; i++) {
         if (deps[i] == NULL || deps[i]->graph != g)
-            return TT_FAIL(g->ctx, TT_EINVAL, "after: dependency %d of '%s' is not of its graph", i,
+            return TT_FAIL(g->ctx, TT_EINVAL,
+                           "after: dependency %d of '%s' does not belong to its graph", i,
                            t->node->name);
         bool cycle;
         if (!reaches(g, deps[i]->node, t->node, &cycle))
             return TT_ENOMEM;
         if (cycle)
-            return TT_FAIL(g->ctx, TT_EINVAL, "after: '%s' cannot run after '%s': a cycle",
+            return TT_FAIL(g->ctx, TT_EINVAL,
+                           "after: '%s' cannot run after '%s': that would be a cycle",
                            t->node->name, deps[i]->node->name);
     }
     tt_node *node = t->node;
@@ -390,8 +392,8 @@ static tt_status check_inputs(tt_graph *g, const tt_op *op, int n_in, tt_tensor 
                        few || op->max_inputs == 0 ? op->inputs : op->max_inputs, n_in);
     for (int i = 0; i < n_in; i++) {
         if (in[i]->graph != g)
-            return TT_FAIL(g->ctx, TT_EINVAL, "%s: input %d ('%s') is of another graph", op->name,
-                           i, in[i]->node->name);
+            return TT_FAIL(g->ctx, TT_EINVAL, "%s: input %d ('%s') belongs to another graph",
+                           op->name, i, in[i]->node->name);
     }
     if ((op->flags & TT_OP_UPDATE) != 0 && !tti_is_variable(in[0]))
         return TT_FAIL(g->ctx, TT_EINVAL, "%s: '%s' is not a variable", op->name,

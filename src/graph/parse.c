@@ -53,7 +53,7 @@ static tt_node *known_node(parser *p)
         return NULL;
     tt_node *n = tti_node_find(p->g, text);
     if (n == NULL)
-        (void)tti_lex_fail(&p->lex, at, "no node '%.64s' before this line", text);
+        (void)tti_lex_fail(&p->lex, at, "there is no node '%.64s' before this line", text);
     return n;
 }
 
@@ -217,7 +217,8 @@ static bool element(parser *p, tt_dtype type, int64_t i)
     if (!tti_lex_word(&p->lex, "+", text, sizeof(text), "a number"))
         return false;
     if (!tti_element_parse(type, p->data, i, text))
-        return tti_lex_fail(&p->lex, at, "'%s' is no value of type %s", text, tt_dtype_name(type));
+        return tti_lex_fail(&p->lex, at, "'%s' is not a value of type %s", text,
+                            tt_dtype_name(type));
     return true;
 }
 
@@ -237,7 +238,7 @@ static bool elements(parser *p, tt_dtype type, int64_t count, int form)
         int64_t n =
             tti_base64_parse(p->lex.at, (size_t)(p->lex.end - p->lex.at), p->data, p->data_bytes);
         if (n < 0)
-            return tti_lex_fail(&p->lex, p->lex.at, "this is no base64 of %zu bytes",
+            return tti_lex_fail(&p->lex, p->lex.at, "this is not base64 of %zu bytes",
                                 p->data_bytes);
         p->lex.at += n;
         return true;
@@ -320,7 +321,7 @@ static bool types(parser *p, const tt_node *n)
         if (!tti_lex_word(&p->lex, "", text, sizeof(text), "a type"))
             return false;
         if (tti_parse_dtype(NULL, text, &dtype) != TT_OK)
-            return tti_lex_fail(&p->lex, at, "'%s' is no element type", text);
+            return tti_lex_fail(&p->lex, at, "'%s' is not an element type", text);
         if (tti_lex_peek(&p->lex) != '[')
             return tti_lex_fail(&p->lex, p->lex.at, "a shape in brackets expected after the type");
         if (!value_text(p, list))
@@ -395,7 +396,7 @@ static bool node_parts(parser *p)
     if (!name(p, p->name))
         return false;
     if (tti_node_find(p->g, p->name) != NULL)
-        return tti_lex_fail(&p->lex, at, "a node '%.64s' is there already", p->name);
+        return tti_lex_fail(&p->lex, at, "there already is a node '%.64s'", p->name);
     if (!tti_lex_expect(&p->lex, '=', "the name"))
         return false;
     const tt_op *op = op_word(p);
@@ -490,8 +491,8 @@ static bool check_cycles(parser *p)
         if (e->after->id < e->node->id || path[e->node->id] == 0 || path[e->after->id] == 0)
             continue;
         (void)TT_FAIL(p->ctx, TT_EPARSE,
-                      "graph text line %d: '%.64s' cannot run after '%.64s': a cycle", e->line,
-                      e->node->name, e->after->name);
+                      "graph text line %d: '%.64s' cannot run after '%.64s': that would be a cycle",
+                      e->line, e->node->name, e->after->name);
         break;
     }
     tti_free(p->ctx, path);

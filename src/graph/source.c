@@ -65,8 +65,9 @@ static tt_status variable_infer(tt_infer *q)
             "%s: init uniform from %g to %g is empty; the second must be above the first", q->name,
             v->a, v->b);
     if (normal && !(v->b >= 0))
-        return TT_FAIL(q->ctx, TT_EINVAL, "%s: init %s has deviation %g; it must be above 0",
-                       q->name, kind, v->b);
+        return TT_FAIL(q->ctx, TT_EINVAL,
+                       "%s: init %s has standard deviation %g; it must be above 0", q->name, kind,
+                       v->b);
     if (!isfinite(v->b - v->a) && !constant)
         return TT_FAIL(q->ctx, TT_EINVAL, "%s: init %s with %g and %g; both must be finite",
                        q->name, kind, v->a, v->b);

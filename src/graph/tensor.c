@@ -41,7 +41,8 @@ const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT])
 tt_status tti_shape_check(tt_ctx *ctx, const char *what, const tt_shape *s, bool open_ok)
 {
     if (s->rank < 0 || s->rank > TT_MAX_RANK)
-        return TT_FAIL(ctx, TT_ESHAPE, "%s: rank %d is not in 0 to %d", what, s->rank, TT_MAX_RANK);
+        return TT_FAIL(ctx, TT_ESHAPE, "%s: rank %d is not between 0 and %d", what, s->rank,
+                       TT_MAX_RANK);
     char text[TT_SHAPE_TEXT];
     int64_t n = 1;
     int open = 0;

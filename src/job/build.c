@@ -57,7 +57,7 @@ static tt_status bind_optimizer(tt_job *j, tt_ctx *ctx, const tti_item *choice, 
     out->exact = true;
     if (groups->n > TT_MAX_GROUPS)
         return tti_fail_at(ctx, TT_EINVAL, groups->at, "train.optimizer.groups",
-                           "%d groups; at most %d are possible", groups->n, TT_MAX_GROUPS);
+                           "%d groups; at most %d are allowed", groups->n, TT_MAX_GROUPS);
     for (const tti_item *g = groups->first; g != NULL; g = g->next)
         TT_TRY(tti_bind_own(ctx, tti_job_group_rows, g, &out->groups[out->n_groups++]));
     return TT_OK;
@@ -82,7 +82,7 @@ static tt_status bind_losses(tt_ctx *ctx, const tti_item *train, tt_compile_opts
     }
     if (list->n > TT_MAX_LOSSES)
         return tti_fail_at(ctx, TT_EINVAL, list->at, "train.losses",
-                           "%d losses; at most %d are possible", list->n, TT_MAX_LOSSES);
+                           "%d losses; at most %d are allowed", list->n, TT_MAX_LOSSES);
     for (const tti_item *c = list->first; c != NULL; c = c->next)
         TT_TRY(bind_loss(ctx, c, &out->losses[out->n_losses++]));
     return TT_OK;
@@ -152,7 +152,7 @@ static tt_status find_weights(tt_job *j, tt_ctx *ctx, const char *runs, const ch
     if (tti_file_exists(name) || tti_folder_exists(name) || strchr(name, '/') != NULL ||
         !tti_is_first(ctx)) { // the first process reads it
         if (snprintf(out, TTI_PATH_MAX, "%s", name) >= TTI_PATH_MAX)
-            return TT_FAIL(ctx, TT_EINVAL, "a path of more than %d bytes", TTI_PATH_MAX - 1);
+            return TT_FAIL(ctx, TT_EINVAL, "the path is longer than %d bytes", TTI_PATH_MAX - 1);
         return TT_OK;
     }
     TT_TRY(tti_file_join(ctx, out, runs, name));

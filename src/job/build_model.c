@@ -47,7 +47,7 @@ static tt_status keep_name(builder *b, const char *name, tt_tensor *out)
     if (name == NULL)
         return TT_OK;
     if (find_output(b, name) != NULL)
-        return TT_FAIL(b->ctx, TT_EINVAL, "the model has a layer '%.64s' already", name);
+        return TT_FAIL(b->ctx, TT_EINVAL, "the model already has a layer '%.64s'", name);
     if (b->n_names == MAX_NAMES)
         return TT_FAIL(b->ctx, TT_EINVAL, "more than %d names", MAX_NAMES);
     b->names[b->n_names].name = name;
@@ -66,10 +66,11 @@ static tt_status no_output(const builder *b, const tti_item *item, const char *p
         names[n++] = b->model->layers[i]->name;
     names[n] = NULL;
     const char *near = tti_nearest(name, names);
-    return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
-                       near != NULL ? "no layer or input '%.64s' comes before; did you mean '%s'?"
-                                    : "no layer or input '%.64s' comes before",
-                       name, near);
+    return tti_fail_at(
+        b->ctx, TT_EINVAL, item->at, path,
+        near != NULL ? "there is no layer or input '%.64s' before this one; did you mean '%s'?"
+                     : "there is no layer or input '%.64s' before this one",
+        name, near);
 }
 
 // Calls fn for every name of "a, b".
@@ -111,8 +112,8 @@ static tt_status add_source(builder *b, const char *name, tt_tensor *t, void *to
 {
     sources *s = to;
     if (s->n == TT_MAX_FROM)
-        return TT_FAIL(b->ctx, TT_EINVAL, "'%s' is one too many; at most %d are possible", name,
-                       TT_MAX_FROM);
+        return TT_FAIL(b->ctx, TT_EINVAL, "'%s' is one input too many; at most %d are allowed",
+                       name, TT_MAX_FROM);
     s->from[s->n++] = t;
     return TT_OK;
 }
@@ -132,7 +133,7 @@ static tt_status fill_later(builder *b, const tti_layer_def *def, const tti_item
         snprintf(text, sizeof(text), "%lld", (long long)b->vocab);
         if (b->vocab < 1)
             return tti_fail_at(b->ctx, TT_EINVAL, record->at, path,
-                               "%s must be given: the data does not say it", row->name);
+                               "%s must be given: the data does not define it", row->name);
         TT_TRY(tti_option_set(b->ctx, def->options, opts, def->name, row->name, text));
     }
     return TT_OK;
@@ -294,7 +295,7 @@ static tt_status find_field(builder *b, const tti_item *item, const char *path, 
                            b->n_fields == 1 ? "field is" : "fields are", field_names(b, names));
     if (f->shape.rank == 0 && b->n_fields == 0)
         return tti_fail_at(b->ctx, TT_EINVAL, item->at, path,
-                           "shape must be given: the job has no data that says it");
+                           "shape must be given: the job has no data that defines it");
     if (f->shape.rank == 0)
         *f = b->fields[at];
     return TT_OK;
@@ -370,7 +371,7 @@ static tt_status build(builder *b, const tti_item *model)
         TT_TRY(named_input(b, c, n == 1));
     if (n == 0 && b->n_fields == 0)
         return tti_fail_at(b->ctx, TT_EINVAL, model->at, "model",
-                           "the job has no data, so model.inputs must say what goes in");
+                           "the job has no data, so model.inputs must describe the inputs");
     if (n == 0)
         TT_TRY(add_input(b, &b->fields[0]));
     if (model->kind == TTI_MAP)

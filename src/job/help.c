@@ -59,7 +59,7 @@ static void print_rows(tti_text *t, const tti_schema *s, const tt_option *rows, 
         for (int i = 0; row->type == TT_OPT_ENUM && row->names[i] != NULL; i++)
             tti_text_add(t, "%s%s", i == 0 ? ": " : ", ", row->names[i]);
         if (row->max >= NO_BOUND)
-            tti_text_add(t, "%sfrom %s on", semicolon, tti_double_text(row->min, low));
+            tti_text_add(t, "%sat least %s", semicolon, tti_double_text(row->min, low));
         else if (row->min != 0 || row->max != 0)
             tti_text_add(t, "%sfrom %s to %s", semicolon, tti_double_text(row->min, low),
                          tti_double_text(row->max, high));

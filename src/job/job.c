@@ -27,7 +27,7 @@ static tt_status check_numbers(tt_job *j, const tti_item *train)
     TT_TRY(st);
     if (n_steps > 0 && n_epochs > 0)
         return tti_fail_at(j->ctx, TT_EINVAL, steps->at, "train.steps",
-                           "%lld beside train.epochs %lld (%s); one of them must be absent or 0",
+                           "is %lld, but train.epochs is %lld (%s); give only one of them",
                            (long long)n_steps, (long long)n_epochs,
                            tti_place_text(epochs->at, place));
     if (j->open.lanes % k == 0)
@@ -47,7 +47,8 @@ static tt_status check_train(tt_job *j, const tti_item *train)
     const tti_item *one = tti_item_get(train, "loss"), *list = tti_item_get(train, "losses");
     const tti_item *data = tti_item_get(tti_item_get(j->root, "data"), "train");
     if (one != NULL && list != NULL)
-        return tti_fail_at(j->ctx, TT_EINVAL, list->key_at, "train", "give either loss or losses");
+        return tti_fail_at(j->ctx, TT_EINVAL, list->key_at, "train",
+                           "give either loss or losses, not both");
     if (one == NULL && (list == NULL || list->n == 0))
         return tti_fail_at(j->ctx, TT_EINVAL, train->at, "train", "loss must be given");
     if (data == NULL)

@@ -36,7 +36,7 @@ static tt_status leave_options(tt_job *j, const char *file, const tti_item *dist
     char *text = tti_text_take(&list);
     if (text != NULL)
         TT_LOG(j->ctx, TT_WARN,
-               "%s: distribute: left out, since strategy %s has no such option: %s", file, s->name,
+               "%s: distribute: ignored, because strategy %s has no such option: %s", file, s->name,
                text);
     tti_free(j->ctx, text);
     return TT_OK;
@@ -79,7 +79,7 @@ static void leave_pins(tt_job *j, const char *file, const char *devices)
             tti_item_add(pins, c->key, c->key_at, c);
     }
     if (n > 0)
-        TT_LOG(j->ctx, TT_WARN, "%s: pins are left out: there is only %s", file, devices);
+        TT_LOG(j->ctx, TT_WARN, "%s: pins are ignored: there is only %s", file, devices);
 }
 
 tt_status tti_job_leave_out(tt_job *j, const char *file, tti_job_distribute *d)

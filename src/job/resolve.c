@@ -67,7 +67,7 @@ static tt_status unknown_key(tti_tree *t, const tti_schema *s, const char *path,
         return tti_fail_at(t->ctx, TT_EINVAL, c->key_at, path,
                            "unknown key '%.64s'; did you mean '%s'?", c->key, near);
     return tti_fail_at(t->ctx, TT_EINVAL, c->key_at, path, "unknown key '%.64s'%s", c->key,
-                       n == 0 ? "; it has none" : "");
+                       n == 0 ? "; it has no keys" : "");
 }
 
 // What is given for a key: by its name, or as the bare value.
@@ -197,7 +197,7 @@ static tt_status find_chosen(tti_tree *t, const tti_schema *s, const char *path,
         if (found != NULL) {
             char place[TTI_PLACE_MAX];
             return tti_fail_at(t->ctx, TT_EINVAL, c->key_at, path,
-                               "'%.64s' beside '%.64s' (%s): one %s only",
+                               "'%.64s' and '%.64s' (%s) are both given; only one %s is allowed",
                                c->key[0] != '\0' ? c->key : c->text,
                                found->key[0] != '\0' ? found->key : found->text,
                                tti_place_text(found->key_at, place), s->name);
@@ -205,7 +205,7 @@ static tt_status find_chosen(tti_tree *t, const tti_schema *s, const char *path,
         found = c;
     }
     if (found == NULL)
-        return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "names no %s", s->name);
+        return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "must name one %s", s->name);
     *out = found;
     return TT_OK;
 }

@@ -23,17 +23,17 @@ static const char *wanted(const tt_option *row)
 {
     static const char *const words[] = {
         [TT_OPT_BOOL] = "true or false",
-        [TT_OPT_INT] = "a whole number",
+        [TT_OPT_INT] = "an integer",
         [TT_OPT_FLOAT] = "a number",
         [TT_OPT_STRING] = "a text",
         [TT_OPT_ENUM] = "a word",
-        [TT_OPT_INTS] = "a list of whole numbers",
+        [TT_OPT_INTS] = "a list of integers",
         [TT_OPT_SIZE] = "a size",
         [TT_OPT_DTYPE] = "an element type",
-        [TT_OPT_SHAPE] = "a list of whole numbers",
-        [TT_OPT_INT32] = "a whole number",
+        [TT_OPT_SHAPE] = "a list of integers",
+        [TT_OPT_INT32] = "an integer",
         [TT_OPT_TEXT] = "a text or a list of texts",
-        [TT_OPT_PAIR] = "a whole number or two of them",
+        [TT_OPT_PAIR] = "an integer or a pair of integers",
     };
     return words[row->type];
 }
@@ -55,10 +55,10 @@ static tt_status list_text(tti_tree *t, const tt_option *row, const char *path,
     for (const tti_item *c = list->first; c != NULL && st == TT_OK; c = c->next) {
         if (c->kind != TTI_SCALAR || tti_item_is_null(c))
             st = tti_fail_at(t->ctx, TT_EINVAL, c->at, path, "an item is %s, but must be %s",
-                             tti_item_word(c), text ? "a text" : "a whole number");
+                             tti_item_word(c), text ? "a text" : "an integer");
         else if (text && strchr(c->text, ',') != NULL)
-            st = tti_fail_at(t->ctx, TT_EINVAL, c->at, path, "'%.64s': an item with a comma",
-                             c->text);
+            st = tti_fail_at(t->ctx, TT_EINVAL, c->at, path,
+                             "'%.64s': an item must not contain a comma", c->text);
         else
             tti_text_add(&s, "%s%s", c == list->first ? "" : ", ", c->text);
     }
@@ -80,7 +80,7 @@ tt_status tti_value_item(tti_tree *t, const tt_option *row, const char *path, co
     if (!tti_value_parse(row, text, &v, why))
         return tti_fail_at(t->ctx, TT_EINVAL, at, path, "'%.64s' %s", text, why);
     if (row->type == TT_OPT_FLOAT && isnan(v.f))
-        return tti_fail_at(t->ctx, TT_EINVAL, at, path, "'%.64s' is no number", text);
+        return tti_fail_at(t->ctx, TT_EINVAL, at, path, "'%.64s' is not a number", text);
     tti_text s = {.ctx = t->ctx};
     tti_value_print(&s, row, &v);
     char *printed = tti_text_take(&s);
@@ -124,7 +124,7 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
     }
     if (in->kind == TTI_MAP && row->type == TT_OPT_TEXT && row->names != NULL)
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path,
-                           "a map here has the one key '%s' and its value", row->names[0]);
+                           "a map here must have the single key '%s'", row->names[0]);
     if (in->kind == TTI_MAP || !takes_list(row))
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is %s, but must be %s",
                            tti_item_word(in), wanted(row));

@@ -109,13 +109,19 @@ static const char *const layout_words[] = {"auto", "tutti", "torch", NULL};
 #define LOAD(name_, type_, ...) AT(#name_, type_, tti_job_init, load.name_, __VA_ARGS__)
 const tt_option tti_job_init_rows[] = {
     ROW(file, TT_OPT_TEXT, tti_job_init, "",
-        "run (its folder or name), job, checkpoint, safetensors or .pt file", 0, 0),
+        "weights to load: a run (its folder or name), a job, a checkpoint, a safetensors or .pt "
+        "file",
+        0, 0),
     LOAD(map, TT_OPT_TEXT, "",
-         "names in the file to the model's: [old.*=new.*], or huggingface_gpt2", 0, 0),
-    LOAD(only, TT_OPT_TEXT, "", "patterns of weights that are taken; default: all", 0, 0),
-    LOAD(partial, TT_OPT_BOOL, "false", "weights that one side lacks are left alone", 0, 0),
+         "rename rules from names in the file to names in the model: [old.*=new.*], or "
+         "huggingface_gpt2",
+         0, 0),
+    LOAD(only, TT_OPT_TEXT, "", "weights to load, as name patterns; default: all", 0, 0),
+    LOAD(partial, TT_OPT_BOOL, "false", "ignore weights that only the file or only the model has",
+         0, 0),
     {"layout", TT_OPT_ENUM, "auto",
-     "of the file's matrices and kernels: tutti, torch (transposed), auto: as the file says",
+     "layout of matrices and kernels in the file; torch is transposed, auto is recognised from the "
+     "file",
      offsetof(tti_job_init, load.layout), 0, 0, layout_words},
     TT_OPTION_END,
 };

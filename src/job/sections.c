@@ -115,7 +115,7 @@ static bool layer_at(tt_ctx *ctx, int i, tti_schema *out)
 static const tti_schema input = {.form = TTI_RECORD, .rows = tti_job_input_rows};
 static const tti_schema inputs = {
     .form = TTI_NAMED,
-    .help = "names of the data's fields; a single input may have a name of its own",
+    .help = "the model's inputs, named after fields of the data; a single input may have any name",
     .item = &input};
 static const tti_key functional_keys[] = {
     {"inputs", &inputs, ""}, {"layers", &layers, ""}, KEYS_END};

@@ -32,11 +32,11 @@ static tt_status step_list(tti_tree *t, tti_item *list, const char *part, tti_pl
     long i = strtol(part, &end, 10);
     if (part[0] < '0' || part[0] > '9' || *end != '\0')
         return tti_fail_at(t->ctx, TT_EINVAL, at, "",
-                           "'%.64s' must be a number from 0 to %d: it stands in a list", part,
-                           list->n - 1);
+                           "'%.64s' must be a number from 0 to %d: it is an index into a list",
+                           part, list->n - 1);
     if (i >= list->n)
-        return tti_fail_at(t->ctx, TT_EINVAL, at, "", "there is no item %.20s: the list has %d",
-                           part, list->n);
+        return tti_fail_at(t->ctx, TT_EINVAL, at, "",
+                           "there is no item %.20s: the list has length %d", part, list->n);
     tti_item *item = list->first;
     while (i-- > 0)
         item = item->next;

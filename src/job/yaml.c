@@ -50,7 +50,7 @@ static tt_status next(reader *r, yaml_event_t *ev)
 {
     if (yaml_parser_parse(&r->parser, ev))
         return TT_OK;
-    const char *problem = r->parser.problem != NULL ? r->parser.problem : "is no YAML";
+    const char *problem = r->parser.problem != NULL ? r->parser.problem : "is not valid YAML";
     switch (r->parser.error) {
     case YAML_MEMORY_ERROR:
         return TT_FAIL(r->tree->ctx, TT_ENOMEM, "%.256s: out of memory", r->file);
@@ -64,9 +64,9 @@ static tt_status next(reader *r, yaml_event_t *ev)
 static tt_status check_text(reader *r, const yaml_event_t *ev)
 {
     if (ev->data.scalar.tag != NULL)
-        return refuse(r, ev->start_mark, "tags are not taken in a job");
+        return refuse(r, ev->start_mark, "tags are not allowed in a job");
     if (memchr(ev->data.scalar.value, '\0', ev->data.scalar.length) != NULL)
-        return refuse(r, ev->start_mark, "a text with a zero byte");
+        return refuse(r, ev->start_mark, "a text contains a zero byte");
     return TT_OK;
 }
 
@@ -100,7 +100,7 @@ static tt_status read_alias(reader *r, const yaml_event_t *ev, tti_item **out)
         return *out == NULL ? tt_status_of(r->tree->ctx) : TT_OK;
     }
     return tti_fail_at(r->tree->ctx, TT_EPARSE, place_of(r, ev->start_mark), "",
-                       "no anchor '%.64s' comes before this alias",
+                       "there is no anchor '%.64s' before this alias",
                        (const char *)ev->data.alias.anchor);
 }
 
@@ -133,7 +133,7 @@ static tt_status read_key(reader *r, yaml_event_t *ev, const tti_item *map, cons
     if (st == TT_OK && text[0] == '\0')
         st = refuse(r, ev->start_mark, "a key is empty");
     if (st == TT_OK && strcmp(text, "<<") == 0)
-        st = refuse(r, ev->start_mark, "merge keys (<<) are not taken; write the keys out");
+        st = refuse(r, ev->start_mark, "merge keys (<<) are not allowed; write the keys out");
     if (st == TT_OK && map->n >= TTI_MAX_KEYS)
         st = refuse(r, ev->start_mark, "a map has too many keys");
     const tti_item *twin = st == TT_OK ? tti_item_get(map, text) : NULL;
@@ -172,7 +172,7 @@ static tt_status read_group(reader *r, const yaml_event_t *ev, tti_item **out)
 {
     bool list = ev->type == YAML_SEQUENCE_START_EVENT;
     if ((list ? ev->data.sequence_start.tag : ev->data.mapping_start.tag) != NULL)
-        return refuse(r, ev->start_mark, "tags are not taken in a job");
+        return refuse(r, ev->start_mark, "tags are not allowed in a job");
     if (r->depth >= TTI_MAX_DEPTH)
         return refuse(r, ev->start_mark, "lists and maps are nested too deep");
     *out = tti_item_new(r->tree, list ? TTI_LIST : TTI_MAP, place_of(r, ev->start_mark));
@@ -245,7 +245,7 @@ static tt_status read_stream(reader *r, tti_item **out)
         if (type != YAML_DOCUMENT_START_EVENT)
             continue;
         if (root != NULL)
-            return refuse(r, mark, "a second document begins; a job is one");
+            return refuse(r, mark, "a second document begins here; a job file has only one");
         TT_TRY(next(r, &ev));
         TT_TRY(read_value(r, &ev, &root));
     }
@@ -259,7 +259,7 @@ tt_status tti_yaml_read(tti_tree *t, const char *file, const char *text, size_t 
                         tti_item **out)
 {
     if (bytes > TTI_MAX_JOB_BYTES)
-        return TT_FAIL(t->ctx, TT_EPARSE, "%.256s: has %zu bytes; a job has at most %d", file,
+        return TT_FAIL(t->ctx, TT_EPARSE, "%.256s: has %zu bytes; a job file has at most %d", file,
                        bytes, TTI_MAX_JOB_BYTES);
     const char *name = tti_tree_text(t, file, strlen(file));
     if (name == NULL)

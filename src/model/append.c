@@ -31,11 +31,11 @@ tti_layer *tti_layer_of(tt_model *m, const tt_tensor *t)
 {
     tti_layer *l = t == NULL ? NULL : find_layer(m, t);
     if (l == NULL && t == NULL)
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "a layer's output is NULL");
+        (void)TT_FAIL(m->ctx, TT_EINVAL, "the output of a layer is NULL");
     else if (l == NULL)
         (void)TT_FAIL(m->ctx, TT_EINVAL,
-                      "tensor '%s' is no output of a layer of this model; tt_custom() makes one of "
-                      "any nodes",
+                      "tensor '%s' is not the output of a layer of this model; use tt_custom() to "
+                      "make a layer of any nodes",
                       t->node->name);
     return l;
 }
@@ -54,8 +54,7 @@ static tt_status take_inputs(tt_model *m, tti_layer *l, const tti_layer_common *
             return TT_FAIL(m->ctx, TT_EINVAL, "from[%d] is NULL but from[%d] is not", n, i);
     if (n == min - 1 && last == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL,
-                       "there is nothing to continue from; tt_sequential(.input) or tt_input() "
-                       "makes an input");
+                       "the model has no input; make one with tt_sequential(.input) or tt_input()");
     if (n == min - 1)
         l->in[l->n_in++] = last->out;
     for (int i = 0; i < n; i++) {
@@ -81,8 +80,8 @@ static tt_status take_share(tt_model *m, tti_layer *l, const tti_layer_common *c
     if (from == NULL)
         return tt_status_of(m->ctx);
     if (from->def == NULL)
-        return TT_FAIL(m->ctx, TT_EINVAL, "shares the weights of input '%s', which has none",
-                       from->name);
+        return TT_FAIL(m->ctx, TT_EINVAL,
+                       "cannot share the weights of input '%s': it has no weights", from->name);
     l->share = from->share;
     return TT_OK;
 }
@@ -176,7 +175,8 @@ static tt_tensor *expand(tt_model *m, const tti_layer_def *def, const void *opts
     const tti_layer_common *c = common_of(def, opts);
     size_t at = strlen(m->prefix);
     if (c->share != NULL) {
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "%s: is made of layers; share those", def->name);
+        (void)TT_FAIL(m->ctx, TT_EINVAL, "%s: consists of several layers; share those instead",
+                      def->name);
         return NULL;
     }
     if (c->name != NULL && c->name[0] != 0) {

@@ -77,7 +77,7 @@ typedef struct reader {
 
 static tt_status bad(const reader *r, const char *what)
 {
-    return TT_FAIL(r->ctx, TT_EPARSE, "%s: the description of the model has no right %s", r->file,
+    return TT_FAIL(r->ctx, TT_EPARSE, "%s: the description of the model has no valid %s", r->file,
                    what);
 }
 
@@ -127,8 +127,8 @@ static tt_status read_layer(const reader *r, const json_t *o)
     const tti_layer_def *def = tti_layer_find_built(kind);
     if (def == NULL)
         return TT_FAIL(r->ctx, TT_EUNSUPPORTED,
-                       "%s: layer '%.64s' is of kind '%.64s', which this version cannot build: a "
-                       "layer of a program's own is built there, and tt_load() loads its weights",
+                       "%s: layer '%.64s' has type '%.64s', which this version cannot build; build "
+                       "a program's own layers there and load the weights with tt_load()",
                        r->file, name, kind);
     char *opts = tti_calloc(r->ctx, 1, def->size);
     if (opts == NULL)

@@ -49,7 +49,7 @@ tt_status tti_model_open(const tt_model *m, const char *what)
 {
     if (m->step == NULL)
         return TT_OK;
-    return TT_FAIL(m->ctx, TT_EINVAL, "%s: the model is compiled; append before tt_compile()",
+    return TT_FAIL(m->ctx, TT_EINVAL, "%s: the model is compiled; add layers before tt_compile()",
                    what);
 }
 
@@ -69,8 +69,8 @@ tt_status tti_name_check(tt_ctx *ctx, const char *what, const char *name)
                                   "0123456789_.-";
     if (name[0] == 0 || name[strspn(name, allowed)] != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "%s: '%.64s' is no name; letters, digits, '_', '-' and '.' make one", what,
-                       name);
+                       "%s: '%.64s' is not a valid name; use letters, digits, '_', '-' and '.'",
+                       what, name);
     if (strlen(name) > TTI_LAYER_NAME)
         return TT_FAIL(ctx, TT_EINVAL, "%s: name '%.64s...' is longer than %d characters", what,
                        name, TTI_LAYER_NAME);
@@ -85,7 +85,7 @@ tt_status tti_layer_name(tt_model *m, const char *kind, const char *name, char o
         TT_TRY(tti_name_check(m->ctx, what, name));
         snprintf(out, TTI_NAME_MAX, "%s%s", m->prefix, name);
         if (tti_layer_named(m, out) != NULL)
-            return TT_FAIL(m->ctx, TT_EINVAL, "%s: the model has a layer '%s' already", what, out);
+            return TT_FAIL(m->ctx, TT_EINVAL, "%s: the model already has a layer '%s'", what, out);
     }
     for (int i = 1; !given; i++) {
         int n = snprintf(out, TTI_NAME_MAX, "%s%s_%d", m->prefix, what, i);
@@ -145,7 +145,7 @@ tt_tensor *tti_layer_build(tt_build *b, tt_tensor *const *in)
         if (tti_is_stuck(g->ctx)) // a caller's own function may not have looked
             out = NULL;
         if (out != NULL && out->graph != g) {
-            (void)TT_FAIL(g->ctx, TT_EINVAL, "its output '%s' is of another graph",
+            (void)TT_FAIL(g->ctx, TT_EINVAL, "its output '%s' belongs to another graph",
                           out->node->name);
             out = NULL;
         }
@@ -154,7 +154,7 @@ tt_tensor *tti_layer_build(tt_build *b, tt_tensor *const *in)
             out = tt_identity(g, out);
     }
     if (out == NULL && !tti_is_stuck(g->ctx))
-        (void)TT_FAIL(g->ctx, TT_EINVAL, "it gave no output");
+        (void)TT_FAIL(g->ctx, TT_EINVAL, "it returned no output");
     while (g->n_scopes > n_scopes)
         (void)tt_name_pop(g);
     g->n_pins = n_pins;

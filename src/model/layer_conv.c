@@ -12,8 +12,8 @@ static bool image_check(tt_build *b, const tt_tensor *x)
     const tt_shape *s = &x->shape;
     if (s->rank == 3 && s->dim[2] > 0) {
         (void)TT_FAIL(b->model->ctx, TT_ESHAPE,
-                      "x is %s, which has no channels; make the input {%lld, %lld, 1} or put a "
-                      "reshape to [%lld, %lld, 1] before",
+                      "x is %s, which has no channels; make the input {%lld, %lld, 1} or add a "
+                      "reshape to [%lld, %lld, 1] before it",
                       tt_shape_text(s, text), (long long)s->dim[1], (long long)s->dim[2],
                       (long long)s->dim[1], (long long)s->dim[2]);
         return false;
@@ -45,41 +45,40 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
 
 // ---- convolutions ----------------------------------------------------------------------------
 
-#define CONV_ROWS                                                               \
-    {                                                                           \
-        "kernel",                                                               \
-        TT_OPT_PAIR,                                                            \
-        "3",                                                                    \
-        "height and width of the window",                                       \
-        offsetof(tt_conv2d_opts, kernel),                                       \
-        1,                                                                      \
-        MAX_SIDE,                                                               \
-        NULL},                                                                  \
-        {"stride",                                                              \
-         TT_OPT_PAIR,                                                           \
-         "1",                                                                   \
-         "rows and columns the window moves by",                                \
-         offsetof(tt_conv2d_opts, stride),                                      \
-         1,                                                                     \
-         MAX_SIDE,                                                              \
-         NULL},                                                                 \
-        {"padding",                                                             \
-         TT_OPT_ENUM,                                                           \
-         "valid",                                                               \
-         "rule for the borders",                                                \
-         offsetof(tt_conv2d_opts, padding),                                     \
-         0,                                                                     \
-         0,                                                                     \
-         tti_padding_words},                                                    \
-        {"pad",                                                                 \
-         TT_OPT_PAIR,                                                           \
-         "0",                                                                   \
-         "rows and columns of zeros on each side",                              \
-         offsetof(tt_conv2d_opts, pad),                                         \
-         0,                                                                     \
-         MAX_SIDE,                                                              \
-         NULL},                                                                 \
-        TTI_ACT_ROW(tt_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_conv2d_opts), \
+#define CONV_ROWS                                                                       \
+    {"kernel",                                                                          \
+     TT_OPT_PAIR,                                                                       \
+     "3",                                                                               \
+     "height and width of the window: 3 or [3, 5]",                                     \
+     offsetof(tt_conv2d_opts, kernel),                                                  \
+     1,                                                                                 \
+     MAX_SIDE,                                                                          \
+     NULL},                                                                             \
+        {"stride",                                                                      \
+         TT_OPT_PAIR,                                                                   \
+         "1",                                                                           \
+         "step of the window in rows and columns",                                      \
+         offsetof(tt_conv2d_opts, stride),                                              \
+         1,                                                                             \
+         MAX_SIDE,                                                                      \
+         NULL},                                                                         \
+        {"padding",                                                                     \
+         TT_OPT_ENUM,                                                                   \
+         "valid",                                                                       \
+         "padding of the borders; same keeps the image size at stride 1",               \
+         offsetof(tt_conv2d_opts, padding),                                             \
+         0,                                                                             \
+         0,                                                                             \
+         tti_padding_words},                                                            \
+        {"pad",                                                                         \
+         TT_OPT_PAIR,                                                                   \
+         "0",                                                                           \
+         "explicit zero padding on each side, in rows and columns; instead of padding", \
+         offsetof(tt_conv2d_opts, pad),                                                 \
+         0,                                                                             \
+         MAX_SIDE,                                                                      \
+         NULL},                                                                         \
+        TTI_ACT_ROW(tt_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_conv2d_opts),         \
         TTI_INIT_ROWS(tt_conv2d_opts, "glorot_uniform"), TT_OPTION_END
 
 static const tt_option conv_options[] = {

@@ -30,9 +30,10 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
     if (!tti_x_check(b, in[0], 2, "[batch, ..., channels]"))
         return NULL;
     if (b->layer->share != b->layer) {
-        (void)TT_FAIL(b->model->ctx, TT_EINVAL,
-                      "cannot share with '%s': each has running statistics of its own",
-                      b->layer->share->name);
+        (void)TT_FAIL(
+            b->model->ctx, TT_EINVAL,
+            "cannot share weights with '%s': every batch_norm has its own running statistics",
+            b->layer->share->name);
         return NULL;
     }
     tt_shape c = TT_SHAPE(in[0]->shape.dim[in[0]->shape.rank - 1]);

@@ -42,7 +42,7 @@ static tt_tensor *reshape_build(tt_build *b, const void *opts, tt_tensor *const 
     int64_t left = -tt_shape_count(&in[0]->shape), known = 1; // elements of a record
     int open = -1;
     if (record->rank < 1 || record->rank >= TT_MAX_RANK) {
-        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "a record of rank %d is not in 1 to %d",
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "a record cannot have rank %d; 1 to %d are allowed",
                       record->rank, TT_MAX_RANK - 1);
         return NULL;
     }
@@ -57,7 +57,7 @@ static tt_tensor *reshape_build(tt_build *b, const void *opts, tt_tensor *const 
         full.dim[open] = left / known;
     else if (!ok || open > 0 || left != known) {
         char wanted[TT_SHAPE_TEXT];
-        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "x is %s, which has no records of shape %s",
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "x is %s; its records cannot have the shape %s",
                       tt_shape_text(&in[0]->shape, text), tt_shape_text(record, wanted));
         return NULL;
     }
@@ -165,7 +165,7 @@ static tt_tensor *concat_build(tt_build *b, const void *opts, tt_tensor *const *
     char text[TT_SHAPE_TEXT];
     int rank = in[0]->shape.rank, axis = o->axis < 0 ? o->axis + rank : o->axis;
     if (axis < 1 || axis >= rank) {
-        (void)TT_FAIL(b->model->ctx, TT_EINVAL, "axis %d is not one of a record in %s", o->axis,
+        (void)TT_FAIL(b->model->ctx, TT_EINVAL, "axis %d does not exist in a record of %s", o->axis,
                       tt_shape_text(&in[0]->shape, text));
         return NULL;
     }

@@ -78,7 +78,8 @@ bool tti_rate_check(tt_build *b, const char *what, double rate)
 {
     if (rate >= 0 && rate < 1)
         return true;
-    (void)TT_FAIL(b->model->ctx, TT_EINVAL, "%s %g is not from 0 to below 1", what, rate);
+    (void)TT_FAIL(b->model->ctx, TT_EINVAL, "%s is %g; it must be at least 0 and below 1", what,
+                  rate);
     return false;
 }
 

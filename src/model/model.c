@@ -44,7 +44,7 @@ tt_model *tt_model_new(tt_ctx *ctx)
     m->ctx = ctx;
     m->store = tt_store_new();
     if (m->store == NULL)
-        (void)TT_FAIL(ctx, TT_ENOMEM, "model: out of memory for its store");
+        (void)TT_FAIL(ctx, TT_ENOMEM, "model: out of memory");
     m->graph = tt_graph_new(ctx);
     if (m->graph == NULL) {
         tt_store_release(m->store);
@@ -88,7 +88,8 @@ static tt_status input_shape(tt_model *m, const int64_t record[TT_MAX_RANK], tt_
         rank++;
     for (int i = 0; i < TT_MAX_RANK; i++)
         if (record[i] < 0 || (i > rank && record[i] != 0))
-            return TT_FAIL(m->ctx, TT_ESHAPE, "dimension %d of a record is %lld, after %lld", i,
+            return TT_FAIL(m->ctx, TT_ESHAPE,
+                           "dimension %d of a record is %lld, but it follows %lld", i,
                            (long long)record[i], i > 0 ? (long long)record[i - 1] : 0);
     if (rank == TT_MAX_RANK)
         return TT_FAIL(m->ctx, TT_ESHAPE, "a record has at most %d dimensions", TT_MAX_RANK - 1);
@@ -103,7 +104,7 @@ static tt_tensor *input_feed(tt_graph *g, const char *name, tt_shape shape, tt_d
     tt_tensor *t = tt_feed(g, .shape = shape, .dtype = dtype, .name = name);
     tti_scope_back(g, from);
     if (t != NULL && strcmp(t->node->name, name) != 0) {
-        (void)TT_FAIL(g->ctx, TT_EINVAL, "the graph has a node '%s' already", name);
+        (void)TT_FAIL(g->ctx, TT_EINVAL, "the graph already has a node '%s'", name);
         return NULL;
     }
     return t;
@@ -201,7 +202,7 @@ tt_status tt_output(tt_model *m, tt_tensor *x, const char *name)
     TT_TRY(tti_name_check(m->ctx, "output", name));
     for (int i = 0; i < m->n_outputs; i++)
         if (strcmp(m->outputs[i].name, name) == 0)
-            return TT_FAIL(m->ctx, TT_EINVAL, "output '%s' is there already", name);
+            return TT_FAIL(m->ctx, TT_EINVAL, "there already is an output '%s'", name);
     char *copy = tti_strdup(m->ctx, name);
     if (copy == NULL)
         return TT_ENOMEM;

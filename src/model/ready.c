@@ -22,7 +22,7 @@ static tt_tensor *mlp_expand(tt_model *m, const void *opts, const char *name)
     const tt_mlp_opts *o = opts;
     tt_tensor *x = o->from[0];
     if (o->units.n > TTI_COUNT(o->units.v)) {
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "mlp: %d layers; at most %d are possible", o->units.n,
+        (void)TT_FAIL(m->ctx, TT_EINVAL, "mlp: %d layers; at most %d are allowed", o->units.n,
                       TTI_COUNT(o->units.v));
         return NULL;
     }
@@ -118,7 +118,7 @@ static tt_tensor *tied_build(tt_build *b, const void *opts, tt_tensor *const *in
 }
 
 static const tt_option tied_options[] = {
-    {"vocab", TT_OPT_INT, NULL, "number of tokens", offsetof(tt_embedding_opts, vocab), 1,
+    {"vocab", TT_OPT_INT, NULL, "vocabulary size", offsetof(tt_embedding_opts, vocab), 1,
      TTI_MAX_WIDTH, NULL},
     {"width", TT_OPT_INT32, NULL, "channels", offsetof(tt_embedding_opts, width), 1, TTI_MAX_WIDTH,
      NULL},

@@ -50,7 +50,7 @@ static tt_tensor *make(tt_build *b, const char *path, tt_shape shape, tt_init in
                                  .name = path, .no_train = !trains);
     tti_scope_back(g, from);
     if (var != NULL && strcmp(var->node->name, path) != 0) {
-        (void)TT_FAIL(g->ctx, TT_EINVAL, "the graph has a node '%s' already", path);
+        (void)TT_FAIL(g->ctx, TT_EINVAL, "the graph already has a node '%s'", path);
         return NULL;
     }
     return var;
@@ -66,7 +66,8 @@ static tt_tensor *add(tt_build *b, const char *path, tt_shape shape, tt_init ini
         return NULL;
     }
     if (b->training) {
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "weight '%s' is asked for in training only", path);
+        (void)TT_FAIL(m->ctx, TT_EINVAL,
+                      "weight '%s' is only used in training; make it in inference too", path);
         return NULL;
     }
     if (!tti_grow(m->ctx, &m->weights, &m->cap_weights, m->n_weights + 1, sizeof(*m->weights)))
@@ -87,7 +88,7 @@ static tt_tensor *get(tt_build *b, const char *name, tt_shape shape, tt_init ini
     tt_model *m = b->model;
     char path[TTI_NAME_MAX];
     if (name == NULL || name[0] == 0 || name[strcspn(name, "/:\" \t\n")] != 0) {
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "'%.64s' is no name for a weight",
+        (void)TT_FAIL(m->ctx, TT_EINVAL, "'%.64s' is not a valid name of a weight",
                       name == NULL ? "" : name);
         return NULL;
     }

@@ -182,7 +182,8 @@ static tt_status infer_running(tt_infer *q)
                        tt_dtype_name(old->dtype), tt_shape_text(&old->shape, a),
                        tt_dtype_name(now->dtype), tt_shape_text(&now->shape, b));
     if (q->n_in == 3 && (q->in[2]->dtype != TT_F32 || tt_shape_count(&q->in[2]->shape) != 1))
-        return TT_FAIL(q->ctx, TT_ESHAPE, "%s: what says whether to go is no f32 scalar", q->name);
+        return TT_FAIL(q->ctx, TT_ESHAPE,
+                       "%s: the input that says whether to update must be an f32 scalar", q->name);
     return tti_infer_same(q);
 }
 

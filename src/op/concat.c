@@ -118,7 +118,7 @@ const tt_op tti_op_concat = {
 tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 {
     if (g != NULL && (xs == NULL || n < 1)) {
-        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "concat: there is nothing to join");
+        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "concat: there are no inputs");
         return NULL;
     }
     if (g == NULL || !resolve("concat", g, xs[0], &axis))
@@ -133,7 +133,7 @@ tt_tensor *tt_stack(tt_graph *g, tt_tensor *const *xs, int n, int axis)
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     if (xs == NULL || n < 1) {
-        (void)TT_FAIL(ctx, TT_EINVAL, "stack: there is nothing to join");
+        (void)TT_FAIL(ctx, TT_EINVAL, "stack: there are no inputs");
         return NULL;
     }
     tt_tensor **wide = tti_calloc(ctx, (size_t)n, sizeof(*wide));
@@ -158,7 +158,7 @@ static tt_status split_infer(tt_infer *q)
     TT_TRY(start(q, &axis));
     int max = TTI_COUNT(q->shape);
     if (a->n < 1 || a->n > max)
-        return TT_FAIL(q->ctx, TT_EINVAL, "split: %lld parts is not in 1 to %d", (long long)a->n,
+        return TT_FAIL(q->ctx, TT_EINVAL, "split: %lld parts; 1 to %d are allowed", (long long)a->n,
                        max);
     const tt_shape *x = &q->in[0]->shape;
     if (x->dim[axis] % a->n != 0)

@@ -214,9 +214,9 @@ static bool make_plans(tti_cuda_device *dev, tti_conv_dnn *c)
     tti_dnn_graph_free(first.graph);
     if (!e->usable)
         tti_cuda_host_api->log(dev->ctx, TT_WARN,
-                               "cuDNN: an engine of a convolution takes the whole batch but not a "
-                               "part of it; Tutti's own kernel is used, with other bits than "
-                               "where the whole batch is on one device");
+                               "cuDNN: an engine of a convolution supports the whole batch but not "
+                               "a part of it; Tutti's own kernel is used, with different bits than "
+                               "with the whole batch on one device");
     return e->usable;
 }
 

@@ -14,7 +14,8 @@ static tt_status dropout_infer(tt_infer *q)
 {
     const tti_dropout_attr *a = q->attr;
     if (!(a->rate >= 0 && a->rate < 1))
-        return TT_FAIL(q->ctx, TT_EINVAL, "dropout: rate %g is not from 0 to below 1", a->rate);
+        return TT_FAIL(q->ctx, TT_EINVAL, "dropout: rate is %g; it must be at least 0 and below 1",
+                       a->rate);
     return tti_infer_same_float(q);
 }
 

@@ -16,7 +16,8 @@ static tt_status label_rank_infer(tt_infer *q)
     char a[TT_SHAPE_TEXT], b[TT_SHAPE_TEXT];
     tt_shape rows = x->shape;
     if (!tti_is_float(x->dtype) || x->shape.rank < 1)
-        return TT_FAIL(q->ctx, TT_EDTYPE, "label_rank: x is %s %s, not floats [..., classes]",
+        return TT_FAIL(q->ctx, TT_EDTYPE,
+                       "label_rank: x is %s %s; it must be floats [..., classes]",
                        tt_dtype_name(x->dtype), tt_shape_text(&x->shape, a));
     if (t->dtype != TT_I32 && t->dtype != TT_I64 && t->dtype != TT_U8)
         return TT_FAIL(q->ctx, TT_EDTYPE, "label_rank: labels are %s, not i32, i64 or u8",

@@ -21,7 +21,7 @@ tt_status tti_init_values(tt_ctx *ctx, int isa, const tt_init *init, const tt_sh
     if (init->kind < TT_INIT_ZEROS || init->kind > TT_INIT_HE_NORMAL)
         return TT_FAIL(ctx, TT_EINVAL, "variable: initializer %d is unknown", (int)init->kind);
     if (drawn && !tti_is_float(dtype))
-        return TT_FAIL(ctx, TT_EDTYPE, "variable: random first values need a float type, not %s",
+        return TT_FAIL(ctx, TT_EDTYPE, "variable: random initial values need a float type, not %s",
                        tt_dtype_name(dtype));
     if (isa < 0 || isa >= TT_N_ISA || fill[isa] == NULL)
         isa = TT_ISA_PLAIN;

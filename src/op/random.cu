@@ -97,7 +97,7 @@ static tt_status init(const tt_launch *l)
     bool is_float = y->dtype == TT_F32 || y->dtype == TT_BF16 || y->dtype == TT_F16;
     if (!is_float && d.kind != TT_INIT_CONSTANT)
         return TT_FAIL(l->ctx, TT_EUNSUPPORTED,
-                       "variable: random first values on GPUs are f32, bf16 or f16");
+                       "variable: random initial values on GPUs must be f32, bf16 or f16");
     if (y->count == 0)
         return TT_OK;
     TTI_FLOATS(y->dtype, T, {

@@ -129,7 +129,8 @@ static tt_status launch_columns(const tt_launch *l, const reduce_plan *plan,
     unsigned tiles;
     dim3 grid;
     if (!columns_grid(plan, packed ? V : 1, g, &tiles, &grid))
-        return TT_FAIL(l->ctx, TT_EUNSUPPORTED, "%s: too many sums for a GPU", l->node->name);
+        return TT_FAIL(l->ctx, TT_EUNSUPPORTED, "%s: too many sums for one GPU kernel",
+                       l->node->name);
     if (packed)
         TTI_LAUNCH(l, grid, WIDE * HIGH, 0, (fold_columns<T, tti_pack<T>::n>), x, plan->r, g,
                    plan->chunking.most, tiles, fold, to);

@@ -37,9 +37,9 @@ tt_status tt_op_register(tt_ctx *ctx, const tt_op *op)
     if (ctx == NULL)
         return TT_EINVAL;
     if (op == NULL || op->name == NULL || op->infer == NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "op: a record needs a name and a shape rule");
+        return TT_FAIL(ctx, TT_EINVAL, "op: the record needs a name and a shape rule");
     if (tt_op_find(ctx, op->name) != NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "op '%s' is already known", op->name);
+        return TT_FAIL(ctx, TT_EINVAL, "op '%s' is already registered", op->name);
     if (!tti_grow(ctx, &ctx->user_ops, &ctx->cap_user_ops, ctx->n_user_ops + 1,
                   sizeof(*ctx->user_ops)))
         return TT_ENOMEM;

@@ -42,7 +42,7 @@ static tt_status reshape_infer(tt_infer *q)
     char tx[TT_SHAPE_TEXT], ty[TT_SHAPE_TEXT];
     q->shape[0].rank = a->shape.rank;
     if (a->shape.rank < 0 || a->shape.rank > TT_MAX_RANK)
-        return TT_FAIL(q->ctx, TT_ESHAPE, "reshape: rank %d is not in 0 to %d", a->shape.rank,
+        return TT_FAIL(q->ctx, TT_ESHAPE, "reshape: rank %d is not between 0 and %d", a->shape.rank,
                        TT_MAX_RANK);
 
     int64_t count = 1;

@@ -176,7 +176,8 @@ static inline tt_status read_label(const tt_launch *l, int64_t r, int64_t *label
     if (*ignored)
         *label = 0; // it may be no class
     if (!*ignored && (*label < 0 || *label >= l->in[0].cols))
-        return TT_FAIL(l->ctx, TT_EINVAL, "%s: the label of row %lld is %lld, not in [0, %lld)",
+        return TT_FAIL(l->ctx, TT_EINVAL,
+                       "%s: the label of row %lld is %lld, which is not in [0, %lld)",
                        l->node->name, (long long)r, (long long)*label, (long long)l->in[0].cols);
     return TT_OK;
 }

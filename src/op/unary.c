@@ -264,7 +264,7 @@ tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act)
     if (g == NULL || x == NULL)
         return NULL;
     if ((unsigned)act >= TTI_COUNT(act_rows)) {
-        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "activation: there is no number %d",
+        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "activation: there is no activation %d",
                       (int)act);
         return NULL;
     }

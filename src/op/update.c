@@ -198,7 +198,7 @@ static tt_status check_opts(tt_ctx *ctx, const char *op, const tti_update_attr *
     } below_one[] = {{"momentum", a->momentum}, {"beta1", a->beta1}, {"beta2", a->beta2}};
     for (int i = 0; i < TTI_COUNT(below_one); i++)
         if (!(below_one[i].value >= 0 && below_one[i].value < 1))
-            return TT_FAIL(ctx, TT_EINVAL, "%s: %s %g is not from 0 to below 1", op,
+            return TT_FAIL(ctx, TT_EINVAL, "%s: %s is %g; it must be at least 0 and below 1", op,
                            below_one[i].name, below_one[i].value);
     if (!(a->eps >= 0) || !(a->weight_decay >= 0))
         return TT_FAIL(ctx, TT_EINVAL, "%s: eps %g and weight_decay %g must not be below 0", op,

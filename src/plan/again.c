@@ -53,7 +53,7 @@ static tt_status add_copy(chooser *c, int i)
     pn.in = in;
     pn.out = (int)p->n_values;
     pn.is_again = true;
-    pn.reason = "computed again";
+    pn.reason = "recomputed";
     pn.key = 1e18; // until its readers are known
     c->copy[i] = tti_plan_node(p, pn);
     for (int k = 0; c->copy[i] >= 0 && k < pn.n_out; k++) {

@@ -126,8 +126,8 @@ static tt_status tell_difference(const tti_plan *p, const summary *all)
     const tti_rank *a = tti_world_rank(ctx->world, 0), *b = tti_world_rank(ctx->world, odd);
     if (strcmp(texts[odd], texts[0]) == 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "processes made different plans: for %.159s %s and %s have other memory or "
-                       "rows (%lld and %lld)",
+                       "processes made different plans: for %.159s, %s and %s have different "
+                       "memory or rows (%lld and %lld)",
                        texts[0], a->name, b->name, (long long)all[0].rows,
                        (long long)all[odd].rows);
     return TT_FAIL(ctx, TT_EINVAL,

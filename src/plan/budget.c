@@ -47,8 +47,8 @@ tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t bu
         TT_TRY(try_one(&s, "all", 0));
         if (s.most > budget)
             return TT_FAIL(g->ctx, TT_ELIMIT,
-                           "recompute: activations of %s need %zu bytes, %zu with all of them "
-                           "computed again, above the budget of %zu",
+                           "recompute: activations of %s need %zu bytes, %zu if all of them are "
+                           "recomputed, more than the budget of %zu",
                            g->ctx->devices[s.most_device]->name, plain, s.most, budget);
         int low = 0, high = s.n_chosen;
         while (high - low > 1) {

@@ -67,7 +67,8 @@ tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, co
             out->dim[i] = INT64_MAX; // refused below
     if (tti_is_partial(t) && lanes->n != lanes->total) {
         if (out->rank == TT_MAX_RANK)
-            return TT_FAIL(p->ctx, TT_ESHAPE, "'%s': no axis is left for the parts of its sum",
+            return TT_FAIL(p->ctx, TT_ESHAPE,
+                           "'%s': its rank is too high to add an axis for partial sums",
                            t->node->name);
         memmove(out->dim + 1, out->dim, sizeof(out->dim[0]) * (size_t)out->rank);
         out->dim[0] = lanes->n_parts;

@@ -30,7 +30,7 @@ static void ask(tti_plan *p, tti_gang_plan *g)
         d[i] = p->ctx->devices[g->device[i]];
         if (tti_has_streams(d[i]))
             continue;
-        g->words = say(p, "%s is no GPU", d[i]->name);
+        g->words = say(p, "%s is not a GPU", d[i]->name);
         return;
     }
     g->joins = d[0]->backend->streams->joins(d, g->n, words, sizeof(words));

@@ -13,7 +13,7 @@ static tt_status lane_range(tti_plan *p, const tt_batch *b, int64_t rows, int to
     if (tti_lane_row(*first, global, total) != b->first_row ||
         tti_lane_row(*last, global, total) != end)
         return TT_FAIL(p->ctx, TT_EINVAL,
-                       "batch: rows %lld to %lld of %lld are not whole lanes of %d",
+                       "batch: rows %lld to %lld of %lld are not a whole number of the %d lanes",
                        (long long)b->first_row, (long long)end, (long long)global, total);
     return TT_OK;
 }
@@ -53,12 +53,12 @@ tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out
         b.global_rows = req->rows;
     }
     if (total < 1 || total > TT_MAX_LANES)
-        return TT_FAIL(p->ctx, TT_EINVAL, "batch: %d lanes; 1 to %d are possible", total,
+        return TT_FAIL(p->ctx, TT_EINVAL, "batch: %d lanes; 1 to %d are allowed", total,
                        TT_MAX_LANES);
     if (b.first_row < 0 || req->rows < 0 || b.first_row + req->rows > b.global_rows)
-        return TT_FAIL(p->ctx, TT_EINVAL, "batch: rows %lld to %lld are not in a batch of %lld",
-                       (long long)b.first_row, (long long)(b.first_row + req->rows),
-                       (long long)b.global_rows);
+        return TT_FAIL(
+            p->ctx, TT_EINVAL, "batch: rows %lld to %lld are outside a batch of %lld rows",
+            (long long)b.first_row, (long long)(b.first_row + req->rows), (long long)b.global_rows);
     int first = 0, last = total;
     TT_TRY(lane_range(p, &b, req->rows, total, &first, &last));
     int n = last - first;

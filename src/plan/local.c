@@ -67,8 +67,8 @@ static tt_status follow_pin(tti_spreader *s, int i)
     tt_device_print(&n->pin, wish);
     if (s->n_replicas > 1 && s->mode[i] == TTI_ROWS)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "%s '%s' is pinned to %s, but there are %d replicas of it; pins relative to "
-                       "the replica, local:0 to local:%d, go with them",
+                       "%s '%s' is pinned to %s, but there are %d replicas of it; use pins "
+                       "relative to the replica, local:0 to local:%d",
                        n->op->name, n->name, wish, s->n_replicas, s->mesh->n_local - 1);
     if (d == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to %s, but there is only %s", n->op->name,
@@ -184,10 +184,11 @@ static tt_status balance(tti_spreader *s, const int *of_node)
         int cuts = 0;
         for (int i = 1; i < n; i++)
             cuts += can_cut[i];
-        st = TT_FAIL(ctx, TT_EINVAL,
-                     "pipeline: %d stages, but the model can be cut into %d at most (where one "
-                     "value is handed on); fewer stages, or pins local:0, local:1 on layers",
-                     n_stages(s), cuts + 1);
+        st = TT_FAIL(
+            ctx, TT_EINVAL,
+            "pipeline: %d stages, but the model can be split into at most %d (where a single value "
+            "is passed on); use fewer stages, or pin layers to local:0, local:1",
+            n_stages(s), cuts + 1);
     }
     for (int i = 0; st == TT_OK && i < n; i++)
         s->stage[chain[i]] = stage[i];
@@ -307,10 +308,10 @@ static tt_status check_stages(const tti_spreader *s)
         for (int64_t i = 0; i < s->n_nodes && !any; i++)
             any = s->mode[i] == TTI_ROWS && s->stage[i] == k;
         if (!any)
-            return TT_FAIL(s->p->ctx, TT_EINVAL,
-                           "pipeline: stage %d of %d has no node; pin a layer to local:%d, or take "
-                           "%d stages",
-                           k, n, k, n - 1);
+            return TT_FAIL(
+                s->p->ctx, TT_EINVAL,
+                "pipeline: stage %d of %d has no node; pin a layer to local:%d, or use %d stages",
+                k, n, k, n - 1);
     }
     return TT_OK;
 }

@@ -386,8 +386,8 @@ static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t va
     tti_size_text((double)need, size);
     tti_size_text((double)d->limit, limit);
     tti_text_add(&t,
-                 "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), above its "
-                 "limit of %s (%zu bytes); largest, in bytes:",
+                 "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), more than "
+                 "its limit of %s (%zu bytes); the largest, in bytes:",
                  d->name, size, need, variables, need - variables, limit, d->limit);
     add_largest(&t, p, d->index);
     return refuse_with(p, &t);
@@ -400,9 +400,9 @@ static tt_status refuse_host(tti_plan *p, size_t need, size_t variables)
     tti_size_text((double)need, size);
     tti_size_text((double)p->ctx->host_memory, memory);
     tti_text_add(&t,
-                 "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), above the %s "
-                 "(%zu bytes) %s; a limit for each device, as cpu:0@%zuGiB, takes the place of "
-                 "that; largest, in bytes:",
+                 "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), more than "
+                 "the %s (%zu bytes) %s; a limit per device, such as cpu:0@%zuGiB, replaces that; "
+                 "the largest, in bytes:",
                  tti_device_list(p->ctx, list), size, need, variables, need - variables, memory,
                  p->ctx->host_memory,
                  p->ctx->is_host_group ? "that this process's control group allows"

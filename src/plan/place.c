@@ -63,7 +63,7 @@ static tt_status no_kernel(placer *pl, const tti_pnode *pn)
         has_cpu |= ctx->devices[d]->backend == &tti_backend_cpu;
     return TT_FAIL(ctx, TT_EUNSUPPORTED, "%s '%s': there is no kernel for %s on %s%s",
                    pn->node->op->name, pn->node->name, type_of(pn), tti_device_list(ctx, list),
-                   has_cpu ? "" : "; with cpu:0 among the devices it would run there");
+                   has_cpu ? "" : "; add cpu:0 to the devices to run it there");
 }
 
 // bound is how the node came to its wish: "is pinned to", "belongs to".
@@ -76,7 +76,7 @@ static tt_status fall_back(placer *pl, tti_pnode *pn, const char *bound, const c
                        pn->node->op->name, pn->node->name, bound, wish, why);
     p->fallbacks++;
     if (p->ctx->soft == TT_SOFT_WARN && !pl->told)
-        TT_LOG(p->ctx, TT_WARN, "%s '%s' %s %s, %s; placed elsewhere (told once)",
+        TT_LOG(p->ctx, TT_WARN, "%s '%s' %s %s, %s; placed elsewhere (reported once)",
                pn->node->op->name, pn->node->name, bound, wish, why);
     pl->told = true;
     pn->reason = say(p, "soft: %s, %s", wish, why);
@@ -230,7 +230,7 @@ static tt_status place_homes(placer *pl)
             TT_TRY(fall_back(pl, pn, "is pinned to", pin->name,
                              "but its value already lives elsewhere"));
         pn->device = home->index;
-        pn->reason = pin == home ? "pin" : "where the store has it";
+        pn->reason = pin == home ? "pin" : "the device of its value in the store";
     }
     return TT_OK;
 }

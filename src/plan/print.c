@@ -77,7 +77,7 @@ static void print_pipeline(tti_text *t, const tti_plan *p)
         return;
     tti_text_add(t,
                  "\npipeline: %s, %d stages on %d devices; devices idle %.1f %% of the time by the "
-                 "stages' estimated costs (%.1f %% if they were equal)\n",
+                 "estimated cost of the stages (%.1f %% if all cost the same)\n",
                  kinds[p->ctx->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
                  100 * p->bubble, 100 * p->even_bubble);
 }
@@ -100,7 +100,7 @@ static void print_recompute(tti_text *t, const tti_plan *p)
 {
     if (!is_compared(p))
         return;
-    tti_text_add(t, "\nrecompute: %d nodes again, about %d %% of the forward work\n", p->n_again,
+    tti_text_add(t, "\nrecompute: %d nodes, about %d %% of the forward work\n", p->n_again,
                  percent_again(p));
     for (int d = 0; d < p->ctx->n_devices; d++) {
         size_t plain = p->devices[d].plain_bytes, now = p->devices[d].arena_bytes;
@@ -124,7 +124,7 @@ typedef struct carried {
 
 static carried carried_by(const tti_plan *p)
 {
-    carried c = {.why = "no sum is one that a library takes"};
+    carried c = {.why = "no sum is supported by the library"};
     for (int d = 0; d < p->ctx->n_devices; d++)
         c.is_asked |= tti_has_streams(p->ctx->devices[d]);
     c.is_asked &= p->mesh.n_replicas > 1 && p->ctx->spread.reduce == TT_REDUCE_FAST;
@@ -144,12 +144,12 @@ static void print_carried(tti_text *t, const tti_plan *p)
     carried c = carried_by(p);
     if (c.is_asked && c.words != NULL)
         tti_text_add(t,
-                     "\nsums over replicas: in any order, by %s: %d all_reduce, %d reduce_scatter, "
-                     "%d all_gather in %d groups\n",
+                     "\ngradient sums: by %s, in any order: %d all_reduce, %d reduce_scatter, %d "
+                     "all_gather in %d groups\n",
                      c.words, c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
                      p->n_groups);
     else if (c.is_asked)
-        tti_text_add(t, "\nsums over replicas: in any order, by our own kernels: %s\n", c.why);
+        tti_text_add(t, "\ngradient sums: by Tutti's own kernels, in any order: %s\n", c.why);
 }
 
 static void json_carried(tti_text *t, const tti_plan *p)
@@ -222,7 +222,7 @@ static void print_text(tti_text *t, tti_plan *p)
     print_carried(t, p);
     print_transfers(t, p);
     if (p->fallbacks > 0)
-        tti_text_add(t, "\n%d node%s not on the device that a pin or the strategy names\n",
+        tti_text_add(t, "\n%d node%s not on the device given by a pin or the strategy\n",
                      p->fallbacks, p->fallbacks == 1 ? " is" : "s are");
 }
 

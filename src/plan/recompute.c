@@ -92,8 +92,8 @@ static tt_status refuse_pattern(const tt_graph *g, const char *pattern, size_t n
         at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", at > 0 ? ", " : "", last);
     }
     return TT_FAIL(g->ctx, TT_EINVAL,
-                   "recompute: no layer matches '%.*s'; possible are none, all, budget with a "
-                   "size, and patterns of layers (%s, ...)",
+                   "recompute: no layer matches '%.*s'; use none, all, budget with a size, or "
+                   "layer name patterns (%s, ...)",
                    (int)n, pattern, list);
 }
 

@@ -38,16 +38,16 @@ static tt_status check(tt_ctx *ctx, const tti_schedule_query *q)
                        TTI_MAX_DEVICES);
     if (q->kind != TT_PIPE_INTERLEAVED && q->n_stages != p)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "schedule %s: %d stages on %d devices, but each device has one stage; with "
-                       "schedule: interleaved it may have several",
+                       "schedule %s: %d stages on %d devices, but each device has one stage; use "
+                       "schedule: interleaved for several",
                        kind, q->n_stages, p);
     if (q->n_stages < p || q->n_stages % p != 0)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "schedule %s: %d stages are no whole number for each of %d devices; %d "
-                       "would do",
-                       kind, q->n_stages, p, TTI_MAX((q->n_stages + p - 1) / p, 1) * p);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "schedule %s: %d stages cannot be divided evenly among %d devices; use %d stages", kind,
+            q->n_stages, p, TTI_MAX((q->n_stages + p - 1) / p, 1) * p);
     if (q->n_stages / p > TTI_MAX_CHUNKS)
-        return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d stages a device; at most %d are allowed",
+        return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d stages per device; at most %d are allowed",
                        kind, q->n_stages / p, TTI_MAX_CHUNKS);
     if (q->n_micro < 1 || q->n_micro > MAX_MICRO)
         return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d micro-batches; 1 to %d are allowed", kind,

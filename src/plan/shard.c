@@ -38,7 +38,7 @@ void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
 static const char *const reasons[] = {
     [TTI_TREE] = "sums of all lanes",          [TTI_GATHER] = "rows of all lanes",
     [TTI_MOMENTS] = "statistics of all lanes", [TTI_COLLECT] = "parts of all replicas",
-    [TTI_NARROW] = "narrower, to be sent",     [TTI_JOINT] = NULL,
+    [TTI_NARROW] = "rounded for sending",      [TTI_JOINT] = NULL,
 };
 
 int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
@@ -277,7 +277,7 @@ static tt_status join_sum(tti_spreader *s, int old)
             break;
         }
         if (s->touched[old])
-            p->nodes[p->values[v].node].reason = "rows touched by all lanes";
+            p->nodes[p->values[v].node].reason = "sparse rows of all lanes";
         if (s->in_pieces[old]) {
             int64_t begin, end;
             tti_piece_range(s->values[old].count, r, n_replicas, &begin, &end);
@@ -305,8 +305,8 @@ static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
         in_turn |= s->micros[r] > 1;
     if (in_turn)
         return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
-                       "%s '%s' needs statistics of the whole batch, which accumulation and "
-                       "pipelines never have at once; batch_norm with over: lane works there",
+                       "%s '%s' needs statistics of the whole batch, which gradient accumulation "
+                       "and pipelines never have at once; use batch_norm with over: lane",
                        old->node->op->name, old->node->name);
     for (int h = 0; h < s->n_shards; h++) {
         values[2 * h] = s->copies[(int64_t)old->out * s->n_shards + h];

@@ -144,7 +144,7 @@ static tt_status rows_node(tti_spreader *s, int i)
     const tti_pnode *old = &s->nodes[i];
     if (old->node->mixes_rows)
         return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
-                       "%s '%s' mixes rows of the batch: it cannot be spread over devices or "
+                       "%s '%s' mixes rows of the batch, so it cannot be divided over devices or "
                        "micro-batches; use strategy single without accumulate",
                        old->node->op->name, old->node->name);
     s->first[i] = (int)p->n_nodes;

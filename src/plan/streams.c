@@ -75,8 +75,8 @@ tt_status tti_plan_parcels_alloc(tti_plan *p)
         parcel->data = data;
         parcel->mirror = d->backend->streams->pinned(d, parcel->bytes);
         if (parcel->mirror == NULL)
-            return TT_FAIL(p->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory", d->name,
-                           parcel->bytes);
+            return TT_FAIL(p->ctx, TT_ENOMEM, "%s: cannot allocate %zu bytes of pinned memory",
+                           d->name, parcel->bytes);
     }
     return TT_OK;
 }

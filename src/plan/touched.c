@@ -81,7 +81,7 @@ tt_status tti_make_touched(tti_spreader *s, int value, const tti_shard *sh)
     v->count = (int64_t)(v->bytes / item);
     v->shape = (tt_shape){1, {v->count}};
     char text[96];
-    int n = snprintf(text, sizeof(text), "%s: rows touched", sh->reason);
+    int n = snprintf(text, sizeof(text), "%s: sparse rows", sh->reason);
     char *reason = tti_plan_alloc(p, (size_t)n + 1);
     if (reason == NULL)
         return TT_ENOMEM;

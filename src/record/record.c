@@ -37,8 +37,8 @@ static tt_status file_name(tt_ctx *ctx, const char *name, char out[NAME_MAX_BYTE
         name = "run";
     if (strlen(name) > NAME_MAX_BYTES)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "the job's name '%.40s...' has %zu bytes; at most %d go into the name of a "
-                       "run's folder: give it a shorter name, or the run a folder with --run",
+                       "the job's name '%.40s...' has %zu bytes; at most %d fit into the name of a "
+                       "run folder: give the job a shorter name, or the run a folder with --run",
                        name, strlen(name), NAME_MAX_BYTES);
     for (int n; *name != '\0'; name += n) {
         n = TTI_MAX(tti_utf8_length(name, strlen(name)), 1);
@@ -90,10 +90,10 @@ static tt_status numbered(tt_ctx *ctx, const char *root, const char *name, int n
 {
     int n = snprintf(path, TTI_RUN_PATH, "%s/%s-%03d", root, name, number);
     if (n >= TTI_RUN_PATH)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "run folder '%.200s.../%s-%03d': the path has %d bytes; at most %d are "
-                       "possible",
-                       root, name, number, n, TTI_RUN_PATH - 1);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "run folder '%.200s.../%s-%03d': the path has %d bytes; at most %d are allowed", root,
+            name, number, n, TTI_RUN_PATH - 1);
     return TT_OK;
 }
 
@@ -161,7 +161,7 @@ static void told(tti_recorder *r, sink *s, const char *what)
     if (!s->tells)
         return;
     s->tells = false; // first: the warning is an event, and comes back here
-    TT_LOG(r->ctx, TT_WARN, "cannot %s '%s': %s; training goes on without it", what, s->path,
+    TT_LOG(r->ctx, TT_WARN, "cannot %s '%s': %s; training continues without it", what, s->path,
            strerror(error));
 }
 

@@ -26,16 +26,15 @@ struct tti_fault {
 
 #define AT(field) offsetof(tti_fault, field)
 static const tt_option rows[] = {
-    {"how", TT_OPT_ENUM, "none", "fail: an error, hang: for ms, slow: takes so many times as long",
-     AT(how), 0, 0, hows},
-    {"device", TT_OPT_STRING, "", "on this device; default: any", AT(device), 0, 0, NULL},
-    {"op", TT_OPT_STRING, "", "in this op, or receive, tree, fused; default: any", AT(op), 0, 0,
-     NULL},
-    {"node", TT_OPT_STRING, "", "in the node of this name; default: any", AT(node), 0, 0, NULL},
-    {"run", TT_OPT_INT, "0", "in this run of a session, from 1; default: in all", AT(run), 0, 1e15,
-     NULL},
-    {"ms", TT_OPT_INT, "1000", "how long a hang takes", AT(ms), 0, 1e9, NULL},
-    {"times", TT_OPT_FLOAT, "2", "how many times as long a slow one takes", AT(times), 1, 1e6,
+    {"how", TT_OPT_ENUM, "none",
+     "fail: return an error, hang: wait for ms, slow: take factor times as long", AT(how), 0, 0,
+     hows},
+    {"device", TT_OPT_STRING, "", "device; default: any", AT(device), 0, 0, NULL},
+    {"op", TT_OPT_STRING, "", "op, or receive, tree, fused; default: any", AT(op), 0, 0, NULL},
+    {"node", TT_OPT_STRING, "", "name of the node; default: any", AT(node), 0, 0, NULL},
+    {"run", TT_OPT_INT, "0", "run of the session, from 1; default: all", AT(run), 0, 1e15, NULL},
+    {"ms", TT_OPT_INT, "1000", "duration of a hang in ms", AT(ms), 0, 1e9, NULL},
+    {"times", TT_OPT_FLOAT, "2", "factor by which a slow kernel takes longer", AT(times), 1, 1e6,
      NULL},
     TT_OPTION_END,
 };

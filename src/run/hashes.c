@@ -198,8 +198,8 @@ tt_status tt_hashes_write(tt_session *s, const char *path)
         TT_TRY(gather_dump(s));
     }
     if (s->dump[0] != 0 && s->dumped == NULL && s->ctx->task == 0)
-        return TT_FAIL(s->ctx, TT_EINVAL, "hashes: '%s', to be dumped, is no node that ran",
-                       s->dump);
+        return TT_FAIL(s->ctx, TT_EINVAL,
+                       "hashes: '%s', which should be dumped, is not a node that ran", s->dump);
     if (s->ctx->task > 0)
         return TT_OK; // the first process writes
     if (s->n_rows > 0)
@@ -281,8 +281,8 @@ tt_status tt_hashes_diff(tt_ctx *ctx, const char *a, const char *b, bool *same, 
     if (st == TT_OK)
         st = open_hashes(ctx, b, &fb, &vb);
     if (st == TT_OK && va != vb)
-        tti_text_add(&t, "the files are of arithmetic %d%s and %d%s: bits may differ\n", va,
-                     tti_arithmetic_note(va), vb, tti_arithmetic_note(vb));
+        tti_text_add(&t, "the files are from arithmetic versions %d%s and %d%s: bits may differ\n",
+                     va, tti_arithmetic_note(va), vb, tti_arithmetic_note(vb));
     bool equal = true;
     int64_t rows = 0;
     while (st == TT_OK) {
@@ -295,8 +295,8 @@ tt_status tt_hashes_diff(tt_ctx *ctx, const char *a, const char *b, bool *same, 
             continue;
         }
         if (equal && (na <= 0 || nb <= 0))
-            tti_text_add(&t, "'%s' ends after %lld hashes, the other goes on\n", na <= 0 ? a : b,
-                         (long long)rows);
+            tti_text_add(&t, "'%s' ends after %lld hashes, the other file is longer\n",
+                         na <= 0 ? a : b, (long long)rows);
         else if (dumps)
             diff_dumps(&t, la, lb);
         else if (equal)

@@ -20,13 +20,13 @@ static tt_status read_deadline(tt_ctx *ctx, int64_t ms)
         errno = 0;
         ctx->deadline_ms = strtoll(given, &end, 10);
         if (*end != '\0' || errno != 0 || ctx->deadline_ms < 1 || ctx->deadline_ms > MOST_MS)
-            return TT_FAIL(ctx, TT_EINVAL,
-                           "TUTTI_DEADLINE_MS is '%.64s'; it is a number of milliseconds from 1 to "
-                           "%lld",
-                           given, (long long)MOST_MS);
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                "TUTTI_DEADLINE_MS is '%.64s'; it must be a number of milliseconds from 1 to %lld",
+                given, (long long)MOST_MS);
     }
     if (ctx->deadline_ms < 1 || ctx->deadline_ms > MOST_MS)
-        return TT_FAIL(ctx, TT_EINVAL, "deadline_ms is %lld; 1 to %lld are possible", (long long)ms,
+        return TT_FAIL(ctx, TT_EINVAL, "deadline_ms is %lld; 1 to %lld are allowed", (long long)ms,
                        (long long)MOST_MS);
     return TT_OK;
 }
@@ -38,10 +38,10 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     ctx->lanes = o->lanes == 0 ? 8 : o->lanes;
     ctx->n_threads = o->threads == 0 ? tti_cores() : o->threads;
     if (ctx->lanes < 1 || ctx->lanes > TT_MAX_LANES)
-        return TT_FAIL(ctx, TT_EINVAL, "lanes is %d; 1 to %d are possible", o->lanes, TT_MAX_LANES);
+        return TT_FAIL(ctx, TT_EINVAL, "lanes is %d; 1 to %d are allowed", o->lanes, TT_MAX_LANES);
     TT_TRY(read_deadline(ctx, o->deadline_ms));
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
-        return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are possible", o->threads);
+        return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are allowed", o->threads);
     TT_TRY(tti_strategy_open(ctx, o->strategy, &o->spread));
     const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
     ctx->isa = tti_best_isa();

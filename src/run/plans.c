@@ -64,7 +64,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
             if (root->memory != TTI_VARIABLE)
                 return TT_FAIL(s->ctx, TT_EINVAL,
                                "%s '%s' on %s would write to a received copy of '%s', which would "
-                               "be lost: a mistake of this plan",
+                               "be lost: this is a bug in the plan",
                                pn->node->op->name, pn->node->name,
                                s->ctx->devices[pn->device]->name, root->tensor->node->name);
             tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
@@ -130,7 +130,7 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
 {
     for (int i = 0; i < r->n_targets; i++)
         if (r->targets[i] == NULL || r->targets[i]->graph != s->graph)
-            return TT_FAIL(s->ctx, TT_EINVAL, "output %d is not a tensor of this session's graph",
+            return TT_FAIL(s->ctx, TT_EINVAL, "output %d does not belong to this session's graph",
                            i);
     fill_request(s, r);
     tti_mesh mesh;

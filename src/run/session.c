@@ -226,10 +226,11 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
         const tti_value *v = &p->values[p->targets[i]];
         char a[TT_SHAPE_TEXT];
         if (o->fetches[i].bytes < v->bytes || (v->bytes > 0 && o->fetches[i].data == NULL))
-            return TT_FAIL(
-                s->ctx, TT_ESHAPE, "fetch of '%s': %s %s needs %zu bytes, room is for %zu",
-                v->tensor->node->name, tt_dtype_name(v->dtype), tt_shape_text(&v->shape, a),
-                v->bytes, o->fetches[i].data == NULL ? (size_t)0 : o->fetches[i].bytes);
+            return TT_FAIL(s->ctx, TT_ESHAPE,
+                           "fetch of '%s': %s %s needs %zu bytes, but there is room for %zu",
+                           v->tensor->node->name, tt_dtype_name(v->dtype),
+                           tt_shape_text(&v->shape, a), v->bytes,
+                           o->fetches[i].data == NULL ? (size_t)0 : o->fetches[i].bytes);
     }
     return TT_OK;
 }
@@ -338,10 +339,10 @@ tt_status tt_eval(tt_graph *g, tt_tensor *t, void *out, int64_t n)
     if (tti_is_stuck(g->ctx))
         return tt_status_of(g->ctx);
     if (t == NULL || out == NULL || t->graph != g)
-        return TT_FAIL(g->ctx, TT_EINVAL, "eval: the tensor is not of this graph");
+        return TT_FAIL(g->ctx, TT_EINVAL, "eval: the tensor does not belong to this graph");
     if (tt_open_axis(&t->shape) >= 0 || tt_shape_count(&t->shape) != n) {
         char a[TT_SHAPE_TEXT];
-        return TT_FAIL(g->ctx, TT_ESHAPE, "eval: '%s' is %s, but room is for %lld elements",
+        return TT_FAIL(g->ctx, TT_ESHAPE, "eval: '%s' is %s, but there is room for %lld elements",
                        t->node->name, tt_shape_text(&t->shape, a), (long long)n);
     }
     if (g->eval == NULL)

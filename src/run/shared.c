@@ -289,7 +289,7 @@ static tt_status add_piece(binder *b, tti_variable *v, const tti_want *w)
                        w->begin < v->piece[i].begin + v->piece[i].bytes;
     if (v->is_mixed)
         return TT_FAIL(b->ctx, TT_EUNSUPPORTED,
-                       "variable '%s': plans of one job cut it into different pieces", v->name);
+                       "variable '%s': plans of one job divide it into different pieces", v->name);
     if (v->n_pieces == TTI_MAX_DEVICES)
         return TT_FAIL(b->ctx, TT_EUNSUPPORTED, "variable '%s': more than %d pieces", v->name,
                        TTI_MAX_DEVICES);
@@ -340,7 +340,7 @@ static tt_status make_memory(binder *b)
             from = a->v->copy[k].task == ctx->task ? a->v->copy[k].data : NULL;
         a->v->copy[a->copy].data = to;
         if (from == NULL)
-            return TT_FAIL(ctx, TT_EINVAL, "variable '%s' has no value: a mistake of this store",
+            return TT_FAIL(ctx, TT_EINVAL, "variable '%s' has no value: this is a bug in the store",
                            a->v->name);
         put(a->v, to, from);
     }

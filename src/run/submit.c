@@ -334,7 +334,8 @@ static tt_status grow_landing(tt_session *s, tti_device *d, size_t bytes)
     s->landing_bytes = s->landing == NULL ? 0 : bytes;
     s->landing_of = d;
     return s->landing == NULL
-               ? TT_FAIL(s->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory", d->name, bytes)
+               ? TT_FAIL(s->ctx, TT_ENOMEM, "%s: cannot allocate %zu bytes of pinned memory",
+                         d->name, bytes)
                : TT_OK;
 }
 

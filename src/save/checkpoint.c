@@ -47,11 +47,11 @@ static tt_status check_place(tt_ctx *ctx, const char *path)
         return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': %s", path, strerror(errno));
     }
     if (!S_ISDIR(st.st_mode))
-        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it is there and no folder", path);
+        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it exists and is not a folder", path);
     TT_TRY(find_strange(ctx, path, strange));
     if (strange[0] != '\0')
-        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it is no checkpoint, it holds '%s'", path,
-                       strange);
+        return TT_FAIL(ctx, TT_EIO, "cannot save to '%s': it is not a checkpoint, it holds '%s'",
+                       path, strange);
     char damage[TTI_DAMAGE];
     switch (tti_checkpoint_look(NULL, path, false, damage)) { // damaged ones may go
     case TT_OK:
@@ -78,7 +78,7 @@ static tt_status read_back(tt_ctx *ctx, const char *written, const char *path)
     TT_TRY(tti_checkpoint_look(ctx, written, true, damage));
     if (damage[0] == '\0')
         return TT_OK;
-    return TT_FAIL(ctx, TT_EIO, "'%s' was written, but what is read back is damaged: %s", path,
+    return TT_FAIL(ctx, TT_EIO, "'%s' was written, but reading it back finds damage: %s", path,
                    damage);
 }
 
@@ -246,7 +246,7 @@ static tt_status read_all(tt_ctx *ctx, const char *path, tti_manifest *m, tti_sn
     s->state = m->state; // job is the snapshot's from here
     TT_TRY(find_strange(ctx, path, strange));
     if (strange[0] != '\0')
-        return TT_FAIL(ctx, TT_EIO, "%s holds '%s', which is no part of a checkpoint", path,
+        return TT_FAIL(ctx, TT_EIO, "%s holds '%s', which is not part of a checkpoint", path,
                        strange);
     TT_TRY(read_tensors(ctx, path, TTI_FILE_WEIGHTS, &m->files[TTI_FILE_WEIGHTS], s));
     s->n_weights = s->n;
@@ -335,8 +335,8 @@ tt_status tti_checkpoint_resume(tt_ctx *ctx, const char *folder, char path[TTI_P
     if (path[0] != '\0' || n_damaged == 0)
         return TT_OK;
     return TT_FAIL(ctx, TT_EIO,
-                   "no checkpoint of '%s' can be read: all %d are damaged; to start again at step "
-                   "0 and keep them aside: tutti train --restart, in C .restart = true",
+                   "no checkpoint of '%s' can be read: all %d are damaged; to restart at step 0 "
+                   "and keep them aside, use tutti train --restart (in C .restart = true)",
                    folder, n_damaged);
 }
 
@@ -388,7 +388,7 @@ tt_status tti_checkpoint_best(tt_ctx *ctx, const char *folder, char path[TTI_PAT
     if (tti_checkpoint_step(text) >= 0)
         st = tti_file_join(ctx, path, folder, text);
     if (st == TT_OK && !tti_folder_exists(path)) { // cut off, or its checkpoint is gone
-        TT_LOG(ctx, TT_WARN, "%s says '%.40s', which is no checkpoint there; it is passed over",
+        TT_LOG(ctx, TT_WARN, "%s says '%.40s', which is not a checkpoint there; it is ignored",
                file, text);
         path[0] = '\0';
     }
@@ -411,7 +411,7 @@ tt_status tti_checkpoint_resolve(tt_ctx *ctx, const char *path, char out[TTI_PAT
         if (newest[0] == '\0' && n_damaged > 0)
             return TT_FAIL(ctx, TT_EIO, "'%s': all %d checkpoints are damaged", path, n_damaged);
         if (newest[0] == '\0')
-            return TT_FAIL(ctx, TT_EIO, "'%s' has no checkpoint in it", path);
+            return TT_FAIL(ctx, TT_EIO, "there is no checkpoint in '%s'", path);
     }
     const char *found = newest[0] != '\0' ? newest : path;
     memcpy(out, found, strlen(found) + 1);

@@ -101,12 +101,12 @@ static tt_status tell(tt_ctx *ctx, const tti_fitting *f, some *missing, some *un
     const char *a = missing->text.s, *b = unknown->text.s;
     if (missing->n > 0 && unknown->n > 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "%s does not fit the model: it lacks %s, and the model lacks its %s",
+                       "%s does not fit the model: missing in the file: %s; not in the model: %s",
                        f->file, a == NULL ? "?" : a, b == NULL ? "?" : b);
     if (missing->n > 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s does not fit the model: it lacks %s", f->file,
-                       a == NULL ? "?" : a);
-    return TT_FAIL(ctx, TT_EINVAL, "%s does not fit the model, which lacks its %s", f->file,
+        return TT_FAIL(ctx, TT_EINVAL, "%s does not fit the model: missing in the file: %s",
+                       f->file, a == NULL ? "?" : a);
+    return TT_FAIL(ctx, TT_EINVAL, "%s does not fit the model: not in the model: %s", f->file,
                    b == NULL ? "?" : b);
 }
 
@@ -167,10 +167,10 @@ static bool know_layout(tt_ctx *ctx, tti_fitting *f)
     if (f->origin == TTI_FROM_TORCH)
         why = "metadata";
     if (why != NULL)
-        TT_LOG(ctx, TT_WARN,
-               "%s: PyTorch's layout, by its %s: weights are transposed (layout: "
-               "torch says so, too)",
-               f->file, why);
+        TT_LOG(
+            ctx, TT_WARN,
+            "%s: has PyTorch's layout, by its %s: weights are transposed (as with layout: torch)",
+            f->file, why);
     f->is_torch = why != NULL;
     return why != NULL;
 }
@@ -195,19 +195,18 @@ static tt_status layout_by_shapes(tt_ctx *ctx, tti_fitting *f)
     }
     if (ours != NULL && torch != NULL)
         return TT_FAIL(ctx, TT_ESHAPE,
-                       "%s: '%s' is %s, as Tutti has it, but '%s' is %s, as PyTorch has it: load "
-                       "them one by one, with only and layout",
+                       "%s: '%s' is %s, Tutti's layout, but '%s' is %s, PyTorch's layout: load "
+                       "them separately, with only and layout",
                        f->file, ours->name, tt_shape_text(&ours->shape, a), torch->name,
                        tt_shape_text(&torch->shape, b));
     if (both != NULL && ours == NULL && torch == NULL)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "%s: '%s' is %s: nothing in the file says whether it is [in, out], as Tutti "
-                       "has it, or [out, in], as PyTorch has it; say layout: torch or layout: "
-                       "tutti (in C .layout)",
+                       "%s: '%s' is %s: the file does not say whether it is [in, out] (Tutti) or "
+                       "[out, in] (PyTorch); set layout: torch or layout: tutti (in C .layout)",
                        f->file, both->name, tt_shape_text(&both->shape, a));
     f->is_torch = torch != NULL;
     if (f->is_torch)
-        TT_LOG(ctx, TT_WARN, "%s: PyTorch's layout, by its shapes: weights are transposed",
+        TT_LOG(ctx, TT_WARN, "%s: has PyTorch's layout, by its shapes: weights are transposed",
                f->file);
     return TT_OK;
 }
@@ -222,14 +221,14 @@ static tt_status check_pair(tt_ctx *ctx, const tti_fitting *f, int64_t i)
     const tti_named *x = &f->tensors[t];
     const tt_tensor *v = f->slots[i].var;
     if ((unsigned)x->dtype >= TT_N_DTYPES)
-        return TT_FAIL(ctx, TT_EDTYPE, "%s: '%s' is of type %s, or has more axes than Tutti has",
+        return TT_FAIL(ctx, TT_EDTYPE, "%s: '%s' has type %s, or more axes than Tutti supports",
                        f->file, x->name, f->types != NULL ? f->types[t] : "?");
     if (other != NULL && !same_shape(&x->shape, &other->file))
-        return TT_FAIL(ctx, TT_ESHAPE,
-                       "%s: '%s' is %s %s but PyTorch's layout of the model's %s is %s%s", f->file,
-                       x->name, tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),
-                       tt_shape_text(&v->shape, wants), tt_shape_text(&other->file, form),
-                       same_shape(&x->shape, &v->shape) ? "; layout: tutti takes it as it is" : "");
+        return TT_FAIL(
+            ctx, TT_ESHAPE, "%s: '%s' is %s %s but PyTorch's layout of the model's %s is %s%s",
+            f->file, x->name, tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),
+            tt_shape_text(&v->shape, wants), tt_shape_text(&other->file, form),
+            same_shape(&x->shape, &v->shape) ? "; layout: tutti loads it unchanged" : "");
     if (other == NULL && !same_shape(&x->shape, &v->shape))
         return TT_FAIL(ctx, TT_ESHAPE, "%s: '%s' is %s %s but the model's is %s", f->file, x->name,
                        tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),
@@ -285,8 +284,7 @@ static tt_status check_all(tt_ctx *ctx, tti_fitting *f, const renamed *list, boo
         st = check_pair(ctx, f, i);
     }
     if (st == TT_OK && n == 0 && f->n_slots > 0)
-        st = TT_FAIL(ctx, TT_EINVAL, "%s: no tensor in it is one that the model should load",
-                     f->file);
+        st = TT_FAIL(ctx, TT_EINVAL, "%s: none of its tensors is selected for loading", f->file);
     return st;
 }
 

@@ -167,7 +167,7 @@ static tt_status escape(reader *r)
         v = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00) : -1;
     }
     if (v <= 0 || (v >= 0xD800 && v < 0xE000))
-        return bad(r, v == 0 ? "a zero character in a text" : "bad \\u escape");
+        return bad(r, v == 0 ? "a string contains a zero character" : "bad \\u escape");
     put_utf8(&r->texts, (uint32_t)v);
     return TT_OK;
 }
@@ -184,7 +184,7 @@ static tt_status text(reader *r, int64_t *out)
             r->at++;
         tti_text_put(&r->texts, from, (size_t)(r->at - from));
         if (r->at == r->end)
-            return bad(r, "the header ends within a text");
+            return bad(r, "the header ends within a string");
         if (*r->at == '"')
             break;
         if (*r->at == '\\') {
@@ -194,7 +194,7 @@ static tt_status text(reader *r, int64_t *out)
         }
         int n = (unsigned char)*r->at < 0x20 ? 0 : tti_utf8_length(r->at, (size_t)(r->end - r->at));
         if (n == 0)
-            return bad(r, "text that is not UTF-8, or a control character");
+            return bad(r, "a string is not valid UTF-8 or has a control character");
         tti_text_put(&r->texts, r->at, (size_t)n);
         r->at += n;
     }
@@ -206,7 +206,7 @@ static tt_status text(reader *r, int64_t *out)
 // A whole number from 0 to 2^63 - 1, written with digits only.
 static tt_status number(reader *r, int64_t *out)
 {
-    static const char what[] = "expected a whole number from 0 to 2^63 - 1";
+    static const char what[] = "expected an integer from 0 to 2^63 - 1";
     peek(r);
     int64_t v = 0;
     const char *from = r->at;
@@ -270,7 +270,7 @@ static tt_status type(reader *r, entry *e)
             return TT_OK;
         }
     }
-    return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': '%.40s' is no element type", r->path,
+    return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': '%.40s' is not an element type", r->path,
                    r->texts.s + e->name, word);
 }
 
@@ -334,7 +334,7 @@ static tt_status header(reader *r)
 {
     bool again = true;
     if (r->at == r->end || *r->at != '{')
-        return bad(r, "a header begins with '{'");
+        return bad(r, "a header must begin with '{'");
     r->at++;
     if (peek(r) == '}') {
         r->at++;
@@ -419,11 +419,11 @@ static tt_status check_names(reader *r)
         qsort(r->pairs, (size_t)r->n_pairs, sizeof(pair), by_key);
     for (int64_t i = 1; i < r->n; i++)
         if (strcmp(r->entries[i - 1].text, r->entries[i].text) == 0)
-            return TT_FAIL(r->ctx, TT_EPARSE, "%s: two tensors are called '%.200s'", r->path,
+            return TT_FAIL(r->ctx, TT_EPARSE, "%s: two tensors have the name '%.200s'", r->path,
                            r->entries[i].text);
     for (int64_t i = 1; i < r->n_pairs; i++)
         if (strcmp(r->pairs[i - 1].text, r->pairs[i].text) == 0)
-            return TT_FAIL(r->ctx, TT_EPARSE, "%s: metadata '%.200s' is there twice", r->path,
+            return TT_FAIL(r->ctx, TT_EPARSE, "%s: metadata '%.200s' is given twice", r->path,
                            r->pairs[i].text);
     return TT_OK;
 }
@@ -495,14 +495,16 @@ tt_status tti_safetensors_parse(tt_ctx *ctx, const char *path, const char *data,
     uint64_t n = 0;
     tti_safetensors f = {.ctx = ctx, .fd = -1, .file_bytes = file_bytes};
     if (bytes < 8)
-        return TT_FAIL(ctx, TT_EPARSE, "%s: %zu bytes are no safetensors file", path, bytes);
+        return TT_FAIL(ctx, TT_EPARSE, "%s: is not a safetensors file: it has only %zu bytes", path,
+                       bytes);
     for (int i = 8; i-- > 0;)
         n = n << 8 | (unsigned char)data[i];
     if (n > TTI_HEADER_MAX)
-        return TT_FAIL(ctx, TT_EPARSE, "%s: no safetensors file: a header of %llu bytes", path,
-                       (unsigned long long)n);
+        return TT_FAIL(ctx, TT_EPARSE,
+                       "%s: is not a safetensors file: the size of its header would be %llu bytes",
+                       path, (unsigned long long)n);
     if (n > file_bytes - 8 || n > bytes - 8)
-        return TT_FAIL(ctx, TT_EPARSE, "%s: the header has %llu bytes but the file ends before",
+        return TT_FAIL(ctx, TT_EPARSE, "%s: the header has %llu bytes, but the file is shorter",
                        path, (unsigned long long)n);
     reader r = {.ctx = ctx,
                 .path = path,

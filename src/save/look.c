@@ -25,7 +25,7 @@ static tt_status find_file(tt_ctx *ctx, const char *folder, const char *name,
             return TT_FAIL(ctx, TT_EIO, "cannot open '%s': %s", path, strerror(errno));
         struct stat link;
         if (lstat(path, &link) == 0)
-            return TT_FAIL(ctx, TT_EIO, "cannot open '%s': it is a link to nothing", path);
+            return TT_FAIL(ctx, TT_EIO, "cannot open '%s': it is a dangling link", path);
         snprintf(damage, TTI_DAMAGE, "%s is missing", name);
         return TT_OK;
     }

@@ -195,7 +195,7 @@ static tt_status double_of(const reader *r, const char *key, const json_t *v, do
     else if (s != NULL && strcmp(s, "-inf") == 0)
         *out = -INFINITY;
     else
-        return bad(r, key, "is no number");
+        return bad(r, key, "is not a number");
     return TT_OK;
 }
 
@@ -211,7 +211,7 @@ static tt_status get_bits(const reader *r, const json_t *o, const char *key, uin
         ok = *s >= '0' && *s <= '9' && !__builtin_mul_overflow(n, 10u, &n) &&
              !__builtin_add_overflow(n, (uint64_t)(*s - '0'), &n);
     *out = n;
-    return ok ? TT_OK : bad(r, key, "is no number below 2^64");
+    return ok ? TT_OK : bad(r, key, "is not a number below 2^64");
 }
 
 static tt_status get_row(const reader *r, const json_t *o, int i, void *at)
@@ -296,7 +296,7 @@ static tt_status get_files(const reader *r, const json_t *root, tti_manifest *m)
         m->files[i].bytes = (uint64_t)bytes;
         if (json_object_size(o) != 2 ||
             !hash_of(json_string_value(json_object_get(o, "xxh3_128")), &m->files[i].hash))
-            return bad(r, name, "has no proper checksum");
+            return bad(r, name, "has no valid checksum");
     }
     return TT_OK;
 }
@@ -331,13 +331,13 @@ static tt_status get_format(const reader *r, const json_t *root, tti_manifest *m
     int64_t version;
     const char *format = json_string_value(json_object_get(root, "format"));
     if (format == NULL || strcmp(format, TTI_MANIFEST_FORMAT) != 0)
-        return TT_FAIL(r->ctx, TT_EPARSE, "%s is no manifest of a Tutti checkpoint", r->path);
+        return TT_FAIL(r->ctx, TT_EPARSE, "%s is not the manifest of a Tutti checkpoint", r->path);
     TT_TRY(get_count(r, root, "version", INT32_MAX, &version));
     if (version != TTI_MANIFEST_VERSION)
         return other_version(r->ctx, r->path, version);
     const char *tutti = json_string_value(json_object_get(root, "tutti"));
     if (tutti == NULL || strlen(tutti) >= sizeof(m->tutti))
-        return bad(r, "tutti", "is no version");
+        return bad(r, "tutti", "is not a version");
     memcpy(m->tutti, tutti, strlen(tutti) + 1);
     return TT_OK;
 }
@@ -349,7 +349,7 @@ static tt_status get_gpu(const reader *r, const json_t *root, tti_train_state *s
     if (gpu == NULL)
         return TT_OK;
     if (text == NULL || text[0] == '\0' || strlen(text) >= sizeof(s->gpu))
-        return bad(r, "gpu", "is no text of the right length");
+        return bad(r, "gpu", "is not a string of the right length");
     memcpy(s->gpu, text, strlen(text) + 1);
     return TT_OK;
 }
@@ -367,7 +367,7 @@ static tt_status get_all(const reader *r, const json_t *root, tti_manifest *m)
         return TT_EPARSE;
     const json_t *job = json_object_get(root, "job");
     if (!json_is_null(job) && !json_is_string(job))
-        return bad(r, "job", "is no text");
+        return bad(r, "job", "is not a string");
     if (json_object_size(root) != (size_t)N_KEYS + (m->state.gpu[0] != '\0'))
         return TT_FAIL(r->ctx, TT_EPARSE, "%s has other members than it should", r->path);
     if (json_is_string(job) && (m->state.job = tti_strdup(r->ctx, json_string_value(job))) == NULL)

@@ -150,12 +150,11 @@ static bool is_name(const value *v, int i)
 
 static tt_status refused(const machine *m, const char *name, size_t length)
 {
-    return TT_FAIL(
-        m->ctx, TT_EUNSUPPORTED,
-        "%s: asks for Python's '%.*s', and code of a file never runs here: save the "
-        "weights alone, torch.save(model.state_dict(), \"model.pt\"), or as safetensors, "
-        "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")",
-        m->file, (int)TTI_MIN(length, 100), name);
+    return TT_FAIL(m->ctx, TT_EUNSUPPORTED,
+                   "%s: needs Python's '%.*s', but code in a file is never run: save only the "
+                   "weights, torch.save(model.state_dict(), \"model.pt\"), or a safetensors file, "
+                   "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")",
+                   m->file, (int)TTI_MIN(length, 100), name);
 }
 
 static tt_status push_name(machine *m, const char *module, size_t n, const char *name, size_t k)
@@ -193,7 +192,7 @@ static tt_status reduce(machine *m)
 {
     const value *args = pop(m), *what = pop(m);
     if (what == NULL || what->kind != K_NAME || args->kind != K_TUPLE)
-        return damaged(m, "a call of what is no name");
+        return damaged(m, "a call of something that is not a name");
     if (is_name(what, 0))
         return args->n == 0 ? push(m, (value){.kind = K_DICT})
                             : refused(m, "OrderedDict with arguments", 26);
@@ -202,7 +201,7 @@ static tt_status reduce(machine *m)
     if (is_name(what, 2)) {
         const value *t = item(m, args, 0);
         return t != NULL && t->kind == K_TENSOR ? push(m, *t)
-                                                : damaged(m, "a parameter of nothing");
+                                                : damaged(m, "a parameter without a tensor");
     }
     return damaged(m, "a call of a storage's type");
 }
@@ -213,7 +212,7 @@ static tt_status persistent(machine *m)
     const value *t = pop(m), *type = item(m, t, 1), *key = item(m, t, 2), *n = item(m, t, 4);
     if (type == NULL || type->kind != K_NAME || type->number < 3 || key == NULL ||
         key->kind != K_TEXT || n == NULL || n->kind != K_INT || n->number < 0)
-        return damaged(m, "a storage that is none");
+        return damaged(m, "an invalid storage");
     return push(m, (value){.kind = K_STORAGE,
                            .text = key->text,
                            .length = key->length,
@@ -226,7 +225,7 @@ static tt_status build(machine *m)
 {
     const value *state = pop(m), *object = top(m);
     if (object == NULL || object->kind != K_DICT || state->kind != K_DICT)
-        return damaged(m, "a state of what is no dictionary");
+        return damaged(m, "a state that is not a dictionary");
     return TT_OK;
 }
 
@@ -296,14 +295,14 @@ static tt_status stack_global(machine *m)
 {
     const value *name = pop(m), *module = pop(m);
     if (module == NULL || module->kind != K_TEXT || name->kind != K_TEXT)
-        return damaged(m, "a name that is no text");
+        return damaged(m, "a name that is not a string");
     return push_name(m, module->text, module->length, name->text, name->length);
 }
 
 static tt_status put(machine *m, uint64_t at)
 {
     if (m->n_stack == 0 || at > (uint64_t)m->bytes) // each took an operation
-        return damaged(m, "a memo of nothing");
+        return damaged(m, "an empty memo");
     if (!tti_grow(m->ctx, &m->memo, &m->cap_memo, (int64_t)at + 1, sizeof(*m->memo)))
         return TT_ENOMEM;
     while (m->n_memo <= (int64_t)at)
@@ -315,7 +314,7 @@ static tt_status put(machine *m, uint64_t at)
 static tt_status get(machine *m, uint64_t at)
 {
     if (at >= (uint64_t)m->n_memo || m->memo[at] < 0)
-        return damaged(m, "a memo that is not there");
+        return damaged(m, "a memo that does not exist");
     if (!tti_grow(m->ctx, &m->stack, &m->cap_stack, m->n_stack + 1, sizeof(*m->stack)))
         return TT_ENOMEM;
     m->stack[m->n_stack++] = m->memo[at];
@@ -458,7 +457,7 @@ static tt_status add_tensor(machine *m, const value *name, const value *t, tti_p
     for (int64_t i = 0; i < shape->n && i < TT_MAX_RANK; i++) {
         const value *a = item(m, shape, i), *b = item(m, stride, i);
         if (a->kind != K_INT || b->kind != K_INT)
-            return damaged(m, "a shape that is no numbers");
+            return damaged(m, "a shape that is not a list of numbers");
         p->shape[i] = a->number;
         p->stride[i] = b->number;
     }
@@ -490,11 +489,10 @@ static tt_status collect(machine *m, tti_pickle *out)
 {
     const value *d = top(m);
     if (d == NULL || d->kind != K_DICT)
-        return TT_FAIL(
-            m->ctx, TT_EUNSUPPORTED,
-            "%s: is no dictionary of tensors: torch.save(model.state_dict(), ...) writes "
-            "one",
-            m->file);
+        return TT_FAIL(m->ctx, TT_EUNSUPPORTED,
+                       "%s: is not a dictionary of tensors; write one with "
+                       "torch.save(model.state_dict(), ...)",
+                       m->file);
     d = find_dict(m, d);
     out->tensors = tti_calloc(m->ctx, (size_t)d->n + 1, sizeof(*out->tensors));
     if (out->tensors == NULL)

@@ -100,7 +100,7 @@ static tt_status read_pickle(reader *r)
     TT_TRY(tti_npz_ending(r->ctx, &r->zip, "data.pkl", &found, name));
     if (!found)
         return TT_FAIL(r->ctx, TT_EUNSUPPORTED,
-                       "%s: is a zip archive, but none of torch.save(): it has no data.pkl",
+                       "%s: is a zip archive, but not from torch.save(): it has no data.pkl",
                        r->path);
     memcpy(r->folder, name, strlen(name) - 8);
     r->folder[strlen(name) - 8] = '\0';
@@ -236,8 +236,8 @@ static tt_status read_all(reader *r)
     TT_TRY(tti_bytes_read(r->ctx, &r->zip, 0, (size_t)TTI_MIN(r->zip.n, 4), head));
     if (memcmp(head, "PK\x03\x04", 4) != 0)
         return TT_FAIL(r->ctx, TT_EUNSUPPORTED,
-                       "%s: was written by torch.save() in the format before version 1.6: load and "
-                       "save it again, best as safetensors",
+                       "%s: was written by torch.save() in the format before version 1.6; load and "
+                       "save it again, preferably as safetensors",
                        r->path);
     TT_TRY(read_pickle(r));
     TT_TRY(make_room(r));

@@ -95,8 +95,8 @@ static tt_status rename_by(tt_ctx *ctx, const char *map, bool back, const char *
     size_t n = 0;
     for (int i = 0; i < 3; n += parts[i++].n)
         if (parts[i].n >= TTI_RENAME_MAX - n)
-            return TT_FAIL(ctx, TT_EINVAL, "tensor '%.200s...': a name of more than %d bytes", name,
-                           TTI_RENAME_MAX - 1);
+            return TT_FAIL(ctx, TT_EINVAL, "tensor '%.200s...': the name is longer than %d bytes",
+                           name, TTI_RENAME_MAX - 1);
         else
             memcpy(out + n, parts[i].s, parts[i].n);
     out[n] = '\0';

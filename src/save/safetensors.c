@@ -83,9 +83,9 @@ tt_status tti_safetensors_usable(const tti_safetensors *f, int64_t i)
         return TT_OK;
     int64_t rank = f->first_dim[i + 1] - f->first_dim[i];
     if (rank > TT_MAX_RANK)
-        return TT_FAIL(f->ctx, TT_ESHAPE, "%s: '%.200s' has %lld axes; Tutti has up to %d", f->path,
-                       t->name, (long long)rank, TT_MAX_RANK);
-    return TT_FAIL(f->ctx, TT_EDTYPE, "%s: '%.200s' is of type %s, which Tutti does not have",
+        return TT_FAIL(f->ctx, TT_ESHAPE, "%s: '%.200s' has %lld axes; Tutti supports up to %d",
+                       f->path, t->name, (long long)rank, TT_MAX_RANK);
+    return TT_FAIL(f->ctx, TT_EDTYPE, "%s: '%.200s' has type %s, which Tutti does not support",
                    f->path, t->name, f->types[i]);
 }
 
@@ -113,7 +113,7 @@ static tt_status check_one(tt_ctx *ctx, const char *path, const tti_named *t)
         s += n;
     }
     if (strcmp(t->name, "__metadata__") == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: no tensor can be called '%s'", path, t->name);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: a tensor cannot have the name '%s'", path, t->name);
     for (int k = 0; k < t->shape.rank; k++)
         if (t->shape.dim[k] < 0 || !tti_mul_size(bytes, (size_t)t->shape.dim[k], &bytes))
             return TT_FAIL(ctx, TT_ESHAPE, "%s: '%.200s' has no size", path, t->name);
@@ -134,7 +134,7 @@ static tt_status sort_tensors(tt_ctx *ctx, const char *path, const tti_named *te
         qsort(sorted, (size_t)n, sizeof(*sorted), by_name);
     for (int64_t i = 1; i < n; i++)
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: two tensors are called '%.200s'", path,
+            return TT_FAIL(ctx, TT_EINVAL, "%s: two tensors have the name '%.200s'", path,
                            sorted[i]->name);
     return TT_OK;
 }
@@ -191,8 +191,9 @@ static tt_status build_header(tti_writer *w, const tti_named *const *sorted, int
     if (t->failed)
         return TT_ENOMEM;
     if (t->n > TTI_HEADER_MAX)
-        return TT_FAIL(w->ctx, TT_EINVAL, "%s: a header of %lld bytes is more than the format has",
-                       w->path, (long long)t->n);
+        return TT_FAIL(w->ctx, TT_EINVAL,
+                       "%s: a header of %lld bytes is larger than the format allows", w->path,
+                       (long long)t->n);
     return TT_OK;
 }
 

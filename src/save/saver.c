@@ -100,7 +100,8 @@ static void remove_old(tti_saver *s, int64_t step, const char *path)
     }
     if (!s->has_left_one)
         TT_LOG(s->ctx, TT_WARN,
-               "%s is not removed: it is of another version of Tutti, or cannot be read", path);
+               "%s is not removed: it belongs to another version of Tutti, or cannot be read",
+               path);
     s->has_left_one = true;
 }
 
@@ -234,7 +235,7 @@ static tt_status copy_snapshot(tti_saver *s, const tti_snapshot *from)
 {
     size_t need;
     if (!size_of(from, &need))
-        return TT_FAIL(s->ctx, TT_ENOMEM, "checkpoint: more bytes than there can be");
+        return TT_FAIL(s->ctx, TT_ENOMEM, "checkpoint: too large");
     if ((int64_t)need > s->cap_bytes) {
         tti_free(s->ctx, s->bytes);
         s->cap_bytes = 0;
@@ -272,11 +273,10 @@ tt_status tti_saver_save(tti_saver *s, const tti_snapshot *snapshot, bool is_bes
 {
     TT_TRY(tti_saver_wait(s));
     if (snapshot->state.step < s->first)
-        return TT_FAIL(
-            s->ctx, TT_EINVAL,
-            "%s has a checkpoint of step %lld, so step %lld is of another run: go on from "
-            "that one, or use another folder",
-            s->folder, (long long)s->first, (long long)snapshot->state.step);
+        return TT_FAIL(s->ctx, TT_EINVAL,
+                       "%s has a checkpoint of step %lld, so step %lld belongs to another run: "
+                       "resume from that checkpoint, or use another folder",
+                       s->folder, (long long)s->first, (long long)snapshot->state.step);
     TT_TRY(copy_snapshot(s, snapshot));
     s->is_best = is_best;
     pthread_mutex_lock(&s->mu);
@@ -317,10 +317,10 @@ static tt_status open_folder(tti_saver *s, const char *folder)
     while (n > 1 && s->folder[n - 1] == '/')
         s->folder[--n] = '\0';
     if (n + sizeof(LONGEST) > sizeof(s->newest))
-        return TT_FAIL(s->ctx, TT_EINVAL,
-                       "%.200s...: the path of a folder of checkpoints has %zu bytes; at most %zu "
-                       "are possible",
-                       s->folder, n, sizeof(s->newest) - sizeof(LONGEST));
+        return TT_FAIL(
+            s->ctx, TT_EINVAL,
+            "%.200s...: the path of a checkpoint folder has %zu bytes; at most %zu are allowed",
+            s->folder, n, sizeof(s->newest) - sizeof(LONGEST));
     TT_TRY(tti_folder_make(s->ctx, s->folder));
     TT_TRY(tti_checkpoint_newest(s->ctx, s->folder, s->newest));
     const char *slash = strrchr(s->newest, '/');
@@ -331,7 +331,7 @@ static tt_status open_folder(tti_saver *s, const char *folder)
 tt_status tti_saver_open(tt_ctx *ctx, const char *folder, int keep, tti_saver **out)
 {
     if (keep < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "checkpoints: keep is %d; at least 1 is kept", keep);
+        return TT_FAIL(ctx, TT_EINVAL, "checkpoints: keep is %d; it must be at least 1", keep);
     tti_saver *s = tti_calloc(ctx, 1, sizeof(*s));
     if (s == NULL)
         return TT_ENOMEM;

@@ -74,7 +74,7 @@ static char *make_table(tt_ctx *ctx, const tti_snapshot *s, size_t *bytes)
 
 static tt_status bad_table(tt_ctx *ctx)
 {
-    return TT_FAIL(ctx, TT_EPARSE, "the snapshot that rank 0 sent does not add up");
+    return TT_FAIL(ctx, TT_EPARSE, "the snapshot that rank 0 sent is inconsistent");
 }
 
 // Takes a text of the table that ends within it; NULL: it does not.
@@ -145,7 +145,8 @@ static tt_status recorded(tt_ctx *ctx, tt_status st)
 {
     if (st == TT_OK || tt_status_of(ctx) != TT_OK)
         return st == TT_OK ? TT_OK : tt_status_of(ctx);
-    return TT_FAIL(ctx, st, "a checkpoint's tensors did not get from rank 0 to the others");
+    return TT_FAIL(ctx, st,
+                   "the tensors of a checkpoint were not transferred from rank 0 to the others");
 }
 
 static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table, size_t bytes)

@@ -16,11 +16,10 @@ const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT])
     tti_mesh m;
     if (tt_status_of(ctx) == TT_OK && ctx->strategy->mesh(g, &m) == TT_OK && !m.is_free)
         n_local = m.n_local;
-    n = snprintf(out, TTI_MOST_TEXT, "%d lane%s: at most %d replica%s", ctx->lanes,
-                 ctx->lanes == 1 ? "" : "s", ctx->lanes, ctx->lanes == 1 ? "" : "s");
+    n = snprintf(out, TTI_MOST_TEXT, "up to %d replica%s", ctx->lanes, ctx->lanes == 1 ? "" : "s");
     if (n_local > 1)
-        snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " of %d devices each, %d devices", n_local,
-                 ctx->lanes * n_local);
+        n += snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " of %d devices each", n_local);
+    snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " (lanes: %d)", ctx->lanes);
     return out;
 }
 
@@ -37,11 +36,11 @@ static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, d
         double x;
         if (length >= sizeof(word) || !tti_double_parse(begin, &x) || !isfinite(x))
             return TT_FAIL(ctx, TT_EINVAL,
-                           "strategy %s: share '%.64s': '%s' is no number; equal, auto or numbers "
-                           "such as 2,1 are possible",
+                           "strategy %s: share '%.64s': '%s' is not a number; use equal, auto or "
+                           "numbers such as 2,1",
                            name, text, begin);
         if (x <= 0)
-            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': %s is not above 0", name,
+            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': %s must be above 0", name,
                            text, begin);
         if (*n == TTI_MAX_DEVICES)
             return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': more than %d numbers", name,
@@ -100,21 +99,21 @@ static tt_status cannot_deal(tt_ctx *ctx, int n, int replicas, int n_local, cons
     char list[TTI_DEVICE_LIST];
     if (whole == 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy %s: a replica takes %d devices (%s), but there is only %s", name,
+                       "strategy %s: a replica needs %d devices (%s), but there is only %s", name,
                        n_local, why, tti_device_list(ctx, list));
     if (replicas == 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy %s: %d devices are no whole number of replicas of %d each (%s); "
-                       "%d or %d devices would do",
+                       "strategy %s: %d devices cannot be divided into replicas of %d devices each "
+                       "(%s); use %d or %d devices",
                        name, n, n_local, why, whole * n_local, (whole + 1) * n_local);
     char other[48] = "";
     if (n % n_local == 0)
         snprintf(other, sizeof(other), "replicas: %d or ", whole);
     return TT_FAIL(ctx, TT_EINVAL,
                    "strategy %s: replicas is %d, of %d device%s each (%s), but there are %d "
-                   "devices%s; %s%d device%s would do",
+                   "devices%s; use %s%d device%s",
                    name, replicas, n_local, n_local == 1 ? "" : "s", why, n,
-                   n < ctx->n_devices ? " beside the one that keeps the variables" : "", other,
+                   n < ctx->n_devices ? " beside the one that holds the variables" : "", other,
                    replicas * n_local, replicas * n_local == 1 ? "" : "s");
 }
 
@@ -128,8 +127,8 @@ tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why
     replicas = n / n_local;
     if (replicas > ctx->lanes)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy %s: %d replicas, but %d lane%s, and a replica takes at least one; "
-                       "lanes: %d would do (other lanes give other bits), or %d device%s",
+                       "strategy %s: %d replicas, but %d lane%s, and a replica needs at least one; "
+                       "use lanes: %d (which changes the bits), or %d device%s",
                        ctx->strategy->name, replicas, ctx->lanes, ctx->lanes == 1 ? "" : "s",
                        replicas, ctx->lanes * n_local, ctx->lanes * n_local == 1 ? "" : "s");
     *out = (tti_mesh){

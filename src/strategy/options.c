@@ -90,12 +90,12 @@ tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *
         if (!tti_spread_takes(s, row, spread))
             return refuse(ctx, s, row);
     if (spread->wire != TT_F32 && spread->wire != TT_BF16 && spread->wire != TT_F16)
-        return TT_FAIL(ctx, TT_EINVAL, "strategy %s: wire %s; f32, bf16 and f16 are possible",
-                       s->name, tt_dtype_name(spread->wire));
+        return TT_FAIL(ctx, TT_EINVAL, "strategy %s: wire is %s; use f32, bf16 or f16", s->name,
+                       tt_dtype_name(spread->wire));
     if (spread->chunks > 1 && spread->schedule != TT_PIPE_INTERLEAVED)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy %s: chunks is %d, but schedule %s has one stage a device; "
-                       "schedule: interleaved has several",
+                       "strategy %s: chunks is %d, but schedule %s has one stage per device; use "
+                       "schedule: interleaved for several",
                        s->name, spread->chunks, schedule_words[spread->schedule]);
     tti_mesh none = {.n_replicas = 0}; // numbers alone
     return tti_deal_share(ctx, s, spread->share, &none);

@@ -17,24 +17,24 @@ static tt_status count_stages(const tt_graph *g, int n_chunks, int *out, char wh
     int pins = highest / n_chunks;
     if (highest % n_chunks != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy pipeline: pins go up to local:%d, but with %d stages a device "
-                       "(chunks) there are no %d; pins up to local:%d or local:%d would do",
+                       "strategy pipeline: pins go up to local:%d, but with %d stages per device "
+                       "(chunks) there cannot be %d stages; use pins up to local:%d or local:%d",
                        highest - 1, n_chunks, highest, TTI_MAX(pins, 1) * n_chunks - 1,
                        (TTI_MAX(pins, 1) + 1) * n_chunks - 1);
     if (s->stages > 0 && pins > s->stages)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy pipeline: stages is %d, but pins go up to local:%d; stages: %d "
-                       "would do",
-                       s->stages, highest - 1, pins);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "strategy pipeline: stages is %d, but pins go up to local:%d; use stages: %d",
+            s->stages, highest - 1, pins);
     if (pins > 0 && s->stages > pins)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: stages is %d, but pins end at local:%d, and a stage "
-                       "without nodes cannot be; stages: %d would do, or no pins",
+                       "needs at least one node; use stages: %d, or no pins",
                        s->stages, highest - 1, pins);
     if (s->stages == 0 && pins == 0 && ctx->n_devices % replicas != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "strategy pipeline: %d devices are no whole number for each of %d replicas; "
-                       "%d or %d would do",
+                       "strategy pipeline: %d devices cannot be divided evenly among %d replicas; "
+                       "use %d or %d devices",
                        ctx->n_devices, replicas, TTI_MAX(ctx->n_devices / replicas, 1) * replicas,
                        (TTI_MAX(ctx->n_devices / replicas, 1) + 1) * replicas);
     *out = s->stages > 0 ? s->stages : pins > 0 ? pins : ctx->n_devices / replicas;
@@ -60,7 +60,7 @@ static tt_status count_micro(tt_ctx *ctx, tti_mesh *m)
     if (s->micro > many)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: micro is %d, but a replica has at most %d of the %d "
-                       "lanes, and a micro-batch is at least one; micro: %d would do",
+                       "lanes, and a micro-batch needs at least one; use micro: %d",
                        s->micro, many, ctx->lanes, many);
     m->n_micro = s->micro;
     return TT_OK;

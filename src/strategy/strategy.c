@@ -51,7 +51,7 @@ static tt_status unknown(tt_ctx *ctx, const char *name)
     if (near != NULL)
         return TT_FAIL(ctx, TT_EINVAL, "strategy '%.64s' is unknown; did you mean '%s'? (%s)", name,
                        near, list);
-    return TT_FAIL(ctx, TT_EINVAL, "strategy '%.64s' is none of %s", name, list);
+    return TT_FAIL(ctx, TT_EINVAL, "strategy '%.64s' is not one of %s", name, list);
 }
 
 tt_status tti_strategy_open(tt_ctx *ctx, const char *name, const tt_spread *spread)

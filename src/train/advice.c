@@ -161,8 +161,10 @@ static bool fits(advisor *a, const variant *v, size_t *most)
 static void say(advisor *a, const char *what, size_t bytes)
 {
     tti_text_add(&a->text, "%s\n  %12zu  %s",
-                 a->n++ == 0 ? "\nwhat would fit, in bytes of the fullest device:" : "", bytes,
-                 what);
+                 a->n++ == 0
+                     ? "\nsettings that would fit, with the bytes needed on the fullest device:"
+                     : "",
+                 bytes, what);
 }
 
 static variant as_it_is(const advisor *a)
@@ -185,7 +187,8 @@ static void advise_accumulate(advisor *a, const char *recompute)
         v.batch = rows / k;
         if (lanes % k != 0 || rows % k != 0 || !fits(a, &v, &most))
             continue;
-        snprintf(what, sizeof(what), "%saccumulate: %lld, batch: %lld (the same rows and bits)",
+        snprintf(what, sizeof(what),
+                 "%saccumulate: %lld, batch: %lld (same records per update, same bits)",
                  recompute != NULL ? "recompute: all, " : "", (long long)k, (long long)v.batch);
         say(a, what, most);
         return;
@@ -268,7 +271,7 @@ static void advise_micro(advisor *a)
         ctx->spread.micro = given;
         if (!good)
             continue;
-        snprintf(what, sizeof(what), "micro: %d (the same bits)", k);
+        snprintf(what, sizeof(what), "micro: %d (same bits)", k);
         say(a, what, most);
         return;
     }
@@ -280,7 +283,7 @@ static void say_bf16(void *arg)
     variant v = as_it_is(a);
     size_t most;
     if (fits(a, &v, &most))
-        say(a, "precision: bf16 (other bits)", most);
+        say(a, "precision: bf16 (different bits)", most);
 }
 
 static void advise_bf16(advisor *a)
@@ -297,7 +300,7 @@ static void advise(advisor *a)
     all.recompute = "all";
     bool recompute = fits(a, &all, &most);
     if (recompute)
-        say(a, "recompute: all (the same bits)", most);
+        say(a, "recompute: all (same bits)", most);
     advise_micro(a);
     advise_accumulate(a, NULL);
     advise_batch(a, NULL);
@@ -310,8 +313,8 @@ static void advise(advisor *a)
     advise_batch(a, "all");
     if (a->n == 0)
         tti_text_add(&a->text,
-                     "\nno batch, recomputation or number of devices that was tried would fit; "
-                     "%zu bytes are needed with recompute: all",
+                     "\nno tried batch, recomputation or number of devices would fit; with "
+                     "recompute: all, %zu bytes are needed",
                      most);
 }
 
@@ -357,8 +360,8 @@ static tt_status check_host(tt_model *m, const tti_load *l, const tti_need *step
     tti_size_text((double)host, size);
     tti_size_text((double)ctx->host_memory, memory);
     snprintf(text, sizeof(text),
-             "training needs %s (%zu bytes, %zu of them for validation), above the %s (%zu bytes) "
-             "of memory that %s",
+             "training needs %s (%zu bytes, %zu of them for validation), more than the %s (%zu "
+             "bytes) of memory that %s",
              size, host, validation, memory, ctx->host_memory,
              ctx->is_host_group ? "this process's control group allows" : "this machine has");
     return refuse(m, l, true, text);
@@ -381,8 +384,8 @@ static tt_status check_validation(tt_model *m, const tti_load *l)
             continue;
         char validation[64] = "";
         if (beside(&more[d]) > 0)
-            snprintf(validation, sizeof(validation), " and validation %zu more", beside(&more[d]));
-        snprintf(text, sizeof(text), "%s: training needs %zu bytes%s, above its limit of %zu",
+            snprintf(validation, sizeof(validation), ", and validation %zu more", beside(&more[d]));
+        snprintf(text, sizeof(text), "%s: training needs %zu bytes%s, more than its limit of %zu",
                  m->ctx->devices[d]->name, need - beside(&more[d]), validation, step[d].limit);
         return refuse(m, l, false, text);
     }
@@ -483,7 +486,7 @@ tt_status tti_memory_check(tt_model *m, const tti_load *l)
         tti_text t = {.ctx = ctx};
         tti_text_add(&t, "%s", tt_last_error(ctx).message);
         if (who != NULL)
-            tti_text_add(&t, "\n(the limit of a GPU that was given none is what it has free)");
+            tti_text_add(&t, "\n(without a limit of its own, a GPU is limited to its free memory)");
         char *message = tti_text_take(&t);
         st = refuse(m, l, who != NULL || (is_tight && !limited), message != NULL ? message : "");
         tti_free(ctx, message);

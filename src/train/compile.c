@@ -63,12 +63,12 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
     memcpy(&s->opts, opts, TTI_MIN(opts->opts_size, sizeof(s->opts)));
     tt_compile_opts *o = &s->opts;
     if (o->n_losses < 0 || o->n_losses > TT_MAX_LOSSES)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: %d losses; 1 to %d are possible", o->n_losses,
+        return TT_FAIL(ctx, TT_EINVAL, "compile: %d losses; 1 to %d are allowed", o->n_losses,
                        TT_MAX_LOSSES);
     if (o->n_losses == 0 && o->losses[0].kind != TT_LOSS_NONE)
         o->n_losses = 1;
     if (o->n_losses > 0 && o->loss != TT_LOSS_NONE)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: give either loss or losses");
+        return TT_FAIL(ctx, TT_EINVAL, "compile: give either loss or losses, not both");
     if (o->n_losses == 0 && o->loss == TT_LOSS_NONE)
         return TT_FAIL(ctx, TT_EINVAL, "compile: a loss must be given");
     if (o->n_losses == 0) {
@@ -84,11 +84,11 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
     if (o->top_k == 0)
         o->top_k = 5;
     if (o->top_k < 1)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: top_k is %d; it must be above 0", o->top_k);
+        return TT_FAIL(ctx, TT_EINVAL, "compile: top_k is %d; it must be at least 1", o->top_k);
     if (o->precision < TT_PRECISION_F32 || o->precision > TT_PRECISION_F16)
         return TT_FAIL(ctx, TT_EINVAL, "compile: there is no precision %d", (int)o->precision);
     if (o->optimizer.n_groups < 0 || o->optimizer.n_groups > TT_MAX_GROUPS)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: %d groups; at most %d are possible",
+        return TT_FAIL(ctx, TT_EINVAL, "compile: %d groups; at most %d are allowed",
                        o->optimizer.n_groups, TT_MAX_GROUPS);
     TT_TRY(keep_texts(s));
     TT_TRY(tti_optimizer_fill(ctx, &o->optimizer));
@@ -100,8 +100,8 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
     }
     if ((o->metrics & ~known) != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "compile: metrics is %d, which is no set of metrics; a loss is not one "
-                       "(TT_METRIC_MSE, not TT_MSE)",
+                       "compile: metrics is %d, which is not a set of metrics; a loss is not a "
+                       "metric (use TT_METRIC_MSE, not TT_MSE)",
                        o->metrics);
     return TT_OK;
 }
@@ -145,7 +145,7 @@ static tt_status add_sum(tti_step *s, tti_scores *sc, tt_tensor *t)
         return tt_status_of(s->model->ctx);
     int64_t size = tt_shape_count(&shape);
     if (size < 0)
-        return TT_FAIL(s->model->ctx, TT_ESHAPE, "compile: '%s' is no sum over the batch",
+        return TT_FAIL(s->model->ctx, TT_ESHAPE, "compile: '%s' is not a sum over the batch",
                        tt_tensor_name(t));
     sc->sums[sc->n_sums++] = (tti_sum){t, size, sc->n_numbers};
     sc->n_numbers += size;
@@ -187,8 +187,9 @@ static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool tra
     sc->sums =
         tti_calloc(m->ctx, 2 * TT_MAX_LOSSES + TT_N_METRICS * TTI_MAX_STATES, sizeof(*sc->sums));
     if (sc->sums == NULL || n_outs < 1)
-        return tt_status_of(m->ctx) != TT_OK ? tt_status_of(m->ctx)
-                                             : TT_FAIL(m->ctx, TT_EINVAL, "compile: no layers");
+        return tt_status_of(m->ctx) != TT_OK
+                   ? tt_status_of(m->ctx)
+                   : TT_FAIL(m->ctx, TT_EINVAL, "compile: the model has no layers");
     for (int i = 0; i < m->n_inputs; i++)
         sc->feeds[sc->n_feeds++] = twin(m, m->inputs[i]->out, training);
     for (int i = 0; i < s->n_losses; i++) {
@@ -199,7 +200,7 @@ static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool tra
         TT_TRY(find_output(s, i, outs, n_outs, &out));
         out = twin(m, out, training);
         if (out == NULL)
-            return TT_FAIL(m->ctx, TT_EINVAL, "compile: output %d is no layer's", i);
+            return TT_FAIL(m->ctx, TT_EINVAL, "compile: output %d is not the output of a layer", i);
         bool first = has_first_target(s, i);
         TT_TRY(tti_loss_target(m->ctx, &s->losses[i], out, first && s->opts.dense_targets, &shape,
                                &dtype));
@@ -314,7 +315,7 @@ static tt_status find_weights(tti_step *s)
         s->vars[s->n_weights++] = w->train_var;
     }
     if (s->n_weights == 0)
-        return TT_FAIL(m->ctx, TT_EINVAL, "compile: no weight is left to train");
+        return TT_FAIL(m->ctx, TT_EINVAL, "compile: there is no weight to train");
     return TT_OK;
 }
 

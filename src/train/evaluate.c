@@ -115,7 +115,7 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
     tt_evaluate_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
     if (o.batch < 0 || o.rows < 0 || o.accumulate < 0)
-        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is below 0");
+        return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is negative");
     if (tt_data_count(data) < 1)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the data has no records");
     TT_TRY(tti_data_compare(data, "the data to evaluate"));

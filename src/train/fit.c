@@ -26,7 +26,8 @@ static tt_status check_accumulate(tti_fit *f)
     for (int k = 1; k <= ctx->lanes && n < sizeof(list) - 8; k++)
         if (ctx->lanes % k == 0)
             n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d", n > 0 ? ", " : "", k);
-    return TT_FAIL(ctx, TT_EINVAL, "fit: accumulate is %lld, which does not divide %d lanes; %s do",
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "fit: accumulate is %lld, which does not divide the %d lanes; use one of %s",
                    (long long)f->o.accumulate, ctx->lanes, list);
 }
 
@@ -37,11 +38,11 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     tt_fit_opts *o = &f->o;
     if (o->epochs < 0 || o->steps < 0 || o->batch < 0 || o->validate_every < 0 || o->keep < 0 ||
         o->save_every < 0 || o->check_every < 0 || o->validate_rows < 0 || o->profile < 0)
-        return TT_FAIL(ctx, TT_EINVAL, "fit: a number is below 0");
+        return TT_FAIL(ctx, TT_EINVAL, "fit: a number is negative");
     if (o->epochs > 0 && o->steps > 0)
-        return TT_FAIL(ctx, TT_EINVAL, "fit: give either epochs or steps");
+        return TT_FAIL(ctx, TT_EINVAL, "fit: give either epochs or steps, not both");
     if (o->n_callbacks < 0 || o->n_callbacks > TTI_COUNT(o->callbacks))
-        return TT_FAIL(ctx, TT_EINVAL, "fit: %d callbacks; at most %d are possible", o->n_callbacks,
+        return TT_FAIL(ctx, TT_EINVAL, "fit: %d callbacks; at most %d are allowed", o->n_callbacks,
                        TTI_COUNT(o->callbacks));
     o->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
     o->keep = o->keep == 0 ? 3 : o->keep;
@@ -176,16 +177,17 @@ static tt_status not_finite(tti_fit *f, const void *const *fields, int64_t rows)
                        {"skipped", (double)f->skipped, NULL}};
     tti_emit_pairs(ctx, "nan", pairs, TTI_COUNT(pairs));
     f->told_nan++;
-    char where[TTI_NAME_MAX + 64] = "every layer's output is finite: it comes from the gradients";
+    char where[TTI_NAME_MAX + 64] = "the output of every layer is finite: the gradients are not";
     if (layer != NULL)
-        snprintf(where, sizeof(where), "the first layer with it is '%s'", layer);
+        snprintf(where, sizeof(where), "the first layer with such an output is '%s'", layer);
     if (f->o.nan == TT_NAN_SKIP) {
         TT_LOG(ctx, TT_WARN,
-               "step %lld: the loss is not finite, the step is skipped (%lld so far); %s",
+               "step %lld: the loss is NaN or infinite; the step is skipped (%lld so far); %s",
                (long long)step, (long long)f->skipped, where);
         return TT_OK;
     }
-    return TT_FAIL(ctx, TT_ENAN, "step %lld: the loss is not finite; %s; the step was not applied",
+    return TT_FAIL(ctx, TT_ENAN,
+                   "step %lld: the loss is NaN or infinite; %s; the step was not applied",
                    (long long)step, where);
 }
 
@@ -201,14 +203,13 @@ static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
     f->skipped++;
     if (scale <= 1 && f->o.nan != TT_NAN_SKIP) {
         const char *layer = tti_find_nan(f->model, fields, rows);
-        return TT_FAIL(
-            ctx, TT_ENAN,
-            "step %lld: the loss or the gradients overflow f16 even with a loss scale of "
-            "1; %s%s%s; precision bf16 has the range of f32",
-            step,
-            layer == NULL ? "every layer's output is finite"
-                          : "the first layer whose output does is '",
-            layer == NULL ? "" : layer, layer == NULL ? "" : "'");
+        return TT_FAIL(ctx, TT_ENAN,
+                       "step %lld: the loss or the gradients overflow f16 even with a loss scale "
+                       "of 1; %s%s%s; use precision: bf16, which has the range of f32",
+                       step,
+                       layer == NULL ? "the output of every layer is finite"
+                                     : "the first layer whose output overflows is '",
+                       layer == NULL ? "" : layer, layer == NULL ? "" : "'");
     }
     if (f->told_nan > 0 && f->skipped % 100 != 0)
         return TT_OK;
@@ -219,7 +220,7 @@ static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
     f->told_nan++;
     TT_LOG(ctx, TT_WARN,
            "step %lld: gradients overflow f16 with a loss scale of %g; the step is skipped (%lld "
-           "so far), the scale is halved",
+           "so far) and the scale is halved",
            step, scale, (long long)f->skipped);
     return TT_OK;
 }

@@ -99,7 +99,7 @@ tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out)
     if (m->step == NULL || m->step->device_times == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "device times: the model has not been fitted");
     if (device < 0 || device >= m->ctx->n_devices)
-        return TT_FAIL(m->ctx, TT_EINVAL, "device times: %d is not in 0 to %d", device,
+        return TT_FAIL(m->ctx, TT_EINVAL, "device times: device %d is not between 0 and %d", device,
                        m->ctx->n_devices - 1);
     *out = m->step->device_times[device];
     return TT_OK;

@@ -64,7 +64,8 @@ static const char *order_note(const tti_train_state *s)
 {
     bool within_epoch = s->count > 0 && s->cursor % s->count != 0;
     return s->arithmetic % 1000 == 1 && within_epoch
-               ? "; so does another order of the records: of this epoch some come twice, some not"
+               ? "; the order of the records differs too: in this epoch some are used twice and "
+                 "some not at all"
                : "";
 }
 
@@ -91,7 +92,9 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     char gpu[TTI_BITS_TEXT];
     tti_bits_of(ctx, gpu);
     if (s->arithmetic != tti_arithmetic_of(ctx))
-        TT_LOG(ctx, TT_WARN, "%s was made under arithmetic %d%s, this is %d%s: other bits follow%s",
+        TT_LOG(ctx, TT_WARN,
+               "%s was made with arithmetic version %d%s, this is version %d%s: the bits will "
+               "differ%s",
                path, s->arithmetic, tti_arithmetic_note(s->arithmetic), tti_arithmetic_of(ctx),
                tti_arithmetic_note(tti_arithmetic_of(ctx)), order_note(s));
     else if (s->gpu[0] != '\0' && strcmp(s->gpu, gpu) != 0)
@@ -143,7 +146,7 @@ static tt_status go_on(tti_fit *f)
         f->is_new_epoch = s->n_sums == 0;
         if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)
             memcpy(f->step->epoch, s->sums, sizeof(double) * (size_t)s->n_sums);
-        TT_LOG(ctx, TT_INFO, "going on from %s, after step %lld", path, (long long)s->step);
+        TT_LOG(ctx, TT_INFO, "resuming from %s, after step %lld", path, (long long)s->step);
     }
     tti_snapshot_free(ctx, &snapshot);
     return st;
@@ -157,7 +160,7 @@ static tt_status restart(tti_fit *f)
     if (tti_is_first(ctx))
         TT_TRY(tti_checkpoint_set_aside(ctx, f->o.checkpoints, moved));
     if (moved[0] != '\0')
-        TT_LOG(ctx, TT_WARN, "starting again at step 0; the checkpoints so far are in '%s'", moved);
+        TT_LOG(ctx, TT_WARN, "restarting at step 0; the old checkpoints are in '%s'", moved);
     return TT_OK;
 }
 

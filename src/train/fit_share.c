@@ -113,7 +113,7 @@ static tt_status deal_anew(tti_fit *f)
     tt_pair pairs[] = {
         {"step", (double)f->step->step, NULL}, {"lanes", 0, after}, {"was", 0, before}};
     tti_emit_pairs(ctx, "share", pairs, TTI_COUNT(pairs));
-    TT_LOG(ctx, TT_INFO, "share auto: replicas have %s lanes now; they had %s", after, before);
+    TT_LOG(ctx, TT_INFO, "share auto: replicas now have %s lanes; before, %s", after, before);
     return TT_OK;
 }
 

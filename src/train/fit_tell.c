@@ -30,11 +30,13 @@ static void warn_of_devices(tti_fit *f)
         pins |= g->nodes[i]->has_pin;
     bool one_works = strcmp(ctx->strategy->name, "single") == 0 && !pins;
     if (!one_works && tti_arithmetic_of(ctx) >= 2000)
-        TT_LOG(ctx, TT_WARN, "CPU and GPUs work together: the bits are those of this spread alone");
+        TT_LOG(ctx, TT_WARN,
+               "CPU and GPUs are used together: the result depends on how the work is divided "
+               "between them");
     if (ctx->n_devices > 1 && one_works)
         TT_LOG(ctx, TT_WARN,
-               "%d devices, but strategy single and no pins: all work is on %s; strategy mirrored "
-               "uses them all",
+               "%d devices, but strategy is single and there are no pins: only %s is used; use "
+               "strategy mirrored to use all",
                ctx->n_devices, ctx->devices[0]->name);
 }
 

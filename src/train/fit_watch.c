@@ -45,14 +45,14 @@ tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w)
     const char *name = watched(f, w);
     tt_ctx *ctx = f->model->ctx;
     if (w->patience < 0 || w->min_delta < 0 || w->factor < 0 || w->factor >= 1)
-        return TT_FAIL(ctx, TT_EINVAL, "fit: %s: patience, min_delta or factor is out of bounds",
+        return TT_FAIL(ctx, TT_EINVAL, "fit: %s: patience, min_delta or factor is out of range",
                        what);
     if (w->value == NULL && !is_on(w))
         return TT_OK;
     if (!find_value(f, name, &value))
         return TT_FAIL(ctx, TT_EINVAL,
-                       "fit: %s watches '%s', which is neither the loss nor a metric of this fit "
-                       "(validation_... needs validation data)",
+                       "fit: %s watches '%s', which is neither the loss nor a metric of this "
+                       "training (validation_... needs validation data)",
                        what, name);
     return TT_OK;
 }
@@ -156,7 +156,7 @@ tt_status tti_fit_watch(tti_fit *f, bool *is_best)
             if (o->early_stop.restore)
                 TT_TRY(keep_or_restore(f, false));
         } else if (f->early.bad >= o->early_stop.patience) {
-            TT_LOG(ctx, TT_INFO, "stopping early: %s has not been better for %lld looks",
+            TT_LOG(ctx, TT_INFO, "early stopping: %s has not improved in %lld checks",
                    watched(f, &o->early_stop), (long long)f->early.bad);
             f->stop = true;
         }
@@ -167,7 +167,7 @@ tt_status tti_fit_watch(tti_fit *f, bool *is_best)
         double lowest = o->plateau.min_lr / f->step->opts.optimizer.lr;
         f->step->lr_factor = fmax(f->step->lr_factor * factor, lowest);
         f->plateau.bad = 0;
-        TT_LOG(ctx, TT_INFO, "plateau: the learning rate is now %g times what it was at first",
+        TT_LOG(ctx, TT_INFO, "plateau: the learning rate is now %g of its initial value",
                f->step->lr_factor);
     }
     return TT_OK;

@@ -38,14 +38,17 @@ const char *tti_loss_name(tt_loss_kind kind)
 #name_, type_, value_, help_, offsetof(tt_loss, name_), low_, high_, NULL \
     }
 const tt_option tti_loss_options[] = {
-    ROW(weight, TT_OPT_FLOAT, "1", "factor of this loss in the sum of all", 0, 1e30),
-    ROW(smoothing, TT_OPT_FLOAT, "0", "part of a target spread over all classes", 0, 1),
-    ROW(has_ignore, TT_OPT_BOOL, "false", "is there a label to ignore", 0, 0),
+    ROW(weight, TT_OPT_FLOAT, "1", "weight of this loss in the sum of all losses", 0, 1e30),
+    ROW(smoothing, TT_OPT_FLOAT, "0",
+        "label smoothing: fraction of the target spread evenly over all classes", 0, 1),
+    ROW(has_ignore, TT_OPT_BOOL, "false", "ignore targets with the label ignore", 0, 0),
     ROW(ignore, TT_OPT_INT, "0",
-        "targets of this label count for nothing; label 0 needs has_ignore too", 0, 0),
-    ROW(delta, TT_OPT_FLOAT, "1", "where the line begins", 1e-30, 1e30),
-    ROW(output, TT_OPT_TEXT, "", "the model's output, by name", 0, 0),
-    ROW(target, TT_OPT_TEXT, "", "the data's field, by name", 0, 0),
+        "label whose targets are ignored; for label 0 also set has_ignore: true", 0, 0),
+    ROW(delta, TT_OPT_FLOAT, "1", "error at which the loss changes from quadratic to linear", 1e-30,
+        1e30),
+    ROW(output, TT_OPT_TEXT, "", "name of the model's output; default: the only one", 0, 0),
+    ROW(target, TT_OPT_TEXT, "",
+        "name of the data field with the target; default: the next field after the inputs", 0, 0),
     TT_OPTION_END,
 };
 
@@ -81,17 +84,19 @@ static tt_status check_loss(tt_ctx *ctx, const tt_loss *l, const tt_tensor *outp
     if (output == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s: the output is missing", kind);
     if (!tti_is_float(output->dtype) || tt_open_axis(&output->shape) < 0)
-        return TT_FAIL(ctx, TT_ESHAPE, "%s: output '%s' is %s %s, not floats with a batch axis",
-                       kind, tt_tensor_name(output), tt_dtype_name(output->dtype),
+        return TT_FAIL(ctx, TT_ESHAPE,
+                       "%s: output '%s' is %s %s; it must be floats with a batch axis", kind,
+                       tt_tensor_name(output), tt_dtype_name(output->dtype),
                        tt_shape_text(&output->shape, text));
     int last = output->shape.rank - 1;
     if (l->kind == TT_CROSS_ENTROPY && (last < 1 || tt_open_axis(&output->shape) == last))
         return TT_FAIL(ctx, TT_ESHAPE, "%s: output '%s' is %s; it needs an axis of classes", kind,
                        tt_tensor_name(output), tt_shape_text(&output->shape, text));
     if (l->kind != TT_CROSS_ENTROPY && (l->smoothing != 0 || l->has_ignore))
-        return TT_FAIL(ctx, TT_EINVAL, "%s: smoothing and ignore are of cross_entropy", kind);
+        return TT_FAIL(ctx, TT_EINVAL, "%s: smoothing and ignore are options of cross_entropy",
+                       kind);
     if (l->kind == TT_HUBER && l->delta != 0 && !(l->delta > 0))
-        return TT_FAIL(ctx, TT_EINVAL, "huber: delta %g is not above 0", l->delta);
+        return TT_FAIL(ctx, TT_EINVAL, "huber: delta is %g; it must be above 0", l->delta);
     if (l->kind == TT_CUSTOM_LOSS && l->fn == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "custom loss: fn is missing");
     return TT_OK;
@@ -262,7 +267,8 @@ static tt_status build_terms(tt_graph *g, const tt_loss *l, tt_tensor *x, tt_ten
     TT_TRY(tt_status_of(ctx));
     char text[TT_SHAPE_TEXT];
     if (!tti_is_float((*terms)->dtype) || tt_open_axis(&(*terms)->shape) < 0)
-        return TT_FAIL(ctx, TT_ESHAPE, "%s: terms '%s' are %s %s, not floats with a batch axis",
+        return TT_FAIL(ctx, TT_ESHAPE,
+                       "%s: terms '%s' are %s %s; they must be floats with a batch axis",
                        tti_loss_name(l->kind), tt_tensor_name(*terms),
                        tt_dtype_name((*terms)->dtype), tt_shape_text(&(*terms)->shape, text));
     return TT_OK;

@@ -19,8 +19,8 @@ typedef tti_metric_inputs inputs;
 
 static tt_status refuse(tt_graph *g, const inputs *in, const char *metric)
 {
-    return TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "%s is no metric of a %s loss", metric,
-                   tti_loss_name(in->loss->kind));
+    return TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "the metric %s cannot be used with the loss %s",
+                   metric, tti_loss_name(in->loss->kind));
 }
 
 static tt_tensor *as_f32(tt_graph *g, tt_tensor *x)
@@ -99,7 +99,8 @@ static tt_status top_k_build(tt_graph *g, const inputs *in, tt_tensor **states, 
     if (in->loss->kind != TT_CROSS_ENTROPY)
         return refuse(g, in, "top_k");
     if (in->top_k < 1)
-        return TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "top_k: k is %d, not above 0", in->top_k);
+        return TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "top_k: k is %d; it must be at least 1",
+                       in->top_k);
     return two_sums(g, in, rank_below(g, in, in->top_k), states, n_states);
 }
 

@@ -20,7 +20,7 @@
 #define BELOW_ONE  0.9999999999999999
 #define EPS(value_) \
     ROW(eps, TT_OPT_FLOAT, value_, "small constant added to the denominator", 0, 1e30)
-#define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
+#define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay factor", 0, 1e30)
 #define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
 
 #define MOMENTUM \
@@ -129,15 +129,17 @@ static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s, bool exact)
 static tt_status fill_groups(tt_ctx *ctx, tt_optimizer *o, const char *name)
 {
     if (o->n_groups < 0 || o->n_groups > TT_MAX_GROUPS)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: %d groups, at most %d", name, o->n_groups,
+        return TT_FAIL(ctx, TT_EINVAL, "%s: %d groups; at most %d are allowed", name, o->n_groups,
                        TT_MAX_GROUPS);
     for (int i = 0; i < o->n_groups; i++) {
         tt_group *p = &o->groups[i];
         if (p->match == NULL || p->match[0] == 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: group %d matches nothing", name, i);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: group %d has no match", name, i);
         if (!(p->lr_scale >= 0 && p->weight_decay >= 0))
-            return TT_FAIL(ctx, TT_EINVAL, "%s: group '%s': lr_scale %g or weight_decay %g below 0",
-                           name, p->match, p->lr_scale, p->weight_decay);
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                "%s: group '%s': lr_scale is %g and weight_decay is %g; neither may be negative",
+                name, p->match, p->lr_scale, p->weight_decay);
         if (p->lr_scale == 0 && !o->exact)
             p->lr_scale = 1;
     }

@@ -128,7 +128,7 @@ static double us_per_step(const profile *p, int64_t ns)
 
 static void print_table(tti_text *t, const profile *p, const char *what, const table *tab)
 {
-    tti_text_add(t, "%-32s %12s %7s %10s\n", what, "us a step", "share", "calls");
+    tti_text_add(t, "%-32s %12s %7s %10s\n", what, "us/step", "share", "calls");
     for (int i = 0; i < tab->n && i < 20; i++)
         tti_text_add(t, "%-32s %12.1f %6.1f%% %10lld\n", tab->rows[i].name,
                      us_per_step(p, tab->rows[i].ns),
@@ -146,12 +146,13 @@ static void print_sentence(tti_text *t, const tt_model *m, const profile *p)
     int n_devices = p->devices.n;
     double busy = (double)p->devices.total / (double)TTI_MAX(p->wall * TTI_MAX(n_devices, 1), 1);
     if (data > 0.2 * (data + compute))
-        tti_text_add(t, "The bottleneck is the data: the step waits for it %.0f%% of the time.",
+        tti_text_add(t,
+                     "The bottleneck is data loading: the step waits for data %.0f%% of the time.",
                      100 * data / (data + compute));
     else if (busy < 0.5)
         tti_text_add(t,
                      "The bottleneck is outside the kernels: devices compute %.0f%% of the time; "
-                     "a larger batch gives them more to do.",
+                     "try a larger batch.",
                      100 * busy);
     else if (p->both.n > 0)
         tti_text_add(t, "The bottleneck is %s, with %.0f%% of the time.", p->both.rows[0].name,
@@ -183,8 +184,10 @@ tt_status tti_profile_make(tt_model *m)
     }
     collect(m, p);
     tti_text text = {.ctx = ctx}, json = {.ctx = ctx}, sentence = {.ctx = ctx};
-    tti_text_add(&text, "%lld steps measured, %.1f us each\n\n", (long long)p->steps,
-                 us_per_step(p, p->wall));
+    tti_text_add(&text,
+                 "%lld steps measured, %.1f us per step\n"
+                 "\n",
+                 (long long)p->steps, us_per_step(p, p->wall));
     print_table(&text, p, "op", &p->ops);
     print_table(&text, p, "layer", &p->layers);
     print_table(&text, p, "device", &p->devices);

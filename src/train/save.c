@@ -80,8 +80,8 @@ static tt_status load_optimizer(tt_model *m, const tti_source *src, const tti_sl
                      .found = found};
     tt_status st = TT_OK;
     if (tti_fitting_find(NULL, &f) != TT_OK) { // nothing is recorded: this is no error
-        TT_LOG(m->ctx, TT_WARN, "%s: the optimizer's state is of another one and is left out",
-               s->path);
+        TT_LOG(m->ctx, TT_WARN,
+               "%s: its optimizer state belongs to another optimizer and is not loaded", s->path);
     } else {
         st = tti_fitting_apply(m->ctx, &f);
         if (st == TT_OK) {
@@ -169,7 +169,7 @@ tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
     tt_load_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
     if ((unsigned)o.layout > TT_WEIGHTS_TORCH)
-        return TT_FAIL(m->ctx, TT_EINVAL, "load: layout %d is none", (int)o.layout);
+        return TT_FAIL(m->ctx, TT_EINVAL, "load: there is no layout %d", (int)o.layout);
     tti_source *src = tti_calloc(m->ctx, 1, sizeof(*src));
     if (src == NULL)
         return TT_ENOMEM;

@@ -223,13 +223,14 @@ static tt_status check_field(tt_model *m, const tt_field *f, const tt_tensor *fe
     memcpy(one.dim, want.dim + 1, sizeof(one.dim[0]) * (size_t)one.rank);
     const char *kind = target ? "target" : "input";
     if (!same_record(f, feed))
-        return TT_FAIL(m->ctx, TT_ESHAPE,
-                       "the data's field '%s' is %s a record, but the model's %s '%s' is %s",
-                       f->name, tt_shape_text(&f->shape, a), kind, tt_tensor_name(feed),
-                       tt_shape_text(&one, b));
+        return TT_FAIL(
+            m->ctx, TT_ESHAPE,
+            "field '%s' of the data has shape %s per record, but the model's %s '%s' has shape %s",
+            f->name, tt_shape_text(&f->shape, a), kind, tt_tensor_name(feed),
+            tt_shape_text(&one, b));
     if (f->dtype != tt_tensor_dtype(feed))
         return TT_FAIL(m->ctx, TT_EDTYPE,
-                       "the data's field '%s' is %s, but the model's %s '%s' is %s", f->name,
+                       "field '%s' of the data is %s, but the model's %s '%s' is %s", f->name,
                        tt_dtype_name(f->dtype), kind, tt_tensor_name(feed),
                        tt_dtype_name(tt_tensor_dtype(feed)));
     return TT_OK;
@@ -240,10 +241,11 @@ static tt_status taken_twice(tt_model *m, const tt_field *fields, int n, int at,
     tti_text t = {.ctx = m->ctx};
     for (int i = 0; i < n; i++)
         tti_text_add(&t, "%s'%s'", i > 0 ? ", " : "", fields[i].name);
-    tt_status st = TT_FAIL(m->ctx, TT_EINVAL,
-                           "the model's input '%s' is no field of the data, and the field at its "
-                           "place, '%s', has another use; name the inputs after the fields: %s",
-                           m->inputs[input]->name, fields[at].name, t.s != NULL ? t.s : "");
+    tt_status st =
+        TT_FAIL(m->ctx, TT_EINVAL,
+                "the model's input '%s' is not a field of the data, and the field at its position, "
+                "'%s', has another use; name the inputs after the fields: %s",
+                m->inputs[input]->name, fields[at].name, t.s != NULL ? t.s : "");
     tti_text_free(&t);
     return st;
 }
@@ -271,7 +273,7 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
         const char *name = target ? m->step->losses[i - m->n_inputs].target : m->inputs[i]->name;
         int at = field_named(fields, n, name);
         if (at < 0 && target && name != NULL)
-            return TT_FAIL(m->ctx, TT_EINVAL, "the data has no field '%s', which a loss wants",
+            return TT_FAIL(m->ctx, TT_EINVAL, "the data has no field '%s', which a loss needs",
                            name);
         if (at < 0 && i >= n) // losses may name one target, so only the place counts
             return TT_FAIL(m->ctx, TT_EINVAL,

@@ -95,9 +95,10 @@ static tt_status read_notes(tt_model *m, tti_use *u)
     tti_output outputs[TTI_MAX_INPUTS];
     u->n_outputs = m->n_layers > 0 ? tti_model_outputs(m, outputs) : 0;
     if (m->about_data != NULL && (u->data = json_loads(m->about_data, 0, NULL)) == NULL)
-        return TT_FAIL(m->ctx, TT_EPARSE, "the model's description of its data is no JSON");
+        return TT_FAIL(m->ctx, TT_EPARSE, "the model's description of its data is not valid JSON");
     if (m->about_train != NULL && (u->train = json_loads(m->about_train, 0, NULL)) == NULL)
-        return TT_FAIL(m->ctx, TT_EPARSE, "the model's description of its training is no JSON");
+        return TT_FAIL(m->ctx, TT_EPARSE,
+                       "the model's description of its training is not valid JSON");
     u->n_fields =
         u->data == NULL ? 0 : tti_described_fields(m->ctx, "the model", u->data, u->fields);
     if (u->n_fields < 0)
@@ -257,8 +258,8 @@ tt_status tt_model_finish(tt_model *m, int i, float *y, int64_t n)
     if (y == NULL || n < 0)
         return TT_FAIL(m->ctx, TT_EINVAL, "finish: there are no rows");
     if (port.dtype != TT_F32)
-        return TT_FAIL(m->ctx, TT_EDTYPE, "finish: output '%s' is %s; f32 can be finished",
-                       port.name, tt_dtype_name(port.dtype));
+        return TT_FAIL(m->ctx, TT_EDTYPE, "finish: output '%s' is %s; it must be f32", port.name,
+                       tt_dtype_name(port.dtype));
     for (int64_t k = 0; k < n; k++)
         finish(&m->use->outputs[i], y + k * width, width);
     return TT_OK;

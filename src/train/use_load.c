@@ -44,10 +44,10 @@ tt_model *tt_model_load(tt_ctx *ctx, const char *path)
     }
     tt_status st = tti_card_read(ctx, path, file, &card);
     if (st == TT_OK && card == NULL)
-        st = TT_FAIL(ctx, TT_EUNSUPPORTED,
-                     "%s holds weights alone, no model: build the model and load them with "
-                     "tt_load()",
-                     file);
+        st = TT_FAIL(
+            ctx, TT_EUNSUPPORTED,
+            "%s holds only weights, not a model: build the model and load them with tt_load()",
+            file);
     if (st == TT_OK)
         st = tti_model_of_card(ctx, file, card, &m);
     json_decref(card);
@@ -69,8 +69,9 @@ static tt_status read_loss(tt_model *m, const json_t *o, tt_loss *out)
     const char *kind = json_string_value(json_object_get(o, "kind"));
     int number = kind != NULL ? tti_loss_find(kind) : -1;
     if (number < 0)
-        return TT_FAIL(m->ctx, TT_EUNSUPPORTED,
-                       "the model was trained with a loss of a program's own; compile it there");
+        return TT_FAIL(
+            m->ctx, TT_EUNSUPPORTED,
+            "the model was trained with a program's own loss; compile it in that program");
     *out = (tt_loss){0};
     TT_TRY(tti_options_of_json(m->ctx, "the model", "loss", tti_loss_options,
                                json_object_get(o, "options"), out));
@@ -90,7 +91,7 @@ tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out)
     *out = (tt_compile_opts){.opts_size = sizeof(*out)};
     if (json_array_size(losses) < 1 || json_array_size(losses) > TT_MAX_LOSSES)
         return TT_FAIL(m->ctx, TT_EINVAL,
-                       "the model does not say which loss it was trained with; tt_compile() does");
+                       "the model does not say which loss it was trained with; call tt_compile()");
     for (size_t i = 0; i < json_array_size(losses); i++)
         TT_TRY(read_loss(m, json_array_get(losses, i), &out->losses[out->n_losses++]));
     for (size_t i = 0; i < json_array_size(metrics); i++) {

@@ -192,7 +192,7 @@ TEST(a_hanging_device_is_named_by_the_run)
     tt_fetch fetches[] = {{a, out[0], sizeof(out[0])}, {b, out[1], sizeof(out[1])}};
     CHECK(tt_run(tt_session_new(g, .no_fuse = true), .feeds = &feed, .n_feeds = 1,
                  .fetches = fetches, .n_fetches = 2) == TT_ETIMEOUT);
-    CHECK_MESSAGE(ctx, "cpu:1, which is in 'exp' (exp), has not ended step 1 within ");
+    CHECK_MESSAGE(ctx, "cpu:1, which is in 'exp' (exp), has not finished step 1 within ");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
 }

@@ -54,7 +54,7 @@ TEST(run_gives_the_bits_and_files_of_one_process)
         }
     }
     CHECK_INT(command_run("run -n 2 small.yaml --quiet --run n2"), 1);
-    CHECK_HAS(command_err, "'n2' holds a run already; --resume goes on with it\n");
+    CHECK_HAS(command_err, "'n2' already holds a run; add --resume to continue it\n");
     CHECK_INT(command_count(command_err, "holds a run"), 1);
     command_read("n3/logs/rank-2.log", command_out, sizeof(command_out));
     CHECK_HAS(command_out, " open rank 2, process ");
@@ -172,12 +172,12 @@ TEST(run_says_what_is_wrong_with_its_words)
         {"run -n 0 small.yaml", "--processes: 0 is not between 1 and 64"},
         {"run -n small.yaml", "'small.yaml' is not an integer"},
         {"run -n 2", "tutti run needs JOB"},
-        {"run -n 2 --dir /x small.yaml", "are for other hosts"},
-        {"run -H a:0 small.yaml", "'0' is no number of processes from 1 to 64"},
-        {"run -H a:x,b small.yaml", "'x' is no number of processes"},
+        {"run -n 2 --dir /x small.yaml", "apply to other hosts only"},
+        {"run -H a:0 small.yaml", "'0' is not a number of processes from 1 to 64"},
+        {"run -H a:x,b small.yaml", "'x' is not a number of processes"},
         {"run -H a,,b small.yaml", "worker 1: address '-'"},
         {"run -H a,a small.yaml", "is that of worker 0 already"},
-        {"run -H a:40,b:40 small.yaml", "80 processes; at most 64 are possible"},
+        {"run -H a:40,b:40 small.yaml", "80 processes; at most 64 are allowed"},
         {"run -H localhost,other small.yaml", "the first host is localhost, which the others"},
         {"run --hosts not-there small.yaml", "not-there"},
         {"run -n 3 --devices cpu:0;cpu:0 small.yaml", "is of 2 processes, but there are 3"},

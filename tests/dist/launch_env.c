@@ -271,10 +271,10 @@ TEST(a_rank_with_another_job_is_named)
     ranks_start(&r, JOB " --set train.batch=64", list(&b));
     ranks_join(&r, 20);
     static const char *const says[] = {"rank 1 (/job:worker/task:1, host ",
-                                       "has another job: its line is '"};
+                                       "has a different job: its line is '"};
     all_say(&r, 3, says);
-    CHECK_HAS(r.err[0], "batch: 64', that of rank 0 is '");
-    CHECK_HAS(r.err[1], "batch: 64', that of rank 0 is '");
+    CHECK_HAS(r.err[0], "batch: 64', on rank 0 it is '");
+    CHECK_HAS(r.err[1], "batch: 64', on rank 0 it is '");
 }
 
 TEST(a_rank_with_another_secret_is_named)
@@ -363,7 +363,7 @@ TEST(a_signal_to_the_launcher_ends_ranks_that_wait)
     unsetenv("TUTTI_RENDEZVOUS_MS");
     CHECK(ranks_now() - begin < 5);
     CHECK(code != 0);
-    CHECK_HAS(command_err, "tutti: all processes save and end");
+    CHECK_HAS(command_err, "tutti: all processes are saving");
     CHECK_HAS(command_err, "stopped on request while waiting for other processes");
     ranks_nothing_left();
 }
@@ -380,7 +380,7 @@ TEST(ranks_that_count_differently_are_named)
         ranks_start(&r, JOB, list(&e));
     }
     ranks_join(&r, 20);
-    static const char *const says[] = {"counts 3 processes", "counts 2 processes"};
+    static const char *const says[] = {"with 3 processes", "with 2"};
     all_say(&r, 3, says);
 }
 
@@ -508,9 +508,9 @@ TEST(two_sources_that_disagree_are_named)
     }
     ranks_join(&r, 20);
     static const char *const says[] = {
-        "the number of processes that train is 3 and this one of rank 1 by TF_CONFIG, but 2 and "
-        "this one of rank 0 by RANK, WORLD_SIZE",
-        "the number of processes that train is 3 and this one of rank 2 by TF_CONFIG, but 2 and "
-        "this one of rank 1 by RANK, WORLD_SIZE"};
+        "the number of training processes is 3 and this one of rank 1 according to TF_CONFIG, but "
+        "2 and this one of rank 0 according to RANK, WORLD_SIZE",
+        "the number of training processes is 3 and this one of rank 2 according to TF_CONFIG, but "
+        "2 and this one of rank 1 according to RANK, WORLD_SIZE"};
     all_say(&r, 3, says);
 }

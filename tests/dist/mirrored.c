@@ -149,7 +149,7 @@ TEST(devices_without_work_are_told_of)
     CHECK(test_model_build(&tm, ctx, NULL, NULL, NULL));
     CHECK(isnan(test_model_step(&tm, tt_session_new(tm.g), 0, 17)));
     CHECK_MESSAGE(ctx, "5 replicas, but 3 lanes");
-    CHECK_MESSAGE(ctx, "lanes: 5 would do");
+    CHECK_MESSAGE(ctx, "use lanes: 5");
     CHECK(tt_close(ctx) == TT_EINVAL);
     ctx = tt_open(.devices = "cpu:0*2", .on_event = keep_warning, .user = text);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});

@@ -85,7 +85,7 @@ static tt_hash train(const way *w, bool *is_sparse)
     CHECK_OK(tt_model_hash(m, &h));
     char *text = tti_step_plan(m, 24, parts, TT_PLAN_TEXT);
     ck_assert_msg(text != NULL, "%s", tt_last_error(ctx).message);
-    *is_sparse = strstr(text, "rows touched") != NULL;
+    *is_sparse = strstr(text, "sparse rows") != NULL;
     tt_string_free(ctx, text);
     CHECK_OK(tt_close(ctx));
     return h;
@@ -154,7 +154,7 @@ TEST(narrow_sums_are_whole)
     tt_model *m = build(ctx, &w);
     char *text = tti_step_plan(m, 24, 1, TT_PLAN_TEXT);
     ck_assert_msg(text != NULL, "%s", tt_last_error(ctx).message);
-    CHECK(strstr(text, "narrower") != NULL && strstr(text, "rows touched") == NULL);
+    CHECK(strstr(text, "narrower") != NULL && strstr(text, "sparse rows") == NULL);
     tt_string_free(ctx, text);
     CHECK_OK(tt_close(ctx));
 }
@@ -210,7 +210,7 @@ static void sum(const char *devices, const sum_case *c, int64_t rows, int micro,
     ck_assert_msg(st == TT_OK, "%s: %s", devices, tt_last_error(ctx).message);
     if (rows == ROWS) {
         char *text = tt_plan_print(s, .targets = &y, .n_targets = 1, .rows = rows, .micro = micro);
-        CHECK((strstr(text, "rows touched") != NULL) == (strcmp(devices, "cpu:0") != 0));
+        CHECK((strstr(text, "sparse rows") != NULL) == (strcmp(devices, "cpu:0") != 0));
         tt_string_free(ctx, text);
     }
     CHECK_OK(tt_close(ctx));

@@ -77,7 +77,7 @@ TEST(device_times_need_a_fit_and_a_device)
     CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 8)));
     CHECK(tt_fit_device_times(m, 1, &t) == TT_EINVAL);
     CHECK(tt_fit_device_times(m, -1, &t) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "1 is not in 0 to 0");
+    CHECK_MESSAGE(ctx, "device 1 is not between 0 and 0");
     CHECK(tt_fit_device_times(NULL, 0, &t) == TT_EINVAL);
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -115,9 +115,9 @@ static void open_wrong(world_job *j, int rank, tt_ctx *ctx)
 TEST(world_groups_that_cannot_be_are_named)
 {
     static const char *const words[] = {
-        "a group's ranks ascend, but rank 0 comes after rank 0",
-        "a group with rank 2; there are 2 ranks",
-        "rank 1 opens a group that it is not in",
+        "the ranks of a group must ascend, but rank 0 follows rank 0",
+        "a group has rank 2, but there are only 2 ranks",
+        "rank 1 opens a group that it does not belong to",
     };
     for (int which = 0; which < 3; which++) {
         world_job j = {.n = 2, .run = open_wrong, .arg = &which};
@@ -129,7 +129,7 @@ TEST(world_groups_that_cannot_be_are_named)
     }
     tt_ctx *ctx = test_ctx();
     CHECK(tt_comm_open(ctx, .ranks = one, .n_ranks = 1, .transport = "local") == NULL);
-    CHECK_MESSAGE(ctx, "a group of 1 ranks is between processes");
+    CHECK_MESSAGE(ctx, "a group of 1 ranks spans processes");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 

@@ -345,7 +345,7 @@ TEST(world_links_that_stay_broken_are_lost)
     b.p.cuts++;
     end(&b, TT_EPEER);
     for (int i = 0; i < 2; i++) {
-        ck_assert_msg(strstr(b.j.ranks[i].message, "is not heard") != NULL, "rank %d: %s", i,
+        ck_assert_msg(strstr(b.j.ranks[i].message, "no heartbeat") != NULL, "rank %d: %s", i,
                       b.j.ranks[i].message);
         CHECK(b.j.ranks[i].seconds < 8);
     }

@@ -85,7 +85,7 @@ TEST(world_death_of_the_first_rank_is_named)
 
 TEST(world_freeze_is_named_and_does_no_harm_when_it_ends)
 {
-    static const char *const words[] = {"rank 1 (/job:worker/task:1, host ", "is not heard for",
+    static const char *const words[] = {"rank 1 (/job:worker/task:1, host ", "no heartbeat for",
                                         "in matmul of y", "rank 0 was in all_reduce of dw", NULL};
     world_job j = {.n = 3, .run = wait_for_one};
     world_start(&j);

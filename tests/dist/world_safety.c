@@ -144,9 +144,11 @@ TEST(world_rank_that_starts_twice_is_refused)
     snprintf(port, sizeof(port), "127.0.0.1:%d", 9000 + getpid() % 900);
     j.arg = port;
     start_again(&j, message, sizeof(message));
-    ck_assert_msg(strstr(message, "rank 1 (/job:worker/task:1) was started twice: rank 0 knows it "
-                                  "as process ") != NULL,
-                  "%s", message);
+    ck_assert_msg(
+        strstr(message,
+               "rank 1 (/job:worker/task:1) was started twice: rank 0 is connected to process ") !=
+            NULL,
+        "%s", message);
     end_going(&j);
 }
 

@@ -269,16 +269,17 @@ static void check_plan(const char *devices, int of_last, const char *words)
 TEST(gpu_fast_plans_tell_who_carries_sums)
 {
     need_nccl("2");
-    check_plan("gpu:0,gpu:1", 1, "sums over replicas: in any order, by NCCL 2.28.3: ");
-    check_plan("gpu:1,gpu:0", 2, "by our own kernels: gpu:1 and gpu:2 are parts of one GPU");
-    check_plan("gpu:0,cpu:0", 1, "by our own kernels: cpu:0 is no GPU");
+    check_plan("gpu:0,gpu:1", 1, "gradient sums: by NCCL 2.28.3, in any order: ");
+    check_plan("gpu:1,gpu:0", 2,
+               "by Tutti's own kernels, in any order: gpu:1 and gpu:2 are parts of one GPU");
+    check_plan("gpu:0,cpu:0", 1, "by Tutti's own kernels, in any order: cpu:0 is not a GPU");
 }
 
 TEST(gpu_fast_without_nccl)
 {
     need_nccl("2");
     unsetenv("TUTTI_EMU_NCCL");
-    check_plan("gpu:0,gpu:1", 1, "by our own kernels: libnccl.so.2: not found");
+    check_plan("gpu:0,gpu:1", 1, "by Tutti's own kernels, in any order: libnccl.so.2: not found");
     matrix_way two = fast_way("mirrored", "gpu:0,gpu:1"), parts = fast_way("mirrored", "gpu:0");
     parts.devices = 2;
     outcome a = train(ADAM_MLP, &two), b = train(ADAM_MLP, &parts);

@@ -303,7 +303,7 @@ TEST(gpu_joint_work_is_not_for_all)
 {
     need_emulated_cards("2");
     check_words("gpu:1,gpu:0*2", "gpu:1 and gpu:2 are parts of one GPU");
-    check_words("gpu:1,cpu:0", "cpu:0 is no GPU of this process");
+    check_words("gpu:1,cpu:0", "cpu:0 is not a GPU of this process");
 }
 
 TEST(gpu_joint_work_without_nccl)
@@ -334,9 +334,9 @@ TEST(gpu_joint_work_without_communicators)
     team t;
     open_devices(&t, 2);
     CHECK_INT(t.st->gang(t.d, 2, &t.gang), TT_EDEVICE);
-    CHECK_MESSAGE(t.ctx, "gpu:0 to gpu:1: no communicator: NCCL: unhandled system error "
-                         "(ncclSystemError): socketStartConnect: connection refused "
-                         "(TUTTI_NCCL=off does without it)");
+    CHECK_MESSAGE(
+        t.ctx, "gpu:0 to gpu:1: no communicator: NCCL: unhandled system error (ncclSystemError): "
+               "socketStartConnect: connection refused (set TUTTI_NCCL=off to run without NCCL)");
     CHECK_INT(tt_close(t.ctx), TT_EDEVICE);
 }
 
@@ -375,7 +375,7 @@ TEST(gpu_joint_call_that_fails)
 {
     check_failure("AllReduce 7",
                   "gpu:0: all_reduce of matmul_dw 'dense_1.weight': NCCL: unhandled system error "
-                  "(ncclSystemError) (TUTTI_NCCL=off does without it)",
+                  "(ncclSystemError) (set TUTTI_NCCL=off to run without NCCL)",
                   TT_EDEVICE, 2);
 }
 
@@ -398,5 +398,5 @@ TEST(gpu_joint_error_that_comes_later)
 // Work that never ends is let go, so that the context can be closed.
 TEST(gpu_joint_work_that_hangs)
 {
-    check_failure("Hang 2", "gpu:0: its work has not ended after 0.", TT_ETIMEOUT, 2);
+    check_failure("Hang 2", "gpu:0: its work has not finished after 0.", TT_ETIMEOUT, 2);
 }

@@ -38,7 +38,7 @@ static tt_status train(const job *j, size_t limit, tt_hash *hash, size_t *used)
     if (st == TT_OK)
         CHECK_OK(tt_model_hash(m, hash));
     else
-        CHECK_MESSAGE(ctx, "above its limit");
+        CHECK_MESSAGE(ctx, "more than its limit");
     CHECK(tt_close(ctx) == st);
     return st;
 }
@@ -135,7 +135,7 @@ TEST(gpu_that_is_full_is_refused_with_advice)
     tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
     CHECK_INT(fit_small(ctx), TT_ELIMIT);
     CHECK_MESSAGE(ctx, "gpu:0: this plan needs ");
-    CHECK_MESSAGE(ctx, "(the limit of a GPU that was given none is what it has free)");
+    CHECK_MESSAGE(ctx, "(without a limit of its own, a GPU is limited to its free memory)");
     CHECK_MESSAGE(ctx, "  batch: ");
     CHECK(strstr(tt_last_error(ctx).message, "gpu:0*") == NULL); // would not help
     CHECK_INT(tt_close(ctx), TT_ELIMIT);

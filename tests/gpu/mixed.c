@@ -164,7 +164,7 @@ TEST(gpu_computes_what_central_variables_on_the_cpu_need)
     CHECK_OK(tt_device_get(ctx, 1, &gpu));
     CHECK_STR(cpu.name, "cpu:0");
     CHECK(cpu.variables > 0 && gpu.arena > 0);
-    ck_assert_msg(strstr(said.text, "CPU and GPUs work together") != NULL, "%s", said.text);
+    ck_assert_msg(strstr(said.text, "CPU and GPUs are used together") != NULL, "%s", said.text);
     char *plan = tt_plan_print(tt_model_get_session(m));
     for (char *save, *line = strtok_r(plan, "\n", &save); line != NULL;
          line = strtok_r(NULL, "\n", &save)) // rows are the GPUs', all else is the CPU's
@@ -204,7 +204,7 @@ TEST(gpu_central_on_a_cpu_gives_it_no_lanes)
     CHECK_INT(apart((tt_spread){.share = "1,1,1"}, 8, &m, end, "but there are 2 replicas"),
               TT_EINVAL);
     CHECK_INT(apart((tt_spread){.replicas = 3}, 8, &m, end,
-                    "there are 2 devices beside the one that keeps the variables; replicas: 2"),
+                    "there are 2 devices beside the one that holds the variables; use replicas: 2"),
               TT_EINVAL);
 }
 
@@ -275,7 +275,7 @@ TEST(gpu_ops_without_a_kernel_are_named_where_there_is_no_cpu)
         lines said = {""};
         CHECK_INT(run_print(ways[i][0], ways[i][1], &plan, &said), TT_EUNSUPPORTED);
         ck_assert_msg(strstr(said.text, "print 'print': there is no kernel for f32 on gpu:0") &&
-                          strstr(said.text, "; with cpu:0 among the devices it would run there"),
+                          strstr(said.text, "; add cpu:0 to the devices to run it there"),
                       "%s: %s", ways[i][1], said.text);
     }
 }
@@ -314,9 +314,9 @@ TEST(gpu_checkpoints_go_on_on_the_cpu_and_back)
         const char *from, *to, *tf32, *says;
     } ways[] = {
         {"gpu:0", "cpu:0", "0",
-         "was made under arithmetic 1002 (GPUs), this is 2: other bits follow"},
+         "was made with arithmetic version 1002 (GPUs), this is version 2: the bits will differ"},
         {"cpu:0", "gpu:0", "0",
-         "was made under arithmetic 2, this is 1002 (GPUs): other bits follow"},
+         "was made with arithmetic version 2, this is version 1002 (GPUs): the bits will differ"},
         {"gpu:0", "gpu:0", "0", NULL},
         {"gpu:0", "gpu:0", "1", ", TF32: other bits may follow"}, // as with another library
     };

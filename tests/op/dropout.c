@@ -118,7 +118,7 @@ TEST(dropout_checks_its_rate)
 
     CHECK(tt_op_dropout(g, x, 0) == x);
     CHECK(tt_op_dropout(g, x, 1) == NULL);
-    CHECK_MESSAGE(ctx, "rate 1 is not from 0 to below 1");
+    CHECK_MESSAGE(ctx, "rate is 1; it must be at least 0 and below 1");
     tt_clear_error(ctx);
     CHECK(tt_op_dropout(g, test_iota_i32(g, 3), 0.5) == NULL);
     CHECK(tt_close(ctx) == TT_EDTYPE);

@@ -167,8 +167,8 @@ static void check_bad_label(int32_t value, const char *words)
 
 TEST_BOTH(cross_entropy_names_a_bad_label)
 {
-    check_bad_label(5, "label of row 2 is 5, not in [0, 5)");
-    check_bad_label(-1, "label of row 2 is -1, not in [0, 5)");
+    check_bad_label(5, "label of row 2 is 5, which is not in [0, 5)");
+    check_bad_label(-1, "label of row 2 is -1, which is not in [0, 5)");
 }
 
 TEST(cross_entropy_refuses_labels_that_do_not_fit)

@@ -451,7 +451,7 @@ TEST(updates_refuse_what_does_not_fit)
     CHECK_MESSAGE(ctx, "variable 'h' is bf16, not f32 or f64");
     tt_clear_error(ctx);
     CHECK(tt_update_adam(g, w, x, .beta1 = 1) == NULL);
-    CHECK_MESSAGE(ctx, "beta1 1 is not from 0 to below 1");
+    CHECK_MESSAGE(ctx, "beta1 is 1; it must be at least 0 and below 1");
     tt_clear_error(ctx);
     CHECK(tt_update_sgd(g, w, x, .nesterov = true) == NULL);
     CHECK_MESSAGE(ctx, "nesterov needs a momentum");

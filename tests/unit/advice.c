@@ -99,9 +99,9 @@ static int check_advice(const char *limit, bool *seen)
     int n = 0;
     snprintf(line, sizeof(line), "train job.yaml --devices cpu:0@%s --quiet", limit);
     CHECK_INT(command_run(line), 3);
-    CHECK_HAS(command_err, "above its limit of ");
-    CHECK_HAS(command_err, "what would fit, in bytes of the fullest device:");
-    snprintf(message, sizeof(message), "%s", strstr(command_err, "what would fit"));
+    CHECK_HAS(command_err, "more than its limit of ");
+    CHECK_HAS(command_err, "settings that would fit, with the bytes needed on the fullest device:");
+    snprintf(message, sizeof(message), "%s", strstr(command_err, "settings that would fit"));
     for (char *s = strchr(message, '\n'); s != NULL && n < 16; s = strchr(s + 1, '\n'))
         n += read_line(s + 1, &a[n], seen);
     for (int i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ TEST(validation_counts_too)
     ck_assert_int_ne(command_run("plan job.yaml --devices cpu:0@7200KiB"), 0);
     CHECK_HAS(command_err, " and validation ");
     command_ok("plan job.yaml");
-    CHECK_HAS(command_out, "validation needs, beside a step: cpu:0 ");
+    CHECK_HAS(command_out, "validation needs in addition to a step: cpu:0 ");
 }
 
 // In a pipeline validation finds the weights where the step has them, not where it would be cut
@@ -207,7 +207,7 @@ TEST(a_pipeline_is_told_how_many_micro_batches_fit)
     ck_assert_msg(at != NULL, "%s", command_err);
     while (at[-1] != '\n')
         at--;
-    CHECK_INT(sscanf(at, "%lld micro: %d (the same bits)", &bytes, &micro), 2);
+    CHECK_INT(sscanf(at, "%lld micro: %d (same bits)", &bytes, &micro), 2);
     char line[160];
     snprintf(line, sizeof(line),
              "train job.yaml --json --dry-run --devices cpu:0*2@3MiB --set distribute.micro=%d",
@@ -220,7 +220,7 @@ TEST(a_limit_that_nothing_fits_says_so)
     test_need_yaml();
     command_write("job.yaml", wide);
     ck_assert_int_ne(command_run("train job.yaml --devices cpu:0@64KiB --quiet"), 0);
-    CHECK_HAS(command_err, "no batch, recomputation or number of devices that was tried would fit");
+    CHECK_HAS(command_err, "no tried batch, recomputation or number of devices would fit");
     ck_assert_int_ne(command_run("plan job.yaml --devices cpu:0@64KiB"), 0);
     CHECK_HAS(command_err, "this plan needs ");
 }

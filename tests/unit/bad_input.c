@@ -58,7 +58,7 @@ TEST(shapes_and_types_that_do_not_fit)
     check_error(t.ctx, TT_ESHAPE, "is too large");
     tt_graph *other = tt_graph_new(t.ctx);
     CHECK(tt_add(t.g, t.x, tt_fill(other, TT_F32, TT_SHAPE(4), 1)) == NULL);
-    check_error(t.ctx, TT_EINVAL, "add: input 1 ('const') is of another graph");
+    check_error(t.ctx, TT_EINVAL, "add: input 1 ('const') belongs to another graph");
     CHECK_OK(tt_close(t.ctx));
 }
 
@@ -101,7 +101,8 @@ TEST(feeds_and_fetches_that_do_not_fit)
     CHECK(run_one(s, NULL, y, 12) == TT_EINVAL);
     check_error(t.ctx, TT_EINVAL, "feed 'x' is missing");
     CHECK(run_one(s, &feed, y, 8) == TT_ESHAPE);
-    check_error(t.ctx, TT_ESHAPE, "fetch of 'sum': f32 [3] needs 12 bytes, room is for 8");
+    check_error(t.ctx, TT_ESHAPE,
+                "fetch of 'sum': f32 [3] needs 12 bytes, but there is room for 8");
     tt_feed_value two[] = {feed, {z, rows, TT_SHAPE(4), TT_F32}};
     CHECK(tt_run(s, .feeds = two, .n_feeds = 2, .targets = &y, .n_targets = 1) == TT_ESHAPE);
     check_error(t.ctx, TT_ESHAPE, "feed 'z' has 4 rows but another has 3");
@@ -111,7 +112,7 @@ TEST(feeds_and_fetches_that_do_not_fit)
     feed.shape = TT_SHAPE(3, 4);
     CHECK(tt_run(s, .feeds = &feed, .n_feeds = 1, .targets = &y, .n_targets = 1,
                  .batch = {.first_row = 1, .global_rows = 20}) == TT_EINVAL);
-    check_error(t.ctx, TT_EINVAL, "rows 1 to 4 of 20 are not whole lanes of 8");
+    check_error(t.ctx, TT_EINVAL, "rows 1 to 4 of 20 are not a whole number of the 8 lanes");
     CHECK(tt_eval(t.g, y, two, 3) == TT_ESHAPE);
     check_error(t.ctx, TT_ESHAPE, "eval: 'sum' is [b]");
     CHECK_OK(run_one(s, &feed, y, 12));
@@ -126,12 +127,12 @@ TEST(devices_that_are_not_there)
         const char *words;
     } rows_of[] = {
         {"tpu:0", TT_EUNSUPPORTED, "there are no 'tpu' devices"},
-        {"cpu:0@101%", TT_EPARSE, "'@101%' is not above 0"},
-        {"cpu:0@x%", TT_EPARSE, "'@x%' is not above 0"},
+        {"cpu:0@101%", TT_EPARSE, "'@101%' must be above 0"},
+        {"cpu:0@x%", TT_EPARSE, "'@x%' must be above 0"},
         {"cpu:9", TT_EINVAL, "cpu:9 does not exist"},
         {"cpu:0*0", TT_EPARSE, "'*0' is not a number"},
-        {"cpu:0,cpu:0", TT_EINVAL, "cpu:0 is named twice"},
-        {"cpu:0@12xB", TT_EPARSE, "'12xB' is no size"},
+        {"cpu:0,cpu:0", TT_EINVAL, "cpu:0 is given twice"},
+        {"cpu:0@12xB", TT_EPARSE, "'12xB' is not a size"},
         {"cpu:x", TT_EPARSE, "the index must be a number"},
     };
     for (size_t i = 0; i < sizeof(rows_of) / sizeof(rows_of[0]); i++) {
@@ -169,12 +170,12 @@ TEST(control_edges_that_close_a_cycle)
     trial t = trial_on("cpu:0", TT_SOFT_WARN);
     tt_tensor *a = tt_neg(t.g, t.x), *b = tt_exp(t.g, a), *c = tt_sin(t.g, t.x);
     CHECK(tt_after(a, &b, 1) == TT_EINVAL);
-    check_error(t.ctx, TT_EINVAL, "'neg' cannot run after 'exp': a cycle");
+    check_error(t.ctx, TT_EINVAL, "'neg' cannot run after 'exp': that would be a cycle");
     CHECK(tt_after(a, &a, 1) == TT_EINVAL);
-    check_error(t.ctx, TT_EINVAL, "'neg' cannot run after 'neg': a cycle");
+    check_error(t.ctx, TT_EINVAL, "'neg' cannot run after 'neg': that would be a cycle");
     CHECK_OK(tt_after(a, &c, 1)); // a after c, so c after b closes one over both kinds of edge
     CHECK(tt_after(c, &b, 1) == TT_EINVAL);
-    check_error(t.ctx, TT_EINVAL, "'sin' cannot run after 'exp': a cycle");
+    check_error(t.ctx, TT_EINVAL, "'sin' cannot run after 'exp': that would be a cycle");
     tt_session *s = tt_session_new(t.g);
     tt_feed_value feed = {t.x, rows, TT_SHAPE(2, 4), TT_F32};
     CHECK_OK(run_one(s, &feed, b, 32));

@@ -377,7 +377,7 @@ TEST(element_types)
     CHECK_INT(tt_dtype_bytes((tt_dtype)-1), 0);
     tt_dtype t;
     CHECK_INT(tti_parse_dtype(ctx, "float", &t), TT_EPARSE);
-    CHECK_MESSAGE(ctx, "'float' is no element type");
+    CHECK_MESSAGE(ctx, "'float' is not an element type");
     CHECK_INT(tt_close(ctx), TT_EPARSE);
 }
 

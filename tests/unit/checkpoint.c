@@ -241,7 +241,7 @@ TEST(checkpoint_replaces_only_checkpoints)
     tt_clear_error(ctx);
     CHECK(tti_file_exists(path_of("precious/photo")));
     CHECK(tti_checkpoint_write(ctx, path_of("precious/photo"), &s) == TT_EIO);
-    CHECK_MESSAGE(ctx, "no folder");
+    CHECK_MESSAGE(ctx, "not a folder");
     tt_clear_error(ctx);
     CHECK(symlink("precious", path_of("link")) == 0);
     CHECK(tti_checkpoint_write(ctx, path_of("link"), &s) == TT_EIO);
@@ -396,7 +396,7 @@ TEST(saver_refuses)
     CHECK_OK(tti_saver_open(ctx, path_of("run"), 1, &saver));
     test_snapshot_make(&s, 4, SCALE);
     CHECK(tti_saver_save(saver, &s, false) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "has a checkpoint of step 5, so step 4 is of another run");
+    CHECK_MESSAGE(ctx, "has a checkpoint of step 5, so step 4 belongs to another run");
     test_snapshot_free(&s);
     tti_saver_close(saver);
     tt_clear_error(ctx);

@@ -41,12 +41,12 @@ TEST(env_tells_what_was_found)
               "GROUP_RANK, MASTER_ADDR, MASTER_PORT is set\n");
     put(CHIEF_AND_TWO, "RANK=", NULL);
     command_ok("env");
-    CHECK_HAS(command_out, "3 processes that train (TF_CONFIG): this is worker 1, rank 2, ");
+    CHECK_HAS(command_out, "3 training processes (TF_CONFIG): this is worker 1, rank 2, ");
     CHECK_HAS(command_out, "\nTF_CONFIG         {\"cluster\": {\"chief\": ");
     CHECK_HAS(command_out, "\nRANK              empty\n");
     CHECK_HAS(command_out, "\n  chief 0                 0         1  c:1\n");
     CHECK_HAS(command_out, "\n* worker 1                2         1  b:1\n");
-    CHECK_HAS(command_out, "tutti train joins the others; no secret is set");
+    CHECK_HAS(command_out, "tutti train joins the other processes; no secret is set");
     command_ok("env --json");
     json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(json_integer_value(json_object_get(o, "processes")), 3);
@@ -56,8 +56,8 @@ TEST(env_tells_what_was_found)
     command_write("hosts", "a\nb slots=3 # three\n");
     put("TUTTI_HOSTS=hosts", "TUTTI_RANK=2", NULL);
     command_ok("env");
-    CHECK_HAS(command_out, "4 processes that train (TUTTI_HOSTS=hosts): this is worker 1, rank 2, "
-                           "local rank 1\n");
+    CHECK_HAS(command_out,
+              "4 training processes (TUTTI_HOSTS=hosts): this is worker 1, rank 2, local rank 1\n");
     CHECK_HAS(command_out, "\n* worker 1              1-3         3  b\n");
 }
 
@@ -66,8 +66,9 @@ TEST(env_tells_what_is_wrong)
     put("RANK=4", "WORLD_SIZE=4", NULL);
     CHECK_INT(command_run("env"), 3);
     CHECK_HAS(command_out, "\nRANK              4\n");
-    CHECK_STR(command_err, "tutti: error: environment: RANK=4, but WORLD_SIZE=4: it is a number "
-                           "from 0 to 3\n");
+    CHECK_STR(
+        command_err,
+        "tutti: error: environment: RANK=4, but WORLD_SIZE=4: it must be a number from 0 to 3\n");
     CHECK_INT(command_run("env --json"), 3);
     json_t *o = command_last_object(command_out, NULL);
     CHECK(json_is_string(json_object_get(o, "error")));
@@ -91,8 +92,8 @@ TEST(work_of_several_processes_is_not_done_by_each)
     command_write("small.yaml", command_small_job);
     put(CHIEF_AND_TWO, NULL);
     refused("bench small.yaml",
-            "tutti: error: this environment names 3 processes that train (TF_CONFIG: this is "
-            "worker 1, rank 2), but this verb works in one; start one process with --devices, or "
+            "tutti: error: the environment describes 3 processes that train (TF_CONFIG: this is "
+            "worker 1, rank 2), but this command runs in one; start one process with --devices, or "
             "unset TF_CONFIG, or set TUTTI_CLUSTER=ignore\n");
     // Machines need a secret.
     static const char *const lines[] = {"train small.yaml", "train small.yaml --dry-run",
@@ -107,20 +108,20 @@ TEST(work_of_several_processes_is_not_done_by_each)
         "\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
         NULL);
     command_ok("train small.yaml --dry-run");
-    CHECK_HAS(command_err, "this is evaluator 0 (TF_CONFIG), which has nothing to do");
+    CHECK_HAS(command_err, "this is evaluator 0 (TF_CONFIG), which has no work");
     command_write("blind.yaml", "data: {train: {digits: 8}}\nmodel: [flatten, {dense: 10}]\n"
                                 "train: {loss: cross_entropy, batch: 8, epochs: 1}\n");
     CHECK_INT(command_run("train blind.yaml"), 3);
-    CHECK_HAS(command_err, "nothing to evaluate on: blind.yaml has neither data.test nor");
+    CHECK_HAS(command_err, "needs data: blind.yaml has neither data.test nor");
     put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"], \"ps\": [\"b:1\"]}, "
         "\"task\": {\"type\": \"ps\", \"index\": 0}}",
         NULL);
     CHECK_INT(command_run("train small.yaml"), 3);
-    CHECK_HAS(command_err, "there are no parameter servers");
+    CHECK_HAS(command_err, "Tutti has no parameter servers");
     put("RANK=1", NULL);
     CHECK_INT(command_run("train small.yaml"), 3);
     CHECK_HAS(command_err, "WORLD_SIZE is not set");
-    CHECK_HAS(command_err, "TUTTI_CLUSTER=ignore has it left aside");
+    CHECK_HAS(command_err, "set TUTTI_CLUSTER=ignore to ignore it");
     command_ok("train --help");
     command_ok("summary small.yaml"); // looks, and does no work
 }

@@ -73,7 +73,7 @@ TEST(a_pipe_in_place_of_a_file_is_refused)
     CHECK_INT(command_shell("rm -rf a; cp -r keep a"), 0);
     make_pipe("a/events.jsonl");
     ends("plot a", 1, not_regular);
-    ends("train a --resume --quiet --set train.epochs=4", 0, "training goes on without it");
+    ends("train a --resume --quiet --set train.epochs=4", 0, "training continues without it");
     make_pipe("a/job.yaml");
     ends("eval a", 1, not_regular);
     make_pipe("w.safetensors");
@@ -94,7 +94,7 @@ TEST(a_pipe_in_place_of_data_is_refused)
                  "train: {batch: 4, loss: mse, optimizer: sgd}\n",
                  data[i]);
         command_write("job.yaml", job);
-        ends("train job.yaml", 3, "'p' is no regular file");
+        ends("train job.yaml", 3, "'p' is not a regular file");
     }
     struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "p"};
     int s = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -157,11 +157,11 @@ TEST(gzip_that_is_no_such_file_does_not_grow)
         size_t n;
         const char *words;
     } cases[] = {
-        {"idx: {x: b.gz, y: b.gz}", "", 0, "begins with 00 00 00 00; no IDX file does"},
+        {"idx: {x: b.gz, y: b.gz}", "", 0, "is not an IDX file: it begins with 00 00 00 00"},
         {"idx: {x: b.gz, y: b.gz}", idx, sizeof(idx), "inflates to more than 1584 bytes"},
-        {"npy: {x: b.gz, y: b.gz}", "", 0, "is no .npy file"},
+        {"npy: {x: b.gz, y: b.gz}", "", 0, "is not a .npy file"},
         {"npy: {x: b.gz, y: b.gz}", npy, sizeof(npy) - 1, "inflates to more than 100 bytes"},
-        {"csv: {file: b.gz}", "x,y\n1,2\n", 8, "line 3, byte 1 of it: a zero byte"},
+        {"csv: {file: b.gz}", "x,y\n1,2\n", 8, "line 3 has a zero byte at byte 1"},
     };
     char job[512];
     for (int i = 0; i < 5; i++) {
@@ -183,10 +183,10 @@ TEST(a_zero_byte_in_csv_is_refused)
         const char *text;
         size_t n;
         const char *words;
-    } cases[] = {{"x,y\n1,2\n3,2\0garbage\n", 20, "t.csv: line 3, byte 4 of it: a zero byte"},
-                 {"x,y\n1,2\n\"3\0\",4\n", 15, "t.csv: line 3, byte 3 of it: a zero byte"},
-                 {"x,y\0z\n1,2\n", 10, "t.csv: line 1, byte 4 of it: a zero byte"},
-                 {"x,y\n1,2\n\0", 9, "t.csv: line 3, byte 1 of it: a zero byte"}};
+    } cases[] = {{"x,y\n1,2\n3,2\0garbage\n", 20, "t.csv: line 3 has a zero byte at byte 4"},
+                 {"x,y\n1,2\n\"3\0\",4\n", 15, "t.csv: line 3 has a zero byte at byte 3"},
+                 {"x,y\0z\n1,2\n", 10, "t.csv: line 1 has a zero byte at byte 4"},
+                 {"x,y\n1,2\n\0", 9, "t.csv: line 3 has a zero byte at byte 1"}};
     command_write("job.yaml", "data: {train: {csv: {file: t.csv}}}\nmodel: [dense: 1]\n"
                               "train: {batch: 2, loss: mse, optimizer: sgd}\n");
     for (int i = 0; i < 4; i++) {
@@ -228,7 +228,7 @@ TEST(a_damaged_note_of_the_best_is_passed_over)
         snprintf(line, sizeof(line), // the last ones are no better
                  "train a --resume --quiet --set train.epochs=%d --set train.optimizer.adam.lr=0",
                  5 + 2 * i);
-        ends(line, 0, "which is no checkpoint there; it is passed over");
+        ends(line, 0, "which is not a checkpoint there; it is ignored");
     }
 }
 
@@ -243,5 +243,5 @@ TEST(bad_records_have_the_exit_code_of_bad_data)
     command_write("job.yaml", "data: {train: {tokens: {file: t.bin, vocab: 9, context: 8}}}\n"
                               "model: [embedding: {vocab: 9, width: 4}, dense: 9]\n"
                               "train: {batch: 4, loss: cross_entropy, optimizer: sgd}\n");
-    ends("train job.yaml", 3, "token 77, at byte 780, is not below 9");
+    ends("train job.yaml", 3, "token 77, at byte 780, must be below 9");
 }

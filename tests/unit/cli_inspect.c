@@ -50,7 +50,7 @@ TEST(inspect_a_checkpoint)
     save("m.tutti", 2017);
     CHECK_INT(command_run("inspect m.tutti"), 0);
     CHECK_HAS(command_out, "step        2017");
-    CHECK_HAS(command_out, "in epoch 517 after 355 of 1000"); // 2017 * 256 + 3
+    CHECK_HAS(command_out, "in epoch 517: 355 of 1000"); // 2017 * 256 + 3
     CHECK_HAS(command_out, "weights.safetensors: 3 tensors, 72 bytes");
     CHECK_HAS(command_out, "  dense.weight  F32      [6, 1]            24");
     CHECK_HAS(command_out, "  ids           I32      [9, 1]            36");
@@ -81,8 +81,8 @@ TEST(inspect_a_run)
     save("runs/x-001/checkpoints/step-10", 10);
     command_write("runs/x-001/checkpoints/best", "step-9\n");
     CHECK_INT(command_run("inspect runs/x-001"), 0);
-    CHECK_HAS(command_out, "step-10          whole\n");
-    CHECK_HAS(command_out, "step-9           whole, the best\n");
+    CHECK_HAS(command_out, "step-10          complete\n");
+    CHECK_HAS(command_out, "step-9           complete, best\n");
     CHECK(strstr(command_out, "step-10") < strstr(command_out, "step-9 "));
     command_write("x.yaml", "name: x\nmodel: [{dense: 1}]\n");
     CHECK_INT(command_run("inspect x.yaml"), 0);
@@ -128,11 +128,11 @@ TEST(inspect_a_file)
     CHECK_INT(command_run("inspect none.safetensors"), 1);
     CHECK_HAS(command_err, "error: there is no file or folder 'none.safetensors'\n");
     CHECK_INT(command_run("inspect ."), 1);
-    CHECK_HAS(command_err, "'.' has no checkpoint in it");
+    CHECK_HAS(command_err, "there is no checkpoint in '.'");
     CHECK_INT(command_run("inspect"), 2);
     command_write("text", "this is no such file at all");
     CHECK_INT(command_run("inspect text"), 1);
-    CHECK_HAS(command_err, "text: no safetensors file");
+    CHECK_HAS(command_err, "text: is not a safetensors file");
 }
 
 TEST(convert_a_checkpoint)
@@ -151,7 +151,7 @@ TEST(convert_a_checkpoint)
     CHECK_INT(command_run("convert x out.safetensors"), 1);
     CHECK_HAS(command_err, "there is no run 'x' here or in 'runs'");
     CHECK_INT(command_run("convert job.yaml out.safetensors --runs nowhere"), 1);
-    CHECK_HAS(command_err, "there is no run of 'x' in 'nowhere'");
+    CHECK_HAS(command_err, "there is no run of 'x' in 'nowhere'; train it first");
     CHECK_OK(tti_safetensors_open(ctx, path_of("out.safetensors"), &f));
     CHECK_INT(f.n, 3);
     CHECK(tti_safetensors_find(&f, "fc.weight") >= 0 && tti_safetensors_find(&f, "ids") >= 0);
@@ -167,13 +167,13 @@ TEST(convert_a_checkpoint)
     CHECK_INT(command_run("convert out.safetensors x --map *=one*two*"), 1);
     CHECK_HAS(command_err, "needs one * on both sides");
     CHECK_INT(command_run("convert out.safetensors x --map fc.bias=fc.weight"), 1);
-    CHECK_HAS(command_err, "two tensors are called 'fc.weight'");
+    CHECK_HAS(command_err, "two tensors have the name 'fc.weight'");
     CHECK(!tti_file_exists(path_of("x")));
     CHECK_INT(command_run("convert out.safetensors"), 2);
 
     write_foreign();
     CHECK_INT(command_run("convert f.safetensors x"), 1);
-    CHECK_HAS(command_err, "is of type F8_E4M3, which Tutti does not have");
+    CHECK_HAS(command_err, "has type F8_E4M3, which Tutti does not support");
     CHECK_INT(command_run("convert f.safetensors x --partial"), 0);
     CHECK_HAS(command_out, "x: 1 tensor, 1 left out\n");
     CHECK_OK(tti_safetensors_open(ctx, path_of("x"), &f));

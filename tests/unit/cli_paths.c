@@ -57,7 +57,7 @@ TEST(a_long_job_path_is_read_whole)
         ck_assert_msg(code == 0, "plan: exit code %d: %.300s", code, command_err);
     }
     CHECK_INT(run_line(longline("train %ssmall.yaml --quiet", deep(4300, false))), 3);
-    CHECK_HAS(command_err, "bytes; at most 4095 are possible");
+    CHECK_HAS(command_err, "bytes; at most 4095 are allowed");
 }
 
 TEST(a_long_run_path_is_used_whole)
@@ -95,11 +95,11 @@ TEST(a_run_path_that_is_too_long_leaves_nothing)
 {
     command_write("small.yaml", command_small_job);
     CHECK_INT(run_line(longline("train small.yaml --run %srun", deep(3600, false))), 1);
-    CHECK_HAS(command_err, "at most 3583 are possible");
+    CHECK_HAS(command_err, "at most 3583 are allowed");
     CHECK_INT(run_line(longline("train small.yaml --runs %sruns", deep(3600, false))), 1);
-    CHECK_HAS(command_err, "at most 3583 are possible");
+    CHECK_HAS(command_err, "at most 3583 are allowed");
     CHECK_INT(run_line(longline("train %srun --resume", deep(3600, false))), 1);
-    CHECK_HAS(command_err, "at most 3583 are possible");
+    CHECK_HAS(command_err, "at most 3583 are allowed");
     CHECK(!command_left("d123456789d123456789d123456789d123456789d123456789d123456789"));
 }
 

@@ -43,7 +43,7 @@ TEST(records_are_predicted)
     CHECK_INT(command_run("predict small --input nowhere.npy"), 3);
     CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.npy'");
     CHECK_INT(command_run("predict small --prompt hello"), 2);
-    CHECK_HAS(command_err, "--prompt needs a model that was trained on text");
+    CHECK_HAS(command_err, "--prompt needs a model trained on text");
     command_ok("predict small --count 300");
     CHECK_INT(command_count(command_out, "\n"), 97); // all of the test data, and a line of names
 }
@@ -79,7 +79,8 @@ TEST(columns_are_found_by_name)
     CHECK_HAS(command_err, "tutti: error: few.csv: has no column 'b'");
     command_write("bad.csv", "a,b,c\n1,2,x\n");
     CHECK_INT(command_run("predict columns.yaml --input bad.csv"), 3);
-    CHECK_HAS(command_err, "tutti: error: bad.csv: record 0, line 2, column 'c': 'x' is no number");
+    CHECK_HAS(command_err,
+              "tutti: error: bad.csv: record 0, line 2, column 'c': 'x' is not a number");
     CHECK_INT(command_run("predict columns --input nowhere.csv"), 3);
     CHECK_HAS(command_err, "tutti: error: cannot open 'nowhere.csv'");
 }
@@ -145,5 +146,5 @@ TEST(text_is_written)
     CHECK_INT(command_run("eval text --data other.txt"), 3);
     CHECK_HAS(command_err, "U+0078");
     CHECK_INT(command_run("predict text --input all.txt"), 3);
-    CHECK_HAS(command_err, "--prompt TEXT has it go on from a text");
+    CHECK_HAS(command_err, "give --prompt TEXT to continue a text");
 }

@@ -163,7 +163,7 @@ TEST(predictions_are_written_in_every_form)
     CHECK_NEAR(y[0] + y[1] + y[2], 1, 1e-6);
     CHECK(y[0] > 0.9 && y[5] > 0.9);
     CHECK_INT(command_run("predict three --input new.csv --output p.xls"), 2);
-    CHECK_HAS(command_err, "--output: 'p.xls' is no format that can be written; possible are .csv");
+    CHECK_HAS(command_err, "--output: the format of 'p.xls' cannot be written; use .csv");
     CHECK_INT(command_run("predict three --input nothing.csv --output q.csv"), 3);
     CHECK(!command_left("q.csv"));
     CHECK_INT(command_run("predict three --input new.csv --output no/q.csv"), 1);
@@ -280,7 +280,7 @@ TEST(runs_without_a_card_are_built_as_their_job_says)
     CHECK_OK(tti_checkpoint_write(ctx, path, &s));
     tti_snapshot_free(ctx, &s);
     CHECK(tt_model_load(ctx, path) == NULL);
-    CHECK_MESSAGE(ctx, "holds weights alone, no model");
+    CHECK_MESSAGE(ctx, "holds only weights, not a model");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
     command_ok("predict three --input new.csv --all --json");

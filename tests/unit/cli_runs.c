@@ -11,9 +11,9 @@ TEST(a_run_is_not_written_over)
     command_ok("train small.yaml --quiet --run here/x");
     CHECK(command_left("here/x/job.yaml"));
     CHECK_INT(command_run("train small.yaml --run here/x"), 1);
-    CHECK_HAS(command_err, "'here/x' holds a run already; --resume goes on with it");
+    CHECK_HAS(command_err, "'here/x' already holds a run; add --resume to continue it");
     CHECK_INT(command_run("train here/x"), 2);
-    CHECK_HAS(command_err, "'here/x' is a run: --resume goes on with it");
+    CHECK_HAS(command_err, "'here/x' is a run; add --resume to continue it");
 }
 
 // --resume alone means the newest run of the job, or a new one where there is none.
@@ -85,8 +85,8 @@ TEST(a_folder_named_like_the_job_hides_no_run)
     snprintf(path, sizeof(path), "%s/small", test_folder());
     CHECK_INT(mkdir(path, 0777), 0);
     CHECK_INT(command_run("eval small"), 1);
-    CHECK_HAS(command_err, "'small' is a folder without job.yaml and checkpoints, so no run's, and "
-                           "there is no run of that name in 'runs'");
+    CHECK_HAS(command_err, "'small' is a folder without job.yaml and checkpoints, so it is not a "
+                           "run, and there is no run of that name in 'runs'");
     command_ok("train small.yaml --quiet");
     snprintf(path, sizeof(path), "%s/runs/small", test_folder()); // nor does one in the root
     CHECK_INT(mkdir(path, 0777), 0);

@@ -52,7 +52,7 @@ TEST(same_bits_writes_hashes_for_diff)
 TEST(same_bits_refuses_what_it_has_not)
 {
     CHECK_INT(command_run("bench same-bits gtp"), 2);
-    CHECK_HAS(err, "no model is called 'gtp'; there are mlp, cnn, gpt, norm, lane, bf16 and f16");
+    CHECK_HAS(err, "unknown model 'gtp'; choose mlp, cnn, gpt, norm, lane, bf16, f16");
     CHECK_INT(command_run("bench same-bits mlp 999"), 2);
-    CHECK_HAS(err, "way 999 is not in 1 to ");
+    CHECK_HAS(err, "row 999 is not between 1 and ");
 }

@@ -94,7 +94,7 @@ TEST(interrupts_save_then_stop)
     CHECK_INT(
         command_wait(start_and_send("train small.yaml --json --run cut " ENDLESS, 4, SIGINT, 300)),
         130);
-    CHECK_HAS(command_err, "saving after this step; Ctrl-C again stops at once");
+    CHECK_HAS(command_err, "saving after this step; press Ctrl-C again to stop immediately");
     json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(json_integer_value(json_object_get(o, "steps")), newest_step());
     json_decref(o);
@@ -120,8 +120,8 @@ TEST(a_second_interrupt_stops_at_once)
         CHECK(kill(pid, SIGINT) == 0);
         CHECK_INT(command_wait(pid), 130);
     }
-    CHECK_HAS(command_err, "tutti: stopped at once, without saving; to go on from the last "
-                           "checkpoint: tutti train cut --resume\n");
+    CHECK_HAS(command_err, "tutti: stopped without saving; to continue from the last checkpoint: "
+                           "tutti train cut --resume\n");
     CHECK(strstr(command_err, "tutti: error:") == NULL);
 }
 

@@ -23,7 +23,7 @@ TEST(strategies_are_chosen_by_a_flag)
     command_ok("train small.yaml --dry-run --strategy mirrored --devices cpu:0*2");
     CHECK_HAS(out, "strategy: mirrored");
     command_ok("train small.yaml --strategy mirrored --devices cpu:0*2");
-    CHECK_HAS(out, "spread      8 lanes: at most 8 replicas\n");
+    CHECK_HAS(out, "scaling     up to 8 replicas (lanes: 8)\n");
     command_ok("eval small --strategy mirrored --devices cpu:0*2");
     command_ok("predict small --strategy mirrored --devices cpu:0*2 --count 3");
 }
@@ -32,9 +32,9 @@ TEST(plans_say_how_far_lanes_go)
 {
     command_write("small.yaml", command_small_job);
     command_ok("plan small.yaml --lanes 4 --strategy mirrored --devices cpu:0*2");
-    CHECK_HAS(out, "\n4 lanes: at most 4 replicas\n");
+    CHECK_HAS(out, "\nup to 4 replicas (lanes: 4)\n");
     CHECK_INT(command_run("plan small.yaml --lanes 2 --strategy mirrored --devices cpu:0*3"), 3);
-    CHECK_HAS(err, "3 replicas, but 2 lanes, and a replica takes at least one; lanes: 3 would do");
+    CHECK_HAS(err, "3 replicas, but 2 lanes, and a replica needs at least one; use lanes: 3");
 }
 
 // Bytes the first device receives in a step.
@@ -72,7 +72,7 @@ TEST(plans_of_pipelines_say_how_much_is_idle)
     command_write("small.yaml", command_small_job);
     command_ok("plan small.yaml --strategy pipeline --devices cpu:0*2");
     CHECK_HAS(out, "pipeline: 1f1b, 2 stages on 2 devices; devices idle ");
-    CHECK_HAS(out, "(11.1 % if they were equal)\n");
+    CHECK_HAS(out, "(11.1 % if all cost the same)\n");
     command_ok("plan small.yaml --strategy pipeline --devices cpu:0*2 --json");
     CHECK_HAS(out, "\"bubble\":0.");
     CHECK_HAS(out, "\"even_bubble\":0.111111");
@@ -84,13 +84,13 @@ TEST(jobs_name_options_that_do_not_go_with_the_strategy)
     CHECK_INT(command_run("plan small.yaml --strategy mirrored --set distribute.stages=2"), 3);
     CHECK_HAS(err, "distribute: strategy mirrored has no option stages; strategy pipeline has");
     CHECK_INT(command_run("plan small.yaml --strategy mirrored --set distribute.share=2,x"), 3);
-    CHECK_HAS(err, "share '2,x': 'x' is no number");
+    CHECK_HAS(err, "share '2,x': 'x' is not a number");
     CHECK_INT(command_run("plan small.yaml --strategy mirrored --set distribute.share=[2,1,1] "
                           "--devices cpu:0*2"),
               3);
     CHECK_HAS(err, "has 3 numbers, but there are 2 replicas");
     CHECK_INT(command_run("plan small.yaml --set distribute.wire=i32"), 3);
-    CHECK_HAS(err, "wire i32; f32, bf16 and f16 are possible");
+    CHECK_HAS(err, "wire is i32; use f32, bf16 or f16");
 }
 
 // A run of a pipeline is resumed with a word: what belongs to the pipeline is left out.
@@ -104,7 +104,7 @@ TEST(another_strategy_leaves_the_options_of_the_jobs_own)
     command_ok("train piped.yaml --run r --quiet");
     CHECK_STR(err, "");
     command_ok("train r --resume --set train.epochs=4 --strategy single --devices cpu:0");
-    CHECK_HAS(err, "left out, since strategy single has no such option: replicas, schedule\n");
+    CHECK_HAS(err, "ignored, because strategy single has no such option: replicas, schedule\n");
     command_read("r/job.yaml", out, sizeof(out));
     CHECK_HAS(out, "replicas: 0");
     CHECK_HAS(out, "schedule: 1f1b");
@@ -129,7 +129,7 @@ TEST(one_device_leaves_out_pins)
     snprintf(hash, sizeof(hash), "%.44s", strstr(out, "\nweights "));
     command_ok("train split.yaml --run r --quiet --set train.epochs=1");
     command_ok("eval r --devices cpu:0");
-    CHECK_HAS(err, "pins are left out: there is only cpu:0\n");
+    CHECK_HAS(err, "pins are ignored: there is only cpu:0\n");
     command_ok("train r --resume --devices cpu:0 --set train.epochs=2");
     CHECK_HAS(out, hash);
     command_ok("eval r"); // the run's job has no pins any more

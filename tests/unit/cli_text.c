@@ -70,7 +70,7 @@ TEST(lists_of_names_are_whole)
     for (const char *s = command_err; *s != '\0'; s += strcspn(s, "\n") + 1)
         ck_assert_msg(strcspn(s, "\n") <= 120, "%s", s);
     CHECK_INT(command_run("train small.yaml --set model.1.dense.init=zzzzqqq"), 3);
-    CHECK_HAS(command_err, "'zzzzqqq' is none of zeros, constant, ");
+    CHECK_HAS(command_err, "'zzzzqqq' is not one of zeros, constant, ");
     CHECK_HAS(command_err, "he_uniform, he_normal\n");
 }
 

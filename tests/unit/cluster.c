@@ -126,37 +126,37 @@ TEST(cluster_is_read)
     CHECK_OK(tt_close(ctx));
 }
 
-#define WOULD_DO "; all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT would do, or none"
+#define WOULD_DO \
+    "; set all of torchrun's variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none"
 static const struct {
     const char *message, *set[MAX_VARIABLES];
 } bad[] = {
-    {"TUTTI_CLUSTER=no: it is 'ignore' (one process, whatever else is set) or not set",
+    {"TUTTI_CLUSTER=no: set it to 'ignore' (one process, whatever else is set), or unset it",
      {"TUTTI_CLUSTER=no"}},
-    {"TUTTI_RANK=1, but TUTTI_HOSTS is not set: it would name the file of hosts that the rank is "
-     "of",
-     {"TUTTI_RANK=1"}},
+    {"TUTTI_RANK=1, but TUTTI_HOSTS is not set; set it to the hosts file", {"TUTTI_RANK=1"}},
     // TF_CONFIG
-    {"TF_CONFIG is no JSON: line 1, column 10: ':' expected near end of file; it is '{\"cluster\"'",
+    {"TF_CONFIG is not valid JSON: line 1, column 10: ':' expected near end of file; it is "
+     "'{\"cluster\"'",
      {"TF_CONFIG={\"cluster\""}},
-    {"TF_CONFIG is no JSON object: {\"cluster\": ..., \"task\": {\"type\": \"worker\", \"index\": "
-     "0}}",
+    {"TF_CONFIG is not a JSON object: {\"cluster\": ..., \"task\": {\"type\": \"worker\", "
+     "\"index\": 0}}",
      {"TF_CONFIG=7"}},
     {"TF_CONFIG: cluster is not an object {\"worker\": [\"host:port\", ...]}",
      {"TF_CONFIG={\"cluster\": [\"a:1\"]}"}},
-    {"TF_CONFIG: sparseCluster does not list all tasks; cluster would",
+    {"TF_CONFIG: sparseCluster does not list all tasks; use cluster",
      {"TF_CONFIG={\"sparseCluster\": {}}"}},
-    {"TF_CONFIG: cluster: 'master' is none of chief, worker, ps, evaluator",
+    {"TF_CONFIG: cluster: 'master' is not one of chief, worker, ps, evaluator",
      {TF("\"master\": [\"a:1\"]", TASK("master", 0))}},
     {"TF_CONFIG: cluster: worker is not a list of \"host:port\"",
      {TF("\"worker\": \"a:1\"", TASK("worker", 0))}},
-    {"TF_CONFIG: worker 1: the address is no text \"host:port\"",
+    {"TF_CONFIG: worker 1: the address is not a string \"host:port\"",
      {TF("\"worker\": [\"a:1\", 2]", TASK("worker", 0))}},
-    {"TF_CONFIG: cluster: there are 2 chiefs; a job has one, the others are workers",
+    {"TF_CONFIG: cluster: there are 2 chiefs; a job can have only one, make the others workers",
      {TF("\"chief\": [\"a:1\", \"b:1\"]", TASK("chief", 0))}},
     {"TF_CONFIG: cluster: there is no chief and no worker",
      {TF("\"ps\": [\"a:1\"]", TASK("ps", 0))}},
     {"TF_CONFIG: cluster has 2 tasks, but task is missing: {\"type\": \"worker\", \"index\": 0} "
-     "would say which this is",
+     "would identify this process",
      {"TF_CONFIG={\"cluster\": {" WORKERS "}}"}},
     {"TF_CONFIG: task is not an object {\"type\": \"worker\", \"index\": 0}",
      {"TF_CONFIG={\"cluster\": {" WORKERS "}, \"task\": 1}"}},
@@ -166,87 +166,89 @@ static const struct {
      {TF(WORKERS, "\"type\": \"worker\"")}},
     {"TF_CONFIG: task: index is not a number from 0 to 1023: {\"type\": \"worker\", \"index\": 0}",
      {TF(WORKERS, TASK("worker", -1))}},
-    {"TF_CONFIG: task: type 'boss' is none of chief, worker, ps, evaluator",
+    {"TF_CONFIG: task: type 'boss' is not one of chief, worker, ps, evaluator",
      {TF(WORKERS, TASK("boss", 0))}},
-    {"TF_CONFIG: task is worker 2, but cluster has 2 of that type: an index from 0 to 1, or a "
-     "longer list, would do",
+    {"TF_CONFIG: task is worker 2, but cluster has 2 of that type; use an index from 0 to 1, or a "
+     "longer list",
      {TF(WORKERS, TASK("worker", 2))}},
     {"TF_CONFIG: task is chief 0, but cluster has no chief", {TF(WORKERS, TASK("chief", 0))}},
-    {"TF_CONFIG: worker 1: address 'A:1' is that of worker 0 already; each needs its own",
+    {"TF_CONFIG: worker 1: address 'A:1' is already used by worker 0; each needs a different one",
      {TF("\"worker\": [\"a:1\", \"A:1\"]", TASK("worker", 0))}},
-    {"TF_CONFIG: worker 0: address 'a': there is no port: host:port", {ONE("a")}},
-    {"TF_CONFIG: worker 0: address '': there is no host", {ONE("")}},
-    {"TF_CONFIG: worker 0: address 'a:65536': the port is not 1 to 65535", {ONE("a:65536")}},
-    {"TF_CONFIG: worker 0: address 'a:0': the port is not 1 to 65535", {ONE("a:0")}},
-    {"TF_CONFIG: worker 0: address '::1:5': there are several colons: IPv6 is written in brackets, "
-     "[::1]:2222",
+    {"TF_CONFIG: worker 0: address 'a': the port is missing: host:port", {ONE("a")}},
+    {"TF_CONFIG: worker 0: address '': the host is missing", {ONE("")}},
+    {"TF_CONFIG: worker 0: address 'a:65536': the port must be from 1 to 65535", {ONE("a:65536")}},
+    {"TF_CONFIG: worker 0: address 'a:0': the port must be from 1 to 65535", {ONE("a:0")}},
+    {"TF_CONFIG: worker 0: address '::1:5': there are several colons; write an IPv6 address in "
+     "brackets: [::1]:2222",
      {ONE("::1:5")}},
-    {"TF_CONFIG: worker 0: address '[::g]:5': this is no IPv6 address", {ONE("[::g]:5")}},
-    {"TF_CONFIG: worker 0: address '[a]:5': brackets are for IPv6: [::1]:2222", {ONE("[a]:5")}},
-    {"TF_CONFIG: worker 0: address 'a;b?:5': a host has letters, digits, '.', '-' and '_' only",
+    {"TF_CONFIG: worker 0: address '[::g]:5': this is not an IPv6 address", {ONE("[::g]:5")}},
+    {"TF_CONFIG: worker 0: address '[a]:5': brackets are for IPv6 only: [::1]:2222",
+     {ONE("[a]:5")}},
+    {"TF_CONFIG: worker 0: address 'a;b?:5': a host name may contain only letters, digits, '.', "
+     "'-' and '_'",
      {ONE("a;b\\u001b:5")}},
-    {"TF_CONFIG: worker 0: address '-oProxy:5': a host, and what follows a '.' in it, begins with "
-     "a letter or digit",
+    {"TF_CONFIG: worker 0: address '-oProxy:5': every part of a host name must begin with a letter "
+     "or digit",
      {ONE("-oProxy:5")}},
     // torchrun
-    {"WORLD_SIZE is not set, but of the variables of torchrun there is RANK=1" WOULD_DO,
-     {"RANK=1"}},
-    {"RANK is not set, but of the variables of torchrun there is WORLD_SIZE=2 "
-     "MASTER_ADDR=a" WOULD_DO,
+    {"WORLD_SIZE is not set, but RANK=1 is" WOULD_DO, {"RANK=1"}},
+    {"RANK is not set, but WORLD_SIZE=2 MASTER_ADDR=a is" WOULD_DO,
      {"WORLD_SIZE=2", "MASTER_ADDR=a"}},
-    {"MASTER_PORT is not set, but of the variables of torchrun there is RANK=0 WORLD_SIZE=2 "
-     "MASTER_ADDR=a" WOULD_DO,
+    {"MASTER_PORT is not set, but RANK=0 WORLD_SIZE=2 MASTER_ADDR=a is" WOULD_DO,
      {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a"}},
-    {"RANK=4, but WORLD_SIZE=4: it is a number from 0 to 3", {TORCH(4, 4)}},
+    {"RANK=4, but WORLD_SIZE=4: it must be a number from 0 to 3", {TORCH(4, 4)}},
     {"WORLD_SIZE=0 is not a number from 1 to 1024", {TORCH(0, 0)}},
     {"WORLD_SIZE=1025 is not a number from 1 to 1024", {TORCH(0, 1025)}},
     {"RANK=-1 is not a number from 0 to 1023", {TORCH(-1, 2)}},
     {"RANK=01 is not a number from 0 to 1023", {TORCH(01, 2)}},
     {"RANK=99999999999999999999 is not a number from 0 to 1023", {TORCH(99999999999999999999, 2)}},
-    {"LOCAL_RANK=2, but LOCAL_WORLD_SIZE=2: it is a number from 0 to 1",
+    {"LOCAL_RANK=2, but LOCAL_WORLD_SIZE=2: it must be a number from 0 to 1",
      {TORCH(1, 4), LOCAL(2, 2)}},
-    {"LOCAL_WORLD_SIZE=8, but WORLD_SIZE=4: a machine cannot have more processes than there are",
+    {"LOCAL_WORLD_SIZE=8, but WORLD_SIZE=4: a machine cannot have more processes than the job",
      {TORCH(1, 4), LOCAL(1, 8)}},
-    {"LOCAL_RANK=2, but RANK=1: the rank on a machine is not above that of all",
+    {"LOCAL_RANK=2, but RANK=1: the local rank cannot be above the rank",
      {TORCH(1, 4), "LOCAL_RANK=2"}},
     {"GROUP_RANK=1, but with RANK=1 LOCAL_RANK=1 only 0 processes are on the machines before this "
      "one",
      {TORCH(1, 4), "LOCAL_RANK=1", "GROUP_RANK=1"}},
-    {"MASTER_ADDR=a b: a host has letters, digits, '.', '-' and '_' only", {LEADER("a b", "1")}},
-    {"MASTER_PORT=http: the port is not 1 to 65535", {LEADER("a", "http")}},
+    {"MASTER_ADDR=a b: a host name may contain only letters, digits, '.', '-' and '_'",
+     {LEADER("a b", "1")}},
+    {"MASTER_PORT=http: the port must be from 1 to 65535", {LEADER("a", "http")}},
     // Sources that disagree, and a second one that is broken.
-    {"the number of processes that train is 2 and this one of rank 1 by TF_CONFIG, but 4 and this "
-     "one of rank 1 by RANK, WORLD_SIZE; one of them must be unset",
+    {"the number of training processes is 2 and this one of rank 1 according to TF_CONFIG, but 4 "
+     "and this one of rank 1 according to RANK, WORLD_SIZE; unset one of them",
      {TF(WORKERS, TASK("worker", 1)), TORCH(1, 4)}},
-    {"the number of processes that train is 2 and this one beside them by TF_CONFIG, but 2 and "
-     "this one of rank 1 by RANK, WORLD_SIZE; one of them must be unset",
+    {"the number of training processes is 2 and this process, which does not train according to "
+     "TF_CONFIG, but 2 "
+     "and this one of rank 1 according to RANK, WORLD_SIZE; unset one of them",
      {TF(WORKERS, TASK("evaluator", 0)), TORCH(1, 2)}},
-    {"the number of processes that train is 4 and this one of rank 0 by TUTTI_HOSTS=hosts, but 4 "
-     "and this one of rank 1 by RANK, WORLD_SIZE; one of them must be unset",
+    {"the number of training processes is 4 and this one of rank 0 according to TUTTI_HOSTS=hosts, "
+     "but 4 and this one of rank 1 according to RANK, WORLD_SIZE; unset one of them",
      {HOSTS, "TUTTI_RANK=0", TORCH(1, 4)}},
     {"RANK=x is not a number from 0 to 1023", {TF(WORKERS, TASK("worker", 1)), "RANK=x"}},
     // TUTTI_TASKS
-    {"TUTTI_TASKS names 2 processes, but TUTTI_RANK is not set: 0 to 1 would say which this is",
+    {"TUTTI_TASKS names 2 processes, but TUTTI_RANK is not set; set it to the rank of this "
+     "process, 0 to 1",
      {"TUTTI_TASKS=a:1,b:1"}},
-    {"TUTTI_RANK=2: TUTTI_TASKS names 2 processes, so it is a number from 0 to 1",
+    {"TUTTI_RANK=2: TUTTI_TASKS names 2 processes, so it must be a number from 0 to 1",
      {LIST("a:1,b:1", 2)}},
-    {"TUTTI_TASKS=?: the first process has an address, host:port; the others meet there",
+    {"TUTTI_TASKS=?: the first process needs an address, host:port, where the others connect",
      {LIST("?,b:1", 0)}},
-    {"TUTTI_TASKS: worker 1: address 'b': there is no port: host:port", {LIST("a:1,b", 0)}},
-    {"TUTTI_TASKS: worker 1: address '': there is no host", {LIST("a:1,", 0)}},
-    {"TUTTI_TASKS: worker 1: address 'a:1' is that of worker 0 already; each needs its own",
+    {"TUTTI_TASKS: worker 1: address 'b': the port is missing: host:port", {LIST("a:1,b", 0)}},
+    {"TUTTI_TASKS: worker 1: address '': the host is missing", {LIST("a:1,", 0)}},
+    {"TUTTI_TASKS: worker 1: address 'a:1' is already used by worker 0; each needs a different one",
      {LIST("a:1,a:1", 0)}},
-    {"TUTTI_LOCAL=2/2: 0/2 is the first of two processes of a machine, and there are 2 in all",
+    {"TUTTI_LOCAL=2/2: write 0/2 for the first of two processes on a machine; there are 2 in all",
      {LIST("a:1,?", 0), "TUTTI_LOCAL=2/2"}},
-    {"TUTTI_LOCAL=0/3: 0/2 is the first of two processes of a machine, and there are 2 in all",
+    {"TUTTI_LOCAL=0/3: write 0/2 for the first of two processes on a machine; there are 2 in all",
      {LIST("a:1,?", 0), "TUTTI_LOCAL=0/3"}},
-    {"TUTTI_LOCAL=1: 0/2 is the first of two processes of a machine, and there are 2 in all",
+    {"TUTTI_LOCAL=1: write 0/2 for the first of two processes on a machine; there are 2 in all",
      {LIST("a:1,?", 0), "TUTTI_LOCAL=1"}},
-    {"the number of processes that train is 2 and this one of rank 0 by TUTTI_TASKS, but 4 and "
-     "this one of rank 1 by RANK, WORLD_SIZE; one of them must be unset",
+    {"the number of training processes is 2 and this one of rank 0 according to TUTTI_TASKS, but 4 "
+     "and this one of rank 1 according to RANK, WORLD_SIZE; unset one of them",
      {LIST("a:1,?", 0), TORCH(1, 4)}},
     // hosts
-    {"TUTTI_RANK=4: hosts names 4 processes, so it is a number from 0 to 3",
+    {"TUTTI_RANK=4: hosts names 4 processes, so it must be a number from 0 to 3",
      {HOSTS, "TUTTI_RANK=4"}},
     {"cannot open 'none': No such file or directory", {"TUTTI_HOSTS=none"}},
 };
@@ -269,24 +271,24 @@ TEST(cluster_refuses_what_is_wrong)
 static const struct {
     const char *text, *message;
 } bad_hosts[] = {
-    {"", "hosts names no host: a line is host[:port] [slots=N]"},
-    {"# box\n\n", "hosts names no host: a line is host[:port] [slots=N]"},
+    {"", "hosts does not name a host: a line is host[:port] [slots=N]"},
+    {"# box\n\n", "hosts does not name a host: a line is host[:port] [slots=N]"},
     {"a\nb x", "hosts: line 2: 'x': a line is host[:port] [slots=N]"},
     {"a slots=1 slots=1", "hosts: line 1: 'slots=1': a line is host[:port] [slots=N]"},
-    {"a slots=0", "hosts: line 1: 'slots=0': slots are 1 to 1024"},
-    {"a slots=1025", "hosts: line 1: 'slots=1025': slots are 1 to 1024"},
-    {"a slots=", "hosts: line 1: 'slots=': slots are 1 to 1024"},
-    {"a:port", "hosts: line 1: worker 0: address 'a:port': the port is not 1 to 65535"},
-    {"a\n\nA",
-     "hosts: line 3: worker 1: address 'A' is that of worker 0 already; each needs its own"},
+    {"a slots=0", "hosts: line 1: 'slots=0': slots must be from 1 to 1024"},
+    {"a slots=1025", "hosts: line 1: 'slots=1025': slots must be from 1 to 1024"},
+    {"a slots=", "hosts: line 1: 'slots=': slots must be from 1 to 1024"},
+    {"a:port", "hosts: line 1: worker 0: address 'a:port': the port must be from 1 to 65535"},
+    {"a\n\nA", "hosts: line 3: worker 1: address 'A' is already used by worker 0; each needs a "
+               "different one"},
     {"a slots=1000\nb slots=25",
      "hosts: line 2: worker 1: there are more than 1024 tasks or processes"},
-    {"a\nb", "hosts names 2 processes, 0 of them on this machine ('box.example.org'); TUTTI_RANK=0 "
-             "to 1 would say which this is"},
+    {"a\nb", "hosts names 2 processes, 0 of them on this machine ('box.example.org'); set "
+             "TUTTI_RANK to the rank of this process, 0 to 1"},
     {"box slots=2\nb", "hosts names 3 processes, 2 of them on this machine ('box.example.org'); "
-                       "TUTTI_RANK=0 to 2 would say which this is"},
+                       "set TUTTI_RANK to the rank of this process, 0 to 2"},
     {"box.other.org\nb", "hosts names 2 processes, 0 of them on this machine ('box.example.org'); "
-                         "TUTTI_RANK=0 to 1 would say which this is"},
+                         "set TUTTI_RANK to the rank of this process, 0 to 1"},
 };
 
 TEST(hosts_files_are_checked)
@@ -312,19 +314,20 @@ static const struct {
     {"a", "a 0+1"},
     {"host1:2,host2:2", "host1 0+2, host2 2+2"},
     {"[::1]:3,b", "[::1] 0+3, b 3+1"},
-    {"10.0.0.1,10.0.0.2:64", "-H 10.0.0.1,10.0.0.2:64: 65 processes; at most 64 are possible"},
-    {"", "-H: worker 0: address '-': a host, and what follows a '.' in it, begins with a letter or "
-         "digit"},
-    {"a,", "-H: worker 1: address '-': a host, and what follows a '.' in it, begins with a letter "
-           "or digit"},
-    {"a:", "-H a:: '' is no number of processes from 1 to 64: host1:2 is 2 processes on host1"},
-    {"a:65", "-H a:65: '65' is no number of processes from 1 to 64: host1:2 is 2 processes on "
-             "host1"},
-    {"a,b,a:2", "-H: worker 2: address 'a' is that of worker 0 already; each needs its own"},
-    {"-x", "-H: worker 0: address '-x': a host, and what follows a '.' in it, begins with a letter "
-           "or digit"},
-    {"::1", "-H: worker 0: address '::1': there are several colons: IPv6 is written in brackets, "
-            "[::1]:2222"},
+    {"10.0.0.1,10.0.0.2:64", "-H 10.0.0.1,10.0.0.2:64: 65 processes; at most 64 are allowed"},
+    {"", "-H: worker 0: address '-': every part of a host name must begin with a letter or digit"},
+    {"a,",
+     "-H: worker 1: address '-': every part of a host name must begin with a letter or digit"},
+    {"a:",
+     "-H a:: '' is not a number of processes from 1 to 64; host1:2 means 2 processes on host1"},
+    {"a:65",
+     "-H a:65: '65' is not a number of processes from 1 to 64; host1:2 means 2 processes on host1"},
+    {"a,b,a:2",
+     "-H: worker 2: address 'a' is already used by worker 0; each needs a different one"},
+    {"-x",
+     "-H: worker 0: address '-x': every part of a host name must begin with a letter or digit"},
+    {"::1", "-H: worker 0: address '::1': there are several colons; write an IPv6 address in "
+            "brackets: [::1]:2222"},
 };
 
 TEST(hosts_with_numbers_of_processes_are_read)
@@ -379,19 +382,18 @@ TEST(secrets_are_read)
         {{"TUTTI_SECRET_FILE=secret"}, NULL},
         {{"TUTTI_SECRET_FILE=secret", "TUTTI_SECRET=" DIGITS}, NULL},
         {{"TUTTI_SECRET=abc"},
-         "TUTTI_SECRET is no secret: it has 3 characters, a secret 64 digits 0-9a-f; 'tutti key "
-         "new "
-         "FILE' makes one"},
+         "TUTTI_SECRET is not a secret: it has 3 characters, a secret has 64 digits 0-9a-f; 'tutti "
+         "key new FILE' makes one"},
         {{"TUTTI_SECRET_FILE=hosts"},
-         "TUTTI_SECRET_FILE=hosts holds no secret (64 digits 0-9a-f); 'tutti key new FILE' makes "
-         "one"},
+         "TUTTI_SECRET_FILE=hosts does not hold a secret (64 digits 0-9a-f); 'tutti key new FILE' "
+         "makes one"},
         {{"TUTTI_SECRET_FILE=none"},
          "TUTTI_SECRET_FILE=none: No such file or directory; 'tutti key new FILE' makes one"},
         {{"TUTTI_SECRET_FILE=open"},
-         "TUTTI_SECRET_FILE=open can be read by others (mode 0640): chmod 600 makes it its owner's "
-         "alone"},
+         "TUTTI_SECRET_FILE=open can be read by others (mode 0640); make it private with chmod "
+         "600"},
         {{"TUTTI_SECRET_FILE=other", "TUTTI_SECRET=" DIGITS},
-         "TUTTI_SECRET and TUTTI_SECRET_FILE hold two secrets; one of them must be unset"},
+         "TUTTI_SECRET and TUTTI_SECRET_FILE hold different secrets; unset one of them"},
     };
     tt_ctx *ctx = test_ctx();
     unsigned char want[TT_SECRET_BYTES], got[TT_SECRET_BYTES];

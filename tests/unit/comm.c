@@ -423,26 +423,27 @@ TEST(lanes_that_do_not_fit_are_refused_by_name)
     tt_member m[3] = {{in, &out[0], 1, 0, 3}, {in, &out[1], 1, 3, 2}, {in, &out[2], 1, 5, 3}};
     CHECK_OK(tt_all_reduce(c, m));
     m[1].n_lanes = 1;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "all_reduce: lane 4 of 8 is held by no member");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "all_reduce: no member holds lane 4 of 8");
     m[1].n_lanes = 3;
     expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "lane 5 is held by member 1 and by member 2");
     m[1].n_lanes = 2;
     m[2].n_lanes = 4;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "member 2: 4 lanes from lane 5 on are not in 8");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "member 2: 4 lanes at least lane 5 are not in 8");
     m[2].n_lanes = 2;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "lane 7 of 8 is held by no member");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "no member holds lane 7 of 8");
     CHECK_OK(tt_all_reduce(c, m, .lanes = 7));
     m[2].first_lane = INT32_MAX;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes from lane 2147483647 on");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes at least lane 2147483647");
     m[2].first_lane = -1;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes from lane -1 on are not in 8");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes at least lane -1 are not in 8");
     m[2] = (tt_member){in, &out[2], 1, 5, 3};
-    expect(ctx, tt_all_reduce(c, m, .combine = TT_COMBINE_MAX), TT_EINVAL, "lanes are of sums");
+    expect(ctx, tt_all_reduce(c, m, .combine = TT_COMBINE_MAX), TT_EINVAL,
+           "lanes apply to sums only");
     expect(ctx, tt_all_reduce(c, m, .lanes = 2000), TT_EINVAL, "2000 lanes; 1 to 1024");
     tt_part part;
     expect(ctx, tt_batch_part(ctx, 10, 0, 9, &part), TT_EINVAL, "9 parts, but a batch of 8 lanes");
     expect(ctx, tt_batch_part(ctx, 10, 2, 2, &part), TT_EINVAL, "there is no part 2 of 2");
-    expect(ctx, tt_batch_part(ctx, 0, 0, 2, &part), TT_EINVAL, "a batch of 0 rows");
+    expect(ctx, tt_batch_part(ctx, 0, 0, 2, &part), TT_EINVAL, "a batch cannot have 0 rows");
     CHECK_OK(tt_close(ctx));
 }
 
@@ -471,16 +472,16 @@ TEST(bad_members_are_refused_by_name)
             "all_gather: member 1: in and out overlap");
     REFUSED(m[1].out = b, tt_reduce_scatter(c, m), TT_EINVAL, "in and out overlap");
     REFUSED((void)0, tt_broadcast_from(c, m, .root = 2), TT_EINVAL, "root is 2, but there are 2");
-    REFUSED((void)0, tt_all_reduce(c, m, .dtype = TT_U8), TT_EDTYPE, "u8 is not added");
+    REFUSED((void)0, tt_all_reduce(c, m, .dtype = TT_U8), TT_EDTYPE,
+            "elements of type u8 cannot be added");
     REFUSED((void)0, tt_all_reduce(c, m, .dtype = (tt_dtype)99), TT_EDTYPE, "no element type 99");
     REFUSED((void)0, tt_all_reduce(c, m, .dtype = TT_I32, .factor = 0.5), TT_EDTYPE,
-            "factor 0.5 is of floats, and elements are i32");
+            "factor is 0.5, but it applies to floats only, and elements are i32");
     REFUSED((void)0, tt_all_reduce(c, m, .dtype = TT_F64, .round = TT_F16), TT_EDTYPE,
-            "f64 is not rounded to f16");
-    REFUSED((void)0, tt_all_reduce(c, m, .combine = (tt_combine)5), TT_EINVAL,
-            "no way to combine 5");
+            "f64 cannot be rounded to f16");
+    REFUSED((void)0, tt_all_reduce(c, m, .combine = (tt_combine)5), TT_EINVAL, "unknown combine 5");
     REFUSED((void)0, tt_all_reduce(c, NULL), TT_EINVAL, "members is NULL");
-    REFUSED((void)0, tt_sum_lanes(ctx, m, 0, x), TT_EINVAL, "0 parts; 1 to 1024 are possible");
+    REFUSED((void)0, tt_sum_lanes(ctx, m, 0, x), TT_EINVAL, "0 parts; 1 to 1024 are allowed");
     REFUSED((void)0, tt_sum_lanes(ctx, m, 2, NULL), TT_EINVAL, "out is NULL");
     REFUSED((void)0, tt_sum_lanes(ctx, m, 2, a + 1), TT_EINVAL, "member 0: in and out overlap");
     REFUSED(m[1].count = 2, tt_sum_lanes(ctx, m, 2, x), TT_EINVAL, "member 1 has 2 elements");
@@ -488,7 +489,7 @@ TEST(bad_members_are_refused_by_name)
     CHECK(tt_comm_members(NULL) == 0);
     tt_comm_free(NULL);
     CHECK(tt_comm_open(ctx, .members = 1025) == NULL);
-    expect(ctx, tt_status_of(ctx), TT_EINVAL, "comm: 1025 members; 1 to 1024 are possible");
+    expect(ctx, tt_status_of(ctx), TT_EINVAL, "comm: 1025 members; 1 to 1024 are allowed");
     CHECK(tt_comm_open(ctx, .transport = "pigeon") == NULL);
     expect(ctx, tt_status_of(ctx), TT_EUNSUPPORTED, "there is no transport 'pigeon'");
     CHECK(x[0] == 42 && y[0] == 42); // nothing was written
@@ -563,7 +564,7 @@ TEST(a_late_device_is_named)
                   .bytes = INT64_MAX,
                   .deadline_ms = 20};
     expect(ctx, tti_comm_spread(ctx, &w), TT_ETIMEOUT,
-           "all_reduce: cpu:1 has not done its share within 0.0");
+           "all_reduce: cpu:1 has not finished its part within 0.0");
     w.deadline_ms = 60000;
     CHECK_OK(tti_comm_spread(ctx, &w));
     CHECK_OK(tt_close(ctx));

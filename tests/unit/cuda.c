@@ -83,7 +83,8 @@ TEST(missing_gpus_are_told_with_the_reason)
     check_refused("gpu:0", TT_EUNSUPPORTED, "sees no GPU (CUDA_VISIBLE_DEVICES is '7')");
     setenv("TUTTI_EMU_DRIVER", "12040", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED,
-                  "the NVIDIA driver is for CUDA 12.4, this build needs CUDA 13.0: a newer driver");
+                  "the NVIDIA driver supports CUDA 12.4, but this build needs CUDA 13.0; install a "
+                  "newer driver");
     setenv("TUTTI_EMU_DRIVER", "0", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no NVIDIA driver is installed");
     tt_ctx *ctx = tt_open(.devices = "all", .on_event = test_ignore_event);
@@ -96,7 +97,7 @@ TEST(a_module_that_is_not_there)
     setenv("TUTTI_CUDA_MODULE", "/nowhere/libtutti-cuda.so", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no gpu can be used: TUTTI_CUDA_MODULE: /nowhere/");
     setenv("TUTTI_CUDA_MODULE", "libm.so.6", 1);
-    check_refused("gpu:0", TT_EUNSUPPORTED, "/libm.so.6 is no module of Tutti's");
+    check_refused("gpu:0", TT_EUNSUPPORTED, "/libm.so.6 is not a Tutti module");
 }
 
 TEST(gpu_memory_has_its_limit_and_the_cards)
@@ -107,12 +108,12 @@ TEST(gpu_memory_has_its_limit_and_the_cards)
     void *p, *q;
     CHECK_OK(tti_device_alloc(a, 50000, &p));
     CHECK_INT(tti_device_alloc(a, 20000, &q), TT_ELIMIT);
-    CHECK_MESSAGE(ctx, "gpu:0: 20000 bytes more would make 70000, above its limit of 60000");
+    CHECK_MESSAGE(ctx, "gpu:0: 20000 more bytes would make 70000, more than its limit of 60000");
     tt_clear_error(ctx);
     CHECK_INT(tti_device_alloc(b, 60000, &q), TT_ENOMEM);
-    CHECK_MESSAGE(ctx, "gpu:1: no memory for 60000 bytes: 50000 bytes of the card's 100000 bytes "
-                       "are free; this process's tensors have 50000 bytes, other processes had 0 "
-                       "bytes when it began, and 0 bytes went to CUDA or to others since");
+    CHECK_MESSAGE(ctx, "gpu:1: cannot allocate 60000 bytes: 50000 bytes of the card's 100000 bytes "
+                       "are free; this process's tensors use 50000 bytes, other processes used 0 "
+                       "bytes when it started, and CUDA or others have taken 0 bytes since");
     tt_clear_error(ctx);
     CHECK_OK(tti_device_alloc(b, 50000, &q));
     tti_device_free(b, q, 50000);
@@ -132,10 +133,9 @@ TEST(gpu_memory_that_others_hold_is_told_apart)
     CHECK_OK(tti_device_alloc(ctx->devices[0], 500000, &p));
     setenv("TUTTI_EMU_TAKEN", "7600000000", 1);
     CHECK_INT(tti_device_alloc(ctx->devices[0], 700000000, &q), TT_ENOMEM);
-    CHECK_MESSAGE(ctx,
-                  "gpu:0: no memory for 667.6 MiB: 381.0 MiB of the card's 7.45 GiB are free; "
-                  "this process's tensors have 500000 bytes, other processes had 6.52 GiB when "
-                  "it began, and 572.2 MiB went to CUDA or to others since");
+    CHECK_MESSAGE(ctx, "gpu:0: cannot allocate 667.6 MiB: 381.0 MiB of the card's 7.45 GiB are "
+                       "free; this process's tensors use 500000 bytes, other processes used 6.52 "
+                       "GiB when it started, and CUDA or others have taken 572.2 MiB since");
     tt_clear_error(ctx);
     tti_device_free(ctx->devices[0], p, 500000);
     CHECK_OK(tt_close(ctx));
@@ -340,9 +340,8 @@ TEST(a_lost_card_tells_its_first_cause)
     tt_status st;
     tt_ctx *ctx = lose(1, &st);
     CHECK_INT(st, TT_EDEVICE);
-    CHECK_MESSAGE(ctx,
-                  "gpu:0: work of its stream (TUTTI_CUDA_CHECK=1 tells which op's): an illegal "
-                  "memory access was encountered (cudaErrorIllegalAddress)");
+    CHECK_MESSAGE(ctx, "gpu:0: work of its stream (TUTTI_CUDA_CHECK=1 names the op): an illegal "
+                       "memory access was encountered (cudaErrorIllegalAddress)");
     tt_clear_error(ctx);
     void *p;
     CHECK_INT(tti_device_alloc(ctx->devices[1], 16, &p), TT_EDEVICE);

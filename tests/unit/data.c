@@ -298,7 +298,7 @@ TEST(data_kinds_by_name)
     tt_data *d = tt_data_open(ctx, &made, &count, NULL);
     CHECK_INT(tt_data_count(d), 11);
     CHECK(tt_source_register(ctx, &made) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "'made' is already known");
+    CHECK_MESSAGE(ctx, "'made' is already registered");
     tt_clear_error(ctx);
     CHECK(tt_data_open(ctx, NULL, &count, NULL) == NULL);
     CHECK(tt_close(ctx) == TT_EINVAL);
@@ -354,7 +354,7 @@ TEST(data_lanes_that_are_none)
     tt_source s = own_source(&o, 16);
     s.lane = lane_eight;
     CHECK(tt_data_new(ctx, &s, .batch = 16) == NULL);
-    CHECK_MESSAGE(ctx, "record 3 is in lane 8; there are lanes 0 to 7");
+    CHECK_MESSAGE(ctx, "record 3 is in lane 8, but the lanes are 0 to 7");
     CHECK_INT(o.closed, 1);
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -45,7 +45,7 @@ TEST(csv_columns)
     expect(b.fields[1], 3, (float[]){4, 0.5f, -0.03f});
     options = (tt_csv_opts){0};
     CHECK(open_csv(ctx) == NULL);
-    CHECK_MESSAGE(ctx, "t.csv: record 2, line 5, column 'c, d': '0x' is no number");
+    CHECK_MESSAGE(ctx, "t.csv: record 2, line 5, column 'c, d': '0x' is not a number");
     tt_clear_error(ctx);
     options = (tt_csv_opts){.x = "a", .y = "-", .first = 1, .count = 1};
     d = open_csv(ctx);
@@ -95,7 +95,7 @@ TEST(csv_classes)
     options = (tt_csv_opts){.words = "ant, cat"};
     CHECK(open_csv(ctx) == NULL);
     CHECK_MESSAGE(ctx, "record 1, line 3, column 'kind': 'big \"dog\"");
-    CHECK_MESSAGE(ctx, "is none of words");
+    CHECK_MESSAGE(ctx, "is not one of words");
     tt_clear_error(ctx);
     data_text("t.csv", "x,kind\n1,cat\n3,cat\n4,ant\n");
     b = data_all(open_csv(ctx));
@@ -136,22 +136,22 @@ TEST(csv_refusals)
         tt_csv_opts o;
         const char *words;
     } bad[] = {
-        {"", {0}, "t.csv: is empty"},
-        {"\n\n", {0}, "t.csv: is empty"},
+        {"", {0}, "t.csv: the file is empty"},
+        {"\n\n", {0}, "t.csv: the file is empty"},
         {"a,b\n", {0}, "t.csv: has no records"},
         {"a,b\n1,2\n", {.first = 1}, "t.csv: has no records there"},
         {"a\n1\n", {0}, "no column is left for x"},
         {"a,b\n1,2,3\n", {0}, "record 0, line 2: 3 columns instead of 2"},
         {"a,b\n1\n", {0}, "record 0, line 2: 1 columns instead of 2"},
         {"a,b\n1,2\n1,\n", {0}, "record 1, line 3, column 'b': '' is empty"},
-        {"a,b\n1,nan\n", {0}, "'nan' is no number"},
-        {"a,b\n1,1e39\n", {0}, "'1e39' is no number that f32 can hold"},
+        {"a,b\n1,nan\n", {0}, "'nan' is not a number"},
+        {"a,b\n1,1e39\n", {0}, "'1e39' is not a number that f32 can hold"},
         {"a,b\n1,\"2\n", {0}, "t.csv: line 2: a quote is not closed"},
-        {"a,b\n1,\"2\"x\n", {0}, "t.csv: line 2: text after a closing quote"},
-        {"a,b\n1,2\n", {.y = "c"}, "has no column 'c'; its first is 'a', its last 'b'"},
-        {"a,a,b\n1,2,3\n", {.x = "a"}, "two columns are called 'a'"},
+        {"a,b\n1,\"2\"x\n", {0}, "t.csv: line 2: there is text after a closing quote"},
+        {"a,b\n1,2\n", {.y = "c"}, "has no column 'c'; the first column is 'a', the last is 'b'"},
+        {"a,a,b\n1,2,3\n", {.x = "a"}, "two columns have the name 'a'"},
         {"a,c,b\n1,2,3\n", {.x = "a, a"}, "column 'a' is named twice"},
-        {"a,c,b\n1,2,3\n", {.y = "a, c", .classes = true}, "classes are one column, not 2"},
+        {"a,c,b\n1,2,3\n", {.y = "a, c", .classes = true}, "classes need one target column, not 2"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         data_text("t.csv", bad[i].text);

@@ -116,14 +116,14 @@ TEST(idx_damaged)
         int at, value;
         const char *words;
     } bad[] = {
-        {0, 1, "x.idx: begins with 01 00 08 03"},
-        {2, 0x0a, "no IDX file"},
+        {0, 1, "it begins with 01 00 08 03"},
+        {2, 0x0a, "is not an IDX file"},
         {3, 0, "has 0 axes"},
         {3, 9, "has 9 axes"},
-        {4, 255, "x.idx: ends at byte 46, in record 5 of 4278190085"},
+        {4, 255, "x.idx: is cut short at byte 46, within record 5 of 4278190085"},
         {7, 4, "has 6 bytes after its last record"},
-        {11, 0, "axis 1 has 0 entries"},
-        {8, 255, "axis 1 has 4278190082 entries"}, // more than 2^31
+        {11, 0, "axis 1 has a size of 0"},
+        {8, 255, "axis 1 has a size of 4278190082"}, // more than 2^31
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint8_t copy[64];
@@ -136,7 +136,7 @@ TEST(idx_damaged)
     n = idx_labels(y);
     y[7] = 4;
     data_write("y.idx", y, n - 1);
-    data_refuses(open_idx, "y.idx: 4 records, but '");
+    data_refuses(open_idx, "y.idx: has 4 records, but '");
     CHECK(unlink(data_path("y.idx")) == 0);
     data_refuses(open_idx, "y.idx': No such file");
 }
@@ -242,7 +242,8 @@ TEST(mnist_names_and_labels)
         unlink(data_path(names[i][1]));
     }
     write_mnist(names[1][0], names[1][1], false, 12);
-    data_refuses(open_mnist, "t10k-labels-idx1-ubyte: record 1: label 12 is not below 10");
+    data_refuses(open_mnist,
+                 "t10k-labels-idx1-ubyte: record 1: the label is 12, but must be below 10");
     uint8_t x[64];
     data_write(names[1][0], x, idx_images(x));
     data_refuses(open_mnist, "records, but");
@@ -327,12 +328,12 @@ TEST(cifar10_damaged)
     for (int i = 0; i < 2; i++)
         CHECK_OK(tt_data_next(d, &b));
     CHECK(tt_data_next(d, &b) == TT_EPARSE);
-    CHECK_MESSAGE(ctx, "data_batch_3.bin: record 1: label 10 is not below 10");
+    CHECK_MESSAGE(ctx, "data_batch_3.bin: record 1: the label is 10, but must be below 10");
     CHECK(tt_close(ctx) == TT_EPARSE);
     data_write("data_batch_2.bin", "", 0);
-    data_refuses(open_cifar, "data_batch_2.bin: ends at byte 0");
+    data_refuses(open_cifar, "data_batch_2.bin: is cut short at byte 0");
     data_write("data_batch_2.bin", "12345", 5);
-    data_refuses(open_cifar, "data_batch_2.bin: ends at byte 5, in record 0");
+    data_refuses(open_cifar, "data_batch_2.bin: is cut short at byte 5, within record 0");
     write_cifar(0);
     data_no_memory(open_cifar);
 }

@@ -220,15 +220,15 @@ TEST(npy_headers)
         int version;
         const char *dict, *words;
     } bad[] = {
-        {4, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}", "is version 4.0"},
+        {4, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}", "has version 4.0"},
         {1, "{'descr': '>f4', 'fortran_order': False, 'shape': (3, 2)}", "'>f4', big-endian"},
         {1, "{'descr': '<c8', 'fortran_order': False, 'shape': (3, 2)}", "elements are '<c8'"},
         {1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3, 2)}", "structured"},
         {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}", "Fortran order"},
         {1, "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (3, 2)}", "True or False expected"},
-        {1, "{'descr': '<f4', 'fortran_order': False}", "header: no shape"},
-        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "single number"},
-        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 0)}", "axis 1 has 0 entries"},
+        {1, "{'descr': '<f4', 'fortran_order': False}", "header: shape is missing"},
+        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "is a scalar"},
+        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 0)}", "axis 1 has a size of 0"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-3, 2)}", "a number expected"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3 2)}", "a comma expected"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,6)}", "8 axes"},
@@ -237,7 +237,7 @@ TEST(npy_headers)
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 2)}",
          "9223372036854775807 records of 8 bytes"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)} x", "the end expected"},
-        {1, "{'descr': '<f4', 'other': False, 'shape': (3, 2)}", "key 'other'"},
+        {1, "{'descr': '<f4', 'other': False, 'shape': (3, 2)}", "unexpected key 'other'"},
         {1, "{'descr': '<f4', 'descr': '<f4', 'shape': (3, 2)}", "key 'descr'"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)}", "has 8 bytes after"},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2)}", "in record 3 of 4"},
@@ -252,10 +252,10 @@ TEST(npy_headers)
     file x = npy_of("<f4", "(2,)", data, 8);
     data_write("x.npy", x.bytes, x.n);
     data_write("y.npy", y.bytes, y.n);
-    data_refuses(open_pair, "y.npy: record 0: 5000000000 does not fit 32 bits");
+    data_refuses(open_pair, "y.npy: record 0: the value 5000000000 does not fit into 32 bits");
     y = npy_of("<i8", "(1,)", (int64_t[]){0}, 8);
     data_write("y.npy", y.bytes, y.n);
-    data_refuses(open_pair, "y.npy: 1 records, but '");
+    data_refuses(open_pair, "y.npy: has 1 records, but '");
 }
 
 TEST(npy_cut_short)
@@ -285,11 +285,11 @@ TEST(npz_values)
         b = data_all(tt_npy(ctx, .file = data_path("a.npz"), .x = "y.npy", .y = "x"));
         CHECK(b.fields[1] != NULL);
         CHECK(tt_npy(ctx, .file = data_path("a.npz"), .x = "z") == NULL);
-        CHECK_MESSAGE(ctx, "a.npz: has no array 'z'; the last it has is 'y.npy'");
+        CHECK_MESSAGE(ctx, "a.npz: has no array 'z'; its last array is 'y.npy'");
         tt_clear_error(ctx);
     }
     CHECK(tt_npy(ctx) == NULL);
-    CHECK_MESSAGE(ctx, "npy: x must be given, or file");
+    CHECK_MESSAGE(ctx, "npy: x or file must be given");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
@@ -297,13 +297,13 @@ TEST(npz_damaged)
 {
     static const char *const words[] = {
         NULL,
-        "a.npz: x.npy: its checksum is",
+        "a.npz: x.npy: is damaged: its checksum is",
         "a.npz: x.npy: is encrypted",
-        "is packed by method 12",
+        "uses compression method 12",
         "zip64",
         NULL, // by method, below
         NULL,
-        "is not at byte 1, where the directory says",
+        "is not at byte 1, as the directory says",
         "zip64",
         "its directory, ",
     };
@@ -313,9 +313,9 @@ TEST(npz_damaged)
             data_write("a.npz", z.bytes, z.n);
             const char *want = words[flaw];
             if (flaw == 5)
-                want = packs ? " of a file of " : "is stored in";
+                want = packs ? " are outside the file" : "is stored in";
             if (flaw == 6)
-                want = packs ? "inflates to" : "is stored in";
+                want = packs ? "decompresses to" : "is stored in";
             data_refuses(open_zip, want);
         }
         file z = zip_pair(packs, 0);

@@ -86,13 +86,13 @@ TEST(tokens_refusals)
         tt_tokens_opts o;
         const char *words;
     } bad[] = {
-        {{.context = 101, .vocab = 101}, "101 symbols from 0 on"},
+        {{.context = 101, .vocab = 101}, "101 symbols at least 0"},
         {{.vocab = 101}, "context must be given"},
         {{.context = 4}, "vocab must be given"},
         {{.context = 4, .vocab = 101, .bits = 24}, "bits is 24"},
-        {{.context = 4, .vocab = 101, .from = 0.5, .to = 0.5}, "the part from 0.5 to 0.5"},
+        {{.context = 4, .vocab = 101, .from = 0.5, .to = 0.5}, "from is 0.5 and to is 0.5"},
         {{.context = 4, .vocab = 101, .stride = -1}, "stride -1 is below 0"},
-        {{.context = 4, .vocab = 101, .bits = 32}, "b.bin: 82 bytes"},
+        {{.context = 4, .vocab = 101, .bits = 32}, "b.bin: has 82 bytes"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         options = bad[i].o;
@@ -106,7 +106,7 @@ TEST(tokens_refusals)
     for (int i = 0; i < 7; i++)
         CHECK_OK(tt_data_next(d, &b));
     CHECK(tt_data_next(d, &b) == TT_EPARSE); // tokens 70 to 80
-    CHECK_MESSAGE(ctx, "b.bin: record 7: token 80, at byte 40, is not below 80");
+    CHECK_MESSAGE(ctx, "b.bin: record 7: token 80, at byte 40, must be below 80 (vocab)");
     tt_clear_error(ctx);
     CHECK(tt_tokens(ctx, .file = data_path("c*.bin"), .context = 1, .vocab = 9) == NULL);
     CHECK_MESSAGE(ctx, "tokens: no file matches '");
@@ -238,7 +238,7 @@ TEST(text_bad_utf8)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char words[64];
         data_write("b.txt", bad[i].bytes, (size_t)bad[i].n);
-        snprintf(words, sizeof(words), "b.txt: byte %d is no UTF-8", bad[i].at);
+        snprintf(words, sizeof(words), "b.txt: byte %d is not valid UTF-8", bad[i].at);
         data_refuses(open_text, words);
     }
     level = "byte";

@@ -64,7 +64,7 @@ TEST(transform_one_hot)
     CHECK_OK(tt_transform(e, "one_hot", .depth = 2));
     CHECK_OK(tt_data_start(e, 1, 0));
     CHECK(tt_data_next(e, &b) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "record 0: 2 in field 'x' is not below depth, 2");
+    CHECK_MESSAGE(ctx, "record 0: the value 2 of field 'x' must be below depth, 2");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
@@ -194,11 +194,11 @@ TEST(transform_refusals)
         {"normalise", {.field = "z"}, "normalise: digits has no field 'z'"},
         {"normalise", {.field = "y"}, "field 'y' is i32"},
         {"normalise", {.means = "1, 2"}, "2 means for 1 channels"},
-        {"normalise", {.means = "one"}, "'one' is no number"},
-        {"normalise", {.scales = "0"}, "scale 0"},
+        {"normalise", {.means = "one"}, "'one' is not a number"},
+        {"normalise", {.scales = "0"}, "scale is 0"},
         {"one_hot", {0}, "field 'x' is f32"},
-        {"random_crop", {.size = {29, 28}}, "size [29, 28] of an image [28, 28]"},
-        {"random_crop", {.size = {3, 3}, .field = "y"}, "field 'y' is []"},
+        {"random_crop", {.size = {29, 28}}, "size [29, 28] is larger than the image [28, 28]"},
+        {"random_crop", {.size = {3, 3}, .field = "y"}, "field 'y' has shape []"},
         {"random_shift", {0}, "shift must be given"},
         {"random_shift", {.shift = -1}, "shift -1 is below 1"},
     };

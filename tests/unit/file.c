@@ -69,7 +69,7 @@ TEST(file_read_whole)
     CHECK_OK(tti_file_read(ctx, path_of("f"), 10, &text, &n));
     tti_free(ctx, text);
     CHECK(tti_file_read(ctx, path_of("f"), 9, &text, &n) == TT_EIO);
-    CHECK_MESSAGE(ctx, "larger than the 9 bytes");
+    CHECK_MESSAGE(ctx, "larger than the limit of 9 bytes");
     tt_clear_error(ctx);
     CHECK(tti_file_read(ctx, path_of("none"), 0, &text, &n) == TT_EIO);
     CHECK_MESSAGE(ctx, "none");

@@ -111,7 +111,7 @@ TEST(accumulate_must_divide_the_lanes)
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = fit_model(ctx, FIT_MLP);
     CHECK(tt_fit(m, fit_data(ctx, FIT_MLP, 50), .accumulate = 3) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "accumulate is 3, which does not divide 8 lanes; 1, 2, 4, 8 do");
+    CHECK_MESSAGE(ctx, "accumulate is 3, which does not divide the 8 lanes; use one of 1, 2, 4, 8");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
@@ -271,7 +271,7 @@ TEST(a_loss_given_as_metric_is_refused)
     tt_model *m = tt_sequential(ctx, .input = {3});
     tt_dense(m, .units = 1);
     CHECK(tt_compile(m, .loss = TT_MSE, .metrics = (int)TT_MAE) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "which is no set of metrics");
+    CHECK_MESSAGE(ctx, "which is not a set of metrics");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
@@ -343,7 +343,8 @@ TEST(a_loss_that_is_not_finite_stops_with_step_and_layer)
     tt_model *m;
     tt_hash before;
     CHECK(fit_nan(ctx, TT_NAN_STOP, &m, &before) == TT_ENAN);
-    CHECK_MESSAGE(ctx, "step 1: the loss is not finite; the first layer with it is 'x'");
+    CHECK_MESSAGE(
+        ctx, "step 1: the loss is NaN or infinite; the first layer with such an output is 'x'");
     tt_clear_error(ctx);
     CHECK_SAME(hash_of(m), before, "the step was applied");
     CHECK_OK(tt_close(ctx));
@@ -396,8 +397,8 @@ TEST(fit_names_what_does_not_fit)
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = fit_model(ctx, FIT_MLP);
     CHECK(tt_fit(m, fit_data(ctx, FIT_GPT, 8)) == TT_ESHAPE);
-    CHECK_MESSAGE(ctx, "the data's field 'x' is [12] a record, but the model's input 'x' is "
-                       "[28, 28, 1]");
+    CHECK_MESSAGE(ctx, "field 'x' of the data has shape [12] per record, but the model's input 'x' "
+                       "has shape [28, 28, 1]");
     tt_clear_error(ctx);
     tt_model *raw = tt_sequential(ctx, .input = {2});
     CHECK(tt_fit(raw, fit_data(ctx, FIT_MLP, 8)) == TT_EINVAL);

@@ -98,8 +98,8 @@ TEST(going_on_from_an_earlier_arithmetic_warns)
     tt_model *m = fit_model(ctx, FIT_MLP);
     CHECK_OK(tt_fit(m, fit_data(ctx, FIT_MLP, 130), .epochs = 3, .batch = 24, .resume = true,
                     .checkpoints = folder));
-    ck_assert_msg(strstr(warning, "made under arithmetic 1, this is 2: other bits follow; so does "
-                                  "another order of the records") != NULL,
+    ck_assert_msg(strstr(warning, "made with arithmetic version 1, this is version 2: the bits "
+                                  "will differ; the order of the records differs too") != NULL,
                   "warning: '%s'", warning);
     CHECK_OK(tt_close(ctx));
 }

@@ -65,7 +65,7 @@ TEST(job_errors_name_the_place)
     expect_error("train: {loss: hubert}\n",
                  "j.yaml:1:15: train.loss: unknown loss 'hubert'; did you mean 'huber'?");
     expect_error("train: {nan: never}\n",
-                 "j.yaml:1:14: train.nan: 'never' is none of stop, skip, continue");
+                 "j.yaml:1:14: train.nan: 'never' is not one of stop, skip, continue");
     expect_error("distribute: {lanes: 0}\n", "j.yaml:1:21: distribute.lanes: '0' is below 1");
     expect_error(
         "distribute: {strategy: mirored}\n",
@@ -83,13 +83,13 @@ TEST(job_parts_are_checked_together)
     expect_error("data: {train: digits}\nmodel: [flatten]\ntrain: {batch: 3}\n",
                  "j.yaml:3:8: train: loss must be given");
     expect_error("data: {train: digits}\nmodel: [flatten]\ntrain: {loss: mse, losses: [mse]}\n",
-                 "j.yaml:3:20: train: give either loss or losses");
+                 "j.yaml:3:20: train: give either loss or losses, not both");
     expect_error("data: {train: digits}\nmodel: [flatten]\ntrain: {loss: mse, accumulate: 3}\n",
                  "j.yaml:3:32: train.accumulate: 3 does not divide the 8 lanes; 1, 2, 4, 8 do");
     expect_error("data: {train: digits}\nmodel: [flatten]\n"
                  "train: {loss: mse, epochs: 2, steps: 7}\n",
-                 "j.yaml:3:38: train.steps: 7 beside train.epochs 2 (j.yaml:3:28); one of them "
-                 "must be absent or 0");
+                 "j.yaml:3:38: train.steps: is 7, but train.epochs is 2 (j.yaml:3:28); give only "
+                 "one of them");
     tt_ctx *ctx = test_ctx();
     CHECK(job_parse(ctx, "data: {train: digits}\nmodel: [flatten]\n"
                          "train: {loss: mse, epochs: 2, steps: 0}\n") != NULL);

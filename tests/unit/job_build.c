@@ -133,14 +133,14 @@ TEST(job_random_transforms_are_for_training)
     CHECK(b.parts.model->step->opts.dense_targets); // floats: probabilities
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
     job_close(&b);
-    job_build_fails("data:\n"
-                    "  train: {digits: 8}\n"
-                    "  transform:\n"
-                    "    - random_flip\n"
-                    "    - one_hot\n"
-                    "model: [flatten]\n",
-                    "j.yaml:5:7: data.transform.1: one_hot: field 'x' is f32; i32, i64 and u8 "
-                    "are possible");
+    job_build_fails(
+        "data:\n"
+        "  train: {digits: 8}\n"
+        "  transform:\n"
+        "    - random_flip\n"
+        "    - one_hot\n"
+        "model: [flatten]\n",
+        "j.yaml:5:7: data.transform.1: one_hot: field 'x' is f32; it must be i32, i64 or u8");
 }
 
 TEST(job_without_train_is_not_compiled)
@@ -194,20 +194,20 @@ TEST(job_models_say_what_is_wrong)
         const char *model, *message;
     } cases[] = {
         {"model: [flatten, dense: {units: 3, from: flaten_1}]\n",
-         "j.yaml:2:42: model.1.dense.from: no layer or input 'flaten_1' comes before; did you mean "
-         "'flatten_1'?"},
+         "j.yaml:2:42: model.1.dense.from: there is no layer or input 'flaten_1' before this one; "
+         "did you mean 'flatten_1'?"},
         {"model: [flatten, dense: {units: 3, share: zzz}]\n",
-         "j.yaml:2:43: model.1.dense.share: no layer or input 'zzz' comes before"},
+         "j.yaml:2:43: model.1.dense.share: there is no layer or input 'zzz' before this one"},
         {"model: []\n", "j.yaml:2:8: model: has no layers"},
         {"model: [residual: []]\n", "j.yaml:2:19: model.0.residual: layers must be given"},
         {"model: [embedding: {width: 4}]\n",
-         "j.yaml:2:20: model.0.embedding: vocab must be given: the data does not say it"},
+         "j.yaml:2:20: model.0.embedding: vocab must be given: the data does not define it"},
         {"model: {inputs: [a, b, c], layers: [flatten]}\n",
          "j.yaml:2:18: model.inputs.a: the data has no field 'a'; its fields are 'x' and 'y'"},
         {"model: {layers: [flatten], outputs: [flatten_1, q]}\n",
-         "j.yaml:2:37: model.outputs: no layer or input 'q' comes before"},
+         "j.yaml:2:37: model.outputs: there is no layer or input 'q' before this one"},
         {"model: [flatten, residual: {layers: [dense: 784], name: flatten_1}]\n",
-         "j.yaml:2:28: model.1.residual: the model has a layer 'flatten_1' already"},
+         "j.yaml:2:28: model.1.residual: the model already has a layer 'flatten_1'"},
         {"model: [flatten, conv2d: 3]\n",
          "j.yaml:2:26: model.1.conv2d: conv2d_1: x is [b, 784]; it must be [batch, height, width, "
          "channels]"},
@@ -217,8 +217,9 @@ TEST(job_models_say_what_is_wrong)
         snprintf(yaml, sizeof(yaml), "%s%s", data, cases[i].model);
         job_build_fails(yaml, cases[i].message);
     }
-    job_build_fails("model: [flatten]\n", "j.yaml:1:8: model: the job has no data, so "
-                                          "model.inputs must say what goes in");
+    job_build_fails(
+        "model: [flatten]\n",
+        "j.yaml:1:8: model: the job has no data, so model.inputs must describe the inputs");
 }
 
 TEST(job_optimizers_and_losses_reach_compile)
@@ -369,6 +370,6 @@ TEST(recompute_is_a_word_a_list_or_a_budget)
     char text[1024];
     snprintf(text, sizeof(text), "%s  recompute: {bugdet: 4GiB}\n", job_small);
     CHECK(job_parse(ctx, text) == NULL);
-    CHECK_MESSAGE(ctx, "train.recompute: a map here has the one key 'budget' and its value");
+    CHECK_MESSAGE(ctx, "train.recompute: a map here must have the single key 'budget'");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -171,18 +171,20 @@ TEST(job_yaml_syntax_errors_say_where)
     expect_error("plain:\n  on: [1, 2\n", "j.yaml:3:1: did not find expected ',' or ']'");
     expect_error("plain:\n\ton: 1\n", "j.yaml:2:1: found character that cannot start any token");
     expect_error("a: \xff\n", "j.yaml:1:4: invalid leading UTF-8 octet");
-    expect_error("title: a\n---\ntitle: b\n", "j.yaml:2:1: a second document begins; a job is one");
-    expect_error("title: !!python/object:os.system x\n", "j.yaml:1:8: tags are not taken in a job");
-    expect_error("plain: !x {on: true}\n", "j.yaml:1:8: tags are not taken in a job");
-    expect_error("title: \"a\\0b\"\n", "j.yaml:1:8: a text with a zero byte");
+    expect_error("title: a\n---\ntitle: b\n",
+                 "j.yaml:2:1: a second document begins here; a job file has only one");
+    expect_error("title: !!python/object:os.system x\n",
+                 "j.yaml:1:8: tags are not allowed in a job");
+    expect_error("plain: !x {on: true}\n", "j.yaml:1:8: tags are not allowed in a job");
+    expect_error("title: \"a\\0b\"\n", "j.yaml:1:8: a text contains a zero byte");
     expect_error("? [a, b]\n: c\n", "j.yaml:1:3: a key must be a word");
     expect_error("\"\": c\n", "j.yaml:1:1: a key is empty");
     expect_error("title: a\nplain: {}\ntitle: b\n",
                  "j.yaml:3:1: key 'title' was given before, at line 1, column 1");
     expect_error("plain:\n  <<: {on: true}\n",
-                 "j.yaml:2:3: merge keys (<<) are not taken; write the keys out");
-    expect_error("title: *x\n", "j.yaml:1:8: no anchor 'x' comes before this alias");
-    expect_error("title: &x [*x]\n", "j.yaml:1:12: no anchor 'x' comes before this alias");
+                 "j.yaml:2:3: merge keys (<<) are not allowed; write the keys out");
+    expect_error("title: *x\n", "j.yaml:1:8: there is no anchor 'x' before this alias");
+    expect_error("title: &x [*x]\n", "j.yaml:1:12: there is no anchor 'x' before this alias");
 }
 
 TEST(job_yaml_is_bounded)
@@ -213,7 +215,7 @@ TEST(job_yaml_is_bounded)
     tti_tree tree = {.ctx = ctx};
     tti_item *root;
     CHECK(tti_yaml_read(&tree, "j.yaml", big, bytes, &root) == TT_EPARSE);
-    CHECK_MESSAGE(ctx, "j.yaml: has 1048577 bytes; a job has at most 1048576");
+    CHECK_MESSAGE(ctx, "j.yaml: has 1048577 bytes; a job file has at most 1048576");
     free(big);
     tt_clear_error(ctx);
 
@@ -249,7 +251,7 @@ TEST(job_keys_are_checked)
     expect_error("plan: {}\n", "j.yaml:1:1: unknown key 'plan'; did you mean 'plain'?");
     expect_error("plain: {zzzzzzz: 1}\n", "j.yaml:1:9: plain: unknown key 'zzzzzzz'");
     expect_error("model: [bare: {x: 1}]\n",
-                 "j.yaml:1:16: model.0.bare: unknown key 'x'; it has none");
+                 "j.yaml:1:16: model.0.bare: unknown key 'x'; it has no keys");
     expect_error("plain: 7\n", "j.yaml:1:8: plain: is a text, but must be a map");
     expect_error("plain: [7]\n", "j.yaml:1:8: plain: is a list, but must be a map");
     expect_error("[1]\n", "j.yaml:1:1: is a list, but must be a map");
@@ -261,29 +263,25 @@ TEST(job_values_are_checked)
     test_need_yaml();
     expect_error("plain:\n  count: 0\n", "j.yaml:2:10: plain.count: '0' is below 1");
     expect_error("plain:\n  count: 101\n", "j.yaml:2:10: plain.count: '101' is above 100");
-    expect_error("plain:\n  count: 1.5\n",
-                 "j.yaml:2:10: plain.count: '1.5' is no whole number of 64 bits");
-    expect_error("plain:\n  count:\n",
-                 "j.yaml:2:9: plain.count: is empty, but must be a whole number");
+    expect_error("plain:\n  count: 1.5\n", "j.yaml:2:10: plain.count: '1.5' is not an integer");
+    expect_error("plain:\n  count:\n", "j.yaml:2:9: plain.count: is empty, but must be an integer");
     expect_error("plain:\n  count: [1]\n",
-                 "j.yaml:2:10: plain.count: is a list, but must be a whole number");
+                 "j.yaml:2:10: plain.count: is a list, but must be an integer");
     expect_error("plain:\n  words: {a: 1}\n",
                  "j.yaml:2:10: plain.words: is a map, but must be a text or a list of texts");
-    expect_error("plain: {flag: maybe}\n",
-                 "j.yaml:1:15: plain.flag: 'maybe' is neither true nor false");
-    expect_error("plain: {rate: fast}\n", "j.yaml:1:15: plain.rate: 'fast' is no number");
-    expect_error("plain: {rate: nan}\n", "j.yaml:1:15: plain.rate: 'nan' is no number");
+    expect_error("plain: {flag: maybe}\n", "j.yaml:1:15: plain.flag: 'maybe' is not true or false");
+    expect_error("plain: {rate: fast}\n", "j.yaml:1:15: plain.rate: 'fast' is not a number");
+    expect_error("plain: {rate: nan}\n", "j.yaml:1:15: plain.rate: 'nan' is not a number");
     expect_error("plain: {mode: skpi}\n",
                  "j.yaml:1:15: plain.mode: 'skpi' is unknown; did you mean 'skip'?");
     expect_error("plain: {mode: never}\n",
-                 "j.yaml:1:15: plain.mode: 'never' is none of stop, skip, continue");
+                 "j.yaml:1:15: plain.mode: 'never' is not one of stop, skip, continue");
     expect_error("plain: {sizes: [1, x]}\n",
-                 "j.yaml:1:16: plain.sizes: '[1, x]' is no list of at most 16 whole numbers: [1, "
-                 "2]");
+                 "j.yaml:1:16: plain.sizes: '[1, x]' is not a list of at most 16 integers: [1, 2]");
     expect_error("plain: {sizes: [1, [2]]}\n",
-                 "j.yaml:1:20: plain.sizes: an item is a list, but must be a whole number");
+                 "j.yaml:1:20: plain.sizes: an item is a list, but must be an integer");
     expect_error("plain: {words: [a, \"b,c\"]}\n",
-                 "j.yaml:1:20: plain.words: 'b,c': an item with a comma");
+                 "j.yaml:1:20: plain.words: 'b,c': an item must not contain a comma");
     expect_error("plain: {pair: [1, 10]}\n", "j.yaml:1:15: plain.pair: '[1, 10]' is above 9");
 }
 
@@ -320,13 +318,14 @@ TEST(job_choices_take_every_form)
     expect_error("plain: {optimizer: newton}\n",
                  "j.yaml:1:20: plain.optimizer: unknown optimizer 'newton'; there are sgd, adam");
     expect_error("plain: {optimizer: {sgd: , adam: }}\n",
-                 "j.yaml:1:28: plain.optimizer: 'adam' beside 'sgd' (j.yaml:1:21): one optimizer "
-                 "only");
+                 "j.yaml:1:28: plain.optimizer: 'adam' and 'sgd' (j.yaml:1:21) are both given; "
+                 "only one optimizer is allowed");
     expect_error("plain: {optimizer: {adam: 3}}\n",
                  "j.yaml:1:27: plain.optimizer.adam: is a text, but must be a map");
     expect_error("plain: {optimizer: [adam]}\n",
                  "j.yaml:1:20: plain.optimizer: is a list, but must name one optimizer");
-    expect_error("plain: {optimizer: {}}\n", "j.yaml:1:20: plain.optimizer: names no optimizer");
+    expect_error("plain: {optimizer: {}}\n",
+                 "j.yaml:1:20: plain.optimizer: must name one optimizer");
     expect_error("plain: {optimizer: {adam: {lr: 11}}}\n",
                  "j.yaml:1:32: plain.optimizer.adam.lr: '11' is above 10");
 }
@@ -366,7 +365,7 @@ TEST(job_layers_take_every_form)
     expect_error("model:\n- dense: {units: 2, name: a}\n  name: head\n",
                  "j.yaml:3:3: model.0.dense: 'name' is given twice");
     expect_error("model:\n- bare:\n  name: head\n",
-                 "j.yaml:3:3: model.0.bare: unknown key 'name'; it has none");
+                 "j.yaml:3:3: model.0.bare: unknown key 'name'; it has no keys");
     expect_error("model:\n- flatten\n-\n",
                  "j.yaml:3:2: model.1: is empty, but must name one layer");
     expect_error("model: [residual: [flatten, dense: 0]]\n",
@@ -388,8 +387,8 @@ TEST(job_sets_win_and_say_where)
     expect_text("plain: {optimizer: {adam: {lr: 2}}}\n", b, false, "adam: {lr: 5}\n");
     expect_text("title: x\n", b, false, "adam: {lr: 5}\n");
     expect_error_set("plain: {optimizer: sgd}\n", b, false,
-                     "--set plain.optimizer.adam.lr: plain.optimizer: 'adam' beside 'sgd' "
-                     "(j.yaml:1:20): one optimizer only");
+                     "--set plain.optimizer.adam.lr: plain.optimizer: 'adam' and 'sgd' "
+                     "(j.yaml:1:20) are both given; only one optimizer is allowed");
     const char *const c[] = {"model.0.dense.act=relu", "model.1.dense.units=9", NULL};
     expect_text("model: [dense: 10, dense: 11]\n", c, false,
                 "  - dense: {units: 10, act: relu, name: \"\"}\n"
@@ -410,9 +409,9 @@ TEST(job_sets_win_and_say_where)
         {"plain.count", "--set 'plain.count' must be KEY=VALUE"},
         {"=3", "--set '=3' must be KEY=VALUE"},
         {"plain..count=3", "--set plain..count: the path has an empty part"},
-        {"model.2.dense=3", "--set model.2.dense: there is no item 2: the list has 1"},
+        {"model.2.dense=3", "--set model.2.dense: there is no item 2: the list has 1 items"},
         {"model.x.dense=3",
-         "--set model.x.dense: 'x' must be a number from 0 to 0: it stands in a list"},
+         "--set model.x.dense: 'x' must be a number from 0 to 0: it is an index into a list"},
         {"plain.sizes=[1", "--set plain.sizes:2:1: did not find expected ',' or ']'"},
     };
     for (int i = 0; i < TTI_COUNT(bad); i++) {
@@ -437,8 +436,7 @@ TEST(job_environment_stands_between_file_and_sets)
     expect_text("plain: {count: 4}\n", sets, true, "count: 8\n");
     setenv("TUTTI_PLAIN_COUNT", "many", 1);
     expect_error_set("title: a\n", NULL, true,
-                     "environment TUTTI_PLAIN_COUNT: plain.count: 'many' is no whole number of 64 "
-                     "bits");
+                     "environment TUTTI_PLAIN_COUNT: plain.count: 'many' is not an integer");
 }
 
 // ---- structs, help ---------------------------------------------------------------------------

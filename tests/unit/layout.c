@@ -118,8 +118,7 @@ TEST(shapes_say_the_layout_of_the_file)
     add(&mixed, "last.weight", TT_SHAPE(2, 4));
     write_file(ctx, "mixed", &mixed, NULL);
     refused(ctx, three, "mixed", TT_WEIGHTS_AUTO,
-            "'last.weight' is [2, 4], as Tutti has it, but 'fc.weight' is [2, 3], as PyTorch has "
-            "it");
+            "'last.weight' is [2, 4], Tutti's layout, but 'fc.weight' is [2, 3], PyTorch's layout");
     write_file(ctx, "straight",
                &(file){.tensors = {{"fc.weight", TT_F32, TT_SHAPE(3, 2), f.data[0], 24}}, .n = 1},
                from_torch);

@@ -319,7 +319,7 @@ TEST(a_loss_of_the_users_own)
     l.fn = one_number;
     int64_t before = r.g->n_nodes;
     CHECK(tti_loss_build(r.g, &l, r.x, r.t, &r.terms) == TT_ESHAPE);
-    CHECK_MESSAGE(r.ctx, "not floats with a batch axis");
+    CHECK_MESSAGE(r.ctx, "must be floats with a batch axis");
     CHECK(r.g->n_nodes == before); // what was built is gone
     CHECK(tt_close(r.ctx) == TT_ESHAPE);
 }
@@ -370,12 +370,12 @@ TEST(losses_refuse_what_does_not_fit)
     check_refused(ctx, g, (tt_loss){.kind = TT_MSE}, x, NULL, "mse: the target is missing");
     check_refused(ctx, g, (tt_loss){.kind = TT_MSE}, x, y,
                   "mse: the output is [b, 4] but the target is [b, 3]");
-    check_refused(ctx, g, (tt_loss){.kind = TT_MSE}, k, k, "not floats with a batch axis");
-    check_refused(ctx, g, (tt_loss){.kind = TT_MAE}, closed, x, "not floats with a batch axis");
+    check_refused(ctx, g, (tt_loss){.kind = TT_MSE}, k, k, "must be floats with a batch axis");
+    check_refused(ctx, g, (tt_loss){.kind = TT_MAE}, closed, x, "must be floats with a batch axis");
     check_refused(ctx, g, (tt_loss){.kind = TT_CROSS_ENTROPY}, rows, k, "an axis of classes");
     check_refused(ctx, g, (tt_loss){.kind = TT_MSE, .smoothing = 0.1}, x, x,
-                  "smoothing and ignore are of cross_entropy");
-    check_refused(ctx, g, (tt_loss){.kind = TT_HUBER, .delta = -1}, x, x, "delta -1");
+                  "smoothing and ignore are options of cross_entropy");
+    check_refused(ctx, g, (tt_loss){.kind = TT_HUBER, .delta = -1}, x, x, "delta is -1");
     check_refused(ctx, g, (tt_loss){.kind = TT_CUSTOM_LOSS}, x, x, "fn is missing");
     check_refused(ctx, g, (tt_loss){.kind = TT_CROSS_ENTROPY, .has_ignore = true, .ignore = -100},
                   x, k, "ignore -100 does not fit targets of u8");

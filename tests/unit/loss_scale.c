@@ -203,7 +203,7 @@ TEST(an_overflow_that_no_scale_helps_fails_and_names_the_layer)
     CHECK_OK(tt_model_hash(m, &before));
     CHECK(tt_fit(m, huge(ctx), .steps = 100) == TT_ENAN);
     CHECK_MESSAGE(ctx, "step 16: the loss or the gradients overflow f16 even with a loss scale of "
-                       "1; the first layer whose output does is 'first'");
+                       "1; the first layer whose output overflows is 'first'");
     tt_clear_error(ctx);
     CHECK_INT(told, 1);
     CHECK_OK(tt_model_hash(m, &after));

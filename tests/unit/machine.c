@@ -98,7 +98,7 @@ TEST(a_fit_that_exceeds_the_machine_is_refused)
 {
     fit("cpu:0", "single", 0, ""); // not known
     fit("cpu:0", "single", 64 << 20, "");
-    fit("cpu:0", "single", 2 << 20, "of memory that this machine has; a limit for each device");
+    fit("cpu:0", "single", 2 << 20, "of memory that this machine has; a limit per device");
     fit("cpu:0", "single", 2 << 20, "dense_1.weight f32 [784, 500] variable");
     fit("cpu:0@64MiB", "single", 2 << 20, ""); // a limit of one's own is meant
     fit("cpu:0@2MiB", "single", 64 << 20, "above its limit of 2.0 MiB");
@@ -143,7 +143,7 @@ TEST(a_job_that_exceeds_the_machine_is_refused_by_every_verb)
         int code = command_run(lines[i]);
         ck_assert_msg(code == 3, "%s: exit code %d: %s", lines[i], code, command_err);
         CHECK_HAS(command_err, "this plan needs ");
-        CHECK_HAS(command_err, "takes the place of that");
+        CHECK_HAS(command_err, "replaces that");
         CHECK_STR(command_out, "");
         CHECK(!command_left("runs"));
     }

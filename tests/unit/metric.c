@@ -239,11 +239,12 @@ TEST(metrics_refuse_losses_they_do_not_fit)
         const char *metric;
         tt_loss_kind loss;
         const char *words;
-    } bad[] = {{"accuracy", TT_MSE, "accuracy is no metric of a mse loss"},
-               {"top_k", TT_BINARY_CROSS_ENTROPY, "top_k is no metric"},
-               {"f1", TT_MAE, "no metric of a mae loss"},
-               {"mse", TT_CROSS_ENTROPY, "mse is no metric of a cross_entropy loss"},
-               {"perplexity", TT_HUBER, "perplexity is no metric"}};
+    } bad[] = {
+        {"accuracy", TT_MSE, "the metric accuracy cannot be used with the loss mse"},
+        {"top_k", TT_BINARY_CROSS_ENTROPY, "the metric top_k cannot be used"},
+        {"f1", TT_MAE, "cannot be used with the loss mae"},
+        {"mse", TT_CROSS_ENTROPY, "the metric mse cannot be used with the loss cross_entropy"},
+        {"perplexity", TT_HUBER, "the metric perplexity cannot be used"}};
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 3)), *states[TTI_MAX_STATES];
@@ -257,6 +258,6 @@ TEST(metrics_refuse_losses_they_do_not_fit)
     }
     tti_metric_inputs in = {.logits = x, .target = x, .loss = &ce};
     CHECK(tti_metric_find("top_k")->build(g, &in, states, &n) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "k is 0, not above 0");
+    CHECK_MESSAGE(ctx, "k is 0; it must be at least 1");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -75,10 +75,10 @@ TEST(names_count_per_kind)
     CHECK_STR(tt_tensor_name(m->layers[3]->out), "middle/matmul");
 
     CHECK(tt_dense(m, .units = 4, .name = "middle") == NULL);
-    CHECK_MESSAGE(ctx, "dense: the model has a layer 'middle' already");
+    CHECK_MESSAGE(ctx, "dense: the model already has a layer 'middle'");
     tt_clear_error(ctx);
     CHECK(tt_dense(m, .units = 4, .name = "a/b") == NULL);
-    CHECK_MESSAGE(ctx, "'a/b' is no name");
+    CHECK_MESSAGE(ctx, "'a/b' is not a valid name");
     tt_clear_error(ctx);
     char big[200];
     memset(big, 'a', sizeof(big));
@@ -270,11 +270,11 @@ TEST(sharing_through_a_shared_layer)
     CHECK_MESSAGE(ctx, "layer 'bare' has no weight 'bare.bias' to share");
     tt_clear_error(ctx);
     CHECK(tt_dense(m, .units = 4, .share = m->inputs[0]->out) == NULL);
-    CHECK_MESSAGE(ctx, "input 'x', which has none");
+    CHECK_MESSAGE(ctx, "input 'x': it has no weights");
     tt_clear_error(ctx);
     tt_tensor *norm = tt_batch_norm(m);
     CHECK(tt_batch_norm(m, .share = norm) == NULL);
-    CHECK_MESSAGE(ctx, "batch_norm_2: cannot share with 'batch_norm_1'");
+    CHECK_MESSAGE(ctx, "batch_norm_2: cannot share weights with 'batch_norm_1'");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
 }

@@ -170,17 +170,17 @@ static const struct {
 } refusals[] = {
     {bad_units, TT_EINVAL, "dense_1: units -3 is below 1"},
     {no_units, TT_EINVAL, "dense_1: units must be given"},
-    {bad_act, TT_EINVAL, "dense_1: act 77 is no value of it"},
+    {bad_act, TT_EINVAL, "dense_1: act 77 is not one of its values"},
     {conv_on_vectors, TT_ESHAPE,
      "conv2d_1: x is [b, 12]; it must be [batch, height, width, channels]"},
     {conv_without_channels, TT_ESHAPE,
      "conv2d_1: x is [b, 3, 4], which has no channels; make the input {3, 4, 1}"},
     {conv_both_paddings, TT_EINVAL, "conv2d_1: pad is [1, 1] and padding is same"},
     {conv_too_large, TT_ESHAPE, "conv2d_1: conv2d: "},
-    {bad_reshape, TT_ESHAPE, "reshape_1: x is [b, 12], which has no records of shape"},
+    {bad_reshape, TT_ESHAPE, "reshape_1: x is [b, 12]; its records cannot have the shape"},
     {no_reshape, TT_EINVAL, "reshape_1: shape must be given"},
     {bad_permute, TT_EINVAL, "permute_1: x is [b, 3, 4]; order must name each axis"},
-    {bad_rate, TT_EINVAL, "dropout_1: rate 1 is not from 0 to below 1"},
+    {bad_rate, TT_EINVAL, "dropout_1: rate is 1; it must be at least 0 and below 1"},
     {no_act, TT_EINVAL, "activation_1: act must be given"},
     {embed_floats, TT_EDTYPE, "embedding_1: x is f32; an embedding takes ids"},
     {bad_heads, TT_ESHAPE, "attention_1: 4 channels do not divide into 3 heads"},
@@ -191,17 +191,17 @@ static const struct {
     {no_mlp, TT_EINVAL, "mlp_1: units must be given"},
     {bad_mlp, TT_EINVAL, "mlp_1: units 0 is below 1"},
     {no_fn, TT_EINVAL, "custom_1: fn must be given"},
-    {foreign, TT_EINVAL, "dense_1: tensor 'x' is no output of a layer of this model"},
-    {inner, TT_EINVAL, "dense_1: tensor 'relu' is no output of a layer of this model"},
+    {foreign, TT_EINVAL, "dense_1: tensor 'x' is not the output of a layer of this model"},
+    {inner, TT_EINVAL, "dense_1: tensor 'relu' is not the output of a layer of this model"},
     {gap, TT_EINVAL, "add_1: from[0] is NULL but from[1] is not"},
     {two_for_one, TT_EINVAL, "flatten_1: takes 1 input, got 2"},
     {one_for_two, TT_EINVAL, "concat_1: takes at least 2 inputs, got 0"},
-    {batch_axis, TT_EINVAL, "concat_1: axis -2 is not one of a record in [b, 12]"},
+    {batch_axis, TT_EINVAL, "concat_1: axis -2 does not exist in a record of [b, 12]"},
     {unequal_add, TT_ESHAPE, "add_1: add: "},
     {bad_opts, TT_EINVAL, "dense: options are NULL"},
     {weight_twice, TT_ESHAPE, "custom_1: weight 'custom_1.w' is f32 [2] in layer 'custom_1' but "},
-    {weight_slash, TT_EINVAL, "custom_1: 'a/b' is no name for a weight"},
-    {no_output, TT_EINVAL, "custom_1: it gave no output"},
+    {weight_slash, TT_EINVAL, "custom_1: 'a/b' is not a valid name of a weight"},
+    {no_output, TT_EINVAL, "custom_1: it returned no output"},
 };
 
 // Each names the layer; the model then goes on, and its names are those of a model without it.
@@ -248,13 +248,13 @@ TEST(inputs_refuse)
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_model_new(ctx);
     CHECK(tt_dense(m, .units = 2) == NULL);
-    CHECK_MESSAGE(ctx, "dense_1: there is nothing to continue from");
+    CHECK_MESSAGE(ctx, "dense_1: the model has no input");
     tt_clear_error(ctx);
     CHECK(tt_input(m, .shape = {3, -2}) == NULL);
     CHECK_MESSAGE(ctx, "x: dimension 1 of a record is -2");
     tt_clear_error(ctx);
     CHECK(tt_input(m, .shape = {3, 0, 2}) == NULL);
-    CHECK_MESSAGE(ctx, "x: dimension 2 of a record is 2, after 0");
+    CHECK_MESSAGE(ctx, "x: dimension 2 of a record is 2, but it follows 0");
     tt_clear_error(ctx);
     CHECK(tt_input(m, .shape = {1, 1, 1, 1, 1, 1, 1, 1}) == NULL);
     CHECK_MESSAGE(ctx, "at most 7 dimensions");
@@ -268,7 +268,7 @@ TEST(inputs_refuse)
     CHECK_MESSAGE(ctx, "input 'x_8': a model has at most 8 inputs");
     tt_clear_error(ctx);
     CHECK(tt_input(m, .name = "x") == NULL);
-    CHECK_MESSAGE(ctx, "input: the model has a layer 'x' already");
+    CHECK_MESSAGE(ctx, "input: the model already has a layer 'x'");
     tt_clear_error(ctx);
     CHECK(tt_sequential(ctx, .input = {2, -1}) == NULL);
     tt_clear_error(ctx);
@@ -281,13 +281,13 @@ TEST(outputs_refuse)
     tt_model *m = tt_sequential(ctx, .input = {4});
     tt_tensor *y = tt_dense(m, .units = 2);
     CHECK(tt_output(m, NULL, "a") == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "a layer's output is NULL");
+    CHECK_MESSAGE(ctx, "the output of a layer is NULL");
     tt_clear_error(ctx);
     CHECK(tt_output(m, tt_relu(m->graph, y), "a") == TT_EINVAL);
     tt_clear_error(ctx);
     CHECK_OK(tt_output(m, y, NULL));
     CHECK(tt_output(m, y, "dense_1") == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "output 'dense_1' is there already");
+    CHECK_MESSAGE(ctx, "there already is an output 'dense_1'");
     tt_clear_error(ctx);
     CHECK(tt_output(m, y, "a b") == TT_EINVAL);
     tt_clear_error(ctx);
@@ -308,7 +308,7 @@ TEST(a_compiled_model_takes_no_more)
     tt_tensor *y = tt_dense(m, .units = 2);
     CHECK_OK(tt_compile(m, .loss = TT_MSE));
     CHECK(tt_dense(m, .units = 2) == NULL);
-    CHECK_MESSAGE(ctx, "dense: the model is compiled; append before tt_compile()");
+    CHECK_MESSAGE(ctx, "dense: the model is compiled; add layers before tt_compile()");
     tt_clear_error(ctx);
     CHECK(tt_mlp(m, .units = {1, {2}}) == NULL);
     tt_clear_error(ctx);
@@ -437,7 +437,8 @@ TEST(a_label_is_not_fed_as_an_input)
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
                            .count = 4, .batch = 2);
     CHECK(tt_fit(m, d) == TT_EINVAL);
-    CHECK_MESSAGE(ctx, "the model's input 'b' is no field of the data, and the field at its place, "
-                       "'y', has another use; name the inputs after the fields: 'x', 'y'");
+    CHECK_MESSAGE(ctx,
+                  "the model's input 'b' is not a field of the data, and the field at its "
+                  "position, 'y', has another use; name the inputs after the fields: 'x', 'y'");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }

@@ -526,17 +526,17 @@ TEST(optimizers_refuse_what_cannot_be)
     check_refused((tt_optimizer){.kind = (tt_optimizer_kind)9}, "there is no kind 9");
     check_refused(tt_sgd(.lr = -1), "sgd: lr -1 is below 0");
     check_refused(tt_adam(.beta1 = 1), "adam: beta1 1 is above");
-    check_refused(tt_adam(.lr = NAN), "lr nan is no number");
+    check_refused(tt_adam(.lr = NAN), "lr nan is not a number");
     check_refused(tt_sgd(.nesterov = true), "nesterov needs a momentum");
     check_refused(tt_sgd(.clip_norm = 1, .clip_global = 2), "only one may be given");
     check_refused(tt_sgd(.ema = 1), "ema 1 is above");
     check_refused(tt_sgd(.schedule = tt_cosine(.final = 2)), "cosine: final 2 is above 1");
     check_refused(tt_sgd(.schedule = {.kind = (tt_schedule_kind)17}), "there is no kind 17");
     check_refused(tt_sgd(.schedule = tt_step_decay(.every = -1)), "step: every -1 is below 1");
-    check_refused(tt_sgd(.n_groups = 1), "group 0 matches nothing");
-    check_refused(tt_sgd(.n_groups = 17), "17 groups, at most 16");
+    check_refused(tt_sgd(.n_groups = 1), "group 0 has no match");
+    check_refused(tt_sgd(.n_groups = 17), "17 groups; at most 16");
     check_refused(tt_sgd(.n_groups = 1, .groups = {{.match = "*", .lr_scale = -1}}),
-                  "group '*': lr_scale -1");
+                  "group '*': lr_scale is -1");
 }
 
 TEST(updates_survive_missing_memory)

@@ -87,10 +87,10 @@ TEST(bad_pins_are_refused)
     job_build_fails(
         HEAD "model: [flatten, {dense: 10}]\n" TAIL "distribute: {pins: {'block*': local:0}}\n",
         "j.yaml:4:21: distribute.pins: 'block*' matches no layer; the first is 'flatten_1'");
-    job_build_fails(
-        HEAD "model: [flatten, {dense: 10}]\n" TAIL "distribute: {pins: {'dense*': 'a b'}}\n",
-        "j.yaml:4:31: distribute.pins.dense*: device 'a b': the type must be a word such as cpu "
-        "or gpu");
+    job_build_fails(HEAD "model: [flatten, {dense: 10}]\n" TAIL
+                         "distribute: {pins: {'dense*': 'a b'}}\n",
+                    "j.yaml:4:31: distribute.pins.dense*: device 'a b': the type must be a name "
+                    "such as cpu or gpu");
 }
 
 // Where layers are does not change what they compute: a checkpoint's job must not say it.

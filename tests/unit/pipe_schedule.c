@@ -170,9 +170,9 @@ TEST(schedules_refuse_bad_numbers)
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 2, .n_micro = 1 << 30}, "1073741824");
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 4, .n_micro = 2},
            "schedule 1f1b: 4 stages on 2 devices, but each device has one stage");
-    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 4, 6, 4}, "8 would do");
-    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 4, 0, 4}, "4 would do");
-    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 2, 18, 4}, "9 stages a device");
+    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 4, 6, 4}, "use 8 stages");
+    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 4, 0, 4}, "use 4 stages");
+    refuse((tti_schedule_query){.kind = TT_PIPE_INTERLEAVED, 2, 18, 4}, "9 stages per device");
     refuse((tti_schedule_query){.kind = (tt_pipe)7, 1, 1, 1}, "no pipeline schedule 7");
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 2, .n_micro = 1, .forward = bad},
            "stage 1 costs -1 forward");

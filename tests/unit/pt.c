@@ -64,11 +64,11 @@ TEST(pickles_never_run_code)
     REFUSES("\x80\x02"
             "ctorch\nFloatStorage\n)R.",
             "a call of a storage's type");
-    REFUSES("\x80\x02K\1.", "is no dictionary of tensors");
+    REFUSES("\x80\x02K\1.", "is not a dictionary of tensors");
     REFUSES("\x80\x02}.", "has no tensors in it");
     REFUSES("", "it is cut short");
-    REFUSES("h\5.", "a memo that is not there");
-    REFUSES("}r\xff\xff\xff\xff.", "a memo of nothing");
+    REFUSES("h\5.", "a memo that does not exist");
+    REFUSES("}r\xff\xff\xff\xff.", "an empty memo");
     REFUSES("X\xff\xff\xff\x7f"
             "a.",
             "a text is cut short");
@@ -100,7 +100,7 @@ TEST(zip_files_that_torch_did_not_write)
     char path[400];
     snprintf(path, sizeof(path), "%s/f.pt", test_folder());
     static const char *const texts[] = {"PK\3\4 and nothing else", "\x80\2\x8a\x0al\xfc\x9c\x46"};
-    static const char *const words[] = {"no end of a zip archive", "before version 1.6"};
+    static const char *const words[] = {"is not a zip archive", "before version 1.6"};
     for (int i = 0; i < 2; i++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {2});

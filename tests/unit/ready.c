@@ -140,10 +140,10 @@ TEST(lenet_and_mlp)
     CHECK(tt_mlp(m, .units = {1, {5}}, .name = "tail") != NULL);
     CHECK_STR(m->layers[6]->name, "tail.dense_1");
     CHECK(tt_mlp(m, .units = {1, {5}}, .name = "tail.dense_1") == NULL);
-    CHECK_MESSAGE(ctx, "the model has a layer 'tail.dense_1' already");
+    CHECK_MESSAGE(ctx, "the model already has a layer 'tail.dense_1'");
     tt_clear_error(ctx);
     CHECK(tt_mlp(m, .units = {1, {5}}, .share = y) == NULL);
-    CHECK_MESSAGE(ctx, "mlp: is made of layers");
+    CHECK_MESSAGE(ctx, "mlp: consists of several layers");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
 }

@@ -191,7 +191,7 @@ TEST(a_pattern_that_matches_no_layer_is_named)
     CHECK_MESSAGE(ctx, "recompute: no layer matches 'all'");
     tt_clear_error(ctx);
     mlp(ctx, "budget 3 parsecs");
-    CHECK_MESSAGE(ctx, "'3 parsecs' is no size");
+    CHECK_MESSAGE(ctx, "'3 parsecs' is not a size");
     CHECK(tt_close(ctx) == TT_EPARSE);
 }
 
@@ -200,7 +200,7 @@ TEST(a_budget_below_what_is_possible_says_what_is)
     tt_ctx *ctx = test_ctx();
     tt_model *m = gpt(ctx, "budget 20KiB");
     CHECK(tt_fit(m, fit_data(ctx, FIT_GPT, 27), .epochs = 1, .batch = 27) == TT_ELIMIT);
-    CHECK_MESSAGE(ctx, "with all of them computed again, above the budget of 20480");
+    CHECK_MESSAGE(ctx, "if all of them are recomputed, more than the budget of 20480");
     CHECK(tt_close(ctx) == TT_ELIMIT);
 }
 

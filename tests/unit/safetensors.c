@@ -143,7 +143,7 @@ TEST(safetensors_writer_refuses)
     } cases[] = {
         {{{"\xff", TT_U8, TT_SHAPE(1), bytes, 1}, {"b", TT_U8, TT_SHAPE(1), bytes, 1}}, "UTF-8"},
         {{{"a", TT_U8, TT_SHAPE(1), bytes, 1}, {"a", TT_U8, TT_SHAPE(1), bytes, 1}},
-         "two tensors are called 'a'"},
+         "two tensors have the name 'a'"},
         {{{"__metadata__", TT_U8, TT_SHAPE(1), bytes, 1}, {"b", TT_U8, TT_SHAPE(1), bytes, 1}},
          "__metadata__"},
         {{{"a", TT_F32, TT_SHAPE(1), bytes, 1}, {"b", TT_U8, TT_SHAPE(1), bytes, 1}},
@@ -190,21 +190,21 @@ TEST(safetensors_refuses)
         size_t data;
         const char *message;
     } cases[] = {
-        {"", 0, "begins with '{'"},
-        {" {}", 0, "begins with '{'"},
-        {"[]", 0, "begins with '{'"},
+        {"", 0, "must begin with '{'"},
+        {" {}", 0, "must begin with '{'"},
+        {"[]", 0, "must begin with '{'"},
         {"{", 0, "expected '\"'"},
         {"{}\n", 0, "only spaces"},
         {"{}{}", 0, "only spaces"},
         {"{}", 1, "1 bytes of data, its header 0"},
-        {ONE("F32", "[1e0]", "[0,4]"), 4, "whole number"},
-        {ONE("F32", "[1.0]", "[0,4]"), 4, "whole number"},
-        {ONE("F32", "[-0]", "[0,0]"), 0, "whole number"},
-        {ONE("F32", "[-1]", "[0,4]"), 4, "whole number"},
-        {ONE("F32", "[01]", "[0,4]"), 4, "whole number"},
-        {ONE("F32", "[9223372036854775808]", "[0,4]"), 4, "whole number"},
-        {ONE("F32", "[\"1\"]", "[0,4]"), 4, "whole number"},
-        {ONE("F32", "[1,]", "[0,4]"), 4, "whole number"},
+        {ONE("F32", "[1e0]", "[0,4]"), 4, "integer"},
+        {ONE("F32", "[1.0]", "[0,4]"), 4, "integer"},
+        {ONE("F32", "[-0]", "[0,0]"), 0, "integer"},
+        {ONE("F32", "[-1]", "[0,4]"), 4, "integer"},
+        {ONE("F32", "[01]", "[0,4]"), 4, "integer"},
+        {ONE("F32", "[9223372036854775808]", "[0,4]"), 4, "integer"},
+        {ONE("F32", "[\"1\"]", "[0,4]"), 4, "integer"},
+        {ONE("F32", "[1,]", "[0,4]"), 4, "integer"},
         {ONE("F32", "1", "[0,4]"), 4, "expected '['"},
         {ONE("F32", "[4611686018427387904,4]", "[0,4]"), 4, "'a': its shape is too large"},
         {ONE("F32", "[2]", "[0,4]"), 4, "do not hold its 64 bits"},
@@ -216,8 +216,8 @@ TEST(safetensors_refuses)
         {ONE("F32", "[1]", "[0,4]"), 3, "3 bytes of data, its header 4"},
         {ONE("F32", "[1]", "[4,8]"), 8, "'a' begins at byte 4 of the data, not at 0"},
         {ONE("F4", "[3]", "[0,1]"), 1, "do not hold its 12 bits"},
-        {ONE("Q7", "[1]", "[0,4]"), 4, "'a': 'Q7' is no element type"},
-        {ONE("f32", "[1]", "[0,4]"), 4, "'f32' is no element type"},
+        {ONE("Q7", "[1]", "[0,4]"), 4, "'a': 'Q7' is not an element type"},
+        {ONE("f32", "[1]", "[0,4]"), 4, "'f32' is not an element type"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "is missing"},
         {"{\"a\":{}}", 0, "expected '\"'"},
         {"{\"a\":null}", 0, "expected '{'"},
@@ -227,10 +227,10 @@ TEST(safetensors_refuses)
          "unknown key 'extra'"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-         2, "two tensors are called 'a'"},
+         2, "two tensors have the name 'a'"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
          "\"\\u0061\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-         2, "two tensors are called 'a'"},
+         2, "two tensors have the name 'a'"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
          3, "'b' begins at byte 1 of the data, not at 2"},
@@ -239,7 +239,7 @@ TEST(safetensors_refuses)
          4, "'b' begins at byte 3 of the data, not at 2"},
         {"{\"__metadata__\":{\"a\":1}}", 0, "expected '\"'"},
         {"{\"__metadata__\":[]}", 0, "expected '{'"},
-        {"{\"__metadata__\":{\"a\":\"x\",\"a\":\"y\"}}", 0, "metadata 'a' is there twice"},
+        {"{\"__metadata__\":{\"a\":\"x\",\"a\":\"y\"}}", 0, "metadata 'a' is given twice"},
         {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "second __metadata__"},
         {"{\"\xff\":{}}", 0, "UTF-8"},
         {"{\"\xed\xa0\x80\":{}}", 0, "UTF-8"},
@@ -249,7 +249,7 @@ TEST(safetensors_refuses)
         {"{\"\\ud800\":{}}", 0, "bad \\u escape"},
         {"{\"\\ud800\\u0041\":{}}", 0, "bad \\u escape"},
         {"{\"\\x41\":{}}", 0, "unknown escape"},
-        {"{\"a", 0, "ends within a text"},
+        {"{\"a", 0, "ends within a string"},
         {ONE("U8",
              "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
              "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
@@ -266,7 +266,7 @@ TEST(safetensors_refuses_deep_nesting)
     char *deep = malloc(n + 1);
     memset(deep, '[', n);
     deep[n] = '\0';
-    refuse(deep, 0, "begins with '{'");
+    refuse(deep, 0, "must begin with '{'");
     memcpy(deep, "{\"a\":", 5);
     refuse(deep, 0, "expected '{'");
     free(deep);
@@ -279,12 +279,16 @@ TEST(safetensors_refuses_lengths)
         size_t n;
         const char *message;
     } cases[] = {
-        {{0}, 0, "0 bytes are no safetensors file"},
-        {{2}, 7, "7 bytes are no safetensors file"},
-        {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}, 10, "a header of 18446744073"},
-        {{0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}, 10, "a header of 18446744073"},
-        {{1, 0xe1, 0xf5, 5, 0, 0, 0, 0, '{', '}'}, 10, "a header of 100000001 bytes"},
-        {{3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, 10, "the file ends before"},
+        {{0}, 0, "is not a safetensors file: it has only 0 bytes"},
+        {{2}, 7, "is not a safetensors file: it has only 7 bytes"},
+        {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'},
+         10,
+         "header would be 18446744073"},
+        {{0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'},
+         10,
+         "header would be 18446744073"},
+        {{1, 0xe1, 0xf5, 5, 0, 0, 0, 0, '{', '}'}, 10, "header would be 100000001 bytes"},
+        {{3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, 10, "the file is shorter"},
     };
     tt_ctx *ctx = test_ctx();
     tti_safetensors f;
@@ -296,7 +300,7 @@ TEST(safetensors_refuses_lengths)
         tt_clear_error(ctx);
     }
     CHECK(tti_safetensors_open(ctx, test_folder(), &f) == TT_EIO);
-    CHECK_MESSAGE(ctx, "no regular file");
+    CHECK_MESSAGE(ctx, "not a regular file");
     tt_clear_error(ctx);
     CHECK(tti_safetensors_open(ctx, path_of("missing"), &f) == TT_EIO);
     CHECK_MESSAGE(ctx, "No such file");
@@ -340,7 +344,7 @@ TEST(safetensors_names_what_it_cannot_hold)
     CHECK_STR(f.types[half], "F8_E4M3");
     CHECK_INT(f.first_dim[deep + 1] - f.first_dim[deep], 9);
     CHECK(tti_safetensors_read(&f, half, out) == TT_EDTYPE);
-    CHECK_MESSAGE(ctx, "'half' is of type F8_E4M3, which Tutti does not have");
+    CHECK_MESSAGE(ctx, "'half' has type F8_E4M3, which Tutti does not support");
     tt_clear_error(ctx);
     CHECK(tti_safetensors_read(&f, deep, out) == TT_ESHAPE);
     CHECK_MESSAGE(ctx, "'deep' has 9 axes");

@@ -153,14 +153,15 @@ TEST(load_of_another_model)
     b = seeded(2);
     tt_model *y = mlp(b, 8, "other");
     refuse(y, path_of("m.safetensors"), (tt_load_opts){0},
-           "m.safetensors does not fit the model: it lacks 'other.weight', 'other.bias', and the "
-           "model lacks its 'first.bias', 'first.weight'");
-    refuse(y, path_of("m"), (tt_load_opts){.map = "first=other"}, "it lacks 'other.weight'");
+           "m.safetensors does not fit the model: missing in the file: 'other.weight', "
+           "'other.bias'; not in the model: 'first.bias', 'first.weight'");
+    refuse(y, path_of("m"), (tt_load_opts){.map = "first=other"},
+           "missing in the file: 'other.weight'");
     refuse(y, path_of("m"), (tt_load_opts){.map = "first"}, "'first' is not of the form old=new");
     refuse(y, path_of("m"), (tt_load_opts){.map = "first.*=other"}, "needs one * on both sides");
     refuse(y, path_of("m"), (tt_load_opts){.map = "first.bias=head.bias"},
            "'first.bias' and 'head.bias' both become 'head.bias'");
-    refuse(y, path_of("m"), (tt_load_opts){.only = "nothing*"}, "no tensor in it is one");
+    refuse(y, path_of("m"), (tt_load_opts){.only = "nothing*"}, "none of its tensors is selected");
     CHECK_OK(tt_close(a));
     CHECK_OK(tt_close(b));
 }

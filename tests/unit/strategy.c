@@ -107,29 +107,30 @@ TEST(shares_of_lanes)
            "share '2,1,1' has 3 numbers, but there are 2 replicas");
     refuse("mirrored", "cpu:0", 0, SPREAD(.share = "2,1"),
            "share '2,1' has 2 numbers, but there is 1 replica");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,0"), "share '2,0': 0 is not above 0");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,-1"), "-1 is not above 0");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,0"), "share '2,0': 0 must be above 0");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,-1"), "-1 must be above 0");
     refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,x"),
-           "share '2,x': 'x' is no number; equal");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,"), "'' is no number");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = ""), "'' is no number");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "nan,1"), "'nan' is no number");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "fast"), "'fast' is no number; equal, auto");
+           "share '2,x': 'x' is not a number; use equal");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,"), "'' is not a number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = ""), "'' is not a number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "nan,1"), "'nan' is not a number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "fast"),
+           "'fast' is not a number; use equal, auto");
     char many[300];
     memset(many, 0, sizeof(many));
     for (int i = 0; i < 149; i++)
         memcpy(many + 2 * i, "1,", 2);
     refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = many), "more than 64 numbers");
     strcpy(many, "1.0000000000000000000000000000000000000000,1");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = many), "is no number");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = many), "is not a number");
 }
 
 TEST(unknown_strategies_are_refused)
 {
     refuse("mirored", "cpu:0", 0, NOTHING,
            "'mirored' is unknown; did you mean 'mirrored'? (single, mirrored, central, pipeline)");
-    refuse("horovod", "cpu:0", 0, NOTHING, "'horovod' is none of single, mirrored, central");
-    refuse("", "cpu:0", 0, NOTHING, "'' is none of");
+    refuse("horovod", "cpu:0", 0, NOTHING, "'horovod' is not one of single, mirrored, central");
+    refuse("", "cpu:0", 0, NOTHING, "'' is not one of");
 }
 
 TEST(options_of_other_strategies_are_refused)
@@ -153,11 +154,11 @@ TEST(bad_values_of_options_are_refused)
     refuse("mirrored", "cpu:0*2", 0, SPREAD(.replicas = -1), "replicas -1 is below 0");
     refuse("pipeline", "cpu:0*2", 0, SPREAD(.stages = 65), "stages 65 is above 64");
     refuse("pipeline", "cpu:0*2", 0, SPREAD(.micro = 1 << 20), "micro 1048576 is above 1024");
-    refuse("pipeline", "cpu:0*2", 0, SPREAD(.schedule = (tt_pipe)9), "schedule 9 is no value");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = TT_F64),
-           "wire f64; f32, bf16 and f16 are possible");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = TT_I32), "wire i32");
-    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = (tt_dtype)99), "wire ?");
+    refuse("pipeline", "cpu:0*2", 0, SPREAD(.schedule = (tt_pipe)9),
+           "schedule 9 is not one of its values");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = TT_F64), "wire is f64; use f32, bf16 or f16");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = TT_I32), "wire is i32");
+    refuse("mirrored", "cpu:0*2", 0, SPREAD(.wire = (tt_dtype)99), "wire is ?");
 }
 
 // Rounded on the way, sums cannot be exact.
@@ -171,39 +172,38 @@ TEST(narrow_wires_reduce_fast)
 TEST(replicas_devices_and_lanes_must_agree)
 {
     refuse_lanes("mirrored", "cpu:0*4", 2, 0, NOTHING,
-                 "4 replicas, but 2 lanes, and a replica takes at least one; lanes: 4 would do "
-                 "(other lanes give other bits), or 2 devices");
+                 "4 replicas, but 2 lanes, and a replica needs at least one; use lanes: 4 (which "
+                 "changes the bits), or 2 devices");
     refuse("mirrored", "cpu:0*5", 2, NOTHING,
-           "5 devices are no whole number of replicas of 2 each (pins up to local:1); 4 or 6 "
-           "devices would do");
+           "5 devices cannot be divided into replicas of 2 devices each (pins up to local:1); use "
+           "4 or 6 devices");
     refuse("mirrored", "cpu:0*4", 2, SPREAD(.replicas = 4),
-           "replicas is 4, of 2 devices each (pins up to local:1), but there are 4 devices; "
-           "replicas: 2 or 8 devices would do");
+           "replicas is 4, of 2 devices each (pins up to local:1), but there are 4 devices; use "
+           "replicas: 2 or 8 devices");
     refuse("mirrored", "cpu:0*4", 0, SPREAD(.replicas = 2),
-           "replicas is 2, of 1 device each (no pins local:1), but there are 4 devices; replicas: "
-           "4 or 2 devices would do");
+           "replicas is 2, of 1 device each (no pins local:1), but there are 4 devices; use "
+           "replicas: 4 or 2 devices");
     refuse("central", "cpu:0*2", 3, NOTHING,
-           "a replica takes 3 devices (pins up to local:2), but there is only cpu:0, cpu:1");
+           "a replica needs 3 devices (pins up to local:2), but there is only cpu:0, cpu:1");
     refuse("single", "cpu:0*2", 3, NOTHING, "is pinned to local:2, but there is only cpu:0, cpu:1");
 }
 
 TEST(stages_devices_and_lanes_must_agree)
 {
     refuse("pipeline", "cpu:0*4", 0, SPREAD(.replicas = 3),
-           "4 devices are no whole number for each of 3 replicas; 3 or 6 would do");
+           "4 devices cannot be divided evenly among 3 replicas; use 3 or 6");
     refuse("pipeline", "cpu:0*4", 0, SPREAD(.stages = 3),
-           "replicas of 3 each (stages: 3); 3 or 6 devices would do");
+           "replicas of 3 devices each (stages: 3); use 3 or 6 devices");
     refuse("pipeline", "cpu:0*4", 0, SPREAD(.stages = 2, .replicas = 4),
            "replicas: 2 or 8 devices");
     refuse("pipeline", "cpu:0*4", 0, SPREAD(.stages = 8), "8 devices (stages: 8), but there is");
-    refuse("pipeline", "cpu:0*2", 3, SPREAD(.stages = 2), "pins go up to local:2; stages: 3 would");
-    refuse("pipeline", "cpu:0*4", 2, SPREAD(.stages = 4),
-           "pins end at local:1, and a stage without");
+    refuse("pipeline", "cpu:0*2", 3, SPREAD(.stages = 2), "pins go up to local:2; use stages: 3");
+    refuse("pipeline", "cpu:0*4", 2, SPREAD(.stages = 4), "pins end at local:1, and a stage needs");
     refuse("pipeline", "cpu:0*2", 3, SPREAD(.schedule = TT_PIPE_INTERLEAVED),
-           "pins go up to local:2, but with 2 stages a device (chunks) there are no 3; pins up to "
-           "local:1 or local:3 would do");
+           "pins go up to local:2, but with 2 stages per device (chunks) there cannot be 3 stages; "
+           "use pins up to local:1 or local:3");
     refuse("pipeline", "cpu:0*2", 0, SPREAD(.micro = 9), "micro is 9, but a replica has at most 8");
-    refuse("pipeline", "cpu:0*4", 0, SPREAD(.micro = 8, .stages = 2), "micro: 4 would do");
+    refuse("pipeline", "cpu:0*4", 0, SPREAD(.micro = 8, .stages = 2), "use micro: 4");
 }
 
 TEST(most_devices_follow_lanes)
@@ -212,11 +212,11 @@ TEST(most_devices_follow_lanes)
         const char *strategy;
         int lanes;
         const char *text;
-    } cases[] = {{"single", 8, "8 lanes: at most 8 replicas"},
-                 {"mirrored", 16, "16 lanes: at most 16 replicas"},
-                 {"central", 2, "2 lanes: at most 2 replicas"},
-                 {"pipeline", 8, "8 lanes: at most 8 replicas of 2 devices each, 16 devices"},
-                 {"pipeline", 1, "1 lane: at most 1 replica of 2 devices each, 2 devices"}};
+    } cases[] = {{"single", 8, "up to 8 replicas (lanes: 8)"},
+                 {"mirrored", 16, "up to 16 replicas (lanes: 16)"},
+                 {"central", 2, "up to 2 replicas (lanes: 2)"},
+                 {"pipeline", 8, "up to 8 replicas of 2 devices each (lanes: 8)"},
+                 {"pipeline", 1, "up to 1 replica of 2 devices each (lanes: 1)"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         tt_ctx *ctx = open_with(cases[i].strategy, "cpu:0*2", cases[i].lanes, NOTHING);
         char text[TTI_MOST_TEXT];

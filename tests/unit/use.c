@@ -206,7 +206,7 @@ TEST(files_that_are_no_models)
     tt_ctx *ctx = test_ctx();
     CHECK_OK(tti_safetensors_write(ctx, path_of("f"), &t, 1, NULL, &hash));
     CHECK(tt_model_load(ctx, path_of("f")) == NULL);
-    CHECK_MESSAGE(ctx, "holds weights alone, no model");
+    CHECK_MESSAGE(ctx, "holds only weights, not a model");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
 }

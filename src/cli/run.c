@@ -58,8 +58,8 @@ static tt_status find_hosts(starting *s)
     }
     s->n = c->n_processes;
     if (s->n > TT_MAX_TASKS)
-        return TT_FAIL(s->ctx, TT_EINVAL, "%s names %d processes; at most %d are possible",
-                       a->hosts, s->n, TT_MAX_TASKS);
+        return TT_FAIL(s->ctx, TT_EINVAL, "%s names %d processes; at most %d are allowed", a->hosts,
+                       s->n, TT_MAX_TASKS);
     return TT_OK;
 }
 

@@ -124,7 +124,7 @@ bool tti_interface_address(const char *interface, char out[128])
 tt_status tti_tasks_read(tti_world *w, const tt_tasks *t, char *bind, size_t room)
 {
     if (t->n < 1 || t->n > TT_MAX_TASKS || t->self < 0 || t->self >= t->n)
-        return TT_FAIL(w->ctx, TT_EINVAL, "tasks: rank %d of %d; 1 to %d tasks are possible",
+        return TT_FAIL(w->ctx, TT_EINVAL, "tasks: rank %d of %d; 1 to %d tasks are allowed",
                        t->self, t->n, TT_MAX_TASKS);
     w->n = t->n;
     w->self = t->self;

@@ -134,9 +134,8 @@ static tt_status check_name(tt_ctx *ctx, const char *s, size_t len)
 {
     if (len < TTI_CELL_MAX)
         return TT_OK;
-    return TT_FAIL(ctx, TT_EINVAL,
-                   "csv: the name '%.40s...' has %zu bytes; at most %d are possible", s, len,
-                   TTI_CELL_MAX - 1);
+    return TT_FAIL(ctx, TT_EINVAL, "csv: the name '%.40s...' has %zu bytes; at most %d are allowed",
+                   s, len, TTI_CELL_MAX - 1);
 }
 
 // The next of "a, b"; *more is false at the end.

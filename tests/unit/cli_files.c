@@ -210,7 +210,7 @@ TEST(a_column_name_that_is_too_long_is_refused)
     text[300] = '\0';
     command_write("t.csv", "x,y\n1,2\n");
     snprintf(line, sizeof(line), "train job.yaml --set data.train.csv.x=%s", text);
-    ends(line, 3, "has 300 bytes; at most 255 are possible");
+    ends(line, 3, "has 300 bytes; at most 255 are allowed");
 }
 
 // The note of the best is written in one go, but a disk may still lose it.

@@ -59,7 +59,7 @@ TEST(null_context_is_an_error_and_no_crash)
 TEST(long_messages_are_cut)
 {
     tt_ctx *ctx = test_ctx();
-    char text[5000];
+    char text[TTI_MESSAGE_MAX + 1000];
     memset(text, 'a', sizeof(text));
     text[sizeof(text) - 1] = '\0';
     TT_FAIL(ctx, TT_EIO, "%s", text);

@@ -244,7 +244,7 @@ int cli_alone(const cli_args *args)
     tt_cluster *c = NULL;
     list_set(set, sizeof(set));
     if (set[0] == '\0')
-        return cli_not_one_of_many(args);
+        return args->verb->alone ? cli_not_one_of_many(args) : CLI_OK;
     tt_ctx *ctx = open_quietly();
     if (ctx == NULL)
         return cli_error("out of memory");

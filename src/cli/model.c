@@ -206,7 +206,7 @@ int cli_model_open(const cli_args *args, const char *word, bool compiled, cli_mo
             return cli_usage("'%.60s...': the path is longer than %d bytes", word,
                              (int)sizeof(m->weights) - 1);
         snprintf(m->j.file, sizeof(m->j.file), "%s", word);
-        rc = cli_alone();
+        rc = cli_alone(args);
         if (rc == CLI_OK)
             rc = open_plain(m, args);
     } else {

@@ -121,13 +121,15 @@ static tt_status share_folder(training *t)
 // A run that goes on has its weights in a checkpoint: the file of init is not asked for.
 static tt_status first_weights(training *t)
 {
-    char found[TTI_RUN_PATH] = "";
+    char newest[TTI_PATH_MAX] = "", found[TTI_RUN_PATH] = ""; // found: the run, if it has one
     tt_ctx *ctx = t->j.ctx;
     tt_status st = TT_OK;
     if (!t->j.no_init)
         return TT_OK;
     if (cli_is_first(ctx))
-        st = tti_checkpoint_newest(ctx, t->checkpoints, found);
+        st = tti_checkpoint_newest(ctx, t->checkpoints, newest);
+    if (newest[0] != '\0')
+        memcpy(found, t->run, sizeof(found));
     st = cli_share_path(ctx, st, tt_last_error(ctx).message, found);
     if (st != TT_OK || found[0] != '\0')
         return st;

@@ -4,7 +4,8 @@
  * Tensors are row-major; images are [batch, height, width, channels]; negative axes count from the
  * end. Binary ops broadcast as in NumPy. An op that is also a layer is called tt_op_x here. The
  * definition, the order of additions and the gradient of each op are in docs/arithmetic.md and at
- * the top of its source file.
+ * the top of its source file. NaN propagates; docs/arithmetic.md has the exceptions, and tables
+ * of special values (infinities, signed zeros).
  */
 #ifndef TUTTI_OPS_H
 #define TUTTI_OPS_H
@@ -26,6 +27,10 @@ extern "C" {
     X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or)
 // clang-format on
 
+/*
+ * minimum and maximum: where a equals b, b gets the whole gradient and a gets 0. pow is C's; its
+ * gradient by a is 0 where b is 0.
+ */
 #define TT_UNARY_BUILDER(n)  TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *x);
 #define TT_BINARY_BUILDER(n) TT_API tt_tensor *tt_##n(tt_graph *g, tt_tensor *a, tt_tensor *b);
 TT_UNARY_LIST(TT_UNARY_BUILDER)
@@ -36,6 +41,7 @@ TT_API tt_tensor *tt_elu(tt_graph *g, tt_tensor *x, double alpha);
 TT_API tt_tensor *tt_clip(tt_graph *g, tt_tensor *x, double low, double high);
 TT_API tt_tensor *tt_scale(tt_graph *g, tt_tensor *x, double factor, double offset); // fma(x, f, o)
 TT_API tt_tensor *tt_where(tt_graph *g, tt_tensor *cond, tt_tensor *a, tt_tensor *b);
+// To an integer: the fraction is cut off and the nearest that fits is taken; NaN gives 0.
 TT_API tt_tensor *tt_cast(tt_graph *g, tt_tensor *x, tt_dtype dtype);
 TT_API tt_tensor *tt_identity(tt_graph *g, tt_tensor *x);
 TT_API tt_tensor *tt_stop_gradient(tt_graph *g, tt_tensor *x);
@@ -69,6 +75,7 @@ typedef struct tt_reduce_opts {
 typedef tt_reduce_opts tt_sum_opts, tt_mean_opts, tt_max_opts, tt_min_opts, tt_logsumexp_opts;
 TT_API tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
 TT_API tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
+// max, min: the first of several equal elements gets the whole gradient, the others get 0.
 TT_API tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
 TT_API tt_tensor *tt_min_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
 TT_API tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
@@ -77,7 +84,8 @@ TT_API tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_o
 #define tt_max(...)       TT_CALL2(tt_max, __VA_ARGS__, )
 #define tt_min(...)       TT_CALL2(tt_min, __VA_ARGS__, )
 #define tt_logsumexp(...) TT_CALL2(tt_logsumexp, __VA_ARGS__, )
-TT_API tt_tensor *tt_argmax(tt_graph *g, tt_tensor *x, int axis); // i32; ties: the lowest index
+// i32; ties: the lowest index; the first NaN if there is one
+TT_API tt_tensor *tt_argmax(tt_graph *g, tt_tensor *x, int axis);
 // The number of entries that a reduction of x over these axes covers, over the global batch; f32.
 TT_API tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts);
 
@@ -129,6 +137,7 @@ typedef struct tt_pool_opts {
     int pad[4];
 } tt_pool_opts;
 typedef tt_pool_opts tt_op_max_pool2d_opts, tt_op_avg_pool2d_opts;
+// The first of several equal maxima in a window, row by row, gets the whole gradient.
 TT_API tt_tensor *tt_op_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
 TT_API tt_tensor *tt_op_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
 #define tt_op_max_pool2d(...) TT_CALL2(tt_op_max_pool2d, __VA_ARGS__, )

@@ -19,8 +19,7 @@ static inline v16 v16_leaky_relu(v16 x, v16 slope)
 }
 static inline v16 v16_elu(v16 x, v16 alpha)
 {
-    v16 e = v16_sub(v16_exp(v16_min(x, v16_zero())), v16_set1(1));
-    return v16_if(v16_gt(x, v16_zero()), x, v16_mul(alpha, e));
+    return v16_if(v16_gt(x, v16_zero()), x, v16_mul(alpha, v16_expm1_low(x)));
 }
 static inline v16 v16_silu(v16 x)
 {
@@ -32,7 +31,7 @@ static inline v16 v16_silu(v16 x)
 static inline v16 v16_gelu_tanh(v16 x)
 {
     v16 u = v16_fma(v16_mul(v16_mul(x, x), v16_set1((real)TTI_GELU_B)), x, x);
-    return v16_tanh(v16_mul(v16_set1((real)TTI_GELU_A), u));
+    return v16_tanh_unsigned(v16_mul(v16_set1((real)TTI_GELU_A), u)); // gelu(-0) is -0
 }
 static inline v16 v16_gelu(v16 x)
 {

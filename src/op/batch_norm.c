@@ -7,7 +7,7 @@
  *            rstd = 1 / sqrt(var + eps)
  *   sums     dz, x -> dgamma = sum of dz xh, dbeta = sum of dz, xh = (x - mean) rstd: lane sums
  *   dx       t = fma(-(x - mean), dgamma / n rstd, dz - dbeta / n);  dx = t scale
- *            With act: relu both take dy and make dz = z > 0 ? dy : 0, z = fma(x - mean, scale,
+ *            With act: relu both take dy and make dz = z <= 0 ? 0 : dy, z = fma(x - mean, scale,
  *            beta), so that neither dz nor y is read or written.
  *   running  new = fma(momentum, old, (1 - momentum) batch)
  *

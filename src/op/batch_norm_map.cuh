@@ -21,7 +21,7 @@ struct tti_bn_map {
     int64_t stride, sum_stride; // of mean and var; of dgamma and dbeta
     float n;                    // dx: entries; 0: the lane's
     float eps;
-    int act; // dx: relu: other is dy, to be taken where z > 0
+    int act; // dx: relu: other is dy, to be taken but where z <= 0
 };
 
 // Which of the kernels; a simple activation is linear or relu, so that registers are few.
@@ -71,7 +71,7 @@ __device__ static inline void tti_bn_map_one(const tti_bn_factors<V, TTI_BN_FACT
         float z = KIND == TTI_BN_DX ? 0.0f : fmaf(away, scale, by.f[TTI_BN_BETA][i]);
         if (KIND >= TTI_BN_DX) {
             float t = d.get(i);
-            t = KIND == TTI_BN_DX || z > 0.0f ? t : 0.0f;
+            t = KIND != TTI_BN_DX && z <= 0.0f ? 0.0f : t;
             y[i] = fmaf(-away, by.f[TTI_BN_BY_X][i], t - by.f[TTI_BN_BY_MEAN][i]) * scale;
             continue;
         }

@@ -166,14 +166,14 @@ TTI_INLINE void apply_rows(const apply_in *p, int64_t begin, int64_t end)
 
 // ---- gradients -------------------------------------------------------------------------------
 
-// What makes dz of dy: dz = z > 0 ? dy : 0, z = fma(x - mean, scale, beta). NULL: dz is given.
+// What makes dz of dy: dz = z <= 0 ? 0 : dy, z = fma(x - mean, scale, beta). NULL: dz is given.
 typedef struct mask_in {
     const real *scale, *beta;
 } mask_in;
 
 TTI_INLINE v16 mask(v16 dy, v16 away, v16 scale, v16 beta)
 {
-    return v16_if(v16_gt(v16_fma(away, scale, beta), v16_zero()), dy, v16_zero());
+    return v16_if(v16_nle(v16_fma(away, scale, beta), v16_zero()), dy, v16_zero());
 }
 
 // Adds rows [r, r + rows) to dgamma and dbeta.

@@ -215,7 +215,7 @@ struct tti_bn_tree {
 enum tti_bn_sum {
     TTI_BN_MOMENTS,
     TTI_BN_SUMS,      // of dz (x - mean), and of dz
-    TTI_BN_SUMS_RELU, // the same from dy: dz = z > 0 ? dy : 0
+    TTI_BN_SUMS_RELU, // the same from dy: dz = z <= 0 ? 0 : dy
 };
 
 // Of a slice: part [lanes, slices, 2, c]. first_lane is the number of the launch's first one.
@@ -243,7 +243,7 @@ __device__ static inline void tti_bn_add(const tti_bn_factors<V, 3> &by, const t
         }
         float dz = d.get(i);
         if (SUM == TTI_BN_SUMS_RELU)
-            dz = fmaf(away, by.f[1][i], by.f[2][i]) > 0.0f ? dz : 0.0f;
+            dz = fmaf(away, by.f[1][i], by.f[2][i]) <= 0.0f ? 0.0f : dz;
         a[i] = fmaf(dz, away, a[i]);
         b[i] = b[i] + dz;
     }

@@ -2,7 +2,7 @@
  * binary.c - y[i] = f(a[i], b[i]) with NumPy's broadcasting: one row per op. Also where, and
  * broadcasting by itself with its gradient. Kernels: binary_cpu.c.
  *
- *   minimum  a < b ? a : b          maximum  a > b ? a : b      (a tie or a NaN gives b)
+ *   minimum  a < b ? a : b          maximum  a > b ? a : b      (a tie gives b; NaN where either is)
  *   pow      as C's; a negative base wants a whole exponent, else NaN
  *   Integers wrap; of bools, add is or, mul is and. Comparisons give bool.
  *
@@ -82,25 +82,33 @@ static tt_tensor *drop(tt_graph *g, tt_tensor *cond, tt_tensor *d)
 {
     return d == NULL ? NULL : tt_where(g, cond, tt_fill(g, d->dtype, TT_SCALAR, 0), d);
 }
-// b a^(b - 1)
+// b a^(b - 1), but 0 where b is 0: there a^b is 1 whatever a is, 0 included
 static tt_tensor *pow_slope(tt_graph *g, tt_tensor *a, tt_tensor *b)
 {
-    return tt_mul(g, b, tt_pow(g, a, tt_scale(g, b, 1, -1)));
+    if (a == NULL || b == NULL)
+        return NULL;
+    tt_tensor *zero = tt_fill(g, tt_tensor_dtype(b), TT_SCALAR, 0);
+    tt_tensor *slope = tt_mul(g, b, tt_pow(g, a, tt_scale(g, b, 1, -1)));
+    return drop(g, tt_equal(g, b, zero), slope);
 }
-// log a, but 0 where a is not above 0: there a^b does not move with b
-static tt_tensor *log_or_zero(tt_graph *g, tt_tensor *a)
+// log a, but 0 where a^b does not move with b: a is below 0, or is 0 and b is not below
+static tt_tensor *log_or_zero(tt_graph *g, tt_tensor *a, tt_tensor *b)
 {
+    if (a == NULL || b == NULL)
+        return NULL;
     tt_tensor *zero = tt_fill(g, tt_tensor_dtype(a), TT_SCALAR, 0);
-    return keep(g, tt_greater(g, a, zero), tt_log(g, a));
+    tt_tensor *flat = tt_logical_and(g, tt_equal(g, a, zero), tt_greater_equal(g, b, zero));
+    return drop(g, tt_logical_or(g, tt_less(g, a, zero), flat), tt_log(g, a));
 }
 
 GRAD(add, d, d)
 GRAD(sub, d, tt_neg(g, d))
 GRAD(mul, tt_mul(g, d, b), tt_mul(g, d, a))
 GRAD(div, tt_div(g, d, b), tt_neg(g, tt_div(g, tt_mul(g, d, y), b)))
-GRAD(pow, tt_mul(g, d, pow_slope(g, a, b)), tt_mul(g, d, tt_mul(g, y, log_or_zero(g, a))))
-GRAD(minimum, keep(g, tt_less(g, a, b), d), drop(g, tt_less(g, a, b), d))
-GRAD(maximum, keep(g, tt_greater(g, a, b), d), drop(g, tt_greater(g, a, b), d))
+GRAD(pow, tt_mul(g, d, pow_slope(g, a, b)), tt_mul(g, d, tt_mul(g, y, log_or_zero(g, a, b))))
+// A tie gives all of it to b, a NaN of either to a.
+GRAD(minimum, drop(g, tt_greater_equal(g, a, b), d), keep(g, tt_greater_equal(g, a, b), d))
+GRAD(maximum, drop(g, tt_less_equal(g, a, b), d), keep(g, tt_less_equal(g, a, b), d))
 
 // ---- the ops ---------------------------------------------------------------------------------
 

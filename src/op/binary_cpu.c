@@ -230,7 +230,7 @@ static tt_status drive(driver *d, const tt_launch *l, tt_dtype type)
     LOOP(name_##_i64, uint64_t, uint64_t, expr_) \
     LOOP(name_##_u8, uint8_t, uint8_t, expr_)
 #define ORDER(name_, expr_)                    \
-    FLOATS(name_, expr_)                       \
+    FLOATS(name_, a != a ? a : (expr_))        \
     LOOP(name_##_i32, int32_t, int32_t, expr_) \
     LOOP(name_##_i64, int64_t, int64_t, expr_) \
     LOOP(name_##_u8, uint8_t, uint8_t, expr_)
@@ -242,6 +242,7 @@ static tt_status drive(driver *d, const tt_launch *l, tt_dtype type)
     LOOP(name_##_u8, uint8_t, uint8_t, expr_)  \
     KERNEL(name_, NUMBERS(name_), [TT_BOOL] = name_##_u8)
 
+// A NaN of either operand stays one.
 ORDER(minimum, a < b ? a : b)
 ORDER(maximum, a > b ? a : b)
 ARITHMETIC(add, a + b)

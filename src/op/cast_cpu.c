@@ -82,6 +82,12 @@ static void store_from_double(tt_dtype t, const double *x, void *p, int64_t n)
     }
 }
 
+// The nearest that fits.
+static int64_t fit(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
 static void store_from_int(tt_dtype t, const int64_t *x, void *p, int64_t n)
 {
     switch (t) {
@@ -94,11 +100,11 @@ static void store_from_int(tt_dtype t, const int64_t *x, void *p, int64_t n)
     case TT_F16:
         EACH((uint16_t *)p, i, r_to_f16((float)x[i]));
     case TT_I32:
-        EACH((int32_t *)p, i, (int32_t)(uint32_t)(uint64_t)x[i]);
+        EACH((int32_t *)p, i, (int32_t)fit(x[i], INT32_MIN, INT32_MAX));
     case TT_I64:
         EACH((int64_t *)p, i, x[i]);
     case TT_U8:
-        EACH((uint8_t *)p, i, (uint8_t)x[i]);
+        EACH((uint8_t *)p, i, (uint8_t)fit(x[i], 0, 255));
     default:
         EACH((uint8_t *)p, i, x[i] != 0);
     }

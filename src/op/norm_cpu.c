@@ -34,6 +34,59 @@ typedef struct norm_in {
     int64_t n;
 } norm_in;
 
+// What the last step makes of xh.
+TTI_INLINE v16 end_norm(const norm_in *p, v16 h, int64_t j, int w)
+{
+    if (p->gamma != NULL && p->beta != NULL)
+        return v16_fma(h, get(p->gamma, j, w), get(p->beta, j, w));
+    if (p->gamma != NULL)
+        return v16_mul(h, get(p->gamma, j, w));
+    return p->beta != NULL ? v16_add(h, get(p->beta, j, w)) : h;
+}
+
+#if defined(TTI_SET_F64)
+#define FAR   0x1p-600
+#define BACK  0x1p+600
+#define LEAST DBL_MIN
+#else
+#define FAR   0x1p-100f
+#define BACK  0x1p+100f
+#define LEAST FLT_MIN
+#endif
+
+/*
+ * A row whose squares overflow is normed as FAR times itself, a power of two, beside whose variance
+ * eps is nothing. Rare, so it stands apart.
+ */
+static __attribute__((noinline, cold)) void norm_row_far(const norm_in *p, const real *x, real *y,
+                                                         real *mean_out, real *rstd_out)
+{
+    int64_t n = p->n;
+    v16 far = v16_set1(FAR), m = v16_zero(), acc = v16_zero();
+    if (mean_out != NULL) {
+        for (int64_t j = 0; j < n; j += 16)
+            acc = v16_add(acc, v16_mul(get(x, j, width(n, j)), far));
+        real mean = v16_sum(acc) / (real)n;
+        *mean_out = mean * BACK;
+        m = v16_set1(mean);
+    }
+    acc = v16_zero();
+    for (int64_t j = 0; j < n; j += 16) {
+        v16 d = v16_sub(v16_mul(get(x, j, width(n, j)), far), m);
+        d = v16_if(m16_first(width(n, j)), d, v16_zero());
+        acc = v16_fma(d, d, acc);
+    }
+    // LEAST: all entries are alike, and y is beta
+    real rstd = 1 / r_sqrt(r_max_nan(v16_sum(acc) / (real)n, LEAST));
+    *rstd_out = rstd * FAR;
+    v16 s = v16_set1(rstd);
+    for (int64_t j = 0; j < n; j += 16) {
+        int w = width(n, j);
+        v16 h = v16_mul(v16_sub(v16_mul(get(x, j, w), far), m), s);
+        put(y, j, w, end_norm(p, h, j, w), 0);
+    }
+}
+
 TTI_INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_out, real *rstd_out,
                          int rms, int stream)
 {
@@ -55,7 +108,12 @@ TTI_INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_ou
         v16 d = rms ? v16_load(x + j) : v16_sub(v16_load(x + j), m);
         acc = v16_fma(d, d, acc);
     }
-    real rstd = 1 / r_sqrt(v16_sum(v16_fma(last, last, acc)) / (real)n + p->eps);
+    real squares = v16_sum(v16_fma(last, last, acc));
+    if (!(squares < (real)__builtin_inf())) {
+        norm_row_far(p, x, y, rms ? NULL : mean_out, rstd_out);
+        return;
+    }
+    real rstd = 1 / r_sqrt(squares / (real)n + p->eps);
     *rstd_out = rstd;
     v16 s = v16_set1(rstd);
     for (int64_t j = 0; j < n; j += 16) {
@@ -63,13 +121,7 @@ TTI_INLINE void norm_row(const norm_in *p, const real *x, real *y, real *mean_ou
         tti_ahead(x + n + j); // the next row comes while this one is worked on
         v16 h = get(x, j, w);
         h = v16_mul(rms ? h : v16_sub(h, m), s);
-        if (p->gamma != NULL && p->beta != NULL)
-            h = v16_fma(h, get(p->gamma, j, w), get(p->beta, j, w));
-        else if (p->gamma != NULL)
-            h = v16_mul(h, get(p->gamma, j, w));
-        else if (p->beta != NULL)
-            h = v16_add(h, get(p->beta, j, w));
-        put(y, j, w, h, stream);
+        put(y, j, w, end_norm(p, h, j, w), stream);
     }
 }
 
@@ -115,10 +167,12 @@ typedef struct grad_in {
     int stream; // write dx past the cache
 } grad_in;
 
+// Past the end zero, however large mean and rstd are.
 TTI_INLINE v16 unit_x(const real *x, int64_t j, int w, v16 m, v16 s, int rms)
 {
     v16 h = get(x, j, w);
-    return v16_mul(rms ? h : v16_sub(h, m), s);
+    h = v16_mul(rms ? h : v16_sub(h, m), s);
+    return rms || w == 16 ? h : v16_if(m16_first(w), h, v16_zero());
 }
 
 // dx of row r; with sums, the row is also added to dgamma and dbeta.
@@ -139,7 +193,7 @@ TTI_INLINE void grad_row(const grad_in *p, int64_t r, int rms, int sums)
             g = v16_mul(d, get(p->gamma, j, w));
         if (!rms)
             sum_g = v16_add(sum_g, g);
-        sum_gh = v16_fma(g, h, sum_gh); // past the end g is zero
+        sum_gh = v16_fma(g, h, sum_gh); // past the end both are zero
     }
     v16 a = v16_set1(rms ? 0 : v16_sum(sum_g) / (real)n), b = v16_set1(v16_sum(sum_gh) / (real)n);
     for (int64_t j = 0; j < n; j += 16) {

@@ -124,7 +124,12 @@ __device__ static inline void norm_row(const norm_args &p, const T *from, int64_
             sum = fmaf(d, d, sum);
         }
     });
-    float rstd = 1 / sqrtf(tti_group_sum<G>(sum) / (float)p.n + p.eps);
+    sum = tti_group_sum<G>(sum);
+    if (!(sum < INFINITY)) {
+        norm_row_far<T, G>(p, from, NULL, r);
+        return;
+    }
+    float rstd = 1 / sqrtf(sum / (float)p.n + p.eps);
     EACH_PACK(G, K, V, p.n, {
         float v[V], g[V], b[V];
         x.get(k, j, v);
@@ -195,9 +200,9 @@ __device__ static inline void grad_row(const grad_args &p, int64_t r, F one)
         dy.get(k, j, d);
         get_vector<T>(p.gamma, j, m, 1, g);
         for (int i = 0; i < V; i++)
-            h[i] = (h[i] - mean) * rstd;
+            h[i] = i < m ? (h[i] - mean) * rstd : 0;
         one(k, j, m, d, h);
-        for (int i = 0; i < V; i++) { // past the end d is zero
+        for (int i = 0; i < V; i++) { // past the end both are zero
             g[i] = d[i] * g[i];
             a = a + g[i];
             b = fmaf(g[i], h[i], b);

@@ -5,7 +5,7 @@
 #ifndef TUTTI_OP_NORM_WARP_CUH
 #define TUTTI_OP_NORM_WARP_CUH
 
-#include "op/norm_args.cuh"
+#include "op/norm_far.cuh"
 #include "op/pack.cuh"
 #include "op/rows.cuh"
 
@@ -105,6 +105,13 @@ __device__ static inline void add_rows_of_warp(const norm_args &p, int64_t first
         }
 }
 
+// Where row r lies of what is normed; of a chain that keeps no sum, without what is added.
+template <class T, bool ADD>
+__device__ static inline const T *far_row(const norm_args &p, int64_t r)
+{
+    return (const T *)(ADD && p.sum != NULL ? p.sum : p.x) + r * p.n;
+}
+
 template <class T, int K, int R, bool ADD>
 __global__ static void __launch_bounds__(TTI_NORM_THREADS, ADD &&K > 6 ? 5 : 6)
     norm_warps(const norm_args p)
@@ -153,7 +160,15 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, ADD &&K > 6 ? 5 : 6)
         }
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        sum[r] = 1 / sqrtf(tti_warp_sum(sum[r]) / (float)n + p.eps);
+        float squares = tti_warp_sum(sum[r]);
+        sum[r] = 1 / sqrtf(squares / (float)n + p.eps);
+        if (!(squares < INFINITY)) { // a NaN says that the row is done
+            if (first + r < p.rows)
+                norm_row_far<T, 32>(
+                    p, far_row<T, ADD>(p, first + r),
+                    ADD && p.sum == NULL ? (const T *)p.add + (first + r) * n : NULL, first + r);
+            sum[r] = NAN;
+        }
         x[r].again();
     }
 #pragma unroll
@@ -172,14 +187,14 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, ADD &&K > 6 ? 5 : 6)
                 v[i] = fmaf((v[i] - mean[r]) * sum[r], g[i], b[i]);
             tti_pack<T> y;
             tti_repack(y, v);
-            if (first + r < p.rows)
+            if (first + r < p.rows && sum[r] == sum[r])
                 *(tti_pack<T> *)((T *)p.y + (first + r) * n + j) = y;
         }
     }
     if (threadIdx.x % 32 == 0)
 #pragma unroll
         for (int r = 0; r < R; r++)
-            if (first + r < p.rows) {
+            if (first + r < p.rows && sum[r] == sum[r]) {
                 p.rstd[first + r] = sum[r];
                 if (p.mean != NULL)
                     p.mean[first + r] = mean[r];

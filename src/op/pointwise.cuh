@@ -214,6 +214,12 @@ template <class W> __device__ static inline W tti_pw_cut(int type, float x)
     return (W)(x <= -0x1p63f ? INT64_MIN : x >= 0x1p63f ? INT64_MAX : (int64_t)x);
 }
 
+// The nearest 32-bit integer.
+template <class W> __device__ static inline W tti_pw_fit(int64_t x)
+{
+    return (W)(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : (int32_t)x);
+}
+
 // Integers, and from one kind of type to another, which is `type`.
 template <class W, int E> __device__ static inline void tti_pw_int_1(int op, int type, W (&xs)[E])
 {
@@ -227,6 +233,8 @@ template <class W, int E> __device__ static inline void tti_pw_int_1(int op, int
         TTI_PW_CASE(TTI_PW_I_to_F, xs[e] = tti_bits((float)(S)xs[e]))
         TTI_PW_CASE(TTI_PW_F_to_bool, xs[e] = tti_float((uint32_t)xs[e]) != 0.0f)
         TTI_PW_CASE(TTI_PW_I_to_bool, xs[e] = xs[e] != 0)
+        TTI_PW_CASE(TTI_PW_I_to_u8, S x = (S)xs[e]; xs[e] = (W)(x < 0 ? 0 : x > 255 ? 255 : x))
+        TTI_PW_CASE(TTI_PW_I_to_i32, S x = (S)xs[e]; xs[e] = tti_pw_fit<W>(x))
     default:
         return;
     }

@@ -21,7 +21,7 @@ extern "C" {
  */
 // clang-format off
 #define TTI_PW_FLOAT_1(X)                                                                         \
-    X(neg, -x) X(abs, x < 0 ? -x : x + 0.0f) X(sign, (float)((x > 0) - (x < 0))) X(square, x * x) \
+    X(neg, -x) X(abs, x < 0 ? -x : x + 0.0f) X(sign, tti_sign(x)) X(square, x * x)                 \
     X(sqrt, sqrtf(x)) X(rsqrt, 1.0f / sqrtf(x)) X(exp, expf(x)) X(log, tti_log(x))                \
     X(sin, tti_sin(x)) X(cos, tti_cos(x)) X(tanh, tanhf(x)) X(erf, erff(x))                       \
     X(sigmoid, tti_logistic(x)) X(relu, (0 > x ? 0 : x) + 0.0f) X(gelu, tti_gelu(x))              \
@@ -29,13 +29,13 @@ extern "C" {
     X(leaky_relu, x > 0 ? x : x * a) X(elu, tti_elu(x, a)) X(scale, fmaf(x, a, b))                \
     X(clip, tti_clip(x, a, b))
 #define TTI_PW_FLOAT_2(X)                                                                         \
-    X(relu_grad, x > 0 ? y : 0.0f) X(sigmoid_grad, y * (x * (1.0f - x)))                          \
+    X(relu_grad, x <= 0 ? 0.0f : y) X(sigmoid_grad, y * (x * (1.0f - x)))                         \
     X(tanh_grad, y * fmaf(-x, x, 1.0f)) X(softplus_grad, y * tti_logistic(x))                     \
     X(silu_grad, y * tti_silu_slope(x)) X(gelu_grad, y * tti_gelu_slope(x))                       \
     X(gelu_erf_grad, y * tti_gelu_erf_slope(x)) X(elu_grad, x > 0 ? y : y * (x + a))              \
-    X(leaky_relu_grad, x > 0 ? y : y * a) X(clip_grad, x >= a && x <= b ? y : 0.0f)               \
+    X(leaky_relu_grad, x <= 0 ? y * a : y) X(clip_grad, x < a || x > b ? 0.0f : y)                \
     X(add, x + y) X(sub, x - y) X(mul, x * y) X(div, x / y) X(pow, tti_pow(x, y))                 \
-    X(minimum, x < y ? x : y) X(maximum, x > y ? x : y)
+    X(minimum, x < y || x != x ? x : y) X(maximum, x > y || x != x ? x : y)
 // Integers wrap: x and y are unsigned, sx and sy the same as signed numbers.
 #define TTI_PW_INT_1(X)                                                                           \
     X(neg, 0 - x) X(abs, sx < 0 ? 0 - x : x) X(sign, (sx > 0) - (sx < 0)) X(square, x * x)        \
@@ -64,6 +64,8 @@ enum tti_pw_op {
     TTI_PW_I_to_F,
     TTI_PW_F_to_bool,
     TTI_PW_I_to_bool,
+    TTI_PW_I_to_u8, // the nearest that fits
+    TTI_PW_I_to_i32,
 };
 #define TTI_PW_INTS TTI_PW_I_neg // from here on operations on integers, moves and casts
 // clang-format on

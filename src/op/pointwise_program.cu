@@ -31,6 +31,10 @@ static int cast_op(int from, int to)
 {
     if (to == TT_BOOL && from != TT_BOOL)
         return is_float(from) ? TTI_PW_F_to_bool : TTI_PW_I_to_bool;
+    if (to == TT_U8 && (from == TT_I32 || from == TT_I64))
+        return TTI_PW_I_to_u8;
+    if (to == TT_I32 && from == TT_I64)
+        return TTI_PW_I_to_i32;
     if (is_float(from) == is_float(to))
         return TTI_PW_keep;
     return is_float(from) ? TTI_PW_F_to_I : TTI_PW_I_to_F;

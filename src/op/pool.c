@@ -1,8 +1,9 @@
 /*
  * pool.c - pooling over windows of images [batch, h, w, c]. Kernels: pool_cpu.c.
  *
- *   max: the largest of the window's entries inside x; its gradient goes to the lowest index (kh,
- *        kw) that has it, found again from x, as that costs less than keeping indices
+ *   max: the largest of the window's entries inside x, or NaN if one is; its gradient goes to the
+ *        lowest index (kh, kw) that has it, found again from x, as that costs less than keeping
+ *        indices
  *   avg: the sum over (kh, kw) ascending, divided by the number of entries inside x
  *   dx:  contributions of windows are added in the order (oh, ow)
  *

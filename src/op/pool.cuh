@@ -11,7 +11,6 @@
 #include "op/pool.h"
 
 #define TTI_POOL_THREADS 256
-#define TTI_POOL_NONE    255u // no place: the maximum is NaN
 
 // Sizes of images and windows, in 32 bits: kernels divide by them.
 struct pool_dims {
@@ -91,7 +90,13 @@ template <int V> __device__ static inline void put_places(uint8_t *p, uint64_t p
         *p = (uint8_t)places;
 }
 
-// Largest entry or mean. A later entry replaces the maximum only when it is larger.
+// Whether a later entry replaces the maximum: it is larger, or the first NaN.
+__device__ static inline bool is_above(float x, float max)
+{
+    return max == max && !(x <= max);
+}
+
+// Largest entry or mean.
 template <class T, int V, bool MAX>
 static __global__ void __launch_bounds__(TTI_POOL_THREADS) pool(pool_in q, int64_t n)
 {
@@ -110,7 +115,9 @@ static __global__ void __launch_bounds__(TTI_POOL_THREADS) pool(pool_in q, int64
             for (int c = w.c0; c < w.c1; c++) {
                 v = *(const regs *)(x + at_pixel(t, r, c));
                 for (int i = 0; i < V; i++)
-                    acc[i] = MAX ? (v.get(i) > acc[i] ? v.get(i) : acc[i]) : acc[i] + v.get(i);
+                    acc[i] = !MAX                         ? acc[i] + v.get(i)
+                             : is_above(v.get(i), acc[i]) ? v.get(i)
+                                                          : acc[i];
             }
         float count = entries(w);
         for (int i = 0; i < V; i++)
@@ -119,7 +126,7 @@ static __global__ void __launch_bounds__(TTI_POOL_THREADS) pool(pool_in q, int64
     }
 }
 
-// Where in its window the first largest entry lies: row by row, counted from the window's corner.
+// Where in its window the first NaN or largest entry lies: row by row, counted from the window's corner.
 template <class T, int V>
 static __global__ void __launch_bounds__(TTI_POOL_THREADS) find_max(pool_in q, int64_t n)
 {
@@ -139,18 +146,17 @@ static __global__ void __launch_bounds__(TTI_POOL_THREADS) find_max(pool_in q, i
                 regs v = *(const regs *)(x + at_pixel(t, r, c));
                 uint32_t here = (uint32_t)((r - top) * t.kw + c - left);
                 for (int i = 0; i < V; i++)
-                    if (first || v.get(i) > max[i]) {
+                    if (first || is_above(v.get(i), max[i])) {
                         max[i] = v.get(i);
                         where[i] = here;
                     }
             }
         uint64_t places = 0;
         for (int i = 0; i < V; i++) {
-            uint32_t to = max[i] != max[i] ? (q.wide ? UINT32_MAX : TTI_POOL_NONE) : where[i];
             if (q.wide)
-                ((uint32_t *)q.place)[at * V + i] = to;
+                ((uint32_t *)q.place)[at * V + i] = where[i];
             else
-                places |= (uint64_t)to << 8 * i;
+                places |= (uint64_t)where[i] << 8 * i;
         }
         if (!q.wide)
             put_places<V>((uint8_t *)q.place + at * V, places);

@@ -25,7 +25,7 @@ static int64_t window_count(window w)
 
 /*
  * nv vectors of channels of one window, reduced into acc; the last vector has tail channels. A
- * later entry replaces the maximum only when it is larger.
+ * later entry replaces the maximum only when it is larger, or the first NaN.
  */
 static inline __attribute__((always_inline)) void reduce(const bool is_max, const int nv,
                                                          const tti_pool_tune *t, const real *x,
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) void reduce(const bool is_max, cons
 #pragma GCC unroll 4
             for (int j = 0; j < nv; j++) {
                 v16 v = v16_load_upto(p + 16 * j, j == nv - 1 ? tail : 16);
-                acc[j] = is_max ? v16_max(v, acc[j]) : v16_add(acc[j], v);
+                acc[j] = is_max ? v16_max_nan(v, acc[j]) : v16_add(acc[j], v);
             }
     }
 }
@@ -89,16 +89,22 @@ tt_status TTI_ISA(tti_avg_pool)(const tt_launch *l)
     return TT_OK;
 }
 
-// Adds dy to dx at the first entry of the window that is the maximum; one vector of n channels.
+// Adds dy to dx at the first entry of the window that is the maximum, or the first NaN; one vector
+// of n channels.
 static void scatter_max(const tti_pool_tune *t, const real *x, window w, v16 dy, int n, real *dx)
 {
     v16 max;
     reduce(true, 1, t, x, w, n, &max);
     m16 open = m16_first(16);
+    bool has_nan = m16_any(v16_unordered(max, max));
     for (int64_t r = w.r0; r < w.r1; r++)
         for (int64_t q = w.c0; q < w.c1; q++) {
             int64_t at = (r * t->w + q) * t->c;
-            m16 here = m16_and(open, v16_eq(v16_load_upto(x + at, n), max));
+            v16 x_at = v16_load_upto(x + at, n);
+            m16 here = v16_eq(x_at, max);
+            if (has_nan)
+                here = m16_or(here, v16_unordered(x_at, x_at));
+            here = m16_and(open, here);
             open = m16_and(open, m16_not(here));
             v16 v = v16_add(v16_load_upto(dx + at, n), v16_if(here, dy, v16_zero()));
             v16_store_upto(dx + at, v16_end(v), n);

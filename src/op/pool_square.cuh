@@ -17,8 +17,8 @@
 // ---- words -----------------------------------------------------------------------------------
 
 /*
- * larger: the larger elements of two words; a number where the other is NaN. equal: all bits of
- * elements that are. One element after the other is for cards, and emulations, that lack it.
+ * larger: the larger elements of two words; NaN where either is. equal: all bits of elements that
+ * are. One element after the other is for cards, and emulations, that lack it.
  */
 template <class T> struct tti_pool_words {
     static const int each = 4 / (int)sizeof(T); // elements
@@ -34,7 +34,7 @@ template <class T> struct tti_pool_words {
         uint32_t r = 0;
         for (int i = 0; i < each; i++) {
             float x = get(a, i), y = get(b, i);
-            r |= (y > x || x != x ? b : a) & 0xffffu << 16 * i;
+            r |= (x > y || x != x ? a : b) & 0xffffu << 16 * i;
         }
         return r;
     }
@@ -48,8 +48,14 @@ template <class T> struct tti_pool_words {
 };
 template <> __device__ inline uint32_t tti_pool_words<float>::larger(uint32_t a, uint32_t b)
 {
+#ifdef __CUDA_ARCH__
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(tti_float(a)), "f"(tti_float(b)));
+    return tti_bits(r);
+#else
     float x = tti_float(a), y = tti_float(b);
-    return y > x || x != x ? b : a;
+    return x > y || x != x ? a : b;
+#endif
 }
 template <> __device__ inline uint32_t tti_pool_words<float>::equal(uint32_t a, uint32_t b)
 {
@@ -63,8 +69,8 @@ template <> __device__ inline uint32_t tti_pool_words<float>::equal(uint32_t a, 
         asm(op " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                    \
         return r;                                                                             \
     }
-TTI_POOL_WORDS(tti_bf16, larger, "max.bf16x2")
-TTI_POOL_WORDS(tti_f16, larger, "max.f16x2")
+TTI_POOL_WORDS(tti_bf16, larger, "max.NaN.bf16x2")
+TTI_POOL_WORDS(tti_f16, larger, "max.NaN.f16x2")
 TTI_POOL_WORDS(tti_f16, equal, "set.eq.u32.f16x2")
 #if __CUDA_ARCH__ >= 900
 TTI_POOL_WORDS(tti_bf16, equal, "set.eq.u32.bf16x2")
@@ -104,7 +110,7 @@ template <class T, int K> struct tti_pool_window {
                 v[a * K + b] = *(const regs *)(x + (int64_t)at * t.w * t.c + to[b]);
         }
     }
-    // Word k of the largest; a NaN that comes first is passed over.
+    // Word k of the largest.
     __device__ uint32_t max(int k) const
     {
         uint32_t m = v[0].w[k];
@@ -113,21 +119,23 @@ template <class T, int K> struct tti_pool_window {
             m = words::larger(m, v[e].w[k]);
         return m;
     }
-    // All bits of those elements of word k that begin with a number.
-    __device__ uint32_t is_number(int k) const
-    {
-        return words::equal(v[0].w[k], v[0].w[k]);
-    }
-    // Where the elements of word k have their first maximum, which is m.
+    // Where the elements of word k have their first maximum, which is m, or their first NaN.
     __device__ uint32_t place(int k, uint32_t m) const
     {
-        uint32_t p = 0, is = is_number(k);
+        uint32_t p = 0, is = words::equal(m, m);
 #pragma unroll
         for (int e = K * K - 1; e >= 0; e--) {
             uint32_t here = words::equal(v[e].w[k], m);
             p = (here & (row[e / K] + column[e % K])) | (~here & p);
         }
-        return (is & p) | (~is & TTI_POOL_NONE * words::ones);
+        if (is == UINT32_MAX)
+            return p;
+#pragma unroll
+        for (int e = K * K - 1; e >= 0; e--) { // those that are NaN
+            uint32_t here = ~(is | words::equal(v[e].w[k], v[e].w[k]));
+            p = (here & (row[e / K] + column[e % K])) | (~here & p);
+        }
+        return p;
     }
 };
 
@@ -162,10 +170,8 @@ static __global__ void __launch_bounds__(TTI_POOL_ROW) tti_pool_square(pool_in q
             tti_regs<T, V> max;
             float y[V];
 #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                uint32_t is = w.is_number(k);
-                max.w[k] = (is & w.max(k)) | (~is & w.v[0].w[k]);
-            }
+            for (int k = 0; k < 4; k++)
+                max.w[k] = w.max(k);
 #pragma unroll
             for (int k = 0; k < V; k++)
                 y[k] = max.get(k) + 0.0f;

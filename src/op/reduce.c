@@ -11,8 +11,9 @@
  * its first row, and these are combined by the tree over lanes.
  *
  *   max, min     ties: the gradient goes to the first in that order     argmax  ties: the lowest
+ *                a NaN is above and below all; of several the first counts
  *   mean         sum / count, count over the global batch
- *   logsumexp    m + log(sum(e^(x - m))), m the maximum
+ *   logsumexp    m + log(sum(e^(x - m))), m the maximum, or 0 where that is infinite
  */
 #include "op/reduce.h"
 #include "op/op.h"
@@ -362,6 +363,15 @@ tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
     return y == NULL ? NULL : tt_cast(g, y, t);
 }
 
+// x where it is finite, else 0: x - x is 0 there, else NaN.
+static tt_tensor *finite_or_zero(tt_graph *g, tt_tensor *x)
+{
+    if (x == NULL)
+        return NULL;
+    tt_tensor *zero = tt_fill(g, x->dtype, TT_SCALAR, 0);
+    return tt_where(g, tt_equal(g, tt_sub(g, x, x), zero), x, zero);
+}
+
 tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
     tti_reduce_attr a;
@@ -372,7 +382,7 @@ tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *op
     a.keep_dims = true;
     if (tti_is_half(t))
         x = tt_cast(g, x, TT_F32);
-    tt_tensor *m = tt_stop_gradient(g, tt_node_out(g, &tti_op_max, 1, &x, &a));
+    tt_tensor *m = tt_stop_gradient(g, finite_or_zero(g, tt_node_out(g, &tti_op_max, 1, &x, &a)));
     tt_tensor *e = tt_exp(g, tt_sub(g, x, m));
     tt_tensor *y = e == NULL ? NULL : tt_add(g, tt_log(g, sum_node(g, e, a)), m);
     for (int i = a.axes.n - 1; !keep && i >= 0; i--)

@@ -177,15 +177,22 @@ static tt_status reduce_min(const tt_launch *l)
 
 // ---- which element it was --------------------------------------------------------------------
 
-// The best element so far: the greatest, of equals the first. Below all: -inf, at 0.
+// The best element so far: the first NaN, or the greatest, of equals the first. Below all: -inf, at
+// 0.
 struct place {
     float value;
     int64_t at;
 };
 
+// Whether a value comes before the best, wherever they are.
+__device__ static inline bool is_above(float value, float best)
+{
+    return best == best && !(value <= best);
+}
 __device__ static inline void take(place &best, float value, int64_t at)
 {
-    if (value > best.value || (value == best.value && at < best.at)) {
+    bool is_equal = value == best.value || (value != value && best.value != best.value);
+    if (is_above(value, best.value) || (is_equal && at < best.at)) {
         best.value = value;
         best.at = at;
     }
@@ -212,7 +219,8 @@ template <int G> __device__ static inline place group_place(place best)
     return best;
 }
 
-// Either y is asked for, the place of the greatest; or dx, which is dy where x first equals max.
+// Either y is asked for, the place of the greatest; or dx, which is dy where x first equals max, a
+// NaN being equal to a NaN.
 template <class T> struct locate_args {
     const T *x, *max, *dy;
     T *dx;
@@ -223,7 +231,8 @@ template <class T>
 __device__ static inline float score(const locate_args<T> &a, int64_t at, float max)
 {
     float v = tti_get(a.x[at]);
-    return a.max == NULL ? v : v == max ? 1.0f : tti_float(0xff800000u);
+    bool is_it = v == max || (v != v && max != max);
+    return a.max == NULL ? v : is_it ? 1.0f : tti_float(0xff800000u);
 }
 
 // Output i has its element `best`, whose offset in x is `at`.
@@ -248,7 +257,7 @@ __global__ static void __launch_bounds__(TTI_ROW_THREADS)
         place best = {tti_float(0xff800000u), 0};
         each_element<G>(r, p, 0, p.n * p.n_rows, [&](int64_t at, int64_t e) {
             float s = score(a, from + at, max);
-            if (s > best.value) { // a thread's own elements ascend
+            if (is_above(s, best.value)) { // a thread's own elements ascend
                 best.value = s;
                 best.at = e;
             }
@@ -272,7 +281,7 @@ __global__ static void __launch_bounds__(256)
         place best = {tti_float(0xff800000u), 0};
         for (int64_t k = 0; k < p.n_rows; k++) {
             float s = score(a, from + row_offset(r, p, k), max);
-            if (s > best.value) {
+            if (is_above(s, best.value)) {
                 best.value = s;
                 best.at = k;
             }

@@ -23,32 +23,52 @@ static inline __attribute__((always_inline)) real fold_start(fold f)
 }
 static inline __attribute__((always_inline)) v16 fold_one(fold f, v16 a, v16 x)
 {
-    return f == SUM ? v16_add(a, x) : f == MAX ? v16_max(a, x) : v16_min(a, x);
+    return f == SUM ? v16_add(a, x) : f == MAX ? v16_max_nan(x, a) : v16_min_nan(x, a);
 }
 static inline __attribute__((always_inline)) real fold_real(fold f, real a, real x)
 {
-    return f == SUM ? a + x : f == MAX ? r_max(a, x) : r_min(a, x);
+    return f == SUM ? a + x : f == MAX ? r_max_nan(a, x) : r_min_nan(a, x);
 }
 
-// A block of a row: element j to partial j mod 16, then 8, 4, 2, 1 apart.
-static inline __attribute__((always_inline)) real fold_block(fold f, const real *x, int64_t n)
+// The maximum or minimum of a row, in any order. NaNs are looked for two vectors at a time.
+static inline __attribute__((always_inline)) real fold_order(fold f, const real *x, int64_t n)
 {
-    v16 a = v16_set1(fold_start(f));
+    v16 a = v16_set1(fold_start(f)), b = a;
+    m16 nan = m16_first(0);
     int64_t j = 0;
-    for (; j + 16 <= n; j += 16)
-        a = fold_one(f, a, v16_load(x + j));
-    if (j < n) {
-        v16 last = v16_load_n(x + j, (int)(n - j));
-        a = v16_if(m16_first((int)(n - j)), fold_one(f, a, last), a);
+    for (; j + 32 <= n; j += 32) {
+        v16 u = v16_load(x + j), v = v16_load(x + j + 16);
+        nan = m16_or(nan, v16_unordered(u, v));
+        a = f == MAX ? v16_max(u, a) : v16_min(u, a);
+        b = f == MAX ? v16_max(v, b) : v16_min(v, b);
     }
-    if (f == SUM)
-        return v16_sum(a);
+    a = fold_one(f, a, b);
+    if (m16_any(nan))
+        return (real)__builtin_nan("");
+    for (; j < n; j += 16) {
+        int left = n - j < 16 ? (int)(n - j) : 16;
+        a = v16_if(m16_first(left), fold_one(f, a, v16_load_n(x + j, left)), a);
+    }
     real t[16];
     v16_store(t, a);
     for (int d = 8; d > 0; d /= 2)
         for (int i = 0; i < d; i++)
             t[i] = fold_real(f, t[i], t[i + d]);
     return r_end(t[0]);
+}
+
+// A block of a sum: element j to partial j mod 16, then 8, 4, 2, 1 apart.
+static inline __attribute__((always_inline)) real sum_block(const real *x, int64_t n)
+{
+    v16 a = v16_zero();
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16)
+        a = v16_add(a, v16_load(x + j));
+    if (j < n) {
+        v16 last = v16_load_n(x + j, (int)(n - j));
+        a = v16_if(m16_first((int)(n - j)), v16_add(a, last), a);
+    }
+    return v16_sum(a);
 }
 
 // Sums pending in a tree. The next is put at value[n] before it is added.
@@ -78,13 +98,15 @@ static inline real tree_end(tree *t)
 // One contiguous row. Only sums depend on the blocks.
 static inline __attribute__((always_inline)) real fold_row(fold f, const real *x, int64_t n)
 {
-    if (f != SUM || n <= TTI_SUM_ROW)
-        return fold_block(f, x, n);
+    if (f != SUM)
+        return fold_order(f, x, n);
+    if (n <= TTI_SUM_ROW)
+        return sum_block(x, n);
     tree t;
     t.n = 0;
     t.done = 0;
     for (int64_t j = 0; j < n; j += TTI_SUM_ROW)
-        tree_add(&t, fold_block(f, x + j, n - j < TTI_SUM_ROW ? n - j : TTI_SUM_ROW));
+        tree_add(&t, sum_block(x + j, n - j < TTI_SUM_ROW ? n - j : TTI_SUM_ROW));
     return tree_end(&t);
 }
 
@@ -412,35 +434,61 @@ tt_status TTI_ISA(tti_reduce_min)(const tt_launch *l)
 
 // ---- which element it was --------------------------------------------------------------------
 
-// dx = dy at the first element that equals y, else 0; units as those of max.
+// Where v is the element that max or min chose: it equals y, or both are NaN.
+static inline m16 is_chosen(v16 v, v16 y)
+{
+    return m16_or(v16_eq(v, y), m16_and(v16_unordered(v, v), v16_unordered(y, y)));
+}
+
+// dx = dy at the first element that was chosen, else 0; units as those of max.
 tt_status TTI_ISA(tti_reduce_max_grad)(const tt_launch *l)
 {
     const real *x = l->in[0].data, *y = l->in[1].data, *dy = l->in[2].data;
     real *dx = l->out[0].data;
     tti_reduction r = tti_reduction_of(l->attr, &l->in[0]);
     int64_t groups = r.has_tail ? 1 : (r.cols + 15) / 16;
-    int64_t run = r.has_tail ? r.tail : 1; // elements of one output that lie side by side
     for (int64_t u = l->begin; u < l->end; u++) {
         int64_t outer = u / groups, j = u % groups * 16;
-        int64_t wide = r.has_tail ? 1 : r.cols - j < 16 ? r.cols - j : 16; // outputs of the unit
+        int wide = r.has_tail ? 1 : r.cols - j < 16 ? (int)(r.cols - j) : 16; // outputs of the unit
         int64_t at = kept_offset(&r.keep, outer) + j, k = outer * r.cols + j;
-        bool found[16] = {false};
+        v16 want = r.has_tail ? v16_set1(y[k]) : v16_load_n(y + k, wide);
+        v16 d = r.has_tail ? v16_zero() : v16_load_n(dy + k, wide);
+        m16 open = m16_first(16);
         odometer o;
-        for (odometer_start(&o, &r.sum, -1, 0, 0); !o.done; odometer_next(&o))
-            for (int64_t c = 0; c < wide; c++) {
-                const real *p = x + at + o.at + c;
-                real *q = dx + at + o.at + c;
-                for (int64_t i = 0; i < run; i++) {
-                    bool hit = !found[c] && p[i] == y[k + c];
-                    q[i] = hit ? dy[k + c] : 0;
-                    found[c] |= hit;
-                }
+        for (odometer_start(&o, &r.sum, -1, 0, 0); !o.done; odometer_next(&o)) {
+            const real *p = x + at + o.at;
+            real *q = dx + at + o.at;
+            if (!r.has_tail) { // columns side by side
+                m16 here = m16_and(open, is_chosen(v16_load_n(p, wide), want));
+                open = m16_and(open, m16_not(here));
+                v16_store_n(q, v16_if(here, d, v16_zero()), wide);
+                continue;
             }
+            memset(q, 0, sizeof(real) * (size_t)r.tail);
+            for (int64_t i = 0; i < r.tail && m16_any(open); i += 16) {
+                int n = r.tail - i < 16 ? (int)(r.tail - i) : 16;
+                m16 here = m16_and(m16_first(n), is_chosen(v16_load_n(p + i, n), want));
+                if (!m16_any(here))
+                    continue;
+                q[i + __builtin_ctz(m16_bits(here))] = dy[k];
+                open = m16_first(0);
+            }
+        }
     }
     return TT_OK;
 }
 
-// The index of the greatest, the lowest of equals; one reduced axis. 16 candidates side by side.
+// The first NaN of n elements, step apart; -1: there is none.
+static int64_t first_nan(const real *x, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (x[i * step] != x[i * step])
+            return i;
+    return -1;
+}
+
+// The index of the greatest, the lowest of equals, or of the first NaN; one reduced axis. 16
+// candidates side by side.
 static int64_t argmax_row(const real *x, int64_t n)
 {
     v16 best = v16_set1((real)-__builtin_inf());
@@ -450,15 +498,19 @@ static int64_t argmax_row(const real *x, int64_t n)
         step[i] = 16;
     }
     i16 index = i16_load(first), at = index, by = i16_load(step);
+    m16 nan = m16_first(0);
     for (int64_t j = 0; j < n; j += 16, at = i16_add(at, by)) {
         int m = n - j < 16 ? (int)(n - j) : 16;
         v16 v = m == 16 ? v16_load(x + j) : v16_load_n(x + j, m);
         m16 more = v16_gt(v, best);
+        nan = m16_or(nan, v16_unordered(v, v));
         if (m < 16)
             more = m16_and(more, m16_first(m));
         best = v16_if(more, v, best);
         index = v16_bits(v16_if(more, v16_from_bits(at), v16_from_bits(index)));
     }
+    if (m16_any(nan))
+        return first_nan(x, n, 1);
     real b[16];
     rbits k[16];
     v16_store(b, best);
@@ -490,18 +542,23 @@ tt_status TTI_ISA(tti_reduce_argmax)(const tt_launch *l)
         const real *p = x + kept_offset(&r.keep, outer) + j;
         v16 best = v16_set1((real)-__builtin_inf());
         i16 index = i16_set1(0), at = index;
+        m16 nan = m16_first(0);
         odometer o;
         for (odometer_start(&o, &r.sum, -1, 0, 0); !o.done; odometer_next(&o)) {
             v16 v = v16_load_n(p + o.at, n);
             m16 more = v16_gt(v, best);
+            nan = m16_or(nan, v16_unordered(v, v));
             best = v16_if(more, v, best);
             index = v16_bits(v16_if(more, v16_from_bits(at), v16_from_bits(index)));
             at = i16_add(at, i16_set1(1));
         }
         rbits k[16];
         i16_store(k, index);
-        for (int i = 0; i < n; i++)
-            y[outer * r.cols + j + i] = (int32_t)k[i];
+        for (int i = 0; i < n; i++) {
+            bool has_nan = (m16_bits(nan) >> i & 1) != 0; // one axis is reduced
+            y[outer * r.cols + j + i] =
+                (int32_t)(has_nan ? first_nan(p + i, r.sum.dim[0], r.sum.stride[0]) : k[i]);
+        }
     }
     return TT_OK;
 }

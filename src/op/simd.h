@@ -10,7 +10,8 @@
  *   TTI_ISA(name)  the function's name in this set
  *
  * Rules (docs/arithmetic.md): a fused multiply-add is written v16_fma or r_fma, never a * b + c by
- * chance of the compiler; maximum is a > b ? a : b; a sum of products ends with + 0.
+ * chance of the compiler; maximum is a > b ? a : b, and a NaN where either is one (v16_max_nan; the
+ * plain v16_max gives b then); a sum of products ends with + 0.
  */
 #ifndef TUTTI_OP_SIMD_H
 #define TUTTI_OP_SIMD_H
@@ -72,6 +73,15 @@ static inline real r_min(real a, real b)
 {
     return a < b ? a : b;
 }
+// The same, but that a NaN of either operand stays one: what reductions and pooling take.
+static inline real r_max_nan(real a, real b)
+{
+    return a > b || a != a ? a : b;
+}
+static inline real r_min_nan(real a, real b)
+{
+    return a < b || a != a ? a : b;
+}
 static inline real r_sqrt(real a)
 {
 #if defined(TTI_SET_AVX512) || defined(TTI_SET_AVX2)
@@ -102,6 +112,34 @@ static inline m16 v16_gt(v16 a, v16 b)
 static inline m16 v16_ge(v16 a, v16 b)
 {
     return v16_le(b, a);
+}
+
+/*
+ * As v16_max and v16_min, but that a NaN of either operand stays one. A chain has its result so far
+ * in b, which then waits for one instruction, or two.
+ */
+#if defined(TTI_SET_AVX512)
+#define V16_ORDER_NAN(op, a, b) ((v16){_mm512_mask_##op##_ps(a.v, v16_eq(a, a).m, a.v, b.v)})
+#elif defined(TTI_SET_AVX2) // all bits make a NaN
+#define V16_ORDER_NAN(op, a, b)                                                                 \
+    ((v16){_mm256_or_ps(_mm256_##op##_ps(a.lo, b.lo), _mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q)), \
+           _mm256_or_ps(_mm256_##op##_ps(a.hi, b.hi), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q))})
+#endif
+static inline v16 v16_max_nan(v16 a, v16 b)
+{
+#if defined(V16_ORDER_NAN)
+    return V16_ORDER_NAN(max, a, b);
+#else
+    V16_EACH(v16, r_max_nan(a.v[i], b.v[i]));
+#endif
+}
+static inline v16 v16_min_nan(v16 a, v16 b)
+{
+#if defined(V16_ORDER_NAN)
+    return V16_ORDER_NAN(min, a, b);
+#else
+    V16_EACH(v16, r_min_nan(a.v[i], b.v[i]));
+#endif
 }
 
 /*

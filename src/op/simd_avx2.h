@@ -105,6 +105,18 @@ static inline m16 v16_eq(v16 a, v16 b)
 {
     return V16_CMP(a, b, _CMP_EQ_OQ);
 }
+static inline m16 v16_nle(v16 a, v16 b)
+{
+    return V16_CMP(a, b, _CMP_NLE_UQ);
+}
+static inline m16 v16_nlt(v16 a, v16 b)
+{
+    return V16_CMP(a, b, _CMP_NLT_UQ);
+}
+static inline m16 v16_unordered(v16 a, v16 b)
+{
+    return V16_CMP(a, b, _CMP_UNORD_Q);
+}
 static inline v16 v16_if(m16 m, v16 a, v16 b)
 {
     return (v16){_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};

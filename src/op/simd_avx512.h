@@ -95,6 +95,20 @@ static inline m16 v16_eq(v16 a, v16 b)
 {
     return (m16){_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)};
 }
+// Not a <= b, not a < b: true where either is a NaN, too.
+static inline m16 v16_nle(v16 a, v16 b)
+{
+    return (m16){_mm512_cmp_ps_mask(a.v, b.v, _CMP_NLE_UQ)};
+}
+static inline m16 v16_nlt(v16 a, v16 b)
+{
+    return (m16){_mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ)};
+}
+// Where either is a NaN.
+static inline m16 v16_unordered(v16 a, v16 b)
+{
+    return (m16){_mm512_cmp_ps_mask(a.v, b.v, _CMP_UNORD_Q)};
+}
 static inline v16 v16_if(m16 m, v16 a, v16 b)
 {
     return (v16){_mm512_mask_blend_ps(m.m, b.v, a.v)};

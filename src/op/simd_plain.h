@@ -176,6 +176,18 @@ static inline m16 v16_eq(v16 a, v16 b)
 {
     V16_EACH(m16, a.v[i] == b.v[i]);
 }
+static inline m16 v16_nle(v16 a, v16 b)
+{
+    V16_EACH(m16, !(a.v[i] <= b.v[i]));
+}
+static inline m16 v16_nlt(v16 a, v16 b)
+{
+    V16_EACH(m16, !(a.v[i] < b.v[i]));
+}
+static inline m16 v16_unordered(v16 a, v16 b)
+{
+    V16_EACH(m16, a.v[i] != a.v[i] || b.v[i] != b.v[i]);
+}
 static inline v16 v16_if(m16 m, v16 a, v16 b)
 {
     V16_EACH(v16, m.v[i] ? a.v[i] : b.v[i]);

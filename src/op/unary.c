@@ -1,10 +1,10 @@
 /*
  * unary.c - y[i] = f(x[i]): one row per op. Kernels: unary_cpu.c; the functions: vmath.h, act.h.
  *
- *   abs, sign   of -0 is 0; sign of NaN is 0
+ *   abs, sign   of -0 is 0
  *   relu        max(x, 0)                       silu   x sigmoid(x)
  *   gelu_erf    x/2 (1 + erf(x / sqrt 2))       gelu   the same with tanh, see act.h
- *   softplus    max(x, 0) + log1p(e^-|x|)       elu    x > 0 ? x : alpha (e^x - 1)
+ *   softplus    max(x, 0) + log1p(e^-|x|)       elu    x > 0 ? x : alpha expm1(x)
  *   leaky_relu  x > 0 ? x : slope x             clip   min(high, max(low, x))
  *   scale       fma(x, factor, offset)          rsqrt  1 / sqrt(x)
  *

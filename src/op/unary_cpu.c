@@ -90,6 +90,7 @@ static inline v16 silu_slope(v16 x)
 // (1 + t) / 2 + x / 2 (1 - t^2) u', t = tanh u, u' = A (1 + 3 B x^2)
 static inline v16 gelu_slope(v16 x)
 {
+    x = v16_min(v16_set1(100), v16_max(v16_set1(-100), x)); // 0 or 1 there, and u' is finite
     v16 t = v16_gelu_tanh(x), half = v16_set1((real)0.5);
     v16 du = v16_fma(v16_mul(x, x), v16_set1((real)(3 * TTI_GELU_A * TTI_GELU_B)),
                      v16_set1((real)TTI_GELU_A));
@@ -104,13 +105,14 @@ static inline v16 gelu_erf_slope(v16 x)
     v16 s = v16_fma(half, v16_erf(v16_mul(x, v16_set1((real)TTI_SQRT_HALF))), half);
     return v16_fma(v16_mul(x, v16_set1((real)0.3989422804014327)), bell, s);
 }
-static inline m16 within(v16 x, v16 low, v16 high)
+static inline m16 not_outside(v16 x, v16 low, v16 high)
 {
-    return m16_and(v16_ge(x, low), v16_le(x, high));
+    return m16_and(v16_nlt(x, low), v16_nlt(high, x));
 }
 
 // x is what the record says: y for relu, sigmoid, tanh, elu, leaky_relu.
-BACKWARD(relu_grad, v16_if(v16_gt(x, ZERO), e, ZERO))
+// A NaN there passes dy on, as what was chosen does (docs/arithmetic.md).
+BACKWARD(relu_grad, v16_if(v16_nle(x, ZERO), e, ZERO))
 BACKWARD(sigmoid_grad, v16_mul(e, sigmoid_slope(x)))
 BACKWARD(tanh_grad, v16_mul(e, v16_fma(v16_neg(x), x, ONE)))
 BACKWARD(softplus_grad, v16_mul(e, v16_sigmoid(x)))
@@ -118,8 +120,8 @@ BACKWARD(silu_grad, v16_mul(e, silu_slope(x)))
 BACKWARD(gelu_grad, v16_mul(e, gelu_slope(x)))
 BACKWARD(gelu_erf_grad, v16_mul(e, gelu_erf_slope(x)))
 BACKWARD_AB(elu_grad, v16_if(v16_gt(x, ZERO), e, v16_mul(e, v16_add(x, a))))
-BACKWARD_AB(leaky_relu_grad, v16_if(v16_gt(x, ZERO), e, v16_mul(e, a)))
-BACKWARD_AB(clip_grad, v16_if(within(x, a, b), e, ZERO))
+BACKWARD_AB(leaky_relu_grad, v16_if(v16_nle(x, ZERO), e, v16_mul(e, a)))
+BACKWARD_AB(clip_grad, v16_if(not_outside(x, a, b), e, ZERO))
 
 // ---- any type: plain loops that compilers turn into vectors; integers wrap -------------------
 
@@ -187,8 +189,8 @@ static tt_status half_tiles(const tt_launch *l, void (*loop)(const real *, real 
 // Integers go as unsigned numbers of their size; BELOW tells the sign of what they stand for.
 #define BELOW(x) ((x) >> (sizeof(x) * 8 - 1) != 0)
 UNARY_ANY(neg, -x, 0 - x, 0 - x)
-UNARY_ANY(abs, x < 0 ? -x : x + 0, BELOW(x) ? 0 - x : x, x)
-UNARY_ANY(sign, (x > 0) - (x < 0), (x != 0) | (0 - (x >> (sizeof(x) * 8 - 1))), x != 0)
+UNARY_ANY(abs, __builtin_fabs(x), BELOW(x) ? 0 - x : x, x)
+UNARY_ANY(sign, x > 0 ? 1 : x < 0 ? -1 : x + 0, (x != 0) | (0 - (x >> (sizeof(x) * 8 - 1))), x != 0)
 UNARY_ANY(square, x *x, x *x, x *x)
 
 tt_status TTI_ISA(tti_unary_logical_not)(const tt_launch *l)

@@ -1,7 +1,7 @@
 /*
  * vmath.cuh - functions of one number on a GPU.
  *
- * log, log1p, sin and cos are those of op/vmath.h, written with the same roundings: the first
+ * log, log1p, sin, cos and pow are those of op/vmath.h, written with the same roundings: the first
  * values of variables need them to the bit, and the ops have them too. The others use what the
  * hardware is good at (2^x and 1/x, each right to one or two units of the last place); their bits
  * agree between kernels, not with the CPU. Subnormal numbers count as zero.
@@ -10,6 +10,7 @@
 #define TUTTI_OP_VMATH_CUH
 
 #include "cuda/kernel.cuh"
+#include "op/angle.h"
 #include <float.h>
 
 #define TTI_LN2_HI 0.693359375f // 10 bits: times an exponent exact
@@ -47,15 +48,18 @@ __device__ static inline float tti_log1p(float x)
     return w == 1.0f ? x : y;
 }
 
-// sin(x + shift pi / 2): x = j pi/2 + r with pi/2 in three parts.
+// sin(x + shift pi / 2), x not negative: x = j pi/2 + r with pi/2 in three parts, or by angle.h. Of
+// inf r is inf - inf.
 __device__ static inline float tti_sin_quadrant(float x, uint32_t shift)
 {
     float j = rintf(x * 0.636619772f);
     float r = fmaf(j, -0x1.921fb6p+0f, x);
     r = fmaf(j, 0x1.777a5cp-25f, r);
     r = fmaf(j, 0x1.ee59dap-50f, r);
-    r = fabsf(r) < 1.0f ? r : r - r; // inf and NaN give NaN
-    uint32_t q = shift + (fabsf(j) < 0x1p31f ? (uint32_t)(int32_t)j : 0x80000000u);
+    uint32_t q = j < 0x1p31f ? (uint32_t)(int32_t)j : 0x80000000u;
+    if (x >= TTI_ANGLE_FAR && x < INFINITY)
+        r = tti_angle_far(tti_bits(x), &q);
+    q += shift;
     float r2 = r * r;
     float s = fmaf(fmaf(-1.9515295891e-4f, r2, 8.3321608736e-3f), r2, -1.6666654611e-1f);
     s = fmaf(r2 * r, s, r);
@@ -66,21 +70,83 @@ __device__ static inline float tti_sin_quadrant(float x, uint32_t shift)
 }
 __device__ static inline float tti_sin(float x)
 {
-    return tti_sin_quadrant(x, 0);
+    return tti_float(tti_bits(tti_sin_quadrant(fabsf(x), 0)) ^ (tti_bits(x) & 0x80000000u));
 }
 __device__ static inline float tti_cos(float x)
 {
-    return tti_sin_quadrant(x, 1);
+    return tti_sin_quadrant(fabsf(x), 1);
 }
 
-// As C's, but that no zero has a sign and a subnormal base is zero.
+// log a = h + *l, a being normal; e^(t + low): v16_log_two and v16_exp_two.
+__device__ static inline float tti_log_two(float a, float *l)
+{
+    int32_t k = (int32_t)(tti_bits(a) - 0x3f3504f3u) >> 23;
+    float e = (float)k, m = tti_float(tti_bits(a) - ((uint32_t)k << 23)), c3 = 0x1.555556p-1f;
+    float f = m - 1.0f, g = m + 1.0f, g_lo = m - (g - 1.0f), by = 1.0f / g;
+    float s = f * by, s_lo = fmaf(-s, g_lo, fmaf(-s, g, f)) * by;
+    float s2 = s * s, s2_lo = fmaf(s + s, s_lo, fmaf(s, s, -s2));
+    float s3 = s2 * s, s3_lo = fmaf(s2, s_lo, fmaf(s2_lo, s, fmaf(s2, s, -s3)));
+    float cube = c3 * s3, cube_lo = fmaf(c3, s3, -cube);
+    cube_lo = fmaf(c3, s3_lo, fmaf(-0x1.555556p-26f, s3, cube_lo));
+    float q = 2.0f / 13;
+    q = fmaf(q, s2, 2.0f / 11);
+    q = fmaf(q, s2, 2.0f / 9);
+    q = fmaf(q, s2, 2.0f / 7);
+    q = fmaf(q, s2, 2.0f / 5);
+    float low = fmaf(s2 * s3, q, cube_lo + (s_lo + s_lo));
+    low = fmaf(e, TTI_LN2_LO, low);
+    float top = e * TTI_LN2_HI, two_s = s + s, near = two_s + cube;
+    low = (cube - (near - two_s)) + low;
+    float h = top + near;
+    low = (near - (h - top)) + low;
+    float y = h + low;
+    *l = low - (y - h);
+    return y;
+}
+__device__ static inline float tti_exp_two(float t, float low)
+{
+    low = fabsf(t) < 120.0f ? low : 0.0f;
+    t = t < 120.0f ? t : 120.0f;
+    t = t > -120.0f ? t : -120.0f;
+    float n = rintf(t * 1.44269504f);
+    float high = fmaf(n, -TTI_LN2_HI, t), r = fmaf(n, -TTI_LN2_LO, high);
+    low = low + fmaf(n, -TTI_LN2_LO, high - r);
+    float x = r + low;
+    low = low - (x - r);
+    float q = 1.9875691500e-4f;
+    q = fmaf(q, x, 1.3981999507e-3f);
+    q = fmaf(q, x, 8.3334519073e-3f);
+    q = fmaf(q, x, 4.1665795894e-2f);
+    q = fmaf(q, x, 1.6666665459e-1f);
+    q = fmaf(q, x, 0.5f);
+    float top = 1.0f + x;
+    low = fmaf(low, top, x - (top - 1.0f));
+    float y = top + fmaf(x * x, q, low);
+    int32_t k = (int32_t)n, half = k >> 1;
+    y = y * tti_float((uint32_t)(half + 127) << 23);
+    y = y * tti_float((uint32_t)(k - half + 127) << 23);
+    return y < FLT_MIN ? 0.0f : y;
+}
+
+// As C's, subnormal numbers being zeros.
 __device__ static inline float tti_pow(float a, float b)
 {
     if (b == 0.0f || a == 1.0f)
         return 1.0f;
     if (a != a || b != b)
         return a + b;
-    return fabsf(a) < FLT_MIN ? (b > 0.0f ? 0.0f : INFINITY) : powf(a, b);
+    float m = fabsf(a), half = b * 0.5f;
+    bool none = m < FLT_MIN, all = m == INFINITY, whole = rintf(b) == b, minus = a < 0.0f;
+    float y = 1.0f;
+    if (none || all) {
+        y = none == (b > 0.0f) ? 0.0f : INFINITY;
+    } else if (m != 1.0f) {
+        float l, h = tti_log_two(m, &l), t = b * h;
+        y = tti_exp_two(t, fmaf(b, l, fmaf(b, h, -t)));
+    }
+    if (minus && !(whole || none || all))
+        return NAN;
+    return whole && rintf(half) != half && tti_bits(a) >> 31 != 0 ? -y : y;
 }
 
 // 1 / x to one unit; of inf 0.
@@ -124,6 +190,7 @@ __device__ static inline float tti_gelu(float x)
 // s + 2 x s (1 - s) u'
 __device__ static inline float tti_gelu_slope(float x)
 {
+    x = x < -100.0f ? -100.0f : x > 100.0f ? 100.0f : x; // 0 or 1 there, and u' is finite
     float s = tti_gelu_part(x);
     float du = fmaf(x * x, 3.0f * TTI_GELU_U * TTI_GELU_3, TTI_GELU_U);
     return fmaf(2.0f * x * (s * (1.0f - s)), du, s);
@@ -146,7 +213,13 @@ __device__ static inline float tti_silu_slope(float x)
 }
 __device__ static inline float tti_elu(float x, float alpha)
 {
-    return x > 0.0f ? x : alpha * (expf(x < 0.0f ? x : 0.0f) - 1.0f);
+    return x > 0.0f ? x : alpha * expm1f(x);
+}
+
+// A NaN stays one.
+__device__ static inline float tti_sign(float x)
+{
+    return x != x ? x : (float)((x > 0.0f) - (x < 0.0f));
 }
 
 // min(high, max(low, x)); a NaN stays one

@@ -1,5 +1,5 @@
 /*
- * vmath.h - exp, log, tanh, erf, sin, cos and pow of sixteen numbers, and of one.
+ * vmath.h - exp, expm1, log, tanh, erf, sin, cos and pow of sixteen numbers, and of one.
  *
  * Written only with the functions of simd.h, so every instruction set gives the same bits; r_f is
  * v16_f in place 0, so a tail or a scalar has the bits of the body. In the set "f64" these are
@@ -7,12 +7,15 @@
  * a short polynomial. A subnormal argument counts as zero and no result is subnormal.
  *
  * Largest error found against double over every 41st float, in units of the last place:
- *   exp 1.0   log 0.8   log1p 1.4   tanh 1.5   sigmoid 2.4   softplus 1.9   erf 1.0   sin, cos 1.6
- *   pow 1.5, but that a result within 4e-6 of the least or greatest number may be 0 or inf
+ *   exp 1.0   expm1 1.5   log 0.8   log1p 1.4   tanh 1.5   sigmoid 2.4   softplus 1.9   erf 1.0
+ *   sin, cos 1.6   pow 0.7, and exact where a float is the result
+ * Special values (infinities, NaN, zeros and their signs) are those of C99's annex F:
+ * docs/arithmetic.md has the table.
  */
 #ifndef TUTTI_OP_VMATH_H
 #define TUTTI_OP_VMATH_H
 
+#include "op/angle.h"
 #include "op/simd.h"
 
 static inline real v16_lane0(v16 a)
@@ -34,6 +37,11 @@ static inline v16 v16_exp(v16 x)
 {
     V16_EACH(v16, exp(x.v[i]));
 }
+static inline v16 v16_expm1(v16 x)
+{
+    V16_EACH(v16, expm1(x.v[i]));
+}
+#define v16_expm1_low v16_expm1
 static inline v16 v16_log(v16 x)
 {
     V16_EACH(v16, log(x.v[i]));
@@ -46,6 +54,7 @@ static inline v16 v16_tanh(v16 x)
 {
     V16_EACH(v16, tanh(x.v[i]));
 }
+#define v16_tanh_unsigned v16_tanh
 static inline v16 v16_erf(v16 x)
 {
     V16_EACH(v16, erf(x.v[i]));
@@ -111,6 +120,22 @@ static inline v16 v16_exp(v16 x)
     return v16_if(v16_gt(x, v16_set1(88.722832f)), v16_set1(__builtin_inff()), y);
 }
 
+// 2 (2^(n - 1) (1 + p) - 1/2), p = e^r - 1: one rounding after that of p. x itself where it is tiny.
+// For x up to 88.7.
+static inline v16 v16_expm1_low(v16 x)
+{
+    v16 n;
+    v16 p = v16_expm1_core(v16_exp_reduce(v16_max(v16_set1(-18.0f), x), &n)); // a NaN stays one
+    v16 scale = v16_from_bits(i16_shl(i16_add(v16_to_int(n), i16_set1(126)), 23));
+    v16 y = v16_fma(p, scale, v16_sub(scale, v16_set1(0.5f)));
+    return v16_if(v16_lt(v16_abs(x), v16_set1(0x1p-25f)), x, v16_add(y, y));
+}
+static inline v16 v16_expm1(v16 x)
+{
+    v16 inf = v16_set1(__builtin_inff());
+    return v16_if(v16_gt(x, v16_set1(88.722832f)), inf, v16_expm1_low(x));
+}
+
 // x = 2^e m with m from sqrt(1/2) up to sqrt(2); x is normal.
 static inline v16 v16_log_reduce(v16 x, v16 *e)
 {
@@ -150,8 +175,9 @@ static inline v16 v16_log1p(v16 x)
     return v16_if(v16_eq(w, one), x, v16_if(ok, inside, y));
 }
 
-// |x| above 0.625: t / (t + 2), t = e^(2 |x|) - 1; below: x + x^3 p(x^2). 1 from |x| = 9.1 on.
-static inline v16 v16_tanh(v16 x)
+// |x| above 0.625: t / (t + 2), t = e^(2 |x|) - 1; below: x + x^3 p(x^2). 1 from |x| = 9.1 on. 0 of
+// a zero of either sign.
+static inline v16 v16_tanh_unsigned(v16 x)
 {
     v16 n;
     v16 a = v16_min(v16_abs(x), v16_set1(9.1f));
@@ -164,6 +190,10 @@ static inline v16 v16_tanh(v16 x)
                      2.06390887954e-2f, -5.70498872745e-3f);
     v16 near = v16_fma(v16_mul(q, s), x, x);
     return v16_if(v16_ge(v16_abs(x), v16_set1(0.625f)), far, near);
+}
+static inline v16 v16_tanh(v16 x)
+{
+    return v16_with_sign(v16_tanh_unsigned(x), x);
 }
 
 // |x| above 0.93: 1 - e^p(|x|); below: x + x p(x^2). 1 from |x| = 4 on.
@@ -182,18 +212,37 @@ static inline v16 v16_erf(v16 x)
     return v16_if(v16_eq(x, x), y, x);
 }
 
-/*
- * x = j pi/2 + r with pi/2 in three parts. For |x| up to 1e5 the errors above hold; they grow with
- * |x|, and beyond 4e6 the result is some number in [-1, 1].
- */
+// r and q of the numbers x that are too large for v16_sin_quadrant's three parts.
+static __attribute__((noinline, cold, unused)) void v16_angles_far(const v16 *x, v16 *r, i16 *q)
+{
+    real xs[16], rs[16];
+    rbits qs[16];
+    v16_store(xs, *x);
+    v16_store(rs, *r);
+    i16_store(qs, *q);
+    for (int i = 0; i < 16; i++)
+        if (xs[i] >= TTI_ANGLE_FAR && xs[i] < __builtin_inff()) {
+            uint32_t bits, at;
+            memcpy(&bits, &xs[i], sizeof(bits));
+            rs[i] = tti_angle_far(bits, &at);
+            qs[i] = (rbits)at;
+        }
+    *r = v16_load(rs);
+    *q = i16_load(qs);
+}
+
+// sin(x + shift pi/2), x not negative: x = j pi/2 + r with pi/2 in three parts, or by angle.h. Of
+// inf r is inf - inf.
 static inline v16 v16_sin_quadrant(v16 x, rbits shift)
 {
     v16 j = v16_round(v16_mul(x, v16_set1(0.636619772f)));
     v16 r = v16_fma(j, v16_set1(-0x1.921fb6p+0f), x);
     r = v16_fma(j, v16_set1(0x1.777a5cp-25f), r);
     r = v16_fma(j, v16_set1(0x1.ee59dap-50f), r);
-    r = v16_if(v16_lt(v16_abs(r), v16_set1(1.0f)), r, v16_sub(r, r)); // inf and NaN give NaN
-    i16 q = i16_add(v16_to_int(j), i16_set1(shift));
+    i16 q = v16_to_int(j);
+    if (m16_any(v16_ge(x, v16_set1(TTI_ANGLE_FAR))))
+        v16_angles_far(&x, &r, &q);
+    q = i16_add(q, i16_set1(shift));
     v16 r2 = v16_mul(r, r);
     v16 s = V16_POLY(r2, -1.6666654611e-1f, 8.3321608736e-3f, -1.9515295891e-4f);
     s = v16_fma(v16_mul(r2, r), s, r);
@@ -204,11 +253,12 @@ static inline v16 v16_sin_quadrant(v16 x, rbits shift)
 }
 static inline v16 v16_sin(v16 x)
 {
-    return v16_sin_quadrant(x, 0);
+    i16 sign = i16_and(v16_bits(x), i16_set1(INT32_MIN));
+    return v16_from_bits(i16_xor(v16_bits(v16_sin_quadrant(v16_abs(x), 0)), sign));
 }
 static inline v16 v16_cos(v16 x)
 {
-    return v16_sin_quadrant(x, 1);
+    return v16_sin_quadrant(v16_abs(x), 1);
 }
 
 // log a = h + *l to about 2^-33 of it: 2 s + 2/3 s^3 + ..., s = (m - 1) / (m + 1). s and the cube
@@ -218,9 +268,9 @@ static inline v16 v16_log_two(v16 a, v16 *l)
     v16 e, one = v16_set1(1.0f), c3 = v16_set1(0x1.555556p-1f);
     v16 m = v16_log_reduce(a, &e);
     v16 f = v16_sub(m, one), g = v16_add(m, one);
-    v16 g_lo = v16_sub(m, v16_sub(g, one));
-    v16 s = v16_div(f, g);
-    v16 s_lo = v16_div(v16_fma(v16_neg(s), g_lo, v16_fma(v16_neg(s), g, f)), g);
+    v16 g_lo = v16_sub(m, v16_sub(g, one)), by = v16_div(one, g);
+    v16 s = v16_mul(f, by);
+    v16 s_lo = v16_mul(v16_fma(v16_neg(s), g_lo, v16_fma(v16_neg(s), g, f)), by);
     v16 s2 = v16_mul(s, s), s2_lo = v16_fma(s, s, v16_neg(s2));
     s2_lo = v16_fma(v16_add(s, s), s_lo, s2_lo);
     v16 s3 = v16_mul(s2, s), s3_lo = v16_fma(s2, s, v16_neg(s3));
@@ -241,26 +291,54 @@ static inline v16 v16_log_two(v16 a, v16 *l)
     return y;
 }
 
-// As C's pow, but for the sign of zero. A negative base wants a whole exponent, else NaN.
+// e^(t + low), low being what t lost. 1 + r is kept in two parts, so that the last sum, of which the
+// second part is small, is nearly the only rounding.
+static inline v16 v16_exp_two(v16 t, v16 low)
+{
+    v16 one = v16_set1(1.0f), most = v16_set1(120.0f); // e^120 is inf, e^-120 zero
+    low = v16_if(v16_lt(v16_abs(t), most), low, v16_zero());
+    t = v16_max(v16_neg(most), v16_min(most, t));
+    v16 n = v16_round(v16_mul(t, v16_set1(V16_LOG2E))), minus = v16_set1(-V16_LN2_LO);
+    v16 high = v16_fma(n, v16_set1(-V16_LN2_HI), t), r = v16_fma(n, minus, high);
+    low = v16_add(low, v16_fma(n, minus, v16_sub(high, r)));
+    v16 x = v16_add(r, low);
+    low = v16_sub(low, v16_sub(x, r));
+    v16 q = V16_POLY(x, 0.5f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
+                     1.3981999507e-3f, 1.9875691500e-4f);
+    v16 top = v16_add(one, x);
+    low = v16_fma(low, top, v16_sub(x, v16_sub(top, one)));
+    v16 y = v16_add(top, v16_fma(v16_mul(x, x), q, low));
+#if defined(TTI_SET_AVX512)
+    y = (v16){_mm512_scalef_ps(y.v, n.v)}; // 2^n y, as below
+#else
+    // 2^n in two factors: either alone is finite
+    i16 k = v16_to_int(n), half = i16_shr(k, 1), bias = i16_set1(127);
+    y = v16_mul(y, v16_from_bits(i16_shl(i16_add(half, bias), 23)));
+    y = v16_mul(y, v16_from_bits(i16_shl(i16_add(i16_sub(k, half), bias), 23)));
+#endif
+    return v16_if(v16_lt(y, v16_set1(FLT_MIN)), v16_zero(), y);
+}
+
+// As C's pow, subnormal numbers being zeros.
 static inline v16 v16_pow(v16 a, v16 b)
 {
     v16 zero = v16_zero(), one = v16_set1(1.0f), inf = v16_set1(__builtin_inff());
     v16 m = v16_abs(a), l;
     v16 h = v16_log_two(m, &l);
     v16 t = v16_mul(b, h);
-    v16 t_lo = v16_fma(b, l, v16_fma(b, h, v16_neg(t)));
-    v16 y = v16_exp(t);
-    y = v16_if(v16_lt(y, inf), v16_fma(y, t_lo, y), y);
-    // |a| zero or infinite: by the sign of b
-    m16 up = v16_gt(b, zero), none = v16_lt(m, v16_set1(FLT_MIN));
+    v16 y = v16_exp_two(t, v16_fma(b, l, v16_fma(b, h, v16_neg(t))));
+    // |a| zero or infinite: by the sign of b; 1: whatever b is
+    m16 up = v16_gt(b, zero), none = v16_lt(m, v16_set1(FLT_MIN)), all = v16_eq(m, inf);
     y = v16_if(none, v16_if(up, zero, inf), y);
-    y = v16_if(v16_eq(m, inf), v16_if(up, inf, zero), y);
+    y = v16_if(all, v16_if(up, inf, zero), y);
+    y = v16_if(v16_eq(m, one), one, y);
+    // a negative base: its sign goes with an odd exponent, and there is no root of it
     v16 half = v16_mul(b, v16_set1(0.5f));
-    m16 odd = m16_not(v16_eq(v16_round(half), half));
     m16 whole = v16_eq(v16_round(b), b);
-    m16 below = m16_and(v16_lt(a, zero), m16_not(none));
-    y = v16_if(m16_and(below, odd), v16_neg(y), y);
-    y = v16_if(m16_and(below, m16_not(whole)), v16_set1(__builtin_nanf("")), y);
+    m16 odd = m16_and(whole, m16_not(v16_eq(v16_round(half), half)));
+    y = v16_if(m16_and(odd, i16_lt(v16_bits(a), i16_set1(0))), v16_neg(y), y);
+    m16 root = m16_and(v16_lt(a, zero), m16_not(m16_or(whole, m16_or(none, all))));
+    y = v16_if(root, v16_set1(__builtin_nanf("")), y);
     y = v16_if(m16_and(v16_eq(a, a), v16_eq(b, b)), y, v16_add(a, b));
     return v16_if(m16_or(v16_eq(b, zero), v16_eq(a, one)), one, y);
 }
@@ -284,6 +362,7 @@ static inline v16 v16_softplus(v16 x)
         return v16_lane0(v16_##f(v16_set1(x))); \
     }
 V16_ONE(exp)
+V16_ONE(expm1)
 V16_ONE(log)
 V16_ONE(log1p)
 V16_ONE(tanh)

@@ -318,6 +318,54 @@ TEST_BOTH(cast_saturates_and_cuts)
     CHECK_OK(tt_close(ctx));
 }
 
+/*
+ * Every pair of integer types at the bounds of both: what does not fit becomes the nearest that
+ * does. Numbers enter and leave as i64, which holds them all.
+ */
+TEST_BOTH(cast_integers_saturate)
+{
+    static const tt_dtype types[] = {TT_U8, TT_I32, TT_I64};
+    static const int64_t low[] = {0, INT32_MIN, INT64_MIN}, high[] = {255, INT32_MAX, INT64_MAX};
+    static const int64_t all[] = {0,         1,         -1,          127,        128,
+                                  255,       256,       -128,        -256,       INT32_MAX,
+                                  INT32_MIN, 0x1p31,    -0x1p31 - 1, 0xffffffff, 0x100000000,
+                                  INT64_MAX, INT64_MIN, 1000};
+    enum {
+        N = sizeof(all) / sizeof(all[0])
+    };
+    for (int from = 0; from < 3; from++)
+        for (int to = 0; to < 4; to++) {
+            tt_ctx *ctx = test_ctx();
+            tt_graph *g = tt_graph_new(ctx);
+            int64_t wide[N], y[N];
+            int32_t middle[N];
+            uint8_t narrow[N];
+            for (int i = 0; i < N; i++) { // within the type it is cast from
+                int64_t v = all[i] < low[from]    ? low[from]
+                            : all[i] > high[from] ? high[from]
+                                                  : all[i];
+                wide[i] = v;
+                middle[i] = (int32_t)v;
+                narrow[i] = (uint8_t)v;
+            }
+            const void *data[] = {narrow, middle, wide};
+            tt_tensor *x = tt_const(g, types[from], TT_SHAPE(N), data[from]);
+            tt_dtype type = to < 3 ? types[to] : TT_BOOL;
+            CHECK_OK(tt_eval(g, tt_cast(g, tt_cast(g, x, type), TT_I64), y, N));
+            for (int i = 0; i < N; i++) {
+                int64_t v = wide[i];
+                int64_t want = to == 3        ? v != 0
+                               : v < low[to]  ? low[to]
+                               : v > high[to] ? high[to]
+                                              : v;
+                ck_assert_msg(y[i] == want, "%s %lld to %s gives %lld, not %lld",
+                              tt_dtype_name(types[from]), (long long)v, tt_dtype_name(type),
+                              (long long)y[i], (long long)want);
+            }
+            CHECK_OK(tt_close(ctx));
+        }
+}
+
 // Small whole numbers survive every pair of types.
 TEST(cast_every_pair)
 {

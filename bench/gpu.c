@@ -1,8 +1,10 @@
 /*
  * gpu.c - training on a GPU beside PyTorch, in one run and as one table: GPT-2 124M, ResNet-50
- * and a small MLP; rates, memory, time to the first step, and what sums by lanes cost.
+ * and a small MLP; rates, memory, time to the first step, what sums by lanes cost, and what the
+ * guard against gradients that are not finite costs.
  *
  *   gpu [--only WORK] [--steps N] [--rounds N] [--tiny] [--no-peer] [--no-lanes] [--no-first]
+ *       [--no-guard]
  *   gpu --profile --only WORK [--steps N] [--tiny] [--lanes N] [--fast]
  *
  * --only takes gpt2, resnet50 or mlp. --tiny takes sizes for the emulation. --profile prints where
@@ -19,6 +21,7 @@ typedef struct settings {
     const char *only, *device, *serve;
     int steps, rounds, lanes;
     bool tiny, fast, no_peer, no_lanes, no_first, profile;
+    bool no_guard; // of a side: as with nan: continue; of the table: its cost is not measured
     const char *self;
 } settings;
 
@@ -51,7 +54,8 @@ static bool trainer_open(trainer *t, const gpu_work *w, const settings *set)
                      .on_event = ignore, .seed = 1, .soft = TT_SOFT_OFF);
     t->model = gpu_model(t->ctx, w);
     gpu_make_batches(w, t->batches);
-    return gpu_compile(t->model, w) == TT_OK && step(t);
+    return gpu_compile(t->model, w) == TT_OK &&
+           (!set->no_guard || tti_compile_again(t->model, false, false, false) == TT_OK) && step(t);
 }
 
 static int trainer_close(trainer *t)
@@ -122,7 +126,7 @@ static int profile(const gpu_work *w, const settings *set)
 // ---- sides -----------------------------------------------------------------------------------
 
 static void make_ours(gpu_side *s, const char *name, const gpu_work *w, const settings *set,
-                      bool fast)
+                      bool fast, bool guard)
 {
     int n = 0;
     *s = (gpu_side){.name = name};
@@ -135,6 +139,8 @@ static void make_ours(gpu_side *s, const char *name, const gpu_work *w, const se
     s->argv[n++] = fast ? "1" : "8";
     if (fast)
         s->argv[n++] = "--fast";
+    if (!guard)
+        s->argv[n++] = "--no-guard";
     if (set->tiny)
         s->argv[n++] = "--tiny";
 }
@@ -235,7 +241,7 @@ static void print_first(const gpu_work *w, const settings *set)
     if (mkdtemp(folder) == NULL)
         return;
     for (int i = 0; i < 2; i++) {
-        make_ours(&s, "ours", w, set, false);
+        make_ours(&s, "ours", w, set, false, true);
         s.cache = folder;
         if (side_start(&s))
             seconds[i] = s.ready;
@@ -252,11 +258,11 @@ static void print_first(const gpu_work *w, const settings *set)
 
 static bool run_work(const gpu_work *w, const settings *set)
 {
-    static gpu_side exact, peer, again, fast;
+    static gpu_side exact, peer, again, fast, bare;
     int steps = set->steps > 0 ? set->steps : w->steps;
     int rounds = TTI_MIN(set->rounds > 0 ? set->rounds : w->rounds, SIDE_ROUNDS);
     bool apart = false, ok = true;
-    make_ours(&exact, "exact, 8 lanes", w, set, false);
+    make_ours(&exact, "exact, 8 lanes", w, set, false, true);
     make_peer(&peer, w);
     if (set->no_peer)
         ok = time_alone(&exact, steps, rounds);
@@ -268,12 +274,19 @@ static bool run_work(const gpu_work *w, const settings *set)
         print_ratio("times the peer's rate", &exact, &peer, w->goal, apart);
     }
     if (!set->no_lanes) {
-        make_ours(&again, "exact, 8 lanes", w, set, false);
-        make_ours(&fast, "fast, 1 lane", w, set, true);
+        make_ours(&again, "exact, 8 lanes", w, set, false, true);
+        make_ours(&fast, "fast, 1 lane", w, set, true, true);
         ok = time_pair(&again, &fast, steps, rounds, &apart) && ok;
         print_side(w, &fast);
         print_ratio("exact against fast", &again, &fast, w->lanes_cost > 0 ? 1 - w->lanes_cost : 0,
                     apart);
+    }
+    if (!set->no_guard) {
+        make_ours(&again, "exact, 8 lanes", w, set, false, true);
+        make_ours(&bare, "without guard", w, set, false, false);
+        ok = time_pair(&again, &bare, steps, rounds, &apart) && ok;
+        print_side(w, &bare);
+        print_ratio("with guard against without", &again, &bare, 0.99, apart);
     }
     if (!set->no_first)
         print_first(w, set);
@@ -286,19 +299,13 @@ static bool run_work(const gpu_work *w, const settings *set)
 static bool read_settings(int argc, char **argv, settings *s)
 {
     static const struct option flags[] = {
-        {"only", required_argument, NULL, 'o'},
-        {"steps", required_argument, NULL, 's'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"device", required_argument, NULL, 'd'},
-        {"serve", required_argument, NULL, 'S'},
-        {"lanes", required_argument, NULL, 'l'},
-        {"tiny", no_argument, NULL, 't'},
-        {"fast", no_argument, NULL, 'f'},
-        {"no-peer", no_argument, NULL, 'P'},
-        {"no-lanes", no_argument, NULL, 'L'},
-        {"no-first", no_argument, NULL, 'F'},
-        {"profile", no_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0},
+        {"only", required_argument, NULL, 'o'},   {"steps", required_argument, NULL, 's'},
+        {"rounds", required_argument, NULL, 'r'}, {"device", required_argument, NULL, 'd'},
+        {"serve", required_argument, NULL, 'S'},  {"lanes", required_argument, NULL, 'l'},
+        {"tiny", no_argument, NULL, 't'},         {"fast", no_argument, NULL, 'f'},
+        {"no-peer", no_argument, NULL, 'P'},      {"no-lanes", no_argument, NULL, 'L'},
+        {"no-first", no_argument, NULL, 'F'},     {"no-guard", no_argument, NULL, 'G'},
+        {"profile", no_argument, NULL, 'p'},      {NULL, 0, NULL, 0},
     };
     *s = (settings){.device = "gpu:0", .lanes = 8, .self = argv[0]};
     for (int c; (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
@@ -313,6 +320,7 @@ static bool read_settings(int argc, char **argv, settings *s)
         s->no_peer |= c == 'P';
         s->no_lanes |= c == 'L';
         s->no_first |= c == 'F';
+        s->no_guard |= c == 'G';
         s->profile |= c == 'p';
         if (c == '?')
             return false;
@@ -326,7 +334,7 @@ int main(int argc, char **argv)
     int failed = 0, found = 0;
     if (!read_settings(argc, argv, &set)) {
         fprintf(stderr, "usage: gpu [--only gpt2|resnet50|mlp] [--steps N] [--rounds N] [--tiny] "
-                        "[--no-peer] [--no-lanes] [--no-first] [--device gpu:0]\n"
+                        "[--no-peer] [--no-lanes] [--no-first] [--no-guard] [--device gpu:0]\n"
                         "       gpu --profile --only WORK [--steps N] [--lanes N] [--fast]\n");
         return 2;
     }

@@ -1,16 +1,18 @@
 /*
  * train.c - training steps of known models through the public interface, on ready batches, with one
- * lane and with eight: what a user waits for, and what lanes cost. bench/peers/run sets the same
- * works beside other frameworks.
+ * lane and with eight, and with eight without the guard against gradients that are not finite: what
+ * a user waits for, what lanes cost and what the guard costs. bench/peers/run sets the same works
+ * beside other frameworks.
  *
  *   train [--only NAME] [--all] [--seconds S] [--lanes N] [--threads N] [--lines]
  *
- * Each work is timed for S seconds, both numbers of lanes in turn. --only takes a work by name,
+ * Each work is timed for S seconds, all of these in turn. --only takes a work by name,
  * --all adds the long ones, --lines prints for programs: side, work, median, quartiles, minimum
  * (us), steps, first step (ms), apart by tabs. The hop is how far two cores are apart, before or
  * after the work, whichever is more (bench.h): steps of small models depend on it.
  */
 #include "bench.h"
+#include "train/compile.h"
 #include "works.h"
 #include <getopt.h>
 
@@ -27,6 +29,7 @@ typedef struct settings {
 // One number of lanes, training one work.
 typedef struct side {
     int lanes;
+    bool no_guard; // as with nan: continue
     tt_ctx *ctx;
     tt_model *model;
     int64_t step;            // how many were made
@@ -54,6 +57,8 @@ static void open_side(side *s, const work *w, const settings *set, const tt_batc
     s->model = make_model(s->ctx, w);
     double start = bench_now();
     tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
+    if (s->no_guard && tti_compile_again(s->model, false, false, false) != TT_OK)
+        fprintf(stderr, "train: %s\n", tt_last_error(s->ctx).message);
     step(s, batches, n);
     s->first = bench_now() - start;
 }
@@ -109,18 +114,19 @@ static void print_side(const work *w, side *s, const settings *set, double hop)
         printf("tutti-%d\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%.1f\n", s->lanes, w->name,
                1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first);
     else
-        printf("  %-16s %5d %12.1f   [%10.1f, %10.1f] %12.1f %8d %10.1f %8.0f\n", w->name, s->lanes,
-               1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n, 1e3 * s->first,
-               hop);
+        printf("  %-16s %5d %12.1f   [%10.1f, %10.1f] %12.1f %8d %10.1f %8.0f%s\n", w->name,
+               s->lanes, 1e6 * t.median, 1e6 * t.low, 1e6 * t.high, 1e6 * s->times[0], s->n,
+               1e3 * s->first, hop, s->no_guard ? "  no guard" : "");
     fflush(stdout);
 }
 
-// Times one work; *ratio is the time with eight lanes over that with one.
-static bool run_work(const work *w, const settings *set, bench_stat *ratio)
+// Times one work: the time with eight lanes over that with one, and over that without the guard.
+static bool run_work(const work *w, const settings *set, bench_stat *lanes, bench_stat *guard)
 {
     tt_batch_data batches[MAX_BATCHES];
-    int n = make_batches(w, batches), n_sides = set->lanes > 0 ? 1 : 2;
-    side sides[2] = {{.lanes = set->lanes > 0 ? set->lanes : 1}, {.lanes = 8}};
+    int n = make_batches(w, batches), n_sides = set->lanes > 0 ? 1 : set->lines ? 2 : 3;
+    side sides[3] = {
+        {.lanes = set->lanes > 0 ? set->lanes : 1}, {.lanes = 8}, {.lanes = 8, .no_guard = true}};
     bool ok = true;
     for (int i = 0; i < n_sides; i++)
         open_side(&sides[i], w, set, batches, n);
@@ -130,10 +136,11 @@ static bool run_work(const work *w, const settings *set, bench_stat *ratio)
     for (int i = 0; i < n_sides; i++)
         print_side(w, &sides[i], set, hop > hop_after ? hop : hop_after);
     double ratios[ROUNDS];
-    for (int r = 0; r < rounds && n_sides == 2; r++)
-        ratios[r] = sides[1].by_round[r] / sides[0].by_round[r];
-    if (n_sides == 2)
-        *ratio = stat_of(ratios, rounds);
+    for (int k = 0; k < 2 && n_sides == 3; k++) {
+        for (int r = 0; r < rounds; r++)
+            ratios[r] = sides[1].by_round[r] / sides[k == 0 ? 0 : 2].by_round[r];
+        *(k == 0 ? lanes : guard) = stat_of(ratios, rounds);
+    }
     for (int i = 0; i < n_sides; i++)
         ok = close_side(&sides[i]) && ok;
     batches_free(batches, n);
@@ -187,7 +194,7 @@ static bool is_wanted(const work *w, const settings *s)
 int main(int argc, char **argv)
 {
     settings set;
-    bench_stat ratios[N_WORKS];
+    bench_stat ratios[N_WORKS], guards[N_WORKS];
     int found = 0, failed = 0;
     if (!read_settings(argc, argv, &set)) {
         fprintf(stderr, "usage: train [--only NAME] [--all] [--seconds S] [--lanes N] "
@@ -202,7 +209,7 @@ int main(int argc, char **argv)
         if (!is_wanted(&works[i], &set))
             continue;
         found++;
-        if (!run_work(&works[i], &set, &ratios[i]))
+        if (!run_work(&works[i], &set, &ratios[i], &guards[i]))
             failed = 1;
     }
     if (found == 0) {
@@ -211,10 +218,14 @@ int main(int argc, char **argv)
     }
     if (set.lines || set.lanes > 0)
         return failed;
-    printf("8 lanes over 1 lane: time of a step\n");
-    for (int i = 0; i < N_WORKS; i++)
-        if (is_wanted(&works[i], &set))
-            printf("  %-16s %6.2f   [%5.2f, %5.2f]\n", works[i].name, ratios[i].median,
-                   ratios[i].low, ratios[i].high);
+    for (int k = 0; k < 2; k++) {
+        const bench_stat *r = k == 0 ? ratios : guards;
+        printf("%s: time of a step\n",
+               k == 0 ? "8 lanes over 1 lane" : "8 lanes with the guard over those without");
+        for (int i = 0; i < N_WORKS; i++)
+            if (is_wanted(&works[i], &set))
+                printf("  %-16s %7.3f   [%6.3f, %6.3f]\n", works[i].name, r[i].median, r[i].low,
+                       r[i].high);
+    }
     return failed;
 }

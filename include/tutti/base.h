@@ -30,7 +30,11 @@ extern "C" {
 /*
  * Keyword arguments: struct tt_x_opts, function tt_x_with(), macro tt_x(). Unset fields are zero,
  * and zero means default. TT_CALLn passes n positional arguments before the keywords.
+ *
+ * TT_ZERO in a field of type double is the number zero where 0 would mean another default:
+ * tt_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.
  */
+#define TT_ZERO                       (-0.0)
 #define TT_OPTS(type, ...)            (&(type){.opts_size = sizeof(type), __VA_ARGS__})
 #define TT_CALL0(fn, ...)             fn##_with(TT_OPTS(fn##_opts, __VA_ARGS__))
 #define TT_CALL1(fn, a, ...)          fn##_with((a), TT_OPTS(fn##_opts, __VA_ARGS__))

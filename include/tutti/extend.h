@@ -168,6 +168,7 @@ typedef struct tt_step {
     uint64_t seed;
     float lr;
     float grad_scale;
+    int64_t unapplied; // of the steps before this one, those that no update was applied of
 } tt_step;
 
 /*
@@ -306,8 +307,11 @@ enum tt_op_flags {
     TT_OP_FLAT = 1 << 10,     // updates: units are elements; element i depends on element i of the
                               // inputs and on scalars, so a range can be updated separately
     TT_OP_RESIDUAL =
-        1 << 11, // update: error feedback. Input 0 has one row per replica: the rounding
-                 // error of its partial sum (input 1) when it was sent
+        1 << 11,           // update: error feedback. Input 0 has one row per replica: the rounding
+                           // error of its partial sum (input 1) when it was sent
+    TT_OP_PARTS = 1 << 12, // a replica may run it on the parts of its inputs that it holds. Readers
+        // of output 0 get the results of all replicas, one after another: for one
+        // input a number per 65,536 elements, for several inputs one number
 };
 
 struct tt_op {

@@ -155,8 +155,8 @@ TT_API tt_tensor *tt_activation_with(tt_model *m, const tt_activation_opts *opts
 
 typedef struct tt_batch_norm_opts {
     size_t opts_size;
-    double eps;      // default 1e-5
-    double momentum; // fraction of the running statistics kept per step; default 0.9
+    double eps;      // default 1e-5; TT_ZERO: 0
+    double momentum; // fraction of the running statistics kept per step; default 0.9; TT_ZERO: 0
     tt_act act;
     bool zero_scale;  // the scale starts at 0, not 1: for the last norm of a residual block
     tt_over over;     // statistics over the whole batch (default) or over each lane, as needed
@@ -168,7 +168,7 @@ TT_API tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts
 
 typedef struct tt_layer_norm_opts {
     size_t opts_size;
-    double eps;   // default 1e-5
+    double eps;   // default 1e-5; TT_ZERO: 0
     bool no_bias; // layer_norm
     TT_LAYER_OPTIONS;
 } tt_layer_norm_opts;

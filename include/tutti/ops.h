@@ -148,7 +148,7 @@ TT_API tt_tensor *tt_op_global_max_pool2d(tt_graph *g, tt_tensor *x);
 
 typedef struct tt_norm_opts {
     size_t opts_size;
-    double eps; // default 1e-5
+    double eps; // default 1e-5; TT_ZERO: 0
 } tt_norm_opts;
 typedef tt_norm_opts tt_op_layer_norm_opts, tt_op_rms_norm_opts;
 // Normalise over the last axis. gamma and beta are [c] and may be NULL.
@@ -167,11 +167,12 @@ typedef enum tt_over {
 
 typedef struct tt_op_batch_norm_opts {
     size_t opts_size;
-    double eps;      // default 1e-5
-    double momentum; // of the running statistics: new = momentum old + (1 - momentum) batch; 0.9
-    bool infer;      // inference: use the running statistics, do not update them
-    tt_act act;      // applied as part of the node
-    tt_tensor *residual;             // added before the activation
+    double eps;          // default 1e-5; TT_ZERO: 0
+    double momentum;     // of the running statistics: new = momentum old + (1 - momentum) batch;
+                         // default 0.9; TT_ZERO: 0
+    bool infer;          // inference: use the running statistics, do not update them
+    tt_act act;          // applied as part of the node
+    tt_tensor *residual; // added before the activation
     tt_tensor **new_mean, **new_var; // out: updates of the running statistics; run them as targets
     tt_over over; // default: whole batch; per lane: running statistics are the mean over lanes
 } tt_op_batch_norm_opts;
@@ -263,7 +264,7 @@ typedef struct tt_update_opts {
     double eps;       // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
     double initial;   // adagrad: initial value of the sums; default 0.1
     tt_tensor *scale; // f32 scalar, factor on the gradient after grad_scale; not finite: no update
-    bool exact;       // zero fields mean zero instead of the default
+    bool exact;       // zero fields mean zero, not the default; otherwise TT_ZERO does
 } tt_update_opts;
 typedef tt_update_opts tt_update_sgd_opts, tt_update_adam_opts, tt_update_adamw_opts,
     tt_update_rmsprop_opts, tt_update_adagrad_opts, tt_update_lion_opts;
@@ -292,7 +293,7 @@ typedef struct tt_update_ema_opts {
     double decay;     // default 0.999
     tt_tensor *scale; // if not finite, there is no update; otherwise it is not used
 } tt_update_ema_opts;
-// Exponential moving average: var = decay var + (1 - decay) value; at step 0 var = value.
+// Exponential moving average: var = decay var + (1 - decay) value; at the first applied step var = value.
 TT_API tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                                      const tt_update_ema_opts *opts);
 #define tt_update_ema(...) TT_CALL3(tt_update_ema, __VA_ARGS__, )
@@ -300,13 +301,25 @@ TT_API tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *val
 // The sum of the squares of all elements, f64.
 TT_API tt_tensor *tt_square_sum(tt_graph *g, tt_tensor *x);
 
+/*
+ * The largest magnitude, NaN where one element is: of one tensor a number for every 65,536
+ * elements, of several tensors one number. For tt_update_scale().
+ */
+TT_API tt_tensor *tt_max_abs(tt_graph *g, tt_tensor *const *xs, int n);
+
 typedef struct tt_update_scale_opts {
     size_t opts_size;
     tt_tensor *const *squares; // tt_square_sum() of each gradient
     int n_squares;
-    double clip;            // clip all gradients together to this norm; 0: off
-    bool guard;             // return NaN if the loss or the norm is not finite
-    tt_tensor **norm, **go; // out: the norm; 1, or NaN if the factor is NaN
+    double clip; // clip all gradients together to this norm; 0: off
+    bool guard;  // return NaN if the loss, the norm or a magnitude of largest is not finite, or if
+                 // the update would make a value infinite
+    tt_tensor **norm, **go;    // out: the norm; 1, or NaN if the factor is NaN
+    tt_tensor *const *largest; // tt_max_abs() of gradients; used with guard
+    int n_largest;
+    double
+        square;  // with largest: factor on the squares of gradients that the update keeps; 0: none
+    double step; // with largest: the update adds the gradient times the learning rate times this
 } tt_update_scale_opts;
 /*
  * The factor on the gradients of an update, for tt_update_opts.scale, computed from scalars: the

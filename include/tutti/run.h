@@ -75,9 +75,9 @@ typedef struct tt_run_opts {
     tt_tensor *const *targets; // computed but not fetched, for example updates
     int n_targets;
     tt_batch batch;
-    int64_t step;     // read by random ops and optimizers (Adam counts from step + 1)
+    int64_t step;     // read by random ops and optimizers (Adam counts step + 1 - unapplied)
     float lr;         // learning rate of update ops
-    float grad_scale; // factor by which update ops multiply gradients; default 1
+    float grad_scale; // factor by which update ops multiply gradients; default 1, TT_ZERO: 0
     int micro;        // number of micro-batches, each of some lanes; default 1
     /*
      * Optional: the feeds of the next run. They are copied to GPUs while this run computes. Their
@@ -85,6 +85,7 @@ typedef struct tt_run_opts {
      */
     const tt_feed_value *next;
     int n_next;
+    int64_t unapplied; // of the steps before this one, those that were not applied; default 0
 } tt_run_opts;
 
 /*

@@ -33,7 +33,7 @@ typedef tt_tensor *(*tt_loss_fn)(void *user, tt_graph *g, tt_tensor *output, tt_
  */
 typedef struct tt_loss {
     tt_loss_kind kind;
-    double weight;      // default 1
+    double weight;      // default 1; TT_ZERO: 0
     double smoothing;   // cross entropy: label smoothing
     bool has_ignore;    // cross entropy: targets equal to ignore are ignored
     int64_t ignore;     //
@@ -72,8 +72,9 @@ typedef enum tt_schedule_kind {
 typedef struct tt_schedule {
     tt_schedule_kind kind;
     int64_t warmup; // steps of linear warmup before the schedule begins
-    int64_t steps;  // last step of the schedule, warmup included; default: that of the fit
-    double final;   // cosine, linear: default 0; one_cycle: 1e-4
+    int64_t steps;  // last step of the schedule, warmup included; default: that of the fit;
+                    // required with tt_train_step()
+    double final;   // cosine, linear: default 0; one_cycle: 1e-4; TT_ZERO: 0
     double factor;  // step: default 0.1; exponential: 0.95
     int64_t every;  // step, exponential: default 1000
     double peak;    // one_cycle: default 0.3
@@ -98,7 +99,7 @@ typedef enum tt_optimizer_kind {
 // Settings for the weights whose names match; the first group that matches applies.
 typedef struct tt_group {
     const char *match; // patterns with * and ?, "*.bias, norm*"
-    double lr_scale;   // default 1
+    double lr_scale;   // default 1; TT_ZERO: 0
     bool no_decay;
     double weight_decay; // default: the optimizer's
 } tt_group;
@@ -106,7 +107,7 @@ typedef struct tt_group {
 
 typedef struct tt_optimizer {
     tt_optimizer_kind kind;
-    double lr;           // default 1e-3 (sgd, adagrad: 1e-2; lion: 1e-4)
+    double lr;           // default 1e-3 (sgd, adagrad: 1e-2; lion: 1e-4); TT_ZERO: 0, as below
     double momentum;     // sgd, rmsprop
     bool nesterov;       //
     double beta1, beta2; // as in tt_update_opts; lion: 0.9, 0.99
@@ -174,20 +175,21 @@ typedef struct tt_progress {
     int64_t epoch, epochs; // current epoch from 1, and in total; 0: training counts steps
     int64_t rows;          // records used in this epoch so far
     int64_t epoch_rows;    // records per epoch
-    double loss;           // mean over the epoch so far; in validation: over the data set
+    double loss; // mean over the epoch so far, this step included; NaN: no step was applied
     int n_metrics;
     const char *names[TT_N_METRICS];
-    double metrics[TT_N_METRICS];
-    double lr;
+    double metrics[TT_N_METRICS]; // of the epoch so far, as loss
+    double lr;                    // of this step
     double samples_per_second;
     double seconds;      // since the fit began
     bool has_validation; // the values below are of the last validation
     double validation_loss;
-    double validation[TT_N_METRICS]; // named as metrics
-    double step_loss;                // loss of this step
-    double gradient_norm;            // with clip_global, else 0
-    double loss_scale;               // with precision f16, else 0
-    bool is_skipped;                 // this step was not applied
+    double validation[TT_N_METRICS];   // named as metrics
+    double step_loss;                  // loss of this step
+    double gradient_norm;              // with clip_global, else 0
+    double loss_scale;                 // with precision f16, else 0
+    bool is_skipped;                   // this step was not applied
+    double step_metrics[TT_N_METRICS]; // metrics of this step, named as metrics
 } tt_progress;
 
 typedef enum tt_moment {
@@ -328,7 +330,11 @@ TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *ou
 
 // ---- loops by hand ---------------------------------------------------------------------------
 
-// One update from one global batch, with one array per input and target. Needs tt_compile().
+/*
+ * One update from one global batch, with one array per input and target. Needs tt_compile(). Loss
+ * and metrics of *out are those of this step; out may be NULL. A schedule that ends (cosine, linear,
+ * one_cycle) needs its steps.
+ */
 TT_API tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out);
 
 /*

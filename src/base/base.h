@@ -139,6 +139,13 @@ tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);
 void tti_options_copy(const tt_option *rows, void *to, const void *from);
 // A program's options: zero fields get their defaults, then bounds are checked. where: "dense".
 tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const char *where);
+// Zeros of double rows with another default become TT_ZERO, or with is_given false 0 again.
+void tti_options_zeros(const tt_option *rows, void *opts, bool is_given);
+// A double of a program's options: 0 means otherwise, TT_ZERO means 0.
+static inline double tti_or_default(double value, double otherwise)
+{
+    return value != 0 ? value : __builtin_signbit(value) ? 0 : otherwise;
+}
 // Bounds and words alone, of options where zero means zero.
 tt_status tti_options_check(tt_ctx *ctx, const tt_option *rows, const void *opts,
                             const char *where);

@@ -87,6 +87,22 @@ tt_status tti_options_fill(tt_ctx *ctx, const tt_option *rows, void *opts, const
     return TT_OK;
 }
 
+void tti_options_zeros(const tt_option *rows, void *opts, bool is_given)
+{
+    for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
+        tti_value v, standard = {0};
+        char why[TTI_WHY_MAX];
+        if (row->type != TT_OPT_FLOAT)
+            continue;
+        load(row, opts, &v);
+        bool other = row->value == NULL ||
+                     (tti_value_parse(row, row->value, &standard, why) && standard.f != 0);
+        if (v.f == 0 && other)
+            v.f = is_given ? TT_ZERO : 0;
+        store(row, opts, &v);
+    }
+}
+
 tt_status tti_options_check(tt_ctx *ctx, const tt_option *rows, const void *opts, const char *where)
 {
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {

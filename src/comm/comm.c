@@ -68,8 +68,12 @@ static tt_status open_comm(tt_comm *c, const tt_comm_open_opts *o)
 
 tt_comm *tt_comm_open_with(tt_ctx *ctx, const tt_comm_open_opts *opts)
 {
-    if (opts == NULL || tti_is_stuck(ctx))
+    if (tti_is_stuck(ctx))
         return NULL;
+    if (opts == NULL) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "comm: the options are NULL");
+        return NULL;
+    }
     tt_comm_open_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
     tt_comm *c = tti_calloc(ctx, 1, sizeof(*c));

@@ -158,8 +158,10 @@ bool tti_equal(const void *a, const void *b, size_t bytes)
 
 tt_status tt_secret_new(tt_ctx *ctx, unsigned char out[TT_SECRET_BYTES])
 {
-    if (ctx == NULL || out == NULL)
+    if (ctx == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "secret: the room for it is NULL");
     if (getrandom(out, TT_SECRET_BYTES, 0) != TT_SECRET_BYTES)
         return TT_FAIL(ctx, TT_EIO, "the system gives no random numbers for a job's secret");
     return TT_OK;

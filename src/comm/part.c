@@ -6,8 +6,10 @@
 
 tt_status tt_batch_part(tt_ctx *ctx, int64_t rows, int i, int n, tt_part *out)
 {
-    if (ctx == NULL || out == NULL)
+    if (ctx == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "batch part: the room for it is NULL");
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
     if (n < 1 || n > ctx->lanes)

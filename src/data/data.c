@@ -115,6 +115,8 @@ static tt_data *make(tt_ctx *ctx, const tt_source_def *def, tt_source *source,
 
 tt_data *tt_data_new_with(tt_ctx *ctx, const tt_source *source, const tt_data_opts *opts)
 {
+    if (ctx != NULL && source == NULL)
+        (void)TT_FAIL(ctx, TT_EINVAL, "data: the source is NULL");
     if (ctx == NULL || source == NULL)
         return NULL;
     tt_source copy = *source;
@@ -237,6 +239,7 @@ int tt_data_fields(const tt_data *d, tt_field out[TT_MAX_FIELDS])
 {
     if (d == NULL)
         return 0;
-    memcpy(out, d->fields, sizeof(d->fields[0]) * (size_t)d->source.n_fields);
+    if (out != NULL)
+        memcpy(out, d->fields, sizeof(d->fields[0]) * (size_t)d->source.n_fields);
     return d->source.n_fields;
 }

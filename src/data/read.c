@@ -362,8 +362,10 @@ static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
 
 tt_status tt_data_next(tt_data *d, tt_batch_data *out)
 {
-    if (d == NULL || out == NULL)
+    if (d == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(d->ctx, TT_EINVAL, "data next: the room for the batch is NULL");
     if (tti_is_stuck(d->ctx))
         return tt_status_of(d->ctx);
     if (!d->is_started)

@@ -75,6 +75,7 @@ tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opt
     if (opts != NULL)
         memcpy(&t.opts, opts, TTI_MIN(opts->opts_size, sizeof(t.opts)));
     TT_TRY(tti_options_fill(ctx, def->options, &t.opts, kind));
+    tti_options_zeros(def->options, &t.opts, false);
     TT_TRY(find_field(d, kind, t.opts.field, &t.field));
     for (int i = 0; i < d->n_transforms; i++)
         t.place += d->transforms[i].field == t.field;

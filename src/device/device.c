@@ -311,8 +311,10 @@ int tt_device_count(const tt_ctx *ctx)
 
 tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
 {
-    if (ctx == NULL || out == NULL)
+    if (ctx == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "device: the room for its description is NULL");
     if (i < 0 || i >= ctx->n_devices)
         return TT_FAIL(ctx, TT_EINVAL, "there is no device %d: the context has %d devices", i,
                        ctx->n_devices);

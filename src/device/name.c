@@ -134,7 +134,11 @@ void tt_device_merge(tt_device_name *name, const tt_device_name *base)
 void tt_device_print(const tt_device_name *name, char out[TT_DEVICE_NAME_MAX])
 {
     size_t n = TT_DEVICE_NAME_MAX, at = 0;
+    if (out == NULL)
+        return;
     out[0] = 0;
+    if (name == NULL)
+        return;
     if (name->job[0] != 0)
         at += (size_t)snprintf(out + at, n - at, "/job:%s", name->job);
     if (name->replica >= 0)

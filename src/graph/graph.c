@@ -310,8 +310,10 @@ static bool reaches(tt_graph *g, const tt_node *from, const tt_node *to, bool *o
 
 tt_status tt_after(tt_tensor *t, tt_tensor *const *deps, int n)
 {
-    if (t == NULL || (n > 0 && deps == NULL))
+    if (t == NULL)
         return TT_EINVAL;
+    if (n > 0 && deps == NULL)
+        return TT_FAIL(t->graph->ctx, TT_EINVAL, "after: the list of tensors is NULL");
     tt_graph *g = t->graph;
     if (tti_is_stuck(g->ctx))
         return tt_status_of(g->ctx);
@@ -420,6 +422,13 @@ static tt_status infer(tt_graph *g, const tt_op *op, tt_infer *q)
     return TT_OK;
 }
 
+bool tti_opts_given(tt_graph *g, const char *op, const void *opts)
+{
+    if (g != NULL && opts == NULL)
+        (void)TT_FAIL(g->ctx, TT_EINVAL, "%s: the options are NULL", op);
+    return g != NULL && opts != NULL;
+}
+
 bool tti_shape_equal(const tt_shape *a, const tt_shape *b)
 {
     if (a->rank != b->rank)
@@ -441,7 +450,7 @@ tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *i
         return NULL;
     }
     for (int i = 0; i < n_in; i++) {
-        if (in[i] == NULL) {
+        if (in == NULL || in[i] == NULL) {
             (void)TT_FAIL(ctx, TT_EINVAL, "%s: input %d is NULL", op->name, i);
             return NULL;
         }

@@ -130,6 +130,8 @@ tt_tensor *tt_feed_with(tt_graph *g, const tt_feed_opts *opts)
 {
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
+    if (!tti_opts_given(g, "feed", opts))
+        return NULL;
     tti_feed_attr a = {opts->dtype, tidy(opts->shape)};
     tt_node *n = tt_node_new(g, &tti_op_feed, 0, NULL, &a, opts->name);
     if (n == NULL)
@@ -200,6 +202,8 @@ tt_tensor *tt_variable_with(tt_graph *g, const tt_variable_opts *opts)
 {
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
+    if (!tti_opts_given(g, "variable", opts))
+        return NULL;
     if ((unsigned)opts->init.kind >= TTI_COUNT(init_names) - 1) {
         (void)TT_FAIL(g->ctx, TT_EINVAL, "variable '%s': initializer %d is unknown",
                       opts->name == NULL ? "" : opts->name, (int)opts->init.kind);
@@ -225,7 +229,7 @@ int tt_trainable(const tt_graph *g, tt_tensor **out, int max)
         const tt_node *v = g->nodes[i];
         if (v->op != &tti_op_variable || ((const tti_variable_attr *)v->attr)->no_train)
             continue;
-        if (n < max)
+        if (n < max && out != NULL)
             out[n] = v->out;
         n++;
     }

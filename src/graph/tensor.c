@@ -7,7 +7,7 @@
 
 int tt_open_axis(const tt_shape *shape)
 {
-    for (int i = 0; i < shape->rank; i++)
+    for (int i = 0; shape != NULL && i < shape->rank; i++)
         if (shape->dim[i] < 0)
             return i;
     return -1;
@@ -15,14 +15,16 @@ int tt_open_axis(const tt_shape *shape)
 
 int64_t tt_shape_count(const tt_shape *shape)
 {
-    int64_t n = 1;
-    for (int i = 0; i < shape->rank; i++)
+    int64_t n = shape == NULL ? 0 : 1;
+    for (int i = 0; shape != NULL && i < shape->rank; i++)
         n *= shape->dim[i];
     return n;
 }
 
 const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT])
 {
+    if (shape == NULL || buf == NULL)
+        return "";
     int at = snprintf(buf, TT_SHAPE_TEXT, "[");
     for (int i = 0; i < shape->rank && at < TT_SHAPE_TEXT - 24; i++) {
         const char *comma = i == 0 ? "" : ", ";

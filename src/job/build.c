@@ -262,8 +262,13 @@ static tt_status build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_j
 
 tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out)
 {
+    tt_ctx *known = ctx != NULL ? ctx : j != NULL ? j->ctx : NULL;
     if (j == NULL || out == NULL || ctx == NULL)
-        return TT_EINVAL;
+        return known == NULL ? TT_EINVAL
+                             : TT_FAIL(known, TT_EINVAL, "job: %s is NULL",
+                                       j == NULL     ? "the job"
+                                       : out == NULL ? "out"
+                                                     : "the context");
     return tti_job_build(j, ctx, &(tti_job_build_opts){0}, out);
 }
 

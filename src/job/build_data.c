@@ -102,6 +102,7 @@ static tt_status open_kind(tt_job *j, tt_ctx *ctx, const tt_source_def *def, con
     if (options == NULL)
         return TT_ENOMEM;
     tt_status st = tti_bind(ctx, def->options, record, options);
+    tti_options_zeros(def->options, options, false); // a source fills in nothing
     if (st == TT_OK)
         st = place_files(ctx, def, record, d->dir, options, &p);
     if (st == TT_OK) {

@@ -97,6 +97,13 @@ static tt_status check_form(tti_tree *t, const tti_schema *s, const char *path, 
     return TT_OK;
 }
 
+// A row "has_ignore" that is not given is true where "ignore" is.
+static const char *default_of(const tti_schema *s, const tt_option *row, const tti_item *in)
+{
+    bool is_mark = row->type == TT_OPT_BOOL && strncmp(row->name, "has_", 4) == 0;
+    return is_mark && given(s, in, row->name + 4) != NULL ? "true" : tti_schema_default(s, row);
+}
+
 static tt_status resolve_rows(tti_tree *t, const tti_schema *s, const tt_option *rows,
                               const char *path, const tti_item *in, tti_item *out)
 {
@@ -105,8 +112,8 @@ static tt_status resolve_rows(tti_tree *t, const tti_schema *s, const tt_option 
         tti_item *made = NULL;
         if (value != NULL)
             TT_TRY(tti_row_item(t, row, path, value, &made));
-        else if (tti_schema_default(s, row) != NULL)
-            TT_TRY(tti_value_item(t, row, path, tti_schema_default(s, row), out->at, &made));
+        else if (default_of(s, row, in) != NULL)
+            TT_TRY(tti_value_item(t, row, path, default_of(s, row, in), out->at, &made));
         else if (s->later == NULL || strcmp(s->later, row->name) != 0)
             return tti_fail_at(t->ctx, TT_EINVAL, out->at, path, "%s must be given", row->name);
         if (made != NULL)

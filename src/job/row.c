@@ -194,6 +194,7 @@ tt_status tti_bind(tt_ctx *ctx, const tt_option *rows, const tti_item *record, v
         if (value != NULL)
             TT_TRY(tti_option_set(ctx, rows, out, "job", row->name, value->text));
     }
+    tti_options_zeros(rows, out, true); // every value is the job's own: zero means zero
     return TT_OK;
 }
 

@@ -55,7 +55,7 @@ const tt_option tti_job_train_rows[] = {
         "compare the replicas' weights every N steps; 0: at each checkpoint", 0, MANY),
     FIT(validate_every, TT_OPT_INT, "0", "validate every N steps; 0: after each epoch", 0, MANY),
     FIT(validate_rows, TT_OPT_INT, "0", "number of records to validate on; 0: all", 0, MANY),
-    {"nan", TT_OPT_ENUM, "stop", "what to do when the loss is NaN or infinite",
+    {"nan", TT_OPT_ENUM, "stop", "what to do when the loss or a gradient is NaN or infinite",
      offsetof(tti_job_train, fit.nan), 0, 0, nan_words},
     COMPILE(top_k, TT_OPT_INT32, "5", "the k of the metric top_k", 1, 1 << 30),
     COMPILE(freeze, TT_OPT_TEXT, "", "weights to keep frozen, as name patterns: [conv2d_*]", 0, 0),

@@ -138,7 +138,7 @@ int tt_model_weights(const tt_model *m, tt_weight_info *out, int max)
 {
     if (m == NULL)
         return 0;
-    for (int64_t i = 0; i < m->n_weights && i < max; i++) {
+    for (int64_t i = 0; out != NULL && i < m->n_weights && i < max; i++) {
         const tti_weight *w = &m->weights[i];
         out[i] = (tt_weight_info){w->name, w->var->dtype, w->var->shape, w->trains};
     }

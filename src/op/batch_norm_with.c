@@ -18,8 +18,10 @@ tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go)
 tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
                                  const tt_op_batch_norm_opts *opts)
 {
-    tti_batch_norm_attr a = {.eps = opts->eps == 0 ? 1e-5 : opts->eps,
-                             .momentum = opts->momentum == 0 ? 0.9 : opts->momentum,
+    if (!tti_opts_given(g, "batch_norm", opts))
+        return NULL;
+    tti_batch_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5),
+                             .momentum = tti_or_default(opts->momentum, 0.9),
                              .act = opts->act,
                              .has_residual = opts->residual != NULL};
     tt_tensor *mean = vars.mean, *unbiased = NULL, *y;

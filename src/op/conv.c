@@ -12,6 +12,7 @@
  * node; a second output z exists only where the activation's gradient needs it.
  */
 #include "op/conv.h"
+#include "op/shape.h"
 
 extern const tt_op tti_op_conv2d, tti_op_conv2d_dx, tti_op_conv2d_dw;
 
@@ -70,7 +71,7 @@ tt_tensor *tt_op_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w, const tt_o
 {
     tt_op_conv2d_opts o = {0};
     tti_conv_attr a;
-    if (g == NULL || x == NULL || w == NULL)
+    if (!tti_given(g, "conv2d", x) || !tti_given(g, "conv2d", w))
         return NULL;
     if (opts != NULL)
         o = *opts;

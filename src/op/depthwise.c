@@ -11,6 +11,7 @@
  * are left out.
  */
 #include "op/depthwise.h"
+#include "op/shape.h"
 #include <string.h>
 
 _Static_assert(sizeof(tti_depthwise_tune) <= TT_TUNE_BYTES, "tune is too large");
@@ -22,7 +23,7 @@ tt_tensor *tt_op_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
 {
     tt_op_conv2d_opts o = {0};
     tti_conv_attr a;
-    if (g == NULL || x == NULL || w == NULL)
+    if (!tti_given(g, "depthwise_conv2d", x) || !tti_given(g, "depthwise_conv2d", w))
         return NULL;
     if (opts != NULL)
         o = *opts;

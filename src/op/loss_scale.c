@@ -66,6 +66,8 @@ const tt_op tti_op_update_loss_scale = {
 tt_tensor *tt_update_loss_scale_with(tt_graph *g, tt_tensor *scale, tt_tensor *good, tt_tensor *go,
                                      const tt_update_loss_scale_opts *opts)
 {
+    if (!tti_opts_given(g, "update_loss_scale", opts))
+        return NULL;
     if (g == NULL)
         return NULL;
     tti_loss_scale_attr a = {opts->every == 0 ? 2000 : opts->every,

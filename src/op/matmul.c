@@ -8,6 +8,7 @@
  */
 #include "op/gemm.h"
 #include "op/op.h"
+#include "op/shape.h"
 
 static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_erf",
                                         "sigmoid",    "tanh",     "silu", "elu",
@@ -130,7 +131,9 @@ static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor
 
 tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matmul_opts *opts)
 {
-    if (a == NULL || b == NULL)
+    if (!tti_opts_given(g, "matmul", opts))
+        return NULL;
+    if (!tti_given(g, "matmul", a) || !tti_given(g, "matmul", b))
         return NULL;
     tti_matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act, false};
     int k = k_axis_of_a(&at, &a->shape);

@@ -264,7 +264,9 @@ const tt_op tti_op_rms_norm_grad = {
 tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
                                  const tt_norm_opts *opts)
 {
-    tti_norm_attr a = {.eps = opts->eps == 0 ? 1e-5 : opts->eps,
+    if (!tti_opts_given(g, "layer_norm", opts))
+        return NULL;
+    tti_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5),
                        .has_gamma = gamma != NULL,
                        .has_beta = beta != NULL};
     tt_tensor *in[3] = {x};
@@ -279,7 +281,9 @@ tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt
 tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
                                const tt_norm_opts *opts)
 {
-    tti_norm_attr a = {.eps = opts->eps == 0 ? 1e-5 : opts->eps, .has_gamma = gamma != NULL};
+    if (!tti_opts_given(g, "rms_norm", opts))
+        return NULL;
+    tti_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5), .has_gamma = gamma != NULL};
     tt_tensor *in[2] = {x, gamma};
     return tt_node_out(g, &tti_op_rms_norm, gamma == NULL ? 1 : 2, in, &a);
 }

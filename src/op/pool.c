@@ -10,6 +10,7 @@
  * Pooling over the whole image is a window of its size.
  */
 #include "op/pool.h"
+#include "op/shape.h"
 #include <string.h>
 
 _Static_assert(sizeof(tti_pool_tune) <= TT_TUNE_BYTES, "tune is too large");
@@ -44,7 +45,7 @@ static const tt_option avg_grad_options[] = {
 
 static tt_tensor *build(tt_graph *g, const tt_op *op, tt_tensor *x, const tt_pool_opts *o)
 {
-    if (g == NULL || x == NULL)
+    if (!tti_given(g, op->name, x))
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     static const tt_pool_opts none;
@@ -74,7 +75,7 @@ tt_tensor *tt_op_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *
 
 static tt_tensor *whole_image(tt_graph *g, const tt_op *op, const char *name, tt_tensor *x)
 {
-    if (g == NULL || x == NULL || tti_image_check(tt_graph_get_ctx(g), name, "x", x) != TT_OK)
+    if (!tti_given(g, name, x) || tti_image_check(tt_graph_get_ctx(g), name, "x", x) != TT_OK)
         return NULL;
     const int64_t *dim = x->shape.dim;
     tti_pool_attr a = {

@@ -17,6 +17,7 @@
  */
 #include "op/reduce.h"
 #include "op/op.h"
+#include "op/shape.h"
 
 // ---- attributes and shapes -------------------------------------------------------------------
 
@@ -301,24 +302,30 @@ static tt_tensor *sum_node(tt_graph *g, tt_tensor *x, tti_reduce_attr a)
 static bool ready(tt_graph *g, const char *op, tt_tensor *x, const tt_reduce_opts *opts,
                   tti_reduce_attr *a)
 {
-    return g != NULL && x != NULL && !tti_is_stuck(tt_graph_get_ctx(g)) &&
+    return tti_given(g, op, x) && !tti_is_stuck(tt_graph_get_ctx(g)) &&
            read_axes(tt_graph_get_ctx(g), op, &x->shape, opts, a) == TT_OK;
 }
 
 tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_opts_given(g, "sum", opts))
+        return NULL;
     tti_reduce_attr a;
     return ready(g, "sum", x, opts, &a) ? sum_node(g, x, a) : NULL;
 }
 
 tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_opts_given(g, "max", opts))
+        return NULL;
     tti_reduce_attr a;
     return ready(g, "max", x, opts, &a) ? tt_node_out(g, &tti_op_max, 1, &x, &a) : NULL;
 }
 
 tt_tensor *tt_min_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_opts_given(g, "min", opts))
+        return NULL;
     tti_reduce_attr a;
     return ready(g, "min", x, opts, &a) ? tt_node_out(g, &tti_op_min, 1, &x, &a) : NULL;
 }
@@ -352,6 +359,8 @@ tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 // bf16 and f16 are computed as f32 and rounded once, at the end.
 tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_opts_given(g, "mean", opts))
+        return NULL;
     tti_reduce_attr a;
     if (!ready(g, "mean", x, opts, &a))
         return NULL;
@@ -374,6 +383,8 @@ static tt_tensor *finite_or_zero(tt_graph *g, tt_tensor *x)
 
 tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_opts_given(g, "logsumexp", opts))
+        return NULL;
     tti_reduce_attr a;
     if (!ready(g, "logsumexp", x, opts, &a))
         return NULL;
@@ -392,7 +403,7 @@ tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *op
 
 tt_tensor *tt_sum_like(tt_graph *g, tt_tensor *x, tt_tensor *like)
 {
-    if (g == NULL || x == NULL || like == NULL)
+    if (!tti_given(g, "sum_like", x) || !tti_given(g, "sum_like", like))
         return NULL;
     const tt_shape *to = &like->shape;
     int lead = x->shape.rank - to->rank;

@@ -14,7 +14,7 @@
 bool tti_given(tt_graph *g, const char *op, const tt_tensor *x)
 {
     if (g != NULL && x == NULL)
-        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "%s: x is NULL", op);
+        (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "%s: an input is NULL", op);
     return g != NULL && x != NULL;
 }
 

@@ -252,6 +252,8 @@ const tt_op tti_op_cross_entropy_grad = {
 tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
                                  const tt_cross_entropy_opts *opts)
 {
+    if (!tti_opts_given(g, "cross_entropy", opts))
+        return NULL;
     tti_cross_entropy_attr a = {opts->smoothing, opts->has_ignore, opts->ignore};
     tt_tensor *in[] = {logits, labels};
     return tt_node_out(g, &tti_op_cross_entropy, 2, in, &a);

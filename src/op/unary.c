@@ -13,6 +13,7 @@
  */
 #include "op/unary.h"
 #include "op/op.h"
+#include "op/shape.h"
 
 static tt_tensor *one(tt_graph *g, const tt_op *op, tt_tensor *x, const tti_unary_attr *attr)
 {
@@ -261,7 +262,7 @@ tt_tensor *tti_act_grad(tt_graph *g, tt_act act, tt_tensor *dy, tt_tensor *y_or_
 
 tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act)
 {
-    if (g == NULL || x == NULL)
+    if (!tti_given(g, "activation", x))
         return NULL;
     if ((unsigned)act >= TTI_COUNT(act_rows)) {
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "activation: there is no activation %d",

@@ -3,7 +3,7 @@
  * average. Kernels: update_cpu.c. The variable (input 0) and its state (inputs 2 and 3) are written
  * in place.
  *
- * With w the variable, lr = step lr * lr_scale, t = step + 1, and g = gradient * grad_scale *
+ * With w the variable, lr = step lr * lr_scale, t = the number of updates applied, this one included, and g = gradient * grad_scale *
  * scale, to which all but adamw and lion add weight_decay * w; as PyTorch has them:
  *   sgd      w -= lr g; with momentum b = momentum b + g and w -= lr b, nesterov: w -= lr (g +
  *            momentum b)
@@ -15,7 +15,7 @@
  *   adagrad  s += g^2, w -= lr g / (sqrt(s) + eps)
  *   lion     w *= 1 - lr weight_decay, w -= lr sign(beta1 m + (1 - beta1) g), then
  *            m = beta2 m + (1 - beta2) g
- *   ema      a = decay a + (1 - decay) value; at step 0 a = value
+ *   ema      a = decay a + (1 - decay) value; at the first update that is applied a = value
  * scale is an optional scalar, the last input; where it is not finite, nothing is changed. Scalars
  * are computed in f64 and rounded once. State variables are "<variable>/adam_m" and the like,
  * whatever scope is open.
@@ -187,7 +187,7 @@ static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, 
 
 static double given(const tt_update_opts *o, double value, double otherwise)
 {
-    return o->exact || value != 0 ? value : otherwise;
+    return o->exact ? value : tti_or_default(value, otherwise);
 }
 
 static tt_status check_opts(tt_ctx *ctx, const char *op, const tti_update_attr *a)
@@ -255,6 +255,8 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
 tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                               const tt_update_opts *opts)
 {
+    if (!tti_opts_given(g, "update_sgd", opts))
+        return NULL;
     recipe r = {.op = &tti_op_update_sgd};
     if (opts->momentum != 0)
         r.state[0] = "sgd_momentum";
@@ -264,6 +266,8 @@ tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                const tt_update_opts *opts)
 {
+    if (!tti_opts_given(g, "update_adam", opts))
+        return NULL;
     recipe r = {&tti_op_update_adam, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
     return update(g, &r, var, grad, opts);
 }
@@ -271,6 +275,8 @@ tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                 const tt_update_opts *opts)
 {
+    if (!tti_opts_given(g, "update_adamw", opts))
+        return NULL;
     recipe r = {&tti_op_update_adamw, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
     return update(g, &r, var, grad, opts);
 }
@@ -278,6 +284,8 @@ tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                   const tt_update_opts *opts)
 {
+    if (!tti_opts_given(g, "update_rmsprop", opts))
+        return NULL;
     recipe r = {&tti_op_update_rmsprop, 0.9, 0, 1e-7, {"rmsprop_square", "rmsprop_momentum"}, true};
     return update(g, &r, var, grad, opts);
 }
@@ -285,6 +293,8 @@ tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                   const tt_update_opts *opts)
 {
+    if (!tti_opts_given(g, "update_adagrad", opts))
+        return NULL;
     recipe r = {&tti_op_update_adagrad, 0, 0, 1e-7, {"adagrad_sum", NULL}, false};
     return update(g, &r, var, grad, opts);
 }
@@ -292,6 +302,8 @@ tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                const tt_update_opts *opts)
 {
+    if (!tti_opts_given(g, "update_lion", opts))
+        return NULL;
     recipe r = {&tti_op_update_lion, 0.9, 0.99, 0, {"lion_m", NULL}, false};
     return update(g, &r, var, grad, opts);
 }
@@ -299,6 +311,8 @@ tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                               const tt_update_ema_opts *opts)
 {
+    if (!tti_opts_given(g, "update_ema", opts))
+        return NULL;
     if (g == NULL)
         return NULL;
     tti_ema_attr a = {opts->decay != 0 ? opts->decay : 0.999, opts->scale != NULL};

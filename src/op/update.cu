@@ -76,7 +76,7 @@ __device__ static inline void update_part(const update_args &p, const tti_update
     if (threadIdx.x == 0)
         scalars_of(&shared, a, p.step, p.scale, R::is_adam != 0);
     if (threadIdx.x == 32)
-        shared.fix2 = R::is_adam != 0 ? (float)(1 / (1 - power(a.beta2, p.step->step + 1))) : 1.0f;
+        shared.fix2 = R::is_adam != 0 ? (float)(1 / (1 - power(a.beta2, count_of(p.step)))) : 1.0f;
     __syncthreads();
     const scalars c = shared;
     if (!c.go)
@@ -132,14 +132,14 @@ __global__ static void __launch_bounds__(THREADS, PER_SM) update_all(const updat
     update_part<R>(p, l.attr[it.attr], blockIdx.x - it.first, end - it.first);
 }
 
-// a = decay a + (1 - decay) value; at step 0 a = value.
+// a = decay a + (1 - decay) value; at the first step that is applied a = value.
 __global__ static void __launch_bounds__(THREADS)
     ema_each(const update_args p, float decay, float rest)
 {
     float go = scale_of(p.scale);
     if (go - go != 0)
         return;
-    bool first = p.step->step == 0;
+    bool first = p.step->step == p.step->unapplied;
     int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, by = (int64_t)gridDim.x * THREADS;
     for (int64_t i = at; i < p.packs; i += by) {
         pack a = ((const pack *)p.w)[i], x = ((const pack *)p.g)[i];

@@ -25,6 +25,12 @@ __device__ static double power(double base, int64_t n)
     return y;
 }
 
+// Updates up to this one that were applied.
+__device__ static int64_t count_of(const tt_step *step)
+{
+    return step->step + 1 - step->unapplied;
+}
+
 __device__ static float scale_of(const float *scale)
 {
     return scale != NULL ? *scale : 1.0f;
@@ -36,7 +42,7 @@ __device__ static void scalars_of(scalars *c, const tti_update_attr &a, const tt
 {
     double lr = (double)step->lr * a.lr_scale, fix1 = 1;
     if (is_adam)
-        fix1 = 1 / (1 - power(a.beta1, step->step + 1));
+        fix1 = 1 / (1 - power(a.beta1, count_of(step)));
     c->lr = (float)(-lr * fix1);
     c->grad_scale = step->grad_scale;
     c->scale = scale_of(scale);

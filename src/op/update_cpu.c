@@ -44,8 +44,9 @@ static scalars scalars_of(const tt_launch *l, bool is_adam, float scale)
     const tti_update_attr *a = l->attr;
     double lr = (double)l->step->lr * a->lr_scale, fix1 = 1, fix2 = 1;
     if (is_adam) {
-        fix1 = 1 / (1 - power(a->beta1, l->step->step + 1));
-        fix2 = 1 / (1 - power(a->beta2, l->step->step + 1));
+        int64_t t = l->step->step + 1 - l->step->unapplied;
+        fix1 = 1 / (1 - power(a->beta1, t));
+        fix2 = 1 / (1 - power(a->beta2, t));
     }
     return (scalars){
         .lr = v16_set1((real)(-lr * fix1)),
@@ -218,8 +219,8 @@ tt_status TTI_ISA(update_ema)(const tt_launch *l)
     if (!read_scale(l, attr->has_scale != 0, &scale))
         return TT_OK;
     const real *value = l->in[1].data;
-    real *a = l->out[0].data; // input 0's own memory
-    if (l->step->step == 0) {
+    real *a = l->out[0].data;                  // input 0's own memory
+    if (l->step->step == l->step->unapplied) { // the first one that is applied
         if (l->begin < l->end)
             memcpy(a + l->begin, value + l->begin, (size_t)(l->end - l->begin) * sizeof(real));
         return TT_OK;

@@ -6,7 +6,8 @@
  *   s     = p / count; 0 if count is 0
  *   norm  = sqrt(tree sum of the squares, in the order of the inputs) s; 0 without squares
  *   scale = s, or s (clip / norm) where norm is above clip; NaN with guard, where the loss or the
- *           norm is not finite
+ *           norm is not finite, or the largest magnitude of all gradients, or what the update would
+ *           make of that one (update_scale.h)
  *   go    = 1, or NaN where scale is NaN
  * All in f64; each output is rounded once, to f32. Loss and count are sums over all rows: a run of
  * some lanes cannot have them and is refused.
@@ -20,8 +21,27 @@ static const tt_option scale_attrs[] = {
      offsetof(tti_update_scale_attr, clip), 0, 0, NULL},
     {"guard", TT_OPT_INT, "0", "output NaN if the loss or the norm is not finite",
      offsetof(tti_update_scale_attr, guard), 0, 1, NULL},
+    {"n_largest", TT_OPT_INT, "0", "so many last inputs are magnitudes of gradients",
+     offsetof(tti_update_scale_attr, n_largest), 0, 1 << 20, NULL},
+    {"square", TT_OPT_FLOAT, "0", "the update keeps squares times this; 0: none",
+     offsetof(tti_update_scale_attr, square), 0, 0, NULL},
+    {"step", TT_OPT_FLOAT, "0", "the update adds gradients times the learning rate times this",
+     offsetof(tti_update_scale_attr, step), 0, 0, NULL},
     TT_OPTION_END,
 };
+
+static tt_status check_largest(tt_infer *q, int from)
+{
+    char text[TT_SHAPE_TEXT];
+    for (int i = from; i < q->n_in; i++) {
+        const tt_tensor *x = q->in[i];
+        if (x->shape.rank > 1 || x->dtype != TT_F32)
+            return TT_FAIL(q->ctx, TT_ESHAPE,
+                           "update_scale: magnitudes '%s' are %s %s, not what max_abs gives",
+                           x->node->name, tt_dtype_name(x->dtype), tt_shape_text(&x->shape, text));
+    }
+    return TT_OK;
+}
 
 static tt_status scale_infer(tt_infer *q)
 {
@@ -30,7 +50,12 @@ static tt_status scale_infer(tt_infer *q)
     char text[TT_SHAPE_TEXT];
     if (!(a->clip >= 0))
         return TT_FAIL(q->ctx, TT_EINVAL, "update_scale: clip %g is below 0", a->clip);
-    for (int i = 0; i < q->n_in; i++) {
+    int n = q->n_in - (int)a->n_largest;
+    if (n < 3)
+        return TT_FAIL(q->ctx, TT_EINVAL, "update_scale: %d inputs, but %lld are magnitudes",
+                       q->n_in, (long long)a->n_largest);
+    TT_TRY(check_largest(q, n));
+    for (int i = 0; i < n; i++) {
         const tt_tensor *x = q->in[i];
         if (x->shape.rank != 0 || (x->dtype != TT_F64 && (x->dtype != TT_F32 || i >= 3)))
             return TT_FAIL(q->ctx, TT_ESHAPE, "update_scale: %s '%s' is %s %s, not an %s scalar",
@@ -70,15 +95,18 @@ const tt_op tti_op_update_scale = {
 tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tensor *count, tt_tensor *p,
                                 const tt_update_scale_opts *opts)
 {
+    if (!tti_opts_given(g, "update_scale", opts))
+        return NULL;
     if (g == NULL)
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
-    int n = opts->n_squares;
-    if (n < 0 || (n > 0 && opts->squares == NULL)) {
-        (void)TT_FAIL(ctx, TT_EINVAL, "update_scale: %d square sums", n);
+    int n = opts->n_squares, most = opts->n_largest;
+    if (n < 0 || (n > 0 && opts->squares == NULL) || most < 0 ||
+        (most > 0 && opts->largest == NULL)) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "update_scale: %d square sums, %d magnitudes", n, most);
         return NULL;
     }
-    tt_tensor **in = tti_calloc(ctx, (size_t)n + 3, sizeof(tt_tensor *));
+    tt_tensor **in = tti_calloc(ctx, (size_t)n + (size_t)most + 3, sizeof(tt_tensor *));
     if (in == NULL)
         return NULL;
     in[0] = loss_sum;
@@ -86,8 +114,10 @@ tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tensor *cou
     in[2] = p;
     for (int i = 0; i < n; i++)
         in[3 + i] = opts->squares[i];
-    tti_update_scale_attr a = {opts->clip, opts->guard};
-    tt_node *node = tt_node_new(g, &tti_op_update_scale, n + 3, in, &a, NULL);
+    for (int i = 0; i < most; i++)
+        in[3 + n + i] = opts->largest[i];
+    tti_update_scale_attr a = {opts->clip, opts->guard, most, opts->square, opts->step};
+    tt_node *node = tt_node_new(g, &tti_op_update_scale, n + most + 3, in, &a, NULL);
     tti_free(ctx, in);
     if (node == NULL)
         return NULL;

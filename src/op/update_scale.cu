@@ -2,6 +2,7 @@
  * update_scale.cu - kernel of update_scale.c on a GPU: a few numbers, in f64. Square sums lie here
  * and there, so they are first put side by side, by kernels that have their addresses as arguments.
  */
+#include "op/max_abs.cuh"
 #include "op/square_sum.cuh"
 #include "op/update_scale.h"
 
@@ -36,8 +37,9 @@ struct scale_args {
     number loss, count, p;
     const double *squares;
     int n;
-    double clip;
-    bool guard;
+    tti_update_scale_attr attr;
+    const float *largest; // NULL: not known
+    const tt_step *step;
     float *scale, *norm, *go;
 };
 
@@ -48,8 +50,11 @@ __global__ static void __launch_bounds__(TTI_TREE_THREADS) scale_of(const scale_
         return;
     double count = value(a.count), s = count == 0 ? 0 : value(a.p) / count;
     double norm = sqrt(sum) * s;
-    bool stop = a.guard && !(is_finite(value(a.loss)) && is_finite(norm));
-    double scale = a.clip > 0 && norm > a.clip ? s * (a.clip / norm) : s;
+    bool guard = a.attr.guard != 0;
+    bool stop = guard && !(is_finite(value(a.loss)) && is_finite(norm));
+    double scale = a.attr.clip > 0 && norm > a.attr.clip ? s * (a.attr.clip / norm) : s;
+    stop |= guard && a.largest != NULL &&
+            tti_update_overflows(&a.attr, *a.largest, a.step->grad_scale, (float)scale, a.step->lr);
     float y = stop ? tti_float(0x7fc00000u) : (float)scale;
     *a.scale = y;
     *a.norm = (float)norm;
@@ -73,7 +78,8 @@ static tt_status update_scale(const tt_launch *l)
 {
     const tti_update_scale_attr *attr = (const tti_update_scale_attr *)l->attr;
     double *squares = (double *)l->scratch;
-    int n = l->n_in - 3;
+    int most = (int)attr->n_largest, n = l->n_in - 3 - most;
+    float *largest = (float *)(squares + n);
     for (int i = 0; i < n; i += AT_ONCE) {
         addresses from = {};
         int m = n - i < AT_ONCE ? n - i : AT_ONCE;
@@ -81,13 +87,16 @@ static tt_status update_scale(const tt_launch *l)
             from.at[k] = (const double *)l->in[3 + i + k].data;
         TTI_LAUNCH(l, 1, AT_ONCE, 0, collect, from, m, squares + i);
     }
+    if (most > 0)
+        tti_max_abs_launch(l, l->in + 3 + n, most, largest);
     scale_args a = {number_of(&l->in[0]),
                     number_of(&l->in[1]),
                     number_of(&l->in[2]),
                     squares,
                     n,
-                    attr->clip,
-                    attr->guard != 0,
+                    *attr,
+                    most > 0 ? largest : NULL,
+                    l->step,
                     (float *)l->out[0].data,
                     (float *)l->out[1].data,
                     (float *)l->out[2].data};

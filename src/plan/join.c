@@ -298,10 +298,14 @@ static tt_status draft_collect(tti_emitter *e, int pnode)
         tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
     prog->begin = begin;
     prog->first = pn->piece >= 0;
+    int64_t done = 0;
     for (int k = 0; k < pn->n_in; k++) { // of a variable: its own piece, then the others in order
         int64_t end;
-        int piece = pn->piece < 0 ? k : k == 0 ? pn->piece : k <= pn->piece ? k - 1 : k;
-        tti_piece_range(out->count, piece, pn->n_in, &prog->begin[k], &end);
+        int piece = k == 0 ? pn->piece : k <= pn->piece ? k - 1 : k;
+        prog->begin[k] = done;
+        done += p->values[pn->in[k]].count;
+        if (pn->piece >= 0)
+            tti_piece_range(out->count, piece, pn->n_in, &prog->begin[k], &end);
     }
     c->launch.tune = prog;
     c->units[0] = (out->count + COLLECT_UNIT - 1) / COLLECT_UNIT;

@@ -46,6 +46,24 @@ static bool is_worth(const tti_spreader *s, const tti_value *v)
     return v->bytes >= WORTH_BYTES || s->p->ctx->spread.update == TT_UPDATE_SHARD;
 }
 
+// What looks at gradients looks at pieces of those that come so; what joins that is done by all too.
+static void set_parts(tti_spreader *s)
+{
+    for (int64_t i = 0; i < s->n_nodes; i++) {
+        const tti_pnode *pn = &s->nodes[i];
+        bool any = false;
+        if (pn->kind != TTI_OP || pn->is_dropped || s->mode[i] != TTI_EVERY ||
+            (pn->node->op->flags & TT_OP_PARTS) == 0)
+            continue;
+        for (int k = 0; k < pn->n_in; k++)
+            any |= s->in_pieces[pn->in[k]] != 0;
+        if (!any)
+            continue;
+        s->mode[i] = TTI_PARTS;
+        s->in_pieces[pn->out] = 2;
+    }
+}
+
 // Single numbers from something large (the squares of a gradient) are made once, in turn by all.
 static void set_owners(tti_spreader *s)
 {
@@ -54,7 +72,7 @@ static void set_owners(tti_spreader *s)
         const tti_pnode *pn = &s->nodes[i];
         bool dear = false;
         for (int k = 0; s->mode[i] == TTI_EVERY && k < pn->n_in; k++)
-            dear |= s->in_pieces[pn->in[k]] != 0;
+            dear |= s->in_pieces[pn->in[k]] == 1;
         for (int k = 0; k < pn->n_out; k++)
             dear &= s->values[pn->out + k].count == 1;
         if (!dear)
@@ -156,6 +174,7 @@ void tti_spread_modes(tti_spreader *s)
             s->in_pieces[pn->out] = 1;
         }
     }
+    set_parts(s);
     set_owners(s);
     set_tree_keys(s);
     set_residuals(s);
@@ -164,7 +183,7 @@ void tti_spread_modes(tti_spreader *s)
                           s->n_replicas > 1;
     for (int64_t i = 0; i < s->n_nodes; i++)
         for (int k = 0; k < s->nodes[i].n_in; k++)
-            if (s->mode[i] != TTI_PIECES && s->mode[i] != TTI_NOTHING)
+            if (s->mode[i] != TTI_PIECES && s->mode[i] != TTI_NOTHING && s->mode[i] != TTI_PARTS)
                 s->is_shared[s->values[s->nodes[i].in[k]].node] = 0;
     for (int i = 0; i < p->n_fetched; i++)
         s->is_shared[s->values[p->targets[i]].node] = 0;

@@ -7,6 +7,7 @@
  * come from, receives right before their first reader. Every device's list is a part of this order,
  * so a wait always looks back in it: no set of lists can deadlock.
  */
+#include "device/device.h"
 #include "plan/plan.h"
 #include <string.h>
 
@@ -134,6 +135,13 @@ static bool is_scalar(const tti_plan *p, const tti_pnode *pn)
     return scalar;
 }
 
+// Gradients are looked at while a core's cache has them; on a GPU all at once, by one launch.
+static bool looks_at_parts(const tti_plan *p, const tti_pnode *pn)
+{
+    return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_PARTS) != 0 && pn->device >= 0 &&
+           !tti_has_streams(p->ctx->devices[pn->device]);
+}
+
 // Where what a node makes is looked for: joint work has time until then.
 static double ready_key(const tti_pnode *pn)
 {
@@ -161,7 +169,7 @@ static void set_keys(tti_plan *p)
         if (ready && pn->node->op != &tti_op_feed)
             pn->key = -1; // variables and constants are there from the start
         bool update = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_UPDATE) != 0;
-        if (!update && !is_scalar(p, pn))
+        if (!update && !is_scalar(p, pn) && !looks_at_parts(p, pn))
             continue;
         double key = 0;
         for (int k = 0; k < pn->n_in; k++)

@@ -96,8 +96,15 @@ int tti_spread_whole(tti_spreader *s, int old, int r)
     int *at = &s->whole[(int64_t)old * s->n_replicas + r];
     if (*at >= 0)
         return *at;
-    *at = tti_add_joining(s, old, r, &s->piece[(int64_t)old * s->n_replicas], s->n_replicas,
-                          TTI_COLLECT);
+    const int *pieces = &s->piece[(int64_t)old * s->n_replicas];
+    *at = tti_add_joining(s, old, r, pieces, s->n_replicas, TTI_COLLECT);
+    if (*at >= 0 && s->in_pieces[old] == 2) { // all that the replicas made
+        int64_t count = 0;
+        for (int k = 0; k < s->n_replicas; k++)
+            count += s->p->values[pieces[k]].count;
+        tti_make_piece(s->p, *at, 0, count);
+        s->p->values[*at].is_piece = false;
+    }
     return *at;
 }
 

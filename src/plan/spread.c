@@ -7,6 +7,7 @@
  * lane tree, so the sum is the one that a single device makes. Where lanes run changes nothing.
  */
 #include "plan/spread.h"
+#include "op/max_abs.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -249,6 +250,41 @@ static tt_status piece_node(tti_spreader *s, int i)
     return update && !s->is_shared[s->values[root].node] ? tti_spread_collect(s, old->out) : TT_OK;
 }
 
+// What replica r takes of an input of a node done in parts.
+static int part_input(tti_spreader *s, int old, int r)
+{
+    return s->in_pieces[old] ? tti_spread_piece(s, old, r) : tti_spread_whole(s, old, r);
+}
+
+// Each replica looks at its range of every input that comes in pieces.
+static tt_status part_node(tti_spreader *s, int i)
+{
+    tti_plan *p = s->p;
+    const tti_pnode *old = &s->nodes[i];
+    for (int k = 0; k < old->n_in; k++)
+        for (int r = 0; r < s->n_replicas; r++)
+            if (part_input(s, old->in[k], r) < 0)
+                return tt_status_of(p->ctx);
+    s->first[i] = (int)p->n_nodes;
+    s->many[i] = s->n_replicas;
+    for (int r = 0; r < s->n_replicas; r++) {
+        int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
+        if (in == NULL)
+            return TT_ENOMEM;
+        for (int k = 0; k < old->n_in; k++)
+            in[k] = part_input(s, old->in[k], r);
+        int id = add_copy(s, i, r, in, NULL);
+        int v = id < 0 ? -1 : add_output(s, old, 0, id, in, NULL);
+        if (v < 0)
+            return tt_status_of(p->ctx);
+        p->nodes[id].reason = "a part of the elements";
+        int64_t count = old->n_in > 1 ? 1 : tti_max_abs_count(p->values[in[0]].count);
+        tti_make_piece(p, v, 0, count);
+        s->piece[(int64_t)old->out * s->n_replicas + r] = v;
+    }
+    return TT_OK;
+}
+
 // A variable that is only used in pieces exists once, a piece with every replica.
 static tt_status shared_variable(tti_spreader *s, int i)
 {
@@ -290,6 +326,8 @@ static tt_status spread_node(tti_spreader *s, int i)
         return rows_node(s, i);
     case TTI_PIECES:
         return piece_node(s, i);
+    case TTI_PARTS:
+        return part_node(s, i);
     case TTI_NOTHING:
         return nothing_node(s, i);
     default:

@@ -17,6 +17,7 @@ typedef enum tti_mode {
     TTI_EVERY,   // a copy per replica
     TTI_FIRST,   // one copy, with its owner: the first replica but for dear ones
     TTI_PIECES,  // a copy per replica, each on its range of the elements
+    TTI_PARTS,   // a copy per replica, each on its range of its inputs; all make something
     TTI_NOTHING, // only says something of its inputs
 } tti_mode;
 
@@ -40,7 +41,7 @@ typedef struct tti_spreader {
     tti_pnode *nodes;
     int64_t n_values, n_nodes;
     uint8_t *mode;      // by old node: tti_mode
-    uint8_t *in_pieces; // by old value: made as pieces
+    uint8_t *in_pieces; // by old value: 1 made as pieces, 2 by every replica a number of its own
     uint8_t *touched;   // by old value: shards keep the rows of it that they touch
     uint8_t *is_shared; // by old node: a variable that is only used in pieces, and exists once
     uint8_t *is_late;   // by old node: needs a sum over all rows

@@ -189,8 +189,10 @@ static tt_status gather_dump(tt_session *s)
 
 tt_status tt_hashes_write(tt_session *s, const char *path)
 {
-    if (s == NULL || path == NULL)
+    if (s == NULL)
         return TT_EINVAL;
+    if (path == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the path is NULL");
     if (!s->hashes)
         return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the session was opened without .hashes");
     if (s->ctx->n_tasks > 1) {
@@ -268,8 +270,10 @@ static void describe(tti_text *t, const char *line)
 
 tt_status tt_hashes_diff(tt_ctx *ctx, const char *a, const char *b, bool *same, char **report)
 {
-    if (ctx == NULL || a == NULL || b == NULL || same == NULL || report == NULL)
+    if (ctx == NULL)
         return TT_EINVAL;
+    if (a == NULL || b == NULL || same == NULL || report == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "hashes: a path or the room for the result is NULL");
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
     FILE *fa = NULL, *fb = NULL;
@@ -332,8 +336,10 @@ static int by_name(const void *a, const void *b)
 
 tt_status tt_weight_hash(tt_session *s, tt_hash *out)
 {
-    if (s == NULL || out == NULL)
+    if (s == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "weight hash: the room for it is NULL");
     if (tti_is_stuck(s->ctx))
         return tt_status_of(s->ctx);
     tt_graph *g = s->graph;

@@ -199,7 +199,7 @@ static tt_status default_targets(tt_session *s, tt_tensor ***out, int *n)
 
 char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
 {
-    if (s == NULL || opts == NULL || tti_is_stuck(s->ctx))
+    if (s == NULL || tti_is_stuck(s->ctx) || !tti_opts_given(s->graph, "plan", opts))
         return NULL;
     tt_tensor **made = NULL;
     tti_plan_request r = {.targets = opts->targets,
@@ -243,8 +243,10 @@ tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targe
 
 tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
 {
-    if (s == NULL || out == NULL)
+    if (s == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: the room for it is NULL");
     if (device < 0 || device >= s->ctx->n_devices || s->plans == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: no device %d, or no plan yet", device);
     const tti_device_plan *dp = &s->plans->devices[device];

@@ -36,7 +36,7 @@ static void free_sessions(tt_graph *g)
 
 tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
 {
-    if (g == NULL || opts == NULL || tti_is_stuck(g->ctx))
+    if (g == NULL || tti_is_stuck(g->ctx) || !tti_opts_given(g, "session", opts))
         return NULL;
     tt_ctx *ctx = g->ctx;
     const char *recompute = opts->opts_size >= sizeof(*opts) ? opts->recompute : NULL;
@@ -114,6 +114,9 @@ tt_status tt_get_variable(tt_session *s, tt_tensor *var, void *out, size_t bytes
 {
     tti_variable *v;
     TT_TRY(check_variable(s, var, bytes, &v));
+    if (bytes > 0 && out == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "variable '%s': the room for it is NULL",
+                       var->node->name);
     return bytes > 0 ? tti_variable_read(v, out) : TT_OK;
 }
 
@@ -121,6 +124,8 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
 {
     tti_variable *v;
     TT_TRY(check_variable(s, var, bytes, &v));
+    if (bytes > 0 && data == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "variable '%s': its value is NULL", var->node->name);
     if (bytes > 0)
         TT_TRY(tti_variable_write(v, data));
     for (int i = 0; i < v->n_copies; i++) // kernels of devices with streams flush what they read
@@ -281,7 +286,8 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
     *p->step = (tt_step){.step = o->step,
                          .seed = s->ctx->seed,
                          .lr = o->lr,
-                         .grad_scale = o->grad_scale == 0 ? 1.0f : o->grad_scale};
+                         .grad_scale = (float)tti_or_default(o->grad_scale, 1),
+                         .unapplied = o->unapplied};
     s->to_come = o->next;
     s->n_to_come = o->n_next;
     TT_TRY(tti_execute(s, p));
@@ -311,8 +317,10 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
 
 tt_status tt_run_with(tt_session *s, const tt_run_opts *opts)
 {
-    if (s == NULL || opts == NULL)
+    if (s == NULL)
         return TT_EINVAL;
+    if (opts == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "run: the options are NULL");
     if (tti_is_stuck(s->ctx))
         return tt_status_of(s->ctx);
     tt_run_opts o = {0};

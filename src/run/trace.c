@@ -149,8 +149,10 @@ static void add_span(tti_text *t, const tti_span *sp, int64_t start)
 
 tt_status tt_trace_write(tt_session *s, const char *path)
 {
-    if (s == NULL || path == NULL)
+    if (s == NULL)
         return TT_EINVAL;
+    if (path == NULL)
+        return TT_FAIL(s->ctx, TT_EINVAL, "trace: the path is NULL");
     if (!s->trace)
         return TT_FAIL(s->ctx, TT_EINVAL, "trace: the session was opened without .trace");
     int64_t n = TTI_MIN(atomic_load(&s->n_spans), (int64_t)TTI_SPANS), start = INT64_MAX;

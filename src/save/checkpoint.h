@@ -33,8 +33,9 @@ typedef struct tti_train_state {
     char gpu[TTI_BITS_TEXT]; // models and libraries that decide the bits of GPUs; "": none
     double lr_factor;        // of the plateau rule
     tti_watch_state early, plateau, best;
-    int64_t skipped; // steps not applied
-    int n_sums;      // loss and metrics of the epoch so far
+    int64_t skipped;   // steps of this fit not applied
+    int64_t unapplied; // steps of the model's life not applied: Adam does not count them
+    int n_sums;        // loss and metrics of the epoch so far
     double sums[TTI_MAX_SUMS];
     char *job; // the resolved job without what only says where it runs; may be NULL
 } tti_train_state;

@@ -51,8 +51,8 @@ static const struct {
     {"best", offsetof(tti_train_state, best)},
 };
 
-// Besides the rows: format, version, tutti, watches, sums, files, job, xxh3_128; and gpu, if there
-// is one.
+// Besides the rows: format, version, tutti, watches, sums, files, job, xxh3_128; and gpu and
+// unapplied, if there is such.
 #define N_KEYS (TTI_COUNT(rows) + 8)
 
 const char *tti_hash_text(tt_hash h, char out[TTI_HASH_TEXT])
@@ -127,6 +127,8 @@ char *tti_manifest_print(tt_ctx *ctx, const tti_manifest *m)
         tti_text_json(&t, s->gpu);
         tti_text_add(&t, ",\n");
     }
+    if (s->unapplied != 0)
+        tti_text_add(&t, "  \"unapplied\": %lld,\n", (long long)s->unapplied);
     add_watches(&t, s);
     tti_text_add(&t, "  \"sums\": [");
     for (int i = 0; i < s->n_sums; i++) {
@@ -360,6 +362,9 @@ static tt_status get_all(const reader *r, const json_t *root, tti_manifest *m)
     for (int i = 0; i < TTI_COUNT(rows); i++)
         TT_TRY(get_row(r, root, i, (char *)&m->state + rows[i].offset));
     TT_TRY(get_gpu(r, root, &m->state));
+    bool has_unapplied = json_object_get(root, "unapplied") != NULL;
+    if (has_unapplied)
+        TT_TRY(get_count(r, root, "unapplied", m->state.step, &m->state.unapplied));
     TT_TRY(get_watches(r, root, &m->state));
     TT_TRY(get_sums(r, root, &m->state));
     TT_TRY(get_files(r, root, m));
@@ -368,7 +373,7 @@ static tt_status get_all(const reader *r, const json_t *root, tti_manifest *m)
     const json_t *job = json_object_get(root, "job");
     if (!json_is_null(job) && !json_is_string(job))
         return bad(r, "job", "is not a string");
-    if (json_object_size(root) != (size_t)N_KEYS + (m->state.gpu[0] != '\0'))
+    if (json_object_size(root) != (size_t)N_KEYS + (m->state.gpu[0] != '\0') + has_unapplied)
         return TT_FAIL(r->ctx, TT_EPARSE, "%s has other members than it should", r->path);
     if (json_is_string(job) && (m->state.job = tti_strdup(r->ctx, json_string_value(job))) == NULL)
         return TT_ENOMEM;

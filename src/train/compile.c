@@ -9,6 +9,7 @@
 #include "base/ctx.h"
 #include "op/op.h"
 #include "op/residual.h"
+#include "run/run.h"
 #include "strategy/strategy.h"
 #include "train/use.h"
 #include <math.h>
@@ -79,8 +80,7 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
     s->n_losses = o->n_losses;
     memcpy(s->losses, o->losses, sizeof(s->losses));
     for (int i = 0; i < s->n_losses; i++)
-        if (s->losses[i].weight == 0)
-            s->losses[i].weight = 1;
+        s->losses[i].weight = tti_or_default(s->losses[i].weight, 1);
     if (o->top_k == 0)
         o->top_k = 5;
     if (o->top_k < 1)
@@ -360,8 +360,19 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
     TT_TRY(tt_grad(g, total, seed, s->n_weights, s->vars, s->grads));
     s->cap_targets = 3 * s->n_weights + 1 + n_states;
     s->targets = tti_calloc(m->ctx, (size_t)s->cap_targets + 1, sizeof(*s->targets));
-    if (s->targets == NULL)
+    s->checks = tti_calloc(m->ctx, (size_t)(s->n_weights + n_states) + 1, sizeof(*s->checks));
+    s->states = tti_calloc(m->ctx, 2 * (size_t)n_states + 1, sizeof(*s->states));
+    if (s->targets == NULL || s->checks == NULL || s->states == NULL)
         return TT_ENOMEM;
+    tt_tensor **values = s->states + n_states; // what the running statistics follow
+    for (int i = 0; i < n_states; i++) {
+        const tt_node *n = states[i] == NULL ? NULL : states[i]->node;
+        if (n == NULL || n->n_in < 2 || !tti_is_variable(n->in[0]) ||
+            (n->in[1]->dtype != TT_F32 && n->in[1]->dtype != TT_F64))
+            continue;
+        values[s->n_states] = n->in[1];
+        s->states[s->n_states++] = n->in[0];
+    }
     tti_updates_request r = {.optimizer = &s->opts.optimizer,
                              .n = s->n_weights,
                              .names = s->names,
@@ -371,6 +382,10 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
                              .count = known ? s->count : s->train.terms[0].count,
                              .p = s->p,
                              .guard = s->guard,
+                             .guard_gradients = s->guard,
+                             .others = values,
+                             .n_others = s->n_states,
+                             .checks = s->checks,
                              .loss_scale = scaled ? &s->loss_scale : NULL,
                              .updates = s->targets};
     TT_TRY(tti_updates_build(g, &r));
@@ -418,9 +433,10 @@ void tti_step_free(tt_model *m)
     tt_ctx *ctx = m->ctx;
     m->step = NULL;
     tt_graph_free(s->graph);
-    void *blocks[] = {s->texts,   s->train.sums, s->eval.sums,    s->vars,        s->grads,
-                      s->names,   s->targets,    s->room,         s->numbers,     s->epoch,
-                      s->fetches, s->profile,    s->profile_json, s->device_times};
+    void *blocks[] = {s->checks,    s->states,  s->texts,        s->train.sums,
+                      s->eval.sums, s->vars,    s->grads,        s->names,
+                      s->targets,   s->room,    s->numbers,      s->epoch,
+                      s->fetches,   s->profile, s->profile_json, s->device_times};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(ctx, blocks[i]);
     tti_free(ctx, s);
@@ -462,6 +478,39 @@ static tt_status build(tti_step *s, bool hashes)
     return tt_status_of(m->ctx);
 }
 
+static tti_variable *average_of(const tt_model *m, int64_t i)
+{
+    char name[TTI_NAME_MAX + 8];
+    snprintf(name, sizeof(name), "%s/ema", m->weights[i].name);
+    return tti_store_find(m->step->session->store, name);
+}
+
+// Averages that a model gets after it has been trained begin with its weights as they are.
+static tt_status begin_averages(tt_model *m)
+{
+    tti_step *s = m->step;
+    tt_ctx *ctx = m->ctx;
+    for (int64_t i = 0; i < m->n_weights && s->step > s->unapplied; i++) {
+        char name[TTI_NAME_MAX + 8];
+        snprintf(name, sizeof(name), "%s/ema", m->weights[i].name);
+        tt_tensor *average = tt_graph_find(s->graph, name);
+        if (average == NULL || average_of(m, i) != NULL)
+            continue;
+        tti_variable *to, *from;
+        TT_TRY(tti_session_variable(s->session, average->node, &to));
+        TT_TRY(tti_session_variable(s->session, m->weights[i].train_var->node, &from));
+        char *room = tti_alloc(ctx, from->bytes + 1);
+        if (room == NULL)
+            return TT_ENOMEM;
+        tt_status st = tti_variable_read(from, room);
+        if (st == TT_OK)
+            st = tti_variable_write(to, room);
+        tti_free(ctx, room);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
 static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, bool traced,
                          bool hashes)
 {
@@ -486,10 +535,12 @@ static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, b
     }
     if (old != NULL) {
         s->step = old->step;
+        s->unapplied = old->unapplied;
         s->epochs = old->epochs;
         m->step = old;
         tti_step_free(m);
         m->step = s;
+        return begin_averages(m);
     }
     return TT_OK;
 }
@@ -534,8 +585,10 @@ tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *
 
 tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts)
 {
-    if (m == NULL || opts == NULL)
+    if (m == NULL)
         return TT_EINVAL;
+    if (opts == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "compile: the options are NULL");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     TT_TRY(compile(m, opts, true, false, false));
@@ -554,8 +607,10 @@ tt_graph *tt_model_get_train_graph(tt_model *m)
 
 tt_status tt_model_hash(tt_model *m, tt_hash *out)
 {
-    if (m == NULL || out == NULL)
+    if (m == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "model hash: the room for it is NULL");
     tt_session *s = tti_model_session(m);
     return s == NULL ? tt_status_of(m->ctx) : tt_weight_hash(s, out);
 }

@@ -63,8 +63,11 @@ struct tti_step {
     tt_tensor *inv_p, *p, *count;        // feeds: 1 / P, P, and the count where it is known
     tt_tensor *loss_seed[TT_MAX_LOSSES]; // feeds: weight / count, with several losses
     tt_tensor *norm, *applied;           // NULL where there is none
-    tti_loss_scale loss_scale;           // f16: its variables; else NULL
-    tt_tensor *used_scale;               // of a step; NULL where there is none
+    tt_tensor **checks;                  // with guard: by weight, then by state (optimizer.h)
+    tt_tensor **states;                  // running statistics: their variables
+    int n_states;
+    tti_loss_scale loss_scale; // f16: its variables; else NULL
+    tt_tensor *used_scale;     // of a step; NULL where there is none
     tt_feed_value feed_values[TTI_MAX_FEEDS + 3 + TT_MAX_LOSSES];
     tt_feed_value next_values[TTI_MAX_FEEDS]; // of the step after this one, where known
     int n_next;
@@ -79,11 +82,13 @@ struct tti_step {
     char saved[TTI_PATH_MAX];      // what report.saved points to
     tt_device_times *device_times; // of the last fit, by device; NULL: none yet
     tti_times times;
-    int64_t step;   // updates done in the model's life
-    int64_t base;   // of them before this fit: its schedule counts from here
-    int64_t total;  // of this fit
-    int64_t epochs; // seen in the model's life: another fit goes on with the order of the next
+    int64_t step;      // updates done in the model's life
+    int64_t unapplied; // of them those that were not applied
+    int64_t base;      // of them before this fit: its schedule counts from here
+    int64_t total;     // of this fit
+    int64_t epochs;    // seen in the model's life: another fit goes on with the order of the next
     double lr_factor;
+    double lr;                    // of the last step
     double scale;                 // loss scale of the last step; 0 without one
     int64_t few_rows;             // batches of so many rows are warned of; 0: none, or it was done
     char *profile, *profile_json; // of the last fit
@@ -136,8 +141,18 @@ tt_status tti_memory_check(tt_model *m, const tti_load *l) TTI_CHECKED;
 tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes) TTI_CHECKED;
 // The smallest power of two that is not below n.
 double tti_power_of_two(double n);
-// The first layer whose output is not finite in this batch; NULL: none is.
-const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows);
+// The first of n elements that is a NaN or infinite; -1: none, as of integers.
+int64_t tti_first_not_finite(tt_dtype type, const void *x, int64_t n);
+// The first layer whose output is not finite in this batch; NULL: none is, or with *known false
+// that could not be found out.
+const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows, bool *known);
+/*
+ * The first weight, from the output on, whose gradient is not finite in this batch, or the variable
+ * of a running statistic that would not be, and what is wrong with it; else the weight with the
+ * largest gradient, and *value that. False: nothing is known.
+ */
+bool tti_find_gradient(tt_model *m, const void *const *fields, int64_t rows, const char **name,
+                       double *value);
 // Time per op, layer and device from the spans of the training session; kept in the step.
 tt_status tti_profile_make(tt_model *m) TTI_CHECKED;
 

@@ -106,16 +106,27 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
 tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
                            const tt_evaluate_opts *opts)
 {
+    tt_ctx *ctx = m != NULL ? m->ctx : data != NULL ? data->ctx : NULL;
     if (m == NULL || data == NULL || out == NULL || opts == NULL)
-        return TT_EINVAL;
+        return ctx == NULL ? TT_EINVAL
+                           : TT_FAIL(ctx, TT_EINVAL, "evaluate: %s NULL",
+                                     m == NULL      ? "the model is"
+                                     : data == NULL ? "the data is"
+                                     : out == NULL  ? "the room for the result is"
+                                                    : "the options are");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the model is not compiled");
     tt_evaluate_opts o = {0};
     memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    int64_t both;
     if (o.batch < 0 || o.rows < 0 || o.accumulate < 0)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is negative");
+    if (o.accumulate > m->ctx->lanes || !tti_mul_i64(o.batch, TTI_MAX(o.accumulate, 1), &both))
+        return TT_FAIL(m->ctx, TT_EINVAL,
+                       "evaluate: batch %lld, accumulate %lld: accumulate is at most %d, the lanes",
+                       (long long)o.batch, (long long)o.accumulate, m->ctx->lanes);
     if (tt_data_count(data) < 1)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the data has no records");
     TT_TRY(tti_data_compare(data, "the data to evaluate"));

@@ -11,6 +11,7 @@
 #include "run/run.h"
 #include "save/share.h"
 #include "train/use.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     if (!tti_mul_i64(o->batch, o->accumulate, &f->rows_per_update))
         return TT_FAIL(ctx, TT_EINVAL, "fit: batch times accumulate is too large");
     f->rows_per_update = TTI_MIN(f->rows_per_update, f->count);
-    f->updates_per_epoch = (f->count + f->rows_per_update - 1) / f->rows_per_update;
+    f->updates_per_epoch = (f->count - 1) / f->rows_per_update + 1;
     if (o->epochs == 0 && o->steps == 0)
         o->epochs = 1;
     int64_t total = o->steps;
@@ -94,7 +95,10 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     f->step->lr_factor = 1;
     memset(f->step->epoch, 0, sizeof(double) * (size_t)(f->step->train.n_numbers + 1));
     TT_TRY(read_options(f, opts));
-    f->cursor = f->first_cursor = f->base_cursor = f->step->epochs * f->count;
+    if (!tti_mul_i64(f->step->epochs, f->count, &f->cursor))
+        return TT_FAIL(m->ctx, TT_EINVAL, "fit: %lld epochs of %lld records are too many",
+                       (long long)f->step->epochs, (long long)f->count);
+    f->first_cursor = f->base_cursor = f->cursor;
     TT_TRY(tti_match_fields(m, &f->step->train, f->data, f->field));
     if (f->o.validate != NULL)
         TT_TRY(tti_match_fields(m, &f->step->eval, f->o.validate, f->validate_field));
@@ -132,6 +136,7 @@ static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
         const tt_callback *c = &f->o.callbacks[i];
         if (c->at != at || c->fn == NULL || number % TTI_MAX(c->every, 1) != 0)
             continue;
+        tti_fit_metrics(f);
         tt_status st = c->fn(c->user, f->model, &f->progress);
         f->agree_at = 0; // what it says is for all processes, and now
         if (st == TT_ESTOP)
@@ -164,31 +169,57 @@ static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
 
 // ---- NaN -------------------------------------------------------------------------------------
 
+// What a step was not applied for, and where it began.
+typedef struct reason {
+    char what[TTI_NAME_MAX + 128];
+    const char *layer, *variable; // NULL: not known
+} reason;
+
+static void find_reason(tti_fit *f, const void *const *fields, int64_t rows, reason *r)
+{
+    double value = 0, loss = tti_scores_loss(f->step, &f->step->train, f->step->numbers, rows);
+    bool all;
+    *r = (reason){.layer = tti_find_nan(f->model, fields, rows, &all)};
+    const char *what = isfinite(loss) ? "a gradient or statistic" : "the loss";
+    const char *layers = all ? "every layer's output is finite; " : "";
+    if (r->layer != NULL)
+        snprintf(r->what, sizeof(r->what), "%s is not finite; the first layer with it is '%s'",
+                 what, r->layer);
+    else if (!tti_find_gradient(f->model, fields, rows, &r->variable, &value))
+        snprintf(r->what, sizeof(r->what), "%s is not finite%s", what,
+                 all ? "; every layer's output is finite: it comes from the gradients" : "");
+    else if (!isfinite(value))
+        snprintf(r->what, sizeof(r->what),
+                 "%s is not finite; %sthe first with it, from the output on, is that of '%s'", what,
+                 layers, r->variable);
+    else
+        snprintf(r->what, sizeof(r->what),
+                 "the gradient of '%s' has an element of %g, with which the update would overflow",
+                 r->variable, value);
+}
+
 static tt_status not_finite(tti_fit *f, const void *const *fields, int64_t rows)
 {
     tt_ctx *ctx = f->model->ctx;
     int64_t step = f->step->step;
+    reason r;
     f->skipped++;
     if (f->o.nan == TT_NAN_SKIP && f->told_nan > 0 && f->skipped % 100 != 0)
         return TT_OK;
-    const char *layer = tti_find_nan(f->model, fields, rows);
+    find_reason(f, fields, rows, &r);
     tt_pair pairs[] = {{"step", (double)step, NULL},
-                       {"layer", 0, layer != NULL ? layer : ""},
-                       {"skipped", (double)f->skipped, NULL}};
+                       {"layer", 0, r.layer != NULL ? r.layer : ""},
+                       {"skipped", (double)f->skipped, NULL},
+                       {"variable", 0, r.variable != NULL ? r.variable : ""}};
     tti_emit_pairs(ctx, "nan", pairs, TTI_COUNT(pairs));
     f->told_nan++;
-    char where[TTI_NAME_MAX + 64] = "the output of every layer is finite: the gradients are not";
-    if (layer != NULL)
-        snprintf(where, sizeof(where), "the first layer with such an output is '%s'", layer);
     if (f->o.nan == TT_NAN_SKIP) {
-        TT_LOG(ctx, TT_WARN,
-               "step %lld: the loss is NaN or infinite; the step is skipped (%lld so far); %s",
-               (long long)step, (long long)f->skipped, where);
+        TT_LOG(ctx, TT_WARN, "step %lld: %s; the step is skipped (%lld so far)", (long long)step,
+               r.what, (long long)f->skipped);
         return TT_OK;
     }
-    return TT_FAIL(ctx, TT_ENAN,
-                   "step %lld: the loss is NaN or infinite; %s; the step was not applied",
-                   (long long)step, where);
+    return TT_FAIL(ctx, TT_ENAN, "step %lld: %s; the step was not applied", (long long)step,
+                   r.what);
 }
 
 /*
@@ -202,7 +233,8 @@ static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
     double scale = f->step->scale;
     f->skipped++;
     if (scale <= 1 && f->o.nan != TT_NAN_SKIP) {
-        const char *layer = tti_find_nan(f->model, fields, rows);
+        bool known;
+        const char *layer = tti_find_nan(f->model, fields, rows, &known);
         return TT_FAIL(ctx, TT_ENAN,
                        "step %lld: the loss or the gradients overflow f16 even with a loss scale "
                        "of 1; %s%s%s; use precision: bf16, which has the range of f32",
@@ -227,8 +259,8 @@ static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
 
 // ---- the loop --------------------------------------------------------------------------------
 
-// The epoch's sums end with the number of rows in them.
-static void add_sums(tti_fit *f, int64_t rows)
+// The epoch's sums end with the number of rows in them; a step that was not applied adds none.
+static void add_sums(tti_fit *f, int64_t rows, bool applied)
 {
     tti_step *s = f->step;
     if (f->is_new_epoch) {
@@ -237,6 +269,8 @@ static void add_sums(tti_fit *f, int64_t rows)
         f->epoch_ns = tti_now_ns();
         f->epoch_first_rows = f->cursor % f->count;
     }
+    if (!applied)
+        return;
     for (int64_t i = 0; i < s->train.n_numbers; i++)
         s->epoch[i] += s->numbers[i];
     s->epoch[s->train.n_numbers] += (double)rows;
@@ -270,7 +304,6 @@ static tt_status one_step(tti_fit *f)
         fields[i] = batch.fields[f->field[i]];
     bool applied = true;
     double norm = 0;
-    float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
     look_ahead(f);
     TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, &applied, &norm));
     int64_t end = tti_now_ns();
@@ -279,14 +312,13 @@ static tt_status one_step(tti_fit *f)
     if (t->first_step == 0)
         t->first_step = end - t->begin;
     f->progress.is_skipped = !applied;
-    if (applied)
-        add_sums(f, batch.rows);
-    else if (s->used_scale != NULL)
+    add_sums(f, batch.rows, applied);
+    if (!applied && s->used_scale != NULL)
         TT_TRY(overflow(f, fields, batch.rows));
-    else
+    else if (!applied)
         TT_TRY(not_finite(f, fields, batch.rows));
     f->cursor += batch.rows;
-    tti_fit_progress(f, batch.rows, norm, lr);
+    tti_fit_progress(f, batch.rows, norm);
     tti_fit_step_event(f, s->step == f->first_step + 1);
     return call_back(f, TT_AT_STEP, s->step - s->base);
 }
@@ -327,7 +359,7 @@ static tt_status loop(tti_fit *f)
         TT_TRY(tti_fit_share(f));
         if (f->o.profile > 0 && !f->o.trace && s->step - f->first_step == 3)
             atomic_store(&s->session->n_spans, 0); // the first steps are not measured
-        if (f->o.profile > 0 && s->step - f->first_step == f->o.profile + 3)
+        if (f->o.profile > 0 && s->step - f->first_step - 3 == f->o.profile)
             TT_TRY(tti_profile_make(f->model));
         TT_TRY(tti_fit_agree(f));
     }
@@ -339,8 +371,13 @@ static tt_status loop(tti_fit *f)
 
 tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
 {
+    tt_ctx *ctx = m != NULL ? m->ctx : train != NULL ? train->ctx : NULL;
     if (m == NULL || train == NULL || opts == NULL)
-        return TT_EINVAL;
+        return ctx == NULL ? TT_EINVAL
+                           : TT_FAIL(ctx, TT_EINVAL, "fit: %s NULL",
+                                     m == NULL       ? "the model is"
+                                     : train == NULL ? "the data is"
+                                                     : "the options are");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     if (m->step == NULL)

@@ -43,7 +43,8 @@ typedef struct tti_fit {
 
 // fit_tell.c
 void tti_fit_begin_event(tti_fit *f);
-void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr);
+void tti_fit_progress(tti_fit *f, int64_t rows, double norm);
+void tti_fit_metrics(tti_fit *f); // of the progress: only where someone looks, before they do
 void tti_fit_step_event(tti_fit *f, bool force);
 void tti_fit_epoch_event(tti_fit *f, const char *kind);
 tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;

@@ -94,8 +94,10 @@ tt_status tti_fit_tell_devices(tti_fit *f)
 
 tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out)
 {
-    if (m == NULL || out == NULL)
+    if (m == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "device times: the room for them is NULL");
     if (m->step == NULL || m->step->device_times == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "device times: the model has not been fitted");
     if (device < 0 || device >= m->ctx->n_devices)

@@ -7,6 +7,8 @@
 #include "train/fit.h"
 #include <string.h>
 
+#define MANY ((int64_t)1 << 61) // steps and records: sums of two of them are numbers too
+
 static void fill_state(tti_fit *f, tti_train_state *s)
 {
     tti_step *step = f->step;
@@ -24,12 +26,30 @@ static void fill_state(tti_fit *f, tti_train_state *s)
                            .plateau = f->plateau,
                            .best = f->best,
                            .skipped = f->skipped,
+                           .unapplied = step->unapplied,
                            .job = (char *)f->o.job};
     tti_bits_of(ctx, s->gpu);
     if (f->is_new_epoch)
         return; // between epochs there are no sums
     s->n_sums = (int)TTI_MIN(step->train.n_numbers + 1, TTI_MAX_SUMS);
     memcpy(s->sums, step->epoch, sizeof(double) * (size_t)s->n_sums);
+}
+
+// A guarded fit keeps nothing that is not finite: the last good checkpoint stays the newest.
+static tt_status check_finite(const tti_fit *f, const tti_snapshot *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        const tti_named *t = &s->tensors[i];
+        int64_t at = tti_first_not_finite(t->dtype, t->data, tt_shape_count(&t->shape));
+        if (at >= 0)
+            return TT_FAIL(f->model->ctx, TT_ENAN,
+                           "step %lld: element %lld of '%s' is %g, so no checkpoint is written; a "
+                           "smaller learning rate or clip_global keeps weights small, and nan: "
+                           "continue saves them as they are",
+                           (long long)f->step->step, (long long)at, t->name,
+                           tti_get_number(t->dtype, t->data, at));
+    }
+    return TT_OK;
 }
 
 tt_status tti_fit_save(tti_fit *f, bool is_best)
@@ -40,6 +60,8 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
     TT_TRY(tti_replicas_check(f->step->session, f->step->step)); // nothing wrong is kept
     tti_snapshot snapshot = {0};
     tt_status st = tti_model_snapshot(f->model, &snapshot); // all processes: they hold parts of it
+    if (st == TT_OK && f->saver != NULL && f->step->guard)
+        st = check_finite(f, &snapshot);
     if (st == TT_OK && f->saver != NULL) {
         fill_state(f, &snapshot.state);
         st = tti_saver_save(f->saver, &snapshot, is_best);
@@ -78,7 +100,9 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
                        "%s was made with %d lanes, this fit has %d; lanes are kept "
                        "for a job's life",
                        path, s->lanes, ctx->lanes);
-    if (s->batch * s->accumulate != f->o.batch * f->o.accumulate)
+    int64_t theirs = 0, ours = 0; // as one of them may be too large, so may the other be
+    if (!tti_mul_i64(s->batch, s->accumulate, &theirs) ||
+        !tti_mul_i64(f->o.batch, f->o.accumulate, &ours) || theirs != ours)
         return TT_FAIL(ctx, TT_EINVAL,
                        "%s was made with updates of %lld x %lld rows, this fit has %lld x %lld",
                        path, (long long)s->batch, (long long)s->accumulate, (long long)f->o.batch,
@@ -100,8 +124,9 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     else if (s->gpu[0] != '\0' && strcmp(s->gpu, gpu) != 0)
         TT_LOG(ctx, TT_WARN, "%s was made on %s; this is %s: other bits may follow", path, s->gpu,
                gpu);
-    if (s->step < 0 || s->cursor < 0)
-        return TT_FAIL(ctx, TT_EPARSE, "%s: step or cursor is below 0", path);
+    if (s->step < 0 || s->step > MANY || s->cursor < 0 || s->cursor > MANY)
+        return TT_FAIL(ctx, TT_EPARSE, "%s: step %lld or cursor %lld is not from 0 to 2^61", path,
+                       (long long)s->step, (long long)s->cursor);
     return TT_OK;
 }
 
@@ -142,6 +167,7 @@ static tt_status go_on(tti_fit *f)
         f->plateau = s->plateau;
         f->best = s->best;
         f->skipped = s->skipped;
+        f->step->unapplied = s->unapplied;
         f->stop = f->o.early_stop.patience > 0 && f->early.bad >= f->o.early_stop.patience;
         f->is_new_epoch = s->n_sums == 0;
         if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)

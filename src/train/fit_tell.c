@@ -66,7 +66,7 @@ void tti_fit_begin_event(tti_fit *f)
     tti_emit_pairs(ctx, "begin", pairs, TTI_COUNT(pairs));
 }
 
-void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr)
+void tti_fit_progress(tti_fit *f, int64_t rows, double norm)
 {
     tti_step *s = f->step;
     tt_progress *p = &f->progress;
@@ -79,11 +79,12 @@ void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr)
     p->rows = place;
     p->epoch_rows = f->count;
     p->step_loss = tti_scores_loss(s, &s->train, s->numbers, rows);
-    p->loss = tti_scores_loss(s, &s->train, s->epoch, (int64_t)s->epoch[s->train.n_numbers]);
+    int64_t seen = (int64_t)s->epoch[s->train.n_numbers];
+    p->loss = seen > 0 ? tti_scores_loss(s, &s->train, s->epoch, seen) : NAN;
     p->n_metrics = s->n_metrics;
     for (int i = 0; i < s->n_metrics; i++)
         p->names[i] = s->metrics[i]->name;
-    p->lr = lr;
+    p->lr = s->lr;
     p->gradient_norm = norm;
     p->loss_scale = s->scale;
     int64_t now = tti_now_ns();
@@ -93,11 +94,18 @@ void tti_fit_progress(tti_fit *f, int64_t rows, double norm, float lr)
         p->samples_per_second = (double)(place - f->epoch_first_rows - rows) / epoch_seconds;
 }
 
+void tti_fit_metrics(tti_fit *f)
+{
+    tti_step *s = f->step;
+    tti_scores_metrics(s, &s->train, s->epoch, f->progress.metrics);
+    tti_scores_metrics(s, &s->train, s->numbers, f->progress.step_metrics);
+}
+
 // Pairs of the progress; returns how many.
 static int progress_pairs(tti_fit *f, tt_pair *out, char names[][64], bool with_validation)
 {
     const tt_progress *p = &f->progress;
-    tti_scores_metrics(f->step, &f->step->train, f->step->epoch, f->progress.metrics);
+    tti_fit_metrics(f);
     tt_pair fixed[] = {
         {"step", (double)p->step, NULL},
         {"steps", (double)p->steps, NULL},
@@ -221,8 +229,10 @@ tt_status tti_fit_report(tti_fit *f)
 
 tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out)
 {
-    if (m == NULL || out == NULL)
+    if (m == NULL)
         return TT_EINVAL;
+    if (out == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the room for it is NULL");
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the model is not compiled");
     *out = m->step->report;

@@ -5,8 +5,12 @@
  * update. Scaling and clipping by a norm cost no pass of their own: they are one factor that the
  * update reads. Only clip_value makes a clipped gradient first. Weights are taken in order of their
  * names for the global norm.
+ *
+ * A guarded step is applied as a whole or not at all, so its factor needs something of every
+ * gradient: their squares where a norm is clipped, else their largest magnitudes, which cost less.
  */
 #include "train/optimizer.h"
+#include "base/ctx.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,11 +115,14 @@ static const struct kind *kind_of(tt_optimizer_kind kind)
 
 // ---- defaults and bounds ---------------------------------------------------------------------
 
+// Afterwards a zero that was asked for is TT_ZERO.
 static tt_status fill_rows(tt_ctx *ctx, bool exact, const tt_option *rows, void *opts,
                            const char *name)
 {
-    return exact ? tti_options_check(ctx, rows, opts, name)
-                 : tti_options_fill(ctx, rows, opts, name);
+    if (!exact)
+        return tti_options_fill(ctx, rows, opts, name);
+    tti_options_zeros(rows, opts, true);
+    return tti_options_check(ctx, rows, opts, name);
 }
 
 static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s, bool exact)
@@ -140,8 +147,8 @@ static tt_status fill_groups(tt_ctx *ctx, tt_optimizer *o, const char *name)
                 ctx, TT_EINVAL,
                 "%s: group '%s': lr_scale is %g and weight_decay is %g; neither may be negative",
                 name, p->match, p->lr_scale, p->weight_decay);
-        if (p->lr_scale == 0 && !o->exact)
-            p->lr_scale = 1;
+        if (!o->exact)
+            p->lr_scale = tti_or_default(p->lr_scale, 1);
     }
     return TT_OK;
 }
@@ -160,7 +167,10 @@ tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o)
     if (o->nesterov && o->momentum == 0)
         return TT_FAIL(ctx, TT_EINVAL, "%s: nesterov needs a momentum", name);
     TT_TRY(fill_schedule(ctx, &o->schedule, o->exact));
-    return fill_groups(ctx, o, name);
+    TT_TRY(fill_groups(ctx, o, name));
+    tti_options_zeros(k->def.options, o, false);
+    o->exact = true; // filled again, it stays as it is
+    return TT_OK;
 }
 
 // ---- updates ---------------------------------------------------------------------------------
@@ -169,8 +179,10 @@ typedef struct builder {
     tt_graph *g;
     tti_updates_request *r;
     tt_tensor **squares; // by weight: of its gradient; NULL without one
-    tt_tensor *scale;    // of all gradients
-    tt_tensor *p;        // P, without the loss scale
+    tt_tensor **largest; // of gradients and others: magnitudes
+    int n_largest;
+    tt_tensor *scale; // of all gradients
+    tt_tensor *p;     // P, without the loss scale
     bool guard, guard_gradients;
 } builder;
 
@@ -206,6 +218,64 @@ static tt_status squares_by_name(const builder *b, tt_tensor ***out, int *n)
     return TT_OK;
 }
 
+/*
+ * What the update makes of the largest gradient, for update_scale: the factor of squares that are
+ * kept, and of the step. Gradients that are clipped one by one are not the updates'.
+ */
+static void find_limits(const builder *b, double *square, double *step)
+{
+    const tt_optimizer *o = b->r->optimizer;
+    bool is_f32 = true;
+    *square = *step = 0;
+    for (int i = 0; i < b->r->n; i++)
+        is_f32 &= b->r->vars[i]->dtype == TT_F32;
+    if (!is_f32 || o->clip_value > 0 || o->clip_norm > 0 || o->clip_global > 0)
+        return;
+    double scale = 1;
+    for (int i = 0; i < o->n_groups; i++)
+        scale = TTI_MIN(scale, o->groups[i].lr_scale);
+    *square = o->kind == TT_ADAM || o->kind == TT_ADAMW ? 1 - o->beta2
+              : o->kind == TT_RMSPROP                   ? 1 - o->beta1
+              : o->kind == TT_ADAGRAD                   ? 1
+                                                        : 0;
+    *step = o->kind == TT_SGD ? scale : 0;
+}
+
+// Numbers that are not finite where a gradient is not, or something else that is written.
+static tt_status make_checks(builder *b, bool has_squares)
+{
+    tti_updates_request *r = b->r;
+    for (int i = 0; i < r->n + r->n_others; i++) {
+        tt_tensor *x = i < r->n ? r->grads[i] : r->others[i - r->n];
+        tt_tensor *y = i < r->n ? b->squares[i] : NULL;
+        if (x != NULL && y == NULL && (y = tt_max_abs(b->g, &x, 1)) == NULL)
+            return tt_status_of(tt_graph_get_ctx(b->g));
+        if (y != NULL && i < r->n && !has_squares)
+            b->largest[b->n_largest++] = y;
+        if (r->checks != NULL)
+            r->checks[i] = y;
+    }
+    return TT_OK;
+}
+
+/*
+ * Magnitudes of all gradients, and zeros, or NaN, of what else is written. Several devices send one
+ * number each.
+ */
+static tt_status make_largest(builder *b)
+{
+    tti_updates_request *r = b->r;
+    tt_ctx *ctx = tt_graph_get_ctx(b->g);
+    if (ctx->n_devices > 1 && b->n_largest > 1) {
+        b->largest[0] = tt_max_abs(b->g, b->largest, b->n_largest);
+        b->n_largest = 1;
+    }
+    if (r->n_others > 0)
+        b->largest[b->n_largest++] =
+            tt_mul(b->g, tt_max_abs(b->g, r->others, r->n_others), tt_scalar(b->g, 0));
+    return tt_status_of(ctx);
+}
+
 // The factor of all gradients; also whether the step is applied, and with clip_global the norm.
 static tt_status make_scale(builder *b)
 {
@@ -214,12 +284,15 @@ static tt_status make_scale(builder *b)
     tt_ctx *ctx = tt_graph_get_ctx(b->g);
     tt_tensor **sorted = NULL, *norm = NULL;
     int n = 0;
-    bool all = o->clip_global > 0 || (b->guard && (o->clip_norm > 0 || b->guard_gradients));
+    bool all = o->clip_global > 0 || (b->guard && o->clip_norm > 0);
     tt_status st = all ? squares_by_name(b, &sorted, &n) : TT_OK;
+    double square, step;
+    find_limits(b, &square, &step);
     if (st == TT_OK) {
         b->scale = tt_update_scale(b->g, r->loss_sum, r->count, b->p, .squares = sorted,
                                    .n_squares = n, .clip = o->clip_global, .guard = b->guard,
-                                   .norm = &norm, .go = &r->applied);
+                                   .norm = &norm, .go = &r->applied, .largest = b->largest,
+                                   .n_largest = b->n_largest, .square = square, .step = step);
         st = b->scale == NULL ? tt_status_of(ctx) : TT_OK;
     }
     tti_free(ctx, sorted);
@@ -336,10 +409,14 @@ static tt_status build_all(builder *b)
 {
     tti_updates_request *r = b->r;
     const tt_optimizer *o = r->optimizer;
-    bool squares = o->clip_norm > 0 || o->clip_global > 0 || (b->guard && b->guard_gradients);
+    bool squares = o->clip_norm > 0 || o->clip_global > 0;
     for (int i = 0; squares && i < r->n; i++)
         if (r->grads[i] != NULL && (b->squares[i] = tt_square_sum(b->g, r->grads[i])) == NULL)
             return tt_status_of(tt_graph_get_ctx(b->g));
+    if (b->guard && b->guard_gradients) {
+        TT_TRY(make_checks(b, squares));
+        TT_TRY(make_largest(b));
+    }
     TT_TRY(make_scale(b));
     for (int i = 0; i < r->n; i++)
         if (r->grads[i] != NULL)
@@ -364,8 +441,10 @@ tt_status tti_updates_build(tt_graph *g, tti_updates_request *r)
                  .guard = r->guard || ls != NULL,
                  .guard_gradients = r->guard_gradients || ls != NULL};
     b.squares = tti_calloc(ctx, (size_t)r->n + 1, sizeof(tt_tensor *));
-    tt_status st = b.squares == NULL ? TT_ENOMEM : build_all(&b);
+    b.largest = tti_calloc(ctx, (size_t)(r->n + r->n_others) + 1, sizeof(tt_tensor *));
+    tt_status st = b.squares == NULL || b.largest == NULL ? TT_ENOMEM : build_all(&b);
     tti_free(ctx, b.squares);
+    tti_free(ctx, b.largest);
     if (st != TT_OK)
         tti_graph_truncate(g, n_nodes);
     return st;

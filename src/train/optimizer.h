@@ -42,7 +42,11 @@ typedef struct tti_updates_request {
     tt_tensor *const *grads; // sums over the batch, seed 1 / P; NULL: the weight is not used
     tt_tensor *loss_sum, *count, *p; // scalars: sum of terms, terms that count, P
     bool guard;                      // a loss or norm that is not finite: the step is not applied
-    bool guard_gradients; // with guard: look at the norm of all gradients without clipping too
+    bool
+        guard_gradients; // with guard: nor is one with any gradient that is not finite, or so large
+                         // that the update would not be
+    tt_tensor *const *others; // with guard_gradients: what else the step writes to variables
+    int n_others;
     /*
      * f16: the variables of a loss scale, by which the seed was multiplied too; NULL: none. A step
      * with a loss or gradients that are not finite is never applied then.
@@ -54,6 +58,9 @@ typedef struct tti_updates_request {
     tt_tensor *norm;       // global norm of the gradients; NULL without clip_global
     tt_tensor *applied;    // scalar: 1, or NaN where the step was not applied
     tt_tensor *used_scale; // the loss scale of this step; NULL without one
+    // By weight, then by others, if there is room: numbers that are not finite where the gradient is
+    // not, f32 magnitudes or one f64 sum of squares; NULL: it is not looked at.
+    tt_tensor **checks;
 } tti_updates_request;
 // Builds clipping, updates and moving averages ("<weight>/ema").
 tt_status tti_updates_build(tt_graph *g, tti_updates_request *r) TTI_CHECKED;

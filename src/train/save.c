@@ -30,6 +30,7 @@ tt_status tt_save(tt_model *m, const char *path)
     tt_status st = tti_model_snapshot(m, s);
     if (st == TT_OK && m->step != NULL) {
         s->state.step = m->step->step;
+        s->state.unapplied = m->step->unapplied;
         s->state.lr_factor = m->step->lr_factor;
     }
     if (st == TT_OK && tti_is_first(m->ctx))
@@ -86,6 +87,7 @@ static tt_status load_optimizer(tt_model *m, const tti_source *src, const tti_sl
         st = tti_fitting_apply(m->ctx, &f);
         if (st == TT_OK) {
             m->step->step = s->state.step;
+            m->step->unapplied = s->state.unapplied;
             m->step->lr_factor = s->state.lr_factor;
         }
     }

@@ -71,11 +71,6 @@ const tti_schedule_def *tti_schedule_find(const char *name)
     return NULL;
 }
 
-static double or_default(double value, double otherwise)
-{
-    return value != 0 ? value : otherwise;
-}
-
 // From a at x = 0 to b at x = 1.
 static double by_cosine(double a, double b, double x)
 {
@@ -111,15 +106,15 @@ double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
     case TT_LR_CONSTANT:
         break;
     case TT_LR_STEP:
-        return tti_scalar_power(or_default(s->factor, 0.1), t / every);
+        return tti_scalar_power(tti_or_default(s->factor, 0.1), t / every);
     case TT_LR_EXPONENTIAL:
-        return power_of_ratio(or_default(s->factor, 0.95), t, every);
+        return power_of_ratio(tti_or_default(s->factor, 0.95), t, every);
     case TT_LR_COSINE:
         return by_cosine(1, s->final, x);
     case TT_LR_LINEAR:
         return s->final + (1 - s->final) * (1 - x);
     case TT_LR_ONE_CYCLE:
-        return one_cycle(x, or_default(s->peak, 0.3), or_default(s->final, 1e-4));
+        return one_cycle(x, tti_or_default(s->peak, 0.3), tti_or_default(s->final, 1e-4));
     }
     return 1;
 }

@@ -121,20 +121,42 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
     TT_TRY(tt_run(s->session, .feeds = s->feed_values, .n_feeds = n, .fetches = s->fetches,
                   .n_fetches = s->n_fetches, .targets = s->targets, .n_targets = s->n_targets,
                   .step = s->step, .lr = lr, .micro = (int)accumulate, .next = s->next_values,
-                  .n_next = s->n_next));
+                  .n_next = s->n_next, .unapplied = s->unapplied));
     for (int64_t i = 0; i < s->train.n_numbers; i++)
         s->numbers[i] = s->room[i];
+    s->lr = lr;
     *norm = more[0];
     *applied = !isnan(more[1]);
     s->scale = more[2];
     s->step++;
+    s->unapplied += !*applied;
     return TT_OK;
+}
+
+// A loop by hand has no last step for a schedule to end with.
+static tt_status check_schedule(tt_model *m)
+{
+    const tt_schedule *s = &m->step->opts.optimizer.schedule;
+    bool ends = s->kind == TT_LR_COSINE || s->kind == TT_LR_LINEAR || s->kind == TT_LR_ONE_CYCLE;
+    if (!ends || s->steps > 0)
+        return TT_OK;
+    const char *name = "";
+    for (int i = 0; tti_schedule_at(i) != NULL; i++)
+        if (tti_schedule_at(i)->kind == s->kind)
+            name = tti_schedule_at(i)->name;
+    return TT_FAIL(
+        m->ctx, TT_EINVAL,
+        "train step: schedule %s does not say where it ends, and a loop by hand does not "
+        "either; give it steps, such as .schedule = tt_%s(.steps = 1000)",
+        name, name);
 }
 
 tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out)
 {
-    if (m == NULL || batch == NULL)
+    if (m == NULL)
         return TT_EINVAL;
+    if (batch == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "train step: the batch is NULL");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     if (m->step == NULL)
@@ -146,6 +168,7 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
         if (batch->fields[i] == NULL)
             return TT_FAIL(m->ctx, TT_EINVAL, "train step: field %d, for '%s', is missing", i,
                            tt_tensor_name(s->train.feeds[i]));
+    TT_TRY(check_schedule(m));
     bool applied;
     double norm;
     TT_TRY(tti_step_run(m, batch->fields, batch->rows, 1, &applied, &norm));
@@ -154,11 +177,13 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
     *out = (tt_progress){.step = s->step,
                          .rows = batch->rows,
                          .n_metrics = s->n_metrics,
+                         .lr = s->lr,
                          .gradient_norm = norm,
                          .loss_scale = s->scale,
                          .is_skipped = !applied};
     out->loss = out->step_loss = tti_scores_loss(s, &s->train, s->numbers, batch->rows);
     tti_scores_metrics(s, &s->train, s->numbers, out->metrics);
+    memcpy(out->step_metrics, out->metrics, sizeof(out->metrics));
     for (int i = 0; i < s->n_metrics; i++)
         out->names[i] = s->metrics[i]->name;
     return TT_OK;
@@ -287,18 +312,42 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
 
 // ---- looking for what is not finite ----------------------------------------------------------
 
-static bool all_finite(tt_dtype type, const void *x, int64_t n)
+int64_t tti_first_not_finite(tt_dtype type, const void *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
+    const float *f = x;
+    bool good = type > TT_F16;
+    if (type == TT_F32) { // most of it, and fast
+        float sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            sum += f[i] * 0;
+        good = sum == 0;
+    }
+    for (int64_t i = 0; !good && i < n; i++)
         if (!isfinite(tti_get_number(type, x, i)))
-            return false;
-    return true;
+            return i;
+    return -1;
 }
 
-const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows)
+/*
+ * A run only to look: where it cannot be, because there is no memory or no plan for less than a
+ * step (pipelines), nothing is known and nothing has failed.
+ */
+static bool look(tti_step *s, int n_feeds, const tt_fetch *fetches, int n)
+{
+    tt_ctx *ctx = s->model->ctx;
+    tt_status st = tt_run(s->session, .feeds = s->feed_values, .n_feeds = n_feeds,
+                          .fetches = fetches, .n_fetches = n, .step = s->step - 1);
+    if (st == TT_EINVAL || st == TT_ESHAPE || st == TT_EUNSUPPORTED || st == TT_ELIMIT ||
+        st == TT_ENOMEM)
+        tt_clear_error(ctx);
+    return st == TT_OK;
+}
+
+const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows, bool *known)
 {
     tti_step *s = m->step;
-    for (int64_t i = 0; i < m->n_layers; i++) {
+    *known = true;
+    for (int64_t i = 0; *known && i < m->n_layers; i++) {
         tt_tensor *t = m->layers[i]->train_out;
         tt_shape shape = tt_tensor_shape(t);
         int64_t n = tt_shape_count(&shape);
@@ -308,16 +357,81 @@ const char *tti_find_nan(tt_model *m, const void *const *fields, int64_t rows)
         n = n < 0 ? -n * rows : n;
         size_t bytes = (size_t)n * tt_dtype_bytes(type);
         void *values = tti_alloc(m->ctx, bytes);
-        if (values == NULL)
-            return NULL;
         int n_feeds = tti_scores_feed(&s->train, fields, rows, s->feed_values);
         tt_fetch fetch = {t, values, bytes};
-        tt_status st = tt_run(s->session, .feeds = s->feed_values, .n_feeds = n_feeds,
-                              .fetches = &fetch, .n_fetches = 1, .step = s->step - 1);
-        bool good = st != TT_OK || all_finite(type, values, n);
+        *known = values != NULL && look(s, n_feeds, &fetch, 1);
+        bool good = !*known || tti_first_not_finite(type, values, n) < 0;
         tti_free(m->ctx, values);
         if (!good)
             return m->layers[i]->name;
     }
     return NULL;
+}
+
+// Numbers of a check: f32 of magnitudes, one for each block and part, or one f64.
+static double check_of(tt_dtype type, const float *x, int64_t n)
+{
+    double most = 0, square;
+    if (type == TT_F64) {
+        memcpy(&square, x, sizeof(square));
+        return sqrt(square);
+    }
+    for (int64_t i = 0; i < n && !isnan(most); i++)
+        most = x[i] <= most ? most : x[i];
+    return most;
+}
+
+static const char *checked_name(const tti_step *s, int i)
+{
+    return i < s->n_weights ? s->names[i] : tt_tensor_name(s->states[i - s->n_weights]);
+}
+
+// Runs the step's gradients again, without updates; numbers of check i are at room + i * each.
+static bool run_checks(tt_model *m, const void *const *fields, int64_t rows, tt_fetch *fetches,
+                       float *room, int64_t each)
+{
+    tti_step *s = m->step;
+    int n = 0;
+    factors f = make_factors(s, rows);
+    for (int i = 0; i < s->n_weights + s->n_states; i++)
+        if (s->checks[i] != NULL)
+            fetches[n++] = (tt_fetch){s->checks[i], room + i * each, (size_t)each * sizeof(*room)};
+    int n_feeds = tti_scores_feed(&s->train, fields, rows, s->feed_values);
+    n_feeds = feed_factors(s, &f, n_feeds);
+    return look(s, n_feeds, fetches, n);
+}
+
+bool tti_find_gradient(tt_model *m, const void *const *fields, int64_t rows, const char **name,
+                       double *value)
+{
+    tti_step *s = m->step;
+    int n = s->n_weights + s->n_states, worst = -1;
+    int64_t each = 0;
+    for (int i = 0; i < n; i++) {
+        tt_shape shape = tt_tensor_shape(s->checks[i]);
+        each = TTI_MAX(each, s->checks[i] == NULL ? 0 : tt_shape_count(&shape));
+    }
+    each += TTI_MAX_DEVICES + 2; // replicas with parts of it have a number more each, at most
+    each += each % 2;            // an f64 may be there
+    tt_fetch *fetches = tti_calloc(m->ctx, (size_t)n + 1, sizeof(*fetches));
+    float *room = tti_calloc(m->ctx, (size_t)n * (size_t)each + 1, sizeof(*room));
+    bool is_run = s->guard && fetches != NULL && room != NULL &&
+                  run_checks(m, fields, rows, fetches, room, each);
+    for (int i = n - 1; is_run && i >= 0; i--) { // from the output on
+        double y = s->checks[i] == NULL
+                       ? 0
+                       : check_of(tt_tensor_dtype(s->checks[i]), room + i * each, each);
+        bool counts = i < s->n_weights || !isfinite(y);
+        if (s->checks[i] == NULL || !counts || (worst >= 0 && !(y > *value) && isfinite(y)))
+            continue;
+        worst = i;
+        *value = y;
+        if (!isfinite(y))
+            break;
+    }
+    tti_free(m->ctx, fetches);
+    tti_free(m->ctx, room);
+    if (worst >= 0)
+        *name = checked_name(s, worst);
+    return worst >= 0;
 }

@@ -1,0 +1,171 @@
+/*
+ * null_calls.c - every public function with NULL for each of its pointers, in a process of its own:
+ * none may crash, and an error that a call returns is one that tt_close() returns too, if the call
+ * has a context to record it in. The calls are generated: tools/null-calls.
+ */
+#include "../test.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <tutti/cluster.h>
+#include <tutti/comm.h>
+#include <tutti/job.h>
+#include <unistd.h>
+
+// ---- sound values ----------------------------------------------------------------------------
+
+static struct {
+    tt_ctx *ctx;
+    tt_graph *graph;
+    tt_tensor *tensor, *tensors[4];
+    tt_model *model;
+    tt_data *data;
+    tt_session *session;
+    tt_job *job;
+    tt_comm *comm;
+    tt_store *store;
+    const tt_op *op;
+} fx;
+
+static void *fx_room(void)
+{
+    static _Alignas(64) char room[1 << 16];
+    memset(room, 0, sizeof(room));
+    return room;
+}
+
+// Options with all defaults.
+static void *fx_opts(size_t size)
+{
+    static _Alignas(64) char room[1 << 14];
+    memset(room, 0, sizeof(room));
+    memcpy(room, &size, sizeof(size));
+    return room;
+}
+
+static void open_all(void)
+{
+    static float x[16], y[4];
+    static const char job[] = "model: [dense: 2]\n";
+    fx.ctx = tt_open(.devices = "cpu:0", .on_event = test_ignore_event);
+    fx.graph = tt_graph_new(fx.ctx);
+    fx.tensor = tt_variable(fx.graph, .shape = TT_SHAPE(4, 4), .name = "v");
+    for (int i = 0; i < 4; i++)
+        fx.tensors[i] = fx.tensor;
+    fx.session = tt_session_new(fx.graph);
+    fx.model = tt_sequential(fx.ctx, .input = {4});
+    tt_dense(fx.model, .units = 1);
+    tt_compile(fx.model, .loss = TT_MSE);
+    fx.data = tt_memory(fx.ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
+                        .count = 4, .batch = 4);
+    fx.comm = tt_comm_open(fx.ctx);
+    fx.store = tt_store_new();
+    fx.op = tt_op_find(fx.ctx, "relu");
+    if (strstr(tt_version_text(), "yaml: no") == NULL)
+        fx.job = tt_job_parse(fx.ctx, job, sizeof(job) - 1, "job.yaml");
+    tt_clear_error(fx.ctx);
+}
+
+// ---- the calls -------------------------------------------------------------------------------
+
+typedef struct outcome {
+    const char *name;
+    int arg;
+    bool has_failed; // by what it returned
+} outcome;
+
+#define CASE(name_, arg_, ...)               \
+    if (n++ == wanted) {                     \
+        *o = (outcome){#name_, arg_, false}; \
+        if (!dry) {                          \
+            __VA_ARGS__;                     \
+        }                                    \
+        return true;                         \
+    }
+#define STATUS(name_, arg_, call_)  CASE(name_, arg_, o->has_failed = (call_) != TT_OK)
+#define POINTER(name_, arg_, call_) CASE(name_, arg_, o->has_failed = (call_) == NULL)
+#define VALUE(name_, arg_, call_)   CASE(name_, arg_, (void)call_)
+#define NOTHING(name_, arg_, call_) CASE(name_, arg_, call_)
+
+// Makes call number `wanted`, or only says which one it is; false: there are not so many.
+static bool call(int wanted, bool dry, outcome *o)
+{
+    int n = 0;
+#include "null_calls.inc"
+    return false;
+}
+
+// Questions whose answer is NULL or an error code, and no failure.
+static bool is_question(const outcome *o)
+{
+    static const char *const names[] = {
+        "tt_op_find",      "tt_op_at", "tt_source_find", "tt_source_at",  "tt_graph_find",
+        "tt_device_parse", "tt_fail",  "tt_status_of",   "tt_last_error", "tt_job_get"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(o->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+enum {
+    FINE = 0,
+    NOT_RECORDED = 3
+};
+
+static int try_call(int i)
+{
+    outcome o;
+    alarm(60);
+    if (freopen("/dev/null", "w", stderr) == NULL) // what is logged there is not looked at
+        return 4;
+    open_all();
+    call(i, false, &o);
+    if (o.arg > 1 && o.has_failed && !is_question(&o) && tt_status_of(fx.ctx) == TT_OK)
+        return NOT_RECORDED;
+    return FINE;
+}
+
+TEST(no_public_function_crashes_on_null)
+{
+    outcome o;
+    char wrong[4096] = "";
+    int n = 0, n_wrong = 0;
+    for (; call(n, true, &o); n++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(try_call(n));
+        int status = 0;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child);
+        bool crashed = !WIFEXITED(status);
+        if (!crashed && WEXITSTATUS(status) == FINE)
+            continue;
+        size_t at = strlen(wrong);
+        snprintf(wrong + at, sizeof(wrong) - at, "\n%s: argument %d: %s", o.name, o.arg,
+                 crashed                               ? strsignal(WTERMSIG(status))
+                 : WEXITSTATUS(status) == NOT_RECORDED ? "an error that is not recorded"
+                                                       : "another exit code");
+        n_wrong++;
+    }
+    CHECK(n > 400);
+    ck_assert_msg(n_wrong == 0, "%d of %d calls:%s", n_wrong, n, wrong);
+}
+
+// What a program that checks only at the end must not miss.
+TEST(a_fit_without_data_fails_at_close)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {4});
+    tt_dense(m, .units = 1);
+    tt_compile(m, .loss = TT_MSE);
+    CHECK(tt_fit(m, NULL) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "fit: the data is NULL");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+
+    static float x[4], y[1];
+    ctx = test_ctx();
+    tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
+                           .count = 1, .batch = 1);
+    CHECK(tt_fit(NULL, d) == TT_EINVAL);
+    CHECK_MESSAGE(ctx, "fit: the model is NULL");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}

@@ -149,8 +149,10 @@ static tt_status run_raw(call *c)
 tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *out,
                           const tt_predict_opts *opts)
 {
-    if (m == NULL || opts == NULL)
+    if (m == NULL)
         return TT_EINVAL;
+    if (opts == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "predict: the options are NULL");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     call c = {.m = m, .n = n};

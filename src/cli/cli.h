@@ -117,9 +117,10 @@ void cli_tell(const char *fmt, ...) TT_PRINTF(1, 2);
 int cli_error(const char *fmt, ...) TT_PRINTF(1, 2);
 // The exit code of a status: of building a job's parts, of training, of measuring.
 int cli_code(tt_status st);
-// The exit code when a context could not be opened: a device or instruction set that the command
-// line asks for and that is not there is the command line's mistake.
-int cli_open_code(const cli_args *args, int otherwise);
+// The exit code when a context (NULL: of cli_open()) could not be opened: a device or instruction
+// set that the command line asks for and that is not there is the command line's mistake; that the
+// system gives no threads or memory is not.
+int cli_open_code(const cli_args *args, const tt_ctx *ctx);
 // A context with the devices and settings of the flags; NULL after telling why not.
 tt_ctx *cli_open(const cli_args *args, const char *devices);
 // Closes it and tells its error, if any, with what (a file name, or NULL) in front.

@@ -138,7 +138,7 @@ static int run(const cli_args *args)
 {
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
-        return cli_open_code(args, CLI_FAILED);
+        return cli_open_code(args, NULL);
     listing l = {.text = {.ctx = ctx}, .json = args->json};
     add_devices(&l, ctx);
     if (args->devices == NULL)

@@ -61,7 +61,9 @@ static int read_with_flags(const cli_args *args, cli_job *out)
         free(made[i]);
     if (n < 0)
         return cli_error("out of memory");
-    return out->job != NULL ? CLI_OK : CLI_BAD_JOB;
+    if (out->job == NULL) // a mistake in the job, unless there was no memory
+        return tt_status_of(out->reader) == TT_ENOMEM ? CLI_FAILED : CLI_BAD_JOB;
+    return CLI_OK;
 }
 
 // A checkpoint that is named by its path, not one of the run's.
@@ -77,6 +79,8 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
         tt_open(.devices = "cpu:0", .threads = 1, .level = cli_level(args), .on_event = on_log);
     if (out->reader == NULL)
         return cli_error("out of memory");
+    if (tt_status_of(out->reader) != TT_OK)
+        return cli_code(tt_status_of(out->reader));
     if (args->checkpoint != NULL && is_path(args->checkpoint))
         need = CLI_NOTHING;
     if (cli_is_job_file(word) || (tti_file_exists(word) && !cli_is_folder(word))) {
@@ -132,8 +136,7 @@ int cli_job_open(cli_job *j, const cli_args *args, tt_event_fn on_event, void *u
     if (j->ctx == NULL)
         return cli_error("out of memory");
     if (tt_status_of(j->ctx) != TT_OK)
-        return opts.tasks != NULL ? cli_code(tt_status_of(j->ctx))
-                                  : cli_open_code(args, cli_code(tt_status_of(j->ctx)));
+        return opts.tasks != NULL ? cli_code(tt_status_of(j->ctx)) : cli_open_code(args, j->ctx);
     if (cli_compare_jobs(j, args) != TT_OK)
         return cli_code(tt_status_of(j->ctx));
     if (!cli_is_first(j->ctx) && freopen("/dev/null", "w", stdout) == NULL) // the first one prints

@@ -105,7 +105,7 @@ static int run(const cli_args *args)
 {
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
-        return cli_open_code(args, CLI_FAILED);
+        return cli_open_code(args, NULL);
     char why[256] = "";
     const tti_cuda_module *module = tti_cuda_load(why, sizeof(why));
     tti_text t = {.ctx = ctx};

@@ -166,9 +166,14 @@ int cli_code(tt_status st)
     }
 }
 
-int cli_open_code(const cli_args *args, int otherwise)
+static tt_status opened; // how the last cli_open() went
+
+int cli_open_code(const cli_args *args, const tt_ctx *ctx)
 {
-    return args->devices != NULL || args->isa != NULL ? CLI_USAGE : otherwise;
+    tt_status st = ctx != NULL ? tt_status_of(ctx) : opened;
+    bool is_given = args->devices != NULL || args->isa != NULL;
+    bool is_wrong = st != TT_ENOMEM && st != TT_EIO && st != TT_EPEER && st != TT_ETIMEOUT;
+    return is_given && is_wrong ? CLI_USAGE : ctx != NULL ? cli_code(st) : CLI_FAILED;
 }
 
 tt_ctx *cli_open(const cli_args *args, const char *devices)
@@ -177,6 +182,7 @@ tt_ctx *cli_open(const cli_args *args, const char *devices)
         tt_open(.devices = args->devices != NULL ? args->devices : devices, .isa = args->isa,
                 .strategy = args->strategy, .threads = (int)args->threads,
                 .lanes = (int)args->lanes, .level = cli_level(args), .on_event = on_event);
+    opened = ctx == NULL ? TT_ENOMEM : tt_status_of(ctx);
     if (ctx == NULL)
         fputs("tutti: error: out of memory\n", stderr);
     else if (tt_status_of(ctx) != TT_OK) {

@@ -168,8 +168,7 @@ static int open_plain(cli_model *m, const cli_args *args)
                        .isa = args->isa, .level = cli_level(args), .on_event = on_log);
     if (m->j.ctx == NULL)
         return cli_error("out of memory");
-    tt_status st = tt_status_of(m->j.ctx);
-    return st == TT_OK ? CLI_OK : cli_open_code(args, cli_code(st));
+    return tt_status_of(m->j.ctx) == TT_OK ? CLI_OK : cli_open_code(args, m->j.ctx);
 }
 
 // A run may have been trained on devices that are not here; any device predicts.

@@ -150,7 +150,7 @@ static int plan_graph(const cli_args *args)
     size_t bytes = 0;
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
-        return cli_open_code(args, CLI_FAILED);
+        return cli_open_code(args, NULL);
     char *text = read_file(ctx, args->words[0], &bytes);
     tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
     if (g != NULL && find_targets(ctx, g, args, targets) == TT_OK)

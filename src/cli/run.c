@@ -342,7 +342,8 @@ static int run(const cli_args *args)
         s->held[i] = -1;
     int rc = CLI_FAILED;
     if (s->ctx != NULL) {
-        rc = prepare(s) == TT_OK ? launch(s) : CLI_USAGE;
+        tt_status st = prepare(s);
+        rc = st == TT_OK ? launch(s) : st == TT_ENOMEM ? CLI_FAILED : CLI_USAGE;
         clean(s);
         int closed = cli_close(s->ctx, NULL);
         rc = rc != CLI_OK ? rc : closed;

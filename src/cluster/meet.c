@@ -171,6 +171,9 @@ static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, i
             tti_wire_state_of(m->wire, 0) == TTI_WIRE_SILENT
                 ? "rank 0 does not answer at %s within %lld ms: it was not started, listens "
                   "elsewhere, or all ranks have already connected and this rank was started twice"
+            : tti_wire_state_of(m->wire, 0) == TTI_WIRE_ANSWERS
+                ? "rank 0 listens at %s, but has not answered within %lld ms: it hangs, is "
+                  "stopped, or is another program"
                 : "the program that answers at %s does not accept this process (waited %lld ms): "
                   "it has another secret, is another program, or this rank was started twice",
             leader, (long long)ms);

@@ -76,13 +76,10 @@ typedef struct topic {
 
 static tt_status failed(tti_world *w, int rank, const char *what, tt_status st, int64_t ms)
 {
-    const tti_rank *r = &w->peers[rank].rank;
-    if (st == TT_ETIMEOUT && atomic_load(&w->wants_open))
-        return tti_world_stuck(w, rank, what, ms);
-    if (st == TT_ETIMEOUT)
-        return TT_FAIL(w->ctx, st, "%s: no message from rank %d (%s, host %s) within %lld ms", what,
-                       rank, r->name, r->host, (long long)ms);
-    return st;
+    if (st != TT_ETIMEOUT)
+        return st;
+    return atomic_load(&w->wants_open) ? tti_world_stuck(w, rank, what, ms)
+                                       : tti_world_late(w, rank, what, ms);
 }
 
 static tt_status take(tti_world *w, int rank, uint64_t plan, uint32_t run, const topic *mine,

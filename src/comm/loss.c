@@ -277,6 +277,30 @@ tt_status tti_world_stuck(tti_world *w, int rank, const char *what, int64_t wait
     return tt_status_of(w->ctx);
 }
 
+tt_status tti_world_late(tti_world *w, int rank, const char *what, int64_t wait_ms)
+{
+    char text[192];
+    int64_t every_ms =
+        w->heartbeat_ms * TTI_MAX(w->n / 8, 1); // how often each says that it is there
+    int64_t now = tti_now_ns(), longest = TTI_MAX(w->loss_ms, 3 * every_ms) * MS;
+    int silent = -1;
+    pthread_mutex_lock(&w->mu);
+    for (int i = 0; i < w->n; i++)
+        if (i != w->self && !w->peers[i].has_left && now - w->peers[i].heard_ns > longest) {
+            longest = now - w->peers[i].heard_ns;
+            silent = i;
+        }
+    pthread_mutex_unlock(&w->mu);
+    (void)print_rank(w, text, sizeof(text), silent >= 0 ? silent : rank);
+    if (silent < 0)
+        return TT_FAIL(w->ctx, TT_ETIMEOUT, "%s: no message from %s within %lld ms", what, text,
+                       (long long)wait_ms);
+    return TT_FAIL(w->ctx, TT_EPEER,
+                   "%s: no heartbeat for %.1f s: it hangs, has died, or its link is lost; rank %d "
+                   "waited for rank %d in %s while the job started",
+                   text, 1e-9 * (double)longest, w->self, rank, what);
+}
+
 tt_status tti_world_status(tti_world *w)
 {
     return w != NULL && atomic_load(&w->has_failed) ? tt_status_of(w->ctx) : TT_OK;

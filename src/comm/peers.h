@@ -147,6 +147,8 @@ void tti_loss_note(tti_world *w, int from, const tti_note *n);
 void tti_loss_tick(tti_world *w, int64_t now);
 void tti_world_tell(tti_world *w, int to, tti_note *n); // fills in the head
 void tti_world_tell_all(tti_world *w, tti_note *n);     // who has not left
+// Any thread, before the job has begun: records that rank has not come, or who is silent instead.
+tt_status tti_world_late(tti_world *w, int rank, const char *what, int64_t wait_ms);
 void tti_world_set_failed(tti_world *w, tt_status st, const char *text);
 
 // links.c

@@ -381,13 +381,21 @@ int tti_wire_event(void *socket, int *value)
     return n > 0 ? event : -1;
 }
 
+#define CLOSED_NS 1000000000 // sooner than that it is not this side that lost its patience
+
 static void watch_link(tti_wire_link *l)
 {
     int value;
-    for (int e; l->monitor != NULL && (e = tti_wire_event(l->monitor, &value)) >= 0;)
-        atomic_store(&l->state, e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED         ? TTI_WIRE_READY
-                                : atomic_load(&l->state) == TTI_WIRE_READY ? TTI_WIRE_READY
-                                                                           : TTI_WIRE_ANSWERS);
+    for (int e; l->monitor != NULL && (e = tti_wire_event(l->monitor, &value)) >= 0;) {
+        bool was_ready = atomic_load(&l->state) == TTI_WIRE_READY;
+        if (e == ZMQ_EVENT_CONNECTED)
+            l->connected_ns = tti_now_ns();
+        else if (e == ZMQ_EVENT_DISCONNECTED && tti_now_ns() - l->connected_ns < CLOSED_NS)
+            l->n_closed++;
+        atomic_store(&l->state, e == ZMQ_EVENT_HANDSHAKE_SUCCEEDED || was_ready ? TTI_WIRE_READY
+                                : l->n_closed > 1                               ? TTI_WIRE_REFUSES
+                                                                                : TTI_WIRE_ANSWERS);
+    }
 }
 
 static void add(zmq_pollitem_t *items, int *n, void *socket)

@@ -43,8 +43,9 @@ tt_status tti_wire_connect_data(tti_wire *w, int rank, const char *address,
 // How far the connection to a rank has come: for messages.
 typedef enum tti_wire_state {
     TTI_WIRE_SILENT = 0,  // nobody answers there
-    TTI_WIRE_ANSWERS = 1, // someone does, but does not prove to be of the job
+    TTI_WIRE_ANSWERS = 1, // it is listened there, but nobody has said anything yet
     TTI_WIRE_READY = 2,
+    TTI_WIRE_REFUSES = 3, // someone hangs up each time: not of the job
 } tti_wire_state;
 tti_wire_state tti_wire_state_of(const tti_wire *w, int rank);
 int tti_wire_refused(const tti_wire *w); // connections that showed no key of the job, so far

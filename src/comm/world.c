@@ -81,6 +81,7 @@ static void take_hello(tti_world *w, int from, const void *message, size_t bytes
     if (!p->has_hello)
         p->hello = h;
     p->has_hello = true;
+    p->heard_ns = tti_now_ns();
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->mu);
 }
@@ -167,6 +168,11 @@ static void serve(void *arg)
 
 // ---- meeting ---------------------------------------------------------------------------------
 
+static bool has(const tti_peer *p, bool met)
+{
+    return met ? p->has_met : p->has_hello;
+}
+
 static tt_status missing(tti_world *w, int rank)
 {
     const tti_peer *p = &w->peers[rank];
@@ -184,18 +190,42 @@ static tt_status missing(tti_world *w, int rank)
                        rank, p->rank.name, p->address, (long long)s, more);
     if (state == TTI_WIRE_ANSWERS)
         return TT_FAIL(w->ctx, TT_EPEER,
+                       "rank %d (%s) listens at %s, but has not answered within %lld ms: it hangs, "
+                       "is stopped, or is another program%s",
+                       rank, p->rank.name, p->address, (long long)s, more);
+    if (state == TTI_WIRE_REFUSES)
+        return TT_FAIL(w->ctx, TT_EPEER,
                        "the program that answers at %s is not rank %d (%s) of this job: it has "
                        "another secret, or is another program (waited %lld ms)%s",
                        p->address, rank, p->rank.name, (long long)s, more);
     return TT_FAIL(
         w->ctx, TT_EPEER,
-        "rank %d (%s) at %s is running, but has not completed the handshake within %lld ms%s", rank,
-        p->rank.name, p->address, (long long)s, more);
+        "rank %d (%s) at %s is running, but has not completed the handshake within %lld ms: it "
+        "hangs, or is stopped%s",
+        rank, p->rank.name, p->address, (long long)s, more);
 }
 
-static bool has(const tti_peer *p, bool met)
+/*
+ * Whom all wait for: not heard of, or the longest time ago. It may be none of those that are
+ * missing here: who froze after it met this rank, but no other, keeps the others from having met.
+ */
+static int most_missing(tti_world *w, bool met)
 {
-    return met ? p->has_met : p->has_hello;
+    int worst = -1;
+    int64_t longest = -1, now = tti_now_ns();
+    int64_t heard = 3 * w->heartbeat_ms * TTI_MAX(w->n / 8, 1) * MS;
+    for (int i = 0; i < w->n; i++) {
+        const tti_peer *p = &w->peers[i];
+        if (i == w->self || (has(p, met) && now - p->heard_ns < heard))
+            continue;
+        bool is_ready = tti_wire_state_of(w->wire, i) == TTI_WIRE_READY;
+        int64_t silent = p->has_hello ? now - p->heard_ns : INT64_MAX - is_ready;
+        if (silent > longest) {
+            longest = silent;
+            worst = i;
+        }
+    }
+    return worst;
 }
 
 // Waits for the hellos of all, or for all having those; with mu held. The first rank that is
@@ -218,6 +248,8 @@ static tt_status await_step(tti_world *w, bool met, int64_t deadline)
     char refused[TTI_MESSAGE_MAX];
     pthread_mutex_lock(&w->mu);
     int rank = await_all(w, met, deadline);
+    if (rank >= 0)
+        rank = most_missing(w, met);
     memcpy(refused, w->refused, sizeof(refused));
     pthread_mutex_unlock(&w->mu);
     if (refused[0] != '\0')

@@ -118,22 +118,24 @@ static tt_status share_folder(training *t)
     return st;
 }
 
-// A run that goes on has its weights in a checkpoint: the file of init is not asked for.
-static tt_status first_weights(training *t)
+// A run that goes on has its weights in a checkpoint: the file of init is not asked for. The exit
+// code.
+static int first_weights(training *t)
 {
     char newest[TTI_PATH_MAX] = "", found[TTI_RUN_PATH] = ""; // found: the run, if it has one
     tt_ctx *ctx = t->j.ctx;
     tt_status st = TT_OK;
     if (!t->j.no_init)
-        return TT_OK;
+        return CLI_OK;
     if (cli_is_first(ctx))
         st = tti_checkpoint_newest(ctx, t->checkpoints, newest);
     if (newest[0] != '\0')
         memcpy(found, t->run, sizeof(found));
     st = cli_share_path(ctx, st, tt_last_error(ctx).message, found);
     if (st != TT_OK || found[0] != '\0')
-        return st;
-    return tti_job_init_weights(t->j.job, ctx, t->j.runs, t->j.parts.model);
+        return cli_code(st);
+    st = tti_job_init_weights(t->j.job, ctx, t->j.runs, t->j.parts.model);
+    return st == TT_EIO ? CLI_BAD_JOB : cli_code(st); // what the job names is not there
 }
 
 // ---- training --------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ static tt_status report(training *t)
 static int train(training *t)
 {
     int64_t begin = tti_now_ns();
-    t->j.no_init = t->args->resume;
+    t->j.no_init = t->args->resume && !t->args->restart;
     int rc = cli_job_build(&t->j, t->args, cli_progress_event, &t->progress);
     t->trial = (cli_trial){.job = t->j.job, .opened_ns = tti_now_ns() - begin};
     if (tt_status_of(t->j.ctx != NULL ? t->j.ctx : t->j.reader) == TT_ESTOP)
@@ -273,8 +275,9 @@ static int train(training *t)
         return cli_code(tt_status_of(t->j.ctx));
     if (share_folder(t) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx)) == CLI_LOST ? CLI_LOST : CLI_FAILED;
-    if (first_weights(t) != TT_OK)
-        return tt_status_of(t->j.ctx) == TT_EIO ? CLI_BAD_JOB : cli_code(tt_status_of(t->j.ctx));
+    rc = first_weights(t);
+    if (rc != CLI_OK)
+        return rc;
     tt_status st = fit(t);
     int asked = cli_signals_code();
     if (asked == CLI_OK && t->is_ended) // by another rank

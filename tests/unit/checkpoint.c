@@ -217,7 +217,7 @@ TEST(checkpoint_is_read_back)
         tti_disk_fail_at(ctx, 0, 0);
         n_flips += st != TT_OK;
         if (st != TT_OK)
-            CHECK_MESSAGE(ctx, "was written, but what is read back is damaged: ");
+            CHECK_MESSAGE(ctx, "was written, but reading it back finds damage: ");
         tt_clear_error(ctx);
         check_loads(ctx, path, st == TT_OK ? 8 : 7);
         CHECK_INT(count_names(test_folder()), 1);

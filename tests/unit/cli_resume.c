@@ -179,3 +179,17 @@ TEST(resume_starts_again_only_when_asked)
     CHECK_INT(command_run("train small.yaml --restart --run nowhere"), 1);
     CHECK_HAS(command_err, "'nowhere' holds no run to restart");
 }
+
+// What a run starts from is what it starts again from.
+TEST(a_restart_begins_with_the_weights_of_init)
+{
+    char first[64], again[64];
+    make_run();
+    CHECK(rename(at("cut"), at("base")) == 0);
+    command_ok("train small.yaml --json --run cut --set init.file=base");
+    command_hash(command_out, first);
+    command_ok("train cut --resume --restart --json");
+    command_hash(command_out, again);
+    CHECK_STR(again, first);
+    CHECK(command_left("cut/checkpoints.old-1"));
+}

@@ -97,7 +97,7 @@ TEST(replicas_are_compared_at_checkpoints)
     tt_ctx *ctx = tt_open(.strategy = "mirrored", .devices = "cpu:0*2", .threads = 2,
                           .on_event = test_ignore_event);
     CHECK(fit_spoilt(ctx, &s, test_folder(), 0) == TT_EDEVICE);
-    CHECK_MESSAGE(ctx, "replica on cpu:1 differs in 'dense_2.bias' at least thee on cpu:0");
+    CHECK_MESSAGE(ctx, "replica on cpu:1 differs in 'dense_2.bias' from the one on cpu:0");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
     snprintf(path, sizeof(path), "%s/step-5", test_folder());

@@ -158,9 +158,9 @@ TEST(gzip_that_is_no_such_file_does_not_grow)
         const char *words;
     } cases[] = {
         {"idx: {x: b.gz, y: b.gz}", "", 0, "is not an IDX file: it begins with 00 00 00 00"},
-        {"idx: {x: b.gz, y: b.gz}", idx, sizeof(idx), "inflates to more than 1584 bytes"},
+        {"idx: {x: b.gz, y: b.gz}", idx, sizeof(idx), "decompresses to more than 1584 bytes"},
         {"npy: {x: b.gz, y: b.gz}", "", 0, "is not a .npy file"},
-        {"npy: {x: b.gz, y: b.gz}", npy, sizeof(npy) - 1, "inflates to more than 100 bytes"},
+        {"npy: {x: b.gz, y: b.gz}", npy, sizeof(npy) - 1, "decompresses to more than 100 bytes"},
         {"csv: {file: b.gz}", "x,y\n1,2\n", 8, "line 3 has a zero byte at byte 1"},
     };
     char job[512];
@@ -205,7 +205,7 @@ TEST(a_column_name_that_is_too_long_is_refused)
     command_write("t.csv", text);
     command_write("job.yaml", "data: {train: {csv: {file: t.csv}}}\nmodel: [dense: 1]\n"
                               "train: {batch: 2, loss: mse, optimizer: sgd}\n");
-    ends("train job.yaml", 3, "has more than 255 bytes");
+    ends("train job.yaml", 3, "is longer than 255 bytes");
     char line[600];
     text[300] = '\0';
     command_write("t.csv", "x,y\n1,2\n");

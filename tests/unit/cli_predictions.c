@@ -193,7 +193,7 @@ TEST(records_come_from_files_folders_patterns_and_pipes)
     CHECK_HAS(command_err, "no file matches 'dir/*.npy'");
     command_write("photo.jpg", "\xff\xd8\xff\xe0 JFIF");
     CHECK_INT(command_run("predict three --input photo.jpg"), 3);
-    CHECK_HAS(command_err, "photo.jpg is a picture file; .csv, .npy, .npz and IDX files");
+    CHECK_HAS(command_err, "photo.jpg is an image file, which cannot be read; save the pixels");
 }
 
 TEST(channels_first_are_converted)
@@ -262,7 +262,7 @@ TEST(several_inputs_and_outputs)
     CHECK_INT(command_run("predict two.tutti --input one.npz"), 3);
     CHECK_HAS(command_err, "has no array 'right'");
     CHECK_INT(command_run("predict two.tutti --input both.npz --output p.npy"), 1);
-    CHECK_HAS(command_err, "the model has 2 outputs, and .npy holds one array");
+    CHECK_HAS(command_err, "the model has 2 outputs, but .npy holds one array");
 }
 
 // ---- checkpoints of older versions -----------------------------------------------------------

@@ -110,7 +110,7 @@ TEST(a_name_that_no_folder_can_have_is_refused)
     name[241] = '\0';
     write_tiny(name);
     CHECK_INT(command_run("train tiny.yaml"), 3);
-    CHECK_HAS(command_err, "has 241 bytes; at most 240 go into the name of a run's folder");
+    CHECK_HAS(command_err, "has 241 bytes; at most 240 fit into the name of a run folder");
     CHECK(!command_left("runs"));
     command_ok("train tiny.yaml --quiet --run here");
     name[240] = '\0';

@@ -428,14 +428,14 @@ TEST(lanes_that_do_not_fit_are_refused_by_name)
     expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "lane 5 is held by member 1 and by member 2");
     m[1].n_lanes = 2;
     m[2].n_lanes = 4;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "member 2: 4 lanes at least lane 5 are not in 8");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "member 2: 4 lanes from lane 5 on are not in 8");
     m[2].n_lanes = 2;
     expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "no member holds lane 7 of 8");
     CHECK_OK(tt_all_reduce(c, m, .lanes = 7));
     m[2].first_lane = INT32_MAX;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes at least lane 2147483647");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes from lane 2147483647 on");
     m[2].first_lane = -1;
-    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes at least lane -1 are not in 8");
+    expect(ctx, tt_all_reduce(c, m), TT_EINVAL, "2 lanes from lane -1 on are not in 8");
     m[2] = (tt_member){in, &out[2], 1, 5, 3};
     expect(ctx, tt_all_reduce(c, m, .combine = TT_COMBINE_MAX), TT_EINVAL,
            "lanes apply to sums only");

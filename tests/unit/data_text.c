@@ -86,7 +86,7 @@ TEST(tokens_refusals)
         tt_tokens_opts o;
         const char *words;
     } bad[] = {
-        {{.context = 101, .vocab = 101}, "101 symbols at least 0"},
+        {{.context = 101, .vocab = 101}, "has only 101 tokens from token 0 on"},
         {{.vocab = 101}, "context must be given"},
         {{.context = 4}, "vocab must be given"},
         {{.context = 4, .vocab = 101, .bits = 24}, "bits is 24"},

@@ -409,7 +409,7 @@ TEST(job_sets_win_and_say_where)
         {"plain.count", "--set 'plain.count' must be KEY=VALUE"},
         {"=3", "--set '=3' must be KEY=VALUE"},
         {"plain..count=3", "--set plain..count: the path has an empty part"},
-        {"model.2.dense=3", "--set model.2.dense: there is no item 2: the list has 1 items"},
+        {"model.2.dense=3", "--set model.2.dense: there is no item 2: the list has length 1"},
         {"model.x.dense=3",
          "--set model.x.dense: 'x' must be a number from 0 to 0: it is an index into a list"},
         {"plain.sizes=[1", "--set plain.sizes:2:1: did not find expected ',' or ']'"},

@@ -76,8 +76,8 @@ TEST(square_matrices_of_unknown_layout_are_refused)
     write_file(ctx, "torch", &f, from_torch);
     write_file(ctx, "tutti", &f, from_tutti);
     refused(ctx, m, "plain", TT_WEIGHTS_AUTO,
-            "'fc.weight' is [3, 3]: nothing in the file says whether it is [in, out], as Tutti has "
-            "it, or [out, in], as PyTorch has it; say layout: torch or layout: tutti");
+            "'fc.weight' is [3, 3]: the file does not say whether it is [in, out] (Tutti) or [out, "
+            "in] (PyTorch); set layout: torch or layout: tutti");
     CHECK_OK(tt_load(m, path_of("plain"), .layout = TT_WEIGHTS_TUTTI));
     row_of(m, 3, 1, y);
     CHECK(y[0] == 3 && y[1] == 4 && y[2] == 5);

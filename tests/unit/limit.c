@@ -35,7 +35,7 @@ TEST(limit_too_small_names_the_largest)
     model m = model_of("cpu:0@1KiB");
     ck_assert_int_eq(run_rows(&m, 3), TT_ELIMIT);
     CHECK_MESSAGE(m.ctx, "cpu:0: this plan needs");
-    CHECK_MESSAGE(m.ctx, "above its limit of 1.0 KiB (1024 bytes)");
+    CHECK_MESSAGE(m.ctx, "more than its limit of 1.0 KiB (1024 bytes)");
     CHECK_MESSAGE(m.ctx, "2048  w f32 [8, 64] variable");
     CHECK_MESSAGE(m.ctx, "768  matmul f32 [3, 64]");
     CHECK_MESSAGE(m.ctx, "matmul scratch");

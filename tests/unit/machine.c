@@ -101,7 +101,7 @@ TEST(a_fit_that_exceeds_the_machine_is_refused)
     fit("cpu:0", "single", 2 << 20, "of memory that this machine has; a limit per device");
     fit("cpu:0", "single", 2 << 20, "dense_1.weight f32 [784, 500] variable");
     fit("cpu:0@64MiB", "single", 2 << 20, ""); // a limit of one's own is meant
-    fit("cpu:0@2MiB", "single", 64 << 20, "above its limit of 2.0 MiB");
+    fit("cpu:0@2MiB", "single", 64 << 20, "more than its limit of 2.0 MiB");
     // Two devices share the machine: what each needs would fit.
     fit("cpu:0*2", "mirrored", 9 << 20, "cpu:0, cpu:1: this plan needs ");
     fit("cpu:0*2", "mirrored", 64 << 20, "");
@@ -119,7 +119,7 @@ TEST(a_plan_of_a_graph_that_exceeds_the_machine_is_refused)
     tt_fetch fetch = {sum, y, sizeof(y)};
     CHECK(tt_run(tt_session_new(g), .feeds = &feed, .n_feeds = 1, .fetches = &fetch,
                  .n_fetches = 1) == TT_ELIMIT);
-    CHECK_MESSAGE(ctx, "above the 1.0 KiB (1024 bytes) of memory that this machine has");
+    CHECK_MESSAGE(ctx, "more than the 1.0 KiB (1024 bytes) of memory that this machine has");
     CHECK(tt_close(ctx) == TT_ELIMIT);
 }
 
@@ -149,5 +149,5 @@ TEST(a_job_that_exceeds_the_machine_is_refused_by_every_verb)
     }
     command_ok("train huge.yaml --dry-run --quiet --devices cpu:0@99999GiB"); // one's own word
     CHECK_INT(command_run("train huge.yaml --dry-run --quiet --devices cpu:0@99GiB"), 3);
-    CHECK_HAS(command_err, "above its limit of 99.0 GiB");
+    CHECK_HAS(command_err, "more than its limit of 99.0 GiB");
 }

@@ -52,11 +52,11 @@ TEST(pickles_never_run_code)
 {
     REFUSES("\x80\x02"
             "cos\nsystem\nX\4\0\0\0lsls\x85R.",
-            "asks for Python's 'os.system', and code of a file never runs here");
-    REFUSES("\x80\4\x8c\2os\x8c\6system\x93.", "asks for Python's 'os.system'");
+            "needs Python's 'os.system', but code in a file is never run");
+    REFUSES("\x80\4\x8c\2os\x8c\6system\x93.", "needs Python's 'os.system'");
     REFUSES("\x80\x02"
             "cbuiltins\neval\n.",
-            "asks for Python's 'builtins.eval'");
+            "needs Python's 'builtins.eval'");
     REFUSES("\x80\x02"
             "c__main__\nModel\n.",
             "torch.save(model.state_dict(), \"model.pt\")");

@@ -192,8 +192,8 @@ TEST(files_that_are_no_models)
     };
     const char *words[] = {
         "description of the model",  "version 0",   "version 2, written by tutti 9.9",
-        "no right inputs",           "kind 'mine'", "no right inputs",
-        "no right inputs of layers", "units"};
+        "no valid inputs",           "type 'mine'", "no valid inputs",
+        "no valid inputs of layers", "units"};
     for (int i = 0; i < (int)(sizeof(cards) / sizeof(cards[0])); i++) {
         const char *const metadata[] = {"format", "tutti", TTI_CARD, cards[i], NULL};
         tt_ctx *ctx = test_ctx();

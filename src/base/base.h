@@ -85,8 +85,9 @@ void tti_size_text(double bytes, char out[32]);
 void tti_text_names(tti_text *t, const char *const *names, int n, int column);
 /*
  * Text that may be anybody's (a peer's, a file's, a file's name), for a terminal: line ends and
- * tabs stay, other control characters and invalid UTF-8 become "\\x1b" and the like. Gives the length of
- * out, which ends in a zero; what has no room is cut off. With colours, those of terminals stay.
+ * tabs stay, other control characters and invalid UTF-8 become "\x1b" and the like. Gives the
+ * length of out, which ends in a zero; what has no room is cut off. With colours, those of
+ * terminals stay, too.
  */
 size_t tti_escape(char *out, size_t room, const char *s, size_t n, bool colours);
 

@@ -62,7 +62,6 @@ TEST(loopback_key_is_random_private_and_gone_in_the_end)
 
 TEST(loopback_key_of_a_dead_process_does_not_count)
 {
-    tt_ctx *ctx = test_ctx();
     unsigned char key[TT_SECRET_BYTES], old[TT_SECRET_BYTES];
     tti_loopback_key k;
     int pipes[2], status;
@@ -75,6 +74,8 @@ TEST(loopback_key_of_a_dead_process_does_not_count)
             (void)!write(pipes[1], key, sizeof(key));
         pause();
     }
+    close(pipes[1]);
+    tt_ctx *ctx = test_ctx();
     CHECK(read(pipes[0], old, sizeof(old)) == sizeof(old));
     CHECK(get(ctx, 0, &k, key) == TT_EIO);
     CHECK_MESSAGE(ctx, "cannot listen at 127.0.0.1:4321: another process of this user is rank 0");

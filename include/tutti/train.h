@@ -208,7 +208,8 @@ typedef struct tt_callback {
 } tt_callback;
 
 typedef enum tt_nan {
-    TT_NAN_STOP = 0,     // the fit fails and names the step and layer; the step is not applied
+    TT_NAN_STOP =
+        0, // the fit fails and names the step, the layer or weight; the step is not applied
     TT_NAN_SKIP = 1,     // the step is skipped; one warning per hundred skipped steps
     TT_NAN_CONTINUE = 2, // the step is applied
 } tt_nan;

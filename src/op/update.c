@@ -3,8 +3,9 @@
  * average. Kernels: update_cpu.c. The variable (input 0) and its state (inputs 2 and 3) are written
  * in place.
  *
- * With w the variable, lr = step lr * lr_scale, t = the number of updates applied, this one included, and g = gradient * grad_scale *
- * scale, to which all but adamw and lion add weight_decay * w; as PyTorch has them:
+ * With w the variable, lr = step lr * lr_scale, t the number of updates applied, this one included,
+ * and g = gradient * grad_scale * scale, to which all but adamw and lion add weight_decay * w; as
+ * PyTorch has them:
  *   sgd      w -= lr g; with momentum b = momentum b + g and w -= lr b, nesterov: w -= lr (g +
  *            momentum b)
  *   adam     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,

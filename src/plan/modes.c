@@ -46,7 +46,7 @@ static bool is_worth(const tti_spreader *s, const tti_value *v)
     return v->bytes >= WORTH_BYTES || s->p->ctx->spread.update == TT_UPDATE_SHARD;
 }
 
-// What looks at gradients looks at pieces of those that come so; what joins that is done by all too.
+// What looks at gradients looks at pieces of those that come so; what joins that is done by all.
 static void set_parts(tti_spreader *s)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {

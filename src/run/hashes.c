@@ -68,6 +68,8 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
         return TT_OK; // copies have the hash of what they copy
     if (pn->is_copy && pn->lanes == &p->lanes)
         return TT_OK; // the first replica tells
+    if (pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_PARTS) != 0)
+        return TT_OK; // what a replica makes depends on the parts it has
     const tt_lanes *lanes = pn->lanes;
     tti_device *dev = s->ctx->devices[pn->device];
     pthread_mutex_lock(&s->rows_mu);

@@ -9,7 +9,6 @@
 #include "base/ctx.h"
 #include "op/op.h"
 #include "op/residual.h"
-#include "run/run.h"
 #include "strategy/strategy.h"
 #include "train/use.h"
 #include <math.h>
@@ -478,39 +477,6 @@ static tt_status build(tti_step *s, bool hashes)
     return tt_status_of(m->ctx);
 }
 
-static tti_variable *average_of(const tt_model *m, int64_t i)
-{
-    char name[TTI_NAME_MAX + 8];
-    snprintf(name, sizeof(name), "%s/ema", m->weights[i].name);
-    return tti_store_find(m->step->session->store, name);
-}
-
-// Averages that a model gets after it has been trained begin with its weights as they are.
-static tt_status begin_averages(tt_model *m)
-{
-    tti_step *s = m->step;
-    tt_ctx *ctx = m->ctx;
-    for (int64_t i = 0; i < m->n_weights && s->step > s->unapplied; i++) {
-        char name[TTI_NAME_MAX + 8];
-        snprintf(name, sizeof(name), "%s/ema", m->weights[i].name);
-        tt_tensor *average = tt_graph_find(s->graph, name);
-        if (average == NULL || average_of(m, i) != NULL)
-            continue;
-        tti_variable *to, *from;
-        TT_TRY(tti_session_variable(s->session, average->node, &to));
-        TT_TRY(tti_session_variable(s->session, m->weights[i].train_var->node, &from));
-        char *room = tti_alloc(ctx, from->bytes + 1);
-        if (room == NULL)
-            return TT_ENOMEM;
-        tt_status st = tti_variable_read(from, room);
-        if (st == TT_OK)
-            st = tti_variable_write(to, room);
-        tti_free(ctx, room);
-        TT_TRY(st);
-    }
-    return TT_OK;
-}
-
 static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, bool traced,
                          bool hashes)
 {
@@ -540,7 +506,7 @@ static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, b
         m->step = old;
         tti_step_free(m);
         m->step = s;
-        return begin_averages(m);
+        return tti_begin_averages(m);
     }
     return TT_OK;
 }

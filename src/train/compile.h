@@ -99,6 +99,8 @@ tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes) T
 // Calls fn with the model compiled in another precision; then everything is as it was.
 tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *),
                           void *arg) TTI_CHECKED;
+// evaluate.c: averages that a model gets after it has been trained begin with its weights.
+tt_status tti_begin_averages(tt_model *m) TTI_CHECKED;
 void tti_step_free(tt_model *m);
 
 /*

@@ -43,6 +43,28 @@ static tt_status swap_averages(tt_model *m)
     return TT_OK;
 }
 
+tt_status tti_begin_averages(tt_model *m)
+{
+    tti_step *s = m->step;
+    for (int64_t i = 0; i < m->n_weights && s->step > s->unapplied; i++) {
+        char name[TTI_NAME_MAX + 8];
+        tti_variable *average, *weight;
+        snprintf(name, sizeof(name), "%s/ema", m->weights[i].name);
+        tt_tensor *t = tt_graph_find(s->graph, name);
+        if (t == NULL || tti_store_find(s->session->store, name) != NULL)
+            continue;
+        TT_TRY(tti_session_variable(s->session, t->node, &average));
+        TT_TRY(tti_session_variable(s->session, m->weights[i].train_var->node, &weight));
+        char *room = tti_alloc(m->ctx, weight->bytes + 1);
+        tt_status st = room == NULL ? TT_ENOMEM : tti_variable_read(weight, room);
+        if (st == TT_OK)
+            st = tti_variable_write(average, room);
+        tti_free(m->ctx, room);
+        TT_TRY(st);
+    }
+    return TT_OK;
+}
+
 // parts: the batch goes through in so many, one after another; its sums are those of the whole.
 static tt_status add_batch(tt_model *m, const tt_batch_data *batch, int64_t parts, const int *field,
                            tt_fetch *fetches, double *sums)

@@ -42,9 +42,9 @@ typedef struct tti_updates_request {
     tt_tensor *const *grads; // sums over the batch, seed 1 / P; NULL: the weight is not used
     tt_tensor *loss_sum, *count, *p; // scalars: sum of terms, terms that count, P
     bool guard;                      // a loss or norm that is not finite: the step is not applied
-    bool
-        guard_gradients; // with guard: nor is one with any gradient that is not finite, or so large
-                         // that the update would not be
+    // With guard: nor is one with a gradient that is not finite, or so large that the update would
+    // not be.
+    bool guard_gradients;
     tt_tensor *const *others; // with guard_gradients: what else the step writes to variables
     int n_others;
     /*
@@ -58,8 +58,8 @@ typedef struct tti_updates_request {
     tt_tensor *norm;       // global norm of the gradients; NULL without clip_global
     tt_tensor *applied;    // scalar: 1, or NaN where the step was not applied
     tt_tensor *used_scale; // the loss scale of this step; NULL without one
-    // By weight, then by others, if there is room: numbers that are not finite where the gradient is
-    // not, f32 magnitudes or one f64 sum of squares; NULL: it is not looked at.
+    // By weight, then by others, unless NULL: numbers that are not finite where the gradient is not,
+    // f32 magnitudes or one f64 sum of squares; NULL: it is not looked at.
     tt_tensor **checks;
 } tti_updates_request;
 // Builds clipping, updates and moving averages ("<weight>/ema").

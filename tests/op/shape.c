@@ -461,7 +461,7 @@ TEST(shape_ops_refuse_what_does_not_fit)
     CHECK_FAILS(TT_EINVAL, "-1 before", OPEN, tt_pad(g, x, 1, -1, 2));
     CHECK_FAILS(TT_EINVAL, "0 times", OPEN, tt_tile(g, x, 1, 0));
     CHECK_FAILS(TT_EINVAL, "there are no inputs", OPEN, tt_concat(g, &x, 0, 0));
-    CHECK_FAILS(TT_EINVAL, "x is NULL", OPEN, tt_tile(g, NULL, 1, 2));
+    CHECK_FAILS(TT_EINVAL, "an input is NULL", OPEN, tt_tile(g, NULL, 1, 2));
 }
 
 TEST(concat_and_split_name_what_does_not_fit)

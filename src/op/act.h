@@ -31,7 +31,7 @@ static inline v16 v16_silu(v16 x)
 static inline v16 v16_gelu_tanh(v16 x)
 {
     v16 u = v16_fma(v16_mul(v16_mul(x, x), v16_set1((real)TTI_GELU_B)), x, x);
-    return v16_tanh_unsigned(v16_mul(v16_set1((real)TTI_GELU_A), u)); // gelu(-0) is -0
+    return v16_tanh_of(v16_mul(v16_set1((real)TTI_GELU_A), u), 0); // gelu(-0) is -0
 }
 static inline v16 v16_gelu(v16 x)
 {

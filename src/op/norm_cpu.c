@@ -76,8 +76,8 @@ static __attribute__((noinline, cold)) void norm_row_far(const norm_in *p, const
         d = v16_if(m16_first(width(n, j)), d, v16_zero());
         acc = v16_fma(d, d, acc);
     }
-    // LEAST: all entries are alike, and y is beta
-    real rstd = 1 / r_sqrt(r_max_nan(v16_sum(acc) / (real)n, LEAST));
+    // LEAST: if all entries are alike y is beta
+    real rstd = 1 / r_sqrt(v16_sum(acc) / (real)n + LEAST);
     *rstd_out = rstd * FAR;
     v16 s = v16_set1(rstd);
     for (int64_t j = 0; j < n; j += 16) {

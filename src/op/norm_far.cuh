@@ -1,7 +1,7 @@
 /*
  * norm_far.cuh - norms of a row whose squares overflow, by its group of threads: it is normed as
  * TTI_NORM_FAR times itself, a power of two, beside whose variance eps is nothing. Such rows are
- * rare: the function is kept apart, so that it costs the kernels no registers.
+ * rare: they are read again, element by element, so that kernels need no more registers for them.
  */
 #ifndef TUTTI_OP_NORM_FAR_CUH
 #define TUTTI_OP_NORM_FAR_CUH
@@ -10,80 +10,60 @@
 #include "op/rows.cuh"
 #include <float.h>
 
-#if defined(__CUDACC__)
-#define TTI_NORM_APART __device__ __noinline__ static
-#else
-#define TTI_NORM_APART static
-#endif
-#define TTI_NORM_FAR  0x1p-100f
-#define TTI_NORM_BACK 0x1p+100f
+#define TTI_NORM_FAR 0x1p-100f
 
-// A pack of what is normed, scaled: x, or x + add, rounded, where there is an add.
-template <class T>
-__device__ static inline void get_far(const T *x, const T *add, int64_t j, int m, float *v)
+// Element j of what is normed, scaled: of x, or of x + add, rounded, where there is an add.
+template <class T> __device__ static inline float get_far(const T *x, const T *add, int64_t j)
 {
-    const int V = tti_pack<T>::n;
-    tti_row_pack(x + j, m, 0, v);
+    float v = tti_get(x[j]);
     if (add != NULL) {
-        float w[V];
-        tti_pack<T> sum;
-        tti_row_pack(add + j, m, 0, w);
-        for (int i = 0; i < V; i++)
-            v[i] = v[i] + w[i];
-        tti_repack(sum, v);
-        tti_unpack(sum, v);
+        T sum;
+        tti_put(sum, v + tti_get(add[j]));
+        v = tti_get(sum);
     }
-    for (int i = 0; i < V; i++)
-        v[i] = v[i] * TTI_NORM_FAR;
+    return v * TTI_NORM_FAR;
 }
-// m elements of a vector, of type f32 or T.
 template <class T>
-__device__ static inline void get_factors(const vector &p, int64_t j, int m, float other, float *v)
+__device__ static inline float get_factor(const vector &p, int64_t j, float other)
 {
-    for (int i = 0; i < m; i++)
-        v[i] = p.at == NULL        ? other
-               : p.dtype == TT_F32 ? ((const float *)p.at)[j + i]
-                                   : tti_get(((const T *)p.at)[j + i]);
+    if (p.at == NULL)
+        return other;
+    return p.dtype == TT_F32 ? ((const float *)p.at)[j] : tti_get(((const T *)p.at)[j]);
 }
 
-// Row r, which lies at x (and add). y may be either: a thread writes what it alone has read.
+// Row r, which lies at x (and add). y may be either: a thread writes what it alone reads then.
 template <class T, int G>
-TTI_NORM_APART void norm_row_far(norm_args p, const T *x, const T *add, int64_t r)
+__device__ static inline void norm_row_far(const norm_args &p, const T *x, const T *add, int64_t r)
 {
-    const int V = tti_pack<T>::n;
-    const int64_t first = (int64_t)((int)threadIdx.x % G) * V;
-    float mean = 0, sum = 0, v[V], g[V], b[V];
+    const int t = (int)threadIdx.x % G, n = (int)p.n;
+    float mean = 0, sum = 0;
+    if (G == 32) // others of the group may have written what is read here
+        __syncwarp();
+    else
+        __syncthreads();
     if (p.mean != NULL) {
-        for (int64_t j = first; j < p.n; j += G * V) {
-            get_far(x, add, j, (int)tti_min64(p.n - j, V), v);
-            for (int i = 0; i < V; i++)
-                sum = sum + v[i];
-        }
-        mean = tti_group_sum<G>(sum) / (float)p.n;
+#pragma unroll 1
+        for (int j = t; j < n; j += G)
+            sum = sum + get_far(x, add, j);
+        mean = tti_group_sum<G>(sum) / (float)n;
     }
     sum = 0;
-    for (int64_t j = first; j < p.n; j += G * V) {
-        get_far(x, add, j, (int)tti_min64(p.n - j, V), v);
-        for (int i = 0; i < V; i++) {
-            float d = j + i < p.n ? v[i] - mean : 0;
-            sum = fmaf(d, d, sum);
-        }
+#pragma unroll 1
+    for (int j = t; j < n; j += G) {
+        float d = get_far(x, add, j) - mean;
+        sum = fmaf(d, d, sum);
     }
-    sum = tti_group_sum<G>(sum) / (float)p.n;
-    float rstd = 1 / sqrtf(sum < FLT_MIN ? FLT_MIN : sum); // all alike: y is beta
-    for (int64_t j = first; j < p.n; j += G * V) {
-        int m = (int)tti_min64(p.n - j, V);
-        get_far(x, add, j, m, v);
-        get_factors<T>(p.gamma, j, m, 1, g);
-        get_factors<T>(p.beta, j, m, 0, b);
-        for (int i = 0; i < m; i++)
-            v[i] = fmaf((v[i] - mean) * rstd, g[i], b[i]);
-        tti_row_put((T *)p.y + r * p.n + j, m, v);
-    }
-    if ((int)threadIdx.x % G == 0) {
+    // FLT_MIN: if all entries are alike y is beta
+    float rstd = 1 / sqrtf(tti_group_sum<G>(sum) / (float)n + FLT_MIN);
+#pragma unroll 1
+    for (int j = t; j < n; j += G)
+        tti_put(((T *)p.y + r * n)[j],
+                fmaf((get_far(x, add, j) - mean) * rstd, get_factor<T>(p.gamma, j, 1),
+                     get_factor<T>(p.beta, j, 0)));
+    if (t == 0) {
         p.rstd[r] = rstd * TTI_NORM_FAR;
         if (p.mean != NULL)
-            p.mean[r] = mean * TTI_NORM_BACK;
+            p.mean[r] = mean / TTI_NORM_FAR;
     }
 }
 

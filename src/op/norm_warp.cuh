@@ -105,13 +105,6 @@ __device__ static inline void add_rows_of_warp(const norm_args &p, int64_t first
         }
 }
 
-// Where row r lies of what is normed; of a chain that keeps no sum, without what is added.
-template <class T, bool ADD>
-__device__ static inline const T *far_row(const norm_args &p, int64_t r)
-{
-    return (const T *)(ADD && p.sum != NULL ? p.sum : p.x) + r * p.n;
-}
-
 template <class T, int K, int R, bool ADD>
 __global__ static void __launch_bounds__(TTI_NORM_THREADS, ADD &&K > 6 ? 5 : 6)
     norm_warps(const norm_args p)
@@ -162,11 +155,12 @@ __global__ static void __launch_bounds__(TTI_NORM_THREADS, ADD &&K > 6 ? 5 : 6)
     for (int r = 0; r < R; r++) {
         float squares = tti_warp_sum(sum[r]);
         sum[r] = 1 / sqrtf(squares / (float)n + p.eps);
-        if (!(squares < INFINITY)) { // a NaN says that the row is done
+        if (!(squares < INFINITY)) { // a NaN then says that the row is done
+            int64_t at = tti_min64(first + r, p.rows - 1);
+            const void *from = ADD && p.sum != NULL ? p.sum : p.x;
+            const T *add = ADD && p.sum == NULL ? (const T *)p.add + at * n : NULL;
             if (first + r < p.rows)
-                norm_row_far<T, 32>(
-                    p, far_row<T, ADD>(p, first + r),
-                    ADD && p.sum == NULL ? (const T *)p.add + (first + r) * n : NULL, first + r);
+                norm_row_far<T, 32>(p, (const T *)from + at * n, add, at);
             sum[r] = NAN;
         }
         x[r].again();

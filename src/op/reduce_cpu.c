@@ -42,19 +42,16 @@ static inline __attribute__((always_inline)) real fold_order(fold f, const real 
         a = f == MAX ? v16_max(u, a) : v16_min(u, a);
         b = f == MAX ? v16_max(v, b) : v16_min(v, b);
     }
-    a = fold_one(f, a, b);
-    if (m16_any(nan))
-        return (real)__builtin_nan("");
     for (; j < n; j += 16) {
         int left = n - j < 16 ? (int)(n - j) : 16;
-        a = v16_if(m16_first(left), fold_one(f, a, v16_load_n(x + j, left)), a);
+        v16 v = v16_load_n(x + j, left);
+        nan = m16_or(nan, v16_unordered(v, v));
+        a = v16_if(m16_first(left), f == MAX ? v16_max(v, a) : v16_min(v, a), a);
     }
-    real t[16];
-    v16_store(t, a);
-    for (int d = 8; d > 0; d /= 2)
-        for (int i = 0; i < d; i++)
-            t[i] = fold_real(f, t[i], t[i + d]);
-    return r_end(t[0]);
+    if (m16_any(nan))
+        return (real)__builtin_nan("");
+    a = f == MAX ? v16_max(a, b) : v16_neg(v16_min(a, b));
+    return f == MAX ? v16_max_of(a) : r_end(-v16_max_of(a));
 }
 
 // A block of a sum: element j to partial j mod 16, then 8, 4, 2, 1 apart.

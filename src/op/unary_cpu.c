@@ -190,7 +190,8 @@ static tt_status half_tiles(const tt_launch *l, void (*loop)(const real *, real 
 #define BELOW(x) ((x) >> (sizeof(x) * 8 - 1) != 0)
 UNARY_ANY(neg, -x, 0 - x, 0 - x)
 UNARY_ANY(abs, __builtin_fabs(x), BELOW(x) ? 0 - x : x, x)
-UNARY_ANY(sign, x > 0 ? 1 : x < 0 ? -1 : x + 0, (x != 0) | (0 - (x >> (sizeof(x) * 8 - 1))), x != 0)
+UNARY_ANY(sign, (float)((x > 0) - (x < 0)) + (x == x ? 0 : x),
+          (x != 0) | (0 - (x >> (sizeof(x) * 8 - 1))), x != 0)
 UNARY_ANY(square, x *x, x *x, x *x)
 
 tt_status TTI_ISA(tti_unary_logical_not)(const tt_launch *l)

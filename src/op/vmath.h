@@ -54,7 +54,7 @@ static inline v16 v16_tanh(v16 x)
 {
     V16_EACH(v16, tanh(x.v[i]));
 }
-#define v16_tanh_unsigned v16_tanh
+#define v16_tanh_of(x, signed_zero) v16_tanh(x)
 static inline v16 v16_erf(v16 x)
 {
     V16_EACH(v16, erf(x.v[i]));
@@ -175,25 +175,28 @@ static inline v16 v16_log1p(v16 x)
     return v16_if(v16_eq(w, one), x, v16_if(ok, inside, y));
 }
 
-// |x| above 0.625: t / (t + 2), t = e^(2 |x|) - 1; below: x + x^3 p(x^2). 1 from |x| = 9.1 on. 0 of
-// a zero of either sign.
-static inline v16 v16_tanh_unsigned(v16 x)
+// |x| above 0.625: t / (t + 2), t = e^(2 |x|) - 1; below: x + x^3 p(x^2). 1 from |x| = 9.1 on. With
+// signed_zero -0 of -0, else 0.
+static inline __attribute__((always_inline)) v16 v16_tanh_of(v16 x, int signed_zero)
 {
     v16 n;
     v16 a = v16_min(v16_abs(x), v16_set1(9.1f));
     v16 p = v16_expm1_core(v16_exp_reduce(v16_add(a, a), &n));
     v16 scale = v16_from_bits(i16_shl(i16_add(v16_to_int(n), i16_set1(127)), 23));
     v16 t = v16_fma(p, scale, v16_sub(scale, v16_set1(1.0f)));
-    v16 far = v16_with_sign(v16_div(t, v16_add(t, v16_set1(2.0f))), x);
+    v16 far = v16_div(t, v16_add(t, v16_set1(2.0f)));
     v16 s = v16_mul(x, x);
     v16 q = V16_POLY(s, -3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
                      2.06390887954e-2f, -5.70498872745e-3f);
     v16 near = v16_fma(v16_mul(q, s), x, x);
-    return v16_if(v16_ge(v16_abs(x), v16_set1(0.625f)), far, near);
+    m16 is_far = v16_ge(v16_abs(x), v16_set1(0.625f));
+    if (signed_zero)
+        return v16_with_sign(v16_if(is_far, far, near), x);
+    return v16_if(is_far, v16_with_sign(far, x), near);
 }
 static inline v16 v16_tanh(v16 x)
 {
-    return v16_with_sign(v16_tanh_unsigned(x), x);
+    return v16_tanh_of(x, 1);
 }
 
 // |x| above 0.93: 1 - e^p(|x|); below: x + x p(x^2). 1 from |x| = 4 on.

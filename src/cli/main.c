@@ -261,8 +261,7 @@ static bool open_standard_files(void)
     return true;
 }
 
-// Has the reader of a pipe ended (| head)? That is no error of ours.
-static bool is_unread(void)
+bool cli_is_unread(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
@@ -273,7 +272,7 @@ int main(int argc, char **argv)
     if (!open_standard_files())
         return CLI_FAILED;
     int rc = run(argc, argv);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && !is_unread()) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !cli_is_unread()) {
         fprintf(stderr, "tutti: error: cannot write to standard output: %s\n", strerror(errno));
         return rc != CLI_OK ? rc : CLI_FAILED;
     }

@@ -172,7 +172,7 @@ static int run_model(cli_model *m, const cli_args *args, cli_shown form)
     if (args->prompt != NULL && !cli_is_text(m))
         return cli_usage("--prompt needs a model trained on text");
     if (args->prompt != NULL || (cli_is_text(m) && args->input == NULL))
-        return cli_generate(m, args) == TT_OK ? CLI_OK : CLI_FAILED;
+        return cli_code(cli_generate(m, args));
     prediction *p = tti_calloc(m->j.ctx, 1, sizeof(*p));
     if (p == NULL)
         return CLI_FAILED;

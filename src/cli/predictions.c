@@ -354,8 +354,10 @@ tt_status cli_predictions_end(cli_predictions *p, tt_status st)
 {
     if (p->out == NULL || p->tmp[0] == '\0') {
         bool failed = p->out != NULL && (fflush(p->out) != 0 || ferror(p->out) != 0);
-        return st == TT_OK && failed ? TT_FAIL(p->ctx, TT_EIO, "cannot write: %s", strerror(errno))
-                                     : st;
+        bool ended = failed && cli_is_unread(); // | head: nobody wants more
+        return st == TT_OK && failed && !ended
+                   ? TT_FAIL(p->ctx, TT_EIO, "cannot write: %s", strerror(errno))
+                   : st;
     }
     if (st == TT_OK && p->form == CLI_AS_NPY && fseek(p->out, 0, SEEK_SET) == 0)
         npy_header(p);

@@ -181,20 +181,22 @@ static void find_reason(tti_fit *f, const void *const *fields, int64_t rows, rea
     bool all;
     *r = (reason){.layer = tti_find_nan(f->model, fields, rows, &all)};
     const char *what = isfinite(loss) ? "a gradient or statistic" : "the loss";
-    const char *layers = all ? "every layer's output is finite; " : "";
+    const char *layers = all ? "the output of every layer is finite; " : "";
     if (r->layer != NULL)
-        snprintf(r->what, sizeof(r->what), "%s is not finite; the first layer with it is '%s'",
-                 what, r->layer);
+        snprintf(r->what, sizeof(r->what),
+                 "%s is NaN or infinite; the first layer with such an output is '%s'", what,
+                 r->layer);
     else if (!tti_find_gradient(f->model, fields, rows, &r->variable, &value))
-        snprintf(r->what, sizeof(r->what), "%s is not finite%s", what,
-                 all ? "; every layer's output is finite: it comes from the gradients" : "");
+        snprintf(r->what, sizeof(r->what), "%s is NaN or infinite%s", what,
+                 all ? "; the output of every layer is finite" : "");
     else if (!isfinite(value))
         snprintf(r->what, sizeof(r->what),
-                 "%s is not finite; %sthe first with it, from the output on, is that of '%s'", what,
-                 layers, r->variable);
+                 "%s is NaN or infinite; %sthe first such gradient, from the output on, is that of "
+                 "'%s'",
+                 what, layers, r->variable);
     else
         snprintf(r->what, sizeof(r->what),
-                 "the gradient of '%s' has an element of %g, with which the update would overflow",
+                 "the gradient of '%s' has an element of %g; the update would overflow",
                  r->variable, value);
 }
 

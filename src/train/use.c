@@ -166,10 +166,12 @@ int tt_model_output_count(tt_model *m)
 
 tt_status tt_model_input(tt_model *m, int i, tt_port *out)
 {
-    if (m == NULL || out == NULL)
+    if (m == NULL)
         return TT_EINVAL;
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
+    if (out == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "the port to write to is NULL");
     const tti_use *u = tti_use_get(m);
     if (u == NULL)
         return tt_status_of(m->ctx);
@@ -186,10 +188,12 @@ tt_status tt_model_input(tt_model *m, int i, tt_port *out)
 tt_status tt_model_output(tt_model *m, int i, tt_port *out)
 {
     tti_output outputs[TTI_MAX_INPUTS];
-    if (m == NULL || out == NULL)
+    if (m == NULL)
         return TT_EINVAL;
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
+    if (out == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "the port to write to is NULL");
     const tti_use *u = tti_use_get(m);
     if (u == NULL)
         return tt_status_of(m->ctx);
@@ -217,10 +221,12 @@ const char *tt_model_class(tt_model *m, int i, int64_t class_number)
 
 tt_status tt_model_prepare(tt_model *m, tt_data *raw)
 {
-    if (m == NULL || raw == NULL)
+    if (m == NULL)
         return TT_EINVAL;
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
+    if (raw == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "prepare: the data set is NULL");
     const tti_use *u = tti_use_get(m);
     if (u == NULL)
         return tt_status_of(m->ctx);

@@ -157,7 +157,7 @@ TEST(devices_without_work_are_told_of)
     tt_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 8)));
-    CHECK(strstr(text, "2 devices, but strategy single and no pins") != NULL);
+    CHECK(strstr(text, "2 devices, but strategy is single and there are no pins") != NULL);
     CHECK_OK(tt_close(ctx));
 }
 

@@ -154,7 +154,7 @@ TEST(narrow_sums_are_whole)
     tt_model *m = build(ctx, &w);
     char *text = tti_step_plan(m, 24, 1, TT_PLAN_TEXT);
     ck_assert_msg(text != NULL, "%s", tt_last_error(ctx).message);
-    CHECK(strstr(text, "narrower") != NULL && strstr(text, "sparse rows") == NULL);
+    CHECK(strstr(text, "rounded for sending") != NULL && strstr(text, "sparse rows") == NULL);
     tt_string_free(ctx, text);
     CHECK_OK(tt_close(ctx));
 }

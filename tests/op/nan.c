@@ -278,6 +278,7 @@ static const nan_row rows[] = {
              "update_lion(%w, %g, %s) {beta1=0.9, beta2=0.99}", .f32_only = true),
     ROW_WITH("update_ema", "w:var[20011] g:f32[20011]", "update_ema(%w, %g)", .f32_only = true),
     ROW_WITH("square_sum", "x:T[20011]", "square_sum(%x)", .f32_only = true),
+    ROW_WITH("max_abs", "x:T[20011]", "max_abs(%x)", .f32_only = true),
     ROW_WITH("update_scale", "l:f64[] c:f64[] p:f64[] s:f64[]", "update_scale(%l, %c, %p, %s)",
              .f32_only = true, .loose = 4),
     {.op = "update_loss_scale", .exempt = "its input is a flag, and NaN says: not applied"},

@@ -212,7 +212,7 @@ TEST(channels_first_are_converted)
     command_ok("train pictures.yaml --quiet");
     command_ok("predict pictures --input last.npy --all");
     strcpy(want, command_out);
-    CHECK_INT(command_run("predict pictures --input first.npy"), 1);
+    CHECK_INT(command_run("predict pictures --input first.npy"), 3);
     CHECK_HAS(command_err, "--layout nchw converts them");
     command_ok("predict pictures --input first.npy --layout nchw --all");
     CHECK_STR(command_out, want);

@@ -330,5 +330,6 @@ TEST(a_scale_of_zero_is_refused)
 {
     job_build_fails("data: {train: {digits: 16}, transform: [normalise: {scale: 0}]}\n"
                     "model: [flatten, dense: 10]\n",
-                    "j.yaml:1:52: data.transform.0: normalise: mean 0 and scale 0");
+                    "j.yaml:1:52: data.transform.0: normalise: mean is 0 and scale is 0; both "
+                    "must be finite and scale not 0");
 }

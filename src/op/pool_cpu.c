@@ -25,47 +25,25 @@ static int64_t window_count(window w)
 
 /*
  * nv vectors of channels of one window, reduced into acc; the last vector has tail channels. A
- * later entry replaces the maximum only when it is larger. With nan also by the first NaN; without
- * it NaNs are lost, and the result tells whether there may be some: a sum of all entries is NaN.
+ * later entry replaces the maximum only when it is larger, or the first NaN.
  */
-static inline __attribute__((always_inline)) bool reduce_as(const bool is_max, const bool nan,
-                                                            const int nv, const tti_pool_tune *t,
-                                                            const real *x, window w, int tail,
-                                                            v16 *acc)
+static inline __attribute__((always_inline)) void reduce(const bool is_max, const int nv,
+                                                         const tti_pool_tune *t, const real *x,
+                                                         window w, int tail, v16 *acc)
 {
     const real *first = x + (w.r0 * t->w + w.c0) * t->c;
-    v16 all = v16_zero();
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++)
         acc[j] = is_max ? v16_load_upto(first + 16 * j, j == nv - 1 ? tail : 16) : v16_zero();
     for (int64_t r = w.r0; r < w.r1; r++) {
         const real *p = x + (r * t->w + w.c0) * t->c;
-        for (int64_t q = w.c0; q < w.c1; q++, p += t->c) {
-            v16 v[4];
+        for (int64_t q = w.c0; q < w.c1; q++, p += t->c)
 #pragma GCC unroll 4
             for (int j = 0; j < nv; j++) {
-                v[j] = v16_load_upto(p + 16 * j, j == nv - 1 ? tail : 16);
-                acc[j] = !is_max ? v16_add(acc[j], v[j])
-                         : nan   ? v16_max_nan(v[j], acc[j])
-                                 : v16_max(v[j], acc[j]);
+                v16 v = v16_load_upto(p + 16 * j, j == nv - 1 ? tail : 16);
+                acc[j] = is_max ? v16_max_nan(v, acc[j]) : v16_add(acc[j], v);
             }
-            if (is_max && !nan)
-                all = v16_add(all,
-                              nv == 1 ? v[0] : v16_add(v16_add(v[0], v[1]), v16_add(v[2], v[3])));
-        }
     }
-    return is_max && !nan && m16_any(v16_unordered(all, all));
-}
-
-// The same; whether the maximum has a NaN.
-static inline __attribute__((always_inline)) bool reduce(const bool is_max, const int nv,
-                                                         const tti_pool_tune *t, const real *x,
-                                                         window w, int tail, v16 *acc)
-{
-    bool again = reduce_as(is_max, false, nv, t, x, w, tail, acc);
-    if (__builtin_expect(again, 0))
-        reduce_as(is_max, true, nv, t, x, w, tail, acc);
-    return again;
 }
 
 static inline __attribute__((always_inline)) void pool_vectors(const bool is_max, const int nv,
@@ -116,14 +94,15 @@ tt_status TTI_ISA(tti_avg_pool)(const tt_launch *l)
 static void scatter_max(const tti_pool_tune *t, const real *x, window w, v16 dy, int n, real *dx)
 {
     v16 max;
-    bool has_nan = reduce(true, 1, t, x, w, n, &max);
+    reduce(true, 1, t, x, w, n, &max);
     m16 open = m16_first(16);
+    bool is_nan = m16_any(v16_unordered(max, max));
     for (int64_t r = w.r0; r < w.r1; r++)
         for (int64_t q = w.c0; q < w.c1; q++) {
             int64_t at = (r * t->w + q) * t->c;
             v16 x_at = v16_load_upto(x + at, n);
             m16 here = v16_eq(x_at, max);
-            if (has_nan)
+            if (is_nan)
                 here = m16_or(here, v16_unordered(x_at, x_at));
             here = m16_and(open, here);
             open = m16_and(open, m16_not(here));

@@ -186,9 +186,12 @@ static void find_reason(tti_fit *f, const void *const *fields, int64_t rows, rea
         snprintf(r->what, sizeof(r->what),
                  "%s is NaN or infinite; the first layer with such an output is '%s'", what,
                  r->layer);
-    else if (!tti_find_gradient(f->model, fields, rows, &r->variable, &value))
+    else if (!tti_find_gradient(f->model, fields, rows, &r->variable, &value) ||
+             (isfinite(value) && !isfinite(loss)))
         snprintf(r->what, sizeof(r->what), "%s is NaN or infinite%s", what,
-                 all ? "; the output of every layer is finite" : "");
+                 all ? "; the output of every layer is finite: it comes from the loss or its "
+                       "targets"
+                     : "");
     else if (!isfinite(value))
         snprintf(r->what, sizeof(r->what),
                  "%s is NaN or infinite; %sthe first such gradient, from the output on, is that of "

@@ -196,6 +196,22 @@ TEST_BOTH(an_update_that_would_overflow_is_not_applied)
     one_step(tt_adam(.clip_value = 1), 1e25f, NULL);
 }
 
+// A target that is not finite: nothing is wrong with layers and gradients.
+TEST(a_target_that_is_not_finite_is_named_as_the_loss)
+{
+    static float x[4] = {1, 2, 3, 4}, y[1] = {INFINITY};
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {4});
+    tt_dense(m, .units = 1);
+    tt_compile(m, .loss = TT_MAE);
+    tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
+                           .count = 1, .batch = 1);
+    CHECK(tt_fit(m, d, .epochs = 1) == TT_ENAN);
+    CHECK_MESSAGE(ctx, "step 1: the loss is not finite; every layer's output is finite: it comes "
+                       "from the loss or its targets");
+    CHECK(tt_close(ctx) == TT_ENAN);
+}
+
 // A weight can also grow until it is infinite; that is not saved.
 TEST(nothing_that_is_not_finite_is_saved)
 {

@@ -1,7 +1,8 @@
 /*
  * mac.c - message authentication (mac.h), as RFC 8439 has it: 2.3 ChaCha20, 2.5 Poly1305, 2.6 the
  * one-time key, which here has the message's number as its nonce. Nothing in it depends on secret
- * values but the numbers themselves: no branch, no address.
+ * values but the numbers themselves: no branch, no address. Long messages go eight blocks at a time
+ * where the processor has AVX2, which gives the same tags.
  */
 #include "comm/mac.h"
 #include <string.h>
@@ -26,7 +27,7 @@ static void store64(uint8_t *p, uint64_t v)
 
 // ---- ChaCha20 --------------------------------------------------------------------------------
 
-static void quarter(uint32_t *x, int a, int b, int c, int d)
+static inline void quarter(uint32_t *x, int a, int b, int c, int d)
 {
 #define TURN(v, n) ((v) << (n) | (v) >> (32 - (n)))
     x[a] += x[b], x[d] = TURN(x[d] ^ x[a], 16);
@@ -47,8 +48,10 @@ void tti_chacha20(const uint8_t key[TTI_MAC_KEY], uint32_t block, const uint8_t 
         s[13 + i] = load32(nonce + 4 * (size_t)i);
     memcpy(x, s, sizeof(x));
     for (int i = 0; i < 10; i++) {
+#pragma GCC unroll 4
         for (int k = 0; k < 4; k++)
             quarter(x, k, k + 4, k + 8, k + 12);
+#pragma GCC unroll 4
         for (int k = 0; k < 4; k++)
             quarter(x, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4);
     }
@@ -130,6 +133,142 @@ static residue absorb(residue h, const residue r[WAYS], const uint8_t *at, size_
     return h;
 }
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define LANES 8 // blocks at a time: two vectors of four
+#define LONG  1024
+#define AVX2  static inline __attribute__((target("avx2")))
+
+// Four numbers at once, each in parts of 26 bits.
+typedef struct quad {
+    __m256i v[5];
+} quad;
+
+// Four blocks; their order is 0, 2, 1, 3.
+AVX2 quad load_quad(const uint8_t *at)
+{
+    const __m256i low = _mm256_set1_epi64x(0x3ffffff), top = _mm256_set1_epi64x(1 << 24);
+    __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    __m256i y = _mm256_loadu_si256((const __m256i *)(const void *)(at + 32));
+    __m256i a = _mm256_unpacklo_epi64(x, y), b = _mm256_unpackhi_epi64(x, y);
+    quad q;
+    q.v[0] = _mm256_and_si256(a, low);
+    q.v[1] = _mm256_and_si256(_mm256_srli_epi64(a, 26), low);
+    q.v[2] =
+        _mm256_and_si256(_mm256_or_si256(_mm256_srli_epi64(a, 52), _mm256_slli_epi64(b, 12)), low);
+    q.v[3] = _mm256_and_si256(_mm256_srli_epi64(b, 14), low);
+    q.v[4] = _mm256_or_si256(_mm256_srli_epi64(b, 40), top);
+    return q;
+}
+
+// a * r; s is 5 r, for what goes beyond 2^130.
+AVX2 quad times_quad(const quad *a, const quad *r, const quad *s)
+{
+    const __m256i low = _mm256_set1_epi64x(0x3ffffff);
+    quad d;
+#pragma GCC unroll 5
+    for (int i = 0; i < 5; i++) {
+        d.v[i] = _mm256_mul_epu32(a->v[0], r->v[i]);
+#pragma GCC unroll 5
+        for (int k = 1; k < 5; k++)
+            d.v[i] = _mm256_add_epi64(
+                d.v[i], _mm256_mul_epu32(a->v[k], k <= i ? r->v[i - k] : s->v[i + 5 - k]));
+    }
+    __m256i c;
+#pragma GCC unroll 5
+    for (int i = 0; i < 4; i++) {
+        c = _mm256_srli_epi64(d.v[i], 26);
+        d.v[i] = _mm256_and_si256(d.v[i], low);
+        d.v[i + 1] = _mm256_add_epi64(d.v[i + 1], c);
+    }
+    c = _mm256_srli_epi64(d.v[4], 26);
+    d.v[4] = _mm256_and_si256(d.v[4], low);
+    c = _mm256_add_epi64(c, _mm256_slli_epi64(c, 2));
+    d.v[0] = _mm256_add_epi64(d.v[0], c);
+    c = _mm256_srli_epi64(d.v[0], 26);
+    d.v[0] = _mm256_and_si256(d.v[0], low);
+    d.v[1] = _mm256_add_epi64(d.v[1], c);
+    return d;
+}
+
+AVX2 quad add_quad(quad a, const quad *b)
+{
+#pragma GCC unroll 5
+    for (int i = 0; i < 5; i++)
+        a.v[i] = _mm256_add_epi64(a.v[i], b->v[i]);
+    return a;
+}
+
+// The same number in all four.
+AVX2 quad spread_quad(const residue *r, uint64_t factor)
+{
+    const uint64_t part[5] = {r->v[0] & 0x3ffffff, (r->v[0] >> 26 | r->v[1] << 18) & 0x3ffffff,
+                              r->v[1] >> 8 & 0x3ffffff, (r->v[1] >> 34 | r->v[2] << 10) & 0x3ffffff,
+                              r->v[2] >> 16};
+    quad q;
+    for (int i = 0; i < 5; i++)
+        q.v[i] = _mm256_set1_epi64x((long long)(part[i] * factor));
+    return q;
+}
+
+AVX2 residue lane_of(const quad *q, int lane)
+{
+    uint64_t h[5], all[4];
+    for (int i = 0; i < 5; i++) {
+        _mm256_storeu_si256((__m256i *)(void *)all, q->v[i]);
+        h[i] = all[lane];
+    }
+    return (residue){{h[0] + ((h[1] & 0x3ffff) << 26),
+                      (h[1] >> 18) + (h[2] << 8) + ((h[3] & 0x3ff) << 34),
+                      (h[3] >> 10) + (h[4] << 16)}};
+}
+
+// As absorb(), with a number for every eighth block; blocks is a multiple of eight, and h begins as
+// 0. Last each is multiplied by the power of r that its place is short of.
+static __attribute__((target("avx2"))) residue absorb_long(const residue r[LANES],
+                                                           const uint8_t *at, size_t blocks)
+{
+    static const int place[4] = {0, 2, 1, 3};
+    residue all = r[LANES - 1]; // its parts in their bits
+    all.v[2] += all.v[1] >> 44;
+    all.v[1] &= LOW44;
+    quad power = spread_quad(&all, 1), five = spread_quad(&all, 5);
+    quad a = load_quad(at), b = load_quad(at + 64);
+    for (at += 128, blocks -= LANES; blocks > 0; blocks -= LANES, at += 128) {
+        quad x = load_quad(at), y = load_quad(at + 64);
+        a = times_quad(&a, &power, &five);
+        b = times_quad(&b, &power, &five);
+        a = add_quad(a, &x);
+        b = add_quad(b, &y);
+    }
+    wide d[3] = {0, 0, 0};
+    for (int i = 0; i < 4; i++) {
+        residue x = lane_of(&a, i), y = lane_of(&b, i);
+        multiply(d, &x, &r[LANES - 1 - place[i]]);
+        multiply(d, &y, &r[LANES - 5 - place[i]]);
+    }
+    return carry(d);
+}
+
+static bool is_long(size_t bytes)
+{
+    return bytes >= LONG && __builtin_cpu_supports("avx2");
+}
+#else
+#define LANES WAYS
+static bool is_long(size_t bytes)
+{
+    (void)bytes;
+    return false;
+}
+
+static residue absorb_long(const residue *r, const uint8_t *at, size_t blocks)
+{
+    return absorb((residue){{0, 0, 0}}, r, at, blocks);
+}
+#endif
+
 // h modulo 2^130 - 5, plus the second half of the key modulo 2^128.
 static tti_tag finish(residue h, const uint8_t pad[16])
 {
@@ -158,13 +297,17 @@ tti_tag tti_poly1305(const uint8_t key[TTI_MAC_KEY], const void *data, size_t by
     static const uint8_t bits[16] = {0xff, 0xff, 0xff, 0x0f, 0xfc, 0xff, 0xff, 0x0f,
                                      0xfc, 0xff, 0xff, 0x0f, 0xfc, 0xff, 0xff, 0x0f};
     uint8_t clamped[16], last[16] = {0};
-    residue r[WAYS];
+    residue r[LANES], h = {{0, 0, 0}};
+    const uint8_t *at = data;
+    size_t blocks = bytes / 16, first = is_long(bytes) ? blocks / LANES * LANES : 0;
     for (int i = 0; i < 16; i++)
         clamped[i] = key[i] & bits[i];
     r[0] = load(clamped, 0);
-    for (int i = 1; i < WAYS; i++)
+    for (int i = 1; i < (first > 0 ? LANES : WAYS); i++)
         r[i] = times(r[i - 1], &r[0]);
-    residue h = absorb((residue){{0, 0, 0}}, r, data, bytes / 16);
+    if (first > 0)
+        h = absorb_long(r, at, first);
+    h = absorb(h, r, at + 16 * first, blocks - first);
     if (bytes % 16 != 0) {
         memcpy(last, (const uint8_t *)data + bytes / 16 * 16, bytes % 16);
         last[bytes % 16] = 1;

@@ -207,8 +207,9 @@ TEST(a_target_that_is_not_finite_is_named_as_the_loss)
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
                            .count = 1, .batch = 1);
     CHECK(tt_fit(m, d, .epochs = 1) == TT_ENAN);
-    CHECK_MESSAGE(ctx, "step 1: the loss is not finite; every layer's output is finite: it comes "
-                       "from the loss or its targets");
+    CHECK_MESSAGE(ctx,
+                  "step 1: the loss is NaN or infinite; the output of every layer is finite: it "
+                  "comes from the loss or its targets");
     CHECK(tt_close(ctx) == TT_ENAN);
 }
 

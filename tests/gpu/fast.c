@@ -348,9 +348,10 @@ TEST(gpu_fast_tells_an_error_that_comes_later)
     check_failure("Async 2", TT_EDEVICE, "NCCL: remote process exited", 60000);
 }
 
+// Nothing is known of the first step yet: it has ten deadlines.
 TEST(gpu_fast_lets_go_what_hangs)
 {
-    check_failure("Hang 2", TT_ETIMEOUT, "its work has not ended after 0.", 200);
+    check_failure("Hang 2", TT_ETIMEOUT, "its work has not finished after 2.", 200);
 }
 
 // The second step is captured: its groups come after those of the first.
@@ -370,5 +371,5 @@ TEST(gpu_fast_tells_a_captured_group_that_fails)
 
 TEST(gpu_fast_lets_go_a_captured_step_that_hangs)
 {
-    check_captured("Hang", TT_ETIMEOUT, "its work has not ended after 0.");
+    check_captured("Hang", TT_ETIMEOUT, "its work has not finished after 0.");
 }

@@ -4,8 +4,8 @@
  *
  * Before the first step nothing is worth saving: Ctrl-C ends the process, SIGTERM is remembered
  * until the fit begins; where processes wait for each other, both end that. While the fit runs,
- * both let it finish the step and save; a second Ctrl-C stops it inside the step. Afterwards everything
- * is saved, and both end the process.
+ * both let it finish the step and save; a second Ctrl-C stops it inside the step. Afterwards
+ * everything is saved, and both end the process.
  */
 #include "cli/signals.h"
 #include <signal.h>

@@ -115,8 +115,8 @@ static tt_status find_column(tt_ctx *ctx, const csv *c, const char *name, int64_
     return TT_OK;
 }
 
-// The name in quotes at s, "New York, NY"; two quotes are one. *n: its bytes, kept as far as there is
-// room.
+// The name in quotes at s, "New York, NY"; two quotes are one. *n: its bytes, kept as far as there
+// is room.
 static const char *quoted_name(const char *s, char name[TTI_CELL_MAX], size_t *n)
 {
     *n = 0;
@@ -488,16 +488,20 @@ static tt_status csv_open(tt_ctx *ctx, const void *options, tt_source *out)
 
 // clang-format off
 static const tt_option csv_options[] = {
-    {"file", TT_OPT_TEXT, NULL, "the CSV file; may be compressed (.gz)", offsetof(tt_csv_opts, file), 0, 0, NULL},
-    {"y", TT_OPT_TEXT, "", "target columns: \"price\" or \"a, b\"; default: the last column; -: no target",
+    {"file", TT_OPT_TEXT, NULL, "the CSV file; may be compressed (.gz)",
+     offsetof(tt_csv_opts, file), 0, 0, NULL},
+    {"y", TT_OPT_TEXT, "",
+     "target columns: \"price\" or \"a, b\"; default: the last column; -: no target",
      offsetof(tt_csv_opts, y), 0, 0, NULL},
     {"x", TT_OPT_TEXT, "", "input columns; default: all but the targets",
      offsetof(tt_csv_opts, x), 0, 0, NULL},
     {"classes", TT_OPT_BOOL, "false", "y is a class label, a number or a word, instead of a value",
      offsetof(tt_csv_opts, classes), 0, 0, NULL},
-    {"words", TT_OPT_TEXT, "", "class names in order: \"cat, dog\"; default: in order of appearance",
+    {"words", TT_OPT_TEXT, "",
+     "class names in order: \"cat, dog\"; default: in order of appearance",
      offsetof(tt_csv_opts, words), 0, 0, NULL},
-    {"no_header", TT_OPT_BOOL, "false", "the file has no header line; columns are called c0, c1, ...",
+    {"no_header", TT_OPT_BOOL, "false",
+     "the file has no header line; columns are called c0, c1, ...",
      offsetof(tt_csv_opts, no_header), 0, 0, NULL},
     {"comma", TT_OPT_TEXT, ",", "the column separator, one character or the word tab",
      offsetof(tt_csv_opts, comma), 0, 0, NULL},

@@ -169,7 +169,8 @@ static const tt_option crop_options[] = {
 
 static const tt_option shift_options[] = {
     TTI_FIELD_ROW,
-    {"shift", TT_OPT_INT32, NULL, "largest shift in pixels in each direction; empty pixels become 0",
+    {"shift", TT_OPT_INT32, NULL,
+     "largest shift in pixels in each direction; empty pixels become 0",
      offsetof(tt_transform_opts, shift), 1, MOST_SIDE, NULL},
     TT_OPTION_END,
 };

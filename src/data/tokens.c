@@ -139,13 +139,15 @@ static const tt_option tokens_options[] = {
      offsetof(tt_tokens_opts, bits), 16, 32, NULL},
     {"context", TT_OPT_INT32, NULL, "number of tokens per record",
      offsetof(tt_tokens_opts, context), 1, INT32_MAX / 2, NULL},
-    {"stride", TT_OPT_INT32, "0", "number of tokens from the start of one record to the start of the next; default: context",
+    {"stride", TT_OPT_INT32, "0",
+     "number of tokens from the start of one record to the start of the next; default: context",
      offsetof(tt_tokens_opts, stride), 0, INT32_MAX, NULL},
     {"vocab", TT_OPT_INT, NULL, "vocabulary size; every token must be below it",
      offsetof(tt_tokens_opts, vocab), 1, INT32_MAX, NULL},
     {"from", TT_OPT_FLOAT, "0", "start of the part of the tokens to use, as a fraction",
      offsetof(tt_tokens_opts, from), 0, 1, NULL},
-    {"to", TT_OPT_FLOAT, "1", "end of the part of the tokens to use, as a fraction", offsetof(tt_tokens_opts, to), 0, 1, NULL},
+    {"to", TT_OPT_FLOAT, "1", "end of the part of the tokens to use, as a fraction",
+     offsetof(tt_tokens_opts, to), 0, 1, NULL},
     TT_OPTION_END,
 };
 // clang-format on

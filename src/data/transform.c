@@ -187,7 +187,8 @@ static tt_status normalise_apply(tt_ctx *ctx, const tti_transform *t, int64_t re
 static const tt_option normalise_options[] = {
     TTI_FIELD_ROW,
     {"mean", TT_OPT_FLOAT, "0", "value to subtract", offsetof(tt_transform_opts, mean), 0, 0, NULL},
-    {"scale", TT_OPT_FLOAT, "1", "value to divide by", offsetof(tt_transform_opts, scale), 0, 0, NULL},
+    {"scale", TT_OPT_FLOAT, "1", "value to divide by",
+     offsetof(tt_transform_opts, scale), 0, 0, NULL},
     {"means", TT_OPT_TEXT, "", "one mean per channel (last axis), instead of mean",
      offsetof(tt_transform_opts, means), 0, 0, NULL},
     {"scales", TT_OPT_TEXT, "", "one scale per channel, instead of scale",
@@ -259,7 +260,8 @@ static const tt_option one_hot_options[] = {
     TTI_FIELD_ROW,
     {"depth", TT_OPT_INT, "0", "number of classes; default: known from the data",
      offsetof(tt_transform_opts, depth), 0, INT32_MAX, NULL},
-    {"smoothing", TT_OPT_FLOAT, "0", "label smoothing: fraction of the target spread evenly over all classes",
+    {"smoothing", TT_OPT_FLOAT, "0",
+     "label smoothing: fraction of the target spread evenly over all classes",
      offsetof(tt_transform_opts, smoothing), 0, 1, NULL},
     TT_OPTION_END,
 };

@@ -73,8 +73,8 @@ static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tt
         return tti_world_stuck(s->ctx->world, rank, w->waits_for->name, s->wait_ms);
     say_where(s, p, w->entry_device, where, sizeof(where));
     return TT_FAIL(s->ctx, TT_ETIMEOUT,
-                   "%s waited %.1f s in '%s' (%s) for '%s' (%s) of %s%s, which did not arrive in "
-                   "step %lld; there was no progress for %.1f s (deadline_ms)",
+                   "%s waited %.1f s in '%s' (%s) for '%s' (%s) of %s%s; it did not arrive in step "
+                   "%lld, and there was no progress for %.1f s (deadline_ms)",
                    s->ctx->devices[device]->name, waited, pn->node->name, tti_pnode_kind_name(pn),
                    w->waits_for->name, w->waits_for->op->name,
                    s->ctx->devices[w->entry_device]->name, where, (long long)p->step->step + 1,

@@ -30,7 +30,7 @@ static tt_status find_file(tt_ctx *ctx, const char *folder, const char *name,
         return TT_OK;
     }
     if (!S_ISREG(st.st_mode))
-        return TT_FAIL(ctx, TT_EIO, "cannot read '%s': it is no regular file", path);
+        return TT_FAIL(ctx, TT_EIO, "cannot read '%s': it is not a regular file", path);
     *bytes = (uint64_t)st.st_size;
     return TT_OK;
 }

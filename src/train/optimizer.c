@@ -24,7 +24,7 @@
 #define BELOW_ONE  0.9999999999999999
 #define EPS(value_) \
     ROW(eps, TT_OPT_FLOAT, value_, "small constant added to the denominator", 0, 1e30)
-#define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay factor", 0, 1e30)
+#define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
 #define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
 
 #define MOMENTUM \

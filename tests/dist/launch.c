@@ -176,7 +176,7 @@ TEST(run_says_what_is_wrong_with_its_words)
         {"run -H a:0 small.yaml", "'0' is not a number of processes from 1 to 64"},
         {"run -H a:x,b small.yaml", "'x' is not a number of processes"},
         {"run -H a,,b small.yaml", "worker 1: address '-'"},
-        {"run -H a,a small.yaml", "is that of worker 0 already"},
+        {"run -H a,a small.yaml", "is already used by worker 0"},
         {"run -H a:40,b:40 small.yaml", "80 processes; at most 64 are allowed"},
         {"run -H localhost,other small.yaml", "the first host is localhost, which the others"},
         {"run --hosts not-there small.yaml", "not-there"},

@@ -137,7 +137,8 @@ TEST(an_evaluator_evaluates_what_the_others_train)
     ranks_join(&r, 20);
     for (int i = 0; i < 4; i++)
         ck_assert_msg(r.code[i] == 0, "%s: exit code %d: %s", type[i], r.code[i], r.err[i]);
-    CHECK_HAS(r.err[0], "this is evaluator 0 (TF_CONFIG), which evaluates the run's checkpoints");
+    CHECK_HAS(r.err[0],
+              "this is evaluator 0 (TF_CONFIG), which evaluates new checkpoints of the run");
     CHECK(strstr(r.out[0], "runs/small-001") == NULL);
     CHECK_HAS(r.out[0], "\"step\": 30, \"data\": \"test\", \"rows\": 96, \"loss\": ");
     command_hash(r.out[0], last);
@@ -244,7 +245,8 @@ TEST(processes_of_a_hosts_file_train_and_evaluate)
     ranks_start(&r, JOB, list(&e));
     ranks_join(&r, 20);
     CHECK_INT(r.code[0], 3);
-    CHECK_HAS(r.err[0], "TUTTI_SECRET_FILE=secret can be read by others (mode 0644): chmod 600");
+    CHECK_HAS(r.err[0],
+              "TUTTI_SECRET_FILE=secret can be read by others (mode 0644); make it private");
 }
 
 // ---- what is wrong ---------------------------------------------------------------------------
@@ -306,8 +308,8 @@ TEST(a_rank_that_does_not_come_is_named)
         ranks_start(&r, JOB, list(&e));
     }
     ranks_join(&r, 20);
-    static const char *const says[] = {"of 3 processes, rank 2 did not come to rank 0",
-                                       "of 3 processes, rank 2 did not come to rank 0"};
+    static const char *const says[] = {"of 3 processes, rank 2 did not connect to rank 0",
+                                       "of 3 processes, rank 2 did not connect to rank 0"};
     all_say(&r, 76, says);
 }
 

@@ -74,9 +74,9 @@ static void check_pairs(const pair *pairs, int n)
             (void)fit(model, &p->from, folder, p->stop_at);
             tt_hash got = fit(model, &p->to, folder, 0);
             ck_assert_msg(got.low == want.low && got.high == want.high,
-                          "%s: from %s on %d to %s on %d after step %d: other weights",
-                          model->name, matrix_strategy(&p->from), p->from.devices,
-                          matrix_strategy(&p->to), p->to.devices, (int)p->stop_at);
+                          "%s: from %s on %d to %s on %d after step %d: other weights", model->name,
+                          matrix_strategy(&p->from), p->from.devices, matrix_strategy(&p->to),
+                          p->to.devices, (int)p->stop_at);
         }
     }
 }

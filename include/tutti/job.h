@@ -38,7 +38,8 @@ TT_API const char *tt_job_name(const tt_job *j);
 TT_API char *tt_job_print(tt_job *j);
 /*
  * The same without the keys that only say where the job runs (name, distribute, output,
- * data.workers, data.prefetch, data.compare_all). It is equal for runs with equal results and stored in checkpoints.
+ * data.workers, data.prefetch, data.compare_all). It is equal for runs with equal results and
+ * stored in checkpoints.
  */
 TT_API char *tt_job_core_print(tt_job *j);
 // The value of a key ("output.dir") as text, valid as long as the job; NULL: no such key.

@@ -313,8 +313,8 @@ TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out
 #define tt_evaluate(...) TT_CALL3(tt_evaluate, __VA_ARGS__, )
 
 /*
- * Runs the model on n records; out has room for n rows of the first output. batch changes no bits. A
- * model with several inputs or outputs takes them from the options, in its order: x and out are
+ * Runs the model on n records; out has room for n rows of the first output. batch changes no bits.
+ * A model with several inputs or outputs takes them from the options, in its order: x and out are
  * then NULL, or the first ones.
  */
 typedef struct tt_predict_opts {

@@ -218,7 +218,7 @@ TEST(nothing_that_is_not_finite_is_saved)
 {
     static float x[4] = {0, 0, 0, 0}, y[1] = {0};
     tt_ctx *ctx = test_ctx();
-    char folder[200], path[256];
+    char folder[200], path[TTI_PATH_MAX];
     snprintf(folder, sizeof(folder), "%s/checkpoints", test_folder());
     tt_model *m = tt_sequential(ctx, .input = {4});
     tt_dense(m, .units = 1, .init = {TT_INIT_CONSTANT, 1, 0}, .name = "only");
@@ -284,7 +284,7 @@ TEST(the_count_of_applied_steps_is_in_checkpoints)
     static const bool bad[6] = {true, false, true, false, false, false};
     way w = {"single", "cpu:0", .optimizer = {.kind = TT_ADAM, .ema = 0.9}};
     tt_hash whole, resumed, old;
-    char folder[200], path[256];
+    char folder[200], path[TTI_PATH_MAX];
     for (int pass = 0; pass < 3; pass++) {
         snprintf(folder, sizeof(folder), "%s/pass-%d", test_folder(), pass);
         tt_ctx *ctx = open_way(&w);

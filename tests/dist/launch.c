@@ -178,11 +178,12 @@ TEST(run_says_what_is_wrong_with_its_words)
         {"run -H a,,b small.yaml", "worker 1: address '-'"},
         {"run -H a,a small.yaml", "is already used by worker 0"},
         {"run -H a:40,b:40 small.yaml", "80 processes; at most 64 are allowed"},
-        {"run -H localhost,other small.yaml", "the first host is localhost, which the others"},
+        {"run -H localhost,other small.yaml", "the first host is localhost, which the other hosts"},
         {"run --hosts not-there small.yaml", "not-there"},
-        {"run -n 3 --devices cpu:0;cpu:0 small.yaml", "is of 2 processes, but there are 3"},
+        {"run -n 3 --devices cpu:0;cpu:0 small.yaml",
+         "lists devices for 2 processes, but there are 3"},
         {"train -n 2 small.yaml", "unknown flag -n"},
-        {"key small", "'small' is unknown"},
+        {"key small", "unknown argument 'small'"},
     };
     ranks_need();
     command_write("small.yaml", command_small_job);

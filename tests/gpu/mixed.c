@@ -361,7 +361,8 @@ TEST(gpu_hashes_say_whose_arithmetic_they_are)
     tt_ctx *ctx = test_ctx();
     CHECK_OK(tt_hashes_diff(ctx, path[0], path[1], &same, &report));
     ck_assert_msg(same, "initial weights differ: %s", report);
-    ck_assert_msg(strstr(report, "from arithmetic versions 2 and 1002 (GPUs)") != NULL, "%s", report);
+    ck_assert_msg(strstr(report, "from arithmetic versions 2 and 1002 (GPUs)") != NULL, "%s",
+                  report);
     tt_string_free(ctx, report);
     CHECK_OK(tt_close(ctx));
 }

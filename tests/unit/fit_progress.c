@@ -153,7 +153,7 @@ static tt_status resume_with(void (*change)(tti_train_state *s), const char *mes
 {
     tt_ctx *ctx = quiet();
     tt_model *m = fit_model(ctx, FIT_MLP);
-    char folder[200], path[256];
+    char folder[200], path[TTI_PATH_MAX];
     static int n;
     snprintf(folder, sizeof(folder), "%s/checkpoints-%d", test_folder(), n++);
     tt_data *d = fit_data(ctx, FIT_MLP, 64);

@@ -134,7 +134,7 @@ static tti_inbox *entry_for(tti_world *w, int from, const tti_chunk *c, size_t b
     }
     if (e != NULL && (e->letter.bytes != c->letter.bytes || e->arrived != c->at ||
                       bytes > e->letter.bytes - e->arrived))
-        wrong = "the size of a message is not the expected one";
+        wrong = "a message has another number of bytes than expected";
     if (wrong == NULL)
         e->is_filling = true;
     pthread_mutex_unlock(&w->mu);

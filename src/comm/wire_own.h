@@ -51,7 +51,7 @@ typedef struct tti_wire_link {
     void *control, *monitor;
     pthread_mutex_t mu; // guards control
     _Atomic int state;
-    uint64_t n_got; // the wire's thread: sealed messages of the rank
+    uint64_t n_got;       // the wire's thread: sealed messages of the rank
     int64_t connected_ns; // the wire's thread: when, and how often it was closed soon after
     int n_closed;
     tti_outbox data;

@@ -291,7 +291,7 @@ static void check_words(const char *devices, const char *want)
     void *gang;
     CHECK(!st->joins(ctx->devices, ctx->n_devices, words, sizeof(words)));
     CHECK_STR(words, want);
-    if (strstr(want, "no GPU") == NULL) {
+    if (strstr(want, "not a GPU") == NULL) {
         CHECK_INT(st->gang(ctx->devices, ctx->n_devices, &gang), TT_EUNSUPPORTED);
         CHECK_MESSAGE(ctx, want);
         tt_clear_error(ctx);

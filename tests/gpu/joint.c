@@ -33,7 +33,7 @@ static void open_devices(team *t, int n)
 {
     char devices[64] = "gpu:0";
     for (int i = 1; i < n; i++)
-        snprintf(devices + strlen(devices), 8, ",gpu:%d", i);
+        snprintf(devices + strlen(devices), 12, ",gpu:%d", i);
     *t = (team){.n = n};
     t->ctx = tt_open(.devices = devices, .on_event = test_ignore_event);
     ck_assert_msg(tt_status_of(t->ctx) == TT_OK, "%s", tt_last_error(t->ctx).message);

@@ -58,7 +58,7 @@ typedef struct tti_updates_request {
     tt_tensor *norm;       // global norm of the gradients; NULL without clip_global
     tt_tensor *applied;    // scalar: 1, or NaN where the step was not applied
     tt_tensor *used_scale; // the loss scale of this step; NULL without one
-    // By weight, then by others, unless NULL: numbers that are not finite where the gradient is not,
+    // By weight, then by others, unless NULL: numbers that are not finite where a gradient is not,
     // f32 magnitudes or one f64 sum of squares; NULL: it is not looked at.
     tt_tensor **checks;
 } tti_updates_request;

@@ -479,8 +479,7 @@ static void try_norms(tt_ctx *ctx, const char *where)
                               (double)y[r * n + j], want[j]);
                 ck_assert_msg(isfinite((double)dx[r * n + j]),
                               "%s: the gradient of %s of %d numbers of size %g is %g", where,
-                              rms ? "rms_norm" : "layer_norm", n, sizes[r],
-                              (double)dx[r * n + j]);
+                              rms ? "rms_norm" : "layer_norm", n, sizes[r], (double)dx[r * n + j]);
             }
         }
         tt_graph_free(g);

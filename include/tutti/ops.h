@@ -293,7 +293,8 @@ typedef struct tt_update_ema_opts {
     double decay;     // default 0.999
     tt_tensor *scale; // if not finite, there is no update; otherwise it is not used
 } tt_update_ema_opts;
-// Exponential moving average: var = decay var + (1 - decay) value; at the first applied step var = value.
+// Exponential moving average: var = decay var + (1 - decay) value; var = value at the first step
+// that is applied.
 TT_API tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                                      const tt_update_ema_opts *opts);
 #define tt_update_ema(...) TT_CALL3(tt_update_ema, __VA_ARGS__, )

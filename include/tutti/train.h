@@ -333,8 +333,8 @@ TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *ou
 
 /*
  * One update from one global batch, with one array per input and target. Needs tt_compile(). Loss
- * and metrics of *out are those of this step; out may be NULL. A schedule that ends (cosine, linear,
- * one_cycle) needs its steps.
+ * and metrics of *out are those of this step; out may be NULL. A schedule that ends (cosine,
+ * linear, one_cycle) needs its steps.
  */
 TT_API tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out);
 

@@ -129,7 +129,7 @@ int cli_close(tt_ctx *ctx, const char *what);
 void cli_log_line(const tt_event *ev);
 tt_level cli_level(const cli_args *args);
 bool cli_is_stdout(const char *file); // by whatever name, "/dev/stdout"
-// Has the reader of standard output ended, as in `| head`? Then what cannot be written is not missed.
+// Has the reader of standard output ended, as in `| head`? Then failing writes are no error.
 bool cli_is_unread(void);
 // Tells that the file was written, "FILE: the <what> of <whom>": not with --quiet or --json, nor
 // behind the data on standard output.

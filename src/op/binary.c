@@ -2,7 +2,7 @@
  * binary.c - y[i] = f(a[i], b[i]) with NumPy's broadcasting: one row per op. Also where, and
  * broadcasting by itself with its gradient. Kernels: binary_cpu.c.
  *
- *   minimum  a < b ? a : b          maximum  a > b ? a : b      (a tie gives b; NaN where either is)
+ *   minimum  a < b ? a : b        maximum  a > b ? a : b      (a tie gives b; NaN where either is)
  *   pow      as C's; a negative base wants a whole exponent, else NaN
  *   Integers wrap; of bools, add is or, mul is and. Comparisons give bool.
  *

@@ -2,8 +2,8 @@
  * cast.c - elements in another type; identity and stop_gradient. Kernels: cast_cpu.c.
  *
  * Between floats: nearest even. A float becomes an integer by cutting its fraction off. A number or
- * integer that does not fit becomes the nearest that does, NaN becomes 0. To bool: whether it is not
- * 0, which NaN is not. From f64 to bf16 or f16 by way of f32.
+ * integer that does not fit becomes the nearest that does, NaN becomes 0. To bool: whether it is
+ * not 0, which NaN is not. From f64 to bf16 or f16 by way of f32.
  */
 #include "op/op.h"
 #include <string.h>

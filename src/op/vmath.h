@@ -120,8 +120,8 @@ static inline v16 v16_exp(v16 x)
     return v16_if(v16_gt(x, v16_set1(88.722832f)), v16_set1(__builtin_inff()), y);
 }
 
-// 2 (2^(n - 1) (1 + p) - 1/2), p = e^r - 1: one rounding after that of p. x itself where it is tiny.
-// For x up to 88.7.
+// 2 (2^(n - 1) (1 + p) - 1/2), p = e^r - 1: one rounding after that of p. x itself where it is
+// tiny. For x up to 88.7.
 static inline v16 v16_expm1_low(v16 x)
 {
     v16 n;
@@ -294,8 +294,8 @@ static inline v16 v16_log_two(v16 a, v16 *l)
     return y;
 }
 
-// e^(t + low), low being what t lost. 1 + r is kept in two parts, so that the last sum, of which the
-// second part is small, is nearly the only rounding.
+// e^(t + low), low being what t lost. 1 + r is kept in two parts, so that the last sum, of which
+// the second part is small, is nearly the only rounding.
 static inline v16 v16_exp_two(v16 t, v16 low)
 {
     v16 one = v16_set1(1.0f), most = v16_set1(120.0f); // e^120 is inf, e^-120 zero

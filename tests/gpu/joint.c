@@ -33,7 +33,7 @@ static void open_devices(team *t, int n)
 {
     char devices[64] = "gpu:0";
     for (int i = 1; i < n; i++)
-        snprintf(devices + strlen(devices), 12, ",gpu:%d", i);
+        snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices), ",gpu:%d", i);
     *t = (team){.n = n};
     t->ctx = tt_open(.devices = devices, .on_event = test_ignore_event);
     ck_assert_msg(tt_status_of(t->ctx) == TT_OK, "%s", tt_last_error(t->ctx).message);
@@ -383,7 +383,7 @@ TEST(gpu_joint_group_that_fails)
 {
     check_failure("Group 2",
                   "gpu:0: all_reduce of matmul_dw 'dense_1.weight' and 1 more: NCCL: unhandled "
-                  "system error (ncclSystemError): ncclShmOpen: no space left on device (TUTTI",
+                  "system error (ncclSystemError): ncclShmOpen: no space left on device (set TUTTI",
                   TT_EDEVICE, 2);
 }
 

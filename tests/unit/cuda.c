@@ -67,7 +67,7 @@ TEST(missing_gpus_are_told_with_the_reason)
     if (!test_gpu_is_emulated())
         test_skip("the emulation is not built: make emu");
     check_refused("gpu:1", TT_EINVAL, "gpu:1 does not exist; this machine has 1 (gpu:0)");
-    check_refused("gpu:0,gpu:0", TT_EINVAL, "gpu:0 is named twice");
+    check_refused("gpu:0,gpu:0", TT_EINVAL, "gpu:0 is given twice");
     setenv("TUTTI_EMU_CARDS", "3", 1);
     check_refused("gpu:3", TT_EINVAL, "this machine has 3 (gpu:0 to gpu:2)");
     setenv("TUTTI_EMU_CAPABILITY", "7.5", 1);
@@ -345,7 +345,7 @@ TEST(a_lost_card_tells_its_first_cause)
     tt_clear_error(ctx);
     void *p;
     CHECK_INT(tti_device_alloc(ctx->devices[1], 16, &p), TT_EDEVICE);
-    CHECK_MESSAGE(ctx, "gpu:1: its GPU was lost to this process, which must be started again");
+    CHECK_MESSAGE(ctx, "gpu:1: its GPU failed and cannot be used until this process is restarted");
     CHECK_MESSAGE(ctx, "cudaErrorIllegalAddress");
     CHECK_INT(tt_close(ctx), TT_EDEVICE);
 }

@@ -29,8 +29,10 @@ WARN   := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-protot
 WERROR ?= # -Werror in make check and .ci/run: a newer compiler must still build a release
 CFLAGS_release := -O2 -g1
 CFLAGS_debug   := -O1 -g -DTUTTI_DEBUG
-CFLAGS_asan    := -O1 -g -DTUTTI_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
+# Sanitizers hide from the compiler what bounds a value, so it warns of what cannot happen.
+NO_FALSE       := -Wno-format-truncation -Wno-stringop-truncation -Wno-maybe-uninitialized
+CFLAGS_asan    := -O1 -g -DTUTTI_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(NO_FALSE)
+CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan $(NO_FALSE)
 CFLAGS_fuzz    := -O1 -g -DTUTTI_DEBUG -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS_asan   := -fsanitize=address,undefined
 LDFLAGS_tsan   := -fsanitize=thread

@@ -5,10 +5,10 @@
 #define TUTTI_BASE_CTX_H
 
 #include "base/base.h"
+#include "base/topology.h"
 #include <pthread.h>
 
 #define TTI_MESSAGE_MAX 6144 // a path of the longest kind, and what is wrong with it
-#define TTI_MAX_DEVICES 64
 
 struct tt_ctx {
     // Error slot. The status is read without the lock on every public call.
@@ -35,19 +35,11 @@ struct tt_ctx {
     _Atomic int64_t disk_fail_in; // the same for calls of disk.h
     _Atomic int disk_fail_how;
 
-    size_t host_memory; // bytes that CPUs without a limit may use together; 0: not known
-    bool is_host_group; // a control group says so
-    size_t host_need;   // what the last plan needs of it
+    tti_topology top; // set by tt_open(), then only read
+    char share[128];  // what top.spread.share points to
 
     // Settings.
-    int lanes;
     uint64_t seed;
-    tt_soft soft;
-    const struct tti_strategy *strategy; // strategy/; never NULL once open
-    tt_spread spread;
-    char share[128];               // what spread.share points to
-    double speed[TTI_MAX_DEVICES]; // of the devices, once share: auto has asked; [0] is 0 before
-    int isa;
     int n_threads;
     int n_beside;            // threads of the job's other processes on the same cores
     bool no_capture;         // plans of devices with streams are walked every time
@@ -58,11 +50,8 @@ struct tt_ctx {
     _Atomic int end;         // tt_request_end(): a fit ends after its step
 
     // What upper folders hang here.
-    tti_device *devices[TTI_MAX_DEVICES];
-    int n_devices;
     tt_store *store;
     struct tti_world *world; // comm/: the job's other processes; NULL: there are none
-    int n_tasks, task;       // how many processes plans span, 0 being one; which of them this is
     const tt_op **user_ops;
     int64_t n_user_ops, cap_user_ops;
     const struct tt_source_def **user_sources;

@@ -95,7 +95,7 @@ static void add_devices(listing *l, tt_ctx *ctx)
         tt_device_info d;
         if (tt_device_get(ctx, i, &d) != TT_OK)
             break;
-        add(l, &d, ctx->devices[i]->backend, ctx->devices[i]->card);
+        add(l, &d, ctx->top.devices[i]->backend, ctx->top.devices[i]->card);
     }
 }
 

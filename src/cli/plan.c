@@ -116,7 +116,7 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
         cli_print(out);
     if (form == TT_PLAN_TEXT && !args->quiet && tt_device_count(ctx) > 1) {
         char most[TTI_MOST_TEXT];
-        cli_printf("\n%s\n", tti_most_text(g, most));
+        cli_printf("\n%s\n", tti_most_text(&g->ctx->top, g, most));
     }
     if (args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
         cli_wrote(args, args->svg, "plan", args->words[0]);
@@ -140,7 +140,7 @@ static void print_validation(cli_job *j)
         all += bytes[i];
     for (int i = 0; all > 0 && i < tt_device_count(j->ctx); i++)
         print_size(i == 0 ? "validation needs in addition to a step: " : ", ",
-                   j->ctx->devices[i]->name, bytes[i]);
+                   j->ctx->top.devices[i]->name, bytes[i]);
     printf(all > 0 ? "\n" : "");
 }
 

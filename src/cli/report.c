@@ -106,7 +106,7 @@ static void put_lanes(tti_text *t, tt_model *m)
     char most[TTI_MOST_TEXT];
     const tt_graph *g = tt_model_get_train_graph(m);
     if (g != NULL && tt_device_count(g->ctx) > 1)
-        tti_text_add(t, "scaling     %s\n", tti_most_text(g, most));
+        tti_text_add(t, "scaling     %s\n", tti_most_text(&g->ctx->top, g, most));
 }
 
 static void put_memory(tti_text *t, tt_ctx *ctx)

@@ -52,18 +52,18 @@ static void tell(const cli_trial *t, tt_model *m)
 {
     if (t->spread_ms <= TOLERANCE * t->one_ms)
         return;
-    bool exact = m->ctx->spread.reduce == TT_REDUCE_EXACT;
+    bool exact = m->ctx->top.spread.reduce == TT_REDUCE_EXACT;
     TT_LOG(m->ctx, TT_WARN,
            "strategy %s on %d devices takes %.3g ms per step, one device with all cores takes %.3g "
            "ms: it is %.2f times slower; use --devices cpu:0 --strategy single%s",
-           m->ctx->strategy->name, m->ctx->n_devices, t->spread_ms, t->one_ms,
+           m->ctx->top.strategy->name, m->ctx->top.n_devices, t->spread_ms, t->one_ms,
            t->spread_ms / t->one_ms, exact ? " for the same weights" : "");
 }
 
 tt_status cli_trial_look(void *user, tt_model *m, const tt_progress *p)
 {
     cli_trial *t = user;
-    if (t->is_over || m->ctx->n_devices < 2)
+    if (t->is_over || m->ctx->top.n_devices < 2)
         return TT_OK;
     int64_t compute = m->step->times.compute;
     double ms = (double)(compute - t->compute_ns) * 1e-6 / CLI_TRIAL_EVERY;
@@ -75,7 +75,7 @@ tt_status cli_trial_look(void *user, tt_model *m, const tt_progress *p)
     t->is_over = true;
     // One device is at most so many times slower: then it takes the work of all.
     double run_ms = t->spread_ms * (double)p->steps, budget = run_ms / PART;
-    double need = (double)t->opened_ns * 1e-6 + 4 * t->spread_ms * m->ctx->n_devices;
+    double need = (double)t->opened_ns * 1e-6 + 4 * t->spread_ms * m->ctx->top.n_devices;
     if (run_ms < LEAST_MS || need > budget || !has_room(m->ctx))
         return TT_OK;
     if (time_one(t, budget - need, &t->one_ms) != TT_OK)

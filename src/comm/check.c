@@ -129,7 +129,7 @@ tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *membe
     if (call->opts.factor == 0)
         call->opts.factor = 1;
     if (call->opts.lanes == 0)
-        call->opts.lanes = ctx->lanes;
+        call->opts.lanes = ctx->top.lanes;
     for (int i = 0; i < n; i++)
         call->has_lanes |= members[i].n_lanes != 0 || members[i].first_lane != 0;
     TT_TRY(check_options(ctx, call));

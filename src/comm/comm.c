@@ -42,8 +42,8 @@ static tt_status open_comm(tt_comm *c, const tt_comm_open_opts *o)
 {
     tt_ctx *ctx = c->ctx;
     c->n_members = o->members;
-    for (int d = 0; o->members == 0 && d < ctx->n_devices; d++)
-        c->n_members += !ctx->devices[d]->is_away;
+    for (int d = 0; o->members == 0 && d < ctx->top.n_devices; d++)
+        c->n_members += !ctx->top.devices[d]->is_away;
     c->deadline_ms = o->deadline_ms != 0 ? o->deadline_ms : ctx->deadline_ms;
     if (c->n_members < 1 || c->n_members > TT_MAX_MEMBERS)
         return TT_FAIL(ctx, TT_EINVAL, "comm: %d members; 1 to %d are allowed", c->n_members,

@@ -54,15 +54,15 @@ static int deal(tt_ctx *ctx, const tti_work *w, slice *out)
 {
     int64_t threads = 0, before = 0, chunks = (w->units + w->chunk - 1) / w->chunk;
     int n = 0;
-    for (int i = 0; i < ctx->n_devices; i++)
-        threads += ctx->devices[i]->is_away ? 0 : ctx->devices[i]->n_threads;
-    for (int i = 0; i < ctx->n_devices; i++) {
-        if (ctx->devices[i]->is_away)
+    for (int i = 0; i < ctx->top.n_devices; i++)
+        threads += ctx->top.devices[i]->is_away ? 0 : ctx->top.devices[i]->n_threads;
+    for (int i = 0; i < ctx->top.n_devices; i++) {
+        if (ctx->top.devices[i]->is_away)
             continue;
         int64_t first = chunks * before / threads * w->chunk;
-        before += ctx->devices[i]->n_threads;
+        before += ctx->top.devices[i]->n_threads;
         int64_t end = TTI_MIN(chunks * before / threads * w->chunk, w->units);
-        out[n++] = (slice){ctx->devices[i], w, first, end - first};
+        out[n++] = (slice){ctx->top.devices[i], w, first, end - first};
     }
     return n;
 }
@@ -95,11 +95,11 @@ static tt_status local_open(tt_comm *c, const int *ranks, int n)
         return TT_FAIL(c->ctx, TT_EINVAL,
                        "comm: a group of %d ranks spans processes, but transport local does not",
                        n);
-    for (int i = 0; i < c->ctx->n_devices; i++)
-        if (!c->ctx->devices[i]->backend->host_memory)
+    for (int i = 0; i < c->ctx->top.n_devices; i++)
+        if (!c->ctx->top.devices[i]->backend->host_memory)
             return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
                            "comm: %s has its own memory, which transport local cannot access",
-                           c->ctx->devices[i]->name);
+                           c->ctx->top.devices[i]->name);
     return TT_OK;
 }
 

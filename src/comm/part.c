@@ -12,16 +12,16 @@ tt_status tt_batch_part(tt_ctx *ctx, int64_t rows, int i, int n, tt_part *out)
         return TT_FAIL(ctx, TT_EINVAL, "batch part: the room for it is NULL");
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
-    if (n < 1 || n > ctx->lanes)
+    if (n < 1 || n > ctx->top.lanes)
         return TT_FAIL(ctx, TT_EINVAL,
                        "batch part: %d parts, but a batch of %d lanes can have 1 to %d", n,
-                       ctx->lanes, ctx->lanes);
+                       ctx->top.lanes, ctx->top.lanes);
     if (i < 0 || i >= n)
         return TT_FAIL(ctx, TT_EINVAL, "batch part: there is no part %d of %d", i, n);
     if (rows < 1 || rows > INT64_MAX / TT_MAX_LANES)
         return TT_FAIL(ctx, TT_EINVAL, "batch part: a batch cannot have %lld rows",
                        (long long)rows);
-    int lanes = ctx->lanes, last;
+    int lanes = ctx->top.lanes, last;
     int64_t begin = tti_lane_row((int64_t)i * lanes / n, rows, lanes);
     int64_t end = tti_lane_row((int64_t)(i + 1) * lanes / n, rows, lanes);
     tt_part part = {.batch = {begin, rows, lanes}, .rows = end - begin};

@@ -20,8 +20,8 @@ int64_t tti_cpu_ns(void)
 uint64_t tti_progress_of(const tt_ctx *ctx)
 {
     uint64_t sum = atomic_load_explicit(&ctx->pulse, memory_order_relaxed);
-    for (int i = 0; i < ctx->n_devices; i++)
-        sum += atomic_load_explicit(&ctx->devices[i]->n_ended, memory_order_relaxed);
+    for (int i = 0; i < ctx->top.n_devices; i++)
+        sum += atomic_load_explicit(&ctx->top.devices[i]->n_ended, memory_order_relaxed);
     return sum;
 }
 

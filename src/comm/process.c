@@ -190,11 +190,11 @@ static void process_close(tt_comm *c)
 
 static tt_status check_devices(tt_comm *c)
 {
-    for (int i = 0; i < c->ctx->n_devices; i++)
-        if (!c->ctx->devices[i]->backend->host_memory)
+    for (int i = 0; i < c->ctx->top.n_devices; i++)
+        if (!c->ctx->top.devices[i]->backend->host_memory)
             return TT_FAIL(c->ctx, TT_EUNSUPPORTED,
                            "comm: %s has its own memory, which transport %s cannot access",
-                           c->ctx->devices[i]->name, c->transport->name);
+                           c->ctx->top.devices[i]->name, c->transport->name);
     return TT_OK;
 }
 

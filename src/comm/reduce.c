@@ -118,7 +118,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->passes = r->copy_passes = r->is_partial = false;
     r->copy = NULL;
     r->n = 0;
-    r->set = sets[ctx->isa >= 0 && ctx->isa < TTI_COUNT(sets) ? ctx->isa : 0];
+    r->set = sets[ctx->top.isa >= 0 && ctx->top.isa < TTI_COUNT(sets) ? ctx->top.isa : 0];
     tti_lane_stack stack = {.depth = 0};
     TT_TRY(push_all(ctx, call, r, &stack));
     r->addend[r->n - 1].merges += tti_lane_finish(&stack);

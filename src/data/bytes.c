@@ -144,8 +144,8 @@ static tt_status gunzip(tt_ctx *ctx, tti_bytes *b, tti_promise promise)
 {
     z_stream z;
     pool out = {.most = INFLATE_MOST};
-    if (ctx->host_memory > 0) // what has no header must leave room for the rest
-        out.most = (int64_t)TTI_MIN((size_t)out.most, ctx->host_memory / 2);
+    if (ctx->top.host_memory > 0) // what has no header must leave room for the rest
+        out.most = (int64_t)TTI_MIN((size_t)out.most, ctx->top.host_memory / 2);
     if (promise != NULL)
         TT_TRY(look_at_head(ctx, b, promise, &out.most));
     TT_TRY(z_begin(ctx, b->path, &z, 15 + 16));

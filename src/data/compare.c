@@ -70,9 +70,9 @@ static tt_status open_reading(tt_data *d, reading *r)
     *r = (reading){.d = d};
     tti_ctx_init(&r->ctx);
     r->ctx.on_event = quiet;
-    r->ctx.lanes = d->ctx->lanes;
+    r->ctx.top.lanes = d->ctx->top.lanes;
     r->ctx.seed = d->ctx->seed;
-    r->ctx.isa = d->ctx->isa;
+    r->ctx.top.isa = d->ctx->top.isa;
     for (int f = 0; f < d->source.n_fields; f++) {
         r->bytes[f] = tti_field_bytes(&d->source.fields[f]);
         total += (r->bytes[f] + 63) & ~(size_t)63;

@@ -19,12 +19,12 @@ static uint64_t order_key(const tt_data *d, int64_t epoch, int64_t lane)
 // First row of a lane in a batch of n rows; both are bounded, so nothing overflows.
 static int64_t lane_row(const tt_data *d, int64_t lane, int64_t n)
 {
-    return lane * n / d->ctx->lanes;
+    return lane * n / d->ctx->top.lanes;
 }
 
 static int64_t order_in_lane(const tt_data *d, int64_t epoch, int64_t batch, int64_t i)
 {
-    int64_t k = i / batch, row = i % batch, lanes = d->ctx->lanes;
+    int64_t k = i / batch, row = i % batch, lanes = d->ctx->top.lanes;
     int64_t n = TTI_MIN(batch, d->source.count - k * batch);
     int64_t lane = ((row + 1) * lanes - 1) / n;
     int64_t full = lane_row(d, lane + 1, batch) - lane_row(d, lane, batch);
@@ -74,12 +74,12 @@ tt_batch_data tti_batch_at(const tt_data *d, int64_t k)
 static tt_status bad_lane(tt_data *d, int64_t i, int lane)
 {
     return TT_FAIL(d->ctx, TT_EINVAL, "%s: record %lld is in lane %d, but the lanes are 0 to %d",
-                   tti_data_name(d), (long long)i, lane, d->ctx->lanes - 1);
+                   tti_data_name(d), (long long)i, lane, d->ctx->top.lanes - 1);
 }
 
 tt_status tti_lanes_build(tt_data *d)
 {
-    int lanes = d->ctx->lanes;
+    int lanes = d->ctx->top.lanes;
     if (d->source.lane == NULL)
         return TT_OK;
     d->lane_first = tti_calloc(d->ctx, (size_t)lanes + 1, sizeof(*d->lane_first));
@@ -116,7 +116,7 @@ static int64_t lane_needs(const tt_data *d, int64_t lane, int64_t batch)
 
 tt_status tti_lanes_check(tt_data *d, int64_t batch)
 {
-    int lanes = d->ctx->lanes;
+    int lanes = d->ctx->top.lanes;
     if (d->lane_first == NULL)
         return TT_OK;
     for (int l = 0; l < lanes; l++) {

@@ -161,9 +161,9 @@ static void reader_init(tt_data *d, tti_reader *r)
     r->ctx.on_event = pass_on;
     r->ctx.user = d;
     r->ctx.level = d->ctx->level;
-    r->ctx.lanes = d->ctx->lanes;
+    r->ctx.top.lanes = d->ctx->top.lanes;
     r->ctx.seed = d->ctx->seed;
-    r->ctx.isa = d->ctx->isa;
+    r->ctx.top.isa = d->ctx->top.isa;
     r->ctx.deadline_ms = d->ctx->deadline_ms;
 }
 

@@ -46,9 +46,9 @@ bool tti_device_can_read(const tti_device *d, const tti_device *other)
 int tti_arithmetic_of(const tt_ctx *ctx)
 {
     int gpus = 0;
-    for (int i = 0; i < ctx->n_devices; i++)
-        gpus += ctx->devices[i]->backend->id == TT_CUDA;
-    return TT_ARITHMETIC + (gpus == 0 ? 0 : gpus == ctx->n_devices ? 1000 : 2000);
+    for (int i = 0; i < ctx->top.n_devices; i++)
+        gpus += ctx->top.devices[i]->backend->id == TT_CUDA;
+    return TT_ARITHMETIC + (gpus == 0 ? 0 : gpus == ctx->top.n_devices ? 1000 : 2000);
 }
 
 const char *tti_arithmetic_note(int number)
@@ -59,8 +59,8 @@ const char *tti_arithmetic_note(int number)
 void tti_bits_of(const tt_ctx *ctx, char out[TTI_BITS_TEXT])
 {
     out[0] = '\0';
-    for (int i = 0; i < ctx->n_devices; i++) {
-        const tti_device *d = ctx->devices[i];
+    for (int i = 0; i < ctx->top.n_devices; i++) {
+        const tti_device *d = ctx->top.devices[i];
         char text[TTI_BITS_TEXT];
         if (d->backend->bits == NULL || d->is_away)
             continue;
@@ -78,8 +78,8 @@ void tti_bits_of(const tt_ctx *ctx, char out[TTI_BITS_TEXT])
 void *tti_staging_alloc(tt_ctx *ctx, size_t bytes)
 {
     tti_device *by = NULL;
-    for (int i = 0; i < ctx->n_devices && by == NULL; i++)
-        by = tti_has_streams(ctx->devices[i]) ? ctx->devices[i] : NULL;
+    for (int i = 0; i < ctx->top.n_devices && by == NULL; i++)
+        by = tti_has_streams(ctx->top.devices[i]) ? ctx->top.devices[i] : NULL;
     char *block = by == NULL ? NULL : by->backend->streams->pinned(by, bytes + HEAD);
     if (block == NULL) {
         by = NULL;

@@ -8,10 +8,10 @@
 
 void tti_devices_tell(const tt_ctx *ctx, tti_roll *out)
 {
-    out->isa = ctx->isa;
-    out->n = ctx->n_devices;
-    for (int i = 0; i < ctx->n_devices; i++) {
-        const tti_device *d = ctx->devices[i];
+    out->isa = ctx->top.isa;
+    out->n = ctx->top.n_devices;
+    for (int i = 0; i < ctx->top.n_devices; i++) {
+        const tti_device *d = ctx->top.devices[i];
         tti_told *t = &out->devices[i];
         *t = (tti_told){.index = d->full.index,
                         .card = d->card,
@@ -64,24 +64,24 @@ tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls)
 {
     tti_device *own[TTI_MAX_DEVICES], *all[TTI_MAX_DEVICES];
     tt_device_name names[TTI_MAX_DEVICES];
-    int n = 0, total = 0, n_own = ctx->n_devices;
+    int n = 0, total = 0, n_own = ctx->top.n_devices;
     bool has_jobs = false;
-    for (int r = 0; r < ctx->n_tasks; r++) {
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
         TT_TRY(check_roll(ctx, &rolls[r]));
         TT_TRY(tt_device_parse(ctx, rolls[r].name, &names[r]));
         has_jobs |= strcmp(names[r].job, names[0].job) != 0;
         total += rolls[r].n;
-        if (rolls[r].isa < ctx->isa)
-            ctx->isa = rolls[r].isa; // kernels are prepared alike everywhere
+        if (rolls[r].isa < ctx->top.isa)
+            ctx->top.isa = rolls[r].isa; // kernels are prepared alike everywhere
     }
     if (total > TTI_MAX_DEVICES)
         return TT_FAIL(ctx, TT_EINVAL,
                        "the job's %d processes have %d devices; at most %d are allowed",
-                       ctx->n_tasks, total, TTI_MAX_DEVICES);
-    memcpy(own, ctx->devices, sizeof(own));
-    for (int r = 0; r < ctx->n_tasks; r++) {
+                       ctx->top.n_tasks, total, TTI_MAX_DEVICES);
+    memcpy(own, ctx->top.devices, sizeof(own));
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
         for (int i = 0; i < rolls[r].n; i++) {
-            tti_device *d = r == ctx->task ? own[i] : make_away(ctx, &rolls[r].devices[i]);
+            tti_device *d = r == ctx->top.task ? own[i] : make_away(ctx, &rolls[r].devices[i]);
             if (d == NULL) {
                 for (int k = 0; k < n; k++)
                     if (all[k]->is_away)
@@ -90,7 +90,7 @@ tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls)
             }
             d->index = n;
             d->task = r;
-            for (int o = 0; o < ctx->n_tasks; o++) // both must see it so
+            for (int o = 0; o < ctx->top.n_tasks; o++) // both must see it so
                 d->near |= (rolls[r].near >> o & rolls[o].near >> r & 1u) << o;
             d->full = names[r];
             d->full.replica = 0;
@@ -100,9 +100,9 @@ tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls)
             all[n++] = d;
         }
     }
-    TTI_ASSERT(n_own == rolls[ctx->task].n);
+    TTI_ASSERT(n_own == rolls[ctx->top.task].n);
     (void)n_own;
-    memcpy(ctx->devices, all, sizeof(*all) * (size_t)n);
-    ctx->n_devices = n;
+    memcpy(ctx->top.devices, all, sizeof(*all) * (size_t)n);
+    ctx->top.n_devices = n;
     return TT_OK;
 }

@@ -163,7 +163,7 @@ static tt_status device_open(tt_ctx *ctx, const spec *s, int index, int n_thread
         return TT_ENOMEM;
     d->ctx = ctx;
     d->backend = s->backend;
-    d->index = ctx->n_devices;
+    d->index = ctx->top.n_devices;
     d->card = s->physical;
     d->limit = s->limit;
     d->n_threads = n_threads;
@@ -179,7 +179,7 @@ static tt_status device_open(tt_ctx *ctx, const spec *s, int index, int n_thread
     st = s->backend->open(d);
     if (st != TT_OK)
         goto close_team;
-    ctx->devices[ctx->n_devices++] = d;
+    ctx->top.devices[ctx->top.n_devices++] = d;
     return TT_OK;
 
 close_team:
@@ -218,31 +218,31 @@ tt_status tti_devices_open(tt_ctx *ctx, const char *list)
 
 void tti_devices_close(tt_ctx *ctx)
 {
-    while (ctx->n_devices > 0) {
-        tti_device *d = ctx->devices[--ctx->n_devices];
+    while (ctx->top.n_devices > 0) {
+        tti_device *d = ctx->top.devices[--ctx->top.n_devices];
         if (!d->is_away) {
             d->backend->close(d);
             tti_team_close(d->team);
         }
         tti_free(ctx, d);
-        ctx->devices[ctx->n_devices] = NULL;
+        ctx->top.devices[ctx->top.n_devices] = NULL;
     }
 }
 
-tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name)
+tti_device *tti_device_match(const tti_topology *top, const tt_device_name *name)
 {
     if (strcmp(name->type, "local") == 0) {
         int i = TTI_MAX(name->index, 0);
-        return i < ctx->n_devices ? ctx->devices[i] : NULL;
+        return i < top->n_devices ? top->devices[i] : NULL;
     }
-    for (int i = 0; i < ctx->n_devices; i++) {
-        const tt_device_name *d = &ctx->devices[i]->full;
+    for (int i = 0; i < top->n_devices; i++) {
+        const tt_device_name *d = &top->devices[i]->full;
         if ((name->job[0] == 0 || strcmp(name->job, d->job) == 0) &&
             (name->replica < 0 || name->replica == d->replica) &&
             (name->task < 0 || name->task == d->task) &&
             (name->type[0] == 0 || strcmp(name->type, d->type) == 0) &&
             (name->index < 0 || name->index == d->index))
-            return ctx->devices[i];
+            return top->devices[i];
     }
     return NULL;
 }
@@ -306,7 +306,7 @@ void tti_device_free_fixed(tti_device *d, void *p, size_t bytes)
 
 int tt_device_count(const tt_ctx *ctx)
 {
-    return ctx == NULL ? 0 : ctx->n_devices;
+    return ctx == NULL ? 0 : ctx->top.n_devices;
 }
 
 tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
@@ -315,10 +315,10 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
         return TT_EINVAL;
     if (out == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "device: the room for its description is NULL");
-    if (i < 0 || i >= ctx->n_devices)
+    if (i < 0 || i >= ctx->top.n_devices)
         return TT_FAIL(ctx, TT_EINVAL, "there is no device %d: the context has %d devices", i,
-                       ctx->n_devices);
-    tti_device *d = ctx->devices[i];
+                       ctx->top.n_devices);
+    tti_device *d = ctx->top.devices[i];
     tt_device_info info = {.threads = d->n_threads,
                            .limit = d->limit,
                            .variables = atomic_load(&d->variables),
@@ -333,17 +333,17 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
     return TT_OK;
 }
 
-const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST])
+const char *tti_device_list(const tti_topology *top, char out[TTI_DEVICE_LIST])
 {
     int n = 0;
     out[0] = '\0';
-    for (int d = 0; d < ctx->n_devices; d++) {
+    for (int d = 0; d < top->n_devices; d++) {
         if (n > TTI_DEVICE_LIST - 40) {
             snprintf(out + n, (size_t)(TTI_DEVICE_LIST - n), ", ...");
             break;
         }
         n += snprintf(out + n, (size_t)(TTI_DEVICE_LIST - n), "%s%s", d > 0 ? ", " : "",
-                      ctx->devices[d]->name);
+                      top->devices[d]->name);
     }
     return out;
 }

@@ -180,12 +180,20 @@ void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
 // Puts the devices of all processes, by rank, in place of this one's.
 tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
 
-// The device a name means in this context, missing fields being any; NULL if there is none.
+/*
+ * topology.c: the topology from with n devices, all like its first. They are names and limits with
+ * the kernels of that one; nothing runs on them.
+ */
+tt_status tti_topology_grow(tt_ctx *ctx, const tti_topology *from, int n,
+                            tti_topology *out) TTI_CHECKED;
+void tti_topology_free(tt_ctx *ctx, tti_topology *top);
+
+// The device a name means in a topology, missing fields being any; NULL if there is none.
 // "local:1" is the second: where a replica is all there is.
-tti_device *tti_device_match(tt_ctx *ctx, const tt_device_name *name);
+tti_device *tti_device_match(const tti_topology *top, const tt_device_name *name);
 // "cpu:0, cpu:1": the context's devices; at the end "..." if there are more than fit.
 #define TTI_DEVICE_LIST 128
-const char *tti_device_list(const tt_ctx *ctx, char out[TTI_DEVICE_LIST]);
+const char *tti_device_list(const tti_topology *top, char out[TTI_DEVICE_LIST]);
 
 // 64-byte aligned host memory.
 void *tti_host_alloc(tt_ctx *ctx, size_t bytes);

@@ -50,7 +50,7 @@ tt_status TTI_ISA(square_sum)(const tt_launch *l)
 {
     double *groups = (double *)l->scratch, block[TTI_SQUARE_GROUP];
     const tt_arg *x = &l->in[0];
-    block_fn *block_f32 = block_fns[l->ctx->isa];
+    block_fn *block_f32 = block_fns[l->ctx->top.isa];
     if (l->phase == 1) {
         int64_t per = (int64_t)TTI_SQUARE_BLOCK * TTI_SQUARE_GROUP;
         *(double *)l->out[0].data = tti_tree_sum(groups, (x->count + per - 1) / per);

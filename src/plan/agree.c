@@ -78,9 +78,9 @@ typedef struct summary {
     tti_segment_name flags;
 } summary;
 
-static int odd_one(const tt_ctx *ctx, const uint64_t *hash)
+static int odd_one(const tti_topology *top, const uint64_t *hash)
 {
-    for (int r = 1; r < ctx->n_tasks; r++)
+    for (int r = 1; r < top->n_tasks; r++)
         if (hash[r] != hash[0])
             return r;
     return -1;
@@ -97,7 +97,7 @@ static void describe(const tti_plan *p, int at, char out[160])
     if (pn->n_out > 0)
         tt_shape_text(&p->values[pn->out].shape, shape);
     snprintf(out, 160, "%s '%.60s' %.40s on %s", tti_pnode_kind_name(pn), pn->node->name, shape,
-             p->ctx->devices[pn->device]->name);
+             p->top->devices[pn->device]->name);
 }
 
 // All take the same steps: what decides them is what all have.
@@ -105,13 +105,13 @@ static tt_status tell_difference(const tti_plan *p, const summary *all)
 {
     tt_ctx *ctx = p->ctx;
     int64_t low = 0, high = all[0].n;
-    for (int r = 1; r < ctx->n_tasks; r++)
+    for (int r = 1; r < p->top->n_tasks; r++)
         high = TTI_MIN(high, all[r].n);
     while (low < high) { // the first `low` are equal
         int64_t middle = low + (high - low + 1) / 2;
         uint64_t mine = hash_order(p, (int)middle), hash[TT_MAX_TASKS];
         TT_TRY(tti_world_exchange(ctx->world, "what differs", &mine, sizeof(mine), hash, 0));
-        if (odd_one(ctx, hash) < 0)
+        if (odd_one(p->top, hash) < 0)
             low = middle;
         else
             high = middle - 1;
@@ -121,7 +121,7 @@ static tt_status tell_difference(const tti_plan *p, const summary *all)
     describe(p, (int)low, mine);
     TT_TRY(tti_world_exchange(ctx->world, "the difference", mine, sizeof(mine), texts, 0));
     int odd = 1;
-    while (odd < ctx->n_tasks - 1 && strcmp(texts[odd], texts[0]) == 0)
+    while (odd < p->top->n_tasks - 1 && strcmp(texts[odd], texts[0]) == 0)
         odd++;
     const tti_rank *a = tti_world_rank(ctx->world, 0), *b = tti_world_rank(ctx->world, odd);
     if (strcmp(texts[odd], texts[0]) == 0)
@@ -140,11 +140,11 @@ static tt_status tell_difference(const tti_plan *p, const summary *all)
 static tt_status open_flags(tti_plan *p, const int *n, summary *mine)
 {
     tt_ctx *ctx = p->ctx;
-    if (n[ctx->task] == 0)
+    if (n[p->top->task] == 0)
         return TT_OK;
-    tti_segment *s = &p->shared->of[ctx->task];
-    TT_TRY(tti_segment_new(ctx, sizeof(line) * (size_t)n[ctx->task], s));
-    for (int i = 0; i < n[ctx->task]; i++)
+    tti_segment *s = &p->shared->of[p->top->task];
+    TT_TRY(tti_segment_new(ctx, sizeof(line) * (size_t)n[p->top->task], s));
+    for (int i = 0; i < n[p->top->task]; i++)
         tti_flag_init_shared(&((line *)s->at)[i].flag);
     mine->flags = tti_segment_name_of(s);
     return TT_OK;
@@ -157,7 +157,7 @@ tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag)
     summary mine = {.hash = hash_order(p, p->n_order), .n = p->n_order, .rows = p->rows};
     summary all[TT_MAX_TASKS];
     for (int64_t i = 0; i < p->n_nodes; i++)
-        n[ctx->devices[TTI_MAX(p->nodes[i].device, 0)]->task] += wanted[i];
+        n[p->top->devices[TTI_MAX(p->nodes[i].device, 0)]->task] += wanted[i];
     p->shared = tti_plan_alloc(p, sizeof(*p->shared));
     if (p->shared == NULL)
         return TT_ENOMEM;
@@ -165,23 +165,23 @@ tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag)
     // The number of exchanges so far tells this plan from those before, in all processes alike.
     p->fingerprint = tti_hash64(&mine.hash, sizeof(mine.hash), tti_world_count(ctx->world)) >> 1;
     TT_TRY(tti_world_exchange(ctx->world, "a plan", &mine, sizeof(mine), all, 0));
-    for (int r = 0; r < ctx->n_tasks; r++)
+    for (int r = 0; r < p->top->n_tasks; r++)
         if (all[r].hash != all[0].hash || all[r].n != all[0].n)
             return tell_difference(p, all);
-    for (int r = 0; r < ctx->n_tasks; r++)
-        if (r != ctx->task && n[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
+    for (int r = 0; r < p->top->n_tasks; r++)
+        if (r != p->top->task && n[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
             TT_TRY(tti_segment_map(ctx, &all[r].flags, &p->shared->of[r]));
     memset(n, 0, sizeof(n));
     for (int64_t i = 0; i < p->n_nodes; i++) {
         if (!wanted[i])
             continue;
-        int r = ctx->devices[p->nodes[i].device]->task;
+        int r = p->top->devices[p->nodes[i].device]->task;
         line *lines = p->shared->of[r].at;
         if (lines != NULL)
             flag[i] = &lines[n[r]].flag;
         n[r]++;
     }
     TT_TRY(tti_world_exchange(ctx->world, "flags", NULL, 0, NULL, 0)); // all have mapped them
-    tti_segment_seal(&p->shared->of[ctx->task]);
+    tti_segment_seal(&p->shared->of[p->top->task]);
     return TT_OK;
 }

@@ -25,7 +25,7 @@ static tt_status try_one(search *s, const char *recompute, int cheapest)
     TT_TRY(tti_plan_make(s->g, &s->req, &p));
     s->n_chosen = p->n_chosen;
     s->most = 0;
-    for (int d = 0; d < s->g->ctx->n_devices; d++) {
+    for (int d = 0; d < p->top->n_devices; d++) {
         if (p->devices[d].arena_bytes > s->most) {
             s->most = p->devices[d].arena_bytes;
             s->most_device = d;
@@ -49,7 +49,7 @@ tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t bu
             return TT_FAIL(g->ctx, TT_ELIMIT,
                            "recompute: activations of %s need %zu bytes, %zu if all of them are "
                            "recomputed, more than the budget of %zu",
-                           g->ctx->devices[s.most_device]->name, plain, s.most, budget);
+                           req->top->devices[s.most_device]->name, plain, s.most, budget);
         int low = 0, high = s.n_chosen;
         while (high - low > 1) {
             int middle = low + (high - low) / 2;
@@ -75,7 +75,7 @@ tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req)
     r.is_trial = true;
     r.mesh = &p->mesh;
     TT_TRY(tti_plan_make(p->graph, &r, &plain));
-    for (int d = 0; d < p->ctx->n_devices; d++)
+    for (int d = 0; d < p->top->n_devices; d++)
         p->devices[d].plain_bytes = plain->devices[d].arena_bytes;
     tti_plan_free(plain);
     return TT_OK;

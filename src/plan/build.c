@@ -157,7 +157,7 @@ static bool can_fold(const tti_plan *p, const tti_pnode *pn)
     for (int i = 0; i < n->n_out; i++)
         if (p->values[pn->out + i].bytes > FOLD_BYTES || tt_open_axis(&n->outs[i]->shape) >= 0)
             return false;
-    return n->op->kernel[TT_CPU].fn[tti_isa_for(p->ctx, n)] != NULL;
+    return n->op->kernel[TT_CPU].fn[tti_isa_for(p->top, n)] != NULL;
 }
 
 // Computes a node now; its outputs become constants of the plan.
@@ -197,7 +197,7 @@ static tt_status fold(tti_plan *p, tti_pnode *pn)
         unsigned saved = tti_fp_enter();
         for (l.phase = 0; st == TT_OK && l.phase < prep->n_phases; l.phase++) {
             l.end = prep->units[l.phase];
-            st = l.end > 0 ? n->op->kernel[TT_CPU].fn[tti_isa_for(p->ctx, n)](&l) : TT_OK;
+            st = l.end > 0 ? n->op->kernel[TT_CPU].fn[tti_isa_for(p->top, n)](&l) : TT_OK;
         }
         tti_fp_leave(saved);
     }

@@ -34,11 +34,11 @@ static bool is_usable(const tti_plan *p, int i)
     const tti_pnode *pn = &p->nodes[i];
     const unsigned never = TT_OP_UPDATE | TT_OP_RANDOM | TT_OP_EFFECT | TT_OP_VIEW | TT_OP_SOURCE;
     if (pn->kind != TTI_OP || pn->is_dropped || pn->n_in == 0 || pn->n_out == 0 ||
-        pn->n_in > TTI_CHAIN_IN || !tti_has_streams(p->ctx->devices[pn->device]))
+        pn->n_in > TTI_CHAIN_IN || !tti_has_streams(p->top->devices[pn->device]))
         return false;
     const tt_op *op = pn->node->op;
     bool usable = (op->flags & never) == 0 && op->shape_only == 0 &&
-                  op->kernel[p->ctx->devices[pn->device]->backend->id].fn[0] == NULL;
+                  op->kernel[p->top->devices[pn->device]->backend->id].fn[0] == NULL;
     for (int k = 0; k < pn->n_out; k++) {
         const tti_value *v = &p->values[pn->out + k];
         usable = usable && v->touched == 0 && v->memory == TTI_ARENA && v->root == pn->out + k;
@@ -54,7 +54,7 @@ static bool is_near(const tti_pnode *a, const tti_pnode *b)
 
 static const tt_kernel *kernel_of(const tti_plan *p, int device, const char *name)
 {
-    const tti_device *d = p->ctx->devices[device];
+    const tti_device *d = p->top->devices[device];
     const tt_kernel *k = d->backend->kernel(d, name);
     return k == NULL || k->fn[0] == NULL ? NULL : k;
 }
@@ -372,8 +372,8 @@ static tt_status chain_nodes(chains *c)
 tt_status tti_plan_chain(tti_plan *p)
 {
     bool any = false;
-    for (int i = 0; i < p->ctx->n_devices; i++)
-        any |= tti_has_streams(p->ctx->devices[i]);
+    for (int i = 0; i < p->top->n_devices; i++)
+        any |= tti_has_streams(p->top->devices[i]);
     chains *c = any ? tti_calloc(p->ctx, 1, sizeof(*c)) : NULL;
     if (c == NULL)
         return any ? TT_ENOMEM : TT_OK;

@@ -11,7 +11,7 @@
 
 bool tti_is_far(const tti_plan *p, int device, int other)
 {
-    const tti_device *a = p->ctx->devices[device], *b = p->ctx->devices[other];
+    const tti_device *a = p->top->devices[device], *b = p->top->devices[other];
     return a->task != b->task && !tti_device_can_read(a, b);
 }
 
@@ -96,11 +96,11 @@ static int send(tti_plan *p, int value, int after, int device, const tti_mail *m
                     .key = maker->key + 0.01,
                     .n_after = value < 0,
                     .after = in};
-    pn.mail = new_mail(p, p->ctx->devices[device]->task, mail->n);
+    pn.mail = new_mail(p, p->top->devices[device]->task, mail->n);
     if (pn.mail == NULL)
         return -1;
     *pn.mail = *mail;
-    pn.mail->peer = p->ctx->devices[device]->task;
+    pn.mail->peer = p->top->devices[device]->task;
     p->n_letters += mail->n;
     return tti_plan_node(p, pn);
 }
@@ -109,7 +109,7 @@ static int send(tti_plan *p, int value, int after, int device, const tti_mail *m
 static int far_receive(tti_plan *p, int value, int device, int piece)
 {
     tti_value *v = &p->values[value];
-    tti_mail *m = new_mail(p, p->ctx->devices[v->device]->task, 1);
+    tti_mail *m = new_mail(p, p->top->devices[v->device]->task, 1);
     if (m == NULL)
         return -1;
     int64_t begin = 0, end = v->count, parts = 1;
@@ -154,8 +154,8 @@ static bool reads_directly(const tti_plan *p, const tti_pnode *pn, int value)
 {
     bool joins = pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
                  pn->kind == TTI_COLLECT;
-    return joins && tti_device_can_read(p->ctx->devices[pn->device],
-                                        p->ctx->devices[p->values[value].device]);
+    return joins && tti_device_can_read(p->top->devices[pn->device],
+                                        p->top->devices[p->values[value].device]);
 }
 
 // A view of what was received is a view of the copy.
@@ -194,7 +194,7 @@ static pair *find_pair(const cutter *c, int value, int place)
 static int bring(cutter *c, int value, int device, int piece)
 {
     tti_plan *p = c->p;
-    int place = 2 * TTI_MAX_DEVICES * (1 + p->ctx->devices[device]->task) + piece + 1;
+    int place = 2 * TTI_MAX_DEVICES * (1 + p->top->devices[device]->task) + piece + 1;
     pair *at = find_pair(c, value, place);
     if (at->copy == 0) {
         int copy = far_receive(p, value, device, piece);
@@ -272,7 +272,7 @@ static tt_status cut_after(tti_plan *p, int node, int k)
     int from = p->nodes[node].after[k], device = p->nodes[node].device;
     if (p->nodes[from].is_dropped || !tti_is_far(p, device, p->nodes[from].device))
         return TT_OK;
-    tti_mail *m = new_mail(p, p->ctx->devices[p->nodes[from].device]->task, 1);
+    tti_mail *m = new_mail(p, p->top->devices[p->nodes[from].device]->task, 1);
     int id = m == NULL ? -1 : send(p, -1, from, device, m);
     int *after = tti_plan_alloc(p, sizeof(int) * (size_t)(p->nodes[node].n_after + 1));
     if (id < 0 || after == NULL)
@@ -309,16 +309,16 @@ static tt_status cut_fetches(cutter *c)
         p->values[tti_root(p, target)].keep = true;
         if (p->values[target].memory == TTI_CONSTANT)
             continue;
-        for (int d = 0; d < p->ctx->n_devices; d++) {
-            int task = p->ctx->devices[d]->task, from = p->values[target].device;
-            if (task == last || task == p->ctx->devices[from]->task)
+        for (int d = 0; d < p->top->n_devices; d++) {
+            int task = p->top->devices[d]->task, from = p->values[target].device;
+            if (task == last || task == p->top->devices[from]->task)
                 continue;
             last = task;
             int copy = tti_is_far(p, d, from) ? bring(c, target, d, -1) : copy_to(c, target, d);
             if (copy < 0)
                 return TT_ENOMEM;
             p->values[copy].keep = true;
-            if (task == p->ctx->task)
+            if (task == p->top->task)
                 p->targets[i] = copy;
         }
     }
@@ -344,9 +344,9 @@ static tt_status cut_all(cutter *c, int64_t n_nodes)
 
 tt_status tti_plan_cut(tti_plan *p)
 {
-    if (p->ctx->n_devices == 1)
+    if (p->top->n_devices == 1)
         return TT_OK;
-    int64_t edges = (int64_t)p->n_fetched * TTI_MAX(p->ctx->n_tasks, 1), cap = 64;
+    int64_t edges = (int64_t)p->n_fetched * TTI_MAX(p->top->n_tasks, 1), cap = 64;
     for (int64_t i = 0; i < p->n_nodes; i++)
         edges += p->nodes[i].n_in;
     while (cap < 4 * edges)

@@ -114,7 +114,7 @@ static tt_status draft_simple(emitter *e, int pnode, tt_kernel_fn fn, int64_t un
     for (int i = 0; i < 2; i++)
         tti_arg_fill((tt_arg *)&c->launch.in[i], v);
     c->units[0] = units;
-    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
+    tti_set_threads(c, p->top->devices[pn->device]->n_threads, ns);
     return TT_OK;
 }
 
@@ -127,7 +127,7 @@ static tt_status draft_move(emitter *e, int pnode, tti_device *from)
     tti_call *c = e->drafts[pnode].calls;
     c->is_move = true;
     c->from = from;
-    c->to = p->ctx->devices[pn->device];
+    c->to = p->top->devices[pn->device];
     return TT_OK;
 }
 
@@ -148,7 +148,7 @@ static tt_status to_streams(emitter *e, int pnode, const char *name)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
-    tti_device *d = p->ctx->devices[pn->device];
+    tti_device *d = p->top->devices[pn->device];
     tti_call *c = &e->drafts[pnode].calls[e->drafts[pnode].n_calls - 1];
     const tt_kernel *k =
         name == NULL ? tti_device_kernel(d, pn->node->op) : d->backend->kernel(d, name);
@@ -201,11 +201,11 @@ static tt_status draft_fused(emitter *e, int pnode)
     c->chunk[0] = TTI_FUSE_TILE;
     d->scratch_at[0] = SIZE_MAX;
     d->local_at[0] = SIZE_MAX;
-    if (tti_has_streams(p->ctx->devices[pn->device])) {
+    if (tti_has_streams(p->top->devices[pn->device])) {
         tti_set_threads(c, 1, 0);
         return to_streams(e, pnode, "@fused");
     }
-    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads,
+    tti_set_threads(c, p->top->devices[pn->device]->n_threads,
                     (double)c->units[0] * 0.5 * pn->n_members);
     c->local_bytes = aligned(tti_fused_local(pn->fused));
     d->local_at[0] = reserve(d, c->local_bytes * (size_t)c->n_threads);
@@ -216,7 +216,7 @@ static tt_status draft_chain(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
-    const tti_device *dev = p->ctx->devices[pn->device];
+    const tti_device *dev = p->top->devices[pn->device];
     char name[TTI_CHAIN_NAME], *tune = tti_plan_alloc(p, TT_TUNE_BYTES);
     tti_call *c =
         tti_start_draft(e, pnode, 1) ? tti_new_call(e, pnode, NULL, pn->n_in, pn->n_out) : NULL;
@@ -245,7 +245,7 @@ static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen
 {
     tti_plan *p = e->p;
     const tt_op *cast = tt_op_find(p->ctx, "cast");
-    tti_call *c = tti_new_call(e, pnode, cast->kernel[TT_CPU].fn[p->ctx->isa], 1, 1);
+    tti_call *c = tti_new_call(e, pnode, cast->kernel[TT_CPU].fn[p->top->isa], 1, 1);
     if (c == NULL)
         return TT_ENOMEM;
     tt_arg *args = (tt_arg *)c->launch.in;
@@ -253,7 +253,7 @@ static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen
     args[widen ? 1 : 0].dtype = TT_F32;
     c->units[0] = arg->count;
     c->chunk[0] = 4096;
-    tti_set_threads(c, p->ctx->devices[p->nodes[pnode].device]->n_threads,
+    tti_set_threads(c, p->top->devices[p->nodes[pnode].device]->n_threads,
                     (double)arg->count * 0.3);
     *out = c;
     return TT_OK;
@@ -264,11 +264,11 @@ static tt_status draft_op(emitter *e, int pnode)
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     const tt_node *n = pn->node;
-    tti_device *dev = p->ctx->devices[pn->device];
+    tti_device *dev = p->top->devices[pn->device];
     const tt_kernel *kernel = pn->n_out > 0 && p->values[pn->out].touched > 0
                                   ? tti_touched_kernel(n, dev->backend->id)
                                   : tti_device_kernel(dev, n->op);
-    tt_kernel_fn fn = kernel->fn[tti_has_streams(dev) ? 0 : tti_isa_for(p->ctx, n)];
+    tt_kernel_fn fn = kernel->fn[tti_has_streams(dev) ? 0 : tti_isa_for(p->top, n)];
     bool wide = tti_needs_widening(n) && !tti_has_streams(dev);
     int n_args = n->n_in + n->n_out;
     if (!tti_start_draft(e, pnode, wide ? n_args + 1 : 1))
@@ -371,9 +371,9 @@ static tt_status draft_copy(emitter *e, int pnode)
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     const tti_value *v = &p->values[pn->out];
-    tti_device *to = p->ctx->devices[pn->device];
+    tti_device *to = p->top->devices[pn->device];
     bool feed = pn->kind == TTI_OP;
-    tti_device *from = feed ? NULL : p->ctx->devices[p->values[pn->in[0]].device];
+    tti_device *from = feed ? NULL : p->top->devices[p->values[pn->in[0]].device];
     if (tti_has_streams(to) || (from != NULL && tti_has_streams(from)))
         return draft_move(e, pnode, from);
     int64_t units = feed ? v->count : (int64_t)((v->bytes + COPY_UNIT - 1) / COPY_UNIT);
@@ -392,7 +392,7 @@ tt_status tti_draft_node(emitter *e, int pnode)
     if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
         pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW) {
         TT_TRY(tti_draft_joining(e, pnode));
-        return tti_has_streams(p->ctx->devices[pn->device])
+        return tti_has_streams(p->top->devices[pn->device])
                    ? to_streams(e, pnode, joining_kernel(p, pn))
                    : TT_OK;
     }

@@ -29,7 +29,7 @@ static tt_status constant_on(tti_plan *p, int value, int device, void **out)
         if (p->constants[i].value == value && p->constants[i].device == device)
             return TT_OK;
     }
-    tti_device *d = p->ctx->devices[device];
+    tti_device *d = p->top->devices[device];
     const tti_value *v = &p->values[value];
     size_t bytes = TTI_MAX(v->bytes, (size_t)1);
     if (!tti_grow(p->ctx, &p->constants, &p->cap_constants, p->n_constants + 1,
@@ -52,7 +52,7 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
                      root->offset + skip);
     void *fixed =
         root->memory == TTI_PARCEL ? p->parcels[root->device].data + root->offset : root->fixed;
-    if (root->memory == TTI_CONSTANT && tti_has_streams(p->ctx->devices[device]) && !p->is_to_look)
+    if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_to_look)
         TT_TRY(constant_on(p, at, device, &fixed));
     a->data = fixed == NULL ? NULL : (char *)fixed + skip; // of a process far away it has none
     return TT_OK;
@@ -212,7 +212,7 @@ static tt_status make_lists(emitter *e, wait_list *w)
     tti_plan *p = e->p;
     for (int pos = 0; pos < p->n_order; pos++)
         p->devices[p->nodes[p->order[pos]].device].n_entries += e->drafts[p->order[pos]].has_entry;
-    for (int d = 0; d < p->ctx->n_devices; d++) {
+    for (int d = 0; d < p->top->n_devices; d++) {
         tti_device_plan *dp = &p->devices[d];
         dp->entries = tti_plan_alloc(p, sizeof(tti_entry) * (size_t)(dp->n_entries + 1));
         if (dp->entries == NULL)
@@ -250,7 +250,7 @@ static tt_status make_lists(emitter *e, wait_list *w)
         tti_entry *en = &p->devices[p->nodes[w->to[i]].device].entries[e->entry[w->to[i]]];
         tti_flag *flag = flag_of(e, w->from[i]);
         tti_entry *maker = &p->devices[from->device].entries[e->entry[w->from[i]]];
-        bool streams = tti_has_streams(p->ctx->devices[p->nodes[w->to[i]].device]);
+        bool streams = tti_has_streams(p->top->devices[p->nodes[w->to[i]].device]);
         maker->has_event |= streams && from->device != p->nodes[w->to[i]].device;
         maker->has_flag |= !streams;
         bool known = false;
@@ -278,11 +278,11 @@ static tt_status make_lists(emitter *e, wait_list *w)
 static tt_status agree(emitter *e, const wait_list *w)
 {
     tti_plan *p = e->p;
-    if (p->ctx->n_tasks < 2 || e->req->to_look)
+    if (p->top->n_tasks < 2 || e->req->to_look)
         return TT_OK;
     for (int64_t i = 0; i < w->n; i++) {
         int from = p->nodes[w->from[i]].device, to = p->nodes[w->to[i]].device;
-        e->wanted[w->from[i]] |= p->ctx->devices[from]->task != p->ctx->devices[to]->task;
+        e->wanted[w->from[i]] |= p->top->devices[from]->task != p->top->devices[to]->task;
     }
     return tti_plan_agree(p, e->wanted, e->flag);
 }
@@ -308,7 +308,7 @@ static tt_status list_submissions(emitter *e)
         return TT_ENOMEM;
     for (int pos = 0; pos < p->n_order; pos++) {
         int i = p->order[pos], device = p->nodes[i].device;
-        if (e->entry[i] >= 0 && tti_has_streams(p->ctx->devices[device]))
+        if (e->entry[i] >= 0 && tti_has_streams(p->top->devices[device]))
             p->submissions[p->n_submissions++] = (struct tti_submission){device, e->entry[i]};
     }
     return TT_OK;
@@ -318,7 +318,7 @@ tti_want tti_plan_want(const tti_plan *p, const tti_pnode *pn)
 {
     const tti_value *v = &p->values[pn->out];
     tti_want w = {.var = pn->node,
-                  .dev = p->ctx->devices[pn->device],
+                  .dev = p->top->devices[pn->device],
                   .is_piece = pn->n_ways > 0,
                   .bytes = v->bytes};
     int64_t begin = 0, end;
@@ -370,7 +370,7 @@ static tt_status find_variables(emitter *e)
             e->req->variable_needs == NULL ? w.bytes : e->req->variable_needs(e->req->user, &w);
     }
     TT_TRY(tti_plan_check_limits(p, fresh));
-    if (p->ctx->n_tasks > 1 && e->req->variables != NULL && !e->req->to_look)
+    if (p->top->n_tasks > 1 && e->req->variables != NULL && !e->req->to_look)
         return find_together(e);
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
@@ -391,7 +391,7 @@ static void find_runs(emitter *e)
 {
     tti_plan *p = e->p;
     int last[TTI_MAX_DEVICES]; // the entry before, by device
-    for (int d = 0; d < p->ctx->n_devices; d++)
+    for (int d = 0; d < p->top->n_devices; d++)
         last[d] = -1;
     for (int64_t i = 0; i < p->n_nodes; i++)
         e->run[i] = -1;

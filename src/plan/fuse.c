@@ -21,7 +21,7 @@ static bool is_pointwise(const tti_plan *p, const tti_pnode *pn, int64_t *count)
         (pn->node->op->flags & (TT_OP_RANDOM | TT_OP_EFFECT | TT_OP_UPDATE)) != 0 ||
         pn->n_out != 1 || pn->n_in > MAX_IN)
         return false;
-    const tti_device *d = p->ctx->devices[pn->device];
+    const tti_device *d = p->top->devices[pn->device];
     if (tti_has_streams(d) && pn->node->op->kernel[d->backend->id].fn[0] != NULL)
         return false; // a user's kernel: the backend's joined one knows only its own
     *count = p->values[pn->out].count;
@@ -100,12 +100,12 @@ static tt_status make_fused(tti_plan *p, int i, int n_members, int *members)
         return TT_ENOMEM;
     n_in = n_after = 0;
     f->n = n_members;
-    f->cast = tt_op_find(p->ctx, "cast")->kernel[TT_CPU].fn[p->ctx->isa];
+    f->cast = tt_op_find(p->ctx, "cast")->kernel[TT_CPU].fn[p->top->isa];
     for (int m = 0; m < n_members; m++) {
         tti_pnode *pn = &p->nodes[members[m]];
         member *mb = &f->members[m];
         mb->node = pn->node;
-        mb->fn = pn->node->op->kernel[TT_CPU].fn[tti_isa_for(p->ctx, pn->node)];
+        mb->fn = pn->node->op->kernel[TT_CPU].fn[tti_isa_for(p->top, pn->node)];
         mb->n_in = pn->n_in;
         mb->is_last = members[m] == i;
         mb->is_wide = tti_needs_widening(pn->node);
@@ -176,7 +176,7 @@ tt_status tti_plan_fuse(tti_plan *p)
         int64_t count;
         bool alone = start[i] - first == 1 && is_pointwise(p, &p->nodes[i], &count) &&
                      tti_needs_widening(p->nodes[i].node) &&
-                     !tti_has_streams(p->ctx->devices[p->nodes[i].device]);
+                     !tti_has_streams(p->top->devices[p->nodes[i].device]);
         if (start[i] - first > 1 || alone)
             st = make_fused(p, (int)i, start[i] - first, members + first);
     }

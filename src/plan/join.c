@@ -74,7 +74,7 @@ static tt_status tree_kernel(const tt_launch *l)
     if (prog->n == 2 && prog->n_out == 1 && from == TT_F32 && out->dtype == TT_F32) {
         const float *a = part_at(l, prog, 0, l->begin), *b = part_at(l, prog, 1, l->begin);
         float *to = (float *)out->data + l->begin;
-        tti_add_f32(l->ctx->isa)(to, a, b, l->end - l->begin);
+        tti_add_f32(l->ctx->top.isa)(to, a, b, l->end - l->begin);
         return TT_OK;
     }
     double stack[TTI_MAX_PARTS + 2][BLOCK];
@@ -85,13 +85,13 @@ static tt_status tree_kernel(const tt_launch *l)
             const void *part = part_at(l, prog, i, at);
             int merges = prog->push[i].merges;
             if (merges > 0) { // the first addition reads the part where it is
-                tti_tree_add(l->ctx->isa, from, stack[depth - 1], part, n);
+                tti_tree_add(l->ctx->top.isa, from, stack[depth - 1], part, n);
                 merges--;
             } else {
                 memcpy(stack[depth++], part, (size_t)n * item);
             }
             for (; merges > 0; merges--, depth--)
-                tti_tree_add(l->ctx->isa, from, stack[depth - 2], stack[depth - 1], n);
+                tti_tree_add(l->ctx->top.isa, from, stack[depth - 2], stack[depth - 1], n);
         }
         for (int k = 0; k < prog->n_out; k++)
             tti_tree_store(out, k * count + at, from, stack[k], n);
@@ -260,7 +260,7 @@ static tt_status draft_narrow(tti_emitter *e, int pnode)
     c->launch.tune = prog;
     c->units[0] = out->count;
     c->chunk[0] = 4096;
-    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, (double)out->count * n_sums);
+    tti_set_threads(c, p->top->devices[pn->device]->n_threads, (double)out->count * n_sums);
     return TT_OK;
 }
 
@@ -309,7 +309,7 @@ static tt_status draft_collect(tti_emitter *e, int pnode)
     }
     c->launch.tune = prog;
     c->units[0] = (out->count + COLLECT_UNIT - 1) / COLLECT_UNIT;
-    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, (double)out->bytes / 8.0);
+    tti_set_threads(c, p->top->devices[pn->device]->n_threads, (double)out->bytes / 8.0);
     return TT_OK;
 }
 
@@ -330,7 +330,7 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
         return TT_ENOMEM;
     tti_call *c = tti_new_call(e, pnode,
                                tree      ? tree_kernel
-                               : moments ? moments_kernels[tti_isa_for(p->ctx, pn->node)]
+                               : moments ? moments_kernels[tti_isa_for(p->top, pn->node)]
                                          : gather_kernel,
                                pn->n_in, pn->n_out);
     if (c == NULL)
@@ -364,6 +364,6 @@ tt_status tti_draft_joining(tti_emitter *e, int pnode)
         const tt_shape *x = &pn->node->in[0]->shape;
         prog->per_row = moments ? -tt_shape_count(x) / TTI_MAX(out->count, 1) : 0;
     }
-    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads, ns);
+    tti_set_threads(c, p->top->devices[pn->device]->n_threads, ns);
     return TT_OK;
 }

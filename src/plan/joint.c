@@ -27,7 +27,7 @@ static void ask(tti_plan *p, tti_gang_plan *g)
     tti_device *d[TTI_MAX_DEVICES];
     char words[200];
     for (int i = 0; i < g->n; i++) {
-        d[i] = p->ctx->devices[g->device[i]];
+        d[i] = p->top->devices[g->device[i]];
         if (tti_has_streams(d[i]))
             continue;
         g->words = say(p, "%s is not a GPU", d[i]->name);
@@ -62,8 +62,8 @@ static int gang_of(tti_spreader *s, int node)
 bool tti_spread_joins(tti_spreader *s, int node)
 {
     const tti_plan *p = s->p;
-    if (p->ctx->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 || s->mesh->is_central ||
-        p->ctx->n_tasks > 1 || p->lanes.n != p->lanes.total)
+    if (p->top->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 || s->mesh->is_central ||
+        p->top->n_tasks > 1 || p->lanes.n != p->lanes.total)
         return false;
     int gang = gang_of(s, node);
     return gang >= 0 && p->gangs[gang].joins;
@@ -210,7 +210,7 @@ tt_status tti_plan_gangs(tti_plan *p)
             continue;
         tti_device *d[TTI_MAX_DEVICES];
         for (int i = 0; i < g->n; i++)
-            d[i] = p->ctx->devices[g->device[i]];
+            d[i] = p->top->devices[g->device[i]];
         TT_TRY(d[0]->backend->streams->gang(d, g->n, &g->state));
     }
     return TT_OK;
@@ -253,7 +253,7 @@ static const tti_unit *unit_of(const tti_plan *p, const tti_entry *en)
 
 void tti_plan_join_waits(tti_plan *p)
 {
-    for (int d = 0; d < p->ctx->n_devices && p->n_units > 0; d++) {
+    for (int d = 0; d < p->top->n_devices && p->n_units > 0; d++) {
         tti_device_plan *dp = &p->devices[d];
         int joined = -1; // the entry that the list's work has waited for
         for (int i = 0; i < dp->n_entries; i++) {

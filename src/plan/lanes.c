@@ -41,12 +41,12 @@ int64_t tti_part_rows(const tt_lanes *ln, tti_part part)
 tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out)
 {
     tt_batch b = req->batch;
-    int total = b.lanes > 0 ? b.lanes : p->ctx->lanes;
-    if (b.lanes == 0 && p->ctx->spread.reduce == TT_REDUCE_FAST && !p->mesh.is_staged)
+    int total = b.lanes > 0 ? b.lanes : p->top->lanes;
+    if (b.lanes == 0 && p->top->spread.reduce == TT_REDUCE_FAST && !p->mesh.is_staged)
         total = TTI_MIN((p->mesh.n_replicas - p->mesh.is_apart) * TTI_MAX(req->micro, 1),
                         TT_MAX_LANES); // one a shard
 #ifdef TUTTI_BREAK_LANES
-    total = p->ctx->n_devices; // a rule broken on purpose: lanes from devices
+    total = p->top->n_devices; // a rule broken on purpose: lanes from devices
 #endif
     if (b.global_rows == 0) {
         b.first_row = 0;

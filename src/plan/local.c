@@ -62,7 +62,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
         s->stage[i] = n->pin.index;
         return TT_OK;
     }
-    tti_device *d = tti_device_match(ctx, &n->pin);
+    tti_device *d = tti_device_match(s->p->top, &n->pin);
     char wish[TT_DEVICE_NAME_MAX], list[TTI_DEVICE_LIST];
     tt_device_print(&n->pin, wish);
     if (s->n_replicas > 1 && s->mode[i] == TTI_ROWS)
@@ -72,7 +72,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
                        n->op->name, n->name, wish, s->n_replicas, s->mesh->n_local - 1);
     if (d == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to %s, but there is only %s", n->op->name,
-                       n->name, wish, tti_device_list(ctx, list));
+                       n->name, wish, tti_device_list(s->p->top, list));
     s->stage[i] = -1 - d->index;
     for (int l = 0; s->n_replicas == 1 && l < s->mesh->n_local; l++)
         if (s->mesh->device[l] == d->index)
@@ -92,7 +92,7 @@ static double node_cost(tti_spreader *s, const tti_pnode *pn)
     tt_prep *prep = tti_calloc(p->ctx, 1, sizeof(*prep));
     double ns = 0;
     bool computes = (pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) == 0 &&
-                    tti_has_kernel(p->ctx, pn->node, p->ctx->devices[0]);
+                    tti_has_kernel(p->top, pn->node, p->top->devices[0]);
     if (args != NULL && prep != NULL && computes) {
         for (int k = 0; k < pn->n_in + pn->n_out; k++)
             tti_arg_fill(&args[k], &s->values[k < pn->n_in ? pn->in[k] : pn->out + k - pn->n_in]);

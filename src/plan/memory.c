@@ -34,7 +34,7 @@ static size_t aligned(size_t bytes, size_t align)
 static void scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
 {
     int lead[TTI_MAX_DEVICES], end[TTI_MAX_DEVICES]; // the run of a device that is being walked
-    for (int d = 0; d < p->ctx->n_devices; d++)
+    for (int d = 0; d < p->top->n_devices; d++)
         lead[d] = -1;
     for (int pos = p->n_order - 1; pos >= 0; pos--) {
         int i = p->order[pos], d = p->nodes[i].device;
@@ -75,7 +75,7 @@ static void lifetimes(tti_plan *p)
     }
     for (int i = 0; i < p->n_feeds; i++) { // copied before all else where there are streams
         tti_value *root = &p->values[tti_root(p, p->feeds[i])];
-        if (root->first >= 0 && tti_has_streams(p->ctx->devices[root->device]))
+        if (root->first >= 0 && tti_has_streams(p->top->devices[root->device]))
             root->first = 0;
     }
     for (int64_t i = 0; i < p->n_values; i++) {
@@ -139,7 +139,7 @@ static bool can_reuse(const tti_plan *p, const tti_pnode *pn, int o, int k, int 
         return one_look && is_main(pn->chain, o) && is_given(pn->chain, k) &&
                as->dtype == out->dtype && tti_shape_equal(&as->shape, &out->shape);
     if (pn->kind != TTI_OP || o > 0 || (pn->node->op->in_place >> k & 1u) == 0 ||
-        (tti_needs_widening(pn->node) && !tti_has_streams(p->ctx->devices[pn->device])))
+        (tti_needs_widening(pn->node) && !tti_has_streams(p->top->devices[pn->device])))
         return false;
     return one_look || (pn->node->op->flags & TT_OP_POINTWISE) != 0;
 }
@@ -245,13 +245,13 @@ static size_t most_alive(const block *blocks, int n, int n_order, int64_t *chang
 // What processes that share memory read of each other's lies apart from all else.
 static void mark_near(tti_plan *p)
 {
-    for (int i = 0; i < p->n_order && p->ctx->n_tasks > 1; i++) {
+    for (int i = 0; i < p->n_order && p->top->n_tasks > 1; i++) {
         const tti_pnode *pn = &p->nodes[p->order[i]];
         for (int k = 0; k < pn->n_in; k++) {
             tti_value *root = &p->values[tti_root(p, pn->in[k])];
             root->is_near |=
                 root->memory == TTI_ARENA && tti_reads(pn, k) &&
-                p->ctx->devices[root->device]->task != p->ctx->devices[pn->device]->task;
+                p->top->devices[root->device]->task != p->top->devices[pn->device]->task;
         }
     }
 }
@@ -280,7 +280,7 @@ static tt_status plan_device(tti_plan *p, int device, bool near)
         memcpy(b, a, sizeof(*a) * (size_t)n);
         qsort(a, (size_t)n, sizeof(*a), by_size);
         qsort(b, (size_t)n, sizeof(*b), by_area);
-        size_t align = tti_has_streams(p->ctx->devices[device]) ? ALIGN_CARD : ALIGN;
+        size_t align = tti_has_streams(p->top->devices[device]) ? ALIGN_CARD : ALIGN;
         size_t size_a = assign(a, n, busy, align), size_b = assign(b, n, busy, align);
         block *best = size_b < size_a ? b : a;
         for (int i = 0; i < n; i++)
@@ -302,7 +302,7 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run)
     linger(p);
     reuse_in_place(p);
     mark_near(p);
-    for (int d = 0; d < 2 * p->ctx->n_devices; d++)
+    for (int d = 0; d < 2 * p->top->n_devices; d++)
         TT_TRY(plan_device(p, d / 2, d % 2 != 0));
     return tti_plan_usage(p, scratch);
 }
@@ -317,20 +317,20 @@ static bool is_scratch(const tti_plan *p, int value)
 }
 
 // Processes that share this one's memory, bit by rank.
-static uint64_t own_near(const tt_ctx *ctx)
+static uint64_t own_near(const tti_topology *top)
 {
-    for (int d = 0; d < ctx->n_devices; d++)
-        if (!ctx->devices[d]->is_away)
-            return ctx->devices[d]->near;
+    for (int d = 0; d < top->n_devices; d++)
+        if (!top->devices[d]->is_away)
+            return top->devices[d]->near;
     return 0;
 }
 
 // Does the device take from what all without a limit share?
 static bool is_host(const tti_plan *p, int device)
 {
-    const tti_device *d = p->ctx->devices[device];
-    bool here = !d->is_away || (p->ctx->n_tasks > 1 && (own_near(p->ctx) >> d->task & 1u) != 0);
-    return d->limit == 0 && d->backend->host_memory && here;
+    const tti_device *d = p->top->devices[device];
+    bool here = !d->is_away || (p->top->n_tasks > 1 && (own_near(p->top) >> d->task & 1u) != 0);
+    return p->top->limit[device] == 0 && d->backend->host_memory && here;
 }
 
 static bool is_of(const tti_plan *p, const tti_value *v, int device)
@@ -379,17 +379,18 @@ static tt_status refuse_with(tti_plan *p, tti_text *t)
     return st;
 }
 
-static tt_status refuse(tti_plan *p, const tti_device *d, size_t need, size_t variables)
+static tt_status refuse(tti_plan *p, int device, size_t need, size_t variables)
 {
+    const tti_device *d = p->top->devices[device];
     tti_text t = {.ctx = p->ctx};
     char size[32], limit[32];
     tti_size_text((double)need, size);
-    tti_size_text((double)d->limit, limit);
+    tti_size_text((double)p->top->limit[device], limit);
     tti_text_add(&t,
                  "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), more than "
                  "its limit of %s (%zu bytes); the largest, in bytes:",
-                 d->name, size, need, variables, need - variables, limit, d->limit);
-    add_largest(&t, p, d->index);
+                 d->name, size, need, variables, need - variables, limit, p->top->limit[device]);
+    add_largest(&t, p, device);
     return refuse_with(p, &t);
 }
 
@@ -398,14 +399,14 @@ static tt_status refuse_host(tti_plan *p, size_t need, size_t variables)
     tti_text t = {.ctx = p->ctx};
     char size[32], memory[32], list[TTI_DEVICE_LIST];
     tti_size_text((double)need, size);
-    tti_size_text((double)p->ctx->host_memory, memory);
+    tti_size_text((double)p->top->host_memory, memory);
     tti_text_add(&t,
                  "%s: this plan needs %s (%zu bytes: variables %zu, activations %zu), more than "
                  "the %s (%zu bytes) %s; a limit per device, such as cpu:0@%zuGiB, replaces that; "
                  "the largest, in bytes:",
-                 tti_device_list(p->ctx, list), size, need, variables, need - variables, memory,
-                 p->ctx->host_memory,
-                 p->ctx->is_host_group ? "that this process's control group allows"
+                 tti_device_list(p->top, list), size, need, variables, need - variables, memory,
+                 p->top->host_memory,
+                 p->top->is_host_group ? "that this process's control group allows"
                                        : "of memory that this machine has",
                  (need >> 30) + 1);
     add_largest(&t, p, -1);
@@ -415,20 +416,20 @@ static tt_status refuse_host(tti_plan *p, size_t need, size_t variables)
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables)
 {
     size_t host = 0, host_variables = 0;
-    for (int i = 0; i < p->ctx->n_devices; i++) {
-        const tti_device *d = p->ctx->devices[i];
+    for (int i = 0; i < p->top->n_devices; i++) {
+        const tti_device *d = p->top->devices[i];
         size_t variables = atomic_load(&d->variables) + new_variables[i];
         // What other plans have beside their arenas, and this one, which may have its parcel.
         size_t fixed = atomic_load(&d->fixed) + p->devices[i].fixed_bytes;
         fixed -= p->parcels[i].data != NULL ? p->parcels[i].bytes : 0;
         size_t need = variables + p->devices[i].arena_bytes + fixed;
-        if (d->limit > 0 && need > d->limit)
-            return refuse(p, d, need, variables);
+        if (p->top->limit[i] > 0 && need > p->top->limit[i])
+            return refuse(p, i, need, variables);
         host += is_host(p, i) ? need : 0;
         host_variables += is_host(p, i) ? variables : 0;
     }
-    p->ctx->host_need = host;
-    if (p->ctx->host_memory > 0 && host > p->ctx->host_memory)
+    p->host_need = host;
+    if (p->top->host_memory > 0 && host > p->top->host_memory)
         return refuse_host(p, host, host_variables);
     return TT_OK;
 }

@@ -40,10 +40,10 @@ static bool is_flat(const tti_spreader *s, const tti_pnode *pn)
 static bool is_worth(const tti_spreader *s, const tti_value *v)
 {
     if (s->n_replicas < 2 || s->no_pieces || s->mesh->is_central ||
-        s->p->ctx->spread.update == TT_UPDATE_EACH ||
+        s->p->top->spread.update == TT_UPDATE_EACH ||
         v->count < (int64_t)TTI_SQUARE_BLOCK * s->n_replicas)
         return false;
-    return v->bytes >= WORTH_BYTES || s->p->ctx->spread.update == TT_UPDATE_SHARD;
+    return v->bytes >= WORTH_BYTES || s->p->top->spread.update == TT_UPDATE_SHARD;
 }
 
 // What looks at gradients looks at pieces of those that come so; what joins that is done by all.
@@ -89,7 +89,7 @@ static void set_owners(tti_spreader *s)
 static void set_tree_keys(tti_spreader *s)
 {
     uint8_t *urgent = s->urgent;
-    size_t total = 0, bucket = s->p->ctx->spread.bucket, bytes = 0;
+    size_t total = 0, bucket = s->p->top->spread.bucket, bytes = 0;
     for (int64_t i = s->n_nodes - 1; i >= 0; i--) {
         bool waited = s->mode[i] == TTI_ROWS;
         for (int k = 0; k < s->nodes[i].n_out; k++)

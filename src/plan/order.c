@@ -139,7 +139,7 @@ static bool is_scalar(const tti_plan *p, const tti_pnode *pn)
 static bool looks_at_parts(const tti_plan *p, const tti_pnode *pn)
 {
     return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_PARTS) != 0 && pn->device >= 0 &&
-           !tti_has_streams(p->ctx->devices[pn->device]);
+           !tti_has_streams(p->top->devices[pn->device]);
 }
 
 // Where what a node makes is looked for: joint work has time until then.
@@ -364,7 +364,7 @@ tt_status tti_plan_order(tti_plan *p)
 {
     tti_edges e;
     tt_status st = tti_plan_sort(p, &e);
-    if (st == TT_OK && p->ctx->n_devices > 1)
+    if (st == TT_OK && p->top->n_devices > 1)
         st = keep_cross(p, &e);
     tti_edges_free(p, &e);
     return st;

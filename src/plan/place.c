@@ -34,12 +34,12 @@ static const char *say(tti_plan *p, const char *fmt, const char *a, const char *
     return s;
 }
 
-static bool has_kernel(const tt_ctx *ctx, const tti_pnode *pn, const tti_device *d)
+static bool has_kernel(const tti_topology *top, const tti_pnode *pn, const tti_device *d)
 {
     const tt_op *op = pn->node->op;
     if (pn->kind != TTI_OP || (op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)
         return true;
-    return tti_has_kernel(ctx, pn->node, d);
+    return tti_has_kernel(top, pn->node, d);
 }
 
 static int *wish_of(placer *pl, const tti_pnode *pn)
@@ -56,13 +56,13 @@ static const char *type_of(const tti_pnode *pn)
 
 static tt_status no_kernel(placer *pl, const tti_pnode *pn)
 {
-    tt_ctx *ctx = pl->p->ctx;
+    const tti_topology *top = pl->p->top;
     char list[TTI_DEVICE_LIST];
     bool has_cpu = false;
-    for (int d = 0; d < ctx->n_devices; d++)
-        has_cpu |= ctx->devices[d]->backend == &tti_backend_cpu;
-    return TT_FAIL(ctx, TT_EUNSUPPORTED, "%s '%s': there is no kernel for %s on %s%s",
-                   pn->node->op->name, pn->node->name, type_of(pn), tti_device_list(ctx, list),
+    for (int d = 0; d < top->n_devices; d++)
+        has_cpu |= top->devices[d]->backend == &tti_backend_cpu;
+    return TT_FAIL(pl->p->ctx, TT_EUNSUPPORTED, "%s '%s': there is no kernel for %s on %s%s",
+                   pn->node->op->name, pn->node->name, type_of(pn), tti_device_list(top, list),
                    has_cpu ? "" : "; add cpu:0 to the devices to run it there");
 }
 
@@ -71,11 +71,11 @@ static tt_status fall_back(placer *pl, tti_pnode *pn, const char *bound, const c
                            const char *why)
 {
     tti_plan *p = pl->p;
-    if (p->ctx->soft == TT_SOFT_OFF)
+    if (p->top->soft == TT_SOFT_OFF)
         return TT_FAIL(p->ctx, TT_EINVAL, "%s '%s' %s %s, %s, and soft placement is off",
                        pn->node->op->name, pn->node->name, bound, wish, why);
     p->fallbacks++;
-    if (p->ctx->soft == TT_SOFT_WARN && !pl->told)
+    if (p->top->soft == TT_SOFT_WARN && !pl->told)
         TT_LOG(p->ctx, TT_WARN, "%s '%s' %s %s, %s; placed elsewhere (reported once)",
                pn->node->op->name, pn->node->name, bound, wish, why);
     pl->told = true;
@@ -88,10 +88,10 @@ static tt_status follow(placer *pl, tti_pnode *pn, const tt_device_name *pin, co
 {
     char wish[TT_DEVICE_NAME_MAX];
     tt_device_print(pin, wish);
-    tti_device *d = tti_device_match(pl->p->ctx, pin);
+    tti_device *d = tti_device_match(pl->p->top, pin);
     if (d == NULL)
         return fall_back(pl, pn, "is pinned to", wish, "which is not among the context's devices");
-    if (!has_kernel(pl->p->ctx, pn, d)) {
+    if (!has_kernel(pl->p->top, pn, d)) {
         *wish_of(pl, pn) = d->index;
         return fall_back(pl, pn, "is pinned to", wish,
                          say(pl->p, "which has no kernel for %s%s", type_of(pn), ""));
@@ -110,14 +110,14 @@ static tt_status place_groups(placer *pl)
         int g = pn->node->colocation;
         if (pn->kind != TTI_OP || g < 0 || !pn->node->has_pin)
             continue;
-        tti_device *d = tti_device_match(p->ctx, &pn->node->pin);
-        if (d == NULL || !has_kernel(p->ctx, pn, d))
+        tti_device *d = tti_device_match(p->top, &pn->node->pin);
+        if (d == NULL || !has_kernel(p->top, pn, d))
             continue; // soft placement is told when the node's turn comes
         if (pl->chief[g] != NULL && pl->group[g] != d->index)
             return TT_FAIL(p->ctx, TT_EINVAL,
                            "'%s' is pinned to %s but colocated with '%s', which is pinned to %s",
                            pn->node->name, d->name, pl->chief[g]->name,
-                           p->ctx->devices[pl->group[g]]->name);
+                           p->top->devices[pl->group[g]]->name);
         pl->group[g] = d->index;
         pl->chief[g] = pn->node;
     }
@@ -163,17 +163,17 @@ static tt_status place_node(placer *pl, tti_pnode *pn)
     if (pn->device < 0) {
         const char *from = NULL;
         int d = device_of_inputs(pl, pn, &from);
-        if (d >= 0 && has_kernel(ctx, pn, ctx->devices[d])) {
+        if (d >= 0 && has_kernel(p->top, pn, p->top->devices[d])) {
             pn->device = d;
             pn->reason = say(p, "input %s%s", from, "");
         } else if (d >= 0) {
             *wish_of(pl, pn) = d;
             pn->reason = kept =
-                say(p, "%s has no kernel for %s", ctx->devices[d]->name, type_of(pn));
+                say(p, "%s has no kernel for %s", p->top->devices[d]->name, type_of(pn));
         }
     }
-    for (int d = 0; pn->device < 0 && d < ctx->n_devices; d++) {
-        if (has_kernel(ctx, pn, ctx->devices[d])) {
+    for (int d = 0; pn->device < 0 && d < p->top->n_devices; d++) {
+        if (has_kernel(p->top, pn, p->top->devices[d])) {
             pn->device = d;
             pn->reason = "first device with the kernel";
         }
@@ -225,7 +225,7 @@ static tt_status place_homes(placer *pl)
         tti_device *home = pl->req->variable_home(pl->req->user, pn->node);
         if (home == NULL)
             continue;
-        tti_device *pin = pn->node->has_pin ? tti_device_match(p->ctx, &pn->node->pin) : NULL;
+        tti_device *pin = pn->node->has_pin ? tti_device_match(p->top, &pn->node->pin) : NULL;
         if (pin != NULL && pin != home)
             TT_TRY(fall_back(pl, pn, "is pinned to", pin->name,
                              "but its value already lives elsewhere"));
@@ -238,13 +238,13 @@ static tt_status place_homes(placer *pl)
 // A node that a strategy gave a device, which has no kernel for it: any other that has.
 static tt_status place_elsewhere(placer *pl, tti_pnode *pn)
 {
-    tt_ctx *ctx = pl->p->ctx;
-    const tti_device *d = ctx->devices[pn->device];
+    const tti_topology *top = pl->p->top;
+    const tti_device *d = top->devices[pn->device];
     int to = -1;
-    if (d->is_away || has_kernel(ctx, pn, d))
+    if (d->is_away || has_kernel(top, pn, d))
         return TT_OK;
-    for (int i = 0; to < 0 && i < ctx->n_devices; i++)
-        if (ctx->devices[i]->task == d->task && has_kernel(ctx, pn, ctx->devices[i]))
+    for (int i = 0; to < 0 && i < top->n_devices; i++)
+        if (top->devices[i]->task == d->task && has_kernel(top, pn, top->devices[i]))
             to = i;
     if (to < 0)
         return no_kernel(pl, pn);

@@ -138,7 +138,10 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     p->mesh =
         req->mesh != NULL ? *req->mesh : (tti_mesh){.n_replicas = 1, .is_free = true, .n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));
-    tt_status st = p->step == NULL ? TT_ENOMEM : TT_OK;
+    p->top = tti_plan_alloc(p, sizeof(*p->top));
+    tt_status st = p->step == NULL || p->top == NULL ? TT_ENOMEM : TT_OK;
+    if (st == TT_OK)
+        *p->top = *req->top;
     if (st == TT_OK)
         st = tti_lanes_make(p, req, &p->lanes);
     if (st == TT_OK)
@@ -176,7 +179,7 @@ void tti_plan_free(tti_plan *p)
     tti_plan_drop_streams(p);
     tti_plan_drop_shared(p);
     for (int64_t i = 0; i < p->n_constants; i++)
-        tti_device_free_fixed(p->ctx->devices[p->constants[i].device], p->constants[i].data,
+        tti_device_free_fixed(p->top->devices[p->constants[i].device], p->constants[i].data,
                               p->constants[i].bytes);
     tti_free(p->ctx, p->constants);
     for (struct tti_plan_block *b = p->blocks, *next; b != NULL; b = next) {

@@ -250,7 +250,8 @@ typedef struct tti_updated {
 } tti_updated;
 
 typedef struct tti_plan {
-    tt_ctx *ctx;
+    tt_ctx *ctx; // errors and memory; all else that a plan depends on is in top
+    tti_topology *top;
     tt_graph *graph;
     struct tti_plan_block *blocks; // the plan's memory
     uint64_t key;                  // of outputs, rows, lanes
@@ -281,6 +282,7 @@ typedef struct tti_plan {
     int n_cross;
 
     tti_device_plan devices[TTI_MAX_DEVICES];
+    size_t host_need; // bytes of the host's memory, of all CPUs without a limit
     tti_patch *patches;
     int64_t n_patches, cap_patches;
     char *arena_at[TTI_N_ARENAS]; // what the addresses were made for
@@ -338,11 +340,12 @@ typedef struct tti_plan_request {
     int n_fetched; // the first n_fetched targets are kept to the end
     int64_t rows;
     tt_batch batch;
-    int micro;             // the batch goes through in so many parts
-    const tti_mesh *mesh;  // NULL: every node on its own
-    const char *recompute; // see tt_compile_opts
-    int cheapest;          // of what recompute chooses only so many; 0: all
-    bool is_trial;         // only memory is planned, limits are not held against it
+    int micro;               // the batch goes through in so many parts
+    const tti_topology *top; // what it is for
+    const tti_mesh *mesh;    // NULL: every node on its own
+    const char *recompute;   // see tt_compile_opts
+    int cheapest;            // of what recompute chooses only so many; 0: all
+    bool is_trial;           // only memory is planned, limits are not held against it
     bool no_fuse, no_fold;
     bool no_pieces; // every replica makes whole values
     bool to_look;   // only to be looked at: variables get no memory
@@ -463,11 +466,11 @@ void tti_arg_fill(tt_arg *a, const tti_value *v);
 tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes *lanes,
                       const tt_arg *in, const tt_arg *out, tt_prep *prep);
 // The set a node's kernels come from: f64, or the context's.
-int tti_isa_for(const tt_ctx *ctx, const tt_node *n);
+int tti_isa_for(const tti_topology *top, const tt_node *n);
 // True when the executor must widen and round around this node's kernel on a CPU.
 bool tti_needs_widening(const tt_node *n);
 // Has the device a kernel for this node, its types included?
-bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d);
+bool tti_has_kernel(const tti_topology *top, const tt_node *n, const tti_device *d);
 
 // Chains: the name of their kernel, and how it will run; see tt_kernel.prepare.
 #define TTI_CHAIN_NAME 160

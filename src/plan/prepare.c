@@ -5,7 +5,7 @@
 #include "plan/draft.h"
 #include <string.h>
 
-int tti_isa_for(const tt_ctx *ctx, const tt_node *n)
+int tti_isa_for(const tti_topology *top, const tt_node *n)
 {
     for (int i = 0; i < n->n_out; i++)
         if (n->outs[i]->dtype == TT_F64)
@@ -13,7 +13,7 @@ int tti_isa_for(const tt_ctx *ctx, const tt_node *n)
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->dtype == TT_F64)
             return TT_ISA_F64;
-    return ctx->isa;
+    return top->isa;
 }
 
 bool tti_needs_widening(const tt_node *n)
@@ -54,7 +54,7 @@ tt_status tti_prepare_kernel(tti_plan *p, const tt_node *n, const tt_kernel *k, 
                       .n_out = n->n_out,
                       .lanes = lanes,
                       .n_threads = d == NULL ? 1 : d->n_threads,
-                      .isa = tti_isa_for(p->ctx, n),
+                      .isa = tti_isa_for(p->top, n),
                       .device = d == NULL ? NULL : d->state,
                       .n_phases = 1};
     if (k->prepare != NULL)
@@ -69,7 +69,7 @@ tt_status tti_prepare_kernel(tti_plan *p, const tt_node *n, const tt_kernel *k, 
 tt_status tti_prepare(tti_plan *p, const tt_node *n, int device, const tt_lanes *lanes,
                       const tt_arg *in, const tt_arg *out, tt_prep *prep)
 {
-    const tti_device *d = device < 0 ? NULL : p->ctx->devices[device];
+    const tti_device *d = device < 0 ? NULL : p->top->devices[device];
     const tt_kernel *k = d == NULL ? &n->op->kernel[TT_CPU] : tti_device_kernel(d, n->op);
     return tti_prepare_kernel(p, n, k, d, lanes, in, out, prep);
 }
@@ -87,16 +87,16 @@ tt_status tti_prepare_chain(const tti_plan *p, const tti_pnode *pn, const tti_ch
                       .n_out = n_out,
                       .lanes = pn->lanes,
                       .n_threads = 1,
-                      .device = p->ctx->devices[pn->device]->state,
+                      .device = p->top->devices[pn->device]->state,
                       .n_phases = 1};
     memcpy(prep->tune, &c, sizeof(c));
     return k->prepare(prep);
 }
 
-bool tti_has_kernel(const tt_ctx *ctx, const tt_node *n, const tti_device *d)
+bool tti_has_kernel(const tti_topology *top, const tt_node *n, const tti_device *d)
 {
     const tt_kernel *k = tti_device_kernel(d, n->op);
-    int isa = tti_isa_for(ctx, n);
+    int isa = tti_isa_for(top, n);
     if (!tti_has_streams(d))
         return k->fn[isa] != NULL;
     if (k == NULL || k->fn[0] == NULL)

@@ -43,25 +43,25 @@ static void print_devices(tti_text *t, tti_plan *p)
 {
     tti_text_add(t, "\n%-8s %12s %12s %12s %12s %12s %12s %12s\n", "memory", "weights", "gradients",
                  "optimizer", "activations", "workspace", "total", "limit");
-    for (int d = 0; d < p->ctx->n_devices; d++) {
+    for (int d = 0; d < p->top->n_devices; d++) {
         const tti_device_plan *dp = &p->devices[d];
         const tti_usage *u = &dp->usage;
         const size_t parts[] = {u->weights,     u->gradients, u->optimizer,
                                 u->activations, u->workspace, tti_plan_bytes(dp)};
-        tti_text_add(t, "%-8s", p->ctx->devices[d]->name);
+        tti_text_add(t, "%-8s", p->top->devices[d]->name);
         for (int i = 0; i < TTI_COUNT(parts); i++)
             put_column(t, parts[i]);
-        if (p->ctx->devices[d]->limit == 0)
+        if (p->top->devices[d]->limit == 0)
             tti_text_add(t, " %12s", "none");
         else
-            put_column(t, p->ctx->devices[d]->limit);
+            put_column(t, p->top->devices[d]->limit);
         tti_text_add(t, "\n");
     }
     tti_text_add(t, "\n%-8s %12s %12s %12s %12s\n", "device", "entries", "arena", "lower bound",
                  "received");
-    for (int d = 0; d < p->ctx->n_devices; d++) {
+    for (int d = 0; d < p->top->n_devices; d++) {
         const tti_device_plan *dp = &p->devices[d];
-        tti_text_add(t, "%-8s %12d", p->ctx->devices[d]->name, dp->n_entries);
+        tti_text_add(t, "%-8s %12d", p->top->devices[d]->name, dp->n_entries);
         put_column(t, dp->arena_bytes);
         put_column(t, dp->lower_bound);
         put_column(t, dp->received_bytes);
@@ -78,7 +78,7 @@ static void print_pipeline(tti_text *t, const tti_plan *p)
     tti_text_add(t,
                  "\npipeline: %s, %d stages on %d devices; devices idle %.1f %% of the time by the "
                  "estimated cost of the stages (%.1f %% if all cost the same)\n",
-                 kinds[p->ctx->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
+                 kinds[p->top->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
                  100 * p->bubble, 100 * p->even_bubble);
 }
 
@@ -90,7 +90,7 @@ static int percent_again(const tti_plan *p)
 static bool is_compared(const tti_plan *p)
 {
     size_t plain = 0;
-    for (int d = 0; d < p->ctx->n_devices; d++)
+    for (int d = 0; d < p->top->n_devices; d++)
         plain += p->devices[d].plain_bytes;
     return plain > 0;
 }
@@ -102,9 +102,9 @@ static void print_recompute(tti_text *t, const tti_plan *p)
         return;
     tti_text_add(t, "\nrecompute: %d nodes, about %d %% of the forward work\n", p->n_again,
                  percent_again(p));
-    for (int d = 0; d < p->ctx->n_devices; d++) {
+    for (int d = 0; d < p->top->n_devices; d++) {
         size_t plain = p->devices[d].plain_bytes, now = p->devices[d].arena_bytes;
-        tti_text_add(t, "%-8s arena ", p->ctx->devices[d]->name);
+        tti_text_add(t, "%-8s arena ", p->top->devices[d]->name);
         put_human(t, now);
         tti_text_add(t, " instead of ");
         put_human(t, plain);
@@ -125,9 +125,9 @@ typedef struct carried {
 static carried carried_by(const tti_plan *p)
 {
     carried c = {.why = "no sum is supported by the library"};
-    for (int d = 0; d < p->ctx->n_devices; d++)
-        c.is_asked |= tti_has_streams(p->ctx->devices[d]);
-    c.is_asked &= p->mesh.n_replicas > 1 && p->ctx->spread.reduce == TT_REDUCE_FAST;
+    for (int d = 0; d < p->top->n_devices; d++)
+        c.is_asked |= tti_has_streams(p->top->devices[d]);
+    c.is_asked &= p->mesh.n_replicas > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
     if (p->n_gangs > 0 && !p->gangs[0].joins)
         c.why = p->gangs[0].words;
     for (int64_t u = 0; u < p->n_units; u++) {
@@ -192,7 +192,7 @@ static void print_transfers(tti_text *t, const tti_plan *p)
             times++;
         }
         tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
-                     p->ctx->devices[pn->from]->name, p->ctx->devices[pn->device]->name,
+                     p->top->devices[pn->from]->name, p->top->devices[pn->device]->name,
                      pn->node->name);
         put_human(t, bytes);
         if (times > 1)
@@ -211,7 +211,7 @@ static void print_text(tti_text *t, tti_plan *p)
         put_op(&op, p, pn);
         char *name = tti_text_take(&op);
         tti_text_add(t, "%-18s %-28s %-8s", name == NULL ? "" : name, pn->node->name,
-                     p->ctx->devices[pn->device]->name);
+                     p->top->devices[pn->device]->name);
         put_column(t, bytes_of(p, pn));
         tti_text_add(t, "  %s\n", pn->reason == NULL ? "" : pn->reason);
         tti_free(p->ctx, name);
@@ -258,7 +258,7 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, "\",\"name\":");
         tti_text_json(t, pn->node->name);
         tti_text_add(t, ",\"device\":\"%s\",\"bytes\":%zu,\"reason\":",
-                     p->ctx->devices[pn->device]->name, bytes_of(p, pn));
+                     p->top->devices[pn->device]->name, bytes_of(p, pn));
         tti_text_json(t, pn->reason == NULL ? "" : pn->reason);
         if (pn->n_out > 0) {
             const tti_value *v = &p->values[pn->out], *root = &p->values[tti_root(p, pn->out)];
@@ -270,14 +270,14 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, "}");
     }
     tti_text_add(t, "],\n\"devices\":[");
-    for (int d = 0; d < p->ctx->n_devices; d++) {
+    for (int d = 0; d < p->top->n_devices; d++) {
         const tti_device_plan *dp = &p->devices[d];
         tti_text_add(t,
                      "%s\n{\"name\":\"%s\",\"entries\":%d,\"variables\":%zu,\"activations\":%zu,"
                      "\"lower_bound\":%zu,\"received\":%zu,\"limit\":%zu,\"memory\":",
-                     d == 0 ? "" : ",", p->ctx->devices[d]->name, dp->n_entries, dp->variable_bytes,
+                     d == 0 ? "" : ",", p->top->devices[d]->name, dp->n_entries, dp->variable_bytes,
                      dp->arena_bytes, dp->lower_bound, dp->received_bytes,
-                     p->ctx->devices[d]->limit);
+                     p->top->devices[d]->limit);
         json_usage(t, dp);
         tti_text_add(t, "}");
     }
@@ -306,7 +306,7 @@ static void print_dot(tti_text *t, tti_plan *p)
                      colors[pn->device % TTI_COUNT(colors)]);
         tti_text label = {.ctx = p->ctx};
         put_op(&label, p, pn);
-        tti_text_add(&label, "\n%s\n%s %s", pn->node->name, p->ctx->devices[pn->device]->name,
+        tti_text_add(&label, "\n%s\n%s %s", pn->node->name, p->top->devices[pn->device]->name,
                      shape);
         char *text = tti_text_take(&label);
         tti_text_json(t, text == NULL ? "" : text);

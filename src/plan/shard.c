@@ -253,7 +253,7 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
             return -1;
         tti_pnode *pn = &p->nodes[p->values[v].node];
         pn->key = p->nodes[p->values[in[n_in - 2]].node].key + 0.25;
-        p->values[v].dtype = p->ctx->spread.wire;
+        p->values[v].dtype = p->top->spread.wire;
         p->values[v].bytes = (size_t)p->values[v].count * tt_dtype_bytes(p->values[v].dtype);
         values[made++] = v;
     }

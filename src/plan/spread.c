@@ -356,7 +356,7 @@ static tt_status make_schedules(tti_spreader *s)
     double forward[TTI_MAX_DEVICES * 8] = {0}, back[TTI_MAX_DEVICES * 8] = {0};
     tti_spread_costs(s, forward, back);
     for (int r = 0; r < s->n_replicas; r++) {
-        tti_schedule_query q = {.kind = p->ctx->spread.schedule,
+        tti_schedule_query q = {.kind = p->top->spread.schedule,
                                 .n_devices = m->n_local,
                                 .n_stages = m->n_local * m->n_chunks,
                                 .n_micro = s->micros[r],

@@ -7,18 +7,18 @@
 
 static tti_device *first_with_streams(const tti_plan *p)
 {
-    return p->n_submissions == 0 ? NULL : p->ctx->devices[p->submissions[0].device];
+    return p->n_submissions == 0 ? NULL : p->top->devices[p->submissions[0].device];
 }
 
 void tti_plan_parcels(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].is_dropped && tti_has_streams(p->ctx->devices[p->nodes[i].device]))
+        if (!p->nodes[i].is_dropped && tti_has_streams(p->top->devices[p->nodes[i].device]))
             p->parcels[p->nodes[i].device].bytes = (sizeof(tt_step) + 63) & ~(size_t)63;
     for (int i = 0; i < p->n_feeds; i++) {
         tti_value *v = &p->values[p->feeds[i]];
         tti_parcel *parcel = &p->parcels[v->device];
-        if (!tti_has_streams(p->ctx->devices[v->device]) || v->bytes > TTI_PARCEL_FEED)
+        if (!tti_has_streams(p->top->devices[v->device]) || v->bytes > TTI_PARCEL_FEED)
             continue;
         v->memory = TTI_PARCEL;
         v->offset = parcel->bytes;
@@ -47,9 +47,9 @@ static size_t constants_of(const tti_plan *p, int device, uint8_t *seen)
 tt_status tti_plan_fixed(tti_plan *p)
 {
     uint8_t *seen = tti_alloc(p->ctx, (size_t)p->n_values + 1);
-    for (int d = 0; seen != NULL && d < p->ctx->n_devices; d++) {
+    for (int d = 0; seen != NULL && d < p->top->n_devices; d++) {
         tti_device_plan *dp = &p->devices[d];
-        if (!tti_has_streams(p->ctx->devices[d]))
+        if (!tti_has_streams(p->top->devices[d]))
             continue;
         dp->fixed_bytes = p->parcels[d].bytes + constants_of(p, d, seen);
         dp->usage.workspace += dp->fixed_bytes;
@@ -65,9 +65,9 @@ size_t tti_plan_bytes(const tti_device_plan *d)
 
 tt_status tti_plan_parcels_alloc(tti_plan *p)
 {
-    for (int i = 0; i < p->ctx->n_devices; i++) {
+    for (int i = 0; i < p->top->n_devices; i++) {
         tti_parcel *parcel = &p->parcels[i];
-        tti_device *d = p->ctx->devices[i];
+        tti_device *d = p->top->devices[i];
         void *data;
         if (parcel->bytes == 0)
             continue;
@@ -83,9 +83,9 @@ tt_status tti_plan_parcels_alloc(tti_plan *p)
 
 static void drop_parcels(tti_plan *p)
 {
-    for (int i = 0; i < p->ctx->n_devices; i++) {
+    for (int i = 0; i < p->top->n_devices; i++) {
         tti_parcel *parcel = &p->parcels[i];
-        tti_device *d = p->ctx->devices[i];
+        tti_device *d = p->top->devices[i];
         tti_device_free_fixed(d, parcel->data, parcel->bytes);
         if (parcel->mirror != NULL)
             d->backend->streams->unpin(d, parcel->mirror);
@@ -109,7 +109,7 @@ void tti_plan_drop_streams(tti_plan *p)
     if (p->ahead != NULL)
         p->drop_ahead(p);
     for (int i = 0; i < p->n_submissions; i++) {
-        tti_device *d = p->ctx->devices[p->submissions[i].device];
+        tti_device *d = p->top->devices[p->submissions[i].device];
         tti_entry *en = &p->devices[p->submissions[i].device].entries[p->submissions[i].entry];
         void *events[] = {en->event, en->times[0], en->times[1]};
         for (int k = 0; k < TTI_COUNT(events); k++)

@@ -44,8 +44,8 @@ static bool is_worth(const tti_spreader *s, const tti_pnode *pn)
     const tti_plan *p = s->p;
     const tti_value *sum = &s->values[pn->out];
     const tt_node *n = pn->node;
-    for (int d = 0; d < p->ctx->n_devices; d++)
-        if (tti_touched_kernel(n, p->ctx->devices[d]->backend->id) == NULL)
+    for (int d = 0; d < p->top->n_devices; d++)
+        if (tti_touched_kernel(n, p->top->devices[d]->backend->id) == NULL)
             return false;
     int64_t width = tt_shape_count(&sum->tensor->shape) / sum->tensor->shape.dim[0];
     double bytes = 0;
@@ -168,7 +168,7 @@ static void add_along(const tt_launch *l, const char *const *row, int64_t col, i
         for (int m = tree->push[i].merges; m > 0; m--) {
             depth--;
             if (has[depth] && has[depth - 1])
-                tti_tree_add(l->ctx->isa, type, stack[depth - 1], stack[depth], n);
+                tti_tree_add(l->ctx->top.isa, type, stack[depth - 1], stack[depth], n);
             else if (has[depth])
                 memcpy(stack[depth - 1], stack[depth], bytes);
             has[depth - 1] |= has[depth];
@@ -242,7 +242,7 @@ tt_status tti_draft_touched(tti_emitter *e, int pnode)
     c->launch.tune = prog;
     c->units[0] = out->count / tree->n_out;
     c->chunk[0] = 4096;
-    tti_set_threads(c, p->ctx->devices[pn->device]->n_threads,
+    tti_set_threads(c, p->top->devices[pn->device]->n_threads,
                     (double)out->bytes * 0.03 + read * 0.3);
     return TT_OK;
 }

@@ -105,7 +105,7 @@ tt_status tti_plan_usage(tti_plan *p, const int *scratch)
         mark_weights(p, is_weight);
         add_variables(p, is_weight);
     }
-    for (int d = 0; st == TT_OK && d < p->ctx->n_devices; d++)
+    for (int d = 0; st == TT_OK && d < p->top->n_devices; d++)
         if (p->devices[d].arena_bytes > 0)
             add_arena(p, scratch, find_peak(p, d, change), d);
     tti_free(p->ctx, is_weight);

@@ -22,7 +22,7 @@ struct tti_ahead {
 
 static tti_device *device_of(const tti_plan *p, int feed)
 {
-    return p->ctx->devices[p->values[tti_root(p, p->feeds[feed])].device];
+    return p->ctx->top.devices[p->values[tti_root(p, p->feeds[feed])].device];
 }
 
 static const void *address(const tti_plan *p, int feed, const tt_feed_value *given)
@@ -136,8 +136,8 @@ tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
 
 void tti_ahead_settle(tt_session *s)
 {
-    for (int i = 0; i < s->ctx->n_devices; i++) {
-        tti_device *d = s->ctx->devices[i];
+    for (int i = 0; i < s->ctx->top.n_devices; i++) {
+        tti_device *d = s->ctx->top.devices[i];
         if (tti_has_streams(d) && d->backend->streams->settle != NULL)
             d->backend->streams->settle(d);
     }

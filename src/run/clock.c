@@ -7,7 +7,7 @@
 
 void tti_clocks_clear(tt_session *s)
 {
-    for (int d = 0; d < s->ctx->n_devices; d++) {
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
         tti_clock *c = &s->clocks[d];
         c->walking = c->communication = 0;
         memset(c->waiting, 0, sizeof(c->waiting));
@@ -18,7 +18,7 @@ tti_spent tti_clock_read(const tt_session *s, int device, int64_t total_ns)
 {
     const tti_clock *c = &s->clocks[device];
     tti_spent out = {.compute = c->walking - c->communication, .communication = c->communication};
-    for (int d = 0; d < s->ctx->n_devices; d++) {
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
         out.waiting[d] = c->waiting[d];
         out.compute -= c->waiting[d];
     }

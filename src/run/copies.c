@@ -8,11 +8,11 @@
 
 void tti_count_variable(tt_ctx *ctx, const char *device, int64_t bytes)
 {
-    for (int i = 0; ctx != NULL && i < ctx->n_devices; i++) {
-        if (strcmp(ctx->devices[i]->name, device) != 0)
+    for (int i = 0; ctx != NULL && i < ctx->top.n_devices; i++) {
+        if (strcmp(ctx->top.devices[i]->name, device) != 0)
             continue;
-        atomic_fetch_add(&ctx->devices[i]->variables, (size_t)bytes);
-        atomic_fetch_add(&ctx->devices[i]->used, (size_t)bytes);
+        atomic_fetch_add(&ctx->top.devices[i]->variables, (size_t)bytes);
+        atomic_fetch_add(&ctx->top.devices[i]->used, (size_t)bytes);
     }
 }
 
@@ -86,7 +86,7 @@ const void *tti_variable_here(tti_variable *v)
         have |= (uint64_t)1 << v->copy[i].task;
     if (v->n_copies == 0)
         return v->local;
-    bool all = __builtin_popcountll(have) == v->ctx->n_tasks && !v->in_parts;
+    bool all = __builtin_popcountll(have) == v->ctx->top.n_tasks && !v->in_parts;
     return all ? tti_shared_copy(v)->data : NULL;
 }
 
@@ -174,7 +174,7 @@ tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *de
     if (there)
         return draw_there(v, var, dev, kernel, c.data);
     tt_init init = {(tt_init_kind)a->init, a->a, a->b};
-    return tti_init_values(ctx, ctx->isa, &init, &a->shape, a->dtype, ctx->seed, var->key, 0,
+    return tti_init_values(ctx, ctx->top.isa, &init, &a->shape, a->dtype, ctx->seed, var->key, 0,
                            tt_shape_count(&a->shape), c.data);
 }
 
@@ -336,8 +336,8 @@ tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, const tti_wa
 
 static bool is_among(const tt_ctx *ctx, uint64_t devices, const char *name)
 {
-    for (int d = 0; d < ctx->n_devices; d++)
-        if ((devices >> d & 1u) != 0 && strcmp(ctx->devices[d]->name, name) == 0)
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        if ((devices >> d & 1u) != 0 && strcmp(ctx->top.devices[d]->name, name) == 0)
             return true;
     return false;
 }
@@ -412,8 +412,8 @@ static void leave(tti_variable *v, tt_ctx *ctx, bool is_wanted)
 void tti_store_leave(tt_store *s, tt_ctx *ctx)
 {
     bool has_streams = false;
-    for (int d = 0; d < ctx->n_devices; d++)
-        has_streams |= tti_has_streams(ctx->devices[d]);
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        has_streams |= tti_has_streams(ctx->top.devices[d]);
     if (s == NULL || !has_streams)
         return;
     pthread_mutex_lock(&s->mu);

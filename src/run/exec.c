@@ -30,10 +30,10 @@ static void say_where(const tt_session *s, const tti_plan *p, int device, char *
 {
     size_t n = 0;
     out[0] = '\0';
-    for (int hops = 0; hops < s->ctx->n_devices && n < room - 1; hops++) {
+    for (int hops = 0; hops < s->ctx->top.n_devices && n < room - 1; hops++) {
         int on = atomic_load_explicit(&s->clocks[device].waits_on, memory_order_relaxed) - 1;
         int at = atomic_load_explicit(&s->clocks[device].at, memory_order_relaxed);
-        if (s->ctx->devices[device]->is_away)
+        if (s->ctx->top.devices[device]->is_away)
             return; // its own process knows
         if (on < 0) {
             const tti_device_plan *dp = &p->devices[device];
@@ -43,7 +43,8 @@ static void say_where(const tt_session *s, const tti_plan *p, int device, char *
                          tti_pnode_kind_name(pn));
             return;
         }
-        int more = snprintf(out + n, room - n, ", which waits for %s", s->ctx->devices[on]->name);
+        int more =
+            snprintf(out + n, room - n, ", which waits for %s", s->ctx->top.devices[on]->name);
         n += more > 0 ? (size_t)more : 0;
         device = on;
     }
@@ -52,9 +53,9 @@ static void say_where(const tt_session *s, const tti_plan *p, int device, char *
 // The rank whose device is waited for in the end; -1: it is one of this process.
 static int rank_behind(const tt_session *s, int device)
 {
-    for (int hops = 0; hops < s->ctx->n_devices; hops++) {
-        if (s->ctx->devices[device]->is_away)
-            return s->ctx->devices[device]->task;
+    for (int hops = 0; hops < s->ctx->top.n_devices; hops++) {
+        if (s->ctx->top.devices[device]->is_away)
+            return s->ctx->top.devices[device]->task;
         int on = atomic_load_explicit(&s->clocks[device].waits_on, memory_order_relaxed) - 1;
         if (on < 0)
             break;
@@ -75,9 +76,9 @@ static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tt
     return TT_FAIL(s->ctx, TT_ETIMEOUT,
                    "%s waited %.1f s in '%s' (%s) for '%s' (%s) of %s%s; it did not arrive in step "
                    "%lld, and there was no progress for %.1f s (deadline_ms)",
-                   s->ctx->devices[device]->name, waited, pn->node->name, tti_pnode_kind_name(pn),
-                   w->waits_for->name, w->waits_for->op->name,
-                   s->ctx->devices[w->entry_device]->name, where, (long long)p->step->step + 1,
+                   s->ctx->top.devices[device]->name, waited, pn->node->name,
+                   tti_pnode_kind_name(pn), w->waits_for->name, w->waits_for->op->name,
+                   s->ctx->top.devices[w->entry_device]->name, where, (long long)p->step->step + 1,
                    1e-3 * (double)s->wait_ms);
 }
 
@@ -151,11 +152,11 @@ tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_e
     tti_clock *c = &s->clocks[device];
     int64_t begin = tti_now_ns();
     atomic_store_explicit(&c->waits_on, w->entry_device + 1, memory_order_relaxed);
-    int spins = s->ctx->devices[device]->is_crowded ? 0 : 20000;
+    int spins = s->ctx->top.devices[device]->is_crowded ? 0 : 20000;
     double waited = 0;
     tt_status st = w->is_shared
                        ? tti_wait_shared(s, w->flag, s->sequence, spins,
-                                         s->ctx->devices[w->entry_device]->task, w->waits_for)
+                                         s->ctx->top.devices[w->entry_device]->task, w->waits_for)
                        : tti_flag_await(s->ctx, w->flag, s->sequence, spins, s->wait_ms, &waited);
     c->waiting[w->entry_device] += tti_now_ns() - begin;
     if (st == TT_ETIMEOUT)
@@ -167,7 +168,7 @@ tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_e
 static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
 {
     const tti_entry *en = &p->devices[device].entries[index];
-    tti_device *d = s->ctx->devices[device];
+    tti_device *d = s->ctx->top.devices[device];
     for (int i = 0; i < en->n_waits; i++) {
         if (!tti_flag_is_set(en->waits[i].flag, s->sequence))
             TT_TRY(tti_wait_for_entry(s, p, device, en, &en->waits[i]));
@@ -212,11 +213,11 @@ static tt_status walk_list(tt_session *s, tti_plan *p, int device)
             const tti_pnode *pn = &p->nodes[dp->entries[i].pnode];
             if (st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK)
                 st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s in step %lld",
-                             tti_pnode_kind_name(pn), pn->node->name, s->ctx->devices[device]->name,
-                             (long long)p->step->step + 1);
+                             tti_pnode_kind_name(pn), pn->node->name,
+                             s->ctx->top.devices[device]->name, (long long)p->step->step + 1);
             return fail_run(s, p, st);
         }
-        tti_device_moved(s->ctx->devices[device]);
+        tti_device_moved(s->ctx->top.devices[device]);
     }
     atomic_store_explicit(&s->clocks[device].at, dp->n_entries, memory_order_relaxed);
     return TT_OK;
@@ -242,8 +243,9 @@ static void walk_task(void *arg)
 static int find_late(const tt_session *s, const tti_plan *p)
 {
     int late = 0;
-    for (int d = 0; d < s->ctx->n_devices; d++) {
-        if (s->ctx->devices[d]->is_away || atomic_load(&s->clocks[d].at) >= p->devices[d].n_entries)
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
+        if (s->ctx->top.devices[d]->is_away ||
+            atomic_load(&s->clocks[d].at) >= p->devices[d].n_entries)
             continue;
         late = d;
         if (atomic_load(&s->clocks[d].waits_on) == 0)
@@ -264,14 +266,14 @@ static void tell_late(tt_session *s, tti_plan *p, double waited)
     (void)TT_FAIL(s->ctx, TT_ETIMEOUT,
                   "%s%s%s has not finished step %lld within %.1f s; there was no progress for %.1f "
                   "s (deadline_ms)",
-                  s->ctx->devices[late]->name, where, where[0] != 0 ? "," : "",
+                  s->ctx->top.devices[late]->name, where, where[0] != 0 ? "," : "",
                   (long long)p->step->step + 1, waited, 1e-3 * (double)s->wait_ms);
 }
 
 // Blocks until the other devices have ended; a late one is told of, then waited for again.
 static void wait_for_devices(tt_session *s, tti_plan *p)
 {
-    const tti_device *first = s->ctx->devices[0];
+    const tti_device *first = s->ctx->top.devices[0];
     double waited;
     while (tti_flag_await(s->ctx, &s->finished, s->n_finished, first->is_crowded ? 0 : 20000,
                           s->wait_ms, &waited) != TT_OK) {
@@ -287,14 +289,14 @@ static void wait_for_devices(tt_session *s, tti_plan *p)
 static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
 {
     int last = -1;
-    for (int d = 0; d < s->ctx->n_devices; d++)
-        if (p->devices[d].n_entries > 0 && !s->ctx->devices[d]->is_away &&
+    for (int d = 0; d < s->ctx->top.n_devices; d++)
+        if (p->devices[d].n_entries > 0 && !s->ctx->top.devices[d]->is_away &&
             (last < 0 || s->clocks[d].ended > s->clocks[last].ended))
             last = d;
-    for (int d = 0; d < s->ctx->n_devices; d++) {
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
         tti_clock *c = &s->clocks[d];
         if (p->devices[d].n_entries == 0 || d == last || c->ended < begin ||
-            s->ctx->devices[d]->is_away)
+            s->ctx->top.devices[d]->is_away)
             continue;
         int64_t ns = s->clocks[last].ended - c->ended;
         c->waiting[last] += ns;
@@ -322,9 +324,9 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     TT_TRY(tti_border_wait(s));
     int own = -1;
     bool streams = p->n_submissions > 0;
-    for (int d = 0; d < ctx->n_devices; d++) {
-        if (p->devices[d].n_entries == 0 || tti_has_streams(ctx->devices[d]) ||
-            ctx->devices[d]->is_away)
+    for (int d = 0; d < ctx->top.n_devices; d++) {
+        if (p->devices[d].n_entries == 0 || tti_has_streams(ctx->top.devices[d]) ||
+            ctx->top.devices[d]->is_away)
             continue;
         if (own < 0 && !streams) {
             own = d;
@@ -333,8 +335,8 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
         s->tasks[d] = (tti_walk_task){s, p, d};
         atomic_store_explicit(&s->clocks[d].at, 0, memory_order_relaxed);
         s->n_finished++;
-        tt_status st =
-            ctx->devices[d]->backend->submit(ctx->devices[d], (tti_task){walk_task, &s->tasks[d]});
+        tt_status st = ctx->top.devices[d]->backend->submit(ctx->top.devices[d],
+                                                            (tti_task){walk_task, &s->tasks[d]});
         if (st != TT_OK) {
             s->n_finished--;
             (void)fail_run(s, p, st);
@@ -363,7 +365,7 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
         return TT_OK;
     }
     st = tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
-    if (ctx->n_tasks > 1) // the others wait for what will not come
+    if (ctx->top.n_tasks > 1) // the others wait for what will not come
         tti_world_fail(ctx->world, st, tt_last_error(ctx).message);
     return st;
 }

@@ -63,7 +63,7 @@ static bool is_meant(const tt_session *s, const tti_plan *p, int device, const t
     const tti_fault *f = s->ctx->fault;
     const tti_pnode *pn = &p->nodes[en->pnode];
     return (f->run == 0 || f->run == s->n_runs) &&
-           matches(f->device, s->ctx->devices[device]->name) &&
+           matches(f->device, s->ctx->top.devices[device]->name) &&
            matches(f->op, tti_pnode_kind_name(pn)) && matches(f->node, pn->node->name);
 }
 

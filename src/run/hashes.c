@@ -71,7 +71,7 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
     if (pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_PARTS) != 0)
         return TT_OK; // what a replica makes depends on the parts it has
     const tt_lanes *lanes = pn->lanes;
-    tti_device *dev = s->ctx->devices[pn->device];
+    tti_device *dev = s->ctx->top.devices[pn->device];
     pthread_mutex_lock(&s->rows_mu);
     tt_status st = TT_OK;
     for (int k = 0; st == TT_OK && k < pn->n_out; k++) {
@@ -125,8 +125,9 @@ static tt_status to_first(tt_session *s, const char *what, const void *mine, uin
     tt_ctx *ctx = s->ctx;
     TT_TRY(tti_world_exchange(ctx->world, what, &bytes, sizeof(bytes), told, 0));
     tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
-    return ctx->task == 0 || bytes == 0 ? TT_OK
-                                        : tti_world_send(ctx->world, 0, &l, mine, ctx->deadline_ms);
+    return ctx->top.task == 0 || bytes == 0
+               ? TT_OK
+               : tti_world_send(ctx->world, 0, &l, mine, ctx->deadline_ms);
 }
 
 static tt_status take(tt_session *s, int from, uint64_t bytes, void *out)
@@ -140,14 +141,14 @@ static tt_status take(tt_session *s, int from, uint64_t bytes, void *out)
 static tt_status gather_rows(tt_session *s)
 {
     uint64_t told[TT_MAX_TASKS], size = sizeof(*s->rows);
-    for (int64_t i = 0; i < s->n_rows && s->ctx->task > 0; i++) {
+    for (int64_t i = 0; i < s->n_rows && s->ctx->top.task > 0; i++) {
         int64_t id = s->rows[i].node->id;
         memcpy(&s->rows[i].node, &id, sizeof(id));
     }
     TT_TRY(to_first(s, "hashes", s->rows, (uint64_t)s->n_rows * size, told));
-    if (s->ctx->task > 0)
+    if (s->ctx->top.task > 0)
         s->n_rows = 0;
-    for (int r = 1; s->ctx->task == 0 && r < s->ctx->n_tasks; r++) {
+    for (int r = 1; s->ctx->top.task == 0 && r < s->ctx->top.n_tasks; r++) {
         int64_t n = (int64_t)(told[r] / size), from = s->n_rows;
         if (n == 0)
             continue;
@@ -173,7 +174,7 @@ static tt_status gather_dump(tt_session *s)
     if (s->dump[0] == 0)
         return TT_OK;
     TT_TRY(to_first(s, "a dump", s->dumped, s->dumped_bytes, told));
-    for (int r = 1; s->ctx->task == 0 && r < s->ctx->n_tasks; r++) {
+    for (int r = 1; s->ctx->top.task == 0 && r < s->ctx->top.n_tasks; r++) {
         char *room = told[r] == 0 ? NULL : tti_alloc(s->ctx, told[r] + 1);
         if (told[r] > 0 && room == NULL)
             return TT_ENOMEM;
@@ -197,14 +198,14 @@ tt_status tt_hashes_write(tt_session *s, const char *path)
         return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the path is NULL");
     if (!s->hashes)
         return TT_FAIL(s->ctx, TT_EINVAL, "hashes: the session was opened without .hashes");
-    if (s->ctx->n_tasks > 1) {
+    if (s->ctx->top.n_tasks > 1) {
         TT_TRY(gather_rows(s));
         TT_TRY(gather_dump(s));
     }
-    if (s->dump[0] != 0 && s->dumped == NULL && s->ctx->task == 0)
+    if (s->dump[0] != 0 && s->dumped == NULL && s->ctx->top.task == 0)
         return TT_FAIL(s->ctx, TT_EINVAL,
                        "hashes: '%s', which should be dumped, is not a node that ran", s->dump);
-    if (s->ctx->task > 0)
+    if (s->ctx->top.task > 0)
         return TT_OK; // the first process writes
     if (s->n_rows > 0)
         qsort(s->rows, (size_t)s->n_rows, sizeof(*s->rows), by_place);

@@ -31,22 +31,37 @@ static tt_status read_deadline(tt_ctx *ctx, int64_t ms)
     return TT_OK;
 }
 
+// The caller's text may go after the call.
+static tt_status keep_share(tt_ctx *ctx)
+{
+    const char *share = ctx->top.spread.share;
+    if (share == NULL)
+        return TT_OK;
+    if (strlen(share) >= sizeof(ctx->share))
+        return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.40s...' is too long",
+                       ctx->top.strategy->name, share);
+    strcpy(ctx->share, share);
+    ctx->top.spread.share = ctx->share;
+    return TT_OK;
+}
+
 static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
 {
     ctx->seed = o->seed;
-    ctx->soft = o->soft;
-    ctx->lanes = o->lanes == 0 ? 8 : o->lanes;
+    ctx->top.soft = o->soft;
+    ctx->top.lanes = o->lanes == 0 ? 8 : o->lanes;
     ctx->n_threads = o->threads == 0 ? tti_cores() : o->threads;
-    if (ctx->lanes < 1 || ctx->lanes > TT_MAX_LANES)
+    if (ctx->top.lanes < 1 || ctx->top.lanes > TT_MAX_LANES)
         return TT_FAIL(ctx, TT_EINVAL, "lanes is %d; 1 to %d are allowed", o->lanes, TT_MAX_LANES);
     TT_TRY(read_deadline(ctx, o->deadline_ms));
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
         return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are allowed", o->threads);
-    TT_TRY(tti_strategy_open(ctx, o->strategy, &o->spread));
+    TT_TRY(tti_strategy_choose(ctx, o->strategy, &o->spread, &ctx->top));
+    TT_TRY(keep_share(ctx));
     const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
-    ctx->isa = tti_best_isa();
+    ctx->top.isa = tti_best_isa();
     if (isa != NULL && isa[0] != 0)
-        TT_TRY(tti_find_isa(ctx, isa, &ctx->isa));
+        TT_TRY(tti_find_isa(ctx, isa, &ctx->top.isa));
     const char *capture = tti_env("TUTTI_CAPTURE"), *check = tti_env("TUTTI_CUDA_CHECK");
     ctx->no_capture = (capture != NULL && strcmp(capture, "off") == 0) ||
                       (check != NULL && strcmp(check, "0") != 0); // looks after every kernel
@@ -59,11 +74,18 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
             return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
     }
     TT_TRY(tti_fault_open(ctx));
-    ctx->host_memory = tti_machine_memory(&ctx->is_host_group);
-    if (o->tasks == NULL)
-        return tti_devices_open(ctx, o->devices);
-    TT_TRY(tti_world_open(ctx, o->tasks, o->devices, &ctx->world));
-    return tti_open_tasks(ctx, o);
+    ctx->top.host_memory = tti_machine_memory(&ctx->top.is_host_group);
+    if (o->tasks == NULL) {
+        TT_TRY(tti_devices_open(ctx, o->devices));
+    } else {
+        TT_TRY(tti_world_open(ctx, o->tasks, o->devices, &ctx->world));
+        TT_TRY(tti_open_tasks(ctx, o));
+    }
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        ctx->top.limit[d] = ctx->top.devices[d]->limit;
+    const char *share = ctx->top.spread.share;
+    bool is_measured = share != NULL && strcmp(share, "auto") == 0 && ctx->top.n_devices > 1;
+    return is_measured ? tti_measure_speeds(ctx, ctx->top.speed) : TT_OK;
 }
 
 tt_ctx *tt_open_with(const tt_open_opts *opts)
@@ -89,8 +111,8 @@ tt_ctx *tt_open_with(const tt_open_opts *opts)
 // What runs left on devices with streams.
 static void drop_streams(tt_ctx *ctx)
 {
-    for (int i = 0; i < ctx->n_devices; i++) {
-        tti_device *d = ctx->devices[i];
+    for (int i = 0; i < ctx->top.n_devices; i++) {
+        tti_device *d = ctx->top.devices[i];
         if (!tti_has_streams(d))
             continue;
         void *events[] = {d->border, d->origin, d->joined};

@@ -30,10 +30,10 @@ static tti_device *variable_home(void *user, const tt_node *var)
     tti_variable *v = tti_store_find(s->store, var->name);
     if (v == NULL || (v->n_copies > 0 ? !v->copy[0].is_bound : v->ctx != NULL))
         return NULL;
-    for (int i = 0; i < s->ctx->n_devices; i++)
-        if (strcmp(s->ctx->devices[i]->name, tti_variable_device(v)) == 0)
-            return s->ctx->devices[i];
-    return s->ctx->devices[0];
+    for (int i = 0; i < s->ctx->top.n_devices; i++)
+        if (strcmp(s->ctx->top.devices[i]->name, tti_variable_device(v)) == 0)
+            return s->ctx->top.devices[i];
+    return s->ctx->top.devices[0];
 }
 
 size_t tti_session_needs(tt_session *s, const tti_want *w)
@@ -56,7 +56,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
-        bool narrows = pn->kind == TTI_NARROW && s->ctx->n_tasks > 1; // else told by nobody
+        bool narrows = pn->kind == TTI_NARROW && s->ctx->top.n_tasks > 1; // else told by nobody
         for (int k = 0; (pn->kind == TTI_OP || narrows) && !pn->is_dropped && k < pn->n_in; k++) {
             if (narrows ? k < pn->n_in - 1 : !tti_writes(pn->node, k))
                 continue;
@@ -66,7 +66,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
                                "%s '%s' on %s would write to a received copy of '%s', which would "
                                "be lost: this is a bug in the plan",
                                pn->node->op->name, pn->node->name,
-                               s->ctx->devices[pn->device]->name, root->tensor->node->name);
+                               s->ctx->top.devices[pn->device]->name, root->tensor->node->name);
             tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
             int at = 0;
             while (at < p->n_updated && p->updated[at].variable != v)
@@ -116,6 +116,7 @@ void tti_session_forget(tt_session *s)
 // What every plan of the session has in common.
 static void fill_request(tt_session *s, tti_plan_request *r)
 {
+    r->top = r->top != NULL ? r->top : &s->ctx->top;
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
     r->variable = variable_address;
@@ -134,7 +135,7 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
                            i);
     fill_request(s, r);
     tti_mesh mesh;
-    TT_TRY(s->ctx->strategy->mesh(s->graph, &mesh));
+    TT_TRY(r->top->strategy->mesh(r->top, s->graph, &mesh));
     r->mesh = &mesh;
     tti_plan *p;
     TT_TRY(tti_plan_new(s->graph, r, &p));
@@ -227,8 +228,8 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
     return text;
 }
 
-tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
-                           int64_t rows, int micro, bool to_look)
+tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *const *targets,
+                           int n_targets, int n_fetched, int64_t rows, int micro, bool to_look)
 {
     tti_plan *p;
     tti_plan_request r = {.targets = targets,
@@ -236,6 +237,7 @@ tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targe
                           .n_fetched = n_fetched,
                           .rows = rows,
                           .micro = micro,
+                          .top = top,
                           .recompute = s->recompute,
                           .to_look = to_look};
     return tti_find_plan(s, &r, &p);
@@ -247,11 +249,11 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
         return TT_EINVAL;
     if (out == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: the room for it is NULL");
-    if (device < 0 || device >= s->ctx->n_devices || s->plans == NULL)
+    if (device < 0 || device >= s->ctx->top.n_devices || s->plans == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: no device %d, or no plan yet", device);
     const tti_device_plan *dp = &s->plans->devices[device];
     size_t touched = 0;
-    bool seen = s->is_painted && !tti_has_streams(s->ctx->devices[device]);
+    bool seen = s->is_painted && !tti_has_streams(s->ctx->top.devices[device]);
     for (size_t i = s->arena_bytes[device]; seen && i > 0 && touched == 0; i--)
         if ((uint8_t)s->arenas[device][i - 1] != s->paint)
             touched = i;
@@ -265,7 +267,7 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
                             .kept = dp->usage.activations,
                             .workspace = dp->usage.workspace,
                             .total = tti_plan_bytes(dp),
-                            .limit = s->ctx->devices[device]->limit};
+                            .limit = s->ctx->top.devices[device]->limit};
     return TT_OK;
 }
 
@@ -273,9 +275,9 @@ tt_status tt_session_paint(tt_session *s, uint8_t byte)
 {
     if (s == NULL)
         return TT_EINVAL;
-    for (int d = 0; d < s->ctx->n_devices; d++)
-        if (s->arenas[d] != NULL && !tti_has_streams(s->ctx->devices[d]) &&
-            !s->ctx->devices[d]->is_away)
+    for (int d = 0; d < s->ctx->top.n_devices; d++)
+        if (s->arenas[d] != NULL && !tti_has_streams(s->ctx->top.devices[d]) &&
+            !s->ctx->top.devices[d]->is_away)
             memset(s->arenas[d], byte, s->arena_bytes[d]);
     s->paint = byte;
     s->is_painted = true;

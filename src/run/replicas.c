@@ -91,7 +91,7 @@ static tt_status hash_own(tt_ctx *ctx, tti_variable *v, int64_t step, uint64_t *
     *out = own == NULL ? 0 : tti_hash64(own->data, v->bytes, 0) | 1u;
     for (int i = 0; own != NULL && i < v->n_copies; i++) {
         const tti_copy *c = &v->copy[i];
-        if (c->task == ctx->task && memcmp(c->data, own->data, v->bytes) != 0)
+        if (c->task == ctx->top.task && memcmp(c->data, own->data, v->bytes) != 0)
             return TT_FAIL(ctx, TT_EDEVICE,
                            "replica on %s differs in '%s' from the one on %s "
                            "after step %lld",
@@ -104,10 +104,10 @@ static tt_status hash_own(tt_ctx *ctx, tti_variable *v, int64_t step, uint64_t *
 static int odd_process(const tt_ctx *ctx, const uint64_t *all, int64_t n, int64_t at, int *other)
 {
     int odd = -1, most = 0;
-    for (int r = 0; r < ctx->n_tasks; r++) {
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
         int differs = 0, with = -1;
         uint64_t mine = all[r * n + at];
-        for (int k = 0; k < ctx->n_tasks && mine != 0; k++)
+        for (int k = 0; k < ctx->top.n_tasks && mine != 0; k++)
             if (all[k * n + at] != 0 && all[k * n + at] != mine) {
                 differs++;
                 with = k;
@@ -125,7 +125,7 @@ static tt_status compare_processes(tt_session *s, int64_t step, tti_variable *co
                                    int64_t n)
 {
     tt_ctx *ctx = s->ctx;
-    uint64_t *mine = tti_calloc(ctx, (size_t)(n * (ctx->n_tasks + 1) + 1), sizeof(*mine));
+    uint64_t *mine = tti_calloc(ctx, (size_t)(n * (ctx->top.n_tasks + 1) + 1), sizeof(*mine));
     uint64_t *all = mine + n;
     tt_status st = mine == NULL ? TT_ENOMEM : TT_OK;
     for (int64_t i = 0; st == TT_OK && i < n; i++)
@@ -175,7 +175,7 @@ tt_status tti_replicas_check(tt_session *s, int64_t step)
 {
     tt_store *store = s->store;
     tt_status st = TT_OK;
-    if (s->ctx->n_tasks > 1)
+    if (s->ctx->top.n_tasks > 1)
         return check_processes(s, step);
     pthread_mutex_lock(&store->mu);
     for (int64_t i = 0; i < store->cap && st == TT_OK; i++) {

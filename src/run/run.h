@@ -285,10 +285,9 @@ typedef struct tti_trial {
     int64_t rows;
     int micro;
     const char *recompute;
-    const struct tti_strategy *strategy; // NULL: the context's
-    int n_devices;                       // more of them than there are, all like the first
-    const tti_homes *follow;             // the variables of a run before it; NULL: none
-    tti_homes *homes;                    // those of this one are put here; NULL: not wanted
+    const tti_topology *top; // NULL: the context's
+    const tti_homes *follow; // the variables of a run before it; NULL: none
+    tti_homes *homes;        // those of this one are put here; NULL: not wanted
 } tti_trial;
 typedef struct tti_need {
     size_t variables, arena; // of the plan
@@ -301,10 +300,18 @@ typedef struct tti_need {
 tt_status tti_session_try(tt_session *s, const tti_trial *t,
                           tti_need out[TTI_MAX_DEVICES]) TTI_CHECKED;
 // Makes and keeps the plan that a run of the session will use; to_look: without memory.
-tt_status tti_session_plan(tt_session *s, tt_tensor *const *targets, int n_targets, int n_fetched,
-                           int64_t rows, int micro, bool to_look) TTI_CHECKED;
+tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *const *targets,
+                           int n_targets, int n_fetched, int64_t rows, int micro,
+                           bool to_look) TTI_CHECKED;
 // The kept plan for this request, or a new one.
 tt_status tti_find_plan(tt_session *s, tti_plan_request *r, tti_plan **out) TTI_CHECKED;
+/*
+ * speed.c: what each device gets done in a moment, all of them working at once; only the ratios
+ * mean something. All processes do it together.
+ */
+tt_status tti_measure_speeds(tt_ctx *ctx, double speed[TTI_MAX_DEVICES]) TTI_CHECKED;
+// Numbers of this process's devices in, of all devices out; all processes do it together.
+tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES]) TTI_CHECKED;
 const void *tti_value_data(const tt_session *s, const tti_plan *p, int value);
 
 #endif

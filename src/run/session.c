@@ -11,8 +11,8 @@ static void session_release(tt_session *s)
 {
     tti_session_forget(s);
     tti_meeting_free(s);
-    for (int d = 0; d < s->ctx->n_devices; d++) {
-        tti_device *dev = s->ctx->devices[d];
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
+        tti_device *dev = s->ctx->top.devices[d];
         tti_device_free(dev, s->arenas[d], s->arena_bytes[d]);
         atomic_fetch_sub(&dev->arena, s->arena_bytes[d]);
     }
@@ -56,7 +56,7 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     pthread_mutex_init(&s->rows_mu, NULL);
     if (opts->dump != NULL)
         strncpy(s->dump, opts->dump, sizeof(s->dump) - 1);
-    s->clocks = tti_calloc(ctx, (size_t)ctx->n_devices, sizeof(*s->clocks));
+    s->clocks = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->clocks));
     if (s->trace)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
     if (!tti_recompute_is_none(recompute))
@@ -90,8 +90,8 @@ void tt_session_free(tt_session *s)
 
 tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable **out)
 {
-    tti_device *pin = var->has_pin ? tti_device_match(s->ctx, &var->pin) : NULL;
-    return tti_store_get(s->store, var, pin != NULL ? pin : s->ctx->devices[0], out);
+    tti_device *pin = var->has_pin ? tti_device_match(&s->ctx->top, &var->pin) : NULL;
+    return tti_store_get(s->store, var, pin != NULL ? pin : s->ctx->top.devices[0], out);
 }
 
 static tt_status check_variable(tt_session *s, tt_tensor *var, size_t bytes, tti_variable **out)
@@ -129,7 +129,7 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     if (bytes > 0)
         TT_TRY(tti_variable_write(v, data));
     for (int i = 0; i < v->n_copies; i++) // kernels of devices with streams flush what they read
-        if (v->copy[i].dev == NULL && (v->ctx == NULL || v->copy[i].task == s->ctx->task))
+        if (v->copy[i].dev == NULL && (v->ctx == NULL || v->copy[i].task == s->ctx->top.task))
             tti_flush(v->dtype, v->copy[i].data, tt_shape_count(&v->shape));
     if (v->local != NULL)
         tti_flush(v->dtype, v->local, tt_shape_count(&v->shape));
@@ -142,13 +142,13 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
 // The arena of each device is the largest that any plan of the session needs.
 static tt_status grow_arenas(tt_session *s, const tti_plan *p)
 {
-    if (s->ctx->n_tasks > 1)
+    if (s->ctx->top.n_tasks > 1)
         return tti_join_arenas(s, p);
-    for (int d = 0; d < s->ctx->n_devices; d++) {
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
         size_t need = p->devices[d].arena_bytes;
         if (need <= s->arena_bytes[d])
             continue;
-        tti_device *dev = s->ctx->devices[d];
+        tti_device *dev = s->ctx->top.devices[d];
         tti_device_free(dev, s->arenas[d], s->arena_bytes[d]);
         atomic_fetch_sub(&dev->arena, s->arena_bytes[d]);
         s->arenas[d] = NULL;
@@ -247,7 +247,7 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
 static tt_status fail_alone(tt_session *s, tt_status st)
 {
     bool alone = st == TT_ENOMEM || st == TT_EPEER || st == TT_ETIMEOUT || st == TT_EIO;
-    if (s->ctx->n_tasks > 1 && alone)
+    if (s->ctx->top.n_tasks > 1 && alone)
         tti_world_fail(s->ctx->world, st, tt_last_error(s->ctx).message);
     return st;
 }
@@ -299,7 +299,7 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
     }
     for (int i = 0; i < o->n_fetches; i++) {
         const tti_value *v = &p->values[p->targets[i]];
-        tti_device *from = s->ctx->devices[p->values[tti_root(p, p->targets[i])].device];
+        tti_device *from = s->ctx->top.devices[p->values[tti_root(p, p->targets[i])].device];
         size_t at = p->n_submissions > 0 ? tti_landing_at(s, p, i) : SIZE_MAX;
         if (at != SIZE_MAX) {
             if (v->bytes > 0)

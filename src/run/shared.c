@@ -24,7 +24,7 @@ static tti_copy *copy_of(tti_variable *v, int task)
 
 tti_copy *tti_shared_copy(tti_variable *v)
 {
-    return copy_of(v, v->ctx->task);
+    return copy_of(v, v->ctx->top.task);
 }
 
 static tti_copy *copy_on(const tti_variable *v, const tti_device *d)
@@ -51,9 +51,9 @@ size_t tti_shared_needs(const tti_variable *v, const tti_want *w)
 
 static int task_of(const tt_ctx *ctx, const char *device)
 {
-    for (int d = 0; d < ctx->n_devices; d++)
-        if (strcmp(ctx->devices[d]->name, device) == 0)
-            return ctx->devices[d]->task;
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        if (strcmp(ctx->top.devices[d]->name, device) == 0)
+            return ctx->top.devices[d]->task;
     return 0;
 }
 
@@ -82,8 +82,8 @@ static tt_status tell(tti_variable *v, const telling *t, int n, const char *have
         for (int i = 0; i < n; i++) {
             l.edge = (uint32_t)i;
             l.bytes = t[i].bytes;
-            bool mine = t[i].from == ctx->task;
-            for (int r = 0; pass == 0 && mine && r < ctx->n_tasks; r++) {
+            bool mine = t[i].from == ctx->top.task;
+            for (int r = 0; pass == 0 && mine && r < ctx->top.n_tasks; r++) {
                 if ((t[i].to >> r & 1u) == 0)
                     continue;
                 tt_status st =
@@ -91,7 +91,7 @@ static tt_status tell(tti_variable *v, const telling *t, int n, const char *have
                 if (st != TT_OK)
                     return failed(v, st, r);
             }
-            if (pass == 0 || mine || (t[i].to >> ctx->task & 1u) == 0)
+            if (pass == 0 || mine || (t[i].to >> ctx->top.task & 1u) == 0)
                 continue;
             tt_status st =
                 tti_world_receive(ctx->world, t[i].from, &l, out + t[i].begin, ctx->deadline_ms);
@@ -106,7 +106,8 @@ static tt_status tell(tti_variable *v, const telling *t, int n, const char *have
 tt_status tti_shared_read(tti_variable *v, void *out)
 {
     tt_ctx *ctx = v->ctx;
-    uint64_t all = ctx->n_tasks == 64 ? UINT64_MAX : ((uint64_t)1 << ctx->n_tasks) - 1, have = 0;
+    uint64_t all = ctx->top.n_tasks == 64 ? UINT64_MAX : ((uint64_t)1 << ctx->top.n_tasks) - 1,
+             have = 0;
     if (v->n_copies == 0) {
         memcpy(out, v->local, v->bytes);
         return TT_OK;
@@ -119,7 +120,7 @@ tt_status tti_shared_read(tti_variable *v, void *out)
             const tti_piece *p = &v->piece[i];
             int from = task_of(ctx, p->device);
             t[i] = (telling){from, all & ~((uint64_t)1 << from), p->begin, p->bytes};
-            if (from == ctx->task && data != out)
+            if (from == ctx->top.task && data != out)
                 memcpy((char *)out + p->begin, data + p->begin, p->bytes);
         }
         return tell(v, t, v->n_pieces, data, out);
@@ -152,7 +153,7 @@ static void put(const tti_variable *v, void *copy, const void *data)
         memcpy(copy, data, v->bytes);
     for (int i = 0; i < v->n_pieces && is_cut(v); i++) {
         const tti_piece *p = &v->piece[i];
-        if (task_of(v->ctx, p->device) == v->ctx->task)
+        if (task_of(v->ctx, p->device) == v->ctx->top.task)
             memcpy((char *)copy + p->begin, (const char *)data + p->begin, p->bytes);
     }
 }
@@ -163,7 +164,7 @@ tt_status tti_shared_write(tti_variable *v, const void *data)
     if (v->n_copies > 0) // others may still be in a run that reads this process's
         TT_TRY(tti_world_exchange(ctx->world, "a variable is set", NULL, 0, NULL, 0));
     for (int i = 0; i < v->n_copies; i++)
-        if (v->copy[i].task == ctx->task)
+        if (v->copy[i].task == ctx->top.task)
             put(v, v->copy[i].data, data);
     if (v->local != NULL && v->local != data)
         memcpy(v->local, data, v->bytes);
@@ -180,7 +181,7 @@ static tt_status make_whole(tti_variable *v)
         return TT_ENOMEM;
     tt_status st = tti_shared_read(v, room);
     for (int i = 0; st == TT_OK && i < v->n_copies; i++)
-        if (v->copy[i].task == v->ctx->task && v->copy[i].data != room)
+        if (v->copy[i].task == v->ctx->top.task && v->copy[i].data != room)
             memcpy(v->copy[i].data, room, v->bytes);
     if (own == NULL)
         tti_free(v->ctx, room);
@@ -197,10 +198,11 @@ static tt_status refresh_copies(tti_variable *v, uint64_t devices)
     for (int i = 0; i < v->n_copies; i++) {
         tti_copy *c = &v->copy[i];
         bool is_fresh = false;
-        for (int d = 0; d < ctx->n_devices; d++)
-            is_fresh |= (devices >> d & 1u) != 0 && strcmp(ctx->devices[d]->name, c->device) == 0;
+        for (int d = 0; d < ctx->top.n_devices; d++)
+            is_fresh |=
+                (devices >> d & 1u) != 0 && strcmp(ctx->top.devices[d]->name, c->device) == 0;
         *(is_fresh ? &have : &lack) |= (uint64_t)1 << c->task;
-        if (c->task == ctx->task)
+        if (c->task == ctx->top.task)
             *(is_fresh ? &fresh : &stale) = c;
     }
     if (lack == 0 || have == 0)
@@ -214,7 +216,7 @@ static tt_status refresh_copies(tti_variable *v, uint64_t devices)
         return TT_OK;
     const void *from = fresh != NULL ? fresh->data : stale->data;
     for (int i = 0; i < v->n_copies; i++)
-        if (v->copy[i].task == ctx->task && v->copy[i].data != from)
+        if (v->copy[i].task == ctx->top.task && v->copy[i].data != from)
             memcpy(v->copy[i].data, from, v->bytes);
     return TT_OK;
 }
@@ -325,19 +327,19 @@ static tt_status make_memory(binder *b)
 {
     tt_ctx *ctx = b->ctx;
     tti_segment_name mine = {0}, names[TT_MAX_TASKS];
-    tti_segment *own = &b->segments[ctx->task];
-    if (b->bytes[ctx->task] > 0) {
-        TT_TRY(tti_segment_new(ctx, b->bytes[ctx->task], own));
+    tti_segment *own = &b->segments[ctx->top.task];
+    if (b->bytes[ctx->top.task] > 0) {
+        TT_TRY(tti_segment_new(ctx, b->bytes[ctx->top.task], own));
         mine = tti_segment_name_of(own);
     }
     for (int64_t i = 0; i < b->n; i++) {
         const addition *a = &b->added[i];
-        if (a->v->copy[a->copy].task != ctx->task)
+        if (a->v->copy[a->copy].task != ctx->top.task)
             continue;
         char *to = (char *)own->at + a->offset;
         const void *from = a->v->local;
         for (int k = 0; k < a->v->n_copies && from == NULL; k++)
-            from = a->v->copy[k].task == ctx->task ? a->v->copy[k].data : NULL;
+            from = a->v->copy[k].task == ctx->top.task ? a->v->copy[k].data : NULL;
         a->v->copy[a->copy].data = to;
         if (from == NULL)
             return TT_FAIL(ctx, TT_EINVAL, "variable '%s' has no value: this is a bug in the store",
@@ -345,8 +347,8 @@ static tt_status make_memory(binder *b)
         put(a->v, to, from);
     }
     TT_TRY(tti_world_exchange(ctx->world, "variables", &mine, sizeof(mine), names, 0));
-    for (int r = 0; r < ctx->n_tasks; r++)
-        if (r != ctx->task && b->bytes[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
+    for (int r = 0; r < ctx->top.n_tasks; r++)
+        if (r != ctx->top.task && b->bytes[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
             TT_TRY(tti_segment_map(ctx, &names[r], &b->segments[r]));
     TT_TRY(tti_world_exchange(ctx->world, "variables are there", NULL, 0, NULL, 0));
     tti_segment_seal(own);
@@ -379,7 +381,7 @@ tt_status tti_shared_bind(tt_store *s, tt_ctx *ctx, const tti_want *w, int n, vo
         st = list_want(&b, &w[i]);
     if (st == TT_OK && b.n > 0)
         st = make_memory(&b);
-    for (int r = 0; r < ctx->n_tasks; r++) {
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
         if (b.segments[r].at == NULL)
             continue;
         tti_segment *grown = s->segments;
@@ -422,7 +424,7 @@ static void leave_one(tti_variable *v, tt_ctx *ctx)
 
 void tti_shared_leave(tt_store *s, tt_ctx *ctx)
 {
-    if (s == NULL || ctx->n_tasks < 2 || atomic_load(&s->refs) < 2)
+    if (s == NULL || ctx->top.n_tasks < 2 || atomic_load(&s->refs) < 2)
         return;
     tti_variable **list = tti_calloc(NULL, (size_t)s->n + 1, sizeof(*list));
     int64_t n = 0;

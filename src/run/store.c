@@ -127,7 +127,7 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
         variable_free(v);
         return st;
     }
-    bool several = ctx->n_tasks > 1;
+    bool several = ctx->top.n_tasks > 1;
     if (several) {
         v->ctx = ctx;
         v->local = v->copy[0].data;

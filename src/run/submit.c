@@ -22,10 +22,10 @@ static const tti_streams *streams_of(const tti_device *d)
 
 tt_status tti_wait_for_others(tt_session *s, tti_plan *p, int device, const tti_entry *en)
 {
-    tti_device *d = s->ctx->devices[device];
+    tti_device *d = s->ctx->top.devices[device];
     for (int i = 0; i < en->n_waits; i++) {
         const tti_wait *w = &en->waits[i];
-        if (tti_has_streams(s->ctx->devices[w->entry_device])) {
+        if (tti_has_streams(s->ctx->top.devices[w->entry_device])) {
             const tti_entry *maker = &p->devices[w->entry_device].entries[w->entry];
             if (!maker->is_feed) // those have all been waited for
                 TT_TRY(streams_of(d)->wait(d, maker->event));
@@ -74,7 +74,7 @@ static tt_status tell_others(tt_session *s, tti_device *d, tti_entry *en)
 static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
 {
     tti_entry *en = &p->devices[device].entries[index];
-    tti_device *d = s->ctx->devices[device];
+    tti_device *d = s->ctx->top.devices[device];
     const tti_streams *st = streams_of(d);
     TT_TRY(tti_wait_for_others(s, p, device, en));
     if (s->trace)
@@ -164,7 +164,7 @@ static int count_alike(const tti_device_plan *dp, int index, const tt_launch **l
 static tt_status submit_many(tt_session *s, tti_plan *p, int device, int index, int n,
                              const tt_launch **list)
 {
-    tti_device *d = s->ctx->devices[device];
+    tti_device *d = s->ctx->top.devices[device];
     tti_entry *first = &p->devices[device].entries[index];
     tti_many many = {n, list};
     tt_launch l = first->calls->launch;
@@ -193,7 +193,8 @@ static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index, i
     if (st != TT_OK && st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK) {
         const tti_pnode *pn = &p->nodes[p->devices[device].entries[index].pnode];
         st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s in step %lld", tti_pnode_kind_name(pn),
-                     pn->node->name, s->ctx->devices[device]->name, (long long)p->step->step + 1);
+                     pn->node->name, s->ctx->top.devices[device]->name,
+                     (long long)p->step->step + 1);
     }
     return st;
 }
@@ -235,11 +236,11 @@ typedef struct group {
 static group devices_of(const tt_session *s, const tti_plan *p)
 {
     group g = {.n = 0};
-    for (int i = 0; i < s->ctx->n_devices; i++) {
+    for (int i = 0; i < s->ctx->top.n_devices; i++) {
         if (p->devices[i].n_entries == 0)
             continue;
-        if (tti_has_streams(s->ctx->devices[i]))
-            g.d[g.n++] = s->ctx->devices[i];
+        if (tti_has_streams(s->ctx->top.devices[i]))
+            g.d[g.n++] = s->ctx->top.devices[i];
         else
             g.is_mixed = true;
     }
@@ -312,7 +313,7 @@ static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 static bool lands(const tt_session *s, const tti_plan *p, int fetch)
 {
     const tti_value *root = &p->values[tti_root(p, p->targets[fetch])];
-    return root->memory != TTI_CONSTANT && tti_has_streams(s->ctx->devices[root->device]) &&
+    return root->memory != TTI_CONSTANT && tti_has_streams(s->ctx->top.devices[root->device]) &&
            p->values[p->targets[fetch]].bytes <= SMALL;
 }
 
@@ -349,7 +350,7 @@ static tt_status land(tt_session *s, tti_plan *p, const group *g)
     for (int i = 0; i < p->n_fetched; i++) {
         if (!lands(s, p, i) || p->values[p->targets[i]].bytes == 0)
             continue;
-        tti_device *d = s->ctx->devices[p->values[tti_root(p, p->targets[i])].device];
+        tti_device *d = s->ctx->top.devices[p->values[tti_root(p, p->targets[i])].device];
         TT_TRY(streams_of(d)->copy(d, s->landing + tti_landing_at(s, p, i), d,
                                    tti_value_data(s, p, p->targets[i]),
                                    p->values[p->targets[i]].bytes));
@@ -366,7 +367,7 @@ static void note_spans(tt_session *s, tti_plan *p, int64_t start)
     for (int i = 0; i < p->n_submissions && s->trace; i++) {
         int device = p->submissions[i].device, entry = p->submissions[i].entry;
         const tti_entry *en = &p->devices[device].entries[entry];
-        tti_device *d = s->ctx->devices[device];
+        tti_device *d = s->ctx->top.devices[device];
         const tti_streams *st = streams_of(d);
         if (en->times[0] == NULL || en->times[1] == NULL)
             continue;

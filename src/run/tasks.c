@@ -54,14 +54,14 @@ static tt_status share_cores(tt_ctx *ctx, int threads)
 
 static tt_status join_devices(tt_ctx *ctx)
 {
-    tti_roll *rolls = tti_calloc(ctx, (size_t)ctx->n_tasks + 1, sizeof(*rolls));
+    tti_roll *rolls = tti_calloc(ctx, (size_t)ctx->top.n_tasks + 1, sizeof(*rolls));
     if (rolls == NULL)
         return TT_ENOMEM;
-    tti_roll *mine = &rolls[ctx->n_tasks];
-    const tti_rank *self = tti_world_rank(ctx->world, ctx->task);
+    tti_roll *mine = &rolls[ctx->top.n_tasks];
+    const tti_rank *self = tti_world_rank(ctx->world, ctx->top.task);
     memcpy(mine->name, self->name, sizeof(mine->name));
-    for (int r = 0; r < ctx->n_tasks; r++)
-        mine->near |= (uint64_t)(r == ctx->task || tti_world_rank(ctx->world, r)->is_near) << r;
+    for (int r = 0; r < ctx->top.n_tasks; r++)
+        mine->near |= (uint64_t)(r == ctx->top.task || tti_world_rank(ctx->world, r)->is_near) << r;
     tti_devices_tell(ctx, mine);
     tt_status st = tti_world_exchange(ctx->world, "devices", mine, sizeof(*mine), rolls, 0);
     if (st == TT_OK)
@@ -77,8 +77,8 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
         return tti_devices_open(ctx, o->devices);
     TT_TRY(share_cores(ctx, o->threads));
     TT_TRY(tti_devices_open(ctx, o->devices));
-    ctx->n_tasks = n;
-    ctx->task = tti_world_self(ctx->world);
+    ctx->top.n_tasks = n;
+    ctx->top.task = tti_world_self(ctx->world);
     TT_TRY(join_devices(ctx));
     tti_world_has_devices(ctx->world);
     return TT_OK;
@@ -99,14 +99,14 @@ void tti_meeting_free(tt_session *s)
     struct tti_meeting *m = s->meeting;
     if (m == NULL)
         return;
-    for (int d = 0; d < s->ctx->n_devices; d++) {
-        tti_device *dev = s->ctx->devices[d];
+    for (int d = 0; d < s->ctx->top.n_devices; d++) {
+        tti_device *dev = s->ctx->top.devices[d];
         size_t near = s->arena_bytes[TTI_MAX_DEVICES + d];
         tti_segment_free(&m->arenas[d]);
         atomic_fetch_sub(&dev->arena, near);
         atomic_fetch_sub(&dev->used, near + (dev->is_away ? s->arena_bytes[d] : 0));
     }
-    for (int r = 0; r < s->ctx->n_tasks; r++)
+    for (int r = 0; r < s->ctx->top.n_tasks; r++)
         tti_segment_free(&m->border[r]);
     tti_free(s->ctx, m);
     s->meeting = NULL;
@@ -117,21 +117,22 @@ static tt_status swap(tt_session *s, const char *what, tti_segment *of, const in
                       const bool *is_new, int n)
 {
     tt_ctx *ctx = s->ctx;
-    tti_segment_name *mine = tti_calloc(ctx, (size_t)n * (size_t)(ctx->n_tasks + 1), sizeof(*mine)),
+    tti_segment_name *mine =
+                         tti_calloc(ctx, (size_t)n * (size_t)(ctx->top.n_tasks + 1), sizeof(*mine)),
                      *all = mine + n;
     if (mine == NULL)
         return TT_ENOMEM;
     for (int i = 0; i < n; i++)
-        if (is_new[i] && task[i] == ctx->task)
+        if (is_new[i] && task[i] == ctx->top.task)
             mine[i] = tti_segment_name_of(&of[i]);
     tt_status st = tti_world_exchange(ctx->world, what, mine, sizeof(*mine) * (size_t)n, all, 0);
     for (int i = 0; st == TT_OK && i < n; i++)
-        if (is_new[i] && task[i] != ctx->task && tti_world_rank(ctx->world, task[i])->is_near)
+        if (is_new[i] && task[i] != ctx->top.task && tti_world_rank(ctx->world, task[i])->is_near)
             st = tti_segment_map(ctx, &all[task[i] * n + i], &of[i]);
     if (st == TT_OK)
         st = tti_world_exchange(ctx->world, "memory is mapped", NULL, 0, NULL, 0);
     for (int i = 0; i < n; i++)
-        if (is_new[i] && task[i] == ctx->task)
+        if (is_new[i] && task[i] == ctx->top.task)
             tti_segment_seal(&of[i]);
     tti_free(ctx, mine);
     return st;
@@ -147,20 +148,20 @@ static tt_status open_meeting(tt_session *s)
         return TT_ENOMEM;
     uint32_t count = tti_world_count(ctx->world);
     s->meeting->id = tti_hash64(&count, sizeof(count), 11) >> 1;
-    tti_segment *own = &s->meeting->border[ctx->task];
+    tti_segment *own = &s->meeting->border[ctx->top.task];
     TT_TRY(tti_segment_new(ctx, 64, own));
     tti_flag_init_shared(own->at);
-    for (int r = 0; r < ctx->n_tasks; r++) {
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
         task[r] = r;
         is_new[r] = true;
     }
-    return swap(s, "a session", s->meeting->border, task, is_new, ctx->n_tasks);
+    return swap(s, "a session", s->meeting->border, task, is_new, ctx->top.n_tasks);
 }
 
 // Device d's own arena: only its process has it, the others count it.
 static tt_status grow_own(tt_session *s, int d, size_t need)
 {
-    tti_device *dev = s->ctx->devices[d];
+    tti_device *dev = s->ctx->top.devices[d];
     void *arena = NULL;
     if (need <= s->arena_bytes[d])
         return TT_OK;
@@ -185,8 +186,8 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
     bool is_new[TTI_MAX_DEVICES], any = false;
     if (s->meeting == NULL)
         TT_TRY(open_meeting(s));
-    for (int d = 0; d < ctx->n_devices; d++) {
-        tti_device *dev = ctx->devices[d];
+    for (int d = 0; d < ctx->top.n_devices; d++) {
+        tti_device *dev = ctx->top.devices[d];
         size_t need = p->devices[d].near_bytes, *has = &s->arena_bytes[TTI_MAX_DEVICES + d];
         TT_TRY(grow_own(s, d, p->devices[d].arena_bytes - need));
         task[d] = dev->task;
@@ -202,8 +203,8 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
             TT_TRY(tti_segment_new(ctx, need, &s->meeting->arenas[d]));
     }
     if (any)
-        TT_TRY(swap(s, "arenas", s->meeting->arenas, task, is_new, ctx->n_devices));
-    for (int d = 0; any && d < ctx->n_devices; d++)
+        TT_TRY(swap(s, "arenas", s->meeting->arenas, task, is_new, ctx->top.n_devices));
+    for (int d = 0; any && d < ctx->top.n_devices; d++)
         s->arenas[TTI_MAX_DEVICES + d] = s->meeting->arenas[d].at;
     return TT_OK;
 }
@@ -246,8 +247,8 @@ static tt_status border_far(tt_session *s, bool ended)
     tt_ctx *ctx = s->ctx;
     if (s->sequence % AHEAD != 0 || (!ended && s->sequence < 2 * AHEAD))
         return TT_OK;
-    for (int r = 0; r < ctx->n_tasks; r++) {
-        if (r == ctx->task || tti_world_rank(ctx->world, r)->is_near)
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
+        if (r == ctx->top.task || tti_world_rank(ctx->world, r)->is_near)
             continue;
         tti_letter l = {.plan = s->meeting->id, .run = ended ? s->sequence : s->sequence - AHEAD};
         tt_status st = ended ? tti_world_send(ctx->world, r, &l, NULL, s->wait_ms)
@@ -266,9 +267,9 @@ tt_status tti_border_wait(tt_session *s)
         return TT_OK;
     TT_TRY(tti_world_status(ctx->world));
     tti_world_doing(ctx->world, "run", NULL);
-    for (int r = 0; r < ctx->n_tasks; r++) {
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
         tti_flag *ended = s->meeting->border[r].at;
-        if (r == ctx->task || ended == NULL || tti_flag_is_set(ended, s->sequence - 1))
+        if (r == ctx->top.task || ended == NULL || tti_flag_is_set(ended, s->sequence - 1))
             continue;
         tt_status st = tti_wait_shared(s, ended, s->sequence - 1, 2000, r, NULL);
         if (st == TT_ETIMEOUT)
@@ -282,7 +283,7 @@ tt_status tti_border_set(tt_session *s)
 {
     if (s->meeting == NULL)
         return TT_OK;
-    tti_flag_set(s->meeting->border[s->ctx->task].at, s->sequence);
+    tti_flag_set(s->meeting->border[s->ctx->top.task].at, s->sequence);
     tti_world_doing(s->ctx->world, NULL, NULL);
     return border_far(s, true);
 }

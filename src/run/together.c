@@ -28,7 +28,7 @@ int tti_joint_at(const tti_plan *p, int i)
 static tt_status prepare(tt_session *s, tti_plan *p, int i)
 {
     int device = p->submissions[i].device;
-    tti_device *d = s->ctx->devices[device];
+    tti_device *d = s->ctx->top.devices[device];
     tti_entry *en = submitted(p, i);
     const tti_unit *u = unit_of(p, i);
     const tt_launch *l = &en->calls->launch;
@@ -47,7 +47,7 @@ static tt_status prepare(tt_session *s, tti_plan *p, int i)
 
 static tt_status tell(tt_session *s, tti_plan *p, int i)
 {
-    tti_device *d = s->ctx->devices[p->submissions[i].device];
+    tti_device *d = s->ctx->top.devices[p->submissions[i].device];
     const tti_streams *st = d->backend->streams;
     tti_entry *en = submitted(p, i);
     if (s->trace)
@@ -65,7 +65,7 @@ tt_status tti_join_devices(tt_session *s, const tti_plan *p)
 {
     for (int g = 0; g < p->n_gangs; g++) {
         for (int i = 0; p->gangs[g].state != NULL && i < p->gangs[g].n; i++) {
-            tti_device *d = s->ctx->devices[p->gangs[g].device[i]];
+            tti_device *d = s->ctx->top.devices[p->gangs[g].device[i]];
             TT_TRY(d->backend->streams->mark(d, &d->joined));
             TT_TRY(d->backend->streams->wait(d, d->joined));
         }
@@ -77,7 +77,7 @@ tt_status tti_submit_joint(tt_session *s, tti_plan *p, int i, int n)
 {
     const tti_unit_group *g = &p->groups[unit_of(p, i)->group];
     const tti_gang_plan *gang = &p->gangs[g->gang];
-    const tti_streams *st = s->ctx->devices[gang->device[0]]->backend->streams;
+    const tti_streams *st = s->ctx->top.devices[gang->device[0]]->backend->streams;
     for (int k = 0; k < n; k++)
         TT_TRY(prepare(s, p, i + k));
     TT_TRY(st->together(gang->state, &p->joints[g->first], g->n));
@@ -87,7 +87,7 @@ tt_status tti_submit_joint(tt_session *s, tti_plan *p, int i, int n)
         return TT_OK;
     TT_TRY(tti_join_devices(s, p));
     for (int k = 0; k < n && s->hashes; k++) {
-        tti_device *d = s->ctx->devices[p->submissions[i + k].device];
+        tti_device *d = s->ctx->top.devices[p->submissions[i + k].device];
         TT_TRY(st->sync(d, tti_deadline(s->sync_ms)));
         TT_TRY(tti_hashes_add(s, p, submitted(p, i + k)));
     }

@@ -82,11 +82,11 @@ static void add_senders(tti_text *t, const tti_plan *p, const tti_pnode *pn)
     for (int k = 0; k < pn->n_in; k++) {
         int d = p->values[tti_root(p, pn->in[k])].device;
         if ((seen >> d & 1u) == 0)
-            tti_text_add(t, "%s%s", seen == 0 ? "" : ", ", p->ctx->devices[d]->name);
+            tti_text_add(t, "%s%s", seen == 0 ? "" : ", ", p->ctx->top.devices[d]->name);
         seen |= (uint64_t)1 << d;
     }
     if (pn->kind == TTI_RECV && pn->mail != NULL)
-        tti_text_add(t, "%s", p->ctx->devices[pn->from]->name);
+        tti_text_add(t, "%s", p->ctx->top.devices[pn->from]->name);
     tti_text_add(t, "\"");
 }
 
@@ -162,12 +162,12 @@ tt_status tt_trace_write(tt_session *s, const char *path)
     tti_text_add(&t,
                  "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":"
                  "\"process_name\",\"args\":{\"name\":\"tutti\"}}");
-    for (int d = 0; d < s->ctx->n_devices; d++)
+    for (int d = 0; d < s->ctx->top.n_devices; d++)
         tti_text_add(
             &t,
             ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
             "\"%s\"}}",
-            d, s->ctx->devices[d]->name);
+            d, s->ctx->top.devices[d]->name);
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
         add_span(&t, sp, start);

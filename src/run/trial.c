@@ -1,32 +1,11 @@
 /*
  * trial.c - plans on trial: what memory a run would need with other rows, settings or devices.
  * Nothing is kept, allocated on a device, or computed.
- *
- * For a trial with more devices than the context has, devices are made up for the time of the
- * planning, all like the first; plans look only at their backend, threads and limit. A context
- * belongs to one thread, and none of its own threads looks at the list of devices, so nobody else
- * sees them.
  */
 #include "run/run.h"
 #include "strategy/strategy.h"
 #include <stdio.h>
 #include <string.h>
-
-// Device i of n, with the threads that it would have.
-static void make_up(const tti_device *like, int i, int n, tti_device *out)
-{
-    int threads = like->ctx->n_threads;
-    out->ctx = like->ctx;
-    out->backend = like->backend;
-    out->index = i;
-    out->full = like->full;
-    out->full.index = i;
-    out->n_threads = TTI_MAX(1, (i + 1) * threads / n - i * threads / n);
-    out->limit = like->limit;
-    out->state = like->state; // kernels of GPUs prepare with it
-    snprintf(out->name, sizeof(out->name), "%s:%d", like->backend->name, i);
-    snprintf(out->physical, sizeof(out->physical), "%s", like->physical);
-}
 
 static bool has_home(const tti_homes *h, const char *name, int device)
 {
@@ -39,13 +18,12 @@ static bool has_home(const tti_homes *h, const char *name, int device)
 // Bytes on each device: the plan's variables and arena, and variables that are none of it.
 static void add_needs(tt_session *s, const tti_plan *p, const tti_homes *before, tti_need *out)
 {
-    tt_ctx *ctx = s->ctx;
-    for (int d = 0; d < ctx->n_devices; d++) {
-        out[d].limit = ctx->devices[d]->limit;
+    for (int d = 0; d < p->top->n_devices; d++) {
+        out[d].limit = p->top->limit[d];
         out[d].variables = p->devices[d].variable_bytes;
         out[d].arena = p->devices[d].arena_bytes + p->devices[d].fixed_bytes;
         out[d].fixed = p->devices[d].fixed_bytes;
-        out[d].others = atomic_load(&ctx->devices[d]->variables);
+        out[d].others = atomic_load(&p->top->devices[d]->variables);
     }
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
@@ -73,7 +51,7 @@ static tt_status keep_homes(tt_ctx *ctx, const tti_plan *p, tti_homes *out)
 }
 
 typedef struct follower {
-    tt_ctx *ctx;
+    const tti_topology *top;
     const tti_homes *homes;
 } follower;
 
@@ -83,21 +61,24 @@ static tti_device *followed_home(void *user, const tt_node *var)
     const follower *f = user;
     for (int i = 0; i < f->homes->n; i++)
         if (strcmp(f->homes->v[i].name, var->name) == 0)
-            return f->ctx->devices[f->homes->v[i].device];
+            return f->top->devices[f->homes->v[i].device];
     return NULL;
 }
 
-static tt_status plan_once(tt_session *s, const tti_trial *t, tti_need *out)
+tt_status tti_session_try(tt_session *s, const tti_trial *t, tti_need out[TTI_MAX_DEVICES])
 {
+    const tti_topology *top = t->top != NULL ? t->top : &s->ctx->top;
     tti_mesh mesh;
     tti_plan *p;
-    follower f = {s->ctx, t->follow};
-    TT_TRY(s->ctx->strategy->mesh(s->graph, &mesh));
+    follower f = {top, t->follow};
+    memset(out, 0, sizeof(*out) * TTI_MAX_DEVICES);
+    TT_TRY(top->strategy->mesh(top, s->graph, &mesh));
     tti_plan_request r = {.targets = t->targets,
                           .n_targets = t->n_targets,
                           .n_fetched = t->n_fetched,
                           .rows = t->rows,
                           .micro = t->micro,
+                          .top = top,
                           .mesh = &mesh,
                           .recompute = t->recompute,
                           .is_trial = true,
@@ -110,32 +91,5 @@ static tt_status plan_once(tt_session *s, const tti_trial *t, tti_need *out)
     add_needs(s, p, t->follow, out);
     tt_status st = t->homes != NULL ? keep_homes(s->ctx, p, t->homes) : TT_OK;
     tti_plan_free(p);
-    return st;
-}
-
-tt_status tti_session_try(tt_session *s, const tti_trial *t, tti_need out[TTI_MAX_DEVICES])
-{
-    tt_ctx *ctx = s->ctx;
-    memset(out, 0, sizeof(*out) * TTI_MAX_DEVICES);
-    if (t->n_devices <= ctx->n_devices && t->strategy == NULL)
-        return plan_once(s, t, out);
-    tti_device *real[TTI_MAX_DEVICES];
-    int n = ctx->n_devices, wanted = TTI_MAX(t->n_devices, n);
-    const tti_strategy *strategy = ctx->strategy;
-    tti_device *made = tti_calloc(ctx, (size_t)wanted, sizeof(*made));
-    if (made == NULL)
-        return TT_ENOMEM;
-    memcpy(real, ctx->devices, sizeof(real));
-    for (int d = 0; d < wanted && wanted > n; d++) {
-        make_up(real[0], d, wanted, &made[d]);
-        ctx->devices[d] = &made[d];
-    }
-    ctx->n_devices = wanted;
-    ctx->strategy = t->strategy != NULL ? t->strategy : strategy;
-    tt_status st = plan_once(s, t, out);
-    ctx->strategy = strategy;
-    ctx->n_devices = n;
-    memcpy(ctx->devices, real, sizeof(real));
-    tti_free(ctx, made);
     return st;
 }

@@ -14,7 +14,7 @@ char *tti_card_print(tt_model *m)
     tti_text t = {.ctx = m->ctx};
     tti_text_add(&t, "{\"version\": %d, \"tutti\": ", TTI_CARD_VERSION);
     tti_text_json(&t, TT_VERSION);
-    tti_text_add(&t, ", \"lanes\": %d, ", m->ctx->lanes);
+    tti_text_add(&t, ", \"lanes\": %d, ", m->ctx->top.lanes);
     tti_model_describe(m, &t);
     if (m->about_data != NULL)
         tti_text_add(&t, ", \"data\": %s", m->about_data);

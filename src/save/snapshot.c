@@ -114,7 +114,7 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
     }
     memset(out, 0, sizeof(*out));
     out->card = tti_card_print(m);
-    out->state.lanes = m->ctx->lanes;
+    out->state.lanes = m->ctx->top.lanes;
     out->state.seed = m->ctx->seed;
     out->state.arithmetic = tti_arithmetic_of(m->ctx);
     tti_bits_of(m->ctx, out->state.gpu);

@@ -5,21 +5,21 @@
 #include "device/device.h"
 #include "strategy/strategy.h"
 
-static bool is_cpu_before_gpus(const tt_ctx *ctx)
+static bool is_cpu_before_gpus(const tti_topology *top)
 {
-    bool found = ctx->n_devices > 1;
-    for (int d = 0; d < ctx->n_devices; d++)
-        found &= tti_has_streams(ctx->devices[d]) == (d > 0);
+    bool found = top->n_devices > 1;
+    for (int d = 0; d < top->n_devices; d++)
+        found &= tti_has_streams(top->devices[d]) == (d > 0);
     return found;
 }
 
-static tt_status central_mesh(const tt_graph *g, tti_mesh *out)
+static tt_status central_mesh(const tti_topology *top, const tt_graph *g, tti_mesh *out)
 {
-    if (tti_local_pins(g, NULL) < 2 && is_cpu_before_gpus(g->ctx)) {
+    if (tti_local_pins(g, NULL) < 2 && is_cpu_before_gpus(top)) {
         out->is_apart = true;
-        TT_TRY(tti_deal(g, g->ctx->spread.replicas, 1, "no pins local:1", out));
+        TT_TRY(tti_deal(top, g, top->spread.replicas, 1, "no pins local:1", out));
     } else {
-        TT_TRY(tti_strategy_mirrored.mesh(g, out));
+        TT_TRY(tti_strategy_mirrored.mesh(top, g, out));
     }
     out->is_central = true;
     return TT_OK;

@@ -9,17 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT])
+const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[TTI_MOST_TEXT])
 {
     const tt_ctx *ctx = g->ctx;
     int n_local = TTI_MAX(tti_local_pins(g, NULL), 1), n;
     tti_mesh m;
-    if (tt_status_of(ctx) == TT_OK && ctx->strategy->mesh(g, &m) == TT_OK && !m.is_free)
+    if (tt_status_of(ctx) == TT_OK && top->strategy->mesh(top, g, &m) == TT_OK && !m.is_free)
         n_local = m.n_local;
-    n = snprintf(out, TTI_MOST_TEXT, "up to %d replica%s", ctx->lanes, ctx->lanes == 1 ? "" : "s");
+    n = snprintf(out, TTI_MOST_TEXT, "up to %d replica%s", top->lanes, top->lanes == 1 ? "" : "s");
     if (n_local > 1)
         n += snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " of %d devices each", n_local);
-    snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " (lanes: %d)", ctx->lanes);
+    snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " (lanes: %d)", top->lanes);
     return out;
 }
 
@@ -53,27 +53,28 @@ static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, d
 }
 
 // A replica is as fast as the slowest of its devices.
-static tt_status measured_shares(tt_ctx *ctx, tti_mesh *m)
+static void measured_shares(const tti_topology *top, tti_mesh *m)
 {
-    double speed[TTI_MAX_DEVICES];
-    TT_TRY(tti_device_speeds(ctx, speed));
     for (int r = 0; r < m->n_replicas; r++) {
         const int *device = &m->device[r * m->n_local];
-        m->share[r] = speed[device[0]];
+        m->share[r] = top->speed[device[0]];
         for (int l = 1; l < m->n_local; l++)
-            m->share[r] = TTI_MIN(m->share[r], speed[device[l]]);
+            m->share[r] = TTI_MIN(m->share[r], top->speed[device[l]]);
     }
-    return TT_OK;
 }
 
-tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text, tti_mesh *m)
+tt_status tti_deal_share(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
+                         const char *text, tti_mesh *m)
 {
     for (int r = 0; r < m->n_replicas; r++)
         m->share[r] = 1;
     if (text == NULL || strcmp(text, "equal") == 0)
         return TT_OK;
-    if (strcmp(text, "auto") == 0)
-        return m->n_replicas > 1 ? measured_shares(ctx, m) : TT_OK;
+    if (strcmp(text, "auto") == 0) {
+        if (m->n_replicas > 1 && top->speed[0] > 0)
+            measured_shares(top, m);
+        return TT_OK;
+    }
     double shares[TTI_MAX_DEVICES];
     int n;
     TT_TRY(parse_shares(ctx, s->name, text, shares, &n));
@@ -92,15 +93,16 @@ tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text, t
 // ---- devices ---------------------------------------------------------------------------------
 
 // Devices that are no whole number of replicas with n_local each; or not the number asked for.
-static tt_status cannot_deal(tt_ctx *ctx, int n, int replicas, int n_local, const char *why)
+static tt_status cannot_deal(const tti_topology *top, tt_ctx *ctx, int n, int replicas, int n_local,
+                             const char *why)
 {
     int whole = n / n_local;
-    const char *name = ctx->strategy->name;
+    const char *name = top->strategy->name;
     char list[TTI_DEVICE_LIST];
     if (whole == 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: a replica needs %d devices (%s), but there is only %s", name,
-                       n_local, why, tti_device_list(ctx, list));
+                       n_local, why, tti_device_list(top, list));
     if (replicas == 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: %d devices cannot be divided into replicas of %d devices each "
@@ -113,27 +115,28 @@ static tt_status cannot_deal(tt_ctx *ctx, int n, int replicas, int n_local, cons
                    "strategy %s: replicas is %d, of %d device%s each (%s), but there are %d "
                    "devices%s; use %s%d device%s",
                    name, replicas, n_local, n_local == 1 ? "" : "s", why, n,
-                   n < ctx->n_devices ? " beside the one that holds the variables" : "", other,
+                   n < top->n_devices ? " beside the one that holds the variables" : "", other,
                    replicas * n_local, replicas * n_local == 1 ? "" : "s");
 }
 
-tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why, tti_mesh *out)
+tt_status tti_deal(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
+                   const char *why, tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
     bool apart = out->is_apart;
-    int n = ctx->n_devices - apart;
+    int n = top->n_devices - apart;
     if (n % n_local != 0 || n < n_local || (replicas > 0 && replicas * n_local != n))
-        return cannot_deal(ctx, n, replicas, n_local, why);
+        return cannot_deal(top, ctx, n, replicas, n_local, why);
     replicas = n / n_local;
-    if (replicas > ctx->lanes)
+    if (replicas > top->lanes)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: %d replicas, but %d lane%s, and a replica needs at least one; "
                        "use lanes: %d (which changes the bits), or %d device%s",
-                       ctx->strategy->name, replicas, ctx->lanes, ctx->lanes == 1 ? "" : "s",
-                       replicas, ctx->lanes * n_local, ctx->lanes * n_local == 1 ? "" : "s");
+                       top->strategy->name, replicas, top->lanes, top->lanes == 1 ? "" : "s",
+                       replicas, top->lanes * n_local, top->lanes * n_local == 1 ? "" : "s");
     *out = (tti_mesh){
         .n_replicas = replicas + apart, .n_local = n_local, .n_micro = 1, .is_apart = apart};
-    for (int d = 0; d < ctx->n_devices; d++)
+    for (int d = 0; d < top->n_devices; d++)
         out->device[d] = d;
-    return tti_deal_share(ctx, ctx->strategy, ctx->spread.share, out);
+    return tti_deal_share(top, ctx, top->strategy, top->spread.share, out);
 }

@@ -5,14 +5,14 @@
 #include "strategy/strategy.h"
 #include <stdio.h>
 
-static tt_status mirrored_mesh(const tt_graph *g, tti_mesh *out)
+static tt_status mirrored_mesh(const tti_topology *top, const tt_graph *g, tti_mesh *out)
 {
     int pins = tti_local_pins(g, NULL);
     char why[64] = "no pins local:1";
     if (pins > 1)
         snprintf(why, sizeof(why), "pins up to local:%d", pins - 1);
     out->is_apart = false;
-    return tti_deal(g, g->ctx->spread.replicas, TTI_MAX(pins, 1), why, out);
+    return tti_deal(top, g, top->spread.replicas, TTI_MAX(pins, 1), why, out);
 }
 
 static const char *const mirrored_uses[] = {"replicas", "share",  "reduce", "wire",

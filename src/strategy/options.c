@@ -98,5 +98,6 @@ tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *
                        "schedule: interleaved for several",
                        s->name, spread->chunks, schedule_words[spread->schedule]);
     tti_mesh none = {.n_replicas = 0}; // numbers alone
-    return tti_deal_share(ctx, s, spread->share, &none);
+    static const tti_topology nowhere;
+    return tti_deal_share(&nowhere, ctx, s, spread->share, &none);
 }

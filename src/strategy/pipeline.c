@@ -9,10 +9,11 @@
  * How many devices a replica has, and why so many. Pins name stages; with several stages a device
  * (interleaved) local:k is on device k modulo that number.
  */
-static tt_status count_stages(const tt_graph *g, int n_chunks, int *out, char why[64])
+static tt_status count_stages(const tti_topology *top, const tt_graph *g, int n_chunks, int *out,
+                              char why[64])
 {
     tt_ctx *ctx = g->ctx;
-    const tt_spread *s = &ctx->spread;
+    const tt_spread *s = &top->spread;
     int highest = tti_local_pins(g, NULL), replicas = TTI_MAX(s->replicas, 1);
     int pins = highest / n_chunks;
     if (highest % n_chunks != 0)
@@ -31,13 +32,13 @@ static tt_status count_stages(const tt_graph *g, int n_chunks, int *out, char wh
                        "strategy pipeline: stages is %d, but pins end at local:%d, and a stage "
                        "needs at least one node; use stages: %d, or no pins",
                        s->stages, highest - 1, pins);
-    if (s->stages == 0 && pins == 0 && ctx->n_devices % replicas != 0)
+    if (s->stages == 0 && pins == 0 && top->n_devices % replicas != 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: %d devices cannot be divided evenly among %d replicas; "
                        "use %d or %d devices",
-                       ctx->n_devices, replicas, TTI_MAX(ctx->n_devices / replicas, 1) * replicas,
-                       (TTI_MAX(ctx->n_devices / replicas, 1) + 1) * replicas);
-    *out = s->stages > 0 ? s->stages : pins > 0 ? pins : ctx->n_devices / replicas;
+                       top->n_devices, replicas, TTI_MAX(top->n_devices / replicas, 1) * replicas,
+                       (TTI_MAX(top->n_devices / replicas, 1) + 1) * replicas);
+    *out = s->stages > 0 ? s->stages : pins > 0 ? pins : top->n_devices / replicas;
     if (s->stages > 0 || pins == 0)
         snprintf(why, 64, "stages: %d", *out);
     else
@@ -46,39 +47,39 @@ static tt_status count_stages(const tt_graph *g, int n_chunks, int *out, char wh
 }
 
 // The most micro-batches of a replica: it has no more than lanes.
-static tt_status count_micro(tt_ctx *ctx, tti_mesh *m)
+static tt_status count_micro(const tti_topology *top, tt_ctx *ctx, tti_mesh *m)
 {
-    const tt_spread *s = &ctx->spread;
+    const tt_spread *s = &top->spread;
     double sum = 0, most = 0;
     for (int r = 0; r < m->n_replicas; r++) {
         sum += m->share[r];
         most = TTI_MAX(most, m->share[r]);
     }
-    int many = TTI_MIN((int)(ctx->lanes * (most / sum)) + 1, ctx->lanes);
+    int many = TTI_MIN((int)(top->lanes * (most / sum)) + 1, top->lanes);
     if (m->n_replicas * most == sum) // equal shares
-        many = (ctx->lanes + m->n_replicas - 1) / m->n_replicas;
+        many = (top->lanes + m->n_replicas - 1) / m->n_replicas;
     if (s->micro > many)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: micro is %d, but a replica has at most %d of the %d "
                        "lanes, and a micro-batch needs at least one; use micro: %d",
-                       s->micro, many, ctx->lanes, many);
+                       s->micro, many, top->lanes, many);
     m->n_micro = s->micro;
     return TT_OK;
 }
 
-static tt_status pipeline_mesh(const tt_graph *g, tti_mesh *out)
+static tt_status pipeline_mesh(const tti_topology *top, const tt_graph *g, tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
-    const tt_spread *s = &ctx->spread;
+    const tt_spread *s = &top->spread;
     int stages = 0;
     char why[64];
     int n_chunks = s->schedule != TT_PIPE_INTERLEAVED ? 1 : s->chunks > 0 ? s->chunks : 2;
-    TT_TRY(count_stages(g, n_chunks, &stages, why));
+    TT_TRY(count_stages(top, g, n_chunks, &stages, why));
     out->is_apart = false;
-    TT_TRY(tti_deal(g, s->replicas, stages, why, out));
+    TT_TRY(tti_deal(top, g, s->replicas, stages, why, out));
     out->is_staged = true;
     out->n_chunks = n_chunks;
-    return count_micro(ctx, out);
+    return count_micro(top, ctx, out);
 }
 
 static const char *const pipeline_uses[] = {"replicas", "stages", "schedule", "chunks",

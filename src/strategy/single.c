@@ -5,18 +5,18 @@
 #include "device/device.h"
 #include "strategy/strategy.h"
 
-static tt_status single_mesh(const tt_graph *g, tti_mesh *out)
+static tt_status single_mesh(const tti_topology *top, const tt_graph *g, tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
     const tt_node *who = NULL;
     char list[TTI_DEVICE_LIST];
     int n = tti_local_pins(g, &who);
-    if (n > ctx->n_devices)
+    if (n > top->n_devices)
         return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to local:%d, but there is only %s",
-                       who->op->name, who->name, n - 1, tti_device_list(ctx, list));
-    *out = (tti_mesh){.n_replicas = 1, .n_local = ctx->n_devices, .is_free = true, .n_micro = 1};
+                       who->op->name, who->name, n - 1, tti_device_list(top, list));
+    *out = (tti_mesh){.n_replicas = 1, .n_local = top->n_devices, .is_free = true, .n_micro = 1};
     out->share[0] = 1;
-    for (int d = 0; d < ctx->n_devices; d++)
+    for (int d = 0; d < top->n_devices; d++)
         out->device[d] = d;
     return TT_OK;
 }

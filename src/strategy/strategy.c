@@ -54,22 +54,16 @@ static tt_status unknown(tt_ctx *ctx, const char *name)
     return TT_FAIL(ctx, TT_EINVAL, "strategy '%.64s' is not one of %s", name, list);
 }
 
-tt_status tti_strategy_open(tt_ctx *ctx, const char *name, const tt_spread *spread)
+tt_status tti_strategy_choose(tt_ctx *ctx, const char *name, const tt_spread *spread,
+                              tti_topology *out)
 {
     const tti_strategy *s = tti_strategy_find(name == NULL ? "single" : name);
-    ctx->strategy = s != NULL ? s : strategies[0];
+    out->strategy = s != NULL ? s : strategies[0];
     if (s == NULL)
         return unknown(ctx, name);
     TT_TRY(tti_spread_check(ctx, s, spread));
-    ctx->spread = *spread;
+    out->spread = *spread;
     if (spread->wire != TT_F32)
-        ctx->spread.reduce = TT_REDUCE_FAST; // rounded on the way: no longer exact
-    if (spread->share != NULL) {
-        if (strlen(spread->share) >= sizeof(ctx->share))
-            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.40s...' is too long", s->name,
-                           spread->share);
-        strcpy(ctx->share, spread->share);
-        ctx->spread.share = ctx->share;
-    }
+        out->spread.reduce = TT_REDUCE_FAST; // rounded on the way: no longer exact
     return TT_OK;
 }

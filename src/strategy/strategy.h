@@ -1,6 +1,6 @@
 /*
  * strategy.h - strategies are records: a name, a line of help, the options they use, and the mesh
- * they make of the context's devices for a graph. They have no code in the step.
+ * they make of a topology's devices for a graph. They have no code in the step.
  */
 #ifndef TUTTI_STRATEGY_STRATEGY_H
 #define TUTTI_STRATEGY_STRATEGY_H
@@ -11,7 +11,7 @@ typedef struct tti_strategy {
     const char *name, *help;
     const char *const *uses; // names of tti_spread_rows, NULL at the end; others are refused
     // The mesh for this graph. Fails when devices, lanes, pins or options do not go together.
-    tt_status (*mesh)(const tt_graph *g, tti_mesh *out);
+    tt_status (*mesh)(const tti_topology *top, const tt_graph *g, tti_mesh *out);
 } tti_strategy;
 
 #define TTI_STRATEGY(name) extern const tti_strategy tti_strategy_##name;
@@ -23,8 +23,10 @@ extern const tt_option tti_spread_rows[]; // of tt_spread
 const tti_strategy *tti_strategy_at(int i);              // NULL past the end
 const tti_strategy *tti_strategy_find(const char *name); // NULL if unknown
 
-// Sets the context's strategy and its options, as far as they can be judged without devices.
-tt_status tti_strategy_open(tt_ctx *ctx, const char *name, const tt_spread *spread) TTI_CHECKED;
+// Fills in the strategy and its options, as far as they can be judged without devices; text of the
+// options is borrowed.
+tt_status tti_strategy_choose(tt_ctx *ctx, const char *name, const tt_spread *spread,
+                              tti_topology *out) TTI_CHECKED;
 // Does the strategy have this option, or does the option ask for nothing?
 bool tti_spread_takes(const tti_strategy *s, const tt_option *row, const tt_spread *spread);
 // Options by themselves: bounds, words, and that the strategy uses them.
@@ -36,25 +38,17 @@ int tti_local_pins(const tt_graph *g, const tt_node **who);
 // ---- deal.c: devices and lanes to replicas ---------------------------------------------------
 
 /*
- * Deals the context's devices in order, n_local to a replica; why says where n_local comes from,
+ * Deals the topology's devices in order, n_local to a replica; why says where n_local comes from,
  * "pins up to local:1". replicas 0: as many as there are. Fills the shares of lanes. Where
  * out->is_apart is set the first device is a replica without lanes, beside those asked for.
  */
-tt_status tti_deal(const tt_graph *g, int replicas, int n_local, const char *why,
-                   tti_mesh *out) TTI_CHECKED;
+tt_status tti_deal(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
+                   const char *why, tti_mesh *out) TTI_CHECKED;
 // Fills mesh->share from text: "equal", "auto", "2,1"; with no replicas it only looks at the text.
-tt_status tti_deal_share(tt_ctx *ctx, const tti_strategy *s, const char *text,
-                         tti_mesh *mesh) TTI_CHECKED;
+tt_status tti_deal_share(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
+                         const char *text, tti_mesh *mesh) TTI_CHECKED;
 // "8 lanes: at most 8 replicas": how far the lanes let a graph be spread.
 #define TTI_MOST_TEXT 96
-const char *tti_most_text(const tt_graph *g, char out[TTI_MOST_TEXT]);
-
-/*
- * speed.c: what each device gets done in a moment, all of them working at once; only the ratios
- * mean something. Measured when first asked for, then kept.
- */
-tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES]) TTI_CHECKED;
-// Numbers of this process's devices in, of all devices out; all processes do it together.
-tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES]) TTI_CHECKED;
+const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[TTI_MOST_TEXT]);
 
 #endif

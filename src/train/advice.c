@@ -17,13 +17,13 @@
 typedef struct variant {
     int64_t batch, accumulate;
     const char *recompute;
-    const tti_strategy *strategy; // NULL: as it is
-    int n_devices;                // 0: as they are
+    const tti_topology *top;
 } variant;
 
 typedef struct advisor {
     tt_model *model;
     const tti_load *load;
+    const tti_topology *top; // as it is
     bool is_full; // the limit is all of a card or machine: more devices on it do not help
     tti_text text;
     int n; // pieces of advice so far
@@ -45,8 +45,7 @@ static tt_status try_step(tt_model *m, const variant *v, int64_t rows, tti_need 
                    .rows = rows,
                    .micro = (int)v->accumulate,
                    .recompute = v->recompute,
-                   .strategy = v->strategy,
-                   .n_devices = v->n_devices,
+                   .top = v->top,
                    .homes = homes};
     tt_status st = tti_session_try(s->session, &t, out);
     tti_free(m->ctx, list);
@@ -69,8 +68,7 @@ static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti
                    .n_fetched = sc->n_sums,
                    .rows = rows,
                    .micro = (int)v->accumulate,
-                   .strategy = v->strategy,
-                   .n_devices = v->n_devices,
+                   .top = v->top,
                    .follow = homes};
     tt_status st = tti_session_try(m->session, &t, out);
     tti_free(m->ctx, list);
@@ -81,8 +79,8 @@ static tt_status try_validation(tt_model *m, const variant *v, int64_t rows, tti
 static int64_t rest_of(const tt_ctx *ctx, int64_t records, int64_t rows)
 {
     bool streams = false;
-    for (int d = 0; d < ctx->n_devices; d++)
-        streams |= tti_has_streams(ctx->devices[d]);
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        streams |= tti_has_streams(ctx->top.devices[d]);
     return streams && records > rows ? records % rows : 0;
 }
 
@@ -131,7 +129,7 @@ static size_t need_of(const tti_need *step, const tti_need *validation)
 // A CPU of this process without a limit: all of them share what the machine has.
 static bool is_host(const tt_ctx *ctx, int d)
 {
-    const tti_device *dev = ctx->devices[d];
+    const tti_device *dev = ctx->top.devices[d];
     return dev->limit == 0 && dev->backend->host_memory && !dev->is_away;
 }
 
@@ -147,13 +145,13 @@ static bool fits(advisor *a, const variant *v, size_t *most)
     bool good = true;
     size_t host = 0;
     *most = 0;
-    for (int d = 0; d < TTI_MAX(v->n_devices, ctx->n_devices); d++) {
+    for (int d = 0; d < v->top->n_devices; d++) {
         size_t need = need_of(&step[d], &validation[d]);
         *most = TTI_MAX(*most, need);
         good &= step[d].limit == 0 || need <= step[d].limit;
-        host += d < ctx->n_devices && is_host(ctx, d) ? need : 0;
+        host += d < ctx->top.n_devices && is_host(ctx, d) ? need : 0;
     }
-    return good && (ctx->host_memory == 0 || host <= ctx->host_memory);
+    return good && (ctx->top.host_memory == 0 || host <= ctx->top.host_memory);
 }
 
 // ---- advice ----------------------------------------------------------------------------------
@@ -171,14 +169,15 @@ static variant as_it_is(const advisor *a)
 {
     return (variant){.batch = a->load->batch,
                      .accumulate = a->load->accumulate,
-                     .recompute = a->model->step->opts.recompute};
+                     .recompute = a->model->step->opts.recompute,
+                     .top = a->top};
 }
 
 // The same rows an update in more parts. With recompute, which the text then says too.
 static void advise_accumulate(advisor *a, const char *recompute)
 {
     variant v = as_it_is(a);
-    int64_t rows = v.batch * v.accumulate, lanes = a->model->ctx->lanes;
+    int64_t rows = v.batch * v.accumulate, lanes = a->model->ctx->top.lanes;
     char what[96];
     size_t most;
     v.recompute = recompute != NULL ? recompute : v.recompute;
@@ -227,29 +226,46 @@ static void size_text(size_t bytes, char out[32])
     snprintf(out, 32, "%zu%s", bytes, units[u]);
 }
 
+// Would it fit on n devices, no fewer than there are, all like the first?
+static bool fits_on(advisor *a, int n, const tti_strategy *strategy, size_t *most)
+{
+    variant v = as_it_is(a);
+    tti_topology other;
+    bool same = n == a->top->n_devices;
+    if (n < a->top->n_devices || (same && strategy == a->top->strategy))
+        return false;
+    if (same) {
+        other = *a->top;
+        other.made = NULL;
+    } else if (tti_topology_grow(a->model->ctx, a->top, n, &other) != TT_OK) {
+        return false;
+    }
+    other.strategy = strategy;
+    v.top = &other;
+    bool good = fits(a, &v, most);
+    tti_topology_free(a->model->ctx, &other);
+    return good;
+}
+
 // The fewest devices like the first with which a strategy's plan fits.
 static void advise_devices(advisor *a, const char *strategy)
 {
     static const int counts[] = {2, 3, 4, 6, 8, 12, 16};
     tt_ctx *ctx = a->model->ctx;
-    variant v = as_it_is(a);
     char what[160], limit[32];
     size_t most;
     if (a->is_full)
         return;
-    for (int d = 0; d < ctx->n_devices; d++)
-        if (ctx->devices[d]->limit != ctx->devices[0]->limit ||
-            strcmp(ctx->devices[d]->physical, ctx->devices[0]->physical) != 0)
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        if (ctx->top.devices[d]->limit != ctx->top.devices[0]->limit ||
+            strcmp(ctx->top.devices[d]->physical, ctx->top.devices[0]->physical) != 0)
             return; // "like the first" means nothing
-    v.strategy = tti_strategy_find(strategy);
     for (int i = 0; i < TTI_COUNT(counts); i++) {
-        v.n_devices = counts[i];
-        if (v.n_devices < ctx->n_devices ||
-            (v.n_devices == ctx->n_devices && v.strategy == ctx->strategy) || !fits(a, &v, &most))
+        if (!fits_on(a, counts[i], tti_strategy_find(strategy), &most))
             continue;
-        size_text(ctx->devices[0]->limit, limit);
+        size_text(ctx->top.devices[0]->limit, limit);
         snprintf(what, sizeof(what), "devices: \"%s*%d@%s\", strategy: %s",
-                 ctx->devices[0]->physical, v.n_devices, limit, strategy);
+                 ctx->top.devices[0]->physical, counts[i], limit, strategy);
         say(a, what, most);
         return;
     }
@@ -258,18 +274,17 @@ static void advise_devices(advisor *a, const char *strategy)
 // Fewer micro-batches of a pipeline: fewer partial sums of gradients wait for each other.
 static void advise_micro(advisor *a)
 {
-    tt_ctx *ctx = a->model->ctx;
+    tti_topology other = *a->top;
     variant v = as_it_is(a);
     char what[48];
     size_t most;
-    int given = ctx->spread.micro;
-    if (strcmp(ctx->strategy->name, "pipeline") != 0)
+    int given = a->top->spread.micro;
+    if (strcmp(a->top->strategy->name, "pipeline") != 0)
         return;
-    for (int k = (given > 0 ? given : ctx->lanes) - 1; k > 0; k--) {
-        ctx->spread.micro = k;
-        bool good = fits(a, &v, &most);
-        ctx->spread.micro = given;
-        if (!good)
+    v.top = &other;
+    for (int k = (given > 0 ? given : a->top->lanes) - 1; k > 0; k--) {
+        other.spread.micro = k;
+        if (!fits(a, &v, &most))
             continue;
         snprintf(what, sizeof(what), "micro: %d (same bits)", k);
         say(a, what, most);
@@ -319,10 +334,11 @@ static void advise(advisor *a)
 }
 
 // Refuses again what was refused, with advice.
-static tt_status refuse(tt_model *m, const tti_load *l, bool is_full, const char *message)
+static tt_status refuse(tt_model *m, const tti_load *l, const tti_topology *top, bool is_full,
+                        const char *message)
 {
     tt_ctx *ctx = m->ctx;
-    advisor a = {.model = m, .load = l, .is_full = is_full, .text = {.ctx = ctx}};
+    advisor a = {.model = m, .load = l, .top = top, .is_full = is_full, .text = {.ctx = ctx}};
     tti_text_add(&a.text, "%s", message);
     tt_clear_error(ctx);
     ctx->is_hushed = true;
@@ -337,48 +353,47 @@ static tt_status refuse(tt_model *m, const tti_load *l, bool is_full, const char
 tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes)
 {
     tti_need step[TTI_MAX_DEVICES], need[TTI_MAX_DEVICES];
-    variant v = as_it_is(&(advisor){.model = m, .load = l});
+    variant v = as_it_is(&(advisor){.model = m, .load = l, .top = &m->ctx->top});
     TT_TRY(try_both(m, &v, l, step, need));
-    for (int d = 0; d < m->ctx->n_devices; d++)
+    for (int d = 0; d < m->ctx->top.n_devices; d++)
         bytes[d] = beside(&need[d]);
     return TT_OK;
 }
 
 // The same of CPUs without a limit, together.
-static tt_status check_host(tt_model *m, const tti_load *l, const tti_need *step,
-                            const tti_need *more)
+static tt_status check_host(tt_model *m, const tti_load *l, const tti_topology *top,
+                            const tti_need *step, const tti_need *more)
 {
     tt_ctx *ctx = m->ctx;
     size_t host = 0, validation = 0;
     char text[256], size[32], memory[32];
-    for (int d = 0; d < ctx->n_devices; d++) {
+    for (int d = 0; d < ctx->top.n_devices; d++) {
         host += is_host(ctx, d) ? need_of(&step[d], &more[d]) : 0;
         validation += is_host(ctx, d) ? beside(&more[d]) : 0;
     }
-    if (ctx->host_memory == 0 || host <= ctx->host_memory)
+    if (ctx->top.host_memory == 0 || host <= ctx->top.host_memory)
         return TT_OK;
     tti_size_text((double)host, size);
-    tti_size_text((double)ctx->host_memory, memory);
+    tti_size_text((double)ctx->top.host_memory, memory);
     snprintf(text, sizeof(text),
              "training needs %s (%zu bytes, %zu of them for validation), more than the %s (%zu "
              "bytes) of memory that %s",
-             size, host, validation, memory, ctx->host_memory,
-             ctx->is_host_group ? "this process's control group allows" : "this machine has");
-    return refuse(m, l, true, text);
+             size, host, validation, memory, ctx->top.host_memory,
+             ctx->top.is_host_group ? "this process's control group allows" : "this machine has");
+    return refuse(m, l, top, true, text);
 }
 
 // The step fits; a last batch of fewer rows, or validation, whose arena stands beside the step's,
 // may not.
-static tt_status check_validation(tt_model *m, const tti_load *l)
+static tt_status check_validation(tt_model *m, const tti_load *l, const tti_topology *top)
 {
     tti_need step[TTI_MAX_DEVICES], more[TTI_MAX_DEVICES];
-    advisor a = {.model = m, .load = l};
-    variant v = as_it_is(&a);
+    variant v = as_it_is(&(advisor){.model = m, .load = l, .top = top});
     char text[256];
     if (l->validate_records == 0 && rest_of(m->ctx, l->records, l->batch * l->accumulate) == 0)
         return TT_OK;
     TT_TRY(try_both(m, &v, l, step, more));
-    for (int d = 0; d < m->ctx->n_devices; d++) {
+    for (int d = 0; d < m->ctx->top.n_devices; d++) {
         size_t need = need_of(&step[d], &more[d]);
         if (step[d].limit == 0 || need <= step[d].limit)
             continue;
@@ -386,45 +401,39 @@ static tt_status check_validation(tt_model *m, const tti_load *l)
         if (beside(&more[d]) > 0)
             snprintf(validation, sizeof(validation), ", and validation %zu more", beside(&more[d]));
         snprintf(text, sizeof(text), "%s: training needs %zu bytes%s, more than its limit of %zu",
-                 m->ctx->devices[d]->name, need - beside(&more[d]), validation, step[d].limit);
-        return refuse(m, l, false, text);
+                 m->ctx->top.devices[d]->name, need - beside(&more[d]), validation, step[d].limit);
+        return refuse(m, l, top, false, text);
     }
-    return check_host(m, l, step, more);
+    return check_host(m, l, top, step, more);
 }
 
 /*
- * GPUs without a limit have what is free of them, devices of one GPU in equal parts. NULL in *who:
- * there are none.
+ * GPUs without a limit have what is free of them, devices of one GPU in equal parts. NULL: there
+ * are none; else the name of one.
  */
-static void limit_gpus(tt_ctx *ctx, bool is_set[TTI_MAX_DEVICES], const char **who)
+static const char *limit_gpus(const tt_ctx *ctx, tti_topology *top)
 {
-    size_t limits[TTI_MAX_DEVICES] = {0};
-    *who = NULL;
-    for (int d = 0; d < ctx->n_devices && ctx->n_tasks < 2; d++) {
-        const tti_device *dev = ctx->devices[d];
+    const char *who = NULL;
+    for (int d = 0; d < ctx->top.n_devices && ctx->top.n_tasks < 2; d++) {
+        const tti_device *dev = ctx->top.devices[d];
         size_t all = 0, n = 0;
         tti_facts facts;
         if (!tti_has_streams(dev) || dev->limit > 0)
             continue;
         dev->backend->facts(dev->card, &facts);
-        for (int k = 0; k < ctx->n_devices; k++) {
-            const tti_device *other = ctx->devices[k];
+        for (int k = 0; k < ctx->top.n_devices; k++) {
+            const tti_device *other = ctx->top.devices[k];
             bool shares = other->backend == dev->backend && other->card == dev->card;
             all += shares ? atomic_load(&other->used) : 0;
             n += shares;
         }
-        limits[d] = facts.memory_free > 0 ? (facts.memory_free + all) / n : 0;
+        top->limit[d] = facts.memory_free > 0 ? (facts.memory_free + all) / n : 0;
+        who = top->limit[d] > 0 ? dev->name : who;
     }
-    for (int d = 0; d < ctx->n_devices; d++) {
-        is_set[d] = limits[d] > 0;
-        if (!is_set[d])
-            continue;
-        ctx->devices[d]->limit = limits[d];
-        *who = ctx->devices[d]->name;
-    }
+    return who;
 }
 
-static tt_status plan_step(tt_model *m, const tti_load *l)
+static tt_status plan_step(tt_model *m, const tti_load *l, const tti_topology *top)
 {
     tt_ctx *ctx = m->ctx;
     tt_tensor **list = tti_step_targets(m);
@@ -432,8 +441,8 @@ static tt_status plan_step(tt_model *m, const tti_load *l)
         return TT_ENOMEM;
     const tti_step *s = m->step;
     ctx->is_hushed = true; // a refusal is told once, with advice
-    tt_status st = tti_session_plan(s->session, list, s->n_fetches + s->n_targets, s->n_fetches,
-                                    TTI_MIN(l->batch * l->accumulate, l->records),
+    tt_status st = tti_session_plan(s->session, top, list, s->n_fetches + s->n_targets,
+                                    s->n_fetches, TTI_MIN(l->batch * l->accumulate, l->records),
                                     (int)l->accumulate, l->is_dry);
     ctx->is_hushed = false;
     tti_free(ctx, list);
@@ -451,7 +460,7 @@ static bool may_exceed(tt_model *m, const tti_load *l)
     const tt_graph *g = m->step->graph;
     double bytes = 0, rows = (double)l->batch * (double)l->accumulate;
     bool has_host = false;
-    for (int d = 0; d < ctx->n_devices; d++)
+    for (int d = 0; d < ctx->top.n_devices; d++)
         has_host |= is_host(ctx, d);
     for (int64_t i = 0; has_host && i < g->n_nodes; i++)
         for (int k = 0; k < g->nodes[i]->n_out; k++) {
@@ -463,37 +472,37 @@ static bool may_exceed(tt_model *m, const tti_load *l)
                 is_open |= dim < 0;
                 n *= dim < 0 ? -dim * rows : dim;
             }
-            bytes += is_open ? n : n * (ctx->lanes + ctx->n_devices);
+            bytes += is_open ? n : n * (ctx->top.lanes + ctx->top.n_devices);
         }
-    return has_host && ctx->host_memory > 0 && 2 * bytes > (double)ctx->host_memory;
+    return has_host && ctx->top.host_memory > 0 && 2 * bytes > (double)ctx->top.host_memory;
 }
 
 tt_status tti_memory_check(tt_model *m, const tti_load *l)
 {
     tt_ctx *ctx = m->ctx;
-    bool limited = false, is_set[TTI_MAX_DEVICES], is_tight = may_exceed(m, l);
-    const char *who;
-    for (int d = 0; d < ctx->n_devices; d++)
-        limited |= ctx->devices[d]->limit > 0;
-    limit_gpus(ctx, is_set, &who);
+    tti_topology top = ctx->top;
+    bool limited = false, is_tight = may_exceed(m, l);
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        limited |= ctx->top.devices[d]->limit > 0;
+    const char *who = limit_gpus(ctx, &top);
     if (!limited && who == NULL && !is_tight)
         return TT_OK;
-    tt_status st = plan_step(m, l);
-    is_tight = is_tight && ctx->host_need > ctx->host_memory / 2; // what validation takes may count
+    tt_status st = plan_step(m, l, &top);
+    if (st == TT_OK) // what validation takes may count
+        is_tight = is_tight && m->step->session->plans->host_need > top.host_memory / 2;
     if (st == TT_OK && (limited || is_tight)) {
-        st = check_validation(m, l);
+        st = check_validation(m, l, &top);
     } else if (st == TT_ELIMIT) {
         tti_text t = {.ctx = ctx};
         tti_text_add(&t, "%s", tt_last_error(ctx).message);
         if (who != NULL)
             tti_text_add(&t, "\n(without a limit of its own, a GPU is limited to its free memory)");
         char *message = tti_text_take(&t);
-        st = refuse(m, l, who != NULL || (is_tight && !limited), message != NULL ? message : "");
+        st = refuse(m, l, &top, who != NULL || (is_tight && !limited),
+                    message != NULL ? message : "");
         tti_free(ctx, message);
     } else if (st != TT_OK) {
         TT_LOG(ctx, TT_ERROR, "%s", tt_last_error(ctx).message);
     }
-    for (int d = 0; d < ctx->n_devices; d++)
-        ctx->devices[d]->limit = is_set[d] ? 0 : ctx->devices[d]->limit;
     return st;
 }

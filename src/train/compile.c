@@ -323,9 +323,9 @@ static tt_status build_residuals(tti_step *s)
 {
     tt_ctx *ctx = s->model->ctx;
     tti_mesh mesh;
-    if (ctx->spread.wire == TT_F32)
+    if (ctx->top.spread.wire == TT_F32)
         return TT_OK;
-    TT_TRY(ctx->strategy->mesh(s->graph, &mesh));
+    TT_TRY(ctx->top.strategy->mesh(&ctx->top, s->graph, &mesh));
     for (int i = 0; mesh.n_replicas > 1 && i < s->n_weights; i++) {
         const tt_tensor *grad = s->grads[i];
         if (grad == NULL || grad->layout.kind != TT_LAYOUT_PARTIAL || grad->dtype != TT_F32 ||

@@ -145,10 +145,10 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
     int64_t both;
     if (o.batch < 0 || o.rows < 0 || o.accumulate < 0)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is negative");
-    if (o.accumulate > m->ctx->lanes || !tti_mul_i64(o.batch, TTI_MAX(o.accumulate, 1), &both))
+    if (o.accumulate > m->ctx->top.lanes || !tti_mul_i64(o.batch, TTI_MAX(o.accumulate, 1), &both))
         return TT_FAIL(m->ctx, TT_EINVAL,
                        "evaluate: batch %lld, accumulate %lld: accumulate is at most %d, the lanes",
-                       (long long)o.batch, (long long)o.accumulate, m->ctx->lanes);
+                       (long long)o.batch, (long long)o.accumulate, m->ctx->top.lanes);
     if (tt_data_count(data) < 1)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the data has no records");
     TT_TRY(tti_data_compare(data, "the data to evaluate"));

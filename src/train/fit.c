@@ -20,16 +20,16 @@
 static tt_status check_accumulate(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
-    if (f->o.accumulate >= 1 && ctx->lanes % f->o.accumulate == 0)
+    if (f->o.accumulate >= 1 && ctx->top.lanes % f->o.accumulate == 0)
         return TT_OK;
     char list[128];
     size_t n = 0;
-    for (int k = 1; k <= ctx->lanes && n < sizeof(list) - 8; k++)
-        if (ctx->lanes % k == 0)
+    for (int k = 1; k <= ctx->top.lanes && n < sizeof(list) - 8; k++)
+        if (ctx->top.lanes % k == 0)
             n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d", n > 0 ? ", " : "", k);
     return TT_FAIL(ctx, TT_EINVAL,
                    "fit: accumulate is %lld, which does not divide the %d lanes; use one of %s",
-                   (long long)f->o.accumulate, ctx->lanes, list);
+                   (long long)f->o.accumulate, ctx->top.lanes, list);
 }
 
 static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)

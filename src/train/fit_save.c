@@ -16,7 +16,7 @@ static void fill_state(tti_fit *f, tti_train_state *s)
     *s = (tti_train_state){.step = step->step,
                            .cursor = f->cursor,
                            .count = f->count,
-                           .lanes = ctx->lanes,
+                           .lanes = ctx->top.lanes,
                            .batch = f->o.batch,
                            .accumulate = f->o.accumulate,
                            .seed = ctx->seed,
@@ -95,11 +95,11 @@ static const char *order_note(const tti_train_state *s)
 static tt_status check_state(tti_fit *f, const char *path, const tti_train_state *s)
 {
     tt_ctx *ctx = f->model->ctx;
-    if (s->lanes != ctx->lanes)
+    if (s->lanes != ctx->top.lanes)
         return TT_FAIL(ctx, TT_EINVAL,
                        "%s was made with %d lanes, this fit has %d; lanes are kept "
                        "for a job's life",
-                       path, s->lanes, ctx->lanes);
+                       path, s->lanes, ctx->top.lanes);
     int64_t theirs = 0, ours = 0; // as one of them may be too large, so may the other be
     if (!tti_mul_i64(s->batch, s->accumulate, &theirs) ||
         !tti_mul_i64(f->o.batch, f->o.accumulate, &ours) || theirs != ours)

@@ -27,20 +27,20 @@ static bool is_wanted(const tti_fit *f)
 {
     const tt_ctx *ctx = f->model->ctx;
     // How long devices of other processes take is not known here.
-    bool wanted = tti_ranks(ctx) == 1 && ctx->n_devices > 1 && ctx->spread.share != NULL &&
-                  strcmp(ctx->spread.share, "auto") == 0 && !f->step->session->trace;
-    for (int d = 0; wanted && d < ctx->n_devices; d++)
-        wanted = ctx->devices[d]->limit == 0;
+    bool wanted = tti_ranks(ctx) == 1 && ctx->top.n_devices > 1 && ctx->top.spread.share != NULL &&
+                  strcmp(ctx->top.spread.share, "auto") == 0 && !f->step->session->trace;
+    for (int d = 0; wanted && d < ctx->top.n_devices; d++)
+        wanted = ctx->top.devices[d]->limit == 0;
     return wanted;
 }
 
 static tt_status mark(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
-    f->share_marks = tti_calloc(ctx, (size_t)ctx->n_devices, sizeof(*f->share_marks));
+    f->share_marks = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*f->share_marks));
     if (f->share_marks == NULL)
         return TT_ENOMEM;
-    for (int d = 0; d < ctx->n_devices; d++)
+    for (int d = 0; d < ctx->top.n_devices; d++)
         f->share_marks[d] = compute_of(f, d);
     return TT_OK;
 }
@@ -87,25 +87,25 @@ static tt_status deal_anew(tti_fit *f)
     tti_mesh m;
     int was[TTI_MAX_DEVICES], now[TTI_MAX_DEVICES];
     double lane[TTI_MAX_DEVICES];
-    TT_TRY(ctx->strategy->mesh(f->step->graph, &m));
+    TT_TRY(ctx->top.strategy->mesh(&ctx->top, f->step->graph, &m));
     int first = m.is_apart;
-    if (m.n_replicas - first < 2 || m.n_replicas - first > ctx->lanes)
+    if (m.n_replicas - first < 2 || m.n_replicas - first > ctx->top.lanes)
         return TT_OK;
-    tti_deal_lanes(&m, ctx->lanes, was);
+    tti_deal_lanes(&m, ctx->top.lanes, was);
     double times[TTI_MAX_DEVICES] = {0};
-    for (int d = 0; d < ctx->n_devices; d++)
+    for (int d = 0; d < ctx->top.n_devices; d++)
         times[d] = (double)(compute_of(f, d) - f->share_marks[d]);
     TT_TRY(tti_by_device(ctx, times));
     if (!lane_times(times, &m, was, lane))
         return TT_OK;
     for (int r = first; r < m.n_replicas; r++)
         m.share[r] = lane[first] / lane[r];
-    tti_deal_lanes(&m, ctx->lanes, now);
+    tti_deal_lanes(&m, ctx->top.lanes, now);
     if (slowest(&m, now, lane) > (1 - GAIN) * slowest(&m, was, lane))
         return TT_OK;
     for (int r = first; r < m.n_replicas; r++)
         for (int l = 0; l < m.n_local; l++)
-            ctx->speed[m.device[r * m.n_local + l]] = m.share[r]; // what the mesh goes by
+            ctx->top.speed[m.device[r * m.n_local + l]] = m.share[r]; // what the mesh goes by
     tti_session_forget(f->step->session);
     char before[256], after[256];
     lanes_text(was, m.n_replicas, before, sizeof(before));

@@ -28,16 +28,16 @@ static void warn_of_devices(tti_fit *f)
     bool pins = g->place != NULL;
     for (int64_t i = 0; i < g->n_nodes; i++)
         pins |= g->nodes[i]->has_pin;
-    bool one_works = strcmp(ctx->strategy->name, "single") == 0 && !pins;
+    bool one_works = strcmp(ctx->top.strategy->name, "single") == 0 && !pins;
     if (!one_works && tti_arithmetic_of(ctx) >= 2000)
         TT_LOG(ctx, TT_WARN,
                "CPU and GPUs are used together: the result depends on how the work is divided "
                "between them");
-    if (ctx->n_devices > 1 && one_works)
+    if (ctx->top.n_devices > 1 && one_works)
         TT_LOG(ctx, TT_WARN,
                "%d devices, but strategy is single and there are no pins: only %s is used; use "
                "strategy mirrored to use all",
-               ctx->n_devices, ctx->devices[0]->name);
+               ctx->top.n_devices, ctx->top.devices[0]->name);
 }
 
 void tti_fit_begin_event(tti_fit *f)
@@ -59,7 +59,7 @@ void tti_fit_begin_event(tti_fit *f)
         {"epoch_rows", (double)f->count, NULL},
         {"batch", (double)f->o.batch, NULL},
         {"accumulate", (double)f->o.accumulate, NULL},
-        {"lanes", (double)ctx->lanes, NULL},
+        {"lanes", (double)ctx->top.lanes, NULL},
         {"parameters", (double)tt_model_parameters(f->model), NULL},
         {"devices", 0, devices},
     };

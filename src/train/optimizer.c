@@ -266,7 +266,7 @@ static tt_status make_largest(builder *b)
 {
     tti_updates_request *r = b->r;
     tt_ctx *ctx = tt_graph_get_ctx(b->g);
-    if (ctx->n_devices > 1 && b->n_largest > 1) {
+    if (ctx->top.n_devices > 1 && b->n_largest > 1) {
         b->largest[0] = tt_max_abs(b->g, b->largest, b->n_largest);
         b->n_largest = 1;
     }

@@ -108,7 +108,7 @@ static void collect(const tt_model *m, profile *p)
         add(&p->both, both, sp->end_ns - sp->begin_ns);
         add(&p->ops, tti_pnode_kind_name(pn), sp->end_ns - sp->begin_ns);
         add(&p->layers, layer, sp->end_ns - sp->begin_ns);
-        add(&p->devices, m->ctx->devices[sp->device]->name, sp->end_ns - sp->begin_ns);
+        add(&p->devices, m->ctx->top.devices[sp->device]->name, sp->end_ns - sp->begin_ns);
         low = TTI_MIN(low, sp->run);
         high = TTI_MAX(high, sp->run);
         first = TTI_MIN(first, sp->begin_ns);

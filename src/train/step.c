@@ -52,7 +52,7 @@ static int feed_factors(tti_step *s, const factors *f, int n)
 static int64_t few_rows_of(const tt_model *m, int64_t i)
 {
     const tti_layer *l = m->layers[i];
-    return l->def != NULL && l->def->few_rows != NULL ? l->def->few_rows(l, m->ctx->lanes) : 0;
+    return l->def != NULL && l->def->few_rows != NULL ? l->def->few_rows(l, m->ctx->top.lanes) : 0;
 }
 
 int64_t tti_few_rows(const tt_model *m)
@@ -65,7 +65,7 @@ int64_t tti_few_rows(const tt_model *m)
 
 void tti_few_rows_warn(tt_model *m, int64_t rows)
 {
-    int n = 0, lanes = m->ctx->lanes, single = 0;
+    int n = 0, lanes = m->ctx->top.lanes, single = 0;
     const char *first = NULL;
     char others[48] = "";
     int64_t most = 0;

@@ -29,8 +29,8 @@ static tt_hash train(const char *devices, const char *strategy, const char *shar
 {
     tt_ctx *ctx = tt_open(.devices = devices, .threads = 2, .strategy = strategy,
                           .spread = {.share = share}, .on_event = hear, .user = h);
-    for (int d = 0; d < ctx->n_devices; d++)
-        ctx->speed[d] = 1; // as if measured: a busy machine may already have shown the slow one
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        ctx->top.speed[d] = 1; // as if measured: a busy machine may already have shown the slow one
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_flatten(m);
     tt_dense(m, .units = 65, .act = TT_RELU);

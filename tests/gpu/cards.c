@@ -68,7 +68,7 @@ static size_t received(const matrix_way *way)
                   tt_last_error(ctx).message);
     const tti_plan *p = tt_model_get_session(m)->plans;
     size_t bytes = 0;
-    for (int d = 0; d < ctx->n_devices; d++)
+    for (int d = 0; d < ctx->top.n_devices; d++)
         bytes += p->devices[d].received_bytes;
     CHECK_OK(tt_close(ctx));
     return bytes;

@@ -38,7 +38,7 @@ static void open_devices(team *t, int n)
     t->ctx = tt_open(.devices = devices, .on_event = test_ignore_event);
     ck_assert_msg(tt_status_of(t->ctx) == TT_OK, "%s", tt_last_error(t->ctx).message);
     for (int i = 0; i < n; i++)
-        t->d[i] = t->ctx->devices[i];
+        t->d[i] = t->ctx->top.devices[i];
     t->st = t->d[0]->backend->streams;
 }
 
@@ -286,13 +286,13 @@ TEST(gpu_joint_work_takes_memory_of_the_libraries_share)
 static void check_words(const char *devices, const char *want)
 {
     tt_ctx *ctx = tt_open(.devices = devices, .on_event = test_ignore_event);
-    const tti_streams *st = ctx->devices[0]->backend->streams;
+    const tti_streams *st = ctx->top.devices[0]->backend->streams;
     char words[200];
     void *gang;
-    CHECK(!st->joins(ctx->devices, ctx->n_devices, words, sizeof(words)));
+    CHECK(!st->joins(ctx->top.devices, ctx->top.n_devices, words, sizeof(words)));
     CHECK_STR(words, want);
     if (strstr(want, "not a GPU") == NULL) {
-        CHECK_INT(st->gang(ctx->devices, ctx->n_devices, &gang), TT_EUNSUPPORTED);
+        CHECK_INT(st->gang(ctx->top.devices, ctx->top.n_devices, &gang), TT_EUNSUPPORTED);
         CHECK_MESSAGE(ctx, want);
         tt_clear_error(ctx);
     }

@@ -241,7 +241,7 @@ static tt_status count_at_step(void *user, tt_model *m, const tt_progress *p)
     (void)p;
     c->calls[c->n] = atomic_load(&ctx->alloc_calls);
     for (int d = 0; d < tt_device_count(ctx); d++)
-        c->used[c->n] += atomic_load(&ctx->devices[d]->used);
+        c->used[c->n] += atomic_load(&ctx->top.devices[d]->used);
     c->n++;
     return TT_OK;
 }

@@ -180,7 +180,7 @@ static tt_status apart(tt_spread spread, int lanes, tti_mesh *m, int *end, const
 {
     tt_ctx *ctx = tt_open(.devices = "cpu:0,gpu:0*2", .strategy = "central", .spread = spread,
                           .lanes = lanes, .on_event = test_ignore_event);
-    tt_status st = ctx->strategy->mesh(tt_graph_new(ctx), m);
+    tt_status st = ctx->top.strategy->mesh(&ctx->top, tt_graph_new(ctx), m);
     if (st == TT_OK)
         tti_deal_lanes(m, lanes, end);
     else

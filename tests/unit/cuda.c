@@ -46,19 +46,19 @@ TEST(gpus_are_opened_by_kind_and_part)
         CHECK_STR(d.name, names[i]);
         CHECK_STR(d.physical, physical[i]);
         CHECK(d.limit == limit[i]);
-        CHECK_INT(ctx->devices[i]->index, i);
+        CHECK_INT(ctx->top.devices[i]->index, i);
     }
     tt_device_name second;
     CHECK_OK(tt_device_parse(ctx, "gpu:1", &second));
-    CHECK(tti_device_match(ctx, &second) == ctx->devices[2]);
-    CHECK(tti_device_can_read(ctx->devices[1], ctx->devices[2]));
-    CHECK(tti_device_can_read(ctx->devices[1], ctx->devices[3]));
-    CHECK(!tti_device_can_read(ctx->devices[1], ctx->devices[0]));
+    CHECK(tti_device_match(&ctx->top, &second) == ctx->top.devices[2]);
+    CHECK(tti_device_can_read(ctx->top.devices[1], ctx->top.devices[2]));
+    CHECK(tti_device_can_read(ctx->top.devices[1], ctx->top.devices[3]));
+    CHECK(!tti_device_can_read(ctx->top.devices[1], ctx->top.devices[0]));
     CHECK_OK(tt_close(ctx));
 
     ctx = open_on("all");
     CHECK_INT(tt_device_count(ctx), 2);
-    CHECK_STR(ctx->devices[1]->name, "gpu:1");
+    CHECK_STR(ctx->top.devices[1]->name, "gpu:1");
     CHECK_OK(tt_close(ctx));
 }
 
@@ -88,7 +88,7 @@ TEST(missing_gpus_are_told_with_the_reason)
     setenv("TUTTI_EMU_DRIVER", "0", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no NVIDIA driver is installed");
     tt_ctx *ctx = tt_open(.devices = "all", .on_event = test_ignore_event);
-    CHECK_STR(ctx->devices[0]->name, "cpu:0");
+    CHECK_STR(ctx->top.devices[0]->name, "cpu:0");
     CHECK_OK(tt_close(ctx));
 }
 
@@ -104,7 +104,7 @@ TEST(gpu_memory_has_its_limit_and_the_cards)
 {
     setenv("TUTTI_EMU_MEMORY", "100000", 1);
     tt_ctx *ctx = open_on("gpu:0*2@60000");
-    tti_device *a = ctx->devices[0], *b = ctx->devices[1];
+    tti_device *a = ctx->top.devices[0], *b = ctx->top.devices[1];
     void *p, *q;
     CHECK_OK(tti_device_alloc(a, 50000, &p));
     CHECK_INT(tti_device_alloc(a, 20000, &q), TT_ELIMIT);
@@ -130,21 +130,21 @@ TEST(gpu_memory_that_others_hold_is_told_apart)
     setenv("TUTTI_EMU_TAKEN", "7000000000", 1);
     tt_ctx *ctx = open_on("gpu:0");
     void *p, *q;
-    CHECK_OK(tti_device_alloc(ctx->devices[0], 500000, &p));
+    CHECK_OK(tti_device_alloc(ctx->top.devices[0], 500000, &p));
     setenv("TUTTI_EMU_TAKEN", "7600000000", 1);
-    CHECK_INT(tti_device_alloc(ctx->devices[0], 700000000, &q), TT_ENOMEM);
+    CHECK_INT(tti_device_alloc(ctx->top.devices[0], 700000000, &q), TT_ENOMEM);
     CHECK_MESSAGE(ctx, "gpu:0: cannot allocate 667.6 MiB: 381.0 MiB of the card's 7.45 GiB are "
                        "free; this process's tensors use 500000 bytes, other processes used 6.52 "
                        "GiB when it started, and CUDA or others have taken 572.2 MiB since");
     tt_clear_error(ctx);
-    tti_device_free(ctx->devices[0], p, 500000);
+    tti_device_free(ctx->top.devices[0], p, 500000);
     CHECK_OK(tt_close(ctx));
 }
 
 static void check_copies(const char *devices)
 {
     tt_ctx *ctx = open_on(devices);
-    tti_device *a = ctx->devices[0], *b = ctx->devices[1];
+    tti_device *a = ctx->top.devices[0], *b = ctx->top.devices[1];
     size_t n = (size_t)5 << 20; // more than one piece of the way through the host
     unsigned char *x = tti_alloc(ctx, n), *y = tti_calloc(ctx, 1, n);
     void *p, *q;
@@ -187,7 +187,7 @@ TEST(events_order_streams)
 {
     for (int waits = 0; waits < 2; waits++) {
         tt_ctx *ctx = open_on("gpu:0*2");
-        tti_device *a = ctx->devices[0], *b = ctx->devices[1];
+        tti_device *a = ctx->top.devices[0], *b = ctx->top.devices[1];
         int one[2] = {1, 2}, got[2] = {0, 0};
         void *p, *q, *event = NULL;
         CHECK_OK(tti_device_alloc(a, 8, &p));
@@ -215,7 +215,7 @@ TEST(a_capture_over_two_gpus_runs_again)
 {
     setenv("TUTTI_EMU_CARDS", "2", 1);
     tt_ctx *ctx = open_on("gpu:0,gpu:1");
-    tti_device *d[2] = {ctx->devices[0], ctx->devices[1]};
+    tti_device *d[2] = {ctx->top.devices[0], ctx->top.devices[1]};
     const tti_streams *st = streams(d[0]);
     int *host = st->pinned(d[0], 16);
     CHECK(host != NULL);
@@ -266,7 +266,7 @@ TEST(a_capture_over_two_gpus_runs_again)
 TEST(memory_cannot_be_taken_during_a_capture)
 {
     tt_ctx *ctx = open_on("gpu:0");
-    tti_device *d = ctx->devices[0];
+    tti_device *d = ctx->top.devices[0];
     void *p = NULL, *exec = NULL;
     CHECK_OK(streams(d)->capture_begin(&d, 1));
     CHECK_INT(tti_device_alloc(d, 16, &p), TT_EDEVICE);
@@ -282,7 +282,7 @@ TEST(memory_cannot_be_taken_during_a_capture)
 TEST(elapsed_time_is_that_of_events)
 {
     tt_ctx *ctx = open_on("gpu:0");
-    tti_device *d = ctx->devices[0];
+    tti_device *d = ctx->top.devices[0];
     void *first = NULL, *last = NULL;
     CHECK_OK(streams(d)->record(d, &first));
     CHECK_OK(streams(d)->record(d, &last));
@@ -344,7 +344,7 @@ TEST(a_lost_card_tells_its_first_cause)
                        "memory access was encountered (cudaErrorIllegalAddress)");
     tt_clear_error(ctx);
     void *p;
-    CHECK_INT(tti_device_alloc(ctx->devices[1], 16, &p), TT_EDEVICE);
+    CHECK_INT(tti_device_alloc(ctx->top.devices[1], 16, &p), TT_EDEVICE);
     CHECK_MESSAGE(ctx, "gpu:1: its GPU failed and cannot be used until this process is restarted");
     CHECK_MESSAGE(ctx, "cudaErrorIllegalAddress");
     CHECK_INT(tt_close(ctx), TT_EDEVICE);

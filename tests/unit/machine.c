@@ -63,7 +63,7 @@ TEST(the_machine_has_memory)
     size_t all = tti_machine_memory(&is_group);
     CHECK(all > (size_t)64 << 20);
     tt_ctx *ctx = test_ctx();
-    CHECK(ctx->host_memory == all && ctx->is_host_group == is_group);
+    CHECK(ctx->top.host_memory == all && ctx->top.is_host_group == is_group);
     CHECK_OK(tt_close(ctx));
 }
 
@@ -80,7 +80,7 @@ static void fit(const char *devices, const char *strategy, size_t memory, const 
     char text[1024];
     snprintf(text, sizeof(text), job, devices, strategy);
     job_built b = job_build_ok(text);
-    b.ctx->host_memory = memory;
+    b.ctx->top.host_memory = memory;
     tt_fit_opts o = b.parts.fit;
     o.opts_size = sizeof(o);
     tt_status st = tt_fit_with(b.parts.model, b.parts.train, &o);
@@ -111,7 +111,7 @@ TEST(a_plan_of_a_graph_that_exceeds_the_machine_is_refused)
 {
     tt_ctx *ctx = test_ctx();
     static float data[4 * 4096], y[4];
-    ctx->host_memory = 1 << 10;
+    ctx->top.host_memory = 1 << 10;
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 4096));
     tt_tensor *sum = tt_sum(g, tt_softmax(g, x), .axis = 1);

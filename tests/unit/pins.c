@@ -169,12 +169,12 @@ TEST(local_devices_are_the_contexts)
         snprintf(text, sizeof(text), "Local:%d", i);
         CHECK_OK(tt_device_parse(ctx, text, &name));
         CHECK_STR(name.type, "local");
-        CHECK(tti_device_match(ctx, &name) == ctx->devices[i]);
+        CHECK(tti_device_match(&ctx->top, &name) == ctx->top.devices[i]);
     }
     CHECK_OK(tt_device_parse(ctx, "local", &name));
-    CHECK(tti_device_match(ctx, &name) == ctx->devices[0]);
+    CHECK(tti_device_match(&ctx->top, &name) == ctx->top.devices[0]);
     CHECK_OK(tt_device_parse(ctx, "local:3", &name));
-    CHECK(tti_device_match(ctx, &name) == NULL);
+    CHECK(tti_device_match(&ctx->top, &name) == NULL);
     CHECK_OK(tt_close(ctx));
 }
 

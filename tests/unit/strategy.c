@@ -23,7 +23,7 @@ static tt_status make_mesh(tt_ctx *ctx, int pins, tti_mesh *out)
         x = tt_relu(g, x);
         CHECK_OK(tt_pin(x, name));
     }
-    return ctx->strategy->mesh(g, out);
+    return ctx->top.strategy->mesh(&ctx->top, g, out);
 }
 
 static tti_mesh mesh_of(const char *strategy, const char *devices, int pins, tt_spread spread)
@@ -165,7 +165,7 @@ TEST(bad_values_of_options_are_refused)
 TEST(narrow_wires_reduce_fast)
 {
     tt_ctx *ctx = open_with("mirrored", "cpu:0*2", 8, SPREAD(.wire = TT_BF16));
-    CHECK(ctx->spread.reduce == TT_REDUCE_FAST);
+    CHECK(ctx->top.spread.reduce == TT_REDUCE_FAST);
     CHECK_OK(tt_close(ctx));
 }
 
@@ -220,7 +220,7 @@ TEST(most_devices_follow_lanes)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         tt_ctx *ctx = open_with(cases[i].strategy, "cpu:0*2", cases[i].lanes, NOTHING);
         char text[TTI_MOST_TEXT];
-        CHECK_STR(tti_most_text(tt_graph_new(ctx), text), cases[i].text);
+        CHECK_STR(tti_most_text(&ctx->top, tt_graph_new(ctx), text), cases[i].text);
         CHECK_OK(tt_close(ctx));
     }
 }

@@ -4,8 +4,7 @@
  * uses them. Shares of lanes change no bit, so neither does what is measured here.
  */
 #include "comm/world.h"
-#include "device/device.h"
-#include "strategy/strategy.h"
+#include "run/run.h"
 
 #define WINDOW_NS 10000000 // of the measurement, after as much to wake up and warm up
 #define UNITS     64       // of a round, so that a team shares it evenly
@@ -49,28 +48,27 @@ static void probe_task(void *arg)
 tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES])
 {
     double all[TT_MAX_TASKS][TTI_MAX_DEVICES];
-    if (ctx->n_tasks < 2)
+    if (ctx->top.n_tasks < 2)
         return TT_OK;
     TT_TRY(tti_world_exchange(ctx->world, "times", values, sizeof(all[0]), all, 0));
-    for (int d = 0; d < ctx->n_devices; d++)
-        values[d] = all[ctx->devices[d]->task][d];
+    for (int d = 0; d < ctx->top.n_devices; d++)
+        values[d] = all[ctx->top.devices[d]->task][d];
     return TT_OK;
 }
 
-static tt_status measure(tt_ctx *ctx)
+tt_status tti_measure_speeds(tt_ctx *ctx, double speed[TTI_MAX_DEVICES])
 {
     probe probes[TTI_MAX_DEVICES];
     int n = 0; // of the context's devices have been looked at
-    double speed[TTI_MAX_DEVICES] = {0};
     tt_status st = TT_OK;
-    for (; n < ctx->n_devices && st == TT_OK; n++) {
-        tti_device *d = ctx->devices[n];
+    for (; n < ctx->top.n_devices && st == TT_OK; n++) {
+        tti_device *d = ctx->top.devices[n];
         probes[n] = (probe){.device = d};
         if (!d->is_away)
             st = d->backend->submit(d, (tti_task){probe_task, &probes[n]});
     }
     for (int i = 0; i < n; i++) { // the device's own flag: a worker still looks at it after
-        tti_device *d = ctx->devices[i];
+        tti_device *d = ctx->top.devices[i];
         while (!d->is_away && tti_flag_wait(&d->n_done, d->n_submitted, 0, TTI_FOREVER) != TT_OK)
             ;
     }
@@ -78,18 +76,5 @@ static tt_status measure(tt_ctx *ctx)
         st = probes[d].status;
         speed[d] = TTI_MAX(probes[d].rounds, 1e-12);
     }
-    if (st == TT_OK)
-        st = tti_by_device(ctx, speed);
-    for (int d = 0; d < ctx->n_devices && st == TT_OK; d++)
-        ctx->speed[d] = speed[d];
-    return st;
-}
-
-tt_status tti_device_speeds(tt_ctx *ctx, double out[TTI_MAX_DEVICES])
-{
-    if (ctx->speed[0] == 0)
-        TT_TRY(measure(ctx));
-    for (int d = 0; d < ctx->n_devices; d++)
-        out[d] = ctx->speed[d];
-    return TT_OK;
+    return st == TT_OK ? tti_by_device(ctx, speed) : st;
 }

@@ -181,10 +181,11 @@ void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
 tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
 
 /*
- * topology.c: the topology from with n devices, all like its first. They are names and limits with
- * the kernels of that one; nothing runs on them.
+ * topology.c: the topology from with other devices: n on each of some hosts, all like its first. A
+ * host is a process, whose memory no other reads. Its devices are names and limits with the kernels
+ * of that first one: plans can be made for them, and nothing runs on them.
  */
-tt_status tti_topology_grow(tt_ctx *ctx, const tti_topology *from, int n,
+tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, int n,
                             tti_topology *out) TTI_CHECKED;
 void tti_topology_free(tt_ctx *ctx, tti_topology *top);
 

@@ -6,34 +6,47 @@
 #include <stdio.h>
 #include <string.h>
 
-// Device i of n, with the threads that it would have. Kernels of GPUs prepare with its state.
-static void make_up(const tti_device *like, int i, int n, tti_device *out)
+// Device i of n on its host, with the threads that it would have. Kernels of GPUs prepare with the
+// state of the one that it is like.
+static void make_up(const tti_device *like, int host, int i, int n, tti_device *out)
 {
     int threads = like->ctx->n_threads;
     out->ctx = like->ctx;
     out->backend = like->backend;
-    out->index = i;
     out->full = like->full;
     out->full.index = i;
+    out->full.task = host;
+    out->task = host;
+    out->is_away = host > 0;
+    out->near = (uint64_t)1 << host;
     out->n_threads = TTI_MAX(1, (i + 1) * threads / n - i * threads / n);
     out->limit = like->limit;
     out->state = like->state;
-    snprintf(out->name, sizeof(out->name), "%s:%d", like->backend->name, i);
     snprintf(out->physical, sizeof(out->physical), "%s", like->physical);
 }
 
-tt_status tti_topology_grow(tt_ctx *ctx, const tti_topology *from, int n, tti_topology *out)
+tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, int n,
+                            tti_topology *out)
 {
-    if (n < 1 || n > TTI_MAX_DEVICES)
-        return TT_FAIL(ctx, TT_EINVAL, "%d devices; 1 to %d are allowed", n, TTI_MAX_DEVICES);
-    tti_device *made = tti_calloc(ctx, (size_t)n, sizeof(*made));
+    if (hosts < 1 || n < 1 || hosts > TTI_MAX_DEVICES || n > TTI_MAX_DEVICES / hosts)
+        return TT_FAIL(ctx, TT_EINVAL, "%d hosts of %d devices; at most %d devices are allowed",
+                       hosts, n, TTI_MAX_DEVICES);
+    tti_device *made = tti_calloc(ctx, (size_t)hosts * (size_t)n, sizeof(*made));
     if (made == NULL)
         return TT_ENOMEM;
     *out = *from;
     out->made = made;
-    out->n_devices = n;
-    for (int d = 0; d < n; d++) {
-        make_up(from->devices[0], d, n, &made[d]);
+    out->n_devices = hosts * n;
+    out->n_tasks = hosts > 1 ? hosts : 0;
+    out->task = 0;
+    for (int d = 0; d < hosts * n; d++) {
+        char task[16] = "";
+        if (hosts > 1)
+            snprintf(task, sizeof(task), "task:%d/", d / n);
+        make_up(from->devices[0], d / n, d % n, n, &made[d]);
+        made[d].index = d;
+        snprintf(made[d].name, sizeof(made[d].name), "%s%.8s:%d", task,
+                 from->devices[0]->backend->name, d % n);
         out->devices[d] = &made[d];
         out->speed[d] = from->speed[0];
         out->limit[d] = from->limit[0];

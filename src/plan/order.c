@@ -9,6 +9,7 @@
  */
 #include "device/device.h"
 #include "plan/plan.h"
+#include "plan/verify.h"
 #include <string.h>
 
 typedef struct edges {
@@ -37,7 +38,7 @@ static tt_status add_edge(edges *e, int from, int to)
 
 // ---- variables: readers before the next update -----------------------------------------------
 
-static bool writes_input(const tti_plan *p, const tti_pnode *pn, int k)
+bool tti_writes_input(const tti_plan *p, const tti_pnode *pn, int k)
 {
     if (pn->kind == TTI_COLLECT || pn->kind == TTI_JOINT)
         return k == 0 && p->values[pn->out].memory == TTI_VARIABLE;
@@ -47,7 +48,7 @@ static bool writes_input(const tti_plan *p, const tti_pnode *pn, int k)
 }
 
 // The update whose result a value is, through views; -1: the value from before the run.
-static int version_of(const tti_plan *p, int value)
+int tti_version_of(const tti_plan *p, int value)
 {
     for (;;) {
         const tti_pnode *maker = &p->nodes[p->values[value].node];
@@ -83,7 +84,7 @@ static tt_status variable_edges(edges *e)
     int n = 0, max = 0;
     for (int64_t i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++)
-            max += writes_input(p, &p->nodes[i], k);
+            max += tti_writes_input(p, &p->nodes[i], k);
     if (max == 0)
         return TT_OK;
     write *writes = tti_alloc(p->ctx, sizeof(*writes) * (size_t)max);
@@ -91,7 +92,7 @@ static tt_status variable_edges(edges *e)
     tt_status st = writes == NULL || first == NULL ? TT_ENOMEM : TT_OK;
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
-            if (!writes_input(p, &p->nodes[i], k))
+            if (!tti_writes_input(p, &p->nodes[i], k))
                 continue;
             int root = tti_root(p, p->nodes[i].in[k]);
             writes[n++] = (write){root, (int)i};
@@ -107,14 +108,14 @@ static tt_status variable_edges(edges *e)
                 continue;
             int at = first[root] - 1;
             if (p->nodes[i].kind == TTI_COLLECT && k > 0)
-                continue;                           // pieces that no other replica writes
-            if (writes_input(p, &p->nodes[i], k)) { // updates of one variable keep their order
+                continue;                               // pieces that no other replica writes
+            if (tti_writes_input(p, &p->nodes[i], k)) { // updates of one variable keep their order
                 int after = next_write(writes + at, n - at, root, (int)i);
                 if (after >= 0)
                     st = add_edge(e, (int)i, after);
                 continue;
             }
-            int w = next_write(writes + at, n - at, root, version_of(p, p->nodes[i].in[k]));
+            int w = next_write(writes + at, n - at, root, tti_version_of(p, p->nodes[i].in[k]));
             if (w >= 0)
                 st = add_edge(e, (int)i, w);
         }

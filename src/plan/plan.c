@@ -2,6 +2,7 @@
  * plan.c - a plan's memory and its way through the stages.
  */
 #include "plan/plan.h"
+#include "plan/verify.h"
 #include <string.h>
 
 #define BLOCK 131072
@@ -116,6 +117,17 @@ static void flatten_roots(tti_plan *p)
         p->values[i].root = tti_root(p, (int)i);
 }
 
+// After a stage that went well, where every plan is checked.
+static tt_status check(const tti_plan *p, tt_status st, tti_stage stage)
+{
+#ifdef TUTTI_DEBUG
+    return st == TT_OK ? tti_plan_verify(p, stage) : st;
+#else
+    (void)p, (void)stage;
+    return st;
+#endif
+}
+
 tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
 {
     size_t budget = 0;
@@ -145,25 +157,25 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     if (st == TT_OK)
         st = tti_lanes_make(p, req, &p->lanes);
     if (st == TT_OK)
-        st = tti_plan_build(p, req);
+        st = check(p, tti_plan_build(p, req), TTI_STAGE_BUILD);
     if (st == TT_OK)
-        st = tti_plan_recompute(p, req);
+        st = check(p, tti_plan_recompute(p, req), TTI_STAGE_RECOMPUTE);
     if (st == TT_OK)
-        st = tti_plan_spread(p, req);
+        st = check(p, tti_plan_spread(p, req), TTI_STAGE_SPREAD);
     if (st == TT_OK)
-        st = tti_plan_place(p, req);
+        st = check(p, tti_plan_place(p, req), TTI_STAGE_PLACE);
     if (st == TT_OK)
-        st = tti_plan_cut(p);
+        st = check(p, tti_plan_cut(p), TTI_STAGE_CUT);
     if (st == TT_OK)
         flatten_roots(p);
     if (st == TT_OK && !req->no_fuse)
-        st = tti_plan_chain(p);
+        st = check(p, tti_plan_chain(p), TTI_STAGE_FUSE);
     if (st == TT_OK && !req->no_fuse)
-        st = tti_plan_fuse(p);
+        st = check(p, tti_plan_fuse(p), TTI_STAGE_FUSE);
     if (st == TT_OK)
-        st = tti_plan_order(p);
+        st = check(p, tti_plan_order(p), TTI_STAGE_ORDER);
     if (st == TT_OK)
-        st = tti_plan_emit(p, req);
+        st = check(p, tti_plan_emit(p, req), req->is_trial ? TTI_STAGE_MEMORY : TTI_STAGE_EMIT);
     if (st != TT_OK) {
         tti_plan_free(p);
         return st;

@@ -237,7 +237,7 @@ static bool fits_on(advisor *a, int n, const tti_strategy *strategy, size_t *mos
     if (same) {
         other = *a->top;
         other.made = NULL;
-    } else if (tti_topology_grow(a->model->ctx, a->top, n, &other) != TT_OK) {
+    } else if (tti_topology_make(a->model->ctx, a->top, 1, n, &other) != TT_OK) {
         return false;
     }
     other.strategy = strategy;

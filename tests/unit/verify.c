@@ -1,0 +1,547 @@
+/*
+ * verify.c - the checker of plans: plans of every layout hold its rules, and a plan that is changed
+ * in any of many ways breaks the rule that the change is against.
+ */
+#include "plan/verify.h"
+#include "../test.h"
+#include "device/device.h"
+#include "fit_models.h"
+#include "plan/spread.h"
+#include "strategy/strategy.h"
+#include "train/compile.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct layout {
+    const char *strategy;
+    int hosts, devices;
+    tt_spread spread;
+} layout;
+
+static const layout layouts[] = {
+    {"single", 1, 1, {0}},
+    {"mirrored", 1, 4, {.update = TT_UPDATE_SHARD}},
+    {"mirrored", 1, 3, {.update = TT_UPDATE_EACH}},
+    {"mirrored", 2, 2, {.update = TT_UPDATE_SHARD}},
+    {"mirrored", 4, 1, {0}},
+    {"central", 1, 3, {0}},
+    {"central", 3, 1, {0}},
+    {"pipeline", 1, 3, {0}},
+    {"pipeline", 2, 2, {.replicas = 2}},
+};
+
+typedef struct fixture {
+    tt_ctx *ctx;
+    tt_model *model;
+    tti_topology top;
+    tti_plan *plan;
+} fixture;
+
+// A plan of a model's training step, to be looked at.
+static void open_fixture(fixture *f, const layout *l, fit_kind kind)
+{
+    *f = (fixture){.ctx = tt_open(.strategy = l->strategy, .spread = l->spread,
+                                  .on_event = test_ignore_event)};
+    tti_mesh mesh;
+    f->model = fit_model(f->ctx, kind);
+    CHECK_OK(tti_topology_make(f->ctx, &f->ctx->top, l->hosts, l->devices, &f->top));
+    CHECK_OK(f->top.strategy->mesh(&f->top, f->model->step->graph, &mesh));
+    const tti_step *s = f->model->step;
+    tt_tensor **list = tti_step_targets(f->model);
+    tti_plan_request r = {.targets = list,
+                          .n_targets = s->n_fetches + s->n_targets,
+                          .n_fetched = s->n_fetches,
+                          .rows = 48,
+                          .top = &f->top,
+                          .mesh = &mesh,
+                          .to_look = true};
+    CHECK_OK(tti_plan_new(s->graph, &r, &f->plan));
+    tti_free(f->ctx, list);
+}
+
+static void close_fixture(fixture *f)
+{
+    tti_plan_free(f->plan);
+    tti_topology_free(f->ctx, &f->top);
+    CHECK_OK(tt_close(f->ctx));
+}
+
+TEST(plans_of_every_layout_hold_the_rules)
+{
+    for (int i = 0; i < TTI_COUNT(layouts) * FIT_N_KINDS; i++) {
+        fixture f;
+        open_fixture(&f, &layouts[i / FIT_N_KINDS], (fit_kind)(i % FIT_N_KINDS));
+        CHECK_OK(tti_plan_verify(f.plan, TTI_STAGE_EMIT));
+        close_fixture(&f);
+    }
+}
+
+// ---- changes ---------------------------------------------------------------------------------
+
+/*
+ * A class of changes: makes the n-th such change to a plan, returns false if it has no n-th, and
+ * says which rules may notice.
+ */
+typedef struct change {
+    const char *name;
+    bool (*make)(tti_plan *p, int n);
+    const char *rules; // "reads", or several with spaces between
+} change;
+
+// The n-th live node that is of this kind (-1: any) and has so many inputs at least.
+static tti_pnode *nth_node(tti_plan *p, int n, int kind, int n_in)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        if ((kind < 0 || (int)pn->kind == kind) && pn->n_in >= n_in && n-- == 0)
+            return pn;
+    }
+    return NULL;
+}
+
+static bool read_nothing(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_node(p, n, -1, 1);
+    if (pn != NULL)
+        pn->in[0] = (int)p->n_values + n;
+    return pn != NULL;
+}
+
+// A node reads its own result.
+static bool read_itself(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        bool works = pn->kind == TTI_FUSED ||
+                     (pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_POINTWISE) != 0);
+        if (!works || n-- > 0)
+            continue;
+        // Of all that comes later on this device: what the last node there makes.
+        for (int k = p->n_order - 1; k > pos; k--) {
+            const tti_pnode *later = &p->nodes[p->order[k]];
+            if (later->device == pn->device && later->n_out > 0 && later->kind == TTI_OP &&
+                (later->node->op->flags & TT_OP_VIEW) == 0) {
+                pn->in[0] = later->out;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool make_twice(tti_plan *p, int n)
+{
+    tti_pnode *a = nth_node(p, n, TTI_OP, 1), *b = nth_node(p, n + 1, TTI_OP, 1);
+    if (b == NULL)
+        return false;
+    a->out = b->out;
+    return true;
+}
+
+static bool wrong_bytes(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_node(p, n, TTI_OP, 1);
+    if (pn == NULL || pn->n_out == 0)
+        return false;
+    p->values[pn->out].bytes += 4;
+    return p->values[pn->out].count > 0;
+}
+
+static bool drop_node(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_node(p, n, -1, 0);
+    if (pn == NULL)
+        return false;
+    pn->is_dropped = true;
+    return true;
+}
+
+static bool no_device(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_node(p, n, -1, 0);
+    if (pn == NULL)
+        return false;
+    pn->device = p->top->n_devices;
+    return true;
+}
+
+// What a receive brought is read where it came from.
+static bool skip_receive(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        for (int k = 0; k < pn->n_in; k++) {
+            const tti_pnode *maker = &p->nodes[p->values[pn->in[k]].node];
+            if (maker->kind != TTI_RECV || maker->mail != NULL || pn->kind == TTI_TREE ||
+                !tti_reads(pn, k) || n-- > 0)
+                continue;
+            pn->in[k] = maker->in[0];
+            return true;
+        }
+    }
+    return false;
+}
+
+static tti_pnode *nth_letter(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++)
+        if (p->nodes[p->order[pos]].mail != NULL && n-- == 0)
+            return &p->nodes[p->order[pos]];
+    return NULL;
+}
+
+static bool other_letter(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_letter(p, n);
+    if (pn != NULL)
+        pn->mail->edge = (pn->mail->edge + 1) % p->n_letters;
+    return pn != NULL && p->n_letters > 1;
+}
+
+static bool other_letter_bytes(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_letter(p, n);
+    if (pn != NULL)
+        pn->mail->bytes += 8;
+    return pn != NULL;
+}
+
+static bool other_peer(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_letter(p, n);
+    if (pn != NULL)
+        pn->mail->peer = p->top->devices[pn->device]->task;
+    return pn != NULL;
+}
+
+static bool lose_lanes(tti_plan *p, int n)
+{
+    tti_pnode *pn = NULL;
+    for (int pos = 0; pos < p->n_order && pn == NULL; pos++) {
+        tti_pnode *at = &p->nodes[p->order[pos]];
+        if (at->kind == TTI_TREE && !at->is_chain && at->n_in > 1 && n-- == 0)
+            pn = at;
+    }
+    if (pn == NULL)
+        return false;
+    pn->n_in--;
+    return true;
+}
+
+static bool count_lanes_twice(tti_plan *p, int n)
+{
+    tti_pnode *pn = NULL;
+    for (int pos = 0; pos < p->n_order && pn == NULL; pos++) {
+        tti_pnode *at = &p->nodes[p->order[pos]];
+        if (at->kind == TTI_TREE && !at->is_chain && at->n_in > 1 && n-- == 0)
+            pn = at;
+    }
+    if (pn == NULL)
+        return false;
+    pn->in[1] = pn->in[0];
+    return true;
+}
+
+// Two neighbours in the order, of which one needs the other, change places.
+static bool swap_order(tti_plan *p, int n)
+{
+    for (int pos = 0; pos + 1 < p->n_order; pos++) {
+        int a = p->order[pos], b = p->order[pos + 1];
+        bool needs = false;
+        for (int k = 0; k < p->nodes[b].n_in; k++)
+            needs |= p->values[p->nodes[b].in[k]].node == a && tti_reads(&p->nodes[b], k);
+        if (!needs || n-- > 0)
+            continue;
+        p->order[pos] = b;
+        p->order[pos + 1] = a;
+        p->nodes[a].position = pos + 1;
+        p->nodes[b].position = pos;
+        return true;
+    }
+    return false;
+}
+
+static bool order_twice(tti_plan *p, int n)
+{
+    if (n + 1 >= p->n_order)
+        return false;
+    p->order[n + 1] = p->order[n];
+    return true;
+}
+
+// An update takes the place of a reader that wants the value from before.
+static bool update_early(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        int i = p->order[pos];
+        tti_pnode *pn = &p->nodes[i];
+        bool update = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_UPDATE) != 0;
+        if (!update || n-- > 0)
+            continue;
+        int root = tti_root(p, pn->in[0]), to = -1;
+        for (int k = 0; k < pos && to < 0; k++)
+            for (int o = 0; o < p->nodes[p->order[k]].n_in; o++)
+                if (tti_root(p, p->nodes[p->order[k]].in[o]) == root &&
+                    tti_reads(&p->nodes[p->order[k]], o) &&
+                    p->nodes[p->order[k]].device == pn->device &&
+                    (p->nodes[p->order[k]].kind == TTI_FUSED ||
+                     (p->nodes[p->order[k]].node->op->flags & TT_OP_VIEW) == 0))
+                    to = k;
+        if (to < 0)
+            return false;
+        for (int k = pos; k > to; k--) {
+            p->order[k] = p->order[k - 1];
+            p->nodes[p->order[k]].position = k;
+        }
+        p->order[to] = i;
+        pn->position = to;
+        return true;
+    }
+    return false;
+}
+
+static bool list_out_of_order(tti_plan *p, int n)
+{
+    for (int d = 0; d < p->top->n_devices; d++) {
+        tti_device_plan *dp = &p->devices[d];
+        if (n + 1 >= dp->n_entries) {
+            n -= TTI_MAX(dp->n_entries - 1, 0);
+            continue;
+        }
+        tti_entry kept = dp->entries[n];
+        dp->entries[n] = dp->entries[n + 1];
+        dp->entries[n + 1] = kept;
+        return true;
+    }
+    return false;
+}
+
+static bool leave_out(tti_plan *p, int n)
+{
+    for (int d = 0; d < p->top->n_devices; d++) {
+        tti_device_plan *dp = &p->devices[d];
+        if (n < dp->n_entries) {
+            memmove(&dp->entries[n], &dp->entries[n + 1],
+                    sizeof(*dp->entries) * (size_t)(dp->n_entries - n - 1));
+            dp->n_entries--;
+            return true;
+        }
+        n -= dp->n_entries;
+    }
+    return false;
+}
+
+static tti_entry *nth_waiting(tti_plan *p, int n, int *device)
+{
+    for (int d = 0; d < p->top->n_devices; d++)
+        for (int e = 0; e < p->devices[d].n_entries; e++)
+            if (p->devices[d].entries[e].n_waits > 0 && n-- == 0) {
+                *device = d;
+                return &p->devices[d].entries[e];
+            }
+    return NULL;
+}
+
+// The whole device waits for nothing: some entry on it must need another's work.
+static bool wait_for_nothing(tti_plan *p, int n)
+{
+    n /= 3; // devices are few
+    for (int d = 0; d < p->top->n_devices; d++) {
+        bool reads = false;
+        for (int e = 0; e < p->devices[d].n_entries; e++) {
+            const tti_pnode *pn = &p->nodes[p->devices[d].entries[e].pnode];
+            for (int k = 0; k < pn->n_in; k++)
+                reads |= p->values[pn->in[k]].device != d && tti_reads(pn, k) &&
+                         p->values[tti_root(p, pn->in[k])].memory == TTI_ARENA;
+        }
+        if (!reads || n-- > 0)
+            continue;
+        for (int e = 0; e < p->devices[d].n_entries; e++)
+            p->devices[d].entries[e].n_waits = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool wait_for_another(tti_plan *p, int n)
+{
+    int device;
+    tti_entry *en = nth_waiting(p, n, &device);
+    if (en == NULL)
+        return false;
+    en->waits[0].entry = p->devices[en->waits[0].entry_device].n_entries;
+    return true;
+}
+
+static bool never_signal(tti_plan *p, int n)
+{
+    int device;
+    tti_entry *en = nth_waiting(p, n, &device);
+    if (en == NULL)
+        return false;
+    p->devices[en->waits[0].entry_device].entries[en->waits[0].entry].done = NULL;
+    return true;
+}
+
+// Who is waited for waits for the waiter.
+static bool wait_in_a_circle(tti_plan *p, int n)
+{
+    int device;
+    static tti_wait wait;
+    static tti_flag flag;
+    tti_entry *en = nth_waiting(p, n, &device);
+    if (en == NULL)
+        return false;
+    tti_entry *other = &p->devices[en->waits[0].entry_device].entries[en->waits[0].entry];
+    if (en->done == NULL)
+        en->done = &flag;
+    wait = (tti_wait){
+        .flag = en->done, .entry_device = device, .entry = (int)(en - p->devices[device].entries)};
+    other->waits = &wait;
+    other->n_waits = 1;
+    return true;
+}
+
+// A value is put where the one it is computed from still is.
+static bool share_memory(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        const tti_pnode *pn = &p->nodes[p->order[pos]];
+        for (int k = 0; k < pn->n_in && pn->n_out > 0; k++) {
+            int a = tti_root(p, pn->in[k]), b = tti_root(p, pn->out);
+            tti_value *in = &p->values[a], *out = &p->values[b];
+            if (a == b || in->memory != TTI_ARENA || out->memory != TTI_ARENA || in->bytes == 0 ||
+                out->bytes == 0 || in->device != out->device || in->is_near != out->is_near ||
+                !tti_reads(pn, k) || n-- > 0)
+                continue;
+            out->offset = in->offset;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool leave_the_arena(tti_plan *p, int n)
+{
+    for (int64_t i = 0; i < p->n_values; i++) {
+        tti_value *v = &p->values[i];
+        if (v->root != (int)i || v->memory != TTI_ARENA || v->first < 0 || v->bytes == 0 ||
+            p->nodes[v->node].is_dropped || n-- > 0)
+            continue;
+        v->offset += p->devices[v->device].arena_bytes;
+        return true;
+    }
+    return false;
+}
+
+static bool other_address(tti_plan *p, int n)
+{
+    // Of arguments, not of scratch: the first input or output of the n-th entry with one call.
+    for (int d = 0; d < p->top->n_devices; d++)
+        for (int e = 0; e < p->devices[d].n_entries; e++) {
+            const tti_entry *en = &p->devices[d].entries[e];
+            if (en->n_calls != 1 || en->calls[0].launch.n_out == 0)
+                continue;
+            for (int64_t k = 0; k < p->n_patches; k++)
+                if (p->patches[k].at == (void *)&en->calls[0].launch.out[0].data && n-- == 0) {
+                    p->patches[k].offset += 64;
+                    return true;
+                }
+        }
+    return false;
+}
+
+static bool copy_other_bytes(tti_plan *p, int n)
+{
+    tti_pnode *pn = NULL;
+    for (int pos = 0; pos < p->n_order && pn == NULL; pos++) {
+        tti_pnode *at = &p->nodes[p->order[pos]];
+        if (at->kind == TTI_RECV && at->mail == NULL && at->n_in > 0 && n-- == 0)
+            pn = at;
+    }
+    if (pn == NULL)
+        return false;
+    p->values[pn->out].bytes /= 2;
+    return true;
+}
+
+static const change changes[] = {
+    {"read a value that is not there", read_nothing, "reads"},
+    {"read a later value", read_itself, "order reads update"},
+    {"make a value twice", make_twice, "makes reads"},
+    {"bytes that do not fit the elements", wrong_bytes, "size"},
+    {"drop a node that is needed", drop_node, "reads order letters"},
+    {"a device that is not there", no_device, "device"},
+    {"read another device's memory", skip_receive, "device"},
+    {"another letter", other_letter, "letters"},
+    {"letters of other bytes", other_letter_bytes, "letters"},
+    {"letters to oneself", other_peer, "letters"},
+    {"lanes left out", lose_lanes, "lanes"},
+    {"lanes counted twice", count_lanes_twice, "lanes"},
+    {"a reader before its maker", swap_order, "order update"},
+    {"twice in the order", order_twice, "order"},
+    {"an update before its readers", update_early, "order update"},
+    {"a list out of order", list_out_of_order, "list wait"},
+    {"an entry left out", leave_out, "list wait"},
+    {"a device that waits for nobody", wait_for_nothing, "race memory"},
+    {"a wait for an entry that is not there", wait_for_another, "wait"},
+    {"a flag that is never set", never_signal, "wait"},
+    {"two that wait for each other", wait_in_a_circle, "deadlock race"},
+    {"two values in one place", share_memory, "memory"},
+    {"a value outside the arena", leave_the_arena, "memory"},
+    {"an argument elsewhere", other_address, "address"},
+    {"a copy of some of the bytes", copy_other_bytes, "size"},
+};
+
+// Is the rule that a message names one of these?
+static bool is_named(const char *rules, const char *message)
+{
+    static const char begin[] = "wrong plan: ";
+    const char *at = strstr(message, begin);
+    char word[32] = "nothing";
+    if (at != NULL)
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at + strlen(begin), ":"),
+                 at + strlen(begin));
+    return strstr(rules, word) != NULL;
+}
+
+#define PER_LAYOUT 6
+
+// Makes changes of a class to plans of every layout.
+static void run_change(const test_entry *e)
+{
+    const change *c = e->arg;
+    int made = 0;
+    for (int i = 0; i < TTI_COUNT(layouts) * PER_LAYOUT; i++) {
+        fixture f;
+        int n = i % PER_LAYOUT;
+        open_fixture(&f, &layouts[i / PER_LAYOUT], n % 2 == 0 ? FIT_MLP : FIT_CNN);
+        if (c->make(f.plan, n * 3)) {
+            tt_status st = tti_plan_verify(f.plan, TTI_STAGE_EMIT);
+            const char *text = tt_last_error(f.ctx).message;
+            ck_assert_msg(st == TT_EASSERT && is_named(c->rules, text),
+                          "%s, layout %d, number %d: status %d, '%s'", c->name, i / PER_LAYOUT, n,
+                          st, text);
+            tt_clear_error(f.ctx);
+            made++;
+        }
+        close_fixture(&f);
+    }
+    ck_assert_msg(made >= 12, "only %d such changes could be made", made);
+}
+
+static test_entry entries[TTI_COUNT(changes)];
+static char names[TTI_COUNT(changes)][96];
+
+__attribute__((constructor)) static void register_changes(void)
+{
+    for (int i = 0; i < TTI_COUNT(changes); i++) {
+        int n = snprintf(names[i], sizeof(names[i]), "plan_change_%s", changes[i].name);
+        for (int k = 0; k < n; k++)
+            if (names[i][k] == ' ' || names[i][k] == '\'')
+                names[i][k] = '_';
+        entries[i] =
+            (test_entry){.file = __FILE__, .name = names[i], .run = run_change, .arg = &changes[i]};
+        test_register(&entries[i]);
+    }
+}

@@ -33,9 +33,10 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all;
+    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
-        *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command;
+        *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
+        *topology;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
         grace, top;
     double temperature;

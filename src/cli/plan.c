@@ -3,6 +3,8 @@
  */
 #include "cli/job.h"
 #include "device/device.h"
+#include "plan/verify.h"
+#include "run/run.h"
 #include "strategy/strategy.h"
 #include "train/compile.h"
 #include <errno.h>
@@ -98,6 +100,34 @@ static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt
     return TT_OK;
 }
 
+// The plan that was made last.
+static tt_status verify(const tt_session *s)
+{
+    return s->plans != NULL ? tti_plan_verify(s->plans, TTI_STAGE_EMIT) : TT_OK;
+}
+
+// Sessions whose plans are for other devices, if the command line names some.
+static tt_status look_elsewhere(const cli_args *args, tt_ctx *ctx, tti_topology *top,
+                                tt_session *const *s, int n)
+{
+    if (args->topology == NULL)
+        return TT_OK;
+    TT_TRY(tti_topology_parse(ctx, &ctx->top, args->topology, top));
+    top->host_memory = 0; // of this machine
+    for (int i = 0; i < n; i++)
+        s[i]->top = top;
+    return TT_OK;
+}
+
+static void look_back(tt_ctx *ctx, tti_topology *top, tt_session *const *s, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tti_session_forget(s[i]);
+        s[i]->top = NULL;
+    }
+    tti_topology_free(ctx, top);
+}
+
 // model: of a job whose step is planned; NULL: a graph.
 static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
                        tt_tensor *const *targets, int64_t rows, tt_model *model, int64_t accumulate)
@@ -114,9 +144,13 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
         return;
     if (args->svg == NULL && !args->quiet)
         cli_print(out);
-    if (form == TT_PLAN_TEXT && !args->quiet && tt_device_count(ctx) > 1) {
+    if (args->verify && verify(step ? model->step->session : s) == TT_OK && !args->quiet &&
+        form == TT_PLAN_TEXT)
+        cli_printf("\nthe plan was checked: every rule holds\n");
+    const tti_topology *top = s->top != NULL ? s->top : &ctx->top;
+    if (form == TT_PLAN_TEXT && !args->quiet && top->n_devices > 1) {
         char most[TTI_MOST_TEXT];
-        cli_printf("\n%s\n", tti_most_text(&g->ctx->top, g, most));
+        cli_printf("\n%s\n", tti_most_text(top, g, most));
     }
     if (args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
         cli_wrote(args, args->svg, "plan", args->words[0]);
@@ -153,8 +187,13 @@ static int plan_graph(const cli_args *args)
         return cli_open_code(args, NULL);
     char *text = read_file(ctx, args->words[0], &bytes);
     tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
-    if (g != NULL && find_targets(ctx, g, args, targets) == TT_OK)
-        print_plan(g, args, tt_session_new(g), targets, args->rows, NULL, 1);
+    tt_session *s = g != NULL ? tt_session_new(g) : NULL;
+    tti_topology top = {.made = NULL};
+    if (s != NULL && find_targets(ctx, g, args, targets) == TT_OK &&
+        look_elsewhere(args, ctx, &top, &s, 1) == TT_OK)
+        print_plan(g, args, s, targets, args->rows, NULL, 1);
+    if (s != NULL)
+        look_back(ctx, &top, &s, 1);
     tti_free(ctx, text);
     return cli_close(ctx, args->words[0]);
 }
@@ -178,11 +217,18 @@ static int plan_job(const cli_args *args)
     int64_t accumulate = TTI_MAX(j.parts.fit.accumulate, 1);
     int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1) * accumulate;
     bool whole = args->rows == 0 && args->targets.n == 0; // the job's own step
+    bool here = args->topology == NULL;
+    tt_model *m = j.parts.model;
+    tt_session *sessions[] = {s, m->step != NULL ? m->step->session : s};
+    tti_topology top = {.made = NULL};
+    whole &= here;
     if (find_targets(j.ctx, g, args, targets) == TT_OK &&
+        look_elsewhere(args, j.ctx, &top, sessions, 2) == TT_OK &&
         (!whole || cli_job_check_memory(&j, true) == TT_OK))
         print_plan(g, args, s, targets, rows, j.parts.model, accumulate);
     if (whole && !args->json && !args->quiet && !args->dot && args->svg == NULL)
         print_validation(&j);
+    look_back(j.ctx, &top, sessions, 2);
     return cli_job_close(&j, cli_code(tt_status_of(j.ctx)));
 }
 
@@ -200,9 +246,13 @@ const cli_verb cli_plan = {
         "FILE is a job file (.yaml) or a run folder: shows the plan of a training step. It can "
         "also\n"
         "be a graph in text form (tutti help graph), or - for standard input. Lists the op, name,\n"
-        "device, bytes and reason for the placement of every node, then the totals. --svg needs\n"
-        "Graphviz's dot.\n",
-    .flags = "json dot svg quiet devices strategy rows target lanes threads isa set",
+        "device, bytes and reason for the placement of every node, then the totals. --topology "
+        "8x4\n"
+        "plans for 8 hosts with 4 devices each, which need not be there. --verify checks the "
+        "plan.\n"
+        "--svg needs Graphviz's dot.\n",
+    .flags =
+        "json dot svg quiet verify topology devices strategy rows target lanes threads isa set",
     .min_words = 1,
     .max_words = 1,
     .run = run,

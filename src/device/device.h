@@ -187,6 +187,9 @@ tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
  */
 tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, int n,
                             tti_topology *out) TTI_CHECKED;
+// The same from text: "8x4cpu", hosts x devices and their kind; "4", on one host.
+tt_status tti_topology_parse(tt_ctx *ctx, const tti_topology *from, const char *text,
+                             tti_topology *out) TTI_CHECKED;
 void tti_topology_free(tt_ctx *ctx, tti_topology *top);
 
 // The device a name means in a topology, missing fields being any; NULL if there is none.

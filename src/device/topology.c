@@ -54,6 +54,41 @@ tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, in
     return TT_OK;
 }
 
+// A number at *s, which goes behind it; 0: there is none, or it is too large.
+static int number_at(const char **s)
+{
+    int n = 0;
+    while (**s >= '0' && **s <= '9' && n < 1000000)
+        n = 10 * n + *(*s)++ - '0';
+    return n;
+}
+
+tt_status tti_topology_parse(tt_ctx *ctx, const tti_topology *from, const char *text,
+                             tti_topology *out)
+{
+    const char *s = text, *kind = from->devices[0]->backend->name;
+    int hosts = 1, n = number_at(&s);
+    if (n > 0 && *s == 'x') {
+        s++;
+        hosts = n;
+        n = number_at(&s);
+    }
+    if (n == 0 || hosts == 0 || (*s != '\0' && strcmp(s, "cpu") != 0 && strcmp(s, "gpu") != 0))
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "topology '%.64s': use hosts x devices and their kind, such as 8x4cpu, or 4",
+                       text);
+    if (*s != '\0' && strcmp(s, kind) != 0)
+        return TT_FAIL(
+            ctx, TT_EUNSUPPORTED,
+            "topology '%.64s': plans use the kernels of this machine's %s; use --devices "
+            "%s:0 where there is one",
+            text, from->devices[0]->name, s);
+    if (hosts > 1 && tti_has_streams(from->devices[0]))
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "topology '%.64s': GPUs can be used in one process only, so far", text);
+    return tti_topology_make(ctx, from, hosts, n, out);
+}
+
 void tti_topology_free(tt_ctx *ctx, tti_topology *top)
 {
     tti_free(ctx, top->made);

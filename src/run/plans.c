@@ -116,7 +116,7 @@ void tti_session_forget(tt_session *s)
 // What every plan of the session has in common.
 static void fill_request(tt_session *s, tti_plan_request *r)
 {
-    r->top = r->top != NULL ? r->top : &s->ctx->top;
+    r->top = s->top != NULL ? s->top : r->top != NULL ? r->top : &s->ctx->top;
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
     r->variable = variable_address;

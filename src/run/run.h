@@ -167,6 +167,8 @@ struct tt_session {
     bool hashes, trace, no_fuse, no_fold;
     char dump[TTI_NAME_MAX];
     char *recompute; // a copy; NULL: none
+    // What its plans are for; NULL: the context's. With another it can only look at them.
+    const tti_topology *top;
 
     tti_plan *plans; // newest first
     char *arenas[TTI_N_ARENAS];

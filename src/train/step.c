@@ -4,6 +4,7 @@
  */
 #include "base/ctx.h"
 #include "comm/lanes.h"
+#include "run/run.h"
 #include "save/share.h"
 #include "train/compile.h"
 #include <math.h>
@@ -205,9 +206,9 @@ char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form 
 {
     tti_load load = {
         .batch = rows / accumulate, .accumulate = accumulate, .records = rows, .is_dry = true};
-    if (tti_memory_check(m, &load) != TT_OK)
-        return NULL;
     const tti_step *s = m->step;
+    if (s->session->top == NULL && tti_memory_check(m, &load) != TT_OK)
+        return NULL;
     if (rows <= s->few_rows)
         tti_few_rows_warn(m, rows);
     tt_tensor **list = tti_step_targets(m);

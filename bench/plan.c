@@ -2,8 +2,12 @@
  * plan.c - how long it takes from a graph to a plan, and how much memory the plan needs against the
  * most bytes that are alive at once, which no plan can go below.
  */
+#include "base/ctx.h"
 #include "bench.h"
+#include "device/device.h"
 #include "models.h"
+#include "plan/verify.h"
+#include "run/run.h"
 
 typedef struct job {
     const char *label;
@@ -56,6 +60,63 @@ static void run(job *j)
     tt_close(ctx);
 }
 
+// A layout of GPT-2 on devices that need not be there.
+typedef struct layout {
+    const char *label, *strategy;
+    int hosts, devices, replicas;
+    double goal_ms;
+} layout;
+
+static const layout layouts[] = {
+    {"mirrored, 1 device", "mirrored", 1, 1, 0, 200},
+    {"mirrored, 8 devices", "mirrored", 1, 8, 0, 200},
+    {"mirrored, 8 hosts x 8", "mirrored", 8, 8, 0, 1000},
+    {"pipeline, 8 devices", "pipeline", 1, 8, 1, 200},
+    {"pipeline x 8 replicas, 8 x 8", "pipeline", 8, 8, 8, 1000},
+};
+
+static void run_layout(const layout *l)
+{
+    gpt_size gpt2 = {12, 12, 768, 50257, 1024};
+    tt_ctx *ctx =
+        tt_open(.strategy = l->strategy, .lanes = 64, .spread = {.replicas = l->replicas});
+    model m;
+    tti_topology top = {.made = NULL};
+    double times[BENCH_MAX], checks[BENCH_MAX];
+    int rounds = bench_n_rounds(BENCH_ROUNDS), done = 0;
+    gpt_build(&m, ctx, gpt2);
+    tt_status st = tti_topology_make(ctx, &ctx->top, l->hosts, l->devices, &top);
+    top.host_memory = 0;
+    int64_t nodes = 0, bytes = 0;
+    for (int r = 0; r <= rounds && st == TT_OK; r++) {
+        tt_session *s = tt_session_new(m.g);
+        int64_t before = atomic_load(&ctx->alloc_bytes);
+        double start = bench_now();
+        st = tti_session_plan(s, &top, m.targets, m.n_targets, m.n_targets, 64, 1, true);
+        double planned = bench_now();
+        if (st == TT_OK)
+            st = tti_plan_verify(s->plans, TTI_STAGE_EMIT);
+        if (st == TT_OK && r > 0) { // the first warms up
+            times[done] = planned - start;
+            checks[done++] = bench_now() - planned;
+            nodes = s->plans->n_order;
+            bytes = atomic_load(&ctx->alloc_bytes) - before;
+        }
+        tt_session_free(s);
+    }
+    if (st != TT_OK) {
+        fprintf(stderr, "%s: %s\n", l->label, tt_last_error(ctx).message);
+    } else {
+        bench_stat t = bench_stat_of(times, done), c = bench_stat_of(checks, done);
+        printf("  %-28s %8.1f [%6.1f, %6.1f] %9.1f %9lld %9.1f%s\n", l->label, 1e3 * t.median,
+               1e3 * t.low, 1e3 * t.high, 1e3 * c.median, (long long)nodes, (double)bytes / 1048576,
+               1e3 * t.median > l->goal_ms ? "  above its goal" : "");
+    }
+    fflush(stdout);
+    tti_topology_free(ctx, &top);
+    tt_close(ctx);
+}
+
 int main(void)
 {
     gpt_size gpt2 = {12, 12, 768, 50257, 1024};
@@ -69,5 +130,12 @@ int main(void)
            "variables", "arena", "bound", "ratio");
     for (int i = 0; i < 2; i++)
         run(&jobs[i]);
+    printf("\nplans of GPT-2 for devices that need not be there, 64 lanes (goals: 8 devices in 200 "
+           "ms, "
+           "64 in 1 s)\n");
+    printf("  %-28s %8s %16s %9s %9s %9s\n", "", "plan ms", "quartiles", "check ms", "nodes",
+           "MiB");
+    for (int i = 0; i < (int)(sizeof(layouts) / sizeof(layouts[0])); i++)
+        run_layout(&layouts[i]);
     return 0;
 }

@@ -152,10 +152,8 @@ static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
 // Nodes that put values of several devices together read them where they are, if they can.
 static bool reads_directly(const tti_plan *p, const tti_pnode *pn, int value)
 {
-    bool joins = pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
-                 pn->kind == TTI_COLLECT;
-    return joins && tti_device_can_read(p->top->devices[pn->device],
-                                        p->top->devices[p->values[value].device]);
+    return tti_kind_of(pn)->joins && tti_device_can_read(p->top->devices[pn->device],
+                                                         p->top->devices[p->values[value].device]);
 }
 
 // A view of what was received is a view of the copy.

@@ -164,25 +164,7 @@ static tt_status to_streams(emitter *e, int pnode, const char *name)
     return TT_OK;
 }
 
-// The kernel of a node that joins what replicas made.
-static const char *joining_kernel(const tti_plan *p, const tti_pnode *pn)
-{
-    bool narrow = tti_maker(p, pn->in[0])->kind == TTI_NARROW;
-    switch (pn->kind) {
-    case TTI_GATHER:
-        return "@gather";
-    case TTI_MOMENTS:
-        return "@moments";
-    case TTI_COLLECT:
-        return "@collect";
-    case TTI_NARROW:
-        return "@narrow";
-    default:
-        return narrow ? "@widen" : "@tree";
-    }
-}
-
-static tt_status draft_fused(emitter *e, int pnode)
+tt_status tti_draft_fused(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
@@ -203,7 +185,7 @@ static tt_status draft_fused(emitter *e, int pnode)
     d->local_at[0] = SIZE_MAX;
     if (tti_has_streams(p->top->devices[pn->device])) {
         tti_set_threads(c, 1, 0);
-        return to_streams(e, pnode, "@fused");
+        return to_streams(e, pnode, tti_kind_of(pn)->kernel);
     }
     tti_set_threads(c, p->top->devices[pn->device]->n_threads,
                     (double)c->units[0] * 0.5 * pn->n_members);
@@ -212,7 +194,7 @@ static tt_status draft_fused(emitter *e, int pnode)
     return TT_OK;
 }
 
-static tt_status draft_chain(emitter *e, int pnode)
+tt_status tti_draft_chain(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
@@ -259,7 +241,7 @@ static tt_status draft_cast(emitter *e, int pnode, const tt_arg *arg, bool widen
     return TT_OK;
 }
 
-static tt_status draft_op(emitter *e, int pnode)
+static tt_status draft_kernel(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
@@ -352,7 +334,7 @@ static tt_status draft_mail(emitter *e, int pnode)
 }
 
 // A device's part of joint work: who carries it is told when all are enqueued.
-static tt_status draft_joint(emitter *e, int pnode)
+tt_status tti_draft_joint(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
@@ -380,29 +362,32 @@ static tt_status draft_copy(emitter *e, int pnode)
     return draft_simple(e, pnode, feed ? feed_kernel : copy_kernel, units, (double)v->bytes / 8.0);
 }
 
+tt_status tti_draft_op(emitter *e, int pnode)
+{
+    const tt_op *op = e->p->nodes[pnode].node->op;
+    if (op == &tti_op_feed)
+        return draft_copy(e, pnode);
+    return (op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0 ? TT_OK : draft_kernel(e, pnode);
+}
+
+tt_status tti_draft_transfer(emitter *e, int pnode)
+{
+    return e->p->nodes[pnode].mail != NULL ? draft_mail(e, pnode) : draft_copy(e, pnode);
+}
+
+tt_status tti_draft_joining(emitter *e, int pnode)
+{
+    const tti_plan *p = e->p;
+    const tti_pnode *pn = &p->nodes[pnode];
+    TT_TRY(tti_draft_sums(e, pnode));
+    if (!tti_has_streams(p->top->devices[pn->device]))
+        return TT_OK;
+    bool widens = pn->kind == TTI_TREE && tti_maker(p, pn->in[0])->kind == TTI_NARROW;
+    return to_streams(e, pnode, widens ? "@widen" : tti_kind_of(pn)->kernel);
+}
+
 tt_status tti_draft_node(emitter *e, int pnode)
 {
-    tti_plan *p = e->p;
-    const tti_pnode *pn = &p->nodes[pnode];
     e->drafts[pnode].has_entry = false;
-    if (pn->kind == TTI_FUSED)
-        return draft_fused(e, pnode);
-    if (pn->kind == TTI_CHAINED)
-        return draft_chain(e, pnode);
-    if (pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
-        pn->kind == TTI_COLLECT || pn->kind == TTI_NARROW) {
-        TT_TRY(tti_draft_joining(e, pnode));
-        return tti_has_streams(p->top->devices[pn->device])
-                   ? to_streams(e, pnode, joining_kernel(p, pn))
-                   : TT_OK;
-    }
-    if (pn->mail != NULL)
-        return draft_mail(e, pnode);
-    if (pn->kind == TTI_JOINT)
-        return draft_joint(e, pnode);
-    if (pn->kind != TTI_OP || pn->node->op == &tti_op_feed)
-        return draft_copy(e, pnode);
-    if ((pn->node->op->flags & (TT_OP_SOURCE | TT_OP_VIEW)) != 0)
-        return TT_OK;
-    return draft_op(e, pnode);
+    return tti_kind_of(&e->p->nodes[pnode])->draft(e, pnode);
 }

@@ -38,8 +38,16 @@ tt_status tti_prepare_kernel(tti_plan *p, const tt_node *n, const tt_kernel *k, 
 bool tti_start_draft(tti_emitter *e, int pnode, int calls);
 tti_call *tti_new_call(tti_emitter *e, int pnode, tt_kernel_fn fn, int n_in, int n_out);
 void tti_set_threads(tti_call *c, int n_threads, double ns);
-// Of a tree or gather node.
-tt_status tti_draft_joining(tti_emitter *e, int pnode);
+// join.c: of what puts sums, rows or pieces together, with the kernels of a CPU.
+tt_status tti_draft_sums(tti_emitter *e, int pnode) TTI_CHECKED;
+
+// The calls of the kinds of plan nodes (kinds.c).
+tt_status tti_draft_op(tti_emitter *e, int pnode) TTI_CHECKED;
+tt_status tti_draft_fused(tti_emitter *e, int pnode) TTI_CHECKED;
+tt_status tti_draft_chain(tti_emitter *e, int pnode) TTI_CHECKED;
+tt_status tti_draft_joining(tti_emitter *e, int pnode) TTI_CHECKED;
+tt_status tti_draft_joint(tti_emitter *e, int pnode) TTI_CHECKED;
+tt_status tti_draft_transfer(tti_emitter *e, int pnode) TTI_CHECKED;
 
 // The calls of one plan node; has_entry tells whether there are any.
 tt_status tti_draft_node(tti_emitter *e, int pnode);

@@ -6,6 +6,7 @@
  */
 #include "plan/draft.h"
 #include "plan/spread.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef tti_draft draft;
@@ -160,35 +161,82 @@ static tt_status wait_for(wait_list *w, int from, int to)
     return add_wait(w, from, to);
 }
 
-// Whoever writes the memory of sent after pos waits for node reader, which is on another device.
-static tt_status guard_memory(wait_list *w, const tti_value *sent, int reader, int pos)
+// A value of an arena, and who writes it.
+typedef struct written {
+    int first, value;
+} written;
+
+static int by_first(const void *a, const void *b)
 {
-    tti_plan *p = w->e->p;
-    for (int64_t i = 0; i < p->n_values; i++) {
-        const tti_value *v = &p->values[i];
-        bool again = v->device == sent->device && v->memory == TTI_ARENA && v->first > pos &&
-                     v->is_near == sent->is_near && v->offset < sent->offset + sent->bytes &&
-                     sent->offset < v->offset + v->bytes;
-        if (again && w->e->drafts[p->order[v->first]].has_entry)
-            TT_TRY(add_wait(w, reader, p->order[v->first]));
+    const written *x = a, *y = b;
+    return x->first != y->first ? x->first - y->first : x->value - y->value;
+}
+
+/*
+ * The entry that writes the memory of a value first once the value is dead; -1: none does. Whatever
+ * writes it later is in the same list, behind that one. list: the values of the arena, by first.
+ */
+static int next_writer(const emitter *e, const tti_value *sent, const written *list, int n)
+{
+    const tti_plan *p = e->p;
+    int low = 0, high = n; // the first that is written after the value is dead
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (list[middle].first > sent->last)
+            high = middle;
+        else
+            low = middle + 1;
     }
-    return TT_OK;
+    for (int i = low; i < n; i++) {
+        const tti_value *v = &p->values[list[i].value];
+        if (v->bytes > 0 && v->offset < sent->offset + sent->bytes &&
+            sent->offset < v->offset + v->bytes && e->drafts[p->order[v->first]].has_entry)
+            return p->order[v->first];
+    }
+    return -1;
 }
 
 // Memory that another device reads may be written again only after it has.
-static tt_status wait_for_reuse(wait_list *w)
+static tt_status guard_reads(wait_list *w, const written *list, int *writer)
 {
     tti_plan *p = w->e->p;
     for (int pos = 0; pos < p->n_order; pos++) {
         int r = p->order[pos];
         for (int k = 0; k < p->nodes[r].n_in; k++) {
-            const tti_value *sent = &p->values[tti_root(p, p->nodes[r].in[k])];
-            if (sent->memory == TTI_ARENA && sent->device != p->nodes[r].device &&
-                tti_reads(&p->nodes[r], k))
-                TT_TRY(guard_memory(w, sent, r, pos));
+            int root = tti_root(p, p->nodes[r].in[k]);
+            const tti_value *sent = &p->values[root];
+            if (sent->memory != TTI_ARENA || sent->device == p->nodes[r].device ||
+                !tti_reads(&p->nodes[r], k))
+                continue;
+            const int *start = &p->arena_start[2 * sent->device + sent->is_near];
+            if (writer[root] == 0) // not looked for yet
+                writer[root] = 2 + next_writer(w->e, sent, list + start[0], start[1] - start[0]);
+            if (writer[root] > 1)
+                TT_TRY(add_wait(w, r, writer[root] - 2));
         }
     }
     return TT_OK;
+}
+
+static tt_status wait_for_reuse(wait_list *w)
+{
+    tti_plan *p = w->e->p;
+    if (p->top->n_devices < 2)
+        return TT_OK;
+    int n = p->arena_start[2 * p->top->n_devices];
+    written *list = tti_alloc(p->ctx, sizeof(*list) * (size_t)(n + 1));
+    int *writer = tti_calloc(p->ctx, (size_t)p->n_values + 1, sizeof(int));
+    tt_status st = list == NULL || writer == NULL ? TT_ENOMEM : TT_OK;
+    for (int i = 0; st == TT_OK && i < n; i++)
+        list[i] = (written){p->values[p->arena_values[i]].first, p->arena_values[i]};
+    for (int a = 0; st == TT_OK && a < 2 * p->top->n_devices; a++)
+        qsort(list + p->arena_start[a], (size_t)(p->arena_start[a + 1] - p->arena_start[a]),
+              sizeof(*list), by_first);
+    if (st == TT_OK)
+        st = guard_reads(w, list, writer);
+    tti_free(p->ctx, list);
+    tti_free(p->ctx, writer);
+    return st;
 }
 
 static tt_status collect_waits(wait_list *w)

@@ -313,7 +313,7 @@ static tt_status draft_collect(tti_emitter *e, int pnode)
     return TT_OK;
 }
 
-tt_status tti_draft_joining(tti_emitter *e, int pnode)
+tt_status tti_draft_sums(tti_emitter *e, int pnode)
 {
     const tti_pnode *node = &e->p->nodes[pnode];
     if (node->kind == TTI_COLLECT)

@@ -71,45 +71,6 @@ bool tti_reads(const tti_pnode *pn, int k)
     return pn->kind != TTI_OP || k >= 32 || (pn->node->op->shape_only >> k & 1u) == 0;
 }
 
-const char *tti_pnode_kind_name(const tti_pnode *pn)
-{
-    switch (pn->kind) {
-    case TTI_RECV:
-        return "receive";
-    case TTI_SEND:
-        return "send";
-    case TTI_COPY:
-        return "copy";
-    case TTI_CHAINED:
-        return "chain";
-    case TTI_FUSED:
-        return pn->n_members > 1 ? "fused" : pn->node->op->name;
-    case TTI_TREE:
-        return "tree";
-    case TTI_GATHER:
-        return "gather";
-    case TTI_COLLECT:
-        return "collect";
-    case TTI_NARROW:
-        return "narrow";
-    case TTI_MOMENTS:
-        return "merge";
-    case TTI_JOINT:
-        return pn->joint == TTI_JOINT_SUM       ? "all_reduce"
-               : pn->joint == TTI_JOINT_SCATTER ? "reduce_scatter"
-                                                : "all_gather";
-    default:
-        return pn->node->op->name;
-    }
-}
-
-bool tti_is_communication(const tti_pnode *pn)
-{
-    return pn->kind == TTI_RECV || pn->kind == TTI_SEND || pn->kind == TTI_TREE ||
-           pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS || pn->kind == TTI_COLLECT ||
-           pn->kind == TTI_NARROW || pn->kind == TTI_JOINT;
-}
-
 // From here on a value's root is one look away.
 static void flatten_roots(tti_plan *p)
 {

@@ -88,6 +88,7 @@ typedef struct tti_mail {
     size_t begin, stride, bytes;
 } tti_mail;
 
+struct tti_emitter;
 typedef struct tti_pnode {
     tti_node_kind kind;
     const tt_node *node; // of a receive: the node that made the value
@@ -281,6 +282,11 @@ typedef struct tti_plan {
     } * cross;
     int n_cross;
 
+    /*
+     * Values with memory in arenas, once that is planned: those of device d at [arena_start[2 d],
+     * arena_start[2 d + 2]), what other processes map in the second half.
+     */
+    int *arena_values, *arena_start;
     tti_device_plan devices[TTI_MAX_DEVICES];
     size_t host_need; // bytes of the host's memory, of all CPUs without a limit
     tti_patch *patches;
@@ -456,6 +462,20 @@ const tti_pnode *tti_maker(const tti_plan *p, int value);
 // Does this plan node look at the elements of input k?
 bool tti_reads(const tti_pnode *pn, int k);
 
+/*
+ * kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new kind is
+ * a new record.
+ */
+typedef struct tti_kind {
+    const char *name;                                   // as tables and traces name it
+    const char *(*name_of)(const struct tti_pnode *pn); // the same, where it depends on the node
+    const char *kernel; // of devices with streams; NULL: the op's, or none
+    bool communicates;  // moves or merges what other devices made
+    bool joins;         // puts values of several devices together, reading them where they are
+    bool joins_lanes;   // those of some lanes each, in the order of the lanes
+    tt_status (*draft)(struct tti_emitter *e, int pnode); // its calls (draft.h)
+} tti_kind;
+const tti_kind *tti_kind_of(const tti_pnode *pn);
 // What a plan node does, as tables and traces name it: the op, "receive", "tree".
 const char *tti_pnode_kind_name(const tti_pnode *pn);
 // Does it move or merge what other devices made? Time in it would not be there on one device.

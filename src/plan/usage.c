@@ -62,12 +62,12 @@ static void add_arena(tti_plan *p, const int *scratch, int peak, int device)
 {
     tti_device_plan *d = &p->devices[device];
     size_t held = 0;
-    for (int64_t i = 0; i < p->n_values; i++) {
+    for (int k = p->arena_start[2 * device]; k < p->arena_start[2 * device + 2]; k++) {
+        int i = p->arena_values[k];
         const tti_value *v = &p->values[i];
-        if (v->device != device || v->memory != TTI_ARENA || v->first < 0 || v->first > peak ||
-            v->last < peak)
+        if (v->first > peak || v->last < peak)
             continue;
-        *part_of(p, &d->usage, (int)i, scratch[v->node] == (int)i) += v->bytes;
+        *part_of(p, &d->usage, i, scratch[v->node] == i) += v->bytes;
         held += v->bytes;
     }
     d->usage.workspace += d->arena_bytes - held;
@@ -77,10 +77,8 @@ static void add_arena(tti_plan *p, const int *scratch, int peak, int device)
 static int find_peak(const tti_plan *p, int device, int64_t *change)
 {
     memset(change, 0, sizeof(*change) * (size_t)(p->n_order + 2));
-    for (int64_t i = 0; i < p->n_values; i++) {
-        const tti_value *v = &p->values[i];
-        if (v->device != device || v->memory != TTI_ARENA || v->first < 0)
-            continue;
+    for (int k = p->arena_start[2 * device]; k < p->arena_start[2 * device + 2]; k++) {
+        const tti_value *v = &p->values[p->arena_values[k]];
         change[v->first] += (int64_t)v->bytes;
         change[v->last + 1] -= (int64_t)v->bytes;
     }

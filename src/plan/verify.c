@@ -151,12 +151,6 @@ static tt_status check_nodes(const tti_plan *p)
 
 // ---- devices ---------------------------------------------------------------------------------
 
-static bool joins(const tti_pnode *pn)
-{
-    return pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS ||
-           pn->kind == TTI_COLLECT;
-}
-
 static tt_status check_devices(const tti_plan *p, bool is_cut)
 {
     for (int i = 0; i < p->n_nodes; i++) {
@@ -171,7 +165,7 @@ static tt_status check_devices(const tti_plan *p, bool is_cut)
             if (at == pn->device || !tti_reads(pn, k) || is_constant(p, pn->in[k]))
                 continue;
             bool copies = pn->kind == TTI_RECV && pn->mail == NULL && pn->from == at;
-            if (at < 0 || at >= p->top->n_devices || (!joins(pn) && !copies) ||
+            if (at < 0 || at >= p->top->n_devices || (!tti_kind_of(pn)->joins && !copies) ||
                 tti_is_far(p, pn->device, at))
                 return tti_broken(p, "device", i, "reads value %d on device %d", pn->in[k], at);
         }
@@ -304,8 +298,8 @@ static tt_status check_lanes(const tti_plan *p, bool with_copies)
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped)
             continue;
-        bool is_join = pn->kind == TTI_TREE || pn->kind == TTI_GATHER || pn->kind == TTI_MOMENTS;
-        if (is_join && !pn->is_chain && tti_maker(p, pn->in[0])->kind != TTI_NARROW)
+        if (tti_kind_of(pn)->joins_lanes && !pn->is_chain &&
+            tti_maker(p, pn->in[0])->kind != TTI_NARROW)
             st = check_join(p, i);
         if (with_copies && pn->kind == TTI_OP && pn->lanes->n < p->lanes.n)
             spans[n++] = (span){pn->node, pn->is_again, pn->lanes->first, pn->lanes->n, i};

@@ -1,0 +1,75 @@
+/*
+ * kinds.c - the kinds of plan nodes, one record each: a new kind is a row here, a word in plan.h and
+ * a function that drafts its calls.
+ */
+#include "plan/draft.h"
+
+static const char *op_name(const tti_pnode *pn)
+{
+    return pn->node->op->name;
+}
+
+static const char *fused_name(const tti_pnode *pn)
+{
+    return pn->n_members > 1 ? "fused" : op_name(pn);
+}
+
+static const char *joint_name(const tti_pnode *pn)
+{
+    return pn->joint == TTI_JOINT_SUM       ? "all_reduce"
+           : pn->joint == TTI_JOINT_SCATTER ? "reduce_scatter"
+                                            : "all_gather";
+}
+
+static const tti_kind kinds[] = {
+    [TTI_OP] = {.name_of = op_name, .draft = tti_draft_op},
+    [TTI_RECV] = {.name = "receive", .communicates = true, .draft = tti_draft_transfer},
+    [TTI_COPY] = {.name = "copy", .draft = tti_draft_transfer},
+    [TTI_FUSED] = {.name_of = fused_name, .kernel = "@fused", .draft = tti_draft_fused},
+    [TTI_TREE] = {.name = "tree",
+                  .kernel = "@tree",
+                  .communicates = true,
+                  .joins = true,
+                  .joins_lanes = true,
+                  .draft = tti_draft_joining},
+    [TTI_GATHER] = {.name = "gather",
+                    .kernel = "@gather",
+                    .communicates = true,
+                    .joins = true,
+                    .joins_lanes = true,
+                    .draft = tti_draft_joining},
+    [TTI_MOMENTS] = {.name = "merge",
+                     .kernel = "@moments",
+                     .communicates = true,
+                     .joins = true,
+                     .joins_lanes = true,
+                     .draft = tti_draft_joining},
+    [TTI_COLLECT] = {.name = "collect",
+                     .kernel = "@collect",
+                     .communicates = true,
+                     .joins = true,
+                     .draft = tti_draft_joining},
+    [TTI_NARROW] = {.name = "narrow",
+                    .kernel = "@narrow",
+                    .communicates = true,
+                    .draft = tti_draft_joining},
+    [TTI_SEND] = {.name = "send", .communicates = true, .draft = tti_draft_transfer},
+    [TTI_JOINT] = {.name_of = joint_name, .communicates = true, .draft = tti_draft_joint},
+    [TTI_CHAINED] = {.name = "chain", .draft = tti_draft_chain},
+};
+
+const tti_kind *tti_kind_of(const tti_pnode *pn)
+{
+    return &kinds[pn->kind];
+}
+
+const char *tti_pnode_kind_name(const tti_pnode *pn)
+{
+    const tti_kind *k = tti_kind_of(pn);
+    return k->name != NULL ? k->name : k->name_of(pn);
+}
+
+bool tti_is_communication(const tti_pnode *pn)
+{
+    return tti_kind_of(pn)->communicates;
+}

@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct tt_data tt_data;
 
-#define TT_MAX_FIELDS 8
+#define TT_MAX_FIELDS 16
 typedef struct tt_field {
     char name[32]; // "x", "y"
     tt_dtype dtype;
@@ -200,7 +200,18 @@ typedef struct tt_text_opts {
 TT_API tt_data *tt_text_with(tt_ctx *ctx, const tt_text_opts *opts);
 #define tt_text(...) TT_CALL1(tt_text, __VA_ARGS__, )
 
-// Arrays in the program's memory; they must stay valid until the data set is freed.
+// An array of records in the program's memory, as a field of a data set.
+typedef struct tt_array {
+    const char *name; // of the field: matches an input or a target of the model; copied
+    const void *data; // count records, one after another
+    tt_dtype dtype;   // default f32
+    tt_shape shape;   // shape of one record; default: a scalar
+} tt_array;
+
+/*
+ * Arrays in the program's memory; they must stay valid until the data set is freed. Either x and y,
+ * or any number of named fields: inputs first, then targets.
+ */
 typedef struct tt_memory_opts {
     size_t opts_size;
     const void *x, *y;         // y may be NULL
@@ -208,6 +219,8 @@ typedef struct tt_memory_opts {
     tt_shape x_shape, y_shape; // shape of one record; default: a scalar
     int64_t count;             // number of records; required
     TT_DATA_OPTIONS;
+    tt_array fields[TT_MAX_FIELDS];
+    int n_fields; // default: the fields up to the first without data
 } tt_memory_opts;
 TT_API tt_data *tt_memory_with(tt_ctx *ctx, const tt_memory_opts *opts);
 #define tt_memory(...) TT_CALL1(tt_memory, __VA_ARGS__, )

@@ -6,8 +6,8 @@
 #include <string.h>
 
 typedef struct memory {
-    const char *array[2];
-    size_t bytes[2]; // of a record
+    const char *array[TT_MAX_FIELDS];
+    size_t bytes[TT_MAX_FIELDS]; // of a record
     int n;
 } memory;
 
@@ -47,44 +47,81 @@ static int64_t count_classes(tt_dtype t, const tt_shape *shape, const void *arra
     return most + 1;
 }
 
-static tt_status memory_field(tt_ctx *ctx, const char *name, tt_dtype dtype, const tt_shape *shape,
-                              const void *array, int64_t count, tt_field *out)
+static tt_status memory_field(tt_ctx *ctx, const tt_array *a, int64_t count, tt_field *out)
 {
-    *out = (tt_field){.dtype = dtype, .shape = *shape};
-    memcpy(out->name, name, strlen(name) + 1);
-    int64_t n = (int64_t)tt_dtype_bytes(dtype);
+    const tt_shape *shape = &a->shape;
+    *out = (tt_field){.dtype = a->dtype, .shape = *shape};
+    if (a->name[0] == '\0' || strlen(a->name) >= sizeof(out->name))
+        return TT_FAIL(ctx, TT_EINVAL, "memory: a field cannot be called '%s'; use 1 to %d bytes",
+                       a->name, (int)sizeof(out->name) - 1);
+    memcpy(out->name, a->name, strlen(a->name) + 1);
+    int64_t n = (int64_t)tt_dtype_bytes(a->dtype);
     bool ok = shape->rank >= 0 && shape->rank < TT_MAX_RANK && n > 0;
     for (int i = 0; ok && i < shape->rank; i++)
         ok = shape->dim[i] > 0 && tti_mul_i64(n, shape->dim[i], &n);
     char text[TT_SHAPE_TEXT];
     if (!ok || !tti_mul_i64(n, count, &n))
         return TT_FAIL(ctx, TT_ESHAPE,
-                       "memory: %s: cannot use %lld records of shape %s and type %s", name,
-                       (long long)count, tt_shape_text(shape, text), tt_dtype_name(dtype));
-    out->classes = count_classes(dtype, shape, array, count);
+                       "memory: %s: cannot use %lld records of shape %s and type %s", a->name,
+                       (long long)count, tt_shape_text(shape, text), tt_dtype_name(a->dtype));
+    out->classes = count_classes(a->dtype, shape, a->data, count);
     return TT_OK;
+}
+
+// The arrays, given as x and y or as fields; returns how many, -1: recorded.
+static int memory_arrays(tt_ctx *ctx, const tt_memory_opts *o, tt_array out[TT_MAX_FIELDS])
+{
+    int n = o->n_fields;
+    if (n == 0)
+        while (n < TT_MAX_FIELDS && o->fields[n].data != NULL)
+            n++;
+    tt_status st = TT_OK;
+    if (n < 0 || n > TT_MAX_FIELDS)
+        st = TT_FAIL(ctx, TT_EINVAL, "memory: n_fields is %d; at most %d are allowed", n,
+                     TT_MAX_FIELDS);
+    else if (n == 0 && o->x == NULL)
+        st = TT_FAIL(ctx, TT_EINVAL, "memory: x must be given, or fields: arrays of the program");
+    else if (n > 0 && (o->x != NULL || o->y != NULL))
+        st = TT_FAIL(ctx, TT_EINVAL, "memory: give either x and y, or fields, not both");
+    if (st != TT_OK)
+        return -1;
+    out[0] = (tt_array){"x", o->x, o->x_dtype, o->x_shape};
+    out[1] = (tt_array){"y", o->y, o->y_dtype, o->y_shape};
+    if (n == 0)
+        return o->y != NULL ? 2 : 1;
+    memcpy(out, o->fields, sizeof(*out) * (size_t)n);
+    for (int i = 0; i < n; i++) {
+        if (out[i].name != NULL && out[i].data != NULL)
+            continue;
+        (void)TT_FAIL(ctx, TT_EINVAL, "memory: field %d, '%s', has no %s", i,
+                      out[i].name != NULL ? out[i].name : "",
+                      out[i].name == NULL ? "name" : "data");
+        return -1;
+    }
+    return n;
 }
 
 static tt_status memory_open(tt_ctx *ctx, const void *options, tt_source *out)
 {
     const tt_memory_opts *o = options;
-    if (o->x == NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "memory: x must be given: an array of the program");
+    tt_array arrays[TT_MAX_FIELDS];
+    int n = memory_arrays(ctx, o, arrays);
+    if (n < 0)
+        return tt_status_of(ctx);
     if (o->count < 1)
         return TT_FAIL(ctx, TT_EINVAL, "memory: count is %lld; it must be at least 1",
                        (long long)o->count);
-    tt_source s = {.count = o->count, .read = memory_read, .close = memory_close, .n_fields = 1};
-    TT_TRY(memory_field(ctx, "x", o->x_dtype, &o->x_shape, o->x, o->count, &s.fields[0]));
-    if (o->y != NULL) {
-        TT_TRY(memory_field(ctx, "y", o->y_dtype, &o->y_shape, o->y, o->count, &s.fields[1]));
-        s.n_fields = 2;
-    }
+    tt_source s = {.count = o->count, .read = memory_read, .close = memory_close, .n_fields = n};
+    for (int f = 0; f < n; f++)
+        TT_TRY(memory_field(ctx, &arrays[f], o->count, &s.fields[f]));
     memory *m = tti_calloc(ctx, 1, sizeof(*m));
     if (m == NULL)
         return TT_ENOMEM;
-    *m = (memory){.array = {o->x, o->y}, .n = s.n_fields};
-    for (int f = 0; f < m->n; f++)
+    m->n = n;
+    for (int f = 0; f < n; f++) {
+        m->array[f] = arrays[f].data;
         m->bytes[f] = tti_field_bytes(&s.fields[f]);
+    }
     s.self = m;
     *out = s;
     return TT_OK;

@@ -4,6 +4,7 @@
 #ifndef TUTTI_TRAIN_H
 #define TUTTI_TRAIN_H
 
+#include <stdio.h>
 #include <tutti/data.h>
 #include <tutti/model.h>
 #include <tutti/run.h>
@@ -250,6 +251,12 @@ typedef struct tt_fit_opts {
     bool trace;              // record when each op ran (tt_trace_write on that session)
     int64_t check_every;     // steps between comparisons of the replicas; default: at saves
     bool restart; // from step 0; checkpoints in the folder are moved to "<checkpoints>.old-<n>"
+    /*
+     * Writes progress to this stream as the command shows it: on a terminal a line that is redrawn,
+     * elsewhere a line per epoch or validation. stdout and stderr are usual; default: nothing is
+     * written. In a job of several processes the first one writes.
+     */
+    FILE *progress;
 } tt_fit_opts;
 TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts);
 #define tt_fit(...) TT_CALL2(tt_fit, __VA_ARGS__, )

@@ -23,6 +23,7 @@ struct tt_ctx {
     void *user;
     tti_observer *observers; // guarded by mu
     tt_level level;
+    bool has_progress;      // a fit shows its progress itself: no lines per epoch; guarded by mu
     _Atomic bool is_hushed; // something is only tried: what it says is not told
 
     // fork.c

@@ -86,7 +86,7 @@ void tti_emit(tt_ctx *ctx, const tt_event *ev)
         o->fn(o->user, ev);
     if (ctx->on_event != NULL)
         ctx->on_event(ctx->user, ev);
-    else if (ctx->level != TT_ERROR || strcmp(ev->kind, "epoch") != 0) // errors alone
+    else if ((ctx->level != TT_ERROR && !ctx->has_progress) || strcmp(ev->kind, "epoch") != 0)
         to_stderr(ev);
     pthread_mutex_unlock(&ctx->mu);
 }

@@ -1,303 +1,14 @@
 /*
- * progress.c - what a run shows while it trains. On a terminal one line an epoch lives and is
- * drawn over; elsewhere there are plain lines, or with --json the events themselves.
+ * progress.c - what the command shows while it trains: lines of progress, or with --json the events
+ * themselves; log lines between them.
  */
 #include "cli/progress.h"
-#include "record/record.h"
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#define DRAW_NS  50000000               // a living line is drawn at most this often
-#define PLAIN_NS (INT64_C(10000000000)) // plain lines within an epoch
-#define BAR      24
-
-// ---- numbers as people read them -------------------------------------------------------------
-
-void cli_rate_text(double v, char out[32])
-{
-    char digits[32];
-    if (!(v >= 0) || v >= 1e15) {
-        snprintf(out, 32, "-");
-        return;
-    }
-    int n = snprintf(digits, sizeof(digits), v < 10 ? "%.1f" : "%.0f", v), to = 0;
-    for (int i = 0; i < n; i++) {
-        if (i > 0 && v >= 1000 && (n - i) % 3 == 0)
-            out[to++] = ',';
-        out[to++] = digits[i];
-    }
-    out[to] = '\0';
-}
-
-void cli_time_text(double seconds, char out[32])
-{
-    if (!(seconds < 1e9))
-        snprintf(out, 32, "-");
-    else if (seconds < 0.0009995)
-        snprintf(out, 32, "%.3g us", seconds * 1e6);
-    else if (seconds < 0.9995)
-        snprintf(out, 32, "%.0f ms", seconds * 1e3);
-    else if (seconds < 9.95)
-        snprintf(out, 32, "%.1f s", seconds);
-    else if (seconds < 59.5)
-        snprintf(out, 32, "%.0f s", seconds);
-    else if (seconds < 3570)
-        snprintf(out, 32, "%d min %d s", (int)(seconds + 0.5) / 60, (int)(seconds + 0.5) % 60);
-    else
-        snprintf(out, 32, "%d h %d min", (int)(seconds + 30) / 3600,
-                 (int)(seconds + 30) % 3600 / 60);
-}
-
-void cli_step_text(double ms, char out[32])
-{
-    if (ms < 0.0995) // two digits would be 0.00 of a small model
-        snprintf(out, 32, "%.3g us", ms * 1e3);
-    else
-        snprintf(out, 32, "%.2f ms", ms);
-}
-
-// ---- values of an event ----------------------------------------------------------------------
-
-static double number(const tt_event *ev, const char *name)
-{
-    for (int i = 0; i < ev->n_pairs; i++)
-        if (ev->pairs[i].text == NULL && strcmp(ev->pairs[i].name, name) == 0)
-            return ev->pairs[i].number;
-    return 0;
-}
-
-static bool is_validation(const char *name)
-{
-    return strncmp(name, "validation_", 11) == 0;
-}
-
-static bool is_shown(const tt_pair *p, bool validation)
-{
-    return p->text == NULL && is_validation(p->name) == validation && tti_is_measure(p->name);
-}
-
-// ---- pieces of a line ------------------------------------------------------------------------
-
-#define MAX_PIECES 32
-typedef struct pieces {
-    int n;
-    char text[MAX_PIECES][64];
-    int rank[MAX_PIECES]; // those with the highest are left out first where there is no room
-} pieces;
-
-static void add(pieces *l, int rank, const char *fmt, ...) TT_PRINTF(3, 4);
-static void add(pieces *l, int rank, const char *fmt, ...)
-{
-    va_list ap;
-    if (l->n == MAX_PIECES)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(l->text[l->n], sizeof(l->text[0]), fmt, ap);
-    va_end(ap);
-    l->rank[l->n++] = rank;
-}
-
-static int length(const pieces *l)
-{
-    int n = 0;
-    for (int i = 0; i < l->n; i++)
-        n += (int)strlen(l->text[i]) + (n > 0 && l->text[i][0] != '\0' ? 2 : 0);
-    return n;
-}
-
-// Leaves pieces out until the line has at most width columns; 0: no limit.
-static void join(pieces *l, int width, char *out, size_t room)
-{
-    while (width > 0 && length(l) > width) {
-        int worst = 0;
-        for (int i = 1; i < l->n; i++)
-            if (l->text[i][0] != '\0' && l->rank[i] >= l->rank[worst])
-                worst = i;
-        if (worst == 0)
-            break;
-        l->text[worst][0] = '\0';
-    }
-    size_t n = 0;
-    out[0] = '\0';
-    for (int i = 0; i < l->n && n < room; i++)
-        if (l->text[i][0] != '\0')
-            n += (size_t)snprintf(out + n, room - n, "%s%s", n > 0 ? "  " : "", l->text[i]);
-    if (width > 0 && (size_t)width < room)
-        out[width] = '\0';
-}
-
-static void add_head(pieces *l, const tt_event *ev)
-{
-    if (number(ev, "epochs") > 0 && strcmp(ev->kind, "validation") != 0)
-        add(l, 0, "epoch %.0f/%.0f", number(ev, "epoch"), number(ev, "epochs"));
-    else
-        add(l, 0, "step %.0f/%.0f", number(ev, "step"), number(ev, "steps"));
-}
-
-static void add_measures(pieces *l, const tt_event *ev, bool validation)
-{
-    bool first = true;
-    for (int i = 0; i < ev->n_pairs; i++) {
-        const tt_pair *p = &ev->pairs[i];
-        if (!is_shown(p, validation))
-            continue;
-        const char *name = validation ? p->name + 11 : p->name;
-        bool is_loss = strcmp(name, "loss") == 0;
-        add(l, is_loss ? 2 : 4, "%s%.30s %.4f", validation && first ? "validation " : "", name,
-            p->number);
-        first = false;
-    }
-}
-
-static void add_rate(pieces *l, const tt_event *ev)
-{
-    char rate[32];
-    double v = number(ev, "samples_per_second");
-    if (v <= 0)
-        return;
-    cli_rate_text(v, rate);
-    add(l, 5, "%s samples/s", rate);
-}
-
-static double part_done(const tt_event *ev)
-{
-    bool by_epochs = number(ev, "epochs") > 0;
-    double done = number(ev, by_epochs ? "rows" : "step");
-    double all = number(ev, by_epochs ? "epoch_rows" : "steps");
-    return all > 0 ? TTI_MIN(done / all, 1.0) : 0;
-}
-
-static void add_bar(pieces *l, double part, int width)
-{
-    char bar[BAR + 1];
-    int full = (int)(part * width);
-    for (int i = 0; i < width; i++)
-        bar[i] = i < full ? '=' : i == full ? '>' : ' ';
-    bar[width] = '\0';
-    add(l, 6, "[%s]", bar);
-}
-
-static void add_time_left(pieces *l, const cli_progress *p, const tt_event *ev)
-{
-    char left[32];
-    double done = number(ev, "step") - p->first_step;
-    double rate = done > 0 ? (number(ev, "seconds") - p->first_seconds) / done : 0;
-    double seconds = rate * (number(ev, "steps") - number(ev, "step"));
-    if (done <= 0 || seconds <= 0)
-        return;
-    cli_time_text(seconds, left);
-    if (seconds < 9.95) // tenths would only flicker
-        snprintf(left, sizeof(left), "%.0f s", ceil(seconds));
-    add(l, 3, "%s left", left);
-}
-
-// ---- showing ---------------------------------------------------------------------------------
-
-int cli_terminal_width(int fd)
-{
-    struct winsize w;
-    if (ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0)
-        return 80;
-    return w.ws_col;
-}
 
 void cli_progress_clear(cli_progress *p)
 {
-    if (p->is_drawn)
-        fputs("\r\033[K", stdout);
-    p->is_drawn = false;
-    fflush(stdout);
-}
-
-static void draw(cli_progress *p, const tt_event *ev)
-{
-    char text[512];
-    int width = TTI_MAX(cli_terminal_width(STDOUT_FILENO) - 1, 0); // the last column wraps
-    pieces l = {.n = 0};
-    add_head(&l, ev);
-    add_bar(&l, part_done(ev), BAR);
-    add(&l, 1, "%3.0f%%", 100 * part_done(ev));
-    add_measures(&l, ev, false);
-    add_rate(&l, ev);
-    add_time_left(&l, p, ev);
-    for (int bar = BAR; bar > 6 && length(&l) > width; bar -= 6) { // a shorter bar may be enough
-        pieces shorter = {.n = 0};
-        add_bar(&shorter, part_done(ev), bar - 6);
-        memcpy(l.text[1], shorter.text[0], sizeof(l.text[1]));
-    }
-    join(&l, width, text, sizeof(text));
-    printf("\r%s\033[K", width > 0 ? text : "");
-    fflush(stdout);
-    p->is_drawn = true;
-}
-
-// A line that stays: the end of an epoch, a validation, or a sign of life in a file.
-static void put_line(cli_progress *p, const tt_event *ev, bool is_end)
-{
-    char text[1024], took[32];
-    pieces l = {.n = 0};
-    double now = number(ev, "seconds");
-    add_head(&l, ev);
-    if (!is_end)
-        add(&l, 1, "%.0f%%", 100 * part_done(ev));
-    add_measures(&l, ev, false);
-    if (is_end && (strcmp(ev->kind, "validation") == 0 || !p->validates_alone))
-        add_measures(&l, ev, true);
-    add_rate(&l, ev);
-    if (is_end) {
-        cli_time_text(now - p->line_seconds, took);
-        add(&l, 0, "%s", took);
-        p->line_seconds = now;
-    } else {
-        add_time_left(&l, p, ev);
-    }
-    join(&l, 0, text, sizeof(text));
-    cli_progress_clear(p);
-    cli_printf("%s\n", text);
-    fflush(stdout);
-}
-
-static void on_step(cli_progress *p, const tt_event *ev)
-{
-    int64_t now = tti_now_ns();
-    if (!p->has_first) {
-        p->has_first = true;
-        p->first_step = number(ev, "step");
-        p->first_seconds = number(ev, "seconds");
-        p->shown_ns = p->form == CLI_LIVE ? 0 : now;
-    }
-    if (now - p->shown_ns < (p->form == CLI_LIVE ? DRAW_NS : PLAIN_NS))
-        return;
-    p->shown_ns = now;
-    if (p->form == CLI_LIVE)
-        draw(p, ev);
-    else
-        put_line(p, ev, false);
-}
-
-// Where validations have lines of their own, an epoch's line does not repeat them; counted in steps
-// it may have nothing else to tell.
-static void on_end(cli_progress *p, const tt_event *ev)
-{
-    bool is_validation = strcmp(ev->kind, "validation") == 0;
-    p->validates_alone |= is_validation;
-    if (!is_validation && number(ev, "epochs") == 0 && number(ev, "step") == p->line_step)
-        return;
-    put_line(p, ev, true);
-    p->line_step = number(ev, "step");
-    p->shown_ns = tti_now_ns();
-}
-
-static void on_log(cli_progress *p, const tt_event *ev)
-{
-    if (ev->level == TT_ERROR)
-        return; // told once, when the context is closed
-    cli_progress_clear(p);
-    cli_log_line(ev);
+    tti_progress_clear(&p->lines);
 }
 
 void cli_progress_event(void *user, const tt_event *ev)
@@ -307,27 +18,26 @@ void cli_progress_event(void *user, const tt_event *ev)
         p->on_begin();
     p->has_ended |= strcmp(ev->kind, "end") == 0;
     if (strcmp(ev->kind, "log") == 0) {
-        on_log(p, ev);
+        if (ev->level == TT_ERROR)
+            return; // told once, when the context is closed
+        cli_progress_clear(p);
+        cli_log_line(ev);
     } else if (ev->n_pairs == 0 || p->form == CLI_QUIET) {
         return;
     } else if (p->form == CLI_JSON) {
         printf("%s\n", ev->text);
         fflush(stdout);
-    } else if (strcmp(ev->kind, "step") == 0) {
-        on_step(p, ev);
-    } else if (strcmp(ev->kind, "epoch") == 0 || strcmp(ev->kind, "validation") == 0) {
-        on_end(p, ev);
+    } else {
+        tti_progress_event(&p->lines, ev);
     }
 }
 
 void cli_progress_init(cli_progress *p, const cli_args *args, void (*on_begin)(void))
 {
-    const char *term = getenv("TERM");
-    *p = (cli_progress){.form = CLI_PLAIN, .on_begin = on_begin};
+    *p = (cli_progress){.form = CLI_LINES, .on_begin = on_begin};
+    tti_progress_init(&p->lines, stdout);
     if (args->quiet)
         p->form = CLI_QUIET;
     else if (args->json)
         p->form = CLI_JSON;
-    else if (isatty(STDOUT_FILENO) && (term == NULL || strcmp(term, "dumb") != 0))
-        p->form = CLI_LIVE;
 }

@@ -396,6 +396,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
     atomic_store(&m->ctx->end, 0);
     tt_status st = prepare(f, opts);
     if (st == TT_OK) {
+        tti_fit_show(f);
         tti_fit_begin_event(f);
         st = loop(f);
         f->step->n_next = 0;
@@ -411,6 +412,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
     if (st == TT_OK && f->is_ended)
         st = TT_FAIL(m->ctx, TT_ESTOP, "fit: ended on request after step %lld",
                      (long long)f->step->step);
+    tti_fit_show_end(f);
     tti_free(m->ctx, f->best_weights);
     tti_free(m->ctx, f->share_marks);
     tti_free(m->ctx, f);

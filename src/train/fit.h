@@ -7,6 +7,7 @@
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H
 
+#include "record/progress.h"
 #include "save/checkpoint.h"
 #include "train/compile.h"
 
@@ -38,6 +39,8 @@ typedef struct tti_fit {
     int64_t saved_step;
     float *best_weights; // early_stop.restore: all weights, one after another
     tti_times *times;
+    tti_progress lines; // with o.progress
+    tti_observer observer;
     int64_t *share_marks; // share auto: each device's compute so far; NULL: before and after
 } tti_fit;
 
@@ -48,6 +51,10 @@ void tti_fit_metrics(tti_fit *f); // of the progress: only where someone looks, 
 void tti_fit_step_event(tti_fit *f, bool force);
 void tti_fit_epoch_event(tti_fit *f, const char *kind);
 tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;
+
+// Begins and ends writing progress to o.progress, if that is given.
+void tti_fit_show(tti_fit *f);
+void tti_fit_show_end(tti_fit *f);
 
 // fit_devices.c: reads the clocks; one event a device, when there are several.
 tt_status tti_fit_tell_devices(tti_fit *f) TTI_CHECKED;

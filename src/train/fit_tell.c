@@ -3,6 +3,7 @@
  */
 #include "base/ctx.h"
 #include "device/device.h"
+#include "save/share.h"
 #include "strategy/strategy.h"
 #include "train/fit.h"
 #include <math.h>
@@ -156,6 +157,40 @@ void tti_fit_epoch_event(tti_fit *f, const char *kind)
     char names[TT_N_METRICS][64];
     int n = progress_pairs(f, pairs, names, true);
     tti_emit_pairs(f->model->ctx, kind, pairs, n);
+}
+
+// ---- lines of progress -----------------------------------------------------------------------
+
+static void on_progress(void *user, const tt_event *ev)
+{
+    tti_progress_event(user, ev);
+}
+
+static void set_progress(tt_ctx *ctx, bool has)
+{
+    pthread_mutex_lock(&ctx->mu);
+    ctx->has_progress = has;
+    pthread_mutex_unlock(&ctx->mu);
+}
+
+void tti_fit_show(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    if (f->o.progress == NULL || !tti_is_first(ctx))
+        return;
+    tti_progress_init(&f->lines, f->o.progress);
+    f->observer = (tti_observer){.fn = on_progress, .user = &f->lines};
+    set_progress(ctx, true);
+    tti_observe(ctx, &f->observer);
+}
+
+void tti_fit_show_end(tti_fit *f)
+{
+    if (f->observer.fn == NULL)
+        return;
+    tti_unobserve(f->model->ctx, &f->observer);
+    set_progress(f->model->ctx, false);
+    tti_progress_clear(&f->lines);
 }
 
 // ---- the report ------------------------------------------------------------------------------

@@ -193,17 +193,25 @@ typedef struct tt_progress {
     double step_metrics[TT_N_METRICS]; // metrics of this step, named as metrics
 } tt_progress;
 
+/*
+ * When a callback is called; n is its every. A step is one update from one global batch. Before a
+ * step, progress is that of the steps before it, and lr the learning rate of the step to come.
+ */
 typedef enum tt_moment {
-    TT_AT_STEP = 0, // after every n steps
-    TT_AT_EPOCH = 1,
-    TT_AT_VALIDATION = 2,
-    TT_AT_END = 3,
+    TT_AT_STEP = 0,        // after every n-th step: the end of a batch
+    TT_AT_EPOCH = 1,       // after every n-th epoch
+    TT_AT_VALIDATION = 2,  // after every n-th validation
+    TT_AT_END = 3,         // after the last step
+    TT_AT_STEP_BEGIN = 4,  // before every n-th step, from the first on: the begin of a batch
+    TT_AT_EPOCH_BEGIN = 5, // before every n-th epoch, from the first on
+    TT_AT_BEGIN = 6,       // before the first step of the fit
 } tt_moment;
-// Returns TT_OK to continue, TT_ESTOP to end the fit (which then succeeds), or an error.
+// Returns TT_OK to continue, TT_ESTOP to end the fit after the current step (the fit then
+// succeeds), or an error.
 typedef tt_status (*tt_callback_fn)(void *user, tt_model *m, const tt_progress *p);
 typedef struct tt_callback {
     tt_moment at;
-    int64_t every; // steps or epochs; default 1
+    int64_t every; // steps, epochs or validations; default 1
     tt_callback_fn fn;
     void *user;
 } tt_callback;
@@ -236,7 +244,7 @@ typedef struct tt_fit_opts {
     int64_t validate_every; // after this many steps
     int64_t validate_rows;  // largest number of records to validate on; default: all
     tt_callback callbacks[16];
-    int n_callbacks;
+    int n_callbacks; // default: those that have a function
     tt_watch early_stop;
     tt_watch plateau;
     tt_nan nan;
@@ -339,11 +347,18 @@ TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *ou
 // ---- loops by hand ---------------------------------------------------------------------------
 
 /*
- * One update from one global batch, with one array per input and target. Needs tt_compile(). Loss
- * and metrics of *out are those of this step; out may be NULL. A schedule that ends (cosine,
+ * One update from one global batch, with one array per input and target. Needs tt_compile(). Loss,
+ * metrics and lr of *out are those of this step; out may be NULL. A schedule that ends (cosine,
  * linear, one_cycle) needs its steps.
  */
 TT_API tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out);
+// The same with options: tt_train_step_with(m, &batch, &p, TT_OPTS(tt_train_step_opts, .lr = 0.1)).
+typedef struct tt_train_step_opts {
+    size_t opts_size;
+    double lr; // learning rate of this step; default: the optimizer's, by its schedule; TT_ZERO: 0
+} tt_train_step_opts;
+TT_API tt_status tt_train_step_with(tt_model *m, const tt_batch_data *batch, tt_progress *out,
+                                    const tt_train_step_opts *opts);
 
 /*
  * How to compute the gradient of a mean of count terms without a division per lane. The gradient of

@@ -55,7 +55,8 @@ tt_status cli_side_step(cli_side *s)
     bool applied;
     double norm;
     return tti_step_run(s->parts.model, s->fields, s->batch.rows,
-                        TTI_MAX(s->parts.fit.accumulate, 1), &applied, &norm);
+                        TTI_MAX(s->parts.fit.accumulate, 1), tti_step_lr(s->parts.model->step),
+                        &applied, &norm);
 }
 
 static int by_value(const void *a, const void *b)

@@ -103,12 +103,14 @@ tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *
 tt_status tti_begin_averages(tt_model *m) TTI_CHECKED;
 void tti_step_free(tt_model *m);
 
+// The learning rate of the next step, by the optimizer and its schedule.
+float tti_step_lr(const tti_step *s);
 /*
  * One update from a global batch; fields are in the order of the feeds. Sums go to step->numbers;
  * *applied tells whether the weights changed.
  */
 tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
-                       bool *applied, double *norm) TTI_CHECKED;
+                       float lr, bool *applied, double *norm) TTI_CHECKED;
 
 // Loss and metrics of sums over rows rows.
 double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *numbers,

@@ -32,6 +32,22 @@ static tt_status check_accumulate(tti_fit *f)
                    (long long)f->o.accumulate, ctx->top.lanes, list);
 }
 
+static tt_status check_callbacks(tt_ctx *ctx, const tt_fit_opts *o)
+{
+    for (int i = 0; i < o->n_callbacks; i++) {
+        const tt_callback *c = &o->callbacks[i];
+        if (c->fn == NULL)
+            return TT_FAIL(ctx, TT_EINVAL, "fit: callback %d of %d has no function", i,
+                           o->n_callbacks);
+        if (c->at < TT_AT_STEP || c->at > TT_AT_BEGIN || c->every < 0)
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "fit: callback %d: at is %d and every %lld; at is one of TT_AT_..., and "
+                           "every is not negative",
+                           i, (int)c->at, (long long)c->every);
+    }
+    return TT_OK;
+}
+
 static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_ctx *ctx = f->model->ctx;
@@ -45,6 +61,11 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     if (o->n_callbacks < 0 || o->n_callbacks > TTI_COUNT(o->callbacks))
         return TT_FAIL(ctx, TT_EINVAL, "fit: %d callbacks; at most %d are allowed", o->n_callbacks,
                        TTI_COUNT(o->callbacks));
+    int n = 0;
+    while (o->n_callbacks == 0 && n < TTI_COUNT(o->callbacks) && o->callbacks[n].fn != NULL)
+        n++;
+    o->n_callbacks += n;
+    TT_TRY(check_callbacks(ctx, o));
     o->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
     o->keep = o->keep == 0 ? 3 : o->keep;
     TT_TRY(check_accumulate(f));
@@ -130,11 +151,12 @@ static tt_status validate(tti_fit *f)
     return TT_OK;
 }
 
+// number: of the step, epoch or validation that has ended; of one that begins, those before it.
 static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
 {
     for (int i = 0; i < f->o.n_callbacks; i++) {
         const tt_callback *c = &f->o.callbacks[i];
-        if (c->at != at || c->fn == NULL || number % TTI_MAX(c->every, 1) != 0)
+        if (c->at != at || number % TTI_MAX(c->every, 1) != 0)
             continue;
         tti_fit_metrics(f);
         tt_status st = c->fn(c->user, f->model, &f->progress);
@@ -150,6 +172,33 @@ static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
     return TT_OK;
 }
 
+static bool has_callback(const tti_fit *f, tt_moment at)
+{
+    for (int i = 0; i < f->o.n_callbacks; i++)
+        if (f->o.callbacks[i].at == at)
+            return true;
+    return false;
+}
+
+// Before a step: progress of the steps before it, with the learning rate that it will have.
+static tt_status call_back_before(tti_fit *f)
+{
+    tti_step *s = f->step;
+    int64_t done = s->step - s->base, rows = f->cursor % f->count;
+    bool is_first = s->step == f->first_step, is_epoch = rows == 0;
+    bool is_wanted = (is_first && has_callback(f, TT_AT_BEGIN)) ||
+                     (is_epoch && has_callback(f, TT_AT_EPOCH_BEGIN)) ||
+                     has_callback(f, TT_AT_STEP_BEGIN);
+    if (!is_wanted)
+        return TT_OK;
+    tti_fit_progress_before(f);
+    if (is_first)
+        TT_TRY(call_back(f, TT_AT_BEGIN, 0));
+    if (is_epoch)
+        TT_TRY(call_back(f, TT_AT_EPOCH_BEGIN, f->progress.epoch - 1));
+    return call_back(f, TT_AT_STEP_BEGIN, done);
+}
+
 // After a validation, an epoch or the last step: what depends on the new values.
 static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
 {
@@ -160,7 +209,7 @@ static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
     if (is_epoch || f->o.steps > 0)
         f->is_new_epoch = true; // where steps are counted, sums are of the steps between looks
     if (f->o.validate != NULL)
-        TT_TRY(call_back(f, TT_AT_VALIDATION, 1));
+        TT_TRY(call_back(f, TT_AT_VALIDATION, ++f->validations));
     if (is_epoch)
         TT_TRY(call_back(f, TT_AT_EPOCH, f->progress.epoch));
     bool save = is_best || (is_epoch && f->o.save_every == 0);
@@ -301,6 +350,7 @@ static tt_status one_step(tti_fit *f)
     tti_times *t = f->times;
     tt_batch_data batch;
     const void *fields[TTI_MAX_FEEDS];
+    TT_TRY(call_back_before(f));
     int64_t begin = tti_now_ns();
     TT_TRY(tt_data_next(f->data, &batch));
     int64_t ready = tti_now_ns();
@@ -310,7 +360,8 @@ static tt_status one_step(tti_fit *f)
     bool applied = true;
     double norm = 0;
     look_ahead(f);
-    TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, &applied, &norm));
+    TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, tti_step_lr(s), &applied,
+                        &norm));
     int64_t end = tti_now_ns();
     t->compute += end - ready;
     t->steps[t->n_steps++ % TTI_STEP_TIMES] = end - begin;
@@ -340,10 +391,12 @@ static tt_status after_step(tti_fit *f)
     if (by_steps && (step % f->o.validate_every == 0 || last))
         TT_TRY(look(f, "validation", false));
     if (epoch_end || last) {
-        if (by_steps)
+        if (by_steps) {
             tti_fit_epoch_event(f, "epoch");
-        else
+            TT_TRY(call_back(f, TT_AT_EPOCH, f->progress.epoch));
+        } else {
             TT_TRY(look(f, "epoch", true));
+        }
         f->is_new_epoch = true;
     }
     bool due = f->o.save_every > 0 && step % f->o.save_every == 0;
@@ -403,7 +456,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
         tti_ahead_settle(f->step->session);
         tti_data_own(train, 0, 0, 0);
         if (st == TT_OK)
-            st = call_back(f, TT_AT_END, 1);
+            st = call_back(f, TT_AT_END, 0);
     }
     tti_fit_close_saver(f);
     st = tti_ranks_wait(m->ctx, st, "the end of the fit"); // what failed last is everybody's too

@@ -27,7 +27,7 @@ typedef struct tti_fit {
     int validate_field[TTI_MAX_FEEDS];
     tt_progress progress;
     tti_watch_state early, plateau, best;
-    int64_t skipped, told_nan;
+    int64_t skipped, told_nan, validations;
     int64_t told_ns; // when the last step event went out
     int64_t epoch_ns, epoch_first_rows;
     bool is_new_epoch;                        // the epoch's sums begin with the next step
@@ -47,6 +47,7 @@ typedef struct tti_fit {
 // fit_tell.c
 void tti_fit_begin_event(tti_fit *f);
 void tti_fit_progress(tti_fit *f, int64_t rows, double norm);
+void tti_fit_progress_before(tti_fit *f); // of a step that begins
 void tti_fit_metrics(tti_fit *f); // of the progress: only where someone looks, before they do
 void tti_fit_step_event(tti_fit *f, bool force);
 void tti_fit_epoch_event(tti_fit *f, const char *kind);

@@ -67,6 +67,35 @@ void tti_fit_begin_event(tti_fit *f)
     tti_emit_pairs(ctx, "begin", pairs, TTI_COUNT(pairs));
 }
 
+// Names of the metrics, and the learning rate: they are known before a step.
+static void name_values(tti_fit *f, double lr)
+{
+    tti_step *s = f->step;
+    tt_progress *p = &f->progress;
+    p->steps = s->total;
+    p->epochs = f->o.epochs;
+    p->epoch_rows = f->count;
+    p->n_metrics = s->n_metrics;
+    for (int i = 0; i < s->n_metrics; i++)
+        p->names[i] = s->metrics[i]->name;
+    p->lr = lr;
+}
+
+void tti_fit_progress_before(tti_fit *f)
+{
+    tti_step *s = f->step;
+    tt_progress *p = &f->progress;
+    name_values(f, tti_step_lr(s));
+    p->step = s->step - s->base;
+    p->rows = f->cursor % f->count;
+    p->epoch = (f->cursor - f->base_cursor - p->rows) / f->count + 1;
+    p->seconds = seconds(tti_now_ns() - f->times->begin);
+    if (f->is_new_epoch) { // its sums begin here
+        memset(s->epoch, 0, sizeof(double) * (size_t)(s->train.n_numbers + 1));
+        p->loss = NAN;
+    }
+}
+
 void tti_fit_progress(tti_fit *f, int64_t rows, double norm)
 {
     tti_step *s = f->step;
@@ -74,18 +103,12 @@ void tti_fit_progress(tti_fit *f, int64_t rows, double norm)
     int64_t place = f->cursor % f->count;
     place = place == 0 ? f->count : place;
     p->step = s->step - s->base;
-    p->steps = s->total;
     p->epoch = (f->cursor - f->base_cursor - place) / f->count + 1;
-    p->epochs = f->o.epochs;
     p->rows = place;
-    p->epoch_rows = f->count;
     p->step_loss = tti_scores_loss(s, &s->train, s->numbers, rows);
     int64_t seen = (int64_t)s->epoch[s->train.n_numbers];
     p->loss = seen > 0 ? tti_scores_loss(s, &s->train, s->epoch, seen) : NAN;
-    p->n_metrics = s->n_metrics;
-    for (int i = 0; i < s->n_metrics; i++)
-        p->names[i] = s->metrics[i]->name;
-    p->lr = s->lr;
+    name_values(f, s->lr);
     p->gradient_norm = norm;
     p->loss_scale = s->scale;
     int64_t now = tti_now_ns();

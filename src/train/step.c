@@ -105,11 +105,15 @@ void tti_few_rows_warn(tt_model *m, int64_t rows)
 
 // ---- a step ----------------------------------------------------------------------------------
 
+float tti_step_lr(const tti_step *s)
+{
+    return tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
+}
+
 tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
-                       bool *applied, double *norm)
+                       float lr, bool *applied, double *norm)
 {
     tti_step *s = m->step;
-    float lr = tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
     factors f = make_factors(s, rows);
     if (rows <= s->few_rows)
         tti_few_rows_warn(m, rows);
@@ -148,16 +152,19 @@ static tt_status check_schedule(tt_model *m)
     return TT_FAIL(
         m->ctx, TT_EINVAL,
         "train step: schedule %s does not say where it ends, and a loop by hand does not "
-        "either; give it steps, such as .schedule = tt_%s(.steps = 1000)",
+        "either; give it steps, such as .schedule = tt_%s(.steps = 1000), or give each step its "
+        "learning rate by tt_train_step_with()",
         name, name);
 }
 
-tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out)
+tt_status tt_train_step_with(tt_model *m, const tt_batch_data *batch, tt_progress *out,
+                             const tt_train_step_opts *opts)
 {
     if (m == NULL)
         return TT_EINVAL;
-    if (batch == NULL)
-        return TT_FAIL(m->ctx, TT_EINVAL, "train step: the batch is NULL");
+    if (batch == NULL || opts == NULL)
+        return TT_FAIL(m->ctx, TT_EINVAL, "train step: %s NULL",
+                       batch == NULL ? "the batch is" : "the options are");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     if (m->step == NULL)
@@ -169,10 +176,18 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
         if (batch->fields[i] == NULL)
             return TT_FAIL(m->ctx, TT_EINVAL, "train step: field %d, for '%s', is missing", i,
                            tt_tensor_name(s->train.feeds[i]));
-    TT_TRY(check_schedule(m));
-    bool applied;
+    tt_train_step_opts o = {0};
+    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    bool applied, has_lr = o.lr != 0 || signbit(o.lr);
     double norm;
-    TT_TRY(tti_step_run(m, batch->fields, batch->rows, 1, &applied, &norm));
+    if (!isfinite((float)o.lr) || o.lr < 0)
+        return TT_FAIL(m->ctx, TT_EINVAL,
+                       "train step: lr is %g; it must be a finite number that is not negative",
+                       o.lr);
+    if (!has_lr)
+        TT_TRY(check_schedule(m));
+    TT_TRY(tti_step_run(m, batch->fields, batch->rows, 1,
+                        has_lr ? (float)(o.lr + 0) : tti_step_lr(s), &applied, &norm));
     if (out == NULL)
         return TT_OK;
     *out = (tt_progress){.step = s->step,
@@ -188,6 +203,11 @@ tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *ou
     for (int i = 0; i < s->n_metrics; i++)
         out->names[i] = s->metrics[i]->name;
     return TT_OK;
+}
+
+tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out)
+{
+    return tt_train_step_with(m, batch, out, TT_OPTS(tt_train_step_opts, .lr = 0));
 }
 
 tt_tensor **tti_step_targets(tt_model *m)

@@ -147,6 +147,57 @@ TEST(a_loop_by_hand_needs_the_end_of_its_schedule)
     }
 }
 
+static tt_status step_at(tt_model *m, const tt_batch_data *batch, tt_progress *out, double lr)
+{
+    return tt_train_step_with(m, batch, out, TT_OPTS(tt_train_step_opts, .lr = lr));
+}
+
+TEST(a_loop_by_hand_may_give_each_step_its_learning_rate)
+{
+    static const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 2, 3, 4};
+    static const double rates[] = {0.25, TT_ZERO, 1e-3, 0};
+    tt_batch_data batch = {.rows = 4, .fields = {x, y}};
+    tt_ctx *ctx = quiet();
+    tt_model *m = line(ctx, tt_cosine()); // its end is not known, and not asked for
+    tt_hash hash[4];
+    for (int i = 0; i < 3; i++) {
+        tt_progress p;
+        CHECK_OK(step_at(m, &batch, &p, rates[i]));
+        CHECK(p.lr == (double)(float)rates[i] && !signbit(p.lr) && p.step == i + 1);
+        CHECK_OK(tt_model_hash(m, &hash[i]));
+    }
+    CHECK(hash[0].low == hash[1].low && hash[0].high == hash[1].high); // a rate of zero
+    CHECK(hash[1].low != hash[2].low);
+    CHECK(step_at(m, &batch, NULL, rates[3]) == TT_EINVAL); // the schedule's again
+    CHECK_MESSAGE(ctx, "tt_train_step_with()");
+    tt_clear_error(ctx);
+    CHECK_OK(step_at(m, &batch, NULL, 0.5));
+    static const double bad[] = {-1e-3, INFINITY, NAN, 1e300};
+    for (int i = 0; i < 4; i++) {
+        CHECK(step_at(m, &batch, NULL, bad[i]) == TT_EINVAL);
+        CHECK_MESSAGE(ctx, "train step: lr is ");
+        tt_clear_error(ctx);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(a_given_learning_rate_has_the_bits_of_the_optimizers)
+{
+    static const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 2, 3, 4};
+    tt_batch_data batch = {.rows = 4, .fields = {x, y}};
+    tt_hash hash[2];
+    for (int k = 0; k < 2; k++) {
+        tt_schedule s = tt_cosine(.steps = 5);
+        tt_ctx *ctx = quiet();
+        tt_model *m = line(ctx, s);
+        for (int i = 0; i < 5; i++)
+            CHECK_OK(step_at(m, &batch, NULL, k == 0 ? 0 : 0.5 * tt_schedule_at(&s, i, 0)));
+        CHECK_OK(tt_model_hash(m, &hash[k]));
+        CHECK_OK(tt_close(ctx));
+    }
+    CHECK(hash[0].low == hash[1].low && hash[0].high == hash[1].high);
+}
+
 // ---- numbers that are too large --------------------------------------------------------------
 
 static tt_status resume_with(void (*change)(tti_train_state *s), const char *message)

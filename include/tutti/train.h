@@ -45,9 +45,9 @@ typedef struct tt_loss {
     void *user;
 } tt_loss;
 
-// Metrics, as a set of bits. Each is computed from sums and counts over all records, never as a
-// mean of means. Their values differ from those of losses.
-typedef enum tt_metric {
+// The built-in metrics, as a set of bits. Each is computed from sums and counts over all records,
+// never as a mean of means. Their values differ from those of losses.
+typedef enum tt_metric_kind {
     TT_ACCURACY = 1 << 8,
     TT_TOP_K = 1 << 9,      // k is an option of tt_compile()
     TT_PRECISION = 1 << 10, // one output: precision of class 1; more: the mean over classes
@@ -56,9 +56,46 @@ typedef enum tt_metric {
     TT_METRIC_MSE = 1 << 13,
     TT_METRIC_MAE = 1 << 14,
     TT_PERPLEXITY = 1 << 15,
+} tt_metric_kind;
+#define TT_N_METRICS       8 // built in
+#define TT_MAX_OWN_METRICS 8
+#define TT_MAX_METRICS     (TT_N_METRICS + TT_MAX_OWN_METRICS) // of a model
+TT_API const char *tt_metric_name(tt_metric_kind one);         // "accuracy"
+
+// What a metric of your own is computed from.
+typedef struct tt_metric_inputs {
+    tt_tensor *output; // of the model, [batch, ...]
+    tt_tensor *logits; // the output before a final softmax or sigmoid that the loss skips
+    tt_tensor *target; // [batch, ...]
+    tt_tensor *mask;   // like target, f32: 0 where the loss ignores it, else 1; NULL: all count
+} tt_metric_inputs;
+
+/*
+ * A metric of your own: states, which are sums over the rows of a batch, and one number made of
+ * them. The states are added over lanes, devices, processes and batches in a fixed order, so the
+ * metric has the same bits on any devices. From examples/own_metric.c:
+ *
+ *     states[0] = tt_sum(g, tt_square(g, tt_sub(g, in->output, in->target)));
+ *     states[1] = tt_sum(g, in->target);
+ */
+#define TT_MAX_STATES 8
+/*
+ * Writes the states to states[0], states[1], ...: f32 tensors, each made by a sum over the batch
+ * (tt_sum(), tt_scatter_add()), of any size. Called once for each graph: for training, for
+ * evaluation, and again by a fit with other settings.
+ */
+typedef tt_status (*tt_metric_build_fn)(void *user, tt_graph *g, const tt_metric_inputs *in,
+                                        tt_tensor *states[TT_MAX_STATES]);
+// The metric of the sums over all records; sums[i] has the sizes[i] elements of state i.
+typedef double (*tt_metric_value_fn)(void *user, const double *const *sums, const int64_t *sizes);
+typedef struct tt_metric {
+    const char *name; // shown in progress, history and reports; up to 31 of a-z, A-Z, 0-9, _
+    tt_metric_build_fn build;
+    tt_metric_value_fn value;
+    void *user;           // passed to both, while the model is compiled with this metric
+    bool lower_is_better; // for early stopping, plateaus and the best checkpoint
+    const char *output;   // name of the model's output; it must have a loss. Default: the first's
 } tt_metric;
-#define TT_N_METRICS 8
-TT_API const char *tt_metric_name(tt_metric one); // "accuracy"
 
 // ---- schedules and optimizers: plain values --------------------------------------------------
 
@@ -147,7 +184,8 @@ typedef struct tt_compile_opts {
     tt_loss losses[TT_MAX_LOSSES]; // several losses, or one with options
     int n_losses;
     tt_optimizer optimizer; // default sgd
-    int metrics;            // TT_ACCURACY | TT_TOP_K: metrics of the first loss's output
+    int metrics;            // TT_ACCURACY | TT_TOP_K: metrics of the first loss's output; and
+                            // own_metrics, at the end
     int top_k;              // default 5
     const char *freeze;     // weights to keep frozen, as name patterns
     tt_dtype target_dtype;  // type of the first target; default: i32 for cross entropy, else f32
@@ -159,6 +197,8 @@ typedef struct tt_compile_opts {
      * the activations of each device fit into 4 GiB. Does not change any bit.
      */
     const char *recompute;
+    tt_metric own_metrics[TT_MAX_OWN_METRICS];
+    int n_own_metrics; // default: those that have a build function
 } tt_compile_opts;
 /*
  * Builds the training graph: loss, gradients, updates, metrics. A target has the shape of the
@@ -170,7 +210,6 @@ TT_API tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts);
 // ---- fit -------------------------------------------------------------------------------------
 
 // The state of training; passed to callbacks and printed by the command.
-#define TT_MAX_VALUES 24
 typedef struct tt_progress {
     int64_t step, steps;   // steps done, and in total
     int64_t epoch, epochs; // current epoch from 1, and in total; 0: training counts steps
@@ -178,19 +217,19 @@ typedef struct tt_progress {
     int64_t epoch_rows;    // records per epoch
     double loss; // mean over the epoch so far, this step included; NaN: no step was applied
     int n_metrics;
-    const char *names[TT_N_METRICS];
-    double metrics[TT_N_METRICS]; // of the epoch so far, as loss
-    double lr;                    // of this step
+    const char *names[TT_MAX_METRICS]; // built-in metrics, then own ones
+    double metrics[TT_MAX_METRICS];    // of the epoch so far, as loss
+    double lr;                         // learning rate of this step
     double samples_per_second;
     double seconds;      // since the fit began
     bool has_validation; // the values below are of the last validation
     double validation_loss;
-    double validation[TT_N_METRICS];   // named as metrics
-    double step_loss;                  // loss of this step
-    double gradient_norm;              // with clip_global, else 0
-    double loss_scale;                 // with precision f16, else 0
-    bool is_skipped;                   // this step was not applied
-    double step_metrics[TT_N_METRICS]; // metrics of this step, named as metrics
+    double validation[TT_MAX_METRICS];   // named as metrics
+    double step_loss;                    // loss of this step
+    double gradient_norm;                // with clip_global, else 0
+    double loss_scale;                   // with precision f16, else 0
+    bool is_skipped;                     // this step was not applied
+    double step_metrics[TT_MAX_METRICS]; // metrics of this step, named as metrics
 } tt_progress;
 
 /*
@@ -320,8 +359,8 @@ typedef struct tt_evaluation {
     double loss;
     int64_t rows;
     int n_metrics;
-    const char *names[TT_N_METRICS];
-    double metrics[TT_N_METRICS];
+    const char *names[TT_MAX_METRICS]; // borrowed until the next compile or fit
+    double metrics[TT_MAX_METRICS];
 } tt_evaluation;
 TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
                                   const tt_evaluate_opts *opts);

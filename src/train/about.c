@@ -40,7 +40,7 @@ tt_status tti_note_train(tt_model *m, int64_t batch, int64_t accumulate)
     }
     tti_text_add(&t, "], \"metrics\": [");
     for (int i = 0; i < s->n_metrics; i++)
-        tti_text_add(&t, "%s\"%s\"", i > 0 ? ", " : "", s->metrics[i]->name);
+        tti_text_add(&t, "%s\"%s\"", i > 0 ? ", " : "", s->metrics[i].name);
     tti_text_add(&t, "], \"top_k\": %d, \"dense_targets\": %s, \"target_type\": \"%s\"",
                  s->opts.top_k, s->opts.dense_targets ? "true" : "false",
                  tt_dtype_name(s->opts.target_dtype));

@@ -29,7 +29,7 @@ double tti_power_of_two(double n)
 static tt_status keep_texts(tti_step *s)
 {
     tt_ctx *ctx = s->model->ctx;
-    const char **at[4 + 2 * TT_MAX_LOSSES + TT_MAX_GROUPS];
+    const char **at[4 + 2 * TT_MAX_LOSSES + TT_MAX_GROUPS + 2 * TT_MAX_OWN_METRICS];
     int n = 0;
     at[n++] = &s->opts.freeze;
     at[n++] = &s->opts.recompute;
@@ -40,6 +40,10 @@ static tt_status keep_texts(tti_step *s)
     }
     for (int i = 0; i < s->opts.optimizer.n_groups; i++)
         at[n++] = &s->opts.optimizer.groups[i].match;
+    for (int i = 0; i < s->opts.n_own_metrics; i++) {
+        at[n++] = &s->opts.own_metrics[i].name;
+        at[n++] = &s->opts.own_metrics[i].output;
+    }
     size_t bytes = 1;
     for (int i = 0; i < n; i++)
         bytes += *at[i] != NULL ? strlen(*at[i]) + 1 : 0;
@@ -53,6 +57,10 @@ static tt_status keep_texts(tti_step *s)
         memcpy(to, *at[i], length);
         *at[i] = to;
         to += length;
+    }
+    for (int i = 0; i < s->n_losses; i++) { // compiled again, the options are read again
+        s->opts.losses[i].output = s->losses[i].output;
+        s->opts.losses[i].target = s->losses[i].target;
     }
     return TT_OK;
 }
@@ -89,20 +97,10 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
     if (o->optimizer.n_groups < 0 || o->optimizer.n_groups > TT_MAX_GROUPS)
         return TT_FAIL(ctx, TT_EINVAL, "compile: %d groups; at most %d are allowed",
                        o->optimizer.n_groups, TT_MAX_GROUPS);
+    TT_TRY(tti_own_metrics_check(ctx, o));
     TT_TRY(keep_texts(s));
     TT_TRY(tti_optimizer_fill(ctx, &o->optimizer));
-    int known = 0;
-    for (int i = 0; tti_metric_at(i) != NULL; i++) {
-        known |= (int)tti_metric_at(i)->bit;
-        if ((o->metrics & (int)tti_metric_at(i)->bit) != 0)
-            s->metrics[s->n_metrics++] = tti_metric_at(i);
-    }
-    if ((o->metrics & ~known) != 0)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "compile: metrics is %d, which is not a set of metrics; a loss is not a "
-                       "metric (use TT_METRIC_MSE, not TT_MSE)",
-                       o->metrics);
-    return TT_OK;
+    return tti_metrics_read(s);
 }
 
 // ---- loss and metrics ------------------------------------------------------------------------
@@ -151,20 +149,23 @@ static tt_status add_sum(tti_step *s, tti_scores *sc, tt_tensor *t)
     return TT_OK;
 }
 
-static tt_status add_metrics(tti_step *s, tti_scores *sc, tt_tensor *target)
+// outputs: by loss. Metrics built in are of the first.
+static tt_status add_metrics(tti_step *s, tti_scores *sc, tt_tensor *const *outputs)
 {
-    tti_metric_inputs in = {.logits = sc->terms[0].logits,
-                            .target = target,
-                            .loss = &s->losses[0],
-                            .terms = sc->terms[0],
-                            .top_k = s->opts.top_k};
     for (int i = 0; i < s->n_metrics; i++) {
-        tt_tensor *states[TTI_MAX_STATES];
-        int n = 0;
-        TT_TRY(s->metrics[i]->build(sc->graph, &in, states, &n));
-        s->metric_states[i] = n;
-        for (int k = 0; k < n; k++)
-            TT_TRY(add_sum(s, sc, states[k]));
+        tti_metric *metric = &s->metrics[i];
+        int k = metric->loss;
+        tti_metric_inputs in = {.output = outputs[k],
+                                .logits = sc->terms[k].logits,
+                                .target = sc->feeds[s->model->n_inputs + k],
+                                .loss = &s->losses[k],
+                                .terms = sc->terms[k],
+                                .top_k = s->opts.top_k};
+        tt_tensor *states[TTI_MAX_STATES] = {NULL};
+        TT_TRY(tti_metric_build(sc->graph, metric, &in, states));
+        for (int n = 0; n < metric->n_states; n++)
+            TT_TRY(add_sum(s, sc, states[n]));
+        TT_TRY(tti_metric_check_size(s->model->ctx, metric, sc->n_numbers));
     }
     return TT_OK;
 }
@@ -181,10 +182,11 @@ static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool tra
 {
     tt_model *m = s->model;
     tti_output outs[TTI_MAX_INPUTS];
+    tt_tensor *outputs[TT_MAX_LOSSES];
     int n_outs = tti_model_outputs(m, outs);
     *sc = (tti_scores){.graph = g};
     sc->sums =
-        tti_calloc(m->ctx, 2 * TT_MAX_LOSSES + TT_N_METRICS * TTI_MAX_STATES, sizeof(*sc->sums));
+        tti_calloc(m->ctx, 2 * TT_MAX_LOSSES + TT_MAX_METRICS * TTI_MAX_STATES, sizeof(*sc->sums));
     if (sc->sums == NULL || n_outs < 1)
         return tt_status_of(m->ctx) != TT_OK
                    ? tt_status_of(m->ctx)
@@ -200,6 +202,7 @@ static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool tra
         out = twin(m, out, training);
         if (out == NULL)
             return TT_FAIL(m->ctx, TT_EINVAL, "compile: output %d is not the output of a layer", i);
+        outputs[i] = out;
         bool first = has_first_target(s, i);
         TT_TRY(tti_loss_target(m->ctx, &s->losses[i], out, first && s->opts.dense_targets, &shape,
                                &dtype));
@@ -214,7 +217,9 @@ static tt_status build_scores(tti_step *s, tti_scores *sc, tt_graph *g, bool tra
         if (sc->terms[i].count != NULL)
             TT_TRY(add_sum(s, sc, sc->terms[i].count));
     }
-    return add_metrics(s, sc, sc->feeds[m->n_inputs]);
+    for (int i = 0; i < s->n_metrics; i++)
+        TT_TRY(tti_metric_find_loss(s, &s->metrics[i], outs, n_outs));
+    return add_metrics(s, sc, outputs);
 }
 
 static int loss_sum_index(const tti_scores *sc, int loss)
@@ -238,17 +243,17 @@ double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *nu
 }
 
 void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *numbers,
-                        double out[TT_N_METRICS])
+                        double out[TT_MAX_METRICS])
 {
     int at = loss_sum_index(sc, s->n_losses);
     for (int i = 0; i < s->n_metrics; i++) {
         const double *states[TTI_MAX_STATES];
         int64_t sizes[TTI_MAX_STATES];
-        for (int k = 0; k < s->metric_states[i]; k++, at++) {
+        for (int k = 0; k < s->metrics[i].n_states; k++, at++) {
             states[k] = numbers + sc->sums[at].at;
             sizes[k] = sc->sums[at].size;
         }
-        out[i] = s->metrics[i]->finish(states, sizes, s->metric_states[i]);
+        out[i] = tti_metric_value(&s->metrics[i], states, sizes);
     }
 }
 

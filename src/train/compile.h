@@ -11,6 +11,7 @@
 #include "train/optimizer.h"
 
 #define TTI_MAX_FEEDS (2 * TTI_MAX_INPUTS)
+_Static_assert(TTI_MAX_FEEDS <= TT_MAX_FIELDS, "a batch has a field for every feed");
 
 // One sum that a run gives: a loss's terms, their count, or a state of a metric.
 typedef struct tti_sum {
@@ -52,8 +53,7 @@ struct tti_step {
     tti_scores train, eval;
     int n_losses, n_metrics;
     tt_loss losses[TT_MAX_LOSSES];
-    const tti_metric_def *metrics[TT_N_METRICS];
-    int metric_states[TT_N_METRICS]; // of each metric
+    tti_metric metrics[TT_MAX_METRICS];
 
     int n_weights; // that train
     tt_tensor **vars, **grads;
@@ -103,6 +103,11 @@ tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *
 tt_status tti_begin_averages(tt_model *m) TTI_CHECKED;
 void tti_step_free(tt_model *m);
 
+// own_metric.c: the metrics that the options ask for; and the loss whose output one of them names.
+tt_status tti_metrics_read(tti_step *s) TTI_CHECKED;
+tt_status tti_metric_find_loss(const tti_step *s, tti_metric *m, const tti_output *outs,
+                               int n) TTI_CHECKED;
+
 // The learning rate of the next step, by the optimizer and its schedule.
 float tti_step_lr(const tti_step *s);
 /*
@@ -116,7 +121,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
 double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *numbers,
                        int64_t rows);
 void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *numbers,
-                        double out[TT_N_METRICS]);
+                        double out[TT_MAX_METRICS]);
 // Feed values of a batch; returns how many.
 int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t rows,
                     tt_feed_value *out);

@@ -118,7 +118,7 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
         out->loss = tti_scores_loss(s, sc, sums, done);
         tti_scores_metrics(s, sc, sums, out->metrics);
         for (int i = 0; i < s->n_metrics; i++)
-            out->names[i] = s->metrics[i]->name;
+            out->names[i] = s->metrics[i].name;
     }
     tti_free(m->ctx, fetches);
     tti_free(m->ctx, sums);

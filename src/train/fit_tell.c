@@ -77,7 +77,7 @@ static void name_values(tti_fit *f, double lr)
     p->epoch_rows = f->count;
     p->n_metrics = s->n_metrics;
     for (int i = 0; i < s->n_metrics; i++)
-        p->names[i] = s->metrics[i]->name;
+        p->names[i] = s->metrics[i].name;
     p->lr = lr;
 }
 
@@ -169,15 +169,15 @@ void tti_fit_step_event(tti_fit *f, bool force)
     if (!force && !hundredth && now - f->told_ns < TELL_NS)
         return;
     f->told_ns = now;
-    tt_pair pairs[16 + 2 * TT_N_METRICS];
+    tt_pair pairs[16 + 2 * TT_MAX_METRICS];
     int n = progress_pairs(f, pairs, NULL, false);
     tti_emit_pairs(f->model->ctx, "step", pairs, n);
 }
 
 void tti_fit_epoch_event(tti_fit *f, const char *kind)
 {
-    tt_pair pairs[16 + 2 * TT_N_METRICS];
-    char names[TT_N_METRICS][64];
+    tt_pair pairs[16 + 2 * TT_MAX_METRICS];
+    char names[TT_MAX_METRICS][64];
     int n = progress_pairs(f, pairs, names, true);
     tti_emit_pairs(f->model->ctx, kind, pairs, n);
 }
@@ -265,8 +265,8 @@ tt_status tti_fit_report(tti_fit *f)
     char hash[40];
     snprintf(hash, sizeof(hash), "%016llx%016llx", (unsigned long long)r->weights.high,
              (unsigned long long)r->weights.low);
-    tt_pair pairs[16 + 2 * TT_N_METRICS + 16];
-    char names[TT_N_METRICS][64];
+    tt_pair pairs[16 + 2 * TT_MAX_METRICS + 16];
+    char names[TT_MAX_METRICS][64];
     int n = progress_pairs(f, pairs, names, true);
     tt_pair more[] = {
         {"weights_hash", 0, hash},

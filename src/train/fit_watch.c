@@ -31,7 +31,7 @@ static bool find_value(const tti_fit *f, const char *name, double *out)
         return tail == NULL || f->o.validate != NULL;
     }
     for (int i = 0; i < f->step->n_metrics; i++) {
-        if (strcmp(metric, f->step->metrics[i]->name) != 0)
+        if (strcmp(metric, f->step->metrics[i].name) != 0)
             continue;
         *out = tail != NULL ? p->validation[i] : p->metrics[i];
         return tail == NULL || f->o.validate != NULL;
@@ -57,13 +57,12 @@ tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w)
     return TT_OK;
 }
 
-static bool higher_is_better(const tt_watch *w, const char *name)
+static bool higher_is_better(const tti_fit *f, const tt_watch *w, const char *name)
 {
     if (w->max)
         return true;
     const char *metric = strncmp(name, "validation_", 11) == 0 ? name + 11 : name;
-    return strcmp(metric, "loss") != 0 && strcmp(metric, "mse") != 0 &&
-           strcmp(metric, "mae") != 0 && strcmp(metric, "perplexity") != 0;
+    return tti_metric_rises(f->step->metrics, f->step->n_metrics, metric);
 }
 
 // Takes a new value in; true if it is the best so far.
@@ -75,7 +74,7 @@ static bool look(const tti_fit *f, const tt_watch *w, tti_watch_state *state)
         state->bad++;
         return false;
     }
-    double gain = higher_is_better(w, name) ? value - state->best : state->best - value;
+    double gain = higher_is_better(f, w, name) ? value - state->best : state->best - value;
     if (!state->has_best || gain > w->min_delta) {
         state->has_best = true;
         state->best = value;

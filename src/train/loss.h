@@ -29,10 +29,10 @@ tt_tensor *tti_loss_mask(tt_graph *g, const tt_loss *l, tt_tensor *target);
 
 // ---- metrics ---------------------------------------------------------------------------------
 
-#define TTI_MAX_STATES 4
+#define TTI_MAX_STATES TT_MAX_STATES
 // What a metric may use.
 typedef struct tti_metric_inputs {
-    tt_tensor *logits, *target;
+    tt_tensor *output, *logits, *target;
     const tt_loss *loss;
     tti_loss_terms terms;
     int top_k;
@@ -43,12 +43,33 @@ typedef struct tti_metric_inputs {
  */
 typedef struct tti_metric_def {
     const char *name, *help;
-    tt_metric bit;
+    tt_metric_kind bit;
     tt_status (*build)(tt_graph *g, const tti_metric_inputs *in, tt_tensor **states, int *n_states);
     double (*finish)(const double *const *sums, const int64_t *sizes, int n_states);
 } tti_metric_def;
 const tti_metric_def *tti_metric_at(int i); // NULL past the end
 const tti_metric_def *tti_metric_find(const char *name);
+
+// A metric of a compiled model: built in, or the program's own (own_metric.c).
+typedef struct tti_metric {
+    const char *name;
+    const tti_metric_def *def; // NULL: own
+    const tt_metric *own;      // NULL: built in
+    int loss;                  // whose output and target it is of
+    int n_states;
+} tti_metric;
+// Counts own metrics where the options do not; refuses those that lack something, or whose names
+// something else has.
+tt_status tti_own_metrics_check(tt_ctx *ctx, tt_compile_opts *o) TTI_CHECKED;
+// Builds the states; m->n_states becomes their number, and must be that of the graph before.
+tt_status tti_metric_build(tt_graph *g, tti_metric *m, const tti_metric_inputs *in,
+                           tt_tensor *states[TTI_MAX_STATES]) TTI_CHECKED;
+// Fails where the sums with those of this metric, n numbers, are more than a checkpoint keeps.
+tt_status tti_metric_check_size(tt_ctx *ctx, const tti_metric *m, int64_t n) TTI_CHECKED;
+double tti_metric_value(const tti_metric *m, const double *const *sums, const int64_t *sizes);
+// Is a higher value of the metric with this name better?
+bool tti_metric_rises(const tti_metric *metrics, int n, const char *name);
+
 // Words of job files: "cross_entropy", ...; -1 if unknown.
 int tti_loss_find(const char *name);
 const char *tti_loss_name(tt_loss_kind kind);

@@ -257,7 +257,7 @@ const tti_metric_def *tti_metric_find(const char *name)
     return NULL;
 }
 
-const char *tt_metric_name(tt_metric one)
+const char *tt_metric_name(tt_metric_kind one)
 {
     for (int i = 0; i < TTI_COUNT(metrics); i++)
         if (metrics[i].bit == one)

@@ -201,7 +201,7 @@ tt_status tt_train_step_with(tt_model *m, const tt_batch_data *batch, tt_progres
     tti_scores_metrics(s, &s->train, s->numbers, out->metrics);
     memcpy(out->step_metrics, out->metrics, sizeof(out->metrics));
     for (int i = 0; i < s->n_metrics; i++)
-        out->names[i] = s->metrics[i]->name;
+        out->names[i] = s->metrics[i].name;
     return TT_OK;
 }
 

@@ -99,6 +99,11 @@ tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out)
         const tti_metric_def *def = name != NULL ? tti_metric_find(name) : NULL;
         if (def != NULL)
             out->metrics |= (int)def->bit;
+        else if (name != NULL)
+            TT_LOG(m->ctx, TT_WARN,
+                   "the metric '%s' was defined by the program that trained the model and is left "
+                   "out; that program can give it to tt_compile() again",
+                   name);
     }
     out->top_k = (int)json_integer_value(json_object_get(u->train, "top_k"));
     out->dense_targets = json_is_true(json_object_get(u->train, "dense_targets"));

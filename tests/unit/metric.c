@@ -230,7 +230,7 @@ TEST(metrics_have_bits_and_names)
     CHECK_INT(n, TT_N_METRICS);
     CHECK_INT(bits, ((1 << TT_N_METRICS) - 1) << 8);
     CHECK(tti_metric_find("auc") == NULL && tti_metric_at(-1) == NULL);
-    CHECK_STR(tt_metric_name((tt_metric)3), "?");
+    CHECK_STR(tt_metric_name((tt_metric_kind)3), "?");
 }
 
 TEST(metrics_refuse_losses_they_do_not_fit)

@@ -175,8 +175,10 @@ static tt_status check_arguments(tt_graph *g, tt_tensor *y, tt_tensor *seed, int
 tt_status tt_grad(tt_graph *g, tt_tensor *y, tt_tensor *seed, int n, tt_tensor *const *xs,
                   tt_tensor **out)
 {
-    if (g == NULL || tti_is_stuck(g->ctx))
-        return g == NULL ? TT_EINVAL : tt_status_of(g->ctx);
+    if (g == NULL)
+        return TT_FAIL(tti_tensor_ctx(y), TT_EINVAL, "gradient: the graph is NULL");
+    if (tti_is_stuck(g->ctx))
+        return tt_status_of(g->ctx);
     if (y == NULL || n < 0 || (n > 0 && (xs == NULL || out == NULL)))
         return TT_FAIL(g->ctx, TT_EINVAL, "gradient: y, xs or out is NULL");
     TT_TRY(check_arguments(g, y, seed, n, xs));

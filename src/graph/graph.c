@@ -236,10 +236,15 @@ tt_status tt_pin(tt_tensor *t, const char *device)
     return TT_OK;
 }
 
+tt_ctx *tti_tensor_ctx(const tt_tensor *t)
+{
+    return t == NULL ? NULL : t->graph->ctx;
+}
+
 tt_status tt_colocate(tt_tensor *a, tt_tensor *b)
 {
     if (a == NULL || b == NULL || a->graph != b->graph)
-        return TT_FAIL(a != NULL ? a->graph->ctx : NULL, TT_EINVAL,
+        return TT_FAIL(tti_tensor_ctx(a != NULL ? a : b), TT_EINVAL,
                        "colocate: both tensors must belong to one graph");
     tt_graph *g = a->graph;
     int ga = a->node->colocation, gb = b->node->colocation;
@@ -311,7 +316,8 @@ static bool reaches(tt_graph *g, const tt_node *from, const tt_node *to, bool *o
 tt_status tt_after(tt_tensor *t, tt_tensor *const *deps, int n)
 {
     if (t == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(tti_tensor_ctx(n > 0 && deps != NULL ? deps[0] : NULL), TT_EINVAL,
+                       "after: the tensor is NULL");
     if (n > 0 && deps == NULL)
         return TT_FAIL(t->graph->ctx, TT_EINVAL, "after: the list of tensors is NULL");
     tt_graph *g = t->graph;

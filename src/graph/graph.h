@@ -69,6 +69,8 @@ typedef struct tti_variable_attr {
 
 // Zeroed memory that lives as long as the graph; NULL: TT_ENOMEM recorded.
 void *tti_graph_alloc(tt_graph *g, size_t bytes);
+// The context that a tensor belongs to; NULL for NULL.
+tt_ctx *tti_tensor_ctx(const tt_tensor *t);
 
 /*
  * Names made from here on begin at the root, whatever scopes are open, until tti_scope_back() is

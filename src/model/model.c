@@ -187,7 +187,7 @@ tt_model *tt_sequential_with(tt_ctx *ctx, const tt_sequential_opts *opts)
 tt_status tt_output(tt_model *m, tt_tensor *x, const char *name)
 {
     if (m == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(tti_tensor_ctx(x), TT_EINVAL, "output: the model is NULL");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     TT_TRY(tti_model_open(m, "output"));

@@ -213,7 +213,7 @@ const tt_op tti_op_split = {
 tt_status tt_split_at(tt_graph *g, tt_tensor *x, int axis, int n, tt_tensor **out)
 {
     if (g == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(tti_tensor_ctx(x), TT_EINVAL, "split: the graph is NULL");
     tt_ctx *ctx = tt_graph_get_ctx(g);
     if (out == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "split: out is NULL");

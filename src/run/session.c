@@ -97,7 +97,7 @@ tt_status tti_session_variable(tt_session *s, const tt_node *var, tti_variable *
 static tt_status check_variable(tt_session *s, tt_tensor *var, size_t bytes, tti_variable **out)
 {
     if (s == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(tti_tensor_ctx(var), TT_EINVAL, "variable: the session is NULL");
     if (tti_is_stuck(s->ctx))
         return tt_status_of(s->ctx);
     if (!tti_is_variable(var) || var->graph != s->graph)
@@ -343,7 +343,7 @@ tt_status tt_run_with(tt_session *s, const tt_run_opts *opts)
 tt_status tt_eval(tt_graph *g, tt_tensor *t, void *out, int64_t n)
 {
     if (g == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(tti_tensor_ctx(t), TT_EINVAL, "eval: the graph is NULL");
     if (tti_is_stuck(g->ctx))
         return tt_status_of(g->ctx);
     if (t == NULL || out == NULL || t->graph != g)

@@ -222,7 +222,7 @@ const char *tt_model_class(tt_model *m, int i, int64_t class_number)
 tt_status tt_model_prepare(tt_model *m, tt_data *raw)
 {
     if (m == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(raw != NULL ? raw->ctx : NULL, TT_EINVAL, "prepare: the model is NULL");
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     if (raw == NULL)

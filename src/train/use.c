@@ -164,7 +164,8 @@ int tt_model_output_count(tt_model *m)
     return m == NULL || m->n_layers == 0 ? 0 : tti_model_outputs(m, outputs);
 }
 
-tt_status tt_model_input(tt_model *m, int i, tt_port *out)
+// What asking for a port begins with.
+static tt_status open_port(tt_model *m, const tt_port *out, const tti_use **u)
 {
     if (m == NULL)
         return TT_EINVAL;
@@ -172,9 +173,14 @@ tt_status tt_model_input(tt_model *m, int i, tt_port *out)
         return tt_status_of(m->ctx);
     if (out == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "the port to write to is NULL");
-    const tti_use *u = tti_use_get(m);
-    if (u == NULL)
-        return tt_status_of(m->ctx);
+    *u = tti_use_get(m);
+    return *u == NULL ? tt_status_of(m->ctx) : TT_OK;
+}
+
+tt_status tt_model_input(tt_model *m, int i, tt_port *out)
+{
+    const tti_use *u;
+    TT_TRY(open_port(m, out, &u));
     if (i < 0 || i >= m->n_inputs)
         return no_port(m, "input", i, m->n_inputs);
     const tti_layer *l = m->inputs[i];
@@ -188,15 +194,8 @@ tt_status tt_model_input(tt_model *m, int i, tt_port *out)
 tt_status tt_model_output(tt_model *m, int i, tt_port *out)
 {
     tti_output outputs[TTI_MAX_INPUTS];
-    if (m == NULL)
-        return TT_EINVAL;
-    if (tti_is_stuck(m->ctx))
-        return tt_status_of(m->ctx);
-    if (out == NULL)
-        return TT_FAIL(m->ctx, TT_EINVAL, "the port to write to is NULL");
-    const tti_use *u = tti_use_get(m);
-    if (u == NULL)
-        return tt_status_of(m->ctx);
+    const tti_use *u;
+    TT_TRY(open_port(m, out, &u));
     if (i < 0 || i >= u->n_outputs)
         return no_port(m, "output", i, u->n_outputs);
     (void)tti_model_outputs(m, outputs);

@@ -10,7 +10,9 @@
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
 #
 # CONFIG=release|debug|asan|tsan|fuzz picks the build, each in its own folder under build/. CUDA=0
-# leaves the module for GPUs out, CUDA=1 demands it; without either it is built where nvcc is found.
+# leaves the module for GPUs out, CUDA=1 demands it; without either it is built where nvcc is found,
+# for the GPUs of this machine, or for one architecture where there are none. CUDA_ARCHS="80 90" asks
+# for others.
 
 CONFIG ?= release
 CC     ?= cc
@@ -72,7 +74,9 @@ DEPS_SHARED := -L$(DEPS)/lib/shared -Wl,-rpath,$(abspath $(DEPS))/lib/shared
 endif
 BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
-LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),-lzmq) -ljansson -lz -lpthread -ldl -lm
+# ZeroMQ is referred to weakly (comm/zmq_weak.h), so the linker is told to keep it.
+LIB_ZMQ := -Wl,--push-state,--no-as-needed,-lzmq,--pop-state
+LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),$(LIB_ZMQ)) -ljansson -lz -lpthread -ldl -lm
 DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML) \
           $(if $(HAVE_ZMQ),-DTUTTI_HAVE_ZMQ)
 
@@ -127,8 +131,15 @@ SONAME   := libtutti.so.$(firstword $(subst ., ,$(VERSION)))
 # The module for NVIDIA GPUs: its files and the kernels beside the ops. CUDA_ARCHS lists what is
 # compiled to machine code; the newest of them is added as PTX, for cards newer than this build.
 NVCC       ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
+CUDA_ASKED := $(CUDA)
 CUDA       ?= $(if $(shell command -v $(NVCC)),1,0)
-CUDA_ARCHS ?= 80 90
+ifeq ($(origin CUDA_ARCHS),undefined)
+CUDA_HERE  := $(if $(filter 1,$(CUDA)),$(shell tools/gpu-archs))
+CUDA_ARCHS := $(or $(CUDA_HERE),90)
+CUDA_WHY   := $(if $(CUDA_HERE),the GPUs of this machine,no GPU here; CUDA_ARCHS="80 90" builds for others)
+else
+CUDA_WHY   := as CUDA_ARCHS asks
+endif
 CUDA_SRC   := $(wildcard src/*/*.cu)
 CUDA_OBJ   := $(CUDA_SRC:%.cu=$(B)/%.cu.o)
 CUDA_SO    := $(B)/libtutti-cuda.so
@@ -165,6 +176,7 @@ endif
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
         test-gpu sanitize-gpu bench-gpu
 all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
+	@tools/built-from $(B) note $(if $(filter 1,$(CUDA)),$(if $(BREAK),,cuda))
 cuda: $(CUDA_SO)
 emu: $(EMU_SO)
 
@@ -190,8 +202,9 @@ FORCE:
 # nvcc takes its flags from elsewhere, so it has a file of its own.
 $(B)/cuda.flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(NVCC) $(filter-out -Werror all-warnings,$(CUDA_FLAGS))' | cmp -s - $@ || \
-	    echo '$(NVCC) $(filter-out -Werror all-warnings,$(CUDA_FLAGS))' > $@
+	@echo '$(NVCC) $(filter-out -Werror all-warnings,$(CUDA_FLAGS))' | cmp -s - $@ || { \
+	    echo '  CUDA  compute capability $(CUDA_ARCHS) ($(CUDA_WHY))'; \
+	    echo '$(NVCC) $(filter-out -Werror all-warnings,$(CUDA_FLAGS))' > $@; }
 $(B)/%.cu.o: %.cu $(B)/cuda.flags
 	@echo "  NVCC  $<"
 	@mkdir -p $(@D)
@@ -262,9 +275,8 @@ demo: deps
 demo-run: all examples
 	@tools/demo $(B)
 
-# One architecture is enough to see that CUDA's sources compile.
 test: deps
-	@$(MAKE) test-run CUDA_ARCHS="$(if $(filter environment command,$(firstword $(origin CUDA_ARCHS))),$(CUDA_ARCHS),90)"
+	@$(MAKE) test-run
 test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
 	@tools/test $(B)
 	@$(MAKE) test-break
@@ -302,7 +314,7 @@ bench-run: $(BENCHES)
 	@for b in $(filter-out %/gpu,$(BENCHES)); do echo; $$b || exit 1; done
 
 # For a machine with a GPU and nvcc that may have no packages to install: see docs/gpu.md.
-GPU_ARCH = $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .),90)
+GPU_ARCH = $(or $(firstword $(shell tools/gpu-archs)),90)
 test-gpu sanitize-gpu:
 	@$(MAKE) CUDA=1 CUDA_ARCHS="$(GPU_ARCH)" $(B)/tutti $(CUDA_SO) $(B)/tests/run
 	@tools/$@ $(B)
@@ -322,7 +334,10 @@ fuzz-run: $(FUZZERS:%=$(B)/fuzz/%)
 	        -print_final_stats=1 build/corpus/$$f tests/fuzz/corpus/$$f || exit 1; \
 	done
 
-install: all
+# What was built of these very sources is installed as it is, whatever the times of the files (a
+# copied tree) and the environment (another user, sudo) are.
+install:
+	@tools/built-from $(B) check $(if $(filter 1,$(CUDA_ASKED)),cuda) || $(MAKE) all
 	@echo "  INST  $(DESTDIR)$(PREFIX)"
 	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
 	    $(DESTDIR)$(PREFIX)/include/tutti
@@ -332,9 +347,12 @@ install: all
 	$(Q)install -m 755 $(B)/libtutti.so $(DESTDIR)$(PREFIX)/lib/libtutti.so.$(VERSION)
 	$(Q)ln -sf libtutti.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtutti.so
-	$(Q)if [ "$(CUDA)" = 1 ]; then install -m 755 $(CUDA_SO) $(DESTDIR)$(PREFIX)/lib/; fi
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' \
+	$(Q)$(if $(filter 0,$(CUDA_ASKED)),,if tools/built-from $(B) check cuda; then \
+	    install -m 755 $(CUDA_SO) $(DESTDIR)$(PREFIX)/lib/; fi)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS@|$(if $(DEPS),-L$(abspath $(DEPS))/lib )$(LIBS)|' \
 	    tools/tutti.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tutti.pc
+	$(Q)$(if $(DESTDIR),true,tools/install-note $(PREFIX))
 
 clean:
 	rm -rf build

@@ -94,6 +94,11 @@ static void keep_pages(void)
 
 static tt_status open_sockets(tti_wire *w, const tti_wire_opts *o)
 {
+    if (zmq_ctx_new == NULL)
+        return TT_FAIL(w->ctx, TT_EUNSUPPORTED,
+                       "%d tasks, but this program is linked statically without ZeroMQ: one "
+                       "process; link it with the shared libtutti or libzmq",
+                       w->n);
     TT_TRY(tti_wire_check_files(w->ctx, w->n));
     w->zmq = zmq_ctx_new();
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -11,8 +11,8 @@
 #include "comm/mac.h"
 #include "comm/wire.h"
 #include "comm/zap.h"
+#include "comm/zmq_weak.h"
 #include <pthread.h>
-#include <zmq.h>
 
 #define TTI_WIRE_WINDOW  64  // data messages that may be on their way to a rank
 #define TTI_WIRE_CALLERS 320 // connections that may be at a door, with all ranks' own twice

@@ -73,10 +73,7 @@ typedef struct tt_metric_inputs {
 /*
  * A metric of your own: states, which are sums over the rows of a batch, and one number made of
  * them. The states are added over lanes, devices, processes and batches in a fixed order, so the
- * metric has the same bits on any devices. From examples/own_metric.c:
- *
- *     states[0] = tt_sum(g, tt_square(g, tt_sub(g, in->output, in->target)));
- *     states[1] = tt_sum(g, in->target);
+ * metric has the same bits on any devices. examples/own_metric.c is one.
  */
 #define TT_MAX_STATES 8
 /*

@@ -184,21 +184,27 @@ tt_status tti_job_init_weights(tt_job *j, tt_ctx *ctx, const char *runs, tt_mode
     return st;
 }
 
+// Compiles the model as the section says; an error is reported with its line.
+static tt_status compile_train(tt_job *j, tt_ctx *ctx, const tti_job_train *t, tt_job_parts *p)
+{
+    char buf[TTI_PLACE_MAX];
+    tti_fail_item(ctx, tti_item_get(j->root, "train"), "train", buf);
+    tt_status st = tt_compile_with(p->model, &t->compile);
+    tti_fail_where(ctx, NULL);
+    p->fit = t->fit;
+    return st;
+}
+
 static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
                              tt_job_parts *p)
 {
-    const tti_item *train = tti_item_get(j->root, "train");
-    char buf[TTI_PLACE_MAX];
     tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
     if (t == NULL)
         return TT_ENOMEM;
-    tt_status st = bind_train(j, ctx, train, t);
+    tt_status st = bind_train(j, ctx, tti_item_get(j->root, "train"), t);
     if (st == TT_OK) {
         match_target(fields, n_fields, p->model->n_inputs, &t->compile);
-        tti_fail_item(ctx, train, "train", buf);
-        st = tt_compile_with(p->model, &t->compile);
-        tti_fail_where(ctx, NULL);
-        p->fit = t->fit;
+        st = compile_train(j, ctx, t, p);
         p->fit.validate = p->validate;
     }
     tti_free(ctx, t);
@@ -224,19 +230,14 @@ static tt_status open_others(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
 
 tt_status tti_job_compile(tt_job *j, tt_ctx *ctx, const tt_compile_opts *known, tt_job_parts *p)
 {
-    const tti_item *train = tti_item_get(j->root, "train");
-    char buf[TTI_PLACE_MAX];
     tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
     if (t == NULL)
         return TT_ENOMEM;
-    tt_status st = bind_train(j, ctx, train, t);
+    tt_status st = bind_train(j, ctx, tti_item_get(j->root, "train"), t);
     if (st == TT_OK) {
         t->compile.dense_targets = known->dense_targets;
         t->compile.target_dtype = known->target_dtype;
-        tti_fail_item(ctx, train, "train", buf);
-        st = tt_compile_with(p->model, &t->compile);
-        tti_fail_where(ctx, NULL);
-        p->fit = t->fit;
+        st = compile_train(j, ctx, t, p);
     }
     tti_free(ctx, t);
     return st;

@@ -4,6 +4,7 @@
  */
 #include "../command.h"
 #include "../model.h"
+#include "../own_op.h"
 #include "../world_test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,26 +14,6 @@
 static const char *const transports[] = {"shm", "wire"};
 
 // ---- ops that take their time ----------------------------------------------------------------
-
-static tt_status as_input(tt_infer *q)
-{
-    q->shape[0] = tt_tensor_shape(q->in[0]);
-    q->dtype[0] = tt_tensor_dtype(q->in[0]);
-    return TT_OK;
-}
-
-static tt_status split_as_input(const tt_split_query *q)
-{
-    q->out[0] = (tt_split){q->axis[0] >= 0 ? TT_SPLIT_AXIS : TT_SPLIT_WHOLE, q->axis[0]};
-    return TT_OK;
-}
-
-static tt_status one_unit(tt_prep *p)
-{
-    p->units[0] = 1;
-    p->ns = 1e6;
-    return TT_OK;
-}
 
 static _Atomic int takes_ms;
 
@@ -63,14 +44,14 @@ static tt_status computes(const tt_launch *l)
     return copy(l);
 }
 
-#define USER_OP(name_, kernel_)                                                           \
-    static const tt_op name_ = {                                                          \
-        .name = #name_,                                                                   \
-        .inputs = 1,                                                                      \
-        .flags = TT_OP_ROW_FREE | TT_OP_EFFECT,                                           \
-        .infer = as_input,                                                                \
-        .split = split_as_input,                                                          \
-        .kernel = {[TT_CPU] = {one_unit, {kernel_, kernel_, kernel_, kernel_, kernel_}}}, \
+#define USER_OP(name_, kernel_)                                                                  \
+    static const tt_op name_ = {                                                                 \
+        .name = #name_,                                                                          \
+        .inputs = 1,                                                                             \
+        .flags = TT_OP_ROW_FREE | TT_OP_EFFECT,                                                  \
+        .infer = own_op_as_input,                                                                \
+        .split = own_op_split_as_input,                                                          \
+        .kernel = {[TT_CPU] = {own_op_one_unit, {kernel_, kernel_, kernel_, kernel_, kernel_}}}, \
     }
 USER_OP(test_sleeps, sleeps);
 USER_OP(test_computes, computes);

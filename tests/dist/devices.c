@@ -2,6 +2,7 @@
  * devices.c - one graph on several logical devices: the same bits, in parallel, failing as one.
  */
 #include "model.h"
+#include "own_op.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,26 +85,6 @@ TEST(every_instruction_set_trains_to_one_hash)
 
 // ---- ops of our own, to fail and to be slow --------------------------------------------------
 
-static tt_status as_input(tt_infer *q)
-{
-    q->shape[0] = tt_tensor_shape(q->in[0]);
-    q->dtype[0] = tt_tensor_dtype(q->in[0]);
-    return TT_OK;
-}
-
-static tt_status split_as_input(const tt_split_query *q)
-{
-    q->out[0] = (tt_split){q->axis[0] >= 0 ? TT_SPLIT_AXIS : TT_SPLIT_WHOLE, q->axis[0]};
-    return TT_OK;
-}
-
-static tt_status one_unit(tt_prep *p)
-{
-    p->units[0] = 1;
-    p->ns = 1e6;
-    return TT_OK;
-}
-
 static tt_status fails(const tt_launch *l)
 {
     return TT_FAIL(l->ctx, TT_EINVAL, "%s: this kernel always fails", l->node->name);
@@ -129,14 +110,14 @@ static tt_status hangs(const tt_launch *l)
     return TT_OK;
 }
 
-#define USER_OP(name_, kernel_)                                                           \
-    static const tt_op name_ = {                                                          \
-        .name = #name_,                                                                   \
-        .inputs = 1,                                                                      \
-        .flags = TT_OP_ROW_FREE | TT_OP_EFFECT,                                           \
-        .infer = as_input,                                                                \
-        .split = split_as_input,                                                          \
-        .kernel = {[TT_CPU] = {one_unit, {kernel_, kernel_, kernel_, kernel_, kernel_}}}, \
+#define USER_OP(name_, kernel_)                                                                  \
+    static const tt_op name_ = {                                                                 \
+        .name = #name_,                                                                          \
+        .inputs = 1,                                                                             \
+        .flags = TT_OP_ROW_FREE | TT_OP_EFFECT,                                                  \
+        .infer = own_op_as_input,                                                                \
+        .split = own_op_split_as_input,                                                          \
+        .kernel = {[TT_CPU] = {own_op_one_unit, {kernel_, kernel_, kernel_, kernel_, kernel_}}}, \
     }
 USER_OP(test_failing, fails);
 USER_OP(test_slow, is_slow);

@@ -2,7 +2,7 @@
  * max_abs.cu - kernel of max_abs.c on a GPU. Bound by memory; a block of threads makes a number.
  * The magnitudes of all gradients, which follow each other, are made by one grid.
  */
-#include "op/many.h"
+#include "op/many.cuh"
 #include "op/max_abs.cuh"
 #include "op/max_abs.h"
 
@@ -12,25 +12,13 @@ struct item {
     int64_t n;
     unsigned first; // block of threads
 };
-// The tensors of a launch, whose arguments have at most 4 KiB.
 #define LIST 120
-template <int N> struct items {
-    int n;
-    item it[N];
-};
+template <int N> using items = tti_items<item, N>;
 
 template <int N>
 __global__ static void __launch_bounds__(TTI_MAX_ABS_THREADS) max_abs_blocks(const items<N> l)
 {
-    int low = 0, high = N == 1 ? 1 : l.n; // the item is in [low, high)
-    while (high - low > 1) {
-        int mid = (low + high) / 2;
-        if (l.it[mid].first <= blockIdx.x)
-            low = mid;
-        else
-            high = mid;
-    }
-    const item &it = l.it[low];
+    const item &it = l.item[tti_item_of_block(l.item, N == 1 ? 1 : l.n)];
     int64_t block = (int64_t)blockIdx.x - it.first, at = block * TTI_MAX_ABS_BLOCK;
     const float *x = it.x + at;
     int most =
@@ -54,8 +42,8 @@ template <int N> static void launch(const tt_launch *l, items<N> *list)
 {
     unsigned blocks = 0;
     for (int i = 0; i < list->n; i++) {
-        list->it[i].first = blocks;
-        blocks += (unsigned)tti_max_abs_count(list->it[i].n);
+        list->item[i].first = blocks;
+        blocks += (unsigned)tti_max_abs_count(list->item[i].n);
     }
     if (list->n > 0)
         TTI_LAUNCH(l, blocks, TTI_MAX_ABS_THREADS, 0, max_abs_blocks<N>, *list);
@@ -81,18 +69,12 @@ static tt_status max_abs(const tt_launch *l)
 static tt_status max_abs_many(const tt_launch *l)
 {
     const tti_many *many = (const tti_many *)l->tune;
-    items<LIST> list;
-    list.n = 0;
     if (l->n_in > 1) { // nothing is won
         for (int i = 0; i < many->n; i++)
             tti_max_abs_launch(l, many->list[i]->in, l->n_in, (float *)many->list[i]->out[0].data);
         return tti_cuda_launched(l);
     }
-    for (int i = 0; i < many->n; i++) {
-        list.it[list.n++] = item_of(many->list[i]);
-        if (list.n == LIST || i + 1 == many->n)
-            launch(l, &list);
-    }
+    tti_items_launch<item, LIST>(l, item_of, launch);
     return tti_cuda_launched(l);
 }
 

@@ -6,7 +6,7 @@
  * Sums of several tensors, as a global norm has them, are made by the blocks of one grid.
  */
 #include "cuda/async.cuh"
-#include "op/many.h"
+#include "op/many.cuh"
 #include "op/square_sum.cuh"
 #include "op/square_sum.h"
 
@@ -72,12 +72,8 @@ struct square_item {
     unsigned first; // block of threads
     bool packed;
 };
-// The tensors of a launch, whose arguments have at most 4 KiB.
 #define LIST 96
-template <int N> struct square_list {
-    int n;
-    square_item item[N];
-};
+template <int N> using square_list = tti_items<square_item, N>;
 
 __host__ __device__ static inline int64_t blocks_of(const square_item &it)
 {
@@ -114,15 +110,8 @@ __device__ static inline void square_block(const square_item &it, int64_t block)
 template <int N>
 __global__ static void __launch_bounds__(THREADS) square_blocks(const square_list<N> l)
 {
-    int low = 0, high = N == 1 ? 1 : l.n; // the item is in [low, high)
-    while (high - low > 1) {
-        int mid = (low + high) / 2;
-        if (l.item[mid].first <= blockIdx.x)
-            low = mid;
-        else
-            high = mid;
-    }
-    square_block(l.item[low], (int64_t)blockIdx.x - l.item[low].first);
+    const square_item &it = l.item[tti_item_of_block(l.item, N == 1 ? 1 : l.n)];
+    square_block(it, (int64_t)blockIdx.x - it.first);
 }
 
 // A block of threads has an item.
@@ -186,14 +175,7 @@ static tt_status square_sum(const tt_launch *l)
 
 static tt_status square_sum_many(const tt_launch *l)
 {
-    const tti_many *many = (const tti_many *)l->tune;
-    square_list<LIST> list;
-    list.n = 0;
-    for (int i = 0; i < many->n; i++) {
-        list.item[list.n++] = item_of(many->list[i]);
-        if (list.n == LIST || i + 1 == many->n)
-            launch_list(l, &list);
-    }
+    tti_items_launch<square_item, LIST>(l, item_of, launch_list);
     return tti_cuda_launched(l);
 }
 

@@ -5,7 +5,7 @@
  * The step's scalars are computed in f64 by two threads of each block while the others wait for
  * their first elements; so there are no more blocks than fit on the card.
  */
-#include "op/many.h"
+#include "op/many.cuh"
 #include "op/update.cuh"
 
 #define THREADS 256
@@ -118,14 +118,7 @@ struct update_list {
 template <class R>
 __global__ static void __launch_bounds__(THREADS, PER_SM) update_all(const update_list l)
 {
-    int low = 0, high = l.n; // the item is in [low, high)
-    while (high - low > 1) {
-        int mid = (low + high) / 2;
-        if (l.item[mid].first <= blockIdx.x)
-            low = mid;
-        else
-            high = mid;
-    }
+    int low = tti_item_of_block(l.item, l.n);
     const update_item &it = l.item[low];
     update_args p = {it.w, it.s, it.b, it.g, l.scale, l.step, it.n, it.in_packs ? it.n / 4 : 0};
     unsigned end = low + 1 < l.n ? l.item[low + 1].first : gridDim.x;

@@ -1,6 +1,6 @@
 /*
- * progress.c - the lines that show a fit: on a terminal one line per epoch that is redrawn, elsewhere
- * a line at the end of each epoch or validation, and one every ten seconds.
+ * progress.c - the lines that show a fit: on a terminal one line per epoch that is redrawn,
+ * elsewhere a line at the end of each epoch or validation, and one every ten seconds.
  */
 #include "record/progress.h"
 #include "record/record.h"

@@ -1,6 +1,7 @@
 /*
- * own_metric.c - metrics that the program defines, beside those built in. Their states are lane sums
- * like those of metric.c, so they are merged along the same tree and have the same bits everywhere.
+ * own_metric.c - metrics that the program defines, beside those built in. Their states are lane
+ * sums like those of metric.c, so they are merged along the same tree and have the same bits
+ * everywhere.
  */
 #include "base/ctx.h"
 #include "record/record.h"

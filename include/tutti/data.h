@@ -153,6 +153,7 @@ typedef struct tt_csv_opts {
     int64_t first;     // number of records to skip at the start
     int64_t count;     // number of records to use; default: all
     TT_DATA_OPTIONS;
+    const char *skip; // columns that are not inputs: "id, name"
 } tt_csv_opts;
 TT_API tt_data *tt_csv_with(tt_ctx *ctx, const tt_csv_opts *opts);
 #define tt_csv(...) TT_CALL1(tt_csv, __VA_ARGS__, )

@@ -50,12 +50,12 @@ static int64_t gcd(int64_t a, int64_t b)
 // The i-th record that is looked at: after count of them all were.
 static int64_t record_at(const reading *r, int64_t i)
 {
-    int64_t n = r->d->source.count, at = 0;
+    int64_t n = r->d->count, at = 0;
     if (n < INT32_MAX)
-        return i * r->stride % n;
+        return tti_data_record(r->d, i * r->stride % n);
     for (int64_t step = r->stride; i > 0; i /= 2, step = step * 2 % n) // the product is too large
         at = i % 2 != 0 ? (at + step) % n : at;
-    return at;
+    return tti_data_record(r->d, at);
 }
 
 static void quiet(void *user, const tt_event *ev)
@@ -77,10 +77,10 @@ static tt_status open_reading(tt_data *d, reading *r)
         r->bytes[f] = tti_field_bytes(&d->source.fields[f]);
         total += (r->bytes[f] + 63) & ~(size_t)63;
     }
-    r->group = (d->source.count + MOST - 1) / MOST;
-    r->most = (d->source.count + r->group - 1) / r->group;
-    r->stride = TTI_MAX((int64_t)((double)d->source.count * 0.6180339887), 1);
-    while (gcd(r->stride, d->source.count) != 1)
+    r->group = (d->count + MOST - 1) / MOST;
+    r->most = (d->count + r->group - 1) / r->group;
+    r->stride = TTI_MAX((int64_t)((double)d->count * 0.6180339887), 1);
+    while (gcd(r->stride, d->count) != 1)
         r->stride++;
     r->memory = tti_host_alloc(d->ctx, total + 64);
     r->hashes = tti_alloc(d->ctx, (size_t)r->most * sizeof(*r->hashes));
@@ -120,8 +120,7 @@ static void read_records(reading *r, bool all)
         if (!all && r->n * r->group >= FEWEST && tti_now_ns() - begin > BUDGET_NS)
             break;
         uint64_t h = 0;
-        for (int64_t i = r->n * r->group; i < TTI_MIN((r->n + 1) * r->group, r->d->source.count);
-             i++)
+        for (int64_t i = r->n * r->group; i < TTI_MIN((r->n + 1) * r->group, r->d->count); i++)
             h = hash_record(r, record_at(r, i), h);
         r->hashes[r->n] = h;
         atomic_fetch_add_explicit(&r->d->ctx->pulse, 1, memory_order_relaxed);
@@ -133,7 +132,7 @@ static facts facts_of(const reading *r)
     const tt_data *d = r->d;
     facts f;
     memset(&f, 0, sizeof(f));
-    f.count = d->source.count;
+    f.count = d->count;
     f.n_hashes = r->n;
     for (int i = 0; i < d->source.n_fields; i++) {
         const tt_field *field = &d->source.fields[i];
@@ -142,6 +141,9 @@ static facts facts_of(const reading *r)
         f.fields = tti_hash64(field->shape.dim, sizeof(int64_t) * (size_t)field->shape.rank,
                               f.fields + (uint64_t)field->shape.rank);
     }
+    // Numbers that were fitted on the data are equal where all of it is.
+    for (int i = 0; i < d->n_transforms; i++)
+        f.fields = tti_hash64(d->transforms[i].about, strlen(d->transforms[i].about), f.fields + 1);
     for (int i = 0; i < d->n_files; i++)
         f.bytes[i] = d->files[i].bytes;
     return f;
@@ -173,8 +175,8 @@ static tt_status compare_facts(tt_data *d, const char *what, const facts *all)
                 head, (long long)a->count, (long long)b->count);
         if (a->fields != b->fields)
             return TT_FAIL(d->ctx, TT_EINVAL,
-                           "%s has other fields, types or shapes than on rank 0; every process "
-                           "needs the same data",
+                           "%s has other fields, types, shapes or transforms than on rank 0; every "
+                           "process needs the same data",
                            head);
         for (int k = 0; k < TTI_DATA_FILES; k++) {
             if (a->bytes[k] == b->bytes[k])

@@ -4,40 +4,15 @@
  * Opening reads the file once: where records begin is kept, every record must have all columns, and
  * every cell that is used must be a number, or a class. After that record i is read where it lies.
  */
-#include "data/csv.h"
-#include "data/data.h"
+#include "base/value.h"
+#include "data/csv_own.h"
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define COLUMNS_MAX 1000000
 
-typedef struct csv {
-    tti_bytes bytes;
-    char comma;
-    char **names; // of columns
-    int64_t n, cap;
-    int32_t *x, *y; // by column: place among the inputs or targets, -1: none
-    int64_t n_x, n_y;
-    bool has_classes, has_numbers; // classes; and these say their numbers themselves
-    bool fixed_words;              // all classes were given
-    bool no_header;
-    tti_words words;
-    int64_t body;   // where records begin
-    int64_t line;   // and in which line
-    int64_t first;  // records before it are left out
-    int64_t *start; // of the others
-    int64_t count, cap_start;
-} csv;
-
 // ---- columns ---------------------------------------------------------------------------------
-
-static void begin(const csv *c, int64_t from, int64_t to, tti_csv_at *at)
-{
-    tti_scan_begin(&at->scan, &c->bytes, from, to);
-    at->comma = c->comma;
-    at->line = c->line;
-}
 
 // Text has no size in front, but no zero bytes either: what begins with them is not inflated.
 static tt_status promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size)
@@ -56,7 +31,7 @@ static tt_status promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size)
 }
 
 // The first line: names of columns, or only how many there are.
-static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
+static tt_status read_header(tt_ctx *ctx, tti_csv *c, bool no_header)
 {
     tti_cell cell = {0};
     unsigned char mark[3];
@@ -66,7 +41,7 @@ static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
     }
     c->line = 1;
     tti_csv_at at;
-    begin(c, c->body, c->bytes.n, &at);
+    tti_csv_begin(c, c->body, c->bytes.n, &at);
     while (!cell.is_last) {
         bool more;
         char made[32];
@@ -96,146 +71,46 @@ static tt_status read_header(tt_ctx *ctx, csv *c, bool no_header)
     return TT_OK;
 }
 
-static tt_status find_column(tt_ctx *ctx, const csv *c, const char *name, int64_t *out)
-{
-    int64_t found = -1;
-    for (int64_t i = 0; i < c->n; i++) {
-        if (strcmp(c->names[i], name) != 0)
-            continue;
-        if (found >= 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: two columns have the name '%s'", c->bytes.path,
-                           name);
-        found = i;
-    }
-    if (found < 0)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "%s: has no column '%s'; the first column is '%s', the last is '%s'",
-                       c->bytes.path, name, c->names[0], c->names[c->n - 1]);
-    *out = found;
-    return TT_OK;
-}
-
-// The name in quotes at s, "New York, NY"; two quotes are one. *n: its bytes, kept as far as there
-// is room.
-static const char *quoted_name(const char *s, char name[TTI_CELL_MAX], size_t *n)
-{
-    *n = 0;
-    for (s++; *s != '\0' && (*s != '"' || s[1] == '"'); s++) {
-        s += *s == '"';
-        if (*n < TTI_CELL_MAX - 1)
-            name[*n] = *s;
-        ++*n;
-    }
-    name[TTI_MIN(*n, TTI_CELL_MAX - 1)] = '\0';
-    return *s == '"' ? s + 1 : s;
-}
-
-static tt_status check_name(tt_ctx *ctx, const char *s, size_t len)
-{
-    if (len < TTI_CELL_MAX)
-        return TT_OK;
-    return TT_FAIL(ctx, TT_EINVAL, "csv: the name '%.40s...' has %zu bytes; at most %d are allowed",
-                   s, len, TTI_CELL_MAX - 1);
-}
-
-// The next of "a, b"; *more is false at the end.
-static tt_status next_name(tt_ctx *ctx, const char **list, char name[TTI_CELL_MAX], bool *more)
-{
-    const char *s = *list + strspn(*list, " \t,");
-    size_t n = strcspn(s, ","), len = n;
-    *more = n > 0;
-    if (*s == '"') {
-        *list = quoted_name(s, name, &len);
-        return check_name(ctx, name, len);
-    }
-    *list = s + n;
-    while (len > 0 && (s[len - 1] == ' ' || s[len - 1] == '\t'))
-        len--;
-    TT_TRY(check_name(ctx, s, len));
-    memcpy(name, s, len);
-    name[len] = '\0';
-    return TT_OK;
-}
-
-void tti_csv_list(tti_text *t, const char *name)
-{
-    tti_text_add(t, "%s\"", t->n > 0 ? ", " : "");
-    for (const char *s = name; *s != '\0'; s++)
-        tti_text_add(t, *s == '"' ? "\"\"" : "%c", *s);
-    tti_text_add(t, "\"");
-}
-
-static tt_status place_columns(tt_ctx *ctx, const csv *c, const char *list, int32_t *place,
-                               int64_t *n)
-{
-    char name[TTI_CELL_MAX];
-    for (bool more;;) {
-        int64_t column = 0;
-        TT_TRY(next_name(ctx, &list, name, &more));
-        if (!more)
-            return TT_OK;
-        TT_TRY(find_column(ctx, c, name, &column));
-        if (place[column] >= 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: column '%s' is named twice", c->bytes.path, name);
-        place[column] = (int32_t)(*n)++;
-    }
-}
-
-static tt_status choose_columns(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
-{
-    c->x = tti_alloc(ctx, (size_t)c->n * sizeof(*c->x));
-    c->y = tti_alloc(ctx, (size_t)c->n * sizeof(*c->y));
-    if (c->x == NULL || c->y == NULL)
-        return TT_ENOMEM;
-    for (int64_t i = 0; i < c->n; i++)
-        c->x[i] = c->y[i] = -1;
-    if (o->y[0] == '\0')
-        c->y[c->n - 1] = (int32_t)c->n_y++;
-    else if (strcmp(o->y, "-") != 0)
-        TT_TRY(place_columns(ctx, c, o->y, c->y, &c->n_y));
-    if (o->x[0] != '\0')
-        TT_TRY(place_columns(ctx, c, o->x, c->x, &c->n_x));
-    for (int64_t i = 0; i < c->n && o->x[0] == '\0'; i++)
-        if (c->y[i] < 0)
-            c->x[i] = (int32_t)c->n_x++;
-    if (c->n_x == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: all columns are targets; no column is left for x",
-                       c->bytes.path);
-    return TT_OK;
-}
-
 // ---- records ---------------------------------------------------------------------------------
 
-// line below 1: not known any more, as the file has changed since it was opened.
-static tt_status bad_cell(tt_ctx *ctx, const csv *c, int64_t record, int64_t line, int64_t column,
-                          const tti_cell *cell, const char *what)
+// A cell that is not a number, and what to do about it.
+static tt_status not_a_number(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t line,
+                              int64_t column, const tti_cell *cell)
 {
-    char where[48] = "";
-    if (line > 0)
-        snprintf(where, sizeof(where), ", line %lld", (long long)line);
-    return TT_FAIL(ctx, TT_EIO, "%s: record %lld%s, column '%s': '%.40s'%s %s", c->bytes.path,
-                   (long long)record, where, c->names[column], cell->text,
-                   cell->n > 40 ? "..." : "", what);
+    char what[TTI_CSV_HINT];
+    float v;
+    bool is_word = !tti_float_parse(cell->text, &v); // "nan", "1e39" and the like are none
+    const char *advice =
+        c->no_header && record == 0 && is_word ? "; if the first line names the columns, remove "
+                                                 "no_header"
+        : c->y[column] >= 0 ? "; if the column has class names, set classes: true"
+                            : "; leave the column out (skip, or x with the inputs), or write "
+                              "numbers in its place";
+    if (cell->n == 0)
+        snprintf(what, sizeof(what),
+                 "is empty; fill it in, remove the record, or leave the column out (skip)");
+    else
+        snprintf(what, sizeof(what), "is not a number that f32 can hold%s", is_word ? advice : "");
+    return tti_csv_bad_cell(ctx, c, record, line, column, cell, what);
 }
 
-static int32_t class_of(const csv *c, const char *word)
+static int32_t class_of(const tti_csv *c, const char *word)
 {
     return c->has_numbers ? tti_words_number(word) : tti_words_find(&c->words, word);
 }
 
 // What a cell is in its record: to x, to y, or to neither; out may be NULL.
-static tt_status use_cell(tt_ctx *ctx, const csv *c, int64_t record, int64_t line, int64_t column,
-                          const tti_cell *cell, void *const *out)
+static tt_status use_cell(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t line,
+                          int64_t column, const tti_cell *cell, void *const *out)
 {
     bool is_x = c->x[column] >= 0, is_y = c->y[column] >= 0;
     float v = 0;
     if (!is_x && !is_y)
         return TT_OK;
     if (cell->is_long)
-        return bad_cell(ctx, c, record, line, column, cell, "is too long");
+        return tti_csv_bad_cell(ctx, c, record, line, column, cell, "is too long");
     if ((is_x || !c->has_classes) && !tti_csv_number(cell->text, &v))
-        return bad_cell(ctx, c, record, line, column, cell,
-                        cell->n == 0 ? "is empty" : "is not a number that f32 can hold");
+        return not_a_number(ctx, c, record, line, column, cell);
     if (out == NULL)
         return TT_OK;
     if (is_x)
@@ -245,12 +120,12 @@ static tt_status use_cell(tt_ctx *ctx, const csv *c, int64_t record, int64_t lin
     if (is_y && c->has_classes) {
         *(int32_t *)out[1] = class_of(c, cell->text);
         if (*(int32_t *)out[1] < 0)
-            return bad_cell(ctx, c, record, line, column, cell, "is not a class number");
+            return tti_csv_bad_cell(ctx, c, record, line, column, cell, "is not a class number");
     }
     return TT_OK;
 }
 
-static tt_status learn_class(tt_ctx *ctx, csv *c, int64_t record, int64_t line, int64_t column,
+static tt_status learn_class(tt_ctx *ctx, tti_csv *c, int64_t record, int64_t line, int64_t column,
                              const tti_cell *cell)
 {
     if (!c->has_classes || c->y[column] < 0)
@@ -258,9 +133,10 @@ static tt_status learn_class(tt_ctx *ctx, csv *c, int64_t record, int64_t line, 
     if (c->fixed_words)
         return tti_words_find(&c->words, cell->text) >= 0
                    ? TT_OK
-                   : bad_cell(ctx, c, record, line, column, cell, "is not one of words");
+                   : tti_csv_bad_cell(ctx, c, record, line, column, cell,
+                                      "is not one of words, the classes that are known");
     if (cell->n == 0)
-        return bad_cell(ctx, c, record, line, column, cell, "is empty");
+        return tti_csv_bad_cell(ctx, c, record, line, column, cell, "is empty");
     c->has_numbers &= tti_words_number(cell->text) >= 0;
     tt_status st = tti_words_add(ctx, &c->words, cell->text);
     if (st == TT_EINVAL)
@@ -273,8 +149,8 @@ static tt_status learn_class(tt_ctx *ctx, csv *c, int64_t record, int64_t line, 
  * Reads one record: cells go to out, or, where that is NULL, are looked at for the first time.
  * *more is false at the end of the file; an empty line is no record and gives *n = 0 columns.
  */
-static tt_status read_cells(tt_ctx *ctx, csv *learn, const csv *c, tti_csv_at *at, int64_t record,
-                            void *const *out, int64_t *n, bool *more)
+static tt_status read_cells(tt_ctx *ctx, tti_csv *learn, const tti_csv *c, tti_csv_at *at,
+                            int64_t record, void *const *out, int64_t *n, bool *more)
 {
     tti_cell cell = {0};
     *n = 0;
@@ -294,10 +170,10 @@ static tt_status read_cells(tt_ctx *ctx, csv *learn, const csv *c, tti_csv_at *a
     return TT_OK;
 }
 
-static tt_status index_records(tt_ctx *ctx, csv *c, int64_t count)
+static tt_status index_records(tt_ctx *ctx, tti_csv *c, int64_t count)
 {
     tti_csv_at at;
-    begin(c, c->body, c->bytes.n, &at);
+    tti_csv_begin(c, c->body, c->bytes.n, &at);
     for (int64_t record = 0;;) {
         int64_t start = tti_scan_at(&at.scan), line = at.line, n;
         bool more;
@@ -321,11 +197,11 @@ static tt_status index_records(tt_ctx *ctx, csv *c, int64_t count)
 
 static tt_status csv_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 {
-    const csv *c = self;
+    const tti_csv *c = self;
     tti_csv_at at;
     int64_t n, end = i + 1 < c->count ? c->start[i + 1] : c->bytes.n;
     bool more;
-    begin(c, c->start[i], end, &at);
+    tti_csv_begin(c, c->start[i], end, &at);
     at.line = INT64_MIN / 2;
     TT_TRY(read_cells(ctx, NULL, c, &at, c->first + i, out, &n, &more));
     if (n != c->n)
@@ -338,7 +214,7 @@ static tt_status csv_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 
 static void csv_close(tt_ctx *ctx, void *self)
 {
-    csv *c = self;
+    tti_csv *c = self;
     for (int64_t i = 0; i < c->n; i++)
         tti_free(ctx, c->names[i]);
     tti_free(ctx, c->names);
@@ -373,13 +249,13 @@ void tti_columns_free(tt_ctx *ctx, tti_columns *c)
 
 tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out)
 {
-    csv c = {.bytes = {.fd = -1}};
+    tti_csv c = {.bytes = {.fd = -1}};
     *out = (tti_columns){0};
     TT_TRY(read_separator(ctx, o->comma, &c.comma));
     TT_TRY(tti_bytes_open_as(ctx, o->file, 0, promise, &c.bytes));
     tt_status st = read_header(ctx, &c, o->no_header);
     if (st == TT_OK)
-        st = choose_columns(ctx, &c, o);
+        st = tti_csv_choose(ctx, &c, o);
     tti_bytes_close(ctx, &c.bytes);
     *out = (tti_columns){c.names, c.n, c.x, c.y, c.n_x, c.n_y};
     if (st != TT_OK) {
@@ -389,7 +265,7 @@ tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out)
     return st;
 }
 
-static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
+static tt_status csv_init(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
 {
     char word[TTI_CELL_MAX];
     const char *words = o->words;
@@ -399,13 +275,13 @@ static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
                        (long long)o->count, (long long)o->first);
     c->no_header = o->no_header;
     TT_TRY(read_header(ctx, c, o->no_header));
-    TT_TRY(choose_columns(ctx, c, o));
+    TT_TRY(tti_csv_choose(ctx, c, o));
     c->has_classes = o->classes || words[0] != '\0';
     if (c->has_classes && c->n_y != 1)
         return TT_FAIL(ctx, TT_EINVAL, "%s: classes need one target column, not %lld",
                        c->bytes.path, (long long)c->n_y);
     for (bool more;;) {
-        TT_TRY(next_name(ctx, &words, word, &more));
+        TT_TRY(tti_csv_next_name(ctx, &words, word, &more));
         if (!more)
             break;
         c->fixed_words = true;
@@ -414,6 +290,9 @@ static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
     }
     c->has_numbers = c->has_classes && !c->fixed_words;
     c->first = o->first;
+    char more[TTI_CSV_HINT];
+    if (c->n > 1 && tti_csv_hint(c, more)[0] != '\0')
+        TT_LOG(ctx, TT_WARN, "%s%s", c->bytes.path, more);
     TT_TRY(index_records(ctx, c, o->count));
     if (c->count == 0)
         return TT_FAIL(ctx, TT_EIO, "%s: has no records%s", c->bytes.path,
@@ -421,7 +300,7 @@ static tt_status csv_init(tt_ctx *ctx, csv *c, const tt_csv_opts *o)
     return TT_OK;
 }
 
-static int64_t count_classes(const csv *c)
+static int64_t count_classes(const tti_csv *c)
 {
     int32_t most = 0;
     if (!c->has_numbers)
@@ -433,7 +312,7 @@ static int64_t count_classes(const csv *c)
 
 tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o, tt_source *out)
 {
-    csv *c = tti_calloc(ctx, 1, sizeof(*c));
+    tti_csv *c = tti_calloc(ctx, 1, sizeof(*c));
     if (c == NULL) {
         tti_bytes_close(ctx, b);
         return TT_ENOMEM;
@@ -457,11 +336,16 @@ tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o, tt_sou
     return TT_OK;
 }
 
+bool tti_csv_is(const tt_data *d)
+{
+    return d->source.close == csv_close;
+}
+
 bool tti_csv_about_of(const tt_data *d, tti_csv_about *out)
 {
-    if (d == NULL || d->source.close != csv_close)
+    if (d == NULL || !tti_csv_is(d))
         return false;
-    const csv *c = d->source.self;
+    const tti_csv *c = d->source.self;
     bool has_words = c->has_classes && !c->has_numbers;
     *out = (tti_csv_about){.names = c->names,
                            .n = c->n,
@@ -509,6 +393,8 @@ static const tt_option csv_options[] = {
      offsetof(tt_csv_opts, first), 0, 1e18, NULL},
     {"count", TT_OPT_INT, "0", "number of records to use; 0: all",
      offsetof(tt_csv_opts, count), 0, 1e18, NULL},
+    {"skip", TT_OPT_TEXT, "", "columns that are not inputs: \"id, name\"",
+     offsetof(tt_csv_opts, skip), 0, 0, NULL},
     TT_OPTION_END,
 };
 // clang-format on

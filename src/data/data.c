@@ -102,6 +102,7 @@ static tt_data *make(tt_ctx *ctx, const tt_source_def *def, tt_source *source,
     d->ctx = ctx;
     d->def = def;
     d->source = *source;
+    d->count = source->count;
     d->opts = o;
     if (o.seed == 0)
         d->opts.seed = (int64_t)ctx->seed;
@@ -226,14 +227,18 @@ void tt_data_free(tt_data *d)
     }
     tti_free(ctx, d->lane_first);
     tti_free(ctx, d->lane_records);
-    if (d->source.close != NULL)
+    tti_free(ctx, d->subset);
+    bool is_last = d->n_users == NULL || --*d->n_users == 0;
+    if (is_last && d->source.close != NULL)
         d->source.close(ctx, d->source.self);
+    if (is_last)
+        tti_free(ctx, d->n_users);
     tti_free(ctx, d);
 }
 
 int64_t tt_data_count(const tt_data *d)
 {
-    return d == NULL ? 0 : d->source.count;
+    return d == NULL ? 0 : d->count;
 }
 
 int tt_data_fields(const tt_data *d, tt_field out[TT_MAX_FIELDS])

@@ -42,6 +42,8 @@ typedef struct tti_transform_def {
     const char *name, *help;
     const tt_option *options; // rows over tt_transform_opts
     const char *main;         // the row that a bare value sets; NULL: none
+    // Optional: replaces the options that ask for numbers from the data. *own: texts to free.
+    tt_status (*fit)(tt_data *d, tti_transform *t, char **own);
     // Checks t->in and the options, says what comes out in t->out; may allocate t->table.
     tt_status (*prepare)(tt_ctx *ctx, tti_transform *t);
     // random: four words keyed by (seed, epoch, record) and the transform's place in its field.
@@ -112,12 +114,25 @@ typedef struct tti_data_file {
     int64_t bytes;            // of a folder: of the files in it
 } tti_data_file;
 
+// Class labels that a model can use; others are errors when they are read.
+typedef struct tti_labels {
+    int64_t classes; // 0: not checked
+    bool has_ignore;
+    int64_t ignore;  // a label that is allowed besides
+    char output[64]; // the model's output, for the message
+} tti_labels;
+
 struct tt_data {
     tt_ctx *ctx;
     struct tti_hooks owned;
     const tt_source_def *def; // NULL: a source of the caller's
     tt_source source;
+    int *n_users;      // data sets that share the source; NULL: this one only
     tt_data_opts opts; // filled
+    int64_t count;     // records: all of the source, or those of a split
+    int64_t *subset;   // their indices in the source, in order; NULL: all
+    const char *role;  // "training", "validation", "test": for messages; NULL: not known
+    tti_labels labels[TT_MAX_FIELDS];
     tt_field fields[TT_MAX_FIELDS];
     tti_transform transforms[TTI_MAX_TRANSFORMS];
     int n_transforms;
@@ -126,7 +141,8 @@ struct tt_data {
 
     tti_data_file files[TTI_DATA_FILES]; // for compare.c
     int n_files;
-    bool is_compared; // with those of the job's other processes
+    bool is_compared;  // with those of the job's other processes
+    bool is_warned_of; // a value that is not finite
 
     int own_first, own_last, own_lanes; // tti_data_own(); own_lanes 0: all rows are read
 
@@ -143,6 +159,34 @@ struct tt_data {
 };
 
 const char *tti_data_name(const tt_data *d); // for messages
+// The index in the source of the i-th record.
+static inline int64_t tti_data_record(const tt_data *d, int64_t i)
+{
+    return d->subset != NULL ? d->subset[i] : i;
+}
+
+/*
+ * where.c: adds where a value is: "training data: csv 'a.csv': record 3, line 5, column 'b'".
+ * record is its index in the source; element is that of the field, -1: none.
+ */
+void tti_data_where(const tt_data *d, int64_t record, int field, int64_t element, tti_text *t);
+// "the training data (csv 'a.csv')"
+void tti_data_title(const tt_data *d, int field, tti_text *t);
+// Fails if the record, whose values are in x, has a label that the model cannot use.
+tt_status tti_data_check_labels(const tt_data *d, tt_ctx *ctx, int64_t record, int field,
+                                const void *x) TTI_CHECKED;
+
+// ---- single records, outside of batches ------------------------------------------------------
+
+typedef struct tti_single {
+    tti_reader reader;
+    tti_slot slot; // its fields have the record after tti_single_read()
+    char *memory;
+} tti_single;
+tt_status tti_single_open(tt_data *d, tti_single *s) TTI_CHECKED;
+// Errors are recorded in d's context.
+tt_status tti_single_read(tti_single *s, int64_t record) TTI_CHECKED;
+void tti_single_close(tti_single *s); // one that is all zero is fine
 
 // Batch number k: its epoch, first place in it, and rows.
 tt_batch_data tti_batch_at(const tt_data *d, int64_t k);

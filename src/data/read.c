@@ -53,7 +53,7 @@ static tt_status transform(const tt_data *d, tti_reader *r, int f, int64_t epoch
 static tt_status read_record(const tt_data *d, tti_reader *r, const tti_slot *slot, int64_t epoch,
                              int64_t record, int64_t row)
 {
-    void *at[TT_MAX_FIELDS], *out[TT_MAX_FIELDS];
+    void *at[TT_MAX_FIELDS] = {0}, *out[TT_MAX_FIELDS] = {0};
     int n = d->source.n_fields;
     for (int f = 0; f < n; f++) {
         at[f] = (char *)slot->fields[f] + (size_t)row * tti_field_bytes(&d->fields[f]);
@@ -65,6 +65,8 @@ static tt_status read_record(const tt_data *d, tti_reader *r, const tti_slot *sl
         tti_flush(field->dtype, out[f], tt_shape_count(&field->shape));
         if (r->source[f] != NULL)
             TT_TRY(transform(d, r, f, epoch, record, at[f]));
+        if (d->labels[f].classes > 0)
+            TT_TRY(tti_data_check_labels(d, &r->ctx, record, f, at[f]));
     }
     return TT_OK;
 }
@@ -268,11 +270,53 @@ void tti_data_own(tt_data *d, int first, int last, int lanes)
     d->own_lanes = lanes;
 }
 
+// ---- single records --------------------------------------------------------------------------
+
+tt_status tti_single_open(tt_data *d, tti_single *s)
+{
+    size_t scratch = lay_scratch(d, NULL, NULL), bytes;
+    *s = (tti_single){0};
+    reader_init(d, &s->reader);
+    if (!slot_bytes(d, 1, &bytes))
+        return TT_FAIL(d->ctx, TT_ENOMEM, "%s: a record is too large", tti_data_name(d));
+    s->memory = tti_alloc(d->ctx, scratch + bytes + 2 * ALIGN);
+    if (s->memory == NULL)
+        return TT_ENOMEM;
+    char *at = align(s->memory);
+    for (int f = 0; f < d->source.n_fields; f++) {
+        s->slot.fields[f] = at;
+        at += aligned(tti_field_bytes(&d->fields[f]));
+    }
+    lay_scratch(d, &s->reader, align(at));
+    return TT_OK;
+}
+
+tt_status tti_single_read(tti_single *s, int64_t record)
+{
+    tt_data *d = s->reader.data;
+    unsigned saved = tti_fp_enter();
+    tt_status st = read_record(d, &s->reader, &s->slot, 0, record, 0);
+    tti_fp_leave(saved);
+    if (st == TT_OK)
+        return st;
+    keep_error(d, &s->reader, &s->slot, st, record);
+    return TT_FAIL(d->ctx, st, "%s", s->slot.message);
+}
+
+void tti_single_close(tti_single *s)
+{
+    if (s->reader.data == NULL)
+        return;
+    tti_free(s->reader.data->ctx, s->memory);
+    tti_ctx_deinit(&s->reader.ctx);
+    *s = (tti_single){0};
+}
+
 // ---- what programs call ----------------------------------------------------------------------
 
 static tt_status start_at(tt_data *d, int64_t batch, int64_t cursor)
 {
-    int64_t count = d->source.count;
+    int64_t count = d->count;
     d->batch = batch;
     d->epoch = cursor / count;
     d->first = cursor % count;

@@ -8,6 +8,7 @@
 #include "record/record.h"
 #include "save/checkpoint.h"
 #include "save/share.h"
+#include "train/compile.h"
 #include "train/loss.h"
 #include "train/optimizer.h"
 #include <stdio.h>
@@ -195,6 +196,17 @@ static tt_status compile_train(tt_job *j, tt_ctx *ctx, const tti_job_train *t, t
     return st;
 }
 
+// A data set that does not fit is told now and not when its turn comes, after the training.
+static tt_status match_data(const tt_job_parts *p)
+{
+    tt_data *const sets[] = {p->train, p->validate, p->test};
+    int field[TTI_MAX_FEEDS];
+    for (int i = 0; i < TTI_COUNT(sets); i++)
+        if (sets[i] != NULL)
+            TT_TRY(tti_match_fields(p->model, &p->model->step->eval, sets[i], field));
+    return TT_OK;
+}
+
 static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
                              tt_job_parts *p)
 {
@@ -208,7 +220,7 @@ static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int
         p->fit.validate = p->validate;
     }
     tti_free(ctx, t);
-    return st;
+    return st == TT_OK ? match_data(p) : st;
 }
 
 // Validation and test data, the words of whose classes are those of the training data.

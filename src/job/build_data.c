@@ -170,6 +170,7 @@ tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **
         return tti_fail_at(ctx, TT_EINVAL, record->at, path,
                            "source '%.64s' is not registered with the context", record->key);
     TT_TRY(open_kind(j, ctx, def, record, path, &d, &opts, out));
+    (*out)->role = training ? "training" : strcmp(part, "test") == 0 ? "test" : "validation";
     tt_status st = add_transforms(ctx, tti_item_get(section, "transform"), training, *out);
     if (st != TT_OK) {
         tt_data_free(*out);

@@ -125,9 +125,17 @@ void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *n
 // Feed values of a batch; returns how many.
 int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t rows,
                     tt_feed_value *out);
-// Which field of the data each feed takes, by name or place; checks types and shapes.
+// fields.c: which field of the data each feed takes, by name or place; checks types and shapes, and
+// has labels checked as they are read.
 tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d,
                            int field[TTI_MAX_FEEDS]) TTI_CHECKED;
+// Adds where the first value of a batch is that is not finite, among the rows that this process
+// read, and what it is; false: there is none.
+bool tti_find_bad_record(const tti_scores *sc, const tt_data *d, const int *field,
+                         const tt_batch_data *b, tti_text *out);
+// The same of all processes, which call it together; free with tti_free(). NULL: there is none.
+char *tti_shared_bad_record(tt_model *m, const tti_scores *sc, const tt_data *d, const int *field,
+                            const tt_batch_data *b);
 
 // Rows up to which a layer of the model has too few; and the warning, once, of such a batch.
 int64_t tti_few_rows(const tt_model *m);

@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "run/run.h"
 #include "train/compile.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,6 +83,22 @@ static tt_status add_batch(tt_model *m, const tt_batch_data *batch, int64_t part
     return TT_OK;
 }
 
+// A loss that is not finite because of the data is no fault of the model.
+static void warn_of_record(tt_model *m, tt_data *data, const int *field, const tt_batch_data *batch)
+{
+    const tti_scores *sc = &m->step->eval;
+    bool is_good = true;
+    for (int64_t i = 0; i < sc->n_numbers; i++)
+        is_good &= isfinite(m->step->room[i]);
+    tti_text where = {.ctx = m->ctx};
+    bool found = !is_good && tti_find_bad_record(sc, data, field, batch, &where);
+    data->is_warned_of |= found;
+    if (found && where.s != NULL)
+        TT_LOG(m->ctx, TT_WARN, "evaluate: the data has a value that is not a finite number: %s",
+               where.s);
+    tti_text_free(&where);
+}
+
 static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, tt_evaluation *out)
 {
     tti_step *s = m->step;
@@ -110,6 +127,8 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
         batch.rows = TTI_MIN(batch.rows, want - done);
         if (st == TT_OK)
             st = add_batch(m, &batch, parts, field, fetches, sums);
+        if (st == TT_OK && !data->is_warned_of)
+            warn_of_record(m, data, field, &batch);
         done += batch.rows;
     }
     tti_data_own(data, 0, 0, 0);

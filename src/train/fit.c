@@ -100,6 +100,10 @@ static int64_t validate_records(const tti_fit *f)
 static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_model *m = f->model;
+    if (f->data->role == NULL)
+        f->data->role = "training";
+    if (opts->validate != NULL && opts->validate->role == NULL)
+        opts->validate->role = "validation";
     TT_TRY(tti_data_compare(f->data, "data.train"));
     TT_TRY(tti_data_compare(opts->validate, "data.validate"));
     bool guard = opts->nan != TT_NAN_CONTINUE;
@@ -220,8 +224,9 @@ static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
 
 // What a step was not applied for, and where it began.
 typedef struct reason {
-    char what[TTI_NAME_MAX + 128];
+    char what[TTI_NAME_MAX + 1280];
     const char *layer, *variable; // NULL: not known
+    bool is_data;                 // what says where in the data
 } reason;
 
 static void find_reason(tti_fit *f, const void *const *fields, int64_t rows, reason *r)
@@ -252,19 +257,37 @@ static void find_reason(tti_fit *f, const void *const *fields, int64_t rows, rea
                  r->variable, value);
 }
 
-static tt_status not_finite(tti_fit *f, const void *const *fields, int64_t rows)
+// The data itself is not finite.
+static bool blame_data(tti_fit *f, const tt_batch_data *b, reason *r)
 {
+    char *where = tti_shared_bad_record(f->model, &f->step->train, f->data, f->field, b);
+    *r = (reason){.is_data = where != NULL};
+    if (where == NULL)
+        return false;
+    snprintf(r->what, sizeof(r->what),
+             "the data has a value that is not a finite number: %s; replace such values, or leave "
+             "the record out",
+             where);
+    tti_free(f->model->ctx, where);
+    return true;
+}
+
+static tt_status not_finite(tti_fit *f, const tt_batch_data *b, const void *const *fields)
+{
+    int64_t rows = b->rows;
     tt_ctx *ctx = f->model->ctx;
     int64_t step = f->step->step;
     reason r;
     f->skipped++;
     if (f->o.nan == TT_NAN_SKIP && f->told_nan > 0 && f->skipped % 100 != 0)
         return TT_OK;
-    find_reason(f, fields, rows, &r);
+    if (!blame_data(f, b, &r))
+        find_reason(f, fields, rows, &r);
     tt_pair pairs[] = {{"step", (double)step, NULL},
                        {"layer", 0, r.layer != NULL ? r.layer : ""},
                        {"skipped", (double)f->skipped, NULL},
-                       {"variable", 0, r.variable != NULL ? r.variable : ""}};
+                       {"variable", 0, r.variable != NULL ? r.variable : ""},
+                       {"data", 0, r.is_data ? r.what : ""}};
     tti_emit_pairs(ctx, "nan", pairs, TTI_COUNT(pairs));
     f->told_nan++;
     if (f->o.nan == TT_NAN_SKIP) {
@@ -280,7 +303,7 @@ static tt_status not_finite(tti_fit *f, const void *const *fields, int64_t rows)
  * f16: the loss or a gradient is not finite. The scale is halved by the step itself; where it can
  * not be, what is wrong is not the scale, and the run fails unless it asked to skip such steps.
  */
-static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
+static tt_status overflow(tti_fit *f, const tt_batch_data *b, const void *const *fields)
 {
     tt_ctx *ctx = f->model->ctx;
     long long step = f->step->step;
@@ -288,7 +311,10 @@ static tt_status overflow(tti_fit *f, const void *const *fields, int64_t rows)
     f->skipped++;
     if (scale <= 1 && f->o.nan != TT_NAN_SKIP) {
         bool known;
-        const char *layer = tti_find_nan(f->model, fields, rows, &known);
+        reason r;
+        if (blame_data(f, b, &r))
+            return TT_FAIL(ctx, TT_ENAN, "step %lld: %s", step, r.what);
+        const char *layer = tti_find_nan(f->model, fields, b->rows, &known);
         return TT_FAIL(ctx, TT_ENAN,
                        "step %lld: the loss or the gradients overflow f16 even with a loss scale "
                        "of 1; %s%s%s; use precision: bf16, which has the range of f32",
@@ -370,9 +396,9 @@ static tt_status one_step(tti_fit *f)
     f->progress.is_skipped = !applied;
     add_sums(f, batch.rows, applied);
     if (!applied && s->used_scale != NULL)
-        TT_TRY(overflow(f, fields, batch.rows));
+        TT_TRY(overflow(f, &batch, fields));
     else if (!applied)
-        TT_TRY(not_finite(f, fields, batch.rows));
+        TT_TRY(not_finite(f, &batch, fields));
     f->cursor += batch.rows;
     tti_fit_progress(f, batch.rows, norm);
     tti_fit_step_event(f, s->step == f->first_step + 1);

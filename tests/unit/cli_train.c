@@ -188,7 +188,9 @@ TEST(what_the_fit_refuses_ends_with_code_3_too)
 {
     command_write("small.yaml", command_small_job);
     check_wrong("train small.yaml --set model.0=dropout", "model's target 'y' has shape [28, 28]");
-    check_wrong("train small.yaml --set model.3.dense=5", "not in [0, 5)");
+    check_wrong(
+        "train small.yaml --set model.3.dense=5",
+        "the label is 7, but the model's output 'dense_2' has 5 classes, 0 to 4; give it 10 units");
     check_wrong("train small.yaml --set checkpoint.best=foo", "foo");
     check_wrong("train small.yaml --set train.early_stop.value=foo "
                 "--set train.early_stop.patience=2",

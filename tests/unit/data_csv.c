@@ -148,7 +148,7 @@ TEST(csv_refusals)
         {"a,b\n1,1e39\n", {0}, "'1e39' is not a number that f32 can hold"},
         {"a,b\n1,\"2\n", {0}, "t.csv: line 2: a quote is not closed"},
         {"a,b\n1,\"2\"x\n", {0}, "t.csv: line 2: there is text after a closing quote"},
-        {"a,b\n1,2\n", {.y = "c"}, "has no column 'c'; the first column is 'a', the last is 'b'"},
+        {"a,b\n1,2\n", {.y = "c"}, "has no column 'c'; its columns are 'a', 'b'"},
         {"a,a,b\n1,2,3\n", {.x = "a"}, "two columns have the name 'a'"},
         {"a,c,b\n1,2,3\n", {.x = "a, a"}, "column 'a' is named twice"},
         {"a,c,b\n1,2,3\n", {.y = "a, c", .classes = true}, "classes need one target column, not 2"},

@@ -337,14 +337,14 @@ static tt_status fit_nan(tt_ctx *ctx, tt_nan policy, tt_model **out, tt_hash *be
     return tt_fit(m, d, .epochs = 2, .nan = policy);
 }
 
-TEST(a_loss_that_is_not_finite_stops_with_step_and_layer)
+TEST(data_that_is_not_finite_stops_with_step_and_record)
 {
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m;
     tt_hash before;
     CHECK(fit_nan(ctx, TT_NAN_STOP, &m, &before) == TT_ENAN);
-    CHECK_MESSAGE(
-        ctx, "step 1: the loss is NaN or infinite; the first layer with such an output is 'x'");
+    CHECK_MESSAGE(ctx, "step 1: the data has a value that is not a finite number: training data: "
+                       "memory: record 3, field 'x', element [1] is NaN; replace such values");
     tt_clear_error(ctx);
     CHECK_SAME(hash_of(m), before, "the step was applied");
     CHECK_OK(tt_close(ctx));
@@ -397,8 +397,8 @@ TEST(fit_names_what_does_not_fit)
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = fit_model(ctx, FIT_MLP);
     CHECK(tt_fit(m, fit_data(ctx, FIT_GPT, 8)) == TT_ESHAPE);
-    CHECK_MESSAGE(ctx, "field 'x' of the data has shape [12] per record, but the model's input 'x' "
-                       "has shape [28, 28, 1]");
+    CHECK_MESSAGE(ctx, "field 'x' of the training data has shape [12] per record, but the model's "
+                       "input 'x' has shape [28, 28, 1]");
     tt_clear_error(ctx);
     tt_model *raw = tt_sequential(ctx, .input = {2});
     CHECK(tt_fit(raw, fit_data(ctx, FIT_MLP, 8)) == TT_EINVAL);

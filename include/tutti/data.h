@@ -226,7 +226,42 @@ typedef struct tt_memory_opts {
 TT_API tt_data *tt_memory_with(tt_ctx *ctx, const tt_memory_opts *opts);
 #define tt_memory(...) TT_CALL1(tt_memory, __VA_ARGS__, )
 
+// ---- splits ----------------------------------------------------------------------------------
+
+typedef enum tt_split_take {
+    TT_SPLIT_RANDOM = 0,
+    TT_SPLIT_FIRST = 1,
+    TT_SPLIT_LAST = 2, // the newest, where records are in order of time
+} tt_split_take;
+
+/*
+ * Takes records out of d and returns them as a second data set, for validation or testing: every
+ * record of d is in exactly one of the two afterwards. The choice depends on the records, these
+ * options and the seed, never on devices or threads. The new data set has d's batch and workers,
+ * is not shuffled and shares the source with d; either may be freed first. A second split takes
+ * from what is left. Split before adding transforms, so that a normalise that is fitted sees the
+ * training records only. NULL on failure; d is then as it was.
+ */
+typedef struct tt_data_split_opts {
+    size_t opts_size;
+    double fraction;      // of the records that the source has, above 0 and below 1; or
+    int64_t rows;         // the number of records
+    const char *stratify; // field or CSV column: each of its values keeps its proportion
+    const char *group;    // field or CSV column: records with the same value stay together
+    tt_split_take take;
+    int64_t seed; // default: that of d
+} tt_data_split_opts;
+TT_API tt_data *tt_data_split_with(tt_data *d, const tt_data_split_opts *opts);
+#define tt_data_split(...) TT_CALL1(tt_data_split, __VA_ARGS__, )
+
 // ---- transforms: appended, applied in order to each record -----------------------------------
+
+// normalise: where its numbers come from.
+typedef enum tt_normalise {
+    TT_NORMALISE_GIVEN = 0,   // from the options
+    TT_NORMALISE_FIT = 1,     // mean and standard deviation of each channel of the data
+    TT_NORMALISE_FIT_ALL = 3, // one mean and one standard deviation of all values
+} tt_normalise;
 
 // Options of all transforms; each reads the fields marked with its name.
 typedef struct tt_transform_opts {
@@ -239,6 +274,8 @@ typedef struct tt_transform_opts {
     int pad;                    // random_crop: zero padding added before cropping
     int shift;                  // random_shift: largest shift in pixels; empty pixels are 0
     double smoothing;           // one_hot: label smoothing
+    tt_normalise fit;    // normalise: reads all records of d once; the model keeps the numbers
+    const tt_data *like; // with fit: the numbers that were fitted on this data set instead
 } tt_transform_opts;
 // kind: "normalise", "one_hot", "channels_last" (of [channels, height, width]), "random_crop",
 // "random_flip" (left to right), "random_shift".

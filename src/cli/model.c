@@ -242,7 +242,7 @@ static tt_status open_part(cli_model *m, const char *part, tt_data **out)
             tti_csv_list(&words, word != NULL ? word : "");
         }
     m->j.job->words = words.s;
-    tt_status st = tti_job_open_data(m->j.job, m->j.ctx, part, out);
+    tt_status st = tti_job_open_part(m->j.job, m->j.ctx, part, m->model, out);
     m->j.job->words = NULL;
     tti_text_free(&words);
     return st;

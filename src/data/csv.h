@@ -84,12 +84,10 @@ typedef struct tti_csv_about {
 bool tti_csv_about_of(const tt_data *d, tti_csv_about *out);
 // Adds "record 3, line 5, column 'b'" of a record of the source; false for other data sets.
 bool tti_csv_where(const tt_data *d, int64_t record, int field, int64_t element, tti_text *t);
-/*
- * Hashes of a column's cells, one for each of n records in order; the column need not be used.
- * *found is false, and nothing was read, for other data sets and where there is no such column.
- */
+bool tti_csv_has_column(const tt_data *d, const char *name); // false for other data sets
+// Hashes of a column's cells, one for each of n records; NULL: the first n. It need not be used.
 tt_status tti_csv_hash_column(const tt_data *d, const char *name, const int64_t *records, int64_t n,
-                              uint64_t *out, bool *found) TTI_CHECKED;
+                              uint64_t *out) TTI_CHECKED;
 
 // A source of an open file, which it takes over: what the fuzzer calls.
 tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o,

@@ -233,16 +233,21 @@ bool tti_csv_where(const tt_data *d, int64_t record, int field, int64_t element,
     return true;
 }
 
+bool tti_csv_has_column(const tt_data *d, const char *name)
+{
+    const tti_csv *c = tti_csv_is(d) ? d->source.self : NULL;
+    for (int64_t i = 0; c != NULL && i < c->n; i++)
+        if (strcmp(c->names[i], name) == 0)
+            return true;
+    return false;
+}
+
 tt_status tti_csv_hash_column(const tt_data *d, const char *name, const int64_t *records, int64_t n,
-                              uint64_t *out, bool *found)
+                              uint64_t *out)
 {
     const tti_csv *c = d->source.self;
     int64_t column = 0;
-    *found = false;
-    if (!tti_csv_is(d))
-        return TT_OK;
     TT_TRY(find_column(d->ctx, c, name, &column));
-    *found = true;
     for (int64_t i = 0; i < n; i++) {
         int64_t r = records != NULL ? records[i] : i;
         tti_csv_at at;

@@ -21,7 +21,8 @@
 #include "data/sources.def"
 #undef X
 
-extern const tt_option tti_data_options[]; // rows over tt_data_opts: common to all kinds
+extern const tt_option tti_data_options[];  // rows over tt_data_opts: common to all kinds
+extern const tt_option tti_split_options[]; // rows over tt_data_split_opts
 
 // The common part of some kind's options.
 #define TTI_DATA_OPTS(o)                               \
@@ -42,8 +43,8 @@ typedef struct tti_transform_def {
     const char *name, *help;
     const tt_option *options; // rows over tt_transform_opts
     const char *main;         // the row that a bare value sets; NULL: none
-    // Optional: replaces the options that ask for numbers from the data. *own: texts to free.
-    tt_status (*fit)(tt_data *d, tti_transform *t, char **own);
+    // Optional: replaces the options that ask for numbers from the data. own: texts to free.
+    tt_status (*fit)(tt_data *d, tti_transform *t, char *own[2]);
     // Checks t->in and the options, says what comes out in t->out; may allocate t->table.
     tt_status (*prepare)(tt_ctx *ctx, tti_transform *t);
     // random: four words keyed by (seed, epoch, record) and the transform's place in its field.

@@ -3,13 +3,9 @@
  * images. Those of images: image.c.
  */
 #include "base/option_json.h"
-#include "base/value.h"
 #include "data/data.h"
 #include <stddef.h>
 #include <string.h>
-
-#define MAX_CHANNELS 4096
-#define NUMBER_TEXT  64
 
 static const tti_transform_def *const kinds[] = {
 #define X(kind) &tti_transform_##kind,
@@ -80,130 +76,27 @@ tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opt
     for (int i = 0; i < d->n_transforms; i++)
         t.place += d->transforms[i].field == t.field;
     t.in = t.out = d->fields[t.field];
+    char *own[2] = {NULL, NULL};
+    tt_status st = def->fit != NULL ? def->fit(d, &t, own) : TT_OK;
     tti_text about = {.ctx = ctx};
-    tti_options_json(&about, def->options, &t.opts);
-    t.about = tti_text_take(&about);
-    tt_status st = t.about == NULL ? TT_ENOMEM : def->prepare(ctx, &t);
+    if (st == TT_OK) {
+        tti_options_json(&about, def->options, &t.opts);
+        t.about = tti_text_take(&about);
+        st = t.about == NULL ? TT_ENOMEM : def->prepare(ctx, &t);
+    }
+    tti_free(ctx, own[0]);
+    tti_free(ctx, own[1]);
     if (st != TT_OK) {
         tti_free(ctx, t.about);
         return st;
     }
     t.opts.field = t.opts.means = t.opts.scales = NULL; // the caller's
-    tti_ring_free(d);                                   // sizes change
+    t.opts.like = NULL;
+    tti_ring_free(d); // sizes change
     d->transforms[d->n_transforms++] = t;
     d->fields[t.field] = t.out;
     return TT_OK;
 }
-
-// ---- normalise -------------------------------------------------------------------------------
-
-static int64_t channels_of(const tt_field *f)
-{
-    return f->shape.rank == 0 ? 1 : f->shape.dim[f->shape.rank - 1];
-}
-
-// Numbers of a list, one for each of n channels; an empty list gives each the same one.
-static tt_status read_list(tt_ctx *ctx, const char *what, const char *list, double same, int64_t n,
-                           float *out)
-{
-    int64_t got = 0;
-    const char *s = list;
-    while (s != NULL && *s != '\0') {
-        char text[NUMBER_TEXT];
-        size_t len = strcspn(s, ",");
-        float v;
-        memcpy(text, s, TTI_MIN(len, sizeof(text) - 1));
-        text[TTI_MIN(len, sizeof(text) - 1)] = '\0';
-        if (!tti_float_parse(text, &v))
-            return TT_FAIL(ctx, TT_EINVAL, "normalise: %s: '%s' is not a number", what, text);
-        if (got < n)
-            out[got] = v;
-        got++;
-        s += len + (s[len] == ',');
-    }
-    if (got != 0 && got != n)
-        return TT_FAIL(ctx, TT_EINVAL, "normalise: %lld %s for %lld channels", (long long)got, what,
-                       (long long)n);
-    for (int64_t i = 0; got == 0 && i < n; i++)
-        out[i] = (float)same;
-    return TT_OK;
-}
-
-// table: the mean of each channel, then the scale of each.
-static tt_status normalise_prepare(tt_ctx *ctx, tti_transform *t)
-{
-    int64_t n = channels_of(&t->in);
-    const tt_transform_opts *o = &t->opts;
-    bool has_list = o->means[0] != '\0' || o->scales[0] != '\0';
-    if (t->in.dtype != TT_F32 && t->in.dtype != TT_U8)
-        return TT_FAIL(ctx, TT_EDTYPE, "normalise: field '%s' is %s; it must be f32 or u8",
-                       t->in.name, tt_dtype_name(t->in.dtype));
-    if (!has_list)
-        n = 1;
-    if (n > MAX_CHANNELS)
-        return TT_FAIL(ctx, TT_EINVAL, "normalise: lists for %lld channels; at most %d are allowed",
-                       (long long)n, MAX_CHANNELS);
-    float *table = tti_calloc(ctx, (size_t)n, 2 * sizeof(*table));
-    if (table == NULL)
-        return TT_ENOMEM;
-    tt_status st = read_list(ctx, "means", o->means, o->mean, n, table);
-    if (st == TT_OK)
-        st = read_list(ctx, "scales", o->scales, o->scale, n, table + n);
-    for (int64_t i = 0; st == TT_OK && i < n; i++)
-        if (!(table[n + i] != 0.0f) || !__builtin_isfinite(table[n + i]) ||
-            !__builtin_isfinite(table[i]))
-            st = TT_FAIL(
-                ctx, TT_EINVAL,
-                "normalise: mean is %g and scale is %g; both must be finite and scale not 0",
-                (double)table[i], (double)table[n + i]);
-    if (st != TT_OK) {
-        tti_free(ctx, table);
-        return st;
-    }
-    t->table = table;
-    t->opts.depth = n; // channels of the table
-    t->out.dtype = TT_F32;
-    t->out.classes = 0;
-    return TT_OK;
-}
-
-static tt_status normalise_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                                 const tti_philox *random, const void *x, void *y)
-{
-    int64_t n = tt_shape_count(&t->in.shape), channels = t->opts.depth;
-    const float *mean = t->table, *scale = t->table + channels, *f = x;
-    const uint8_t *u = x;
-    float *out = y;
-    (void)ctx, (void)record, (void)random;
-    for (int64_t i = 0; i < n; i += channels)
-        for (int64_t c = 0; c < channels; c++) {
-            float v = t->in.dtype == TT_U8 ? (float)u[i + c] : f[i + c];
-            out[i + c] = (v - mean[c]) / scale[c];
-        }
-    return TT_OK;
-}
-
-// clang-format off
-static const tt_option normalise_options[] = {
-    TTI_FIELD_ROW,
-    {"mean", TT_OPT_FLOAT, "0", "value to subtract", offsetof(tt_transform_opts, mean), 0, 0, NULL},
-    {"scale", TT_OPT_FLOAT, "1", "value to divide by",
-     offsetof(tt_transform_opts, scale), 0, 0, NULL},
-    {"means", TT_OPT_TEXT, "", "one mean per channel (last axis), instead of mean",
-     offsetof(tt_transform_opts, means), 0, 0, NULL},
-    {"scales", TT_OPT_TEXT, "", "one scale per channel, instead of scale",
-     offsetof(tt_transform_opts, scales), 0, 0, NULL},
-    TT_OPTION_END,
-};
-// clang-format on
-
-const tti_transform_def tti_transform_normalise = {
-    .name = "normalise",
-    .help = "normalise values: (x - mean) / scale",
-    .options = normalise_options,
-    .prepare = normalise_prepare,
-    .apply = normalise_apply,
-};
 
 // ---- one_hot ---------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
  * build.c - a job's parts in a context: data, model, what tt_compile() and tt_fit() get.
  */
 #include "base/ctx.h"
-#include "data/csv.h"
 #include "data/data.h"
 #include "job/job.h"
 #include "record/record.h"
@@ -223,23 +222,6 @@ static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int
     return st == TT_OK ? match_data(p) : st;
 }
 
-// Validation and test data, the words of whose classes are those of the training data.
-static tt_status open_others(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
-{
-    tti_csv_about csv = {0};
-    tti_text words = {.ctx = ctx};
-    if (tti_csv_about_of(p->train, &csv))
-        for (int64_t i = 0; i < csv.n_words; i++)
-            tti_csv_list(&words, csv.words[i]);
-    j->words = words.s;
-    tt_status st = words.failed ? TT_ENOMEM : tti_job_open_data(j, ctx, "validate", &p->validate);
-    if (st == TT_OK)
-        st = tti_job_open_data(j, ctx, "test", &p->test);
-    j->words = NULL;
-    tti_text_free(&words);
-    return st;
-}
-
 tt_status tti_job_compile(tt_job *j, tt_ctx *ctx, const tt_compile_opts *known, tt_job_parts *p)
 {
     tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
@@ -258,8 +240,7 @@ tt_status tti_job_compile(tt_job *j, tt_ctx *ctx, const tt_compile_opts *known, 
 static tt_status build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_job_parts *p)
 {
     tt_field fields[TT_MAX_FIELDS];
-    TT_TRY(tti_job_open_data(j, ctx, "train", &p->train));
-    TT_TRY(open_others(j, ctx, p));
+    TT_TRY(tti_job_open_data(j, ctx, p));
     TT_TRY(tti_data_compare(p->train, "data.train"));
     TT_TRY(tti_data_compare(p->validate, "data.validate"));
     TT_TRY(tti_data_compare(p->test, "data.test"));

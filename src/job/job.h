@@ -113,8 +113,15 @@ tt_status tti_job_compile(tt_job *j, tt_ctx *ctx, const tt_compile_opts *known,
 // Loads the weights that init names, if it names any.
 tt_status tti_job_init_weights(tt_job *j, tt_ctx *ctx, const char *runs, tt_model *m) TTI_CHECKED;
 
-// One of data.train, data.validate, data.test; *out stays NULL if the job has none.
-tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, const char *part, tt_data **out) TTI_CHECKED;
+#define TTI_JOB_SPLIT "split" // in place of a source: a part of the training data
+// Opens data.train, data.validate and data.test; those that the job lacks stay NULL.
+tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, tt_job_parts *p) TTI_CHECKED;
+/*
+ * One of "validate" and "test", for a model that is trained: what was fitted on the training data
+ * is known from it. *out stays NULL if the job has none.
+ */
+tt_status tti_job_open_part(tt_job *j, tt_ctx *ctx, const char *part, tt_model *m,
+                            tt_data **out) TTI_CHECKED;
 // The model; fields are of the data, n_fields 0 if there is none.
 tt_status tti_job_build_model(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
                               tt_model **out) TTI_CHECKED;

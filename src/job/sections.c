@@ -33,10 +33,21 @@ static bool source_at(tt_ctx *ctx, int i, tti_schema *out)
     return false;
 }
 
+static const tti_schema split = {.form = TTI_RECORD,
+                                 .name = TTI_JOB_SPLIT,
+                                 .help =
+                                     "a part of the training data, which is then not trained on",
+                                 .rows = tti_split_options,
+                                 .main = "fraction"};
+
 // Test data is not the training data by oversight.
 static bool test_source_at(tt_ctx *ctx, int i, tti_schema *out)
 {
-    if (!source_at(ctx, i, out))
+    if (i == 0) {
+        *out = split;
+        return true;
+    }
+    if (!source_at(ctx, i - 1, out))
         return false;
     out->other[0] = "split";
     out->other[1] = "test";
@@ -56,10 +67,11 @@ static bool transform_at(tt_ctx *ctx, int i, tti_schema *out)
 
 static const tti_schema source = {
     .form = TTI_CHOICE, .name = "source", .help = "source of the training data", .at = source_at};
-static const tti_schema test_source = {.form = TTI_CHOICE,
-                                       .name = "source",
-                                       .help = "source of the validation or test data",
-                                       .at = test_source_at};
+static const tti_schema test_source = {
+    .form = TTI_CHOICE,
+    .name = "source",
+    .help = "source of the validation or test data, or split: a part of the training data",
+    .at = test_source_at};
 static const tti_schema transform = {.form = TTI_CHOICE, .name = "transform", .at = transform_at};
 static const tti_schema transforms = {
     .form = TTI_LIST_OF,

@@ -115,12 +115,13 @@ typedef struct tti_data_file {
     int64_t bytes;            // of a folder: of the files in it
 } tti_data_file;
 
-// Class labels that a model can use; others are errors when they are read.
+// Class labels, or ids of an embedding, that a model can use; others are errors when they are read.
 typedef struct tti_labels {
-    int64_t classes; // 0: not checked
+    int64_t classes; // they are below it; 0: not checked
     bool has_ignore;
-    int64_t ignore;  // a label that is allowed besides
-    char output[64]; // the model's output, for the message
+    int64_t ignore; // a label that is allowed besides
+    bool is_id;
+    char layer[64]; // the output that is compared with labels, or the embedding: for the message
 } tti_labels;
 
 struct tt_data {

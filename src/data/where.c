@@ -67,26 +67,39 @@ static int64_t label_at(tt_dtype type, const void *x, int64_t i)
     return type == TT_I64 ? ((const int64_t *)x)[i] : ((const uint8_t *)x)[i];
 }
 
+// What a label or id should be, and what to do.
+static void put_remedy(const tti_labels *l, int64_t label, int64_t classes, tti_text *t)
+{
+    int64_t last = l->classes - 1, most = TTI_MAX(label + 1, classes);
+    if (label < 0) {
+        tti_text_add(t, "%ss are 0 to %lld; check the data", l->is_id ? "id" : "label",
+                     (long long)last);
+        if (label == -1 && !l->is_id)
+            tti_text_add(t, ", or ignore it (loss: {cross_entropy: {ignore: -1}})");
+    } else if (l->is_id) {
+        tti_text_add(t,
+                     "'%s' has a vocabulary of %lld, ids 0 to %lld; set vocab: %lld, or check "
+                     "the data",
+                     l->layer, (long long)l->classes, (long long)last, (long long)most);
+    } else {
+        tti_text_add(t,
+                     "the model's output '%s' has %lld classes, 0 to %lld; give it %lld units, "
+                     "or check the labels%s",
+                     l->layer, (long long)l->classes, (long long)last, (long long)most,
+                     most == l->classes + 1 ? ": they must count from 0" : "");
+    }
+}
+
 static tt_status bad_label(const tt_data *d, tt_ctx *ctx, int64_t record, int field, int64_t at,
                            int64_t label)
 {
     const tti_labels *l = &d->labels[field];
-    int64_t most = TTI_MAX(label + 1, d->fields[field].classes);
-    tti_text where = {.ctx = d->ctx};
-    tti_data_where(d, record, field, at, &where);
-    tt_status st =
-        label < 0
-            ? TT_FAIL(ctx, TT_EINVAL,
-                      "%s: the label is %lld, but labels are 0 to %lld; check the labels%s",
-                      where.s != NULL ? where.s : "", (long long)label, (long long)l->classes - 1,
-                      label == -1 ? ", or ignore it (loss: {cross_entropy: {ignore: -1}})" : "")
-            : TT_FAIL(ctx, TT_EINVAL,
-                      "%s: the label is %lld, but the model's output '%s' has %lld classes, "
-                      "0 to %lld; give it %lld units, or check the labels%s",
-                      where.s != NULL ? where.s : "", (long long)label, l->output,
-                      (long long)l->classes, (long long)l->classes - 1, (long long)most,
-                      most == l->classes + 1 ? ": they must count from 0" : "");
-    tti_text_free(&where);
+    tti_text t = {.ctx = d->ctx};
+    tti_data_where(d, record, field, at, &t);
+    tti_text_add(&t, ": the %s is %lld, but ", l->is_id ? "id" : "label", (long long)label);
+    put_remedy(l, label, d->fields[field].classes, &t);
+    tt_status st = TT_FAIL(ctx, TT_EINVAL, "%s", t.s != NULL ? t.s : "a label is out of range");
+    tti_text_free(&t);
     return st;
 }
 

@@ -42,7 +42,8 @@ tt_status tti_prep_one(tt_prep *p);      // one unit: the whole op on one thread
     }
 
 // Builders of records that other folders know by name.
-extern const tt_op tti_op_const, tti_op_feed, tti_op_variable, tti_op_softmax, tti_op_sigmoid;
+extern const tt_op tti_op_const, tti_op_feed, tti_op_variable, tti_op_softmax, tti_op_sigmoid,
+    tti_op_embedding;
 tt_tensor *tti_zeros_like(tt_graph *g, tt_tensor *x);
 tt_tensor *tti_ones_like(tt_graph *g, tt_tensor *x);
 // dz of y = act(z): from z, or from y where that is enough (relu, sigmoid, tanh, ...).

@@ -7,14 +7,17 @@
 #include "comm/lanes.h"
 #include "comm/world.h"
 #include "data/data.h"
+#include "device/device.h"
 #include "graph/graph.h"
+#include "op/op.h"
 #include "save/share.h"
 #include "train/compile.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HINT 400
+#define HINT    400
+#define LOOK_NS INT64_C(1000000000)
 
 static int field_named(const tt_field *fields, int n, const char *name)
 {
@@ -168,7 +171,7 @@ static tt_status check_field(const pair *p)
     return refuse(p, TT_EDTYPE, have, want);
 }
 
-// ---- labels ----------------------------------------------------------------------------------
+// ---- labels and ids ----------------------------------------------------------------------------------
 
 // The name of the output that a loss is taken of.
 static const char *output_name(tt_model *m, int loss)
@@ -180,29 +183,50 @@ static const char *output_name(tt_model *m, int loss)
 }
 
 /*
- * Labels are checked as records are read. Where the source knows that some are too large, they are
- * looked for now and not in the middle of an epoch.
+ * Labels and ids are checked as records are read. Where the source knows that some are too large,
+ * they are looked for now, for a moment, and not found in the middle of an epoch.
  */
-static tt_status watch_labels(tt_model *m, const tti_scores *sc, int loss, tt_data *d, int field)
+static tt_status watch(tt_data *d, int field, const tti_labels *l)
 {
-    const tt_loss *l = &m->step->losses[loss];
-    const tt_tensor *logits = sc->terms[loss].logits;
-    if (l->kind != TT_CROSS_ENTROPY || !is_integer(d->fields[field].dtype))
-        return TT_OK;
-    tt_shape shape = tt_tensor_shape(logits);
-    tti_labels *w = &d->labels[field];
-    w->classes = shape.dim[shape.rank - 1];
-    w->has_ignore = l->has_ignore;
-    w->ignore = l->ignore;
-    snprintf(w->output, sizeof(w->output), "%s", output_name(m, loss));
-    if (d->fields[field].classes <= w->classes)
+    d->labels[field] = *l;
+    if (d->fields[field].classes <= l->classes)
         return TT_OK;
     tti_single one;
+    int64_t begin = tti_now_ns();
     tt_status st = tti_single_open(d, &one);
-    for (int64_t i = 0; st == TT_OK && i < d->count; i++)
+    for (int64_t i = 0; st == TT_OK && i < d->count && tti_now_ns() - begin < LOOK_NS; i++)
         st = tti_single_read(&one, tti_data_record(d, i));
     tti_single_close(&one);
     return st;
+}
+
+static tt_status watch_labels(tt_model *m, const tti_scores *sc, int loss, tt_data *d, int field)
+{
+    const tt_loss *l = &m->step->losses[loss];
+    tt_shape shape = tt_tensor_shape(sc->terms[loss].logits);
+    if (l->kind != TT_CROSS_ENTROPY || !is_integer(d->fields[field].dtype))
+        return TT_OK;
+    tti_labels w = {
+        .classes = shape.dim[shape.rank - 1], .has_ignore = l->has_ignore, .ignore = l->ignore};
+    snprintf(w.layer, sizeof(w.layer), "%s", output_name(m, loss));
+    return watch(d, field, &w);
+}
+
+// Ids of an input that an embedding looks up.
+static tt_status watch_ids(const tti_scores *sc, int input, tt_data *d, int field)
+{
+    tti_labels w = {.is_id = true};
+    for (int64_t i = 0; i < sc->graph->n_nodes; i++) {
+        const tt_node *n = sc->graph->nodes[i];
+        if (n->op != &tti_op_embedding || n->in[1] != sc->feeds[input])
+            continue;
+        int64_t rows = n->in[0]->shape.dim[0];
+        if (w.classes != 0 && w.classes <= rows)
+            continue;
+        w.classes = rows;
+        snprintf(w.layer, sizeof(w.layer), "%.*s", (int)strcspn(n->name, "/"), n->name);
+    }
+    return w.classes > 0 && is_integer(d->fields[field].dtype) ? watch(d, field, &w) : TT_OK;
 }
 
 static tt_status taken_twice(tt_model *m, const tt_field *fields, int n, int at, int input)
@@ -272,8 +296,9 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
         TT_TRY(check_field(&p));
     }
     TT_TRY(check_uses(m, sc, fields, n, field));
-    for (int i = m->n_inputs; i < sc->n_feeds; i++)
-        TT_TRY(watch_labels(m, sc, i - m->n_inputs, d, field[i]));
+    for (int i = 0; i < sc->n_feeds; i++)
+        TT_TRY(i < m->n_inputs ? watch_ids(sc, i, d, field[i])
+                               : watch_labels(m, sc, i - m->n_inputs, d, field[i]));
     return TT_OK;
 }
 

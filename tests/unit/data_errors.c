@@ -38,9 +38,9 @@ TEST(a_label_out_of_range_names_record_range_and_remedy)
         {7, "training data: memory: record 21, field 'y': the label is 7, but the model's output "
             "'dense_1' has 5 classes, 0 to 4; give it 8 units, or check the labels"},
         {5, "give it 6 units, or check the labels: they must count from 0"},
-        {-1, "record 21, field 'y': the label is -1, but labels are 0 to 4; check the labels, or "
+        {-1, "record 21, field 'y': the label is -1, but labels are 0 to 4; check the data, or "
              "ignore it"},
-        {-7, "the label is -7, but labels are 0 to 4; check the labels"},
+        {-7, "the label is -7, but labels are 0 to 4; check the data"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         tt_ctx *ctx = test_ctx();
@@ -48,6 +48,30 @@ TEST(a_label_out_of_range_names_record_range_and_remedy)
         y[21] = cases[i].label;
         CHECK(tt_fit(dense(ctx, 5, TT_CROSS_ENTROPY), labels(ctx, y)) == TT_EINVAL);
         CHECK_MESSAGE(ctx, cases[i].message);
+        CHECK(tt_close(ctx) == TT_EINVAL);
+    }
+}
+
+TEST(an_id_beyond_the_vocabulary_names_record_and_remedy)
+{
+    static int32_t ids[40][3], y[40];
+    for (int k = 0; k < 2; k++) {
+        tt_ctx *ctx = test_ctx();
+        tt_model *m = tt_model_new(ctx);
+        tt_input(m, .name = "x", .shape = {3}, .dtype = TT_I32);
+        tt_embedding(m, .vocab = 10, .width = 4, .name = "words");
+        tt_flatten(m);
+        tt_dense(m, .units = 2);
+        tt_compile(m, .loss = TT_CROSS_ENTROPY);
+        memset(ids, 0, sizeof(ids));
+        ids[16][2] = k == 0 ? 99 : -3;
+        tt_data *d = tt_memory(ctx, .x = ids, .x_dtype = TT_I32, .x_shape = TT_SHAPE(3), .y = y,
+                               .y_dtype = TT_I32, .count = 40, .batch = 8);
+        CHECK(tt_fit(m, d) == TT_EINVAL);
+        CHECK_MESSAGE(ctx, k == 0 ? "training data: memory: record 16, field 'x', element [2]: the "
+                                    "id is 99, but 'words' has a vocabulary of 10, ids 0 to 9; set "
+                                    "vocab: 100, or check the data"
+                                  : "the id is -3, but ids are 0 to 9; check the data");
         CHECK(tt_close(ctx) == TT_EINVAL);
     }
 }

@@ -425,6 +425,8 @@ TEST(runs_resume_with_the_same_split_on_any_devices)
             "--devices cpu:0*2",
             spread);
     CHECK_STR(spread, whole);
+    hash_of("run -n 2 s.yaml --json --run two --strategy mirrored --devices cpu:0", spread);
+    CHECK_STR(spread, whole);
     command_ok("train s.yaml --json --run part --set train.epochs=2");
     snprintf(line, sizeof(line), "train part --resume --json --set train.epochs=4");
     hash_of(line, part);

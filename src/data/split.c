@@ -218,12 +218,24 @@ static int by_rest(const void *a, const void *b)
     return x->kind < y->kind ? -1 : 1;
 }
 
+// A column of measurements, by mistake: its values have hardly any records each.
+static tt_status check_classes(const split *s)
+{
+    if (s->n_kinds > s->n / 2)
+        return TT_FAIL(s->d->ctx, TT_EINVAL,
+                       "split: '%s' has %lld different values in %lld records; stratify needs "
+                       "classes, each with several records",
+                       s->by, (long long)s->n_kinds, (long long)s->n);
+    return TT_OK;
+}
+
 /*
  * Each class gets its part of want, rounded down; what is missing then goes to those with the
  * largest rest. One record of each class stays.
  */
 static tt_status take_stratified(split *s)
 {
+    TT_TRY(check_classes(s));
     tt_ctx *ctx = s->d->ctx;
     quota *q = tti_calloc(ctx, (size_t)s->n_kinds + 1, sizeof(*q));
     int64_t left = s->want, before = -1;
@@ -247,11 +259,6 @@ static tt_status take_stratified(split *s)
         for (int64_t i = 0, kind = q[k].kind; i < q[k].n; i++)
             take(s, s->in_kind[s->first[kind] + pick(s, i, s->size[kind], (uint64_t)kind + 1)]);
     tti_free(ctx, q);
-    if (s->n_taken == 0)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "split: '%s' has %lld different values in %lld records; stratify needs "
-                       "classes, each with several records",
-                       s->by, (long long)s->n_kinds, (long long)s->n);
     return TT_OK;
 }
 

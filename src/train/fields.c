@@ -171,7 +171,7 @@ static tt_status check_field(const pair *p)
     return refuse(p, TT_EDTYPE, have, want);
 }
 
-// ---- labels and ids ----------------------------------------------------------------------------------
+// ---- labels and ids --------------------------------------------------------------------------
 
 // The name of the output that a loss is taken of.
 static const char *output_name(tt_model *m, int loss)

@@ -108,8 +108,11 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
                        path, (long long)s->batch, (long long)s->accumulate, (long long)f->o.batch,
                        (long long)f->o.accumulate);
     if (s->count != f->count && s->cursor > 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s was made with %lld records an epoch, the data has %lld",
-                       path, (long long)s->count, (long long)f->count);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "%s was made with %lld records an epoch, but the training data has %lld: its "
+            "files, its count or its split have changed",
+            path, (long long)s->count, (long long)f->count);
     if (s->seed != ctx->seed)
         return TT_FAIL(ctx, TT_EINVAL, "%s was made with seed %llu, this fit has %llu", path,
                        (unsigned long long)s->seed, (unsigned long long)ctx->seed);

@@ -2,6 +2,7 @@
  * option.c - option rows. A row says name, type, default, bounds and help once; defaults, settings
  * from text, the environment and help all come from it. The only file that reads the environment.
  */
+#include "base/hints.h"
 #include "base/value.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -122,14 +123,20 @@ static tt_status unknown(tt_ctx *ctx, const tt_option *rows, const char *where, 
     for (; rows != NULL && rows[n].type != TT_OPT_END && n < MAX_ROWS; n++)
         names[n] = rows[n].name;
     names[n] = NULL;
-    const char *near = tti_nearest(name, names);
-    if (near != NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; did you mean '%s'?", where,
-                       name, near);
     if (n == 0)
         return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'; it has no options", where,
                        name);
-    return TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'", where, name);
+    const char *near = tti_meant(name, names);
+    tti_text t = {.ctx = ctx};
+    tti_text_names(&t, names, n, 12);
+    char *list = tti_text_take(&t);
+    if (list == NULL)
+        return TT_ENOMEM;
+    tt_status st = TT_FAIL(ctx, TT_EINVAL, "%s: unknown option '%.64s'%s%s%s\n  possible: %s",
+                           where, name, near != NULL ? "; did you mean '" : "",
+                           near != NULL ? near : "", near != NULL ? "'?" : "", list);
+    tti_free(ctx, list);
+    return st;
 }
 
 tt_status tti_option_set(tt_ctx *ctx, const tt_option *rows, void *out, const char *where,

@@ -3,6 +3,7 @@
  * and written as in the C locale, whatever the program has set.
  */
 #include "base/value.h"
+#include "base/hints.h"
 #include <errno.h>
 #include <fenv.h>
 #include <locale.h>
@@ -265,7 +266,13 @@ static bool parse_word(const tt_option *row, const char *text, int *out, char *w
             return true;
         }
     }
-    const char *near = tti_nearest(text, row->names);
+    const tti_hint *h = tti_hint_find(row->name, NULL, text);
+    const char *near = tti_meant(text, row->names);
+    char hint[TTI_HINT_MAX];
+    if (tti_hint_helps(h, text, near)) {
+        snprintf(why, TTI_WHY_MAX, "is unknown; %s", tti_hint_text(h, hint));
+        return false;
+    }
     if (near != NULL) {
         snprintf(why, TTI_WHY_MAX, "is unknown; did you mean '%s'?", near);
         return false;

@@ -1,7 +1,9 @@
 /*
  * args.c - flags. One table says all of them; a verb names those it takes.
  */
+#include "base/hints.h"
 #include "cli/cli.h"
+#include "job/job.h"
 #include "strategy/strategy.h"
 #include <errno.h>
 #include <stdio.h>
@@ -31,6 +33,11 @@ static const flag flags[] = {
     {"svg", "OUT", "write an SVG image to OUT", TEXT, AT(svg), 0, 0},
     {"set", "KEY=VALUE", "override a key of the job file: train.batch=256; may be repeated", MANY,
      AT(sets), 0, 0},
+    {"epochs", "N", "number of passes over the training data, instead of the job's", NUMBER,
+     AT(epochs), 1, (int64_t)1 << 40},
+    {"batch", "N", "global batch size, instead of the job's", NUMBER, AT(batch), 1,
+     (int64_t)1 << 30},
+    {"lr", "X", "learning rate of the optimizer, instead of the job's", TEXT, AT(lr), 0, 0},
     {"devices", "D", "devices to use: cpu:0*2, gpu:0@20GiB, all (tutti help devices)", TEXT,
      AT(devices), 0, 0},
     {"strategy", "WORD", "how to use several devices: single, mirrored, central, pipeline", TEXT,
@@ -190,21 +197,77 @@ int cli_flag_words(const cli_verb *verb, const cli_args *a, char **out, int room
     return n;
 }
 
+// Flags that set a key of the job, for hints.
+static const char *const flag_keys[][2] = {
+    {"train.epochs", "epochs"},          {"train.batch", "batch"},
+    {"train.optimizer.adam.lr", "lr"},   {"distribute.devices", "devices"},
+    {"distribute.strategy", "strategy"}, {"distribute.lanes", "lanes"},
+    {"distribute.threads", "threads"},
+};
+
+// "; use --batch N" for the key of a job; "" where the verb cannot set it.
+static void key_hint(const cli_verb *verb, const char *key, char out[TTI_HINT_MAX])
+{
+    out[0] = '\0';
+    for (int i = 0; i < TTI_COUNT(flag_keys); i++)
+        if (strcmp(flag_keys[i][0], key) == 0 && takes(verb, flag_keys[i][1])) {
+            snprintf(out, TTI_HINT_MAX, "; use --%s", flag_keys[i][1]);
+            return;
+        }
+    if (takes(verb, "set"))
+        snprintf(out, TTI_HINT_MAX, "; use --set %.200s=VALUE", key);
+}
+
+// A flag of another framework, or the name of a key.
+static void flag_hint(const cli_verb *verb, const char *name, char out[TTI_HINT_MAX])
+{
+    char key[128], path[256];
+    const tti_hint *h = tti_hint_find("flag", NULL, name);
+    out[0] = '\0';
+    if (h != NULL) {
+        snprintf(out, TTI_HINT_MAX, "; %s", h->note);
+        return;
+    }
+    snprintf(key, sizeof(key), "%s", name);
+    for (char *c = key; *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c;
+    h = tti_hint_find("key", NULL, name);
+    if (tti_job_key_path(key, path))
+        key_hint(verb, path, out);
+    else if (h != NULL && h->ours != NULL)
+        key_hint(verb, h->ours, out);
+    else if (h != NULL && takes(verb, "set"))
+        snprintf(out, TTI_HINT_MAX, "; %s", h->note);
+}
+
 static int unknown_flag(const cli_verb *verb, const char *name)
 {
     const char *names[TTI_COUNT(flags) + 1];
+    char shown[TTI_COUNT(flags)][32], hint[TTI_HINT_MAX];
+    const char *all[TTI_COUNT(flags)];
     int n = 0;
+    bool is_others = false;
     for (int i = 0; i < TTI_COUNT(flags); i++) {
-        if (strcmp(flags[i].name, name) == 0)
-            return cli_usage("tutti %s has no flag --%s", verb->name, name);
-        if (takes(verb, flags[i].name))
-            names[n++] = flags[i].name;
+        is_others = is_others || strcmp(flags[i].name, name) == 0;
+        if (!takes(verb, flags[i].name))
+            continue;
+        snprintf(shown[n], sizeof(shown[n]), "--%s", flags[i].name);
+        all[n] = shown[n];
+        names[n++] = flags[i].name;
     }
     names[n] = NULL;
-    const char *near = tti_nearest(name, names);
-    if (near != NULL)
-        return cli_usage("tutti %s: unknown flag --%s; did you mean --%s?", verb->name, name, near);
-    return cli_usage("tutti %s: unknown flag --%s", verb->name, name);
+    const char *near = tti_meant(name, names);
+    flag_hint(verb, name, hint);
+    if (near != NULL && (hint[0] == '\0' || tti_is_same_word(name, near)) && !is_others)
+        snprintf(hint, sizeof(hint), "; did you mean --%s?", near);
+    tti_text t = {.ctx = NULL};
+    tti_text_names(&t, all, n, 12);
+    char *list = tti_text_take(&t);
+    int rc = cli_usage(is_others ? "tutti %s has no flag --%s%s\n  possible: %s"
+                                 : "tutti %s: unknown flag --%s%s\n  possible: %s",
+                       verb->name, name, hint, list != NULL ? list : "");
+    tti_free(NULL, list);
+    return rc;
 }
 
 static int set_number(const flag *f, const char *value, cli_args *out)
@@ -294,10 +357,21 @@ static int check_strategy(const char *word)
         n++;
     }
     names[n] = NULL;
-    near = tti_nearest(word, names);
+    const tti_hint *h = tti_hint_find("strategy", NULL, word);
+    near = h != NULL ? h->ours : tti_meant(word, names);
     if (near != NULL)
         return cli_usage("--strategy: '%s' is unknown; did you mean '%s'?", word, near);
     return cli_usage("--strategy: '%s' is not one of single, mirrored, central, pipeline", word);
+}
+
+// A text, so that the job has it as it was written.
+static int check_lr(const char *text)
+{
+    char *end;
+    double v = text != NULL ? strtod(text, &end) : 0;
+    if (text != NULL && (end == text || *end != '\0' || !(v >= 0) || v > 1e300))
+        return cli_usage("--lr: '%s' is not a number of at least 0", text);
+    return CLI_OK;
 }
 
 static int check(const cli_verb *verb, const cli_args *a)
@@ -311,6 +385,8 @@ static int check(const cli_verb *verb, const cli_args *a)
     if (a->n_words > verb->max_words)
         return cli_usage("tutti %s: unexpected argument '%s'", verb->name,
                          a->words[verb->max_words]);
+    if (check_lr(a->lr) != CLI_OK)
+        return CLI_USAGE;
     if (a->json && a->quiet)
         return cli_usage("tutti %s: --json and --quiet cannot be combined", verb->name);
     if (a->json + a->dot + (a->svg != NULL) > 1)

@@ -36,9 +36,9 @@ typedef struct cli_args {
     bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
-        *topology;
+        *topology, *lr;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
-        grace, top;
+        grace, top, epochs, batch;
     double temperature;
     cli_texts targets, sets;
     const struct cli_verb *verb;

@@ -1,8 +1,10 @@
 /*
  * help.c - tutti help: verbs, ops and other topics. Ops explain themselves by their records.
  */
+#include "base/hints.h"
 #include "cli/cli.h"
 #include "job/job.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,6 +173,50 @@ static int job_help(tt_ctx *ctx, const char *key)
     return s != NULL ? CLI_OK : CLI_USAGE; // the context has the message
 }
 
+// What of a program is the same; false: nothing is.
+static bool c_name(const tti_hint *h, char out[TTI_HINT_MAX])
+{
+    static const char *const prefixed[] = {"add", "concat", "reshape"}; // ops have the short name
+    const char *prefix = "tt_";
+    if (h->ours == NULL || strcmp(h->ours, "residual") == 0)
+        return false;
+    for (int i = 0; i < TTI_COUNT(prefixed); i++)
+        if (strcmp(h->ours, prefixed[i]) == 0)
+            prefix = "tt_layer_";
+    bool is_constant = strcmp(h->kind, "loss") == 0;
+    if (!is_constant && strcmp(h->kind, "layer") != 0 && strcmp(h->kind, "optimizer") != 0)
+        return false;
+    snprintf(out, TTI_HINT_MAX, is_constant ? "TT_%s" : "%s%s()", is_constant ? h->ours : prefix,
+             h->ours);
+    for (char *c = out; is_constant && *c != '\0'; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return true;
+}
+
+/*
+ * A word of another framework: what Tutti calls it, in a job file and in C. near: the topic that it
+ * may mean; one that differs only in case is not meant to be looked up here.
+ */
+static bool hint_help(const char *word, const char *near)
+{
+    char text[TTI_HINT_MAX];
+    bool found = false;
+    for (int i = 0; tti_hint_at(i) != NULL; i++) {
+        const tti_hint *h = tti_hint_at(i);
+        if (tti_hint_find(h->kind, h->where, word) != h || strcmp(h->kind, "list") == 0)
+            continue;
+        cli_printf("%s as %s %s%s%s: %s\n", word, strchr("aeio", h->kind[0]) ? "an" : "a", h->kind,
+                   h->where != NULL ? " in " : "", h->where != NULL ? h->where : "",
+                   tti_hint_text(h, text));
+        if (c_name(h, text))
+            cli_printf("  in C: %s\n", text);
+        found = true;
+    }
+    if (found && near != NULL)
+        cli_printf("There is also the topic %s: tutti help %s\n", near, near);
+    return found;
+}
+
 // Says that there is no such topic, and which one is near.
 static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
 {
@@ -186,7 +232,9 @@ static int unknown(tt_ctx *ctx, const char *word, bool only_ops)
     for (int i = 0; n < MAX_TOPICS && (op = tt_op_at(ctx, i)) != NULL; i++)
         names[n++] = op->name;
     names[n] = NULL;
-    const char *near = tti_nearest(word, names), *what = only_ops ? "op" : "topic";
+    const char *near = tti_meant(word, names), *what = only_ops ? "op" : "topic";
+    if (!only_ops && hint_help(word, near))
+        return CLI_OK;
     if (near != NULL)
         return cli_usage("tutti help: unknown %s '%s'; did you mean '%s'?", what, word, near);
     return cli_usage("tutti help: unknown %s '%s'; tutti help lists %s", what, word,

@@ -26,7 +26,7 @@ bool cli_is_job_file(const char *word)
     return dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-#define N_FLAGS 4
+#define N_FLAGS 8
 
 /*
  * Flags that are keys of a job too become settings of it, so that the resolved job, which a run
@@ -44,6 +44,14 @@ static int settings(const cli_args *args, const char **out, char *made[N_FLAGS])
         rc |= asprintf(&made[2], "distribute.threads=%lld", (long long)args->threads);
     if (args->strategy != NULL)
         rc |= asprintf(&made[3], "distribute.strategy=%s", args->strategy);
+    if (args->epochs > 0)
+        rc |= asprintf(&made[4], "train.epochs=%lld", (long long)args->epochs);
+    if (args->epochs > 0) // instead of what the job counts in
+        rc |= asprintf(&made[5], "train.steps=0");
+    if (args->batch > 0)
+        rc |= asprintf(&made[6], "train.batch=%lld", (long long)args->batch);
+    if (args->lr != NULL)
+        rc |= asprintf(&made[7], "train.optimizer.lr=%s", args->lr);
     for (int i = 0; i < N_FLAGS && rc >= 0; i++)
         if (made[i] != NULL)
             out[n++] = made[i];

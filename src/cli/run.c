@@ -374,7 +374,8 @@ const cli_verb cli_run = {
         "if that process was killed or lost (tutti help exit). After Ctrl-C or SIGTERM all "
         "processes\n"
         "save after the same step and exit with 85.\n",
-    .flags = "processes on hosts ssh dir command port grace set devices strategy lanes threads isa "
+    .flags = "processes on hosts ssh dir command port grace epochs batch lr set devices strategy "
+             "lanes threads isa "
              "resume restart run runs dry-run json quiet profile trace hashes no-trial",
     .min_words = 1,
     .max_words = 1,

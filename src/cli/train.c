@@ -323,7 +323,8 @@ const cli_verb cli_train = {
         "stops immediately. SIGTERM saves and exits with code 85. --resume continues and gives\n"
         "the same weights as an uninterrupted run; damaged checkpoints are skipped. --restart\n"
         "starts again at step 0. tutti help exit lists the exit codes.\n",
-    .flags = "set devices strategy lanes threads isa resume restart alone run runs dry-run json "
+    .flags = "epochs batch lr set devices strategy lanes threads isa resume restart alone run runs "
+             "dry-run json "
              "quiet profile "
              "trace hashes no-trial",
     .min_words = 1,

@@ -2,6 +2,7 @@
  * transform.c - transforms: the list of kinds, appending one, and those that know nothing of
  * images. Those of images: image.c.
  */
+#include "base/hints.h"
 #include "base/option_json.h"
 #include "data/data.h"
 #include <stddef.h>
@@ -31,7 +32,12 @@ static tt_status unknown_kind(tt_ctx *ctx, const char *kind)
     const char *names[TTI_COUNT(kinds) + 1] = {NULL};
     for (int i = 0; i < TTI_COUNT(kinds); i++)
         names[i] = kinds[i]->name;
-    const char *near = tti_nearest(kind, names);
+    const tti_hint *h = tti_hint_find("transform", NULL, kind);
+    const char *near = tti_meant(kind, names);
+    char hint[TTI_HINT_MAX];
+    if (tti_hint_helps(h, kind, near))
+        return TT_FAIL(ctx, TT_EINVAL, "unknown transform '%.64s'; %s", kind,
+                       tti_hint_text(h, hint));
     return TT_FAIL(ctx, TT_EINVAL, "unknown transform '%.64s'%s%s%s", kind,
                    near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
                    near != NULL ? "'?" : "");

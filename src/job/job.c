@@ -96,13 +96,43 @@ static tt_status default_name(tt_job *j, tti_item *root, const char *file)
     return TT_OK;
 }
 
+/*
+ * "train.optimizer.lr=0.1" of a job that says adam is "train.optimizer.adam.lr=0.1": the learning
+ * rate can be set without knowing the optimizer. Other settings stay as they are.
+ */
+static tt_status assign(tt_job *j, tti_item *root, const char *setting)
+{
+    static const char head[] = "train.optimizer.lr=";
+    const tti_item *optimizer = tti_item_get(tti_item_get(root, "train"), "optimizer");
+    const char *kind = "sgd"; // the default
+    char text[TTI_KEY_MAX];
+    if (strncmp(setting, head, strlen(head)) != 0)
+        return tti_tree_assign(&j->tree, root, setting);
+    if (optimizer != NULL && optimizer->kind == TTI_SCALAR && !tti_item_is_null(optimizer))
+        kind = optimizer->text;
+    else if (optimizer != NULL && optimizer->kind == TTI_MAP && optimizer->first != NULL)
+        kind = optimizer->first->key[0] != '\0' ? optimizer->first->key : optimizer->first->text;
+    snprintf(text, sizeof(text), "train.optimizer.%.100s.lr=%.100s", kind, setting + strlen(head));
+    return tti_tree_assign(&j->tree, root, text);
+}
+
+bool tti_job_key_path(const char *name, char path[TTI_KEY_MAX])
+{
+    const char *section = tti_section_with(name);
+    bool is_top = tti_schema_row(&tti_job_schema, name) != NULL;
+    if (section == NULL && !is_top)
+        return false;
+    tti_path_join(path, is_top ? "" : section, name);
+    return true;
+}
+
 // Everything after the tree is there.
 static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
 {
     if (opts != NULL && !opts->no_env)
         TT_TRY(tti_environment(&j->tree, &tti_job_schema, root));
     for (int i = 0; opts != NULL && i < opts->n_sets; i++)
-        TT_TRY(tti_tree_assign(&j->tree, root, opts->sets[i]));
+        TT_TRY(assign(j, root, opts->sets[i]));
     TT_TRY(tti_resolve(&j->tree, &tti_job_schema, "", root, &j->root));
     TT_TRY(tti_bind_own(j->ctx, tti_job_top_rows, j->root, &j->top));
     const tti_item *distribute = tti_item_get(j->root, "distribute");

@@ -74,13 +74,16 @@ struct tt_job {
 
 // ---- rows.c, sections.c ----------------------------------------------------------------------
 
-extern const tti_schema tti_job_schema;
 extern const tt_option tti_job_top_rows[], tti_job_data_rows[], tti_job_train_rows[],
     tti_job_early_stop_rows[], tti_job_plateau_rows[], tti_job_init_rows[],
     tti_job_checkpoint_rows[], tti_job_distribute_rows[], tti_job_output_rows[],
     tti_job_layer_rows[], tti_job_group_rows[], tti_job_input_rows[], tti_job_residual_rows[],
     tti_job_outputs_rows[], tti_job_pin_rows[];
 extern const char *const tti_job_strategies[];
+
+// The path of a key that stands in one section only, by its name: "train.epochs" of "epochs", also
+// of the whole job. False: there is none.
+bool tti_job_key_path(const char *name, char path[TTI_KEY_MAX]);
 
 // leave_out.c: resets what does not go with a strategy or device that is not the file's own.
 tt_status tti_job_leave_out(tt_job *j, const char *file, tti_job_distribute *d) TTI_CHECKED;

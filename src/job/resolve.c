@@ -3,6 +3,7 @@
  * say where; what is missing gets its default. The result is a tree of the same kind, canonical:
  * every value as its row prints it, every choice as {kind: {...}}.
  */
+#include "base/hints.h"
 #include "job/schema.h"
 #include <stdio.h>
 #include <string.h>
@@ -58,16 +59,78 @@ static int key_names(const tti_schema *s, const char *names[MAX_NAMES])
     return n;
 }
 
+static const char *name_among(const char *name, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(*names, name) == 0)
+            return *names;
+    return NULL;
+}
+
+const char *tti_section_with(const char *name)
+{
+    const char *found = NULL;
+    for (const tti_key *k = tti_job_schema.keys; k->name != NULL; k++) {
+        if (k->schema->form != TTI_RECORD ||
+            (tti_schema_row(k->schema, name) == NULL && tti_schema_key(k->schema, name) == NULL))
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = k->name;
+    }
+    return found;
+}
+
+/*
+ * What an unknown word may have been meant to be, as the end of a sentence with its sign in front:
+ * one of names in another spelling, a word of another framework, the nearest of names, a key of
+ * another section. "": nothing is known.
+ */
+static void guess(const char *kind, const char *path, const char *word, const char *const *names,
+                  char out[TTI_HINT_MAX + 64])
+{
+    char text[TTI_HINT_MAX];
+    bool is_key = strcmp(kind, "key") == 0;
+    const tti_hint *h = tti_hint_find(kind, is_key ? path : NULL, word);
+    const char *near = tti_meant(word, names);
+    const char *section = is_key ? tti_section_with(word) : NULL;
+    if (h != NULL && h->where != NULL && h->ours != NULL && name_among(h->ours, names) == NULL)
+        h = NULL; // of another part of that section
+    out[0] = '\0';
+    if (tti_hint_helps(h, word, near))
+        snprintf(out, TTI_HINT_MAX + 64, "; %s", tti_hint_text(h, text));
+    else if (near != NULL)
+        snprintf(out, TTI_HINT_MAX + 64, "; did you mean '%s'?", near);
+    else if (section != NULL)
+        snprintf(out, TTI_HINT_MAX + 64, "; it belongs to section %s: use %s.%.64s", section,
+                 section, word);
+}
+
+// Fails with the guess and all names there are.
+static tt_status unknown_word(tti_tree *t, tti_place at, const char *path, const char *what,
+                              const char *word, const char *const *names, int n)
+{
+    char meant[TTI_HINT_MAX + 64];
+    tti_text list = {.ctx = t->ctx};
+    guess(what, path, word, names, meant);
+    tti_text_names(&list, names, n, 12); // on lines of its own
+    char *text = tti_text_take(&list);
+    if (text == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_fail_at(t->ctx, TT_EINVAL, at, path, "unknown %s '%.64s'%s\n  possible: %s",
+                               what, word, meant, text);
+    tti_free(t->ctx, text);
+    return st;
+}
+
 static tt_status unknown_key(tti_tree *t, const tti_schema *s, const char *path, const tti_item *c)
 {
     const char *names[MAX_NAMES];
     int n = key_names(s, names);
-    const char *near = tti_nearest(c->key, names);
-    if (near != NULL)
+    if (n == 0)
         return tti_fail_at(t->ctx, TT_EINVAL, c->key_at, path,
-                           "unknown key '%.64s'; did you mean '%s'?", c->key, near);
-    return tti_fail_at(t->ctx, TT_EINVAL, c->key_at, path, "unknown key '%.64s'%s", c->key,
-                       n == 0 ? "; it has no keys" : "");
+                           "unknown key '%.64s'; it has no keys", c->key);
+    return unknown_word(t, c->key_at, path, "key", c->key, names, n);
 }
 
 // What is given for a key: by its name, or as the bare value.
@@ -170,19 +233,7 @@ static tt_status unknown_kind(tti_tree *t, const tti_schema *s, const char *path
     for (int i = 0; n < MAX_NAMES - 1 && s->at(t->ctx, i, &kind); i++)
         names[n++] = kind.name;
     names[n] = NULL;
-    const char *near = tti_nearest(name, names);
-    if (near != NULL)
-        return tti_fail_at(t->ctx, TT_EINVAL, at, path, "unknown %s '%.64s'; did you mean '%s'?",
-                           s->name, name, near);
-    tti_text list = {.ctx = t->ctx};
-    tti_text_names(&list, names, n, 60); // behind file, place and path
-    char *text = tti_text_take(&list);
-    tt_status st = text == NULL
-                       ? TT_ENOMEM
-                       : tti_fail_at(t->ctx, TT_EINVAL, at, path,
-                                     "unknown %s '%.64s'; there are %s", s->name, name, text);
-    tti_free(t->ctx, text);
-    return st;
+    return unknown_word(t, at, path, s->name, name, names, n);
 }
 
 static bool stands_beside(const tti_schema *s, const char *key)
@@ -193,6 +244,31 @@ static bool stands_beside(const tti_schema *s, const char *key)
     return false;
 }
 
+// Options of a kind that stand beside its name, or two kinds.
+static tt_status two_kinds(tti_tree *t, const tti_schema *s, const char *path, const tti_item *a,
+                           const tti_item *b)
+{
+    char place[TTI_PLACE_MAX], text[TTI_HINT_MAX];
+    tti_schema kind = {0};
+    for (int i = 0; i < 2; i++) {
+        const tti_item *name = i == 0 ? a : b, *option = i == 0 ? b : a;
+        const char *word = name->key[0] != '\0' ? name->key : name->text;
+        const tti_hint *h = tti_hint_find(s->name, NULL, name->key);
+        if (tti_kind_find(t->ctx, s, word, &kind) &&
+            (tti_schema_row(&kind, option->key) != NULL || tti_schema_key(&kind, option->key)))
+            return tti_fail_at(t->ctx, TT_EINVAL, option->key_at, path,
+                               "'%.64s' is a key of %s: write it below, as in %s: {%.64s: ...}",
+                               option->key, word, word, option->key);
+        if (h != NULL && h->ours == NULL)
+            return tti_fail_at(t->ctx, TT_EINVAL, name->key_at, path, "unknown %s '%.64s'; %s",
+                               s->name, name->key, tti_hint_text(h, text));
+    }
+    return tti_fail_at(t->ctx, TT_EINVAL, b->key_at, path,
+                       "'%.64s' and '%.64s' (%s) are both given; only one %s is allowed",
+                       b->key[0] != '\0' ? b->key : b->text, a->key[0] != '\0' ? a->key : a->text,
+                       tti_place_text(a->key_at, place), s->name);
+}
+
 // The one key of a choice's map that names the kind; for a scalar it is the scalar itself.
 static tt_status find_chosen(tti_tree *t, const tti_schema *s, const char *path, const tti_item *in,
                              const tti_item **out)
@@ -201,14 +277,8 @@ static tt_status find_chosen(tti_tree *t, const tti_schema *s, const char *path,
     for (const tti_item *c = in->first; c != NULL; c = c->next) {
         if (stands_beside(s, c->key))
             continue;
-        if (found != NULL) {
-            char place[TTI_PLACE_MAX];
-            return tti_fail_at(t->ctx, TT_EINVAL, c->key_at, path,
-                               "'%.64s' and '%.64s' (%s) are both given; only one %s is allowed",
-                               c->key[0] != '\0' ? c->key : c->text,
-                               found->key[0] != '\0' ? found->key : found->text,
-                               tti_place_text(found->key_at, place), s->name);
-        }
+        if (found != NULL)
+            return two_kinds(t, s, path, found, c);
         found = c;
     }
     if (found == NULL)

@@ -2,6 +2,7 @@
  * row.c - items against option rows: a value checked and printed as its row does; rows from the
  * environment, and a resolved record put into a struct.
  */
+#include "base/hints.h"
 #include "base/value.h"
 #include "job/schema.h"
 #include <ctype.h>
@@ -125,9 +126,13 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
     if (in->kind == TTI_MAP && row->type == TT_OPT_TEXT && row->names != NULL)
         return tti_fail_at(t->ctx, TT_EINVAL, in->at, path,
                            "a map here must have the single key '%s'", row->names[0]);
-    if (in->kind == TTI_MAP || !takes_list(row))
-        return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is %s, but must be %s",
-                           tti_item_word(in), wanted(row));
+    if (in->kind == TTI_MAP || !takes_list(row)) {
+        char hint[TTI_HINT_MAX];
+        const tti_hint *h = in->kind == TTI_LIST ? tti_hint_find("list", NULL, row->name) : NULL;
+        return tti_fail_at(t->ctx, TT_EINVAL, in->at, path, "is %s, but must be %s%s%s",
+                           tti_item_word(in), wanted(row), h != NULL ? "; " : "",
+                           h != NULL ? tti_hint_text(h, hint) : "");
+    }
     TT_TRY(list_text(t, row, path, in, &text));
     tt_status st = tti_value_item(t, row, path, text, in->at, out);
     tti_free(t->ctx, text);

@@ -45,6 +45,8 @@ struct tti_schema {
     const tti_schema *alt; // a list: a map with any of this record's keys is one instead
 };
 
+extern const tti_schema tti_job_schema; // sections.c: the whole job
+
 // Makes the resolved item: every key has its value, in the order of the tables. in NULL: missing.
 tt_status tti_resolve(tti_tree *t, const tti_schema *schema, const char *path, const tti_item *in,
                       tti_item **out) TTI_CHECKED;
@@ -62,6 +64,8 @@ tt_status tti_row_item(tti_tree *t, const tt_option *row, const char *above, con
                        tti_item **out) TTI_CHECKED;
 tt_status tti_value_item(tti_tree *t, const tt_option *row, const char *path, const char *text,
                          tti_place at, tti_item **out) TTI_CHECKED;
+// The section of a job that alone has a key of this name, "train" of "epochs"; NULL: there is none.
+const char *tti_section_with(const char *name);
 // The kind of a choice by name; false: there is none.
 bool tti_kind_find(tt_ctx *ctx, const tti_schema *choice, const char *name, tti_schema *out);
 const tt_option *tti_schema_row(const tti_schema *record, const char *name);

@@ -2,6 +2,7 @@
  * strategy.c - the strategies there are, and which of them a context has.
  */
 #include "strategy/strategy.h"
+#include "base/hints.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +48,8 @@ static tt_status unknown(tt_ctx *ctx, const char *name)
         names[i] = strategies[i]->name;
         n += snprintf(list + n, sizeof(list) - (size_t)n, "%s%s", i > 0 ? ", " : "", names[i]);
     }
-    const char *near = tti_nearest(name, names);
+    const tti_hint *h = tti_hint_find("strategy", NULL, name);
+    const char *near = h != NULL ? h->ours : tti_meant(name, names);
     if (near != NULL)
         return TT_FAIL(ctx, TT_EINVAL, "strategy '%.64s' is unknown; did you mean '%s'? (%s)", name,
                        near, list);

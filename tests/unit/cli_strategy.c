@@ -16,9 +16,9 @@ TEST(strategies_are_chosen_by_a_flag)
         snprintf(line, sizeof(line), "%s small.yaml --strategy mirored", verbs[i]);
         CHECK_INT(command_run(line), 2);
         CHECK_HAS(err, "--strategy: 'mirored' is unknown; did you mean 'mirrored'?");
-        snprintf(line, sizeof(line), "%s small.yaml --strategy horovod", verbs[i]);
+        snprintf(line, sizeof(line), "%s small.yaml --strategy swarmed", verbs[i]);
         CHECK_INT(command_run(line), 2);
-        CHECK_HAS(err, "'horovod' is not one of single, mirrored, central, pipeline");
+        CHECK_HAS(err, "'swarmed' is not one of single, mirrored, central, pipeline");
     }
     command_ok("train small.yaml --dry-run --strategy mirrored --devices cpu:0*2");
     CHECK_HAS(out, "strategy: mirrored");

@@ -156,6 +156,9 @@ static void expect_error_set(const char *yaml, const char *const *sets, bool env
     CHECK_OK(tt_close(ctx));
 }
 
+#define PLAIN_KEYS                                                                  \
+    "\n  possible: flag, count, rate, words, mode, sizes, pair, shape, optimizer, " \
+    "small"
 static void expect_error(const char *yaml, const char *message)
 {
     expect_error_set(yaml, NULL, false, message);
@@ -247,9 +250,10 @@ TEST(job_keys_are_checked)
 {
     test_need_yaml();
     expect_error("plain:\n  flag: true\n  cuont: 4\n",
-                 "j.yaml:3:3: plain: unknown key 'cuont'; did you mean 'count'?");
-    expect_error("plan: {}\n", "j.yaml:1:1: unknown key 'plan'; did you mean 'plain'?");
-    expect_error("plain: {zzzzzzz: 1}\n", "j.yaml:1:9: plain: unknown key 'zzzzzzz'");
+                 "j.yaml:3:3: plain: unknown key 'cuont'; did you mean 'count'?" PLAIN_KEYS);
+    expect_error("plan: {}\n", "j.yaml:1:1: unknown key 'plan'; did you mean 'plain'?\n  possible: "
+                               "title, plain, model, extra");
+    expect_error("plain: {zzzzzzz: 1}\n", "j.yaml:1:9: plain: unknown key 'zzzzzzz'" PLAIN_KEYS);
     expect_error("model: [bare: {x: 1}]\n",
                  "j.yaml:1:16: model.0.bare: unknown key 'x'; it has no keys");
     expect_error("plain: 7\n", "j.yaml:1:8: plain: is a text, but must be a map");
@@ -314,9 +318,10 @@ TEST(job_choices_take_every_form)
     expect_text("plain: {optimizer: {adam: }}\n", NULL, false, "    adam: {lr: 0.001}\n");
     expect_text("plain: {optimizer: {adam: {lr: 2}}}\n", NULL, false, "    adam: {lr: 2}\n");
     expect_error("plain: {optimizer: admm}\n",
-                 "j.yaml:1:20: plain.optimizer: unknown optimizer 'admm'; did you mean 'adam'?");
+                 "j.yaml:1:20: plain.optimizer: unknown optimizer 'admm'; did you mean 'adam'?\n  "
+                 "possible: sgd, adam");
     expect_error("plain: {optimizer: newton}\n",
-                 "j.yaml:1:20: plain.optimizer: unknown optimizer 'newton'; there are sgd, adam");
+                 "j.yaml:1:20: plain.optimizer: unknown optimizer 'newton'\n  possible: sgd, adam");
     expect_error("plain: {optimizer: {sgd: , adam: }}\n",
                  "j.yaml:1:28: plain.optimizer: 'adam' and 'sgd' (j.yaml:1:21) are both given; "
                  "only one optimizer is allowed");
@@ -361,7 +366,8 @@ TEST(job_layers_take_every_form)
                 "    - flatten: {name: \"\"}\n");
     expect_error("model:\n- dense\n", "j.yaml:2:3: model.0.dense: units must be given");
     expect_error("model:\n- flatten\n- desne: 4\n",
-                 "j.yaml:3:3: model.1: unknown layer 'desne'; did you mean 'dense'?");
+                 "j.yaml:3:3: model.1: unknown layer 'desne'; did you mean 'dense'?\n  possible: "
+                 "dense, flatten, embed, residual, bare");
     expect_error("model:\n- dense: {units: 2, name: a}\n  name: head\n",
                  "j.yaml:3:3: model.0.dense: 'name' is given twice");
     expect_error("model:\n- bare:\n  name: head\n",
@@ -405,7 +411,8 @@ TEST(job_sets_win_and_say_where)
         const char *set, *message;
     } bad[] = {
         {"plain.count=0", "--set plain.count: plain.count: '0' is below 1"},
-        {"plain.cuont=1", "--set plain.cuont: plain: unknown key 'cuont'; did you mean 'count'?"},
+        {"plain.cuont=1",
+         "--set plain.cuont: plain: unknown key 'cuont'; did you mean 'count'?" PLAIN_KEYS},
         {"plain.count", "--set 'plain.count' must be KEY=VALUE"},
         {"=3", "--set '=3' must be KEY=VALUE"},
         {"plain..count=3", "--set plain..count: the path has an empty part"},

@@ -129,7 +129,7 @@ TEST(unknown_strategies_are_refused)
 {
     refuse("mirored", "cpu:0", 0, NOTHING,
            "'mirored' is unknown; did you mean 'mirrored'? (single, mirrored, central, pipeline)");
-    refuse("horovod", "cpu:0", 0, NOTHING, "'horovod' is not one of single, mirrored, central");
+    refuse("swarmed", "cpu:0", 0, NOTHING, "'swarmed' is not one of single, mirrored, central");
     refuse("", "cpu:0", 0, NOTHING, "'' is not one of");
 }
 

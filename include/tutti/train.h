@@ -301,9 +301,24 @@ typedef struct tt_fit_opts {
      * written. In a job of several processes the first one writes.
      */
     FILE *progress;
+    /*
+     * The fit fails with TT_ENAN where training has diverged: at the end of an epoch or of the
+     * fit, or at a validation, both the mean loss and the loss of the last step are more than this
+     * many times the first step's loss, or than 1 where that is smaller. Default 1000; TT_ZERO: no
+     * such check; nor is there one with TT_NAN_CONTINUE.
+     */
+    double divergence;
 } tt_fit_opts;
 TT_API tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts);
 #define tt_fit(...) TT_CALL2(tt_fit, __VA_ARGS__, )
+
+typedef enum tt_fit_end {
+    TT_FIT_FINISHED = 0,   // all epochs or steps are done
+    TT_FIT_EARLY_STOP = 1, // early_stop
+    TT_FIT_CALLBACK = 2,   // a callback returned TT_ESTOP
+    TT_FIT_REQUESTED = 3,  // tt_request_end()
+    TT_FIT_ALREADY = 4,    // resumed from a checkpoint after which nothing was left to do
+} tt_fit_end;
 
 // The results of a fit.
 typedef struct tt_fit_report {
@@ -314,9 +329,13 @@ typedef struct tt_fit_report {
     double seconds, compute_seconds, data_seconds, checkpoint_seconds, validate_seconds;
     double samples_per_second;
     tt_hash weights;
-    bool is_stopped;   // ended by a callback or early stopping
-    const char *saved; // newest checkpoint, "" if none; borrowed until the next fit or compile
-    int slowest;       // the busiest device, for which others wait; -1: there is only one device
+    bool is_stopped;     // ended by a callback or early stopping
+    const char *saved;   // newest checkpoint, "" if none; borrowed until the next fit or compile
+    int slowest;         // the busiest device, for which others wait; -1: there is only one device
+    tt_fit_end ended;    // why it ended
+    int64_t total_steps; // that it was to do
+    const char *best_name; // what the best checkpoint is chosen by, "validation_loss"; borrowed
+    double best;           // its best value; NaN: there is none
 } tt_fit_report;
 TT_API tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out); // of the last fit
 

@@ -28,8 +28,9 @@ static void write_all(const char *s, size_t n)
 // An epoch for a program that listens to nothing: "epoch 2 of 5: loss 0.1234, accuracy 0.9678".
 static void epoch_to_stderr(const tt_event *ev)
 {
-    static const char *const skipped[] = {"step", "steps",   "rows",  "epoch_rows", "step_loss",
-                                          "lr",   "seconds", "epoch", "epochs",     NULL};
+    static const char *const skipped[] = {"step",      "steps", "rows",    "epoch_rows",
+                                          "step_loss", "lr",    "seconds", "epoch",
+                                          "epochs",    "best",  NULL};
     char text[512] = "";
     double epoch = 0, epochs = 0;
     size_t n = 0;
@@ -51,6 +52,18 @@ static void epoch_to_stderr(const tt_event *ev)
     write_all(out, (size_t)length);
 }
 
+// An event that says itself what happened.
+static void message_to_stderr(const tt_event *ev)
+{
+    char out[640];
+    for (int i = 0; i < ev->n_pairs; i++) {
+        if (ev->pairs[i].text == NULL || strcmp(ev->pairs[i].name, "message") != 0)
+            continue;
+        int n = snprintf(out, sizeof(out), "%.600s\n", ev->pairs[i].text);
+        write_all(out, (size_t)n);
+    }
+}
+
 // One line, one write, so that lines of several processes do not mix.
 static void to_stderr(const tt_event *ev)
 {
@@ -60,6 +73,9 @@ static void to_stderr(const tt_event *ev)
         word = (unsigned)ev->level < TTI_COUNT(level_names) ? level_names[ev->level] : "log";
     else if (strcmp(ev->kind, "epoch") == 0) {
         epoch_to_stderr(ev);
+        return;
+    } else if (strcmp(ev->kind, "early_stop") == 0 || strcmp(ev->kind, "plateau") == 0) {
+        message_to_stderr(ev);
         return;
     } else if (strcmp(ev->kind, "print") != 0)
         return; // the others are for programs
@@ -86,7 +102,7 @@ void tti_emit(tt_ctx *ctx, const tt_event *ev)
         o->fn(o->user, ev);
     if (ctx->on_event != NULL)
         ctx->on_event(ctx->user, ev);
-    else if ((ctx->level != TT_ERROR && !ctx->has_progress) || strcmp(ev->kind, "epoch") != 0)
+    else if ((ctx->level != TT_ERROR && !ctx->has_progress) || ev->n_pairs == 0) // errors alone
         to_stderr(ev);
     pthread_mutex_unlock(&ctx->mu);
 }

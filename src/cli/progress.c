@@ -17,6 +17,7 @@ void cli_progress_event(void *user, const tt_event *ev)
     if (p->on_begin != NULL && strcmp(ev->kind, "begin") == 0)
         p->on_begin();
     p->has_ended |= strcmp(ev->kind, "end") == 0;
+    p->has_steps |= strcmp(ev->kind, "step") == 0;
     if (strcmp(ev->kind, "log") == 0) {
         if (ev->level == TT_ERROR)
             return; // told once, when the context is closed

@@ -17,6 +17,7 @@ typedef struct cli_progress {
     cli_form form;
     void (*on_begin)(void); // called when a fit begins; may be NULL
     bool has_ended;         // the fit has told how it went
+    bool has_steps;         // it has told of a step
     tti_progress lines;
 } cli_progress;
 
@@ -26,6 +27,7 @@ void cli_progress_clear(cli_progress *p);                // removes the line tha
 
 // The numbers of reports look like those of progress.
 #define cli_terminal_width tti_terminal_width
+#define cli_value_text     tti_value_text
 #define cli_rate_text      tti_rate_text
 #define cli_time_text      tti_time_text
 #define cli_step_text      tti_step_text

@@ -4,6 +4,7 @@
 #include "cli/report.h"
 #include "cli/progress.h"
 #include "strategy/strategy.h"
+#include "train/fit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,9 +48,13 @@ void cli_json_number(tti_text *t, double v)
 
 void cli_evaluation_text(tti_text *t, const tt_evaluation *e)
 {
-    tti_text_add(t, "loss %.4f", e->loss);
-    for (int i = 0; i < e->n_metrics; i++)
-        tti_text_add(t, "  %s %.4f", e->names[i], e->metrics[i]);
+    char value[32];
+    cli_value_text(e->loss, value);
+    tti_text_add(t, "loss %s", value);
+    for (int i = 0; i < e->n_metrics; i++) {
+        cli_value_text(e->metrics[i], value);
+        tti_text_add(t, "  %s %s", e->names[i], value);
+    }
 }
 
 static void metrics_json(tti_text *t, int n, const char *const *names, const double *values)
@@ -73,6 +78,44 @@ void cli_evaluation_json(tti_text *t, const tt_evaluation *e)
 }
 
 // ---- for people ------------------------------------------------------------------------------
+
+static void put_end(tti_text *t, const tt_fit_report *f)
+{
+    long long steps = f->steps, all = f->total_steps;
+    tti_text_add(t, "ended       ");
+    switch (f->ended) {
+    case TT_FIT_FINISHED:
+        tti_text_add(t, "finished: all %lld steps are done\n", all);
+        break;
+    case TT_FIT_EARLY_STOP:
+        tti_text_add(t, "early stopping after %lld of %lld steps\n", steps, all);
+        break;
+    case TT_FIT_CALLBACK:
+        tti_text_add(t, "stopped by a callback after %lld of %lld steps\n", steps, all);
+        break;
+    case TT_FIT_REQUESTED:
+        tti_text_add(t, "interrupted after %lld of %lld steps\n", steps, all);
+        break;
+    case TT_FIT_ALREADY:
+        tti_text_add(t,
+                     f->is_stopped
+                         ? "already ended by early stopping after %lld of %lld steps; nothing was "
+                           "trained\n"
+                         : "already finished with %lld of %lld steps; nothing was trained (to "
+                           "train longer, add --epochs N)\n",
+                     steps, all);
+        break;
+    }
+}
+
+static void put_best(tti_text *t, const tt_fit_report *f)
+{
+    char value[32];
+    if (!isfinite(f->best))
+        return;
+    cli_value_text(f->best, value);
+    tti_text_add(t, "best        %s %s\n", f->best_name, value);
+}
 
 static void put_time(tti_text *t, const tt_fit_report *f)
 {
@@ -178,6 +221,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
     char hash[33];
     cli_hash_text(&r->fit.weights, hash);
     tti_text_add(&t, "\n");
+    put_end(&t, &r->fit);
     put_time(&t, &r->fit);
     if (r->fit.step_ms_median > 0)
         put_speed(&t, &r->fit);
@@ -185,6 +229,7 @@ void cli_report_text(tt_ctx *ctx, const cli_report *r)
     put_device_times(&t, ctx, r);
     put_lanes(&t, r->model);
     put_memory(&t, ctx);
+    put_best(&t, &r->fit);
     if (r->has_test) {
         tti_text_add(&t, "test        ");
         cli_evaluation_text(&t, &r->test);
@@ -251,8 +296,16 @@ void cli_report_json(tt_ctx *ctx, const cli_report *r)
     const tt_progress *p = &f->last;
     char hash[33];
     cli_hash_text(&f->weights, hash);
-    tti_text_add(&t, "{\"event\": \"summary\", \"steps\": %lld, \"epochs\": %lld",
-                 (long long)f->steps, (long long)f->epochs);
+    tti_text_add(&t,
+                 "{\"event\": \"summary\", \"steps\": %lld, \"epochs\": %lld, \"ended\": "
+                 "\"%s\"",
+                 (long long)f->steps, (long long)f->epochs, tti_fit_end_name(f->ended));
+    if (isfinite(f->best)) {
+        tti_text_add(&t, ", \"best\": {\"name\": ");
+        tti_text_json(&t, f->best_name);
+        put_number(&t, "value", f->best);
+        tti_text_add(&t, "}");
+    }
     put_number(&t, "loss", p->loss);
     tti_text_add(&t, ", \"metrics\": ");
     metrics_json(&t, p->n_metrics, p->names, p->metrics);

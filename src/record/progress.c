@@ -58,6 +58,11 @@ void tti_step_text(double ms, char out[32])
         snprintf(out, 32, "%.2f ms", ms);
 }
 
+void tti_value_text(double v, char out[32])
+{
+    snprintf(out, 32, fabs(v) < 1e7 || !isfinite(v) ? "%.4f" : "%.4g", v);
+}
+
 // ---- values of an event ----------------------------------------------------------------------
 
 static double number(const tt_event *ev, const char *name)
@@ -66,6 +71,14 @@ static double number(const tt_event *ev, const char *name)
         if (ev->pairs[i].text == NULL && strcmp(ev->pairs[i].name, name) == 0)
             return ev->pairs[i].number;
     return 0;
+}
+
+static const char *text(const tt_event *ev, const char *name)
+{
+    for (int i = 0; i < ev->n_pairs; i++)
+        if (ev->pairs[i].text != NULL && strcmp(ev->pairs[i].name, name) == 0)
+            return ev->pairs[i].text;
+    return NULL;
 }
 
 static bool is_validation(const char *name)
@@ -145,8 +158,10 @@ static void add_measures(pieces *l, const tt_event *ev, bool validation)
             continue;
         const char *name = validation ? p->name + 11 : p->name;
         bool is_loss = strcmp(name, "loss") == 0;
-        add(l, is_loss ? 2 : 4, "%s%.30s %.4f", validation && first ? "validation " : "", name,
-            p->number);
+        char value[32];
+        tti_value_text(p->number, value);
+        add(l, is_loss ? 2 : 4, "%s%.30s %s", validation && first ? "validation " : "", name,
+            value);
         first = false;
     }
 }
@@ -213,7 +228,7 @@ void tti_progress_clear(tti_progress *p)
 
 static void draw(tti_progress *p, const tt_event *ev)
 {
-    char text[512];
+    char line[512];
     int width = TTI_MAX(tti_terminal_width(fileno(p->out)) - 1, 0); // the last column wraps
     pieces l = {.n = 0};
     add_head(&l, ev);
@@ -227,8 +242,8 @@ static void draw(tti_progress *p, const tt_event *ev)
         add_bar(&shorter, part_done(ev), bar - 6);
         memcpy(l.text[1], shorter.text[0], sizeof(l.text[1]));
     }
-    join(&l, width, text, sizeof(text));
-    fprintf(p->out, "\r%s\033[K", width > 0 ? text : "");
+    join(&l, width, line, sizeof(line));
+    fprintf(p->out, "\r%s\033[K", width > 0 ? line : "");
     fflush(p->out);
     p->is_drawn = true;
 }
@@ -236,7 +251,7 @@ static void draw(tti_progress *p, const tt_event *ev)
 // A line that stays: the end of an epoch, a validation, or a sign of life in a file.
 static void put_line(tti_progress *p, const tt_event *ev, bool is_end)
 {
-    char text[1024], took[32];
+    char line[1024], took[32];
     pieces l = {.n = 0};
     double now = number(ev, "seconds");
     add_head(&l, ev);
@@ -249,13 +264,15 @@ static void put_line(tti_progress *p, const tt_event *ev, bool is_end)
     if (is_end) {
         tti_time_text(now - p->line_seconds, took);
         add(&l, 0, "%s", took);
+        if (text(ev, "best") != NULL)
+            add(&l, 0, "best");
         p->line_seconds = now;
     } else {
         add_time_left(&l, p, ev);
     }
-    join(&l, 0, text, sizeof(text));
+    join(&l, 0, line, sizeof(line));
     tti_progress_clear(p);
-    fprintf(p->out, "%s\n", text);
+    fprintf(p->out, "%s\n", line);
     fflush(p->out);
 }
 
@@ -290,6 +307,15 @@ static void on_end(tti_progress *p, const tt_event *ev)
     p->shown_ns = tti_now_ns();
 }
 
+// An event that says itself what happened: early stopping, a plateau.
+static void on_message(tti_progress *p, const tt_event *ev)
+{
+    const char *message = text(ev, "message");
+    tti_progress_clear(p);
+    fprintf(p->out, "%s\n", message != NULL ? message : ev->kind);
+    fflush(p->out);
+}
+
 void tti_progress_event(tti_progress *p, const tt_event *ev)
 {
     if (strcmp(ev->kind, "log") == 0 || strcmp(ev->kind, "end") == 0)
@@ -298,6 +324,8 @@ void tti_progress_event(tti_progress *p, const tt_event *ev)
         on_step(p, ev);
     else if (strcmp(ev->kind, "epoch") == 0 || strcmp(ev->kind, "validation") == 0)
         on_end(p, ev);
+    else if (strcmp(ev->kind, "early_stop") == 0 || strcmp(ev->kind, "plateau") == 0)
+        on_message(p, ev);
 }
 
 void tti_progress_init(tti_progress *p, FILE *out)

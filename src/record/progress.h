@@ -25,6 +25,7 @@ void tti_progress_clear(tti_progress *p);                     // removes the lin
 
 int tti_terminal_width(int fd); // 80 where it is no terminal
 
+void tti_value_text(double v, char out[32]);      // a loss or metric: "0.0812", "4.505e+28"
 void tti_rate_text(double v, char out[32]);       // "41,200"
 void tti_time_text(double seconds, char out[32]); // "3 min 20 s"
 void tti_step_text(double ms, char out[32]);      // "1.25 ms"

@@ -206,10 +206,13 @@ static tt_status call_back_before(tti_fit *f)
 // After a validation, an epoch or the last step: what depends on the new values.
 static tt_status look(tti_fit *f, const char *kind, bool is_epoch)
 {
-    bool is_best = false;
     TT_TRY(validate(f));
+    TT_TRY(tti_fit_watch(f));
+    bool is_best = f->is_best;
     tti_fit_epoch_event(f, kind);
-    TT_TRY(tti_fit_watch(f, &is_best));
+    f->is_best = false; // told
+    TT_TRY(tti_fit_check_loss(f));
+    tti_fit_watch_tell(f);
     if (is_epoch || f->o.steps > 0)
         f->is_new_epoch = true; // where steps are counted, sums are of the steps between looks
     if (f->o.validate != NULL)
@@ -401,6 +404,9 @@ static tt_status one_step(tti_fit *f)
         TT_TRY(not_finite(f, &batch, fields));
     f->cursor += batch.rows;
     tti_fit_progress(f, batch.rows, norm);
+    f->has_steps = true;
+    if (applied && isnan(f->first_loss))
+        f->first_loss = f->progress.step_loss;
     tti_fit_step_event(f, s->step == f->first_step + 1);
     return call_back(f, TT_AT_STEP, s->step - s->base);
 }
@@ -472,6 +478,7 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
         return TT_ENOMEM;
     f->model = m;
     f->data = train;
+    f->first_loss = NAN;
     atomic_store(&m->ctx->end, 0);
     tt_status st = prepare(f, opts);
     if (st == TT_OK) {

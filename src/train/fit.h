@@ -32,6 +32,11 @@ typedef struct tti_fit {
     int64_t epoch_ns, epoch_first_rows;
     bool is_new_epoch;                        // the epoch's sums begin with the next step
     bool stop;                                // a callback or early stopping ended it
+    bool is_early;                            // it was early stopping
+    bool is_best;                             // the values just looked at are the best so far
+    bool has_steps;                           // this call has done a step
+    double first_loss;                        // of its first step that was applied
+    char early_text[256], plateau_text[256];  // to be told after the epoch's values; "": nothing
     bool wants_stop;                          // a callback of this process says so
     bool is_ended;                            // tt_request_end()
     int64_t agree_at, agreed_step, agreed_ns; // with the other processes, fit_ranks.c
@@ -52,6 +57,7 @@ void tti_fit_metrics(tti_fit *f); // of the progress: only where someone looks, 
 void tti_fit_step_event(tti_fit *f, bool force);
 void tti_fit_epoch_event(tti_fit *f, const char *kind);
 tt_status tti_fit_report(tti_fit *f) TTI_CHECKED;
+const char *tti_fit_end_name(tt_fit_end end); // in events: "finished", "early_stop", ...
 
 // Begins and ends writing progress to o.progress, if that is given.
 void tti_fit_show(tti_fit *f);
@@ -68,8 +74,11 @@ tt_status tti_fit_share(tti_fit *f) TTI_CHECKED;
 
 // fit_watch.c
 tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w) TTI_CHECKED;
-// Looks at early stopping and plateau after an epoch or a validation; *is_best for checkpoints.
-tt_status tti_fit_watch(tti_fit *f, bool *is_best) TTI_CHECKED;
+// Looks at early stopping and plateau after an epoch or a validation; f->is_best for checkpoints.
+tt_status tti_fit_watch(tti_fit *f) TTI_CHECKED;
+void tti_fit_watch_tell(tti_fit *f);                  // what that decided, as events
+const char *tti_fit_best_name(const tti_fit *f);      // what the best checkpoint is chosen by
+tt_status tti_fit_check_loss(tti_fit *f) TTI_CHECKED; // fails where training has diverged
 tt_status tti_fit_restore_best(tti_fit *f) TTI_CHECKED;
 
 // fit_save.c

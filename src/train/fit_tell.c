@@ -152,6 +152,8 @@ static int progress_pairs(tti_fit *f, tt_pair *out, char names[][64], bool with_
         out[n++] = (tt_pair){"loss_scale", p->loss_scale, NULL};
     for (int i = 0; i < p->n_metrics; i++)
         out[n++] = (tt_pair){p->names[i], p->metrics[i], NULL};
+    if (f->is_best)
+        out[n++] = (tt_pair){"best", 0, tti_fit_best_name(f)};
     if (!with_validation || !p->has_validation)
         return n;
     out[n++] = (tt_pair){"validation_loss", p->validation_loss, NULL};
@@ -233,6 +235,21 @@ static double median_ms(tti_times *t)
     return (double)t->steps[n / 2] * 1e-6;
 }
 
+static tt_fit_end end_of(const tti_fit *f)
+{
+    return f->is_ended     ? TT_FIT_REQUESTED
+           : !f->has_steps ? TT_FIT_ALREADY
+           : f->is_early   ? TT_FIT_EARLY_STOP
+           : f->stop       ? TT_FIT_CALLBACK
+                           : TT_FIT_FINISHED;
+}
+
+const char *tti_fit_end_name(tt_fit_end end)
+{
+    static const char *const names[] = {"finished", "early_stop", "callback", "request", "already"};
+    return (unsigned)end < TTI_COUNT(names) ? names[end] : "";
+}
+
 tt_status tti_fit_report(tti_fit *f)
 {
     tti_step *s = f->step;
@@ -250,7 +267,11 @@ tt_status tti_fit_report(tti_fit *f)
                          .data_seconds = seconds(t->data),
                          .checkpoint_seconds = seconds(t->checkpoint),
                          .validate_seconds = seconds(t->validate),
-                         .is_stopped = f->stop};
+                         .is_stopped = f->stop,
+                         .ended = end_of(f),
+                         .total_steps = s->total,
+                         .best_name = tti_fit_best_name(f),
+                         .best = f->best.has_best ? f->best.best : NAN};
     double busy = r->compute_seconds + r->data_seconds;
     r->samples_per_second = busy > 0 ? (double)(f->cursor - f->first_cursor) / busy : 0;
     r->saved = s->saved;
@@ -279,6 +300,7 @@ tt_status tti_fit_report(tti_fit *f)
         {"total_seconds", r->seconds, NULL},
         {"skipped", (double)r->skipped, NULL},
         {"stopped", r->is_stopped, NULL},
+        {"ended", 0, tti_fit_end_name(r->ended)},
     };
     memcpy(pairs + n, more, sizeof(more));
     tti_emit_pairs(ctx, "end", pairs, n + TTI_COUNT(more));

@@ -6,6 +6,7 @@
 #include "run/run.h"
 #include "train/fit.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_on(const tt_watch *w)
@@ -145,29 +146,93 @@ tt_status tti_fit_restore_best(tti_fit *f)
     return TT_OK;
 }
 
-tt_status tti_fit_watch(tti_fit *f, bool *is_best)
+const char *tti_fit_best_name(const tti_fit *f)
+{
+    return watched(f, &f->o.best);
+}
+
+static void stop_early(tti_fit *f)
+{
+    const tt_watch *w = &f->o.early_stop;
+    f->stop = f->is_early = true;
+    snprintf(f->early_text, sizeof(f->early_text),
+             "early stopping after step %lld: %.64s has not improved in %lld check%s (best %.6g)%s",
+             (long long)(f->step->step - f->step->base), watched(f, w), (long long)f->early.bad,
+             f->early.bad == 1 ? "" : "s", f->early.best,
+             w->restore ? "; the best weights are restored" : "");
+}
+
+static void lower_rate(tti_fit *f)
+{
+    const tt_watch *w = &f->o.plateau;
+    tti_step *s = f->step;
+    double lr = s->opts.optimizer.lr, before = s->lr_factor;
+    double factor = w->factor == 0 ? 0.1 : w->factor;
+    s->lr_factor = fmax(s->lr_factor * factor, w->min_lr / lr);
+    if (s->lr_factor != before) // else it is as low as it may be
+        snprintf(f->plateau_text, sizeof(f->plateau_text),
+                 "plateau after step %lld: %.64s has not improved in %lld check%s; the learning "
+                 "rate goes from %.6g to %.6g",
+                 (long long)(s->step - s->base), watched(f, w), (long long)f->plateau.bad,
+                 f->plateau.bad == 1 ? "" : "s", before * lr, s->lr_factor * lr);
+    f->plateau.bad = 0;
+}
+
+tt_status tti_fit_watch(tti_fit *f)
 {
     const tt_fit_opts *o = &f->o;
-    tt_ctx *ctx = f->model->ctx;
-    *is_best = look(f, &o->best, &f->best);
+    f->is_best = look(f, &o->best, &f->best);
     if (is_on(&o->early_stop)) {
         if (look(f, &o->early_stop, &f->early)) {
             if (o->early_stop.restore)
                 TT_TRY(keep_or_restore(f, false));
         } else if (f->early.bad >= o->early_stop.patience) {
-            TT_LOG(ctx, TT_INFO, "early stopping: %s has not improved in %lld checks",
-                   watched(f, &o->early_stop), (long long)f->early.bad);
-            f->stop = true;
+            stop_early(f);
         }
     }
     if (is_on(&o->plateau) && !look(f, &o->plateau, &f->plateau) &&
-        f->plateau.bad >= o->plateau.patience) {
-        double factor = o->plateau.factor == 0 ? 0.1 : o->plateau.factor;
-        double lowest = o->plateau.min_lr / f->step->opts.optimizer.lr;
-        f->step->lr_factor = fmax(f->step->lr_factor * factor, lowest);
-        f->plateau.bad = 0;
-        TT_LOG(ctx, TT_INFO, "plateau: the learning rate is now %g of its initial value",
-               f->step->lr_factor);
-    }
+        f->plateau.bad >= o->plateau.patience)
+        lower_rate(f);
     return TT_OK;
+}
+
+static void tell(tti_fit *f, const char *kind, char text[256])
+{
+    tt_pair pairs[] = {{"step", (double)(f->step->step - f->step->base), NULL},
+                       {"lr", f->step->lr_factor * f->step->opts.optimizer.lr, NULL},
+                       {"message", 0, text}};
+    if (text[0] != '\0')
+        tti_emit_pairs(f->model->ctx, kind, pairs, TTI_COUNT(pairs));
+    text[0] = '\0';
+}
+
+void tti_fit_watch_tell(tti_fit *f)
+{
+    tell(f, "plateau", f->plateau_text);
+    tell(f, "early_stop", f->early_text);
+}
+
+// ---- divergence ------------------------------------------------------------------------------
+
+#define DIVERGENCE 1000 // times the first loss
+
+/*
+ * One large loss is a spike that training may recover from. Here the mean since the last look is
+ * large, and so is the last step's: it has not recovered. Losses below 1 are held against 1, so
+ * that a first loss of almost nothing (all targets near zero) raises no alarm.
+ */
+tt_status tti_fit_check_loss(tti_fit *f)
+{
+    const tt_progress *p = &f->progress;
+    bool is_default = f->o.divergence == 0 && !signbit(f->o.divergence); // TT_ZERO is -0
+    double factor = is_default ? DIVERGENCE : f->o.divergence;
+    double limit = factor * fmax(fabs(f->first_loss), 1);
+    if (f->o.nan == TT_NAN_CONTINUE || !(factor >= 1) || !(p->loss > limit) ||
+        !(p->step_loss > limit))
+        return TT_OK;
+    return TT_FAIL(f->model->ctx, TT_ENAN,
+                   "step %lld: training has diverged: the loss is %.6g, and was %.6g at the first "
+                   "step; the learning rate is %.6g: lower it, clip the gradients (clip_global: "
+                   "1.0), or normalise the data; train.divergence: 0 turns this check off",
+                   (long long)p->step, p->step_loss, f->first_loss, p->lr);
 }

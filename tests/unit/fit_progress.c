@@ -141,7 +141,7 @@ TEST(a_loop_by_hand_needs_the_end_of_its_schedule)
         // A fit knows its end; a loop after it does not.
         tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(2), .y_shape = TT_SHAPE(1),
                                .count = 4, .batch = 4);
-        CHECK_OK(tt_fit(m, d, .steps = 3));
+        CHECK_OK(tt_fit(m, d, .steps = 3, .divergence = TT_ZERO));
         CHECK(tt_train_step(m, &batch, NULL) == TT_EINVAL);
         CHECK(tt_close(ctx) == TT_EINVAL);
     }

@@ -7,6 +7,7 @@
  */
 #include "record/record.h"
 #include <math.h>
+#include <string.h>
 
 #define WIDTH    760
 #define PANEL    300
@@ -111,9 +112,9 @@ static void draw_legend(const panel *p, const tti_curve *k)
     }
 }
 
-static void draw_panel(tti_text *t, const tti_curve *k, double top, bool is_last)
+// The axes of a panel for values in this range, and its name.
+static panel open_panel(tti_text *t, const char *name, tti_range r, double top, bool is_last)
 {
-    tti_range r = tti_curve_range(k);
     panel p = {
         .t = t, .top = top + HEAD, .width = WIDTH - LEFT - RIGHT, .height = PANEL - HEAD - FOOT};
     tti_axis_make(r.x_low, r.x_high, 8, false, &p.x);
@@ -124,9 +125,15 @@ static void draw_panel(tti_text *t, const tti_curve *k, double top, bool is_last
     else
         tti_axis_make(r.y_low - room, r.y_high + room, 6, false, &p.y);
     tti_text_add(t, "<text x=\"%d\" y=\"%.0f\" class=\"name\">", LEFT, p.top - 14);
-    add_text(t, k->name);
+    add_text(t, name);
     tti_text_add(t, "</text>\n");
     draw_axes(&p, is_last);
+    return p;
+}
+
+static void draw_panel(tti_text *t, const tti_curve *k, double top, bool is_last)
+{
+    panel p = open_panel(t, k->name, tti_curve_range(k), top, is_last);
     if (k->n > 0)
         draw_line(&p, k->points, k->n, TRAIN, false);
     if (k->n_validation > 0)
@@ -134,33 +141,79 @@ static void draw_panel(tti_text *t, const tti_curve *k, double top, bool is_last
     draw_legend(&p, k);
 }
 
-char *tti_curves_svg(const tti_curves *c)
+static void begin_picture(tti_text *t, const char *title, int panels)
 {
-    tti_text t = {.ctx = c->ctx};
-    int panels = 0, height;
-    for (int i = 0; i < c->n; i++)
-        panels += c->curve[i].n + c->curve[i].n_validation > 0;
-    height = TOP + PANEL * TTI_MAX(panels, 1);
-    tti_text_add(&t,
+    int height = TOP + PANEL * TTI_MAX(panels, 1);
+    tti_text_add(t,
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                  "viewBox=\"0 0 %d %d\">\n",
                  WIDTH, height, WIDTH, height);
-    tti_text_add(&t, "<style>text{font:12px sans-serif;fill:#3a3f47}"
-                     ".title{font-size:18px;font-weight:600;fill:#16191d}"
-                     ".name{font-size:14px;font-weight:600;fill:#16191d}"
-                     ".grid{stroke:#e3e6ea}.axis{stroke:#6d747e;fill:none}</style>\n"
-                     "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
-    tti_text_add(&t, "<text x=\"%d\" y=\"30\" class=\"title\">", LEFT);
-    add_text(&t, c->title);
-    tti_text_add(&t, "</text>\n");
+    tti_text_add(t, "<style>text{font:12px sans-serif;fill:#3a3f47}"
+                    ".title{font-size:18px;font-weight:600;fill:#16191d}"
+                    ".name{font-size:14px;font-weight:600;fill:#16191d}"
+                    ".grid{stroke:#e3e6ea}.axis{stroke:#6d747e;fill:none}</style>\n"
+                    "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
+    tti_text_add(t, "<text x=\"%d\" y=\"30\" class=\"title\">", LEFT);
+    add_text(t, title);
+    tti_text_add(t, "</text>\n");
     if (panels == 0)
-        tti_text_add(&t, "<text x=\"%d\" y=\"%d\">no steps yet</text>\n", LEFT, TOP + HEAD);
+        tti_text_add(t, "<text x=\"%d\" y=\"%d\">no steps yet</text>\n", LEFT, TOP + HEAD);
+}
+
+char *tti_curves_svg(const tti_curves *c)
+{
+    tti_text t = {.ctx = c->ctx};
+    int panels = 0;
+    for (int i = 0; i < c->n; i++)
+        panels += c->curve[i].n + c->curve[i].n_validation > 0;
+    begin_picture(&t, c->title, panels);
     double top = TOP;
     for (int i = 0; i < c->n; i++) {
         if (c->curve[i].n + c->curve[i].n_validation == 0)
             continue;
         draw_panel(&t, &c->curve[i], top, --panels == 0);
         top += PANEL;
+    }
+    tti_text_add(&t, "</svg>\n");
+    return tti_text_take(&t);
+}
+
+// ---- several runs ----------------------------------------------------------------------------
+
+static const char *colour_of(int run)
+{
+    static const char *const colours[] = {TRAIN,     VALIDATE,  "#1a8f4c", "#b3261e",
+                                          "#7b3fb8", "#0e8f9c", "#8a6d1a", "#c2428f"};
+    return colours[run % TTI_COUNT(colours)];
+}
+
+// From right to left; a name takes about 7 pixels a letter.
+static void draw_labels(const panel *p, const tti_panel *k)
+{
+    double x = LEFT + p->width, y = p->top - 14;
+    for (int i = k->n - 1; i >= 0; i--) {
+        x -= 7.0 * (double)strlen(k->line[i].label) + 38;
+        if (x < LEFT + 140)
+            break; // no room beside the panel's name
+        tti_text_add(p->t, "<path stroke=\"%s\" stroke-width=\"2.5\" d=\"M%.0f %.0fh18\"/>\n",
+                     colour_of(k->line[i].run), x, y - 4);
+        tti_text_add(p->t, "<text x=\"%.0f\" y=\"%.0f\">", x + 24, y);
+        add_text(p->t, k->line[i].label);
+        tti_text_add(p->t, "</text>\n");
+    }
+}
+
+char *tti_panels_svg(tt_ctx *ctx, const char *title, const tti_panel *panels, int n)
+{
+    tti_text t = {.ctx = ctx};
+    begin_picture(&t, title, n);
+    for (int i = 0; i < n; i++) {
+        const tti_panel *k = &panels[i];
+        panel p = open_panel(&t, k->name, tti_panel_range(k), TOP + PANEL * i, i == n - 1);
+        for (int l = 0; l < k->n; l++)
+            draw_line(&p, k->line[l].points, k->line[l].n, colour_of(k->line[l].run),
+                      k->line[l].n <= 20);
+        draw_labels(&p, k);
     }
     tti_text_add(&t, "</svg>\n");
     return tti_text_take(&t);

@@ -18,7 +18,7 @@ typedef struct canvas {
     bool plain;
     tti_axis x, y;
     uint8_t dots[MAX_HEIGHT][MAX_WIDTH]; // bit 2 dy + dx of a cell
-    bool marks[MAX_HEIGHT][MAX_WIDTH];
+    char marks[MAX_HEIGHT][MAX_WIDTH];   // 0: none
 } canvas;
 
 static int clamp(double v, int high)
@@ -53,7 +53,25 @@ static void draw_points(canvas *c, const tti_curve *k)
         double x = tti_axis_place(&c->x, k->validation[i].x);
         double y = tti_axis_place(&c->y, k->validation[i].y);
         c->marks[clamp((1 - y) * (c->rows - 1) + 0.5, c->rows - 1)]
-                [clamp(x * (c->columns - 1) + 0.5, c->columns - 1)] = true;
+                [clamp(x * (c->columns - 1) + 0.5, c->columns - 1)] = 'o';
+    }
+}
+
+// The letter of a run: a, b, c, ...
+static char letter_of(int run)
+{
+    return (char)('a' + run % 26);
+}
+
+// One letter a column; where two runs meet the later one is seen.
+static void draw_letters(canvas *c, const tti_line *l)
+{
+    tti_column at[MAX_WIDTH];
+    int n = tti_gather(l->points, l->n, &c->x, c->columns, at);
+    for (int i = 0; i < n; i++) {
+        double x = tti_axis_place(&c->x, at[i].x), y = tti_axis_place(&c->y, at[i].mean);
+        c->marks[clamp((1 - y) * (c->rows - 1) + 0.5, c->rows - 1)]
+                [clamp(x * (c->columns - 1) + 0.5, c->columns - 1)] = letter_of(l->run);
     }
 }
 
@@ -70,6 +88,17 @@ static void put_braille(tti_text *t, uint8_t dots)
     tti_text_put(t, utf8, 3);
 }
 
+// 'o' and the second run are yellow, other runs have colours of their own.
+static void put_mark(tti_text *t, char mark, bool colour)
+{
+    static const int codes[] = {36, 33, 32, 31, 35, 34};
+    int code = mark == 'o' ? 33 : codes[(mark - 'a') % TTI_COUNT(codes)];
+    if (colour)
+        tti_text_add(t, "\033[%dm%c\033[m", code, mark);
+    else
+        tti_text_add(t, "%c", mark);
+}
+
 static void put_row(tti_text *t, const canvas *c, int row, bool colour)
 {
     int last = c->columns - 1; // no spaces behind the last mark
@@ -77,7 +106,7 @@ static void put_row(tti_text *t, const canvas *c, int row, bool colour)
         last--;
     for (int i = 0; i <= last; i++) {
         if (c->marks[row][i])
-            tti_text_add(t, "%so%s", colour ? "\033[33m" : "", colour ? "\033[m" : "");
+            put_mark(t, c->marks[row][i], colour);
         else if (c->dots[row][i] == 0)
             tti_text_put(t, " ", 1);
         else if (c->plain)
@@ -122,22 +151,16 @@ static void put_x_axis(tti_text *t, const canvas *c)
     tti_text_add(t, "\n%*s %s\n", LABELS, "", line);
 }
 
-static void put_panel(tti_text *t, const tti_curve *k, canvas *c, const tti_text_plot *form)
+static void open_canvas(canvas *c, tti_range r)
 {
-    tti_range r = tti_curve_range(k);
     tti_axis_make(r.x_low, r.x_high, TTI_MAX(c->columns / 12, 2), false, &c->x);
     tti_axis_make(r.y_low, r.y_high, TTI_MAX(c->rows / 3, 2), true, &c->y);
     memset(c->dots, 0, sizeof(c->dots));
     memset(c->marks, 0, sizeof(c->marks));
-    draw_points(c, k);
-    const char *train = form->plain ? "*" : "⠒";
-    tti_text_add(t, "%s", k->name);
-    if (k->n > 0)
-        tti_text_add(t, "   %s training", train);
-    if (k->n_validation > 0)
-        tti_text_add(t, "   %so%s validation", form->colour ? "\033[33m" : "",
-                     form->colour ? "\033[m" : "");
-    tti_text_put(t, "\n", 1);
+}
+
+static void put_rows(tti_text *t, const canvas *c, const tti_text_plot *form)
+{
     for (int row = 0; row < c->rows; row++) {
         const char *label = row_label(c, row);
         tti_text_add(t, "%*s%s", LABELS, label, form->plain ? "|" : *label != '\0' ? "┤" : "│");
@@ -146,15 +169,65 @@ static void put_panel(tti_text *t, const tti_curve *k, canvas *c, const tti_text
     put_x_axis(t, c);
 }
 
-char *tti_curves_text(const tti_curves *c, const tti_text_plot *form)
+static void put_panel(tti_text *t, const tti_curve *k, canvas *c, const tti_text_plot *form)
 {
-    tti_text t = {.ctx = c->ctx};
-    canvas *v = tti_calloc(c->ctx, 1, sizeof(*v));
+    open_canvas(c, tti_curve_range(k));
+    draw_points(c, k);
+    const char *train = form->plain ? "*" : "⠒";
+    tti_text_add(t, "%s", k->name);
+    if (k->n > 0)
+        tti_text_add(t, "   %s training", train);
+    if (k->n_validation > 0) {
+        tti_text_add(t, "   ");
+        put_mark(t, 'o', form->colour);
+        tti_text_add(t, " validation");
+    }
+    tti_text_put(t, "\n", 1);
+    put_rows(t, c, form);
+}
+
+static canvas *new_canvas(tt_ctx *ctx, const tti_text_plot *form)
+{
+    canvas *v = tti_calloc(ctx, 1, sizeof(*v));
     if (v == NULL)
         return NULL;
     v->columns = TTI_MIN(TTI_MAX(form->width - LABELS - 1, 8), MAX_WIDTH);
     v->rows = TTI_MIN(TTI_MAX(form->height - 3, 4), MAX_HEIGHT);
     v->plain = form->plain;
+    return v;
+}
+
+char *tti_panels_text(tt_ctx *ctx, const tti_panel *panels, int n, const tti_text_plot *form)
+{
+    tti_text t = {.ctx = ctx};
+    canvas *v = new_canvas(ctx, form);
+    if (v == NULL)
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        const tti_panel *k = &panels[i];
+        open_canvas(v, tti_panel_range(k));
+        tti_text_add(&t, "%s%s", i > 0 ? "\n" : "", k->name);
+        for (int l = 0; l < k->n; l++) {
+            draw_letters(v, &k->line[l]);
+            tti_text_add(&t, "   ");
+            put_mark(&t, letter_of(k->line[l].run), form->colour);
+            tti_text_add(&t, " %s", k->line[l].label);
+        }
+        tti_text_put(&t, "\n", 1);
+        put_rows(&t, v, form);
+    }
+    if (n == 0)
+        tti_text_add(&t, "no steps yet\n");
+    tti_free(ctx, v);
+    return tti_text_take(&t);
+}
+
+char *tti_curves_text(const tti_curves *c, const tti_text_plot *form)
+{
+    tti_text t = {.ctx = c->ctx};
+    canvas *v = new_canvas(c->ctx, form);
+    if (v == NULL)
+        return NULL;
     bool any = false;
     for (int i = 0; i < c->n; i++) {
         if (c->curve[i].n + c->curve[i].n_validation == 0)

@@ -103,6 +103,30 @@ typedef struct tti_text_plot {
 } tti_text_plot;
 char *tti_curves_text(const tti_curves *c, const tti_text_plot *form);
 
+/*
+ * Several runs in one picture: a panel for each loss and metric, for training and for validation,
+ * with a line of each run that has such values.
+ */
+#define TTI_MAX_LINES  16
+#define TTI_MAX_PANELS (2 * TTI_MAX_CURVES)
+typedef struct tti_line {
+    const char *label; // the run's
+    int run;           // its number, for its colour and letter
+    const tti_point *points;
+    int64_t n;
+} tti_line;
+typedef struct tti_panel {
+    char name[80]; // "loss", "validation loss"
+    int n;
+    tti_line line[TTI_MAX_LINES];
+} tti_panel;
+// The panels of n runs, whose curves are borrowed; gives how many.
+int tti_panels_make(const tti_curves *const *runs, const char *const *labels, int n,
+                    tti_panel out[TTI_MAX_PANELS]);
+tti_range tti_panel_range(const tti_panel *p); // of all its points; it has at least one
+char *tti_panels_svg(tt_ctx *ctx, const char *title, const tti_panel *panels, int n);
+char *tti_panels_text(tt_ctx *ctx, const tti_panel *panels, int n, const tti_text_plot *form);
+
 // An axis: ticks at round numbers within [low, high].
 #define TTI_MAX_TICKS 16
 typedef struct tti_axis {

@@ -65,6 +65,7 @@ static const flag flags[] = {
     {"run", "DIR", "the run's folder (default: a new one, runs/NAME-NNN; with --resume the newest)",
      TEXT, AT(run), 0, 0},
     {"runs", "ROOT", "folder that holds the run folders (default: runs)", TEXT, AT(runs), 0, 0},
+    {"failed", NULL, "only runs that failed or have trained nothing", SWITCH, AT(failed), 0, 0},
     {"checkpoint", "PATH",
      "checkpoint to use: a path, best, step-N or a safetensors file (default: the newest)", TEXT,
      AT(checkpoint), 0, 0},

@@ -33,7 +33,8 @@ typedef struct cli_texts {
 
 // What flags and words of the command line say.
 typedef struct cli_args {
-    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify;
+    bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify,
+        failed;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
         *topology, *lr;
@@ -60,7 +61,7 @@ typedef struct cli_verb {
 
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
     cli_inspect, cli_convert, cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_key,
-    cli_run, cli_version, cli_help;
+    cli_run, cli_runs, cli_version, cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.
@@ -86,6 +87,13 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
 // The same by the job's name; "" if it has no run.
 tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_need need,
                          char path[TTI_RUN_PATH]);
+
+bool cli_is_run(const char *folder); // has it a job or checkpoints?
+/*
+ * The run beside path, or the job's name of one, whose name is nearest to path's; false: none is
+ * near. Names that differ in digits only are those of different runs, not slips of the pen.
+ */
+bool cli_run_near(const char *path, char near[TTI_RUN_PATH]);
 
 // The file or folder that holds the weights that word means: itself, the newest run of a job file,
 // or a run as above.

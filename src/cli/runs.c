@@ -27,7 +27,7 @@ static bool has_file(const char *folder, const char *name)
 
 // A run has its job, or checkpoints at least. Any other folder may have the name of a job, too: its
 // data, its source.
-static bool is_run(const char *folder)
+bool cli_is_run(const char *folder)
 {
     char path[TTI_PATH_MAX];
     return has_file(folder, "job.yaml") ||
@@ -100,6 +100,64 @@ tt_status cli_run_newest(tt_ctx *ctx, const char *root, const char *name, cli_ne
     return TT_OK;
 }
 
+// Are the two the same once their digits are gone?
+static bool differ_in_digits(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, "0123456789");
+        b += strspn(b, "0123456789");
+        if (*a != *b || *a == '\0')
+            return *a == *b;
+    }
+}
+
+// "digits" of "digits-003"; false: the name has no number.
+static bool job_of(const char *name, char out[TTI_RUN_PATH])
+{
+    size_t n = strlen(name);
+    while (n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9')
+        n--;
+    if (n < 2 || name[n - 1] != '-' || name[n] == '\0')
+        return false;
+    snprintf(out, TTI_RUN_PATH, "%.*s", (int)(n - 1), name);
+    return true;
+}
+
+static void keep_nearer(const char *word, const char *name, int *least, char near[TTI_RUN_PATH])
+{
+    const char *const one[] = {name, NULL};
+    int d = tti_distance(word, name);
+    if (tti_nearest(word, one) == NULL || differ_in_digits(word, name) || d >= *least)
+        return;
+    *least = d;
+    snprintf(near, TTI_RUN_PATH, "%s", name);
+}
+
+bool cli_run_near(const char *path, char near[TTI_RUN_PATH])
+{
+    char folder[TTI_PATH_MAX], run[TTI_PATH_MAX], job[TTI_RUN_PATH], best[TTI_RUN_PATH] = "";
+    const char *slash = strrchr(path, '/'), *word = slash != NULL ? slash + 1 : path;
+    int least = 1 << 20;
+    // "/" is a folder, too
+    if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1,
+                 slash != NULL ? path : ".") >= (int)sizeof(folder))
+        return false;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        if (tti_file_join(NULL, run, folder, e->d_name) != TT_OK || !cli_is_run(run))
+            continue;
+        keep_nearer(word, e->d_name, &least, best);
+        if (job_of(e->d_name, job))
+            keep_nearer(word, job, &least, best);
+    }
+    if (d != NULL)
+        closedir(d);
+    if (best[0] != '\0')
+        snprintf(near, TTI_RUN_PATH, "%.*s%.1024s", slash != NULL ? (int)(word - path) : 0, path,
+                 best);
+    return best[0] != '\0';
+}
+
 // A run's folder; else one of that name in the runs' root; else the newest run of the job of that
 // name.
 tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_need need,
@@ -114,12 +172,12 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
                        n, TTI_RUN_PATH - 1);
     snprintf(path, TTI_RUN_PATH, "%.*s", (int)n, word);
     bool is_folder = cli_is_folder(path);
-    if (is_run(path))
+    if (cli_is_run(path))
         return TT_OK;
     const char *root = args->runs != NULL ? args->runs : "runs";
     if (strchr(word, '/') == NULL) {
         int length = snprintf(path, TTI_RUN_PATH, "%s/%s", root, word);
-        if (length < TTI_RUN_PATH && is_run(path))
+        if (length < TTI_RUN_PATH && cli_is_run(path))
             return TT_OK;
         TT_TRY(cli_run_newest(ctx, root, word, need, path));
         if (*path != '\0')
@@ -130,7 +188,15 @@ tt_status cli_run_find(tt_ctx *ctx, const cli_args *args, const char *word, cli_
                        "'%s' is a folder without job.yaml and checkpoints, so it is not a run, and "
                        "there is no run of that name in '%s'",
                        word, root);
-    return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'", word, root);
+    char near[TTI_RUN_PATH];
+    int length = snprintf(path, TTI_RUN_PATH, "%s/%s", root, word);
+    bool is_path = strchr(word, '/') != NULL;
+    if (length < TTI_RUN_PATH && cli_run_near(is_path ? word : path, near))
+        return TT_FAIL(ctx, TT_EIO, "there is no run '%s' here or in '%s'; did you mean '%s'?",
+                       word, root, is_path ? near : near + strlen(root) + 1);
+    return TT_FAIL(ctx, TT_EIO,
+                   "there is no run '%s' here or in '%s'; tutti runs lists those there are", word,
+                   root);
 }
 
 bool cli_has_checkpoint(const char *run)
@@ -180,7 +246,7 @@ static bool is_named_run(tt_ctx *ctx, const cli_args *args, const char *word)
 {
     char path[TTI_RUN_PATH];
     const char *root = args->runs != NULL ? args->runs : "runs";
-    if (snprintf(path, sizeof(path), "%s/%s", root, word) < (int)sizeof(path) && is_run(path))
+    if (snprintf(path, sizeof(path), "%s/%s", root, word) < (int)sizeof(path) && cli_is_run(path))
         return true;
     return tti_run_folder_newest(ctx, root, word, path) == TT_OK && path[0] != '\0';
 }

@@ -22,7 +22,8 @@ typedef struct training {
     cli_job j;
     char run[TTI_RUN_PATH];
     char checkpoints[TTI_RUN_PATH + 16];
-    int lock; // the folder, open and locked; -1: none
+    int lock;                 // the folder, open and locked; -1: none
+    bool is_new, is_root_new; // the folder, and the one it is in, were made by this process
     bool is_traced;
     bool is_ended; // on request, of this process or another of the job
     tti_rank_log *log;
@@ -45,32 +46,72 @@ static bool goes_on(const cli_args *args)
     return args->resume || args->restart;
 }
 
+// A name that looks like a slip of another run's: refused rather than begun. One that differs in
+// digits only is a sister of it.
+static tt_status check_resumed(training *t)
+{
+    char near[TTI_RUN_PATH];
+    if (cli_run_near(t->run, near))
+        return TT_FAIL(t->j.reader, TT_EINVAL,
+                       "there is no run '%s' to resume; did you mean '%s'? Without --resume a new "
+                       "run is started there",
+                       t->run, near);
+    if (!t->args->quiet)
+        cli_tell("there is no run in '%s' to resume; a new one is started\n", t->run);
+    return TT_OK;
+}
+
+// The folder that --run or the command line names.
+static tt_status given_folder(training *t, const char *given)
+{
+    tt_ctx *ctx = t->j.reader;
+    if (snprintf(t->run, sizeof(t->run), "%s", given) >= (int)sizeof(t->run))
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "--run '%.200s...': the path has %zu bytes; at most %d are allowed", given,
+                       strlen(given), TTI_RUN_PATH - 1);
+    if (!goes_on(t->args) && holds_run(t->run))
+        return TT_FAIL(ctx, TT_EINVAL, "'%s' already holds a run; add --resume to continue it",
+                       t->run);
+    if (t->args->restart && !holds_run(t->run))
+        return TT_FAIL(ctx, TT_EINVAL, "'%s' holds no run to restart", t->run);
+    t->is_new = !cli_is_folder(t->run);
+    if (t->args->resume && t->is_new)
+        TT_TRY(check_resumed(t));
+    return tti_folder_make(ctx, t->run);
+}
+
 static tt_status choose_folder(training *t)
 {
     tt_ctx *ctx = t->j.reader;
     const char *given = t->args->run != NULL ? t->args->run : t->j.run;
-    if (given[0] != '\0') {
-        if (snprintf(t->run, sizeof(t->run), "%s", given) >= (int)sizeof(t->run))
-            return TT_FAIL(ctx, TT_EINVAL,
-                           "--run '%.200s...': the path has %zu bytes; at most %d are allowed",
-                           given, strlen(given), TTI_RUN_PATH - 1);
-        if (!goes_on(t->args) && holds_run(t->run))
-            return TT_FAIL(ctx, TT_EINVAL, "'%s' already holds a run; add --resume to continue it",
-                           t->run);
-        if (t->args->restart && !holds_run(t->run))
-            return TT_FAIL(ctx, TT_EINVAL, "'%s' holds no run to restart", t->run);
-        return tti_folder_make(ctx, t->run);
-    }
+    if (given[0] != '\0')
+        return given_folder(t, given);
     if (goes_on(t->args)) {
-        // A run that was refused has a folder, too, and nothing in it to go on with.
+        // A run that was killed at once has a folder, too, and nothing in it to go on with.
         TT_TRY(cli_run_newest(ctx, t->j.runs, tt_job_name(t->j.job), CLI_STEPS, t->run));
         if (t->run[0] != '\0')
             return TT_OK;
         if (t->args->restart)
             return TT_FAIL(ctx, TT_EINVAL, "'%s' has no run in '%s' to restart",
                            tt_job_name(t->j.job), t->j.runs);
+        if (!t->args->quiet)
+            cli_tell("'%s' has no run in '%s' to resume; a new one is started\n",
+                     tt_job_name(t->j.job), t->j.runs);
     }
-    return tti_run_folder_new(ctx, t->j.runs, tt_job_name(t->j.job), t->run);
+    t->is_root_new = !cli_is_folder(t->j.runs);
+    tt_status st = tti_run_folder_new(ctx, t->j.runs, tt_job_name(t->j.job), t->run);
+    t->is_new = st == TT_OK;
+    return st;
+}
+
+// A start that failed before its first step leaves nothing behind.
+static void remove_folder(training *t)
+{
+    if (!t->is_new || t->progress.has_steps)
+        return;
+    tti_folder_discard(NULL, t->run);
+    if (t->is_root_new)
+        (void)rmdir(t->j.runs); // unless another run is in it
 }
 
 // Two processes that train in one folder would spoil each other's checkpoints.
@@ -79,7 +120,10 @@ static tt_status lock_folder(training *t)
     t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->lock < 0)
         return TT_FAIL(t->j.reader, TT_EIO, "cannot open '%s': %s", t->run, strerror(errno));
-    if (flock(t->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    int tries = 0; // tutti runs looks whether it is locked, which takes no time
+    while (flock(t->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && ++tries < 10)
+        usleep(10000);
+    if (tries == 10)
         return TT_FAIL(t->j.reader, TT_EIO, "another process is training in '%s'", t->run);
     return TT_OK;
 }
@@ -286,8 +330,12 @@ static int train(training *t)
         st = report(t);
     } else if (st == TT_ESTOP && asked != CLI_OK) { // inside a step
         tt_clear_error(t->j.ctx);
-        cli_tell("stopped without saving; to continue from the last checkpoint: %s %s --resume\n",
-                 called(), t->run);
+        if (t->is_new && !t->progress.has_steps)
+            cli_tell("stopped before the first step; there was nothing to save\n");
+        else
+            cli_tell(
+                "stopped without saving; to continue from the last checkpoint: %s %s --resume\n",
+                called(), t->run);
         st = TT_OK;
     }
     return st == TT_OK ? asked : cli_code(st);
@@ -306,6 +354,8 @@ static int run(const cli_args *args)
         rc = train(&t);
     rc = cli_job_close(&t.j, rc);
     tti_rank_log_close(t.log);
+    if (rc != CLI_OK)
+        remove_folder(&t);
     if (t.lock >= 0)
         close(t.lock);
     return rc;

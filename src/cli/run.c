@@ -181,9 +181,50 @@ static void put_quoted(tti_text *t, const char *word_)
     tti_text_add(t, "'");
 }
 
+// An error that the host's shell tells, with the rank and the host.
+static void put_complaint(tti_text *t, int rank, const char *host, const char *what,
+                          const char *path, const char *flag)
+{
+    tti_text line = {.ctx = t->ctx};
+    tti_text_add(&line, "tutti: error: rank %d on %s: %s '%s'; %s", rank, host, what, path, flag);
+    char *text = tti_text_take(&line);
+    tti_text_add(t, " || { echo");
+    put_quoted(t, text != NULL ? text : "");
+    tti_text_add(t, " >&2; exit 1; }; ");
+    tti_free(t->ctx, text);
+}
+
+// What the host runs, for sh: in the folder, if it is there, the command, if it is there.
+static tt_status far_script(starting *s, int rank, cli_process *p, char **out)
+{
+    const char *dir = s->args->dir != NULL ? s->args->dir : s->dir;
+    const char *exe = s->args->command != NULL ? s->args->command : s->exe;
+    char host[256];
+    tti_text t = {.ctx = s->ctx};
+    host_of(task_of(s, rank)->address, host);
+    tti_text_add(&t, "cd");
+    put_quoted(&t, dir);
+    tti_text_add(&t, " 2>/dev/null");
+    put_complaint(&t, rank, host, "cannot enter the folder", dir,
+                  "--dir gives the working directory on the hosts");
+    tti_text_add(&t, "command -v");
+    put_quoted(&t, exe);
+    tti_text_add(&t, " >/dev/null");
+    put_complaint(&t, rank, host, "cannot find the command", exe,
+                  "--command gives the path of tutti on the hosts");
+    tti_text_add(&t, "exec env");
+    for (char **v = p->sets; *v != NULL; v++)
+        put_quoted(&t, *v);
+    put_quoted(&t, exe);
+    for (int i = 0; i < s->n_train; i++)
+        put_quoted(&t, word(s, rank, i));
+    *out = tti_text_take(&t);
+    return *out != NULL ? TT_OK : TT_ENOMEM;
+}
+
 static tt_status far_words(starting *s, int rank, cli_process *p)
 {
-    char host[256], *rest = NULL;
+    char host[256], *rest = NULL, *script = NULL;
     char *ssh = strdup(s->args->ssh != NULL ? s->args->ssh : SSH);
     tti_text t = {.ctx = s->ctx};
     int n = 0;
@@ -201,14 +242,10 @@ static tt_status far_words(starting *s, int rank, cli_process *p)
     size_t length = strlen(host); // ssh takes IPv6 without its brackets
     bool bracket = host[0] == '[';
     p->words[n++] = strndup(host + bracket, length - 2 * bracket);
-    tti_text_add(&t, "cd");
-    put_quoted(&t, s->args->dir != NULL ? s->args->dir : s->dir);
-    tti_text_add(&t, " && exec env");
-    for (char **v = p->sets; *v != NULL; v++)
-        put_quoted(&t, *v);
-    put_quoted(&t, s->args->command != NULL ? s->args->command : s->exe);
-    for (int i = 0; i < s->n_train; i++)
-        put_quoted(&t, word(s, rank, i));
+    TT_TRY(far_script(s, rank, p, &script));
+    tti_text_add(&t, "exec sh -c");
+    put_quoted(&t, script);
+    tti_free(s->ctx, script);
     char *line = tti_text_take(&t);
     p->words[n] = line != NULL ? strdup(line) : NULL;
     tti_free(s->ctx, line);

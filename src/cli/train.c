@@ -10,6 +10,7 @@
 #include "cli/trial.h"
 #include "job/job.h"
 #include "save/checkpoint.h"
+#include "train/compile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -304,6 +305,13 @@ static int train(training *t)
         t->progress.form = CLI_QUIET;
     if (cli_tell_ranks(t->j.ctx, t->args) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
+    if (t->j.parts.model != NULL && t->j.parts.model->step == NULL && !t->args->dry_run) {
+        TT_FAIL(t->j.ctx, TT_EINVAL,
+                "%s has no section train, which says how to train: for example train: {loss: "
+                "cross_entropy, optimizer: adam, epochs: 3} (tutti help job train)",
+                t->j.file);
+        return CLI_BAD_JOB;
+    }
     if (t->args->dry_run)
         return cli_code(cli_dry_run(&t->j, t->args));
     if (t->j.parts.train == NULL || t->j.parts.model == NULL) {

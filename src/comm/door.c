@@ -62,7 +62,12 @@ tt_status tti_door_open(tti_wire *w, void *socket_, const char *at, tti_door *d,
         if (s >= 0)
             close(s);
         return TT_FAIL(w->ctx, TT_EIO, "cannot listen at %s: %s%s", at, strerror(err),
-                       err == EADDRINUSE ? "; this task may have been started twice" : "");
+                       err == EADDRINUSE
+                           ? "; this task may have been started twice, or another program uses the "
+                             "port (a port in a hosts file is Tutti's, not that of ssh): use "
+                             "another port, or none"
+                       : err == EACCES ? "; ports below 1024 are the system's: use another port"
+                                       : "");
     }
     d->fd = s;
     d->port = *port;

@@ -229,10 +229,13 @@ static tt_status check_pair(tt_ctx *ctx, const tti_fitting *f, int64_t i)
             f->file, x->name, tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),
             tt_shape_text(&v->shape, wants), tt_shape_text(&other->file, form),
             same_shape(&x->shape, &v->shape) ? "; layout: tutti loads it unchanged" : "");
+    bool is_torch =
+        f->forms != NULL && f->forms[i].view.rank > 0 && same_shape(&x->shape, &f->forms[i].file);
     if (other == NULL && !same_shape(&x->shape, &v->shape))
-        return TT_FAIL(ctx, TT_ESHAPE, "%s: '%s' is %s %s but the model's is %s", f->file, x->name,
-                       tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),
-                       tt_shape_text(&v->shape, wants));
+        return TT_FAIL(ctx, TT_ESHAPE, "%s: '%s' is %s %s but the model's is %s%s", f->file,
+                       x->name, tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),
+                       tt_shape_text(&v->shape, wants),
+                       is_torch ? "; it has PyTorch's layout: layout: torch transposes it" : "");
     if (!widens(x->dtype, v->dtype))
         return TT_FAIL(ctx, TT_EDTYPE, "%s: '%s' is %s %s but the model's is %s", f->file, x->name,
                        tt_dtype_name(x->dtype), tt_shape_text(&x->shape, has),

@@ -500,9 +500,11 @@ tt_status tti_safetensors_parse(tt_ctx *ctx, const char *path, const char *data,
     for (int i = 8; i-- > 0;)
         n = n << 8 | (unsigned char)data[i];
     if (n > TTI_HEADER_MAX)
-        return TT_FAIL(ctx, TT_EPARSE,
-                       "%s: is not a safetensors file: the size of its header would be %llu bytes",
-                       path, (unsigned long long)n);
+        return TT_FAIL(
+            ctx, TT_EPARSE,
+            "%s: is not a safetensors file: the size of its header would be %llu bytes; weights "
+            "are read from safetensors files and from .pt files of torch.save()",
+            path, (unsigned long long)n);
     if (n > file_bytes - 8 || n > bytes - 8)
         return TT_FAIL(ctx, TT_EPARSE, "%s: the header has %llu bytes, but the file is shorter",
                        path, (unsigned long long)n);

@@ -129,6 +129,57 @@ tt_status tti_model_snapshot(tt_model *m, tti_snapshot *out)
     return TT_ENOMEM;
 }
 
+// What follows the last '/' of a state variable's name: "adam_m".
+static const char *state_of(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash != NULL ? slash + 1 : "";
+}
+
+// The optimizer that keeps such a state; NULL: no optimizer does.
+static const char *keeper(const char *state)
+{
+    static const char *const keepers[][2] = {
+        {"adam_m", "adam or adamw"},
+        {"adam_v", "adam or adamw"},
+        {"rmsprop_square", "rmsprop"},
+        {"rmsprop_momentum", "rmsprop with momentum"},
+        {"adagrad_sum", "adagrad"},
+        {"lion_m", "lion"},
+        {"sgd_momentum", "sgd with momentum"},
+    };
+    for (int i = 0; i < TTI_COUNT(keepers); i++)
+        if (strcmp(keepers[i][0], state) == 0)
+            return keepers[i][1];
+    return NULL;
+}
+
+// Only sgd without momentum keeps nothing.
+static const char *optimizer_of(const tti_named *tensors, const tti_slot *slots, int64_t n)
+{
+    const char *found = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const char *k = keeper(state_of(tensors != NULL ? tensors[i].name : slots[i].name));
+        if (found == NULL || (k != NULL && strlen(k) > strlen(found)))
+            found = k != NULL ? k : found;
+    }
+    return found != NULL ? found : "sgd without momentum";
+}
+
+// Names of its state tell which optimizer a checkpoint is of.
+static tt_status check_optimizer(tt_ctx *ctx, const tti_fitting *f)
+{
+    const char *theirs = optimizer_of(f->tensors, NULL, f->n_tensors);
+    const char *ours = optimizer_of(NULL, f->slots, f->n_slots);
+    if (strcmp(theirs, ours) == 0)
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "%s: the optimizer has changed: the checkpoint is of %s, this training uses %s; "
+                   "resume with the same optimizer, or start a new run from these weights with "
+                   "init: %s",
+                   f->file, theirs, ours, f->file);
+}
+
 tt_status tti_model_restore(tt_model *m, const tti_snapshot *s, bool weights_only)
 {
     tti_slot *slots;
@@ -144,7 +195,9 @@ tt_status tti_model_restore(tt_model *m, const tti_snapshot *s, bool weights_onl
         f[i].tensors = s->tensors + (i == 0 ? 0 : s->n_weights);
         f[i].n_tensors = i == 0 ? s->n_weights : s->n - s->n_weights;
         f[i].found = found + (i == 0 ? 0 : n_weights);
-        st = tti_fitting_find(m->ctx, &f[i]);
+        st = i == 0 ? TT_OK : check_optimizer(m->ctx, &f[i]);
+        if (st == TT_OK)
+            st = tti_fitting_find(m->ctx, &f[i]);
     }
     for (int i = 0; i < parts && st == TT_OK; i++)
         st = tti_fitting_apply(m->ctx, &f[i]);

@@ -103,10 +103,12 @@ static tt_status check_state(tti_fit *f, const char *path, const tti_train_state
     int64_t theirs = 0, ours = 0; // as one of them may be too large, so may the other be
     if (!tti_mul_i64(s->batch, s->accumulate, &theirs) ||
         !tti_mul_i64(f->o.batch, f->o.accumulate, &ours) || theirs != ours)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "%s was made with updates of %lld x %lld rows, this fit has %lld x %lld",
-                       path, (long long)s->batch, (long long)s->accumulate, (long long)f->o.batch,
-                       (long long)f->o.accumulate);
+        return TT_FAIL(
+            ctx, TT_EINVAL,
+            "%s was made with updates of %lld x %lld rows, this fit has %lld x %lld (batch x "
+            "accumulate); resume with the same product, or start a new run",
+            path, (long long)s->batch, (long long)s->accumulate, (long long)f->o.batch,
+            (long long)f->o.accumulate);
     if (s->count != f->count && s->cursor > 0)
         return TT_FAIL(
             ctx, TT_EINVAL,

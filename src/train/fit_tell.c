@@ -41,10 +41,38 @@ static void warn_of_devices(tti_fit *f)
                ctx->top.n_devices, ctx->top.devices[0]->name);
 }
 
+/*
+ * A stage without a matrix product has next to nothing to do. Pins say that it is meant.
+ */
+static void warn_of_stages(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    const tt_graph *g = f->step->graph;
+    tti_mesh m = {0};
+    int matrices = 0;
+    bool pins = g->place != NULL;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        pins |= g->nodes[i]->has_pin;
+    if (strcmp(ctx->strategy->name, "pipeline") != 0 || pins || ctx->strategy->mesh(g, &m) != TT_OK)
+        return;
+    for (int64_t i = 0; i < f->model->n_weights; i++)
+        matrices += tt_tensor_shape(f->model->weights[i].var).rank >= 2;
+    int stages = m.n_local * TTI_MAX(m.n_chunks, 1);
+    if (matrices >= stages)
+        return;
+    TT_LOG(ctx, TT_WARN,
+           "strategy pipeline: %d stages, but the model has only %d layer%s with a weight matrix, "
+           "so %d stage%s will be almost idle; use at most %d device%s per replica, or strategy "
+           "mirrored",
+           stages, matrices, matrices == 1 ? "" : "s", stages - matrices,
+           stages - matrices == 1 ? "" : "s", TTI_MAX(matrices, 1), matrices > 1 ? "s" : "");
+}
+
 void tti_fit_begin_event(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
     warn_of_devices(f);
+    warn_of_stages(f);
     char devices[TTI_MAX_DEVICES * 34] = "";
     size_t n = 0;
     for (int i = 0; i < tt_device_count(ctx); i++) {

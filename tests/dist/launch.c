@@ -134,15 +134,45 @@ TEST(run_reaches_hosts_by_a_command)
     CHECK_STR(same, hash);
     ranks_nothing_left();
     command_read("reached", seen, sizeof(seen));
-    CHECK_INT(command_count(seen, "127.0.0.1 cd '"), 2);
-    CHECK_HAS(seen, "'TUTTI_RANK=1'");
-    CHECK_HAS(seen, "'TUTTI_SECRET_FILE=-'");
+    CHECK_INT(command_count(seen, "127.0.0.1 exec sh -c 'cd "), 2);
+    CHECK_HAS(seen, "TUTTI_RANK=1");
+    CHECK_HAS(seen, "TUTTI_SECRET_FILE=-");
     command_write("hosts", "127.0.0.1 slots=2 # both here\n");
     command_ok("run --hosts hosts small.yaml --strategy mirrored --json");
     command_hash(command_out, same);
     CHECK_STR(same, hash);
     CHECK_INT(command_run("run -H 127.0.0.1:2 --ssh ./not-there small.yaml"), 1);
     CHECK_HAS(command_err, "cannot start './not-there'");
+    ranks_nothing_left();
+}
+
+// A folder or command that a host lacks is told with the host and the rank, in any shell.
+TEST(run_names_the_host_that_lacks_something)
+{
+    static const struct {
+        const char *flags, *message;
+    } rows[] = {
+        {"--dir /nowhere", "tutti: error: rank 0 on 127.0.0.1: cannot enter the folder '/nowhere'; "
+                           "--dir gives the working directory on the hosts\n"},
+        {"--dir /it's", "rank 1 on 127.0.0.1: cannot enter the folder '/it's'; --dir"},
+        {"--command /nowhere/tutti",
+         "tutti: error: rank 0 on 127.0.0.1: cannot find the command '/nowhere/tutti'; --command "
+         "gives the path of tutti on the hosts\n"},
+        {"--command nowhere", "cannot find the command 'nowhere'"},
+    };
+    char path[400], line[200];
+    ranks_need();
+    command_write("small.yaml", command_small_job);
+    command_write("reach", "#!/bin/sh\nexec sh -c \"$2\"\n");
+    snprintf(path, sizeof(path), "%s/reach", test_folder());
+    CHECK(chmod(path, 0700) == 0);
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof(line), "run -H 127.0.0.1:2 --ssh ./reach %s small.yaml",
+                 rows[i].flags);
+        CHECK_INT(command_run(line), 1);
+        CHECK_HAS(command_err, rows[i].message);
+        CHECK(!command_left("runs"));
+    }
     ranks_nothing_left();
 }
 

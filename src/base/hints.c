@@ -79,7 +79,7 @@ static const tti_hint hints[] = {
     KEY(NULL, "drop_last drop_remainder", NULL,
         "leave it out: the last batch of an epoch may be smaller"),
     KEY(NULL, "val_split validation_split val_size valid_pct val_fraction val_ratio",
-        "data.validate", "the validation data"),
+        "data.validate", "as in validate: {split: 0.1}"),
     KEY(NULL, "validation_data val_data val_dataset eval_dataset valid validation dev eval",
         "data.validate", NULL),
     KEY(NULL, "train_data train_dataset training_data dataset", "data.train", NULL),

@@ -53,7 +53,8 @@ static void warn_of_stages(tti_fit *f)
     bool pins = g->place != NULL;
     for (int64_t i = 0; i < g->n_nodes; i++)
         pins |= g->nodes[i]->has_pin;
-    if (strcmp(ctx->strategy->name, "pipeline") != 0 || pins || ctx->strategy->mesh(g, &m) != TT_OK)
+    if (strcmp(ctx->top.strategy->name, "pipeline") != 0 || pins ||
+        ctx->top.strategy->mesh(&ctx->top, g, &m) != TT_OK)
         return;
     for (int64_t i = 0; i < f->model->n_weights; i++)
         matrices += tt_tensor_shape(f->model->weights[i].var).rank >= 2;

@@ -4,6 +4,7 @@
 #include "cli/job.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "train/compile.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,10 @@ static tt_status time_steps(cli_job *j, int64_t steps, double *ms, result *out)
 {
     tt_batch_data batch;
     tt_progress progress;
+    tti_step *s = j->parts.model->step;
+    if (s != NULL &&
+        s->opts.optimizer.schedule.steps == 0) // rates do not matter, but they must end
+        s->opts.optimizer.schedule.steps = WARM + steps;
     TT_TRY(tt_data_start(j->parts.train, j->parts.fit.batch, 0));
     TT_TRY(tt_data_next(j->parts.train, &batch));
     for (int64_t i = -WARM; i < steps; i++) {

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+TEST(bench_measures_a_job_whose_schedule_ends_with_the_training)
+{
+    command_write("small.yaml", command_small_job);
+    command_ok("bench small.yaml cpu:0 cpu:0*2 --steps 3 --set "
+               "train.optimizer.adam.schedule=cosine");
+    CHECK_HAS(command_out, "cpu:0*2");
+}
+
 TEST(bench_scale_compares_numbers_of_devices)
 {
     command_write("small.yaml", command_small_job);

@@ -8,6 +8,7 @@
 #
 #   make test-gpu sanitize-gpu bench-gpu    on a machine with an NVIDIA GPU (docs/gpu.md)
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
+#   make test-docs    every block of the documentation; CLEAN=1: in a fresh clone, CLEAN=chroot: and Debian
 #
 # CONFIG=release|debug|asan|tsan|fuzz picks the build, each in its own folder under build/. CUDA=0
 # leaves the module for GPUs out, CUDA=1 demands it; without either it is built where nvcc is found,
@@ -172,7 +173,7 @@ CLI_OBJ := $(CLI_OBJ:$(B)/%=build/release/%)
 KFLAGS_release := -O2
 endif
 
-.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-all check \
+.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs test-all check \
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
         test-gpu sanitize-gpu bench-gpu
 all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
@@ -284,10 +285,18 @@ test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
 ASAN_EMU ?= build/asan/libtutti-cuda-emu.so # empty: tests on the emulated GPU are skipped
 test-asan:
 	@$(MAKE) CONFIG=asan CUDA=0 all examples build/asan/tests/run $(ASAN_EMU) $(FUZZERS:%=build/asan/fuzz/%)
-	@SKIP_INSTALL=1 tools/test build/asan
+	@SKIP_INSTALL=1 SKIP_DOCS=1 tools/test build/asan
 test-tsan:
 	@$(MAKE) CONFIG=tsan CUDA=0 all examples build/tsan/tests/run
-	@SKIP_INSTALL=1 SKIP_FUZZ=1 tools/test build/tsan
+	@SKIP_INSTALL=1 SKIP_FUZZ=1 SKIP_DOCS=1 tools/test build/tsan
+CLEAN ?=
+ifeq ($(CLEAN),)
+test-docs: all examples $(EMU_SO)
+	@tests/docs/run $(B)
+else
+test-docs:
+	@tests/docs/clean $(CLEAN)
+endif
 test-break: all $(B)/tests/run
 	@for b in contract lanes zero order; do \
 	    $(MAKE) CONFIG=release BREAK=$$b build/break-$$b/tests/run build/break-$$b/tutti || exit 1; \

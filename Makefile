@@ -4,6 +4,7 @@
 #   make test       install, build, run all tests       make check    rules a machine can check
 #   make bench      tables of speed and memory          make fuzz     ten minutes of fuzzing
 #   make install    under PREFIX (/usr/local)           make deps     install missing packages
+#   make docs       the documentation as a site in build/docs
 #   make cuda       the module for NVIDIA GPUs          make emu      the same, emulated on the CPU
 #
 #   make test-gpu sanitize-gpu bench-gpu    on a machine with an NVIDIA GPU (docs/gpu.md)
@@ -173,7 +174,7 @@ CLI_OBJ := $(CLI_OBJ:$(B)/%=build/release/%)
 KFLAGS_release := -O2
 endif
 
-.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs test-all check \
+.PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs docs test-all check \
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
         test-gpu sanitize-gpu bench-gpu
 all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
@@ -289,10 +290,14 @@ test-asan:
 test-tsan:
 	@$(MAKE) CONFIG=tsan CUDA=0 all examples build/tsan/tests/run
 	@SKIP_INSTALL=1 SKIP_FUZZ=1 SKIP_DOCS=1 tools/test build/tsan
+docs: deps
+	@tools/docs build/docs
 CLEAN ?=
 ifeq ($(CLEAN),)
 test-docs: all examples $(EMU_SO)
+	@tests/docs/faults $(B)
 	@tests/docs/run $(B)
+	@tests/docs/site $(B)
 else
 test-docs:
 	@tests/docs/clean $(CLEAN)

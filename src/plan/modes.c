@@ -1,15 +1,15 @@
 /*
- * modes.c - how each node that is laid on a mesh is done: by every shard, by every replica, by one,
- * or in pieces.
+ * modes.c - decides who computes each node of a mesh: every shard, every replica, one replica, or
+ * each replica a piece of the elements.
  *
- * Large sums over rows and what is made of them element by element are done in pieces; small ones
- * are cheaper done whole by every replica. Trees of gradients wait until the bucket after theirs
- * has been made, so that a replica seldom waits for a slower one.
+ * Large sums over rows, and elementwise results of them, are computed in pieces. For small ones it
+ * is cheaper if every replica computes the whole. The tree sums of a bucket of gradients are
+ * scheduled after the next bucket has been computed, so that replicas seldom wait for a slower one.
  */
 #include "op/square_sum.h"
 #include "plan/spread.h"
 
-#define WORTH_BYTES 16384 // of a sum; below it pieces cost more than they save
+#define WORTH_BYTES 16384 // size of a sum below which pieces cost more than they save
 
 static bool has_split(const tti_spreader *s, const tti_pnode *pn)
 {
@@ -22,7 +22,7 @@ static bool has_split(const tti_spreader *s, const tti_pnode *pn)
     return false;
 }
 
-// Can a replica do a range of this node's elements by itself?
+// Whether a replica can compute a range of this node's elements without the others.
 static bool is_flat(const tti_spreader *s, const tti_pnode *pn)
 {
     unsigned flags = pn->node->op->flags;
@@ -46,7 +46,8 @@ static bool is_worth(const tti_spreader *s, const tti_value *v)
     return v->bytes >= WORTH_BYTES || s->p->top->spread.update == TT_UPDATE_SHARD;
 }
 
-// What looks at gradients looks at pieces of those that come so; what joins that is done by all.
+// Ops that examine gradients (square_sum, max_abs) examine each piece of a sharded gradient where it
+// is; every replica then combines the results.
 static void set_parts(tti_spreader *s)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
@@ -64,18 +65,19 @@ static void set_parts(tti_spreader *s)
     }
 }
 
-// Single numbers from something large (the squares of a gradient) are made once, in turn by all.
+// A single number computed from a large tensor (the sum of a gradient's squares) is computed by one
+// replica, each replica in turn.
 static void set_owners(tti_spreader *s)
 {
     int next = 0;
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
-        bool dear = false;
+        bool expensive = false;
         for (int k = 0; s->mode[i] == TTI_EVERY && k < pn->n_in; k++)
-            dear |= s->in_pieces[pn->in[k]] == 1;
+            expensive |= s->in_pieces[pn->in[k]] == 1;
         for (int k = 0; k < pn->n_out; k++)
-            dear &= s->values[pn->out + k].count == 1;
-        if (!dear)
+            expensive &= s->values[pn->out + k].count == 1;
+        if (!expensive)
             continue;
         s->mode[i] = TTI_FIRST;
         s->owner[i] = (uint8_t)(next++ % s->n_replicas);
@@ -83,8 +85,9 @@ static void set_owners(tti_spreader *s)
 }
 
 /*
- * Gradients make buckets in the order they come. The trees of one stand where the next one ends;
- * sums that rows wait for (statistics of norms) stand where they are made.
+ * Gradients fill buckets in the order in which they are computed. The tree sums of a bucket are
+ * scheduled where the next bucket ends. Sums that later rows need (statistics of norms) are
+ * scheduled at once.
  */
 static void set_tree_keys(tti_spreader *s)
 {
@@ -161,7 +164,7 @@ void tti_spread_modes(tti_spreader *s)
         if (s->mode[i] != TTI_EVERY || !all_lanes || !is_flat(s, pn) ||
             !is_worth(s, &s->values[pn->out]))
             continue;
-        bool any = false; // something comes in pieces: a large sum, or made of one
+        bool any = false; // an input is in pieces: a large sum, or computed from one
         for (int k = 0; k < pn->n_in; k++) {
             int v = pn->in[k], maker = s->values[v].node;
             if (s->mode[maker] == TTI_ROWS && tti_is_sum(&s->values[v]) &&
@@ -178,7 +181,7 @@ void tti_spread_modes(tti_spreader *s)
     set_owners(s);
     set_tree_keys(s);
     set_residuals(s);
-    for (int64_t i = 0; i < s->n_nodes; i++) // until a reader wants it otherwise
+    for (int64_t i = 0; i < s->n_nodes; i++) // unless a reader needs another mode
         s->is_shared[i] = s->nodes[i].kind == TTI_OP && s->nodes[i].node->op == &tti_op_variable &&
                           s->n_replicas > 1;
     for (int64_t i = 0; i < s->n_nodes; i++)

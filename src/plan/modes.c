@@ -46,8 +46,8 @@ static bool is_worth(const tti_spreader *s, const tti_value *v)
     return v->bytes >= WORTH_BYTES || s->p->top->spread.update == TT_UPDATE_SHARD;
 }
 
-// Ops that examine gradients (square_sum, max_abs) examine each piece of a sharded gradient where it
-// is; every replica then combines the results.
+// Ops that examine gradients (square_sum, max_abs) examine each piece of a sharded gradient where
+// it is; every replica then combines the results.
 static void set_parts(tti_spreader *s)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {

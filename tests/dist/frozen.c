@@ -59,7 +59,7 @@ static void meet_again(world_job *j, int rank, tt_ctx *ctx)
 static void freeze(int victim, unsigned delay_us, const char *transport)
 {
     world_job j = {
-        .n = 3, .tasks = {.rendezvous_ms = 1500, .transport = transport}, .run = meet_again};
+        .n = 3, .tasks = {.rendezvous_ms = 3000, .transport = transport}, .run = meet_again};
     char name[32];
     int status;
     world_start(&j);
@@ -87,7 +87,7 @@ static void freeze(int victim, unsigned delay_us, const char *transport)
     TEST(name_)                                                                      \
     {                                                                                \
         unsigned seed = (unsigned)time(NULL) ^ (unsigned)getpid();                   \
-        for (int i = 0; i < 5; i++)                                                  \
+        for (int i = 0; i < 3; i++)                                                  \
             freeze(rand_r(&seed) % 3, (unsigned)rand_r(&seed) % 120000, transport_); \
     }
 FREEZES(world_who_freezes_at_the_start_is_named_shm, "shm")

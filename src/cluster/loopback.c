@@ -19,8 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME     "key-"
-#define AGAIN_MS 10
+#define NAME       "key-"
+#define AGAIN_MS   10
+#define LOCK_TRIES 200
 #define REMEDY \
     "; 'tutti key new FILE' makes a secret, and TUTTI_SECRET_FILE=FILE gives it to every process"
 
@@ -179,6 +180,20 @@ static tt_status await(tt_ctx *ctx, int folder, const char *rank_0, const char *
     }
 }
 
+/*
+ * Two that become rank 0 at once do so one after the other. Whoever holds the folder does so for a
+ * moment, unless it was stopped just then: that must not stop every other job of the user.
+ */
+static tt_status lock_folder(tt_ctx *ctx, int folder)
+{
+    for (int i = 0; i < LOCK_TRIES && flock(folder, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (atomic_load(&ctx->stop) != 0)
+            return TT_FAIL(ctx, TT_ESTOP, "stopped on request while waiting for other processes");
+        nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000}, NULL);
+    }
+    return TT_OK;
+}
+
 tt_status tti_loopback_key_get(tt_ctx *ctx, const tti_loopback_opts *o, tti_loopback_key *k,
                                unsigned char key[TT_SECRET_BYTES])
 {
@@ -191,8 +206,9 @@ tt_status tti_loopback_key_get(tt_ctx *ctx, const tti_loopback_opts *o, tti_loop
              colon != NULL ? colon + 1 : "0");
     tt_status st;
     if (o->rank == 0) {
-        (void)flock(folder, LOCK_EX);
-        st = make(ctx, folder, o->address, k, key);
+        st = lock_folder(ctx, folder);
+        if (st == TT_OK)
+            st = make(ctx, folder, o->address, k, key);
     } else {
         st = await(ctx, folder, o->rank_0, o->address, o->wait_ms, k, key);
     }

@@ -188,6 +188,11 @@ static const char *output_name(tt_model *m, int loss)
  */
 static tt_status watch(tt_data *d, int field, const tti_labels *l)
 {
+    const tti_labels *was = &d->labels[field];
+    if (was->classes == l->classes && was->has_ignore == l->has_ignore &&
+        was->ignore == l->ignore && was->is_id == l->is_id && strcmp(was->layer, l->layer) == 0)
+        return TT_OK; // the same model: its workers may be reading
+    tt_data_stop(d);
     d->labels[field] = *l;
     if (d->fields[field].classes <= l->classes)
         return TT_OK;

@@ -1,6 +1,6 @@
 /*
- * kinds.c - the kinds of plan nodes, one record each: a new kind is a row here, a word in plan.h and
- * a function that drafts its calls.
+ * kinds.c - the kinds of plan nodes, one record each: a new kind is a row here, a word in plan.h
+ * and a function that drafts its calls.
  */
 #include "plan/draft.h"
 

@@ -463,8 +463,8 @@ const tti_pnode *tti_maker(const tti_plan *p, int value);
 bool tti_reads(const tti_pnode *pn, int k);
 
 /*
- * kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new kind is
- * a new record.
+ * kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new kind
+ * is a new record.
  */
 typedef struct tti_kind {
     const char *name;                                   // as tables and traces name it

@@ -318,6 +318,7 @@ TEST(a_signal_ends_ranks_that_wait_for_others)
 {
     static ranks r;
     ranks_need();
+    signal(SIGHUP, SIG_DFL); // under nohup they would leave it ignored
     command_write("small.yaml", command_small_job);
     static const int numbers[] = {SIGTERM, SIGHUP, SIGINT};
     for (int way = 0; way < 5; way++) { // rank 0, rank 1, both of three, torchrun's 0 and 1 of 3

@@ -267,8 +267,8 @@ TEST(runs_that_cannot_be_removed_all_stay)
     // One that trains.
     CHECK_INT(command_shell("$TUTTI train small.yaml --quiet --epochs 1000000 --run runs/live & "
                             "p=$!; until ls runs/live/checkpoints 2>&1 | grep -q step-; do sleep "
-                            "0.02; done; $TUTTI runs; $TUTTI runs rm small-001 live; echo code $?; kill "
-                            "$p; wait $p; $TUTTI runs"),
+                            "0.02; done; $TUTTI runs; $TUTTI runs rm small-001 live; echo code "
+                            "$?; kill $p; wait $p; $TUTTI runs"),
               0);
     CHECK_HAS(command_out, "live       training  ");
     CHECK_HAS(command_out, "code 1\n");

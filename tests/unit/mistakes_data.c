@@ -1,6 +1,6 @@
 /*
- * mistakes_data.c - typical mistakes in data, as a table: the answer names the set, the file and the
- * record, and what to do.
+ * mistakes_data.c - typical mistakes in data, as a table: the answer names the set, the file and
+ * the record, and what to do.
  */
 #include "../mistakes.h"
 #include "base/base.h"

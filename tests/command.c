@@ -173,3 +173,21 @@ const char command_small_job[] = "name: small\n"
                                  "  loss: cross_entropy\n"
                                  "  optimizer: {adam: {lr: 1e-3}}\n"
                                  "  metrics: [accuracy]\n";
+
+void command_npy(const char *name, const char *shape, int64_t n)
+{
+    char path[600], header[118], text[120];
+    snprintf(text, sizeof(text), "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
+             shape);
+    memset(header, ' ', sizeof(header));
+    memcpy(header, text, strlen(text));
+    header[117] = '\n';
+    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
+    FILE *f = fopen(path, "wb");
+    CHECK(f != NULL);
+    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f);
+    fwrite(header, 1, sizeof(header), f);
+    for (int64_t i = 0; i < n; i++)
+        fwrite(&(float){(float)i / (float)n}, sizeof(float), 1, f);
+    fclose(f);
+}

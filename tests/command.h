@@ -39,4 +39,7 @@ extern const char command_small_job[];
 #define CHECK_HAS(text, words) \
     ck_assert_msg(strstr((text), (words)) != NULL, "no '%s' in '%.2000s'", (words), (text))
 
+// An f32 array that counts up, in NumPy's format, in the test's folder; shape as "3, 28, 28, 1".
+void command_npy(const char *name, const char *shape, int64_t n);
+
 #endif

@@ -21,8 +21,5 @@ typedef struct mistake {
  * words, no name of a C function, and one error at most.
  */
 void mistakes_make(const mistake *rows, int n);
-// A float array in NumPy's format, to be called before; shape as "2, 1, 28, 28". Every mistake has
-// it in its folder.
-void mistakes_npy(const char *name, const char *shape, int64_t n);
 
 #endif

@@ -6,25 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// An array of f32 counting up, in NumPy's format; shape as "3, 28, 28, 1".
-static void write_npy(const char *name, const char *shape, int64_t n)
-{
-    char path[600], header[118], text[120];
-    snprintf(text, sizeof(text), "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
-             shape);
-    memset(header, ' ', sizeof(header));
-    memcpy(header, text, strlen(text));
-    header[117] = '\n';
-    snprintf(path, sizeof(path), "%s/%s", test_folder(), name);
-    FILE *f = fopen(path, "wb");
-    CHECK(f != NULL);
-    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f);
-    fwrite(header, 1, sizeof(header), f);
-    for (int64_t i = 0; i < n; i++)
-        fwrite(&(float){(float)i / (float)n}, sizeof(float), 1, f);
-    fclose(f);
-}
-
 // ---- inputs ----------------------------------------------------------------------------------
 
 static void refuses_inputs(const char *inputs, const char *words)
@@ -59,9 +40,9 @@ TEST(records_of_another_shape_are_refused)
 {
     command_write("small.yaml", command_small_job);
     command_ok("train small.yaml --quiet");
-    write_npy("right.npy", "2, 28, 28, 1", 2 * 784);
-    write_npy("nchw.npy", "2, 1, 28, 28", 2 * 784);
-    write_npy("flat.npy", "2, 784", 2 * 784);
+    command_npy("right.npy", "2, 28, 28, 1", 2 * 784);
+    command_npy("nchw.npy", "2, 1, 28, 28", 2 * 784);
+    command_npy("flat.npy", "2, 784", 2 * 784);
     command_ok("predict small --input right.npy");
     CHECK_INT(command_run("predict small --input nchw.npy"), 3);
     CHECK_HAS(command_err, "nchw.npy");

@@ -214,8 +214,8 @@ static const mistake with_models[] = {
 TEST(mistakes_with_models)
 {
     test_need_yaml();
-    mistakes_npy("nchw.npy", "2, 1, 28, 28", 2 * 784);
-    mistakes_npy("wrong.npy", "2, 27, 27, 1", 2 * 27 * 27);
+    command_npy("nchw.npy", "2, 1, 28, 28", 2 * 784);
+    command_npy("wrong.npy", "2, 27, 27, 1", 2 * 27 * 27);
     mistakes_make(with_models, TTI_COUNT(with_models));
 }
 

@@ -45,8 +45,8 @@ static const mistake rows[] = {
 TEST(mistakes_in_data)
 {
     test_need_yaml();
-    mistakes_npy("x.npy", "8, 3", 24);
-    mistakes_npy("y.npy", "8,", 8);
+    command_npy("x.npy", "8, 3", 24);
+    command_npy("y.npy", "8,", 8);
     mistakes_make(rows, TTI_COUNT(rows));
 }
 
@@ -54,8 +54,8 @@ TEST(mistakes_in_data)
 TEST(a_target_without_an_axis_is_no_mistake)
 {
     test_need_yaml();
-    mistakes_npy("x.npy", "8, 3", 24);
-    mistakes_npy("y.npy", "8,", 8);
+    command_npy("x.npy", "8, 3", 24);
+    command_npy("y.npy", "8,", 8);
     command_write("y.yaml", "data: {train: {npy: {x: x.npy, y: y.npy}}}\n"
                             "model: [dense: 1]\n"
                             "train: {epochs: 1, batch: 4, loss: mse}\n");

@@ -39,29 +39,12 @@ static tt_status note(void *user, tt_model *m, const tt_progress *p)
         {d_, 's'}, {d_, 'e'}, {d_, 'v'}, {d_, 'X'}, {d_, '('}, {d_, 'E'}, {d_, 'B'}, \
     }
 
-static tt_model *line(tt_ctx *ctx)
-{
-    tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
-    tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.01), .metrics = TT_METRIC_MAE);
-    return m;
-}
-
-static tt_data *points(tt_ctx *ctx)
-{
-    static float x[16], y[8];
-    test_fill(x, 16, 1, -1, 1);
-    test_fill(y, 8, 2, -1, 1);
-    return tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(2), .y_shape = TT_SHAPE(1),
-                     .count = 8, .batch = 4);
-}
-
 TEST(callbacks_come_before_and_after_batches_and_epochs)
 {
     tt_ctx *ctx = test_ctx();
     diary d = {.text = ""};
     entry entries[] = ENTRIES(&d);
-    CHECK_OK(tt_fit(line(ctx), points(ctx), .epochs = 2, .validate = points(ctx),
+    CHECK_OK(tt_fit(fit_line(ctx), fit_points(ctx), .epochs = 2, .validate = fit_points(ctx),
                     .callbacks = ALL_MOMENTS(0)));
     CHECK_STR(d.text, "B0 E0 (0 s1 (1 s2 v2 e2 E2 (2 s3 (3 s4 v4 e4 X4 ");
     CHECK_OK(tt_close(ctx));
@@ -72,7 +55,7 @@ TEST(callbacks_come_every_so_often)
     tt_ctx *ctx = test_ctx();
     diary d = {.text = ""};
     entry entries[] = ENTRIES(&d);
-    CHECK_OK(tt_fit(line(ctx), points(ctx), .epochs = 4, .validate = points(ctx),
+    CHECK_OK(tt_fit(fit_line(ctx), fit_points(ctx), .epochs = 4, .validate = fit_points(ctx),
                     .callbacks = ALL_MOMENTS(2)));
     CHECK_STR(d.text, "B0 E0 (0 s2 (2 s4 v4 e4 E4 (4 s6 (6 s8 v8 e8 X8 ");
     CHECK_OK(tt_close(ctx));
@@ -84,7 +67,7 @@ TEST(epochs_end_for_callbacks_where_validations_count_steps)
     tt_ctx *ctx = test_ctx();
     diary d = {.text = ""};
     entry entries[] = ENTRIES(&d);
-    CHECK_OK(tt_fit(line(ctx), points(ctx), .epochs = 2, .validate = points(ctx),
+    CHECK_OK(tt_fit(fit_line(ctx), fit_points(ctx), .epochs = 2, .validate = fit_points(ctx),
                     .validate_every = 3,
                     .callbacks = {{TT_AT_EPOCH, 1, note, &entries[1]},
                                   {TT_AT_VALIDATION, 1, note, &entries[2]},
@@ -122,8 +105,8 @@ TEST(before_a_batch_progress_is_of_the_batches_before_it)
     tt_schedule halves = tt_step_decay(.every = 1, .factor = 0.5);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.25, .schedule = halves),
                .metrics = TT_METRIC_MAE);
-    CHECK_OK(
-        tt_fit(m, points(ctx), .epochs = 2, .callbacks = {{TT_AT_STEP_BEGIN, 1, look_before, &b}}));
+    CHECK_OK(tt_fit(m, fit_points(ctx), .epochs = 2,
+                    .callbacks = {{TT_AT_STEP_BEGIN, 1, look_before, &b}}));
     CHECK_INT(b.n, 4);
     for (int i = 0; i < 4; i++) {
         CHECK(b.lr[i] == 0.25 / (1 << i)); // of the step to come
@@ -144,9 +127,9 @@ TEST(a_callback_before_a_batch_may_stop_the_fit_after_it)
 {
     static const int at = 1;
     tt_ctx *ctx = test_ctx();
-    tt_model *m = line(ctx);
+    tt_model *m = fit_line(ctx);
     tt_fit_report r;
-    CHECK_OK(tt_fit(m, points(ctx), .epochs = 3,
+    CHECK_OK(tt_fit(m, fit_points(ctx), .epochs = 3,
                     .callbacks = {{TT_AT_STEP_BEGIN, 1, stop, (void *)&at}}));
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK(r.is_stopped && r.steps == 2);
@@ -164,8 +147,8 @@ static tt_status refuse(void *user, tt_model *m, const tt_progress *p)
 TEST(callbacks_that_cannot_be_called_are_refused)
 {
     tt_ctx *ctx = test_ctx();
-    tt_model *m = line(ctx);
-    tt_data *d = points(ctx);
+    tt_model *m = fit_line(ctx);
+    tt_data *d = fit_points(ctx);
     CHECK(tt_fit(m, d, .callbacks = {{TT_AT_STEP, 1, NULL, NULL}}, .n_callbacks = 1) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "callback 0 of 1 has no function");
     tt_clear_error(ctx);

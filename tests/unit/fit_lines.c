@@ -1,25 +1,9 @@
 /*
  * fit_lines.c - lines of progress for programs: tt_fit(.progress).
  */
+#include "fit_models.h"
 #include "test.h"
 #include <stdio.h>
-
-static tt_model *line(tt_ctx *ctx)
-{
-    tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
-    tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.01), .metrics = TT_METRIC_MAE);
-    return m;
-}
-
-static tt_data *points(tt_ctx *ctx)
-{
-    static float x[16], y[8];
-    test_fill(x, 16, 1, -1, 1);
-    test_fill(y, 8, 2, -1, 1);
-    return tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(2), .y_shape = TT_SHAPE(1),
-                     .count = 8, .batch = 4);
-}
 
 // What a fit writes to a stream; the bytes on standard error are counted.
 static char *shown(tt_fit_opts o, tt_status want, off_t *on_stderr)
@@ -30,11 +14,11 @@ static char *shown(tt_fit_opts o, tt_status want, off_t *on_stderr)
     FILE *out = tmpfile(), *err = freopen(path, "w+", stderr);
     CHECK(out != NULL && err != NULL);
     tt_ctx *ctx = tt_open(.threads = 1);
-    tt_data *d = points(ctx);
+    tt_data *d = fit_points(ctx);
     o.opts_size = sizeof(o);
     o.progress = out;
-    o.validate = points(ctx);
-    CHECK(tt_fit_with(line(ctx), d, &o) == want);
+    o.validate = fit_points(ctx);
+    CHECK(tt_fit_with(fit_line(ctx), d, &o) == want);
     (void)tt_close(ctx);
     *on_stderr = ftello(err);
     rewind(out);

@@ -88,3 +88,20 @@ tt_data *fit_data(tt_ctx *ctx, fit_kind kind, int64_t count)
     }
     return tt_data_new(ctx, &s, .batch = 24);
 }
+
+tt_model *fit_line(tt_ctx *ctx)
+{
+    tt_model *m = tt_sequential(ctx, .input = {2});
+    tt_dense(m, .units = 1);
+    tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.01), .metrics = TT_METRIC_MAE);
+    return m;
+}
+
+tt_data *fit_points(tt_ctx *ctx)
+{
+    static float x[16], y[8];
+    test_fill(x, 16, 1, -1, 1);
+    test_fill(y, 8, 2, -1, 1);
+    return tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(2), .y_shape = TT_SHAPE(1),
+                     .count = 8, .batch = 4);
+}

@@ -22,4 +22,8 @@ tt_model *fit_model_in(tt_ctx *ctx, fit_kind kind, tt_precision precision);
 // Its data: so many records, always the same.
 tt_data *fit_data(tt_ctx *ctx, fit_kind kind, int64_t count);
 
+// The smallest: one dense unit of two inputs, and eight records for it in batches of four.
+tt_model *fit_line(tt_ctx *ctx);
+tt_data *fit_points(tt_ctx *ctx);
+
 #endif

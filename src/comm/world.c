@@ -128,8 +128,9 @@ static void begin(tti_world *w)
     w->is_open = true;
 }
 
-// And that all hellos are here, as soon as they are. Of many processes each says it less often: all
-// together they would be busy with nothing else.
+// And that all hellos are here, as soon as they are. Who has met has the hello, but must go on
+// hearing from this rank: who falls silent is taken for frozen. Of many processes each says it less
+// often: all together they would be busy with nothing else.
 static void say_hello(tti_world *w, int64_t now)
 {
     int64_t every_ms = w->heartbeat_ms * TTI_MAX(w->n / 8, 1);
@@ -137,11 +138,15 @@ static void say_hello(tti_world *w, int64_t now)
     for (int i = 0; i < w->n; i++)
         has_all = has_all && (i == w->self || w->peers[i].has_hello);
     for (int i = 0; i < w->n; i++) {
-        tti_note met = {.kind = TTI_MET};
-        if (i != w->self && is_time && !w->peers[i].has_met) // who has met has it
+        tti_note met = {.kind = TTI_MET}, beat = {.kind = TTI_BEAT};
+        if (i == w->self)
+            continue;
+        if (is_time && !w->peers[i].has_met)
             tti_wire_tell(w->wire, i, &w->peers[w->self].hello, sizeof(tti_hello));
-        if (i != w->self && has_all && (is_time || !w->has_all))
+        if (has_all && (is_time || !w->has_all))
             tti_world_tell(w, i, &met);
+        else if (is_time && w->peers[i].has_met)
+            tti_world_tell(w, i, &beat);
     }
     w->has_all = has_all;
     w->beat_ns = is_time ? now : w->beat_ns;

@@ -107,6 +107,11 @@ SET_f64   += -fno-inline
 endif
 # Kernels are optimised more, but not where a sanitizer looks at every access.
 KFLAGS_release := -O3
+ifeq ($(ARCH),x86_64) # there these are for old processors and for f64: not worth a minute of a build
+KFLAGS_release_plain := -O2
+KFLAGS_release_fma   := -O2
+KFLAGS_release_f64   := -O2
+endif
 KFLAGS_debug   := -O2
 KFLAGS_fuzz    := -O0 -fno-sanitize=all
 # Sixteen numbers one by one, each checked, take the compiler minutes if it is to optimise them.
@@ -114,6 +119,7 @@ KFLAGS_asan_plain := -O0
 KFLAGS_asan_fma   := -O0
 KFLAGS_asan_f64   := -O0
 TFLAGS_asan       := -O0
+TFLAGS_release    := -O1
 # No errno: a square root is the instruction, not a call. It changes no value.
 KFLAGS     = $(KFLAGS_$(CONFIG)) -fno-math-errno -Wno-unused-function -Wno-unknown-pragmas
 
@@ -171,7 +177,10 @@ BROKEN_OBJ := $(foreach f,$(BROKEN),$(filter $(B)/$(f:%.c=%).%,$(LIB_OBJ)))
 LIB_OBJ := $(BROKEN_OBJ) $(patsubst $(B)/%,build/release/%,$(filter-out $(BROKEN_OBJ),$(LIB_OBJ)))
 TEST_OBJ := $(TEST_SRC:%.c=build/release/%.o)
 CLI_OBJ := $(CLI_OBJ:$(B)/%=build/release/%)
-KFLAGS_release := -O2
+KFLAGS_release := -O1
+KFLAGS_release_plain :=
+KFLAGS_release_fma   :=
+KFLAGS_release_f64   :=
 endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs docs test-all check \

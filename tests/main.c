@@ -4,8 +4,9 @@
  *   run [--list] [words...]     only tests whose file or name contains one of the words, or whose
  *                               name is what follows a word's '='
  *
- * CK_FORK=no runs all in this process, for tools that watch one. TEST_PART=0/2 runs every second
- * test, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a test may take (default 60).
+ * TEST_TIMES=file writes what each test took there: seconds, seconds of processors, file, name.
+ * CK_FORK=no runs all in this process, for tools that watch one. TEST_PART=0/2 runs half of the
+ * tests, TEST_PART=1/2 the others. TEST_TIMEOUT sets the seconds a test may take (default 60).
  * A test that ends by test_skip() leaves its reason in memory shared with this process; it is
  * listed and counted as skipped.
  */
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +57,19 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// What this process and those it has started and awaited took of the processors.
+static double cpu_seconds(void)
+{
+    double s = 0;
+    for (int who = RUSAGE_CHILDREN; who <= RUSAGE_SELF; who++) {
+        struct rusage u;
+        getrusage(who, &u);
+        s += (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+             1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    }
+    return s;
+}
+
 // Every test's Check function: the loop number says which test it is.
 static void run_test(int i)
 {
@@ -68,6 +83,7 @@ static void run_test(int i)
     else
         e->fn();
     notes[i].seconds = now() - notes[i].started;
+    notes[i].cpu = cpu_seconds();
 }
 
 // "op/matmul" of ".../tests/op/matmul.c".
@@ -112,14 +128,15 @@ static int select_tests(char **words, int n)
     return 0;
 }
 
-// TEST_PART=k/n: every n-th test from the k-th on, so that several processes share the work.
+// TEST_PART=k/n: one test of every n, so that several processes share the work. To and fro, as a
+// test that takes long is often followed by its twin on the GPU.
 static void take_part(const char *part)
 {
     int k = 0, n = 1, kept = 0;
     if (part == NULL || sscanf(part, "%d/%d", &k, &n) != 2 || n < 1)
         return;
     for (int i = 0; i < n_tests; i++)
-        if (i % n == k)
+        if ((i / n % 2 == 0 ? i % n : n - 1 - i % n) == k)
             tests[kept++] = tests[i];
     n_tests = kept;
 }
@@ -153,6 +170,17 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 {
     (void)st, (void)type, (void)at;
     return remove(path);
+}
+
+static void write_times(const char *path)
+{
+    FILE *f = path != NULL ? fopen(path, "w") : NULL;
+    char name[128];
+    for (int i = 0; f != NULL && i < n_tests; i++)
+        fprintf(f, "%.3f %.3f %s %s\n", notes[i].seconds, notes[i].cpu,
+                suite_name(tests[i]->file, name, sizeof(name)), tests[i]->name);
+    if (f != NULL)
+        fclose(f);
 }
 
 static void print_slowest(void)
@@ -224,6 +252,7 @@ int main(int argc, char **argv)
     double seconds = now() - start;
 
     int failed = srunner_ntests_failed(runner), skipped = print_skipped();
+    write_times(getenv("TEST_TIMES"));
     if (seconds > 10)
         print_slowest();
     int passed = srunner_ntests_run(runner) - failed - skipped;

@@ -10,7 +10,7 @@
 
 // What a test's process tells the runner, in shared memory.
 typedef struct test_note {
-    double started, seconds;
+    double started, seconds, cpu;
     char skipped[240]; // why; "" if it was not
 } test_note;
 

@@ -248,22 +248,33 @@ static void mark_changes(nan_trial *t, double *at, const double *numbers, int n,
 }
 
 /*
- * NaN in one place: elements that change with usual numbers there are NaN, those that change not
- * even with huge ones keep their bits.
+ * What depends on one place, found with the best instruction set of this CPU: bit 1 where elements
+ * change with usual numbers there, bit 2 where they change with huge ones. Every way computes the
+ * same, so one search serves all.
  */
-static void check_spreads(nan_trial *t, int input, int64_t at, const nan_result *base)
+static void find_marks(nan_trial *t, int input, int64_t at, const nan_result *base, uint8_t **marks)
 {
     nan_in *in = &t->in[input];
-    double huge = in->dtype == TT_F16 ? 6e4 : 1e30, old = in->value[at];
+    double huge = in->dtype == TT_F16 ? 6e4 : 1e30;
     const double usual[] = {HIGH, LOW, 0.3125, 1.1875};
     const double most[] = {huge, -huge, INFINITY, -INFINITY};
-    bool meets_zeros = t->row->few && t->dtype != TT_F32 && strcmp(t->device, "gpu:0") == 0;
-    bool is_padded = (t->row->padded >> input & 1) != 0 || meets_zeros;
-    uint8_t *marks[MAX_OUT];
     for (int o = 0; o < t->n_out; o++)
         marks[o] = calloc((size_t)t->count[o] + 1, 1);
     mark_changes(t, &in->value[at], usual, 4, base, marks, 1);
     mark_changes(t, &in->value[at], most, t->row->taps ? 2 : 4, base, marks, 2);
+}
+
+/*
+ * NaN in one place: elements that change with usual numbers there are NaN, those that change not
+ * even with huge ones keep their bits.
+ */
+static void check_spreads(nan_trial *t, int input, int64_t at, const nan_result *base,
+                          uint8_t *const *marks)
+{
+    nan_in *in = &t->in[input];
+    double old = in->value[at];
+    bool meets_zeros = t->row->few && t->dtype != TT_F32 && strcmp(t->device, "gpu:0") == 0;
+    bool is_padded = (t->row->padded >> input & 1) != 0 || meets_zeros;
     nan_result got;
     in->value[at] = NAN;
     run_trial(t, &got);
@@ -275,7 +286,6 @@ static void check_spreads(nan_trial *t, int input, int64_t at, const nan_result 
             if (marks[o][k] == 0 && !is_padded && !same(got.v[o][k], base->v[o][k]))
                 fail_at(t, in, at, o, k, got.v[o][k], "it does not depend on that");
         }
-        free(marks[o]);
     }
     free_result(t, &got);
 }
@@ -298,29 +308,62 @@ static void check_counts_as(nan_trial *t, nan_in *in, int64_t at, double as)
     free_result(t, &got);
 }
 
-static void try_row(const nan_row *row, const char *device, const char *isa, int threads,
-                    tt_dtype dtype)
-{
+typedef struct nan_way {
+    const char *device, *isa;
+    int threads;
     nan_trial t;
     nan_result base;
-    open_trial(&t, row, device, isa, threads, dtype);
-    run_trial(&t, &base);
-    for (int o = 0; o < t.n_out; o++)
-        for (int64_t k = 0; k < t.count[o]; k++)
-            ck_assert_msg(!isnan(base.v[o][k]), "%s: NaN without one", row->call);
-    for (int i = 0; i < t.n_in; i++) {
-        int64_t at[PLACES];
-        int n = op_is_float(t.in[i].dtype) ? places_of(&t, &t.in[i], at) : 0;
-        for (int k = 0; k < n; k++) {
-            if ((row->chooses >> i & 1) != 0)
-                check_counts_as(&t, &t.in[i], at[k],
-                                at[k] == 0 && row->as_first != 0 ? row->as_first : row->as[i]);
-            else
-                check_spreads(&t, i, at[k], &base);
-        }
+} nan_way;
+
+static void open_way(nan_way *w, const nan_row *row, tt_dtype dtype)
+{
+    open_trial(&w->t, row, w->device, w->isa, w->threads, dtype);
+    run_trial(&w->t, &w->base);
+    for (int o = 0; o < w->t.n_out; o++)
+        for (int64_t k = 0; k < w->t.count[o]; k++)
+            ck_assert_msg(!isnan(w->base.v[o][k]), "%s: NaN without one", row->call);
+}
+
+static void close_way(nan_way *w)
+{
+    free_result(&w->t, &w->base);
+    close_trial(&w->t);
+}
+
+static void try_place(nan_way *best, nan_way *ways, int n, int input, int64_t at)
+{
+    const nan_row *row = best->t.row;
+    uint8_t *marks[MAX_OUT] = {NULL};
+    bool chooses = (row->chooses >> input & 1) != 0;
+    if (!chooses)
+        find_marks(&best->t, input, at, &best->base, marks);
+    for (int w = 0; w < n; w++) {
+        if (chooses)
+            check_counts_as(&ways[w].t, &ways[w].t.in[input], at,
+                            at == 0 && row->as_first != 0 ? row->as_first : row->as[input]);
+        else
+            check_spreads(&ways[w].t, input, at, &ways[w].base, marks);
     }
-    free_result(&t, &base);
-    close_trial(&t);
+    for (int o = 0; o < MAX_OUT; o++)
+        free(marks[o]);
+}
+
+static void try_row(const nan_row *row, nan_way *ways, int n, tt_dtype dtype)
+{
+    nan_way best = {.device = "cpu:0", .threads = 1};
+    open_way(&best, row, dtype);
+    for (int w = 0; w < n; w++)
+        open_way(&ways[w], row, dtype);
+    for (int i = 0; i < best.t.n_in; i++) {
+        int64_t at[PLACES];
+        nan_in *in = &ways[0].t.in[i];
+        int n_at = op_is_float(in->dtype) ? places_of(&ways[0].t, in, at) : 0;
+        for (int k = 0; k < n_at; k++)
+            try_place(&best, ways, n, i, at[k]);
+    }
+    for (int w = 0; w < n; w++)
+        close_way(&ways[w]);
+    close_way(&best);
 }
 
 static void run_entry(const test_entry *e)
@@ -335,13 +378,15 @@ static void run_entry(const test_entry *e)
         if (strcmp(r->op, op) != 0 || r->exempt != NULL || (is_gpu && r->no_gpu))
             continue;
         for (int i = 0; i < (r->f32_only ? 1 : 3); i++) {
-            if (is_gpu) {
-                try_row(r, "gpu:0", NULL, 1, types[i]);
-                continue;
-            }
-            for (int set = 0; test_isa(set) != NULL; set++) // halves: the best and the last set
-                if (i == 0 || set == 0 || test_isa(set + 1) == NULL)
-                    try_row(r, "cpu:0", test_isa(set), set == 0 && i == 0 ? 3 : 1, types[i]);
+            nan_way ways[8] = {{.device = "gpu:0", .threads = 1}};
+            int n = is_gpu ? 1 : 0;
+            for (int set = 0; !is_gpu && test_isa(set) != NULL; set++)
+                if (i == 0 || set == 0 ||
+                    test_isa(set + 1) == NULL) // halves: the best and the last
+                    ways[n++] = (nan_way){.device = "cpu:0",
+                                          .isa = test_isa(set),
+                                          .threads = set == 0 && i == 0 ? 3 : 1};
+            try_row(r, ways, n, types[i]);
         }
     }
 }

@@ -204,10 +204,11 @@ $(B)/tutti: $(CLI_OBJ) $(B)/libtutti.a
 	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
 
 # Everything is compiled anew when flags change, for example when deps installed a library.
+FLAGS_NOW = $(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS)) \
+            $(foreach s,$(SETS),$(KFLAGS_$(CONFIG)_$(s))) $(TFLAGS_$(CONFIG))
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS))' | cmp -s - $@ || \
-	    echo '$(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS))' > $@
+	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
 FORCE:
 
 # nvcc takes its flags from elsewhere, so it has a file of its own.

@@ -206,7 +206,7 @@ TEST(a_column_name_that_is_too_long_is_refused)
     command_write("job.yaml", "data: {train: {csv: {file: t.csv}}}\nmodel: [dense: 1]\n"
                               "train: {batch: 2, loss: mse, optimizer: sgd}\n");
     ends("train job.yaml", 3, "is longer than 255 bytes");
-    char line[600];
+    char line[800];
     text[300] = '\0';
     command_write("t.csv", "x,y\n1,2\n");
     snprintf(line, sizeof(line), "train job.yaml --set data.train.csv.x=%s", text);

@@ -177,10 +177,7 @@ BROKEN_OBJ := $(foreach f,$(BROKEN),$(filter $(B)/$(f:%.c=%).%,$(LIB_OBJ)))
 LIB_OBJ := $(BROKEN_OBJ) $(patsubst $(B)/%,build/release/%,$(filter-out $(BROKEN_OBJ),$(LIB_OBJ)))
 TEST_OBJ := $(TEST_SRC:%.c=build/release/%.o)
 CLI_OBJ := $(CLI_OBJ:$(B)/%=build/release/%)
-KFLAGS_release := -O1
-KFLAGS_release_plain :=
-KFLAGS_release_fma   :=
-KFLAGS_release_f64   :=
+KFLAGS_release := -O2
 endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs docs test-all check \

@@ -106,10 +106,12 @@ static bool is_wanted(const test_entry *e, char **words, int n)
     return n == 0;
 }
 
+// The last file first: those of dist/, which measure time, come when what runs beside the tests
+// (tools/test) is over.
 static int by_file(const void *a, const void *b)
 {
     const test_entry *x = *(const test_entry *const *)a, *y = *(const test_entry *const *)b;
-    int c = strcmp(x->file, y->file);
+    int c = strcmp(y->file, x->file);
     return c != 0 ? c : x->order - y->order;
 }
 

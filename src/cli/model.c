@@ -122,7 +122,7 @@ static tt_status build(cli_model *m, const cli_args *args, bool compiled)
     if (st == TT_OK && cli_is_first(j->ctx))
         st = tti_card_read(j->ctx, m->weights, file, &card);
     if (st != TT_OK && cli_ranks(j->ctx) > 1)
-        tti_world_fail(j->ctx->world, st, tt_last_error(j->ctx).message);
+        tti_world_fail_with(j->ctx, st);
     if (st == TT_OK)
         st = share_card(j->ctx, card, &text);
     json_decref(card);

@@ -346,6 +346,8 @@ static int train(training *t)
                 called(), t->run);
         st = TT_OK;
     }
+    if (st != TT_OK && tt_status_of(t->j.ctx) != TT_OK)
+        st = tt_status_of(t->j.ctx); // the cause, which is printed, not what it led to
     return st == TT_OK ? asked : cli_code(st);
 }
 

@@ -154,7 +154,7 @@ static tt_status agree(tt_comm *c, tti_comm_call *call)
 static tt_status end(tt_comm *c, tt_status st)
 {
     if (st != TT_OK && c->transport != &tti_transport_local)
-        tti_world_fail(c->ctx->world, st, tt_last_error(c->ctx).message);
+        tti_world_fail_with(c->ctx, st);
     return st;
 }
 

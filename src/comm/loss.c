@@ -245,6 +245,12 @@ void tti_world_fail(tti_world *w, tt_status st, const char *message)
         tti_wire_wake(w->wire);
 }
 
+void tti_world_fail_with(tt_ctx *ctx, tt_status st)
+{
+    tt_error e = tt_last_error(ctx);
+    tti_world_fail(ctx->world, e.status != TT_OK ? e.status : st, e.message);
+}
+
 tt_status tti_world_stuck(tti_world *w, int rank, const char *what, int64_t wait_ms)
 {
     char text[TTI_MESSAGE_MAX], why[160];

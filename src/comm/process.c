@@ -259,7 +259,7 @@ static tt_status process_open(tt_comm *c, const int *ranks, int n)
     p->passes = true;
     tt_status st = open_process(c, ranks, n);
     if (st != TT_OK)
-        tti_world_fail(p->w, st, tt_last_error(c->ctx).message);
+        tti_world_fail_with(c->ctx, st);
     return st;
 }
 

@@ -45,7 +45,7 @@ void *tt_comm_memory(tt_comm *c, size_t bytes)
     if (st == TT_OK && c->transport != &tti_transport_local)
         st = map_others(c, b);
     if (st != TT_OK && c->transport != &tti_transport_local)
-        tti_world_fail(c->ctx->world, st, tt_last_error(c->ctx).message);
+        tti_world_fail_with(c->ctx, st);
     return st == TT_OK ? b->mine.at : NULL;
 }
 

@@ -140,6 +140,8 @@ tt_status tti_segment_map(tt_ctx *ctx, const tti_segment_name *name, tti_segment
 tt_status tti_world_status(tti_world *w);
 // Tells everybody that this process fails and why; they end with that cause. The first time only.
 void tti_world_fail(tti_world *w, tt_status st, const char *message);
+// The same with the context's error, its status and its message; st where it has none.
+void tti_world_fail_with(tt_ctx *ctx, tt_status st);
 /*
  * Records TT_ETIMEOUT: this process has waited for that rank, and nothing got on. Who is named is
  * the rank at the end: it may itself wait for another one, and so on.

@@ -366,6 +366,6 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     }
     st = tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;
     if (ctx->top.n_tasks > 1) // the others wait for what will not come
-        tti_world_fail(ctx->world, st, tt_last_error(ctx).message);
+        tti_world_fail_with(ctx, st);
     return st;
 }

@@ -248,7 +248,7 @@ static tt_status fail_alone(tt_session *s, tt_status st)
 {
     bool alone = st == TT_ENOMEM || st == TT_EPEER || st == TT_ETIMEOUT || st == TT_EIO;
     if (s->ctx->top.n_tasks > 1 && alone)
-        tti_world_fail(s->ctx->world, st, tt_last_error(s->ctx).message);
+        tti_world_fail_with(s->ctx, st);
     return st;
 }
 

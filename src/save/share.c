@@ -28,7 +28,7 @@ tt_status tti_ranks_wait(tt_ctx *ctx, tt_status st, const char *what)
     if (st == TT_OK)
         st = tt_status_of(ctx);
     if (st != TT_OK) {
-        tti_world_fail(ctx->world, st, tt_last_error(ctx).message);
+        tti_world_fail_with(ctx, st);
         return st;
     }
     return tti_world_exchange(ctx->world, what, NULL, 0, NULL, WAIT_MS);

@@ -126,6 +126,27 @@ TEST(world_failure_of_one_is_the_cause_of_all)
     CHECK(strstr(j.ranks[0].message, "rank 2 (/job:worker/task:2, host ") != NULL);
 }
 
+// A thread that writes fails, and the call beside it ends with what came of that.
+static void fail_beside(world_job *j, int rank, tt_ctx *ctx)
+{
+    if (rank == 2) {
+        (void)TT_FAIL(ctx, TT_EIO, "the disk of rank 2 is full");
+        tti_world_fail_with(ctx, TT_EPEER);
+    }
+    wait_for_one(j, rank == 2 ? 0 : rank, ctx);
+}
+
+TEST(world_status_told_is_that_of_the_message)
+{
+    world_job j = {.n = 3, .run = fail_beside};
+    world_start(&j);
+    world_join(&j, 10);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(j.ranks[i].status, TT_EIO);
+        CHECK(strstr(j.ranks[i].message, "the disk of rank 2 is full") != NULL);
+    }
+}
+
 // A rank that is not as it should be says it in bytes that a terminal obeys.
 static void fail_badly(world_job *j, int rank, tt_ctx *ctx)
 {

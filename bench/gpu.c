@@ -7,7 +7,7 @@
  *       [--no-guard]
  *   gpu --profile --only WORK [--steps N] [--tiny] [--lanes N] [--fast]
  *
- * --only takes gpt2, resnet50 or mlp. --tiny takes sizes for the emulation. --profile prints where
+ * --only takes a work of gpu_works.h. --tiny takes sizes for the emulation. --profile prints where
  * the time of a step goes, by op and shapes. Sides are processes (gpu_side.h), timed in turn;
  * where the memory does not allow it, one after the other, and the table says so. --device names
  * another GPU; PYTHON the interpreter that has PyTorch. A side prints what it did with --serve.
@@ -145,22 +145,24 @@ static void make_ours(gpu_side *s, const char *name, const gpu_work *w, const se
         s->argv[n++] = "--tiny";
 }
 
-static void make_peer(gpu_side *s, const gpu_work *w)
+static void make_peer(gpu_side *s, const gpu_work *w, const char *mode)
 {
     static char numbers[9][16];
-    const int64_t values[] = {w->rows,    w->layers, w->heads, w->width,
-                              w->context, w->vocab,  w->side,  w->classes};
-    static const char *const flags[] = {"--rows",    "--layers", "--heads", "--width",
-                                        "--context", "--vocab",  "--side",  "--classes"};
+    const int64_t values[] = {w->rows,  w->layers,  w->heads,
+                              w->width, w->context, w->vocab,
+                              w->side,  w->classes, w->precision == TT_PRECISION_BF16};
+    static const char *const flags[] = {"--rows",  "--layers", "--heads",   "--width", "--context",
+                                        "--vocab", "--side",   "--classes", "--half"};
     const char *python = getenv("PYTHON");
     int n = 0;
-    *s = (gpu_side){.name = strcmp(w->peer_mode, "eager") == 0 ? "PyTorch, eager"
-                                                               : "PyTorch, compiled"};
+    *s = (gpu_side){.name = strcmp(mode, "eager") == 0   ? "PyTorch, eager"
+                            : strcmp(mode, "graph") == 0 ? "PyTorch, CUDA graph"
+                                                         : "PyTorch, compiled"};
     s->argv[n++] = python != NULL ? python : "python3";
     s->argv[n++] = "bench/peers/torch_gpu.py";
-    s->argv[n++] = w->name;
-    s->argv[n++] = w->peer_mode;
-    for (int i = 0; i < 8; i++) {
+    s->argv[n++] = w->kind;
+    s->argv[n++] = mode;
+    for (int i = 0; i < 9; i++) {
         snprintf(numbers[i], sizeof(numbers[i]), "%lld", (long long)values[i]);
         s->argv[n++] = flags[i];
         s->argv[n++] = numbers[i];
@@ -263,7 +265,7 @@ static bool run_work(const gpu_work *w, const settings *set)
     int rounds = TTI_MIN(set->rounds > 0 ? set->rounds : w->rounds, SIDE_ROUNDS);
     bool apart = false, ok = true;
     make_ours(&exact, "exact, 8 lanes", w, set, false, true);
-    make_peer(&peer, w);
+    make_peer(&peer, w, w->peer_mode);
     if (set->no_peer)
         ok = time_alone(&exact, steps, rounds);
     else
@@ -272,6 +274,13 @@ static bool run_work(const gpu_work *w, const settings *set)
     if (!set->no_peer) {
         print_side(w, &peer);
         print_ratio("times the peer's rate", &exact, &peer, w->goal, apart);
+    }
+    if (!set->no_peer && w->graph_goal > 0) {
+        make_ours(&again, "exact, 8 lanes", w, set, false, true);
+        make_peer(&peer, w, "graph");
+        time_pair(&again, &peer, steps, rounds, &apart);
+        print_side(w, &peer);
+        print_ratio("times the rate of its graph", &again, &peer, w->graph_goal, apart);
     }
     if (!set->no_lanes) {
         make_ours(&again, "exact, 8 lanes", w, set, false, true);
@@ -333,7 +342,7 @@ int main(int argc, char **argv)
     settings set;
     int failed = 0, found = 0;
     if (!read_settings(argc, argv, &set)) {
-        fprintf(stderr, "usage: gpu [--only gpt2|resnet50|mlp] [--steps N] [--rounds N] [--tiny] "
+        fprintf(stderr, "usage: gpu [--only WORK] [--steps N] [--rounds N] [--tiny] "
                         "[--no-peer] [--no-lanes] [--no-first] [--no-guard] [--device gpu:0]\n"
                         "       gpu --profile --only WORK [--steps N] [--lanes N] [--fast]\n");
         return 2;
@@ -356,7 +365,11 @@ int main(int argc, char **argv)
         else
             failed += !run_work(&works[i], &set);
     }
-    if (found == 0)
-        fprintf(stderr, "gpu: no work is called '%s'; there are gpt2, resnet50 and mlp\n", name);
+    if (found == 0) {
+        fprintf(stderr, "gpu: no work is called '%s'; there are", name);
+        for (int i = 0; i < GPU_N_WORKS; i++)
+            fprintf(stderr, " %s", works[i].name);
+        fprintf(stderr, "\n");
+    }
     return found == 0 ? 2 : failed > 0;
 }

@@ -1,7 +1,8 @@
 """The works of bench/gpu.c in PyTorch, the way its users run them fast: autocast to bf16, compiled,
-fused optimizers, channels last, data on the device. Speaks the lines of bench/gpu_side.h.
+fused optimizers, channels last, data on the device; the small works in f32, without TF32. Mode graph
+captures the whole step by hand as a CUDA graph. Speaks the lines of bench/gpu_side.h.
 
-usage: torch_gpu.py gpt2|resnet50|mlp compile|eager --rows N [--layers N ...]"""
+usage: torch_gpu.py gpt2|resnet50|mlp|cnn compile|eager|graph --rows N [--layers N ...] [--half 1]"""
 import argparse
 import os
 import sys
@@ -10,9 +11,9 @@ import time
 
 def parse():
     p = argparse.ArgumentParser()
-    p.add_argument("work", choices=["gpt2", "resnet50", "mlp"])
-    p.add_argument("mode", choices=["compile", "eager"])
-    for name in ("rows", "layers", "heads", "width", "context", "vocab", "side", "classes"):
+    p.add_argument("work", choices=["gpt2", "resnet50", "mlp", "cnn"])
+    p.add_argument("mode", choices=["compile", "eager", "graph"])
+    for name in ("rows", "layers", "heads", "width", "context", "vocab", "side", "classes", "half"):
         p.add_argument("--" + name, type=int, default=0)
     return p.parse_args()
 
@@ -56,11 +57,14 @@ def gpt2(a, torch):
             return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
     model = Model().cuda()
+    data = torch.randint(0, a.vocab, (8, 2, a.rows, a.context), device="cuda")
+    run = torch.compile(model) if a.mode == "compile" else model
+    if not a.half:  # a small one, as the other small works: Adam, no clipping
+        rule = adam(torch, model)
+        return model, whole(a, torch, rule, lambda d: run(d[0], d[1]), data)
     rule = torch.optim.AdamW(
         model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True
     )
-    data = torch.randint(0, a.vocab, (8, 2, a.rows, a.context), device="cuda")
-    run = torch.compile(model) if a.mode == "compile" else model
 
     def step(i):
         with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -98,25 +102,78 @@ def resnet50(a, torch):
     return model, step
 
 
-def mlp(a, torch):
-    """784-128-10 with Adam, f32."""
-    nn = torch.nn
-    pixels = a.side * a.side
-    model = nn.Sequential(
-        nn.Flatten(), nn.Linear(pixels, 128), nn.ReLU(), nn.Linear(128, a.classes)
-    ).cuda()
-    rule = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    x = torch.randn(8, a.rows, a.side, a.side, device="cuda")
-    y = torch.randint(0, a.classes, (8, a.rows), device="cuda")
-    run = torch.compile(model) if a.mode == "compile" else model
+def adam(torch, model):
+    return torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
 
-    def step(i):
-        loss = nn.functional.cross_entropy(run(x[i % 8]), y[i % 8])
-        loss.backward()
+
+def whole(a, torch, rule, loss_of, data):
+    """A step as it is, or captured: then its data are copied to where the graph reads them."""
+
+    def plain(d):
+        loss_of(d).backward()
         rule.step()
         rule.zero_grad(set_to_none=True)
 
-    return model, step
+    if a.mode != "graph":
+        return lambda i: plain(data[i % 8])
+    still = data[0]
+    still = [x.clone() for x in still] if isinstance(still, tuple) else still.clone()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            plain(still)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        plain(still)
+
+    def replay(i):
+        new = data[i % 8]
+        if isinstance(still, list):
+            for to, of in zip(still, new):
+                to.copy_(of)
+        else:
+            still.copy_(new)
+        graph.replay()
+
+    return replay
+
+
+def classes(a, torch, model):
+    """A model of images, or of anything with their shape, with Adam, f32."""
+    model = model.cuda()
+    rule = adam(torch, model)
+    x = torch.randn(8, a.rows, 1, a.side, a.side, device="cuda")
+    y = torch.randint(0, a.classes, (8, a.rows), device="cuda")
+    run = torch.compile(model) if a.mode == "compile" else model
+    data = [(x[i], y[i]) for i in range(8)]
+    loss = torch.nn.functional.cross_entropy
+    return model, whole(a, torch, rule, lambda d: loss(run(d[0]), d[1]), data)
+
+
+def mlp(a, torch):
+    """784, hidden layers of one width, classes."""
+    nn = torch.nn
+    widths = [a.side * a.side] + [a.width] * a.layers
+    parts = [nn.Flatten()]
+    for i in range(a.layers):
+        parts += [nn.Linear(widths[i], widths[i + 1]), nn.ReLU()]
+    return classes(a, torch, nn.Sequential(*parts, nn.Linear(widths[-1], a.classes)))
+
+
+def cnn(a, torch):
+    """Two convolutions, pooling, two dense layers."""
+    nn = torch.nn
+    flat = ((a.side - 4) // 2) ** 2 * 64
+    return classes(
+        a,
+        torch,
+        nn.Sequential(
+            *(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Flatten(), nn.Linear(flat, 128), nn.ReLU(), nn.Linear(128, a.classes)),
+        ),
+    )
 
 
 def answer(torch, model, step):
@@ -148,9 +205,10 @@ def main():
         if not torch.cuda.is_available():
             raise RuntimeError("PyTorch sees no GPU")
         torch.manual_seed(0)
-        if a.work != "mlp":
+        if a.half:
             torch.set_float32_matmul_precision("high")
-        model, step = {"gpt2": gpt2, "resnet50": resnet50, "mlp": mlp}[a.work](a, torch)
+        works = {"gpt2": gpt2, "resnet50": resnet50, "mlp": mlp, "cnn": cnn}
+        model, step = works[a.work](a, torch)
         step(0)
         torch.cuda.synchronize()
         print("ready %.4f" % (time.monotonic() - since), flush=True)

@@ -1,5 +1,6 @@
 /*
- * gemm_after.cuh - kernels after products of matrices on a GPU: bias and activation, sums of lanes.
+ * gemm_after.cuh - kernels after products of matrices on a GPU: bias and activation, sums of lanes
+ * and of strands of a long k.
  */
 #ifndef TUTTI_OP_GEMM_AFTER_CUH
 #define TUTTI_OP_GEMM_AFTER_CUH
@@ -39,6 +40,38 @@ static inline void finish_launch(const tt_launch *l, const finish_args *f)
     int64_t down = (int64_t)tti_device_of(l)->sms * 16 / across + 1;
     dim3 grid(across, (unsigned)(f->rows < down ? f->rows : down));
     TTI_LAUNCH(l, grid, 256, 0, finish_kernel, *f);
+}
+
+// ---- sums of strands ----------------------------------------------------------------------------
+
+// y = act(z), z = x[0] + x[1] + ... + bias: strands of rows by n numbers each, at distances of step.
+struct strands_args {
+    const float *x, *bias;
+    float *y, *z;
+    int64_t step, rows, n;
+    int strands, act;
+};
+
+static __global__ void strands_kernel(strands_args f)
+{
+    int64_t count = f.rows * f.n;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        float z = f.x[i];
+        for (int s = 1; s < f.strands; s++)
+            z = z + f.x[s * f.step + i];
+        if (f.bias != NULL)
+            z = z + f.bias[i % f.n];
+        if (f.z != NULL)
+            tti_put(f.z[i], z);
+        tti_put(f.y[i], tti_act(f.act, z));
+    }
+}
+
+static inline void strands_launch(const tt_launch *l, const strands_args *f)
+{
+    unsigned grid = tti_blocks(l, f->rows * f->n, 256);
+    TTI_LAUNCH(l, grid, 256, 0, strands_kernel, *f);
 }
 
 // ---- sums of lanes ---------------------------------------------------------------------------

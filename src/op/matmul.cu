@@ -1,5 +1,6 @@
 /*
- * matmul.cu - products of matrices on GPUs: by cuBLASLt where it is there, else by gemm.cuh.
+ * matmul.cu - products of matrices on GPUs: f32 by weights on the matrix units (gemm_tf32.cuh),
+ * others by cuBLASLt where it is there, else by gemm.cuh.
  *
  * prepare() finds the program of calls (matmul_program.cuh), kept in a recipe. Sums of lanes, or of
  * the strands of long ones, are f32 in scratch and then added along the tree. Bias and activation
@@ -51,20 +52,52 @@ static char *at(const void *p, tt_dtype t, int64_t i)
     return p == NULL ? NULL : (char *)p + i * (t == TT_F32 ? 4 : 2);
 }
 
+// On the matrix units: g's place says what of.
+static void run_units(const tt_launch *l, const tune *t, gemm_args *m)
+{
+    const program *g = t->g;
+    tf32_args u = {};
+    if (g->to == TO_STRANDS) {
+        int64_t k = m->k, len = tf32_strand(k, m->n);
+        m->batch = tf32_strands(k, m->n);
+        m->k = len;
+        m->step_a = len * m->a_k;
+        m->step_b = len * m->b_k;
+        m->step_c = g->piece * m->n;
+        u.last = k - (m->batch - 1) * len;
+    } else {
+        u.last = m->k;
+    }
+    u.g = *m;
+    if (g->to == TO_FOREST) {
+        tti_strands s;
+        cut_lanes(&s, l->lanes, t->per, t->batch * t->m * t->n);
+        u.ln = tti_lanes_by_value<TF32_LANES>(&s.ln);
+        u.part = m->m * m->n;
+        u.is_balanced = s.ln.n == TF32_LANES && tree_is_balanced(&s.ln);
+        tf32_tree_launch(l, &u);
+    } else if (g->to == TO_LANES) {
+        tf32_lanes_launch(l, &u);
+    } else {
+        tf32_rows_launch(l, &u);
+    }
+}
+
 static tt_status run_call(const tt_launch *l, const tune *t, const operands *o, const call *c)
 {
     const program *g = t->g;
     const tti_blas_product *p = &c->p;
     const void *a = at(o->a, o->in, c->a), *b = at(o->b, o->in, c->b);
-    bool to_sums = g->to == TO_SCRATCH || g->to == TO_LANES;
+    bool to_sums = g->to == TO_SCRATCH || g->to == TO_LANES || g->to == TO_STRANDS;
+    bool is_whole = g->to == TO_Y || g->to == TO_UNITS; // with bias and activation
     char *y = at(to_sums ? o->sums : o->y, (tt_dtype)p->out, c->c);
-    char *z = g->to == TO_Y ? at(o->z, o->out, c->c) : NULL;
+    char *z = is_whole ? at(o->z, o->out, c->c) : NULL;
     if (g->by_library && p->k > 0 && tti_blas_takes(c->plan[z != NULL], a, b, y, o->bias, z))
         return tti_blas_run(c->plan[z != NULL], l, a, b, y, o->bias, z, o->workspace);
     gemm_args m = {};
     m.a = a;
     m.b = b;
-    m.bias = g->to == TO_Y || g->to == TO_Y_ACT ? o->bias : NULL;
+    m.bias = is_whole || g->to == TO_Y_ACT ? o->bias : NULL;
     m.y = y;
     m.z = z;
     m.m = p->m;
@@ -80,8 +113,10 @@ static tt_status run_call(const tt_launch *l, const tune *t, const operands *o, 
     m.step_b = p->step_b;
     m.step_c = p->step_c;
     m.out = g->to == TO_TREE ? o->out : p->out;
-    m.act = g->to == TO_Y ? o->act : TT_LINEAR;
-    if (g->to == TO_TREE)
+    m.act = is_whole ? o->act : TT_LINEAR;
+    if (g->by_units)
+        run_units(l, t, &m);
+    else if (g->to == TO_TREE)
         gemm_lanes_launch(l, o->in, &m, t->per);
     else
         gemm_launch(l, o->in, &m);
@@ -104,7 +139,19 @@ static void finish_piece(const tt_launch *l, const tune *t, const operands *o, i
         tti_strands s;
         cut_lanes(&s, l->lanes, t->per, t->batch * t->m * t->n);
         tree_launch(l, &s.ln, &a);
-    } else if (g->to != TO_Y && g->to != TO_TREE) {
+    } else if (g->to == TO_STRANDS) {
+        strands_args f = {};
+        f.x = (const float *)o->sums;
+        f.bias = (const float *)o->bias;
+        f.y = (float *)at(o->y, o->out, row * t->n);
+        f.z = (float *)at(o->z, o->out, row * t->n);
+        f.step = g->piece * t->n;
+        f.rows = rows;
+        f.n = t->n;
+        f.strands = (int)tf32_strands(g->list[0].p.k, t->n);
+        f.act = o->act;
+        strands_launch(l, &f);
+    } else if (g->to == TO_Y_FINISH || g->to == TO_SCRATCH || g->to == TO_Y_ACT) {
         bool is_act = g->to == TO_Y_ACT; // of what is rounded: the same for relu
         finish_args f = {};
         f.y = at(o->y, o->out, row * t->n);

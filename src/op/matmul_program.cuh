@@ -15,6 +15,7 @@
 #include "cuda/blas.h"
 #include "cuda/strands.cuh"
 #include "op/gemm.h"
+#include "op/gemm_tf32.cuh"
 #include <stddef.h>
 #include <string.h>
 #include <tutti/ops.h>
@@ -35,8 +36,9 @@
 typedef struct product {
     char tag[16]; // in recipes' keys
     int64_t m, n, k, batch;
-    int32_t open;   // TTI_BLAS_ROWS ...
-    int32_t is_own; // our kernel does it
+    int32_t open;     // TTI_BLAS_ROWS ...
+    int32_t is_own;   // our kernel does it
+    int32_t by_units; // the one on the matrix units (gemm_tf32.cuh)
     int32_t lead;
     int32_t dim[TTI_GEMM_LEAD], step_a[TTI_GEMM_LEAD], step_b[TTI_GEMM_LEAD]; // in matrices
     int32_t in, out, act, has_bias, has_z;
@@ -105,6 +107,9 @@ static void find_open(product *q, const tt_prep *p, int ma, int nb)
         q->is_own = is_wide || p->in[0].open == ma;
     }
     q->is_own = q->is_own || is_small(q);
+    bool has_weights = q->open == TTI_BLAS_LANES || q->open == TTI_BLAS_ROWS;
+    q->by_units = !q->is_own && has_weights && q->in == TT_F32 && q->out == TT_F32 &&
+                  !tti_blas_tf32() && ((const tti_cuda_device *)p->device)->major >= 8;
 }
 
 // The strands of ln, whose rows are per terms each, for results of so many numbers.
@@ -159,6 +164,9 @@ typedef enum place {
     TO_LANES = 3,    // f32, a slice for each lane, then the tree
     TO_Y_ACT = 4,    // with the library's epilogue, then the activation where it is
     TO_TREE = 5,     // lanes and their tree by one kernel of ours
+    TO_UNITS = 6,    // by the matrix units as it is, with bias and activation,
+    TO_STRANDS = 7,  // f32, a slice for each strand of a long k, then their sum,
+    TO_FOREST = 8,   // or lanes and their tree
 } place;
 
 typedef struct call {
@@ -173,7 +181,7 @@ typedef struct program {
     int64_t calls;             // for each piece
     int64_t inner, outer;      // of the batch: done by one call, and by calls of their own
     int64_t workspace, slices; // bytes of scratch: the library's, then the sums
-    bool by_library;
+    bool by_library, by_units;
     call list[1];
 } program;
 
@@ -251,7 +259,7 @@ static void fill_call(const product *q, const program *g, call *c, int64_t row, 
     int64_t step_a, step_b, at_a, at_b, k0 = 0, k = q->k;
     find_inner(q, &step_a, &step_b);
     find_matrices(q, outer * g->inner, &at_a, &at_b);
-    if (q->has_lanes && q->n_lanes > 0 && g->to != TO_TREE) {
+    if (q->has_lanes && q->n_lanes > 0 && g->to != TO_TREE && g->to != TO_FOREST) {
         k0 = q->bound[lane];
         k = q->bound[lane + 1] - k0;
     }
@@ -280,7 +288,7 @@ static void fill_call(const product *q, const program *g, call *c, int64_t row, 
             c->p.step_b = q->trans_b ? k : k * q->n;
             c->p.step_c = slice;
         }
-    } else if (g->to == TO_SCRATCH) {
+    } else if (g->to == TO_SCRATCH || g->to == TO_STRANDS) {
         c->c = g->pieces == 1 ? c->c : 0;
     } else {
         c->c += row * q->n;
@@ -323,9 +331,10 @@ static void find_place(const product *q, program *g, place to)
     g->pieces = 1;
     g->slices = 0;
     g->workspace = 0;
-    if (to != TO_SCRATCH && to != TO_LANES)
+    if (to != TO_SCRATCH && to != TO_LANES && to != TO_STRANDS)
         return;
-    int64_t row = (to == TO_LANES ? q->n_lanes : 1) * q->n * 4;
+    int64_t slices = to == TO_LANES ? q->n_lanes : to == TO_STRANDS ? tf32_strands(q->k, q->n) : 1;
+    int64_t row = slices * q->n * 4;
     if (q->batch == 1 && row * q->m > MOST_SCRATCH) {
         int64_t n = (row * q->m + MOST_SCRATCH - 1) / MOST_SCRATCH;
         g->piece = ((q->m + n - 1) / n + PIECE - 1) / PIECE * PIECE;
@@ -347,6 +356,7 @@ static program *make_program(tti_cuda_device *d, const product *q, place to, int
     key.tag[10] = (char)('0' + by_library);
     find_place(q, &g, to);
     g.by_library = by_library;
+    g.by_units = q->by_units && q->k > 0;
     g.calls = list_calls(d, q, &g, NULL, end);
     size_t bytes = sizeof(g) + sizeof(call) * (size_t)(g.calls * g.pieces);
     program *out = (program *)tti_recipe_get(d, &key, key_bytes(q), bytes, NULL, &is_new);
@@ -366,12 +376,21 @@ static place lanes_place(const product *q)
     return is_short ? TO_TREE : TO_LANES;
 }
 
+static place units_place(const product *q)
+{
+    if (q->open == TTI_BLAS_LANES)
+        return q->n_lanes <= TF32_LANES ? TO_FOREST : TO_LANES;
+    return tf32_strands(q->k, q->n) > 1 ? TO_STRANDS : TO_UNITS;
+}
+
 // By the library with its epilogue, by it with our kernel after it, or by our kernel alone.
 static program *find_program(tti_cuda_device *d, const product *q)
 {
     bool is_all, has_tree = q->has_lanes && q->n_lanes > 1;
     int end = epilogue(q, &is_all);
     place after = q->out == TT_F32 ? TO_Y_FINISH : TO_SCRATCH;
+    if (q->by_units && q->k > 0)
+        return make_program(d, q, units_place(q), 0, false);
     if (tti_blas_version(NULL) != 0 && !q->is_own) {
         place to = has_tree ? TO_LANES : !is_all ? after : q->act == TT_RELU ? TO_Y_ACT : TO_Y;
         program *g = make_program(d, q, to, end, true);

@@ -86,11 +86,11 @@ static void freeze(int victim, unsigned delay_us, const char *transport)
 // Ranks meet within the first 30 ms: who freezes there has met some of the others, but not all.
 static const unsigned most_us[] = {30000, 30000, 120000};
 
-#define FREEZES(name_, transport_)                                                   \
-    TEST(name_)                                                                      \
-    {                                                                                \
-        unsigned seed = (unsigned)time(NULL) ^ (unsigned)getpid();                   \
-        for (int i = 0; i < 3; i++)                                                  \
+#define FREEZES(name_, transport_)                                                       \
+    TEST(name_)                                                                          \
+    {                                                                                    \
+        unsigned seed = (unsigned)time(NULL) ^ (unsigned)getpid();                       \
+        for (int i = 0; i < 3; i++)                                                      \
             freeze(rand_r(&seed) % 3, (unsigned)rand_r(&seed) % most_us[i], transport_); \
     }
 FREEZES(world_who_freezes_at_the_start_is_named_shm, "shm")

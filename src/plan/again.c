@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOR_BACKWARD 1e-6 // how far a copy's key is before its reader's
-
 typedef tti_chooser chooser;
 
 // Nodes that the backward part, or a copy that it needs, reads and that were chosen.
@@ -54,7 +52,7 @@ static tt_status add_copy(chooser *c, int i)
     pn.out = (int)p->n_values;
     pn.is_again = true;
     pn.reason = "recomputed";
-    pn.key = 1e18; // until its readers are known
+    pn.key = TTI_KEY_UNKNOWN; // until its readers are
     c->copy[i] = tti_plan_node(p, pn);
     for (int k = 0; c->copy[i] >= 0 && k < pn.n_out; k++) {
         tti_value v = p->values[first + k];
@@ -75,14 +73,16 @@ static void before_readers(tti_plan *p, int64_t i)
     for (int k = 0; k < p->nodes[i].n_in; k++) {
         tti_pnode *maker = &p->nodes[p->values[p->nodes[i].in[k]].node];
         if (maker->is_again)
-            maker->key = TTI_MIN(maker->key, p->nodes[i].key - FOR_BACKWARD);
+            maker->key =
+                tti_key_earlier(maker->key, tti_key_shift(p->nodes[i].key, -TTI_SHIFT_RECOMPUTED));
     }
 }
 
 static int by_key(const void *a, const void *b)
 {
     const tti_pnode *x = a, *y = b;
-    return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->out - y->out;
+    int keys = tti_key_compare(x->key, y->key);
+    return keys != 0 ? keys : x->out - y->out;
 }
 
 // Makers stand before readers in the list of nodes: the copies go where their keys say.
@@ -96,7 +96,7 @@ static tt_status insert_copies(chooser *c)
     memcpy(old, p->nodes, sizeof(*old) * (size_t)n);
     qsort(old + next, (size_t)(n - next), sizeof(*old), by_key);
     for (int64_t i = 0; i < c->n_nodes; i++) {
-        for (; next < n && c->backward[i] && old[next].key < old[i].key; next++)
+        for (; next < n && c->backward[i] && tti_key_before(old[next].key, old[i].key); next++)
             p->nodes[at++] = old[next];
         c->copy[i] = (int)at; // from here on: where the node has gone
         p->nodes[at++] = old[i];

@@ -253,7 +253,7 @@ static tt_status add_node(builder *b, const tt_node *n)
                     .in = in,
                     .out = (int)p->n_values,
                     .device = -1,
-                    .key = n->id};
+                    .key = {.rank = n->id}};
     int id = tti_plan_node(p, pn);
     if (id < 0)
         return TT_ENOMEM;
@@ -312,7 +312,7 @@ static int add_copy(tti_plan *p, int value)
                     .in = in,
                     .out = (int)p->n_values,
                     .device = -1,
-                    .key = v.tensor->node->id};
+                    .key = {.rank = v.tensor->node->id}};
     int id = tti_plan_node(p, pn);
     if (id < 0)
         return -1;

@@ -275,7 +275,7 @@ static tt_status make_node(chains *c, int lead, int *map)
     }
     tti_pnode *pn = &p->nodes[lead];
     for (int m = 0; m < n; m++) // so late, what its inputs end with ends before
-        pn->key = TTI_MAX(pn->key, p->nodes[members[m]].key);
+        pn->key = tti_key_later(pn->key, p->nodes[members[m]].key);
     pn->kind = TTI_CHAINED;
     pn->in = in;
     pn->n_in = d.n_in;
@@ -344,7 +344,7 @@ static tt_status make_nodes(chains *c)
 // An order of the nodes, which has changed some keys: they get back those they had.
 static tt_status sort(tti_plan *p, tti_edges *out)
 {
-    double *keys = tti_alloc(p->ctx, sizeof(*keys) * (size_t)(p->n_nodes + 1));
+    tti_order_key *keys = tti_alloc(p->ctx, sizeof(*keys) * (size_t)(p->n_nodes + 1));
     if (keys == NULL)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++)

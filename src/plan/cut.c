@@ -38,7 +38,7 @@ static int receive(tti_plan *p, int value, int device, tti_mail *mail, int send)
                     .lanes = maker->lanes,
                     .micro = maker->micro,
                     .stage = maker->stage,
-                    .key = maker->key + 0.25,
+                    .key = tti_key_shift(maker->key, TTI_SHIFT_RECEIVE),
                     .n_after = mail != NULL,
                     .after = in,
                     .from = v.device,
@@ -93,7 +93,7 @@ static int send(tti_plan *p, int value, int after, int device, const tti_mail *m
                     .lanes = maker->lanes,
                     .micro = maker->micro,
                     .stage = maker->stage,
-                    .key = maker->key + 0.01,
+                    .key = tti_key_shift(maker->key, TTI_SHIFT_SEND),
                     .n_after = value < 0,
                     .after = in};
     pn.mail = new_mail(p, p->top->devices[device]->task, mail->n);
@@ -284,7 +284,7 @@ static tt_status cut_after(tti_plan *p, int node, int k)
                     .out = p->nodes[from].out,
                     .device = device,
                     .reason = "after another process",
-                    .key = p->nodes[node].key - 0.25,
+                    .key = tti_key_shift(p->nodes[node].key, -TTI_SHIFT_RECEIVE),
                     .n_after = 1,
                     .after = in,
                     .from = p->nodes[from].device,

@@ -142,7 +142,7 @@ static int sum_of_replica(tti_spreader *s, int old, int r, const int *values, in
     pn->is_chain = true;
     pn->reason = "sums of this replica";
     pn->lanes = p->nodes[p->values[values[*at - 1]].node].lanes; // some: it is no final sum
-    pn->key = p->nodes[p->values[values[*at - 1]].node].key + 0.2;
+    pn->key = tti_key_shift(p->nodes[p->values[values[*at - 1]].node].key, TTI_SHIFT_PARTIAL);
     return v;
 }
 
@@ -164,8 +164,8 @@ tt_status tti_spread_joint_sum(tti_spreader *s, int old, const int *values, int 
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
         const int64_t *begin = p->units[unit].joint.begin;
-        pn->key = s->made_key[old] + s->late;
-        pn->ready = s->tree_key[old] + s->late;
+        pn->key = tti_key_slots(s->made_key[old], s->late);
+        pn->ready = tti_key_slots(s->tree_key[old], s->late);
         if (pieces) {
             pn->piece = r;
             p->values[v].skip = (size_t)begin[r] * tt_dtype_bytes(p->values[v].dtype);

@@ -96,8 +96,9 @@ static void linger(tti_plan *p)
         tti_value *v = &p->values[i];
         if (!v->is_sent || v->first < 0 || v->last >= p->n_order)
             continue;
-        double until = p->nodes[p->order[v->last]].key + 2 * p->mesh.n_local * TTI_SLOT;
-        while (v->last + 1 < p->n_order && p->nodes[p->order[v->last + 1]].key < until)
+        tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key, 2 * p->mesh.n_local);
+        while (v->last + 1 < p->n_order &&
+               tti_key_before(p->nodes[p->order[v->last + 1]].key, until))
             v->last++;
     }
 }

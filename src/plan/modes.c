@@ -101,12 +101,13 @@ static void set_tree_keys(tti_spreader *s)
             urgent[s->nodes[i].in[k]] = 1;
     }
     for (int64_t v = 0; v < s->n_values; v++) {
-        s->tree_key[v] = s->nodes[s->values[v].node].key + 0.3;
+        s->tree_key[v] = tti_key_shift(s->nodes[s->values[v].node].key, TTI_SHIFT_TREE);
         total += tti_is_sum(&s->values[v]) ? s->values[v].bytes : 0;
     }
     if (bucket == 0)
         bucket = TTI_MIN(TTI_MAX(total / 8, (size_t)256 << 10), (size_t)25 << 20);
-    double next = s->nodes[s->n_nodes - 1].key, end = next; // where the bucket after this one ends
+    // Where the bucket after this one ends.
+    tti_order_key next = s->nodes[s->n_nodes - 1].key, end = next;
     for (int64_t i = s->n_nodes - 1; i >= 0; i--) {
         const tti_pnode *pn = &s->nodes[i];
         for (int k = 0; s->mode[i] == TTI_ROWS && k < pn->n_out; k++) {
@@ -120,8 +121,8 @@ static void set_tree_keys(tti_spreader *s)
             if (bytes == 0)
                 end = pn->key;
             bytes += s->values[v].bytes;
-            s->tree_key[v] = next + 0.3;
-            s->made_key[v] = end + 0.3;
+            s->tree_key[v] = tti_key_shift(next, TTI_SHIFT_TREE);
+            s->made_key[v] = tti_key_shift(end, TTI_SHIFT_TREE);
         }
     }
 }

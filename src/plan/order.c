@@ -144,7 +144,7 @@ static bool looks_at_parts(const tti_plan *p, const tti_pnode *pn)
 }
 
 // Where what a node makes is looked for: joint work has time until then.
-static double ready_key(const tti_pnode *pn)
+static tti_order_key ready_key(const tti_pnode *pn)
 {
     return pn->kind == TTI_JOINT ? pn->ready : pn->key;
 }
@@ -155,10 +155,11 @@ static void wait_for_joint(tti_plan *p, tti_pnode *pn)
     for (int k = 0; k < pn->n_in; k++) {
         const tti_pnode *maker = &p->nodes[p->values[pn->in[k]].node];
         if (maker->kind == TTI_JOINT)
-            pn->key = TTI_MAX(pn->key, maker->ready);
+            pn->key = tti_key_later(pn->key, maker->ready);
     }
     if (pn->kind == TTI_JOINT && pn->joint == TTI_JOINT_GATHER)
-        pn->key = pn->ready = p->nodes[p->values[pn->in[0]].node].key + 0.1;
+        pn->key = pn->ready =
+            tti_key_shift(p->nodes[p->values[pn->in[0]].node].key, TTI_SHIFT_ASSEMBLE);
 }
 
 static void set_keys(tti_plan *p)
@@ -168,27 +169,28 @@ static void set_keys(tti_plan *p)
         wait_for_joint(p, pn);
         bool ready = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_SOURCE) != 0;
         if (ready && pn->node->op != &tti_op_feed)
-            pn->key = -1; // variables and constants are there from the start
+            pn->key = TTI_KEY_START; // variables and constants are there from the start
         bool update = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_UPDATE) != 0;
         if (!update && !is_scalar(p, pn) && !looks_at_parts(p, pn))
             continue;
-        double key = 0;
+        tti_order_key key = {0};
         for (int k = 0; k < pn->n_in; k++)
-            key = TTI_MAX(key, ready_key(&p->nodes[p->values[pn->in[k]].node]));
-        pn->key = key + (update ? 0.5 : 0.125);
+            key = tti_key_later(key, ready_key(&p->nodes[p->values[pn->in[k]].node]));
+        pn->key = tti_key_shift(key, update ? TTI_SHIFT_UPDATE : TTI_SHIFT_SCALAR);
     }
     for (int64_t i = 0; i < p->n_nodes; i++) { // receives: before their first reader
         tti_pnode *pn = &p->nodes[i];
         if (pn->kind == TTI_RECV && pn->n_out > 0)
-            pn->key = 1e18;
+            pn->key = TTI_KEY_UNKNOWN;
         if (pn->kind == TTI_SEND && pn->n_in > 0) // as soon as it is there
-            pn->key = p->nodes[p->values[pn->in[0]].node].key + 0.01;
+            pn->key = tti_key_shift(p->nodes[p->values[pn->in[0]].node].key, TTI_SHIFT_SEND);
     }
     for (int64_t i = 0; i < p->n_nodes; i++) {
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
             tti_pnode *maker = &p->nodes[p->values[p->nodes[i].in[k]].node];
             if (maker->kind == TTI_RECV)
-                maker->key = TTI_MIN(maker->key, p->nodes[i].key - 0.25);
+                maker->key =
+                    tti_key_earlier(maker->key, tti_key_shift(p->nodes[i].key, -TTI_SHIFT_RECEIVE));
         }
     }
     for (int64_t i = 0; i < p->n_nodes && p->n_units > 0; i++)
@@ -200,8 +202,8 @@ static void set_keys(tti_plan *p)
 
 static bool before(const tti_plan *p, int a, int b)
 {
-    double ka = p->nodes[a].key, kb = p->nodes[b].key;
-    return ka < kb || (ka == kb && a < b);
+    int keys = tti_key_compare(p->nodes[a].key, p->nodes[b].key);
+    return keys != 0 ? keys < 0 : a < b;
 }
 
 static void heap_push(edges *e, int node)

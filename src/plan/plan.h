@@ -30,6 +30,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "plan/mesh.h"
+#include "plan/order.h"
 #include "plan/program.h"
 #include <tutti/extend.h>
 #include <tutti/run.h>
@@ -109,14 +110,14 @@ typedef struct tti_pnode {
     int *members;          // plan nodes, in order
     struct tti_fused *fused;
     struct tti_chain *chain;
-    int position; // in the order
-    double key;   // where it would like to stand in the order
+    int position;      // in the order
+    tti_order_key key; // where it would like to stand in the order
     bool is_dropped;
     bool is_again;        // computes a forward node again: belongs to the backward part
     bool is_chain;        // trees: adds what one replica has, part after part
     tti_joint_kind joint; // of a TTI_JOINT
     int unit;             // likewise, of the plan's units
-    double ready;         // likewise: where in the order its result is looked for
+    tti_order_key ready;  // likewise: where in the order its result is looked for
     int n_after;
     int *after; // plan nodes that run first
     int from;   // receives: the device, and the plan node, that made the value
@@ -396,8 +397,6 @@ tt_status tti_plan_in_budget(tt_graph *g, const tti_plan_request *req, size_t bu
                              tti_plan **out) TTI_CHECKED;
 // How large the arenas would be if all were kept; req is the plan's.
 tt_status tti_plan_compare(tti_plan *p, const tti_plan_request *req) TTI_CHECKED;
-
-#define TTI_SLOT ((double)(1 << 22)) // between the keys of one micro-batch, or slot, and the next
 
 // ---- between the stages ----------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in
         return -1;
     memcpy(in, values, sizeof(int) * (size_t)n_in);
     bool late = kind == TTI_TREE || kind == TTI_COLLECT;
+    tti_order_key key =
+        kind == TTI_TREE ? s->tree_key[old] : tti_key_shift(s->nodes[maker].key, TTI_SHIFT_TREE);
     tti_pnode pn = {.kind = kind,
                     .node = s->values[old].tensor->node,
                     .n_in = n_in,
@@ -62,8 +64,7 @@ int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in
                     .lanes = &p->lanes,
                     .is_copy = r > 0,
                     .piece = -1,
-                    .key = (kind == TTI_TREE ? s->tree_key[old] : s->nodes[maker].key + 0.3) +
-                           (late ? s->late : 0)};
+                    .key = tti_key_slots(key, late ? s->late : 0)};
     int id = tti_plan_node(p, pn), first = -1;
     for (int k = 0; id >= 0 && k < n_out; k++) {
         tti_value joined = s->values[old + k];
@@ -148,7 +149,7 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
         pn->piece = r;
-        pn->key = 1e15; // last of all: by then the others are there
+        pn->key = TTI_KEY_END; // last of all: by then the others are there
         p->values[v].root = root;
         p->values[v].memory = p->values[root].memory;
         p->values[v].fixed = p->values[root].fixed;
@@ -193,7 +194,7 @@ static tt_status add_two(tti_spreader *s, int old, int r, part *a, const part *b
         return tt_status_of(p->ctx);
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->lanes = both;
-    pn->key = p->nodes[p->values[b->value].node].key + 0.2;
+    pn->key = tti_key_shift(p->nodes[p->values[b->value].node].key, TTI_SHIFT_PARTIAL);
     pn->reason = "sums of micro-batches";
     TT_TRY(tti_bind_shape(p, p->values[v].tensor, rows, both, &p->values[v]));
     *a = (part){v, both};
@@ -252,7 +253,7 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
         if (v < 0)
             return -1;
         tti_pnode *pn = &p->nodes[p->values[v].node];
-        pn->key = p->nodes[p->values[in[n_in - 2]].node].key + 0.25;
+        pn->key = tti_key_shift(p->nodes[p->values[in[n_in - 2]].node].key, TTI_SHIFT_RECEIVE);
         p->values[v].dtype = p->top->spread.wire;
         p->values[v].bytes = (size_t)p->values[v].count * tt_dtype_bytes(p->values[v].dtype);
         values[made++] = v;

@@ -72,20 +72,20 @@ static tt_status deal(tti_spreader *s, int micro)
 // ---- keys ------------------------------------------------------------------------------------
 
 // Where a copy for this shard would like to stand.
-static double shard_key(const tti_spreader *s, int node, const tti_shard *sh)
+static tti_order_key shard_key(const tti_spreader *s, int node, const tti_shard *sh)
 {
     const tti_pnode *pn = &s->nodes[node];
     if (s->schedules == NULL)
-        return sh->micro * TTI_SLOT + pn->key;
+        return tti_key_slots(pn->key, sh->micro);
     const tti_schedule *t = &s->schedules[sh->replica];
     bool backward = pn->node->origin != NULL || pn->is_again;
     int at = t->at[(s->stage[node] * s->micros[sh->replica] + sh->micro) * 2 + backward];
-    return TTI_MAX(at, 0) * TTI_SLOT + pn->key;
+    return tti_key_slots(pn->key, TTI_MAX(at, 0));
 }
 
-static double whole_key(const tti_spreader *s, int node)
+static tti_order_key whole_key(const tti_spreader *s, int node)
 {
-    return s->nodes[node].key + (s->is_late[node] ? s->late : 0);
+    return tti_key_slots(s->nodes[node].key, s->is_late[node] ? s->late : 0);
 }
 
 // ---- nodes -----------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ static tt_status make_schedules(tti_spreader *s)
     int most = 0;
     for (int r = 0; r < s->n_replicas; r++)
         most = TTI_MAX(most, s->micros[r]);
-    s->late = TTI_MAX(most - 1, 0) * TTI_SLOT;
+    s->late = TTI_MAX(most - 1, 0);
     if (!m->is_staged)
         return TT_OK;
     s->schedules = tti_calloc(p->ctx, (size_t)s->n_replicas, sizeof(*s->schedules));
@@ -371,7 +371,7 @@ static tt_status make_schedules(tti_spreader *s)
         TT_TRY(tti_schedule_make(p->ctx, &q, &even));
         p->even_bubble = TTI_MAX(p->even_bubble, even.bubble);
         tti_schedule_free(p->ctx, &even);
-        s->late = TTI_MAX(s->late, s->schedules[r].n * TTI_SLOT);
+        s->late = TTI_MAX(s->late, s->schedules[r].n);
         p->bubble = TTI_MAX(p->bubble, s->schedules[r].bubble);
     }
     return TT_OK;

@@ -46,18 +46,18 @@ typedef struct tti_spreader {
     uint8_t *is_shared; // by old node: a variable that is only used in pieces, and exists once
     uint8_t *is_late;   // by old node: needs a sum over all rows
     uint8_t *owner;     // by old node: of TTI_FIRST, the replica that has it
-    int *residual;     // by old value: the variable of what narrowing takes; -1: it is not narrowed
-    double *tree_key;  // by old value: where its tree would like to stand
-    double *made_key;  // by old value: where the bucket that it is in has been made
-    uint8_t *urgent;   // by old value: rows wait for it
-    int *stage;        // by old node
-    int *copies;       // by old value and shard
-    int *whole;        // by old value and replica; -1
-    int *piece;        // by old value and replica; -1
-    int *first, *many; // by old node: its new ones, which follow each other
+    int *residual; // by old value: the variable of what narrowing takes; -1: it is not narrowed
+    tti_order_key *tree_key; // by old value: where its tree would like to stand
+    tti_order_key *made_key; // by old value: where the bucket that it is in has been made
+    uint8_t *urgent;         // by old value: rows wait for it
+    int *stage;              // by old node
+    int *copies;             // by old value and shard
+    int *whole;              // by old value and replica; -1
+    int *piece;              // by old value and replica; -1
+    int *first, *many;       // by old node: its new ones, which follow each other
 
     tti_schedule *schedules; // by replica; pipelines only
-    double late;             // key of what comes after all micro-batches
+    int late;                // slot of what comes after all micro-batches
 } tti_spreader;
 
 // ---- local.c ---------------------------------------------------------------------------------

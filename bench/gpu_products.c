@@ -68,7 +68,7 @@ static tt_arg make(tt_dtype t, tt_shape s, uint32_t seed, float size)
 static double call(const char *name, const void *attr, const tt_arg *in, int n_in,
                    const tt_arg *out, int n_out, const tt_lanes *lanes)
 {
-    const tt_kernel *k = module->kernel(name);
+    const tt_kernel *k = module->kernel(tti_kernel_of_op(name));
     tt_prep p = {.attr = attr,
                  .in = in,
                  .out_args = out,

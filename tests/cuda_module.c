@@ -121,9 +121,16 @@ const char *test_device_reason(void)
     return tt_last_error(ctx).message;
 }
 
-tt_status test_device_run(const char *name, tt_launch l)
+tt_status test_device_run(const char *op, tt_launch l)
 {
-    const tt_kernel *k = module->kernel(name);
+    return test_device_run_key(tti_kernel_of_op(op), l);
+}
+
+tt_status test_device_run_key(tti_kernel_key key, tt_launch l)
+{
+    const tt_kernel *k = module->kernel(key);
+    char name[TTI_KERNEL_TEXT];
+    tti_kernel_key_text(&key, name);
     tt_clear_error(ctx);
     ck_assert_msg(k != NULL, "the module has no %s", name);
     tt_op op = {.name = name};

@@ -5,6 +5,7 @@
 #ifndef TUTTI_TEST_CUDA_MODULE_H
 #define TUTTI_TEST_CUDA_MODULE_H
 
+#include "device/kernel_key.h"
 #include "test.h"
 
 void test_device_open(void);
@@ -26,7 +27,8 @@ void test_device_get(void *to, const tt_arg *a);
 // Prepares, if the kernel has something to prepare, and runs it; l has all but what belongs to the
 // device, and a node if the kernel needs more of it than the name. The message of a failure is
 // test_device_reason().
-tt_status test_device_run(const char *name, tt_launch l);
+tt_status test_device_run(const char *op, tt_launch l);
+tt_status test_device_run_key(tti_kernel_key key, tt_launch l);
 const char *test_device_reason(void);
 
 #endif

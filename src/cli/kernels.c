@@ -23,7 +23,7 @@ static unsigned types_on(const tt_op *op, int backend, const tti_cuda_module *mo
     if ((op->flags & TT_OP_SOURCE) != 0)
         return types;
     if (backend == TT_CUDA) {
-        k = module->kernel(op->name);
+        k = module->kernel(tti_kernel_of_op(op->name));
         return k == NULL || k->fn[0] == NULL ? 0 : types & tti_stream_types(op, k);
     }
     if (k->fn[TT_ISA_F64] == NULL)
@@ -35,9 +35,9 @@ static unsigned types_on(const tt_op *op, int backend, const tti_cuda_module *mo
 static const char *done_by(const tt_op *op, const tti_cuda_module *module)
 {
     static const char *const names[] = {"ours", "cuBLASLt", "cuDNN", "cuDNN, cuBLASLt"};
-    if (module == NULL || module->kernel(op->name) == NULL)
+    if (module == NULL || module->kernel(tti_kernel_of_op(op->name)) == NULL)
         return "";
-    return names[module->libraries(op->name)];
+    return names[module->libraries(tti_kernel_of_op(op->name))];
 }
 
 static void print_text(tti_text *t, const tt_op *op, const tti_cuda_module *module)

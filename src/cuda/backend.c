@@ -82,10 +82,10 @@ static tt_status cuda_copy_now(tti_device *to, void *dst, tti_device *from, cons
     return module()->copy_now(state_of(to), dst, state_of(from), src, bytes);
 }
 
-static const tt_kernel *cuda_kernel(const tti_device *d, const char *name)
+static const tt_kernel *cuda_kernel(const tti_device *d, tti_kernel_key key)
 {
     (void)d;
-    return module()->kernel(name);
+    return module()->kernel(key);
 }
 
 static bool cuda_can_read(const tti_device *d, const tti_device *other)

@@ -334,15 +334,25 @@ __device__ static inline float tti_block_sum(float x)
 
 // ---- tables ----------------------------------------------------------------------------------
 
-// TTI_ROW(op, prepare, fn); with the types of output 0 it has: TTI_ROW_TYPES; with the libraries
-// that may do its work: TTI_ROW_BY.
-#define TTI_ROW_ALL(op, prepare, fn, types, libraries) \
-    {                                                  \
-        op, {(prepare), {(fn)}, (types)}, (libraries)  \
+/*
+ * TTI_ROW(op, prepare, fn); with the types of output 0 it has: TTI_ROW_TYPES; with the libraries
+ * that may do its work: TTI_ROW_BY. Of several calls of an op, of two ops that follow each other,
+ * of a kind of plan node: TTI_ROW_BATCHED, TTI_ROW_CHAIN, TTI_ROW_FORM.
+ */
+#define TTI_ROW_ALL(form, a, b, prepare, fn, types, libraries)                  \
+    {                                                                           \
+        {form, {a, b, NULL}}, {(prepare), {(fn)}, (types)}, (libraries) \
     }
-#define TTI_ROW(op, prepare, fn)               TTI_ROW_ALL(op, prepare, fn, 0, 0)
-#define TTI_ROW_TYPES(op, prepare, fn, types)  TTI_ROW_ALL(op, prepare, fn, types, 0)
-#define TTI_ROW_BY(op, prepare, fn, libraries) TTI_ROW_ALL(op, prepare, fn, 0, libraries)
-#define TTI_ROWS_END                           TTI_ROW(NULL, NULL, NULL)
+#define TTI_ROW(op, prepare, fn) TTI_ROW_ALL(TTI_KERNEL_OP, op, NULL, prepare, fn, 0, 0)
+#define TTI_ROW_TYPES(op, prepare, fn, types) \
+    TTI_ROW_ALL(TTI_KERNEL_OP, op, NULL, prepare, fn, types, 0)
+#define TTI_ROW_BY(op, prepare, fn, libraries) \
+    TTI_ROW_ALL(TTI_KERNEL_OP, op, NULL, prepare, fn, 0, libraries)
+#define TTI_ROW_BATCHED(op, fn) TTI_ROW_ALL(TTI_KERNEL_BATCHED, op, NULL, NULL, fn, 0, 0)
+#define TTI_ROW_CHAIN(first, second, prepare, fn) \
+    TTI_ROW_ALL(TTI_KERNEL_CHAIN, first, second, prepare, fn, 0, 0)
+#define TTI_ROW_FORM(form, fn)              TTI_ROW_FORM_TYPES(form, fn, 0)
+#define TTI_ROW_FORM_TYPES(form, fn, types) TTI_ROW_ALL(form, NULL, NULL, NULL, fn, types, 0)
+#define TTI_ROWS_END                        TTI_ROW(NULL, NULL, NULL)
 
 #endif

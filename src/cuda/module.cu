@@ -217,24 +217,24 @@ static const tti_cuda_row *const tables[] = {
 #undef X
 };
 
-static const tti_cuda_row *find_row(const char *name)
+static const tti_cuda_row *find_row(tti_kernel_key key)
 {
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
-        for (const tti_cuda_row *r = tables[t]; r != NULL && r->name != NULL; r++)
-            if (strcmp(r->name, name) == 0)
+        for (const tti_cuda_row *r = tables[t]; r != NULL && r->kernel.fn[0] != NULL; r++)
+            if (tti_kernel_key_equal(&r->key, &key))
                 return r;
     return NULL;
 }
 
-static const tt_kernel *find_kernel(const char *name)
+static const tt_kernel *find_kernel(tti_kernel_key key)
 {
-    const tti_cuda_row *r = find_row(name);
+    const tti_cuda_row *r = find_row(key);
     return r != NULL ? &r->kernel : NULL;
 }
 
-static unsigned find_libraries(const char *name)
+static unsigned find_libraries(tti_kernel_key key)
 {
-    const tti_cuda_row *r = find_row(name);
+    const tti_cuda_row *r = find_row(key);
     unsigned by = r != NULL ? r->libraries : 0;
     if ((by & TTI_BY_BLAS) != 0 && tti_blas_version(NULL) == 0)
         by &= ~(unsigned)TTI_BY_BLAS;

@@ -9,13 +9,14 @@
 #define TUTTI_CUDA_MODULE_H
 
 #include "device/joint.h"
+#include "device/kernel_key.h"
 #include <stdarg.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TTI_CUDA_MODULE 6
+#define TTI_CUDA_MODULE 7
 
 struct tti_device;
 
@@ -64,10 +65,10 @@ typedef struct tti_cuda_module {
     void (*versions)(char *out, size_t n);
     // What decides the bits of a card: "NVIDIA H200, CUDA 13.0, cuBLASLt 13.1.0, cuDNN 9.14.0".
     void (*bits)(int physical, char *out, size_t n);
-    const tt_kernel *(*kernel)(const char *name);
-    // TTI_BY_...: the libraries that a kernel of that name calls where they can do its work and are
-    // there; 0: our code alone.
-    unsigned (*libraries)(const char *name);
+    const tt_kernel *(*kernel)(tti_kernel_key key); // NULL: it has none
+    // TTI_BY_...: the libraries that a kernel calls where they can do its work and are there; 0:
+    // our code alone.
+    unsigned (*libraries)(tti_kernel_key key);
 
     // name is "gpu:1" for messages; nothing is allocated on the GPU but what CUDA itself takes.
     tt_status (*open)(tt_ctx *ctx, const char *name, int physical, void **out);
@@ -111,15 +112,16 @@ typedef struct tti_cuda_module {
 // version.
 #define TTI_CUDA_BYTES                                                                             \
     (sizeof(tti_cuda_host) + sizeof(tti_cuda_module) + sizeof(tti_cuda_card) + sizeof(tt_launch) + \
-     sizeof(tt_prep) + sizeof(tt_arg) + sizeof(tt_step) + sizeof(tt_kernel) + sizeof(tt_node))
+     sizeof(tt_prep) + sizeof(tt_arg) + sizeof(tt_step) + sizeof(tt_kernel) + sizeof(tt_node) +    \
+     sizeof(tti_kernel_key))
 
 // The one symbol of the module.
 typedef const tti_cuda_module *(*tti_cuda_open_fn)(const tti_cuda_host *host);
 #define TTI_CUDA_OPEN "tti_cuda_open"
 
-// One row of a file's table of kernels: the op's name, or that of a kind of plan node.
+// One row of a file's table of kernels; one without a function ends it.
 typedef struct tti_cuda_row {
-    const char *name;
+    tti_kernel_key key;
     tt_kernel kernel;
     unsigned libraries; // TTI_BY_...: that may do its work
 } tti_cuda_row;

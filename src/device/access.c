@@ -12,7 +12,25 @@ const tt_kernel *tti_device_kernel(const tti_device *d, const tt_op *op)
     const tt_kernel *own = &op->kernel[d->backend->id];
     if (d->backend->kernel == NULL || own->fn[0] != NULL)
         return own;
-    return d->backend->kernel(d, op->name);
+    return d->backend->kernel(d, tti_kernel_of_op(op->name));
+}
+
+void tti_kernel_key_text(const tti_kernel_key *k, char out[TTI_KERNEL_TEXT])
+{
+    static const char *const forms[] = {[TTI_KERNEL_OP] = "",
+                                        [TTI_KERNEL_BATCHED] = "batched ",
+                                        [TTI_KERNEL_CHAIN] = "chain ",
+                                        [TTI_KERNEL_INIT] = "init",
+                                        [TTI_KERNEL_FUSED] = "fused",
+                                        [TTI_KERNEL_TREE] = "tree",
+                                        [TTI_KERNEL_WIDEN] = "widen",
+                                        [TTI_KERNEL_NARROW] = "narrow",
+                                        [TTI_KERNEL_GATHER] = "gather",
+                                        [TTI_KERNEL_MOMENTS] = "moments",
+                                        [TTI_KERNEL_COLLECT] = "collect"};
+    size_t at = (size_t)snprintf(out, TTI_KERNEL_TEXT, "%s", forms[k->form]);
+    for (int i = 0; i < TTI_KERNEL_OPS && k->op[i] != NULL && at < TTI_KERNEL_TEXT; i++)
+        at += (size_t)snprintf(out + at, TTI_KERNEL_TEXT - at, "%s%s", i == 0 ? "" : "+", k->op[i]);
 }
 
 unsigned tti_stream_types(const tt_op *op, const tt_kernel *k)

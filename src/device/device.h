@@ -12,6 +12,7 @@
 #include "base/ctx.h"
 #include "base/thread.h"
 #include "device/joint.h"
+#include "device/kernel_key.h"
 #include <tutti/extend.h>
 
 typedef struct tti_team tti_team;
@@ -140,8 +141,7 @@ struct tti_backend {
     void (*free)(tti_device *d, void *p, size_t bytes);
     tt_status (*copy)(tti_device *to, void *dst, tti_device *from, const void *src, size_t bytes);
     tt_status (*submit)(tti_device *d, tti_task task);
-    // The kernel of an op or of a plan node's kind ("tree"); NULL: it has none.
-    const tt_kernel *(*kernel)(const tti_device *d, const char *name);
+    const tt_kernel *(*kernel)(const tti_device *d, tti_kernel_key key); // NULL: it has none
     const tti_streams *streams; // NULL: kernels do their work when called
     bool (*can_read)(const tti_device *d, const tti_device *other); // its memory, from a kernel
     size_t (*overhead)(tti_device *d); // bytes of its card that libraries take for themselves

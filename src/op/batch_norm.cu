@@ -247,6 +247,6 @@ extern "C" const tti_cuda_row tti_cuda_batch_norm[] = {
     TTI_ROW("batch_norm_sums", prep_lanes, batch_norm_sums),
     TTI_ROW("batch_norm_dx", prep_none, batch_norm_dx),
     TTI_ROW("batch_norm_running", prep_none, batch_norm_running),
-    TTI_ROW(TTI_MANY "batch_norm_running", NULL, batch_norm_running_many),
+    TTI_ROW_BATCHED("batch_norm_running", batch_norm_running_many),
     TTI_ROWS_END,
 };

@@ -1,5 +1,5 @@
 /*
- * entropy.cu - "@chain:cross_entropy+cross_entropy_grad": the loss of a row and its gradient, which
+ * entropy.cu - cross_entropy, then cross_entropy_grad: the loss of a row and its gradient, which
  * may lie where the logits do. The arithmetic is that of softmax.cu.
  *
  * A block keeps a long row in shared memory between the two walks, so that logits are read once.
@@ -204,6 +204,6 @@ static tt_status both(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_entropy[] = {
-    TTI_ROW("@chain:cross_entropy+cross_entropy_grad", prepare, both),
+    TTI_ROW_CHAIN("cross_entropy", "cross_entropy_grad", prepare, both),
     TTI_ROWS_END,
 };

@@ -6,7 +6,7 @@
 
 #include <tutti/extend.h>
 
-// Attributes of "@init", which fills output 0 with elements from `first` on of a variable.
+// Attributes of TTI_KERNEL_INIT, which fills output 0 with elements from `first` on of a variable.
 typedef struct tti_init_attr {
     tt_init init;
     tt_shape shape; // of the whole variable

@@ -80,6 +80,6 @@ static tt_status max_abs_many(const tt_launch *l)
 
 extern "C" const tti_cuda_row tti_cuda_max_abs[] = {
     TTI_ROW("max_abs", prepare, max_abs),
-    TTI_ROW("@many:max_abs", NULL, max_abs_many),
+    TTI_ROW_BATCHED("max_abs", max_abs_many),
     TTI_ROWS_END,
 };

@@ -99,9 +99,9 @@ static tt_status rms_norm_grad_add(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_norm_chain[] = {
-    TTI_ROW("@chain:add+layer_norm", prepare_norm, add_layer_norm),
-    TTI_ROW("@chain:add+rms_norm", prepare_norm, add_rms_norm),
-    TTI_ROW("@chain:layer_norm_grad+add", prepare_grad, layer_norm_grad_add),
-    TTI_ROW("@chain:rms_norm_grad+add", prepare_grad, rms_norm_grad_add),
+    TTI_ROW_CHAIN("add", "layer_norm", prepare_norm, add_layer_norm),
+    TTI_ROW_CHAIN("add", "rms_norm", prepare_norm, add_rms_norm),
+    TTI_ROW_CHAIN("layer_norm_grad", "add", prepare_grad, layer_norm_grad_add),
+    TTI_ROW_CHAIN("rms_norm_grad", "add", prepare_grad, rms_norm_grad_add),
     TTI_ROWS_END,
 };

@@ -1,7 +1,7 @@
 /*
  * pointwise.h - pointwise ops as programs for one kernel.
  *
- * An op alone is a program of one step, a joined node ("@fused") one of many: so a value has the
+ * An op alone is a program of one step, a fused node one of many: so a value has the
  * same bits whichever way it is made. A thread takes a few neighbouring elements, walks the steps,
  * and keeps what is between them in registers, as a stack: every such value is used once. Each step
  * rounds to its own output's type.

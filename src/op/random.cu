@@ -1,6 +1,6 @@
 /*
- * random.cu - "@init": the first values of a variable, made where it lives. To the bit those of
- * random_cpu.c, which says how they are drawn.
+ * random.cu - TTI_KERNEL_INIT: the first values of a variable, made where it lives. To the bit those
+ * of random_cpu.c, which says how they are drawn.
  */
 #include "op/init.h"
 #include "op/philox.cuh"
@@ -117,6 +117,6 @@ static tt_status init(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_random[] = {
-    TTI_ROW_TYPES("@init", NULL, init, TT_TYPES_FLOAT & ~(1u << TT_F64)),
+    TTI_ROW_FORM_TYPES(TTI_KERNEL_INIT, init, TT_TYPES_FLOAT & ~(1u << TT_F64)),
     TTI_ROWS_END,
 };

@@ -181,6 +181,6 @@ static tt_status square_sum_many(const tt_launch *l)
 
 extern "C" const tti_cuda_row tti_cuda_square_sum[] = {
     TTI_ROW_TYPES("square_sum", prepare, square_sum, 1u << TT_F64),
-    TTI_ROW("@many:square_sum", NULL, square_sum_many),
+    TTI_ROW_BATCHED("square_sum", square_sum_many),
     TTI_ROWS_END,
 };

@@ -312,8 +312,8 @@ extern "C" const tti_cuda_row tti_cuda_update[] = {
     TTI_ROW("update_adagrad", prepare, update<adagrad>),
     TTI_ROW("update_lion", prepare, update<lion>),
     TTI_ROW("update_ema", prepare, update_ema),
-    TTI_ROW("@many:update_sgd", NULL, update_sgd_many),
-    TTI_ROW("@many:update_adam", NULL, update_many<adam>),
-    TTI_ROW("@many:update_adamw", NULL, update_many<adamw>),
+    TTI_ROW_BATCHED("update_sgd", update_sgd_many),
+    TTI_ROW_BATCHED("update_adam", update_many<adam>),
+    TTI_ROW_BATCHED("update_adamw", update_many<adamw>),
     TTI_ROWS_END,
 };

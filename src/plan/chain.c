@@ -2,14 +2,13 @@
  * chain.c - a node and those that read it become one node, done by one kernel.
  *
  * Most kernels of devices with streams wait for memory, and what one writes the next one reads
- * again. A backend has kernels for some such chains ("@chain:add+layer_norm"), each giving the bits
+ * again. A backend has kernels for some such chains (add, then layer_norm), each giving the bits
  * that its members give one by one, rounded each to its own type; here a plan is looked through for
  * them. Which chains there are, only the backend knows.
  *
  * A reader can be joined to a chain if it needs nothing that itself needs the chain (advance.c).
  */
 #include "plan/advance.h"
-#include <stdio.h>
 #include <string.h>
 
 #define MEMO 256
@@ -52,21 +51,19 @@ static bool is_near(const tti_pnode *a, const tti_pnode *b)
            a->stage == b->stage && a->is_again == b->is_again;
 }
 
-static const tt_kernel *kernel_of(const tti_plan *p, int device, const char *name)
+static const tt_kernel *kernel_of(const tti_plan *p, int device, tti_kernel_key key)
 {
     const tti_device *d = p->top->devices[device];
-    const tt_kernel *k = d->backend->kernel(d, name);
+    const tt_kernel *k = d->backend->kernel(d, key);
     return k == NULL || k->fn[0] == NULL ? NULL : k;
 }
 
-void tti_chain_name(const tti_chain *c, char out[TTI_CHAIN_NAME])
+tti_kernel_key tti_chain_key(const tti_chain *c)
 {
-    snprintf(out, TTI_CHAIN_NAME, TTI_CHAIN);
-    for (int m = 0; m < c->n; m++) {
-        size_t n = strlen(out);
-        snprintf(out + n, TTI_CHAIN_NAME - n, "%s%s", m == 0 ? "" : "+",
-                 c->members[m].node->op->name);
-    }
+    tti_kernel_key key = tti_kernel_of_form(TTI_KERNEL_CHAIN);
+    for (int m = 0; m < c->n; m++)
+        key.op[m] = c->members[m].node->op->name;
+    return key;
 }
 
 // Does some chain begin with these two?
@@ -75,9 +72,8 @@ static bool can_begin(chains *c, int device, const tt_op *first, const tt_op *se
     for (int i = 0; i < c->n_memos; i++)
         if (c->memos[i].first == first && c->memos[i].second == second)
             return c->memos[i].is_chain;
-    char name[TTI_CHAIN_NAME];
-    snprintf(name, sizeof(name), TTI_CHAIN "%s+%s", first->name, second->name);
-    bool is_chain = kernel_of(c->p, device, name) != NULL;
+    tti_kernel_key key = {TTI_KERNEL_CHAIN, {first->name, second->name, NULL}};
+    bool is_chain = kernel_of(c->p, device, key) != NULL;
     if (c->n_memos < MEMO)
         c->memos[c->n_memos++] = (memo){first, second, is_chain};
     return is_chain;
@@ -161,9 +157,7 @@ static void mark_kept(const chains *c, draft *d)
 static bool is_taken(const tti_plan *p, const draft *d, int node)
 {
     const tti_pnode *pn = &p->nodes[node];
-    char name[TTI_CHAIN_NAME];
-    tti_chain_name(&d->chain, name);
-    const tt_kernel *k = kernel_of(p, pn->device, name);
+    const tt_kernel *k = kernel_of(p, pn->device, tti_chain_key(&d->chain));
     tt_arg in[TTI_CHAIN_MAX * TTI_CHAIN_IN], out[TTI_CHAIN_MAX * TTI_CHAIN_IN];
     tt_prep prep;
     if (k == NULL)

@@ -7,7 +7,6 @@
 #include "plan/draft.h"
 #include "op/many.h"
 #include "op/touched.h"
-#include <stdio.h>
 #include <string.h>
 
 #define SMALL_NS  12000.0 // below this one thread is faster than waking the team
@@ -134,9 +133,8 @@ static tt_status draft_move(emitter *e, int pnode, tti_device *from)
 // The kernel that takes several calls of an op at once, if there is one.
 static tt_kernel_fn many_of(const tti_device *d, const tt_op *op)
 {
-    char name[96];
-    snprintf(name, sizeof(name), TTI_MANY "%s", op->name);
-    const tt_kernel *k = d->backend->kernel(d, name);
+    const tt_kernel *k =
+        d->backend->kernel(d, (tti_kernel_key){TTI_KERNEL_BATCHED, {op->name, NULL, NULL}});
     return k == NULL ? NULL : k->fn[0];
 }
 
@@ -144,19 +142,19 @@ static tt_kernel_fn many_of(const tti_device *d, const tt_op *op)
  * On a device with streams the call's function is the backend's, runs once and reads the step block
  * of the device.
  */
-static tt_status to_streams(emitter *e, int pnode, const char *name)
+static tt_status to_streams(emitter *e, int pnode, tti_kernel_key key)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     tti_device *d = p->top->devices[pn->device];
     tti_call *c = &e->drafts[pnode].calls[e->drafts[pnode].n_calls - 1];
-    const tt_kernel *k =
-        name == NULL ? tti_device_kernel(d, pn->node->op) : d->backend->kernel(d, name);
+    bool is_op = key.form == TTI_KERNEL_OP; // which may have a kernel of its own
+    const tt_kernel *k = is_op ? tti_device_kernel(d, pn->node->op) : d->backend->kernel(d, key);
     if (k == NULL || k->fn[0] == NULL)
         return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %s has no kernel for it",
                        tti_pnode_kind_name(pn), pn->node->name, d->name);
     c->fn = k->fn[0];
-    c->many = name == NULL ? many_of(d, pn->node->op) : NULL;
+    c->many = is_op ? many_of(d, pn->node->op) : NULL;
     c->n_phases = c->n_threads = 1;
     c->launch.step = (const tt_step *)(const void *)p->parcels[d->index].data;
     c->launch.device = d->state;
@@ -185,7 +183,7 @@ tt_status tti_draft_fused(emitter *e, int pnode)
     d->local_at[0] = SIZE_MAX;
     if (tti_has_streams(p->top->devices[pn->device])) {
         tti_set_threads(c, 1, 0);
-        return to_streams(e, pnode, tti_kind_of(pn)->kernel);
+        return to_streams(e, pnode, tti_kernel_of_form(tti_kind_of(pn)->kernel));
     }
     tti_set_threads(c, p->top->devices[pn->device]->n_threads,
                     (double)c->units[0] * 0.5 * pn->n_members);
@@ -199,7 +197,7 @@ tt_status tti_draft_chain(emitter *e, int pnode)
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     const tti_device *dev = p->top->devices[pn->device];
-    char name[TTI_CHAIN_NAME], *tune = tti_plan_alloc(p, TT_TUNE_BYTES);
+    char *tune = tti_plan_alloc(p, TT_TUNE_BYTES);
     tti_call *c =
         tti_start_draft(e, pnode, 1) ? tti_new_call(e, pnode, NULL, pn->n_in, pn->n_out) : NULL;
     if (c == NULL || tune == NULL)
@@ -208,8 +206,8 @@ tt_status tti_draft_chain(emitter *e, int pnode)
     for (int i = 0; i < pn->n_in + pn->n_out; i++)
         tti_arg_fill(&args[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out + i - pn->n_in]);
     tt_prep prep;
-    tti_chain_name(pn->chain, name);
-    TT_TRY(tti_prepare_chain(p, pn, pn->chain, dev->backend->kernel(dev, name), args, pn->n_in,
+    tti_kernel_key key = tti_chain_key(pn->chain);
+    TT_TRY(tti_prepare_chain(p, pn, pn->chain, dev->backend->kernel(dev, key), args, pn->n_in,
                              args + pn->n_in, pn->n_out, &prep));
     memcpy(tune, prep.tune, TT_TUNE_BYTES);
     draft *d = &e->drafts[pnode];
@@ -219,7 +217,7 @@ tt_status tti_draft_chain(emitter *e, int pnode)
     tti_set_threads(c, 1, 0);
     d->scratch_at[0] = prep.scratch_bytes > 0 ? reserve(d, prep.scratch_bytes) : SIZE_MAX;
     d->local_at[0] = SIZE_MAX;
-    return to_streams(e, pnode, name);
+    return to_streams(e, pnode, key);
 }
 
 // A cast of one argument to or from its f32 form in scratch.
@@ -314,7 +312,8 @@ static tt_status draft_kernel(emitter *e, int pnode)
     }
     d->wide_at = wide_at;
     tti_free(p->ctx, prep);
-    return st == TT_OK && tti_has_streams(dev) ? to_streams(e, pnode, NULL) : st;
+    return st == TT_OK && tti_has_streams(dev) ? to_streams(e, pnode, tti_kernel_of_op(n->op->name))
+                                               : st;
 }
 
 // Letters to another process, or from one.
@@ -383,7 +382,8 @@ tt_status tti_draft_joining(emitter *e, int pnode)
     if (!tti_has_streams(p->top->devices[pn->device]))
         return TT_OK;
     bool widens = pn->kind == TTI_TREE && tti_maker(p, pn->in[0])->kind == TTI_NARROW;
-    return to_streams(e, pnode, widens ? "@widen" : tti_kind_of(pn)->kernel);
+    tti_kernel_form form = widens ? TTI_KERNEL_WIDEN : tti_kind_of(pn)->kernel;
+    return to_streams(e, pnode, tti_kernel_of_form(form));
 }
 
 tt_status tti_draft_node(emitter *e, int pnode)

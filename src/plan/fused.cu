@@ -1,5 +1,6 @@
 /*
- * fused.cu - "@fused": several pointwise nodes as one program of op/pointwise.h. CPU form: fuse.c.
+ * fused.cu - TTI_KERNEL_FUSED: several pointwise nodes as one program of op/pointwise.h.
+ * CPU form: fuse.c.
  *
  * Members form a tree: a result inside is used once. Of a member's operands the one that needs most
  * room is computed first, so that few results wait.
@@ -86,6 +87,6 @@ static tt_status fused(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_fused[] = {
-    TTI_ROW("@fused", NULL, fused),
+    TTI_ROW_FORM(TTI_KERNEL_FUSED, fused),
     TTI_ROWS_END,
 };

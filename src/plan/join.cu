@@ -401,11 +401,11 @@ static tt_status widen_cuda(const tt_launch *l)
 }
 
 extern "C" const tti_cuda_row tti_cuda_join[] = {
-    TTI_ROW("@tree", NULL, tree_cuda),
-    TTI_ROW("@gather", NULL, gather_cuda),
-    TTI_ROW("@moments", NULL, moments_cuda),
-    TTI_ROW("@collect", NULL, collect_cuda),
-    TTI_ROW("@narrow", NULL, narrow_cuda),
-    TTI_ROW("@widen", NULL, widen_cuda),
+    TTI_ROW_FORM(TTI_KERNEL_TREE, tree_cuda),
+    TTI_ROW_FORM(TTI_KERNEL_GATHER, gather_cuda),
+    TTI_ROW_FORM(TTI_KERNEL_MOMENTS, moments_cuda),
+    TTI_ROW_FORM(TTI_KERNEL_COLLECT, collect_cuda),
+    TTI_ROW_FORM(TTI_KERNEL_NARROW, narrow_cuda),
+    TTI_ROW_FORM(TTI_KERNEL_WIDEN, widen_cuda),
     TTI_ROWS_END,
 };

@@ -468,10 +468,10 @@ bool tti_reads(const tti_pnode *pn, int k);
 typedef struct tti_kind {
     const char *name;                                   // as tables and traces name it
     const char *(*name_of)(const struct tti_pnode *pn); // the same, where it depends on the node
-    const char *kernel; // of devices with streams; NULL: the op's, or none
-    bool communicates;  // moves or merges what other devices made
-    bool joins;         // puts values of several devices together, reading them where they are
-    bool joins_lanes;   // those of some lanes each, in the order of the lanes
+    tti_kernel_form kernel; // of devices with streams; TTI_KERNEL_OP: the op's, or none
+    bool communicates;      // moves or merges what other devices made
+    bool joins;             // puts values of several devices together, reading them where they are
+    bool joins_lanes;       // those of some lanes each, in the order of the lanes
     tt_status (*draft)(struct tti_emitter *e, int pnode); // its calls (draft.h)
 } tti_kind;
 const tti_kind *tti_kind_of(const tti_pnode *pn);
@@ -491,9 +491,8 @@ bool tti_needs_widening(const tt_node *n);
 // Has the device a kernel for this node, its types included?
 bool tti_has_kernel(const tti_topology *top, const tt_node *n, const tti_device *d);
 
-// Chains: the name of their kernel, and how it will run; see tt_kernel.prepare.
-#define TTI_CHAIN_NAME 160
-void tti_chain_name(const tti_chain *c, char out[TTI_CHAIN_NAME]);
+// Chains: which kernel they ask for, and how it will run; see tt_kernel.prepare.
+tti_kernel_key tti_chain_key(const tti_chain *c);
 tt_status tti_prepare_chain(const tti_plan *p, const tti_pnode *pn, const tti_chain *c,
                             const tt_kernel *k, const tt_arg *in, int n_in, const tt_arg *out,
                             int n_out, tt_prep *prep);

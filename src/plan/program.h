@@ -5,9 +5,11 @@
 #ifndef TUTTI_PLAN_PROGRAM_H
 #define TUTTI_PLAN_PROGRAM_H
 
+#include "device/kernel_key.h"
 #include <tutti/extend.h>
 
-// The tree over partial sums as a program for a stack ("@tree", "@moments", "@narrow", "@widen").
+// The tree over partial sums as a program for a stack (TTI_KERNEL_TREE, MOMENTS, NARROW
+// and WIDEN).
 typedef struct tti_push {
     int16_t input, part, merges;
     int64_t rows; // of the part
@@ -21,13 +23,14 @@ typedef struct tti_tree_program {
     tti_push *push;
 } tti_tree_program;
 
-// Where the pieces of a collect begin, by input; those below first are already there ("@collect").
+// Where the pieces of a collect begin, by input; those below first are already there
+// (TTI_KERNEL_COLLECT).
 typedef struct tti_collect_program {
     int first;
     int64_t *begin;
 } tti_collect_program;
 
-// Several pointwise nodes as one ("@fused").
+// Several pointwise nodes as one (TTI_KERNEL_FUSED).
 #define TTI_FUSE_MAX 16
 #define TTI_FUSE_IN  4
 #define TTI_FUSE_OF  1000 // in[]: TTI_FUSE_OF + member whose output it is
@@ -48,15 +51,14 @@ typedef struct tti_fused {
 } tti_fused;
 
 /*
- * Nodes of which each reads those before ("@chain:" and the names of their ops, joined by +), on
- * devices with streams. Inputs of the launch are what comes from outside, each once; outputs are
- * those of all members, in order, of which some are not written: they have no memory. Output 0 of a
- * member may lie where an input of its shape does that the op of some member that reads it lets its
- * output 0 take over. tune begins with a pointer to this. prepare() does not fail: where it leaves
- * n_phases 0 it declines, and the nodes stay apart.
+ * Nodes of which each reads those before (TTI_KERNEL_CHAIN and their ops), on devices with streams.
+ * Inputs of the launch are what comes from outside, each once; outputs are those of all members, in
+ * order, of which some are not written: they have no memory. Output 0 of a member may lie where an
+ * input of its shape does that the op of some member that reads it lets its output 0 take over.
+ * tune begins with a pointer to this. prepare() does not fail: where it leaves n_phases 0 it
+ * declines, and the nodes stay apart.
  */
-#define TTI_CHAIN     "@chain:"
-#define TTI_CHAIN_MAX 3
+#define TTI_CHAIN_MAX TTI_KERNEL_OPS
 #define TTI_CHAIN_IN  8
 typedef struct tti_chain_member {
     const tt_node *node;

@@ -165,7 +165,9 @@ tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *de
 {
     const tti_variable_attr *a = var->attr;
     tt_ctx *ctx = dev->ctx;
-    const tt_kernel *kernel = tti_has_streams(dev) ? dev->backend->kernel(dev, "@init") : NULL;
+    const tt_kernel *kernel = tti_has_streams(dev)
+                                  ? dev->backend->kernel(dev, tti_kernel_of_form(TTI_KERNEL_INIT))
+                                  : NULL;
     bool there = kernel != NULL && (kernel->types >> v->dtype & 1u) != 0;
     tti_copy c = {.dev = there ? dev : NULL};
     memcpy(c.device, dev->name, sizeof(dev->name));

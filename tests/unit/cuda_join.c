@@ -10,12 +10,12 @@
 
 #define MAX_ARGS 64
 
-static void call(const char *name, const tt_arg *in, int n_in, const tt_arg *out, int n_out,
+static void call(tti_kernel_form form, const tt_arg *in, int n_in, const tt_arg *out, int n_out,
                  const void *tune)
 {
     tt_launch l = {.in = in, .n_in = n_in, .out = out, .n_out = n_out, .tune = tune};
-    tt_status st = test_device_run(name, l);
-    ck_assert_msg(st == TT_OK, "%s: %s", name, test_device_reason());
+    tt_status st = test_device_run_key(tti_kernel_of_form(form), l);
+    ck_assert_msg(st == TT_OK, "kernel %d: %s", (int)form, test_device_reason());
 }
 
 // ---- programs --------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ TEST(cuda_tree_adds_as_the_cpu_does)
             set_range(&s, ranges[r][0], ranges[r][1]);
             int n = make_inputs(&s, deals[d][2], in, (size_t)(d % 2));
             tt_arg out = test_device_arg(types[(d + r) % 3], s.prog.n_out * ranges[r][2], NULL, 0);
-            call("@tree", in, n, &out, 1, &s.prog);
+            call(TTI_KERNEL_TREE, in, n, &out, 1, &s.prog);
             check_tree(&s, &out, ranges[r][2]);
             test_device_clear();
         }
@@ -145,7 +145,7 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
             left[0] = 1e6f; // more than f16 has
             in[n++] = test_device_arg(TT_F32, count, left, 0);
             tt_arg out = test_device_arg(is_f16 ? TT_F16 : TT_BF16, count, NULL, 0);
-            call("@narrow", in, n, &out, 1, &s.prog);
+            call(TTI_KERNEL_NARROW, in, n, &out, 1, &s.prog);
             test_device_get(sent, &out);
             test_device_get(rest, &in[n - 1]);
             for (int64_t i = 0; i < count; i++) {
@@ -163,7 +163,7 @@ TEST(cuda_narrow_sums_keep_what_rounding_takes)
                 s.push[k].skip = s.prog.begin;
             tt_arg from[3] = {out, out, out},
                    to = test_device_arg(TT_F32, ranges[r / 2][2], NULL, 0);
-            call("@widen", from, 3, &to, 1, &s.prog);
+            call(TTI_KERNEL_WIDEN, from, 3, &to, 1, &s.prog);
             test_device_get(wide, &to);
             for (int64_t i = 0; i < to.count; i++) {
                 uint16_t h = sent[s.prog.begin + i];
@@ -196,7 +196,7 @@ TEST(cuda_moments_merge_parts)
             s.push[k].input = (int16_t)(2 * s.push[k].input);
         for (int k = 0; k < 3; k++)
             out[k] = test_device_arg(TT_F32, c, NULL, 0);
-        call("@moments", in, 2 * deals[d][2], out, 3, &s.prog);
+        call(TTI_KERNEL_MOMENTS, in, 2 * deals[d][2], out, 3, &s.prog);
         for (int k = 0; k < 3; k++)
             test_device_get(got[k], &out[k]);
         for (int64_t j = 0; j < c; j++) {
@@ -241,7 +241,7 @@ TEST(cuda_rows_and_pieces_come_side_by_side)
             begin[k] = total;
             total += count;
         }
-        call("@gather", in, n, &out, 1, NULL);
+        call(TTI_KERNEL_GATHER, in, n, &out, 1, NULL);
         test_device_get(got, &out);
         for (int64_t o = 0, at = 0; o < 3; o++)
             for (int k = 0; k < n; k++) {
@@ -250,7 +250,7 @@ TEST(cuda_rows_and_pieces_come_side_by_side)
                 at += (int64_t)width;
             }
         tti_collect_program prog = {n > 1, begin};
-        call("@collect", in, n, &out, 1, &prog);
+        call(TTI_KERNEL_COLLECT, in, n, &out, 1, &prog);
         test_device_get(got, &out); // the first input, where it is left out, has no elements
         CHECK(memcmp(got, data, (size_t)total * 2) == 0);
         test_device_clear();
@@ -262,7 +262,7 @@ TEST(cuda_rows_and_pieces_come_side_by_side)
                    test_device_arg(TT_BF16, 333, data + 3072, 0)};
     tt_arg out = test_device_arg(TT_BF16, 3405, NULL, 0);
     tti_collect_program prog = {0, (int64_t *)begin};
-    call("@collect", in, 3, &out, 1, &prog);
+    call(TTI_KERNEL_COLLECT, in, 3, &out, 1, &prog);
     test_device_get(got, &out);
     CHECK(memcmp(got, data, 3405 * 2) == 0);
     test_device_close();

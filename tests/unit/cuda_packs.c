@@ -43,6 +43,13 @@ static void run(const char *name, tt_launch l)
     ck_assert_msg(st == TT_OK, "%s: %s", name, test_device_reason());
 }
 
+// Several calls of an op at once.
+static void run_batched(const char *name, tt_launch l)
+{
+    tt_status st = test_device_run_key((tti_kernel_key){TTI_KERNEL_BATCHED, {name, NULL, NULL}}, l);
+    ck_assert_msg(st == TT_OK, "batched %s: %s", name, test_device_reason());
+}
+
 static char in_data[2][MAX * 4], out_data[2][MAX * 4];
 static const tt_dtype types[] = {TT_F32, TT_BF16};
 
@@ -250,7 +257,6 @@ static size_t update_all(const char *name, int n_in, bool at_once, char *to)
     tti_update_attr attr[6];
     tti_batch_norm_attr norm[6];
     bool is_norm = strcmp(name, "batch_norm_running") == 0;
-    char many[64];
     float half = 0.5f;
     tt_step step = {.step = 3, .lr = 0.01f, .grad_scale = 0.25f};
     tt_arg scale = test_device_arg(TT_F32, 1, &half, 0);
@@ -276,9 +282,8 @@ static size_t update_all(const char *name, int n_in, bool at_once, char *to)
     }
     tt_launch l = one[0];
     l.tune = &(tti_many){VARIABLES, list};
-    snprintf(many, sizeof(many), TTI_MANY "%s", name);
     if (at_once)
-        run(many, l);
+        run_batched(name, l);
     for (int i = 0; i < VARIABLES; i++)
         for (int k = 0; k < n_in; k++) {
             test_device_get(to + bytes, &in[i][k]);
@@ -328,7 +333,7 @@ static void square_all(bool at_once, double *to)
     tt_launch l = one[0];
     l.tune = &(tti_many){VARIABLES, list};
     if (at_once)
-        run(TTI_MANY "square_sum", l);
+        run_batched("square_sum", l);
     for (int i = 0; i < VARIABLES; i++)
         test_device_get(&to[i], &out[i]);
     test_device_clear();

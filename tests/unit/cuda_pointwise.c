@@ -36,9 +36,11 @@ static tt_node node_of(const tt_op *op, const void *attr)
     return (tt_node){.op = op, .name = op->name, .attr = attr, .key = 77};
 }
 
-// The kernel of a name on copies of the launch's inputs; its output comes back to out[0].
-static void run_gpu(const char *name, tt_launch l, size_t skip)
+// A kernel on copies of the launch's inputs; its output comes back to out[0].
+static void run_gpu_key(tti_kernel_key key, tt_launch l, size_t skip)
 {
+    char name[TTI_KERNEL_TEXT];
+    tti_kernel_key_text(&key, name);
     tt_arg in[8], out = l.out[0];
     void *to = out.data;
     for (int k = 0; k < l.n_in; k++) {
@@ -49,9 +51,14 @@ static void run_gpu(const char *name, tt_launch l, size_t skip)
     l.in = in;
     l.out = &out;
     l.n_out = 1;
-    ck_assert_msg(test_device_run(name, l) == TT_OK, "%s: %s", name, test_device_reason());
+    ck_assert_msg(test_device_run_key(key, l) == TT_OK, "%s: %s", name, test_device_reason());
     test_device_get(to, &out);
     test_device_clear();
+}
+
+static void run_gpu(const char *op, tt_launch l, size_t skip)
+{
+    run_gpu_key(tti_kernel_of_op(op), l, skip);
 }
 
 static void run_cpu(const tt_op *op, const tt_launch *host)
@@ -135,8 +142,8 @@ static void try_joined(tt_ctx *ctx, tt_dtype type, int64_t n, size_t skip)
         run_gpu(rows[m].op, l, skip);
     }
     last = arg_of(type, TT_SHAPE(n), room[6]);
-    run_gpu("@fused", (tt_launch){.node = &node[8], .in = in, .n_in = 5, .out = &last, .tune = &f},
-            skip);
+    run_gpu_key(tti_kernel_of_form(TTI_KERNEL_FUSED),
+                (tt_launch){.node = &node[8], .in = in, .n_in = 5, .out = &last, .tune = &f}, skip);
     ck_assert_msg(memcmp(made[8].data, last.data, bytes_of(&last)) == 0, "%s, %lld elements",
                   tt_dtype_name(type), (long long)n);
     free(alone);
@@ -266,7 +273,8 @@ TEST(cuda_first_values_are_those_of_the_cpu)
         got.data = room[1];
         CHECK_OK(tti_init_values(ctx, TT_ISA_PLAIN, &init, &shape, want.dtype, 11, 22, first,
                                  first + n, want.data));
-        run_gpu("@init", (tt_launch){.node = &node, .attr = &attr, .out = &got}, 0);
+        run_gpu_key(tti_kernel_of_form(TTI_KERNEL_INIT),
+                    (tt_launch){.node = &node, .attr = &attr, .out = &got}, 0);
         ck_assert_msg(memcmp(want.data, got.data, bytes_of(&want)) == 0, "kind %d, %s from %lld",
                       i / 6, tt_dtype_name(want.dtype), (long long)first);
     }

@@ -34,10 +34,10 @@ typedef struct cli_texts {
 // What flags and words of the command line say.
 typedef struct cli_args {
     bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify,
-        failed;
+        failed, stages;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
-        *topology, *lr;
+        *topology, *lr, *stage;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
         grace, top, epochs, batch;
     double temperature;

@@ -3,6 +3,7 @@
  */
 #include "cli/job.h"
 #include "device/device.h"
+#include "plan/stages.h"
 #include "plan/verify.h"
 #include "run/run.h"
 #include "strategy/strategy.h"
@@ -128,6 +129,33 @@ static void look_back(tt_ctx *ctx, tti_topology *top, tt_session *const *s, int 
     tti_topology_free(ctx, top);
 }
 
+// Makes the plan once more, seeing every stage of it.
+static void print_stages(const cli_args *args, tt_session *s, const tt_plan_opts *opts,
+                         tt_model *model, int64_t accumulate)
+{
+    tt_ctx *ctx = s->ctx;
+    tti_stage_watch w = {.show = -1};
+    tti_stage show;
+    if (args->stage != NULL) {
+        if (tti_stage_find(ctx, args->stage, &show) != TT_OK)
+            return;
+        w.show = (int)show;
+    }
+    tti_session_forget(s);
+    s->watch = &w;
+    char *plan = model != NULL ? tti_step_plan(model, opts->rows, accumulate, TT_PLAN_TEXT)
+                               : tt_plan_print_with(s, opts);
+    s->watch = NULL;
+    char *text = NULL;
+    if (plan != NULL)
+        text = args->json ? tti_stage_watch_json(ctx, &w) : tti_stage_watch_text(ctx, &w);
+    tt_string_free(ctx, plan);
+    if (text != NULL && !args->quiet)
+        cli_print(text);
+    tti_free(ctx, text);
+    tti_stage_watch_deinit(ctx, &w);
+}
+
 // model: of a job whose step is planned; NULL: a graph.
 static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
                        tt_tensor *const *targets, int64_t rows, tt_model *model, int64_t accumulate)
@@ -137,9 +165,16 @@ static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
     bool step = model != NULL && model->step != NULL && args->targets.n == 0;
-    char *out = step ? tti_step_plan(model, rows, accumulate, form)
-                     : tt_plan_print(s, .targets = args->targets.n > 0 ? targets : NULL,
-                                     .n_targets = args->targets.n, .rows = rows, .form = form);
+    tt_plan_opts opts = {.opts_size = sizeof(opts),
+                         .targets = args->targets.n > 0 ? targets : NULL,
+                         .n_targets = args->targets.n,
+                         .rows = rows,
+                         .form = form};
+    if (args->stages || args->stage != NULL) {
+        print_stages(args, step ? model->step->session : s, &opts, step ? model : NULL, accumulate);
+        return;
+    }
+    char *out = step ? tti_step_plan(model, rows, accumulate, form) : tt_plan_print_with(s, &opts);
     if (out == NULL)
         return;
     if (args->svg == NULL && !args->quiet)
@@ -226,7 +261,8 @@ static int plan_job(const cli_args *args)
         look_elsewhere(args, j.ctx, &top, sessions, 2) == TT_OK &&
         (!whole || cli_job_check_memory(&j, true) == TT_OK))
         print_plan(g, args, s, targets, rows, j.parts.model, accumulate);
-    if (whole && !args->json && !args->quiet && !args->dot && args->svg == NULL)
+    bool plain = !args->json && !args->dot && args->svg == NULL && !args->stages;
+    if (whole && plain && !args->quiet && args->stage == NULL)
         print_validation(&j);
     look_back(j.ctx, &top, sessions, 2);
     return cli_job_close(&j, cli_code(tt_status_of(j.ctx)));
@@ -250,9 +286,13 @@ const cli_verb cli_plan = {
         "8x4\n"
         "plans for 8 hosts with 4 devices each, which need not be there. --verify checks the "
         "plan.\n"
-        "--svg needs Graphviz's dot.\n",
-    .flags =
-        "json dot svg quiet verify topology devices strategy rows target lanes threads isa set",
+        "--stages shows what each stage of planning did: nodes and values before and after it, "
+        "the\n"
+        "bytes they need, transfers, sums over devices, and the time it took; --stage cut also "
+        "prints\n"
+        "the program after that stage. --svg needs Graphviz's dot.\n",
+    .flags = "json dot svg quiet verify stages stage topology devices strategy rows target lanes "
+             "threads isa set",
     .min_words = 1,
     .max_words = 1,
     .run = run,

@@ -6,6 +6,7 @@
  */
 #include "plan/draft.h"
 #include "plan/spread.h"
+#include "plan/stages.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -482,6 +483,7 @@ static tt_status emit(emitter *e, wait_list *w)
     find_runs(e);
     TT_TRY(tti_plan_memory(p, e->scratch, e->run));
     TT_TRY(tti_plan_fixed(p));
+    TT_TRY(tti_stage_done(p, e->req, TTI_STAGE_MEMORY));
     if (e->req->is_trial)
         return TT_OK;
     TT_TRY(find_variables(e));

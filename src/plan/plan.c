@@ -71,22 +71,58 @@ bool tti_reads(const tti_pnode *pn, int k)
     return pn->kind != TTI_OP || k >= 32 || (pn->node->op->shape_only >> k & 1u) == 0;
 }
 
-// From here on a value's root is one look away.
-static void flatten_roots(tti_plan *p)
+// ---- the stages ------------------------------------------------------------------------------
+
+static tt_status cut(tti_plan *p, const tti_plan_request *req)
 {
-    for (int64_t i = 0; i < p->n_values; i++)
+    (void)req;
+    TT_TRY(tti_plan_cut(p));
+    for (int64_t i = 0; i < p->n_values; i++) // from here on a value's root is one look away
         p->values[i].root = tti_root(p, (int)i);
+    return TT_OK;
 }
 
-// After a stage that went well, where every plan is checked.
-static tt_status check(const tti_plan *p, tt_status st, tti_stage stage)
+static tt_status chain(tti_plan *p, const tti_plan_request *req)
+{
+    return req->no_fuse ? TT_OK : tti_plan_chain(p);
+}
+
+static tt_status fuse(tti_plan *p, const tti_plan_request *req)
+{
+    return req->no_fuse ? TT_OK : tti_plan_fuse(p);
+}
+
+static tt_status order(tti_plan *p, const tti_plan_request *req)
+{
+    (void)req;
+    return tti_plan_order(p);
+}
+
+static const struct {
+    tti_stage stage;
+    tt_status (*run)(tti_plan *p, const tti_plan_request *req);
+} stages[] = {
+    {TTI_STAGE_BUILD, tti_plan_build},
+    {TTI_STAGE_RECOMPUTE, tti_plan_recompute},
+    {TTI_STAGE_SPREAD, tti_plan_spread},
+    {TTI_STAGE_PLACE, tti_plan_place},
+    {TTI_STAGE_CUT, cut},
+    {TTI_STAGE_CHAIN, chain},
+    {TTI_STAGE_FUSE, fuse},
+    {TTI_STAGE_ORDER, order},
+    {TTI_STAGE_EMIT, tti_plan_emit}, // and memory, between its two halves
+};
+
+tt_status tti_stage_done(tti_plan *p, const tti_plan_request *req, tti_stage stage)
 {
 #ifdef TUTTI_DEBUG
-    return st == TT_OK ? tti_plan_verify(p, stage) : st;
-#else
-    (void)p, (void)stage;
-    return st;
+    TT_TRY(tti_plan_verify(p, stage));
 #endif
+    if (req->watch == NULL || req->is_trial)
+        return TT_OK;
+    tti_stage_watch_see(req->watch, p, stage, tti_now_ns() - p->began_ns);
+    p->began_ns = tti_now_ns();
+    return tt_status_of(p->ctx);
 }
 
 tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
@@ -117,26 +153,13 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
         *p->top = *req->top;
     if (st == TT_OK)
         st = tti_lanes_make(p, req, &p->lanes);
-    if (st == TT_OK)
-        st = check(p, tti_plan_build(p, req), TTI_STAGE_BUILD);
-    if (st == TT_OK)
-        st = check(p, tti_plan_recompute(p, req), TTI_STAGE_RECOMPUTE);
-    if (st == TT_OK)
-        st = check(p, tti_plan_spread(p, req), TTI_STAGE_SPREAD);
-    if (st == TT_OK)
-        st = check(p, tti_plan_place(p, req), TTI_STAGE_PLACE);
-    if (st == TT_OK)
-        st = check(p, tti_plan_cut(p), TTI_STAGE_CUT);
-    if (st == TT_OK)
-        flatten_roots(p);
-    if (st == TT_OK && !req->no_fuse)
-        st = check(p, tti_plan_chain(p), TTI_STAGE_FUSE);
-    if (st == TT_OK && !req->no_fuse)
-        st = check(p, tti_plan_fuse(p), TTI_STAGE_FUSE);
-    if (st == TT_OK)
-        st = check(p, tti_plan_order(p), TTI_STAGE_ORDER);
-    if (st == TT_OK)
-        st = check(p, tti_plan_emit(p, req), req->is_trial ? TTI_STAGE_MEMORY : TTI_STAGE_EMIT);
+    p->began_ns = tti_now_ns();
+    for (int i = 0; st == TT_OK && i < TTI_COUNT(stages); i++) {
+        st = stages[i].run(p, req);
+        bool ended = req->is_trial && stages[i].stage == TTI_STAGE_EMIT; // with memory
+        if (st == TT_OK && !ended)
+            st = tti_stage_done(p, req, stages[i].stage);
+    }
     if (st != TT_OK) {
         tti_plan_free(p);
         return st;

@@ -258,7 +258,8 @@ typedef struct tti_plan {
     struct tti_plan_block *blocks; // the plan's memory
     uint64_t key;                  // of outputs, rows, lanes
 
-    bool is_to_look; // cannot run
+    bool is_to_look;  // cannot run
+    int64_t began_ns; // the stage that is under way
     tti_mesh mesh;
     bool is_laid; // on the mesh: nodes have their devices (spread.c)
     int64_t rows;
@@ -354,8 +355,9 @@ typedef struct tti_plan_request {
     int cheapest;            // of what recompute chooses only so many; 0: all
     bool is_trial;           // only memory is planned, limits are not held against it
     bool no_fuse, no_fold;
-    bool no_pieces; // every replica makes whole values
-    bool to_look;   // only to be looked at: variables get no memory
+    bool no_pieces;                // every replica makes whole values
+    bool to_look;                  // only to be looked at: variables get no memory
+    struct tti_stage_watch *watch; // sees the plan after every stage (stages.h); NULL: nobody does
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tti_want *w, void **address);
     // The same for all of a plan's at once, where several processes do it together.

@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *tti_stage_name(tti_stage s)
-{
-    static const char *const names[] = {"build", "recompute", "spread", "place", "cut",
-                                        "fuse",  "order",     "memory", "emit"};
-    return names[s];
-}
-
 tt_status tti_broken(const tti_plan *p, const char *rule, int pnode, const char *format, ...)
 {
     char text[512], who[192] = "";
@@ -396,7 +389,7 @@ tt_status tti_plan_verify(const tti_plan *p, tti_stage stage)
 {
     TT_TRY(check_nodes(p));
     if (stage >= TTI_STAGE_SPREAD)
-        TT_TRY(check_lanes(p, stage < TTI_STAGE_FUSE)); // then joined ones stand for several
+        TT_TRY(check_lanes(p, stage < TTI_STAGE_CHAIN)); // then joined ones stand for several
     if (stage >= TTI_STAGE_PLACE)
         TT_TRY(check_devices(p, stage >= TTI_STAGE_CUT));
     if (stage >= TTI_STAGE_CUT)

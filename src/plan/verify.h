@@ -8,20 +8,7 @@
 #ifndef TUTTI_PLAN_VERIFY_H
 #define TUTTI_PLAN_VERIFY_H
 
-#include "plan/plan.h"
-
-typedef enum tti_stage {
-    TTI_STAGE_BUILD,
-    TTI_STAGE_RECOMPUTE,
-    TTI_STAGE_SPREAD,
-    TTI_STAGE_PLACE,
-    TTI_STAGE_CUT,
-    TTI_STAGE_FUSE, // chains too
-    TTI_STAGE_ORDER,
-    TTI_STAGE_MEMORY, // a trial ends here
-    TTI_STAGE_EMIT,
-} tti_stage;
-const char *tti_stage_name(tti_stage s);
+#include "plan/stages.h"
 
 /*
  * Checks what must hold after a stage. TT_EASSERT: a rule is broken; the message begins with the

@@ -117,6 +117,7 @@ void tti_session_forget(tt_session *s)
 static void fill_request(tt_session *s, tti_plan_request *r)
 {
     r->top = s->top != NULL ? s->top : r->top != NULL ? r->top : &s->ctx->top;
+    r->watch = s->watch;
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
     r->variable = variable_address;

@@ -169,6 +169,7 @@ struct tt_session {
     char *recompute; // a copy; NULL: none
     // What its plans are for; NULL: the context's. With another it can only look at them.
     const tti_topology *top;
+    struct tti_stage_watch *watch; // sees its plans being made; NULL: nobody does
 
     tti_plan *plans; // newest first
     char *arenas[TTI_N_ARENAS];

@@ -29,6 +29,14 @@ typedef struct tti_emitter {
     uint8_t *wanted;   // by plan node: another process waits for it
 } tti_emitter;
 
+// waits.c: entries that wait for others, by their plan nodes.
+typedef struct tti_wait_list {
+    tti_emitter *e;
+    int *from, *to;
+    int64_t n, cap_from, cap_to;
+} tti_wait_list;
+tt_status tti_collect_waits(tti_wait_list *w) TTI_CHECKED;
+
 // prepare.c: tti_prepare() with a kernel that is not the op's own.
 tt_status tti_prepare_kernel(tti_plan *p, const tt_node *n, const tt_kernel *k, const tti_device *d,
                              const tt_lanes *lanes, const tt_arg *in, const tt_arg *out,

@@ -15,7 +15,8 @@
  *   chain.c     nodes and those that read them become one where a backend has a kernel for it
  *   fuse.c      chains of pointwise ops become one node that works in tiles
  *   order.c     one global order; each device's list is a part of it, so no wait can deadlock
- *   memory.c    lifetimes in that order, then offsets in each device's arena; usage.c what for
+ *   memory.c    lifetimes in that order; offsets.c places in each device's arena, limits.c whether
+ *               they fit, usage.c what they are for
  *   emit.c      entries: kernel calls with fixed offsets, waits and signals
  *
  * None of them changes a bit of the result. Values are numbered through the whole plan; a value
@@ -425,6 +426,8 @@ tt_status tti_plan_order(tti_plan *p);
  * of one run may work at once: run[i] is the first of its run; -1: none.
  */
 tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run);
+// offsets.c: of the values of an arena, as arena_start numbers them.
+tt_status tti_plan_arena(tti_plan *p, int arena);
 tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);

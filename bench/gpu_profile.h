@@ -154,7 +154,7 @@ static inline void profile_collect(const tt_session *s, profile_table *ops, prof
         run = sp->run;
         begin = TTI_MIN(begin, sp->begin_ns);
         end = TTI_MAX(end, sp->end_ns);
-        const tti_entry *en = &sp->plan->devices[sp->device].entries[sp->entry];
+        const tti_entry *en = &sp->plan->exe.lists[sp->device].entries[sp->entry];
         const tti_pnode *pn = &sp->plan->nodes[en->pnode];
         profile_row row = {.seconds = 1e-9 * (double)(sp->end_ns - sp->begin_ns)};
         for (int k = 0; k < en->n_calls; k++) {

@@ -20,9 +20,9 @@ typedef struct tti_line {
 
 void tti_plan_drop_shared(tti_plan *p)
 {
-    for (int r = 0; p->shared != NULL && r < TT_MAX_TASKS; r++)
-        tti_segment_free(&p->shared->of[r]);
-    p->shared = NULL;
+    for (int r = 0; p->exe.shared != NULL && r < TT_MAX_TASKS; r++)
+        tti_segment_free(&p->exe.shared->of[r]);
+    p->exe.shared = NULL;
 }
 
 // ---- the fingerprint -------------------------------------------------------------------------
@@ -142,7 +142,7 @@ static tt_status open_flags(tti_plan *p, const int *n, summary *mine)
     tt_ctx *ctx = p->ctx;
     if (n[p->top->task] == 0)
         return TT_OK;
-    tti_segment *s = &p->shared->of[p->top->task];
+    tti_segment *s = &p->exe.shared->of[p->top->task];
     TT_TRY(tti_segment_new(ctx, sizeof(line) * (size_t)n[p->top->task], s));
     for (int i = 0; i < n[p->top->task]; i++)
         tti_flag_init_shared(&((line *)s->at)[i].flag);
@@ -158,8 +158,8 @@ tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag)
     summary all[TT_MAX_TASKS];
     for (int64_t i = 0; i < p->n_nodes; i++)
         n[p->top->devices[TTI_MAX(p->nodes[i].device, 0)]->task] += wanted[i];
-    p->shared = tti_plan_alloc(p, sizeof(*p->shared));
-    if (p->shared == NULL)
+    p->exe.shared = tti_plan_alloc(p, sizeof(*p->exe.shared));
+    if (p->exe.shared == NULL)
         return TT_ENOMEM;
     TT_TRY(open_flags(p, n, &mine));
     // The number of exchanges so far tells this plan from those before, in all processes alike.
@@ -170,18 +170,18 @@ tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag)
             return tell_difference(p, all);
     for (int r = 0; r < p->top->n_tasks; r++)
         if (r != p->top->task && n[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
-            TT_TRY(tti_segment_map(ctx, &all[r].flags, &p->shared->of[r]));
+            TT_TRY(tti_segment_map(ctx, &all[r].flags, &p->exe.shared->of[r]));
     memset(n, 0, sizeof(n));
     for (int64_t i = 0; i < p->n_nodes; i++) {
         if (!wanted[i])
             continue;
         int r = p->top->devices[p->nodes[i].device]->task;
-        line *lines = p->shared->of[r].at;
+        line *lines = p->exe.shared->of[r].at;
         if (lines != NULL)
             flag[i] = &lines[n[r]].flag;
         n[r]++;
     }
     TT_TRY(tti_world_exchange(ctx->world, "flags", NULL, 0, NULL, 0)); // all have mapped them
-    tti_segment_seal(&p->shared->of[p->top->task]);
+    tti_segment_seal(&p->exe.shared->of[p->top->task]);
     return TT_OK;
 }

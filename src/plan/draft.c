@@ -156,7 +156,7 @@ static tt_status to_streams(emitter *e, int pnode, tti_kernel_key key)
     c->fn = k->fn[0];
     c->many = is_op ? many_of(d, pn->node->op) : NULL;
     c->n_phases = c->n_threads = 1;
-    c->launch.step = (const tt_step *)(const void *)p->parcels[d->index].data;
+    c->launch.step = (const tt_step *)(const void *)p->exe.parcels[d->index].data;
     c->launch.device = d->state;
     c->launch.stream = d->backend->streams->stream(d);
     return TT_OK;

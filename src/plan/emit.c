@@ -16,28 +16,29 @@ typedef tti_emitter emitter;
 
 static tt_status patch(tti_plan *p, void *at, int arena, size_t offset)
 {
-    if (!tti_grow(p->ctx, &p->patches, &p->cap_patches, p->n_patches + 1, sizeof(*p->patches)))
+    if (!tti_grow(p->ctx, &p->exe.patches, &p->exe.cap_patches, p->exe.n_patches + 1,
+                  sizeof(*p->exe.patches)))
         return TT_ENOMEM;
-    p->patches[p->n_patches++] = (tti_patch){at, arena, offset};
+    p->exe.patches[p->exe.n_patches++] = (tti_patch){at, arena, offset};
     return TT_OK;
 }
 
 // A constant as a device with streams sees it: in its own memory, put there once.
 static tt_status constant_on(tti_plan *p, int value, int device, void **out)
 {
-    for (int64_t i = 0; i < p->n_constants; i++) {
-        *out = p->constants[i].data;
-        if (p->constants[i].value == value && p->constants[i].device == device)
+    for (int64_t i = 0; i < p->exe.n_constants; i++) {
+        *out = p->exe.constants[i].data;
+        if (p->exe.constants[i].value == value && p->exe.constants[i].device == device)
             return TT_OK;
     }
     tti_device *d = p->top->devices[device];
     const tti_value *v = &p->values[value];
     size_t bytes = TTI_MAX(v->bytes, (size_t)1);
-    if (!tti_grow(p->ctx, &p->constants, &p->cap_constants, p->n_constants + 1,
-                  sizeof(*p->constants)))
+    if (!tti_grow(p->ctx, &p->exe.constants, &p->exe.cap_constants, p->exe.n_constants + 1,
+                  sizeof(*p->exe.constants)))
         return TT_ENOMEM;
     TT_TRY(tti_device_alloc_fixed(d, bytes, out));
-    p->constants[p->n_constants++] = (tti_constant){value, device, bytes, *out};
+    p->exe.constants[p->exe.n_constants++] = (tti_constant){value, device, bytes, *out};
     return tti_device_copy(d, *out, NULL, v->fixed, v->bytes);
 }
 
@@ -52,7 +53,7 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
         return patch(p, &a->data, root->device + (root->is_near ? TTI_MAX_DEVICES : 0),
                      root->offset + skip);
     void *fixed =
-        root->memory == TTI_PARCEL ? p->parcels[root->device].data + root->offset : root->fixed;
+        root->memory == TTI_PARCEL ? p->exe.parcels[root->device].data + root->offset : root->fixed;
     if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_to_look)
         TT_TRY(constant_on(p, at, device, &fixed));
     a->data = fixed == NULL ? NULL : (char *)fixed + skip; // of a process far away it has none
@@ -129,13 +130,14 @@ static tt_status make_lists(emitter *e, tti_wait_list *w)
 {
     tti_plan *p = e->p;
     for (int pos = 0; pos < p->n_order; pos++)
-        p->devices[p->nodes[p->order[pos]].device].n_entries += e->drafts[p->order[pos]].has_entry;
+        p->exe.lists[p->nodes[p->order[pos]].device].n_entries +=
+            e->drafts[p->order[pos]].has_entry;
     for (int d = 0; d < p->top->n_devices; d++) {
-        tti_device_plan *dp = &p->devices[d];
-        dp->entries = tti_plan_alloc(p, sizeof(tti_entry) * (size_t)(dp->n_entries + 1));
-        if (dp->entries == NULL)
+        tti_entry_list *list = &p->exe.lists[d];
+        list->entries = tti_plan_alloc(p, sizeof(tti_entry) * (size_t)(list->n_entries + 1));
+        if (list->entries == NULL)
             return TT_ENOMEM;
-        dp->n_entries = 0;
+        list->n_entries = 0;
     }
     int *n_waits = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, sizeof(int));
     if (n_waits == NULL)
@@ -148,9 +150,9 @@ static tt_status make_lists(emitter *e, tti_wait_list *w)
         draft *d = &e->drafts[i];
         if (!d->has_entry)
             continue;
-        tti_device_plan *dp = &p->devices[p->nodes[i].device];
-        e->entry[i] = dp->n_entries;
-        tti_entry *en = &dp->entries[dp->n_entries++];
+        tti_entry_list *list = &p->exe.lists[p->nodes[i].device];
+        e->entry[i] = list->n_entries;
+        tti_entry *en = &list->entries[list->n_entries++];
         *en = (tti_entry){.pnode = i,
                           .n_calls = d->n_calls,
                           .is_communication = tti_is_communication(&p->nodes[i]),
@@ -165,9 +167,9 @@ static tt_status make_lists(emitter *e, tti_wait_list *w)
     }
     for (int64_t i = 0; st == TT_OK && i < w->n; i++) {
         const tti_pnode *from = &p->nodes[w->from[i]];
-        tti_entry *en = &p->devices[p->nodes[w->to[i]].device].entries[e->entry[w->to[i]]];
+        tti_entry *en = &p->exe.lists[p->nodes[w->to[i]].device].entries[e->entry[w->to[i]]];
         tti_flag *flag = flag_of(e, w->from[i]);
-        tti_entry *maker = &p->devices[from->device].entries[e->entry[w->from[i]]];
+        tti_entry *maker = &p->exe.lists[from->device].entries[e->entry[w->from[i]]];
         bool streams = tti_has_streams(p->top->devices[p->nodes[w->to[i]].device]);
         maker->has_event |= streams && from->device != p->nodes[w->to[i]].device;
         maker->has_flag |= !streams;
@@ -182,12 +184,12 @@ static tt_status make_lists(emitter *e, tti_wait_list *w)
     }
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
         if (e->flag[i] != NULL)
-            p->devices[p->nodes[i].device].entries[e->entry[i]].done = e->flag[i];
-    p->feed_calls = tti_plan_alloc(p, sizeof(*p->feed_calls) * (size_t)(p->n_feeds + 1));
-    if (p->feed_calls == NULL)
+            p->exe.lists[p->nodes[i].device].entries[e->entry[i]].done = e->flag[i];
+    p->exe.feed_calls = tti_plan_alloc(p, sizeof(*p->exe.feed_calls) * (size_t)(p->n_feeds + 1));
+    if (p->exe.feed_calls == NULL)
         st = TT_ENOMEM;
     for (int i = 0; st == TT_OK && i < p->n_feeds; i++)
-        p->feed_calls[i] = e->drafts[p->values[p->feeds[i]].node].calls;
+        p->exe.feed_calls[i] = e->drafts[p->values[p->feeds[i]].node].calls;
     tti_free(p->ctx, n_waits);
     return st;
 }
@@ -209,25 +211,26 @@ static tt_status agree(emitter *e, const tti_wait_list *w)
 static tt_status list_flags(emitter *e)
 {
     tti_plan *p = e->p;
-    p->flags = tti_plan_alloc(p, sizeof(*p->flags) * (size_t)(p->n_nodes + 1));
-    if (p->flags == NULL)
+    p->exe.flags = tti_plan_alloc(p, sizeof(*p->exe.flags) * (size_t)(p->n_nodes + 1));
+    if (p->exe.flags == NULL)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++)
         if (e->flag[i] != NULL && !e->wanted[i])
-            p->flags[p->n_flags++] = e->flag[i];
+            p->exe.flags[p->exe.n_flags++] = e->flag[i];
     return TT_OK;
 }
 
 static tt_status list_submissions(emitter *e)
 {
     tti_plan *p = e->p;
-    p->submissions = tti_plan_alloc(p, sizeof(*p->submissions) * (size_t)(p->n_order + 1));
-    if (p->submissions == NULL)
+    p->exe.submissions = tti_plan_alloc(p, sizeof(*p->exe.submissions) * (size_t)(p->n_order + 1));
+    if (p->exe.submissions == NULL)
         return TT_ENOMEM;
     for (int pos = 0; pos < p->n_order; pos++) {
         int i = p->order[pos], device = p->nodes[i].device;
         if (e->entry[i] >= 0 && tti_has_streams(p->top->devices[device]))
-            p->submissions[p->n_submissions++] = (struct tti_submission){device, e->entry[i]};
+            p->exe.submissions[p->exe.n_submissions++] =
+                (struct tti_submission){device, e->entry[i]};
     }
     return TT_OK;
 }

@@ -219,9 +219,9 @@ tt_status tti_plan_gangs(tti_plan *p)
 tt_status tti_plan_groups(tti_plan *p, const int *entry)
 {
     int n = 0;
-    p->joints = tti_plan_alloc(p, sizeof(*p->joints) * (size_t)(p->n_units + 1));
-    p->groups = tti_plan_alloc(p, sizeof(*p->groups) * (size_t)(p->n_units + 1));
-    if (p->joints == NULL || p->groups == NULL)
+    p->exe.joints = tti_plan_alloc(p, sizeof(*p->exe.joints) * (size_t)(p->n_units + 1));
+    p->exe.groups = tti_plan_alloc(p, sizeof(*p->exe.groups) * (size_t)(p->n_units + 1));
+    if (p->exe.joints == NULL || p->exe.groups == NULL)
         return TT_ENOMEM;
     tti_unit_group *g = NULL; // that is being made
     for (int pos = 0; pos < p->n_order && p->n_units > 0; pos++) {
@@ -234,13 +234,13 @@ tt_status tti_plan_groups(tti_plan *p, const int *entry)
         if (u == NULL || u->first != p->order[pos])
             continue;
         if (g == NULL) {
-            g = &p->groups[p->n_groups++];
+            g = &p->exe.groups[p->exe.n_groups++];
             *g = (tti_unit_group){.gang = u->gang, .first = n};
         }
         g->n++;
-        u->group = (int)(g - p->groups);
+        u->group = (int)(g - p->exe.groups);
         u->call = n;
-        p->joints[n++] = u->joint;
+        p->exe.joints[n++] = u->joint;
     }
     return TT_OK;
 }
@@ -254,10 +254,10 @@ static const tti_unit *unit_of(const tti_plan *p, const tti_entry *en)
 void tti_plan_join_waits(tti_plan *p)
 {
     for (int d = 0; d < p->top->n_devices && p->n_units > 0; d++) {
-        tti_device_plan *dp = &p->devices[d];
+        tti_entry_list *list = &p->exe.lists[d];
         int joined = -1; // the entry that the list's work has waited for
-        for (int i = 0; i < dp->n_entries; i++) {
-            tti_entry *en = &dp->entries[i];
+        for (int i = 0; i < list->n_entries; i++) {
+            tti_entry *en = &list->entries[i];
             int last = joined, n = 0;
             for (int k = 0; k < en->n_waits; k++) {
                 if (en->waits[k].entry_device != d)
@@ -266,14 +266,14 @@ void tti_plan_join_waits(tti_plan *p)
                     last = TTI_MAX(last, en->waits[k].entry);
             }
             if (last > joined) { // room: of these there was at least one
-                while (last + 1 < i && unit_of(p, &dp->entries[last + 1]) != NULL &&
-                       unit_of(p, &dp->entries[last + 1])->group ==
-                           unit_of(p, &dp->entries[last])->group)
+                while (last + 1 < i && unit_of(p, &list->entries[last + 1]) != NULL &&
+                       unit_of(p, &list->entries[last + 1])->group ==
+                           unit_of(p, &list->entries[last])->group)
                     last++;
-                dp->entries[last].has_event = true;
+                list->entries[last].has_event = true;
                 en->waits[n++] = (tti_wait){.entry_device = d,
                                             .entry = last,
-                                            .waits_for = p->nodes[dp->entries[last].pnode].node};
+                                            .waits_for = p->nodes[list->entries[last].pnode].node};
                 joined = last;
             }
             en->n_waits = n;

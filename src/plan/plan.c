@@ -174,17 +174,17 @@ void tti_plan_free(tti_plan *p)
         return;
     tti_plan_drop_streams(p);
     tti_plan_drop_shared(p);
-    for (int64_t i = 0; i < p->n_constants; i++)
-        tti_device_free_fixed(p->top->devices[p->constants[i].device], p->constants[i].data,
-                              p->constants[i].bytes);
-    tti_free(p->ctx, p->constants);
+    for (int64_t i = 0; i < p->exe.n_constants; i++)
+        tti_device_free_fixed(p->top->devices[p->exe.constants[i].device], p->exe.constants[i].data,
+                              p->exe.constants[i].bytes);
+    tti_free(p->ctx, p->exe.constants);
     for (struct tti_plan_block *b = p->blocks, *next; b != NULL; b = next) {
         next = b->next;
         tti_host_free(p->ctx, b);
     }
     tti_free(p->ctx, p->values);
     tti_free(p->ctx, p->nodes);
-    tti_free(p->ctx, p->patches);
+    tti_free(p->ctx, p->exe.patches);
     tti_free(p->ctx, p->units);
     tti_free(p->ctx, p);
 }
@@ -193,15 +193,15 @@ void tti_plan_bind(tti_plan *p, char *const *arenas)
 {
     bool same = true;
     for (int a = 0; a < TTI_N_ARENAS; a++)
-        same &= p->arena_at[a] == arenas[a];
+        same &= p->exe.arena_at[a] == arenas[a];
     if (same)
         return;
     tti_plan_drop_exec(p); // it has the old addresses
-    for (int64_t i = 0; i < p->n_patches; i++) {
-        if (arenas[p->patches[i].arena] == NULL)
+    for (int64_t i = 0; i < p->exe.n_patches; i++) {
+        if (arenas[p->exe.patches[i].arena] == NULL)
             continue; // of a process that is far away, which has its own
-        char *address = arenas[p->patches[i].arena] + p->patches[i].offset;
-        memcpy(p->patches[i].at, &address, sizeof(address));
+        char *address = arenas[p->exe.patches[i].arena] + p->exe.patches[i].offset;
+        memcpy(p->exe.patches[i].at, &address, sizeof(address));
     }
-    memcpy(p->arena_at, arenas, sizeof(p->arena_at));
+    memcpy(p->exe.arena_at, arenas, sizeof(p->exe.arena_at));
 }

@@ -30,6 +30,7 @@
 #include "comm/lanes.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "plan/executable.h"
 #include "plan/mesh.h"
 #include "plan/order.h"
 #include "plan/program.h"
@@ -144,77 +145,6 @@ typedef struct tti_unit {
     int group, call;
     tti_joint joint;
 } tti_unit;
-typedef struct tti_unit_group {
-    int gang, first, n; // calls
-} tti_unit_group;
-
-// One kernel call of an entry.
-typedef struct tti_call {
-    tt_kernel_fn fn;
-    tt_kernel_fn many; // with streams: takes several such calls at once (op/many.h); NULL: none
-    tt_launch launch;
-    int n_phases;
-    int n_threads; // 1: on the worker alone
-    int64_t units[TT_MAX_PHASES];
-    int64_t chunk[TT_MAX_PHASES];
-    size_t scratch_bytes, local_bytes;
-    // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL:
-    // host.
-    bool is_move;
-    tti_device *from, *to;
-    const tti_mail *mail; // letters: of in[0], or else into out[0]; NULL: none
-} tti_call;
-
-typedef struct tti_wait {
-    tti_flag *flag;
-    int entry_device;         // who sets it
-    int entry;                // of its list
-    const tt_node *waits_for; // for messages
-    bool is_shared;           // the flag is in memory of several processes
-} tti_wait;
-
-// One step of a device's list.
-typedef struct tti_entry {
-    int pnode;
-    int n_calls, n_waits;
-    bool is_communication; // of the plan node, where the executor sees it
-    tti_call *calls;
-    tti_wait *waits;
-    tti_flag *done; // set after the entry; NULL: nobody waits
-    // On a device with streams: others with streams wait for the event, those without for the flag.
-    bool has_event, has_flag, is_feed;
-    bool is_shared; // another process waits for done
-    void *event;
-    void *times[2]; // events around it, in a trace
-} tti_entry;
-
-/*
- * A device has an arena of its own and, where other processes read its values, one for those:
- * device d's is number TTI_MAX_DEVICES + d.
- */
-#define TTI_N_ARENAS (2 * TTI_MAX_DEVICES)
-
-// An argument whose address depends on the arena: patched when the arena moves.
-typedef struct tti_patch {
-    void *at; // a pointer to a pointer
-    int arena;
-    size_t offset;
-} tti_patch;
-
-// A constant in the memory of a device with streams.
-typedef struct tti_constant {
-    int value, device;
-    size_t bytes;
-    void *data;
-} tti_constant;
-
-// What a device with streams gets before each run in one copy: the step block and small feeds.
-typedef struct tti_parcel {
-    size_t bytes; // 0: the device has no work
-    char *data;   // on the device
-    char *mirror; // pinned, on the host; run/ fills it
-} tti_parcel;
-#define TTI_PARCEL_FEED ((size_t)256 << 10) // larger feeds go alone
 
 // What a device's memory is for: adds up to variable_bytes + arena_bytes + fixed_bytes.
 typedef struct tti_usage {
@@ -222,8 +152,6 @@ typedef struct tti_usage {
 } tti_usage;
 
 typedef struct tti_device_plan {
-    tti_entry *entries;
-    int n_entries;
     size_t arena_bytes;
     size_t near_bytes;  // of them, in the arena that other processes map
     size_t lower_bound; // most bytes alive at one position
@@ -235,23 +163,9 @@ typedef struct tti_device_plan {
 } tti_device_plan;
 
 /*
- * Whether teams help a short run: on cores that are far apart one thread can be faster than two,
- * and which are near changes while a program runs. Now and then both ways are timed. The choice
- * cannot be seen in the result.
+ * A plan: the program that the stages pass on, as values and nodes, and at the end the executable
+ * (executable.h), which is all that a run walks.
  */
-typedef struct tti_pace {
-    int64_t runs;
-    int64_t best[2]; // nanoseconds of the shortest run in this trial: with teams, alone
-    bool alone;      // kernels run on the worker alone
-    bool is_long;    // too long for teams not to help: no trials
-} tti_pace;
-
-typedef struct tti_updated {
-    void *variable;   // of the store
-    uint64_t devices; // bit d: the copy on the context's device d
-    bool in_pieces;   // each writes a piece
-} tti_updated;
-
 typedef struct tti_plan {
     tt_ctx *ctx; // errors and memory; all else that a plan depends on is in top
     tti_topology *top;
@@ -277,9 +191,6 @@ typedef struct tti_plan {
     int n_gangs;
     tti_unit *units;
     int64_t n_units, cap_units;
-    tti_unit_group *groups; // in the order
-    int n_groups;
-    tti_joint *joints; // the units' calls in the order
     struct tti_cross { // edges between devices, by plan node, and from joint nodes
         int from, to;
     } * cross;
@@ -292,44 +203,20 @@ typedef struct tti_plan {
     int *arena_values, *arena_start;
     tti_device_plan devices[TTI_MAX_DEVICES];
     size_t host_need; // bytes of the host's memory, of all CPUs without a limit
-    tti_patch *patches;
-    int64_t n_patches, cap_patches;
-    char *arena_at[TTI_N_ARENAS]; // what the addresses were made for
 
     int *targets; // values of the outputs asked for, in the order asked
     int n_targets, n_fetched;
     int *feeds; // values of the feeds
     int n_feeds;
-    tti_call **feed_calls; // the call of each: its input is the caller's memory
-    tti_flag **flags;      // of this process alone
-    int n_flags;
     uint64_t fingerprint; // several processes: equal in all, and of no other plan
     int n_letters;
-    struct tti_shared_flags *shared; // agree.c; NULL: none
-    tti_updated *updated;            // variables that a run writes; run/ fills it
-    int n_updated;
     int fallbacks;               // nodes not on the device they were pinned to
     double forward_ns, again_ns; // estimated: of rows forward, and of what is computed again
     int n_chosen, n_again;       // nodes not kept; those of them that the backward part needs
     double even_bubble;          // the same if all stages cost the same
     double bubble; // pipelines: share of the devices' time that the schedule leaves idle
-    tti_pace pace;
-    int64_t longest_ns; // of its runs so far
-    tti_constant *constants;
-    int64_t n_constants, cap_constants;
-    /*
-     * Entries of devices with streams, in the plan's order, which is the order of submission. Once
-     * captured, exec has those of all but the feeds.
-     */
-    struct tti_submission {
-        int device, entry;
-    } * submissions;
-    int n_submissions;
-    tti_parcel parcels[TTI_MAX_DEVICES];
-    struct tti_ahead *ahead; // by feed; run/ahead.c. NULL: never asked for
-    void (*drop_ahead)(struct tti_plan *p);
-    void *exec;
-    int64_t n_walks; // runs that were submitted entry by entry, since the arenas moved
+
+    tti_executable exe; // made by emit; the stages before it do not look at it
     struct tti_plan *next;
 } tti_plan;
 

@@ -61,7 +61,7 @@ static void print_devices(tti_text *t, tti_plan *p)
                  "received");
     for (int d = 0; d < p->top->n_devices; d++) {
         const tti_device_plan *dp = &p->devices[d];
-        tti_text_add(t, "%-8s %12d", p->top->devices[d]->name, dp->n_entries);
+        tti_text_add(t, "%-8s %12d", p->top->devices[d]->name, p->exe.lists[d].n_entries);
         put_column(t, dp->arena_bytes);
         put_column(t, dp->lower_bound);
         put_column(t, dp->received_bytes);
@@ -147,7 +147,7 @@ static void print_carried(tti_text *t, const tti_plan *p)
                      "\ngradient sums: by %s, in any order: %d all_reduce, %d reduce_scatter, %d "
                      "all_gather in %d groups\n",
                      c.words, c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
-                     p->n_groups);
+                     p->exe.n_groups);
     else if (c.is_asked)
         tti_text_add(t, "\ngradient sums: by Tutti's own kernels, in any order: %s\n", c.why);
 }
@@ -162,7 +162,8 @@ static void json_carried(tti_text *t, const tti_plan *p)
     tti_text_add(t, ",\"why\":");
     tti_text_json(t, c.words == NULL ? c.why : "");
     tti_text_add(t, ",\"all_reduce\":%d,\"reduce_scatter\":%d,\"all_gather\":%d,\"groups\":%d}",
-                 c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER], p->n_groups);
+                 c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
+                 p->exe.n_groups);
 }
 
 // The same value between the same devices?
@@ -275,8 +276,8 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t,
                      "%s\n{\"name\":\"%s\",\"entries\":%d,\"variables\":%zu,\"activations\":%zu,"
                      "\"lower_bound\":%zu,\"received\":%zu,\"limit\":%zu,\"memory\":",
-                     d == 0 ? "" : ",", p->top->devices[d]->name, dp->n_entries, dp->variable_bytes,
-                     dp->arena_bytes, dp->lower_bound, dp->received_bytes,
+                     d == 0 ? "" : ",", p->top->devices[d]->name, p->exe.lists[d].n_entries,
+                     dp->variable_bytes, dp->arena_bytes, dp->lower_bound, dp->received_bytes,
                      p->top->devices[d]->limit);
         json_usage(t, dp);
         tti_text_add(t, "}");

@@ -71,7 +71,7 @@ void tti_stage_count(const tti_plan *p, tti_stage_counts *out)
             count_node(p, &p->nodes[i], out);
     for (int d = 0; d < p->top->n_devices; d++) {
         out->arenas += p->devices[d].arena_bytes;
-        out->entries += p->devices[d].n_entries;
+        out->entries += p->exe.lists[d].n_entries;
     }
 }
 

@@ -7,17 +7,17 @@
 
 static tti_device *first_with_streams(const tti_plan *p)
 {
-    return p->n_submissions == 0 ? NULL : p->top->devices[p->submissions[0].device];
+    return p->exe.n_submissions == 0 ? NULL : p->top->devices[p->exe.submissions[0].device];
 }
 
 void tti_plan_parcels(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].is_dropped && tti_has_streams(p->top->devices[p->nodes[i].device]))
-            p->parcels[p->nodes[i].device].bytes = (sizeof(tt_step) + 63) & ~(size_t)63;
+            p->exe.parcels[p->nodes[i].device].bytes = (sizeof(tt_step) + 63) & ~(size_t)63;
     for (int i = 0; i < p->n_feeds; i++) {
         tti_value *v = &p->values[p->feeds[i]];
-        tti_parcel *parcel = &p->parcels[v->device];
+        tti_parcel *parcel = &p->exe.parcels[v->device];
         if (!tti_has_streams(p->top->devices[v->device]) || v->bytes > TTI_PARCEL_FEED)
             continue;
         v->memory = TTI_PARCEL;
@@ -51,7 +51,7 @@ tt_status tti_plan_fixed(tti_plan *p)
         tti_device_plan *dp = &p->devices[d];
         if (!tti_has_streams(p->top->devices[d]))
             continue;
-        dp->fixed_bytes = p->parcels[d].bytes + constants_of(p, d, seen);
+        dp->fixed_bytes = p->exe.parcels[d].bytes + constants_of(p, d, seen);
         dp->usage.workspace += dp->fixed_bytes;
     }
     tti_free(p->ctx, seen);
@@ -66,7 +66,7 @@ size_t tti_plan_bytes(const tti_device_plan *d)
 tt_status tti_plan_parcels_alloc(tti_plan *p)
 {
     for (int i = 0; i < p->top->n_devices; i++) {
-        tti_parcel *parcel = &p->parcels[i];
+        tti_parcel *parcel = &p->exe.parcels[i];
         tti_device *d = p->top->devices[i];
         void *data;
         if (parcel->bytes == 0)
@@ -84,7 +84,7 @@ tt_status tti_plan_parcels_alloc(tti_plan *p)
 static void drop_parcels(tti_plan *p)
 {
     for (int i = 0; i < p->top->n_devices; i++) {
-        tti_parcel *parcel = &p->parcels[i];
+        tti_parcel *parcel = &p->exe.parcels[i];
         tti_device *d = p->top->devices[i];
         tti_device_free_fixed(d, parcel->data, parcel->bytes);
         if (parcel->mirror != NULL)
@@ -96,21 +96,22 @@ static void drop_parcels(tti_plan *p)
 void tti_plan_drop_exec(tti_plan *p)
 {
     tti_device *d = first_with_streams(p);
-    if (d != NULL && p->exec != NULL)
-        d->backend->streams->drop_exec(d, p->exec);
-    p->exec = NULL;
-    p->n_walks = 0;
+    if (d != NULL && p->exe.captured != NULL)
+        d->backend->streams->drop_exec(d, p->exe.captured);
+    p->exe.captured = NULL;
+    p->exe.n_walks = 0;
 }
 
 void tti_plan_drop_streams(tti_plan *p)
 {
     tti_plan_drop_exec(p);
     drop_parcels(p);
-    if (p->ahead != NULL)
-        p->drop_ahead(p);
-    for (int i = 0; i < p->n_submissions; i++) {
-        tti_device *d = p->top->devices[p->submissions[i].device];
-        tti_entry *en = &p->devices[p->submissions[i].device].entries[p->submissions[i].entry];
+    if (p->exe.ahead != NULL)
+        p->exe.drop_ahead(p);
+    for (int i = 0; i < p->exe.n_submissions; i++) {
+        tti_device *d = p->top->devices[p->exe.submissions[i].device];
+        tti_entry *en =
+            &p->exe.lists[p->exe.submissions[i].device].entries[p->exe.submissions[i].entry];
         void *events[] = {en->event, en->times[0], en->times[1]};
         for (int k = 0; k < TTI_COUNT(events); k++)
             if (events[k] != NULL)

@@ -169,7 +169,8 @@ static tt_status check_argument(const tti_plan *p, const tti_patch *patches, int
 {
     const tti_value *root = &p->values[tti_root(p, value)];
     tti_patch key = {.at = (void *)&arg->data};
-    const tti_patch *found = bsearch(&key, patches, (size_t)p->n_patches, sizeof(*patches), by_at);
+    const tti_patch *found =
+        bsearch(&key, patches, (size_t)p->exe.n_patches, sizeof(*patches), by_at);
     if (root->memory != TTI_ARENA)
         return found == NULL ? TT_OK
                              : tti_broken(p, "address", pnode, "has value %d in an arena", value);
@@ -188,12 +189,12 @@ static tt_status check_argument(const tti_plan *p, const tti_patch *patches, int
 tt_status tti_verify_addresses(const tti_list_walk *w)
 {
     const tti_plan *p = w->p;
-    size_t bytes = sizeof(tti_patch) * (size_t)(p->n_patches + 1);
+    size_t bytes = sizeof(tti_patch) * (size_t)(p->exe.n_patches + 1);
     tti_patch *patches = tti_alloc(p->ctx, bytes);
     tt_status st = patches == NULL ? TT_ENOMEM : TT_OK;
-    if (st == TT_OK && p->n_patches > 0) {
-        memcpy(patches, p->patches, sizeof(*patches) * (size_t)p->n_patches);
-        qsort(patches, (size_t)p->n_patches, sizeof(*patches), by_at);
+    if (st == TT_OK && p->exe.n_patches > 0) {
+        memcpy(patches, p->exe.patches, sizeof(*patches) * (size_t)p->exe.n_patches);
+        qsort(patches, (size_t)p->exe.n_patches, sizeof(*patches), by_at);
     }
     for (int i = 0; st == TT_OK && i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];

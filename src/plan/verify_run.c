@@ -25,7 +25,7 @@ static void learn(const tti_list_walk *w, int *clock, const int *from)
 // Is the entry done for whoever has this clock?
 bool tti_walked_is_done(const tti_list_walk *w, const int *clock, int device, int entry)
 {
-    bool joint = is_joint(w->p, &w->p->devices[device].entries[entry]);
+    bool joint = is_joint(w->p, &w->p->exe.lists[device].entries[entry]);
     return clock[(joint ? w->n : 0) + device] > entry;
 }
 
@@ -41,7 +41,7 @@ static int letter_from(const tti_list_walk *w, const tti_entry *en)
 // Has it begun, and has joint work begun everywhere?
 static bool has_ended(const tti_list_walk *w, int device, int entry)
 {
-    const tti_pnode *pn = &w->p->nodes[w->p->devices[device].entries[entry].pnode];
+    const tti_pnode *pn = &w->p->nodes[w->p->exe.lists[device].entries[entry].pnode];
     if (w->at[device] <= entry)
         return false;
     return pn->kind != TTI_JOINT ||
@@ -52,7 +52,7 @@ static bool has_ended(const tti_list_walk *w, int device, int entry)
 static void learn_end(const tti_list_walk *w, int *clock, int device, int entry)
 {
     const tti_plan *p = w->p;
-    const tti_pnode *pn = &p->nodes[p->devices[device].entries[entry].pnode];
+    const tti_pnode *pn = &p->nodes[p->exe.lists[device].entries[entry].pnode];
     learn(w, clock, tti_walked_clock(w, device, entry));
     if (pn->kind != TTI_JOINT) {
         clock[device] = TTI_MAX(clock[device], entry + 1);
@@ -71,7 +71,7 @@ static bool begin_next(tti_list_walk *w, int device)
 {
     const tti_plan *p = w->p;
     int e = w->at[device], from;
-    const tti_entry *en = &p->devices[device].entries[e];
+    const tti_entry *en = &p->exe.lists[device].entries[e];
     int *clock = tti_walked_clock(w, device, e);
     for (int k = 0; k < en->n_waits; k++)
         if (!has_ended(w, en->waits[k].entry_device, en->waits[k].entry))
@@ -97,7 +97,7 @@ static bool begin_next(tti_list_walk *w, int device)
 static tt_status report_stuck(const tti_list_walk *w, int device)
 {
     const tti_plan *p = w->p;
-    const tti_entry *en = &p->devices[device].entries[w->at[device]];
+    const tti_entry *en = &p->exe.lists[device].entries[w->at[device]];
     for (int k = 0; k < en->n_waits; k++) {
         const tti_wait *wait = &en->waits[k];
         if (!has_ended(w, wait->entry_device, wait->entry))
@@ -116,11 +116,11 @@ static tt_status walk_lists(tti_list_walk *w)
     while (moved) {
         moved = false;
         for (int d = 0; d < w->n; d++)
-            while (w->at[d] < p->devices[d].n_entries && begin_next(w, d))
+            while (w->at[d] < p->exe.lists[d].n_entries && begin_next(w, d))
                 moved = true;
     }
     for (int d = 0; d < w->n; d++)
-        if (w->at[d] < p->devices[d].n_entries)
+        if (w->at[d] < p->exe.lists[d].n_entries)
             return report_stuck(w, d);
     return TT_OK;
 }
@@ -131,11 +131,11 @@ static tt_status check_wait(const tti_plan *p, const tti_entry *en, int device,
                             const tti_wait *wait)
 {
     if (wait->entry_device < 0 || wait->entry_device >= p->top->n_devices || wait->entry < 0 ||
-        wait->entry >= p->devices[wait->entry_device].n_entries)
+        wait->entry >= p->exe.lists[wait->entry_device].n_entries)
         return tti_broken(p, "wait", en->pnode,
                           "waits for entry %d of device %d, which is not there", wait->entry,
                           wait->entry_device);
-    const tti_entry *maker = &p->devices[wait->entry_device].entries[wait->entry];
+    const tti_entry *maker = &p->exe.lists[wait->entry_device].entries[wait->entry];
     bool own = wait->entry_device == device;
     if (own ? !is_joint(p, maker) : wait->flag == NULL || wait->flag != maker->done)
         return tti_broken(p, "wait", en->pnode, "waits for entry %d of %s, which does not tell it",
@@ -148,8 +148,8 @@ static tt_status check_lists(tti_list_walk *w)
     const tti_plan *p = w->p;
     for (int d = 0; d < w->n; d++) {
         int before = -1;
-        for (int e = 0; e < p->devices[d].n_entries; e++) {
-            const tti_entry *en = &p->devices[d].entries[e];
+        for (int e = 0; e < p->exe.lists[d].n_entries; e++) {
+            const tti_entry *en = &p->exe.lists[d].entries[e];
             if (en->pnode < 0 || en->pnode >= p->n_nodes || p->nodes[en->pnode].is_dropped ||
                 p->nodes[en->pnode].device != d || p->nodes[en->pnode].position <= before)
                 return tti_broken(p, "list", en->pnode, "is entry %d of %s, out of order", e,
@@ -251,7 +251,7 @@ static tt_status prepare(tti_list_walk *w)
         return TT_ENOMEM;
     for (int d = 0; d < w->n; d++) {
         w->base[d] = total;
-        total += p->devices[d].n_entries;
+        total += p->exe.lists[d].n_entries;
     }
     w->clock = tti_calloc(p->ctx, (size_t)total * 2 * (size_t)w->n + 1, sizeof(int));
     for (int64_t i = 0; i < p->n_nodes; i++) {

@@ -21,7 +21,7 @@ typedef struct tti_list_walk {
 static inline const tti_entry *tti_walked_entry(const tti_list_walk *w, int pnode)
 {
     const tti_pnode *pn = &w->p->nodes[pnode];
-    return &w->p->devices[pn->device].entries[w->entry[pnode]];
+    return &w->p->exe.lists[pn->device].entries[w->entry[pnode]];
 }
 
 static inline int *tti_walked_clock(const tti_list_walk *w, int device, int entry)

@@ -36,7 +36,7 @@ static const void *address(const tti_plan *p, int feed, const tt_feed_value *giv
 
 tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to, bool *is_taken)
 {
-    struct tti_ahead *a = p->ahead == NULL ? NULL : &p->ahead[feed];
+    struct tti_ahead *a = p->exe.ahead == NULL ? NULL : &p->exe.ahead[feed];
     *is_taken = a != NULL && a->source != NULL && a->source == source;
     if (!*is_taken)
         return TT_OK;
@@ -88,8 +88,8 @@ static bool make_room(tti_device *d, struct tti_ahead *a, size_t bytes)
 
 static void drop(tti_plan *p)
 {
-    for (int i = 0; p->ahead != NULL && i < p->n_feeds; i++) {
-        struct tti_ahead *a = &p->ahead[i];
+    for (int i = 0; p->exe.ahead != NULL && i < p->n_feeds; i++) {
+        struct tti_ahead *a = &p->exe.ahead[i];
         tti_device *d = device_of(p, i);
         if (a->room != NULL) {
             leave_spares(a);
@@ -100,18 +100,18 @@ static void drop(tti_plan *p)
         if (a->taken != NULL)
             d->backend->streams->drop_event(d, a->taken);
     }
-    p->ahead = NULL;
+    p->exe.ahead = NULL;
 }
 
 tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
 {
-    if (n == 0 || p->n_submissions == 0)
+    if (n == 0 || p->exe.n_submissions == 0)
         return TT_OK;
-    if (p->ahead == NULL)
-        p->ahead = tti_plan_alloc(p, sizeof(*p->ahead) * (size_t)(p->n_feeds + 1));
-    if (p->ahead == NULL)
+    if (p->exe.ahead == NULL)
+        p->exe.ahead = tti_plan_alloc(p, sizeof(*p->exe.ahead) * (size_t)(p->n_feeds + 1));
+    if (p->exe.ahead == NULL)
         return TT_ENOMEM;
-    p->drop_ahead = drop;
+    p->exe.drop_ahead = drop;
     for (int i = 0; i < p->n_feeds; i++) {
         const tti_value *v = &p->values[p->feeds[i]];
         tti_device *d = device_of(p, i);
@@ -123,7 +123,7 @@ tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
             (size_t)tt_shape_count(&given->shape) * tt_dtype_bytes(v->dtype) <
                 v->bytes + (size_t)((const char *)address(p, i, given) - (const char *)given->data))
             continue;
-        struct tti_ahead *a = &p->ahead[i];
+        struct tti_ahead *a = &p->exe.ahead[i];
         if (!make_room(d, a, v->bytes))
             continue;
         a->source = NULL;
@@ -142,6 +142,6 @@ void tti_ahead_settle(tt_session *s)
             d->backend->streams->settle(d);
     }
     for (tti_plan *p = s->plans; p != NULL; p = p->next)
-        for (int i = 0; p->ahead != NULL && i < p->n_feeds; i++)
-            p->ahead[i].source = NULL;
+        for (int i = 0; p->exe.ahead != NULL && i < p->n_feeds; i++)
+            p->exe.ahead[i].source = NULL;
 }

@@ -14,8 +14,8 @@
 
 static void raise_all(tti_plan *p, uint32_t sequence)
 {
-    for (int i = 0; i < p->n_flags; i++)
-        tti_flag_set(p->flags[i], sequence);
+    for (int i = 0; i < p->exe.n_flags; i++)
+        tti_flag_set(p->exe.flags[i], sequence);
 }
 
 static tt_status fail_run(tt_session *s, tti_plan *p, tt_status st)
@@ -36,8 +36,8 @@ static void say_where(const tt_session *s, const tti_plan *p, int device, char *
         if (s->ctx->top.devices[device]->is_away)
             return; // its own process knows
         if (on < 0) {
-            const tti_device_plan *dp = &p->devices[device];
-            const tti_pnode *pn = at < dp->n_entries ? &p->nodes[dp->entries[at].pnode] : NULL;
+            const tti_entry_list *list = &p->exe.lists[device];
+            const tti_pnode *pn = at < list->n_entries ? &p->nodes[list->entries[at].pnode] : NULL;
             if (pn != NULL)
                 snprintf(out + n, room - n, ", which is in '%s' (%s)", pn->node->name,
                          tti_pnode_kind_name(pn));
@@ -167,7 +167,7 @@ tt_status tti_wait_for_entry(tt_session *s, tti_plan *p, int device, const tti_e
 
 static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
 {
-    const tti_entry *en = &p->devices[device].entries[index];
+    const tti_entry *en = &p->exe.lists[device].entries[index];
     tti_device *d = s->ctx->top.devices[device];
     for (int i = 0; i < en->n_waits; i++) {
         if (!tti_flag_is_set(en->waits[i].flag, s->sequence))
@@ -181,7 +181,7 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
         TT_TRY(tti_fault_before(s, p, device, en));
     for (int i = 0; i < en->n_calls; i++)
         TT_TRY(en->calls[i].mail != NULL ? tti_run_mail(s, p, en, &en->calls[i])
-                                         : run_call(d, &en->calls[i], p->pace.alone));
+                                         : run_call(d, &en->calls[i], p->exe.pace.alone));
     if (faulty)
         tti_fault_after(s, p, device, en, tti_now_ns() - begin);
     if (timed) {
@@ -200,8 +200,8 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
 
 static tt_status walk_list(tt_session *s, tti_plan *p, int device)
 {
-    const tti_device_plan *dp = &p->devices[device];
-    for (int i = 0; i < dp->n_entries; i++) {
+    const tti_entry_list *list = &p->exe.lists[device];
+    for (int i = 0; i < list->n_entries; i++) {
         atomic_store_explicit(&s->clocks[device].at, i, memory_order_relaxed);
         if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
             return TT_ESTOP; // elsewhere
@@ -210,7 +210,7 @@ static tt_status walk_list(tt_session *s, tti_plan *p, int device)
             st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
         if (st != TT_OK) {
             // A kernel that fails without saying why still gets a message that names it.
-            const tti_pnode *pn = &p->nodes[dp->entries[i].pnode];
+            const tti_pnode *pn = &p->nodes[list->entries[i].pnode];
             if (st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK)
                 st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s in step %lld",
                              tti_pnode_kind_name(pn), pn->node->name,
@@ -219,7 +219,7 @@ static tt_status walk_list(tt_session *s, tti_plan *p, int device)
         }
         tti_device_moved(s->ctx->top.devices[device]);
     }
-    atomic_store_explicit(&s->clocks[device].at, dp->n_entries, memory_order_relaxed);
+    atomic_store_explicit(&s->clocks[device].at, list->n_entries, memory_order_relaxed);
     return TT_OK;
 }
 
@@ -245,7 +245,7 @@ static int find_late(const tt_session *s, const tti_plan *p)
     int late = 0;
     for (int d = 0; d < s->ctx->top.n_devices; d++) {
         if (s->ctx->top.devices[d]->is_away ||
-            atomic_load(&s->clocks[d].at) >= p->devices[d].n_entries)
+            atomic_load(&s->clocks[d].at) >= p->exe.lists[d].n_entries)
             continue;
         late = d;
         if (atomic_load(&s->clocks[d].waits_on) == 0)
@@ -290,12 +290,12 @@ static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
 {
     int last = -1;
     for (int d = 0; d < s->ctx->top.n_devices; d++)
-        if (p->devices[d].n_entries > 0 && !s->ctx->top.devices[d]->is_away &&
+        if (p->exe.lists[d].n_entries > 0 && !s->ctx->top.devices[d]->is_away &&
             (last < 0 || s->clocks[d].ended > s->clocks[last].ended))
             last = d;
     for (int d = 0; d < s->ctx->top.n_devices; d++) {
         tti_clock *c = &s->clocks[d];
-        if (p->devices[d].n_entries == 0 || d == last || c->ended < begin ||
+        if (p->exe.lists[d].n_entries == 0 || d == last || c->ended < begin ||
             s->ctx->top.devices[d]->is_away)
             continue;
         int64_t ns = s->clocks[last].ended - c->ended;
@@ -308,24 +308,24 @@ static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
 static void set_waits(tt_session *s, const tti_plan *p)
 {
     int64_t deadline = s->ctx->deadline_ms;
-    s->wait_ms = TTI_MAX(deadline, TIMES * p->longest_ns / 1000000);
-    s->sync_ms = p->longest_ns == 0 ? TTI_SLOWER * deadline : s->wait_ms;
+    s->wait_ms = TTI_MAX(deadline, TIMES * p->exe.longest_ns / 1000000);
+    s->sync_ms = p->exe.longest_ns == 0 ? TTI_SLOWER * deadline : s->wait_ms;
 }
 
 tt_status tti_execute(tt_session *s, tti_plan *p)
 {
     tt_ctx *ctx = s->ctx;
     int64_t begin = tti_now_ns();
-    set_pace(&p->pace);
+    set_pace(&p->exe.pace);
     s->sequence++;
     s->n_runs++;
     set_waits(s, p);
     atomic_store(&s->failed, TT_OK);
     TT_TRY(tti_border_wait(s));
     int own = -1;
-    bool streams = p->n_submissions > 0;
+    bool streams = p->exe.n_submissions > 0;
     for (int d = 0; d < ctx->top.n_devices; d++) {
-        if (p->devices[d].n_entries == 0 || tti_has_streams(ctx->top.devices[d]) ||
+        if (p->exe.lists[d].n_entries == 0 || tti_has_streams(ctx->top.devices[d]) ||
             ctx->top.devices[d]->is_away)
             continue;
         if (own < 0 && !streams) {
@@ -356,12 +356,12 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     }
     wait_for_devices(s, p);
     note_last(s, p, begin);
-    note_pace(&p->pace, tti_now_ns() - begin);
+    note_pace(&p->exe.pace, tti_now_ns() - begin);
     tt_status st = (tt_status)atomic_load(&s->failed);
     if (st == TT_OK)
         st = tti_border_set(s);
     if (st == TT_OK) {
-        p->longest_ns = TTI_MAX(p->longest_ns, tti_now_ns() - begin);
+        p->exe.longest_ns = TTI_MAX(p->exe.longest_ns, tti_now_ns() - begin);
         return TT_OK;
     }
     st = tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : st;

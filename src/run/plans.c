@@ -51,8 +51,8 @@ static size_t variable_needs(void *user, const tti_want *w)
 
 static tt_status note_updates(tt_session *s, tti_plan *p)
 {
-    p->updated = tti_plan_alloc(p, sizeof(*p->updated) * (size_t)(p->n_nodes + 1));
-    if (p->updated == NULL)
+    p->exe.updated = tti_plan_alloc(p, sizeof(*p->exe.updated) * (size_t)(p->n_nodes + 1));
+    if (p->exe.updated == NULL)
         return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
@@ -69,14 +69,14 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
                                s->ctx->top.devices[pn->device]->name, root->tensor->node->name);
             tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
             int at = 0;
-            while (at < p->n_updated && p->updated[at].variable != v)
+            while (at < p->exe.n_updated && p->exe.updated[at].variable != v)
                 at++;
             if (v == NULL)
                 continue; // a plan to look at
-            if (at == p->n_updated)
-                p->updated[p->n_updated++] = (tti_updated){.variable = v};
-            p->updated[at].devices |= (uint64_t)1 << root->device;
-            p->updated[at].in_pieces |= p->nodes[root->node].n_ways > 0;
+            if (at == p->exe.n_updated)
+                p->exe.updated[p->exe.n_updated++] = (tti_updated){.variable = v};
+            p->exe.updated[at].devices |= (uint64_t)1 << root->device;
+            p->exe.updated[at].in_pieces |= p->nodes[root->node].n_ways > 0;
         }
     }
     return TT_OK;

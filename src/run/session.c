@@ -207,7 +207,7 @@ static tt_status bind_feeds(tt_session *s, tti_plan *p, const tt_run_opts *o)
         const tti_pnode *pn = &p->nodes[v->node];
         int64_t rows = pn->lanes->bound[pn->lanes->n];
         size_t row = rows > 0 ? v->bytes / (size_t)rows : 0;
-        ((tt_arg *)p->feed_calls[i]->launch.in)->data =
+        ((tt_arg *)p->exe.feed_calls[i]->launch.in)->data =
             (char *)given->data + (size_t)pn->first_row * row;
     }
     return TT_OK;
@@ -221,7 +221,7 @@ const void *tti_value_data(const tt_session *s, const tti_plan *p, int value)
         return s->arenas[root->device + (root->is_near ? TTI_MAX_DEVICES : 0)] + root->offset +
                skip;
     if (root->memory == TTI_PARCEL)
-        return p->parcels[root->device].data + root->offset + skip;
+        return p->exe.parcels[root->device].data + root->offset + skip;
     return (const char *)root->fixed + skip;
 }
 
@@ -291,16 +291,17 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
     s->to_come = o->next;
     s->n_to_come = o->n_next;
     TT_TRY(tti_execute(s, p));
-    for (int i = 0; i < p->n_updated; i++) {
-        tti_variable *v = p->updated[i].variable;
+    for (int i = 0; i < p->exe.n_updated; i++) {
+        tti_variable *v = p->exe.updated[i].variable;
         atomic_fetch_add(&v->version, 1);
         if (v->n_copies + v->n_pieces > 1 || v->ctx != NULL)
-            TT_TRY(tti_variable_refresh(v, s->ctx, p->updated[i].devices, p->updated[i].in_pieces));
+            TT_TRY(tti_variable_refresh(v, s->ctx, p->exe.updated[i].devices,
+                                        p->exe.updated[i].in_pieces));
     }
     for (int i = 0; i < o->n_fetches; i++) {
         const tti_value *v = &p->values[p->targets[i]];
         tti_device *from = s->ctx->top.devices[p->values[tti_root(p, p->targets[i])].device];
-        size_t at = p->n_submissions > 0 ? tti_landing_at(s, p, i) : SIZE_MAX;
+        size_t at = p->exe.n_submissions > 0 ? tti_landing_at(s, p, i) : SIZE_MAX;
         if (at != SIZE_MAX) {
             if (v->bytes > 0)
                 memcpy(o->fetches[i].data, s->landing + at, v->bytes);

@@ -26,7 +26,7 @@ tt_status tti_wait_for_others(tt_session *s, tti_plan *p, int device, const tti_
     for (int i = 0; i < en->n_waits; i++) {
         const tti_wait *w = &en->waits[i];
         if (tti_has_streams(s->ctx->top.devices[w->entry_device])) {
-            const tti_entry *maker = &p->devices[w->entry_device].entries[w->entry];
+            const tti_entry *maker = &p->exe.lists[w->entry_device].entries[w->entry];
             if (!maker->is_feed) // those have all been waited for
                 TT_TRY(streams_of(d)->wait(d, maker->event));
             continue;
@@ -42,8 +42,8 @@ static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
     bool is_there = en->is_feed && p->values[pn->out].memory == TTI_PARCEL;
-    for (int i = 0; i < p->n_feeds && en->is_feed && p->ahead != NULL && !is_there; i++)
-        if (p->feed_calls[i] == en->calls)
+    for (int i = 0; i < p->n_feeds && en->is_feed && p->exe.ahead != NULL && !is_there; i++)
+        if (p->exe.feed_calls[i] == en->calls)
             TT_TRY(tti_ahead_take(p, i, en->calls->launch.in[0].data, en->calls->launch.out[0].data,
                                   &is_there));
     if (is_there)
@@ -73,7 +73,7 @@ static tt_status tell_others(tt_session *s, tti_device *d, tti_entry *en)
 
 static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
 {
-    tti_entry *en = &p->devices[device].entries[index];
+    tti_entry *en = &p->exe.lists[device].entries[index];
     tti_device *d = s->ctx->top.devices[device];
     const tti_streams *st = streams_of(d);
     TT_TRY(tti_wait_for_others(s, p, device, en));
@@ -141,14 +141,14 @@ static bool writes_what(const tti_call *a, const tti_call *b)
  * How many entries of a device's list from one on can be made at once, at least one. Those after
  * the first wait for nobody, so nothing has to come between them.
  */
-static int count_alike(const tti_device_plan *dp, int index, const tt_launch **list)
+static int count_alike(const tti_entry_list *all, int index, const tt_launch **list)
 {
-    const tti_entry *first = &dp->entries[index];
+    const tti_entry *first = &all->entries[index];
     int n = 1;
     if (first->n_calls != 1 || first->calls->many == NULL)
         return 1;
     list[0] = &first->calls->launch;
-    for (; index + n < dp->n_entries && n < MANY; n++) {
+    for (; index + n < all->n_entries && n < MANY; n++) {
         const tti_entry *en = first + n;
         if (en->n_waits > 0 || en->n_calls != 1 || en->calls->fn != first->calls->fn ||
             en->calls->launch.n_in != first->calls->launch.n_in)
@@ -165,7 +165,7 @@ static tt_status submit_many(tt_session *s, tti_plan *p, int device, int index, 
                              const tt_launch **list)
 {
     tti_device *d = s->ctx->top.devices[device];
-    tti_entry *first = &p->devices[device].entries[index];
+    tti_entry *first = &p->exe.lists[device].entries[index];
     tti_many many = {n, list};
     tt_launch l = first->calls->launch;
     l.tune = &many;
@@ -191,7 +191,7 @@ static tt_status submit_one(tt_session *s, tti_plan *p, int device, int index, i
     if (st == TT_OK && atomic_load_explicit(&s->ctx->stop, memory_order_relaxed) != 0)
         st = TT_FAIL(s->ctx, TT_ESTOP, "run: stopped on request");
     if (st != TT_OK && st != TT_ESTOP && tt_status_of(s->ctx) == TT_OK) {
-        const tti_pnode *pn = &p->nodes[p->devices[device].entries[index].pnode];
+        const tti_pnode *pn = &p->nodes[p->exe.lists[device].entries[index].pnode];
         st = TT_FAIL(s->ctx, st, "%s '%s' failed on %s in step %lld", tti_pnode_kind_name(pn),
                      pn->node->name, s->ctx->top.devices[device]->name,
                      (long long)p->step->step + 1);
@@ -209,10 +209,10 @@ static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
 {
     const tt_launch *list[MANY];
     int next[TTI_MAX_DEVICES] = {0}; // of each device: what comes before has been submitted
-    for (int i = 0; i < p->n_submissions; i++) {
-        int device = p->submissions[i].device, index = p->submissions[i].entry;
-        const tti_device_plan *dp = &p->devices[device];
-        if (index < next[device] || dp->entries[index].is_feed != feeds)
+    for (int i = 0; i < p->exe.n_submissions; i++) {
+        int device = p->exe.submissions[i].device, index = p->exe.submissions[i].entry;
+        const tti_entry_list *all = &p->exe.lists[device];
+        if (index < next[device] || all->entries[index].is_feed != feeds)
             continue;
         int joint = tti_joint_at(p, i);
         if (joint > 0) {
@@ -220,7 +220,7 @@ static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
             i += joint - 1;
             continue;
         }
-        int n = feeds || tti_is_watched(s) ? 1 : count_alike(dp, index, list);
+        int n = feeds || tti_is_watched(s) ? 1 : count_alike(all, index, list);
         TT_TRY(submit_one(s, p, device, index, n, list));
         next[device] = index + n;
     }
@@ -237,7 +237,7 @@ static group devices_of(const tt_session *s, const tti_plan *p)
 {
     group g = {.n = 0};
     for (int i = 0; i < s->ctx->top.n_devices; i++) {
-        if (p->devices[i].n_entries == 0)
+        if (p->exe.lists[i].n_entries == 0)
             continue;
         if (tti_has_streams(s->ctx->top.devices[i]))
             g.d[g.n++] = s->ctx->top.devices[i];
@@ -268,7 +268,7 @@ static tt_status capture(tt_session *s, tti_plan *p, const group *g)
     const tti_streams *st = streams_of(g->d[0]);
     TT_TRY(st->capture_begin(g->d, g->n));
     tt_status done = submit_all(s, p, false);
-    tt_status ended = st->capture_end(g->d, g->n, done == TT_OK, &p->exec);
+    tt_status ended = st->capture_end(g->d, g->n, done == TT_OK, &p->exe.captured);
     return done != TT_OK ? done : ended;
 }
 
@@ -278,11 +278,11 @@ static tt_status send_parcels(tti_plan *p, const group *g)
     for (int i = 0; i < p->n_feeds; i++) {
         const tti_value *v = &p->values[p->feeds[i]];
         if (v->memory == TTI_PARCEL)
-            memcpy(p->parcels[v->device].mirror + v->offset, p->feed_calls[i]->launch.in[0].data,
-                   v->bytes);
+            memcpy(p->exe.parcels[v->device].mirror + v->offset,
+                   p->exe.feed_calls[i]->launch.in[0].data, v->bytes);
     }
     for (int i = 0; i < g->n; i++) {
-        const tti_parcel *parcel = &p->parcels[g->d[i]->index];
+        const tti_parcel *parcel = &p->exe.parcels[g->d[i]->index];
         memcpy(parcel->mirror, p->step, sizeof(*p->step));
         TT_TRY(
             streams_of(g->d[i])->copy(g->d[i], parcel->data, NULL, parcel->mirror, parcel->bytes));
@@ -295,15 +295,16 @@ static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
     bool watched = tti_is_watched(s) || g->is_mixed;
     TT_TRY(send_parcels(p, g));
     TT_TRY(submit_all(s, p, true));
-    if (watched || p->n_walks == 0 || s->ctx->no_capture) {
-        p->n_walks++;
+    if (watched || p->exe.n_walks == 0 || s->ctx->no_capture) {
+        p->exe.n_walks++;
         TT_TRY(join(g, true)); // a feed of one device is there for all
         TT_TRY(join(g, false));
         return submit_all(s, p, false);
     }
-    if (p->exec == NULL)
+    if (p->exe.captured == NULL)
         TT_TRY(capture(s, p, g));
-    return streams_of(g->d[0])->launch(g->d[0], p->exec); // in the order of all their streams
+    return streams_of(g->d[0])->launch(g->d[0],
+                                       p->exe.captured); // in the order of all their streams
 }
 
 // ---- small fetches ---------------------------------------------------------------------------
@@ -364,9 +365,9 @@ static tt_status land(tt_session *s, tti_plan *p, const group *g)
  */
 static void note_spans(tt_session *s, tti_plan *p, int64_t start)
 {
-    for (int i = 0; i < p->n_submissions && s->trace; i++) {
-        int device = p->submissions[i].device, entry = p->submissions[i].entry;
-        const tti_entry *en = &p->devices[device].entries[entry];
+    for (int i = 0; i < p->exe.n_submissions && s->trace; i++) {
+        int device = p->exe.submissions[i].device, entry = p->exe.submissions[i].entry;
+        const tti_entry *en = &p->exe.lists[device].entries[entry];
         tti_device *d = s->ctx->top.devices[device];
         const tti_streams *st = streams_of(d);
         if (en->times[0] == NULL || en->times[1] == NULL)
@@ -404,7 +405,7 @@ tt_status tti_submit(tt_session *s, tti_plan *p)
         c->walking += end - begin;
         c->ended = end;
         tti_device_moved(g.d[i]);
-        atomic_store_explicit(&c->at, p->devices[g.d[i]->index].n_entries, memory_order_relaxed);
+        atomic_store_explicit(&c->at, p->exe.lists[g.d[i]->index].n_entries, memory_order_relaxed);
     }
     return st;
 }

@@ -9,7 +9,7 @@
 
 static tti_entry *submitted(const tti_plan *p, int i)
 {
-    return &p->devices[p->submissions[i].device].entries[p->submissions[i].entry];
+    return &p->exe.lists[p->exe.submissions[i].device].entries[p->exe.submissions[i].entry];
 }
 
 static const tti_unit *unit_of(const tti_plan *p, int i)
@@ -21,19 +21,19 @@ static const tti_unit *unit_of(const tti_plan *p, int i)
 int tti_joint_at(const tti_plan *p, int i)
 {
     const tti_unit *u = unit_of(p, i);
-    return u == NULL ? 0 : p->groups[u->group].n * p->gangs[u->gang].n;
+    return u == NULL ? 0 : p->exe.groups[u->group].n * p->gangs[u->gang].n;
 }
 
 // Before they are enqueued: what they wait for, where their data are.
 static tt_status prepare(tt_session *s, tti_plan *p, int i)
 {
-    int device = p->submissions[i].device;
+    int device = p->exe.submissions[i].device;
     tti_device *d = s->ctx->top.devices[device];
     tti_entry *en = submitted(p, i);
     const tti_unit *u = unit_of(p, i);
     const tt_launch *l = &en->calls->launch;
     bool gathers = u->joint.kind == TTI_JOINT_GATHER;
-    atomic_store_explicit(&s->clocks[device].at, p->submissions[i].entry, memory_order_relaxed);
+    atomic_store_explicit(&s->clocks[device].at, p->exe.submissions[i].entry, memory_order_relaxed);
     if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
         return TT_ESTOP;
     TT_TRY(tti_wait_for_others(s, p, device, en));
@@ -41,13 +41,13 @@ static tt_status prepare(tt_session *s, tti_plan *p, int i)
         TT_TRY(d->backend->streams->mark(d, &en->times[0]));
     if (s->ctx->fault != NULL)
         TT_TRY(tti_fault_before(s, p, device, en));
-    p->joints[u->call].data[en->pnode - u->first] = gathers ? l->out[0].data : l->in[0].data;
+    p->exe.joints[u->call].data[en->pnode - u->first] = gathers ? l->out[0].data : l->in[0].data;
     return TT_OK;
 }
 
 static tt_status tell(tt_session *s, tti_plan *p, int i)
 {
-    tti_device *d = s->ctx->top.devices[p->submissions[i].device];
+    tti_device *d = s->ctx->top.devices[p->exe.submissions[i].device];
     const tti_streams *st = d->backend->streams;
     tti_entry *en = submitted(p, i);
     if (s->trace)
@@ -75,19 +75,19 @@ tt_status tti_join_devices(tt_session *s, const tti_plan *p)
 
 tt_status tti_submit_joint(tt_session *s, tti_plan *p, int i, int n)
 {
-    const tti_unit_group *g = &p->groups[unit_of(p, i)->group];
+    const tti_unit_group *g = &p->exe.groups[unit_of(p, i)->group];
     const tti_gang_plan *gang = &p->gangs[g->gang];
     const tti_streams *st = s->ctx->top.devices[gang->device[0]]->backend->streams;
     for (int k = 0; k < n; k++)
         TT_TRY(prepare(s, p, i + k));
-    TT_TRY(st->together(gang->state, &p->joints[g->first], g->n));
+    TT_TRY(st->together(gang->state, &p->exe.joints[g->first], g->n));
     for (int k = 0; k < n; k++)
         TT_TRY(tell(s, p, i + k));
     if (!tti_is_watched(s))
         return TT_OK;
     TT_TRY(tti_join_devices(s, p));
     for (int k = 0; k < n && s->hashes; k++) {
-        tti_device *d = s->ctx->top.devices[p->submissions[i + k].device];
+        tti_device *d = s->ctx->top.devices[p->exe.submissions[i + k].device];
         TT_TRY(st->sync(d, tti_deadline(s->sync_ms)));
         TT_TRY(tti_hashes_add(s, p, submitted(p, i + k)));
     }

@@ -51,14 +51,14 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
                       int64_t start)
 {
     const tti_pnode *pn =
-        &recv->plan->nodes[recv->plan->devices[recv->device].entries[recv->entry].pnode];
+        &recv->plan->nodes[recv->plan->exe.lists[recv->device].entries[recv->entry].pnode];
     if (pn->kind != TTI_RECV || pn->mail != NULL)
         return; // another process has the other end
     int maker = recv->plan->values[tti_root(recv->plan, pn->in[0])].node;
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
         if (sp->plan != recv->plan || sp->run != recv->run ||
-            sp->plan->devices[sp->device].entries[sp->entry].pnode != maker)
+            sp->plan->exe.lists[sp->device].entries[sp->entry].pnode != maker)
             continue;
         tti_text_add(
             t,
@@ -131,7 +131,8 @@ static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
 
 static void add_span(tti_text *t, const tti_span *sp, int64_t start)
 {
-    const tti_pnode *pn = &sp->plan->nodes[sp->plan->devices[sp->device].entries[sp->entry].pnode];
+    const tti_pnode *pn =
+        &sp->plan->nodes[sp->plan->exe.lists[sp->device].entries[sp->entry].pnode];
     bool carries = tti_is_communication(pn);
     tti_text name = {.ctx = t->ctx};
     tti_text_add(&name, "%s%s%s", carries ? tti_pnode_kind_name(pn) : "", carries ? " " : "",

@@ -98,7 +98,7 @@ static void collect(const tt_model *m, profile *p)
     int64_t low = INT64_MAX, high = 0;
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
-        const tti_entry *en = &sp->plan->devices[sp->device].entries[sp->entry];
+        const tti_entry *en = &sp->plan->exe.lists[sp->device].entries[sp->entry];
         const tti_pnode *pn = &sp->plan->nodes[en->pnode];
         const char *layer = p->layer[pn->node->id];
         char both[TTI_NAME_MAX + 64];

@@ -25,9 +25,9 @@ static tt_status counting(const tt_launch *l)
 static void count_calls(tt_session *s)
 {
     for (int d = 0; d < s->ctx->top.n_devices; d++)
-        for (int i = 0; i < s->plans->devices[d].n_entries; i++) {
-            tti_call *c = s->plans->devices[d].entries[i].calls;
-            if (s->plans->devices[d].entries[i].n_calls != 1 || c->many == NULL)
+        for (int i = 0; i < s->plans->exe.lists[d].n_entries; i++) {
+            tti_call *c = s->plans->exe.lists[d].entries[i].calls;
+            if (s->plans->exe.lists[d].entries[i].n_calls != 1 || c->many == NULL)
                 continue;
             really = c->many;
             c->many = counting;

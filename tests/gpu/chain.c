@@ -112,19 +112,20 @@ static void check(work *w, const char *chain, int n, const char *other)
     for (size_t i = 0; i < bytes; i++)
         ck_assert_msg(want[i] == got[i], "%s: byte %zu of %zu differs", chain, i, bytes);
     // What a chain works in, and its sums over rows, are there together with its inputs.
-    const tti_device_plan *dp = &s->plans->devices[0];
+    const tti_entry_list *list = &s->plans->exe.lists[0];
     size_t more = 0;
-    for (int i = 0; i < dp->n_entries; i++) {
-        const tti_pnode *pn = &s->plans->nodes[dp->entries[i].pnode];
+    for (int i = 0; i < list->n_entries; i++) {
+        const tti_pnode *pn = &s->plans->nodes[list->entries[i].pnode];
         if (pn->kind != TTI_CHAINED)
             continue;
         bool sums = strstr(chain, "+sum") != NULL;
         size_t sum = sums ? s->plans->values[pn->out + pn->n_out - 1].bytes : 0;
-        more = TTI_MAX(more, dp->entries[i].calls->scratch_bytes + sum + 512);
+        more = TTI_MAX(more, list->entries[i].calls->scratch_bytes + sum + 512);
     }
     size_t apart = plain->plans->devices[0].lower_bound;
-    ck_assert_msg(dp->lower_bound <= apart + more, "%s: %zu bytes at once, apart %zu", chain,
-                  dp->lower_bound, apart);
+    ck_assert_msg(s->plans->devices[0].lower_bound <= apart + more,
+                  "%s: %zu bytes at once, apart %zu", chain, s->plans->devices[0].lower_bound,
+                  apart);
     CHECK_OK(tt_close(w->ctx));
 }
 

@@ -303,14 +303,14 @@ static bool update_early(tti_plan *p, int n)
 static bool list_out_of_order(tti_plan *p, int n)
 {
     for (int d = 0; d < p->top->n_devices; d++) {
-        tti_device_plan *dp = &p->devices[d];
-        if (n + 1 >= dp->n_entries) {
-            n -= TTI_MAX(dp->n_entries - 1, 0);
+        tti_entry_list *list = &p->exe.lists[d];
+        if (n + 1 >= list->n_entries) {
+            n -= TTI_MAX(list->n_entries - 1, 0);
             continue;
         }
-        tti_entry kept = dp->entries[n];
-        dp->entries[n] = dp->entries[n + 1];
-        dp->entries[n + 1] = kept;
+        tti_entry kept = list->entries[n];
+        list->entries[n] = list->entries[n + 1];
+        list->entries[n + 1] = kept;
         return true;
     }
     return false;
@@ -319,14 +319,14 @@ static bool list_out_of_order(tti_plan *p, int n)
 static bool leave_out(tti_plan *p, int n)
 {
     for (int d = 0; d < p->top->n_devices; d++) {
-        tti_device_plan *dp = &p->devices[d];
-        if (n < dp->n_entries) {
-            memmove(&dp->entries[n], &dp->entries[n + 1],
-                    sizeof(*dp->entries) * (size_t)(dp->n_entries - n - 1));
-            dp->n_entries--;
+        tti_entry_list *list = &p->exe.lists[d];
+        if (n < list->n_entries) {
+            memmove(&list->entries[n], &list->entries[n + 1],
+                    sizeof(*list->entries) * (size_t)(list->n_entries - n - 1));
+            list->n_entries--;
             return true;
         }
-        n -= dp->n_entries;
+        n -= list->n_entries;
     }
     return false;
 }
@@ -334,10 +334,10 @@ static bool leave_out(tti_plan *p, int n)
 static tti_entry *nth_waiting(tti_plan *p, int n, int *device)
 {
     for (int d = 0; d < p->top->n_devices; d++)
-        for (int e = 0; e < p->devices[d].n_entries; e++)
-            if (p->devices[d].entries[e].n_waits > 0 && n-- == 0) {
+        for (int e = 0; e < p->exe.lists[d].n_entries; e++)
+            if (p->exe.lists[d].entries[e].n_waits > 0 && n-- == 0) {
                 *device = d;
-                return &p->devices[d].entries[e];
+                return &p->exe.lists[d].entries[e];
             }
     return NULL;
 }
@@ -348,16 +348,16 @@ static bool wait_for_nothing(tti_plan *p, int n)
     n /= 3; // devices are few
     for (int d = 0; d < p->top->n_devices; d++) {
         bool reads = false;
-        for (int e = 0; e < p->devices[d].n_entries; e++) {
-            const tti_pnode *pn = &p->nodes[p->devices[d].entries[e].pnode];
+        for (int e = 0; e < p->exe.lists[d].n_entries; e++) {
+            const tti_pnode *pn = &p->nodes[p->exe.lists[d].entries[e].pnode];
             for (int k = 0; k < pn->n_in; k++)
                 reads |= p->values[pn->in[k]].device != d && tti_reads(pn, k) &&
                          p->values[tti_root(p, pn->in[k])].memory == TTI_ARENA;
         }
         if (!reads || n-- > 0)
             continue;
-        for (int e = 0; e < p->devices[d].n_entries; e++)
-            p->devices[d].entries[e].n_waits = 0;
+        for (int e = 0; e < p->exe.lists[d].n_entries; e++)
+            p->exe.lists[d].entries[e].n_waits = 0;
         return true;
     }
     return false;
@@ -369,7 +369,7 @@ static bool wait_for_another(tti_plan *p, int n)
     tti_entry *en = nth_waiting(p, n, &device);
     if (en == NULL)
         return false;
-    en->waits[0].entry = p->devices[en->waits[0].entry_device].n_entries;
+    en->waits[0].entry = p->exe.lists[en->waits[0].entry_device].n_entries;
     return true;
 }
 
@@ -379,7 +379,7 @@ static bool never_signal(tti_plan *p, int n)
     tti_entry *en = nth_waiting(p, n, &device);
     if (en == NULL)
         return false;
-    p->devices[en->waits[0].entry_device].entries[en->waits[0].entry].done = NULL;
+    p->exe.lists[en->waits[0].entry_device].entries[en->waits[0].entry].done = NULL;
     return true;
 }
 
@@ -392,11 +392,12 @@ static bool wait_in_a_circle(tti_plan *p, int n)
     tti_entry *en = nth_waiting(p, n, &device);
     if (en == NULL)
         return false;
-    tti_entry *other = &p->devices[en->waits[0].entry_device].entries[en->waits[0].entry];
+    tti_entry *other = &p->exe.lists[en->waits[0].entry_device].entries[en->waits[0].entry];
     if (en->done == NULL)
         en->done = &flag;
-    wait = (tti_wait){
-        .flag = en->done, .entry_device = device, .entry = (int)(en - p->devices[device].entries)};
+    wait = (tti_wait){.flag = en->done,
+                      .entry_device = device,
+                      .entry = (int)(en - p->exe.lists[device].entries)};
     other->waits = &wait;
     other->n_waits = 1;
     return true;
@@ -438,13 +439,13 @@ static bool other_address(tti_plan *p, int n)
 {
     // Of arguments, not of scratch: the first input or output of the n-th entry with one call.
     for (int d = 0; d < p->top->n_devices; d++)
-        for (int e = 0; e < p->devices[d].n_entries; e++) {
-            const tti_entry *en = &p->devices[d].entries[e];
+        for (int e = 0; e < p->exe.lists[d].n_entries; e++) {
+            const tti_entry *en = &p->exe.lists[d].entries[e];
             if (en->n_calls != 1 || en->calls[0].launch.n_out == 0)
                 continue;
-            for (int64_t k = 0; k < p->n_patches; k++)
-                if (p->patches[k].at == (void *)&en->calls[0].launch.out[0].data && n-- == 0) {
-                    p->patches[k].offset += 64;
+            for (int64_t k = 0; k < p->exe.n_patches; k++)
+                if (p->exe.patches[k].at == (void *)&en->calls[0].launch.out[0].data && n-- == 0) {
+                    p->exe.patches[k].offset += 64;
                     return true;
                 }
         }

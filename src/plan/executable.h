@@ -1,0 +1,157 @@
+/*
+ * executable.h - what a run walks: for each device a list of entries with their calls, waits and
+ * flags, the addresses that depend on where the arenas are, and what runs keep between them.
+ *
+ * The program (plan.h) says what is computed; emit.c makes the executable of it once memory is
+ * planned. A plan that is only looked at has the lists, but no memory behind them.
+ */
+#ifndef TUTTI_PLAN_EXECUTABLE_H
+#define TUTTI_PLAN_EXECUTABLE_H
+
+#include "base/thread.h"
+#include "device/device.h"
+#include <tutti/extend.h>
+
+struct tti_plan;
+struct tti_mail;
+
+// ---- lists -----------------------------------------------------------------------------------
+
+// One kernel call of an entry.
+typedef struct tti_call {
+    tt_kernel_fn fn;
+    tt_kernel_fn many; // with streams: takes several such calls at once (op/many.h); NULL: none
+    tt_launch launch;
+    int n_phases;
+    int n_threads; // 1: on the worker alone
+    int64_t units[TT_MAX_PHASES];
+    int64_t chunk[TT_MAX_PHASES];
+    size_t scratch_bytes, local_bytes;
+    // A copy of in[0] to out[0] that is not by a kernel: one of the devices has streams. NULL:
+    // host.
+    bool is_move;
+    tti_device *from, *to;
+    const struct tti_mail *mail; // letters: of in[0], or else into out[0]; NULL: none
+} tti_call;
+
+typedef struct tti_wait {
+    tti_flag *flag;
+    int entry_device;         // who sets it
+    int entry;                // of its list
+    const tt_node *waits_for; // for messages
+    bool is_shared;           // the flag is in memory of several processes
+} tti_wait;
+
+// One step of a device's list.
+typedef struct tti_entry {
+    int pnode;
+    int n_calls, n_waits;
+    bool is_communication; // of the plan node, where the executor sees it
+    tti_call *calls;
+    tti_wait *waits;
+    tti_flag *done; // set after the entry; NULL: nobody waits
+    // On a device with streams: others with streams wait for the event, those without for the flag.
+    bool has_event, has_flag, is_feed;
+    bool is_shared; // another process waits for done
+    void *event;
+    void *times[2]; // events around it, in a trace
+} tti_entry;
+
+// All that a device does, in the plan's order.
+typedef struct tti_entry_list {
+    tti_entry *entries;
+    int n_entries;
+} tti_entry_list;
+
+// Collectives of one communicator that are enqueued at once: calls of the executable's joints.
+typedef struct tti_unit_group {
+    int gang, first, n; // calls
+} tti_unit_group;
+
+// ---- memory ----------------------------------------------------------------------------------
+
+/*
+ * A device has an arena of its own and, where other processes read its values, one for those:
+ * device d's is number TTI_MAX_DEVICES + d.
+ */
+#define TTI_N_ARENAS (2 * TTI_MAX_DEVICES)
+
+// An argument whose address depends on the arena: patched when the arena moves.
+typedef struct tti_patch {
+    void *at; // a pointer to a pointer
+    int arena;
+    size_t offset;
+} tti_patch;
+
+// A constant in the memory of a device with streams.
+typedef struct tti_constant {
+    int value, device;
+    size_t bytes;
+    void *data;
+} tti_constant;
+
+// What a device with streams gets before each run in one copy: the step block and small feeds.
+typedef struct tti_parcel {
+    size_t bytes; // 0: the device has no work
+    char *data;   // on the device
+    char *mirror; // pinned, on the host; run/ fills it
+} tti_parcel;
+#define TTI_PARCEL_FEED ((size_t)256 << 10) // larger feeds go alone
+
+// ---- runs ------------------------------------------------------------------------------------
+
+/*
+ * Whether teams help a short run: on cores that are far apart one thread can be faster than two,
+ * and which are near changes while a program runs. Now and then both ways are timed. The choice
+ * cannot be seen in the result.
+ */
+typedef struct tti_pace {
+    int64_t runs;
+    int64_t best[2]; // nanoseconds of the shortest run in this trial: with teams, alone
+    bool alone;      // kernels run on the worker alone
+    bool is_long;    // too long for teams not to help: no trials
+} tti_pace;
+
+typedef struct tti_updated {
+    void *variable;   // of the store
+    uint64_t devices; // bit d: the copy on the context's device d
+    bool in_pieces;   // each writes a piece
+} tti_updated;
+
+typedef struct tti_executable {
+    tti_entry_list lists[TTI_MAX_DEVICES];
+    tti_patch *patches;
+    int64_t n_patches, cap_patches;
+    char *arena_at[TTI_N_ARENAS]; // what the addresses were made for
+    tti_constant *constants;
+    int64_t n_constants, cap_constants;
+    tti_parcel parcels[TTI_MAX_DEVICES];
+
+    tti_call **feed_calls; // by feed of the plan: its call, whose input is the caller's memory
+    tti_updated *updated;  // variables that a run writes; run/ fills it
+    int n_updated;
+    tti_flag **flags; // of this process alone
+    int n_flags;
+    struct tti_shared_flags *shared; // agree.c; NULL: none
+
+    /*
+     * Entries of devices with streams, in the plan's order, which is the order of submission. Once
+     * captured, the graph has those of all but the feeds.
+     */
+    struct tti_submission {
+        int device, entry;
+    } * submissions;
+    int n_submissions;
+    tti_unit_group *groups; // in the order
+    int n_groups;
+    tti_joint *joints; // the units' calls in the order
+    void *captured;    // the backend's graph; NULL: none yet
+    int64_t n_walks;   // runs that were submitted entry by entry, since the arenas moved
+
+    tti_pace pace;
+    int64_t longest_ns;      // of its runs so far
+    struct tti_ahead *ahead; // by feed; run/ahead.c. NULL: never asked for
+    void (*drop_ahead)(struct tti_plan *p);
+} tti_executable;
+
+#endif

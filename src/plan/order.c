@@ -38,15 +38,6 @@ static tt_status add_edge(edges *e, int from, int to)
 
 // ---- variables: readers before the next update -----------------------------------------------
 
-bool tti_writes_input(const tti_plan *p, const tti_pnode *pn, int k)
-{
-    if (pn->kind == TTI_COLLECT || pn->kind == TTI_JOINT)
-        return k == 0 && p->values[pn->out].memory == TTI_VARIABLE;
-    if (pn->kind == TTI_NARROW)
-        return k == pn->n_in - 1;
-    return pn->kind == TTI_OP && tti_writes(pn->node, k);
-}
-
 // The update whose result a value is, through views; -1: the value from before the run.
 int tti_version_of(const tti_plan *p, int value)
 {

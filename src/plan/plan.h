@@ -364,9 +364,12 @@ typedef struct tti_kind {
     bool communicates;      // moves or merges what other devices made
     bool joins;             // puts values of several devices together, reading them where they are
     bool joins_lanes;       // those of some lanes each, in the order of the lanes
+    // Does it write its input k, a variable? NULL: none of them.
+    bool (*writes)(const tti_plan *p, const struct tti_pnode *pn, int k);
     tt_status (*draft)(struct tti_emitter *e, int pnode); // its calls (draft.h)
 } tti_kind;
 const tti_kind *tti_kind_of(const tti_pnode *pn);
+bool tti_writes_input(const tti_plan *p, const tti_pnode *pn, int k);
 // What a plan node does, as tables and traces name it: the op, "receive", "tree".
 const char *tti_pnode_kind_name(const tti_pnode *pn);
 // Does it move or merge what other devices made? Time in it would not be there on one device.

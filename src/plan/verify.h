@@ -39,8 +39,7 @@ tt_status tti_verify_lists(const tti_plan *p) TTI_CHECKED;
 tt_status tti_broken(const tti_plan *p, const char *rule, int pnode, const char *format, ...)
     TT_PRINTF(4, 5);
 
-// order.c: does a node write its input k, a variable? The update that made a value; -1: none.
-bool tti_writes_input(const tti_plan *p, const tti_pnode *pn, int k);
+// order.c: the update that made a value; -1: none.
 int tti_version_of(const tti_plan *p, int value);
 
 #endif

@@ -58,7 +58,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
         const tti_pnode *pn = &p->nodes[i];
         bool narrows = pn->kind == TTI_NARROW && s->ctx->top.n_tasks > 1; // else told by nobody
         for (int k = 0; (pn->kind == TTI_OP || narrows) && !pn->is_dropped && k < pn->n_in; k++) {
-            if (narrows ? k < pn->n_in - 1 : !tti_writes(pn->node, k))
+            if (!tti_writes_input(p, pn, k))
                 continue;
             const tti_value *root = &p->values[tti_root(p, pn->in[k])];
             if (root->memory != TTI_VARIABLE)

@@ -12,15 +12,13 @@ static bool is_float(tt_dtype t)
 static tt_status check_options(tt_ctx *ctx, const tti_comm_call *call)
 {
     const tt_comm_opts *o = &call->opts;
-    bool reduces = call->kind == TTI_ALL_REDUCE || call->kind == TTI_REDUCE_SCATTER ||
-                   call->kind == TTI_SUM_LANES;
     if ((unsigned)o->dtype >= TT_N_DTYPES)
         return TT_FAIL(ctx, TT_EDTYPE, "%s: there is no element type %d", call->name,
                        (int)o->dtype);
-    if (call->kind == TTI_BROADCAST && (o->root < 0 || o->root >= call->total))
+    if (call->is->flow != TTI_FLOW_ALL && (o->root < 0 || o->root >= call->total))
         return TT_FAIL(ctx, TT_EINVAL, "%s: root is %d, but there are %d members", call->name,
                        o->root, call->total);
-    if (!reduces)
+    if (!call->is->reduces)
         return TT_OK;
     if (o->dtype == TT_U8 || o->dtype == TT_BOOL)
         return TT_FAIL(
@@ -45,39 +43,30 @@ static tt_status check_options(tt_ctx *ctx, const tti_comm_call *call)
 // What one member reads and writes.
 typedef struct memory {
     int64_t n_in, n_out; // elements
-    int64_t same;        // in and out may be one memory, in from here in out on (or out in in); -1
     size_t item_in, item_out;
+    tti_piece own; // from the member to itself
 } memory;
 
 static memory memory_of(const tti_comm_call *call, int i)
 {
-    int64_t count = call->members[i].count;
+    const tti_collective *is = call->is;
     size_t item = tt_dtype_bytes(call->opts.dtype);
-    memory m = {.n_in = count, .n_out = count, .item_in = item, .item_out = item, .same = 0};
-    switch (call->kind) {
-    case TTI_REDUCE_SCATTER:
-        m.same = tti_share_begin(count, i, call->n);
-        m.n_out = tti_share_begin(count, i + 1, call->n) - m.same;
-        m.n_in = count * tti_member_parts(call, i);
-        break;
-    case TTI_ALL_GATHER:
-        m.n_out = call->offset[call->n];
-        m.same = call->offset[i];
-        break;
-    case TTI_BROADCAST:
-        m.n_in = i == call->opts.root ? count : 0;
-        break;
-    case TTI_ALL_TO_ALL:
-        m.n_in = m.n_out = count * call->n;
-        m.same = -1;
-        break;
-    default: // a sum's out is count elements
-        m.n_in = count * tti_member_parts(call, i);
-        break;
+    memory m = {.item_in = item, .item_out = item, .own = is->piece(call, i, i)};
+    if (is->reduces) {
+        m.n_in = call->members[i].count * tti_member_parts(call, i);
+        m.n_out = m.own.count;
+        m.item_out = call->opts.round != TT_F32 ? tt_dtype_bytes(call->opts.round) : item;
+        return m;
     }
-    if (call->opts.round != TT_F32) {
-        m.item_out = tt_dtype_bytes(call->opts.round);
-        m.same = -1;
+    int root = call->opts.root, low = 0, high = call->n;
+    if (is->flow != TTI_FLOW_ALL && i != root) { // only the root has pieces of all
+        low = root;
+        high = root + 1;
+    }
+    for (int k = low; k < high; k++) {
+        tti_piece out = is->piece(call, i, k), in = is->piece(call, k, i);
+        m.n_in = TTI_MAX(m.n_in, out.count > 0 ? out.from + out.count : 0);
+        m.n_out = TTI_MAX(m.n_out, in.count > 0 ? in.to + in.count : 0);
     }
     return m;
 }
@@ -89,7 +78,7 @@ static tt_status check_memory(tt_ctx *ctx, const tti_comm_call *call, int i)
     if (m.n_in > 0 && mb->in == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s: member %d: in is NULL, for %lld elements", call->name,
                        i, (long long)m.n_in);
-    if (call->kind == TTI_SUM_LANES)
+    if (call->is->makes_out)
         return TT_OK;
     if (m.n_out > 0 && mb->out == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s: member %d: out is NULL, for %lld elements", call->name,
@@ -97,9 +86,8 @@ static tt_status check_memory(tt_ctx *ctx, const tti_comm_call *call, int i)
     uintptr_t in = (uintptr_t)mb->in, out = (uintptr_t)mb->out;
     bool apart = m.n_in == 0 || m.n_out == 0 || in + (size_t)m.n_in * m.item_in <= out ||
                  out + (size_t)m.n_out * m.item_out <= in;
-    size_t shift = m.same > 0 ? (size_t)m.same * m.item_in : 0;
-    bool same =
-        m.same >= 0 && (call->kind == TTI_ALL_GATHER ? in == out + shift : out == in + shift);
+    bool same = call->is->in_place && m.item_in == m.item_out &&
+                in + (size_t)m.own.from * m.item_in == out + (size_t)m.own.to * m.item_out;
     if (!apart && !same)
         return TT_FAIL(ctx, TT_EINVAL, "%s: member %d: in and out overlap", call->name, i);
     return TT_OK;
@@ -113,15 +101,38 @@ static tt_status check_counts(tt_ctx *ctx, const tti_comm_call *call)
         if (call->members[i].count < 0 || call->members[i].count > most)
             return TT_FAIL(ctx, TT_EINVAL, "%s: member %d has %lld elements; 0 to %lld are allowed",
                            call->name, i, (long long)call->members[i].count, (long long)most);
+    if (call->opts.counts == NULL || !call->is->has_counts)
+        return TT_OK;
+    for (int64_t i = 0; i < (int64_t)tti_count_rows(call) * call->total; i++)
+        if (call->opts.counts[i] < 0 || call->opts.counts[i] > most)
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "%s: counts[%lld] is %lld elements; 0 to %lld are allowed", call->name,
+                           (long long)i, (long long)call->opts.counts[i], (long long)most);
     return TT_OK;
 }
 
-tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
-                         int total, const tt_comm_opts *opts, tti_comm_call *call)
+int tti_count_rows(const tti_comm_call *call)
 {
-    *call = (tti_comm_call){.kind = kind, .name = tti_call_name(kind), .members = members, .n = n};
-    call->n_mine = n;
-    call->total = total;
+    if (call->opts.counts == NULL || !call->is->has_counts)
+        return 0;
+    if (call->is->flow == TTI_FLOW_ALL)
+        return call->n_mine;
+    return call->opts.root >= call->first && call->opts.root < call->first + call->n_mine;
+}
+
+tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
+                         int first, int total, const tt_comm_opts *opts, tti_comm_call *call)
+{
+    const tti_collective *is = tti_collective_of((int)kind);
+    *call = (tti_comm_call){.kind = kind,
+                            .is = is,
+                            .name = is->name,
+                            .own = members,
+                            .members = members,
+                            .n = n,
+                            .n_mine = n,
+                            .first = first,
+                            .total = total};
     if (members == NULL || opts == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s: %s is NULL", call->name,
                        members == NULL ? "members" : "opts");

@@ -1,15 +1,17 @@
 /*
  * comm.h (internal) - a group of members, one call as its transport sees it, the transport record.
  *
- * Every collective is one of two things: a reduction (addends combined element by element, the
- * result written to some places) or moves (bytes copied from members to members). comm.c checks a
- * call and turns it into one of them; a transport carries it out. What members must agree on is the
- * call's fingerprint.
+ * Every call is one collective: a kind (a record, collectives.c), a type, a piece map that says
+ * which elements go from whom to whom, and options. A reduction combines addends element by element
+ * and hands out pieces of the result; the others copy pieces from members to members. calls.c
+ * checks a call and hands it to a transport, which carries it out. What members must agree on is
+ * the call's fingerprint.
  */
 #ifndef TUTTI_COMM_COMM_H
 #define TUTTI_COMM_COMM_H
 
 #include "base/ctx.h"
+#include "base/thread.h"
 #include "comm/lanes.h"
 #include <tutti/comm.h>
 
@@ -21,25 +23,73 @@ typedef enum tti_call_kind {
     TTI_ALL_TO_ALL = 4,
     TTI_BARRIER = 5,
     TTI_SUM_LANES = 6,
+    TTI_REDUCE_TO = 7,
+    TTI_GATHER_TO = 8,
+    TTI_SCATTER_FROM = 9,
+    TTI_BROADCAST_BYTES = 10,
+    TTI_GATHER_BYTES = 11,
+    TTI_N_CALL_KINDS = 12,
 } tti_call_kind;
 
-// What every member of a call must have in common; later transports send it ahead.
+// What every member of a call must have in common; transports between processes send it ahead.
 typedef struct tti_fingerprint {
     uint64_t sequence; // calls of the group so far
     int64_t count;     // -1: members may differ
+    double factor;
     int32_t kind, dtype, combine, lanes, root;
+    int32_t round, is_fast, is_unequal;
+    int32_t left; // calls of the same operation from this one on
+    int32_t unused;
 } tti_fingerprint;
+
+// Counts of an all-to-all of unequal blocks, from member to member, and where the blocks lie.
+typedef struct tti_counts {
+    int64_t *count, *in_at, *out_at; // [total * total], by sender; NULL up to the first such call
+} tti_counts;
 
 typedef struct tti_comm_call {
     tti_call_kind kind;
+    const struct tti_collective *is;
     const char *name;         // for messages: "all_reduce"
+    const tt_member *own;     // of this process
     const tt_member *members; // of all processes once they agree; others' have no memory
     int n, total;             // how many these are, and all of the group
     int first, n_mine;        // those of this process, once they agree
     tt_comm_opts opts;        // filled
     bool has_lanes;           // some member holds lanes: a sum over them
-    const int64_t *offset;    // all_gather: where each member's elements begin, and the end of all
+    const int64_t *offset;    // where each member's elements begin, and the end of all
+    const tti_counts *counts; // unequal blocks
+    tt_bytes *made;           // bytes: where the result is put
+    void *copy;               // memory of the call: members, counts; freed with its handle
 } tti_comm_call;
+
+// ---- the kinds -------------------------------------------------------------------------------
+
+// Elements: where in the sender's in, or in the result of a reduction; where in the receiver's out.
+typedef struct tti_piece {
+    int64_t from, to, count;
+} tti_piece;
+
+typedef enum tti_flow {
+    TTI_FLOW_ALL = 0, // every member sends and receives
+    TTI_FLOW_FROM_ROOT = 1,
+    TTI_FLOW_TO_ROOT = 2,
+} tti_flow;
+
+typedef struct tti_collective {
+    const char *name;
+    tti_piece (*piece)(const tti_comm_call *call, int from, int to); // of sums, from is not used
+    tti_flow flow;
+    bool reduces;    // else it copies; a barrier has no pieces
+    bool is_uniform; // what a member sends is the same for all receivers
+    bool is_free;    // members may have different counts
+    bool has_counts; // may be given unequal counts
+    bool in_place;   // a member's piece for itself may be the same memory in in and out
+    bool makes_out;  // the result is allocated, one per process
+} tti_collective;
+
+const tti_collective *tti_collective_of(int kind); // one without pieces, "?", if there is none
+const char *tti_call_name(int kind);
 
 // ---- reductions ------------------------------------------------------------------------------
 
@@ -106,6 +156,7 @@ typedef struct tti_work {
     int64_t units, chunk;
     int64_t bytes; // that go through memory: few are not worth waking anyone
     int64_t deadline_ms;
+    bool is_alone; // by the calling thread: devices may be at other work
 } tti_work;
 
 /*
@@ -113,25 +164,34 @@ typedef struct tti_work {
  * device that is late is an error that names it, but is waited for.
  */
 tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w) TTI_CHECKED;
+tt_status tti_comm_await_devices(tt_comm *c) TTI_CHECKED; // returns once all are idle
 
 // ---- transports ------------------------------------------------------------------------------
 
 /*
- * A way to other members. open may leave something in c->state. agree compares a call's
- * fingerprints, one per member of this process (prints[i] is members[i]'s), with everyone's; it
- * fails naming who differs in what. reduce, move and barrier then do the work, with the deadline
- * c->deadline_ms on every wait. Where members are in several processes, agree also makes the call's
- * members those of all.
+ * A way to other members. open may leave something in c->state. agree compares the fingerprints of
+ * the calls of one operation with everyone's; it fails naming who differs in what. Of n calls it
+ * may take fewer, at least one: *taken. select then makes a call's members those of all processes,
+ * calls in order and as often as wanted. reduce and move do the work, with the deadline
+ * c->deadline_ms on every wait. Messages: to, or from, another process; arrived says whether one is
+ * complete. Those of a transport within a process are NULL.
  */
 typedef struct tti_transport {
     const char *name;
     const char *help;
     tt_status (*open)(tt_comm *c, const int *ranks, int n); // NULL, 0: all processes
     void (*close)(tt_comm *c);
-    tt_status (*agree)(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints);
+    tt_status (*agree)(tt_comm *c, const tti_comm_call *calls, int n, int *taken);
+    tt_status (*select)(tt_comm *c, tti_comm_call *call, int i);
     tt_status (*reduce)(tt_comm *c, const tti_comm_call *call, tti_reduction *r);
     tt_status (*move)(tt_comm *c, const tti_comm_call *call);
-    tt_status (*barrier)(tt_comm *c);
+    int (*process_of)(const tt_comm *c, int member);
+    tt_status (*send)(tt_comm *c, const char *what, int to, uint32_t n, bool is_data,
+                      const void *data, size_t bytes);
+    tt_status (*receive)(tt_comm *c, const char *what, int from, uint32_t n, bool is_data,
+                         void *data, size_t bytes);
+    bool (*arrived)(tt_comm *c, int from, uint32_t n, bool is_data);
+    tt_status (*late)(tt_comm *c, const char *what, int from); // records who is waited for
 } tti_transport;
 extern const tti_transport tti_transport_local, tti_transport_auto, tti_transport_shm,
     tti_transport_wire;
@@ -139,6 +199,57 @@ extern const tti_transport tti_transport_local, tti_transport_auto, tti_transpor
 // Memory that tt_comm_memory() has given.
 typedef struct tti_block tti_block;
 void tti_blocks_free(tt_comm *c);
+
+// ---- work in the background ------------------------------------------------------------------
+
+typedef struct tti_message_head {
+    int32_t from, to, tag, dtype; // members
+    int64_t count;
+} tti_message_head;
+
+typedef struct tti_message {
+    tti_message_head head;
+    const void *out;
+    void *in;
+    int process;     // the other side's
+    uint32_t number; // of messages to that process
+} tti_message;
+
+typedef enum tti_handle_kind {
+    TTI_HANDLE_CALLS = 0,
+    TTI_HANDLE_SEND = 1,
+    TTI_HANDLE_RECEIVE = 2,
+} tti_handle_kind;
+
+struct tt_handle {
+    tt_handle *next;            // of its queue
+    tt_handle *parts, *sibling; // messages of an operation, in order
+    tt_handle **back, *other;   // all handles of a group
+    tt_comm *c;
+    tti_handle_kind kind;
+    bool is_done; // guarded by c->mu, as status
+    tt_status status;
+    tti_comm_call *calls;
+    int64_t n_calls, calls_room;
+    tti_message message;
+};
+
+// A thread that works off handles in order; started by the first one.
+typedef struct tti_runner {
+    tt_comm *c;
+    tti_thread thread;
+    tt_handle *first, *last; // guarded by c->mu
+    bool is_stopping;        // likewise
+} tti_runner;
+
+// A message that has come and is not yet received.
+typedef struct tti_mail {
+    struct tti_mail *next;
+    tti_message_head head;
+    int process; // of the sender
+    uint32_t number;
+    char data[]; // if the sender is a member of this process
+} tti_mail;
 
 struct tt_comm {
     tt_ctx *ctx;
@@ -151,19 +262,69 @@ struct tt_comm {
     tt_member *all;   // one per member of all
     int64_t deadline_ms;
     uint64_t sequence;
-    tti_fingerprint *prints; // one per member of this process
-    int64_t *offsets;        // one more than members of all
+    bool is_alone;    // the call runs beside the context's thread
+    int64_t *offsets; // one more than members of all
+    tti_counts counts;
+    int64_t *row; // of a root's counts, one per member
+    bool has_row;
+
+    // Handles and messages: the context's thread, but for what mu guards.
+    pthread_mutex_t mu;
+    pthread_cond_t changed; // a handle is queued or done
+    tti_runner calls, sends;
+    tt_handle *handles;
+    tt_handle *group;     // of the operation being collected; NULL: none is
+    tti_mail *mail;       // oldest first
+    uint32_t *sent, *got; // messages to and heads from each process
+    int n_processes;
 };
+
+// Checks and makes calls that have begun, as one operation; the thread that may use the group.
+tt_status tti_calls_run(tt_comm *c, tti_comm_call *calls, int64_t n) TTI_CHECKED;
+// An error of one process is everybody's: the others would wait for it.
+tt_status tti_comm_end(tt_comm *c, tt_status st);
+// A call that has begun: now, in the background, or as part of a group of calls.
+tt_status tti_call_submit(tt_comm *c, const tti_comm_call *call) TTI_CHECKED;
+tt_status tti_comm_ready(tt_comm *c) TTI_CHECKED; // TT_EINVAL if NULL; the error if there is one
+
+// handle.c
+tt_status tti_handles_open(tt_comm *c) TTI_CHECKED;
+void tti_handles_close(tt_comm *c); // waits for what is under way
+void tti_comm_drain(tt_comm *c, tti_runner *r);
+tt_handle *tti_handle_new(tt_comm *c, tti_handle_kind kind); // NULL: recorded
+void tti_handle_free(tt_handle *h);
+void tti_handle_free_all(tt_handle *h);          // and its messages
+void tti_handle_clear(const tt_comm_opts *opts); // what a call that fails leaves
+tt_status tti_handle_add(tt_handle *h, const tti_comm_call *call) TTI_CHECKED; // copies it
+tt_status tti_handle_start(tt_handle *h) TTI_CHECKED;  // queues it, and its parts
+tt_status tti_handle_finish(tt_handle *h) TTI_CHECKED; // waits for it, and frees it
+
+tt_handle **tti_handle_of(const tt_comm_opts *opts); // where it is to be put; NULL: nowhere
+
+// message.c
+tt_status tti_message_send(tt_comm *c, const tti_message *m) TTI_CHECKED;
+tt_status tti_message_send_now(tt_comm *c, const tti_message *m) TTI_CHECKED; // after those queued
+tt_status tti_message_receive(tt_comm *c, const tti_message *m, bool waits, bool *done) TTI_CHECKED;
+tt_status tti_message_late(tt_comm *c, const tti_message *m) TTI_CHECKED;
+void tti_mail_free(tt_comm *c);
 
 /*
  * Fills a call from what a public function got, and checks options and counts; then memory, once
  * members agree and lanes are known to be right.
  */
 tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
-                         int total, const tt_comm_opts *opts, tti_comm_call *call) TTI_CHECKED;
+                         int first, int total, const tt_comm_opts *opts,
+                         tti_comm_call *call) TTI_CHECKED;
+// Rows of opts.counts that this process has: one per member of an all-to-all, the root's of others.
+int tti_count_rows(const tti_comm_call *call);
 tt_status tti_call_check_memory(tt_ctx *ctx, const tti_comm_call *call) TTI_CHECKED;
-const char *tti_call_name(int kind);
+// Puts the rows of counts of members from first on where the call's piece map looks.
+void tti_counts_put(tt_comm *c, const tti_comm_call *call, int first, const int64_t *rows, int n);
 
+tti_fingerprint tti_fingerprint_of(const tt_comm *c, const tti_comm_call *call, int member,
+                                   int left);
+// Compares those of this process's members.
+tt_status tti_fingerprints_check(const tt_comm *c, const tti_comm_call *call, int left) TTI_CHECKED;
 // Compares two fingerprints; TT_EINVAL, recorded, says how member's differs from member first's.
 tt_status tti_fingerprint_check(tt_ctx *ctx, const char *name, int first, const tti_fingerprint *a,
                                 int member, const tti_fingerprint *b) TTI_CHECKED;

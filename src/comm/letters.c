@@ -261,6 +261,15 @@ tt_status tti_world_receive(tti_world *w, int from, const tti_letter *l, void *d
     return st;
 }
 
+bool tti_world_has(tti_world *w, int from, const tti_letter *l)
+{
+    pthread_mutex_lock(&w->mu);
+    const tti_inbox *e = *find(w, from, l);
+    bool has = (e != NULL && is_complete(e)) || atomic_load(&w->has_failed);
+    pthread_mutex_unlock(&w->mu);
+    return has;
+}
+
 static void free_list(tti_world *w, tti_inbox *e)
 {
     while (e != NULL) {

@@ -72,7 +72,7 @@ tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
     slice slices[TTI_MAX_DEVICES];
     tt_status st = TT_OK;
     int n = 1; // slices handed out, the caller's own among them
-    bool alone = w->bytes <= ALONE;
+    bool alone = w->is_alone || w->bytes <= ALONE;
     int most = alone ? 0 : deal(ctx, w, slices);
     for (; st == TT_OK && n < most; n += st == TT_OK)
         st = slices[n].device->backend->submit(slices[n].device, (tti_task){slice_run, &slices[n]});
@@ -103,11 +103,26 @@ static tt_status local_open(tt_comm *c, const int *ranks, int n)
     return TT_OK;
 }
 
-static tt_status local_agree(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints)
+static tt_status local_agree(tt_comm *c, const tti_comm_call *calls, int n, int *taken)
 {
-    for (int i = 1; i < call->n; i++)
-        TT_TRY(tti_fingerprint_check(c->ctx, call->name, 0, &prints[0], i, &prints[i]));
+    for (int k = 0; k < n; k++)
+        TT_TRY(tti_fingerprints_check(c, &calls[k], n - k));
+    *taken = n;
     return TT_OK;
+}
+
+static tt_status local_select(tt_comm *c, tti_comm_call *call, int i)
+{
+    (void)i;
+    tti_counts_put(c, call, c->first, call->opts.counts, tti_count_rows(call));
+    return TT_OK;
+}
+
+static int local_process_of(const tt_comm *c, int member)
+{
+    (void)c;
+    (void)member;
+    return 0;
 }
 
 static void reduce_units(const void *arg, int64_t begin, int64_t end)
@@ -124,7 +139,8 @@ static tt_status local_reduce(tt_comm *c, const tti_comm_call *call, tti_reducti
                                                .units = r->count,
                                                .chunk = 4096,
                                                .bytes = bytes,
-                                               .deadline_ms = c->deadline_ms});
+                                               .deadline_ms = c->deadline_ms,
+                                               .is_alone = c->is_alone});
 }
 
 typedef struct copies {
@@ -159,7 +175,8 @@ static tt_status local_move(tt_comm *c, const tti_comm_call *call)
                                                .units = moves * work.pieces,
                                                .chunk = 1,
                                                .bytes = bytes,
-                                               .deadline_ms = c->deadline_ms});
+                                               .deadline_ms = c->deadline_ms,
+                                               .is_alone = c->is_alone});
 }
 
 static void no_units(const void *arg, int64_t begin, int64_t end)
@@ -169,7 +186,7 @@ static void no_units(const void *arg, int64_t begin, int64_t end)
     (void)end;
 }
 
-static tt_status local_barrier(tt_comm *c)
+tt_status tti_comm_await_devices(tt_comm *c)
 {
     return tti_comm_spread(c->ctx, &(tti_work){.name = tti_call_name(TTI_BARRIER),
                                                .fn = no_units,
@@ -183,7 +200,8 @@ const tti_transport tti_transport_local = {
     .help = "members of one process, through its memory",
     .open = local_open,
     .agree = local_agree,
+    .select = local_select,
     .reduce = local_reduce,
     .move = local_move,
-    .barrier = local_barrier,
+    .process_of = local_process_of,
 };

@@ -59,7 +59,7 @@ tt_status tt_sum_lanes_with(tt_ctx *ctx, const tt_member *parts, int n, void *ou
                        TT_MAX_MEMBERS);
     tti_comm_call call;
     tti_reduction r;
-    TT_TRY(tti_call_begin(ctx, TTI_SUM_LANES, parts, n, n, opts, &call));
+    TT_TRY(tti_call_begin(ctx, TTI_SUM_LANES, parts, n, 0, n, opts, &call));
     for (int i = 1; i < n; i++)
         if (parts[i].count != parts[0].count)
             return TT_FAIL(ctx, TT_EINVAL,

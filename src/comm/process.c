@@ -1,9 +1,5 @@
 /*
- * process.c - groups over several processes: opening, and agreeing on a call (process.h).
- *
- * A call begins with everybody's head: its fingerprint, its members' counts and lanes, and a small
- * call's values, so that a small sum costs one exchange of flags. Heads lie in two places by turns:
- * who writes the head of call n + 2 knows from everybody's head of call n + 1 that call n is over.
+ * process.c - groups over several processes: opening, waiting, messages (process.h).
  */
 #include "comm/patience.h"
 #include "comm/process_sum.h"
@@ -89,6 +85,7 @@ static tt_status meet(tt_comm *c, const introduction *all)
                            p->circle.ranks[i], all[i].transport, p->circle.ranks[0],
                            all[0].transport);
         p->first[i + 1] = p->first[i] + all[i].n_members;
+        p->most = TTI_MAX(p->most, all[i].n_members);
     }
     c->total = p->first[p->n];
     c->first = p->first[p->self];
@@ -100,7 +97,9 @@ static tt_status meet(tt_comm *c, const introduction *all)
 
 static void size_areas(tti_process *p, int total)
 {
-    p->head_bytes = sizeof(tti_call_head) + (size_t)total * sizeof(tti_member_head) + TTI_SMALL;
+    size_t counts = (size_t)p->most * (size_t)total * sizeof(int64_t);
+    p->head_bytes = sizeof(tti_call_head) + (size_t)total * sizeof(tti_member_head) +
+                    TTI_MAX(TTI_SMALL, counts + 8);
     p->head_bytes = (p->head_bytes + 63) / 64 * 64;
 }
 
@@ -263,134 +262,48 @@ static tt_status process_open(tt_comm *c, const int *ranks, int n)
     return st;
 }
 
-// ---- agreeing --------------------------------------------------------------------------------
+// ---- messages --------------------------------------------------------------------------------
 
-const char *tti_process_small(const tti_call_head *h)
+static int process_of(const tt_comm *c, int member)
 {
-    const tti_member_head *m = (const void *)(h + 1);
-    return (const char *)(m + h->n_members);
+    return tti_process_of(c->state, member);
 }
 
-// Writes the head of a call; its bytes.
-static size_t write_head(const tt_comm *c, const tti_comm_call *call, const tti_fingerprint *print,
-                         char *to)
+static tt_status send(tt_comm *c, const char *what, int to, uint32_t n, bool is_data,
+                      const void *data, size_t bytes)
 {
-    tti_call_head *h = (void *)to;
-    tti_member_head *m = (void *)(h + 1);
-    char *small = (char *)(m + call->n_mine);
-    size_t bytes = 0, item = tt_dtype_bytes(call->opts.dtype);
-    // Without lanes of its own a process cannot know whether its members hold a value or nothing.
-    bool sums =
-        (call->kind == TTI_ALL_REDUCE || call->kind == TTI_REDUCE_SCATTER) && call->has_lanes;
-    *h = (tti_call_head){.print = *print, .n_members = call->n_mine, .is_small = sums};
-    for (int i = 0; i < call->n_mine; i++) {
-        const tt_member *from = &call->members[i];
-        m[i] = (tti_member_head){from->count, from->first_lane, from->n_lanes,
-                                 tti_place_of(c, from->in, 0), tti_place_of(c, from->out, 0)};
-        size_t n = 0;
-        if (sums && h->is_small && from->count <= (int64_t)TTI_SMALL)
-            n = (size_t)from->count * item * (size_t)TTI_MAX(tti_member_parts(call, i), 0);
-        h->is_small = h->is_small && from->count <= (int64_t)TTI_SMALL && n <= TTI_SMALL - bytes &&
-                      (n == 0 || from->in != NULL);
-        if (h->is_small && n > 0)
-            tti_process_put(c->state, small + bytes, from->in, n);
-        bytes = h->is_small ? bytes + n : 0;
-    }
-    return (size_t)(small - to) + bytes;
+    return tti_process_send(c, what, to, n, is_data ? TTI_EDGE_DATA : TTI_EDGE_MESSAGE, data,
+                            bytes);
 }
 
-static tt_status exchange_heads(tt_comm *c, const char *name, char *head, size_t bytes)
+static tt_status receive(tt_comm *c, const char *what, int from, uint32_t n, bool is_data,
+                         void *data, size_t bytes)
 {
-    tti_process *p = c->state;
-    uint32_t call = p->n_calls++;
-    p->head[p->self] = (void *)head;
-    tti_flag_set(&p->area[p->self]->called, call + 1);
-    for (int d = 1; d < p->n; d++) {
-        int to = (p->self + d) % p->n;
-        uint64_t n = bytes;
-        if (p->is_near[to])
-            continue;
-        TT_TRY(tti_process_send(c, name, to, call, TTI_EDGE_HEAD, &n, sizeof(n)));
-        TT_TRY(tti_process_send(c, name, to, call, TTI_EDGE_HEAD + 8, head, bytes));
-    }
-    for (int d = 1; d < p->n; d++) {
-        int from = (p->self + d) % p->n;
-        uint64_t n = 0;
-        if (p->is_near[from]) {
-            TT_TRY(tti_process_wait(c, name, from, &p->area[from]->called, call + 1));
-            p->head[from] = (void *)tti_area_head(p, p->area[from], call);
-            continue;
-        }
-        TT_TRY(tti_process_receive(c, name, from, call, TTI_EDGE_HEAD, &n, sizeof(n)));
-        if (n < sizeof(tti_call_head) || n > p->head_bytes)
-            return TT_FAIL(c->ctx, TT_EPEER, "%s: rank %d sends %llu bytes as the head of a call",
-                           name, from, (unsigned long long)n);
-        TT_TRY(tti_process_receive(c, name, from, call, TTI_EDGE_HEAD + 8, p->heads[from], n));
-        p->head[from] = (void *)p->heads[from];
-    }
-    return TT_OK;
+    return tti_process_receive(c, what, from, n, is_data ? TTI_EDGE_DATA : TTI_EDGE_MESSAGE, data,
+                               bytes);
 }
 
-// Compares everybody's fingerprint with rank 0's and collects all members.
-static tt_status compare(tt_comm *c, tti_comm_call *call)
+// A world that has failed counts: taking the message then says so.
+static bool arrived(tt_comm *c, int from, uint32_t n, bool is_data)
 {
-    tti_process *p = c->state;
-    bool has_lanes = false;
-    for (int q = 0; q < p->n; q++) {
-        const tti_call_head *h = p->head[q];
-        const tti_member_head *m = (const void *)(h + 1);
-        int n = p->first[q + 1] - p->first[q];
-        TT_TRY(tti_fingerprint_check(c->ctx, call->name, 0, &p->head[0]->print, p->first[q],
-                                     &h->print));
-        for (int i = 0; i < n && h->n_members == n; i++) {
-            tt_member *to = &c->all[p->first[q] + i];
-            *to = (tt_member){NULL, NULL, m[i].count, m[i].first_lane, m[i].n_lanes};
-            has_lanes |= m[i].n_lanes != 0 || m[i].first_lane != 0;
-        }
-    }
-    for (int i = 0; i < call->n_mine; i++)
-        c->all[c->first + i] = call->members[i];
-    call->members = c->all;
-    call->n = c->total;
-    call->first = c->first;
-    call->has_lanes = has_lanes;
-    return TT_OK;
+    const tti_process *p = c->state;
+    tti_letter l = {p->circle.id, n, is_data ? TTI_EDGE_DATA : TTI_EDGE_MESSAGE, 0};
+    return tti_world_has(p->w, p->circle.ranks[from], &l);
 }
 
-static tt_status process_agree(tt_comm *c, tti_comm_call *call, const tti_fingerprint *prints)
+static tt_status late_message(tt_comm *c, const char *what, int from)
 {
-    tti_process *p = c->state;
-    for (int i = 1; i < call->n; i++)
-        TT_TRY(tti_fingerprint_check(c->ctx, call->name, c->first, &prints[0], c->first + i,
-                                     &prints[i]));
-    tti_world_doing(p->w, call->name, NULL);
-    char *head = tti_area_head(p, p->area[p->self], p->n_calls);
-    size_t bytes = write_head(c, call, &prints[0], head);
-    TT_TRY(exchange_heads(c, call->name, head, bytes));
-    return compare(c, call);
+    return late(c, what, from, TT_ETIMEOUT);
 }
 
-static tt_status process_barrier(tt_comm *c)
-{
-    tti_process *p = c->state;
-    tti_fingerprint print = {.sequence = c->sequence++, .kind = TTI_BARRIER};
-    tti_comm_call call = {.kind = TTI_BARRIER, .name = tti_call_name(TTI_BARRIER)};
-    TT_TRY(tti_transport_local.barrier(c));
-    tti_world_doing(p->w, call.name, NULL);
-    char *head = tti_area_head(p, p->area[p->self], p->n_calls);
-    size_t bytes = write_head(c, &call, &print, head);
-    TT_TRY(exchange_heads(c, call.name, head, bytes));
-    for (int q = 0; q < p->n; q++)
-        TT_TRY(tti_fingerprint_check(c->ctx, call.name, 0, &p->head[0]->print, p->first[q],
-                                     &p->head[q]->print));
-    return TT_OK;
-}
+// ---- the records -----------------------------------------------------------------------------
 
-#define PROCESS(name_, help_)                                                           \
-    {                                                                                   \
-        .name = name_, .help = help_, .open = process_open, .close = process_close,     \
-        .agree = process_agree, .reduce = tti_process_reduce, .move = tti_process_move, \
-        .barrier = process_barrier,                                                     \
+#define PROCESS(name_, help_)                                                                   \
+    {                                                                                           \
+        .name = name_, .help = help_, .open = process_open, .close = process_close,             \
+        .agree = tti_process_agree, .select = tti_process_select, .reduce = tti_process_reduce, \
+        .move = tti_process_move, .process_of = process_of, .send = send, .receive = receive,   \
+        .arrived = arrived, .late = late_message,                                               \
     }
 const tti_transport tti_transport_auto =
     PROCESS("auto", "members of the job's processes: shared memory on one host, else TCP");

@@ -31,15 +31,17 @@ typedef struct tti_member_head {
     tti_place in, out;
 } tti_member_head;
 
-// What a process says of a call: fingerprint, members, and the addends themselves if they are few.
+// What a process says of a call: fingerprint, members, unequal counts, and the addends themselves
+// if they are few. Those of one operation lie one after another.
 typedef struct tti_call_head {
     tti_fingerprint print;
-    int32_t n_members, is_small;
-} tti_call_head; // followed by tti_member_head[n_members], then small addends
+    uint64_t bytes; // of all of it, by eights
+    int32_t n_members, is_small, n_rows, unused;
+} tti_call_head; // then tti_member_head[n_members], int64_t[n_rows][total], small addends
 
 // Shared memory of a process: flags, two heads (of this call and the one before), slots.
 typedef struct tti_area {
-    _Alignas(64) tti_flag called; // calls whose head is here
+    _Alignas(64) tti_flag called; // operations whose heads are here
     _Alignas(64) tti_flag filled; // rounds whose slot is here
     _Alignas(64) tti_flag taken;  // rounds in which this process has read others' slots
     _Alignas(64) tti_flag summed; // rounds whose result is here
@@ -57,6 +59,7 @@ typedef struct tti_process {
     bool is_layered;        // several hosts, and one has several processes
     struct tti_layers *layers;
     int first[TT_MAX_TASKS + 1]; // members of each
+    int most;                    // the most of one
     uint32_t n_calls, round;
     int spins;
     bool passes;     // what others read goes past the cache
@@ -67,6 +70,7 @@ typedef struct tti_process {
     char *heads[TT_MAX_TASKS];               // of far ones: as received
     char *room[TT_MAX_TASKS];                // of far ones: a slot as received, a result
     char *out;                               // a piece for a far one, being packed
+    const char *begin[TT_MAX_TASKS];         // heads of the operation being made
     const tti_call_head *head[TT_MAX_TASKS]; // of the call being made
 } tti_process;
 
@@ -75,6 +79,8 @@ typedef enum tti_edge {
     TTI_EDGE_HEAD = 0,
     TTI_EDGE_SLOT = 1,
     TTI_EDGE_SUM = 2,
+    TTI_EDGE_MESSAGE = 3,
+    TTI_EDGE_DATA = 4,
 } tti_edge;
 
 static inline char *tti_area_head(const tti_process *p, const tti_area *a, uint32_t call)
@@ -120,6 +126,8 @@ tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t r
 // Copies into memory that others read next.
 void tti_process_put(tti_process *p, char *to, const char *from, size_t bytes);
 
+tt_status tti_process_agree(tt_comm *c, const tti_comm_call *calls, int n, int *taken);
+tt_status tti_process_select(tt_comm *c, tti_comm_call *call, int i);
 tt_status tti_process_reduce(tt_comm *c, const tti_comm_call *call, tti_reduction *r);
 // Is all memory of a sum the group's own? Then its range [begin, end) is summed in place.
 bool tti_process_is_shared(tt_comm *c, const tti_comm_call *call, const tti_reduction *r);
@@ -127,6 +135,6 @@ tt_status tti_process_sum_shared(tt_comm *c, const tti_comm_call *call, tti_redu
                                  int64_t begin, int64_t end) TTI_CHECKED;
 tt_status tti_process_move(tt_comm *c, const tti_comm_call *call);
 // The addends of a small call as they lie behind the head.
-const char *tti_process_small(const tti_call_head *h);
+const char *tti_process_small(const tti_process *p, const tti_call_head *h);
 
 #endif

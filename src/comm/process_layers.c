@@ -180,7 +180,7 @@ tt_status tti_layers_send(tti_sum *s, int64_t k, const char *result, size_t byte
 {
     tti_process *p = s->p;
     for (int h = 0; bytes > 0 && h < p->n; h++)
-        if (p->host[h] == h && h != p->host[p->self])
+        if (p->host[h] == h && h != p->host[p->self] && tti_sum_reaches(s, h))
             TT_TRY(tti_process_send(s->c, s->call->name, tti_process_agent(p, h, p->self),
                                     p->round + (uint32_t)k, TTI_EDGE_SUM, result, bytes));
     return TT_OK;

@@ -34,6 +34,7 @@ void *tt_comm_memory(tt_comm *c, size_t bytes)
 {
     if (c == NULL || tti_is_stuck(c->ctx))
         return NULL;
+    tti_comm_drain(c, &c->calls); // which look for memory among the blocks
     tti_block *b = tti_calloc(c->ctx, 1, sizeof(*b));
     if (b == NULL)
         return NULL;

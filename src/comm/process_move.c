@@ -18,30 +18,26 @@ typedef struct stream {
 // The k-th value of a stream: member f's, for member t, or for all of the receiver's if t < 0.
 typedef struct value {
     int f, t;
+    tti_piece piece;
     size_t bytes;
 } value;
 
 static int n_values(const stream *s)
 {
     int n = s->p->first[s->from + 1] - s->p->first[s->from];
-    if (s->call->kind == TTI_ALL_TO_ALL)
-        return n * (s->p->first[s->to + 1] - s->p->first[s->to]);
-    int root = s->call->opts.root;
-    if (s->call->kind == TTI_BROADCAST)
-        return root >= s->p->first[s->from] && root < s->p->first[s->from + 1];
-    return n;
+    return s->call->is->is_uniform ? n : n * (s->p->first[s->to + 1] - s->p->first[s->to]);
 }
 
 static value value_at(const stream *s, int k)
 {
-    size_t item = tt_dtype_bytes(s->call->opts.dtype);
-    int n_to = s->p->first[s->to + 1] - s->p->first[s->to];
+    int first = s->p->first[s->to], n_to = s->p->first[s->to + 1] - first;
     value v = {.f = s->p->first[s->from] + k, .t = -1};
-    if (s->call->kind == TTI_ALL_TO_ALL)
-        v = (value){.f = s->p->first[s->from] + k / n_to, .t = s->p->first[s->to] + k % n_to};
-    if (s->call->kind == TTI_BROADCAST)
-        v.f = s->call->opts.root;
-    v.bytes = (size_t)s->call->members[v.f].count * item;
+    if (!s->call->is->is_uniform) {
+        v.f = s->p->first[s->from] + k / n_to;
+        v.t = first + k % n_to;
+    }
+    v.piece = s->call->is->piece(s->call, v.f, v.t >= 0 ? v.t : first);
+    v.bytes = (size_t)v.piece.count * tt_dtype_bytes(s->call->opts.dtype);
     return v;
 }
 
@@ -56,20 +52,16 @@ static size_t stream_bytes(const stream *s)
 // Bytes [at, at + n) of one value, into a slot.
 static void put_value(const stream *s, const value *v, size_t at, size_t n, char *slot)
 {
-    size_t base = v->t >= 0 ? (size_t)v->t * v->bytes : 0;
+    size_t base = (size_t)v->piece.from * tt_dtype_bytes(s->call->opts.dtype);
     tti_process_put(s->p, slot, (const char *)s->call->members[v->f].in + base + at, n);
 }
 
 // And out of one, to the members that get it.
 static void take_value(const stream *s, const value *v, size_t at, size_t n, const char *slot)
 {
-    size_t base = 0;
-    if (s->call->kind == TTI_ALL_TO_ALL)
-        base = (size_t)v->f * v->bytes;
-    if (s->call->kind == TTI_ALL_GATHER)
-        base = (size_t)s->call->offset[v->f] * tt_dtype_bytes(s->call->opts.dtype);
+    size_t base = (size_t)v->piece.to * tt_dtype_bytes(s->call->opts.dtype);
     for (int t = s->p->first[s->to]; t < s->p->first[s->to + 1]; t++)
-        if (v->t < 0 || v->t == t)
+        if ((v->t < 0 || v->t == t) && s->call->members[t].out != NULL)
             memcpy((char *)s->call->members[t].out + base + at, slot, n);
 }
 
@@ -97,7 +89,7 @@ static size_t piece_of(const stream *s, size_t piece, int64_t k)
 // Do all of a far host get the same, so that its agent takes it for them?
 static bool is_spread(const tti_process *p, const tti_comm_call *call, int q)
 {
-    return p->is_layered && !p->is_near[q] && call->kind != TTI_ALL_TO_ALL;
+    return p->is_layered && !p->is_near[q] && call->is->is_uniform;
 }
 
 static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
@@ -170,12 +162,9 @@ static void move_own(const tti_comm_call *call)
     int64_t moves = tti_move_count(call);
     int first = call->first, end = first + call->n_mine;
     for (int64_t k = 0; k < moves; k++) {
-        int to = (int)(k % call->n);
-        int from = call->kind == TTI_BROADCAST ? call->opts.root : (int)(k / call->n);
-        if (to < first || to >= end || from < first || from >= end)
-            continue;
         tti_move m = tti_move_at(call, k);
-        if (m.bytes > 0 && m.src != m.dst)
+        bool is_own = m.to >= first && m.to < end && m.from >= first && m.from < end;
+        if (is_own && m.bytes > 0 && m.src != m.dst)
             memcpy(m.dst, m.src, m.bytes);
     }
 }

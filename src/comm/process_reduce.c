@@ -36,7 +36,7 @@ static void run_small(const tti_process *p, const tti_comm_call *call, tti_reduc
     for (int m = 0, q = -1; m < call->n; m++) {
         while (q < 0 || m >= p->first[q + 1]) {
             q++;
-            at = tti_process_small(p->head[q]);
+            at = tti_process_small(p, p->head[q]);
         }
         int parts = tti_member_parts(call, m);
         for (int i = 0; q != p->self && i < r->n; i++)
@@ -55,7 +55,7 @@ static void make_ranges(tti_sum *j)
     int64_t count = j->r->count, longest = 0;
     int most = 1;
     for (int q = 0; q < p->n; q++) {
-        if (j->call->kind == TTI_REDUCE_SCATTER) {
+        if (j->r->is_scattered) {
             j->begin[q] = tti_share_begin(count, p->first[q], j->call->n);
             j->end[q] = tti_share_begin(count, p->first[q + 1], j->call->n);
         } else { // by whole cache lines
@@ -149,7 +149,7 @@ static tt_status sum(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
-    bool is_all = j->call->kind == TTI_ALL_REDUCE;
+    bool is_all = j->is_handed_on;
     int64_t begin = tti_sum_piece(j, p->self, k), end = tti_sum_piece(j, p->self, k + 1);
     size_t item = tt_dtype_bytes(j->r->to);
     char *result = tti_area_slot(p, p->area[p->self], round, true);
@@ -176,7 +176,7 @@ static tt_status sum(tti_sum *j, int64_t k)
     if (p->is_layered)
         return tti_layers_send(j, k, result, (size_t)(end - begin) * item);
     for (int q = 0; q < p->n; q++)
-        if (!p->is_near[q] && end > begin)
+        if (!p->is_near[q] && end > begin && (j->only < 0 || j->only == q))
             TT_TRY(tti_process_send(j->c, j->call->name, q, round, TTI_EDGE_SUM, result,
                                     (size_t)(end - begin) * item));
     return TT_OK;
@@ -188,7 +188,7 @@ static tt_status take_far(tti_sum *j, int64_t k)
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
     for (int q = 0; q < p->n; q++)
-        if (!p->is_near[q])
+        if (!p->is_near[q] && tti_sum_reaches(j, p->host[p->self]))
             TT_TRY(tti_layers_take(j->c, j->call->name, q, round, TTI_EDGE_SUM,
                                    (size_t)(tti_sum_piece(j, q, k + 1) - tti_sum_piece(j, q, k)) *
                                        tt_dtype_bytes(j->r->to)));
@@ -204,7 +204,7 @@ static tt_status collect(tti_sum *j, int64_t k)
     size_t item = tt_dtype_bytes(j->r->to);
     if (p->is_layered)
         TT_TRY(take_far(j, k));
-    for (int d = 1; d < p->n; d++) {
+    for (int d = 1; d < p->n && (j->only < 0 || j->only == p->self); d++) {
         int q = (p->self + d) % p->n;
         int64_t begin = tti_sum_piece(j, q, k), end = tti_sum_piece(j, q, k + 1);
         size_t bytes = (size_t)(end - begin) * item;
@@ -219,9 +219,9 @@ static tt_status collect(tti_sum *j, int64_t k)
             TT_TRY(tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SUM, p->room[q],
                                        bytes));
         }
-        for (int i = 0; bytes > 0 && i < j->call->n_mine; i++)
-            tti_copy((char *)j->call->members[j->call->first + i].out + (size_t)begin * item, from,
-                     bytes, j->r->passes);
+        for (int i = 0; bytes > 0 && i < j->r->n_members; i++)
+            tti_copy((char *)j->r->members[i].out + (size_t)begin * item, from, bytes,
+                     j->r->passes);
     }
     tti_flag_set(&p->area[p->self]->got, round + 1);
     return TT_OK;
@@ -229,7 +229,7 @@ static tt_status collect(tti_sum *j, int64_t k)
 
 static tt_status run_rounds(tti_sum *j)
 {
-    bool is_all = j->call->kind == TTI_ALL_REDUCE;
+    bool is_all = j->is_handed_on;
     for (int64_t k = 0; k < j->rounds; k++) {
         if (k == 0)
             TT_TRY(hand_over(j, 0));
@@ -246,7 +246,11 @@ static tt_status run_rounds(tti_sum *j)
 
 static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
 {
-    tti_sum j = {.c = c, .p = c->state, .call = call, .r = r};
+    tti_sum j = {.c = c, .p = c->state, .call = call, .r = r, .only = -1};
+    bool has_root = call->is->flow == TTI_FLOW_TO_ROOT;
+    j.is_handed_on = !r->is_scattered;
+    if (has_root)
+        j.only = tti_process_of(j.p, call->opts.root);
     count_addends(&j);
     make_ranges(&j);
     if (tti_process_is_shared(c, call, r)) {
@@ -255,9 +259,11 @@ static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reducti
         tti_fp_leave(before);
         return shared;
     }
-    if (call->kind == TTI_ALL_REDUCE) {
+    if (j.is_handed_on && !has_root) {
         r->members = call->members + call->first;
         r->n_members = call->n_mine;
+    } else if (has_root && j.only != j.p->self) {
+        r->n_members = 0;
     }
     size_t bytes = (size_t)r->count * tt_dtype_bytes(r->to);
     r->passes = bytes >= TTI_PASS_LEAST;

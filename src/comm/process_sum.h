@@ -21,6 +21,8 @@ typedef struct tti_sum {
     tti_reduction *r;
     int64_t begin[TT_MAX_TASKS], end[TT_MAX_TASKS]; // ranges
     int n_addends[TT_MAX_TASKS];
+    bool is_handed_on;        // results go to other processes: to all, or to one
+    int only;                 // which; -1: to all
     int nth[TTI_MAX_ADDENDS]; // of an addend among its process's
     int64_t chunk, rounds;
 } tti_sum;
@@ -28,6 +30,12 @@ typedef struct tti_sum {
 static inline int64_t tti_sum_piece(const tti_sum *s, int q, int64_t k)
 {
     return TTI_MIN(s->begin[q] + k * s->chunk, s->end[q]);
+}
+
+// Does a host, named by its first process, get results?
+static inline bool tti_sum_reaches(const tti_sum *s, int host)
+{
+    return s->only < 0 || s->p->host[s->only] == host;
 }
 
 static inline int tti_process_of(const tti_process *p, int member)

@@ -70,10 +70,11 @@ static tt_status order_holders(tt_ctx *ctx, const tti_comm_call *call, int total
     return TT_OK;
 }
 
-static void push(tti_reduction *r, tti_lane_stack *stack, int member, int part, tti_part lanes)
+static void push(const tti_comm_call *call, tti_reduction *r, tti_lane_stack *stack, int member,
+                 int part, tti_part lanes)
 {
     size_t bytes = (size_t)r->count * tt_dtype_bytes(r->from);
-    const char *in = r->members[member].in;
+    const char *in = call->members[member].in;
     const char *data = in == NULL ? NULL : in + (size_t)part * bytes;
     r->addend[r->n++] = (tti_addend){data, tti_lane_push(stack, lanes), member, part, false};
 }
@@ -83,7 +84,7 @@ static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction 
 {
     if (!call->has_lanes) {
         for (int i = 0; i < call->n; i++)
-            push(r, stack, i, 0, (tti_part){i, 1});
+            push(call, r, stack, i, 0, (tti_part){i, 1});
         return TT_OK;
     }
     if (call->opts.combine != TT_COMBINE_SUM)
@@ -96,7 +97,7 @@ static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction 
         tti_part parts[TTI_MAX_PARTS];
         int n_parts = tti_lane_range_parts(holders[i].first, holders[i].last, total, parts);
         for (int k = 0; k < n_parts; k++)
-            push(r, stack, holders[i].member, k, parts[k]);
+            push(call, r, stack, holders[i].member, k, parts[k]);
     }
     return TT_OK;
 }
@@ -112,8 +113,9 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->combine = o->combine;
     r->factor = o->factor;
     r->count = call->members[0].count;
-    r->members = call->members;
-    r->n_members = call->n;
+    bool has_root = call->is->flow == TTI_FLOW_TO_ROOT;
+    r->members = call->members + (has_root ? o->root : 0);
+    r->n_members = has_root ? 1 : call->n;
     r->is_scattered = call->kind == TTI_REDUCE_SCATTER;
     r->passes = r->copy_passes = r->is_partial = false;
     r->copy = NULL;

@@ -109,6 +109,9 @@ tt_status tti_world_send(tti_world *w, int to, const tti_letter *l, const void *
 tt_status tti_world_receive(tti_world *w, int from, const tti_letter *l, void *data,
                             int64_t wait_ms) TTI_CHECKED;
 
+// Has it come as a whole, of any size, or has the world failed? Any thread.
+bool tti_world_has(tti_world *w, int from, const tti_letter *l);
+
 // ---- shared memory ---------------------------------------------------------------------------
 
 // Memory that near processes can map: zeroed, page aligned. It has no name in any folder and goes

@@ -45,7 +45,7 @@ static void sum_at(tt_ctx *ctx, sums *s, int shift, int64_t begin, int64_t end, 
     }
     for (int k = 0; k < COUNT; k++)
         want[k] = (s->in[0][shift + k] + s->in[1][shift + k]) + s->in[2][shift + k];
-    CHECK_OK(tti_call_begin(ctx, TTI_ALL_REDUCE, m, MEMBERS, MEMBERS,
+    CHECK_OK(tti_call_begin(ctx, TTI_ALL_REDUCE, m, MEMBERS, 0, MEMBERS,
                             TT_OPTS(tt_comm_opts, .lanes = 4), &call));
     CHECK_OK(tti_reduction_make(ctx, &call, &r));
     r.passes = (ways & 1) != 0;

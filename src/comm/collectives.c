@@ -1,0 +1,164 @@
+/*
+ * collectives.c - the kinds of collectives, one record each: a new one is a row here, a word in
+ * comm.h and a piece map. Memory, checks, moves and every transport follow from the row.
+ */
+#include "comm/comm.h"
+
+// ---- piece maps ------------------------------------------------------------------------------
+
+static tti_piece none(const tti_comm_call *call, int from, int to)
+{
+    (void)call;
+    (void)from;
+    (void)to;
+    return (tti_piece){0, 0, 0};
+}
+
+// All of the result, for everybody.
+static tti_piece whole_sum(const tti_comm_call *call, int from, int to)
+{
+    (void)from;
+    return (tti_piece){0, 0, call->members[to].count};
+}
+
+static tti_piece sum_for_root(const tti_comm_call *call, int from, int to)
+{
+    return to == call->opts.root ? whole_sum(call, from, to) : (tti_piece){0, 0, 0};
+}
+
+static tti_piece share_of_sum(const tti_comm_call *call, int from, int to)
+{
+    (void)from;
+    int64_t count = call->members[to].count, begin = tti_share_begin(count, to, call->n);
+    return (tti_piece){begin, 0, tti_share_begin(count, to + 1, call->n) - begin};
+}
+
+static tti_piece one_after_another(const tti_comm_call *call, int from, int to)
+{
+    (void)to;
+    return (tti_piece){0, call->offset[from], call->members[from].count};
+}
+
+static tti_piece gather_at_root(const tti_comm_call *call, int from, int to)
+{
+    return to == call->opts.root ? one_after_another(call, from, to) : (tti_piece){0, 0, 0};
+}
+
+static tti_piece block_of_root(const tti_comm_call *call, int from, int to)
+{
+    return from == call->opts.root ? (tti_piece){call->offset[to], 0, call->members[to].count}
+                                   : (tti_piece){0, 0, 0};
+}
+
+static tti_piece all_of_root(const tti_comm_call *call, int from, int to)
+{
+    (void)to;
+    return (tti_piece){0, 0, from == call->opts.root ? call->members[from].count : 0};
+}
+
+static tti_piece blocks(const tti_comm_call *call, int from, int to)
+{
+    if (call->counts != NULL) {
+        int64_t i = (int64_t)from * call->n + to;
+        return (tti_piece){call->counts->in_at[i], call->counts->out_at[i], call->counts->count[i]};
+    }
+    int64_t count = call->members[from].count;
+    return (tti_piece){to * count, from * count, count};
+}
+
+// With a zero byte behind each.
+static tti_piece strings(const tti_comm_call *call, int from, int to)
+{
+    (void)to;
+    return (tti_piece){0, call->offset[from] + from, call->members[from].count};
+}
+
+// ---- the records -----------------------------------------------------------------------------
+
+static const tti_collective kinds[] = {
+    [TTI_ALL_REDUCE] = {.name = "all_reduce",
+                        .piece = whole_sum,
+                        .reduces = true,
+                        .in_place = true},
+    [TTI_REDUCE_SCATTER] = {.name = "reduce_scatter",
+                            .piece = share_of_sum,
+                            .reduces = true,
+                            .in_place = true},
+    [TTI_ALL_GATHER] = {.name = "all_gather",
+                        .piece = one_after_another,
+                        .is_uniform = true,
+                        .is_free = true,
+                        .in_place = true},
+    [TTI_BROADCAST] = {.name = "broadcast",
+                       .piece = all_of_root,
+                       .flow = TTI_FLOW_FROM_ROOT,
+                       .is_uniform = true,
+                       .in_place = true},
+    [TTI_ALL_TO_ALL] = {.name = "all_to_all", .piece = blocks, .has_counts = true},
+    [TTI_BARRIER] = {.name = "barrier", .piece = none},
+    [TTI_SUM_LANES] = {.name = "sum_lanes", .piece = none, .reduces = true},
+    [TTI_REDUCE_TO] = {.name = "reduce_to",
+                       .piece = sum_for_root,
+                       .flow = TTI_FLOW_TO_ROOT,
+                       .reduces = true,
+                       .in_place = true},
+    [TTI_GATHER_TO] = {.name = "gather_to",
+                       .piece = gather_at_root,
+                       .flow = TTI_FLOW_TO_ROOT,
+                       .is_free = true,
+                       .in_place = true},
+    [TTI_SCATTER_FROM] = {.name = "scatter_from",
+                          .piece = block_of_root,
+                          .flow = TTI_FLOW_FROM_ROOT,
+                          .is_free = true,
+                          .has_counts = true,
+                          .in_place = true},
+    [TTI_BROADCAST_BYTES] = {.name = "broadcast_bytes",
+                             .piece = all_of_root,
+                             .flow = TTI_FLOW_FROM_ROOT,
+                             .is_uniform = true,
+                             .is_free = true,
+                             .makes_out = true},
+    [TTI_GATHER_BYTES] = {.name = "gather_bytes",
+                          .piece = strings,
+                          .is_uniform = true,
+                          .is_free = true,
+                          .makes_out = true},
+};
+
+const tti_collective *tti_collective_of(int kind)
+{
+    static const tti_collective unknown = {.name = "?", .piece = none};
+    return kind >= 0 && kind < TTI_N_CALL_KINDS ? &kinds[kind] : &unknown;
+}
+
+const char *tti_call_name(int kind)
+{
+    return tti_collective_of(kind)->name;
+}
+
+// ---- moves -----------------------------------------------------------------------------------
+
+int64_t tti_move_count(const tti_comm_call *call)
+{
+    int64_t n = call->n;
+    return call->is->flow == TTI_FLOW_ALL ? n * n : n;
+}
+
+tti_move tti_move_at(const tti_comm_call *call, int64_t k)
+{
+    const tt_member *m = call->members;
+    size_t item = tt_dtype_bytes(call->opts.dtype);
+    int to = (int)(k % call->n), from = (int)(k / call->n);
+    if (call->is->flow == TTI_FLOW_FROM_ROOT)
+        from = call->opts.root;
+    if (call->is->flow == TTI_FLOW_TO_ROOT) {
+        from = (int)k;
+        to = call->opts.root;
+    }
+    tti_piece p = call->is->piece(call, from, to);
+    if (p.count == 0 || m[from].in == NULL || m[to].out == NULL) // memory may be none
+        return (tti_move){.from = from, .to = to};
+    return (tti_move){from, to, (const char *)m[from].in + (size_t)p.from * item,
+                      (char *)m[to].out + (size_t)p.to * item, (size_t)p.count * item};
+}

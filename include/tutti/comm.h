@@ -6,7 +6,7 @@
  * with one entry per member; the call returns when every result is complete, or at once with a
  * handle (.handle). Sums are added in the order of the lane tree, so they have the same bits as one
  * device with the whole batch, however the lanes are distributed. Large calls use the threads of
- * all the context's devices. A call without a handle allocates nothing.
+ * all the context's devices. A collective without a handle allocates nothing but bytes it returns.
  *
  * In a context opened with tasks (tasks.h), a group spans all processes of the job: each process
  * opens the group and makes every collective call, in the same order, with its own members; the

@@ -35,9 +35,14 @@ static tt_status make(tt_comm *c, tt_handle *h)
 tt_status tt_call_group_end_with(tt_comm *c, const tt_comm_opts *opts)
 {
     tti_handle_clear(opts);
-    TT_TRY(tti_comm_ready(c));
-    tt_handle *h = c->group;
-    c->group = NULL;
+    tt_handle *h = c != NULL ? c->group : NULL;
+    if (h != NULL)
+        c->group = NULL;
+    if (tti_comm_ready(c) != TT_OK) {
+        if (h != NULL)
+            tti_handle_free_all(h);
+        return c != NULL ? tt_status_of(c->ctx) : TT_EINVAL;
+    }
     if (h == NULL || opts == NULL)
         return tti_comm_end(c, TT_FAIL(c->ctx, TT_EINVAL, "call group: %s",
                                        h == NULL ? "it ends, but none has begun" : "opts is NULL"));

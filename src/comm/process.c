@@ -1,5 +1,5 @@
 /*
- * process.c - groups over several processes: opening, waiting, messages (process.h).
+ * process.c - groups over several processes: opening and waiting (process.h).
  */
 #include "comm/patience.h"
 #include "comm/process_sum.h"
@@ -157,6 +157,7 @@ static tt_status make_memory(tt_comm *c)
     tti_flag_init_shared(&a->summed);
     tti_flag_init_shared(&a->got);
     tti_flag_init_shared(&a->spread);
+    tti_flag_init_shared(&a->closed);
     bool any_far = false;
     for (int i = 0; i < p->n; i++) {
         if (p->is_near[i])
@@ -176,6 +177,7 @@ static void process_close(tt_comm *c)
     tti_process *p = c->state;
     if (p == NULL)
         return;
+    tti_process_close_messages(c);
     for (int i = 0; i < p->n; i++) {
         tti_segment_free(&p->maps[i]);
         tti_free(c->ctx, p->heads[i]);
@@ -262,33 +264,11 @@ static tt_status process_open(tt_comm *c, const int *ranks, int n)
     return st;
 }
 
-// ---- messages --------------------------------------------------------------------------------
+// ---- the records -----------------------------------------------------------------------------
 
 static int process_of(const tt_comm *c, int member)
 {
     return tti_process_of(c->state, member);
-}
-
-static tt_status send(tt_comm *c, const char *what, int to, uint32_t n, bool is_data,
-                      const void *data, size_t bytes)
-{
-    return tti_process_send(c, what, to, n, is_data ? TTI_EDGE_DATA : TTI_EDGE_MESSAGE, data,
-                            bytes);
-}
-
-static tt_status receive(tt_comm *c, const char *what, int from, uint32_t n, bool is_data,
-                         void *data, size_t bytes)
-{
-    return tti_process_receive(c, what, from, n, is_data ? TTI_EDGE_DATA : TTI_EDGE_MESSAGE, data,
-                               bytes);
-}
-
-// A world that has failed counts: taking the message then says so.
-static bool arrived(tt_comm *c, int from, uint32_t n, bool is_data)
-{
-    const tti_process *p = c->state;
-    tti_letter l = {p->circle.id, n, is_data ? TTI_EDGE_DATA : TTI_EDGE_MESSAGE, 0};
-    return tti_world_has(p->w, p->circle.ranks[from], &l);
 }
 
 static tt_status late_message(tt_comm *c, const char *what, int from)
@@ -296,14 +276,13 @@ static tt_status late_message(tt_comm *c, const char *what, int from)
     return late(c, what, from, TT_ETIMEOUT);
 }
 
-// ---- the records -----------------------------------------------------------------------------
-
 #define PROCESS(name_, help_)                                                                   \
     {                                                                                           \
         .name = name_, .help = help_, .open = process_open, .close = process_close,             \
         .agree = tti_process_agree, .select = tti_process_select, .reduce = tti_process_reduce, \
-        .move = tti_process_move, .process_of = process_of, .send = send, .receive = receive,   \
-        .arrived = arrived, .late = late_message,                                               \
+        .move = tti_process_move, .process_of = process_of, .send = tti_process_send_message,   \
+        .receive = tti_process_receive_message, .arrived = tti_process_has_message,             \
+        .late = late_message,                                                                   \
     }
 const tti_transport tti_transport_auto =
     PROCESS("auto", "members of the job's processes: shared memory on one host, else TCP");

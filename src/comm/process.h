@@ -47,8 +47,11 @@ typedef struct tti_area {
     _Alignas(64) tti_flag summed; // rounds whose result is here
     _Alignas(64) tti_flag got;    // rounds in which this process has read others' results
     _Alignas(64) tti_flag spread; // rounds whose results of far ones are here, for this host
+    _Alignas(64) tti_flag closed; // 1: this process has closed the group
     _Alignas(64) char rest[];
 } tti_area;
+
+typedef struct tti_buffer tti_buffer; // of large messages
 
 typedef struct tti_process {
     tti_world *w;
@@ -61,6 +64,7 @@ typedef struct tti_process {
     int first[TT_MAX_TASKS + 1]; // members of each
     int most;                    // the most of one
     uint32_t n_calls, round;
+    tti_buffer *buffers, *mapped; // this process's; those of others
     int spins;
     bool passes;     // what others read goes past the cache
     uint32_t n_puts; // that were large enough for that
@@ -122,6 +126,14 @@ tt_status tti_process_send(tt_comm *c, const char *what, int to, uint32_t run, t
                            const void *data, size_t bytes) TTI_CHECKED;
 tt_status tti_process_receive(tt_comm *c, const char *what, int from, uint32_t run, tti_edge edge,
                               void *data, size_t bytes) TTI_CHECKED;
+
+// Messages: the data of number n to a process, or its head. Closing waits for what is to be taken.
+tt_status tti_process_send_message(tt_comm *c, const char *what, int to, uint32_t n, bool is_data,
+                                   const void *data, size_t bytes) TTI_CHECKED;
+tt_status tti_process_receive_message(tt_comm *c, const char *what, int from, uint32_t n,
+                                      bool is_data, void *data, size_t bytes) TTI_CHECKED;
+bool tti_process_has_message(tt_comm *c, int from, uint32_t n, bool is_data);
+void tti_process_close_messages(tt_comm *c);
 
 // Copies into memory that others read next.
 void tti_process_put(tti_process *p, char *to, const char *from, size_t bytes);

@@ -447,6 +447,13 @@ TEST(a_group_of_calls_is_one_operation)
     expect(ctx, tt_call_group_begin(c), TT_EINVAL, "another one has begun and not ended");
     expect(ctx, tt_all_reduce(c, m, .handle = &h), TT_EINVAL, "give it to tt_call_group_end()");
     CHECK_OK(tt_call_group_end(c)); // of no calls
+    CHECK_OK(tt_call_group_begin(c));
+    CHECK(tt_all_reduce(c, NULL) == TT_EINVAL);
+    CHECK(tt_call_group_end(c) == TT_EINVAL); // it ends all the same
+    tt_clear_error(ctx);
+    CHECK_OK(tt_call_group_begin(c));
+    CHECK_OK(tt_all_reduce(c, m));
+    CHECK_OK(tt_call_group_end(c));
     CHECK_OK(tt_close(ctx));
 }
 

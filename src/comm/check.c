@@ -44,7 +44,7 @@ static tt_status check_options(tt_ctx *ctx, const tti_comm_call *call)
 typedef struct memory {
     int64_t n_in, n_out; // elements
     size_t item_in, item_out;
-    tti_piece own; // from the member to itself
+    tti_call_piece own; // from the member to itself
 } memory;
 
 static memory memory_of(const tti_comm_call *call, int i)
@@ -64,7 +64,7 @@ static memory memory_of(const tti_comm_call *call, int i)
         high = root + 1;
     }
     for (int k = low; k < high; k++) {
-        tti_piece out = is->piece(call, i, k), in = is->piece(call, k, i);
+        tti_call_piece out = is->piece(call, i, k), in = is->piece(call, k, i);
         m.n_in = TTI_MAX(m.n_in, out.count > 0 ? out.from + out.count : 0);
         m.n_out = TTI_MAX(m.n_out, in.count > 0 ? in.to + in.count : 0);
     }

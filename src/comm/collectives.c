@@ -6,71 +6,72 @@
 
 // ---- piece maps ------------------------------------------------------------------------------
 
-static tti_piece none(const tti_comm_call *call, int from, int to)
+static tti_call_piece none(const tti_comm_call *call, int from, int to)
 {
     (void)call;
     (void)from;
     (void)to;
-    return (tti_piece){0, 0, 0};
+    return (tti_call_piece){0, 0, 0};
 }
 
 // All of the result, for everybody.
-static tti_piece whole_sum(const tti_comm_call *call, int from, int to)
+static tti_call_piece whole_sum(const tti_comm_call *call, int from, int to)
 {
     (void)from;
-    return (tti_piece){0, 0, call->members[to].count};
+    return (tti_call_piece){0, 0, call->members[to].count};
 }
 
-static tti_piece sum_for_root(const tti_comm_call *call, int from, int to)
+static tti_call_piece sum_for_root(const tti_comm_call *call, int from, int to)
 {
-    return to == call->opts.root ? whole_sum(call, from, to) : (tti_piece){0, 0, 0};
+    return to == call->opts.root ? whole_sum(call, from, to) : (tti_call_piece){0, 0, 0};
 }
 
-static tti_piece share_of_sum(const tti_comm_call *call, int from, int to)
+static tti_call_piece share_of_sum(const tti_comm_call *call, int from, int to)
 {
     (void)from;
     int64_t count = call->members[to].count, begin = tti_share_begin(count, to, call->n);
-    return (tti_piece){begin, 0, tti_share_begin(count, to + 1, call->n) - begin};
+    return (tti_call_piece){begin, 0, tti_share_begin(count, to + 1, call->n) - begin};
 }
 
-static tti_piece one_after_another(const tti_comm_call *call, int from, int to)
+static tti_call_piece one_after_another(const tti_comm_call *call, int from, int to)
 {
     (void)to;
-    return (tti_piece){0, call->offset[from], call->members[from].count};
+    return (tti_call_piece){0, call->offset[from], call->members[from].count};
 }
 
-static tti_piece gather_at_root(const tti_comm_call *call, int from, int to)
+static tti_call_piece gather_at_root(const tti_comm_call *call, int from, int to)
 {
-    return to == call->opts.root ? one_after_another(call, from, to) : (tti_piece){0, 0, 0};
+    return to == call->opts.root ? one_after_another(call, from, to) : (tti_call_piece){0, 0, 0};
 }
 
-static tti_piece block_of_root(const tti_comm_call *call, int from, int to)
+static tti_call_piece block_of_root(const tti_comm_call *call, int from, int to)
 {
-    return from == call->opts.root ? (tti_piece){call->offset[to], 0, call->members[to].count}
-                                   : (tti_piece){0, 0, 0};
+    return from == call->opts.root ? (tti_call_piece){call->offset[to], 0, call->members[to].count}
+                                   : (tti_call_piece){0, 0, 0};
 }
 
-static tti_piece all_of_root(const tti_comm_call *call, int from, int to)
+static tti_call_piece all_of_root(const tti_comm_call *call, int from, int to)
 {
     (void)to;
-    return (tti_piece){0, 0, from == call->opts.root ? call->members[from].count : 0};
+    return (tti_call_piece){0, 0, from == call->opts.root ? call->members[from].count : 0};
 }
 
-static tti_piece blocks(const tti_comm_call *call, int from, int to)
+static tti_call_piece blocks(const tti_comm_call *call, int from, int to)
 {
     if (call->counts != NULL) {
         int64_t i = (int64_t)from * call->n + to;
-        return (tti_piece){call->counts->in_at[i], call->counts->out_at[i], call->counts->count[i]};
+        return (tti_call_piece){call->counts->in_at[i], call->counts->out_at[i],
+                                call->counts->count[i]};
     }
     int64_t count = call->members[from].count;
-    return (tti_piece){to * count, from * count, count};
+    return (tti_call_piece){to * count, from * count, count};
 }
 
 // With a zero byte behind each.
-static tti_piece strings(const tti_comm_call *call, int from, int to)
+static tti_call_piece strings(const tti_comm_call *call, int from, int to)
 {
     (void)to;
-    return (tti_piece){0, call->offset[from] + from, call->members[from].count};
+    return (tti_call_piece){0, call->offset[from] + from, call->members[from].count};
 }
 
 // ---- the records -----------------------------------------------------------------------------
@@ -156,7 +157,7 @@ tti_move tti_move_at(const tti_comm_call *call, int64_t k)
         from = (int)k;
         to = call->opts.root;
     }
-    tti_piece p = call->is->piece(call, from, to);
+    tti_call_piece p = call->is->piece(call, from, to);
     if (p.count == 0 || m[from].in == NULL || m[to].out == NULL) // memory may be none
         return (tti_move){.from = from, .to = to};
     return (tti_move){from, to, (const char *)m[from].in + (size_t)p.from * item,

@@ -66,9 +66,9 @@ typedef struct tti_comm_call {
 // ---- the kinds -------------------------------------------------------------------------------
 
 // Elements: where in the sender's in, or in the result of a reduction; where in the receiver's out.
-typedef struct tti_piece {
+typedef struct tti_call_piece {
     int64_t from, to, count;
-} tti_piece;
+} tti_call_piece;
 
 typedef enum tti_flow {
     TTI_FLOW_ALL = 0, // every member sends and receives
@@ -78,7 +78,8 @@ typedef enum tti_flow {
 
 typedef struct tti_collective {
     const char *name;
-    tti_piece (*piece)(const tti_comm_call *call, int from, int to); // of sums, from is not used
+    tti_call_piece (*piece)(const tti_comm_call *call, int from,
+                            int to); // of sums, from is not used
     tti_flow flow;
     bool reduces;    // else it copies; a barrier has no pieces
     bool is_uniform; // what a member sends is the same for all receivers
@@ -243,13 +244,13 @@ typedef struct tti_runner {
 } tti_runner;
 
 // A message that has come and is not yet received.
-typedef struct tti_mail {
-    struct tti_mail *next;
+typedef struct tti_arrival {
+    struct tti_arrival *next;
     tti_message_head head;
     int process; // of the sender
     uint32_t number;
     char data[]; // if the sender is a member of this process
-} tti_mail;
+} tti_arrival;
 
 struct tt_comm {
     tt_ctx *ctx;
@@ -273,9 +274,9 @@ struct tt_comm {
     pthread_cond_t changed; // a handle is queued or done
     tti_runner calls, sends;
     tt_handle *handles;
-    tt_handle *group;     // of the operation being collected; NULL: none is
-    tti_mail *mail;       // oldest first
-    uint32_t *sent, *got; // messages to and heads from each process
+    tt_handle *group;      // of the operation being collected; NULL: none is
+    tti_arrival *arrivals; // oldest first
+    uint32_t *sent, *got;  // messages to and heads from each process
     int n_processes;
 };
 
@@ -306,7 +307,7 @@ tt_status tti_message_send(tt_comm *c, const tti_message *m) TTI_CHECKED;
 tt_status tti_message_send_now(tt_comm *c, const tti_message *m) TTI_CHECKED; // after those queued
 tt_status tti_message_receive(tt_comm *c, const tti_message *m, bool waits, bool *done) TTI_CHECKED;
 tt_status tti_message_late(tt_comm *c, const tti_message *m) TTI_CHECKED;
-void tti_mail_free(tt_comm *c);
+void tti_arrivals_free(tt_comm *c);
 
 /*
  * Fills a call from what a public function got, and checks options and counts; then memory, once

@@ -106,7 +106,7 @@ void tti_handles_close(tt_comm *c)
     stop(c, &c->sends);
     while (c->handles != NULL)
         tti_handle_free(c->handles);
-    tti_mail_free(c);
+    tti_arrivals_free(c);
     tti_free(c->ctx, c->sent);
 }
 

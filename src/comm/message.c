@@ -19,20 +19,20 @@ static bool is_here(const tt_comm *c, int process)
     return process == c->transport->process_of(c, c->first);
 }
 
-static void put_mail(tt_comm *c, tti_mail *mail)
+static void put_arrival(tt_comm *c, tti_arrival *arrival)
 {
-    tti_mail **at = &c->mail;
+    tti_arrival **at = &c->arrivals;
     while (*at != NULL)
         at = &(*at)->next;
-    mail->next = NULL;
-    *at = mail;
+    arrival->next = NULL;
+    *at = arrival;
 }
 
-void tti_mail_free(tt_comm *c)
+void tti_arrivals_free(tt_comm *c)
 {
-    while (c->mail != NULL) {
-        tti_mail *m = c->mail;
-        c->mail = m->next;
+    while (c->arrivals != NULL) {
+        tti_arrival *m = c->arrivals;
+        c->arrivals = m->next;
         tti_free(c->ctx, m);
     }
 }
@@ -43,13 +43,13 @@ tt_status tti_message_send(tt_comm *c, const tti_message *m)
 {
     size_t bytes = bytes_of(&m->head);
     if (is_here(c, m->process)) {
-        tti_mail *mail = tti_alloc(c->ctx, sizeof(*mail) + bytes);
-        if (mail == NULL)
+        tti_arrival *arrival = tti_alloc(c->ctx, sizeof(*arrival) + bytes);
+        if (arrival == NULL)
             return TT_ENOMEM;
-        *mail = (tti_mail){.head = m->head, .process = m->process};
+        *arrival = (tti_arrival){.head = m->head, .process = m->process};
         if (bytes > 0)
-            memcpy(mail->data, m->out, bytes);
-        put_mail(c, mail);
+            memcpy(arrival->data, m->out, bytes);
+        put_arrival(c, arrival);
         return TT_OK;
     }
     tti_world_doing(c->ctx->world, "send_to", NULL);
@@ -70,9 +70,9 @@ tt_status tti_message_send_now(tt_comm *c, const tti_message *m)
 
 // ---- receiving -------------------------------------------------------------------------------
 
-static tti_mail **find(tt_comm *c, const tti_message_head *h)
+static tti_arrival **find(tt_comm *c, const tti_message_head *h)
 {
-    tti_mail **at = &c->mail;
+    tti_arrival **at = &c->arrivals;
     while (*at != NULL &&
            ((*at)->head.from != h->from || (*at)->head.to != h->to || (*at)->head.tag != h->tag))
         at = &(*at)->next;
@@ -85,18 +85,18 @@ static const char *what_of(const tti_message *m, char out[64])
     return out;
 }
 
-// Takes the next head of a process into the mail.
+// Takes the next head of a process.
 static tt_status take_head(tt_comm *c, const tti_message *m)
 {
     char what[64];
-    tti_mail *mail = tti_calloc(c->ctx, 1, sizeof(*mail));
-    if (mail == NULL)
+    tti_arrival *arrival = tti_calloc(c->ctx, 1, sizeof(*arrival));
+    if (arrival == NULL)
         return TT_ENOMEM;
-    mail->process = m->process;
-    mail->number = c->got[m->process];
-    tt_status st = c->transport->receive(c, what_of(m, what), m->process, mail->number, false,
-                                         &mail->head, sizeof(mail->head));
-    const tti_message_head *h = &mail->head;
+    arrival->process = m->process;
+    arrival->number = c->got[m->process];
+    tt_status st = c->transport->receive(c, what_of(m, what), m->process, arrival->number, false,
+                                         &arrival->head, sizeof(arrival->head));
+    const tti_message_head *h = &arrival->head;
     if (st == TT_OK &&
         (h->from < 0 || h->from >= c->total || h->to < c->first ||
          h->to >= c->first + c->n_members || h->count < 0 || (unsigned)h->dtype >= TT_N_DTYPES ||
@@ -104,16 +104,16 @@ static tt_status take_head(tt_comm *c, const tti_message *m)
         st = TT_FAIL(c->ctx, TT_EPEER, "receive_from: a message of process %d has a damaged head",
                      m->process);
     if (st != TT_OK) {
-        tti_free(c->ctx, mail);
+        tti_free(c->ctx, arrival);
         return st;
     }
     c->got[m->process]++;
-    put_mail(c, mail);
+    put_arrival(c, arrival);
     return TT_OK;
 }
 
-// The mail that is wanted, or NULL: it has not come.
-static tt_status find_mail(tt_comm *c, const tti_message *m, bool waits, tti_mail ***out)
+// The message that is wanted, or NULL: it has not come.
+static tt_status find_arrival(tt_comm *c, const tti_message *m, bool waits, tti_arrival ***out)
 {
     while (*(*out = find(c, &m->head)) == NULL) {
         if (is_here(c, m->process)) {
@@ -133,16 +133,16 @@ static tt_status find_mail(tt_comm *c, const tti_message *m, bool waits, tti_mai
 
 tt_status tti_message_receive(tt_comm *c, const tti_message *m, bool waits, bool *done)
 {
-    tti_mail **at;
+    tti_arrival **at;
     char what[64];
     *done = false;
     if (!is_here(c, m->process))
         tti_world_doing(c->ctx->world, "receive_from", NULL);
-    TT_TRY(find_mail(c, m, waits, &at));
-    tti_mail *mail = *at;
-    if (mail == NULL)
+    TT_TRY(find_arrival(c, m, waits, &at));
+    tti_arrival *arrival = *at;
+    if (arrival == NULL)
         return TT_OK;
-    const tti_message_head *h = &mail->head;
+    const tti_message_head *h = &arrival->head;
     if (h->count != m->head.count || h->dtype != m->head.dtype)
         return TT_FAIL(c->ctx, TT_EINVAL,
                        "receive_from: member %d sends %lld elements of %s with tag %d, but member "
@@ -151,14 +151,14 @@ tt_status tti_message_receive(tt_comm *c, const tti_message *m, bool waits, bool
                        h->to, (long long)m->head.count, tt_dtype_name((tt_dtype)m->head.dtype));
     size_t bytes = bytes_of(h);
     if (bytes > 0 && is_here(c, m->process))
-        memcpy(m->in, mail->data, bytes);
-    else if (bytes > 0 && !waits && !c->transport->arrived(c, m->process, mail->number, true))
+        memcpy(m->in, arrival->data, bytes);
+    else if (bytes > 0 && !waits && !c->transport->arrived(c, m->process, arrival->number, true))
         return TT_OK;
     else if (bytes > 0)
-        TT_TRY(c->transport->receive(c, what_of(m, what), m->process, mail->number, true, m->in,
+        TT_TRY(c->transport->receive(c, what_of(m, what), m->process, arrival->number, true, m->in,
                                      bytes));
-    *at = mail->next;
-    tti_free(c->ctx, mail);
+    *at = arrival->next;
+    tti_free(c->ctx, arrival);
     *done = true;
     return TT_OK;
 }

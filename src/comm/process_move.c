@@ -18,7 +18,7 @@ typedef struct stream {
 // The k-th value of a stream: member f's, for member t, or for all of the receiver's if t < 0.
 typedef struct value {
     int f, t;
-    tti_piece piece;
+    tti_call_piece piece;
     size_t bytes;
 } value;
 

@@ -13,9 +13,7 @@ static tti_init_fn *const fill[TT_N_ISA] = {
     [TT_ISA_F64] = tti_init_fill_plain,
 };
 
-tt_status tti_init_values(tt_ctx *ctx, int isa, const tt_init *init, const tt_shape *shape,
-                          tt_dtype dtype, uint64_t seed, uint64_t key, int64_t begin, int64_t end,
-                          void *out)
+tt_status tti_init_check(tt_ctx *ctx, const tt_init *init, tt_dtype dtype)
 {
     bool drawn = init->kind != TT_INIT_ZEROS && init->kind != TT_INIT_CONSTANT;
     if (init->kind < TT_INIT_ZEROS || init->kind > TT_INIT_HE_NORMAL)
@@ -23,10 +21,21 @@ tt_status tti_init_values(tt_ctx *ctx, int isa, const tt_init *init, const tt_sh
     if (drawn && !tti_is_float(dtype))
         return TT_FAIL(ctx, TT_EDTYPE, "variable: random initial values need a float type, not %s",
                        tt_dtype_name(dtype));
-    if (isa < 0 || isa >= TT_N_ISA || fill[isa] == NULL)
-        isa = TT_ISA_PLAIN;
+    return TT_OK;
+}
+
+tti_init_fn *tti_init_kernel(int isa)
+{
+    return isa < 0 || isa >= TT_N_ISA || fill[isa] == NULL ? tti_init_fill_plain : fill[isa];
+}
+
+tt_status tti_init_values(tt_ctx *ctx, int isa, const tt_init *init, const tt_shape *shape,
+                          tt_dtype dtype, uint64_t seed, uint64_t key, int64_t begin, int64_t end,
+                          void *out)
+{
+    TT_TRY(tti_init_check(ctx, init, dtype));
     unsigned saved = tti_fp_enter();
-    tt_status st = fill[isa](init, shape, dtype, seed, key, begin, end, out);
+    tti_init_kernel(isa)(init, shape, dtype, seed, key, begin, end, out);
     tti_fp_leave(saved);
-    return st;
+    return TT_OK;
 }

@@ -24,9 +24,11 @@ static inline void normal_pair(u16x r, u16x t, v16 *first, v16 *second)
 {
     v16 u = v16_mul(v16_add(u16x_to_24(r), v16_set1(1)), v16_set1(0x1p-24f)); // (0, 1]
     v16 angle = v16_mul(u16x_to_24(t), v16_set1(6.2831853f * 0x1p-24f));
-    v16 radius = v16_sqrt(v16_mul(v16_set1(-2), v16_log(u)));
-    *first = v16_mul(radius, v16_cos(angle));
-    *second = v16_mul(radius, v16_sin(angle));
+    v16 radius = v16_sqrt(v16_mul(v16_set1(-2), v16_log_normal(u)));
+    v16 sin, cos;
+    v16_sin_cos_near(angle, &sin, &cos);
+    *first = v16_mul(radius, cos);
+    *second = v16_mul(radius, sin);
 }
 
 static void normal_group(uint64_t key, int64_t group, uint64_t number, v16 z[4])
@@ -86,47 +88,60 @@ static __attribute__((noinline)) void put(tt_dtype dtype, void *out, int64_t at,
         ((double *)out)[at + i] = y[i];
 }
 
+#define FILL(type, value)           \
+    for (int64_t i = 0; i < n; i++) \
+        ((type *)out)[i] = (type)(value);
+
 // A constant keeps its own precision: 0.1 in f64 is not 0.1f, and integers are whole.
 static void fill_constant(tt_dtype dtype, double a, int64_t n, void *out)
 {
     float f = (float)a;
-    uint16_t bf16, f16;
-    tti_round_bf16(&f, &bf16, 1);
-    tti_round_f16(&f, &f16, 1);
-    for (int64_t i = 0; i < n; i++) {
-        if (dtype == TT_F32)
-            ((float *)out)[i] = f;
-        else if (dtype == TT_F64)
-            ((double *)out)[i] = a;
-        else if (dtype == TT_BF16 || dtype == TT_F16)
-            ((uint16_t *)out)[i] = dtype == TT_BF16 ? bf16 : f16;
-        else if (dtype == TT_I32)
-            ((int32_t *)out)[i] = (int32_t)a;
-        else if (dtype == TT_I64)
-            ((int64_t *)out)[i] = (int64_t)a;
-        else
-            ((uint8_t *)out)[i] = dtype == TT_BOOL ? a != 0 : (uint8_t)a;
+    uint16_t half = 0;
+    if (dtype == TT_BF16)
+        tti_round_bf16(&f, &half, 1);
+    else if (dtype == TT_F16)
+        tti_round_f16(&f, &half, 1);
+    switch (dtype) {
+    case TT_F32:
+        FILL(float, f)
+        break;
+    case TT_F64:
+        FILL(double, a)
+        break;
+    case TT_BF16:
+    case TT_F16:
+        FILL(uint16_t, half)
+        break;
+    case TT_I32:
+        FILL(int32_t, a)
+        break;
+    case TT_I64:
+        FILL(int64_t, a)
+        break;
+    default:
+        FILL(uint8_t, dtype == TT_BOOL ? a != 0 : a)
     }
 }
+#undef FILL
 
-tt_status TTI_ISA(tti_init_fill)(const tt_init *init, const tt_shape *shape, tt_dtype dtype,
-                                 uint64_t seed, uint64_t name, int64_t begin, int64_t end,
-                                 void *out)
+void TTI_ISA(tti_init_fill)(const tt_init *init, const tt_shape *shape, tt_dtype dtype,
+                            uint64_t seed, uint64_t name, int64_t begin, int64_t end, void *out)
 {
     tti_draw d = tti_draw_of(init, shape);
     if (d.kind == TT_INIT_CONSTANT) {
         fill_constant(dtype, init->kind == TT_INIT_ZEROS ? 0 : init->a, end - begin, out);
-        return TT_OK;
+        return;
     }
     uint64_t key = tti_random_key(seed, name);
     for (int64_t e = begin; e < end;) {
-        float y[TTI_RANDOM_GROUP];
         int64_t first = e % 64, n = end - e < 64 - first ? end - e : 64 - first;
-        make_group(&d, key, e / 64, y);
-        put(dtype, out, e - begin, y + first, n);
+        float room[TTI_RANDOM_GROUP];
+        bool direct = dtype == TT_F32 && n == 64;
+        make_group(&d, key, e / 64, direct ? (float *)out + (e - begin) : room);
+        if (!direct)
+            put(dtype, out, e - begin, room + first, n);
         e += n;
     }
-    return TT_OK;
 }
 
 #endif

@@ -145,8 +145,8 @@ static inline v16 v16_log_reduce(v16 x, v16 *e)
     return v16_from_bits(i16_sub(v16_bits(x), i16_shl(k, 23)));
 }
 
-// log 0 = -inf, of a negative number NaN.
-static inline v16 v16_log(v16 x)
+// log of a positive, normal and finite number.
+static inline v16 v16_log_normal(v16 x)
 {
     v16 e;
     v16 f = v16_sub(v16_log_reduce(x, &e), v16_set1(1.0f));
@@ -156,7 +156,13 @@ static inline v16 v16_log(v16 x)
     v16 f2 = v16_mul(f, f);
     v16 t = v16_fma(v16_mul(f, f2), q, v16_mul(e, v16_set1(V16_LN2_LO)));
     t = v16_fma(v16_set1(-0.5f), f2, t);
-    v16 y = v16_fma(e, v16_set1(V16_LN2_HI), v16_add(f, t));
+    return v16_fma(e, v16_set1(V16_LN2_HI), v16_add(f, t));
+}
+
+// log 0 = -inf, of a negative number NaN.
+static inline v16 v16_log(v16 x)
+{
+    v16 y = v16_log_normal(x);
     y = v16_if(v16_lt(x, v16_set1(FLT_MIN)), v16_set1(-__builtin_inff()), y);
     y = v16_if(m16_or(v16_le(x, v16_set1(-FLT_MIN)), m16_not(v16_eq(x, x))),
                v16_set1(__builtin_nanf("")), y);
@@ -215,7 +221,7 @@ static inline v16 v16_erf(v16 x)
     return v16_if(v16_eq(x, x), y, x);
 }
 
-// r and q of the numbers x that are too large for v16_sin_quadrant's three parts.
+// r and q of the numbers x that are too large for v16_angle_near's three parts.
 static __attribute__((noinline, cold, unused)) void v16_angles_far(const v16 *x, v16 *r, i16 *q)
 {
     real xs[16], rs[16];
@@ -234,25 +240,42 @@ static __attribute__((noinline, cold, unused)) void v16_angles_far(const v16 *x,
     *q = i16_load(qs);
 }
 
-// sin(x + shift pi/2), x not negative: x = j pi/2 + r with pi/2 in three parts, or by angle.h. Of
-// inf r is inf - inf.
-static inline v16 v16_sin_quadrant(v16 x, rbits shift)
+// x = q pi/2 + r, pi/2 in three parts; x from 0 up to TTI_ANGLE_FAR.
+static inline v16 v16_angle_near(v16 x, i16 *q)
 {
     v16 j = v16_round(v16_mul(x, v16_set1(0.636619772f)));
     v16 r = v16_fma(j, v16_set1(-0x1.921fb6p+0f), x);
     r = v16_fma(j, v16_set1(0x1.777a5cp-25f), r);
-    r = v16_fma(j, v16_set1(0x1.ee59dap-50f), r);
-    i16 q = v16_to_int(j);
-    if (m16_any(v16_ge(x, v16_set1(TTI_ANGLE_FAR))))
-        v16_angles_far(&x, &r, &q);
-    q = i16_add(q, i16_set1(shift));
+    *q = v16_to_int(j);
+    return v16_fma(j, v16_set1(0x1.ee59dap-50f), r);
+}
+
+// sin r and cos r, |r| up to pi/4.
+static inline void v16_sin_cos_core(v16 r, v16 *sin, v16 *cos)
+{
     v16 r2 = v16_mul(r, r);
     v16 s = V16_POLY(r2, -1.6666654611e-1f, 8.3321608736e-3f, -1.9515295891e-4f);
-    s = v16_fma(v16_mul(r2, r), s, r);
+    *sin = v16_fma(v16_mul(r2, r), s, r);
     v16 c = V16_POLY(r2, 4.166664568298827e-2f, -1.388731625493765e-3f, 2.443315711809948e-5f);
-    c = v16_fma(v16_mul(r2, r2), c, v16_fma(r2, v16_set1(-0.5f), v16_set1(1.0f)));
+    *cos = v16_fma(v16_mul(r2, r2), c, v16_fma(r2, v16_set1(-0.5f), v16_set1(1.0f)));
+}
+
+// sin(r + q pi/2) of sin r and cos r.
+static inline v16 v16_in_quadrant(v16 s, v16 c, i16 q)
+{
     v16 y = v16_if(i16_eq(i16_and(q, i16_set1(1)), i16_set1(0)), s, c);
     return v16_from_bits(i16_xor(v16_bits(y), i16_shl(i16_and(q, i16_set1(2)), 30)));
+}
+
+// sin(x + shift pi/2), x not negative, by the parts of pi/2 or by angle.h. Of inf r is inf - inf.
+static inline v16 v16_sin_quadrant(v16 x, rbits shift)
+{
+    i16 q;
+    v16 s, c, r = v16_angle_near(x, &q);
+    if (m16_any(v16_ge(x, v16_set1(TTI_ANGLE_FAR))))
+        v16_angles_far(&x, &r, &q);
+    v16_sin_cos_core(r, &s, &c);
+    return v16_in_quadrant(s, c, i16_add(q, i16_set1(shift)));
 }
 static inline v16 v16_sin(v16 x)
 {
@@ -262,6 +285,15 @@ static inline v16 v16_sin(v16 x)
 static inline v16 v16_cos(v16 x)
 {
     return v16_sin_quadrant(v16_abs(x), 1);
+}
+// v16_sin and v16_cos of x from 0 up to TTI_ANGLE_FAR, for little more than one of them.
+static inline void v16_sin_cos_near(v16 x, v16 *sin, v16 *cos)
+{
+    i16 q;
+    v16 s, c, r = v16_angle_near(x, &q);
+    v16_sin_cos_core(r, &s, &c);
+    *sin = v16_in_quadrant(s, c, q);
+    *cos = v16_in_quadrant(s, c, i16_add(q, i16_set1(1)));
 }
 
 // log a = h + *l to about 2^-33 of it: 2 s + 2/3 s^3 + ..., s = (m - 1) / (m + 1). s and the cube

@@ -1,6 +1,7 @@
 /*
  * copies.c - where the value of a variable lies: whole copies on devices, or pieces of it.
  */
+#include "comm/comm.h"
 #include "op/init.h"
 #include "op/random.h"
 #include "run/run.h"
@@ -133,14 +134,9 @@ tt_status tti_variable_write(tti_variable *v, const void *data)
 
 // Made where they will be, if the device can.
 static tt_status draw_there(tti_variable *v, const tt_node *var, tti_device *dev,
-                            const tt_kernel *kernel, void *data)
+                            const tt_kernel *kernel, const tti_init_attr *attr, void *data)
 {
-    const tti_variable_attr *a = var->attr;
-    tti_init_attr attr = {.init = {(tt_init_kind)a->init, a->a, a->b},
-                          .shape = a->shape,
-                          .seed = dev->ctx->seed,
-                          .key = var->key};
-    int64_t count = tt_shape_count(&a->shape);
+    int64_t count = tt_shape_count(&v->shape);
     tt_arg out = {.data = data,
                   .dtype = v->dtype,
                   .shape = v->shape,
@@ -150,7 +146,7 @@ static tt_status draw_there(tti_variable *v, const tt_node *var, tti_device *dev
                   .open = -1};
     tt_launch l = {.ctx = dev->ctx,
                    .node = var,
-                   .attr = &attr,
+                   .attr = attr,
                    .out = &out,
                    .n_out = 1,
                    .end = count,
@@ -159,6 +155,47 @@ static tt_status draw_there(tti_variable *v, const tt_node *var, tti_device *dev
                    .stream = dev->backend->streams->stream(dev)};
     TT_TRY(count > 0 ? kernel->fn[0](&l) : TT_OK);
     return dev->backend->streams->sync(dev, tti_deadline(dev->ctx->deadline_ms));
+}
+
+#define DRAW_CHUNK 65536 // elements that a thread takes at once, whole groups of the generator
+
+typedef struct drawing {
+    const tti_init_attr *attr;
+    tt_dtype dtype;
+    tti_init_fn *fill;
+    char *out;
+} drawing;
+
+static void draw_elements(const void *arg, int64_t begin, int64_t end)
+{
+    const drawing *d = arg;
+    const tti_init_attr *a = d->attr;
+    d->fill(&a->init, &a->shape, d->dtype, a->seed, a->key, begin, end,
+            d->out + (size_t)begin * tt_dtype_bytes(d->dtype));
+}
+
+// In the host's memory, by the threads of all devices: elements do not depend on each other.
+static tt_status draw_here(tt_ctx *ctx, const tti_variable *v, const tti_init_attr *attr, void *out)
+{
+    drawing d = {attr, v->dtype, tti_init_kernel(ctx->top.isa), out};
+    int64_t count = tt_shape_count(&v->shape);
+    bool all = true;
+    TT_TRY(tti_init_check(ctx, &attr->init, v->dtype));
+    for (int i = 0; i < ctx->top.n_devices; i++)
+        all &= ctx->top.devices[i]->is_away || !tti_has_streams(ctx->top.devices[i]);
+    if (!all) { // threads of GPUs submit work, others' are few
+        unsigned saved = tti_fp_enter();
+        draw_elements(&d, 0, count);
+        tti_fp_leave(saved);
+        return TT_OK;
+    }
+    return tti_comm_spread(ctx, &(tti_work){.name = v->name,
+                                            .fn = draw_elements,
+                                            .arg = &d,
+                                            .units = count,
+                                            .chunk = DRAW_CHUNK,
+                                            .bytes = (int64_t)v->bytes,
+                                            .deadline_ms = 10 * ctx->deadline_ms});
 }
 
 tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *dev)
@@ -173,11 +210,12 @@ tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *de
     memcpy(c.device, dev->name, sizeof(dev->name));
     TT_TRY(new_memory(ctx, v, c.dev, dev->name, v->bytes, &c.data));
     v->copy[v->n_copies++] = c;
-    if (there)
-        return draw_there(v, var, dev, kernel, c.data);
-    tt_init init = {(tt_init_kind)a->init, a->a, a->b};
-    return tti_init_values(ctx, ctx->top.isa, &init, &a->shape, a->dtype, ctx->seed, var->key, 0,
-                           tt_shape_count(&a->shape), c.data);
+    tti_init_attr attr = {.init = {(tt_init_kind)a->init, a->a, a->b},
+                          .shape = a->shape,
+                          .seed = ctx->seed,
+                          .key = var->key};
+    return there ? draw_there(v, var, dev, kernel, &attr, c.data)
+                 : draw_here(ctx, v, &attr, c.data);
 }
 
 // ---- plans want memory -----------------------------------------------------------------------

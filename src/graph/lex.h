@@ -5,7 +5,7 @@
 #ifndef TUTTI_GRAPH_LEX_H
 #define TUTTI_GRAPH_LEX_H
 
-#include "base/base.h"
+#include "graph/graph.h"
 
 typedef struct tti_lex {
     tt_ctx *ctx;
@@ -29,5 +29,15 @@ bool tti_lex_quoted(tti_lex *p, char *out, size_t size, const char *what);
 bool tti_lex_word(tti_lex *p, const char *more, char *out, size_t size, const char *what);
 // A whole number from 0 to max.
 bool tti_lex_number(tti_lex *p, int max, int *out, const char *what);
+
+// Bytes that the constants of a text may take.
+typedef struct tti_data_room {
+    size_t limit, left; // in all, and still
+} tti_data_room;
+/*
+ * parse_data.c: what follows the word data, for a constant of this type and shape. *out is for
+ * tti_free(), also after a failure; it is left alone if nothing was allocated.
+ */
+bool tti_parse_data(tti_lex *p, const tti_feed_attr *a, tti_data_room *room, char **out);
 
 #endif

@@ -29,9 +29,8 @@ typedef struct parser {
     void *attr;
     int64_t cap_attr;
     char *data;
-    size_t data_bytes;
 
-    size_t data_limit, data_left; // room for constants, in all and still
+    tti_data_room data_room;
     edge *edges;
     int64_t n_edges, cap_edges;
 } parser;
@@ -208,96 +207,14 @@ static bool attrs(parser *p, const tt_op *op)
     return true;
 }
 
-// One number into element i of the constant.
-static bool element(parser *p, tt_dtype type, int64_t i)
-{
-    char text[64];
-    tti_lex_skip(&p->lex);
-    const char *at = p->lex.at;
-    if (!tti_lex_word(&p->lex, "+", text, sizeof(text), "a number"))
-        return false;
-    if (!tti_element_parse(type, p->data, i, text))
-        return tti_lex_fail(&p->lex, at, "'%s' is not a value of type %s", text,
-                            tt_dtype_name(type));
-    return true;
-}
-
-// How the elements of a constant are written.
-enum {
-    LIST,
-    ALL,
-    BASE64
-};
-static const char *const forms[] = {[ALL] = "all", [BASE64] = "base64"};
-
-static bool elements(parser *p, tt_dtype type, int64_t count, int form)
-{
-    size_t size = tt_dtype_bytes(type);
-    if (form == BASE64) {
-        tti_lex_skip(&p->lex);
-        int64_t n =
-            tti_base64_parse(p->lex.at, (size_t)(p->lex.end - p->lex.at), p->data, p->data_bytes);
-        if (n < 0)
-            return tti_lex_fail(&p->lex, p->lex.at, "this is not base64 of %zu bytes",
-                                p->data_bytes);
-        p->lex.at += n;
-        return true;
-    }
-    if (form == ALL) {
-        if (count > 0 && !element(p, type, 0))
-            return false;
-        for (int64_t i = 1; i < count; i++)
-            memcpy(p->data + (size_t)i * size, p->data, size);
-        return true;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        if (i > 0 && !tti_lex_expect(&p->lex, ',', "a number"))
-            return false;
-        if (!element(p, type, i))
-            return false;
-    }
-    return tti_lex_expect(&p->lex, ']', "the last element");
-}
-
-static bool data_form(parser *p, int *form)
-{
-    char text[16];
-    tti_lex_skip(&p->lex);
-    const char *at = p->lex.at;
-    *form = LIST;
-    if (tti_lex_is(&p->lex, '['))
-        return true;
-    if (!tti_lex_word(&p->lex, "", text, sizeof(text), "'all', 'base64' or a list"))
-        return false;
-    for (*form = ALL; *form <= BASE64; ++*form)
-        if (strcmp(text, forms[*form]) == 0)
-            return true;
-    return tti_lex_fail(&p->lex, at, "data is 'all', 'base64' or a list in brackets, not '%s'",
-                        text);
-}
-
 // What follows the word data: fills p->data as the attributes dtype and shape say.
 static bool data(parser *p)
 {
     const tti_feed_attr *a = p->attr;
-    int form;
     tti_fail_where(p->ctx, p->where);
     tt_status st = tti_shape_check(p->ctx, "const", &a->shape, false);
     tti_fail_where(p->ctx, NULL);
-    if (st != TT_OK || !data_form(p, &form))
-        return false;
-
-    const char *at = p->lex.at;
-    int64_t count = tt_shape_count(&a->shape);
-    size_t left = (size_t)(p->lex.end - at);
-    if (!tti_mul_size((size_t)count, tt_dtype_bytes(a->dtype), &p->data_bytes) ||
-        p->data_bytes > p->data_left)
-        return tti_lex_fail(&p->lex, at, "constants take more than %zu bytes", p->data_limit);
-    if (form != ALL && (form == LIST ? (size_t)count : p->data_bytes) > left)
-        return tti_lex_fail(&p->lex, at, "the text ends before %lld elements", (long long)count);
-    p->data_left -= p->data_bytes;
-    p->data = tti_calloc(p->ctx, p->data_bytes + 1, 1);
-    return p->data != NULL && elements(p, a->dtype, count, form);
+    return st == TT_OK && tti_parse_data(&p->lex, a, &p->data_room, &p->data);
 }
 
 // "(number)" after colocate or stage.
@@ -546,8 +463,7 @@ tt_graph *tti_graph_parse(tt_ctx *ctx, const char *text, size_t bytes, size_t da
     parser p = {.ctx = ctx,
                 .g = tt_graph_new(ctx),
                 .lex = {.ctx = ctx, .at = text, .end = text + bytes, .start = text, .line = 1},
-                .data_left = data_limit,
-                .data_limit = data_limit};
+                .data_room = {.limit = data_limit, .left = data_limit}};
     if (p.g != NULL && !lines(&p)) {
         tt_graph_free(p.g);
         p.g = NULL;

@@ -32,8 +32,8 @@ bool tti_value_check(const tt_option *row, const tti_value *v, char why[TTI_WHY_
 void tti_value_print(tti_text *t, const tt_option *row, const tti_value *v);
 bool tti_value_equal(const tt_option *row, const tti_value *a, const tti_value *b);
 
-// Decimal text of a double, whatever the locale: with this many digits, or as many as it takes to
-// read back to the same bits.
+// number_text.c: decimal text of a double, whatever the locale: with this many digits, or as many
+// as it takes to read back to the same bits.
 #define TTI_DOUBLE_TEXT 40
 const char *tti_double_digits(double x, int digits, char buf[TTI_DOUBLE_TEXT]);
 const char *tti_double_text(double x, char buf[TTI_DOUBLE_TEXT]);
@@ -43,5 +43,9 @@ bool tti_float_parse(const char *text, float *out) TTI_CHECKED;
 // The nearest double, but where it is not exact the neighbour whose last bit is 1: rounding that to
 // fewer bits gives what rounding the decimal would.
 bool tti_double_parse_odd(const char *text, double *out) TTI_CHECKED;
+bool tti_int_parse(const char *text, int64_t *out) TTI_CHECKED;
+// Digits, a point and up to six more digits, a unit: "512MiB", "1.5GiB", "4096".
+bool tti_size_parse(const char *text, size_t *out) TTI_CHECKED;
+void tti_size_print(tti_text *t, size_t size); // with the largest unit that divides it
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * header.c - reads the header of a safetensors file.
  *
- * The header is JSON of one form only, read here in one pass without a tree, so that memory stays
- * in proportion to the file and numbers are seen as they are written: 1e3, -0 and 2^63 are no
- * offsets. Texts go into one block; entries keep places in it until it no longer moves.
+ * The header is JSON of one form only, read in one pass without a tree (json_scan.h). Texts go into
+ * one block; entries keep places in it until it no longer moves.
  */
+#include "save/json_scan.h"
 #include "save/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +55,7 @@ typedef struct pair {
 } pair;
 
 typedef struct reader {
-    tt_ctx *ctx;
-    const char *path, *start, *at, *end;
-    tti_text texts;
+    tti_json_scan in;
     entry *entries;
     int64_t n, cap;
     int64_t *dims;
@@ -75,172 +73,27 @@ const char *tti_safetensors_type(tt_dtype t)
     return "?";
 }
 
-// ---- JSON ------------------------------------------------------------------------------------
-
-static tt_status bad(const reader *r, const char *what)
-{
-    return TT_FAIL(r->ctx, TT_EPARSE, "%s: header byte %lld: %s", r->path,
-                   (long long)(r->at - r->start), what);
-}
-
-// The next character that is no space; '\0' at the end.
-static char peek(reader *r)
-{
-    while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t'))
-        r->at++;
-    return r->at < r->end ? *r->at : '\0';
-}
-
-static tt_status expect(reader *r, char c)
-{
-    char what[] = "expected ' '";
-    what[10] = c;
-    if (peek(r) != c)
-        return bad(r, what);
-    r->at++;
-    return TT_OK;
-}
-
-// After an element of a list: is there another? Passes "," or the closing bracket.
-static tt_status more(reader *r, char close, bool *again)
-{
-    char c = peek(r);
-    if (c != ',' && c != close)
-        return bad(r, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
-    r->at++;
-    *again = c == ',';
-    return TT_OK;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-// Four digits behind "\u"; -1 if they are not there.
-static int32_t unit(reader *r)
-{
-    int32_t v = 0;
-    if (r->end - r->at < 4)
-        return -1;
-    for (int i = 0; i < 4; i++) {
-        int d = hex_digit(r->at[i]);
-        if (d < 0)
-            return -1;
-        v = v << 4 | d;
-    }
-    r->at += 4;
-    return v;
-}
-
-static void put_utf8(tti_text *t, uint32_t c)
-{
-    char s[4];
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n; i-- > 1; c >>= 6)
-        s[i] = (char)(0x80 | (c & 0x3F));
-    s[0] = (char)(lead[n] | c);
-    tti_text_put(t, s, n);
-}
-
-static tt_status escape(reader *r)
-{
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    char c = r->at < r->end ? *r->at : '\0';
-    const char *known = c == '\0' ? NULL : strchr(from, c);
-    if (known != NULL) {
-        r->at++;
-        tti_text_put(&r->texts, &to[known - from], 1);
-        return TT_OK;
-    }
-    if (c != 'u')
-        return bad(r, "unknown escape");
-    r->at++;
-    int32_t v = unit(r);
-    if (v >= 0xD800 && v < 0xDC00 && r->end - r->at > 2 && r->at[0] == '\\' && r->at[1] == 'u') {
-        r->at += 2;
-        int32_t low = unit(r);
-        v = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00) : -1;
-    }
-    if (v <= 0 || (v >= 0xD800 && v < 0xE000))
-        return bad(r, v == 0 ? "a string contains a zero character" : "bad \\u escape");
-    put_utf8(&r->texts, (uint32_t)v);
-    return TT_OK;
-}
-
-// A text, added to the others with a zero behind it; *out is its place.
-static tt_status text(reader *r, int64_t *out)
-{
-    TT_TRY(expect(r, '"'));
-    *out = r->texts.n;
-    for (;;) {
-        const char *from = r->at;
-        while (r->at < r->end && (unsigned char)*r->at >= 0x20 && (unsigned char)*r->at < 0x80 &&
-               *r->at != '"' && *r->at != '\\')
-            r->at++;
-        tti_text_put(&r->texts, from, (size_t)(r->at - from));
-        if (r->at == r->end)
-            return bad(r, "the header ends within a string");
-        if (*r->at == '"')
-            break;
-        if (*r->at == '\\') {
-            r->at++;
-            TT_TRY(escape(r));
-            continue;
-        }
-        int n = (unsigned char)*r->at < 0x20 ? 0 : tti_utf8_length(r->at, (size_t)(r->end - r->at));
-        if (n == 0)
-            return bad(r, "a string is not valid UTF-8 or has a control character");
-        tti_text_put(&r->texts, r->at, (size_t)n);
-        r->at += n;
-    }
-    r->at++;
-    tti_text_put(&r->texts, "", 1);
-    return r->texts.failed ? TT_ENOMEM : TT_OK;
-}
-
-// A whole number from 0 to 2^63 - 1, written with digits only.
-static tt_status number(reader *r, int64_t *out)
-{
-    static const char what[] = "expected an integer from 0 to 2^63 - 1";
-    peek(r);
-    int64_t v = 0;
-    const char *from = r->at;
-    for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
-        if (!tti_mul_i64(v, 10, &v) || __builtin_add_overflow(v, *r->at - '0', &v))
-            return bad(r, what);
-    char next = r->at < r->end ? *r->at : '\0';
-    if (r->at == from || (*from == '0' && r->at - from > 1) || strchr(".eE+-", next) != NULL)
-        return bad(r, what);
-    *out = v;
-    return TT_OK;
-}
-
 // ---- the form of the header ------------------------------------------------------------------
 
 static tt_status dimensions(reader *r, entry *e)
 {
     bool again = true;
-    TT_TRY(expect(r, '['));
+    TT_TRY(tti_json_expect(&r->in, '['));
     e->first_dim = r->n_dims;
     e->rank = 0;
-    if (peek(r) == ']') {
-        r->at++;
+    if (tti_json_peek(&r->in) == ']') {
+        r->in.at++;
         return TT_OK;
     }
     while (again) {
         if (e->rank == MAX_AXES)
-            return bad(r, "a shape of more than 64 axes");
-        if (!tti_grow(r->ctx, &r->dims, &r->cap_dims, r->n_dims + 1, sizeof(*r->dims)))
+            return tti_json_fail(&r->in, "a shape of more than 64 axes");
+        if (!tti_grow(r->in.ctx, &r->dims, &r->cap_dims, r->n_dims + 1, sizeof(*r->dims)))
             return TT_ENOMEM;
-        TT_TRY(number(r, &r->dims[r->n_dims]));
+        TT_TRY(tti_json_number(&r->in, &r->dims[r->n_dims]));
         r->n_dims++;
         e->rank++;
-        TT_TRY(more(r, ']', &again));
+        TT_TRY(tti_json_more(&r->in, ']', &again));
     }
     return TT_OK;
 }
@@ -248,11 +101,11 @@ static tt_status dimensions(reader *r, entry *e)
 static tt_status offsets(reader *r, entry *e)
 {
     int64_t begin, end;
-    TT_TRY(expect(r, '['));
-    TT_TRY(number(r, &begin));
-    TT_TRY(expect(r, ','));
-    TT_TRY(number(r, &end));
-    TT_TRY(expect(r, ']'));
+    TT_TRY(tti_json_expect(&r->in, '['));
+    TT_TRY(tti_json_number(&r->in, &begin));
+    TT_TRY(tti_json_expect(&r->in, ','));
+    TT_TRY(tti_json_number(&r->in, &end));
+    TT_TRY(tti_json_expect(&r->in, ']'));
     e->begin = (uint64_t)begin;
     e->end = (uint64_t)end;
     return TT_OK;
@@ -261,17 +114,17 @@ static tt_status offsets(reader *r, entry *e)
 static tt_status type(reader *r, entry *e)
 {
     int64_t place;
-    TT_TRY(text(r, &place));
-    const char *word = r->texts.s + place;
+    TT_TRY(tti_json_text(&r->in, &place));
+    const char *word = r->in.texts.s + place;
     for (int i = 0; i < TTI_COUNT(types); i++) {
         if (strcmp(types[i].name, word) == 0) {
             e->type = i;
-            r->texts.n = place; // not needed any more
+            r->in.texts.n = place; // not needed any more
             return TT_OK;
         }
     }
-    return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': '%.40s' is not an element type", r->path,
-                   r->texts.s + e->name, word);
+    return TT_FAIL(r->in.ctx, TT_EPARSE, "%s: '%.200s': '%.40s' is not an element type", r->in.path,
+                   r->in.texts.s + e->name, word);
 }
 
 static tt_status tensor(reader *r, int64_t name)
@@ -281,26 +134,28 @@ static tt_status tensor(reader *r, int64_t name)
     entry e = {.name = name};
     unsigned seen = 0;
     bool again = true;
-    TT_TRY(expect(r, '{'));
+    TT_TRY(tti_json_expect(&r->in, '{'));
     while (again) {
         int64_t place;
         int k = 0;
-        TT_TRY(text(r, &place));
-        while (k < 3 && strcmp(r->texts.s + place, keys[k]) != 0)
+        TT_TRY(tti_json_text(&r->in, &place));
+        while (k < 3 && strcmp(r->in.texts.s + place, keys[k]) != 0)
             k++;
         if (k == 3 || (seen & 1u << k) != 0)
-            return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': %s key '%.40s'", r->path,
-                           r->texts.s + name, k == 3 ? "unknown" : "repeated", r->texts.s + place);
-        r->texts.n = place;
+            return TT_FAIL(r->in.ctx, TT_EPARSE, "%s: '%.200s': %s key '%.40s'", r->in.path,
+                           r->in.texts.s + name, k == 3 ? "unknown" : "repeated",
+                           r->in.texts.s + place);
+        r->in.texts.n = place;
         seen |= 1u << k;
-        TT_TRY(expect(r, ':'));
+        TT_TRY(tti_json_expect(&r->in, ':'));
         TT_TRY(readers[k](r, &e));
-        TT_TRY(more(r, '}', &again));
+        TT_TRY(tti_json_more(&r->in, '}', &again));
     }
     if (seen != 7)
-        return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': dtype, shape or data_offsets is missing",
-                       r->path, r->texts.s + name);
-    if (!tti_grow(r->ctx, &r->entries, &r->cap, r->n + 1, sizeof(e)))
+        return TT_FAIL(r->in.ctx, TT_EPARSE,
+                       "%s: '%.200s': dtype, shape or data_offsets is missing", r->in.path,
+                       r->in.texts.s + name);
+    if (!tti_grow(r->in.ctx, &r->entries, &r->cap, r->n + 1, sizeof(e)))
         return TT_ENOMEM;
     r->entries[r->n++] = e;
     return TT_OK;
@@ -310,22 +165,22 @@ static tt_status metadata(reader *r)
 {
     bool again = true;
     if (r->has_metadata)
-        return bad(r, "a second __metadata__");
+        return tti_json_fail(&r->in, "a second __metadata__");
     r->has_metadata = true;
-    TT_TRY(expect(r, '{'));
-    if (peek(r) == '}') {
-        r->at++;
+    TT_TRY(tti_json_expect(&r->in, '{'));
+    if (tti_json_peek(&r->in) == '}') {
+        r->in.at++;
         return TT_OK;
     }
     while (again) {
         pair p = {0};
-        TT_TRY(text(r, &p.name));
-        TT_TRY(expect(r, ':'));
-        TT_TRY(text(r, &p.value));
-        if (!tti_grow(r->ctx, &r->pairs, &r->cap_pairs, r->n_pairs + 1, sizeof(p)))
+        TT_TRY(tti_json_text(&r->in, &p.name));
+        TT_TRY(tti_json_expect(&r->in, ':'));
+        TT_TRY(tti_json_text(&r->in, &p.value));
+        if (!tti_grow(r->in.ctx, &r->pairs, &r->cap_pairs, r->n_pairs + 1, sizeof(p)))
             return TT_ENOMEM;
         r->pairs[r->n_pairs++] = p;
-        TT_TRY(more(r, '}', &again));
+        TT_TRY(tti_json_more(&r->in, '}', &again));
     }
     return TT_OK;
 }
@@ -333,26 +188,27 @@ static tt_status metadata(reader *r)
 static tt_status header(reader *r)
 {
     bool again = true;
-    if (r->at == r->end || *r->at != '{')
-        return bad(r, "a header must begin with '{'");
-    r->at++;
-    if (peek(r) == '}') {
-        r->at++;
+    if (r->in.at == r->in.end || *r->in.at != '{')
+        return tti_json_fail(&r->in, "a header must begin with '{'");
+    r->in.at++;
+    if (tti_json_peek(&r->in) == '}') {
+        r->in.at++;
         again = false;
     }
     while (again) {
         int64_t name;
-        TT_TRY(text(r, &name));
-        TT_TRY(expect(r, ':'));
-        if (strcmp(r->texts.s + name, "__metadata__") == 0)
+        TT_TRY(tti_json_text(&r->in, &name));
+        TT_TRY(tti_json_expect(&r->in, ':'));
+        if (strcmp(r->in.texts.s + name, "__metadata__") == 0)
             TT_TRY(metadata(r));
         else
             TT_TRY(tensor(r, name));
-        TT_TRY(more(r, '}', &again));
+        TT_TRY(tti_json_more(&r->in, '}', &again));
     }
-    while (r->at < r->end && *r->at == ' ')
-        r->at++;
-    return r->at == r->end ? TT_OK : bad(r, "only spaces may follow the header's end");
+    while (r->in.at < r->in.end && *r->in.at == ' ')
+        r->in.at++;
+    return r->in.at == r->in.end ? TT_OK
+                                 : tti_json_fail(&r->in, "only spaces may follow the header's end");
 }
 
 // ---- what the header says --------------------------------------------------------------------
@@ -380,11 +236,11 @@ static tt_status check_size(const reader *r, const entry *e)
     uint64_t bits = (uint64_t)types[e->type].bits;
     for (int k = 0; k < e->rank; k++)
         if (__builtin_mul_overflow(bits, (uint64_t)r->dims[e->first_dim + k], &bits))
-            return TT_FAIL(r->ctx, TT_EPARSE, "%s: '%.200s': its shape is too large", r->path,
+            return TT_FAIL(r->in.ctx, TT_EPARSE, "%s: '%.200s': its shape is too large", r->in.path,
                            e->text);
     if (e->begin > e->end || bits % 8 != 0 || bits / 8 != e->end - e->begin)
-        return TT_FAIL(r->ctx, TT_EPARSE,
-                       "%s: '%.200s': offsets %llu to %llu do not hold its %llu bits", r->path,
+        return TT_FAIL(r->in.ctx, TT_EPARSE,
+                       "%s: '%.200s': offsets %llu to %llu do not hold its %llu bits", r->in.path,
                        e->text, (unsigned long long)e->begin, (unsigned long long)e->end,
                        (unsigned long long)bits);
     return TT_OK;
@@ -400,14 +256,14 @@ static tt_status check_places(reader *r, uint64_t data_bytes)
         const entry *e = &r->entries[i];
         TT_TRY(check_size(r, e));
         if (e->begin != at)
-            return TT_FAIL(r->ctx, TT_EPARSE,
-                           "%s: '%.200s' begins at byte %llu of the data, not at %llu", r->path,
+            return TT_FAIL(r->in.ctx, TT_EPARSE,
+                           "%s: '%.200s' begins at byte %llu of the data, not at %llu", r->in.path,
                            e->text, (unsigned long long)e->begin, (unsigned long long)at);
         at = e->end;
     }
     if (at != data_bytes)
-        return TT_FAIL(r->ctx, TT_EPARSE, "%s: the file has %llu bytes of data, its header %llu",
-                       r->path, (unsigned long long)data_bytes, (unsigned long long)at);
+        return TT_FAIL(r->in.ctx, TT_EPARSE, "%s: the file has %llu bytes of data, its header %llu",
+                       r->in.path, (unsigned long long)data_bytes, (unsigned long long)at);
     return TT_OK;
 }
 
@@ -419,11 +275,11 @@ static tt_status check_names(reader *r)
         qsort(r->pairs, (size_t)r->n_pairs, sizeof(pair), by_key);
     for (int64_t i = 1; i < r->n; i++)
         if (strcmp(r->entries[i - 1].text, r->entries[i].text) == 0)
-            return TT_FAIL(r->ctx, TT_EPARSE, "%s: two tensors have the name '%.200s'", r->path,
-                           r->entries[i].text);
+            return TT_FAIL(r->in.ctx, TT_EPARSE, "%s: two tensors have the name '%.200s'",
+                           r->in.path, r->entries[i].text);
     for (int64_t i = 1; i < r->n_pairs; i++)
         if (strcmp(r->pairs[i - 1].text, r->pairs[i].text) == 0)
-            return TT_FAIL(r->ctx, TT_EPARSE, "%s: metadata '%.200s' is given twice", r->path,
+            return TT_FAIL(r->in.ctx, TT_EPARSE, "%s: metadata '%.200s' is given twice", r->in.path,
                            r->pairs[i].text);
     return TT_OK;
 }
@@ -446,12 +302,12 @@ static void fill_tensor(const reader *r, const entry *e, tti_named *t)
 static tt_status fill(reader *r, uint64_t data_begin, tti_safetensors *f)
 {
     size_t n = (size_t)r->n;
-    f->tensors = tti_calloc(r->ctx, n + 1, sizeof(*f->tensors));
-    f->offsets = tti_calloc(r->ctx, n + 1, sizeof(*f->offsets));
-    f->types = tti_calloc(r->ctx, n + 1, sizeof(*f->types));
-    f->first_dim = tti_calloc(r->ctx, n + 1, sizeof(*f->first_dim));
-    f->dims = tti_calloc(r->ctx, (size_t)r->n_dims + 1, sizeof(*f->dims));
-    f->metadata = tti_calloc(r->ctx, (size_t)r->n_pairs * 2 + 1, sizeof(*f->metadata));
+    f->tensors = tti_calloc(r->in.ctx, n + 1, sizeof(*f->tensors));
+    f->offsets = tti_calloc(r->in.ctx, n + 1, sizeof(*f->offsets));
+    f->types = tti_calloc(r->in.ctx, n + 1, sizeof(*f->types));
+    f->first_dim = tti_calloc(r->in.ctx, n + 1, sizeof(*f->first_dim));
+    f->dims = tti_calloc(r->in.ctx, (size_t)r->n_dims + 1, sizeof(*f->dims));
+    f->metadata = tti_calloc(r->in.ctx, (size_t)r->n_pairs * 2 + 1, sizeof(*f->metadata));
     if (f->tensors == NULL || f->offsets == NULL || f->types == NULL || f->first_dim == NULL ||
         f->dims == NULL || f->metadata == NULL)
         return TT_ENOMEM;
@@ -467,23 +323,23 @@ static tt_status fill(reader *r, uint64_t data_begin, tti_safetensors *f)
     }
     f->first_dim[n] = d;
     for (int64_t i = 0; i < r->n_pairs; i++) {
-        f->metadata[2 * i] = r->texts.s + r->pairs[i].name;
-        f->metadata[2 * i + 1] = r->texts.s + r->pairs[i].value;
+        f->metadata[2 * i] = r->in.texts.s + r->pairs[i].name;
+        f->metadata[2 * i + 1] = r->in.texts.s + r->pairs[i].value;
     }
     f->n = r->n;
-    f->names = r->texts.s;
-    r->texts.s = NULL;
+    f->names = r->in.texts.s;
+    r->in.texts.s = NULL;
     return TT_OK;
 }
 
 static tt_status read_header(reader *r, uint64_t file_bytes, tti_safetensors *f)
 {
-    uint64_t data_begin = 8 + (uint64_t)(r->end - r->start);
+    uint64_t data_begin = 8 + (uint64_t)(r->in.end - r->in.start);
     TT_TRY(header(r));
     for (int64_t i = 0; i < r->n; i++)
-        r->entries[i].text = r->texts.s + r->entries[i].name;
+        r->entries[i].text = r->in.texts.s + r->entries[i].name;
     for (int64_t i = 0; i < r->n_pairs; i++)
-        r->pairs[i].text = r->texts.s + r->pairs[i].name;
+        r->pairs[i].text = r->in.texts.s + r->pairs[i].name;
     TT_TRY(check_places(r, file_bytes - data_begin));
     TT_TRY(check_names(r));
     return fill(r, data_begin, f);
@@ -508,15 +364,15 @@ tt_status tti_safetensors_parse(tt_ctx *ctx, const char *path, const char *data,
     if (n > file_bytes - 8 || n > bytes - 8)
         return TT_FAIL(ctx, TT_EPARSE, "%s: the header has %llu bytes, but the file is shorter",
                        path, (unsigned long long)n);
-    reader r = {.ctx = ctx,
-                .path = path,
-                .start = data + 8,
-                .at = data + 8,
-                .end = data + 8 + n,
-                .texts = {.ctx = ctx}};
+    reader r = {.in = {.ctx = ctx,
+                       .path = path,
+                       .start = data + 8,
+                       .at = data + 8,
+                       .end = data + 8 + n,
+                       .texts = {.ctx = ctx}}};
     f.path = tti_strdup(ctx, path);
     tt_status st = f.path == NULL ? TT_ENOMEM : read_header(&r, file_bytes, &f);
-    tti_text_free(&r.texts);
+    tti_text_free(&r.in.texts);
     tti_free(ctx, r.entries);
     tti_free(ctx, r.dims);
     tti_free(ctx, r.pairs);

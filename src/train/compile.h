@@ -117,6 +117,8 @@ float tti_step_lr(const tti_step *s);
 tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
                        float lr, bool *applied, double *norm) TTI_CHECKED;
 
+// scores.c: feeds of targets, losses and metrics in one graph, that of training or of inference.
+tt_status tti_scores_build(tti_step *s, tti_scores *sc, tt_graph *g, bool training) TTI_CHECKED;
 // Loss and metrics of sums over rows rows.
 double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *numbers,
                        int64_t rows);

@@ -1,8 +1,8 @@
 /*
  * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
- * events, report); fit_devices.c how devices spent their time, fit_share.c lanes by that;
- * fit_watch.c early stopping, plateaus, the best; fit_save.c checkpoints; fit_ranks.c what several
- * processes agree upon.
+ * events, report); fit_nan.c steps that are not finite; fit_devices.c how devices spent their time,
+ * fit_share.c lanes by that; fit_watch.c early stopping, plateaus, the best; fit_save.c
+ * checkpoints; fit_ranks.c what several processes agree upon.
  */
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H
@@ -62,6 +62,16 @@ const char *tti_fit_end_name(tt_fit_end end); // in events: "finished", "early_s
 // Begins and ends writing progress to o.progress, if that is given.
 void tti_fit_show(tti_fit *f);
 void tti_fit_show_end(tti_fit *f);
+
+/*
+ * fit_nan.c: after a step that was not applied. overflow is that of f16: the scale is halved by the
+ * step itself; where it cannot be, what is wrong is not the scale, and the run fails unless it
+ * asked to skip such steps.
+ */
+tt_status tti_fit_not_finite(tti_fit *f, const tt_batch_data *b,
+                             const void *const *fields) TTI_CHECKED;
+tt_status tti_fit_overflow(tti_fit *f, const tt_batch_data *b,
+                           const void *const *fields) TTI_CHECKED;
 
 // fit_devices.c: reads the clocks; one event a device, when there are several.
 tt_status tti_fit_tell_devices(tti_fit *f) TTI_CHECKED;

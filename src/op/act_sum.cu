@@ -1,7 +1,7 @@
 /*
  * act_sum.cu - gradients of activations, and sums and products of two tensors, with the sum over
- * rows of what they give, which is a bias's gradient: chains of plan/program.h. The values are those
- * of pointwise.cu, and are added in the order of reduce.cu, which is columns.cuh's.
+ * rows of what they give, which is a bias's gradient: chains of plan/program.h. The values are
+ * those of pointwise.cu, and are added in the order of reduce.cu, which is columns.cuh's.
  */
 #include "cuda/chain.cuh"
 #include "op/columns.cuh"

@@ -233,8 +233,9 @@ template <int C> __global__ void attention_kernel(att_args a)
 // ---- gradient --------------------------------------------------------------------------------
 
 /*
- * delta = chain over a query's columns of dy y, as dp is of dy v: where y is the v of a query's only
- * key, dp - delta is 0. A block has 64 queries; 16 columns of them at a time are in shared memory.
+ * delta = chain over a query's columns of dy y, as dp is of dy v: where y is the v of a query's
+ * only key, dp - delta is 0. A block has 64 queries; 16 columns of them at a time are in shared
+ * memory.
  */
 static __global__ void att_delta_kernel(att_args a, const void *y, float *delta)
 {

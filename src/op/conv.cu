@@ -2,10 +2,11 @@
  * conv.cu - conv2d and its gradient at x on a GPU: ops of conv.c; conv_dw.cu has the one at w.
  *
  * The kernels here take any shape; images of few channels have their own (conv_few.h), and where
- * cuDNN has a deterministic engine it is used instead (conv_dnn.h). Forward and dx are one computation, as on the CPU (conv_plan.h): an output pixel
- * gathers source pixels tap by tap, and the pixels of dx fall into phases by their position modulo
- * the stride. A block has a tile of pixels by channels and walks taps and channels in order, so an
- * output is one chain of fused multiply-adds whatever the batch: rows are free.
+ * cuDNN has a deterministic engine it is used instead (conv_dnn.h). Forward and dx are one
+ * computation, as on the CPU (conv_plan.h): an output pixel gathers source pixels tap by tap, and
+ * the pixels of dx fall into phases by their position modulo the stride. A block has a tile of
+ * pixels by channels and walks taps and channels in order, so an output is one chain of fused
+ * multiply-adds whatever the batch: rows are free.
  */
 #include "op/act.cuh"
 #include "op/conv_dnn.h"

@@ -44,7 +44,7 @@ static inline void finish_launch(const tt_launch *l, const finish_args *f)
 
 // ---- sums of strands ----------------------------------------------------------------------------
 
-// y = act(z), z = x[0] + x[1] + ... + bias: strands of rows by n numbers each, at distances of step.
+// y = act(z), z = x[0] + x[1] + ... + bias: strands of rows by n numbers each, step apart.
 struct strands_args {
     const float *x, *bias;
     float *y, *z;

@@ -1,6 +1,6 @@
 /*
- * norm_chain.cu - norms with the sums around them, as chains of plan/program.h: what a block adds to
- * its input is normed as it is made, and the gradient of a norm is added to what came past it.
+ * norm_chain.cu - norms with the sums around them, as chains of plan/program.h: what a block adds
+ * to its input is normed as it is made, and the gradient of a norm is added to what came past it.
  *
  *   add + norm       s = round(x + r), y = norm(s)
  *   norm_grad + add  dx = round(gradient), s = round(dx + r)

@@ -126,7 +126,7 @@ static __global__ void __launch_bounds__(TTI_POOL_THREADS) pool(pool_in q, int64
     }
 }
 
-// Where in its window the first NaN or largest entry lies: row by row, counted from the window's corner.
+// Where in its window the first NaN or largest entry lies: row by row, from the window's corner.
 template <class T, int V>
 static __global__ void __launch_bounds__(TTI_POOL_THREADS) find_max(pool_in q, int64_t n)
 {

@@ -3,9 +3,9 @@
  *
  * A fiber takes thread after thread of the block and runs each to its end; only a thread that has
  * to wait (a barrier, a shuffle) keeps its fiber, and another fiber goes on with the next threads.
- * So a kernel that waits for nothing runs as a loop. The last thread to come to a meeting point releases
- * the others. If nobody can go on and some still wait, the kernel is wrong: the card is lost, as it
- * would hang.
+ * So a kernel that waits for nothing runs as a loop. The last thread to come to a meeting point
+ * releases the others. If nobody can go on and some still wait, the kernel is wrong: the card is
+ * lost, as it would hang.
  */
 #include "emu.h"
 #include <stdio.h>

@@ -101,6 +101,25 @@ __device__ static inline tile_at find_tile(const few_in &q, int64_t t)
     return {t / per, in / q.f.across * q.f.tile_h, in % q.f.across * q.f.tile_w};
 }
 
+#ifdef __CUDA_ARCH__
+// acc += a b over 16 numbers: two fragments of a, and this lane's row of b.
+template <class T>
+__device__ static inline void multiply_16(const uint32_t fa[2][4], const uint16_t *b,
+                                          float acc[2][8][4])
+{
+    const int lane = (int)threadIdx.x % 32;
+    uint32_t fb[4][4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        tti_mma_load(fb[i], b + ((i * 2 + lane / 16) ^ (lane & 7)) * 8);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            tti_mma(acc[i][j], fa[i], fb[j / 2] + j % 2 * 2, T());
+}
+#endif
+
 // ---- y ---------------------------------------------------------------------------------------
 
 // The sums of two rows of 16 outputs; a: the run under the first, b: the filter.
@@ -115,18 +134,11 @@ __device__ static inline void multiply(const few_in &q, const uint16_t *a, const
     for (int u = 0; u < q.kh; u++, a += pitch) {
 #pragma unroll 2
         for (int k = 0; k < q.f.taps; k += 16, b += 16 * N) {
-            uint32_t fa[2][4], fb[4][4];
+            uint32_t fa[2][4];
 #pragma unroll
             for (int i = 0; i < 2; i++)
                 tti_mma_load_rows(fa[i], a + i * q.sh * pitch + k);
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                tti_mma_load(fb[i], b + ((i * 2 + lane / 16) ^ (lane & 7)) * 8);
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-#pragma unroll
-                for (int j = 0; j < 8; j++)
-                    tti_mma(acc[i][j], fa[i], fb[j / 2] + j % 2 * 2, T());
+            multiply_16<T>(fa, b, acc);
         }
     }
 #else
@@ -264,18 +276,11 @@ __device__ static inline void add_row(const few_in &q, const uint16_t *a, const 
     b += lane % 16 * N;
 #pragma unroll 2
     for (int p = 0; p < q.f.tile_w; p += 16, a += 16 * step, b += 16 * N) {
-        uint32_t fa[2][4], fb[4][4];
+        uint32_t fa[2][4];
 #pragma unroll
         for (int i = 0; i < 2; i++)
             tti_mma_load(fa[i], a + at[i]);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            tti_mma_load(fb[i], b + ((i * 2 + lane / 16) ^ (lane & 7)) * 8);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int j = 0; j < 8; j++)
-                tti_mma(acc[i][j], fa[i], fb[j / 2] + j % 2 * 2, T());
+        multiply_16<T>(fa, b, acc);
     }
 #else
     for (int e = 0; e < 64; e++) {

@@ -339,8 +339,8 @@ __device__ static inline float tti_block_sum(float x)
  * that may do its work: TTI_ROW_BY. Of several calls of an op, of two ops that follow each other,
  * of a kind of plan node: TTI_ROW_BATCHED, TTI_ROW_CHAIN, TTI_ROW_FORM.
  */
-#define TTI_ROW_ALL(form, a, b, prepare, fn, types, libraries)                  \
-    {                                                                           \
+#define TTI_ROW_ALL(form, a, b, prepare, fn, types, libraries)          \
+    {                                                                   \
         {form, {a, b, NULL}}, {(prepare), {(fn)}, (types)}, (libraries) \
     }
 #define TTI_ROW(op, prepare, fn) TTI_ROW_ALL(TTI_KERNEL_OP, op, NULL, prepare, fn, 0, 0)

@@ -1,6 +1,6 @@
 /*
- * random.cu - TTI_KERNEL_INIT: the first values of a variable, made where it lives. To the bit those
- * of random_cpu.c, which says how they are drawn.
+ * random.cu - TTI_KERNEL_INIT: the first values of a variable, made where it lives. To the bit
+ * those of random_cpu.c, which says how they are drawn.
  */
 #include "op/init.h"
 #include "op/philox.cuh"

@@ -5,6 +5,7 @@
 #define TUTTI_TUTTI_H
 
 #include <tutti/base.h>
+#include <tutti/catalog.h>
 #include <tutti/cluster.h>
 #include <tutti/comm.h>
 #include <tutti/data.h>

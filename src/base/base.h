@@ -159,6 +159,7 @@ const char *tti_env(const char *name); // one variable; NULL if unset
 void tti_option_print(tti_text *t, const tt_option *row, const void *from); // value as text
 bool tti_option_is_default(const tt_option *row, const void *from);
 void tti_options_help(tti_text *t, const tt_option *rows);
+const char *tti_option_type(tt_opt_type type); // the word for it: "int", "dtype"
 tt_status tti_parse_size(tt_ctx *ctx, const char *text, size_t *out); // "512MiB"
 tt_status tti_parse_dtype(tt_ctx *ctx, const char *text, tt_dtype *out);
 

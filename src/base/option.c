@@ -196,13 +196,22 @@ bool tti_option_is_default(const tt_option *row, const void *from)
     return tti_value_equal(row, &v, &standard);
 }
 
+const char *tti_option_type(tt_opt_type type)
+{
+    static const char *const words[] = {
+        [TT_OPT_END] = "",        [TT_OPT_BOOL] = "bool",   [TT_OPT_INT] = "int",
+        [TT_OPT_FLOAT] = "float", [TT_OPT_STRING] = "text", [TT_OPT_ENUM] = "word",
+        [TT_OPT_INTS] = "list",   [TT_OPT_SIZE] = "size",   [TT_OPT_DTYPE] = "dtype",
+        [TT_OPT_SHAPE] = "shape", [TT_OPT_INT32] = "int",   [TT_OPT_TEXT] = "text",
+        [TT_OPT_PAIR] = "pair"};
+    return (unsigned)type < TTI_COUNT(words) ? words[type] : "";
+}
+
 void tti_options_help(tti_text *t, const tt_option *rows)
 {
-    static const char *const types[] = {"",     "bool", "int",   "float", "string", "word", "list",
-                                        "size", "type", "shape", "int",   "text",   "pair"};
     char low[TTI_DOUBLE_TEXT], high[TTI_DOUBLE_TEXT];
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
-        tti_text_add(t, "  %-14s %-7s ", row->name, types[row->type]);
+        tti_text_add(t, "  %-14s %-7s ", row->name, tti_option_type(row->type));
         tti_text_add(t, "%s", row->help != NULL ? row->help : "");
         if (row->type == TT_OPT_ENUM)
             for (int i = 0; row->names[i] != NULL; i++)

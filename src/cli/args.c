@@ -135,7 +135,7 @@ static const flag flags[] = {
 };
 
 // Does verb take the flag? --help and --level go with every verb.
-static bool takes(const cli_verb *verb, const char *name)
+bool cli_takes(const cli_verb *verb, const char *name)
 {
     size_t n = strlen(name);
     if (strcmp(name, "help") == 0 || strcmp(name, "level") == 0)
@@ -153,12 +153,30 @@ void cli_print_flags(const cli_verb *verb)
 {
     for (int i = 0; i < TTI_COUNT(flags); i++) {
         char left[64];
-        if (!takes(verb, flags[i].name))
+        if (!cli_takes(verb, flags[i].name))
             continue;
         snprintf(left, sizeof(left), "--%s %s", flags[i].name,
                  flags[i].value != NULL ? flags[i].value : "");
         printf("  %-18s %s\n", left, flags[i].help);
     }
+}
+
+bool cli_flag_at(int i, cli_flag *out)
+{
+    static const char *const types[] = {
+        [SWITCH] = "bool", [TEXT] = "text", [NUMBER] = "int", [REAL] = "float", [MANY] = "text"};
+    if (i < 0 || i >= TTI_COUNT(flags))
+        return false;
+    const flag *f = &flags[i];
+    *out = (cli_flag){.name = f->name,
+                      .type = types[f->kind],
+                      .value = f->value,
+                      .help = f->help,
+                      .repeats = f->kind == MANY,
+                      .has_bounds = f->kind == NUMBER || f->kind == REAL,
+                      .min = f->min,
+                      .max = f->max};
+    return true;
 }
 
 // One flag's words; 0: it is not set.
@@ -189,7 +207,7 @@ int cli_flag_words(const cli_verb *verb, const cli_args *a, char **out, int room
 {
     int n = 0;
     for (int i = 0; i < TTI_COUNT(flags); i++) {
-        if (!takes(verb, flags[i].name))
+        if (!cli_takes(verb, flags[i].name))
             continue;
         if (n + CLI_MAX_TEXTS >= room)
             return -1;
@@ -215,11 +233,11 @@ static void key_hint(const cli_verb *verb, const char *key, char out[TTI_HINT_MA
 {
     out[0] = '\0';
     for (int i = 0; i < TTI_COUNT(flag_keys); i++)
-        if (strcmp(flag_keys[i][0], key) == 0 && takes(verb, flag_keys[i][1])) {
+        if (strcmp(flag_keys[i][0], key) == 0 && cli_takes(verb, flag_keys[i][1])) {
             snprintf(out, TTI_HINT_MAX, "; use --%s", flag_keys[i][1]);
             return;
         }
-    if (takes(verb, "set"))
+    if (cli_takes(verb, "set"))
         snprintf(out, TTI_HINT_MAX, "; use --set %.200s=VALUE", key);
 }
 
@@ -241,7 +259,7 @@ static void flag_hint(const cli_verb *verb, const char *name, char out[TTI_HINT_
         key_hint(verb, path, out);
     else if (h != NULL && h->ours != NULL)
         key_hint(verb, h->ours, out);
-    else if (h != NULL && takes(verb, "set"))
+    else if (h != NULL && cli_takes(verb, "set"))
         snprintf(out, TTI_HINT_MAX, "; %s", h->note);
 }
 
@@ -254,7 +272,7 @@ static int unknown_flag(const cli_verb *verb, const char *name)
     bool is_others = false;
     for (int i = 0; i < TTI_COUNT(flags); i++) {
         is_others = is_others || strcmp(flags[i].name, name) == 0;
-        if (!takes(verb, flags[i].name))
+        if (!cli_takes(verb, flags[i].name))
             continue;
         snprintf(shown[n], sizeof(shown[n]), "--%s", flags[i].name);
         all[n] = shown[n];
@@ -337,7 +355,7 @@ static int one_flag(const cli_verb *verb, int argc, char **argv, int *i, cli_arg
     const flag *f = flags;
     while (f < flags + TTI_COUNT(flags) && strcmp(f->name, name) != 0)
         f++;
-    if (f == flags + TTI_COUNT(flags) || !takes(verb, name))
+    if (f == flags + TTI_COUNT(flags) || !cli_takes(verb, name))
         return unknown_flag(verb, name);
 
     const char *value = equals != NULL ? equals + 1 : NULL;
@@ -404,7 +422,7 @@ static char *long_name(const cli_verb *verb, const char *word)
 {
     static char processes[] = "--processes", on[] = "--on";
     char *name = strcmp(word, "-n") == 0 ? processes : strcmp(word, "-H") == 0 ? on : NULL;
-    return name != NULL && takes(verb, name + 2) ? name : NULL;
+    return name != NULL && cli_takes(verb, name + 2) ? name : NULL;
 }
 
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)

@@ -67,6 +67,16 @@ extern const cli_verb *const cli_verbs[]; // NULL at the end
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out);
 void cli_print_flags(const cli_verb *verb); // as help shows them
+bool cli_takes(const cli_verb *verb, const char *flag);
+// A flag of any verb, for help as JSON; false past the end.
+typedef struct cli_flag {
+    const char *name, *type, *help;
+    const char *value; // what its value is called: "N"; NULL: it has none
+    bool repeats, has_bounds;
+    int64_t min, max;
+} cli_flag;
+bool cli_flag_at(int i, cli_flag *out);
+int cli_help_json(const cli_args *args); // help_json.c
 // The flags of a that verb takes, as words "--name=value" for another command, NULL behind them;
 // each is the caller's to free. How many; -1: out of memory, or more than room.
 int cli_flag_words(const cli_verb *verb, const cli_args *a, char **out, int room);

@@ -270,6 +270,8 @@ static int topic(tt_ctx *ctx, const cli_args *args)
 
 static int run(const cli_args *args)
 {
+    if (args->json)
+        return cli_help_json(args);
     if (args->n_words == 0)
         return overview();
     tt_ctx *ctx = cli_open(args, "cpu:0");
@@ -286,7 +288,11 @@ const cli_verb cli_help = {
     .summary = "show help on a command, a key of job files, an op or another topic",
     .help =
         "A topic is a command, a section or key of job files (model, train.optimizer.adam, or job\n"
-        "KEY), an op (op NAME), or one of the topics that tutti help lists.\n",
+        "KEY), an op (op NAME), or one of the topics that tutti help lists. With --json and no\n"
+        "topic it prints all commands, flags, sections of job files, sources, transforms, layers,\n"
+        "losses, metrics, optimizers, schedules, strategies and ops with their options, for\n"
+        "programs that generate bindings or editors.\n",
+    .flags = "json",
     .max_words = 2,
     .run = run,
 };

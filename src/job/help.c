@@ -13,13 +13,6 @@ typedef struct columns {
     int name, type, value;
 } columns;
 
-static const char *type_word(const tt_option *row)
-{
-    static const char *const words[] = {"",     "bool", "int",   "float", "text", "word", "list",
-                                        "size", "type", "shape", "int",   "text", "pair"};
-    return words[row->type];
-}
-
 static const char *default_word(const tti_schema *s, const tt_option *row)
 {
     const char *value = tti_schema_default(s, row);
@@ -28,8 +21,7 @@ static const char *default_word(const tti_schema *s, const tt_option *row)
     return s->later != NULL && strcmp(s->later, row->name) == 0 ? "from the data" : "required";
 }
 
-// Options of another kind are in its rows too, where all kinds have one struct.
-static bool is_hidden(const tti_schema *s, const tt_option *row)
+bool tti_schema_hides(const tti_schema *s, const tt_option *row)
 {
     return s->takes != NULL && !s->takes(s->name, row->name);
 }
@@ -37,10 +29,10 @@ static bool is_hidden(const tti_schema *s, const tt_option *row)
 static void widen(const tti_schema *s, const tt_option *rows, columns *c)
 {
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
-        if (is_hidden(s, row))
+        if (tti_schema_hides(s, row))
             continue;
         c->name = TTI_MAX(c->name, (int)strlen(row->name));
-        c->type = TTI_MAX(c->type, (int)strlen(type_word(row)));
+        c->type = TTI_MAX(c->type, (int)strlen(tti_option_type(row->type)));
         c->value = TTI_MAX(c->value, (int)strlen(default_word(s, row)));
     }
 }
@@ -50,11 +42,11 @@ static void print_rows(tti_text *t, const tti_schema *s, const tt_option *rows, 
 {
     char low[TTI_DOUBLE_TEXT], high[TTI_DOUBLE_TEXT];
     for (const tt_option *row = rows; row != NULL && row->type != TT_OPT_END; row++) {
-        if (is_hidden(s, row))
+        if (tti_schema_hides(s, row))
             continue;
         const char *semicolon = row->help != NULL && row->help[0] != '\0' ? "; " : "";
         tti_text_add(t, "%*s%-*s  %-*s  %-*s  %s", indent, "", c->name, row->name, c->type,
-                     type_word(row), c->value, default_word(s, row),
+                     tti_option_type(row->type), c->value, default_word(s, row),
                      row->help != NULL ? row->help : "");
         for (int i = 0; row->type == TT_OPT_ENUM && row->names[i] != NULL; i++)
             tti_text_add(t, "%s%s", i == 0 ? ": " : ", ", row->names[i]);
@@ -148,7 +140,7 @@ static bool descend(tt_ctx *ctx, const tti_schema *s, const char *part, tti_sche
         *out = *key->schema;
         return true;
     case TTI_CHOICE:
-        return tti_kind_find(ctx, s, part, out);
+        return strcmp(part, "*") == 0 ? s->at(ctx, 0, out) : tti_kind_find(ctx, s, part, out);
     case TTI_LIST_OF:
         if (strspn(part, "0123456789") == strlen(part)) {
             *out = *s->item;
@@ -161,6 +153,21 @@ static bool descend(tt_ctx *ctx, const tti_schema *s, const char *part, tti_sche
         return true;
     }
     return false;
+}
+
+bool tti_schema_at(tt_ctx *ctx, const char *path, tti_schema *out)
+{
+    tti_schema here = tti_job_schema, below;
+    char part[128];
+    for (const char *rest = path; *rest != '\0'; here = below) {
+        size_t n = strcspn(rest, ".");
+        snprintf(part, sizeof(part), "%.*s", (int)n, rest);
+        rest += n + (rest[n] == '.');
+        if (!descend(ctx, &here, part, &below))
+            return false;
+    }
+    *out = here;
+    return true;
 }
 
 static int names_of(tt_ctx *ctx, const tti_schema *s, const char **names, int n)

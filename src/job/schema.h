@@ -55,6 +55,8 @@ tt_status tti_environment(tti_tree *t, const tti_schema *schema, tti_item *root)
 
 // The default of a record's row as text; NULL: it must be given.
 const char *tti_schema_default(const tti_schema *record, const tt_option *row);
+// Options of another kind are in its rows too, where all kinds have one struct: not in help.
+bool tti_schema_hides(const tti_schema *record, const tt_option *row);
 
 #define TTI_KEY_MAX 256
 void tti_path_join(char out[TTI_KEY_MAX], const char *path, const char *part); // "train.batch"
@@ -81,6 +83,9 @@ const tti_item *tti_chosen(const tti_item *choice);
 
 // ---- help ------------------------------------------------------------------------------------
 
+// What stands at a dotted path of a job, "train.optimizer.*.groups"; "*" is any kind or name, lists
+// and choices add no part of their own. False: nothing does.
+bool tti_schema_at(tt_ctx *ctx, const char *path, tti_schema *out);
 // Help of a dotted path below root.
 tt_status tti_schema_help(tt_ctx *ctx, tti_text *t, const tti_schema *root,
                           const char *path) TTI_CHECKED;

@@ -148,6 +148,7 @@ static bool loss_at(tt_ctx *ctx, int i, tti_schema *out)
         return false;
     *out = (tti_schema){.form = TTI_RECORD,
                         .name = tti_loss_name((tt_loss_kind)(i + 1)),
+                        .help = tti_loss_help((tt_loss_kind)(i + 1)),
                         .rows = tti_loss_options,
                         .takes = tti_loss_takes};
     return true;

@@ -45,9 +45,9 @@ const tt_option tti_spread_rows[] = {
     TT_OPTION_END,
 };
 
-static bool uses(const tti_strategy *s, const char *name)
+bool tti_strategy_uses(const tti_strategy *s, const char *name)
 {
-    for (int i = 0; s->uses[i] != NULL; i++)
+    for (int i = 0; s != NULL && s->uses[i] != NULL; i++)
         if (strcmp(s->uses[i], name) == 0)
             return true;
     return false;
@@ -65,7 +65,7 @@ static bool asks_nothing(const tt_option *row, const tt_spread *spread)
 
 bool tti_spread_takes(const tti_strategy *s, const tt_option *row, const tt_spread *spread)
 {
-    return asks_nothing(row, spread) || uses(s, row->name);
+    return asks_nothing(row, spread) || tti_strategy_uses(s, row->name);
 }
 
 // "strategy mirrored has no stages; pipeline has".
@@ -74,7 +74,7 @@ static tt_status refuse(tt_ctx *ctx, const tti_strategy *s, const tt_option *row
     char others[128] = "";
     int n = 0, found = 0;
     for (int i = 0; tti_strategy_at(i) != NULL; i++)
-        if (uses(tti_strategy_at(i), row->name))
+        if (tti_strategy_uses(tti_strategy_at(i), row->name))
             n += snprintf(others + n, sizeof(others) - (size_t)n, "%s%s", found++ > 0 ? ", " : "",
                           tti_strategy_at(i)->name);
     return TT_FAIL(ctx, TT_EINVAL, "strategy %s has no option %s; strategy %s %s", s->name,

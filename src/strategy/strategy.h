@@ -27,6 +27,8 @@ const tti_strategy *tti_strategy_find(const char *name); // NULL if unknown
 // options is borrowed.
 tt_status tti_strategy_choose(tt_ctx *ctx, const char *name, const tt_spread *spread,
                               tti_topology *out) TTI_CHECKED;
+// Is this row of tti_spread_rows an option of the strategy?
+bool tti_strategy_uses(const tti_strategy *s, const char *name);
 // Does the strategy have this option, or does the option ask for nothing?
 bool tti_spread_takes(const tti_strategy *s, const tt_option *row, const tt_spread *spread);
 // Options by themselves: bounds, words, and that the strategy uses them.

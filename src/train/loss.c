@@ -28,6 +28,20 @@ int tti_loss_find(const char *name)
     return -1;
 }
 
+const char *tti_loss_help(tt_loss_kind kind)
+{
+    static const char *const lines[] = {
+        [TT_CROSS_ENTROPY] = "for classes: -log of the probability of the target class, from "
+                             "logits; a final softmax is skipped",
+        [TT_BINARY_CROSS_ENTROPY] = "for yes or no: -log of the probability of the target, from "
+                                    "logits; a final sigmoid is skipped",
+        [TT_MSE] = "mean squared error",
+        [TT_MAE] = "mean absolute error",
+        [TT_HUBER] = "squared error up to delta, linear beyond it",
+    };
+    return (unsigned)kind < TTI_COUNT(lines) ? lines[kind] : NULL;
+}
+
 const char *tti_loss_name(tt_loss_kind kind)
 {
     return (unsigned)kind < TTI_COUNT(kind_names) - 1 ? kind_names[kind] : "?";

@@ -133,6 +133,24 @@ int64_t tti_now_ns(void);
 unsigned tti_fp_enter(void);
 void tti_fp_leave(unsigned saved);
 
+// ---- options of keyword calls: opts_size -----------------------------------------------------
+
+/*
+ * The caller's options, whose first member is opts_size, as this library knows them: what a shorter
+ * struct of an older caller does not have is zero, so default; a longer one of a newer caller may
+ * be zero only in what is not known here. Fails, too, with NULL and with a size that is none.
+ */
+tt_status tti_opts_copy(tt_ctx *ctx, const char *who, const void *opts, void *own,
+                        size_t size) TTI_CHECKED;
+#define TTI_OPTS_COPY(ctx, who, opts, own) \
+    tti_opts_copy((ctx), (who), (opts), (own), sizeof(*(own)))
+// The same at the start of a function: opts then is a copy in a variable of its own; NULL after an
+// error.
+const void *tti_opts_own(tt_ctx *ctx, const char *who, const void *opts, void *own, size_t size);
+#define TTI_OPTS_OWN(ctx, who, type, opts) \
+    type opts##_own;                       \
+    opts = tti_opts_own((ctx), (who), (opts), &opts##_own, sizeof(opts##_own))
+
 // ---- options (rows): fill, set, print, help --------------------------------------------------
 
 tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);

@@ -136,7 +136,7 @@ tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *membe
     if (members == NULL || opts == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s: %s is NULL", call->name,
                        members == NULL ? "members" : "opts");
-    memcpy(&call->opts, opts, TTI_MIN(opts->opts_size, sizeof(call->opts)));
+    TT_TRY(TTI_OPTS_COPY(ctx, call->name, opts, &call->opts));
     if (call->opts.factor == 0)
         call->opts.factor = 1;
     if (call->opts.lanes == 0)

@@ -72,12 +72,9 @@ tt_comm *tt_comm_open_with(tt_ctx *ctx, const tt_comm_open_opts *opts)
 {
     if (tti_is_stuck(ctx))
         return NULL;
-    if (opts == NULL) {
-        (void)TT_FAIL(ctx, TT_EINVAL, "comm: the options are NULL");
+    tt_comm_open_opts o;
+    if (TTI_OPTS_COPY(ctx, "comm", opts, &o) != TT_OK)
         return NULL;
-    }
-    tt_comm_open_opts o = {0};
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
     tt_comm *c = tti_calloc(ctx, 1, sizeof(*c));
     if (c == NULL)
         return NULL;

@@ -88,10 +88,9 @@ static tt_data *make(tt_ctx *ctx, const tt_source_def *def, tt_source *source,
 {
     const char *who = def != NULL ? def->name : "data";
     tt_data_opts o = {0};
-    if (opts != NULL)
-        memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
     tt_data *d = NULL;
-    if (check_source(ctx, who, source) == TT_OK &&
+    if ((opts == NULL || TTI_OPTS_COPY(ctx, who, opts, &o) == TT_OK) &&
+        check_source(ctx, who, source) == TT_OK &&
         tti_options_fill(ctx, tti_data_options, &o, who) == TT_OK)
         d = tti_calloc(ctx, 1, sizeof(*d));
     if (d == NULL) {

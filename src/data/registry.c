@@ -50,14 +50,9 @@ tt_status tt_source_register(tt_ctx *ctx, const tt_source_def *def)
 #define X(kind)                                                                   \
     tt_data *tt_##kind##_with(tt_ctx *ctx, const tt_##kind##_opts *opts)          \
     {                                                                             \
-        tt_##kind##_opts o = {0};                                                 \
-        if (tti_is_stuck(ctx))                                                    \
+        tt_##kind##_opts o;                                                       \
+        if (tti_is_stuck(ctx) || TTI_OPTS_COPY(ctx, #kind, opts, &o) != TT_OK)    \
             return NULL;                                                          \
-        if (opts == NULL) {                                                       \
-            (void)TT_FAIL(ctx, TT_EINVAL, #kind ": the options are NULL");        \
-            return NULL;                                                          \
-        }                                                                         \
-        memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));                    \
         if (tti_options_fill(ctx, tti_source_##kind.options, &o, #kind) != TT_OK) \
             return NULL;                                                          \
         return tt_data_open(ctx, &tti_source_##kind, &o, &TTI_DATA_OPTS(o));      \

@@ -71,7 +71,7 @@ static tt_status read_options(split *s, const tt_data_split_opts *opts)
     tt_data *d = s->d;
     tt_ctx *ctx = d->ctx;
     tt_data_split_opts *o = &s->o;
-    memcpy(o, opts, TTI_MIN(opts->opts_size, sizeof(*o)));
+    TT_TRY(TTI_OPTS_COPY(ctx, "split", opts, o));
     bool stratified = o->stratify != NULL && o->stratify[0] != '\0';
     bool grouped = o->group != NULL && o->group[0] != '\0';
     s->by = stratified ? o->stratify : grouped ? o->group : NULL;
@@ -382,8 +382,7 @@ tt_data *tt_data_split_with(tt_data *d, const tt_data_split_opts *opts)
     if (d == NULL || tti_is_stuck(d->ctx))
         return NULL;
     split s = {.d = d};
-    tt_status st = opts == NULL ? TT_FAIL(d->ctx, TT_EINVAL, "split: the options are NULL")
-                                : read_options(&s, opts);
+    tt_status st = read_options(&s, opts);
     if (st == TT_OK && (s.taken = tti_calloc(d->ctx, (size_t)s.n, sizeof(*s.taken))) == NULL)
         st = TT_ENOMEM;
     if (st == TT_OK)

@@ -75,7 +75,7 @@ tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opt
 
     tti_transform t = {.def = def};
     if (opts != NULL)
-        memcpy(&t.opts, opts, TTI_MIN(opts->opts_size, sizeof(t.opts)));
+        TT_TRY(TTI_OPTS_COPY(ctx, kind, opts, &t.opts));
     TT_TRY(tti_options_fill(ctx, def->options, &t.opts, kind));
     tti_options_zeros(def->options, &t.opts, false);
     TT_TRY(find_field(d, kind, t.opts.field, &t.field));

@@ -275,13 +275,6 @@ static tt_status infer(tt_graph *g, const tt_op *op, tt_infer *q)
     return TT_OK;
 }
 
-bool tti_opts_given(tt_graph *g, const char *op, const void *opts)
-{
-    if (g != NULL && opts == NULL)
-        (void)TT_FAIL(g->ctx, TT_EINVAL, "%s: the options are NULL", op);
-    return g != NULL && opts != NULL;
-}
-
 bool tti_shape_equal(const tt_shape *a, const tt_shape *b)
 {
     if (a->rank != b->rank)

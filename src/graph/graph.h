@@ -87,8 +87,6 @@ tt_node *tti_const_node(tt_graph *g, tt_dtype dtype, tt_shape shape, const void 
                         const char *name);
 // Checks every dimension and the product of all; fails naming what.
 tt_status tti_shape_check(tt_ctx *ctx, const char *what, const tt_shape *s, bool open_ok);
-// False, recorded, where a builder's options are NULL; false where the graph is.
-bool tti_opts_given(tt_graph *g, const char *op, const void *opts) TTI_CHECKED;
 bool tti_shape_equal(const tt_shape *a, const tt_shape *b);
 // The node of this name; NULL if there is none.
 tt_node *tti_node_find(const tt_graph *g, const char *name);

@@ -130,7 +130,8 @@ tt_tensor *tt_feed_with(tt_graph *g, const tt_feed_opts *opts)
 {
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
-    if (!tti_opts_given(g, "feed", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "feed", tt_feed_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_feed_attr a = {opts->dtype, tidy(opts->shape)};
     tt_node *n = tt_node_new(g, &tti_op_feed, 0, NULL, &a, opts->name);
@@ -202,7 +203,8 @@ tt_tensor *tt_variable_with(tt_graph *g, const tt_variable_opts *opts)
 {
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
-    if (!tti_opts_given(g, "variable", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "variable", tt_variable_opts, opts);
+    if (opts == NULL)
         return NULL;
     if ((unsigned)opts->init.kind >= TTI_COUNT(init_names) - 1) {
         (void)TT_FAIL(g->ctx, TT_EINVAL, "variable '%s': initializer %d is unknown",

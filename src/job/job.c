@@ -197,15 +197,15 @@ tt_job *tt_job_read_with(tt_ctx *ctx, const char *path, const tt_job_opts *opts)
 {
     char *text;
     size_t bytes;
-    tt_job_opts o = {0};
+    tt_job_opts o;
     if (tti_is_stuck(ctx))
         return NULL;
-    if (path == NULL || opts == NULL) {
-        (void)TT_FAIL(ctx, TT_EINVAL, "job: path and options must be given");
+    if (path == NULL) {
+        (void)TT_FAIL(ctx, TT_EINVAL, "job: the path is NULL");
         return NULL;
     }
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
-    if (tti_stream_read(ctx, path, TTI_MAX_JOB_BYTES, &text, &bytes) != TT_OK)
+    if (TTI_OPTS_COPY(ctx, "job", opts, &o) != TT_OK ||
+        tti_stream_read(ctx, path, TTI_MAX_JOB_BYTES, &text, &bytes) != TT_OK)
         return NULL;
     tt_job *j = parse(ctx, text, bytes, path, &o);
     tti_free(ctx, text);

@@ -114,22 +114,18 @@ static void fill_pairs(const tti_layer_def *def, void *opts)
     }
 }
 
-tt_tensor *tti_layer_call(tt_model *m, const tti_layer_def *def, const void *opts, size_t size)
+tt_tensor *tti_layer_call(tt_model *m, const tti_layer_def *def, const void *opts)
 {
     if (m == NULL || tti_is_stuck(m->ctx))
         return NULL;
-    if (opts == NULL) {
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "%s: options are NULL", def->name);
-        return NULL;
-    }
     void *own = tti_calloc(m->ctx, 1, def->size);
     if (own == NULL)
         return NULL;
-    memcpy(own, opts, TTI_MIN(size, def->size));
-    fill_pairs(def, own);
     char name[TTI_NAME_MAX];
     tt_tensor *out = NULL;
-    if (tti_layer_name(m, def->name, common_of(def, own)->name, name) == TT_OK &&
+    bool is_read = tti_opts_copy(m->ctx, def->name, opts, own, def->size) == TT_OK;
+    fill_pairs(def, own);
+    if (is_read && tti_layer_name(m, def->name, common_of(def, own)->name, name) == TT_OK &&
         tti_options_fill(m->ctx, def->options, own, name) == TT_OK)
         out = tti_layer_add(m, def, own);
     tti_free(m->ctx, own);

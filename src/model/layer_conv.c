@@ -153,12 +153,12 @@ const tti_layer_def tti_kind_depthwise_conv2d = {
 
 tt_tensor *tt_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_conv2d, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_conv2d, opts);
 }
 
 tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_depthwise_conv2d, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_depthwise_conv2d, opts);
 }
 
 // ---- pooling ---------------------------------------------------------------------------------
@@ -242,20 +242,20 @@ GLOBAL_KIND(global_max_pool2d, "global max pooling; the output is [batch, channe
 
 tt_tensor *tt_max_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_max_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_max_pool2d, opts);
 }
 
 tt_tensor *tt_avg_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_avg_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_avg_pool2d, opts);
 }
 
 tt_tensor *tt_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_global_avg_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_global_avg_pool2d, opts);
 }
 
 tt_tensor *tt_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_global_max_pool2d, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_global_max_pool2d, opts);
 }

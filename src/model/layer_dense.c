@@ -44,7 +44,7 @@ const tti_layer_def tti_kind_dense = {
 
 tt_tensor *tt_dense_with(tt_model *m, const tt_dense_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_dense, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_dense, opts);
 }
 
 // ---- activation ------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ const tti_layer_def tti_kind_activation = {
 
 tt_tensor *tt_activation_with(tt_model *m, const tt_activation_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_activation, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_activation, opts);
 }
 
 // ---- dropout ---------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ const tti_layer_def tti_kind_dropout = {
 
 tt_tensor *tt_dropout_with(tt_model *m, const tt_dropout_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_dropout, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_dropout, opts);
 }
 
 // ---- the caller's own ------------------------------------------------------------------------
@@ -136,5 +136,5 @@ static const tti_layer_def custom_kind = {
 
 tt_tensor *tt_custom_with(tt_model *m, const tt_custom_opts *opts)
 {
-    return tti_layer_call(m, &custom_kind, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &custom_kind, opts);
 }

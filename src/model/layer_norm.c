@@ -83,7 +83,7 @@ const tti_layer_def tti_kind_batch_norm = {
 
 tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_batch_norm, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_batch_norm, opts);
 }
 
 // ---- norms over the last axis ----------------------------------------------------------------
@@ -149,10 +149,10 @@ NORM_KIND(rms_norm, "RMS normalisation over the last axis, with scale")
 
 tt_tensor *tt_layer_norm_with(tt_model *m, const tt_layer_norm_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_layer_norm, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_layer_norm, opts);
 }
 
 tt_tensor *tt_rms_norm_with(tt_model *m, const tt_layer_norm_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_rms_norm, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_rms_norm, opts);
 }

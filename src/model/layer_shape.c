@@ -21,7 +21,7 @@ const tti_layer_def tti_kind_flatten = {
 
 tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_flatten, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_flatten, opts);
 }
 
 // ---- reshape ---------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ const tti_layer_def tti_kind_reshape = {
 
 tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_reshape, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_reshape, opts);
 }
 
 // ---- permute ---------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ const tti_layer_def tti_kind_permute = {
 
 tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_permute, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_permute, opts);
 }
 
 // ---- joins -----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ const tti_layer_def tti_kind_add = {
 
 tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_add, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_add, opts);
 }
 
 static const tt_option concat_options[] = {
@@ -186,5 +186,5 @@ const tti_layer_def tti_kind_concat = {
 
 tt_tensor *tt_layer_concat_with(tt_model *m, const tt_layer_concat_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_concat, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_concat, opts);
 }

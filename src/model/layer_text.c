@@ -54,7 +54,7 @@ const tti_layer_def tti_kind_embedding = {
 
 tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_embedding, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_embedding, opts);
 }
 
 // ---- positions -------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ const tti_layer_def tti_kind_positional = {
 
 tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_positional, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_positional, opts);
 }
 
 // ---- attention -------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ const tti_layer_def tti_kind_attention = {
 
 tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_attention, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_attention, opts);
 }
 
 // ---- transformer block -----------------------------------------------------------------------
@@ -300,5 +300,5 @@ const tti_layer_def tti_kind_transformer_block = {
 
 tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_block_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_transformer_block, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_transformer_block, opts);
 }

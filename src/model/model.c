@@ -152,25 +152,19 @@ tt_tensor *tt_input_with(tt_model *m, const tt_input_opts *opts)
 {
     if (m == NULL || tti_is_stuck(m->ctx))
         return NULL;
-    if (opts == NULL) {
-        (void)TT_FAIL(m->ctx, TT_EINVAL, "input: options are NULL");
+    TTI_OPTS_OWN(m->ctx, "input", tt_input_opts, opts);
+    if (opts == NULL)
         return NULL;
-    }
-    tt_input_opts o = {0};
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
-    return input_add(m, &o);
+    return input_add(m, opts);
 }
 
 tt_model *tt_sequential_with(tt_ctx *ctx, const tt_sequential_opts *opts)
 {
     if (tti_is_stuck(ctx))
         return NULL;
-    if (opts == NULL) {
-        (void)TT_FAIL(ctx, TT_EINVAL, "sequential: options are NULL");
+    tt_sequential_opts o;
+    if (TTI_OPTS_COPY(ctx, "sequential", opts, &o) != TT_OK)
         return NULL;
-    }
-    tt_sequential_opts o = {0};
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
     tt_model *m = tt_model_new(ctx);
     if (m == NULL || o.input[0] == 0)
         return m;

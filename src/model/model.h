@@ -61,7 +61,7 @@ const tti_layer_def *tti_layer_find_built(const char *kind);
  */
 tt_tensor *tti_layer_add(tt_model *m, const tti_layer_def *def, const void *opts);
 // For tt_x_with(): copies what the caller's struct has, fills defaults, checks bounds, appends.
-tt_tensor *tti_layer_call(tt_model *m, const tti_layer_def *def, const void *opts, size_t size);
+tt_tensor *tti_layer_call(tt_model *m, const tti_layer_def *def, const void *opts);
 
 struct tti_layer {
     const tti_layer_def *def; // NULL: an input

@@ -49,7 +49,7 @@ const tti_layer_def tti_kind_mlp = {
 
 tt_tensor *tt_mlp_with(tt_model *m, const tt_mlp_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_mlp, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_mlp, opts);
 }
 
 // ---- lenet -----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ const tti_layer_def tti_kind_lenet = {
 
 tt_tensor *tt_lenet_with(tt_model *m, const tt_lenet_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_lenet, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_lenet, opts);
 }
 
 // ---- gpt -------------------------------------------------------------------------------------
@@ -169,5 +169,5 @@ const tti_layer_def tti_kind_gpt = {
 
 tt_tensor *tt_gpt_with(tt_model *m, const tt_gpt_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_gpt, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_gpt, opts);
 }

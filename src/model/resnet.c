@@ -113,5 +113,5 @@ const tti_layer_def tti_kind_resnet = {
 
 tt_tensor *tt_resnet_with(tt_model *m, const tt_resnet_opts *opts)
 {
-    return tti_layer_call(m, &tti_kind_resnet, opts, opts == NULL ? 0 : opts->opts_size);
+    return tti_layer_call(m, &tti_kind_resnet, opts);
 }

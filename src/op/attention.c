@@ -242,7 +242,8 @@ const tt_op tti_op_attention_grad = {
 tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
                                 const tt_op_attention_opts *opts)
 {
-    if (!tti_opts_given(g, "attention", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "attention", tt_op_attention_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_attention_attr a = {.heads = opts->heads,
                             .kv_heads = opts->kv_heads == 0 ? opts->heads : opts->kv_heads,

@@ -18,7 +18,8 @@ tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go)
 tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
                                  const tt_op_batch_norm_opts *opts)
 {
-    if (!tti_opts_given(g, "batch_norm", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "batch_norm", tt_op_batch_norm_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_batch_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5),
                              .momentum = tti_or_default(opts->momentum, 0.9),

@@ -73,8 +73,8 @@ tt_tensor *tt_op_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w, const tt_o
     tti_conv_attr a;
     if (!tti_given(g, "conv2d", x) || !tti_given(g, "conv2d", w))
         return NULL;
-    if (opts != NULL)
-        o = *opts;
+    if (opts != NULL && TTI_OPTS_COPY(g->ctx, "conv2d", opts, &o) != TT_OK)
+        return NULL;
     if (tti_conv_fill(tt_graph_get_ctx(g), "conv2d", x, w, &o, &a) != TT_OK)
         return NULL;
     return tt_node_out(g, &tti_op_conv2d, o.bias != NULL ? 3 : 2, (tt_tensor *[]){x, w, o.bias},

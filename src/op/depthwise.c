@@ -25,8 +25,8 @@ tt_tensor *tt_op_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
     tti_conv_attr a;
     if (!tti_given(g, "depthwise_conv2d", x) || !tti_given(g, "depthwise_conv2d", w))
         return NULL;
-    if (opts != NULL)
-        o = *opts;
+    if (opts != NULL && TTI_OPTS_COPY(g->ctx, "depthwise_conv2d", opts, &o) != TT_OK)
+        return NULL;
     if (tti_conv_fill(tt_graph_get_ctx(g), "depthwise_conv2d", x, w, &o, &a) != TT_OK)
         return NULL;
     return tt_node_out(g, &tti_op_depthwise_conv2d, o.bias != NULL ? 3 : 2,

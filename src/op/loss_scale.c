@@ -66,7 +66,8 @@ const tt_op tti_op_update_loss_scale = {
 tt_tensor *tt_update_loss_scale_with(tt_graph *g, tt_tensor *scale, tt_tensor *good, tt_tensor *go,
                                      const tt_update_loss_scale_opts *opts)
 {
-    if (!tti_opts_given(g, "update_loss_scale", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_loss_scale", tt_update_loss_scale_opts, opts);
+    if (opts == NULL)
         return NULL;
     if (g == NULL)
         return NULL;

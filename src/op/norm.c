@@ -264,7 +264,8 @@ const tt_op tti_op_rms_norm_grad = {
 tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
                                  const tt_norm_opts *opts)
 {
-    if (!tti_opts_given(g, "layer_norm", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "layer_norm", tt_norm_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5),
                        .has_gamma = gamma != NULL,
@@ -281,7 +282,8 @@ tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt
 tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
                                const tt_norm_opts *opts)
 {
-    if (!tti_opts_given(g, "rms_norm", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "rms_norm", tt_norm_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5), .has_gamma = gamma != NULL};
     tt_tensor *in[2] = {x, gamma};

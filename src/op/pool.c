@@ -49,8 +49,10 @@ static tt_tensor *build(tt_graph *g, const tt_op *op, tt_tensor *x, const tt_poo
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     static const tt_pool_opts none;
-    if (o == NULL)
-        o = &none;
+    tt_pool_opts own;
+    if (o != NULL && TTI_OPTS_COPY(ctx, op->name, o, &own) != TT_OK)
+        return NULL;
+    o = o != NULL ? &own : &none;
     tti_pool_attr a = {.size = {.n = 2, .v = {o->size[0], o->size[1]}}};
     if (o->size[0] < 1 || o->size[1] < 1) {
         (void)TT_FAIL(ctx, TT_EINVAL, "%s: the window is %d x %d", op->name, o->size[0],

@@ -308,7 +308,8 @@ static bool ready(tt_graph *g, const char *op, tt_tensor *x, const tt_reduce_opt
 
 tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
-    if (!tti_opts_given(g, "sum", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "sum", tt_reduce_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_reduce_attr a;
     return ready(g, "sum", x, opts, &a) ? sum_node(g, x, a) : NULL;
@@ -316,7 +317,8 @@ tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 
 tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
-    if (!tti_opts_given(g, "max", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "max", tt_reduce_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_reduce_attr a;
     return ready(g, "max", x, opts, &a) ? tt_node_out(g, &tti_op_max, 1, &x, &a) : NULL;
@@ -324,7 +326,8 @@ tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 
 tt_tensor *tt_min_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
-    if (!tti_opts_given(g, "min", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "min", tt_reduce_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_reduce_attr a;
     return ready(g, "min", x, opts, &a) ? tt_node_out(g, &tti_op_min, 1, &x, &a) : NULL;
@@ -351,15 +354,17 @@ static tt_tensor *count_node(tt_graph *g, tt_tensor *x, const tti_reduce_attr *a
 tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
     tti_reduce_attr a;
-    tt_reduce_opts none = {0};
-    return ready(g, "count", x, opts == NULL ? &none : opts, &a) ? count_node(g, x, &a, TT_F32)
-                                                                 : NULL;
+    tt_reduce_opts own = {0};
+    if (opts != NULL && TTI_OPTS_COPY(tt_graph_get_ctx(g), "count", opts, &own) != TT_OK)
+        return NULL;
+    return ready(g, "count", x, &own, &a) ? count_node(g, x, &a, TT_F32) : NULL;
 }
 
 // bf16 and f16 are computed as f32 and rounded once, at the end.
 tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
-    if (!tti_opts_given(g, "mean", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "mean", tt_reduce_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_reduce_attr a;
     if (!ready(g, "mean", x, opts, &a))
@@ -383,7 +388,8 @@ static tt_tensor *finite_or_zero(tt_graph *g, tt_tensor *x)
 
 tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
-    if (!tti_opts_given(g, "logsumexp", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "logsumexp", tt_reduce_opts, opts);
+    if (opts == NULL)
         return NULL;
     tti_reduce_attr a;
     if (!ready(g, "logsumexp", x, opts, &a))

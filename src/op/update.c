@@ -256,7 +256,8 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
 tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                               const tt_update_opts *opts)
 {
-    if (!tti_opts_given(g, "update_sgd", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_sgd", tt_update_opts, opts);
+    if (opts == NULL)
         return NULL;
     recipe r = {.op = &tti_op_update_sgd};
     if (opts->momentum != 0)
@@ -267,7 +268,8 @@ tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                const tt_update_opts *opts)
 {
-    if (!tti_opts_given(g, "update_adam", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adam", tt_update_opts, opts);
+    if (opts == NULL)
         return NULL;
     recipe r = {&tti_op_update_adam, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
     return update(g, &r, var, grad, opts);
@@ -276,7 +278,8 @@ tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                 const tt_update_opts *opts)
 {
-    if (!tti_opts_given(g, "update_adamw", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adamw", tt_update_opts, opts);
+    if (opts == NULL)
         return NULL;
     recipe r = {&tti_op_update_adamw, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
     return update(g, &r, var, grad, opts);
@@ -285,7 +288,8 @@ tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                   const tt_update_opts *opts)
 {
-    if (!tti_opts_given(g, "update_rmsprop", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_rmsprop", tt_update_opts, opts);
+    if (opts == NULL)
         return NULL;
     recipe r = {&tti_op_update_rmsprop, 0.9, 0, 1e-7, {"rmsprop_square", "rmsprop_momentum"}, true};
     return update(g, &r, var, grad, opts);
@@ -294,7 +298,8 @@ tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                   const tt_update_opts *opts)
 {
-    if (!tti_opts_given(g, "update_adagrad", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adagrad", tt_update_opts, opts);
+    if (opts == NULL)
         return NULL;
     recipe r = {&tti_op_update_adagrad, 0, 0, 1e-7, {"adagrad_sum", NULL}, false};
     return update(g, &r, var, grad, opts);
@@ -303,7 +308,8 @@ tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                const tt_update_opts *opts)
 {
-    if (!tti_opts_given(g, "update_lion", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_lion", tt_update_opts, opts);
+    if (opts == NULL)
         return NULL;
     recipe r = {&tti_op_update_lion, 0.9, 0.99, 0, {"lion_m", NULL}, false};
     return update(g, &r, var, grad, opts);
@@ -312,7 +318,8 @@ tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                               const tt_update_ema_opts *opts)
 {
-    if (!tti_opts_given(g, "update_ema", opts))
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_ema", tt_update_ema_opts, opts);
+    if (opts == NULL)
         return NULL;
     if (g == NULL)
         return NULL;

@@ -92,14 +92,14 @@ tt_ctx *tt_open_with(const tt_open_opts *opts)
 {
     if (opts == NULL)
         return NULL;
-    // An older caller's options are shorter: what it does not know is default.
-    tt_open_opts o = {0};
-    memcpy(&o, opts, opts->opts_size < sizeof(o) ? opts->opts_size : sizeof(o));
     tt_ctx *ctx = calloc(1, sizeof(*ctx));
     if (ctx == NULL)
         return NULL;
     tti_ctx_init(ctx);
     tti_fork_watch(ctx);
+    tt_open_opts o;
+    if (TTI_OPTS_COPY(ctx, "open", opts, &o) != TT_OK)
+        return ctx;
     ctx->on_event = o.on_event;
     ctx->user = o.user;
     ctx->level = o.level == TT_LOG_DEFAULT ? TT_WARN : o.level;

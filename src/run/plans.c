@@ -201,7 +201,10 @@ static tt_status default_targets(tt_session *s, tt_tensor ***out, int *n)
 
 char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
 {
-    if (s == NULL || tti_is_stuck(s->ctx) || !tti_opts_given(s->graph, "plan", opts))
+    if (s == NULL || tti_is_stuck(s->ctx))
+        return NULL;
+    TTI_OPTS_OWN(s->ctx, "plan", tt_plan_opts, opts);
+    if (opts == NULL)
         return NULL;
     tt_tensor **made = NULL;
     tti_plan_request r = {.targets = opts->targets,
@@ -215,9 +218,8 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
         r.targets = made;
     }
     r.n_fetched = r.n_targets;
-    if (opts->opts_size >= sizeof(*opts))
-        r.micro = opts->micro;
-    if (opts->opts_size >= sizeof(*opts) && opts->n_fetched > 0 && opts->n_targets > 0)
+    r.micro = opts->micro;
+    if (opts->n_fetched > 0 && opts->n_targets > 0)
         r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
     tti_plan *p;
     char *text = NULL;

@@ -36,11 +36,13 @@ static void free_sessions(tt_graph *g)
 
 tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
 {
-    if (g == NULL || tti_is_stuck(g->ctx) || !tti_opts_given(g, "session", opts))
+    if (g == NULL || tti_is_stuck(g->ctx))
+        return NULL;
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "session", tt_session_opts, opts);
+    if (opts == NULL)
         return NULL;
     tt_ctx *ctx = g->ctx;
-    const char *recompute = opts->opts_size >= sizeof(*opts) ? opts->recompute : NULL;
-    if (tti_recompute_check(g, recompute) != TT_OK)
+    if (tti_recompute_check(g, opts->recompute) != TT_OK)
         return NULL;
     tt_session *s = tti_host_alloc(ctx, sizeof(*s));
     if (s == NULL)
@@ -59,8 +61,8 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     s->clocks = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->clocks));
     if (s->trace)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
-    if (!tti_recompute_is_none(recompute))
-        s->recompute = tti_strdup(ctx, recompute);
+    if (!tti_recompute_is_none(opts->recompute))
+        s->recompute = tti_strdup(ctx, opts->recompute);
     if (tt_status_of(ctx) != TT_OK) {
         session_release(s);
         return NULL;
@@ -320,12 +322,10 @@ tt_status tt_run_with(tt_session *s, const tt_run_opts *opts)
 {
     if (s == NULL)
         return TT_EINVAL;
-    if (opts == NULL)
-        return TT_FAIL(s->ctx, TT_EINVAL, "run: the options are NULL");
-    if (tti_is_stuck(s->ctx))
+    if (opts != NULL && tti_is_stuck(s->ctx))
         return tt_status_of(s->ctx);
-    tt_run_opts o = {0};
-    memcpy(&o, opts, opts->opts_size < sizeof(o) ? opts->opts_size : sizeof(o));
+    tt_run_opts o;
+    TT_TRY(TTI_OPTS_COPY(s->ctx, "run", opts, &o));
     if (o.n_feeds < 0 || o.n_fetches < 0 || o.n_targets < 0 || (o.n_feeds > 0 && o.feeds == NULL) ||
         (o.n_fetches > 0 && o.fetches == NULL) || (o.n_targets > 0 && o.targets == NULL) ||
         o.n_next < 0 || (o.n_next > 0 && o.next == NULL))

@@ -68,7 +68,7 @@ static tt_status keep_texts(tti_step *s)
 static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
 {
     tt_ctx *ctx = s->model->ctx;
-    memcpy(&s->opts, opts, TTI_MIN(opts->opts_size, sizeof(s->opts)));
+    s->opts = *opts;
     tt_compile_opts *o = &s->opts;
     if (o->n_losses < 0 || o->n_losses > TT_MAX_LOSSES)
         return TT_FAIL(ctx, TT_EINVAL, "compile: %d losses; 1 to %d are allowed", o->n_losses,
@@ -352,7 +352,6 @@ static tt_status compile(tt_model *m, const tt_compile_opts *opts, bool guard, b
 tt_status tti_compile_again(tt_model *m, bool guard, bool traced, bool hashes)
 {
     tt_compile_opts opts = m->step->opts;
-    opts.opts_size = sizeof(opts);
     return compile(m, &opts, guard, traced, hashes);
 }
 
@@ -369,7 +368,6 @@ tt_status tti_compile_try(tt_model *m, tt_precision precision, void (*fn)(void *
         was[i] = m->layers[i]->train_out;
     for (int64_t i = 0; i < m->n_weights; i++)
         was[m->n_layers + i] = m->weights[i].train_var;
-    opts.opts_size = sizeof(opts);
     opts.precision = precision;
     m->step = NULL; // so that it outlives this
     tt_status st = compile(m, &opts, step->guard, false, false);
@@ -391,10 +389,11 @@ tt_status tt_compile_with(tt_model *m, const tt_compile_opts *opts)
 {
     if (m == NULL)
         return TT_EINVAL;
-    if (opts == NULL)
-        return TT_FAIL(m->ctx, TT_EINVAL, "compile: the options are NULL");
-    if (tti_is_stuck(m->ctx))
+    if (opts != NULL && tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
+    TTI_OPTS_OWN(m->ctx, "compile", tt_compile_opts, opts);
+    if (opts == NULL)
+        return TT_EINVAL;
     TT_TRY(compile(m, opts, true, false, false));
     return tti_note_train(m, 0, 0);
 }

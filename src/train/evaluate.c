@@ -159,8 +159,8 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
         return tt_status_of(m->ctx);
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: the model is not compiled");
-    tt_evaluate_opts o = {0};
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    tt_evaluate_opts o;
+    TT_TRY(TTI_OPTS_COPY(m->ctx, "evaluate", opts, &o));
     int64_t both;
     if (o.batch < 0 || o.rows < 0 || o.accumulate < 0)
         return TT_FAIL(m->ctx, TT_EINVAL, "evaluate: batch, rows or accumulate is negative");

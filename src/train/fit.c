@@ -51,7 +51,7 @@ static tt_status check_callbacks(tt_ctx *ctx, const tt_fit_opts *o)
 static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_ctx *ctx = f->model->ctx;
-    memcpy(&f->o, opts, TTI_MIN(opts->opts_size, sizeof(f->o)));
+    f->o = *opts;
     tt_fit_opts *o = &f->o;
     if (o->epochs < 0 || o->steps < 0 || o->batch < 0 || o->validate_every < 0 || o->keep < 0 ||
         o->save_every < 0 || o->check_every < 0 || o->validate_rows < 0 || o->profile < 0)
@@ -107,8 +107,7 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     TT_TRY(tti_data_compare(f->data, "data.train"));
     TT_TRY(tti_data_compare(opts->validate, "data.validate"));
     bool guard = opts->nan != TT_NAN_CONTINUE;
-    bool traced =
-        opts->profile > 0 || (opts->opts_size > offsetof(tt_fit_opts, trace) && opts->trace);
+    bool traced = opts->profile > 0 || opts->trace;
     if (guard != m->step->guard || traced != m->step->traced || opts->hashes)
         TT_TRY(tti_compile_again(m, guard, traced, opts->hashes));
     f->step = m->step;
@@ -356,6 +355,9 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL,
                        "fit: the model is not compiled; call tt_compile() first");
+    TTI_OPTS_OWN(m->ctx, "fit", tt_fit_opts, opts);
+    if (opts == NULL)
+        return TT_EINVAL;
     tti_fit *f = tti_calloc(m->ctx, 1, sizeof(*f));
     if (f == NULL)
         return TT_ENOMEM;

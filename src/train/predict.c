@@ -151,12 +151,10 @@ tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *out,
 {
     if (m == NULL)
         return TT_EINVAL;
-    if (opts == NULL)
-        return TT_FAIL(m->ctx, TT_EINVAL, "predict: the options are NULL");
-    if (tti_is_stuck(m->ctx))
+    if (opts != NULL && tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
     call c = {.m = m, .n = n};
-    memcpy(&c.o, opts, TTI_MIN(opts->opts_size, sizeof(c.o)));
+    TT_TRY(TTI_OPTS_COPY(m->ctx, "predict", opts, &c.o));
     c.n_outputs = m->n_layers > 0 ? tti_model_outputs(m, c.outputs) : 0;
     if (m->n_inputs < 1 || c.n_outputs < 1)
         return TT_FAIL(m->ctx, TT_EINVAL, "predict: the model has %d inputs and %d outputs",

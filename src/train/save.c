@@ -166,10 +166,8 @@ static tt_status open_shared(tt_ctx *ctx, const char *path, tti_source *src)
 tt_status tt_load_with(tt_model *m, const char *path, const tt_load_opts *opts)
 {
     TT_TRY(ready(m, path, "load"));
-    if (opts == NULL)
-        return TT_FAIL(m->ctx, TT_EINVAL, "load: no options are given");
-    tt_load_opts o = {0};
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    tt_load_opts o;
+    TT_TRY(TTI_OPTS_COPY(m->ctx, "load", opts, &o));
     if ((unsigned)o.layout > TT_WEIGHTS_TORCH)
         return TT_FAIL(m->ctx, TT_EINVAL, "load: there is no layout %d", (int)o.layout);
     tti_source *src = tti_calloc(m->ctx, 1, sizeof(*src));

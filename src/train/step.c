@@ -176,8 +176,8 @@ tt_status tt_train_step_with(tt_model *m, const tt_batch_data *batch, tt_progres
         if (batch->fields[i] == NULL)
             return TT_FAIL(m->ctx, TT_EINVAL, "train step: field %d, for '%s', is missing", i,
                            tt_tensor_name(s->train.feeds[i]));
-    tt_train_step_opts o = {0};
-    memcpy(&o, opts, TTI_MIN(opts->opts_size, sizeof(o)));
+    tt_train_step_opts o;
+    TT_TRY(TTI_OPTS_COPY(m->ctx, "train step", opts, &o));
     bool applied, has_lr = o.lr != 0 || signbit(o.lr);
     double norm;
     if (!isfinite((float)o.lr) || o.lr < 0)

@@ -468,7 +468,8 @@ TEST_BOTH(count_is_global)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *f = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 3));
-    tt_reduce_opts first = {.axis = TT_FIRST}, last = {.axis = -1};
+    tt_reduce_opts first = {.opts_size = sizeof(first), .axis = TT_FIRST};
+    tt_reduce_opts last = {.opts_size = sizeof(last), .axis = -1};
     tt_tensor *all = tt_count(g, f, NULL), *rows = tt_count(g, f, &first);
     tt_tensor *cols = tt_count(g, f, &last);
     tt_session *s = tt_session_new(g);

@@ -198,7 +198,7 @@ static const struct {
     {one_for_two, TT_EINVAL, "concat_1: takes at least 2 inputs, got 0"},
     {batch_axis, TT_EINVAL, "concat_1: axis -2 does not exist in a record of [b, 12]"},
     {unequal_add, TT_ESHAPE, "add_1: add: "},
-    {bad_opts, TT_EINVAL, "dense: options are NULL"},
+    {bad_opts, TT_EINVAL, "dense: the options are NULL"},
     {weight_twice, TT_ESHAPE, "custom_1: weight 'custom_1.w' is f32 [2] in layer 'custom_1' but "},
     {weight_slash, TT_EINVAL, "custom_1: 'a/b' is not a valid name of a weight"},
     {no_output, TT_EINVAL, "custom_1: it returned no output"},
@@ -326,7 +326,7 @@ TEST(null_models)
     CHECK(tt_sequential(NULL) == NULL);
     CHECK(tt_model_new(NULL) == NULL);
     CHECK(tt_sequential_with(ctx, NULL) == NULL);
-    CHECK_MESSAGE(ctx, "options are NULL");
+    CHECK_MESSAGE(ctx, "the options are NULL");
     tt_clear_error(ctx);
     CHECK(tt_input_with(tt_model_new(ctx), NULL) == NULL);
     tt_clear_error(ctx);

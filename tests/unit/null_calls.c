@@ -3,68 +3,11 @@
  * none may crash, and an error that a call returns is one that tt_close() returns too, if the call
  * has a context to record it in. The calls are generated: tools/null-calls.
  */
-#include "../test.h"
+#include "../calls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <tutti/cluster.h>
-#include <tutti/comm.h>
-#include <tutti/job.h>
 #include <unistd.h>
-
-// ---- sound values ----------------------------------------------------------------------------
-
-static struct {
-    tt_ctx *ctx;
-    tt_graph *graph;
-    tt_tensor *tensor, *tensors[4];
-    tt_model *model;
-    tt_data *data;
-    tt_session *session;
-    tt_job *job;
-    tt_comm *comm;
-    tt_store *store;
-    const tt_op *op;
-} fx;
-
-static void *fx_room(void)
-{
-    static _Alignas(64) char room[1 << 16];
-    memset(room, 0, sizeof(room));
-    return room;
-}
-
-// Options with all defaults.
-static void *fx_opts(size_t size)
-{
-    static _Alignas(64) char room[1 << 14];
-    memset(room, 0, sizeof(room));
-    memcpy(room, &size, sizeof(size));
-    return room;
-}
-
-static void open_all(void)
-{
-    static float x[16], y[4];
-    static const char job[] = "model: [dense: 2]\n";
-    fx.ctx = tt_open(.devices = "cpu:0", .on_event = test_ignore_event);
-    fx.graph = tt_graph_new(fx.ctx);
-    fx.tensor = tt_variable(fx.graph, .shape = TT_SHAPE(4, 4), .name = "v");
-    for (int i = 0; i < 4; i++)
-        fx.tensors[i] = fx.tensor;
-    fx.session = tt_session_new(fx.graph);
-    fx.model = tt_sequential(fx.ctx, .input = {4});
-    tt_dense(fx.model, .units = 1);
-    tt_compile(fx.model, .loss = TT_MSE);
-    fx.data = tt_memory(fx.ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
-                        .count = 4, .batch = 4);
-    fx.comm = tt_comm_open(fx.ctx);
-    fx.store = tt_store_new();
-    fx.op = tt_op_find(fx.ctx, "relu");
-    if (strstr(tt_version_text(), "yaml: no") == NULL)
-        fx.job = tt_job_parse(fx.ctx, job, sizeof(job) - 1, "job.yaml");
-    tt_clear_error(fx.ctx);
-}
 
 // ---- the calls -------------------------------------------------------------------------------
 
@@ -137,7 +80,7 @@ static int try_call(int i)
     alarm(60);
     if (freopen("/dev/null", "w", stderr) == NULL) // what is logged there is not looked at
         return 4;
-    open_all();
+    calls_open();
     call(i, false, &o);
     if (o.has_context && o.has_failed && !is_question(&o) && !is_builder(&o) &&
         tt_status_of(fx.ctx) == TT_OK)
@@ -198,7 +141,7 @@ TEST(nulls_in_options_are_errors_with_a_message)
     };
     for (int i = 0; i < N_CASES; i++) {
         static float x[16], y[4], out[4];
-        open_all();
+        calls_open();
         tt_graph *g = tt_graph_new(fx.ctx);
         tt_tensor *feed = tt_feed(g, .shape = TT_SHAPE(4)), *relu = tt_relu(g, feed);
         tt_session *s = tt_session_new(g);

@@ -1,0 +1,45 @@
+/*
+ * opts.c - the options of keyword calls. The only place that reads opts_size.
+ */
+#include "base/base.h"
+#include <string.h>
+
+#define MOST ((size_t)1 << 20) // bytes of any struct of options; more is not a size
+
+// Does the caller set anything that this library does not know?
+static bool is_beyond(const char *opts, size_t given, size_t size)
+{
+    for (size_t i = size; i < given; i++)
+        if (opts[i] != 0)
+            return true;
+    return false;
+}
+
+tt_status tti_opts_copy(tt_ctx *ctx, const char *who, const void *opts, void *own, size_t size)
+{
+    size_t given = 0;
+    if (ctx == NULL)
+        return TT_EINVAL;
+    if (opts == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: the options are NULL", who);
+    memcpy(&given, opts, sizeof(given));
+    if (given < sizeof(given) || given > MOST)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s: opts_size is %zu; it must be the size of the options, which the macros "
+                       "and TT_OPTS() set",
+                       who, given);
+    if (is_beyond(opts, given, size))
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "%s: the program sets options that Tutti %s does not have; it was compiled "
+                       "with a newer version",
+                       who, TT_VERSION);
+    memset(own, 0, size);
+    memcpy(own, opts, TTI_MIN(given, size));
+    memcpy(own, &size, sizeof(size));
+    return TT_OK;
+}
+
+const void *tti_opts_own(tt_ctx *ctx, const char *who, const void *opts, void *own, size_t size)
+{
+    return tti_opts_copy(ctx, who, opts, own, size) == TT_OK ? own : NULL;
+}

@@ -67,10 +67,10 @@ void data_no_memory(data_open_fn *open)
     for (; k < 5000; k++) {
         tt_ctx *ctx = test_ctx();
         tt_batch_data b;
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_data *d = open(ctx);
         bool ok = d != NULL && tt_data_start(d, 0, 0) == TT_OK && tt_data_next(d, &b) == TT_OK;
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         ck_assert_msg(ok || tt_status_of(ctx) == TT_ENOMEM, "allocation %d: %s", k,
                       tt_last_error(ctx).message);
         tt_clear_error(ctx);

@@ -5,6 +5,7 @@
 #ifndef TUTTI_TEST_H
 #define TUTTI_TEST_H
 
+#include "run/testing.h"
 #include <check.h>
 #include <stdint.h>
 #include <string.h>

@@ -31,6 +31,11 @@ extern "C" {
  * Keyword arguments: struct tt_x_opts, function tt_x_with(), macro tt_x(). Unset fields are zero,
  * and zero means default. TT_CALLn passes n positional arguments before the keywords.
  *
+ * The first member of such a struct is its size as the caller knows it, which the macros set, so
+ * that structs can grow at the end: what an older caller's struct does not have is default. A
+ * function that fills a struct is likewise called tt_x_sized() and gets the size of the struct last;
+ * the macro tt_x() passes it, and no more than that is written.
+ *
  * TT_ZERO in a field of type double is the number zero where 0 would mean another default:
  * tt_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.
  */
@@ -198,20 +203,19 @@ typedef struct tt_spread {
 
 typedef struct tt_open_opts {
     size_t opts_size;
-    const char *devices;   // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
-    const char *strategy;  // "single", "mirrored", "central", "pipeline"; default "single"
-    int lanes;             // fixed slices of the batch; set the order of sums; default 8
-    uint64_t seed;         // seed of random numbers and initial weights; default 0
-    tt_soft soft;          // soft placement
-    int threads;           // CPU threads, shared by all devices; default: all cores allowed
-    int64_t deadline_ms;   // longest wait without any progress, in ms; default 60000
-    tt_level level;        // lowest level logged; TT_ERROR also hides the lines per epoch
-    tt_event_fn on_event;  // default: log lines to stderr
-    void *user;            // passed to on_event
-    const char *isa;       // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
-    tt_store *store;       // use these variables; default: a new store
-    int64_t fail_alloc_at; // for tests: the n-th host allocation fails; 0: none
-    tt_spread spread;      // options of the strategy
+    const char *devices;  // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
+    const char *strategy; // "single", "mirrored", "central", "pipeline"; default "single"
+    int lanes;            // fixed slices of the batch; set the order of sums; default 8
+    uint64_t seed;        // seed of random numbers and initial weights; default 0
+    tt_soft soft;         // soft placement
+    int threads;          // CPU threads, shared by all devices; default: all cores allowed
+    int64_t deadline_ms;  // longest wait without any progress, in ms; default 60000
+    tt_level level;       // lowest level logged; TT_ERROR also hides the lines per epoch
+    tt_event_fn on_event; // default: log lines to stderr
+    void *user;           // passed to on_event
+    const char *isa;      // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
+    tt_store *store;      // use these variables; default: a new store
+    tt_spread spread;     // options of the strategy
     const struct tt_tasks *tasks; // the job's processes (tasks.h); default: only this one
 } tt_open_opts;
 
@@ -251,9 +255,6 @@ typedef struct tt_alloc_stats {
     size_t bytes;
 } tt_alloc_stats;
 TT_API tt_alloc_stats tt_alloc_stats_get(const tt_ctx *ctx);
-
-// For tests: the n-th allocation from now fails with TT_ENOMEM; 0 switches this off.
-TT_API void tt_fail_alloc_at(tt_ctx *ctx, int64_t n);
 
 // Version, features and libraries of this build, one "key: value" per line; a static string.
 TT_API const char *tt_version_text(void);

@@ -9,7 +9,7 @@
 #ifndef TUTTI_DATA_H
 #define TUTTI_DATA_H
 
-#include <tutti/extend.h>
+#include <tutti/base.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,16 +45,6 @@ typedef struct tt_source {
     int (*lane)(void *self, int64_t i, int lanes);
 } tt_source;
 
-// A type of source: its name in job files, its options, and how to open it.
-typedef struct tt_source_def {
-    const char *name;
-    const char *help;
-    const tt_option *options; // rows of the options struct, without the common part
-    size_t options_size;
-    const char *main; // the option that a plain value sets ("csv: prices.csv"); NULL: none
-    tt_status (*open)(tt_ctx *ctx, const void *options, tt_source *out);
-} tt_source_def;
-
 // ---- data sets -------------------------------------------------------------------------------
 
 /*
@@ -82,15 +72,6 @@ typedef tt_data_opts tt_data_new_opts;
 TT_API tt_data *tt_data_new_with(tt_ctx *ctx, const tt_source *source, const tt_data_opts *opts);
 #define tt_data_new(...) TT_CALL2(tt_data_new, __VA_ARGS__, )
 TT_API void tt_data_free(tt_data *d);
-
-// Opens a data set of type def; options is a struct of def->options_size bytes with all defaults
-// filled in.
-TT_API tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options,
-                             const tt_data_opts *opts);
-TT_API const tt_source_def *tt_source_find(const tt_ctx *ctx, const char *name);
-TT_API const tt_source_def *tt_source_at(const tt_ctx *ctx, int i); // NULL past the end
-// Registers a user's source type, so that job files run with this context can name it.
-TT_API tt_status tt_source_register(tt_ctx *ctx, const tt_source_def *def);
 
 TT_API int64_t tt_data_count(const tt_data *d);                           // number of records
 TT_API int tt_data_fields(const tt_data *d, tt_field out[TT_MAX_FIELDS]); // after transforms
@@ -296,7 +277,9 @@ typedef struct tt_batch_data {
  * means the data set's own batch size. Starts the background threads; tt_data_stop() ends them.
  */
 TT_API tt_status tt_data_start(tt_data *d, int64_t batch, int64_t cursor);
-TT_API tt_status tt_data_next(tt_data *d, tt_batch_data *out); // continues into the next epoch
+// Continues into the next epoch.
+TT_API tt_status tt_data_next_sized(tt_data *d, tt_batch_data *out, size_t size);
+#define tt_data_next(d, out) tt_data_next_sized((d), (out), sizeof(tt_batch_data))
 TT_API void tt_data_stop(tt_data *d);
 // The index of the record at position i of an epoch.
 TT_API int64_t tt_data_order(const tt_data *d, int64_t epoch, int64_t i);

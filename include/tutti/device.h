@@ -52,7 +52,8 @@ typedef struct tt_device_info {
 } tt_device_info;
 
 TT_API int tt_device_count(const tt_ctx *ctx);
-TT_API tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out);
+TT_API tt_status tt_device_get_sized(tt_ctx *ctx, int i, tt_device_info *out, size_t size);
+#define tt_device_get(ctx, i, out) tt_device_get_sized((ctx), (i), (out), sizeof(tt_device_info))
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /*
- * extend.h - for writing your own ops: the op record, the node, and the launch that a kernel gets.
+ * extend.h - for writing your own ops and sources: the op record, the node, the launch that a
+ * kernel gets, and types of sources that job files can name. tutti.h does not include it.
  *
  * An op is a const record: its name, its attributes, its shape rule, how it splits over lanes, its
  * gradient as graph nodes, and its kernels per backend. No code in the library switches over ops:
@@ -8,6 +9,7 @@
 #ifndef TUTTI_EXTEND_H
 #define TUTTI_EXTEND_H
 
+#include <tutti/data.h>
 #include <tutti/device.h>
 #include <tutti/graph.h>
 
@@ -96,14 +98,6 @@ struct tt_node {
     int n_after;
     tt_node **after; // control edges: nodes that run first
 };
-
-// The open dimension, which is split over lanes; -1: none.
-TT_API int tt_open_axis(const tt_shape *shape);
-// Number of elements; for an open shape, minus the number of elements per row of the batch.
-TT_API int64_t tt_shape_count(const tt_shape *shape);
-// The shape as text, with open dimensions as "b" or "64b": "[b, 784]". Returns buf.
-#define TT_SHAPE_TEXT 128
-TT_API const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT]);
 
 /*
  * Adds a node: checks the inputs and attributes, infers shapes, applies the split rule, and names
@@ -345,6 +339,27 @@ struct tt_op {
 TT_API tt_status tt_op_register(tt_ctx *ctx, const tt_op *op);
 TT_API const tt_op *tt_op_find(const tt_ctx *ctx, const char *name); // NULL if unknown
 TT_API const tt_op *tt_op_at(const tt_ctx *ctx, int i);              // NULL past the end
+
+// ---- types of sources ------------------------------------------------------------------------
+
+// A type of source: its name in job files, its options, and how to open it.
+typedef struct tt_source_def {
+    const char *name;
+    const char *help;
+    const tt_option *options; // rows of the options struct, without the common part
+    size_t options_size;
+    const char *main; // the option that a plain value sets ("csv: prices.csv"); NULL: none
+    tt_status (*open)(tt_ctx *ctx, const void *options, tt_source *out);
+} tt_source_def;
+
+// Opens a data set of type def; options is a struct of def->options_size bytes with all defaults
+// filled in.
+TT_API tt_data *tt_data_open(tt_ctx *ctx, const tt_source_def *def, const void *options,
+                             const tt_data_opts *opts);
+TT_API const tt_source_def *tt_source_find(const tt_ctx *ctx, const char *name);
+TT_API const tt_source_def *tt_source_at(const tt_ctx *ctx, int i); // NULL past the end
+// Registers a user's source type, so that job files run with this context can name it.
+TT_API tt_status tt_source_register(tt_ctx *ctx, const tt_source_def *def);
 
 // The CPU kernels of an op, one function per instruction set.
 #if defined(__x86_64__)

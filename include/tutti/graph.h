@@ -31,6 +31,14 @@ tt_tensor_name(const tt_tensor *t); // "scope/split_1:1"; without ":0" for outpu
 TT_API tt_node *tt_tensor_get_node(const tt_tensor *t);
 TT_API tt_tensor *tt_graph_find(const tt_graph *g, const char *name); // NULL if not found
 
+// The open dimension, which is split over lanes; -1: none.
+TT_API int tt_open_axis(const tt_shape *shape);
+// Number of elements; for an open shape, minus the number of elements per row of the batch.
+TT_API int64_t tt_shape_count(const tt_shape *shape);
+// The shape as text, with open dimensions as "b" or "64b": "[b, 784]". Returns buf.
+#define TT_SHAPE_TEXT 128
+TT_API const char *tt_shape_text(const tt_shape *shape, char buf[TT_SHAPE_TEXT]);
+
 // An input of the graph; its value is given at each run.
 typedef struct tt_feed_opts {
     size_t opts_size;

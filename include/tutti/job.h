@@ -53,7 +53,8 @@ typedef struct tt_job_parts {
     tt_model *model;                  // compiled if the job has a train section
     tt_fit_opts fit;                  // complete but for callbacks and folders
 } tt_job_parts;
-TT_API tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out);
+TT_API tt_status tt_job_build_sized(tt_job *j, tt_ctx *ctx, tt_job_parts *out, size_t size);
+#define tt_job_build(j, ctx, out) tt_job_build_sized((j), (ctx), (out), sizeof(tt_job_parts))
 
 // Help on a key: "train.optimizer.adam", "model.dense", "" for all. Free with tt_string_free().
 TT_API char *tt_job_help(tt_ctx *ctx, const char *key);

@@ -300,8 +300,10 @@ typedef struct tt_weight_info {
     tt_shape shape;
     bool trains; // false: running statistics
 } tt_weight_info;
-TT_API int tt_model_weights(const tt_model *m, tt_weight_info *out,
-                            int max); // returns their number
+// Writes at most max of them, each of size bytes; returns the number of all.
+TT_API int tt_model_weights_sized(const tt_model *m, tt_weight_info *out, int max, size_t size);
+#define tt_model_weights(m, out, max) \
+    tt_model_weights_sized((m), (out), (max), sizeof(tt_weight_info))
 
 #ifdef __cplusplus
 }

@@ -129,7 +129,6 @@ typedef struct tt_plan_memory {
     size_t variables;
     size_t activations; // size of the arena; on GPUs also feeds and constants
     size_t lower_bound; // largest number of bytes in use at the same time
-    size_t touched;     // highest byte written so far, if tt_session_paint() was called
     // Use of the memory, adding up to total. For the arena: at the moment of its largest use.
     size_t weights;   // the model's variables, and copies of them on this device
     size_t gradients; // gradients of the weights
@@ -139,9 +138,10 @@ typedef struct tt_plan_memory {
     size_t total;     // variables and arena
     size_t limit;     // memory limit of the device; 0: none
 } tt_plan_memory;
-TT_API tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out);
-// For tests: fills the arenas with a byte, so that tt_plan_memory_get() knows what was written.
-TT_API tt_status tt_session_paint(tt_session *s, uint8_t byte);
+TT_API tt_status tt_plan_memory_get_sized(tt_session *s, int device, tt_plan_memory *out,
+                                          size_t size);
+#define tt_plan_memory_get(s, device, out) \
+    tt_plan_memory_get_sized((s), (device), (out), sizeof(tt_plan_memory))
 
 // Writes the recorded trace (for Perfetto) or hashes (for tt_hashes_diff()) to a file.
 TT_API tt_status tt_trace_write(tt_session *s, const char *path);

@@ -337,7 +337,9 @@ typedef struct tt_fit_report {
     const char *best_name; // what the best checkpoint is chosen by, "validation_loss"; borrowed
     double best;           // its best value; NaN: there is none
 } tt_fit_report;
-TT_API tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out); // of the last fit
+// Of the last fit.
+TT_API tt_status tt_fit_report_get_sized(tt_model *m, tt_fit_report *out, size_t size);
+#define tt_fit_report_get(m, out) tt_fit_report_get_sized((m), (out), sizeof(tt_fit_report))
 
 /*
  * How one device spent the steps of the last fit, in seconds; the parts add up to seconds. The time
@@ -354,7 +356,10 @@ typedef struct tt_device_times {
     double data;            // waiting for data
     double idle;            // no work
 } tt_device_times;
-TT_API tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out);
+TT_API tt_status tt_fit_device_times_sized(tt_model *m, int device, tt_device_times *out,
+                                           size_t size);
+#define tt_fit_device_times(m, device, out) \
+    tt_fit_device_times_sized((m), (device), (out), sizeof(tt_device_times))
 // Time per op, layer and device, and the bottleneck; free with tt_string_free().
 TT_API char *tt_fit_profile(tt_model *m, bool json);
 
@@ -370,6 +375,7 @@ typedef struct tt_evaluate_opts {
     int64_t rows;       // largest number of records to use; default: all
     bool ema;           // use the moving average of the weights
     int64_t accumulate; // number of batches per sum, as in a fit; default 1
+    size_t out_size;    // bytes of *out; the macro sets it; default: all of tt_evaluation
 } tt_evaluate_opts;
 typedef struct tt_evaluation {
     double loss;
@@ -380,7 +386,10 @@ typedef struct tt_evaluation {
 } tt_evaluation;
 TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
                                   const tt_evaluate_opts *opts);
-#define tt_evaluate(...) TT_CALL3(tt_evaluate, __VA_ARGS__, )
+#define TT_EVALUATE(m, data, out, ...)   \
+    tt_evaluate_with((m), (data), (out), \
+                     TT_OPTS(tt_evaluate_opts, .out_size = sizeof(tt_evaluation), __VA_ARGS__))
+#define tt_evaluate(...) TT_EVALUATE(__VA_ARGS__, )
 
 /*
  * Runs the model on n records; out has room for n rows of the first output. batch changes no bits.
@@ -406,14 +415,17 @@ TT_API tt_status tt_predict_with(tt_model *m, const void *x, int64_t n, void *ou
  * metrics and lr of *out are those of this step; out may be NULL. A schedule that ends (cosine,
  * linear, one_cycle) needs its steps.
  */
-TT_API tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out);
-// The same with options: tt_train_step_with(m, &batch, &p, TT_OPTS(tt_train_step_opts, .lr = 0.1)).
 typedef struct tt_train_step_opts {
     size_t opts_size;
     double lr; // learning rate of this step; default: the optimizer's, by its schedule; TT_ZERO: 0
+    size_t out_size; // bytes of *out; the macro sets it; default: all of tt_progress
 } tt_train_step_opts;
 TT_API tt_status tt_train_step_with(tt_model *m, const tt_batch_data *batch, tt_progress *out,
                                     const tt_train_step_opts *opts);
+#define TT_TRAIN_STEP(m, batch, out, ...)   \
+    tt_train_step_with((m), (batch), (out), \
+                       TT_OPTS(tt_train_step_opts, .out_size = sizeof(tt_progress), __VA_ARGS__))
+#define tt_train_step(...) TT_TRAIN_STEP(__VA_ARGS__, )
 
 /*
  * How to compute the gradient of a mean of count terms without a division per lane. The gradient of

@@ -1,5 +1,6 @@
 /*
- * tutti.h - all of Tutti's public interface. To write your own ops and sources, see extend.h.
+ * tutti.h - all of Tutti's public interface but extend.h, which is for writing your own ops and
+ * sources.
  */
 #ifndef TUTTI_TUTTI_H
 #define TUTTI_TUTTI_H

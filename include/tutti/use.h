@@ -40,8 +40,10 @@ typedef struct tt_port {
 // Input or output i, from 0. TT_EINVAL where there is none.
 TT_API int tt_model_input_count(const tt_model *m);
 TT_API int tt_model_output_count(tt_model *m);
-TT_API tt_status tt_model_input(tt_model *m, int i, tt_port *out);
-TT_API tt_status tt_model_output(tt_model *m, int i, tt_port *out);
+TT_API tt_status tt_model_input_sized(tt_model *m, int i, tt_port *out, size_t size);
+TT_API tt_status tt_model_output_sized(tt_model *m, int i, tt_port *out, size_t size);
+#define tt_model_input(m, i, out)  tt_model_input_sized((m), (i), (out), sizeof(tt_port))
+#define tt_model_output(m, i, out) tt_model_output_sized((m), (i), (out), sizeof(tt_port))
 // The name of a class of output i; NULL where classes have numbers only. Borrowed.
 TT_API const char *tt_model_class(tt_model *m, int i, int64_t class_number);
 

@@ -4,6 +4,7 @@
  * context allocates uncounted.
  */
 #include "base/ctx.h"
+#include "base/testing.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,7 +129,7 @@ tt_alloc_stats tt_alloc_stats_get(const tt_ctx *ctx)
                             .bytes = (size_t)atomic_load(&ctx->alloc_bytes)};
 }
 
-void tt_fail_alloc_at(tt_ctx *ctx, int64_t n)
+void tti_fail_alloc_at(tt_ctx *ctx, int64_t n)
 {
     if (ctx != NULL)
         atomic_store(&ctx->fail_in, n > 0 ? n : 0);

@@ -151,6 +151,9 @@ const void *tti_opts_own(tt_ctx *ctx, const char *who, const void *opts, void *o
     type opts##_own;                       \
     opts = tti_opts_own((ctx), (who), (opts), &opts##_own, sizeof(opts##_own))
 
+// Gives a caller the struct that it asked for, as long as its own is; what it knows more is zero.
+void tti_out_copy(void *out, size_t size, const void *from, size_t known);
+
 // ---- options (rows): fill, set, print, help --------------------------------------------------
 
 tt_status tti_options_default(tt_ctx *ctx, const tt_option *rows, void *out);

@@ -1,5 +1,6 @@
 /*
- * opts.c - the options of keyword calls. The only place that reads opts_size.
+ * opts.c - structs whose size the caller knows: options of keyword calls, and what calls fill. The
+ * only place that reads opts_size.
  */
 #include "base/base.h"
 #include <string.h>
@@ -42,4 +43,11 @@ tt_status tti_opts_copy(tt_ctx *ctx, const char *who, const void *opts, void *ow
 const void *tti_opts_own(tt_ctx *ctx, const char *who, const void *opts, void *own, size_t size)
 {
     return tti_opts_copy(ctx, who, opts, own, size) == TT_OK ? own : NULL;
+}
+
+void tti_out_copy(void *out, size_t size, const void *from, size_t known)
+{
+    memcpy(out, from, TTI_MIN(size, known));
+    if (size > known)
+        memset((char *)out + known, 0, size - known);
 }

@@ -177,10 +177,7 @@ tt_status tti_message_late(tt_comm *c, const tti_message *m)
 static tt_status begin(tt_comm *c, const char *name, const void *data, int64_t count, int peer,
                        const tt_comm_opts *opts, tt_comm_opts *o)
 {
-    if (opts == NULL)
-        return TT_FAIL(c->ctx, TT_EINVAL, "%s: opts is NULL", name);
-    *o = (tt_comm_opts){0};
-    memcpy(o, opts, TTI_MIN(opts->opts_size, sizeof(*o)));
+    TT_TRY(TTI_OPTS_COPY(c->ctx, name, opts, o));
     if ((unsigned)o->dtype >= TT_N_DTYPES)
         return TT_FAIL(c->ctx, TT_EDTYPE, "%s: there is no element type %d", name, (int)o->dtype);
     if (count < 0 || count > (int64_t)1 << 48)

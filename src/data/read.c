@@ -404,7 +404,7 @@ static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
     return TT_OK;
 }
 
-tt_status tt_data_next(tt_data *d, tt_batch_data *out)
+tt_status tt_data_next_sized(tt_data *d, tt_batch_data *out, size_t size)
 {
     if (d == NULL)
         return TT_EINVAL;
@@ -425,9 +425,10 @@ tt_status tt_data_next(tt_data *d, tt_batch_data *out)
     TT_TRY(await(d, slot, k));
     if (slot->status != TT_OK)
         return TT_FAIL(d->ctx, slot->status, "%s", slot->message);
-    *out = tti_batch_at(d, k);
+    tt_batch_data batch = tti_batch_at(d, k);
     for (int f = 0; f < d->source.n_fields; f++)
-        out->fields[f] = slot->fields[f];
+        batch.fields[f] = slot->fields[f];
+    tti_out_copy(out, size, &batch, sizeof(batch));
     d->next = k + 1;
     return TT_OK;
 }

@@ -309,7 +309,7 @@ int tt_device_count(const tt_ctx *ctx)
     return ctx == NULL ? 0 : ctx->top.n_devices;
 }
 
-tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
+tt_status tt_device_get_sized(tt_ctx *ctx, int i, tt_device_info *out, size_t size)
 {
     if (ctx == NULL)
         return TT_EINVAL;
@@ -329,7 +329,7 @@ tt_status tt_device_get(tt_ctx *ctx, int i, tt_device_info *out)
     tti_facts facts;
     d->backend->facts(d->card, &facts);
     memcpy(info.model, facts.model, sizeof(info.model));
-    *out = info;
+    tti_out_copy(out, size, &info, sizeof(info));
     return TT_OK;
 }
 

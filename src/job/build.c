@@ -254,7 +254,7 @@ static tt_status build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_j
     return o->no_init ? TT_OK : tti_job_init_weights(j, ctx, o->runs, p->model);
 }
 
-tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out)
+tt_status tt_job_build_sized(tt_job *j, tt_ctx *ctx, tt_job_parts *out, size_t size)
 {
     tt_ctx *known = ctx != NULL ? ctx : j != NULL ? j->ctx : NULL;
     if (j == NULL || out == NULL || ctx == NULL)
@@ -263,7 +263,10 @@ tt_status tt_job_build(tt_job *j, tt_ctx *ctx, tt_job_parts *out)
                                        j == NULL     ? "the job"
                                        : out == NULL ? "out"
                                                      : "the context");
-    return tti_job_build(j, ctx, &(tti_job_build_opts){0}, out);
+    tt_job_parts parts;
+    TT_TRY(tti_job_build(j, ctx, &(tti_job_build_opts){0}, &parts));
+    tti_out_copy(out, size, &parts, sizeof(parts));
+    return TT_OK;
 }
 
 tt_status tti_job_build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_job_parts *out)

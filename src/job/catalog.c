@@ -231,7 +231,7 @@ tt_status tt_catalog_get_sized(tt_ctx *ctx, tt_catalog_group group, int i, tt_ca
     tt_catalog_entry e = {.name = s.name, .help = s.help != NULL ? s.help : "", .main = s.main};
     while (tti_catalog_option(ctx, &s, e.n_options, &o))
         e.n_options++;
-    memcpy(out, &e, TTI_MIN(size, sizeof(e)));
+    tti_out_copy(out, size, &e, sizeof(e));
     return TT_OK;
 }
 
@@ -246,7 +246,7 @@ tt_status tt_catalog_option_sized(tt_ctx *ctx, tt_catalog_group group, int i, in
     if (!tti_catalog_option(ctx, &s, k, &o))
         return TT_FAIL(ctx, TT_EINVAL, "catalog: %s '%s' has no option number %d",
                        groups[group].name, s.name, k);
-    memcpy(out, &o, TTI_MIN(size, sizeof(o)));
+    tti_out_copy(out, size, &o, sizeof(o));
     return TT_OK;
 }
 

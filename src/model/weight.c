@@ -134,13 +134,14 @@ int64_t tt_model_parameters(const tt_model *m)
     return n;
 }
 
-int tt_model_weights(const tt_model *m, tt_weight_info *out, int max)
+int tt_model_weights_sized(const tt_model *m, tt_weight_info *out, int max, size_t size)
 {
     if (m == NULL)
         return 0;
     for (int64_t i = 0; out != NULL && i < m->n_weights && i < max; i++) {
         const tti_weight *w = &m->weights[i];
-        out[i] = (tt_weight_info){w->name, w->var->dtype, w->var->shape, w->trains};
+        tt_weight_info info = {w->name, w->var->dtype, w->var->shape, w->trains};
+        tti_out_copy((char *)out + (size_t)i * size, size, &info, sizeof(info));
     }
     return (int)m->n_weights;
 }

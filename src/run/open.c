@@ -3,6 +3,7 @@
  */
 #include "comm/world.h"
 #include "run/run.h"
+#include "run/testing.h"
 #include "strategy/strategy.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -90,6 +91,11 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
 
 tt_ctx *tt_open_with(const tt_open_opts *opts)
 {
+    return tti_open_failing(opts, 0);
+}
+
+tt_ctx *tti_open_failing(const tt_open_opts *opts, int64_t n)
+{
     if (opts == NULL)
         return NULL;
     tt_ctx *ctx = calloc(1, sizeof(*ctx));
@@ -103,7 +109,7 @@ tt_ctx *tt_open_with(const tt_open_opts *opts)
     ctx->on_event = o.on_event;
     ctx->user = o.user;
     ctx->level = o.level == TT_LOG_DEFAULT ? TT_WARN : o.level;
-    atomic_store(&ctx->fail_in, o.fail_alloc_at);
+    tti_fail_alloc_at(ctx, n);
     (void)open_settings(ctx, &o);
     return ctx;
 }

@@ -2,6 +2,7 @@
  * plans.c - a session's plans: made on demand, kept by last use, and looked at.
  */
 #include "run/run.h"
+#include "run/testing.h"
 #include "strategy/strategy.h"
 #include <string.h>
 
@@ -246,7 +247,7 @@ tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *co
     return tti_find_plan(s, &r, &p);
 }
 
-tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
+tt_status tt_plan_memory_get_sized(tt_session *s, int device, tt_plan_memory *out, size_t size)
 {
     if (s == NULL)
         return TT_EINVAL;
@@ -255,34 +256,35 @@ tt_status tt_plan_memory_get(tt_session *s, int device, tt_plan_memory *out)
     if (device < 0 || device >= s->ctx->top.n_devices || s->plans == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "plan memory: no device %d, or no plan yet", device);
     const tti_device_plan *dp = &s->plans->devices[device];
-    size_t touched = 0;
-    bool seen = s->is_painted && !tti_has_streams(s->ctx->top.devices[device]);
-    for (size_t i = s->arena_bytes[device]; seen && i > 0 && touched == 0; i--)
-        if ((uint8_t)s->arenas[device][i - 1] != s->paint)
-            touched = i;
-    *out = (tt_plan_memory){.variables = dp->variable_bytes,
-                            .activations = dp->arena_bytes + dp->fixed_bytes,
-                            .lower_bound = dp->lower_bound,
-                            .touched = touched,
-                            .weights = dp->usage.weights,
-                            .gradients = dp->usage.gradients,
-                            .optimizer = dp->usage.optimizer,
-                            .kept = dp->usage.activations,
-                            .workspace = dp->usage.workspace,
-                            .total = tti_plan_bytes(dp),
-                            .limit = s->ctx->top.devices[device]->limit};
+    tt_plan_memory m = {.variables = dp->variable_bytes,
+                        .activations = dp->arena_bytes + dp->fixed_bytes,
+                        .lower_bound = dp->lower_bound,
+                        .weights = dp->usage.weights,
+                        .gradients = dp->usage.gradients,
+                        .optimizer = dp->usage.optimizer,
+                        .kept = dp->usage.activations,
+                        .workspace = dp->usage.workspace,
+                        .total = tti_plan_bytes(dp),
+                        .limit = s->ctx->top.devices[device]->limit};
+    tti_out_copy(out, size, &m, sizeof(m));
     return TT_OK;
 }
 
-tt_status tt_session_paint(tt_session *s, uint8_t byte)
+size_t tti_session_touched(tt_session *s, int device)
 {
-    if (s == NULL)
-        return TT_EINVAL;
+    bool seen = s->is_painted && !tti_has_streams(s->ctx->top.devices[device]);
+    for (size_t i = s->arena_bytes[device]; seen && i > 0; i--)
+        if ((uint8_t)s->arenas[device][i - 1] != s->paint)
+            return i;
+    return 0;
+}
+
+void tti_session_paint(tt_session *s, uint8_t byte)
+{
     for (int d = 0; d < s->ctx->top.n_devices; d++)
         if (s->arenas[d] != NULL && !tti_has_streams(s->ctx->top.devices[d]) &&
             !s->ctx->top.devices[d]->is_away)
             memset(s->arenas[d], byte, s->arena_bytes[d]);
     s->paint = byte;
     s->is_painted = true;
-    return TT_OK;
 }

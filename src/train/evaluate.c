@@ -133,11 +133,12 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
     }
     tti_data_own(data, 0, 0, 0);
     if (st == TT_OK) {
-        *out = (tt_evaluation){.rows = done, .n_metrics = s->n_metrics};
-        out->loss = tti_scores_loss(s, sc, sums, done);
-        tti_scores_metrics(s, sc, sums, out->metrics);
+        tt_evaluation e = {.rows = done, .n_metrics = s->n_metrics};
+        e.loss = tti_scores_loss(s, sc, sums, done);
+        tti_scores_metrics(s, sc, sums, e.metrics);
         for (int i = 0; i < s->n_metrics; i++)
-            out->names[i] = s->metrics[i].name;
+            e.names[i] = s->metrics[i].name;
+        tti_out_copy(out, o->out_size == 0 ? sizeof(e) : o->out_size, &e, sizeof(e));
     }
     tti_free(m->ctx, fetches);
     tti_free(m->ctx, sums);

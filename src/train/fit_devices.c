@@ -92,7 +92,7 @@ tt_status tti_fit_tell_devices(tti_fit *f)
     return TT_OK;
 }
 
-tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out)
+tt_status tt_fit_device_times_sized(tt_model *m, int device, tt_device_times *out, size_t size)
 {
     if (m == NULL)
         return TT_EINVAL;
@@ -103,6 +103,6 @@ tt_status tt_fit_device_times(tt_model *m, int device, tt_device_times *out)
     if (device < 0 || device >= m->ctx->top.n_devices)
         return TT_FAIL(m->ctx, TT_EINVAL, "device times: device %d is not between 0 and %d", device,
                        m->ctx->top.n_devices - 1);
-    *out = m->step->device_times[device];
+    tti_out_copy(out, size, &m->step->device_times[device], sizeof(*out));
     return TT_OK;
 }

@@ -336,7 +336,7 @@ tt_status tti_fit_report(tti_fit *f)
     return TT_OK;
 }
 
-tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out)
+tt_status tt_fit_report_get_sized(tt_model *m, tt_fit_report *out, size_t size)
 {
     if (m == NULL)
         return TT_EINVAL;
@@ -344,8 +344,9 @@ tt_status tt_fit_report_get(tt_model *m, tt_fit_report *out)
         return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the room for it is NULL");
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the model is not compiled");
-    *out = m->step->report;
-    if (out->saved == NULL)
-        out->saved = ""; // no fit yet
+    tt_fit_report report = m->step->report;
+    if (report.saved == NULL)
+        report.saved = ""; // no fit yet
+    tti_out_copy(out, size, &report, sizeof(report));
     return TT_OK;
 }

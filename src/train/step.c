@@ -153,7 +153,7 @@ static tt_status check_schedule(tt_model *m)
         m->ctx, TT_EINVAL,
         "train step: schedule %s does not say where it ends, and a loop by hand does not "
         "either; give it steps, such as .schedule = tt_%s(.steps = 1000), or give each step its "
-        "learning rate by tt_train_step_with()",
+        "learning rate as the lr of tt_train_step()",
         name, name);
 }
 
@@ -190,24 +190,20 @@ tt_status tt_train_step_with(tt_model *m, const tt_batch_data *batch, tt_progres
                         has_lr ? (float)(o.lr + 0) : tti_step_lr(s), &applied, &norm));
     if (out == NULL)
         return TT_OK;
-    *out = (tt_progress){.step = s->step,
-                         .rows = batch->rows,
-                         .n_metrics = s->n_metrics,
-                         .lr = s->lr,
-                         .gradient_norm = norm,
-                         .loss_scale = s->scale,
-                         .is_skipped = !applied};
-    out->loss = out->step_loss = tti_scores_loss(s, &s->train, s->numbers, batch->rows);
-    tti_scores_metrics(s, &s->train, s->numbers, out->metrics);
-    memcpy(out->step_metrics, out->metrics, sizeof(out->metrics));
+    tt_progress p = {.step = s->step,
+                     .rows = batch->rows,
+                     .n_metrics = s->n_metrics,
+                     .lr = s->lr,
+                     .gradient_norm = norm,
+                     .loss_scale = s->scale,
+                     .is_skipped = !applied};
+    p.loss = p.step_loss = tti_scores_loss(s, &s->train, s->numbers, batch->rows);
+    tti_scores_metrics(s, &s->train, s->numbers, p.metrics);
+    memcpy(p.step_metrics, p.metrics, sizeof(p.metrics));
     for (int i = 0; i < s->n_metrics; i++)
-        out->names[i] = s->metrics[i].name;
+        p.names[i] = s->metrics[i].name;
+    tti_out_copy(out, o.out_size == 0 ? sizeof(p) : o.out_size, &p, sizeof(p));
     return TT_OK;
-}
-
-tt_status tt_train_step(tt_model *m, const tt_batch_data *batch, tt_progress *out)
-{
-    return tt_train_step_with(m, batch, out, TT_OPTS(tt_train_step_opts, .lr = 0));
 }
 
 tt_tensor **tti_step_targets(tt_model *m)

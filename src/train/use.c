@@ -177,21 +177,22 @@ static tt_status open_port(tt_model *m, const tt_port *out, const tti_use **u)
     return *u == NULL ? tt_status_of(m->ctx) : TT_OK;
 }
 
-tt_status tt_model_input(tt_model *m, int i, tt_port *out)
+tt_status tt_model_input_sized(tt_model *m, int i, tt_port *out, size_t size)
 {
     const tti_use *u;
     TT_TRY(open_port(m, out, &u));
     if (i < 0 || i >= m->n_inputs)
         return no_port(m, "input", i, m->n_inputs);
     const tti_layer *l = m->inputs[i];
-    *out = (tt_port){.name = l->name, .dtype = l->out->dtype, .shape = record_of(l->out)};
+    tt_port p = {.name = l->name, .dtype = l->out->dtype, .shape = record_of(l->out)};
     int at = u->input_field[i];
-    out->raw_dtype = u->data != NULL && at >= 0 ? u->fields[at].field.dtype : out->dtype;
-    out->raw_shape = u->data != NULL && at >= 0 ? u->fields[at].field.shape : out->shape;
+    p.raw_dtype = u->data != NULL && at >= 0 ? u->fields[at].field.dtype : p.dtype;
+    p.raw_shape = u->data != NULL && at >= 0 ? u->fields[at].field.shape : p.shape;
+    tti_out_copy(out, size, &p, sizeof(p));
     return TT_OK;
 }
 
-tt_status tt_model_output(tt_model *m, int i, tt_port *out)
+tt_status tt_model_output_sized(tt_model *m, int i, tt_port *out, size_t size)
 {
     tti_output outputs[TTI_MAX_INPUTS];
     const tti_use *u;
@@ -199,12 +200,13 @@ tt_status tt_model_output(tt_model *m, int i, tt_port *out)
     if (i < 0 || i >= u->n_outputs)
         return no_port(m, "output", i, u->n_outputs);
     (void)tti_model_outputs(m, outputs);
-    *out = (tt_port){.name = outputs[i].name,
-                     .dtype = tt_tensor_dtype(outputs[i].tensor),
-                     .shape = record_of(outputs[i].tensor),
-                     .meaning = u->outputs[i].meaning};
-    out->raw_dtype = out->dtype;
-    out->raw_shape = out->shape;
+    tt_port p = {.name = outputs[i].name,
+                 .dtype = tt_tensor_dtype(outputs[i].tensor),
+                 .shape = record_of(outputs[i].tensor),
+                 .meaning = u->outputs[i].meaning};
+    p.raw_dtype = p.dtype;
+    p.raw_shape = p.shape;
+    tti_out_copy(out, size, &p, sizeof(p));
     return TT_OK;
 }
 

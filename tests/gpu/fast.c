@@ -242,9 +242,9 @@ TEST(gpu_fast_out_of_memory)
         tt_ctx *ctx = matrix_open(&way);
         tt_model *m = matrix_build(ctx, &matrix_models[SGD_LANE], &way);
         tt_data *data = matrix_data(ctx, &matrix_models[SGD_LANE], 72);
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         st = tt_fit(m, data, .batch = 36);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         ck_assert_msg(st == TT_OK || st == TT_ENOMEM, "allocation %lld: %s", (long long)n,
                       tt_last_error(ctx).message);
         CHECK_INT(tt_close(ctx), st);

@@ -267,9 +267,9 @@ TEST(advice_survives_failing_allocations)
         tt_ctx *ctx = tt_open(.devices = "cpu:0@3800KiB", .on_event = test_ignore_event);
         tt_model *m = small_mlp(ctx);
         tt_data *d = tt_digits(ctx, .count = 600);
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_status st = tt_fit(m, d, .batch = 600, .epochs = 1);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         ck_assert_msg(st == TT_ELIMIT || st == TT_ENOMEM, "allocation %d: %s", k,
                       tt_last_error(ctx).message);
         tt_clear_error(ctx);

@@ -200,7 +200,7 @@ TEST(memory_is_counted)
 TEST(the_nth_allocation_fails)
 {
     tt_ctx *ctx = test_ctx();
-    tt_fail_alloc_at(ctx, 3);
+    tti_fail_alloc_at(ctx, 3);
     void *a = tti_alloc(ctx, 1), *b = tti_alloc(ctx, 1);
     CHECK(a != NULL && b != NULL);
     CHECK(tti_realloc(ctx, a, 77) == NULL); // a stays
@@ -291,7 +291,7 @@ TEST(text_that_finds_no_memory_is_null)
     tt_ctx *ctx = test_ctx();
     tti_text t = {.ctx = ctx};
     tti_text_add(&t, "before");
-    tt_fail_alloc_at(ctx, 1);
+    tti_fail_alloc_at(ctx, 1);
     for (int i = 0; i < 100; i++)
         tti_text_add(&t, "more and more");
     CHECK(tti_text_take(&t) == NULL);

@@ -277,11 +277,11 @@ TEST(catalog_writes_no_more_than_the_struct_of_the_caller)
         memset(room, 0xA5, sizeof(room));
         CHECK_OK(tt_catalog_get_sized(ctx, TT_CATALOG_LAYER, 1, (void *)room, n));
         for (size_t i = TTI_MIN(n, sizeof(tt_catalog_entry)); i < sizeof(room); i++)
-            CHECK_INT(room[i], 0xA5);
+            CHECK_INT(room[i], i < n ? 0 : 0xA5);
         memset(room, 0xA5, sizeof(room));
         CHECK_OK(tt_catalog_option_sized(ctx, TT_CATALOG_LAYER, 1, 0, (void *)room, n));
         for (size_t i = TTI_MIN(n, sizeof(tt_catalog_option)); i < sizeof(room); i++)
-            CHECK_INT(room[i], 0xA5);
+            CHECK_INT(room[i], i < n ? 0 : 0xA5);
     }
     CHECK_OK(tt_close(ctx));
 }
@@ -406,9 +406,9 @@ TEST(catalog_json_without_memory_is_an_error)
     bool is_whole = false;
     for (int n = 1; !is_whole; n++) {
         tt_ctx *ctx = test_ctx();
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         char *text = tt_catalog_json(ctx);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         is_whole = text != NULL;
         tt_string_free(ctx, text);
         CHECK(tt_close(ctx) == (is_whole ? TT_OK : TT_ENOMEM));

@@ -470,9 +470,9 @@ TEST(cluster_survives_no_memory)
             tt_cluster *c = NULL;
             int64_t blocks = tt_alloc_stats_get(ctx).blocks;
             CHECK(n < 100);
-            tt_fail_alloc_at(ctx, n);
+            tti_fail_alloc_at(ctx, n);
             st = find(ctx, sets[s], &c);
-            tt_fail_alloc_at(ctx, 0);
+            tti_fail_alloc_at(ctx, 0);
             CHECK((st == TT_OK) == (c != NULL));
             tt_cluster_free(ctx, c);
             CHECK(tt_alloc_stats_get(ctx).blocks == blocks);

@@ -523,9 +523,9 @@ TEST(calls_allocate_nothing_and_opening_fails_cleanly)
 {
     for (int64_t n = 1; n < 20; n++) {
         tt_ctx *ctx = open_lanes("cpu:0*2", 8);
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         tt_comm *c = tt_comm_open(ctx);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         if (c == NULL) {
             CHECK(tt_close(ctx) == TT_ENOMEM); // and nothing has leaked
             continue;

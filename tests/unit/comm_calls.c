@@ -391,7 +391,7 @@ TEST(handles_fail_cleanly_without_memory)
         tt_member m[2] = {{x, x, 1, 0, 0}, {x + 1, x + 1, 1, 0, 0}};
         tt_bytes in[2] = {{"a", 1}, {"bc", 2}}, out[2] = {{NULL, 0}, {NULL, 0}};
         tt_handle *h = NULL, *s = NULL;
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         (void)(tt_all_reduce(c, m, .handle = &h) == TT_OK);
         (void)(tt_send_to(c, &seven, 1, 1, .handle = &s) == TT_OK);
         (void)(tt_handle_wait(&h) == TT_OK);
@@ -400,7 +400,7 @@ TEST(handles_fail_cleanly_without_memory)
         (void)(tt_all_reduce(c, m) == TT_OK);
         (void)(tt_receive_from(c, &got, 1, 0, .member = 1) == TT_OK);
         (void)(tt_call_group_end(c) == TT_OK);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         tt_bytes_free(ctx, out);
         tt_status st = tt_close(ctx); // also fails if anything leaked
         if (st == TT_OK) {

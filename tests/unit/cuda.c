@@ -299,11 +299,11 @@ TEST(a_gpu_opens_or_fails_whole)
     if (!test_gpu_is_emulated())
         test_skip("the emulation is not built: make emu");
     for (int64_t n = 1;; n++) {
-        tt_ctx *ctx =
-            tt_open(.devices = "gpu:0*2", .on_event = test_ignore_event, .fail_alloc_at = n);
+        tt_ctx *ctx = tti_open_failing(
+            TT_OPTS(tt_open_opts, .devices = "gpu:0*2", .on_event = test_ignore_event), n);
         if (tt_status_of(ctx) == TT_OK) {
             CHECK(n > 4);
-            tt_fail_alloc_at(ctx, 0);
+            tti_fail_alloc_at(ctx, 0);
             CHECK_OK(tt_close(ctx));
             break;
         }

@@ -369,10 +369,10 @@ TEST(data_without_memory)
         own o = {.bad = -1, .lanes_by = 1};
         tt_source s = own_source(&o, 64);
         tt_batch_data b;
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_data *d = tt_data_new(ctx, &s, .batch = 16, .workers = 2);
         bool ok = d != NULL && tt_data_start(d, 0, 0) == TT_OK && tt_data_next(d, &b) == TT_OK;
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(ok || tt_status_of(ctx) == TT_ENOMEM);
         tt_clear_error(ctx);
         if (d != NULL) { // what could not start can start later

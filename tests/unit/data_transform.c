@@ -222,11 +222,11 @@ TEST(transform_without_memory)
     for (; k < 100; k++) {
         tt_ctx *ctx = test_ctx();
         tt_data *d = tt_digits(ctx, .count = 5);
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         bool ok = tt_transform(d, "normalise", .means = "3") == TT_OK &&
                   tt_transform(d, "random_crop", .pad = 2) == TT_OK &&
                   tt_data_start(d, 0, 0) == TT_OK;
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(ok || tt_status_of(ctx) == TT_ENOMEM);
         tt_clear_error(ctx);
         CHECK_OK(tt_close(ctx));

@@ -16,7 +16,7 @@ static void expect_nomem(tt_ctx *ctx, int k)
 {
     ck_assert_msg(tt_status_of(ctx) == TT_ENOMEM, "allocation %d: %s, '%s'", k,
                   tt_status_name(tt_status_of(ctx)), tt_last_error(ctx).message);
-    tt_fail_alloc_at(ctx, 0);
+    tti_fail_alloc_at(ctx, 0);
     tt_clear_error(ctx);
 }
 
@@ -30,13 +30,14 @@ TEST(open_without_memory)
 {
     int k = 1;
     for (; k < MANY; k++) {
-        tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .fail_alloc_at = k, .level = TT_ERROR,
-                              .on_event = test_ignore_event);
+        tt_ctx *ctx = tti_open_failing(TT_OPTS(tt_open_opts, .devices = "cpu:0*2",
+                                               .level = TT_ERROR, .on_event = test_ignore_event),
+                                       k);
         if (ctx == NULL)
             continue;
         tt_status st = tt_status_of(ctx);
         CHECK(st == TT_OK || st == TT_ENOMEM);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         tt_clear_error(ctx);
         end_of(ctx, k);
         if (st == TT_OK)
@@ -51,10 +52,10 @@ TEST(building_without_memory)
     for (; k < MANY; k++) {
         tt_ctx *ctx = test_ctx();
         test_model m, again;
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         bool ok = test_model_build(&m, ctx, NULL, NULL, NULL);
         if (ok) {
-            tt_fail_alloc_at(ctx, 0);
+            tti_fail_alloc_at(ctx, 0);
             end_of(ctx, k);
             break;
         }
@@ -84,13 +85,13 @@ static void run_without_memory(const char *devices, const char *other)
         tt_session *s = NULL;
         bool failed = false;
         if (k > 0) { // the first time without a failure, to know the hash
-            tt_fail_alloc_at(ctx, k);
+            tti_fail_alloc_at(ctx, k);
             s = tt_session_new(m.g);
             double loss = s == NULL ? NAN : test_model_step(&m, s, 0, 11);
             failed = isnan(loss);
             if (failed)
                 expect_nomem(ctx, k);
-            tt_fail_alloc_at(ctx, 0);
+            tti_fail_alloc_at(ctx, 0);
         }
         if (s == NULL)
             s = tt_session_new(m.g);
@@ -146,11 +147,11 @@ TEST(small_calls_without_memory)
         tt_session *s = tt_session_new(m.g);
         char *text = tt_graph_print(m.g);
         CHECK(text != NULL);
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         bool ok = use_all(ctx, &m, s, text);
         if (!ok)
             expect_nomem(ctx, k);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(!isnan(test_model_step(&m, s, 0, 5)));
         tt_string_free(ctx, text);
         end_of(ctx, k);
@@ -259,13 +260,12 @@ static void check_touched(const char *devices, const char *strategy, const char 
     CHECK(!isnan(test_model_step(&m, s, 0, 13)));
     size_t touched[8] = {0};
     for (int round = 0; round < 2; round++) {
-        CHECK_OK(tt_session_paint(s, round == 0 ? 0xA5 : 0x3C));
+        tti_session_paint(s, round == 0 ? 0xA5 : 0x3C);
         CHECK(!isnan(test_model_step(&m, s, 1 + round, 13)));
         for (int d = 0; d < tt_device_count(ctx); d++) {
-            tt_plan_memory mem;
-            CHECK_OK(tt_plan_memory_get(s, d, &mem));
-            if (mem.touched > touched[d])
-                touched[d] = mem.touched;
+            size_t now = tti_session_touched(s, d);
+            if (now > touched[d])
+                touched[d] = now;
         }
     }
     for (int d = 0; d < tt_device_count(ctx); d++) {

@@ -453,10 +453,10 @@ TEST(training_survives_every_failing_allocation)
     int64_t n = 1;
     for (; st == TT_ENOMEM && n < 20000; n += 1 + n / 12) {
         tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         st = train_a_little(ctx);
         if (st == TT_OK)
-            tt_fail_alloc_at(ctx, 0);
+            tti_fail_alloc_at(ctx, 0);
         ck_assert_msg(st == TT_OK || st == TT_ENOMEM, "allocation %lld: %s", (long long)n,
                       tt_last_error(ctx).message);
         CHECK(tt_close(ctx) == st);

@@ -149,7 +149,7 @@ TEST(a_loop_by_hand_needs_the_end_of_its_schedule)
 
 static tt_status step_at(tt_model *m, const tt_batch_data *batch, tt_progress *out, double lr)
 {
-    return tt_train_step_with(m, batch, out, TT_OPTS(tt_train_step_opts, .lr = lr));
+    return tt_train_step(m, batch, out, .lr = lr);
 }
 
 TEST(a_loop_by_hand_may_give_each_step_its_learning_rate)
@@ -169,7 +169,7 @@ TEST(a_loop_by_hand_may_give_each_step_its_learning_rate)
     CHECK(hash[0].low == hash[1].low && hash[0].high == hash[1].high); // a rate of zero
     CHECK(hash[1].low != hash[2].low);
     CHECK(step_at(m, &batch, NULL, rates[3]) == TT_EINVAL); // the schedule's again
-    CHECK_MESSAGE(ctx, "tt_train_step_with()");
+    CHECK_MESSAGE(ctx, "lr of tt_train_step()");
     tt_clear_error(ctx);
     CHECK_OK(step_at(m, &batch, NULL, 0.5));
     static const double bad[] = {-1e-3, INFINITY, NAN, 1e300};

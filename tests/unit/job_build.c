@@ -315,9 +315,9 @@ TEST(job_building_without_memory)
     int k = 1, built_at = 0;
     for (; k < 4000 && built_at == 0; k++) {
         tt_ctx *ctx = test_ctx();
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_job *j = job_parse(ctx, job_small);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         if (j != NULL)
             built_at = k;
         else
@@ -332,9 +332,9 @@ TEST(job_building_without_memory)
     for (k = 1; k < 40000; k += k < 200 ? 1 : 17) { // most of it is the model's, tested there
         tt_ctx *ctx = test_ctx();
         tt_job_parts parts;
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_status st = tt_job_build(j, ctx, &parts);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         ck_assert_msg(st == TT_OK || st == TT_ENOMEM, "allocation %d: %s", k,
                       tt_last_error(ctx).message);
         tt_clear_error(ctx);

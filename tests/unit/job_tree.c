@@ -534,9 +534,9 @@ TEST(job_tree_without_memory)
     int k = 1;
     for (; k < 2000; k++) {
         tt_ctx *ctx = test_ctx();
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         char *text = through(ctx, yaml, sets, false);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         bool done = text != NULL;
         ck_assert_msg(tt_status_of(ctx) == (done ? TT_OK : TT_ENOMEM), "allocation %d: %s", k,
                       tt_last_error(ctx).message);

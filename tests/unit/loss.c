@@ -415,9 +415,9 @@ TEST(losses_survive_missing_memory)
         tti_loss_terms terms;
         tt_loss l = {.kind = TT_BINARY_CROSS_ENTROPY};
         int64_t before = g->n_nodes;
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         tt_status st = tti_loss_build(g, &l, y, t, &terms);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(st == TT_OK || (st == TT_ENOMEM && g->n_nodes == before));
         CHECK(tt_close(ctx) == st);
         if (st == TT_OK)

@@ -320,9 +320,9 @@ TEST(compiling_in_f16_survives_failing_allocations)
         tt_batch_norm(m);
         tt_flatten(m);
         tt_dense(m, .units = 3);
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_status st = tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = TT_PRECISION_F16);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(st == TT_OK || st == TT_ENOMEM);
         done = st == TT_OK;
         tt_clear_error(ctx);

@@ -379,11 +379,11 @@ TEST(building_models_without_memory)
     int k = 1;
     for (; k < 5000; k++) {
         tt_ctx *ctx = test_ctx();
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         bool ok = build_much(ctx);
         ck_assert_msg(ok || tt_status_of(ctx) == TT_ENOMEM, "allocation %d: %s", k,
                       tt_last_error(ctx).message);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         tt_clear_error(ctx);
         if (!ok)
             CHECK(build_much(ctx));
@@ -405,9 +405,9 @@ TEST(a_layer_again_after_no_memory)
     for (int k = 1; y == NULL; k++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {4, 4});
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         y = tt_transformer_block(m, .heads = 2);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         if (y == NULL) {
             CHECK_INT(tt_status_of(ctx), TT_ENOMEM);
             tt_clear_error(ctx);

@@ -548,9 +548,9 @@ TEST(updates_survive_missing_memory)
         t.r.grads = t.grads;
         t.r.updates = t.updates;
         int64_t before = t.g->n_nodes;
-        tt_fail_alloc_at(t.ctx, k);
+        tti_fail_alloc_at(t.ctx, k);
         tt_status st = tti_updates_build(t.g, &t.r);
-        tt_fail_alloc_at(t.ctx, 0);
+        tti_fail_alloc_at(t.ctx, 0);
         CHECK(st == TT_OK || (st == TT_ENOMEM && t.g->n_nodes == before));
         CHECK(tt_close(t.ctx) == st);
         if (st == TT_OK)

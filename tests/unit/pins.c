@@ -147,9 +147,9 @@ TEST(pinned_jobs_survive_missing_memory)
         tt_job *j = job_parse(reader, yaml);
         tt_job_parts parts;
         CHECK(j != NULL);
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_status st = tt_job_build(j, ctx, &parts);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(st == TT_OK || st == TT_ENOMEM);
         CHECK(tt_close(ctx) == st);
         CHECK_OK(tt_close(reader));

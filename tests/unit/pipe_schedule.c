@@ -187,9 +187,9 @@ TEST(schedules_survive_missing_memory)
     for (int64_t k = 1;; k++) {
         tt_ctx *ctx = test_ctx();
         tti_schedule s;
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         tt_status st = tti_schedule_make(ctx, &q, &s);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         if (st == TT_OK) {
             tti_schedule_free(ctx, &s);
             CHECK_OK(tt_close(ctx));

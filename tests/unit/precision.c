@@ -184,7 +184,8 @@ TEST(a_layer_of_ones_own_computes_in_half_precision)
     CHECK_OK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_BF16));
     float x[20] = {1, 2, 3}, y[4] = {1};
     tt_progress p;
-    CHECK_OK(tt_train_step(m, &(tt_batch_data){.rows = 4, .fields = {x, y}}, &p));
+    tt_batch_data batch = {.rows = 4, .fields = {x, y}};
+    CHECK_OK(tt_train_step(m, &batch, &p));
     CHECK(p.loss > 0 && !p.is_skipped && p.loss_scale == 0);
     CHECK_OK(tt_close(ctx));
 }
@@ -217,7 +218,8 @@ static size_t activations(tt_precision p)
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = p);
     static int32_t x[64 * 32], y[64 * 32];
     tt_plan_memory memory;
-    CHECK_OK(tt_train_step(m, &(tt_batch_data){.rows = 64, .fields = {x, y}}, NULL));
+    tt_batch_data batch = {.rows = 64, .fields = {x, y}};
+    CHECK_OK(tt_train_step(m, &batch, NULL));
     CHECK_OK(tt_plan_memory_get(tt_model_get_session(m), 0, &memory));
     CHECK_OK(tt_close(ctx));
     return memory.activations;

@@ -214,9 +214,9 @@ TEST(recomputing_survives_failing_allocations)
     for (int k = 1; st != TT_OK; k += 3) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = mlp(ctx, "budget 2MiB");
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         st = tt_train_step(m, &b, NULL);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         CHECK(st == TT_OK || st == TT_ENOMEM);
         tt_clear_error(ctx);
         CHECK_OK(tt_close(ctx));

@@ -407,20 +407,20 @@ TEST(safetensors_without_memory)
     tti_safetensors f;
     int k = 1;
     for (bool done = false; !done; k++) {
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         done = tti_safetensors_write(ctx, path, in, 5, NULL, &hash) == TT_OK;
         CHECK(done || tt_status_of(ctx) == TT_ENOMEM);
         CHECK(done == tti_file_exists(path));
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         tt_clear_error(ctx);
     }
     CHECK(k > 3);
     k = 1;
     for (bool done = false; !done; k++) {
-        tt_fail_alloc_at(ctx, k);
+        tti_fail_alloc_at(ctx, k);
         done = tti_safetensors_open(ctx, path, &f) == TT_OK;
         CHECK(done || tt_status_of(ctx) == TT_ENOMEM);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         tt_clear_error(ctx);
     }
     CHECK(k > 8);

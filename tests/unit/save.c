@@ -76,8 +76,9 @@ static void train(tt_model *m, int steps)
     test_fill(x, 7 * 6, 5, -1, 1);
     for (int i = 0; i < 7; i++)
         y[i] = i % 3;
+    tt_batch_data batch = {.fields = {x, y}, .rows = 7};
     for (int i = 0; i < steps; i++)
-        CHECK_OK(tt_train_step(m, &(tt_batch_data){.fields = {x, y}, .rows = 7}, NULL));
+        CHECK_OK(tt_train_step(m, &batch, NULL));
 }
 
 static void compile(tt_model *m, tt_optimizer o)
@@ -233,9 +234,9 @@ TEST(load_without_memory)
     tt_hash want = hash_of(x), before = hash_of(y);
     int k = 1;
     for (;; k++) {
-        tt_fail_alloc_at(b, k);
+        tti_fail_alloc_at(b, k);
         tt_status st = tt_load(y, path_of("m"));
-        tt_fail_alloc_at(b, 0);
+        tti_fail_alloc_at(b, 0);
         if (st == TT_OK)
             break;
         CHECK(st == TT_ENOMEM);

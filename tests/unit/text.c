@@ -548,10 +548,10 @@ TEST(reading_and_printing_survive_any_failed_allocation)
     tt_ctx *ctx = text_ctx();
     for (int64_t n = 1;; n++) {
         tt_alloc_stats before = tt_alloc_stats_get(ctx);
-        tt_fail_alloc_at(ctx, n);
+        tti_fail_alloc_at(ctx, n);
         tt_graph *g = tt_graph_parse(ctx, sample, sizeof(sample) - 1);
         char *s = tt_graph_print(g);
-        tt_fail_alloc_at(ctx, 0);
+        tti_fail_alloc_at(ctx, 0);
         bool done = s != NULL;
         ck_assert_msg(done || tt_status_of(ctx) == TT_ENOMEM, "allocation %lld", (long long)n);
         tt_string_free(ctx, s);

@@ -33,8 +33,8 @@ extern "C" {
  *
  * The first member of such a struct is its size as the caller knows it, which the macros set, so
  * that structs can grow at the end: what an older caller's struct does not have is default. A
- * function that fills a struct is likewise called tt_x_sized() and gets the size of the struct last;
- * the macro tt_x() passes it, and no more than that is written.
+ * function that fills a struct is likewise called tt_x_sized() and gets the size of the struct; the
+ * macro tt_x() passes it, and no more than that is written.
  *
  * TT_ZERO in a field of type double is the number zero where 0 would mean another default:
  * tt_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.

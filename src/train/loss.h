@@ -74,7 +74,7 @@ bool tti_metric_rises(const tti_metric *metrics, int n, const char *name);
 int tti_loss_find(const char *name);
 const char *tti_loss_name(tt_loss_kind kind);
 const char *tti_loss_help(tt_loss_kind kind); // one line; NULL: no job names it
-extern const tt_option tti_loss_options[]; // rows over tt_loss: weight, smoothing, ignore, ...
+extern const tt_option tti_loss_options[];    // rows over tt_loss: weight, smoothing, ignore, ...
 bool tti_loss_takes(const char *kind, const char *row); // is the row one of this kind?
 // Sets a row from text, as tti_option_set(); ignore sets has_ignore too.
 tt_status tti_loss_set(tt_ctx *ctx, tt_loss *l, const char *where, const char *name,

@@ -1,8 +1,8 @@
 /*
  * short_opts.c - every function that takes options, with those of older and newer callers: structs
- * of every shorter size, at the end of readable memory, so that reading past one crashes; and longer
- * ones. What is missing is default: the call does what it does with the whole struct. The calls are
- * generated: tools/null-calls --opts.
+ * of every shorter size, at the end of readable memory, so that reading past one crashes; and
+ * longer ones. What is missing is default: the call does what it does with the whole struct. The
+ * calls are generated: tools/null-calls --opts.
  */
 #include "../calls.h"
 #include <stdio.h>

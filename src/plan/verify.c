@@ -294,7 +294,10 @@ static tt_status check_lanes(const tti_plan *p, bool with_copies)
         if (tti_kind_of(pn)->joins_lanes && !pn->is_chain &&
             tti_maker(p, pn->in[0])->kind != TTI_NARROW)
             st = check_join(p, i);
-        if (with_copies && pn->kind == TTI_OP && pn->lanes->n < p->lanes.n)
+        // What is the same on every lane, as a count of rows, is made only where it is read.
+        bool has_rows = pn->kind == TTI_OP && (pn->node->out == NULL ||
+                                               pn->node->out->layout.kind != TT_LAYOUT_REPLICATED);
+        if (with_copies && has_rows && pn->lanes->n < p->lanes.n)
             spans[n++] = (span){pn->node, pn->is_again, pn->lanes->first, pn->lanes->n, i};
     }
     if (st == TT_OK) {

@@ -81,7 +81,8 @@ typedef struct tt_run_opts {
     int micro;        // number of micro-batches, each of some lanes; default 1
     /*
      * Optional: the feeds of the next run. They are copied to GPUs while this run computes. Their
-     * data must not change until that run, or until the session is freed.
+     * data must not change until that run, or until the session is freed; NULL if it is not known
+     * yet, so that memory is kept for it.
      */
     const tt_feed_value *next;
     int n_next;

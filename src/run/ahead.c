@@ -25,13 +25,19 @@ static tti_device *device_of(const tti_plan *p, int feed)
     return p->ctx->top.devices[p->values[tti_root(p, p->feeds[feed])].device];
 }
 
-static const void *address(const tti_plan *p, int feed, const tt_feed_value *given)
+// Of the device's rows from the first of the batch.
+static size_t offset(const tti_plan *p, int feed)
 {
     const tti_value *v = &p->values[p->feeds[feed]];
     const tti_pnode *pn = &p->nodes[v->node];
     int64_t rows = pn->lanes->bound[pn->lanes->n];
     size_t row = rows > 0 ? v->bytes / (size_t)rows : 0;
-    return (const char *)given->data + (size_t)pn->first_row * row;
+    return (size_t)pn->first_row * row;
+}
+
+static const void *address(const tti_plan *p, int feed, const tt_feed_value *given)
+{
+    return (const char *)given->data + offset(p, feed);
 }
 
 tt_status tti_ahead_take(tti_plan *p, int feed, const void *source, void *to, bool *is_taken)
@@ -121,12 +127,18 @@ tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
         if (given == NULL || v->bytes < WORTH || v->memory == TTI_PARCEL || !tti_has_streams(d) ||
             d->backend->streams->ahead == NULL || given->dtype != v->dtype ||
             (size_t)tt_shape_count(&given->shape) * tt_dtype_bytes(v->dtype) <
-                v->bytes + (size_t)((const char *)address(p, i, given) - (const char *)given->data))
+                v->bytes + offset(p, i))
             continue;
         struct tti_ahead *a = &p->exe.ahead[i];
         if (!make_room(d, a, v->bytes))
             continue;
         a->source = NULL;
+        if (a->taken == NULL) // both events now: no later run is to make them
+            TT_TRY(d->backend->streams->record(d, &a->taken));
+        if (a->arrived == NULL)
+            TT_TRY(d->backend->streams->record(d, &a->arrived));
+        if (given->data == NULL) // it is not there yet, but will be in later runs
+            continue;
         TT_TRY(d->backend->streams->ahead(d, a->room, address(p, i, given), v->bytes, a->taken,
                                           &a->arrived));
         a->source = address(p, i, given);

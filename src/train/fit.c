@@ -241,17 +241,16 @@ static void add_sums(tti_fit *f, int64_t rows, bool applied)
     s->epoch[s->train.n_numbers] += (double)rows;
 }
 
-// The batch after this one, if it is read already: devices fetch it while this one computes.
-static void look_ahead(tti_fit *f)
+// The batch after this one, if it is read already: devices fetch it while this one computes. If not,
+// they keep memory for the next that is, so that no later step has to ask for it.
+static void look_ahead(tti_fit *f, int64_t rows)
 {
     tti_step *s = f->step;
-    tt_batch_data next;
+    tt_batch_data next = {.rows = rows};
     const void *fields[TTI_MAX_FEEDS];
-    s->n_next = 0;
-    if (!tti_data_peek(f->data, &next))
-        return;
+    bool is_there = tti_data_peek(f->data, &next);
     for (int i = 0; i < s->train.n_feeds; i++)
-        fields[i] = next.fields[f->field[i]];
+        fields[i] = is_there ? next.fields[f->field[i]] : NULL;
     s->n_next = tti_scores_feed(&s->train, fields, next.rows, s->next_values);
 }
 
@@ -270,7 +269,7 @@ static tt_status one_step(tti_fit *f)
         fields[i] = batch.fields[f->field[i]];
     bool applied = true;
     double norm = 0;
-    look_ahead(f);
+    look_ahead(f, batch.rows);
     TT_TRY(tti_step_run(f->model, fields, batch.rows, f->o.accumulate, tti_step_lr(s), &applied,
                         &norm));
     int64_t end = tti_now_ns();

@@ -272,3 +272,38 @@ TEST(gpu_steps_allocate_nothing)
         CHECK_OK(tt_close(ctx));
     }
 }
+
+// What is fed next may be read late: memory for it is there from the first run on.
+TEST(gpu_feeds_that_come_late_allocate_nothing)
+{
+    enum {
+        ROWS = 64,
+        WIDTH = 512
+    };
+    static float x[2][ROWS * WIDTH];
+    test_need_gpu();
+    tt_ctx *ctx = tt_open(.devices = "gpu:0", .on_event = test_ignore_event);
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *in = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, WIDTH), .name = "x");
+    tt_tensor *y = tt_sum(g, tt_square(g, in), .axis = 1);
+    tt_session *s = tt_session_new(g);
+    float out[ROWS];
+    tt_fetch fetch = {y, out, sizeof(out)};
+    int64_t calls = 0;
+    size_t used = 0;
+    for (int i = 0; i < 6; i++) {
+        tt_feed_value now = {in, x[i % 2], {2, {ROWS, WIDTH}}, TT_F32};
+        tt_feed_value next = {in, i < 3 ? NULL : x[(i + 1) % 2], {2, {ROWS, WIDTH}}, TT_F32};
+        x[i % 2][0] = i < 3 ? (float)i : x[i % 2][0]; // not what is on its way already
+        CHECK_OK(tt_run(s, .feeds = &now, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1,
+                        .next = &next, .n_next = 1));
+        CHECK(out[0] == x[i % 2][0] * x[i % 2][0]);
+        if (i == 2) {
+            calls = atomic_load(&ctx->alloc_calls);
+            used = atomic_load(&ctx->top.devices[0]->used);
+        }
+    }
+    CHECK_INT(atomic_load(&ctx->alloc_calls), calls);
+    CHECK(atomic_load(&ctx->top.devices[0]->used) == used);
+    CHECK_OK(tt_close(ctx));
+}

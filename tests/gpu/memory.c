@@ -277,7 +277,7 @@ TEST(gpu_steps_allocate_nothing)
 TEST(gpu_feeds_that_come_late_allocate_nothing)
 {
     enum {
-        ROWS = 64,
+        ROWS = 512,
         WIDTH = 512
     };
     static float x[2][ROWS * WIDTH];

@@ -241,8 +241,8 @@ static void add_sums(tti_fit *f, int64_t rows, bool applied)
     s->epoch[s->train.n_numbers] += (double)rows;
 }
 
-// The batch after this one, if it is read already: devices fetch it while this one computes. If not,
-// they keep memory for the next that is, so that no later step has to ask for it.
+// The batch after this one, if it is read already: devices fetch it while this one computes. If
+// not, they keep memory for the next that is, so that no later step has to ask for it.
 static void look_ahead(tti_fit *f, int64_t rows)
 {
     tti_step *s = f->step;

@@ -106,8 +106,8 @@ static void check_near(const op_test *t, const op_result *got, const op_result *
     }
 }
 
-// The first run walks the plan, the second captures it, the third launches what was captured: on the
-// emulation it is what the second did.
+// The first run walks the plan, the second captures it, the third launches what was captured: on
+// the emulation it is what the second did.
 static void check_again(op_test *t, const op_result *first)
 {
     op_result r;

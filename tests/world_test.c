@@ -150,3 +150,23 @@ void world_await_stage(world_job *j, int rank, int stage)
     ck_assert_msg(j->ranks[rank].stage >= stage, "rank %d is at stage %d: %s", rank,
                   j->ranks[rank].stage, j->ranks[rank].message);
 }
+
+void world_fill(char *to, size_t bytes, tt_dtype t, int member)
+{
+    uint64_t x = 88172645463325252u + (uint64_t)member * 977;
+    size_t item = tt_dtype_bytes(t);
+    for (size_t i = 0; i < bytes / item; i++) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        double v = (double)(int64_t)(x >> 11) / 9007199254740992.0 - 0.25;
+        float f = (float)v;
+        uint32_t half;
+        memcpy(&half, &f, 4);
+        half >>= 16;
+        memcpy(to + i * item,
+               t == TT_F64    ? (void *)&v
+               : t == TT_F32  ? (void *)&f
+               : t == TT_BF16 ? (void *)&half
+                              : (void *)&x,
+               item);
+    }
+}

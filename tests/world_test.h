@@ -49,5 +49,7 @@ void world_prepare(world_job *j);
 void world_join(world_job *j, double seconds);
 void world_run(world_job *j); // start and join, 20 s
 void world_await_stage(world_job *j, int rank, int stage);
+// Numbers of a member, the same in every process.
+void world_fill(char *to, size_t bytes, tt_dtype t, int member);
 
 #endif

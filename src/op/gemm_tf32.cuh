@@ -8,7 +8,7 @@
  * so that infinities mean what they mean elsewhere.
  *
  * An element's bits depend on its row, its column and where its chunks begin, not on tiles. A long
- * k may be cut into strands of whole chunks (tti_tf32_strands), which the shape of the weights
+ * k may be cut into strands of whole chunks (tf32_strands), which the shape of the weights
  * decides: their sums go to scratch and are added from the first to the last.
  */
 #ifndef TUTTI_OP_GEMM_TF32_CUH

@@ -60,26 +60,6 @@ typedef struct set { // of members, with room for everything
     size_t in_bytes, bytes; // of each in and out
 } set;
 
-static void fill(char *to, size_t bytes, tt_dtype t, int member)
-{
-    uint64_t x = 88172645463325252u + (uint64_t)member * 977;
-    size_t item = tt_dtype_bytes(t);
-    for (size_t i = 0; i < bytes / item; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        double v = (double)(int64_t)(x >> 11) / 9007199254740992.0 - 0.25;
-        float f = (float)v;
-        uint32_t half;
-        memcpy(&half, &f, 4);
-        half >>= 16;
-        memcpy(to + i * item,
-               t == TT_F64    ? (void *)&v
-               : t == TT_F32  ? (void *)&f
-               : t == TT_BF16 ? (void *)&half
-                              : (void *)&x,
-               item);
-    }
-}
-
 static void make_set(const one_call *k, int first, int n, int total, set *s)
 {
     size_t item = tt_dtype_bytes(k->dtype);
@@ -90,7 +70,7 @@ static void make_set(const one_call *k, int first, int n, int total, set *s)
     for (int i = 0; i < n; i++) {
         tt_member *m = &s->m[i];
         *m = (tt_member){malloc(s->in_bytes), calloc(1, s->bytes), count_of(k, first + i, 0), 0, 0};
-        fill((char *)m->in, s->in_bytes / 8 * 8, k->dtype, first + i);
+        world_fill((char *)m->in, s->in_bytes / 8 * 8, k->dtype, first + i);
         if (k->lanes > 0) {
             m->first_lane = k->lanes * (first + i) / total;
             m->n_lanes = k->lanes * (first + i + 1) / total - m->first_lane;

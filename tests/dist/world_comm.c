@@ -43,26 +43,6 @@ static const one_call calls[] = {
     {4, 1, TT_BOOL, 0, 0, false},
 };
 
-static void fill(char *to, size_t bytes, tt_dtype t, int member)
-{
-    uint64_t x = 88172645463325252u + (uint64_t)member * 977;
-    size_t item = tt_dtype_bytes(t);
-    for (size_t i = 0; i < bytes / item; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        double v = (double)(int64_t)(x >> 11) / 9007199254740992.0 - 0.25;
-        float f = (float)v;
-        uint32_t half;
-        memcpy(&half, &f, 4);
-        half >>= 16;
-        memcpy(to + i * item,
-               t == TT_F64    ? (void *)&v
-               : t == TT_F32  ? (void *)&f
-               : t == TT_BF16 ? (void *)&half
-                              : (void *)&x,
-               item);
-    }
-}
-
 // in and out of member i of n; a gather's counts differ.
 static tt_member member_of(const one_call *k, int i, int n)
 {
@@ -77,7 +57,7 @@ static tt_member member_of(const one_call *k, int i, int n)
         blocks = (size_t)n;
     size_t bytes = (size_t)m.count * item * blocks;
     char *in = malloc(bytes + 1);
-    fill(in, bytes, k->dtype, i);
+    world_fill(in, bytes, k->dtype, i);
     m.in = in;
     size_t out = k->kind == 2 ? (size_t)(k->count + (int64_t)n * n) * item : bytes;
     m.out = k->in_place ? in : calloc(1, out + 1);

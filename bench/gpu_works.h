@@ -90,32 +90,33 @@ static inline tt_model *gpu_model(tt_ctx *ctx, const gpu_work *w)
 {
     if (gpu_is_text(w)) {
         tt_model *m = tt_sequential(ctx, .input = {w->context}, .dtype = TT_I32);
-        tt_gpt(m, .layers = w->layers, .heads = w->heads, .width = w->width, .vocab = w->vocab);
+        tt_layer_gpt(m, .layers = w->layers, .heads = w->heads, .width = w->width,
+                     .vocab = w->vocab);
         return m;
     }
     if (gpu_is_mlp(w)) {
         tt_model *m = tt_sequential(ctx, .input = {w->side, w->side, 1});
-        tt_flatten(m);
+        tt_layer_flatten(m);
         for (int i = 0; i < w->layers; i++)
-            tt_dense(m, .units = w->width, .act = TT_RELU);
-        tt_dense(m, .units = w->classes);
+            tt_layer_dense(m, .units = w->width, .act = TT_RELU);
+        tt_layer_dense(m, .units = w->classes);
         return m;
     }
     if (gpu_is_cnn(w)) { // no padding, as the peer's
         tt_model *m = tt_sequential(ctx, .input = {w->side, w->side, 1});
-        tt_conv2d(m, .filters = 32, .act = TT_RELU);
-        tt_conv2d(m, .filters = 64, .act = TT_RELU);
-        tt_max_pool2d(m);
-        tt_flatten(m);
-        tt_dense(m, .units = 128, .act = TT_RELU);
-        tt_dense(m, .units = w->classes);
+        tt_layer_conv2d(m, .filters = 32, .act = TT_RELU);
+        tt_layer_conv2d(m, .filters = 64, .act = TT_RELU);
+        tt_layer_max_pool2d(m);
+        tt_layer_flatten(m);
+        tt_layer_dense(m, .units = 128, .act = TT_RELU);
+        tt_layer_dense(m, .units = w->classes);
         return m;
     }
     tt_model *m = tt_sequential(ctx, .input = {1}, .dtype = TT_I32);
-    tt_embedding(m, .vocab = w->rows, .width = w->side * w->side * 3, .name = "images",
-                 .init = {TT_INIT_NORMAL, 0, 1});
+    tt_layer_embedding(m, .vocab = w->rows, .width = w->side * w->side * 3, .name = "images",
+                       .init = {TT_INIT_NORMAL, 0, 1});
     tt_layer_reshape(m, .shape = TT_SHAPE(w->side, w->side, 3));
-    tt_resnet(m, .depth = 50, .classes = w->classes, .width = w->width);
+    tt_layer_resnet(m, .depth = 50, .classes = w->classes, .width = w->width);
     return m;
 }
 

@@ -50,9 +50,8 @@ static tt_tensor *chain(tt_graph *g)
 
 static tt_tensor *layer_norm(tt_graph *g)
 {
-    return tt_op_layer_norm(g, variable(g, TT_SHAPE(ROWS, COLS), -1, 1),
-                            variable(g, TT_SHAPE(COLS), 0.5, 1.5),
-                            variable(g, TT_SHAPE(COLS), -1, 1));
+    return tt_layer_norm(g, variable(g, TT_SHAPE(ROWS, COLS), -1, 1),
+                         variable(g, TT_SHAPE(COLS), 0.5, 1.5), variable(g, TT_SHAPE(COLS), -1, 1));
 }
 
 static tt_tensor *softmax(tt_graph *g)

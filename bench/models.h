@@ -48,7 +48,7 @@ typedef struct gpt_size {
 static inline tt_tensor *gpt_norm(model *m, tt_tensor *x, int c)
 {
     tt_tensor *gamma = model_weight(m, 0.02, TT_SHAPE(c));
-    return tt_op_layer_norm(m->g, x, gamma, model_weight(m, 0.02, TT_SHAPE(c)));
+    return tt_layer_norm(m->g, x, gamma, model_weight(m, 0.02, TT_SHAPE(c)));
 }
 
 static inline tt_tensor *gpt_dense(model *m, tt_tensor *x, int in, int out, tt_act act)
@@ -66,10 +66,10 @@ static inline void gpt_build(model *m, tt_ctx *ctx, gpt_size z)
     tt_tensor *next = tt_feed(g, .dtype = TT_I32, .shape = TT_SHAPE(TT_BATCH, z.tokens));
     tt_tensor *table = model_weight(m, 0.02, TT_SHAPE(z.vocabulary, c));
     tt_tensor *places = model_weight(m, 0.02, TT_SHAPE(z.tokens, c));
-    tt_tensor *x = tt_add(g, tt_op_embedding(g, table, ids), places);
+    tt_tensor *x = tt_add(g, tt_embedding(g, table, ids), places);
     for (int i = 0; i < z.layers; i++) {
         tt_tensor *qkv = gpt_dense(m, gpt_norm(m, x, c), c, 3 * c, TT_LINEAR);
-        tt_tensor *a = tt_op_attention(g, qkv, NULL, NULL, .heads = z.heads, .causal = true);
+        tt_tensor *a = tt_attention(g, qkv, NULL, NULL, .heads = z.heads, .causal = true);
         x = tt_add(g, x, gpt_dense(m, a, c, c, TT_LINEAR));
         tt_tensor *h = gpt_dense(m, gpt_norm(m, x, c), c, 4 * c, TT_GELU);
         x = tt_add(g, x, gpt_dense(m, h, 4 * c, c, TT_LINEAR));
@@ -84,16 +84,16 @@ static inline tt_tensor *resnet_conv(model *m, tt_tensor *x, int size, int in, i
 {
     tt_graph *g = m->g;
     tt_tensor *w = model_weight(m, 0.05, TT_SHAPE(size, size, in, out));
-    tt_tensor *y = tt_op_conv2d(g, x, w, .stride = {stride, stride}, .padding = TT_SAME);
-    tt_op_batch_norm_vars v = {
+    tt_tensor *y = tt_conv2d(g, x, w, .stride = {stride, stride}, .padding = TT_SAME);
+    tt_batch_norm_vars v = {
         .gamma = model_weight(m, 0.1, TT_SHAPE(out)),
         .beta = model_weight(m, 0, TT_SHAPE(out)),
         .mean = tt_variable(g, .shape = TT_SHAPE(out), .no_train = true),
         .var = tt_variable(g, .shape = TT_SHAPE(out), .no_train = true),
     };
     tt_tensor *mean = NULL, *var = NULL;
-    y = tt_op_batch_norm(g, y, v, .act = act, .residual = residual, .new_mean = &mean,
-                         .new_var = &var);
+    y = tt_batch_norm(g, y, v, .act = act, .residual = residual, .new_mean = &mean,
+                      .new_var = &var);
     m->targets[m->n_targets++] = mean;
     m->targets[m->n_targets++] = var;
     return y;
@@ -107,7 +107,7 @@ static inline void resnet50_build(model *m, tt_ctx *ctx)
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 224, 224, 3));
     tt_tensor *labels = tt_feed(g, .dtype = TT_I32, .shape = TT_SHAPE(TT_BATCH));
     x = resnet_conv(m, x, 7, 3, 64, 2, TT_RELU, NULL);
-    x = tt_op_max_pool2d(g, x, .size = {3, 3}, .stride = {2, 2}, .padding = TT_SAME);
+    x = tt_max_pool2d(g, x, .size = {3, 3}, .stride = {2, 2}, .padding = TT_SAME);
     int in = 64;
     for (int s = 0; s < 4; s++)
         for (int b = 0; b < blocks[s]; b++) {
@@ -119,7 +119,7 @@ static inline void resnet50_build(model *m, tt_ctx *ctx)
             x = resnet_conv(m, y, 1, mid, out, 1, TT_RELU, x);
             in = out;
         }
-    x = tt_op_global_avg_pool2d(g, x);
+    x = tt_global_avg_pool2d(g, x);
     tt_tensor *w = model_weight(m, 0.02, TT_SHAPE(in, 1000));
     tt_tensor *logits = tt_matmul(g, x, w, .bias = model_weight(m, 0, TT_SHAPE(1000)));
     m->loss = tt_mean(g, tt_cross_entropy(g, logits, labels));

@@ -24,30 +24,30 @@ typedef struct work {
 
 static void build_mlp(tt_model *m, const work *w)
 {
-    tt_flatten(m);
-    tt_mlp(m, .units = w->units);
+    tt_layer_flatten(m);
+    tt_layer_mlp(m, .units = w->units);
 }
 
 static void build_cnn(tt_model *m, const work *w)
 {
     (void)w;
-    tt_conv2d(m, .filters = 32, .act = TT_RELU);
-    tt_conv2d(m, .filters = 64, .act = TT_RELU);
-    tt_max_pool2d(m);
-    tt_flatten(m);
-    tt_dense(m, .units = 128, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_conv2d(m, .filters = 32, .act = TT_RELU);
+    tt_layer_conv2d(m, .filters = 64, .act = TT_RELU);
+    tt_layer_max_pool2d(m);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 128, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
 }
 
 static void build_resnet18(tt_model *m, const work *w)
 {
     (void)w;
-    tt_resnet(m, .depth = 18, .small = true);
+    tt_layer_resnet(m, .depth = 18, .small = true);
 }
 
 static void build_gpt(tt_model *m, const work *w)
 {
-    tt_gpt(m, .layers = w->layers, .heads = w->heads, .width = w->width, .vocab = w->vocab);
+    tt_layer_gpt(m, .layers = w->layers, .heads = w->heads, .width = w->width, .vocab = w->vocab);
 }
 
 static const work works[] = {

@@ -18,9 +18,9 @@ static const float lr = 0.1f;
 
 static tt_tensor *add_layers(tt_model *m)
 {
-    tt_flatten(m);
-    tt_dense(m, .units = 64, .act = TT_RELU);
-    return tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 64, .act = TT_RELU);
+    return tt_layer_dense(m, .units = 10);
 }
 
 static tt_hash by_setting(int accumulate)

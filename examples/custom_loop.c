@@ -19,7 +19,7 @@ int main(void)
                                    .init = {.kind = TT_INIT_GLOROT_UNIFORM}),
                        tt_variable(g, .shape = TT_SHAPE(64, 10), .name = "out",
                                    .init = {.kind = TT_INIT_GLOROT_UNIFORM})};
-    tt_tensor *h = tt_matmul(g, tt_op_flatten(g, x), w[0], .act = TT_RELU);
+    tt_tensor *h = tt_matmul(g, tt_flatten(g, x), w[0], .act = TT_RELU);
     tt_tensor *logits = tt_matmul(g, h, w[1]);
     tt_tensor *loss = tt_mean(g, tt_cross_entropy(g, logits, y));
 

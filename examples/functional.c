@@ -38,20 +38,21 @@ int main(void)
     // Two pictures go through one encoder: the second call uses the weights of the first.
     tt_tensor *left = tt_input(m, .shape = {SIDE, SIDE, 1}, .name = "left");
     tt_tensor *right = tt_input(m, .shape = {SIDE, SIDE, 1}, .name = "right");
-    tt_tensor *a = tt_conv2d(m, .filters = 4, .act = TT_RELU, .name = "encode", .from = {left});
-    tt_tensor *b = tt_conv2d(m, .filters = 4, .act = TT_RELU, .from = {right}, .share = a);
+    tt_tensor *a =
+        tt_layer_conv2d(m, .filters = 4, .act = TT_RELU, .name = "encode", .from = {left});
+    tt_tensor *b = tt_layer_conv2d(m, .filters = 4, .act = TT_RELU, .from = {right}, .share = a);
 
     // Joined by .from; without it a layer goes on from the last one.
     tt_layer_concat(m, .from = {a, b});
-    tt_flatten(m);
-    tt_tensor *h = tt_dense(m, .units = 32, .act = TT_RELU);
+    tt_layer_flatten(m);
+    tt_tensor *h = tt_layer_dense(m, .units = 32, .act = TT_RELU);
 
     // A residual branch: the sum of h and what the branch made of it.
-    tt_layer_norm(m);
-    tt_dense(m, .units = 32, .act = TT_GELU);
+    tt_layer_layer_norm(m);
+    tt_layer_dense(m, .units = 32, .act = TT_GELU);
     h = tt_layer_add(m, .from = {h}, .name = "joined");
-    tt_output(m, tt_dense(m, .units = 2, .name = "same"), NULL);
-    tt_output(m, tt_dense(m, .units = 1, .name = "apart", .from = {h}), NULL);
+    tt_output(m, tt_layer_dense(m, .units = 2, .name = "same"), NULL);
+    tt_output(m, tt_layer_dense(m, .units = 1, .name = "apart", .from = {h}), NULL);
 
     char *text = tt_summary(m, false);
     printf("%s", text == NULL ? "" : text);

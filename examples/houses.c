@@ -17,8 +17,8 @@ int main(int argc, char **argv)
     }
 
     tt_model *m = tt_sequential(ctx, .input = {5});
-    tt_dense(m, .units = 32, .act = TT_GELU);
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 32, .act = TT_GELU);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 1e-2));
     tt_evaluation e = {0};
     tt_fit(m, train, .epochs = 20);

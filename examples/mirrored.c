@@ -13,9 +13,9 @@ static tt_hash train(const char *devices)
     tt_data *unseen = tt_digits(ctx, .count = 1000, .first = 3200, .batch = 32);
 
     tt_model *model = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(model);
-    tt_dense(model, .units = 128, .act = TT_RELU);
-    tt_dense(model, .units = 10);
+    tt_layer_flatten(model);
+    tt_layer_dense(model, .units = 128, .act = TT_RELU);
+    tt_layer_dense(model, .units = 10);
     tt_compile(model, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(), .metrics = TT_ACCURACY);
     tt_fit(model, digits, .epochs = 1);
 

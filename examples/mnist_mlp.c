@@ -9,10 +9,10 @@ int main(int argc, char **argv)
     tt_data *test = tt_mnist(ctx, .dir = dir, .split = "test", .batch = 256);
 
     tt_model *model = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(model);
-    tt_dense(model, .units = 128, .act = TT_RELU);
-    tt_dropout(model, .rate = 0.2);
-    tt_dense(model, .units = 10, .act = TT_SOFTMAX);
+    tt_layer_flatten(model);
+    tt_layer_dense(model, .units = 128, .act = TT_RELU);
+    tt_layer_dropout(model, .rate = 0.2);
+    tt_layer_dense(model, .units = 10, .act = TT_SOFTMAX);
 
     tt_compile(model, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-3),
                .metrics = TT_ACCURACY);

@@ -29,7 +29,7 @@ static tt_hash train(const char *devices, const char *first, const char *second)
     tt_tensor *y = tt_feed(g, .dtype = TT_I32, .shape = TT_SHAPE(TT_BATCH), .name = "y");
 
     tt_device_push(g, first);
-    tt_tensor *h = layer(g, tt_op_flatten(g, x), 28 * 28, 256, "a");
+    tt_tensor *h = layer(g, tt_flatten(g, x), 28 * 28, 256, "a");
     h = layer(g, h, 256, 256, "b");
     tt_device_pop(g);
     tt_device_push(g, second);

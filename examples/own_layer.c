@@ -22,13 +22,13 @@ int main(void)
 {
     tt_ctx *ctx = tt_open(.seed = 1);
     tt_model *model = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_conv2d(model, .filters = 16, .kernel = {3}, .act = TT_RELU);
-    tt_max_pool2d(model);
-    tt_flatten(model);
+    tt_layer_conv2d(model, .filters = 16, .kernel = {3}, .act = TT_RELU);
+    tt_layer_max_pool2d(model);
+    tt_layer_flatten(model);
     int units = 64;
-    tt_custom(model, .fn = gated, .user = &units, .name = "gated");
-    tt_dropout(model, .rate = 0.2);
-    tt_dense(model, .units = 10, .act = TT_SOFTMAX);
+    tt_layer_custom(model, .fn = gated, .user = &units, .name = "gated");
+    tt_layer_dropout(model, .rate = 0.2);
+    tt_layer_dense(model, .units = 10, .act = TT_SOFTMAX);
 
     tt_weight_info weights[8];
     int n = tt_model_weights(model, weights, 8);

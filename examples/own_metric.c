@@ -54,8 +54,8 @@ int main(void)
     tt_tensor *w = tt_input(model, .shape = {1}, .name = "width");
     tt_tensor *h = tt_input(model, .shape = {1}, .name = "height");
     tt_tensor *both = tt_layer_concat(model, .from = {w, h});
-    tt_dense(model, .units = 32, .act = TT_TANH, .from = {both});
-    tt_dense(model, .units = 1);
+    tt_layer_dense(model, .units = 32, .act = TT_TANH, .from = {both});
+    tt_layer_dense(model, .units = 1);
 
     tt_compile(model, .loss = TT_MSE, .optimizer = tt_adam(.lr = 0.05, .schedule = tt_cosine()),
                .own_metrics = {{.name = "r2", .build = r2_build, .value = r2_value}});

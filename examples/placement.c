@@ -35,7 +35,7 @@ int main(void)
 
     tt_tensor *e = tt_exp(g, x);
     tt_pin(e, "/device:CPU:0");
-    tt_tensor *a = tt_op_layer_norm(g, x, NULL, NULL);
+    tt_tensor *a = tt_layer_norm(g, x, NULL, NULL);
     tt_colocate(a, h); // a group with h, which is pinned to cpu:1
     tt_tensor *sm = tt_softmax(g, x);
     tt_after(sm, &h, 1); // not before h, though it reads nothing of it

@@ -18,9 +18,9 @@ static tt_status look(void *user, tt_model *m, const tt_progress *p)
 static tt_model *curve(tt_ctx *ctx)
 {
     tt_model *model = tt_sequential(ctx, .input = {1});
-    tt_dense(model, .units = 32, .act = TT_RELU);
-    tt_dense(model, .units = 32, .act = TT_RELU);
-    tt_dense(model, .units = 1);
+    tt_layer_dense(model, .units = 32, .act = TT_RELU);
+    tt_layer_dense(model, .units = 32, .act = TT_RELU);
+    tt_layer_dense(model, .units = 1);
     return model;
 }
 

@@ -32,12 +32,12 @@ static tt_hash train(const char *devices, int threads, const char *trace)
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 28, 28, 1), .name = "images");
 
     tt_device_push(g, "/device:CPU:0");
-    tt_tensor *a = tt_op_conv2d(g, x, weight(g, "conv1", TT_SHAPE(3, 3, 1, 32)), .act = TT_RELU);
-    a = tt_op_conv2d(g, a, weight(g, "conv2", TT_SHAPE(3, 3, 32, 32)), .act = TT_RELU);
-    a = tt_op_global_avg_pool2d(g, a);
+    tt_tensor *a = tt_conv2d(g, x, weight(g, "conv1", TT_SHAPE(3, 3, 1, 32)), .act = TT_RELU);
+    a = tt_conv2d(g, a, weight(g, "conv2", TT_SHAPE(3, 3, 32, 32)), .act = TT_RELU);
+    a = tt_global_avg_pool2d(g, a);
     tt_device_pop(g);
     tt_device_push(g, "/device:CPU:1");
-    tt_tensor *b = tt_op_flatten(g, x);
+    tt_tensor *b = tt_flatten(g, x);
     b = tt_matmul(g, b, weight(g, "dense1", TT_SHAPE(784, 2048)), .act = TT_RELU);
     b = tt_matmul(g, b, weight(g, "dense2", TT_SHAPE(2048, 32)));
     tt_device_pop(g);

@@ -14,9 +14,9 @@ static void train(const char *path)
     tt_data *data = tt_digits(ctx, .count = 2000, .batch = 50);
     tt_transform(data, "normalise", .mean = 0.2, .scale = 0.3);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 32, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 32, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-2));
     tt_fit(m, data, .epochs = 2);
     tt_export(m, path);

@@ -32,7 +32,7 @@ void calls_open(void)
         fx.tensors[i] = fx.tensor;
     fx.session = tt_session_new(fx.graph);
     fx.model = tt_sequential(fx.ctx, .input = {4});
-    tt_dense(fx.model, .units = 1);
+    tt_layer_dense(fx.model, .units = 1);
     tt_compile(fx.model, .loss = TT_MSE);
     fx.data = tt_memory(fx.ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
                         .count = 4, .batch = 4);

@@ -29,8 +29,8 @@ bool test_model_build(test_model *m, tt_ctx *ctx, const char *dense, const char 
     tt_device_push(g, conv);
     tt_tensor *image = tt_reshape(g, m->x, TT_SHAPE(TT_BATCH, MODEL_SIDE, MODEL_SIDE, 1));
     tt_tensor *w2 = weight(m, TT_INIT_HE_NORMAL, TT_SHAPE(3, 3, 1, 4));
-    tt_tensor *c = tt_op_conv2d(g, image, w2, .padding = TT_SAME, .act = TT_RELU);
-    c = tt_op_flatten(g, tt_op_max_pool2d(g, c, .size = {2, 2}));
+    tt_tensor *c = tt_conv2d(g, image, w2, .padding = TT_SAME, .act = TT_RELU);
+    c = tt_flatten(g, tt_max_pool2d(g, c, .size = {2, 2}));
     tt_device_pop(g);
 
     tt_device_push(g, join);
@@ -72,12 +72,13 @@ tt_model *test_deep_model(tt_ctx *ctx, int filters, int pins)
         snprintf(device, sizeof(device), "local:%d", i * pins / 8);
         if (pins > 0)
             tt_device_push(tt_model_get_graph(m), device);
-        tt_conv2d(m, .filters = filters, .kernel = {3, 3}, .padding = TT_SAME, .act = TT_RELU);
+        tt_layer_conv2d(m, .filters = filters, .kernel = {3, 3}, .padding = TT_SAME,
+                        .act = TT_RELU);
         if (pins > 0)
             tt_device_pop(tt_model_get_graph(m));
     }
-    tt_max_pool2d(m, .size = {4, 4});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_max_pool2d(m, .size = {4, 4});
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     return m;
 }

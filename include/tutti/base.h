@@ -37,7 +37,7 @@ extern "C" {
  * macro tt_x() passes it, and no more than that is written.
  *
  * TT_ZERO in a field of type double is the number zero where 0 would mean another default:
- * tt_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.
+ * tt_layer_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.
  */
 #define TT_ZERO                       (-0.0)
 #define TT_OPTS(type, ...)            (&(type){.opts_size = sizeof(type), __VA_ARGS__})

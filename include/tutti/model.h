@@ -1,6 +1,7 @@
 /*
  * model.h - models: layers with weights, in sequence or connected in any way.
  *
+ * A layer is called tt_layer_NAME, with the name that job files use; tt_NAME is the op (ops.h).
  * A layer call appends a layer to a model and returns its output, a tensor of the model's inference
  * graph (NULL on failure; the context keeps the first error). Without .from a layer reads the
  * output of the layer before, so a sequential model is a list of calls; with .from it reads the
@@ -52,19 +53,19 @@ TT_API tt_status tt_output(tt_model *m, tt_tensor *x, const char *name);
 
 // ---- layers ----------------------------------------------------------------------------------
 
-typedef struct tt_dense_opts {
+typedef struct tt_layer_dense_opts {
     size_t opts_size;
     int units; // required
     tt_act act;
     bool no_bias;
     tt_init init; // default Glorot uniform
     TT_LAYER_OPTIONS;
-} tt_dense_opts;
+} tt_layer_dense_opts;
 // y = act(x W + b) on the last axis; W is [in, units].
-TT_API tt_tensor *tt_dense_with(tt_model *m, const tt_dense_opts *opts);
-#define tt_dense(...) TT_CALL1(tt_dense, __VA_ARGS__, )
+TT_API tt_tensor *tt_layer_dense_with(tt_model *m, const tt_layer_dense_opts *opts);
+#define tt_layer_dense(...) TT_CALL1(tt_layer_dense, __VA_ARGS__, )
 
-typedef struct tt_conv2d_opts {
+typedef struct tt_layer_conv2d_opts {
     size_t opts_size;
     int filters;        // output channels, required; depthwise: filters per channel, default 1
     int kernel[2];      // default 3
@@ -75,43 +76,43 @@ typedef struct tt_conv2d_opts {
     bool no_bias;
     tt_init init; // default Glorot uniform
     TT_LAYER_OPTIONS;
-} tt_conv2d_opts;
-typedef tt_conv2d_opts tt_depthwise_conv2d_opts;
-TT_API tt_tensor *tt_conv2d_with(tt_model *m, const tt_conv2d_opts *opts);
-TT_API tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts);
-#define tt_conv2d(...)           TT_CALL1(tt_conv2d, __VA_ARGS__, )
-#define tt_depthwise_conv2d(...) TT_CALL1(tt_depthwise_conv2d, __VA_ARGS__, )
+} tt_layer_conv2d_opts;
+typedef tt_layer_conv2d_opts tt_layer_depthwise_conv2d_opts;
+TT_API tt_tensor *tt_layer_conv2d_with(tt_model *m, const tt_layer_conv2d_opts *opts);
+TT_API tt_tensor *tt_layer_depthwise_conv2d_with(tt_model *m, const tt_layer_conv2d_opts *opts);
+#define tt_layer_conv2d(...)           TT_CALL1(tt_layer_conv2d, __VA_ARGS__, )
+#define tt_layer_depthwise_conv2d(...) TT_CALL1(tt_layer_depthwise_conv2d, __VA_ARGS__, )
 
-typedef struct tt_max_pool2d_opts {
+typedef struct tt_layer_max_pool2d_opts {
     size_t opts_size;
     int size[2];   // default 2
     int stride[2]; // default: size
     tt_padding padding;
     int pad[2]; // explicit padding on each side; padded entries are ignored
     TT_LAYER_OPTIONS;
-} tt_max_pool2d_opts;
-typedef tt_max_pool2d_opts tt_avg_pool2d_opts;
-TT_API tt_tensor *tt_max_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts);
-TT_API tt_tensor *tt_avg_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts);
-#define tt_max_pool2d(...) TT_CALL1(tt_max_pool2d, __VA_ARGS__, )
-#define tt_avg_pool2d(...) TT_CALL1(tt_avg_pool2d, __VA_ARGS__, )
+} tt_layer_max_pool2d_opts;
+typedef tt_layer_max_pool2d_opts tt_layer_avg_pool2d_opts;
+TT_API tt_tensor *tt_layer_max_pool2d_with(tt_model *m, const tt_layer_max_pool2d_opts *opts);
+TT_API tt_tensor *tt_layer_avg_pool2d_with(tt_model *m, const tt_layer_max_pool2d_opts *opts);
+#define tt_layer_max_pool2d(...) TT_CALL1(tt_layer_max_pool2d, __VA_ARGS__, )
+#define tt_layer_avg_pool2d(...) TT_CALL1(tt_layer_avg_pool2d, __VA_ARGS__, )
 
 // Layers with the common options only.
 typedef struct tt_plain_opts {
     size_t opts_size;
     TT_LAYER_OPTIONS;
 } tt_plain_opts;
-typedef tt_plain_opts tt_flatten_opts, tt_global_avg_pool2d_opts, tt_global_max_pool2d_opts,
-    tt_layer_add_opts;
-TT_API tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts);
-TT_API tt_tensor *tt_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts);
-TT_API tt_tensor *tt_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts);
+typedef tt_plain_opts tt_layer_flatten_opts, tt_layer_global_avg_pool2d_opts,
+    tt_layer_global_max_pool2d_opts, tt_layer_add_opts;
+TT_API tt_tensor *tt_layer_flatten_with(tt_model *m, const tt_plain_opts *opts);
+TT_API tt_tensor *tt_layer_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts);
+TT_API tt_tensor *tt_layer_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts);
 // Adds all of .from; with one, adds it to the last layer: a residual connection.
 TT_API tt_tensor *tt_layer_add_with(tt_model *m, const tt_plain_opts *opts);
-#define tt_flatten(...)           TT_CALL1(tt_flatten, __VA_ARGS__, )
-#define tt_global_avg_pool2d(...) TT_CALL1(tt_global_avg_pool2d, __VA_ARGS__, )
-#define tt_global_max_pool2d(...) TT_CALL1(tt_global_max_pool2d, __VA_ARGS__, )
-#define tt_layer_add(...)         TT_CALL1(tt_layer_add, __VA_ARGS__, )
+#define tt_layer_flatten(...)           TT_CALL1(tt_layer_flatten, __VA_ARGS__, )
+#define tt_layer_global_avg_pool2d(...) TT_CALL1(tt_layer_global_avg_pool2d, __VA_ARGS__, )
+#define tt_layer_global_max_pool2d(...) TT_CALL1(tt_layer_global_max_pool2d, __VA_ARGS__, )
+#define tt_layer_add(...)               TT_CALL1(tt_layer_add, __VA_ARGS__, )
 
 typedef struct tt_layer_concat_opts {
     size_t opts_size;
@@ -129,31 +130,31 @@ typedef struct tt_layer_reshape_opts {
 TT_API tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts);
 #define tt_layer_reshape(...) TT_CALL1(tt_layer_reshape, __VA_ARGS__, )
 
-typedef struct tt_permute_opts {
+typedef struct tt_layer_permute_opts {
     size_t opts_size;
     tt_ints order; // new order of the axes of one record, counted from 0
     TT_LAYER_OPTIONS;
-} tt_permute_opts;
-TT_API tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts);
-#define tt_permute(...) TT_CALL1(tt_permute, __VA_ARGS__, )
+} tt_layer_permute_opts;
+TT_API tt_tensor *tt_layer_permute_with(tt_model *m, const tt_layer_permute_opts *opts);
+#define tt_layer_permute(...) TT_CALL1(tt_layer_permute, __VA_ARGS__, )
 
-typedef struct tt_dropout_opts {
+typedef struct tt_layer_dropout_opts {
     size_t opts_size;
     double rate; // fraction of elements set to zero; 0 to 1, exclusive
     TT_LAYER_OPTIONS;
-} tt_dropout_opts;
-TT_API tt_tensor *tt_dropout_with(tt_model *m, const tt_dropout_opts *opts);
-#define tt_dropout(...) TT_CALL1(tt_dropout, __VA_ARGS__, )
+} tt_layer_dropout_opts;
+TT_API tt_tensor *tt_layer_dropout_with(tt_model *m, const tt_layer_dropout_opts *opts);
+#define tt_layer_dropout(...) TT_CALL1(tt_layer_dropout, __VA_ARGS__, )
 
-typedef struct tt_activation_opts {
+typedef struct tt_layer_activation_opts {
     size_t opts_size;
     tt_act act; // required
     TT_LAYER_OPTIONS;
-} tt_activation_opts;
-TT_API tt_tensor *tt_activation_with(tt_model *m, const tt_activation_opts *opts);
-#define tt_activation(...) TT_CALL1(tt_activation, __VA_ARGS__, )
+} tt_layer_activation_opts;
+TT_API tt_tensor *tt_layer_activation_with(tt_model *m, const tt_layer_activation_opts *opts);
+#define tt_layer_activation(...) TT_CALL1(tt_layer_activation, __VA_ARGS__, )
 
-typedef struct tt_batch_norm_opts {
+typedef struct tt_layer_batch_norm_opts {
     size_t opts_size;
     double eps;      // default 1e-5; TT_ZERO: 0
     double momentum; // fraction of the running statistics kept per step; default 0.9; TT_ZERO: 0
@@ -162,43 +163,43 @@ typedef struct tt_batch_norm_opts {
     tt_over over;     // statistics over the whole batch (default) or over each lane, as needed
                       // with gradient accumulation and pipelines
     TT_LAYER_OPTIONS; // a second .from is added before the activation
-} tt_batch_norm_opts;
-TT_API tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts);
-#define tt_batch_norm(...) TT_CALL1(tt_batch_norm, __VA_ARGS__, )
+} tt_layer_batch_norm_opts;
+TT_API tt_tensor *tt_layer_batch_norm_with(tt_model *m, const tt_layer_batch_norm_opts *opts);
+#define tt_layer_batch_norm(...) TT_CALL1(tt_layer_batch_norm, __VA_ARGS__, )
 
-typedef struct tt_layer_norm_opts {
+typedef struct tt_layer_layer_norm_opts {
     size_t opts_size;
     double eps;   // default 1e-5; TT_ZERO: 0
     bool no_bias; // layer_norm
     TT_LAYER_OPTIONS;
-} tt_layer_norm_opts;
-typedef tt_layer_norm_opts tt_rms_norm_opts;
-TT_API tt_tensor *tt_layer_norm_with(tt_model *m, const tt_layer_norm_opts *opts);
-TT_API tt_tensor *tt_rms_norm_with(tt_model *m, const tt_layer_norm_opts *opts);
-#define tt_layer_norm(...) TT_CALL1(tt_layer_norm, __VA_ARGS__, )
-#define tt_rms_norm(...)   TT_CALL1(tt_rms_norm, __VA_ARGS__, )
+} tt_layer_layer_norm_opts;
+typedef tt_layer_layer_norm_opts tt_layer_rms_norm_opts;
+TT_API tt_tensor *tt_layer_layer_norm_with(tt_model *m, const tt_layer_layer_norm_opts *opts);
+TT_API tt_tensor *tt_layer_rms_norm_with(tt_model *m, const tt_layer_layer_norm_opts *opts);
+#define tt_layer_layer_norm(...) TT_CALL1(tt_layer_layer_norm, __VA_ARGS__, )
+#define tt_layer_rms_norm(...)   TT_CALL1(tt_layer_rms_norm, __VA_ARGS__, )
 
-typedef struct tt_embedding_opts {
+typedef struct tt_layer_embedding_opts {
     size_t opts_size;
     int64_t vocab; // required
     int width;     // required
     tt_init init;  // default normal, standard deviation 0.02
     TT_LAYER_OPTIONS;
-} tt_embedding_opts;
-TT_API tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts);
-#define tt_embedding(...) TT_CALL1(tt_embedding, __VA_ARGS__, )
+} tt_layer_embedding_opts;
+TT_API tt_tensor *tt_layer_embedding_with(tt_model *m, const tt_layer_embedding_opts *opts);
+#define tt_layer_embedding(...) TT_CALL1(tt_layer_embedding, __VA_ARGS__, )
 
-typedef struct tt_positional_opts {
+typedef struct tt_layer_positional_opts {
     size_t opts_size;
     bool fixed;   // fixed sines and cosines; default: learned
     tt_init init; // default normal, standard deviation 0.02
     TT_LAYER_OPTIONS;
-} tt_positional_opts;
+} tt_layer_positional_opts;
 // Adds a position embedding to x [batch, t, c].
-TT_API tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts);
-#define tt_positional(...) TT_CALL1(tt_positional, __VA_ARGS__, )
+TT_API tt_tensor *tt_layer_positional_with(tt_model *m, const tt_layer_positional_opts *opts);
+#define tt_layer_positional(...) TT_CALL1(tt_layer_positional, __VA_ARGS__, )
 
-typedef struct tt_attention_opts {
+typedef struct tt_layer_attention_opts {
     size_t opts_size;
     int heads; // required
     int kv_heads;
@@ -206,12 +207,12 @@ typedef struct tt_attention_opts {
     bool no_bias;
     double dropout; // dropout rate of the output
     TT_LAYER_OPTIONS;
-} tt_attention_opts;
+} tt_layer_attention_opts;
 // Multi-head self-attention with its projections qkv and proj; input and output [batch, t, c].
-TT_API tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts);
-#define tt_attention(...) TT_CALL1(tt_attention, __VA_ARGS__, )
+TT_API tt_tensor *tt_layer_attention_with(tt_model *m, const tt_layer_attention_opts *opts);
+#define tt_layer_attention(...) TT_CALL1(tt_layer_attention, __VA_ARGS__, )
 
-typedef struct tt_transformer_block_opts {
+typedef struct tt_layer_transformer_block_opts {
     size_t opts_size;
     int heads; // required
     int kv_heads;
@@ -223,10 +224,11 @@ typedef struct tt_transformer_block_opts {
     double dropout; // dropout rate in both branches
     double depth;   // number of blocks: output weights are drawn with 0.02 / sqrt(2 depth); 1
     TT_LAYER_OPTIONS;
-} tt_transformer_block_opts;
+} tt_layer_transformer_block_opts;
 // x + attn(norm(x)), then x + mlp(norm(x)).
-TT_API tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_block_opts *opts);
-#define tt_transformer_block(...) TT_CALL1(tt_transformer_block, __VA_ARGS__, )
+TT_API tt_tensor *tt_layer_transformer_block_with(tt_model *m,
+                                                  const tt_layer_transformer_block_opts *opts);
+#define tt_layer_transformer_block(...) TT_CALL1(tt_layer_transformer_block, __VA_ARGS__, )
 
 /*
  * A layer written by the user: fn builds it, once for inference and once for training, and makes
@@ -234,14 +236,14 @@ TT_API tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_bl
  */
 typedef struct tt_build tt_build;
 typedef tt_tensor *(*tt_layer_fn)(void *user, tt_build *b, tt_tensor *const *in, int n_in);
-typedef struct tt_custom_opts {
+typedef struct tt_layer_custom_opts {
     size_t opts_size;
     tt_layer_fn fn; // required
     void *user;
     TT_LAYER_OPTIONS;
-} tt_custom_opts;
-TT_API tt_tensor *tt_custom_with(tt_model *m, const tt_custom_opts *opts);
-#define tt_custom(...) TT_CALL1(tt_custom, __VA_ARGS__, )
+} tt_layer_custom_opts;
+TT_API tt_tensor *tt_layer_custom_with(tt_model *m, const tt_layer_custom_opts *opts);
+#define tt_layer_custom(...) TT_CALL1(tt_layer_custom, __VA_ARGS__, )
 TT_API tt_graph *tt_build_graph(const tt_build *b);
 TT_API bool tt_build_is_training(const tt_build *b);
 // A weight of the layer. With precision bf16 or f16 the training graph gets it cast to that type.
@@ -249,19 +251,19 @@ TT_API tt_tensor *tt_layer_weight(tt_build *b, const char *name, tt_shape shape,
 
 // ---- predefined models: appended to a model as layers ----------------------------------------
 
-typedef struct tt_mlp_opts {
+typedef struct tt_layer_mlp_opts {
     size_t opts_size;
     tt_ints units; // outputs of each layer: {3, {256, 128, 10}}
     tt_act act;    // activation of all layers but the last; default TT_RELU
     double dropout;
     TT_LAYER_OPTIONS;
-} tt_mlp_opts;
-typedef struct tt_lenet_opts {
+} tt_layer_mlp_opts;
+typedef struct tt_layer_lenet_opts {
     size_t opts_size;
     int classes; // default 10
     TT_LAYER_OPTIONS;
-} tt_lenet_opts;
-typedef struct tt_resnet_opts {
+} tt_layer_lenet_opts;
+typedef struct tt_layer_resnet_opts {
     size_t opts_size;
     int depth;    // 18, 34 or 50; default 18
     int classes;  // default 10
@@ -269,23 +271,23 @@ typedef struct tt_resnet_opts {
     bool small;   // variant for 32 x 32 images: a 3x3 stem without pooling
     tt_over over; // statistics of the batch norms; default: over the whole batch
     TT_LAYER_OPTIONS;
-} tt_resnet_opts;
-typedef struct tt_gpt_opts {
+} tt_layer_resnet_opts;
+typedef struct tt_layer_gpt_opts {
     size_t opts_size;
     int layers, heads, width; // default 4, 4, 128
     int64_t vocab;            // required
     double dropout;
     bool no_bias, untied; // untied: the output does not share the embedding's weights
     TT_LAYER_OPTIONS;
-} tt_gpt_opts;
-TT_API tt_tensor *tt_mlp_with(tt_model *m, const tt_mlp_opts *opts);
-TT_API tt_tensor *tt_lenet_with(tt_model *m, const tt_lenet_opts *opts);
-TT_API tt_tensor *tt_resnet_with(tt_model *m, const tt_resnet_opts *opts);
-TT_API tt_tensor *tt_gpt_with(tt_model *m, const tt_gpt_opts *opts);
-#define tt_mlp(...)    TT_CALL1(tt_mlp, __VA_ARGS__, )
-#define tt_lenet(...)  TT_CALL1(tt_lenet, __VA_ARGS__, )
-#define tt_resnet(...) TT_CALL1(tt_resnet, __VA_ARGS__, )
-#define tt_gpt(...)    TT_CALL1(tt_gpt, __VA_ARGS__, )
+} tt_layer_gpt_opts;
+TT_API tt_tensor *tt_layer_mlp_with(tt_model *m, const tt_layer_mlp_opts *opts);
+TT_API tt_tensor *tt_layer_lenet_with(tt_model *m, const tt_layer_lenet_opts *opts);
+TT_API tt_tensor *tt_layer_resnet_with(tt_model *m, const tt_layer_resnet_opts *opts);
+TT_API tt_tensor *tt_layer_gpt_with(tt_model *m, const tt_layer_gpt_opts *opts);
+#define tt_layer_mlp(...)    TT_CALL1(tt_layer_mlp, __VA_ARGS__, )
+#define tt_layer_lenet(...)  TT_CALL1(tt_layer_lenet, __VA_ARGS__, )
+#define tt_layer_resnet(...) TT_CALL1(tt_layer_resnet, __VA_ARGS__, )
+#define tt_layer_gpt(...)    TT_CALL1(tt_layer_gpt, __VA_ARGS__, )
 
 // ---- inspection --------------------------------------------------------------------------------
 

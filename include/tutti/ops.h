@@ -2,7 +2,8 @@
  * ops.h - builders of ops. Each returns its tensor, or NULL on failure (see graph.h).
  *
  * Tensors are row-major; images are [batch, height, width, channels]; negative axes count from the
- * end. Binary ops broadcast as in NumPy. An op that is also a layer is called tt_op_x here. The
+ * end. Binary ops broadcast as in NumPy. Every op is called tt_NAME; a layer, which makes its own
+ * weights, tt_layer_NAME (model.h): tt_conv2d() is the op, tt_layer_conv2d() the layer. The
  * definition, the order of additions and the gradient of each op are in docs/arithmetic.md and at
  * the top of its source file. NaN propagates; docs/arithmetic.md has the exceptions, and tables
  * of special values (infinities, signed zeros).
@@ -62,7 +63,7 @@ typedef enum tt_act {
     TT_SOFTPLUS = 9,
     TT_SOFTMAX = 10, // over the last axis; for layers only, not for tt_matmul() and others
 } tt_act;
-TT_API tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act);
+TT_API tt_tensor *tt_activation(tt_graph *g, tt_tensor *x, tt_act act);
 
 // ---- reductions ------------------------------------------------------------------------------
 
@@ -110,22 +111,22 @@ typedef enum tt_padding {
     TT_SAME = 1, // as in TensorFlow: the extra row or column goes to the end
     TT_EXPLICIT = 2,
 } tt_padding;
-typedef struct tt_op_conv2d_opts {
+typedef struct tt_conv2d_opts {
     size_t opts_size;
     int stride[2]; // height, width; default 1
     tt_padding padding;
     int pad[4]; // top, bottom, left, right, with TT_EXPLICIT
     tt_tensor *bias;
     tt_act act;
-} tt_op_conv2d_opts;
-typedef tt_op_conv2d_opts tt_op_depthwise_conv2d_opts;
+} tt_conv2d_opts;
+typedef tt_conv2d_opts tt_depthwise_conv2d_opts;
 // x [batch, h, w, cin], w [kh, kw, cin, cout] (depthwise: [kh, kw, cin, multiplier]).
-TT_API tt_tensor *tt_op_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
-                                    const tt_op_conv2d_opts *opts);
-TT_API tt_tensor *tt_op_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
-                                              const tt_op_conv2d_opts *opts);
-#define tt_op_conv2d(...)           TT_CALL3(tt_op_conv2d, __VA_ARGS__, )
-#define tt_op_depthwise_conv2d(...) TT_CALL3(tt_op_depthwise_conv2d, __VA_ARGS__, )
+TT_API tt_tensor *tt_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
+                                 const tt_conv2d_opts *opts);
+TT_API tt_tensor *tt_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
+                                           const tt_conv2d_opts *opts);
+#define tt_conv2d(...)           TT_CALL3(tt_conv2d, __VA_ARGS__, )
+#define tt_depthwise_conv2d(...) TT_CALL3(tt_depthwise_conv2d, __VA_ARGS__, )
 
 // ---- pooling and norms -----------------------------------------------------------------------
 
@@ -136,28 +137,27 @@ typedef struct tt_pool_opts {
     tt_padding padding;
     int pad[4];
 } tt_pool_opts;
-typedef tt_pool_opts tt_op_max_pool2d_opts, tt_op_avg_pool2d_opts;
+typedef tt_pool_opts tt_max_pool2d_opts, tt_avg_pool2d_opts;
 // The first of several equal maxima in a window, row by row, gets the whole gradient.
-TT_API tt_tensor *tt_op_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
-TT_API tt_tensor *tt_op_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
-#define tt_op_max_pool2d(...) TT_CALL2(tt_op_max_pool2d, __VA_ARGS__, )
-#define tt_op_avg_pool2d(...) \
-    TT_CALL2(tt_op_avg_pool2d, __VA_ARGS__, )                         // padded entries do not count
-TT_API tt_tensor *tt_op_global_avg_pool2d(tt_graph *g, tt_tensor *x); // [batch, c]
-TT_API tt_tensor *tt_op_global_max_pool2d(tt_graph *g, tt_tensor *x);
+TT_API tt_tensor *tt_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
+TT_API tt_tensor *tt_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts);
+#define tt_max_pool2d(...) TT_CALL2(tt_max_pool2d, __VA_ARGS__, )
+#define tt_avg_pool2d(...) TT_CALL2(tt_avg_pool2d, __VA_ARGS__, )  // padded entries do not count
+TT_API tt_tensor *tt_global_avg_pool2d(tt_graph *g, tt_tensor *x); // [batch, c]
+TT_API tt_tensor *tt_global_max_pool2d(tt_graph *g, tt_tensor *x);
 
 typedef struct tt_norm_opts {
     size_t opts_size;
     double eps; // default 1e-5; TT_ZERO: 0
 } tt_norm_opts;
-typedef tt_norm_opts tt_op_layer_norm_opts, tt_op_rms_norm_opts;
+typedef tt_norm_opts tt_layer_norm_opts, tt_rms_norm_opts;
 // Normalise over the last axis. gamma and beta are [c] and may be NULL.
-TT_API tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
-                                        tt_tensor *beta, const tt_norm_opts *opts);
-TT_API tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
-                                      const tt_norm_opts *opts);
-#define tt_op_layer_norm(...) TT_CALL4(tt_op_layer_norm, __VA_ARGS__, )
-#define tt_op_rms_norm(...)   TT_CALL3(tt_op_rms_norm, __VA_ARGS__, )
+TT_API tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
+                                     const tt_norm_opts *opts);
+TT_API tt_tensor *tt_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
+                                   const tt_norm_opts *opts);
+#define tt_layer_norm(...) TT_CALL4(tt_layer_norm, __VA_ARGS__, )
+#define tt_rms_norm(...)   TT_CALL3(tt_rms_norm, __VA_ARGS__, )
 
 // The rows over which batch norm computes its statistics.
 typedef enum tt_over {
@@ -165,7 +165,7 @@ typedef enum tt_over {
     TT_OVER_LANE = 1,  // each lane separately
 } tt_over;
 
-typedef struct tt_op_batch_norm_opts {
+typedef struct tt_batch_norm_opts {
     size_t opts_size;
     double eps;          // default 1e-5; TT_ZERO: 0
     double momentum;     // of the running statistics: new = momentum old + (1 - momentum) batch;
@@ -175,14 +175,14 @@ typedef struct tt_op_batch_norm_opts {
     tt_tensor *residual; // added before the activation
     tt_tensor **new_mean, **new_var; // out: updates of the running statistics; run them as targets
     tt_over over; // default: whole batch; per lane: running statistics are the mean over lanes
-} tt_op_batch_norm_opts;
-typedef struct tt_op_batch_norm_vars {
+} tt_batch_norm_opts;
+typedef struct tt_batch_norm_vars {
     tt_tensor *gamma, *beta, *mean, *var; // each [c]; mean and var are variables
-} tt_op_batch_norm_vars;
+} tt_batch_norm_vars;
 // Normalises over all axes but the last.
-TT_API tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
-                                        const tt_op_batch_norm_opts *opts);
-#define tt_op_batch_norm(...) TT_CALL3(tt_op_batch_norm, __VA_ARGS__, )
+TT_API tt_tensor *tt_batch_norm_with(tt_graph *g, tt_tensor *x, tt_batch_norm_vars vars,
+                                     const tt_batch_norm_opts *opts);
+#define tt_batch_norm(...) TT_CALL3(tt_batch_norm, __VA_ARGS__, )
 
 // ---- softmax and losses ----------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ TT_API tt_tensor *tt_label_rank(tt_graph *g, tt_tensor *x, tt_tensor *labels);
 
 // ---- indices ---------------------------------------------------------------------------------
 
-TT_API tt_tensor *tt_op_embedding(tt_graph *g, tt_tensor *table, tt_tensor *ids); // [..., c]
+TT_API tt_tensor *tt_embedding(tt_graph *g, tt_tensor *table, tt_tensor *ids); // [..., c]
 TT_API tt_tensor *tt_gather(tt_graph *g, tt_tensor *x, tt_tensor *ids, int axis);
 // A tensor [n, ...] of zeros to which the rows of x are added at ids, in order.
 TT_API tt_tensor *tt_scatter_add(tt_graph *g, tt_tensor *x, tt_tensor *ids, int64_t n);
@@ -217,7 +217,7 @@ TT_API tt_tensor *tt_one_hot(tt_graph *g, tt_tensor *ids, int64_t depth, tt_dtyp
 // ---- shapes ----------------------------------------------------------------------------------
 
 TT_API tt_tensor *tt_reshape(tt_graph *g, tt_tensor *x, tt_shape shape);  // 0: copy the dimension
-TT_API tt_tensor *tt_op_flatten(tt_graph *g, tt_tensor *x);               // [batch, product]
+TT_API tt_tensor *tt_flatten(tt_graph *g, tt_tensor *x);                  // [batch, product]
 TT_API tt_tensor *tt_transpose(tt_graph *g, tt_tensor *x, tt_axes order); // none: reversed
 TT_API tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis);
 TT_API tt_tensor *tt_stack(tt_graph *g, tt_tensor *const *xs, int n, int axis);
@@ -232,24 +232,24 @@ TT_API tt_tensor *tt_expand_dims(tt_graph *g, tt_tensor *x, int axis);
 // ---- dropout and attention -------------------------------------------------------------------
 
 // Zeroes each element with probability rate and scales the rest by 1 / (1 - rate).
-TT_API tt_tensor *tt_op_dropout(tt_graph *g, tt_tensor *x, double rate);
+TT_API tt_tensor *tt_dropout(tt_graph *g, tt_tensor *x, double rate);
 
-typedef struct tt_op_attention_opts {
+typedef struct tt_attention_opts {
     size_t opts_size;
     int heads;    // heads of q; required
     int kv_heads; // heads of k and v; default heads; must divide heads
     bool causal;
     double scale;    // default 1 / sqrt(d)
     tt_tensor *mask; // bool [tq, tk], or [batch, tq, tk]; false: not attended
-} tt_op_attention_opts;
+} tt_attention_opts;
 /*
  * softmax(q k^T scale) v per head; q is [batch, t, heads d], k and v are [batch, tk, kv_heads d].
  * The matrix of scores is never stored. If k and v are NULL, q is [batch, t, (heads + 2 kv_heads)
  * d] and holds all three.
  */
-TT_API tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
-                                       const tt_op_attention_opts *opts);
-#define tt_op_attention(...) TT_CALL4(tt_op_attention, __VA_ARGS__, )
+TT_API tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
+                                    const tt_attention_opts *opts);
+#define tt_attention(...) TT_CALL4(tt_attention, __VA_ARGS__, )
 
 // ---- updates: one node per variable; lr and grad_scale come from the run ---------------------
 

@@ -176,13 +176,9 @@ static int job_help(tt_ctx *ctx, const char *key)
 // What of a program is the same; false: nothing is.
 static bool c_name(const tti_hint *h, char out[TTI_HINT_MAX])
 {
-    static const char *const prefixed[] = {"add", "concat", "reshape"}; // ops have the short name
-    const char *prefix = "tt_";
     if (h->ours == NULL || strcmp(h->ours, "residual") == 0)
         return false;
-    for (int i = 0; i < TTI_COUNT(prefixed); i++)
-        if (strcmp(h->ours, prefixed[i]) == 0)
-            prefix = "tt_layer_";
+    const char *prefix = strcmp(h->kind, "layer") == 0 ? "tt_layer_" : "tt_";
     bool is_constant = strcmp(h->kind, "loss") == 0;
     if (!is_constant && strcmp(h->kind, "layer") != 0 && strcmp(h->kind, "optimizer") != 0)
         return false;

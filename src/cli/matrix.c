@@ -71,37 +71,37 @@ static tt_tensor *vanish(void *user, tt_build *b, tt_tensor *const *in, int n_in
 static tt_model *mlp(tt_ctx *ctx, const matrix_way *way)
 {
     placer p = {tt_sequential(ctx, .input = {28, 28, 1}), way, 0, 8};
-    tt_flatten(next(&p));
-    tt_custom(next(&p), .fn = vanish);
-    tt_dense(next(&p), .units = 37, .act = TT_RELU);
-    tt_dropout(next(&p), .rate = 0.2);
-    tt_dense(next(&p), .units = 31, .act = TT_TANH);
-    tt_dense(next(&p), .units = 23, .act = TT_RELU);
-    tt_dropout(next(&p), .rate = 0.1);
-    tt_dense(next(&p), .units = 10);
+    tt_layer_flatten(next(&p));
+    tt_layer_custom(next(&p), .fn = vanish);
+    tt_layer_dense(next(&p), .units = 37, .act = TT_RELU);
+    tt_layer_dropout(next(&p), .rate = 0.2);
+    tt_layer_dense(next(&p), .units = 31, .act = TT_TANH);
+    tt_layer_dense(next(&p), .units = 23, .act = TT_RELU);
+    tt_layer_dropout(next(&p), .rate = 0.1);
+    tt_layer_dense(next(&p), .units = 10);
     return end(&p);
 }
 
 static tt_model *cnn(tt_ctx *ctx, const matrix_way *way)
 {
     placer p = {tt_sequential(ctx, .input = {28, 28, 1}), way, 0, 5};
-    tt_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .act = TT_RELU);
-    tt_max_pool2d(next(&p));
-    tt_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .act = TT_GELU);
-    tt_flatten(next(&p));
-    tt_dense(next(&p), .units = 10);
+    tt_layer_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .act = TT_RELU);
+    tt_layer_max_pool2d(next(&p));
+    tt_layer_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .act = TT_GELU);
+    tt_layer_flatten(next(&p));
+    tt_layer_dense(next(&p), .units = 10);
     return end(&p);
 }
 
 static tt_model *normed(tt_ctx *ctx, const matrix_way *way, tt_over over)
 {
     placer p = {tt_sequential(ctx, .input = {28, 28, 1}), way, 0, 6};
-    tt_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
-    tt_batch_norm(next(&p), .act = TT_RELU, .over = over);
-    tt_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .no_bias = true);
-    tt_batch_norm(next(&p), .act = TT_GELU, .over = over);
-    tt_flatten(next(&p));
-    tt_dense(next(&p), .units = 10);
+    tt_layer_conv2d(next(&p), .filters = 5, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
+    tt_layer_batch_norm(next(&p), .act = TT_RELU, .over = over);
+    tt_layer_conv2d(next(&p), .filters = 9, .kernel = {3, 3}, .no_bias = true);
+    tt_layer_batch_norm(next(&p), .act = TT_GELU, .over = over);
+    tt_layer_flatten(next(&p));
+    tt_layer_dense(next(&p), .units = 10);
     return end(&p);
 }
 
@@ -127,13 +127,13 @@ static tt_tensor *tied(void *user, tt_build *b, tt_tensor *const *in, int n_in)
 static tt_model *gpt(tt_ctx *ctx, const matrix_way *way)
 {
     placer p = {tt_sequential(ctx, .input = {CONTEXT}, .dtype = TT_I32), way, 0, 7};
-    tt_tensor *embed = tt_embedding(next(&p), .vocab = VOCAB, .width = 24, .name = "embed");
-    tt_positional(next(&p));
-    tt_dropout(next(&p), .rate = 0.1);
+    tt_tensor *embed = tt_layer_embedding(next(&p), .vocab = VOCAB, .width = 24, .name = "embed");
+    tt_layer_positional(next(&p));
+    tt_layer_dropout(next(&p), .rate = 0.1);
     for (int i = 0; i < 2; i++)
-        tt_transformer_block(next(&p), .heads = 2, .hidden = 520, .dropout = 0.1, .depth = 2);
-    tt_layer_norm(next(&p));
-    tt_custom(next(&p), .fn = tied, .share = embed, .name = "head");
+        tt_layer_transformer_block(next(&p), .heads = 2, .hidden = 520, .dropout = 0.1, .depth = 2);
+    tt_layer_layer_norm(next(&p));
+    tt_layer_custom(next(&p), .fn = tied, .share = embed, .name = "head");
     return end(&p);
 }
 

@@ -209,7 +209,7 @@ static tt_status build_residual(builder *b, const tti_item *record, const char *
     tti_fail_item(b->ctx, record, path, buf);
     b->last = tt_layer_add(b->model, .from = {x, b->last});
     if (b->last != NULL && o.act != TT_LINEAR)
-        b->last = tt_activation(b->model, .act = (tt_act)o.act);
+        b->last = tt_layer_activation(b->model, .act = (tt_act)o.act);
     tt_status st = b->last == NULL ? lost(b) : keep_name(b, c.name, b->last);
     tti_fail_where(b->ctx, NULL);
     return st;

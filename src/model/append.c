@@ -33,10 +33,11 @@ tti_layer *tti_layer_of(tt_model *m, const tt_tensor *t)
     if (l == NULL && t == NULL)
         (void)TT_FAIL(m->ctx, TT_EINVAL, "the output of a layer is NULL");
     else if (l == NULL)
-        (void)TT_FAIL(m->ctx, TT_EINVAL,
-                      "tensor '%s' is not the output of a layer of this model; use tt_custom() to "
-                      "make a layer of any nodes",
-                      t->node->name);
+        (void)TT_FAIL(
+            m->ctx, TT_EINVAL,
+            "tensor '%s' is not the output of a layer of this model; use tt_layer_custom() to "
+            "make a layer of any nodes",
+            t->node->name);
     return l;
 }
 

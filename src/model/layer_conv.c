@@ -45,55 +45,55 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
 
 // ---- convolutions ----------------------------------------------------------------------------
 
-#define CONV_ROWS                                                                       \
-    {"kernel",                                                                          \
-     TT_OPT_PAIR,                                                                       \
-     "3",                                                                               \
-     "height and width of the window: 3 or [3, 5]",                                     \
-     offsetof(tt_conv2d_opts, kernel),                                                  \
-     1,                                                                                 \
-     MAX_SIDE,                                                                          \
-     NULL},                                                                             \
-        {"stride",                                                                      \
-         TT_OPT_PAIR,                                                                   \
-         "1",                                                                           \
-         "step of the window in rows and columns",                                      \
-         offsetof(tt_conv2d_opts, stride),                                              \
-         1,                                                                             \
-         MAX_SIDE,                                                                      \
-         NULL},                                                                         \
-        {"padding",                                                                     \
-         TT_OPT_ENUM,                                                                   \
-         "valid",                                                                       \
-         "padding of the borders; same keeps the image size at stride 1",               \
-         offsetof(tt_conv2d_opts, padding),                                             \
-         0,                                                                             \
-         0,                                                                             \
-         tti_padding_words},                                                            \
-        {"pad",                                                                         \
-         TT_OPT_PAIR,                                                                   \
-         "0",                                                                           \
-         "explicit zero padding on each side, in rows and columns; instead of padding", \
-         offsetof(tt_conv2d_opts, pad),                                                 \
-         0,                                                                             \
-         MAX_SIDE,                                                                      \
-         NULL},                                                                         \
-        TTI_ACT_ROW(tt_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_conv2d_opts),         \
-        TTI_INIT_ROWS(tt_conv2d_opts, "glorot_uniform"), TT_OPTION_END
+#define CONV_ROWS                                                                           \
+    {"kernel",                                                                              \
+     TT_OPT_PAIR,                                                                           \
+     "3",                                                                                   \
+     "height and width of the window: 3 or [3, 5]",                                         \
+     offsetof(tt_layer_conv2d_opts, kernel),                                                \
+     1,                                                                                     \
+     MAX_SIDE,                                                                              \
+     NULL},                                                                                 \
+        {"stride",                                                                          \
+         TT_OPT_PAIR,                                                                       \
+         "1",                                                                               \
+         "step of the window in rows and columns",                                          \
+         offsetof(tt_layer_conv2d_opts, stride),                                            \
+         1,                                                                                 \
+         MAX_SIDE,                                                                          \
+         NULL},                                                                             \
+        {"padding",                                                                         \
+         TT_OPT_ENUM,                                                                       \
+         "valid",                                                                           \
+         "padding of the borders; same keeps the image size at stride 1",                   \
+         offsetof(tt_layer_conv2d_opts, padding),                                           \
+         0,                                                                                 \
+         0,                                                                                 \
+         tti_padding_words},                                                                \
+        {"pad",                                                                             \
+         TT_OPT_PAIR,                                                                       \
+         "0",                                                                               \
+         "explicit zero padding on each side, in rows and columns; instead of padding",     \
+         offsetof(tt_layer_conv2d_opts, pad),                                               \
+         0,                                                                                 \
+         MAX_SIDE,                                                                          \
+         NULL},                                                                             \
+        TTI_ACT_ROW(tt_layer_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_layer_conv2d_opts), \
+        TTI_INIT_ROWS(tt_layer_conv2d_opts, "glorot_uniform"), TT_OPTION_END
 
 static const tt_option conv_options[] = {
-    {"filters", TT_OPT_INT32, NULL, "number of output channels", offsetof(tt_conv2d_opts, filters),
-     1, TTI_MAX_WIDTH, NULL},
+    {"filters", TT_OPT_INT32, NULL, "number of output channels",
+     offsetof(tt_layer_conv2d_opts, filters), 1, TTI_MAX_WIDTH, NULL},
     CONV_ROWS,
 };
 
 static const tt_option depthwise_options[] = {
     {"filters", TT_OPT_INT32, "1", "number of filters per input channel",
-     offsetof(tt_conv2d_opts, filters), 1, TTI_MAX_WIDTH, NULL},
+     offsetof(tt_layer_conv2d_opts, filters), 1, TTI_MAX_WIDTH, NULL},
     CONV_ROWS,
 };
 
-static tt_tensor *conv(tt_build *b, const tt_conv2d_opts *o, tt_tensor *x, bool depthwise)
+static tt_tensor *conv(tt_build *b, const tt_layer_conv2d_opts *o, tt_tensor *x, bool depthwise)
 {
     if (!image_check(b, x) || !pad_check(b, o->padding, o->pad))
         return NULL;
@@ -106,14 +106,14 @@ static tt_tensor *conv(tt_build *b, const tt_conv2d_opts *o, tt_tensor *x, bool 
         bias = tti_weight_for(b, x, "bias", TT_SHAPE(out), (tt_init){0});
     if (w == NULL || (bias == NULL && !o->no_bias))
         return NULL;
-    tt_op_conv2d_opts c = {.opts_size = sizeof(c),
-                           .stride = {o->stride[0], o->stride[1]},
-                           .padding = pad_rule(o->padding, o->pad),
-                           .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]},
-                           .bias = bias,
-                           .act = tti_act_inside(o->act)};
-    tt_tensor *y = depthwise ? tt_op_depthwise_conv2d_with(b->graph, x, w, &c)
-                             : tt_op_conv2d_with(b->graph, x, w, &c);
+    tt_conv2d_opts c = {.opts_size = sizeof(c),
+                        .stride = {o->stride[0], o->stride[1]},
+                        .padding = pad_rule(o->padding, o->pad),
+                        .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]},
+                        .bias = bias,
+                        .act = tti_act_inside(o->act)};
+    tt_tensor *y = depthwise ? tt_depthwise_conv2d_with(b->graph, x, w, &c)
+                             : tt_conv2d_with(b->graph, x, w, &c);
     return tti_act_after(b->graph, y, o->act);
 }
 
@@ -133,8 +133,8 @@ const tti_layer_def tti_kind_conv2d = {
     .name = "conv2d",
     .help = "2-D convolution",
     .options = conv_options,
-    .size = sizeof(tt_conv2d_opts),
-    .common = offsetof(tt_conv2d_opts, name),
+    .size = sizeof(tt_layer_conv2d_opts),
+    .common = offsetof(tt_layer_conv2d_opts, name),
     .main = "filters",
     .build = conv_build,
     .torch = TTI_TORCH_KERNEL,
@@ -144,19 +144,19 @@ const tti_layer_def tti_kind_depthwise_conv2d = {
     .name = "depthwise_conv2d",
     .help = "depthwise 2-D convolution: each channel is convolved separately",
     .options = depthwise_options,
-    .size = sizeof(tt_conv2d_opts),
-    .common = offsetof(tt_conv2d_opts, name),
+    .size = sizeof(tt_layer_conv2d_opts),
+    .common = offsetof(tt_layer_conv2d_opts, name),
     .main = "kernel",
     .build = depthwise_build,
     .torch = TTI_TORCH_DEPTHWISE,
 };
 
-tt_tensor *tt_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
+tt_tensor *tt_layer_conv2d_with(tt_model *m, const tt_layer_conv2d_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_conv2d, opts);
 }
 
-tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
+tt_tensor *tt_layer_depthwise_conv2d_with(tt_model *m, const tt_layer_conv2d_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_depthwise_conv2d, opts);
 }
@@ -165,19 +165,19 @@ tt_tensor *tt_depthwise_conv2d_with(tt_model *m, const tt_conv2d_opts *opts)
 
 static const tt_option pool_options[] = {
     {"size", TT_OPT_PAIR, "2", "height and width of the window: 3 or [3, 5]",
-     offsetof(tt_max_pool2d_opts, size), 1, MAX_SIDE, NULL},
+     offsetof(tt_layer_max_pool2d_opts, size), 1, MAX_SIDE, NULL},
     {"stride", TT_OPT_PAIR, "0", "step of the window in rows and columns; 0: the window's size",
-     offsetof(tt_max_pool2d_opts, stride), 0, MAX_SIDE, NULL},
+     offsetof(tt_layer_max_pool2d_opts, stride), 0, MAX_SIDE, NULL},
     {"padding", TT_OPT_ENUM, "valid",
      "padding of the borders; same keeps the image size at stride 1",
-     offsetof(tt_max_pool2d_opts, padding), 0, 0, tti_padding_words},
+     offsetof(tt_layer_max_pool2d_opts, padding), 0, 0, tti_padding_words},
     {"pad", TT_OPT_PAIR, "0",
      "explicit padding on each side, in rows and columns; padded entries are ignored",
-     offsetof(tt_max_pool2d_opts, pad), 0, MAX_SIDE, NULL},
+     offsetof(tt_layer_max_pool2d_opts, pad), 0, MAX_SIDE, NULL},
     TT_OPTION_END,
 };
 
-static tt_tensor *pool(tt_build *b, const tt_max_pool2d_opts *o, tt_tensor *x, bool max)
+static tt_tensor *pool(tt_build *b, const tt_layer_max_pool2d_opts *o, tt_tensor *x, bool max)
 {
     if (!image_check(b, x) || !pad_check(b, o->padding, o->pad))
         return NULL;
@@ -187,7 +187,7 @@ static tt_tensor *pool(tt_build *b, const tt_max_pool2d_opts *o, tt_tensor *x, b
                                  o->stride[1] == 0 ? o->size[1] : o->stride[1]},
                       .padding = pad_rule(o->padding, o->pad),
                       .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]}};
-    return max ? tt_op_max_pool2d_with(b->graph, x, &p) : tt_op_avg_pool2d_with(b->graph, x, &p);
+    return max ? tt_max_pool2d_with(b->graph, x, &p) : tt_avg_pool2d_with(b->graph, x, &p);
 }
 
 static tt_tensor *max_pool_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
@@ -205,24 +205,24 @@ static tt_tensor *avg_pool_build(tt_build *b, const void *opts, tt_tensor *const
 static tt_tensor *global_avg_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)opts, (void)n_in;
-    return image_check(b, in[0]) ? tt_op_global_avg_pool2d(b->graph, in[0]) : NULL;
+    return image_check(b, in[0]) ? tt_global_avg_pool2d(b->graph, in[0]) : NULL;
 }
 
 static tt_tensor *global_max_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)opts, (void)n_in;
-    return image_check(b, in[0]) ? tt_op_global_max_pool2d(b->graph, in[0]) : NULL;
+    return image_check(b, in[0]) ? tt_global_max_pool2d(b->graph, in[0]) : NULL;
 }
 
-#define POOL_KIND(name_, help_, build_)               \
-    const tti_layer_def tti_kind_##name_ = {          \
-        .name = #name_,                               \
-        .help = help_,                                \
-        .options = pool_options,                      \
-        .size = sizeof(tt_max_pool2d_opts),           \
-        .common = offsetof(tt_max_pool2d_opts, name), \
-        .main = "size",                               \
-        .build = build_,                              \
+#define POOL_KIND(name_, help_, build_)                     \
+    const tti_layer_def tti_kind_##name_ = {                \
+        .name = #name_,                                     \
+        .help = help_,                                      \
+        .options = pool_options,                            \
+        .size = sizeof(tt_layer_max_pool2d_opts),           \
+        .common = offsetof(tt_layer_max_pool2d_opts, name), \
+        .main = "size",                                     \
+        .build = build_,                                    \
     };
 POOL_KIND(max_pool2d, "2-D max pooling", max_pool_build)
 POOL_KIND(avg_pool2d, "2-D average pooling", avg_pool_build)
@@ -240,22 +240,22 @@ GLOBAL_KIND(global_avg_pool2d, "global average pooling; the output is [batch, ch
 GLOBAL_KIND(global_max_pool2d, "global max pooling; the output is [batch, channels]",
             global_max_build)
 
-tt_tensor *tt_max_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
+tt_tensor *tt_layer_max_pool2d_with(tt_model *m, const tt_layer_max_pool2d_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_max_pool2d, opts);
 }
 
-tt_tensor *tt_avg_pool2d_with(tt_model *m, const tt_max_pool2d_opts *opts)
+tt_tensor *tt_layer_avg_pool2d_with(tt_model *m, const tt_layer_max_pool2d_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_avg_pool2d, opts);
 }
 
-tt_tensor *tt_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts)
+tt_tensor *tt_layer_global_avg_pool2d_with(tt_model *m, const tt_plain_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_global_avg_pool2d, opts);
 }
 
-tt_tensor *tt_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts)
+tt_tensor *tt_layer_global_max_pool2d_with(tt_model *m, const tt_plain_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_global_max_pool2d, opts);
 }

@@ -14,19 +14,19 @@ const char *const tti_over_words[] = {"batch", "lane", NULL};
 
 static const tt_option batch_norm_options[] = {
     {"eps", TT_OPT_FLOAT, "1e-5", "small constant added to the variance",
-     offsetof(tt_batch_norm_opts, eps), 0, 1, NULL},
+     offsetof(tt_layer_batch_norm_opts, eps), 0, 1, NULL},
     {"momentum", TT_OPT_FLOAT, "0.9", "fraction of the old running statistics kept at each step",
-     offsetof(tt_batch_norm_opts, momentum), 0, 1, NULL},
-    TTI_ACT_ROW(tt_batch_norm_opts, "linear"),
+     offsetof(tt_layer_batch_norm_opts, momentum), 0, 1, NULL},
+    TTI_ACT_ROW(tt_layer_batch_norm_opts, "linear"),
     {"zero_scale", TT_OPT_BOOL, "false", "initialise the scale to 0 instead of 1",
-     offsetof(tt_batch_norm_opts, zero_scale), 0, 0, NULL},
-    TTI_OVER_ROW(tt_batch_norm_opts),
+     offsetof(tt_layer_batch_norm_opts, zero_scale), 0, 0, NULL},
+    TTI_OVER_ROW(tt_layer_batch_norm_opts),
     TT_OPTION_END,
 };
 
 static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
-    const tt_batch_norm_opts *o = opts;
+    const tt_layer_batch_norm_opts *o = opts;
     if (!tti_x_check(b, in[0], 2, "[batch, ..., channels]"))
         return NULL;
     if (b->layer->share != b->layer) {
@@ -37,7 +37,7 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
         return NULL;
     }
     tt_shape c = TT_SHAPE(in[0]->shape.dim[in[0]->shape.rank - 1]);
-    tt_op_batch_norm_vars v = {
+    tt_batch_norm_vars v = {
         .gamma = tti_layer_weight(b, "weight", c, o->zero_scale ? (tt_init){0} : TTI_ONES),
         .beta = tti_layer_weight(b, "bias", c, (tt_init){0}),
         .mean = tti_layer_state(b, "mean", c, (tt_init){0}),
@@ -46,10 +46,10 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
     if (v.gamma == NULL || v.beta == NULL || v.mean == NULL || v.var == NULL)
         return NULL;
     tt_tensor *mean = NULL, *var = NULL;
-    tt_tensor *y = tt_op_batch_norm(b->graph, in[0], v, .eps = o->eps, .momentum = o->momentum,
-                                    .infer = !b->training, .act = tti_act_inside(o->act),
-                                    .residual = n_in > 1 ? in[1] : NULL, .new_mean = &mean,
-                                    .new_var = &var, .over = o->over);
+    tt_tensor *y = tt_batch_norm(b->graph, in[0], v, .eps = o->eps, .momentum = o->momentum,
+                                 .infer = !b->training, .act = tti_act_inside(o->act),
+                                 .residual = n_in > 1 ? in[1] : NULL, .new_mean = &mean,
+                                 .new_var = &var, .over = o->over);
     if (b->training &&
         (y == NULL || tti_build_update(b, mean) != TT_OK || tti_build_update(b, var) != TT_OK))
         return NULL;
@@ -59,7 +59,7 @@ static tt_tensor *batch_norm_build(tt_build *b, const void *opts, tt_tensor *con
 // One value per channel has no variance: the output is the bias, whatever x is.
 static int64_t batch_norm_few_rows(const tti_layer *l, int lanes)
 {
-    const tt_batch_norm_opts *o = l->opts;
+    const tt_layer_batch_norm_opts *o = l->opts;
     const tt_shape *x = &l->in[0]->shape;
     for (int i = 0; i + 1 < x->rank; i++)
         if (x->dim[i] > 1 || x->dim[i] < TT_BATCH)
@@ -72,8 +72,8 @@ const tti_layer_def tti_kind_batch_norm = {
     .help =
         "batch normalisation per channel; an optional second input is added before the activation",
     .options = batch_norm_options,
-    .size = sizeof(tt_batch_norm_opts),
-    .common = offsetof(tt_batch_norm_opts, name),
+    .size = sizeof(tt_layer_batch_norm_opts),
+    .common = offsetof(tt_layer_batch_norm_opts, name),
     .min_in = 1,
     .max_in = 2,
     .build = batch_norm_build,
@@ -81,7 +81,7 @@ const tti_layer_def tti_kind_batch_norm = {
     .few_rows = batch_norm_few_rows,
 };
 
-tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts)
+tt_tensor *tt_layer_batch_norm_with(tt_model *m, const tt_layer_batch_norm_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_batch_norm, opts);
 }
@@ -91,11 +91,11 @@ tt_tensor *tt_batch_norm_with(tt_model *m, const tt_batch_norm_opts *opts)
 #define EPS_ROW                                                              \
     {                                                                        \
         "eps", TT_OPT_FLOAT, "1e-5", "small constant added to the variance", \
-            offsetof(tt_layer_norm_opts, eps), 0, 1, NULL                    \
+            offsetof(tt_layer_layer_norm_opts, eps), 0, 1, NULL              \
     }
 static const tt_option layer_norm_options[] = {
     EPS_ROW,
-    TTI_NO_BIAS_ROW(tt_layer_norm_opts),
+    TTI_NO_BIAS_ROW(tt_layer_layer_norm_opts),
     TT_OPTION_END,
 };
 static const tt_option rms_norm_options[] = {EPS_ROW, TT_OPTION_END};
@@ -111,48 +111,48 @@ tt_tensor *tti_norm_in(tt_build *b, tt_tensor *x, const char *name, const tti_no
     if (gamma == NULL)
         return NULL;
     if (o->rms)
-        return tt_op_rms_norm(b->graph, x, gamma, .eps = o->eps);
+        return tt_rms_norm(b->graph, x, gamma, .eps = o->eps);
     if (!o->no_bias) {
         beta = tti_layer_weight(b, bias, c, (tt_init){0});
         if (beta == NULL)
             return NULL;
     }
-    return tt_op_layer_norm(b->graph, x, gamma, beta, .eps = o->eps);
+    return tt_layer_norm(b->graph, x, gamma, beta, .eps = o->eps);
 }
 
 static tt_tensor *layer_norm_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)n_in;
-    const tt_layer_norm_opts *o = opts;
+    const tt_layer_layer_norm_opts *o = opts;
     return tti_norm_in(b, in[0], "", &(tti_norm){.eps = o->eps, .no_bias = o->no_bias});
 }
 
 static tt_tensor *rms_norm_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)n_in;
-    const tt_layer_norm_opts *o = opts;
+    const tt_layer_layer_norm_opts *o = opts;
     return tti_norm_in(b, in[0], "", &(tti_norm){.eps = o->eps, .rms = true});
 }
 
-#define NORM_KIND(name_, help_)                       \
-    const tti_layer_def tti_kind_##name_ = {          \
-        .name = #name_,                               \
-        .help = help_,                                \
-        .options = name_##_options,                   \
-        .size = sizeof(tt_layer_norm_opts),           \
-        .common = offsetof(tt_layer_norm_opts, name), \
-        .build = name_##_build,                       \
-        .torch = TTI_TORCH_FEATURES,                  \
+#define NORM_KIND(name_, help_)                             \
+    const tti_layer_def tti_kind_##name_ = {                \
+        .name = #name_,                                     \
+        .help = help_,                                      \
+        .options = name_##_options,                         \
+        .size = sizeof(tt_layer_layer_norm_opts),           \
+        .common = offsetof(tt_layer_layer_norm_opts, name), \
+        .build = name_##_build,                             \
+        .torch = TTI_TORCH_FEATURES,                        \
     };
 NORM_KIND(layer_norm, "layer normalisation over the last axis, with scale and shift")
 NORM_KIND(rms_norm, "RMS normalisation over the last axis, with scale")
 
-tt_tensor *tt_layer_norm_with(tt_model *m, const tt_layer_norm_opts *opts)
+tt_tensor *tt_layer_layer_norm_with(tt_model *m, const tt_layer_layer_norm_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_layer_norm, opts);
 }
 
-tt_tensor *tt_rms_norm_with(tt_model *m, const tt_layer_norm_opts *opts)
+tt_tensor *tt_layer_rms_norm_with(tt_model *m, const tt_layer_layer_norm_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_rms_norm, opts);
 }

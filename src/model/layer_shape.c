@@ -8,7 +8,7 @@
 static tt_tensor *flatten_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)opts, (void)n_in;
-    return tt_op_flatten(b->graph, in[0]);
+    return tt_flatten(b->graph, in[0]);
 }
 
 const tti_layer_def tti_kind_flatten = {
@@ -19,7 +19,7 @@ const tti_layer_def tti_kind_flatten = {
     .build = flatten_build,
 };
 
-tt_tensor *tt_flatten_with(tt_model *m, const tt_plain_opts *opts)
+tt_tensor *tt_layer_flatten_with(tt_model *m, const tt_plain_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_flatten, opts);
 }
@@ -84,14 +84,14 @@ tt_tensor *tt_layer_reshape_with(tt_model *m, const tt_layer_reshape_opts *opts)
 static const tt_option permute_options[] = {
     {"order", TT_OPT_INTS, NULL,
      "new order of the axes of one record, counted from 0 without the batch: [2, 0, 1]",
-     offsetof(tt_permute_opts, order), 0, TT_MAX_RANK, NULL},
+     offsetof(tt_layer_permute_opts, order), 0, TT_MAX_RANK, NULL},
     TT_OPTION_END,
 };
 
 static tt_tensor *permute_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)n_in;
-    const tt_ints *order = &((const tt_permute_opts *)opts)->order;
+    const tt_ints *order = &((const tt_layer_permute_opts *)opts)->order;
     char text[TT_SHAPE_TEXT];
     int rank = in[0]->shape.rank - 1; // of a record
     unsigned seen = 0;
@@ -115,13 +115,13 @@ const tti_layer_def tti_kind_permute = {
     .name = "permute",
     .help = "permute the axes of each record",
     .options = permute_options,
-    .size = sizeof(tt_permute_opts),
-    .common = offsetof(tt_permute_opts, name),
+    .size = sizeof(tt_layer_permute_opts),
+    .common = offsetof(tt_layer_permute_opts, name),
     .main = "order",
     .build = permute_build,
 };
 
-tt_tensor *tt_permute_with(tt_model *m, const tt_permute_opts *opts)
+tt_tensor *tt_layer_permute_with(tt_model *m, const tt_layer_permute_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_permute, opts);
 }

@@ -21,17 +21,17 @@ static bool sequence_check(tt_build *b, const tt_tensor *x)
 
 static const tt_option embedding_options[] = {
     {"vocab", TT_OPT_INT, NULL, "vocabulary size; every id must be below it",
-     offsetof(tt_embedding_opts, vocab), 1, TTI_MAX_WIDTH, NULL},
+     offsetof(tt_layer_embedding_opts, vocab), 1, TTI_MAX_WIDTH, NULL},
     {"width", TT_OPT_INT32, NULL, "size of the embedding vectors",
-     offsetof(tt_embedding_opts, width), 1, TTI_MAX_WIDTH, NULL},
-    TTI_INIT_ROWS(tt_embedding_opts, "normal"),
+     offsetof(tt_layer_embedding_opts, width), 1, TTI_MAX_WIDTH, NULL},
+    TTI_INIT_ROWS(tt_layer_embedding_opts, "normal"),
     TT_OPTION_END,
 };
 
 static tt_tensor *embedding_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)n_in;
-    const tt_embedding_opts *o = opts;
+    const tt_layer_embedding_opts *o = opts;
     if (in[0]->dtype != TT_I32 && in[0]->dtype != TT_I64) {
         (void)TT_FAIL(b->model->ctx, TT_EDTYPE,
                       "x is %s; an embedding takes ids: give the input .dtype = TT_I32",
@@ -39,7 +39,7 @@ static tt_tensor *embedding_build(tt_build *b, const void *opts, tt_tensor *cons
         return NULL;
     }
     tt_tensor *table = tti_layer_weight(b, "weight", TT_SHAPE(o->vocab, o->width), o->init);
-    tt_tensor *y = table == NULL ? NULL : tt_op_embedding(b->graph, table, in[0]);
+    tt_tensor *y = table == NULL ? NULL : tt_embedding(b->graph, table, in[0]);
     return y == NULL ? NULL : tti_compute(b, y); // rows that are looked up, not the whole table
 }
 
@@ -47,12 +47,12 @@ const tti_layer_def tti_kind_embedding = {
     .name = "embedding",
     .help = "embedding: look up a vector for each id",
     .options = embedding_options,
-    .size = sizeof(tt_embedding_opts),
-    .common = offsetof(tt_embedding_opts, name),
+    .size = sizeof(tt_layer_embedding_opts),
+    .common = offsetof(tt_layer_embedding_opts, name),
     .build = embedding_build,
 };
 
-tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts)
+tt_tensor *tt_layer_embedding_with(tt_model *m, const tt_layer_embedding_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_embedding, opts);
 }
@@ -61,8 +61,8 @@ tt_tensor *tt_embedding_with(tt_model *m, const tt_embedding_opts *opts)
 
 static const tt_option positional_options[] = {
     {"fixed", TT_OPT_BOOL, "false", "use fixed sines and cosines instead of trained weights",
-     offsetof(tt_positional_opts, fixed), 0, 0, NULL},
-    TTI_INIT_ROWS(tt_positional_opts, "normal"),
+     offsetof(tt_layer_positional_opts, fixed), 0, 0, NULL},
+    TTI_INIT_ROWS(tt_layer_positional_opts, "normal"),
     TT_OPTION_END,
 };
 
@@ -96,7 +96,7 @@ static tt_tensor *waves(tt_build *b, int64_t time, int64_t channels)
 static tt_tensor *positional_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)n_in;
-    const tt_positional_opts *o = opts;
+    const tt_layer_positional_opts *o = opts;
     tt_tensor *x = in[0];
     if (!sequence_check(b, x))
         return NULL;
@@ -110,12 +110,12 @@ const tti_layer_def tti_kind_positional = {
     .name = "positional",
     .help = "add a position embedding",
     .options = positional_options,
-    .size = sizeof(tt_positional_opts),
-    .common = offsetof(tt_positional_opts, name),
+    .size = sizeof(tt_layer_positional_opts),
+    .common = offsetof(tt_layer_positional_opts, name),
     .build = positional_build,
 };
 
-tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts)
+tt_tensor *tt_layer_positional_with(tt_model *m, const tt_layer_positional_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_positional, opts);
 }
@@ -138,12 +138,12 @@ tt_tensor *tt_positional_with(tt_model *m, const tt_positional_opts *opts)
     }
 
 static const tt_option attention_options[] = {
-    HEADS_ROWS(tt_attention_opts),
+    HEADS_ROWS(tt_layer_attention_opts),
     {"causal", TT_OPT_BOOL, "false",
      "causal mask: a position attends only to itself and to earlier positions",
-     offsetof(tt_attention_opts, causal), 0, 0, NULL},
-    TTI_NO_BIAS_ROW(tt_attention_opts),
-    TTI_RATE_ROW(tt_attention_opts, dropout, "dropout rate of the output"),
+     offsetof(tt_layer_attention_opts, causal), 0, 0, NULL},
+    TTI_NO_BIAS_ROW(tt_layer_attention_opts),
+    TTI_RATE_ROW(tt_layer_attention_opts, dropout, "dropout rate of the output"),
     TT_OPTION_END,
 };
 
@@ -172,7 +172,7 @@ static tt_tensor *linear_in(tt_build *b, tt_tensor *x, const linear *l)
     return tti_act_after(b->graph, y, l->act);
 }
 
-static bool heads_check(tt_build *b, const tt_tensor *x, const tt_attention_opts *o)
+static bool heads_check(tt_build *b, const tt_tensor *x, const tt_layer_attention_opts *o)
 {
     int64_t channels = x->shape.dim[2];
     int kv = o->kv_heads == 0 ? o->heads : o->kv_heads;
@@ -187,7 +187,7 @@ static bool heads_check(tt_build *b, const tt_tensor *x, const tt_attention_opts
 }
 
 // The products qkv and proj around attention; names are the weights' and theirs the inits.
-static tt_tensor *attend(tt_build *b, tt_tensor *x, const tt_attention_opts *o,
+static tt_tensor *attend(tt_build *b, tt_tensor *x, const tt_layer_attention_opts *o,
                          const char *const names[2], const tt_init inits[2])
 {
     if (x == NULL || !heads_check(b, x, o))
@@ -198,8 +198,8 @@ static tt_tensor *attend(tt_build *b, tt_tensor *x, const tt_attention_opts *o,
     tt_tensor *qkv = linear_in(b, x, &(linear){names[0], packed, TT_LINEAR, o->no_bias, inits[0]});
     if (qkv == NULL)
         return NULL;
-    tt_tensor *y = tt_op_attention(b->graph, qkv, NULL, NULL, .heads = o->heads, .kv_heads = kv,
-                                   .causal = o->causal);
+    tt_tensor *y = tt_attention(b->graph, qkv, NULL, NULL, .heads = o->heads, .kv_heads = kv,
+                                .causal = o->causal);
     y = linear_in(b, y, &(linear){names[1], channels, TT_LINEAR, o->no_bias, inits[1]});
     return y == NULL ? NULL : tti_dropout_in(b, y, o->dropout);
 }
@@ -216,14 +216,14 @@ const tti_layer_def tti_kind_attention = {
     .name = "attention",
     .help = "multi-head self-attention",
     .options = attention_options,
-    .size = sizeof(tt_attention_opts),
-    .common = offsetof(tt_attention_opts, name),
+    .size = sizeof(tt_layer_attention_opts),
+    .common = offsetof(tt_layer_attention_opts, name),
     .main = "heads",
     .build = attention_build,
     .torch = TTI_TORCH_MATRIX,
 };
 
-tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts)
+tt_tensor *tt_layer_attention_with(tt_model *m, const tt_layer_attention_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_attention, opts);
 }
@@ -231,23 +231,23 @@ tt_tensor *tt_attention_with(tt_model *m, const tt_attention_opts *opts)
 // ---- transformer block -----------------------------------------------------------------------
 
 static const tt_option block_options[] = {
-    HEADS_ROWS(tt_transformer_block_opts),
+    HEADS_ROWS(tt_layer_transformer_block_opts),
     {"hidden", TT_OPT_INT32, "0", "hidden units of the MLP; 0: 4 times the width",
-     offsetof(tt_transformer_block_opts, hidden), 0, TTI_MAX_WIDTH, NULL},
+     offsetof(tt_layer_transformer_block_opts, hidden), 0, TTI_MAX_WIDTH, NULL},
     {"no_causal", TT_OPT_BOOL, "false", "no causal mask: attend to all positions",
-     offsetof(tt_transformer_block_opts, no_causal), 0, 0, NULL},
-    TTI_NO_BIAS_ROW(tt_transformer_block_opts),
+     offsetof(tt_layer_transformer_block_opts, no_causal), 0, 0, NULL},
+    TTI_NO_BIAS_ROW(tt_layer_transformer_block_opts),
     {"rms", TT_OPT_BOOL, "false", "use RMS norm instead of layer norm",
-     offsetof(tt_transformer_block_opts, rms), 0, 0, NULL},
-    TTI_ACT_ROW(tt_transformer_block_opts, "gelu"),
-    TTI_RATE_ROW(tt_transformer_block_opts, dropout, "dropout rate in both branches"),
+     offsetof(tt_layer_transformer_block_opts, rms), 0, 0, NULL},
+    TTI_ACT_ROW(tt_layer_transformer_block_opts, "gelu"),
+    TTI_RATE_ROW(tt_layer_transformer_block_opts, dropout, "dropout rate in both branches"),
     {"depth", TT_OPT_FLOAT, "1",
      "number of blocks in the model; scales down the initial weights of the output projections",
-     offsetof(tt_transformer_block_opts, depth), 1, 1e6, NULL},
+     offsetof(tt_layer_transformer_block_opts, depth), 1, 1e6, NULL},
     TT_OPTION_END,
 };
 
-static tt_tensor *block_mlp(tt_build *b, tt_tensor *x, const tt_transformer_block_opts *o,
+static tt_tensor *block_mlp(tt_build *b, tt_tensor *x, const tt_layer_transformer_block_opts *o,
                             tt_init last)
 {
     if (x == NULL)
@@ -263,7 +263,7 @@ static tt_tensor *block_build(tt_build *b, const void *opts, tt_tensor *const *i
 {
     (void)n_in;
     static const char *const names[] = {"attn.qkv", "attn.proj"};
-    const tt_transformer_block_opts *o = opts;
+    const tt_layer_transformer_block_opts *o = opts;
     tt_graph *g = b->graph;
     tt_tensor *x = in[0];
     if (!sequence_check(b, x))
@@ -271,11 +271,11 @@ static tt_tensor *block_build(tt_build *b, const void *opts, tt_tensor *const *i
     tti_norm norm = {.eps = 1e-5, .no_bias = o->no_bias, .rms = o->rms};
     tt_init last = {TT_INIT_NORMAL, 0, DEVIATION / sqrt(2 * o->depth)};
     tt_init inits[] = {{TT_INIT_NORMAL, 0, DEVIATION}, last};
-    tt_attention_opts a = {.heads = o->heads,
-                           .kv_heads = o->kv_heads,
-                           .causal = !o->no_causal,
-                           .no_bias = o->no_bias,
-                           .dropout = o->dropout};
+    tt_layer_attention_opts a = {.heads = o->heads,
+                                 .kv_heads = o->kv_heads,
+                                 .causal = !o->no_causal,
+                                 .no_bias = o->no_bias,
+                                 .dropout = o->dropout};
     if (tt_name_push(g, "attn") != TT_OK)
         return NULL;
     tt_tensor *y = attend(b, tti_norm_in(b, x, "norm1", &norm), &a, names, inits);
@@ -291,14 +291,14 @@ const tti_layer_def tti_kind_transformer_block = {
     .name = "transformer_block",
     .help = "transformer block: x + attention(norm(x)), then x + mlp(norm(x))",
     .options = block_options,
-    .size = sizeof(tt_transformer_block_opts),
-    .common = offsetof(tt_transformer_block_opts, name),
+    .size = sizeof(tt_layer_transformer_block_opts),
+    .common = offsetof(tt_layer_transformer_block_opts, name),
     .main = "heads",
     .build = block_build,
     .torch = TTI_TORCH_MATRIX,
 };
 
-tt_tensor *tt_transformer_block_with(tt_model *m, const tt_transformer_block_opts *opts)
+tt_tensor *tt_layer_transformer_block_with(tt_model *m, const tt_layer_transformer_block_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_transformer_block, opts);
 }

@@ -85,7 +85,7 @@ bool tti_rate_check(tt_build *b, const char *what, double rate)
 
 tt_tensor *tti_dropout_in(tt_build *b, tt_tensor *x, double rate)
 {
-    return b->training ? tt_op_dropout(b->graph, x, rate) : x;
+    return b->training ? tt_dropout(b->graph, x, rate) : x;
 }
 
 bool tti_x_check(tt_build *b, const tt_tensor *x, int rank, const char *wanted)

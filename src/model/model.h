@@ -26,7 +26,7 @@ typedef enum tti_torch {
 } tti_torch;
 
 /*
- * A kind of layer. The rows describe the public options struct (tt_dense_opts), all but
+ * A kind of layer. The rows describe the public options struct (tt_layer_dense_opts), all but
  * TT_LAYER_OPTIONS and what no text can say. build() adds nodes; weights come from
  * tt_layer_weight(). A composite has expand() instead, which appends layers and returns the last
  * one's output.

@@ -9,15 +9,15 @@
 #include <stdio.h>
 
 static const tt_option resnet_options[] = {
-    {"depth", TT_OPT_INT32, "18", "number of layers: 18, 34 or 50", offsetof(tt_resnet_opts, depth),
-     0, 0, NULL},
-    {"classes", TT_OPT_INT32, "10", "number of classes", offsetof(tt_resnet_opts, classes), 1,
+    {"depth", TT_OPT_INT32, "18", "number of layers: 18, 34 or 50",
+     offsetof(tt_layer_resnet_opts, depth), 0, 0, NULL},
+    {"classes", TT_OPT_INT32, "10", "number of classes", offsetof(tt_layer_resnet_opts, classes), 1,
      TTI_MAX_WIDTH, NULL},
     {"width", TT_OPT_INT32, "64", "number of channels of the first stage",
-     offsetof(tt_resnet_opts, width), 1, 1 << 20, NULL},
+     offsetof(tt_layer_resnet_opts, width), 1, 1 << 20, NULL},
     {"small", TT_OPT_BOOL, "false", "variant for 32 x 32 images: a 3x3 stem without pooling",
-     offsetof(tt_resnet_opts, small), 0, 0, NULL},
-    TTI_OVER_ROW(tt_resnet_opts),
+     offsetof(tt_layer_resnet_opts, small), 0, 0, NULL},
+    TTI_OVER_ROW(tt_layer_resnet_opts),
     TT_OPTION_END,
 };
 
@@ -31,21 +31,22 @@ typedef struct unit {
     tt_tensor *shortcut; // added before the activation; the scale then starts at zero
 } unit;
 
-static tt_tensor *unit_add(tt_model *m, const tt_resnet_opts *o, const unit *u)
+static tt_tensor *unit_add(tt_model *m, const tt_layer_resnet_opts *o, const unit *u)
 {
     char conv[64], norm[64];
     snprintf(conv, sizeof(conv), "%s%s", u->path, u->conv);
     snprintf(norm, sizeof(norm), "%s%s", u->path, u->norm);
-    tt_tensor *y = tt_conv2d(m, .filters = u->filters, .kernel = {u->kernel}, .stride = {u->stride},
-                             .pad = {u->kernel / 2}, .no_bias = true,
-                             .init = {TT_INIT_HE_NORMAL, 0, 0}, .name = conv, .from = {u->from});
-    return tt_batch_norm(m, .act = u->act, .zero_scale = u->shortcut != NULL, .over = o->over,
-                         .name = norm, .from = {y, u->shortcut});
+    tt_tensor *y =
+        tt_layer_conv2d(m, .filters = u->filters, .kernel = {u->kernel}, .stride = {u->stride},
+                        .pad = {u->kernel / 2}, .no_bias = true, .init = {TT_INIT_HE_NORMAL, 0, 0},
+                        .name = conv, .from = {u->from});
+    return tt_layer_batch_norm(m, .act = u->act, .zero_scale = u->shortcut != NULL, .over = o->over,
+                               .name = norm, .from = {y, u->shortcut});
 }
 
 // One block of a stage; filters are those inside.
-static tt_tensor *block_add(tt_model *m, const tt_resnet_opts *o, const char *path, tt_tensor *x,
-                            int filters, int stride)
+static tt_tensor *block_add(tt_model *m, const tt_layer_resnet_opts *o, const char *path,
+                            tt_tensor *x, int filters, int stride)
 {
     bool bottleneck = o->depth == 50;
     int out = filters * (bottleneck ? 4 : 1);
@@ -66,21 +67,21 @@ static tt_tensor *block_add(tt_model *m, const tt_resnet_opts *o, const char *pa
     return unit_add(m, o, &(unit){path, "conv3", "bn3", out, 1, 1, TT_RELU, NULL, shortcut});
 }
 
-static tt_tensor *stem_add(tt_model *m, const tt_resnet_opts *o)
+static tt_tensor *stem_add(tt_model *m, const tt_layer_resnet_opts *o)
 {
     unit stem = {"",      "conv1",    "bn1", o->width, o->small ? 3 : 7, o->small ? 1 : 2,
                  TT_RELU, o->from[0], NULL};
     tt_tensor *x = unit_add(m, o, &stem);
     if (o->small)
         return x;
-    return tt_max_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}, .name = "maxpool");
+    return tt_layer_max_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}, .name = "maxpool");
 }
 
 static tt_tensor *resnet_expand(tt_model *m, const void *opts, const char *name)
 {
     (void)name;
     static const int blocks[][5] = {{18, 2, 2, 2, 2}, {34, 3, 4, 6, 3}, {50, 3, 4, 6, 3}};
-    const tt_resnet_opts *o = opts;
+    const tt_layer_resnet_opts *o = opts;
     const int *row = NULL;
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         if (blocks[i][0] == o->depth)
@@ -97,21 +98,21 @@ static tt_tensor *resnet_expand(tt_model *m, const void *opts, const char *name)
             x = block_add(m, o, path, x, o->width << stage, i == 0 && stage > 0 ? 2 : 1);
         }
     }
-    tt_global_avg_pool2d(m, .name = "avgpool");
-    return tt_dense(m, .units = o->classes, .name = "fc");
+    tt_layer_global_avg_pool2d(m, .name = "avgpool");
+    return tt_layer_dense(m, .units = o->classes, .name = "fc");
 }
 
 const tti_layer_def tti_kind_resnet = {
     .name = "resnet",
     .help = "ResNet-18, ResNet-34 or ResNet-50",
     .options = resnet_options,
-    .size = sizeof(tt_resnet_opts),
-    .common = offsetof(tt_resnet_opts, name),
+    .size = sizeof(tt_layer_resnet_opts),
+    .common = offsetof(tt_layer_resnet_opts, name),
     .main = "depth",
     .expand = resnet_expand,
 };
 
-tt_tensor *tt_resnet_with(tt_model *m, const tt_resnet_opts *opts)
+tt_tensor *tt_layer_resnet_with(tt_model *m, const tt_layer_resnet_opts *opts)
 {
     return tti_layer_call(m, &tti_kind_resnet, opts);
 }

@@ -239,10 +239,10 @@ const tt_op tti_op_attention_grad = {
     .kernel = {[TT_CPU] = TTI_CPU(attention_grad, prep_attention_grad)},
 };
 
-tt_tensor *tt_op_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
-                                const tt_op_attention_opts *opts)
+tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
+                             const tt_attention_opts *opts)
 {
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "attention", tt_op_attention_opts, opts);
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "attention", tt_attention_opts, opts);
     if (opts == NULL)
         return NULL;
     tti_attention_attr a = {.heads = opts->heads,

@@ -15,10 +15,10 @@ tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go)
     return tt_node_out(g, n->op, 3, (tt_tensor *[]){n->in[0], n->in[1], go}, n->attr);
 }
 
-tt_tensor *tt_op_batch_norm_with(tt_graph *g, tt_tensor *x, tt_op_batch_norm_vars vars,
-                                 const tt_op_batch_norm_opts *opts)
+tt_tensor *tt_batch_norm_with(tt_graph *g, tt_tensor *x, tt_batch_norm_vars vars,
+                              const tt_batch_norm_opts *opts)
 {
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "batch_norm", tt_op_batch_norm_opts, opts);
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), "batch_norm", tt_batch_norm_opts, opts);
     if (opts == NULL)
         return NULL;
     tti_batch_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5),

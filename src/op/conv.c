@@ -55,7 +55,7 @@ const tt_option tti_conv_dw_options[] = {
 };
 
 tt_status tti_conv_fill(tt_ctx *ctx, const char *name, tt_tensor *x, tt_tensor *w,
-                        const tt_op_conv2d_opts *o, tti_conv_attr *out)
+                        const tt_conv2d_opts *o, tti_conv_attr *out)
 {
     static const int64_t one[2] = {1, 1};
     char text[TT_SHAPE_TEXT];
@@ -67,9 +67,9 @@ tt_status tti_conv_fill(tt_ctx *ctx, const char *name, tt_tensor *x, tt_tensor *
                            &out->stride, &out->pad);
 }
 
-tt_tensor *tt_op_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w, const tt_op_conv2d_opts *opts)
+tt_tensor *tt_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w, const tt_conv2d_opts *opts)
 {
-    tt_op_conv2d_opts o = {0};
+    tt_conv2d_opts o = {0};
     tti_conv_attr a;
     if (!tti_given(g, "conv2d", x) || !tti_given(g, "conv2d", w))
         return NULL;

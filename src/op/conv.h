@@ -49,7 +49,7 @@ tt_status tti_image_check(tt_ctx *ctx, const char *name, const char *what, const
 // conv.c, for depthwise.c as well.
 
 tt_status tti_conv_fill(tt_ctx *ctx, const char *name, tt_tensor *x, tt_tensor *w,
-                        const tt_op_conv2d_opts *o, tti_conv_attr *out);
+                        const tt_conv2d_opts *o, tti_conv_attr *out);
 // The gradient at the sum before the activation.
 tt_tensor *tti_conv_dz(tt_graph *g, const tt_node *n, int act, tt_tensor *const *dy);
 // Inputs 0 and 1 split by rows give a lane sum.

@@ -18,10 +18,10 @@ _Static_assert(sizeof(tti_depthwise_tune) <= TT_TUNE_BYTES, "tune is too large")
 
 extern const tt_op tti_op_depthwise_conv2d, tti_op_depthwise_conv2d_dx, tti_op_depthwise_conv2d_dw;
 
-tt_tensor *tt_op_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
-                                       const tt_op_conv2d_opts *opts)
+tt_tensor *tt_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
+                                    const tt_conv2d_opts *opts)
 {
-    tt_op_conv2d_opts o = {0};
+    tt_conv2d_opts o = {0};
     tti_conv_attr a;
     if (!tti_given(g, "depthwise_conv2d", x) || !tti_given(g, "depthwise_conv2d", w))
         return NULL;

@@ -73,7 +73,7 @@ const tt_op tti_op_dropout = {
     .kernel = {[TT_CPU] = TTI_CPU(dropout, dropout_prep)},
 };
 
-tt_tensor *tt_op_dropout(tt_graph *g, tt_tensor *x, double rate)
+tt_tensor *tt_dropout(tt_graph *g, tt_tensor *x, double rate)
 {
     tti_dropout_attr a = {rate, 0};
     return rate == 0 ? x : tt_node_out(g, &tti_op_dropout, 1, &x, &a);

@@ -151,7 +151,7 @@ const tt_op tti_op_gather = {
     .kernel = {[TT_CPU] = TTI_CPU(gather, gather_prep)},
 };
 
-tt_tensor *tt_op_embedding(tt_graph *g, tt_tensor *table, tt_tensor *ids)
+tt_tensor *tt_embedding(tt_graph *g, tt_tensor *table, tt_tensor *ids)
 {
     tti_gather_attr a = {0};
     return tt_node_out(g, &tti_op_embedding, 2, (tt_tensor *[]){table, ids}, &a);

@@ -143,7 +143,7 @@ tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matm
         tt_tensor *y = product(g, a, at.transpose_a, b, at.transpose_b);
         if (opts->bias != NULL)
             y = tt_add(g, y, opts->bias);
-        return opts->act == TT_LINEAR ? y : tt_op_activation(g, y, opts->act);
+        return opts->act == TT_LINEAR ? y : tt_activation(g, y, opts->act);
     }
     tt_tensor *in[] = {a, b, opts->bias};
     return tt_node_out(g, &tti_op_matmul, opts->bias == NULL ? 2 : 3, in, &at);

@@ -261,8 +261,8 @@ const tt_op tti_op_rms_norm_grad = {
     .kernel = {[TT_CPU] = TTI_CPU(rms_norm_grad, prep_norm_grad)},
 };
 
-tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
-                                 const tt_norm_opts *opts)
+tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
+                              const tt_norm_opts *opts)
 {
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "layer_norm", tt_norm_opts, opts);
     if (opts == NULL)
@@ -279,8 +279,7 @@ tt_tensor *tt_op_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt
     return tt_node_out(g, &tti_op_layer_norm, n, in, &a);
 }
 
-tt_tensor *tt_op_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma,
-                               const tt_norm_opts *opts)
+tt_tensor *tt_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, const tt_norm_opts *opts)
 {
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "rms_norm", tt_norm_opts, opts);
     if (opts == NULL)

@@ -65,12 +65,12 @@ static tt_tensor *build(tt_graph *g, const tt_op *op, tt_tensor *x, const tt_poo
     return tt_node_out(g, op, 1, &x, &a);
 }
 
-tt_tensor *tt_op_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts)
+tt_tensor *tt_max_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts)
 {
     return build(g, &tti_op_max_pool2d, x, opts);
 }
 
-tt_tensor *tt_op_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts)
+tt_tensor *tt_avg_pool2d_with(tt_graph *g, tt_tensor *x, const tt_pool_opts *opts)
 {
     return build(g, &tti_op_avg_pool2d, x, opts);
 }
@@ -89,12 +89,12 @@ static tt_tensor *whole_image(tt_graph *g, const tt_op *op, const char *name, tt
     return y == NULL ? NULL : tt_reshape(g, y, TT_SHAPE(dim[0], dim[3]));
 }
 
-tt_tensor *tt_op_global_avg_pool2d(tt_graph *g, tt_tensor *x)
+tt_tensor *tt_global_avg_pool2d(tt_graph *g, tt_tensor *x)
 {
     return whole_image(g, &tti_op_avg_pool2d, "global_avg_pool2d", x);
 }
 
-tt_tensor *tt_op_global_max_pool2d(tt_graph *g, tt_tensor *x)
+tt_tensor *tt_global_max_pool2d(tt_graph *g, tt_tensor *x)
 {
     return whole_image(g, &tti_op_max_pool2d, "global_max_pool2d", x);
 }

@@ -143,7 +143,7 @@ tt_tensor *tt_reshape(tt_graph *g, tt_tensor *x, tt_shape shape)
     return tti_reshape_to(g, x, &shape);
 }
 
-tt_tensor *tt_op_flatten(tt_graph *g, tt_tensor *x)
+tt_tensor *tt_flatten(tt_graph *g, tt_tensor *x)
 {
     if (!tti_given(g, "flatten", x))
         return NULL;

@@ -260,7 +260,7 @@ tt_tensor *tti_act_grad(tt_graph *g, tt_act act, tt_tensor *dy, tt_tensor *y_or_
     return two(g, r->grad, y_or_z, dy, r->grad->attrs == NULL ? NULL : &r->attr);
 }
 
-tt_tensor *tt_op_activation(tt_graph *g, tt_tensor *x, tt_act act)
+tt_tensor *tt_activation(tt_graph *g, tt_tensor *x, tt_act act)
 {
     if (!tti_given(g, "activation", x))
         return NULL;

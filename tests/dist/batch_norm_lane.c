@@ -13,7 +13,7 @@ TEST(batch_norm_lane_in_training_and_inference)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {3});
-    CHECK(tt_batch_norm(m, .momentum = 0.75, .over = TT_OVER_LANE) != NULL);
+    CHECK(tt_layer_batch_norm(m, .momentum = 0.75, .over = TT_OVER_LANE) != NULL);
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor **updates;
     int n_updates;
@@ -71,13 +71,13 @@ static tt_status train(way w, int64_t rows, tt_hash *hash, double *loss, char me
                 .strategy = w.devices == NULL || w.strategy != NULL ? w.strategy : "mirrored",
                 .spread = w.spread, .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
-    tt_batch_norm(m, .act = TT_RELU, .over = w.over);
-    tt_conv2d(m, .filters = 19, .kernel = {3, 3}, .stride = {2, 2});
-    tt_batch_norm(m, .act = TT_GELU, .over = w.over);
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
-    tt_batch_norm(m, .over = w.over);
+    tt_layer_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
+    tt_layer_batch_norm(m, .act = TT_RELU, .over = w.over);
+    tt_layer_conv2d(m, .filters = 19, .kernel = {3, 3}, .stride = {2, 2});
+    tt_layer_batch_norm(m, .act = TT_GELU, .over = w.over);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
+    tt_layer_batch_norm(m, .over = w.over);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .metrics = TT_ACCURACY, .recompute = w.recompute,
                .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9));
     tt_data *d = tt_digits(ctx, .count = 2 * rows + 1);
@@ -166,7 +166,7 @@ TEST(resnet_passes_over_on)
     tt_ctx *ctx = test_ctx();
     for (int over = 0; over < 2; over++) {
         tt_model *m = tt_sequential(ctx, .input = {8, 8, 3});
-        CHECK(tt_resnet(m, .width = 4, .small = true, .over = (tt_over)over) != NULL);
+        CHECK(tt_layer_resnet(m, .width = 4, .small = true, .over = (tt_over)over) != NULL);
         tt_graph *g = tt_graph_new(ctx);
         tt_tensor **updates;
         int n_updates;
@@ -199,9 +199,9 @@ TEST(job_names_what_batch_norm_is_over)
 
     ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_batch_norm(m, .over = TT_OVER_LANE);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_batch_norm(m, .over = TT_OVER_LANE);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 20), .epochs = 1, .batch = 10));
     CHECK_OK(tt_model_hash(m, &want));

@@ -81,11 +81,11 @@ static void fail_on(const char *strategy, int n, int device)
     tt_ctx *ctx = tt_open(.devices = devices, .threads = 2, .strategy = strategy, .on_event = hear,
                           .user = &h);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_max_pool2d(m, .size = {4, 4});
-    tt_flatten(m);
+    tt_layer_max_pool2d(m, .size = {4, 4});
+    tt_layer_flatten(m);
     for (int i = 0; i < 24; i++) // of equal cost, so that every stage of a pipeline has some
-        tt_dense(m, .units = 48, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+        tt_layer_dense(m, .units = 48, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
     tt_data *data = tt_digits(ctx, .count = 640, .batch = 64);
     tt_status st = tt_fit(m, data, .checkpoints = test_folder());
@@ -214,9 +214,9 @@ TEST(the_slowest_device_is_named)
     tt_ctx *ctx = tt_open(.devices = "cpu:0*3", .threads = 3, .strategy = "mirrored",
                           .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 64, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 64, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 600, .batch = 60)));
     tt_fit_report r;

@@ -54,10 +54,10 @@ static tt_tensor *cliff(void *user, tt_graph *g, tt_tensor *y, tt_tensor *t)
 static tt_model *model(tt_ctx *ctx, const way *w)
 {
     tt_model *m = tt_sequential(ctx, .input = {IN});
-    tt_dense(m, .units = HIDDEN, .act = TT_TANH, .name = "first");
+    tt_layer_dense(m, .units = HIDDEN, .act = TT_TANH, .name = "first");
     if (!w->no_norm)
-        tt_batch_norm(m, .name = "norm");
-    tt_dense(m, .units = 1, .name = "last");
+        tt_layer_batch_norm(m, .name = "norm");
+    tt_layer_dense(m, .units = 1, .name = "last");
     tt_optimizer o = w->optimizer;
     o.lr = 1e-2;
     tt_compile(m, .losses = {{.kind = TT_CUSTOM_LOSS, .fn = cliff}}, .optimizer = o,
@@ -156,7 +156,7 @@ static tt_status one_step(tt_optimizer o, float factor, const char *message)
     static float x[4], y[1];
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 1, .init = {TT_INIT_CONSTANT, 0, 0}, .name = "only");
+    tt_layer_dense(m, .units = 1, .init = {TT_INIT_CONSTANT, 0, 0}, .name = "only");
     tt_compile(m, .loss = TT_MAE, .optimizer = o);
     for (int i = 0; i < 4; i++)
         x[i] = factor; // the gradient of the weights, up to its sign
@@ -202,7 +202,7 @@ TEST(a_target_that_is_not_finite_is_named)
     static float x[4] = {1, 2, 3, 4}, y[1] = {INFINITY};
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MAE);
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
                            .count = 1, .batch = 1);
@@ -220,7 +220,7 @@ TEST(nothing_that_is_not_finite_is_saved)
     char folder[200], path[TTI_PATH_MAX];
     snprintf(folder, sizeof(folder), "%s/checkpoints", test_folder());
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 1, .init = {TT_INIT_CONSTANT, 1, 0}, .name = "only");
+    tt_layer_dense(m, .units = 1, .init = {TT_INIT_CONSTANT, 1, 0}, .name = "only");
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_adamw(.lr = 1, .weight_decay = 1e15));
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(4), .y_shape = TT_SHAPE(1),
                            .count = 1, .batch = 1);

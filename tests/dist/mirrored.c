@@ -79,12 +79,12 @@ static tt_hash train_batch_norm(const char *devices, int64_t rows, double *loss)
 {
     tt_ctx *ctx = open_mirrored(devices, 2, 8);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
-    tt_batch_norm(m, .act = TT_RELU);
-    tt_conv2d(m, .filters = 19, .kernel = {3, 3}, .stride = {2, 2});
-    tt_batch_norm(m, .act = TT_GELU);
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {2, 2}, .no_bias = true);
+    tt_layer_batch_norm(m, .act = TT_RELU);
+    tt_layer_conv2d(m, .filters = 19, .kernel = {3, 3}, .stride = {2, 2});
+    tt_layer_batch_norm(m, .act = TT_GELU);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9));
     tt_data *d = tt_digits(ctx, .count = 2 * rows + 1, .batch = (int)rows);
     tt_fit_report r;
@@ -153,8 +153,8 @@ TEST(devices_without_work_are_told_of)
     CHECK(tt_close(ctx) == TT_EINVAL);
     ctx = tt_open(.devices = "cpu:0*2", .on_event = keep_warning, .user = text);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 8)));
     CHECK(strstr(text, "2 devices, but strategy is single and there are no pins") != NULL);

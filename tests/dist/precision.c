@@ -42,7 +42,7 @@ static tt_hash train(const way *w, tt_precision p, int64_t *skipped)
     tt_ctx *ctx = tt_open(.strategy = w->strategy, .devices = w->devices, .spread = w->spread,
                           .threads = 2, .seed = 3, .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {9}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 2, .heads = 2, .width = 20, .vocab = 31, .dropout = 0.1);
+    tt_layer_gpt(m, .layers = 2, .heads = 2, .width = 20, .vocab = 31, .dropout = 0.1);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = p, .recompute = w->recompute,
                .metrics = TT_ACCURACY, .optimizer = tt_adam(.lr = 3e-3, .clip_global = 1));
     tt_source s = {.count = 61, .n_fields = 2, .read = read_text};

@@ -74,8 +74,8 @@ static void program(world_job *j, int rank, tt_ctx *ctx)
         .read = made_read};
     tt_data *d = tt_data_new(ctx, &s, .batch = BATCH, .workers = -1);
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 8, .act = TT_RELU);
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 8, .act = TT_RELU);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 1e-2f), .metrics = TT_METRIC_MSE,
                .own_metrics = {{"squares", squares_build, squares_value, NULL, true, NULL}});
     snprintf(path, sizeof(path), "%s/run", t->folder);

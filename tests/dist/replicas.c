@@ -10,10 +10,10 @@
 static tt_model *small_model(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 33, .act = TT_RELU);
-    tt_batch_norm(m, .over = TT_OVER_LANE);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 33, .act = TT_RELU);
+    tt_layer_batch_norm(m, .over = TT_OVER_LANE);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
     return m;
 }

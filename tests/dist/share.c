@@ -32,10 +32,10 @@ static tt_hash train(const char *devices, const char *strategy, const char *shar
     for (int d = 0; d < ctx->top.n_devices; d++)
         ctx->top.speed[d] = 1; // as if measured: a busy machine may already have shown the slow one
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 65, .act = TT_RELU);
-    tt_dropout(m, .rate = 0.2f);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 65, .act = TT_RELU);
+    tt_layer_dropout(m, .rate = 0.2f);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
     tt_fit_report r;
     ck_assert_msg(tt_fit(m, tt_digits(ctx, .count = 1500, .batch = 50), .check_every = 5) == TT_OK,

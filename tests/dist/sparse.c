@@ -51,11 +51,11 @@ static tt_model *build(tt_ctx *ctx, const way *w)
 {
     tt_model *m = tt_sequential(ctx, .input = {CONTEXT}, .dtype = TT_I32);
     if (w->tied) {
-        tt_gpt(m, .layers = 1, .heads = 2, .width = WIDTH, .vocab = w->vocab);
+        tt_layer_gpt(m, .layers = 1, .heads = 2, .width = WIDTH, .vocab = w->vocab);
     } else {
-        tt_embedding(m, .vocab = w->vocab, .width = WIDTH);
-        tt_dense(m, .units = 11, .act = TT_RELU);
-        tt_dense(m, .units = 10);
+        tt_layer_embedding(m, .vocab = w->vocab, .width = WIDTH);
+        tt_layer_dense(m, .units = 11, .act = TT_RELU);
+        tt_layer_dense(m, .units = 10);
     }
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = w->precision,
                .optimizer =

@@ -22,17 +22,17 @@ static tt_model *deep(tt_ctx *ctx, int pins)
 static tt_model *wide(tt_ctx *ctx, int pins)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
+    tt_layer_flatten(m);
     for (int i = 0; i < 4; i++) {
         char device[32];
         snprintf(device, sizeof(device), "local:%d", i * pins / 4);
         if (pins > 0)
             tt_device_push(tt_model_get_graph(m), device);
-        tt_dense(m, .units = i % 2 == 0 ? 512 : 784, .act = TT_RELU);
+        tt_layer_dense(m, .units = i % 2 == 0 ? 512 : 784, .act = TT_RELU);
         if (pins > 0)
             tt_device_pop(tt_model_get_graph(m));
     }
-    tt_dense(m, .units = 10);
+    tt_layer_dense(m, .units = 10);
     return m;
 }
 

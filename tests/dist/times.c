@@ -7,9 +7,9 @@
 static tt_model *small_model(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 32, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 32, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     return m;
 }

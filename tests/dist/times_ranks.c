@@ -19,9 +19,9 @@ static void slow_down(world_job *j, int rank, tt_tasks *t)
 static void fit(world_job *j, int rank, tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 64, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 64, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     tt_fit_report r;
     tt_device_times t[3];

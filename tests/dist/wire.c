@@ -20,9 +20,9 @@ static outcome train(const char *devices, tt_dtype wire, int64_t accumulate, int
         tt_open(.devices = devices, .strategy = "mirrored", .threads = 2,
                 .spread = {.wire = wire, .reduce = TT_REDUCE_FAST}, .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 40, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 40, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1));
     outcome o = {.loss = 0};
     tt_status st = tt_fit(m, tt_digits(ctx, .count = 90), .epochs = epochs, .batch = 30,
@@ -87,8 +87,8 @@ static double received(tt_dtype wire)
     tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .strategy = "mirrored", .spread = {.wire = wire},
                           .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 64, .no_bias = true);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 64, .no_bias = true);
     tt_compile(m, .loss = TT_CROSS_ENTROPY);
     CHECK_OK(tt_fit(m, tt_digits(ctx, .count = 32), .batch = 32));
     char *text = tti_step_plan(m, 32, 1, TT_PLAN_JSON);

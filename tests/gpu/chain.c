@@ -186,7 +186,7 @@ static void residual(work *w, int64_t per, int64_t cols, bool rms)
     tt_tensor *gamma = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
     tt_tensor *beta = tt_variable(w->g, .shape = TT_SHAPE(cols), .init = {TT_INIT_UNIFORM, -1, 1});
     tt_tensor *s = tt_add(w->g, x, r), *dx[4];
-    tt_tensor *y = rms ? tt_op_rms_norm(w->g, s, gamma) : tt_op_layer_norm(w->g, s, gamma, beta);
+    tt_tensor *y = rms ? tt_rms_norm(w->g, s, gamma) : tt_layer_norm(w->g, s, gamma, beta);
     tt_tensor *xs[] = {s, gamma, beta}, *out = tt_add(w->g, s, y);
     CHECK_OK(tt_grad(w->g, out, dy, rms ? 2 : 3, xs, dx));
     fetch(w, out);
@@ -267,7 +267,7 @@ static int count_in_step(const char *devices, const char *strategy, const char *
     static int32_t x[8 * 8], y[8 * 8];
     tt_ctx *ctx = tt_open(.devices = devices, .strategy = strategy, .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {8}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 2, .heads = 2, .width = 16, .vocab = 29);
+    tt_layer_gpt(m, .layers = 2, .heads = 2, .width = 16, .vocab = 29);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1), .recompute = recompute);
     tt_batch_data b = {.rows = 8, .fields = {x, y}};
     ck_assert_msg(tt_train_step(m, &b, NULL) == TT_OK, "%s", tt_last_error(ctx).message);

@@ -319,9 +319,9 @@ static void check_even(const char *fault, const char *words)
     tt_ctx *ctx = tt_open(.devices = "gpu:0,gpu:1", .strategy = "mirrored",
                           .spread = {.reduce = TT_REDUCE_FAST}, .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 128, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 128, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1f)));
     CHECK_INT(tt_fit(m, tt_digits(ctx, .count = 64, .batch = 32)), TT_EDEVICE);
     CHECK_MESSAGE(ctx, words);

@@ -72,9 +72,9 @@ static void count_steps(void *user, const tt_event *ev)
 static tt_model *small(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 16, .act = TT_RELU);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 16, .act = TT_RELU);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(), .metrics = TT_ACCURACY);
     return m;
 }

@@ -35,8 +35,8 @@ static tt_tensor *build(op_test *t)
         mask = op_indices(t, TT_BOOL, TT_SHAPE(c->p[TQ], c->p[TK]), 2);
     if (c->p[MASK] == 3)
         mask = op_indices(t, TT_BOOL, TT_SHAPE(b, c->p[TQ], c->p[TK]), 2);
-    return tt_op_attention(op_graph(t), q, k, v, .heads = (int)h, .kv_heads = (int)kv,
-                           .causal = c->p[CAUSAL] != 0, .mask = mask, .scale = c->f[0]);
+    return tt_attention(op_graph(t), q, k, v, .heads = (int)h, .kv_heads = (int)kv,
+                        .causal = c->p[CAUSAL] != 0, .mask = mask, .scale = c->f[0]);
 }
 
 // One query: its scores against every key, then the weighted mean of v.
@@ -158,7 +158,7 @@ TEST_BOTH(attention_of_a_query_without_keys)
     tt_tensor *q = test_uniform(g, 1, TT_SHAPE(1, 2, 4)),
               *k = test_uniform(g, 2, TT_SHAPE(1, 3, 4));
     tt_tensor *mask = tt_const(g, TT_BOOL, TT_SHAPE(2, 3), seen), *dq;
-    tt_tensor *out = tt_op_attention(g, q, k, k, .heads = 1, .mask = mask);
+    tt_tensor *out = tt_attention(g, q, k, k, .heads = 1, .mask = mask);
     CHECK_OK(tt_eval(g, out, y, 8));
     CHECK_OK(tt_grad(g, tt_sum(g, out), NULL, 1, &q, &dq));
     CHECK_OK(tt_eval(g, dq, d, 8));
@@ -184,8 +184,8 @@ static void check_one_key(tt_dtype type, bool causal, const uint8_t *seen, int h
     tt_tensor *v = tt_cast(g, test_uniform(g, 3, TT_SHAPE(2, T, kv_heads * D)), type);
     tt_tensor *dy = tt_cast(g, test_uniform(g, 4, TT_SHAPE(2, T, heads * D)), type), *d[2];
     tt_tensor *mask = seen == NULL ? NULL : tt_const(g, TT_BOOL, TT_SHAPE(T, T), seen);
-    tt_tensor *y = tt_op_attention(g, q, k, v, .heads = heads, .kv_heads = kv_heads,
-                                   .causal = causal, .mask = mask);
+    tt_tensor *y = tt_attention(g, q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = causal,
+                                .mask = mask);
     CHECK_OK(tt_grad(g, tt_sum(g, tt_mul(g, y, dy)), NULL, 2, (tt_tensor *[]){q, k}, d));
     CHECK_OK(tt_eval(g, tt_cast(g, d[0], TT_F32), dq, nq));
     CHECK_OK(tt_eval(g, tt_cast(g, d[1], TT_F32), dk, nk));
@@ -239,28 +239,28 @@ TEST(attention_refuses_what_does_not_fit)
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *q = test_uniform(g, 1, TT_SHAPE(2, 5, 12)),
               *k = test_uniform(g, 2, TT_SHAPE(2, 6, 8));
-    CHECK(tt_op_attention(g, q, k, k, .heads = 5) == NULL);
+    CHECK(tt_attention(g, q, k, k, .heads = 5) == NULL);
     CHECK_MESSAGE(ctx, "attention: q is [2, 5, 12]; its last axis does not divide into 5");
     tt_clear_error(ctx);
-    CHECK(tt_op_attention(g, q, k, k, .heads = 4) == NULL);
+    CHECK(tt_attention(g, q, k, k, .heads = 4) == NULL);
     CHECK_MESSAGE(ctx, "q is [2, 5, 12] with 4 heads but k is [2, 6, 8] with 4");
     tt_clear_error(ctx);
-    CHECK(tt_op_attention(g, q, k, k, .heads = 3, .kv_heads = 2) == NULL);
+    CHECK(tt_attention(g, q, k, k, .heads = 3, .kv_heads = 2) == NULL);
     CHECK_MESSAGE(ctx, "3 heads of q cannot share 2 heads of k");
     tt_clear_error(ctx);
-    CHECK(tt_op_attention(g, q, k, k) == NULL);
+    CHECK(tt_attention(g, q, k, k) == NULL);
     CHECK_MESSAGE(ctx, "0 heads of q");
     tt_clear_error(ctx);
-    CHECK(tt_op_attention(g, q, k, k, .heads = 3, .kv_heads = 2, .mask = k) == NULL);
+    CHECK(tt_attention(g, q, k, k, .heads = 3, .kv_heads = 2, .mask = k) == NULL);
     tt_clear_error(ctx);
-    CHECK(tt_op_attention(g, q, k, NULL, .heads = 3) == NULL);
+    CHECK(tt_attention(g, q, k, NULL, .heads = 3) == NULL);
     tt_clear_error(ctx);
     tt_tensor *mask = tt_fill(g, TT_BOOL, TT_SHAPE(5, 5), 1);
-    CHECK(tt_op_attention(g, q, q, q, .heads = 3, .mask = mask) != NULL);
-    CHECK(tt_op_attention(g, k, q, q, .heads = 2, .kv_heads = 3, .mask = mask) == NULL);
+    CHECK(tt_attention(g, q, q, q, .heads = 3, .mask = mask) != NULL);
+    CHECK(tt_attention(g, k, q, q, .heads = 2, .kv_heads = 3, .mask = mask) == NULL);
     tt_clear_error(ctx);
     tt_tensor *small = tt_fill(g, TT_BOOL, TT_SHAPE(4, 5), 1);
-    CHECK(tt_op_attention(g, q, q, q, .heads = 3, .mask = small) == NULL);
+    CHECK(tt_attention(g, q, q, q, .heads = 3, .mask = small) == NULL);
     CHECK_MESSAGE(ctx, "the mask is [4, 5], not [5, 5]");
     CHECK(tt_close(ctx) == TT_ESHAPE);
 }

@@ -79,19 +79,19 @@ static char *plan_of(image *im, int value)
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {8, 8, 3});
     paint(value);
-    tt_conv2d(m, .filters = 4, .kernel = {3, 3}, .act = TT_RELU);
+    tt_layer_conv2d(m, .filters = 4, .kernel = {3, 3}, .act = TT_RELU);
     paint(value);
-    tt_batch_norm(m);
+    tt_layer_batch_norm(m);
     paint(value);
-    tt_max_pool2d(m, .size = {2, 2});
+    tt_layer_max_pool2d(m, .size = {2, 2});
     paint(value);
-    tt_flatten(m);
+    tt_layer_flatten(m);
     paint(value);
-    tt_dense(m, .units = 12, .act = TT_GELU);
+    tt_layer_dense(m, .units = 12, .act = TT_GELU);
     paint(value);
-    tt_layer_norm(m);
+    tt_layer_layer_norm(m);
     paint(value);
-    tt_dense(m, .units = 5);
+    tt_layer_dense(m, .units = 5);
     paint(value);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .metrics = TT_ACCURACY,
                .optimizer = tt_adamw(.clip_global = 1, .ema = 0.9));

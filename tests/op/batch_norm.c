@@ -28,14 +28,14 @@ static tt_tensor *build(op_test *t)
     const op_case *c = op_case_of(t);
     tt_shape shape = shape_of(c), v = TT_SHAPE(c->p[CHANNELS]);
     tt_tensor *x = op_input(t, shape, -1, 4);
-    tt_op_batch_norm_vars vars = {.gamma = op_input(t, v, 0.5, 1.5), .beta = op_input(t, v, -1, 1)};
+    tt_batch_norm_vars vars = {.gamma = op_input(t, v, 0.5, 1.5), .beta = op_input(t, v, -1, 1)};
     tt_tensor *residual = c->p[RESIDUAL] ? op_input(t, shape, -1, 1) : NULL;
     if (c->p[INFER]) {
         vars.mean = op_input(t, v, 1, 2);
         vars.var = op_input(t, v, 0.5, 2);
     }
-    return tt_op_batch_norm(op_graph(t), x, vars, .infer = c->p[INFER] != 0, .residual = residual,
-                            .act = (tt_act)c->p[ACT]);
+    return tt_batch_norm(op_graph(t), x, vars, .infer = c->p[INFER] != 0, .residual = residual,
+                         .act = (tt_act)c->p[ACT]);
 }
 
 static void oracle(const op_test *t, double *y)
@@ -95,9 +95,9 @@ OP_CASES(
      .p = {[CHANNELS] = 7, [MIDDLE] = 2, [INFER] = 1, [RESIDUAL] = 1, [ACT] = TT_SILU}},
     {.label = "infer, one lane", NORM, GRAD, .p = {[CHANNELS] = 70, [LEAD] = 6, [INFER] = 1}})
 
-static tt_op_batch_norm_vars variables(tt_graph *g, int64_t c)
+static tt_batch_norm_vars variables(tt_graph *g, int64_t c)
 {
-    tt_op_batch_norm_vars v;
+    tt_batch_norm_vars v;
     tt_init one = {TT_INIT_CONSTANT, 1, 0};
     v.gamma = tt_variable(g, .shape = TT_SHAPE(c), .init = one, .name = "gamma");
     v.beta = tt_variable(g, .shape = TT_SHAPE(c), .name = "beta");
@@ -113,10 +113,10 @@ TEST_BOTH(batch_norm_running_statistics)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 2));
-    tt_op_batch_norm_vars v = variables(g, 2);
+    tt_batch_norm_vars v = variables(g, 2);
     tt_tensor *targets[2];
-    tt_tensor *y = tt_op_batch_norm(g, x, v, .momentum = 0.75, .new_mean = &targets[0],
-                                    .new_var = &targets[1]);
+    tt_tensor *y =
+        tt_batch_norm(g, x, v, .momentum = 0.75, .new_mean = &targets[0], .new_var = &targets[1]);
     CHECK(y != NULL);
     tt_session *s = tt_session_new(g);
     float data[] = {1, 10, 3, 20, 5, 60}, mean[2], var[2];
@@ -137,7 +137,7 @@ TEST_BOTH(batch_norm_of_one_row_is_beta)
     tt_graph *g = tt_graph_new(ctx);
     float y[3];
     tt_tensor *x = test_uniform(g, 5, TT_SHAPE(1, 3));
-    CHECK_OK(tt_eval(g, tt_op_batch_norm(g, x, variables(g, 3)), y, 3));
+    CHECK_OK(tt_eval(g, tt_batch_norm(g, x, variables(g, 3)), y, 3));
     for (int i = 0; i < 3; i++)
         CHECK(y[i] == 0);
     CHECK_OK(tt_close(ctx));
@@ -148,7 +148,7 @@ TEST(batch_norm_needs_the_whole_batch)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 2));
-    tt_tensor *y = tt_op_batch_norm(g, x, variables(g, 2));
+    tt_tensor *y = tt_batch_norm(g, x, variables(g, 2));
     tt_session *s = tt_session_new(g);
     float data[8] = {0}, out[8];
     tt_feed_value feed = {x, data, TT_SHAPE(4, 2), TT_F32};
@@ -164,12 +164,12 @@ TEST(batch_norm_refuses_what_does_not_fit)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = test_uniform(g, 1, TT_SHAPE(4, 5)), *other = test_uniform(g, 1, TT_SHAPE(4, 6));
-    CHECK(tt_op_batch_norm(g, x, variables(g, 4)) == NULL);
+    CHECK(tt_batch_norm(g, x, variables(g, 4)) == NULL);
     CHECK_MESSAGE(ctx, "batch_norm_apply: x is [4, 5] but gamma is [4], not [5]");
     tt_clear_error(ctx);
-    CHECK(tt_op_batch_norm(g, x, variables(g, 5), .residual = other) == NULL);
+    CHECK(tt_batch_norm(g, x, variables(g, 5), .residual = other) == NULL);
     CHECK_MESSAGE(ctx, "residual is f32 [4, 6]");
     tt_clear_error(ctx);
-    CHECK(tt_op_batch_norm(g, test_iota_i32(g, 5), variables(g, 5)) == NULL);
+    CHECK(tt_batch_norm(g, test_iota_i32(g, 5), variables(g, 5)) == NULL);
     CHECK(tt_close(ctx) == TT_EDTYPE);
 }

@@ -33,12 +33,12 @@ static tt_tensor *build(op_test *t)
     const op_case *c = op_case_of(t);
     tt_shape shape = shape_of(c), v = TT_SHAPE(c->p[CHANNELS]);
     tt_tensor *x = op_input(t, shape, -1, 4);
-    tt_op_batch_norm_vars vars = {.gamma = op_input(t, v, 0.5, 1.5), .beta = op_input(t, v, -1, 1)};
+    tt_batch_norm_vars vars = {.gamma = op_input(t, v, 0.5, 1.5), .beta = op_input(t, v, -1, 1)};
     tt_tensor *residual = c->p[RESIDUAL] ? op_input(t, shape, -1, 1) : NULL;
     if (c->p[TIME] > 0)
         x = tt_transpose(op_graph(t), x, TT_AXES(1, 0, 2));
-    tt_tensor *y = tt_op_batch_norm(op_graph(t), x, vars, .over = TT_OVER_LANE,
-                                    .residual = residual, .act = (tt_act)c->p[ACT]);
+    tt_tensor *y = tt_batch_norm(op_graph(t), x, vars, .over = TT_OVER_LANE, .residual = residual,
+                                 .act = (tt_act)c->p[ACT]);
     if (c->p[TIME] > 0)
         return tt_transpose(op_graph(t), y, TT_AXES(1, 0, 2));
     return y == NULL ? NULL : y->node->outs[c->p[OUT]];
@@ -145,9 +145,9 @@ OP_CASES(
     {.label = "lanes with rows", SUMS, .rows = 5, .p = {[CHANNELS] = 1, [MIDDLE] = 2, [OUT] = 5}},
     {.label = "means of one lane", SUMS, .p = {[CHANNELS] = 4, [LEAD] = 6, [OUT] = 3}})
 
-static tt_op_batch_norm_vars variables(tt_graph *g, int64_t c)
+static tt_batch_norm_vars variables(tt_graph *g, int64_t c)
 {
-    tt_op_batch_norm_vars v;
+    tt_batch_norm_vars v;
     tt_init one = {TT_INIT_CONSTANT, 1, 0};
     v.gamma = tt_variable(g, .shape = TT_SHAPE(c), .init = one, .name = "gamma");
     v.beta = tt_variable(g, .shape = TT_SHAPE(c), .name = "beta");
@@ -162,10 +162,10 @@ TEST_BOTH(batch_norm_lane_running_statistics)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 2));
-    tt_op_batch_norm_vars v = variables(g, 2);
+    tt_batch_norm_vars v = variables(g, 2);
     tt_tensor *targets[2];
-    tt_tensor *y = tt_op_batch_norm(g, x, v, .momentum = 0.75, .new_mean = &targets[0],
-                                    .new_var = &targets[1], .over = TT_OVER_LANE);
+    tt_tensor *y = tt_batch_norm(g, x, v, .momentum = 0.75, .new_mean = &targets[0],
+                                 .new_var = &targets[1], .over = TT_OVER_LANE);
     CHECK(y != NULL);
     tt_session *s = tt_session_new(g);
     float data[] = {1, 10, 3, 20, 5, 60}, mean[2], var[2];
@@ -192,7 +192,7 @@ TEST_BOTH(batch_norm_lane_runs_on_a_part_of_the_batch)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 3));
-    tt_tensor *y = tt_op_batch_norm(g, x, variables(g, 3), .over = TT_OVER_LANE);
+    tt_tensor *y = tt_batch_norm(g, x, variables(g, 3), .over = TT_OVER_LANE);
     tt_session *s = tt_session_new(g);
     float data[24 * 3], all[24 * 3], part[15 * 3];
     test_fill(data, 24 * 3, 5, -1, 1);
@@ -212,13 +212,13 @@ TEST(batch_norm_lane_refuses_what_does_not_fit)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = test_uniform(g, 1, TT_SHAPE(4, 5)), *other = test_uniform(g, 1, TT_SHAPE(4, 6));
-    CHECK(tt_op_batch_norm(g, x, variables(g, 4), .over = TT_OVER_LANE) == NULL);
+    CHECK(tt_batch_norm(g, x, variables(g, 4), .over = TT_OVER_LANE) == NULL);
     CHECK_MESSAGE(ctx, "batch_norm_lane: x is [4, 5] but gamma is [4], not [5]");
     tt_clear_error(ctx);
-    CHECK(tt_op_batch_norm(g, x, variables(g, 5), .over = TT_OVER_LANE, .residual = other) == NULL);
+    CHECK(tt_batch_norm(g, x, variables(g, 5), .over = TT_OVER_LANE, .residual = other) == NULL);
     CHECK_MESSAGE(ctx, "residual is f32 [4, 6]");
     tt_clear_error(ctx);
-    CHECK(tt_op_batch_norm(g, x, variables(g, 5), .over = (tt_over)7) == NULL);
+    CHECK(tt_batch_norm(g, x, variables(g, 5), .over = (tt_over)7) == NULL);
     CHECK_MESSAGE(ctx, "batch_norm: over is 7, neither TT_OVER_BATCH nor TT_OVER_LANE");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
@@ -229,7 +229,7 @@ TEST_BOTH(batch_norm_lane_of_no_entries)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 0, 3));
-    tt_tensor *y = tt_op_batch_norm(g, x, variables(g, 3), .over = TT_OVER_LANE);
+    tt_tensor *y = tt_batch_norm(g, x, variables(g, 3), .over = TT_OVER_LANE);
     CHECK(y != NULL);
     tt_session *s = tt_session_new(g);
     float mean[2 * 3], rstd[2 * 3], lanes = 7;

@@ -4,10 +4,10 @@
  */
 #include "window.h"
 
-static tt_op_conv2d_opts options(op_test *t, int64_t channels)
+static tt_conv2d_opts options(op_test *t, int64_t channels)
 {
     const int64_t *p = op_case_of(t)->p;
-    tt_op_conv2d_opts o = {
+    tt_conv2d_opts o = {
         .opts_size = sizeof(o),
         .stride = {(int)p[SH], (int)p[SW]},
         .padding = (tt_padding)p[RULE],
@@ -34,8 +34,8 @@ static tt_tensor *weights(op_test *t)
 static tt_tensor *build(op_test *t)
 {
     tt_tensor *x = images(t), *w = weights(t);
-    tt_op_conv2d_opts o = options(t, op_case_of(t)->p[N]);
-    return tt_op_conv2d_with(op_graph(t), x, w, &o);
+    tt_conv2d_opts o = options(t, op_case_of(t)->p[N]);
+    return tt_conv2d_with(op_graph(t), x, w, &o);
 }
 
 // y += x w for each pair of output and tap; what is added where tells the three apart.
@@ -105,8 +105,8 @@ OP_CASES(conv2d, //
 static tt_tensor *build_grad(op_test *t, int which)
 {
     tt_tensor *in[2] = {images(t), weights(t)}, *out = NULL;
-    tt_op_conv2d_opts o = options(t, op_case_of(t)->p[N]);
-    tt_tensor *y = tt_op_conv2d_with(op_graph(t), in[0], in[1], &o);
+    tt_conv2d_opts o = options(t, op_case_of(t)->p[N]);
+    tt_tensor *y = tt_conv2d_with(op_graph(t), in[0], in[1], &o);
     tt_tensor *dy = op_input(t, tt_tensor_shape(y), -1, 1);
     CHECK_OK(tt_grad(op_graph(t), y, dy, 1, &in[which], &out));
     return out;
@@ -192,7 +192,7 @@ TEST_BOTH(conv2d_of_no_images)
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_fill(g, TT_F32, TT_SHAPE(0, 5, 5, 3), 0), *dw = NULL;
     tt_tensor *w = test_uniform(g, 1, TT_SHAPE(3, 3, 3, 4));
-    tt_tensor *y = tt_op_conv2d(g, x, w), *seed = tt_fill(g, TT_F32, TT_SHAPE(0, 3, 3, 4), 0);
+    tt_tensor *y = tt_conv2d(g, x, w), *seed = tt_fill(g, TT_F32, TT_SHAPE(0, 3, 3, 4), 0);
     float out[3 * 3 * 3 * 4];
 
     CHECK_OK(tt_grad(g, y, seed, 1, &w, &dw));
@@ -202,12 +202,11 @@ TEST_BOTH(conv2d_of_no_images)
     CHECK_OK(tt_close(ctx));
 }
 
-static void check_refused(tt_shape x, tt_shape w, tt_op_conv2d_opts o, tt_status st,
-                          const char *words)
+static void check_refused(tt_shape x, tt_shape w, tt_conv2d_opts o, tt_status st, const char *words)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
-    CHECK(tt_op_conv2d_with(g, tt_feed(g, .shape = x), tt_feed(g, .shape = w), &o) == NULL);
+    CHECK(tt_conv2d_with(g, tt_feed(g, .shape = x), tt_feed(g, .shape = w), &o) == NULL);
     CHECK_MESSAGE(ctx, words);
     CHECK(tt_close(ctx) == st);
 }
@@ -215,7 +214,7 @@ static void check_refused(tt_shape x, tt_shape w, tt_op_conv2d_opts o, tt_status
 TEST(conv2d_refuses_what_does_not_fit)
 {
     tt_shape x = TT_SHAPE(TT_BATCH, 5, 6, 3), w = TT_SHAPE(3, 3, 3, 4);
-    tt_op_conv2d_opts o = {.opts_size = sizeof(o)}, bad = o;
+    tt_conv2d_opts o = {.opts_size = sizeof(o)}, bad = o;
     check_refused(TT_SHAPE(TT_BATCH, 5, 6), w, o, TT_ESHAPE, "conv2d: x is [b, 5, 6]");
     check_refused(x, TT_SHAPE(3, 3, 3), o, TT_ESHAPE, "conv2d: w is [3, 3, 3]");
     check_refused(x, TT_SHAPE(3, 3, 2, 4), o, TT_ESHAPE,
@@ -238,7 +237,7 @@ TEST(conv2d_refuses_other_types)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .dtype = TT_I32, .shape = TT_SHAPE(1, 5, 5, 1));
-    CHECK(tt_op_conv2d(g, x, test_uniform(g, 1, TT_SHAPE(3, 3, 1, 1))) == NULL);
+    CHECK(tt_conv2d(g, x, test_uniform(g, 1, TT_SHAPE(3, 3, 1, 1))) == NULL);
     CHECK(tt_close(ctx) == TT_EDTYPE);
 }
 
@@ -248,7 +247,7 @@ TEST(conv2d_refuses_a_bias_of_another_width)
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = test_uniform(g, 1, TT_SHAPE(1, 5, 5, 1));
     tt_tensor *w = test_uniform(g, 2, TT_SHAPE(3, 3, 1, 4));
-    CHECK(tt_op_conv2d(g, x, w, .bias = test_uniform(g, 3, TT_SHAPE(3))) == NULL);
+    CHECK(tt_conv2d(g, x, w, .bias = test_uniform(g, 3, TT_SHAPE(3))) == NULL);
     CHECK_MESSAGE(ctx, "the bias is [3] but there are 4 channels");
     CHECK(tt_close(ctx) == TT_ESHAPE);
 }

@@ -12,7 +12,7 @@ static tt_tensor *images(op_test *t)
 static tt_tensor *convolve(op_test *t, tt_tensor *x, tt_tensor *w)
 {
     const int64_t *p = op_case_of(t)->p;
-    tt_op_conv2d_opts o = {
+    tt_conv2d_opts o = {
         .opts_size = sizeof(o),
         .stride = {(int)p[SH], (int)p[SW]},
         .padding = (tt_padding)p[RULE],
@@ -21,7 +21,7 @@ static tt_tensor *convolve(op_test *t, tt_tensor *x, tt_tensor *w)
     window_digits(p[PAD], o.pad);
     if (p[BIAS])
         o.bias = op_input(t, TT_SHAPE(p[C] * p[N]), -1, 1);
-    return tt_op_depthwise_conv2d_with(op_graph(t), x, w, &o);
+    return tt_depthwise_conv2d_with(op_graph(t), x, w, &o);
 }
 
 static tt_tensor *build(op_test *t)
@@ -131,7 +131,7 @@ TEST(depthwise_conv2d_refuses_other_channels)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = test_uniform(g, 1, TT_SHAPE(1, 5, 5, 4));
-    CHECK(tt_op_depthwise_conv2d(g, x, test_uniform(g, 2, TT_SHAPE(3, 3, 3, 1))) == NULL);
+    CHECK(tt_depthwise_conv2d(g, x, test_uniform(g, 2, TT_SHAPE(3, 3, 3, 1))) == NULL);
     CHECK_MESSAGE(ctx, "depthwise_conv2d: x is [1, 5, 5, 4] but w is [3, 3, 3, 1]");
     CHECK(tt_close(ctx) == TT_ESHAPE);
 }

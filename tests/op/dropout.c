@@ -22,7 +22,7 @@ static tt_tensor *build(op_test *t)
 {
     const op_case *c = op_case_of(t);
     tt_shape s = {(int)c->p[0], {c->p[1], c->p[2], c->p[3]}};
-    tt_tensor *y = tt_op_dropout(op_graph(t), op_input(t, s, 0.5, 1), c->f[0]);
+    tt_tensor *y = tt_dropout(op_graph(t), op_input(t, s, 0.5, 1), c->f[0]);
     if (y != NULL)
         key = tt_tensor_get_node(y)->key;
     return y;
@@ -59,7 +59,7 @@ OP_CASES(
 static tt_tensor *build_moved(op_test *t)
 {
     tt_tensor *x = op_input(t, TT_SHAPE(TT_BATCH, 3, 23), 0.5, 1);
-    return tt_op_dropout(op_graph(t), tt_transpose(op_graph(t), x, TT_AXES(1, 0, 2)), 0.3);
+    return tt_dropout(op_graph(t), tt_transpose(op_graph(t), x, TT_AXES(1, 0, 2)), 0.3);
 }
 
 // The batch is not the first axis: rows still drop the same elements in any company.
@@ -76,7 +76,7 @@ TEST_BOTH(dropout_keeps_about_the_right_share)
     tt_graph *g = tt_graph_new(ctx);
     int kept = 0;
 
-    CHECK_OK(tt_eval(g, tt_op_dropout(g, tt_fill(g, TT_F32, TT_SHAPE(N), 1), 0.2), y, N));
+    CHECK_OK(tt_eval(g, tt_dropout(g, tt_fill(g, TT_F32, TT_SHAPE(N), 1), 0.2), y, N));
     for (int i = 0; i < N; i++) {
         CHECK(y[i] == 0 || y[i] == 1.25f);
         kept += y[i] != 0;
@@ -94,7 +94,7 @@ TEST_BOTH(dropout_differs_by_step_and_name)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_fill(g, TT_F32, TT_SHAPE(N), 1);
-    tt_tensor *a = tt_op_dropout(g, x, 0.5), *b = tt_op_dropout(g, x, 0.5);
+    tt_tensor *a = tt_dropout(g, x, 0.5), *b = tt_dropout(g, x, 0.5);
     tt_session *s = tt_session_new(g);
 
     for (int step = 0; step < 2; step++) {
@@ -116,10 +116,10 @@ TEST(dropout_checks_its_rate)
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_fill(g, TT_F32, TT_SHAPE(3), 1);
 
-    CHECK(tt_op_dropout(g, x, 0) == x);
-    CHECK(tt_op_dropout(g, x, 1) == NULL);
+    CHECK(tt_dropout(g, x, 0) == x);
+    CHECK(tt_dropout(g, x, 1) == NULL);
     CHECK_MESSAGE(ctx, "rate is 1; it must be at least 0 and below 1");
     tt_clear_error(ctx);
-    CHECK(tt_op_dropout(g, test_iota_i32(g, 3), 0.5) == NULL);
+    CHECK(tt_dropout(g, test_iota_i32(g, 3), 0.5) == NULL);
     CHECK(tt_close(ctx) == TT_EDTYPE);
 }

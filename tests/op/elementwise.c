@@ -67,7 +67,7 @@ UNARY_AS(stop_gradient, tt_mul(g, v, tt_stop_gradient(g, v)), x *x)
 
 static tt_tensor *activation_build(op_test *t)
 {
-    return tt_op_activation(op_graph(t), unary_x(t), (tt_act)op_case_of(t)->p[1]);
+    return tt_activation(op_graph(t), unary_x(t), (tt_act)op_case_of(t)->p[1]);
 }
 static void activation_oracle(const op_test *t, double *y)
 {
@@ -476,7 +476,7 @@ TEST(unary_refuses_values)
     tt_clear_error(ctx);
     CHECK(tt_leaky_relu(g, x, -1) == NULL);
     tt_clear_error(ctx);
-    CHECK(tt_op_activation(g, x, (tt_act)99) == NULL);
+    CHECK(tt_activation(g, x, (tt_act)99) == NULL);
     tt_clear_error(ctx);
     CHECK(tt_cast(g, x, (tt_dtype)77) == NULL);
     CHECK(tt_close(ctx) == TT_EDTYPE);

@@ -20,7 +20,7 @@ static tt_tensor *build_embedding(op_test *t)
 {
     const int64_t *p = op_case_of(t)->p;
     tt_tensor *table = op_input(t, TT_SHAPE(p[0], p[1]), -1, 1);
-    return tt_op_embedding(op_graph(t), table, ids_of(t));
+    return tt_embedding(op_graph(t), table, ids_of(t));
 }
 
 static void oracle_embedding(const op_test *t, double *y)
@@ -240,7 +240,7 @@ TEST_BOTH(embedding_names_an_id_out_of_range)
     tt_tensor *table = tt_fill(g, TT_F32, TT_SHAPE(50304, 2), 1);
     tt_tensor *x = tt_const(g, TT_I32, TT_SHAPE(16), ids);
 
-    CHECK(tt_eval(g, tt_op_embedding(g, table, x), y, 32) == TT_EINVAL);
+    CHECK(tt_eval(g, tt_embedding(g, table, x), y, 32) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "id 70000 at position 12 is not below 50304");
     CHECK_MESSAGE(ctx, "embedding '");
     CHECK(tt_close(ctx) == TT_EINVAL);
@@ -271,10 +271,10 @@ TEST(index_ops_refuse_types_and_shapes)
     tt_tensor *table = tt_fill(g, TT_F32, TT_SHAPE(5, 2), 1);
     tt_tensor *ids = test_iota_i32(g, 3);
 
-    CHECK(tt_op_embedding(g, table, table) == NULL);
+    CHECK(tt_embedding(g, table, table) == NULL);
     CHECK_MESSAGE(ctx, "ids are f32, not i32 or i64");
     tt_clear_error(ctx);
-    CHECK(tt_op_embedding(g, tt_fill(g, TT_F32, TT_SHAPE(5), 1), ids) == NULL);
+    CHECK(tt_embedding(g, tt_fill(g, TT_F32, TT_SHAPE(5), 1), ids) == NULL);
     CHECK_MESSAGE(ctx, "the table is [5], not [n, c]");
     tt_clear_error(ctx);
     CHECK(tt_gather(g, table, ids, 2) == NULL);

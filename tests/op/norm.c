@@ -30,8 +30,8 @@ static tt_tensor *build(op_test *t)
     tt_tensor *beta = c->p[BETA] ? op_input(t, TT_SHAPE(c->p[COLS]), -1, 1) : NULL;
     if (c->p[LAST]) // the batch is the second axis
         x = tt_transpose(g, x, TT_AXES(1, 0, 2));
-    return c->p[RMS] ? tt_op_rms_norm(g, x, gamma, .eps = c->f[0])
-                     : tt_op_layer_norm(g, x, gamma, beta, .eps = c->f[0]);
+    return c->p[RMS] ? tt_rms_norm(g, x, gamma, .eps = c->f[0])
+                     : tt_layer_norm(g, x, gamma, beta, .eps = c->f[0]);
 }
 
 static void oracle(const op_test *t, double *y)
@@ -86,7 +86,7 @@ TEST_BOTH(layer_norm_of_equal_numbers_is_beta)
     float y[6], b[] = {1, 2, 3};
     tt_tensor *x = tt_fill(g, TT_F32, TT_SHAPE(2, 3), 7);
     tt_tensor *beta = tt_const(g, TT_F32, TT_SHAPE(3), b);
-    CHECK_OK(tt_eval(g, tt_op_layer_norm(g, x, NULL, beta), y, 6));
+    CHECK_OK(tt_eval(g, tt_layer_norm(g, x, NULL, beta), y, 6));
     for (int i = 0; i < 6; i++)
         CHECK(y[i] == b[i % 3]);
     CHECK_OK(tt_close(ctx));
@@ -97,16 +97,16 @@ TEST(norm_refuses_what_does_not_fit)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = test_uniform(g, 1, TT_SHAPE(4, 5)), *v = test_uniform(g, 1, TT_SHAPE(4));
-    CHECK(tt_op_layer_norm(g, x, v, NULL) == NULL);
+    CHECK(tt_layer_norm(g, x, v, NULL) == NULL);
     CHECK_MESSAGE(ctx, "layer_norm: x is [4, 5] but gamma is [4], not [5]");
     tt_clear_error(ctx);
-    CHECK(tt_op_layer_norm(g, x, NULL, v) == NULL);
+    CHECK(tt_layer_norm(g, x, NULL, v) == NULL);
     CHECK_MESSAGE(ctx, "beta is [4]");
     tt_clear_error(ctx);
-    CHECK(tt_op_rms_norm(g, tt_scalar(g, 1), NULL) == NULL);
+    CHECK(tt_rms_norm(g, tt_scalar(g, 1), NULL) == NULL);
     CHECK_MESSAGE(ctx, "rms_norm: x is []");
     tt_clear_error(ctx);
-    CHECK(tt_op_rms_norm(g, x, test_iota_i32(g, 5)) == NULL);
+    CHECK(tt_rms_norm(g, x, test_iota_i32(g, 5)) == NULL);
     CHECK_MESSAGE(ctx, "gamma is i32");
     CHECK(tt_close(ctx) == TT_EDTYPE);
 }

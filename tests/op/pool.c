@@ -25,23 +25,23 @@ static tt_pool_opts options(const op_test *t)
 static tt_tensor *build_max(op_test *t)
 {
     tt_pool_opts o = options(t);
-    return tt_op_max_pool2d_with(op_graph(t), images(t), &o);
+    return tt_max_pool2d_with(op_graph(t), images(t), &o);
 }
 
 static tt_tensor *build_avg(op_test *t)
 {
     tt_pool_opts o = options(t);
-    return tt_op_avg_pool2d_with(op_graph(t), images(t), &o);
+    return tt_avg_pool2d_with(op_graph(t), images(t), &o);
 }
 
 static tt_tensor *build_global_max(op_test *t)
 {
-    return tt_op_global_max_pool2d(op_graph(t), images(t));
+    return tt_global_max_pool2d(op_graph(t), images(t));
 }
 
 static tt_tensor *build_global_avg(op_test *t)
 {
-    return tt_op_global_avg_pool2d(op_graph(t), images(t));
+    return tt_global_avg_pool2d(op_graph(t), images(t));
 }
 
 static void pool(const op_test *t, bool is_max, double *y)
@@ -118,7 +118,7 @@ static void check_places(tt_dtype type, int channels)
     for (int i = 0; i < 16 * channels; i++)
         all[i] = x[i / channels];
     tt_tensor *in = tt_const(g, TT_F32, TT_SHAPE(1, 4, 4, channels), all), *dx = NULL;
-    tt_tensor *y = tt_op_max_pool2d(g, tt_cast(g, in, type), .size = {2, 2});
+    tt_tensor *y = tt_max_pool2d(g, tt_cast(g, in, type), .size = {2, 2});
     CHECK_OK(tt_grad(g, tt_sum(g, tt_cast(g, y, TT_F32)), NULL, 1, &in, &dx));
     CHECK_OK(tt_eval(g, dx, got, 16 * channels));
     for (int i = 0; i < 16 * channels; i++)
@@ -143,7 +143,7 @@ static void check_refused(tt_pool_opts o, tt_status st, const char *words)
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 5, 6, 3));
-    CHECK(tt_op_max_pool2d_with(g, x, &o) == NULL);
+    CHECK(tt_max_pool2d_with(g, x, &o) == NULL);
     CHECK_MESSAGE(ctx, words);
     CHECK(tt_close(ctx) == st);
 }
@@ -164,7 +164,7 @@ TEST(global_avg_pool2d_refuses_other_ranks)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
-    CHECK(tt_op_global_avg_pool2d(g, test_uniform(g, 1, TT_SHAPE(4, 4))) == NULL);
+    CHECK(tt_global_avg_pool2d(g, test_uniform(g, 1, TT_SHAPE(4, 4))) == NULL);
     CHECK_MESSAGE(ctx, "global_avg_pool2d: x is [4, 4]");
     CHECK(tt_close(ctx) == TT_ESHAPE);
 }

@@ -36,8 +36,8 @@ static void check_everywhere(tt_tensor *(*build)(tt_graph *g), int64_t n)
 static tt_tensor *unfused(tt_graph *g)
 {
     tt_tensor *x = uniform(g, 1, TT_SHAPE(37, 131)), *dx = NULL;
-    tt_tensor *y = tt_op_layer_norm(g, tt_gelu(g, x), uniform(g, 2, TT_SHAPE(131)),
-                                    uniform(g, 3, TT_SHAPE(131)));
+    tt_tensor *y =
+        tt_layer_norm(g, tt_gelu(g, x), uniform(g, 2, TT_SHAPE(131)), uniform(g, 3, TT_SHAPE(131)));
     tt_grad(g, y, uniform(g, 4, TT_SHAPE(37, 131)), 1, &x, &dx);
     return tt_add(g, dx, tt_pow(g, tt_exp(g, x), uniform(g, 5, TT_SHAPE(37, 131))));
 }

@@ -50,7 +50,7 @@ static tt_tensor *build_reshape(op_test *t)
 
 static tt_tensor *build_flatten(op_test *t)
 {
-    return tt_op_flatten(op_graph(t), x_of(t));
+    return tt_flatten(op_graph(t), x_of(t));
 }
 
 static tt_tensor *build_squeeze(op_test *t)

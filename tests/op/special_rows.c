@@ -100,7 +100,7 @@ static void try_norms(tt_ctx *ctx, const char *where)
                 x[r * n + j] += (float)(0.5 * sizes[r]);
         }
         tt_tensor *t = tt_const(g, TT_F32, TT_SHAPE(6, n), x), *d = NULL;
-        tt_tensor *z = rms ? tt_op_rms_norm(g, t, NULL) : tt_op_layer_norm(g, t, NULL, NULL);
+        tt_tensor *z = rms ? tt_rms_norm(g, t, NULL) : tt_layer_norm(g, t, NULL, NULL);
         CHECK_OK(tt_grad(g, z, test_uniform(g, 5, TT_SHAPE(6, n)), 1, &t, &d));
         CHECK_OK(tt_eval(g, z, y, 6 * n));
         CHECK_OK(tt_eval(g, d, dx, 6 * n));
@@ -143,7 +143,7 @@ static void try_norm_rows(tt_ctx *ctx, const char *where)
         }
         tt_tensor *t = tt_const(g, TT_F32, TT_SHAPE(4, N), x), *dx = NULL;
         tt_tensor *seed = tt_const(g, TT_F32, TT_SHAPE(4, N), w);
-        tt_tensor *z = tt_op_layer_norm(g, t, NULL, NULL);
+        tt_tensor *z = tt_layer_norm(g, t, NULL, NULL);
         CHECK_OK(tt_grad(g, z, seed, 1, &t, &dx));
         CHECK_OK(tt_eval(g, z, y, 4 * N));
         CHECK_OK(tt_eval(g, dx, scale == 0 ? small : d, 4 * N));
@@ -188,11 +188,11 @@ static tt_tensor *column_max(tt_graph *g, tt_tensor *x)
 }
 static tt_tensor *pool(tt_graph *g, tt_tensor *x)
 {
-    return tt_op_max_pool2d(g, tt_reshape(g, x, TT_SHAPE(1, 2, 3, 1)), .size = {2, 3});
+    return tt_max_pool2d(g, tt_reshape(g, x, TT_SHAPE(1, 2, 3, 1)), .size = {2, 3});
 }
 static tt_tensor *all_pool(tt_graph *g, tt_tensor *x)
 {
-    return tt_op_global_max_pool2d(g, tt_reshape(g, x, TT_SHAPE(1, 2, 3, 1)));
+    return tt_global_max_pool2d(g, tt_reshape(g, x, TT_SHAPE(1, 2, 3, 1)));
 }
 
 // Ties go to the first, a NaN is what is chosen, of several the first.

@@ -228,8 +228,8 @@ TEST(a_limit_that_nothing_fits_says_so)
 static tt_model *small_mlp(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_mlp(m, .units = {11, {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 10}});
+    tt_layer_flatten(m);
+    tt_layer_mlp(m, .units = {11, {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 10}});
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1));
     return m;
 }

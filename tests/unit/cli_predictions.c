@@ -232,8 +232,8 @@ TEST(several_inputs_and_outputs)
     tt_tensor *a = tt_input(m, .shape = {2}, .name = "left");
     tt_tensor *b = tt_input(m, .shape = {1}, .name = "right");
     tt_tensor *both = tt_layer_concat(m, .from = {a, b});
-    tt_tensor *x = tt_dense(m, .units = 2, .from = {both}, .init = {TT_INIT_CONSTANT, 1, 0});
-    tt_tensor *y = tt_dense(m, .units = 1, .from = {b}, .init = {TT_INIT_CONSTANT, 2, 0});
+    tt_tensor *x = tt_layer_dense(m, .units = 2, .from = {both}, .init = {TT_INIT_CONSTANT, 1, 0});
+    tt_tensor *y = tt_layer_dense(m, .units = 1, .from = {b}, .init = {TT_INIT_CONSTANT, 2, 0});
     CHECK_OK(tt_output(m, x, "sum"));
     CHECK_OK(tt_output(m, y, "double"));
     CHECK_OK(tt_predict(m, NULL, 2, NULL, .inputs = {left, right}, .outputs = {sum, double_right},

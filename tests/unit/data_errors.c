@@ -14,7 +14,7 @@ static float x4[40][4], t1[40];
 static tt_model *dense(tt_ctx *ctx, int units, tt_loss_kind loss)
 {
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = units);
+    tt_layer_dense(m, .units = units);
     tt_compile(m, .loss = loss, .optimizer = tt_sgd(.lr = 0.01));
     test_fill(x4[0], 160, 3, -1, 1);
     test_fill(t1, 40, 4, -1, 1);
@@ -59,9 +59,9 @@ TEST(an_id_beyond_the_vocabulary_names_record_and_remedy)
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_model_new(ctx);
         tt_input(m, .name = "x", .shape = {3}, .dtype = TT_I32);
-        tt_embedding(m, .vocab = 10, .width = 4, .name = "words");
-        tt_flatten(m);
-        tt_dense(m, .units = 2);
+        tt_layer_embedding(m, .vocab = 10, .width = 4, .name = "words");
+        tt_layer_flatten(m);
+        tt_layer_dense(m, .units = 2);
         tt_compile(m, .loss = TT_CROSS_ENTROPY);
         memset(ids, 0, sizeof(ids));
         ids[16][2] = k == 0 ? 99 : -3;
@@ -82,7 +82,7 @@ TEST(a_label_that_is_ignored_is_allowed)
     int32_t y[40] = {0};
     y[21] = -100;
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 5);
+    tt_layer_dense(m, .units = 5);
     tt_compile(m, .losses = {{.kind = TT_CROSS_ENTROPY, .has_ignore = true, .ignore = -100}});
     CHECK_OK(tt_fit(m, labels(ctx, y)));
     y[3] = -99;

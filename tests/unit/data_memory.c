@@ -85,9 +85,9 @@ TEST(a_model_with_two_inputs_and_outputs_trains_from_memory)
         tt_model *m = tt_model_new(ctx);
         tt_tensor *right = tt_input(m, .shape = {2, 2}, .name = "right"); // in another order
         tt_tensor *left = tt_input(m, .shape = {3}, .name = "left");
-        tt_tensor *both = tt_layer_concat(m, .from = {left, tt_flatten(m, .from = {right})});
-        tt_output(m, tt_dense(m, .units = 3, .from = {both}), "class");
-        tt_output(m, tt_dense(m, .units = 1, .from = {both}), "length");
+        tt_tensor *both = tt_layer_concat(m, .from = {left, tt_layer_flatten(m, .from = {right})});
+        tt_output(m, tt_layer_dense(m, .units = 3, .from = {both}), "class");
+        tt_output(m, tt_layer_dense(m, .units = 1, .from = {both}), "length");
         tt_compile(m,
                    .losses = {{.kind = TT_CROSS_ENTROPY, .target = "kind"},
                               {.kind = TT_MSE, .target = "size"}},

@@ -28,11 +28,11 @@ static heard train(int side, tt_over over, int64_t count, int64_t batch, int64_t
     test_fill(x, (int64_t)(sizeof(x) / sizeof(x[0])), 3, -1, 1);
     tt_ctx *ctx = tt_open(.threads = 1, .on_event = hear, .user = &h);
     tt_model *m = tt_sequential(ctx, .input = {side, side, 4});
-    tt_batch_norm(m, .over = over);
-    tt_conv2d(m, .filters = 4, .kernel = {1});
-    tt_batch_norm(m, .over = over);
-    tt_flatten(m);
-    tt_dense(m, .units = 1);
+    tt_layer_batch_norm(m, .over = over);
+    tt_layer_conv2d(m, .filters = 4, .kernel = {1});
+    tt_layer_batch_norm(m, .over = over);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.1)));
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(side, side, 4),
                            .y_shape = TT_SHAPE(1), .count = count);
@@ -77,8 +77,8 @@ TEST(batch_norm_over_one_row_warns_by_hand_too)
     float x[2] = {1, 2}, y = 0;
     tt_ctx *ctx = tt_open(.threads = 1, .on_event = hear, .user = &h);
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_batch_norm(m, .name = "norm");
-    tt_dense(m, .units = 1);
+    tt_layer_batch_norm(m, .name = "norm");
+    tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.1)));
     for (int i = 0; i < 3; i++) {
         tt_batch_data b = {.rows = 1, .fields = {x, &y}};

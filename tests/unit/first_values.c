@@ -54,24 +54,24 @@ static tt_model *model_of(tt_ctx *ctx, const row *r, tt_init init)
     tt_model *m;
     if (strcmp(r->layer, "embedding") == 0) {
         m = tt_sequential(ctx, .input = {12}, .dtype = TT_I32);
-        tt_embedding(m, .vocab = 100, .width = 60, .init = init, .name = "l");
+        tt_layer_embedding(m, .vocab = 100, .width = 60, .init = init, .name = "l");
         return m;
     }
     if (strstr(r->layer, "conv2d") != NULL) {
         m = tt_sequential(ctx, .input = {8, 8, C});
         if (strcmp(r->layer, "conv2d") == 0)
-            tt_conv2d(m, .filters = 24, .kernel = {3, 5}, .init = init, .name = "l");
+            tt_layer_conv2d(m, .filters = 24, .kernel = {3, 5}, .init = init, .name = "l");
         else
-            tt_depthwise_conv2d(m, .filters = 4, .kernel = {3, 5}, .init = init, .name = "l");
+            tt_layer_depthwise_conv2d(m, .filters = 4, .kernel = {3, 5}, .init = init, .name = "l");
         return m;
     }
     m = tt_sequential(ctx, .input = {12, C});
     if (strcmp(r->layer, "dense") == 0)
-        tt_dense(m, .units = 96, .init = init, .name = "l");
+        tt_layer_dense(m, .units = 96, .init = init, .name = "l");
     else if (strcmp(r->layer, "positional") == 0)
-        tt_positional(m, .init = init, .name = "l");
+        tt_layer_positional(m, .init = init, .name = "l");
     else
-        tt_attention(m, .heads = 4, .kv_heads = 2, .name = "l");
+        tt_layer_attention(m, .heads = 4, .kv_heads = 2, .name = "l");
     return m;
 }
 
@@ -150,7 +150,7 @@ TEST(first_values_without_numbers)
     for (int i = 0; i < TTI_COUNT(cases); i++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {784});
-        tt_dense(m, .units = 10, .init = cases[i].init, .name = "l");
+        tt_layer_dense(m, .units = 10, .init = cases[i].init, .name = "l");
         check_spread(cases[i].yaml, spread_of(m, "l.weight"), cases[i].mean, cases[i].deviation,
                      cases[i].most);
         static float x[4000];
@@ -202,7 +202,7 @@ TEST(first_values_that_cannot_be_meant)
     }
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {8, 8, 2});
-    CHECK(tt_depthwise_conv2d(m, .init = {.a = 0.1}, .name = "d") == NULL);
+    CHECK(tt_layer_depthwise_conv2d(m, .init = {.a = 0.1}, .name = "d") == NULL);
     CHECK_MESSAGE(ctx, "d: ");
     CHECK_MESSAGE(ctx, "init glorot_uniform takes no numbers");
     CHECK(tt_close(ctx) == TT_EINVAL);

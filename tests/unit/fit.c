@@ -142,7 +142,7 @@ TEST(softmax_written_last_gives_the_bits_of_logits)
     for (int i = 0; i < 2; i++) {
         tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
         tt_model *m = tt_sequential(ctx, .input = {3});
-        tt_dense(m, .units = 4, .act = i == 0 ? TT_LINEAR : TT_SOFTMAX);
+        tt_layer_dense(m, .units = 4, .act = i == 0 ? TT_LINEAR : TT_SOFTMAX);
         tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 0.01));
         test_fill(x, 60, 3, -1, 1);
         for (int k = 0; k < 20; k++)
@@ -169,9 +169,9 @@ TEST(two_outputs_have_a_loss_each)
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = tt_model_new(ctx);
     tt_tensor *x = tt_input(m, .shape = {3});
-    tt_tensor *h = tt_dense(m, .units = 8, .act = TT_TANH, .from = {x});
-    tt_output(m, tt_dense(m, .units = 4, .from = {h}), "class");
-    tt_output(m, tt_dense(m, .units = 1, .from = {h}), "size");
+    tt_tensor *h = tt_layer_dense(m, .units = 8, .act = TT_TANH, .from = {x});
+    tt_output(m, tt_layer_dense(m, .units = 4, .from = {h}), "class");
+    tt_output(m, tt_layer_dense(m, .units = 1, .from = {h}), "size");
     tt_compile(m,
                .losses = {{.kind = TT_CROSS_ENTROPY, .output = "class", .target = "y"},
                           {.kind = TT_MSE, .weight = 0.5, .output = "size", .target = "z"}},
@@ -247,8 +247,8 @@ TEST(early_stopping_stops_and_restores)
 {
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 50)); // gets worse at once
     tt_data *d = fit_data(ctx, FIT_MLP, 48), *v = fit_data(ctx, FIT_MLP, 40);
     tt_fit_report r;
@@ -269,7 +269,7 @@ TEST(a_loss_given_as_metric_is_refused)
 {
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = tt_sequential(ctx, .input = {3});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     CHECK(tt_compile(m, .loss = TT_MSE, .metrics = (int)TT_MAE) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "which is not a set of metrics");
     CHECK(tt_close(ctx) == TT_EINVAL);
@@ -302,8 +302,8 @@ TEST(plateau_lowers_the_learning_rate)
 {
     tt_ctx *ctx = quiet(NULL, 1, NULL, NULL);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 1e-12));
     double lr[6] = {0};
     CHECK_OK(tt_fit(m, fit_data(ctx, FIT_MLP, 24), .epochs = 6, .batch = 24,
@@ -322,9 +322,9 @@ static tt_status fit_nan(tt_ctx *ctx, tt_nan policy, tt_model **out, tt_hash *be
     static float x[2 * 8];
     static float y[8];
     tt_model *m = *out = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 4, .act = TT_TANH, .name = "first");
-    tt_batch_norm(m); // its running statistics stay as they are too
-    tt_dense(m, .units = 1, .name = "second");
+    tt_layer_dense(m, .units = 4, .act = TT_TANH, .name = "first");
+    tt_layer_batch_norm(m); // its running statistics stay as they are too
+    tt_layer_dense(m, .units = 1, .name = "second");
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 0.1));
     test_fill(x, 16, 1, -1, 1);
     for (int i = 0; i < 8; i++)

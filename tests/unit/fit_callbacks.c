@@ -101,7 +101,7 @@ TEST(before_a_batch_progress_is_of_the_batches_before_it)
     tt_ctx *ctx = test_ctx();
     before b = {.n = 0};
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     tt_schedule halves = tt_step_decay(.every = 1, .factor = 0.5);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.25, .schedule = halves),
                .metrics = TT_METRIC_MAE);

@@ -13,10 +13,10 @@ const char *fit_name(fit_kind kind)
 static tt_model *mlp(tt_ctx *ctx, tt_precision precision)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 37, .act = TT_RELU);
-    tt_dropout(m, .rate = 0.2);
-    tt_dense(m, .units = 10, .act = TT_SOFTMAX);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 37, .act = TT_RELU);
+    tt_layer_dropout(m, .rate = 0.2);
+    tt_layer_dense(m, .units = 10, .act = TT_SOFTMAX);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-3),
                .metrics = TT_ACCURACY, .precision = precision);
     return m;
@@ -25,11 +25,11 @@ static tt_model *mlp(tt_ctx *ctx, tt_precision precision)
 static tt_model *cnn(tt_ctx *ctx, tt_precision precision)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_conv2d(m, .filters = 6, .kernel = {3, 3}, .stride = {2, 2}, .act = TT_RELU);
-    tt_conv2d(m, .filters = 9, .kernel = {3, 3}, .act = TT_RELU);
-    tt_max_pool2d(m);
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_conv2d(m, .filters = 6, .kernel = {3, 3}, .stride = {2, 2}, .act = TT_RELU);
+    tt_layer_conv2d(m, .filters = 9, .kernel = {3, 3}, .act = TT_RELU);
+    tt_layer_max_pool2d(m);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .losses = {{.kind = TT_CROSS_ENTROPY, .smoothing = 0.1}},
                .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9, .clip_global = 1.0),
                .metrics = TT_ACCURACY | TT_TOP_K, .top_k = 3, .precision = precision);
@@ -39,7 +39,7 @@ static tt_model *cnn(tt_ctx *ctx, tt_precision precision)
 static tt_model *gpt(tt_ctx *ctx, tt_precision precision)
 {
     tt_model *m = tt_sequential(ctx, .input = {12}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 2, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
+    tt_layer_gpt(m, .layers = 2, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
     tt_compile(m, .loss = TT_CROSS_ENTROPY,
                .optimizer = tt_adamw(.lr = 3e-3, .weight_decay = 0.1, .no_decay = "*.bias, *norm*",
                                      .ema = 0.9, .schedule = tt_cosine(.warmup = 3)),
@@ -92,7 +92,7 @@ tt_data *fit_data(tt_ctx *ctx, fit_kind kind, int64_t count)
 tt_model *fit_line(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.01), .metrics = TT_METRIC_MAE);
     return m;
 }

@@ -41,8 +41,8 @@ TEST(step_callbacks_get_the_metrics_of_their_step)
 {
     tt_ctx *ctx = quiet();
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-2),
                .metrics = TT_ACCURACY);
     tt_data *d = tt_digits(ctx, .count = STEPS * BATCH, .batch = BATCH);
@@ -71,7 +71,7 @@ TEST(skipped_steps_begin_an_epoch_without_the_last_ones_sums)
     float x[2 * COUNT], y[COUNT];
     tt_ctx *ctx = quiet();
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 1e-3), .metrics = TT_METRIC_MAE);
     test_fill(x, 2 * COUNT, 1, -1, 1);
     for (int i = 0; i < COUNT; i++)
@@ -97,7 +97,7 @@ TEST(skipped_steps_begin_an_epoch_without_the_last_ones_sums)
 static tt_model *line(tt_ctx *ctx, tt_schedule schedule)
 {
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.5, .schedule = schedule)));
     return m;
 }

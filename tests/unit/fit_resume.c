@@ -144,8 +144,8 @@ static tt_hash stopped_early(const char *folder, int64_t stop_at, bool resume)
 {
     tt_ctx *ctx = open_on(NULL, 1);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 30)); // gets worse soon
     tt_data *d = fit_data(ctx, FIT_MLP, 48), *v = fit_data(ctx, FIT_MLP, 40);
     tt_hash h = {0, 0};

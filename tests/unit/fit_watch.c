@@ -34,7 +34,7 @@ static void on_event(void *user, const tt_event *ev)
 static tt_model *one_weight(tt_ctx *ctx, double lr)
 {
     tt_model *m = tt_sequential(ctx, .input = {1});
-    tt_dense(m, .units = 1, .no_bias = true, .init = {.kind = TT_INIT_CONSTANT, .a = 1});
+    tt_layer_dense(m, .units = 1, .no_bias = true, .init = {.kind = TT_INIT_CONSTANT, .a = 1});
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = lr));
     return m;
 }

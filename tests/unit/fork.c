@@ -20,8 +20,8 @@ static job open_job(void)
                             .on_event = test_ignore_event)};
     j.data = tt_digits(j.ctx, .count = 64, .batch = 16);
     j.model = tt_sequential(j.ctx, .input = {28, 28, 1});
-    tt_flatten(j.model);
-    tt_dense(j.model, .units = 10);
+    tt_layer_flatten(j.model);
+    tt_layer_dense(j.model, .units = 10);
     tt_compile(j.model, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam());
     return j;
 }

@@ -26,26 +26,26 @@ typedef struct golden {
 static tt_model *build_mlp(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {64});
-    tt_dense(m, .units = 48, .act = TT_RELU, .name = "hidden");
-    tt_dense(m, .units = 10, .name = "out");
+    tt_layer_dense(m, .units = 48, .act = TT_RELU, .name = "hidden");
+    tt_layer_dense(m, .units = 10, .name = "out");
     return m;
 }
 
 static tt_model *build_cnn(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {12, 10, 3});
-    tt_conv2d(m, .filters = 8, .padding = TT_SAME, .act = TT_RELU, .name = "first");
-    tt_conv2d(m, .filters = 16, .act = TT_RELU, .name = "second");
-    tt_max_pool2d(m);
-    tt_flatten(m);
-    tt_dense(m, .units = 10, .name = "out");
+    tt_layer_conv2d(m, .filters = 8, .padding = TT_SAME, .act = TT_RELU, .name = "first");
+    tt_layer_conv2d(m, .filters = 16, .act = TT_RELU, .name = "second");
+    tt_layer_max_pool2d(m);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10, .name = "out");
     return m;
 }
 
 static tt_model *build_gpt(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {16}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 2, .heads = 2, .width = 32, .vocab = 23);
+    tt_layer_gpt(m, .layers = 2, .heads = 2, .width = 32, .vocab = 23);
     return m;
 }
 

@@ -238,7 +238,7 @@ TEST(words_of_other_frameworks_as_flags)
 TEST(help_knows_words_of_other_frameworks)
 {
     command_ok("help Linear");
-    CHECK_STR(command_out, "Linear as a layer: use dense\n  in C: tt_dense()\n");
+    CHECK_STR(command_out, "Linear as a layer: use dense\n  in C: tt_layer_dense()\n");
     command_ok("help CrossEntropyLoss");
     CHECK_HAS(command_out, "use cross_entropy\n  in C: TT_CROSS_ENTROPY\n");
     command_ok("help concatenate");

@@ -45,17 +45,17 @@ TEST(texts_give_the_same_model)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *a = tt_sequential(ctx, .input = {12, 12, 2});
-    tt_conv2d(a, .filters = 4, .kernel = {3, 5}, .stride = {2}, .padding = TT_SAME, .act = TT_SILU,
-              .init = {TT_INIT_HE_NORMAL, 0, 0});
-    tt_batch_norm(a, .momentum = 0.5, .act = TT_RELU);
-    tt_max_pool2d(a, .size = {2}, .stride = {1});
-    tt_permute(a, .order = {3, {2, 0, 1}});
-    tt_flatten(a);
-    tt_dense(a, .units = 6, .no_bias = true, .init = {TT_INIT_UNIFORM, -0.5, 0.25});
-    tt_dense(a, .units = 5, .init = {TT_INIT_CONSTANT, 0, 0});
-    tt_activation(a, .act = TT_GELU_ERF);
+    tt_layer_conv2d(a, .filters = 4, .kernel = {3, 5}, .stride = {2}, .padding = TT_SAME,
+                    .act = TT_SILU, .init = {TT_INIT_HE_NORMAL, 0, 0});
+    tt_layer_batch_norm(a, .momentum = 0.5, .act = TT_RELU);
+    tt_layer_max_pool2d(a, .size = {2}, .stride = {1});
+    tt_layer_permute(a, .order = {3, {2, 0, 1}});
+    tt_layer_flatten(a);
+    tt_layer_dense(a, .units = 6, .no_bias = true, .init = {TT_INIT_UNIFORM, -0.5, 0.25});
+    tt_layer_dense(a, .units = 5, .init = {TT_INIT_CONSTANT, 0, 0});
+    tt_layer_activation(a, .act = TT_GELU_ERF);
     tt_layer_reshape(a, .shape = TT_SHAPE(1, 5));
-    CHECK(tt_attention(a, .heads = 5, .causal = true) != NULL);
+    CHECK(tt_layer_attention(a, .heads = 5, .causal = true) != NULL);
 
     tt_model *b = tt_sequential(ctx, .input = {12, 12, 2});
     BY_TEXT(b, "conv2d", "filters", "4", "kernel", "[3, 5]", "stride", "2", "padding", "same",

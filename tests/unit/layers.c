@@ -12,7 +12,7 @@ TEST(dense_layer)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {7});
-    test_shape(tt_dense(m, .units = 5, .act = TT_RELU), TT_SHAPE(TT_BATCH, 5));
+    test_shape(tt_layer_dense(m, .units = 5, .act = TT_RELU), TT_SHAPE(TT_BATCH, 5));
     float *x = test_input(ROWS * 7);
     double *w = test_weight(m, "dense_1.weight"), *b = test_weight(m, "dense_1.bias");
     double *want = test_linear(test_doubles(x, ROWS * 7), ROWS, 7, w, 5, b);
@@ -26,7 +26,7 @@ TEST(dense_on_the_last_axis_without_bias)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {2, 3, 4});
-    tt_tensor *y = tt_dense(m, .units = 6, .no_bias = true, .act = TT_SOFTMAX);
+    tt_tensor *y = tt_layer_dense(m, .units = 6, .no_bias = true, .act = TT_SOFTMAX);
     test_shape(y, TT_SHAPE(TT_BATCH, 2, 3, 6));
     CHECK_STR(y->node->op->name, "softmax");
     CHECK_INT(tt_model_parameters(m), 24);
@@ -50,16 +50,16 @@ TEST(activation_layers)
     for (int act = TT_RELU; act <= TT_SOFTMAX; act++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {9});
-        tt_tensor *y = tt_activation(m, .act = (tt_act)act);
+        tt_tensor *y = tt_layer_activation(m, .act = (tt_act)act);
         test_shape(y, TT_SHAPE(TT_BATCH, 9));
         CHECK(strstr(tt_tensor_name(y), "activation_1/") != NULL);
         float *x = test_input(ROWS * 9), want[ROWS * 9];
         tt_graph *g = tt_graph_new(ctx);
         tt_tensor *c = tt_const(g, TT_F32, TT_SHAPE(ROWS, 9), x);
-        c = act == TT_SOFTMAX ? tt_softmax(g, c) : tt_op_activation(g, c, (tt_act)act);
+        c = act == TT_SOFTMAX ? tt_softmax(g, c) : tt_activation(g, c, (tt_act)act);
         CHECK_OK(tt_eval(g, c, want, ROWS * 9));
         test_near(test_run(m, x), test_doubles(want, ROWS * 9), ROWS * 9, 0);
-        y = tt_dense(m, .units = 2, .act = (tt_act)act);
+        y = tt_layer_dense(m, .units = 2, .act = (tt_act)act);
         CHECK_STR(y->node->op->name, act == TT_SOFTMAX ? "softmax" : "matmul");
         CHECK_OK(tt_close(ctx));
     }
@@ -70,14 +70,14 @@ TEST(weights_follow_the_type_of_the_input)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4}, .dtype = TT_BF16);
-    tt_tensor *y = tt_layer_norm(m);
+    tt_tensor *y = tt_layer_layer_norm(m);
     CHECK(y != NULL && tt_tensor_dtype(y) == TT_BF16);
-    y = tt_dense(m, .units = 3);
+    y = tt_layer_dense(m, .units = 3);
     CHECK(y != NULL && tt_tensor_dtype(y) == TT_BF16);
     for (int64_t i = 0; i < m->n_weights; i++)
         CHECK_INT(m->weights[i].var->dtype, TT_F32);
     m = tt_sequential(ctx, .input = {4}, .dtype = TT_F64);
-    y = tt_dense(m, .units = 3);
+    y = tt_layer_dense(m, .units = 3);
     CHECK(y != NULL && tt_tensor_dtype(y) == TT_F64);
     CHECK_INT(m->weights[0].var->dtype, TT_F64);
     CHECK_OK(tt_close(ctx));
@@ -144,17 +144,18 @@ TEST(conv2d_layer)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_conv2d(m, .filters = 3), TT_SHAPE(TT_BATCH, 5, 4, 3)); // 3x3, stride 1, valid
+    test_shape(tt_layer_conv2d(m, .filters = 3),
+               TT_SHAPE(TT_BATCH, 5, 4, 3)); // 3x3, stride 1, valid
     check_conv(m, "conv2d_1", &(window){7, 6, 3, 3, 1, 1, 0, 0, 5, 4}, 2, 3, 0);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_conv2d(m, .filters = 4, .kernel = {3, 2}, .stride = {2}, .padding = TT_SAME,
-                         .name = "a"),
+    test_shape(tt_layer_conv2d(m, .filters = 4, .kernel = {3, 2}, .stride = {2}, .padding = TT_SAME,
+                               .name = "a"),
                TT_SHAPE(TT_BATCH, 4, 3, 4));
     check_conv(m, "a", &(window){7, 6, 3, 2, 2, 2, 1, 0, 4, 3}, 2, 4, 0);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(
-        tt_conv2d(m, .filters = 1, .kernel = {3}, .stride = {2, 1}, .pad = {1, 2}, .name = "b"),
-        TT_SHAPE(TT_BATCH, 4, 8, 1));
+    test_shape(tt_layer_conv2d(m, .filters = 1, .kernel = {3}, .stride = {2, 1}, .pad = {1, 2},
+                               .name = "b"),
+               TT_SHAPE(TT_BATCH, 4, 8, 1));
     check_conv(m, "b", &(window){7, 6, 3, 3, 2, 1, 1, 2, 4, 8}, 2, 1, 0);
     CHECK_OK(tt_close(ctx));
 }
@@ -163,10 +164,11 @@ TEST(depthwise_conv2d_layer)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {5, 5, 3});
-    test_shape(tt_depthwise_conv2d(m, .padding = TT_SAME), TT_SHAPE(TT_BATCH, 5, 5, 3));
+    test_shape(tt_layer_depthwise_conv2d(m, .padding = TT_SAME), TT_SHAPE(TT_BATCH, 5, 5, 3));
     check_conv(m, "depthwise_conv2d_1", &(window){5, 5, 3, 3, 1, 1, 1, 1, 5, 5}, 3, 3, 1);
     m = tt_sequential(ctx, .input = {5, 5, 3});
-    test_shape(tt_depthwise_conv2d(m, .filters = 2, .name = "d"), TT_SHAPE(TT_BATCH, 3, 3, 6));
+    test_shape(tt_layer_depthwise_conv2d(m, .filters = 2, .name = "d"),
+               TT_SHAPE(TT_BATCH, 3, 3, 6));
     check_conv(m, "d", &(window){5, 5, 3, 3, 1, 1, 0, 0, 3, 3}, 3, 6, 2);
     CHECK_OK(tt_close(ctx));
 }
@@ -210,23 +212,23 @@ TEST(pool_layers)
     tt_ctx *ctx = test_ctx();
     const window plain = {7, 6, 2, 2, 2, 2, 0, 0, 3, 3}, padded = {7, 6, 3, 3, 2, 2, 1, 1, 4, 3};
     tt_model *m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_max_pool2d(m), TT_SHAPE(TT_BATCH, 3, 3, 2));
+    test_shape(tt_layer_max_pool2d(m), TT_SHAPE(TT_BATCH, 3, 3, 2));
     check_pool(m, &plain, true);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_avg_pool2d(m, .size = {2}), TT_SHAPE(TT_BATCH, 3, 3, 2));
+    test_shape(tt_layer_avg_pool2d(m, .size = {2}), TT_SHAPE(TT_BATCH, 3, 3, 2));
     check_pool(m, &plain, false);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_max_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}),
+    test_shape(tt_layer_max_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}),
                TT_SHAPE(TT_BATCH, 4, 3, 2));
     check_pool(m, &padded, true);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    CHECK(tt_avg_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}) != NULL);
+    CHECK(tt_layer_avg_pool2d(m, .size = {3}, .stride = {2}, .pad = {1}) != NULL);
     check_pool(m, &padded, false);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_global_avg_pool2d(m), TT_SHAPE(TT_BATCH, 2));
+    test_shape(tt_layer_global_avg_pool2d(m), TT_SHAPE(TT_BATCH, 2));
     check_pool(m, &(window){7, 6, 7, 6, 1, 1, 0, 0, 1, 1}, false);
     m = tt_sequential(ctx, .input = {7, 6, 2});
-    test_shape(tt_global_max_pool2d(m), TT_SHAPE(TT_BATCH, 2));
+    test_shape(tt_layer_global_max_pool2d(m), TT_SHAPE(TT_BATCH, 2));
     check_pool(m, &(window){7, 6, 7, 6, 1, 1, 0, 0, 1, 1}, true);
     CHECK_OK(tt_close(ctx));
 }
@@ -237,10 +239,10 @@ TEST(shape_layers)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {2, 3, 4});
-    test_shape(tt_flatten(m), TT_SHAPE(TT_BATCH, 24));
+    test_shape(tt_layer_flatten(m), TT_SHAPE(TT_BATCH, 24));
     test_shape(tt_layer_reshape(m, .shape = TT_SHAPE(4, -1, 2)), TT_SHAPE(TT_BATCH, 4, 3, 2));
     test_shape(tt_layer_reshape(m, .shape = TT_SHAPE(3, 8)), TT_SHAPE(TT_BATCH, 3, 8));
-    test_shape(tt_permute(m, .order = {2, {1, 0}}), TT_SHAPE(TT_BATCH, 8, 3));
+    test_shape(tt_layer_permute(m, .order = {2, {1, 0}}), TT_SHAPE(TT_BATCH, 8, 3));
     float *x = test_input(ROWS * 24);
     double *y = test_run(m, x);
     for (int r = 0; r < ROWS; r++)
@@ -248,7 +250,7 @@ TEST(shape_layers)
             CHECK(y[24 * r + i] == (double)x[24 * r + i % 3 * 8 + i / 3]);
     tt_model *scalar = tt_model_new(ctx);
     tt_input(scalar);
-    test_shape(tt_flatten(scalar), TT_SHAPE(TT_BATCH, 1));
+    test_shape(tt_layer_flatten(scalar), TT_SHAPE(TT_BATCH, 1));
     CHECK_OK(tt_close(ctx));
 }
 
@@ -292,16 +294,16 @@ TEST(norm_layers)
     float *x = test_input(ROWS * 14);
     double *d = test_doubles(x, ROWS * 14);
     tt_model *m = tt_sequential(ctx, .input = {2, 7});
-    test_shape(tt_layer_norm(m, .name = "n"), TT_SHAPE(TT_BATCH, 2, 7));
+    test_shape(tt_layer_layer_norm(m, .name = "n"), TT_SHAPE(TT_BATCH, 2, 7));
     double *gamma = test_weight(m, "n.weight"), *beta = test_weight(m, "n.bias");
     test_near(test_run(m, x), test_norm(d, ROWS * 2, 7, gamma, beta, false), ROWS * 14, 1e-5);
     m = tt_sequential(ctx, .input = {2, 7});
-    tt_layer_norm(m, .name = "p", .no_bias = true);
+    tt_layer_layer_norm(m, .name = "p", .no_bias = true);
     CHECK_INT(tt_model_parameters(m), 7);
     test_near(test_run(m, x), test_norm(d, ROWS * 2, 7, test_weight(m, "p.weight"), NULL, false),
               ROWS * 14, 1e-5);
     m = tt_sequential(ctx, .input = {2, 7});
-    test_shape(tt_rms_norm(m), TT_SHAPE(TT_BATCH, 2, 7));
+    test_shape(tt_layer_rms_norm(m), TT_SHAPE(TT_BATCH, 2, 7));
     CHECK_INT(tt_model_parameters(m), 7);
     test_near(test_run(m, x),
               test_norm(d, ROWS * 2, 7, test_weight(m, "rms_norm_1.weight"), NULL, true), ROWS * 14,
@@ -314,7 +316,7 @@ TEST(batch_norm_in_inference)
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_model_new(ctx);
     tt_tensor *a = tt_input(m, .shape = {2, 2, 3}), *b = tt_input(m, .shape = {2, 2, 3});
-    test_shape(tt_batch_norm(m, .act = TT_RELU, .from = {a, b}), TT_SHAPE(TT_BATCH, 2, 2, 3));
+    test_shape(tt_layer_batch_norm(m, .act = TT_RELU, .from = {a, b}), TT_SHAPE(TT_BATCH, 2, 2, 3));
     CHECK(test_weight_find(m, "batch_norm_1.weight")->trains &&
           test_weight_find(m, "batch_norm_1.bias")->trains);
     CHECK(!test_weight_find(m, "batch_norm_1.mean")->trains &&
@@ -339,7 +341,7 @@ TEST(batch_norm_in_training)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {3});
-    CHECK(tt_batch_norm(m, .momentum = 0.75) != NULL);
+    CHECK(tt_layer_batch_norm(m, .momentum = 0.75) != NULL);
     tt_graph *g = tt_graph_new(ctx);
     tt_tensor **updates;
     int n_updates;
@@ -376,8 +378,8 @@ TEST(dropout_in_training_only)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {500});
-    CHECK(tt_dropout(m, .rate = 0.25) != NULL);
-    CHECK(tt_dropout(m) != NULL); // rate 0: nothing
+    CHECK(tt_layer_dropout(m, .rate = 0.25) != NULL);
+    CHECK(tt_layer_dropout(m) != NULL); // rate 0: nothing
     float *x = test_input(ROWS * 500), y[ROWS * 500];
     test_near(test_run(m, x), test_doubles(x, ROWS * 500), ROWS * 500, 0);
     tt_graph *g = tt_graph_new(ctx);
@@ -415,9 +417,9 @@ TEST(custom_layer)
     tt_ctx *ctx = test_ctx();
     int calls = 0;
     tt_model *m = tt_sequential(ctx, .input = {3});
-    tt_tensor *y = tt_custom(m, .fn = scale_fn, .user = &calls);
+    tt_tensor *y = tt_layer_custom(m, .fn = scale_fn, .user = &calls);
     test_shape(y, TT_SHAPE(TT_BATCH, 3));
-    CHECK(tt_custom(m, .fn = scale_fn, .user = &calls, .share = y) != NULL);
+    CHECK(tt_layer_custom(m, .fn = scale_fn, .user = &calls, .share = y) != NULL);
     CHECK_INT(m->n_weights, 1);
     CHECK_STR(m->weights[0].name, "custom_1.w");
     float *x = test_input(ROWS * 3), z[ROWS * 3];

@@ -40,8 +40,8 @@ TEST(embedding_and_positions)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4}, .dtype = TT_I32);
-    test_shape(tt_embedding(m, .vocab = 6, .width = 5), TT_SHAPE(TT_BATCH, 4, 5));
-    test_shape(tt_positional(m), TT_SHAPE(TT_BATCH, 4, 5));
+    test_shape(tt_layer_embedding(m, .vocab = 6, .width = 5), TT_SHAPE(TT_BATCH, 4, 5));
+    test_shape(tt_layer_positional(m), TT_SHAPE(TT_BATCH, 4, 5));
     const int32_t ids[ROWS * 4] = {0, 5, 2, 2, 1, 0, 3, 4, 5, 5, 5, 0};
     double *e = test_weight(m, "embedding_1.weight"), *p = test_weight(m, "positional_1.weight");
     double *y = test_run(m, ids);
@@ -55,7 +55,7 @@ TEST(fixed_positions)
     tt_ctx *ctx = test_ctx();
     for (int c = 1; c <= 6; c++) {
         tt_model *m = tt_sequential(ctx, .input = {50, c});
-        test_shape(tt_positional(m, .fixed = true), TT_SHAPE(TT_BATCH, 50, c));
+        test_shape(tt_layer_positional(m, .fixed = true), TT_SHAPE(TT_BATCH, 50, c));
         CHECK_INT(tt_model_parameters(m), 0);
         float *x = test_input((int64_t)ROWS * 50 * c);
         double *y = test_run(m, x);
@@ -74,8 +74,9 @@ TEST(attention_layer)
     for (int kv = 1; kv <= 4; kv *= 2) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {5, 8});
-        test_shape(tt_attention(m, .heads = 4, .kv_heads = kv == 4 ? 0 : kv, .causal = kv > 1),
-                   TT_SHAPE(TT_BATCH, 5, 8));
+        test_shape(
+            tt_layer_attention(m, .heads = 4, .kv_heads = kv == 4 ? 0 : kv, .causal = kv > 1),
+            TT_SHAPE(TT_BATCH, 5, 8));
         int packed = (4 + 2 * kv) * 2;
         CHECK_INT(tt_model_parameters(m), 8 * packed + packed + 72);
         float *x = test_input(ROWS * 40);
@@ -94,8 +95,8 @@ static void check_block(bool rms, bool causal)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {5, 8});
-    test_shape(tt_transformer_block(m, .heads = 2, .hidden = rms ? 12 : 0, .rms = rms,
-                                    .no_causal = !causal, .dropout = 0.5, .name = "b"),
+    test_shape(tt_layer_transformer_block(m, .heads = 2, .hidden = rms ? 12 : 0, .rms = rms,
+                                          .no_causal = !causal, .dropout = 0.5, .name = "b"),
                TT_SHAPE(TT_BATCH, 5, 8));
     int64_t n = ROWS * 5, hidden = rms ? 12 : 32;
     float *x = test_input(n * 8);

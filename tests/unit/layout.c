@@ -43,7 +43,7 @@ static void write_file(tt_ctx *ctx, const char *name, const file *f, const char 
 static tt_model *dense_of(tt_ctx *ctx, int in, int units)
 {
     tt_model *m = tt_sequential(ctx, .input = {in});
-    tt_dense(m, .units = units, .no_bias = true, .name = "fc");
+    tt_layer_dense(m, .units = units, .no_bias = true, .name = "fc");
     return m;
 }
 
@@ -107,13 +107,13 @@ TEST(shapes_say_the_layout_of_the_file)
     refused(ctx, m, "out_in", TT_WEIGHTS_TUTTI,
             "'fc.weight' is f32 [2, 3] but the model's is [3, 2]");
     tt_model *two = dense_of(ctx, 3, 2);
-    tt_dense(two, .units = 2, .no_bias = true, .name = "square");
+    tt_layer_dense(two, .units = 2, .no_bias = true, .name = "square");
     add(&square, "fc.weight", TT_SHAPE(2, 3));
     add(&square, "square.weight", TT_SHAPE(2, 2)); // of the same file, so as the other
     write_file(ctx, "square", &square, NULL);
     CHECK_OK(tt_load(two, path_of("square")));
     tt_model *three = dense_of(ctx, 3, 2);
-    tt_dense(three, .units = 4, .no_bias = true, .name = "last");
+    tt_layer_dense(three, .units = 4, .no_bias = true, .name = "last");
     add(&mixed, "fc.weight", TT_SHAPE(2, 3));
     add(&mixed, "last.weight", TT_SHAPE(2, 4));
     write_file(ctx, "mixed", &mixed, NULL);
@@ -134,10 +134,10 @@ TEST(torch_layout_of_pictures)
     float x[2 * 3 * 2], y[2], want[2] = {0, 0};
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {2, 3, 2});
-    tt_conv2d(m, .filters = 2, .kernel = {1}, .no_bias = true, .name = "conv");
-    tt_flatten(m);
-    tt_dropout(m, .rate = 0.5);
-    tt_dense(m, .units = 2, .no_bias = true, .name = "fc");
+    tt_layer_conv2d(m, .filters = 2, .kernel = {1}, .no_bias = true, .name = "conv");
+    tt_layer_flatten(m);
+    tt_layer_dropout(m, .rate = 0.5);
+    tt_layer_dense(m, .units = 2, .no_bias = true, .name = "fc");
     add(&f, "conv.weight", TT_SHAPE(2, 2, 1, 1));
     add(&f, "fc.weight", TT_SHAPE(2, 12));
     write_file(ctx, "torch", &f, NULL); // [2, 12] can only be PyTorch's
@@ -162,7 +162,7 @@ TEST(names_of_torch_batch_norms)
     float x[2] = {3, 5}, y[2];
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_batch_norm(m, .name = "bn");
+    tt_layer_batch_norm(m, .name = "bn");
     add(&f, "bn.weight", TT_SHAPE(2));
     add(&f, "bn.bias", TT_SHAPE(2));
     add(&f, "bn.running_mean", TT_SHAPE(2));
@@ -218,7 +218,7 @@ TEST(names_of_gpt2)
     CHECK_OK(tti_safetensors_write(ctx, path_of("gpt2"), t, n, from_torch, &hash));
     for (int untied = 0; untied < 2; untied++) {
         tt_model *m = tt_sequential(ctx, .input = {3}, .dtype = TT_I32);
-        tt_gpt(m, .layers = 1, .heads = 2, .width = 4, .vocab = 5, .untied = untied == 1);
+        tt_layer_gpt(m, .layers = 1, .heads = 2, .width = 4, .vocab = 5, .untied = untied == 1);
         tt_status st = tt_load(m, path_of("gpt2"));
         ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
         tt_session *s = tti_model_session(m);

@@ -182,8 +182,8 @@ static tt_data *huge(tt_ctx *ctx)
 static tt_model *small(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {5});
-    tt_dense(m, .units = 4, .act = TT_RELU, .name = "first");
-    tt_dense(m, .units = 3);
+    tt_layer_dense(m, .units = 4, .act = TT_RELU, .name = "first");
+    tt_layer_dense(m, .units = 3);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-3),
                .precision = TT_PRECISION_F16);
     return m;
@@ -251,12 +251,13 @@ static tt_hash train_two(const char *devices, tt_precision precision, double *lo
     tt_ctx *ctx = open_on(devices, test_ignore_event, NULL);
     tt_model *m = tt_model_new(ctx);
     tt_tensor *x = tt_input(m, .shape = {20, 20, 1}, .name = "x");
-    tt_tensor *y = tt_conv2d(m, .filters = 5, .kernel = {3, 3}, .stride = {3, 3}, .from = {x});
-    y = tt_batch_norm(m, .act = TT_GELU, .from = {y});
-    y = tt_depthwise_conv2d(m, .filters = 2, .kernel = {3, 3}, .act = TT_SILU, .from = {y});
-    y = tt_global_avg_pool2d(m, .from = {y});
-    CHECK_OK(tt_output(m, tt_dense(m, .units = 7, .from = {y}), "a"));
-    CHECK_OK(tt_output(m, tt_dense(m, .units = 5, .act = TT_SOFTMAX, .from = {y}), "b"));
+    tt_tensor *y =
+        tt_layer_conv2d(m, .filters = 5, .kernel = {3, 3}, .stride = {3, 3}, .from = {x});
+    y = tt_layer_batch_norm(m, .act = TT_GELU, .from = {y});
+    y = tt_layer_depthwise_conv2d(m, .filters = 2, .kernel = {3, 3}, .act = TT_SILU, .from = {y});
+    y = tt_layer_global_avg_pool2d(m, .from = {y});
+    CHECK_OK(tt_output(m, tt_layer_dense(m, .units = 7, .from = {y}), "a"));
+    CHECK_OK(tt_output(m, tt_layer_dense(m, .units = 5, .act = TT_SOFTMAX, .from = {y}), "b"));
     tt_compile(m,
                .losses = {{.kind = TT_CROSS_ENTROPY, .output = "a", .target = "y"},
                           {.kind = TT_CROSS_ENTROPY,
@@ -316,10 +317,10 @@ TEST(compiling_in_f16_survives_failing_allocations)
     for (bool done = false; !done && k < 20000; k++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {6, 6, 1});
-        tt_conv2d(m, .filters = 2, .kernel = {3, 3}, .act = TT_RELU);
-        tt_batch_norm(m);
-        tt_flatten(m);
-        tt_dense(m, .units = 3);
+        tt_layer_conv2d(m, .filters = 2, .kernel = {3, 3}, .act = TT_RELU);
+        tt_layer_batch_norm(m);
+        tt_layer_flatten(m);
+        tt_layer_dense(m, .units = 3);
         tti_fail_alloc_at(ctx, k);
         tt_status st = tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = TT_PRECISION_F16);
         tti_fail_alloc_at(ctx, 0);

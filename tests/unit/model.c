@@ -28,10 +28,10 @@ TEST(first_example)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *model = tt_sequential(ctx, .input = {28, 28});
-    tt_flatten(model);
-    tt_dense(model, .units = 128, .act = TT_RELU);
-    tt_dropout(model, .rate = 0.2f);
-    tt_tensor *y = tt_dense(model, .units = 10, .act = TT_SOFTMAX);
+    tt_layer_flatten(model);
+    tt_layer_dense(model, .units = 128, .act = TT_RELU);
+    tt_layer_dropout(model, .rate = 0.2f);
+    tt_tensor *y = tt_layer_dense(model, .units = 10, .act = TT_SOFTMAX);
     CHECK(y != NULL);
     CHECK_INT(tt_tensor_shape(y).rank, 2);
     CHECK_INT(tt_tensor_shape(y).dim[0], TT_BATCH);
@@ -58,12 +58,12 @@ TEST(names_count_per_kind)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4}, .name = "pixels");
-    tt_dense(m, .units = 4);
-    tt_dropout(m, .rate = 0.5);
-    tt_dense(m, .units = 4, .name = "middle");
-    tt_dense(m, .units = 4);
-    tt_dense(m, .units = 4, .name = "dense_3");
-    CHECK(tt_dense(m, .units = 4) != NULL);
+    tt_layer_dense(m, .units = 4);
+    tt_layer_dropout(m, .rate = 0.5);
+    tt_layer_dense(m, .units = 4, .name = "middle");
+    tt_layer_dense(m, .units = 4);
+    tt_layer_dense(m, .units = 4, .name = "dense_3");
+    CHECK(tt_layer_dense(m, .units = 4) != NULL);
     const char *want[] = {"pixels",  "dense_1", "dropout_1", "middle",
                           "dense_2", "dense_3", "dense_4"};
     CHECK_INT(m->n_layers, 7);
@@ -74,16 +74,16 @@ TEST(names_count_per_kind)
     CHECK_STR(tt_tensor_name(m->weights[3].var), "middle.bias");
     CHECK_STR(tt_tensor_name(m->layers[3]->out), "middle/matmul");
 
-    CHECK(tt_dense(m, .units = 4, .name = "middle") == NULL);
+    CHECK(tt_layer_dense(m, .units = 4, .name = "middle") == NULL);
     CHECK_MESSAGE(ctx, "dense: the model already has a layer 'middle'");
     tt_clear_error(ctx);
-    CHECK(tt_dense(m, .units = 4, .name = "a/b") == NULL);
+    CHECK(tt_layer_dense(m, .units = 4, .name = "a/b") == NULL);
     CHECK_MESSAGE(ctx, "'a/b' is not a valid name");
     tt_clear_error(ctx);
     char big[200];
     memset(big, 'a', sizeof(big));
     big[101] = 0;
-    CHECK(tt_dense(m, .units = 4, .name = big) == NULL);
+    CHECK(tt_layer_dense(m, .units = 4, .name = big) == NULL);
     CHECK_MESSAGE(ctx, "longer than 100");
     tt_clear_error(ctx);
     CHECK_INT(m->n_layers, 7);
@@ -97,7 +97,7 @@ TEST(scopes_of_the_graph_are_left_alone)
     tt_model *m = tt_sequential(ctx, .input = {4});
     tt_graph *g = tt_model_get_graph(m);
     CHECK_OK(tt_name_push(g, "mine"));
-    tt_tensor *y = tt_dense(m, .units = 2);
+    tt_tensor *y = tt_layer_dense(m, .units = 2);
     CHECK_STR(tt_tensor_name(y), "dense_1/matmul");
     CHECK_STR(tt_tensor_name(tt_relu(g, y)), "mine/relu");
     CHECK_OK(tt_name_pop(g));
@@ -108,11 +108,11 @@ TEST(both_graphs_have_the_same_names_and_weights)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {8, 8, 2});
-    tt_conv2d(m, .filters = 3, .kernel = {3}, .act = TT_RELU);
-    tt_max_pool2d(m);
-    tt_flatten(m);
-    tt_dropout(m, .rate = 0.5);
-    CHECK(tt_dense(m, .units = 5) != NULL);
+    tt_layer_conv2d(m, .filters = 3, .kernel = {3}, .act = TT_RELU);
+    tt_layer_max_pool2d(m);
+    tt_layer_flatten(m);
+    tt_layer_dropout(m, .rate = 0.5);
+    CHECK(tt_layer_dense(m, .units = 5) != NULL);
     int n_updates;
     tt_graph *g = train_graph(m, &n_updates);
     CHECK_INT(n_updates, 0);
@@ -142,14 +142,14 @@ static tt_model *two_headed(tt_ctx *ctx, bool shared)
     tt_model *m = tt_model_new(ctx);
     tt_tensor *a = tt_input(m, .shape = {6}, .name = "left");
     tt_tensor *b = tt_input(m, .shape = {6}, .name = "right");
-    tt_tensor *ha = tt_dense(m, .units = 4, .act = TT_TANH, .from = {a}, .name = "encode");
-    tt_tensor *hb = tt_dense(m, .units = 4, .act = TT_TANH, .from = {b}, .name = "again",
-                             .share = shared ? ha : NULL);
+    tt_tensor *ha = tt_layer_dense(m, .units = 4, .act = TT_TANH, .from = {a}, .name = "encode");
+    tt_tensor *hb = tt_layer_dense(m, .units = 4, .act = TT_TANH, .from = {b}, .name = "again",
+                                   .share = shared ? ha : NULL);
     tt_tensor *h = tt_layer_concat(m, .from = {ha, hb});
-    tt_dense(m, .units = 8, .act = TT_RELU);
+    tt_layer_dense(m, .units = 8, .act = TT_RELU);
     h = tt_layer_add(m, .from = {h});
-    tt_output(m, tt_dense(m, .units = 3, .from = {h}, .name = "class"), NULL);
-    tt_output(m, tt_dense(m, .units = 1, .from = {h}), "size");
+    tt_output(m, tt_layer_dense(m, .units = 3, .from = {h}, .name = "class"), NULL);
+    tt_output(m, tt_layer_dense(m, .units = 1, .from = {h}), "size");
     return m;
 }
 
@@ -234,7 +234,7 @@ TEST(each_model_has_weights_of_its_own)
     float set[] = {1, 2, 3, 4}, got[4];
     for (int i = 0; i < 2; i++) {
         m[i] = tt_sequential(ctx, .input = {2});
-        CHECK(tt_dense(m[i], .units = 2) != NULL);
+        CHECK(tt_layer_dense(m[i], .units = 2) != NULL);
     }
     tt_tensor *w = m[0]->weights[0].var;
     CHECK_OK(tt_set_variable(tti_model_session(m[0]), w, set, sizeof(set)));
@@ -256,24 +256,24 @@ TEST(sharing_through_a_shared_layer)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_tensor *a = tt_dense(m, .units = 4, .name = "a");
-    tt_tensor *b = tt_dense(m, .units = 4, .share = a);
-    CHECK(tt_dense(m, .units = 4, .share = b) != NULL);
+    tt_tensor *a = tt_layer_dense(m, .units = 4, .name = "a");
+    tt_tensor *b = tt_layer_dense(m, .units = 4, .share = a);
+    CHECK(tt_layer_dense(m, .units = 4, .share = b) != NULL);
     CHECK_INT(m->n_weights, 2);
     CHECK(m->layers[3]->share == m->layers[1]);
 
-    CHECK(tt_dense(m, .units = 5, .share = b) == NULL);
+    CHECK(tt_layer_dense(m, .units = 5, .share = b) == NULL);
     CHECK_MESSAGE(ctx, "dense_3: weight 'a.weight' is f32 [4, 4] in layer 'a' but f32 [4, 5] here");
     tt_clear_error(ctx);
-    tt_tensor *bare = tt_dense(m, .units = 4, .no_bias = true, .name = "bare");
-    CHECK(tt_dense(m, .units = 4, .share = bare) == NULL);
+    tt_tensor *bare = tt_layer_dense(m, .units = 4, .no_bias = true, .name = "bare");
+    CHECK(tt_layer_dense(m, .units = 4, .share = bare) == NULL);
     CHECK_MESSAGE(ctx, "layer 'bare' has no weight 'bare.bias' to share");
     tt_clear_error(ctx);
-    CHECK(tt_dense(m, .units = 4, .share = m->inputs[0]->out) == NULL);
+    CHECK(tt_layer_dense(m, .units = 4, .share = m->inputs[0]->out) == NULL);
     CHECK_MESSAGE(ctx, "input 'x': it has no weights");
     tt_clear_error(ctx);
-    tt_tensor *norm = tt_batch_norm(m);
-    CHECK(tt_batch_norm(m, .share = norm) == NULL);
+    tt_tensor *norm = tt_layer_batch_norm(m);
+    CHECK(tt_layer_batch_norm(m, .share = norm) == NULL);
     CHECK_MESSAGE(ctx, "batch_norm_2: cannot share weights with 'batch_norm_1'");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
@@ -284,7 +284,7 @@ TEST(layers_that_do_nothing)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_tensor *d = tt_dropout(m, .rate = 0.5), *y = tt_dense(m, .units = 4);
+    tt_tensor *d = tt_layer_dropout(m, .rate = 0.5), *y = tt_layer_dense(m, .units = 4);
     CHECK(d != m->inputs[0]->out);
     CHECK(tt_layer_add(m, .from = {d, y}) != NULL);
     int n_updates;
@@ -301,11 +301,11 @@ TEST(device_scopes_reach_both_graphs)
 {
     tt_ctx *ctx = test_ctx_on("cpu:0*2", NULL, 2);
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 4);
+    tt_layer_dense(m, .units = 4);
     CHECK_OK(tt_device_push(tt_model_get_graph(m), "cpu:1"));
-    tt_dense(m, .units = 4);
+    tt_layer_dense(m, .units = 4);
     CHECK_OK(tt_device_pop(tt_model_get_graph(m)));
-    CHECK(tt_dense(m, .units = 4) != NULL);
+    CHECK(tt_layer_dense(m, .units = 4) != NULL);
     int n_updates;
     tt_graph *g = train_graph(m, &n_updates);
     for (int i = 1; i <= 3; i++) {
@@ -325,10 +325,10 @@ TEST(summary_as_text)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {28, 28});
-    tt_flatten(m);
-    tt_tensor *h = tt_dense(m, .units = 784);
-    tt_dense(m, .units = 784, .share = h);
-    tt_batch_norm(m);
+    tt_layer_flatten(m);
+    tt_tensor *h = tt_layer_dense(m, .units = 784);
+    tt_layer_dense(m, .units = 784, .share = h);
+    tt_layer_batch_norm(m);
     char *text = tt_summary(m, false);
     CHECK_STR(text, "layer         kind        output       parameters\n"
                     "x             input       [b, 28, 28]           0\n"
@@ -362,8 +362,8 @@ TEST(weights_listed)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {5});
-    tt_dense(m, .units = 3);
-    tt_batch_norm(m);
+    tt_layer_dense(m, .units = 3);
+    tt_layer_batch_norm(m);
     tt_weight_info info[4];
     CHECK_INT(tt_model_weights(m, info, 4), 6);
     CHECK_STR(info[0].name, "dense_1.weight");

@@ -10,34 +10,34 @@
 typedef tt_tensor *(*bad_fn)(tt_model *m);
 static tt_tensor *bad_units(tt_model *m)
 {
-    return tt_dense(m, .units = -3);
+    return tt_layer_dense(m, .units = -3);
 }
 static tt_tensor *no_units(tt_model *m)
 {
-    return tt_dense(m);
+    return tt_layer_dense(m);
 }
 static tt_tensor *bad_act(tt_model *m)
 {
-    return tt_dense(m, .units = 2, .act = (tt_act)77);
+    return tt_layer_dense(m, .units = 2, .act = (tt_act)77);
 }
 static tt_tensor *conv_on_vectors(tt_model *m)
 {
-    return tt_conv2d(m, .filters = 2);
+    return tt_layer_conv2d(m, .filters = 2);
 }
 static tt_tensor *conv_without_channels(tt_model *m)
 {
     tt_layer_reshape(m, .shape = TT_SHAPE(3, 4));
-    return tt_conv2d(m, .filters = 2);
+    return tt_layer_conv2d(m, .filters = 2);
 }
 static tt_tensor *conv_both_paddings(tt_model *m)
 {
     tt_layer_reshape(m, .shape = TT_SHAPE(3, 4, 1));
-    return tt_conv2d(m, .filters = 2, .padding = TT_SAME, .pad = {1});
+    return tt_layer_conv2d(m, .filters = 2, .padding = TT_SAME, .pad = {1});
 }
 static tt_tensor *conv_too_large(tt_model *m)
 {
     tt_layer_reshape(m, .shape = TT_SHAPE(3, 4, 1));
-    return tt_conv2d(m, .filters = 2, .kernel = {4});
+    return tt_layer_conv2d(m, .filters = 2, .kernel = {4});
 }
 static tt_tensor *bad_reshape(tt_model *m)
 {
@@ -50,62 +50,62 @@ static tt_tensor *no_reshape(tt_model *m)
 static tt_tensor *bad_permute(tt_model *m)
 {
     tt_layer_reshape(m, .shape = TT_SHAPE(3, 4));
-    return tt_permute(m, .order = {2, {1, 1}});
+    return tt_layer_permute(m, .order = {2, {1, 1}});
 }
 static tt_tensor *bad_rate(tt_model *m)
 {
-    return tt_dropout(m, .rate = 1);
+    return tt_layer_dropout(m, .rate = 1);
 }
 static tt_tensor *no_act(tt_model *m)
 {
-    return tt_activation(m);
+    return tt_layer_activation(m);
 }
 static tt_tensor *embed_floats(tt_model *m)
 {
-    return tt_embedding(m, .vocab = 3, .width = 2);
+    return tt_layer_embedding(m, .vocab = 3, .width = 2);
 }
 static tt_tensor *bad_heads(tt_model *m)
 {
     tt_layer_reshape(m, .shape = TT_SHAPE(3, 4));
-    return tt_attention(m, .heads = 3);
+    return tt_layer_attention(m, .heads = 3);
 }
 static tt_tensor *bad_kv_heads(tt_model *m)
 {
     tt_layer_reshape(m, .shape = TT_SHAPE(3, 4));
-    return tt_transformer_block(m, .heads = 4, .kv_heads = 3);
+    return tt_layer_transformer_block(m, .heads = 4, .kv_heads = 3);
 }
 static tt_tensor *block_on_vectors(tt_model *m)
 {
-    return tt_transformer_block(m, .heads = 4);
+    return tt_layer_transformer_block(m, .heads = 4);
 }
 static tt_tensor *bad_depth(tt_model *m)
 {
-    return tt_resnet(m, .depth = 20);
+    return tt_layer_resnet(m, .depth = 20);
 }
 static tt_tensor *gpt_on_floats(tt_model *m)
 {
-    return tt_gpt(m, .vocab = 9, .name = "g");
+    return tt_layer_gpt(m, .vocab = 9, .name = "g");
 }
 static tt_tensor *no_mlp(tt_model *m)
 {
-    return tt_mlp(m);
+    return tt_layer_mlp(m);
 }
 static tt_tensor *bad_mlp(tt_model *m)
 {
-    return tt_mlp(m, .units = {2, {3, 0}});
+    return tt_layer_mlp(m, .units = {2, {3, 0}});
 }
 static tt_tensor *no_fn(tt_model *m)
 {
-    return tt_custom(m);
+    return tt_layer_custom(m);
 }
 static tt_tensor *foreign(tt_model *m)
 {
     tt_model *other = tt_sequential(m->ctx, .input = {12});
-    return tt_dense(m, .units = 2, .from = {other->inputs[0]->out});
+    return tt_layer_dense(m, .units = 2, .from = {other->inputs[0]->out});
 }
 static tt_tensor *inner(tt_model *m)
 {
-    return tt_dense(m, .units = 2, .from = {tt_relu(m->graph, m->inputs[0]->out)});
+    return tt_layer_dense(m, .units = 2, .from = {tt_relu(m->graph, m->inputs[0]->out)});
 }
 static tt_tensor *gap(tt_model *m)
 {
@@ -113,7 +113,7 @@ static tt_tensor *gap(tt_model *m)
 }
 static tt_tensor *two_for_one(tt_model *m)
 {
-    return tt_flatten(m, .from = {m->inputs[0]->out, m->inputs[0]->out});
+    return tt_layer_flatten(m, .from = {m->inputs[0]->out, m->inputs[0]->out});
 }
 static tt_tensor *one_for_two(tt_model *m)
 {
@@ -126,12 +126,12 @@ static tt_tensor *batch_axis(tt_model *m)
 static tt_tensor *unequal_add(tt_model *m)
 {
     tt_tensor *x = m->inputs[0]->out;
-    tt_dense(m, .units = 5);
+    tt_layer_dense(m, .units = 5);
     return tt_layer_add(m, .from = {x});
 }
 static tt_tensor *bad_opts(tt_model *m)
 {
-    return tt_dense_with(m, NULL);
+    return tt_layer_dense_with(m, NULL);
 }
 static tt_tensor *twice(void *user, tt_build *b, tt_tensor *const *in, int n_in)
 {
@@ -142,7 +142,7 @@ static tt_tensor *twice(void *user, tt_build *b, tt_tensor *const *in, int n_in)
 }
 static tt_tensor *weight_twice(tt_model *m)
 {
-    return tt_custom(m, .fn = twice);
+    return tt_layer_custom(m, .fn = twice);
 }
 static tt_tensor *slash(void *user, tt_build *b, tt_tensor *const *in, int n_in)
 {
@@ -151,7 +151,7 @@ static tt_tensor *slash(void *user, tt_build *b, tt_tensor *const *in, int n_in)
 }
 static tt_tensor *weight_slash(tt_model *m)
 {
-    return tt_custom(m, .fn = slash);
+    return tt_layer_custom(m, .fn = slash);
 }
 static tt_tensor *nothing(void *user, tt_build *b, tt_tensor *const *in, int n_in)
 {
@@ -160,7 +160,7 @@ static tt_tensor *nothing(void *user, tt_build *b, tt_tensor *const *in, int n_i
 }
 static tt_tensor *no_output(tt_model *m)
 {
-    return tt_custom(m, .fn = nothing);
+    return tt_layer_custom(m, .fn = nothing);
 }
 
 static const struct {
@@ -214,9 +214,9 @@ TEST(layers_refuse)
         ck_assert_msg(y == NULL, "case %d: no failure; '%s' was expected", i, refusals[i].message);
         CHECK_MESSAGE(ctx, refusals[i].message);
         ck_assert_int_eq(tt_status_of(ctx), refusals[i].status);
-        CHECK(tt_dense(m, .units = 3) == NULL); // the context is sticky
+        CHECK(tt_layer_dense(m, .units = 3) == NULL); // the context is sticky
         tt_clear_error(ctx);
-        y = tt_dense(m, .units = 3, .name = "next", .from = {m->inputs[0]->out});
+        y = tt_layer_dense(m, .units = 3, .name = "next", .from = {m->inputs[0]->out});
         ck_assert_msg(y != NULL, "case %d: then %s", i, tt_last_error(ctx).message);
         CHECK_STR(tt_tensor_name(y), "next/matmul");
         CHECK_STR(m->weights[m->n_weights - 1].name, "next.bias");
@@ -228,17 +228,17 @@ TEST(layers_refuse)
 TEST(a_composite_that_fails_leaves_nothing)
 {
     tt_ctx *ctx = test_ctx();
-    CHECK(tt_lenet(tt_sequential(ctx, .input = {16, 16, 3})) != NULL);
+    CHECK(tt_layer_lenet(tt_sequential(ctx, .input = {16, 16, 3})) != NULL);
     tt_model *small = tt_sequential(ctx, .input = {8, 8, 3}, .name = "x");
     int64_t nodes = small->graph->n_nodes;
-    CHECK(tt_lenet(small) == NULL); // conv2 does not fit
+    CHECK(tt_layer_lenet(small) == NULL); // conv2 does not fit
     CHECK_MESSAGE(ctx, "conv2: conv2d: ");
     tt_clear_error(ctx);
     CHECK_INT(small->n_layers, 1);
     CHECK_INT(small->n_weights, 0);
     CHECK_INT(small->graph->n_nodes, nodes);
     CHECK_STR(small->prefix, "");
-    CHECK(tt_conv2d(small, .filters = 2, .name = "conv1") != NULL);
+    CHECK(tt_layer_conv2d(small, .filters = 2, .name = "conv1") != NULL);
     CHECK_STR(tt_tensor_name(small->layers[1]->out), "conv1/conv2d");
     CHECK_OK(tt_close(ctx));
 }
@@ -247,7 +247,7 @@ TEST(inputs_refuse)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_model_new(ctx);
-    CHECK(tt_dense(m, .units = 2) == NULL);
+    CHECK(tt_layer_dense(m, .units = 2) == NULL);
     CHECK_MESSAGE(ctx, "dense_1: the model has no input");
     tt_clear_error(ctx);
     CHECK(tt_input(m, .shape = {3, -2}) == NULL);
@@ -279,7 +279,7 @@ TEST(outputs_refuse)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_tensor *y = tt_dense(m, .units = 2);
+    tt_tensor *y = tt_layer_dense(m, .units = 2);
     CHECK(tt_output(m, NULL, "a") == TT_EINVAL);
     CHECK_MESSAGE(ctx, "the output of a layer is NULL");
     tt_clear_error(ctx);
@@ -305,12 +305,12 @@ TEST(a_compiled_model_takes_no_more)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_tensor *y = tt_dense(m, .units = 2);
+    tt_tensor *y = tt_layer_dense(m, .units = 2);
     CHECK_OK(tt_compile(m, .loss = TT_MSE));
-    CHECK(tt_dense(m, .units = 2) == NULL);
+    CHECK(tt_layer_dense(m, .units = 2) == NULL);
     CHECK_MESSAGE(ctx, "dense: the model is compiled; add layers before tt_compile()");
     tt_clear_error(ctx);
-    CHECK(tt_mlp(m, .units = {1, {2}}) == NULL);
+    CHECK(tt_layer_mlp(m, .units = {1, {2}}) == NULL);
     tt_clear_error(ctx);
     CHECK(tt_input(m, .shape = {2}) == NULL);
     CHECK_MESSAGE(ctx, "input: the model is compiled");
@@ -330,8 +330,8 @@ TEST(null_models)
     tt_clear_error(ctx);
     CHECK(tt_input_with(tt_model_new(ctx), NULL) == NULL);
     tt_clear_error(ctx);
-    CHECK(tt_input(NULL) == NULL && tt_dense(NULL, .units = 3) == NULL);
-    CHECK(tt_gpt(NULL, .vocab = 3) == NULL && tt_custom(NULL) == NULL);
+    CHECK(tt_input(NULL) == NULL && tt_layer_dense(NULL, .units = 3) == NULL);
+    CHECK(tt_layer_gpt(NULL, .vocab = 3) == NULL && tt_layer_custom(NULL) == NULL);
     CHECK(tt_output(NULL, NULL, NULL) == TT_EINVAL);
     CHECK(tt_summary(NULL, false) == NULL && tt_model_get_graph(NULL) == NULL);
     CHECK_INT(tt_model_parameters(NULL), 0);
@@ -351,15 +351,15 @@ static bool build_much(tt_ctx *ctx)
 {
     tt_model *m = tt_model_new(ctx);
     tt_tensor *a = tt_input(m, .shape = {6}), *b = tt_input(m, .shape = {6});
-    tt_tensor *ha = tt_dense(m, .units = 4, .from = {a});
-    tt_layer_add(m, .from = {ha, tt_dense(m, .units = 4, .from = {b}, .share = ha)});
+    tt_tensor *ha = tt_layer_dense(m, .units = 4, .from = {a});
+    tt_layer_add(m, .from = {ha, tt_layer_dense(m, .units = 4, .from = {b}, .share = ha)});
     tt_output(m, ha, "first");
     tt_model *n = tt_sequential(ctx, .input = {4}, .dtype = TT_I32);
-    tt_gpt(n, .vocab = 5, .layers = 1, .heads = 2, .width = 4, .dropout = 0.1, .name = "g");
+    tt_layer_gpt(n, .vocab = 5, .layers = 1, .heads = 2, .width = 4, .dropout = 0.1, .name = "g");
     tt_model *c = tt_sequential(ctx, .input = {8, 8, 1});
-    tt_conv2d(c, .filters = 2);
-    tt_batch_norm(c);
-    tt_positional(tt_sequential(ctx, .input = {3, 3}), .fixed = true);
+    tt_layer_conv2d(c, .filters = 2);
+    tt_layer_batch_norm(c);
+    tt_layer_positional(tt_sequential(ctx, .input = {3, 3}), .fixed = true);
     char *text = tt_summary(m, true);
     tt_string_free(ctx, text);
     text = tt_summary(n, false);
@@ -399,21 +399,21 @@ TEST(a_layer_again_after_no_memory)
 {
     tt_ctx *whole = test_ctx();
     tt_model *w = tt_sequential(whole, .input = {4, 4});
-    CHECK(tt_transformer_block(w, .heads = 2) != NULL);
+    CHECK(tt_layer_transformer_block(w, .heads = 2) != NULL);
     char *want = tt_graph_print(w->graph);
     tt_tensor *y = NULL;
     for (int k = 1; y == NULL; k++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {4, 4});
         tti_fail_alloc_at(ctx, k);
-        y = tt_transformer_block(m, .heads = 2);
+        y = tt_layer_transformer_block(m, .heads = 2);
         tti_fail_alloc_at(ctx, 0);
         if (y == NULL) {
             CHECK_INT(tt_status_of(ctx), TT_ENOMEM);
             tt_clear_error(ctx);
             CHECK_INT(m->n_weights, 0);
             CHECK_INT(m->n_layers, 1);
-            CHECK(tt_transformer_block(m, .heads = 2) != NULL);
+            CHECK(tt_layer_transformer_block(m, .heads = 2) != NULL);
         }
         char *text = tt_graph_print(m->graph);
         CHECK_STR(text, want);
@@ -432,7 +432,7 @@ TEST(a_label_is_not_fed_as_an_input)
     tt_tensor *a = tt_input(m, .shape = {1}, .name = "a");
     tt_tensor *b = tt_input(m, .shape = {1}, .name = "b");
     tt_layer_add(m, .from = {a, b});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(m, .losses = {{.kind = TT_MSE, .target = "y"}}, .n_losses = 1));
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
                            .count = 4, .batch = 2);

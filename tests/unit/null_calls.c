@@ -118,7 +118,7 @@ TEST(a_fit_without_data_fails_at_close)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {4});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MSE);
     CHECK(tt_fit(m, NULL) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "fit: the data is NULL");

@@ -119,9 +119,9 @@ static const spread spreads[] = {{"cpu:0", "single", 24, 1},     {"cpu:0*2", "mi
 static tt_model *classifier(tt_ctx *ctx, tt_loss loss, tt_metric_kind kind, const tt_metric *own)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 16, .act = TT_TANH);
-    tt_dense(m, .units = 10, .act = TT_SOFTMAX);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 16, .act = TT_TANH);
+    tt_layer_dense(m, .units = 10, .act = TT_SOFTMAX);
     tt_compile(m, .losses = {loss}, .optimizer = tt_adam(.lr = 1e-2), .metrics = (int)kind,
                .own_metrics = {*own});
     return m;
@@ -210,8 +210,8 @@ TEST(an_own_mse_has_the_bits_of_the_built_in_one_on_any_devices)
         tt_ctx *ctx = open_on(s);
         seen r = {.own = "squares", .built_in = "mse"};
         tt_model *m = tt_sequential(ctx, .input = {5});
-        tt_dense(m, .units = 7, .act = TT_TANH);
-        tt_dense(m, .units = 3);
+        tt_layer_dense(m, .units = 7, .act = TT_TANH);
+        tt_layer_dense(m, .units = 3);
         tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.1), .metrics = TT_METRIC_MSE,
                    .own_metrics = {squares}, .n_own_metrics = 1);
         tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(5), .y_shape = TT_SHAPE(3),
@@ -278,7 +278,7 @@ TEST(texts_of_losses_are_copied_for_fits_that_compile_again)
     char output[8] = "size", target[8] = "y";
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_model_new(ctx);
-    tt_output(m, tt_dense(m, .units = 1, .from = {tt_input(m, .shape = {3})}), "size");
+    tt_output(m, tt_layer_dense(m, .units = 1, .from = {tt_input(m, .shape = {3})}), "size");
     tt_compile(m, .losses = {{.kind = TT_MSE, .output = output, .target = target}});
     memcpy(output, "gone", 5);
     memcpy(target, "gone", 5);
@@ -300,7 +300,7 @@ TEST(early_stopping_knows_whether_lower_is_better)
         for (int i = 0; i < 16; i++)
             y[i] = 2 * x[i];
         tt_model *m = tt_sequential(ctx, .input = {1});
-        tt_dense(m, .units = 1);
+        tt_layer_dense(m, .units = 1);
         tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.05), .own_metrics = {own});
         tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
                                .count = 16, .batch = 16);
@@ -357,8 +357,8 @@ TEST(an_own_metric_may_be_of_any_output_with_a_loss)
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_model_new(ctx);
     tt_tensor *in = tt_input(m, .shape = {3});
-    tt_output(m, tt_dense(m, .units = 4, .from = {in}), "class");
-    tt_output(m, tt_dense(m, .units = 1, .from = {in}), "size");
+    tt_output(m, tt_layer_dense(m, .units = 4, .from = {in}), "class");
+    tt_output(m, tt_layer_dense(m, .units = 1, .from = {in}), "size");
     const tt_loss losses[2] = {{.kind = TT_CROSS_ENTROPY, .target = "y"},
                                {.kind = TT_MSE, .target = "z"}};
     CHECK_OK(tt_compile(m, .losses = {losses[0], losses[1]}, .n_losses = 2,
@@ -465,7 +465,7 @@ static tt_status faulty_build(void *user, tt_graph *g, const tt_metric_inputs *i
 static tt_status compile_with(tt_ctx *ctx, tt_metric a, tt_metric b, int n)
 {
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     return tt_compile(m, .loss = TT_MSE, .own_metrics = {a, b}, .n_own_metrics = n);
 }
 

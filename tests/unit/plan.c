@@ -124,7 +124,7 @@ TEST(a_nan_reaches_the_loss)
         CHECK(isnan(loss[0]));
         tt_tensor *qkv = tt_reshape(g, t, TT_SHAPE(1, 5, 4)),
                   *ones = tt_fill(g, TT_F32, TT_SHAPE(1, 5, 4), 1);
-        CHECK_OK(tt_eval(g, tt_op_attention(g, qkv, ones, ones, .heads = 1), y, 20));
+        CHECK_OK(tt_eval(g, tt_attention(g, qkv, ones, ones, .heads = 1), y, 20));
         CHECK(isnan(y[0]) && !isnan(y[4]));
         CHECK_OK(tt_close(c));
     }

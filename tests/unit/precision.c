@@ -124,8 +124,8 @@ TEST(gradients_of_weights_leave_half_products_in_f32)
         half[i] = tt_cast(g, vars[i], TT_BF16);
     image = tt_cast(g, image, TT_BF16);
     tt_tensor *y = tt_sum(g, tt_matmul(g, tt_cast(g, x, TT_BF16), half[0], .bias = half[1]));
-    y = tt_add(g, y, tt_sum(g, tt_op_conv2d(g, image, half[2])));
-    y = tt_add(g, y, tt_sum(g, tt_op_depthwise_conv2d(g, image, half[3])));
+    y = tt_add(g, y, tt_sum(g, tt_conv2d(g, image, half[2])));
+    y = tt_add(g, y, tt_sum(g, tt_depthwise_conv2d(g, image, half[3])));
     CHECK_OK(tt_grad(g, y, NULL, 4, vars, grads));
     // 300 rows of 1 and one of 1/128: bf16 has eight bits of the sums, f32 all of them.
     float rows[301 * 3], out[4][6];
@@ -179,8 +179,8 @@ TEST(a_layer_of_ones_own_computes_in_half_precision)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {5});
-    tt_custom(m, .fn = gate, .name = "gate");
-    tt_dense(m, .units = 1);
+    tt_layer_custom(m, .fn = gate, .name = "gate");
+    tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_BF16));
     float x[20] = {1, 2, 3}, y[4] = {1};
     tt_progress p;
@@ -194,12 +194,12 @@ TEST(what_has_no_half_form_is_named)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {5});
-    tt_custom(m, .fn = narrow, .name = "mine");
+    tt_layer_custom(m, .fn = narrow, .name = "mine");
     CHECK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_F16) == TT_EDTYPE);
     CHECK_MESSAGE(ctx, "mine: only_f32: has no kernels for f16");
     tt_clear_error(ctx);
     m = tt_sequential(ctx, .input = {5}, .dtype = TT_F64);
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     CHECK(tt_compile(m, .loss = TT_MSE, .precision = TT_PRECISION_BF16) == TT_EDTYPE);
     CHECK_MESSAGE(ctx, "precision bf16, but input 'x' is f64");
     tt_clear_error(ctx);
@@ -214,7 +214,7 @@ static size_t activations(tt_precision p)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {32}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 8, .heads = 4, .width = 64, .vocab = 100);
+    tt_layer_gpt(m, .layers = 8, .heads = 4, .width = 64, .vocab = 100);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .precision = p);
     static int32_t x[64 * 32], y[64 * 32];
     tt_plan_memory memory;

@@ -104,7 +104,7 @@ TEST(zip_files_that_torch_did_not_write)
     for (int i = 0; i < 2; i++) {
         tt_ctx *ctx = test_ctx();
         tt_model *m = tt_sequential(ctx, .input = {2});
-        tt_dense(m, .units = 1);
+        tt_layer_dense(m, .units = 1);
         FILE *f = fopen(path, "wb");
         fwrite(texts[i], 1, strlen(texts[i]), f);
         fclose(f);
@@ -123,8 +123,8 @@ TEST(a_file_of_torch_save_is_read)
     float y[3];
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 3, .name = "fc");
-    tt_batch_norm(m, .name = "bn");
+    tt_layer_dense(m, .units = 3, .name = "fc");
+    tt_layer_batch_norm(m, .name = "bn");
     tt_status st = tt_load(m, "tests/golden/tiny.pt");
     ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
     CHECK_OK(tt_predict(m, x, 1, y)); // (x W + b - mean) / sqrt(1 + eps); W is [0 1; 2 3; 4 5]^T

@@ -32,7 +32,7 @@ TEST(resnets_have_the_parameters_of_torchvision)
     tt_ctx *ctx = test_ctx();
     for (int i = 0; i < 3; i++) {
         tt_model *m = tt_sequential(ctx, .input = {224, 224, 3});
-        tt_tensor *y = tt_resnet(m, .depth = want[i].depth, .classes = 1000);
+        tt_tensor *y = tt_layer_resnet(m, .depth = want[i].depth, .classes = 1000);
         CHECK(y != NULL && tt_tensor_shape(y).dim[1] == 1000);
         CHECK_INT(trainable(m), want[i].parameters);
         CHECK_STR(m->weights[0].name, "conv1.weight");
@@ -47,7 +47,7 @@ TEST(a_small_resnet_runs_and_begins_as_its_shortcuts)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {32, 32, 3});
-    tt_tensor *y = tt_resnet(m, .width = 4, .small = true, .classes = 7, .name = "net");
+    tt_tensor *y = tt_layer_resnet(m, .width = 4, .small = true, .classes = 7, .name = "net");
     CHECK(y != NULL);
     CHECK_STR(m->layers[1]->name, "net.conv1");
     CHECK_STR(m->layers[2]->name, "net.bn1");
@@ -79,7 +79,7 @@ TEST(gpt2_small_has_its_parameters)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {1024}, .dtype = TT_I32);
-    tt_tensor *y = tt_gpt(m, .vocab = 50257, .layers = 12, .heads = 12, .width = 768);
+    tt_tensor *y = tt_layer_gpt(m, .vocab = 50257, .layers = 12, .heads = 12, .width = 768);
     CHECK(y != NULL && tt_tensor_shape(y).dim[2] == 50257);
     CHECK_INT(trainable(m), 124439808);
     CHECK_INT(tt_model_parameters(m), 124439808);
@@ -94,7 +94,7 @@ TEST(gpt2_small_has_its_parameters)
     CHECK(proj != NULL && proj->init == TT_INIT_NORMAL);
     CHECK_NEAR(proj->b, 0.02 / sqrt(24), 1e-15);
     m = tt_sequential(ctx, .input = {1024}, .dtype = TT_I32);
-    CHECK(tt_gpt(m, .vocab = 50257, .layers = 12, .heads = 12, .width = 768, .untied = true));
+    CHECK(tt_layer_gpt(m, .vocab = 50257, .layers = 12, .heads = 12, .width = 768, .untied = true));
     CHECK_INT(trainable(m), 124439808 + 50257 * 768);
     CHECK_OK(tt_close(ctx));
 }
@@ -104,7 +104,8 @@ TEST(gpt_looks_back_only)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {6}, .dtype = TT_I32);
-    tt_tensor *y = tt_gpt(m, .vocab = 11, .layers = 2, .heads = 2, .width = 8, .dropout = 0.1);
+    tt_tensor *y =
+        tt_layer_gpt(m, .vocab = 11, .layers = 2, .heads = 2, .width = 8, .dropout = 0.1);
     CHECK(y != NULL);
     const int32_t x[] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 9, 10, 0};
     float out[2][6][11];
@@ -127,22 +128,22 @@ TEST(lenet_and_mlp)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    CHECK(tt_lenet(m) != NULL);
+    CHECK(tt_layer_lenet(m) != NULL);
     CHECK_INT(tt_model_parameters(m), 61706);
     m = tt_sequential(ctx, .input = {20});
-    tt_tensor *y = tt_mlp(m, .units = {3, {16, 8, 5}}, .dropout = 0.5);
+    tt_tensor *y = tt_layer_mlp(m, .units = {3, {16, 8, 5}}, .dropout = 0.5);
     CHECK(y != NULL);
     CHECK_INT(tt_model_parameters(m), 20 * 16 + 16 + 16 * 8 + 8 + 8 * 5 + 5);
     const char *want[] = {"x", "dense_1", "dropout_1", "dense_2", "dropout_2", "dense_3"};
     CHECK_INT(m->n_layers, 6);
     for (int i = 0; i < 6; i++)
         CHECK_STR(m->layers[i]->name, want[i]);
-    CHECK(tt_mlp(m, .units = {1, {5}}, .name = "tail") != NULL);
+    CHECK(tt_layer_mlp(m, .units = {1, {5}}, .name = "tail") != NULL);
     CHECK_STR(m->layers[6]->name, "tail.dense_1");
-    CHECK(tt_mlp(m, .units = {1, {5}}, .name = "tail.dense_1") == NULL);
+    CHECK(tt_layer_mlp(m, .units = {1, {5}}, .name = "tail.dense_1") == NULL);
     CHECK_MESSAGE(ctx, "the model already has a layer 'tail.dense_1'");
     tt_clear_error(ctx);
-    CHECK(tt_mlp(m, .units = {1, {5}}, .share = y) == NULL);
+    CHECK(tt_layer_mlp(m, .units = {1, {5}}, .share = y) == NULL);
     CHECK_MESSAGE(ctx, "mlp: consists of several layers");
     tt_clear_error(ctx);
     CHECK_OK(tt_close(ctx));
@@ -177,16 +178,16 @@ TEST(ready_models_learn)
     tt_data *images = tt_memory(ctx, .x = x, .y = classes, .y_dtype = TT_I32,
                                 .x_shape = TT_SHAPE(16, 16, 1), .count = 32, .batch = 8);
     tt_model *m = tt_sequential(ctx, .input = {16, 16, 1});
-    tt_resnet(m, .width = 2, .small = true, .classes = 2);
+    tt_layer_resnet(m, .width = 2, .small = true, .classes = 2);
     learns(m, images);
     m = tt_sequential(ctx, .input = {16, 16, 1});
-    tt_lenet(m, .classes = 2);
+    tt_layer_lenet(m, .classes = 2);
     learns(m, images);
     tt_data *text =
         tt_memory(ctx, .x = tokens, .y = next, .x_dtype = TT_I32, .y_dtype = TT_I32,
                   .x_shape = TT_SHAPE(8), .y_shape = TT_SHAPE(8), .count = 32, .batch = 8);
     m = tt_sequential(ctx, .input = {8}, .dtype = TT_I32);
-    tt_gpt(m, .vocab = 5, .layers = 2, .heads = 2, .width = 16, .dropout = 0.1);
+    tt_layer_gpt(m, .vocab = 5, .layers = 2, .heads = 2, .width = 16, .dropout = 0.1);
     learns(m, text);
     CHECK_OK(tt_close(ctx));
 }

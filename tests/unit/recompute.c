@@ -14,12 +14,12 @@ typedef struct result {
 static tt_model *mlp(tt_ctx *ctx, const char *recompute)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
+    tt_layer_flatten(m);
     for (int i = 0; i < 14; i++) {
-        tt_dense(m, .units = 61, .act = TT_RELU);
-        tt_dropout(m, .rate = 0.2);
+        tt_layer_dense(m, .units = 61, .act = TT_RELU);
+        tt_layer_dropout(m, .rate = 0.2);
     }
-    tt_dense(m, .units = 10);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adam(.lr = 1e-3),
                .metrics = TT_ACCURACY, .recompute = recompute);
     return m;
@@ -29,14 +29,14 @@ static tt_model *cnn(tt_ctx *ctx, const char *recompute)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     for (int i = 0; i < 4; i++) {
-        tt_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {i == 0 ? 2 : 1, 1},
-                  .padding = TT_SAME, .no_bias = true);
-        tt_batch_norm(m, .act = i == 2 ? TT_GELU : TT_RELU);
-        tt_dropout(m, .rate = 0.1);
+        tt_layer_conv2d(m, .filters = 7, .kernel = {3, 3}, .stride = {i == 0 ? 2 : 1, 1},
+                        .padding = TT_SAME, .no_bias = true);
+        tt_layer_batch_norm(m, .act = i == 2 ? TT_GELU : TT_RELU);
+        tt_layer_dropout(m, .rate = 0.1);
     }
-    tt_max_pool2d(m);
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_max_pool2d(m);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY,
                .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9, .clip_global = 1.0),
                .recompute = recompute);
@@ -46,7 +46,7 @@ static tt_model *cnn(tt_ctx *ctx, const char *recompute)
 static tt_model *gpt(tt_ctx *ctx, const char *recompute)
 {
     tt_model *m = tt_sequential(ctx, .input = {12}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 5, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
+    tt_layer_gpt(m, .layers = 5, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adamw(.lr = 3e-3, .ema = 0.9),
                .recompute = recompute);
     return m;
@@ -55,7 +55,7 @@ static tt_model *gpt(tt_ctx *ctx, const char *recompute)
 static tt_model *half_gpt(tt_ctx *ctx, const char *recompute)
 {
     tt_model *m = tt_sequential(ctx, .input = {12}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 5, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
+    tt_layer_gpt(m, .layers = 5, .heads = 2, .width = 24, .vocab = 29, .dropout = 0.1);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_adamw(.lr = 3e-3),
                .precision = TT_PRECISION_BF16, .recompute = recompute);
     return m;
@@ -156,7 +156,7 @@ static void step_gpt(tt_ctx *ctx, const char *recompute, tt_plan_memory *mem)
 {
     static int32_t x[4 * 32], y[4 * 32];
     tt_model *m = tt_sequential(ctx, .input = {32}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 12, .heads = 2, .width = 32, .vocab = 29);
+    tt_layer_gpt(m, .layers = 12, .heads = 2, .width = 32, .vocab = 29);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 0.1), .recompute = recompute);
     tt_batch_data b = {.rows = 4, .fields = {x, y}};
     ck_assert_msg(tt_train_step(m, &b, NULL) == TT_OK, "%s", tt_last_error(ctx).message);

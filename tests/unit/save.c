@@ -22,9 +22,9 @@ static char *path_of(const char *name)
 static tt_model *mlp(tt_ctx *ctx, int hidden, const char *first)
 {
     tt_model *m = tt_sequential(ctx, .input = {6});
-    tt_dense(m, .units = hidden, .act = TT_RELU, .name = first);
-    tt_batch_norm(m, .name = "norm");
-    tt_dense(m, .units = 3, .name = "head");
+    tt_layer_dense(m, .units = hidden, .act = TT_RELU, .name = first);
+    tt_layer_batch_norm(m, .name = "norm");
+    tt_layer_dense(m, .units = 3, .name = "head");
     return m;
 }
 
@@ -198,7 +198,7 @@ TEST(load_of_other_types)
 {
     tt_ctx *ctx = seeded(1);
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 2, .no_bias = true, .name = "d");
+    tt_layer_dense(m, .units = 2, .no_bias = true, .name = "d");
     const uint16_t bf16[4] = {0x3f80, 0xbf80, 0x4000, 0x0001}; // 1, -1, 2, a subnormal
     const double f64[4] = {1, 2, 3, 4};
     tti_named t = {"d.weight", TT_BF16, TT_SHAPE(2, 2), bf16, sizeof(bf16)};

@@ -24,15 +24,15 @@ static const struct {
     {                                                                   \
 #type, offsetof(type, field), sizeof(((type *)0)->field), value \
     }
-    FIELD(tt_dense_opts, units, 2),
-    FIELD(tt_conv2d_opts, filters, 2),
-    FIELD(tt_activation_opts, act, TT_RELU),
-    FIELD(tt_embedding_opts, vocab, 3),
-    FIELD(tt_embedding_opts, width, 2),
+    FIELD(tt_layer_dense_opts, units, 2),
+    FIELD(tt_layer_conv2d_opts, filters, 2),
+    FIELD(tt_layer_activation_opts, act, TT_RELU),
+    FIELD(tt_layer_embedding_opts, vocab, 3),
+    FIELD(tt_layer_embedding_opts, width, 2),
+    FIELD(tt_layer_attention_opts, heads, 1),
+    FIELD(tt_layer_transformer_block_opts, heads, 1),
     FIELD(tt_attention_opts, heads, 1),
-    FIELD(tt_transformer_block_opts, heads, 1),
-    FIELD(tt_op_attention_opts, heads, 1),
-    FIELD(tt_gpt_opts, vocab, 5),
+    FIELD(tt_layer_gpt_opts, vocab, 5),
     FIELD(tt_compile_opts, loss, TT_MSE),
     FIELD(tt_pool_opts, size, 0x100000001), // two ints: 1, 1
     FIELD(tt_data_split_opts, rows, 1),

@@ -307,9 +307,9 @@ TEST(a_training_step_round_trips)
     tt_tensor *k = tt_variable(g, .shape = TT_SHAPE(3, 3, 1, 8), .init = {TT_INIT_HE_NORMAL, 0, 0},
                                .name = "k");
     tt_tensor *w = tt_variable(g, .shape = TT_SHAPE(14 * 14 * 8, 10), .name = "w");
-    tt_tensor *h = tt_op_conv2d(g, x, k, .padding = TT_SAME, .act = TT_RELU);
-    h = tt_op_flatten(g, tt_op_max_pool2d(g, h, .size = {2, 2}));
-    h = tt_op_dropout(g, h, 0.25);
+    tt_tensor *h = tt_conv2d(g, x, k, .padding = TT_SAME, .act = TT_RELU);
+    h = tt_flatten(g, tt_max_pool2d(g, h, .size = {2, 2}));
+    h = tt_dropout(g, h, 0.25);
     tt_tensor *loss = tt_mean(g, tt_cross_entropy(g, tt_matmul(g, h, w), labels));
     tt_tensor *vars[] = {k, w}, *grads[2];
     CHECK_OK(tt_grad(g, loss, NULL, 2, vars, grads));

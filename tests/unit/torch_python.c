@@ -25,38 +25,38 @@ static char *path_of(const char *name, const char *ending)
 static tt_model *build_mlp(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {64});
-    tt_dense(m, .units = 64, .act = TT_RELU, .name = "0");
-    tt_dense(m, .units = 10, .name = "2");
+    tt_layer_dense(m, .units = 64, .act = TT_RELU, .name = "0");
+    tt_layer_dense(m, .units = 10, .name = "2");
     return m;
 }
 
 static tt_model *build_cnn(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {12, 10, 3});
-    tt_conv2d(m, .filters = 8, .pad = {1}, .act = TT_RELU, .name = "0");
-    tt_max_pool2d(m);
-    tt_depthwise_conv2d(m, .pad = {1}, .name = "3");
-    tt_conv2d(m, .filters = 16, .name = "4");
-    tt_batch_norm(m, .act = TT_RELU, .name = "5");
-    tt_flatten(m);
-    tt_batch_norm(m, .name = "8");
-    tt_dense(m, .units = 192, .act = TT_RELU, .name = "9");
-    tt_dropout(m, .rate = 0.5);
-    tt_dense(m, .units = 10, .name = "12");
+    tt_layer_conv2d(m, .filters = 8, .pad = {1}, .act = TT_RELU, .name = "0");
+    tt_layer_max_pool2d(m);
+    tt_layer_depthwise_conv2d(m, .pad = {1}, .name = "3");
+    tt_layer_conv2d(m, .filters = 16, .name = "4");
+    tt_layer_batch_norm(m, .act = TT_RELU, .name = "5");
+    tt_layer_flatten(m);
+    tt_layer_batch_norm(m, .name = "8");
+    tt_layer_dense(m, .units = 192, .act = TT_RELU, .name = "9");
+    tt_layer_dropout(m, .rate = 0.5);
+    tt_layer_dense(m, .units = 10, .name = "12");
     return m;
 }
 
 static tt_model *build_resnet(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {64, 64, 3});
-    tt_resnet(m, .depth = 18, .classes = 10);
+    tt_layer_resnet(m, .depth = 18, .classes = 10);
     return m;
 }
 
 static tt_model *build_gpt2(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {16}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 2, .heads = 2, .width = 32, .vocab = 50);
+    tt_layer_gpt(m, .layers = 2, .heads = 2, .width = 32, .vocab = 50);
     return m;
 }
 

@@ -82,9 +82,9 @@ TEST(slices_tell_lanes_senders_and_stages)
         tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .threads = 2, .strategy = strategies[k],
                               .on_event = test_ignore_event);
         tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-        tt_flatten(m);
-        tt_dense(m, .units = 32, .act = TT_RELU);
-        tt_dense(m, .units = 10);
+        tt_layer_flatten(m);
+        tt_layer_dense(m, .units = 32, .act = TT_RELU);
+        tt_layer_dense(m, .units = 10);
         tt_compile(m, .loss = TT_CROSS_ENTROPY);
         ck_assert_msg(tt_fit(m, tt_digits(ctx, .count = 32, .batch = 32), .trace = true) == TT_OK,
                       "%s", tt_last_error(ctx).message);

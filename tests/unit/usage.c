@@ -11,9 +11,9 @@ static tt_session *model_of(tt_ctx *ctx, tt_optimizer optimizer)
 {
     static float x[ROWS * IN], y[ROWS];
     tt_model *m = tt_sequential(ctx, .input = {IN});
-    tt_dense(m, .units = WIDE, .act = TT_RELU);
-    tt_batch_norm(m);
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = WIDE, .act = TT_RELU);
+    tt_layer_batch_norm(m);
+    tt_layer_dense(m, .units = 1);
     tt_compile(m, .loss = TT_MSE, .optimizer = optimizer);
     tt_batch_data b = {.rows = ROWS, .fields = {x, y}};
     ck_assert_msg(tt_train_step(m, &b, NULL) == TT_OK, "%s", tt_last_error(ctx).message);
@@ -50,7 +50,7 @@ TEST(a_large_gradient_counts_as_one)
     static float x[2 * 1000], y[2 * 1000];
     tt_ctx *ctx = test_ctx_on("cpu:0@64MiB", NULL, 1);
     tt_model *m = tt_sequential(ctx, .input = {1000});
-    tt_dense(m, .units = 1000, .no_bias = true);
+    tt_layer_dense(m, .units = 1000, .no_bias = true);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.1));
     tt_batch_data b = {.rows = 2, .fields = {x, y}};
     tt_plan_memory mem;
@@ -103,8 +103,8 @@ TEST(plans_to_look_at_hold_nothing)
 {
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
-    tt_flatten(m);
-    tt_dense(m, .units = 10);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 10);
     CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY));
     for (int i = 0; i < 2; i++) {
         tt_device_info d;

@@ -22,28 +22,30 @@ static char *path_of(const char *name)
 static tt_model *pictures(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {12, 12, 3}, .name = "picture");
-    tt_tensor *a = tt_conv2d(m, .filters = 4, .kernel = {3, 5}, .stride = {1, 2}, .pad = {1, 2});
-    tt_tensor *b = tt_batch_norm(m, .momentum = 0.5, .act = TT_RELU, .name = "bn");
-    tt_depthwise_conv2d(m, .filters = 2, .padding = TT_SAME);
+    tt_tensor *a =
+        tt_layer_conv2d(m, .filters = 4, .kernel = {3, 5}, .stride = {1, 2}, .pad = {1, 2});
+    tt_tensor *b = tt_layer_batch_norm(m, .momentum = 0.5, .act = TT_RELU, .name = "bn");
+    tt_layer_depthwise_conv2d(m, .filters = 2, .padding = TT_SAME);
     tt_layer_concat(m, .from = {a, b});
-    tt_max_pool2d(m, .size = {2, 1});
-    tt_avg_pool2d(m);
-    tt_permute(m, .order = {3, {1, 0, 2}});
-    tt_flatten(m);
-    tt_dropout(m, .rate = 0.25);
-    tt_tensor *left = tt_dense(m, .units = 8, .act = TT_GELU_ERF, .name = "left");
-    tt_tensor *right = tt_dense(m, .units = 8, .share = NULL, .from = {left}, .no_bias = true);
+    tt_layer_max_pool2d(m, .size = {2, 1});
+    tt_layer_avg_pool2d(m);
+    tt_layer_permute(m, .order = {3, {1, 0, 2}});
+    tt_layer_flatten(m);
+    tt_layer_dropout(m, .rate = 0.25);
+    tt_tensor *left = tt_layer_dense(m, .units = 8, .act = TT_GELU_ERF, .name = "left");
+    tt_tensor *right =
+        tt_layer_dense(m, .units = 8, .share = NULL, .from = {left}, .no_bias = true);
     tt_layer_add(m, .from = {left, right});
-    tt_activation(m, .act = TT_LEAKY_RELU);
+    tt_layer_activation(m, .act = TT_LEAKY_RELU);
     tt_layer_reshape(m, .shape = TT_SHAPE(2, 4));
-    tt_rms_norm(m);
-    tt_layer_norm(m, .eps = 1e-3);
-    tt_positional(m, .fixed = true);
-    tt_attention(m, .heads = 2);
-    tt_transformer_block(m, .heads = 2, .hidden = 12, .rms = true, .no_causal = true);
-    tt_flatten(m);
-    tt_tensor *scores = tt_dense(m, .units = 5, .name = "scores");
-    tt_tensor *area = tt_dense(m, .units = 1, .from = {left}, .name = "area");
+    tt_layer_rms_norm(m);
+    tt_layer_layer_norm(m, .eps = 1e-3);
+    tt_layer_positional(m, .fixed = true);
+    tt_layer_attention(m, .heads = 2);
+    tt_layer_transformer_block(m, .heads = 2, .hidden = 12, .rms = true, .no_causal = true);
+    tt_layer_flatten(m);
+    tt_tensor *scores = tt_layer_dense(m, .units = 5, .name = "scores");
+    tt_tensor *area = tt_layer_dense(m, .units = 1, .from = {left}, .name = "area");
     CHECK_OK(tt_output(m, scores, "kind"));
     CHECK_OK(tt_output(m, area, "size"));
     return m;
@@ -52,14 +54,14 @@ static tt_model *pictures(tt_ctx *ctx)
 static tt_model *tokens(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {6}, .dtype = TT_I32);
-    tt_gpt(m, .layers = 2, .heads = 2, .width = 8, .vocab = 11, .dropout = 0.1);
+    tt_layer_gpt(m, .layers = 2, .heads = 2, .width = 8, .vocab = 11, .dropout = 0.1);
     return m;
 }
 
 static tt_model *network(tt_ctx *ctx)
 {
     tt_model *m = tt_sequential(ctx, .input = {8, 8, 3});
-    tt_resnet(m, .width = 4, .small = true);
+    tt_layer_resnet(m, .width = 4, .small = true);
     return m;
 }
 
@@ -137,7 +139,7 @@ TEST(values_come_in_the_targets_units)
     CHECK_OK(tt_transform(d, "normalise", .means = "120, 2", .scales = "12, 1.5"));
     CHECK_OK(tt_transform(d, "normalise", .field = "y", .mean = 4000, .scale = 150));
     tt_model *m = tt_sequential(ctx, .input = {2});
-    tt_dense(m, .units = 1);
+    tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 0.05)));
     CHECK_OK(tt_fit(m, d, .epochs = 100));
     tt_evaluation before, after;

@@ -178,7 +178,7 @@ TEST(act_has_the_bits_of_the_op)
     test_fill(x, N, 4, -6, 6);
     tt_tensor *t = tt_const(g, TT_F32, TT_SHAPE(N), x);
     for (int act = TT_RELU; act <= TT_SOFTPLUS; act++) {
-        CHECK_OK(tt_eval(g, tt_op_activation(g, t, (tt_act)act), y, N));
+        CHECK_OK(tt_eval(g, tt_activation(g, t, (tt_act)act), y, N));
         v16_act_all(act, x, a, N);
         CHECK(memcmp(a, y, sizeof(y)) == 0);
         CHECK(r_act(act, x[7]) == a[7]);

@@ -312,9 +312,9 @@ TEST(programs_ask_for_zero_by_name)
 {
     tt_ctx *c = test_ctx();
     tt_model *m = tt_sequential(c, .input = {4});
-    tt_dense(m, .units = 3);
-    tt_batch_norm(m, .momentum = TT_ZERO, .eps = TT_ZERO);
-    tt_layer_norm(m, .eps = TT_ZERO);
+    tt_layer_dense(m, .units = 3);
+    tt_layer_batch_norm(m, .momentum = TT_ZERO, .eps = TT_ZERO);
+    tt_layer_layer_norm(m, .eps = TT_ZERO);
     CHECK_OK(tt_compile(m, .losses = {{.kind = TT_MSE, .weight = TT_ZERO}},
                         .optimizer = tt_adamw(.lr = TT_ZERO, .beta1 = TT_ZERO, .eps = TT_ZERO,
                                               .weight_decay = TT_ZERO)));

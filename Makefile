@@ -123,8 +123,8 @@ TFLAGS_release    := -O1
 # No errno: a square root is the instruction, not a call. It changes no value.
 KFLAGS     = $(KFLAGS_$(CONFIG)) -fno-math-errno -Wno-unused-function -Wno-unknown-pragmas
 
-KERNELS := $(wildcard src/*/*_cpu.c)
-SOURCES := $(filter-out $(KERNELS) $(wildcard src/cli/*.c),$(wildcard src/*/*.c))
+KERNELS := $(wildcard src/*/*_cpu.c src/*/*/*_cpu.c)
+SOURCES := $(filter-out $(KERNELS) $(wildcard src/cli/*.c),$(wildcard src/*/*.c src/*/*/*.c))
 LIB_OBJ := $(SOURCES:%.c=$(B)/%.o) $(foreach s,$(SETS),$(KERNELS:%.c=$(B)/%.$(s).o))
 CLI_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/cli/*.c))
 TEST_SRC := $(filter-out tests/install/% tests/fuzz/% tests/examples/%,$(wildcard tests/*.c tests/*/*.c)) \
@@ -148,7 +148,7 @@ CUDA_WHY   := $(if $(CUDA_HERE),the GPUs of this machine,no GPU here; CUDA_ARCHS
 else
 CUDA_WHY   := as CUDA_ARCHS asks
 endif
-CUDA_SRC   := $(wildcard src/*/*.cu)
+CUDA_SRC   := $(wildcard src/*/*.cu src/*/*/*.cu)
 CUDA_OBJ   := $(CUDA_SRC:%.cu=$(B)/%.cu.o)
 CUDA_SO    := $(B)/libtutti-cuda.so
 CUDA_CODES  = $(CUDA_ARCHS)
@@ -169,9 +169,9 @@ EMU_FLAGS  = -std=c++17 -DTTI_EMU -D_GNU_SOURCE -Itests/emu -Iinclude -Isrc -ffp
 
 # A rule-breaking build compiles some of the sources its rule is in and takes the rest from release.
 ifneq ($(BREAK),)
-BROKEN_contract := src/op/norm_cpu.c src/op/unary_cpu.c src/op/binary_cpu.c
-BROKEN_zero     := src/op/matmul_cpu.c src/op/reduce_cpu.c
-BROKEN_order    := src/op/reduce_cpu.c
+BROKEN_contract := src/op/cpu/norm_cpu.c src/op/cpu/unary_cpu.c src/op/cpu/binary_cpu.c
+BROKEN_zero     := src/op/cpu/matmul_cpu.c src/op/cpu/reduce_cpu.c
+BROKEN_order    := src/op/cpu/reduce_cpu.c
 BROKEN := $(BROKEN_$(BREAK)) $(shell grep -l TUTTI_BREAK_$(shell echo $(BREAK) | tr a-z A-Z) $(SOURCES))
 # Of the instruction sets those are broken that processors of today use: the tests compare them with
 # the others and with the rule, and the matrix takes the best.
@@ -223,7 +223,7 @@ $(B)/%.cu.o: %.cu $(B)/cuda.flags
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(CUDA_FLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 # Instructions of 9.0 that no later card has are 90a's. Both in one file could be mistaken at run time.
-$(B)/src/op/conv_wgmma.cu.o: private CUDA_CODES = $(patsubst 90,90a,$(CUDA_ARCHS))
+$(B)/src/op/gpu/conv_wgmma.cu.o: private CUDA_CODES = $(patsubst 90,90a,$(CUDA_ARCHS))
 $(CUDA_SO): $(CUDA_OBJ) src/cuda/module.map
 	@echo "  LD    $@"
 	$(Q)$(NVCC) -shared -cudart static -Xlinker --version-script=src/cuda/module.map \

@@ -6,7 +6,7 @@
  * room is computed first, so that few results wait.
  */
 #include "cuda/kernel.cuh"
-#include "op/pointwise.h"
+#include "op/gpu/pointwise.h"
 #include "plan/program.h"
 
 typedef struct build {

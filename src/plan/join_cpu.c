@@ -2,7 +2,7 @@
  * join_cpu.c - the kernel of join.c that computes; compiled once per instruction set.
  */
 #include "comm/lanes.h"
-#include "op/moments.h"
+#include "op/cpu/moments.h"
 #include "plan/join.h"
 
 // Statistics of the replicas: an input has the means of its parts, the next one their M2. Units are

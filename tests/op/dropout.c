@@ -5,7 +5,7 @@
 #include "op_test.h"
 
 #include "base/base.h"
-#include "op/philox.h"
+#include "op/cpu/philox.h"
 #include <stdio.h>
 
 // The word of element e of a row; cases run with seed 7, step 3.

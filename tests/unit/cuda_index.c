@@ -1,5 +1,5 @@
 /*
- * cuda_index.c - the sums over ids of src/op/index.cu, called alone: lane by lane and position by
+ * cuda_index.c - the sums over ids of src/op/gpu/index.cu, called alone: lane by lane and position by
  * position, to the bit; ids out of range are told of.
  */
 #include "base/base.h"
@@ -60,7 +60,7 @@ static int make_lanes(const trial *t, int64_t *bound, uint8_t *merges)
     return 1;
 }
 
-#define CHAIN 64 // as in src/op/index.cu
+#define CHAIN 64 // as in src/op/gpu/index.cu
 
 // One place and column of want: its positions of each lane in chains, those in order, then lanes.
 static void expect(const trial *t, const tt_lanes *ln, int64_t o, int64_t id, int64_t c)

@@ -1,5 +1,5 @@
 /*
- * cuda_pointwise.c - the kernels of src/op/pointwise.cu, dropout.cu and random.cu alone: joined
+ * cuda_pointwise.c - the kernels of src/op/gpu/pointwise.cu, dropout.cu and random.cu alone: joined
  * nodes against their members one by one, and against the CPU's kernels where bits are to be the
  * same. The module is the one that TUTTI_CUDA_MODULE names, for a GPU or its emulation.
  */

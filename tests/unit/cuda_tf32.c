@@ -1,5 +1,5 @@
 /*
- * cuda_tf32.c - products of f32 by large weights on the matrix units (src/op/gemm_tf32.cuh): how
+ * cuda_tf32.c - products of f32 by large weights on the matrix units (src/op/gpu/gemm_tf32.cuh): how
  * far they are from sums in double, infinities and NaN, and rows alone against rows together where
  * k is cut into strands.
  */

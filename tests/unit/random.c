@@ -9,11 +9,11 @@
 
 #include "base/base.h"
 #include "base/ctx.h"
-#include "op/half.h"
+#include "op/cpu/half.h"
+#include "op/cpu/philox.h"
+#include "op/cpu/vmath.h"
 #include "op/init.h"
-#include "op/philox.h"
 #include "op/random.h"
-#include "op/vmath.h"
 #include <math.h>
 #include <stdlib.h>
 

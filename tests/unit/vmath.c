@@ -6,8 +6,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #pragma GCC optimize("no-inline") // as the Makefile has it: minutes to compile otherwise
 #endif
-#include "op/act.h"
-#include "op/half.h"
+#include "op/cpu/act.h"
+#include "op/cpu/half.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,474 @@
+/*
+ * gemm_tf32.cuh - products of f32 on the matrix units, with the accuracy of f32.
+ *
+ * A number is cut into two of TF32: big, its upper 11 bits, and small, the next 11. A product is
+ * small big + big small + big big; what is left out is 2^-22 of it. The matrix units add with less
+ * care than IEEE, so they sum 32 terms at most: a chunk, from zero. Chunks are added in f32 from
+ * the first to the last. Where a chunk's sum is not finite, it is computed again as a chain of fma,
+ * so that infinities mean what they mean elsewhere.
+ *
+ * An element's bits depend on its row, its column and where its chunks begin, not on tiles. A long
+ * k may be cut into strands of whole chunks (tf32_strands), which the shape of the weights
+ * decides: their sums go to scratch and are added from the first to the last.
+ */
+#ifndef TUTTI_OP_GEMM_TF32_CUH
+#define TUTTI_OP_GEMM_TF32_CUH
+
+#include "op/gpu/gemm.cuh"
+
+#define TF32_K      32 // terms of a chunk: a constant of the arithmetic
+#define TF32_STAGES 3
+#define TF32_LANES  8 // that one kernel sums
+
+// The product is g's; entry i of its batch has k terms, the last one fewer. In a sum of lanes they
+// are ln's, with bounds in terms, and part p of the result is at y + p part.
+struct tf32_args {
+    gemm_args g;
+    int64_t last;
+    tti_lanes_of<TF32_LANES> ln;
+    int64_t part;
+    int is_balanced; // the tree over eight lanes
+};
+
+// ---- numbers ---------------------------------------------------------------------------------
+
+__device__ static inline float tf32_float(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+__device__ static inline uint32_t tf32_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+// Both parts, as the matrix units take them: they leave out the lower 13 bits, which matter in big
+// alone, as small is what it lacks.
+__device__ static inline void tf32_cut(float x, uint32_t *big, uint32_t *small_)
+{
+    *big = (tf32_bits(x) + 0x1000u) & 0xffffe000u;
+    *small_ = tf32_bits(x - tf32_float(*big)) + 0x1000u;
+#ifndef __CUDA_ARCH__
+    *small_ &= 0xffffe000u;
+#endif
+}
+
+#ifdef __CUDA_ARCH__
+__device__ static inline void tf32_mma(float *c, const uint32_t *a, const uint32_t *b)
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+
+// ---- tiles in shared memory ------------------------------------------------------------------
+
+// A tile of x(r, k), R by 32: as [r][k] where k is contiguous in memory, else as [k][r]. Either way
+// the threads of a warp that read a fragment hit different banks.
+template <int R, bool BY_K> struct tf32_tile {
+    static const int step = BY_K ? TF32_K + 4 : R + 8;
+    static const int floats = BY_K ? R * (TF32_K + 4) : TF32_K * (R + 8);
+
+    __device__ static inline float get(const float *t, int r, int k)
+    {
+        return BY_K ? t[r * step + k] : t[k * step + r];
+    }
+};
+
+// n of V floats, the others 0; done once the copies of its group are waited for.
+template <int V> __device__ static inline void tf32_copy(float *to, const float *from, int n)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    if (V == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
+                     "r"(4 * n)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(4 * n)
+                     : "memory");
+#else
+    for (int i = 0; i < V; i++)
+        to[i] = i < n ? from[i] : 0.0f;
+#endif
+}
+
+__device__ static inline void tf32_end_group(void)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// All groups but the newest TF32_STAGES - 2 are there.
+__device__ static inline void tf32_wait(void)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_group %0;" ::"n"(TF32_STAGES - 2) : "memory");
+#endif
+}
+
+__device__ static inline int tf32_clip(int64_t n, int most)
+{
+    return n < 0 ? 0 : n < most ? (int)n : most;
+}
+
+// Rows from row on, of rows; terms from k0 to k1. ld: from one row, or one k, to the next.
+template <int R, bool BY_K, int V, int THREADS>
+__device__ static inline void tf32_load(float *to, const float *x, int64_t row, int64_t rows,
+                                        int64_t ld, int64_t k0, int64_t k1)
+{
+    const int inner = (BY_K ? TF32_K : R) / V;
+#pragma unroll
+    for (int i = 0; i < R * TF32_K / V / THREADS; i++) {
+        int e = i * THREADS + (int)threadIdx.x, o = e / inner, v = e % inner * V;
+        int64_t r = row + (BY_K ? o : v), k = k0 + (BY_K ? v : o);
+        bool in = BY_K ? r < rows : k < k1;
+        int n = in ? tf32_clip(BY_K ? k1 - k : rows - r, V) : 0;
+        tf32_copy<V>(to + o * tf32_tile<R, BY_K>::step + v,
+                     n > 0 ? x + (BY_K ? r * ld + k : k * ld + r) : x, n);
+    }
+}
+
+// ---- a chunk ---------------------------------------------------------------------------------
+
+// Where number e of a thread's four in tile i, or j, of a warp is.
+__device__ static inline int tf32_row(int lane, int i, int e)
+{
+    return 16 * i + lane / 4 + e % 4 / 2 * 8;
+}
+
+__device__ static inline int tf32_col(int lane, int j, int e)
+{
+    return 8 * j + lane % 4 * 2 + e % 2;
+}
+
+// One element's chunk as a chain of fma.
+template <class A, class B>
+__device__ static inline float tf32_chain(const float *as, const float *bs, int row, int col)
+{
+    float sum = 0.0f;
+#pragma unroll 1
+    for (int k = 0; k < TF32_K; k++)
+        sum = fmaf(A::get(as, row, k), B::get(bs, col, k), sum);
+    return sum;
+}
+
+// Adds a chunk to a warp's sums at (m, n), MI x NI tiles of 16 x 8.
+template <class A, class B, int MI, int NI>
+__device__ static inline void tf32_chunk(const float *as, const float *bs, int m, int n,
+                                         float all[MI][NI][4])
+{
+    const int lane = (int)threadIdx.x % 32;
+    float c[MI][NI][4] = {};
+#ifdef __CUDA_ARCH__
+    const int r = lane / 4, q = lane % 4;
+#pragma unroll
+    for (int k = 0; k < TF32_K; k += 8) {
+        uint32_t ab[MI][4], as_[MI][4], bb[NI][2], bs_[NI][2];
+#pragma unroll
+        for (int i = 0; i < MI; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                tf32_cut(A::get(as, m + 16 * i + r + e % 2 * 8, k + q + e / 2 * 4), &ab[i][e],
+                         &as_[i][e]);
+#pragma unroll
+        for (int j = 0; j < NI; j++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                tf32_cut(B::get(bs, n + 8 * j + r, k + q + e * 4), &bb[j][e], &bs_[j][e]);
+#pragma unroll
+        for (int e = 0; e < 3 * MI * NI; e++) { // those that wait for each other far apart
+            int of = e / (MI * NI), i = e / NI % MI, j = e % NI;
+            tf32_mma(c[i][j], of == 0 ? as_[i] : ab[i], of == 1 ? bs_[j] : bb[j]);
+        }
+    }
+#endif
+    float poison = 0.0f; // NaN if a sum is not finite
+#pragma unroll
+    for (int e = 0; e < MI * NI * 4; e++) {
+        float *sum = &c[e / 4 / NI][e / 4 % NI][e % 4];
+#ifndef __CUDA_ARCH__
+        int row = m + tf32_row(lane, e / 4 / NI, e), col = n + tf32_col(lane, e / 4 % NI, e);
+        for (int k = 0; k < TF32_K; k++) {
+            uint32_t ab, as_, bb, bs_;
+            tf32_cut(A::get(as, row, k), &ab, &as_);
+            tf32_cut(B::get(bs, col, k), &bb, &bs_);
+            *sum = fmaf(tf32_float(as_), tf32_float(bb), *sum);
+            *sum = fmaf(tf32_float(ab), tf32_float(bs_), *sum);
+            *sum = fmaf(tf32_float(ab), tf32_float(bb), *sum);
+        }
+#endif
+        poison = fmaf(*sum, 0.0f, poison);
+    }
+    if (poison != 0.0f) {
+#pragma unroll
+        for (int e = 0; e < MI * NI * 4; e++) {
+            float *sum = &c[e / 4 / NI][e / 4 % NI][e % 4];
+            if (!(fabsf(*sum) <= 3.402823466e38f))
+                *sum = tf32_chain<A, B>(as, bs, m + tf32_row(lane, e / 4 / NI, e),
+                                        n + tf32_col(lane, e / 4 % NI, e));
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < MI * NI * 4; e++)
+        all[e / 4 / NI][e / 4 % NI][e % 4] =
+            all[e / 4 / NI][e / 4 % NI][e % 4] + c[e / 4 / NI][e / 4 % NI][e % 4];
+}
+
+// ---- kernels ---------------------------------------------------------------------------------
+
+// Where the next chunk is: chunks of a range of terms, or of all lanes one after the other.
+struct tf32_walk {
+    int lane;
+    int64_t k, end;
+
+    __device__ void begin(int64_t from, int64_t to)
+    {
+        lane = 0;
+        k = from;
+        end = to;
+    }
+
+    // On to the first lane from here on that has terms left; false: there is none.
+    __device__ bool settle(const tti_lanes_of<TF32_LANES> &ln)
+    {
+        while (k >= end && lane + 1 < ln.n) {
+            lane++;
+            k = ln.bound[lane];
+            end = ln.bound[lane + 1];
+        }
+        return k < end;
+    }
+};
+
+typedef enum tf32_kind {
+    TF32_ENTRY = 0, // an entry of the batch
+    TF32_KEPT = 1,  // lanes, each one's sum kept in shared memory, then the tree
+    TF32_EIGHT = 2, // eight lanes and their balanced tree in registers
+} tf32_kind;
+
+// Which warp has what of the tile, where the tile is, and where its chunks come from.
+template <int M, int N, bool A_BY_K, bool B_BY_K, int V> struct tf32_source {
+    typedef tf32_tile<M, A_BY_K> A;
+    typedef tf32_tile<N, B_BY_K> B;
+    static const int stage = A::floats + B::floats;
+    const float *a, *b;
+    int64_t row, col, rows, cols, lda, ldb;
+    tf32_walk walk;
+    int filled;
+
+    __device__ void fill(float *room, const tti_lanes_of<TF32_LANES> &ln)
+    {
+        if (walk.settle(ln)) {
+            float *to = room + filled * stage;
+            tf32_load<M, A_BY_K, V, GEMM_THREADS>(to, a, row, rows, lda, walk.k, walk.end);
+            tf32_load<N, B_BY_K, V, GEMM_THREADS>(to + A::floats, b, col, cols, ldb, walk.k,
+                                                  walk.end);
+            walk.k += TF32_K;
+        }
+        tf32_end_group();
+        filled = filled + 1 < TF32_STAGES ? filled + 1 : 0;
+    }
+};
+
+template <int MI, int NI>
+__device__ static inline void tf32_join(float left[MI][NI][4], float all[MI][NI][4])
+{
+#pragma unroll
+    for (int e = 0; e < MI * NI * 4; e++)
+        all[e / 4 / NI][e / 4 % NI][e % 4] =
+            left[e / 4 / NI][e / 4 % NI][e % 4] + all[e / 4 / NI][e / 4 % NI][e % 4];
+}
+
+template <int MI, int NI>
+__device__ static inline void tf32_move(float to[MI][NI][4], float all[MI][NI][4])
+{
+#pragma unroll
+    for (int e = 0; e < MI * NI * 4; e++) {
+        to[e / 4 / NI][e / 4 % NI][e % 4] = all[e / 4 / NI][e / 4 % NI][e % 4];
+        all[e / 4 / NI][e / 4 % NI][e % 4] = 0.0f;
+    }
+}
+
+// A warp's sums to a tile in shared memory, N wide.
+template <int N, int MI, int NI>
+__device__ static inline void tf32_keep(float *to, int m, int n, float all[MI][NI][4])
+{
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int e = 0; e < MI * NI * 4; e++)
+        to[(m + tf32_row(lane, e / 4 / NI, e)) * N + n + tf32_col(lane, e / 4 % NI, e)] =
+            all[e / 4 / NI][e / 4 % NI][e % 4];
+}
+
+// A tile of M by N by 256 threads, whose warps have MI x NI tiles of 16 x 8 each.
+template <int M, int N, int MI, int NI, bool A_BY_K, bool B_BY_K, int V, tf32_kind KIND>
+__global__ void __launch_bounds__(GEMM_THREADS) tf32_kernel(tf32_args t)
+{
+    typedef tf32_source<M, N, A_BY_K, B_BY_K, V> source;
+    TTI_SHARED(float, room);
+    const gemm_args &g = t.g;
+    const int warp = (int)threadIdx.x / 32, across = N / (8 * NI);
+    const int m = warp / across * 16 * MI, n = warp % across * 8 * NI;
+    int64_t tiles_m = (g.m + M - 1) / M, at = blockIdx.y;
+    float all[MI][NI][4] = {}, one[MI][NI][4], two[MI][NI][4], four[MI][NI][4];
+    source s = {};
+    s.a = (const float *)g.a + at * g.step_a;
+    s.b = (const float *)g.b + at * g.step_b;
+    s.row = (int64_t)blockIdx.x % tiles_m * M;
+    s.col = (int64_t)blockIdx.x / tiles_m * N;
+    s.rows = g.m;
+    s.cols = g.n;
+    s.lda = A_BY_K ? g.a_row : g.a_k;
+    s.ldb = B_BY_K ? g.b_col : g.b_k;
+    if (KIND == TF32_ENTRY)
+        s.walk.begin(0, at + 1 < (int64_t)gridDim.y ? g.k : t.last);
+    else
+        s.walk.begin(t.ln.bound[0], t.ln.bound[1]);
+    int64_t k = s.walk.k, end = s.walk.end;
+    for (int i = 0; i < TF32_STAGES - 1; i++)
+        s.fill(room, t.ln);
+    const int lanes = KIND == TF32_ENTRY ? 1 : t.ln.n;
+    for (int i = 0, used = 0; i < lanes; i++) {
+        for (; k < end; k += TF32_K) {
+            tf32_wait();
+            __syncthreads();
+            s.fill(room, t.ln);
+            const float *at_a = room + used * source::stage;
+            tf32_chunk<typename source::A, typename source::B, MI, NI>(
+                at_a, at_a + source::A::floats, m, n, all);
+            used = used + 1 < TF32_STAGES ? used + 1 : 0;
+        }
+        if (KIND == TF32_KEPT) {
+            tf32_keep<N, MI, NI>(room + TF32_STAGES * source::stage + i * M * N, m, n, all);
+            tf32_move<MI, NI>(one, all);
+        } else if (KIND == TF32_EIGHT && i % 2 == 0) {
+            tf32_move<MI, NI>(one, all);
+        } else if (KIND == TF32_EIGHT) {
+            tf32_join<MI, NI>(one, all);
+            if (i % 4 == 1)
+                tf32_move<MI, NI>(two, all);
+            else
+                tf32_join<MI, NI>(two, all);
+            if (i == 3)
+                tf32_move<MI, NI>(four, all);
+            else if (i == 7)
+                tf32_join<MI, NI>(four, all);
+        }
+        if (i + 1 < lanes) {
+            k = t.ln.bound[i + 1];
+            end = t.ln.bound[i + 2];
+        }
+    }
+    __syncthreads(); // its tiles are done with
+    if (KIND != TF32_KEPT)
+        tf32_keep<N, MI, NI>(room, m, n, all);
+    __syncthreads();
+    for (int e = (int)threadIdx.x; e < M * N; e += GEMM_THREADS) {
+        int64_t r = s.row + e / N, c = s.col + e % N;
+        if (r >= g.m || c >= g.n)
+            continue;
+        if (KIND == TF32_ENTRY)
+            gemm_end<float>(g, at, r, c, room[e]);
+        else if (KIND == TF32_EIGHT)
+            gemm_store(g.out, g.y, r * g.ldc + c, room[e] + 0.0f);
+        else
+            tti_lane_tree<TF32_LANES>(
+                t.ln, [&](int i) { return room[TF32_STAGES * source::stage + i * M * N + e]; },
+                [&](int p, float x) { gemm_store(g.out, g.y, p * t.part + r * g.ldc + c, x); });
+    }
+}
+
+// ---- strands of a long k ---------------------------------------------------------------------
+
+/*
+ * Into how many strands the k terms of a product by weights [k, n] are cut, so that few rows keep a
+ * card busy. Constants of the arithmetic.
+ */
+#define TF32_STRAND 256 // terms of a strand at least
+#define TF32_BUSY   64  // tiles of 128 columns, over all strands
+
+static inline int64_t tf32_strand(int64_t k, int64_t n)
+{
+    int64_t most = TF32_BUSY / ((n + 127) / 128), s = k / TF32_STRAND;
+    s = s < most ? s : most;
+    if (s <= 1)
+        return k;
+    int64_t len = (k + s - 1) / s;
+    return (len + TF32_K - 1) / TF32_K * TF32_K;
+}
+
+static inline int64_t tf32_strands(int64_t k, int64_t n)
+{
+    int64_t len = tf32_strand(k, n);
+    return k == 0 ? 1 : (k + len - 1) / len;
+}
+
+// ---- launches --------------------------------------------------------------------------------
+
+template <int M, int N, int MI, int NI, bool A_BY_K, bool B_BY_K, int V, tf32_kind KIND>
+static inline void tf32_run(const tt_launch *l, const tf32_args *t)
+{
+    auto kernel = tf32_kernel<M, N, MI, NI, A_BY_K, B_BY_K, V, KIND>;
+    int bytes = 4 * TF32_STAGES * tf32_source<M, N, A_BY_K, B_BY_K, V>::stage;
+    if (KIND == TF32_KEPT)
+        bytes += 4 * TF32_LANES * M * N;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    int64_t tiles = (t->g.m + M - 1) / M * ((t->g.n + N - 1) / N);
+    dim3 grid((unsigned)tiles, KIND == TF32_ENTRY ? (unsigned)t->g.batch : 1);
+    TTI_LAUNCH(l, grid, GEMM_THREADS, bytes, kernel, *t);
+}
+
+static inline bool tf32_is_even(const gemm_args *g)
+{
+    int64_t lda = g->a_k == 1 ? g->a_row : g->a_k, ldb = g->b_col == 1 ? g->b_k : g->b_col;
+    return tti_is_aligned(g->a) && tti_is_aligned(g->b) && lda % 4 == 0 && ldb % 4 == 0 &&
+           g->step_a % 4 == 0 && g->step_b % 4 == 0;
+}
+
+// Large tiles for rows that lie well; which kernel runs changes no bit.
+template <bool A_BY_K, bool B_BY_K>
+static inline void tf32_entries(const tt_launch *l, const tf32_args *t)
+{
+    if (!tf32_is_even(&t->g))
+        tf32_run<64, 64, 1, 4, A_BY_K, B_BY_K, 1, TF32_ENTRY>(l, t);
+    else if (t->g.m <= 64)
+        tf32_run<64, 64, 1, 4, A_BY_K, B_BY_K, 4, TF32_ENTRY>(l, t);
+    else
+        tf32_run<128, 128, 4, 4, A_BY_K, B_BY_K, 4, TF32_ENTRY>(l, t);
+}
+
+// Rows by weights, as they lie or turned: entries of g's batch are its strands.
+static inline void tf32_rows_launch(const tt_launch *l, const tf32_args *t)
+{
+    if (t->g.b_col != 1)
+        tf32_entries<true, true>(l, t);
+    else
+        tf32_entries<true, false>(l, t);
+}
+
+// A weight's gradient: lanes as entries of a batch.
+static inline void tf32_lanes_launch(const tt_launch *l, const tf32_args *t)
+{
+    tf32_entries<false, false>(l, t);
+}
+
+// The same with the tree over up to eight lanes.
+static inline void tf32_tree_launch(const tt_launch *l, const tf32_args *t)
+{
+    if (!tf32_is_even(&t->g))
+        tf32_run<64, 64, 1, 4, false, false, 1, TF32_KEPT>(l, t);
+    else if (t->is_balanced)
+        tf32_run<128, 64, 2, 4, false, false, 4, TF32_EIGHT>(l, t);
+    else
+        tf32_run<64, 64, 1, 4, false, false, 4, TF32_KEPT>(l, t);
+}
+
+#endif

@@ -1,17 +1,18 @@
 /*
- * cuda_tf32.c - products of f32 by large weights on the matrix units (src/op/gpu/gemm_tf32.cuh): how
- * far they are from sums in double, infinities and NaN, and rows alone against rows together where
- * k is cut into strands.
+ * cuda_tf32.c - products of f32 by large weights and convolutions of f32 on the matrix units
+ * (src/op/gpu/gemm_tf32.cuh, conv_tf32.cu): how far they are from sums in double, infinities and
+ * NaN, and rows alone against rows together.
  */
 #include "base/base.h"
 #include "cuda_floats.h"
+#include "op/conv.h"
 #include "op/gemm.h"
 #include <math.h>
 #include <stdlib.h>
 #include <tutti/ops.h>
 
-// Of the sum of |a b|: what cutting into two parts leaves out, and rounding chunks of 32 terms.
-#define BOUND (6.0 / (1 << 24))
+// Of the sum of |a b|: cutting both factors leaves out half of it at most, rounding the rest.
+#define BOUND (8.0 / (1 << 24))
 
 typedef struct shape_of {
     int64_t rows, k, n;
@@ -103,5 +104,147 @@ TEST(cuda_f32_products_keep_infinities)
     test_floats_clear();
     free(a);
     free(b);
+    test_device_close();
+}
+
+// ---- convolutions ----------------------------------------------------------------------------
+
+typedef struct images_of {
+    int64_t batch, side, c, n, k, stride;
+} images_of;
+
+// Tiles of every size, channels that no copy of 16 bytes fits, strides whose phases have no tap.
+static const images_of images[] = {{2, 9, 12, 36, 3, 1}, {2, 7, 3, 20, 5, 1},
+                                   {1, 9, 40, 68, 3, 2}, {2, 8, 6, 5, 2, 3},
+                                   {3, 6, 1, 32, 3, 1},  {9, 26, 132, 260, 3, 1}};
+
+static int64_t out_side(const images_of *s)
+{
+    return (s->side + 2 - s->k) / s->stride + 1;
+}
+
+static float *convolve(const char *op, const images_of *s, int64_t size, tt_shape first,
+                       tt_shape second, tt_shape to, float *a, float *b)
+{
+    tti_conv_attr attr = {.stride = {2, {s->stride, s->stride}},
+                          .pad = {4, {1, 1, 1, 1}},
+                          .size = {size > 0 ? 2 : 0, {size, size}}};
+    tt_arg in[2] = {test_floats_put(TT_F32, first, a, 0), test_floats_put(TT_F32, second, b, 0)};
+    tt_arg out = test_floats_put(TT_F32, to, NULL, 0);
+    test_floats_run(op, &attr, in, 2, &out, 1, NULL);
+    return test_floats_get(&out);
+}
+
+// Adds a[i] b[j] to entry t, and its magnitude.
+static void add_to(double *sum, double *size, int64_t t, float a, float b)
+{
+    sum[t] += (double)a * (double)b;
+    size[t] += fabs((double)a * (double)b);
+}
+
+// Every product x w of a convolution: which 0 adds x w to y, 1 dy w to dx, 2 x dy to dw.
+static void add_all(const images_of *s, int which, const float *x, const float *w, const float *dy,
+                    double *sum, double *size)
+{
+    const int64_t o = out_side(s), taps = s->k * s->k;
+    for (int64_t p = 0; p < s->batch * o * o; p++)
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t row = p / o % o * s->stride + t / s->k - 1,
+                    col = p % o * s->stride + t % s->k - 1;
+            if (row < 0 || row >= s->side || col < 0 || col >= s->side)
+                continue;
+            int64_t from = ((p / o / o * s->side + row) * s->side + col) * s->c;
+            for (int64_t e = 0; e < s->c * s->n; e++) {
+                int64_t i = from + e / s->n, j = t * s->c * s->n + e, q = p * s->n + e % s->n;
+                if (which == 0)
+                    add_to(sum, size, q, x[i], w[j]);
+                else if (which == 1)
+                    add_to(sum, size, i, dy[q], w[j]);
+                else
+                    add_to(sum, size, j, x[i], dy[q]);
+            }
+        }
+}
+
+static void check_images(const images_of *s)
+{
+    static const char *const ops[] = {"conv2d", "conv2d_dx", "conv2d_dw"};
+    const int64_t o = out_side(s);
+    tt_shape shapes_of[] = {{4, {s->batch, s->side, s->side, s->c}},
+                            {4, {s->k, s->k, s->c, s->n}},
+                            {4, {s->batch, o, o, s->n}}};
+    static const int parts[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; // inputs, output
+    int64_t count[3];
+    float *v[3];
+    for (int i = 0; i < 3; i++) {
+        count[i] = tt_shape_count(&shapes_of[i]);
+        v[i] = numbers(count[i], (uint64_t)i + 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        const int *p = parts[i];
+        const int64_t size_of = i == 0 ? 0 : i == 1 ? s->side : s->k, n = count[p[2]];
+        float *y = convolve(ops[i], s, size_of, shapes_of[p[0]], shapes_of[p[1]], shapes_of[p[2]],
+                            v[p[0]], v[p[1]]);
+        double *sum = calloc((size_t)n, sizeof(double)), *size = calloc((size_t)n, sizeof(double));
+        CHECK(sum != NULL && size != NULL);
+        add_all(s, i, v[0], v[1], v[2], sum, size);
+        for (int64_t e = 0; e < n; e++)
+            ck_assert_msg(
+                fabs((double)y[e] - sum[e]) <= BOUND * size[e],
+                "%s of %lld channels: [%lld] is %g, not %g: off by %g of the sum of |a b|", ops[i],
+                (long long)s->c, (long long)e, (double)y[e], sum[e],
+                fabs((double)y[e] - sum[e]) / size[e]);
+        if (i < 2 && s->batch > 1) { // the last image alone
+            tt_shape first = shapes_of[p[0]], to = shapes_of[p[2]];
+            first.dim[0] = to.dim[0] = 1;
+            int64_t skip = count[p[0]] / s->batch * (s->batch - 1), one = n / s->batch;
+            float *alone =
+                convolve(ops[i], s, size_of, first, shapes_of[p[1]], to, v[p[0]] + skip, v[p[1]]);
+            CHECK(memcmp(alone, y + n - one, sizeof(float) * (size_t)one) == 0);
+        }
+        free(sum);
+        free(size);
+    }
+    for (int i = 0; i < 3; i++)
+        free(v[i]);
+    test_floats_clear();
+}
+
+TEST(cuda_f32_convolutions_are_as_accurate_as_f32)
+{
+    test_device_open();
+    for (int i = 0; i < (int)TTI_COUNT(images); i++)
+        if (images[i].c < 100 || !test_gpu_is_emulated()) // it is slow
+            check_images(&images[i]);
+    test_device_close();
+}
+
+// An infinity, a NaN and both infinities under a window mean what they mean in f32.
+TEST(cuda_f32_convolutions_keep_infinities)
+{
+    const images_of s = {4, 6, 8, 12, 3, 1};
+    const int64_t per = 6 * 6 * 8, at = (2 * 6 + 2) * 8;
+    tt_shape sx = {4, {4, 6, 6, 8}}, sw = {4, {3, 3, 8, 12}};
+    test_device_open();
+    float *x = numbers(4 * per, 1), *w = numbers(3 * 3 * 8 * 12, 2);
+    for (int64_t i = 0; i < 3 * 3 * 8 * 12; i++)
+        w[i] = 0.5f;
+    x[at] = INFINITY;
+    x[per + at] = INFINITY;
+    x[per + at + 1] = -INFINITY;
+    x[2 * per + at] = NAN;
+    x[3 * per + at] = 3.4e38f;
+    float *y = convolve("conv2d", &s, 0, sx, sw, (tt_shape){4, {4, 6, 6, 12}}, x, w);
+    for (int64_t i = 0; i < 6 * 6 * 12; i++) {
+        int64_t row = i / 12 / 6, col = i / 12 % 6;
+        bool is_under = row >= 1 && row <= 3 && col >= 1 && col <= 3;
+        CHECK(is_under ? y[i] == INFINITY : isfinite(y[i]));
+        CHECK(is_under ? isnan(y[432 + i]) && isnan(y[864 + i])
+                       : isfinite(y[432 + i]) && isfinite(y[864 + i]));
+        CHECK(fabsf(y[1296 + i] - (is_under ? 1.7e38f : 0)) < 1e32f);
+    }
+    test_floats_clear();
+    free(x);
+    free(w);
     test_device_close();
 }

@@ -1,62 +1,28 @@
 /*
  * conv.cu - conv2d and its gradient at x on a GPU: ops of conv.c; conv_dw.cu has the one at w.
  *
- * The kernels here take any shape; images of few channels have their own (conv_few.h), and where
- * cuDNN has a deterministic engine it is used instead (conv_dnn.h). Forward and dx are one
- * computation, as on the CPU (conv_plan.h): an output pixel gathers source pixels tap by tap, and
- * the pixels of dx fall into phases by their position modulo the stride. A block has a tile of
- * pixels by channels and walks taps and channels in order, so an output is one chain of fused
- * multiply-adds whatever the batch: rows are free.
+ * The kernels here take any shape; bf16 and f16 images of few channels have their own (conv_few.h),
+ * f32 runs on the matrix units (conv_tf32.h), and where cuDNN has a deterministic engine it is used
+ * for the others (conv_dnn.h). Forward and dx are one computation (conv_gather.cuh). A block has a
+ * tile of pixels by channels and walks taps and channels in order, so an output is one chain of
+ * fused multiply-adds whatever the batch: rows are free.
  */
-#include "op/gpu/act.cuh"
+#include "cuda/blas.h"
 #include "op/gpu/conv_dnn.h"
 #include "op/gpu/conv_few.h"
+#include "op/gpu/conv_gather.cuh"
+#include "op/gpu/conv_tf32.h"
 
 #define TILE    TTI_CONV_TILE
 #define DEPTH   TTI_CONV_DEPTH
 #define THREADS TTI_CONV_THREADS
 #define EACH    TTI_CONV_EACH
-#define PHASES  32768 // of a launch
 
 // ---- forward and dx --------------------------------------------------------------------------
 
-struct gather_in {
-    tti_conv_dims d;
-    bool is_dx;
-    int64_t c, n;             // channels of the source, of the output
-    int64_t src_h, src_w;     // of the source
-    int64_t out_h, out_w;     // of the output
-    int64_t phase_h, phase_w; // phases: 1, or the strides as far as there are pixels
-    int64_t phase;            // the launch's first
-    const void *src, *w, *bias;
-    void *y, *z; // z: NULL: none
-    int act;
-};
-
-// One axis of a phase: its pixels and the taps that hit them.
-struct phase_axis {
-    int64_t n, step;       // pixels of the output, so far apart
-    int64_t tap, taps;     // the first that hits, how many (step apart)
-    int64_t src, src_step; // source position of pixel 0, tap 0; from pixel to pixel
-};
-__device__ static inline phase_axis axis_of(bool is_dx, int64_t phase, int64_t out, int64_t k,
-                                            int64_t stride, int64_t pad)
-{
-    phase_axis p = {out, 1, 0, k, -pad, stride};
-    if (!is_dx)
-        return p;
-    p.n = (out - phase + stride - 1) / stride;
-    p.step = stride;
-    p.tap = (phase + pad) % stride;
-    p.taps = k > p.tap ? (k - p.tap + stride - 1) / stride : 0;
-    p.src = (phase + pad) / stride;
-    p.src_step = 1;
-    return p;
-}
-
 template <class T>
-__device__ static inline void load_tiles(const gather_in &q, const T *pixel, const T *w, int64_t c0,
-                                         int64_t n0, tti_conv_tiles *s)
+__device__ static inline void load_tiles(const tti_conv_gather &q, const T *pixel, const T *w,
+                                         int64_t c0, int64_t n0, tti_conv_tiles *s)
 {
     const int t = (int)threadIdx.x;
     for (int e = 0; e < EACH; e++) {
@@ -76,7 +42,7 @@ struct source {
     bool there; // the tile may reach past the last pixel
 };
 template <class T>
-__device__ static inline const T *source_at(const gather_in &q, const source &p, int64_t u,
+__device__ static inline const T *source_at(const tti_conv_gather &q, const source &p, int64_t u,
                                             int64_t v)
 {
     int64_t r = q.is_dx ? p.row - u : p.row + u, c = q.is_dx ? p.col - v : p.col + v;
@@ -87,8 +53,8 @@ __device__ static inline const T *source_at(const gather_in &q, const source &p,
 
 // As load_tiles() for few channels: terms k0 on of the sum over taps and channels as one.
 template <class T>
-__device__ static inline void load_mixed(const gather_in &q, const phase_axis &ph,
-                                         const phase_axis &pw, const source &p, int64_t k0,
+__device__ static inline void load_mixed(const tti_conv_gather &q, const tti_conv_axis &ph,
+                                         const tti_conv_axis &pw, const source &p, int64_t k0,
                                          int64_t n0, tti_conv_tiles *s)
 {
     const int t = (int)threadIdx.x;
@@ -112,7 +78,7 @@ __device__ static inline void load_mixed(const gather_in &q, const phase_axis &p
 }
 
 template <class T>
-__device__ static inline void gather_put(const gather_in &q, int64_t pixel, int64_t n0,
+__device__ static inline void gather_put(const tti_conv_gather &q, int64_t pixel, int64_t n0,
                                          const float acc[EACH])
 {
     const int tx = (int)threadIdx.x % (TILE / EACH);
@@ -130,12 +96,12 @@ __device__ static inline void gather_put(const gather_in &q, int64_t pixel, int6
 }
 
 // Blocks are tiles of pixels by tiles of output channels by phases.
-template <class T> static __global__ void __launch_bounds__(THREADS) gather(gather_in q)
+template <class T> static __global__ void __launch_bounds__(THREADS) gather(tti_conv_gather q)
 {
     __shared__ tti_conv_tiles s;
     const int64_t a = (q.phase + blockIdx.z) / q.phase_w, b = (q.phase + blockIdx.z) % q.phase_w;
-    const phase_axis ph = axis_of(q.is_dx, a, q.out_h, q.d.kh, q.d.sh, q.d.pt);
-    const phase_axis pw = axis_of(q.is_dx, b, q.out_w, q.d.kw, q.d.sw, q.d.pl);
+    const tti_conv_axis ph = tti_conv_axis_of(q.is_dx, a, q.out_h, q.d.kh, q.d.sh, q.d.pt);
+    const tti_conv_axis pw = tti_conv_axis_of(q.is_dx, b, q.out_w, q.d.kw, q.d.sw, q.d.pl);
     const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
     const int64_t image_pixels = ph.n * pw.n, total = q.d.batch * image_pixels;
     if (m0 >= total) // of the whole block
@@ -172,16 +138,16 @@ template <class T> static __global__ void __launch_bounds__(THREADS) gather(gath
     }
 }
 
-static tt_status run_gather(const tt_launch *l, gather_in q)
+static tt_status run_gather(const tt_launch *l, tti_conv_gather q)
 {
-    int64_t rows = (q.out_h + q.phase_h - 1) / q.phase_h,
-            cols = (q.out_w + q.phase_w - 1) / q.phase_w;
-    int64_t m = (q.d.batch * rows * cols + TILE - 1) / TILE, n = (q.n + TILE - 1) / TILE;
+    int64_t m = (q.d.batch * tti_conv_phase_pixels(&q) + TILE - 1) / TILE;
+    int64_t n = (q.n + TILE - 1) / TILE;
     if (m == 0)
         return TT_OK;
-    for (; q.phase < q.phase_h * q.phase_w; q.phase += PHASES) {
+    for (; q.phase < q.phase_h * q.phase_w; q.phase += TTI_CONV_PHASES) {
         int64_t left = q.phase_h * q.phase_w - q.phase;
-        dim3 grid((unsigned)m, (unsigned)n, (unsigned)(left < PHASES ? left : PHASES));
+        dim3 grid((unsigned)m, (unsigned)n,
+                  (unsigned)(left < TTI_CONV_PHASES ? left : TTI_CONV_PHASES));
         TTI_FLOATS(l->out[0].dtype, T, { TTI_LAUNCH(l, grid, THREADS, 0, (gather<T>), q); })
     }
     return tti_cuda_launched(l);
@@ -196,7 +162,7 @@ static tt_status conv2d(const tt_launch *l)
                                 l->scratch);
     if (t->by_few)
         return tti_few_run(l, &t->d);
-    gather_in q = {};
+    tti_conv_gather q = {};
     q.d = t->d;
     q.c = t->d.c_in;
     q.n = t->d.c_out;
@@ -211,7 +177,7 @@ static tt_status conv2d(const tt_launch *l)
     q.y = l->out[0].data;
     q.z = l->n_out > 1 ? l->out[1].data : NULL;
     q.act = a->act;
-    return run_gather(l, q);
+    return t->by_tf32 ? tti_conv_tf32_run(l, q) : run_gather(l, q);
 }
 
 static tt_status conv2d_dx(const tt_launch *l)
@@ -220,7 +186,7 @@ static tt_status conv2d_dx(const tt_launch *l)
     if (tti_conv_by_library(t, l))
         return tti_conv_dnn_run(t->dnn, l, l->out[0].data, l->in[1].data, l->in[0].data,
                                 l->scratch);
-    gather_in q = {};
+    tti_conv_gather q = {};
     q.d = t->d;
     q.is_dx = true;
     q.c = t->d.c_out;
@@ -234,7 +200,7 @@ static tt_status conv2d_dx(const tt_launch *l)
     q.src = l->in[0].data;
     q.w = l->in[1].data;
     q.y = l->out[0].data;
-    return run_gather(l, q);
+    return t->by_tf32 ? tti_conv_tf32_run(l, q) : run_gather(l, q);
 }
 
 // ---- how they run ----------------------------------------------------------------------------
@@ -245,7 +211,8 @@ static tt_status prepare_as(tt_prep *p, int kind, const tti_conv_dims *d)
     tti_few f;
     t.d = *d;
     t.by_few = kind == TTI_CONV_Y && tti_few_of(d, p->in[0].dtype, false, &f);
-    if (!t.by_few)
+    t.by_tf32 = tti_conv_tf32_takes((const tti_cuda_device *)p->device, d, p->in[0].dtype);
+    if (!t.by_few && !t.by_tf32)
         TT_TRY(tti_conv_dnn_prepare(p, d, kind, NULL, &t.dnn, &t.workspace));
     p->scratch_bytes = t.workspace;
     memcpy(p->tune, &t, sizeof(t));

@@ -151,6 +151,7 @@ static inline tti_dw_images tti_dw_images_of(const tti_dw_sum *q, int first, int
 // ---- dw: from slices to the result -----------------------------------------------------------
 
 #define TTI_DW_AT_ONCE 4 // lanes whose sums are read side by side
+#define TTI_DW_AHEAD   6 // slices of each
 
 struct tti_dw_slices_in {
     const float *part;
@@ -170,12 +171,21 @@ __device__ static inline void tti_dw_lane_sums(const tti_dw_slices_in &q, int n,
         sum[u] = 0.0f;
     }
     const float *p = q.part + first * q.slices * q.count + at;
-#pragma unroll 2
-    for (int s = 0; s < most; s++)
+    for (int s = 0; s < most; s += TTI_DW_AHEAD) {
+        float part[TTI_DW_AHEAD][TTI_DW_AT_ONCE]; // all on their way before the first is added
 #pragma unroll
-        for (int u = 0; u < TTI_DW_AT_ONCE; u++)
-            if (s < have[u])
-                sum[u] = sum[u] + p[(u * q.slices + s) * q.count];
+        for (int e = 0; e < TTI_DW_AHEAD * TTI_DW_AT_ONCE; e++) {
+            const int i = e / TTI_DW_AT_ONCE, u = e % TTI_DW_AT_ONCE;
+            if (s + i < have[u])
+                part[i][u] = p[(u * q.slices + s + i) * q.count];
+        }
+#pragma unroll
+        for (int e = 0; e < TTI_DW_AHEAD * TTI_DW_AT_ONCE; e++) {
+            const int i = e / TTI_DW_AT_ONCE, u = e % TTI_DW_AT_ONCE;
+            if (s + i < have[u])
+                sum[u] = sum[u] + part[i][u];
+        }
+    }
 }
 
 // ln has numbers of slices for numbers of rows.

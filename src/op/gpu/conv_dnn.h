@@ -36,6 +36,7 @@ struct tti_conv_tune {
     tti_conv_dnn *dnn; // NULL: our own
     size_t workspace;  // at the start of scratch
     bool by_few;       // our own for few channels (conv_few.h)
+    bool by_tf32;      // our own for f32 (conv_tf32.h)
 };
 static_assert(sizeof(tti_conv_tune) <= TT_TUNE_BYTES, "tune is too large");
 

@@ -1,13 +1,15 @@
 /*
  * conv_dw.cu - the gradient of conv2d at its weights on a GPU, lane by lane (conv.cuh).
  *
- * bf16 and f16 run on the matrix units (conv_few.cu, conv_wgmma.cu, else conv_mma.cuh), 1x1 with
- * stride 1 by cuBLASLt where it is there; f32, and images beyond 2^30 entries, by the kernel here,
- * which is one chain of fused multiply-adds for each slice.
+ * bf16 and f16 run on the matrix units (conv_few.cu, conv_wgmma.cu, else conv_mma.cuh), and so does
+ * f32 (conv_tf32.cu); 1x1 with stride 1 by cuBLASLt where it is there; images beyond 2^30 entries,
+ * and f32 on older cards, by the kernel here, which is one chain of fused multiply-adds for each
+ * slice.
  */
 #include "op/gpu/conv_dnn.h"
 #include "op/gpu/conv_few.h"
 #include "op/gpu/conv_mma.cuh"
+#include "op/gpu/conv_tf32.h"
 #include "op/gpu/conv_wgmma.h"
 
 #define TILE    TTI_CONV_TILE
@@ -99,6 +101,10 @@ static void slice_up(const dw_tune *t, tt_dtype type, tti_dw_sum *q)
         tti_dw_slice_up(q, tti_few_rule(d, &f));
         return;
     }
+    if (t->conv.by_tf32) {
+        tti_dw_slice_up(q, tti_conv_tf32_rule(d));
+        return;
+    }
     if (t->conv.dnn != NULL) // cuBLASLt gives a lane's sum at once
         blocks = 512;
     else if (t->maps != NULL) // one of these takes a whole multiprocessor: 16 for a lane
@@ -110,8 +116,8 @@ static void slice_up(const dw_tune *t, tt_dtype type, tti_dw_sum *q)
     tti_dw_slice_up(q, tti_dw_pixels(d->oh * d->ow, blocks));
 }
 
-static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_dw_sum *sum,
-                         const tti_dw_images &g, float *part)
+static tti_mma_in mma_in(const tt_launch *l, const tti_conv_dims *d, const tti_dw_sum *sum,
+                         float *part)
 {
     tti_mma_in q = {};
     q.h = (int)d->h;
@@ -131,6 +137,12 @@ static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_d
     q.part = part;
     q.slices = sum->slices;
     q.rule = sum->rule;
+    return q;
+}
+
+static tt_status run_mma(const tt_launch *l, const tti_conv_dims *d, const tti_dw_images &g,
+                         const tti_mma_in &q)
+{
     return l->in[0].dtype == TT_BF16 ? tti_mma_run<tti_bf16>(l, d, g, q)
                                      : tti_mma_run<tti_f16>(l, d, g, q);
 }
@@ -161,8 +173,11 @@ static tt_status conv2d_dw(const tt_launch *l)
             return tti_few_dw(l, d, &sum, g, part);
         if (t->maps != NULL && aligned)
             return tti_wgmma_run(t->maps, l, d, &sum, g, part);
-        return by_mma(d, l->in[0].dtype) ? run_mma(l, d, &sum, g, part)
-                                         : run_chains(l, d, &sum, g, part);
+        if (t->conv.by_tf32)
+            return tti_conv_tf32_dw(l, d, g, mma_in(l, d, &sum, part));
+        if (by_mma(d, l->in[0].dtype))
+            return run_mma(l, d, g, mma_in(l, d, &sum, part));
+        return run_chains(l, d, &sum, g, part);
     });
 }
 
@@ -177,7 +192,8 @@ static tt_status prepare(tt_prep *p)
     c->d = tti_conv_dims_on(a, &p->in[0].shape, a->size.v[0], a->size.v[1], &p->in[1].shape);
     cut(&c->d, &p->in[0], p->lanes, &sum);
     c->by_few = tti_few_of(&c->d, type, true, &f);
-    if (!c->by_few)
+    c->by_tf32 = tti_conv_tf32_takes((const tti_cuda_device *)p->device, &c->d, type);
+    if (!c->by_few && !c->by_tf32)
         TT_TRY(
             tti_conv_dnn_prepare(p, &c->d, TTI_CONV_DW, &sum.strands.ln, &c->dnn, &c->workspace));
     if (!c->by_few && by_mma(&c->d, type))

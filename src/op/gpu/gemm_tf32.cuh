@@ -28,6 +28,7 @@ struct tf32_args {
     tti_lanes_of<TF32_LANES> ln;
     int64_t part;
     int is_balanced; // the tree over eight lanes
+    int is_plain;    // f32, no second result, four columns at a time; tf32_put()
 };
 
 // ---- numbers ---------------------------------------------------------------------------------
@@ -47,11 +48,11 @@ __device__ static inline uint32_t tf32_bits(float x)
 }
 
 // Both parts, as the matrix units take them: they leave out the lower 13 bits, which matter in big
-// alone, as small is what it lacks.
+// alone, as small is what it lacks; of the 12 bits that small may have they leave out the last.
 __device__ static inline void tf32_cut(float x, uint32_t *big, uint32_t *small_)
 {
     *big = (tf32_bits(x) + 0x1000u) & 0xffffe000u;
-    *small_ = tf32_bits(x - tf32_float(*big)) + 0x1000u;
+    *small_ = tf32_bits(x - tf32_float(*big));
 #ifndef __CUDA_ARCH__
     *small_ &= 0xffffe000u;
 #endif
@@ -119,22 +120,46 @@ __device__ static inline int tf32_clip(int64_t n, int most)
     return n < 0 ? 0 : n < most ? (int)n : most;
 }
 
-// Rows from row on, of rows; terms from k0 to k1. ld: from one row, or one k, to the next.
-template <int R, bool BY_K, int V, int THREADS>
-__device__ static inline void tf32_load(float *to, const float *x, int64_t row, int64_t rows,
-                                        int64_t ld, int64_t k0, int64_t k1)
-{
-    const int inner = (BY_K ? TF32_K : R) / V;
+/*
+ * Copies tiles of R rows from row on, of rows, by 32 terms. ld: from one row, or one k, to the
+ * next. What a thread copies lies at the same places of every tile, which begin() finds. Rows past
+ * the last are copies of it: nobody reads their sums.
+ */
+template <int R, bool BY_K, int V, int THREADS> struct tf32_copier {
+    static const int inner = (BY_K ? TF32_K : R) / V, apart = THREADS / inner,
+                     each = R * TF32_K / V / THREADS;
+    static_assert(THREADS % inner == 0, "a thread has the same columns of all its rows");
+    const float *x;
+    int64_t step; // from one term to the next
+    int at[each]; // floats from the tile's first term
+
+    __device__ inline void begin(const float *from, int64_t row, int64_t rows, int64_t ld)
+    {
+        const int o = (int)threadIdx.x / inner, v = (int)threadIdx.x % inner * V;
+        x = from + (BY_K ? row * ld : row);
+        step = BY_K ? 1 : ld;
 #pragma unroll
-    for (int i = 0; i < R * TF32_K / V / THREADS; i++) {
-        int e = i * THREADS + (int)threadIdx.x, o = e / inner, v = e % inner * V;
-        int64_t r = row + (BY_K ? o : v), k = k0 + (BY_K ? v : o);
-        bool in = BY_K ? r < rows : k < k1;
-        int n = in ? tf32_clip(BY_K ? k1 - k : rows - r, V) : 0;
-        tf32_copy<V>(to + o * tf32_tile<R, BY_K>::step + v,
-                     n > 0 ? x + (BY_K ? r * ld + k : k * ld + r) : x, n);
+        for (int i = 0; i < each; i++) {
+            int r = BY_K ? o + i * apart : v;
+            r = row + r < rows ? r : (int)(rows - row) - (BY_K ? 1 : V);
+            at[i] = BY_K ? r * (int)ld + v : (o + i * apart) * (int)ld + r;
+        }
     }
-}
+
+    // Terms from k0 on; those from k1 on are zero.
+    __device__ inline void copy(float *to, int64_t k0, int64_t k1) const
+    {
+        const int o = (int)threadIdx.x / inner, v = (int)threadIdx.x % inner * V;
+        const int left = (int)(k1 - k0 < TF32_K ? k1 - k0 : TF32_K);
+        const float *from = x + k0 * step;
+        float *at_to = to + o * tf32_tile<R, BY_K>::step + v;
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            const int n = BY_K ? tf32_clip(left - v, V) : o + i * apart < left ? V : 0;
+            tf32_copy<V>(at_to + i * apart * tf32_tile<R, BY_K>::step, n > 0 ? from + at[i] : x, n);
+        }
+    }
+};
 
 // ---- a chunk ---------------------------------------------------------------------------------
 
@@ -259,8 +284,8 @@ template <int M, int N, bool A_BY_K, bool B_BY_K, int V> struct tf32_source {
     typedef tf32_tile<M, A_BY_K> A;
     typedef tf32_tile<N, B_BY_K> B;
     static const int stage = A::floats + B::floats;
-    const float *a, *b;
-    int64_t row, col, rows, cols, lda, ldb;
+    tf32_copier<M, A_BY_K, V, GEMM_THREADS> a;
+    tf32_copier<N, B_BY_K, V, GEMM_THREADS> b;
     tf32_walk walk;
     int filled;
 
@@ -268,9 +293,8 @@ template <int M, int N, bool A_BY_K, bool B_BY_K, int V> struct tf32_source {
     {
         if (walk.settle(ln)) {
             float *to = room + filled * stage;
-            tf32_load<M, A_BY_K, V, GEMM_THREADS>(to, a, row, rows, lda, walk.k, walk.end);
-            tf32_load<N, B_BY_K, V, GEMM_THREADS>(to + A::floats, b, col, cols, ldb, walk.k,
-                                                  walk.end);
+            a.copy(to, walk.k, walk.end);
+            b.copy(to + A::floats, walk.k, walk.end);
             walk.k += TF32_K;
         }
         tf32_end_group();
@@ -308,6 +332,45 @@ __device__ static inline void tf32_keep(float *to, int m, int n, float all[MI][N
             all[e / 4 / NI][e / 4 % NI][e % 4];
 }
 
+// What most results are: a bias or none, relu or nothing. From zero: a sum of -0 is 0.
+__device__ static inline float4 tf32_plain(const float *sum, bool from_zero, const float *bias,
+                                           int act)
+{
+    float4 v = *(const float4 *)sum;
+    if (from_zero)
+        v = make_float4(v.x + 0.0f, v.y + 0.0f, v.z + 0.0f, v.w + 0.0f);
+    if (bias != NULL)
+        v = make_float4(v.x + bias[0], v.y + bias[1], v.z + bias[2], v.w + bias[3]);
+    if (act == TT_RELU)
+        v = make_float4(tti_relu(v.x), tti_relu(v.y), tti_relu(v.z), tti_relu(v.w));
+    return v;
+}
+
+// Ends a tile of sums, M by N.
+template <int M, int N>
+__device__ static inline void tf32_put(const tf32_args &t, const float *sums, int64_t at,
+                                       int64_t row, int64_t col, bool from_zero)
+{
+    const gemm_args &g = t.g;
+    for (int e = 4 * (int)threadIdx.x; t.is_plain && e < M * N; e += 4 * GEMM_THREADS) {
+        int64_t r = row + e / N, c = col + e % N;
+        if (r >= g.m || c >= g.n)
+            continue;
+        const float *bias = g.bias != NULL ? (const float *)g.bias + c : NULL;
+        *(float4 *)((float *)g.y + at * g.step_c + r * g.ldc + c) =
+            tf32_plain(sums + e, from_zero, bias, g.act);
+    }
+    for (int e = (int)threadIdx.x; !t.is_plain && e < M * N; e += GEMM_THREADS) {
+        int64_t r = row + e / N, c = col + e % N;
+        if (r >= g.m || c >= g.n)
+            continue;
+        if (from_zero)
+            gemm_store(g.out, g.y, r * g.ldc + c, sums[e] + 0.0f);
+        else
+            gemm_end<float>(g, at, r, c, sums[e]);
+    }
+}
+
 // A tile of M by N by 256 threads, whose warps have MI x NI tiles of 16 x 8 each.
 template <int M, int N, int MI, int NI, bool A_BY_K, bool B_BY_K, int V, tf32_kind KIND>
 __global__ void __launch_bounds__(GEMM_THREADS) tf32_kernel(tf32_args t)
@@ -319,15 +382,10 @@ __global__ void __launch_bounds__(GEMM_THREADS) tf32_kernel(tf32_args t)
     const int m = warp / across * 16 * MI, n = warp % across * 8 * NI;
     int64_t tiles_m = (g.m + M - 1) / M, at = blockIdx.y;
     float all[MI][NI][4] = {}, one[MI][NI][4], two[MI][NI][4], four[MI][NI][4];
+    const int64_t row = (int64_t)blockIdx.x % tiles_m * M, col = (int64_t)blockIdx.x / tiles_m * N;
     source s = {};
-    s.a = (const float *)g.a + at * g.step_a;
-    s.b = (const float *)g.b + at * g.step_b;
-    s.row = (int64_t)blockIdx.x % tiles_m * M;
-    s.col = (int64_t)blockIdx.x / tiles_m * N;
-    s.rows = g.m;
-    s.cols = g.n;
-    s.lda = A_BY_K ? g.a_row : g.a_k;
-    s.ldb = B_BY_K ? g.b_col : g.b_k;
+    s.a.begin((const float *)g.a + at * g.step_a, row, g.m, A_BY_K ? g.a_row : g.a_k);
+    s.b.begin((const float *)g.b + at * g.step_b, col, g.n, B_BY_K ? g.b_col : g.b_k);
     if (KIND == TF32_ENTRY)
         s.walk.begin(0, at + 1 < (int64_t)gridDim.y ? g.k : t.last);
     else
@@ -371,15 +429,11 @@ __global__ void __launch_bounds__(GEMM_THREADS) tf32_kernel(tf32_args t)
     if (KIND != TF32_KEPT)
         tf32_keep<N, MI, NI>(room, m, n, all);
     __syncthreads();
-    for (int e = (int)threadIdx.x; e < M * N; e += GEMM_THREADS) {
-        int64_t r = s.row + e / N, c = s.col + e % N;
-        if (r >= g.m || c >= g.n)
-            continue;
-        if (KIND == TF32_ENTRY)
-            gemm_end<float>(g, at, r, c, room[e]);
-        else if (KIND == TF32_EIGHT)
-            gemm_store(g.out, g.y, r * g.ldc + c, room[e] + 0.0f);
-        else
+    if (KIND != TF32_KEPT)
+        tf32_put<M, N>(t, room, at, row, col, KIND == TF32_EIGHT);
+    for (int e = (int)threadIdx.x; KIND == TF32_KEPT && e < M * N; e += GEMM_THREADS) {
+        int64_t r = row + e / N, c = col + e % N;
+        if (r < g.m && c < g.n)
             tti_lane_tree<TF32_LANES>(
                 t.ln, [&](int i) { return room[TF32_STAGES * source::stage + i * M * N + e]; },
                 [&](int p, float x) { gemm_store(g.out, g.y, p * t.part + r * g.ldc + c, x); });
@@ -414,8 +468,12 @@ static inline int64_t tf32_strands(int64_t k, int64_t n)
 // ---- launches --------------------------------------------------------------------------------
 
 template <int M, int N, int MI, int NI, bool A_BY_K, bool B_BY_K, int V, tf32_kind KIND>
-static inline void tf32_run(const tt_launch *l, const tf32_args *t)
+static inline void tf32_run(const tt_launch *l, const tf32_args *of)
 {
+    tf32_args args = *of, *t = &args;
+    const gemm_args *g = &t->g;
+    t->is_plain = g->out == TT_F32 && g->z == NULL && (g->act == TT_LINEAR || g->act == TT_RELU) &&
+                  g->n % 4 == 0 && g->ldc % 4 == 0 && g->step_c % 4 == 0 && tti_is_aligned(g->y);
     auto kernel = tf32_kernel<M, N, MI, NI, A_BY_K, B_BY_K, V, KIND>;
     int bytes = 4 * TF32_STAGES * tf32_source<M, N, A_BY_K, B_BY_K, V>::stage;
     if (KIND == TF32_KEPT)
@@ -429,7 +487,8 @@ static inline void tf32_run(const tt_launch *l, const tf32_args *t)
 static inline bool tf32_is_even(const gemm_args *g)
 {
     int64_t lda = g->a_k == 1 ? g->a_row : g->a_k, ldb = g->b_col == 1 ? g->b_k : g->b_col;
-    return tti_is_aligned(g->a) && tti_is_aligned(g->b) && lda % 4 == 0 && ldb % 4 == 0 &&
+    bool whole = (g->a_k == 1 || g->m % 4 == 0) && (g->b_col != 1 || g->n % 4 == 0);
+    return whole && tti_is_aligned(g->a) && tti_is_aligned(g->b) && lda % 4 == 0 && ldb % 4 == 0 &&
            g->step_a % 4 == 0 && g->step_b % 4 == 0;
 }
 

@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "device/device.h"
 #include "models.h"
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 #include "run/run.h"
 
 typedef struct job {

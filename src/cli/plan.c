@@ -4,7 +4,7 @@
 #include "cli/job.h"
 #include "device/device.h"
 #include "plan/stages.h"
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 #include "run/run.h"
 #include "strategy/strategy.h"
 #include "train/compile.h"

@@ -3,8 +3,9 @@
  * step.
  *
  * The variable has a row for each replica, padded to whole blocks. The node only says which
- * gradient it belongs to: where gradients are sent in a narrower type, the plan (plan/shard.c) adds
- * each replica's row to its sum, rounds, and leaves the rest in the row. Elsewhere nothing happens.
+ * gradient it belongs to: where gradients are sent in a narrower type, the plan
+ * (plan/spread/combine.c) adds each replica's row to its sum, rounds, and leaves the rest in the
+ * row. Elsewhere nothing happens.
  */
 #include "op/residual.h"
 #include "graph/graph.h"

@@ -6,7 +6,7 @@
  * process that reads the value, whose devices then have it from the first of them. A tree over a
  * piece gets that piece alone, there and between devices that do not read each other's memory.
  */
-#include "plan/spread.h"
+#include "plan/spread/spread.h"
 #include <string.h>
 
 bool tti_is_far(const tti_plan *p, int device, int other)

@@ -132,7 +132,7 @@ typedef struct tti_executable {
     int n_updated;
     tti_flag **flags; // of this process alone
     int n_flags;
-    struct tti_shared_flags *shared; // agree.c; NULL: none
+    struct tti_shared_flags *shared; // agreement.c; NULL: none
 
     /*
      * Entries of devices with streams, in the plan's order, which is the order of submission. Once

@@ -24,9 +24,9 @@ typedef struct tti_mesh {
 } tti_mesh;
 
 /*
- * deal.c: the lanes up to which each replica takes, by shares, at least one each (n_lanes is no
- * less than the replicas); one that is apart takes none. Of deals that make no replica's part more
- * than 5 % larger than need be the one with the fewest sub-trees.
+ * assign_lanes.c: the lanes up to which each replica takes, by shares, at least one each (n_lanes
+ * is no less than the replicas); one that is apart takes none. Of deals that make no replica's part
+ * more than 5 % larger than need be the one with the fewest sub-trees.
  */
 void tti_deal_lanes(const tti_mesh *m, int n_lanes, int *end);
 

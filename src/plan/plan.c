@@ -2,7 +2,7 @@
  * plan.c - a plan's memory and its way through the stages.
  */
 #include "plan/plan.h"
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 #include <string.h>
 
 #define BLOCK 131072

@@ -2,22 +2,24 @@
  * plan.h - from a graph to what each device will do.
  *
  * A plan is made for a set of outputs, a number of rows and a part of the lanes. It passes through
- * these stages, one file each:
+ * these stages (stages.h):
  *
- *   build.c     live nodes become plan nodes; duplicates merged, constants folded; shapes bound
- *   recompute.c activations that are computed again rather than kept: copies of forward nodes
- *   spread.c    nodes on rows are copied to every replica and micro-batch, each with some lanes
- *   touched.c   sums that touch few rows of a table are kept as those rows
- *   joint.c     sums that a library carries between devices
- *   place.c     a device for every node, with the reason
- *   cut.c       edges between devices become one receive per tensor and destination, letters
+ *   build       build_program.c: live nodes become plan nodes; duplicates merged, constants folded;
+ *               shapes bound
+ *   recompute   recompute/: activations that are computed again rather than kept: copies of forward
+ *               nodes
+ *   spread      spread/: nodes on rows are copied to every replica and micro-batch, each with some
+ *               lanes; sums over rows are put together
+ *   place       place.c: a device for every node, with the reason
+ *   cut         cut.c: edges between devices become one receive per tensor and destination, letters
  *               where processes share no memory
- *   chain.c     nodes and those that read them become one where a backend has a kernel for it
- *   fuse.c      chains of pointwise ops become one node that works in tiles
- *   order.c     one global order; each device's list is a part of it, so no wait can deadlock
- *   memory.c    lifetimes in that order; offsets.c places in each device's arena, limits.c whether
- *               they fit, usage.c what they are for
- *   emit.c      entries: kernel calls with fixed offsets, waits and signals
+ *   chain       fuse/chain.c: nodes and those that read them become one where a backend has a
+ *               kernel for it
+ *   fuse        fuse/fuse.c: chains of pointwise ops become one node that works in tiles
+ *   order       node_order.c: one global order; each device's list is a part of it, so no wait can
+ *               deadlock
+ *   memory      memory/: lifetimes in that order, places in each device's arena, whether they fit
+ *   emit        emit/: entries: kernel calls with fixed offsets, waits and signals
  *
  * None of them changes a bit of the result. Values are numbered through the whole plan; a value
  * that is another's memory in a different shape (view, update, in place) has that one as its root.
@@ -32,7 +34,7 @@
 #include "graph/graph.h"
 #include "plan/executable.h"
 #include "plan/mesh.h"
-#include "plan/order.h"
+#include "plan/order_key.h"
 #include "plan/program.h"
 #include <tutti/extend.h>
 #include <tutti/run.h>
@@ -313,14 +315,14 @@ tt_status tti_plan_order(tti_plan *p);
  * of one run may work at once: run[i] is the first of its run; -1: none.
  */
 tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run);
-// offsets.c: of the values of an arena, as arena_start numbers them.
+// arena_offsets.c: of the values of an arena, as arena_start numbers them.
 tt_status tti_plan_arena(tti_plan *p, int arena);
 tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
 tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
 /*
- * agree.c: all processes have made the same plan, or it is an error that names the first
+ * agreement.c: all processes have made the same plan, or it is an error that names the first
  * difference. wanted[i]: another process waits for plan node i; flag[i] becomes its flag.
  */
 tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag) TTI_CHECKED;
@@ -336,7 +338,8 @@ tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, co
 
 int64_t tti_part_rows(const tt_lanes *ln, tti_part part); // rows of the global batch in a part
 
-// joint.c: groups of units, and their calls; the states of the gangs that the plan has a use for.
+// collective_groups.c: groups of units, and their calls; the states of the gangs that the plan has
+// a use for.
 tt_status tti_plan_groups(tti_plan *p, const int *entry) TTI_CHECKED;
 tt_status tti_plan_gangs(tti_plan *p) TTI_CHECKED;
 // Waits of a device for its own joint work: once for all that was enqueued at once.
@@ -354,8 +357,8 @@ const tti_pnode *tti_maker(const tti_plan *p, int value);
 bool tti_reads(const tti_pnode *pn, int k);
 
 /*
- * kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new kind
- * is a new record.
+ * node_kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new
+ * kind is a new record.
  */
 typedef struct tti_kind {
     const char *name;                                   // as tables and traces name it

@@ -3,7 +3,7 @@
  * strategy names those it uses, and the others are refused, as they would do nothing.
  */
 #include "base/value.h"
-#include "plan/schedule.h"
+#include "plan/spread/pipe_schedule.h"
 #include "strategy/strategy.h"
 #include <stdio.h>
 #include <string.h>

@@ -37,7 +37,7 @@ tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *
 // is the node with that pin.
 int tti_local_pins(const tt_graph *g, const tt_node **who);
 
-// ---- deal.c: devices and lanes to replicas ---------------------------------------------------
+// ---- assign_devices.c: devices and lanes to replicas -----------------------------------------
 
 /*
  * Deals the topology's devices in order, n_local to a replica; why says where n_local comes from,

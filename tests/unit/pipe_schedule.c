@@ -2,7 +2,7 @@
  * pipe_schedule.c - tables of pipeline schedules and cuts into stages: every slot once, after what
  * it needs, with the idle share and memory that the kind of schedule is known for.
  */
-#include "plan/schedule.h"
+#include "plan/spread/pipe_schedule.h"
 #include "test.h"
 #include <math.h>
 

@@ -2,11 +2,11 @@
  * verify.c - the checker of plans: plans of every layout hold its rules, and a plan that is changed
  * in any of many ways breaks the rule that the change is against.
  */
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 #include "../test.h"
 #include "device/device.h"
 #include "fit_models.h"
-#include "plan/spread.h"
+#include "plan/spread/spread.h"
 #include "strategy/strategy.h"
 #include "train/compile.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * moments.h - mean and M2 (the sum of squares about the mean) of entries, sixteen channels at once,
  * and those of two sets of entries together, by Chan's formula. The roundings are the same wherever
- * the sets come from: lanes (batch_norm_cpu.c) or replicas (plan/join_cpu.c).
+ * the sets come from: lanes (batch_norm_cpu.c) or replicas (plan/emit/reduce_tree_cpu.c).
  */
 #ifndef TUTTI_OP_MOMENTS_H
 #define TUTTI_OP_MOMENTS_H

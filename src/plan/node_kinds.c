@@ -1,0 +1,109 @@
+/*
+ * node_kinds.c - the kinds of plan nodes, one record each: a new kind is a row here, a word in
+ * plan.h and a function that drafts its calls.
+ */
+#include "plan/emit/draft.h"
+
+static const char *op_name(const tti_pnode *pn)
+{
+    return pn->node->op->name;
+}
+
+static const char *fused_name(const tti_pnode *pn)
+{
+    return pn->n_members > 1 ? "fused" : op_name(pn);
+}
+
+static const char *joint_name(const tti_pnode *pn)
+{
+    return pn->joint == TTI_JOINT_SUM       ? "all_reduce"
+           : pn->joint == TTI_JOINT_SCATTER ? "reduce_scatter"
+                                            : "all_gather";
+}
+
+// ---- what they write -------------------------------------------------------------------------
+
+static bool op_writes(const tti_plan *p, const tti_pnode *pn, int k)
+{
+    (void)p;
+    return tti_writes(pn->node, k);
+}
+
+// Pieces of a variable are put into the copy that is the first input.
+static bool writes_first(const tti_plan *p, const tti_pnode *pn, int k)
+{
+    return k == 0 && p->values[pn->out].memory == TTI_VARIABLE;
+}
+
+// What narrowing takes away is kept in the last input.
+static bool writes_last(const tti_plan *p, const tti_pnode *pn, int k)
+{
+    (void)p;
+    return k == pn->n_in - 1;
+}
+
+// ---- the records -----------------------------------------------------------------------------
+
+static const tti_kind kinds[] = {
+    [TTI_OP] = {.name_of = op_name, .writes = op_writes, .draft = tti_draft_op},
+    [TTI_RECV] = {.name = "receive", .communicates = true, .draft = tti_draft_transfer},
+    [TTI_COPY] = {.name = "copy", .draft = tti_draft_transfer},
+    [TTI_FUSED] = {.name_of = fused_name, .kernel = TTI_KERNEL_FUSED, .draft = tti_draft_fused},
+    [TTI_TREE] = {.name = "tree",
+                  .kernel = TTI_KERNEL_TREE,
+                  .communicates = true,
+                  .joins = true,
+                  .joins_lanes = true,
+                  .draft = tti_draft_joining},
+    [TTI_GATHER] = {.name = "gather",
+                    .kernel = TTI_KERNEL_GATHER,
+                    .communicates = true,
+                    .joins = true,
+                    .joins_lanes = true,
+                    .draft = tti_draft_joining},
+    [TTI_MOMENTS] = {.name = "merge",
+                     .kernel = TTI_KERNEL_MOMENTS,
+                     .communicates = true,
+                     .joins = true,
+                     .joins_lanes = true,
+                     .draft = tti_draft_joining},
+    [TTI_COLLECT] = {.name = "collect",
+                     .kernel = TTI_KERNEL_COLLECT,
+                     .communicates = true,
+                     .joins = true,
+                     .writes = writes_first,
+                     .draft = tti_draft_joining},
+    [TTI_NARROW] = {.name = "narrow",
+                    .kernel = TTI_KERNEL_NARROW,
+                    .communicates = true,
+                    .writes = writes_last,
+                    .draft = tti_draft_joining},
+    [TTI_SEND] = {.name = "send", .communicates = true, .draft = tti_draft_transfer},
+    [TTI_JOINT] = {.name_of = joint_name,
+                   .communicates = true,
+                   .writes = writes_first,
+                   .draft = tti_draft_joint},
+    [TTI_CHAINED] = {.name = "chain", .draft = tti_draft_chain},
+};
+
+const tti_kind *tti_kind_of(const tti_pnode *pn)
+{
+    return &kinds[pn->kind];
+}
+
+bool tti_writes_input(const tti_plan *p, const tti_pnode *pn, int k)
+{
+    const tti_kind *kind = tti_kind_of(pn);
+    return kind->writes != NULL && kind->writes(p, pn, k);
+}
+
+const char *tti_pnode_kind_name(const tti_pnode *pn)
+{
+    const tti_kind *k = tti_kind_of(pn);
+    return k->name != NULL ? k->name : k->name_of(pn);
+}
+
+bool tti_is_communication(const tti_pnode *pn)
+{
+    return tti_kind_of(pn)->communicates;
+}

@@ -1,0 +1,338 @@
+/*
+ * print_plan.c - a plan to look at: a table, JSON, or a graph for Graphviz coloured by device.
+ */
+#include "plan/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)
+{
+    size_t n = 0;
+    for (int i = 0; i < pn->n_out; i++)
+        n += p->values[pn->out + i].bytes;
+    return n;
+}
+
+// "add + relu + mul" of a fused or chained node, the op's name of others.
+static void put_op(tti_text *t, const tti_plan *p, const tti_pnode *pn)
+{
+    if (pn->kind != TTI_FUSED && pn->kind != TTI_CHAINED) {
+        tti_text_add(t, "%s", tti_pnode_kind_name(pn));
+        return;
+    }
+    for (int i = 0; i < pn->n_members; i++)
+        tti_text_add(t, "%s%s", i == 0 ? "" : "+", p->nodes[pn->members[i]].node->op->name);
+}
+
+static void put_human(tti_text *t, size_t bytes)
+{
+    char size[32];
+    tti_size_text((double)bytes, size);
+    tti_text_add(t, "%s", size);
+}
+
+// A column of a table.
+static void put_column(tti_text *t, size_t bytes)
+{
+    char size[32];
+    tti_size_text((double)bytes, size);
+    tti_text_add(t, " %12s", size);
+}
+
+static void print_devices(tti_text *t, tti_plan *p)
+{
+    tti_text_add(t, "\n%-8s %12s %12s %12s %12s %12s %12s %12s\n", "memory", "weights", "gradients",
+                 "optimizer", "activations", "workspace", "total", "limit");
+    for (int d = 0; d < p->top->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        const tti_usage *u = &dp->usage;
+        const size_t parts[] = {u->weights,     u->gradients, u->optimizer,
+                                u->activations, u->workspace, tti_plan_bytes(dp)};
+        tti_text_add(t, "%-8s", p->top->devices[d]->name);
+        for (int i = 0; i < TTI_COUNT(parts); i++)
+            put_column(t, parts[i]);
+        if (p->top->devices[d]->limit == 0)
+            tti_text_add(t, " %12s", "none");
+        else
+            put_column(t, p->top->devices[d]->limit);
+        tti_text_add(t, "\n");
+    }
+    tti_text_add(t, "\n%-8s %12s %12s %12s %12s\n", "device", "entries", "arena", "lower bound",
+                 "received");
+    for (int d = 0; d < p->top->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        tti_text_add(t, "%-8s %12d", p->top->devices[d]->name, p->exe.lists[d].n_entries);
+        put_column(t, dp->arena_bytes);
+        put_column(t, dp->lower_bound);
+        put_column(t, dp->received_bytes);
+        tti_text_add(t, "\n");
+    }
+}
+
+static void print_pipeline(tti_text *t, const tti_plan *p)
+{
+    static const char *const kinds[] = {"1f1b", "gpipe", "interleaved"};
+    const tti_mesh *m = &p->mesh;
+    if (!m->is_staged)
+        return;
+    tti_text_add(t,
+                 "\npipeline: %s, %d stages on %d devices; devices idle %.1f %% of the time by the "
+                 "estimated cost of the stages (%.1f %% if all cost the same)\n",
+                 kinds[p->top->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
+                 100 * p->bubble, 100 * p->even_bubble);
+}
+
+static int percent_again(const tti_plan *p)
+{
+    return p->forward_ns > 0 ? (int)(100 * p->again_ns / p->forward_ns + 0.5) : 0;
+}
+
+static bool is_compared(const tti_plan *p)
+{
+    size_t plain = 0;
+    for (int d = 0; d < p->top->n_devices; d++)
+        plain += p->devices[d].plain_bytes;
+    return plain > 0;
+}
+
+// What computing activations again saves and costs.
+static void print_recompute(tti_text *t, const tti_plan *p)
+{
+    if (!is_compared(p))
+        return;
+    tti_text_add(t, "\nrecompute: %d nodes, about %d %% of the forward work\n", p->n_again,
+                 percent_again(p));
+    for (int d = 0; d < p->top->n_devices; d++) {
+        size_t plain = p->devices[d].plain_bytes, now = p->devices[d].arena_bytes;
+        tti_text_add(t, "%-8s arena ", p->top->devices[d]->name);
+        put_human(t, now);
+        tti_text_add(t, " instead of ");
+        put_human(t, plain);
+        tti_text_add(t, ", saves ");
+        put_human(t, plain > now ? plain - now : 0);
+        tti_text_add(t, "\n");
+    }
+}
+
+// Of GPUs that add in any order: who carries the sums between them, and how many there are.
+typedef struct carried {
+    bool is_asked;
+    const char *words; // NULL: nobody but our own kernels
+    const char *why;   // likewise
+    int n[3];          // by tti_joint_kind
+} carried;
+
+static carried carried_by(const tti_plan *p)
+{
+    carried c = {.why = "no sum is supported by the library"};
+    for (int d = 0; d < p->top->n_devices; d++)
+        c.is_asked |= tti_has_streams(p->top->devices[d]);
+    c.is_asked &= p->mesh.n_replicas > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
+    if (p->n_gangs > 0 && !p->gangs[0].joins)
+        c.why = p->gangs[0].words;
+    for (int64_t u = 0; u < p->n_units; u++) {
+        if (p->nodes[p->units[u].first].is_dropped)
+            continue;
+        c.words = p->gangs[p->units[u].gang].words;
+        c.n[p->units[u].joint.kind]++;
+    }
+    return c;
+}
+
+static void print_carried(tti_text *t, const tti_plan *p)
+{
+    carried c = carried_by(p);
+    if (c.is_asked && c.words != NULL)
+        tti_text_add(t,
+                     "\ngradient sums: by %s, in any order: %d all_reduce, %d reduce_scatter, %d "
+                     "all_gather in %d groups\n",
+                     c.words, c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
+                     p->exe.n_groups);
+    else if (c.is_asked)
+        tti_text_add(t, "\ngradient sums: by Tutti's own kernels, in any order: %s\n", c.why);
+}
+
+static void json_carried(tti_text *t, const tti_plan *p)
+{
+    carried c = carried_by(p);
+    if (!c.is_asked)
+        return;
+    tti_text_add(t, ",\n\"sums\":{\"by\":");
+    tti_text_json(t, c.words != NULL ? c.words : "");
+    tti_text_add(t, ",\"why\":");
+    tti_text_json(t, c.words == NULL ? c.why : "");
+    tti_text_add(t, ",\"all_reduce\":%d,\"reduce_scatter\":%d,\"all_gather\":%d,\"groups\":%d}",
+                 c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
+                 p->exe.n_groups);
+}
+
+// The same value between the same devices?
+static bool same_transfer(const tti_plan *p, const tti_pnode *a, const tti_pnode *b)
+{
+    return b->kind == TTI_RECV && a->node == b->node && a->device == b->device &&
+           a->from == b->from && p->values[a->out].tensor == p->values[b->out].tensor;
+}
+
+// Each once, with how often: micro-batches repeat them.
+static void print_transfers(tti_text *t, const tti_plan *p)
+{
+    bool any = false;
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        size_t bytes = 0;
+        int times = 0;
+        bool told = false;
+        for (int k = 0; k < i && !told && pn->kind == TTI_RECV; k++)
+            told = same_transfer(p, pn, &p->nodes[p->order[k]]);
+        if (pn->kind != TTI_RECV || told)
+            continue;
+        for (int k = i; k < p->n_order; k++) {
+            if (!same_transfer(p, pn, &p->nodes[p->order[k]]))
+                continue;
+            bytes += p->values[p->nodes[p->order[k]].out].bytes;
+            times++;
+        }
+        tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
+                     p->top->devices[pn->from]->name, p->top->devices[pn->device]->name,
+                     pn->node->name);
+        put_human(t, bytes);
+        if (times > 1)
+            tti_text_add(t, " in %d parts", times);
+        tti_text_add(t, "\n");
+        any = true;
+    }
+}
+
+static void print_text(tti_text *t, tti_plan *p)
+{
+    tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "size", "reason");
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        tti_text op = {.ctx = p->ctx};
+        put_op(&op, p, pn);
+        char *name = tti_text_take(&op);
+        tti_text_add(t, "%-18s %-28s %-8s", name == NULL ? "" : name, pn->node->name,
+                     p->top->devices[pn->device]->name);
+        put_column(t, bytes_of(p, pn));
+        tti_text_add(t, "  %s\n", pn->reason == NULL ? "" : pn->reason);
+        tti_free(p->ctx, name);
+    }
+    print_devices(t, p);
+    print_pipeline(t, p);
+    print_recompute(t, p);
+    print_carried(t, p);
+    print_transfers(t, p);
+    if (p->fallbacks > 0)
+        tti_text_add(t, "\n%d node%s not on the device given by a pin or the strategy\n",
+                     p->fallbacks, p->fallbacks == 1 ? " is" : "s are");
+}
+
+static void json_shape(tti_text *t, const tt_shape *s)
+{
+    tti_text_add(t, "[");
+    for (int i = 0; i < s->rank; i++)
+        tti_text_add(t, "%s%lld", i == 0 ? "" : ",", (long long)s->dim[i]);
+    tti_text_add(t, "]");
+}
+
+static void json_usage(tti_text *t, const tti_device_plan *dp)
+{
+    const tti_usage *u = &dp->usage;
+    tti_text_add(t,
+                 "{\"weights\":%zu,\"gradients\":%zu,\"optimizer\":%zu,\"activations\":%zu,"
+                 "\"workspace\":%zu,\"total\":%zu",
+                 u->weights, u->gradients, u->optimizer, u->activations, u->workspace,
+                 tti_plan_bytes(dp));
+    if (dp->plain_bytes > 0)
+        tti_text_add(t, ",\"arena_without_recompute\":%zu", dp->plain_bytes);
+    tti_text_add(t, "}");
+}
+
+static void print_json(tti_text *t, tti_plan *p)
+{
+    tti_text_add(t, "{\"rows\":%lld,\"lanes\":%d,\"fallbacks\":%d,\"nodes\":[", (long long)p->rows,
+                 p->lanes.total, p->fallbacks);
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        tti_text_add(t, "%s\n{\"op\":\"", i == 0 ? "" : ",");
+        put_op(t, p, pn);
+        tti_text_add(t, "\",\"name\":");
+        tti_text_json(t, pn->node->name);
+        tti_text_add(t, ",\"device\":\"%s\",\"bytes\":%zu,\"reason\":",
+                     p->top->devices[pn->device]->name, bytes_of(p, pn));
+        tti_text_json(t, pn->reason == NULL ? "" : pn->reason);
+        if (pn->n_out > 0) {
+            const tti_value *v = &p->values[pn->out], *root = &p->values[tti_root(p, pn->out)];
+            tti_text_add(t, ",\"dtype\":\"%s\",\"shape\":", tt_dtype_name(v->dtype));
+            json_shape(t, &v->shape);
+            if (root->memory == TTI_ARENA)
+                tti_text_add(t, ",\"offset\":%zu", root->offset);
+        }
+        tti_text_add(t, "}");
+    }
+    tti_text_add(t, "],\n\"devices\":[");
+    for (int d = 0; d < p->top->n_devices; d++) {
+        const tti_device_plan *dp = &p->devices[d];
+        tti_text_add(t,
+                     "%s\n{\"name\":\"%s\",\"entries\":%d,\"variables\":%zu,\"activations\":%zu,"
+                     "\"lower_bound\":%zu,\"received\":%zu,\"limit\":%zu,\"memory\":",
+                     d == 0 ? "" : ",", p->top->devices[d]->name, p->exe.lists[d].n_entries,
+                     dp->variable_bytes, dp->arena_bytes, dp->lower_bound, dp->received_bytes,
+                     p->top->devices[d]->limit);
+        json_usage(t, dp);
+        tti_text_add(t, "}");
+    }
+    tti_text_add(t, "]");
+    if (p->mesh.is_staged)
+        tti_text_add(t, ",\n\"bubble\":%.6f,\"even_bubble\":%.6f", p->bubble, p->even_bubble);
+    if (is_compared(p))
+        tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_again,
+                     percent_again(p));
+    json_carried(t, p);
+    tti_text_add(t, "}\n");
+}
+
+static void print_dot(tti_text *t, tti_plan *p)
+{
+    static const char *const colors[] = {"#cfe2f3", "#d9ead3", "#fce5cd", "#ead1dc",
+                                         "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc"};
+    tti_text_add(t, "digraph plan {\n  rankdir=TB;\n  node [shape=box,style=\"rounded,filled\","
+                    "fontname=\"sans-serif\",fontsize=10];\n");
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        char shape[TT_SHAPE_TEXT] = "";
+        if (pn->n_out > 0)
+            tt_shape_text(&p->values[pn->out].shape, shape);
+        tti_text_add(t, "  n%d [fillcolor=\"%s\",label=", p->order[i],
+                     colors[pn->device % TTI_COUNT(colors)]);
+        tti_text label = {.ctx = p->ctx};
+        put_op(&label, p, pn);
+        tti_text_add(&label, "\n%s\n%s %s", pn->node->name, p->top->devices[pn->device]->name,
+                     shape);
+        char *text = tti_text_take(&label);
+        tti_text_json(t, text == NULL ? "" : text);
+        tti_free(p->ctx, text);
+        tti_text_add(t, "];\n");
+        for (int k = 0; k < pn->n_in; k++) {
+            int maker = p->values[pn->in[k]].node;
+            if (!p->nodes[maker].is_dropped)
+                tti_text_add(t, "  n%d -> n%d%s;\n", maker, p->order[i],
+                             pn->kind == TTI_RECV ? " [style=bold,color=\"#cc0000\"]" : "");
+        }
+        for (int k = 0; k < pn->n_after; k++)
+            tti_text_add(t, "  n%d -> n%d [style=dashed];\n", pn->after[k], p->order[i]);
+    }
+    tti_text_add(t, "}\n");
+}
+
+char *tti_plan_text(tti_plan *p, tt_plan_form form)
+{
+    tti_text t = {.ctx = p->ctx};
+    if (form == TT_PLAN_JSON)
+        print_json(&t, p);
+    else if (form == TT_PLAN_DOT)
+        print_dot(&t, p);
+    else
+        print_text(&t, p);
+    return tti_text_take(&t);
+}

@@ -1,0 +1,361 @@
+/*
+ * combine.c - values that are no row's on a mesh: sums put together by trees, whole copies, pieces.
+ *
+ * The exact all-reduce of a large gradient is: replica r adds range r of everybody's partials along
+ * the lane tree, right where they were made; updates that range of the variable; and takes the
+ * other ranges from the others. Each replica reads its peers' memory; nothing is copied twice.
+ * modes.c decides what is done in pieces.
+ */
+#include "op/square_sum.h"
+#include "plan/spread/spread.h"
+#include <string.h>
+
+bool tti_is_split(const tti_value *v)
+{
+    return v->memory != TTI_CONSTANT && v->tensor->layout.kind == TT_LAYOUT_SPLIT;
+}
+
+bool tti_is_sum(const tti_value *v)
+{
+    return v->memory != TTI_CONSTANT && v->tensor->layout.kind == TT_LAYOUT_PARTIAL;
+}
+
+static bool is_moments(const tti_pnode *pn)
+{
+    return pn->kind == TTI_OP && pn->n_out > 0 && pn->node->out->layout.kind == TT_LAYOUT_MOMENTS;
+}
+
+// Pieces never cut a block of the global norm.
+void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
+{
+    int64_t blocks = (count + TTI_SQUARE_BLOCK - 1) / TTI_SQUARE_BLOCK;
+    *begin = blocks * r / n * TTI_SQUARE_BLOCK;
+    *end = TTI_MIN(blocks * (r + 1) / n * TTI_SQUARE_BLOCK, count);
+}
+
+// ---- nodes that put together -----------------------------------------------------------------
+
+static const char *const reasons[] = {
+    [TTI_TREE] = "sums of all lanes",          [TTI_GATHER] = "rows of all lanes",
+    [TTI_MOMENTS] = "statistics of all lanes", [TTI_COLLECT] = "parts of all replicas",
+    [TTI_NARROW] = "rounded for sending",      [TTI_JOINT] = NULL,
+};
+
+int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
+                    tti_node_kind kind)
+{
+    tti_plan *p = s->p;
+    int maker = s->values[old].node, n_out = kind == TTI_MOMENTS ? 3 : 1;
+    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(n_in + 1));
+    if (in == NULL)
+        return -1;
+    memcpy(in, values, sizeof(int) * (size_t)n_in);
+    bool late = kind == TTI_TREE || kind == TTI_COLLECT;
+    tti_order_key key =
+        kind == TTI_TREE ? s->tree_key[old] : tti_key_shift(s->nodes[maker].key, TTI_SHIFT_TREE);
+    tti_pnode pn = {.kind = kind,
+                    .node = s->values[old].tensor->node,
+                    .n_in = n_in,
+                    .n_out = n_out,
+                    .in = in,
+                    .out = (int)p->n_values,
+                    .device = tti_spread_device(s, maker, r),
+                    .reason = reasons[kind],
+                    .lanes = &p->lanes,
+                    .is_copy = r > 0,
+                    .piece = -1,
+                    .key = tti_key_slots(key, late ? s->late : 0)};
+    int id = tti_plan_node(p, pn), first = -1;
+    for (int k = 0; id >= 0 && k < n_out; k++) {
+        tti_value joined = s->values[old + k];
+        joined.node = id;
+        joined.root = -1;
+        joined.skip = 0;
+        joined.device = pn.device;
+        joined.memory = TTI_ARENA;
+        joined.fixed = NULL;
+        joined.keep = false;
+        int made = tti_plan_value(p, joined);
+        first = k == 0 ? made : first;
+        if (made < 0)
+            return -1;
+    }
+    return first;
+}
+
+void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end)
+{
+    tti_value *v = &p->values[value];
+    v->shape = (tt_shape){1, {end - begin}};
+    v->count = end - begin;
+    v->bytes = (size_t)(end - begin) * tt_dtype_bytes(v->dtype);
+    v->is_piece = true;
+}
+
+int tti_spread_whole(tti_spreader *s, int old, int r)
+{
+    int *at = &s->whole[(int64_t)old * s->n_replicas + r];
+    if (*at >= 0)
+        return *at;
+    const int *pieces = &s->piece[(int64_t)old * s->n_replicas];
+    *at = tti_add_joining(s, old, r, pieces, s->n_replicas, TTI_COLLECT);
+    if (*at >= 0 && s->in_pieces[old] == 2) { // all that the replicas made
+        int64_t count = 0;
+        for (int k = 0; k < s->n_replicas; k++)
+            count += s->p->values[pieces[k]].count;
+        tti_make_piece(s->p, *at, 0, count);
+        s->p->values[*at].is_piece = false;
+    }
+    return *at;
+}
+
+int tti_spread_piece(tti_spreader *s, int old, int r)
+{
+    tti_plan *p = s->p;
+    int *at = &s->piece[(int64_t)old * s->n_replicas + r];
+    if (*at >= 0)
+        return *at;
+    int whole = tti_spread_whole(s, old, r);
+    if (whole < 0)
+        return -1;
+    int64_t begin, end;
+    tti_value v = p->values[whole];
+    tti_piece_range(v.count, r, s->n_replicas, &begin, &end);
+    v.root = whole;
+    v.skip += (size_t)begin * tt_dtype_bytes(v.dtype);
+    v.keep = false;
+    v.device = tti_spread_device(s, s->values[old].node, r);
+    *at = tti_plan_value(p, v);
+    if (*at >= 0)
+        tti_make_piece(p, *at, begin, end);
+    return *at;
+}
+
+tt_status tti_spread_collect(tti_spreader *s, int old)
+{
+    tti_plan *p = s->p;
+    int n = s->n_replicas, in[TTI_MAX_DEVICES];
+    if (tti_spread_joins(s, s->values[old].node))
+        return tti_spread_joint_collect(s, old);
+    const int *pieces = &s->piece[(int64_t)old * n];
+    for (int r = 0; r < n; r++) {
+        in[0] = pieces[r];
+        for (int k = 0, at = 1; k < n; k++)
+            if (k != r)
+                in[at++] = pieces[k];
+        int root = tti_root(p, pieces[r]);
+        int v = tti_add_joining(s, old, r, in, n, TTI_COLLECT);
+        if (v < 0)
+            return tt_status_of(p->ctx);
+        tti_pnode *pn = &p->nodes[p->values[v].node];
+        pn->piece = r;
+        pn->key = TTI_KEY_END; // last of all: by then the others are there
+        p->values[v].root = root;
+        p->values[v].memory = p->values[root].memory;
+        p->values[v].fixed = p->values[root].fixed;
+        s->whole[(int64_t)old * n + r] = v;
+    }
+    return TT_OK;
+}
+
+int tti_spread_gather(tti_spreader *s, int old)
+{
+    return tti_add_joining(s, old, 0, &s->copies[(int64_t)old * s->n_shards], s->n_shards,
+                           TTI_GATHER);
+}
+
+// ---- sums ------------------------------------------------------------------------------------
+
+typedef struct part {
+    int value;
+    const tt_lanes *lanes;
+} part;
+
+static int count_parts(const tt_lanes *a, const tt_lanes *b)
+{
+    tti_part parts[TTI_MAX_PARTS];
+    return tti_lane_range_parts(a->first, b->first + b->n, a->total, parts);
+}
+
+// One after another in lanes: their sum, on the device that has both.
+static tt_status add_two(tti_spreader *s, int old, int r, part *a, const part *b)
+{
+    tti_plan *p = s->p;
+    tt_lanes *both = tti_plan_alloc(p, sizeof(*both));
+    if (both == NULL)
+        return TT_ENOMEM;
+    int64_t rows = a->lanes->bound[a->lanes->n] + b->lanes->bound[b->lanes->n];
+    tti_plan_request req = {.rows = rows,
+                            .batch = {a->lanes->first_row, a->lanes->global_rows, a->lanes->total}};
+    TT_TRY(tti_lanes_make(p, &req, both));
+    int in[2] = {a->value, b->value};
+    int v = tti_add_joining(s, old, r, in, 2, TTI_TREE);
+    if (v < 0)
+        return tt_status_of(p->ctx);
+    tti_pnode *pn = &p->nodes[p->values[v].node];
+    pn->lanes = both;
+    pn->key = tti_key_shift(p->nodes[p->values[b->value].node].key, TTI_SHIFT_PARTIAL);
+    pn->reason = "sums of micro-batches";
+    TT_TRY(tti_bind_shape(p, p->values[v].tensor, rows, both, &p->values[v]));
+    *a = (part){v, both};
+    return TT_OK;
+}
+
+/*
+ * The shards' partials of an old value in lane order, those of one replica added as far as the tree
+ * allows as soon as they are there: a device holds few at a time. Gives how many are left; -1.
+ */
+static int gather_parts(tti_spreader *s, int old, int *values)
+{
+    part stack[64];
+    int n = 0;
+    if (s->touched[old]) { // together they take as much memory as one by one
+        memcpy(values, &s->copies[(int64_t)old * s->n_shards], sizeof(int) * (size_t)s->n_shards);
+        return s->n_shards;
+    }
+    for (int h = 0; h < s->n_shards;) {
+        int r = s->shards[h].replica, depth = 0;
+        for (; h < s->n_shards && s->shards[h].replica == r; h++) {
+            stack[depth++] = (part){s->copies[(int64_t)old * s->n_shards + h], s->shards[h].lanes};
+            while (depth > 1 &&
+                   count_parts(stack[depth - 2].lanes, stack[depth - 1].lanes) <
+                       count_parts(stack[depth - 2].lanes, stack[depth - 2].lanes) +
+                           count_parts(stack[depth - 1].lanes, stack[depth - 1].lanes)) {
+                if (add_two(s, old, r, &stack[depth - 2], &stack[depth - 1]) != TT_OK)
+                    return -1;
+                depth--;
+            }
+        }
+        for (int k = 0; k < depth; k++)
+            values[n++] = stack[k].value;
+    }
+    return n;
+}
+
+/*
+ * What replicas send: of each its parts added, with what narrowing took before, and rounded. Parts
+ * of one replica follow each other. Gives how many values there are: one per replica with rows; -1.
+ */
+static int narrow_parts(tti_spreader *s, int old, int *values, int n)
+{
+    tti_plan *p = s->p;
+    int made = 0, in[64 + 1];
+    for (int k = 0; k < n;) {
+        int n_in = 0, device = p->nodes[p->values[values[k]].node].device, r = 0;
+        while (tti_spread_device(s, s->values[old].node, r) != device)
+            r++;
+        for (; k < n && p->nodes[p->values[values[k]].node].device == device; k++)
+            in[n_in++] = values[k];
+        in[n_in++] = tti_spread_piece(s, s->residual[old], r);
+        if (in[n_in - 1] < 0)
+            return -1;
+        int v = tti_add_joining(s, old, r, in, n_in, TTI_NARROW);
+        if (v < 0)
+            return -1;
+        tti_pnode *pn = &p->nodes[p->values[v].node];
+        pn->key = tti_key_shift(p->nodes[p->values[in[n_in - 2]].node].key, TTI_SHIFT_RECEIVE);
+        p->values[v].dtype = p->top->spread.wire;
+        p->values[v].bytes = (size_t)p->values[v].count * tt_dtype_bytes(p->values[v].dtype);
+        values[made++] = v;
+    }
+    return made;
+}
+
+static tt_status join_sum(tti_spreader *s, int old)
+{
+    tti_plan *p = s->p;
+    int n_replicas = s->n_replicas;
+    int *values = tti_alloc(p->ctx, sizeof(int) * (size_t)(s->n_shards + 1));
+    if (values == NULL)
+        return TT_ENOMEM;
+    int n = gather_parts(s, old, values);
+    if (n > 0 && tti_spread_joins_sum(s, old, p->values[values[0]].dtype)) {
+        tt_status joined = tti_spread_joint_sum(s, old, values, n);
+        tti_free(p->ctx, values);
+        return joined;
+    }
+    if (n > 0 && s->residual[old] >= 0)
+        n = narrow_parts(s, old, values, n);
+    tt_status st = n < 0 ? tt_status_of(p->ctx) : TT_OK;
+    int made = s->mesh->is_central ? 1 : n_replicas;
+    for (int r = 0; st == TT_OK && r < made; r++) {
+        int v = tti_add_joining(s, old, r, values, n, TTI_TREE);
+        if (v < 0) {
+            st = tt_status_of(p->ctx);
+            break;
+        }
+        if (s->touched[old])
+            p->nodes[p->values[v].node].reason = "sparse rows of all lanes";
+        if (s->in_pieces[old]) {
+            int64_t begin, end;
+            tti_piece_range(s->values[old].count, r, n_replicas, &begin, &end);
+            p->nodes[p->values[v].node].piece = r;
+            tti_make_piece(p, v, begin, end);
+            s->piece[(int64_t)old * n_replicas + r] = v;
+            continue;
+        }
+        for (int to = r; to < (made == 1 ? n_replicas : r + 1); to++)
+            s->whole[(int64_t)old * n_replicas + to] = v;
+    }
+    tti_free(p->ctx, values);
+    return st;
+}
+
+// Statistics: means and M2 of every shard are merged, by every replica.
+static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
+{
+    tti_plan *p = s->p;
+    int *values = tti_plan_alloc(p, sizeof(int) * 2 * (size_t)(s->n_shards + 1));
+    if (values == NULL)
+        return TT_ENOMEM;
+    bool in_turn = p->lanes.n != p->lanes.total;
+    for (int r = 0; r < s->n_replicas; r++)
+        in_turn |= s->micros[r] > 1;
+    if (in_turn)
+        return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
+                       "%s '%s' needs statistics of the whole batch, which gradient accumulation "
+                       "and pipelines never have at once; use batch_norm with over: lane",
+                       old->node->op->name, old->node->name);
+    for (int h = 0; h < s->n_shards; h++) {
+        values[2 * h] = s->copies[(int64_t)old->out * s->n_shards + h];
+        values[2 * h + 1] = s->copies[(int64_t)(old->out + 1) * s->n_shards + h];
+    }
+    if (s->n_shards == 1) { // it has all lanes, so what it makes is final
+        for (int k = 0; k < 3; k++)
+            for (int r = 0; r < s->n_replicas; r++)
+                s->whole[(int64_t)(old->out + k) * s->n_replicas + r] = s->copies[old->out + k];
+        return TT_OK;
+    }
+    int made = s->mesh->is_central ? 1 : s->n_replicas;
+    for (int r = 0; r < made; r++) {
+        int v = tti_add_joining(s, old->out, r, values, 2 * s->n_shards, TTI_MOMENTS);
+        if (v < 0)
+            return tt_status_of(p->ctx);
+        for (int k = 0; k < 3; k++)
+            for (int to = r; to < (made == 1 ? s->n_replicas : r + 1); to++)
+                s->whole[(int64_t)(old->out + k) * s->n_replicas + to] = v + k;
+    }
+    return TT_OK;
+}
+
+tt_status tti_spread_join(tti_spreader *s, int node)
+{
+    const tti_pnode *old = &s->nodes[node];
+    if (is_moments(old))
+        return join_moments(s, old);
+    for (int k = 0; k < old->n_out; k++) {
+        int v = old->out + k;
+        if (tti_is_split(&s->values[v]))
+            continue;
+        if (tti_is_sum(&s->values[v])) {
+            TT_TRY(join_sum(s, v));
+            continue;
+        }
+        for (int h = s->n_shards - 1; h >= 0; h--) // the same with every shard: the replica's first
+            for (int r = 0; r < s->n_replicas; r++)
+                if (s->shards[h].replica == r || s->whole[(int64_t)v * s->n_replicas + r] < 0)
+                    s->whole[(int64_t)v * s->n_replicas + r] =
+                        s->copies[(int64_t)v * s->n_shards + h];
+    }
+    return TT_OK;
+}

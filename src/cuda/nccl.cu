@@ -164,7 +164,7 @@ static void put_cause(const gang *g, int rank, int result, char *out, size_t n)
 }
 
 // Of rank's device; j is what was asked for, NULL: nothing in particular. The gang is lost.
-static tt_status fail(gang *g, int rank, const tti_joint *j, int others, int result)
+static tt_status fail(gang *g, int rank, const tti_library_collective *j, int others, int result)
 {
     const tti_cuda_device *d = g->devices[rank];
     char cause[TTI_CAUSE], what[160] = "", more[32] = "", text[2 * TTI_CAUSE];
@@ -336,7 +336,7 @@ void tti_gangs_end(const tti_cuda_device *d, const char *why)
 // ---- calls -----------------------------------------------------------------------------------
 
 // Have all devices as many elements?
-static bool is_even(const tti_joint *j, int n)
+static bool is_even(const tti_library_collective *j, int n)
 {
     for (int i = 0; i < n; i++)
         if (j->begin[i + 1] - j->begin[i] != j->begin[1] - j->begin[0])
@@ -345,7 +345,7 @@ static bool is_even(const tti_joint *j, int n)
 }
 
 // Piece after piece: each is summed to its device, or sent from it.
-static int call_uneven(const gang *g, const tti_joint *j, int rank)
+static int call_uneven(const gang *g, const tti_library_collective *j, int rank)
 {
     type t = type_of(j->dtype);
     int result = SUCCESS;
@@ -355,7 +355,7 @@ static int call_uneven(const gang *g, const tti_joint *j, int rank)
         cudaStream_t s = g->devices[rank]->parts->joint;
         if (count == 0)
             continue;
-        if (j->kind == TTI_JOINT_SCATTER)
+        if (j->kind == TTI_LIBRARY_REDUCE_SCATTER)
             result = nccl()->ncclReduce(at, at, count, t.number, SUM, to, g->comms[rank], s);
         else
             result =
@@ -364,7 +364,7 @@ static int call_uneven(const gang *g, const tti_joint *j, int rank)
     return result;
 }
 
-static int call(const gang *g, const tti_joint *j, int rank)
+static int call(const gang *g, const tti_library_collective *j, int rank)
 {
     type t = type_of(j->dtype);
     size_t count = (size_t)j->begin[g->n];
@@ -372,17 +372,17 @@ static int call(const gang *g, const tti_joint *j, int rank)
     cudaStream_t s = g->devices[rank]->parts->joint;
     if (count == 0)
         return SUCCESS;
-    if (j->kind == TTI_JOINT_SUM)
+    if (j->kind == TTI_LIBRARY_ALL_REDUCE)
         return nccl()->ncclAllReduce(data, data, count, t.number, SUM, g->comms[rank], s);
     if (!is_even(j, g->n))
         return call_uneven(g, j, rank);
     count /= (size_t)g->n;
-    if (j->kind == TTI_JOINT_SCATTER)
+    if (j->kind == TTI_LIBRARY_REDUCE_SCATTER)
         return nccl()->ncclReduceScatter(data, piece, count, t.number, SUM, g->comms[rank], s);
     return nccl()->ncclAllGather(piece, data, count * t.bytes, AS_BYTES, g->comms[rank], s);
 }
 
-tt_status tti_nccl_together(void *state, const tti_joint *list, int n)
+tt_status tti_nccl_together(void *state, const tti_library_collective *list, int n)
 {
     gang *g = (gang *)state;
     if (g->lost[0] != '\0')

@@ -13,7 +13,7 @@
 
 typedef enum tti_kernel_form {
     TTI_KERNEL_OP = 0,      // op[0]
-    TTI_KERNEL_BATCHED = 1, // several calls of op[0] at once (op/many.h)
+    TTI_KERNEL_BATCHED = 1, // several calls of op[0] at once (op/batched_calls.h)
     TTI_KERNEL_CHAIN = 2,   // the ops, each reading those before (plan/program.h)
     TTI_KERNEL_INIT = 3,    // the first values of a variable (op/init.h)
     TTI_KERNEL_FUSED = 4,   // several pointwise nodes; this and the following: plan/program.h

@@ -12,7 +12,7 @@
  */
 #include "op/index.h"
 #include "op/op.h"
-#include "op/touched.h"
+#include "op/sparse_rows.h"
 #include <string.h>
 
 static tt_status check_ids(const tt_infer *q, const tt_tensor *ids)
@@ -278,7 +278,7 @@ static tt_status touched_prep(tt_prep *p)
     return TT_OK;
 }
 
-const tt_kernel *tti_touched_kernel(const tt_node *n, tt_backend_id backend)
+const tt_kernel *tti_sparse_rows_kernel(const tt_node *n, tt_backend_id backend)
 {
     static const tt_kernel kernels[TT_N_BACKENDS] = {
         [TT_CPU] = TTI_CPU(touched_rows, touched_prep),

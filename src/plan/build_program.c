@@ -11,7 +11,7 @@
 
 #define FOLD_BYTES ((size_t)4 << 20) // larger constants are computed in each run
 
-typedef struct builder {
+typedef struct program_builder {
     tti_plan *p;
     const tti_plan_request *req;
     uint8_t *live; // by node id
@@ -19,11 +19,11 @@ typedef struct builder {
     int *pnode;    // by node id
     int *table;    // duplicates: plan node + 1, open hash
     uint64_t mask;
-} builder;
+} program_builder;
 
 // ---- live nodes ------------------------------------------------------------------------------
 
-static tt_status mark_live(builder *b)
+static tt_status mark_live(program_builder *b)
 {
     tt_graph *g = b->p->graph;
     int *stack = tti_alloc(b->p->ctx, sizeof(int) * (size_t)(g->n_nodes + 1));
@@ -105,7 +105,7 @@ static bool can_merge(const tt_node *n)
     return n->op != &tti_op_feed && n->op != &tti_op_variable;
 }
 
-static uint64_t merge_hash(const builder *b, const tt_node *n)
+static uint64_t merge_hash(const program_builder *b, const tt_node *n)
 {
     uint64_t h = tti_hash64(n->attr == NULL ? "" : n->attr, n->op->attr_size, (uintptr_t)n->op);
     h = tti_hash64(n->data == NULL ? "" : n->data, n->data_bytes, h);
@@ -116,7 +116,7 @@ static uint64_t merge_hash(const builder *b, const tt_node *n)
     return h;
 }
 
-static bool merge_equal(const builder *b, const tt_node *n, const tti_pnode *other)
+static bool merge_equal(const program_builder *b, const tt_node *n, const tti_pnode *other)
 {
     const tt_node *o = other->node;
     if (o->op != n->op || o->n_in != n->n_in || o->data_bytes != n->data_bytes ||
@@ -133,7 +133,7 @@ static bool merge_equal(const builder *b, const tt_node *n, const tti_pnode *oth
 }
 
 // The plan node that computes the same; -1 and *slot, where to put this one, if there is none.
-static int find_duplicate(const builder *b, const tt_node *n, uint64_t *slot)
+static int find_duplicate(const program_builder *b, const tt_node *n, uint64_t *slot)
 {
     uint64_t i = merge_hash(b, n) & b->mask;
     for (; b->table[i] != 0; i = (i + 1) & b->mask)
@@ -229,7 +229,7 @@ static tt_status check_parts(const tti_plan *p, const tt_node *n)
     return TT_OK;
 }
 
-static tt_status add_node(builder *b, const tt_node *n)
+static tt_status add_node(program_builder *b, const tt_node *n)
 {
     tti_plan *p = b->p;
     TT_TRY(check_parts(p, n));
@@ -279,7 +279,7 @@ static tt_status add_node(builder *b, const tt_node *n)
 }
 
 // Control edges, once every node has its place.
-static tt_status add_control(builder *b)
+static tt_status add_control(program_builder *b)
 {
     tti_plan *p = b->p;
     for (int64_t i = 0; i < p->n_nodes; i++) {
@@ -334,7 +334,7 @@ static bool is_updated(const tti_plan *p, int root)
     return false;
 }
 
-static tt_status add_targets(builder *b)
+static tt_status add_targets(program_builder *b)
 {
     tti_plan *p = b->p;
     p->n_targets = b->req->n_targets;
@@ -358,7 +358,7 @@ static tt_status add_targets(builder *b)
     return TT_OK;
 }
 
-static tt_status add_feeds(builder *b)
+static tt_status add_feeds(program_builder *b)
 {
     tti_plan *p = b->p;
     p->feeds = tti_plan_alloc(p, sizeof(int) * (size_t)(p->n_nodes + 1));
@@ -373,7 +373,7 @@ static tt_status add_feeds(builder *b)
 tt_status tti_plan_build(tti_plan *p, const tti_plan_request *req)
 {
     tt_graph *g = p->graph;
-    builder b = {.p = p, .req = req};
+    program_builder b = {.p = p, .req = req};
     size_t n = (size_t)g->n_nodes + 1, cap = 64;
     while (cap < 2 * n)
         cap *= 2;

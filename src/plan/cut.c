@@ -2,34 +2,34 @@
  * cut.c - edges between devices become receives: one copy per tensor and destination, however many
  * nodes there read it. Constants are not copied: every device of the host reads them in place.
  *
- * Where processes share no memory a receive has letters, and a send on the other side: one for each
- * process that reads the value, whose devices then have it from the first of them. A tree over a
- * piece gets that piece alone, there and between devices that do not read each other's memory.
+ * Where processes share no memory a receive has messages, and a send on the other side: one for
+ * each process that reads the value, whose devices then have it from the first of them. A tree over
+ * a piece gets that piece alone, there and between devices that do not read each other's memory.
  */
 #include "plan/spread/spread.h"
 #include <string.h>
 
-bool tti_is_far(const tti_plan *p, int device, int other)
+bool tti_is_cross_host(const tti_plan *p, int device, int other)
 {
     const tti_device *a = p->top->devices[device], *b = p->top->devices[other];
     return a->task != b->task && !tti_device_can_read(a, b);
 }
 
 /*
- * A receive of value on a device: a copy of the other's memory, or, with mail, of letters; then a
- * plan node runs first, the send.
+ * A receive of value on a device: a copy of the other's memory, or, with a transfer, of messages;
+ * then a plan node runs first, the send.
  */
-static int receive(tti_plan *p, int value, int device, tti_mail *mail, int send)
+static int receive(tti_plan *p, int value, int device, tti_transfer *transfer, int send)
 {
     int *in = tti_plan_alloc(p, sizeof(int));
     if (in == NULL)
         return -1;
-    in[0] = mail == NULL ? value : send;
+    in[0] = transfer == NULL ? value : send;
     tti_value v = p->values[value];
     const tti_pnode *maker = &p->nodes[v.node];
     tti_pnode pn = {.kind = TTI_RECV,
                     .node = v.tensor->node,
-                    .n_in = mail == NULL,
+                    .n_in = transfer == NULL,
                     .n_out = 1,
                     .in = in,
                     .out = (int)p->n_values,
@@ -39,15 +39,15 @@ static int receive(tti_plan *p, int value, int device, tti_mail *mail, int send)
                     .micro = maker->micro,
                     .stage = maker->stage,
                     .key = tti_key_shift(maker->key, TTI_SHIFT_RECEIVE),
-                    .n_after = mail != NULL,
+                    .n_after = transfer != NULL,
                     .after = in,
                     .from = v.device,
                     .maker = maker->kind == TTI_RECV ? maker->maker : v.node,
-                    .mail = mail};
+                    .transfer = transfer};
     int id = tti_plan_node(p, pn);
     if (id < 0)
         return -1;
-    if (mail == NULL)
+    if (transfer == NULL)
         p->values[tti_root(p, value)].is_sent = true;
     v.node = id;
     v.root = -1;
@@ -66,17 +66,17 @@ static int64_t parts_of(const tti_value *v)
     return v->shape.rank > v->tensor->shape.rank ? v->shape.dim[0] : 1;
 }
 
-static tti_mail *new_mail(tti_plan *p, int peer, int n)
+static tti_transfer *new_transfer(tti_plan *p, int peer, int n)
 {
-    tti_mail *m = tti_plan_alloc(p, sizeof(*m));
+    tti_transfer *m = tti_plan_alloc(p, sizeof(*m));
     if (m == NULL)
         return NULL;
-    *m = (tti_mail){.peer = peer, .edge = p->n_letters, .n = n};
+    *m = (tti_transfer){.peer = peer, .edge = p->n_messages, .n = n};
     return m;
 }
 
 // Adds the send of a value (-1: of nothing, after plan node after) to device's process.
-static int send(tti_plan *p, int value, int after, int device, const tti_mail *mail)
+static int send(tti_plan *p, int value, int after, int device, const tti_transfer *transfer)
 {
     int *in = tti_plan_alloc(p, sizeof(int));
     if (in == NULL)
@@ -96,12 +96,12 @@ static int send(tti_plan *p, int value, int after, int device, const tti_mail *m
                     .key = tti_key_shift(maker->key, TTI_SHIFT_SEND),
                     .n_after = value < 0,
                     .after = in};
-    pn.mail = new_mail(p, p->top->devices[device]->task, mail->n);
-    if (pn.mail == NULL)
+    pn.transfer = new_transfer(p, p->top->devices[device]->task, transfer->n);
+    if (pn.transfer == NULL)
         return -1;
-    *pn.mail = *mail;
-    pn.mail->peer = p->top->devices[device]->task;
-    p->n_letters += mail->n;
+    *pn.transfer = *transfer;
+    pn.transfer->peer = p->top->devices[device]->task;
+    p->n_messages += transfer->n;
     return tti_plan_node(p, pn);
 }
 
@@ -109,7 +109,7 @@ static int send(tti_plan *p, int value, int after, int device, const tti_mail *m
 static int far_receive(tti_plan *p, int value, int device, int piece)
 {
     tti_value *v = &p->values[value];
-    tti_mail *m = new_mail(p, p->top->devices[v->device]->task, 1);
+    tti_transfer *m = new_transfer(p, p->top->devices[v->device]->task, 1);
     if (m == NULL)
         return -1;
     int64_t begin = 0, end = v->count, parts = 1;
@@ -136,24 +136,25 @@ static int far_receive(tti_plan *p, int value, int device, int piece)
 }
 
 // Bytes of a value in another device's memory that a node reads: of a sum in pieces its own piece,
-// once for each sub-tree of lanes that the value has; of touched rows all, if all are in the piece.
+// once for each sub-tree of lanes that the value has; of sparse rows all, if all are in the piece.
 static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
 {
     const tti_value *value = &p->values[v];
     if (pn->kind != TTI_TREE || pn->piece < 0)
         return value->bytes;
     int64_t parts = parts_of(value);
-    if (value->touched > 0)
+    if (value->sparse_rows > 0)
         parts = p->nodes[value->node].lanes->n_parts;
     size_t whole = (size_t)(p->values[pn->out].count * parts) * tt_dtype_bytes(value->dtype);
-    return value->touched > 0 ? TTI_MIN(value->bytes, whole) : whole;
+    return value->sparse_rows > 0 ? TTI_MIN(value->bytes, whole) : whole;
 }
 
 // Nodes that put values of several devices together read them where they are, if they can.
 static bool reads_directly(const tti_plan *p, const tti_pnode *pn, int value)
 {
-    return tti_kind_of(pn)->joins && tti_device_can_read(p->top->devices[pn->device],
-                                                         p->top->devices[p->values[value].device]);
+    return tti_kind_of(pn)->combines &&
+           tti_device_can_read(p->top->devices[pn->device],
+                               p->top->devices[p->values[value].device]);
 }
 
 // A view of what was received is a view of the copy.
@@ -169,17 +170,17 @@ static void follow_input(tti_plan *p, const tti_pnode *pn)
 }
 
 // Values already received, by where: a small open hash.
-typedef struct pair {
+typedef struct device_pair {
     int value, place, copy;
-} pair;
+} device_pair;
 
-typedef struct cutter {
+typedef struct receive_builder {
     tti_plan *p;
-    pair *made;
+    device_pair *made;
     uint64_t mask;
-} cutter;
+} receive_builder;
 
-static pair *find_pair(const cutter *c, int value, int place)
+static device_pair *find_pair(const receive_builder *c, int value, int place)
 {
     uint64_t at = ((uint64_t)value * 8192 + (uint64_t)place) * 0x9e3779b97f4a7c15u;
     at = (at >> 20) & c->mask;
@@ -189,30 +190,30 @@ static pair *find_pair(const cutter *c, int value, int place)
 }
 
 // The value as a process that is far away has it, once it was received there; -1.
-static int bring(cutter *c, int value, int device, int piece)
+static int receive_once(receive_builder *c, int value, int device, int piece)
 {
     tti_plan *p = c->p;
     int place = 2 * TTI_MAX_DEVICES * (1 + p->top->devices[device]->task) + piece + 1;
-    pair *at = find_pair(c, value, place);
+    device_pair *at = find_pair(c, value, place);
     if (at->copy == 0) {
         int copy = far_receive(p, value, device, piece);
         if (copy < 0)
             return -1;
-        *at = (pair){value, place, copy};
+        *at = (device_pair){value, place, copy};
         p->devices[device].received_bytes += p->values[copy].bytes;
     }
     return at->copy;
 }
 
-static int copy_to(cutter *c, int value, int device)
+static int copy_to(receive_builder *c, int value, int device)
 {
     tti_plan *p = c->p;
-    pair *at = find_pair(c, value, device);
+    device_pair *at = find_pair(c, value, device);
     if (at->copy == 0) {
         int copy = receive(p, value, device, NULL, -1);
         if (copy < 0)
             return -1;
-        *at = (pair){value, device, copy};
+        *at = (device_pair){value, device, copy};
         p->devices[device].received_bytes += p->values[copy].bytes;
     }
     return at->copy;
@@ -225,7 +226,8 @@ static int copy_to(cutter *c, int value, int device)
 static int needed(tti_plan *p, const tti_pnode *pn, int value)
 {
     tti_value v = p->values[value];
-    if (pn->kind != TTI_TREE || pn->piece < 0 || v.touched > 0 || v.is_range || parts_of(&v) > 1)
+    if (pn->kind != TTI_TREE || pn->piece < 0 || v.sparse_rows > 0 || v.is_range ||
+        parts_of(&v) > 1)
         return value;
     int64_t begin, end;
     tti_piece_range(v.count, pn->piece, p->mesh.n_replicas, &begin, &end);
@@ -239,14 +241,14 @@ static int needed(tti_plan *p, const tti_pnode *pn, int value)
     return piece;
 }
 
-static tt_status cut_input(cutter *c, int node, int k)
+static tt_status cut_input(receive_builder *c, int node, int k)
 {
     tti_plan *p = c->p;
     int v = p->nodes[node].in[k], device = p->nodes[node].device;
-    if (tti_is_far(p, device, p->values[v].device)) {
+    if (tti_is_cross_host(p, device, p->values[v].device)) {
         const tti_pnode *pn = &p->nodes[node];
-        bool in_piece = pn->kind == TTI_TREE && pn->piece >= 0 && p->values[v].touched == 0;
-        v = bring(c, v, device, in_piece ? pn->piece : -1);
+        bool in_piece = pn->kind == TTI_TREE && pn->piece >= 0 && p->values[v].sparse_rows == 0;
+        v = receive_once(c, v, device, in_piece ? pn->piece : -1);
         if (v < 0)
             return TT_ENOMEM;
         p->nodes[node].in[k] = v;
@@ -264,13 +266,13 @@ static tt_status cut_input(cutter *c, int node, int k)
     return copy < 0 ? TT_ENOMEM : TT_OK;
 }
 
-// A control edge from a process that is far away: a letter of no bytes.
+// A control edge from a process that is far away: a message of no bytes.
 static tt_status cut_after(tti_plan *p, int node, int k)
 {
     int from = p->nodes[node].after[k], device = p->nodes[node].device;
-    if (p->nodes[from].is_dropped || !tti_is_far(p, device, p->nodes[from].device))
+    if (p->nodes[from].is_dropped || !tti_is_cross_host(p, device, p->nodes[from].device))
         return TT_OK;
-    tti_mail *m = new_mail(p, p->top->devices[p->nodes[from].device]->task, 1);
+    tti_transfer *m = new_transfer(p, p->top->devices[p->nodes[from].device]->task, 1);
     int id = m == NULL ? -1 : send(p, -1, from, device, m);
     int *after = tti_plan_alloc(p, sizeof(int) * (size_t)(p->nodes[node].n_after + 1));
     if (id < 0 || after == NULL)
@@ -289,7 +291,7 @@ static tt_status cut_after(tti_plan *p, int node, int k)
                     .after = in,
                     .from = p->nodes[from].device,
                     .maker = from,
-                    .mail = m};
+                    .transfer = m};
     after[k] = tti_plan_node(p, pn);
     p->nodes[node].after = after; // those of replicas shared one list
     return after[k] < 0 ? TT_ENOMEM : TT_OK;
@@ -299,7 +301,7 @@ static tt_status cut_after(tti_plan *p, int node, int k)
  * Every process gets what is fetched on a device of its own. Which of them is this process's
  * differs from process to process; the plan does not.
  */
-static tt_status cut_fetches(cutter *c)
+static tt_status cut_fetches(receive_builder *c)
 {
     tti_plan *p = c->p;
     for (int i = 0; i < p->n_fetched; i++) {
@@ -312,7 +314,8 @@ static tt_status cut_fetches(cutter *c)
             if (task == last || task == p->top->devices[from]->task)
                 continue;
             last = task;
-            int copy = tti_is_far(p, d, from) ? bring(c, target, d, -1) : copy_to(c, target, d);
+            int copy = tti_is_cross_host(p, d, from) ? receive_once(c, target, d, -1)
+                                                     : copy_to(c, target, d);
             if (copy < 0)
                 return TT_ENOMEM;
             p->values[copy].keep = true;
@@ -323,7 +326,7 @@ static tt_status cut_fetches(cutter *c)
     return TT_OK;
 }
 
-static tt_status cut_all(cutter *c, int64_t n_nodes)
+static tt_status cut_all(receive_builder *c, int64_t n_nodes)
 {
     tti_plan *p = c->p;
     for (int64_t i = 0; i < n_nodes; i++) {
@@ -349,7 +352,7 @@ tt_status tti_plan_cut(tti_plan *p)
         edges += p->nodes[i].n_in;
     while (cap < 4 * edges)
         cap *= 2;
-    cutter c = {.p = p, .mask = (uint64_t)(cap - 1)};
+    receive_builder c = {.p = p, .mask = (uint64_t)(cap - 1)};
     c.made = tti_calloc(p->ctx, (size_t)cap, sizeof(*c.made));
     if (c.made == NULL)
         return TT_ENOMEM;

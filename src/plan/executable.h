@@ -13,14 +13,15 @@
 #include <tutti/extend.h>
 
 struct tti_plan;
-struct tti_mail;
+struct tti_transfer;
 
 // ---- lists -----------------------------------------------------------------------------------
 
 // One kernel call of an entry.
 typedef struct tti_call {
     tt_kernel_fn fn;
-    tt_kernel_fn many; // with streams: takes several such calls at once (op/many.h); NULL: none
+    tt_kernel_fn
+        batched; // with streams: takes several such calls at once (op/batched_calls.h); NULL: none
     tt_launch launch;
     int n_phases;
     int n_threads; // 1: on the worker alone
@@ -31,7 +32,7 @@ typedef struct tti_call {
     // host.
     bool is_move;
     tti_device *from, *to;
-    const struct tti_mail *mail; // letters: of in[0], or else into out[0]; NULL: none
+    const struct tti_transfer *transfer; // messages: of in[0], or else into out[0]; NULL: none
 } tti_call;
 
 typedef struct tti_wait {
@@ -63,10 +64,10 @@ typedef struct tti_entry_list {
     int n_entries;
 } tti_entry_list;
 
-// Collectives of one communicator that are enqueued at once: calls of the executable's joints.
-typedef struct tti_unit_group {
-    int gang, first, n; // calls
-} tti_unit_group;
+// Collectives of one communicator that are enqueued at once: calls of the executable's collectives.
+typedef struct tti_collective_group {
+    int communicator, first, n; // calls
+} tti_collective_group;
 
 // ---- memory ----------------------------------------------------------------------------------
 
@@ -91,12 +92,12 @@ typedef struct tti_constant {
 } tti_constant;
 
 // What a device with streams gets before each run in one copy: the step block and small feeds.
-typedef struct tti_parcel {
+typedef struct tti_feed_staging {
     size_t bytes; // 0: the device has no work
     char *data;   // on the device
     char *mirror; // pinned, on the host; run/ fills it
-} tti_parcel;
-#define TTI_PARCEL_FEED ((size_t)256 << 10) // larger feeds go alone
+} tti_feed_staging;
+#define TTI_STAGED_FEED ((size_t)256 << 10) // larger feeds go alone
 
 // ---- runs ------------------------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ typedef struct tti_executable {
     char *arena_at[TTI_N_ARENAS]; // what the addresses were made for
     tti_constant *constants;
     int64_t n_constants, cap_constants;
-    tti_parcel parcels[TTI_MAX_DEVICES];
+    tti_feed_staging staging[TTI_MAX_DEVICES];
 
     tti_call **feed_calls; // by feed of the plan: its call, whose input is the caller's memory
     tti_updated *updated;  // variables that a run writes; run/ fills it
@@ -142,11 +143,11 @@ typedef struct tti_executable {
         int device, entry;
     } * submissions;
     int n_submissions;
-    tti_unit_group *groups; // in the order
+    tti_collective_group *groups; // in the order
     int n_groups;
-    tti_joint *joints; // the units' calls in the order
-    void *captured;    // the backend's graph; NULL: none yet
-    int64_t n_walks;   // runs that were submitted entry by entry, since the arenas moved
+    tti_library_collective *collectives; // in the order
+    void *captured;                      // the backend's graph; NULL: none yet
+    int64_t n_walks; // runs that were submitted entry by entry, since the arenas moved
 
     tti_pace pace;
     int64_t longest_ns;      // of its runs so far

@@ -2,7 +2,7 @@
  * mesh.h - how a plan lies on devices: some replicas of the model, each on some devices of its own.
  *
  * Replica r has device[r * n_local + l] as its local device l, which a pin "local:1" names. Lanes
- * are dealt to replicas; a replica takes its lanes all at once or, in turn, as micro-batches. A
+ * are assigned to replicas; a replica takes its lanes all at once or, in turn, as micro-batches. A
  * strategy only says which mesh; everything else is the plan's.
  */
 #ifndef TUTTI_PLAN_MESH_H
@@ -25,9 +25,9 @@ typedef struct tti_mesh {
 
 /*
  * assign_lanes.c: the lanes up to which each replica takes, by shares, at least one each (n_lanes
- * is no less than the replicas); one that is apart takes none. Of deals that make no replica's part
- * more than 5 % larger than need be the one with the fewest sub-trees.
+ * is no less than the replicas); one that is apart takes none. Of the assignments that make no
+ * replica's part more than 5 % larger than need be the one with the fewest sub-trees.
  */
-void tti_deal_lanes(const tti_mesh *m, int n_lanes, int *end);
+void tti_assign_lanes(const tti_mesh *m, int n_lanes, int *end);
 
 #endif

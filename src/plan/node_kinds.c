@@ -16,9 +16,9 @@ static const char *fused_name(const tti_pnode *pn)
 
 static const char *joint_name(const tti_pnode *pn)
 {
-    return pn->joint == TTI_JOINT_SUM       ? "all_reduce"
-           : pn->joint == TTI_JOINT_SCATTER ? "reduce_scatter"
-                                            : "all_gather";
+    return pn->library == TTI_LIBRARY_ALL_REDUCE       ? "all_reduce"
+           : pn->library == TTI_LIBRARY_REDUCE_SCATTER ? "reduce_scatter"
+                                                       : "all_gather";
 }
 
 // ---- what they write -------------------------------------------------------------------------
@@ -52,37 +52,37 @@ static const tti_kind kinds[] = {
     [TTI_TREE] = {.name = "tree",
                   .kernel = TTI_KERNEL_TREE,
                   .communicates = true,
-                  .joins = true,
-                  .joins_lanes = true,
-                  .draft = tti_draft_joining},
+                  .combines = true,
+                  .combines_lanes = true,
+                  .draft = tti_draft_combining},
     [TTI_GATHER] = {.name = "gather",
                     .kernel = TTI_KERNEL_GATHER,
                     .communicates = true,
-                    .joins = true,
-                    .joins_lanes = true,
-                    .draft = tti_draft_joining},
+                    .combines = true,
+                    .combines_lanes = true,
+                    .draft = tti_draft_combining},
     [TTI_MOMENTS] = {.name = "merge",
                      .kernel = TTI_KERNEL_MOMENTS,
                      .communicates = true,
-                     .joins = true,
-                     .joins_lanes = true,
-                     .draft = tti_draft_joining},
+                     .combines = true,
+                     .combines_lanes = true,
+                     .draft = tti_draft_combining},
     [TTI_COLLECT] = {.name = "collect",
                      .kernel = TTI_KERNEL_COLLECT,
                      .communicates = true,
-                     .joins = true,
+                     .combines = true,
                      .writes = writes_first,
-                     .draft = tti_draft_joining},
+                     .draft = tti_draft_combining},
     [TTI_NARROW] = {.name = "narrow",
                     .kernel = TTI_KERNEL_NARROW,
                     .communicates = true,
                     .writes = writes_last,
-                    .draft = tti_draft_joining},
+                    .draft = tti_draft_combining},
     [TTI_SEND] = {.name = "send", .communicates = true, .draft = tti_draft_transfer},
-    [TTI_JOINT] = {.name_of = joint_name,
-                   .communicates = true,
-                   .writes = writes_first,
-                   .draft = tti_draft_joint},
+    [TTI_LIBRARY_COLLECTIVE] = {.name_of = joint_name,
+                                .communicates = true,
+                                .writes = writes_first,
+                                .draft = tti_draft_collective},
     [TTI_CHAINED] = {.name = "chain", .draft = tti_draft_chain},
 };
 

@@ -21,7 +21,7 @@ typedef struct edges {
     int *missing; // by node: edges into it not yet satisfied
     int *heap;
     int n_heap;
-    int *waited; // by unit: its nodes that are not ready
+    int *waited; // by collective: its nodes that are not ready
 } edges;
 
 static tt_status add_edge(edges *e, int from, int to)
@@ -43,7 +43,7 @@ int tti_version_of(const tti_plan *p, int value)
 {
     for (;;) {
         const tti_pnode *maker = &p->nodes[p->values[value].node];
-        bool collects = maker->kind == TTI_COLLECT || maker->kind == TTI_JOINT;
+        bool collects = maker->kind == TTI_COLLECT || maker->kind == TTI_LIBRARY_COLLECTIVE;
         if (collects && p->values[value].memory == TTI_VARIABLE)
             return p->values[value].node;
         if (maker->kind != TTI_OP)
@@ -134,21 +134,22 @@ static bool looks_at_parts(const tti_plan *p, const tti_pnode *pn)
            !tti_has_streams(p->top->devices[pn->device]);
 }
 
-// Where what a node makes is looked for: joint work has time until then.
+// Where what a node makes is looked for: library collectives has time until then.
 static tti_order_key ready_key(const tti_pnode *pn)
 {
-    return pn->kind == TTI_JOINT ? pn->ready : pn->key;
+    return pn->kind == TTI_LIBRARY_COLLECTIVE ? pn->ready : pn->key;
 }
 
-// Readers of joint work stand where it is ready; pieces are put together after their updates.
+// Readers of library collectives stand where it is ready; pieces are put together after their
+// updates.
 static void wait_for_joint(tti_plan *p, tti_pnode *pn)
 {
     for (int k = 0; k < pn->n_in; k++) {
         const tti_pnode *maker = &p->nodes[p->values[pn->in[k]].node];
-        if (maker->kind == TTI_JOINT)
+        if (maker->kind == TTI_LIBRARY_COLLECTIVE)
             pn->key = tti_key_later(pn->key, maker->ready);
     }
-    if (pn->kind == TTI_JOINT && pn->joint == TTI_JOINT_GATHER)
+    if (pn->kind == TTI_LIBRARY_COLLECTIVE && pn->library == TTI_LIBRARY_ALL_GATHER)
         pn->key = pn->ready =
             tti_key_shift(p->nodes[p->values[pn->in[0]].node].key, TTI_SHIFT_ASSEMBLE);
 }
@@ -184,7 +185,7 @@ static void set_keys(tti_plan *p)
                     tti_key_earlier(maker->key, tti_key_shift(p->nodes[i].key, -TTI_SHIFT_RECEIVE));
         }
     }
-    for (int64_t i = 0; i < p->n_nodes && p->n_units > 0; i++)
+    for (int64_t i = 0; i < p->n_nodes && p->n_collectives > 0; i++)
         if (p->nodes[i].kind == TTI_RECV)
             wait_for_joint(p, &p->nodes[i]);
 }
@@ -223,14 +224,14 @@ static int heap_pop(edges *e)
     return top;
 }
 
-// A node whose edges are all satisfied: joint ones wait for those of the other devices.
+// A node whose edges are all satisfied: library collectives wait for those of the other devices.
 static void become_ready(edges *e, int node)
 {
     const tti_pnode *pn = &e->p->nodes[node];
-    if (pn->kind != TTI_JOINT)
+    if (pn->kind != TTI_LIBRARY_COLLECTIVE)
         heap_push(e, node);
-    else if (--e->waited[pn->unit] == 0)
-        heap_push(e, e->p->units[pn->unit].first);
+    else if (--e->waited[pn->collective] == 0)
+        heap_push(e, e->p->collectives[pn->collective].first);
 }
 
 // The node gets its place, and those that waited for it are told.
@@ -285,13 +286,13 @@ static tt_status sort_nodes(edges *e)
     e->next = tti_calloc(p->ctx, (size_t)e->n + 1, sizeof(int));
     e->missing = tti_calloc(p->ctx, n, sizeof(int));
     e->heap = tti_calloc(p->ctx, n, sizeof(int));
-    e->waited = tti_calloc(p->ctx, (size_t)p->n_units + 1, sizeof(int));
+    e->waited = tti_calloc(p->ctx, (size_t)p->n_collectives + 1, sizeof(int));
     p->order = tti_plan_alloc(p, sizeof(int) * n);
     if (e->first == NULL || e->next == NULL || e->missing == NULL || e->heap == NULL ||
         e->waited == NULL || p->order == NULL)
         return TT_ENOMEM;
-    for (int64_t u = 0; u < p->n_units; u++)
-        e->waited[u] = p->gangs[p->units[u].gang].n;
+    for (int64_t u = 0; u < p->n_collectives; u++)
+        e->waited[u] = p->communicators[p->collectives[u].communicator].n;
     for (int64_t i = 0; i < e->n; i++) {
         e->first[e->from[i] + 1]++;
         e->missing[e->to[i]]++;
@@ -310,15 +311,17 @@ static tt_status sort_nodes(edges *e)
     }
     while (e->n_heap > 0) {
         int i = heap_pop(e);
-        bool joint = p->nodes[i].kind == TTI_JOINT;
-        int many = joint ? p->gangs[p->units[p->nodes[i].unit].gang].n : 1;
+        bool is_library = p->nodes[i].kind == TTI_LIBRARY_COLLECTIVE;
+        int many = is_library
+                       ? p->communicators[p->collectives[p->nodes[i].collective].communicator].n
+                       : 1;
         for (int k = 0; k < many; k++)
             place_next(e, i + k);
     }
     return p->n_order == live ? TT_OK : report_cycle(e);
 }
 
-// Edges between devices, and to readers of joint work, become waits later.
+// Edges between devices, and to readers of library collectives, become waits later.
 static tt_status keep_cross(tti_plan *p, const tti_edges *e)
 {
     p->cross = tti_plan_alloc(p, sizeof(*p->cross) * (size_t)(e->n + 1));
@@ -326,7 +329,7 @@ static tt_status keep_cross(tti_plan *p, const tti_edges *e)
         return TT_ENOMEM;
     for (int64_t i = 0; i < e->n; i++)
         if (p->nodes[e->from[i]].device != p->nodes[e->to[i]].device ||
-            (p->n_units > 0 && tti_is_on_joint(p, e->from[i])))
+            (p->n_collectives > 0 && tti_is_on_collective(p, e->from[i])))
             p->cross[p->n_cross++] = (struct tti_cross){e->from[i], e->to[i]};
     return TT_OK;
 }

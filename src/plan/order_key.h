@@ -26,7 +26,7 @@ typedef struct tti_order_key {
 typedef enum tti_order_shift {
     TTI_SHIFT_RECOMPUTED = 1,    // a copy computed again: before its first backward reader
     TTI_SHIFT_SEND = 10000,      // a send to another process: after the value
-    TTI_SHIFT_ASSEMBLE = 100000, // shards put together by a library: after their update
+    TTI_SHIFT_ASSEMBLE = 100000, // pieces put together by a library: after their update
     TTI_SHIFT_SCALAR = 125000,   // single numbers, and looks at gradients: after what they read
     TTI_SHIFT_PARTIAL = 200000,  // the sum of a replica or of two micro-batches: after the last
     TTI_SHIFT_RECEIVE = 250000, // before its first reader; also a sum narrowed to be sent: after it

@@ -13,14 +13,14 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct placer {
+typedef struct node_placer {
     tti_plan *p;
     const tti_plan_request *req;
     int *group;            // device of each colocation group; -1
     const tt_node **chief; // the node that decided it
     int *wish;             // by plan node: the device that has no kernel for it; -1
     bool told;
-} placer;
+} node_placer;
 
 static const char *say(tti_plan *p, const char *fmt, const char *a, const char *b)
 {
@@ -42,7 +42,7 @@ static bool has_kernel(const tti_topology *top, const tti_pnode *pn, const tti_d
     return tti_has_kernel(top, pn->node, d);
 }
 
-static int *wish_of(placer *pl, const tti_pnode *pn)
+static int *wish_of(node_placer *pl, const tti_pnode *pn)
 {
     return &pl->wish[pn - pl->p->nodes];
 }
@@ -54,7 +54,7 @@ static const char *type_of(const tti_pnode *pn)
     return tt_dtype_name(n->n_out > 0 ? n->outs[0]->dtype : n->in[0]->dtype);
 }
 
-static tt_status no_kernel(placer *pl, const tti_pnode *pn)
+static tt_status no_kernel(node_placer *pl, const tti_pnode *pn)
 {
     const tti_topology *top = pl->p->top;
     char list[TTI_DEVICE_LIST];
@@ -67,7 +67,7 @@ static tt_status no_kernel(placer *pl, const tti_pnode *pn)
 }
 
 // bound is how the node came to its wish: "is pinned to", "belongs to".
-static tt_status fall_back(placer *pl, tti_pnode *pn, const char *bound, const char *wish,
+static tt_status fall_back(node_placer *pl, tti_pnode *pn, const char *bound, const char *wish,
                            const char *why)
 {
     tti_plan *p = pl->p;
@@ -84,7 +84,8 @@ static tt_status fall_back(placer *pl, tti_pnode *pn, const char *bound, const c
 }
 
 // Tries to follow a pin; pn->device stays -1 when soft placement has to decide.
-static tt_status follow(placer *pl, tti_pnode *pn, const tt_device_name *pin, const char *reason)
+static tt_status follow(node_placer *pl, tti_pnode *pn, const tt_device_name *pin,
+                        const char *reason)
 {
     char wish[TT_DEVICE_NAME_MAX];
     tt_device_print(pin, wish);
@@ -102,7 +103,7 @@ static tt_status follow(placer *pl, tti_pnode *pn, const tt_device_name *pin, co
 }
 
 // Colocation groups: the pins of their members must agree.
-static tt_status place_groups(placer *pl)
+static tt_status place_groups(node_placer *pl)
 {
     tti_plan *p = pl->p;
     for (int64_t i = 0; i < p->n_nodes; i++) {
@@ -124,7 +125,7 @@ static tt_status place_groups(placer *pl)
     return TT_OK;
 }
 
-static int device_of_inputs(const placer *pl, const tti_pnode *pn, const char **from)
+static int device_of_inputs(const node_placer *pl, const tti_pnode *pn, const char **from)
 {
     const tti_plan *p = pl->p;
     for (int i = 0; i < pn->n_in; i++) {
@@ -138,7 +139,7 @@ static int device_of_inputs(const placer *pl, const tti_pnode *pn, const char **
     return -1;
 }
 
-static tt_status place_node(placer *pl, tti_pnode *pn)
+static tt_status place_node(node_placer *pl, tti_pnode *pn)
 {
     tti_plan *p = pl->p;
     tt_ctx *ctx = p->ctx;
@@ -190,7 +191,7 @@ static tt_status place_node(placer *pl, tti_pnode *pn)
 }
 
 // Sources go to their first reader, updates (which must be with their variable) first of all.
-static void place_sources(placer *pl)
+static void place_sources(node_placer *pl)
 {
     tti_plan *p = pl->p;
     for (int64_t i = 0; i < p->n_nodes; i++) {
@@ -214,7 +215,7 @@ static void place_sources(placer *pl)
 }
 
 // Variables that the store has stay there; a pin elsewhere cannot be met.
-static tt_status place_homes(placer *pl)
+static tt_status place_homes(node_placer *pl)
 {
     tti_plan *p = pl->p;
     for (int64_t i = 0; i < p->n_nodes; i++) {
@@ -236,7 +237,7 @@ static tt_status place_homes(placer *pl)
 }
 
 // A node that a strategy gave a device, which has no kernel for it: any other that has.
-static tt_status place_elsewhere(placer *pl, tti_pnode *pn)
+static tt_status place_elsewhere(node_placer *pl, tti_pnode *pn)
 {
     const tti_topology *top = pl->p->top;
     const tti_device *d = top->devices[pn->device];
@@ -254,10 +255,10 @@ static tt_status place_elsewhere(placer *pl, tti_pnode *pn)
 }
 
 // An update runs where its variable is.
-static void follow_variables(placer *pl)
+static void follow_variables(node_placer *pl)
 {
     tti_plan *p = pl->p;
-    for (int64_t i = 0; i < p->n_nodes && !p->is_laid; i++) {
+    for (int64_t i = 0; i < p->n_nodes && !p->is_on_mesh; i++) {
         tti_pnode *pn = &p->nodes[i];
         if (pn->kind != TTI_OP || (pn->node->op->flags & TT_OP_UPDATE) == 0)
             continue;
@@ -273,7 +274,7 @@ static void follow_variables(placer *pl)
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req)
 {
     int groups = p->graph->n_colocations + 1;
-    placer pl = {.p = p, .req = req};
+    node_placer pl = {.p = p, .req = req};
     pl.group = tti_plan_alloc(p, sizeof(int) * (size_t)groups);
     pl.chief = tti_plan_alloc(p, sizeof(*pl.chief) * (size_t)groups);
     pl.wish = tti_plan_alloc(p, sizeof(int) * (size_t)(p->n_nodes + 1));

@@ -143,7 +143,7 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     p->ctx = ctx;
     p->graph = g;
     p->rows = req->rows;
-    p->is_to_look = req->to_look;
+    p->is_dry_run = req->dry_run;
     p->mesh =
         req->mesh != NULL ? *req->mesh : (tti_mesh){.n_replicas = 1, .is_free = true, .n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));
@@ -185,7 +185,7 @@ void tti_plan_free(tti_plan *p)
     tti_free(p->ctx, p->values);
     tti_free(p->ctx, p->nodes);
     tti_free(p->ctx, p->exe.patches);
-    tti_free(p->ctx, p->units);
+    tti_free(p->ctx, p->collectives);
     tti_free(p->ctx, p);
 }
 

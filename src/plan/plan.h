@@ -11,8 +11,8 @@
  *   spread      spread/: nodes on rows are copied to every replica and micro-batch, each with some
  *               lanes; sums over rows are put together
  *   place       place.c: a device for every node, with the reason
- *   cut         cut.c: edges between devices become one receive per tensor and destination, letters
- *               where processes share no memory
+ *   cut         cut.c: edges between devices become one receive per tensor and destination,
+ *               messages where processes share no memory
  *   chain       fuse/chain.c: nodes and those that read them become one where a backend has a
  *               kernel for it
  *   fuse        fuse/fuse.c: chains of pointwise ops become one node that works in tiles
@@ -43,7 +43,7 @@ typedef enum tti_memory {
     TTI_ARENA = 0,    // planned: offset in the device's arena
     TTI_VARIABLE = 1, // in the store
     TTI_CONSTANT = 2, // in the graph, or folded
-    TTI_PARCEL = 3,   // small feeds of a device with streams: offset in its parcel
+    TTI_STAGED = 3,   // small feeds of a device with streams: offset in its staging memory
 } tti_memory;
 
 typedef struct tti_value {
@@ -52,46 +52,48 @@ typedef struct tti_value {
     tt_dtype dtype; // and bf16 and f16 ones are f32 there: rounding comes after the tree
     int64_t count;
     size_t bytes;
-    int64_t touched; // a partial sum kept as rows of a table (op/touched.h): at most so many
-    int node;        // the plan node that makes it
-    int root;        // the value whose memory it is; itself for most
-    size_t skip;     // bytes into the root's memory
-    int device;      // where it is
+    int64_t sparse_rows; // a partial sum kept as so many rows of a table, at most; 0: it is dense
+    int node;            // the plan node that makes it
+    int root;            // the value whose memory it is; itself for most
+    size_t skip;         // bytes into the root's memory
+    int device;          // where it is
     tti_memory memory;
-    bool keep;     // fetched: lives to the end
-    bool is_sent;  // another device reads it
-    bool is_near;  // roots: so does one of another process, which maps this memory
-    bool is_piece; // a range of a whole value's elements; device is its own, not its node's
-    bool is_range; // received: of every part of a sum only the elements of one piece
-    void *fixed;   // variables and constants: the address
+    bool keep;      // fetched: lives to the end
+    bool is_sent;   // another device reads it
+    bool is_mapped; // roots: so does one of another process, which maps this memory
+    bool is_piece;  // a range of a whole value's elements; device is its own, not its node's
+    bool is_range;  // received: of every part of a sum only the elements of one piece
+    void *fixed;    // variables and constants: the address
     size_t offset;
     int first, last; // roots: positions in the order, from made to last read
     int n_users;
 } tti_value;
 
 typedef enum tti_node_kind {
-    TTI_OP = 0,       // a graph node
-    TTI_RECV = 1,     // a copy of a value of another device
-    TTI_COPY = 2,     // a copy on the same device: a variable fetched as it was before its update
-    TTI_FUSED = 3,    // several pointwise nodes
-    TTI_TREE = 4,     // adds partial sums of several shards, all elements or a piece
-    TTI_GATHER = 5,   // puts the rows of all shards together
-    TTI_MOMENTS = 6,  // merges the statistics of all shards
-    TTI_COLLECT = 7,  // puts the pieces of all replicas together, or into a copy of a variable
-    TTI_NARROW = 8,   // rounds a replica's sum to the type it is sent in; the last input, a
-                      // variable, has what that took before and takes what it takes now
-    TTI_SEND = 9,     // a value, or nothing, goes to another process as letters
-    TTI_JOINT = 10,   // one device's part of what devices do together (device/joint.h)
+    TTI_OP = 0,      // a graph node
+    TTI_RECV = 1,    // a copy of a value of another device
+    TTI_COPY = 2,    // a copy on the same device: a variable fetched as it was before its update
+    TTI_FUSED = 3,   // several pointwise nodes
+    TTI_TREE = 4,    // adds partial sums of several micro-batches, all elements or a piece
+    TTI_GATHER = 5,  // puts the rows of all micro-batches together
+    TTI_MOMENTS = 6, // merges the statistics of all micro-batches
+    TTI_COLLECT = 7, // puts the pieces of all replicas together, or into a copy of a variable
+    TTI_NARROW = 8,  // rounds a replica's sum to the type it is sent in; the last input, a
+                     // variable, has what that took before and takes what it takes now
+    TTI_SEND = 9,    // a value, or nothing, goes to another process as messages
+    // One device's part of a collective that a library carries out (device/library_collective.h).
+    TTI_LIBRARY_COLLECTIVE = 10,
     TTI_CHAINED = 11, // several nodes by one kernel
 } tti_node_kind;
 
-// Letters between two processes of a plan: n of them, [begin, begin + bytes) of every stride bytes.
-typedef struct tti_mail {
-    int peer; // rank; -1: no letters
+// Messages between two processes of a plan: n of them, [begin, begin + bytes) of every stride
+// bytes.
+typedef struct tti_transfer {
+    int peer; // rank; -1: no messages
     int edge; // number of the first
     int n;
     size_t begin, stride, bytes;
-} tti_mail;
+} tti_transfer;
 
 struct tti_emitter;
 typedef struct tti_pnode {
@@ -107,7 +109,7 @@ typedef struct tti_pnode {
     int micro;             // the replica's micro-batch it belongs to
     int stage;             // of a pipeline, from 1; 0: none
     int piece;             // trees, collects: the piece it makes or already has; -1: none
-    int n_ways;            // a variable of which there is one, in so many pieces; 0: a whole copy
+    int n_pieces;          // a variable of which there is one, in so many pieces; 0: a whole copy
     bool is_copy;          // another replica does the same
     int group;             // fused into this plan node; -1: none
     int n_members;         // of a fused or chained node
@@ -117,36 +119,37 @@ typedef struct tti_pnode {
     int position;      // in the order
     tti_order_key key; // where it would like to stand in the order
     bool is_dropped;
-    bool is_again;        // computes a forward node again: belongs to the backward part
-    bool is_chain;        // trees: adds what one replica has, part after part
-    tti_joint_kind joint; // of a TTI_JOINT
-    int unit;             // likewise, of the plan's units
-    tti_order_key ready;  // likewise: where in the order its result is looked for
+    bool is_recomputed;       // computes a forward node again: belongs to the backward part
+    bool is_chain;            // trees: adds what one replica has, part after part
+    tti_library_kind library; // of a TTI_LIBRARY_COLLECTIVE
+    int collective;           // likewise, of the plan's collectives
+    tti_order_key ready;      // likewise: where in the order its result is looked for
     int n_after;
     int *after; // plan nodes that run first
     int from;   // receives: the device, and the plan node, that made the value
     int maker;
-    tti_mail *mail; // receives and sends of letters; else NULL
+    tti_transfer *transfer; // receives and sends of messages; else NULL
 } tti_pnode;
 
 // Devices, one of each replica, between which a library carries sums, or does not.
-typedef struct tti_gang_plan {
+typedef struct tti_communicator_plan {
     int n, device[TTI_MAX_DEVICES];
-    bool joins;
+    bool is_usable;
     const char *words; // which, or why not
     void *state;       // the backend's, once the plan is to be run
-} tti_gang_plan;
+} tti_communicator_plan;
 
 /*
- * What the devices of a gang do together: a plan node of each, which follow each other in ids and
- * in the order. Units that follow each other in the order are a group, enqueued at once.
+ * What the devices of a communicator do together: a plan node of each, which follow each other in
+ * ids and in the order. Collectives that follow each other in the order are a group, enqueued at
+ * once.
  */
-typedef struct tti_unit {
-    int gang;
+typedef struct tti_collective_op {
+    int communicator;
     int first; // plan node of the first device
     int group, call;
-    tti_joint joint;
-} tti_unit;
+    tti_library_collective library;
+} tti_collective_op;
 
 // What a device's memory is for: adds up to variable_bytes + arena_bytes + fixed_bytes.
 typedef struct tti_usage {
@@ -155,10 +158,10 @@ typedef struct tti_usage {
 
 typedef struct tti_device_plan {
     size_t arena_bytes;
-    size_t near_bytes;  // of them, in the arena that other processes map
-    size_t lower_bound; // most bytes alive at one position
+    size_t mapped_bytes; // of them, in the arena that other processes map
+    size_t lower_bound;  // most bytes alive at one position
     size_t variable_bytes;
-    size_t fixed_bytes; // beside the arena, with streams: its parcel and constants
+    size_t fixed_bytes; // beside the arena, with streams: its staging memory and constants
     size_t received_bytes;
     tti_usage usage;
     size_t plain_bytes; // the arena without recomputation, once tti_plan_compare() was asked
@@ -175,10 +178,10 @@ typedef struct tti_plan {
     struct tti_plan_block *blocks; // the plan's memory
     uint64_t key;                  // of outputs, rows, lanes
 
-    bool is_to_look;  // cannot run
+    bool is_dry_run;  // cannot run
     int64_t began_ns; // the stage that is under way
     tti_mesh mesh;
-    bool is_laid; // on the mesh: nodes have their devices (spread.c)
+    bool is_on_mesh; // on the mesh: nodes have their devices (spread.c)
     int64_t rows;
     tt_lanes lanes;
     tt_step *step; // the block that kernels read
@@ -189,11 +192,11 @@ typedef struct tti_plan {
     int64_t n_nodes, cap_nodes;
     int *order; // plan nodes
     int n_order;
-    tti_gang_plan *gangs; // TTI_MAX_DEVICES; NULL: none was asked for
-    int n_gangs;
-    tti_unit *units;
-    int64_t n_units, cap_units;
-    struct tti_cross { // edges between devices, by plan node, and from joint nodes
+    tti_communicator_plan *communicators; // TTI_MAX_DEVICES; NULL: none was asked for
+    int n_communicators;
+    tti_collective_op *collectives;
+    int64_t n_collectives, cap_collectives;
+    struct tti_cross { // edges between devices, by plan node, and from library collectives
         int from, to;
     } * cross;
     int n_cross;
@@ -211,11 +214,11 @@ typedef struct tti_plan {
     int *feeds; // values of the feeds
     int n_feeds;
     uint64_t fingerprint; // several processes: equal in all, and of no other plan
-    int n_letters;
-    int fallbacks;               // nodes not on the device they were pinned to
-    double forward_ns, again_ns; // estimated: of rows forward, and of what is computed again
-    int n_chosen, n_again;       // nodes not kept; those of them that the backward part needs
-    double even_bubble;          // the same if all stages cost the same
+    int n_messages;
+    int fallbacks;                   // nodes not on the device they were pinned to
+    double forward_ns, recompute_ns; // estimated: of rows forward, and of what is computed again
+    int n_chosen, n_recomputed;      // nodes not kept; those of them that the backward part needs
+    double even_bubble;              // the same if all stages cost the same
     double bubble; // pipelines: share of the devices' time that the schedule leaves idle
 
     tti_executable exe; // made by emit; the stages before it do not look at it
@@ -246,7 +249,7 @@ typedef struct tti_plan_request {
     bool is_trial;           // only memory is planned, limits are not held against it
     bool no_fuse, no_fold;
     bool no_pieces;                // every replica makes whole values
-    bool to_look;                  // only to be looked at: variables get no memory
+    bool dry_run;                  // only to be looked at: variables get no memory
     struct tti_stage_watch *watch; // sees the plan after every stage (stages.h); NULL: nobody does
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tti_want *w, void **address);
@@ -267,12 +270,12 @@ void tti_plan_free(tti_plan *p);
 // Makes the addresses those of these arenas.
 void tti_plan_bind(tti_plan *p, char *const *arenas);
 char *tti_plan_text(tti_plan *p, tt_plan_form form);
-// Offsets of small feeds, then the memory of parcels.
-void tti_plan_parcels(tti_plan *p);
+// Offsets of small feeds in staging memory; then that memory.
+void tti_plan_staging(tti_plan *p);
 // Fills fixed_bytes, once memory is planned.
 tt_status tti_plan_fixed(tti_plan *p) TTI_CHECKED;
 size_t tti_plan_bytes(const tti_device_plan *d); // all of a device's memory
-tt_status tti_plan_parcels_alloc(tti_plan *p) TTI_CHECKED;
+tt_status tti_plan_staging_alloc(tti_plan *p) TTI_CHECKED;
 // What was captured goes; then events too.
 void tti_plan_drop_exec(tti_plan *p);
 void tti_plan_drop_streams(tti_plan *p);
@@ -327,8 +330,8 @@ tt_status tti_plan_emit(tti_plan *p, const tti_plan_request *req);
  */
 tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag) TTI_CHECKED;
 void tti_plan_drop_shared(tti_plan *p);
-// Do two devices share memory? Else what one reads of the other goes by letters.
-bool tti_is_far(const tti_plan *p, int device, int other);
+// Do two devices share memory? Else what one reads of the other goes by messages.
+bool tti_is_cross_host(const tti_plan *p, int device, int other);
 tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out);
 // Is the tensor a sum or statistic that a run of some lanes has only parts of?
 bool tti_is_partial(const tt_tensor *t);
@@ -338,14 +341,14 @@ tt_status tti_bind_shape(const tti_plan *p, const tt_tensor *t, int64_t rows, co
 
 int64_t tti_part_rows(const tt_lanes *ln, tti_part part); // rows of the global batch in a part
 
-// collective_groups.c: groups of units, and their calls; the states of the gangs that the plan has
-// a use for.
+// collective_groups.c: groups of collectives, and their calls; the states of the communicators that
+// the plan has a use for.
 tt_status tti_plan_groups(tti_plan *p, const int *entry) TTI_CHECKED;
-tt_status tti_plan_gangs(tti_plan *p) TTI_CHECKED;
-// Waits of a device for its own joint work: once for all that was enqueued at once.
-void tti_plan_join_waits(tti_plan *p);
-// Is the node joint, or a view of what one makes?
-bool tti_is_on_joint(const tti_plan *p, int node);
+tt_status tti_plan_communicators(tti_plan *p) TTI_CHECKED;
+// Waits of a device for its own library collectives: once for all that was enqueued at once.
+void tti_plan_collective_waits(tti_plan *p);
+// Is the node a library collective, or a view of what one makes?
+bool tti_is_on_collective(const tti_plan *p, int node);
 
 // Adds a value or node; -1: TT_ENOMEM recorded. Pointers into the arrays move.
 int tti_plan_value(tti_plan *p, tti_value v);
@@ -365,8 +368,8 @@ typedef struct tti_kind {
     const char *(*name_of)(const struct tti_pnode *pn); // the same, where it depends on the node
     tti_kernel_form kernel; // of devices with streams; TTI_KERNEL_OP: the op's, or none
     bool communicates;      // moves or merges what other devices made
-    bool joins;             // puts values of several devices together, reading them where they are
-    bool joins_lanes;       // those of some lanes each, in the order of the lanes
+    bool combines;          // puts values of several devices together, reading them where they are
+    bool combines_lanes;    // those of some lanes each, in the order of the lanes
     // Does it write its input k, a variable? NULL: none of them.
     bool (*writes)(const tti_plan *p, const struct tti_pnode *pn, int k);
     tt_status (*draft)(struct tti_emitter *e, int pnode); // its calls (draft.h)

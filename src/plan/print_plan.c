@@ -82,9 +82,9 @@ static void print_pipeline(tti_text *t, const tti_plan *p)
                  100 * p->bubble, 100 * p->even_bubble);
 }
 
-static int percent_again(const tti_plan *p)
+static int recompute_percent(const tti_plan *p)
 {
-    return p->forward_ns > 0 ? (int)(100 * p->again_ns / p->forward_ns + 0.5) : 0;
+    return p->forward_ns > 0 ? (int)(100 * p->recompute_ns / p->forward_ns + 0.5) : 0;
 }
 
 static bool is_compared(const tti_plan *p)
@@ -100,8 +100,8 @@ static void print_recompute(tti_text *t, const tti_plan *p)
 {
     if (!is_compared(p))
         return;
-    tti_text_add(t, "\nrecompute: %d nodes, about %d %% of the forward work\n", p->n_again,
-                 percent_again(p));
+    tti_text_add(t, "\nrecompute: %d nodes, about %d %% of the forward work\n", p->n_recomputed,
+                 recompute_percent(p));
     for (int d = 0; d < p->top->n_devices; d++) {
         size_t plain = p->devices[d].plain_bytes, now = p->devices[d].arena_bytes;
         tti_text_add(t, "%-8s arena ", p->top->devices[d]->name);
@@ -119,7 +119,7 @@ typedef struct carried {
     bool is_asked;
     const char *words; // NULL: nobody but our own kernels
     const char *why;   // likewise
-    int n[3];          // by tti_joint_kind
+    int n[3];          // by tti_library_kind
 } carried;
 
 static carried carried_by(const tti_plan *p)
@@ -128,13 +128,13 @@ static carried carried_by(const tti_plan *p)
     for (int d = 0; d < p->top->n_devices; d++)
         c.is_asked |= tti_has_streams(p->top->devices[d]);
     c.is_asked &= p->mesh.n_replicas > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
-    if (p->n_gangs > 0 && !p->gangs[0].joins)
-        c.why = p->gangs[0].words;
-    for (int64_t u = 0; u < p->n_units; u++) {
-        if (p->nodes[p->units[u].first].is_dropped)
+    if (p->n_communicators > 0 && !p->communicators[0].is_usable)
+        c.why = p->communicators[0].words;
+    for (int64_t u = 0; u < p->n_collectives; u++) {
+        if (p->nodes[p->collectives[u].first].is_dropped)
             continue;
-        c.words = p->gangs[p->units[u].gang].words;
-        c.n[p->units[u].joint.kind]++;
+        c.words = p->communicators[p->collectives[u].communicator].words;
+        c.n[p->collectives[u].library.kind]++;
     }
     return c;
 }
@@ -146,8 +146,8 @@ static void print_carried(tti_text *t, const tti_plan *p)
         tti_text_add(t,
                      "\ngradient sums: by %s, in any order: %d all_reduce, %d reduce_scatter, %d "
                      "all_gather in %d groups\n",
-                     c.words, c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
-                     p->exe.n_groups);
+                     c.words, c.n[TTI_LIBRARY_ALL_REDUCE], c.n[TTI_LIBRARY_REDUCE_SCATTER],
+                     c.n[TTI_LIBRARY_ALL_GATHER], p->exe.n_groups);
     else if (c.is_asked)
         tti_text_add(t, "\ngradient sums: by Tutti's own kernels, in any order: %s\n", c.why);
 }
@@ -162,8 +162,8 @@ static void json_carried(tti_text *t, const tti_plan *p)
     tti_text_add(t, ",\"why\":");
     tti_text_json(t, c.words == NULL ? c.why : "");
     tti_text_add(t, ",\"all_reduce\":%d,\"reduce_scatter\":%d,\"all_gather\":%d,\"groups\":%d}",
-                 c.n[TTI_JOINT_SUM], c.n[TTI_JOINT_SCATTER], c.n[TTI_JOINT_GATHER],
-                 p->exe.n_groups);
+                 c.n[TTI_LIBRARY_ALL_REDUCE], c.n[TTI_LIBRARY_REDUCE_SCATTER],
+                 c.n[TTI_LIBRARY_ALL_GATHER], p->exe.n_groups);
 }
 
 // The same value between the same devices?
@@ -286,8 +286,8 @@ static void print_json(tti_text *t, tti_plan *p)
     if (p->mesh.is_staged)
         tti_text_add(t, ",\n\"bubble\":%.6f,\"even_bubble\":%.6f", p->bubble, p->even_bubble);
     if (is_compared(p))
-        tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_again,
-                     percent_again(p));
+        tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_recomputed,
+                     recompute_percent(p));
     json_carried(t, p);
     tti_text_add(t, "}\n");
 }

@@ -53,7 +53,7 @@ static void count_node(const tti_plan *p, const tti_pnode *pn, tti_stage_counts 
     c->nodes++;
     c->values += pn->n_out;
     c->transfers += pn->kind == TTI_RECV || pn->kind == TTI_SEND;
-    c->sums += tti_kind_of(pn)->joins || pn->kind == TTI_JOINT;
+    c->sums += tti_kind_of(pn)->combines || pn->kind == TTI_LIBRARY_COLLECTIVE;
     for (int o = 0; o < pn->n_out; o++) {
         const tti_value *v = &p->values[pn->out + o];
         if (pn->kind == TTI_RECV)

@@ -124,7 +124,7 @@ tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
         const tt_feed_value *given = NULL;
         for (int k = 0; k < n && given == NULL; k++)
             given = next[k].tensor == v->tensor ? &next[k] : NULL;
-        if (given == NULL || v->bytes < WORTH || v->memory == TTI_PARCEL || !tti_has_streams(d) ||
+        if (given == NULL || v->bytes < WORTH || v->memory == TTI_STAGED || !tti_has_streams(d) ||
             d->backend->streams->ahead == NULL || given->dtype != v->dtype ||
             (size_t)tt_shape_count(&given->shape) * tt_dtype_bytes(v->dtype) <
                 v->bytes + offset(p, i))

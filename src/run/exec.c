@@ -180,8 +180,8 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
     if (faulty)
         TT_TRY(tti_fault_before(s, p, device, en));
     for (int i = 0; i < en->n_calls; i++)
-        TT_TRY(en->calls[i].mail != NULL ? tti_run_mail(s, p, en, &en->calls[i])
-                                         : run_call(d, &en->calls[i], p->exe.pace.alone));
+        TT_TRY(en->calls[i].transfer != NULL ? tti_run_mail(s, p, en, &en->calls[i])
+                                             : run_call(d, &en->calls[i], p->exe.pace.alone));
     if (faulty)
         tti_fault_after(s, p, device, en, tti_now_ns() - begin);
     if (timed) {

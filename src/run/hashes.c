@@ -63,8 +63,8 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
     bool tells = pn->kind == TTI_OP || pn->kind == TTI_TREE || pn->kind == TTI_MOMENTS ||
-                 (pn->kind == TTI_JOINT && pn->joint == TTI_JOINT_SUM);
-    if (!tells || pn->is_again)
+                 (pn->kind == TTI_LIBRARY_COLLECTIVE && pn->library == TTI_LIBRARY_ALL_REDUCE);
+    if (!tells || pn->is_recomputed)
         return TT_OK; // copies have the hash of what they copy
     if (pn->is_copy && pn->lanes == &p->lanes)
         return TT_OK; // the first replica tells

@@ -77,7 +77,7 @@ static tt_status note_updates(tt_session *s, tti_plan *p)
             if (at == p->exe.n_updated)
                 p->exe.updated[p->exe.n_updated++] = (tti_updated){.variable = v};
             p->exe.updated[at].devices |= (uint64_t)1 << root->device;
-            p->exe.updated[at].in_pieces |= p->nodes[root->node].n_ways > 0;
+            p->exe.updated[at].in_pieces |= p->nodes[root->node].n_pieces > 0;
         }
     }
     return TT_OK;
@@ -162,7 +162,7 @@ tt_status tti_find_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
         tti_plan *p = *at;
         if (p->key != key)
             continue;
-        if (p->is_to_look && !r->to_look) { // now it is wanted for a run
+        if (p->is_dry_run && !r->dry_run) { // now it is wanted for a run
             *at = p->next;
             tti_plan_free(p);
             break;
@@ -212,7 +212,7 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
                           .n_targets = opts->n_targets,
                           .rows = opts->rows == 0 ? 1 : opts->rows,
                           .recompute = s->recompute,
-                          .to_look = true};
+                          .dry_run = true};
     if (opts->n_targets == 0) {
         if (default_targets(s, &made, &r.n_targets) != TT_OK)
             return NULL;
@@ -233,7 +233,7 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
 }
 
 tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *const *targets,
-                           int n_targets, int n_fetched, int64_t rows, int micro, bool to_look)
+                           int n_targets, int n_fetched, int64_t rows, int micro, bool dry_run)
 {
     tti_plan *p;
     tti_plan_request r = {.targets = targets,
@@ -243,7 +243,7 @@ tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *co
                           .micro = micro,
                           .top = top,
                           .recompute = s->recompute,
-                          .to_look = to_look};
+                          .dry_run = dry_run};
     return tti_find_plan(s, &r, &p);
 }
 

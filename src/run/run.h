@@ -234,8 +234,8 @@ bool tti_is_watched(const tt_session *s);
  * together.c: how many submissions from the i-th on are joint work that is enqueued at once, 0:
  * none; enqueues them; has every device's other work wait for its joint work so far.
  */
-int tti_joint_at(const tti_plan *p, int i);
-tt_status tti_submit_joint(tt_session *s, tti_plan *p, int i, int n) TTI_CHECKED;
+int tti_collectives_at(const tti_plan *p, int i);
+tt_status tti_submit_collectives(tt_session *s, tti_plan *p, int i, int n) TTI_CHECKED;
 tt_status tti_join_devices(tt_session *s, const tti_plan *p) TTI_CHECKED;
 // Where fetch i is after that, in s->landing; SIZE_MAX: it is fetched from its device.
 size_t tti_landing_at(const tt_session *s, const tti_plan *p, int fetch);
@@ -302,10 +302,10 @@ typedef struct tti_need {
 // What it would need on each device. Fails as the plan would, but for limits.
 tt_status tti_session_try(tt_session *s, const tti_trial *t,
                           tti_need out[TTI_MAX_DEVICES]) TTI_CHECKED;
-// Makes and keeps the plan that a run of the session will use; to_look: without memory.
+// Makes and keeps the plan that a run of the session will use; dry_run: without memory.
 tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *const *targets,
                            int n_targets, int n_fetched, int64_t rows, int micro,
-                           bool to_look) TTI_CHECKED;
+                           bool dry_run) TTI_CHECKED;
 // The kept plan for this request, or a new one.
 tt_status tti_find_plan(tt_session *s, tti_plan_request *r, tti_plan **out) TTI_CHECKED;
 /*

@@ -220,10 +220,10 @@ const void *tti_value_data(const tt_session *s, const tti_plan *p, int value)
     const tti_value *root = &p->values[tti_root(p, value)];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return s->arenas[root->device + (root->is_near ? TTI_MAX_DEVICES : 0)] + root->offset +
+        return s->arenas[root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0)] + root->offset +
                skip;
-    if (root->memory == TTI_PARCEL)
-        return p->exe.parcels[root->device].data + root->offset + skip;
+    if (root->memory == TTI_STAGED)
+        return p->exe.staging[root->device].data + root->offset + skip;
     return (const char *)root->fixed + skip;
 }
 

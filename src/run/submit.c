@@ -9,7 +9,7 @@
  * kernel that follow each other on a device, as those of updates do, are then made at once where
  * there is a kernel for it.
  */
-#include "op/many.h"
+#include "op/batched_calls.h"
 #include "run/run.h"
 #include <string.h>
 
@@ -41,7 +41,7 @@ tt_status tti_wait_for_others(tt_session *s, tti_plan *p, int device, const tti_
 static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
-    bool is_there = en->is_feed && p->values[pn->out].memory == TTI_PARCEL;
+    bool is_there = en->is_feed && p->values[pn->out].memory == TTI_STAGED;
     for (int i = 0; i < p->n_feeds && en->is_feed && p->exe.ahead != NULL && !is_there; i++)
         if (p->exe.feed_calls[i] == en->calls)
             TT_TRY(tti_ahead_take(p, i, en->calls->launch.in[0].data, en->calls->launch.out[0].data,
@@ -145,7 +145,7 @@ static int count_alike(const tti_entry_list *all, int index, const tt_launch **l
 {
     const tti_entry *first = &all->entries[index];
     int n = 1;
-    if (first->n_calls != 1 || first->calls->many == NULL)
+    if (first->n_calls != 1 || first->calls->batched == NULL)
         return 1;
     list[0] = &first->calls->launch;
     for (; index + n < all->n_entries && n < MANY; n++) {
@@ -166,12 +166,12 @@ static tt_status submit_many(tt_session *s, tti_plan *p, int device, int index, 
 {
     tti_device *d = s->ctx->top.devices[device];
     tti_entry *first = &p->exe.lists[device].entries[index];
-    tti_many many = {n, list};
+    tti_batched_calls calls = {n, list};
     tt_launch l = first->calls->launch;
-    l.tune = &many;
+    l.tune = &calls;
     TT_TRY(tti_wait_for_others(s, p, device, first));
     (void)streams_of(d)->stream(d);
-    TT_TRY(first->calls->many(&l));
+    TT_TRY(first->calls->batched(&l));
     for (int k = 0; k < n; k++)
         TT_TRY(tell_others(s, d, first + k));
     return TT_OK;
@@ -214,10 +214,10 @@ static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
         const tti_entry_list *all = &p->exe.lists[device];
         if (index < next[device] || all->entries[index].is_feed != feeds)
             continue;
-        int joint = tti_joint_at(p, i);
-        if (joint > 0) {
-            TT_TRY(tti_submit_joint(s, p, i, joint));
-            i += joint - 1;
+        int n_enqueued = tti_collectives_at(p, i);
+        if (n_enqueued > 0) {
+            TT_TRY(tti_submit_collectives(s, p, i, n_enqueued));
+            i += n_enqueued - 1;
             continue;
         }
         int n = feeds || tti_is_watched(s) ? 1 : count_alike(all, index, list);
@@ -277,15 +277,15 @@ static tt_status send_parcels(tti_plan *p, const group *g)
 {
     for (int i = 0; i < p->n_feeds; i++) {
         const tti_value *v = &p->values[p->feeds[i]];
-        if (v->memory == TTI_PARCEL)
-            memcpy(p->exe.parcels[v->device].mirror + v->offset,
+        if (v->memory == TTI_STAGED)
+            memcpy(p->exe.staging[v->device].mirror + v->offset,
                    p->exe.feed_calls[i]->launch.in[0].data, v->bytes);
     }
     for (int i = 0; i < g->n; i++) {
-        const tti_parcel *parcel = &p->exe.parcels[g->d[i]->index];
-        memcpy(parcel->mirror, p->step, sizeof(*p->step));
-        TT_TRY(
-            streams_of(g->d[i])->copy(g->d[i], parcel->data, NULL, parcel->mirror, parcel->bytes));
+        const tti_feed_staging *staging = &p->exe.staging[g->d[i]->index];
+        memcpy(staging->mirror, p->step, sizeof(*p->step));
+        TT_TRY(streams_of(g->d[i])->copy(g->d[i], staging->data, NULL, staging->mirror,
+                                         staging->bytes));
     }
     return TT_OK;
 }

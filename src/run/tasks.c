@@ -188,7 +188,7 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
         TT_TRY(open_meeting(s));
     for (int d = 0; d < ctx->top.n_devices; d++) {
         tti_device *dev = ctx->top.devices[d];
-        size_t need = p->devices[d].near_bytes, *has = &s->arena_bytes[TTI_MAX_DEVICES + d];
+        size_t need = p->devices[d].mapped_bytes, *has = &s->arena_bytes[TTI_MAX_DEVICES + d];
         TT_TRY(grow_own(s, d, p->devices[d].arena_bytes - need));
         task[d] = dev->task;
         is_new[d] = need > *has;
@@ -291,7 +291,7 @@ tt_status tti_border_set(tt_session *s)
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tti_call *c)
 {
     tt_ctx *ctx = s->ctx;
-    const tti_mail *m = c->mail;
+    const tti_transfer *m = c->transfer;
     const tti_pnode *pn = &p->nodes[en->pnode];
     bool sends = pn->kind == TTI_SEND;
     char *data = sends ? (c->launch.n_in > 0 ? c->launch.in[0].data : NULL)

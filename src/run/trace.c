@@ -52,7 +52,7 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
 {
     const tti_pnode *pn =
         &recv->plan->nodes[recv->plan->exe.lists[recv->device].entries[recv->entry].pnode];
-    if (pn->kind != TTI_RECV || pn->mail != NULL)
+    if (pn->kind != TTI_RECV || pn->transfer != NULL)
         return; // another process has the other end
     int maker = recv->plan->values[tti_root(recv->plan, pn->in[0])].node;
     for (int64_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static void add_senders(tti_text *t, const tti_plan *p, const tti_pnode *pn)
             tti_text_add(t, "%s%s", seen == 0 ? "" : ", ", p->ctx->top.devices[d]->name);
         seen |= (uint64_t)1 << d;
     }
-    if (pn->kind == TTI_RECV && pn->mail != NULL)
+    if (pn->kind == TTI_RECV && pn->transfer != NULL)
         tti_text_add(t, "%s", p->ctx->top.devices[pn->from]->name);
     tti_text_add(t, "\"");
 }
@@ -117,8 +117,8 @@ static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
         tti_text_add(t, ",\"stage\":%d", pn->stage - 1);
     if (pn->stage > 0 || pn->micro > 0)
         tti_text_add(t, ",\"micro\":%d", pn->micro);
-    if (pn->node->origin != NULL || pn->is_again)
-        tti_text_add(t, ",\"part\":\"%s\"", pn->is_again ? "again" : "backward");
+    if (pn->node->origin != NULL || pn->is_recomputed)
+        tti_text_add(t, ",\"part\":\"%s\"", pn->is_recomputed ? "again" : "backward");
     if (tti_is_communication(pn)) {
         add_senders(t, p, pn);
         if (pn->kind != TTI_RECV && pn->piece >= 0)

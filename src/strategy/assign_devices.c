@@ -1,5 +1,5 @@
 /*
- * assign_devices.c - what strategies with several replicas have in common: devices are dealt to
+ * assign_devices.c - what strategies with several replicas have in common: devices are assigned to
  * replicas in order, and each replica has a share of the lanes.
  */
 #include "base/value.h"
@@ -63,8 +63,8 @@ static void measured_shares(const tti_topology *top, tti_mesh *m)
     }
 }
 
-tt_status tti_deal_share(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
-                         const char *text, tti_mesh *m)
+tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
+                            const char *text, tti_mesh *m)
 {
     for (int r = 0; r < m->n_replicas; r++)
         m->share[r] = 1;
@@ -93,8 +93,8 @@ tt_status tti_deal_share(const tti_topology *top, tt_ctx *ctx, const tti_strateg
 // ---- devices ---------------------------------------------------------------------------------
 
 // Devices that are no whole number of replicas with n_local each; or not the number asked for.
-static tt_status cannot_deal(const tti_topology *top, tt_ctx *ctx, int n, int replicas, int n_local,
-                             const char *why)
+static tt_status cannot_assign(const tti_topology *top, tt_ctx *ctx, int n, int replicas,
+                               int n_local, const char *why)
 {
     int whole = n / n_local;
     const char *name = top->strategy->name;
@@ -119,14 +119,14 @@ static tt_status cannot_deal(const tti_topology *top, tt_ctx *ctx, int n, int re
                    replicas * n_local, replicas * n_local == 1 ? "" : "s");
 }
 
-tt_status tti_deal(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
-                   const char *why, tti_mesh *out)
+tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
+                             const char *why, tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
     bool apart = out->is_apart;
     int n = top->n_devices - apart;
     if (n % n_local != 0 || n < n_local || (replicas > 0 && replicas * n_local != n))
-        return cannot_deal(top, ctx, n, replicas, n_local, why);
+        return cannot_assign(top, ctx, n, replicas, n_local, why);
     replicas = n / n_local;
     if (replicas > top->lanes)
         return TT_FAIL(ctx, TT_EINVAL,
@@ -138,5 +138,5 @@ tt_status tti_deal(const tti_topology *top, const tt_graph *g, int replicas, int
         .n_replicas = replicas + apart, .n_local = n_local, .n_micro = 1, .is_apart = apart};
     for (int d = 0; d < top->n_devices; d++)
         out->device[d] = d;
-    return tti_deal_share(top, ctx, top->strategy, top->spread.share, out);
+    return tti_assign_shares(top, ctx, top->strategy, top->spread.share, out);
 }

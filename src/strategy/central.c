@@ -17,7 +17,7 @@ static tt_status central_mesh(const tti_topology *top, const tt_graph *g, tti_me
 {
     if (tti_local_pins(g, NULL) < 2 && is_cpu_before_gpus(top)) {
         out->is_apart = true;
-        TT_TRY(tti_deal(top, g, top->spread.replicas, 1, "no pins local:1", out));
+        TT_TRY(tti_assign_devices(top, g, top->spread.replicas, 1, "no pins local:1", out));
     } else {
         TT_TRY(tti_strategy_mirrored.mesh(top, g, out));
     }

@@ -12,7 +12,7 @@ static tt_status mirrored_mesh(const tti_topology *top, const tt_graph *g, tti_m
     if (pins > 1)
         snprintf(why, sizeof(why), "pins up to local:%d", pins - 1);
     out->is_apart = false;
-    return tti_deal(top, g, top->spread.replicas, TTI_MAX(pins, 1), why, out);
+    return tti_assign_devices(top, g, top->spread.replicas, TTI_MAX(pins, 1), why, out);
 }
 
 static const char *const mirrored_uses[] = {"replicas", "share",  "reduce", "wire",

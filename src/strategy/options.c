@@ -99,5 +99,5 @@ tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *
                        s->name, spread->chunks, schedule_words[spread->schedule]);
     tti_mesh none = {.n_replicas = 0}; // numbers alone
     static const tti_topology nowhere;
-    return tti_deal_share(&nowhere, ctx, s, spread->share, &none);
+    return tti_assign_shares(&nowhere, ctx, s, spread->share, &none);
 }

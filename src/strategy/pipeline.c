@@ -76,7 +76,7 @@ static tt_status pipeline_mesh(const tti_topology *top, const tt_graph *g, tti_m
     int n_chunks = s->schedule != TT_PIPE_INTERLEAVED ? 1 : s->chunks > 0 ? s->chunks : 2;
     TT_TRY(count_stages(top, g, n_chunks, &stages, why));
     out->is_apart = false;
-    TT_TRY(tti_deal(top, g, s->replicas, stages, why, out));
+    TT_TRY(tti_assign_devices(top, g, s->replicas, stages, why, out));
     out->is_staged = true;
     out->n_chunks = n_chunks;
     return count_micro(top, ctx, out);

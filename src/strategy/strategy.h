@@ -40,15 +40,15 @@ int tti_local_pins(const tt_graph *g, const tt_node **who);
 // ---- assign_devices.c: devices and lanes to replicas -----------------------------------------
 
 /*
- * Deals the topology's devices in order, n_local to a replica; why says where n_local comes from,
+ * Assigns the topology's devices in order, n_local to a replica; why says where n_local comes from,
  * "pins up to local:1". replicas 0: as many as there are. Fills the shares of lanes. Where
  * out->is_apart is set the first device is a replica without lanes, beside those asked for.
  */
-tt_status tti_deal(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
-                   const char *why, tti_mesh *out) TTI_CHECKED;
+tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
+                             const char *why, tti_mesh *out) TTI_CHECKED;
 // Fills mesh->share from text: "equal", "auto", "2,1"; with no replicas it only looks at the text.
-tt_status tti_deal_share(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
-                         const char *text, tti_mesh *mesh) TTI_CHECKED;
+tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
+                            const char *text, tti_mesh *mesh) TTI_CHECKED;
 // "8 lanes: at most 8 replicas": how far the lanes let a graph be spread.
 #define TTI_MOST_TEXT 96
 const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[TTI_MOST_TEXT]);

@@ -42,7 +42,7 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
     TT_TRY(ctx->top.strategy->mesh(&ctx->top, g, &m));
     if (m.is_free || m.n_replicas - m.is_apart > ctx->top.lanes)
         return TT_OK;
-    tti_deal_lanes(&m, ctx->top.lanes, end);
+    tti_assign_lanes(&m, ctx->top.lanes, end);
     for (int r = 0; r < m.n_replicas; r++)
         for (int l = 0; l < m.n_local; l++) {
             if (ctx->top.devices[m.device[r * m.n_local + l]]->task != ctx->top.task)

@@ -81,7 +81,7 @@ static double slowest(const tti_mesh *m, const int *end, const double *lane)
     return most;
 }
 
-static tt_status deal_anew(tti_fit *f)
+static tt_status assign_anew(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
     tti_mesh m;
@@ -91,7 +91,7 @@ static tt_status deal_anew(tti_fit *f)
     int first = m.is_apart;
     if (m.n_replicas - first < 2 || m.n_replicas - first > ctx->top.lanes)
         return TT_OK;
-    tti_deal_lanes(&m, ctx->top.lanes, was);
+    tti_assign_lanes(&m, ctx->top.lanes, was);
     double times[TTI_MAX_DEVICES] = {0};
     for (int d = 0; d < ctx->top.n_devices; d++)
         times[d] = (double)(compute_of(f, d) - f->share_marks[d]);
@@ -100,7 +100,7 @@ static tt_status deal_anew(tti_fit *f)
         return TT_OK;
     for (int r = first; r < m.n_replicas; r++)
         m.share[r] = lane[first] / lane[r];
-    tti_deal_lanes(&m, ctx->top.lanes, now);
+    tti_assign_lanes(&m, ctx->top.lanes, now);
     if (slowest(&m, now, lane) > (1 - GAIN) * slowest(&m, was, lane))
         return TT_OK;
     for (int r = first; r < m.n_replicas; r++)
@@ -124,7 +124,7 @@ tt_status tti_fit_share(tti_fit *f)
         return mark(f);
     if (done != FIRST + STEPS || f->share_marks == NULL)
         return TT_OK;
-    tt_status st = deal_anew(f);
+    tt_status st = assign_anew(f);
     tti_free(f->model->ctx, f->share_marks);
     f->share_marks = NULL;
     return st;

@@ -2,7 +2,7 @@
  * at_once.c - calls of one kernel that follow each other on a device are made at once: those of a
  * list, wherever other devices' entries stand between them, each with scratch of its own.
  */
-#include "op/many.h"
+#include "op/batched_calls.h"
 #include "run/run.h"
 #include "test.h"
 #include <stdio.h>
@@ -15,9 +15,9 @@ static int n_calls, most;
 
 static tt_status counting(const tt_launch *l)
 {
-    const tti_many *many = l->tune;
+    const tti_batched_calls *calls = l->tune;
     n_calls++;
-    most = TTI_MAX(most, many->n);
+    most = TTI_MAX(most, calls->n);
     return really(l);
 }
 
@@ -27,10 +27,10 @@ static void count_calls(tt_session *s)
     for (int d = 0; d < s->ctx->top.n_devices; d++)
         for (int i = 0; i < s->plans->exe.lists[d].n_entries; i++) {
             tti_call *c = s->plans->exe.lists[d].entries[i].calls;
-            if (s->plans->exe.lists[d].entries[i].n_calls != 1 || c->many == NULL)
+            if (s->plans->exe.lists[d].entries[i].n_calls != 1 || c->batched == NULL)
                 continue;
-            really = c->many;
-            c->many = counting;
+            really = c->batched;
+            c->batched = counting;
         }
     n_calls = most = 0;
 }

@@ -62,7 +62,7 @@ static outcome train(int model, const matrix_way *way)
     tt_session *s = tt_model_get_session(m);
     ck_assert_msg(tti_replicas_check(s, 4) == TT_OK, "%s", tt_last_error(ctx).message);
     for (const tti_plan *p = s->plans; p != NULL; p = p->next) {
-        out.units = TTI_MAX(out.units, (int)p->n_units);
+        out.units = TTI_MAX(out.units, (int)p->n_collectives);
         out.groups = TTI_MAX(out.groups, p->exe.n_groups);
     }
     CHECK_OK(tt_close(ctx));

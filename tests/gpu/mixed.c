@@ -182,7 +182,7 @@ static tt_status apart(tt_spread spread, int lanes, tti_mesh *m, int *end, const
                           .lanes = lanes, .on_event = test_ignore_event);
     tt_status st = ctx->top.strategy->mesh(&ctx->top, tt_graph_new(ctx), m);
     if (st == TT_OK)
-        tti_deal_lanes(m, lanes, end);
+        tti_assign_lanes(m, lanes, end);
     else
         CHECK_MESSAGE(ctx, words);
     CHECK_INT(tt_close(ctx), st);

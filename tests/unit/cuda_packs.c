@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "cuda_module.h"
 #include "op/batch_norm.h"
-#include "op/many.h"
+#include "op/batched_calls.h"
 #include "op/norm.h"
 #include "op/reduce.h"
 #include "op/update.h"
@@ -281,7 +281,7 @@ static size_t update_all(const char *name, int n_in, bool at_once, char *to)
             run(name, one[i]);
     }
     tt_launch l = one[0];
-    l.tune = &(tti_many){VARIABLES, list};
+    l.tune = &(tti_batched_calls){VARIABLES, list};
     if (at_once)
         run_batched(name, l);
     for (int i = 0; i < VARIABLES; i++)
@@ -331,7 +331,7 @@ static void square_all(bool at_once, double *to)
             run("square_sum", one[i]);
     }
     tt_launch l = one[0];
-    l.tune = &(tti_many){VARIABLES, list};
+    l.tune = &(tti_batched_calls){VARIABLES, list};
     if (at_once)
         run_batched("square_sum", l);
     for (int i = 0; i < VARIABLES; i++)

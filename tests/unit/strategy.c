@@ -233,7 +233,7 @@ static void check_deal(int n_lanes, int n_replicas, const double *share, const i
     int end[TTI_MAX_DEVICES], at = 0;
     for (int r = 0; r < n_replicas; r++)
         m.share[r] = share != NULL ? share[r] : 1;
-    tti_deal_lanes(&m, n_lanes, end);
+    tti_assign_lanes(&m, n_lanes, end);
     for (int r = 0; r < n_replicas; r++) {
         if (want != NULL)
             ck_assert_msg(end[r] - at == want[r], "%d lanes: replica %d has %d", n_lanes, r,

@@ -54,7 +54,7 @@ static void open_fixture(fixture *f, const layout *l, fit_kind kind)
                           .rows = 48,
                           .top = &f->top,
                           .mesh = &mesh,
-                          .to_look = true};
+                          .dry_run = true};
     CHECK_OK(tti_plan_new(s->graph, &r, &f->plan));
     tti_free(f->ctx, list);
 }
@@ -172,7 +172,7 @@ static bool skip_receive(tti_plan *p, int n)
         tti_pnode *pn = &p->nodes[p->order[pos]];
         for (int k = 0; k < pn->n_in; k++) {
             const tti_pnode *maker = &p->nodes[p->values[pn->in[k]].node];
-            if (maker->kind != TTI_RECV || maker->mail != NULL || pn->kind == TTI_TREE ||
+            if (maker->kind != TTI_RECV || maker->transfer != NULL || pn->kind == TTI_TREE ||
                 !tti_reads(pn, k) || n-- > 0)
                 continue;
             pn->in[k] = maker->in[0];
@@ -182,35 +182,35 @@ static bool skip_receive(tti_plan *p, int n)
     return false;
 }
 
-static tti_pnode *nth_letter(tti_plan *p, int n)
+static tti_pnode *nth_message(tti_plan *p, int n)
 {
     for (int pos = 0; pos < p->n_order; pos++)
-        if (p->nodes[p->order[pos]].mail != NULL && n-- == 0)
+        if (p->nodes[p->order[pos]].transfer != NULL && n-- == 0)
             return &p->nodes[p->order[pos]];
     return NULL;
 }
 
-static bool other_letter(tti_plan *p, int n)
+static bool other_message(tti_plan *p, int n)
 {
-    tti_pnode *pn = nth_letter(p, n);
+    tti_pnode *pn = nth_message(p, n);
     if (pn != NULL)
-        pn->mail->edge = (pn->mail->edge + 1) % p->n_letters;
-    return pn != NULL && p->n_letters > 1;
+        pn->transfer->edge = (pn->transfer->edge + 1) % p->n_messages;
+    return pn != NULL && p->n_messages > 1;
 }
 
-static bool other_letter_bytes(tti_plan *p, int n)
+static bool other_message_bytes(tti_plan *p, int n)
 {
-    tti_pnode *pn = nth_letter(p, n);
+    tti_pnode *pn = nth_message(p, n);
     if (pn != NULL)
-        pn->mail->bytes += 8;
+        pn->transfer->bytes += 8;
     return pn != NULL;
 }
 
 static bool other_peer(tti_plan *p, int n)
 {
-    tti_pnode *pn = nth_letter(p, n);
+    tti_pnode *pn = nth_message(p, n);
     if (pn != NULL)
-        pn->mail->peer = p->top->devices[pn->device]->task;
+        pn->transfer->peer = p->top->devices[pn->device]->task;
     return pn != NULL;
 }
 
@@ -412,7 +412,7 @@ static bool share_memory(tti_plan *p, int n)
             int a = tti_root(p, pn->in[k]), b = tti_root(p, pn->out);
             tti_value *in = &p->values[a], *out = &p->values[b];
             if (a == b || in->memory != TTI_ARENA || out->memory != TTI_ARENA || in->bytes == 0 ||
-                out->bytes == 0 || in->device != out->device || in->is_near != out->is_near ||
+                out->bytes == 0 || in->device != out->device || in->is_mapped != out->is_mapped ||
                 !tti_reads(pn, k) || n-- > 0)
                 continue;
             out->offset = in->offset;
@@ -457,7 +457,7 @@ static bool copy_other_bytes(tti_plan *p, int n)
     tti_pnode *pn = NULL;
     for (int pos = 0; pos < p->n_order && pn == NULL; pos++) {
         tti_pnode *at = &p->nodes[p->order[pos]];
-        if (at->kind == TTI_RECV && at->mail == NULL && at->n_in > 0 && n-- == 0)
+        if (at->kind == TTI_RECV && at->transfer == NULL && at->n_in > 0 && n-- == 0)
             pn = at;
     }
     if (pn == NULL)
@@ -471,12 +471,12 @@ static const change changes[] = {
     {"read a later value", read_itself, "order reads update"},
     {"make a value twice", make_twice, "makes reads"},
     {"bytes that do not fit the elements", wrong_bytes, "size"},
-    {"drop a node that is needed", drop_node, "reads order letters"},
+    {"drop a node that is needed", drop_node, "reads order messages"},
     {"a device that is not there", no_device, "device"},
     {"read another device's memory", skip_receive, "device"},
-    {"another letter", other_letter, "letters"},
-    {"letters of other bytes", other_letter_bytes, "letters"},
-    {"letters to oneself", other_peer, "letters"},
+    {"another message", other_message, "messages"},
+    {"messages of other bytes", other_message_bytes, "messages"},
+    {"messages to oneself", other_peer, "messages"},
     {"lanes left out", lose_lanes, "lanes"},
     {"lanes counted twice", count_lanes_twice, "lanes"},
     {"a reader before its maker", swap_order, "order update"},

@@ -9,7 +9,7 @@
  */
 #include "op/cpu/lanes.h"
 #include "op/index.h"
-#include "op/touched.h"
+#include "op/sparse_rows.h"
 
 static int64_t id_at(const tt_arg *ids, int64_t i)
 {
@@ -237,7 +237,7 @@ static void part_ends(const tt_launch *l, int end[TTI_LANE_DEPTH])
 
 // The touches, and where the positions of each begin in sorted.
 static void list_touches(const tt_launch *l, const layout *y, const int32_t *sorted, int32_t *first,
-                         tti_touch *list, int32_t *n)
+                         tti_sparse_row *list, int32_t *n)
 {
     const tt_arg *ids = &l->in[1];
     int end[TTI_LANE_DEPTH], part = 0;
@@ -252,7 +252,7 @@ static void list_touches(const tt_launch *l, const layout *y, const int32_t *sor
             is_new = true;
         if (is_new) {
             first[*n] = (int32_t)k;
-            list[(*n)++] = (tti_touch){(int32_t)id, part};
+            list[(*n)++] = (tti_sparse_row){(int32_t)id, part};
         }
         before = id;
     }
@@ -266,8 +266,8 @@ tt_status TTI_ISA(touched_rows)(const tt_launch *l)
     int64_t most = l->in[1].count, inner = t->inner;
     int32_t *ends = (int32_t *)l->scratch, *sorted = ends + t->n + 1, *first = sorted + most;
     real *y = l->out[0].data;
-    tti_touch *list = tti_touched_list(y, most, inner, sizeof(real));
-    int32_t *n = tti_touched_n(y, most, inner, sizeof(real));
+    tti_sparse_row *list = tti_sparse_rows_list(y, most, inner, sizeof(real));
+    int32_t *n = tti_sparse_rows_n(y, most, inner, sizeof(real));
     layout lay = layout_of(l, t);
     if (l->phase == 0) {
         if (l->begin >= l->end)

@@ -2,9 +2,9 @@
  * batch_norm.cu - batch norm over the whole batch on a GPU: the ops of batch_norm.c. The walks over
  * rows are in batch_norm_sums.cuh and batch_norm_map.cuh.
  */
+#include "op/batched_calls.h"
 #include "op/gpu/batch_norm_map.cuh"
 #include "op/gpu/batch_norm_sums.cuh"
-#include "op/many.h"
 #include "op/rows.h"
 
 // Scratch: slices [lanes, slices, 2, c].
@@ -232,11 +232,11 @@ static tt_status batch_norm_running(const tt_launch *l)
 
 static tt_status batch_norm_running_many(const tt_launch *l)
 {
-    const tti_many *many = (const tti_many *)l->tune;
+    const tti_batched_calls *calls = (const tti_batched_calls *)l->tune;
     running_list list;
     list.n = 0;
-    for (int i = 0; i < many->n; i++)
-        add_running(many->list[i], &list);
+    for (int i = 0; i < calls->n; i++)
+        add_running(calls->list[i], &list);
     launch_running(l, &list);
     return tti_cuda_launched(l);
 }

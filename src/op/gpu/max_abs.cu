@@ -2,7 +2,7 @@
  * max_abs.cu - kernel of max_abs.c on a GPU. Bound by memory; a block of threads makes a number.
  * The magnitudes of all gradients, which follow each other, are made by one grid.
  */
-#include "op/gpu/many.cuh"
+#include "op/gpu/batched_calls.cuh"
 #include "op/gpu/max_abs.cuh"
 #include "op/max_abs.h"
 
@@ -68,10 +68,11 @@ static tt_status max_abs(const tt_launch *l)
 
 static tt_status max_abs_many(const tt_launch *l)
 {
-    const tti_many *many = (const tti_many *)l->tune;
+    const tti_batched_calls *calls = (const tti_batched_calls *)l->tune;
     if (l->n_in > 1) { // nothing is won
-        for (int i = 0; i < many->n; i++)
-            tti_max_abs_launch(l, many->list[i]->in, l->n_in, (float *)many->list[i]->out[0].data);
+        for (int i = 0; i < calls->n; i++)
+            tti_max_abs_launch(l, calls->list[i]->in, l->n_in,
+                               (float *)calls->list[i]->out[0].data);
         return tti_cuda_launched(l);
     }
     tti_items_launch<item, LIST>(l, item_of, launch);

@@ -6,7 +6,7 @@
  * Sums of several tensors, as a global norm has them, are made by the blocks of one grid.
  */
 #include "cuda/async.cuh"
-#include "op/gpu/many.cuh"
+#include "op/gpu/batched_calls.cuh"
 #include "op/gpu/square_sum.cuh"
 #include "op/square_sum.h"
 

@@ -5,7 +5,7 @@
  * The step's scalars are computed in f64 by two threads of each block while the others wait for
  * their first elements; so there are no more blocks than fit on the card.
  */
-#include "op/gpu/many.cuh"
+#include "op/gpu/batched_calls.cuh"
 #include "op/gpu/update.cuh"
 
 #define THREADS 256
@@ -220,11 +220,11 @@ template <class R> static void launch_list(const tt_launch *l, update_list *list
 // Updates that follow each other and share no memory: as few launches as lists have room for.
 template <class R> static tt_status update_many(const tt_launch *l)
 {
-    const tti_many *many = (const tti_many *)l->tune;
+    const tti_batched_calls *calls = (const tti_batched_calls *)l->tune;
     update_list list;
     memset(&list, 0, sizeof(list));
-    for (int i = 0; i < many->n; i++) {
-        const tt_launch *one = many->list[i];
+    for (int i = 0; i < calls->n; i++) {
+        const tt_launch *one = calls->list[i];
         const tti_update_attr *a = (const tti_update_attr *)one->attr;
         update_args p = args_of(one, R::n_state, a->has_scale != 0);
         int attr = attribute_of(&list, a);

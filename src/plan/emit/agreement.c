@@ -13,7 +13,7 @@ struct tti_shared_flags {
     tti_segment of[TT_MAX_TASKS]; // by rank; none: all zero
 };
 
-typedef struct tti_line {
+typedef struct tti_flag_line {
     tti_flag flag;
     char rest[64 - sizeof(tti_flag)]; // a cache line each
 } line;
@@ -38,7 +38,7 @@ static uint64_t hash_value(const tti_plan *p, int value, uint64_t h)
                         (uint64_t)v->device,
                         root->offset,
                         (uint64_t)root->memory,
-                        root->is_near};
+                        root->is_mapped};
     return tti_hash64(words, sizeof(words), h);
 }
 
@@ -46,7 +46,7 @@ static uint64_t hash_node(const tti_plan *p, const tti_pnode *pn, uint64_t h)
 {
     int64_t words[] = {pn->kind,         pn->n_in,
                        pn->n_out,        pn->device,
-                       pn->piece,        pn->n_ways,
+                       pn->piece,        pn->n_pieces,
                        pn->lanes->n,     pn->lanes->first,
                        pn->lanes->total, pn->lanes->bound[pn->lanes->n]};
     h = tti_hash64(words, sizeof(words), h);
@@ -55,10 +55,11 @@ static uint64_t hash_node(const tti_plan *p, const tti_pnode *pn, uint64_t h)
         h = hash_value(p, pn->in[k], h);
     for (int k = 0; k < pn->n_out; k++)
         h = hash_value(p, pn->out + k, h);
-    if (pn->mail == NULL)
+    if (pn->transfer == NULL)
         return h;
-    uint64_t mail[] = {(uint64_t)pn->mail->edge, (uint64_t)pn->mail->n, pn->mail->bytes};
-    return tti_hash64(mail, sizeof(mail), h);
+    uint64_t transfer[] = {(uint64_t)pn->transfer->edge, (uint64_t)pn->transfer->n,
+                           pn->transfer->bytes};
+    return tti_hash64(transfer, sizeof(transfer), h);
 }
 
 // Of the first n in the order.

@@ -5,8 +5,8 @@
  * scratch before and rounded after, by the cast op's own kernel.
  */
 #include "plan/emit/draft.h"
-#include "op/many.h"
-#include "op/touched.h"
+#include "op/batched_calls.h"
+#include "op/sparse_rows.h"
 #include <string.h>
 
 #define SMALL_NS  12000.0 // below this one thread is faster than waking the team
@@ -131,7 +131,7 @@ static tt_status draft_move(emitter *e, int pnode, tti_device *from)
 }
 
 // The kernel that takes several calls of an op at once, if there is one.
-static tt_kernel_fn many_of(const tti_device *d, const tt_op *op)
+static tt_kernel_fn batched_of(const tti_device *d, const tt_op *op)
 {
     const tt_kernel *k =
         d->backend->kernel(d, (tti_kernel_key){TTI_KERNEL_BATCHED, {op->name, NULL, NULL}});
@@ -154,9 +154,9 @@ static tt_status to_streams(emitter *e, int pnode, tti_kernel_key key)
         return TT_FAIL(p->ctx, TT_EUNSUPPORTED, "%s '%s': %s has no kernel for it",
                        tti_pnode_kind_name(pn), pn->node->name, d->name);
     c->fn = k->fn[0];
-    c->many = is_op ? many_of(d, pn->node->op) : NULL;
+    c->batched = is_op ? batched_of(d, pn->node->op) : NULL;
     c->n_phases = c->n_threads = 1;
-    c->launch.step = (const tt_step *)(const void *)p->exe.parcels[d->index].data;
+    c->launch.step = (const tt_step *)(const void *)p->exe.staging[d->index].data;
     c->launch.device = d->state;
     c->launch.stream = d->backend->streams->stream(d);
     return TT_OK;
@@ -245,8 +245,8 @@ static tt_status draft_kernel(emitter *e, int pnode)
     const tti_pnode *pn = &p->nodes[pnode];
     const tt_node *n = pn->node;
     tti_device *dev = p->top->devices[pn->device];
-    const tt_kernel *kernel = pn->n_out > 0 && p->values[pn->out].touched > 0
-                                  ? tti_touched_kernel(n, dev->backend->id)
+    const tt_kernel *kernel = pn->n_out > 0 && p->values[pn->out].sparse_rows > 0
+                                  ? tti_sparse_rows_kernel(n, dev->backend->id)
                                   : tti_device_kernel(dev, n->op);
     tt_kernel_fn fn = kernel->fn[tti_has_streams(dev) ? 0 : tti_isa_for(p->top, n)];
     bool wide = tti_needs_widening(n) && !tti_has_streams(dev);
@@ -316,7 +316,7 @@ static tt_status draft_kernel(emitter *e, int pnode)
                                                : st;
 }
 
-// Letters to another process, or from one.
+// Messages to another process, or from one.
 static tt_status draft_mail(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
@@ -327,13 +327,13 @@ static tt_status draft_mail(emitter *e, int pnode)
         return TT_ENOMEM;
     for (int i = 0; i < pn->n_in + pn->n_out; i++)
         tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[pn->n_in > 0 ? pn->in[i] : pn->out]);
-    c->mail = pn->mail;
+    c->transfer = pn->transfer;
     c->units[0] = 1;
     return TT_OK;
 }
 
-// A device's part of joint work: who carries it is told when all are enqueued.
-tt_status tti_draft_joint(emitter *e, int pnode)
+// A device's part of library collectives: who carries it is told when all are enqueued.
+tt_status tti_draft_collective(emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
@@ -371,10 +371,10 @@ tt_status tti_draft_op(emitter *e, int pnode)
 
 tt_status tti_draft_transfer(emitter *e, int pnode)
 {
-    return e->p->nodes[pnode].mail != NULL ? draft_mail(e, pnode) : draft_copy(e, pnode);
+    return e->p->nodes[pnode].transfer != NULL ? draft_mail(e, pnode) : draft_copy(e, pnode);
 }
 
-tt_status tti_draft_joining(emitter *e, int pnode)
+tt_status tti_draft_combining(emitter *e, int pnode)
 {
     const tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];

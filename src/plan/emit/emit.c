@@ -50,11 +50,11 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
     const tti_value *root = &p->values[at];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return patch(p, &a->data, root->device + (root->is_near ? TTI_MAX_DEVICES : 0),
+        return patch(p, &a->data, root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0),
                      root->offset + skip);
     void *fixed =
-        root->memory == TTI_PARCEL ? p->exe.parcels[root->device].data + root->offset : root->fixed;
-    if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_to_look)
+        root->memory == TTI_STAGED ? p->exe.staging[root->device].data + root->offset : root->fixed;
+    if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_dry_run)
         TT_TRY(constant_on(p, at, device, &fixed));
     a->data = fixed == NULL ? NULL : (char *)fixed + skip; // of a process far away it has none
     return TT_OK;
@@ -198,7 +198,7 @@ static tt_status make_lists(emitter *e, tti_wait_list *w)
 static tt_status agree(emitter *e, const tti_wait_list *w)
 {
     tti_plan *p = e->p;
-    if (p->top->n_tasks < 2 || e->req->to_look)
+    if (p->top->n_tasks < 2 || e->req->dry_run)
         return TT_OK;
     for (int64_t i = 0; i < w->n; i++) {
         int from = p->nodes[w->from[i]].device, to = p->nodes[w->to[i]].device;
@@ -240,11 +240,11 @@ tti_want tti_plan_want(const tti_plan *p, const tti_pnode *pn)
     const tti_value *v = &p->values[pn->out];
     tti_want w = {.var = pn->node,
                   .dev = p->top->devices[pn->device],
-                  .is_piece = pn->n_ways > 0,
+                  .is_piece = pn->n_pieces > 0,
                   .bytes = v->bytes};
     int64_t begin = 0, end;
     if (w.is_piece)
-        tti_piece_range(tt_shape_count(&v->tensor->shape), pn->piece, pn->n_ways, &begin, &end);
+        tti_piece_range(tt_shape_count(&v->tensor->shape), pn->piece, pn->n_pieces, &begin, &end);
     w.begin = (size_t)begin * tt_dtype_bytes(v->dtype);
     return w;
 }
@@ -291,14 +291,14 @@ static tt_status find_variables(emitter *e)
             e->req->variable_needs == NULL ? w.bytes : e->req->variable_needs(e->req->user, &w);
     }
     TT_TRY(tti_plan_check_limits(p, fresh));
-    if (p->top->n_tasks > 1 && e->req->variables != NULL && !e->req->to_look)
+    if (p->top->n_tasks > 1 && e->req->variables != NULL && !e->req->dry_run)
         return find_together(e);
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
             continue;
         tti_want w = tti_plan_want(p, pn);
-        if (e->req->variable != NULL && !e->req->to_look)
+        if (e->req->variable != NULL && !e->req->dry_run)
             TT_TRY(e->req->variable(e->req->user, &w, &p->values[pn->out].fixed));
     }
     return TT_OK;
@@ -322,7 +322,7 @@ static void find_runs(emitter *e)
         if (!e->drafts[i].has_entry)
             continue;
         last[p->nodes[i].device] = i;
-        if (e->drafts[i].n_calls != 1 || c->many == NULL)
+        if (e->drafts[i].n_calls != 1 || c->batched == NULL)
             continue;
         bool alike = before >= 0 && e->run[before] >= 0 && e->drafts[before].calls->fn == c->fn;
         e->run[i] = alike ? e->run[before] : i;
@@ -332,9 +332,9 @@ static void find_runs(emitter *e)
 static tt_status emit(emitter *e, tti_wait_list *w)
 {
     tti_plan *p = e->p;
-    tti_plan_parcels(p);
-    if (!e->req->is_trial && !e->req->to_look)
-        TT_TRY(tti_plan_parcels_alloc(p));
+    tti_plan_staging(p);
+    if (!e->req->is_trial && !e->req->dry_run)
+        TT_TRY(tti_plan_staging_alloc(p));
     for (int64_t i = 0; i < p->n_nodes; i++) {
         e->scratch[i] = e->entry[i] = -1;
         if (!p->nodes[i].is_dropped)
@@ -359,13 +359,13 @@ static tt_status emit(emitter *e, tti_wait_list *w)
     if (e->req->is_trial)
         return TT_OK;
     TT_TRY(find_variables(e));
-    if (!e->req->to_look)
-        TT_TRY(tti_plan_gangs(p));
+    if (!e->req->dry_run)
+        TT_TRY(tti_plan_communicators(p));
     TT_TRY(tti_collect_waits(w));
     TT_TRY(agree(e, w));
     TT_TRY(make_lists(e, w));
     TT_TRY(tti_plan_groups(p, e->entry));
-    tti_plan_join_waits(p);
+    tti_plan_collective_waits(p);
     TT_TRY(list_submissions(e));
     return list_flags(e);
 }

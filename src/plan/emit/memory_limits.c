@@ -115,9 +115,10 @@ tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables)
     for (int i = 0; i < p->top->n_devices; i++) {
         const tti_device *d = p->top->devices[i];
         size_t variables = atomic_load(&d->variables) + new_variables[i];
-        // What other plans have beside their arenas, and this one, which may have its parcel.
+        // What other plans have beside their arenas, and this one, which may have its staging
+        // memory.
         size_t fixed = atomic_load(&d->fixed) + p->devices[i].fixed_bytes;
-        fixed -= p->exe.parcels[i].data != NULL ? p->exe.parcels[i].bytes : 0;
+        fixed -= p->exe.staging[i].data != NULL ? p->exe.staging[i].bytes : 0;
         size_t need = variables + p->devices[i].arena_bytes + fixed;
         if (p->top->limit[i] > 0 && need > p->top->limit[i])
             return refuse(p, i, need, variables);

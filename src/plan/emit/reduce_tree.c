@@ -15,7 +15,7 @@
 
 #define BLOCK TTI_TREE_BLOCK
 
-static const tt_kernel_fn moments_kernels[] = TT_CPU_FNS(tti_join_moments);
+static const tt_kernel_fn moments_kernels[] = TT_CPU_FNS(tti_merge_moments);
 
 #define ADD_BLOCK(type)             \
     for (int64_t i = 0; i < n; i++) \
@@ -321,8 +321,8 @@ tt_status tti_draft_sums(tti_emitter *e, int pnode)
     const tti_pnode *maker = tti_maker(e->p, node->in[0]);
     if (node->kind == TTI_NARROW || maker->kind == TTI_NARROW)
         return draft_narrow(e, pnode);
-    if (e->p->values[node->in[0]].touched > 0)
-        return tti_draft_touched(e, pnode);
+    if (e->p->values[node->in[0]].sparse_rows > 0)
+        return tti_draft_sparse_tree(e, pnode);
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     bool tree = pn->kind == TTI_TREE, moments = pn->kind == TTI_MOMENTS;

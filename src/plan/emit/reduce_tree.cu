@@ -400,7 +400,7 @@ static tt_status widen_cuda(const tt_launch *l)
     return tti_cuda_launched(l);
 }
 
-extern "C" const tti_cuda_row tti_cuda_join[] = {
+extern "C" const tti_cuda_row tti_cuda_reduce_tree[] = {
     TTI_ROW_FORM(TTI_KERNEL_TREE, tree_cuda),
     TTI_ROW_FORM(TTI_KERNEL_GATHER, gather_cuda),
     TTI_ROW_FORM(TTI_KERNEL_MOMENTS, moments_cuda),

@@ -17,9 +17,9 @@ void tti_tree_add(int isa, tt_dtype t, void *low, const void *high, int64_t n);
 // n sums to elements from `at` on; f32 sums of a half type are rounded once, here.
 void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n);
 // reduce_tree_cpu.c: merges statistics.
-TT_CPU_DECLARE(tti_join_moments);
+TT_CPU_DECLARE(tti_merge_moments);
 
-// sparse_tree.c: a tree whose inputs are lists of touched rows.
-tt_status tti_draft_touched(tti_emitter *e, int pnode) TTI_CHECKED;
+// sparse_tree.c: a tree whose inputs are lists of sparse rows.
+tt_status tti_draft_sparse_tree(tti_emitter *e, int pnode) TTI_CHECKED;
 
 #endif

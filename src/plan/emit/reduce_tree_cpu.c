@@ -7,7 +7,7 @@
 
 // Statistics of the replicas: an input has the means of its parts, the next one their M2. Units are
 // channels.
-tt_status TTI_ISA(tti_join_moments)(const tt_launch *l)
+tt_status TTI_ISA(tti_merge_moments)(const tt_launch *l)
 {
     const tti_tree_program *prog = l->tune;
     int64_t c = l->out[0].count;

@@ -1,26 +1,26 @@
 /*
- * sparse_tree.c - the tree over partial sums that are rows of a table (op/touched.h).
+ * sparse_tree.c - the tree over partial sums that are rows of a table (op/sparse_rows.h).
  *
- * The tree over shards zeroes its range of the gradient and goes through all lists at once, in the
- * order of ids; what is on several of them is added in the order of the lane tree. What is on none
- * is zero there, and adding that would change no bit.
+ * The tree over micro-batches zeroes its range of the gradient and goes through all lists at once,
+ * in the order of ids; what is on several of them is added in the order of the lane tree. What is
+ * on none is zero there, and adding that would change no bit.
  */
-#include "op/touched.h"
+#include "op/sparse_rows.h"
 #include "plan/emit/reduce_tree.h"
 #include "plan/spread/spread.h"
 #include <string.h>
 
-typedef struct touched_program {
+typedef struct sparse_program {
     const tti_tree_program *tree;
     int64_t width;
     const int64_t *most; // by input
-} touched_program;
+} sparse_program;
 
-// Where the lists are: shards, and so inputs, are no more than lanes.
+// Where the lists are: micro-batches, and so inputs, are no more than lanes.
 typedef struct cursors {
     int32_t at[TT_MAX_LANES], n[TT_MAX_LANES];
     int32_t id[TT_MAX_LANES]; // at `at`; INT32_MAX: at the end
-    const tti_touch *list[TT_MAX_LANES];
+    const tti_sparse_row *list[TT_MAX_LANES];
 } cursors;
 
 static void look(cursors *c, int k)
@@ -31,12 +31,12 @@ static void look(cursors *c, int k)
 // Every list at the first id that is not below id.
 static void seek(const tt_launch *l, cursors *c, int64_t id)
 {
-    const touched_program *prog = l->tune;
+    const sparse_program *prog = l->tune;
     size_t item = tt_dtype_bytes(l->in[0].dtype);
     for (int k = 0; k < l->n_in; k++) {
         const void *data = l->in[k].data;
-        c->list[k] = tti_touched_list(data, prog->most[k], prog->width, item);
-        c->n[k] = *tti_touched_n(data, prog->most[k], prog->width, item);
+        c->list[k] = tti_sparse_rows_list(data, prog->most[k], prog->width, item);
+        c->n[k] = *tti_sparse_rows_n(data, prog->most[k], prog->width, item);
         int32_t from = 0, to = c->n[k];
         while (from < to) {
             int32_t mid = from + (to - from) / 2;
@@ -53,7 +53,7 @@ static void seek(const tt_launch *l, cursors *c, int64_t id)
 // The rows of an id, by push; NULL: zero. The lists go on to the next id. Gives how many there are.
 static int take(const tt_launch *l, cursors *c, int32_t id, const char **row)
 {
-    const touched_program *prog = l->tune;
+    const sparse_program *prog = l->tune;
     size_t bytes = (size_t)prog->width * tt_dtype_bytes(l->in[0].dtype);
     int n = 0;
     for (int i = 0; i < prog->tree->n; i++) {
@@ -72,7 +72,7 @@ static int take(const tt_launch *l, cursors *c, int32_t id, const char **row)
 static void add_along(const tt_launch *l, const char *const *row, int64_t col, int64_t n,
                       int64_t out)
 {
-    const tti_tree_program *tree = ((const touched_program *)l->tune)->tree;
+    const tti_tree_program *tree = ((const sparse_program *)l->tune)->tree;
     tt_dtype type = l->in[0].dtype;
     size_t item = tt_dtype_bytes(type), bytes = (size_t)n * item;
     double stack[TTI_MAX_PARTS + 2][TTI_TREE_BLOCK];
@@ -98,9 +98,9 @@ static void add_along(const tt_launch *l, const char *const *row, int64_t col, i
 }
 
 // Units are elements of one partial; a range of them may begin and end inside a row.
-static tt_status touched_kernel(const tt_launch *l)
+static tt_status sparse_kernel(const tt_launch *l)
 {
-    const touched_program *prog = l->tune;
+    const sparse_program *prog = l->tune;
     const tti_tree_program *tree = prog->tree;
     size_t item = tt_dtype_bytes(l->out->dtype), from_item = tt_dtype_bytes(l->in[0].dtype);
     for (int k = 0; k < tree->n_out; k++)
@@ -131,32 +131,32 @@ static tt_status touched_kernel(const tt_launch *l)
     }
 }
 
-tt_status tti_draft_touched(tti_emitter *e, int pnode)
+tt_status tti_draft_sparse_tree(tti_emitter *e, int pnode)
 {
     tti_plan *p = e->p;
     const tti_pnode *pn = &p->nodes[pnode];
     const tti_value *out = &p->values[pn->out];
     const tt_shape *table = &out->tensor->shape;
-    touched_program *prog = tti_plan_alloc(p, sizeof(*prog));
+    sparse_program *prog = tti_plan_alloc(p, sizeof(*prog));
     int64_t *most = tti_plan_alloc(p, sizeof(*most) * (size_t)pn->n_in);
     tti_tree_program *tree = tti_tree_make(p, pn, 1);
     tti_call *c = prog == NULL || most == NULL || tree == NULL || !tti_start_draft(e, pnode, 1)
                       ? NULL
-                      : tti_new_call(e, pnode, touched_kernel, pn->n_in, 1);
+                      : tti_new_call(e, pnode, sparse_kernel, pn->n_in, 1);
     if (c == NULL)
         return TT_ENOMEM;
     double read = 0;
     for (int i = 0; i <= pn->n_in; i++)
         tti_arg_fill((tt_arg *)&c->launch.in[i], &p->values[i < pn->n_in ? pn->in[i] : pn->out]);
     for (int i = 0; i < pn->n_in; i++) {
-        most[i] = p->values[pn->in[i]].touched;
+        most[i] = p->values[pn->in[i]].sparse_rows;
         read += (double)p->values[pn->in[i]].bytes;
     }
     int64_t end;
     tree->count = tt_shape_count(table);
     if (pn->piece >= 0)
         tti_piece_range(tree->count, pn->piece, p->mesh.n_replicas, &tree->begin, &end);
-    *prog = (touched_program){tree, tree->count / table->dim[0], most};
+    *prog = (sparse_program){tree, tree->count / table->dim[0], most};
     c->launch.tune = prog;
     c->units[0] = out->count / tree->n_out;
     c->chunk[0] = 4096;

@@ -10,19 +10,19 @@ static tti_device *first_with_streams(const tti_plan *p)
     return p->exe.n_submissions == 0 ? NULL : p->top->devices[p->exe.submissions[0].device];
 }
 
-void tti_plan_parcels(tti_plan *p)
+void tti_plan_staging(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].is_dropped && tti_has_streams(p->top->devices[p->nodes[i].device]))
-            p->exe.parcels[p->nodes[i].device].bytes = (sizeof(tt_step) + 63) & ~(size_t)63;
+            p->exe.staging[p->nodes[i].device].bytes = (sizeof(tt_step) + 63) & ~(size_t)63;
     for (int i = 0; i < p->n_feeds; i++) {
         tti_value *v = &p->values[p->feeds[i]];
-        tti_parcel *parcel = &p->exe.parcels[v->device];
-        if (!tti_has_streams(p->top->devices[v->device]) || v->bytes > TTI_PARCEL_FEED)
+        tti_feed_staging *staging = &p->exe.staging[v->device];
+        if (!tti_has_streams(p->top->devices[v->device]) || v->bytes > TTI_STAGED_FEED)
             continue;
-        v->memory = TTI_PARCEL;
-        v->offset = parcel->bytes;
-        parcel->bytes += (v->bytes + 63) & ~(size_t)63;
+        v->memory = TTI_STAGED;
+        v->offset = staging->bytes;
+        staging->bytes += (v->bytes + 63) & ~(size_t)63;
     }
 }
 
@@ -51,7 +51,7 @@ tt_status tti_plan_fixed(tti_plan *p)
         tti_device_plan *dp = &p->devices[d];
         if (!tti_has_streams(p->top->devices[d]))
             continue;
-        dp->fixed_bytes = p->exe.parcels[d].bytes + constants_of(p, d, seen);
+        dp->fixed_bytes = p->exe.staging[d].bytes + constants_of(p, d, seen);
         dp->usage.workspace += dp->fixed_bytes;
     }
     tti_free(p->ctx, seen);
@@ -63,33 +63,33 @@ size_t tti_plan_bytes(const tti_device_plan *d)
     return d->variable_bytes + d->arena_bytes + d->fixed_bytes;
 }
 
-tt_status tti_plan_parcels_alloc(tti_plan *p)
+tt_status tti_plan_staging_alloc(tti_plan *p)
 {
     for (int i = 0; i < p->top->n_devices; i++) {
-        tti_parcel *parcel = &p->exe.parcels[i];
+        tti_feed_staging *staging = &p->exe.staging[i];
         tti_device *d = p->top->devices[i];
         void *data;
-        if (parcel->bytes == 0)
+        if (staging->bytes == 0)
             continue;
-        TT_TRY(tti_device_alloc_fixed(d, parcel->bytes, &data));
-        parcel->data = data;
-        parcel->mirror = d->backend->streams->pinned(d, parcel->bytes);
-        if (parcel->mirror == NULL)
+        TT_TRY(tti_device_alloc_fixed(d, staging->bytes, &data));
+        staging->data = data;
+        staging->mirror = d->backend->streams->pinned(d, staging->bytes);
+        if (staging->mirror == NULL)
             return TT_FAIL(p->ctx, TT_ENOMEM, "%s: cannot allocate %zu bytes of pinned memory",
-                           d->name, parcel->bytes);
+                           d->name, staging->bytes);
     }
     return TT_OK;
 }
 
-static void drop_parcels(tti_plan *p)
+static void drop_staging(tti_plan *p)
 {
     for (int i = 0; i < p->top->n_devices; i++) {
-        tti_parcel *parcel = &p->exe.parcels[i];
+        tti_feed_staging *staging = &p->exe.staging[i];
         tti_device *d = p->top->devices[i];
-        tti_device_free_fixed(d, parcel->data, parcel->bytes);
-        if (parcel->mirror != NULL)
-            d->backend->streams->unpin(d, parcel->mirror);
-        parcel->data = parcel->mirror = NULL;
+        tti_device_free_fixed(d, staging->data, staging->bytes);
+        if (staging->mirror != NULL)
+            d->backend->streams->unpin(d, staging->mirror);
+        staging->data = staging->mirror = NULL;
     }
 }
 
@@ -105,7 +105,7 @@ void tti_plan_drop_exec(tti_plan *p)
 void tti_plan_drop_streams(tti_plan *p)
 {
     tti_plan_drop_exec(p);
-    drop_parcels(p);
+    drop_staging(p);
     if (p->exe.ahead != NULL)
         p->exe.drop_ahead(p);
     for (int i = 0; i < p->exe.n_submissions; i++) {

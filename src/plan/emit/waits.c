@@ -32,8 +32,8 @@ static tt_status wait_for(tti_wait_list *w, int from, int to)
             return TT_OK;
     }
     int a = p->nodes[from].device, b = p->nodes[to].device;
-    if ((a == b && p->nodes[from].kind != TTI_JOINT) || tti_is_far(p, a, b))
-        return TT_OK; // in the same list; far: a letter comes
+    if ((a == b && p->nodes[from].kind != TTI_LIBRARY_COLLECTIVE) || tti_is_cross_host(p, a, b))
+        return TT_OK; // in the same list; far: a message comes
     return add_wait(w, from, to);
 }
 
@@ -84,7 +84,7 @@ static tt_status guard_reads(tti_wait_list *w, const written *list, int *writer)
             if (sent->memory != TTI_ARENA || sent->device == p->nodes[r].device ||
                 !tti_reads(&p->nodes[r], k))
                 continue;
-            const int *start = &p->arena_start[2 * sent->device + sent->is_near];
+            const int *start = &p->arena_start[2 * sent->device + sent->is_mapped];
             if (writer[root] == 0) // not looked for yet
                 writer[root] = 2 + next_writer(w->e, sent, list + start[0], start[1] - start[0]);
             if (writer[root] > 1)
@@ -123,7 +123,7 @@ static tt_status wait_for_edges(tti_wait_list *w)
         if (p->nodes[p->cross[i].from].device != p->nodes[to].device)
             w->e->drafts[to].has_entry = true; // a view with a control edge: it only waits
         else if (!w->e->drafts[to].has_entry)
-            continue; // a view of joint work: its readers wait
+            continue; // a view of library collectives: its readers wait
         TT_TRY(wait_for(w, p->cross[i].from, to));
     }
     return TT_OK;

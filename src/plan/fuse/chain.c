@@ -8,7 +8,7 @@
  *
  * A reader can be joined to a chain if it needs nothing that itself needs the chain (advance.c).
  */
-#include "plan/fuse/advance.h"
+#include "plan/fuse/fusion_order.h"
 #include <string.h>
 
 #define MEMO 256
@@ -20,7 +20,7 @@ typedef struct memo {
 
 typedef struct chains {
     tti_plan *p;
-    tti_advance of;
+    tti_fusion_order of;
     int *n_uses; // by value
     memo memos[MEMO];
     int n_memos;
@@ -40,7 +40,7 @@ static bool is_usable(const tti_plan *p, int i)
                   op->kernel[p->top->devices[pn->device]->backend->id].fn[0] == NULL;
     for (int k = 0; k < pn->n_out; k++) {
         const tti_value *v = &p->values[pn->out + k];
-        usable = usable && v->touched == 0 && v->memory == TTI_ARENA && v->root == pn->out + k;
+        usable = usable && v->sparse_rows == 0 && v->memory == TTI_ARENA && v->root == pn->out + k;
     }
     return usable;
 }
@@ -48,7 +48,7 @@ static bool is_usable(const tti_plan *p, int i)
 static bool is_near(const tti_pnode *a, const tti_pnode *b)
 {
     return a->device == b->device && a->lanes == b->lanes && a->micro == b->micro &&
-           a->stage == b->stage && a->is_again == b->is_again;
+           a->stage == b->stage && a->is_recomputed == b->is_recomputed;
 }
 
 static const tt_kernel *kernel_of(const tti_plan *p, int device, tti_kernel_key key)
@@ -191,7 +191,7 @@ static int find_next(chains *c, const draft *d, int lead, int last)
             continue;
         longer.chain.kept = 0;
         mark_kept(c, &longer);
-        if (is_taken(p, &longer, lead) && tti_can_advance(&c->of, i, lead))
+        if (is_taken(p, &longer, lead) && tti_can_move(&c->of, i, lead))
             return i;
     }
     return -1;
@@ -224,7 +224,7 @@ static void grow_chain(chains *c, int lead)
         !add_member(p, &d, lead))
         return;
     while ((i = find_next(c, &d, lead, last)) >= 0 && add_member(p, &d, i)) {
-        tti_advance_to(&c->of, i, lead, last);
+        tti_move_to(&c->of, i, lead, last);
         last = i;
     }
 }
@@ -356,7 +356,7 @@ static tt_status chain_nodes(chains *c)
     tti_edges edges = {NULL, NULL, 0};
     tt_status st = count_uses(c) ? sort(p, &edges) : TT_ENOMEM;
     if (st == TT_OK)
-        st = tti_advance_init(p, &edges, &c->of);
+        st = tti_fusion_order_init(p, &edges, &c->of);
     tti_edges_free(p, &edges);
     for (int k = 0; st == TT_OK && k < p->n_order; k++)
         grow_chain(c, p->order[k]);
@@ -373,7 +373,7 @@ tt_status tti_plan_chain(tti_plan *p)
         return any ? TT_ENOMEM : TT_OK;
     c->p = p;
     tt_status st = has_candidates(c) ? chain_nodes(c) : TT_OK;
-    tti_advance_deinit(p, &c->of);
+    tti_fusion_order_deinit(p, &c->of);
     tti_free(p->ctx, c->n_uses);
     tti_free(p->ctx, c);
     return st;

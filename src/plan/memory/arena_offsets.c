@@ -12,11 +12,11 @@
 #define ALIGN      64
 #define ALIGN_CARD 256 // on devices with streams: libraries want their workspace so
 
-typedef struct block {
+typedef struct arena_block {
     int value;
     int first, last;
     size_t bytes, offset;
-} block;
+} arena_block;
 
 static size_t aligned(size_t bytes, size_t align)
 {
@@ -25,7 +25,7 @@ static size_t aligned(size_t bytes, size_t align)
 
 static int by_size(const void *a, const void *b)
 {
-    const block *x = a, *y = b;
+    const arena_block *x = a, *y = b;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
     return x->value - y->value;
@@ -33,7 +33,7 @@ static int by_size(const void *a, const void *b)
 
 static int by_area(const void *a, const void *b)
 {
-    const block *x = a, *y = b;
+    const arena_block *x = a, *y = b;
     double ax = (double)x->bytes * (x->last - x->first + 1);
     double ay = (double)y->bytes * (y->last - y->first + 1);
     if (ax != ay)
@@ -43,7 +43,7 @@ static int by_area(const void *a, const void *b)
 
 static int by_offset(const void *a, const void *b)
 {
-    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    const arena_block *x = *(arena_block *const *)a, *y = *(arena_block *const *)b;
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
     return x->value - y->value;
@@ -59,7 +59,7 @@ typedef struct calendar {
     int *block, *before; // links: a block, and the link before it
     int64_t n, cap_block, cap_before;
     int *seen; // by block: the block that it was last looked at for, plus 1
-    block **near;
+    arena_block **near;
 } calendar;
 
 static tt_status calendar_open(tt_ctx *ctx, int n, int n_order, calendar *c)
@@ -68,7 +68,7 @@ static tt_status calendar_open(tt_ctx *ctx, int n, int n_order, calendar *c)
     c->width = n_order / c->n_parts + 1;
     c->head = tti_alloc(ctx, sizeof(int) * (size_t)c->n_parts);
     c->seen = tti_alloc(ctx, sizeof(int) * (size_t)n);
-    c->near = tti_alloc(ctx, sizeof(block *) * (size_t)n);
+    c->near = tti_alloc(ctx, sizeof(arena_block *) * (size_t)n);
     return c->head == NULL || c->seen == NULL || c->near == NULL ? TT_ENOMEM : TT_OK;
 }
 
@@ -89,7 +89,7 @@ static void calendar_close(tt_ctx *ctx, calendar *c)
     tti_free(ctx, c->near);
 }
 
-static tt_status calendar_add(tt_ctx *ctx, calendar *c, const block *b, int i)
+static tt_status calendar_add(tt_ctx *ctx, calendar *c, const arena_block *b, int i)
 {
     for (int part = b->first / c->width; part <= b->last / c->width; part++) {
         if (!tti_grow(ctx, &c->block, &c->cap_block, c->n + 1, sizeof(int)) ||
@@ -103,13 +103,13 @@ static tt_status calendar_add(tt_ctx *ctx, calendar *c, const block *b, int i)
 }
 
 // Those that share time with block i, by offset, in c->near; how many.
-static int calendar_find(calendar *c, block *blocks, int i)
+static int calendar_find(calendar *c, arena_block *blocks, int i)
 {
-    const block *b = &blocks[i];
+    const arena_block *b = &blocks[i];
     int n = 0;
     for (int part = b->first / c->width; part <= b->last / c->width; part++) {
         for (int at = c->head[part]; at >= 0; at = c->before[at]) {
-            block *o = &blocks[c->block[at]];
+            arena_block *o = &blocks[c->block[at]];
             if (c->seen[c->block[at]] == i + 1 || o->last < b->first || o->first > b->last)
                 continue;
             c->seen[c->block[at]] = i + 1;
@@ -121,16 +121,17 @@ static int calendar_find(calendar *c, block *blocks, int i)
 }
 
 // Gives every block an offset in the order they stand; *total becomes the arena's size.
-static tt_status assign(tt_ctx *ctx, calendar *c, block *blocks, int n, size_t align, size_t *total)
+static tt_status assign(tt_ctx *ctx, calendar *c, arena_block *blocks, int n, size_t align,
+                        size_t *total)
 {
     *total = 0;
     calendar_clear(c, n);
     for (int i = 0; i < n; i++) {
-        block *b = &blocks[i];
+        arena_block *b = &blocks[i];
         size_t at = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
         int busy = calendar_find(c, blocks, i);
         for (int k = 0; k < busy; k++) {
-            const block *o = c->near[k];
+            const arena_block *o = c->near[k];
             if (o->offset >= at + b->bytes && o->offset - at < best_gap) {
                 best = at;
                 best_gap = o->offset - at;
@@ -144,7 +145,7 @@ static tt_status assign(tt_ctx *ctx, calendar *c, block *blocks, int n, size_t a
     return TT_OK;
 }
 
-static size_t most_alive(const block *blocks, int n, int n_order, int64_t *change)
+static size_t most_alive(const arena_block *blocks, int n, int n_order, int64_t *change)
 {
     memset(change, 0, sizeof(*change) * (size_t)(n_order + 2));
     for (int i = 0; i < n; i++) {
@@ -168,14 +169,14 @@ tt_status tti_plan_arena(tti_plan *p, int arena)
     size_t align = tti_has_streams(p->top->devices[device]) ? ALIGN_CARD : ALIGN;
     size_t size_a = 0, size_b = 0;
     calendar c = {.n_parts = 0};
-    block *a = tti_alloc(p->ctx, sizeof(*a) * 2 * (size_t)max), *b = a + max;
+    arena_block *a = tti_alloc(p->ctx, sizeof(*a) * 2 * (size_t)max), *b = a + max;
     int64_t *change = tti_alloc(p->ctx, sizeof(*change) * (size_t)(p->n_order + 2));
     tt_status st =
         a == NULL || change == NULL ? TT_ENOMEM : calendar_open(p->ctx, max, p->n_order, &c);
     for (int i = 0; st == TT_OK && i < max; i++) {
         const tti_value *v = &p->values[list[i]];
         if (v->bytes > 0)
-            a[n++] = (block){list[i], v->first, v->last, v->bytes, 0};
+            a[n++] = (arena_block){list[i], v->first, v->last, v->bytes, 0};
     }
     if (st == TT_OK) {
         memcpy(b, a, sizeof(*a) * (size_t)n);
@@ -186,10 +187,10 @@ tt_status tti_plan_arena(tti_plan *p, int arena)
     if (st == TT_OK)
         st = assign(p->ctx, &c, b, n, align, &size_b);
     if (st == TT_OK) {
-        const block *best = size_b < size_a ? b : a;
+        const arena_block *best = size_b < size_a ? b : a;
         for (int i = 0; i < n; i++)
             p->values[best[i].value].offset = best[i].offset;
-        p->devices[device].near_bytes += arena % 2 != 0 ? TTI_MIN(size_a, size_b) : 0;
+        p->devices[device].mapped_bytes += arena % 2 != 0 ? TTI_MIN(size_a, size_b) : 0;
         p->devices[device].arena_bytes += TTI_MIN(size_a, size_b);
         p->devices[device].lower_bound += most_alive(a, n, p->n_order, change);
     }

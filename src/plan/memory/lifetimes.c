@@ -49,9 +49,9 @@ static void lifetimes(tti_plan *p)
             root->last = TTI_MAX(root->last, pos);
         }
     }
-    for (int64_t u = 0; u < p->n_units; u++) { // nobody waits for what nobody reads
-        for (int k = 0; k < p->gangs[p->units[u].gang].n; k++) {
-            const tti_pnode *pn = &p->nodes[p->units[u].first + k];
+    for (int64_t u = 0; u < p->n_collectives; u++) { // nobody waits for what nobody reads
+        for (int k = 0; k < p->communicators[p->collectives[u].communicator].n; k++) {
+            const tti_pnode *pn = &p->nodes[p->collectives[u].first + k];
             tti_value *root = &p->values[tti_root(p, pn->out)];
             if (!pn->is_dropped && root->last == pn->position)
                 root->last = p->n_order;
@@ -74,7 +74,7 @@ static void lifetimes(tti_plan *p)
  * In a pipeline what one stage sends is read when the other gets round to it, which may be late.
  * Its memory is left alone for two rounds of slots, so that the sender need not wait to go on.
  */
-static void linger(tti_plan *p)
+static void extend_lifetimes(tti_plan *p)
 {
     for (int64_t i = 0; i < p->n_values && p->mesh.is_staged; i++) {
         tti_value *v = &p->values[i];
@@ -165,7 +165,7 @@ static void mark_near(tti_plan *p)
         const tti_pnode *pn = &p->nodes[p->order[i]];
         for (int k = 0; k < pn->n_in; k++) {
             tti_value *root = &p->values[tti_root(p, pn->in[k])];
-            root->is_near |=
+            root->is_mapped |=
                 root->memory == TTI_ARENA && tti_reads(pn, k) &&
                 p->top->devices[root->device]->task != p->top->devices[pn->device]->task;
         }
@@ -185,7 +185,7 @@ static tt_status index_arenas(tti_plan *p)
             const tti_value *v = &p->values[i];
             if (v->first < 0 || v->memory != TTI_ARENA)
                 continue;
-            int arena = 2 * v->device + v->is_near;
+            int arena = 2 * v->device + v->is_mapped;
             if (pass == 0)
                 start[arena + 2]++;
             else
@@ -203,7 +203,7 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run)
 {
     lifetimes(p);
     scratch_lifetimes(p, scratch, run);
-    linger(p);
+    extend_lifetimes(p);
     reuse_in_place(p);
     mark_near(p);
     TT_TRY(index_arenas(p));

@@ -178,7 +178,7 @@ tti_candidate *tti_candidate_of(const chooser *c, int value)
 static void find_readers(chooser *c)
 {
     tti_plan *p = c->p;
-    uint8_t *counted = c->again; // by node, here: bit k: output k was counted
+    uint8_t *counted = c->is_recomputed; // by node, here: bit k: output k was counted
     for (int64_t i = 0; i < c->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
@@ -194,7 +194,7 @@ static void find_readers(chooser *c)
             from->saved += p->values[root].bytes;
         }
     }
-    memset(c->again, 0, (size_t)c->n_nodes);
+    memset(c->is_recomputed, 0, (size_t)c->n_nodes);
 }
 
 static tt_status find_candidates(chooser *c)
@@ -224,7 +224,7 @@ static void choose_layers(chooser *c, const char *patterns)
 {
     tti_plan *p = c->p;
     for (int i = 0; i < c->n; i++)
-        c->list[i].again = layer_of(patterns, p->nodes[c->list[i].node].node->name) > 0;
+        c->list[i].is_recomputed = layer_of(patterns, p->nodes[c->list[i].node].node->name) > 0;
     for (int i = 0; i < c->n; i++) {
         const tti_pnode *pn = &p->nodes[c->list[i].node];
         size_t length = layer_of(patterns, pn->node->name);
@@ -233,7 +233,7 @@ static void choose_layers(chooser *c, const char *patterns)
             const char *name = from == NULL ? "" : p->nodes[from->node].node->name;
             if (from != NULL && layer_of(patterns, name) > 0 &&
                 (layer_of(patterns, name) != length || strncmp(name, pn->node->name, length) != 0))
-                from->again = false;
+                from->is_recomputed = false;
         }
     }
 }
@@ -247,7 +247,7 @@ static void keep_cheapest(chooser *c, int n)
         for (int i = 0; i < c->n; i++) {
             const tti_candidate *x = &c->list[i];
             double price = x->ns / (double)TTI_MAX(x->saved, x->bytes / 16 + 1);
-            if (x->again && c->again[x->node] == 0 && (best < 0 || price < least)) {
+            if (x->is_recomputed && c->is_recomputed[x->node] == 0 && (best < 0 || price < least)) {
                 best = i;
                 least = price;
             }
@@ -255,11 +255,11 @@ static void keep_cheapest(chooser *c, int n)
         if (best < 0)
             break;
         if (n <= 0)
-            c->list[best].again = false;
+            c->list[best].is_recomputed = false;
         else
-            c->again[c->list[best].node] = 1;
+            c->is_recomputed[c->list[best].node] = 1;
     }
-    memset(c->again, 0, (size_t)c->n_nodes);
+    memset(c->is_recomputed, 0, (size_t)c->n_nodes);
 }
 
 /*
@@ -270,22 +270,22 @@ static void drop_useless(chooser *c)
 {
     uint8_t *held = c->backward + c->n_nodes; // by candidate: its output stays anyway
     for (int i = 0; i < c->n; i++)
-        held[i] = !c->list[i].again && c->list[i].saved > 0;
+        held[i] = !c->list[i].is_recomputed && c->list[i].saved > 0;
     for (int i = 0; i < c->n; i++) {
         const tti_pnode *pn = &c->p->nodes[c->list[i].node];
         size_t cost = 0;
-        for (int k = 0; k < pn->n_in && c->list[i].again; k++) {
+        for (int k = 0; k < pn->n_in && c->list[i].is_recomputed; k++) {
             const tti_candidate *from = tti_candidate_of(c, pn->in[k]);
-            if (from != NULL && !from->again && !held[from - c->list])
+            if (from != NULL && !from->is_recomputed && !held[from - c->list])
                 cost += c->p->values[tti_root(c->p, pn->in[k])].bytes;
         }
         if (cost > 0 && cost >= c->list[i].saved) {
-            c->list[i].again = false;
+            c->list[i].is_recomputed = false;
             held[i] = c->list[i].saved > 0;
         }
-        for (int k = 0; k < pn->n_in && c->list[i].again; k++) {
+        for (int k = 0; k < pn->n_in && c->list[i].is_recomputed; k++) {
             const tti_candidate *from = tti_candidate_of(c, pn->in[k]);
-            if (from != NULL && !from->again)
+            if (from != NULL && !from->is_recomputed)
                 held[from - c->list] = 1;
         }
     }
@@ -306,7 +306,7 @@ static tt_status keep_handed_on(chooser *c, const tti_plan_request *req)
         for (int k = 0; k < pn->n_in; k++) {
             tti_candidate *from = tti_candidate_of(c, pn->in[k]);
             if (from != NULL && stage[from->node] != stage[c->list[i].node])
-                from->again = false;
+                from->is_recomputed = false;
         }
     }
     tti_free(p->ctx, stage);
@@ -327,10 +327,10 @@ static tt_status choose(chooser *c, const tti_plan_request *req)
     if (all && req->cheapest > 0)
         keep_cheapest(c, req->cheapest);
     for (int i = 0; i < c->n; i++)
-        c->p->n_chosen += c->list[i].again;
+        c->p->n_chosen += c->list[i].is_recomputed;
     TT_TRY(keep_handed_on(c, req));
     drop_useless(c);
-    return tti_again_copy(c);
+    return tti_recompute_copy(c);
 }
 
 tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req)
@@ -340,16 +340,16 @@ tt_status tti_plan_recompute(tti_plan *p, const tti_plan_request *req)
     chooser c = {.p = p, .n_nodes = p->n_nodes};
     size_t n = (size_t)p->n_nodes + 1;
     c.backward = tti_calloc(p->ctx, 2 * n, 1);
-    c.again = tti_calloc(p->ctx, n, 1);
+    c.is_recomputed = tti_calloc(p->ctx, n, 1);
     c.number = tti_calloc(p->ctx, n, sizeof(int));
     c.copy = tti_calloc(p->ctx, n, sizeof(int));
     c.list = tti_calloc(p->ctx, n, sizeof(*c.list));
     tt_status st = TT_ENOMEM;
-    if (c.backward != NULL && c.again != NULL && c.number != NULL && c.copy != NULL &&
+    if (c.backward != NULL && c.is_recomputed != NULL && c.number != NULL && c.copy != NULL &&
         c.list != NULL)
         st = choose(&c, req);
     tti_free(p->ctx, c.backward);
-    tti_free(p->ctx, c.again);
+    tti_free(p->ctx, c.is_recomputed);
     tti_free(p->ctx, c.number);
     tti_free(p->ctx, c.copy);
     tti_free(p->ctx, c.list);

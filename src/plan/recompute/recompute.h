@@ -11,20 +11,20 @@
 #include "plan/plan.h"
 
 typedef struct tti_candidate {
-    int node;     // of the plan
-    size_t bytes; // of all it makes
-    size_t saved; // of what the backward part reads
-    double ns;    // of computing it, estimated
-    int last;     // the last candidate that reads it; its own number: none
-    bool again;   // is not kept
+    int node;           // of the plan
+    size_t bytes;       // of all it makes
+    size_t saved;       // of what the backward part reads
+    double ns;          // of computing it, estimated
+    int last;           // the last candidate that reads it; its own number: none
+    bool is_recomputed; // is not kept
 } tti_candidate;
 
 typedef struct tti_chooser {
     tti_plan *p;
-    int64_t n_nodes;   // as built
-    uint8_t *backward; // by node: depends on a gradient
-    uint8_t *again;    // by node
-    int *number;       // by node: of the candidate; -1
+    int64_t n_nodes;        // as built
+    uint8_t *backward;      // by node: depends on a gradient
+    uint8_t *is_recomputed; // by node
+    int *number;            // by node: of the candidate; -1
     tti_candidate *list;
     int n;
     int *copy; // by node: the node that computes it again; -1
@@ -39,12 +39,12 @@ static inline bool tti_is_view(const tti_pnode *pn)
     return pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_VIEW) != 0;
 }
 // Adds the copies that the backward part needs of what is chosen, and has it read them.
-tt_status tti_again_copy(tti_chooser *c) TTI_CHECKED;
+tt_status tti_recompute_copy(tti_chooser *c) TTI_CHECKED;
 
 /*
  * Cuts the chain of candidates into segments. What crosses a cut is kept; inside, all is computed
- * again when the backward part comes to the segment, but for the last one. Sets .again so that the
- * most bytes held at a time, borders so far and one segment's inside, are the fewest.
+ * again when the backward part comes to the segment, but for the last one. Sets .is_recomputed so
+ * that the most bytes held at a time, borders so far and one segment's inside, are the fewest.
  */
 tt_status tti_segments_choose(tt_ctx *ctx, tti_candidate *c, int n) TTI_CHECKED;
 

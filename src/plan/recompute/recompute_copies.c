@@ -17,15 +17,15 @@ static void mark_again(chooser *c)
     const tti_plan *p = c->p;
     for (int64_t i = c->n_nodes - 1; i >= 0; i--) {
         const tti_pnode *pn = &p->nodes[i];
-        if (!c->backward[i] && !c->again[i])
+        if (!c->backward[i] && !c->is_recomputed[i])
             continue;
         for (int k = 0; k < pn->n_in && !pn->is_dropped; k++) {
             int maker = p->values[pn->in[k]].node;
-            bool chosen = c->number[maker] >= 0 && c->list[c->number[maker]].again;
+            bool chosen = c->number[maker] >= 0 && c->list[c->number[maker]].is_recomputed;
             bool view = tti_is_view(&p->nodes[maker]) && tti_is_repeatable(c, maker);
             const tti_candidate *under = view ? tti_candidate_of(c, pn->in[k]) : NULL;
-            if (tti_reads(pn, k) && (chosen || (under != NULL && under->again)))
-                c->again[maker] = 1;
+            if (tti_reads(pn, k) && (chosen || (under != NULL && under->is_recomputed)))
+                c->is_recomputed[maker] = 1;
         }
     }
 }
@@ -50,7 +50,7 @@ static tt_status add_copy(chooser *c, int i)
     int first = pn.out;
     pn.in = in;
     pn.out = (int)p->n_values;
-    pn.is_again = true;
+    pn.is_recomputed = true;
     pn.reason = "recomputed";
     pn.key = TTI_KEY_UNKNOWN; // until its readers are
     c->copy[i] = tti_plan_node(p, pn);
@@ -62,8 +62,8 @@ static tt_status add_copy(chooser *c, int i)
             return TT_ENOMEM;
     }
     if (c->number[i] >= 0) {
-        p->again_ns += c->list[c->number[i]].ns;
-        p->n_again++;
+        p->recompute_ns += c->list[c->number[i]].ns;
+        p->n_recomputed++;
     }
     return c->copy[i] < 0 ? TT_ENOMEM : TT_OK;
 }
@@ -72,7 +72,7 @@ static void before_readers(tti_plan *p, int64_t i)
 {
     for (int k = 0; k < p->nodes[i].n_in; k++) {
         tti_pnode *maker = &p->nodes[p->values[p->nodes[i].in[k]].node];
-        if (maker->is_again)
+        if (maker->is_recomputed)
             maker->key =
                 tti_key_earlier(maker->key, tti_key_shift(p->nodes[i].key, -TTI_SHIFT_RECOMPUTED));
     }
@@ -112,12 +112,12 @@ static tt_status insert_copies(chooser *c)
     return TT_OK;
 }
 
-tt_status tti_again_copy(chooser *c)
+tt_status tti_recompute_copy(chooser *c)
 {
     tti_plan *p = c->p;
     mark_again(c);
     for (int64_t i = 0; i < c->n_nodes; i++)
-        if (c->again[i] && !c->backward[i])
+        if (c->is_recomputed[i] && !c->backward[i])
             TT_TRY(add_copy(c, (int)i));
     for (int64_t i = 0; i < c->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];

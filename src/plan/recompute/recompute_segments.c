@@ -11,16 +11,16 @@
 
 #define ROUNDS 24
 
-typedef struct cutter {
+typedef struct segment_chooser {
     const tti_candidate *c;
     int n;
     double *borders; // by cut: the fewest bytes of borders up to it; below 0: cannot be reached
     int *from;       // by cut: the one before
     int last;        // the cut that the last segment begins at
-} cutter;
+} segment_chooser;
 
 // The best way to every cut under a bound. A cut k stands before candidate k.
-static bool fits(cutter *x, double bound)
+static bool fits(segment_chooser *x, double bound)
 {
     x->borders[0] = 0;
     x->last = -1;
@@ -47,19 +47,19 @@ static bool fits(cutter *x, double bound)
     return true;
 }
 
-static void set_again(cutter *x, tti_candidate *c)
+static void set_again(segment_chooser *x, tti_candidate *c)
 {
     for (int i = 0; i < x->n; i++)
-        c[i].again = i < x->last;
+        c[i].is_recomputed = i < x->last;
     for (int k = x->last; k > 0; k = x->from[k])
         for (int i = x->from[k]; i < k; i++)
             if (c[i].last >= k)
-                c[i].again = false;
+                c[i].is_recomputed = false;
 }
 
 tt_status tti_segments_choose(tt_ctx *ctx, tti_candidate *c, int n)
 {
-    cutter x = {.c = c, .n = n};
+    segment_chooser x = {.c = c, .n = n};
     double low = 0, high = 0;
     for (int i = 0; i < n; i++)
         high += (double)c[i].bytes;

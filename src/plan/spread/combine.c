@@ -38,11 +38,11 @@ void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
 static const char *const reasons[] = {
     [TTI_TREE] = "sums of all lanes",          [TTI_GATHER] = "rows of all lanes",
     [TTI_MOMENTS] = "statistics of all lanes", [TTI_COLLECT] = "parts of all replicas",
-    [TTI_NARROW] = "rounded for sending",      [TTI_JOINT] = NULL,
+    [TTI_NARROW] = "rounded for sending",      [TTI_LIBRARY_COLLECTIVE] = NULL,
 };
 
-int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
-                    tti_node_kind kind)
+int tti_add_combining(tti_spreader *s, int old, int r, const int *values, int n_in,
+                      tti_node_kind kind)
 {
     tti_plan *p = s->p;
     int maker = s->values[old].node, n_out = kind == TTI_MOMENTS ? 3 : 1;
@@ -98,7 +98,7 @@ int tti_spread_whole(tti_spreader *s, int old, int r)
     if (*at >= 0)
         return *at;
     const int *pieces = &s->piece[(int64_t)old * s->n_replicas];
-    *at = tti_add_joining(s, old, r, pieces, s->n_replicas, TTI_COLLECT);
+    *at = tti_add_combining(s, old, r, pieces, s->n_replicas, TTI_COLLECT);
     if (*at >= 0 && s->in_pieces[old] == 2) { // all that the replicas made
         int64_t count = 0;
         for (int k = 0; k < s->n_replicas; k++)
@@ -135,8 +135,8 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
     int n = s->n_replicas, in[TTI_MAX_DEVICES];
-    if (tti_spread_joins(s, s->values[old].node))
-        return tti_spread_joint_collect(s, old);
+    if (tti_is_by_library(s, s->values[old].node))
+        return tti_spread_library_collect(s, old);
     const int *pieces = &s->piece[(int64_t)old * n];
     for (int r = 0; r < n; r++) {
         in[0] = pieces[r];
@@ -144,7 +144,7 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
             if (k != r)
                 in[at++] = pieces[k];
         int root = tti_root(p, pieces[r]);
-        int v = tti_add_joining(s, old, r, in, n, TTI_COLLECT);
+        int v = tti_add_combining(s, old, r, in, n, TTI_COLLECT);
         if (v < 0)
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -160,8 +160,8 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
 
 int tti_spread_gather(tti_spreader *s, int old)
 {
-    return tti_add_joining(s, old, 0, &s->copies[(int64_t)old * s->n_shards], s->n_shards,
-                           TTI_GATHER);
+    return tti_add_combining(s, old, 0, &s->copies[(int64_t)old * s->n_batches], s->n_batches,
+                             TTI_GATHER);
 }
 
 // ---- sums ------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ static tt_status add_two(tti_spreader *s, int old, int r, part *a, const part *b
                             .batch = {a->lanes->first_row, a->lanes->global_rows, a->lanes->total}};
     TT_TRY(tti_lanes_make(p, &req, both));
     int in[2] = {a->value, b->value};
-    int v = tti_add_joining(s, old, r, in, 2, TTI_TREE);
+    int v = tti_add_combining(s, old, r, in, 2, TTI_TREE);
     if (v < 0)
         return tt_status_of(p->ctx);
     tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -202,21 +202,23 @@ static tt_status add_two(tti_spreader *s, int old, int r, part *a, const part *b
 }
 
 /*
- * The shards' partials of an old value in lane order, those of one replica added as far as the tree
- * allows as soon as they are there: a device holds few at a time. Gives how many are left; -1.
+ * The micro-batches' partials of an old value in lane order, those of one replica added as far as
+ * the tree allows as soon as they are there: a device holds few at a time. Gives how many are left;
+ * -1.
  */
 static int gather_parts(tti_spreader *s, int old, int *values)
 {
     part stack[64];
     int n = 0;
-    if (s->touched[old]) { // together they take as much memory as one by one
-        memcpy(values, &s->copies[(int64_t)old * s->n_shards], sizeof(int) * (size_t)s->n_shards);
-        return s->n_shards;
+    if (s->is_sparse[old]) { // together they take as much memory as one by one
+        memcpy(values, &s->copies[(int64_t)old * s->n_batches], sizeof(int) * (size_t)s->n_batches);
+        return s->n_batches;
     }
-    for (int h = 0; h < s->n_shards;) {
-        int r = s->shards[h].replica, depth = 0;
-        for (; h < s->n_shards && s->shards[h].replica == r; h++) {
-            stack[depth++] = (part){s->copies[(int64_t)old * s->n_shards + h], s->shards[h].lanes};
+    for (int h = 0; h < s->n_batches;) {
+        int r = s->batches[h].replica, depth = 0;
+        for (; h < s->n_batches && s->batches[h].replica == r; h++) {
+            stack[depth++] =
+                (part){s->copies[(int64_t)old * s->n_batches + h], s->batches[h].lanes};
             while (depth > 1 &&
                    count_parts(stack[depth - 2].lanes, stack[depth - 1].lanes) <
                        count_parts(stack[depth - 2].lanes, stack[depth - 2].lanes) +
@@ -249,7 +251,7 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
         in[n_in++] = tti_spread_piece(s, s->residual[old], r);
         if (in[n_in - 1] < 0)
             return -1;
-        int v = tti_add_joining(s, old, r, in, n_in, TTI_NARROW);
+        int v = tti_add_combining(s, old, r, in, n_in, TTI_NARROW);
         if (v < 0)
             return -1;
         tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -261,16 +263,16 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
     return made;
 }
 
-static tt_status join_sum(tti_spreader *s, int old)
+static tt_status combine_sum(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
     int n_replicas = s->n_replicas;
-    int *values = tti_alloc(p->ctx, sizeof(int) * (size_t)(s->n_shards + 1));
+    int *values = tti_alloc(p->ctx, sizeof(int) * (size_t)(s->n_batches + 1));
     if (values == NULL)
         return TT_ENOMEM;
     int n = gather_parts(s, old, values);
-    if (n > 0 && tti_spread_joins_sum(s, old, p->values[values[0]].dtype)) {
-        tt_status joined = tti_spread_joint_sum(s, old, values, n);
+    if (n > 0 && tti_is_library_sum(s, old, p->values[values[0]].dtype)) {
+        tt_status joined = tti_spread_library_sum(s, old, values, n);
         tti_free(p->ctx, values);
         return joined;
     }
@@ -279,12 +281,12 @@ static tt_status join_sum(tti_spreader *s, int old)
     tt_status st = n < 0 ? tt_status_of(p->ctx) : TT_OK;
     int made = s->mesh->is_central ? 1 : n_replicas;
     for (int r = 0; st == TT_OK && r < made; r++) {
-        int v = tti_add_joining(s, old, r, values, n, TTI_TREE);
+        int v = tti_add_combining(s, old, r, values, n, TTI_TREE);
         if (v < 0) {
             st = tt_status_of(p->ctx);
             break;
         }
-        if (s->touched[old])
+        if (s->is_sparse[old])
             p->nodes[p->values[v].node].reason = "sparse rows of all lanes";
         if (s->in_pieces[old]) {
             int64_t begin, end;
@@ -301,11 +303,11 @@ static tt_status join_sum(tti_spreader *s, int old)
     return st;
 }
 
-// Statistics: means and M2 of every shard are merged, by every replica.
-static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
+// Statistics: means and M2 of every micro-batch are merged, by every replica.
+static tt_status combine_moments(tti_spreader *s, const tti_pnode *old)
 {
     tti_plan *p = s->p;
-    int *values = tti_plan_alloc(p, sizeof(int) * 2 * (size_t)(s->n_shards + 1));
+    int *values = tti_plan_alloc(p, sizeof(int) * 2 * (size_t)(s->n_batches + 1));
     if (values == NULL)
         return TT_ENOMEM;
     bool in_turn = p->lanes.n != p->lanes.total;
@@ -316,11 +318,11 @@ static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
                        "%s '%s' needs statistics of the whole batch, which gradient accumulation "
                        "and pipelines never have at once; use batch_norm with over: lane",
                        old->node->op->name, old->node->name);
-    for (int h = 0; h < s->n_shards; h++) {
-        values[2 * h] = s->copies[(int64_t)old->out * s->n_shards + h];
-        values[2 * h + 1] = s->copies[(int64_t)(old->out + 1) * s->n_shards + h];
+    for (int h = 0; h < s->n_batches; h++) {
+        values[2 * h] = s->copies[(int64_t)old->out * s->n_batches + h];
+        values[2 * h + 1] = s->copies[(int64_t)(old->out + 1) * s->n_batches + h];
     }
-    if (s->n_shards == 1) { // it has all lanes, so what it makes is final
+    if (s->n_batches == 1) { // it has all lanes, so what it makes is final
         for (int k = 0; k < 3; k++)
             for (int r = 0; r < s->n_replicas; r++)
                 s->whole[(int64_t)(old->out + k) * s->n_replicas + r] = s->copies[old->out + k];
@@ -328,7 +330,7 @@ static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
     }
     int made = s->mesh->is_central ? 1 : s->n_replicas;
     for (int r = 0; r < made; r++) {
-        int v = tti_add_joining(s, old->out, r, values, 2 * s->n_shards, TTI_MOMENTS);
+        int v = tti_add_combining(s, old->out, r, values, 2 * s->n_batches, TTI_MOMENTS);
         if (v < 0)
             return tt_status_of(p->ctx);
         for (int k = 0; k < 3; k++)
@@ -338,24 +340,25 @@ static tt_status join_moments(tti_spreader *s, const tti_pnode *old)
     return TT_OK;
 }
 
-tt_status tti_spread_join(tti_spreader *s, int node)
+tt_status tti_spread_combine(tti_spreader *s, int node)
 {
     const tti_pnode *old = &s->nodes[node];
     if (is_moments(old))
-        return join_moments(s, old);
+        return combine_moments(s, old);
     for (int k = 0; k < old->n_out; k++) {
         int v = old->out + k;
         if (tti_is_split(&s->values[v]))
             continue;
         if (tti_is_sum(&s->values[v])) {
-            TT_TRY(join_sum(s, v));
+            TT_TRY(combine_sum(s, v));
             continue;
         }
-        for (int h = s->n_shards - 1; h >= 0; h--) // the same with every shard: the replica's first
+        for (int h = s->n_batches - 1; h >= 0;
+             h--) // the same with every micro-batch: the replica's first
             for (int r = 0; r < s->n_replicas; r++)
-                if (s->shards[h].replica == r || s->whole[(int64_t)v * s->n_replicas + r] < 0)
+                if (s->batches[h].replica == r || s->whole[(int64_t)v * s->n_replicas + r] < 0)
                     s->whole[(int64_t)v * s->n_replicas + r] =
-                        s->copies[(int64_t)v * s->n_shards + h];
+                        s->copies[(int64_t)v * s->n_batches + h];
     }
     return TT_OK;
 }

@@ -22,7 +22,7 @@ static const char *say(tti_plan *p, const char *fmt, const char *words)
 
 // ---- who -------------------------------------------------------------------------------------
 
-static void ask(tti_plan *p, tti_gang_plan *g)
+static void ask(tti_plan *p, tti_communicator_plan *g)
 {
     tti_device *d[TTI_MAX_DEVICES];
     char words[200];
@@ -33,96 +33,99 @@ static void ask(tti_plan *p, tti_gang_plan *g)
         g->words = say(p, "%s is not a GPU", d[i]->name);
         return;
     }
-    g->joins = d[0]->backend->streams->joins(d, g->n, words, sizeof(words));
+    g->is_usable = d[0]->backend->streams->joins(d, g->n, words, sizeof(words));
     g->words = say(p, "%s", words);
 }
 
-// The gang of an old node's devices; -1: they are none.
-static int gang_of(tti_spreader *s, int node)
+// The communicator of an old node's devices; -1: they are none.
+static int communicator_of(tti_spreader *s, int node)
 {
     tti_plan *p = s->p;
-    tti_gang_plan g = {.n = s->n_replicas};
+    tti_communicator_plan g = {.n = s->n_replicas};
     for (int r = 0; r < g.n; r++) {
         g.device[r] = tti_spread_device(s, node, r);
         if (g.device[r] < 0)
             return -1;
     }
-    for (int i = 0; i < p->n_gangs; i++)
-        if (memcmp(p->gangs[i].device, g.device, sizeof(int) * (size_t)g.n) == 0)
+    for (int i = 0; i < p->n_communicators; i++)
+        if (memcmp(p->communicators[i].device, g.device, sizeof(int) * (size_t)g.n) == 0)
             return i;
-    if (p->gangs == NULL)
-        p->gangs = tti_plan_alloc(p, sizeof(*p->gangs) * TTI_MAX_DEVICES);
-    if (p->gangs == NULL || p->n_gangs == TTI_MAX_DEVICES)
+    if (p->communicators == NULL)
+        p->communicators = tti_plan_alloc(p, sizeof(*p->communicators) * TTI_MAX_DEVICES);
+    if (p->communicators == NULL || p->n_communicators == TTI_MAX_DEVICES)
         return -1;
     ask(p, &g);
-    p->gangs[p->n_gangs] = g;
-    return p->n_gangs++;
+    p->communicators[p->n_communicators] = g;
+    return p->n_communicators++;
 }
 
-bool tti_spread_joins(tti_spreader *s, int node)
+bool tti_is_by_library(tti_spreader *s, int node)
 {
     const tti_plan *p = s->p;
     if (p->top->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 || s->mesh->is_central ||
         p->top->n_tasks > 1 || p->lanes.n != p->lanes.total)
         return false;
-    int gang = gang_of(s, node);
-    return gang >= 0 && p->gangs[gang].joins;
+    int communicator = communicator_of(s, node);
+    return communicator >= 0 && p->communicators[communicator].is_usable;
 }
 
 // Sums that rows wait for are small, and sooner there without a third party.
-bool tti_spread_joins_sum(tti_spreader *s, int old, tt_dtype partial)
+bool tti_is_library_sum(tti_spreader *s, int old, tt_dtype partial)
 {
     bool known = partial == TT_F32 || partial == TT_I32 || partial == TT_I64;
     for (int r = 0; r < s->n_replicas; r++)
         known &= s->micros[r] > 0;
-    return known && partial == s->values[old].dtype && s->residual[old] < 0 && !s->touched[old] &&
-           !s->urgent[old] && tti_spread_joins(s, s->values[old].node);
+    return known && partial == s->values[old].dtype && s->residual[old] < 0 && !s->is_sparse[old] &&
+           !s->urgent[old] && tti_is_by_library(s, s->values[old].node);
 }
 
 // ---- units -----------------------------------------------------------------------------------
 
-// The unit of the plan nodes that come next, on count elements; -1.
-static int new_unit(tti_spreader *s, int node, tti_joint_kind kind, tt_dtype dtype, int64_t count)
+// The collective of the plan nodes that come next, on count elements; -1.
+static int new_collective(tti_spreader *s, int node, tti_library_kind kind, tt_dtype dtype,
+                          int64_t count)
 {
     tti_plan *p = s->p;
     int n = s->n_replicas;
     int64_t *begin = tti_plan_alloc(p, sizeof(*begin) * (size_t)(n + 1));
     void **data = tti_plan_alloc(p, sizeof(*data) * (size_t)n);
     if (begin == NULL || data == NULL ||
-        !tti_grow(p->ctx, &p->units, &p->cap_units, p->n_units + 1, sizeof(*p->units)))
+        !tti_grow(p->ctx, &p->collectives, &p->cap_collectives, p->n_collectives + 1,
+                  sizeof(*p->collectives)))
         return -1;
     for (int r = 0; r < n; r++)
         tti_piece_range(count, r, n, &begin[r], &begin[r + 1]);
-    p->units[p->n_units] = (tti_unit){
-        .gang = gang_of(s, node),
+    p->collectives[p->n_collectives] = (tti_collective_op){
+        .communicator = communicator_of(s, node),
         .first = (int)p->n_nodes,
-        .joint = {.kind = kind,
-                  .dtype = dtype,
-                  .begin = begin,
-                  .data = data,
-                  .node = s->nodes[node].node},
+        .library = {.kind = kind,
+                    .dtype = dtype,
+                    .begin = begin,
+                    .data = data,
+                    .node = s->nodes[node].node},
     };
-    return (int)p->n_units++;
+    return (int)p->n_collectives++;
 }
 
 // The part of replica r, whose value in has the memory; the new value is all of it, or its piece.
-static int add_part(tti_spreader *s, int old, int r, int unit, int in)
+static int add_part(tti_spreader *s, int old, int r, int collective, int in)
 {
     tti_plan *p = s->p;
-    int v = tti_add_joining(s, old, r, &in, 1, TTI_JOINT);
+    int v = tti_add_combining(s, old, r, &in, 1, TTI_LIBRARY_COLLECTIVE);
     if (v < 0)
         return -1;
-    const tti_unit *u = &p->units[unit];
+    const tti_collective_op *u = &p->collectives[collective];
     tti_pnode *pn = &p->nodes[p->values[v].node];
-    pn->unit = unit;
-    pn->joint = u->joint.kind;
-    pn->reason = say(p, "by %s", p->gangs[u->gang].words);
+    pn->collective = collective;
+    pn->library = u->library.kind;
+    pn->reason = say(p, "by %s", p->communicators[u->communicator].words);
     int root = tti_root(p, in);
     p->values[v].root = root;
     p->values[v].memory = p->values[root].memory;
     p->values[v].fixed = p->values[root].fixed;
     size_t bytes = p->values[v].bytes / (size_t)s->n_replicas * (size_t)(s->n_replicas - 1);
-    p->devices[pn->device].received_bytes += u->joint.kind == TTI_JOINT_SUM ? 2 * bytes : bytes;
+    p->devices[pn->device].received_bytes +=
+        u->library.kind == TTI_LIBRARY_ALL_REDUCE ? 2 * bytes : bytes;
     return v;
 }
 
@@ -135,7 +138,7 @@ static int sum_of_replica(tti_spreader *s, int old, int r, const int *values, in
         (*at)++;
     if (*at - first == 1 && p->values[values[first]].count == s->values[old].count)
         return values[first];
-    int v = tti_add_joining(s, old, r, &values[first], *at - first, TTI_TREE);
+    int v = tti_add_combining(s, old, r, &values[first], *at - first, TTI_TREE);
     if (v < 0)
         return -1;
     tti_pnode *pn = &p->nodes[p->values[v].node];
@@ -146,7 +149,7 @@ static int sum_of_replica(tti_spreader *s, int old, int r, const int *values, in
     return v;
 }
 
-tt_status tti_spread_joint_sum(tti_spreader *s, int old, const int *values, int n)
+tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, int n)
 {
     tti_plan *p = s->p;
     int sums[TTI_MAX_DEVICES], at = 0, maker = s->values[old].node;
@@ -156,14 +159,15 @@ tt_status tti_spread_joint_sum(tti_spreader *s, int old, const int *values, int 
         if (sums[r] < 0)
             return tt_status_of(p->ctx);
     }
-    int unit = new_unit(s, maker, pieces ? TTI_JOINT_SCATTER : TTI_JOINT_SUM, s->values[old].dtype,
-                        s->values[old].count);
+    int collective =
+        new_collective(s, maker, pieces ? TTI_LIBRARY_REDUCE_SCATTER : TTI_LIBRARY_ALL_REDUCE,
+                       s->values[old].dtype, s->values[old].count);
     for (int r = 0; r < s->n_replicas; r++) {
-        int v = unit < 0 ? -1 : add_part(s, old, r, unit, sums[r]);
+        int v = collective < 0 ? -1 : add_part(s, old, r, collective, sums[r]);
         if (v < 0)
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
-        const int64_t *begin = p->units[unit].joint.begin;
+        const int64_t *begin = p->collectives[collective].library.begin;
         pn->key = tti_key_slots(s->made_key[old], s->late);
         pn->ready = tti_key_slots(s->tree_key[old], s->late);
         if (pieces) {
@@ -176,14 +180,15 @@ tt_status tti_spread_joint_sum(tti_spreader *s, int old, const int *values, int 
     return TT_OK;
 }
 
-tt_status tti_spread_joint_collect(tti_spreader *s, int old)
+tt_status tti_spread_library_collect(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
     int n = s->n_replicas;
-    int unit = new_unit(s, s->values[old].node, TTI_JOINT_GATHER, s->values[old].dtype,
-                        s->values[old].count);
+    int collective = new_collective(s, s->values[old].node, TTI_LIBRARY_ALL_GATHER,
+                                    s->values[old].dtype, s->values[old].count);
     for (int r = 0; r < n; r++) {
-        int v = unit < 0 ? -1 : add_part(s, old, r, unit, s->piece[(int64_t)old * n + r]);
+        int v =
+            collective < 0 ? -1 : add_part(s, old, r, collective, s->piece[(int64_t)old * n + r]);
         if (v < 0)
             return tt_status_of(p->ctx);
         p->nodes[p->values[v].node].piece = r;

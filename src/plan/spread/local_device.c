@@ -30,7 +30,8 @@ static bool is_variable(const tti_pnode *pn)
 static bool is_forward(const tti_spreader *s, int64_t i)
 {
     const tti_pnode *pn = &s->nodes[i];
-    return s->mode[i] == TTI_ROWS && pn->node->origin == NULL && !pn->is_again && !is_source(pn);
+    return s->mode[i] == TTI_MODE_ROWS && pn->node->origin == NULL && !pn->is_recomputed &&
+           !is_source(pn);
 }
 
 static int n_stages(const tti_spreader *s)
@@ -65,7 +66,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
     tti_device *d = tti_device_match(s->p->top, &n->pin);
     char wish[TT_DEVICE_NAME_MAX], list[TTI_DEVICE_LIST];
     tt_device_print(&n->pin, wish);
-    if (s->n_replicas > 1 && s->mode[i] == TTI_ROWS)
+    if (s->n_replicas > 1 && s->mode[i] == TTI_MODE_ROWS)
         return TT_FAIL(ctx, TT_EINVAL,
                        "%s '%s' is pinned to %s, but there are %d replicas of it; use pins "
                        "relative to the replica, local:0 to local:%d",
@@ -78,7 +79,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
         if (s->mesh->device[l] == d->index)
             s->stage[i] = l;
     if (s->n_replicas > 1)
-        s->mode[i] = TTI_FIRST;
+        s->mode[i] = TTI_MODE_ONE;
     return TT_OK;
 }
 
@@ -108,9 +109,9 @@ void tti_spread_costs(tti_spreader *s, double *forward, double *backward)
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
-        if (s->mode[i] != TTI_ROWS || s->stage[i] < 0)
+        if (s->mode[i] != TTI_MODE_ROWS || s->stage[i] < 0)
             continue;
-        bool back = pn->node->origin != NULL || pn->is_again;
+        bool back = pn->node->origin != NULL || pn->is_recomputed;
         (back ? backward : forward)[s->stage[i]] += node_cost(s, pn);
     }
 }
@@ -175,7 +176,7 @@ static tt_status balance(tti_spreader *s, const int *of_node)
     for (int64_t i = 0; i < s->n_nodes; i++) { // of a node and its backward part
         const tt_node *node = s->nodes[i].node;
         int of = node->origin == NULL ? (int)i : of_node[node->origin->id] - 1;
-        if (s->mode[i] == TTI_ROWS && of >= 0 && place[of] > 0)
+        if (s->mode[i] == TTI_MODE_ROWS && of >= 0 && place[of] > 0)
             cost[place[of] - 1] += node_cost(s, &s->nodes[i]);
     }
     find_cuts(s, chain, n, last, can_cut);
@@ -260,10 +261,11 @@ static void from_inputs(tti_spreader *s, const int *of_node, bool pins, bool upd
 {
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
-        bool waits = is_update(pn) || (s->mode[i] != TTI_ROWS && s->is_late[i]); // for variables
+        bool waits =
+            is_update(pn) || (s->mode[i] != TTI_MODE_ROWS && s->is_late[i]); // for variables
         if (s->stage[i] != UNKNOWN || is_source(pn) || (waits && !updates))
             continue;
-        const tt_node *origin = pn->is_again ? pn->node : pn->node->origin;
+        const tt_node *origin = pn->is_recomputed ? pn->node : pn->node->origin;
         int of = origin == NULL ? -1 : of_node[origin->id] - 1;
         if (is_update(pn) && stage_of_written(s, pn) >= 0)
             s->stage[i] = stage_of_written(s, pn);
@@ -306,7 +308,7 @@ static tt_status check_stages(const tti_spreader *s)
     for (int k = 0; s->mesh->is_staged && k < n; k++) {
         bool any = false;
         for (int64_t i = 0; i < s->n_nodes && !any; i++)
-            any = s->mode[i] == TTI_ROWS && s->stage[i] == k;
+            any = s->mode[i] == TTI_MODE_ROWS && s->stage[i] == k;
         if (!any)
             return TT_FAIL(
                 s->p->ctx, TT_EINVAL,
@@ -323,7 +325,7 @@ static tt_status find_stages(tti_spreader *s, const tti_plan_request *req, const
         s->stage[i] = UNKNOWN;
         if (s->nodes[i].kind == TTI_OP && s->nodes[i].node->has_pin && !s->nodes[i].is_dropped) {
             TT_TRY(follow_pin(s, (int)i));
-            pins |= s->mode[i] == TTI_ROWS;
+            pins |= s->mode[i] == TTI_MODE_ROWS;
         }
     }
     // A home says the device, which is the stage unless a device has several: those are cut anew.

@@ -1,6 +1,6 @@
 /*
- * modes.c - decides who computes each node of a mesh: every shard, every replica, one replica, or
- * each replica a piece of the elements.
+ * modes.c - decides who computes each node of a mesh: every micro-batch, every replica, one
+ * replica, or each replica a piece of the elements.
  *
  * Large sums over rows, and elementwise results of them, are computed in pieces. For small ones it
  * is cheaper if every replica computes the whole. The tree sums of a bucket of gradients are
@@ -53,14 +53,14 @@ static void set_parts(tti_spreader *s)
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
         bool any = false;
-        if (pn->kind != TTI_OP || pn->is_dropped || s->mode[i] != TTI_EVERY ||
+        if (pn->kind != TTI_OP || pn->is_dropped || s->mode[i] != TTI_MODE_REPLICATED ||
             (pn->node->op->flags & TT_OP_PARTS) == 0)
             continue;
         for (int k = 0; k < pn->n_in; k++)
             any |= s->in_pieces[pn->in[k]] != 0;
         if (!any)
             continue;
-        s->mode[i] = TTI_PARTS;
+        s->mode[i] = TTI_MODE_STATISTICS;
         s->in_pieces[pn->out] = 2;
     }
 }
@@ -73,13 +73,13 @@ static void set_owners(tti_spreader *s)
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
         bool expensive = false;
-        for (int k = 0; s->mode[i] == TTI_EVERY && k < pn->n_in; k++)
+        for (int k = 0; s->mode[i] == TTI_MODE_REPLICATED && k < pn->n_in; k++)
             expensive |= s->in_pieces[pn->in[k]] == 1;
         for (int k = 0; k < pn->n_out; k++)
             expensive &= s->values[pn->out + k].count == 1;
         if (!expensive)
             continue;
-        s->mode[i] = TTI_FIRST;
+        s->mode[i] = TTI_MODE_ONE;
         s->owner[i] = (uint8_t)(next++ % s->n_replicas);
     }
 }
@@ -94,7 +94,7 @@ static void set_tree_keys(tti_spreader *s)
     uint8_t *urgent = s->urgent;
     size_t total = 0, bucket = s->p->top->spread.bucket, bytes = 0;
     for (int64_t i = s->n_nodes - 1; i >= 0; i--) {
-        bool waited = s->mode[i] == TTI_ROWS;
+        bool waited = s->mode[i] == TTI_MODE_ROWS;
         for (int k = 0; k < s->nodes[i].n_out; k++)
             waited |= urgent[s->nodes[i].out + k] != 0;
         for (int k = 0; waited && k < s->nodes[i].n_in; k++)
@@ -110,7 +110,7 @@ static void set_tree_keys(tti_spreader *s)
     tti_order_key next = s->nodes[s->n_nodes - 1].key, end = next;
     for (int64_t i = s->n_nodes - 1; i >= 0; i--) {
         const tti_pnode *pn = &s->nodes[i];
-        for (int k = 0; s->mode[i] == TTI_ROWS && k < pn->n_out; k++) {
+        for (int k = 0; s->mode[i] == TTI_MODE_ROWS && k < pn->n_out; k++) {
             int v = pn->out + k;
             if (!tti_is_sum(&s->values[v]) || urgent[v])
                 continue;
@@ -139,9 +139,9 @@ static void set_residuals(tti_spreader *s)
         bool fits = var->shape.rank == 2 && var->shape.dim[0] == s->n_replicas &&
                     var->shape.dim[1] >= sum->count;
         if (s->n_replicas < 2 || s->mesh->is_central || !all_lanes || !fits ||
-            s->mode[sum->node] != TTI_ROWS || !tti_is_sum(sum))
+            s->mode[sum->node] != TTI_MODE_ROWS || !tti_is_sum(sum))
             continue;
-        s->mode[i] = TTI_NOTHING;
+        s->mode[i] = TTI_MODE_ALIAS;
         s->residual[pn->in[1]] = pn->in[0];
     }
 }
@@ -153,28 +153,29 @@ void tti_spread_modes(tti_spreader *s)
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
         bool live = !pn->is_dropped;
-        s->mode[i] = live && pn->kind == TTI_OP && has_split(s, pn) ? TTI_ROWS
+        s->mode[i] = live && pn->kind == TTI_OP && has_split(s, pn) ? TTI_MODE_ROWS
                      : s->mesh->is_central || (live && (pn->node->op->flags & TT_OP_EFFECT) != 0)
-                         ? TTI_FIRST
-                         : TTI_EVERY;
+                         ? TTI_MODE_ONE
+                         : TTI_MODE_REPLICATED;
         for (int k = 0; k < pn->n_in; k++) {
             int v = pn->in[k];
-            s->is_late[i] |= s->is_late[s->values[v].node] ||
-                             (s->mode[s->values[v].node] == TTI_ROWS && tti_is_sum(&s->values[v]));
+            s->is_late[i] |=
+                s->is_late[s->values[v].node] ||
+                (s->mode[s->values[v].node] == TTI_MODE_ROWS && tti_is_sum(&s->values[v]));
         }
-        if (s->mode[i] != TTI_EVERY || !all_lanes || !is_flat(s, pn) ||
+        if (s->mode[i] != TTI_MODE_REPLICATED || !all_lanes || !is_flat(s, pn) ||
             !is_worth(s, &s->values[pn->out]))
             continue;
         bool any = false; // an input is in pieces: a large sum, or computed from one
         for (int k = 0; k < pn->n_in; k++) {
             int v = pn->in[k], maker = s->values[v].node;
-            if (s->mode[maker] == TTI_ROWS && tti_is_sum(&s->values[v]) &&
+            if (s->mode[maker] == TTI_MODE_ROWS && tti_is_sum(&s->values[v]) &&
                 s->values[v].count == s->values[pn->out].count)
                 s->in_pieces[v] = 1;
             any |= s->in_pieces[v] != 0;
         }
         if (any) {
-            s->mode[i] = TTI_PIECES;
+            s->mode[i] = TTI_MODE_PIECES;
             s->in_pieces[pn->out] = 1;
         }
     }
@@ -183,12 +184,13 @@ void tti_spread_modes(tti_spreader *s)
     set_tree_keys(s);
     set_residuals(s);
     for (int64_t i = 0; i < s->n_nodes; i++) // unless a reader needs another mode
-        s->is_shared[i] = s->nodes[i].kind == TTI_OP && s->nodes[i].node->op == &tti_op_variable &&
-                          s->n_replicas > 1;
+        s->is_sharded[i] = s->nodes[i].kind == TTI_OP && s->nodes[i].node->op == &tti_op_variable &&
+                           s->n_replicas > 1;
     for (int64_t i = 0; i < s->n_nodes; i++)
         for (int k = 0; k < s->nodes[i].n_in; k++)
-            if (s->mode[i] != TTI_PIECES && s->mode[i] != TTI_NOTHING && s->mode[i] != TTI_PARTS)
-                s->is_shared[s->values[s->nodes[i].in[k]].node] = 0;
+            if (s->mode[i] != TTI_MODE_PIECES && s->mode[i] != TTI_MODE_ALIAS &&
+                s->mode[i] != TTI_MODE_STATISTICS)
+                s->is_sharded[s->values[s->nodes[i].in[k]].node] = 0;
     for (int i = 0; i < p->n_fetched; i++)
-        s->is_shared[s->values[p->targets[i]].node] = 0;
+        s->is_sharded[s->values[p->targets[i]].node] = 0;
 }

@@ -69,13 +69,13 @@ static int count_slots(const tti_schedule_query *q)
 }
 
 // The k-th forward slot of a device, or the k-th backward slot.
-static tti_slot nth_slot(const tti_schedule_query *q, int device, int k, bool backward)
+static tti_pipe_slot nth_slot(const tti_schedule_query *q, int device, int k, bool backward)
 {
     int p = q->n_devices, n_chunks = q->n_stages / p;
     int round = k / (p * n_chunks), chunk = k / p % n_chunks;
-    return (tti_slot){.stage = (backward ? n_chunks - 1 - chunk : chunk) * p + device,
-                      .micro = round * p + k % p,
-                      .backward = backward};
+    return (tti_pipe_slot){.stage = (backward ? n_chunks - 1 - chunk : chunk) * p + device,
+                           .micro = round * p + k % p,
+                           .backward = backward};
 }
 
 // Forward slots of a device before its first backward slot, less the one that goes with that.
@@ -92,14 +92,14 @@ static int warm_up(const tti_schedule_query *q, int device, int n_forward)
     return TTI_MIN(n, n_forward);
 }
 
-static int put_slot(const tti_schedule_query *q, tti_slot slot, tti_slot *row, int n)
+static int put_slot(const tti_schedule_query *q, tti_pipe_slot slot, tti_pipe_slot *row, int n)
 {
     if (slot.micro < q->n_micro)
         row[n++] = slot;
     return n;
 }
 
-static void fill_device(const tti_schedule_query *q, int device, tti_slot *row)
+static void fill_device(const tti_schedule_query *q, int device, tti_pipe_slot *row)
 {
     int n_forward = count_slots(q), n_backward = q->forward_only ? 0 : n_forward;
     int ahead = q->forward_only ? 0 : warm_up(q, device, n_forward), n = 0;
@@ -115,8 +115,8 @@ static void fill_device(const tti_schedule_query *q, int device, tti_slot *row)
 
 typedef struct trial {
     const tti_schedule_query *q;
-    tti_slot *rows; // [n_devices][n_row]
-    double *end;    // as tti_schedule.at: when a slot that has run ended
+    tti_pipe_slot *rows; // [n_devices][n_row]
+    double *end;         // as tti_schedule.at: when a slot that has run ended
     int n_row;
     int next[TTI_MAX_DEVICES]; // slot of each device that comes next
     double free_at[TTI_MAX_DEVICES];
@@ -127,7 +127,7 @@ static int64_t slot_index(const tti_schedule_query *q, int stage, int micro, boo
     return ((int64_t)stage * q->n_micro + micro) * 2 + backward;
 }
 
-static double slot_cost(const tti_schedule_query *q, tti_slot s)
+static double slot_cost(const tti_schedule_query *q, tti_pipe_slot s)
 {
     if (s.backward)
         return q->backward != NULL ? q->backward[s.stage] : 2;
@@ -149,7 +149,7 @@ static bool is_ready(const trial *t, const tti_schedule *out, int device, double
     const tti_schedule_query *q = t->q;
     if (t->next[device] == t->n_row)
         return false;
-    tti_slot s = t->rows[(int64_t)device * t->n_row + t->next[device]];
+    tti_pipe_slot s = t->rows[(int64_t)device * t->n_row + t->next[device]];
     *start = t->free_at[device];
     if (!s.backward)
         return s.stage == 0 || wait_for(t, out, slot_index(q, s.stage - 1, s.micro, false), start);
@@ -165,7 +165,7 @@ static tt_status deadlock(tt_ctx *ctx, const trial *t)
     for (int d = 0; d < q->n_devices; d++) {
         if (t->next[d] == t->n_row)
             continue;
-        tti_slot s = t->rows[(int64_t)d * t->n_row + t->next[d]];
+        tti_pipe_slot s = t->rows[(int64_t)d * t->n_row + t->next[d]];
         return TT_FAIL(
             ctx, TT_EINVAL,
             "schedule %s cannot run with %d devices, %d stages, %d micro-batches: device "
@@ -196,7 +196,7 @@ static tt_status run_trial(tt_ctx *ctx, trial *t, tti_schedule *out)
         }
         if (device < 0)
             return deadlock(ctx, t);
-        tti_slot s = t->rows[(int64_t)device * t->n_row + t->next[device]++];
+        tti_pipe_slot s = t->rows[(int64_t)device * t->n_row + t->next[device]++];
         int64_t index = slot_index(q, s.stage, s.micro, s.backward);
         t->free_at[device] = t->end[index] = begin + slot_cost(q, s);
         out->slots[i] = s;

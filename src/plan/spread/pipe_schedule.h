@@ -14,10 +14,10 @@
 
 #define TTI_MAX_CHUNKS 8 // stages of a device
 
-typedef struct tti_slot {
+typedef struct tti_pipe_slot {
     int stage, micro;
     bool backward;
-} tti_slot;
+} tti_pipe_slot;
 
 typedef struct tti_schedule_query {
     tt_pipe kind;
@@ -29,10 +29,10 @@ typedef struct tti_schedule_query {
 } tti_schedule_query;
 
 typedef struct tti_schedule {
-    int n;           // slots
-    tti_slot *slots; // in order of their beginning; each device's are in its own order
-    int *at;         // [(stage * n_micro + micro) * 2 + backward]: index of the slot; -1
-    double bubble;   // idle share of the devices' time, 0 to 1
+    int n;                // slots
+    tti_pipe_slot *slots; // in order of their beginning; each device's are in its own order
+    int *at;              // [(stage * n_micro + micro) * 2 + backward]: index of the slot; -1
+    double bubble;        // idle share of the devices' time, 0 to 1
     // By stage: micro-batches whose backward is still to come, at most; 1 in a forward-only table.
     int most[TTI_MAX_DEVICES * TTI_MAX_CHUNKS];
 } tti_schedule;

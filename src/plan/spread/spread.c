@@ -3,8 +3,8 @@
  * replica, and for every micro-batch of it, each copy with some of the lanes; nodes that do not are
  * done by every replica for itself, or in pieces (combine.c).
  *
- * A sum over rows then has partials with several shards; tree nodes add them in the order of the
- * lane tree, so the sum is the one that a single device makes. Where lanes run changes nothing.
+ * A sum over rows then has partials with several micro-batches; tree nodes add them in the order of
+ * the lane tree, so the sum is the one that a single device makes. Where lanes run changes nothing.
  */
 #include "plan/spread/spread.h"
 #include "op/max_abs.h"
@@ -25,21 +25,21 @@ static const char *say_lanes(tti_plan *p, const tt_lanes *ln)
     return s;
 }
 
-// Adds the shard of the plan's lanes from where the last one ends, if it has rows.
-static tt_status add_shard(tti_spreader *s, int replica, int end)
+// Adds the micro-batch of the plan's lanes from where the last one ends, if it has rows.
+static tt_status add_batch(tti_spreader *s, int replica, int end)
 {
     tti_plan *p = s->p;
     const tt_lanes *all = &p->lanes;
     int64_t row = 0;
-    for (int i = 0; i < s->n_shards; i++)
-        row += s->shards[i].rows;
+    for (int i = 0; i < s->n_batches; i++)
+        row += s->batches[i].rows;
     int64_t rows = all->bound[end] - row;
     if (rows == 0)
         return TT_OK; // its lanes are empty: they go with the next, or the last
-    tti_shard *sh = &s->shards[s->n_shards++];
+    tti_micro_batch *sh = &s->batches[s->n_batches++];
     tti_plan_request req = {.rows = rows,
                             .batch = {all->first_row + row, all->global_rows, all->total}};
-    *sh = (tti_shard){.replica = replica, .micro = s->micros[replica]++, .rows = rows};
+    *sh = (tti_micro_batch){.replica = replica, .micro = s->micros[replica]++, .rows = rows};
     sh->lanes = tti_plan_alloc(p, sizeof(*sh->lanes));
     if (sh->lanes == NULL)
         return TT_ENOMEM;
@@ -48,37 +48,37 @@ static tt_status add_shard(tti_spreader *s, int replica, int end)
     return sh->reason == NULL ? TT_ENOMEM : TT_OK;
 }
 
-static tt_status deal(tti_spreader *s, int micro)
+static tt_status assign(tti_spreader *s, int micro)
 {
     tti_plan *p = s->p;
     int n_lanes = p->lanes.n, end[TTI_MAX_DEVICES] = {0}, from = 0;
-    s->shards = tti_plan_alloc(p, sizeof(*s->shards) * (size_t)(n_lanes + 1));
-    if (s->shards == NULL)
+    s->batches = tti_plan_alloc(p, sizeof(*s->batches) * (size_t)(n_lanes + 1));
+    if (s->batches == NULL)
         return TT_ENOMEM;
     int apart = s->mesh->is_apart;
     if (s->n_replicas - apart > n_lanes) // a run of few lanes: the first replicas take one each
         for (int r = apart; r < s->n_replicas; r++)
             end[r] = TTI_MIN(r + 1 - apart, n_lanes);
     else
-        tti_deal_lanes(s->mesh, n_lanes, end);
+        tti_assign_lanes(s->mesh, n_lanes, end);
     for (int r = 0; r < s->n_replicas; from = end[r++]) {
         int lanes = end[r] - from, parts = micro == 0 ? lanes : TTI_MIN(micro, lanes);
         for (int m = 0; m < parts; m++)
-            TT_TRY(add_shard(s, r, from + (int)((int64_t)(m + 1) * lanes / parts)));
+            TT_TRY(add_batch(s, r, from + (int)((int64_t)(m + 1) * lanes / parts)));
     }
     return TT_OK;
 }
 
 // ---- keys ------------------------------------------------------------------------------------
 
-// Where a copy for this shard would like to stand.
-static tti_order_key shard_key(const tti_spreader *s, int node, const tti_shard *sh)
+// Where a copy for this micro-batch would like to stand.
+static tti_order_key batch_key(const tti_spreader *s, int node, const tti_micro_batch *sh)
 {
     const tti_pnode *pn = &s->nodes[node];
     if (s->schedules == NULL)
         return tti_key_slots(pn->key, sh->micro);
     const tti_schedule *t = &s->schedules[sh->replica];
-    bool backward = pn->node->origin != NULL || pn->is_again;
+    bool backward = pn->node->origin != NULL || pn->is_recomputed;
     int at = t->at[(s->stage[node] * s->micros[sh->replica] + sh->micro) * 2 + backward];
     return tti_key_slots(pn->key, TTI_MAX(at, 0));
 }
@@ -97,7 +97,7 @@ static bool shares_memory(const tti_pnode *pn, int k)
 }
 
 static int add_output(tti_spreader *s, const tti_pnode *old, int k, int node, const int *in,
-                      const tti_shard *sh)
+                      const tti_micro_batch *sh)
 {
     tti_plan *p = s->p;
     tti_value v = s->values[old->out + k];
@@ -117,7 +117,8 @@ static int add_output(tti_spreader *s, const tti_pnode *old, int k, int node, co
     return tti_plan_value(p, v);
 }
 
-static int add_copy(tti_spreader *s, int node, int replica, const int *in, const tti_shard *sh)
+static int add_copy(tti_spreader *s, int node, int replica, const int *in,
+                    const tti_micro_batch *sh)
 {
     const tti_pnode *old = &s->nodes[node];
     tti_pnode pn = *old;
@@ -126,7 +127,7 @@ static int add_copy(tti_spreader *s, int node, int replica, const int *in, const
     pn.n_after = 0;
     pn.is_copy = replica > 0;
     pn.device = old->is_dropped ? old->device : tti_spread_device(s, node, replica);
-    pn.key = sh != NULL ? shard_key(s, node, sh) : whole_key(s, node);
+    pn.key = sh != NULL ? batch_key(s, node, sh) : whole_key(s, node);
     if (sh != NULL) {
         pn.reason = sh->reason;
         pn.lanes = sh->lanes;
@@ -149,34 +150,34 @@ static tt_status rows_node(tti_spreader *s, int i)
                        "micro-batches; use strategy single without accumulate",
                        old->node->op->name, old->node->name);
     s->first[i] = (int)p->n_nodes;
-    s->many[i] = s->n_shards;
+    s->n_copies[i] = s->n_batches;
     for (int k = 0; k < old->n_in; k++) // what must be collected first comes before the copies
         for (int r = 0; !tti_is_split(&s->values[old->in[k]]) && r < s->n_replicas; r++)
             if (s->micros[r] > 0 && tti_spread_whole(s, old->in[k], r) < 0)
                 return tt_status_of(p->ctx);
     s->first[i] = (int)p->n_nodes;
-    for (int h = 0; h < s->n_shards; h++) {
-        const tti_shard *sh = &s->shards[h];
+    for (int h = 0; h < s->n_batches; h++) {
+        const tti_micro_batch *sh = &s->batches[h];
         int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
         if (in == NULL)
             return TT_ENOMEM;
         for (int k = 0; k < old->n_in; k++)
             in[k] = tti_is_split(&s->values[old->in[k]])
-                        ? s->copies[(int64_t)old->in[k] * s->n_shards + h]
+                        ? s->copies[(int64_t)old->in[k] * s->n_batches + h]
                         : tti_spread_whole(s, old->in[k], sh->replica);
         int id = add_copy(s, i, sh->replica, in, sh);
         for (int k = 0; id >= 0 && k < old->n_out; k++) {
             int v = add_output(s, old, k, id, in, sh);
             if (v < 0)
                 return tt_status_of(p->ctx);
-            s->copies[(int64_t)(old->out + k) * s->n_shards + h] = v;
-            if (s->touched[old->out + k])
-                TT_TRY(tti_make_touched(s, v, sh));
+            s->copies[(int64_t)(old->out + k) * s->n_batches + h] = v;
+            if (s->is_sparse[old->out + k])
+                TT_TRY(tti_make_sparse_rows(s, v, sh));
         }
         if (id < 0)
             return TT_ENOMEM;
     }
-    return tti_spread_join(s, i);
+    return tti_spread_combine(s, i);
 }
 
 // A copy per replica, or one with its owner.
@@ -184,14 +185,14 @@ static tt_status every_node(tti_spreader *s, int i)
 {
     tti_plan *p = s->p;
     const tti_pnode *old = &s->nodes[i];
-    bool every = s->mode[i] == TTI_EVERY;
+    bool every = s->mode[i] == TTI_MODE_REPLICATED;
     int from = every ? 0 : s->owner[i], end = every ? s->n_replicas : from + 1;
     for (int k = 0; k < old->n_in; k++)
         for (int r = from; r < end; r++)
             if (tti_spread_whole(s, old->in[k], r) < 0)
                 return tt_status_of(p->ctx);
     s->first[i] = (int)p->n_nodes;
-    s->many[i] = end - from;
+    s->n_copies[i] = end - from;
     for (int r = from; r < end; r++) {
         int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
         if (in == NULL)
@@ -225,7 +226,7 @@ static tt_status piece_node(tti_spreader *s, int i)
                                                       : tti_spread_whole(s, old->in[k], r)) < 0)
                 return tt_status_of(p->ctx);
     s->first[i] = (int)p->n_nodes;
-    s->many[i] = s->n_replicas;
+    s->n_copies[i] = s->n_replicas;
     for (int r = 0; r < s->n_replicas; r++) {
         int64_t begin, end;
         tti_piece_range(count, r, s->n_replicas, &begin, &end);
@@ -247,7 +248,7 @@ static tt_status piece_node(tti_spreader *s, int i)
     int root = old->in[0];
     while (s->values[root].root != root)
         root = s->values[root].root;
-    return update && !s->is_shared[s->values[root].node] ? tti_spread_collect(s, old->out) : TT_OK;
+    return update && !s->is_sharded[s->values[root].node] ? tti_spread_collect(s, old->out) : TT_OK;
 }
 
 // What replica r takes of an input of a node done in parts.
@@ -266,7 +267,7 @@ static tt_status part_node(tti_spreader *s, int i)
             if (part_input(s, old->in[k], r) < 0)
                 return tt_status_of(p->ctx);
     s->first[i] = (int)p->n_nodes;
-    s->many[i] = s->n_replicas;
+    s->n_copies[i] = s->n_replicas;
     for (int r = 0; r < s->n_replicas; r++) {
         int *in = tti_plan_alloc(p, sizeof(int) * (size_t)(old->n_in + 1));
         if (in == NULL)
@@ -286,12 +287,12 @@ static tt_status part_node(tti_spreader *s, int i)
 }
 
 // A variable that is only used in pieces exists once, a piece with every replica.
-static tt_status shared_variable(tti_spreader *s, int i)
+static tt_status sharded_variable(tti_spreader *s, int i)
 {
     tti_plan *p = s->p;
     const tti_pnode *old = &s->nodes[i];
     s->first[i] = (int)p->n_nodes;
-    s->many[i] = s->n_replicas;
+    s->n_copies[i] = s->n_replicas;
     for (int r = 0; r < s->n_replicas; r++) {
         int64_t begin, end;
         tti_piece_range(s->values[old->out].count, r, s->n_replicas, &begin, &end);
@@ -299,7 +300,7 @@ static tt_status shared_variable(tti_spreader *s, int i)
         int v = id < 0 ? -1 : add_output(s, old, 0, id, old->in, NULL);
         if (v < 0)
             return tt_status_of(p->ctx);
-        p->nodes[id].n_ways = s->n_replicas;
+        p->nodes[id].n_pieces = s->n_replicas;
         p->nodes[id].piece = r;
         p->nodes[id].reason = "a part on each replica";
         tti_make_piece(p, v, begin, end);
@@ -322,16 +323,16 @@ static tt_status nothing_node(tti_spreader *s, int i)
 static tt_status spread_node(tti_spreader *s, int i)
 {
     switch (s->mode[i]) {
-    case TTI_ROWS:
+    case TTI_MODE_ROWS:
         return rows_node(s, i);
-    case TTI_PIECES:
+    case TTI_MODE_PIECES:
         return piece_node(s, i);
-    case TTI_PARTS:
+    case TTI_MODE_STATISTICS:
         return part_node(s, i);
-    case TTI_NOTHING:
+    case TTI_MODE_ALIAS:
         return nothing_node(s, i);
     default:
-        return s->is_shared[i] ? shared_variable(s, i) : every_node(s, i);
+        return s->is_sharded[i] ? sharded_variable(s, i) : every_node(s, i);
     }
 }
 
@@ -352,7 +353,7 @@ static tt_status make_schedules(tti_spreader *s)
         return TT_ENOMEM;
     bool backward = false;
     for (int64_t i = 0; i < s->n_nodes; i++)
-        backward |= s->mode[i] == TTI_ROWS && s->nodes[i].node->origin != NULL;
+        backward |= s->mode[i] == TTI_MODE_ROWS && s->nodes[i].node->origin != NULL;
     double forward[TTI_MAX_DEVICES * 8] = {0}, back[TTI_MAX_DEVICES * 8] = {0};
     tti_spread_costs(s, forward, back);
     for (int r = 0; r < s->n_replicas; r++) {
@@ -383,27 +384,27 @@ static tt_status allocate(tti_spreader *s)
     size_t n = (size_t)s->n_values + 1, nodes = (size_t)s->n_nodes + 1;
     s->mode = tti_calloc(ctx, nodes, 1);
     s->is_late = tti_calloc(ctx, nodes, 1);
-    s->is_shared = tti_calloc(ctx, nodes, 1);
+    s->is_sharded = tti_calloc(ctx, nodes, 1);
     s->owner = tti_calloc(ctx, nodes, 1);
     s->tree_key = tti_calloc(ctx, n, sizeof(*s->tree_key));
     s->made_key = tti_calloc(ctx, n, sizeof(*s->made_key));
     s->urgent = tti_calloc(ctx, n, 1);
     s->in_pieces = tti_calloc(ctx, n, 1);
-    s->touched = tti_calloc(ctx, n, 1);
+    s->is_sparse = tti_calloc(ctx, n, 1);
     s->stage = tti_calloc(ctx, nodes, sizeof(int));
     s->residual = tti_alloc(ctx, sizeof(int) * n);
     s->first = tti_calloc(ctx, nodes, sizeof(int));
-    s->many = tti_calloc(ctx, nodes, sizeof(int));
-    s->copies = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_shards);
+    s->n_copies = tti_calloc(ctx, nodes, sizeof(int));
+    s->copies = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_batches);
     s->whole = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_replicas);
     s->piece = tti_alloc(ctx, sizeof(int) * n * (size_t)s->n_replicas);
-    if (s->mode == NULL || s->is_late == NULL || s->is_shared == NULL || s->in_pieces == NULL ||
+    if (s->mode == NULL || s->is_late == NULL || s->is_sharded == NULL || s->in_pieces == NULL ||
         s->owner == NULL || s->tree_key == NULL || s->residual == NULL || s->stage == NULL ||
-        s->first == NULL || s->many == NULL || s->copies == NULL || s->whole == NULL ||
-        s->piece == NULL || s->touched == NULL || s->made_key == NULL || s->urgent == NULL)
+        s->first == NULL || s->n_copies == NULL || s->copies == NULL || s->whole == NULL ||
+        s->piece == NULL || s->is_sparse == NULL || s->made_key == NULL || s->urgent == NULL)
         return TT_ENOMEM;
     memset(s->residual, -1, sizeof(int) * n);
-    memset(s->copies, -1, sizeof(int) * n * (size_t)s->n_shards);
+    memset(s->copies, -1, sizeof(int) * n * (size_t)s->n_batches);
     memset(s->whole, -1, sizeof(int) * n * (size_t)s->n_replicas);
     memset(s->piece, -1, sizeof(int) * n * (size_t)s->n_replicas);
     return TT_OK;
@@ -413,7 +414,7 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
 {
     TT_TRY(allocate(s));
     tti_spread_modes(s);
-    tti_spread_touched(s);
+    tti_spread_sparse_rows(s);
     TT_TRY(tti_spread_stages(s, req));
     TT_TRY(make_schedules(s));
     s->p->values = NULL;
@@ -423,7 +424,7 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
         if (s->residual[v] >= 0)
             TT_TRY(spread_node(s, s->values[s->residual[v]].node));
     for (int64_t i = 0; i < s->n_nodes; i++)
-        if (s->many[i] == 0)
+        if (s->n_copies[i] == 0)
             TT_TRY(spread_node(s, (int)i));
     return tti_spread_ends(s);
 }
@@ -432,16 +433,16 @@ static void release(tti_spreader *s)
 {
     for (int r = 0; s->schedules != NULL && r < s->n_replicas; r++)
         tti_schedule_free(s->p->ctx, &s->schedules[r]);
-    void *blocks[] = {s->mode,     s->in_pieces, s->is_shared, s->is_late,  s->stage, s->copies,
-                      s->whole,    s->piece,     s->first,     s->many,     s->owner, s->tree_key,
-                      s->residual, s->schedules, s->touched,   s->made_key, s->urgent};
+    void *blocks[] = {s->mode,     s->in_pieces, s->is_sharded, s->is_late,  s->stage, s->copies,
+                      s->whole,    s->piece,     s->first,      s->n_copies, s->owner, s->tree_key,
+                      s->residual, s->schedules, s->is_sparse,  s->made_key, s->urgent};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(s->p->ctx, blocks[i]);
 }
 
 tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage)
 {
-    tti_spreader s = {.p = p, .mesh = &p->mesh, .n_replicas = p->mesh.n_replicas, .n_shards = 1};
+    tti_spreader s = {.p = p, .mesh = &p->mesh, .n_replicas = p->mesh.n_replicas, .n_batches = 1};
     s.values = p->values;
     s.nodes = p->nodes;
     s.n_values = p->n_values;
@@ -466,8 +467,8 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
     if (m->n_replicas < 2 && micro == 1 && !m->is_staged)
         return TT_OK; // nothing to spread: nodes are placed one by one
     tti_spreader s = {.p = p, .mesh = m, .n_replicas = m->n_replicas, .no_pieces = req->no_pieces};
-    TT_TRY(deal(&s, micro));
-    if (s.n_shards == 0)
+    TT_TRY(assign(&s, micro));
+    if (s.n_batches == 0)
         return TT_OK; // nothing is split
     s.values = p->values;
     s.nodes = p->nodes;
@@ -478,7 +479,7 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
         tti_free(p->ctx, s.values);
         tti_free(p->ctx, s.nodes);
     }
-    p->is_laid = !m->is_free;
+    p->is_on_mesh = !m->is_free;
     release(&s);
     return st;
 }

@@ -2,10 +2,10 @@
  * spread.h - between spread.c, combine.c, sparse_rows.c and local_device.c: a plan being laid on a
  * mesh.
  *
- * Nodes as built are "old", those on the mesh "new". A shard is one replica's micro-batch: some
- * lanes in a row. A value split over rows has one new value per shard. Any other, a "whole" one,
- * has one per replica, or pieces: replica r has range r of its elements. Of a large gradient only
- * pieces are made, and the update works on pieces of the variables too.
+ * Nodes as built are "old", those on the mesh "new". A micro-batch is some lanes in a row that one
+ * replica takes at a time. A value split over rows has one new value per micro-batch. Any other, a
+ * "whole" one, has one per replica, or pieces: replica r has range r of its elements. Of a large
+ * gradient only pieces are made, and the update works on pieces of the variables too.
  */
 #ifndef TUTTI_PLAN_SPREAD_H
 #define TUTTI_PLAN_SPREAD_H
@@ -14,48 +14,48 @@
 #include "plan/spread/pipe_schedule.h"
 
 typedef enum tti_mode {
-    TTI_ROWS,    // a copy per shard
-    TTI_EVERY,   // a copy per replica
-    TTI_FIRST,   // one copy, with its owner: the first replica but for dear ones
-    TTI_PIECES,  // a copy per replica, each on its range of the elements
-    TTI_PARTS,   // a copy per replica, each on its range of its inputs; all make something
-    TTI_NOTHING, // only says something of its inputs
+    TTI_MODE_ROWS,       // a copy per micro-batch
+    TTI_MODE_REPLICATED, // a copy per replica
+    TTI_MODE_ONE,        // one copy, with its owner: the first replica but for expensive ones
+    TTI_MODE_PIECES,     // a copy per replica, each on its range of the elements
+    TTI_MODE_STATISTICS, // a copy per replica, each on its range of its inputs; all make something
+    TTI_MODE_ALIAS,      // only says something of its inputs
 } tti_mode;
 
-typedef struct tti_shard {
+typedef struct tti_micro_batch {
     int replica, micro;
     tt_lanes *lanes;
     int64_t rows;
     const char *reason; // "lanes 0 to 3"
-} tti_shard;
+} tti_micro_batch;
 
 typedef struct tti_spreader {
     tti_plan *p;
     const tti_mesh *mesh;
     bool no_pieces;
     int n_replicas;
-    tti_shard *shards; // ascending lanes
-    int n_shards;
+    tti_micro_batch *batches; // ascending lanes
+    int n_batches;
     int micros[TTI_MAX_DEVICES]; // by replica
 
     tti_value *values; // old
     tti_pnode *nodes;
     int64_t n_values, n_nodes;
-    uint8_t *mode;      // by old node: tti_mode
-    uint8_t *in_pieces; // by old value: 1 made as pieces, 2 by every replica a number of its own
-    uint8_t *touched;   // by old value: shards keep the rows of it that they touch
-    uint8_t *is_shared; // by old node: a variable that is only used in pieces, and exists once
-    uint8_t *is_late;   // by old node: needs a sum over all rows
-    uint8_t *owner;     // by old node: of TTI_FIRST, the replica that has it
+    uint8_t *mode;       // by old node: tti_mode
+    uint8_t *in_pieces;  // by old value: 1 made as pieces, 2 by every replica a number of its own
+    uint8_t *is_sparse;  // by old value: micro-batches keep the rows of it that they touch
+    uint8_t *is_sharded; // by old node: a variable that is only used in pieces, and exists once
+    uint8_t *is_late;    // by old node: needs a sum over all rows
+    uint8_t *owner;      // by old node: of TTI_MODE_ONE, the replica that has it
     int *residual; // by old value: the variable of what narrowing takes; -1: it is not narrowed
     tti_order_key *tree_key; // by old value: where its tree would like to stand
     tti_order_key *made_key; // by old value: where the bucket that it is in has been made
     uint8_t *urgent;         // by old value: rows wait for it
     int *stage;              // by old node
-    int *copies;             // by old value and shard
+    int *copies;             // by old value and micro-batch
     int *whole;              // by old value and replica; -1
     int *piece;              // by old value and replica; -1
-    int *first, *many;       // by old node: its new ones, which follow each other
+    int *first, *n_copies;   // by old node: its new ones, which follow each other
 
     tti_schedule *schedules; // by replica; pipelines only
     int late;                // slot of what comes after all micro-batches
@@ -91,34 +91,34 @@ void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end);
 // The new value of an old whole one for replica r; made if there are only pieces; -1: failed.
 int tti_spread_whole(tti_spreader *s, int old, int r);
 int tti_spread_piece(tti_spreader *s, int old, int r);
-// Puts the shards' partial sums, or statistics, of an old node together.
-tt_status tti_spread_join(tti_spreader *s, int node) TTI_CHECKED;
+// Puts the micro-batches' partial sums, or statistics, of an old node together.
+tt_status tti_spread_combine(tti_spreader *s, int node) TTI_CHECKED;
 /*
  * A node with replica r that puts values together into an old one's; of statistics, into three that
  * follow each other. Gives the first new value; -1.
  */
-int tti_add_joining(tti_spreader *s, int old, int r, const int *values, int n_in,
-                    tti_node_kind kind);
+int tti_add_combining(tti_spreader *s, int old, int r, const int *values, int n_in,
+                      tti_node_kind kind);
 // After an update in pieces: every copy of the variable gets the others' pieces.
 tt_status tti_spread_collect(tti_spreader *s, int old) TTI_CHECKED;
-// Rows of all shards put together, for a fetch; -1: failed.
+// Rows of all micro-batches put together, for a fetch; -1: failed.
 int tti_spread_gather(tti_spreader *s, int old);
 
 // ---- library_collective.c --------------------------------------------------------------------
 
 // Does a library carry what the old node's copies with all replicas make? A sum of that type?
-bool tti_spread_joins(tti_spreader *s, int node);
-bool tti_spread_joins_sum(tti_spreader *s, int old, tt_dtype partial);
+bool tti_is_by_library(tti_spreader *s, int node);
+bool tti_is_library_sum(tti_spreader *s, int old, tt_dtype partial);
 // The sum, whole or in pieces, of the replicas' n partial sums.
-tt_status tti_spread_joint_sum(tti_spreader *s, int old, const int *values, int n) TTI_CHECKED;
+tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, int n) TTI_CHECKED;
 // As tti_spread_collect().
-tt_status tti_spread_joint_collect(tti_spreader *s, int old) TTI_CHECKED;
+tt_status tti_spread_library_collect(tti_spreader *s, int old) TTI_CHECKED;
 
 // ---- sparse_rows.c ---------------------------------------------------------------------------
 
-// Decides touched: by bytes, where there are several shards.
-void tti_spread_touched(tti_spreader *s);
-// Makes a shard's partial sum, just bound, the rows it touches.
-tt_status tti_make_touched(tti_spreader *s, int value, const tti_shard *sh) TTI_CHECKED;
+// Decides is_sparse: by bytes, where there are several micro-batches.
+void tti_spread_sparse_rows(tti_spreader *s);
+// Makes a micro-batch's partial sum, just bound, the rows it touches.
+tt_status tti_make_sparse_rows(tti_spreader *s, int value, const tti_micro_batch *sh) TTI_CHECKED;
 
 #endif

@@ -13,15 +13,15 @@ static tt_status map_control(tti_spreader *s)
             continue;
         int n = 0;
         for (int k = 0; k < old->n_after; k++)
-            n += s->many[old->after[k]];
+            n += s->n_copies[old->after[k]];
         int *after = tti_plan_alloc(p, sizeof(int) * (size_t)(n + 1));
         if (after == NULL)
             return TT_ENOMEM;
         n = 0;
         for (int k = 0; k < old->n_after; k++)
-            for (int r = 0; r < s->many[old->after[k]]; r++)
+            for (int r = 0; r < s->n_copies[old->after[k]]; r++)
                 after[n++] = s->first[old->after[k]] + r;
-        for (int r = 0; r < s->many[i]; r++) {
+        for (int r = 0; r < s->n_copies[i]; r++) {
             p->nodes[s->first[i] + r].after = after;
             p->nodes[s->first[i] + r].n_after = n;
         }
@@ -41,7 +41,7 @@ static tt_status map_targets(tti_spreader *s)
                                 : tti_spread_whole(s, old, 0);
         else
             p->targets[i] =
-                fetched ? tti_spread_gather(s, old) : s->copies[(int64_t)old * s->n_shards];
+                fetched ? tti_spread_gather(s, old) : s->copies[(int64_t)old * s->n_batches];
         if (p->targets[i] < 0)
             return tt_status_of(p->ctx);
         if (fetched)
@@ -75,7 +75,7 @@ static tt_status drop_dead(tti_spreader *s)
         const tti_pnode *pn = &p->nodes[i];
         bool effect =
             pn->kind == TTI_OP && (pn->node->op->flags & (TT_OP_UPDATE | TT_OP_EFFECT)) != 0;
-        bool collects = pn->kind == TTI_COLLECT || pn->kind == TTI_JOINT;
+        bool collects = pn->kind == TTI_COLLECT || pn->kind == TTI_LIBRARY_COLLECTIVE;
         bool writes =
             (collects && p->values[pn->out].memory == TTI_VARIABLE) || pn->kind == TTI_NARROW;
         if ((effect || writes) && !pn->is_dropped)
@@ -87,8 +87,8 @@ static tt_status drop_dead(tti_spreader *s)
             REACH(p->values[pn->in[k]].node);
         for (int k = 0; k < pn->n_after; k++)
             REACH(pn->after[k]);
-        for (int k = 0; pn->kind == TTI_JOINT && k < s->n_replicas; k++)
-            REACH(p->units[pn->unit].first + k); // none can do it without the others
+        for (int k = 0; pn->kind == TTI_LIBRARY_COLLECTIVE && k < s->n_replicas; k++)
+            REACH(p->collectives[pn->collective].first + k); // none can do it without the others
     }
 #undef REACH
     for (int64_t i = 0; i < p->n_nodes; i++)

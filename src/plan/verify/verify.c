@@ -1,5 +1,5 @@
 /*
- * verify.c - the rules on values, nodes, letters, lanes and the order; verify.h names them.
+ * verify.c - the rules on values, nodes, messages, lanes and the order; verify.h names them.
  */
 #include "plan/verify/verify.h"
 #include "device/device.h"
@@ -66,7 +66,7 @@ static tt_status check_size(const tti_plan *p, int node, int v)
     const tti_value *value = &p->values[v];
     int64_t count = tt_shape_count(&value->shape);
     bool unkept = value->count == 0; // of a chain: nobody reads it
-    if (value->touched > 0 || unkept)
+    if (value->sparse_rows > 0 || unkept)
         return TT_OK;
     if (value->count != count)
         return tti_broken(p, "size", node, "value %d has %lld elements, but its shape %lld", v,
@@ -131,7 +131,8 @@ static tt_status check_nodes(const tti_plan *p)
         if (p->nodes[i].is_dropped)
             continue;
         st = check_inputs(p, i);
-        if (st == TT_OK && p->nodes[i].mail == NULL) // a letter of nothing names another's value
+        if (st == TT_OK &&
+            p->nodes[i].transfer == NULL) // a message of nothing names another's value
             st = check_outputs(p, i, maker);
     }
     for (int i = 0; st == TT_OK && i < p->n_targets; i++)
@@ -157,12 +158,12 @@ static tt_status check_devices(const tti_plan *p, bool is_cut)
             int at = p->values[pn->in[k]].device;
             if (at == pn->device || !tti_reads(pn, k) || is_constant(p, pn->in[k]))
                 continue;
-            bool copies = pn->kind == TTI_RECV && pn->mail == NULL && pn->from == at;
-            if (at < 0 || at >= p->top->n_devices || (!tti_kind_of(pn)->joins && !copies) ||
-                tti_is_far(p, pn->device, at))
+            bool copies = pn->kind == TTI_RECV && pn->transfer == NULL && pn->from == at;
+            if (at < 0 || at >= p->top->n_devices || (!tti_kind_of(pn)->combines && !copies) ||
+                tti_is_cross_host(p, pn->device, at))
                 return tti_broken(p, "device", i, "reads value %d on device %d", pn->in[k], at);
         }
-        if (is_cut && pn->kind == TTI_RECV && pn->mail == NULL &&
+        if (is_cut && pn->kind == TTI_RECV && pn->transfer == NULL &&
             p->values[pn->out].bytes != p->values[pn->in[0]].bytes)
             return tti_broken(p, "size", i, "copies %zu bytes of %zu", p->values[pn->out].bytes,
                               p->values[pn->in[0]].bytes);
@@ -170,53 +171,53 @@ static tt_status check_devices(const tti_plan *p, bool is_cut)
     return TT_OK;
 }
 
-// ---- letters ---------------------------------------------------------------------------------
+// ---- messages --------------------------------------------------------------------------------
 
 static tt_status check_pair(const tti_plan *p, int send, int receive)
 {
-    const tti_mail *a = p->nodes[send].mail, *b = p->nodes[receive].mail;
+    const tti_transfer *a = p->nodes[send].transfer, *b = p->nodes[receive].transfer;
     if (a->n != b->n || a->bytes != b->bytes || a->begin != b->begin || a->stride != b->stride)
-        return tti_broken(p, "letters", send,
-                          "sends %d letters of %zu bytes; node %d receives %d of %zu", a->n,
+        return tti_broken(p, "messages", send,
+                          "sends %d messages of %zu bytes; node %d receives %d of %zu", a->n,
                           a->bytes, receive, b->n, b->bytes);
     int from = p->top->devices[p->nodes[send].device]->task;
     int to = p->top->devices[p->nodes[receive].device]->task;
     if (a->peer != to || b->peer != from || from == to)
-        return tti_broken(p, "letters", send,
+        return tti_broken(p, "messages", send,
                           "goes from process %d to %d, but names %d, and node %d names %d", from,
                           to, a->peer, receive, b->peer);
     return TT_OK;
 }
 
-// Every letter has one sender and one receiver.
+// Every message has one sender and one receiver.
 static tt_status check_letters(const tti_plan *p)
 {
-    size_t n = (size_t)p->n_letters + 1;
+    size_t n = (size_t)p->n_messages + 1;
     int *sender = tti_calloc(p->ctx, n, sizeof(int)),
         *receiver = tti_calloc(p->ctx, n, sizeof(int));
     tt_status st = sender == NULL || receiver == NULL ? TT_ENOMEM : TT_OK;
     for (int i = 0; st == TT_OK && i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
-        if (pn->is_dropped || pn->mail == NULL)
+        if (pn->is_dropped || pn->transfer == NULL)
             continue;
         int *side = pn->kind == TTI_SEND ? sender : receiver;
-        const tti_mail *m = pn->mail;
-        if (m->edge < 0 || m->n < 1 || m->edge > p->n_letters - m->n)
-            st = tti_broken(p, "letters", i, "has letters %d to %d of %d", m->edge,
-                            m->edge + m->n - 1, p->n_letters);
+        const tti_transfer *m = pn->transfer;
+        if (m->edge < 0 || m->n < 1 || m->edge > p->n_messages - m->n)
+            st = tti_broken(p, "messages", i, "has messages %d to %d of %d", m->edge,
+                            m->edge + m->n - 1, p->n_messages);
         for (int k = 0; st == TT_OK && k < m->n; k++) {
             if (side[m->edge + k] != 0)
-                st = tti_broken(p, "letters", i, "has letter %d, as node %d has", m->edge + k,
+                st = tti_broken(p, "messages", i, "has message %d, as node %d has", m->edge + k,
                                 side[m->edge + k] - 1);
             side[m->edge + k] = i + 1;
         }
     }
-    for (int e = 0; st == TT_OK && e < p->n_letters; e++) {
+    for (int e = 0; st == TT_OK && e < p->n_messages; e++) {
         if (sender[e] == 0 && receiver[e] == 0)
             continue; // of a node that was not kept
         if (sender[e] == 0 || receiver[e] == 0)
-            st = tti_broken(p, "letters", TTI_MAX(sender[e], receiver[e]) - 1,
-                            "has letter %d, which nobody %s", e,
+            st = tti_broken(p, "messages", TTI_MAX(sender[e], receiver[e]) - 1,
+                            "has message %d, which nobody %s", e,
                             sender[e] == 0 ? "sends" : "receives");
         else
             st = check_pair(p, sender[e] - 1, receiver[e] - 1);
@@ -229,7 +230,7 @@ static tt_status check_letters(const tti_plan *p)
 // ---- lanes -----------------------------------------------------------------------------------
 
 // What puts rows or sums together has all lanes of its own, in their order, once.
-static tt_status check_join(const tti_plan *p, int i)
+static tt_status check_combine(const tti_plan *p, int i)
 {
     const tti_pnode *pn = &p->nodes[i];
     int stride = pn->kind == TTI_MOMENTS ? 2 : 1;
@@ -250,7 +251,7 @@ static tt_status check_join(const tti_plan *p, int i)
 
 typedef struct span {
     const tt_node *node;
-    bool is_again;
+    bool is_recomputed;
     int first, n, pnode;
 } span;
 
@@ -259,8 +260,8 @@ static int by_node(const void *a, const void *b)
     const span *x = a, *y = b;
     if (x->node->id != y->node->id)
         return x->node->id < y->node->id ? -1 : 1;
-    if (x->is_again != y->is_again)
-        return x->is_again - y->is_again;
+    if (x->is_recomputed != y->is_recomputed)
+        return x->is_recomputed - y->is_recomputed;
     return x->first != y->first ? x->first - y->first : x->pnode - y->pnode;
 }
 
@@ -269,7 +270,8 @@ static tt_status check_spans(const tti_plan *p, const span *s, int n)
 {
     for (int i = 0; i < n;) {
         int next = p->lanes.first, from = i;
-        for (; i < n && s[i].node == s[from].node && s[i].is_again == s[from].is_again; i++) {
+        for (; i < n && s[i].node == s[from].node && s[i].is_recomputed == s[from].is_recomputed;
+             i++) {
             if (s[i].first != next)
                 return tti_broken(p, "lanes", s[i].pnode, "has lanes from %d on; wanted: from %d",
                                   s[i].first, next);
@@ -291,14 +293,14 @@ static tt_status check_lanes(const tti_plan *p, bool with_copies)
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped)
             continue;
-        if (tti_kind_of(pn)->joins_lanes && !pn->is_chain &&
+        if (tti_kind_of(pn)->combines_lanes && !pn->is_chain &&
             tti_maker(p, pn->in[0])->kind != TTI_NARROW)
-            st = check_join(p, i);
+            st = check_combine(p, i);
         // What is the same on every lane, as a count of rows, is made only where it is read.
         bool has_rows = pn->kind == TTI_OP && (pn->node->out == NULL ||
                                                pn->node->out->layout.kind != TT_LAYOUT_REPLICATED);
         if (with_copies && has_rows && pn->lanes->n < p->lanes.n)
-            spans[n++] = (span){pn->node, pn->is_again, pn->lanes->first, pn->lanes->n, i};
+            spans[n++] = (span){pn->node, pn->is_recomputed, pn->lanes->first, pn->lanes->n, i};
     }
     if (st == TT_OK) {
         qsort(spans, (size_t)n, sizeof(*spans), by_node);

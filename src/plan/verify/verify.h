@@ -18,7 +18,7 @@
  *   "makes"    a value is made by two nodes, or by none
  *   "size"     bytes, elements and type of a value do not agree
  *   "device"   a node is nowhere, or reads another device's memory without a receive
- *   "letters"  a send without its receive, or the other way round; other bytes or another process
+ *   "messages"  a send without its receive, or the other way round; other bytes or another process
  *   "lanes"    some lanes are missing or counted twice
  *   "order"    a node is not in the order, or is there twice, or stands before what it needs
  *   "update"   a variable is read too late or too early, between two updates
@@ -28,7 +28,7 @@
  *   "race"     a node may run before what it needs is done
  *   "memory"   two values are in the same memory at the same time, or one is outside the arena
  *   "address"  a kernel's argument is not where its value is
- *   "joint"    devices of a group have their collectives in different orders
+ *   "collective" devices of a group have their collectives in different orders
  */
 tt_status tti_plan_verify(const tti_plan *p, tti_stage stage) TTI_CHECKED;
 

@@ -3,16 +3,16 @@
  *
  * The lists are walked as devices would, each as far as its waits allow. For every entry a clock
  * says, for each device, up to which entry all is done when it begins: what an entry needs must be
- * within its clock. Joint work runs beside its device's list, so it has a clock of its own, and it
- * is done when every device of its group has begun it.
+ * within its clock. Library collectives runs beside its device's list, so it has a clock of its
+ * own, and it is done when every device of its group has begun it.
  */
 #include "device/device.h"
 #include "plan/verify/verify_walk.h"
 #include <string.h>
 
-static bool is_joint(const tti_plan *p, const tti_entry *en)
+static bool is_library(const tti_plan *p, const tti_entry *en)
 {
-    return p->nodes[en->pnode].kind == TTI_JOINT;
+    return p->nodes[en->pnode].kind == TTI_LIBRARY_COLLECTIVE;
 }
 
 // Takes over what another clock knows.
@@ -25,27 +25,28 @@ static void learn(const tti_list_walk *w, int *clock, const int *from)
 // Is the entry done for whoever has this clock?
 bool tti_walked_is_done(const tti_list_walk *w, const int *clock, int device, int entry)
 {
-    bool joint = is_joint(w->p, &w->p->exe.lists[device].entries[entry]);
-    return clock[(joint ? w->n : 0) + device] > entry;
+    bool aside = is_library(w->p, &w->p->exe.lists[device].entries[entry]);
+    return clock[(aside ? w->n : 0) + device] > entry;
 }
 
 // ---- walking ---------------------------------------------------------------------------------
 
-// The plan node of the entry that an entry's letters come from; -1: it receives none.
+// The plan node of the entry that an entry's messages come from; -1: it receives none.
 static int letter_from(const tti_list_walk *w, const tti_entry *en)
 {
     const tti_pnode *pn = &w->p->nodes[en->pnode];
-    return pn->kind == TTI_RECV && pn->mail != NULL ? w->sender[pn->mail->edge] : -1;
+    return pn->kind == TTI_RECV && pn->transfer != NULL ? w->sender[pn->transfer->edge] : -1;
 }
 
-// Has it begun, and has joint work begun everywhere?
+// Has it begun, and has library collectives begun everywhere?
 static bool has_ended(const tti_list_walk *w, int device, int entry)
 {
     const tti_pnode *pn = &w->p->nodes[w->p->exe.lists[device].entries[entry].pnode];
     if (w->at[device] <= entry)
         return false;
-    return pn->kind != TTI_JOINT ||
-           w->unit_begun[pn->unit] == w->p->gangs[w->p->units[pn->unit].gang].n;
+    return pn->kind != TTI_LIBRARY_COLLECTIVE ||
+           w->collective_begun[pn->collective] ==
+               w->p->communicators[w->p->collectives[pn->collective].communicator].n;
 }
 
 // What is known once an entry has ended.
@@ -54,13 +55,13 @@ static void learn_end(const tti_list_walk *w, int *clock, int device, int entry)
     const tti_plan *p = w->p;
     const tti_pnode *pn = &p->nodes[p->exe.lists[device].entries[entry].pnode];
     learn(w, clock, tti_walked_clock(w, device, entry));
-    if (pn->kind != TTI_JOINT) {
+    if (pn->kind != TTI_LIBRARY_COLLECTIVE) {
         clock[device] = TTI_MAX(clock[device], entry + 1);
         return;
     }
-    const tti_unit *u = &p->units[pn->unit];
-    for (int k = 0; k < p->gangs[u->gang].n; k++) {
-        int other = p->gangs[u->gang].device[k], e = w->entry[u->first + k];
+    const tti_collective_op *u = &p->collectives[pn->collective];
+    for (int k = 0; k < p->communicators[u->communicator].n; k++) {
+        int other = p->communicators[u->communicator].device[k], e = w->entry[u->first + k];
         learn(w, clock, tti_walked_clock(w, other, e));
         clock[w->n + other] = TTI_MAX(clock[w->n + other], e + 1);
     }
@@ -79,17 +80,17 @@ static bool begin_next(tti_list_walk *w, int device)
     from = letter_from(w, en);
     if (from >= 0 && !has_ended(w, p->nodes[from].device, w->entry[from]))
         return false;
-    if (e > 0 && !is_joint(p, en - 1))
+    if (e > 0 && !is_library(p, en - 1))
         learn_end(w, clock, device, e - 1);
     else if (e > 0)
         learn(w, clock, tti_walked_clock(w, device, e - 1));
-    clock[device] = e; // all before, joint work apart
+    clock[device] = e; // all before, library collectives apart
     for (int k = 0; k < en->n_waits; k++)
         learn_end(w, clock, en->waits[k].entry_device, en->waits[k].entry);
     if (from >= 0)
         learn_end(w, clock, p->nodes[from].device, w->entry[from]);
-    if (is_joint(p, en))
-        w->unit_begun[p->nodes[en->pnode].unit]++;
+    if (is_library(p, en))
+        w->collective_begun[p->nodes[en->pnode].collective]++;
     w->at[device]++;
     return true;
 }
@@ -106,7 +107,7 @@ static tt_status report_stuck(const tti_list_walk *w, int device)
                               "it in turn",
                               wait->entry, p->top->devices[wait->entry_device]->name);
     }
-    return tti_broken(p, "deadlock", en->pnode, "waits for a letter that waits for it in turn");
+    return tti_broken(p, "deadlock", en->pnode, "waits for a message that waits for it in turn");
 }
 
 static tt_status walk_lists(tti_list_walk *w)
@@ -137,7 +138,7 @@ static tt_status check_wait(const tti_plan *p, const tti_entry *en, int device,
                           wait->entry_device);
     const tti_entry *maker = &p->exe.lists[wait->entry_device].entries[wait->entry];
     bool own = wait->entry_device == device;
-    if (own ? !is_joint(p, maker) : wait->flag == NULL || wait->flag != maker->done)
+    if (own ? !is_library(p, maker) : wait->flag == NULL || wait->flag != maker->done)
         return tti_broken(p, "wait", en->pnode, "waits for entry %d of %s, which does not tell it",
                           wait->entry, p->top->devices[wait->entry_device]->name);
     return TT_OK;
@@ -174,17 +175,19 @@ static tt_status check_lists(tti_list_walk *w)
 static tt_status check_joint(const tti_list_walk *w)
 {
     const tti_plan *p = w->p;
-    for (int g = 0; g < p->n_gangs; g++) {
-        for (int k = 0; k < p->gangs[g].n; k++) {
+    for (int g = 0; g < p->n_communicators; g++) {
+        for (int k = 0; k < p->communicators[g].n; k++) {
             int last = -1, before = -1; // of the first device, and of this one
             for (int pos = 0; pos < p->n_order; pos++) {
                 const tti_pnode *pn = &p->nodes[p->order[pos]];
-                if (pn->kind != TTI_JOINT || p->units[pn->unit].gang != g ||
-                    p->order[pos] != p->units[pn->unit].first + k)
+                if (pn->kind != TTI_LIBRARY_COLLECTIVE ||
+                    p->collectives[pn->collective].communicator != g ||
+                    p->order[pos] != p->collectives[pn->collective].first + k)
                     continue;
-                int lead = w->entry[p->units[pn->unit].first], own = w->entry[p->order[pos]];
+                int lead = w->entry[p->collectives[pn->collective].first],
+                    own = w->entry[p->order[pos]];
                 if (lead <= last || own <= before)
-                    return tti_broken(p, "joint", p->order[pos],
+                    return tti_broken(p, "collective", p->order[pos],
                                       "has another turn than on the first device of its group");
                 last = lead;
                 before = own;
@@ -244,10 +247,10 @@ static tt_status prepare(tti_list_walk *w)
     w->entry = tti_alloc(p->ctx, sizeof(int) * (size_t)(p->n_nodes + 1));
     w->base = tti_calloc(p->ctx, (size_t)w->n + 1, sizeof(int));
     w->at = tti_calloc(p->ctx, (size_t)w->n + 1, sizeof(int));
-    w->sender = tti_alloc(p->ctx, sizeof(int) * (size_t)(p->n_letters + 1));
-    w->unit_begun = tti_calloc(p->ctx, (size_t)p->n_units + 1, sizeof(int));
+    w->sender = tti_alloc(p->ctx, sizeof(int) * (size_t)(p->n_messages + 1));
+    w->collective_begun = tti_calloc(p->ctx, (size_t)p->n_collectives + 1, sizeof(int));
     if (w->entry == NULL || w->base == NULL || w->at == NULL || w->sender == NULL ||
-        w->unit_begun == NULL)
+        w->collective_begun == NULL)
         return TT_ENOMEM;
     for (int d = 0; d < w->n; d++) {
         w->base[d] = total;
@@ -258,8 +261,8 @@ static tt_status prepare(tti_list_walk *w)
         const tti_pnode *pn = &p->nodes[i];
         w->entry[i] = -1;
         if (!pn->is_dropped && pn->kind == TTI_SEND)
-            for (int k = 0; k < pn->mail->n; k++)
-                w->sender[pn->mail->edge + k] = (int)i;
+            for (int k = 0; k < pn->transfer->n; k++)
+                w->sender[pn->transfer->edge + k] = (int)i;
     }
     return w->clock == NULL ? TT_ENOMEM : TT_OK;
 }
@@ -284,7 +287,7 @@ tt_status tti_verify_lists(const tti_plan *p)
     tti_free(p->ctx, w.base);
     tti_free(p->ctx, w.at);
     tti_free(p->ctx, w.sender);
-    tti_free(p->ctx, w.unit_begun);
+    tti_free(p->ctx, w.collective_begun);
     tti_free(p->ctx, w.clock);
     return st;
 }

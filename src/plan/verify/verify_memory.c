@@ -135,7 +135,7 @@ tt_status tti_verify_memory(const tti_list_walk *w)
             const tti_value *v = &p->values[uses[i].root];
             for (next = i; next < n_uses && uses[next].root == uses[i].root;)
                 next++;
-            if (v->device != a / 2 || v->is_near != (a % 2 != 0))
+            if (v->device != a / 2 || v->is_mapped != (a % 2 != 0))
                 continue;
             region *r = &regions[n++];
             *r = (region){.root = uses[i].root,
@@ -148,7 +148,7 @@ tt_status tti_verify_memory(const tti_list_walk *w)
                 r->first = TTI_MIN(r->first, p->nodes[uses[k].node].position);
             r->first = is_early(p, r->root) ? -1 : r->first;
         }
-        size_t bytes = a % 2 != 0 ? dp->near_bytes : dp->arena_bytes - dp->near_bytes;
+        size_t bytes = a % 2 != 0 ? dp->mapped_bytes : dp->arena_bytes - dp->mapped_bytes;
         st = check_arena(w, uses, regions, n, bytes);
     }
     tti_free(p->ctx, uses);
@@ -174,7 +174,7 @@ static tt_status check_argument(const tti_plan *p, const tti_patch *patches, int
     if (root->memory != TTI_ARENA)
         return found == NULL ? TT_OK
                              : tti_broken(p, "address", pnode, "has value %d in an arena", value);
-    int arena = root->device + (root->is_near ? TTI_MAX_DEVICES : 0);
+    int arena = root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0);
     size_t offset = root->offset + p->values[value].skip;
     if (found == NULL || found->arena != arena || found->offset != offset)
         return tti_broken(p, "address", pnode,

@@ -9,13 +9,13 @@
 
 typedef struct tti_list_walk {
     const tti_plan *p;
-    int n;           // devices
-    int *entry;      // by plan node: its entry; -1
-    int *base;       // by device: its first entry among all
-    int *clock;      // by entry: 2 n numbers, when it begins: entries done, joint ones done
-    int *at;         // by device: entries that have begun
-    int *sender;     // by letter: plan node
-    int *unit_begun; // by unit: devices that have begun it
+    int n;       // devices
+    int *entry;  // by plan node: its entry; -1
+    int *base;   // by device: its first entry among all
+    int *clock;  // by entry: 2 n numbers, when it begins: entries done, library collectives done
+    int *at;     // by device: entries that have begun
+    int *sender; // by message: plan node
+    int *collective_begun; // by collective: devices that have begun it
 } tti_list_walk;
 
 static inline const tti_entry *tti_walked_entry(const tti_list_walk *w, int pnode)

@@ -6,7 +6,7 @@
  * is looked through; if nothing of it needs the first, all of it can move before the first, and the
  * order holds for the joined nodes too.
  */
-#include "plan/fuse/advance.h"
+#include "plan/fuse/fusion_order.h"
 #include <string.h>
 
 // list[first[i]] up to list[first[i + 1]] become the ends of i's edges.
@@ -25,11 +25,12 @@ static void group_edges(const tti_plan *p, int64_t n, const int *by, const int *
 }
 
 // What devices do together is one: each part of it needs what any part needs.
-static void join_units(const tti_plan *p, tti_advance *a)
+static void join_units(const tti_plan *p, tti_fusion_order *a)
 {
-    for (int64_t u = 0; u < p->n_units; u++) {
-        int first = p->units[u].first;
-        for (int i = first + 1; i < first + p->gangs[p->units[u].gang].n; i++) {
+    for (int64_t u = 0; u < p->n_collectives; u++) {
+        int first = p->collectives[u].first;
+        for (int i = first + 1; i < first + p->communicators[p->collectives[u].communicator].n;
+             i++) {
             if (p->nodes[i].is_dropped)
                 continue;
             a->seq[a->at[i]] = -1;
@@ -39,10 +40,10 @@ static void join_units(const tti_plan *p, tti_advance *a)
     }
 }
 
-tt_status tti_advance_init(tti_plan *p, const tti_edges *e, tti_advance *out)
+tt_status tti_fusion_order_init(tti_plan *p, const tti_edges *e, tti_fusion_order *out)
 {
     size_t n = (size_t)p->n_nodes + 2, edges = (size_t)e->n + 1;
-    tti_advance a = {.search = 0};
+    tti_fusion_order a = {.search = 0};
     a.first_in = tti_calloc(p->ctx, 9 * n, sizeof(int));
     a.in = tti_alloc(p->ctx, sizeof(int) * 2 * edges);
     if (a.first_in == NULL || a.in == NULL) {
@@ -67,7 +68,7 @@ tt_status tti_advance_init(tti_plan *p, const tti_edges *e, tti_advance *out)
     return TT_OK;
 }
 
-void tti_advance_deinit(tti_plan *p, tti_advance *a)
+void tti_fusion_order_deinit(tti_plan *p, tti_fusion_order *a)
 {
     tti_free(p->ctx, a->first_in);
     tti_free(p->ctx, a->in);
@@ -77,7 +78,7 @@ void tti_advance_deinit(tti_plan *p, tti_advance *a)
  * Puts on the stack what node i, and those joined to it, need and what stands after lead. False: it
  * needs lead, and is not the one that is to be joined to it.
  */
-static bool push_needed(tti_advance *a, int i, int lead, bool is_joined, int *depth)
+static bool push_needed(tti_fusion_order *a, int i, int lead, bool is_joined, int *depth)
 {
     for (; i >= 0; i = a->next[i])
         for (int k = a->first_in[i]; k < a->first_in[i + 1]; k++) {
@@ -92,7 +93,7 @@ static bool push_needed(tti_advance *a, int i, int lead, bool is_joined, int *de
     return true;
 }
 
-bool tti_can_advance(tti_advance *a, int i, int lead)
+bool tti_can_move(tti_fusion_order *a, int i, int lead)
 {
     int depth = 0;
     a->search++;
@@ -104,7 +105,7 @@ bool tti_can_advance(tti_advance *a, int i, int lead)
     return can;
 }
 
-void tti_advance_to(tti_advance *a, int i, int lead, int last)
+void tti_move_to(tti_fusion_order *a, int i, int lead, int last)
 {
     int from = a->at[lead], to = a->at[i], n = 0;
     for (int k = from; k <= to; k++) // what the search has seen

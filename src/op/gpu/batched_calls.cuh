@@ -1,12 +1,13 @@
 /*
- * many.cuh - calls of one kernel as one grid (many.h): each has some blocks of threads, which
- * follow each other. An item says what its call reads and writes; item.first is its first block.
+ * batched_calls.cuh - calls of one kernel as one grid (batched_calls.h): each has some blocks of
+ * threads, which follow each other. An item says what its call reads and writes; item.first is its
+ * first block.
  */
-#ifndef TUTTI_OP_MANY_CUH
-#define TUTTI_OP_MANY_CUH
+#ifndef TUTTI_OP_BATCHED_CALLS_CUH
+#define TUTTI_OP_BATCHED_CALLS_CUH
 
 #include "cuda/kernel.cuh"
-#include "op/many.h"
+#include "op/batched_calls.h"
 
 // The items of a launch, whose arguments have at most 4 KiB.
 template <class T, int N> struct tti_items {
@@ -33,12 +34,12 @@ template <class T, int N>
 static inline void tti_items_launch(const tt_launch *l, T (*item_of)(const tt_launch *l),
                                     void (*launch)(const tt_launch *l, tti_items<T, N> *list))
 {
-    const tti_many *many = (const tti_many *)l->tune;
+    const tti_batched_calls *calls = (const tti_batched_calls *)l->tune;
     tti_items<T, N> list;
     list.n = 0;
-    for (int i = 0; i < many->n; i++) {
-        list.item[list.n++] = item_of(many->list[i]);
-        if (list.n == N || i + 1 == many->n)
+    for (int i = 0; i < calls->n; i++) {
+        list.item[list.n++] = item_of(calls->list[i]);
+        if (list.n == N || i + 1 == calls->n)
             launch(l, &list);
     }
 }

@@ -76,7 +76,7 @@ DEPS_SHARED := -L$(DEPS)/lib/shared -Wl,-rpath,$(abspath $(DEPS))/lib/shared
 endif
 BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
-# ZeroMQ is referred to weakly (comm/zmq_weak.h), so the linker is told to keep it.
+# ZeroMQ is referred to weakly (net/zmq_weak.h), so the linker is told to keep it.
 LIB_ZMQ := -Wl,--push-state,--no-as-needed,-lzmq,--pop-state
 LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),$(LIB_ZMQ)) -ljansson -lz -lpthread -ldl -lm
 DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML) \

@@ -1,9 +1,9 @@
 /*
- * wire.c - the rate of letters between two processes over loopback, authenticated only and
+ * wire.c - the rate of messages between two processes over loopback, authenticated only and
  * encrypted, against a plain TCP stream. Rounds alternate; a ratio is the median over rounds.
  */
 #include "bench.h"
-#include "comm/world.h"
+#include "net/world.h"
 #include <arpa/inet.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -87,7 +87,7 @@ static double tcp_round(void)
     return seconds;
 }
 
-// ---- letters ---------------------------------------------------------------------------------
+// ---- messages ---------------------------------------------------------------------------------
 
 static int wire_rank(int rank, const char *const *addresses, bool plain, double *out)
 {
@@ -99,7 +99,7 @@ static int wire_rank(int rank, const char *const *addresses, bool plain, double 
     char *data = data_new();
     double start = 0;
     for (uint32_t r = 0; tt_status_of(ctx) == TT_OK && r < REPS + 1; r++) {
-        tti_letter l = {1, r, 0, BYTES};
+        tti_message l = {1, r, 0, BYTES};
         int64_t wait_ms = 20000;
         tt_status st = rank == 0 ? tti_world_send(ctx->world, 1, &l, data, wait_ms)
                                  : tti_world_receive(ctx->world, 0, &l, data, wait_ms);
@@ -150,7 +150,7 @@ int main(void)
             return 1;
         }
     }
-    bench_title("letters of 32 MiB between 2 processes, against a plain TCP stream over loopback");
+    bench_title("messages of 32 MiB between 2 processes, against a plain TCP stream over loopback");
     bench_row("authenticated", &plain, &tcp, 0.6);
     bench_row("encrypted", &safe, &tcp, 0.25);
     return 0;

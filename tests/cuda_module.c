@@ -2,7 +2,7 @@
  * cuda_module.c - kernels of the CUDA module called alone (cuda_module.h).
  */
 #include "cuda_module.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "cuda/load.h"
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef TUTTI_WORLD_TEST_H
 #define TUTTI_WORLD_TEST_H
 
-#include "comm/world.h"
+#include "net/world.h"
 #include "test.h"
 #include <sys/types.h>
 

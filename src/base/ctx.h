@@ -44,7 +44,7 @@ struct tt_ctx {
     int n_threads;
     int n_beside;            // threads of the job's other processes on the same cores
     bool no_capture;         // plans of devices with streams are walked every time
-    int64_t deadline_ms;     // comm/patience.h
+    int64_t deadline_ms;     // net/timeout.h
     _Atomic uint64_t pulse;  // grows with what gets on outside of runs, for others that wait
     struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
     _Atomic int stop;        // tt_request_stop()

@@ -5,7 +5,7 @@
  *   2. a device's lock          its arena and its list of work
  *   3. tti_queue.mu             a bounded queue
  *      tti_saver.mu             what the thread that saves has to do; never held with a queue's
- *      tti_peer.out_mu          letters to another process, one after another; then the wire's
+ *      tti_peer.out_mu          messages to another process, one after another; then the wire's
  *                               lock of that connection; never held with tti_world.mu
  *      tti_world.mu             what has come from other processes
  *   4. tt_ctx.mu                the error slot and events out; recursive, because the owner's event

@@ -5,7 +5,7 @@
 #include "base/secure.h"
 #include "cli/signals.h"
 #include "cluster/cluster.h"
-#include "comm/world.h"
+#include "net/world.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -273,7 +273,7 @@ tt_status cli_share_path(tt_ctx *ctx, tt_status st, const char *message, char pa
 
 typedef struct links {
     float rate[TT_MAX_TASKS], latency[TT_MAX_TASKS];
-    uint8_t is_near[TT_MAX_TASKS];
+    uint8_t shares_memory[TT_MAX_TASKS];
     char devices[256];
 } links;
 
@@ -292,8 +292,9 @@ static void print_text(tti_text *t, tt_ctx *ctx, const links *all)
         for (int k = i + 1; k < n; k++) {
             char pair[32];
             snprintf(pair, sizeof(pair), "%d-%d", i, k);
-            tti_text_add(t, "  %-9s %-9s %10.2f %10.0f\n", pair, all[i].is_near[k] ? "shm" : "wire",
-                         1e-9 * (double)all[i].rate[k], (double)all[i].latency[k]);
+            tti_text_add(t, "  %-9s %-9s %10.2f %10.0f\n", pair,
+                         all[i].shares_memory[k] ? "shm" : "wire", 1e-9 * (double)all[i].rate[k],
+                         (double)all[i].latency[k]);
         }
 }
 
@@ -317,7 +318,7 @@ static void print_json(tti_text *t, tt_ctx *ctx, const links *all)
             tti_text_add(t,
                          "%s{\"ranks\": [%d, %d], \"transport\": \"%s\", \"bytes_per_second\": "
                          "%.0f, \"latency_us\": %.1f}",
-                         i + k > 1 ? ", " : "", i, k, all[i].is_near[k] ? "shm" : "wire",
+                         i + k > 1 ? ", " : "", i, k, all[i].shares_memory[k] ? "shm" : "wire",
                          (double)all[i].rate[k], (double)all[i].latency[k]);
     tti_text_add(t, "]}\n");
 }
@@ -341,7 +342,7 @@ tt_status cli_tell_ranks(tt_ctx *ctx, const cli_args *args)
         const tti_rank *r = tti_world_rank(ctx->world, i);
         mine->rate[i] = (float)r->bytes_per_second;
         mine->latency[i] = (float)r->latency_us;
-        mine->is_near[i] = r->is_near;
+        mine->shares_memory[i] = r->shares_memory;
     }
     list_devices(ctx, mine->devices, sizeof(mine->devices));
     tt_status st = tti_world_exchange(ctx->world, "links", mine, sizeof(*mine), all, 0);

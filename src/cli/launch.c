@@ -5,7 +5,7 @@
  */
 #include "cli/launch.h"
 #include "cluster/cluster.h"
-#include "comm/world.h"
+#include "net/world.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -374,7 +374,7 @@ static bool start_all(launch *a, const sigset_t *mask)
 int cli_launch_run(const cli_launch *l)
 {
     sigset_t ours, old;
-    launch a = {.l = l, .first = -1, .meet_ms = tti_patience_ms(TTI_RENDEZVOUS_MS, l->n, true)};
+    launch a = {.l = l, .first = -1, .meet_ms = tti_timeout_ms(TTI_RENDEZVOUS_MS, l->n, true)};
     a.child = calloc((size_t)l->n, sizeof(*a.child));
     if (a.child == NULL)
         return cli_error("out of memory");

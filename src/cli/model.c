@@ -5,9 +5,9 @@
 #include "cli/model.h"
 #include "base/file.h"
 #include "cli/join.h"
-#include "comm/world.h"
 #include "data/csv.h"
 #include "job/job.h"
+#include "net/world.h"
 #include "save/card.h"
 #include "save/manifest.h"
 #include <stdio.h>

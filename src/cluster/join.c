@@ -3,7 +3,7 @@
  */
 #include "base/secure.h"
 #include "cluster/cluster.h"
-#include "comm/world.h"
+#include "net/world.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static tt_status get_settings(tt_ctx *ctx, int n_here, membership *m)
     const char *bind = tti_env("TUTTI_BIND"), *transport = tti_env("TUTTI_TRANSPORT");
     const char *encryption = tti_env("TUTTI_ENCRYPTION");
     char found[TTI_EXCERPT];
-    t->rendezvous_ms = tti_patience_ms(TTI_RENDEZVOUS_MS, n_here, true);
+    t->rendezvous_ms = tti_timeout_ms(TTI_RENDEZVOUS_MS, n_here, true);
     TT_TRY(get_ms(ctx, "TUTTI_RENDEZVOUS_MS", &t->rendezvous_ms));
     TT_TRY(get_ms(ctx, "TUTTI_HEARTBEAT_MS", &t->heartbeat_ms));
     TT_TRY(get_ms(ctx, "TUTTI_LOSS_MS", &t->loss_ms));

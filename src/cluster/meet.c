@@ -5,8 +5,8 @@
  */
 #include "base/ctx.h"
 #include "cluster/cluster.h"
-#include "comm/wire.h"
-#include "comm/world.h"
+#include "net/wire.h"
+#include "net/world.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>

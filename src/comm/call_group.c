@@ -19,7 +19,7 @@ static tt_status make(tt_comm *c, tt_handle *h)
 {
     for (tt_handle *p = h->parts; p != NULL; p = p->sibling)
         if (p->kind == TTI_HANDLE_SEND)
-            TT_TRY(tti_message_send_now(c, &p->message));
+            TT_TRY(tti_p2p_send_now(c, &p->message));
     if (h->n_calls > 0) {
         tti_comm_drain(c, &c->calls);
         TT_TRY(tti_comm_ready(c));
@@ -28,7 +28,7 @@ static tt_status make(tt_comm *c, tt_handle *h)
     bool done;
     for (tt_handle *p = h->parts; p != NULL; p = p->sibling)
         if (p->kind == TTI_HANDLE_RECEIVE)
-            TT_TRY(tti_message_receive(c, &p->message, true, &done));
+            TT_TRY(tti_p2p_receive(c, &p->message, true, &done));
     return TT_OK;
 }
 

@@ -1,10 +1,10 @@
 /*
  * calls.c - collective calls. A call is checked in full before a byte is written: options, that all
- * members mean the same call, lanes, counts, and every member's memory (check.c). What is left
+ * members mean the same call, lanes, counts, and every member's memory (call_check.c). What is left
  * cannot fail but for devices and peers. Calls of one operation are all checked before the first.
  */
 #include "comm/comm.h"
-#include "comm/world.h"
+#include "net/world.h"
 #include <string.h>
 
 // ---- what members must agree on --------------------------------------------------------------
@@ -193,7 +193,7 @@ static tt_status make_out(tt_comm *c, tti_comm_call *call, char **out)
     *out = tti_calloc(c->ctx, (size_t)bytes, 1);
     if (*out == NULL)
         return TT_ENOMEM;
-    tt_member *mine = (tt_member *)call->own; // made by the call (bytes.c)
+    tt_member *mine = (tt_member *)call->own; // made by the call (call_bytes.c)
     mine[0].out = *out;
     if (call->members != call->own)
         c->all[call->first].out = *out;

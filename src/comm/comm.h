@@ -12,7 +12,7 @@
 
 #include "base/ctx.h"
 #include "base/thread.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include <tutti/comm.h>
 
 typedef enum tti_call_kind {
@@ -203,18 +203,18 @@ void tti_blocks_free(tt_comm *c);
 
 // ---- work in the background ------------------------------------------------------------------
 
-typedef struct tti_message_head {
+typedef struct tti_p2p_head {
     int32_t from, to, tag, dtype; // members
     int64_t count;
-} tti_message_head;
+} tti_p2p_head;
 
-typedef struct tti_message {
-    tti_message_head head;
+typedef struct tti_p2p {
+    tti_p2p_head head;
     const void *out;
     void *in;
     int process;     // the other side's
     uint32_t number; // of messages to that process
-} tti_message;
+} tti_p2p;
 
 typedef enum tti_handle_kind {
     TTI_HANDLE_CALLS = 0,
@@ -232,7 +232,7 @@ struct tt_handle {
     tt_status status;
     tti_comm_call *calls;
     int64_t n_calls, calls_room;
-    tti_message message;
+    tti_p2p message;
 };
 
 // A thread that works off handles in order; started by the first one.
@@ -246,7 +246,7 @@ typedef struct tti_runner {
 // A message that has come and is not yet received.
 typedef struct tti_arrival {
     struct tti_arrival *next;
-    tti_message_head head;
+    tti_p2p_head head;
     int process; // of the sender
     uint32_t number;
     char data[]; // if the sender is a member of this process
@@ -303,10 +303,10 @@ tt_status tti_handle_finish(tt_handle *h) TTI_CHECKED; // waits for it, and free
 tt_handle **tti_handle_of(const tt_comm_opts *opts); // where it is to be put; NULL: nowhere
 
 // message.c
-tt_status tti_message_send(tt_comm *c, const tti_message *m) TTI_CHECKED;
-tt_status tti_message_send_now(tt_comm *c, const tti_message *m) TTI_CHECKED; // after those queued
-tt_status tti_message_receive(tt_comm *c, const tti_message *m, bool waits, bool *done) TTI_CHECKED;
-tt_status tti_message_late(tt_comm *c, const tti_message *m) TTI_CHECKED;
+tt_status tti_p2p_send(tt_comm *c, const tti_p2p *m) TTI_CHECKED;
+tt_status tti_p2p_send_now(tt_comm *c, const tti_p2p *m) TTI_CHECKED; // after those queued
+tt_status tti_p2p_receive(tt_comm *c, const tti_p2p *m, bool waits, bool *done) TTI_CHECKED;
+tt_status tti_p2p_late(tt_comm *c, const tti_p2p *m) TTI_CHECKED;
 void tti_arrivals_free(tt_comm *c);
 
 /*

@@ -8,7 +8,7 @@
  * has made all before it (tti_comm_drain()).
  */
 #include "comm/comm.h"
-#include "comm/patience.h"
+#include "net/timeout.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static tt_status make(tt_handle *h)
     tt_comm *c = h->c;
     TT_TRY(tti_comm_ready(c));
     if (h->kind == TTI_HANDLE_SEND)
-        return tti_comm_end(c, tti_message_send(c, &h->message));
+        return tti_comm_end(c, tti_p2p_send(c, &h->message));
     c->is_alone = true;
     tt_status st = tti_calls_run(c, h->calls, h->n_calls);
     c->is_alone = false;
@@ -194,7 +194,7 @@ tt_status tti_handle_start(tt_handle *h)
     if (h->kind == TTI_HANDLE_CALLS && h->n_calls > 0)
         return queue(&h->c->calls, h, "tutti-comm");
     h->is_done = h->kind != TTI_HANDLE_RECEIVE;
-    return h->kind == TTI_HANDLE_SEND ? tti_message_send(h->c, &h->message) : TT_OK;
+    return h->kind == TTI_HANDLE_SEND ? tti_p2p_send(h->c, &h->message) : TT_OK;
 }
 
 tt_status tti_call_submit(tt_comm *c, const tti_comm_call *call)
@@ -244,7 +244,7 @@ static tt_status look(tt_handle *h, bool waits, bool *done)
         bool mine = true;
         h->status = tti_comm_ready(c);
         if (h->status == TT_OK)
-            h->status = tti_comm_end(c, tti_message_receive(c, &h->message, waits, &mine));
+            h->status = tti_comm_end(c, tti_p2p_receive(c, &h->message, waits, &mine));
         h->is_done = mine || h->status != TT_OK;
     }
     pthread_mutex_lock(&c->mu);
@@ -310,14 +310,14 @@ static tt_status give_up(tt_handle *h)
     const tt_handle *late = h;
     for (const tt_handle *p = h->parts; p != NULL; p = p->sibling)
         late = p->kind == TTI_HANDLE_RECEIVE && !p->is_done ? p : late;
-    return late->kind == TTI_HANDLE_RECEIVE ? tti_message_late(h->c, &late->message) : TT_OK;
+    return late->kind == TTI_HANDLE_RECEIVE ? tti_p2p_late(h->c, &late->message) : TT_OK;
 }
 
 tt_status tt_handle_wait_any(tt_handle **handles, int n, int *which)
 {
     if (handles == NULL || which == NULL || n < 0)
         return TT_EINVAL;
-    tti_patience patience = {.ctx = NULL};
+    tti_timeout timeout = {.ctx = NULL};
     for (useconds_t us = 5;; us = TTI_MIN(2 * us, 500)) {
         tt_handle *left = NULL;
         *which = -1;
@@ -333,9 +333,9 @@ tt_status tt_handle_wait_any(tt_handle **handles, int n, int *which)
         }
         if (left == NULL)
             return TT_OK;
-        if (patience.ctx == NULL)
-            tti_patience_begin(&patience, left->c->ctx, left->c->deadline_ms);
-        else if (tti_patience_is_over(&patience))
+        if (timeout.ctx == NULL)
+            tti_timeout_begin(&timeout, left->c->ctx, left->c->deadline_ms);
+        else if (tti_timeout_expired(&timeout))
             TT_TRY(give_up(left));
         usleep(us);
     }

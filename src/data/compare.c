@@ -7,9 +7,9 @@
  * records: as many as a moment allows, in an order that spreads them over all, or all of them if
  * asked for. Where values differ, halving finds the record.
  */
-#include "comm/world.h"
 #include "data/data.h"
 #include "device/device.h"
+#include "net/world.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

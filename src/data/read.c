@@ -9,11 +9,11 @@
  *
  * Nothing is allocated or copied after tt_data_start(): batches are the slots themselves.
  */
-#include "comm/lanes.h"
-#include "comm/patience.h"
+#include "comm/lane_tree.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "net/timeout.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -377,7 +377,7 @@ static uint64_t records_read(const tt_data *d)
 static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
 {
     uint32_t want = (uint32_t)(k / d->ring.n_slots) + 1;
-    tti_patience p = {.ctx = NULL};
+    tti_timeout p = {.ctx = NULL};
     uint64_t read = 0;
     while (!tti_flag_is_set(&slot->ready, want)) {
         int64_t mine = claim(d);
@@ -388,7 +388,7 @@ static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
             continue;
         }
         if (p.ctx == NULL)
-            tti_patience_begin(&p, d->ctx, d->ctx->deadline_ms);
+            tti_timeout_begin(&p, d->ctx, d->ctx->deadline_ms);
         if (tti_flag_wait(&slot->ready, want, 0, tti_deadline(LOOK_MS)) == TT_OK)
             return TT_OK;
         if (atomic_load(&d->ctx->stop))
@@ -396,7 +396,7 @@ static tt_status await(tt_data *d, tti_slot *slot, int64_t k)
         if (records_read(d) != read) // others, who wait for this process, see it too
             atomic_fetch_add_explicit(&d->ctx->pulse, 1, memory_order_relaxed);
         read = records_read(d);
-        if (tti_patience_is_over(&p))
+        if (tti_timeout_expired(&p))
             return TT_FAIL(d->ctx, TT_ETIMEOUT,
                            "%s: workers have read no record for %.1f s (deadline_ms)",
                            tti_data_name(d), 1e-3 * (double)d->ctx->deadline_ms);

@@ -29,7 +29,7 @@
 
 #include "base/ctx.h"
 #include "base/thread.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "plan/executable.h"

@@ -7,8 +7,8 @@
  * waits, see the mark and stop. The calling thread is the worker of the first device that has work,
  * or submits for all devices with streams (submit.c).
  */
-#include "comm/patience.h"
-#include "comm/world.h"
+#include "net/timeout.h"
+#include "net/world.h"
 #include "run/run.h"
 #include <stdio.h>
 

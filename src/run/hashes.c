@@ -5,7 +5,7 @@
  * A tensor split over lanes has one hash per lane, whoever computed it; others have one. Lines are
  * "step node:output lane hash", in order of the graph. A node that was dumped adds its bytes.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "run/run.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -124,7 +124,7 @@ static tt_status to_first(tt_session *s, const char *what, const void *mine, uin
 {
     tt_ctx *ctx = s->ctx;
     TT_TRY(tti_world_exchange(ctx->world, what, &bytes, sizeof(bytes), told, 0));
-    tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
+    tti_message l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
     return ctx->top.task == 0 || bytes == 0
                ? TT_OK
                : tti_world_send(ctx->world, 0, &l, mine, ctx->deadline_ms);
@@ -133,7 +133,7 @@ static tt_status to_first(tt_session *s, const char *what, const void *mine, uin
 static tt_status take(tt_session *s, int from, uint64_t bytes, void *out)
 {
     tt_ctx *ctx = s->ctx;
-    tti_letter l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
+    tti_message l = {OF_ROWS, tti_world_count(ctx->world), 0, bytes};
     return tti_world_receive(ctx->world, from, &l, out, ctx->deadline_ms);
 }
 

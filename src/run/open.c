@@ -1,7 +1,7 @@
 /*
  * open.c - opening and closing a context.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "run/run.h"
 #include "run/testing.h"
 #include "strategy/strategy.h"

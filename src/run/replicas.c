@@ -3,7 +3,7 @@
  * the same update, bit for bit. Where one is not, memory or a core is at fault, or we are.
  * Processes compare hashes of theirs.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "run/run.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * session.c - sessions: their life, variables in and out, runs: feeds in, fetches out.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "run/run.h"
 #include <string.h>
 

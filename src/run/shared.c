@@ -7,7 +7,7 @@
  * wrote, and reading the whole is done by all together, with letters. What is told, and to whom,
  * follows from the list alone, so all processes take part or none does.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "run/run.h"
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static tt_status failed(tti_variable *v, tt_status st, int rank)
 static tt_status tell(tti_variable *v, const telling *t, int n, const char *have, char *out)
 {
     tt_ctx *ctx = v->ctx;
-    tti_letter l = {.plan = tti_hash64(v->name, strlen(v->name), 7) >> 1, .run = v->n_told++};
+    tti_message l = {.plan = tti_hash64(v->name, strlen(v->name), 7) >> 1, .run = v->n_told++};
     tti_world_doing(ctx->world, "read", v->name);
     for (int pass = 0; pass < 2; pass++) { // all that goes out, then all that comes in
         for (int i = 0; i < n; i++) {
@@ -348,7 +348,7 @@ static tt_status make_memory(binder *b)
     }
     TT_TRY(tti_world_exchange(ctx->world, "variables", &mine, sizeof(mine), names, 0));
     for (int r = 0; r < ctx->top.n_tasks; r++)
-        if (r != ctx->top.task && b->bytes[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
+        if (r != ctx->top.task && b->bytes[r] > 0 && tti_world_rank(ctx->world, r)->shares_memory)
             TT_TRY(tti_segment_map(ctx, &names[r], &b->segments[r]));
     TT_TRY(tti_world_exchange(ctx->world, "variables are there", NULL, 0, NULL, 0));
     tti_segment_seal(own);

@@ -3,7 +3,7 @@
  * training, on a loop that stays in registers: what differs is cores, their clocks and who else
  * uses them. Shares of lanes change no bit, so neither does what is measured here.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "run/run.h"
 
 #define WINDOW_NS 10000000 // of the measurement, after as much to wake up and warm up

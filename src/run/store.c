@@ -4,7 +4,7 @@
  * The memory of a value is not the context's: a store may outlive the context that made it. Bytes
  * are counted on the device, so that limits and reports see them.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "op/random.h"
 #include "run/run.h"
 #include <string.h>

@@ -2,8 +2,8 @@
  * tasks.c - a context of several processes: who has which cores, whose devices there are; sessions
  * whose runs span them: arenas that others read, the border between two runs, letters.
  */
-#include "comm/patience.h"
-#include "comm/world.h"
+#include "net/timeout.h"
+#include "net/world.h"
 #include "run/run.h"
 #include <sched.h>
 #include <string.h>
@@ -61,7 +61,8 @@ static tt_status join_devices(tt_ctx *ctx)
     const tti_rank *self = tti_world_rank(ctx->world, ctx->top.task);
     memcpy(mine->name, self->name, sizeof(mine->name));
     for (int r = 0; r < ctx->top.n_tasks; r++)
-        mine->near |= (uint64_t)(r == ctx->top.task || tti_world_rank(ctx->world, r)->is_near) << r;
+        mine->near |= (uint64_t)(r == ctx->top.task || tti_world_rank(ctx->world, r)->shares_memory)
+                      << r;
     tti_devices_tell(ctx, mine);
     tt_status st = tti_world_exchange(ctx->world, "devices", mine, sizeof(*mine), rolls, 0);
     if (st == TT_OK)
@@ -127,7 +128,8 @@ static tt_status swap(tt_session *s, const char *what, tti_segment *of, const in
             mine[i] = tti_segment_name_of(&of[i]);
     tt_status st = tti_world_exchange(ctx->world, what, mine, sizeof(*mine) * (size_t)n, all, 0);
     for (int i = 0; st == TT_OK && i < n; i++)
-        if (is_new[i] && task[i] != ctx->top.task && tti_world_rank(ctx->world, task[i])->is_near)
+        if (is_new[i] && task[i] != ctx->top.task &&
+            tti_world_rank(ctx->world, task[i])->shares_memory)
             st = tti_segment_map(ctx, &all[task[i] * n + i], &of[i]);
     if (st == TT_OK)
         st = tti_world_exchange(ctx->world, "memory is mapped", NULL, 0, NULL, 0);
@@ -213,20 +215,20 @@ tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spi
                           const tt_node *for_node)
 {
     tti_world *w = s->ctx->world;
-    tti_patience p;
+    tti_timeout p;
     bool told = false;
     for (;; spins = 0) {
-        tt_status st = tti_flag_wait(flag, value, spins, tti_deadline(TTI_LOOK_MS));
+        tt_status st = tti_flag_wait(flag, value, spins, tti_deadline(TTI_POLL_MS));
         if (st == TT_OK)
             break;
         TT_TRY(tti_world_status(w));
         if (atomic_load(&s->failed) != TT_OK)
             return TT_ESTOP;
         if (!told) {
-            tti_patience_begin(&p, s->ctx, s->wait_ms);
+            tti_timeout_begin(&p, s->ctx, s->wait_ms);
             tti_world_doing(w, "wait", for_node == NULL ? "the run before" : for_node->name);
             tti_world_waits_for(w, rank);
-        } else if (tti_patience_is_over(&p)) {
+        } else if (tti_timeout_expired(&p)) {
             return TT_ETIMEOUT;
         }
         told = true;
@@ -248,9 +250,9 @@ static tt_status border_far(tt_session *s, bool ended)
     if (s->sequence % AHEAD != 0 || (!ended && s->sequence < 2 * AHEAD))
         return TT_OK;
     for (int r = 0; r < ctx->top.n_tasks; r++) {
-        if (r == ctx->top.task || tti_world_rank(ctx->world, r)->is_near)
+        if (r == ctx->top.task || tti_world_rank(ctx->world, r)->shares_memory)
             continue;
-        tti_letter l = {.plan = s->meeting->id, .run = ended ? s->sequence : s->sequence - AHEAD};
+        tti_message l = {.plan = s->meeting->id, .run = ended ? s->sequence : s->sequence - AHEAD};
         tt_status st = ended ? tti_world_send(ctx->world, r, &l, NULL, s->wait_ms)
                              : tti_world_receive(ctx->world, r, &l, NULL, s->wait_ms);
         if (st == TT_ETIMEOUT)
@@ -298,7 +300,7 @@ tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tt
                        : (c->launch.n_out > 0 ? c->launch.out[0].data : NULL);
     tt_status st = TT_OK;
     for (int i = 0; i < m->n && st == TT_OK; i++) {
-        tti_letter l = {p->fingerprint, s->sequence, (uint32_t)(m->edge + i), m->bytes};
+        tti_message l = {p->fingerprint, s->sequence, (uint32_t)(m->edge + i), m->bytes};
         size_t at = sends ? m->begin + (size_t)i * m->stride : (size_t)i * m->bytes;
         char *place = data == NULL ? NULL : data + at;
         st = sends ? tti_world_send(ctx->world, m->peer, &l, place, s->wait_ms)

@@ -4,7 +4,7 @@
  */
 #include "save/share.h"
 #include "base/thread.h"
-#include "comm/world.h"
+#include "net/world.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -154,7 +154,7 @@ static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table,
     tti_world *w = ctx->world;
     uint32_t run = tti_world_count(w);
     for (int to = 1; to < tti_world_size(w); to++) {
-        tti_letter l = {LETTER, run, 0, bytes};
+        tti_message l = {LETTER, run, 0, bytes};
         TT_TRY(recorded(ctx, tti_world_send(w, to, &l, table, WAIT_MS)));
         for (int64_t i = 0; i < s->n; i++) {
             l.edge = (uint32_t)i + 1;
@@ -167,7 +167,7 @@ static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table,
 
 static tt_status receive_all(tt_ctx *ctx, const head *h, tti_snapshot *out)
 {
-    tti_letter l = {LETTER, tti_world_count(ctx->world), 0, h->table};
+    tti_message l = {LETTER, tti_world_count(ctx->world), 0, h->table};
     char *table = tti_alloc(ctx, (size_t)h->table + 1);
     if (table == NULL)
         return TT_ENOMEM;

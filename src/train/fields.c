@@ -4,11 +4,11 @@
  * probable cause.
  */
 #include "base/ctx.h"
-#include "comm/lanes.h"
-#include "comm/world.h"
+#include "comm/lane_tree.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "net/world.h"
 #include "op/op.h"
 #include "save/share.h"
 #include "train/compile.h"

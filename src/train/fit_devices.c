@@ -2,8 +2,8 @@
  * fit_devices.c - what a fit knows of its devices: how each one spent its time.
  */
 #include "base/ctx.h"
-#include "comm/world.h"
 #include "device/device.h"
+#include "net/world.h"
 #include "run/run.h"
 #include "train/fit.h"
 #include <stdio.h>

@@ -6,9 +6,9 @@
  * after how many steps the next one is due, by how long steps take.
  */
 #include "base/ctx.h"
-#include "comm/world.h"
 #include "data/data.h"
 #include "device/device.h"
+#include "net/world.h"
 #include "save/share.h"
 #include "strategy/strategy.h"
 #include "train/fit.h"

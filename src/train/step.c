@@ -3,7 +3,7 @@
  * allocates nothing.
  */
 #include "base/ctx.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "run/run.h"
 #include "save/share.h"
 #include "train/compile.h"

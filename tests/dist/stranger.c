@@ -4,8 +4,8 @@
  * started without a secret, by the environment, on one machine.
  */
 #include "../ranks.h"
-#include "comm/keys.h"
-#include "comm/peers.h"
+#include "net/keys.h"
+#include "net/world_own.h"
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void speak_as_rank_1(const unsigned char key[TT_SECRET_BYTES], const char
 {
     tt_ctx *ctx = tt_open(.threads = 1, .on_event = test_ignore_event);
     tti_wire *wire = NULL;
-    tti_note note = {.magic = TTI_WIRE_MAGIC, .kind = TTI_REFUSED, .text = WORDS};
+    tti_control_message note = {.magic = TTI_WIRE_MAGIC, .kind = TTI_REFUSED, .text = WORDS};
     tti_wire_calls calls = {ignore, ignore, NULL};
     if (tti_wire_open(ctx, &(tti_wire_opts){.n = 2, .self = 1, .bind = bind, .secret = key},
                       &wire) != TT_OK ||

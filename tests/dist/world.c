@@ -1,7 +1,7 @@
 /*
- * world.c - processes of a job: they meet, exchange, send letters, share memory and part.
+ * world.c - processes of a job: they meet, exchange, send messages, share memory and part.
  */
-#include "comm/keys.h"
+#include "net/keys.h"
 #include "world_test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void exchange(world_job *j, int rank, tt_ctx *ctx)
     }
     const tti_rank *r = tti_world_rank(w, j->n - 1);
     snprintf(j->ranks[rank].note, sizeof(j->ranks[rank].note), "%s %d %d %d %d", r->name,
-             tti_world_self(w), tti_world_size(w), r->is_near, r->bytes_per_second > 0);
+             tti_world_self(w), tti_world_size(w), r->shares_memory, r->bytes_per_second > 0);
 }
 
 TEST(world_processes_exchange)
@@ -82,7 +82,7 @@ TEST(world_exchange_names_who_differs)
     }
 }
 
-// ---- letters ---------------------------------------------------------------------------------
+// ---- messages ---------------------------------------------------------------------------------
 
 static const size_t sizes[] = {0, 1, 1000, 524288, 524289, 3000001};
 
@@ -92,7 +92,7 @@ static char pattern(size_t i, size_t bytes, int from)
 }
 
 // Everybody sends to everybody, small ones first, and reads in another order.
-static void letters(world_job *j, int rank, tt_ctx *ctx)
+static void messages(world_job *j, int rank, tt_ctx *ctx)
 {
     tti_world *w = ctx->world;
     int64_t wait_ms = 15000;
@@ -101,13 +101,13 @@ static void letters(world_job *j, int rank, tt_ctx *ctx)
         for (int to = 0; to < j->n; to++) {
             for (size_t i = 0; i < sizes[s]; i++)
                 data[i] = pattern(i, sizes[s], rank);
-            tti_letter l = {77, 5, (uint32_t)s, sizes[s]};
+            tti_message l = {77, 5, (uint32_t)s, sizes[s]};
             if (to != rank && tti_world_send(w, to, &l, data, wait_ms) != TT_OK)
                 (void)TT_FAIL(ctx, TT_EIO, "send %d to %d", s, to);
         }
     for (int s = TTI_COUNT(sizes) - 1; s >= 0; s--)
         for (int from = 0; from < j->n; from++) {
-            tti_letter l = {77, 5, (uint32_t)s, sizes[s]};
+            tti_message l = {77, 5, (uint32_t)s, sizes[s]};
             memset(data, 0, 3000001);
             if (from == rank)
                 continue;
@@ -115,7 +115,7 @@ static void letters(world_job *j, int rank, tt_ctx *ctx)
                 (void)TT_FAIL(ctx, TT_EIO, "receive %d from %d", s, from);
             for (size_t i = 0; i < sizes[s]; i++)
                 if (data[i] != pattern(i, sizes[s], from)) {
-                    (void)TT_FAIL(ctx, TT_EIO, "letter %d from %d: byte %zu", s, from, i);
+                    (void)TT_FAIL(ctx, TT_EIO, "message %d from %d: byte %zu", s, from, i);
                     break;
                 }
         }
@@ -125,7 +125,7 @@ static void letters(world_job *j, int rank, tt_ctx *ctx)
 TEST(world_letters_of_all_sizes_arrive)
 {
     for (int plain = 0; plain < 2; plain++) {
-        world_job j = {.n = 3, .tasks = {.no_encryption = plain != 0}, .run = letters};
+        world_job j = {.n = 3, .tasks = {.no_encryption = plain != 0}, .run = messages};
         world_run(&j);
         all_well(&j);
     }
@@ -135,7 +135,7 @@ static void letter_of_another_size(world_job *j, int rank, tt_ctx *ctx)
 {
     (void)j;
     char data[64] = "x";
-    tti_letter l = {77, 5, 1, rank == 0 ? 32 : 33};
+    tti_message l = {77, 5, 1, rank == 0 ? 32 : 33};
     if (rank == 0)
         IGNORED(tti_world_send(ctx->world, 1, &l, data, 5000));
     else

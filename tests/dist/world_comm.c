@@ -2,7 +2,7 @@
  * world_comm.c - collectives between processes give the bits that one process with all members
  * gives, by shared memory and by wire, for every call, type and odd size.
  */
-#include "comm/peers.h"
+#include "net/world_own.h"
 #include "world_test.h"
 #include <signal.h>
 #include <stdio.h>
@@ -208,7 +208,7 @@ TEST(world_sums_are_combined_within_hosts)
         world_run(&j);
         for (int i = 0; i < 4; i++)
             CHECK(j.ranks[i].status == TT_OK);
-        // Two letters of a head to each far one, then two chunks a range: of one far rank and of
+        // Two messages of a head to each cross-host one, then two chunks a range: of one cross-host rank and of
         // the result to one host; without hosts of three ranks each.
         CHECK_INT(j.ranks[1].hash, t == 0 ? 2 * 2 + 2 + 2 : 3 * (2 + 2 + 2));
     }

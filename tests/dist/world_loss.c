@@ -17,11 +17,11 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Waits for a letter that rank 1 never sends.
+// Waits for a message that rank 1 never sends.
 static void wait_for_one(world_job *j, int rank, tt_ctx *ctx)
 {
     char data[8];
-    tti_letter l = {77, 5, 1, 8};
+    tti_message l = {77, 5, 1, 8};
     tti_world_doing(ctx->world, rank == 1 ? "matmul" : "all_reduce", rank == 1 ? "y" : "dw");
     j->ranks[rank].stage = 1;
     if (rank == 1)
@@ -221,7 +221,7 @@ TEST(world_who_is_waited_for_may_not_leave)
 static void send_and_leave(world_job *j, int rank, tt_ctx *ctx)
 {
     static char data[3000000];
-    tti_letter l = {77, 5, 1, sizeof(data)};
+    tti_message l = {77, 5, 1, sizeof(data)};
     if (rank == 1) {
         memset(data, 3, sizeof(data));
         IGNORED(tti_world_send(ctx->world, 0, &l, data, 5000));

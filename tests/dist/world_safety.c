@@ -1,5 +1,5 @@
 /*
- * world_safety.c - strangers at the door of a job: no key, a wrong key, recorded bytes, too many
+ * world_safety.c - strangers of a job: no key, a wrong key, recorded bytes, too many
  * bytes, too slow, too many. Nothing is admitted, memory stays bounded and the job goes on.
  */
 #include "world_test.h"

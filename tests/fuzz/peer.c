@@ -1,11 +1,11 @@
 /*
- * peer.c - fuzzes what a rank of the job may send: hellos, control messages, chunks of letters. An
+ * peer.c - fuzzes what a rank of the job may send: hellos, control messages, chunks of messages. An
  * input is a row of messages: what it is, from whom, whether its head is put right, its length (two
- * bytes), its bytes. Whatever comes, letters stay within their bytes, a verdict has words, and all
+ * bytes), its bytes. Whatever comes, messages stay within their bytes, a verdict has words, and all
  * memory is given back.
  */
-#include "comm/peers.h"
 #include "fuzz.h"
+#include "net/world_own.h"
 
 #define RANKS 3
 #define HEAD  5
@@ -31,17 +31,17 @@ static void open_world(tt_ctx *ctx, tti_wire *wire, tti_world *w)
 
 static void close_world(tti_world *w)
 {
-    tti_letters_free(w);
+    tti_messages_free(w);
     pthread_mutex_destroy(&w->mu);
     pthread_cond_destroy(&w->changed);
 }
 
-// A letter's reader, who has no time to wait.
+// A message's reader, who has no time to wait.
 static void read_letter(tti_world *w, int from, const tti_chunk *c)
 {
     char *room = malloc(64);
     expect(room != NULL);
-    tti_letter l = c->letter;
+    tti_message l = c->message;
     l.bytes = 64;
     tt_status st = tti_world_receive(w, from, &l, room, 0);
     expect(st == TT_OK || st == TT_ETIMEOUT || st == TT_EINVAL || st == TT_EPEER);
@@ -57,20 +57,21 @@ static void send_data(tti_world *w, int from, bool is_right, char *m, size_t byt
         c.incarnation = 7;
         c.n = w->peers[from].n_in;
     }
-    if (c.letter.bytes >> 40 == 0) // else it is too much
-        c.letter.bytes %= 1 << 20;
+    if (c.message.bytes >> 40 == 0) // else it is too much
+        c.message.bytes %= 1 << 20;
     memcpy(m, &c, TTI_MIN(bytes, sizeof(c)));
-    tti_letters_take(w, from, m, bytes);
-    if (bytes >= sizeof(c) && c.letter.run % 4 == 0)
+    tti_messages_take(w, from, m, bytes);
+    if (bytes >= sizeof(c) && c.message.run % 4 == 0)
         read_letter(w, from, &c);
 }
 
 static void send_control(tti_world *w, int from, bool is_right, char *m, size_t bytes)
 {
-    tti_note head = {.magic = TTI_WIRE_MAGIC, .incarnation = 7};
+    tti_control_message head = {.magic = TTI_WIRE_MAGIC, .incarnation = 7};
     if (is_right && bytes >= 16) {
         memcpy(m, &head.magic, sizeof(head.magic));
-        memcpy(m + offsetof(tti_note, incarnation), &head.incarnation, sizeof(head.incarnation));
+        memcpy(m + offsetof(tti_control_message, incarnation), &head.incarnation,
+               sizeof(head.incarnation));
     }
     tti_world_take(w, from, m, bytes);
 }
@@ -79,8 +80,8 @@ static void check(tti_world *w)
 {
     size_t bytes = 0;
     for (const tti_inbox *e = w->inbox; e != NULL; e = e->next) {
-        expect(!e->is_filling && e->arrived <= TTI_MAX(e->letter.bytes, (uint64_t)1));
-        bytes += e->capacity > 0 ? e->letter.bytes : 0;
+        expect(!e->is_filling && e->arrived <= TTI_MAX(e->message.bytes, (uint64_t)1));
+        bytes += e->capacity > 0 ? e->message.bytes : 0;
     }
     expect(bytes == w->inbox_bytes);
     expect(!w->has_failed || tt_status_of(w->ctx) != TT_OK);

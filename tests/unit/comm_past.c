@@ -2,7 +2,7 @@
  * comm_past.c - memory written past the cache, or through it and past it by turns: sums and copies
  * have the same bytes at any place and length, and nothing beside them is touched.
  */
-#include "comm/process.h"
+#include "comm/transport/process.h"
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * kernels of the same ops in f32, and between parts of the lanes to the bit.
  */
 #include "base/base.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "cuda_module.h"
 #include "op/batch_norm.h"
 #include "op/depthwise.h"

@@ -4,7 +4,7 @@
  * leaves cuBLASLt alone, so two runs show whether the library or a kernel of ours is wrong.
  */
 #include "base/base.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "cuda_floats.h"
 #include "op/gemm.h"
 #include <math.h>

@@ -3,7 +3,7 @@
  * them: against the arithmetic of join.c, to the bit.
  */
 #include "base/base.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "cuda_module.h"
 #include "plan/emit/reduce_tree.h"
 #include <math.h>

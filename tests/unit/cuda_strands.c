@@ -4,7 +4,7 @@
  * with the bits of one of 8 where the batch divides by 8.
  */
 #include "base/base.h"
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "cuda_floats.h"
 #include "cuda_module.h"
 #include "op/batch_norm.h"

@@ -1,7 +1,7 @@
 /*
  * mac.c - message authentication follows the examples of RFC 8439, and a plain way to compute it.
  */
-#include "comm/mac.h"
+#include "net/mac.h"
 #include "../test.h"
 #include <stdio.h>
 #include <stdlib.h>

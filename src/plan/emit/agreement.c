@@ -4,7 +4,7 @@
  * first plan node that does and say it. Flags that others wait for lie in memory of the process
  * that sets them, which those who share it map.
  */
-#include "comm/world.h"
+#include "net/world.h"
 #include "plan/plan.h"
 #include <stdio.h>
 #include <string.h>
@@ -170,7 +170,7 @@ tt_status tti_plan_agree(tti_plan *p, const uint8_t *wanted, tti_flag **flag)
         if (all[r].hash != all[0].hash || all[r].n != all[0].n)
             return tell_difference(p, all);
     for (int r = 0; r < p->top->n_tasks; r++)
-        if (r != p->top->task && n[r] > 0 && tti_world_rank(ctx->world, r)->is_near)
+        if (r != p->top->task && n[r] > 0 && tti_world_rank(ctx->world, r)->shares_memory)
             TT_TRY(tti_segment_map(ctx, &all[r].flags, &p->exe.shared->of[r]));
     memset(n, 0, sizeof(n));
     for (int64_t i = 0; i < p->n_nodes; i++) {

@@ -1,7 +1,7 @@
 /*
  * reduce_tree_cpu.c - the kernel of reduce_tree.c that computes; compiled once per instruction set.
  */
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "op/cpu/moments.h"
 #include "plan/emit/reduce_tree.h"
 

@@ -3,7 +3,7 @@
  * sub-tree of its lanes in the lane tree; where replicas meet decides how many that are, and so
  * what is exchanged.
  */
-#include "comm/lanes.h"
+#include "comm/lane_tree.h"
 #include "plan/mesh.h"
 #include <string.h>
 

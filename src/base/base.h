@@ -151,6 +151,12 @@ const void *tti_opts_own(tt_ctx *ctx, const char *who, const void *opts, void *o
     type opts##_own;                       \
     opts = tti_opts_own((ctx), (who), (opts), &opts##_own, sizeof(opts##_own))
 
+// Has the caller's struct this member? For what is done before the options are read in full, as
+// clearing what a call that fails leaves. NULL has none.
+bool tti_opts_has(const void *opts, size_t end);
+#define TTI_OPTS_HAS(type, opts, member) \
+    tti_opts_has((opts), offsetof(type, member) + sizeof(((type *)0)->member))
+
 // Gives a caller the struct that it asked for, as long as its own is; what it knows more is zero.
 void tti_out_copy(void *out, size_t size, const void *from, size_t known);
 

@@ -45,6 +45,14 @@ const void *tti_opts_own(tt_ctx *ctx, const char *who, const void *opts, void *o
     return tti_opts_copy(ctx, who, opts, own, size) == TT_OK ? own : NULL;
 }
 
+bool tti_opts_has(const void *opts, size_t end)
+{
+    size_t given = 0;
+    if (opts != NULL)
+        memcpy(&given, opts, sizeof(given));
+    return given >= end && given <= MOST;
+}
+
 void tti_out_copy(void *out, size_t size, const void *from, size_t known)
 {
     memcpy(out, from, TTI_MIN(size, known));

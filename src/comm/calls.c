@@ -278,45 +278,19 @@ static tt_status collective(tt_comm *c, tti_call_kind kind, const tt_member *mem
     return tti_comm_end(c, st == TT_OK ? tti_call_submit(c, &call) : st);
 }
 
-tt_status tt_all_reduce_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_ALL_REDUCE, members, opts);
-}
-
-tt_status tt_reduce_to_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_REDUCE_TO, members, opts);
-}
-
-tt_status tt_reduce_scatter_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_REDUCE_SCATTER, members, opts);
-}
-
-tt_status tt_all_gather_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_ALL_GATHER, members, opts);
-}
-
-tt_status tt_gather_to_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_GATHER_TO, members, opts);
-}
-
-tt_status tt_scatter_from_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_SCATTER_FROM, members, opts);
-}
-
-tt_status tt_broadcast_from_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_BROADCAST, members, opts);
-}
-
-tt_status tt_all_to_all_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts)
-{
-    return collective(c, TTI_ALL_TO_ALL, members, opts);
-}
+#define CALL(name, KIND)                                                                       \
+    tt_status tt_##name##_with(tt_comm *c, const tt_member *members, const tt_comm_opts *opts) \
+    {                                                                                          \
+        return collective(c, KIND, members, opts);                                             \
+    }
+CALL(all_reduce, TTI_ALL_REDUCE)
+CALL(reduce_to, TTI_REDUCE_TO)
+CALL(reduce_scatter, TTI_REDUCE_SCATTER)
+CALL(all_gather, TTI_ALL_GATHER)
+CALL(gather_to, TTI_GATHER_TO)
+CALL(scatter_from, TTI_SCATTER_FROM)
+CALL(broadcast_from, TTI_BROADCAST)
+CALL(all_to_all, TTI_ALL_TO_ALL)
 
 tt_status tt_barrier(tt_comm *c)
 {

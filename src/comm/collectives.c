@@ -76,55 +76,32 @@ static tti_call_piece strings(const tti_comm_call *call, int from, int to)
 
 // ---- the records -----------------------------------------------------------------------------
 
+#define REDUCES  1u
+#define UNIFORM  2u
+#define FREE     4u
+#define COUNTS   8u
+#define IN_PLACE 16u
+#define MAKES    32u
+#define KIND(name_, piece_, flow_, has)                                                            \
+    {                                                                                              \
+        .name = name_, .piece = piece_, .flow = TTI_FLOW_##flow_, .reduces = ((has)&REDUCES) != 0, \
+        .is_uniform = ((has)&UNIFORM) != 0, .is_free = ((has)&FREE) != 0,                          \
+        .has_counts = ((has)&COUNTS) != 0, .in_place = ((has)&IN_PLACE) != 0,                      \
+        .makes_out = ((has)&MAKES) != 0,                                                           \
+    }
 static const tti_collective kinds[] = {
-    [TTI_ALL_REDUCE] = {.name = "all_reduce",
-                        .piece = whole_sum,
-                        .reduces = true,
-                        .in_place = true},
-    [TTI_REDUCE_SCATTER] = {.name = "reduce_scatter",
-                            .piece = share_of_sum,
-                            .reduces = true,
-                            .in_place = true},
-    [TTI_ALL_GATHER] = {.name = "all_gather",
-                        .piece = one_after_another,
-                        .is_uniform = true,
-                        .is_free = true,
-                        .in_place = true},
-    [TTI_BROADCAST] = {.name = "broadcast",
-                       .piece = all_of_root,
-                       .flow = TTI_FLOW_FROM_ROOT,
-                       .is_uniform = true,
-                       .in_place = true},
-    [TTI_ALL_TO_ALL] = {.name = "all_to_all", .piece = blocks, .has_counts = true},
-    [TTI_BARRIER] = {.name = "barrier", .piece = none},
-    [TTI_SUM_LANES] = {.name = "sum_lanes", .piece = none, .reduces = true},
-    [TTI_REDUCE_TO] = {.name = "reduce_to",
-                       .piece = sum_for_root,
-                       .flow = TTI_FLOW_TO_ROOT,
-                       .reduces = true,
-                       .in_place = true},
-    [TTI_GATHER_TO] = {.name = "gather_to",
-                       .piece = gather_at_root,
-                       .flow = TTI_FLOW_TO_ROOT,
-                       .is_free = true,
-                       .in_place = true},
-    [TTI_SCATTER_FROM] = {.name = "scatter_from",
-                          .piece = block_of_root,
-                          .flow = TTI_FLOW_FROM_ROOT,
-                          .is_free = true,
-                          .has_counts = true,
-                          .in_place = true},
-    [TTI_BROADCAST_BYTES] = {.name = "broadcast_bytes",
-                             .piece = all_of_root,
-                             .flow = TTI_FLOW_FROM_ROOT,
-                             .is_uniform = true,
-                             .is_free = true,
-                             .makes_out = true},
-    [TTI_GATHER_BYTES] = {.name = "gather_bytes",
-                          .piece = strings,
-                          .is_uniform = true,
-                          .is_free = true,
-                          .makes_out = true},
+    [TTI_ALL_REDUCE] = KIND("all_reduce", whole_sum, ALL, REDUCES | IN_PLACE),
+    [TTI_REDUCE_SCATTER] = KIND("reduce_scatter", share_of_sum, ALL, REDUCES | IN_PLACE),
+    [TTI_ALL_GATHER] = KIND("all_gather", one_after_another, ALL, UNIFORM | FREE | IN_PLACE),
+    [TTI_BROADCAST] = KIND("broadcast", all_of_root, FROM_ROOT, UNIFORM | IN_PLACE),
+    [TTI_ALL_TO_ALL] = KIND("all_to_all", blocks, ALL, COUNTS),
+    [TTI_BARRIER] = KIND("barrier", none, ALL, 0),
+    [TTI_SUM_LANES] = KIND("sum_lanes", none, ALL, REDUCES),
+    [TTI_REDUCE_TO] = KIND("reduce_to", sum_for_root, TO_ROOT, REDUCES | IN_PLACE),
+    [TTI_GATHER_TO] = KIND("gather_to", gather_at_root, TO_ROOT, FREE | IN_PLACE),
+    [TTI_SCATTER_FROM] = KIND("scatter_from", block_of_root, FROM_ROOT, FREE | COUNTS | IN_PLACE),
+    [TTI_BROADCAST_BYTES] = KIND("broadcast_bytes", all_of_root, FROM_ROOT, UNIFORM | FREE | MAKES),
+    [TTI_GATHER_BYTES] = KIND("gather_bytes", strings, ALL, UNIFORM | FREE | MAKES),
 };
 
 const tti_collective *tti_collective_of(int kind)

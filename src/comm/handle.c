@@ -149,8 +149,7 @@ void tti_handle_free_all(tt_handle *h)
 
 tt_handle **tti_handle_of(const tt_comm_opts *opts)
 {
-    size_t end = offsetof(tt_comm_opts, handle) + sizeof(opts->handle);
-    return opts != NULL && opts->opts_size >= end ? opts->handle : NULL;
+    return TTI_OPTS_HAS(tt_comm_opts, opts, handle) ? opts->handle : NULL;
 }
 
 void tti_handle_clear(const tt_comm_opts *opts)

@@ -174,12 +174,15 @@ tt_status tti_p2p_late(tt_comm *c, const tti_p2p *m)
 
 // ---- the calls -------------------------------------------------------------------------------
 
-static tt_status begin(tt_comm *c, const char *name, const void *data, int64_t count, int peer,
-                       const tt_comm_opts *opts, tt_comm_opts *o)
+// What both calls begin with: checks, then the message as the other side will see it.
+static tt_status begin(tt_comm *c, const char *name, tti_handle_kind kind, const void *data,
+                       int64_t count, int peer, const tt_comm_opts *opts, tti_p2p *m,
+                       tt_handle ***out)
 {
-    TT_TRY(TTI_OPTS_COPY(c->ctx, name, opts, o));
-    if ((unsigned)o->dtype >= TT_N_DTYPES)
-        return TT_FAIL(c->ctx, TT_EDTYPE, "%s: there is no element type %d", name, (int)o->dtype);
+    tt_comm_opts o;
+    TT_TRY(TTI_OPTS_COPY(c->ctx, name, opts, &o));
+    if ((unsigned)o.dtype >= TT_N_DTYPES)
+        return TT_FAIL(c->ctx, TT_EDTYPE, "%s: there is no element type %d", name, (int)o.dtype);
     if (count < 0 || count > (int64_t)1 << 48)
         return TT_FAIL(c->ctx, TT_EINVAL, "%s: %lld elements; 0 to %lld are allowed", name,
                        (long long)count, (long long)1 << 48);
@@ -189,9 +192,16 @@ static tt_status begin(tt_comm *c, const char *name, const void *data, int64_t c
     if (peer < 0 || peer >= c->total)
         return TT_FAIL(c->ctx, TT_EINVAL, "%s: there is no member %d; the group has %d", name, peer,
                        c->total);
-    if (o->member < 0 || o->member >= c->n_members)
+    if (o.member < 0 || o.member >= c->n_members)
         return TT_FAIL(c->ctx, TT_EINVAL, "%s: member is %d, but this process has %d members", name,
-                       o->member, c->n_members);
+                       o.member, c->n_members);
+    bool sends = kind == TTI_HANDLE_SEND;
+    int own = c->first + o.member;
+    *m = (tti_p2p){.head = {sends ? own : peer, sends ? peer : own, o.tag, (int32_t)o.dtype, count},
+                   .process = c->transport->process_of(c, peer)};
+    if (sends && !is_here(c, m->process))
+        m->number = c->sent[m->process]++;
+    *out = o.handle;
     return TT_OK;
 }
 
@@ -227,34 +237,29 @@ static tt_status submit(tt_comm *c, const char *name, tti_handle_kind kind, cons
     return st;
 }
 
+// A send reads out, a receive writes in.
+static tt_status call(tt_comm *c, const char *name, tti_handle_kind kind, const void *out, void *in,
+                      int64_t count, int peer, const tt_comm_opts *opts)
+{
+    tti_p2p m;
+    tt_handle **handle = NULL;
+    tti_handle_clear(opts);
+    TT_TRY(tti_comm_ready(c));
+    const void *data = kind == TTI_HANDLE_SEND ? out : in;
+    tt_status st = begin(c, name, kind, data, count, peer, opts, &m, &handle);
+    m.out = out;
+    m.in = in;
+    return tti_comm_end(c, st != TT_OK ? st : submit(c, name, kind, &m, handle));
+}
+
 tt_status tt_send_to_with(tt_comm *c, const void *data, int64_t count, int to,
                           const tt_comm_opts *opts)
 {
-    tt_comm_opts o;
-    tti_handle_clear(opts);
-    TT_TRY(tti_comm_ready(c));
-    tt_status st = begin(c, "send_to", data, count, to, opts, &o);
-    if (st != TT_OK)
-        return tti_comm_end(c, st);
-    tti_p2p m = {.head = {c->first + o.member, to, o.tag, (int32_t)o.dtype, count},
-                 .out = data,
-                 .process = c->transport->process_of(c, to)};
-    if (!is_here(c, m.process))
-        m.number = c->sent[m.process]++;
-    return tti_comm_end(c, submit(c, "send_to", TTI_HANDLE_SEND, &m, o.handle));
+    return call(c, "send_to", TTI_HANDLE_SEND, data, NULL, count, to, opts);
 }
 
 tt_status tt_receive_from_with(tt_comm *c, void *data, int64_t count, int from,
                                const tt_comm_opts *opts)
 {
-    tt_comm_opts o;
-    tti_handle_clear(opts);
-    TT_TRY(tti_comm_ready(c));
-    tt_status st = begin(c, "receive_from", data, count, from, opts, &o);
-    if (st != TT_OK)
-        return tti_comm_end(c, st);
-    tti_p2p m = {.head = {from, c->first + o.member, o.tag, (int32_t)o.dtype, count},
-                 .in = data,
-                 .process = c->transport->process_of(c, from)};
-    return tti_comm_end(c, submit(c, "receive_from", TTI_HANDLE_RECEIVE, &m, o.handle));
+    return call(c, "receive_from", TTI_HANDLE_RECEIVE, NULL, data, count, from, opts);
 }

@@ -13,6 +13,7 @@
 #include "base/ctx.h"
 #include "base/thread.h"
 #include "comm/lane_tree.h"
+#include "comm/reduction.h"
 #include <tutti/comm.h>
 
 typedef enum tti_call_kind {
@@ -94,44 +95,11 @@ const char *tti_call_name(int kind);
 
 // ---- reductions ------------------------------------------------------------------------------
 
-// One value to be combined; after it the two topmost of the stack are combined so many times.
-typedef struct tti_addend {
-    const char *data; // NULL: of another process
-    int merges;
-    int member, part; // whose, and which of its parts
-    bool is_wide;     // of the sums' type already
-} tti_addend;
-
-typedef struct tti_reduction {
-    const struct tti_fold_set *set; // the arithmetic
-    tt_dtype from, wide, to;        // of the addends, of the sums, of the result
-    tt_combine combine;
-    double factor;
-    int64_t count;
-    const tt_member *members; // results go to their outs; NULL: nowhere
-    int n_members;
-    bool is_scattered;
-    bool passes;      // results go past the cache: they are many, and others read them
-    char *copy;       // NULL, or where they go too, as if that began with element 0
-    bool copy_passes; // past the cache
-    bool is_partial;  // the result is an addend of another reduction: to is wide
-    int n;
-    tti_addend addend[TTI_MAX(TT_MAX_MEMBERS, TT_MAX_LANES)];
-} tti_reduction;
-
 // The program of a reduction: lanes checked and put in order. Errors name the member.
 tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call,
                              tti_reduction *out) TTI_CHECKED;
-// Elements [begin, end) of it, from all addends to all outs.
-void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end);
 // Partial sums that the in of a member holds; its lanes are valid.
 int tti_member_parts(const tti_comm_call *call, int member);
-
-// First element of member i's share when n members share count elements.
-static inline int64_t tti_share_begin(int64_t count, int i, int n)
-{
-    return count / n * i + count % n * i / n;
-}
 
 // ---- moves -----------------------------------------------------------------------------------
 

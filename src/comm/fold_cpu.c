@@ -35,6 +35,7 @@ FOLD(float, sum_f32, a + b)
 FOLD(double, sum_f64, a + b)
 FOLD(uint32_t, sum_i32, a + b) // wraps
 FOLD(uint64_t, sum_i64, a + b)
+FOLD(uint8_t, sum_u8, (uint8_t)(a + b)) // of plans alone
 FOLD(float, max_f32, a > b || a != a ? a : b)
 FOLD(double, max_f64, a > b || a != a ? a : b)
 FOLD(int32_t, max_i32, a > b ? a : b)
@@ -62,8 +63,12 @@ END(double, sum_end_f64, TWO(double), low[i] + high[i])
 const tti_fold_set SET = {
     .fold =
         {
-            [TT_COMBINE_SUM] =
-                {[TT_F32] = sum_f32, [TT_F64] = sum_f64, [TT_I32] = sum_i32, [TT_I64] = sum_i64},
+            [TT_COMBINE_SUM] = {[TT_F32] = sum_f32,
+                                [TT_F64] = sum_f64,
+                                [TT_I32] = sum_i32,
+                                [TT_I64] = sum_i64,
+                                [TT_U8] = sum_u8,
+                                [TT_BOOL] = sum_u8},
             [TT_COMBINE_MAX] =
                 {[TT_F32] = max_f32, [TT_F64] = max_f64, [TT_I32] = max_i32, [TT_I64] = max_i64},
             [TT_COMBINE_MIN] =

@@ -7,6 +7,7 @@
  * through the whole program before the next, so the stack stays in the cache and each addend is
  * read once.
  */
+#include "comm/reduction.h"
 #include "comm/comm.h"
 #include "comm/fold.h"
 #include "comm/nontemporal.h"
@@ -21,6 +22,11 @@ static const tti_fold_set *const sets[] = {&tti_fold_plain, &tti_fold_fma, &tti_
 #else
 static const tti_fold_set *const sets[] = {&tti_fold_plain};
 #endif
+
+const tti_fold_set *tti_fold_set_of(int isa)
+{
+    return sets[isa >= 0 && isa < TTI_COUNT(sets) ? isa : 0];
+}
 
 // ---- the program -----------------------------------------------------------------------------
 
@@ -122,7 +128,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     r->passes = r->copy_passes = r->is_partial = false;
     r->copy = NULL;
     r->n = 0;
-    r->set = sets[ctx->top.isa >= 0 && ctx->top.isa < TTI_COUNT(sets) ? ctx->top.isa : 0];
+    r->set = tti_fold_set_of(ctx->top.isa);
     tti_lane_stack stack = {.depth = 0};
     TT_TRY(push_all(ctx, call, r, &stack));
     r->addend[r->n - 1].merges += tti_lane_finish(&stack);
@@ -251,4 +257,61 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
         store(r, direct, sum, at, n);
     }
     tti_nontemporal_end();
+}
+
+// ---- parts of a tree -------------------------------------------------------------------------
+
+void tti_add_pair(int isa, tt_dtype t, void *out, const void *low, const void *high, int64_t n)
+{
+    const tti_fold_set *set = tti_fold_set_of(isa);
+    if (t == TT_F32)
+        set->sum_end_f32(out, low, high, 1, n);
+    else if (t == TT_F64)
+        set->sum_end_f64(out, low, high, 1, n);
+    else
+        set->fold[TT_COMBINE_SUM][t](out, low, high, n);
+}
+
+typedef struct pile { // on the stack
+    const void *at;
+    bool is_sum; // of several
+} pile;
+
+// A value that is left: a sum ends, an addend alone stays as it is.
+static void keep(const tti_reduction *r, const pile *p, int64_t n, void *room, void *to)
+{
+    size_t bytes = (size_t)n * tt_dtype_bytes(r->to);
+    void *sum = r->to == r->wide ? to : room;
+    if (p->is_sum)
+        end(r, sum, p->at, NULL, n);
+    else
+        memmove(sum, p->at, (size_t)n * tt_dtype_bytes(r->wide));
+    if (r->to == r->wide)
+        return;
+    narrow(r, sum, n);
+    memcpy(to, sum, bytes);
+}
+
+void tti_reduction_run_parts(const tti_reduction *r, int64_t begin, int64_t end, int n_out,
+                             void *out, int64_t apart)
+{
+    _Alignas(64) block stack[TTI_MAX_PARTS + 2];
+    tti_fold_fn fold = r->set->fold[r->combine][r->wide];
+    pile value[TTI_MAX_PARTS + 2];
+    size_t item = tt_dtype_bytes(r->to);
+    for (int64_t at = begin; at < end; at += BLOCK) {
+        int64_t n = TTI_MIN((int64_t)BLOCK, end - at);
+        int depth = 0;
+        for (int i = 0; i < r->n; i++) {
+            value[depth] = (pile){load(r, &r->addend[i], at, n, stack[depth]), false};
+            depth++;
+            for (int left = r->addend[i].merges; left > 0; left--) {
+                depth--;
+                fold(stack[depth - 1], value[depth - 1].at, value[depth].at, n);
+                value[depth - 1] = (pile){stack[depth - 1], true};
+            }
+        }
+        for (int k = 0; k < n_out; k++)
+            keep(r, &value[k], n, stack[k], (char *)out + (size_t)(k * apart + at) * item);
+    }
 }

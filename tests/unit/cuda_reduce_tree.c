@@ -4,6 +4,7 @@
  */
 #include "base/base.h"
 #include "comm/lane_tree.h"
+#include "comm/reduction.h"
 #include "cuda_module.h"
 #include "plan/emit/reduce_tree.h"
 #include <math.h>
@@ -98,7 +99,7 @@ static void check_tree(const setup *s, const tt_arg *out, int64_t len)
         for (int k = 0; k < s->prog.n; k++) {
             stack[depth++] = part_value(s, k, i);
             for (int m = s->push[k].merges; m > 0; m--, depth--)
-                tti_tree_add(0, TT_F32, &stack[depth - 2], &stack[depth - 1], 1);
+                tti_add_pair(0, TT_F32, &stack[depth - 2], &stack[depth - 2], &stack[depth - 1], 1);
         }
         CHECK_INT(depth, s->prog.n_out);
         for (int k = 0; k < depth; k++)

@@ -7,41 +7,13 @@
  * additions is that of one device with all lanes.
  */
 #include "plan/emit/reduce_tree.h"
-#include "op/add.h"
+#include "comm/reduction.h"
 #include "plan/emit/draft.h"
 #include "plan/spread/spread.h"
 #include <math.h>
 #include <string.h>
 
-#define BLOCK TTI_TREE_BLOCK
-
 static const tt_kernel_fn moments_kernels[] = TT_CPU_FNS(tti_merge_moments);
-
-#define ADD_BLOCK(type)             \
-    for (int64_t i = 0; i < n; i++) \
-    ((type *)low)[i] = (type)(((type *)low)[i] + ((type *)high)[i])
-
-void tti_tree_add(int isa, tt_dtype t, void *low, const void *high, int64_t n)
-{
-    switch (t) {
-    case TT_F32:
-        tti_add_f32(isa)(low, low, high, n);
-        break;
-    case TT_F64:
-        for (int64_t i = 0; i < n; i++)
-            ((double *)low)[i] = ((double *)low)[i] + ((const double *)high)[i] + 0.0;
-        break;
-    case TT_I32:
-        ADD_BLOCK(uint32_t);
-        break;
-    case TT_I64:
-        ADD_BLOCK(uint64_t);
-        break;
-    default:
-        ADD_BLOCK(uint8_t);
-        break;
-    }
-}
 
 void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n)
 {
@@ -63,39 +35,30 @@ static const void *part_at(const tt_launch *l, const tti_tree_program *prog, int
     return (const char *)in->data + (size_t)(prog->push[i].skip + at) * tt_dtype_bytes(in->dtype);
 }
 
-// Units are elements of one partial.
+// Units are elements of one partial. What is left of a part of the tree are several sums.
 static tt_status tree_kernel(const tt_launch *l)
 {
     const tti_tree_program *prog = l->tune;
-    const tt_arg *out = l->out;
-    tt_dtype from = l->in[0].dtype;
-    size_t item = tt_dtype_bytes(from);
-    int64_t count = out->count / prog->n_out;
-    if (prog->n == 2 && prog->n_out == 1 && from == TT_F32 && out->dtype == TT_F32) {
-        const float *a = part_at(l, prog, 0, l->begin), *b = part_at(l, prog, 1, l->begin);
-        float *to = (float *)out->data + l->begin;
-        tti_add_f32(l->ctx->top.isa)(to, a, b, l->end - l->begin);
-        return TT_OK;
-    }
-    double stack[TTI_MAX_PARTS + 2][BLOCK];
-    for (int64_t at = l->begin; at < l->end; at += BLOCK) {
-        int64_t n = TTI_MIN((int64_t)BLOCK, l->end - at);
-        int depth = 0;
-        for (int i = 0; i < prog->n; i++) {
-            const void *part = part_at(l, prog, i, at);
-            int merges = prog->push[i].merges;
-            if (merges > 0) { // the first addition reads the part where it is
-                tti_tree_add(l->ctx->top.isa, from, stack[depth - 1], part, n);
-                merges--;
-            } else {
-                memcpy(stack[depth++], part, (size_t)n * item);
-            }
-            for (; merges > 0; merges--, depth--)
-                tti_tree_add(l->ctx->top.isa, from, stack[depth - 2], stack[depth - 1], n);
-        }
-        for (int k = 0; k < prog->n_out; k++)
-            tti_tree_store(out, k * count + at, from, stack[k], n);
-    }
+    tt_member out = {.out = l->out->data};
+    tti_reduction r; // of its addends as many as there are
+    r.set = tti_fold_set_of(l->ctx->top.isa);
+    r.from = r.wide = l->in[0].dtype;
+    r.to = l->out->dtype;
+    r.combine = TT_COMBINE_SUM;
+    r.factor = 1;
+    r.count = prog->count;
+    r.members = &out;
+    r.n_members = 1;
+    r.is_scattered = r.passes = r.copy_passes = r.is_partial = false;
+    r.copy = NULL;
+    r.n = prog->n;
+    for (int i = 0; i < prog->n; i++)
+        r.addend[i] = (tti_addend){part_at(l, prog, i, 0), prog->push[i].merges, 0, 0, true};
+    if (prog->n_out == 1 && prog->n > 1)
+        tti_reduction_run(&r, l->begin, l->end);
+    else
+        tti_reduction_run_parts(&r, l->begin, l->end, prog->n_out, l->out->data,
+                                l->out->count / prog->n_out);
     return TT_OK;
 }
 

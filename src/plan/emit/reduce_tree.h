@@ -12,8 +12,6 @@
 
 // Of a node each replica of which has stride inputs, one after another; a push names the first.
 tti_tree_program *tti_tree_make(tti_plan *p, const tti_pnode *pn, int stride);
-// low + high + 0 into low.
-void tti_tree_add(int isa, tt_dtype t, void *low, const void *high, int64_t n);
 // n sums to elements from `at` on; f32 sums of a half type are rounded once, here.
 void tti_tree_store(const tt_arg *out, int64_t at, tt_dtype from, const void *sum, int64_t n);
 // reduce_tree_cpu.c: merges statistics.

@@ -5,6 +5,7 @@
  * in the order of ids; what is on several of them is added in the order of the lane tree. What is
  * on none is zero there, and adding that would change no bit.
  */
+#include "comm/reduction.h"
 #include "op/sparse_rows.h"
 #include "plan/emit/reduce_tree.h"
 #include "plan/spread/spread.h"
@@ -86,7 +87,8 @@ static void add_along(const tt_launch *l, const char *const *row, int64_t col, i
         for (int m = tree->push[i].merges; m > 0; m--) {
             depth--;
             if (has[depth] && has[depth - 1])
-                tti_tree_add(l->ctx->top.isa, type, stack[depth - 1], stack[depth], n);
+                tti_add_pair(l->ctx->top.isa, type, stack[depth - 1], stack[depth - 1],
+                             stack[depth], n);
             else if (has[depth])
                 memcpy(stack[depth - 1], stack[depth], bytes);
             has[depth - 1] |= has[depth];

@@ -6,16 +6,16 @@
 #include "comm/comm.h"
 #include <string.h>
 
-static tt_status begin(tt_comm *c, tti_call_kind kind, const tt_bytes *in, const tt_comm_opts *opts,
-                       tti_comm_call *call, tt_member **members)
+static tt_status begin(tt_comm *c, tti_collective_kind kind, const tt_bytes *in,
+                       const tt_comm_opts *opts, tti_comm_call *call, tt_member **members)
 {
     const char *name = tti_call_name(kind);
     *members = tti_calloc(c->ctx, (size_t)c->n_members, sizeof(**members));
     if (*members == NULL)
         return TT_ENOMEM;
     TT_TRY(tti_call_begin(c->ctx, kind, *members, c->n_members, c->first, c->total, opts, call));
-    call->opts.dtype = TT_U8;
-    int root = call->opts.root - c->first;
+    call->what.dtype = TT_U8;
+    int root = call->what.root - c->first;
     bool is_one = kind == TTI_BROADCAST_BYTES;
     int first = is_one ? TTI_MAX(root, 0) : 0;
     int end = !is_one ? c->n_members : root >= 0 && root < c->n_members ? root + 1 : first;
@@ -33,7 +33,7 @@ static tt_status begin(tt_comm *c, tti_call_kind kind, const tt_bytes *in, const
     return TT_OK;
 }
 
-static tt_status bytes(tt_comm *c, tti_call_kind kind, const tt_bytes *in, tt_bytes *out,
+static tt_status bytes(tt_comm *c, tti_collective_kind kind, const tt_bytes *in, tt_bytes *out,
                        const tt_comm_opts *opts)
 {
     tti_comm_call call;

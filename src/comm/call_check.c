@@ -49,8 +49,8 @@ typedef struct memory {
 
 static memory memory_of(const tti_comm_call *call, int i)
 {
-    const tti_collective *is = call->is;
-    size_t item = tt_dtype_bytes(call->opts.dtype);
+    const tti_collective_def *is = call->is;
+    size_t item = tt_dtype_bytes(call->what.dtype);
     memory m = {.item_in = item, .item_out = item, .own = is->piece(call, i, i)};
     if (is->reduces) {
         m.n_in = call->members[i].count * tti_member_parts(call, i);
@@ -58,7 +58,7 @@ static memory memory_of(const tti_comm_call *call, int i)
         m.item_out = call->opts.round != TT_F32 ? tt_dtype_bytes(call->opts.round) : item;
         return m;
     }
-    int root = call->opts.root, low = 0, high = call->n;
+    int root = call->what.root, low = 0, high = call->n;
     if (is->flow != TTI_FLOW_ALL && i != root) { // only the root has pieces of all
         low = root;
         high = root + 1;
@@ -117,14 +117,14 @@ int tti_count_rows(const tti_comm_call *call)
         return 0;
     if (call->is->flow == TTI_FLOW_ALL)
         return call->n_mine;
-    return call->opts.root >= call->first && call->opts.root < call->first + call->n_mine;
+    return call->what.root >= call->first && call->what.root < call->first + call->n_mine;
 }
 
-tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
+tt_status tti_call_begin(tt_ctx *ctx, tti_collective_kind kind, const tt_member *members, int n,
                          int first, int total, const tt_comm_opts *opts, tti_comm_call *call)
 {
-    const tti_collective *is = tti_collective_of((int)kind);
-    *call = (tti_comm_call){.kind = kind,
+    const tti_collective_def *is = tti_collective_def_of((int)kind);
+    *call = (tti_comm_call){.what = {.kind = kind, .n = total},
                             .is = is,
                             .name = is->name,
                             .own = members,
@@ -137,6 +137,10 @@ tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *membe
         return TT_FAIL(ctx, TT_EINVAL, "%s: %s is NULL", call->name,
                        members == NULL ? "members" : "opts");
     TT_TRY(TTI_OPTS_COPY(ctx, call->name, opts, &call->opts));
+    call->what.dtype = call->opts.dtype;
+    call->what.combine = call->opts.combine;
+    call->what.is_fast = call->opts.fast;
+    call->what.root = call->opts.root;
     if (call->opts.factor == 0)
         call->opts.factor = 1;
     if (call->opts.lanes == 0)

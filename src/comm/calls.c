@@ -17,13 +17,13 @@ tti_fingerprint tti_fingerprint_of(const tt_comm *c, const tti_comm_call *call, 
     return (tti_fingerprint){.sequence = c->sequence,
                              .count = is_free ? -1 : call->own[member].count,
                              .factor = call->opts.factor,
-                             .kind = (int32_t)call->kind,
-                             .dtype = (int32_t)call->opts.dtype,
-                             .combine = (int32_t)call->opts.combine,
+                             .kind = (int32_t)call->what.kind,
+                             .dtype = (int32_t)call->what.dtype,
+                             .combine = (int32_t)call->what.combine,
                              .lanes = call->opts.lanes,
-                             .root = call->opts.root,
+                             .root = call->what.root,
                              .round = (int32_t)call->opts.round,
-                             .is_fast = call->opts.fast,
+                             .is_fast = call->what.is_fast,
                              .is_unequal = is_unequal,
                              .left = left};
 }
@@ -134,7 +134,7 @@ static tt_status place_blocks(tt_comm *c, tti_comm_call *call)
 
 static tt_status compare_blocks(tt_comm *c, const tti_comm_call *call)
 {
-    int root = call->opts.root;
+    int root = call->what.root;
     for (int i = 0; i < call->n; i++) {
         int64_t has = c->has_row ? c->row[i] : call->members[root].count;
         if (call->members[i].count != has)
@@ -149,14 +149,14 @@ static tt_status compare_blocks(tt_comm *c, const tti_comm_call *call)
 static void write_received(const tt_comm *c, const tti_comm_call *call)
 {
     int64_t *to = call->opts.received;
-    int end = call->first + call->n_mine, root = call->opts.root;
+    int end = call->first + call->n_mine, root = call->what.root;
     bool is_here = call->is->flow == TTI_FLOW_ALL || (root >= call->first && root < end);
     if (to == NULL || !is_here)
         return;
-    if (call->kind == TTI_ALL_GATHER || call->kind == TTI_GATHER_TO)
+    if (call->what.kind == TTI_ALL_GATHER || call->what.kind == TTI_GATHER_TO)
         for (int i = 0; i < call->n; i++)
             to[i] = call->members[i].count;
-    if (call->kind == TTI_ALL_TO_ALL)
+    if (call->what.kind == TTI_ALL_TO_ALL)
         for (int i = call->first; i < end; i++)
             for (int j = 0; j < call->n; j++)
                 *to++ = call->is->piece(call, j, i).count;
@@ -170,7 +170,7 @@ static tt_status check(tt_comm *c, tti_comm_call *call, int i, tti_reduction *r)
 {
     c->has_row = false;
     TT_TRY(c->transport->select(c, call, i));
-    if (call->kind == TTI_BARRIER)
+    if (call->what.kind == TTI_BARRIER)
         return TT_OK;
     for (int m = 0; m < call->n; m++)
         c->offsets[m + 1] = c->offsets[m] + call->members[m].count;
@@ -189,7 +189,7 @@ static tt_status make_out(tt_comm *c, tti_comm_call *call, char **out)
 {
     bool is_one = call->is->flow != TTI_FLOW_ALL;
     int64_t bytes =
-        is_one ? call->members[call->opts.root].count + 1 : call->offset[call->n] + call->n;
+        is_one ? call->members[call->what.root].count + 1 : call->offset[call->n] + call->n;
     *out = tti_calloc(c->ctx, (size_t)bytes, 1);
     if (*out == NULL)
         return TT_ENOMEM;
@@ -203,7 +203,7 @@ static tt_status make_out(tt_comm *c, tti_comm_call *call, char **out)
 static void hand_out(const tti_comm_call *call, const char *out)
 {
     if (call->is->flow != TTI_FLOW_ALL) {
-        call->made[0] = (tt_bytes){out, (size_t)call->members[call->opts.root].count};
+        call->made[0] = (tt_bytes){out, (size_t)call->members[call->what.root].count};
         return;
     }
     for (int i = 0; i < call->n; i++)
@@ -225,7 +225,7 @@ static tt_status move(tt_comm *c, tti_comm_call *call)
 
 static tt_status run(tt_comm *c, tti_comm_call *call, tti_reduction *r)
 {
-    if (call->kind == TTI_BARRIER)
+    if (call->what.kind == TTI_BARRIER)
         return TT_OK;
     TT_TRY(call->is->reduces ? c->transport->reduce(c, call, r) : move(c, call));
     write_received(c, call);
@@ -267,7 +267,7 @@ tt_status tti_comm_ready(tt_comm *c)
 
 // ---- the calls -------------------------------------------------------------------------------
 
-static tt_status collective(tt_comm *c, tti_call_kind kind, const tt_member *members,
+static tt_status collective(tt_comm *c, tti_collective_kind kind, const tt_member *members,
                             const tt_comm_opts *opts)
 {
     tti_comm_call call;
@@ -295,8 +295,8 @@ CALL(all_to_all, TTI_ALL_TO_ALL)
 tt_status tt_barrier(tt_comm *c)
 {
     TT_TRY(tti_comm_ready(c));
-    tti_comm_call call = {.kind = TTI_BARRIER,
-                          .is = tti_collective_of(TTI_BARRIER),
+    tti_comm_call call = {.what = {.kind = TTI_BARRIER, .n = c->total},
+                          .is = tti_collective_def_of(TTI_BARRIER),
                           .name = tti_call_name(TTI_BARRIER),
                           .total = c->total};
     tt_status st = tti_comm_await_devices(c);

@@ -23,14 +23,14 @@ static tti_call_piece whole_sum(const tti_comm_call *call, int from, int to)
 
 static tti_call_piece sum_for_root(const tti_comm_call *call, int from, int to)
 {
-    return to == call->opts.root ? whole_sum(call, from, to) : (tti_call_piece){0, 0, 0};
+    return to == call->what.root ? whole_sum(call, from, to) : (tti_call_piece){0, 0, 0};
 }
 
 static tti_call_piece share_of_sum(const tti_comm_call *call, int from, int to)
 {
     (void)from;
-    int64_t count = call->members[to].count, begin = tti_share_begin(count, to, call->n);
-    return (tti_call_piece){begin, 0, tti_share_begin(count, to + 1, call->n) - begin};
+    int64_t count = call->members[to].count, begin = tti_piece_begin(&call->what, count, to);
+    return (tti_call_piece){begin, 0, tti_piece_begin(&call->what, count, to + 1) - begin};
 }
 
 static tti_call_piece one_after_another(const tti_comm_call *call, int from, int to)
@@ -41,19 +41,19 @@ static tti_call_piece one_after_another(const tti_comm_call *call, int from, int
 
 static tti_call_piece gather_at_root(const tti_comm_call *call, int from, int to)
 {
-    return to == call->opts.root ? one_after_another(call, from, to) : (tti_call_piece){0, 0, 0};
+    return to == call->what.root ? one_after_another(call, from, to) : (tti_call_piece){0, 0, 0};
 }
 
 static tti_call_piece block_of_root(const tti_comm_call *call, int from, int to)
 {
-    return from == call->opts.root ? (tti_call_piece){call->offset[to], 0, call->members[to].count}
+    return from == call->what.root ? (tti_call_piece){call->offset[to], 0, call->members[to].count}
                                    : (tti_call_piece){0, 0, 0};
 }
 
 static tti_call_piece all_of_root(const tti_comm_call *call, int from, int to)
 {
     (void)to;
-    return (tti_call_piece){0, 0, from == call->opts.root ? call->members[from].count : 0};
+    return (tti_call_piece){0, 0, from == call->what.root ? call->members[from].count : 0};
 }
 
 static tti_call_piece blocks(const tti_comm_call *call, int from, int to)
@@ -89,7 +89,7 @@ static tti_call_piece strings(const tti_comm_call *call, int from, int to)
         .has_counts = ((has)&COUNTS) != 0, .in_place = ((has)&IN_PLACE) != 0,                      \
         .makes_out = ((has)&MAKES) != 0,                                                           \
     }
-static const tti_collective kinds[] = {
+static const tti_collective_def kinds[] = {
     [TTI_ALL_REDUCE] = KIND("all_reduce", whole_sum, ALL, REDUCES | IN_PLACE),
     [TTI_REDUCE_SCATTER] = KIND("reduce_scatter", share_of_sum, ALL, REDUCES | IN_PLACE),
     [TTI_ALL_GATHER] = KIND("all_gather", one_after_another, ALL, UNIFORM | FREE | IN_PLACE),
@@ -104,15 +104,15 @@ static const tti_collective kinds[] = {
     [TTI_GATHER_BYTES] = KIND("gather_bytes", strings, ALL, UNIFORM | FREE | MAKES),
 };
 
-const tti_collective *tti_collective_of(int kind)
+const tti_collective_def *tti_collective_def_of(int kind)
 {
-    static const tti_collective unknown = {.name = "?", .piece = none};
-    return kind >= 0 && kind < TTI_N_CALL_KINDS ? &kinds[kind] : &unknown;
+    static const tti_collective_def unknown = {.name = "?", .piece = none};
+    return kind >= 0 && kind < TTI_N_COLLECTIVE_KINDS ? &kinds[kind] : &unknown;
 }
 
 const char *tti_call_name(int kind)
 {
-    return tti_collective_of(kind)->name;
+    return tti_collective_def_of(kind)->name;
 }
 
 // ---- moves -----------------------------------------------------------------------------------
@@ -126,13 +126,13 @@ int64_t tti_move_count(const tti_comm_call *call)
 tti_move tti_move_at(const tti_comm_call *call, int64_t k)
 {
     const tt_member *m = call->members;
-    size_t item = tt_dtype_bytes(call->opts.dtype);
+    size_t item = tt_dtype_bytes(call->what.dtype);
     int to = (int)(k % call->n), from = (int)(k / call->n);
     if (call->is->flow == TTI_FLOW_FROM_ROOT)
-        from = call->opts.root;
+        from = call->what.root;
     if (call->is->flow == TTI_FLOW_TO_ROOT) {
         from = (int)k;
-        to = call->opts.root;
+        to = call->what.root;
     }
     tti_call_piece p = call->is->piece(call, from, to);
     if (p.count == 0 || m[from].in == NULL || m[to].out == NULL) // memory may be none

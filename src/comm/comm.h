@@ -1,8 +1,8 @@
 /*
  * comm.h (internal) - a group of members, one call as its transport sees it, the transport record.
  *
- * Every call is one collective: a kind (a record, collectives.c), a type, a piece map that says
- * which elements go from whom to whom, and options. A reduction combines addends element by element
+ * Every call is one collective (device/collective.h): a kind (a record, collectives.c), a type, a
+ * piece map that says which elements go from whom to whom, and options. A reduction combines addends element by element
  * and hands out pieces of the result; the others copy pieces from members to members. calls.c
  * checks a call and hands it to a transport, which carries it out. What members must agree on is
  * the call's fingerprint.
@@ -14,23 +14,8 @@
 #include "base/thread.h"
 #include "comm/lane_tree.h"
 #include "comm/reduction.h"
+#include "device/collective.h"
 #include <tutti/comm.h>
-
-typedef enum tti_call_kind {
-    TTI_ALL_REDUCE = 0,
-    TTI_REDUCE_SCATTER = 1,
-    TTI_ALL_GATHER = 2,
-    TTI_BROADCAST = 3,
-    TTI_ALL_TO_ALL = 4,
-    TTI_BARRIER = 5,
-    TTI_SUM_LANES = 6,
-    TTI_REDUCE_TO = 7,
-    TTI_GATHER_TO = 8,
-    TTI_SCATTER_FROM = 9,
-    TTI_BROADCAST_BYTES = 10,
-    TTI_GATHER_BYTES = 11,
-    TTI_N_CALL_KINDS = 12,
-} tti_call_kind;
 
 // What every member of a call must have in common; transports between processes send it ahead.
 typedef struct tti_fingerprint {
@@ -49,8 +34,8 @@ typedef struct tti_counts {
 } tti_counts;
 
 typedef struct tti_comm_call {
-    tti_call_kind kind;
-    const struct tti_collective *is;
+    tti_collective what;
+    const struct tti_collective_def *is;
     const char *name;         // for messages: "all_reduce"
     const tt_member *own;     // of this process
     const tt_member *members; // of all processes once they agree; others' have no memory
@@ -77,7 +62,7 @@ typedef enum tti_flow {
     TTI_FLOW_TO_ROOT = 2,
 } tti_flow;
 
-typedef struct tti_collective {
+typedef struct tti_collective_def {
     const char *name;
     tti_call_piece (*piece)(const tti_comm_call *call, int from,
                             int to); // of sums, from is not used
@@ -88,9 +73,16 @@ typedef struct tti_collective {
     bool has_counts; // may be given unequal counts
     bool in_place;   // a member's piece for itself may be the same memory in in and out
     bool makes_out;  // the result is allocated, one per process
-} tti_collective;
+} tti_collective_def;
 
-const tti_collective *tti_collective_of(int kind); // one without pieces, "?", if there is none
+// First of count elements of member r's piece, and the end of all for the number of members.
+static inline int64_t tti_piece_begin(const tti_collective *c, int64_t count, int r)
+{
+    return c->begin != NULL ? c->begin[r] : tti_share_begin(count, r, c->n);
+}
+
+const tti_collective_def *
+tti_collective_def_of(int kind); // one without pieces, "?", if there is none
 const char *tti_call_name(int kind);
 
 // ---- reductions ------------------------------------------------------------------------------
@@ -281,7 +273,7 @@ void tti_arrivals_free(tt_comm *c);
  * Fills a call from what a public function got, and checks options and counts; then memory, once
  * members agree and lanes are known to be right.
  */
-tt_status tti_call_begin(tt_ctx *ctx, tti_call_kind kind, const tt_member *members, int n,
+tt_status tti_call_begin(tt_ctx *ctx, tti_collective_kind kind, const tt_member *members, int n,
                          int first, int total, const tt_comm_opts *opts,
                          tti_comm_call *call) TTI_CHECKED;
 // Rows of opts.counts that this process has: one per member of an all-to-all, the root's of others.

@@ -95,7 +95,7 @@ static tt_status push_all(tt_ctx *ctx, const tti_comm_call *call, tti_reduction 
             push(call, r, stack, i, 0, (tti_part){i, 1});
         return TT_OK;
     }
-    if (call->opts.combine != TT_COMBINE_SUM)
+    if (call->what.combine != TT_COMBINE_SUM)
         return TT_FAIL(ctx, TT_EINVAL, "%s: lanes apply to sums only, not to a maximum or minimum",
                        call->name);
     int total = call->opts.lanes, n;
@@ -124,7 +124,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     bool has_root = call->is->flow == TTI_FLOW_TO_ROOT;
     r->members = call->members + (has_root ? o->root : 0);
     r->n_members = has_root ? 1 : call->n;
-    r->is_scattered = call->kind == TTI_REDUCE_SCATTER;
+    r->is_scattered = call->what.kind == TTI_REDUCE_SCATTER;
     r->passes = r->copy_passes = r->is_partial = false;
     r->copy = NULL;
     r->n = 0;
@@ -132,7 +132,7 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
     tti_lane_stack stack = {.depth = 0};
     TT_TRY(push_all(ctx, call, r, &stack));
     r->addend[r->n - 1].merges += tti_lane_finish(&stack);
-    for (int i = 0; o->fast && i < r->n; i++) // one after another: the shortest program
+    for (int i = 0; call->what.is_fast && i < r->n; i++) // one after another: the shortest program
         r->addend[i].merges = i > 0;
     return TT_OK;
 }

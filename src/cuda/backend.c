@@ -215,7 +215,7 @@ static tt_status cuda_gang(tti_device *const *d, int n, void **out)
     return module()->gang(states, n, out);
 }
 
-static tt_status cuda_together(void *gang, const tti_library_collective *list, int n)
+static tt_status cuda_together(void *gang, const tti_library_call *list, int n)
 {
     return module()->together(gang, list, n);
 }

@@ -8,8 +8,8 @@
 #ifndef TUTTI_CUDA_MODULE_H
 #define TUTTI_CUDA_MODULE_H
 
+#include "device/collective.h"
 #include "device/kernel_key.h"
-#include "device/library_collective.h"
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -102,7 +102,7 @@ typedef struct tti_cuda_module {
     bool (*try_alloc)(void *d, size_t bytes, void **out);
     bool (*joins)(void *const *d, int n, char *words, size_t size);
     tt_status (*gang)(void *const *d, int n, void **out);
-    tt_status (*together)(void *gang, const tti_library_collective *list, int n);
+    tt_status (*together)(void *gang, const tti_library_call *list, int n);
     tt_status (*mark)(void *d, void **event);
     // Bytes of the GPU's memory in use by this process beside what alloc gave: context, libraries.
     size_t (*overhead)(void *d);

@@ -164,7 +164,7 @@ static void put_cause(const gang *g, int rank, int result, char *out, size_t n)
 }
 
 // Of rank's device; j is what was asked for, NULL: nothing in particular. The gang is lost.
-static tt_status fail(gang *g, int rank, const tti_library_collective *j, int others, int result)
+static tt_status fail(gang *g, int rank, const tti_library_call *j, int others, int result)
 {
     const tti_cuda_device *d = g->devices[rank];
     char cause[TTI_CAUSE], what[160] = "", more[32] = "", text[2 * TTI_CAUSE];
@@ -172,10 +172,10 @@ static tt_status fail(gang *g, int rank, const tti_library_collective *j, int ot
     if (others > 0)
         snprintf(more, sizeof(more), " and %d more", others);
     if (j != NULL && j->node != NULL)
-        snprintf(what, sizeof(what), "%s of %s '%.64s'%s: ", kind_names[j->kind], j->node->op->name,
-                 j->node->name, more);
+        snprintf(what, sizeof(what), "%s of %s '%.64s'%s: ", kind_names[j->what.kind],
+                 j->node->op->name, j->node->name, more);
     else if (j != NULL)
-        snprintf(what, sizeof(what), "%s%s: ", kind_names[j->kind], more);
+        snprintf(what, sizeof(what), "%s%s: ", kind_names[j->what.kind], more);
     snprintf(text, sizeof(text), "%s: %s%s", d->name, what, cause);
     lose(g, text);
     return TT_FAIL(d->ctx, TT_EDEVICE, "%s (set TUTTI_NCCL=off to run without NCCL)", text);
@@ -336,26 +336,26 @@ void tti_gangs_end(const tti_cuda_device *d, const char *why)
 // ---- calls -----------------------------------------------------------------------------------
 
 // Have all devices as many elements?
-static bool is_even(const tti_library_collective *j, int n)
+static bool is_even(const tti_library_call *j, int n)
 {
     for (int i = 0; i < n; i++)
-        if (j->begin[i + 1] - j->begin[i] != j->begin[1] - j->begin[0])
+        if (j->what.begin[i + 1] - j->what.begin[i] != j->what.begin[1] - j->what.begin[0])
             return false;
     return true;
 }
 
 // Piece after piece: each is summed to its device, or sent from it.
-static int call_uneven(const gang *g, const tti_library_collective *j, int rank)
+static int call_uneven(const gang *g, const tti_library_call *j, int rank)
 {
-    type t = type_of(j->dtype);
+    type t = type_of(j->what.dtype);
     int result = SUCCESS;
     for (int to = 0; to < g->n && result == SUCCESS; to++) {
-        size_t count = (size_t)(j->begin[to + 1] - j->begin[to]);
-        char *at = (char *)j->data[rank] + (size_t)j->begin[to] * t.bytes;
+        size_t count = (size_t)(j->what.begin[to + 1] - j->what.begin[to]);
+        char *at = (char *)j->data[rank] + (size_t)j->what.begin[to] * t.bytes;
         cudaStream_t s = g->devices[rank]->parts->joint;
         if (count == 0)
             continue;
-        if (j->kind == TTI_LIBRARY_REDUCE_SCATTER)
+        if (j->what.kind == TTI_REDUCE_SCATTER)
             result = nccl()->ncclReduce(at, at, count, t.number, SUM, to, g->comms[rank], s);
         else
             result =
@@ -364,25 +364,25 @@ static int call_uneven(const gang *g, const tti_library_collective *j, int rank)
     return result;
 }
 
-static int call(const gang *g, const tti_library_collective *j, int rank)
+static int call(const gang *g, const tti_library_call *j, int rank)
 {
-    type t = type_of(j->dtype);
-    size_t count = (size_t)j->begin[g->n];
-    char *data = (char *)j->data[rank], *piece = data + (size_t)j->begin[rank] * t.bytes;
+    type t = type_of(j->what.dtype);
+    size_t count = (size_t)j->what.begin[g->n];
+    char *data = (char *)j->data[rank], *piece = data + (size_t)j->what.begin[rank] * t.bytes;
     cudaStream_t s = g->devices[rank]->parts->joint;
     if (count == 0)
         return SUCCESS;
-    if (j->kind == TTI_LIBRARY_ALL_REDUCE)
+    if (j->what.kind == TTI_ALL_REDUCE)
         return nccl()->ncclAllReduce(data, data, count, t.number, SUM, g->comms[rank], s);
     if (!is_even(j, g->n))
         return call_uneven(g, j, rank);
     count /= (size_t)g->n;
-    if (j->kind == TTI_LIBRARY_REDUCE_SCATTER)
+    if (j->what.kind == TTI_REDUCE_SCATTER)
         return nccl()->ncclReduceScatter(data, piece, count, t.number, SUM, g->comms[rank], s);
     return nccl()->ncclAllGather(piece, data, count * t.bytes, AS_BYTES, g->comms[rank], s);
 }
 
-tt_status tti_nccl_together(void *state, const tti_library_collective *list, int n)
+tt_status tti_nccl_together(void *state, const tti_library_call *list, int n)
 {
     gang *g = (gang *)state;
     if (g->lost[0] != '\0')

@@ -14,7 +14,7 @@ typedef struct tti_gang_link {
 // As in tti_streams.
 bool tti_nccl_joins(void *const *d, int n, char *words, size_t size);
 tt_status tti_nccl_gang(void *const *d, int n, void **out);
-tt_status tti_nccl_together(void *gang, const tti_library_collective *list, int n);
+tt_status tti_nccl_together(void *gang, const tti_library_call *list, int n);
 tt_status tti_nccl_mark(void *d, void **event);
 
 // Fails if one of d's gangs has failed since it was last asked.

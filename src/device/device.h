@@ -11,8 +11,8 @@
 #include "base/base.h"
 #include "base/ctx.h"
 #include "base/thread.h"
+#include "device/collective.h"
 #include "device/kernel_key.h"
-#include "device/library_collective.h"
 #include <tutti/extend.h>
 
 typedef struct tti_team tti_team;
@@ -106,7 +106,7 @@ typedef struct tti_streams {
      */
     bool (*joins)(tti_device *const *d, int n, char *words, size_t size);
     tt_status (*gang)(tti_device *const *d, int n, void **out);
-    tt_status (*together)(void *gang, const tti_library_collective *list, int n);
+    tt_status (*together)(void *gang, const tti_library_call *list, int n);
     tt_status (*mark)(tti_device *d, void **event);
 } tti_streams;
 

@@ -106,26 +106,25 @@ static int send(tti_plan *p, int value, int after, int device, const tti_transfe
 }
 
 // Of a value of a process that is far away, or of one piece of every part of it; -1.
-static int far_receive(tti_plan *p, int value, int device, int piece)
+static int far_receive(tti_plan *p, int value, int device, const tti_pnode *piece)
 {
     tti_value *v = &p->values[value];
     tti_transfer *m = new_transfer(p, p->top->devices[v->device]->task, 1);
     if (m == NULL)
         return -1;
     int64_t begin = 0, end = v->count, parts = 1;
-    if (piece >= 0) {
+    if (piece != NULL) {
         parts = parts_of(v);
-        end = v->count / parts;
-        tti_piece_range(end, piece, p->mesh.n_replicas, &begin, &end);
+        tti_piece_of(piece, &begin, &end);
     }
     size_t item = tt_dtype_bytes(v->dtype);
     m->n = (int)parts;
     m->begin = (size_t)begin * item;
     m->stride = v->bytes / (size_t)parts;
-    m->bytes = piece >= 0 ? (size_t)(end - begin) * item : v->bytes;
+    m->bytes = piece != NULL ? (size_t)(end - begin) * item : v->bytes;
     int id = send(p, value, -1, device, m);
     int copy = id < 0 ? -1 : receive(p, value, device, m, id);
-    if (copy < 0 || piece < 0)
+    if (copy < 0 || piece == NULL)
         return copy;
     v = &p->values[copy];
     v->is_range = true;
@@ -190,10 +189,11 @@ static device_pair *find_pair(const receive_builder *c, int value, int place)
 }
 
 // The value as a process that is far away has it, once it was received there; -1.
-static int receive_once(receive_builder *c, int value, int device, int piece)
+static int receive_once(receive_builder *c, int value, int device, const tti_pnode *piece)
 {
     tti_plan *p = c->p;
-    int place = 2 * TTI_MAX_DEVICES * (1 + p->top->devices[device]->task) + piece + 1;
+    int place = 2 * TTI_MAX_DEVICES * (1 + p->top->devices[device]->task) +
+                (piece != NULL ? piece->piece + 1 : 0);
     device_pair *at = find_pair(c, value, place);
     if (at->copy == 0) {
         int copy = far_receive(p, value, device, piece);
@@ -230,7 +230,7 @@ static int needed(tti_plan *p, const tti_pnode *pn, int value)
         parts_of(&v) > 1)
         return value;
     int64_t begin, end;
-    tti_piece_range(v.count, pn->piece, p->mesh.n_replicas, &begin, &end);
+    tti_piece_of(pn, &begin, &end);
     v.root = value;
     v.skip += (size_t)begin * tt_dtype_bytes(v.dtype);
     v.keep = false;
@@ -248,7 +248,7 @@ static tt_status cut_input(receive_builder *c, int node, int k)
     if (tti_is_cross_host(p, device, p->values[v].device)) {
         const tti_pnode *pn = &p->nodes[node];
         bool in_piece = pn->kind == TTI_TREE && pn->piece >= 0 && p->values[v].sparse_rows == 0;
-        v = receive_once(c, v, device, in_piece ? pn->piece : -1);
+        v = receive_once(c, v, device, in_piece ? pn : NULL);
         if (v < 0)
             return TT_ENOMEM;
         p->nodes[node].in[k] = v;
@@ -314,7 +314,7 @@ static tt_status cut_fetches(receive_builder *c)
             if (task == last || task == p->top->devices[from]->task)
                 continue;
             last = task;
-            int copy = tti_is_cross_host(p, d, from) ? receive_once(c, target, d, -1)
+            int copy = tti_is_cross_host(p, d, from) ? receive_once(c, target, d, NULL)
                                                      : copy_to(c, target, d);
             if (copy < 0)
                 return TT_ENOMEM;

@@ -145,8 +145,8 @@ typedef struct tti_executable {
     int n_submissions;
     tti_collective_group *groups; // in the order
     int n_groups;
-    tti_library_collective *collectives; // in the order
-    void *captured;                      // the backend's graph; NULL: none yet
+    tti_library_call *collectives; // in the order
+    void *captured;                // the backend's graph; NULL: none yet
     int64_t n_walks; // runs that were submitted entry by entry, since the arenas moved
 
     tti_pace pace;

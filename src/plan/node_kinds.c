@@ -2,6 +2,7 @@
  * node_kinds.c - the kinds of plan nodes, one record each: a new kind is a row here, a word in
  * plan.h and a function that drafts its calls.
  */
+#include "comm/comm.h"
 #include "plan/emit/draft.h"
 
 static const char *op_name(const tti_pnode *pn)
@@ -14,11 +15,9 @@ static const char *fused_name(const tti_pnode *pn)
     return pn->n_members > 1 ? "fused" : op_name(pn);
 }
 
-static const char *joint_name(const tti_pnode *pn)
+static const char *collective_name(const tti_pnode *pn)
 {
-    return pn->library == TTI_LIBRARY_ALL_REDUCE       ? "all_reduce"
-           : pn->library == TTI_LIBRARY_REDUCE_SCATTER ? "reduce_scatter"
-                                                       : "all_gather";
+    return tti_call_name((int)pn->what->kind);
 }
 
 // ---- what they write -------------------------------------------------------------------------
@@ -79,7 +78,7 @@ static const tti_kind kinds[] = {
                     .writes = writes_last,
                     .draft = tti_draft_combining},
     [TTI_SEND] = {.name = "send", .communicates = true, .draft = tti_draft_transfer},
-    [TTI_LIBRARY_COLLECTIVE] = {.name_of = joint_name,
+    [TTI_LIBRARY_COLLECTIVE] = {.name_of = collective_name,
                                 .communicates = true,
                                 .writes = writes_first,
                                 .draft = tti_draft_collective},

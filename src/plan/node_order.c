@@ -149,7 +149,7 @@ static void wait_for_joint(tti_plan *p, tti_pnode *pn)
         if (maker->kind == TTI_LIBRARY_COLLECTIVE)
             pn->key = tti_key_later(pn->key, maker->ready);
     }
-    if (pn->kind == TTI_LIBRARY_COLLECTIVE && pn->library == TTI_LIBRARY_ALL_GATHER)
+    if (pn->kind == TTI_LIBRARY_COLLECTIVE && pn->what->kind == TTI_ALL_GATHER)
         pn->key = pn->ready =
             tti_key_shift(p->nodes[p->values[pn->in[0]].node].key, TTI_SHIFT_ASSEMBLE);
 }

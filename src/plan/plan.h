@@ -81,7 +81,7 @@ typedef enum tti_node_kind {
     TTI_NARROW = 8,  // rounds a replica's sum to the type it is sent in; the last input, a
                      // variable, has what that took before and takes what it takes now
     TTI_SEND = 9,    // a value, or nothing, goes to another process as messages
-    // One device's part of a collective that a library carries out (device/library_collective.h).
+    // One device's part of a collective that a library carries out (device/collective.h).
     TTI_LIBRARY_COLLECTIVE = 10,
     TTI_CHAINED = 11, // several nodes by one kernel
 } tti_node_kind;
@@ -108,7 +108,7 @@ typedef struct tti_pnode {
     int64_t first_row;     // of them, within the run's
     int micro;             // the replica's micro-batch it belongs to
     int stage;             // of a pipeline, from 1; 0: none
-    int piece;             // trees, collects: the piece it makes or already has; -1: none
+    int piece;             // what: the piece it makes or already has; -1: none
     int n_pieces;          // a variable of which there is one, in so many pieces; 0: a whole copy
     bool is_copy;          // another replica does the same
     int group;             // fused into this plan node; -1: none
@@ -119,17 +119,25 @@ typedef struct tti_pnode {
     int position;      // in the order
     tti_order_key key; // where it would like to stand in the order
     bool is_dropped;
-    bool is_recomputed;       // computes a forward node again: belongs to the backward part
-    bool is_chain;            // trees: adds what one replica has, part after part
-    tti_library_kind library; // of a TTI_LIBRARY_COLLECTIVE
-    int collective;           // likewise, of the plan's collectives
-    tti_order_key ready;      // likewise: where in the order its result is looked for
+    bool is_recomputed; // computes a forward node again: belongs to the backward part
+    bool is_chain;      // trees: adds what one replica has, part after part
+    // What it is a member's part of: sums over replicas, pieces that are put together. NULL: nothing.
+    const tti_collective *what;
+    int collective;      // of a TTI_LIBRARY_COLLECTIVE: of the plan's collectives
+    tti_order_key ready; // likewise: where in the order its result is looked for
     int n_after;
     int *after; // plan nodes that run first
     int from;   // receives: the device, and the plan node, that made the value
     int maker;
     tti_transfer *transfer; // receives and sends of messages; else NULL
 } tti_pnode;
+
+// The elements of a whole value that a node's piece has.
+static inline void tti_piece_of(const tti_pnode *pn, int64_t *begin, int64_t *end)
+{
+    *begin = pn->what->begin[pn->piece];
+    *end = pn->what->begin[pn->piece + 1];
+}
 
 // Devices, one of each replica, between which a library carries sums, or does not.
 typedef struct tti_communicator_plan {
@@ -146,9 +154,10 @@ typedef struct tti_communicator_plan {
  */
 typedef struct tti_collective_op {
     int communicator;
-    int first; // plan node of the first device
-    int group, call;
-    tti_library_collective library;
+    int first, n; // plan nodes
+    const tti_collective *what;
+    int group, at; // the group, and the call of the executable
+    tti_library_call call;
 } tti_collective_op;
 
 // What a device's memory is for: adds up to variable_bytes + arena_bytes + fixed_bytes.

@@ -119,7 +119,7 @@ typedef struct carried {
     bool is_asked;
     const char *words; // NULL: nobody but our own kernels
     const char *why;   // likewise
-    int n[3];          // by tti_library_kind
+    int n[3];          // by tti_collective_kind
 } carried;
 
 static carried carried_by(const tti_plan *p)
@@ -134,7 +134,7 @@ static carried carried_by(const tti_plan *p)
         if (p->nodes[p->collectives[u].first].is_dropped)
             continue;
         c.words = p->communicators[p->collectives[u].communicator].words;
-        c.n[p->collectives[u].library.kind]++;
+        c.n[p->collectives[u].what->kind]++;
     }
     return c;
 }
@@ -146,8 +146,8 @@ static void print_carried(tti_text *t, const tti_plan *p)
         tti_text_add(t,
                      "\ngradient sums: by %s, in any order: %d all_reduce, %d reduce_scatter, %d "
                      "all_gather in %d groups\n",
-                     c.words, c.n[TTI_LIBRARY_ALL_REDUCE], c.n[TTI_LIBRARY_REDUCE_SCATTER],
-                     c.n[TTI_LIBRARY_ALL_GATHER], p->exe.n_groups);
+                     c.words, c.n[TTI_ALL_REDUCE], c.n[TTI_REDUCE_SCATTER], c.n[TTI_ALL_GATHER],
+                     p->exe.n_groups);
     else if (c.is_asked)
         tti_text_add(t, "\ngradient sums: by Tutti's own kernels, in any order: %s\n", c.why);
 }
@@ -162,8 +162,8 @@ static void json_carried(tti_text *t, const tti_plan *p)
     tti_text_add(t, ",\"why\":");
     tti_text_json(t, c.words == NULL ? c.why : "");
     tti_text_add(t, ",\"all_reduce\":%d,\"reduce_scatter\":%d,\"all_gather\":%d,\"groups\":%d}",
-                 c.n[TTI_LIBRARY_ALL_REDUCE], c.n[TTI_LIBRARY_REDUCE_SCATTER],
-                 c.n[TTI_LIBRARY_ALL_GATHER], p->exe.n_groups);
+                 c.n[TTI_ALL_REDUCE], c.n[TTI_REDUCE_SCATTER], c.n[TTI_ALL_GATHER],
+                 p->exe.n_groups);
 }
 
 // The same value between the same devices?

@@ -63,7 +63,7 @@ tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
     bool tells = pn->kind == TTI_OP || pn->kind == TTI_TREE || pn->kind == TTI_MOMENTS ||
-                 (pn->kind == TTI_LIBRARY_COLLECTIVE && pn->library == TTI_LIBRARY_ALL_REDUCE);
+                 (pn->kind == TTI_LIBRARY_COLLECTIVE && pn->what->kind == TTI_ALL_REDUCE);
     if (!tells || pn->is_recomputed)
         return TT_OK; // copies have the hash of what they copy
     if (pn->is_copy && pn->lanes == &p->lanes)

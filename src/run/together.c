@@ -32,7 +32,7 @@ static tt_status prepare(tt_session *s, tti_plan *p, int i)
     tti_entry *en = submitted(p, i);
     const tti_collective_op *u = collective_of(p, i);
     const tt_launch *l = &en->calls->launch;
-    bool gathers = u->library.kind == TTI_LIBRARY_ALL_GATHER;
+    bool gathers = u->what->kind == TTI_ALL_GATHER;
     atomic_store_explicit(&s->clocks[device].at, p->exe.submissions[i].entry, memory_order_relaxed);
     if (atomic_load_explicit(&s->failed, memory_order_relaxed) != TT_OK)
         return TT_ESTOP;
@@ -41,8 +41,7 @@ static tt_status prepare(tt_session *s, tti_plan *p, int i)
         TT_TRY(d->backend->streams->mark(d, &en->times[0]));
     if (s->ctx->fault != NULL)
         TT_TRY(tti_fault_before(s, p, device, en));
-    p->exe.collectives[u->call].data[en->pnode - u->first] =
-        gathers ? l->out[0].data : l->in[0].data;
+    p->exe.collectives[u->at].data[en->pnode - u->first] = gathers ? l->out[0].data : l->in[0].data;
     return TT_OK;
 }
 

@@ -15,7 +15,7 @@
 // ---- one call, in the group of all processes and alone ---------------------------------------
 
 typedef struct one_call {
-    tti_call_kind kind;
+    tti_collective_kind kind;
     int64_t count;
     tt_dtype dtype;
     tt_combine combine;
@@ -63,7 +63,7 @@ typedef struct set { // of members, with room for everything
 static void make_set(const one_call *k, int first, int n, int total, set *s)
 {
     size_t item = tt_dtype_bytes(k->dtype);
-    bool is_sum = tti_collective_of((int)k->kind)->reduces;
+    bool is_sum = tti_collective_def_of((int)k->kind)->reduces;
     size_t blocks = is_sum || k->kind == TTI_BROADCAST ? 1 : (size_t)total;
     *s = (set){.bytes = (size_t)k->count * item * blocks + 64};
     s->in_bytes = is_sum ? 4 * s->bytes : s->bytes; // up to four partial sums

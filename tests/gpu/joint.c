@@ -60,10 +60,10 @@ static tt_status close_team(team *t)
     return tt_close(t->ctx);
 }
 
-static tti_library_collective joint_of(team *t, tti_library_kind kind, tt_dtype dtype)
+static tti_library_call call_of(team *t, tti_collective_kind kind, tt_dtype dtype)
 {
-    return (tti_library_collective){
-        .kind = kind, .dtype = dtype, .begin = t->begin, .data = t->data};
+    return (tti_library_call){.what = {.kind = kind, .dtype = dtype, .begin = t->begin},
+                              .data = t->data};
 }
 
 // What is enqueued on the devices from here on comes after the joint work so far.
@@ -98,9 +98,9 @@ TEST(gpu_joint_work_of_one_gpu)
     float *host = t.st->pinned(t.d[0], t.bytes), *back = t.st->pinned(t.d[0], t.bytes);
     void *exec = NULL, *again = NULL;
     t.begin[1] = COUNT;
-    tti_library_collective list[] = {joint_of(&t, TTI_LIBRARY_ALL_REDUCE, TT_F32),
-                                     joint_of(&t, TTI_LIBRARY_REDUCE_SCATTER, TT_F32),
-                                     joint_of(&t, TTI_LIBRARY_ALL_GATHER, TT_F32)};
+    tti_library_call list[] = {call_of(&t, TTI_ALL_REDUCE, TT_F32),
+                               call_of(&t, TTI_REDUCE_SCATTER, TT_F32),
+                               call_of(&t, TTI_ALL_GATHER, TT_F32)};
     CHECK_OK(t.st->gang(t.d, 1, &again));
     CHECK(again == t.gang);
     for (int run = 0; run < 5; run++) {
@@ -148,7 +148,7 @@ static void put(tt_dtype t, void *at, int64_t i, double x)
 }
 
 // Elements that rank r has afterwards are those of want; what else a scatter leaves is undefined.
-static void check_result(team *t, tti_library_kind kind, tt_dtype dtype)
+static void check_result(team *t, tti_collective_kind kind, tt_dtype dtype)
 {
     size_t item = tt_dtype_bytes(dtype);
     char *got = malloc(t->bytes), *want = malloc(t->bytes);
@@ -159,10 +159,10 @@ static void check_result(team *t, tti_library_kind kind, tt_dtype dtype)
                 double x = 0;
                 for (int k = 0; k < t->n; k++)
                     x += number(k, i);
-                put(dtype, want, i, kind == TTI_LIBRARY_ALL_GATHER ? number(q, i) : x);
+                put(dtype, want, i, kind == TTI_ALL_GATHER ? number(q, i) : x);
             }
             size_t from = (size_t)t->begin[q] * item, bytes = (size_t)t->begin[q + 1] * item - from;
-            if (kind != TTI_LIBRARY_REDUCE_SCATTER || q == r)
+            if (kind != TTI_REDUCE_SCATTER || q == r)
                 ck_assert_msg(memcmp(got + from, want + from, bytes) == 0,
                               "kind %d, type %d, %d devices: device %d differs in piece %d", kind,
                               dtype, t->n, r, q);
@@ -195,11 +195,11 @@ TEST(gpu_joint_work_of_several)
                 for (int r = 0; r <= n; r++) // uneven: some have nothing
                     t.begin[r] = even ? 100 * r : r <= 1 ? 0 : 150 * r - 7;
                 for (int kind = 0; kind < 3; kind++) {
-                    tti_library_collective j = joint_of(&t, (tti_library_kind)kind, types[k]);
+                    tti_library_call j = call_of(&t, (tti_collective_kind)kind, types[k]);
                     fill_all(&t, types[k]);
                     CHECK_OK(t.st->together(t.gang, &j, 1));
                     wait_all(&t);
-                    check_result(&t, (tti_library_kind)kind, types[k]);
+                    check_result(&t, (tti_collective_kind)kind, types[k]);
                 }
                 CHECK_OK(close_team(&t));
             }
@@ -217,7 +217,7 @@ TEST(gpu_joint_work_has_its_place_in_the_order)
         float one[2] = {1, 2}, got[2] = {0, 0};
         t.begin[1] = 0;
         t.begin[2] = 1;
-        tti_library_collective j = joint_of(&t, TTI_LIBRARY_ALL_REDUCE, TT_F32);
+        tti_library_call j = call_of(&t, TTI_ALL_REDUCE, TT_F32);
         for (int i = 0; i < 2; i++)
             CHECK_OK(t.st->copy(t.d[i], t.data[i], NULL, &one[i], sizeof(float)));
         CHECK_OK(t.st->together(t.gang, &j, 1));
@@ -248,9 +248,9 @@ TEST(gpu_joint_work_is_captured)
     CHECK_OK(t.st->capture_begin(t.d, N));
     for (int r = 0; r < N; r++)
         CHECK_OK(t.st->copy(t.d[r], t.data[r], NULL, host + r * COUNT, t.bytes));
-    tti_library_collective j = joint_of(&t, TTI_LIBRARY_REDUCE_SCATTER, TT_F32);
+    tti_library_call j = call_of(&t, TTI_REDUCE_SCATTER, TT_F32);
     CHECK_OK(t.st->together(t.gang, &j, 1));
-    j.kind = TTI_LIBRARY_ALL_GATHER;
+    j.what.kind = TTI_ALL_GATHER;
     CHECK_OK(t.st->together(t.gang, &j, 1));
     wait_all(&t);
     for (int r = 0; r < N; r++)
@@ -355,8 +355,8 @@ static void check_failure(const char *fault, const char *words, tt_status want, 
     t.begin[1] = 4;
     t.begin[2] = 16;
     for (int i = 1; i <= 3; i++) {
-        tti_library_collective list[2] = {joint_of(&t, TTI_LIBRARY_ALL_REDUCE, TT_F32),
-                                          joint_of(&t, TTI_LIBRARY_ALL_REDUCE, TT_F32)};
+        tti_library_call list[2] = {call_of(&t, TTI_ALL_REDUCE, TT_F32),
+                                    call_of(&t, TTI_ALL_REDUCE, TT_F32)};
         list[0].node = list[1].node = &node;
         tt_status st = t.st->together(t.gang, list, 2);
         for (int r = 0; st == TT_OK && r < 2; r++)

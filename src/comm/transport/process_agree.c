@@ -28,7 +28,7 @@ static size_t least_bytes(const tti_process *p, const tti_comm_call *call)
 static size_t write_small(const tt_comm *c, const tti_comm_call *call, tti_call_head *h, char *to,
                           size_t room)
 {
-    size_t bytes = 0, item = tt_dtype_bytes(call->opts.dtype);
+    size_t bytes = 0, item = tt_dtype_bytes(call->what.dtype);
     // Without lanes of its own a process cannot know whether its members hold a value or nothing.
     h->is_small = call->is->reduces && call->has_lanes;
     for (int i = 0; h->is_small != 0 && i < call->n_mine; i++) {

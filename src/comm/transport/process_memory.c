@@ -110,7 +110,7 @@ static bool find_all(tt_comm *c, const tti_comm_call *call, const tti_reduction 
 
 bool tti_process_is_shared(tt_comm *c, const tti_comm_call *call, const tti_reduction *r)
 {
-    if (call->kind != TTI_ALL_REDUCE)
+    if (call->what.kind != TTI_ALL_REDUCE)
         return false;
     if (find_all(c, call, r))
         return true;

@@ -37,7 +37,7 @@ static value value_at(const stream *s, int k)
         v.t = first + k % n_to;
     }
     v.piece = s->call->is->piece(s->call, v.f, v.t >= 0 ? v.t : first);
-    v.bytes = (size_t)v.piece.count * tt_dtype_bytes(s->call->opts.dtype);
+    v.bytes = (size_t)v.piece.count * tt_dtype_bytes(s->call->what.dtype);
     return v;
 }
 
@@ -52,14 +52,14 @@ static size_t stream_bytes(const stream *s)
 // Bytes [at, at + n) of one value, into a slot.
 static void put_value(const stream *s, const value *v, size_t at, size_t n, char *slot)
 {
-    size_t base = (size_t)v->piece.from * tt_dtype_bytes(s->call->opts.dtype);
+    size_t base = (size_t)v->piece.from * tt_dtype_bytes(s->call->what.dtype);
     tti_process_put(s->p, slot, (const char *)s->call->members[v->f].in + base + at, n);
 }
 
 // And out of one, to the members that get it.
 static void take_value(const stream *s, const value *v, size_t at, size_t n, const char *slot)
 {
-    size_t base = (size_t)v->piece.to * tt_dtype_bytes(s->call->opts.dtype);
+    size_t base = (size_t)v->piece.to * tt_dtype_bytes(s->call->what.dtype);
     for (int t = s->p->first[s->to]; t < s->p->first[s->to + 1]; t++)
         if ((v->t < 0 || v->t == t) && s->call->members[t].out != NULL)
             memcpy((char *)s->call->members[t].out + base + at, slot, n);

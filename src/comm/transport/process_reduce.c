@@ -250,7 +250,7 @@ static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reducti
     bool has_root = call->is->flow == TTI_FLOW_TO_ROOT;
     j.is_handed_on = !r->is_scattered;
     if (has_root)
-        j.only = tti_process_of(j.p, call->opts.root);
+        j.only = tti_process_of(j.p, call->what.root);
     count_addends(&j);
     make_ranges(&j);
     if (tti_process_is_shared(c, call, r)) {

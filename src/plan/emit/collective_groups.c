@@ -51,8 +51,8 @@ tt_status tti_plan_groups(tti_plan *p, const int *entry)
         }
         g->n++;
         u->group = (int)(g - p->exe.groups);
-        u->call = n;
-        p->exe.collectives[n++] = u->library;
+        u->at = n;
+        p->exe.collectives[n++] = u->call;
     }
     return TT_OK;
 }

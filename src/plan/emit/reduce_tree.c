@@ -217,7 +217,7 @@ static tt_status draft_narrow(tti_emitter *e, int pnode)
     int64_t end;
     prog->count = sends ? out->count : tt_shape_count(&in->tensor->shape);
     if (!sends && pn->piece >= 0)
-        tti_piece_range(prog->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
+        tti_piece_of(pn, &prog->begin, &end);
     for (int k = 0; !sends && k < n_sums; k++)
         prog->push[k].skip = p->values[pn->in[k]].is_range ? 0 : prog->begin;
     c->launch.tune = prog;
@@ -263,12 +263,9 @@ static tt_status draft_collect(tti_emitter *e, int pnode)
     prog->first = pn->piece >= 0;
     int64_t done = 0;
     for (int k = 0; k < pn->n_in; k++) { // of a variable: its own piece, then the others in order
-        int64_t end;
         int piece = k == 0 ? pn->piece : k <= pn->piece ? k - 1 : k;
-        prog->begin[k] = done;
+        prog->begin[k] = pn->piece >= 0 ? pn->what->begin[piece] : done;
         done += p->values[pn->in[k]].count;
-        if (pn->piece >= 0)
-            tti_piece_range(out->count, piece, pn->n_in, &prog->begin[k], &end);
     }
     c->launch.tune = prog;
     c->units[0] = (out->count + COLLECT_UNIT - 1) / COLLECT_UNIT;
@@ -314,7 +311,7 @@ tt_status tti_draft_sums(tti_emitter *e, int pnode)
         prog->count = in->is_range ? tt_shape_count(&in->tensor->shape)
                                    : in->count / p->nodes[in->node].lanes->n_parts;
         if (tree && pn->piece >= 0)
-            tti_piece_range(prog->count, pn->piece, p->mesh.n_replicas, &prog->begin, &end);
+            tti_piece_of(pn, &prog->begin, &end);
         for (int i = 0; i < prog->n; i++) {
             tti_push *push = &prog->push[i];
             bool range = p->values[pn->in[push->input]].is_range;

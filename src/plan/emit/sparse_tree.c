@@ -157,7 +157,7 @@ tt_status tti_draft_sparse_tree(tti_emitter *e, int pnode)
     int64_t end;
     tree->count = tt_shape_count(table);
     if (pn->piece >= 0)
-        tti_piece_range(tree->count, pn->piece, p->mesh.n_replicas, &tree->begin, &end);
+        tti_piece_of(pn, &tree->begin, &end);
     *prog = (sparse_program){tree, tree->count / table->dim[0], most};
     c->launch.tune = prog;
     c->units[0] = out->count / tree->n_out;

@@ -33,6 +33,25 @@ void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
     *end = TTI_MIN(blocks * (r + 1) / n * TTI_SQUARE_BLOCK, count);
 }
 
+const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind kind,
+                                            tt_dtype dtype, int64_t count)
+{
+    tti_plan *p = s->p;
+    int n = s->n_replicas;
+    tti_collective *c = tti_plan_alloc(p, sizeof(*c));
+    int64_t *begin = tti_plan_alloc(p, sizeof(*begin) * (size_t)(n + 1));
+    if (c == NULL || begin == NULL)
+        return NULL;
+    for (int r = 0; r < n; r++)
+        tti_piece_range(count, r, n, &begin[r], &begin[r + 1]);
+    *c = (tti_collective){.kind = kind,
+                          .dtype = dtype,
+                          .is_fast = p->top->spread.reduce == TT_REDUCE_FAST,
+                          .n = n,
+                          .begin = begin};
+    return c;
+}
+
 // ---- nodes that put together -----------------------------------------------------------------
 
 static const char *const reasons[] = {
@@ -138,6 +157,10 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
     if (tti_is_by_library(s, s->values[old].node))
         return tti_spread_library_collect(s, old);
     const int *pieces = &s->piece[(int64_t)old * n];
+    const tti_collective *what =
+        tti_spread_collective(s, TTI_ALL_GATHER, s->values[old].dtype, s->values[old].count);
+    if (what == NULL)
+        return TT_ENOMEM;
     for (int r = 0; r < n; r++) {
         in[0] = pieces[r];
         for (int k = 0, at = 1; k < n; k++)
@@ -149,6 +172,7 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
         pn->piece = r;
+        pn->what = what;
         pn->key = TTI_KEY_END; // last of all: by then the others are there
         p->values[v].root = root;
         p->values[v].memory = p->values[root].memory;
@@ -278,21 +302,26 @@ static tt_status combine_sum(tti_spreader *s, int old)
     }
     if (n > 0 && s->residual[old] >= 0)
         n = narrow_parts(s, old, values, n);
-    tt_status st = n < 0 ? tt_status_of(p->ctx) : TT_OK;
     int made = s->mesh->is_central ? 1 : n_replicas;
+    const tti_collective *what = tti_spread_collective(s,
+                                                       s->in_pieces[old] ? TTI_REDUCE_SCATTER
+                                                       : made == 1       ? TTI_REDUCE_TO
+                                                                         : TTI_ALL_REDUCE,
+                                                       s->values[old].dtype, s->values[old].count);
+    tt_status st = n < 0 || what == NULL ? tt_status_of(p->ctx) : TT_OK;
     for (int r = 0; st == TT_OK && r < made; r++) {
         int v = tti_add_combining(s, old, r, values, n, TTI_TREE);
         if (v < 0) {
             st = tt_status_of(p->ctx);
             break;
         }
+        tti_pnode *pn = &p->nodes[p->values[v].node];
+        pn->what = what;
         if (s->is_sparse[old])
-            p->nodes[p->values[v].node].reason = "sparse rows of all lanes";
+            pn->reason = "sparse rows of all lanes";
         if (s->in_pieces[old]) {
-            int64_t begin, end;
-            tti_piece_range(s->values[old].count, r, n_replicas, &begin, &end);
-            p->nodes[p->values[v].node].piece = r;
-            tti_make_piece(p, v, begin, end);
+            pn->piece = r;
+            tti_make_piece(p, v, what->begin[r], what->begin[r + 1]);
             s->piece[(int64_t)old * n_replicas + r] = v;
             continue;
         }

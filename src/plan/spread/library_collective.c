@@ -79,30 +79,25 @@ bool tti_is_library_sum(tti_spreader *s, int old, tt_dtype partial)
            !s->urgent[old] && tti_is_by_library(s, s->values[old].node);
 }
 
-// ---- units -----------------------------------------------------------------------------------
+// ---- collectives -----------------------------------------------------------------------------
 
 // The collective of the plan nodes that come next, on count elements; -1.
-static int new_collective(tti_spreader *s, int node, tti_library_kind kind, tt_dtype dtype,
+static int new_collective(tti_spreader *s, int node, tti_collective_kind kind, tt_dtype dtype,
                           int64_t count)
 {
     tti_plan *p = s->p;
-    int n = s->n_replicas;
-    int64_t *begin = tti_plan_alloc(p, sizeof(*begin) * (size_t)(n + 1));
-    void **data = tti_plan_alloc(p, sizeof(*data) * (size_t)n);
-    if (begin == NULL || data == NULL ||
+    const tti_collective *what = tti_spread_collective(s, kind, dtype, count);
+    void **data = tti_plan_alloc(p, sizeof(*data) * (size_t)s->n_replicas);
+    if (what == NULL || data == NULL ||
         !tti_grow(p->ctx, &p->collectives, &p->cap_collectives, p->n_collectives + 1,
                   sizeof(*p->collectives)))
         return -1;
-    for (int r = 0; r < n; r++)
-        tti_piece_range(count, r, n, &begin[r], &begin[r + 1]);
     p->collectives[p->n_collectives] = (tti_collective_op){
         .communicator = communicator_of(s, node),
         .first = (int)p->n_nodes,
-        .library = {.kind = kind,
-                    .dtype = dtype,
-                    .begin = begin,
-                    .data = data,
-                    .node = s->nodes[node].node},
+        .n = s->n_replicas,
+        .what = what,
+        .call = {.what = *what, .data = data, .node = s->nodes[node].node},
     };
     return (int)p->n_collectives++;
 }
@@ -117,20 +112,18 @@ static int add_part(tti_spreader *s, int old, int r, int collective, int in)
     const tti_collective_op *u = &p->collectives[collective];
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->collective = collective;
-    pn->library = u->library.kind;
+    pn->what = u->what;
     pn->reason = say(p, "by %s", p->communicators[u->communicator].words);
     int root = tti_root(p, in);
     p->values[v].root = root;
     p->values[v].memory = p->values[root].memory;
     p->values[v].fixed = p->values[root].fixed;
     size_t bytes = p->values[v].bytes / (size_t)s->n_replicas * (size_t)(s->n_replicas - 1);
-    p->devices[pn->device].received_bytes +=
-        u->library.kind == TTI_LIBRARY_ALL_REDUCE ? 2 * bytes : bytes;
+    p->devices[pn->device].received_bytes += u->what->kind == TTI_ALL_REDUCE ? 2 * bytes : bytes;
     return v;
 }
 
-// What replica r has, values [from, *end), as one sum.
-static int sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n, int *at)
+int tti_sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n, int *at)
 {
     tti_plan *p = s->p;
     int first = *at, device = tti_spread_device(s, s->values[old].node, r);
@@ -155,19 +148,18 @@ tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, in
     int sums[TTI_MAX_DEVICES], at = 0, maker = s->values[old].node;
     bool pieces = s->in_pieces[old] != 0;
     for (int r = 0; r < s->n_replicas; r++) {
-        sums[r] = sum_of_replica(s, old, r, values, n, &at);
+        sums[r] = tti_sum_of_replica(s, old, r, values, n, &at);
         if (sums[r] < 0)
             return tt_status_of(p->ctx);
     }
-    int collective =
-        new_collective(s, maker, pieces ? TTI_LIBRARY_REDUCE_SCATTER : TTI_LIBRARY_ALL_REDUCE,
-                       s->values[old].dtype, s->values[old].count);
+    int collective = new_collective(s, maker, pieces ? TTI_REDUCE_SCATTER : TTI_ALL_REDUCE,
+                                    s->values[old].dtype, s->values[old].count);
     for (int r = 0; r < s->n_replicas; r++) {
         int v = collective < 0 ? -1 : add_part(s, old, r, collective, sums[r]);
         if (v < 0)
             return tt_status_of(p->ctx);
         tti_pnode *pn = &p->nodes[p->values[v].node];
-        const int64_t *begin = p->collectives[collective].library.begin;
+        const int64_t *begin = p->collectives[collective].what->begin;
         pn->key = tti_key_slots(s->made_key[old], s->late);
         pn->ready = tti_key_slots(s->tree_key[old], s->late);
         if (pieces) {
@@ -184,8 +176,8 @@ tt_status tti_spread_library_collect(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
     int n = s->n_replicas;
-    int collective = new_collective(s, s->values[old].node, TTI_LIBRARY_ALL_GATHER,
-                                    s->values[old].dtype, s->values[old].count);
+    int collective = new_collective(s, s->values[old].node, TTI_ALL_GATHER, s->values[old].dtype,
+                                    s->values[old].count);
     for (int r = 0; r < n; r++) {
         int v =
             collective < 0 ? -1 : add_part(s, old, r, collective, s->piece[(int64_t)old * n + r]);

@@ -86,6 +86,9 @@ bool tti_is_split(const tti_value *v);
 bool tti_is_sum(const tti_value *v); // over rows
 // Elements [begin, end) of count that replica r of n has; cut at blocks of 1,024.
 void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end);
+// What the replicas do together with a value of count elements, in such pieces; NULL: recorded.
+const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind kind,
+                                            tt_dtype dtype, int64_t count);
 // Makes a new value the range [begin, end) of its elements.
 void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end);
 // The new value of an old whole one for replica r; made if there are only pieces; -1: failed.
@@ -111,6 +114,8 @@ bool tti_is_by_library(tti_spreader *s, int node);
 bool tti_is_library_sum(tti_spreader *s, int old, tt_dtype partial);
 // The sum, whole or in pieces, of the replicas' n partial sums.
 tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, int n) TTI_CHECKED;
+// Of n values in the order of replicas those of replica r, from *at on, as one sum; -1.
+int tti_sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n, int *at);
 // As tti_spread_collect().
 tt_status tti_spread_library_collect(tti_spreader *s, int old) TTI_CHECKED;
 

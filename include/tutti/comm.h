@@ -252,6 +252,37 @@ TT_API tt_status tt_call_group_begin(tt_comm *c);
 TT_API tt_status tt_call_group_end_with(tt_comm *c, const tt_comm_opts *opts);
 #define tt_call_group_end(...) TT_CALL1(tt_call_group_end, __VA_ARGS__, )
 
+// ---- a hook on buckets of gradients ----------------------------------------------------------
+
+// The gradient of one weight, on one replica of this process.
+typedef struct tt_gradient {
+    const char *weight; // its name
+    tt_shape shape;
+    int64_t count;
+    float *data; // before: summed over this replica's rows; after: over all replicas
+} tt_gradient;
+
+/*
+ * What tt_compile(.bucket_hook) is called with, once per bucket and step in each process. The hook
+ * replaces every gradient by the sum over all replicas, or by an approximation of it, with the same
+ * bits in all replicas: else their weights drift apart. Sums are scaled by a power of two that all share, so
+ * a hook is linear. Its calls go to comm, a group with one member per replica, in order; buckets
+ * come in the same order in every process. It runs on a thread that computes: other devices go on.
+ *
+ * It sees the f32 gradients of weights with more than one element; what is summed as sparse rows,
+ * losses and metrics are summed by the library. With one replica it is not called. An error that it
+ * returns ends the run with that error.
+ */
+typedef struct tt_bucket {
+    size_t size; // of this struct
+    tt_comm *comm;
+    int index, n_buckets;         // of the step, in the order in which gradients are computed
+    int64_t step;                 // from 0
+    int n_replicas;               // of this process
+    int n_gradients;              // of each
+    const tt_gradient *gradients; // [n_replicas * n_gradients], those of a replica together
+} tt_bucket;
+
 #ifdef __cplusplus
 }
 #endif

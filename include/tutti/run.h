@@ -22,6 +22,10 @@ TT_API void tt_store_release(tt_store *s);
 TT_API int64_t tt_store_version(tt_store *s,
                                 const char *name); // number of writes; -1: no such variable
 
+struct tt_bucket;
+// Sums a bucket of gradients over the replicas; comm.h has the bucket.
+typedef tt_status (*tt_bucket_fn)(void *user, const struct tt_bucket *b);
+
 typedef struct tt_session_opts {
     size_t opts_size;
     bool hashes;      // keep a hash per node and lane of each run (tt_hashes_write)
@@ -30,7 +34,9 @@ typedef struct tt_session_opts {
     const char *dump; // with hashes: also keep this node's values, so that a diff names the element
     bool no_fold;     // do not fold constants and duplicates
     tt_store *store;  // the store of its variables; default: the model's, else the context's
-    const char *recompute; // values to recompute in the backward pass: see tt_compile_opts
+    const char *recompute;    // values to recompute in the backward pass: see tt_compile_opts
+    tt_bucket_fn bucket_hook; // see tt_compile_opts
+    void *bucket_user;
 } tt_session_opts;
 typedef tt_session_opts tt_session_new_opts; // the name the macro forms
 

@@ -196,6 +196,12 @@ typedef struct tt_compile_opts {
     const char *recompute;
     tt_metric own_metrics[TT_MAX_OWN_METRICS];
     int n_own_metrics; // default: those that have a build function
+    /*
+     * Sums gradients over the replicas in place of the library, a bucket at a time (comm.h), for
+     * example to send less: DDP's comm hook. Needs reduce: fast and devices with host memory.
+     */
+    tt_bucket_fn bucket_hook;
+    void *bucket_user; // its first argument
 } tt_compile_opts;
 /*
  * Builds the training graph: loss, gradients, updates, metrics. A target has the shape of the

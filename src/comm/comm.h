@@ -224,6 +224,7 @@ struct tt_comm {
     int64_t deadline_ms;
     uint64_t sequence;
     bool is_alone;    // the call runs beside the context's thread
+    bool is_nested;   // calls come from within a run: devices are at work
     int64_t *offsets; // one more than members of all
     tti_counts counts;
     int64_t *row; // of a root's counts, one per member

@@ -82,6 +82,8 @@ static const tti_kind kinds[] = {
                                 .communicates = true,
                                 .writes = writes_first,
                                 .draft = tti_draft_collective},
+    [TTI_HOOK] = {.name = "hook", .communicates = true, .combines = true, .draft = tti_draft_hook},
+    [TTI_HOOKED] = {.name = "hooked", .draft = tti_draft_hook},
     [TTI_CHAINED] = {.name = "chain", .draft = tti_draft_chain},
 };
 

@@ -228,7 +228,7 @@ static int heap_pop(edges *e)
 static void become_ready(edges *e, int node)
 {
     const tti_pnode *pn = &e->p->nodes[node];
-    if (pn->kind != TTI_LIBRARY_COLLECTIVE)
+    if (!tti_is_of_collective(pn))
         heap_push(e, node);
     else if (--e->waited[pn->collective] == 0)
         heap_push(e, e->p->collectives[pn->collective].first);
@@ -292,7 +292,7 @@ static tt_status sort_nodes(edges *e)
         e->waited == NULL || p->order == NULL)
         return TT_ENOMEM;
     for (int64_t u = 0; u < p->n_collectives; u++)
-        e->waited[u] = p->communicators[p->collectives[u].communicator].n;
+        e->waited[u] = p->collectives[u].n;
     for (int64_t i = 0; i < e->n; i++) {
         e->first[e->from[i] + 1]++;
         e->missing[e->to[i]]++;
@@ -311,10 +311,8 @@ static tt_status sort_nodes(edges *e)
     }
     while (e->n_heap > 0) {
         int i = heap_pop(e);
-        bool is_library = p->nodes[i].kind == TTI_LIBRARY_COLLECTIVE;
-        int many = is_library
-                       ? p->communicators[p->collectives[p->nodes[i].collective].communicator].n
-                       : 1;
+        bool is_one = !tti_is_of_collective(&p->nodes[i]);
+        int many = is_one ? 1 : p->collectives[p->nodes[i].collective].n;
         for (int k = 0; k < many; k++)
             place_next(e, i + k);
     }

@@ -84,6 +84,8 @@ typedef enum tti_node_kind {
     // One device's part of a collective that a library carries out (device/collective.h).
     TTI_LIBRARY_COLLECTIVE = 10,
     TTI_CHAINED = 11, // several nodes by one kernel
+    TTI_HOOK = 12,    // a process's part of a bucket of gradients that the user's hook sums
+    TTI_HOOKED = 13,  // a gradient after its bucket's hook: the same memory
 } tti_node_kind;
 
 // Messages between two processes of a plan: n of them, [begin, begin + bytes) of every stride
@@ -123,13 +125,14 @@ typedef struct tti_pnode {
     bool is_chain;      // trees: adds what one replica has, part after part
     // What it is a member's part of: sums over replicas, pieces that are put together. NULL: nothing.
     const tti_collective *what;
-    int collective;      // of a TTI_LIBRARY_COLLECTIVE: of the plan's collectives
+    int collective;      // of a TTI_LIBRARY_COLLECTIVE or TTI_HOOK: of the plan's collectives
     tti_order_key ready; // likewise: where in the order its result is looked for
     int n_after;
     int *after; // plan nodes that run first
     int from;   // receives: the device, and the plan node, that made the value
     int maker;
-    tti_transfer *transfer; // receives and sends of messages; else NULL
+    tti_transfer *transfer;         // receives and sends of messages; else NULL
+    struct tti_bucket_call *bucket; // of a TTI_HOOK (spread/bucket_hook.h)
 } tti_pnode;
 
 // The elements of a whole value that a node's piece has.
@@ -153,8 +156,8 @@ typedef struct tti_communicator_plan {
  * once.
  */
 typedef struct tti_collective_op {
-    int communicator;
-    int first, n; // plan nodes
+    int communicator; // -1: a bucket's hook, a plan node of each process
+    int first, n;     // plan nodes
     const tti_collective *what;
     int group, at; // the group, and the call of the executable
     tti_library_call call;
@@ -224,6 +227,8 @@ typedef struct tti_plan {
     int n_feeds;
     uint64_t fingerprint; // several processes: equal in all, and of no other plan
     int n_messages;
+    const struct tti_hook *hook; // sums buckets of gradients; NULL: none
+    int n_buckets;
     int fallbacks;                   // nodes not on the device they were pinned to
     double forward_ns, recompute_ns; // estimated: of rows forward, and of what is computed again
     int n_chosen, n_recomputed;      // nodes not kept; those of them that the backward part needs
@@ -259,6 +264,7 @@ typedef struct tti_plan_request {
     bool no_fuse, no_fold;
     bool no_pieces;                // every replica makes whole values
     bool dry_run;                  // only to be looked at: variables get no memory
+    const struct tti_hook *hook;   // of the user, for buckets of gradients; NULL: none
     struct tti_stage_watch *watch; // sees the plan after every stage (stages.h); NULL: nobody does
     // Where variable memory is: called once per variable and device; run/ owns the store.
     tt_status (*variable)(void *user, const tti_want *w, void **address);
@@ -356,6 +362,11 @@ tt_status tti_plan_groups(tti_plan *p, const int *entry) TTI_CHECKED;
 tt_status tti_plan_communicators(tti_plan *p) TTI_CHECKED;
 // Waits of a device for its own library collectives: once for all that was enqueued at once.
 void tti_plan_collective_waits(tti_plan *p);
+// Has the node a place in the order only together with the others of its collective?
+static inline bool tti_is_of_collective(const tti_pnode *pn)
+{
+    return pn->kind == TTI_LIBRARY_COLLECTIVE || pn->kind == TTI_HOOK;
+}
 // Is the node a library collective, or a view of what one makes?
 bool tti_is_on_collective(const tti_plan *p, int node);
 

@@ -131,7 +131,7 @@ static carried carried_by(const tti_plan *p)
     if (p->n_communicators > 0 && !p->communicators[0].is_usable)
         c.why = p->communicators[0].words;
     for (int64_t u = 0; u < p->n_collectives; u++) {
-        if (p->nodes[p->collectives[u].first].is_dropped)
+        if (p->collectives[u].communicator < 0 || p->nodes[p->collectives[u].first].is_dropped)
             continue;
         c.words = p->communicators[p->collectives[u].communicator].words;
         c.n[p->collectives[u].what->kind]++;

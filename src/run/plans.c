@@ -119,6 +119,7 @@ static void fill_request(tt_session *s, tti_plan_request *r)
 {
     r->top = s->top != NULL ? s->top : r->top != NULL ? r->top : &s->ctx->top;
     r->watch = s->watch;
+    r->hook = s->hook.fn != NULL ? &s->hook : NULL;
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
     r->variable = variable_address;
@@ -142,6 +143,8 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     tti_plan *p;
     TT_TRY(tti_plan_new(s->graph, r, &p));
     tt_status st = note_updates(s, p);
+    if (st == TT_OK && !r->dry_run)
+        st = tti_hook_open(s, p);
     if (st != TT_OK) {
         tti_plan_free(p);
         return st;

@@ -5,6 +5,7 @@
 #define TUTTI_RUN_RUN_H
 
 #include "plan/plan.h"
+#include "plan/spread/bucket_hook.h"
 #include <tutti/run.h>
 
 // ---- the store -------------------------------------------------------------------------------
@@ -167,6 +168,7 @@ struct tt_session {
     bool hashes, trace, no_fuse, no_fold;
     char dump[TTI_NAME_MAX];
     char *recompute; // a copy; NULL: none
+    tti_hook hook;   // for buckets of gradients; fn NULL: none
     // What its plans are for; NULL: the context's. With another it can only look at them.
     const tti_topology *top;
     struct tti_stage_watch *watch; // sees its plans being made; NULL: nobody does
@@ -204,6 +206,10 @@ struct tt_session {
     size_t dumped_bytes;
     pthread_mutex_t rows_mu;
 };
+
+// hook_group.c: can the context have a hook? Opens its group before the first plan that needs it runs.
+tt_status tti_hook_check(tt_ctx *ctx) TTI_CHECKED;
+tt_status tti_hook_open(tt_session *s, const tti_plan *p) TTI_CHECKED;
 
 // ---- several processes: tasks.c --------------------------------------------------------------
 

@@ -24,6 +24,7 @@ static void session_release(tt_session *s)
     tti_free(s->ctx, s->clocks);
     tti_free(s->ctx, s->targets);
     tti_free(s->ctx, s->recompute);
+    tt_comm_free(s->hook.comm);
     pthread_mutex_destroy(&s->rows_mu);
     tti_host_free(s->ctx, s);
 }
@@ -42,7 +43,8 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     if (opts == NULL)
         return NULL;
     tt_ctx *ctx = g->ctx;
-    if (tti_recompute_check(g, opts->recompute) != TT_OK)
+    if (tti_recompute_check(g, opts->recompute) != TT_OK ||
+        (opts->bucket_hook != NULL && tti_hook_check(ctx) != TT_OK))
         return NULL;
     tt_session *s = tti_host_alloc(ctx, sizeof(*s));
     if (s == NULL)
@@ -53,6 +55,7 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     s->store = opts->store != NULL ? opts->store : g->store != NULL ? g->store : ctx->store;
     s->hashes = opts->hashes || opts->dump != NULL;
     s->trace = opts->trace;
+    s->hook = (tti_hook){.fn = opts->bucket_hook, .user = opts->bucket_user};
     s->no_fuse = opts->no_fuse || s->hashes; // a hash per node needs every node's value
     s->no_fold = opts->no_fold || s->hashes;
     pthread_mutex_init(&s->rows_mu, NULL);

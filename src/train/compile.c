@@ -311,7 +311,8 @@ static tt_status build(tti_step *s, bool hashes)
     TT_TRY(tti_scores_build(s, &s->eval, m->graph, false));
     TT_TRY(lay_out(s));
     s->session = tt_session_new(s->graph, .trace = s->traced, .hashes = hashes, .store = m->store,
-                                .recompute = s->opts.recompute);
+                                .recompute = s->opts.recompute, .bucket_hook = s->opts.bucket_hook,
+                                .bucket_user = s->opts.bucket_user);
     return tt_status_of(m->ctx);
 }
 

@@ -140,7 +140,7 @@ static tt_status local_reduce(tt_comm *c, const tti_comm_call *call, tti_reducti
                                                .chunk = 4096,
                                                .bytes = bytes,
                                                .deadline_ms = c->deadline_ms,
-                                               .is_alone = c->is_alone});
+                                               .is_alone = c->is_alone || c->is_nested});
 }
 
 typedef struct copies {
@@ -176,7 +176,7 @@ static tt_status local_move(tt_comm *c, const tti_comm_call *call)
                                                .chunk = 1,
                                                .bytes = bytes,
                                                .deadline_ms = c->deadline_ms,
-                                               .is_alone = c->is_alone});
+                                               .is_alone = c->is_alone || c->is_nested});
 }
 
 static void no_units(const void *arg, int64_t begin, int64_t end)

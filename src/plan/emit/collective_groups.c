@@ -15,6 +15,8 @@ bool tti_is_on_collective(const tti_plan *p, int node)
 tt_status tti_plan_communicators(tti_plan *p)
 {
     for (int64_t u = 0; u < p->n_collectives; u++) {
+        if (p->collectives[u].communicator < 0)
+            continue;
         tti_communicator_plan *g = &p->communicators[p->collectives[u].communicator];
         if (g->state != NULL || p->nodes[p->collectives[u].first].is_dropped)
             continue;

@@ -55,6 +55,7 @@ tt_status tti_draft_fused(tti_emitter *e, int pnode) TTI_CHECKED;
 tt_status tti_draft_chain(tti_emitter *e, int pnode) TTI_CHECKED;
 tt_status tti_draft_combining(tti_emitter *e, int pnode) TTI_CHECKED;
 tt_status tti_draft_collective(tti_emitter *e, int pnode) TTI_CHECKED;
+tt_status tti_draft_hook(tti_emitter *e, int pnode) TTI_CHECKED;
 tt_status tti_draft_transfer(tti_emitter *e, int pnode) TTI_CHECKED;
 
 // The calls of one plan node; has_entry tells whether there are any.

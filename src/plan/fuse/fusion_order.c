@@ -29,8 +29,7 @@ static void join_units(const tti_plan *p, tti_fusion_order *a)
 {
     for (int64_t u = 0; u < p->n_collectives; u++) {
         int first = p->collectives[u].first;
-        for (int i = first + 1; i < first + p->communicators[p->collectives[u].communicator].n;
-             i++) {
+        for (int i = first + 1; i < first + p->collectives[u].n; i++) {
             if (p->nodes[i].is_dropped)
                 continue;
             a->seq[a->at[i]] = -1;

@@ -50,7 +50,7 @@ static void lifetimes(tti_plan *p)
         }
     }
     for (int64_t u = 0; u < p->n_collectives; u++) { // nobody waits for what nobody reads
-        for (int k = 0; k < p->communicators[p->collectives[u].communicator].n; k++) {
+        for (int k = 0; k < p->collectives[u].n; k++) {
             const tti_pnode *pn = &p->nodes[p->collectives[u].first + k];
             tti_value *root = &p->values[tti_root(p, pn->out)];
             if (!pn->is_dropped && root->last == pn->position)

@@ -58,6 +58,7 @@ static const char *const reasons[] = {
     [TTI_TREE] = "sums of all lanes",          [TTI_GATHER] = "rows of all lanes",
     [TTI_MOMENTS] = "statistics of all lanes", [TTI_COLLECT] = "parts of all replicas",
     [TTI_NARROW] = "rounded for sending",      [TTI_LIBRARY_COLLECTIVE] = NULL,
+    [TTI_HOOKED] = "by the bucket's hook",
 };
 
 int tti_add_combining(tti_spreader *s, int old, int r, const int *values, int n_in,
@@ -299,6 +300,11 @@ static tt_status combine_sum(tti_spreader *s, int old)
         tt_status joined = tti_spread_library_sum(s, old, values, n);
         tti_free(p->ctx, values);
         return joined;
+    }
+    if (n > 0 && tti_spread_hooks_sum(s, old, p->values[values[0]].dtype)) {
+        tt_status hooked = tti_spread_hook_sum(s, old, values, n);
+        tti_free(p->ctx, values);
+        return hooked;
     }
     if (n > 0 && s->residual[old] >= 0)
         n = narrow_parts(s, old, values, n);

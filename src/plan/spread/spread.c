@@ -417,6 +417,7 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
     tti_spread_sparse_rows(s);
     TT_TRY(tti_spread_stages(s, req));
     TT_TRY(make_schedules(s));
+    TT_TRY(tti_spread_hook_begin(s, req));
     s->p->values = NULL;
     s->p->nodes = NULL;
     s->p->n_values = s->p->n_nodes = s->p->cap_values = s->p->cap_nodes = 0;
@@ -426,6 +427,7 @@ static tt_status spread_all(tti_spreader *s, const tti_plan_request *req)
     for (int64_t i = 0; i < s->n_nodes; i++)
         if (s->n_copies[i] == 0)
             TT_TRY(spread_node(s, (int)i));
+    TT_TRY(tti_spread_hook_end(s));
     return tti_spread_ends(s);
 }
 
@@ -433,9 +435,10 @@ static void release(tti_spreader *s)
 {
     for (int r = 0; s->schedules != NULL && r < s->n_replicas; r++)
         tti_schedule_free(s->p->ctx, &s->schedules[r]);
-    void *blocks[] = {s->mode,     s->in_pieces, s->is_sharded, s->is_late,  s->stage, s->copies,
-                      s->whole,    s->piece,     s->first,      s->n_copies, s->owner, s->tree_key,
-                      s->residual, s->schedules, s->is_sparse,  s->made_key, s->urgent};
+    void *blocks[] = {s->mode,     s->in_pieces, s->is_sharded, s->is_late,   s->stage,
+                      s->copies,   s->whole,     s->piece,      s->first,     s->n_copies,
+                      s->owner,    s->tree_key,  s->residual,   s->schedules, s->is_sparse,
+                      s->made_key, s->urgent,    s->weight,     s->hooked};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(s->p->ctx, blocks[i]);
 }

@@ -57,6 +57,10 @@ typedef struct tti_spreader {
     int *piece;              // by old value and replica; -1
     int *first, *n_copies;   // by old node: its new ones, which follow each other
 
+    const tt_node **weight;    // by old value: whose gradient it is; NULL: there is no hook
+    struct tti_hooked *hooked; // sums that the hook makes, in order
+    int64_t n_hooked, cap_hooked;
+
     tti_schedule *schedules; // by replica; pipelines only
     int late;                // slot of what comes after all micro-batches
 } tti_spreader;
@@ -118,6 +122,19 @@ tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, in
 int tti_sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n, int *at);
 // As tti_spread_collect().
 tt_status tti_spread_library_collect(tti_spreader *s, int old) TTI_CHECKED;
+
+// ---- bucket_hook.c ---------------------------------------------------------------------------
+
+// A sum that the user's hook makes: by replica, the node behind which its readers stand.
+typedef struct tti_hooked {
+    int old;
+    int *nodes;
+} tti_hooked;
+// Before the nodes are copied: which values are gradients. After it: a call per bucket and process.
+tt_status tti_spread_hook_begin(tti_spreader *s, const tti_plan_request *req) TTI_CHECKED;
+tt_status tti_spread_hook_end(tti_spreader *s) TTI_CHECKED;
+bool tti_spread_hooks_sum(const tti_spreader *s, int old, tt_dtype partial);
+tt_status tti_spread_hook_sum(tti_spreader *s, int old, const int *values, int n) TTI_CHECKED;
 
 // ---- sparse_rows.c ---------------------------------------------------------------------------
 

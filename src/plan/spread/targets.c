@@ -87,7 +87,7 @@ static tt_status drop_dead(tti_spreader *s)
             REACH(p->values[pn->in[k]].node);
         for (int k = 0; k < pn->n_after; k++)
             REACH(pn->after[k]);
-        for (int k = 0; pn->kind == TTI_LIBRARY_COLLECTIVE && k < s->n_replicas; k++)
+        for (int k = 0; tti_is_of_collective(pn) && k < p->collectives[pn->collective].n; k++)
             REACH(p->collectives[pn->collective].first + k); // none can do it without the others
     }
 #undef REACH

@@ -126,11 +126,7 @@ static int far_receive(tti_plan *p, int value, int device, const tti_pnode *piec
     int copy = id < 0 ? -1 : receive(p, value, device, m, id);
     if (copy < 0 || piece == NULL)
         return copy;
-    v = &p->values[copy];
-    v->is_range = true;
-    v->count = parts * (end - begin);
-    v->bytes = (size_t)v->count * item;
-    v->shape = parts > 1 ? (tt_shape){2, {parts, end - begin}} : (tt_shape){1, {end - begin}};
+    tti_make_range(p, copy, parts, begin, end);
     return copy;
 }
 
@@ -141,10 +137,11 @@ static size_t bytes_read(const tti_plan *p, const tti_pnode *pn, int v)
     const tti_value *value = &p->values[v];
     if (pn->kind != TTI_TREE || pn->piece < 0)
         return value->bytes;
-    int64_t parts = parts_of(value);
-    if (value->sparse_rows > 0)
+    int64_t parts = parts_of(value), begin, end;
+    if (value->sparse_rows > 0 || value->is_range)
         parts = p->nodes[value->node].lanes->n_parts;
-    size_t whole = (size_t)(p->values[pn->out].count * parts) * tt_dtype_bytes(value->dtype);
+    tti_piece_of(pn, &begin, &end);
+    size_t whole = (size_t)((end - begin) * parts) * tt_dtype_bytes(value->dtype);
     return value->sparse_rows > 0 ? TTI_MIN(value->bytes, whole) : whole;
 }
 
@@ -186,6 +183,26 @@ static device_pair *find_pair(const receive_builder *c, int value, int place)
     while (c->made[at].copy != 0 && (c->made[at].value != value || c->made[at].place != place))
         at = (at + 1) & c->mask;
     return &c->made[at];
+}
+
+// Who receives a value for the host of a device: a device of each process there in turn.
+static int receiver_of(const tti_plan *p, int value, int device)
+{
+    int n = 0, found[2] = {device, device};
+    int turn = p->nodes[p->values[value].node].key.rank;
+    for (int pass = 0; pass < 2; pass++) {
+        int want = pass == 0 ? -1 : ((turn % n) + n) % n, last = -1;
+        n = 0;
+        for (int d = 0; d < p->top->n_devices; d++) {
+            int task = p->top->devices[d]->task;
+            if (task == last || tti_is_cross_host(p, device, d))
+                continue;
+            last = task;
+            found[pass] = n == want ? d : found[pass];
+            n++;
+        }
+    }
+    return found[1];
 }
 
 // The value as a process that is far away has it, once it was received there; -1.
@@ -235,6 +252,7 @@ static int needed(tti_plan *p, const tti_pnode *pn, int value)
     v.skip += (size_t)begin * tt_dtype_bytes(v.dtype);
     v.keep = false;
     v.is_range = true;
+    v.range_begin = begin;
     int piece = tti_plan_value(p, v);
     if (piece >= 0)
         tti_make_piece(p, piece, begin, end);
@@ -247,8 +265,12 @@ static tt_status cut_input(receive_builder *c, int node, int k)
     int v = p->nodes[node].in[k], device = p->nodes[node].device;
     if (tti_is_cross_host(p, device, p->values[v].device)) {
         const tti_pnode *pn = &p->nodes[node];
-        bool in_piece = pn->kind == TTI_TREE && pn->piece >= 0 && p->values[v].sparse_rows == 0;
-        v = receive_once(c, v, device, in_piece ? pn : NULL);
+        bool in_piece = pn->kind == TTI_TREE && pn->piece >= 0 && p->values[v].sparse_rows == 0 &&
+                        !p->values[v].is_range;
+        // Its readers on a host that combine it read it where one of them has received it.
+        bool is_shared = !in_piece && tti_kind_of(pn)->combines;
+        int at = is_shared ? receiver_of(p, v, device) : device;
+        v = receive_once(c, v, at, in_piece ? pn : NULL);
         if (v < 0)
             return TT_ENOMEM;
         p->nodes[node].in[k] = v;

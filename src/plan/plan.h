@@ -62,8 +62,9 @@ typedef struct tti_value {
     bool is_sent;   // another device reads it
     bool is_mapped; // roots: so does one of another process, which maps this memory
     bool is_piece;  // a range of a whole value's elements; device is its own, not its node's
-    bool is_range;  // received: of every part of a sum only the elements of one piece
-    void *fixed;    // variables and constants: the address
+    bool is_range;  // of every part of a sum only some elements, from range_begin on
+    int64_t range_begin;
+    void *fixed; // variables and constants: the address
     size_t offset;
     int first, last; // roots: positions in the order, from made to last read
     int n_users;
@@ -111,6 +112,7 @@ typedef struct tti_pnode {
     int micro;             // the replica's micro-batch it belongs to
     int stage;             // of a pipeline, from 1; 0: none
     int piece;             // what: the piece it makes or already has; -1: none
+    int n_covered;         // a host's sum: so many pieces from that one on; 0: one
     int n_pieces;          // a variable of which there is one, in so many pieces; 0: a whole copy
     bool is_copy;          // another replica does the same
     int group;             // fused into this plan node; -1: none
@@ -139,7 +141,7 @@ typedef struct tti_pnode {
 static inline void tti_piece_of(const tti_pnode *pn, int64_t *begin, int64_t *end)
 {
     *begin = pn->what->begin[pn->piece];
-    *end = pn->what->begin[pn->piece + 1];
+    *end = pn->what->begin[pn->piece + TTI_MAX(pn->n_covered, 1)];
 }
 
 // Devices, one of each replica, between which a library carries sums, or does not.

@@ -314,9 +314,11 @@ tt_status tti_draft_sums(tti_emitter *e, int pnode)
             tti_piece_of(pn, &prog->begin, &end);
         for (int i = 0; i < prog->n; i++) {
             tti_push *push = &prog->push[i];
-            bool range = p->values[pn->in[push->input]].is_range;
-            push->skip =
-                range ? push->part * (end - prog->begin) : push->part * prog->count + prog->begin;
+            const tti_value *v = &p->values[pn->in[push->input]];
+            push->skip = push->part * prog->count + prog->begin;
+            if (v->is_range)
+                push->skip = push->part * (v->count / p->nodes[v->node].lanes->n_parts) +
+                             prog->begin - v->range_begin;
         }
         c->units[0] = out->count / prog->n_out;
         c->chunk[0] = moments ? 64 : 4096;

@@ -7,6 +7,7 @@
  * modes.c decides what is done in pieces.
  */
 #include "op/square_sum.h"
+#include "plan/spread/host_sums.h"
 #include "plan/spread/spread.h"
 #include <string.h>
 
@@ -110,6 +111,16 @@ void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end)
     v->count = end - begin;
     v->bytes = (size_t)(end - begin) * tt_dtype_bytes(v->dtype);
     v->is_piece = true;
+}
+
+void tti_make_range(tti_plan *p, int value, int64_t parts, int64_t begin, int64_t end)
+{
+    tti_value *v = &p->values[value];
+    v->is_range = true;
+    v->range_begin = begin;
+    v->count = parts * (end - begin);
+    v->bytes = (size_t)v->count * tt_dtype_bytes(v->dtype);
+    v->shape = parts > 1 ? (tt_shape){2, {parts, end - begin}} : (tt_shape){1, {end - begin}};
 }
 
 int tti_spread_whole(tti_spreader *s, int old, int r)
@@ -315,8 +326,13 @@ static tt_status combine_sum(tti_spreader *s, int old)
                                                                          : TTI_ALL_REDUCE,
                                                        s->values[old].dtype, s->values[old].count);
     tt_status st = n < 0 || what == NULL ? tt_status_of(p->ctx) : TT_OK;
+    tti_host_sums hosts = {.s = s};
+    if (st == TT_OK)
+        st = tti_host_sums_begin(&hosts, s, old, what, values, n);
     for (int r = 0; st == TT_OK && r < made; r++) {
-        int v = tti_add_combining(s, old, r, values, n, TTI_TREE);
+        const int *in;
+        int n_in = tti_host_sums_inputs(&hosts, r, &in);
+        int v = n_in < 0 ? -1 : tti_add_combining(s, old, r, in, n_in, TTI_TREE);
         if (v < 0) {
             st = tt_status_of(p->ctx);
             break;
@@ -334,6 +350,7 @@ static tt_status combine_sum(tti_spreader *s, int old)
         for (int to = r; to < (made == 1 ? n_replicas : r + 1); to++)
             s->whole[(int64_t)old * n_replicas + to] = v;
     }
+    tti_host_sums_end(&hosts);
     tti_free(p->ctx, values);
     return st;
 }

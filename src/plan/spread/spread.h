@@ -95,6 +95,8 @@ const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind
                                             tt_dtype dtype, int64_t count);
 // Makes a new value the range [begin, end) of its elements.
 void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end);
+// Makes a new value, a sum in so many parts, that range of every part.
+void tti_make_range(tti_plan *p, int value, int64_t parts, int64_t begin, int64_t end);
 // The new value of an old whole one for replica r; made if there are only pieces; -1: failed.
 int tti_spread_whole(tti_spreader *s, int old, int r);
 int tti_spread_piece(tti_spreader *s, int old, int r);

@@ -222,6 +222,17 @@ $(B)/%.cu.o: %.cu $(B)/cuda.flags
 	@echo "  NVCC  $<"
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(CUDA_FLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
+# The library and the module compare a hash of the headers that both may know.
+MODULE_HASH := $(shell cat $(sort $(wildcard include/tutti/*.h src/base/*.h src/device/*.h src/op/*.h \
+                 src/plan/*.h src/cuda/module.h)) | sha256sum | cut -c1-16)
+MODULE_DEF  := -DTTI_CUDA_HEADERS='"$(MODULE_HASH)"'
+$(B)/module_hash: FORCE
+	@mkdir -p $(@D)
+	@echo '$(MODULE_HASH)' | cmp -s - $@ || echo '$(MODULE_HASH)' > $@
+$(B)/src/cuda/load.o $(B)/src/cuda/module.cu.o $(B)/emu/src/cuda/module.o: $(B)/module_hash
+$(B)/src/cuda/load.o: private CFLAGS_ALL += $(MODULE_DEF)
+$(B)/src/cuda/module.cu.o: private CUDA_FLAGS += $(MODULE_DEF)
+$(B)/emu/src/cuda/module.o: private EMU_FLAGS += $(MODULE_DEF)
 # Instructions of 9.0 that no later card has are 90a's. Both in one file could be mistaken at run time.
 $(B)/src/op/gpu/conv_wgmma.cu.o: private CUDA_CODES = $(patsubst 90,90a,$(CUDA_ARCHS))
 $(CUDA_SO): $(CUDA_OBJ) src/cuda/module.map

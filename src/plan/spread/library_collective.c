@@ -28,9 +28,11 @@ static void ask(tti_plan *p, tti_communicator_plan *g)
     char words[200];
     for (int i = 0; i < g->n; i++) {
         d[i] = p->top->devices[g->device[i]];
-        if (tti_has_streams(d[i]))
+        if (tti_has_streams(d[i]) && !d[i]->is_away)
             continue;
-        g->words = say(p, "%s is not a GPU", d[i]->name);
+        g->words =
+            say(p, tti_has_streams(d[i]) ? "%s is not a GPU of this process" : "%s is not a GPU",
+                d[i]->name);
         return;
     }
     g->is_usable = d[0]->backend->streams->joins(d, g->n, words, sizeof(words));

@@ -189,7 +189,9 @@ static device_pair *find_pair(const receive_builder *c, int value, int place)
 static int receiver_of(const tti_plan *p, int value, int device)
 {
     int n = 0, found[2] = {device, device};
-    int turn = p->nodes[p->values[value].node].key.rank;
+    // Sums of a bucket go to one of them, and variables of a replica.
+    const tti_pnode *maker = &p->nodes[p->values[value].node];
+    int turn = maker->kind == TTI_TREE ? maker->key.rank : maker->device;
     for (int pass = 0; pass < 2; pass++) {
         int want = pass == 0 ? -1 : ((turn % n) + n) % n, last = -1;
         n = 0;
@@ -379,6 +381,8 @@ tt_status tti_plan_cut(tti_plan *p)
     if (c.made == NULL)
         return TT_ENOMEM;
     tt_status st = cut_all(&c, p->n_nodes);
+    if (st == TT_OK && p->top->n_tasks > 1)
+        st = tti_bundle_messages(p);
     tti_free(p->ctx, c.made);
     return st;
 }

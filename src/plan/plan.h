@@ -36,6 +36,7 @@
 #include "plan/mesh.h"
 #include "plan/order_key.h"
 #include "plan/program.h"
+#include <sys/uio.h>
 #include <tutti/extend.h>
 #include <tutti/run.h>
 
@@ -96,6 +97,7 @@ typedef struct tti_transfer {
     int edge; // number of the first
     int n;
     size_t begin, stride, bytes;
+    struct iovec *parts; // of a bundle's send: room for where its inputs are; else NULL
 } tti_transfer;
 
 struct tti_emitter;
@@ -320,6 +322,8 @@ tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage) 
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);
+// bundle_messages.c: of a bucket, between hosts with several replicas.
+tt_status tti_bundle_messages(tti_plan *p) TTI_CHECKED;
 tt_status tti_plan_chain(tti_plan *p);
 tt_status tti_plan_fuse(tti_plan *p);
 // What must come before what, by plan node; and an order that holds it, in p->order.

@@ -303,7 +303,11 @@ tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tt
         tti_message l = {p->fingerprint, s->sequence, (uint32_t)(m->edge + i), m->bytes};
         size_t at = sends ? m->begin + (size_t)i * m->stride : (size_t)i * m->bytes;
         char *place = data == NULL ? NULL : data + at;
-        st = sends ? tti_world_send(ctx->world, m->peer, &l, place, s->wait_ms)
+        struct iovec one = {place, m->bytes}, *parts = m->parts != NULL ? m->parts : &one;
+        for (int k = 0; sends && m->parts != NULL && k < pn->n_in; k++)
+            parts[k] = (struct iovec){c->launch.in[k].data, p->values[pn->in[k]].bytes};
+        st = sends ? tti_world_send_parts(ctx->world, m->peer, &l, parts,
+                                          m->parts != NULL ? pn->n_in : 1, s->wait_ms)
                    : tti_world_receive(ctx->world, m->peer, &l, place, s->wait_ms);
     }
     return st == TT_ETIMEOUT ? tti_world_stuck(ctx->world, m->peer, pn->node->name, s->wait_ms)

@@ -131,7 +131,8 @@ struct tti_world {
     tti_subgroup all; // exchanges of everybody
     uint64_t *turns;  // by subgroups made so far: a number of its ranks
     int n_turns, turns_room;
-    tti_peer peers[TT_MAX_TASKS];
+    int n_peers;
+    tti_peer peers[]; // by rank
 };
 
 // hello.c

@@ -55,9 +55,9 @@ int tti_wire_forged(const tti_wire *w);  // data messages that were not what the
 // A control message; never waits. Any thread.
 void tti_wire_tell(tti_wire *w, int to, const void *message, size_t bytes);
 /*
- * A data message of n parts, all copied. Any thread. TT_ETIMEOUT, unrecorded, when there was no room
- * for wait_ms. Messages arrive in order, but after a break of the connection some may come twice, or
- * be missing until they have: the caller numbers them.
+ * A data message of n parts, all copied. Any thread. TT_ETIMEOUT, unrecorded, when there was no
+ * room for wait_ms. Messages arrive in order, but after a break of the connection some may come
+ * twice, or be missing until they have: the caller numbers them.
  */
 tt_status tti_wire_put(tti_wire *w, int to, const struct iovec *parts, int n,
                        int wait_ms) TTI_CHECKED;

@@ -127,7 +127,7 @@ typedef struct tti_pnode {
     bool is_dropped;
     bool is_recomputed; // computes a forward node again: belongs to the backward part
     bool is_chain;      // trees: adds what one replica has, part after part
-    // What it is a member's part of: sums over replicas, pieces that are put together. NULL: nothing.
+    // What it is a member's part of: sums over replicas, pieces put together. NULL: nothing.
     const tti_collective *what;
     int collective;      // of a TTI_LIBRARY_COLLECTIVE or TTI_HOOK: of the plan's collectives
     tti_order_key ready; // likewise: where in the order its result is looked for

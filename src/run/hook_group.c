@@ -1,6 +1,6 @@
 /*
- * hook_group.c - a session's hook on buckets of gradients: whether the context can have one, and the
- * group of all replicas that its calls go to. The hook itself is called by plans
+ * hook_group.c - a session's hook on buckets of gradients: whether the context can have one, and
+ * the group of all replicas that its calls go to. The hook itself is called by plans
  * (plan/spread/bucket_hook.c).
  */
 #include "comm/comm.h"

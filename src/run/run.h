@@ -207,7 +207,7 @@ struct tt_session {
     pthread_mutex_t rows_mu;
 };
 
-// hook_group.c: can the context have a hook? Opens its group before the first plan that needs it runs.
+// hook_group.c: can the context have a hook? Opens its group before a plan that needs it runs.
 tt_status tti_hook_check(tt_ctx *ctx) TTI_CHECKED;
 tt_status tti_hook_open(tt_session *s, const tti_plan *p) TTI_CHECKED;
 

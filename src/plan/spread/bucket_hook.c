@@ -1,6 +1,6 @@
 /*
- * bucket_hook.c - gradients that a function of the user's sums over replicas, a bucket at a time (reduce:
- * fast; tutti/comm.h).
+ * bucket_hook.c - gradients that a function of the user's sums over replicas, a bucket at a time
+ * (reduce: fast; tutti/comm.h).
  *
  * A bucket has one node per process, which reads the sums of that process's replicas where they are
  * and writes the result there. These nodes follow each other in the order: they are one collective

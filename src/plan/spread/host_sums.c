@@ -2,10 +2,10 @@
  * host_sums.c - sums over replicas on several hosts: what the replicas of one host have is added
  * there before it goes to another host, and goes there once.
  *
- * The replicas of a host that follow each other hold lanes that do, so what is left of adding theirs
- * up is one sum for each maximal sub-tree of those lanes: the additions are the same as without
- * hosts, and so are the bits. A sum in pieces sends to a host the pieces of all its replicas. Whose
- * process adds and sends for its host goes round with the buckets.
+ * The replicas of a host that follow each other hold lanes that do, so what is left of adding
+ * theirs up is one sum for each maximal sub-tree of those lanes: the additions are the same as
+ * without hosts, and so are the bits. A sum in pieces sends to a host the pieces of all its
+ * replicas. Whose process adds and sends for its host goes round with the buckets.
  */
 #include "plan/spread/host_sums.h"
 #include "device/device.h"

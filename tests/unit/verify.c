@@ -23,6 +23,7 @@ static const layout layouts[] = {
     {"mirrored", 1, 4, {.update = TT_UPDATE_SHARD}},
     {"mirrored", 1, 3, {.update = TT_UPDATE_EACH}},
     {"mirrored", 2, 2, {.update = TT_UPDATE_SHARD}},
+    {"mirrored", 2, 4, {.update = TT_UPDATE_SHARD}},
     {"mirrored", 4, 1, {0}},
     {"central", 1, 3, {0}},
     {"central", 3, 1, {0}},
@@ -466,6 +467,33 @@ static bool copy_other_bytes(tti_plan *p, int n)
     return true;
 }
 
+// The n-th node with a piece of a collective.
+static tti_pnode *nth_piece(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        if (pn->what != NULL && pn->piece >= 0 && pn->n_covered == 0 && n-- == 0)
+            return pn;
+    }
+    return NULL;
+}
+
+static bool other_piece(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_piece(p, n / 3); // there are few
+    if (pn != NULL)
+        pn->piece = (pn->piece + 1) % pn->what->n;
+    return pn != NULL;
+}
+
+static bool no_piece(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_piece(p, n / 3); // there are few
+    if (pn != NULL)
+        pn->piece = pn->what->n;
+    return pn != NULL;
+}
+
 static const change changes[] = {
     {"read a value that is not there", read_nothing, "reads"},
     {"read a later value", read_itself, "order reads update"},
@@ -492,6 +520,8 @@ static const change changes[] = {
     {"a value outside the arena", leave_the_arena, "memory"},
     {"an argument elsewhere", other_address, "address"},
     {"a copy of some of the bytes", copy_other_bytes, "size"},
+    {"another member's piece", other_piece, "collective"},
+    {"a piece that there is not", no_piece, "collective"},
 };
 
 // Is the rule that a message names one of these?

@@ -393,8 +393,10 @@ static tt_status check_updates(const tti_plan *p)
 tt_status tti_plan_verify(const tti_plan *p, tti_stage stage)
 {
     TT_TRY(check_nodes(p));
-    if (stage >= TTI_STAGE_SPREAD)
+    if (stage >= TTI_STAGE_SPREAD) {
         TT_TRY(check_lanes(p, stage < TTI_STAGE_CHAIN)); // then joined ones stand for several
+        TT_TRY(tti_verify_collectives(p));
+    }
     if (stage >= TTI_STAGE_PLACE)
         TT_TRY(check_devices(p, stage >= TTI_STAGE_CUT));
     if (stage >= TTI_STAGE_CUT)

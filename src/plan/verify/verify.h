@@ -28,12 +28,15 @@
  *   "race"     a node may run before what it needs is done
  *   "memory"   two values are in the same memory at the same time, or one is outside the arena
  *   "address"  a kernel's argument is not where its value is
- *   "collective" devices of a group have their collectives in different orders
+ *   "collective" members have collectives in different orders, or pieces that are not theirs
  */
 tt_status tti_plan_verify(const tti_plan *p, tti_stage stage) TTI_CHECKED;
 
 // verify_lists.c: the rules on lists: waits, memory, addresses.
 tt_status tti_verify_lists(const tti_plan *p) TTI_CHECKED;
+
+// verify_collectives.c: members and their pieces.
+tt_status tti_verify_collectives(const tti_plan *p) TTI_CHECKED;
 
 // Records a broken rule; "after order: reads: ...".
 tt_status tti_broken(const tti_plan *p, const char *rule, int pnode, const char *format, ...)

@@ -220,7 +220,7 @@ static tt_status apply_split(tt_graph *g, tt_node *n)
     }
     for (int i = 0; st == TT_OK && i < n->n_out; i++) {
         tt_tensor *t = n->outs[i];
-        t->layout.axis = -1;
+        t->layout.dim = -1;
         if (out[i].kind == TT_SPLIT_MIXES)
             n->mixes_rows = true;
         else if (out[i].kind == TT_SPLIT_LANE_SUM)

@@ -144,13 +144,15 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     p->graph = g;
     p->rows = req->rows;
     p->is_dry_run = req->dry_run;
-    p->mesh =
-        req->mesh != NULL ? *req->mesh : (tti_mesh){.n_replicas = 1, .is_free = true, .n_micro = 1};
+    p->mesh = req->mesh != NULL ? *req->mesh : (tti_mesh){.n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));
     p->top = tti_plan_alloc(p, sizeof(*p->top));
     tt_status st = p->step == NULL || p->top == NULL ? TT_ENOMEM : TT_OK;
-    if (st == TT_OK)
+    if (st == TT_OK) {
         *p->top = *req->top;
+        p->mesh.speed = p->mesh.speed != NULL ? p->top->speed : NULL;
+        st = tti_mesh_check(ctx, &p->mesh, p->top->n_devices);
+    }
     if (st == TT_OK)
         st = tti_lanes_make(p, req, &p->lanes);
     p->began_ns = tti_now_ns();

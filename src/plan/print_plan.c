@@ -73,12 +73,12 @@ static void print_pipeline(tti_text *t, const tti_plan *p)
 {
     static const char *const kinds[] = {"1f1b", "gpipe", "interleaved"};
     const tti_mesh *m = &p->mesh;
-    if (!m->is_staged)
+    if (m->n_stages == 0)
         return;
     tti_text_add(t,
                  "\npipeline: %s, %d stages on %d devices; devices idle %.1f %% of the time by the "
                  "estimated cost of the stages (%.1f %% if all cost the same)\n",
-                 kinds[p->top->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
+                 kinds[p->top->spread.schedule], m->n_stages, tti_mesh_size(m, TTI_AXIS_PIPE),
                  100 * p->bubble, 100 * p->even_bubble);
 }
 
@@ -127,7 +127,8 @@ static carried carried_by(const tti_plan *p)
     carried c = {.why = "no sum is supported by the library"};
     for (int d = 0; d < p->top->n_devices; d++)
         c.is_asked |= tti_has_streams(p->top->devices[d]);
-    c.is_asked &= p->mesh.n_replicas > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
+    c.is_asked &=
+        tti_mesh_size(&p->mesh, TTI_AXIS_DATA) > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
     if (p->n_communicators > 0 && !p->communicators[0].is_usable)
         c.why = p->communicators[0].words;
     for (int64_t u = 0; u < p->n_collectives; u++) {
@@ -283,7 +284,7 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, "}");
     }
     tti_text_add(t, "]");
-    if (p->mesh.is_staged)
+    if (p->mesh.n_stages > 0)
         tti_text_add(t, ",\n\"bubble\":%.6f,\"even_bubble\":%.6f", p->bubble, p->even_bubble);
     if (is_compared(p))
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_recomputed,

@@ -12,9 +12,9 @@
 
 /*
  * A variable: copies of its value on the devices whose plans want one, and pieces where each of
- * several devices has a part of it for itself; a version that counts writes, and a layout. Between
- * runs all of them hold the same value, and copies or pieces cover all of it. The memory of devices
- * without streams is the host's: there pieces are parts of the first copy.
+ * several devices has a part of it for itself; a version that counts writes. Between runs all of
+ * them hold the same value, and copies or pieces cover all of it. The memory of devices without
+ * streams is the host's: there pieces are parts of the first copy.
  */
 typedef struct tti_copy {
     char device[32]; // name of the device, "cpu:0"
@@ -37,7 +37,6 @@ typedef struct tti_variable {
     tt_dtype dtype;
     tt_shape shape;
     size_t bytes;
-    tt_layout layout;
     _Atomic int64_t version;
     int n_copies; // none only if pieces with memory of their own cover it
     tti_copy copy[TTI_MAX_DEVICES];

@@ -117,11 +117,7 @@ static tt_status make(tt_ctx *ctx, const tt_node *var, tti_device *dev, tti_vari
         tti_free(NULL, v);
         return TT_FAIL(ctx, TT_ENOMEM, "variable '%s': out of memory", var->name);
     }
-    *v = (tti_variable){.name = name,
-                        .dtype = a->dtype,
-                        .shape = a->shape,
-                        .bytes = bytes,
-                        .layout = {TT_LAYOUT_REPLICATED, -1}};
+    *v = (tti_variable){.name = name, .dtype = a->dtype, .shape = a->shape, .bytes = bytes};
     tt_status st = tti_variable_first(v, var, dev);
     if (st != TT_OK) {
         variable_free(v);

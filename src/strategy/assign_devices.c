@@ -14,8 +14,8 @@ const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[T
     const tt_ctx *ctx = g->ctx;
     int n_local = TTI_MAX(tti_local_pins(g, NULL), 1), n;
     tti_mesh m;
-    if (tt_status_of(ctx) == TT_OK && top->strategy->mesh(top, g, &m) == TT_OK && !m.is_free)
-        n_local = m.n_local;
+    if (tt_status_of(ctx) == TT_OK && top->strategy->mesh(top, g, &m) == TT_OK && m.n_axes > 0)
+        n_local = tti_mesh_size(&m, TTI_AXIS_PIPE);
     n = snprintf(out, TTI_MOST_TEXT, "up to %d replica%s", top->lanes, top->lanes == 1 ? "" : "s");
     if (n_local > 1)
         n += snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " of %d devices each", n_local);
@@ -25,7 +25,7 @@ const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[T
 
 // ---- shares ----------------------------------------------------------------------------------
 
-static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, double *out, int *n)
+static tt_status check_shares(tt_ctx *ctx, const char *name, const char *text, int *n)
 {
     *n = 0;
     for (const char *s = text;; s++) {
@@ -45,48 +45,35 @@ static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, d
         if (*n == TTI_MAX_DEVICES)
             return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': more than %d numbers", name,
                            text, TTI_MAX_DEVICES);
-        out[(*n)++] = x;
+        (*n)++;
         s += length;
         if (*s == '\0')
             return TT_OK;
     }
 }
 
-// A replica is as fast as the slowest of its devices.
-static void measured_shares(const tti_topology *top, tti_mesh *m)
-{
-    for (int r = 0; r < m->n_replicas; r++) {
-        const int *device = &m->device[r * m->n_local];
-        m->share[r] = top->speed[device[0]];
-        for (int l = 1; l < m->n_local; l++)
-            m->share[r] = TTI_MIN(m->share[r], top->speed[device[l]]);
-    }
-}
-
 tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
                             const char *text, tti_mesh *m)
 {
-    for (int r = 0; r < m->n_replicas; r++)
-        m->share[r] = 1;
+    int replicas = tti_mesh_size(m, TTI_AXIS_DATA), n;
+    m->speed = NULL;
+    m->share = NULL;
     if (text == NULL || strcmp(text, "equal") == 0)
         return TT_OK;
     if (strcmp(text, "auto") == 0) {
-        if (m->n_replicas > 1 && top->speed[0] > 0)
-            measured_shares(top, m);
+        if (replicas > 1 && top->speed[0] > 0)
+            m->speed = top->speed;
         return TT_OK;
     }
-    double shares[TTI_MAX_DEVICES];
-    int n;
-    TT_TRY(parse_shares(ctx, s->name, text, shares, &n));
-    int apart = m->is_apart, want = m->n_replicas - apart;
-    if (m->n_replicas > 0 && n != want)
+    TT_TRY(check_shares(ctx, s->name, text, &n));
+    int want = replicas - m->n_without_lanes;
+    if (m->n_axes > 0 && n != want)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: share '%.64s' has %d number%s, but there %s %d"
                        " replica%s",
                        s->name, text, n, n == 1 ? "" : "s", want == 1 ? "is" : "are", want,
                        want == 1 ? "" : "s");
-    for (int r = 0; r < want; r++)
-        m->share[r + apart] = shares[r];
+    m->share = text;
     return TT_OK;
 }
 
@@ -119,24 +106,21 @@ static tt_status cannot_assign(const tti_topology *top, tt_ctx *ctx, int n, int 
                    replicas * n_local, replicas * n_local == 1 ? "" : "s");
 }
 
-tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
-                             const char *why, tti_mesh *out)
+tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, const tti_assignment *ask,
+                             tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
-    bool apart = out->is_apart;
-    int n = top->n_devices - apart;
-    if (n % n_local != 0 || n < n_local || (replicas > 0 && replicas * n_local != n))
-        return cannot_assign(top, ctx, n, replicas, n_local, why);
-    replicas = n / n_local;
+    int n = top->n_devices - ask->n_without_lanes, each = ask->n_pipe, replicas = ask->replicas;
+    if (n % each != 0 || n < each || (replicas > 0 && replicas * each != n))
+        return cannot_assign(top, ctx, n, replicas, each, ask->why);
+    replicas = n / each;
     if (replicas > top->lanes)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: %d replicas, but %d lane%s, and a replica needs at least one; "
                        "use lanes: %d (which changes the bits), or %d device%s",
                        top->strategy->name, replicas, top->lanes, top->lanes == 1 ? "" : "s",
-                       replicas, top->lanes * n_local, top->lanes * n_local == 1 ? "" : "s");
-    *out = (tti_mesh){
-        .n_replicas = replicas + apart, .n_local = n_local, .n_micro = 1, .is_apart = apart};
-    for (int d = 0; d < top->n_devices; d++)
-        out->device[d] = d;
+                       replicas, top->lanes * each, top->lanes * each == 1 ? "" : "s");
+    *out = tti_mesh_make(replicas + ask->n_without_lanes, each);
+    out->n_without_lanes = ask->n_without_lanes;
     return tti_assign_shares(top, ctx, top->strategy, top->spread.share, out);
 }

@@ -164,14 +164,15 @@ static tt_status build_residuals(tti_step *s)
     if (ctx->top.spread.wire == TT_F32)
         return TT_OK;
     TT_TRY(ctx->top.strategy->mesh(&ctx->top, s->graph, &mesh));
-    for (int i = 0; mesh.n_replicas > 1 && i < s->n_weights; i++) {
+    int replicas = tti_mesh_size(&mesh, TTI_AXIS_DATA);
+    for (int i = 0; replicas > 1 && i < s->n_weights; i++) {
         const tt_tensor *grad = s->grads[i];
         if (grad == NULL || grad->layout.kind != TT_LAYOUT_PARTIAL || grad->dtype != TT_F32 ||
             tt_shape_count(&grad->shape) < TTI_RESIDUAL_BLOCK)
             continue; // of little, or added after its sums: sent as it is
         char name[TTI_NAME_MAX + 16];
         snprintf(name, sizeof(name), "%s/residual", s->names[i]);
-        s->targets[s->n_targets] = tti_residual(s->graph, s->grads[i], mesh.n_replicas, name);
+        s->targets[s->n_targets] = tti_residual(s->graph, s->grads[i], replicas, name);
         if (s->targets[s->n_targets++] == NULL)
             return tt_status_of(ctx);
     }

@@ -61,11 +61,11 @@ static void lanes_text(const int *end, int n, char *out, size_t room)
 // Time of one lane on each replica, its slowest device counting; false: something was not measured.
 static bool lane_times(const double *times, const tti_mesh *m, const int *end, double *out)
 {
-    out[0] = 0; // of one that is apart
-    for (int r = m->is_apart; r < m->n_replicas; r++) {
+    out[0] = 0; // if it takes no lanes
+    for (int r = m->n_without_lanes; r < tti_mesh_size(m, TTI_AXIS_DATA); r++) {
         double most = 0;
-        for (int l = 0; l < m->n_local; l++)
-            most = TTI_MAX(most, times[m->device[r * m->n_local + l]]);
+        for (int l = 0; l < tti_mesh_size(m, TTI_AXIS_PIPE); l++)
+            most = TTI_MAX(most, times[tti_mesh_device(m, r, l)]);
         if (most <= 0 || lanes_of(end, r) < 1)
             return false;
         out[r] = most / lanes_of(end, r);
@@ -76,7 +76,7 @@ static bool lane_times(const double *times, const tti_mesh *m, const int *end, d
 static double slowest(const tti_mesh *m, const int *end, const double *lane)
 {
     double most = 0;
-    for (int r = 0; r < m->n_replicas; r++)
+    for (int r = 0; r < tti_mesh_size(m, TTI_AXIS_DATA); r++)
         most = TTI_MAX(most, lane[r] * lanes_of(end, r));
     return most;
 }
@@ -86,10 +86,10 @@ static tt_status assign_anew(tti_fit *f)
     tt_ctx *ctx = f->model->ctx;
     tti_mesh m;
     int was[TTI_MAX_DEVICES], now[TTI_MAX_DEVICES];
-    double lane[TTI_MAX_DEVICES];
+    double lane[TTI_MAX_DEVICES], speed[TTI_MAX_DEVICES] = {0};
     TT_TRY(ctx->top.strategy->mesh(&ctx->top, f->step->graph, &m));
-    int first = m.is_apart;
-    if (m.n_replicas - first < 2 || m.n_replicas - first > ctx->top.lanes)
+    int first = m.n_without_lanes, replicas = tti_mesh_size(&m, TTI_AXIS_DATA);
+    if (replicas - first < 2 || replicas - first > ctx->top.lanes)
         return TT_OK;
     tti_assign_lanes(&m, ctx->top.lanes, was);
     double times[TTI_MAX_DEVICES] = {0};
@@ -98,18 +98,19 @@ static tt_status assign_anew(tti_fit *f)
     TT_TRY(tti_by_device(ctx, times));
     if (!lane_times(times, &m, was, lane))
         return TT_OK;
-    for (int r = first; r < m.n_replicas; r++)
-        m.share[r] = lane[first] / lane[r];
+    for (int r = first; r < replicas; r++)
+        for (int l = 0; l < tti_mesh_size(&m, TTI_AXIS_PIPE); l++)
+            speed[tti_mesh_device(&m, r, l)] = lane[first] / lane[r];
+    m.speed = speed;
     tti_assign_lanes(&m, ctx->top.lanes, now);
     if (slowest(&m, now, lane) > (1 - GAIN) * slowest(&m, was, lane))
         return TT_OK;
-    for (int r = first; r < m.n_replicas; r++)
-        for (int l = 0; l < m.n_local; l++)
-            ctx->top.speed[m.device[r * m.n_local + l]] = m.share[r]; // what the mesh goes by
+    for (int d = 0; d < ctx->top.n_devices; d++) // what the mesh goes by
+        ctx->top.speed[d] = speed[d] > 0 ? speed[d] : ctx->top.speed[d];
     tti_session_forget(f->step->session);
     char before[256], after[256];
-    lanes_text(was, m.n_replicas, before, sizeof(before));
-    lanes_text(now, m.n_replicas, after, sizeof(after));
+    lanes_text(was, replicas, before, sizeof(before));
+    lanes_text(now, replicas, after, sizeof(after));
     tt_pair pairs[] = {
         {"step", (double)f->step->step, NULL}, {"lanes", 0, after}, {"was", 0, before}};
     tti_emit_pairs(ctx, "share", pairs, TTI_COUNT(pairs));

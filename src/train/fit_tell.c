@@ -58,7 +58,7 @@ static void warn_of_stages(tti_fit *f)
         return;
     for (int64_t i = 0; i < f->model->n_weights; i++)
         matrices += tt_tensor_shape(f->model->weights[i].var).rank >= 2;
-    int stages = m.n_local * TTI_MAX(m.n_chunks, 1);
+    int stages = m.n_stages;
     if (matrices >= stages)
         return;
     TT_LOG(ctx, TT_WARN,

@@ -195,7 +195,8 @@ TEST(gpu_central_on_a_cpu_gives_it_no_lanes)
     int end[TTI_MAX_DEVICES];
     test_need_gpu();
     CHECK_OK(apart((tt_spread){0}, 8, &m, end, ""));
-    CHECK(m.n_replicas == 3 && m.is_central && m.is_apart);
+    CHECK(tti_mesh_size(&m, TTI_AXIS_DATA) == 3 && m.state == TT_LAYOUT_ONE &&
+          m.n_without_lanes == 1);
     CHECK(end[0] == 0 && end[1] == 4 && end[2] == 8);
     CHECK_OK(apart((tt_spread){.share = "3,1", .replicas = 2}, 8, &m, end, ""));
     CHECK(end[0] == 0 && end[1] == 6 && end[2] == 8);

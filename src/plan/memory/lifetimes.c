@@ -76,11 +76,12 @@ static void lifetimes(tti_plan *p)
  */
 static void extend_lifetimes(tti_plan *p)
 {
-    for (int64_t i = 0; i < p->n_values && p->mesh.is_staged; i++) {
+    for (int64_t i = 0; i < p->n_values && p->mesh.n_stages > 0; i++) {
         tti_value *v = &p->values[i];
         if (!v->is_sent || v->first < 0 || v->last >= p->n_order)
             continue;
-        tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key, 2 * p->mesh.n_local);
+        tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key,
+                                            2 * tti_mesh_size(&p->mesh, TTI_AXIS_PIPE));
         while (v->last + 1 < p->n_order &&
                tti_key_before(p->nodes[p->order[v->last + 1]].key, until))
             v->last++;

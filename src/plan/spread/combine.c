@@ -319,7 +319,7 @@ static tt_status combine_sum(tti_spreader *s, int old)
     }
     if (n > 0 && s->residual[old] >= 0)
         n = narrow_parts(s, old, values, n);
-    int made = s->mesh->is_central ? 1 : n_replicas;
+    int made = s->mesh->state == TT_LAYOUT_ONE ? 1 : n_replicas;
     const tti_collective *what = tti_spread_collective(s,
                                                        s->in_pieces[old] ? TTI_REDUCE_SCATTER
                                                        : made == 1       ? TTI_REDUCE_TO
@@ -380,7 +380,7 @@ static tt_status combine_moments(tti_spreader *s, const tti_pnode *old)
                 s->whole[(int64_t)(old->out + k) * s->n_replicas + r] = s->copies[old->out + k];
         return TT_OK;
     }
-    int made = s->mesh->is_central ? 1 : s->n_replicas;
+    int made = s->mesh->state == TT_LAYOUT_ONE ? 1 : s->n_replicas;
     for (int r = 0; r < made; r++) {
         int v = tti_add_combining(s, old->out, r, values, 2 * s->n_batches, TTI_MOMENTS);
         if (v < 0)

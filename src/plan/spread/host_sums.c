@@ -46,7 +46,7 @@ tt_status tti_host_sums_begin(tti_host_sums *h, tti_spreader *s, int old,
                               const tti_collective *what, const int *values, int n)
 {
     *h = (tti_host_sums){.s = s, .old = old, .what = what, .all = values, .n_all = n};
-    bool is_one = s->p->top->n_tasks < 2 || s->mesh->is_central || s->is_sparse[old] ||
+    bool is_one = s->p->top->n_tasks < 2 || s->mesh->state == TT_LAYOUT_ONE || s->is_sparse[old] ||
                   s->residual[old] >= 0 || n < 2;
     if (is_one)
         return TT_OK;

@@ -64,8 +64,8 @@ static int communicator_of(tti_spreader *s, int node)
 bool tti_is_by_library(tti_spreader *s, int node)
 {
     const tti_plan *p = s->p;
-    if (p->top->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 || s->mesh->is_central ||
-        p->top->n_tasks > 1 || p->lanes.n != p->lanes.total)
+    if (p->top->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 ||
+        s->mesh->state == TT_LAYOUT_ONE || p->top->n_tasks > 1 || p->lanes.n != p->lanes.total)
         return false;
     int communicator = communicator_of(s, node);
     return communicator >= 0 && p->communicators[communicator].is_usable;

@@ -55,10 +55,10 @@ static tt_status assign(tti_spreader *s, int micro)
     s->batches = tti_plan_alloc(p, sizeof(*s->batches) * (size_t)(n_lanes + 1));
     if (s->batches == NULL)
         return TT_ENOMEM;
-    int apart = s->mesh->is_apart;
-    if (s->n_replicas - apart > n_lanes) // a run of few lanes: the first replicas take one each
-        for (int r = apart; r < s->n_replicas; r++)
-            end[r] = TTI_MIN(r + 1 - apart, n_lanes);
+    int first = s->mesh->n_without_lanes;
+    if (s->n_replicas - first > n_lanes) // a run of few lanes: the first replicas take one each
+        for (int r = first; r < s->n_replicas; r++)
+            end[r] = TTI_MIN(r + 1 - first, n_lanes);
     else
         tti_assign_lanes(s->mesh, n_lanes, end);
     for (int r = 0; r < s->n_replicas; from = end[r++]) {
@@ -133,7 +133,7 @@ static int add_copy(tti_spreader *s, int node, int replica, const int *in,
         pn.lanes = sh->lanes;
         pn.first_row = sh->lanes->first_row - s->p->lanes.first_row;
         pn.micro = sh->micro;
-        pn.stage = s->mesh->is_staged ? TTI_MAX(s->stage[node] + 1, 0) : 0;
+        pn.stage = s->mesh->n_stages > 0 ? TTI_MAX(s->stage[node] + 1, 0) : 0;
     } else if (pn.device >= 0) {
         pn.reason = s->n_replicas > 1 ? "replica" : "stage";
     }
@@ -346,7 +346,7 @@ static tt_status make_schedules(tti_spreader *s)
     for (int r = 0; r < s->n_replicas; r++)
         most = TTI_MAX(most, s->micros[r]);
     s->late = TTI_MAX(most - 1, 0);
-    if (!m->is_staged)
+    if (m->n_stages == 0)
         return TT_OK;
     s->schedules = tti_calloc(p->ctx, (size_t)s->n_replicas, sizeof(*s->schedules));
     if (s->schedules == NULL)
@@ -358,8 +358,8 @@ static tt_status make_schedules(tti_spreader *s)
     tti_spread_costs(s, forward, back);
     for (int r = 0; r < s->n_replicas; r++) {
         tti_schedule_query q = {.kind = p->top->spread.schedule,
-                                .n_devices = m->n_local,
-                                .n_stages = m->n_local * m->n_chunks,
+                                .n_devices = s->n_pipe,
+                                .n_stages = m->n_stages,
                                 .n_micro = s->micros[r],
                                 .forward_only = !backward,
                                 .forward = forward,
@@ -445,7 +445,11 @@ static void release(tti_spreader *s)
 
 tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage)
 {
-    tti_spreader s = {.p = p, .mesh = &p->mesh, .n_replicas = p->mesh.n_replicas, .n_batches = 1};
+    tti_spreader s = {.p = p,
+                      .mesh = &p->mesh,
+                      .n_replicas = tti_mesh_size(&p->mesh, TTI_AXIS_DATA),
+                      .n_pipe = tti_mesh_size(&p->mesh, TTI_AXIS_PIPE),
+                      .n_batches = 1};
     s.values = p->values;
     s.nodes = p->nodes;
     s.n_values = p->n_values;
@@ -464,12 +468,16 @@ tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage)
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
 {
     const tti_mesh *m = &p->mesh;
-    int micro = m->is_staged ? m->n_micro : 1;
+    int micro = m->n_stages > 0 ? m->n_micro : 1, replicas = tti_mesh_size(m, TTI_AXIS_DATA);
     if (micro != 0)
         micro = TTI_MAX(micro, req->micro);
-    if (m->n_replicas < 2 && micro == 1 && !m->is_staged)
+    if (replicas < 2 && micro == 1 && m->n_stages == 0)
         return TT_OK; // nothing to spread: nodes are placed one by one
-    tti_spreader s = {.p = p, .mesh = m, .n_replicas = m->n_replicas, .no_pieces = req->no_pieces};
+    tti_spreader s = {.p = p,
+                      .mesh = m,
+                      .n_replicas = replicas,
+                      .n_pipe = tti_mesh_size(m, TTI_AXIS_PIPE),
+                      .no_pieces = req->no_pieces};
     TT_TRY(assign(&s, micro));
     if (s.n_batches == 0)
         return TT_OK; // nothing is split
@@ -482,7 +490,7 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
         tti_free(p->ctx, s.values);
         tti_free(p->ctx, s.nodes);
     }
-    p->is_on_mesh = !m->is_free;
+    p->is_on_mesh = m->n_axes > 0;
     release(&s);
     return st;
 }

@@ -33,7 +33,7 @@ typedef struct tti_spreader {
     tti_plan *p;
     const tti_mesh *mesh;
     bool no_pieces;
-    int n_replicas;
+    int n_replicas, n_pipe;   // sizes of the axes data and pipe
     tti_micro_batch *batches; // ascending lanes
     int n_batches;
     int micros[TTI_MAX_DEVICES]; // by replica

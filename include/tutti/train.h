@@ -103,7 +103,14 @@ typedef enum tt_schedule_kind {
     TT_LR_COSINE = 3,      // cosine decay to final (a fraction) at `steps`
     TT_LR_LINEAR = 4,      // linear decay to final
     TT_LR_ONE_CYCLE = 5,   // from 1/25 up to 1 at peak * steps, then down to final, by cosine
+    TT_LR_CUSTOM = 6,      // fn
 } tt_schedule_kind;
+/*
+ * A schedule of your own: the factor on the learning rate at a step, counted from 0 after the
+ * warmup, of steps in total (0: unknown). It must be finite and not negative, and depend on its
+ * arguments only, so that a resumed fit and other processes compute the same.
+ */
+typedef double (*tt_schedule_fn)(void *user, int64_t step, int64_t steps);
 typedef struct tt_schedule {
     tt_schedule_kind kind;
     int64_t warmup; // steps of linear warmup before the schedule begins
@@ -113,6 +120,9 @@ typedef struct tt_schedule {
     double factor;  // step: default 0.1; exponential: 0.95
     int64_t every;  // step, exponential: default 1000
     double peak;    // one_cycle: default 0.3
+
+    tt_schedule_fn fn; // TT_LR_CUSTOM
+    void *user;        // passed to fn, while the model is compiled with it
 } tt_schedule;
 #define tt_cosine(...)      ((tt_schedule){.kind = TT_LR_COSINE, __VA_ARGS__})
 #define tt_linear(...)      ((tt_schedule){.kind = TT_LR_LINEAR, __VA_ARGS__})

@@ -447,6 +447,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
             return cli_usage("tutti %s: more than %d arguments", verb->name, CLI_MAX_WORDS);
         } else {
             out->words[out->n_words++] = argv[i];
+            only_words = only_words || (out->n_words == 1 && verb->ends_flags != NULL &&
+                                        verb->ends_flags(argv[i]));
         }
     }
     return check(verb, out);

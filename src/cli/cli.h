@@ -54,8 +54,9 @@ typedef struct cli_verb {
     const char *help;    // more lines
     const char *flags;   // names of the flags it takes, with spaces between
     int min_words, max_words;
-    bool alone; // refused where the environment names several processes
-    bool joins; // joins them
+    bool alone;                           // refused where the environment names several processes
+    bool joins;                           // joins them
+    bool (*ends_flags)(const char *word); // behind such a first word all are words; NULL: none is
     int (*run)(const cli_args *args);
 } cli_verb;
 

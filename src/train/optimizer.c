@@ -127,6 +127,10 @@ static tt_status fill_rows(tt_ctx *ctx, bool exact, const tt_option *rows, void 
 
 static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s, bool exact)
 {
+    if (s->kind == TT_LR_CUSTOM && s->fn == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "schedule: kind TT_LR_CUSTOM needs a function: fn is NULL");
+    if (s->kind == TT_LR_CUSTOM)
+        return TT_OK;
     for (int i = 0; tti_schedule_at(i) != NULL; i++)
         if (tti_schedule_at(i)->kind == s->kind)
             return fill_rows(ctx, exact, tti_schedule_at(i)->options, s, tti_schedule_at(i)->name);

@@ -10,6 +10,7 @@
  *   cosine       final + (1 - final) (1 + cos(pi x)) / 2
  *   linear       final + (1 - final) (1 - x)
  *   one_cycle    from 1/25 to 1 at x = peak, and on to final at 1, both by half a cosine
+ *   custom       fn(t, n), n the steps after the warm-up
  * Past the end it stays as it is there. All in f64 by our own functions (scalar.h).
  */
 #include "train/optimizer.h"
@@ -115,6 +116,8 @@ double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
         return s->final + (1 - s->final) * (1 - x);
     case TT_LR_ONE_CYCLE:
         return one_cycle(x, tti_or_default(s->peak, 0.3), tti_or_default(s->final, 1e-4));
+    case TT_LR_CUSTOM:
+        return s->fn != NULL ? s->fn(s->user, t, TTI_MAX(n, 0)) : 1;
     }
     return 1;
 }

@@ -121,3 +121,51 @@ TEST(schedules_are_found_by_name)
     CHECK(tti_schedule_find("sawtooth") == NULL && tti_schedule_find(NULL) == NULL);
     CHECK(tti_schedule_at(-1) == NULL);
 }
+
+static double fifth(void *user, int64_t step, int64_t steps)
+{
+    (*(int *)user)++;
+    return steps > 0 ? (double)step / (double)steps : 0.2;
+}
+
+TEST(a_schedule_of_the_program_counts_behind_the_warmup)
+{
+    int calls = 0;
+    tt_schedule s = {.kind = TT_LR_CUSTOM, .warmup = 4, .fn = fifth, .user = &calls};
+    CHECK(at(s, 0, 14) == 0.2 && at(s, 3, 14) == 0.8 && calls == 0);
+    CHECK(at(s, 4, 14) == 0 && at(s, 9, 14) == 0.5 && calls == 2);
+    CHECK(at(s, 4, 0) == 0.2); // not known how many
+}
+
+TEST(a_schedule_of_the_program_needs_its_function)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {2});
+    tt_layer_dense(m, .units = 1);
+    CHECK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.schedule = {.kind = TT_LR_CUSTOM})) ==
+          TT_EINVAL);
+    ck_assert_str_eq(tt_last_error(ctx).message,
+                     "schedule: kind TT_LR_CUSTOM needs a function: fn is NULL");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+TEST(a_fit_follows_a_schedule_of_the_program)
+{
+    int calls = 0;
+    float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    tt_ctx *ctx = test_ctx();
+    tt_data *d = tt_memory(ctx, .x = x, .y = x, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
+                           .count = 8, .batch = 2);
+    tt_model *m = tt_sequential(ctx, .input = {1});
+    tt_layer_dense(m, .units = 1);
+    CHECK_OK(tt_compile(
+        m, .loss = TT_MSE,
+        .optimizer =
+            tt_sgd(.lr = 0.01, .schedule = {.kind = TT_LR_CUSTOM, .fn = fifth, .user = &calls})));
+    CHECK_OK(tt_fit(m, d, .epochs = 1));
+    tt_fit_report r;
+    CHECK_OK(tt_fit_report_get(m, &r));
+    CHECK(r.last.lr == (float)(0.01 * 0.75));
+    CHECK(calls >= 4);
+    CHECK_OK(tt_close(ctx));
+}

@@ -43,6 +43,9 @@ typedef struct tt_loss {
     const char *target; // name of the data field; default: the next after the inputs
     tt_loss_fn fn;      // TT_CUSTOM_LOSS
     void *user;
+    bool has_target; // TT_CUSTOM_LOSS: its target is as below; default: like the output
+    tt_dtype target_dtype;
+    tt_shape target_shape; // of one record
 } tt_loss;
 
 // The built-in metrics, as a set of bits. Each is computed from sums and counts over all records,

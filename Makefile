@@ -6,6 +6,7 @@
 #   make install    under PREFIX (/usr/local)           make deps     install missing packages
 #   make docs       the documentation as a site in build/docs
 #   make cuda       the module for NVIDIA GPUs          make emu      the same, emulated on the CPU
+#   make python     the generated files of python/      make test-python    its tests
 #
 #   make test-gpu sanitize-gpu bench-gpu    on a machine with an NVIDIA GPU (docs/gpu.md)
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
@@ -186,7 +187,7 @@ endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs docs test-all check \
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
-        test-gpu sanitize-gpu bench-gpu
+        test-gpu sanitize-gpu bench-gpu python test-python
 all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
 	@tools/built-from $(B) note $(if $(filter 1,$(CUDA)),$(if $(BREAK),,cuda))
 cuda: $(CUDA_SO)
@@ -314,6 +315,12 @@ test-tsan:
 	@SKIP_INSTALL=1 SKIP_FUZZ=1 SKIP_DOCS=1 tools/test build/tsan
 docs: deps
 	@tools/docs build/docs
+# The Python package: its generated files, from the headers and the library's catalogue; its tests.
+python: all
+	@python3 python/generate.py $(B)/libtutti.so
+test-python: all
+	@tools/python-deps || true
+	@tools/test-python $(B) $(PYTEST)
 CLEAN ?=
 ifeq ($(CLEAN),)
 test-docs: all examples $(EMU_SO)

@@ -451,8 +451,8 @@ def test_four_processes_have_the_bits_of_one(tmp_path):
 
 
 def test_import_is_fast():
-    words = "import numpy, sys, time; t = time.perf_counter(); sys.path.insert(0, sys.argv[1]); " \
-        "import tutti; print(time.perf_counter() - t)"
+    words = "import numpy, sys, time; t = time.process_time(); sys.path.insert(0, sys.argv[1]); " \
+        "import tutti; print(time.process_time() - t)"
     best = min(float(subprocess.run([sys.executable, "-c", words, os.path.join(ROOT, "python")],
                                     capture_output=True, text=True, check=True).stdout)
                for _ in range(3))

@@ -80,6 +80,8 @@ def test_fit(digits, small):
         small().fit(x, y, epochs=0)
     with says(TypeError, "a int is not data|a 'int'|int is not"):
         small().fit(5)
+    with says(tutti.ShapeError, "give y as int32, such as y.astype\\('int32'\\)"):
+        small().fit(x, y[:, None].astype("f4"))
     with says(TypeError, "not a callback"):
         small().fit(x, y, callbacks=[print])
     with says(ValueError, "nan is 'stopp'; did you mean 'stop'"):
@@ -134,6 +136,9 @@ def test_graphs():
 
 
 def test_devices():
+    if "gpu" not in tutti.devices("all")[0]["name"]:
+        with says(tutti.Error, "gpu:all.*no gpu can be used"):
+            tutti.devices("gpu:all")
     with says(tutti.Error, "gpu"):
         tutti.Sequential([tutti.Dense(1)], devices="gpu:7", input=(2,))
     with says(tutti.Error, "mirored"):

@@ -21,6 +21,7 @@ from ctypes import (
 tt_event_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 tt_place_fn = CFUNCTYPE(c_void_p, c_void_p, c_void_p)
 tt_layer_fn = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_int)
+tt_bucket_fn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 tt_loss_fn = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 tt_metric_build_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 tt_metric_value_fn = CFUNCTYPE(c_double, c_void_p, c_void_p, c_void_p)
@@ -1149,6 +1150,8 @@ class tt_session_opts(Structure):
         ("no_fold", c_bool),
         ("store", c_void_p),
         ("recompute", c_char_p),
+        ("bucket_hook", tt_bucket_fn),
+        ("bucket_user", c_void_p),
     ]
 
 
@@ -1284,6 +1287,29 @@ class tt_bytes(Structure):
     ]
 
 
+class tt_gradient(Structure):
+    _fields_ = [
+        ("weight", c_char_p),
+        ("shape", tt_shape),
+        ("count", c_int64),
+        ("data", c_void_p),
+    ]
+
+
+class tt_bucket(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("comm", c_void_p),
+        ("index", c_int),
+        ("n_buckets", c_int),
+        ("step", c_int64),
+        ("n_replicas", c_int),
+        ("n_gradients", c_int),
+        ("gradients", c_void_p),
+    ]
+    _points_ = {"gradients": "tt_gradient"}
+
+
 class tt_device_name(Structure):
     _fields_ = [
         ("job", c_char * 32),
@@ -1410,6 +1436,8 @@ class tt_compile_opts(Structure):
         ("recompute", c_char_p),
         ("own_metrics", tt_metric * 8),
         ("n_own_metrics", c_int),
+        ("bucket_hook", tt_bucket_fn),
+        ("bucket_user", c_void_p),
     ]
     _enums_ = {"loss": "tt_loss_kind", "target_dtype": "tt_dtype", "precision": "tt_precision"}
 

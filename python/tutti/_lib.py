@@ -4,6 +4,7 @@ import difflib
 import glob
 import math
 import os
+import re
 
 from . import _c, _paths
 
@@ -93,7 +94,15 @@ ESTOP = _c.ENUMS["tt_status"]["TT_ESTOP"]
 EINVAL = _c.ENUMS["tt_status"]["TT_EINVAL"]
 
 
+# What the library tells a C program to write, for Python.
+PYTHON = [(r"int32_t, with \.\w+ = TT_I32", "int32, such as y.astype('int32')"),
+          (r"\btt_(compile|fit|evaluate|predict|save)\(\)", r"\1()"),
+          (r"tt_load\(\)", "load_weights()"), (r"tt_layer_custom\(\)", "a subclass of tutti.Layer")]
+
+
 def error_of(status, message):
+    for pattern, ours in PYTHON:
+        message = re.sub(pattern, ours, message)
     name = STATUS.get(status, "TT_EINVAL")
     error = ERRORS[name](message)
     error.status = name

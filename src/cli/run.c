@@ -1,7 +1,7 @@
 /*
  * run.c - tutti run: the processes of a job, here or on other hosts, each a tutti train, or a
- * program of the user, that is told who the others are. On one machine all addresses are told; across hosts only the first
- * one's: the others take a free port and meet there.
+ * program of the user, that is told who the others are. On one machine all addresses are told;
+ * across hosts only the first one's: the others take a free port and meet there.
  */
 #include "base/file.h"
 #include "base/secure.h"

@@ -158,7 +158,7 @@ def hint_of(o):
     if o["form"] == "choice":
         return "str | Schedule | Callable[[int, int], float] | None"
     if o["form"] == "list":
-        return "Sequence[Layer]" if o["group"] == "layers" else "Sequence[dict[str, Any]] | None"
+        return "Sequence[Layer] | None" if o["group"] == "layers" else "Sequence[dict[str, Any]] | None"
     if o["type"] == "word":
         words = ", ".join(json.dumps(w) for w in o["choices"])
         kind = f"Literal[{words}] | bool" if "true" in o["choices"] else f"Literal[{words}]"

@@ -1,20 +1,23 @@
 """Contexts: devices, strategy, lanes and seed; one for each set of options, shared by models."""
+from __future__ import annotations
+
 import atexit
 import ctypes
 import logging
 import os
 import sys
+from typing import Any
 
 from . import _c
 from ._lib import error_of, lib, make, text_of
 
 log = logging.getLogger("tutti")
 LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG, 5: 5}
-SPREAD = {name for name, _ in _c.tt_spread._fields_ if name != "opts_size"}
+SPREAD = {field[0] for field in _c.tt_spread._fields_ if field[0] != "opts_size"}
 OPTIONS = ("devices", "strategy", "lanes", "seed", "threads", "soft", "deadline_ms", "isa")
 
-_defaults = {}
-_contexts = {}  # options: Context
+_defaults: dict[str, Any] = {}
+_contexts: dict[Any, Context] = {}  # by their options
 
 
 def _on_event(user, event):
@@ -32,7 +35,7 @@ def text_of_bytes(text):
 ON_EVENT = _c.tt_event_fn(_on_event)
 
 
-def configure(**options):
+def configure(**options: Any) -> None:
     """Sets defaults of all models that are made from here on.
 
     Args:
@@ -177,7 +180,7 @@ class Context:
             self.ptr = None
 
 
-def devices(names="all"):
+def devices(names: str = "all") -> list[dict[str, Any]]:
     """The devices of this machine: their names, models and threads."""
     return Context.get(devices=names).devices
 

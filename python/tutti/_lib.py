@@ -1,14 +1,17 @@
 """The library: found, loaded, called; its errors as exceptions; Python values as C structs."""
+from __future__ import annotations
+
 import ctypes
 import difflib
 import glob
 import math
 import os
 import re
+from typing import Any
 
 from . import _c, _paths
 
-Dtype = object  # "f32", a NumPy or PyTorch type, or float, int, bool
+Dtype = Any  # "f32", a NumPy or PyTorch type, or float, int, bool
 
 DTYPES = ("f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool")
 BYTES = {"f32": 4, "f64": 8, "bf16": 2, "f16": 2, "i32": 4, "i64": 8, "u8": 1, "bool": 1}
@@ -203,7 +206,7 @@ def words_of(enum):
     return {name[len(prefix):].lower(): value for name, value in _c.ENUMS[enum].items()}
 
 
-_WORDS = {}
+_WORDS: dict[str, dict[str, int]] = {}
 
 
 def enum_value(enum, value):
@@ -240,7 +243,7 @@ def make(struct, **values):
     return out
 
 
-_TYPES = {}
+_TYPES: dict[type, tuple] = {}
 
 
 def fill(out, values, keep):
@@ -334,6 +337,6 @@ def option_text(value):
     return joined(value)
 
 
-def version():
+def version() -> str:
     """Version, features and libraries of this build."""
     return text_of(lib.tt_version_text())

@@ -1,6 +1,10 @@
 """Models: built from layers, compiled, evaluated, saved. fit() is in _fit.py."""
+from __future__ import annotations
+
 import ctypes
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +65,7 @@ class Model:
         devices, strategy, lanes, seed, threads, ...: where and how it runs; see tutti.configure()
     """
 
-    def __init__(self, inputs, outputs, **options):
+    def __init__(self, inputs: Any, outputs: Any, **options: Any) -> None:
         self._inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         self._outputs = outputs if isinstance(outputs, dict) else {
             None if i == 0 else f"y_{i}": o
@@ -153,7 +157,7 @@ class Model:
 
     # ---- looking ---------------------------------------------------------------------------------
 
-    def summary(self, json=False, print_=True):
+    def summary(self, json: bool = False, print_: bool = True) -> str | None:
         """Prints layers, output shapes and parameters; json=True returns the text as JSON."""
         text = self.context.string(lib.tt_summary(self.ptr, json))
         if json or not print_:
@@ -161,11 +165,11 @@ class Model:
         print(text, end="")
         return None
 
-    def count_params(self):
+    def count_params(self) -> int:
         return lib.tt_model_parameters(self.ptr)
 
     @property
-    def hash(self):
+    def hash(self) -> str:
         """XXH3-128 of all weights, as 32 hexadecimal digits: equal on any devices."""
         out = _c.tt_hash()
         lib.tt_model_hash(self.ptr, ctypes.byref(out))
@@ -179,7 +183,7 @@ class Model:
         return list(room[:n])
 
     @property
-    def weight_names(self):
+    def weight_names(self) -> list[str]:
         return [w.name.decode() for w in self._weights()]
 
     def _session(self):
@@ -189,14 +193,14 @@ class Model:
             self._built.session = Session(graph)
         return self._built.session
 
-    def get_weights(self):
+    def get_weights(self) -> dict[str, np.ndarray]:
         """All weights by name, as NumPy arrays."""
         self.built()
         session = self._session()
         return {w.name.decode(): session.get(session.graph.find(w.name.decode()))
                 for w in self._weights()}
 
-    def set_weights(self, weights):
+    def set_weights(self, weights: dict[str, Any]) -> None:
         """Sets weights by name; names that are not given stay as they are."""
         self.built()
         session, names = self._session(), self.weight_names
@@ -207,8 +211,9 @@ class Model:
 
     # ---- compile ---------------------------------------------------------------------------------
 
-    def compile(self, optimizer="sgd", loss=None, metrics=(), *, precision="f32", freeze=None,
-                recompute=None, top_k=None, weighted_metrics=None):
+    def compile(self, optimizer: Any = "sgd", loss: Any = None, metrics: Any = (), *,
+                precision: str = "f32", freeze: str | Sequence[str] | None = None,
+                recompute: str | None = None, top_k: int | None = None) -> None:
         """Says how the model is trained.
 
         Args:
@@ -224,8 +229,6 @@ class Model:
         """
         if loss is None:
             raise TypeError("compile() needs a loss, such as loss='cross_entropy'")
-        if weighted_metrics is not None:
-            raise TypeError("compile() has no weighted_metrics: metrics are exact over all records")
         given = loss if isinstance(loss, (list, tuple)) else [loss]
         metrics = metrics if isinstance(metrics, (list, tuple)) else [metrics]
         self._compiled = {
@@ -292,16 +295,17 @@ class Model:
 
     # ---- training --------------------------------------------------------------------------------
 
-    def fit(self, x=None, y=None, **options):
+    def fit(self, x: Any = None, y: Any = None, **options: Any) -> _fit.History:
         return _fit.fit(self, x, y, **options)
 
     fit.__doc__ = _fit.fit.__doc__
 
-    def train_on_batch(self, x, y=None, lr=None):
+    def train_on_batch(self, x: Any, y: Any = None, lr: float | None = None) -> dict[str, float]:
         """One update from one global batch; returns the loss and the metrics of this step."""
         return _fit.train_on_batch(self, x, y, lr)
 
-    def evaluate(self, x, y=None, *, batch_size=None, rows=None, ema=False, verbose=0):
+    def evaluate(self, x: Any, y: Any = None, *, batch_size: int | None = None,
+                 rows: int | None = None, ema: bool = False) -> dict[str, float]:
         """The loss and the metrics over all records, as a dict."""
         data = x if isinstance(x, Data) else data_of(x, y, batch_size, False)
         if data is None:
@@ -317,7 +321,7 @@ class Model:
         return {"loss": out.loss, **{out.names[i].decode(): out.metrics[i]
                                      for i in range(out.n_metrics)}}
 
-    def predict(self, x, *, batch_size=256, raw=False):
+    def predict(self, x: Any, *, batch_size: int = 256, raw: bool = False) -> Any:
         """Outputs for records: a NumPy array, or a dict of them by name for several outputs.
 
         raw: of a model that knows its data, inputs before preprocessing, outputs as probabilities or
@@ -381,7 +385,7 @@ class Model:
 
     # ---- saving ----------------------------------------------------------------------------------
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes weights, optimizer state and the model's description; tutti.load() reads them.
 
         A path that ends in .safetensors or .tutti is one file with the weights and the description,
@@ -389,12 +393,12 @@ class Model:
         """
         path = os.fspath(path)
         is_file = path.endswith((".safetensors", ".tutti"))
-        if not is_file and self._targets is None and self._compiled is None:
-            is_file = False
         (lib.tt_export if is_file else lib.tt_save)(self.ptr, path.encode())
         self.context.check()
 
-    def load_weights(self, path, *, map=None, only=None, partial=False, layout="auto"):
+    def load_weights(self, path: str | os.PathLike, *, map: str | None = None,
+                     only: str | Sequence[str] | None = None, partial: bool = False,
+                     layout: str = "auto") -> None:
         """Loads weights from what save() or a fit wrote, or from a safetensors or .pt file.
 
         Args:
@@ -424,8 +428,9 @@ class Sequential(Model):
         devices, strategy, lanes, seed, threads, ...: where and how it runs; see tutti.configure()
     """
 
-    def __init__(self, layers=(), input=None, *, dtype="f32", **options):
-        self.layers = []
+    def __init__(self, layers: Sequence[Any] = (), input: Any = None, *, dtype: Any = "f32",
+                 **options: Any) -> None:
+        self.layers: list[Layer] = []
         self._input = _InputLayer(input, dtype, None)
         for layer in layers:
             self._take(layer)
@@ -443,7 +448,7 @@ class Sequential(Model):
             raise TypeError(f"{layer!r} is not a layer")
         self.layers.append(layer)
 
-    def add(self, layer):
+    def add(self, layer: Layer) -> None:
         """Appends a layer."""
         if self._built is not None and self._targets is not None:
             raise RuntimeError("the model is compiled: add layers before compile()")
@@ -492,6 +497,6 @@ class Loaded(Model):
         return text_of(lib.tt_model_class(self.ptr, output, number)) or None
 
 
-def load(path, **options):
+def load(path: str | os.PathLike, **options: Any) -> Loaded:
     """A model from what save() or a fit wrote: a run's folder, a checkpoint, a .tutti file."""
     return Loaded(path, **options)

@@ -1,4 +1,6 @@
 """Parts of training: losses, metrics, optimizers and schedules, the library's and your own."""
+from __future__ import annotations
+
 import ctypes
 import re
 
@@ -21,8 +23,8 @@ class Part:
     """What the catalogue describes: a kind, and options by their names."""
 
     kind = ""
-    options = {}
-    choices = {}
+    options: dict[str, str] = {}
+    choices: dict[str, tuple[str, ...]] = {}
 
     def __init__(self, unknown, **values):
         name = type(self).__name__

@@ -1,5 +1,9 @@
 """Tensors: symbols of a graph, and values. Graphs, sessions, gradients, immediate mode."""
+from __future__ import annotations
+
 import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,8 +12,8 @@ from ._context import Context
 from ._dlpack import array_of, capsule_of
 from ._lib import (BYTES, DTYPES, NUMPY, axes_of, dtype_of, enum_value, lib, make, shape_of, text_of)
 
-TensorLike = object
-_graphs = []  # those of "with" blocks and of functions that the library calls
+TensorLike = Any
+_graphs: list[Graph] = []  # those of "with" blocks and of functions that the library calls
 
 
 class Tensor:
@@ -26,16 +30,16 @@ class Tensor:
         self._ptr = ptr
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int | None, ...]:
         s = lib.tt_tensor_shape(self._ptr)
         return tuple(None if d == -1 else int(d) for d in s.dim[:s.rank])
 
     @property
-    def dtype(self):
+    def dtype(self) -> str:
         return DTYPES[lib.tt_tensor_dtype(self._ptr)]
 
     @property
-    def name(self):
+    def name(self) -> str:
         return text_of(lib.tt_tensor_name(self._ptr))
 
     @property
@@ -53,7 +57,7 @@ class Tensor:
         raise TypeError(f"{self!r} has no value yet: it is a symbol of a graph. Use ops.where() to "
                         "choose between tensors, and a session or numpy() for values")
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray:
         """Its value now, as a NumPy array. Feeds have none."""
         shape = tuple(d if d is not None else -1 for d in self.shape)
         if any(d < 0 for d in shape):
@@ -231,12 +235,12 @@ class Array(Tensor):
         return self._array.__dlpack_device__()
 
 
-def tensor(value, dtype=None):
+def tensor(value: TensorLike, dtype: Any = None) -> Array:
     """A value from a NumPy array, a tensor with __dlpack__ or a list; memory is shared if it can be."""
     return Array(*array_of(value, dtype))
 
 
-def from_dlpack(value):
+def from_dlpack(value: Any) -> Array:
     """A value that shares the memory of a tensor of another library."""
     return Array(*array_of(value))
 
@@ -281,12 +285,13 @@ class Graph:
             raise RuntimeError("the node could not be made")
         return Tensor(self, ptr)
 
-    def feed(self, name, shape, dtype="f32"):
+    def feed(self, name: str, shape: Sequence[int | None], dtype: Any = "f32") -> Tensor:
         """An input, whose value is given at each run. A first dimension of None is the batch."""
         opts = make(_c.tt_feed_opts, name=name, shape=_open_shape(shape), dtype=dtype)
         return self._made(lib.tt_feed_with(self.ptr, ctypes.byref(opts)))
 
-    def variable(self, name, shape, init="zeros", a=0.0, b=0.0, dtype="f32", trainable=True):
+    def variable(self, name: str, shape: Sequence[int], init: str = "zeros", a: float = 0.0,
+                 b: float = 0.0, dtype: Any = "f32", trainable: bool = True) -> Tensor:
         """A variable: kept between runs; changed by ops.update_... and ops.assign."""
         opts = make(_c.tt_variable_opts, name=name, shape=shape, dtype=dtype, no_train=not trainable,
                     init=init_of(init, a, b))
@@ -311,7 +316,7 @@ class Graph:
         lib.tt_trainable(self.ptr, out, n)
         return [Tensor(self, p) for p in out[:n]]
 
-    def session(self, **options):
+    def session(self, **options: Any) -> Session:
         return Session(self, **options)
 
 
@@ -407,7 +412,7 @@ def _full_shape(t, rows):
     return tuple(-d * rows if d < 0 else d for d in dims)
 
 
-def grad(y, xs=None, seed=None):
+def grad(y: Any, xs: Any = None, seed: Tensor | None = None) -> Any:
     """Gradients of y with respect to xs, as tensors of its graph; None where y does not depend.
 
     Given a function instead, it returns a function that computes the gradient of its first argument:
@@ -568,7 +573,7 @@ def call(function, values, **words):
         graph.close()
 
 
-def split(x, n, axis=0):
+def split(x: TensorLike, n: int, axis: int = 0) -> list[Tensor]:
     """Splits x along an axis into n equal parts."""
     if isinstance(x, Array) or not isinstance(x, Tensor):
         array, name = array_of(x)

@@ -22,7 +22,7 @@ class Residual(Layer):
 
     def __init__(
         self,
-        layers: Sequence[Layer] = None,
+        layers: Sequence[Layer] | None = None,
         *,
         act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
         name: str | None = None,

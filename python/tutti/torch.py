@@ -12,7 +12,7 @@ import os
 import subprocess
 import tempfile
 
-import torch
+import torch  # type: ignore[import-not-found, unused-ignore]
 
 from . import _paths
 from ._lib import FileError, error_of

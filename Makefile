@@ -61,6 +61,7 @@ have      = $(if $(PKG),$(shell pkg-config --exists $(1) && echo 1))
 HAVE_XXHASH := $(call have,libxxhash)
 HAVE_YAML   := $(call have,yaml-0.1)
 HAVE_ZMQ    := $(call have,libzmq)
+HAVE_SQLITE := $(call have,sqlite3)
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
 CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
 # DEPS=folder: libraries gathered by tools/gpu-pack, for machines that cannot install any.
@@ -69,6 +70,7 @@ ifneq ($(DEPS),)
 HAVE_XXHASH := 1
 HAVE_YAML   := 1
 HAVE_ZMQ    :=
+HAVE_SQLITE :=
 CHECK_LIBS  := -lcheck -lsubunit -lrt
 DEPS_CFLAGS := -isystem $(DEPS)/include
 DEPS_LDFLAGS := -L$(DEPS)/lib
@@ -201,9 +203,11 @@ $(B)/libtutti.so: $(LIB_OBJ)
 	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(DEPS_SHARED) $(LDFLAGS_ALL) $(LIBS)
 $(B)/$(SONAME): $(B)/libtutti.so # what programs that are linked with it look for
 	$(Q)ln -sf libtutti.so $@
+# The index of runs is the command's alone, and so is SQLite.
+$(B)/src/cli/run_index.o $(B)/src/cli/run_query.o: private CFLAGS += $(if $(HAVE_SQLITE),-DTUTTI_HAVE_SQLITE)
 $(B)/tutti: $(CLI_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
-	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
+	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(if $(HAVE_SQLITE),-lsqlite3) $(LIBS)
 
 # Everything is compiled anew when flags change, for example when deps installed a library.
 FLAGS_NOW = $(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS)) \

@@ -34,10 +34,13 @@ static tt_status start(tt_infer *q, int *axis)
 static tt_status split_along(const tt_split_query *q)
 {
     int open = -1;
+    bool same = true;
     for (int i = 0; i < q->node->n_in; i++)
         open = q->axis[i] >= 0 ? q->axis[i] : open;
+    for (int i = 0; i < q->node->n_in; i++)
+        same &= q->axis[i] == open;
     tt_split s = {TT_SPLIT_WHOLE, -1};
-    if (open >= 0 && open == *(const int64_t *)q->node->attr)
+    if (open >= 0 && (!same || open == *(const int64_t *)q->node->attr))
         s.kind = TT_SPLIT_MIXES;
     else if (open >= 0)
         s = (tt_split){TT_SPLIT_AXIS, open};

@@ -199,7 +199,7 @@ static tt_status infer_cross_entropy_grad(tt_infer *q)
 static tt_status split_cross_entropy(const tt_split_query *q)
 {
     int axis = q->axis[0];
-    bool mixes = axis == q->node->in[0]->shape.rank - 1;
+    bool mixes = axis < 0 || axis == q->node->in[0]->shape.rank - 1;
     for (int i = 0; i < q->node->n_out; i++)
         q->out[i] = (tt_split){mixes ? TT_SPLIT_MIXES : TT_SPLIT_AXIS, axis};
     return TT_OK;

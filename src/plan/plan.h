@@ -33,7 +33,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "plan/executable.h"
-#include "plan/mesh.h"
+#include "plan/layout.h"
 #include "plan/order_key.h"
 #include "plan/program.h"
 #include <sys/uio.h>
@@ -53,6 +53,7 @@ typedef struct tti_value {
     tt_dtype dtype; // and bf16 and f16 ones are f32 there: rounding comes after the tree
     int64_t count;
     size_t bytes;
+    tti_layout layout;   // along the axes of the mesh; set by spread
     int64_t sparse_rows; // a partial sum kept as so many rows of a table, at most; 0: it is dense
     int node;            // the plan node that makes it
     int root;            // the value whose memory it is; itself for most
@@ -389,6 +390,14 @@ bool tti_reads(const tti_pnode *pn, int k);
  * node_kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new
  * kind is a new record.
  */
+typedef enum tti_layout_role {
+    TTI_LAYOUT_FOLLOWS = 0, // works on parts, and makes what split rules say
+    TTI_LAYOUT_MOVES,       // passes on what it reads, whatever part it is
+    TTI_LAYOUT_REDUCES,     // reads partial values
+    TTI_LAYOUT_COLLECTS,    // puts all pieces of the elements together
+    TTI_LAYOUT_GATHERS,     // puts all parts of a split by lanes together
+    TTI_LAYOUT_LIBRARY,     // one of the last three, by the collective that it is a part of
+} tti_layout_role;
 typedef struct tti_kind {
     const char *name;                                   // as tables and traces name it
     const char *(*name_of)(const struct tti_pnode *pn); // the same, where it depends on the node
@@ -396,6 +405,7 @@ typedef struct tti_kind {
     bool communicates;      // moves or merges what other devices made
     bool combines;          // puts values of several devices together, reading them where they are
     bool combines_lanes;    // those of some lanes each, in the order of the lanes
+    tti_layout_role layout; // what it does with parts of values
     // Does it write its input k, a variable? NULL: none of them.
     bool (*writes)(const tti_plan *p, const struct tti_pnode *pn, int k);
     tt_status (*draft)(struct tti_emitter *e, int pnode); // its calls (draft.h)

@@ -134,3 +134,108 @@ TEST(replicas_without_lanes_take_none)
     tti_assign_lanes(&m, 8, end);
     CHECK(end[0] == 0 && end[1] == 0 && end[2] == 0 && end[3] == 8);
 }
+
+// ---- layouts ---------------------------------------------------------------------------------
+
+TEST(layouts_as_text)
+{
+    char text[TTI_LAYOUTS_TEXT];
+    tti_layout l = {0};
+    CHECK_STR(tti_layout_text(&l, text), "replicated");
+    l.on[TTI_AXIS_PIPE] = (tti_layout_entry){TT_LAYOUT_ONE, TTI_DIM_FLAT, 1};
+    CHECK_STR(tti_layout_text(&l, text), "pipe one@1");
+    l.on[TTI_AXIS_DATA] = (tti_layout_entry){TT_LAYOUT_SPLIT, 0, 1023};
+    CHECK_STR(tti_layout_text(&l, text), "data split(0)@1023, pipe one@1");
+    l.on[TTI_AXIS_DATA] = (tti_layout_entry){TT_LAYOUT_SPLIT, TTI_DIM_FLAT, 2};
+    CHECK_STR(tti_layout_text(&l, text), "data split(flat)@2, pipe one@1");
+    for (int a = 0; a < TTI_N_AXES; a++)
+        l.on[a] = (tti_layout_entry){TT_LAYOUT_MOMENTS, TTI_DIM_FLAT, INT16_MAX};
+    CHECK_STR(tti_layout_text(&l, text), "data moments@32767, pipe moments@32767, "
+                                         "tensor moments@32767, shard moments@32767, "
+                                         "expert moments@32767");
+}
+
+static const tti_layout_entry whole = {TT_LAYOUT_REPLICATED, TTI_DIM_FLAT, 0};
+
+static tti_layout_entry part_along(int dim)
+{
+    return (tti_layout_entry){TT_LAYOUT_SPLIT, (int8_t)dim, 1};
+}
+
+// Is the first output of y's node so, of inputs that are so? "mixes": it cannot work on parts.
+static void check_infer(tt_ctx *ctx, const tt_tensor *y, tti_layout_entry a, tti_layout_entry b,
+                        tti_layout_entry c, const char *want)
+{
+    tti_layout_entry in[3] = {a, b, c}, out[8] = {{0}};
+    char text[TTI_LAYOUT_TEXT];
+    bool good = tti_layout_infer(ctx, y->node, in, out);
+    ck_assert_msg(strcmp(good ? tti_layout_entry_text(out[0], text) : "mixes", want) == 0,
+                  "%s: %s, not %s", y->node->name, good ? text : "mixes", want);
+}
+
+/*
+ * A block of two matrix products, split as tensor parallelism splits it: the first weight by
+ * columns, the second by rows. What comes between works on parts; at the end is a partial sum.
+ */
+TEST(split_rules_answer_for_a_tensor_axis)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 8), .name = "x");
+    tt_tensor *w1 = tt_feed(g, .shape = TT_SHAPE(8, 32), .name = "w1");
+    tt_tensor *w2 = tt_feed(g, .shape = TT_SHAPE(32, 8), .name = "w2");
+    tt_tensor *bias = tt_feed(g, .shape = TT_SHAPE(32), .name = "bias");
+    tt_tensor *h = tt_matmul(g, x, w1), *hb = tt_add(g, h, bias), *a = tt_relu(g, hb);
+    tt_tensor *y = tt_matmul(g, a, w2);
+    CHECK(y != NULL);
+    check_infer(ctx, h, whole, part_along(1), whole, "split(1)@1");
+    check_infer(ctx, hb, part_along(1), part_along(0), whole, "split(1)@1");
+    check_infer(ctx, a, part_along(1), whole, whole, "split(1)@1");
+    check_infer(ctx, y, part_along(1), part_along(0), whole, "partial@1");
+    // Along data, the same nodes: rows.
+    check_infer(ctx, h, part_along(0), whole, whole, "split(0)@1");
+    check_infer(ctx, hb, part_along(0), whole, whole, "split(0)@1");
+    // What cannot be: one factor of a sum, rows of one and columns of the other, other parts.
+    check_infer(ctx, y, part_along(1), whole, whole, "mixes");
+    check_infer(ctx, y, whole, part_along(0), whole, "mixes");
+    check_infer(ctx, h, part_along(0), part_along(1), whole, "mixes");
+    check_infer(ctx, hb, part_along(1), whole, whole, "mixes");
+    check_infer(ctx, hb, part_along(1), (tti_layout_entry){TT_LAYOUT_SPLIT, 0, 0}, whole, "mixes");
+    check_infer(ctx, a, (tti_layout_entry){TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, 1}, whole, whole,
+                "mixes");
+    check_infer(ctx, h, whole, whole, whole, "replicated");
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(split_rules_answer_for_any_dimension)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_graph *g = tt_graph_new(ctx);
+    tt_tensor *x = tt_feed(g, .shape = TT_SHAPE(TT_BATCH, 4, 6), .name = "x");
+    tt_tensor *t = tt_transpose(g, x, TT_AXES(1, 0, 2));
+    check_infer(ctx, t, part_along(1), whole, whole, "split(0)@1");
+    check_infer(ctx, t, part_along(2), whole, whole, "split(2)@1");
+    tt_tensor *s = tt_softmax(g, x);
+    check_infer(ctx, s, part_along(1), whole, whole, "split(1)@1");
+    check_infer(ctx, s, part_along(2), whole, whole, "mixes"); // over the last
+    tt_tensor *sum = tt_sum(g, x, .axes = TT_AXES(1));
+    check_infer(ctx, sum, part_along(1), whole, whole, "partial@1");
+    check_infer(ctx, sum, part_along(2), whole, whole, "split(1)@1"); // one place further
+    check_infer(ctx, sum, part_along(0), whole, whole, "split(0)@1");
+    tt_tensor *kept = tt_sum(g, x, .axes = TT_AXES(1), .keep_dims = true);
+    check_infer(ctx, kept, part_along(2), whole, whole, "split(2)@1");
+    tt_tensor *most = tt_max(g, x, .axes = TT_AXES(1));
+    check_infer(ctx, most, part_along(1), whole, whole, "mixes"); // a maximum is not a sum
+    check_infer(ctx, most, part_along(2), whole, whole, "split(1)@1");
+    tt_tensor *flat = tt_reshape(g, x, TT_SHAPE(TT_BATCH, 24));
+    check_infer(ctx, flat, part_along(0), whole, whole, "split(0)@1");
+    check_infer(ctx, flat, part_along(1), whole, whole, "split(1)@1"); // the first of those joined
+    check_infer(ctx, flat, part_along(2), whole, whole, "mixes");
+    tt_tensor *wide = tt_reshape(g, flat, TT_SHAPE(TT_BATCH, 4, 6));
+    check_infer(ctx, wide, part_along(1), whole, whole, "split(1)@1");
+    tt_tensor *both = tt_mul(g, x, tt_feed(g, .shape = TT_SHAPE(4, 1), .name = "scale"));
+    check_infer(ctx, both, part_along(1), part_along(0), whole, "split(1)@1");
+    check_infer(ctx, both, part_along(2), whole, whole, "split(2)@1"); // broadcast
+    check_infer(ctx, both, part_along(1), whole, whole, "mixes");      // the other has all of it
+    CHECK_OK(tt_close(ctx));
+}

@@ -107,6 +107,7 @@ static int add_sum(tti_host_sums *h, int a, int b)
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->lanes = lanes;
     pn->reason = "sums of this host";
+    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, from->first + turn);
     pn->what = h->what;
     if (!s->urgent[h->old])
         pn->key = tti_key_slots(s->made_key[h->old], s->late);

@@ -139,6 +139,7 @@ int tti_sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->is_chain = true;
     pn->reason = "sums of this replica";
+    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, r);
     pn->lanes = p->nodes[p->values[values[*at - 1]].node].lanes; // some: it is no final sum
     pn->key = tti_key_shift(p->nodes[p->values[values[*at - 1]].node].key, TTI_SHIFT_PARTIAL);
     return v;
@@ -168,6 +169,7 @@ tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, in
             pn->piece = r;
             p->values[v].skip = (size_t)begin[r] * tt_dtype_bytes(p->values[v].dtype);
             tti_make_piece(p, v, begin[r], begin[r + 1]);
+            tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         }
         (pieces ? s->piece : s->whole)[(int64_t)old * s->n_replicas + r] = v;
     }

@@ -49,6 +49,13 @@ int tti_spread_device(const tti_spreader *s, int node, int replica)
     return tti_mesh_device(s->mesh, replica, stage % s->n_pipe);
 }
 
+tti_layout_entry tti_spread_pipe(const tti_spreader *s, int node)
+{
+    if (s->mesh->n_axes == 0 || s->n_pipe < 2 || s->stage[node] < 0)
+        return (tti_layout_entry){.dim = TTI_DIM_FLAT};
+    return (tti_layout_entry){TT_LAYOUT_ONE, TTI_DIM_FLAT, (int16_t)(s->stage[node] % s->n_pipe)};
+}
+
 // ---- pins ------------------------------------------------------------------------------------
 
 static tt_status follow_pin(tti_spreader *s, int i)

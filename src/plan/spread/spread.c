@@ -8,66 +8,7 @@
  */
 #include "plan/spread/spread.h"
 #include "op/max_abs.h"
-#include <stdio.h>
 #include <string.h>
-
-// ---- dealing lanes ---------------------------------------------------------------------------
-
-static const char *say_lanes(tti_plan *p, const tt_lanes *ln)
-{
-    char text[64];
-    int n = ln->n == 1
-                ? snprintf(text, sizeof(text), "lane %d", ln->first)
-                : snprintf(text, sizeof(text), "lanes %d to %d", ln->first, ln->first + ln->n - 1);
-    char *s = tti_plan_alloc(p, (size_t)n + 1);
-    if (s != NULL)
-        memcpy(s, text, (size_t)n + 1);
-    return s;
-}
-
-// Adds the micro-batch of the plan's lanes from where the last one ends, if it has rows.
-static tt_status add_batch(tti_spreader *s, int replica, int end)
-{
-    tti_plan *p = s->p;
-    const tt_lanes *all = &p->lanes;
-    int64_t row = 0;
-    for (int i = 0; i < s->n_batches; i++)
-        row += s->batches[i].rows;
-    int64_t rows = all->bound[end] - row;
-    if (rows == 0)
-        return TT_OK; // its lanes are empty: they go with the next, or the last
-    tti_micro_batch *sh = &s->batches[s->n_batches++];
-    tti_plan_request req = {.rows = rows,
-                            .batch = {all->first_row + row, all->global_rows, all->total}};
-    *sh = (tti_micro_batch){.replica = replica, .micro = s->micros[replica]++, .rows = rows};
-    sh->lanes = tti_plan_alloc(p, sizeof(*sh->lanes));
-    if (sh->lanes == NULL)
-        return TT_ENOMEM;
-    TT_TRY(tti_lanes_make(p, &req, sh->lanes));
-    sh->reason = say_lanes(p, sh->lanes);
-    return sh->reason == NULL ? TT_ENOMEM : TT_OK;
-}
-
-static tt_status assign(tti_spreader *s, int micro)
-{
-    tti_plan *p = s->p;
-    int n_lanes = p->lanes.n, end[TTI_MAX_DEVICES] = {0}, from = 0;
-    s->batches = tti_plan_alloc(p, sizeof(*s->batches) * (size_t)(n_lanes + 1));
-    if (s->batches == NULL)
-        return TT_ENOMEM;
-    int first = s->mesh->n_without_lanes;
-    if (s->n_replicas - first > n_lanes) // a run of few lanes: the first replicas take one each
-        for (int r = first; r < s->n_replicas; r++)
-            end[r] = TTI_MIN(r + 1 - first, n_lanes);
-    else
-        tti_assign_lanes(s->mesh, n_lanes, end);
-    for (int r = 0; r < s->n_replicas; from = end[r++]) {
-        int lanes = end[r] - from, parts = micro == 0 ? lanes : TTI_MIN(micro, lanes);
-        for (int m = 0; m < parts; m++)
-            TT_TRY(add_batch(s, r, from + (int)((int64_t)(m + 1) * lanes / parts)));
-    }
-    return TT_OK;
-}
 
 // ---- keys ------------------------------------------------------------------------------------
 
@@ -101,11 +42,17 @@ static int add_output(tti_spreader *s, const tti_pnode *old, int k, int node, co
 {
     tti_plan *p = s->p;
     tti_value v = s->values[old->out + k];
+    int v_node = v.node; // old
     v.node = node;
     v.root = -1;
     v.skip = 0;
     v.keep = false;
     v.device = p->nodes[node].device;
+    v.layout.on[TTI_AXIS_PIPE] = tti_spread_pipe(s, v_node);
+    if (sh != NULL && v.memory != TTI_CONSTANT)
+        v.layout.on[TTI_AXIS_DATA] =
+            (tti_layout_entry){(uint8_t)v.tensor->layout.kind, (int8_t)v.tensor->layout.dim,
+                               (int16_t)(v.tensor->layout.kind == 0 ? 0 : sh->replica)};
     if (sh != NULL && tti_bind_shape(p, v.tensor, sh->rows, sh->lanes, &v) != TT_OK)
         return -1;
     if (shares_memory(old, k)) {
@@ -207,6 +154,12 @@ static tt_status every_node(tti_spreader *s, int i)
             int v = add_output(s, old, k, id, in, NULL);
             if (v < 0)
                 return tt_status_of(p->ctx);
+            if (!every)
+                tti_set_data(
+                    p, v, TT_LAYOUT_ONE, TTI_DIM_FLAT,
+                    s->mesh->n_axes == 0 || p->nodes[id].device < 0
+                        ? 0
+                        : tti_mesh_coordinate(s->mesh, p->nodes[id].device, TTI_AXIS_DATA));
             for (int to = every ? r : 0; to < (every ? r + 1 : s->n_replicas); to++)
                 s->whole[(int64_t)(old->out + k) * s->n_replicas + to] = v;
         }
@@ -242,6 +195,7 @@ static tt_status piece_node(tti_spreader *s, int i)
             return tt_status_of(p->ctx);
         p->nodes[id].reason = "a part of the elements";
         tti_make_piece(p, v, begin, end);
+        tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     bool update = (old->node->op->flags & TT_OP_UPDATE) != 0;
@@ -281,6 +235,7 @@ static tt_status part_node(tti_spreader *s, int i)
         p->nodes[id].reason = "a part of the elements";
         int64_t count = old->n_in > 1 ? 1 : tti_max_abs_count(p->values[in[0]].count);
         tti_make_piece(p, v, 0, count);
+        tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     return TT_OK;
@@ -304,6 +259,7 @@ static tt_status sharded_variable(tti_spreader *s, int i)
         p->nodes[id].piece = r;
         p->nodes[id].reason = "a part on each replica";
         tti_make_piece(p, v, begin, end);
+        tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     return TT_OK;
@@ -478,7 +434,7 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
                       .n_replicas = replicas,
                       .n_pipe = tti_mesh_size(m, TTI_AXIS_PIPE),
                       .no_pieces = req->no_pieces};
-    TT_TRY(assign(&s, micro));
+    TT_TRY(tti_spread_batches(&s, micro));
     if (s.n_batches == 0)
         return TT_OK; // nothing is split
     s.values = p->values;

@@ -261,7 +261,7 @@ typedef struct tt_infer {
 
 /*
  * The split rule says how outputs are split if inputs are: axis[i] is the axis of input i that is
- * split, -1: it is not. It is asked once for each axis of the mesh of devices. On data the parts are
+ * split, -1: it is not. It is asked for each axis of the mesh of devices. On data the parts are
  * lanes, and the axes are the open ones; on others any axis may be split, into equal parts. The
  * answer follows from axis[], the attributes and the shapes alone. An op without a split rule
  * cannot be split: it mixes rows.

@@ -30,9 +30,9 @@ static inline bool tti_is_partial_on(const tti_layout *l, tti_mesh_axis axis)
 }
 
 /*
- * What a node makes along an axis of inputs that lie so, by its op's split rule: in and out by input
- * and output of the node, part as the inputs'. false: it cannot work on parts (it mixes them, or an
- * input is partial, or inputs are different parts).
+ * What a node makes along an axis of inputs that lie so, by its op's split rule: in and out by
+ * input and output of the node, part as the inputs'. false: it cannot work on parts (it mixes them,
+ * or an input is partial, or inputs are different parts).
  */
 bool tti_layout_infer(tt_ctx *ctx, const tt_node *n, const tti_layout_entry *in,
                       tti_layout_entry *out) TTI_CHECKED;

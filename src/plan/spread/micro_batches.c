@@ -1,5 +1,6 @@
 /*
- * micro_batches.c - the lanes of a plan as micro-batches: which replica takes which, in which parts.
+ * micro_batches.c - the lanes of a plan as micro-batches: which replica takes which, in which
+ * parts.
  */
 #include "plan/spread/spread.h"
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
  * verify_layout.c - the rule on layouts: nobody takes a part for the whole.
  *
- * What is partial is read by what reduces it or passes it on. Nodes read parts of one coordinate and
- * of their own lanes, and make what the op's split rule says of them. What puts parts together has
- * each of them once.
+ * What is partial is read by what reduces it or passes it on. Nodes read parts of one coordinate
+ * and of their own lanes, and make what the op's split rule says of them. What puts parts together
+ * has each of them once.
  */
 #include "device/device.h"
 #include "plan/verify/verify.h"

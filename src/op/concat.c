@@ -49,6 +49,23 @@ static tt_status split_along(const tt_split_query *q)
     return TT_OK;
 }
 
+// The record of an op that moves elements along an axis. type_ is the struct of the attributes.
+#define MOVE_OP(name_, inputs_, max_inputs_, attrs_, type_, infer_, grad_, kernel_, prep_, help_) \
+    const tt_op tti_op_##name_ = {                                                                \
+        .name = #name_,                                                                           \
+        .help = help_,                                                                            \
+        .inputs = inputs_,                                                                        \
+        .max_inputs = max_inputs_,                                                                \
+        .flags = TTI_MOVES,                                                                       \
+        .types = TT_TYPES_ALL,                                                                    \
+        .attrs = attrs_,                                                                          \
+        .attr_size = sizeof(type_),                                                               \
+        .infer = infer_,                                                                          \
+        .split = split_along,                                                                     \
+        .grad = grad_,                                                                            \
+        .kernel = {[TT_CPU] = TTI_CPU(kernel_, prep_)},                                           \
+    }
+
 static bool resolve(const char *op, tt_graph *g, const tt_tensor *x, int *axis)
 {
     return tti_given(g, op, x) &&
@@ -103,20 +120,8 @@ static const tt_option concat_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_concat = {
-    .name = "concat",
-    .help = "concatenates the inputs along an axis",
-    .inputs = 1,
-    .max_inputs = -1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = concat_attrs,
-    .attr_size = sizeof(tti_axis_attr),
-    .infer = concat_infer,
-    .split = split_along,
-    .grad = concat_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(concat, tti_prep_move)},
-};
+MOVE_OP(concat, 1, -1, concat_attrs, tti_axis_attr, concat_infer, concat_grad, concat,
+        tti_prep_move, "concatenates the inputs along an axis");
 
 tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 {
@@ -199,19 +204,8 @@ static const tt_option split_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_split = {
-    .name = "split",
-    .help = "splits x into equal parts along an axis",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = split_attrs,
-    .attr_size = sizeof(tti_axis_attr),
-    .infer = split_infer,
-    .split = split_along,
-    .grad = split_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(split, split_prep)},
-};
+MOVE_OP(split, 1, 0, split_attrs, tti_axis_attr, split_infer, split_grad, split, split_prep,
+        "splits x into equal parts along an axis");
 
 tt_status tt_split_at(tt_graph *g, tt_tensor *x, int axis, int n, tt_tensor **out)
 {
@@ -275,19 +269,8 @@ static const tt_option slice_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_slice = {
-    .name = "slice",
-    .help = "a range of positions of one axis",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = slice_attrs,
-    .attr_size = sizeof(tti_slice_attr),
-    .infer = slice_infer,
-    .split = split_along,
-    .grad = slice_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(slice, tti_prep_move)},
-};
+MOVE_OP(slice, 1, 0, slice_attrs, tti_slice_attr, slice_infer, slice_grad, slice, tti_prep_move,
+        "a range of positions of one axis");
 
 static tt_tensor *slice_of(tt_graph *g, tt_tensor *x, int64_t axis, int64_t begin, int64_t end,
                            int64_t rows)
@@ -342,19 +325,8 @@ static const tt_option pad_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_pad = {
-    .name = "pad",
-    .help = "pads an axis with zeros before and after",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = pad_attrs,
-    .attr_size = sizeof(tti_pad_attr),
-    .infer = pad_infer,
-    .split = split_along,
-    .grad = pad_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(pad, tti_prep_move)},
-};
+MOVE_OP(pad, 1, 0, pad_attrs, tti_pad_attr, pad_infer, pad_grad, pad, tti_prep_move,
+        "pads an axis with zeros before and after");
 
 static tt_tensor *pad_of(tt_graph *g, tt_tensor *x, int64_t axis, int64_t before, int64_t after,
                          int64_t rows)
@@ -389,19 +361,8 @@ static void slice_grad_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy,
     dx[0] = slice_of(g, dy[0], a->axis, a->before, a->before + d, 0);
 }
 
-const tt_op tti_op_slice_grad = {
-    .name = "slice_grad",
-    .help = "gradient of slice along the batch axis",
-    .inputs = 2,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = pad_attrs,
-    .attr_size = sizeof(tti_pad_attr),
-    .infer = slice_grad_infer,
-    .split = split_along,
-    .grad = slice_grad_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(pad, tti_prep_move)},
-};
+MOVE_OP(slice_grad, 2, 0, pad_attrs, tti_pad_attr, slice_grad_infer, slice_grad_grad, pad,
+        tti_prep_move, "gradient of slice along the batch axis");
 
 // ---- tile ------------------------------------------------------------------------------------
 
@@ -433,19 +394,8 @@ static const tt_option tile_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_tile = {
-    .name = "tile",
-    .help = "repeats x along an axis",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = tile_attrs,
-    .attr_size = sizeof(tti_axis_attr),
-    .infer = tile_infer,
-    .split = split_along,
-    .grad = tile_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tile, tti_prep_move)},
-};
+MOVE_OP(tile, 1, 0, tile_attrs, tti_axis_attr, tile_infer, tile_grad, tile, tti_prep_move,
+        "repeats x along an axis");
 
 tt_tensor *tt_tile(tt_graph *g, tt_tensor *x, int axis, int64_t times)
 {

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define TT_MAX_TASKS    64
+#define TT_MAX_TASKS    1024
 #define TT_SECRET_BYTES 32
 
 // Zero means default. Everything is copied.

@@ -317,7 +317,7 @@ TEST(world_bad_tasks_are_refused)
         const char *words;
     } cases[] = {
         {{.n = 0}, "rank 0 of 0"},
-        {{.n = 65}, "1 to 64"},
+        {{.n = 1025}, "1 to 1024"},
         {{.n = 2, .self = 2}, "rank 2 of 2"},
         {{.n = 2, .addresses = two}, "no secret"},
         {{.n = 2, .addresses = two, .secret = secret}, "ranks 0 and 1 have the address"},

@@ -1637,6 +1637,17 @@ class tt_job_parts(Structure):
     ]
 
 
+class tt_record_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("dir", c_char_p),
+        ("root", c_char_p),
+        ("name", c_char_p),
+        ("job", c_char_p),
+        ("no_tensorboard", c_bool),
+    ]
+
+
 class tt_port(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -1935,6 +1946,9 @@ FUNCTIONS = {
     "tt_job_open_opts": (tt_open_opts, (c_void_p,)),
     "tt_job_build_sized": (c_int, (c_void_p, c_void_p, c_void_p, c_size_t,)),
     "tt_job_help": (c_void_p, (c_void_p, c_char_p,)),
+    "tt_record_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_recorder_folder": (c_void_p, (c_void_p,)),
+    "tt_recorder_end": (None, (c_void_p,)),
     "tt_model_load": (c_void_p, (c_void_p, c_char_p,)),
     "tt_model_compile": (c_int, (c_void_p,)),
     "tt_model_input_count": (c_int, (c_void_p,)),

@@ -494,3 +494,37 @@ def test_signals_are_left_alone_in_other_threads():
     thread.start()
     thread.join()
     assert out == [2] and signal.getsignal(signal.SIGINT) is before
+
+
+def test_runs_are_recorded(digits, small, tmp_path, monkeypatch):
+    import json
+    from tutti import _paths
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mine.py"])
+    one = small().fit(*digits, epochs=2, verbose=0, run=True)
+    two = small(strategy="mirrored", devices="cpu:0*2").fit(*digits, epochs=2, verbose=0, run=True)
+    named = small().fit(*digits, verbose=0, batch_size=50, run="runs/other")
+    assert (one.run, two.run, named.run) == ("runs/mine-001", "runs/mine-002", "runs/other")
+    assert tutti.load("runs/mine-001").hash == one.hash
+    assert os.path.isdir("runs/other/tensorboard")
+
+    def tutti_runs(*words):
+        out = subprocess.run([_paths.program(), "runs", *words, "--json"], capture_output=True,
+                             text=True, check=True)
+        return json.loads(out.stdout)
+
+    assert [r["run"] for r in tutti_runs("--sort", "run")] == ["mine-001", "mine-002", "other"]
+    same = tutti_runs("compare", "mine-001", "mine-002")
+    assert same["weights_equal"] is True
+    assert {d["key"] for d in same["job"]} == {"distribute.strategy", "distribute.devices"}
+    about = tutti_runs("show", "other")
+    assert about["job"]["train.batch"] == 50 and about["run"]["state"] == "finished"
+    assert about["job"]["model.1.dense.units"] == 16 and "accuracy" in about["metrics"]
+    assert about["job"]["train.optimizer.adam.lr"] == 0.001
+    with pytest.raises(TypeError, match="recorded"):
+        small().fit(iter([digits]), run=True)
+    job = tmp_path / "j.yaml"
+    job.write_text("data: {train: {digits: 96}}\nmodel: [flatten, dense: 10]\n"
+                   "train: {loss: cross_entropy}\n")
+    h = tutti.Job(job).fit(verbose=0, run=True)
+    assert h.run == "runs/j-001" and tutti_runs("show", "j")["job"]["train.batch"] == 32

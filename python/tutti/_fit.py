@@ -1,7 +1,9 @@
 """fit(): the library's loop over data sets, and a loop in Python over streams of batches."""
 import ctypes
 import math
+import os
 import signal
+import sys
 import threading
 
 from . import _c
@@ -9,6 +11,7 @@ from ._data import INPUTS, TARGETS, _named, data_of, fields_of
 from ._dlpack import array_of
 from ._lib import ESTOP, error_of, lib, make, nearest
 from ._progress import Progress
+from ._record import Recording, description
 from ._tensor import hash_text
 from .callbacks import Callback
 
@@ -28,8 +31,8 @@ class Logs(dict):
 class History:
     """What fit() returns: history has a list per metric, one value per epoch.
 
-    steps, seconds, samples_per_second, hash (of the weights) and saved (the newest checkpoint) are
-    those of the whole fit.
+    steps, seconds, samples_per_second, hash (of the weights), saved (the newest checkpoint) and run
+    (the folder it was recorded in) are those of the whole fit.
     """
 
     def __init__(self):
@@ -41,6 +44,7 @@ class History:
         self.ended = "finished"
         self.saved = ""
         self.hash = ""
+        self.run = ""
 
     def add(self, epoch, logs):
         self.epoch.append(epoch)
@@ -187,7 +191,7 @@ class Loop:
 def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validation_data=None,
         validation_split=0.0, validation_steps=None, validate_every=None, shuffle=True, callbacks=(),
         verbose="auto", accumulate=None, checkpoints=None, save_every=None, keep=None, resume=False,
-        restart=False, nan="stop", divergence=None, steps_per_epoch=None):
+        restart=False, nan="stop", divergence=None, steps_per_epoch=None, run=None):
     """Trains the model and returns a History.
 
     Args:
@@ -211,6 +215,8 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         nan: what to do when a loss is not finite: "stop", "skip" or "continue"
         divergence: fail when the loss stays above this many times its first value; default 1000
         steps_per_epoch: of a generator that does not end
+        run: folder in which the fit is recorded, for tutti runs, tutti plot and TensorBoard; True: a
+            new one, runs/NAME-NNN, after the program's name. Checkpoints go there, too
 
     Ctrl-C ends the fit after the current step, saves a checkpoint, if there is a folder for it, and
     raises tutti.Interrupted, a KeyboardInterrupt. The results do not depend on the devices.
@@ -227,8 +233,8 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         if value is not None and (not isinstance(value, int) or value < 1):
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
     if data is None:
-        if checkpoints or resume or restart or validation_split or accumulate:
-            raise TypeError("a stream of batches cannot be split, resumed or accumulated; "
+        if checkpoints or resume or restart or validation_split or accumulate or run:
+            raise TypeError("a stream of batches cannot be split, resumed, accumulated or recorded; "
                             "tutti.callbacks.ModelCheckpoint saves, and arrays or data sets with "
                             "len() and [i] can do all of it")
         return fit_batches(model, x, epochs or 1, steps, steps_per_epoch, validation_data, callbacks,
@@ -250,14 +256,18 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         "accumulate": accumulate, "checkpoints": checkpoints, "save_every": save_every, "keep": keep,
         "resume": resume or None, "restart": restart or None,
         "nan": ("stop", "skip", "continue").index(nan) if nan in ("stop", "skip", "continue")
-        else _bad_nan(nan), "divergence": divergence})
+        else _bad_nan(nan), "divergence": divergence}, run)
 
 
 def _bad_nan(nan):
     raise ValueError(f"nan is '{nan}'" + nearest(nan, ("stop", "skip", "continue")))
 
 
-def fit_data(model, data, validate, callbacks, progress, options):
+def program_name():
+    return os.path.splitext(os.path.basename(sys.argv[0] or ""))[0].strip("-_") or "python"
+
+
+def fit_data(model, data, validate, callbacks, progress, options, run=None):
     context = model.context
     ptr = data.open(context)
     model._prepare(fields_of(ptr))
@@ -272,8 +282,14 @@ def fit_data(model, data, validate, callbacks, progress, options):
         else:
             options.update({k: v for k, v in more.items() if v is not None})
     loop = Loop(model, called, progress)
-    opts = make(_c.tt_fit_opts, callbacks=loop.fields, n_callbacks=len(loop.fields), **options)
-    return finish(model, loop, progress, lambda: lib.tt_fit_with(model.ptr, ptr, ctypes.byref(opts)))
+    about = description(model, program_name(), {**options, "batch": options["batch"] or data.batch})
+    with Recording(context, run, program_name(), about) as recording:
+        if recording.folder and options["checkpoints"] is None:
+            options["checkpoints"] = os.path.join(recording.folder, "checkpoints")
+        loop.history.run = recording.folder
+        opts = make(_c.tt_fit_opts, callbacks=loop.fields, n_callbacks=len(loop.fields), **options)
+        return finish(model, loop, progress,
+                      lambda: lib.tt_fit_with(model.ptr, ptr, ctypes.byref(opts)))
 
 
 def finish(model, loop, progress, run):

@@ -8,6 +8,7 @@ from ._data import Data
 from ._lib import lib, make, text_of
 from ._model import Built, Model
 from ._progress import Progress
+from ._record import Recording
 
 
 class _JobData(Data):
@@ -94,8 +95,11 @@ class Job:
     def __str__(self):
         return self._reader.string(lib.tt_job_print(self._ptr))
 
-    def fit(self, *, callbacks=(), verbose="auto", **options):
-        """Trains the model as the job says; options replace those of the job, as in Model.fit()."""
+    def fit(self, *, callbacks=(), verbose="auto", run=None, **options):
+        """Trains the model as the job says; options replace those of the job, as in Model.fit().
+
+        run: folder in which the fit is recorded; True: a new one, runs/NAME-NNN.
+        """
         callbacks = _fit.checked(callbacks)
         if self.train is None:
             raise ValueError("the job has no data.train")
@@ -109,5 +113,9 @@ class Job:
         for name, _ in _c.tt_fit_opts._fields_:
             if name in ("callbacks", "n_callbacks") or options.get(name) is not None:
                 setattr(opts, name, getattr(more, name))
-        return _fit.finish(model, loop, progress, lambda: lib.tt_fit_with(
-            model.ptr, self.train.open(self.context), ctypes.byref(opts)))
+        with Recording(self.context, run, self.name, str(self)) as recording:
+            if recording.folder and not opts.checkpoints:
+                opts.checkpoints = os.path.join(recording.folder, "checkpoints").encode()
+            loop.history.run = recording.folder
+            return _fit.finish(model, loop, progress, lambda: lib.tt_fit_with(
+                model.ptr, self.train.open(self.context), ctypes.byref(opts)))

@@ -93,3 +93,25 @@ def test_the_wheel_carries_the_library(tmp_path):
     out = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, text=True, check=True,
                          env={"PYTHONPATH": site, "PATH": "/nonexistent"}, capture_output=True).stdout
     assert out == f"{tmp_path}/site/tutti/lib/libtutti.so\n(1, 1)\n"
+
+
+@pytest.fixture(scope="module")
+def npz(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("npz")
+    batches = list(tutti.data.Digits(640, shuffle=False))
+    np.savez(folder / "digits.npz", x=np.concatenate([b[0] for b in batches]),
+             y=np.concatenate([b[1] for b in batches]))
+    return folder
+
+
+@pytest.mark.parametrize("name, packages", [("tutti", ()), ("torch", ("torch",)),
+                                            ("keras", ("keras", "tensorflow")),
+                                            ("jax", ("jax", "optax"))])
+def test_the_same_program_in_four_frameworks(name, packages, npz, monkeypatch):
+    for package in packages:
+        pytest.importorskip(package)
+    program = os.path.join(EXAMPLES, "peers", f"with_{name}.py")
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program] \
+        if name == "torch" else [program]
+    out = run(npz, *words)
+    assert "epoch 3/3" in out.lower() or "Epoch 3/3" in out

@@ -528,3 +528,69 @@ def test_runs_are_recorded(digits, small, tmp_path, monkeypatch):
                    "train: {loss: cross_entropy}\n")
     h = tutti.Job(job).fit(verbose=0, run=True)
     assert h.run == "runs/j-001" and tutti_runs("show", "j")["job"]["train.batch"] == 32
+
+
+def test_models_that_are_gone_are_freed():
+    import gc
+    import ctypes
+    from tutti import _c
+    context = line().context
+
+    def blocks():
+        gc.collect()
+        context.clean()
+        fn = tutti.lib.tt_alloc_stats_get
+        return fn(context.ptr).blocks
+
+    line().fit(X, Y, verbose=0)
+    before = blocks()
+    for _ in range(20):
+        model = line()
+        model.fit(X, Y, verbose=0)
+        model.predict(X)
+        model.get_weights()
+        ops.relu(X)
+    model = None
+    assert blocks() - before < 50, ctypes.sizeof(_c.tt_alloc_stats)
+
+
+def test_threads_share_a_context():
+    out = []
+
+    def work():
+        model = line()
+        out.append(model.fit(X, Y, epochs=20, verbose=0).hash)
+        out.append(model.evaluate(X, Y)["loss"] > 0)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(out) == 8 and len({h for h in out if isinstance(h, str)}) == 1
+
+
+JOB = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np, tutti
+images, labels = next(iter(tutti.data.Digits(8)))     # of this process alone
+print(float(tutti.ops.sum(np.ones(3, "f4"))))
+job = tutti.Job("job.yaml", {"distribute.strategy": "mirrored"})
+print(job.fit(verbose=0).hash)
+"""
+
+
+def test_a_job_in_several_processes(tmp_path):
+    from tutti import _paths
+    (tmp_path / "job.yaml").write_text("data: {train: {digits: 200}}\nmodel: [flatten, dense: 10]\n"
+                                       "train: {loss: cross_entropy, batch: 40}\n")
+    (tmp_path / "train.py").write_text(JOB)
+    words = [sys.executable, "train.py", os.path.join(ROOT, "python")]
+    outs = []
+    for start in ([], [_paths.program(), "run", "-n", "2"]):
+        run = subprocess.run([*start, *words], capture_output=True, text=True, timeout=120,
+                             cwd=tmp_path)
+        assert run.returncode == 0, run.stderr
+        outs.append(run.stdout)
+    assert outs[0] == outs[1] and outs[0].startswith("3.0\n")

@@ -6,6 +6,7 @@ import ctypes
 import logging
 import os
 import sys
+import threading
 from typing import Any
 
 from . import _c
@@ -58,14 +59,64 @@ def check(options):
             raise TypeError(f"there is no option '{name}'" + nearest(name, (*OPTIONS, *sorted(SPREAD))))
 
 
-class Context:
-    """An open tt_ctx. Use Context.get(): contexts with the same options are one."""
+def is_job():
+    """Did a launcher start this process as one of several?"""
+    names = ("TUTTI_TASKS", "TUTTI_HOSTS", "TF_CONFIG", "WORLD_SIZE")
+    return any(os.environ.get(n) for n in names)
 
-    def __init__(self, options):
+
+class Handle:
+    """A pointer of the library that is freed once, behind what depends on it."""
+
+    def __init__(self, context, ptr, free, *kept):
+        self.context, self.ptr, self.free_fn, self.kept = context, ptr, free, kept
+        self.users = []  # handles that are freed before
+
+    def free(self):
+        for user in self.users:
+            user.free()
+        ptr, self.ptr = self.ptr, None
+        if ptr and self.context.ptr:
+            self.free_fn(ptr)
+        self.users, self.kept = [], ()
+
+    def leave(self):
+        """Has it freed by the next call that uses the context."""
+        if self.ptr and self.context.ptr:
+            self.context.trash.append(self)
+
+
+class Context:
+    """An open tt_ctx. Use Context.get(): contexts with the same options are one.
+
+    The library wants one thread at a time in a context, so calls that use one hold its lock. What
+    Python no longer refers to is freed by the next of them, and not wherever the interpreter notices.
+    """
+
+    def __init__(self, options, joins=True):
         self.options = options
+        self._start()
+        self._open(options, joins)
+
+    def _start(self):
         self.pending = None  # an exception of Python code that the library called
         self.ptr = None
-        self._open(options)
+        self.is_joined = False
+        self.lock = threading.RLock()
+        self.trash: list[Handle] = []  # what is not used any more
+
+    @staticmethod
+    def local():
+        """The context of values and of data that no model has asked for: of this process alone."""
+        if not is_job():
+            return Context.get()
+        if "local" not in _contexts:
+            _contexts["local"] = Context(dict(_defaults, devices="cpu:0", strategy="single"), False)
+        return _contexts["local"]
+
+    def clean(self):
+        while self.trash:
+            self.trash.pop().free()
 
     @staticmethod
     def get(**options):
@@ -76,9 +127,10 @@ class Context:
             _contexts[key] = Context(options)
         return _contexts[key]
 
-    def _open(self, options):
+    def _open(self, options, joins):
         spread = {k: v for k, v in options.items() if k in SPREAD}
-        tasks, cluster, helper = self._tasks()
+        tasks, cluster, helper = self.tasks() if joins else (None, None, None)
+        self.is_joined = bool(tasks)
         plain = {k: v for k, v in options.items() if k not in SPREAD}
         if "strategy" not in plain and tasks:
             plain["strategy"] = "mirrored"
@@ -87,10 +139,7 @@ class Context:
         opts = make(_c.tt_open_opts, **plain, spread=spread or None, on_event=ON_EVENT,
                     tasks=tasks or None, level=3)
         self.ptr = lib.tt_open_with(ctypes.byref(opts))
-        if helper:
-            lib.tt_tasks_free(helper, tasks)
-            lib.tt_cluster_free(helper, cluster)
-            lib.tt_close(helper)
+        self.forget(tasks, cluster, helper)
         if not self.ptr:
             raise MemoryError("there is no memory for a context")
         status = lib.tt_status_of(self.ptr)
@@ -101,10 +150,16 @@ class Context:
             raise error_of(status, message)
 
     @staticmethod
-    def _tasks():
+    def forget(tasks, cluster, helper):
+        if helper:
+            lib.tt_tasks_free(helper, tasks)
+            lib.tt_cluster_free(helper, cluster)
+            lib.tt_close(helper)
+
+    @staticmethod
+    def tasks():
         """The processes of the job that this one belongs to, if a launcher started it."""
-        names = ("TUTTI_TASKS", "TUTTI_HOSTS", "TF_CONFIG", "WORLD_SIZE")
-        if not any(os.environ.get(n) for n in names):
+        if not is_job():
             return None, None, None
         if any(c.is_joined for c in _contexts.values()):
             raise RuntimeError(
@@ -121,11 +176,6 @@ class Context:
             lib.tt_close(helper)
             raise error_of(status, message)
         return tasks.value, cluster.value, helper
-
-    @property
-    def is_joined(self):
-        return any(os.environ.get(n) for n in ("TUTTI_TASKS", "TUTTI_HOSTS", "TF_CONFIG",
-                                                 "WORLD_SIZE")) and self.ptr is not None
 
     def _message(self):
         return text_of_bytes(lib.tt_last_error(self.ptr).message)
@@ -176,6 +226,7 @@ class Context:
     def close(self):
         if self.ptr:
             self.drop()
+            self.trash = []  # tt_close() frees all of it
             lib.tt_close(self.ptr)
             self.ptr = None
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from . import _c
-from ._context import Context
+from ._context import Context, Handle
 from ._dlpack import array_of
 from ._lib import DTYPES, EINVAL, NUMPY, fail, lib, make, option_text, shape_of
 from ._parts import Part
@@ -44,6 +44,7 @@ class Data:
         self.workers = workers
         self.prefetch = prefetch
         self._open = {}  # context: pointer
+        self._handles = []
         self._splits = []
 
     # ---- opening ---------------------------------------------------------------------------------
@@ -57,11 +58,14 @@ class Data:
 
     def open(self, context=None, like=None):
         """The pointer of the data set in a context. like: training data, whose numbers it uses."""
-        context = context or Context.get()
+        context = context or Context.local()
         if context not in self._open:
+            context.clean()
             ptr = self._make(context)
             context.check()
             self._open[context] = ptr
+            kept = getattr(self, "arrays", None), getattr(self, "_keep", None)
+            self._handles.append(Handle(context, ptr, lib.tt_data_free, *kept))
             for part in self._splits:
                 part._take(context, ptr)
             self._transform(context, ptr, like)
@@ -76,10 +80,13 @@ class Data:
                 t.apply(context, ptr, like.open(context) if like is not None else None)
 
     def close(self):
-        for context, ptr in self._open.items():
-            if context.ptr:
-                lib.tt_data_free(ptr)
-        self._open = {}
+        for handle in self._handles:
+            handle.free()
+        self._open, self._handles = {}, []
+
+    def __del__(self):
+        for handle in getattr(self, "_handles", ()):
+            handle.leave()
 
     # ---- looking ---------------------------------------------------------------------------------
 
@@ -94,7 +101,7 @@ class Data:
 
     def __iter__(self):
         """The batches of one epoch, each a tuple of NumPy arrays."""
-        context = Context.get()
+        context = Context.local()
         ptr = self.open(context)
         fields, left = fields_of(ptr), lib.tt_data_count(ptr)
         lib.tt_data_start(ptr, 0, 0)

@@ -297,7 +297,7 @@ def finish(model, loop, progress, run):
     context = model.context
     for c in loop.on["on_train_begin"]:
         c.on_train_begin(Logs())
-    with CtrlC(context) as ctrl_c:
+    with context.lock, CtrlC(context) as ctrl_c:
         status = run()
     report(model, loop.history)
     if loop.error is not None or context.pending is not None:
@@ -360,8 +360,9 @@ def step_of(model, arrays, lr=None):
         batch.fields[i] = array.ctypes.data
     out = _c.tt_progress()
     opts = make(_c.tt_train_step_opts, out_size=ctypes.sizeof(out), lr=lr)
-    lib.tt_train_step_with(model.ptr, ctypes.byref(batch), ctypes.byref(out), ctypes.byref(opts))
-    model.context.check()
+    with model.context.lock:
+        lib.tt_train_step_with(model.ptr, ctypes.byref(batch), ctypes.byref(out), ctypes.byref(opts))
+        model.context.check()
     return out
 
 

@@ -3,7 +3,7 @@ import ctypes
 import os
 
 from . import _c, _fit
-from ._context import Context, _contexts
+from ._context import ON_EVENT, Context, _contexts
 from ._data import Data
 from ._lib import lib, make, text_of
 from ._model import Built, Model
@@ -30,9 +30,7 @@ class _JobModel(Model):
         self._inputs, self._outputs = [], {}
         self._start({})
         self._context = context
-        b = Built.__new__(Built)
-        b.context, b.vocab, b.keep, b.names, b.shared, b.ptr = context, 0, [], {}, {}, ptr
-        self._built = b
+        self._built = Built.of(context, ptr, False)  # the context's
 
     def _prepare(self, fields):
         if self._compiled is not None:
@@ -55,7 +53,7 @@ class Job:
     def __init__(self, file, sets=None, *, env=True):
         words = [f"{k}={v}".encode() for k, v in (sets or {}).items()]
         array = (ctypes.c_char_p * max(len(words), 1))(*words)
-        self._reader = Context.get(devices="cpu:0")
+        self._reader = Context.local()
         opts = make(_c.tt_job_opts, sets=array, n_sets=len(words), no_env=not env)
         self._ptr = lib.tt_job_read_with(self._reader.ptr, os.fspath(file).encode(),
                                          ctypes.byref(opts))
@@ -72,11 +70,14 @@ class Job:
 
     def _open(self):
         context = Context.__new__(Context)
-        context.options, context.pending = {}, None
+        context.options = {}
+        context._start()
         opts = lib.tt_job_open_opts(self._ptr)
-        from ._context import ON_EVENT
         opts.on_event, opts.level = ON_EVENT, 3
+        tasks, cluster, helper = Context.tasks()
+        opts.tasks, context.is_joined = tasks, bool(tasks)
         context.ptr = lib.tt_open_with(ctypes.byref(opts))
+        Context.forget(tasks, cluster, helper)
         context.check()
         _contexts[("job", id(self))] = context
         return context

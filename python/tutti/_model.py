@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _c, _fit, losses as _losses, metrics as _metrics, optimizers as _optimizers
-from ._context import Context
+from ._context import Context, Handle
 from ._data import Data, data_of, fields_of
 from ._dlpack import array_of
 from ._layer import Layer, Symbol, _InputLayer
@@ -26,9 +26,22 @@ class Built:
         self.vocab = vocab
         self.keep = []  # functions that the library calls
         self.names = {}
-        self.ptr = lib.tt_model_new(context.ptr)
+        self.session = None
+        self.is_owner = True
         self.shared = {}  # layer: its first output
+        context.clean()
+        self.ptr = lib.tt_model_new(context.ptr)
         context.check()
+        self.handle = Handle(context, self.ptr, lib.tt_model_free, self.keep)
+
+    @staticmethod
+    def of(context, ptr, is_owner):
+        """A model that the library built."""
+        b = Built.__new__(Built)
+        b.context, b.vocab, b.keep, b.names, b.session, b.is_owner = context, 0, [], {}, None, is_owner
+        b.ptr, b.shared = ptr, {}
+        b.handle = Handle(context, ptr if is_owner else None, lib.tt_model_free, b.keep)
+        return b
 
     def free_name(self, kind):
         self.names[kind] = self.names.get(kind, 0) + 1
@@ -47,9 +60,12 @@ class Built:
         return out
 
     def close(self):
-        if self.ptr and self.context.ptr:
-            lib.tt_model_free(self.ptr)
+        self.handle.free()
         self.ptr = None
+
+    def __del__(self):
+        if hasattr(self, "handle"):
+            self.handle.leave()
 
 
 class Model:
@@ -106,13 +122,14 @@ class Model:
         return self._built
 
     def _build(self, fields=None):
-        b = Built(self.context, fields[0]["classes"] if fields else 0)
-        try:
-            self._connect(b, fields)
-        except BaseException:
-            b.close()
-            raise
-        self._built = b
+        with self.context.lock:
+            b = Built(self.context, fields[0]["classes"] if fields else 0)
+            try:
+                self._connect(b, fields)
+            except BaseException:
+                b.close()
+                raise
+            self._built = b
 
     def _connect(self, b, fields):
         done = {}
@@ -188,9 +205,10 @@ class Model:
 
     def _session(self):
         """A session over the model's weights."""
-        if getattr(self._built, "session", None) is None:
+        if self._built.session is None:
             graph = Graph(self.context, ptr=lib.tt_model_get_graph(self.ptr))
             self._built.session = Session(graph)
+            self._built.handle.users.append(self._built.session.handle)
         return self._built.session
 
     def get_weights(self) -> dict[str, np.ndarray]:
@@ -275,10 +293,11 @@ class Model:
                     own_metrics=[m.fields(context) for m in own] or None,
                     n_own_metrics=len(own) or None, target_dtype=kept, dense_targets=dense,
                     **{k: v for k, v in c["more"].items() if v is not None})
-        self._built.keep.append(opts)
-        lib.tt_compile_with(self.ptr, ctypes.byref(opts))
-        context.check()
-        self._targets = targets
+        with context.lock:
+            self._built.keep.append(opts)
+            lib.tt_compile_with(self.ptr, ctypes.byref(opts))
+            context.check()
+            self._targets = targets
 
     def _prepare(self, fields):
         """Builds and compiles for data with these fields."""
@@ -310,6 +329,10 @@ class Model:
         data = x if isinstance(x, Data) else data_of(x, y, batch_size, False)
         if data is None:
             return _fit.evaluate_batches(self, x)
+        with self.context.lock:
+            return self._evaluate(data, batch_size, rows, ema)
+
+    def _evaluate(self, data, batch_size, rows, ema):
         like = getattr(self, "_trained_on", None)
         ptr = data.open(self.context, like if data is not like else None)
         self._prepare(fields_of(ptr))
@@ -363,8 +386,9 @@ class Model:
         opts = make(_c.tt_predict_opts, batch=batch_size, raw=raw,
                     inputs=[a.ctypes.data for a in inputs],
                     outputs=[a.ctypes.data for a in outputs.values()])
-        lib.tt_predict_with(self.ptr, None, count, None, ctypes.byref(opts))
-        self.context.check()
+        with self.context.lock:
+            lib.tt_predict_with(self.ptr, None, count, None, ctypes.byref(opts))
+            self.context.check()
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def _ordered(self, x):
@@ -475,11 +499,10 @@ class Loaded(Model):
     def __init__(self, path, **options):
         self._inputs, self._outputs = [], {}
         self._start(options)
-        b = Built.__new__(Built)
-        b.context, b.vocab, b.keep, b.names, b.shared = self.context, 0, [], {}, {}
-        b.ptr = lib.tt_model_load(self.context.ptr, os.fspath(path).encode())
-        self.context.check()
-        self._built, self._is_ready = b, False
+        with self.context.lock:
+            ptr = lib.tt_model_load(self.context.ptr, os.fspath(path).encode())
+            self.context.check()
+        self._built, self._is_ready = Built.of(self.context, ptr, True), False
 
     def compile_as_trained(self):
         """Compiles it with the losses and metrics it was trained with, for evaluate()."""

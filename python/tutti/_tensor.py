@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _c
-from ._context import Context
+from ._context import Context, Handle
 from ._dlpack import array_of, capsule_of
 from ._lib import (BYTES, DTYPES, NUMPY, axes_of, dtype_of, enum_value, lib, make, shape_of, text_of)
 
@@ -260,14 +260,23 @@ class Graph:
     def __init__(self, context=None, *, ptr=None, **options):
         self.context = context or Context.get(**options)
         self._own = ptr is None
-        self.ptr = ptr or lib.tt_graph_new(self.context.ptr)
+        self.ptr = ptr
+        self.handle: Handle | None = None
         if self._own:
-            self.context.check()
+            with self.context.lock:
+                self.context.clean()
+                self.ptr = lib.tt_graph_new(self.context.ptr)
+                self.context.check()
+            self.handle = Handle(self.context, self.ptr, lib.tt_graph_free)
 
     def close(self):
-        if self._own and self.ptr and self.context.ptr:
-            lib.tt_graph_free(self.ptr)
+        if self._own:
+            self.handle.free()
         self.ptr = None
+
+    def __del__(self):
+        if getattr(self, "handle", None) is not None:
+            self.handle.leave()
 
     def __enter__(self):
         _graphs.append(self)
@@ -342,11 +351,17 @@ class Session:
         self.ptr = lib.tt_session_new_with(graph.ptr, ctypes.byref(opts))
         if not self.ptr:
             graph.context.check()
+        self.handle = Handle(graph.context, self.ptr, lib.tt_session_free)
+        if getattr(graph, "handle", None) is not None:
+            graph.handle.users.append(self.handle)
 
     def close(self):
-        if self.ptr and self.graph.context.ptr:
-            lib.tt_session_free(self.ptr)
+        self.handle.free()
         self.ptr = None
+
+    def __del__(self):
+        if hasattr(self, "handle"):
+            self.handle.leave()
 
     def __call__(self, fetches=(), feeds=None, *, targets=(), step=0, lr=0.0, grad_scale=None,
                  micro=0):
@@ -373,8 +388,9 @@ class Session:
         opts.step, opts.lr, opts.micro = step, lr, micro
         if grad_scale is not None:
             opts.grad_scale = grad_scale or -0.0
-        if lib.tt_run_with(self.ptr, ctypes.byref(opts)):
-            self.graph.context.check()
+        with self.graph.context.lock:
+            if lib.tt_run_with(self.ptr, ctypes.byref(opts)):
+                self.graph.context.check()
         return outs[0] if is_one else outs
 
     def get(self, variable):
@@ -432,9 +448,9 @@ def grad(y: Any, xs: Any = None, seed: Tensor | None = None) -> Any:
 
 def _grad_of_function(fn):
     def gradient(*args):
-        graph = Graph(Context.get())
+        graph = Graph(Context.local())
         try:
-            with graph:
+            with graph.context.lock, graph:
                 inputs = [graph.constant(a) for a in args]
                 y = fn(*inputs)
                 if not isinstance(y, Tensor) or y.shape != ():
@@ -565,12 +581,14 @@ def call(function, values, **words):
     graph = _graph_of([*values, *words.values()]) or (_graphs[-1] if _graphs else None)
     if graph is not None:
         return build(graph, function, values, words)
-    graph = Graph(Context.get())
-    try:
-        y = build(graph, function, values, words)
-        return Array(y.numpy(), y.dtype)
-    finally:
-        graph.close()
+    context = Context.local()
+    with context.lock:
+        graph = Graph(context)
+        try:
+            y = build(graph, function, values, words)
+            return Array(y.numpy(), y.dtype)
+        finally:
+            graph.close()
 
 
 def split(x: TensorLike, n: int, axis: int = 0) -> list[Tensor]:

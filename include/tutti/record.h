@@ -1,6 +1,7 @@
 /*
- * record.h - run folders: what a context's training does, written down as it happens, as tutti train
- * does it. `tutti runs` lists, filters and compares them, `tutti plot` and TensorBoard draw them.
+ * record.h - run folders: what a context's training does, written down as it happens, as tutti
+ * train does it. `tutti runs` lists, filters and compares them, `tutti plot` and TensorBoard draw
+ * them.
  */
 #ifndef TUTTI_RECORD_H
 #define TUTTI_RECORD_H

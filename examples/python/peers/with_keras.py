@@ -11,6 +11,7 @@ with strategy.scope():
         keras.layers.Dense(64, activation="relu"),
         keras.layers.Dense(10),
     ])
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                  metrics=["accuracy"])
 model.fit(data["x"], data["y"], batch_size=64, epochs=3, verbose=2)
 model.save("digits.keras")

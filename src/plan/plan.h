@@ -271,9 +271,7 @@ typedef struct tti_plan_request {
     bool dry_run;                  // only to be looked at: variables get no memory
     const struct tti_hook *hook;   // of the user, for buckets of gradients; NULL: none
     struct tti_stage_watch *watch; // sees the plan after every stage (stages.h); NULL: nobody does
-    // Where variable memory is: called once per variable and device; run/ owns the store.
-    tt_status (*variable)(void *user, const tti_want *w, void **address);
-    // The same for all of a plan's at once, where several processes do it together.
+    // Where the memory of variables is, for all of a plan's at once; run/ owns the store.
     tt_status (*variables)(void *user, const tti_want *w, int n, void **addresses);
     // The device where the store has a variable for some plan; NULL: none.
     tti_device *(*variable_home)(void *user, const tt_node *var);

@@ -446,8 +446,9 @@ static void spoil(world_job *j, int rank, tt_ctx *ctx)
         return;
     for (int64_t i = 0; rank == 1 && i < ctx->store->cap; i++)
         for (tti_variable *v = ctx->store->table[i]; v != NULL; v = v->next)
-            if (v->n_copies > 0)
-                ((uint8_t *)tti_shared_copy(v)->data)[0] ^= 1;
+            for (tti_shard *one = v->shards; one != NULL; one = one->next)
+                if (one->task == rank)
+                    ((uint8_t *)one->data)[0] ^= 1;
     IGNORED(tti_replicas_check(s, 2));
 }
 

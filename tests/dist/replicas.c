@@ -57,10 +57,10 @@ static tt_status spoil(void *user, tt_model *m, const tt_progress *p)
     if (p->step != s->step)
         return TT_OK;
     tti_variable *v = tti_store_find(tt_model_get_session(m)->store, s->name);
-    CHECK(v != NULL && v->n_copies > 1);
-    for (int i = 0; i < v->n_copies; i++)
-        if (strcmp(v->copy[i].device, s->device) == 0)
-            ((uint32_t *)v->copy[i].data)[s->element] ^= 1;
+    CHECK(v != NULL && v->shards->next != NULL);
+    for (tti_shard *one = v->shards; one != NULL; one = one->next)
+        if (strcmp(one->device, s->device) == 0)
+            ((uint32_t *)one->data)[s->element] ^= 1;
     return TT_OK;
 }
 

@@ -79,7 +79,7 @@ static void run_layout(const layout *l)
 {
     gpt_size gpt2 = {12, 12, 768, 50257, 1024};
     tt_ctx *ctx =
-        tt_open(.strategy = l->strategy, .lanes = 64, .spread = {.replicas = l->replicas});
+        tt_open(.strategy = l->strategy, .lanes = 64, .spread = tt_spread(.replicas = l->replicas));
     model m;
     tti_topology top = {.made = NULL};
     double times[BENCH_MAX], checks[BENCH_MAX];

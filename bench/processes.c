@@ -78,7 +78,7 @@ static void run_side(stage *st, int number, const work *w, const tt_tasks *t, in
                           .threads = t == NULL ? 2 : 1, .tasks = t);
     tt_model *m = make_model(ctx, w);
     tt_progress progress;
-    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = &(tt_optimizer[]){make_optimizer(w)}[0]);
     tt_train_step(m, &batches[0], &progress);
     if (st->counts)
         count_step(st, ctx, m, &batches[0]);
@@ -124,7 +124,8 @@ static void start_side(stage *st, int number, const work *w, const char *transpo
         return;
     find_ports(address[number], addresses);
     for (int i = 0; i < n; i++) {
-        tt_tasks t = {.n = n,
+        tt_tasks t = {.opts_size = sizeof(t),
+                      .n = n,
                       .self = i,
                       .addresses = addresses,
                       .secret = secret,

@@ -249,8 +249,8 @@ static int plan_job(const cli_args *args)
         g = tt_model_get_graph(j.parts.model);
         s = tt_session_new(g);
     }
-    int64_t accumulate = TTI_MAX(j.parts.fit.accumulate, 1);
-    int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1) * accumulate;
+    int64_t accumulate = TTI_MAX(j.parts.fit->accumulate, 1);
+    int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit->batch, 1) * accumulate;
     bool whole = args->rows == 0 && args->targets.n == 0; // the job's own step
     bool here = args->topology == NULL;
     tt_model *m = j.parts.model;

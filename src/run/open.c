@@ -57,7 +57,9 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     TT_TRY(read_deadline(ctx, o->deadline_ms));
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
         return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are allowed", o->threads);
-    TT_TRY(tti_strategy_choose(ctx, o->strategy, &o->spread, &ctx->top));
+    tt_spread spread;
+    TT_TRY(TTI_OPTS_PART(ctx, "open: spread", o->spread, &spread));
+    TT_TRY(tti_strategy_choose(ctx, o->strategy, &spread, &ctx->top));
     TT_TRY(keep_share(ctx));
     const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
     ctx->top.isa = tti_best_isa();
@@ -77,7 +79,9 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     if (o->tasks == NULL) {
         TT_TRY(tti_devices_open(ctx, o->devices));
     } else {
-        TT_TRY(tti_world_open(ctx, o->tasks, o->devices, &ctx->world));
+        tt_tasks tasks;
+        TT_TRY(TTI_OPTS_PART(ctx, "open: tasks", o->tasks, &tasks));
+        TT_TRY(tti_world_open(ctx, &tasks, o->devices, &ctx->world));
         TT_TRY(tti_open_tasks(ctx, o));
     }
     for (int d = 0; d < ctx->top.n_devices; d++)

@@ -15,6 +15,7 @@
  */
 #include "train/optimizer.h"
 #include "train/scalar.h"
+#include <math.h>
 #include <string.h>
 
 #define FIRST_OF_CYCLE 0.04
@@ -93,10 +94,8 @@ static double one_cycle(double x, double peak, double final)
     return peak < 1 ? by_cosine(1, final, (x - peak) / (1 - peak)) : 1;
 }
 
-double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
+static double factor_at(const tt_schedule *s, int64_t step, int64_t total)
 {
-    if (s == NULL)
-        return 1;
     int64_t warmup = TTI_MAX(s->warmup, 0), t = TTI_MAX(step, 0) - warmup;
     if (t < 0)
         return (double)(t + warmup + 1) / (double)(warmup + 1);
@@ -122,7 +121,14 @@ double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
     return 1;
 }
 
+double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
+{
+    tt_schedule own;
+    bool is_one = TTI_OPTS_PART(NULL, "schedule", s, &own) == TT_OK; // NULL: constant
+    return is_one ? factor_at(&own, step, total) : NAN;
+}
+
 float tti_learning_rate(const tt_optimizer *o, int64_t step, int64_t total, double factor)
 {
-    return (float)(o->lr * tt_schedule_at(&o->schedule, step, total) * factor);
+    return (float)(o->lr * factor_at(o->schedule, step, total) * factor);
 }

@@ -87,7 +87,7 @@ TEST(processes_near_and_far_have_the_bits_of_one)
     for (int i = 0; i < 4; i++) {
         world_job j = {.n = 4,
                        .strategy = strategies[i % 3],
-                       .spread = {.update = i == 3 ? TT_UPDATE_SHARD : TT_UPDATE_AUTO},
+                       .spread = tt_spread(.update = i == 3 ? TT_UPDATE_SHARD : TT_UPDATE_AUTO),
                        .devices = "cpu:0*2",
                        .change = two_hosts,
                        .run = train_rank};
@@ -500,7 +500,7 @@ static void keep_store(world_job *j, int rank, tt_ctx *ctx)
 TEST(processes_leave_values_in_a_store_that_lives_on)
 {
     for (int t = 0; t < 2; t++) {
-        tt_tasks inner = {.n = 2, .transport = transports[t]};
+        tt_tasks inner = {.opts_size = sizeof(inner), .n = 2, .transport = transports[t]};
         world_job j = {.n = 4, .run = NULL};
         world_prepare(&j); // two of its addresses are for the job, two for what follows
         j.n = 2;

@@ -328,7 +328,7 @@ static void take_into_job(world_job *j, int rank, tt_ctx *unused)
 
 TEST(processes_take_over_a_store_and_give_it_back)
 {
-    tt_tasks inner = {.n = 2};
+    tt_tasks inner = {.opts_size = sizeof(inner), .n = 2};
     world_job j = {.n = 4};
     world_prepare(&j); // two of its addresses are for the job, two for what follows
     j.n = 2;

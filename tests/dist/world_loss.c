@@ -330,7 +330,9 @@ TEST(world_bad_tasks_are_refused)
         {{.n = 1, .heartbeat_ms = -1}, "heartbeat_ms -1"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        tt_ctx *ctx = tt_open(.on_event = test_ignore_event, .tasks = &cases[i].t);
+        tt_tasks t = cases[i].t;
+        t.opts_size = sizeof(t);
+        tt_ctx *ctx = tt_open(.on_event = test_ignore_event, .tasks = &t);
         CHECK_MESSAGE(ctx, cases[i].words);
         CHECK(tt_close(ctx) != TT_OK);
     }

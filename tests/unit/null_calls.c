@@ -191,8 +191,7 @@ TEST(nulls_in_options_are_errors_with_a_message)
             st = tt_compile(fx.model, .loss = TT_CUSTOM_LOSS);
             break;
         case 11:
-            st = tt_fit(fx.model, fx.data, .callbacks = {{TT_AT_STEP, 1, NULL, NULL}},
-                        .n_callbacks = 1);
+            st = tt_fit(fx.model, fx.data, .callbacks = {tt_callback(TT_AT_STEP, 1, NULL, NULL)});
             break;
         case 12:
             st = tt_model_input(fx.model, 0, NULL);

@@ -6,7 +6,8 @@
 #include "test.h"
 #include <stdio.h>
 
-static tt_ctx *open_with(const char *strategy, const char *devices, int lanes, tt_spread spread)
+static tt_ctx *open_with(const char *strategy, const char *devices, int lanes,
+                         const tt_spread *spread)
 {
     return tt_open(.strategy = strategy, .devices = devices, .lanes = lanes, .spread = spread,
                    .threads = 1, .on_event = test_ignore_event);
@@ -26,7 +27,8 @@ static tt_status make_mesh(tt_ctx *ctx, int pins, tti_mesh *out)
     return ctx->top.strategy->mesh(&ctx->top, g, out);
 }
 
-static tti_mesh mesh_of(const char *strategy, const char *devices, int pins, tt_spread spread)
+static tti_mesh mesh_of(const char *strategy, const char *devices, int pins,
+                        const tt_spread *spread)
 {
     tt_ctx *ctx = open_with(strategy, devices, 8, spread);
     tti_mesh m;
@@ -44,7 +46,7 @@ static tti_mesh mesh_of(const char *strategy, const char *devices, int pins, tt_
 
 // Refused by tt_open() or, at the latest, for the graph.
 static void refuse_lanes(const char *strategy, const char *devices, int lanes, int pins,
-                         tt_spread spread, const char *words)
+                         const tt_spread *spread, const char *words)
 {
     tt_ctx *ctx = open_with(strategy, devices, lanes, spread);
     tti_mesh m;
@@ -54,7 +56,7 @@ static void refuse_lanes(const char *strategy, const char *devices, int lanes, i
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
-static void refuse(const char *strategy, const char *devices, int pins, tt_spread spread,
+static void refuse(const char *strategy, const char *devices, int pins, const tt_spread *spread,
                    const char *words)
 {
     refuse_lanes(strategy, devices, 8, pins, spread, words);
@@ -67,8 +69,8 @@ static bool is_mesh(const tti_mesh *m, int data, int pipe)
            m->axis[1].name == TTI_AXIS_PIPE && m->axis[1].size == pipe;
 }
 
-#define SPREAD(...) ((tt_spread){__VA_ARGS__})
-#define NOTHING     ((tt_spread){0})
+#define SPREAD(...) tt_spread(__VA_ARGS__)
+#define NOTHING     NULL
 
 TEST(strategies_make_meshes)
 {

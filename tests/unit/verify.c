@@ -15,20 +15,20 @@
 typedef struct layout {
     const char *strategy;
     int hosts, devices;
-    tt_spread spread;
+    const tt_spread *spread;
 } layout;
 
 static const layout layouts[] = {
-    {"single", 1, 1, {0}},
-    {"mirrored", 1, 4, {.update = TT_UPDATE_SHARD}},
-    {"mirrored", 1, 3, {.update = TT_UPDATE_EACH}},
-    {"mirrored", 2, 2, {.update = TT_UPDATE_SHARD}},
-    {"mirrored", 2, 4, {.update = TT_UPDATE_SHARD}},
-    {"mirrored", 4, 1, {0}},
-    {"central", 1, 3, {0}},
-    {"central", 3, 1, {0}},
-    {"pipeline", 1, 3, {0}},
-    {"pipeline", 2, 2, {.replicas = 2}},
+    {"single", 1, 1, NULL},
+    {"mirrored", 1, 4, tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", 1, 3, tt_spread(.update = TT_UPDATE_EACH)},
+    {"mirrored", 2, 2, tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", 2, 4, tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", 4, 1, NULL},
+    {"central", 1, 3, NULL},
+    {"central", 3, 1, NULL},
+    {"pipeline", 1, 3, NULL},
+    {"pipeline", 2, 2, tt_spread(.replicas = 2)},
 };
 
 typedef struct fixture {

@@ -245,6 +245,8 @@ const tt_op tti_op_attention_grad = {
 tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
                              const tt_attention_opts *opts)
 {
+    if (!tti_has_graph(g, q, "attention"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "attention", tt_attention_opts, opts);
     if (opts == NULL)
         return NULL;

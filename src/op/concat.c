@@ -125,11 +125,13 @@ MOVE_OP(concat, 1, -1, concat_attrs, tti_axis_attr, concat_infer, concat_grad, c
 
 tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 {
-    if (g != NULL && (xs == NULL || n < 1)) {
+    if (!tti_has_graph(g, xs != NULL && n > 0 ? xs[0] : NULL, "concat"))
+        return NULL;
+    if (xs == NULL || n < 1) {
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "concat: there are no inputs");
         return NULL;
     }
-    if (g == NULL || !resolve("concat", g, xs[0], &axis))
+    if (!resolve("concat", g, xs[0], &axis))
         return NULL;
     tti_axis_attr a = {.axis = axis};
     return tt_node_out(g, &tti_op_concat, n, xs, &a);
@@ -137,7 +139,7 @@ tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 
 tt_tensor *tt_stack(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 {
-    if (g == NULL)
+    if (!tti_has_graph(g, xs != NULL && n > 0 ? xs[0] : NULL, "stack"))
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     if (xs == NULL || n < 1) {
@@ -209,8 +211,8 @@ MOVE_OP(split, 1, 0, split_attrs, tti_axis_attr, split_infer, split_grad, split,
 
 tt_status tt_split_at(tt_graph *g, tt_tensor *x, int axis, int n, tt_tensor **out)
 {
-    if (g == NULL)
-        return TT_FAIL(tti_tensor_ctx(x), TT_EINVAL, "split: the graph is NULL");
+    if (!tti_has_graph(g, x, "split"))
+        return TT_EINVAL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     if (out == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "split: out is NULL");

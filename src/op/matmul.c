@@ -162,6 +162,8 @@ static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor
 
 tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matmul_opts *opts)
 {
+    if (!tti_has_graph(g, a, "matmul"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "matmul", tt_matmul_opts, opts);
     if (opts == NULL)
         return NULL;

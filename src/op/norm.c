@@ -270,6 +270,8 @@ const tt_op tti_op_rms_norm_grad = {
 tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
                               const tt_norm_opts *opts)
 {
+    if (!tti_has_graph(g, x, "layer_norm"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "layer_norm", tt_norm_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -287,6 +289,8 @@ tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_te
 
 tt_tensor *tt_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, const tt_norm_opts *opts)
 {
+    if (!tti_has_graph(g, x, "rms_norm"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "rms_norm", tt_norm_opts, opts);
     if (opts == NULL)
         return NULL;

@@ -330,6 +330,8 @@ static bool ready(tt_graph *g, const char *op, tt_tensor *x, const tt_reduce_opt
 
 tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "sum"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "sum", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -339,6 +341,8 @@ tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 
 tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "max"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "max", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -348,6 +352,8 @@ tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 
 tt_tensor *tt_min_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "min"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "min", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -377,6 +383,8 @@ tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
     tti_reduce_attr a;
     tt_reduce_opts own = {0};
+    if (!tti_has_graph(g, x, "count"))
+        return NULL;
     if (opts != NULL && TTI_OPTS_COPY(tt_graph_get_ctx(g), "count", opts, &own) != TT_OK)
         return NULL;
     return ready(g, "count", x, &own, &a) ? count_node(g, x, &a, TT_F32) : NULL;
@@ -385,6 +393,8 @@ tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 // bf16 and f16 are computed as f32 and rounded once, at the end.
 tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "mean"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "mean", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -410,6 +420,8 @@ static tt_tensor *finite_or_zero(tt_graph *g, tt_tensor *x)
 
 tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "logsumexp"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "logsumexp", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;

@@ -13,9 +13,11 @@
 
 bool tti_given(tt_graph *g, const char *op, const tt_tensor *x)
 {
-    if (g != NULL && x == NULL)
+    if (!tti_has_graph(g, x, op))
+        return false;
+    if (x == NULL)
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "%s: an input is NULL", op);
-    return g != NULL && x != NULL;
+    return x != NULL;
 }
 
 static tt_ctx *ctx_of(const tt_tensor *x)

@@ -252,6 +252,8 @@ const tt_op tti_op_cross_entropy_grad = {
 tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
                                  const tt_cross_entropy_opts *opts)
 {
+    if (!tti_has_graph(g, logits, "cross_entropy"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "cross_entropy", tt_cross_entropy_opts, opts);
     if (opts == NULL)
         return NULL;

@@ -170,7 +170,7 @@ tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out)
 // The streams beside the device's own, and all events.
 static void drop_streams(struct tti_parts *p, bool works)
 {
-    cudaStream_t streams[] = {p->copies, p->out, p->joint};
+    cudaStream_t streams[] = {p->copies, p->out, p->collectives};
     cudaEvent_t events[] = {p->fork, p->is_in[0], p->is_in[1], p->is_out, p->forked};
     for (size_t i = 0; works && i < sizeof(streams) / sizeof(streams[0]); i++)
         if (streams[i] != NULL)

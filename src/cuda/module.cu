@@ -280,9 +280,9 @@ static tti_cuda_module make_module(void)
     m.streams.elapsed = tti_cuda_elapsed;
     m.streams.pinned = tti_cuda_pinned;
     m.streams.unpin = tti_cuda_unpin;
-    m.streams.joins = tti_nccl_joins;
-    m.streams.gang = tti_nccl_gang;
-    m.streams.together = tti_nccl_together;
+    m.streams.has_communicator = tti_nccl_is_usable;
+    m.streams.communicator = tti_nccl_communicator;
+    m.streams.run_collectives = tti_nccl_run;
     m.streams.mark = tti_nccl_mark;
     m.overhead = tti_cuda_overhead;
     return m;

@@ -2,10 +2,10 @@
  * nccl.cu - sums over several cards by NCCL, which is found at run time. Its header is not needed:
  * types, numbers and functions are as its documentation has them.
  *
- * A gang is a communicator for each device of a set, made once and kept until one of them closes.
+ * Each set of devices has one communicator per device, made once and kept until one of them closes.
  * One thread makes the calls of all its devices, between the two of a group, on a stream that each
- * device has for them beside its own. A gang that failed is ended, which lets go what waits on its
- * cards, and is of no use any more.
+ * device has for them beside its own. A communicator that failed is ended, which lets go what waits
+ * on its cards, and is of no use any more.
  */
 #include "cuda/nccl.h"
 #include <stdio.h>
@@ -112,17 +112,17 @@ static type type_of(tt_dtype t)
 }
 #define AS_BYTES 1
 
-// ---- gangs -----------------------------------------------------------------------------------
+// ---- communicators ---------------------------------------------------------------------------
 
-typedef struct tti_gang {
+typedef struct tti_communicator {
     int n;
     tti_cuda_device *devices[TTI_MAX_CARDS];
     comm comms[TTI_MAX_CARDS];
-    tti_gang_link links[TTI_MAX_CARDS]; // in the lists of the devices
-    char lost[TTI_CAUSE];               // why it is of no use any more; "": it works
-    pthread_t ender;                    // once lost: ends what waits on the cards
+    tti_communicator_link links[TTI_MAX_CARDS]; // in the lists of the devices
+    char lost[TTI_CAUSE];                       // why it is of no use any more; "": it works
+    pthread_t ender;                            // once lost: ends what waits on the cards
     bool has_ender;
-} gang;
+} communicator;
 
 /*
  * All ranks are told to end before any of them is waited for; a communicator that a captured step
@@ -130,7 +130,7 @@ typedef struct tti_gang {
  */
 static void *end_comms(void *arg)
 {
-    gang *g = (gang *)arg;
+    communicator *g = (communicator *)arg;
     (void)nccl()->ncclGroupStart();
     for (int i = 0; i < g->n; i++)
         (void)nccl()->ncclCommAbort(g->comms[i]);
@@ -138,7 +138,7 @@ static void *end_comms(void *arg)
     return NULL;
 }
 
-static void lose(gang *g, const char *why)
+static void lose(communicator *g, const char *why)
 {
     if (g->lost[0] != '\0')
         return;
@@ -149,7 +149,7 @@ static void lose(gang *g, const char *why)
 static const char *const kind_names[] = {"all_reduce", "reduce_scatter", "all_gather"};
 
 // What NCCL said, in one line without an end.
-static void put_cause(const gang *g, int rank, int result, char *out, size_t n)
+static void put_cause(const communicator *g, int rank, int result, char *out, size_t n)
 {
     const char *last = nccl()->ncclGetLastError(g == NULL ? NULL : g->comms[rank]);
     int known = (int)(sizeof(result_names) / sizeof(result_names[0]));
@@ -163,8 +163,8 @@ static void put_cause(const gang *g, int rank, int result, char *out, size_t n)
         out[--end] = '\0';
 }
 
-// Of rank's device; j is what was asked for, NULL: nothing in particular. The gang is lost.
-static tt_status fail(gang *g, int rank, const tti_library_call *j, int others, int result)
+// Of rank's device; j is what was asked for, NULL: nothing in particular. The communicator is lost.
+static tt_status fail(communicator *g, int rank, const tti_library_call *j, int others, int result)
 {
     const tti_cuda_device *d = g->devices[rank];
     char cause[TTI_CAUSE], what[160] = "", more[32] = "", text[2 * TTI_CAUSE];
@@ -181,7 +181,7 @@ static tt_status fail(gang *g, int rank, const tti_library_call *j, int others, 
     return TT_FAIL(d->ctx, TT_EDEVICE, "%s (set TUTTI_NCCL=off to run without NCCL)", text);
 }
 
-bool tti_nccl_joins(struct tti_device *const *of, int n, char *words, size_t size)
+bool tti_nccl_is_usable(struct tti_device *const *of, int n, char *words, size_t size)
 {
     tti_cuda_device *room[TTI_MAX_GROUP], *const *d = tti_cuda_all(of, n, room);
     for (int i = 0; i < n; i++) {
@@ -215,16 +215,16 @@ static tt_status make_stream(tti_cuda_device *d)
 {
     int least = 0, greatest = 0;
     TT_TRY(tti_cuda_enter(d));
-    if (d->parts->joint != NULL)
+    if (d->parts->collectives != NULL)
         return TT_OK;
     TTI_CUDA(d, NULL, cudaDeviceGetStreamPriorityRange(&least, &greatest));
     TTI_CUDA(d, NULL,
-             cudaStreamCreateWithPriority(&d->parts->joint, cudaStreamNonBlocking, greatest));
+             cudaStreamCreateWithPriority(&d->parts->collectives, cudaStreamNonBlocking, greatest));
     TTI_CUDA(d, NULL, cudaEventCreateWithFlags(&d->parts->forked, cudaEventDisableTiming));
     return TT_OK;
 }
 
-static tt_status init(gang *g)
+static tt_status init(communicator *g)
 {
     int cards[TTI_MAX_CARDS];
     for (int i = 0; i < g->n; i++) {
@@ -242,23 +242,23 @@ static tt_status init(gang *g)
                    g->devices[0]->name, g->devices[g->n - 1]->name, cause);
 }
 
-static bool is_of(const gang *g, tti_cuda_device *const *d, int n)
+static bool is_of(const communicator *g, tti_cuda_device *const *d, int n)
 {
     return g->n == n && memcmp(g->devices, d, sizeof(*d) * (size_t)n) == 0;
 }
 
-tt_status tti_nccl_gang(struct tti_device *const *of, int n, void **out)
+tt_status tti_nccl_communicator(struct tti_device *const *of, int n, void **out)
 {
     tti_cuda_device *room[TTI_MAX_GROUP], *const *d = tti_cuda_all(of, n, room);
     char words[TTI_CAUSE];
-    if (n < 1 || n > TTI_MAX_CARDS || !tti_nccl_joins(of, n, words, sizeof(words)))
+    if (n < 1 || n > TTI_MAX_CARDS || !tti_nccl_is_usable(of, n, words, sizeof(words)))
         return TT_FAIL(d[0]->ctx, TT_EUNSUPPORTED, "%s: no communicator: %s", d[0]->name, words);
-    for (tti_gang_link *l = d[0]->parts->gangs; l != NULL; l = l->next) {
-        *out = l->gang;
-        if (is_of(l->gang, d, n))
+    for (tti_communicator_link *l = d[0]->parts->communicators; l != NULL; l = l->next) {
+        *out = l->communicator;
+        if (is_of(l->communicator, d, n))
             return TT_OK;
     }
-    gang *g = (gang *)tti_cuda_host_api->alloc(d[0]->ctx, sizeof(*g));
+    communicator *g = (communicator *)tti_cuda_host_api->alloc(d[0]->ctx, sizeof(*g));
     if (g == NULL)
         return TT_ENOMEM;
     g->n = n;
@@ -269,17 +269,17 @@ tt_status tti_nccl_gang(struct tti_device *const *of, int n, void **out)
         return st;
     }
     for (int i = 0; i < n; i++) {
-        g->links[i] = {g, d[i]->parts->gangs};
-        d[i]->parts->gangs = &g->links[i];
+        g->links[i] = {g, d[i]->parts->communicators};
+        d[i]->parts->communicators = &g->links[i];
     }
     *out = g;
     return TT_OK;
 }
 
-static void unlink_from(tti_cuda_device *d, const gang *g)
+static void unlink_from(tti_cuda_device *d, const communicator *g)
 {
-    tti_gang_link **at = &d->parts->gangs;
-    while ((*at)->gang != g)
+    tti_communicator_link **at = &d->parts->communicators;
+    while ((*at)->communicator != g)
         at = &(*at)->next;
     *at = (*at)->next;
 }
@@ -287,7 +287,7 @@ static void unlink_from(tti_cuda_device *d, const gang *g)
 #define END_SECONDS 10
 
 // Captured steps are gone by now. Of a lost card nothing can be asked: that goes with the process.
-static void close_gang(gang *g)
+static void close_communicator(communicator *g)
 {
     bool works = true;
     for (int i = 0; i < g->n; i++) {
@@ -311,8 +311,8 @@ static void close_gang(gang *g)
 
 void tti_gangs_drop(tti_cuda_device *d)
 {
-    while (d->parts->gangs != NULL)
-        close_gang(d->parts->gangs->gang);
+    while (d->parts->communicators != NULL)
+        close_communicator(d->parts->communicators->communicator);
     (void)tti_cuda_enter_quietly(d);
 }
 
@@ -320,8 +320,8 @@ void tti_gangs_drop(tti_cuda_device *d)
 
 tt_status tti_gangs_check(const tti_cuda_device *d)
 {
-    for (tti_gang_link *l = d->parts->gangs; l != NULL; l = l->next) {
-        gang *g = l->gang;
+    for (tti_communicator_link *l = d->parts->communicators; l != NULL; l = l->next) {
+        communicator *g = l->communicator;
         int rank = (int)(l - g->links), result = SUCCESS;
         if (g->lost[0] != '\0')
             return TT_FAIL(d->ctx, TT_EDEVICE, "%s: lost before: %s", d->name, g->lost);
@@ -334,8 +334,8 @@ tt_status tti_gangs_check(const tti_cuda_device *d)
 
 void tti_gangs_end(const tti_cuda_device *d, const char *why)
 {
-    for (tti_gang_link *l = d->parts->gangs; l != NULL; l = l->next)
-        lose(l->gang, why);
+    for (tti_communicator_link *l = d->parts->communicators; l != NULL; l = l->next)
+        lose(l->communicator, why);
 }
 
 // ---- calls -----------------------------------------------------------------------------------
@@ -350,14 +350,14 @@ static bool is_even(const tti_library_call *j, int n)
 }
 
 // Piece after piece: each is summed to its device, or sent from it.
-static int call_uneven(const gang *g, const tti_library_call *j, int rank)
+static int call_uneven(const communicator *g, const tti_library_call *j, int rank)
 {
     type t = type_of(j->what.dtype);
     int result = SUCCESS;
     for (int to = 0; to < g->n && result == SUCCESS; to++) {
         size_t count = (size_t)(j->what.begin[to + 1] - j->what.begin[to]);
         char *at = (char *)j->data[rank] + (size_t)j->what.begin[to] * t.bytes;
-        cudaStream_t s = g->devices[rank]->parts->joint;
+        cudaStream_t s = g->devices[rank]->parts->collectives;
         if (count == 0)
             continue;
         if (j->what.kind == TTI_REDUCE_SCATTER)
@@ -369,12 +369,12 @@ static int call_uneven(const gang *g, const tti_library_call *j, int rank)
     return result;
 }
 
-static int call(const gang *g, const tti_library_call *j, int rank)
+static int call(const communicator *g, const tti_library_call *j, int rank)
 {
     type t = type_of(j->what.dtype);
     size_t count = (size_t)j->what.begin[g->n];
     char *data = (char *)j->data[rank], *piece = data + (size_t)j->what.begin[rank] * t.bytes;
-    cudaStream_t s = g->devices[rank]->parts->joint;
+    cudaStream_t s = g->devices[rank]->parts->collectives;
     if (count == 0)
         return SUCCESS;
     if (j->what.kind == TTI_ALL_REDUCE)
@@ -387,9 +387,9 @@ static int call(const gang *g, const tti_library_call *j, int rank)
     return nccl()->ncclAllGather(piece, data, count * t.bytes, AS_BYTES, g->comms[rank], s);
 }
 
-tt_status tti_nccl_together(void *state, const tti_library_call *list, int n)
+tt_status tti_nccl_run(void *state, const tti_library_call *list, int n)
 {
-    gang *g = (gang *)state;
+    communicator *g = (communicator *)state;
     if (g->lost[0] != '\0')
         return TT_FAIL(g->devices[0]->ctx, TT_EDEVICE, "%s: lost before: %s", g->devices[0]->name,
                        g->lost);
@@ -397,7 +397,7 @@ tt_status tti_nccl_together(void *state, const tti_library_call *list, int n)
         tti_cuda_device *d = g->devices[i];
         TT_TRY(tti_cuda_enter(d));
         TTI_CUDA(d, NULL, cudaEventRecord(d->parts->forked, d->stream));
-        TTI_CUDA(d, NULL, cudaStreamWaitEvent(d->parts->joint, d->parts->forked, 0));
+        TTI_CUDA(d, NULL, cudaStreamWaitEvent(d->parts->collectives, d->parts->forked, 0));
     }
     int result = nccl()->ncclGroupStart(), at = 0, rank = 0;
     if (result != SUCCESS)
@@ -418,5 +418,5 @@ tt_status tti_nccl_together(void *state, const tti_library_call *list, int n)
 tt_status tti_nccl_mark(struct tti_device *of, void **event)
 {
     tti_cuda_device *d = tti_cuda_of(of);
-    return tti_cuda_record_on(d, d->parts->joint, event);
+    return tti_cuda_record_on(d, d->parts->collectives, event);
 }

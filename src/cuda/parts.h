@@ -42,11 +42,11 @@ struct tti_parts {
     char *bounce;
     cudaEvent_t is_in[2]; // this card has taken what was in that half
     cudaStream_t out;
-    cudaEvent_t is_out;          // the newest piece has left this card
-    cudaStream_t joint;          // of work that cards do together; made when first asked for
-    cudaEvent_t forked;          // what that waits for
-    struct tti_gang_link *gangs; // that this device is in
-    int64_t checks;              // TUTTI_CUDA_CHECK
+    cudaEvent_t is_out;       // the newest piece has left this card
+    cudaStream_t collectives; // of a library, beside other work; made when first asked for
+    cudaEvent_t forked;       // what that waits for
+    struct tti_communicator_link *communicators; // that this device is in
+    int64_t checks;                              // TUTTI_CUDA_CHECK
 };
 
 // A captured program and the devices it covers; its launch is in the order of all their streams.

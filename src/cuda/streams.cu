@@ -140,11 +140,13 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-// Of the device's own stream, and of that for joint work, if there is one.
+// Of the device's own stream, and of that for collectives, if there is one.
 static cudaError_t query(const tti_cuda_device *d)
 {
     cudaError_t e = cudaStreamQuery(d->stream);
-    return e == cudaSuccess && d->parts->joint != NULL ? cudaStreamQuery(d->parts->joint) : e;
+    return e == cudaSuccess && d->parts->collectives != NULL
+               ? cudaStreamQuery(d->parts->collectives)
+               : e;
 }
 
 static void nap(int64_t waited)
@@ -166,7 +168,7 @@ static tt_status too_late(tti_cuda_device *d, int64_t waited)
     return TT_FAIL(d->ctx, TT_ETIMEOUT, "%s", text);
 }
 
-#define LET_GO_NS 2000000000 // for joint work to end that was let go
+#define LET_GO_NS 2000000000 // for collectives to end that was let go
 
 // Looks often at first, for steps are short, then sleeps between looks.
 tt_status tti_cuda_sync_on(tti_cuda_device *d, int64_t deadline_ns)
@@ -192,7 +194,7 @@ tt_status tti_cuda_sync_on(tti_cuda_device *d, int64_t deadline_ns)
         if (e == cudaSuccess)
             return st == TT_OK ? tti_trouble_check(d) : st;
         if (st != TT_OK && was_well)
-            until = waited + (d->parts->gangs != NULL ? LET_GO_NS : 0);
+            until = waited + (d->parts->communicators != NULL ? LET_GO_NS : 0);
         if (st != TT_OK && waited >= until)
             return st;
         nap(waited);

@@ -55,7 +55,7 @@ struct tti_device {
     tti_spare *spares;        // dropped, newest first, before an allocation fails
     tti_team *team;
     tti_worker *worker;
-    // With streams: events between runs, at the start of a traced one, after joint work.
+    // With streams: events between runs, at the start of a traced one, after collectives.
     void *border, *origin, *joined;
     // Tasks handed to the worker, and how many of them have ended.
     uint32_t n_submitted;

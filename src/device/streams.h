@@ -59,14 +59,14 @@ typedef struct tti_streams {
     void (*settle)(struct tti_device *d);
     bool (*try_alloc)(struct tti_device *d, size_t bytes, void **out);
     /*
-     * Joint work, by a library. joins: can it between these n devices? words say which library it
-     * is, or why not. gang makes their state, or finds it; it lives as long as the first of them to
-     * close. together enqueues work on all of them at once, beside their other work but after all
-     * of that so far; mark records an event after it, which others have to wait for.
+     * Collectives of a library. has_communicator: is there one for these n devices? words say which
+     * library it is, or why not. communicator makes it, or finds it; it lives as long as the first
+     * of them to close. run_collectives enqueues on all of them at once, beside their other work
+     * but after all of that so far; mark records an event after it, which others have to wait for.
      */
-    bool (*joins)(struct tti_device *const *d, int n, char *words, size_t size);
-    tt_status (*gang)(struct tti_device *const *d, int n, void **out);
-    tt_status (*together)(void *gang, const tti_library_call *list, int n);
+    bool (*has_communicator)(struct tti_device *const *d, int n, char *words, size_t size);
+    tt_status (*communicator)(struct tti_device *const *d, int n, void **out);
+    tt_status (*run_collectives)(void *communicator, const tti_library_call *list, int n);
     tt_status (*mark)(struct tti_device *d, void **event);
 } tti_streams;
 

@@ -135,13 +135,15 @@ tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spi
 tt_status tti_execute(tt_session *s, tti_plan *p);
 // submit.c: the part of devices with streams; returns when it has ended.
 tt_status tti_submit(tt_session *s, tti_plan *p) TTI_CHECKED;
-// Between submit.c and together.c: what an entry waits for; is something looked at between entries?
+// Between submit.c and submit_collectives.c: what an entry waits for; is something looked at
+// between entries?
 tt_status tti_wait_for_others(tt_session *s, tti_plan *p, int device,
                               const tti_entry *en) TTI_CHECKED;
 bool tti_is_watched(const tt_session *s);
 /*
- * together.c: how many submissions from the i-th on are joint work that is enqueued at once, 0:
- * none; enqueues them; has every device's other work wait for its joint work so far.
+ * submit_collectives.c: how many submissions from the i-th on are collectives of a library that are
+ * enqueued at once, 0: none; enqueues them; has every device's other work wait for its collectives
+ * so far.
  */
 int tti_collectives_at(const tti_plan *p, int i);
 tt_status tti_submit_collectives(tt_session *s, tti_plan *p, int i, int n) TTI_CHECKED;

@@ -109,8 +109,8 @@ static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
     const tt_lanes *l = pn->lanes;
     tti_text_add(t, "{\"op\":\"%s\",\"run\":%lld,\"bytes\":%zu", tti_pnode_kind_name(pn),
                  (long long)sp->run, pn->n_out > 0 ? p->values[pn->out].bytes : (size_t)0);
-    bool joins = tti_is_communication(pn) && pn->kind != TTI_RECV;
-    if (l != NULL && l->n > 0 && !joins) // what joins lanes has those of all
+    bool combines = tti_is_communication(pn) && pn->kind != TTI_RECV;
+    if (l != NULL && l->n > 0 && !combines) // what combines lanes has those of all
         tti_text_add(t, ",\"lanes\":\"%d-%d\",\"rows\":%lld", l->first, l->first + l->n - 1,
                      (long long)l->bound[l->n]);
     if (pn->stage > 0)

@@ -23,7 +23,7 @@ tt_status tti_plan_communicators(tti_plan *p)
         tti_device *d[TTI_MAX_DEVICES];
         for (int i = 0; i < g->n; i++)
             d[i] = p->top->devices[g->device[i]];
-        TT_TRY(d[0]->backend->streams->gang(d, g->n, &g->state));
+        TT_TRY(d[0]->backend->streams->communicator(d, g->n, &g->state));
     }
     return TT_OK;
 }

@@ -35,7 +35,7 @@ static void ask(tti_plan *p, tti_communicator_plan *g)
                 d[i]->name);
         return;
     }
-    g->is_usable = d[0]->backend->streams->joins(d, g->n, words, sizeof(words));
+    g->is_usable = d[0]->backend->streams->has_communicator(d, g->n, words, sizeof(words));
     g->words = say(p, "%s", words);
 }
 

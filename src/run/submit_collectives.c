@@ -1,6 +1,7 @@
 /*
- * together.c - library collectives of devices with streams: entries of a group, one of each device
- * for each of its units, follow each other among the submissions and are enqueued by one call.
+ * submit_collectives.c - library collectives of devices with streams: entries of a group, one of
+ * each device for each of its units, follow each other among the submissions and are enqueued by
+ * one call.
  *
  * A device's other work goes on beside it. What reads its results waits for the event of an entry;
  * a run ends, and something that is looked at goes on, when all of it has been waited for.
@@ -80,7 +81,7 @@ tt_status tti_submit_collectives(tt_session *s, tti_plan *p, int i, int n)
     const tti_streams *st = s->ctx->top.devices[c->device[0]]->backend->streams;
     for (int k = 0; k < n; k++)
         TT_TRY(prepare(s, p, i + k));
-    TT_TRY(st->together(c->state, &p->exe.collectives[g->first], g->n));
+    TT_TRY(st->run_collectives(c->state, &p->exe.collectives[g->first], g->n));
     for (int k = 0; k < n; k++)
         TT_TRY(tell(s, p, i + k));
     if (!tti_is_watched(s))

@@ -1,6 +1,6 @@
 /*
- * joint.c - work that GPUs do together by NCCL: of one GPU wherever there is one, of several on the
- * emulation, which has an NCCL of its own.
+ * library_collective.c - work that GPUs do together by NCCL: of one GPU wherever there is one, of
+ * several on the emulation, which has an NCCL of its own.
  */
 #include "base/ctx.h"
 #include "device/device.h"
@@ -16,7 +16,7 @@ typedef struct team {
     int n;
     tti_device *d[MAX_CARDS];
     const tti_streams *st;
-    void *gang, *data[MAX_CARDS], *marks[MAX_CARDS];
+    void *communicator, *data[MAX_CARDS], *marks[MAX_CARDS];
     size_t bytes;
     int64_t begin[MAX_CARDS + 1];
 } team;
@@ -45,7 +45,8 @@ static void open_devices(team *t, int n)
 static void open_team(team *t, int n, size_t bytes)
 {
     open_devices(t, n);
-    ck_assert_msg(t->st->gang(t->d, n, &t->gang) == TT_OK, "%s", tt_last_error(t->ctx).message);
+    ck_assert_msg(t->st->communicator(t->d, n, &t->communicator) == TT_OK, "%s",
+                  tt_last_error(t->ctx).message);
     t->bytes = bytes;
     for (int i = 0; i < n; i++)
         CHECK_OK(tti_device_alloc(t->d[i], bytes, &t->data[i]));
@@ -66,7 +67,7 @@ static tti_library_call call_of(team *t, tti_collective_kind kind, tt_dtype dtyp
                               .data = t->data};
 }
 
-// What is enqueued on the devices from here on comes after the joint work so far.
+// What is enqueued on the devices from here on comes after the collectives so far.
 static void wait_all(team *t)
 {
     for (int i = 0; i < t->n; i++) {
@@ -85,9 +86,9 @@ TEST(gpu_joint_work_of_one_gpu)
     team t;
     char words[200];
     open_devices(&t, 1);
-    bool joins = t.st->joins(t.d, 1, words, sizeof(words));
+    bool usable = t.st->has_communicator(t.d, 1, words, sizeof(words));
     CHECK_OK(tt_close(t.ctx));
-    if (!joins)
+    if (!usable)
         test_skip(words);
     CHECK(strncmp(words, "NCCL 2.", 7) == 0);
 
@@ -101,8 +102,8 @@ TEST(gpu_joint_work_of_one_gpu)
     tti_library_call list[] = {call_of(&t, TTI_ALL_REDUCE, TT_F32),
                                call_of(&t, TTI_REDUCE_SCATTER, TT_F32),
                                call_of(&t, TTI_ALL_GATHER, TT_F32)};
-    CHECK_OK(t.st->gang(t.d, 1, &again));
-    CHECK(again == t.gang);
+    CHECK_OK(t.st->communicator(t.d, 1, &again));
+    CHECK(again == t.communicator);
     for (int run = 0; run < 5; run++) {
         for (int i = 0; i < COUNT; i++) {
             host[i] = (float)(run * 10000 + i);
@@ -112,7 +113,7 @@ TEST(gpu_joint_work_of_one_gpu)
             CHECK_OK(t.st->capture_begin(t.d, 1));
         if (run <= 2) { // twice as it comes, then captured
             CHECK_OK(t.st->copy(t.d[0], t.data[0], NULL, host, t.bytes));
-            CHECK_OK(t.st->together(t.gang, list, 3));
+            CHECK_OK(t.st->run_collectives(t.communicator, list, 3));
             wait_all(&t);
             CHECK_OK(t.st->copy(t.d[0], back, t.d[0], t.data[0], t.bytes));
         }
@@ -197,7 +198,7 @@ TEST(gpu_joint_work_of_several)
                 for (int kind = 0; kind < 3; kind++) {
                     tti_library_call j = call_of(&t, (tti_collective_kind)kind, types[k]);
                     fill_all(&t, types[k]);
-                    CHECK_OK(t.st->together(t.gang, &j, 1));
+                    CHECK_OK(t.st->run_collectives(t.communicator, &j, 1));
                     wait_all(&t);
                     check_result(&t, (tti_collective_kind)kind, types[k]);
                 }
@@ -220,7 +221,7 @@ TEST(gpu_joint_work_has_its_place_in_the_order)
         tti_library_call j = call_of(&t, TTI_ALL_REDUCE, TT_F32);
         for (int i = 0; i < 2; i++)
             CHECK_OK(t.st->copy(t.d[i], t.data[i], NULL, &one[i], sizeof(float)));
-        CHECK_OK(t.st->together(t.gang, &j, 1));
+        CHECK_OK(t.st->run_collectives(t.communicator, &j, 1));
         if (waits)
             wait_all(&t);
         for (int i = 0; i < 2; i++)
@@ -249,9 +250,9 @@ TEST(gpu_joint_work_is_captured)
     for (int r = 0; r < N; r++)
         CHECK_OK(t.st->copy(t.d[r], t.data[r], NULL, host + r * COUNT, t.bytes));
     tti_library_call j = call_of(&t, TTI_REDUCE_SCATTER, TT_F32);
-    CHECK_OK(t.st->together(t.gang, &j, 1));
+    CHECK_OK(t.st->run_collectives(t.communicator, &j, 1));
     j.what.kind = TTI_ALL_GATHER;
-    CHECK_OK(t.st->together(t.gang, &j, 1));
+    CHECK_OK(t.st->run_collectives(t.communicator, &j, 1));
     wait_all(&t);
     for (int r = 0; r < N; r++)
         CHECK_OK(t.st->copy(t.d[r], host + (N + r) * COUNT, t.d[r], t.data[r], t.bytes));
@@ -277,7 +278,7 @@ TEST(gpu_joint_work_takes_memory_of_the_libraries_share)
     team t;
     open_devices(&t, 2);
     size_t before = t.d[1]->backend->overhead(t.d[1]);
-    CHECK_OK(t.st->gang(t.d, 2, &t.gang));
+    CHECK_OK(t.st->communicator(t.d, 2, &t.communicator));
     CHECK(t.d[1]->backend->overhead(t.d[1]) == before + 100000);
     CHECK_OK(tt_close(t.ctx));
 }
@@ -289,11 +290,12 @@ static void check_words(const char *devices, const char *want)
     tt_ctx *ctx = tt_open(.devices = devices, .on_event = test_ignore_event);
     const tti_streams *st = ctx->top.devices[0]->backend->streams;
     char words[200];
-    void *gang;
-    CHECK(!st->joins(ctx->top.devices, ctx->top.n_devices, words, sizeof(words)));
+    void *communicator;
+    CHECK(!st->has_communicator(ctx->top.devices, ctx->top.n_devices, words, sizeof(words)));
     CHECK_STR(words, want);
     if (strstr(want, "not a GPU") == NULL) {
-        CHECK_INT(st->gang(ctx->top.devices, ctx->top.n_devices, &gang), TT_EUNSUPPORTED);
+        CHECK_INT(st->communicator(ctx->top.devices, ctx->top.n_devices, &communicator),
+                  TT_EUNSUPPORTED);
         CHECK_MESSAGE(ctx, want);
         tt_clear_error(ctx);
     }
@@ -334,7 +336,7 @@ TEST(gpu_joint_work_without_communicators)
     setenv("TUTTI_EMU_NCCL_FAIL", "CommInitAll 1", 1);
     team t;
     open_devices(&t, 2);
-    CHECK_INT(t.st->gang(t.d, 2, &t.gang), TT_EDEVICE);
+    CHECK_INT(t.st->communicator(t.d, 2, &t.communicator), TT_EDEVICE);
     CHECK_MESSAGE(
         t.ctx, "gpu:0 to gpu:1: no communicator: NCCL: unhandled system error (ncclSystemError): "
                "socketStartConnect: connection refused (set TUTTI_NCCL=off to run without NCCL)");
@@ -358,7 +360,7 @@ static void check_failure(const char *fault, const char *words, tt_status want, 
         tti_library_call list[2] = {call_of(&t, TTI_ALL_REDUCE, TT_F32),
                                     call_of(&t, TTI_ALL_REDUCE, TT_F32)};
         list[0].node = list[1].node = &node;
-        tt_status st = t.st->together(t.gang, list, 2);
+        tt_status st = t.st->run_collectives(t.communicator, list, 2);
         for (int r = 0; st == TT_OK && r < 2; r++)
             st = t.st->sync(t.d[r], tti_deadline(50));
         CHECK_INT(st, i < at ? TT_OK : i == at ? want : TT_EDEVICE);

@@ -10,10 +10,17 @@
 
 #include "base/base.h"
 #include "base/ctx.h"
+#include "base/set.h"
 #include "base/thread.h"
 #include "device/collective.h"
 #include "device/kernel_key.h"
 #include <tutti/extend.h>
+#include <tutti/tasks.h>
+
+// Devices that a context opens, of all its processes; plans for others have no such limit.
+#define TTI_MAX_DEVICES 64
+// Of a topology that is made up: what a mistyped number is told from.
+#define TTI_MOST_DEVICES 65536
 
 typedef struct tti_team tti_team;
 typedef struct tti_worker tti_worker;
@@ -34,10 +41,11 @@ typedef struct tti_spare {
 struct tti_device {
     tt_ctx *ctx;
     const tti_backend *backend;
-    int index;         // among the context's devices
-    int task;          // rank of the process whose it is
-    bool is_away;      // another process's: it has no worker, no team, no memory here
-    uint64_t near;     // of several processes: those whose memory it reads, bit by rank
+    int index;    // among the context's devices
+    int task;     // rank of the process whose it is
+    bool is_away; // another process's: it has no worker, no team, no memory here
+    tti_set near; // of several processes: those whose memory it reads, by rank
+    uint64_t near_words[TTI_SET_WORDS(TT_MAX_TASKS)]; // its words, of devices that were opened
     char name[32];     // "cpu:1"; of several processes "task:1/cpu:0"
     char physical[32]; // "cpu:0"
     int card;          // the number in physical
@@ -171,8 +179,8 @@ typedef struct tti_told {
     uint64_t limit;
 } tti_told;
 typedef struct tti_roll {
-    char name[64]; // "/job:worker/task:1"
-    uint64_t near; // processes whose memory it reads, bit by rank
+    char name[64];                              // "/job:worker/task:1"
+    uint64_t near[TTI_SET_WORDS(TT_MAX_TASKS)]; // words of a set: whose memory it reads, by rank
     int32_t isa, n;
     tti_told devices[TTI_MAX_DEVICES];
 } tti_roll;
@@ -181,7 +189,7 @@ void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
 tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
 
 /*
- * topology.c: the topology from with other devices: n on each of some hosts, all like its first. A
+ * made_topology.c: the topology from with other devices: n on each of some hosts, all like its first. A
  * host is a process, whose memory no other reads. Its devices are names and limits with the kernels
  * of that first one: plans can be made for them, and nothing runs on them.
  */
@@ -190,7 +198,6 @@ tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, in
 // The same from text: "8x4cpu", hosts x devices and their kind; "4", on one host.
 tt_status tti_topology_parse(tt_ctx *ctx, const tti_topology *from, const char *text,
                              tti_topology *out) TTI_CHECKED;
-void tti_topology_free(tt_ctx *ctx, tti_topology *top);
 
 // The device a name means in a topology, missing fields being any; NULL if there is none.
 // "local:1" is the second: where a replica is all there is.

@@ -178,7 +178,7 @@ typedef struct receive_builder {
 
 static device_pair *find_pair(const receive_builder *c, int value, int place)
 {
-    uint64_t at = ((uint64_t)value * 8192 + (uint64_t)place) * 0x9e3779b97f4a7c15u;
+    uint64_t at = ((uint64_t)value << 32 | (uint32_t)place) * 0x9e3779b97f4a7c15u;
     at = (at >> 20) & c->mask;
     while (c->made[at].copy != 0 && (c->made[at].value != value || c->made[at].place != place))
         at = (at + 1) & c->mask;
@@ -209,7 +209,8 @@ static int receiver_of(const tti_plan *p, int value, int device)
 static int receive_once(receive_builder *c, int value, int device, const tti_pnode *piece)
 {
     tti_plan *p = c->p;
-    int place = 2 * TTI_MAX_DEVICES * (1 + p->top->devices[device]->task) +
+    int task = p->top->devices[device]->task; // places below n_devices are devices
+    int place = p->top->n_devices + task * (p->mesh.n_replicas + 1) +
                 (piece != NULL ? piece->piece + 1 : 0);
     device_pair *at = find_pair(c, value, place);
     if (at->copy == 0) {

@@ -33,7 +33,7 @@ tt_status tti_hook_open(tt_session *s, const tti_plan *p)
     if (p->n_buckets == 0 || s->hook.comm != NULL)
         return TT_OK;
     for (int r = 0; r < p->mesh.n_replicas; r++)
-        members += !s->ctx->top.devices[p->mesh.device[r * p->mesh.n_local]]->is_away;
+        members += !s->ctx->top.devices[tti_mesh_device(&p->mesh, r, 0)]->is_away;
     tt_comm *c = tt_comm_open(s->ctx, .members = members);
     if (c == NULL)
         return tt_status_of(s->ctx);

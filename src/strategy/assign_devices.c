@@ -25,7 +25,7 @@ const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[T
 
 // ---- shares ----------------------------------------------------------------------------------
 
-static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, double *out, int *n)
+static tt_status check_shares(tt_ctx *ctx, const char *name, const char *text, int *n)
 {
     *n = 0;
     for (const char *s = text;; s++) {
@@ -42,42 +42,27 @@ static tt_status parse_shares(tt_ctx *ctx, const char *name, const char *text, d
         if (x <= 0)
             return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': %s must be above 0", name,
                            text, begin);
-        if (*n == TTI_MAX_DEVICES)
-            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': more than %d numbers", name,
-                           text, TTI_MAX_DEVICES);
-        out[(*n)++] = x;
+        (*n)++;
         s += length;
         if (*s == '\0')
             return TT_OK;
     }
 }
 
-// A replica is as fast as the slowest of its devices.
-static void measured_shares(const tti_topology *top, tti_mesh *m)
-{
-    for (int r = 0; r < m->n_replicas; r++) {
-        const int *device = &m->device[r * m->n_local];
-        m->share[r] = top->speed[device[0]];
-        for (int l = 1; l < m->n_local; l++)
-            m->share[r] = TTI_MIN(m->share[r], top->speed[device[l]]);
-    }
-}
-
 tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
                             const char *text, tti_mesh *m)
 {
-    for (int r = 0; r < m->n_replicas; r++)
-        m->share[r] = 1;
+    m->speed = NULL;
+    m->share = NULL;
     if (text == NULL || strcmp(text, "equal") == 0)
         return TT_OK;
     if (strcmp(text, "auto") == 0) {
         if (m->n_replicas > 1 && top->speed[0] > 0)
-            measured_shares(top, m);
+            m->speed = top->speed;
         return TT_OK;
     }
-    double shares[TTI_MAX_DEVICES];
     int n;
-    TT_TRY(parse_shares(ctx, s->name, text, shares, &n));
+    TT_TRY(check_shares(ctx, s->name, text, &n));
     int apart = m->is_apart, want = m->n_replicas - apart;
     if (m->n_replicas > 0 && n != want)
         return TT_FAIL(ctx, TT_EINVAL,
@@ -85,8 +70,7 @@ tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_stra
                        " replica%s",
                        s->name, text, n, n == 1 ? "" : "s", want == 1 ? "is" : "are", want,
                        want == 1 ? "" : "s");
-    for (int r = 0; r < want; r++)
-        m->share[r + apart] = shares[r];
+    m->share = text;
     return TT_OK;
 }
 
@@ -136,7 +120,5 @@ tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int rep
                        replicas, top->lanes * n_local, top->lanes * n_local == 1 ? "" : "s");
     *out = (tti_mesh){
         .n_replicas = replicas + apart, .n_local = n_local, .n_micro = 1, .is_apart = apart};
-    for (int d = 0; d < top->n_devices; d++)
-        out->device[d] = d;
     return tti_assign_shares(top, ctx, top->strategy, top->spread.share, out);
 }

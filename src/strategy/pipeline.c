@@ -52,8 +52,8 @@ static tt_status count_micro(const tti_topology *top, tt_ctx *ctx, tti_mesh *m)
     const tt_spread *s = &top->spread;
     double sum = 0, most = 0;
     for (int r = 0; r < m->n_replicas; r++) {
-        sum += m->share[r];
-        most = TTI_MAX(most, m->share[r]);
+        sum += tti_mesh_share(m, r);
+        most = TTI_MAX(most, tti_mesh_share(m, r));
     }
     int many = TTI_MIN((int)(top->lanes * (most / sum)) + 1, top->lanes);
     if (m->n_replicas * most == sum) // equal shares

@@ -46,7 +46,8 @@ int tti_local_pins(const tt_graph *g, const tt_node **who);
  */
 tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
                              const char *why, tti_mesh *out) TTI_CHECKED;
-// Fills mesh->share from text: "equal", "auto", "2,1"; with no replicas it only looks at the text.
+// Sets what the mesh's shares go by, from text: "equal", "auto", "2,1"; with no replicas it only
+// looks at the text.
 tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
                             const char *text, tti_mesh *mesh) TTI_CHECKED;
 // "8 lanes: at most 8 replicas": how far the lanes let a graph be spread.

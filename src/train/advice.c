@@ -24,9 +24,9 @@ typedef struct advisor {
 // Would it fit? *most: bytes on the device that is fullest. What cannot be planned does not fit.
 static bool fits(advisor *a, const tti_variant *v, size_t *most)
 {
-    tti_need step[TTI_MAX_DEVICES], validation[TTI_MAX_DEVICES];
+    tti_needs needs;
     tt_ctx *ctx = a->model->ctx;
-    if (tti_variant_try(a->model, v, a->load, step, validation) != TT_OK) {
+    if (tti_variant_try(a->model, v, a->load, &needs) != TT_OK) {
         tt_clear_error(ctx);
         return false;
     }
@@ -34,11 +34,12 @@ static bool fits(advisor *a, const tti_variant *v, size_t *most)
     size_t host = 0;
     *most = 0;
     for (int d = 0; d < v->top->n_devices; d++) {
-        size_t need = tti_need_of(&step[d], &validation[d]);
+        size_t need = tti_need_of(&needs.step[d], &needs.validation[d]);
         *most = TTI_MAX(*most, need);
-        good &= step[d].limit == 0 || need <= step[d].limit;
+        good &= needs.step[d].limit == 0 || need <= needs.step[d].limit;
         host += d < ctx->top.n_devices && tti_is_host(ctx, d) ? need : 0;
     }
+    tti_needs_free(ctx, &needs);
     return good && (ctx->top.host_memory == 0 || host <= ctx->top.host_memory);
 }
 
@@ -116,19 +117,17 @@ static bool fits_on(advisor *a, int n, const tti_strategy *strategy, size_t *mos
 {
     tti_variant v = as_it_is(a);
     tti_topology other;
+    tt_ctx *ctx = a->model->ctx;
     bool same = n == a->top->n_devices;
     if (n < a->top->n_devices || (same && strategy == a->top->strategy))
         return false;
-    if (same) {
-        other = *a->top;
-        other.made = NULL;
-    } else if (tti_topology_make(a->model->ctx, a->top, 1, n, &other) != TT_OK) {
+    if ((same ? tti_topology_copy(ctx, a->top, &other)
+              : tti_topology_make(ctx, a->top, 1, n, &other)) != TT_OK)
         return false;
-    }
     other.strategy = strategy;
     v.top = &other;
     bool good = fits(a, &v, most);
-    tti_topology_free(a->model->ctx, &other);
+    tti_topology_free(ctx, &other);
     return good;
 }
 
@@ -159,7 +158,7 @@ static void advise_devices(advisor *a, const char *strategy)
 // Fewer micro-batches of a pipeline: fewer partial sums of gradients wait for each other.
 static void advise_micro(advisor *a)
 {
-    tti_topology other = *a->top;
+    tti_topology other = *a->top; // borrows its arrays
     tti_variant v = as_it_is(a);
     char what[48];
     size_t most;

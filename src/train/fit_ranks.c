@@ -35,21 +35,25 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
 {
     tt_ctx *ctx = g->ctx;
     tti_mesh m;
-    int end[TTI_MAX_DEVICES], first = ctx->top.lanes, last = 0;
+    int first = ctx->top.lanes, last = 0;
     tti_data_own(data, 0, 0, 0);
     if (ctx->top.n_tasks < 2)
         return TT_OK;
     TT_TRY(ctx->top.strategy->mesh(&ctx->top, g, &m));
     if (m.is_free || m.n_replicas - m.is_apart > ctx->top.lanes)
         return TT_OK;
+    int *end = tti_calloc(ctx, (size_t)m.n_replicas, sizeof(*end));
+    if (end == NULL)
+        return TT_ENOMEM;
     tti_assign_lanes(&m, ctx->top.lanes, end);
     for (int r = 0; r < m.n_replicas; r++)
         for (int l = 0; l < m.n_local; l++) {
-            if (ctx->top.devices[m.device[r * m.n_local + l]]->task != ctx->top.task)
+            if (ctx->top.devices[tti_mesh_device(&m, r, l)]->task != ctx->top.task)
                 continue;
             first = TTI_MIN(first, r > 0 ? end[r - 1] : 0);
             last = TTI_MAX(last, end[r]);
         }
+    tti_free(ctx, end);
     tti_data_own(data, TTI_MIN(first, last), last, ctx->top.lanes);
     return TT_OK;
 }

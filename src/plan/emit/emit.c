@@ -50,8 +50,7 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
     const tti_value *root = &p->values[at];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return patch(p, &a->data, root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0),
-                     root->offset + skip);
+        return patch(p, &a->data, tti_arena_of(p, root), root->offset + skip);
     void *fixed =
         root->memory == TTI_STAGED ? p->exe.staging[root->device].data + root->offset : root->fixed;
     if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_dry_run)
@@ -281,7 +280,9 @@ static tt_status find_together(emitter *e)
 static tt_status find_variables(emitter *e)
 {
     tti_plan *p = e->p;
-    size_t fresh[TTI_MAX_DEVICES] = {0};
+    size_t *fresh = tti_plan_alloc(p, sizeof(*fresh) * (size_t)p->top->n_devices);
+    if (fresh == NULL)
+        return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
@@ -308,10 +309,12 @@ static tt_status find_variables(emitter *e)
  * Entries that follow each other on a device with streams and whose calls may be made at once
  * (run/submit.c): they do not share scratch.
  */
-static void find_runs(emitter *e)
+static tt_status find_runs(emitter *e)
 {
     tti_plan *p = e->p;
-    int last[TTI_MAX_DEVICES]; // the entry before, by device
+    int *last = tti_alloc(p->ctx, sizeof(int) * (size_t)p->top->n_devices);
+    if (last == NULL) // by device: the entry before
+        return TT_ENOMEM;
     for (int d = 0; d < p->top->n_devices; d++)
         last[d] = -1;
     for (int64_t i = 0; i < p->n_nodes; i++)
@@ -327,6 +330,8 @@ static void find_runs(emitter *e)
         bool alike = before >= 0 && e->run[before] >= 0 && e->drafts[before].calls->fn == c->fn;
         e->run[i] = alike ? e->run[before] : i;
     }
+    tti_free(p->ctx, last);
+    return TT_OK;
 }
 
 static tt_status emit(emitter *e, tti_wait_list *w)
@@ -352,7 +357,7 @@ static tt_status emit(emitter *e, tti_wait_list *w)
                 return TT_ENOMEM;
         }
     }
-    find_runs(e);
+    TT_TRY(find_runs(e));
     TT_TRY(tti_plan_memory(p, e->scratch, e->run));
     TT_TRY(tti_plan_fixed(p));
     TT_TRY(tti_stage_done(p, e->req, TTI_STAGE_MEMORY));

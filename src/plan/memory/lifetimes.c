@@ -15,9 +15,13 @@
 // ---- lifetimes -------------------------------------------------------------------------------
 
 // The scratch of a node in a run is its own from the run's first node to its last.
-static void scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
+static tt_status scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
 {
-    int lead[TTI_MAX_DEVICES], end[TTI_MAX_DEVICES]; // the run of a device that is being walked
+    // By device: the run that is being walked.
+    int *lead = tti_alloc(p->ctx, sizeof(int) * 2 * (size_t)p->top->n_devices);
+    if (lead == NULL)
+        return TT_ENOMEM;
+    int *end = lead + p->top->n_devices;
     for (int d = 0; d < p->top->n_devices; d++)
         lead[d] = -1;
     for (int pos = p->n_order - 1; pos >= 0; pos--) {
@@ -32,6 +36,8 @@ static void scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
         s->first = run[i] >= 0 ? p->nodes[run[i]].position : pos;
         s->last = run[i] >= 0 ? end[d] : pos;
     }
+    tti_free(p->ctx, lead);
+    return TT_OK;
 }
 
 static void lifetimes(tti_plan *p)

@@ -3,27 +3,57 @@
  * sub-tree of its lanes in the lane tree; where replicas meet decides how many that are, and so
  * what is exchanged.
  */
+#include "base/value.h"
 #include "comm/lane_tree.h"
 #include "plan/mesh.h"
+#include <stdio.h>
 #include <string.h>
 
+// The r-th of the numbers in "2,1", which a strategy has looked at.
+static double nth_share(const char *text, int r)
+{
+    char word[32];
+    double share = 1;
+    for (; r > 0; r--)
+        text += strcspn(text, ",") + 1;
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, ","), text + strspn(text, " "));
+    return tti_double_parse(word, &share) ? share : 1;
+}
+
+// A replica is as fast as the slowest of its devices.
+double tti_mesh_share(const tti_mesh *m, int r)
+{
+    double share = 1;
+    if (m->speed != NULL) {
+        share = m->speed[tti_mesh_device(m, r, 0)];
+        for (int l = 1; l < m->n_local; l++)
+            share = TTI_MIN(share, m->speed[tti_mesh_device(m, r, l)]);
+    } else if (m->share != NULL && r >= m->is_apart) {
+        share = nth_share(m->share, r - m->is_apart);
+    }
+    return share > 0 ? share : 1;
+}
+
 typedef struct lane_try {
-    int end[TTI_MAX_DEVICES]; // lanes up to which replica r takes
-    double most;              // lanes of a replica by its share, at most
-    int n_parts;              // partial sums of all replicas: one for each sub-tree
+    int unit; // lanes are assigned in multiples of it
+    double round;
+    double most; // lanes of a replica by its share, at most
+    int n_parts; // partial sums of all replicas: one for each sub-tree
 } lane_try;
 
-// Assigns lanes in multiples of unit by shares, at least one each; false: it cannot be.
-static bool try_assign(const tti_mesh *m, int n_lanes, int unit, double round, lane_try *out)
+// Assigns lanes in multiples of unit by shares, at least one each; false: it cannot be. end may be
+// NULL: they are only counted.
+static bool try_assign(const tti_mesh *m, int n_lanes, int unit, double round, lane_try *out,
+                       int *end)
 {
     tti_part parts[TTI_MAX_PARTS];
-    int n = m->n_replicas, at = 0;
+    int first = m->is_apart, n = m->n_replicas, at = 0;
     double total = 0, sum = 0;
-    *out = (lane_try){.most = 0};
-    for (int r = 0; r < n; r++)
-        total += m->share[r] > 0 ? m->share[r] : 1;
-    for (int r = 0; r < n; r++) {
-        double share = m->share[r] > 0 ? m->share[r] : 1;
+    *out = (lane_try){.unit = unit, .round = round};
+    for (int r = first; r < n; r++)
+        total += tti_mesh_share(m, r);
+    for (int r = first; r < n; r++) {
+        double share = tti_mesh_share(m, r);
         sum += share;
         int to = r == n - 1 ? n_lanes : (int)(sum / total * n_lanes / unit + round) * unit;
         if (unit == 1)
@@ -32,37 +62,31 @@ static bool try_assign(const tti_mesh *m, int n_lanes, int unit, double round, l
             return false;
         out->most = TTI_MAX(out->most, (to - at) / share);
         out->n_parts += tti_lane_range_parts(at, to, n_lanes, parts);
-        out->end[r] = at = to;
+        at = to;
+        if (end != NULL)
+            end[r] = to;
     }
     return true;
 }
 
 void tti_assign_lanes(const tti_mesh *m, int n_lanes, int *end)
 {
-    if (m->is_apart) {
-        tti_mesh rest = *m;
-        rest.is_apart = false;
-        rest.n_replicas--;
-        memmove(rest.share, m->share + 1, sizeof(*m->share) * (size_t)rest.n_replicas);
-        end[0] = 0;
-        tti_assign_lanes(&rest, n_lanes, end + 1);
-        return;
-    }
     static const double rounds[] = {0.5, 0, 0.999};
     lane_try best, now;
-    (void)try_assign(m, n_lanes, 1, 0.5, &best); // which can always be
+    (void)try_assign(m, n_lanes, 1, 0.5, &best, NULL); // which can always be
     double least = best.most;
     for (int k = 1; k < TTI_COUNT(rounds); k++)
-        if (try_assign(m, n_lanes, 1, rounds[k], &now))
+        if (try_assign(m, n_lanes, 1, rounds[k], &now, NULL))
             least = TTI_MIN(least, now.most);
     bool has_best = best.most <= least * 1.05;
-    for (int unit = 1; unit <= TTI_MAX(n_lanes / m->n_replicas, 1); unit *= 2)
+    for (int unit = 1; unit <= TTI_MAX(n_lanes / (m->n_replicas - m->is_apart), 1); unit *= 2)
         for (int k = 0; k < TTI_COUNT(rounds); k++) {
-            if (!try_assign(m, n_lanes, unit, rounds[k], &now) || now.most > least * 1.05 ||
+            if (!try_assign(m, n_lanes, unit, rounds[k], &now, NULL) || now.most > least * 1.05 ||
                 (has_best && now.n_parts >= best.n_parts))
                 continue;
             best = now;
             has_best = true;
         }
-    memcpy(end, best.end, sizeof(int) * (size_t)m->n_replicas);
+    end[0] = 0; // of one that is apart
+    (void)try_assign(m, n_lanes, best.unit, best.round, &best, end);
 }

@@ -49,8 +49,8 @@ tt_status tti_spread_hook_begin(tti_spreader *s, const tti_plan_request *req)
         return TT_OK;
     for (int r = 0; r < s->n_replicas; r++)
         for (int l = 1; l < s->mesh->n_local; l++) {
-            const int *device = &s->mesh->device[r * s->mesh->n_local];
-            if (p->top->devices[device[l]]->task != p->top->devices[device[0]]->task)
+            int device = tti_mesh_device(s->mesh, r, l), first = tti_mesh_device(s->mesh, r, 0);
+            if (p->top->devices[device]->task != p->top->devices[first]->task)
                 return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
                                "bucket_hook: the devices of replica %d are in several processes; "
                                "a hook needs whole replicas in a process",
@@ -106,7 +106,7 @@ tt_status tti_spread_hook_sum(tti_spreader *s, int old, const int *values, int n
 static int first_device(const tti_spreader *s, int r)
 {
     const tti_topology *top = s->p->top;
-    int task = top->devices[s->mesh->device[r * s->mesh->n_local]]->task, d = 0;
+    int task = top->devices[tti_mesh_device(s->mesh, r, 0)]->task, d = 0;
     while (top->devices[d]->task != task)
         d++;
     return d;

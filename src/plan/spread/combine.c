@@ -165,9 +165,12 @@ int tti_spread_piece(tti_spreader *s, int old, int r)
 tt_status tti_spread_collect(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
-    int n = s->n_replicas, in[TTI_MAX_DEVICES];
+    int n = s->n_replicas;
     if (tti_is_by_library(s, s->values[old].node))
         return tti_spread_library_collect(s, old);
+    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)n);
+    if (in == NULL)
+        return TT_ENOMEM;
     const int *pieces = &s->piece[(int64_t)old * n];
     const tti_collective *what =
         tti_spread_collective(s, TTI_ALL_GATHER, s->values[old].dtype, s->values[old].count);

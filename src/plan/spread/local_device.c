@@ -46,7 +46,7 @@ int tti_spread_device(const tti_spreader *s, int node, int replica)
     int stage = s->stage[node];
     if (stage < 0)
         return -1 - stage;
-    return s->mesh->device[replica * s->mesh->n_local + stage % s->mesh->n_local];
+    return tti_mesh_device(s->mesh, replica, stage % s->mesh->n_local);
 }
 
 // ---- pins ------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
                        n->name, wish, tti_device_list(s->p->top, list));
     s->stage[i] = -1 - d->index;
     for (int l = 0; s->n_replicas == 1 && l < s->mesh->n_local; l++)
-        if (s->mesh->device[l] == d->index)
+        if (tti_mesh_device(s->mesh, 0, l) == d->index)
             s->stage[i] = l;
     if (s->n_replicas > 1)
         s->mode[i] = TTI_MODE_ONE;
@@ -209,10 +209,9 @@ static int home_of(const tti_spreader *s, const tti_plan_request *req, const tti
     tti_device *home = req->variable_home == NULL || !is_variable(pn)
                            ? NULL
                            : req->variable_home(req->user, pn->node);
-    for (int i = 0; home != NULL && i < s->n_replicas * s->mesh->n_local; i++)
-        if (s->mesh->device[i] == home->index)
-            return i % s->mesh->n_local;
-    return UNKNOWN;
+    if (home == NULL || home->index >= s->n_replicas * s->mesh->n_local)
+        return UNKNOWN;
+    return home->index % s->mesh->n_local;
 }
 
 static int stage_of_inputs(const tti_spreader *s, const tti_pnode *pn)

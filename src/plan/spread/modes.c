@@ -80,7 +80,7 @@ static void set_owners(tti_spreader *s)
         if (!expensive)
             continue;
         s->mode[i] = TTI_MODE_ONE;
-        s->owner[i] = (uint8_t)(next++ % s->n_replicas);
+        s->owner[i] = next++ % s->n_replicas;
     }
 }
 

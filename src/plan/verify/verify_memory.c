@@ -174,7 +174,7 @@ static tt_status check_argument(const tti_plan *p, const tti_patch *patches, int
     if (root->memory != TTI_ARENA)
         return found == NULL ? TT_OK
                              : tti_broken(p, "address", pnode, "has value %d in an arena", value);
-    int arena = root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0);
+    int arena = tti_arena_of(p, root);
     size_t offset = root->offset + p->values[value].skip;
     if (found == NULL || found->arena != arena || found->offset != offset)
         return tti_broken(p, "address", pnode,

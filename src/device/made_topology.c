@@ -1,5 +1,5 @@
 /*
- * topology.c - topologies of devices that are not there: to ask what a plan would need on them.
+ * made_topology.c - topologies of devices that are not there: to ask what a plan would need on them.
  */
 #include "base/ctx.h"
 #include "device/device.h"
@@ -18,7 +18,6 @@ static void make_up(const tti_device *like, int host, int i, int n, tti_device *
     out->full.task = host;
     out->task = host;
     out->is_away = host > 0;
-    out->near = (uint64_t)1 << host;
     out->n_threads = TTI_MAX(1, (i + 1) * threads / n - i * threads / n);
     out->limit = like->limit;
     out->state = like->state;
@@ -28,25 +27,35 @@ static void make_up(const tti_device *like, int host, int i, int n, tti_device *
 tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, int n,
                             tti_topology *out)
 {
-    if (hosts < 1 || n < 1 || hosts > TTI_MAX_DEVICES || n > TTI_MAX_DEVICES / hosts)
+    if (hosts < 1 || n < 1 || hosts > TTI_MOST_DEVICES || n > TTI_MOST_DEVICES / hosts)
         return TT_FAIL(ctx, TT_EINVAL, "%d hosts of %d devices; at most %d devices are allowed",
-                       hosts, n, TTI_MAX_DEVICES);
-    tti_device *made = tti_calloc(ctx, (size_t)hosts * (size_t)n, sizeof(*made));
+                       hosts, n, TTI_MOST_DEVICES);
+    size_t devices = (size_t)hosts * (size_t)n, words = (size_t)TTI_SET_WORDS(hosts);
+    tti_device *made =
+        tti_calloc(ctx, 1, devices * sizeof(*made) + (size_t)hosts * words * sizeof(uint64_t));
     if (made == NULL)
         return TT_ENOMEM;
+    uint64_t *near = (uint64_t *)(void *)(made + devices); // of each host: itself
     *out = *from;
+    out->made = NULL;
+    tt_status st = tti_topology_room(ctx, out, hosts * n);
+    if (st != TT_OK) {
+        tti_free(ctx, made);
+        return st;
+    }
     out->made = made;
-    out->n_devices = hosts * n;
     out->n_tasks = hosts > 1 ? hosts : 0;
     out->task = 0;
     for (int d = 0; d < hosts * n; d++) {
-        char task[16] = "";
+        char task[32] = "";
         if (hosts > 1)
             snprintf(task, sizeof(task), "task:%d/", d / n);
         make_up(from->devices[0], d / n, d % n, n, &made[d]);
         made[d].index = d;
-        snprintf(made[d].name, sizeof(made[d].name), "%s%.8s:%d", task,
-                 from->devices[0]->backend->name, d % n);
+        made[d].near = (tti_set){near + (size_t)(d / n) * words, hosts};
+        tti_set_add(&made[d].near, d / n);
+        snprintf(made[d].name, sizeof(made[d].name), "%.14s%.8s:%u", task,
+                 from->devices[0]->backend->name, (unsigned)(d % n) % 100000u);
         out->devices[d] = &made[d];
         out->speed[d] = from->speed[0];
         out->limit[d] = from->limit[0];
@@ -87,10 +96,4 @@ tt_status tti_topology_parse(tt_ctx *ctx, const tti_topology *from, const char *
         return TT_FAIL(ctx, TT_EUNSUPPORTED,
                        "topology '%.64s': GPUs can be used in one process only, so far", text);
     return tti_topology_make(ctx, from, hosts, n, out);
-}
-
-void tti_topology_free(tt_ctx *ctx, tti_topology *top)
-{
-    tti_free(ctx, top->made);
-    *top = (tti_topology){0};
 }

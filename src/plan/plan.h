@@ -335,8 +335,8 @@ tt_status tti_plan_order(tti_plan *p);
  * of one run may work at once: run[i] is the first of its run; -1: none.
  */
 tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run);
-// arena_offsets.c: of the values of an arena, as arena_start numbers them.
-tt_status tti_plan_arena(tti_plan *p, int arena);
+// arena_offsets.c: of the values of all arenas.
+tt_status tti_plan_offsets(tti_plan *p) TTI_CHECKED;
 tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);

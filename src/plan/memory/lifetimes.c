@@ -208,12 +208,11 @@ static tt_status index_arenas(tti_plan *p)
 tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run)
 {
     lifetimes(p);
-    scratch_lifetimes(p, scratch, run);
+    TT_TRY(scratch_lifetimes(p, scratch, run));
     extend_lifetimes(p);
     reuse_in_place(p);
     mark_near(p);
     TT_TRY(index_arenas(p));
-    for (int a = 0; a < 2 * p->top->n_devices; a++)
-        TT_TRY(tti_plan_arena(p, a));
+    TT_TRY(tti_plan_offsets(p));
     return tti_plan_usage(p, scratch);
 }

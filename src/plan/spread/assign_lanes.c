@@ -16,7 +16,8 @@ static double nth_share(const char *text, int r)
     double share = 1;
     for (; r > 0; r--)
         text += strcspn(text, ",") + 1;
-    snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, ","), text + strspn(text, " "));
+    text += strspn(text, " ");
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, ","), text);
     return tti_double_parse(word, &share) ? share : 1;
 }
 

@@ -11,6 +11,7 @@
 // Small values that another device reads keep their memory to the end: whoever took it next would
 // have to wait for that device, again and again where there are many.
 #define SENT_BYTES 4096
+#define KEY_BLOCK  256 // positions
 
 // ---- lifetimes -------------------------------------------------------------------------------
 
@@ -80,17 +81,35 @@ static void lifetimes(tti_plan *p)
  * In a pipeline what one stage sends is read when the other gets round to it, which may be late.
  * Its memory is left alone for two rounds of slots, so that the sender need not wait to go on.
  */
-static void extend_lifetimes(tti_plan *p)
+static tt_status extend_lifetimes(tti_plan *p)
 {
-    for (int64_t i = 0; i < p->n_values && p->mesh.is_staged; i++) {
+    if (!p->mesh.is_staged)
+        return TT_OK;
+    // The latest key of every so many positions: whole blocks of earlier ones are passed at once.
+    tti_order_key *latest =
+        tti_calloc(p->ctx, (size_t)(p->n_order / KEY_BLOCK) + 1, sizeof(*latest));
+    if (latest == NULL)
+        return TT_ENOMEM;
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_order_key key = p->nodes[p->order[pos]].key, *most = &latest[pos / KEY_BLOCK];
+        *most = pos % KEY_BLOCK == 0 ? key : tti_key_later(*most, key);
+    }
+    for (int64_t i = 0; i < p->n_values; i++) {
         tti_value *v = &p->values[i];
         if (!v->is_sent || v->first < 0 || v->last >= p->n_order)
             continue;
         tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key, 2 * p->mesh.n_local);
-        while (v->last + 1 < p->n_order &&
-               tti_key_before(p->nodes[p->order[v->last + 1]].key, until))
-            v->last++;
+        int next = v->last + 1;
+        while (next < p->n_order && tti_key_before(p->nodes[p->order[next]].key, until)) {
+            next++;
+            while (next % KEY_BLOCK == 0 && next + KEY_BLOCK <= p->n_order &&
+                   tti_key_before(latest[next / KEY_BLOCK], until))
+                next += KEY_BLOCK;
+        }
+        v->last = next - 1;
     }
+    tti_free(p->ctx, latest);
+    return TT_OK;
 }
 
 // Is output o of a chain the first of a member?
@@ -209,7 +228,7 @@ tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run)
 {
     lifetimes(p);
     TT_TRY(scratch_lifetimes(p, scratch, run));
-    extend_lifetimes(p);
+    TT_TRY(extend_lifetimes(p));
     reuse_in_place(p);
     mark_near(p);
     TT_TRY(index_arenas(p));

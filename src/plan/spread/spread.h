@@ -79,6 +79,18 @@ int tti_spread_device(const tti_spreader *s, int node, int replica);
 // Once all nodes are copied: control edges, targets and feeds of the new ones.
 tt_status tti_spread_ends(tti_spreader *s) TTI_CHECKED;
 
+/*
+ * Does one replica make a sum that all read, rather than every replica for itself or a piece of it?
+ * That one is the first where the variables are there; with many replicas, whose sums would take a
+ * transfer for each two of them, they take turns.
+ */
+#define TTI_MANY_REPLICAS 64
+static inline bool tti_is_made_once(const tti_spreader *s)
+{
+    return s->mesh->is_central ||
+           (s->n_replicas > TTI_MANY_REPLICAS && s->p->top->spread.update != TT_UPDATE_SHARD);
+}
+
 // ---- modes.c ---------------------------------------------------------------------------------
 
 // Decides mode, in_pieces, is_shared and is_late, and where trees stand.

@@ -21,6 +21,8 @@ typedef struct tti_topology {
     size_t host_memory;   // bytes that CPUs without a limit may use together; 0: not known
     bool is_host_group;   // a control group says so
     int isa;              // instruction set of the CPUs
+    double same_host;     // bytes per second that a device receives from its own host, and from
+    double cross_host;    // another; 0: not known
     void *made;           // devices that were made up for it (device/made_topology.c); NULL: none
 
     // How the work is spread.

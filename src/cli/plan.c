@@ -3,6 +3,7 @@
  */
 #include "cli/job.h"
 #include "device/device.h"
+#include "job/topology_file.h"
 #include "plan/stages.h"
 #include "plan/verify/verify.h"
 #include "run/run.h"
@@ -109,6 +110,8 @@ typedef struct subject {
     tt_tensor *const *targets;
     int64_t rows, accumulate;
     const tti_topology *top; // NULL: the context's
+    int had_lanes;           // as the job has them, where the plan has more; else 0
+    int64_t had_rows;
 } subject;
 
 static tt_status make_plan(const subject *s, const cli_args *args, tti_stage_watch *watch,
@@ -155,6 +158,12 @@ static void print_rest(const subject *s, bool is_checked)
         cli_printf("\nthe plan was checked: every rule holds\n");
     if (top->n_devices > 1)
         cli_printf("\n%s\n", tti_most_text(top, s->graph, most));
+    if (s->had_lanes > 0)
+        cli_printf("planned with lanes: %d and %lld rows per step, so that every replica has a "
+                   "lane with a row; with the job's lanes: %d and %lld rows, %d replica%s would be "
+                   "used, and other bits come out\n",
+                   top->lanes, (long long)s->rows, s->had_lanes, (long long)s->had_rows,
+                   s->had_lanes, s->had_lanes == 1 ? "" : "s");
 }
 
 static void print_plan(const subject *s, const cli_args *args)
@@ -182,15 +191,43 @@ static void print_plan(const subject *s, const cli_args *args)
     tti_plan_free(p);
 }
 
+/*
+ * A replica takes at least one lane, and a lane at least one row. Where a topology has room for more
+ * replicas than there are lanes, and the command line does not say how many there are, the plan is
+ * for as many lanes, and for a batch with a row for each.
+ */
+static tt_status match_lanes(const cli_args *args, tti_topology *top, subject *s)
+{
+    tti_mesh mesh;
+    int had = top->lanes;
+    if (args->lanes > 0)
+        return TT_OK;
+    top->lanes = TT_MAX_LANES;
+    tt_status st = top->strategy->mesh(top, s->graph, &mesh);
+    int replicas = st == TT_OK ? mesh.n_replicas - mesh.is_apart : 0;
+    top->lanes = TTI_MAX(had, replicas);
+    if (st != TT_OK || replicas <= had)
+        return st;
+    s->had_lanes = had;
+    s->had_rows = s->rows;
+    if (args->rows == 0)
+        s->rows =
+            TTI_MAX(s->rows, (top->lanes + s->accumulate - 1) / s->accumulate * s->accumulate);
+    return TT_OK;
+}
+
 // Reads the topology that the command line names, if it names one.
 static tt_status look_elsewhere(const cli_args *args, tt_ctx *ctx, tti_topology *top, subject *s)
 {
     if (args->topology == NULL)
         return TT_OK;
-    TT_TRY(tti_topology_parse(ctx, &ctx->top, args->topology, top));
+    if (tti_is_topology_file(args->topology))
+        TT_TRY(tti_topology_read(ctx, &ctx->top, args->topology, top));
+    else
+        TT_TRY(tti_topology_parse(ctx, &ctx->top, args->topology, top));
     top->host_memory = 0; // of this machine
     s->top = top;
-    return TT_OK;
+    return match_lanes(args, top, s);
 }
 
 static void print_size(const char *before, const char *name, size_t bytes)
@@ -286,10 +323,9 @@ const cli_verb cli_plan = {
         "FILE is a job file (.yaml) or a run folder: shows the plan of a training step. It can "
         "also\n"
         "be a graph in text form (tutti help graph), or - for standard input. Lists the op, name,\n"
-        "device, bytes and reason for the placement of every node, then the totals. --topology "
-        "8x4\n"
-        "plans for 8 hosts with 4 devices each, which need not be there. --verify checks the "
-        "plan.\n"
+        "device, bytes and reason for the placement of every node, then the totals. --topology\n"
+        "8x4gpu plans for 8 hosts with 4 GPUs each, which need not be there; --topology\n"
+        "cluster.yaml reads hosts, devices and links from a file. --verify checks the plan.\n"
         "--stages shows what each stage of planning did: nodes and values before and after it, "
         "the\n"
         "bytes they need, transfers, sums over devices, and the time it took; --stage cut also "

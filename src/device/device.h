@@ -135,7 +135,8 @@ typedef struct tti_facts {
 struct tti_backend {
     const char *name;
     tt_backend_id id;
-    bool host_memory; // kernels read constants and feeds of the host directly
+    bool host_memory;  // kernels read constants and feeds of the host directly
+    const char *bound; // of one that is only planned for: in which way plans are bounds; else NULL
     // Physical devices that can be used; why says what is missing if there is none, and else which
     // ones are left out.
     int (*count)(char *why, size_t n);
@@ -189,10 +190,28 @@ void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
 tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
 
 /*
- * made_topology.c: the topology from with other devices: n on each of some hosts, all like its first. A
- * host is a process, whose memory no other reads. Its devices are names and limits with the kernels
- * of that first one: plans can be made for them, and nothing runs on them.
+ * made_topology.c: topologies of devices that need not be there, with the options of another one.
+ * Plans can be made for them, and nothing runs on them. CPUs have the kernels and threads of this
+ * machine; GPUs those of its GPU, or of a recorded profile (gpu_profile.h). Hosts are described in
+ * order; processes of one host read each other's memory, and have its devices in equal parts.
  */
+typedef struct tti_made_devices {
+    bool is_gpu;
+    int count;
+    const char *profile; // of GPUs that are not here; NULL: the first there is
+    size_t memory;       // bytes; 0: as recorded, of CPUs not known
+    size_t limit;        // bytes that a plan may use; 0: memory
+    double speed;        // for share: auto; 0: 1
+} tti_made_devices;
+typedef struct tti_made_host {
+    int count; // hosts like this
+    int n_processes;
+    const tti_made_devices *devices;
+    int n_devices; // rows of devices
+} tti_made_host;
+tt_status tti_topology_of_hosts(tt_ctx *ctx, const tti_topology *from, const tti_made_host *hosts,
+                                int n, tti_topology *out) TTI_CHECKED;
+// Hosts of n devices that are like the first of from, limits included.
 tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, int n,
                             tti_topology *out) TTI_CHECKED;
 // The same from text: "8x4cpu", hosts x devices and their kind; "4", on one host.

@@ -70,6 +70,66 @@ static void print_devices(tti_text *t, tti_plan *p)
     }
 }
 
+// Bytes that a device receives from other hosts.
+static size_t cross_bytes(const tti_plan *p, size_t *by_device)
+{
+    size_t most = 0;
+    memset(by_device, 0, sizeof(*by_device) * (size_t)p->top->n_devices);
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        if (pn->kind == TTI_RECV && pn->transfer != NULL && pn->n_out > 0)
+            by_device[pn->device] += p->values[pn->out].bytes;
+    }
+    for (int d = 0; d < p->top->n_devices; d++)
+        most = TTI_MAX(most, by_device[d]);
+    return most;
+}
+
+// How long the links take for what the busiest device receives in a step, where rates are known.
+static void print_links(tti_text *t, const tti_plan *p)
+{
+    const tti_topology *top = p->top;
+    size_t same = 0, *cross = tti_calloc(p->ctx, (size_t)top->n_devices, sizeof(*cross));
+    if (cross == NULL)
+        return;
+    size_t most = cross_bytes(p, cross);
+    for (int d = 0; d < top->n_devices; d++)
+        same = TTI_MAX(same, p->devices[d].received_bytes - cross[d]);
+    if (top->same_host > 0 || top->cross_host > 0)
+        tti_text_add(t, "\nlinks: the device that receives most takes");
+    if (top->same_host > 0)
+        tti_text_add(t, " %.3g ms from its own host at %.4g GB/s",
+                     1e3 * (double)same / top->same_host, 1e-9 * top->same_host);
+    if (top->cross_host > 0)
+        tti_text_add(t, "%s %.3g ms from other hosts at %.4g GB/s", top->same_host > 0 ? "," : "",
+                     1e3 * (double)most / top->cross_host, 1e-9 * top->cross_host);
+    if (top->same_host > 0 || top->cross_host > 0)
+        tti_text_add(t, "\n");
+    tti_free(p->ctx, cross);
+}
+
+// The backend of devices that are only planned for; NULL: there is none.
+static const tti_backend *bound_of(const tti_plan *p)
+{
+    for (int d = 0; d < p->top->n_devices; d++)
+        if (p->top->devices[d]->backend->bound != NULL)
+            return p->top->devices[d]->backend;
+    return NULL;
+}
+
+static void print_bound(tti_text *t, const tti_plan *p)
+{
+    const tti_backend *b = bound_of(p);
+    tti_facts facts;
+    if (b == NULL)
+        return;
+    b->facts(0, &facts);
+    tti_text_add(t,
+                 "\nThis machine has no %s: memory is an upper bound from the recorded profile of "
+                 "%s (%s).\n",
+                 b->name, facts.model, b->bound);
+}
+
 static void print_pipeline(tti_text *t, const tti_plan *p)
 {
     static const char *const kinds[] = {"1f1b", "gpipe", "interleaved"};
@@ -255,6 +315,8 @@ static void print_text(tti_text *t, tti_plan *p)
         tti_free(p->ctx, name);
     }
     print_devices(t, p);
+    print_bound(t, p);
+    print_links(t, p);
     print_pipeline(t, p);
     print_recompute(t, p);
     print_carried(t, p);
@@ -326,6 +388,10 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_recomputed,
                      recompute_percent(p));
     json_carried(t, p);
+    if (bound_of(p) != NULL) {
+        tti_text_add(t, ",\n\"bound\":");
+        tti_text_json(t, bound_of(p)->bound);
+    }
     tti_text_add(t, "}\n");
 }
 

@@ -224,7 +224,7 @@ TEST(mistakes_in_topologies_are_named)
         {"hosts: {count: 0, devices: {kind: cpu}}\n", "count is 0; use a number from 1 to 65536"},
         {"hosts: {devices: {}}\n", "kind is missing; use cpu, gpu, h200"},
         {"hosts: {devices: {kind: h20}}\n", "kind 'h20'; did you mean 'h200'? (cpu, gpu, h200)"},
-        {"hosts: {devices: {kind: tpu7}}\n", "kind 'tpu7' is not one of cpu, gpu, h200"},
+        {"hosts: {devices: {kind: quantum}}\n", "kind 'quantum' is not one of cpu, gpu, h200"},
         {"hosts: {devices: {kind: cpu, memory: big}}\n",
          "hosts.devices.memory: 'big' is not a size"},
         {"hosts: {devices: {kind: cpu, memory: 1GiB, limit: 2GiB}}\n",

@@ -11,9 +11,10 @@
 
 struct tti_shelf {
     int n;
-    int min_first, max_last;         // of all its blocks
+    int min_first, max_last; // of all its blocks
+    size_t max_end;
     int first[SHELF], last[SHELF];   // beyond n: such that no time is shared
-    size_t begin[SHELF], end[SHELF]; // ascending by begin
+    size_t begin[SHELF], end[SHELF]; // ascending by begin; end: where another may begin
 };
 
 tt_status tti_gaps_open(tt_ctx *ctx, int n, size_t align, tti_gaps *out)
@@ -46,7 +47,9 @@ static void leave_empty(struct tti_shelf *s, int from)
     }
     s->min_first = INT_MAX;
     s->max_last = -1;
+    s->max_end = 0;
     for (int i = 0; i < from; i++) {
+        s->max_end = TTI_MAX(s->max_end, s->end[i]);
         s->min_first = TTI_MIN(s->min_first, s->first[i]);
         s->max_last = TTI_MAX(s->max_last, s->last[i]);
     }
@@ -63,7 +66,7 @@ void tti_gaps_clear(tti_gaps *g)
 // ---- searching -------------------------------------------------------------------------------
 
 typedef struct search {
-    size_t bytes, align;
+    size_t bytes;
     size_t at; // behind all blocks so far that it shares time with
     size_t best, gap;
 } search;
@@ -74,8 +77,7 @@ static void pass(search *s, size_t begin, size_t end)
         s->best = s->at;
         s->gap = begin - s->at;
     }
-    size_t behind = (end + s->align - 1) & ~(s->align - 1);
-    s->at = TTI_MAX(s->at, behind);
+    s->at = TTI_MAX(s->at, end);
 }
 
 static void look_at(const struct tti_shelf *shelf, int first, int last, search *s)
@@ -142,17 +144,19 @@ static void insert(tti_gaps *g, const tti_arena_block *b)
     s->first[i] = b->first;
     s->last[i] = b->last;
     s->begin[i] = b->offset;
-    s->end[i] = b->offset + b->bytes;
+    s->end[i] = (b->offset + b->bytes + g->align - 1) & ~(g->align - 1);
+    s->max_end = TTI_MAX(s->max_end, s->end[i]);
     s->min_first = TTI_MIN(s->min_first, b->first);
     s->max_last = TTI_MAX(s->max_last, b->last);
 }
 
 void tti_gaps_put(tti_gaps *g, tti_arena_block *b)
 {
-    search s = {.bytes = b->bytes, .align = g->align, .best = SIZE_MAX, .gap = SIZE_MAX};
+    search s = {.bytes = b->bytes, .best = SIZE_MAX, .gap = SIZE_MAX};
     for (int i = 0; i < g->n && s.gap != b->bytes; i++) { // no gap is smaller than that
         const struct tti_shelf *shelf = &g->shelves[g->order[i]];
-        if (shelf->max_last >= b->first && shelf->min_first <= b->last)
+        // What ends before a block that is in the way anyway leaves no gap.
+        if (shelf->max_last >= b->first && shelf->min_first <= b->last && shelf->max_end > s.at)
             look_at(shelf, b->first, b->last, &s);
     }
     b->offset = s.best != SIZE_MAX ? s.best : s.at;

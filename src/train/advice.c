@@ -26,10 +26,11 @@ static bool fits(advisor *a, const tti_variant *v, size_t *most)
 {
     tti_needs needs;
     tt_ctx *ctx = a->model->ctx;
-    if (tti_variant_try(a->model, v, a->load, &needs) != TT_OK) {
-        tt_clear_error(ctx);
+    tti_attempt attempt;
+    tti_attempt_begin(ctx, &attempt);
+    tt_status st = tti_variant_try(a->model, v, a->load, &needs);
+    if (tti_attempt_end(ctx, &attempt) != TT_OK || st != TT_OK)
         return false;
-    }
     bool good = true;
     size_t host = 0;
     *most = 0;
@@ -187,9 +188,13 @@ static void say_bf16(void *arg)
 
 static void advise_bf16(advisor *a)
 {
-    if (a->model->step->opts.precision == TT_PRECISION_F32 &&
-        tti_compile_try(a->model, TT_PRECISION_BF16, say_bf16, a) != TT_OK)
-        tt_clear_error(a->model->ctx);
+    tti_attempt attempt;
+    if (a->model->step->opts.precision != TT_PRECISION_F32)
+        return;
+    tti_attempt_begin(a->model->ctx, &attempt);
+    tt_status st = tti_compile_try(a->model, TT_PRECISION_BF16, say_bf16, a);
+    (void)tti_attempt_end(a->model->ctx, &attempt);
+    (void)st; // what cannot be compiled so is not said
 }
 
 static void advise(advisor *a)
@@ -223,10 +228,7 @@ tt_status tti_refuse(tt_model *m, const tti_load *l, const tti_topology *top, bo
     tt_ctx *ctx = m->ctx;
     advisor a = {.model = m, .load = l, .top = top, .is_full = is_full, .text = {.ctx = ctx}};
     tti_text_add(&a.text, "%s", message);
-    tt_clear_error(ctx);
-    ctx->is_hushed = true;
     advise(&a);
-    ctx->is_hushed = false;
     char *text = tti_text_take(&a.text);
     tt_status st = TT_FAIL(ctx, TT_ELIMIT, "%s", text != NULL ? text : "a limit is too small");
     tti_free(ctx, text);

@@ -222,20 +222,23 @@ static const char *limit_gpus(const tt_ctx *ctx, tti_topology *top)
     return who;
 }
 
-static tt_status plan_step(tt_model *m, const tti_load *l, const tti_topology *top)
+// A refusal is told once, with advice: it is the attempt's.
+static tt_status plan_step(tt_model *m, const tti_load *l, const tti_topology *top,
+                           tti_attempt *attempt)
 {
     tt_ctx *ctx = m->ctx;
     tt_tensor **list = tti_step_targets(m);
     if (list == NULL)
         return TT_ENOMEM;
     const tti_step *s = m->step;
-    ctx->is_hushed = true; // a refusal is told once, with advice
+    tti_attempt_begin(ctx, attempt);
     tt_status st = tti_session_plan(s->session, top, list, s->n_fetches + s->n_targets,
                                     s->n_fetches, TTI_MIN(l->batch * l->accumulate, l->records),
                                     (int)l->accumulate, l->is_dry);
-    ctx->is_hushed = false;
+    tt_status error = tti_attempt_end(ctx, attempt);
+    st = error != TT_OK ? error : st;
     tti_free(ctx, list);
-    return st;
+    return st != TT_OK && st != TT_ELIMIT ? tti_attempt_raise(ctx, attempt) : st;
 }
 
 /*
@@ -275,22 +278,21 @@ static tt_status check_on(tt_model *m, const tti_load *l, const tti_topology *to
         limited |= ctx->top.devices[d]->limit > 0;
     if (!limited && who == NULL && !is_tight)
         return TT_OK;
-    tt_status st = plan_step(m, l, top);
+    tti_attempt attempt;
+    tt_status st = plan_step(m, l, top, &attempt);
     if (st == TT_OK) // what validation takes may count
         is_tight = is_tight && m->step->session->plans->host_need > top->host_memory / 2;
     if (st == TT_OK && (limited || is_tight)) {
         st = check_validation(m, l, top);
     } else if (st == TT_ELIMIT) {
         tti_text t = {.ctx = ctx};
-        tti_text_add(&t, "%s", tt_last_error(ctx).message);
+        tti_text_add(&t, "%s", attempt.message);
         if (who != NULL)
             tti_text_add(&t, "\n(without a limit of its own, a GPU is limited to its free memory)");
         char *message = tti_text_take(&t);
         st = tti_refuse(m, l, top, who != NULL || (is_tight && !limited),
                         message != NULL ? message : "");
         tti_free(ctx, message);
-    } else if (st != TT_OK) {
-        TT_LOG(ctx, TT_ERROR, "%s", tt_last_error(ctx).message);
     }
     return st;
 }

@@ -192,9 +192,9 @@ static void print_plan(const subject *s, const cli_args *args)
 }
 
 /*
- * A replica takes at least one lane, and a lane at least one row. Where a topology has room for more
- * replicas than there are lanes, and the command line does not say how many there are, the plan is
- * for as many lanes, and for a batch with a row for each.
+ * A replica takes at least one lane, and a lane at least one row. Where a topology has room for
+ * more replicas than there are lanes, and the command line does not say how many there are, the
+ * plan is for as many lanes, and for a batch with a row for each.
  */
 static tt_status match_lanes(const cli_args *args, tti_topology *top, subject *s)
 {

@@ -1,5 +1,6 @@
 /*
- * made_topology.c - topologies of devices that are not there: to ask what a plan would need on them.
+ * made_topology.c - topologies of devices that are not there, to ask what a plan would need on
+ * them.
  */
 #include "base/ctx.h"
 #include "device/device.h"

@@ -1,6 +1,6 @@
 /*
- * arena_gaps.c - blocks of an arena by offset, on shelves of a few dozen: a search goes through all of
- * them, comparing times of a whole shelf at once, and looks closer only at blocks that it shares
+ * arena_gaps.c - blocks of an arena by offset, on shelves of a few dozen: a search goes through all
+ * of them, comparing times of a whole shelf at once, and looks closer only at blocks that it shares
  * time with.
  */
 #include "plan/memory/arena_gaps.h"

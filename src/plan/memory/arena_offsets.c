@@ -1,8 +1,8 @@
 /*
  * arena_offsets.c - the place of every value in its arena.
  *
- * Largest first, each at the smallest gap that holds it among those it shares time with (arena_gaps.c);
- * once sorted by size, once by size times lifetime, and the smaller arena is kept.
+ * Largest first, each at the smallest gap that holds it among those it shares time with
+ * (arena_gaps.c); once sorted by size, once by size times lifetime, and the smaller arena is kept.
  *
  * Replicas do the same work at other times, so their arenas are often alike: the same sizes in the
  * same order, of which the same ones share time. What was found for one such list is remembered and

@@ -6,6 +6,7 @@
 #   make install    under PREFIX (/usr/local)           make deps     install missing packages
 #   make docs       the documentation as a site in build/docs
 #   make cuda       the module for NVIDIA GPUs          make emu      the same, emulated on the CPU
+#   make python     the generated files of python/      make test-python    its tests
 #
 #   make test-gpu sanitize-gpu bench-gpu    on a machine with an NVIDIA GPU (docs/gpu.md)
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
@@ -60,6 +61,7 @@ have      = $(if $(PKG),$(shell pkg-config --exists $(1) && echo 1))
 HAVE_XXHASH := $(call have,libxxhash)
 HAVE_YAML   := $(call have,yaml-0.1)
 HAVE_ZMQ    := $(call have,libzmq)
+HAVE_SQLITE := $(call have,sqlite3)
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
 CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
 # DEPS=folder: libraries gathered by tools/gpu-pack, for machines that cannot install any.
@@ -68,6 +70,7 @@ ifneq ($(DEPS),)
 HAVE_XXHASH := 1
 HAVE_YAML   := 1
 HAVE_ZMQ    :=
+HAVE_SQLITE :=
 CHECK_LIBS  := -lcheck -lsubunit -lrt
 DEPS_CFLAGS := -isystem $(DEPS)/include
 DEPS_LDFLAGS := -L$(DEPS)/lib
@@ -186,7 +189,7 @@ endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs docs test-all check \
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
-        test-gpu sanitize-gpu bench-gpu
+        test-gpu sanitize-gpu bench-gpu python test-python
 all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
 	@tools/built-from $(B) note $(if $(filter 1,$(CUDA)),$(if $(BREAK),,cuda))
 cuda: $(CUDA_SO)
@@ -200,9 +203,11 @@ $(B)/libtutti.so: $(LIB_OBJ)
 	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(DEPS_SHARED) $(LDFLAGS_ALL) $(LIBS)
 $(B)/$(SONAME): $(B)/libtutti.so # what programs that are linked with it look for
 	$(Q)ln -sf libtutti.so $@
+# The index of runs is the command's alone, and so is SQLite.
+$(B)/src/cli/run_index.o $(B)/src/cli/run_query.o: private CFLAGS += $(if $(HAVE_SQLITE),-DTUTTI_HAVE_SQLITE)
 $(B)/tutti: $(CLI_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
-	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS)
+	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(if $(HAVE_SQLITE),-lsqlite3) $(LIBS)
 
 # Everything is compiled anew when flags change, for example when deps installed a library.
 FLAGS_NOW = $(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS)) \
@@ -222,6 +227,17 @@ $(B)/%.cu.o: %.cu $(B)/cuda.flags
 	@echo "  NVCC  $<"
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(CUDA_FLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
+# The library and the module compare a hash of the headers that both may know.
+MODULE_HASH := $(shell cat $(sort $(wildcard include/tutti/*.h src/base/*.h src/device/*.h src/op/*.h \
+                 src/plan/*.h src/cuda/module.h)) | sha256sum | cut -c1-16)
+MODULE_DEF  := -DTTI_CUDA_HEADERS='"$(MODULE_HASH)"'
+$(B)/module_hash: FORCE
+	@mkdir -p $(@D)
+	@echo '$(MODULE_HASH)' | cmp -s - $@ || echo '$(MODULE_HASH)' > $@
+$(B)/src/cuda/load.o $(B)/src/cuda/module.cu.o $(B)/emu/src/cuda/module.o: $(B)/module_hash
+$(B)/src/cuda/load.o: private CFLAGS_ALL += $(MODULE_DEF)
+$(B)/src/cuda/module.cu.o: private CUDA_FLAGS += $(MODULE_DEF)
+$(B)/emu/src/cuda/module.o: private EMU_FLAGS += $(MODULE_DEF)
 # Instructions of 9.0 that no later card has are 90a's. Both in one file could be mistaken at run time.
 $(B)/src/op/gpu/conv_wgmma.cu.o: private CUDA_CODES = $(patsubst 90,90a,$(CUDA_ARCHS))
 $(CUDA_SO): $(CUDA_OBJ) src/cuda/module.map
@@ -303,6 +319,12 @@ test-tsan:
 	@SKIP_INSTALL=1 SKIP_FUZZ=1 SKIP_DOCS=1 tools/test build/tsan
 docs: deps
 	@tools/docs build/docs
+# The Python package: its generated files, from the headers and the library's catalogue; its tests.
+python: all
+	@python3 python/generate.py $(B)/libtutti.so
+test-python: all
+	@tools/python-deps || true
+	@tools/test-python $(B) $(PYTEST)
 CLEAN ?=
 ifeq ($(CLEAN),)
 test-docs: all examples $(EMU_SO)

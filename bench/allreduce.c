@@ -80,7 +80,8 @@ static double measure_flag(int rank, double *out)
 static int run_rank(int rank, const char *const *addresses, double *out)
 {
     unsigned char secret[TT_SECRET_BYTES] = {1, 2, 3};
-    tt_tasks tasks = {.n = 2, .self = rank, .addresses = addresses, .secret = secret};
+    tt_tasks tasks = {
+        .opts_size = sizeof(tasks), .n = 2, .self = rank, .addresses = addresses, .secret = secret};
     tt_ctx *ctx = tt_open(.threads = 1, .tasks = &tasks);
     tt_comm *c = tt_comm_open(ctx, .transport = "shm");
     double flag = measure_flag(rank, out);

@@ -49,7 +49,7 @@ static bool step(trainer *t)
 
 static bool trainer_open(trainer *t, const gpu_work *w, const settings *set)
 {
-    tt_spread spread = {.reduce = set->fast ? TT_REDUCE_FAST : TT_REDUCE_EXACT};
+    tt_spread *spread = tt_spread(.reduce = set->fast ? TT_REDUCE_FAST : TT_REDUCE_EXACT);
     t->ctx = tt_open(.devices = set->device, .lanes = set->lanes, .spread = spread,
                      .on_event = ignore, .seed = 1, .soft = TT_SOFT_OFF);
     t->model = gpu_model(t->ctx, w);

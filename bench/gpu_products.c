@@ -23,7 +23,7 @@
 #define TIMES 10
 
 static const tti_cuda_module *module;
-static void *device;
+static tti_device device; // its head alone
 static FILE *results;
 static bool is_second; // results are read, not written
 
@@ -36,7 +36,7 @@ static void die(const char *what)
 static void *room(size_t bytes)
 {
     void *p;
-    if (module->alloc(device, bytes + 256, &p) != TT_OK)
+    if (module->alloc(&device, bytes + 256, &p) != TT_OK)
         die("no memory");
     return p;
 }
@@ -59,7 +59,7 @@ static tt_arg make(tt_dtype t, tt_shape s, uint32_t seed, float size)
         seed = seed * 1664525u + 1013904223u;
         x[i] = tti_to_bf16(((float)(seed >> 8) * 0x1p-23f - 1) * size);
     }
-    if (module->copy_now(device, a.data, NULL, x, (size_t)a.count * 2) != TT_OK)
+    if (module->copy_now(&device, a.data, NULL, x, (size_t)a.count * 2) != TT_OK)
         die("copy");
     free(x);
     return a;
@@ -75,9 +75,9 @@ static double call(const char *name, const void *attr, const tt_arg *in, int n_i
                  .n_in = n_in,
                  .n_out = n_out,
                  .lanes = lanes,
-                 .device = device,
+                 .device = device.state,
                  .n_phases = 1};
-    void *first = NULL, *last = NULL, *stream = module->stream(device);
+    void *first = NULL, *last = NULL, *stream = module->streams.stream(&device);
     if (k == NULL || k->prepare(&p) != TT_OK)
         die("prepare");
     void *scratch = room(p.scratch_bytes);
@@ -89,21 +89,22 @@ static double call(const char *name, const void *attr, const tt_arg *in, int n_i
                    .lanes = lanes,
                    .tune = p.tune,
                    .scratch = scratch,
-                   .device = device,
+                   .device = device.state,
                    .stream = stream};
-    if (k->fn[0](&l) != TT_OK || module->sync(device, 600000) != TT_OK)
+    if (k->fn[0](&l) != TT_OK || module->streams.sync(&device, tti_deadline(600000)) != TT_OK)
         die(name);
-    if (module->record(device, &first) != TT_OK)
+    if (module->streams.record(&device, &first) != TT_OK)
         die("record");
     for (int i = 0; i < TIMES; i++)
         if (k->fn[0](&l) != TT_OK)
             die(name);
-    if (module->record(device, &last) != TT_OK || module->sync(device, 600000) != TT_OK)
+    if (module->streams.record(&device, &last) != TT_OK ||
+        module->streams.sync(&device, tti_deadline(600000)) != TT_OK)
         die(name);
-    double s = module->elapsed(device, first, last) / TIMES;
-    module->drop_event(device, first);
-    module->drop_event(device, last);
-    module->free(device, scratch);
+    double s = module->streams.elapsed(&device, first, last) / TIMES;
+    module->streams.drop_event(&device, first);
+    module->streams.drop_event(&device, last);
+    module->free(&device, scratch);
     return s;
 }
 
@@ -125,7 +126,7 @@ static void keep(const char *what, const tt_arg *a)
     char *mine = malloc(bytes), *other = malloc(bytes);
     double worst = 0, size = 0;
     if (mine == NULL || other == NULL ||
-        module->copy_now(NULL, mine, device, a->data, bytes) != TT_OK)
+        module->copy_now(NULL, mine, &device, a->data, bytes) != TT_OK)
         die("keep");
     if (!is_second) {
         if (results != NULL && fwrite(mine, 1, bytes, results) != bytes)
@@ -188,7 +189,7 @@ static void time_product(const char *what, int64_t rows, int64_t k, int64_t n, i
     print(text, call("matmul", &to_dw, (tt_arg[]){x, dy}, 2, &dw, 1, &lanes), flops);
     tt_arg all[] = {x, w, b, y[0], y[1], dy, dx, dw};
     for (int i = 0; i < (int)TTI_COUNT(all); i++)
-        module->free(device, all[i].data);
+        module->free(&device, all[i].data);
 }
 
 static void time_attention(int64_t batch, int64_t t, int64_t h, int64_t d)
@@ -219,7 +220,7 @@ int main(int argc, char **argv)
     module->versions(text, sizeof(text));
     printf("%s\n", text);
     tt_ctx *ctx = tt_open(.devices = "cpu:0", .level = TT_DEBUG);
-    if (module->open(ctx, "gpu:0", 0, &device) != TT_OK)
+    if (module->open(ctx, "gpu:0", 0, &device.state) != TT_OK)
         die("cannot open gpu:0");
     results = argc > 1 ? fopen(argv[1], "rb") : NULL;
     is_second = results != NULL;
@@ -235,6 +236,6 @@ int main(int argc, char **argv)
     time_product("768 to 50304", rows, 768, 50304, TT_LINEAR, false);
     if (results != NULL)
         fclose(results);
-    module->close(device);
+    module->close(&device);
     return tt_close(ctx) == TT_OK ? 0 : 1;
 }

@@ -123,18 +123,18 @@ static inline tt_model *gpu_model(tt_ctx *ctx, const gpu_work *w)
 static inline tt_optimizer gpu_optimizer(const gpu_work *w)
 {
     if (gpu_is_text(w) && w->precision == TT_PRECISION_BF16)
-        return tt_adamw(.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1,
-                        .clip_global = 1.0);
+        return *tt_adamw(.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1,
+                         .clip_global = 1.0);
     if (gpu_is_text(w) || gpu_is_mlp(w) || gpu_is_cnn(w))
-        return tt_adam(.lr = 1e-3);
-    return tt_sgd(.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4);
+        return *tt_adam(.lr = 1e-3);
+    return *tt_sgd(.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4);
 }
 
 static inline tt_status gpu_compile(tt_model *m, const gpu_work *w)
 {
-    return tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = gpu_optimizer(w),
-                      .precision = w->precision,
-                      .freeze = strcmp(w->kind, "resnet50") == 0 ? "images*" : NULL);
+    return tt_compile(
+        m, .loss = TT_CROSS_ENTROPY, .optimizer = &(tt_optimizer[]){gpu_optimizer(w)}[0],
+        .precision = w->precision, .freeze = strcmp(w->kind, "resnet50") == 0 ? "images*" : NULL);
 }
 
 // ---- batches ---------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ static void run_layout(const layout *l)
     gpt_size gpt2 = {12, 12, 768, 50257, 1024};
     int n = l->hosts * l->devices;
     tt_ctx *ctx = tt_open(.strategy = l->strategy, .lanes = n > 64 ? n : 64,
-                          .spread = {.replicas = l->replicas});
+                          .spread = tt_spread(.replicas = l->replicas));
     model m;
     tti_topology top = {.made = NULL};
     double times[BENCH_MAX];

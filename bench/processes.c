@@ -1,12 +1,14 @@
 /*
  * processes.c - mirrored over two processes against two devices of one process: a training step of
- * some models, with shared memory and by wire; and how long four processes take from their start
- * to the end of the first step.
+ * some models, with shared memory and by wire; how long four processes take from their start to the
+ * end of the first step; and what four processes on two hosts send each other in a step, by link.
  *
  * All sides are there at once and take turns, round by round; a ratio is the median of the rounds'
  * ratios, with quartiles.
  */
+#include "base/ctx.h"
 #include "bench.h"
+#include "net/world.h"
 #include "works.h"
 #include <arpa/inet.h>
 #include <signal.h>
@@ -23,7 +25,9 @@
 typedef struct stage {
     _Atomic int go[SIDES + 1]; // the round a side may do; -1: it ends
     _Atomic int done[SIDES + 1];
-    double seconds[SIDES + 1]; // of its last round's step, median
+    double seconds[SIDES + 1];                       // of its last round's step, median
+    bool counts;                                     // what is sent in a step
+    int64_t messages[MOST][MOST], bytes[MOST][MOST]; // of a step, from rank to rank
 } stage;
 
 static void find_ports(char address[MOST][32], const char **addresses)
@@ -48,6 +52,22 @@ static void find_ports(char address[MOST][32], const char **addresses)
         close(held[i]);
 }
 
+// What this process sends the others in a step, after those that make plans.
+static void count_step(stage *st, tt_ctx *ctx, tt_model *m, const tt_batch_data *batch)
+{
+    tt_progress progress;
+    int self = tti_world_self(ctx->world), n = tti_world_size(ctx->world);
+    for (int step = 0; step < 3; step++) {
+        tt_train_step(m, batch, &progress);
+        for (int r = 0; r < n && step > 0; r++) {
+            int64_t messages, bytes;
+            tti_world_sent(ctx->world, r, &messages, &bytes);
+            st->messages[self][r] = messages - (step == 1 ? 0 : st->messages[self][r]);
+            st->bytes[self][r] = bytes - (step == 1 ? 0 : st->bytes[self][r]);
+        }
+    }
+}
+
 // One process of a side: a step, then rounds of steps as it is told.
 static void run_side(stage *st, int number, const work *w, const tt_tasks *t, int steps)
 {
@@ -58,8 +78,10 @@ static void run_side(stage *st, int number, const work *w, const tt_tasks *t, in
                           .threads = t == NULL ? 2 : 1, .tasks = t);
     tt_model *m = make_model(ctx, w);
     tt_progress progress;
-    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
+    tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = &(tt_optimizer[]){make_optimizer(w)}[0]);
     tt_train_step(m, &batches[0], &progress);
+    if (st->counts)
+        count_step(st, ctx, m, &batches[0]);
     bool first = t == NULL || t->self == 0;
     double *times = malloc(sizeof(*times) * (size_t)steps);
     if (first)
@@ -91,7 +113,7 @@ static void run_side(stage *st, int number, const work *w, const tt_tasks *t, in
 }
 
 static void start_side(stage *st, int number, const work *w, const char *transport, int n,
-                       int steps)
+                       int steps, const char *const *hosts)
 {
     static char address[SIDES + 1][MOST][32];
     const char *addresses[MOST];
@@ -102,8 +124,13 @@ static void start_side(stage *st, int number, const work *w, const char *transpo
         return;
     find_ports(address[number], addresses);
     for (int i = 0; i < n; i++) {
-        tt_tasks t = {
-            .n = n, .self = i, .addresses = addresses, .secret = secret, .transport = transport};
+        tt_tasks t = {.opts_size = sizeof(t),
+                      .n = n,
+                      .self = i,
+                      .addresses = addresses,
+                      .secret = secret,
+                      .transport = transport,
+                      .host = hosts != NULL ? hosts[i] : NULL};
         if (fork() == 0)
             run_side(st, number, w, &t, steps);
     }
@@ -132,7 +159,7 @@ static int compare(const work *w, stage *st)
     memset((void *)st, 0, sizeof(*st));
     bool good = true;
     for (int i = 0; i < SIDES; i++)
-        start_side(st, i, w, transports[i], 2, steps);
+        start_side(st, i, w, transports[i], 2, steps, NULL);
     for (int i = 0; i < SIDES; i++)
         good &= await(st, i, 1);
     for (int r = 1; good && r <= ROUNDS; r++)
@@ -155,6 +182,35 @@ static int compare(const work *w, stage *st)
     return 0;
 }
 
+// Messages and bytes of a step from ranks [from, from + n) to [to, to + n).
+static void print_link(const stage *st, const char *name, int from, int to, int n)
+{
+    int64_t messages = 0, bytes = 0;
+    for (int i = from; i < from + n; i++)
+        for (int k = to; k < to + n; k++) {
+            messages += st->messages[i][k];
+            bytes += st->bytes[i][k];
+        }
+    printf("  %-12s %8lld messages %10.1f KiB\n", name, (long long)messages, (double)bytes / 1024);
+}
+
+// Four processes: on two hosts of two, or each on one of its own.
+static int links(const work *w, stage *st, bool by_host)
+{
+    static const char *const hosts[] = {"a", "a", "b", "b"};
+    memset((void *)st, 0, sizeof(*st));
+    st->counts = true;
+    start_side(st, SIDES, w, by_host ? "auto" : "wire", 4, 1, by_host ? hosts : NULL);
+    bool good = await(st, SIDES, 1);
+    end_side(st, SIDES);
+    printf("%s, a step of 4 processes, %s\n", w->name,
+           by_host ? "2 on each of 2 hosts" : "each on a host of its own");
+    print_link(st, "a -> b", 0, 2, 2);
+    print_link(st, "b -> a", 2, 0, 2);
+    print_link(st, "within a", 0, 0, 2);
+    return !good;
+}
+
 int main(void)
 {
     stage *st = mmap(NULL, sizeof(*st), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -173,10 +229,13 @@ int main(void)
             failed |= compare(&works[i], st);
     memset((void *)st, 0, sizeof(*st));
     double start = bench_now();
-    start_side(st, SIDES, &works[2], "shm", 4, 1);
+    start_side(st, SIDES, &works[2], "shm", 4, 1, NULL);
     bool good = await(st, SIDES, 1);
     printf("4 processes from their start to the end of the first step: %.2f s\n",
            bench_now() - start);
     end_side(st, SIDES);
+    for (int i = 0; i < N_WORKS; i++)
+        for (int by_host = 0; by_host < 2 && strcmp(works[i].name, "cnn-b32") == 0; by_host++)
+            failed |= links(&works[i], st, by_host != 0);
     return failed || !good;
 }

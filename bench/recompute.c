@@ -28,8 +28,8 @@ static bool open_way(way *w)
 {
     w->ctx = tt_open(.devices = "cpu:0");
     w->model = make_model(w->ctx, &gpt);
-    tt_compile(w->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(&gpt),
-               .recompute = w->recompute);
+    tt_compile(w->model, .loss = TT_CROSS_ENTROPY,
+               .optimizer = &(tt_optimizer[]){make_optimizer(&gpt)}[0], .recompute = w->recompute);
     step(w);
     tt_plan_memory m = {0};
     tt_plan_memory_get(tt_model_get_session(w->model), 0, &m);

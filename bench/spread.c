@@ -19,7 +19,7 @@
 typedef struct side {
     const char *name, *devices, *strategy;
     int threads, lanes;
-    tt_spread spread;
+    const tt_spread *spread;
     // out:
     tt_ctx *ctx;
     tt_model *model;
@@ -65,7 +65,8 @@ static bool open_side(side *s, const work *w, const tt_batch_data *batches, int 
     s->ctx = tt_open(.devices = s->devices, .strategy = s->strategy, .threads = s->threads,
                      .lanes = s->lanes, .spread = s->spread);
     s->model = make_model(s->ctx, w);
-    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
+    tt_compile(s->model, .loss = TT_CROSS_ENTROPY,
+               .optimizer = &(tt_optimizer[]){make_optimizer(w)}[0]);
     one_step(s, batches, n);
     if (tt_status_of(s->ctx) != TT_OK) {
         fprintf(stderr, "%s: %s\n", s->name, tt_last_error(s->ctx).message);
@@ -187,7 +188,7 @@ static bool exact(double seconds)
     bool ok = true;
     printf("exact sums over 8 lanes; speed against reduce fast with one lane a device\n");
     for (int i = 0; i < 3; i++) {
-        tt_spread fast = {.reduce = TT_REDUCE_FAST};
+        tt_spread *fast = tt_spread(.reduce = TT_REDUCE_FAST);
         side one[] = {{.name = "fast, 1 device", .devices = "cpu:0", .threads = 2, .spread = fast},
                       {.name = "exact, 1 device", .devices = "cpu:0", .threads = 2}};
         side two[] = {{.name = "fast, mirrored on 2",
@@ -219,7 +220,7 @@ static bool pipeline(double seconds)
                   .devices = "cpu:0*2",
                   .threads = 2,
                   .strategy = "pipeline",
-                  .spread = {.schedule = (tt_pipe)i}};
+                  .spread = tt_spread(.schedule = (tt_pipe)i)};
         ok = open_side(&s, w, batches, n);
         double idle[ROUNDS], busy[2];
         int rounds = 0;

@@ -56,7 +56,8 @@ static void open_side(side *s, const work *w, const settings *set, const tt_batc
     s->times = malloc(sizeof(double) * MAX_STEPS);
     s->model = make_model(s->ctx, w);
     double start = bench_now();
-    tt_compile(s->model, .loss = TT_CROSS_ENTROPY, .optimizer = make_optimizer(w));
+    tt_compile(s->model, .loss = TT_CROSS_ENTROPY,
+               .optimizer = &(tt_optimizer[]){make_optimizer(w)}[0]);
     if (s->no_guard && tti_compile_again(s->model, false, false, false) != TT_OK)
         fprintf(stderr, "train: %s\n", tt_last_error(s->ctx).message);
     step(s, batches, n);

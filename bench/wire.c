@@ -92,7 +92,8 @@ static double tcp_round(void)
 static int wire_rank(int rank, const char *const *addresses, bool plain, double *out)
 {
     unsigned char secret[TT_SECRET_BYTES] = {1, 2, 3};
-    tt_tasks tasks = {.n = 2, .self = rank, .addresses = addresses, .secret = secret};
+    tt_tasks tasks = {
+        .opts_size = sizeof(tasks), .n = 2, .self = rank, .addresses = addresses, .secret = secret};
     tasks.transport = "wire";
     tasks.no_encryption = plain;
     tt_ctx *ctx = tt_open(.threads = 1, .tasks = &tasks);

@@ -99,7 +99,7 @@ static tt_model *make_model(tt_ctx *ctx, const work *w)
 
 static tt_optimizer make_optimizer(const work *w)
 {
-    return w->vocab > 0 ? tt_adamw(.lr = 1e-3) : tt_adam(.lr = 1e-3);
+    return w->vocab > 0 ? *tt_adamw(.lr = 1e-3) : *tt_adam(.lr = 1e-3);
 }
 
 static inline const work *find_work(const char *name)

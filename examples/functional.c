@@ -66,13 +66,14 @@ int main(void)
                                   {"is_same", TT_I32, TT_SCALAR, 2},
                                   {"distance", TT_F32, TT_SHAPE(1), 0}},
                        .read = read_pair};
-    tt_compile(m, .losses = {{.kind = TT_CROSS_ENTROPY}, {.kind = TT_MSE, .weight = 2}},
-               .n_losses = 2, .optimizer = tt_adam(.lr = 3e-3), .metrics = TT_ACCURACY);
+    tt_compile(m,
+               .losses = {tt_loss(.kind = TT_CROSS_ENTROPY), tt_loss(.kind = TT_MSE, .weight = 2)},
+               .optimizer = tt_adam(.lr = 3e-3), .metrics = TT_ACCURACY);
     tt_fit(m, tt_data_new(ctx, &pairs, .batch = 32), .epochs = 10);
 
     tt_fit_report report = {0};
     tt_fit_report_get(m, &report);
     printf("after %lld steps: loss %.4f, accuracy %.4f\n", (long long)report.steps,
-           report.last.loss, report.last.metrics[0]);
-    return tt_close(ctx) == TT_OK && report.last.metrics[0] > 0.9 ? 0 : 1;
+           report.last->loss, report.last->metrics[0]);
+    return tt_close(ctx) == TT_OK && report.last->metrics[0] > 0.9 ? 0 : 1;
 }

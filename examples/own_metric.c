@@ -46,9 +46,9 @@ int main(void)
     }
     tt_ctx *ctx = tt_open(.seed = 1, .devices = "cpu:0*2", .strategy = "mirrored");
     tt_data *data = tt_memory(ctx, .count = COUNT, .batch = 32,
-                              .fields = {{"width", width, TT_F32, TT_SHAPE(1)},
-                                         {"height", height, TT_F32, TT_SHAPE(1)},
-                                         {"area", area, TT_F32, TT_SHAPE(1)}});
+                              .fields = {tt_array("width", width, TT_F32, TT_SHAPE(1)),
+                                         tt_array("height", height, TT_F32, TT_SHAPE(1)),
+                                         tt_array("area", area, TT_F32, TT_SHAPE(1))});
 
     tt_model *model = tt_model_new(ctx);
     tt_tensor *w = tt_input(model, .shape = {1}, .name = "width");
@@ -58,10 +58,10 @@ int main(void)
     tt_layer_dense(model, .units = 1);
 
     tt_compile(model, .loss = TT_MSE, .optimizer = tt_adam(.lr = 0.05, .schedule = tt_cosine()),
-               .own_metrics = {{.name = "r2", .build = r2_build, .value = r2_value}});
+               .own_metrics = {tt_metric(.name = "r2", .build = r2_build, .value = r2_value)});
     int epochs = 0;
     tt_fit(model, data, .epochs = 16, .progress = stdout,
-           .callbacks = {{TT_AT_EPOCH_BEGIN, 4, before_epoch, &epochs}});
+           .callbacks = {tt_callback(TT_AT_EPOCH_BEGIN, 4, before_epoch, &epochs)});
 
     tt_evaluation e = {0};
     tt_evaluate(model, data, &e);

@@ -110,7 +110,7 @@ static tt_status hook(void *user, const tt_bucket *b)
 int main(void)
 {
     tt_ctx *ctx = tt_open(.strategy = "mirrored", .devices = "cpu:0*4", .seed = 1,
-                          .spread = {.reduce = TT_REDUCE_FAST});
+                          .spread = tt_spread(.reduce = TT_REDUCE_FAST));
     tt_data *digits = tt_digits(ctx, .count = 3200, .batch = 32);
     tt_data *unseen = tt_digits(ctx, .count = 1000, .first = 3200, .batch = 32);
     tt_model *model = tt_sequential(ctx, .input = {28, 28, 1});

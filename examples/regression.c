@@ -37,8 +37,7 @@ int main(void)
     tt_model *model = curve(ctx);
     double loss = 0;
     tt_compile(model, .loss = TT_MSE, .optimizer = tt_adam(.lr = 3e-3));
-    tt_fit(model, data, .epochs = 60, .callbacks = {{TT_AT_EPOCH, 1, look, &loss}},
-           .n_callbacks = 1);
+    tt_fit(model, data, .epochs = 60, .callbacks = {tt_callback(TT_AT_EPOCH, 1, look, &loss)});
     tt_save(model, "curve.tutti");
 
     tt_model *again = curve(ctx);

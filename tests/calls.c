@@ -2,6 +2,7 @@
  * calls.c - the values of calls.h: a small model, data, a graph and the rest, all of one context.
  */
 #include "calls.h"
+#include <unistd.h>
 
 calls_values fx;
 
@@ -25,6 +26,7 @@ void calls_open(void)
 {
     static float x[16], y[4];
     static const char job[] = "model: [dense: 2]\n";
+    CHECK_INT(chdir(test_folder()), 0); // some of the calls write files
     fx.ctx = tt_open(.devices = "cpu:0", .on_event = test_ignore_event);
     fx.graph = tt_graph_new(fx.ctx);
     fx.tensor = tt_variable(fx.graph, .shape = TT_SHAPE(4, 4), .name = "v");

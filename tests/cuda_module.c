@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 static const tti_cuda_module *module;
-static tt_ctx *ctx; // has the errors and the memory of the device's state
-static void *device;
-static void *held[512]; // given back by test_device_clear()
+static tt_ctx *ctx;       // has the errors and the memory of the device's state
+static tti_device device; // its head alone
+static void *held[512];   // given back by test_device_clear()
 static int n_held;
 
 typedef struct lane_set {
@@ -30,13 +30,14 @@ void test_device_open(void)
     if (module->count(why, sizeof(why)) == 0)
         test_skip(why);
     ctx = test_ctx();
-    ck_assert_msg(module->open(ctx, "gpu:0", 0, &device) == TT_OK, "%s", test_device_reason());
+    ck_assert_msg(module->open(ctx, "gpu:0", 0, &device.state) == TT_OK, "%s",
+                  test_device_reason());
 }
 
 void test_device_clear(void)
 {
     while (n_held > 0)
-        module->free(device, held[--n_held]);
+        module->free(&device, held[--n_held]);
     while (lane_sets != NULL) {
         lane_set *next = lane_sets->next;
         free(lane_sets);
@@ -84,11 +85,11 @@ void *test_device_room(const void *data, size_t bytes, size_t skip)
 {
     void *p;
     CHECK(n_held < (int)(sizeof(held) / sizeof(held[0])));
-    ck_assert_msg(module->alloc(device, bytes + skip + 16, &p) == TT_OK, "%s",
+    ck_assert_msg(module->alloc(&device, bytes + skip + 16, &p) == TT_OK, "%s",
                   test_device_reason());
     held[n_held++] = p;
     if (data != NULL && bytes > 0)
-        ck_assert_msg(module->copy_now(device, (char *)p + skip, NULL, data, bytes) == TT_OK, "%s",
+        ck_assert_msg(module->copy_now(&device, (char *)p + skip, NULL, data, bytes) == TT_OK, "%s",
                       test_device_reason());
     return (char *)p + skip;
 }
@@ -96,7 +97,7 @@ void *test_device_room(const void *data, size_t bytes, size_t skip)
 void test_device_get(void *to, const tt_arg *a)
 {
     size_t bytes = (size_t)a->count * tt_dtype_bytes(a->dtype);
-    ck_assert_msg(module->copy_now(NULL, to, device, a->data, bytes) == TT_OK, "%s",
+    ck_assert_msg(module->copy_now(NULL, to, &device, a->data, bytes) == TT_OK, "%s",
                   test_device_reason());
 }
 
@@ -111,7 +112,7 @@ tt_arg test_device_arg(tt_dtype t, int64_t count, const void *data, size_t skip)
 void test_device_close(void)
 {
     test_device_clear();
-    module->close(device);
+    module->close(&device);
     tt_clear_error(ctx); // the test has looked at it
     CHECK_OK(tt_close(ctx));
 }
@@ -144,10 +145,10 @@ tt_status test_device_run_key(tti_kernel_key key, tt_launch l)
                  .n_in = l.n_in,
                  .n_out = l.n_out,
                  .lanes = l.lanes,
-                 .device = device,
+                 .device = device.state,
                  .n_phases = 1};
-    l.device = device;
-    l.stream = module->stream(device);
+    l.device = device.state;
+    l.stream = module->streams.stream(&device);
     if (l.step != NULL)
         l.step = test_device_room(l.step, sizeof(*l.step), 0);
     if (k->prepare != NULL) {
@@ -155,6 +156,6 @@ tt_status test_device_run_key(tti_kernel_key key, tt_launch l)
         l.tune = p.tune;
         l.scratch = test_device_room(NULL, p.scratch_bytes, 0);
     }
-    tt_status st = k->fn[0](&l), synced = module->sync(device, 60000);
+    tt_status st = k->fn[0](&l), synced = module->streams.sync(&device, tti_deadline(60000));
     return st != TT_OK ? st : synced;
 }

@@ -28,7 +28,7 @@ job_built job_build_read(tt_ctx *reader, tt_job *j)
 {
     job_built b = {.reader = reader, .job = j};
     ck_assert_msg(j != NULL, "%s", tt_last_error(reader).message);
-    tt_open_opts o = tt_job_open_opts(j);
+    tt_open_opts o = *tt_job_open_opts(j);
     o.on_event = test_ignore_event;
     b.ctx = tt_open_with(&o);
     b.status = tt_job_build(j, b.ctx, &b.parts);

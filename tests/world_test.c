@@ -69,6 +69,7 @@ static void run_rank(world_job *j, int rank)
     double start = now();
     world_rank *r = &j->ranks[rank];
     tt_tasks t = j->tasks;
+    t.opts_size = sizeof(t);
     t.n = j->n;
     t.self = rank;
     t.addresses = j->addresses;

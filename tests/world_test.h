@@ -27,7 +27,7 @@ typedef struct world_job {
     tt_tasks tasks; // but for n, self, addresses, secret
     const char *devices, *strategy;
     const char *(*devices_of)(int rank); // in place of devices; NULL: equal ones
-    tt_spread spread;
+    const tt_spread *spread;
     int lanes;
     void (*change)(struct world_job *j, int rank, tt_tasks *t); // what this rank gets wrong
     void (*run)(struct world_job *j, int rank, tt_ctx *ctx);    // NULL: nothing

@@ -36,6 +36,11 @@ extern "C" {
  * function that fills a struct is likewise called tt_x_sized() and gets the size of the struct; the
  * macro tt_x() passes it, and no more than that is written.
  *
+ * A struct of options within options is given by a pointer, and has its size first too: the macro of
+ * its name makes one, .spread = tt_spread(.replicas = 2), and NULL means that all of it is default.
+ * Several are an array of such pointers, which ends with the first NULL. Only plain values stand in
+ * options themselves (tt_shape, tt_axes, tt_ints, tt_init, tt_batch): they never grow.
+ *
  * TT_ZERO in a field of type double is the number zero where 0 would mean another default:
  * tt_layer_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.
  */
@@ -189,6 +194,7 @@ typedef enum tt_update_where {
 
 // Options of strategies; zero means default. Only reduce and wire can change bits.
 typedef struct tt_spread {
+    size_t opts_size; // set by the macro
     int replicas;     // number of copies of the model; default: as many as the devices allow
     int stages;       // pipeline: devices per replica; default devices / replicas
     tt_pipe schedule; // pipeline
@@ -200,22 +206,23 @@ typedef struct tt_spread {
     tt_update_where update;
     const char *share; // lanes per replica: "equal" (default), "auto" (by speed), "2,1"
 } tt_spread;
+#define tt_spread(...) TT_OPTS(tt_spread, __VA_ARGS__)
 
 typedef struct tt_open_opts {
     size_t opts_size;
-    const char *devices;  // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
-    const char *strategy; // "single", "mirrored", "central", "pipeline"; default "single"
-    int lanes;            // fixed slices of the batch; set the order of sums; default 8
-    uint64_t seed;        // seed of random numbers and initial weights; default 0
-    tt_soft soft;         // soft placement
-    int threads;          // CPU threads, shared by all devices; default: all cores allowed
-    int64_t deadline_ms;  // longest wait without any progress, in ms; default 60000
-    tt_level level;       // lowest level logged; TT_ERROR also hides the lines per epoch
-    tt_event_fn on_event; // default: log lines to stderr
-    void *user;           // passed to on_event
-    const char *isa;      // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
-    tt_store *store;      // use these variables; default: a new store
-    tt_spread spread;     // options of the strategy
+    const char *devices;     // "cpu:0", "cpu:0*2", "cpu:0*2@512MiB", "all"; default "cpu:0"
+    const char *strategy;    // "single", "mirrored", "central", "pipeline"; default "single"
+    int lanes;               // fixed slices of the batch; set the order of sums; default 8
+    uint64_t seed;           // seed of random numbers and initial weights; default 0
+    tt_soft soft;            // soft placement
+    int threads;             // CPU threads, shared by all devices; default: all cores allowed
+    int64_t deadline_ms;     // longest wait without any progress, in ms; default 60000
+    tt_level level;          // lowest level logged; TT_ERROR also hides the lines per epoch
+    tt_event_fn on_event;    // default: log lines to stderr
+    void *user;              // passed to on_event
+    const char *isa;         // "plain", "fma", "avx2", "avx512"; default TUTTI_ISA, else the best
+    tt_store *store;         // use these variables; default: a new store
+    const tt_spread *spread; // options of the strategy
     const struct tt_tasks *tasks; // the job's processes (tasks.h); default: only this one
 } tt_open_opts;
 

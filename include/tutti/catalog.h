@@ -10,7 +10,8 @@
 #ifndef TUTTI_CATALOG_H
 #define TUTTI_CATALOG_H
 
-#include <tutti/base.h>
+#include <tutti/data.h>
+#include <tutti/model.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +88,32 @@ TT_API tt_status tt_catalog_option_sized(tt_ctx *ctx, tt_catalog_group group, in
 
 // All groups as one JSON object; free with tt_string_free().
 TT_API char *tt_catalog_json(tt_ctx *ctx);
+
+/*
+ * Making an entry by its name, as bindings and readers of other formats do. options is a JSON
+ * object from names of options to their values as a job file has them, each a string:
+ * {"units": "10", "kernel": "[3, 5]"}. What it does not have is the catalogue's default; zero has
+ * no special meaning. NULL: all default. TT_EINVAL: unknown names and values out of bounds.
+ */
+typedef struct tt_catalog_layer_opts {
+    size_t opts_size;
+    const char *options;
+    TT_LAYER_OPTIONS;
+} tt_catalog_layer_opts;
+// Appends a layer, as tt_layer_dense() and the others do; NULL on failure.
+TT_API tt_tensor *tt_catalog_layer_with(tt_model *m, const char *kind,
+                                        const tt_catalog_layer_opts *opts);
+#define tt_catalog_layer(...) TT_CALL2(tt_catalog_layer, __VA_ARGS__, )
+
+typedef struct tt_catalog_source_opts {
+    size_t opts_size;
+    const char *options;
+    TT_DATA_OPTIONS;
+} tt_catalog_source_opts;
+// Opens a data set, as tt_csv() and the others do; NULL on failure.
+TT_API tt_data *tt_catalog_source_with(tt_ctx *ctx, const char *kind,
+                                       const tt_catalog_source_opts *opts);
+#define tt_catalog_source(...) TT_CALL2(tt_catalog_source, __VA_ARGS__, )
 
 #ifdef __cplusplus
 }

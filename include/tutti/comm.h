@@ -265,9 +265,10 @@ typedef struct tt_gradient {
 /*
  * What tt_compile(.bucket_hook) is called with, once per bucket and step in each process. The hook
  * replaces every gradient by the sum over all replicas, or by an approximation of it, with the same
- * bits in all replicas: else their weights drift apart. Sums are scaled by a power of two that all share, so
- * a hook is linear. Its calls go to comm, a group with one member per replica, in order; buckets
- * come in the same order in every process. It runs on a thread that computes: other devices go on.
+ * bits in all replicas: else their weights drift apart. Sums are scaled by a power of two that all
+ * share, so a hook is linear. Its calls go to comm, a group with one member per replica, in order;
+ * buckets come in the same order in every process. It runs on a thread that computes: other devices
+ * go on.
  *
  * It sees the f32 gradients of weights with more than one element; what is summed as sparse rows,
  * losses and metrics are summed by the library. With one replica it is not called. An error that it

@@ -184,11 +184,13 @@ TT_API tt_data *tt_text_with(tt_ctx *ctx, const tt_text_opts *opts);
 
 // An array of records in the program's memory, as a field of a data set.
 typedef struct tt_array {
+    size_t opts_size; // set by the macro
     const char *name; // of the field: matches an input or a target of the model; copied
     const void *data; // count records, one after another
     tt_dtype dtype;   // default f32
     tt_shape shape;   // shape of one record; default: a scalar
 } tt_array;
+#define tt_array(...) TT_OPTS(tt_array, __VA_ARGS__)
 
 /*
  * Arrays in the program's memory; they must stay valid until the data set is freed. Either x and y,
@@ -201,8 +203,7 @@ typedef struct tt_memory_opts {
     tt_shape x_shape, y_shape; // shape of one record; default: a scalar
     int64_t count;             // number of records; required
     TT_DATA_OPTIONS;
-    tt_array fields[TT_MAX_FIELDS];
-    int n_fields; // default: the fields up to the first without data
+    const tt_array *fields[TT_MAX_FIELDS]; // {tt_array(.name = "a", .data = a), ...}
 } tt_memory_opts;
 TT_API tt_data *tt_memory_with(tt_ctx *ctx, const tt_memory_opts *opts);
 #define tt_memory(...) TT_CALL1(tt_memory, __VA_ARGS__, )

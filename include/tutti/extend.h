@@ -54,17 +54,17 @@ typedef struct tt_option {
 
 typedef struct tt_op tt_op;
 
-// How a tensor is distributed over devices.
+// How a tensor lies along one axis of the mesh of devices: "data", for example, which has replicas.
 typedef enum tt_layout_kind {
-    TT_LAYOUT_REPLICATED = 0,
-    TT_LAYOUT_SPLIT = 1,   // along axis, by lanes
-    TT_LAYOUT_PARTIAL = 2, // partial sums that are still to be added over lanes
-    TT_LAYOUT_OWN = 3,     // each replica has its own value
-    TT_LAYOUT_MOMENTS = 4, // statistics per lane that are still to be merged
+    TT_LAYOUT_REPLICATED = 0, // all coordinates have the same
+    TT_LAYOUT_SPLIT = 1,      // along dim; on data by lanes
+    TT_LAYOUT_PARTIAL = 2,    // each coordinate has a partial sum; they are still to be added
+    TT_LAYOUT_ONE = 3,        // one coordinate has it
+    TT_LAYOUT_MOMENTS = 4,    // as PARTIAL, but statistics that are still to be merged
 } tt_layout_kind;
 typedef struct tt_layout {
     tt_layout_kind kind;
-    int axis;
+    int dim; // -1: not split
 } tt_layout;
 
 struct tt_tensor {
@@ -73,7 +73,7 @@ struct tt_tensor {
     int index; // which output of node
     tt_dtype dtype;
     tt_shape shape;
-    tt_layout layout; // layout when the batch is split over lanes, from the op's split rule
+    tt_layout layout; // along data, where the batch is split over lanes: from the op's split rule
 };
 
 struct tt_node {
@@ -90,7 +90,6 @@ struct tt_node {
     size_t data_bytes;     //
     uint64_t key;          // hash of the name path; keys the random numbers
     bool mixes_rows;       // cannot be split over lanes
-    int stage;             // pipeline stage
     const tt_node *origin; // if made by tt_grad(): the node whose gradient this is part of
     int colocation;        // group; -1: none
     bool has_pin;
@@ -261,13 +260,16 @@ typedef struct tt_infer {
 } tt_infer;
 
 /*
- * The split rule is called for nodes with an open dimension. An op without a split rule mixes rows.
- * axis[i] is the axis of input i that is split over lanes; -1: not split.
+ * The split rule says how outputs are split if inputs are: axis[i] is the axis of input i that is
+ * split, -1: it is not. It is asked for each axis of the mesh of devices. On data the parts are
+ * lanes, and the axes are the open ones; on others any axis may be split, into equal parts. The
+ * answer follows from axis[], the attributes and the shapes alone. An op without a split rule
+ * cannot be split: it mixes rows.
  */
 typedef enum tt_split_kind {
-    TT_SPLIT_WHOLE = 0,    // the same on every lane
+    TT_SPLIT_WHOLE = 0,    // the same with every part
     TT_SPLIT_AXIS = 1,     // split along axis
-    TT_SPLIT_LANE_SUM = 2, // one partial sum per lane, added along the lane tree
+    TT_SPLIT_LANE_SUM = 2, // a partial sum per part; of lanes, added along the lane tree
     TT_SPLIT_MIXES = 3,    // cannot be split
     /*
      * Outputs 0 to 2 are mean, variance and unbiased variance over rows, each [c]. In a run of a

@@ -44,14 +44,15 @@ TT_API char *tt_job_print(tt_job *j);
 TT_API char *tt_job_core_print(tt_job *j);
 // The value of a key ("output.dir") as text, valid as long as the job; NULL: no such key.
 TT_API const char *tt_job_get(const tt_job *j, const char *key);
-// Options with which to open a context for the job; strings are owned by the job.
-TT_API tt_open_opts tt_job_open_opts(const tt_job *j);
+// Options with which to open a context for the job, owned by the job; NULL for NULL.
+TT_API const tt_open_opts *tt_job_open_opts(const tt_job *j);
 
 // The parts of a job, built in ctx (opened with tt_job_open_opts()) and owned by it.
 typedef struct tt_job_parts {
     tt_data *train, *validate, *test; // NULL if the job has none
     tt_model *model;                  // compiled if the job has a train section
-    tt_fit_opts fit;                  // complete but for callbacks and folders
+    tt_fit_opts *fit; // complete but for callbacks and folders, which may be set here; owned by
+                      // the job and made anew by the next build
 } tt_job_parts;
 TT_API tt_status tt_job_build_sized(tt_job *j, tt_ctx *ctx, tt_job_parts *out, size_t size);
 #define tt_job_build(j, ctx, out) tt_job_build_sized((j), (ctx), (out), sizeof(tt_job_parts))

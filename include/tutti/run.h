@@ -13,8 +13,13 @@ extern "C" {
 typedef struct tt_session tt_session;
 
 /*
- * A store holds variables by name. Each context has one; sessions of several contexts may share
- * one (tt_open(.store)). Thread-safe and reference-counted; release with tt_store_release().
+ * A store holds variables by name. Each context has one; contexts may share one (tt_open(.store)),
+ * each in a thread of its own, also at the same time. A run that writes variables has the store
+ * alone, other runs and reads share it, so that a run sees all variables as they are between two
+ * updates; calls wait for each other. A variable that lies only on a GPU of another context is
+ * there for others once that context uses the store again, or closes. The variables of a job of
+ * several processes are no other context's until the job's context is closed. Reference-counted;
+ * release with tt_store_release().
  */
 TT_API tt_store *tt_store_new(void);
 TT_API tt_store *tt_store_of(tt_ctx *ctx); // retained for the caller

@@ -12,11 +12,12 @@
 extern "C" {
 #endif
 
-#define TT_MAX_TASKS    64
+#define TT_MAX_TASKS    1024
 #define TT_SECRET_BYTES 32
 
 // Zero means default. Everything is copied.
 typedef struct tt_tasks {
+    size_t opts_size;             // set by the macro
     int n;                        // number of processes, 1 to TT_MAX_TASKS
     int self;                     // rank of this process, from 0
     const char *const *names;     // name of each process; default "/job:worker/task:0", ...
@@ -35,6 +36,7 @@ typedef struct tt_tasks {
     const volatile int *stop; // when it becomes non-zero (set by a signal handler), tt_open() stops
                               // waiting for the others: TT_ESTOP; default NULL. Not copied
 } tt_tasks;
+#define tt_tasks(...) TT_OPTS(tt_tasks, __VA_ARGS__)
 
 // Makes the secret of a new job from the system's random numbers.
 TT_API tt_status tt_secret_new(tt_ctx *ctx, unsigned char out[TT_SECRET_BYTES]);

@@ -33,6 +33,7 @@ typedef tt_tensor *(*tt_loss_fn)(void *user, tt_graph *g, tt_tensor *output, tt_
  * element of the target is a term; for cross entropy with probabilities, every row is.
  */
 typedef struct tt_loss {
+    size_t opts_size; // set by the macro
     tt_loss_kind kind;
     double weight;      // default 1; TT_ZERO: 0
     double smoothing;   // cross entropy: label smoothing
@@ -43,7 +44,11 @@ typedef struct tt_loss {
     const char *target; // name of the data field; default: the next after the inputs
     tt_loss_fn fn;      // TT_CUSTOM_LOSS
     void *user;
+    bool has_target; // TT_CUSTOM_LOSS: its target is as below; default: like the output
+    tt_dtype target_dtype;
+    tt_shape target_shape; // of one record
 } tt_loss;
+#define tt_loss(...) TT_OPTS(tt_loss, __VA_ARGS__)
 
 // The built-in metrics, as a set of bits. Each is computed from sums and counts over all records,
 // never as a mean of means. Their values differ from those of losses.
@@ -86,6 +91,7 @@ typedef tt_status (*tt_metric_build_fn)(void *user, tt_graph *g, const tt_metric
 // The metric of the sums over all records; sums[i] has the sizes[i] elements of state i.
 typedef double (*tt_metric_value_fn)(void *user, const double *const *sums, const int64_t *sizes);
 typedef struct tt_metric {
+    size_t opts_size; // set by the macro
     const char *name; // shown in progress, history and reports; up to 31 of a-z, A-Z, 0-9, _
     tt_metric_build_fn build;
     tt_metric_value_fn value;
@@ -93,8 +99,9 @@ typedef struct tt_metric {
     bool lower_is_better; // for early stopping, plateaus and the best checkpoint
     const char *output;   // name of the model's output; it must have a loss. Default: the first's
 } tt_metric;
+#define tt_metric(...) TT_OPTS(tt_metric, __VA_ARGS__)
 
-// ---- schedules and optimizers: plain values --------------------------------------------------
+// ---- schedules and optimizers ------------------------------------------------------------------
 
 typedef enum tt_schedule_kind {
     TT_LR_CONSTANT = 0,
@@ -103,8 +110,16 @@ typedef enum tt_schedule_kind {
     TT_LR_COSINE = 3,      // cosine decay to final (a fraction) at `steps`
     TT_LR_LINEAR = 4,      // linear decay to final
     TT_LR_ONE_CYCLE = 5,   // from 1/25 up to 1 at peak * steps, then down to final, by cosine
+    TT_LR_CUSTOM = 6,      // fn
 } tt_schedule_kind;
+/*
+ * A schedule of your own: the factor on the learning rate at a step, counted from 0 after the
+ * warmup, of steps in total (0: unknown). It must be finite and not negative, and depend on its
+ * arguments only, so that a resumed fit and other processes compute the same.
+ */
+typedef double (*tt_schedule_fn)(void *user, int64_t step, int64_t steps);
 typedef struct tt_schedule {
+    size_t opts_size; // set by the macros
     tt_schedule_kind kind;
     int64_t warmup; // steps of linear warmup before the schedule begins
     int64_t steps;  // last step of the schedule, warmup included; default: that of the fit;
@@ -113,13 +128,18 @@ typedef struct tt_schedule {
     double factor;  // step: default 0.1; exponential: 0.95
     int64_t every;  // step, exponential: default 1000
     double peak;    // one_cycle: default 0.3
+
+    tt_schedule_fn fn; // TT_LR_CUSTOM
+    void *user;        // passed to fn, while the model is compiled with it
 } tt_schedule;
-#define tt_cosine(...)      ((tt_schedule){.kind = TT_LR_COSINE, __VA_ARGS__})
-#define tt_linear(...)      ((tt_schedule){.kind = TT_LR_LINEAR, __VA_ARGS__})
-#define tt_one_cycle(...)   ((tt_schedule){.kind = TT_LR_ONE_CYCLE, __VA_ARGS__})
-#define tt_step_decay(...)  ((tt_schedule){.kind = TT_LR_STEP, __VA_ARGS__})
-#define tt_exponential(...) ((tt_schedule){.kind = TT_LR_EXPONENTIAL, __VA_ARGS__})
-// The factor on the learning rate at a step of total; the same bits on every machine.
+#define tt_schedule(...)    TT_OPTS(tt_schedule, __VA_ARGS__)
+#define tt_cosine(...)      tt_schedule(.kind = TT_LR_COSINE, __VA_ARGS__)
+#define tt_linear(...)      tt_schedule(.kind = TT_LR_LINEAR, __VA_ARGS__)
+#define tt_one_cycle(...)   tt_schedule(.kind = TT_LR_ONE_CYCLE, __VA_ARGS__)
+#define tt_step_decay(...)  tt_schedule(.kind = TT_LR_STEP, __VA_ARGS__)
+#define tt_exponential(...) tt_schedule(.kind = TT_LR_EXPONENTIAL, __VA_ARGS__)
+// The factor on the learning rate at a step of total; the same bits on every machine. NaN if s is
+// not a schedule.
 TT_API double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total);
 
 typedef enum tt_optimizer_kind {
@@ -133,38 +153,41 @@ typedef enum tt_optimizer_kind {
 
 // Settings for the weights whose names match; the first group that matches applies.
 typedef struct tt_group {
+    size_t opts_size;  // set by the macro
     const char *match; // patterns with * and ?, "*.bias, norm*"
     double lr_scale;   // default 1; TT_ZERO: 0
     bool no_decay;
     double weight_decay; // default: the optimizer's
 } tt_group;
+#define tt_group(...) TT_OPTS(tt_group, __VA_ARGS__)
 #define TT_MAX_GROUPS 16
 
 typedef struct tt_optimizer {
+    size_t opts_size; // set by the macros
     tt_optimizer_kind kind;
     double lr;           // default 1e-3 (sgd, adagrad: 1e-2; lion: 1e-4); TT_ZERO: 0, as below
     double momentum;     // sgd, rmsprop
     bool nesterov;       //
     double beta1, beta2; // as in tt_update_opts; lion: 0.9, 0.99
     double eps;
-    double initial;       // adagrad
-    double weight_decay;  // adamw: default 0.01; the others: 0
-    const char *no_decay; // weights without weight decay, as name patterns
-    double clip_value;    // clip each gradient element; 0: off. Set only one of the three
-    double clip_norm;     // clip the norm of each weight's gradient
-    double clip_global;   // clip the norm of all gradients together
-    double ema;           // decay of a moving average of the weights; 0: off
-    tt_schedule schedule;
-    tt_group groups[TT_MAX_GROUPS];
-    int n_groups;
-    bool exact; // zero fields mean zero instead of the default
+    double initial;              // adagrad
+    double weight_decay;         // adamw: default 0.01; the others: 0
+    const char *no_decay;        // weights without weight decay, as name patterns
+    double clip_value;           // clip each gradient element; 0: off. Set only one of the three
+    double clip_norm;            // clip the norm of each weight's gradient
+    double clip_global;          // clip the norm of all gradients together
+    double ema;                  // decay of a moving average of the weights; 0: off
+    const tt_schedule *schedule; // default: constant
+    const tt_group *groups[TT_MAX_GROUPS]; // {tt_group(.match = "*.bias", .no_decay = true), ...}
+    bool exact;                            // zero fields mean zero instead of the default
 } tt_optimizer;
-#define tt_sgd(...)     ((tt_optimizer){.kind = TT_SGD, __VA_ARGS__})
-#define tt_adam(...)    ((tt_optimizer){.kind = TT_ADAM, __VA_ARGS__})
-#define tt_adamw(...)   ((tt_optimizer){.kind = TT_ADAMW, __VA_ARGS__})
-#define tt_rmsprop(...) ((tt_optimizer){.kind = TT_RMSPROP, __VA_ARGS__})
-#define tt_adagrad(...) ((tt_optimizer){.kind = TT_ADAGRAD, __VA_ARGS__})
-#define tt_lion(...)    ((tt_optimizer){.kind = TT_LION, __VA_ARGS__})
+#define tt_optimizer(...) TT_OPTS(tt_optimizer, __VA_ARGS__)
+#define tt_sgd(...)       tt_optimizer(.kind = TT_SGD, __VA_ARGS__)
+#define tt_adam(...)      tt_optimizer(.kind = TT_ADAM, __VA_ARGS__)
+#define tt_adamw(...)     tt_optimizer(.kind = TT_ADAMW, __VA_ARGS__)
+#define tt_rmsprop(...)   tt_optimizer(.kind = TT_RMSPROP, __VA_ARGS__)
+#define tt_adagrad(...)   tt_optimizer(.kind = TT_ADAGRAD, __VA_ARGS__)
+#define tt_lion(...)      tt_optimizer(.kind = TT_LION, __VA_ARGS__)
 
 // ---- compile ---------------------------------------------------------------------------------
 
@@ -177,10 +200,10 @@ typedef enum tt_precision {
 #define TT_MAX_LOSSES 8
 typedef struct tt_compile_opts {
     size_t opts_size;
-    tt_loss_kind loss;             // one loss; or
-    tt_loss losses[TT_MAX_LOSSES]; // several losses, or one with options
-    int n_losses;
-    tt_optimizer optimizer; // default sgd
+    tt_loss_kind loss;                    // one loss; or
+    const tt_loss *losses[TT_MAX_LOSSES]; // several, or one with options:
+                                          // {tt_loss(.kind = TT_MSE, .weight = 2), ...}
+    const tt_optimizer *optimizer;        // tt_adam(.lr = 1e-3); default sgd
     int metrics;            // TT_ACCURACY | TT_TOP_K: metrics of the first loss's output; and
                             // own_metrics, at the end
     int top_k;              // default 5
@@ -194,8 +217,7 @@ typedef struct tt_compile_opts {
      * the activations of each device fit into 4 GiB. Does not change any bit.
      */
     const char *recompute;
-    tt_metric own_metrics[TT_MAX_OWN_METRICS];
-    int n_own_metrics; // default: those that have a build function
+    const tt_metric *own_metrics[TT_MAX_OWN_METRICS]; // {tt_metric(.name = "r2", ...), ...}
     /*
      * Sums gradients over the replicas in place of the library, a bucket at a time (comm.h), for
      * example to send less: DDP's comm hook. Needs reduce: fast and devices with host memory.
@@ -252,11 +274,14 @@ typedef enum tt_moment {
 // succeeds), or an error.
 typedef tt_status (*tt_callback_fn)(void *user, tt_model *m, const tt_progress *p);
 typedef struct tt_callback {
+    size_t opts_size; // set by the macro
     tt_moment at;
     int64_t every; // steps, epochs or validations; default 1
     tt_callback_fn fn;
     void *user;
 } tt_callback;
+#define tt_callback(...) TT_OPTS(tt_callback, __VA_ARGS__)
+#define TT_MAX_CALLBACKS 16
 
 typedef enum tt_nan {
     TT_NAN_STOP =
@@ -267,6 +292,7 @@ typedef enum tt_nan {
 
 // Watches a metric: "loss", "accuracy", "validation_loss", "validation_accuracy".
 typedef struct tt_watch {
+    size_t opts_size;  // set by the macro
     const char *value; // default: validation_loss; without validation data: loss
     bool max;          // higher is better; default: known from the name
     int patience;      // epochs (or validations) without improvement; 0: off
@@ -275,6 +301,7 @@ typedef struct tt_watch {
     double min_lr;     // plateau: lower limit of the learning rate
     bool restore;      // early stopping: restore the best weights at the end
 } tt_watch;
+#define tt_watch(...) TT_OPTS(tt_watch, __VA_ARGS__)
 
 typedef struct tt_fit_opts {
     size_t opts_size;
@@ -285,15 +312,14 @@ typedef struct tt_fit_opts {
     tt_data *validate;      // validation data, used after each epoch, or
     int64_t validate_every; // after this many steps
     int64_t validate_rows;  // largest number of records to validate on; default: all
-    tt_callback callbacks[16];
-    int n_callbacks; // default: those that have a function
-    tt_watch early_stop;
-    tt_watch plateau;
+    const tt_callback *callbacks[TT_MAX_CALLBACKS]; // {tt_callback(TT_AT_EPOCH, 1, fn, user), ...}
+    const tt_watch *early_stop;                     // tt_watch(.patience = 3)
+    const tt_watch *plateau;
     tt_nan nan;
     const char *checkpoints; // folder; NULL: none are written
     int64_t save_every;      // steps between checkpoints; default: one per epoch
     int keep;                // number of newest checkpoints to keep; default 3
-    tt_watch best;           // metric of the best checkpoint, also kept; patience is not used
+    const tt_watch *best;    // metric of the best checkpoint, also kept; patience is not used
     bool resume;             // from the newest in the folder; from step 0 if there is none at all
     const char *job;         // text stored in the checkpoint's manifest
     int64_t profile;         // number of steps to measure after the third (tt_fit_profile())
@@ -328,7 +354,7 @@ typedef enum tt_fit_end {
 
 // The results of a fit.
 typedef struct tt_fit_report {
-    tt_progress last;
+    const tt_progress *last;        // of the last step; borrowed until the next fit or compile
     int64_t steps, epochs, skipped; // skipped: steps that were not applied
     double first_step_seconds;      // from the call until the end of the first step
     double step_ms_median;

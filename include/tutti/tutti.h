@@ -15,6 +15,7 @@
 #include <tutti/job.h>
 #include <tutti/model.h>
 #include <tutti/ops.h>
+#include <tutti/record.h>
 #include <tutti/run.h>
 #include <tutti/tasks.h>
 #include <tutti/train.h>

@@ -157,6 +157,24 @@ bool tti_opts_has(const void *opts, size_t end);
 #define TTI_OPTS_HAS(type, opts, member) \
     tti_opts_has((opts), offsetof(type, member) + sizeof(((type *)0)->member))
 
+/*
+ * A struct that options point to, copied in the same way; NULL: all of it is default. who says where
+ * it stands: "fit: early_stop".
+ */
+tt_status tti_opts_part(tt_ctx *ctx, const char *who, const void *part, void *own,
+                        size_t size) TTI_CHECKED;
+#define TTI_OPTS_PART(ctx, who, part, own) \
+    tti_opts_part((ctx), (who), (part), (own), sizeof(*(1 ? (own) : (part))))
+/*
+ * Those of an array of pointers that ends with the first NULL, copied to an array of structs, which
+ * the pointers then lead to; *n: how many.
+ */
+tt_status tti_opts_list(tt_ctx *ctx, const char *who, void *list, int max, void *own, size_t size,
+                        int *n) TTI_CHECKED;
+#define TTI_OPTS_LIST(ctx, who, list, own, n)                   \
+    tti_opts_list((ctx), (who), (list), TTI_COUNT(list), (own), \
+                  sizeof(*(1 ? &(own)[0] : (list)[0])), (n))
+
 // Gives a caller the struct that it asked for, as long as its own is; what it knows more is zero.
 void tti_out_copy(void *out, size_t size, const void *from, size_t known);
 

@@ -52,6 +52,8 @@ struct tt_ctx {
 
     // What upper folders hang here.
     tt_store *store;
+    tt_store **stores; // others that sessions have opened
+    int64_t n_stores, cap_stores;
     struct tti_world *world; // comm/: the job's other processes; NULL: there are none
     const tt_op **user_ops;
     int64_t n_user_ops, cap_user_ops;

@@ -1,7 +1,9 @@
 /*
  * lock.h - the order in which locks are taken. A thread that holds one takes only those below it.
  *
- *   1. tt_store's lock          which variables there are, their memory and versions
+ *   0. a hold of a tt_store     the values of variables, their shards and versions: a context's, not
+ *                               a thread's, for a run or a read (run/store.h)
+ *   1. tt_store.mu              which variables there are, and who has holds
  *   2. a device's lock          its arena and its list of work
  *   3. tti_queue.mu             a bounded queue
  *      tti_saver.mu             what the thread that saves has to do; never held with a queue's
@@ -11,8 +13,9 @@
  *   4. tt_ctx.mu                the error slot and events out; recursive, because the owner's event
  *                               function may call the library
  *
- * Errors can be recorded and lines logged under any lock, so tt_ctx.mu is the last. No lock is held
- * across a kernel, a wait on a flag or a call of a user's function other than an event's.
+ * Errors can be recorded and lines logged under any lock, so tt_ctx.mu is the last. No lock but a
+ * hold is held across a kernel, a wait on a flag or a call of a user's function other than an
+ * event's; a context that has a hold gets another one of the same store without waiting.
  */
 #ifndef TUTTI_BASE_LOCK_H
 #define TUTTI_BASE_LOCK_H

@@ -70,6 +70,13 @@ static const flag flags[] = {
      TEXT, AT(run), 0, 0},
     {"runs", "ROOT", "folder that holds the run folders (default: runs)", TEXT, AT(runs), 0, 0},
     {"failed", NULL, "only runs that failed or have trained nothing", SWITCH, AT(failed), 0, 0},
+    {"where", "KEY=VALUE",
+     "only runs for which this holds: a key of the job, a metric, state, tag, hash; signs = != < "
+     "<= > >= and ~ (contains); may be repeated",
+     MANY, AT(where), 0, 0},
+    {"sort", "KEY", "order by a key or metric, the lowest first; -KEY: the highest first", TEXT,
+     AT(sort), 0, 0},
+    {"limit", "N", "show at most N runs", NUMBER, AT(limit), 1, (int64_t)1 << 40},
     {"checkpoint", "PATH",
      "checkpoint to use: a path, best, step-N or a safetensors file (default: the newest)", TEXT,
      AT(checkpoint), 0, 0},
@@ -447,6 +454,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out)
             return cli_usage("tutti %s: more than %d arguments", verb->name, CLI_MAX_WORDS);
         } else {
             out->words[out->n_words++] = argv[i];
+            only_words = only_words || (out->n_words == 1 && verb->ends_flags != NULL &&
+                                        verb->ends_flags(argv[i]));
         }
     }
     return check(verb, out);

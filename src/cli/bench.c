@@ -29,10 +29,9 @@ static tt_status time_steps(cli_job *j, int64_t steps, double *ms, result *out)
     tt_batch_data batch;
     tt_progress progress;
     tti_step *s = j->parts.model->step;
-    if (s != NULL &&
-        s->opts.optimizer.schedule.steps == 0) // rates do not matter, but they must end
-        s->opts.optimizer.schedule.steps = WARM + steps;
-    TT_TRY(tt_data_start(j->parts.train, j->parts.fit.batch, 0));
+    if (s != NULL && s->rule.schedule.steps == 0) // rates do not matter, but they must end
+        s->rule.schedule.steps = WARM + steps;
+    TT_TRY(tt_data_start(j->parts.train, j->parts.fit->batch, 0));
     TT_TRY(tt_data_next(j->parts.train, &batch));
     for (int64_t i = -WARM; i < steps; i++) {
         int64_t begin = tti_now_ns();
@@ -72,7 +71,7 @@ static int measure(const cli_args *args, const char *devices, result *out)
         rc = CLI_BAD_JOB;
     }
     if (rc == CLI_OK) {
-        snprintf(out->devices, sizeof(out->devices), "%s", tt_job_open_opts(j.job).devices);
+        snprintf(out->devices, sizeof(out->devices), "%s", tt_job_open_opts(j.job)->devices);
         double *ms = tti_calloc(j.ctx, (size_t)args->steps, sizeof(*ms));
         if (ms == NULL || time_steps(&j, args->steps, ms, out) != TT_OK)
             rc = cli_code(tt_status_of(j.ctx));

@@ -37,11 +37,11 @@ typedef struct cli_args {
         failed, stages;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
-        *topology, *lr, *stage;
+        *topology, *lr, *stage, *sort;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
-        grace, top, epochs, batch;
+        grace, top, epochs, batch, limit;
     double temperature;
-    cli_texts targets, sets;
+    cli_texts targets, sets, where;
     const struct cli_verb *verb;
     const char *words[CLI_MAX_WORDS]; // what is no flag
     int n_words;
@@ -54,8 +54,9 @@ typedef struct cli_verb {
     const char *help;    // more lines
     const char *flags;   // names of the flags it takes, with spaces between
     int min_words, max_words;
-    bool alone; // refused where the environment names several processes
-    bool joins; // joins them
+    bool alone;                           // refused where the environment names several processes
+    bool joins;                           // joins them
+    bool (*ends_flags)(const char *word); // behind such a first word all are words; NULL: none is
     int (*run)(const cli_args *args);
 } cli_verb;
 

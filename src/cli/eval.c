@@ -23,7 +23,7 @@ static tt_status evaluate(cli_model *m, const cli_args *args, tt_data *data, con
     tt_evaluation e;
     tt_hash hash;
     char hex[33];
-    const tt_fit_opts *fit = &m->j.parts.fit; // as at the end of training, unless --rows says
+    const tt_fit_opts *fit = m->j.parts.fit; // as at the end of training, unless --rows says
     TT_TRY(tt_evaluate(m->model, data, &e, .batch = args->rows > 0 ? args->rows : fit->batch,
                        .accumulate = args->rows > 0 ? 1 : fit->accumulate, .rows = args->count));
     TT_TRY(tt_model_hash(m->model, &hash));

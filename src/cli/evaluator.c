@@ -153,7 +153,7 @@ static tt_status evaluate(watch *w, bool *is_new)
 {
     tt_ctx *ctx = w->j->ctx;
     tt_model *m = w->j->parts.model;
-    const tt_fit_opts *fit = &w->j->parts.fit;
+    const tt_fit_opts *fit = w->j->parts.fit;
     char path[TTI_PATH_MAX];
     tt_evaluation e;
     *is_new = false;

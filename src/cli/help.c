@@ -40,7 +40,7 @@ static const struct {
      "  %w = variable {shape=[784, 10], init=glorot_uniform}\n"
      "  %c = const {shape=[3]} data [1, 0.5, -2]\n"
      "  %y = matmul(%x, %w) {act=relu} @cpu:0 : f32[b, 10]\n"
-     "  %z = mul(%y, %y) colocate(0) stage(1)\n"
+     "  %z = mul(%y, %y) colocate(0)\n"
      "  after %z: %c\n"
      "\n"
      "A line gives a node's name, its op, its inputs (%name, or %name:1 for output 1), the\n"

@@ -121,7 +121,7 @@ int cli_job_read(const cli_args *args, const char *word, cli_need need, cli_job 
 
 int cli_job_open(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
 {
-    tt_open_opts opts = tt_job_open_opts(j->job);
+    tt_open_opts opts = *tt_job_open_opts(j->job);
     cli_cluster c = {NULL, NULL};
     int rc = CLI_OK;
     opts.on_event = on_event != NULL ? on_event : on_log;
@@ -223,13 +223,13 @@ static bool load_of(const cli_job *j, tti_load *out)
     const tt_job_parts *p = &j->parts;
     if (p->train == NULL || p->model == NULL || p->model->step == NULL)
         return false;
-    *out = (tti_load){.batch = TTI_MAX(p->fit.batch, 1),
-                      .accumulate = TTI_MAX(p->fit.accumulate, 1),
+    *out = (tti_load){.batch = TTI_MAX(p->fit->batch, 1),
+                      .accumulate = TTI_MAX(p->fit->accumulate, 1),
                       .records = tt_data_count(p->train)};
     if (p->validate != NULL)
         out->validate_records = tt_data_count(p->validate);
-    if (p->validate != NULL && p->fit.validate_rows > 0)
-        out->validate_records = TTI_MIN(out->validate_records, p->fit.validate_rows);
+    if (p->validate != NULL && p->fit->validate_rows > 0)
+        out->validate_records = TTI_MIN(out->validate_records, p->fit->validate_rows);
     if (p->test != NULL)
         out->validate_records = TTI_MAX(out->validate_records, tt_data_count(p->test));
     return out->records > 0;

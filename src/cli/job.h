@@ -17,9 +17,10 @@ typedef struct cli_job {
     bool evaluates; // but evaluates what the others train
     bool no_init;   // the weights that init names are not loaded
     tt_job_parts parts;
-    const char *runs; // where run folders are
-    bool tensorboard; // event files are wanted
-    bool trial;       // a spread may be compared with one device
+    tt_fit_opts own_fit; // what parts.fit points to for a model without a job
+    const char *runs;    // where run folders are
+    bool tensorboard;    // event files are wanted
+    bool trial;          // a spread may be compared with one device
     char file[TTI_PATH_MAX];
     char run[TTI_RUN_PATH]; // the folder, if a run was named; ""
 } cli_job;

@@ -137,16 +137,8 @@ static tt_model *gpt(tt_ctx *ctx, const matrix_way *way)
     return end(&p);
 }
 
-#define SGD                                                             \
-    "sgd",                                                              \
-    {                                                                   \
-        .kind = TT_SGD, .lr = 0.05, .momentum = 0.9, .clip_global = 1.0 \
-    }
-#define ADAM                        \
-    "adam",                         \
-    {                               \
-        .kind = TT_ADAM, .lr = 2e-3 \
-    }
+#define SGD  "sgd", tt_sgd(.lr = 0.05, .momentum = 0.9, .clip_global = 1.0)
+#define ADAM "adam", tt_adam(.lr = 2e-3)
 #define F32  TT_PRECISION_F32
 #define BF16 TT_PRECISION_BF16
 #define F16  TT_PRECISION_F16
@@ -211,13 +203,15 @@ tt_ctx *matrix_open(const matrix_way *way)
 {
     char devices[64];
     const tt_tasks *t = way->tasks;
+    tt_spread spread = way->spread;
+    spread.opts_size = sizeof(spread);
     snprintf(devices, sizeof(devices), "%.40s*%d", way->device == NULL ? "cpu:0" : way->device,
              t == NULL ? way->devices : matrix_share(way, t->n, t->self));
     return tt_open(.devices = devices, .strategy = way->strategy, .lanes = way->lanes, .seed = 7,
                    .threads = way->threads > 0 ? way->threads
                               : t == NULL      ? 2
                                                : 1,
-                   .isa = way->isa, .spread = way->spread, .on_event = ignore, .tasks = t);
+                   .isa = way->isa, .spread = &spread, .on_event = ignore, .tasks = t);
 }
 
 tt_model *matrix_build(tt_ctx *ctx, const matrix_model *model, const matrix_way *way)
@@ -252,8 +246,8 @@ void matrix_run(const matrix_model *model, const matrix_way *way, const char *ha
                .hashes = hashes != NULL) == TT_OK &&
         tt_fit_report_get(m, &r) == TT_OK) {
         *out = (matrix_result){.weights = r.weights,
-                               .loss = r.last.loss,
-                               .metric = r.last.metrics[0],
+                               .loss = r.last->loss,
+                               .metric = r.last->metrics[0],
                                .ms = r.step_ms_median,
                                .working = count_working(ctx)};
         if (hashes != NULL)

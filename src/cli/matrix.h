@@ -15,7 +15,7 @@
 struct matrix_way;
 typedef struct matrix_model {
     const char *name, *optimizer;
-    tt_optimizer rule;
+    const tt_optimizer *rule;
     tt_model *(*build)(tt_ctx *ctx, const struct matrix_way *way);
     bool is_text;   // its data are symbols, not images
     bool is_joined; // needs the whole batch at once: batch norm over it
@@ -50,8 +50,8 @@ typedef struct matrix_way {
     bool is_local;  // pins are relative to the replica
     int accumulate; // 0: 1
     const char *recompute, *isa;
-    int threads; // 0: 2
-    tt_spread spread;
+    int threads;           // 0: 2
+    tt_spread spread;      // without its size
     const char *device;    // what the devices are parts of; NULL: "cpu:0"
     const tt_tasks *tasks; // processes that share the devices, in order; NULL: this one has all
 } matrix_way;

@@ -92,7 +92,11 @@ void matrix_run_job(const matrix_model *model, const matrix_way *way, int n, con
         secret[i] = (unsigned char)(31 * i + getpid());
     for (int i = 0; i < n; i++)
         addresses[i] = address[i];
-    tt_tasks t = {.n = n, .addresses = addresses, .secret = secret, .transport = transport};
+    tt_tasks t = {.opts_size = sizeof(t),
+                  .n = n,
+                  .addresses = addresses,
+                  .secret = secret,
+                  .transport = transport};
     int started = 0;
     for (; started < n; started++) {
         pids[started] = fork();

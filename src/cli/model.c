@@ -80,6 +80,7 @@ static tt_status share_card(tt_ctx *ctx, const json_t *card, char **text)
 static tt_status compile(cli_model *m)
 {
     tt_compile_opts known;
+    tt_loss losses[TT_MAX_LOSSES];
     bool trains = m->j.job != NULL && tt_job_get(m->j.job, "train.batch") != NULL;
     const tti_use *u = tti_use_get(m->model);
     if (u == NULL)
@@ -87,11 +88,12 @@ static tt_status compile(cli_model *m)
     int64_t batch = json_integer_value(json_object_get(u->train, "batch")),
             accumulate = json_integer_value(json_object_get(u->train, "accumulate"));
     if (!trains) {
-        m->j.parts.fit.batch = batch;
-        m->j.parts.fit.accumulate = accumulate;
+        m->j.own_fit = (tt_fit_opts){.opts_size = sizeof(tt_fit_opts), .batch = batch};
+        m->j.own_fit.accumulate = accumulate;
+        m->j.parts.fit = &m->j.own_fit;
         return tt_model_compile(m->model);
     }
-    TT_TRY(tti_use_compile_opts(m->model, &known));
+    TT_TRY(tti_use_compile_opts(m->model, &known, losses));
     return tti_job_compile(m->j.job, m->j.ctx, &known, &m->j.parts);
 }
 
@@ -184,7 +186,7 @@ static int open_job(cli_model *m, const cli_args *args)
     (void)cli_close(m->j.ctx, NULL);
     m->j.ctx = NULL;
     TT_LOG(m->j.reader, TT_WARN, "%s; cpu:0 is used", why);
-    m->j.ctx = tt_open(.devices = "cpu:0", .lanes = tt_job_open_opts(m->j.job).lanes,
+    m->j.ctx = tt_open(.devices = "cpu:0", .lanes = tt_job_open_opts(m->j.job)->lanes,
                        .threads = (int)args->threads, .isa = args->isa, .level = cli_level(args),
                        .on_event = on_log);
     return m->j.ctx != NULL && tt_status_of(m->j.ctx) == TT_OK ? CLI_OK : rc;

@@ -204,7 +204,7 @@ static tt_status match_lanes(const cli_args *args, tti_topology *top, subject *s
         return TT_OK;
     top->lanes = TT_MAX_LANES;
     tt_status st = top->strategy->mesh(top, s->graph, &mesh);
-    int replicas = st == TT_OK ? mesh.n_replicas - mesh.is_apart : 0;
+    int replicas = st == TT_OK ? tti_mesh_size(&mesh, TTI_AXIS_DATA) - mesh.n_without_lanes : 0;
     top->lanes = TTI_MAX(had, replicas);
     if (st != TT_OK || replicas <= had)
         return st;
@@ -290,12 +290,12 @@ static int plan_job(const cli_args *args)
                  .session = tt_model_get_session(j.parts.model),
                  .model = j.parts.model,
                  .targets = targets,
-                 .accumulate = TTI_MAX(j.parts.fit.accumulate, 1)};
+                 .accumulate = TTI_MAX(j.parts.fit->accumulate, 1)};
     if (s.graph == NULL) {
         s.graph = tt_model_get_graph(j.parts.model);
         s.session = tt_session_new(s.graph);
     }
-    s.rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit.batch, 1) * s.accumulate;
+    s.rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit->batch, 1) * s.accumulate;
     // The job's own step, on this machine.
     bool whole = args->rows == 0 && args->targets.n == 0 && args->topology == NULL;
     if (s.session != NULL && find_targets(j.ctx, s.graph, args, targets) == TT_OK &&
@@ -323,9 +323,10 @@ const cli_verb cli_plan = {
         "FILE is a job file (.yaml) or a run folder: shows the plan of a training step. It can "
         "also\n"
         "be a graph in text form (tutti help graph), or - for standard input. Lists the op, name,\n"
-        "device, bytes and reason for the placement of every node, then the totals. --topology\n"
-        "8x4gpu plans for 8 hosts with 4 GPUs each, which need not be there; --topology\n"
-        "cluster.yaml reads hosts, devices and links from a file. --verify checks the plan.\n"
+        "device, bytes and reason for the placement of every node, on several devices also its\n"
+        "layout along the axes of the mesh, then the totals. --topology 8x4gpu plans for 8 hosts\n"
+        "with 4 GPUs each, which need not be there; --topology cluster.yaml reads hosts, devices\n"
+        "and links from a file. --verify checks the plan.\n"
         "--stages shows what each stage of planning did: nodes and values before and after it, "
         "the\n"
         "bytes they need, transfers, sums over devices, and the time it took; --stage cut also "

@@ -293,7 +293,7 @@ void cli_report_json(tt_ctx *ctx, const cli_report *r)
 {
     tti_text t = {.ctx = ctx};
     const tt_fit_report *f = &r->fit;
-    const tt_progress *p = &f->last;
+    const tt_progress *p = f->last;
     char hash[33];
     cli_hash_text(&f->weights, hash);
     tti_text_add(&t,

@@ -1,7 +1,7 @@
 /*
- * run.c - tutti run: the processes of a job, here or on other hosts, each a tutti train that is
- * told who the others are. On one machine all addresses are told; across hosts only the first
- * one's: the others take a free port and meet there.
+ * run.c - tutti run: the processes of a job, here or on other hosts, each a tutti train, or a
+ * program of the user, that is told who the others are. On one machine all addresses are told;
+ * across hosts only the first one's: the others take a free port and meet there.
  */
 #include "base/file.h"
 #include "base/secure.h"
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MOST_WORDS 1024
@@ -33,6 +34,34 @@ typedef struct starting {
     char *devices[TT_MAX_TASKS]; // of each; NULL: as the job says
     cli_process processes[TT_MAX_TASKS];
 } starting;
+
+// ---- a job or a program ---------------------------------------------------------------------
+
+static bool is_executable(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+// Is it a command of $PATH, or an executable file, and not a job file?
+static bool is_program(const char *word)
+{
+    const char *end = strrchr(word, '.'), *path = getenv("PATH");
+    char file[PATH_MAX];
+    if (end != NULL && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0))
+        return false;
+    if (strchr(word, '/') != NULL)
+        return is_executable(word);
+    if (access(word, F_OK) == 0)
+        return false; // a file here, which a shell would not run by that name
+    for (size_t n; path != NULL && *path != '\0'; path += n + (path[n] == ':')) {
+        n = strcspn(path, ":");
+        if (snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, word) < (int)sizeof(file) &&
+            is_executable(file))
+            return true;
+    }
+    return false;
+}
 
 // ---- who ------------------------------------------------------------------------------------
 
@@ -150,10 +179,33 @@ static tt_status deal_devices(starting *s)
     return TT_OK;
 }
 
+// The words of a program are run as they are.
+static tt_status program_words(starting *s)
+{
+    const cli_args *a = s->args;
+    char *flags[MOST_WORDS];
+    int n = cli_flag_words(&cli_train, a, flags, MOST_WORDS);
+    for (int i = n - 1; i > 0; i--)
+        free(flags[i]);
+    if (n > 0) {
+        (void)TT_FAIL(s->ctx, TT_EINVAL, "%s applies to job files; a program chooses that itself",
+                      flags[0]);
+        free(flags[0]);
+        return TT_EINVAL;
+    }
+    snprintf(s->exe, sizeof(s->exe), "%s", a->words[0]);
+    for (; s->n_train < a->n_words - 1; s->n_train++)
+        if ((s->train[s->n_train] = strdup(a->words[s->n_train + 1])) == NULL)
+            return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
+    return TT_OK;
+}
+
 static tt_status make_words(starting *s)
 {
     cli_args a = *s->args;
     s->devices_at = -1;
+    if (is_program(a.words[0]))
+        return program_words(s);
     s->train[0] = strdup("train");
     int n = cli_flag_words(&cli_train, &a, s->train + 1, MOST_WORDS - 4);
     if (s->train[0] == NULL || n < 0)
@@ -334,6 +386,9 @@ static void clean(starting *s)
 
 static int check(const cli_args *a)
 {
+    if (a->n_words > 1 && !is_program(a->words[0]))
+        return cli_usage("tutti run: unexpected argument '%s': '%s' is not a program", a->words[1],
+                         a->words[0]);
     int n = (a->processes > 0) + (a->on != NULL) + (a->hosts != NULL);
     if (n != 1)
         return cli_usage("tutti run needs one of -n N, -H HOSTS and --hosts FILE%s",
@@ -391,7 +446,7 @@ static int run(const cli_args *args)
 
 const cli_verb cli_run = {
     .name = "run",
-    .words = "JOB",
+    .words = "JOB, or PROGRAM and its arguments",
     .summary = "train a job with several processes, on this machine or on several hosts",
     .help =
         "Starts tutti train JOB in N processes on this machine, or on other hosts by ssh. tutti "
@@ -404,6 +459,7 @@ const cli_verb cli_run = {
         "  tutti run -n 4 job.yaml --devices cpu:0\n"
         "  tutti run -n 2 job.yaml --devices 'cpu:0*2;cpu:0'    one list per process\n"
         "  tutti run -H host1:2,host2:2 job.yaml\n"
+        "  tutti run -n 4 python train.py --seed 1    a program that opens Tutti itself\n"
         "\n"
         "Standard output shows rank 0; every process writes its log to logs/rank-N.log in the run\n"
         "folder. If one process fails, all stop; the exit code is that of the first failure, or "
@@ -415,6 +471,7 @@ const cli_verb cli_run = {
              "lanes threads isa "
              "resume restart run runs dry-run json quiet profile trace hashes no-trial",
     .min_words = 1,
-    .max_words = 1,
+    .max_words = CLI_MAX_WORDS,
+    .ends_flags = is_program,
     .run = run,
 };

@@ -48,7 +48,7 @@ static double median(row *r)
 
 static tt_open_opts settings(const scale *s, const row *r)
 {
-    tt_open_opts o = cli_one_device(s->j.job), job = tt_job_open_opts(s->j.job);
+    tt_open_opts o = cli_one_device(s->j.job), job = *tt_job_open_opts(s->j.job);
     o.threads = r->cores;
     o.isa = s->args->isa != NULL ? s->args->isa : o.isa;
     if (r->devices == 1)
@@ -86,7 +86,7 @@ static void measure(scale *s, row *r, int round)
 
 static void make_rows(scale *s)
 {
-    int cores = tti_cores(), lanes = tt_job_open_opts(s->j.job).lanes;
+    int cores = tti_cores(), lanes = tt_job_open_opts(s->j.job)->lanes;
     lanes = lanes > 0 ? lanes : 8;
     int most = s->args->most > 0 ? (int)s->args->most : TTI_MIN(lanes, 2 * cores);
     for (int n = 1; n <= TTI_MIN(most, MOST); n++) {

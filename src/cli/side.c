@@ -13,10 +13,11 @@ static void ignore(void *user, const tt_event *ev)
 
 tt_open_opts cli_one_device(const tt_job *job)
 {
-    tt_open_opts o = tt_job_open_opts(job);
+    tt_open_opts o = *tt_job_open_opts(job);
     o.devices = "cpu:0";
     o.strategy = "single";
-    o.spread = (tt_spread){.reduce = o.spread.reduce};
+    static const tt_spread fast = {.opts_size = sizeof(fast), .reduce = TT_REDUCE_FAST};
+    o.spread = o.spread->reduce == TT_REDUCE_FAST ? &fast : NULL;
     return o;
 }
 
@@ -26,7 +27,7 @@ static tt_status open_data(cli_side *s)
     tt_job_parts *p = &s->parts;
     if (p->train == NULL || p->model == NULL || p->model->step == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "the job has no data.train or no train section");
-    int64_t rows = TTI_MAX(p->fit.batch, 1) * TTI_MAX(p->fit.accumulate, 1);
+    int64_t rows = TTI_MAX(p->fit->batch, 1) * TTI_MAX(p->fit->accumulate, 1);
     TT_TRY(tti_match_fields(p->model, &p->model->step->train, p->train, field));
     TT_TRY(tt_data_start(p->train, TTI_MIN(rows, tt_data_count(p->train)), 0));
     TT_TRY(tt_data_next(p->train, &s->batch));
@@ -55,7 +56,7 @@ tt_status cli_side_step(cli_side *s)
     bool applied;
     double norm;
     return tti_step_run(s->parts.model, s->fields, s->batch.rows,
-                        TTI_MAX(s->parts.fit.accumulate, 1), tti_step_lr(s->parts.model->step),
+                        TTI_MAX(s->parts.fit->accumulate, 1), tti_step_lr(s->parts.model->step),
                         &applied, &norm);
 }
 

@@ -33,17 +33,17 @@ typedef struct counts {
 // Of a job that has training data.
 static counts count_steps(const tt_job_parts *p)
 {
-    counts c = {.rows = TTI_MAX(p->fit.batch, 1) * TTI_MAX(p->fit.accumulate, 1)};
+    counts c = {.rows = TTI_MAX(p->fit->batch, 1) * TTI_MAX(p->fit->accumulate, 1)};
     c.per_epoch = (tt_data_count(p->train) + c.rows - 1) / c.rows;
-    c.epochs = TTI_MAX(p->fit.epochs, 1);
-    c.steps = p->fit.steps > 0 ? p->fit.steps : c.epochs * c.per_epoch;
+    c.epochs = TTI_MAX(p->fit->epochs, 1);
+    c.steps = p->fit->steps > 0 ? p->fit->steps : c.epochs * c.per_epoch;
     return c;
 }
 
 static void print_steps(const tt_job_parts *p)
 {
     counts c = count_steps(p);
-    if (p->fit.steps > 0)
+    if (p->fit->steps > 0)
         printf("%-12s%lld, %lld per epoch, batch %lld\n", "steps", (long long)c.steps,
                (long long)c.per_epoch, (long long)c.rows);
     else
@@ -84,8 +84,8 @@ static void memory_of(tti_text *t, const char *device, const tt_plan_memory *m, 
 static tt_status add_plan(tti_text *t, cli_job *j, bool json)
 {
     tt_session *s = tt_model_get_session(j->parts.model);
-    int64_t accumulate = TTI_MAX(j->parts.fit.accumulate, 1);
-    int64_t rows = TTI_MAX(j->parts.fit.batch, 1) * accumulate;
+    int64_t accumulate = TTI_MAX(j->parts.fit->accumulate, 1);
+    int64_t rows = TTI_MAX(j->parts.fit->batch, 1) * accumulate;
     char *plan = s != NULL ? tti_step_plan(j->parts.model, rows, accumulate, TT_PLAN_TEXT) : NULL;
     if (plan == NULL) // no session: the job has no section train
         return tt_status_of(j->ctx);

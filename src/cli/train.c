@@ -211,24 +211,26 @@ static tt_status on_traced(void *user, tt_model *m, const tt_progress *p)
 static tt_status fit(training *t)
 {
     const cli_args *args = t->args;
-    tt_fit_opts o = t->j.parts.fit;
+    tt_fit_opts o = *t->j.parts.fit;
     tti_recorder *recorder = NULL;
-    o.opts_size = sizeof(o);
+    int n = 0;
     o.checkpoints = t->checkpoints;
     o.resume = args->resume;
     o.restart = args->restart;
     o.profile = args->profile;
     o.hashes = args->hashes != NULL;
+    const tt_callback traced[] = {*tt_callback(TT_AT_STEP, args->trace, on_traced, t),
+                                  *tt_callback(TT_AT_END, 1, on_traced, t)};
     if (args->trace > 0) {
         o.trace = true;
-        o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_STEP, args->trace, on_traced, t};
-        o.callbacks[o.n_callbacks++] = (tt_callback){TT_AT_END, 1, on_traced, t};
+        o.callbacks[n++] = &traced[0];
+        o.callbacks[n++] = &traced[1];
     }
+    const tt_callback *trial = tt_callback(TT_AT_STEP, CLI_TRIAL_EVERY, cli_trial_look, &t->trial);
     bool timed = args->profile == 0 && args->trace == 0 && !o.hashes; // measuring costs time itself
     if (tt_device_count(t->j.ctx) > 1 && cli_ranks(t->j.ctx) == 1 && timed && !args->no_trial &&
         t->j.trial)
-        o.callbacks[o.n_callbacks++] =
-            (tt_callback){TT_AT_STEP, CLI_TRIAL_EVERY, cli_trial_look, &t->trial};
+        o.callbacks[n++] = trial;
     if (cli_is_first(t->j.ctx))
         TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
     tt_status st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
@@ -272,8 +274,8 @@ static tt_status report(training *t)
     if (t->args->hashes != NULL) // the first one writes those of all
         TT_TRY(tt_hashes_write(tt_model_get_session(m), t->args->hashes));
     if (t->j.parts.test != NULL && !stopped) {
-        TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test, .batch = t->j.parts.fit.batch,
-                           .accumulate = t->j.parts.fit.accumulate));
+        TT_TRY(tt_evaluate(m, t->j.parts.test, &r.test, .batch = t->j.parts.fit->batch,
+                           .accumulate = t->j.parts.fit->accumulate));
         r.has_test = true;
     }
     if (!is_first)

@@ -16,22 +16,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAGIC    0x54544d31u // "TTM1"
+#define MAGIC    0x54544d32u // "TTM2"
+#define PAGE     64          // ranks of a message
 #define TOLD     56          // "[ffff:...]:65535"
 #define AGAIN_MS 50
 #define TWICE    (-1) // instead of the number of processes: another one has this rank
 
-// What a rank tells (rank, its own address), and what it is answered (all that are known).
+// What a rank tells (rank, its own address), and what it is answered (all that are known), of ranks
+// from first on.
 typedef struct note {
     uint32_t magic;
-    int32_t n, has_list; // has_list: this rank has all and needs no more answers
-    char address[TT_MAX_TASKS][TOLD];
+    int32_t n, first;
+    int32_t has_list; // this rank has all and needs no more answers
+    char address[PAGE][TOLD];
 } note;
 
 typedef struct meeting {
     tti_wire *wire;
     int n, self;
-    note told; // what is known here
+    char address[TT_MAX_TASKS][TOLD]; // those that are known here
     bool has_list[TT_MAX_TASKS];
     int other_n, other_rank; // a rank that counts another number of processes
 } meeting;
@@ -104,15 +107,50 @@ int tti_port_hold(const char *host, int *fd)
 
 // ---- telling ---------------------------------------------------------------------------------
 
-static bool is_whole(const note *t, int n)
+static bool is_whole(const meeting *m)
 {
-    for (int i = 0; i < n; i++)
-        if (t->address[i][0] == '\0')
+    for (int i = 0; i < m->n; i++)
+        if (m->address[i][0] == '\0')
             return false;
     return true;
 }
 
-// At rank 0: what a rank tells. At the others: what rank 0 answers.
+// What is known of the page of ranks from first on.
+static note note_of(const meeting *m, int first)
+{
+    note t = {.magic = MAGIC, .n = m->n, .first = first};
+    memcpy(t.address, m->address[first], sizeof(*t.address) * (size_t)TTI_MIN(PAGE, m->n - first));
+    return t;
+}
+
+static void keep(meeting *m, int rank, const char *address)
+{
+    memcpy(m->address[rank], address, TOLD);
+    m->address[rank][TOLD - 1] = '\0';
+}
+
+// At rank 0: what a rank tells.
+static void take_own(meeting *m, int from, const note *t)
+{
+    const char *known = m->address[from], *own = t->address[from % PAGE];
+    if (known[0] != '\0' && strncmp(known, own, TOLD) != 0) {
+        note no = {.magic = MAGIC, .n = TWICE}; // the first one stays
+        tti_wire_answer(m->wire, &no, sizeof(no));
+        return;
+    }
+    if (t->n != m->n) {
+        m->other_n = t->n;
+        m->other_rank = from;
+    }
+    keep(m, from, own);
+    m->has_list[from] = t->has_list != 0;
+    for (int first = 0; first < m->n; first += PAGE) {
+        note answer = note_of(m, first);
+        tti_wire_answer(m->wire, &answer, sizeof(answer));
+    }
+}
+
+// At the others: what rank 0 answers.
 static void take(void *user, int from, const void *message, size_t bytes)
 {
     meeting *m = user;
@@ -122,25 +160,17 @@ static void take(void *user, int from, const void *message, size_t bytes)
     memcpy(&t, message, sizeof(t));
     if (t.magic != MAGIC)
         return;
-    const char *known = m->told.address[from];
-    if (m->self == 0 && known[0] != '\0' && strncmp(known, t.address[from], TOLD) != 0) {
-        note no = {.magic = MAGIC, .n = TWICE}; // the first one stays
-        tti_wire_answer(m->wire, &no, sizeof(no));
+    if (m->self == 0) {
+        take_own(m, from, &t);
         return;
     }
     if (t.n != m->n) {
         m->other_n = t.n;
         m->other_rank = from;
     }
-    for (int i = 0; i < m->n; i++)
-        if (m->self != 0 || i == from) {
-            memcpy(m->told.address[i], t.address[i], TOLD);
-            m->told.address[i][TOLD - 1] = '\0';
-        }
-    if (m->self != 0)
-        return;
-    m->has_list[from] = t.has_list != 0;
-    tti_wire_answer(m->wire, &m->told, sizeof(m->told));
+    for (int k = 0; t.first >= 0 && t.first < m->n && k < TTI_MIN(PAGE, m->n - t.first); k++)
+        if (t.address[k][0] != '\0')
+            keep(m, t.first + k, t.address[k]);
 }
 
 static void ignore(void *user, int from, const void *message, size_t bytes)
@@ -153,7 +183,7 @@ static bool is_over(const meeting *m)
     if (m->other_n != 0)
         return true;
     if (m->self != 0)
-        return is_whole(&m->told, m->n);
+        return is_whole(m);
     for (int i = 1; i < m->n; i++)
         if (!m->has_list[i])
             return false;
@@ -164,7 +194,7 @@ static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, i
 {
     char list[256] = "";
     size_t at = 0;
-    bool heard = m->told.address[0][0] != '\0';
+    bool heard = m->address[0][0] != '\0';
     if (m->self != 0 && !heard)
         return TT_FAIL(
             ctx, TT_EPEER,
@@ -178,7 +208,7 @@ static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, i
                   "it has another secret, is another program, or this rank was started twice",
             leader, (long long)ms);
     for (int i = 0; i < m->n && at + 32 < sizeof(list); i++)
-        if (m->told.address[i][0] == '\0')
+        if (m->address[i][0] == '\0')
             at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%d", at > 0 ? ", " : "", i);
     if (at == 0) // the last of them has gone since
         snprintf(list, sizeof(list), "of those that had connected");
@@ -197,8 +227,7 @@ static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
 {
     int64_t deadline = tti_now_ns() + ms * 1000000, told_ns = 0;
     tti_wire_calls calls = {take, ignore, m};
-    note mine = {.magic = MAGIC, .n = m->n};
-    memcpy(mine.address[m->self], m->told.address[m->self], TOLD);
+    note mine = note_of(m, m->self / PAGE * PAGE); // of the others nothing is known yet
     while (!is_over(m)) {
         int64_t now = tti_now_ns();
         if (atomic_load(&ctx->stop) != 0)
@@ -247,8 +276,8 @@ static tt_status open_and_meet(tt_ctx *ctx, meeting *m, const tt_tasks *t, const
     int port = tti_port_hold(t->bind != NULL && m->self == 0 ? "0.0.0.0" : host, &held);
     if (port == 0)
         return TT_FAIL(ctx, TT_EIO, "%s has no free port: %s", host, strerror(errno));
-    snprintf(m->told.address[m->self], TOLD, strchr(host, ':') != NULL ? "[%.46s]:%d" : "%.46s:%d",
-             host, port);
+    snprintf(m->address[m->self], TOLD, strchr(host, ':') != NULL ? "[%.46s]:%d" : "%.46s:%d", host,
+             port);
     snprintf(bind, sizeof(bind), strchr(host, ':') != NULL ? "[%.46s]:0" : "%.46s:0", host);
     if (m->self == 0 && t->bind != NULL)
         snprintf(bind, sizeof(bind), "%.40s%s", t->bind, strrchr(number, ':'));
@@ -271,12 +300,11 @@ tt_status tti_meet(tt_ctx *ctx, const tt_tasks *t, char (*addresses)[TTI_ADDRESS
     meeting *m = tti_calloc(ctx, 1, sizeof(*m));
     if (m == NULL)
         return TT_ENOMEM;
-    m->n = m->told.n = t->n;
+    m->n = t->n;
     m->self = t->self;
-    m->told.magic = MAGIC;
     tt_status st = open_and_meet(ctx, m, t, addresses[0]);
     for (int i = 0; st == TT_OK && i < t->n; i++)
-        snprintf(addresses[i], TTI_ADDRESS, "%s", m->told.address[i]);
+        snprintf(addresses[i], TTI_ADDRESS, "%s", m->address[i]);
     tti_free(ctx, m);
     return st;
 }

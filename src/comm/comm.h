@@ -2,10 +2,10 @@
  * comm.h (internal) - a group of members, one call as its transport sees it, the transport record.
  *
  * Every call is one collective (device/collective.h): a kind (a record, collectives.c), a type, a
- * piece map that says which elements go from whom to whom, and options. A reduction combines addends element by element
- * and hands out pieces of the result; the others copy pieces from members to members. calls.c
- * checks a call and hands it to a transport, which carries it out. What members must agree on is
- * the call's fingerprint.
+ * piece map that says which elements go from whom to whom, and options. A reduction combines
+ * addends element by element and hands out pieces of the result; the others copy pieces from
+ * members to members. calls.c checks a call and hands it to a transport, which carries it out. What
+ * members must agree on is the call's fingerprint.
  */
 #ifndef TUTTI_COMM_COMM_H
 #define TUTTI_COMM_COMM_H

@@ -239,12 +239,29 @@ static void store(const tti_reduction *r, int first_member, const void *sum, int
         copy(r->copy + (size_t)at * item, sum, (size_t)n * item, r->copy_passes);
 }
 
+// Two addends of the sums' type to one result: nothing to keep meanwhile.
+static bool is_plain_pair(const tti_reduction *r)
+{
+    return r->n == 2 && r->n_members == 1 && r->copy == NULL && r->addend[1].merges == 1 &&
+           (r->from == r->wide || (r->addend[0].is_wide && r->addend[1].is_wide));
+}
+
+static void run_pair(const tti_reduction *r, int64_t at, int64_t n)
+{
+    size_t skip = (size_t)at * tt_dtype_bytes(r->wide);
+    end(r, (char *)r->members[0].out + skip, r->addend[0].data + skip, r->addend[1].data + skip, n);
+}
+
 void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
 {
     _Alignas(64) block stack[TTI_MAX_PARTS + 2];
     char *out = r->n_members > 0 ? r->members[0].out : NULL;
     size_t item = tt_dtype_bytes(r->to);
     bool direct = out != NULL && r->to == r->wide && !r->passes && !r->is_scattered;
+    if (direct && is_plain_pair(r)) {
+        run_pair(r, begin, end - begin);
+        return;
+    }
     // What goes past the cache goes by whole lines, of what others read or of the first out.
     const char *lines = r->copy != NULL && r->copy_passes ? r->copy : r->passes ? out : NULL;
     int64_t skew = (int64_t)((((uintptr_t)lines + (size_t)begin * item) & 63) / item);

@@ -51,9 +51,9 @@ static void give_up(tti_cuda_device *first)
     (void)cudaGetLastError();
 }
 
-tt_status tti_cuda_capture_begin(void *const *states, int n)
+tt_status tti_cuda_capture_begin(struct tti_device *const *of, int n)
 {
-    tti_cuda_device *const *d = (tti_cuda_device *const *)states;
+    tti_cuda_device *room[TTI_MAX_GROUP], *const *d = tti_cuda_all(of, n, room);
     TT_TRY(tti_cuda_enter(d[0]));
     TTI_CUDA(d[0], NULL, cudaStreamBeginCapture(d[0]->stream, cudaStreamCaptureModeThreadLocal));
     set_capturing(d, n, true);
@@ -99,9 +99,9 @@ static tt_status instantiate(tti_cuda_device *const *d, int n, cudaGraph_t graph
     return TT_OK;
 }
 
-tt_status tti_cuda_capture_end(void *const *states, int n, bool keep, void **exec)
+tt_status tti_cuda_capture_end(struct tti_device *const *of, int n, bool keep, void **exec)
 {
-    tti_cuda_device *const *d = (tti_cuda_device *const *)states;
+    tti_cuda_device *room[TTI_MAX_GROUP], *const *d = tti_cuda_all(of, n, room);
     cudaGraph_t graph = NULL;
     tti_exec *x = NULL;
     set_capturing(d, n, false);
@@ -124,9 +124,9 @@ tt_status tti_cuda_capture_end(void *const *states, int n, bool keep, void **exe
     return st;
 }
 
-tt_status tti_cuda_launch(void *state, void *exec)
+tt_status tti_cuda_launch(struct tti_device *of, void *exec)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     tti_exec *x = (tti_exec *)exec;
     for (int i = 0; i < x->n; i++)
         TT_TRY(tti_gangs_check(x->devices[i])); // it may hold work of one that is lost
@@ -136,9 +136,9 @@ tt_status tti_cuda_launch(void *state, void *exec)
     return fork_from(d, x->devices, x->n);
 }
 
-void tti_cuda_drop_exec(void *state, void *exec)
+void tti_cuda_drop_exec(struct tti_device *of, void *exec)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     tti_exec *x = (tti_exec *)exec;
     if (x == NULL)
         return;

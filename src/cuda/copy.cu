@@ -13,10 +13,8 @@
 // tti_cuda_cards.mu.
 static unsigned char reach[TTI_MAX_CARDS][TTI_MAX_CARDS];
 
-bool tti_cuda_can_read(void *state, void *other_state)
+static bool can_read(const tti_cuda_device *d, const tti_cuda_device *other)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
-    const tti_cuda_device *other = (const tti_cuda_device *)other_state;
     if (other == NULL)
         return false;
     if (d->physical == other->physical)
@@ -37,6 +35,11 @@ bool tti_cuda_can_read(void *state, void *other_state)
     reach[d->physical][other->physical] = known;
     pthread_mutex_unlock(&tti_cuda_cards.mu);
     return known == 1;
+}
+
+bool tti_cuda_can_read(const struct tti_device *of, const struct tti_device *other)
+{
+    return can_read(tti_cuda_of(of), tti_cuda_of(other));
 }
 
 bool tti_cuda_reaches(int i, int other)
@@ -65,7 +68,7 @@ static tt_status make_far(tti_cuda_device *d, tti_cuda_device *from)
     for (int i = 0; i < 2; i++)
         TT_TRY(new_event(d, &p->is_in[i]));
     if (p->bounce == NULL)
-        p->bounce = (char *)tti_cuda_pinned(d, 2 * BOUNCE);
+        p->bounce = (char *)tti_cuda_pinned_on(d, 2 * BOUNCE);
     if (p->bounce == NULL)
         return TT_FAIL(d->ctx, TT_ENOMEM, "%s: no %zu bytes of pinned memory for copies", d->name,
                        2 * BOUNCE);
@@ -119,28 +122,36 @@ static bool is_device_memory(const void *p)
 }
 
 // Which end is the host's follows from the addresses.
-tt_status tti_cuda_copy(void *state, void *dst, void *from_state, const void *src, size_t bytes)
+static tt_status copy_on(tti_cuda_device *d, void *dst, tti_cuda_device *from, const void *src,
+                         size_t bytes)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state, *from = (tti_cuda_device *)from_state;
     TT_TRY(tti_cuda_enter(d));
     if (bytes == 0)
         return TT_OK;
-    if (from != NULL && from->physical != d->physical && !tti_cuda_can_read(d, from) &&
+    if (from != NULL && from->physical != d->physical && !can_read(d, from) &&
         is_device_memory(dst))
         return copy_far(d, from, (char *)dst, (const char *)src, bytes);
     TTI_CUDA(d, NULL, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, d->stream));
     return TT_OK;
 }
 
-tt_status tti_cuda_copy_now(void *to, void *dst, void *from, const void *src, size_t bytes)
+tt_status tti_cuda_copy(struct tti_device *of, void *dst, const struct tti_device *from,
+                        const void *src, size_t bytes)
 {
+    return copy_on(tti_cuda_of(of), dst, tti_cuda_of(from), src, bytes);
+}
+
+tt_status tti_cuda_copy_now(struct tti_device *dst_of, void *dst, struct tti_device *src_of,
+                            const void *src, size_t bytes)
+{
+    tti_cuda_device *to = tti_cuda_of(dst_of), *from = tti_cuda_of(src_of);
     if (to == NULL && from == NULL) {
         memcpy(dst, src, bytes);
         return TT_OK;
     }
     if (to != NULL && from != NULL && to != from)
-        TT_TRY(tti_cuda_sync(from, -1)); // what wrote src has ended
-    void *d = to != NULL ? to : from;
-    TT_TRY(tti_cuda_copy(d, dst, from, src, bytes));
-    return tti_cuda_sync(d, -1);
+        TT_TRY(tti_cuda_sync_on(from, INT64_MAX)); // what wrote src has ended
+    tti_cuda_device *d = to != NULL ? to : from;
+    TT_TRY(copy_on(d, dst, from, src, bytes));
+    return tti_cuda_sync_on(d, INT64_MAX);
 }

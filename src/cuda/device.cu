@@ -122,12 +122,15 @@ static tt_status describe(tti_cuda_device *d)
     d->shared = (size_t)shared;
     TTI_CUDA(d, NULL, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
     TTI_CUDA(d, NULL, cudaEventCreateWithFlags(&d->parts->fork, cudaEventDisableTiming));
-    d->trouble = (tti_trouble *)tti_cuda_pinned(d, sizeof(*d->trouble));
+    d->trouble = (tti_trouble *)tti_cuda_pinned_on(d, sizeof(*d->trouble));
     if (d->trouble == NULL)
         return TT_FAIL(d->ctx, TT_ENOMEM, "%s: no pinned memory of the host", d->name);
     memset(d->trouble, 0, sizeof(*d->trouble));
     return TT_OK;
 }
+
+static void close_state(tti_cuda_device *d);
+static void free_block(tti_cuda_device *d, void *p);
 
 tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out)
 {
@@ -155,7 +158,7 @@ tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out)
         pthread_mutex_unlock(&tti_cuda_cards.mu);
         st = describe(d);
         if (st != TT_OK)
-            tti_cuda_close_device(d);
+            close_state(d);
     } else {
         tti_cuda_host_api->free(ctx, d);
     }
@@ -177,26 +180,25 @@ static void drop_streams(struct tti_parts *p, bool works)
             (void)cudaEventDestroy(events[i]);
 }
 
-void tti_cuda_close_device(void *state)
+static void close_state(tti_cuda_device *d)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
     struct tti_parts *p = d->parts;
     bool works = tti_cuda_enter_quietly(d);
     if (works && d->stream != NULL)
         (void)cudaStreamSynchronize(d->stream); // notes are in use until then
-    tti_cuda_settle(d);
+    tti_cuda_settle_on(d);
     tti_gangs_drop(d);
     drop_streams(p, works);
     tti_recipes_drop(d);
     while (p->blocks != NULL)
-        tti_cuda_free(d, p->blocks->at);
+        free_block(d, p->blocks->at);
     while (p->notes != NULL) {
         tti_note *n = p->notes;
         p->notes = n->next;
         tti_cuda_host_api->free(d->ctx, n);
     }
-    tti_cuda_unpin(d, p->bounce);
-    tti_cuda_unpin(d, d->trouble);
+    tti_cuda_unpin_on(d, p->bounce);
+    tti_cuda_unpin_on(d, d->trouble);
     if (d->stream != NULL)
         (void)cudaStreamDestroy(d->stream);
     (void)cudaGetLastError();
@@ -204,6 +206,11 @@ void tti_cuda_close_device(void *state)
     tti_cuda_cards.card[d->physical].n_open--;
     pthread_mutex_unlock(&tti_cuda_cards.mu);
     tti_cuda_host_api->free(d->ctx, d);
+}
+
+void tti_cuda_close_device(struct tti_device *of)
+{
+    close_state(tti_cuda_of(of));
 }
 
 // ---- memory ----------------------------------------------------------------------------------
@@ -269,9 +276,9 @@ static cudaError_t new_block(tti_cuda_device *d, tti_block *b, size_t bytes)
     return cudaSuccess;
 }
 
-tt_status tti_cuda_alloc(void *state, size_t bytes, void **out)
+tt_status tti_cuda_alloc(struct tti_device *of, size_t bytes, void **out)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     TT_TRY(tti_cuda_enter(d));
     tti_block *b = (tti_block *)tti_cuda_host_api->alloc(d->ctx, sizeof(*b));
     if (b == NULL)
@@ -285,9 +292,9 @@ tt_status tti_cuda_alloc(void *state, size_t bytes, void **out)
     return TT_OK;
 }
 
-bool tti_cuda_try_alloc(void *state, size_t bytes, void **out)
+bool tti_cuda_try_alloc(struct tti_device *of, size_t bytes, void **out)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     tti_block *b = NULL;
     if (tti_cuda_enter_quietly(d))
         b = (tti_block *)tti_cuda_host_api->alloc(d->ctx, sizeof(*b));
@@ -301,9 +308,8 @@ bool tti_cuda_try_alloc(void *state, size_t bytes, void **out)
     return true;
 }
 
-void tti_cuda_free(void *state, void *p)
+static void free_block(tti_cuda_device *d, void *p)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
     tti_block **at = &d->parts->blocks;
     while (*at != NULL && (*at)->at != p)
         at = &(*at)->next;
@@ -317,9 +323,14 @@ void tti_cuda_free(void *state, void *p)
     tti_cuda_host_api->free(d->ctx, b);
 }
 
-size_t tti_cuda_overhead(void *state)
+void tti_cuda_free(struct tti_device *of, void *p)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    free_block(tti_cuda_of(of), p);
+}
+
+size_t tti_cuda_overhead(struct tti_device *of)
+{
+    const tti_cuda_device *d = tti_cuda_of(of);
     size_t free_bytes = 0, total = 0;
     if (!tti_cuda_enter_quietly(d) || cudaMemGetInfo(&free_bytes, &total) != cudaSuccess)
         return 0;
@@ -330,9 +341,8 @@ size_t tti_cuda_overhead(void *state)
     return used > other ? used - other : 0;
 }
 
-void *tti_cuda_pinned(void *state, size_t bytes)
+void *tti_cuda_pinned_on(const tti_cuda_device *d, size_t bytes)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
     void *p = NULL;
     if (!tti_cuda_enter_quietly(d) ||
         cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped) !=
@@ -343,9 +353,18 @@ void *tti_cuda_pinned(void *state, size_t bytes)
     return p;
 }
 
-void tti_cuda_unpin(void *state, void *p)
+void *tti_cuda_pinned(struct tti_device *of, size_t bytes)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    return tti_cuda_pinned_on(tti_cuda_of(of), bytes);
+}
+
+void tti_cuda_unpin_on(const tti_cuda_device *d, void *p)
+{
     if (p != NULL && tti_cuda_enter_quietly(d) && cudaFreeHost(p) != cudaSuccess)
         (void)cudaGetLastError();
+}
+
+void tti_cuda_unpin(struct tti_device *of, void *p)
+{
+    tti_cuda_unpin_on(tti_cuda_of(of), p);
 }

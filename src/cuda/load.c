@@ -23,18 +23,13 @@ static void *host_alloc(tt_ctx *ctx, size_t bytes)
 {
     return tti_calloc(ctx, 1, bytes);
 }
-static void host_flag_set(void *flag, uint32_t value)
-{
-    tti_flag_set(flag, value);
-}
 static const tti_cuda_host host = {
-    .version = TTI_CUDA_MODULE,
-    .bytes = TTI_CUDA_BYTES,
+    .headers = TTI_CUDA_HEADERS,
     .vfail = tti_vfail,
     .log = host_log,
     .alloc = host_alloc,
     .free = tti_free,
-    .flag_set = host_flag_set,
+    .flag_set = tti_flag_set,
     .env = tti_env,
 };
 
@@ -43,6 +38,7 @@ static const tti_cuda_host host = {
 // One module per process: it has one CUDA runtime.
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const tti_cuda_module *) loaded; // written under mu
+tti_streams tti_cuda_streams;                   // likewise, before a device is open
 
 // Tries folder/relative/FILE_NAME; a file that is there but does not load is told in why.
 static void *open_beside(const char *file, const char *relative, char *why, size_t n)
@@ -99,7 +95,7 @@ static const tti_cuda_module *open_module(char *why, size_t n)
     void *symbol = dlsym(h, TTI_CUDA_OPEN);
     memcpy(&open_fn, &symbol, sizeof(open_fn)); // C has no cast from a pointer to a function
     const tti_cuda_module *m = open_fn == NULL ? NULL : open_fn(&host);
-    if (m != NULL && m->version == TTI_CUDA_MODULE && m->bytes == TTI_CUDA_BYTES)
+    if (m != NULL && memcmp(m->headers, host.headers, sizeof(m->headers)) == 0)
         return m;
     struct link_map *file = NULL;
     const char *path = dlinfo(h, RTLD_DI_LINKMAP, &file) == 0 ? file->l_name : FILE_NAME;
@@ -120,6 +116,8 @@ const tti_cuda_module *tti_cuda_load(char *why, size_t n)
     m = atomic_load(&loaded);
     if (m == NULL) {
         m = open_module(why, n);
+        if (m != NULL)
+            tti_cuda_streams = m->streams;
         atomic_store(&loaded, m);
     }
     pthread_mutex_unlock(&mu);

@@ -249,8 +249,7 @@ static unsigned find_libraries(tti_kernel_key key)
 static tti_cuda_module make_module(void)
 {
     tti_cuda_module m = {};
-    m.version = TTI_CUDA_MODULE;
-    m.bytes = TTI_CUDA_BYTES;
+    snprintf(m.headers, sizeof(m.headers), "%s", TTI_CUDA_HEADERS);
     m.count = tti_cuda_count;
     m.card = tti_cuda_card_get;
     m.reaches = tti_cuda_reaches;
@@ -264,27 +263,27 @@ static tti_cuda_module make_module(void)
     m.free = tti_cuda_free;
     m.copy_now = tti_cuda_copy_now;
     m.can_read = tti_cuda_can_read;
-    m.stream = tti_cuda_stream;
-    m.copy = tti_cuda_copy;
-    m.record = tti_cuda_record;
-    m.wait = tti_cuda_wait;
-    m.ahead = tti_cuda_ahead;
-    m.settle = tti_cuda_settle;
-    m.try_alloc = tti_cuda_try_alloc;
-    m.drop_event = tti_cuda_drop_event;
-    m.notify = tti_cuda_notify;
-    m.sync = tti_cuda_sync;
-    m.capture_begin = tti_cuda_capture_begin;
-    m.capture_end = tti_cuda_capture_end;
-    m.launch = tti_cuda_launch;
-    m.drop_exec = tti_cuda_drop_exec;
-    m.elapsed = tti_cuda_elapsed;
-    m.pinned = tti_cuda_pinned;
-    m.unpin = tti_cuda_unpin;
-    m.joins = tti_nccl_joins;
-    m.gang = tti_nccl_gang;
-    m.together = tti_nccl_together;
-    m.mark = tti_nccl_mark;
+    m.streams.stream = tti_cuda_stream;
+    m.streams.copy = tti_cuda_copy;
+    m.streams.record = tti_cuda_record;
+    m.streams.wait = tti_cuda_wait;
+    m.streams.ahead = tti_cuda_ahead;
+    m.streams.settle = tti_cuda_settle;
+    m.streams.try_alloc = tti_cuda_try_alloc;
+    m.streams.drop_event = tti_cuda_drop_event;
+    m.streams.notify = tti_cuda_notify;
+    m.streams.sync = tti_cuda_sync;
+    m.streams.capture_begin = tti_cuda_capture_begin;
+    m.streams.capture_end = tti_cuda_capture_end;
+    m.streams.launch = tti_cuda_launch;
+    m.streams.drop_exec = tti_cuda_drop_exec;
+    m.streams.elapsed = tti_cuda_elapsed;
+    m.streams.pinned = tti_cuda_pinned;
+    m.streams.unpin = tti_cuda_unpin;
+    m.streams.joins = tti_nccl_joins;
+    m.streams.gang = tti_nccl_gang;
+    m.streams.together = tti_nccl_together;
+    m.streams.mark = tti_nccl_mark;
     m.overhead = tti_cuda_overhead;
     return m;
 }
@@ -292,9 +291,9 @@ static tti_cuda_module make_module(void)
 extern "C" __attribute__((visibility("default"))) const tti_cuda_module *
 tti_cuda_open(const tti_cuda_host *host)
 {
-    if (host->version == TTI_CUDA_MODULE && host->bytes == TTI_CUDA_BYTES)
-        tti_cuda_host_api = host;
     static tti_cuda_module module; // the caller loads it once, under a lock
     module = make_module();
-    return &module; // the caller looks at its version, too
+    if (memcmp(module.headers, host->headers, sizeof(module.headers)) == 0)
+        tti_cuda_host_api = host;
+    return &module; // the caller compares them, too
 }

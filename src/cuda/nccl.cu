@@ -181,10 +181,15 @@ static tt_status fail(gang *g, int rank, const tti_library_call *j, int others, 
     return TT_FAIL(d->ctx, TT_EDEVICE, "%s (set TUTTI_NCCL=off to run without NCCL)", text);
 }
 
-bool tti_nccl_joins(void *const *states, int n, char *words, size_t size)
+bool tti_nccl_joins(struct tti_device *const *of, int n, char *words, size_t size)
 {
-    tti_cuda_device *const *d = (tti_cuda_device *const *)states;
+    tti_cuda_device *room[TTI_MAX_GROUP], *const *d = tti_cuda_all(of, n, room);
     for (int i = 0; i < n; i++) {
+        if (d[i] == NULL) {
+            snprintf(words, size, "%s is not a GPU of this process",
+                     ((const tti_device_head *)of[i])->name);
+            return false;
+        }
         for (int k = 0; k < i; k++) {
             if (d[i]->physical != d[k]->physical)
                 continue;
@@ -242,11 +247,11 @@ static bool is_of(const gang *g, tti_cuda_device *const *d, int n)
     return g->n == n && memcmp(g->devices, d, sizeof(*d) * (size_t)n) == 0;
 }
 
-tt_status tti_nccl_gang(void *const *states, int n, void **out)
+tt_status tti_nccl_gang(struct tti_device *const *of, int n, void **out)
 {
-    tti_cuda_device *const *d = (tti_cuda_device *const *)states;
+    tti_cuda_device *room[TTI_MAX_GROUP], *const *d = tti_cuda_all(of, n, room);
     char words[TTI_CAUSE];
-    if (n < 1 || n > TTI_MAX_CARDS || !tti_nccl_joins(states, n, words, sizeof(words)))
+    if (n < 1 || n > TTI_MAX_CARDS || !tti_nccl_joins(of, n, words, sizeof(words)))
         return TT_FAIL(d[0]->ctx, TT_EUNSUPPORTED, "%s: no communicator: %s", d[0]->name, words);
     for (tti_gang_link *l = d[0]->parts->gangs; l != NULL; l = l->next) {
         *out = l->gang;
@@ -410,8 +415,8 @@ tt_status tti_nccl_together(void *state, const tti_library_call *list, int n)
     return ended == SUCCESS || ended == IN_PROGRESS ? TT_OK : fail(g, 0, list, n - 1, ended);
 }
 
-tt_status tti_nccl_mark(void *state, void **event)
+tt_status tti_nccl_mark(struct tti_device *of, void **event)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     return tti_cuda_record_on(d, d->parts->joint, event);
 }

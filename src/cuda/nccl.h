@@ -12,10 +12,10 @@ typedef struct tti_gang_link {
 } tti_gang_link;
 
 // As in tti_streams.
-bool tti_nccl_joins(void *const *d, int n, char *words, size_t size);
-tt_status tti_nccl_gang(void *const *d, int n, void **out);
+bool tti_nccl_joins(struct tti_device *const *d, int n, char *words, size_t size);
+tt_status tti_nccl_gang(struct tti_device *const *d, int n, void **out);
 tt_status tti_nccl_together(void *gang, const tti_library_call *list, int n);
-tt_status tti_nccl_mark(void *d, void **event);
+tt_status tti_nccl_mark(struct tti_device *d, void **event);
 
 // Fails if one of d's gangs has failed since it was last asked.
 tt_status tti_gangs_check(const tti_cuda_device *d);

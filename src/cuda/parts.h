@@ -82,35 +82,58 @@ void tti_cuda_versions(char *out, size_t n);
 void tti_cuda_bits(int i, char *out, size_t n);
 
 tt_status tti_cuda_open_device(tt_ctx *ctx, const char *name, int i, void **out);
-void tti_cuda_close_device(void *d);
-tt_status tti_cuda_alloc(void *d, size_t bytes, void **out);
-bool tti_cuda_try_alloc(void *d, size_t bytes, void **out);
-void tti_cuda_free(void *d, void *p);
-size_t tti_cuda_overhead(void *d);
-void *tti_cuda_pinned(void *d, size_t bytes);
-void tti_cuda_unpin(void *d, void *p);
+#define TTI_MAX_GROUP 64 // devices of a context that work together
 
-tt_status tti_cuda_copy_now(void *to, void *dst, void *from, const void *src, size_t bytes);
-tt_status tti_cuda_copy(void *d, void *dst, void *from, const void *src, size_t bytes);
-bool tti_cuda_can_read(void *d, void *other);
+// The state of a device of the library; NULL: its memory is the host's, or it is NULL itself.
+static inline tti_cuda_device *tti_cuda_of(const struct tti_device *d)
+{
+    return d == NULL ? NULL : (tti_cuda_device *)((const tti_device_head *)d)->state;
+}
+// Those of n devices, at most TTI_MAX_GROUP, to out, which it returns.
+static inline tti_cuda_device **tti_cuda_all(struct tti_device *const *d, int n,
+                                             tti_cuda_device **out)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = tti_cuda_of(d[i]);
+    return out;
+}
+
+void tti_cuda_close_device(struct tti_device *d);
+tt_status tti_cuda_alloc(struct tti_device *d, size_t bytes, void **out);
+bool tti_cuda_try_alloc(struct tti_device *d, size_t bytes, void **out);
+void tti_cuda_free(struct tti_device *d, void *p);
+size_t tti_cuda_overhead(struct tti_device *d);
+void *tti_cuda_pinned(struct tti_device *d, size_t bytes);
+void tti_cuda_unpin(struct tti_device *d, void *p);
+
+tt_status tti_cuda_copy_now(struct tti_device *to, void *dst, struct tti_device *from,
+                            const void *src, size_t bytes);
+tt_status tti_cuda_copy(struct tti_device *d, void *dst, const struct tti_device *from,
+                        const void *src, size_t bytes);
+bool tti_cuda_can_read(const struct tti_device *d, const struct tti_device *other);
 bool tti_cuda_reaches(int i, int other);
 
-void *tti_cuda_stream(void *d);
-tt_status tti_cuda_record(void *d, void **event);
+// As in tti_streams.
+void *tti_cuda_stream(struct tti_device *d);
+tt_status tti_cuda_record(struct tti_device *d, void **event);
 tt_status tti_cuda_record_on(tti_cuda_device *d, cudaStream_t s, void **event);
-tt_status tti_cuda_wait(void *d, void *event);
-tt_status tti_cuda_ahead(void *d, void *dst, const void *src, size_t bytes, void *after,
-                         void **arrived);
-void tti_cuda_settle(void *d);
-void tti_cuda_drop_event(void *d, void *event);
-double tti_cuda_elapsed(void *d, void *first, void *last);
-tt_status tti_cuda_notify(void *d, void *flag, uint32_t value);
-tt_status tti_cuda_sync(void *d, int64_t deadline_ms);
+tt_status tti_cuda_wait(struct tti_device *d, void *event);
+tt_status tti_cuda_ahead(struct tti_device *d, void *dst, const void *src, size_t bytes,
+                         void *after, void **arrived);
+void tti_cuda_settle(struct tti_device *d);
+void tti_cuda_drop_event(struct tti_device *d, void *event);
+double tti_cuda_elapsed(struct tti_device *d, void *first, void *last);
+tt_status tti_cuda_notify(struct tti_device *d, struct tti_flag *flag, uint32_t value);
+tt_status tti_cuda_sync(struct tti_device *d, int64_t deadline_ns);
+tt_status tti_cuda_sync_on(tti_cuda_device *d, int64_t deadline_ns);
+void tti_cuda_settle_on(const tti_cuda_device *d);
+void *tti_cuda_pinned_on(const tti_cuda_device *d, size_t bytes);
+void tti_cuda_unpin_on(const tti_cuda_device *d, void *p);
 
-tt_status tti_cuda_capture_begin(void *const *d, int n);
-tt_status tti_cuda_capture_end(void *const *d, int n, bool keep, void **exec);
-tt_status tti_cuda_launch(void *d, void *exec);
-void tti_cuda_drop_exec(void *d, void *exec);
+tt_status tti_cuda_capture_begin(struct tti_device *const *d, int n);
+tt_status tti_cuda_capture_end(struct tti_device *const *d, int n, bool keep, void **exec);
+tt_status tti_cuda_launch(struct tti_device *d, void *exec);
+void tti_cuda_drop_exec(struct tti_device *d, void *exec);
 
 // Free and total bytes of a card, found by its bus, without a context on it; false: not known.
 bool tti_cuda_nvml_memory(const char *bus, size_t *free_bytes, size_t *total);

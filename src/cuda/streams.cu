@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <time.h>
 
-void *tti_cuda_stream(void *state)
+void *tti_cuda_stream(struct tti_device *of)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    const tti_cuda_device *d = tti_cuda_of(of);
     (void)tti_cuda_enter_quietly(d); // kernels are launched on the current card
     return d->stream;
 }
@@ -28,23 +28,23 @@ tt_status tti_cuda_record_on(tti_cuda_device *d, cudaStream_t s, void **event)
     return TT_OK;
 }
 
-tt_status tti_cuda_record(void *state, void **event)
+tt_status tti_cuda_record(struct tti_device *of, void **event)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     return tti_cuda_record_on(d, d->stream, event);
 }
 
-tt_status tti_cuda_wait(void *state, void *event)
+tt_status tti_cuda_wait(struct tti_device *of, void *event)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     TT_TRY(tti_cuda_enter(d));
     TTI_CUDA(d, NULL, cudaStreamWaitEvent(d->stream, (cudaEvent_t)event, 0));
     return TT_OK;
 }
 
-void tti_cuda_drop_event(void *state, void *event)
+void tti_cuda_drop_event(struct tti_device *of, void *event)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    const tti_cuda_device *d = tti_cuda_of(of);
     if (event == NULL)
         return;
     (void)tti_cuda_enter_quietly(d);
@@ -52,9 +52,9 @@ void tti_cuda_drop_event(void *state, void *event)
         (void)cudaGetLastError();
 }
 
-double tti_cuda_elapsed(void *state, void *first, void *last)
+double tti_cuda_elapsed(struct tti_device *of, void *first, void *last)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
+    const tti_cuda_device *d = tti_cuda_of(of);
     float ms = 0;
     if (tti_cuda_enter_quietly(d) &&
         cudaEventElapsedTime(&ms, (cudaEvent_t)first, (cudaEvent_t)last) == cudaSuccess)
@@ -65,10 +65,10 @@ double tti_cuda_elapsed(void *state, void *first, void *last)
 
 // ---- copies ahead ----------------------------------------------------------------------------
 
-tt_status tti_cuda_ahead(void *state, void *dst, const void *src, size_t bytes, void *after,
-                         void **arrived)
+tt_status tti_cuda_ahead(struct tti_device *of, void *dst, const void *src, size_t bytes,
+                         void *after, void **arrived)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     TT_TRY(tti_cuda_enter(d));
     if (d->parts->copies == NULL)
         TTI_CUDA(d, NULL, cudaStreamCreateWithFlags(&d->parts->copies, cudaStreamNonBlocking));
@@ -85,12 +85,16 @@ tt_status tti_cuda_ahead(void *state, void *dst, const void *src, size_t bytes, 
     return TT_OK;
 }
 
-void tti_cuda_settle(void *state)
+void tti_cuda_settle_on(const tti_cuda_device *d)
 {
-    const tti_cuda_device *d = (const tti_cuda_device *)state;
     if (d->parts->copies != NULL && tti_cuda_enter_quietly(d) &&
         cudaStreamSynchronize(d->parts->copies) != cudaSuccess)
         (void)cudaGetLastError();
+}
+
+void tti_cuda_settle(struct tti_device *of)
+{
+    tti_cuda_settle_on(tti_cuda_of(of));
 }
 
 // ---- flags -----------------------------------------------------------------------------------
@@ -104,9 +108,9 @@ static void CUDART_CB set_flag(void *arg)
         __atomic_store_n(&n->is_busy, 0, __ATOMIC_RELEASE);
 }
 
-tt_status tti_cuda_notify(void *state, void *flag, uint32_t value)
+tt_status tti_cuda_notify(struct tti_device *of, struct tti_flag *flag, uint32_t value)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
+    tti_cuda_device *d = tti_cuda_of(of);
     TT_TRY(tti_cuda_enter(d));
     tti_note *n = d->parts->notes;
     while (n != NULL && __atomic_load_n(&n->is_busy, __ATOMIC_ACQUIRE))
@@ -164,12 +168,12 @@ static tt_status too_late(tti_cuda_device *d, int64_t waited)
 
 #define LET_GO_NS 2000000000 // for joint work to end that was let go
 
-// Looks often at first, for steps are short, then sleeps between looks. Below zero: no deadline.
-tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
+// Looks often at first, for steps are short, then sleeps between looks.
+tt_status tti_cuda_sync_on(tti_cuda_device *d, int64_t deadline_ns)
 {
-    tti_cuda_device *d = (tti_cuda_device *)state;
     TT_TRY(tti_cuda_enter(d));
-    int64_t start = now_ns(), until = deadline_ms < 0 ? INT64_MAX : deadline_ms * 1000000;
+    int64_t start = now_ns(), until = deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns - start;
+    until = until < 0 ? 0 : until;
     tt_status st = TT_OK;
     for (;;) {
         cudaError_t e = query(d);
@@ -193,4 +197,9 @@ tt_status tti_cuda_sync(void *state, int64_t deadline_ms)
             return st;
         nap(waited);
     }
+}
+
+tt_status tti_cuda_sync(struct tti_device *of, int64_t deadline_ns)
+{
+    return tti_cuda_sync_on(tti_cuda_of(of), deadline_ns);
 }

@@ -271,8 +271,10 @@ tt_status tti_data_compare(tt_data *d, const char *what)
 {
     if (d == NULL || d->is_compared || d->ctx->world == NULL || tti_world_size(d->ctx->world) == 1)
         return TT_OK;
-    facts mine, all[TT_MAX_TASKS];
+    facts mine, *all = tti_calloc(d->ctx, (size_t)tti_world_size(d->ctx->world), sizeof(*all));
     reading r;
+    if (all == NULL)
+        return TT_ENOMEM;
     tt_status st = open_reading(d, &r);
     if (st == TT_OK) {
         read_records(&r, d->opts.compare_all);
@@ -287,6 +289,7 @@ tt_status tti_data_compare(tt_data *d, const char *what)
     if (st == TT_OK)
         st = compare_values(&r, what, n);
     close_reading(&r);
+    tti_free(d->ctx, all);
     d->is_compared = st == TT_OK;
     return st;
 }

@@ -71,25 +71,21 @@ static tt_status memory_field(tt_ctx *ctx, const tt_array *a, int64_t count, tt_
 // The arrays, given as x and y or as fields; returns how many, -1: recorded.
 static int memory_arrays(tt_ctx *ctx, const tt_memory_opts *o, tt_array out[TT_MAX_FIELDS])
 {
-    int n = o->n_fields;
-    if (n == 0)
-        while (n < TT_MAX_FIELDS && o->fields[n].data != NULL)
-            n++;
-    tt_status st = TT_OK;
-    if (n < 0 || n > TT_MAX_FIELDS)
-        st = TT_FAIL(ctx, TT_EINVAL, "memory: n_fields is %d; at most %d are allowed", n,
-                     TT_MAX_FIELDS);
-    else if (n == 0 && o->x == NULL)
+    const tt_array *given[TT_MAX_FIELDS];
+    int n;
+    memcpy(given, o->fields, sizeof(given));
+    tt_status st = TTI_OPTS_LIST(ctx, "memory: field", given, out, &n);
+    if (st == TT_OK && n == 0 && o->x == NULL)
         st = TT_FAIL(ctx, TT_EINVAL, "memory: x must be given, or fields: arrays of the program");
-    else if (n > 0 && (o->x != NULL || o->y != NULL))
+    else if (st == TT_OK && n > 0 && (o->x != NULL || o->y != NULL))
         st = TT_FAIL(ctx, TT_EINVAL, "memory: give either x and y, or fields, not both");
     if (st != TT_OK)
         return -1;
-    out[0] = (tt_array){"x", o->x, o->x_dtype, o->x_shape};
-    out[1] = (tt_array){"y", o->y, o->y_dtype, o->y_shape};
-    if (n == 0)
+    if (n == 0) {
+        out[0] = *tt_array("x", o->x, o->x_dtype, o->x_shape);
+        out[1] = *tt_array("y", o->y, o->y_dtype, o->y_shape);
         return o->y != NULL ? 2 : 1;
-    memcpy(out, o->fields, sizeof(*out) * (size_t)n);
+    }
     for (int i = 0; i < n; i++) {
         if (out[i].name != NULL && out[i].data != NULL)
             continue;

@@ -1,8 +1,8 @@
 /*
  * collective.h - a collective: what the members of a group do together. A call of tt_comm is one
  * (comm/), so are a plan's sums over replicas and the pieces that it puts together (plan/), and so
- * is what a library is asked for (cuda/). comm/collectives.c has a record per kind: its name and its
- * piece map. Plain structs, read by modules of backends.
+ * is what a library is asked for (cuda/). comm/collectives.c has a record per kind: its name and
+ * its piece map. Plain structs, read by modules of backends.
  */
 #ifndef TUTTI_DEVICE_COLLECTIVE_H
 #define TUTTI_DEVICE_COLLECTIVE_H

@@ -114,12 +114,12 @@ static tt_status parse_item(tt_ctx *ctx, const char *list, char *item, spec *out
     return at == NULL ? TT_OK : parse_limit(ctx, list, at + 1, out);
 }
 
-// "all": the GPUs there are, else the processor.
-static void all_devices(char *out, size_t size)
+// The GPUs there are; without any, what stands for them.
+static void all_gpus(const char *without, char *out, size_t size)
 {
     char why[256];
     int n = tti_backend_cuda.count(why, sizeof(why));
-    size_t at = (size_t)snprintf(out, size, n > 0 ? "gpu:0" : "cpu:0");
+    size_t at = (size_t)snprintf(out, size, "%s", n > 0 ? "gpu:0" : without);
     for (int i = 1; i < n && at + 16 < size; i++)
         at += (size_t)snprintf(out + at, size - at, ",gpu:%d", i);
 }
@@ -130,7 +130,9 @@ static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
     if (strlen(list) >= sizeof(copy))
         return TT_FAIL(ctx, TT_EINVAL, "devices '%.40s...' is too long", list);
     if (strcmp(list, "all") == 0)
-        all_devices(copy, sizeof(copy));
+        all_gpus("cpu:0", copy, sizeof(copy));
+    else if (strcmp(list, "gpu:all") == 0)
+        all_gpus("gpu:0", copy, sizeof(copy)); // which fails, and says why there are none
     else
         strcpy(copy, list);
     *n = 0;

@@ -12,8 +12,9 @@
 #include "base/ctx.h"
 #include "base/set.h"
 #include "base/thread.h"
-#include "device/collective.h"
 #include "device/kernel_key.h"
+#include "device/streams.h"
+#include <stddef.h>
 #include <tutti/extend.h>
 #include <tutti/tasks.h>
 
@@ -39,6 +40,9 @@ typedef struct tti_spare {
 } tti_spare;
 
 struct tti_device {
+    // As in tti_device_head, for modules. TT_CUDA: state is what tt_launch.device is.
+    void *state;
+    char name[32];
     tt_ctx *ctx;
     const tti_backend *backend;
     int index;    // among the context's devices
@@ -46,9 +50,8 @@ struct tti_device {
     bool is_away; // another process's: it has no worker, no team, no memory here
     tti_set near; // of several processes: those whose memory it reads, by rank
     uint64_t near_words[TTI_SET_WORDS(TT_MAX_TASKS)]; // its words, of devices that were opened
-    char name[32];     // "cpu:1"; of several processes "task:1/cpu:0"
-    char physical[32]; // "cpu:0"
-    int card;          // the number in physical
+    char physical[32];                                // "cpu:0"
+    int card;                                         // the number in physical
     tt_device_name full;
     int n_threads;
     bool is_crowded;          // more threads than cores: waits park at once
@@ -60,7 +63,6 @@ struct tti_device {
     tti_spare *spares;        // dropped, newest first, before an allocation fails
     tti_team *team;
     tti_worker *worker;
-    void *state; // the backend's; TT_CUDA: what tt_launch.device is
     // With streams: events between runs, at the start of a traced one, after joint work.
     void *border, *origin, *joined;
     // Tasks handed to the worker, and how many of them have ended.
@@ -69,54 +71,9 @@ struct tti_device {
     _Atomic uint64_t n_ended; // entries of plans; its worker's, for others that wait
 };
 
-/*
- * Of devices whose kernels only enqueue work on streams of theirs. One thread at a time submits for
- * all such devices of a context, walking their entries in the plan's order, so that a wait is
- * always for something already enqueued. copy is between memory of any two devices (NULL: the
- * host's, which must not change until sync). An event is made by the first record() with *event
- * NULL and freed by drop_event(). notify sets a flag of the host once all that is enqueued on d has
- * ended. sync waits for d, naming op and device if work of its failed. Between capture_begin() and
- * capture_end() work of these devices is not run but gathered into *exec, which launch() runs any
- * number of times.
- */
-typedef struct tti_streams {
-    void *(*stream)(tti_device *d); // for tt_launch.stream; to be called before a kernel is
-    tt_status (*copy)(tti_device *d, void *dst, const tti_device *from, const void *src,
-                      size_t bytes);
-    tt_status (*record)(tti_device *d, void **event);
-    tt_status (*wait)(tti_device *d, void *event);
-    void (*drop_event)(tti_device *d, void *event);
-    tt_status (*notify)(tti_device *d, tti_flag *flag, uint32_t value);
-    tt_status (*sync)(tti_device *d, int64_t deadline_ns);
-    tt_status (*capture_begin)(tti_device *const *d, int n);
-    tt_status (*capture_end)(tti_device *const *d, int n, bool keep, void **exec);
-    tt_status (*launch)(tti_device *d, void *exec);
-    void (*drop_exec)(tti_device *d, void *exec);
-    // Seconds between two events that have ended, for traces.
-    double (*elapsed)(tti_device *d, void *first, void *last);
-    // Memory of the host that copies at full speed; NULL: none left.
-    void *(*pinned)(tti_device *d, size_t bytes);
-    void (*unpin)(tti_device *d, void *p);
-    /*
-     * ahead copies from the host beside the device's other work: after the event, if there is one,
-     * *arrived being recorded then. settle waits for such copies. try_alloc is false, with nothing
-     * recorded, where there is no memory.
-     */
-    tt_status (*ahead)(tti_device *d, void *dst, const void *src, size_t bytes, void *after,
-                       void **arrived);
-    void (*settle)(tti_device *d);
-    bool (*try_alloc)(tti_device *d, size_t bytes, void **out);
-    /*
-     * Joint work, by a library. joins: can it between these n devices? words say which library it
-     * is, or why not. gang makes their state, or finds it; it lives as long as the first of them to
-     * close. together enqueues work on all of them at once, beside their other work but after all
-     * of that so far; mark records an event after it, which others have to wait for.
-     */
-    bool (*joins)(tti_device *const *d, int n, char *words, size_t size);
-    tt_status (*gang)(tti_device *const *d, int n, void **out);
-    tt_status (*together)(void *gang, const tti_library_call *list, int n);
-    tt_status (*mark)(tti_device *d, void **event);
-} tti_streams;
+_Static_assert(offsetof(struct tti_device, state) == offsetof(tti_device_head, state) &&
+                   offsetof(struct tti_device, name) == offsetof(tti_device_head, name),
+               "modules know a device by its head");
 
 // A physical device, for lists and for limits in percent.
 typedef struct tti_facts {

@@ -93,11 +93,10 @@ static tt_status check_gradient(const tt_node *n, int i, const tt_tensor *dx)
                    tt_dtype_name(x->dtype), tt_shape_text(&x->shape, b));
 }
 
-// The backward of a pinned node runs where the node does, in the same stage.
+// The backward of a pinned node runs where the node does.
 static void follow_forward(tt_graph *g, int64_t first, const tt_node *n)
 {
     for (int64_t i = first; i < g->n_nodes; i++) {
-        g->nodes[i]->stage = n->stage;
         g->nodes[i]->origin = n;
         if (!n->has_pin)
             continue;

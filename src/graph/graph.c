@@ -76,6 +76,13 @@ tt_ctx *tti_tensor_ctx(const tt_tensor *t)
     return t == NULL ? NULL : t->graph->ctx;
 }
 
+bool tti_has_graph(const tt_graph *g, const tt_tensor *x, const char *who)
+{
+    if (g == NULL)
+        (void)TT_FAIL(tti_tensor_ctx(x), TT_EINVAL, "%s: the graph is NULL", who);
+    return g != NULL;
+}
+
 // ---- names -----------------------------------------------------------------------------------
 
 static uint64_t name_hash(const char *name)
@@ -220,7 +227,7 @@ static tt_status apply_split(tt_graph *g, tt_node *n)
     }
     for (int i = 0; st == TT_OK && i < n->n_out; i++) {
         tt_tensor *t = n->outs[i];
-        t->layout.axis = -1;
+        t->layout.dim = -1;
         if (out[i].kind == TT_SPLIT_MIXES)
             n->mixes_rows = true;
         else if (out[i].kind == TT_SPLIT_LANE_SUM)
@@ -288,7 +295,10 @@ bool tti_shape_equal(const tt_shape *a, const tt_shape *b)
 tt_node *tt_node_new(tt_graph *g, const tt_op *op, int n_in, tt_tensor *const *in, const void *attr,
                      const char *name)
 {
-    if (g == NULL || tti_is_stuck(g->ctx))
+    const tt_tensor *first = NULL;
+    for (int i = 0; g == NULL && in != NULL && first == NULL && i < n_in; i++)
+        first = in[i];
+    if (!tti_has_graph(g, first, op == NULL ? "node" : op->name) || tti_is_stuck(g->ctx))
         return NULL;
     tt_ctx *ctx = g->ctx;
     if (op == NULL || (op->attr_size > 0 && attr == NULL) || n_in < 0) {

@@ -71,6 +71,8 @@ typedef struct tti_variable_attr {
 void *tti_graph_alloc(tt_graph *g, size_t bytes);
 // The context that a tensor belongs to; NULL for NULL.
 tt_ctx *tti_tensor_ctx(const tt_tensor *t);
+// Is there a graph to build in? If not, the context of x, an input, has the error.
+bool tti_has_graph(const tt_graph *g, const tt_tensor *x, const char *who);
 
 /*
  * Names made from here on begin at the root, whatever scopes are open, until tti_scope_back() is

@@ -272,7 +272,7 @@ static tt_node *make_node(parser *p, const tt_op *op)
     return n;
 }
 
-// "@device", "colocate(3)", "stage(1)", in any order.
+// "@device", "colocate(3)", in any order.
 static bool places(parser *p, tt_node *n)
 {
     char text[TT_DEVICE_NAME_MAX];
@@ -291,18 +291,16 @@ static bool places(parser *p, tt_node *n)
         if (tti_lex_end(&p->lex) || tti_lex_peek(&p->lex) == ':')
             return true;
         const char *at = p->lex.at;
-        if (!tti_lex_word(&p->lex, "", text, sizeof(text), "'@', 'colocate', 'stage' or ':'"))
+        if (!tti_lex_word(&p->lex, "", text, sizeof(text), "'@', 'colocate' or ':'"))
             return false;
         if (strcmp(text, "colocate") == 0) {
             if (!in_parentheses(p, TTI_MAX_NODES, &n->colocation, "colocate"))
                 return false;
             p->g->n_colocations = TTI_MAX(p->g->n_colocations, n->colocation + 1);
         } else if (strcmp(text, "stage") == 0) {
-            if (!in_parentheses(p, TTI_TEXT_STAGES, &n->stage, "stage"))
-                return false;
+            return tti_lex_fail(&p->lex, at, "a stage is a pin; use @local:1 for the second");
         } else {
-            return tti_lex_fail(&p->lex, at, "'@', 'colocate', 'stage' or ':' expected, not '%s'",
-                                text);
+            return tti_lex_fail(&p->lex, at, "'@', 'colocate' or ':' expected, not '%s'", text);
         }
     }
 }

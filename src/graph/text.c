@@ -6,7 +6,7 @@
  *   %x = feed {shape=[b, 784]}
  *   %w = variable {shape=[784, 10], init=glorot_uniform}
  *   %c = const {shape=[3]} data [1, 0.5, -2]
- *   %hidden/y = matmul(%x, %w) {act=relu} @/device:CPU:0 colocate(0) stage(1) : f32[b, 10]
+ *   %hidden/y = matmul(%x, %w) {act=relu} @/device:CPU:0 colocate(0) : f32[b, 10]
  *   %z = add(%hidden/y, %"odd name":1) : f32[b, 10]
  *   after %z: %p, %q
  *
@@ -144,8 +144,6 @@ static void put_place(tti_text *t, const tt_node *n, int *groups, int *n_groups)
             groups[n->colocation] = ++*n_groups;
         tti_text_add(t, " colocate(%d)", groups[n->colocation] - 1);
     }
-    if (n->stage != 0)
-        tti_text_add(t, " stage(%d)", n->stage);
 }
 
 static void put_types(tti_text *t, const tt_node *n)

@@ -12,7 +12,6 @@
 #define TTI_TEXT_INPUTS 65536     // of one node
 #define TTI_TEXT_AFTER  (1 << 20) // control edges of a graph
 #define TTI_TEXT_VALUE  512       // characters of an attribute's value
-#define TTI_TEXT_STAGES 65536
 #define TTI_NUMBER_TEXT TTI_DOUBLE_TEXT
 #define TTI_TEXT_DATA   ((size_t)1 << 30) // bytes of all constants together
 

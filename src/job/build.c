@@ -42,61 +42,64 @@ tt_status tti_bind_own(tt_ctx *ctx, const tt_option *rows, const tti_item *recor
 
 // ---- optimizer, losses -----------------------------------------------------------------------
 
-static tt_status bind_optimizer(tt_job *j, tt_ctx *ctx, const tti_item *choice, tt_optimizer *out)
+static tt_status bind_optimizer(tt_ctx *ctx, const tti_item *choice, tti_rule *out)
 {
     const tti_item *record = tti_chosen(choice);
     const tti_optimizer_def *def = tti_optimizer_find(record->key);
     const tti_item *schedule = tti_chosen(tti_item_get(record, "schedule"));
     const tti_schedule_def *schedule_def = tti_schedule_find(schedule->key);
     const tti_item *groups = tti_item_get(record, "groups");
-    (void)j;
-    *out = (tt_optimizer){.kind = def->kind};
-    TT_TRY(tti_bind(ctx, def->options, record, out));
+    *out = (tti_rule){.o = *tt_optimizer(.kind = def->kind, .exact = true),
+                      .schedule = *tt_schedule(.kind = schedule_def->kind)};
+    TT_TRY(tti_bind(ctx, def->options, record, &out->o));
     TT_TRY(tti_bind(ctx, schedule_def->options, schedule, &out->schedule));
-    out->schedule.kind = schedule_def->kind;
-    out->exact = true;
+    out->o.schedule = &out->schedule;
     if (groups->n > TT_MAX_GROUPS)
         return tti_fail_at(ctx, TT_EINVAL, groups->at, "train.optimizer.groups",
                            "%d groups; at most %d are allowed", groups->n, TT_MAX_GROUPS);
-    for (const tti_item *g = groups->first; g != NULL; g = g->next)
-        TT_TRY(tti_bind_own(ctx, tti_job_group_rows, g, &out->groups[out->n_groups++]));
+    for (const tti_item *g = groups->first; g != NULL; g = g->next) {
+        tt_group *own = &out->groups[out->n_groups];
+        *own = *tt_group();
+        TT_TRY(tti_bind_own(ctx, tti_job_group_rows, g, own));
+        out->o.groups[out->n_groups++] = own;
+    }
     return TT_OK;
 }
 
-static tt_status bind_loss(tt_ctx *ctx, const tti_item *choice, tt_loss *out)
+static tt_status bind_loss(tt_ctx *ctx, const tti_item *choice, tti_job_train *t)
 {
     const tti_item *record = tti_chosen(choice);
-    *out = (tt_loss){0};
+    tt_loss *out = &t->losses[t->n_losses];
+    *out = *tt_loss();
     TT_TRY(tti_bind_own(ctx, tti_loss_options, record, out));
     out->kind = (tt_loss_kind)tti_loss_find(record->key);
     out->has_ignore = out->has_ignore || out->ignore != 0;
+    t->compile.losses[t->n_losses++] = out;
     return TT_OK;
 }
 
-static tt_status bind_losses(tt_ctx *ctx, const tti_item *train, tt_compile_opts *out)
+static tt_status bind_losses(tt_ctx *ctx, const tti_item *train, tti_job_train *out)
 {
     const tti_item *one = tti_item_get(train, "loss"), *list = tti_item_get(train, "losses");
-    if (one != NULL) {
-        out->n_losses = 1;
-        return bind_loss(ctx, one, &out->losses[0]);
-    }
+    if (one != NULL)
+        return bind_loss(ctx, one, out);
     if (list->n > TT_MAX_LOSSES)
         return tti_fail_at(ctx, TT_EINVAL, list->at, "train.losses",
                            "%d losses; at most %d are allowed", list->n, TT_MAX_LOSSES);
     for (const tti_item *c = list->first; c != NULL; c = c->next)
-        TT_TRY(bind_loss(ctx, c, &out->losses[out->n_losses++]));
+        TT_TRY(bind_loss(ctx, c, out));
     return TT_OK;
 }
 
 // Targets that are numbers, not classes, are probabilities to a cross entropy.
 static void match_target(const tt_field *fields, int n_fields, int n_inputs, tt_compile_opts *o)
 {
-    const char *name = o->losses[0].target;
+    const char *name = o->losses[0]->target;
     int at = n_inputs;
     for (int i = 0; name != NULL && i < n_fields; i++)
         if (strcmp(fields[i].name, name) == 0)
             at = i;
-    if (at >= n_fields || o->losses[0].kind != TT_CROSS_ENTROPY)
+    if (at >= n_fields || o->losses[0]->kind != TT_CROSS_ENTROPY)
         return;
     tt_dtype dtype = fields[at].dtype;
     o->dense_targets = dtype == TT_F32 || dtype == TT_F64 || dtype == TT_BF16 || dtype == TT_F16;
@@ -110,22 +113,26 @@ static tt_status bind_train(tt_job *j, tt_ctx *ctx, const tti_item *train, tti_j
 {
     const tti_item *checkpoint = tti_item_get(j->root, "checkpoint");
     tti_job_checkpoint c;
+    *out = (tti_job_train){.early_stop = *tt_watch(), .plateau = *tt_watch(), .best = *tt_watch()};
     TT_TRY(tti_bind_own(ctx, tti_job_train_rows, train, out));
     TT_TRY(tti_bind_own(ctx, tti_job_early_stop_rows, tti_item_get(train, "early_stop"),
-                        &out->fit.early_stop));
-    TT_TRY(
-        tti_bind_own(ctx, tti_job_plateau_rows, tti_item_get(train, "plateau"), &out->fit.plateau));
-    TT_TRY(bind_losses(ctx, train, &out->compile));
-    TT_TRY(bind_optimizer(j, ctx, tti_item_get(train, "optimizer"), &out->compile.optimizer));
+                        &out->early_stop));
+    TT_TRY(tti_bind_own(ctx, tti_job_plateau_rows, tti_item_get(train, "plateau"), &out->plateau));
+    TT_TRY(bind_losses(ctx, train, out));
+    TT_TRY(bind_optimizer(ctx, tti_item_get(train, "optimizer"), &out->rule));
     const tti_item *metrics = tti_item_get(train, "metrics");
     for (const tti_item *m = metrics->first; m != NULL; m = m->next)
         out->compile.metrics |= (int)tti_metric_find(tti_chosen(m)->key)->bit;
     TT_TRY(tti_bind_own(ctx, tti_job_checkpoint_rows, checkpoint, &c));
     out->fit.save_every = c.every;
     out->fit.keep = c.keep;
-    out->fit.best.value = c.best;
+    out->best.value = c.best;
+    out->fit.early_stop = &out->early_stop;
+    out->fit.plateau = &out->plateau;
+    out->fit.best = &out->best;
     out->fit.job = j->core;
     out->fit.opts_size = sizeof(out->fit);
+    out->compile.optimizer = &out->rule.o;
     out->compile.opts_size = sizeof(out->compile);
     return TT_OK;
 }
@@ -185,13 +192,12 @@ tt_status tti_job_init_weights(tt_job *j, tt_ctx *ctx, const char *runs, tt_mode
 }
 
 // Compiles the model as the section says; an error is reported with its line.
-static tt_status compile_train(tt_job *j, tt_ctx *ctx, const tti_job_train *t, tt_job_parts *p)
+static tt_status compile_train(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
 {
     char buf[TTI_PLACE_MAX];
     tti_fail_item(ctx, tti_item_get(j->root, "train"), "train", buf);
-    tt_status st = tt_compile_with(p->model, &t->compile);
+    tt_status st = tt_compile_with(p->model, &j->train.compile);
     tti_fail_where(ctx, NULL);
-    p->fit = t->fit;
     return st;
 }
 
@@ -209,32 +215,20 @@ static tt_status match_data(const tt_job_parts *p)
 static tt_status build_train(tt_job *j, tt_ctx *ctx, const tt_field *fields, int n_fields,
                              tt_job_parts *p)
 {
-    tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
-    if (t == NULL)
-        return TT_ENOMEM;
-    tt_status st = bind_train(j, ctx, tti_item_get(j->root, "train"), t);
-    if (st == TT_OK) {
-        match_target(fields, n_fields, p->model->n_inputs, &t->compile);
-        st = compile_train(j, ctx, t, p);
-        p->fit.validate = p->validate;
-    }
-    tti_free(ctx, t);
-    return st == TT_OK ? match_data(p) : st;
+    TT_TRY(bind_train(j, ctx, tti_item_get(j->root, "train"), &j->train));
+    match_target(fields, n_fields, p->model->n_inputs, &j->train.compile);
+    TT_TRY(compile_train(j, ctx, p));
+    p->fit->validate = p->validate;
+    return match_data(p);
 }
 
 tt_status tti_job_compile(tt_job *j, tt_ctx *ctx, const tt_compile_opts *known, tt_job_parts *p)
 {
-    tti_job_train *t = tti_calloc(ctx, 1, sizeof(*t));
-    if (t == NULL)
-        return TT_ENOMEM;
-    tt_status st = bind_train(j, ctx, tti_item_get(j->root, "train"), t);
-    if (st == TT_OK) {
-        t->compile.dense_targets = known->dense_targets;
-        t->compile.target_dtype = known->target_dtype;
-        st = compile_train(j, ctx, t, p);
-    }
-    tti_free(ctx, t);
-    return st;
+    p->fit = &j->train.fit;
+    TT_TRY(bind_train(j, ctx, tti_item_get(j->root, "train"), &j->train));
+    j->train.compile.dense_targets = known->dense_targets;
+    j->train.compile.target_dtype = known->target_dtype;
+    return compile_train(j, ctx, p);
 }
 
 static tt_status build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_job_parts *p)
@@ -273,7 +267,8 @@ tt_status tti_job_build(tt_job *j, tt_ctx *ctx, const tti_job_build_opts *o, tt_
 {
     if (tti_is_stuck(ctx))
         return tt_status_of(ctx);
-    tt_job_parts parts = {0};
+    j->train = (tti_job_train){.fit = {.opts_size = sizeof(tt_fit_opts)}};
+    tt_job_parts parts = {.fit = &j->train.fit};
     tt_status st = build(j, ctx, o, &parts);
     if (st != TT_OK) {
         tt_model_free(parts.model);

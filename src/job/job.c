@@ -62,7 +62,7 @@ static tt_status check_spread(tt_job *j)
 {
     char buf[TTI_PLACE_MAX];
     tti_fail_item(j->ctx, tti_item_get(j->root, "distribute"), "distribute", buf);
-    tt_status st = tti_spread_check(j->ctx, tti_strategy_find(j->open.strategy), &j->open.spread);
+    tt_status st = tti_spread_check(j->ctx, tti_strategy_find(j->open.strategy), &j->spread);
     tti_fail_where(j->ctx, NULL);
     return st;
 }
@@ -140,13 +140,15 @@ static tt_status resolve(tt_job *j, tti_item *root, const tt_job_opts *opts)
     TT_TRY(tti_bind_own(j->ctx, tti_job_distribute_rows, distribute, &d));
     TT_TRY(tti_bind_own(j->ctx, tti_spread_rows, distribute, &d.spread));
     TT_TRY(tti_job_leave_out(j, root->at.source, &d));
+    j->spread = d.spread;
+    j->spread.opts_size = sizeof(j->spread);
     j->open = (tt_open_opts){.opts_size = sizeof(j->open),
                              .strategy = tti_job_strategies[d.strategy],
                              .devices = d.devices,
                              .lanes = d.lanes,
                              .threads = d.threads,
                              .deadline_ms = d.deadline_ms,
-                             .spread = d.spread,
+                             .spread = &j->spread,
                              .seed = (uint64_t)j->top.seed};
     TT_TRY(check(j));
     j->core = tt_job_core_print(j);
@@ -227,9 +229,9 @@ const char *tt_job_name(const tt_job *j)
     return j == NULL || j->top.name == NULL ? "job" : j->top.name;
 }
 
-tt_open_opts tt_job_open_opts(const tt_job *j)
+const tt_open_opts *tt_job_open_opts(const tt_job *j)
 {
-    return j == NULL ? (tt_open_opts){.opts_size = sizeof(tt_open_opts)} : j->open;
+    return j == NULL ? NULL : &j->open;
 }
 
 const char *tt_job_get(const tt_job *j, const char *key)

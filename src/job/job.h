@@ -6,6 +6,7 @@
 
 #include "job/schema.h"
 #include "strategy/strategy.h"
+#include "train/optimizer.h"
 #include <tutti/job.h>
 
 typedef struct tti_job_top {
@@ -23,6 +24,11 @@ typedef struct tti_job_data {
 typedef struct tti_job_train {
     tt_fit_opts fit;
     tt_compile_opts compile;
+    // What they point to.
+    tt_watch early_stop, plateau, best;
+    tt_loss losses[TT_MAX_LOSSES];
+    int n_losses;
+    tti_rule rule;
 } tti_job_train;
 
 typedef struct tti_job_init {
@@ -68,8 +74,10 @@ struct tt_job {
     char *core;     // tt_job_core_print(), for checkpoints
     tti_job_top top;
     tt_open_opts open;
-    const char *words; // of CSV classes that a source does not name itself; NULL: none
-    bool no_pins;      // models are built as if the job had none: one device, to compare with
+    tt_spread spread;    // what open points to
+    tti_job_train train; // of the last build
+    const char *words;   // of CSV classes that a source does not name itself; NULL: none
+    bool no_pins;        // models are built as if the job had none: one device, to compare with
 };
 
 // ---- rows.c, sections.c ----------------------------------------------------------------------

@@ -54,7 +54,7 @@ static tt_status decide(tti_world *w, const uint8_t *can)
     bool is_wire = strcmp(w->transport, "wire") == 0, is_shm = strcmp(w->transport, "shm") == 0;
     for (int i = 0; i < w->n; i++) {
         for (int k = 0; k < i; k++) {
-            bool shares = can[i * TT_MAX_TASKS + k] != 0 && can[k * TT_MAX_TASKS + i] != 0;
+            bool shares = can[i * w->n + k] != 0 && can[k * w->n + i] != 0;
             if (is_shm && !shares)
                 return TT_FAIL(w->ctx, TT_EUNSUPPORTED,
                                "transport shm: rank %d (%s, host %s) and rank %d (%s, host %s) "
@@ -70,7 +70,10 @@ static tt_status decide(tti_world *w, const uint8_t *can)
 
 tt_status tti_links_shm(tti_world *w, tti_segment *probes)
 {
-    uint8_t mine[TT_MAX_TASKS] = {0}, all[TT_MAX_TASKS * TT_MAX_TASKS];
+    size_t n = (size_t)w->n;
+    uint8_t *mine = tti_calloc(w->ctx, n * (n + 1), 1), *all = mine + n;
+    if (mine == NULL)
+        return TT_ENOMEM;
     for (int i = 0; i < w->n; i++) {
         tti_peer *p = &w->peers[i];
         if (i == w->self || !reach(w, i, &probes[i]))
@@ -79,9 +82,12 @@ tt_status tti_links_shm(tti_world *w, tti_segment *probes)
         p->pid_fd = (int)syscall(SYS_pidfd_open, p->hello.pid, 0); // -1: it is watched by its beats
     }
     w->peers[w->self].rank.shares_memory = true;
-    TT_TRY(tti_world_exchange(w, "which ranks share a host", mine, sizeof(mine), all,
-                              w->rendezvous_ms));
-    return decide(w, all);
+    tt_status st =
+        tti_world_exchange(w, "which ranks share a host", mine, n, all, w->rendezvous_ms);
+    if (st == TT_OK)
+        st = decide(w, all);
+    tti_free(w->ctx, mine);
+    return st;
 }
 
 // ---- the self-test ---------------------------------------------------------------------------

@@ -8,17 +8,17 @@
 #include <string.h>
 
 #define PAYLOAD    (TTI_WIRE_CHUNK - sizeof(tti_chunk))
+#define MOST_PARTS 64                // of a chunk
 #define TOLD_EVERY 16                // chunks; far fewer than may be on their way
 #define INBOX_MOST ((size_t)8 << 30) // bytes that wait for their readers
 
 // ---- sending ---------------------------------------------------------------------------------
 
-static tt_status put(tti_world *w, int to, const tti_chunk *c, const char *data, size_t bytes,
-                     int64_t wait_ms)
+static tt_status put(tti_world *w, int to, const struct iovec *parts, int n, int64_t wait_ms)
 {
     tti_timeout p;
     for (bool waits = false;; waits = true) {
-        tt_status st = tti_wire_put(w->wire, to, c, sizeof(*c), data, bytes, 20);
+        tt_status st = tti_wire_put(w->wire, to, parts, n, 20);
         if (st != TT_ETIMEOUT)
             return st;
         if (atomic_load(&w->has_failed))
@@ -30,26 +30,69 @@ static tt_status put(tti_world *w, int to, const tti_chunk *c, const char *data,
     }
 }
 
-tt_status tti_world_send(tti_world *w, int to, const tti_message *l, const void *data,
-                         int64_t wait_ms)
+// Where in the parts of a message its next byte is.
+typedef struct cursor {
+    const struct iovec *part, *end;
+    size_t at; // in part
+} cursor;
+
+// The next bytes of a message behind the head of a chunk, up to its payload; how many.
+static size_t fill_chunk(cursor *c, struct iovec *out, int *n)
+{
+    size_t bytes = 0;
+    for (*n = 1; c->part < c->end && *n < MOST_PARTS && bytes < PAYLOAD;) {
+        size_t some = TTI_MIN(c->part->iov_len - c->at, PAYLOAD - bytes);
+        out[(*n)++] = (struct iovec){(char *)c->part->iov_base + c->at, some};
+        bytes += some;
+        c->at += some;
+        if (c->at == c->part->iov_len) {
+            c->part++;
+            c->at = 0;
+        }
+    }
+    return bytes;
+}
+
+tt_status tti_world_send_parts(tti_world *w, int to, const tti_message *l,
+                               const struct iovec *parts, int n, int64_t wait_ms)
 {
     TTI_ASSERT(to >= 0 && to < w->n && to != w->self);
     tti_peer *p = &w->peers[to];
     tt_status st = TT_OK;
     tti_chunk c = {.magic = TTI_WIRE_MAGIC, .incarnation = w->incarnation, .message = *l};
+    cursor at = {parts, parts + n, 0};
     pthread_mutex_lock(&p->out_mu); // chunks of messages do not mix
     do {
-        size_t bytes = TTI_MIN((size_t)(l->bytes - c.at), PAYLOAD);
+        struct iovec chunk[MOST_PARTS] = {{&c, sizeof(c)}};
+        int n_parts;
+        size_t bytes = fill_chunk(&at, chunk, &n_parts);
         c.n = p->n_out;
-        if (atomic_load(&w->has_failed))
-            st = TT_EPEER;
-        else
-            st = put(w, to, &c, (const char *)data + c.at, bytes, wait_ms);
+        st = atomic_load(&w->has_failed) ? TT_EPEER : put(w, to, chunk, n_parts, wait_ms);
         p->n_out += st == TT_OK;
         c.at += bytes;
     } while (st == TT_OK && c.at < l->bytes);
+    if (st == TT_OK) {
+        p->sent_messages++;
+        p->sent_bytes += l->bytes;
+    }
     pthread_mutex_unlock(&p->out_mu);
     return st;
+}
+
+tt_status tti_world_send(tti_world *w, int to, const tti_message *l, const void *data,
+                         int64_t wait_ms)
+{
+    struct iovec all = {(void *)(uintptr_t)data, l->bytes};
+    return tti_world_send_parts(w, to, l, &all, 1, wait_ms);
+}
+
+void tti_world_sent(tti_world *w, int to, int64_t *messages, int64_t *bytes)
+{
+    tti_peer *p = &w->peers[to];
+    pthread_mutex_lock(&p->out_mu);
+    *messages = (int64_t)p->sent_messages;
+    *bytes = (int64_t)p->sent_bytes;
+    pthread_mutex_unlock(&p->out_mu);
 }
 
 // ---- the inbox -------------------------------------------------------------------------------

@@ -125,6 +125,24 @@ static tt_status open_sockets(tti_wire *w, const tti_wire_opts *o)
     return tti_listener_open(w, w->data, any, &w->data_listener, &w->data_port);
 }
 
+// What there is by rank.
+static tt_status make_room(tti_wire *w)
+{
+    int most = 2 * w->n + TTI_WIRE_STRANGERS;
+    w->control_listener.most = w->data_listener.most = most;
+    w->control_listener.connections = tti_calloc(w->ctx, (size_t)most, sizeof(tti_connection));
+    w->data_listener.connections = tti_calloc(w->ctx, (size_t)most, sizeof(tti_connection));
+    w->public_keys = tti_calloc(w->ctx, (size_t)w->n, sizeof(*w->public_keys));
+    tti_wire_link *links = tti_calloc(w->ctx, (size_t)w->n, sizeof(*links));
+    bool has_all = w->control_listener.connections != NULL && w->public_keys != NULL &&
+                   w->data_listener.connections != NULL && links != NULL;
+    if (!has_all)
+        tti_free(w->ctx, links); // closing goes through those that are there
+    else
+        w->links = links;
+    return has_all ? TT_OK : TT_ENOMEM;
+}
+
 tt_status tti_wire_open(tt_ctx *ctx, const tti_wire_opts *o, tti_wire **out)
 {
     tti_wire *w = tti_calloc(ctx, 1, sizeof(*w));
@@ -133,11 +151,13 @@ tt_status tti_wire_open(tt_ctx *ctx, const tti_wire_opts *o, tti_wire **out)
     *w = (tti_wire){.ctx = ctx, .n = o->n, .self = o->self, .no_encryption = o->no_encryption};
     w->is_meeting = true;
     w->wake_fd = -1;
-    for (int i = 0; i < w->n; i++) {
+    tt_status st = make_room(w);
+    for (int i = 0; st == TT_OK && i < w->n; i++) {
         pthread_mutex_init(&w->links[i].mu, NULL);
         tti_send_queue_open(&w->links[i].data);
     }
-    tt_status st = open_sockets(w, o);
+    if (st == TT_OK)
+        st = open_sockets(w, o);
     if (st != TT_OK) {
         tti_wire_close(w, 0);
         return st;
@@ -164,7 +184,7 @@ static void end_monitor(void *socket, void **monitor)
 
 void tti_wire_close(tti_wire *w, int linger_ms)
 {
-    for (int i = 0; i < w->n; i++) {
+    for (int i = 0; w->links != NULL && i < w->n; i++) {
         tti_wire_link *l = &w->links[i];
         end_monitor(l->control, &l->monitor);
         end_monitor(l->data.socket, &l->data.monitor);
@@ -184,7 +204,11 @@ void tti_wire_close(tti_wire *w, int linger_ms)
     tti_listener_close(&w->data_listener);
     if (w->wake_fd >= 0)
         close(w->wake_fd);
-    tti_secure_free(w->secrets, sizeof(*w->secrets));
+    tti_secure_free(w->secrets, w->secrets_bytes);
+    tti_free(w->ctx, w->control_listener.connections);
+    tti_free(w->ctx, w->data_listener.connections);
+    tti_free(w->ctx, w->public_keys);
+    tti_free(w->ctx, w->links);
     tti_free(w->ctx, w);
 }
 

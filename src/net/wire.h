@@ -10,6 +10,7 @@
 #define TUTTI_NET_WIRE_H
 
 #include "base/base.h"
+#include <sys/uio.h>
 #include <tutti/tasks.h>
 
 #define TTI_WIRE_CONTROL ((size_t)16 << 10)  // most bytes of a control message
@@ -54,12 +55,12 @@ int tti_wire_forged(const tti_wire *w);  // data messages that were not what the
 // A control message; never waits. Any thread.
 void tti_wire_tell(tti_wire *w, int to, const void *message, size_t bytes);
 /*
- * A data message of two parts, both copied. Any thread. TT_ETIMEOUT, unrecorded, when there was no
+ * A data message of n parts, all copied. Any thread. TT_ETIMEOUT, unrecorded, when there was no
  * room for wait_ms. Messages arrive in order, but after a break of the connection some may come
  * twice, or be missing until they have: the caller numbers them.
  */
-tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
-                       size_t bytes, int wait_ms) TTI_CHECKED;
+tt_status tti_wire_put(tti_wire *w, int to, const struct iovec *parts, int n,
+                       int wait_ms) TTI_CHECKED;
 
 // The other side has taken the first n data messages: they are kept no longer. Any thread.
 void tti_wire_taken(tti_wire *w, int by, uint32_t n);

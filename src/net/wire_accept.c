@@ -129,7 +129,7 @@ static void welcome(tti_listener *d, int fd)
         getpeername(own, (struct sockaddr *)&there, &m) == 0)
         port = ntohs(here.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&here)->sin6_port
                                                 : ((struct sockaddr_in *)&here)->sin_port);
-    if (port != d->port || d->n_connections == TTI_WIRE_CONNECTIONS) {
+    if (port != d->port || d->n_connections == d->most) {
         if (port == d->port)
             (void)shutdown(own, SHUT_RDWR);
         close(own);

@@ -77,10 +77,9 @@ void tti_wire_tell(tti_wire *w, int to, const void *message, size_t bytes)
     (void)w, (void)to, (void)message, (void)bytes;
 }
 
-tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
-                       size_t bytes, int wait_ms)
+tt_status tti_wire_put(tti_wire *w, int to, const struct iovec *parts, int n, int wait_ms)
 {
-    (void)w, (void)to, (void)head, (void)head_bytes, (void)data, (void)bytes, (void)wait_ms;
+    (void)w, (void)to, (void)parts, (void)n, (void)wait_ms;
     return TT_EUNSUPPORTED;
 }
 

@@ -14,17 +14,17 @@
 #include "net/zmq_weak.h"
 #include <pthread.h>
 
-#define TTI_WIRE_WINDOW      64  // data messages that may be on their way to a rank
-#define TTI_WIRE_CONNECTIONS 320 // connections that may be at a listener, with all ranks' own twice
-#define TTI_HOST_TEXT        48
+#define TTI_WIRE_WINDOW    64  // data messages that may be on their way to a rank
+#define TTI_WIRE_STRANGERS 192 // connections at a listener beside all ranks' own twice
+#define TTI_HOST_TEXT      48
 
-// What nobody else may know; in memory for secrets.
+// What nobody else may know; in memory for secrets, what is by rank behind the struct.
 typedef struct tti_wire_secrets {
     char own_key[41];                  // secret half of this rank's pair, as text: Z85
-    tti_auth_key shown[TT_MAX_TASKS];  // what each rank shows
     uint8_t data_key[TT_SECRET_BYTES]; // without encryption of data: tti_wire_data_key()
-    tti_digest mac_in[TT_MAX_TASKS];   // key of what each rank sends to this one
-    tti_digest mac_out[TT_MAX_TASKS];  // of what this one sends to it
+    tti_auth_key *shown;               // by rank: what it shows
+    tti_digest *mac_in;                // key of what it sends to this one
+    tti_digest *mac_out;               // of what this one sends to it
 } tti_wire_secrets;
 
 // Without encryption, what is behind a data message.
@@ -66,9 +66,9 @@ typedef struct tti_connection { // a connection that came in
 
 typedef struct tti_listener { // where a socket listens
     void *monitor;
-    int fd, port, n_connections;
-    tti_connection connections[TTI_WIRE_CONNECTIONS]; // in the order in which they came
-    bool is_resting;                                  // it does not listen: there are too many
+    int fd, port, n_connections, most;
+    tti_connection *connections; // in the order in which they came
+    bool is_resting;             // it does not listen: there are too many
 } tti_listener;
 
 struct tti_wire {
@@ -80,10 +80,11 @@ struct tti_wire {
     int wake_fd, data_port;
     int64_t looked_ns; // at links
     _Atomic int n_refused, n_forged;
-    zmq_msg_t *asking; // whose message is being taken: its route
-    tti_wire_link links[TT_MAX_TASKS];
-    char public_keys[TT_MAX_TASKS][41]; // as text: Z85
+    zmq_msg_t *asking;       // whose message is being taken: its route
+    tti_wire_link *links;    // by rank, as the next
+    char (*public_keys)[41]; // as text: Z85
     tti_wire_secrets *secrets;
+    size_t secrets_bytes;
 };
 
 // wire.c: all frames of a message, at most max; the number there were. Then drops them.

@@ -28,9 +28,15 @@ static void print_password(const uint8_t data_key[TT_SECRET_BYTES], int rank, ch
 
 tt_status tti_wire_make_keys(tti_wire *w, const uint8_t *secret)
 {
-    tti_wire_secrets *s = w->secrets = tti_secure_new(w->ctx, sizeof(*s));
+    size_t n = (size_t)w->n;
+    w->secrets_bytes =
+        sizeof(tti_wire_secrets) + n * (sizeof(tti_auth_key) + 2 * sizeof(tti_digest));
+    tti_wire_secrets *s = w->secrets = tti_secure_new(w->ctx, w->secrets_bytes);
     if (s == NULL)
         return TT_ENOMEM;
+    s->mac_in = (tti_digest *)(s + 1);
+    s->mac_out = s->mac_in + n;
+    s->shown = (tti_auth_key *)(s->mac_out + n);
     if (getrandom(s->data_key, sizeof(s->data_key), 0) != sizeof(s->data_key))
         return TT_FAIL(w->ctx, TT_EIO, "the system gives no random numbers");
     for (int i = 0; i < w->n; i++) {

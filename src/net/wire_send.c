@@ -60,25 +60,27 @@ static void await_room(tti_send_queue *b, int wait_ms)
             return;
 }
 
-tt_status tti_wire_put(tti_wire *w, int to, const void *head, size_t head_bytes, const void *data,
-                       size_t bytes, int wait_ms)
+tt_status tti_wire_put(tti_wire *w, int to, const struct iovec *parts, int n, int wait_ms)
 {
     tti_send_queue *b = &w->links[to].data;
-    size_t seal_bytes = w->no_encryption ? sizeof(tti_seal) : 0;
+    size_t seal_bytes = w->no_encryption ? sizeof(tti_seal) : 0, bytes = 0;
     tt_status st = TT_OK;
+    for (int i = 0; i < n; i++)
+        bytes += parts[i].iov_len;
     pthread_mutex_lock(&b->mu);
     await_room(b, wait_ms);
     zmq_msg_t *m = &b->kept[b->n_put % WINDOW];
     if (b->n_put - b->n_taken == WINDOW) {
         st = TT_ETIMEOUT;
-    } else if (zmq_msg_init_size(m, head_bytes + bytes + seal_bytes) != 0) {
+    } else if (zmq_msg_init_size(m, bytes + seal_bytes) != 0) {
         st = TT_FAIL(w->ctx, TT_ENOMEM, "wire: no memory for a message");
     } else {
-        memcpy(zmq_msg_data(m), head, head_bytes);
-        if (bytes > 0)
-            memcpy((char *)zmq_msg_data(m) + head_bytes, data, bytes);
+        char *at = zmq_msg_data(m);
+        for (int i = 0; i < n; at += parts[i++].iov_len)
+            if (parts[i].iov_len > 0)
+                memcpy(at, parts[i].iov_base, parts[i].iov_len);
         if (seal_bytes > 0)
-            tti_wire_seal(w, to, zmq_msg_data(m), head_bytes + bytes);
+            tti_wire_seal(w, to, zmq_msg_data(m), bytes);
         b->n_put++;
         pump(b);
     }

@@ -293,21 +293,30 @@ static tt_status rendezvous(tti_world *w)
     return TT_OK;
 }
 
+static tt_status compare_incarnations(tti_world *w)
+{
+    size_t n = (size_t)w->n;
+    uint64_t *mine = tti_calloc(w->ctx, n * (n + 1), sizeof(*mine)), *all = mine + n;
+    if (mine == NULL)
+        return TT_ENOMEM;
+    for (int i = 0; i < w->n; i++)
+        mine[i] = w->peers[i].hello.incarnation;
+    tt_status st = tti_world_exchange(w, "meeting", mine, n * sizeof(*mine), all, w->rendezvous_ms);
+    for (int i = 0; i < w->n; i++)
+        for (int k = 0; st == TT_OK && k < w->n; k++)
+            if (all[i * w->n + k] != mine[k])
+                st = TT_FAIL(w->ctx, TT_EPEER,
+                             "rank %d (%s) was started twice: rank %d and rank %d are connected "
+                             "to different processes",
+                             k, w->peers[k].rank.name, i, w->self);
+    tti_free(w->ctx, mine);
+    return st;
+}
+
 // All have met when all say so: nobody is still about to find a difference, or a second process.
 static tt_status agree(tti_world *w, tti_segment *probes)
 {
-    uint64_t mine[TT_MAX_TASKS], all[TT_MAX_TASKS * TT_MAX_TASKS];
-    for (int i = 0; i < w->n; i++)
-        mine[i] = w->peers[i].hello.incarnation;
-    TT_TRY(tti_world_exchange(w, "meeting", mine, (size_t)w->n * sizeof(mine[0]), all,
-                              w->rendezvous_ms));
-    for (int i = 0; i < w->n; i++)
-        for (int k = 0; k < w->n; k++)
-            if (all[i * w->n + k] != mine[k])
-                return TT_FAIL(w->ctx, TT_EPEER,
-                               "rank %d (%s) was started twice: rank %d and rank %d are connected "
-                               "to different processes",
-                               k, w->peers[k].rank.name, i, w->self);
+    TT_TRY(compare_incarnations(w));
     TT_TRY(tti_links_shm(w, probes));
     TT_TRY(tti_links_test(w, probes));
     return tti_world_exchange(w, "self-test", NULL, 0, NULL, w->rendezvous_ms);
@@ -340,9 +349,11 @@ static tt_status open_world(tti_world *w, const tt_tasks *tasks, const char *dev
 
 tt_status tti_world_open(tt_ctx *ctx, const tt_tasks *tasks, const char *devices, tti_world **out)
 {
-    tti_world *w = tti_calloc(ctx, 1, sizeof(*w));
+    int n = TTI_MAX(1, TTI_MIN(tasks->n, TT_MAX_TASKS)); // others are refused below
+    tti_world *w = tti_calloc(ctx, 1, sizeof(*w) + (size_t)n * sizeof(tti_peer));
     if (w == NULL)
         return TT_ENOMEM;
+    w->n_peers = n;
     w->ctx = ctx;
     w->suspect = -1;
     w->probe.fd = -1;
@@ -352,7 +363,7 @@ tt_status tti_world_open(tt_ctx *ctx, const tt_tasks *tasks, const char *devices
     pthread_cond_init(&w->changed, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&w->mu, NULL);
-    for (int i = 0; i < TT_MAX_TASKS; i++) {
+    for (int i = 0; i < w->n_peers; i++) {
         w->peers[i].pid_fd = -1;
         pthread_mutex_init(&w->peers[i].out_mu, NULL);
     }
@@ -433,7 +444,7 @@ void tti_world_close(tti_world *w)
     tti_segment_free(&w->probe);
     tti_messages_free(w);
     tti_free(w->ctx, w->turns);
-    for (int i = 0; i < TT_MAX_TASKS; i++) {
+    for (int i = 0; i < w->n_peers; i++) {
         if (w->peers[i].pid_fd >= 0)
             close(w->peers[i].pid_fd);
         pthread_mutex_destroy(&w->peers[i].out_mu);

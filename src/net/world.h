@@ -13,6 +13,7 @@
 
 #include "base/ctx.h"
 #include "base/thread.h"
+#include <sys/uio.h>
 #include <tutti/tasks.h>
 
 typedef struct tti_world tti_world;
@@ -102,6 +103,9 @@ typedef struct tti_message {
  */
 tt_status tti_world_send(tti_world *w, int to, const tti_message *l, const void *data,
                          int64_t wait_ms) TTI_CHECKED;
+// The same of bytes that lie in several places: one message, of all of them one after another.
+tt_status tti_world_send_parts(tti_world *w, int to, const tti_message *l,
+                               const struct iovec *parts, int n, int64_t wait_ms) TTI_CHECKED;
 /*
  * Waits for the message from that rank and copies it to data; messages may come in any order. Any
  * thread. One of another size is TT_EINVAL, recorded; other errors as above.
@@ -109,6 +113,8 @@ tt_status tti_world_send(tti_world *w, int to, const tti_message *l, const void 
 tt_status tti_world_receive(tti_world *w, int from, const tti_message *l, void *data,
                             int64_t wait_ms) TTI_CHECKED;
 
+// What has been sent to a rank so far, all of it but heartbeats and the like. Any thread.
+void tti_world_sent(tti_world *w, int to, int64_t *messages, int64_t *bytes);
 // Has it come as a whole, of any size, or has the world failed? Any thread.
 bool tti_world_has(tti_world *w, int from, const tti_message *l);
 

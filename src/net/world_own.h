@@ -85,9 +85,10 @@ typedef struct tti_peer {
     tti_doing doing;
     _Atomic uint64_t progress; // of doing
     _Atomic int64_t cpu_ms;
-    int pid_fd;              // -1: not watched
-    _Atomic uint32_t n_in;   // chunks; written by the world's thread
-    uint32_t n_out;          // guarded by out_mu
+    int pid_fd;            // -1: not watched
+    _Atomic uint32_t n_in; // chunks; written by the world's thread
+    uint32_t n_out;        // guarded by out_mu, as the next two
+    uint64_t sent_messages, sent_bytes;
     _Atomic uint32_t n_told; // n_in as it was told last
     uint32_t n_taken;        // chunks of messages that can be read
     uint32_t n_left;         // has_left: chunks that it has sent
@@ -130,7 +131,8 @@ struct tti_world {
     tti_subgroup all; // exchanges of everybody
     uint64_t *turns;  // by subgroups made so far: a number of its ranks
     int n_turns, turns_room;
-    tti_peer peers[TT_MAX_TASKS];
+    int n_peers;
+    tti_peer peers[]; // by rank
 };
 
 // hello.c

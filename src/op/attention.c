@@ -148,8 +148,11 @@ static tt_status infer_attention_grad(tt_infer *q)
 // Rows of the batch are free; an open axis can only be the first (check_one, check_mask).
 static tt_status split_attention(const tt_split_query *q)
 {
+    bool rows = true; // of q, k, v, and of what else has rows
+    for (int i = 0; i < q->node->n_in; i++)
+        rows &= q->axis[i] == 0 || (i >= 3 && q->axis[i] < 0);
     for (int i = 0; i < q->node->n_out; i++)
-        q->out[i] = (tt_split){q->axis[0] == 0 ? TT_SPLIT_AXIS : TT_SPLIT_MIXES, 0};
+        q->out[i] = (tt_split){rows ? TT_SPLIT_AXIS : TT_SPLIT_MIXES, 0};
     return TT_OK;
 }
 
@@ -242,6 +245,8 @@ const tt_op tti_op_attention_grad = {
 tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
                              const tt_attention_opts *opts)
 {
+    if (!tti_has_graph(g, q, "attention"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "attention", tt_attention_opts, opts);
     if (opts == NULL)
         return NULL;

@@ -191,13 +191,14 @@ static tt_status infer_running(tt_infer *q)
 static tt_status split_stats(const tt_split_query *q)
 {
     for (int i = 0; i < q->node->n_out; i++)
-        q->out[i] = (tt_split){TT_SPLIT_LANE_MOMENTS, -1};
+        q->out[i] =
+            (tt_split){tti_split_is_of_lanes(q) ? TT_SPLIT_LANE_MOMENTS : TT_SPLIT_MIXES, -1};
     return TT_OK;
 }
 
 static tt_status split_rows(const tt_split_query *q)
 {
-    bool mixes = q->axis[0] < 0; // an open vector
+    bool mixes = q->axis[0] < 0 || !tti_split_is_of_lanes(q); // an open vector; channels
     q->out[0] = (tt_split){mixes ? TT_SPLIT_MIXES : TT_SPLIT_AXIS, q->axis[0]};
     return TT_OK;
 }
@@ -205,7 +206,7 @@ static tt_status split_rows(const tt_split_query *q)
 static tt_status split_sums(const tt_split_query *q)
 {
     for (int i = 0; i < q->node->n_out; i++)
-        q->out[i] = (tt_split){TT_SPLIT_LANE_SUM, -1};
+        q->out[i] = (tt_split){tti_split_is_of_lanes(q) ? TT_SPLIT_LANE_SUM : TT_SPLIT_MIXES, -1};
     return TT_OK;
 }
 

@@ -91,7 +91,7 @@ static tt_status infer_lane_grad(tt_infer *q)
 // Closed outputs are lane sums; statistics per row are open in front.
 static tt_status split_lane(const tt_split_query *q)
 {
-    bool mixes = q->axis[0] < 0; // an open vector
+    bool mixes = q->axis[0] < 0 || !tti_split_is_of_lanes(q); // an open vector; channels
     for (int i = 0; i < q->node->n_out; i++) {
         int axis = tt_open_axis(&q->node->outs[i]->shape);
         q->out[i] = (tt_split){mixes      ? TT_SPLIT_MIXES

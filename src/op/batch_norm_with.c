@@ -18,6 +18,8 @@ tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go)
 tt_tensor *tt_batch_norm_with(tt_graph *g, tt_tensor *x, tt_batch_norm_vars vars,
                               const tt_batch_norm_opts *opts)
 {
+    if (!tti_has_graph(g, x, "batch_norm"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "batch_norm", tt_batch_norm_opts, opts);
     if (opts == NULL)
         return NULL;

@@ -34,10 +34,13 @@ static tt_status start(tt_infer *q, int *axis)
 static tt_status split_along(const tt_split_query *q)
 {
     int open = -1;
+    bool same = true;
     for (int i = 0; i < q->node->n_in; i++)
         open = q->axis[i] >= 0 ? q->axis[i] : open;
+    for (int i = 0; i < q->node->n_in; i++)
+        same &= q->axis[i] == open;
     tt_split s = {TT_SPLIT_WHOLE, -1};
-    if (open >= 0 && open == *(const int64_t *)q->node->attr)
+    if (open >= 0 && (!same || open == *(const int64_t *)q->node->attr))
         s.kind = TT_SPLIT_MIXES;
     else if (open >= 0)
         s = (tt_split){TT_SPLIT_AXIS, open};
@@ -45,6 +48,23 @@ static tt_status split_along(const tt_split_query *q)
         q->out[i] = s;
     return TT_OK;
 }
+
+// The record of an op that moves elements along an axis. type_ is the struct of the attributes.
+#define MOVE_OP(name_, inputs_, max_inputs_, attrs_, type_, infer_, grad_, kernel_, prep_, help_) \
+    const tt_op tti_op_##name_ = {                                                                \
+        .name = #name_,                                                                           \
+        .help = help_,                                                                            \
+        .inputs = inputs_,                                                                        \
+        .max_inputs = max_inputs_,                                                                \
+        .flags = TTI_MOVES,                                                                       \
+        .types = TT_TYPES_ALL,                                                                    \
+        .attrs = attrs_,                                                                          \
+        .attr_size = sizeof(type_),                                                               \
+        .infer = infer_,                                                                          \
+        .split = split_along,                                                                     \
+        .grad = grad_,                                                                            \
+        .kernel = {[TT_CPU] = TTI_CPU(kernel_, prep_)},                                           \
+    }
 
 static bool resolve(const char *op, tt_graph *g, const tt_tensor *x, int *axis)
 {
@@ -100,28 +120,18 @@ static const tt_option concat_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_concat = {
-    .name = "concat",
-    .help = "concatenates the inputs along an axis",
-    .inputs = 1,
-    .max_inputs = -1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = concat_attrs,
-    .attr_size = sizeof(tti_axis_attr),
-    .infer = concat_infer,
-    .split = split_along,
-    .grad = concat_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(concat, tti_prep_move)},
-};
+MOVE_OP(concat, 1, -1, concat_attrs, tti_axis_attr, concat_infer, concat_grad, concat,
+        tti_prep_move, "concatenates the inputs along an axis");
 
 tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 {
-    if (g != NULL && (xs == NULL || n < 1)) {
+    if (!tti_has_graph(g, xs != NULL && n > 0 ? xs[0] : NULL, "concat"))
+        return NULL;
+    if (xs == NULL || n < 1) {
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "concat: there are no inputs");
         return NULL;
     }
-    if (g == NULL || !resolve("concat", g, xs[0], &axis))
+    if (!resolve("concat", g, xs[0], &axis))
         return NULL;
     tti_axis_attr a = {.axis = axis};
     return tt_node_out(g, &tti_op_concat, n, xs, &a);
@@ -129,7 +139,7 @@ tt_tensor *tt_concat(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 
 tt_tensor *tt_stack(tt_graph *g, tt_tensor *const *xs, int n, int axis)
 {
-    if (g == NULL)
+    if (!tti_has_graph(g, xs != NULL && n > 0 ? xs[0] : NULL, "stack"))
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     if (xs == NULL || n < 1) {
@@ -196,24 +206,13 @@ static const tt_option split_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_split = {
-    .name = "split",
-    .help = "splits x into equal parts along an axis",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = split_attrs,
-    .attr_size = sizeof(tti_axis_attr),
-    .infer = split_infer,
-    .split = split_along,
-    .grad = split_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(split, split_prep)},
-};
+MOVE_OP(split, 1, 0, split_attrs, tti_axis_attr, split_infer, split_grad, split, split_prep,
+        "splits x into equal parts along an axis");
 
 tt_status tt_split_at(tt_graph *g, tt_tensor *x, int axis, int n, tt_tensor **out)
 {
-    if (g == NULL)
-        return TT_FAIL(tti_tensor_ctx(x), TT_EINVAL, "split: the graph is NULL");
+    if (!tti_has_graph(g, x, "split"))
+        return TT_EINVAL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     if (out == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "split: out is NULL");
@@ -272,19 +271,8 @@ static const tt_option slice_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_slice = {
-    .name = "slice",
-    .help = "a range of positions of one axis",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = slice_attrs,
-    .attr_size = sizeof(tti_slice_attr),
-    .infer = slice_infer,
-    .split = split_along,
-    .grad = slice_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(slice, tti_prep_move)},
-};
+MOVE_OP(slice, 1, 0, slice_attrs, tti_slice_attr, slice_infer, slice_grad, slice, tti_prep_move,
+        "a range of positions of one axis");
 
 static tt_tensor *slice_of(tt_graph *g, tt_tensor *x, int64_t axis, int64_t begin, int64_t end,
                            int64_t rows)
@@ -339,19 +327,8 @@ static const tt_option pad_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_pad = {
-    .name = "pad",
-    .help = "pads an axis with zeros before and after",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = pad_attrs,
-    .attr_size = sizeof(tti_pad_attr),
-    .infer = pad_infer,
-    .split = split_along,
-    .grad = pad_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(pad, tti_prep_move)},
-};
+MOVE_OP(pad, 1, 0, pad_attrs, tti_pad_attr, pad_infer, pad_grad, pad, tti_prep_move,
+        "pads an axis with zeros before and after");
 
 static tt_tensor *pad_of(tt_graph *g, tt_tensor *x, int64_t axis, int64_t before, int64_t after,
                          int64_t rows)
@@ -386,19 +363,8 @@ static void slice_grad_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy,
     dx[0] = slice_of(g, dy[0], a->axis, a->before, a->before + d, 0);
 }
 
-const tt_op tti_op_slice_grad = {
-    .name = "slice_grad",
-    .help = "gradient of slice along the batch axis",
-    .inputs = 2,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = pad_attrs,
-    .attr_size = sizeof(tti_pad_attr),
-    .infer = slice_grad_infer,
-    .split = split_along,
-    .grad = slice_grad_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(pad, tti_prep_move)},
-};
+MOVE_OP(slice_grad, 2, 0, pad_attrs, tti_pad_attr, slice_grad_infer, slice_grad_grad, pad,
+        tti_prep_move, "gradient of slice along the batch axis");
 
 // ---- tile ------------------------------------------------------------------------------------
 
@@ -430,19 +396,8 @@ static const tt_option tile_attrs[] = {
     TT_OPTION_END,
 };
 
-const tt_op tti_op_tile = {
-    .name = "tile",
-    .help = "repeats x along an axis",
-    .inputs = 1,
-    .flags = TTI_MOVES,
-    .types = TT_TYPES_ALL,
-    .attrs = tile_attrs,
-    .attr_size = sizeof(tti_axis_attr),
-    .infer = tile_infer,
-    .split = split_along,
-    .grad = tile_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tile, tti_prep_move)},
-};
+MOVE_OP(tile, 1, 0, tile_attrs, tti_axis_attr, tile_infer, tile_grad, tile, tti_prep_move,
+        "repeats x along an axis");
 
 tt_tensor *tt_tile(tt_graph *g, tt_tensor *x, int axis, int64_t times)
 {

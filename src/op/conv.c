@@ -173,33 +173,14 @@ static tt_status infer_dw(tt_infer *q)
     return tti_conv_infer_dw(q, false);
 }
 
-const tt_op tti_op_conv2d = {
-    .name = "conv2d",
-    .help = "2-D convolution of x [batch, h, w, cin] with w [kh, kw, cin, cout], with optional "
-            "bias and act",
-    .inputs = 2,
-    .max_inputs = 3,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = tti_conv_options,
-    .attr_size = sizeof(tti_conv_attr),
-    .infer = infer,
-    .split = tti_split_first,
-    .grad = conv2d_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_conv2d, tti_conv_prepare)},
-};
+TTI_IMAGE_OP(conv2d, 2, 3, tti_conv_options, tti_conv_attr, infer, conv2d_grad, tti_conv2d,
+             tti_conv_prepare,
+             "2-D convolution of x [batch, h, w, cin] with w [kh, kw, cin, cout], with optional "
+             "bias and act");
 
-const tt_op tti_op_conv2d_dx = {
-    .name = "conv2d_dx",
-    .help = "gradient of conv2d with respect to x, from dy and w",
-    .inputs = 2,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = tti_conv_dx_options,
-    .attr_size = sizeof(tti_conv_attr),
-    .infer = infer_dx,
-    .split = tti_split_first,
-    .grad = conv2d_dx_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_conv2d, tti_conv_dx_prepare)},
-};
+TTI_IMAGE_OP(conv2d_dx, 2, 0, tti_conv_dx_options, tti_conv_attr, infer_dx, conv2d_dx_grad,
+             tti_conv2d, tti_conv_dx_prepare,
+             "gradient of conv2d with respect to x, from dy and w");
 
 const tt_op tti_op_conv2d_dw = {
     .name = "conv2d_dw",

@@ -76,4 +76,24 @@ static inline size_t tti_real_bytes(int isa)
     return isa == TT_ISA_F64 ? sizeof(double) : sizeof(float);
 }
 
+/*
+ * The record of an op on images [batch, h, w, channels], whose rows are free. type_ is the struct of
+ * the attributes, kernel_ the CPU's.
+ */
+#define TTI_IMAGE_OP(name_, inputs_, max_inputs_, options_, type_, infer_, grad_, kernel_, prep_, \
+                     help_)                                                                       \
+    const tt_op tti_op_##name_ = {                                                                \
+        .name = #name_,                                                                           \
+        .help = help_,                                                                            \
+        .inputs = inputs_,                                                                        \
+        .max_inputs = max_inputs_,                                                                \
+        .flags = TT_OP_ROW_FREE,                                                                  \
+        .attrs = options_,                                                                        \
+        .attr_size = sizeof(type_),                                                               \
+        .infer = infer_,                                                                          \
+        .split = tti_split_first,                                                                 \
+        .grad = grad_,                                                                            \
+        .kernel = {[TT_CPU] = TTI_CPU(kernel_, prep_)},                                           \
+    }
+
 #endif

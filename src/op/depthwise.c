@@ -156,32 +156,13 @@ static tt_status infer_dw(tt_infer *q)
     return tti_conv_infer_dw(q, true);
 }
 
-const tt_op tti_op_depthwise_conv2d = {
-    .name = "depthwise_conv2d",
-    .help = "depthwise 2-D convolution of x with w [kh, kw, c, m], with optional bias and act",
-    .inputs = 2,
-    .max_inputs = 3,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = tti_conv_options,
-    .attr_size = sizeof(tti_conv_attr),
-    .infer = infer,
-    .split = tti_split_first,
-    .grad = depthwise_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_depthwise, prepare)},
-};
+TTI_IMAGE_OP(depthwise_conv2d, 2, 3, tti_conv_options, tti_conv_attr, infer, depthwise_grad,
+             tti_depthwise, prepare,
+             "depthwise 2-D convolution of x with w [kh, kw, c, m], with optional bias and act");
 
-const tt_op tti_op_depthwise_conv2d_dx = {
-    .name = "depthwise_conv2d_dx",
-    .help = "gradient of depthwise_conv2d with respect to x, from dy and w",
-    .inputs = 2,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = tti_conv_dx_options,
-    .attr_size = sizeof(tti_conv_attr),
-    .infer = infer_dx,
-    .split = tti_split_first,
-    .grad = depthwise_dx_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_depthwise_dx, prepare_dx)},
-};
+TTI_IMAGE_OP(depthwise_conv2d_dx, 2, 0, tti_conv_dx_options, tti_conv_attr, infer_dx,
+             depthwise_dx_grad, tti_depthwise_dx, prepare_dx,
+             "gradient of depthwise_conv2d with respect to x, from dy and w");
 
 const tt_op tti_op_depthwise_conv2d_dw = {
     .name = "depthwise_conv2d_dw",

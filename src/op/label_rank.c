@@ -33,7 +33,7 @@ static tt_status label_rank_infer(tt_infer *q)
 
 static tt_status label_rank_split(const tt_split_query *q)
 {
-    bool mixes = q->axis[0] == q->node->in[0]->shape.rank - 1;
+    bool mixes = q->axis[0] < 0 || q->axis[0] == q->node->in[0]->shape.rank - 1;
     q->out[0] = (tt_split){mixes ? TT_SPLIT_MIXES : TT_SPLIT_AXIS, q->axis[0]};
     return TT_OK;
 }

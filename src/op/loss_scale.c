@@ -66,10 +66,10 @@ const tt_op tti_op_update_loss_scale = {
 tt_tensor *tt_update_loss_scale_with(tt_graph *g, tt_tensor *scale, tt_tensor *good, tt_tensor *go,
                                      const tt_update_loss_scale_opts *opts)
 {
+    if (!tti_has_graph(g, scale, "update_loss_scale"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_loss_scale", tt_update_loss_scale_opts, opts);
     if (opts == NULL)
-        return NULL;
-    if (g == NULL)
         return NULL;
     tti_loss_scale_attr a = {opts->every == 0 ? 2000 : opts->every,
                              opts->most == 0 ? 0x1p24 : opts->most};

@@ -98,23 +98,54 @@ static tt_status matmul_infer(tt_infer *q)
     return TT_OK;
 }
 
+// The axis of y that an axis of a factor becomes; -1: it is summed over.
+static int axis_of_y(const tt_shape *x, int k, int axis, int last, int rank)
+{
+    if (axis == k)
+        return -1;
+    return axis >= x->rank - 2 ? last : axis + rank - x->rank;
+}
+
+/*
+ * Where y is split, along an axis that is not summed over; -1: it cannot be, as a factor that has
+ * this axis, or the bias, is not split with the other.
+ */
+static int split_of_y(const tt_split_query *q, int ka, int kb)
+{
+    const tt_shape *a = &q->node->in[0]->shape, *b = &q->node->in[1]->shape;
+    int rank = q->node->out->shape.rank;
+    int from_a = q->axis[0] < 0 ? -1 : axis_of_y(a, ka, q->axis[0], rank - 2, rank);
+    int from_b = q->axis[1] < 0 ? -1 : axis_of_y(b, kb, q->axis[1], rank - 1, rank);
+    int at = TTI_MAX(from_a, from_b);
+    if (from_a >= 0 && from_b >= 0 && from_a != from_b)
+        return -1;
+    if (at < rank - 2) // a leading axis: of both, or one has it once
+        for (int i = 0; i < 2; i++) {
+            const tt_shape *x = i == 0 ? a : b;
+            int axis = at - (rank - x->rank);
+            if (q->axis[i] < 0 && axis >= 0 && x->dim[axis] != 1)
+                return -1;
+        }
+    if (q->node->n_in > 2 && (q->axis[2] >= 0) != (at == rank - 1))
+        return -1;
+    return at;
+}
+
 static tt_status matmul_split(const tt_split_query *q)
 {
     const tt_node *n = q->node;
     const tti_matmul_attr *at = n->attr;
-    bool k_open = q->axis[0] == k_axis_of_a(at, &n->in[0]->shape);
-    bool none = q->axis[0] < 0 && q->axis[1] < 0;
-    for (int i = 0; i < n->n_out; i++) {
-        int axis = tt_open_axis(&n->outs[i]->shape);
-        if (none)
-            q->out[i] = (tt_split){TT_SPLIT_WHOLE, -1};
-        else if (!k_open)
-            q->out[i] = (tt_split){TT_SPLIT_AXIS, axis};
-        else if (n->n_in == 2 && at->act == TT_LINEAR)
-            q->out[i] = (tt_split){TT_SPLIT_LANE_SUM, -1};
-        else // bias and activation come after the sum over all lanes
-            q->out[i] = (tt_split){TT_SPLIT_MIXES, -1};
-    }
+    int ka = k_axis_of_a(at, &n->in[0]->shape), kb = k_axis_of_b(at, &n->in[1]->shape);
+    bool none = q->axis[0] < 0 && q->axis[1] < 0, by_a = q->axis[0] == ka, by_b = q->axis[1] == kb;
+    int axis = none || by_a || by_b ? -1 : split_of_y(q, ka, kb);
+    // Bias and activation come after the sum of all parts.
+    bool sums = by_a && by_b && n->n_in == 2 && at->act == TT_LINEAR;
+    for (int i = 0; i < n->n_out; i++)
+        q->out[i] = (tt_split){axis >= 0                                 ? TT_SPLIT_AXIS
+                               : sums                                    ? TT_SPLIT_LANE_SUM
+                               : none && (n->n_in < 3 || q->axis[2] < 0) ? TT_SPLIT_WHOLE
+                                                                         : TT_SPLIT_MIXES,
+                               axis};
     return TT_OK;
 }
 
@@ -131,6 +162,8 @@ static tt_tensor *product(tt_graph *g, tt_tensor *a, bool transpose_a, tt_tensor
 
 tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matmul_opts *opts)
 {
+    if (!tti_has_graph(g, a, "matmul"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "matmul", tt_matmul_opts, opts);
     if (opts == NULL)
         return NULL;

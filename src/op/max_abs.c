@@ -50,7 +50,7 @@ const tt_op tti_op_max_abs = {
 
 tt_tensor *tt_max_abs(tt_graph *g, tt_tensor *const *xs, int n)
 {
-    if (g == NULL)
+    if (!tti_has_graph(g, xs != NULL && n > 0 ? xs[0] : NULL, "max_abs"))
         return NULL;
     if (n < 1 || xs == NULL) {
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "max_abs: of %d tensors", n);

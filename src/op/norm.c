@@ -122,18 +122,24 @@ static tt_status infer_rms_norm_grad(tt_infer *q)
     return infer_norm_grad(q, 1);
 }
 
-// y and the statistics are split as x; check_x() has seen that it is not the last axis.
+// Rows of x are free, but not what a row has: that is normalised as one.
+static bool is_of_rows(const tt_split_query *q)
+{
+    return q->axis[0] >= 0 && q->axis[0] < q->node->in[0]->shape.rank - 1;
+}
+
+// y and the statistics are split as x.
 static tt_status split_norm(const tt_split_query *q)
 {
     for (int i = 0; i < q->node->n_out; i++)
-        q->out[i] = (tt_split){TT_SPLIT_AXIS, q->axis[0]};
+        q->out[i] = (tt_split){is_of_rows(q) ? TT_SPLIT_AXIS : TT_SPLIT_MIXES, q->axis[0]};
     return TT_OK;
 }
 
 static tt_status split_norm_grad(const tt_split_query *q)
 {
-    q->out[0] = (tt_split){TT_SPLIT_AXIS, q->axis[0]};
-    for (int i = 1; i < q->node->n_out; i++)
+    (void)split_norm(q);
+    for (int i = 1; is_of_rows(q) && i < q->node->n_out; i++)
         q->out[i] = (tt_split){TT_SPLIT_LANE_SUM, 0};
     return TT_OK;
 }
@@ -264,6 +270,8 @@ const tt_op tti_op_rms_norm_grad = {
 tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
                               const tt_norm_opts *opts)
 {
+    if (!tti_has_graph(g, x, "layer_norm"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "layer_norm", tt_norm_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -281,6 +289,8 @@ tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_te
 
 tt_tensor *tt_rms_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, const tt_norm_opts *opts)
 {
+    if (!tti_has_graph(g, x, "rms_norm"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "rms_norm", tt_norm_opts, opts);
     if (opts == NULL)
         return NULL;

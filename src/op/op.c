@@ -82,21 +82,36 @@ static void all_outputs(const tt_split_query *q, tt_split_kind kind)
         q->out[i] = (tt_split){kind, -1};
 }
 
-// Each output is split along its own open axis.
-static void follow_open_axis(const tt_split_query *q)
+/*
+ * Where a split of broadcast inputs is in an output of this rank, counted from the last axis; -1:
+ * one input has all of what another has a part of.
+ */
+static int broadcast_axis(const tt_split_query *q, int rank)
 {
-    for (int i = 0; i < q->node->n_out; i++) {
-        int a = tt_open_axis(&q->node->outs[i]->shape);
-        q->out[i] = (tt_split){a >= 0 ? TT_SPLIT_AXIS : TT_SPLIT_MIXES, a};
+    int at = -1;
+    for (int i = 0; i < q->node->n_in; i++) {
+        int axis = q->axis[i] < 0 ? -1 : q->axis[i] + rank - q->node->in[i]->shape.rank;
+        if (axis >= 0 && at >= 0 && axis != at)
+            return -1;
+        at = axis >= 0 ? axis : at;
     }
+    for (int i = 0; i < q->node->n_in; i++) {
+        const tt_shape *x = &q->node->in[i]->shape;
+        int axis = at - (rank - x->rank);
+        if (q->axis[i] < 0 && axis >= 0 && x->dim[axis] != 1)
+            return -1;
+    }
+    return at;
 }
 
 tt_status tti_split_pointwise(const tt_split_query *q)
 {
-    if (any_split(q))
-        follow_open_axis(q);
-    else
-        all_outputs(q, TT_SPLIT_WHOLE);
+    for (int i = 0; i < q->node->n_out; i++) {
+        int axis = broadcast_axis(q, q->node->outs[i]->shape.rank);
+        q->out[i] = axis >= 0      ? (tt_split){TT_SPLIT_AXIS, axis}
+                    : any_split(q) ? (tt_split){TT_SPLIT_MIXES, -1}
+                                   : (tt_split){TT_SPLIT_WHOLE, -1};
+    }
     return TT_OK;
 }
 
@@ -110,16 +125,28 @@ tt_status tti_split_rows(const tt_split_query *q)
     return tti_split_pointwise(q);
 }
 
+bool tti_split_is_of_lanes(const tt_split_query *q)
+{
+    for (int i = 0; i < q->node->n_in; i++)
+        if (q->axis[i] >= 0 && q->node->in[i]->shape.dim[q->axis[i]] >= 0)
+            return false;
+    return true;
+}
+
 tt_status tti_split_first(const tt_split_query *q)
 {
-    if (q->axis[0] != 0) {
+    const tt_shape *x = &q->node->in[0]->shape;
+    bool good = q->axis[0] == 0;
+    for (int i = 1; good && i < q->node->n_in; i++) // what else is split has the same rows
+        good = q->axis[i] < 0 || (q->axis[i] == 0 && q->node->in[i]->shape.dim[0] == x->dim[0]);
+    for (int i = 0; good && i < q->node->n_out; i++)
+        good = q->node->outs[i]->shape.rank > 0 && q->node->outs[i]->shape.dim[0] == x->dim[0];
+    if (!good) {
         all_outputs(q, any_split(q) ? TT_SPLIT_MIXES : TT_SPLIT_WHOLE);
         return TT_OK;
     }
-    follow_open_axis(q);
     for (int i = 0; i < q->node->n_out; i++)
-        if (q->out[i].axis != 0)
-            q->out[i] = (tt_split){TT_SPLIT_MIXES, -1};
+        q->out[i] = (tt_split){TT_SPLIT_AXIS, 0};
     return TT_OK;
 }
 

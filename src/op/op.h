@@ -21,12 +21,14 @@ tt_status tti_axis(tt_ctx *ctx, const char *op, int axis, const tt_shape *shape,
 tt_status tti_broadcast_shape(tt_ctx *ctx, const char *op, const tt_shape *a, const tt_shape *b,
                               tt_shape *out);
 
-// ---- split rules: input axes split over lanes -> outputs -------------------------------------
+// ---- split rules: axes of inputs that are split -> outputs -----------------------------------
 
-tt_status tti_split_pointwise(const tt_split_query *q); // broadcasting: as the output's open axis
+tt_status tti_split_pointwise(const tt_split_query *q); // broadcasting: as the inputs are
 tt_status tti_split_rows(const tt_split_query *q);      // row-free on any axis but the last
 tt_status tti_split_first(const tt_split_query *q);     // row-free on axis 0 of input 0, else mixes
 tt_status tti_split_whole(const tt_split_query *q);     // refuses any split input
+// Is what is split rows of the batch? A rule that only knows lanes asks.
+bool tti_split_is_of_lanes(const tt_split_query *q);
 
 // ---- dividing the work -----------------------------------------------------------------------
 

@@ -252,53 +252,15 @@ static tt_status prepare_avg_grad(tt_prep *p) // units: rows of dx
 
 // ---- records ---------------------------------------------------------------------------------
 
-const tt_op tti_op_max_pool2d = {
-    .name = "max_pool2d",
-    .help = "2-D max pooling",
-    .inputs = 1,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = pool_options,
-    .attr_size = sizeof(tti_pool_attr),
-    .infer = infer,
-    .split = tti_split_first,
-    .grad = max_pool_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_max_pool, prepare)},
-};
+TTI_IMAGE_OP(max_pool2d, 1, 0, pool_options, tti_pool_attr, infer, max_pool_grad, tti_max_pool,
+             prepare, "2-D max pooling");
 
-const tt_op tti_op_max_pool2d_grad = {
-    .name = "max_pool2d_grad",
-    .help = "gradient of max_pool2d, from x and dy",
-    .inputs = 2,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = pool_options,
-    .attr_size = sizeof(tti_pool_attr),
-    .infer = infer_max_grad,
-    .split = tti_split_first,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_max_pool_grad, prepare_max_grad)},
-};
+TTI_IMAGE_OP(max_pool2d_grad, 2, 0, pool_options, tti_pool_attr, infer_max_grad, NULL,
+             tti_max_pool_grad, prepare_max_grad, "gradient of max_pool2d, from x and dy");
 
-const tt_op tti_op_avg_pool2d = {
-    .name = "avg_pool2d",
-    .help = "2-D average pooling; padded entries do not count",
-    .inputs = 1,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = pool_options,
-    .attr_size = sizeof(tti_pool_attr),
-    .infer = infer,
-    .split = tti_split_first,
-    .grad = avg_pool_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_avg_pool, prepare)},
-};
+TTI_IMAGE_OP(avg_pool2d, 1, 0, pool_options, tti_pool_attr, infer, avg_pool_grad, tti_avg_pool,
+             prepare, "2-D average pooling; padded entries do not count");
 
-const tt_op tti_op_avg_pool2d_grad = {
-    .name = "avg_pool2d_grad",
-    .help = "gradient of avg_pool2d, from dy",
-    .inputs = 1,
-    .flags = TT_OP_ROW_FREE,
-    .attrs = avg_grad_options,
-    .attr_size = sizeof(tti_pool_attr),
-    .infer = infer_avg_grad,
-    .split = tti_split_first,
-    .grad = avg_pool_grad_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_avg_pool_grad, prepare_avg_grad)},
-};
+TTI_IMAGE_OP(avg_pool2d_grad, 1, 0, avg_grad_options, tti_pool_attr, infer_avg_grad,
+             avg_pool_grad_grad, tti_avg_pool_grad, prepare_avg_grad,
+             "gradient of avg_pool2d, from dy");

@@ -97,23 +97,43 @@ static tt_status reduce_infer(tt_infer *q)
     return TT_OK;
 }
 
-static bool reduces_open(const tt_node *n)
+// Split as x is, axes that are left counted; if that axis is reduced, as asked for.
+static tt_status split_or(const tt_split_query *q, tt_split_kind reduced)
 {
-    int open = tt_open_axis(&n->in[0]->shape);
-    return open >= 0 && tti_is_reduced(n->attr, open);
+    const tti_reduce_attr *a = q->node->attr;
+    int axis = 0;
+    q->out[0] = (tt_split){TT_SPLIT_WHOLE, -1};
+    if (q->axis[0] < 0)
+        return TT_OK;
+    for (int i = 0; i < q->axis[0]; i++)
+        axis += !tti_is_reduced(a, i) || (a->keep_dims && i >= a->lead);
+    q->out[0] =
+        tti_is_reduced(a, q->axis[0]) ? (tt_split){reduced, -1} : (tt_split){TT_SPLIT_AXIS, axis};
+    return TT_OK;
 }
 
 static tt_status sum_split(const tt_split_query *q)
 {
-    if (!reduces_open(q->node))
-        return tti_split_pointwise(q);
-    q->out[0] = (tt_split){TT_SPLIT_LANE_SUM, -1};
-    return TT_OK;
+    return split_or(q, TT_SPLIT_LANE_SUM);
 }
 
 static tt_status max_split(const tt_split_query *q)
 {
-    return reduces_open(q->node) ? tti_split_whole(q) : tti_split_pointwise(q);
+    return split_or(q, TT_SPLIT_MIXES);
+}
+
+// x, y, dy -> dx, which is split as x is; y and dy as the maximum of x is.
+static tt_status max_grad_split(const tt_split_query *q)
+{
+    TT_TRY(max_split(q));
+    bool good = q->out[0].kind == TT_SPLIT_AXIS && q->axis[1] == q->out[0].axis &&
+                q->axis[2] == q->out[0].axis;
+    bool none = q->axis[0] < 0 && q->axis[1] < 0 && q->axis[2] < 0;
+    q->out[0] = (tt_split){good   ? TT_SPLIT_AXIS
+                           : none ? TT_SPLIT_WHOLE
+                                  : TT_SPLIT_MIXES,
+                           q->axis[0]};
+    return TT_OK;
 }
 
 // ---- dividing the work -----------------------------------------------------------------------
@@ -226,7 +246,7 @@ const tt_op tti_op_max_grad = {
     .attrs = reduce_attrs,
     .attr_size = sizeof(tti_reduce_attr),
     .infer = max_grad_infer,
-    .split = max_split,
+    .split = max_grad_split,
     .kernel = {[TT_CPU] = TTI_CPU(tti_reduce_max_grad, prepare_max)},
 };
 
@@ -264,9 +284,11 @@ static tt_status count_infer(tt_infer *q)
     return TT_OK;
 }
 
+// Of lanes it knows how many rows there are in all.
 static tt_status count_split(const tt_split_query *q)
 {
-    q->out[0] = (tt_split){TT_SPLIT_WHOLE, -1};
+    bool mixes = !tti_split_is_of_lanes(q) && tti_is_reduced(q->node->attr, q->axis[0]);
+    q->out[0] = (tt_split){mixes ? TT_SPLIT_MIXES : TT_SPLIT_WHOLE, -1};
     return TT_OK;
 }
 
@@ -308,6 +330,8 @@ static bool ready(tt_graph *g, const char *op, tt_tensor *x, const tt_reduce_opt
 
 tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "sum"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "sum", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -317,6 +341,8 @@ tt_tensor *tt_sum_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 
 tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "max"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "max", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -326,6 +352,8 @@ tt_tensor *tt_max_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 
 tt_tensor *tt_min_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "min"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "min", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -355,6 +383,8 @@ tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
     tti_reduce_attr a;
     tt_reduce_opts own = {0};
+    if (!tti_has_graph(g, x, "count"))
+        return NULL;
     if (opts != NULL && TTI_OPTS_COPY(tt_graph_get_ctx(g), "count", opts, &own) != TT_OK)
         return NULL;
     return ready(g, "count", x, &own, &a) ? count_node(g, x, &a, TT_F32) : NULL;
@@ -363,6 +393,8 @@ tt_tensor *tt_count(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 // bf16 and f16 are computed as f32 and rounded once, at the end.
 tt_tensor *tt_mean_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "mean"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "mean", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -388,6 +420,8 @@ static tt_tensor *finite_or_zero(tt_graph *g, tt_tensor *x)
 
 tt_tensor *tt_logsumexp_with(tt_graph *g, tt_tensor *x, const tt_reduce_opts *opts)
 {
+    if (!tti_has_graph(g, x, "logsumexp"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "logsumexp", tt_reduce_opts, opts);
     if (opts == NULL)
         return NULL;

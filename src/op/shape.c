@@ -13,9 +13,11 @@
 
 bool tti_given(tt_graph *g, const char *op, const tt_tensor *x)
 {
-    if (g != NULL && x == NULL)
+    if (!tti_has_graph(g, x, op))
+        return false;
+    if (x == NULL)
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "%s: an input is NULL", op);
-    return g != NULL && x != NULL;
+    return x != NULL;
 }
 
 static tt_ctx *ctx_of(const tt_tensor *x)
@@ -81,6 +83,11 @@ static tt_status reshape_split(const tt_split_query *q)
 {
     const tt_shape *x = &q->node->in[0]->shape, *y = &q->node->out->shape;
     int from = q->axis[0], to = tt_open_axis(y);
+    if (from >= 0 && x->dim[from] >= 0) // of the same elements before it; a 1 is no place to split
+        for (to = 0; to < y->rank && (y->dim[to] <= 1 || outer_of(x, from) != outer_of(y, to));)
+            to++;
+    if (to >= y->rank)
+        to = -1;
     if (from < 0)
         q->out[0] = (tt_split){TT_SPLIT_WHOLE, -1};
     else if (to >= 0 && outer_of(x, from) == outer_of(y, to))

@@ -199,7 +199,7 @@ static tt_status infer_cross_entropy_grad(tt_infer *q)
 static tt_status split_cross_entropy(const tt_split_query *q)
 {
     int axis = q->axis[0];
-    bool mixes = axis == q->node->in[0]->shape.rank - 1;
+    bool mixes = axis < 0 || axis == q->node->in[0]->shape.rank - 1;
     for (int i = 0; i < q->node->n_out; i++)
         q->out[i] = (tt_split){mixes ? TT_SPLIT_MIXES : TT_SPLIT_AXIS, axis};
     return TT_OK;
@@ -252,6 +252,8 @@ const tt_op tti_op_cross_entropy_grad = {
 tt_tensor *tt_cross_entropy_with(tt_graph *g, tt_tensor *logits, tt_tensor *labels,
                                  const tt_cross_entropy_opts *opts)
 {
+    if (!tti_has_graph(g, logits, "cross_entropy"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "cross_entropy", tt_cross_entropy_opts, opts);
     if (opts == NULL)
         return NULL;

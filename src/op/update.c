@@ -220,8 +220,6 @@ typedef struct recipe {
 static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor *grad,
                          const tt_update_opts *o)
 {
-    if (g == NULL)
-        return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     const char *op = r->op->name;
     if (var == NULL || grad == NULL) {
@@ -256,6 +254,8 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
 tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                               const tt_update_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_sgd"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_sgd", tt_update_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -268,6 +268,8 @@ tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                const tt_update_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_adam"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adam", tt_update_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -278,6 +280,8 @@ tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                 const tt_update_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_adamw"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adamw", tt_update_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -288,6 +292,8 @@ tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                   const tt_update_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_rmsprop"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_rmsprop", tt_update_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -298,6 +304,8 @@ tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                   const tt_update_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_adagrad"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adagrad", tt_update_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -308,6 +316,8 @@ tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                const tt_update_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_lion"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_lion", tt_update_opts, opts);
     if (opts == NULL)
         return NULL;
@@ -318,10 +328,10 @@ tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
 tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                               const tt_update_ema_opts *opts)
 {
+    if (!tti_has_graph(g, var, "update_ema"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_ema", tt_update_ema_opts, opts);
     if (opts == NULL)
-        return NULL;
-    if (g == NULL)
         return NULL;
     tti_ema_attr a = {opts->decay != 0 ? opts->decay : 0.999, opts->scale != NULL};
     if (!(a.decay > 0 && a.decay < 1)) {

@@ -95,10 +95,10 @@ const tt_op tti_op_update_scale = {
 tt_tensor *tt_update_scale_with(tt_graph *g, tt_tensor *loss_sum, tt_tensor *count, tt_tensor *p,
                                 const tt_update_scale_opts *opts)
 {
+    if (!tti_has_graph(g, loss_sum, "update_scale"))
+        return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_scale", tt_update_scale_opts, opts);
     if (opts == NULL)
-        return NULL;
-    if (g == NULL)
         return NULL;
     tt_ctx *ctx = tt_graph_get_ctx(g);
     int n = opts->n_squares, most = opts->n_largest;

@@ -218,7 +218,9 @@ static tt_status list_processes(receive_builder *c, int device)
 static int receiver_of(receive_builder *c, int value, int device)
 {
     const tti_plan *p = c->p;
-    int turn = p->nodes[p->values[value].node].key.rank;
+    // Sums of a bucket go to one of them, and variables of a replica.
+    const tti_pnode *maker = &p->nodes[p->values[value].node];
+    int turn = maker->kind == TTI_TREE ? maker->key.rank : maker->device;
     if (c->processes[device] == NULL && list_processes(c, device) != TT_OK)
         return -1;
     int n = c->n_processes[device];
@@ -230,7 +232,7 @@ static int receive_once(receive_builder *c, int value, int device, const tti_pno
 {
     tti_plan *p = c->p;
     int task = p->top->devices[device]->task; // places below n_devices are devices
-    int place = p->top->n_devices + task * (p->mesh.n_replicas + 1) +
+    int place = p->top->n_devices + task * (tti_mesh_size(&p->mesh, TTI_AXIS_DATA) + 1) +
                 (piece != NULL ? piece->piece + 1 : 0);
     device_pair *at = find_pair(c, value, place);
     if (at->copy == 0) {
@@ -403,6 +405,8 @@ tt_status tti_plan_cut(tti_plan *p)
     tt_status st = TT_ENOMEM;
     if (c.made != NULL && c.processes != NULL && c.n_processes != NULL)
         st = cut_all(&c, p->n_nodes);
+    if (st == TT_OK && p->top->n_tasks > 1)
+        st = tti_bundle_messages(p);
     tti_free(p->ctx, c.processes);
     tti_free(p->ctx, c.n_processes);
     tti_free(p->ctx, c.made);

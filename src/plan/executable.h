@@ -116,11 +116,15 @@ typedef struct tti_pace {
     bool is_long;    // too long for teams not to help: no trials
 } tti_pace;
 
-typedef struct tti_updated {
-    void *variable;   // of the store
-    uint64_t devices; // bit d: the copy on the context's device d
-    bool in_pieces;   // each writes a piece
-} tti_updated;
+// A variable that a plan uses, and its shards (run/store.h).
+struct tti_variable;
+struct tti_shard;
+typedef struct tti_variable_use {
+    struct tti_variable *variable;
+    int first, n;    // of the executable's shards
+    int n_written;   // of those, how many a run writes
+    int64_t version; // of the variable, at which all of them are fresh
+} tti_variable_use;
 
 typedef struct tti_executable {
     tti_entry_list *lists; // by device
@@ -131,9 +135,12 @@ typedef struct tti_executable {
     int64_t n_constants, cap_constants;
     tti_feed_staging *staging; // by device
 
-    tti_call **feed_calls; // by feed of the plan: its call, whose input is the caller's memory
-    tti_updated *updated;  // variables that a run writes; run/ fills it
-    int n_updated;
+    tti_call **feed_calls;  // by feed of the plan: its call, whose input is the caller's memory
+    tti_variable_use *uses; // of variables, in the order of their names; run/ fills it
+    int n_uses;
+    struct tti_shard **shards; // by use
+    bool *is_written;          // by shard: a run writes it
+    bool writes_variables;
     tti_flag **flags; // of this process alone
     int n_flags;
     struct tti_shared_flags *shared; // agreement.c; NULL: none

@@ -43,8 +43,9 @@ tt_status tti_lanes_make(tti_plan *p, const tti_plan_request *req, tt_lanes *out
 {
     tt_batch b = req->batch;
     int total = b.lanes > 0 ? b.lanes : p->top->lanes;
-    if (b.lanes == 0 && p->top->spread.reduce == TT_REDUCE_FAST && !p->mesh.is_staged)
-        total = TTI_MIN((p->mesh.n_replicas - p->mesh.is_apart) * TTI_MAX(req->micro, 1),
+    if (b.lanes == 0 && p->top->spread.reduce == TT_REDUCE_FAST && p->mesh.n_stages == 0)
+        total = TTI_MIN((tti_mesh_size(&p->mesh, TTI_AXIS_DATA) - p->mesh.n_without_lanes) *
+                            TTI_MAX(req->micro, 1),
                         TT_MAX_LANES); // one per micro-batch
 #ifdef TUTTI_BREAK_LANES
     total = p->top->n_devices; // a rule broken on purpose: lanes from devices

@@ -163,10 +163,11 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     p->graph = g;
     p->rows = req->rows;
     p->is_dry_run = req->dry_run;
-    p->mesh =
-        req->mesh != NULL ? *req->mesh : (tti_mesh){.n_replicas = 1, .is_free = true, .n_micro = 1};
+    p->mesh = req->mesh != NULL ? *req->mesh : (tti_mesh){.n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));
     tt_status st = p->step == NULL ? TT_ENOMEM : by_device(p, req->top);
+    if (st == TT_OK)
+        st = tti_mesh_check(ctx, &p->mesh, p->top->n_devices);
     if (st == TT_OK)
         st = tti_lanes_make(p, req, &p->lanes);
     p->began_ns = tti_now_ns();

@@ -33,9 +33,10 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "plan/executable.h"
-#include "plan/mesh.h"
+#include "plan/layout.h"
 #include "plan/order_key.h"
 #include "plan/program.h"
+#include <sys/uio.h>
 #include <tutti/extend.h>
 #include <tutti/run.h>
 
@@ -52,6 +53,7 @@ typedef struct tti_value {
     tt_dtype dtype; // and bf16 and f16 ones are f32 there: rounding comes after the tree
     int64_t count;
     size_t bytes;
+    tti_layout layout;   // along the axes of the mesh; set by spread
     int64_t sparse_rows; // a partial sum kept as so many rows of a table, at most; 0: it is dense
     int node;            // the plan node that makes it
     int root;            // the value whose memory it is; itself for most
@@ -96,6 +98,7 @@ typedef struct tti_transfer {
     int edge; // number of the first
     int n;
     size_t begin, stride, bytes;
+    struct iovec *parts; // of a bundle's send: room for where its inputs are; else NULL
 } tti_transfer;
 
 struct tti_emitter;
@@ -125,7 +128,7 @@ typedef struct tti_pnode {
     bool is_dropped;
     bool is_recomputed; // computes a forward node again: belongs to the backward part
     bool is_chain;      // trees: adds what one replica has, part after part
-    // What it is a member's part of: sums over replicas, pieces that are put together. NULL: nothing.
+    // What it is a member's part of: sums over replicas, pieces put together. NULL: nothing.
     const tti_collective *what;
     int collective;      // of a TTI_LIBRARY_COLLECTIVE or TTI_HOOK: of the plan's collectives
     tti_order_key ready; // likewise: where in the order its result is looked for
@@ -268,9 +271,7 @@ typedef struct tti_plan_request {
     bool dry_run;                  // only to be looked at: variables get no memory
     const struct tti_hook *hook;   // of the user, for buckets of gradients; NULL: none
     struct tti_stage_watch *watch; // sees the plan after every stage (stages.h); NULL: nobody does
-    // Where variable memory is: called once per variable and device; run/ owns the store.
-    tt_status (*variable)(void *user, const tti_want *w, void **address);
-    // The same for all of a plan's at once, where several processes do it together.
+    // Where the memory of variables is, for all of a plan's at once; run/ owns the store.
     tt_status (*variables)(void *user, const tti_want *w, int n, void **addresses);
     // The device where the store has a variable for some plan; NULL: none.
     tti_device *(*variable_home)(void *user, const tt_node *var);
@@ -320,6 +321,8 @@ tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage) 
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_place(tti_plan *p, const tti_plan_request *req);
 tt_status tti_plan_cut(tti_plan *p);
+// bundle_messages.c: of a bucket, between hosts with several replicas.
+tt_status tti_bundle_messages(tti_plan *p) TTI_CHECKED;
 tt_status tti_plan_chain(tti_plan *p);
 tt_status tti_plan_fuse(tti_plan *p);
 // What must come before what, by plan node; and an order that holds it, in p->order.
@@ -393,6 +396,14 @@ bool tti_reads(const tti_pnode *pn, int k);
  * node_kinds.c: what all plan nodes of a kind have in common. The stages ask these, so that a new
  * kind is a new record.
  */
+typedef enum tti_layout_role {
+    TTI_LAYOUT_FOLLOWS = 0, // works on parts, and makes what split rules say
+    TTI_LAYOUT_MOVES,       // passes on what it reads, whatever part it is
+    TTI_LAYOUT_REDUCES,     // reads partial values
+    TTI_LAYOUT_COLLECTS,    // puts all pieces of the elements together
+    TTI_LAYOUT_GATHERS,     // puts all parts of a split by lanes together
+    TTI_LAYOUT_LIBRARY,     // one of the last three, by the collective that it is a part of
+} tti_layout_role;
 typedef struct tti_kind {
     const char *name;                                   // as tables and traces name it
     const char *(*name_of)(const struct tti_pnode *pn); // the same, where it depends on the node
@@ -400,6 +411,7 @@ typedef struct tti_kind {
     bool communicates;      // moves or merges what other devices made
     bool combines;          // puts values of several devices together, reading them where they are
     bool combines_lanes;    // those of some lanes each, in the order of the lanes
+    tti_layout_role layout; // what it does with parts of values
     // Does it write its input k, a variable? NULL: none of them.
     bool (*writes)(const tti_plan *p, const struct tti_pnode *pn, int k);
     tt_status (*draft)(struct tti_emitter *e, int pnode); // its calls (draft.h)

@@ -134,12 +134,12 @@ static void print_pipeline(tti_text *t, const tti_plan *p)
 {
     static const char *const kinds[] = {"1f1b", "gpipe", "interleaved"};
     const tti_mesh *m = &p->mesh;
-    if (!m->is_staged)
+    if (m->n_stages == 0)
         return;
     tti_text_add(t,
                  "\npipeline: %s, %d stages on %d devices; devices idle %.1f %% of the time by the "
                  "estimated cost of the stages (%.1f %% if all cost the same)\n",
-                 kinds[p->top->spread.schedule], m->n_local * TTI_MAX(m->n_chunks, 1), m->n_local,
+                 kinds[p->top->spread.schedule], m->n_stages, tti_mesh_size(m, TTI_AXIS_PIPE),
                  100 * p->bubble, 100 * p->even_bubble);
 }
 
@@ -188,7 +188,8 @@ static carried carried_by(const tti_plan *p)
     carried c = {.why = "no sum is supported by the library"};
     for (int d = 0; d < p->top->n_devices; d++)
         c.is_asked |= tti_has_streams(p->top->devices[d]);
-    c.is_asked &= p->mesh.n_replicas > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
+    c.is_asked &=
+        tti_mesh_size(&p->mesh, TTI_AXIS_DATA) > 1 && p->top->spread.reduce == TT_REDUCE_FAST;
     if (p->n_communicators > 0 && !p->communicators[0].is_usable)
         c.why = p->communicators[0].words;
     for (int64_t u = 0; u < p->n_collectives; u++) {
@@ -300,9 +301,60 @@ static void print_transfers(tti_text *t, const tti_plan *p)
     tti_free(p->ctx, list);
 }
 
+// A plan on one device, in one go, has nothing to say of layouts.
+static bool has_layouts(const tti_plan *p)
+{
+    return tti_mesh_n_devices(&p->mesh) > 1;
+}
+
+static void print_mesh(tti_text *t, const tti_plan *p)
+{
+    const tti_mesh *m = &p->mesh;
+    char text[TTI_MESH_TEXT];
+    if (!has_layouts(p))
+        return;
+    tti_text_add(t, "\nmesh: %s; variables %s", tti_mesh_text(m, text),
+                 m->state == TT_LAYOUT_ONE ? "on the first replica" : "on every replica");
+    tti_text_add(t, "%s\n", m->n_without_lanes > 0 ? ", which takes no lanes" : "");
+}
+
+static void json_mesh(tti_text *t, const tti_plan *p)
+{
+    const tti_mesh *m = &p->mesh;
+    tti_text_add(t, ",\n\"mesh\":{\"axes\":[");
+    for (int i = 0; i < m->n_axes; i++)
+        tti_text_add(t, "%s{\"name\":\"%s\",\"size\":%d}", i == 0 ? "" : ",",
+                     tti_mesh_axis_name(m->axis[i].name), m->axis[i].size);
+    tti_text_add(t, "],\"variables\":\"%s\",\"replicas_without_lanes\":%d,\"stages\":%d}",
+                 m->state == TT_LAYOUT_ONE ? "one" : "replicated", m->n_without_lanes, m->n_stages);
+}
+
+// The layout along every axis of the mesh.
+static void json_layout(tti_text *t, const tti_plan *p, const tti_layout *l)
+{
+    char text[TTI_LAYOUT_TEXT];
+    tti_text_add(t, ",\"layout\":{");
+    for (int i = 0; i < p->mesh.n_axes; i++) {
+        tti_mesh_axis axis = p->mesh.axis[i].name;
+        tti_text_add(t, "%s\"%s\":\"%s\"", i == 0 ? "" : ",", tti_mesh_axis_name(axis),
+                     tti_layout_entry_text(l->on[axis], text));
+    }
+    tti_text_add(t, "}");
+}
+
+static void put_layout(tti_text *t, const tti_plan *p, const tti_pnode *pn)
+{
+    char text[TTI_LAYOUTS_TEXT] = "";
+    if (has_layouts(p))
+        tti_text_add(t, "  %-28s",
+                     pn->n_out > 0 ? tti_layout_text(&p->values[pn->out].layout, text) : "");
+}
+
 static void print_text(tti_text *t, tti_plan *p)
 {
-    tti_text_add(t, "%-18s %-28s %-8s %12s  %s\n", "op", "name", "device", "size", "reason");
+    tti_text_add(t, "%-18s %-28s %-8s %12s", "op", "name", "device", "size");
+    tti_text_add(t, has_layouts(p) ? "  %-28s  %s\n" : "%s  %s\n", has_layouts(p) ? "layout" : "",
+                 "reason");
     for (int i = 0; i < p->n_order; i++) {
         const tti_pnode *pn = &p->nodes[p->order[i]];
         tti_text op = {.ctx = p->ctx};
@@ -311,10 +363,12 @@ static void print_text(tti_text *t, tti_plan *p)
         tti_text_add(t, "%-18s %-28s %-8s", name == NULL ? "" : name, pn->node->name,
                      p->top->devices[pn->device]->name);
         put_column(t, bytes_of(p, pn));
+        put_layout(t, p, pn);
         tti_text_add(t, "  %s\n", pn->reason == NULL ? "" : pn->reason);
         tti_free(p->ctx, name);
     }
     print_devices(t, p);
+    print_mesh(t, p);
     print_bound(t, p);
     print_links(t, p);
     print_pipeline(t, p);
@@ -366,6 +420,7 @@ static void print_json(tti_text *t, tti_plan *p)
             json_shape(t, &v->shape);
             if (root->memory == TTI_ARENA)
                 tti_text_add(t, ",\"offset\":%zu", root->offset);
+            json_layout(t, p, &v->layout);
         }
         tti_text_add(t, "}");
     }
@@ -382,7 +437,8 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, "}");
     }
     tti_text_add(t, "]");
-    if (p->mesh.is_staged)
+    json_mesh(t, p);
+    if (p->mesh.n_stages > 0)
         tti_text_add(t, ",\n\"bubble\":%.6f,\"even_bubble\":%.6f", p->bubble, p->even_bubble);
     if (is_compared(p))
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_recomputed,

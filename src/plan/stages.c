@@ -186,7 +186,7 @@ static void put_op(tti_text *t, const tti_plan *p, const tti_pnode *pn)
         tti_text_add(t, "%s%s", i == 0 ? "" : "+", p->nodes[pn->members[i]].node->op->name);
 }
 
-// " : f32[4, 8] in %3 at 1024": type, whose memory it is, where.
+// "f32[4, 8] in %3 [data split(0)@1] at 1024": type, whose memory it is, layout, where.
 static void put_value(tti_text *t, const tti_plan *p, int v, tti_stage stage)
 {
     static const char *const memories[] = {"", " variable", " constant", " staged"};
@@ -197,6 +197,9 @@ static void put_value(tti_text *t, const tti_plan *p, int v, tti_stage stage)
     if (value->root != v)
         tti_text_add(t, " in %%%d", value->root);
     tti_text_add(t, "%s", memories[value->memory]);
+    char layout[TTI_LAYOUTS_TEXT];
+    if (strcmp(tti_layout_text(&value->layout, layout), "replicated") != 0)
+        tti_text_add(t, " [%s]", layout);
     if (stage >= TTI_STAGE_MEMORY && value->root == v && value->memory == TTI_ARENA &&
         value->count > 0)
         tti_text_add(t, " at %zu", value->offset);

@@ -25,6 +25,19 @@ static tt_status fail_run(tt_session *s, tti_plan *p, tt_status st)
     return st;
 }
 
+// The run of a job that fails elsewhere ends here too, and not only at the next wait for another
+// process: that may be many kernels away.
+typedef struct failing {
+    tt_session *s;
+    tti_plan *p;
+} failing;
+
+static void job_failed(void *user)
+{
+    const failing *f = user;
+    (void)fail_run(f->s, f->p, TT_EPEER);
+}
+
 // Where a device is: "which is in 'dense/matmul' (matmul)", or whom it waits for in turn.
 static void say_where(const tt_session *s, const tti_plan *p, int device, char *out, size_t room)
 {
@@ -322,6 +335,9 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
     set_waits(s, p);
     atomic_store(&s->failed, TT_OK);
     TT_TRY(tti_border_wait(s));
+    failing f = {s, p};
+    if (ctx->world != NULL)
+        tti_world_on_fail(ctx->world, job_failed, &f);
     int own = -1;
     bool streams = p->exe.n_submissions > 0;
     for (int d = 0; d < ctx->top.n_devices; d++) {
@@ -355,6 +371,8 @@ tt_status tti_execute(tt_session *s, tti_plan *p)
             (void)fail_run(s, p, st);
     }
     wait_for_devices(s, p);
+    if (ctx->world != NULL)
+        tti_world_on_fail(ctx->world, NULL, NULL);
     note_last(s, p, begin);
     note_pace(&p->exe.pace, tti_now_ns() - begin);
     tt_status st = (tt_status)atomic_load(&s->failed);

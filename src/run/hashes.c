@@ -355,7 +355,9 @@ tt_status tt_weight_hash(tt_session *s, tt_hash *out)
             vars[n++] = g->nodes[i];
     qsort(vars, n, sizeof(*vars), by_name);
     tti_hasher *h = tti_hash_begin(s->ctx);
-    tt_status st = h == NULL ? TT_ENOMEM : TT_OK;
+    tti_hold hold; // all of them as they are at one moment
+    tt_status held = tti_store_hold(s->store, s->ctx, true, &hold);
+    tt_status st = h == NULL ? TT_ENOMEM : held;
     for (size_t i = 0; st == TT_OK && i < n; i++) {
         tti_variable *v;
         st = tti_session_variable(s, vars[i], &v);
@@ -373,6 +375,8 @@ tt_status tt_weight_hash(tt_session *s, tt_hash *out)
         tti_hash_add(h, data, v->bytes);
         tti_free(s->ctx, room);
     }
+    if (held == TT_OK)
+        tti_store_let_go(s->store, &hold);
     if (st == TT_OK)
         *out = tti_hash_end(s->ctx, h);
     else if (h != NULL)

@@ -1,6 +1,6 @@
 /*
- * hook_group.c - a session's hook on buckets of gradients: whether the context can have one, and the
- * group of all replicas that its calls go to. The hook itself is called by plans
+ * hook_group.c - a session's hook on buckets of gradients: whether the context can have one, and
+ * the group of all replicas that its calls go to. The hook itself is called by plans
  * (plan/spread/bucket_hook.c).
  */
 #include "comm/comm.h"
@@ -32,7 +32,7 @@ tt_status tti_hook_open(tt_session *s, const tti_plan *p)
     int members = 0;
     if (p->n_buckets == 0 || s->hook.comm != NULL)
         return TT_OK;
-    for (int r = 0; r < p->mesh.n_replicas; r++)
+    for (int r = 0; r < tti_mesh_size(&p->mesh, TTI_AXIS_DATA); r++)
         members += !s->ctx->top.devices[tti_mesh_device(&p->mesh, r, 0)]->is_away;
     tt_comm *c = tt_comm_open(s->ctx, .members = members);
     if (c == NULL)

@@ -57,7 +57,9 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     TT_TRY(read_deadline(ctx, o->deadline_ms));
     if (ctx->n_threads < 1 || ctx->n_threads > 4096)
         return TT_FAIL(ctx, TT_EINVAL, "threads is %d; 1 to 4096 are allowed", o->threads);
-    TT_TRY(tti_strategy_choose(ctx, o->strategy, &o->spread, &ctx->top));
+    tt_spread spread;
+    TT_TRY(TTI_OPTS_PART(ctx, "open: spread", o->spread, &spread));
+    TT_TRY(tti_strategy_choose(ctx, o->strategy, &spread, &ctx->top));
     TT_TRY(keep_share(ctx));
     const char *isa = o->isa != NULL ? o->isa : tti_env("TUTTI_ISA");
     ctx->top.isa = tti_best_isa();
@@ -66,20 +68,20 @@ static tt_status open_settings(tt_ctx *ctx, const tt_open_opts *o)
     const char *capture = tti_env("TUTTI_CAPTURE"), *check = tti_env("TUTTI_CUDA_CHECK");
     ctx->no_capture = (capture != NULL && strcmp(capture, "off") == 0) ||
                       (check != NULL && strcmp(check, "0") != 0); // looks after every kernel
-    if (o->store != NULL) {
-        ctx->store = o->store;
-        atomic_fetch_add(&o->store->refs, 1);
-    } else {
-        ctx->store = tt_store_new();
-        if (ctx->store == NULL)
-            return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
-    }
+    ctx->store = o->store != NULL ? o->store : tt_store_new();
+    if (ctx->store == NULL)
+        return TT_FAIL(ctx, TT_ENOMEM, "store: out of memory");
+    tti_store_join(ctx->store);
+    if (o->store == NULL)
+        tt_store_release(ctx->store); // the context alone has it
     TT_TRY(tti_fault_open(ctx));
     ctx->top.host_memory = tti_machine_memory(&ctx->top.is_host_group);
     if (o->tasks == NULL) {
         TT_TRY(tti_devices_open(ctx, o->devices));
     } else {
-        TT_TRY(tti_world_open(ctx, o->tasks, o->devices, &ctx->world));
+        tt_tasks tasks;
+        TT_TRY(TTI_OPTS_PART(ctx, "open: tasks", o->tasks, &tasks));
+        TT_TRY(tti_world_open(ctx, &tasks, o->devices, &ctx->world));
         TT_TRY(tti_open_tasks(ctx, o));
     }
     for (int d = 0; d < ctx->top.n_devices; d++)
@@ -140,12 +142,17 @@ tt_status tt_close(tt_ctx *ctx)
         ctx->owned = h->next;
         h->free_fn(h->owner);
     }
-    tti_shared_leave(ctx->store, ctx);
+    if (ctx->store != NULL)
+        tti_store_leave(ctx->store, ctx);
+    for (int64_t i = 0; i < ctx->n_stores; i++)
+        tti_store_leave(ctx->stores[i], ctx);
     tti_world_close(ctx->world);
-    tti_store_leave(ctx->store, ctx);
     drop_streams(ctx);
     tti_devices_close(ctx);
     tt_store_release(ctx->store);
+    for (int64_t i = 0; i < ctx->n_stores; i++)
+        tt_store_release(ctx->stores[i]);
+    tti_free(ctx, ctx->stores);
     tti_free(ctx, ctx->fault);
     tti_free(ctx, ctx->user_ops);
     tti_free(ctx, (void *)ctx->user_sources);

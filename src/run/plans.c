@@ -10,18 +10,10 @@
 
 // ---- variables, as plans ask for them --------------------------------------------------------
 
-static tt_status variable_address(void *user, const tti_want *w, void **address)
-{
-    tt_session *s = user;
-    tti_variable *v;
-    TT_TRY(tti_store_get(s->store, w->var, w->dev, &v));
-    return tti_store_bind(s->store, s->ctx, v, w, address);
-}
-
 static tt_status variable_addresses(void *user, const tti_want *w, int n, void **addresses)
 {
     tt_session *s = user;
-    return tti_shared_bind(s->store, s->ctx, w, n, addresses);
+    return tti_store_bind(s->store, s->ctx, w, n, addresses);
 }
 
 // Where plans use a variable; by name, since another context may have made it.
@@ -29,18 +21,19 @@ static tti_device *variable_home(void *user, const tt_node *var)
 {
     tt_session *s = user;
     tti_variable *v = tti_store_find(s->store, var->name);
-    if (v == NULL || (v->n_copies > 0 ? !v->copy[0].is_bound : v->ctx != NULL))
+    char name[32];
+    if (v == NULL || !tti_variable_home(v, s->ctx, name))
         return NULL;
     for (int i = 0; i < s->ctx->top.n_devices; i++)
-        if (strcmp(s->ctx->top.devices[i]->name, tti_variable_device(v)) == 0)
+        if (strcmp(s->ctx->top.devices[i]->name, name) == 0)
             return s->ctx->top.devices[i];
     return s->ctx->top.devices[0];
 }
 
 size_t tti_session_needs(tt_session *s, const tti_want *w)
 {
-    const tti_variable *v = tti_store_find(s->store, w->var->name);
-    return v == NULL ? w->bytes : tti_variable_needs(v, w);
+    tti_variable *v = tti_store_find(s->store, w->var->name);
+    return v == NULL ? w->bytes : tti_variable_needs(v, s->ctx, w);
 }
 
 static size_t variable_needs(void *user, const tti_want *w)
@@ -49,41 +42,6 @@ static size_t variable_needs(void *user, const tti_want *w)
 }
 
 // ---- making and keeping ----------------------------------------------------------------------
-
-static tt_status note_updates(tt_session *s, tti_plan *p)
-{
-    p->exe.updated = tti_plan_alloc(p, sizeof(*p->exe.updated) * (size_t)(p->n_nodes + 1));
-    if (p->exe.updated == NULL)
-        return TT_ENOMEM;
-    for (int64_t i = 0; i < p->n_nodes; i++) {
-        const tti_pnode *pn = &p->nodes[i];
-        bool narrows = pn->kind == TTI_NARROW && s->ctx->top.n_tasks > 1; // else told by nobody
-        for (int k = 0; (pn->kind == TTI_OP || narrows) && !pn->is_dropped && k < pn->n_in; k++) {
-            if (!tti_writes_input(p, pn, k))
-                continue;
-            const tti_value *root = &p->values[tti_root(p, pn->in[k])];
-            if (root->memory != TTI_VARIABLE)
-                return TT_FAIL(s->ctx, TT_EINVAL,
-                               "%s '%s' on %s would write to a received copy of '%s', which would "
-                               "be lost: this is a bug in the plan",
-                               pn->node->op->name, pn->node->name,
-                               p->top->devices[pn->device]->name, root->tensor->node->name);
-            if (p->is_dry_run)
-                continue;
-            tti_variable *v = tti_store_find(s->store, root->tensor->node->name);
-            int at = 0;
-            while (at < p->exe.n_updated && p->exe.updated[at].variable != v)
-                at++;
-            if (v == NULL)
-                continue;
-            if (at == p->exe.n_updated)
-                p->exe.updated[p->exe.n_updated++] = (tti_updated){.variable = v};
-            p->exe.updated[at].devices |= (uint64_t)1 << root->device;
-            p->exe.updated[at].in_pieces |= p->nodes[root->node].n_pieces > 0;
-        }
-    }
-    return TT_OK;
-}
 
 static uint64_t plan_key(const tti_plan_request *r)
 {
@@ -123,7 +81,6 @@ static void fill_request(tt_session *s, tti_plan_request *r)
     r->hook = s->hook.fn != NULL ? &s->hook : NULL;
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
-    r->variable = variable_address;
     r->variables = variable_addresses;
     r->variable_home = variable_home;
     r->variable_needs = variable_needs;
@@ -144,7 +101,7 @@ static tt_status new_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
     r->mesh = &mesh;
     tti_plan *p;
     TT_TRY(tti_plan_new(s->graph, r, &p));
-    tt_status st = note_updates(s, p);
+    tt_status st = tti_store_note_uses(s->store, s->ctx, p);
     if (st == TT_OK && !r->dry_run)
         st = tti_hook_open(s, p);
     if (st != TT_OK) {

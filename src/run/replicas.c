@@ -5,27 +5,52 @@
  */
 #include "net/world.h"
 #include "run/run.h"
-#include <stdlib.h>
 #include <string.h>
 
-// The copies of one variable as the host sees them.
+// The whole shards of one variable as the host sees them.
 typedef struct view {
     const tti_variable *v;
-    const uint8_t *data[TTI_MAX_DEVICES];
-    void *room[TTI_MAX_DEVICES];
+    const tti_shard **shard;
+    const uint8_t **data;
+    void **room; // of those on devices with memory of their own
+    int n;
 } view;
 
+static void view_free(tt_ctx *ctx, view *w)
+{
+    for (int i = 0; w->room != NULL && i < w->n; i++)
+        tti_free(ctx, w->room[i]);
+    tti_free(ctx, (void *)w->shard);
+    tti_free(ctx, (void *)w->data);
+    tti_free(ctx, w->room);
+}
+
+// What is not of this process, or older and not in use, is left out.
 static tt_status look(tt_ctx *ctx, const tti_variable *v, view *out)
 {
+    int all = 0;
     *out = (view){.v = v};
-    for (int i = 0; i < v->n_copies; i++) {
-        out->data[i] = v->copy[i].data;
-        if (v->copy[i].dev == NULL)
+    for (const tti_shard *s = v->shards; s != NULL; s = s->next)
+        all++;
+    out->shard = tti_calloc(ctx, (size_t)all + 1, sizeof(*out->shard));
+    out->data = tti_calloc(ctx, (size_t)all + 1, sizeof(*out->data));
+    out->room = tti_calloc(ctx, (size_t)all + 1, sizeof(*out->room));
+    if (out->shard == NULL || out->data == NULL || out->room == NULL)
+        return TT_ENOMEM;
+    for (const tti_shard *s = v->shards; s != NULL; s = s->next) {
+        bool own = v->ctx == NULL || s->task == ctx->top.task;
+        if (!own || !tti_shard_is_whole(v, s) || !tti_shard_is_fresh(v, s) ||
+            (s->dev != NULL && s->dev->ctx != ctx))
+            continue;
+        int i = out->n++;
+        out->shard[i] = s;
+        out->data[i] = s->data;
+        if (s->dev == NULL)
             continue;
         out->data[i] = out->room[i] = tti_alloc(ctx, v->bytes);
         if (out->room[i] == NULL)
             return TT_ENOMEM;
-        TT_TRY(tti_device_copy(NULL, out->room[i], v->copy[i].dev, v->copy[i].data, v->bytes));
+        TT_TRY(tti_device_copy(NULL, out->room[i], s->dev, s->data, v->bytes));
     }
     return TT_OK;
 }
@@ -35,13 +60,13 @@ static int odd_one(const view *w)
 {
     const tti_variable *v = w->v;
     int first = 1, odd = 1, most = 0;
-    while (first < v->n_copies && memcmp(w->data[first], w->data[0], v->bytes) == 0)
+    while (first < w->n && memcmp(w->data[first], w->data[0], v->bytes) == 0)
         first++;
-    if (first >= v->n_copies)
+    if (first >= w->n)
         return -1;
-    for (int i = 0; v->n_copies > 2 && i < v->n_copies; i++) {
+    for (int i = 0; w->n > 2 && i < w->n; i++) {
         int differs = 0;
-        for (int k = 0; k < v->n_copies; k++)
+        for (int k = 0; k < w->n; k++)
             differs += memcmp(w->data[i], w->data[k], v->bytes) != 0;
         if (differs > most) {
             most = differs;
@@ -62,43 +87,29 @@ static tt_status differs(tt_ctx *ctx, const view *w, int odd, int64_t step)
     return TT_FAIL(ctx, TT_EDEVICE,
                    "replica on %s differs in '%s' from the one on %s after step %lld: element %zu "
                    "is the first of %lld; hashes are %016llx and %016llx",
-                   v->copy[odd].device, v->name, v->copy[other].device, (long long)step, at / size,
-                   (long long)tt_shape_count(&v->shape),
+                   w->shard[odd]->device, v->name, w->shard[other]->device, (long long)step,
+                   at / size, (long long)tt_shape_count(&v->shape),
                    (unsigned long long)tti_hash64(x, v->bytes, 0),
                    (unsigned long long)tti_hash64(y, v->bytes, 0));
 }
 
-static tt_status check(tt_ctx *ctx, const tti_variable *v, int64_t step)
+// *hash: of the value, if it is wanted; 0: there is no whole shard here.
+static tt_status check(tt_ctx *ctx, const tti_variable *v, int64_t step, uint64_t *hash)
 {
-    if (v->bytes == 0 || v->n_copies < 2)
-        return TT_OK;
     view w;
+    if (v->bytes == 0)
+        return TT_OK;
     tt_status st = look(ctx, v, &w);
-    int odd = st == TT_OK ? odd_one(&w) : -1;
+    int odd = st == TT_OK && w.n > 1 ? odd_one(&w) : -1;
     if (odd >= 0)
         st = differs(ctx, &w, odd, step);
-    for (int i = 0; i < v->n_copies; i++)
-        tti_free(ctx, w.room[i]);
+    if (hash != NULL)
+        *hash = w.n == 0 ? 0 : tti_hash64(w.data[0], v->bytes, 0) | 1u;
+    view_free(ctx, &w);
     return st;
 }
 
 // ---- between processes -----------------------------------------------------------------------
-
-// Hash of this process's copies, which must be equal; 0: it has none of its own.
-static tt_status hash_own(tt_ctx *ctx, tti_variable *v, int64_t step, uint64_t *out)
-{
-    const tti_copy *own = v->in_parts ? NULL : tti_shared_copy(v);
-    *out = own == NULL ? 0 : tti_hash64(own->data, v->bytes, 0) | 1u;
-    for (int i = 0; own != NULL && i < v->n_copies; i++) {
-        const tti_copy *c = &v->copy[i];
-        if (c->task == ctx->top.task && memcmp(c->data, own->data, v->bytes) != 0)
-            return TT_FAIL(ctx, TT_EDEVICE,
-                           "replica on %s differs in '%s' from the one on %s "
-                           "after step %lld",
-                           c->device, v->name, own->device, (long long)step);
-    }
-    return TT_OK;
-}
 
 // The process whose copy differs from most others; of two, the second. -1: all are equal.
 static int odd_process(const tt_ctx *ctx, const uint64_t *all, int64_t n, int64_t at, int *other)
@@ -129,7 +140,7 @@ static tt_status compare_processes(tt_session *s, int64_t step, tti_variable *co
     uint64_t *all = mine + n;
     tt_status st = mine == NULL ? TT_ENOMEM : TT_OK;
     for (int64_t i = 0; st == TT_OK && i < n; i++)
-        st = hash_own(ctx, list[i], step, &mine[i]);
+        st = check(ctx, list[i], step, &mine[i]);
     if (st == TT_OK)
         st = tti_world_exchange(ctx->world, "copies of variables", mine, sizeof(*mine) * (size_t)n,
                                 all, 0);
@@ -148,40 +159,23 @@ static tt_status compare_processes(tt_session *s, int64_t step, tti_variable *co
     return st;
 }
 
-// By name, which is the same order in all.
-static int by_name(const void *a, const void *b)
-{
-    return strcmp((*(tti_variable *const *)a)->name, (*(tti_variable *const *)b)->name);
-}
-
-static tt_status check_processes(tt_session *s, int64_t step)
-{
-    tt_store *store = s->store;
-    tti_variable **list = tti_calloc(s->ctx, (size_t)store->n + 1, sizeof(*list));
-    int64_t n = 0;
-    if (list == NULL)
-        return TT_ENOMEM;
-    for (int64_t i = 0; i < store->cap; i++)
-        for (tti_variable *v = store->table[i]; v != NULL; v = v->next)
-            if (v->ctx == s->ctx && v->bytes > 0 && v->n_copies > 0)
-                list[n++] = v;
-    qsort(list, (size_t)n, sizeof(*list), by_name);
-    tt_status st = compare_processes(s, step, list, n);
-    tti_free(s->ctx, list);
-    return st;
-}
-
 tt_status tti_replicas_check(tt_session *s, int64_t step)
 {
-    tt_store *store = s->store;
-    tt_status st = TT_OK;
-    if (s->ctx->top.n_tasks > 1)
-        return check_processes(s, step);
-    pthread_mutex_lock(&store->mu);
-    for (int64_t i = 0; i < store->cap && st == TT_OK; i++) {
-        for (const tti_variable *v = store->table[i]; v != NULL && st == TT_OK; v = v->next)
-            st = check(s->ctx, v, step);
-    }
-    pthread_mutex_unlock(&store->mu);
+    tti_variable **list = NULL;
+    int64_t n = 0;
+    tti_hold h;
+    TT_TRY(tti_store_hold(s->store, s->ctx, false, &h));
+    tt_status st = tti_store_list(s->store, s->ctx, &list, &n); // by name: in all the same order
+    int64_t n_job = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (list[i]->ctx == s->ctx)
+            list[n_job++] = list[i];
+    if (st == TT_OK && s->ctx->top.n_tasks > 1)
+        st = compare_processes(s, step, list, n_job);
+    else
+        for (int64_t i = 0; st == TT_OK && i < n; i++)
+            st = check(s->ctx, list[i], step, NULL);
+    tti_free(s->ctx, list);
+    tti_store_let_go(s->store, &h);
     return st;
 }

@@ -1,112 +1,15 @@
 /*
- * run.h (internal) - sessions, the store, the executor's state.
+ * run.h (internal) - sessions, the executor's state.
  */
 #ifndef TUTTI_RUN_RUN_H
 #define TUTTI_RUN_RUN_H
 
-#include "plan/plan.h"
 #include "plan/spread/bucket_hook.h"
+#include "run/store.h"
 #include <tutti/run.h>
 
-// ---- the store -------------------------------------------------------------------------------
-
-/*
- * A variable: copies of its value on the devices whose plans want one, and pieces where each of
- * several devices has a part of it for itself; a version that counts writes, and a layout. Between
- * runs all of them hold the same value, and copies or pieces cover all of it. The memory of devices
- * without streams is the host's: there pieces are parts of the first copy.
- */
-typedef struct tti_copy {
-    char device[32]; // name of the device, "cpu:0"
-    tti_device *dev; // whose memory data is; NULL: the host's
-    void *data;
-    bool is_bound; // plans have its address
-    int task;      // several processes: whose; data is NULL if that one is far away
-    bool is_whole; // several processes: plans use all of it, not pieces alone
-} tti_copy;
-
-typedef struct tti_piece {
-    char device[32];
-    tti_device *dev;
-    void *data; // memory of its own if dev is not NULL, else within copy[0]
-    size_t begin, bytes;
-} tti_piece;
-
-typedef struct tti_variable {
-    char *name;
-    tt_dtype dtype;
-    tt_shape shape;
-    size_t bytes;
-    tt_layout layout;
-    _Atomic int64_t version;
-    int n_copies; // none only if pieces with memory of their own cover it
-    tti_copy copy[TTI_MAX_DEVICES];
-    int n_pieces;
-    tti_piece piece[TTI_MAX_DEVICES];
-    struct tti_variable *next;
-
-    // Several processes (shared.c).
-    tt_ctx *ctx;     // whose world has it; NULL: one process
-    void *local;     // the value until a plan uses it, or while it moves
-    bool in_parts;   // pieces are newer than what else processes have of it
-    bool is_mixed;   // plans cut it into different pieces
-    uint32_t n_told; // times that its value went between processes
-} tti_variable;
-
-struct tt_store {
-    _Atomic int refs;
-    pthread_mutex_t mu;
-    tti_variable **table; // by name; guarded by mu
-    int64_t n, cap;
-    struct tti_segment *segments; // several processes: where variables lie
-    int64_t n_segments, cap_segments;
-};
-
-// ---- several processes: shared.c -------------------------------------------------------------
-
-/*
- * All of these but the first are called by all processes, in the same order: with the same
- * arguments they decide alike whether anything has to be told.
- */
-tti_copy *tti_shared_copy(tti_variable *v); // of this process; NULL
-tt_status tti_shared_bind(tt_store *s, tt_ctx *ctx, const tti_want *w, int n,
-                          void **out) TTI_CHECKED;
-tt_status tti_shared_read(tti_variable *v, void *out) TTI_CHECKED;
-tt_status tti_shared_write(tti_variable *v, const void *data) TTI_CHECKED;
-tt_status tti_shared_refresh(tti_variable *v, uint64_t devices, bool in_pieces) TTI_CHECKED;
-// Before the world of ctx closes: values that outlive it become this process's alone.
-void tti_shared_leave(tt_store *s, tt_ctx *ctx);
-size_t tti_shared_needs(const tti_variable *v, const tti_want *w);
-void tti_count_variable(tt_ctx *ctx, const char *device, int64_t bytes);
-// Where the value is in memory of the host, if every process has it so; NULL: it has to be read.
-const void *tti_variable_here(tti_variable *v);
-
-// The variable of this node, made and initialised on dev if the store has none of that name.
-tt_status tti_store_get(tt_store *s, const tt_node *var, tti_device *dev, tti_variable **out);
-tti_variable *tti_store_find(tt_store *s, const char *name);
-// The memory of a variable for a plan; a copy is made if there is none on that device.
-tt_status tti_store_bind(tt_store *s, tt_ctx *ctx, tti_variable *v, const tti_want *w, void **out);
-// Bytes that this would add on the device.
-size_t tti_variable_needs(const tti_variable *v, const tti_want *w);
-// A value of the host in, to all copies and pieces; out, to memory of the host.
-tt_status tti_variable_write(tti_variable *v, const void *data) TTI_CHECKED;
-tt_status tti_variable_read(tti_variable *v, void *out) TTI_CHECKED;
-// Its bytes as the host sees them: where they are, or read into *room, to be freed with tti_free().
-tt_status tti_variable_look(tt_ctx *ctx, tti_variable *v, const void **out,
-                            void **room) TTI_CHECKED;
-// The name of a device that has it.
-const char *tti_variable_device(const tti_variable *v);
-// After a run that wrote the copies, or pieces, of these devices of ctx: the others get the value.
-tt_status tti_variable_refresh(tti_variable *v, tt_ctx *ctx, uint64_t devices,
-                               bool in_pieces) TTI_CHECKED;
 // tasks.c: opens the devices of a context whose world is open, and has the others' beside them.
 tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o) TTI_CHECKED;
-// Before the devices of ctx close: what the store has in their own memory moves to the host's.
-void tti_store_leave(tt_store *s, tt_ctx *ctx);
-// The first copy of a new variable, with the first values, on dev or in the host's memory.
-tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *dev) TTI_CHECKED;
-// Frees copies and pieces.
-void tti_variable_drop(tti_variable *v);
 
 // ---- recording -------------------------------------------------------------------------------
 
@@ -207,7 +110,7 @@ struct tt_session {
     pthread_mutex_t rows_mu;
 };
 
-// hook_group.c: can the context have a hook? Opens its group before the first plan that needs it runs.
+// hook_group.c: can the context have a hook? Opens its group before a plan that needs it runs.
 tt_status tti_hook_check(tt_ctx *ctx) TTI_CHECKED;
 tt_status tti_hook_open(tt_session *s, const tti_plan *p) TTI_CHECKED;
 

@@ -30,7 +30,21 @@ static void session_release(tt_session *s)
     tti_free(s->ctx, s->recompute);
     tt_comm_free(s->hook.comm);
     pthread_mutex_destroy(&s->rows_mu);
+    tt_store_release(s->store);
     tti_host_free(s->ctx, s);
+}
+
+// From here on the context has it open, until it closes. A failure is recorded.
+static void join_store(tt_ctx *ctx, tt_store *store)
+{
+    bool has = store == ctx->store;
+    for (int64_t i = 0; i < ctx->n_stores; i++)
+        has |= ctx->stores[i] == store;
+    if (has ||
+        !tti_grow(ctx, &ctx->stores, &ctx->cap_stores, ctx->n_stores + 1, sizeof(*ctx->stores)))
+        return;
+    tti_store_join(store);
+    ctx->stores[ctx->n_stores++] = store;
 }
 
 static void free_sessions(tt_graph *g)
@@ -58,6 +72,7 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     s->graph = g;
     s->top = &ctx->top;
     s->store = opts->store != NULL ? opts->store : g->store != NULL ? g->store : ctx->store;
+    atomic_fetch_add(&s->store->refs, 1);
     s->hashes = opts->hashes || opts->dump != NULL;
     s->trace = opts->trace;
     s->hook = (tti_hook){.fn = opts->bucket_hook, .user = opts->bucket_user};
@@ -73,6 +88,8 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
     if (!tti_recompute_is_none(opts->recompute))
         s->recompute = tti_strdup(ctx, opts->recompute);
+    if (s->store != g->store) // a model's goes with the model
+        join_store(ctx, s->store);
     if (tt_status_of(ctx) != TT_OK) {
         session_release(s);
         return NULL;
@@ -129,7 +146,7 @@ tt_status tt_get_variable(tt_session *s, tt_tensor *var, void *out, size_t bytes
     if (bytes > 0 && out == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "variable '%s': the room for it is NULL",
                        var->node->name);
-    return bytes > 0 ? tti_variable_read(v, out) : TT_OK;
+    return bytes > 0 ? tti_variable_read(v, s->ctx, out) : TT_OK;
 }
 
 tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_t bytes)
@@ -138,15 +155,7 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     TT_TRY(check_variable(s, var, bytes, &v));
     if (bytes > 0 && data == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "variable '%s': its value is NULL", var->node->name);
-    if (bytes > 0)
-        TT_TRY(tti_variable_write(v, data));
-    for (int i = 0; i < v->n_copies; i++) // kernels of devices with streams flush what they read
-        if (v->copy[i].dev == NULL && (v->ctx == NULL || v->copy[i].task == s->ctx->top.task))
-            tti_flush(v->dtype, v->copy[i].data, tt_shape_count(&v->shape));
-    if (v->local != NULL)
-        tti_flush(v->dtype, v->local, tt_shape_count(&v->shape));
-    atomic_fetch_add(&v->version, 1);
-    return TT_OK;
+    return tti_variable_write(v, s->ctx, data);
 }
 
 // ---- runs ------------------------------------------------------------------------------------
@@ -251,6 +260,24 @@ static tt_status check_fetches(tt_session *s, const tti_plan *p, const tt_run_op
     return TT_OK;
 }
 
+static tt_status fetch(tt_session *s, tti_plan *p, const tt_run_opts *o)
+{
+    for (int i = 0; i < o->n_fetches; i++) {
+        const tti_value *v = &p->values[p->targets[i]];
+        tti_device *from = s->ctx->top.devices[p->values[tti_root(p, p->targets[i])].device];
+        size_t at = p->exe.n_submissions > 0 ? tti_landing_at(s, p, i) : SIZE_MAX;
+        if (at != SIZE_MAX) {
+            if (v->bytes > 0)
+                memcpy(o->fetches[i].data, s->landing + at, v->bytes);
+            continue;
+        }
+        bool host = p->values[tti_root(p, p->targets[i])].memory == TTI_CONSTANT;
+        TT_TRY(tti_device_copy(NULL, o->fetches[i].data, host ? NULL : from,
+                               tti_value_data(s, p, p->targets[i]), v->bytes));
+    }
+    return TT_OK;
+}
+
 /*
  * A plan that cannot be fails in all processes alike. What one alone can lack is told to the
  * others, which wait for it.
@@ -301,28 +328,15 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
                          .unapplied = o->unapplied};
     s->to_come = o->next;
     s->n_to_come = o->n_next;
-    TT_TRY(tti_execute(s, p));
-    for (int i = 0; i < p->exe.n_updated; i++) {
-        tti_variable *v = p->exe.updated[i].variable;
-        atomic_fetch_add(&v->version, 1);
-        if (v->n_copies + v->n_pieces > 1 || v->ctx != NULL)
-            TT_TRY(tti_variable_refresh(v, s->ctx, p->exe.updated[i].devices,
-                                        p->exe.updated[i].in_pieces));
-    }
-    for (int i = 0; i < o->n_fetches; i++) {
-        const tti_value *v = &p->values[p->targets[i]];
-        tti_device *from = s->ctx->top.devices[p->values[tti_root(p, p->targets[i])].device];
-        size_t at = p->exe.n_submissions > 0 ? tti_landing_at(s, p, i) : SIZE_MAX;
-        if (at != SIZE_MAX) {
-            if (v->bytes > 0)
-                memcpy(o->fetches[i].data, s->landing + at, v->bytes);
-            continue;
-        }
-        bool host = p->values[tti_root(p, p->targets[i])].memory == TTI_CONSTANT;
-        TT_TRY(tti_device_copy(NULL, o->fetches[i].data, host ? NULL : from,
-                               tti_value_data(s, p, p->targets[i]), v->bytes));
-    }
-    return TT_OK;
+    tti_hold h;
+    TT_TRY(tti_store_ready(s->store, s->ctx, p, &h));
+    st = tti_execute(s, p);
+    if (st == TT_OK)
+        st = tti_store_written(s->store, s->ctx, p);
+    if (st == TT_OK)
+        st = fetch(s, p, o); // perhaps a variable's memory
+    tti_store_let_go(s->store, &h);
+    return st;
 }
 
 #define FEW 64

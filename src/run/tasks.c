@@ -37,19 +37,24 @@ static int threads_of(const cores *all, int n, int r)
 static tt_status share_cores(tt_ctx *ctx, int threads)
 {
     int n = tti_world_size(ctx->world), self = tti_world_self(ctx->world);
-    cores mine = {.threads = threads, .n = tti_cores()}, all[TT_MAX_TASKS];
+    cores mine = {.threads = threads, .n = tti_cores()};
+    cores *all = tti_calloc(ctx, (size_t)n, sizeof(*all));
+    if (all == NULL)
+        return TT_ENOMEM;
     cpu_set_t set;
     CPU_ZERO(&set);
     (void)sched_getaffinity(0, sizeof(set), &set); // else all are taken to share
     for (int i = 0; i < 1024; i++)
         mine.cpus[i / 64] |= (uint64_t)(CPU_ISSET(i, &set) != 0) << (i % 64);
     memcpy(mine.host, tti_world_rank(ctx->world, self)->host, sizeof(mine.host));
-    TT_TRY(tti_world_exchange(ctx->world, "cores", &mine, sizeof(mine), all, 0));
-    ctx->n_threads = threads_of(all, n, self);
-    for (int i = 0; i < n; i++)
+    tt_status st = tti_world_exchange(ctx->world, "cores", &mine, sizeof(mine), all, 0);
+    if (st == TT_OK)
+        ctx->n_threads = threads_of(all, n, self);
+    for (int i = 0; st == TT_OK && i < n; i++)
         if (i != self && shares_with(&all[i], &mine))
             ctx->n_beside += threads_of(all, n, i);
-    return TT_OK;
+    tti_free(ctx, all);
+    return st;
 }
 
 static tt_status join_devices(tt_ctx *ctx)
@@ -77,6 +82,11 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
     int n = tti_world_size(ctx->world);
     if (n == 1)
         return tti_devices_open(ctx, o->devices);
+    if (n > TTI_MAX_DEVICES) // each has one at least
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "the job has %d processes, but a model trains on at most %d devices in all "
+                       "of them",
+                       n, TTI_MAX_DEVICES);
     TT_TRY(share_cores(ctx, o->threads));
     TT_TRY(tti_devices_open(ctx, o->devices));
     ctx->top.n_tasks = n;
@@ -304,7 +314,11 @@ tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en, const tt
         tti_message l = {p->fingerprint, s->sequence, (uint32_t)(m->edge + i), m->bytes};
         size_t at = sends ? m->begin + (size_t)i * m->stride : (size_t)i * m->bytes;
         char *place = data == NULL ? NULL : data + at;
-        st = sends ? tti_world_send(ctx->world, m->peer, &l, place, s->wait_ms)
+        struct iovec one = {place, m->bytes}, *parts = m->parts != NULL ? m->parts : &one;
+        for (int k = 0; sends && m->parts != NULL && k < pn->n_in; k++)
+            parts[k] = (struct iovec){c->launch.in[k].data, p->values[pn->in[k]].bytes};
+        st = sends ? tti_world_send_parts(ctx->world, m->peer, &l, parts,
+                                          m->parts != NULL ? pn->n_in : 1, s->wait_ms)
                    : tti_world_receive(ctx->world, m->peer, &l, place, s->wait_ms);
     }
     return st == TT_ETIMEOUT ? tti_world_stuck(ctx->world, m->peer, pn->node->name, s->wait_ms)

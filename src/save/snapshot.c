@@ -92,7 +92,7 @@ static tt_status fill_tensors(tt_ctx *ctx, const tti_slot *slots, int64_t n, tti
         if (out[i].data != NULL)
             continue;
         out[i].data = at;
-        TT_TRY(tti_variable_read(v, at));
+        TT_TRY(tti_variable_read(v, ctx, at));
         at += v->bytes;
     }
     return TT_OK;

@@ -14,8 +14,8 @@ const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[T
     const tt_ctx *ctx = g->ctx;
     int n_local = TTI_MAX(tti_local_pins(g, NULL), 1), n;
     tti_mesh m;
-    if (tt_status_of(ctx) == TT_OK && top->strategy->mesh(top, g, &m) == TT_OK && !m.is_free)
-        n_local = m.n_local;
+    if (tt_status_of(ctx) == TT_OK && top->strategy->mesh(top, g, &m) == TT_OK && m.n_axes > 0)
+        n_local = tti_mesh_size(&m, TTI_AXIS_PIPE);
     n = snprintf(out, TTI_MOST_TEXT, "up to %d replica%s", top->lanes, top->lanes == 1 ? "" : "s");
     if (n_local > 1)
         n += snprintf(out + n, (size_t)(TTI_MOST_TEXT - n), " of %d devices each", n_local);
@@ -52,19 +52,19 @@ static tt_status check_shares(tt_ctx *ctx, const char *name, const char *text, i
 tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
                             const char *text, tti_mesh *m)
 {
+    int replicas = tti_mesh_size(m, TTI_AXIS_DATA), n;
     m->speed = NULL;
     m->share = NULL;
     if (text == NULL || strcmp(text, "equal") == 0)
         return TT_OK;
     if (strcmp(text, "auto") == 0) {
-        if (m->n_replicas > 1 && top->speed[0] > 0)
+        if (replicas > 1 && top->speed[0] > 0)
             m->speed = top->speed;
         return TT_OK;
     }
-    int n;
     TT_TRY(check_shares(ctx, s->name, text, &n));
-    int apart = m->is_apart, want = m->n_replicas - apart;
-    if (m->n_replicas > 0 && n != want)
+    int want = replicas - m->n_without_lanes;
+    if (m->n_axes > 0 && n != want)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: share '%.64s' has %d number%s, but there %s %d"
                        " replica%s",
@@ -103,22 +103,21 @@ static tt_status cannot_assign(const tti_topology *top, tt_ctx *ctx, int n, int 
                    replicas * n_local, replicas * n_local == 1 ? "" : "s");
 }
 
-tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
-                             const char *why, tti_mesh *out)
+tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, const tti_assignment *ask,
+                             tti_mesh *out)
 {
     tt_ctx *ctx = g->ctx;
-    bool apart = out->is_apart;
-    int n = top->n_devices - apart;
-    if (n % n_local != 0 || n < n_local || (replicas > 0 && replicas * n_local != n))
-        return cannot_assign(top, ctx, n, replicas, n_local, why);
-    replicas = n / n_local;
+    int n = top->n_devices - ask->n_without_lanes, each = ask->n_pipe, replicas = ask->replicas;
+    if (n % each != 0 || n < each || (replicas > 0 && replicas * each != n))
+        return cannot_assign(top, ctx, n, replicas, each, ask->why);
+    replicas = n / each;
     if (replicas > top->lanes)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy %s: %d replicas, but %d lane%s, and a replica needs at least one; "
                        "use lanes: %d (which changes the bits), or %d device%s",
                        top->strategy->name, replicas, top->lanes, top->lanes == 1 ? "" : "s",
-                       replicas, top->lanes * n_local, top->lanes * n_local == 1 ? "" : "s");
-    *out = (tti_mesh){
-        .n_replicas = replicas + apart, .n_local = n_local, .n_micro = 1, .is_apart = apart};
+                       replicas, top->lanes * each, top->lanes * each == 1 ? "" : "s");
+    *out = tti_mesh_make(replicas + ask->n_without_lanes, each);
+    out->n_without_lanes = ask->n_without_lanes;
     return tti_assign_shares(top, ctx, top->strategy, top->spread.share, out);
 }

@@ -16,12 +16,15 @@ static bool is_cpu_before_gpus(const tti_topology *top)
 static tt_status central_mesh(const tti_topology *top, const tt_graph *g, tti_mesh *out)
 {
     if (tti_local_pins(g, NULL) < 2 && is_cpu_before_gpus(top)) {
-        out->is_apart = true;
-        TT_TRY(tti_assign_devices(top, g, top->spread.replicas, 1, "no pins local:1", out));
+        tti_assignment ask = {.replicas = top->spread.replicas,
+                              .n_pipe = 1,
+                              .why = "no pins local:1",
+                              .n_without_lanes = 1};
+        TT_TRY(tti_assign_devices(top, g, &ask, out));
     } else {
         TT_TRY(tti_strategy_mirrored.mesh(top, g, out));
     }
-    out->is_central = true;
+    out->state = TT_LAYOUT_ONE;
     return TT_OK;
 }
 

@@ -11,8 +11,8 @@ static tt_status mirrored_mesh(const tti_topology *top, const tt_graph *g, tti_m
     char why[64] = "no pins local:1";
     if (pins > 1)
         snprintf(why, sizeof(why), "pins up to local:%d", pins - 1);
-    out->is_apart = false;
-    return tti_assign_devices(top, g, top->spread.replicas, TTI_MAX(pins, 1), why, out);
+    tti_assignment ask = {.replicas = top->spread.replicas, .n_pipe = TTI_MAX(pins, 1), .why = why};
+    return tti_assign_devices(top, g, &ask, out);
 }
 
 static const char *const mirrored_uses[] = {"replicas", "share",  "reduce", "wire",

@@ -97,7 +97,7 @@ tt_status tti_spread_check(tt_ctx *ctx, const tti_strategy *s, const tt_spread *
                        "strategy %s: chunks is %d, but schedule %s has one stage per device; use "
                        "schedule: interleaved for several",
                        s->name, spread->chunks, schedule_words[spread->schedule]);
-    tti_mesh none = {.n_replicas = 0}; // numbers alone
+    tti_mesh none = {0}; // numbers alone
     static const tti_topology nowhere;
     return tti_assign_shares(&nowhere, ctx, s, spread->share, &none);
 }

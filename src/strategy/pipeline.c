@@ -51,13 +51,14 @@ static tt_status count_micro(const tti_topology *top, tt_ctx *ctx, tti_mesh *m)
 {
     const tt_spread *s = &top->spread;
     double sum = 0, most = 0;
-    for (int r = 0; r < m->n_replicas; r++) {
+    int replicas = tti_mesh_size(m, TTI_AXIS_DATA);
+    for (int r = 0; r < replicas; r++) {
         sum += tti_mesh_share(m, r);
         most = TTI_MAX(most, tti_mesh_share(m, r));
     }
     int many = TTI_MIN((int)(top->lanes * (most / sum)) + 1, top->lanes);
-    if (m->n_replicas * most == sum) // equal shares
-        many = (top->lanes + m->n_replicas - 1) / m->n_replicas;
+    if (replicas * most == sum) // equal shares
+        many = (top->lanes + replicas - 1) / replicas;
     if (s->micro > many)
         return TT_FAIL(ctx, TT_EINVAL,
                        "strategy pipeline: micro is %d, but a replica has at most %d of the %d "
@@ -75,10 +76,9 @@ static tt_status pipeline_mesh(const tti_topology *top, const tt_graph *g, tti_m
     char why[64];
     int n_chunks = s->schedule != TT_PIPE_INTERLEAVED ? 1 : s->chunks > 0 ? s->chunks : 2;
     TT_TRY(count_stages(top, g, n_chunks, &stages, why));
-    out->is_apart = false;
-    TT_TRY(tti_assign_devices(top, g, s->replicas, stages, why, out));
-    out->is_staged = true;
-    out->n_chunks = n_chunks;
+    tti_assignment ask = {.replicas = s->replicas, .n_pipe = stages, .why = why};
+    TT_TRY(tti_assign_devices(top, g, &ask, out));
+    out->n_stages = stages * n_chunks;
     return count_micro(top, ctx, out);
 }
 

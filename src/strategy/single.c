@@ -14,7 +14,7 @@ static tt_status single_mesh(const tti_topology *top, const tt_graph *g, tti_mes
     if (n > top->n_devices)
         return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to local:%d, but there is only %s",
                        who->op->name, who->name, n - 1, tti_device_list(top, list));
-    *out = (tti_mesh){.n_replicas = 1, .n_local = top->n_devices, .is_free = true, .n_micro = 1};
+    *out = (tti_mesh){.n_micro = 1}; // no axes: nodes are placed one by one
     return TT_OK;
 }
 

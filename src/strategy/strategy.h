@@ -39,18 +39,21 @@ int tti_local_pins(const tt_graph *g, const tt_node **who);
 
 // ---- assign_devices.c: devices and lanes to replicas -----------------------------------------
 
-/*
- * Assigns the topology's devices in order, n_local to a replica; why says where n_local comes from,
- * "pins up to local:1". replicas 0: as many as there are. Fills the shares of lanes. Where
- * out->is_apart is set the first device is a replica without lanes, beside those asked for.
- */
-tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, int replicas, int n_local,
-                             const char *why, tti_mesh *out) TTI_CHECKED;
-// Sets what the mesh's shares go by, from text: "equal", "auto", "2,1"; with no replicas it only
-// looks at the text.
+// What a strategy with replicas asks for.
+typedef struct tti_assignment {
+    int replicas;        // that take lanes; 0: as many as there are devices for
+    int n_pipe;          // devices of a replica
+    const char *why;     // where n_pipe comes from: "pins up to local:1"
+    int n_without_lanes; // replicas, of one device, before those that take lanes
+} tti_assignment;
+// The mesh {data, pipe} of the topology's devices, in order, with shares of lanes.
+tt_status tti_assign_devices(const tti_topology *top, const tt_graph *g, const tti_assignment *ask,
+                             tti_mesh *out) TTI_CHECKED;
+// Sets what the mesh's shares go by, from text: "equal", "auto", "2,1"; without axes it only looks
+// at the text.
 tt_status tti_assign_shares(const tti_topology *top, tt_ctx *ctx, const tti_strategy *s,
                             const char *text, tti_mesh *mesh) TTI_CHECKED;
-// "8 lanes: at most 8 replicas": how far the lanes let a graph be spread.
+// "up to 8 replicas (lanes: 8)": how far the lanes let a graph be spread.
 #define TTI_MOST_TEXT 96
 const char *tti_most_text(const tti_topology *top, const tt_graph *g, char out[TTI_MOST_TEXT]);
 

@@ -33,16 +33,16 @@ static tt_status keep_texts(tti_step *s)
     int n = 0;
     at[n++] = &s->opts.freeze;
     at[n++] = &s->opts.recompute;
-    at[n++] = &s->opts.optimizer.no_decay;
+    at[n++] = &s->rule.o.no_decay;
     for (int i = 0; i < s->n_losses; i++) {
-        at[n++] = &s->losses[i].output;
-        at[n++] = &s->losses[i].target;
+        at[n++] = &s->given_losses[i].output;
+        at[n++] = &s->given_losses[i].target;
     }
-    for (int i = 0; i < s->opts.optimizer.n_groups; i++)
-        at[n++] = &s->opts.optimizer.groups[i].match;
-    for (int i = 0; i < s->opts.n_own_metrics; i++) {
-        at[n++] = &s->opts.own_metrics[i].name;
-        at[n++] = &s->opts.own_metrics[i].output;
+    for (int i = 0; i < s->rule.n_groups; i++)
+        at[n++] = &s->rule.groups[i].match;
+    for (int i = 0; i < s->n_own_metrics; i++) {
+        at[n++] = &s->own_metrics[i].name;
+        at[n++] = &s->own_metrics[i].output;
     }
     size_t bytes = 1;
     for (int i = 0; i < n; i++)
@@ -58,9 +58,24 @@ static tt_status keep_texts(tti_step *s)
         *at[i] = to;
         to += length;
     }
-    for (int i = 0; i < s->n_losses; i++) { // compiled again, the options are read again
-        s->opts.losses[i].output = s->losses[i].output;
-        s->opts.losses[i].target = s->losses[i].target;
+    return TT_OK;
+}
+
+// One loss is a list of one.
+static tt_status read_losses(tti_step *s)
+{
+    tt_ctx *ctx = s->model->ctx;
+    tt_compile_opts *o = &s->opts;
+    TT_TRY(TTI_OPTS_LIST(ctx, "compile: loss", o->losses, s->given_losses, &s->n_losses));
+    if (s->n_losses > 0 && o->loss != TT_LOSS_NONE)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: give either loss or losses, not both");
+    if (s->n_losses == 0 && o->loss == TT_LOSS_NONE)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: a loss must be given");
+    if (s->n_losses == 0) {
+        s->given_losses[0] = *tt_loss(.kind = o->loss);
+        o->losses[0] = &s->given_losses[0];
+        s->n_losses = 1;
+        o->loss = TT_LOSS_NONE;
     }
     return TT_OK;
 }
@@ -70,36 +85,23 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
     tt_ctx *ctx = s->model->ctx;
     s->opts = *opts;
     tt_compile_opts *o = &s->opts;
-    if (o->n_losses < 0 || o->n_losses > TT_MAX_LOSSES)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: %d losses; 1 to %d are allowed", o->n_losses,
-                       TT_MAX_LOSSES);
-    if (o->n_losses == 0 && o->losses[0].kind != TT_LOSS_NONE)
-        o->n_losses = 1;
-    if (o->n_losses > 0 && o->loss != TT_LOSS_NONE)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: give either loss or losses, not both");
-    if (o->n_losses == 0 && o->loss == TT_LOSS_NONE)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: a loss must be given");
-    if (o->n_losses == 0) {
-        o->losses[0] = (tt_loss){.kind = o->loss};
-        o->n_losses = 1;
-        o->loss = TT_LOSS_NONE;
-    }
-    s->n_losses = o->n_losses;
-    memcpy(s->losses, o->losses, sizeof(s->losses));
-    for (int i = 0; i < s->n_losses; i++)
-        s->losses[i].weight = tti_or_default(s->losses[i].weight, 1);
+    TT_TRY(read_losses(s));
+    TT_TRY(tti_rule_read(ctx, o->optimizer, &s->rule));
+    o->optimizer = &s->rule.o;
+    TT_TRY(TTI_OPTS_LIST(ctx, "compile: own metric", o->own_metrics, s->own_metrics,
+                         &s->n_own_metrics));
     if (o->top_k == 0)
         o->top_k = 5;
     if (o->top_k < 1)
         return TT_FAIL(ctx, TT_EINVAL, "compile: top_k is %d; it must be at least 1", o->top_k);
     if (o->precision < TT_PRECISION_F32 || o->precision > TT_PRECISION_F16)
         return TT_FAIL(ctx, TT_EINVAL, "compile: there is no precision %d", (int)o->precision);
-    if (o->optimizer.n_groups < 0 || o->optimizer.n_groups > TT_MAX_GROUPS)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: %d groups; at most %d are allowed",
-                       o->optimizer.n_groups, TT_MAX_GROUPS);
-    TT_TRY(tti_own_metrics_check(ctx, o));
+    TT_TRY(tti_own_metrics_check(ctx, s->own_metrics, s->n_own_metrics));
     TT_TRY(keep_texts(s));
-    TT_TRY(tti_optimizer_fill(ctx, &o->optimizer));
+    memcpy(s->losses, s->given_losses, sizeof(s->losses));
+    for (int i = 0; i < s->n_losses; i++)
+        s->losses[i].weight = tti_or_default(s->losses[i].weight, 1);
+    TT_TRY(tti_rule_fill(ctx, &s->rule));
     return tti_metrics_read(s);
 }
 
@@ -164,14 +166,15 @@ static tt_status build_residuals(tti_step *s)
     if (ctx->top.spread.wire == TT_F32)
         return TT_OK;
     TT_TRY(ctx->top.strategy->mesh(&ctx->top, s->graph, &mesh));
-    for (int i = 0; mesh.n_replicas > 1 && i < s->n_weights; i++) {
+    int replicas = tti_mesh_size(&mesh, TTI_AXIS_DATA);
+    for (int i = 0; replicas > 1 && i < s->n_weights; i++) {
         const tt_tensor *grad = s->grads[i];
         if (grad == NULL || grad->layout.kind != TT_LAYOUT_PARTIAL || grad->dtype != TT_F32 ||
             tt_shape_count(&grad->shape) < TTI_RESIDUAL_BLOCK)
             continue; // of little, or added after its sums: sent as it is
         char name[TTI_NAME_MAX + 16];
         snprintf(name, sizeof(name), "%s/residual", s->names[i]);
-        s->targets[s->n_targets] = tti_residual(s->graph, s->grads[i], mesh.n_replicas, name);
+        s->targets[s->n_targets] = tti_residual(s->graph, s->grads[i], replicas, name);
         if (s->targets[s->n_targets++] == NULL)
             return tt_status_of(ctx);
     }
@@ -210,7 +213,7 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
         values[s->n_states] = n->in[1];
         s->states[s->n_states++] = n->in[0];
     }
-    tti_updates_request r = {.optimizer = &s->opts.optimizer,
+    tti_updates_request r = {.optimizer = &s->rule.o,
                              .n = s->n_weights,
                              .names = s->names,
                              .vars = s->vars,

@@ -44,8 +44,12 @@ typedef struct tti_times {
 
 struct tti_step {
     tt_model *model;
-    tt_compile_opts opts; // a copy, texts too
-    char *texts;          // what its pointers point into
+    tt_compile_opts opts; // a copy of all that was given; its pointers lead to what follows
+    char *texts;
+    tti_rule rule; // the optimizer, filled
+    tt_loss given_losses[TT_MAX_LOSSES];
+    tt_metric own_metrics[TT_MAX_OWN_METRICS];
+    int n_own_metrics;
     bool guard;
     tt_graph *graph;
     tt_session *session;
@@ -79,6 +83,7 @@ struct tti_step {
 
     tt_watch early, plateau, best;
     tt_fit_report report;
+    tt_progress last;              // what report.last points to
     char saved[TTI_PATH_MAX];      // what report.saved points to
     tt_device_times *device_times; // of the last fit, by device; NULL: none yet
     tti_times times;

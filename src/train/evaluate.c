@@ -14,13 +14,13 @@ static tt_status exchange(tt_ctx *ctx, tti_variable *a, tti_variable *b)
     char *room = tti_alloc(ctx, 2 * a->bytes + 1);
     if (room == NULL)
         return TT_ENOMEM;
-    tt_status st = tti_variable_read(a, room);
+    tt_status st = tti_variable_read(a, ctx, room);
     if (st == TT_OK)
-        st = tti_variable_read(b, room + a->bytes);
+        st = tti_variable_read(b, ctx, room + a->bytes);
     if (st == TT_OK)
-        st = tti_variable_write(b, room);
+        st = tti_variable_write(b, ctx, room);
     if (st == TT_OK)
-        st = tti_variable_write(a, room + a->bytes);
+        st = tti_variable_write(a, ctx, room + a->bytes);
     tti_free(ctx, room);
     return st;
 }
@@ -57,9 +57,9 @@ tt_status tti_begin_averages(tt_model *m)
         TT_TRY(tti_session_variable(s->session, t->node, &average));
         TT_TRY(tti_session_variable(s->session, m->weights[i].train_var->node, &weight));
         char *room = tti_alloc(m->ctx, weight->bytes + 1);
-        tt_status st = room == NULL ? TT_ENOMEM : tti_variable_read(weight, room);
+        tt_status st = room == NULL ? TT_ENOMEM : tti_variable_read(weight, m->ctx, room);
         if (st == TT_OK)
-            st = tti_variable_write(average, room);
+            st = tti_variable_write(average, m->ctx, room);
         tti_free(m->ctx, room);
         TT_TRY(st);
     }

@@ -32,13 +32,13 @@ static tt_status check_accumulate(tti_fit *f)
                    (long long)f->o.accumulate, ctx->top.lanes, list);
 }
 
-static tt_status check_callbacks(tt_ctx *ctx, const tt_fit_opts *o)
+static tt_status check_callbacks(tt_ctx *ctx, const tti_fit *f)
 {
-    for (int i = 0; i < o->n_callbacks; i++) {
-        const tt_callback *c = &o->callbacks[i];
+    for (int i = 0; i < f->n_callbacks; i++) {
+        const tt_callback *c = &f->callbacks[i];
         if (c->fn == NULL)
             return TT_FAIL(ctx, TT_EINVAL, "fit: callback %d of %d has no function", i,
-                           o->n_callbacks);
+                           f->n_callbacks);
         if (c->at < TT_AT_STEP || c->at > TT_AT_BEGIN || c->every < 0)
             return TT_FAIL(ctx, TT_EINVAL,
                            "fit: callback %d: at is %d and every %lld; at is one of TT_AT_..., and "
@@ -48,24 +48,35 @@ static tt_status check_callbacks(tt_ctx *ctx, const tt_fit_opts *o)
     return TT_OK;
 }
 
+// All that the options point to.
+static tt_status read_parts(tti_fit *f)
+{
+    tt_ctx *ctx = f->model->ctx;
+    tt_fit_opts *o = &f->o;
+    TT_TRY(TTI_OPTS_LIST(ctx, "fit: callback", o->callbacks, f->callbacks, &f->n_callbacks));
+    TT_TRY(TTI_OPTS_PART(ctx, "fit: early_stop", o->early_stop, &f->early_stop));
+    TT_TRY(TTI_OPTS_PART(ctx, "fit: plateau", o->plateau, &f->plateau_watch));
+    TT_TRY(TTI_OPTS_PART(ctx, "fit: best", o->best, &f->best_watch));
+    if (f->early_stop.restore && f->best_watch.value == NULL)
+        f->best_watch = f->early_stop; // so that a fit that goes on finds what to restore
+    o->early_stop = &f->early_stop;
+    o->plateau = &f->plateau_watch;
+    o->best = &f->best_watch;
+    return TT_OK;
+}
+
 static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
 {
     tt_ctx *ctx = f->model->ctx;
     f->o = *opts;
     tt_fit_opts *o = &f->o;
+    TT_TRY(read_parts(f));
     if (o->epochs < 0 || o->steps < 0 || o->batch < 0 || o->validate_every < 0 || o->keep < 0 ||
         o->save_every < 0 || o->check_every < 0 || o->validate_rows < 0 || o->profile < 0)
         return TT_FAIL(ctx, TT_EINVAL, "fit: a number is negative");
     if (o->epochs > 0 && o->steps > 0)
         return TT_FAIL(ctx, TT_EINVAL, "fit: give either epochs or steps, not both");
-    if (o->n_callbacks < 0 || o->n_callbacks > TTI_COUNT(o->callbacks))
-        return TT_FAIL(ctx, TT_EINVAL, "fit: %d callbacks; at most %d are allowed", o->n_callbacks,
-                       TTI_COUNT(o->callbacks));
-    int n = 0;
-    while (o->n_callbacks == 0 && n < TTI_COUNT(o->callbacks) && o->callbacks[n].fn != NULL)
-        n++;
-    o->n_callbacks += n;
-    TT_TRY(check_callbacks(ctx, o));
+    TT_TRY(check_callbacks(ctx, f));
     o->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
     o->keep = o->keep == 0 ? 3 : o->keep;
     TT_TRY(check_accumulate(f));
@@ -84,11 +95,9 @@ static tt_status read_options(tti_fit *f, const tt_fit_opts *opts)
     if (o->epochs > 0 && !tti_mul_i64(o->epochs, f->updates_per_epoch, &total))
         return TT_FAIL(ctx, TT_EINVAL, "fit: too many epochs");
     f->step->total = total;
-    if (o->early_stop.restore && o->best.value == NULL)
-        o->best = o->early_stop; // so that a fit that goes on finds what to restore
-    TT_TRY(tti_fit_check_watch(f, "early_stop", &o->early_stop));
-    TT_TRY(tti_fit_check_watch(f, "plateau", &o->plateau));
-    return tti_fit_check_watch(f, "best", &o->best);
+    TT_TRY(tti_fit_check_watch(f, "early_stop", o->early_stop));
+    TT_TRY(tti_fit_check_watch(f, "plateau", o->plateau));
+    return tti_fit_check_watch(f, "best", o->best);
 }
 
 static int64_t validate_records(const tti_fit *f)
@@ -157,8 +166,8 @@ static tt_status validate(tti_fit *f)
 // number: of the step, epoch or validation that has ended; of one that begins, those before it.
 static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
 {
-    for (int i = 0; i < f->o.n_callbacks; i++) {
-        const tt_callback *c = &f->o.callbacks[i];
+    for (int i = 0; i < f->n_callbacks; i++) {
+        const tt_callback *c = &f->callbacks[i];
         if (c->at != at || number % TTI_MAX(c->every, 1) != 0)
             continue;
         tti_fit_metrics(f);
@@ -177,8 +186,8 @@ static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
 
 static bool has_callback(const tti_fit *f, tt_moment at)
 {
-    for (int i = 0; i < f->o.n_callbacks; i++)
-        if (f->o.callbacks[i].at == at)
+    for (int i = 0; i < f->n_callbacks; i++)
+        if (f->callbacks[i].at == at)
             return true;
     return false;
 }

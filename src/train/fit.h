@@ -15,7 +15,10 @@ typedef struct tti_fit {
     tt_model *model;
     tti_step *step;
     tt_data *data;
-    tt_fit_opts o;
+    tt_fit_opts o; // its pointers lead to what follows
+    tt_callback callbacks[TT_MAX_CALLBACKS];
+    int n_callbacks;
+    tt_watch early_stop, plateau_watch, best_watch;
     int64_t count;           // records of the data
     int64_t rows_per_update; // batch times accumulate
     int64_t updates_per_epoch;

@@ -40,14 +40,15 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
     if (ctx->top.n_tasks < 2)
         return TT_OK;
     TT_TRY(ctx->top.strategy->mesh(&ctx->top, g, &m));
-    if (m.is_free || m.n_replicas - m.is_apart > ctx->top.lanes)
+    int replicas = tti_mesh_size(&m, TTI_AXIS_DATA), n_pipe = tti_mesh_size(&m, TTI_AXIS_PIPE);
+    if (m.n_axes == 0 || replicas - m.n_without_lanes > ctx->top.lanes)
         return TT_OK;
-    int *end = tti_calloc(ctx, (size_t)m.n_replicas, sizeof(*end));
+    int *end = tti_calloc(ctx, (size_t)replicas, sizeof(*end));
     if (end == NULL)
         return TT_ENOMEM;
     tti_assign_lanes(&m, ctx->top.lanes, end);
-    for (int r = 0; r < m.n_replicas; r++)
-        for (int l = 0; l < m.n_local; l++) {
+    for (int r = 0; r < replicas; r++)
+        for (int l = 0; l < n_pipe; l++) {
             if (ctx->top.devices[tti_mesh_device(&m, r, l)]->task != ctx->top.task)
                 continue;
             first = TTI_MIN(first, r > 0 ? end[r - 1] : 0);

@@ -173,7 +173,7 @@ static tt_status go_on(tti_fit *f)
         f->best = s->best;
         f->skipped = s->skipped;
         f->step->unapplied = s->unapplied;
-        f->stop = f->o.early_stop.patience > 0 && f->early.bad >= f->o.early_stop.patience;
+        f->stop = f->o.early_stop->patience > 0 && f->early.bad >= f->o.early_stop->patience;
         f->is_new_epoch = s->n_sums == 0;
         if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)
             memcpy(f->step->epoch, s->sums, sizeof(double) * (size_t)s->n_sums);

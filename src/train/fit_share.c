@@ -61,10 +61,10 @@ static void lanes_text(const int *end, int n, char *out, size_t room)
 // Time of one lane on each replica, its slowest device counting; false: something was not measured.
 static bool lane_times(const double *times, const tti_mesh *m, const int *end, double *out)
 {
-    out[0] = 0; // of one that is apart
-    for (int r = m->is_apart; r < m->n_replicas; r++) {
+    out[0] = 0; // if it takes no lanes
+    for (int r = m->n_without_lanes; r < tti_mesh_size(m, TTI_AXIS_DATA); r++) {
         double most = 0;
-        for (int l = 0; l < m->n_local; l++)
+        for (int l = 0; l < tti_mesh_size(m, TTI_AXIS_PIPE); l++)
             most = TTI_MAX(most, times[tti_mesh_device(m, r, l)]);
         if (most <= 0 || lanes_of(end, r) < 1)
             return false;
@@ -76,7 +76,7 @@ static bool lane_times(const double *times, const tti_mesh *m, const int *end, d
 static double slowest(const tti_mesh *m, const int *end, const double *lane)
 {
     double most = 0;
-    for (int r = 0; r < m->n_replicas; r++)
+    for (int r = 0; r < tti_mesh_size(m, TTI_AXIS_DATA); r++)
         most = TTI_MAX(most, lane[r] * lanes_of(end, r));
     return most;
 }
@@ -105,8 +105,9 @@ static void tell(tti_fit *f, const tti_mesh *m, const assignment *d)
 {
     tt_ctx *ctx = f->model->ctx;
     char before[256], after[256];
-    lanes_text(d->was, m->n_replicas, before, sizeof(before));
-    lanes_text(d->now, m->n_replicas, after, sizeof(after));
+    int replicas = tti_mesh_size(m, TTI_AXIS_DATA);
+    lanes_text(d->was, replicas, before, sizeof(before));
+    lanes_text(d->now, replicas, after, sizeof(after));
     tt_pair pairs[] = {
         {"step", (double)f->step->step, NULL}, {"lanes", 0, after}, {"was", 0, before}};
     tti_emit_pairs(ctx, "share", pairs, TTI_COUNT(pairs));
@@ -119,8 +120,8 @@ static tt_status assign_anew(tti_fit *f, assignment *d)
     const tti_topology *top = f->step->session->top;
     tti_mesh m;
     TT_TRY(top->strategy->mesh(top, f->step->graph, &m));
-    int first = m.is_apart;
-    if (m.n_replicas - first < 2 || m.n_replicas - first > top->lanes)
+    int first = m.n_without_lanes, replicas = tti_mesh_size(&m, TTI_AXIS_DATA);
+    if (replicas - first < 2 || replicas - first > top->lanes)
         return TT_OK;
     TT_TRY(assignment_alloc(ctx, top->n_devices, d));
     tti_assign_lanes(&m, top->lanes, d->was);
@@ -130,8 +131,8 @@ static tt_status assign_anew(tti_fit *f, assignment *d)
     if (!lane_times(d->times, &m, d->was, d->lane))
         return TT_OK;
     memcpy(d->speed, top->speed, sizeof(*d->speed) * (size_t)top->n_devices);
-    for (int r = first; r < m.n_replicas; r++)
-        for (int l = 0; l < m.n_local; l++)
+    for (int r = first; r < replicas; r++)
+        for (int l = 0; l < tti_mesh_size(&m, TTI_AXIS_PIPE); l++)
             d->speed[tti_mesh_device(&m, r, l)] = d->lane[first] / d->lane[r];
     m.speed = d->speed;
     tti_assign_lanes(&m, top->lanes, d->now);

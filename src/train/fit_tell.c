@@ -58,7 +58,7 @@ static void warn_of_stages(tti_fit *f)
         return;
     for (int64_t i = 0; i < f->model->n_weights; i++)
         matrices += tt_tensor_shape(f->model->weights[i].var).rank >= 2;
-    int stages = m.n_local * TTI_MAX(m.n_chunks, 1);
+    int stages = m.n_stages;
     if (matrices >= stages)
         return;
     TT_LOG(ctx, TT_WARN,
@@ -285,7 +285,8 @@ tt_status tti_fit_report(tti_fit *f)
     tti_times *t = f->times;
     tt_ctx *ctx = f->model->ctx;
     tt_fit_report *r = &s->report;
-    *r = (tt_fit_report){.last = f->progress,
+    s->last = f->progress;
+    *r = (tt_fit_report){.last = &s->last,
                          .steps = s->step - s->base,
                          .epochs = (f->cursor - f->base_cursor) / f->count,
                          .skipped = f->skipped,
@@ -345,6 +346,7 @@ tt_status tt_fit_report_get_sized(tt_model *m, tt_fit_report *out, size_t size)
     if (m->step == NULL)
         return TT_FAIL(m->ctx, TT_EINVAL, "fit report: the model is not compiled");
     tt_fit_report report = m->step->report;
+    report.last = &m->step->last;
     if (report.saved == NULL)
         report.saved = ""; // no fit yet
     tti_out_copy(out, size, &report, sizeof(report));

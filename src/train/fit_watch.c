@@ -135,7 +135,7 @@ static tt_status restore_checkpoint(tti_fit *f)
 
 tt_status tti_fit_restore_best(tti_fit *f)
 {
-    if (!f->o.early_stop.restore || !is_on(&f->o.early_stop) || !f->early.has_best ||
+    if (!f->o.early_stop->restore || !is_on(f->o.early_stop) || !f->early.has_best ||
         f->early.bad == 0)
         return TT_OK;
     if (f->best_weights != NULL)
@@ -148,12 +148,12 @@ tt_status tti_fit_restore_best(tti_fit *f)
 
 const char *tti_fit_best_name(const tti_fit *f)
 {
-    return watched(f, &f->o.best);
+    return watched(f, f->o.best);
 }
 
 static void stop_early(tti_fit *f)
 {
-    const tt_watch *w = &f->o.early_stop;
+    const tt_watch *w = f->o.early_stop;
     f->stop = f->is_early = true;
     snprintf(f->early_text, sizeof(f->early_text),
              "early stopping after step %lld: %.64s has not improved in %lld check%s (best %.6g)%s",
@@ -164,9 +164,9 @@ static void stop_early(tti_fit *f)
 
 static void lower_rate(tti_fit *f)
 {
-    const tt_watch *w = &f->o.plateau;
+    const tt_watch *w = f->o.plateau;
     tti_step *s = f->step;
-    double lr = s->opts.optimizer.lr, before = s->lr_factor;
+    double lr = s->rule.o.lr, before = s->lr_factor;
     double factor = w->factor == 0 ? 0.1 : w->factor;
     s->lr_factor = fmax(s->lr_factor * factor, w->min_lr / lr);
     if (s->lr_factor != before) // else it is as low as it may be
@@ -181,17 +181,17 @@ static void lower_rate(tti_fit *f)
 tt_status tti_fit_watch(tti_fit *f)
 {
     const tt_fit_opts *o = &f->o;
-    f->is_best = look(f, &o->best, &f->best);
-    if (is_on(&o->early_stop)) {
-        if (look(f, &o->early_stop, &f->early)) {
-            if (o->early_stop.restore)
+    f->is_best = look(f, o->best, &f->best);
+    if (is_on(o->early_stop)) {
+        if (look(f, o->early_stop, &f->early)) {
+            if (o->early_stop->restore)
                 TT_TRY(keep_or_restore(f, false));
-        } else if (f->early.bad >= o->early_stop.patience) {
+        } else if (f->early.bad >= o->early_stop->patience) {
             stop_early(f);
         }
     }
-    if (is_on(&o->plateau) && !look(f, &o->plateau, &f->plateau) &&
-        f->plateau.bad >= o->plateau.patience)
+    if (is_on(o->plateau) && !look(f, o->plateau, &f->plateau) &&
+        f->plateau.bad >= o->plateau->patience)
         lower_rate(f);
     return TT_OK;
 }
@@ -199,7 +199,7 @@ tt_status tti_fit_watch(tti_fit *f)
 static void tell(tti_fit *f, const char *kind, char text[256])
 {
     tt_pair pairs[] = {{"step", (double)(f->step->step - f->step->base), NULL},
-                       {"lr", f->step->lr_factor * f->step->opts.optimizer.lr, NULL},
+                       {"lr", f->step->lr_factor * f->step->rule.o.lr, NULL},
                        {"message", 0, text}};
     if (text[0] != '\0')
         tti_emit_pairs(f->model->ctx, kind, pairs, TTI_COUNT(pairs));

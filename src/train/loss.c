@@ -126,6 +126,15 @@ tt_status tti_loss_target(tt_ctx *ctx, const tt_loss *l, const tt_tensor *output
         shape->dim[--shape->rank] = 0;
         *dtype = TT_I32;
     }
+    if (l->kind != TT_CUSTOM_LOSS || !l->has_target)
+        return TT_OK;
+    const tt_shape *one = &l->target_shape;
+    if (one->rank < 0 || one->rank >= TT_MAX_RANK)
+        return TT_FAIL(ctx, TT_EINVAL, "custom loss: target_shape has rank %d; it must be 0 to %d",
+                       one->rank, TT_MAX_RANK - 1);
+    *dtype = l->target_dtype;
+    *shape = (tt_shape){.rank = one->rank + 1, .dim = {TT_BATCH}};
+    memcpy(shape->dim + 1, one->dim, (size_t)one->rank * sizeof(one->dim[0]));
     return TT_OK;
 }
 

@@ -58,9 +58,9 @@ typedef struct tti_metric {
     int loss;                  // whose output and target it is of
     int n_states;
 } tti_metric;
-// Counts own metrics where the options do not; refuses those that lack something, or whose names
+// Refuses own metrics that lack something, or whose names
 // something else has.
-tt_status tti_own_metrics_check(tt_ctx *ctx, tt_compile_opts *o) TTI_CHECKED;
+tt_status tti_own_metrics_check(tt_ctx *ctx, const tt_metric *own, int n) TTI_CHECKED;
 // Builds the states; m->n_states becomes their number, and must be that of the graph before.
 tt_status tti_metric_build(tt_graph *g, tti_metric *m, const tti_metric_inputs *in,
                            tt_tensor *states[TTI_MAX_STATES]) TTI_CHECKED;

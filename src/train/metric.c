@@ -64,6 +64,14 @@ static tt_tensor *labels_of(tt_graph *g, const inputs *in)
     return tti_is_float(t->dtype) ? tt_argmax(g, t, -1) : t;
 }
 
+// Is the target a class of the output's last axis? Of a custom loss its type and shape say so.
+static bool has_classes(const inputs *in)
+{
+    bool is_label =
+        !tti_is_float(in->target->dtype) && in->target->shape.rank + 1 == in->logits->shape.rank;
+    return in->loss->kind == TT_CROSS_ENTROPY || (in->loss->kind == TT_CUSTOM_LOSS && is_label);
+}
+
 // In [..., 1] against a target [...], both seen as [..., 1].
 static tt_tensor *binary_target(tt_graph *g, const inputs *in)
 {
@@ -86,7 +94,7 @@ static tt_tensor *rank_below(tt_graph *g, const inputs *in, int k)
 
 static tt_status accuracy_build(tt_graph *g, const inputs *in, tt_tensor **states, int *n_states)
 {
-    if (in->loss->kind == TT_CROSS_ENTROPY)
+    if (has_classes(in))
         return two_sums(g, in, rank_below(g, in, 1), states, n_states);
     if (in->loss->kind != TT_BINARY_CROSS_ENTROPY)
         return refuse(g, in, "accuracy");
@@ -96,7 +104,7 @@ static tt_status accuracy_build(tt_graph *g, const inputs *in, tt_tensor **state
 
 static tt_status top_k_build(tt_graph *g, const inputs *in, tt_tensor **states, int *n_states)
 {
-    if (in->loss->kind != TT_CROSS_ENTROPY)
+    if (!has_classes(in))
         return refuse(g, in, "top_k");
     if (in->top_k < 1)
         return TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "top_k: k is %d; it must be at least 1",

@@ -127,19 +127,20 @@ static tt_status fill_rows(tt_ctx *ctx, bool exact, const tt_option *rows, void 
 
 static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s, bool exact)
 {
+    if (s->kind == TT_LR_CUSTOM && s->fn == NULL)
+        return TT_FAIL(ctx, TT_EINVAL, "schedule: kind TT_LR_CUSTOM needs a function: fn is NULL");
+    if (s->kind == TT_LR_CUSTOM)
+        return TT_OK;
     for (int i = 0; tti_schedule_at(i) != NULL; i++)
         if (tti_schedule_at(i)->kind == s->kind)
             return fill_rows(ctx, exact, tti_schedule_at(i)->options, s, tti_schedule_at(i)->name);
     return TT_FAIL(ctx, TT_EINVAL, "schedule: there is no kind %d", (int)s->kind);
 }
 
-static tt_status fill_groups(tt_ctx *ctx, tt_optimizer *o, const char *name)
+static tt_status fill_groups(tt_ctx *ctx, tti_rule *r, const char *name)
 {
-    if (o->n_groups < 0 || o->n_groups > TT_MAX_GROUPS)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: %d groups; at most %d are allowed", name, o->n_groups,
-                       TT_MAX_GROUPS);
-    for (int i = 0; i < o->n_groups; i++) {
-        tt_group *p = &o->groups[i];
+    for (int i = 0; i < r->n_groups; i++) {
+        tt_group *p = &r->groups[i];
         if (p->match == NULL || p->match[0] == 0)
             return TT_FAIL(ctx, TT_EINVAL, "%s: group %d has no match", name, i);
         if (!(p->lr_scale >= 0 && p->weight_decay >= 0))
@@ -147,14 +148,24 @@ static tt_status fill_groups(tt_ctx *ctx, tt_optimizer *o, const char *name)
                 ctx, TT_EINVAL,
                 "%s: group '%s': lr_scale is %g and weight_decay is %g; neither may be negative",
                 name, p->match, p->lr_scale, p->weight_decay);
-        if (!o->exact)
+        if (!r->o.exact)
             p->lr_scale = tti_or_default(p->lr_scale, 1);
     }
     return TT_OK;
 }
 
-tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o)
+tt_status tti_rule_read(tt_ctx *ctx, const tt_optimizer *given, tti_rule *out)
 {
+    *out = (tti_rule){0};
+    TT_TRY(TTI_OPTS_PART(ctx, "optimizer", given, &out->o));
+    TT_TRY(TTI_OPTS_PART(ctx, "optimizer: schedule", out->o.schedule, &out->schedule));
+    out->o.schedule = &out->schedule;
+    return TTI_OPTS_LIST(ctx, "optimizer: group", out->o.groups, out->groups, &out->n_groups);
+}
+
+tt_status tti_rule_fill(tt_ctx *ctx, tti_rule *r)
+{
+    tt_optimizer *o = &r->o;
     const struct kind *k = kind_of(o->kind);
     if (k == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)o->kind);
@@ -166,8 +177,8 @@ tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o)
                        name, o->clip_value, o->clip_norm, o->clip_global);
     if (o->nesterov && o->momentum == 0)
         return TT_FAIL(ctx, TT_EINVAL, "%s: nesterov needs a momentum", name);
-    TT_TRY(fill_schedule(ctx, &o->schedule, o->exact));
-    TT_TRY(fill_groups(ctx, o, name));
+    TT_TRY(fill_schedule(ctx, &r->schedule, o->exact));
+    TT_TRY(fill_groups(ctx, r, name));
     tti_options_zeros(k->def.options, o, false);
     o->exact = true; // filled again, it stays as it is
     return TT_OK;
@@ -232,8 +243,8 @@ static void find_limits(const builder *b, double *square, double *step)
     if (!is_f32 || o->clip_value > 0 || o->clip_norm > 0 || o->clip_global > 0)
         return;
     double scale = 1;
-    for (int i = 0; i < o->n_groups; i++)
-        scale = TTI_MIN(scale, o->groups[i].lr_scale);
+    for (int i = 0; i < TT_MAX_GROUPS && o->groups[i] != NULL; i++)
+        scale = TTI_MIN(scale, o->groups[i]->lr_scale);
     *square = o->kind == TT_ADAM || o->kind == TT_ADAMW ? 1 - o->beta2
               : o->kind == TT_RMSPROP                   ? 1 - o->beta1
               : o->kind == TT_ADAGRAD                   ? 1
@@ -302,9 +313,9 @@ static tt_status make_scale(builder *b)
 
 static const tt_group *group_of(const tt_optimizer *o, const char *name)
 {
-    for (int i = 0; i < o->n_groups; i++)
-        if (tti_match(o->groups[i].match, name))
-            return &o->groups[i];
+    for (int i = 0; i < TT_MAX_GROUPS && o->groups[i] != NULL; i++)
+        if (tti_match(o->groups[i]->match, name))
+            return o->groups[i];
     return NULL;
 }
 

@@ -26,7 +26,18 @@ const tti_schedule_def *tti_schedule_at(int i);
 const tti_schedule_def *tti_schedule_find(const char *name);
 
 // Zero fields of a program's value become the kind's defaults; bounds are checked.
-tt_status tti_optimizer_fill(tt_ctx *ctx, tt_optimizer *o) TTI_CHECKED;
+/*
+ * An optimizer with all that it points to. read copies one that a program gave, NULL being sgd;
+ * fill sets defaults and checks.
+ */
+typedef struct tti_rule {
+    tt_optimizer o; // its schedule and groups are those below
+    tt_schedule schedule;
+    tt_group groups[TT_MAX_GROUPS];
+    int n_groups;
+} tti_rule;
+tt_status tti_rule_read(tt_ctx *ctx, const tt_optimizer *given, tti_rule *out) TTI_CHECKED;
+tt_status tti_rule_fill(tt_ctx *ctx, tti_rule *r) TTI_CHECKED;
 
 // The state of a loss scale: powers of two from 1, at first 2^15; steps in a row that were applied.
 typedef struct tti_loss_scale {

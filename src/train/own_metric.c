@@ -37,16 +37,8 @@ static const char *taken_by(const char *name, const tt_metric *own, int before)
     return tti_is_measure(name) && strcmp(name, "event") != 0 ? NULL : "another value of a step";
 }
 
-tt_status tti_own_metrics_check(tt_ctx *ctx, tt_compile_opts *o)
+tt_status tti_own_metrics_check(tt_ctx *ctx, const tt_metric *own, int n)
 {
-    const tt_metric *own = o->own_metrics;
-    int n = o->n_own_metrics;
-    if (n == 0)
-        while (n < TT_MAX_OWN_METRICS && own[n].build != NULL)
-            n++;
-    if (n < 0 || n > TT_MAX_OWN_METRICS)
-        return TT_FAIL(ctx, TT_EINVAL, "compile: %d own metrics; at most %d are allowed", n,
-                       TT_MAX_OWN_METRICS);
     for (int i = 0; i < n; i++) {
         const tt_metric *m = &own[i];
         if (m->name == NULL)
@@ -66,7 +58,6 @@ tt_status tti_own_metrics_check(tt_ctx *ctx, tt_compile_opts *o)
             return TT_FAIL(ctx, TT_EINVAL, "compile: metric '%s' has no %s function", m->name,
                            m->build == NULL ? "build" : "value");
     }
-    o->n_own_metrics = n;
     return TT_OK;
 }
 
@@ -86,9 +77,9 @@ tt_status tti_metrics_read(tti_step *s)
                        "compile: metrics is %d, which is not a set of metrics; a loss is not a "
                        "metric (use TT_METRIC_MSE, not TT_MSE)",
                        o->metrics);
-    for (int i = 0; i < o->n_own_metrics; i++)
+    for (int i = 0; i < s->n_own_metrics; i++)
         s->metrics[s->n_metrics++] =
-            (tti_metric){.name = o->own_metrics[i].name, .own = &o->own_metrics[i]};
+            (tti_metric){.name = s->own_metrics[i].name, .own = &s->own_metrics[i]};
     return TT_OK;
 }
 

@@ -10,10 +10,12 @@
  *   cosine       final + (1 - final) (1 + cos(pi x)) / 2
  *   linear       final + (1 - final) (1 - x)
  *   one_cycle    from 1/25 to 1 at x = peak, and on to final at 1, both by half a cosine
+ *   custom       fn(t, n), n the steps after the warm-up
  * Past the end it stays as it is there. All in f64 by our own functions (scalar.h).
  */
 #include "train/optimizer.h"
 #include "train/scalar.h"
+#include <math.h>
 #include <string.h>
 
 #define FIRST_OF_CYCLE 0.04
@@ -92,10 +94,8 @@ static double one_cycle(double x, double peak, double final)
     return peak < 1 ? by_cosine(1, final, (x - peak) / (1 - peak)) : 1;
 }
 
-double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
+static double factor_at(const tt_schedule *s, int64_t step, int64_t total)
 {
-    if (s == NULL)
-        return 1;
     int64_t warmup = TTI_MAX(s->warmup, 0), t = TTI_MAX(step, 0) - warmup;
     if (t < 0)
         return (double)(t + warmup + 1) / (double)(warmup + 1);
@@ -115,11 +115,20 @@ double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
         return s->final + (1 - s->final) * (1 - x);
     case TT_LR_ONE_CYCLE:
         return one_cycle(x, tti_or_default(s->peak, 0.3), tti_or_default(s->final, 1e-4));
+    case TT_LR_CUSTOM:
+        return s->fn != NULL ? s->fn(s->user, t, TTI_MAX(n, 0)) : 1;
     }
     return 1;
 }
 
+double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total)
+{
+    tt_schedule own;
+    bool is_one = TTI_OPTS_PART(NULL, "schedule", s, &own) == TT_OK; // NULL: constant
+    return is_one ? factor_at(&own, step, total) : NAN;
+}
+
 float tti_learning_rate(const tt_optimizer *o, int64_t step, int64_t total, double factor)
 {
-    return (float)(o->lr * tt_schedule_at(&o->schedule, step, total) * factor);
+    return (float)(o->lr * factor_at(o->schedule, step, total) * factor);
 }

@@ -107,7 +107,7 @@ void tti_few_rows_warn(tt_model *m, int64_t rows)
 
 float tti_step_lr(const tti_step *s)
 {
-    return tti_learning_rate(&s->opts.optimizer, s->step - s->base, s->total, s->lr_factor);
+    return tti_learning_rate(&s->rule.o, s->step - s->base, s->total, s->lr_factor);
 }
 
 tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int64_t accumulate,
@@ -141,7 +141,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
 // A loop by hand has no last step for a schedule to end with.
 static tt_status check_schedule(tt_model *m)
 {
-    const tt_schedule *s = &m->step->opts.optimizer.schedule;
+    const tt_schedule *s = &m->step->rule.schedule;
     bool ends = s->kind == TT_LR_COSINE || s->kind == TT_LR_LINEAR || s->kind == TT_LR_ONE_CYCLE;
     if (!ends || s->steps > 0)
         return TT_OK;

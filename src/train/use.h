@@ -34,7 +34,9 @@ struct tti_use {
 const tti_use *tti_use_get(tt_model *m);
 
 // What tt_compile() gets of the notes; texts are borrowed from the model's use.
-tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out) TTI_CHECKED;
+// losses: what out points to.
+tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out,
+                               tt_loss losses[TT_MAX_LOSSES]) TTI_CHECKED;
 // The model that a card describes, its notes too; owned by ctx, weights are not loaded.
 tt_status tti_model_of_card(tt_ctx *ctx, const char *file, const json_t *card,
                             tt_model **out) TTI_CHECKED;

@@ -72,7 +72,7 @@ static tt_status read_loss(tt_model *m, const json_t *o, tt_loss *out)
         return TT_FAIL(
             m->ctx, TT_EUNSUPPORTED,
             "the model was trained with a program's own loss; compile it in that program");
-    *out = (tt_loss){0};
+    *out = *tt_loss();
     TT_TRY(tti_options_of_json(m->ctx, "the model", "loss", tti_loss_options,
                                json_object_get(o, "options"), out));
     out->kind = (tt_loss_kind)number;
@@ -81,19 +81,21 @@ static tt_status read_loss(tt_model *m, const json_t *o, tt_loss *out)
     return TT_OK;
 }
 
-tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out)
+tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out, tt_loss losses[TT_MAX_LOSSES])
 {
     const tti_use *u = tti_use_get(m);
     if (u == NULL)
         return tt_status_of(m->ctx);
-    const json_t *losses = json_object_get(u->train, "losses"),
+    const json_t *list = json_object_get(u->train, "losses"),
                  *metrics = json_object_get(u->train, "metrics");
     *out = (tt_compile_opts){.opts_size = sizeof(*out)};
-    if (json_array_size(losses) < 1 || json_array_size(losses) > TT_MAX_LOSSES)
+    if (json_array_size(list) < 1 || json_array_size(list) > TT_MAX_LOSSES)
         return TT_FAIL(m->ctx, TT_EINVAL,
                        "the model does not say which loss it was trained with; call tt_compile()");
-    for (size_t i = 0; i < json_array_size(losses); i++)
-        TT_TRY(read_loss(m, json_array_get(losses, i), &out->losses[out->n_losses++]));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        TT_TRY(read_loss(m, json_array_get(list, i), &losses[i]));
+        out->losses[i] = &losses[i];
+    }
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const char *name = json_string_value(json_array_get(metrics, i));
         const tti_metric_def *def = name != NULL ? tti_metric_find(name) : NULL;
@@ -114,10 +116,11 @@ tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out)
 tt_status tt_model_compile(tt_model *m)
 {
     tt_compile_opts o;
+    tt_loss losses[TT_MAX_LOSSES];
     if (m == NULL)
         return TT_EINVAL;
     if (tti_is_stuck(m->ctx))
         return tt_status_of(m->ctx);
-    TT_TRY(tti_use_compile_opts(m, &o));
+    TT_TRY(tti_use_compile_opts(m, &o, losses));
     return tt_compile_with(m, &o);
 }

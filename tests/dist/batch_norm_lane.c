@@ -60,7 +60,7 @@ typedef struct way {
     const char *isa, *recompute;
     int threads, accumulate;
     tt_over over;
-    tt_spread spread;
+    const tt_spread *spread;
 } way;
 
 // Two epochs of a CNN with two batch norms; the last update of each has one row.
@@ -90,7 +90,7 @@ static tt_status train(way w, int64_t rows, tt_hash *hash, double *loss, char me
         tt_evaluation e;
         CHECK_OK(tt_evaluate(m, d, &e, .batch = 10));
         *hash = r.weights;
-        *loss = r.last.loss + e.loss;
+        *loss = r.last->loss + e.loss;
     }
     (void)tt_close(ctx);
     return st;
@@ -138,13 +138,16 @@ TEST(batch_norm_lane_accumulated_equals_the_big_batch)
 
 TEST(batch_norm_lane_in_a_pipeline_has_the_hash_of_one_device)
 {
-    static const way ways[] = {
+    const way ways[] = {
         {.devices = "cpu:0*2", .strategy = "pipeline", .threads = 2},
         {.devices = "cpu:0*3",
          .strategy = "pipeline",
          .threads = 3,
-         .spread = {.schedule = TT_PIPE_GPIPE}},
-        {.devices = "cpu:0*4", .strategy = "pipeline", .threads = 2, .spread = {.replicas = 2}},
+         .spread = tt_spread(.schedule = TT_PIPE_GPIPE)},
+        {.devices = "cpu:0*4",
+         .strategy = "pipeline",
+         .threads = 2,
+         .spread = tt_spread(.replicas = 2)},
     };
     check_ways(ways, sizeof(ways) / sizeof(ways[0]), 36);
 }
@@ -192,7 +195,7 @@ TEST(job_names_what_batch_norm_is_over)
     CHECK(j != NULL);
     CHECK_OK(tt_job_build(j, ctx, &parts));
     tt_hash got, want;
-    CHECK_OK(tt_fit_with(parts.model, parts.train, &parts.fit));
+    CHECK_OK(tt_fit_with(parts.model, parts.train, parts.fit));
     CHECK_OK(tt_model_hash(parts.model, &got));
     CHECK_OK(tt_close(ctx));
     CHECK_OK(tt_close(reader));

@@ -82,7 +82,7 @@ static tt_ctx *open_fast(const char *devices, size_t bucket)
 {
     return tt_open(.devices = devices, .strategy = "mirrored", .lanes = 8,
                    .on_event = test_ignore_event,
-                   .spread = {.reduce = TT_REDUCE_FAST, .bucket = bucket});
+                   .spread = tt_spread(.reduce = TT_REDUCE_FAST, .bucket = bucket));
 }
 
 // What the library makes of the same devices. Exact sums of replicas, each a lane, are its own.
@@ -151,7 +151,7 @@ TEST(bucket_hook_is_refused_where_it_cannot_be)
     (void)train(ctx, hook, &s);
     expect(ctx, TT_EINVAL, "summed exactly here (reduce: exact)");
     ctx = tt_open(.devices = "cpu:0*2", .strategy = "mirrored", .on_event = test_ignore_event,
-                  .spread = {.reduce = TT_REDUCE_FAST, .wire = TT_BF16});
+                  .spread = tt_spread(.reduce = TT_REDUCE_FAST, .wire = TT_BF16));
     (void)train(ctx, hook, &s);
     expect(ctx, TT_EINVAL, "already sent as bf16 (wire)");
     CHECK_INT(s.n_calls, 0);
@@ -185,7 +185,7 @@ TEST(bucket_hook_over_processes)
                        .devices = "cpu:0*2",
                        .strategy = "mirrored",
                        .lanes = 8,
-                       .spread = {.reduce = TT_REDUCE_FAST},
+                       .spread = tt_spread(.reduce = TT_REDUCE_FAST),
                        .tasks = {.transport = transports[i]},
                        .run = run};
         world_run(&j);
@@ -205,7 +205,7 @@ TEST(bucket_hook_that_fails_in_one_process_ends_all)
                    .devices = "cpu:0",
                    .strategy = "mirrored",
                    .lanes = 8,
-                   .spread = {.reduce = TT_REDUCE_FAST},
+                   .spread = tt_spread(.reduce = TT_REDUCE_FAST),
                    .run = run,
                    .arg = &fails};
     world_run(&j);

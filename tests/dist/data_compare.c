@@ -59,7 +59,7 @@ static void build(world_job *j, int rank, tt_ctx *ctx)
     tt_job_parts parts;
     if (job == NULL || tt_job_build(job, ctx, &parts) != TT_OK)
         return;
-    IGNORED(tt_fit_with(parts.model, parts.train, &parts.fit));
+    IGNORED(tt_fit_with(parts.model, parts.train, parts.fit));
 }
 
 TEST(data_that_differs_is_named_before_training)

@@ -18,29 +18,31 @@ enum {
 
 typedef struct way {
     const char *strategy, *devices;
-    tt_spread spread;
+    const tt_spread *spread;
     int64_t accumulate;
-    tt_optimizer optimizer;
+    const tt_optimizer *optimizer;
     tt_precision precision;
     bool no_norm; // without batch norm
 } way;
 
 static const way ways[] = {
-    {"single", "cpu:0", .optimizer = {.kind = TT_ADAM, .ema = 0.5}},
-    {"single", "cpu:0", .accumulate = 4, .optimizer = {.kind = TT_SGD, .momentum = 0.9},
+    {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_ADAM, .ema = 0.5)},
+    {"single", "cpu:0", .accumulate = 4, .optimizer = tt_optimizer(.kind = TT_SGD, .momentum = 0.9),
      .no_norm = true},
-    {"single", "cpu:0", .optimizer = {.kind = TT_LION, .ema = 0.5}},
-    {"single", "cpu:0", .optimizer = {.kind = TT_ADAGRAD, .clip_value = 1}},
-    {"single", "cpu:0", .optimizer = {.kind = TT_RMSPROP, .clip_norm = 1}},
-    {"single", "cpu:0", .optimizer = {.kind = TT_ADAMW, .clip_global = 1}},
-    {"single", "cpu:0", .optimizer = {.kind = TT_ADAM}, .precision = TT_PRECISION_BF16},
-    {"mirrored", "cpu:0*2", .optimizer = {.kind = TT_ADAM, .ema = 0.5}},
-    {"mirrored", "cpu:0*3", .spread = {.update = TT_UPDATE_SHARD},
-     .optimizer = {.kind = TT_ADAM, .ema = 0.5}},
-    {"mirrored", "cpu:0*2", .spread = {.update = TT_UPDATE_EACH}, .optimizer = {.kind = TT_SGD}},
-    {"mirrored", "cpu:0*4", .accumulate = 2, .optimizer = {.kind = TT_LION}, .no_norm = true},
-    {"central", "cpu:0*3", .optimizer = {.kind = TT_ADAMW}},
-    {"pipeline", "cpu:0*2", .optimizer = {.kind = TT_ADAM}, .no_norm = true},
+    {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_LION, .ema = 0.5)},
+    {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_ADAGRAD, .clip_value = 1)},
+    {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_RMSPROP, .clip_norm = 1)},
+    {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_ADAMW, .clip_global = 1)},
+    {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_ADAM), .precision = TT_PRECISION_BF16},
+    {"mirrored", "cpu:0*2", .optimizer = tt_optimizer(.kind = TT_ADAM, .ema = 0.5)},
+    {"mirrored", "cpu:0*3", .spread = tt_spread(.update = TT_UPDATE_SHARD),
+     .optimizer = tt_optimizer(.kind = TT_ADAM, .ema = 0.5)},
+    {"mirrored", "cpu:0*2", .spread = tt_spread(.update = TT_UPDATE_EACH),
+     .optimizer = tt_optimizer(.kind = TT_SGD)},
+    {"mirrored", "cpu:0*4", .accumulate = 2, .optimizer = tt_optimizer(.kind = TT_LION),
+     .no_norm = true},
+    {"central", "cpu:0*3", .optimizer = tt_optimizer(.kind = TT_ADAMW)},
+    {"pipeline", "cpu:0*2", .optimizer = tt_optimizer(.kind = TT_ADAM), .no_norm = true},
 };
 #define N_WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
 
@@ -58,9 +60,9 @@ static tt_model *model(tt_ctx *ctx, const way *w)
     if (!w->no_norm)
         tt_layer_batch_norm(m, .name = "norm");
     tt_layer_dense(m, .units = 1, .name = "last");
-    tt_optimizer o = w->optimizer;
+    tt_optimizer o = *w->optimizer;
     o.lr = 1e-2;
-    tt_compile(m, .losses = {{.kind = TT_CUSTOM_LOSS, .fn = cliff}}, .optimizer = o,
+    tt_compile(m, .losses = {tt_loss(.kind = TT_CUSTOM_LOSS, .fn = cliff)}, .optimizer = &o,
                .precision = w->precision);
     CHECK_OK(tt_status_of(ctx));
     return m;
@@ -151,7 +153,7 @@ TEST(a_gradient_that_is_not_finite_goes_on_if_asked)
 
 // ---- updates that would overflow -------------------------------------------------------------
 
-static tt_status one_step(tt_optimizer o, float factor, const char *message)
+static tt_status one_step(const tt_optimizer *o, float factor, const char *message)
 {
     static float x[4], y[1];
     tt_ctx *ctx = test_ctx();
@@ -240,15 +242,13 @@ TEST(nothing_that_is_not_finite_is_saved)
 TEST(skipped_steps_are_not_counted)
 {
     static const bool bad[6] = {true, true, true, false, false, false};
-    const tt_optimizer kinds[] = {{.kind = TT_ADAM, .ema = 0.9},
-                                  {.kind = TT_ADAMW, .ema = 0.5},
-                                  {.kind = TT_SGD, .ema = 0.9}};
-    static const struct {
+    const tt_optimizer *kinds[] = {tt_adam(.ema = 0.9), tt_adamw(.ema = 0.5), tt_sgd(.ema = 0.9)};
+    const struct {
         const char *strategy, *devices;
-        tt_spread spread;
-    } on[] = {{"single", "cpu:0", {0}},
-              {"mirrored", "cpu:0*2", {0}},
-              {"mirrored", "cpu:0*3", {.update = TT_UPDATE_SHARD}}};
+        const tt_spread *spread;
+    } on[] = {{"single", "cpu:0", NULL},
+              {"mirrored", "cpu:0*2", NULL},
+              {"mirrored", "cpu:0*3", tt_spread(.update = TT_UPDATE_SHARD)}};
     for (int k = 0; k < 9; k++) {
         way w = {on[k / 3].strategy, on[k / 3].devices, .spread = on[k / 3].spread,
                  .optimizer = kinds[k % 3]};
@@ -273,7 +273,7 @@ TEST(skipped_steps_are_not_counted)
             CHECK_OK(tt_close(ctx));
         }
         ck_assert_msg(same(hash[0], hash[1]), "%s on %s, optimizer %d: skipped steps were counted",
-                      w.strategy, w.devices, (int)w.optimizer.kind);
+                      w.strategy, w.devices, (int)w.optimizer->kind);
     }
 }
 
@@ -281,7 +281,7 @@ TEST(skipped_steps_are_not_counted)
 TEST(the_count_of_applied_steps_is_in_checkpoints)
 {
     static const bool bad[6] = {true, false, true, false, false, false};
-    way w = {"single", "cpu:0", .optimizer = {.kind = TT_ADAM, .ema = 0.9}};
+    way w = {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_ADAM, .ema = 0.9)};
     tt_hash whole, resumed, old;
     char folder[200], path[TTI_PATH_MAX];
     for (int pass = 0; pass < 3; pass++) {
@@ -318,12 +318,12 @@ TEST(the_count_of_applied_steps_is_in_checkpoints)
 TEST(averages_that_come_later_begin_with_the_weights)
 {
     static const bool good[2] = {false, false};
-    way w = {"single", "cpu:0", .optimizer = {.kind = TT_SGD}};
+    way w = {"single", "cpu:0", .optimizer = tt_optimizer(.kind = TT_SGD)};
     tt_ctx *ctx = open_way(&w);
     tt_model *m = model(ctx, &w);
     float weight[HIDDEN], average[HIDDEN];
     CHECK_OK(fit(m, &w, data(ctx, 2, good), TT_NAN_STOP));
-    CHECK_OK(tt_compile(m, .losses = {{.kind = TT_CUSTOM_LOSS, .fn = cliff}},
+    CHECK_OK(tt_compile(m, .losses = {tt_loss(.kind = TT_CUSTOM_LOSS, .fn = cliff)},
                         .optimizer = tt_sgd(.lr = 1e-6, .ema = 0.999)));
     CHECK_OK(fit(m, &w, data(ctx, 1, good), TT_NAN_STOP));
     tt_session *s = tt_model_get_session(m);

@@ -192,6 +192,22 @@ TEST(run_shows_words_of_other_hosts_without_control_characters)
     ranks_nothing_left();
 }
 
+// What stands behind a program is its own: flags, too.
+TEST(run_starts_a_program_with_its_words)
+{
+    ranks_need();
+    command_write("p.sh",
+                  "#!/bin/sh\nread secret\n"
+                  "echo rank $TUTTI_RANK of $TUTTI_LOCAL, ${#secret}: $* > rank-$TUTTI_RANK\n"
+                  "cat rank-$TUTTI_RANK\n");
+    CHECK_INT(command_shell("chmod +x p.sh && $TUTTI run -n 2 ./p.sh --epochs 3 -n -- x"), 0);
+    CHECK_STR(command_out, "rank 0 of 0/2, 64: --epochs 3 -n -- x\n");
+    command_read("rank-1", command_out, sizeof(command_out));
+    CHECK_STR(command_out, "rank 1 of 1/2, 64: --epochs 3 -n -- x\n");
+    CHECK_INT(command_shell("$TUTTI run -n 2 sh -c 'exit 7'"), 7);
+    ranks_nothing_left();
+}
+
 TEST(run_says_what_is_wrong_with_its_words)
 {
     static const struct {
@@ -203,15 +219,17 @@ TEST(run_says_what_is_wrong_with_its_words)
         {"run -n small.yaml", "'small.yaml' is not an integer"},
         {"run -n 2", "tutti run needs JOB"},
         {"run -n 2 --dir /x small.yaml", "apply to other hosts only"},
-        {"run -H a:0 small.yaml", "'0' is not a number of processes from 1 to 64"},
+        {"run -H a:0 small.yaml", "'0' is not a number of processes from 1 to 1024"},
         {"run -H a:x,b small.yaml", "'x' is not a number of processes"},
         {"run -H a,,b small.yaml", "worker 1: address '-'"},
         {"run -H a,a small.yaml", "is already used by worker 0"},
-        {"run -H a:40,b:40 small.yaml", "80 processes; at most 64 are allowed"},
+        {"run -H a:600,b:600 small.yaml", "there are more than 1024 tasks or processes"},
         {"run -H localhost,other small.yaml", "the first host is localhost, which the other hosts"},
         {"run --hosts not-there small.yaml", "not-there"},
         {"run -n 3 --devices cpu:0;cpu:0 small.yaml",
          "lists devices for 2 processes, but there are 3"},
+        {"run -n 2 --epochs 3 sh -c true", "--epochs=3 applies to job files"},
+        {"run -n 2 small.yaml more.yaml", "unexpected argument 'more.yaml': 'small.yaml' is not"},
         {"train -n 2 small.yaml", "unknown flag -n"},
         {"key small", "unknown argument 'small'"},
     };

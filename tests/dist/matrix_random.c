@@ -105,7 +105,7 @@ static bool train(const trial *t, const matrix_way *way, matrix_result *out)
     if (st == TT_OK) {
         CHECK_OK(tt_fit_report_get(m, &r));
         *out = (matrix_result){
-            .weights = r.weights, .loss = r.last.loss, .metric = r.last.validation_loss};
+            .weights = r.weights, .loss = r.last->loss, .metric = r.last->validation_loss};
     }
     snprintf(out->message, sizeof(out->message), "%s", tt_last_error(ctx).message);
     CHECK(tt_close(ctx) == st);

@@ -90,7 +90,7 @@ static tt_hash train_batch_norm(const char *devices, int64_t rows, double *loss)
     tt_fit_report r;
     ck_assert_msg(tt_fit(m, d, .epochs = 2) == TT_OK, "%s", tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
-    *loss = r.last.loss;
+    *loss = r.last->loss;
     CHECK_OK(tt_close(ctx));
     return r.weights;
 }

@@ -22,7 +22,7 @@ static tt_hash train(int count, const char *distribute)
              count, distribute);
     job_built b = job_build_ok(yaml);
     tt_hash h = {0};
-    if (tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit) == TT_OK)
+    if (tt_fit_with(b.parts.model, b.parts.train, b.parts.fit) == TT_OK)
         (void)tt_model_hash(b.parts.model, &h);
     ck_assert_msg(tt_status_of(b.ctx) == TT_OK, "%s: %s", distribute, tt_last_error(b.ctx).message);
     job_close(&b);

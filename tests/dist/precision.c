@@ -8,21 +8,21 @@
 
 typedef struct way {
     const char *strategy, *devices;
-    tt_spread spread;
+    const tt_spread *spread;
     int64_t accumulate;
     const char *recompute;
 } way;
 
 static const way ways[] = {
-    {"mirrored", "cpu:0*2", .spread = {.update = TT_UPDATE_SHARD}},
-    {"mirrored", "cpu:0*3", .spread = {.update = TT_UPDATE_EACH, .bucket = 512}},
+    {"mirrored", "cpu:0*2", .spread = tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", "cpu:0*3", .spread = tt_spread(.update = TT_UPDATE_EACH, .bucket = 512)},
     {"mirrored", "cpu:0*3", .accumulate = 2},
     {"mirrored", "cpu:0*8", .recompute = "all"},
     {.strategy = "central", .devices = "cpu:0*3"},
     {.strategy = "pipeline", .devices = "cpu:0*2"},
-    {"pipeline", "cpu:0*3", .spread = {.schedule = TT_PIPE_GPIPE}, .recompute = "all"},
-    {"pipeline", "cpu:0*2", .spread = {.schedule = TT_PIPE_INTERLEAVED}},
-    {"pipeline", "cpu:0*4", .spread = {.replicas = 2}},
+    {"pipeline", "cpu:0*3", .spread = tt_spread(.schedule = TT_PIPE_GPIPE), .recompute = "all"},
+    {"pipeline", "cpu:0*2", .spread = tt_spread(.schedule = TT_PIPE_INTERLEAVED)},
+    {"pipeline", "cpu:0*4", .spread = tt_spread(.replicas = 2)},
     {"single", "cpu:0", .accumulate = 4, .recompute = "block*"},
 };
 

@@ -76,11 +76,12 @@ static void program(world_job *j, int rank, tt_ctx *ctx)
     tt_model *m = tt_sequential(ctx, .input = {4});
     tt_layer_dense(m, .units = 8, .act = TT_RELU);
     tt_layer_dense(m, .units = 1);
-    tt_compile(m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 1e-2f), .metrics = TT_METRIC_MSE,
-               .own_metrics = {{"squares", squares_build, squares_value, NULL, true, NULL}});
+    tt_compile(
+        m, .loss = TT_MSE, .optimizer = tt_adam(.lr = 1e-2f), .metrics = TT_METRIC_MSE,
+        .own_metrics = {tt_metric("squares", squares_build, squares_value, NULL, true, NULL)});
     snprintf(path, sizeof(path), "%s/run", t->folder);
-    tt_fit(m, d, .epochs = EPOCHS, .checkpoints = path, .n_callbacks = 1,
-           .callbacks = {{TT_AT_STEP, 1, stop, &stops}});
+    tt_fit(m, d, .epochs = EPOCHS, .checkpoints = path,
+           .callbacks = {tt_callback(TT_AT_STEP, 1, stop, &stops)});
     int n_fit = j->ranks[rank].stage;
     tt_evaluation e = {.loss = 0};
     tt_fit_report report = {.steps = 0};
@@ -96,9 +97,9 @@ static void program(world_job *j, int rank, tt_ctx *ctx)
     if (tt_model_hash(m, &loaded) != TT_OK)
         return;
     snprintf(j->ranks[rank].note, sizeof(j->ranks[rank].note), "%lld %a %a %a %016llx %d",
-             (long long)report.steps, e.loss, e.metrics[1], report.last.metrics[1],
+             (long long)report.steps, e.loss, e.metrics[1], report.last->metrics[1],
              (unsigned long long)hash.low,
-             e.metrics[0] == e.metrics[1] && report.last.metrics[0] == report.last.metrics[1] &&
+             e.metrics[0] == e.metrics[1] && report.last->metrics[0] == report.last->metrics[1] &&
                  loaded.low == hash.low && loaded.high == hash.high);
     j->ranks[rank].hash = (uint64_t)n_fit << 32 | (uint64_t)n_evaluate;
 }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,7 +70,7 @@ TEST(processes_few_rows_have_the_bits_of_one)
     }
 }
 
-// Two hosts with two processes each: memory within one, letters between them.
+// Two hosts with two processes each: memory within one, messages between them.
 static void two_hosts(world_job *j, int rank, tt_tasks *t)
 {
     (void)j;
@@ -86,7 +87,7 @@ TEST(processes_near_and_far_have_the_bits_of_one)
     for (int i = 0; i < 4; i++) {
         world_job j = {.n = 4,
                        .strategy = strategies[i % 3],
-                       .spread = {.update = i == 3 ? TT_UPDATE_SHARD : TT_UPDATE_AUTO},
+                       .spread = tt_spread(.update = i == 3 ? TT_UPDATE_SHARD : TT_UPDATE_AUTO),
                        .devices = "cpu:0*2",
                        .change = two_hosts,
                        .run = train_rank};
@@ -97,6 +98,60 @@ TEST(processes_near_and_far_have_the_bits_of_one)
         for (int r = 0; r < 4; r++)
             CHECK(j.ranks[r].hash == want);
     }
+}
+
+// Messages of a step to processes of the other host; nothing goes within one.
+static void count_messages(world_job *j, int rank, tt_ctx *ctx)
+{
+    test_model m;
+    if (!test_model_build(&m, ctx, NULL, NULL, NULL))
+        return;
+    tt_session *s = tt_session_new(m.g);
+    int64_t sent[2] = {0, 0}, bytes[2] = {0, 0};
+    for (int step = 0; step < 3; step++) {
+        (void)test_model_step(&m, s, step, 64); // the first two meet and make plans
+        for (int r = 0; r < j->n && step > 0; r++) {
+            int64_t n, b;
+            tti_world_sent(ctx->world, r, &n, &b);
+            sent[step - 1] += (rank < 2) != (r < 2) ? n : 0;
+            bytes[step - 1] += (rank < 2) != (r < 2) ? b : 0;
+        }
+    }
+    snprintf(j->ranks[rank].note, sizeof(j->ranks[rank].note), "%lld %lld",
+             (long long)(sent[1] - sent[0]), (long long)(bytes[1] - bytes[0]));
+}
+
+// Messages and bytes of a step from the first host to the second.
+static void messages_of(const char *transport, int64_t *messages, int64_t *bytes)
+{
+    world_job j = {.n = 4,
+                   .strategy = "mirrored",
+                   .tasks = {.transport = transport},
+                   .spread = {.bucket = 1 << 30},
+                   .change = strcmp(transport, "auto") == 0 ? two_hosts : NULL,
+                   .run = count_messages};
+    world_run(&j);
+    all_well(&j);
+    *messages = *bytes = 0;
+    for (int r = 0; r < 2; r++) {
+        long long n, b;
+        CHECK(sscanf(j.ranks[r].note, "%lld %lld", &n, &b) == 2);
+        *messages += n;
+        *bytes += b;
+    }
+}
+
+TEST(processes_of_a_host_send_together)
+{
+    int64_t by_rank, by_host, bytes[2];
+    messages_of("wire", &by_rank, &bytes[0]);
+    messages_of("auto", &by_host, &bytes[1]);
+    // By rank each process sends each of its sums and variables to two; by host the sums of all are
+    // one message, and the variables of each process.
+    ck_assert_msg(4 * by_host <= by_rank, "%lld messages, %lld without hosts", (long long)by_host,
+                  (long long)by_rank);
+    ck_assert_msg(2 * bytes[1] <= bytes[0] + 4096, "%lld bytes, %lld without hosts",
+                  (long long)bytes[1], (long long)bytes[0]);
 }
 
 // ---- names, pins, fetches --------------------------------------------------------------------
@@ -391,8 +446,9 @@ static void spoil(world_job *j, int rank, tt_ctx *ctx)
         return;
     for (int64_t i = 0; rank == 1 && i < ctx->store->cap; i++)
         for (tti_variable *v = ctx->store->table[i]; v != NULL; v = v->next)
-            if (v->n_copies > 0)
-                ((uint8_t *)tti_shared_copy(v)->data)[0] ^= 1;
+            for (tti_shard *one = v->shards; one != NULL; one = one->next)
+                if (one->task == rank)
+                    ((uint8_t *)one->data)[0] ^= 1;
     IGNORED(tti_replicas_check(s, 2));
 }
 
@@ -444,7 +500,7 @@ static void keep_store(world_job *j, int rank, tt_ctx *ctx)
 TEST(processes_leave_values_in_a_store_that_lives_on)
 {
     for (int t = 0; t < 2; t++) {
-        tt_tasks inner = {.n = 2, .transport = transports[t]};
+        tt_tasks inner = {.opts_size = sizeof(inner), .n = 2, .transport = transports[t]};
         world_job j = {.n = 4, .run = NULL};
         world_prepare(&j); // two of its addresses are for the job, two for what follows
         j.n = 2;

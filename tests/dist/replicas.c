@@ -20,15 +20,15 @@ static tt_model *small_model(tt_ctx *ctx)
 
 TEST(replicas_stay_equal)
 {
-    static const struct {
+    const struct {
         const char *strategy, *devices;
-        tt_spread spread;
+        const tt_spread *spread;
     } ways[] = {
-        {"mirrored", "cpu:0*2", {0}},
-        {"mirrored", "cpu:0*3", {.update = TT_UPDATE_EACH}},
-        {"mirrored", "cpu:0*8", {.update = TT_UPDATE_SHARD}},
-        {"central", "cpu:0*3", {0}},
-        {"pipeline", "cpu:0*4", {.replicas = 2}},
+        {"mirrored", "cpu:0*2", NULL},
+        {"mirrored", "cpu:0*3", tt_spread(.update = TT_UPDATE_EACH)},
+        {"mirrored", "cpu:0*8", tt_spread(.update = TT_UPDATE_SHARD)},
+        {"central", "cpu:0*3", NULL},
+        {"pipeline", "cpu:0*4", tt_spread(.replicas = 2)},
     };
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         tt_ctx *ctx =
@@ -57,10 +57,10 @@ static tt_status spoil(void *user, tt_model *m, const tt_progress *p)
     if (p->step != s->step)
         return TT_OK;
     tti_variable *v = tti_store_find(tt_model_get_session(m)->store, s->name);
-    CHECK(v != NULL && v->n_copies > 1);
-    for (int i = 0; i < v->n_copies; i++)
-        if (strcmp(v->copy[i].device, s->device) == 0)
-            ((uint32_t *)v->copy[i].data)[s->element] ^= 1;
+    CHECK(v != NULL && v->shards->next != NULL);
+    for (tti_shard *one = v->shards; one != NULL; one = one->next)
+        if (strcmp(one->device, s->device) == 0)
+            ((uint32_t *)one->data)[s->element] ^= 1;
     return TT_OK;
 }
 
@@ -68,8 +68,7 @@ static tt_status fit_spoilt(tt_ctx *ctx, spoiler *s, const char *folder, int64_t
 {
     tt_data *d = tt_digits(ctx, .count = 300, .batch = 30);
     return tt_fit(small_model(ctx), d, .save_every = 5, .checkpoints = folder,
-                  .check_every = check_every, .callbacks = {{TT_AT_STEP, 1, spoil, s}},
-                  .n_callbacks = 1);
+                  .check_every = check_every, .callbacks = {tt_callback(TT_AT_STEP, 1, spoil, s)});
 }
 
 TEST(a_replica_that_differs_is_named)

@@ -27,7 +27,7 @@ static tt_hash fit(const matrix_model *model, const matrix_way *way, const char 
     tt_status st = tt_fit(m, matrix_data(ctx, model, RECORDS), .epochs = 2, .batch = ROWS / parts,
                           .accumulate = parts, .checkpoints = folder, .resume = folder != NULL,
                           .validate = matrix_data(ctx, model, 11),
-                          .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
+                          .callbacks = {tt_callback(TT_AT_STEP, 1, end_at, &stop_at)});
     ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s, %s on %d: %s", model->name,
                   matrix_strategy(way), way->devices, tt_last_error(ctx).message);
     tt_clear_error(ctx);

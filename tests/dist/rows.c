@@ -48,11 +48,11 @@ static outcome train(const matrix_model *model, const matrix_way *way, int64_t r
     outcome o;
     memset(&o, 0, sizeof(o));
     o.weights = r.weights;
-    o.loss = r.last.loss;
-    o.metric = r.last.metrics[0];
-    o.validation_loss = r.last.validation_loss;
-    o.validation = r.last.validation[0];
-    o.rows = r.last.rows;
+    o.loss = r.last->loss;
+    o.metric = r.last->metrics[0];
+    o.validation_loss = r.last->validation_loss;
+    o.validation = r.last->validation[0];
+    o.rows = r.last->rows;
     return o;
 }
 
@@ -151,9 +151,9 @@ TEST(validation_of_parts_has_the_bits_of_the_whole)
                               .accumulate = parts, .validate = matrix_data(ctx, model, 53));
         ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
         CHECK_OK(tt_fit_report_get(m, &r));
-        want = i == 0 ? r.last.validation_loss : want;
-        ck_assert_msg(r.last.validation_loss == want, "way %d: validation loss %a, not %a", i,
-                      r.last.validation_loss, want);
+        want = i == 0 ? r.last->validation_loss : want;
+        ck_assert_msg(r.last->validation_loss == want, "way %d: validation loss %a, not %a", i,
+                      r.last->validation_loss, want);
         CHECK_OK(tt_close(ctx));
     }
 }

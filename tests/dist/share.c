@@ -28,7 +28,7 @@ static void hear(void *user, const tt_event *ev)
 static tt_hash train(const char *devices, const char *strategy, const char *share, heard *h)
 {
     tt_ctx *ctx = tt_open(.devices = devices, .threads = 2, .strategy = strategy,
-                          .spread = {.share = share}, .on_event = hear, .user = h);
+                          .spread = tt_spread(.share = share), .on_event = hear, .user = h);
     for (int d = 0; d < ctx->top.n_devices; d++)
         ctx->top.speed[d] = 1; // as if measured: a busy machine may already have shown the slow one
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});

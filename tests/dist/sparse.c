@@ -66,7 +66,7 @@ static tt_model *build(tt_ctx *ctx, const way *w)
 static tt_ctx *open_way(const way *w)
 {
     return tt_open(.devices = w->devices, .strategy = w->strategy, .threads = 2,
-                   .spread = {.update = w->update}, .on_event = test_ignore_event);
+                   .spread = tt_spread(.update = w->update), .on_event = test_ignore_event);
 }
 
 // The weights after three epochs, and whether the plan of a step has sums of touched rows.
@@ -149,7 +149,7 @@ TEST(touched_rows_in_bf16_change_no_bit)
 TEST(narrow_sums_are_whole)
 {
     tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .strategy = "mirrored",
-                          .on_event = test_ignore_event, .spread = {.wire = TT_BF16});
+                          .on_event = test_ignore_event, .spread = tt_spread(.wire = TT_BF16));
     static const way w = {.vocab = LARGE};
     tt_model *m = build(ctx, &w);
     char *text = tti_step_plan(m, 24, 1, TT_PLAN_TEXT);

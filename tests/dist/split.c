@@ -8,7 +8,7 @@
 
 typedef struct job {
     const char *devices, *strategy, *recompute;
-    tt_spread spread;
+    const tt_spread *spread;
     int pins; // layers lie on so many devices in turn
 } job;
 
@@ -92,10 +92,13 @@ TEST(activations_too_big_for_one_device)
 
 TEST(weights_too_big_for_one_device)
 {
-    static const job jobs[] = {
+    const job jobs[] = {
         {.devices = "cpu:0*2@16MiB", .pins = 2},
         {.devices = "cpu:0*4@16MiB", .strategy = "pipeline"},
-        {.devices = "cpu:0*2@16MiB", .strategy = "pipeline", .pins = 2, .spread = {.micro = 2}},
+        {.devices = "cpu:0*2@16MiB",
+         .strategy = "pipeline",
+         .pins = 2,
+         .spread = tt_spread(.micro = 2)},
         {.devices = "cpu:0*4@16MiB", .strategy = "mirrored", .pins = 2},
     };
     static const job too_big[] = {
@@ -114,8 +117,9 @@ TEST(weights_too_big_for_one_device)
 TEST(variables_lie_where_the_strategy_says)
 {
     job one = {.devices = "cpu:0"};
-    job mirrored = {
-        .devices = "cpu:0*3", .strategy = "mirrored", .spread = {.update = TT_UPDATE_EACH}};
+    job mirrored = {.devices = "cpu:0*3",
+                    .strategy = "mirrored",
+                    .spread = tt_spread(.update = TT_UPDATE_EACH)};
     job central = {.devices = "cpu:0*3", .strategy = "central"};
     job pipeline = {.devices = "cpu:0*2", .strategy = "pipeline"};
     tt_hash hash;

@@ -16,9 +16,9 @@ typedef struct outcome {
 static outcome train(const char *devices, tt_dtype wire, int64_t accumulate, int64_t epochs,
                      const char *checkpoints, bool resume)
 {
-    tt_ctx *ctx =
-        tt_open(.devices = devices, .strategy = "mirrored", .threads = 2,
-                .spread = {.wire = wire, .reduce = TT_REDUCE_FAST}, .on_event = test_ignore_event);
+    tt_ctx *ctx = tt_open(.devices = devices, .strategy = "mirrored", .threads = 2,
+                          .spread = tt_spread(.wire = wire, .reduce = TT_REDUCE_FAST),
+                          .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_layer_flatten(m);
     tt_layer_dense(m, .units = 40, .act = TT_RELU);
@@ -31,7 +31,7 @@ static outcome train(const char *devices, tt_dtype wire, int64_t accumulate, int
     tt_fit_report r;
     CHECK_OK(tt_fit_report_get(m, &r));
     o.hash = r.weights;
-    o.loss = r.last.loss;
+    o.loss = r.last->loss;
     CHECK_OK(tt_close(ctx));
     return o;
 }
@@ -84,8 +84,8 @@ TEST(residuals_are_resumed)
 // The plan halves what replicas receive of large gradients.
 static double received(tt_dtype wire)
 {
-    tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .strategy = "mirrored", .spread = {.wire = wire},
-                          .on_event = test_ignore_event);
+    tt_ctx *ctx = tt_open(.devices = "cpu:0*2", .strategy = "mirrored",
+                          .spread = tt_spread(.wire = wire), .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_layer_flatten(m);
     tt_layer_dense(m, .units = 64, .no_bias = true);

@@ -122,7 +122,7 @@ static void messages(world_job *j, int rank, tt_ctx *ctx)
     free(data);
 }
 
-TEST(world_letters_of_all_sizes_arrive)
+TEST(world_messages_of_all_sizes_arrive)
 {
     for (int plain = 0; plain < 2; plain++) {
         world_job j = {.n = 3, .tasks = {.no_encryption = plain != 0}, .run = messages};
@@ -131,7 +131,54 @@ TEST(world_letters_of_all_sizes_arrive)
     }
 }
 
-static void letter_of_another_size(world_job *j, int rank, tt_ctx *ctx)
+// Bytes in as many places as there are, of lengths that do not divide a chunk; some are empty.
+static void scattered(world_job *j, int rank, tt_ctx *ctx)
+{
+    (void)j;
+    enum {
+        N = 301,
+        EACH = 7919
+    };
+    struct iovec parts[N];
+    char *data = calloc(N, EACH), *at = data;
+    size_t bytes = 0;
+    for (int i = 0; i < N; i++) {
+        parts[i] = (struct iovec){at, i % 5 == 2 ? 0 : (size_t)(i * 37 % EACH)};
+        at += EACH;
+        bytes += parts[i].iov_len;
+    }
+    tti_message l = {77, 6, 0, bytes};
+    int64_t messages[2], sent[2];
+    if (rank == 0) {
+        size_t k = 0;
+        for (int i = 0; i < N; i++)
+            for (size_t b = 0; b < parts[i].iov_len; b++)
+                ((char *)parts[i].iov_base)[b] = pattern(k++, bytes, 0);
+        tti_world_sent(ctx->world, 1, &messages[0], &sent[0]);
+        IGNORED(tti_world_send_parts(ctx->world, 1, &l, parts, N, 15000));
+        tti_world_sent(ctx->world, 1, &messages[1], &sent[1]);
+        if (messages[1] != messages[0] + 1 || sent[1] != sent[0] + (int64_t)bytes)
+            (void)TT_FAIL(ctx, TT_EIO, "%lld messages, %lld bytes",
+                          (long long)(messages[1] - messages[0]), (long long)(sent[1] - sent[0]));
+    } else {
+        IGNORED(tti_world_receive(ctx->world, 0, &l, data, 15000));
+        for (size_t i = 0; i < bytes; i++)
+            if (data[i] != pattern(i, bytes, 0)) {
+                (void)TT_FAIL(ctx, TT_EIO, "byte %zu of %zu", i, bytes);
+                break;
+            }
+    }
+    free(data);
+}
+
+TEST(world_messages_of_several_places_arrive_as_one)
+{
+    world_job j = {.n = 2, .run = scattered};
+    world_run(&j);
+    all_well(&j);
+}
+
+static void message_of_another_size(world_job *j, int rank, tt_ctx *ctx)
 {
     (void)j;
     char data[64] = "x";
@@ -144,9 +191,9 @@ static void letter_of_another_size(world_job *j, int rank, tt_ctx *ctx)
     IGNORED(tti_world_exchange(ctx->world, "after", &mine, sizeof(mine), all, 5000));
 }
 
-TEST(world_letter_of_another_size_is_an_error_on_both_sides)
+TEST(world_message_of_another_size_is_an_error_on_both_sides)
 {
-    world_job j = {.n = 2, .run = letter_of_another_size};
+    world_job j = {.n = 2, .run = message_of_another_size};
     world_run(&j);
     for (int i = 0; i < 2; i++) {
         CHECK(j.ranks[i].status != TT_OK);

@@ -208,8 +208,8 @@ TEST(world_sums_are_combined_within_hosts)
         world_run(&j);
         for (int i = 0; i < 4; i++)
             CHECK(j.ranks[i].status == TT_OK);
-        // Two messages of a head to each cross-host one, then two chunks a range: of one cross-host rank and of
-        // the result to one host; without hosts of three ranks each.
+        // Two messages of a head to each rank of another host, then two chunks a range: of one such
+        // rank and of the result to one host; without hosts of three ranks each.
         CHECK_INT(j.ranks[1].hash, t == 0 ? 2 * 2 + 2 + 2 : 3 * (2 + 2 + 2));
     }
 }

@@ -317,7 +317,7 @@ TEST(world_bad_tasks_are_refused)
         const char *words;
     } cases[] = {
         {{.n = 0}, "rank 0 of 0"},
-        {{.n = 65}, "1 to 64"},
+        {{.n = 1025}, "1 to 1024"},
         {{.n = 2, .self = 2}, "rank 2 of 2"},
         {{.n = 2, .addresses = two}, "no secret"},
         {{.n = 2, .addresses = two, .secret = secret}, "ranks 0 and 1 have the address"},
@@ -330,7 +330,9 @@ TEST(world_bad_tasks_are_refused)
         {{.n = 1, .heartbeat_ms = -1}, "heartbeat_ms -1"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        tt_ctx *ctx = tt_open(.on_event = test_ignore_event, .tasks = &cases[i].t);
+        tt_tasks t = cases[i].t;
+        t.opts_size = sizeof(t);
+        tt_ctx *ctx = tt_open(.on_event = test_ignore_event, .tasks = &t);
         CHECK_MESSAGE(ctx, cases[i].words);
         CHECK(tt_close(ctx) != TT_OK);
     }

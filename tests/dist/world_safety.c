@@ -118,7 +118,11 @@ static void start_again(world_job *j, char *message, size_t room)
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        tt_tasks t = {.n = 2, .self = 1, .addresses = j->addresses, .secret = j->secret};
+        tt_tasks t = {.opts_size = sizeof(t),
+                      .n = 2,
+                      .self = 1,
+                      .addresses = j->addresses,
+                      .secret = j->secret};
         at_another_port(j, 1, &t);
         tt_ctx *ctx = tt_open(.on_event = test_ignore_event, .tasks = &t);
         const char *text = tt_last_error(ctx).message;

@@ -10,9 +10,11 @@
 #define RANKS 3
 #define HEAD  5
 
+#define WORLD_BYTES (sizeof(tti_world) + RANKS * sizeof(tti_peer))
+
 static void open_world(tt_ctx *ctx, tti_wire *wire, tti_world *w)
 {
-    memset(w, 0, sizeof(*w));
+    memset(w, 0, WORLD_BYTES);
     w->ctx = ctx;
     w->n = RANKS;
     w->wire = wire;
@@ -37,7 +39,7 @@ static void close_world(tti_world *w)
 }
 
 // A message's reader, who has no time to wait.
-static void read_letter(tti_world *w, int from, const tti_chunk *c)
+static void read_message(tti_world *w, int from, const tti_chunk *c)
 {
     char *room = malloc(64);
     expect(room != NULL);
@@ -62,7 +64,7 @@ static void send_data(tti_world *w, int from, bool is_right, char *m, size_t byt
     memcpy(m, &c, TTI_MIN(bytes, sizeof(c)));
     tti_messages_take(w, from, m, bytes);
     if (bytes >= sizeof(c) && c.message.run % 4 == 0)
-        read_letter(w, from, &c);
+        read_message(w, from, &c);
 }
 
 static void send_control(tti_world *w, int from, bool is_right, char *m, size_t bytes)
@@ -93,13 +95,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tt_ctx *ctx = fuzz_ctx();
     static tti_wire *wire; // listens, and is connected to nobody
-    static tti_world w;
+    static _Alignas(64) char room[WORLD_BYTES];
+    tti_world *w = (tti_world *)(void *)room;
     static const uint8_t secret[TT_SECRET_BYTES];
     tti_wire_opts opts = {RANKS, 0, "127.0.0.1:0", secret, false};
     if (wire == NULL && tti_wire_open(ctx, &opts, &wire) != TT_OK)
         exit(0); // this build has none
     int64_t blocks = tt_alloc_stats_get(ctx).blocks;
-    open_world(ctx, wire, &w);
+    open_world(ctx, wire, w);
     while (size >= HEAD) {
         int from = 1 + data[1] % (RANKS - 1);
         size_t bytes = TTI_MIN((size_t)(data[3] | data[4] << 8), size - HEAD);
@@ -107,15 +110,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         expect(m != NULL);
         memcpy(m, data + HEAD, bytes);
         if (data[0] % 2 == 0)
-            send_control(&w, from, data[2] % 2 == 0, m, bytes);
+            send_control(w, from, data[2] % 2 == 0, m, bytes);
         else
-            send_data(&w, from, data[2] % 2 == 0, m, bytes);
+            send_data(w, from, data[2] % 2 == 0, m, bytes);
         free(m);
         data += HEAD + bytes;
         size -= HEAD + bytes;
     }
-    check(&w);
-    close_world(&w);
+    check(w);
+    close_world(w);
     tt_clear_error(ctx);
     expect(tt_alloc_stats_get(ctx).blocks == blocks);
     return 0;

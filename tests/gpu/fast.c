@@ -58,7 +58,8 @@ static outcome train(int model, const matrix_way *way)
                                       .batch = 36 / parts, .accumulate = parts) == TT_OK,
                   "%s on %s: %s", way->strategy, way->device, tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
-    out.r = (matrix_result){.weights = r.weights, .loss = r.last.loss, .metric = r.last.metrics[0]};
+    out.r =
+        (matrix_result){.weights = r.weights, .loss = r.last->loss, .metric = r.last->metrics[0]};
     tt_session *s = tt_model_get_session(m);
     ck_assert_msg(tti_replicas_check(s, 4) == TT_OK, "%s", tt_last_error(ctx).message);
     for (const tti_plan *p = s->plans; p != NULL; p = p->next) {
@@ -293,7 +294,8 @@ static void check_failure(const char *fault, tt_status want, const char *words, 
     need_nccl("2");
     setenv("TUTTI_EMU_NCCL_FAIL", fault, 1);
     matrix_way way = fast_way("mirrored", "gpu:0,gpu:1");
-    tt_ctx *ctx = tt_open(.devices = "gpu:0,gpu:1", .strategy = "mirrored", .spread = way.spread,
+    way.spread.opts_size = sizeof(way.spread);
+    tt_ctx *ctx = tt_open(.devices = "gpu:0,gpu:1", .strategy = "mirrored", .spread = &way.spread,
                           .deadline_ms = deadline, .on_event = test_ignore_event);
     tt_model *m = matrix_build(ctx, &matrix_models[ADAM_MLP], &way);
     CHECK_INT(tt_fit(m, matrix_data(ctx, &matrix_models[ADAM_MLP], 121), .batch = 36), want);
@@ -316,8 +318,9 @@ static void check_even(const char *fault, const char *words)
 {
     need_nccl("2");
     setenv("TUTTI_EMU_NCCL_FAIL", fault, 1);
-    tt_ctx *ctx = tt_open(.devices = "gpu:0,gpu:1", .strategy = "mirrored",
-                          .spread = {.reduce = TT_REDUCE_FAST}, .on_event = test_ignore_event);
+    tt_ctx *ctx =
+        tt_open(.devices = "gpu:0,gpu:1", .strategy = "mirrored",
+                .spread = tt_spread(.reduce = TT_REDUCE_FAST), .on_event = test_ignore_event);
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_layer_flatten(m);
     tt_layer_dense(m, .units = 128, .act = TT_RELU);

@@ -261,7 +261,7 @@ TEST(gpu_steps_allocate_nothing)
             tt_open(.devices = ways[i][0], .strategy = ways[i][1], .on_event = test_ignore_event);
         tt_model *m = small(ctx);
         tt_status st = tt_fit(m, tt_digits(ctx, .count = LOOKS * 96), .batch = 96,
-                              .callbacks = {{TT_AT_STEP, 1, count_at_step, &c}}, .n_callbacks = 1);
+                              .callbacks = {tt_callback(TT_AT_STEP, 1, count_at_step, &c)});
         ck_assert_msg(st == TT_OK && c.n == LOOKS, "%s: %s", ways[i][0],
                       tt_last_error(ctx).message);
         for (int k = 3; k < LOOKS; k++)

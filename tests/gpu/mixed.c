@@ -157,8 +157,8 @@ TEST(gpu_computes_what_central_variables_on_the_cpu_need)
     ck_assert_msg(m != NULL && tt_fit(m, matrix_data(ctx, model, 121), .batch = 36) == TT_OK, "%s",
                   tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
-    ck_assert_msg(fabs(r.last.loss - want.loss) < 1e-3 * want.loss, "loss %.9g, on the CPU %.9g",
-                  r.last.loss, want.loss);
+    ck_assert_msg(fabs(r.last->loss - want.loss) < 1e-3 * want.loss, "loss %.9g, on the CPU %.9g",
+                  r.last->loss, want.loss);
     tt_device_info cpu, gpu;
     CHECK_OK(tt_device_get(ctx, 0, &cpu));
     CHECK_OK(tt_device_get(ctx, 1, &gpu));
@@ -176,7 +176,7 @@ TEST(gpu_computes_what_central_variables_on_the_cpu_need)
 }
 
 // The mesh of a graph without pins on "cpu:0,gpu:0*2".
-static tt_status apart(tt_spread spread, int lanes, tti_mesh *m, int *end, const char *words)
+static tt_status apart(const tt_spread *spread, int lanes, tti_mesh *m, int *end, const char *words)
 {
     tt_ctx *ctx = tt_open(.devices = "cpu:0,gpu:0*2", .strategy = "central", .spread = spread,
                           .lanes = lanes, .on_event = test_ignore_event);
@@ -194,16 +194,17 @@ TEST(gpu_central_on_a_cpu_gives_it_no_lanes)
     tti_mesh m;
     int end[3];
     test_need_gpu();
-    CHECK_OK(apart((tt_spread){0}, 8, &m, end, ""));
-    CHECK(m.n_replicas == 3 && m.is_central && m.is_apart);
+    CHECK_OK(apart(NULL, 8, &m, end, ""));
+    CHECK(tti_mesh_size(&m, TTI_AXIS_DATA) == 3 && m.state == TT_LAYOUT_ONE &&
+          m.n_without_lanes == 1);
     CHECK(end[0] == 0 && end[1] == 4 && end[2] == 8);
-    CHECK_OK(apart((tt_spread){.share = "3,1", .replicas = 2}, 8, &m, end, ""));
+    CHECK_OK(apart(tt_spread(.share = "3,1", .replicas = 2), 8, &m, end, ""));
     CHECK(end[0] == 0 && end[1] == 6 && end[2] == 8);
-    CHECK_OK(apart((tt_spread){0}, 2, &m, end, "")); // as many lanes as GPUs
+    CHECK_OK(apart(NULL, 2, &m, end, "")); // as many lanes as GPUs
     CHECK(end[0] == 0 && end[1] == 1 && end[2] == 2);
-    CHECK_INT(apart((tt_spread){.share = "1,1,1"}, 8, &m, end, "but there are 2 replicas"),
+    CHECK_INT(apart(tt_spread(.share = "1,1,1"), 8, &m, end, "but there are 2 replicas"),
               TT_EINVAL);
-    CHECK_INT(apart((tt_spread){.replicas = 3}, 8, &m, end,
+    CHECK_INT(apart(tt_spread(.replicas = 3), 8, &m, end,
                     "there are 2 devices beside the one that holds the variables; use replicas: 2"),
               TT_EINVAL);
 }
@@ -299,13 +300,13 @@ static double fit(const char *device, const char *folder, int64_t stop_at, lines
     tt_fit_report r;
     tt_status st = tt_fit(m, matrix_data(ctx, CNN, 37), .epochs = 2, .batch = 36,
                           .checkpoints = folder, .resume = folder != NULL,
-                          .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
+                          .callbacks = {tt_callback(TT_AT_STEP, 1, end_at, &stop_at)});
     ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s: %s", device,
                   tt_last_error(ctx).message);
     tt_clear_error(ctx);
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK_OK(tt_close(ctx));
-    return r.last.loss;
+    return r.last->loss;
 }
 
 TEST(gpu_checkpoints_go_on_on_the_cpu_and_back)

@@ -252,7 +252,8 @@ TEST(runs_that_cannot_be_removed_all_stay)
         {"runs rm notes", "there is no run 'runs/notes'", 1},
         {"runs rm", "tutti runs rm needs names of runs, or --failed", 2},
         {"runs rm small-001 --failed", "give names or --failed, not both", 2},
-        {"runs remove small-001", "unknown word 'remove'; to remove runs: tutti runs rm", 2},
+        {"runs remove small-001",
+         "unknown word 'remove'; possible: ls, show, compare, best, tag, untag, note, rm", 2},
         {"runs rm small-001 --json", "prints no JSON", 2},
     };
     command_write("small.yaml", command_small_job);

@@ -62,6 +62,15 @@ TEST(gpus_are_opened_by_kind_and_part)
     CHECK_OK(tt_close(ctx));
 }
 
+TEST(all_gpus_are_opened_by_one_name)
+{
+    setenv("TUTTI_EMU_CARDS", "3", 1);
+    tt_ctx *ctx = open_on("gpu:all");
+    CHECK_INT(tt_device_count(ctx), 3);
+    CHECK_STR(ctx->top.devices[2]->name, "gpu:2");
+    CHECK_OK(tt_close(ctx));
+}
+
 TEST(missing_gpus_are_told_with_the_reason)
 {
     if (!test_gpu_is_emulated())
@@ -87,6 +96,7 @@ TEST(missing_gpus_are_told_with_the_reason)
                   "newer driver");
     setenv("TUTTI_EMU_DRIVER", "0", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no NVIDIA driver is installed");
+    check_refused("gpu:all", TT_EUNSUPPORTED, "no NVIDIA driver is installed");
     tt_ctx *ctx = tt_open(.devices = "all", .on_event = test_ignore_event);
     CHECK_STR(ctx->top.devices[0]->name, "cpu:0");
     CHECK_OK(tt_close(ctx));
@@ -96,6 +106,7 @@ TEST(a_module_that_is_not_there)
 {
     setenv("TUTTI_CUDA_MODULE", "/nowhere/libtutti-cuda.so", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "no gpu can be used: TUTTI_CUDA_MODULE: /nowhere/");
+    check_refused("gpu:all", TT_EUNSUPPORTED, "no gpu can be used: TUTTI_CUDA_MODULE: /nowhere/");
     setenv("TUTTI_CUDA_MODULE", "libm.so.6", 1);
     check_refused("gpu:0", TT_EUNSUPPORTED, "/libm.so.6 is not a Tutti module");
 }

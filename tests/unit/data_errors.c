@@ -83,7 +83,8 @@ TEST(a_label_that_is_ignored_is_allowed)
     y[21] = -100;
     tt_model *m = tt_sequential(ctx, .input = {4});
     tt_layer_dense(m, .units = 5);
-    tt_compile(m, .losses = {{.kind = TT_CROSS_ENTROPY, .has_ignore = true, .ignore = -100}});
+    tt_compile(m,
+               .losses = {tt_loss(.kind = TT_CROSS_ENTROPY, .has_ignore = true, .ignore = -100)});
     CHECK_OK(tt_fit(m, labels(ctx, y)));
     y[3] = -99;
     CHECK(tt_fit(m, labels(ctx, y)) == TT_EINVAL);

@@ -23,10 +23,10 @@ static void fill(arrays *a)
 static tt_data *four_fields(tt_ctx *ctx, const arrays *a)
 {
     return tt_memory(ctx, .count = COUNT, .batch = 6,
-                     .fields = {{"left", a->left, TT_F32, TT_SHAPE(3)},
-                                {"right", a->right, TT_F32, TT_SHAPE(2, 2)},
-                                {"kind", a->kind, TT_I32, TT_SCALAR},
-                                {"size", a->size, TT_F32, TT_SHAPE(1)}});
+                     .fields = {tt_array("left", a->left, TT_F32, TT_SHAPE(3)),
+                                tt_array("right", a->right, TT_F32, TT_SHAPE(2, 2)),
+                                tt_array("kind", a->kind, TT_I32, TT_SCALAR),
+                                tt_array("size", a->size, TT_F32, TT_SHAPE(1))});
 }
 
 TEST(memory_has_any_number_of_named_fields)
@@ -88,10 +88,8 @@ TEST(a_model_with_two_inputs_and_outputs_trains_from_memory)
         tt_tensor *both = tt_layer_concat(m, .from = {left, tt_layer_flatten(m, .from = {right})});
         tt_output(m, tt_layer_dense(m, .units = 3, .from = {both}), "class");
         tt_output(m, tt_layer_dense(m, .units = 1, .from = {both}), "length");
-        tt_compile(m,
-                   .losses = {{.kind = TT_CROSS_ENTROPY, .target = "kind"},
-                              {.kind = TT_MSE, .target = "size"}},
-                   .n_losses = 2);
+        tt_compile(m, .losses = {tt_loss(.kind = TT_CROSS_ENTROPY, .target = "kind"),
+                                 tt_loss(.kind = TT_MSE, .target = "size")});
         ck_assert_msg(tt_fit(m, d, .epochs = 3) == TT_OK, "%s", tt_last_error(ctx).message);
         CHECK_OK(tt_model_hash(m, &hash[k]));
         CHECK_OK(tt_close(ctx));
@@ -102,30 +100,35 @@ TEST(a_model_with_two_inputs_and_outputs_trains_from_memory)
 TEST(memory_names_what_is_wrong_with_its_fields)
 {
     static const float x[4];
-    static const struct {
+    static const tt_array no_size = {.name = "a", .data = x};
+    const struct {
         tt_memory_opts o;
         tt_status st;
         const char *words;
     } bad[] = {
         {{.count = 4}, TT_EINVAL, "x must be given, or fields"},
-        {{.count = 4, .n_fields = 1}, TT_EINVAL, "field 0, '', has no name"},
-        {{.count = 4, .fields = {{.data = x}}}, TT_EINVAL, "field 0, '', has no name"},
-        {{.count = 4, .n_fields = 2, .fields = {{"a", x, 0, {0}}, {"b", NULL, 0, {0}}}},
+        {{.count = 4, .fields = {tt_array()}}, TT_EINVAL, "field 0, '', has no name"},
+        {{.count = 4, .fields = {tt_array(.data = x)}}, TT_EINVAL, "field 0, '', has no name"},
+        {{.count = 4, .fields = {tt_array("a", x, 0, {0}), tt_array("b", NULL, 0, {0})}},
          TT_EINVAL,
          "field 1, 'b', has no data"},
-        {{.count = 4, .x = x, .fields = {{"a", x, 0, {0}}}}, TT_EINVAL, "not both"},
-        {{.count = 4, .y = x, .fields = {{"a", x, 0, {0}}}}, TT_EINVAL, "not both"},
-        {{.count = 4, .fields = {{"a", x, 0, {0}}, {"a", x, 0, {0}}}},
+        {{.count = 4, .x = x, .fields = {tt_array("a", x, 0, {0})}}, TT_EINVAL, "not both"},
+        {{.count = 4, .y = x, .fields = {tt_array("a", x, 0, {0})}}, TT_EINVAL, "not both"},
+        {{.count = 4, .fields = {tt_array("a", x, 0, {0}), tt_array("a", x, 0, {0})}},
          TT_EINVAL,
          "two fields have the name 'a'"},
-        {{.count = 4, .fields = {{"", x, 0, {0}}}}, TT_EINVAL, "cannot be called ''"},
-        {{.count = 4, .fields = {{"a_name_that_is_longer_than_31_bytes", x, 0, {0}}}},
+        {{.count = 4, .fields = {tt_array("", x, 0, {0})}}, TT_EINVAL, "cannot be called ''"},
+        {{.count = 4, .fields = {tt_array("a_name_that_is_longer_than_31_bytes", x, 0, {0})}},
          TT_EINVAL,
          "use 1 to 31 bytes"},
-        {{.count = 4, .n_fields = 17, .fields = {{"a", x, 0, {0}}}}, TT_EINVAL, "n_fields is 17"},
-        {{.count = 0, .fields = {{"a", x, 0, {0}}}}, TT_EINVAL, "count must be given"},
-        {{.count = 4, .fields = {{"a", x, 0, {1, {0}}}}}, TT_ESHAPE, "memory: a: cannot use"},
-        {{.count = 4, .fields = {{"a", x, (tt_dtype)77, {0}}}}, TT_ESHAPE, "memory: a: cannot"},
+        {{.count = 4, .fields = {&no_size}}, TT_EINVAL, "memory: field 0: opts_size is 0"},
+        {{.count = 0, .fields = {tt_array("a", x, 0, {0})}}, TT_EINVAL, "count must be given"},
+        {{.count = 4, .fields = {tt_array("a", x, 0, {1, {0}})}},
+         TT_ESHAPE,
+         "memory: a: cannot use"},
+        {{.count = 4, .fields = {tt_array("a", x, (tt_dtype)77, {0})}},
+         TT_ESHAPE,
+         "memory: a: cannot"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tt_ctx *ctx = test_ctx();
@@ -143,7 +146,7 @@ TEST(memory_takes_options_without_fields)
     static float x[4], y[4];
     tt_ctx *ctx = test_ctx();
     tt_memory_opts o = {.opts_size = offsetof(tt_memory_opts, fields), .x = x, .y = y, .count = 4};
-    o.n_fields = 3; // past its end
+    o.fields[0] = tt_array("z", x, 0, {0}); // past its end
     tt_data *d = tt_memory_with(ctx, &o);
     tt_field f[TT_MAX_FIELDS];
     CHECK(d != NULL && tt_data_fields(d, f) == 2);

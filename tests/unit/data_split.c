@@ -373,7 +373,7 @@ TEST(jobs_take_validation_and_test_data_from_the_training_data)
     check_whole((tt_data *[]){b.parts.train, b.parts.validate, b.parts.test}, 3, 300);
     CHECK_INT(tt_data_count(b.parts.validate), 30);
     CHECK(llabs(tt_data_count(b.parts.test) - 40) <= 7);
-    CHECK(b.parts.fit.validate == b.parts.validate);
+    CHECK(b.parts.fit->validate == b.parts.validate);
     job_close(&b);
 }
 

@@ -46,7 +46,7 @@ TEST(fit_learns_digits)
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK_INT(r.steps, 3 * 84); // 2000 records in batches of 24
     CHECK_INT(r.epochs, 3);
-    CHECK(r.last.has_validation && r.last.validation[0] == after.metrics[0]);
+    CHECK(r.last->has_validation && r.last->validation[0] == after.metrics[0]);
     CHECK(r.seconds >= r.compute_seconds && r.step_ms_median > 0 && r.first_step_seconds > 0);
     CHECK_OK(tt_close(ctx));
 }
@@ -79,7 +79,7 @@ static tt_hash accumulated(fit_kind kind, int64_t batch, int64_t accumulate, int
     ck_assert_msg(tt_fit(m, d, .epochs = 2, .batch = batch, .accumulate = accumulate) == TT_OK,
                   "%s", tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
-    *loss = r.last.loss;
+    *loss = r.last->loss;
     CHECK_OK(tt_close(ctx));
     return r.weights;
 }
@@ -173,9 +173,9 @@ TEST(two_outputs_have_a_loss_each)
     tt_output(m, tt_layer_dense(m, .units = 4, .from = {h}), "class");
     tt_output(m, tt_layer_dense(m, .units = 1, .from = {h}), "size");
     tt_compile(m,
-               .losses = {{.kind = TT_CROSS_ENTROPY, .output = "class", .target = "y"},
-                          {.kind = TT_MSE, .weight = 0.5, .output = "size", .target = "z"}},
-               .n_losses = 2, .optimizer = tt_sgd(.lr = 0.1));
+               .losses = {tt_loss(.kind = TT_CROSS_ENTROPY, .output = "class", .target = "y"),
+                          tt_loss(.kind = TT_MSE, .weight = 0.5, .output = "size", .target = "z")},
+               .optimizer = tt_sgd(.lr = 0.1));
     float xs[3 * 8], z[8];
     int32_t y[8];
     test_fill(xs, 24, 9, -1, 1);
@@ -233,9 +233,8 @@ TEST(callbacks_come_as_often_as_asked_and_may_stop)
     int steps = 0, epochs = 0;
     tt_fit_report r;
     CHECK_OK(tt_fit(m, fit_data(ctx, FIT_MLP, 72), .epochs = 2,
-                    .callbacks = {{TT_AT_STEP, 1, stop_at_five, &steps},
-                                  {TT_AT_EPOCH, 1, stop_at_five, &epochs}},
-                    .n_callbacks = 2));
+                    .callbacks = {tt_callback(TT_AT_STEP, 1, stop_at_five, &steps),
+                                  tt_callback(TT_AT_EPOCH, 1, stop_at_five, &epochs)}));
     CHECK_INT(steps, 5);
     CHECK_INT(epochs, 1);
     CHECK_OK(tt_fit_report_get(m, &r));
@@ -253,13 +252,13 @@ TEST(early_stopping_stops_and_restores)
     tt_data *d = fit_data(ctx, FIT_MLP, 48), *v = fit_data(ctx, FIT_MLP, 40);
     tt_fit_report r;
     tt_evaluation e;
-    CHECK_OK(
-        tt_fit(m, d, .epochs = 50, .validate = v, .early_stop = {.patience = 2, .restore = true}));
+    CHECK_OK(tt_fit(m, d, .epochs = 50, .validate = v,
+                    .early_stop = tt_watch(.patience = 2, .restore = true)));
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK(r.is_stopped && r.epochs < 50);
     CHECK_OK(tt_evaluate(m, v, &e));
-    CHECK(e.loss <= r.last.validation_loss);
-    CHECK(tt_fit(m, d, .early_stop = {.patience = 2, .value = "acuracy"}) == TT_EINVAL);
+    CHECK(e.loss <= r.last->validation_loss);
+    CHECK(tt_fit(m, d, .early_stop = tt_watch(.patience = 2, .value = "acuracy")) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "early_stop watches 'acuracy'");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
@@ -306,9 +305,10 @@ TEST(plateau_lowers_the_learning_rate)
     tt_layer_dense(m, .units = 10);
     tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = tt_sgd(.lr = 1e-12));
     double lr[6] = {0};
-    CHECK_OK(tt_fit(m, fit_data(ctx, FIT_MLP, 24), .epochs = 6, .batch = 24,
-                    .plateau = {.patience = 2, .factor = 0.5, .min_delta = 0.5, .min_lr = 4e-13},
-                    .callbacks = {{TT_AT_EPOCH, 1, note_lr, lr}}, .n_callbacks = 1));
+    CHECK_OK(
+        tt_fit(m, fit_data(ctx, FIT_MLP, 24), .epochs = 6, .batch = 24,
+               .plateau = tt_watch(.patience = 2, .factor = 0.5, .min_delta = 0.5, .min_lr = 4e-13),
+               .callbacks = {tt_callback(TT_AT_EPOCH, 1, note_lr, lr)}));
     CHECK_NEAR(lr[0], 1e-12, 1e-18);
     CHECK_NEAR(lr[3], 5e-13, 1e-18); // two looks without a better value after the first
     CHECK_NEAR(lr[5], 4e-13, 1e-18);
@@ -430,8 +430,8 @@ TEST(a_step_allocates_nothing_after_the_first_ones)
         tt_model *m = fit_model(ctx, FIT_CNN);
         int64_t calls[2] = {0, 0};
         CHECK_OK(tt_fit(m, fit_data(ctx, FIT_CNN, 960), .batch = 24, .accumulate = accumulate,
-                        .steps = 9, .callbacks = {{TT_AT_STEP, 1, count_allocations, calls}},
-                        .n_callbacks = 1));
+                        .steps = 9,
+                        .callbacks = {tt_callback(TT_AT_STEP, 1, count_allocations, calls)}));
         CHECK(calls[0] > 0);
         CHECK_INT(calls[1], calls[0]);
         CHECK_OK(tt_close(ctx));

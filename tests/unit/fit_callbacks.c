@@ -26,13 +26,15 @@ static tt_status note(void *user, tt_model *m, const tt_progress *p)
     return TT_OK;
 }
 
-#define ALL_MOMENTS(every_)                                                                        \
-    {                                                                                              \
-        {TT_AT_STEP, every_, note, &entries[0]}, {TT_AT_EPOCH, every_, note, &entries[1]},         \
-            {TT_AT_VALIDATION, every_, note, &entries[2]}, {TT_AT_END, every_, note, &entries[3]}, \
-            {TT_AT_STEP_BEGIN, every_, note, &entries[4]},                                         \
-            {TT_AT_EPOCH_BEGIN, every_, note, &entries[5]},                                        \
-            {TT_AT_BEGIN, every_, note, &entries[6]},                                              \
+#define ALL_MOMENTS(every_)                                            \
+    {                                                                  \
+        tt_callback(TT_AT_STEP, every_, note, &entries[0]),            \
+            tt_callback(TT_AT_EPOCH, every_, note, &entries[1]),       \
+            tt_callback(TT_AT_VALIDATION, every_, note, &entries[2]),  \
+            tt_callback(TT_AT_END, every_, note, &entries[3]),         \
+            tt_callback(TT_AT_STEP_BEGIN, every_, note, &entries[4]),  \
+            tt_callback(TT_AT_EPOCH_BEGIN, every_, note, &entries[5]), \
+            tt_callback(TT_AT_BEGIN, every_, note, &entries[6]),       \
     }
 #define ENTRIES(d_)                                                                  \
     {                                                                                \
@@ -69,9 +71,9 @@ TEST(epochs_end_for_callbacks_where_validations_count_steps)
     entry entries[] = ENTRIES(&d);
     CHECK_OK(tt_fit(fit_line(ctx), fit_points(ctx), .epochs = 2, .validate = fit_points(ctx),
                     .validate_every = 3,
-                    .callbacks = {{TT_AT_EPOCH, 1, note, &entries[1]},
-                                  {TT_AT_VALIDATION, 1, note, &entries[2]},
-                                  {TT_AT_EPOCH_BEGIN, 1, note, &entries[5]}}));
+                    .callbacks = {tt_callback(TT_AT_EPOCH, 1, note, &entries[1]),
+                                  tt_callback(TT_AT_VALIDATION, 1, note, &entries[2]),
+                                  tt_callback(TT_AT_EPOCH_BEGIN, 1, note, &entries[5])}));
     CHECK_STR(d.text, "E0 e2 E2 v3 v4 e4 ");
     CHECK_OK(tt_close(ctx));
 }
@@ -102,11 +104,11 @@ TEST(before_a_batch_progress_is_of_the_batches_before_it)
     before b = {.n = 0};
     tt_model *m = tt_sequential(ctx, .input = {2});
     tt_layer_dense(m, .units = 1);
-    tt_schedule halves = tt_step_decay(.every = 1, .factor = 0.5);
+    tt_schedule *halves = tt_step_decay(.every = 1, .factor = 0.5);
     tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.25, .schedule = halves),
                .metrics = TT_METRIC_MAE);
     CHECK_OK(tt_fit(m, fit_points(ctx), .epochs = 2,
-                    .callbacks = {{TT_AT_STEP_BEGIN, 1, look_before, &b}}));
+                    .callbacks = {tt_callback(TT_AT_STEP_BEGIN, 1, look_before, &b)}));
     CHECK_INT(b.n, 4);
     for (int i = 0; i < 4; i++) {
         CHECK(b.lr[i] == 0.25 / (1 << i)); // of the step to come
@@ -130,7 +132,7 @@ TEST(a_callback_before_a_batch_may_stop_the_fit_after_it)
     tt_model *m = fit_line(ctx);
     tt_fit_report r;
     CHECK_OK(tt_fit(m, fit_points(ctx), .epochs = 3,
-                    .callbacks = {{TT_AT_STEP_BEGIN, 1, stop, (void *)&at}}));
+                    .callbacks = {tt_callback(TT_AT_STEP_BEGIN, 1, stop, (void *)&at)}));
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK(r.is_stopped && r.steps == 2);
     CHECK_OK(tt_close(ctx));
@@ -149,15 +151,15 @@ TEST(callbacks_that_cannot_be_called_are_refused)
     tt_ctx *ctx = test_ctx();
     tt_model *m = fit_line(ctx);
     tt_data *d = fit_points(ctx);
-    CHECK(tt_fit(m, d, .callbacks = {{TT_AT_STEP, 1, NULL, NULL}}, .n_callbacks = 1) == TT_EINVAL);
+    CHECK(tt_fit(m, d, .callbacks = {tt_callback(TT_AT_STEP, 1, NULL, NULL)}) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "callback 0 of 1 has no function");
     tt_clear_error(ctx);
-    CHECK(tt_fit(m, d, .callbacks = {{(tt_moment)7, 1, refuse, NULL}}) == TT_EINVAL);
+    CHECK(tt_fit(m, d, .callbacks = {tt_callback((tt_moment)7, 1, refuse, NULL)}) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "at is 7");
     tt_clear_error(ctx);
-    CHECK(tt_fit(m, d, .callbacks = {{TT_AT_STEP, -1, refuse, NULL}}) == TT_EINVAL);
+    CHECK(tt_fit(m, d, .callbacks = {tt_callback(TT_AT_STEP, -1, refuse, NULL)}) == TT_EINVAL);
     tt_clear_error(ctx);
-    CHECK(tt_fit(m, d, .callbacks = {{TT_AT_STEP_BEGIN, 1, refuse, NULL}}) == TT_EIO);
+    CHECK(tt_fit(m, d, .callbacks = {tt_callback(TT_AT_STEP_BEGIN, 1, refuse, NULL)}) == TT_EIO);
     CHECK_MESSAGE(ctx, "a callback failed at step 0");
     CHECK(tt_close(ctx) == TT_EIO);
 }
@@ -171,8 +173,9 @@ TEST(callbacks_before_batches_change_no_bit)
         diary d = {.text = ""};
         entry entries[] = ENTRIES(&d);
         tt_model *m = fit_model(ctx, FIT_MLP);
-        CHECK_OK(tt_fit(m, fit_data(ctx, FIT_MLP, 72), .epochs = 2,
-                        .callbacks = {{TT_AT_STEP_BEGIN, 1, i == 0 ? NULL : note, &entries[4]}}));
+        CHECK_OK(tt_fit(
+            m, fit_data(ctx, FIT_MLP, 72), .epochs = 2,
+            .callbacks = {i == 0 ? NULL : tt_callback(TT_AT_STEP_BEGIN, 1, note, &entries[4])}));
         CHECK_OK(tt_model_hash(m, &hash[i]));
         CHECK_OK(tt_close(ctx));
     }

@@ -30,7 +30,7 @@ static tt_model *cnn(tt_ctx *ctx, tt_precision precision)
     tt_layer_max_pool2d(m);
     tt_layer_flatten(m);
     tt_layer_dense(m, .units = 10);
-    tt_compile(m, .losses = {{.kind = TT_CROSS_ENTROPY, .smoothing = 0.1}},
+    tt_compile(m, .losses = {tt_loss(.kind = TT_CROSS_ENTROPY, .smoothing = 0.1)},
                .optimizer = tt_sgd(.lr = 0.05, .momentum = 0.9, .clip_global = 1.0),
                .metrics = TT_ACCURACY | TT_TOP_K, .top_k = 3, .precision = precision);
     return m;

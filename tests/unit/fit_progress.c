@@ -47,7 +47,7 @@ TEST(step_callbacks_get_the_metrics_of_their_step)
                .metrics = TT_ACCURACY);
     tt_data *d = tt_digits(ctx, .count = STEPS * BATCH, .batch = BATCH);
     seen s = {.n = 0};
-    CHECK_OK(tt_fit(m, d, .epochs = 1, .callbacks = {{TT_AT_STEP, 1, look, &s}}, .n_callbacks = 1));
+    CHECK_OK(tt_fit(m, d, .epochs = 1, .callbacks = {tt_callback(TT_AT_STEP, 1, look, &s)}));
     CHECK_INT(s.n, STEPS);
     double sum = 0;
     int changes = 0;
@@ -80,8 +80,8 @@ TEST(skipped_steps_begin_an_epoch_without_the_last_ones_sums)
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(2), .y_shape = TT_SHAPE(1),
                            .count = COUNT, .batch = COUNT / 2, .no_shuffle = true);
     seen s = {.n = 0};
-    CHECK_OK(tt_fit(m, d, .epochs = 2, .nan = TT_NAN_SKIP, .callbacks = {{TT_AT_STEP, 1, look, &s}},
-                    .n_callbacks = 1));
+    CHECK_OK(tt_fit(m, d, .epochs = 2, .nan = TT_NAN_SKIP,
+                    .callbacks = {tt_callback(TT_AT_STEP, 1, look, &s)}));
     CHECK_INT(s.n, 4);
     for (int i = 0; i < 4; i++) {
         CHECK(s.is_skipped[i] == (i % 2 == 0));
@@ -94,7 +94,7 @@ TEST(skipped_steps_begin_an_epoch_without_the_last_ones_sums)
 
 // ---- loops by hand ---------------------------------------------------------------------------
 
-static tt_model *line(tt_ctx *ctx, tt_schedule schedule)
+static tt_model *line(tt_ctx *ctx, const tt_schedule *schedule)
 {
     tt_model *m = tt_sequential(ctx, .input = {2});
     tt_layer_dense(m, .units = 1);
@@ -106,17 +106,15 @@ TEST(a_loop_by_hand_tells_its_learning_rate)
 {
     static const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 2, 3, 4};
     tt_batch_data batch = {.rows = 4, .fields = {x, y}};
-    const tt_schedule list[] = {{.kind = TT_LR_CONSTANT, .warmup = 2},
-                                tt_cosine(.steps = 6),
-                                tt_linear(.steps = 6, .final = 0.25),
-                                tt_one_cycle(.steps = 6)};
+    const tt_schedule *list[] = {tt_schedule(.warmup = 2), tt_cosine(.steps = 6),
+                                 tt_linear(.steps = 6, .final = 0.25), tt_one_cycle(.steps = 6)};
     for (int k = 0; k < 4; k++) {
         tt_ctx *ctx = quiet();
         tt_model *m = line(ctx, list[k]);
         for (int i = 0; i < 4; i++) {
             tt_progress p;
             CHECK_OK(tt_train_step(m, &batch, &p));
-            float want = (float)(0.5 * tt_schedule_at(&list[k], i, 0));
+            float want = (float)(0.5 * tt_schedule_at(list[k], i, 0));
             ck_assert_msg(p.lr == want && want > 0, "schedule %d, step %d: lr %g, not %g", k, i,
                           p.lr, want);
         }
@@ -128,7 +126,7 @@ TEST(a_loop_by_hand_needs_the_end_of_its_schedule)
 {
     static const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 2, 3, 4};
     tt_batch_data batch = {.rows = 4, .fields = {x, y}};
-    const tt_schedule list[] = {tt_cosine(), tt_linear(), tt_one_cycle()};
+    const tt_schedule *list[] = {tt_cosine(), tt_linear(), tt_one_cycle()};
     const char *const names[] = {"cosine", "linear", "one_cycle"};
     for (int k = 0; k < 3; k++) {
         tt_ctx *ctx = quiet();
@@ -187,11 +185,11 @@ TEST(a_given_learning_rate_has_the_bits_of_the_optimizers)
     tt_batch_data batch = {.rows = 4, .fields = {x, y}};
     tt_hash hash[2];
     for (int k = 0; k < 2; k++) {
-        tt_schedule s = tt_cosine(.steps = 5);
+        tt_schedule *s = tt_cosine(.steps = 5);
         tt_ctx *ctx = quiet();
         tt_model *m = line(ctx, s);
         for (int i = 0; i < 5; i++)
-            CHECK_OK(step_at(m, &batch, NULL, k == 0 ? 0 : 0.5 * tt_schedule_at(&s, i, 0)));
+            CHECK_OK(step_at(m, &batch, NULL, k == 0 ? 0 : 0.5 * tt_schedule_at(s, i, 0)));
         CHECK_OK(tt_model_hash(m, &hash[k]));
         CHECK_OK(tt_close(ctx));
     }

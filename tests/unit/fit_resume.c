@@ -40,8 +40,8 @@ static tt_hash fit(fit_kind kind, run r)
     ck_assert_msg(m != NULL && d != NULL, "%s", tt_last_error(ctx).message);
     tt_status st = tt_fit(m, d, .epochs = 3, .batch = r.batch, .accumulate = r.accumulate,
                           .validate = v, .checkpoints = r.folder, .save_every = r.save_every,
-                          .resume = r.resume, .plateau = {.patience = 1, .factor = 0.5},
-                          .callbacks = {{TT_AT_STEP, 1, end_at, &r.stop_at}}, .n_callbacks = 1);
+                          .resume = r.resume, .plateau = tt_watch(.patience = 1, .factor = 0.5),
+                          .callbacks = {tt_callback(TT_AT_STEP, 1, end_at, &r.stop_at)});
     ck_assert_msg(st == (r.stop_at > 0 ? TT_ESTOP : TT_OK), "%s", tt_last_error(ctx).message);
     tt_clear_error(ctx);
     CHECK_OK(tt_model_hash(m, &h));
@@ -150,8 +150,8 @@ static tt_hash stopped_early(const char *folder, int64_t stop_at, bool resume)
     tt_data *d = fit_data(ctx, FIT_MLP, 48), *v = fit_data(ctx, FIT_MLP, 40);
     tt_hash h = {0, 0};
     tt_status st = tt_fit(m, d, .epochs = 50, .validate = v, .checkpoints = folder,
-                          .resume = resume, .early_stop = {.patience = 3, .restore = true},
-                          .callbacks = {{TT_AT_STEP, 1, end_at, &stop_at}}, .n_callbacks = 1);
+                          .resume = resume, .early_stop = tt_watch(.patience = 3, .restore = true),
+                          .callbacks = {tt_callback(TT_AT_STEP, 1, end_at, &stop_at)});
     ck_assert_msg(st == (stop_at > 0 ? TT_ESTOP : TT_OK), "%s", tt_last_error(ctx).message);
     tt_clear_error(ctx);
     CHECK_OK(tt_model_hash(m, &h));

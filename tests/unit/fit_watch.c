@@ -104,7 +104,7 @@ TEST(early_stopping_says_so)
     tt_fit_report r;
     tt_ctx *ctx = tt_open(.devices = "cpu:0", .on_event = on_event, .user = &h);
     tt_model *m = one_weight(ctx, 1.05);
-    CHECK_OK(tt_fit(m, targets(ctx, zero, 1), .epochs = 50, .early_stop = {.patience = 3}));
+    CHECK_OK(tt_fit(m, targets(ctx, zero, 1), .epochs = 50, .early_stop = tt_watch(.patience = 3)));
     CHECK_STR(h.kinds, "begin epoch epoch epoch epoch early_stop end ");
     CHECK_STR(h.message, "early stopping after step 4: loss has not improved in 3 checks (best 1)");
     CHECK_INT(h.n_best, 1);
@@ -122,8 +122,9 @@ TEST(plateaus_say_so)
     heard h = {.kinds = ""};
     tt_ctx *ctx = tt_open(.devices = "cpu:0", .on_event = on_event, .user = &h);
     tt_model *m = one_weight(ctx, 1.05);
-    CHECK_OK(tt_fit(m, targets(ctx, zero, 1), .epochs = 5,
-                    .plateau = {.patience = 1, .min_delta = 10, .factor = 0.5, .min_lr = 0.5}));
+    CHECK_OK(
+        tt_fit(m, targets(ctx, zero, 1), .epochs = 5,
+               .plateau = tt_watch(.patience = 1, .min_delta = 10, .factor = 0.5, .min_lr = 0.5)));
     CHECK_STR(h.kinds, "begin epoch epoch plateau epoch plateau epoch epoch end ");
     CHECK_STR(h.message, "plateau after step 3: loss has not improved in 1 check; the learning "
                          "rate goes from 0.525 to 0.5");
@@ -157,8 +158,9 @@ TEST(a_fit_says_why_it_ended)
         tt_ctx *ctx = tt_open(.devices = "cpu:0", .on_event = on_event, .user = &h);
         tt_model *m = one_weight(ctx, 0.1);
         void *user = i == 0 ? NULL : i == 1 ? (void *)ctx : &go_on;
-        tt_status st = tt_fit(m, targets(ctx, zero, 1), .epochs = 4, .checkpoints = folder,
-                              .resume = true, .callbacks = {{TT_AT_STEP, 1, end_it, user}});
+        tt_status st =
+            tt_fit(m, targets(ctx, zero, 1), .epochs = 4, .checkpoints = folder, .resume = true,
+                   .callbacks = {tt_callback(TT_AT_STEP, 1, end_it, user)});
         CHECK(st == (i == 1 ? TT_ESTOP : TT_OK));
         CHECK_STR(h.ended, ends[i]);
         CHECK_OK(tt_fit_report_get(m, &r));

@@ -181,7 +181,7 @@ static const char *metadata_of(const tti_safetensors *file, const char *name)
     return NULL;
 }
 
-static void train(const golden *g, const char *kind, tt_optimizer optimizer, double limit,
+static void train(const golden *g, const char *kind, const tt_optimizer *optimizer, double limit,
                   int lanes)
 {
     tt_ctx *ctx = tt_open(.devices = test_device(), .lanes = lanes, .on_event = test_ignore_event);
@@ -204,7 +204,8 @@ static void train(const golden *g, const char *kind, tt_optimizer optimizer, dou
 }
 
 // Every number of lanes sums in another order; all must stay as near.
-static void golden_test(const golden *g, const char *kind, tt_optimizer optimizer, double limit)
+static void golden_test(const golden *g, const char *kind, const tt_optimizer *optimizer,
+                        double limit)
 {
     train(g, kind, optimizer, limit, 8);
     train(g, kind, optimizer, limit, 1);

@@ -129,7 +129,7 @@ TEST(job_files_are_read)
     CHECK_STR(tt_job_get(j, "train.optimizer.adam.lr"), "0.001");
     CHECK_STR(tt_job_get(j, "output.dir"), "runs");
     CHECK(tt_job_get(j, "output") == NULL && tt_job_get(j, "output.dri") == NULL);
-    tt_open_opts o = tt_job_open_opts(j);
+    tt_open_opts o = *tt_job_open_opts(j);
     CHECK_STR(o.devices, "cpu:0*3");
     CHECK_STR(o.strategy, "single");
     CHECK(o.lanes == 8 && o.seed == 77 && o.threads == 0);

@@ -16,13 +16,13 @@ TEST(job_builds_its_parts)
     CHECK_INT(tt_data_count(b.parts.train), 64);
     CHECK_INT(tt_data_count(b.parts.validate), 16);
     CHECK_INT(tt_data_count(b.parts.test), 16);
-    CHECK(b.parts.fit.validate == b.parts.validate && b.parts.fit.batch == 16);
-    CHECK(b.parts.fit.epochs == 1 && b.parts.fit.keep == 3 && b.parts.fit.job != NULL);
-    CHECK(b.parts.fit.checkpoints == NULL && b.parts.fit.n_callbacks == 0);
+    CHECK(b.parts.fit->validate == b.parts.validate && b.parts.fit->batch == 16);
+    CHECK(b.parts.fit->epochs == 1 && b.parts.fit->keep == 3 && b.parts.fit->job != NULL);
+    CHECK(b.parts.fit->checkpoints == NULL && b.parts.fit->callbacks[0] == NULL);
     CHECK(tt_model_parameters(b.parts.model) == 4 * 9 + 4 + 13 * 13 * 4 * 10 + 10);
     CHECK(tt_model_get_train_graph(b.parts.model) != NULL);
     CHECK(tt_data_order(b.parts.validate, 0, 3) == 3); // only training data is shuffled
-    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, b.parts.fit));
     job_close(&b);
 }
 
@@ -131,7 +131,7 @@ TEST(job_random_transforms_are_for_training)
     CHECK_INT(b.parts.train->n_transforms, 3);
     CHECK_INT(b.parts.test->n_transforms, 2);
     CHECK(b.parts.model->step->opts.dense_targets); // floats: probabilities
-    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, b.parts.fit));
     job_close(&b);
     job_build_fails(
         "data:\n"
@@ -244,12 +244,12 @@ TEST(job_optimizers_and_losses_reach_compile)
                      "      groups: [{match: '*.bias', lr_scale: 2, no_decay: true}]\n"
                      "  early_stop: {patience: 2, value: loss}\n"
                      "checkpoint: {every: 7, keep: 2, best: loss}\n");
-    const tt_fit_opts *f = &b.parts.fit;
+    const tt_fit_opts *f = b.parts.fit;
     CHECK(f->steps == 2 && f->batch == 8 && f->accumulate == 2 && f->nan == TT_NAN_SKIP);
-    CHECK(f->save_every == 7 && f->keep == 2 && f->early_stop.patience == 2);
-    CHECK_STR(f->early_stop.value, "loss");
-    CHECK_STR(f->best.value, "loss");
-    CHECK(f->plateau.value == NULL && f->plateau.patience == 0);
+    CHECK(f->save_every == 7 && f->keep == 2 && f->early_stop->patience == 2);
+    CHECK_STR(f->early_stop->value, "loss");
+    CHECK_STR(f->best->value, "loss");
+    CHECK(f->plateau->value == NULL && f->plateau->patience == 0);
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, f));
     job_close(&b);
 }
@@ -277,7 +277,7 @@ TEST(job_losses_may_share_a_target)
                  "    - cross_entropy: {output: b, target: y, weight: 0.5}\n",
                  transforms[i]);
         job_built b = job_build_ok(text);
-        CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+        CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, b.parts.fit));
         job_close(&b);
     }
 }
@@ -292,14 +292,14 @@ TEST(job_zero_means_zero)
         "  loss: cross_entropy\n"
         "  optimizer:\n"
         "    adamw: {beta1: 0, weight_decay: 0, groups: [{match: '*.bias', lr_scale: 0}]}\n");
-    const tt_optimizer *o = &b.parts.model->step->opts.optimizer;
+    const tt_optimizer *o = b.parts.model->step->opts.optimizer;
     CHECK(o->weight_decay == 0 && o->beta1 == 0 && o->beta2 == 0.999);
     static float bias[10], weight[7840], first[7840];
     tt_session *s = tt_model_get_session(b.parts.model);
     const tti_weight *w = b.parts.model->weights;
     CHECK_STR(w[1].name, "dense_1.bias");
     CHECK_OK(tt_get_variable(s, w[0].train_var, first, sizeof(first)));
-    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, b.parts.fit));
     s = tt_model_get_session(b.parts.model);
     CHECK_OK(tt_get_variable(s, w[0].train_var, weight, sizeof(weight)));
     CHECK_OK(tt_get_variable(s, w[1].train_var, bias, sizeof(bias)));

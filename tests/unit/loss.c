@@ -425,3 +425,38 @@ TEST(losses_survive_missing_memory)
     }
     ck_abort_msg("the loss never got its memory");
 }
+
+static tt_tensor *entropy_of_labels(void *user, tt_graph *g, tt_tensor *output, tt_tensor *target)
+{
+    (void)user;
+    return tt_cross_entropy(g, output, target);
+}
+
+// A loss of the program that compares classes: the same bits, and the same accuracy.
+TEST(a_custom_loss_takes_a_target_of_its_own_shape)
+{
+    double accuracy[2];
+    tt_hash hash[2];
+    for (int i = 0; i < 2; i++) {
+        tt_ctx *ctx = test_ctx();
+        tt_data *d = tt_digits(ctx, .count = 256, .batch = 64);
+        tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
+        tt_layer_flatten(m);
+        tt_layer_dense(m, .units = 10);
+        tt_loss own = {.kind = TT_CUSTOM_LOSS,
+                       .fn = entropy_of_labels,
+                       .has_target = true,
+                       .target_dtype = TT_I32};
+        tt_loss ours = {.kind = TT_CROSS_ENTROPY};
+        CHECK_OK(tt_compile(m, .losses = {i == 0 ? ours : own}, .n_losses = 1,
+                            .metrics = TT_ACCURACY, .optimizer = tt_adam(.lr = 0.01)));
+        CHECK_OK(tt_fit(m, d, .epochs = 2));
+        tt_evaluation e = {0};
+        CHECK_OK(tt_evaluate(m, d, &e));
+        accuracy[i] = e.metrics[0];
+        CHECK_OK(tt_model_hash(m, &hash[i]));
+        CHECK_OK(tt_close(ctx));
+    }
+    CHECK(accuracy[0] == accuracy[1] && accuracy[0] > 0);
+    CHECK(hash[0].low == hash[1].low && hash[0].high == hash[1].high);
+}

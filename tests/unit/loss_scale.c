@@ -80,7 +80,7 @@ static void fit(fit_kind kind, run r, watch *w)
     int64_t k = r.accumulate == 0 ? 1 : r.accumulate;
     tt_status st = tt_fit(m, fit_data(ctx, kind, 130), .steps = STEPS, .batch = 28 / k,
                           .accumulate = k, .checkpoints = r.folder, .resume = r.resume,
-                          .callbacks = {{TT_AT_STEP, 1, see, w}}, .n_callbacks = 1);
+                          .callbacks = {tt_callback(TT_AT_STEP, 1, see, w)});
     ck_assert_msg(st == (r.end_at > 0 ? TT_ESTOP : TT_OK), "%s", tt_last_error(ctx).message);
     tt_clear_error(ctx);
     for (int64_t i = 0; i < w->n; i++) {
@@ -259,20 +259,16 @@ static tt_hash train_two(const char *devices, tt_precision precision, double *lo
     CHECK_OK(tt_output(m, tt_layer_dense(m, .units = 7, .from = {y}), "a"));
     CHECK_OK(tt_output(m, tt_layer_dense(m, .units = 5, .act = TT_SOFTMAX, .from = {y}), "b"));
     tt_compile(m,
-               .losses = {{.kind = TT_CROSS_ENTROPY, .output = "a", .target = "y"},
-                          {.kind = TT_CROSS_ENTROPY,
-                           .output = "b",
-                           .target = "z",
-                           .weight = 0.5,
-                           .has_ignore = true,
-                           .ignore = 3}},
-               .n_losses = 2, .metrics = TT_ACCURACY | TT_F1, .precision = precision,
+               .losses = {tt_loss(.kind = TT_CROSS_ENTROPY, .output = "a", .target = "y"),
+                          tt_loss(.kind = TT_CROSS_ENTROPY, .output = "b", .target = "z",
+                                  .weight = 0.5, .has_ignore = true, .ignore = 3)},
+               .metrics = TT_ACCURACY | TT_F1, .precision = precision,
                .optimizer = tt_rmsprop(.clip_norm = 0.5));
     tt_fit_report r = {0};
     ck_assert_msg(tt_fit(m, pairs(ctx), .epochs = 2) == TT_OK, "%s", tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK_INT(r.skipped, 0);
-    *loss = r.last.loss;
+    *loss = r.last->loss;
     CHECK_OK(tt_close(ctx));
     return r.weights;
 }

@@ -81,7 +81,7 @@ static void fit(const char *devices, const char *strategy, size_t memory, const 
     snprintf(text, sizeof(text), job, devices, strategy);
     job_built b = job_build_ok(text);
     b.ctx->top.host_memory = memory;
-    tt_fit_opts o = b.parts.fit;
+    tt_fit_opts o = *b.parts.fit;
     o.opts_size = sizeof(o);
     tt_status st = tt_fit_with(b.parts.model, b.parts.train, &o);
     if (message[0] == '\0') {

@@ -433,7 +433,7 @@ TEST(a_label_is_not_fed_as_an_input)
     tt_tensor *b = tt_input(m, .shape = {1}, .name = "b");
     tt_layer_add(m, .from = {a, b});
     tt_layer_dense(m, .units = 1);
-    CHECK_OK(tt_compile(m, .losses = {{.kind = TT_MSE, .target = "y"}}, .n_losses = 1));
+    CHECK_OK(tt_compile(m, .losses = {tt_loss(.kind = TT_MSE, .target = "y")}));
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
                            .count = 4, .batch = 2);
     CHECK(tt_fit(m, d) == TT_EINVAL);

@@ -21,14 +21,23 @@ typedef struct trial {
     tt_session *s;
     tt_tensor *vars[W], *grads[W], *in[3], *updates[2 * W];
     tti_updates_request r;
-    tt_optimizer o;
+    const tt_optimizer *o;
 } trial;
 
-static trial open_trial(tt_optimizer o, bool guard)
+// As tt_compile() reads it; the last one.
+static const tt_optimizer *filled(tt_ctx *ctx, const tt_optimizer *given)
 {
-    trial t = {.ctx = test_ctx(), .o = o};
+    static tti_rule rule;
+    CHECK_OK(tti_rule_read(ctx, given, &rule));
+    CHECK_OK(tti_rule_fill(ctx, &rule));
+    return &rule.o;
+}
+
+static trial open_trial(const tt_optimizer *o, bool guard)
+{
+    trial t = {.ctx = test_ctx()};
     t.g = tt_graph_new(t.ctx);
-    CHECK_OK(tti_optimizer_fill(t.ctx, &t.o));
+    t.o = filled(t.ctx, o);
     for (int i = 0; i < W; i++) {
         t.vars[i] = tt_variable(t.g, .shape = TT_SHAPE(N), .init = {TT_INIT_UNIFORM, -1, 1},
                                 .name = names[i]);
@@ -47,7 +56,7 @@ static trial open_trial(tt_optimizer o, bool guard)
 
 static void build(trial *t)
 {
-    t->r.optimizer = &t->o;
+    t->r.optimizer = t->o;
     t->r.vars = t->vars;
     t->r.grads = t->grads;
     t->r.updates = t->updates;
@@ -79,7 +88,7 @@ static outcome run_step(const trial *t, int step, float g[W][N], float loss, flo
     CHECK_OK(tt_run(t->s, .feeds = feeds, .n_feeds = 2 * W, .fetches = fetch,
                     .n_fetches = t->r.norm == NULL ? 1 : 2, .targets = t->updates,
                     .n_targets = t->r.n_updates, .step = step,
-                    .lr = tti_learning_rate(&t->o, step, STEPS, 1)));
+                    .lr = tti_learning_rate(t->o, step, STEPS, 1)));
     return y;
 }
 
@@ -163,14 +172,14 @@ static void element(const tt_optimizer *o, double lr, int t, double decay, doubl
 static void plain_step(const trial *t, plain *p, int step, float g[W][N], double factor,
                        const double lr_scale[W], const double decay[W])
 {
-    double d[W][N], lr = (double)tti_learning_rate(&t->o, step, STEPS, 1);
+    double d[W][N], lr = (double)tti_learning_rate(t->o, step, STEPS, 1);
     for (int i = 0; i < W; i++)
         for (int j = 0; j < N; j++)
             d[i][j] = g[i][j] * factor;
-    clip(&t->o, d);
+    clip(t->o, d);
     for (int i = 0; i < W; i++)
         for (int j = 0; j < N; j++)
-            element(&t->o, lr * lr_scale[i], step + 1, decay[i], d[i][j], &p->w[i][j], &p->s[i][j],
+            element(t->o, lr * lr_scale[i], step + 1, decay[i], d[i][j], &p->w[i][j], &p->s[i][j],
                     &p->b[i][j]);
 }
 
@@ -182,14 +191,14 @@ static void plain_start(const trial *t, plain *p)
         CHECK_OK(tt_get_variable(t->s, t->vars[i], w, sizeof(w)));
         for (int j = 0; j < N; j++) {
             p->w[i][j] = w[j];
-            p->s[i][j] = t->o.kind == TT_ADAGRAD ? t->o.initial : 0;
+            p->s[i][j] = t->o->kind == TT_ADAGRAD ? t->o->initial : 0;
         }
     }
 }
 
 // Ten steps with P = 64 and a count of 48; weights within room of plain C's.
-static void check_against_plain(tt_optimizer o, const double lr_scale[W], const double decay[W],
-                                double room)
+static void check_against_plain(const tt_optimizer *o, const double lr_scale[W],
+                                const double decay[W], double room)
 {
     static plain p;
     trial t = open_trial(o, true);
@@ -204,7 +213,7 @@ static void check_against_plain(tt_optimizer o, const double lr_scale[W], const 
             CHECK_OK(tt_get_variable(t.s, t.vars[i], w, sizeof(w)));
             for (int j = 0; j < N; j++)
                 ck_assert_msg(fabs(w[j] - p.w[i][j]) <= room, "%d: step %d %s[%d] %.9g, not %.9g",
-                              (int)o.kind, n, names[i], j, (double)w[j], p.w[i][j]);
+                              (int)o->kind, n, names[i], j, (double)w[j], p.w[i][j]);
         }
     }
     CHECK_OK(tt_close(t.ctx));
@@ -243,9 +252,10 @@ TEST(gradients_are_clipped_after_they_are_scaled)
 TEST(groups_scale_and_exclude)
 {
     const double scale[W] = {1, 0.5, 0.25}, decay[W] = {0.1, 0.2, 0};
-    tt_optimizer o = tt_sgd(.lr = 0.1, .weight_decay = 0.1, .n_groups = 2,
-                            .groups = {{.match = "*.bias", .lr_scale = 0.25, .no_decay = true},
-                                       {.match = "a.*", .lr_scale = 0.5, .weight_decay = 0.2}});
+    tt_optimizer *o =
+        tt_sgd(.lr = 0.1, .weight_decay = 0.1,
+               .groups = {tt_group(.match = "*.bias", .lr_scale = 0.25, .no_decay = true),
+                          tt_group(.match = "a.*", .lr_scale = 0.5, .weight_decay = 0.2)});
     check_against_plain(o, scale, decay, 6e-7);
     const double but_bias[W] = {0.1, 0.1, 0};
     check_against_plain(tt_adamw(.lr = 0.01, .weight_decay = 0.1, .no_decay = "*.bias"), ones,
@@ -298,10 +308,10 @@ static void all_bytes(const trial *t, float out[64][N], int *n)
 TEST(a_guarded_step_that_is_not_finite_changes_nothing)
 {
     static float before[64][N], after[64][N];
-    const tt_optimizer kinds[] = {tt_sgd(.lr = 0.1, .momentum = 0.9, .ema = 0.9),
-                                  tt_adamw(.ema = 0.9, .clip_global = 1),
-                                  tt_rmsprop(.clip_norm = 1, .ema = 0.5),
-                                  tt_lion(.clip_value = 1, .ema = 0.5), tt_adagrad(.ema = 0.5)};
+    const tt_optimizer *kinds[] = {tt_sgd(.lr = 0.1, .momentum = 0.9, .ema = 0.9),
+                                   tt_adamw(.ema = 0.9, .clip_global = 1),
+                                   tt_rmsprop(.clip_norm = 1, .ema = 0.5),
+                                   tt_lion(.clip_value = 1, .ema = 0.5), tt_adagrad(.ema = 0.5)};
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         trial t = open_trial(kinds[k], true);
         t.r.guard_gradients = true;
@@ -392,8 +402,7 @@ static size_t arena_of(const tt_optimizer *given, bool by_hand)
 {
     tt_ctx *ctx = test_ctx();
     tt_graph *g = tt_graph_new(ctx);
-    tt_optimizer o = *given;
-    CHECK_OK(tti_optimizer_fill(ctx, &o));
+    const tt_optimizer *o = filled(ctx, given);
     tt_tensor *w[LAYERS], *dw[LAYERS], *updates[2 * LAYERS];
     char text[LAYERS][16];
     const char *name[LAYERS];
@@ -406,7 +415,7 @@ static size_t arena_of(const tt_optimizer *given, bool by_hand)
     }
     tt_tensor *sum = tt_sum(g, y);
     CHECK_OK(tt_grad(g, sum, NULL, LAYERS, w, dw));
-    tti_updates_request r = {.optimizer = &o,
+    tti_updates_request r = {.optimizer = o,
                              .n = LAYERS,
                              .names = name,
                              .vars = w,
@@ -435,12 +444,12 @@ static size_t arena_of(const tt_optimizer *given, bool by_hand)
 // needs them all.
 TEST(a_scale_does_not_keep_gradients_alive)
 {
-    tt_optimizer usual = tt_adam(.lr = 0), clipped = tt_adam(.clip_global = 1);
-    size_t bare = arena_of(&usual, true), scaled = arena_of(&usual, false);
+    tt_optimizer *usual = tt_adam(.lr = 0), *clipped = tt_adam(.clip_global = 1);
+    size_t bare = arena_of(usual, true), scaled = arena_of(usual, false);
     size_t one = sizeof(float) * WIDE * WIDE;
     ck_assert_msg(scaled < bare + 1024, "%zu bytes, and %zu with a scale", bare, scaled);
     CHECK(bare < 4 * one);
-    CHECK(arena_of(&clipped, false) >= LAYERS * one);
+    CHECK(arena_of(clipped, false) >= LAYERS * one);
 }
 
 // Averages live where their weights do; two devices give the bits of one.
@@ -450,8 +459,7 @@ TEST(updates_on_two_devices)
     for (int k = 0; k < 2; k++) {
         tt_ctx *ctx = test_ctx_on(k == 0 ? "cpu:0" : "cpu:0*2", NULL, 2);
         tt_graph *g = tt_graph_new(ctx);
-        tt_optimizer o = tt_adamw(.clip_global = 0.5, .ema = 0.9);
-        CHECK_OK(tti_optimizer_fill(ctx, &o));
+        const tt_optimizer *o = filled(ctx, tt_adamw(.clip_global = 0.5, .ema = 0.9));
         tt_tensor *w[W], *dw[W], *updates[2 * W], *sum = tt_scalar(g, 1);
         for (int i = 0; i < W; i++) {
             if (k == 1)
@@ -462,7 +470,7 @@ TEST(updates_on_two_devices)
                 CHECK_OK(tt_device_pop(g));
             dw[i] = tt_square(g, w[i]);
         }
-        tti_updates_request r = {.optimizer = &o,
+        tti_updates_request r = {.optimizer = o,
                                  .n = W,
                                  .names = names,
                                  .vars = w,
@@ -495,35 +503,38 @@ TEST(optimizers_have_defaults)
     static const double lr[] = {1e-2, 1e-3, 1e-3, 1e-3, 1e-2, 1e-4};
     for (int i = 0; tti_optimizer_at(i) != NULL; i++) {
         const tti_optimizer_def *d = tti_optimizer_at(i);
-        tt_optimizer o = {.kind = d->kind}, from_rows = {.kind = d->kind};
+        tt_optimizer from_rows = {.kind = d->kind};
         CHECK(tti_optimizer_find(d->name) == d && (int)d->kind == i);
-        CHECK_OK(tti_optimizer_fill(ctx, &o));
-        CHECK(o.lr == lr[i]);
-        CHECK(o.weight_decay == (d->kind == TT_ADAMW ? 0.01 : 0));
+        const tt_optimizer *o = filled(ctx, tt_optimizer(.kind = d->kind));
+        CHECK(o->lr == lr[i]);
+        CHECK(o->weight_decay == (d->kind == TT_ADAMW ? 0.01 : 0));
         CHECK_OK(tti_options_default(ctx, d->options, &from_rows));
-        CHECK(o.lr == from_rows.lr && o.beta1 == from_rows.beta1 && o.eps == from_rows.eps);
-        CHECK(o.beta2 == from_rows.beta2 && o.initial == from_rows.initial);
+        CHECK(o->lr == from_rows.lr && o->beta1 == from_rows.beta1 && o->eps == from_rows.eps);
+        CHECK(o->beta2 == from_rows.beta2 && o->initial == from_rows.initial);
     }
     CHECK(tti_optimizer_find("adamax") == NULL && tti_optimizer_at(-1) == NULL);
-    tt_optimizer o =
-        tt_lion(.schedule = tt_one_cycle(.warmup = 3), .groups = {{.match = "*"}}, .n_groups = 1);
-    CHECK_OK(tti_optimizer_fill(ctx, &o));
-    CHECK(o.beta1 == 0.9 && o.beta2 == 0.99 && o.schedule.peak == 0.3 && o.schedule.final == 1e-4);
-    CHECK(o.groups[0].lr_scale == 1);
+    CHECK(filled(ctx, NULL)->kind == TT_SGD && filled(ctx, NULL)->schedule->kind == TT_LR_CONSTANT);
+    const tt_optimizer *o = filled(
+        ctx, tt_lion(.schedule = tt_one_cycle(.warmup = 3), .groups = {tt_group(.match = "*")}));
+    CHECK(o->beta1 == 0.9 && o->beta2 == 0.99);
+    CHECK(o->schedule->peak == 0.3 && o->schedule->final == 1e-4);
+    CHECK(o->groups[0]->lr_scale == 1 && o->groups[1] == NULL);
     CHECK_OK(tt_close(ctx));
 }
 
-static void check_refused(tt_optimizer o, const char *words)
+static void check_refused(const tt_optimizer *o, const char *words)
 {
     tt_ctx *ctx = test_ctx();
-    CHECK(tti_optimizer_fill(ctx, &o) == TT_EINVAL);
+    tti_rule rule;
+    tt_status st = tti_rule_read(ctx, o, &rule);
+    CHECK((st == TT_OK ? tti_rule_fill(ctx, &rule) : st) == TT_EINVAL);
     CHECK_MESSAGE(ctx, words);
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
 TEST(optimizers_refuse_what_cannot_be)
 {
-    check_refused((tt_optimizer){.kind = (tt_optimizer_kind)9}, "there is no kind 9");
+    check_refused(tt_optimizer(.kind = (tt_optimizer_kind)9), "there is no kind 9");
     check_refused(tt_sgd(.lr = -1), "sgd: lr -1 is below 0");
     check_refused(tt_adam(.beta1 = 1), "adam: beta1 1 is above");
     check_refused(tt_adam(.lr = NAN), "lr nan is not a number");
@@ -531,11 +542,15 @@ TEST(optimizers_refuse_what_cannot_be)
     check_refused(tt_sgd(.clip_norm = 1, .clip_global = 2), "only one may be given");
     check_refused(tt_sgd(.ema = 1), "ema 1 is above");
     check_refused(tt_sgd(.schedule = tt_cosine(.final = 2)), "cosine: final 2 is above 1");
-    check_refused(tt_sgd(.schedule = {.kind = (tt_schedule_kind)17}), "there is no kind 17");
+    check_refused(tt_sgd(.schedule = tt_schedule(.kind = (tt_schedule_kind)17)),
+                  "there is no kind 17");
     check_refused(tt_sgd(.schedule = tt_step_decay(.every = -1)), "step: every -1 is below 1");
-    check_refused(tt_sgd(.n_groups = 1), "group 0 has no match");
-    check_refused(tt_sgd(.n_groups = 17), "17 groups; at most 16");
-    check_refused(tt_sgd(.n_groups = 1, .groups = {{.match = "*", .lr_scale = -1}}),
+    check_refused(tt_sgd(.groups = {tt_group()}), "group 0 has no match");
+    check_refused(&(tt_optimizer){.lr = 1}, "optimizer: opts_size is 0");
+    check_refused(tt_sgd(.schedule = &(tt_schedule){.steps = 4}), "schedule: opts_size is 0");
+    check_refused(tt_sgd(.groups = {tt_group(.match = "*"), &(tt_group){.match = "*"}}),
+                  "optimizer: group 1: opts_size is 0");
+    check_refused(tt_sgd(.groups = {tt_group(.match = "*", .lr_scale = -1)}),
                   "group '*': lr_scale is -1");
 }
 
@@ -543,7 +558,7 @@ TEST(updates_survive_missing_memory)
 {
     for (int64_t k = 1; k < 2000; k += k < 40 ? 1 : 7) {
         trial t = open_trial(tt_adam(.clip_norm = 1, .ema = 0.9), true);
-        t.r.optimizer = &t.o;
+        t.r.optimizer = t.o;
         t.r.vars = t.vars;
         t.r.grads = t.grads;
         t.r.updates = t.updates;

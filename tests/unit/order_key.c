@@ -2,9 +2,9 @@
  * order_key.c - keys of the order (plan/order_key.h): which comes first, and what a shift does at
  * the border of a rank.
  */
+#include "plan/order_key.h"
 #include "../test.h"
 #include "base/base.h"
-#include "plan/order_key.h"
 
 static tti_order_key at(int slot, int rank, int shift)
 {

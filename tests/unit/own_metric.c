@@ -66,11 +66,18 @@ static double recall_value(void *user, const double *const *sums, const int64_t 
 }
 
 static int ten = 10;
-static const tt_metric hits = {.name = "hits", .build = hits_build, .value = mean_value};
-static const tt_metric squares = {
-    .name = "squares", .build = squares_build, .value = mean_value, .lower_is_better = true};
-static const tt_metric class_recall = {
-    .name = "class_recall", .build = recall_build, .value = recall_value, .user = &ten};
+static const tt_metric hits = {
+    .opts_size = sizeof(hits), .name = "hits", .build = hits_build, .value = mean_value};
+static const tt_metric squares = {.opts_size = sizeof(squares),
+                                  .name = "squares",
+                                  .build = squares_build,
+                                  .value = mean_value,
+                                  .lower_is_better = true};
+static const tt_metric class_recall = {.opts_size = sizeof(class_recall),
+                                       .name = "class_recall",
+                                       .build = recall_build,
+                                       .value = recall_value,
+                                       .user = &ten};
 
 static double metric_of(const tt_progress *p, const double *values, const char *name)
 {
@@ -116,14 +123,15 @@ static const spread spreads[] = {{"cpu:0", "single", 24, 1},     {"cpu:0*2", "mi
                                  {"cpu:0*2", "pipeline", 24, 1}, {"cpu:0*4", "mirrored", 12, 2}};
 #define N_SPREADS ((int)(sizeof(spreads) / sizeof(spreads[0])))
 
-static tt_model *classifier(tt_ctx *ctx, tt_loss loss, tt_metric_kind kind, const tt_metric *own)
+static tt_model *classifier(tt_ctx *ctx, const tt_loss *loss, tt_metric_kind kind,
+                            const tt_metric *own)
 {
     tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
     tt_layer_flatten(m);
     tt_layer_dense(m, .units = 16, .act = TT_TANH);
     tt_layer_dense(m, .units = 10, .act = TT_SOFTMAX);
     tt_compile(m, .losses = {loss}, .optimizer = tt_adam(.lr = 1e-2), .metrics = (int)kind,
-               .own_metrics = {*own});
+               .own_metrics = {own});
     return m;
 }
 
@@ -133,7 +141,8 @@ static tt_ctx *open_on(const spread *s)
                    .on_event = test_ignore_event);
 }
 
-static seen digits_on(const spread *s, tt_loss loss, tt_metric_kind kind, const tt_metric *own)
+static seen digits_on(const spread *s, const tt_loss *loss, tt_metric_kind kind,
+                      const tt_metric *own)
 {
     tt_ctx *ctx = open_on(s);
     seen r = {.own = own->name, .built_in = tt_metric_name(kind)};
@@ -141,7 +150,7 @@ static seen digits_on(const spread *s, tt_loss loss, tt_metric_kind kind, const 
     tt_data *d = tt_digits(ctx, .count = 131, .batch = 24), *v = tt_digits(ctx, .count = 37);
     tt_evaluation e;
     tt_status st = tt_fit(m, d, .epochs = 2, .batch = s->batch, .accumulate = s->accumulate,
-                          .validate = v, .callbacks = {{TT_AT_STEP, 1, compare, &r}});
+                          .validate = v, .callbacks = {tt_callback(TT_AT_STEP, 1, compare, &r)});
     ck_assert_msg(st == TT_OK, "%s: %s", s->devices, tt_last_error(ctx).message);
     CHECK_OK(tt_evaluate(m, v, &e));
     CHECK(e.n_metrics == 2 && e.metrics[0] == e.metrics[1] && e.metrics[0] > 0);
@@ -152,7 +161,7 @@ static seen digits_on(const spread *s, tt_loss loss, tt_metric_kind kind, const 
     return r;
 }
 
-static void same_everywhere(tt_loss loss, tt_metric_kind kind, const tt_metric *own)
+static void same_everywhere(const tt_loss *loss, tt_metric_kind kind, const tt_metric *own)
 {
     seen one = digits_on(&spreads[0], loss, kind, own);
     int changes = 0;
@@ -171,18 +180,18 @@ static void same_everywhere(tt_loss loss, tt_metric_kind kind, const tt_metric *
 
 TEST(an_own_accuracy_has_the_bits_of_the_built_in_one_on_any_devices)
 {
-    same_everywhere((tt_loss){.kind = TT_CROSS_ENTROPY}, TT_ACCURACY, &hits);
+    same_everywhere(tt_loss(.kind = TT_CROSS_ENTROPY), TT_ACCURACY, &hits);
 }
 
 TEST(an_own_metric_leaves_ignored_targets_out)
 {
-    same_everywhere((tt_loss){.kind = TT_CROSS_ENTROPY, .has_ignore = true, .ignore = 3},
-                    TT_ACCURACY, &hits);
+    same_everywhere(tt_loss(.kind = TT_CROSS_ENTROPY, .has_ignore = true, .ignore = 3), TT_ACCURACY,
+                    &hits);
 }
 
 TEST(an_own_metric_may_have_a_number_for_each_class)
 {
-    tt_loss loss = {.kind = TT_CROSS_ENTROPY};
+    tt_loss *loss = tt_loss(.kind = TT_CROSS_ENTROPY);
     spread last = spreads[2];
     tt_ctx *ctx = open_on(&last);
     tt_model *m = classifier(ctx, loss, TT_ACCURACY, &class_recall);
@@ -213,11 +222,11 @@ TEST(an_own_mse_has_the_bits_of_the_built_in_one_on_any_devices)
         tt_layer_dense(m, .units = 7, .act = TT_TANH);
         tt_layer_dense(m, .units = 3);
         tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.1), .metrics = TT_METRIC_MSE,
-                   .own_metrics = {squares}, .n_own_metrics = 1);
+                   .own_metrics = {&squares});
         tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(5), .y_shape = TT_SHAPE(3),
                                .count = COUNT, .batch = 24);
         tt_status st = tt_fit(m, d, .epochs = 3, .batch = s->batch, .accumulate = s->accumulate,
-                              .callbacks = {{TT_AT_STEP, 1, compare, &r}});
+                              .callbacks = {tt_callback(TT_AT_STEP, 1, compare, &r)});
         ck_assert_msg(st == TT_OK, "%s: %s", s->devices, tt_last_error(ctx).message);
         if (k == 0) {
             want[0] = r.epoch[r.n - 1];
@@ -261,7 +270,7 @@ TEST(an_own_metric_is_in_events_and_the_name_is_copied)
     tt_ctx *ctx = tt_open(.on_event = listen, .user = &s);
     tt_metric own = hits;
     own.name = name;
-    tt_model *m = classifier(ctx, (tt_loss){.kind = TT_CROSS_ENTROPY}, TT_ACCURACY, &own);
+    tt_model *m = classifier(ctx, tt_loss(.kind = TT_CROSS_ENTROPY), TT_ACCURACY, &own);
     memcpy(name, "misses", 7); // the program's text may change after the call
     tt_data *d = tt_digits(ctx, .count = 96, .batch = 24), *v = tt_digits(ctx, .count = 24);
     CHECK_OK(tt_fit(m, d, .epochs = 3, .validate = v, .nan = TT_NAN_CONTINUE)); // compiled again
@@ -279,7 +288,7 @@ TEST(texts_of_losses_are_copied_for_fits_that_compile_again)
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_model_new(ctx);
     tt_output(m, tt_layer_dense(m, .units = 1, .from = {tt_input(m, .shape = {3})}), "size");
-    tt_compile(m, .losses = {{.kind = TT_MSE, .output = output, .target = target}});
+    tt_compile(m, .losses = {tt_loss(.kind = TT_MSE, .output = output, .target = target)});
     memcpy(output, "gone", 5);
     memcpy(target, "gone", 5);
     tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(3), .y_shape = TT_SHAPE(1),
@@ -301,11 +310,12 @@ TEST(early_stopping_knows_whether_lower_is_better)
             y[i] = 2 * x[i];
         tt_model *m = tt_sequential(ctx, .input = {1});
         tt_layer_dense(m, .units = 1);
-        tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.05), .own_metrics = {own});
+        tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.lr = 0.05), .own_metrics = {&own});
         tt_data *d = tt_memory(ctx, .x = x, .y = y, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
                                .count = 16, .batch = 16);
         tt_fit_report r;
-        CHECK_OK(tt_fit(m, d, .epochs = 12, .early_stop = {.value = "squares", .patience = 2}));
+        CHECK_OK(
+            tt_fit(m, d, .epochs = 12, .early_stop = tt_watch(.value = "squares", .patience = 2)));
         CHECK_OK(tt_fit_report_get(m, &r));
         CHECK_INT(r.epochs, lower ? 12 : 3); // it falls all the time
         CHECK_OK(tt_close(ctx));
@@ -327,18 +337,18 @@ TEST(a_resumed_fit_has_the_own_metric_of_the_whole_epoch)
     snprintf(folder, sizeof(folder), "%s/run", test_folder());
     for (int k = 0; k < 3; k++) { // whole; stopped; resumed
         tt_ctx *ctx = open_on(&spreads[k == 2]);
-        tt_model *m = classifier(ctx, (tt_loss){.kind = TT_CROSS_ENTROPY}, TT_ACCURACY, &hits);
+        tt_model *m = classifier(ctx, tt_loss(.kind = TT_CROSS_ENTROPY), TT_ACCURACY, &hits);
         tt_data *d = tt_digits(ctx, .count = 96, .batch = 24);
         tt_fit_report r;
         bool stops = k == 1;
         tt_status st = tt_fit(m, d, .epochs = 1, .checkpoints = k > 0 ? folder : NULL,
                               .resume = k == 2, .save_every = k > 0 ? 1 : 0,
-                              .callbacks = {{TT_AT_STEP, 1, end_at_three, &stops}});
+                              .callbacks = {tt_callback(TT_AT_STEP, 1, end_at_three, &stops)});
         CHECK(st == (stops ? TT_ESTOP : TT_OK));
         tt_clear_error(ctx);
         CHECK_OK(tt_fit_report_get(m, &r));
         if (k != 1)
-            value[k / 2] = metric_of(&r.last, r.last.metrics, "hits");
+            value[k / 2] = metric_of(r.last, r.last->metrics, "hits");
         CHECK_OK(tt_close(ctx));
     }
     ck_assert_msg(value[0] == value[1] && value[0] > 0, "%g, resumed %g", value[0], value[1]);
@@ -359,10 +369,10 @@ TEST(an_own_metric_may_be_of_any_output_with_a_loss)
     tt_tensor *in = tt_input(m, .shape = {3});
     tt_output(m, tt_layer_dense(m, .units = 4, .from = {in}), "class");
     tt_output(m, tt_layer_dense(m, .units = 1, .from = {in}), "size");
-    const tt_loss losses[2] = {{.kind = TT_CROSS_ENTROPY, .target = "y"},
-                               {.kind = TT_MSE, .target = "z"}};
-    CHECK_OK(tt_compile(m, .losses = {losses[0], losses[1]}, .n_losses = 2,
-                        .own_metrics = {own, hits}, .optimizer = tt_sgd(.lr = TT_ZERO)));
+    const tt_loss *losses[2] = {tt_loss(.kind = TT_CROSS_ENTROPY, .target = "y"),
+                                tt_loss(.kind = TT_MSE, .target = "z")};
+    CHECK_OK(tt_compile(m, .losses = {losses[0], losses[1]}, .own_metrics = {&own, &hits},
+                        .optimizer = tt_sgd(.lr = TT_ZERO)));
     float out[8];
     double want = 0;
     CHECK_OK(tt_predict(m, x, 8, NULL, .outputs = {NULL, out}));
@@ -374,8 +384,7 @@ TEST(an_own_metric_may_be_of_any_output_with_a_loss)
     CHECK(p.n_metrics == 2);
     CHECK_NEAR(metric_of(&p, p.metrics, "squares"), want, 1e-6);
     own.output = "shape";
-    CHECK(tt_compile(m, .losses = {losses[0], losses[1]}, .n_losses = 2, .own_metrics = {own}) ==
-          TT_EINVAL);
+    CHECK(tt_compile(m, .losses = {losses[0], losses[1]}, .own_metrics = {&own}) == TT_EINVAL);
     CHECK_MESSAGE(ctx, "metric 'squares': no loss is computed from an output 'shape'");
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
@@ -391,7 +400,7 @@ TEST(a_loaded_model_has_no_own_metrics_until_it_is_given_them)
     char path[600], warning[400] = "";
     snprintf(path, sizeof(path), "%s/model.tutti", test_folder());
     tt_ctx *ctx = tt_open(.on_event = keep_warning, .user = warning);
-    tt_model *m = classifier(ctx, (tt_loss){.kind = TT_CROSS_ENTROPY}, TT_ACCURACY, &hits);
+    tt_model *m = classifier(ctx, tt_loss(.kind = TT_CROSS_ENTROPY), TT_ACCURACY, &hits);
     tt_data *d = tt_digits(ctx, .count = 64, .batch = 16);
     tt_evaluation first, second, third;
     CHECK_OK(tt_fit(m, d));
@@ -402,7 +411,7 @@ TEST(a_loaded_model_has_no_own_metrics_until_it_is_given_them)
     CHECK(strstr(warning, "the metric 'hits' was defined by the program") != NULL);
     CHECK_OK(tt_evaluate(loaded, d, &second));
     CHECK(second.n_metrics == 1 && second.metrics[0] == first.metrics[0]);
-    CHECK_OK(tt_compile(loaded, .loss = TT_CROSS_ENTROPY, .own_metrics = {hits}));
+    CHECK_OK(tt_compile(loaded, .loss = TT_CROSS_ENTROPY, .own_metrics = {&hits}));
     CHECK_OK(tt_evaluate(loaded, d, &third));
     CHECK(third.n_metrics == 1 && third.metrics[0] == first.metrics[1]);
     CHECK_OK(tt_close(ctx));
@@ -462,11 +471,11 @@ static tt_status faulty_build(void *user, tt_graph *g, const tt_metric_inputs *i
     return TT_OK;
 }
 
-static tt_status compile_with(tt_ctx *ctx, tt_metric a, tt_metric b, int n)
+static tt_status compile_with(tt_ctx *ctx, const tt_metric *a, const tt_metric *b)
 {
     tt_model *m = tt_sequential(ctx, .input = {2});
     tt_layer_dense(m, .units = 1);
-    return tt_compile(m, .loss = TT_MSE, .own_metrics = {a, b}, .n_own_metrics = n);
+    return tt_compile(m, .loss = TT_MSE, .own_metrics = {a, b});
 }
 
 TEST(states_that_are_not_sums_over_the_batch_are_refused)
@@ -483,49 +492,38 @@ TEST(states_that_are_not_sums_over_the_batch_are_refused)
         [TOO_LARGE] = "checkpoints keep at most 8191"};
     for (fault f = 0; f < N_FAULTS; f++) {
         tt_ctx *ctx = test_ctx();
-        tt_metric odd = {.name = "odd", .build = faulty_build, .value = mean_value, .user = &f};
-        CHECK(compile_with(ctx, odd, (tt_metric){0}, 0) != TT_OK);
+        tt_metric *odd =
+            tt_metric(.name = "odd", .build = faulty_build, .value = mean_value, .user = &f);
+        CHECK(compile_with(ctx, odd, NULL) != TT_OK);
         CHECK_MESSAGE(ctx, words[f]);
         tt_clear_error(ctx);
-        CHECK_OK(compile_with(ctx, squares, (tt_metric){0}, 0)); // nothing is left of it
+        CHECK_OK(compile_with(ctx, &squares, NULL)); // nothing is left of it
         CHECK_OK(tt_close(ctx));
     }
 }
 
 TEST(own_metrics_need_functions_and_names_of_their_own)
 {
-    static const struct {
-        tt_metric a, b;
-        int n;
+#define NAMED(name_) tt_metric(.name = name_, .build = squares_build, .value = mean_value)
+    const struct {
+        const tt_metric *a, *b;
         const char *words;
     } bad[] = {
-        {{.build = squares_build, .value = mean_value}, {0}, 0, "own metric 0 has no name"},
-        {{.name = "a b", .build = squares_build, .value = mean_value}, {0}, 0, "called 'a b'"},
-        {{.name = "1st", .build = squares_build, .value = mean_value}, {0}, 0, "called '1st'"},
-        {{.name = "a_name_that_is_longer_than_31_bytes",
-          .build = squares_build,
-          .value = mean_value},
-         {0},
-         0,
-         "up to 31 letters"},
-        {{.name = "accuracy", .build = squares_build, .value = mean_value},
-         {0},
-         0,
-         "'accuracy', which is the name of a built-in metric"},
-        {{.name = "loss", .build = squares_build, .value = mean_value}, {0}, 0, "name of a loss"},
-        {{.name = "lr", .build = squares_build, .value = mean_value}, {0}, 0, "another value"},
-        {{.name = "twice", .build = squares_build, .value = mean_value},
-         {.name = "twice", .build = hits_build, .value = mean_value},
-         0,
-         "name of another own metric"},
-        {{.name = "x", .build = squares_build}, {0}, 0, "metric 'x' has no value function"},
-        {{.name = "x", .value = mean_value}, {0}, 1, "metric 'x' has no build function"},
-        {{.name = "x"}, {0}, 9, "9 own metrics; at most 8 are allowed"},
-        {{.name = "x"}, {0}, -1, "-1 own metrics"},
+        {NAMED(NULL), NULL, "own metric 0 has no name"},
+        {NAMED("a b"), NULL, "called 'a b'"},
+        {NAMED("1st"), NULL, "called '1st'"},
+        {NAMED("a_name_that_is_longer_than_31_bytes"), NULL, "up to 31 letters"},
+        {NAMED("accuracy"), NULL, "'accuracy', which is the name of a built-in metric"},
+        {NAMED("loss"), NULL, "name of a loss"},
+        {NAMED("lr"), NULL, "another value"},
+        {NAMED("twice"), NAMED("twice"), "name of another own metric"},
+        {tt_metric(.name = "x", .build = squares_build), NULL, "metric 'x' has no value function"},
+        {tt_metric(.name = "x", .value = mean_value), NULL, "metric 'x' has no build function"},
+        {&(tt_metric){.name = "x"}, NULL, "compile: own metric 0: opts_size is 0"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tt_ctx *ctx = test_ctx();
-        CHECK(compile_with(ctx, bad[i].a, bad[i].b, bad[i].n) == TT_EINVAL);
+        CHECK(compile_with(ctx, bad[i].a, bad[i].b) == TT_EINVAL);
         CHECK_MESSAGE(ctx, bad[i].words);
         CHECK(tt_close(ctx) == TT_EINVAL);
     }

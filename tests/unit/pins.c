@@ -218,7 +218,7 @@ static tt_hash weights_of(const char *more)
              more);
     job_built b = job_build_ok(yaml);
     tt_hash h;
-    tt_fit_opts o = b.parts.fit;
+    tt_fit_opts o = *b.parts.fit;
     tt_status st = tt_fit_with(b.parts.model, b.parts.train, &o);
     ck_assert_msg(st == TT_OK, "%s", tt_last_error(b.ctx).message);
     CHECK_OK(tt_model_hash(b.parts.model, &h));
@@ -248,7 +248,7 @@ TEST(unpinned_layers_stay_on_the_first_device)
         job_build_ok(HEAD "model: [flatten, {dense: 24}, {dense: 10}]\n" TAIL
                           "distribute: {devices: 'cpu:0*4', strategy: mirrored, pins: {dense_2: "
                           "local:1}}\n");
-    tt_fit_opts o = b.parts.fit;
+    tt_fit_opts o = *b.parts.fit;
     CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &o));
     for (int d = 0; d < 4; d++) {
         tt_device_info info;

@@ -121,7 +121,8 @@ static void plan_on(const char *strategy, int hosts, int n, int lanes, int64_t *
 {
     tt_ctx *ctx =
         tt_open(.strategy = strategy, .lanes = lanes,
-                .spread = {.replicas = strcmp(strategy, "pipeline") == 0 ? hosts * n / 2 : 0},
+                .spread =
+                    tt_spread(.replicas = strcmp(strategy, "pipeline") == 0 ? hosts * n / 2 : 0),
                 .on_event = test_ignore_event);
     tt_model *m = fit_model(ctx, FIT_MLP);
     tti_topology top;

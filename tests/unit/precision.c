@@ -37,7 +37,7 @@ static outcome train(fit_kind kind, tt_precision p, const char *devices, int thr
     CHECK_OK(tt_model_hash(m, &h));
     CHECK_OK(tt_fit_report_get(m, &r));
     CHECK_INT(r.skipped, 0);
-    out.loss = r.last.loss;
+    out.loss = r.last->loss;
     snprintf(out.hash, sizeof(out.hash), "%016llx%016llx", (unsigned long long)h.high,
              (unsigned long long)h.low);
     CHECK_OK(tt_close(ctx));

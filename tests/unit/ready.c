@@ -158,8 +158,8 @@ static void learns(tt_model *m, tt_data *d)
     CHECK_OK(tt_fit_report_get(m, &first));
     ck_assert_msg(tt_fit(m, d, .epochs = 12) == TT_OK, "%s", tt_last_error(m->ctx).message);
     CHECK_OK(tt_fit_report_get(m, &last));
-    ck_assert_msg(last.last.loss < 0.5 * first.last.loss, "loss %g, then %g", first.last.loss,
-                  last.last.loss);
+    ck_assert_msg(last.last->loss < 0.5 * first.last->loss, "loss %g, then %g", first.last->loss,
+                  last.last->loss);
 }
 
 TEST(ready_models_learn)

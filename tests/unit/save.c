@@ -81,7 +81,7 @@ static void train(tt_model *m, int steps)
         CHECK_OK(tt_train_step(m, &batch, NULL));
 }
 
-static void compile(tt_model *m, tt_optimizer o)
+static void compile(tt_model *m, const tt_optimizer *o)
 {
     CHECK_OK(tt_compile(m, .loss = TT_CROSS_ENTROPY, .optimizer = o));
 }

@@ -7,9 +7,9 @@
 #include <float.h>
 #include <math.h>
 
-static double at(tt_schedule s, int64_t step, int64_t total)
+static double at(const tt_schedule *s, int64_t step, int64_t total)
 {
-    return tt_schedule_at(&s, step, total);
+    return tt_schedule_at(s, step, total);
 }
 
 TEST(scalar_functions_are_close_to_libm)
@@ -37,20 +37,21 @@ TEST(scalar_functions_are_close_to_libm)
 TEST(warm_up_rises_to_one_before_any_schedule)
 {
     for (int kind = 0; kind <= TT_LR_LINEAR; kind++) {
-        tt_schedule s = {.kind = (tt_schedule_kind)kind, .warmup = 4};
+        tt_schedule *s = tt_schedule(.kind = (tt_schedule_kind)kind, .warmup = 4);
         for (int i = 0; i < 4; i++)
             CHECK(at(s, i, 100) == (i + 1) / 5.0);
         CHECK(at(s, 4, 100) == 1);
         CHECK(at(s, -3, 100) == 0.2);
     }
-    CHECK(at((tt_schedule){.warmup = 4}, 1000, 0) == 1);
+    CHECK(at(tt_schedule(.warmup = 4), 1000, 0) == 1);
     CHECK(tt_schedule_at(NULL, 5, 10) == 1);
+    CHECK(isnan(tt_schedule_at(&(tt_schedule){.warmup = 4}, 5, 10))); // without its size
 }
 
 TEST(constant_and_steps)
 {
-    CHECK(at((tt_schedule){0}, 0, 10) == 1 && at((tt_schedule){0}, 1 << 30, 10) == 1);
-    tt_schedule s = tt_step_decay(.factor = 0.5, .every = 10, .warmup = 2);
+    CHECK(at(tt_schedule(), 0, 10) == 1 && at(tt_schedule(), 1 << 30, 10) == 1);
+    tt_schedule *s = tt_step_decay(.factor = 0.5, .every = 10, .warmup = 2);
     CHECK(at(s, 2, 100) == 1 && at(s, 11, 100) == 1 && at(s, 12, 100) == 0.5);
     CHECK(at(s, 22, 100) == 0.25 && at(s, 2 + 40, 100) == 0.0625);
     CHECK(at(tt_step_decay(.factor = 0), 999, 0) == 1); // every 1000 by 0.1
@@ -59,7 +60,7 @@ TEST(constant_and_steps)
 
 TEST(exponential_is_smooth)
 {
-    tt_schedule s = tt_exponential(.factor = 0.9, .every = 7);
+    tt_schedule *s = tt_exponential(.factor = 0.9, .every = 7);
     for (int64_t i = 0; i < 500; i += 3) {
         double want = pow(0.9, (double)i / 7);
         CHECK_NEAR(at(s, i, 0) / want, 1, 1e-13);
@@ -70,7 +71,7 @@ TEST(exponential_is_smooth)
 
 TEST(cosine_and_line_end_where_they_should)
 {
-    tt_schedule c = tt_cosine(.final = 0.1), l = tt_linear(.final = 0.1);
+    tt_schedule *c = tt_cosine(.final = 0.1), *l = tt_linear(.final = 0.1);
     CHECK(at(c, 0, 100) == 1 && at(l, 0, 100) == 1);
     CHECK(at(c, 100, 100) == 0.1 && at(l, 100, 100) == 0.1);
     CHECK(at(c, 1 << 20, 100) == 0.1 && at(l, 1 << 20, 100) == 0.1);
@@ -80,36 +81,36 @@ TEST(cosine_and_line_end_where_they_should)
         CHECK(at(c, i + 1, 100) < at(c, i, 100) && at(l, i + 1, 100) < at(l, i, 100));
         CHECK_NEAR(at(c, i, 100), 0.1 + 0.45 * (1 + cos(acos(-1.0) * i / 100)), 1e-15);
     }
-    c.steps = 20;
-    c.warmup = 10;
+    c->steps = 20;
+    c->warmup = 10;
     CHECK(at(c, 20, 1000) == 0.1 && at(c, 10, 1000) == 1);
     CHECK_NEAR(at(c, 15, 1000), 0.55, 1e-15);
-    c.steps = 5; // all warm-up: the schedule is over when it begins
+    c->steps = 5; // all warm-up: the schedule is over when it begins
     CHECK(at(c, 9, 1000) == 10.0 / 11 && at(c, 10, 1000) == 0.1);
     CHECK(at(tt_cosine(.warmup = 0), 0, 0) == 0); // no steps at all
 }
 
 TEST(one_cycle_goes_up_and_down)
 {
-    tt_schedule s = tt_one_cycle(.warmup = 0);
+    tt_schedule *s = tt_one_cycle(.warmup = 0);
     CHECK_NEAR(at(s, 0, 100), 0.04, 1e-16);
     CHECK(at(s, 30, 100) == 1);
     CHECK_NEAR(at(s, 15, 100), 0.52, 1e-15);
     CHECK(at(s, 100, 100) == 1e-4 && at(s, 200, 100) == 1e-4);
     for (int i = 0; i < 100; i++)
         CHECK(i < 30 ? at(s, i + 1, 100) > at(s, i, 100) : at(s, i + 1, 100) < at(s, i, 100));
-    s.peak = 1;
+    s->peak = 1;
     CHECK(at(s, 100, 100) == 1);
 }
 
 TEST(learning_rates_are_rounded_once)
 {
-    tt_optimizer o = tt_adam(.lr = 1e-3, .schedule = tt_cosine(.final = 0));
+    tt_optimizer *o = tt_adam(.lr = 1e-3, .schedule = tt_cosine(.final = 0));
     for (int i = 0; i < 100; i++) {
-        double want = 1e-3 * tt_schedule_at(&o.schedule, i, 100) * 0.3;
-        CHECK(tti_learning_rate(&o, i, 100, 0.3) == (float)want);
+        double want = 1e-3 * tt_schedule_at(o->schedule, i, 100) * 0.3;
+        CHECK(tti_learning_rate(o, i, 100, 0.3) == (float)want);
     }
-    CHECK(tti_learning_rate(&o, 0, 100, 1) == 1e-3f);
+    CHECK(tti_learning_rate(o, 0, 100, 1) == 1e-3f);
 }
 
 TEST(schedules_are_found_by_name)
@@ -120,4 +121,52 @@ TEST(schedules_are_found_by_name)
     }
     CHECK(tti_schedule_find("sawtooth") == NULL && tti_schedule_find(NULL) == NULL);
     CHECK(tti_schedule_at(-1) == NULL);
+}
+
+static double fifth(void *user, int64_t step, int64_t steps)
+{
+    (*(int *)user)++;
+    return steps > 0 ? (double)step / (double)steps : 0.2;
+}
+
+TEST(a_schedule_of_the_program_counts_behind_the_warmup)
+{
+    int calls = 0;
+    tt_schedule s = {.kind = TT_LR_CUSTOM, .warmup = 4, .fn = fifth, .user = &calls};
+    CHECK(at(s, 0, 14) == 0.2 && at(s, 3, 14) == 0.8 && calls == 0);
+    CHECK(at(s, 4, 14) == 0 && at(s, 9, 14) == 0.5 && calls == 2);
+    CHECK(at(s, 4, 0) == 0.2); // not known how many
+}
+
+TEST(a_schedule_of_the_program_needs_its_function)
+{
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {2});
+    tt_layer_dense(m, .units = 1);
+    CHECK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.schedule = {.kind = TT_LR_CUSTOM})) ==
+          TT_EINVAL);
+    ck_assert_str_eq(tt_last_error(ctx).message,
+                     "schedule: kind TT_LR_CUSTOM needs a function: fn is NULL");
+    CHECK(tt_close(ctx) == TT_EINVAL);
+}
+
+TEST(a_fit_follows_a_schedule_of_the_program)
+{
+    int calls = 0;
+    float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    tt_ctx *ctx = test_ctx();
+    tt_data *d = tt_memory(ctx, .x = x, .y = x, .x_shape = TT_SHAPE(1), .y_shape = TT_SHAPE(1),
+                           .count = 8, .batch = 2);
+    tt_model *m = tt_sequential(ctx, .input = {1});
+    tt_layer_dense(m, .units = 1);
+    CHECK_OK(tt_compile(
+        m, .loss = TT_MSE,
+        .optimizer =
+            tt_sgd(.lr = 0.01, .schedule = {.kind = TT_LR_CUSTOM, .fn = fifth, .user = &calls})));
+    CHECK_OK(tt_fit(m, d, .epochs = 1));
+    tt_fit_report r;
+    CHECK_OK(tt_fit_report_get(m, &r));
+    CHECK(r.last.lr == (float)(0.01 * 0.75));
+    CHECK(calls >= 4);
+    CHECK_OK(tt_close(ctx));
 }

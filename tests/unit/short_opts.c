@@ -2,7 +2,8 @@
  * short_opts.c - every function that takes options, with those of older and newer callers: structs
  * of every shorter size, at the end of readable memory, so that reading past one crashes; and
  * longer ones. What is missing is default: the call does what it does with the whole struct. The
- * calls are generated: tools/null-calls --opts.
+ * same for the structs that options point to. Calls and parts are generated: tools/null-calls --opts,
+ * tools/option-parts.
  */
 #include "../calls.h"
 #include <stdio.h>
@@ -36,6 +37,9 @@ static const struct {
     FIELD(tt_compile_opts, loss, TT_MSE),
     FIELD(tt_pool_opts, size, 0x100000001), // two ints: 1, 1
     FIELD(tt_data_split_opts, rows, 1),
+    FIELD(tt_loss, kind, TT_MSE),
+    FIELD(tt_watch, patience, 1),
+    FIELD(tt_memory_opts, count, 1),
 };
 
 static void fill(const char *type, char *opts, size_t size)
@@ -44,6 +48,35 @@ static void fill(const char *type, char *opts, size_t size)
         if (strcmp(required[i].type, type) == 0 && required[i].offset + required[i].bytes <= size)
             memcpy(opts + required[i].offset, &required[i].value, required[i].bytes);
 }
+
+// ---- structs that options point to -----------------------------------------------------------
+
+static const struct part {
+    const char *outer, *field, *type;
+    size_t at, size; // of the pointer, or the first of several; of the struct
+} parts[] = {
+#define PART(outer_, field_, type_) \
+    {#outer_, #field_, #type_, offsetof(outer_, field_), sizeof(type_)},
+#define PLAIN(type_)
+#include "short_parts.inc"
+#undef PART
+#undef PLAIN
+};
+#define N_PARTS (sizeof(parts) / sizeof(parts[0]))
+
+// Plain values in options, and rows that they point to: their sizes are part of every program.
+#define SIZE_tt_shape      72
+#define SIZE_tt_axes       36
+#define SIZE_tt_ints       136
+#define SIZE_tt_init       24
+#define SIZE_tt_batch      24
+#define SIZE_tt_feed_value 96
+#define SIZE_tt_fetch      24
+#define PART(outer_, field_, type_)
+#define PLAIN(type_) _Static_assert(sizeof(type_) == SIZE_##type_, #type_ " must not grow");
+#include "short_parts.inc"
+#undef PART
+#undef PLAIN
 
 // ---- the calls -------------------------------------------------------------------------------
 
@@ -185,6 +218,72 @@ static int try_longer(int i, const outcome *o, char *end)
     return 0;
 }
 
+// The outermost options, all of them whole, down to a part; those may be a part of a part.
+static void point_to(const struct part *p, const void *opts, char *room, const char *type,
+                     size_t size)
+{
+    memset(room, 0, size);
+    fill(type, room, size);
+    memcpy(room, &size, sizeof(size));
+    if (strcmp(p->field, "losses") == 0) // one or the other
+        memset(room + offsetof(tt_compile_opts, loss), 0, sizeof(tt_loss_kind));
+    memcpy(room + p->at, &opts, sizeof(opts));
+}
+
+static const void *outermost(const outcome *o, const struct part *p, const void *opts, char *inner,
+                             char *outer)
+{
+    if (strcmp(p->outer, o->type) == 0) {
+        point_to(p, opts, outer, o->type, o->size);
+        return outer;
+    }
+    for (size_t i = 0; i < N_PARTS; i++) {
+        if (strcmp(parts[i].type, p->outer) != 0 || strcmp(parts[i].outer, o->type) != 0)
+            continue;
+        point_to(p, opts, inner, parts[i].type, parts[i].size);
+        point_to(&parts[i], inner, outer, o->type, o->size);
+        return outer;
+    }
+    return NULL;
+}
+
+static int differ_in(const struct part *p, const char *how)
+{
+    snprintf(shared->what, sizeof(shared->what),
+             "%s %s of %zu bytes of %zu: %.150s instead of %.150s", p->field, how, shared->size,
+             p->size, shared->here, shared->whole);
+    return 3;
+}
+
+static int try_part(int i, const outcome *o, const struct part *p, char *end)
+{
+    static char inner[1 << 13], outer[1 << 13], whole[1 << 13];
+    size_t none = 0, longer = p->size + MORE;
+    if (outermost(o, p, whole, inner, outer) == NULL)
+        return 0; // of another call
+    for (size_t size = sizeof(size_t); size <= longer; size += sizeof(size_t)) {
+        size_t known = size < p->size ? size : p->size;
+        shared->size = size;
+        memset(whole, 0, sizeof(whole));
+        fill(p->type, whole, known);
+        memcpy(end - size, whole, size);
+        memcpy(end - size, &size, sizeof(size));
+        memcpy(whole, &p->size, sizeof(size_t));
+        try(i, outermost(o, p, whole, inner, outer), shared->whole);
+        try(i, outermost(o, p, end - size, inner, outer), shared->here);
+        if (strcmp(shared->whole, shared->here) != 0)
+            return differ_in(p, "as a struct");
+    }
+    end[-1] = 1;
+    try(i, outermost(o, p, end - longer, inner, outer), shared->here);
+    if (strstr(shared->here, "compiled with a newer version") == NULL)
+        return differ_in(p, "with more options");
+    end[-1] = 0;
+    memcpy(end - longer, &none, sizeof(none));
+    try(i, outermost(o, p, end - longer, inner, outer), shared->here);
+    return strstr(shared->here, "opts_size is 0") == NULL ? differ_in(p, "without a size") : 0;
+}
+
 static int try_all(int i, const outcome *o)
 {
     alarm(240);
@@ -193,7 +292,26 @@ static int try_all(int i, const outcome *o)
     char *end = pages();
     int rc = try_longer(i, o, end);
     memset(end - o->size - MORE, 0, o->size + MORE);
-    return rc != 0 ? rc : try_shorter(i, o, end);
+    rc = rc != 0 ? rc : try_shorter(i, o, end);
+    for (size_t k = 0; rc == 0 && k < N_PARTS; k++) {
+        memset(end - PAGES * 4096, 0, PAGES * 4096);
+        rc = try_part(i, o, &parts[k], end);
+    }
+    return rc;
+}
+
+// Every part is one of some call's options, or of such a part.
+TEST(parts_of_options_are_all_tried)
+{
+    outcome o;
+    CHECK(N_PARTS > 10);
+    for (size_t k = 0; k < N_PARTS; k++) {
+        static char inner[1 << 13], outer[1 << 13];
+        bool any = false;
+        for (int n = 0; call(n, true, &o); n++)
+            any |= o.size < sizeof(outer) && outermost(&o, &parts[k], NULL, inner, outer) != NULL;
+        ck_assert_msg(any, "%s.%s is of no call", parts[k].outer, parts[k].field);
+    }
 }
 
 TEST(options_of_older_and_newer_callers)

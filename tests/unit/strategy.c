@@ -6,7 +6,8 @@
 #include "test.h"
 #include <stdio.h>
 
-static tt_ctx *open_with(const char *strategy, const char *devices, int lanes, tt_spread spread)
+static tt_ctx *open_with(const char *strategy, const char *devices, int lanes,
+                         const tt_spread *spread)
 {
     return tt_open(.strategy = strategy, .devices = devices, .lanes = lanes, .spread = spread,
                    .threads = 1, .on_event = test_ignore_event);
@@ -26,23 +27,26 @@ static tt_status make_mesh(tt_ctx *ctx, int pins, tti_mesh *out)
     return ctx->top.strategy->mesh(&ctx->top, g, out);
 }
 
-static tti_mesh mesh_of(const char *strategy, const char *devices, int pins, tt_spread spread)
+static tti_mesh mesh_of(const char *strategy, const char *devices, int pins,
+                        const tt_spread *spread)
 {
     tt_ctx *ctx = open_with(strategy, devices, 8, spread);
     tti_mesh m;
     tt_status st = make_mesh(ctx, pins, &m);
     ck_assert_msg(st == TT_OK, "%s", tt_last_error(ctx).message);
-    for (int d = 0; d < m.n_replicas * m.n_local; d++)
-        CHECK_INT(tti_mesh_device(&m, d / m.n_local, d % m.n_local), d);
-    for (int r = 0; r < m.n_replicas; r++)
+    CHECK_OK(tti_mesh_check(ctx, &m, ctx->top.n_devices));
+    if (m.n_axes > 0)
+        CHECK_INT(tti_mesh_n_devices(&m), ctx->top.n_devices);
+    for (int r = 0; r < tti_mesh_size(&m, TTI_AXIS_DATA); r++)
         CHECK(tti_mesh_share(&m, r) > 0);
+    m.speed = NULL; // the context's
     CHECK_OK(tt_close(ctx));
     return m;
 }
 
 // Refused by tt_open() or, at the latest, for the graph.
 static void refuse_lanes(const char *strategy, const char *devices, int lanes, int pins,
-                         tt_spread spread, const char *words)
+                         const tt_spread *spread, const char *words)
 {
     tt_ctx *ctx = open_with(strategy, devices, lanes, spread);
     tti_mesh m;
@@ -52,59 +56,66 @@ static void refuse_lanes(const char *strategy, const char *devices, int lanes, i
     CHECK(tt_close(ctx) == TT_EINVAL);
 }
 
-static void refuse(const char *strategy, const char *devices, int pins, tt_spread spread,
+static void refuse(const char *strategy, const char *devices, int pins, const tt_spread *spread,
                    const char *words)
 {
     refuse_lanes(strategy, devices, 8, pins, spread, words);
 }
 
-#define SPREAD(...) ((tt_spread){__VA_ARGS__})
-#define NOTHING     ((tt_spread){0})
+// The mesh {data, pipe} of these sizes?
+static bool is_mesh(const tti_mesh *m, int data, int pipe)
+{
+    return m->n_axes == 2 && m->axis[0].name == TTI_AXIS_DATA && m->axis[0].size == data &&
+           m->axis[1].name == TTI_AXIS_PIPE && m->axis[1].size == pipe;
+}
+
+#define SPREAD(...) tt_spread(__VA_ARGS__)
+#define NOTHING     NULL
 
 TEST(strategies_make_meshes)
 {
     tti_mesh m = mesh_of("single", "cpu:0*3", 3, NOTHING);
-    CHECK(m.n_replicas == 1 && m.n_local == 3 && m.is_free && !m.is_staged && m.n_micro == 1);
+    CHECK(m.n_axes == 0 && m.n_stages == 0 && m.n_micro == 1);
     m = mesh_of("mirrored", "cpu:0*3", 0, NOTHING);
-    CHECK(m.n_replicas == 3 && m.n_local == 1 && !m.is_free && !m.is_central && m.n_micro == 1);
+    CHECK(is_mesh(&m, 3, 1) && m.state == TT_LAYOUT_REPLICATED && m.n_micro == 1);
     m = mesh_of("mirrored", "cpu:0*4", 2, SPREAD(.replicas = 2));
-    CHECK(m.n_replicas == 2 && m.n_local == 2);
+    CHECK(is_mesh(&m, 2, 2));
     m = mesh_of("central", "cpu:0*2", 0, NOTHING);
-    CHECK(!m.is_apart);
-    CHECK(m.n_replicas == 2 && m.n_local == 1 && m.is_central);
+    CHECK_INT(m.n_without_lanes, 0);
+    CHECK(is_mesh(&m, 2, 1) && m.state == TT_LAYOUT_ONE);
 }
 
 TEST(pipelines_make_meshes)
 {
     tti_mesh m = mesh_of("pipeline", "cpu:0*4", 0, NOTHING);
-    CHECK(m.n_replicas == 1 && m.n_local == 4 && m.is_staged && m.n_chunks == 1 && m.n_micro == 0);
+    CHECK(is_mesh(&m, 1, 4) && m.n_stages == 4 && m.n_micro == 0);
     m = mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.replicas = 2));
-    CHECK(m.n_replicas == 2 && m.n_local == 2 && m.is_staged);
+    CHECK(is_mesh(&m, 2, 2) && m.n_stages == 2);
     m = mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.stages = 2, .micro = 4));
-    CHECK(m.n_replicas == 2 && m.n_local == 2 && m.n_micro == 4);
+    CHECK(is_mesh(&m, 2, 2) && m.n_micro == 4);
     m = mesh_of("pipeline", "cpu:0*4", 2, NOTHING);
-    CHECK(m.n_replicas == 2 && m.n_local == 2); // by pins
+    CHECK(is_mesh(&m, 2, 2)); // by pins
     m = mesh_of("pipeline", "cpu:0*2", 4, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
-    CHECK(m.n_replicas == 1 && m.n_local == 2 && m.n_chunks == 2); // pins name stages
+    CHECK(is_mesh(&m, 1, 2) && m.n_stages == 4); // pins name stages
     m = mesh_of("pipeline", "cpu:0*3", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED));
-    CHECK(m.n_chunks == 2 && m.n_micro == 0);
+    CHECK(m.n_stages == 6 && m.n_micro == 0);
     m = mesh_of("pipeline", "cpu:0*2", 0,
                 SPREAD(.schedule = TT_PIPE_INTERLEAVED, .chunks = 4, .micro = 4));
-    CHECK(m.n_chunks == 4 && m.n_micro == 4);
+    CHECK(m.n_stages == 8 && m.n_micro == 4);
     m = mesh_of("pipeline", "cpu:0*2", 0, SPREAD(.schedule = TT_PIPE_INTERLEAVED, .chunks = 1));
-    CHECK(m.n_chunks == 1 && m.n_micro == 0);
+    CHECK(m.n_stages == 2 && m.n_micro == 0);
 }
 
 TEST(shares_of_lanes)
 {
     tti_mesh m = mesh_of("mirrored", "cpu:0*2", 0, SPREAD(.share = "equal"));
     CHECK(tti_mesh_share(&m, 0) == 1 && tti_mesh_share(&m, 1) == 1);
-    tt_ctx *ctx = open_with("mirrored", "cpu:0*3", 8, SPREAD(.share = "2, 1.5 ,1"));
-    CHECK_OK(make_mesh(ctx, 0, &m)); // which borrows from the context
+    m = mesh_of("mirrored", "cpu:0*3", 0, SPREAD(.share = "2, 1.5 ,1"));
+    CHECK(m.share != NULL);
+    m.share = "2, 1.5 ,1"; // the context's is gone
     CHECK(tti_mesh_share(&m, 0) == 2 && tti_mesh_share(&m, 1) == 1.5 && tti_mesh_share(&m, 2) == 1);
-    CHECK_OK(tt_close(ctx));
-    (void)mesh_of("mirrored", "cpu:0*3", 0, SPREAD(.share = "auto"));
-    (void)mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.share = "auto", .stages = 2));
+    m = mesh_of("mirrored", "cpu:0*3", 0, SPREAD(.share = "auto"));
+    m = mesh_of("pipeline", "cpu:0*4", 0, SPREAD(.share = "auto", .stages = 2));
     refuse("mirrored", "cpu:0*2", 0, SPREAD(.share = "2,1,1"),
            "share '2,1,1' has 3 numbers, but there are 2 replicas");
     refuse("mirrored", "cpu:0", 0, SPREAD(.share = "2,1"),
@@ -229,10 +240,11 @@ TEST(most_devices_follow_lanes)
 
 // ---- lanes -----------------------------------------------------------------------------------
 
-static void check_deal(int n_lanes, int n_replicas, const double *share, const int *want)
+static void check_lanes(int n_lanes, int n_replicas, const double *share, const int *want)
 {
-    tti_mesh m = {.n_replicas = n_replicas, .n_local = 1, .speed = share};
+    tti_mesh m = tti_mesh_make(n_replicas, 1);
     int end[64], at = 0;
+    m.speed = share;
     tti_assign_lanes(&m, n_lanes, end);
     for (int r = 0; r < n_replicas; r++) {
         if (want != NULL)
@@ -246,17 +258,17 @@ static void check_deal(int n_lanes, int n_replicas, const double *share, const i
     CHECK_INT(at, n_lanes);
 }
 
-TEST(lanes_are_dealt_by_shares_and_sub_trees)
+TEST(lanes_are_assigned_by_shares_and_sub_trees)
 {
-    check_deal(8, 2, NULL, (const int[]){4, 4});
-    check_deal(8, 3, NULL, (const int[]){2, 3, 3});  // 5 sub-trees; 3, 2, 3 would be 6
-    check_deal(16, 3, NULL, (const int[]){4, 6, 6}); // 5 again, and nobody has more than 6
-    check_deal(8, 2, (const double[]){3, 1}, (const int[]){6, 2});
-    check_deal(8, 2, (const double[]){5, 3}, (const int[]){5, 3});
-    check_deal(8, 2, (const double[]){1000, 1}, (const int[]){7, 1});
-    check_deal(8, 8, (const double[]){9, 1, 1, 1, 1, 1, 1, 1},
-               (const int[]){1, 1, 1, 1, 1, 1, 1, 1});
+    check_lanes(8, 2, NULL, (const int[]){4, 4});
+    check_lanes(8, 3, NULL, (const int[]){2, 3, 3});  // 5 sub-trees; 3, 2, 3 would be 6
+    check_lanes(16, 3, NULL, (const int[]){4, 6, 6}); // 5 again, and nobody has more than 6
+    check_lanes(8, 2, (const double[]){3, 1}, (const int[]){6, 2});
+    check_lanes(8, 2, (const double[]){5, 3}, (const int[]){5, 3});
+    check_lanes(8, 2, (const double[]){1000, 1}, (const int[]){7, 1});
+    check_lanes(8, 8, (const double[]){9, 1, 1, 1, 1, 1, 1, 1},
+                (const int[]){1, 1, 1, 1, 1, 1, 1, 1});
     for (int n_lanes = 1; n_lanes <= 40; n_lanes++)
         for (int n = 1; n <= TTI_MIN(n_lanes, 9); n++)
-            check_deal(n_lanes, n, NULL, NULL);
+            check_lanes(n_lanes, n, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static char *round_trip(tt_graph *g)
     for (int64_t i = 0; i < g->n_nodes; i++) {
         const tt_node *x = g->nodes[i], *y = back->nodes[i];
         CHECK(x->op == y->op && x->key == y->key && x->n_after == y->n_after);
-        CHECK(x->has_pin == y->has_pin && x->stage == y->stage && x->mixes_rows == y->mixes_rows);
+        CHECK(x->has_pin == y->has_pin && x->mixes_rows == y->mixes_rows);
         CHECK(x->data_bytes == y->data_bytes &&
               memcmp(x->data_bytes ? x->data : "", x->data_bytes ? y->data : "", x->data_bytes) ==
                   0);
@@ -275,8 +275,7 @@ TEST(names_places_and_order_round_trip)
     tt_tensor *p = pair(g, x, x, "p"), *q = pair(g, x, x, "q"), *r = pair(g, x, x, "r");
     tt_pin(z, "/job:worker/replica:0/task:1/device:GPU:2");
     CHECK_OK(tt_colocate(p, q));
-    CHECK_OK(tt_colocate(y, z)); // group 1, printed as 0
-    tt_tensor_get_node(r)->stage = 2;
+    CHECK_OK(tt_colocate(y, z));                     // group 1, printed as 0
     CHECK_OK(tt_after(y, (tt_tensor *[]){p, q}, 2)); // later nodes
     CHECK_OK(tt_after(r, (tt_tensor *[]){x}, 1));
     check_round_trip(
@@ -292,7 +291,7 @@ TEST(names_places_and_order_round_trip)
            "%q = text_pair(%\"odd name, \\\"quoted\\\" (really) = %:\\x0a\xff\", "
            "%\"odd name, \\\"quoted\\\" (really) = %:\\x0a\xff\") colocate(1) : f32[]\n"
            "%r = text_pair(%\"odd name, \\\"quoted\\\" (really) = %:\\x0a\xff\", "
-           "%\"odd name, \\\"quoted\\\" (really) = %:\\x0a\xff\") stage(2) : f32[]\n"
+           "%\"odd name, \\\"quoted\\\" (really) = %:\\x0a\xff\") : f32[]\n"
            "after %outer/y: %p, %q\n"
            "after %r: %\"odd name, \\\"quoted\\\" (really) = %:\\x0a\xff\"\n");
     CHECK_OK(tt_close(ctx));
@@ -384,13 +383,13 @@ TEST(loose_texts_are_read)
                    "\n"
                    "   \t\n"
                    "  %x=feed{shape=[ b,3 ]}\t\r\n"
-                   "%c = const() {shape=[2], dtype=f32} data [ 0.5 ,1e3 ] stage( 1 )@cpu:0\n"
+                   "%c = const() {shape=[2], dtype=f32} data [ 0.5 ,1e3 ] colocate( 1 )@cpu:0\n"
                    "%\"y\" = text_pair ( %\"x\" , %x:0 ): f32[-1, 3]");
     ck_assert_msg(g != NULL, "%s", tt_last_error(ctx).message);
     char *s = tt_graph_print(g);
     CHECK_STR(s, "tutti graph 1\n"
                  "%x = feed {shape=[b, 3]}\n"
-                 "%c = const {shape=[2]} data [0.5, 1000] @/device:CPU:0 stage(1)\n"
+                 "%c = const {shape=[2]} data [0.5, 1000] @/device:CPU:0 colocate(0)\n"
                  "%y = text_pair(%x, %x) : f32[b, 3]\n");
     tt_string_free(ctx, s);
     CHECK_OK(tt_close(ctx));
@@ -452,7 +451,7 @@ TEST(bad_texts_have_messages)
         {HEAD "%y = text_pair(%x, %x) colocated(1)\n", "expected, not 'colocated'"},
         {HEAD "%y = text_pair(%x, %x) colocate(x)\n", "colocate expected"},
         {HEAD "%y = text_pair(%x, %x) colocate(99999999)\n", "colocate is above"},
-        {HEAD "%y = text_pair(%x, %x) stage 1\n", "'(' expected after stage"},
+        {HEAD "%y = text_pair(%x, %x) stage(1)\n", "a stage is a pin; use @local:1"},
         {HEAD "%y = text_pair(%x, %x) @\n", "a device is missing"},
         {HEAD "%y = text_pair(%x, %x) @nonsense:x\n", "graph text line 3: "},
         {HEAD "%y = feed {shape=[99999999999999, 99999999]}\n", "is too large"},
@@ -500,7 +499,7 @@ static const char sample[] =
     "%c = const {dtype=u8, shape=[17]} data base64 AAECAwQFBgcICQoLDA0ODxA=\n"
     "%d = const {shape=[100, 3]} data all 0.125\n"
     "%a = text_all(%x) {label=\"a, b\", mode=explicit, pads=[1, 2], given=4} @/device:CPU:0 "
-    "colocate(0) stage(3) : f32[b, 784], f32[], f32[b, 784]\n"
+    "colocate(0) : f32[b, 784], f32[], f32[b, 784]\n"
     "%y = text_pair(%a:2, %\"odd \\\"name\\\" \\x0a\") colocate(0) : f32[b, 784]\n"
     "after %y: %w, %c\n";
 

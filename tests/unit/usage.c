@@ -7,7 +7,7 @@
 #define WIDE 7
 #define ROWS 13
 
-static tt_session *model_of(tt_ctx *ctx, tt_optimizer optimizer)
+static tt_session *model_of(tt_ctx *ctx, const tt_optimizer *optimizer)
 {
     static float x[ROWS * IN], y[ROWS];
     tt_model *m = tt_sequential(ctx, .input = {IN});

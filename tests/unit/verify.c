@@ -15,19 +15,20 @@
 typedef struct layout {
     const char *strategy;
     int hosts, devices;
-    tt_spread spread;
+    const tt_spread *spread;
 } layout;
 
 static const layout layouts[] = {
-    {"single", 1, 1, {0}},
-    {"mirrored", 1, 4, {.update = TT_UPDATE_SHARD}},
-    {"mirrored", 1, 3, {.update = TT_UPDATE_EACH}},
-    {"mirrored", 2, 2, {.update = TT_UPDATE_SHARD}},
-    {"mirrored", 4, 1, {0}},
-    {"central", 1, 3, {0}},
-    {"central", 3, 1, {0}},
-    {"pipeline", 1, 3, {0}},
-    {"pipeline", 2, 2, {.replicas = 2}},
+    {"single", 1, 1, NULL},
+    {"mirrored", 1, 4, tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", 1, 3, tt_spread(.update = TT_UPDATE_EACH)},
+    {"mirrored", 2, 2, tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", 2, 4, tt_spread(.update = TT_UPDATE_SHARD)},
+    {"mirrored", 4, 1, NULL},
+    {"central", 1, 3, NULL},
+    {"central", 3, 1, NULL},
+    {"pipeline", 1, 3, NULL},
+    {"pipeline", 2, 2, tt_spread(.replicas = 2)},
 };
 
 typedef struct fixture {
@@ -466,6 +467,173 @@ static bool copy_other_bytes(tti_plan *p, int n)
     return true;
 }
 
+// The n-th node with a piece of a collective.
+static tti_pnode *nth_piece(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        if (pn->what != NULL && pn->piece >= 0 && pn->n_covered == 0 && n-- == 0)
+            return pn;
+    }
+    return NULL;
+}
+
+static bool other_piece(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_piece(p, n / 3); // there are few
+    if (pn != NULL)
+        pn->piece = (pn->piece + 1) % pn->what->n;
+    return pn != NULL;
+}
+
+static bool no_piece(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_piece(p, n / 3); // there are few
+    if (pn != NULL)
+        pn->piece = pn->what->n;
+    return pn != NULL;
+}
+
+// ---- layouts ---------------------------------------------------------------------------------
+
+static tti_layout_entry *on_data(tti_plan *p, int value)
+{
+    return &p->values[value].layout.on[TTI_AXIS_DATA];
+}
+
+// The n-th node that makes a value of this layout along data.
+static tti_pnode *nth_of_layout(tti_plan *p, int n, tt_layout_kind kind, bool is_flat)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        bool source = pn->kind == TTI_OP && (pn->node->op->flags & TT_OP_SOURCE) != 0;
+        if (pn->n_out == 0 || source || tti_kind_of(pn)->layout == TTI_LAYOUT_MOVES)
+            continue;
+        tti_layout_entry e = *on_data(p, pn->out);
+        if (e.kind == kind && (e.dim == TTI_DIM_FLAT) == is_flat && n-- == 0)
+            return pn;
+    }
+    return NULL;
+}
+
+// A sum of some lanes passes for the sum.
+static bool partial_as_whole(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_of_layout(p, n, TT_LAYOUT_PARTIAL, true);
+    if (pn != NULL)
+        on_data(p, pn->out)->kind = TT_LAYOUT_REPLICATED;
+    return pn != NULL;
+}
+
+// What a tree adds is read as if it were the sum.
+static bool read_before_the_sum(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        bool reads = tti_kind_of(pn)->layout == TTI_LAYOUT_FOLLOWS;
+        for (int k = 0; reads && k < pn->n_in; k++) {
+            const tti_pnode *tree = &p->nodes[p->values[pn->in[k]].node];
+            if (tree->kind != TTI_TREE || !tti_reads(pn, k))
+                continue;
+            for (int i = 0; i < tree->n_in; i++) // one that is here, so that only this is wrong
+                if (p->values[tree->in[i]].device == pn->device && n-- == 0) {
+                    pn->in[k] = tree->in[i];
+                    return true;
+                }
+        }
+    }
+    return false;
+}
+
+static bool split_elsewhere(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_of_layout(p, n, TT_LAYOUT_SPLIT, false);
+    if (pn != NULL)
+        on_data(p, pn->out)->dim++;
+    return pn != NULL;
+}
+
+static bool rows_as_whole(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_of_layout(p, n, TT_LAYOUT_SPLIT, false);
+    if (pn != NULL)
+        on_data(p, pn->out)->kind = TT_LAYOUT_REPLICATED;
+    return pn != NULL;
+}
+
+// Rows, or a piece, of another replica.
+static bool another_part(tti_plan *p, int n)
+{
+    int replicas = tti_mesh_size(&p->mesh, TTI_AXIS_DATA);
+    tti_pnode *pn = nth_of_layout(p, n, TT_LAYOUT_SPLIT, n % 2 != 0);
+    if (pn == NULL || replicas < 2)
+        return false;
+    on_data(p, pn->out)->part = (int16_t)((on_data(p, pn->out)->part + 1) % replicas);
+    return true;
+}
+
+static bool no_such_part(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_of_layout(p, n, TT_LAYOUT_SPLIT, n % 2 != 0);
+    if (pn != NULL)
+        on_data(p, pn->out)->part = (int16_t)tti_mesh_size(&p->mesh, TTI_AXIS_DATA);
+    return pn != NULL;
+}
+
+// The rows of a micro-batch are read with those of another, which is on the same device.
+static bool other_rows(tti_plan *p, int n)
+{
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_pnode *pn = &p->nodes[p->order[pos]];
+        for (int k = 0; tti_kind_of(pn)->layout == TTI_LAYOUT_FOLLOWS && k < pn->n_in; k++) {
+            const tti_value *v = &p->values[pn->in[k]];
+            if (on_data(p, pn->in[k])->kind != TT_LAYOUT_SPLIT || !tti_reads(pn, k))
+                continue;
+            for (int before = 0; before < pos; before++) {
+                const tti_pnode *other = &p->nodes[p->order[before]];
+                if (other->n_out != 1 || other->device != pn->device ||
+                    other->node != v->tensor->node || other->lanes->first == pn->lanes->first ||
+                    v->bytes != p->values[other->out].bytes ||
+                    on_data(p, other->out)->kind != TT_LAYOUT_SPLIT || n-- > 0)
+                    continue;
+                pn->in[k] = other->out;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static tti_pnode *nth_collect(tti_plan *p, int n)
+{
+    return nth_node(p, n / 6, TTI_COLLECT, 2); // they are few
+}
+
+static bool lose_a_piece(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_collect(p, n);
+    if (pn != NULL)
+        pn->n_in--;
+    return pn != NULL;
+}
+
+static bool collect_a_piece_twice(tti_plan *p, int n)
+{
+    tti_pnode *pn = nth_collect(p, n);
+    if (pn != NULL)
+        pn->in[pn->n_in - 1] = pn->in[0];
+    return pn != NULL;
+}
+
+static bool fetch_a_part(tti_plan *p, int n)
+{
+    if (n >= p->n_fetched)
+        return false;
+    tti_layout_entry *e = on_data(p, p->targets[n]);
+    *e = (tti_layout_entry){TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, 0};
+    return true;
+}
+
 static const change changes[] = {
     {"read a value that is not there", read_nothing, "reads"},
     {"read a later value", read_itself, "order reads update"},
@@ -492,6 +660,18 @@ static const change changes[] = {
     {"a value outside the arena", leave_the_arena, "memory"},
     {"an argument elsewhere", other_address, "address"},
     {"a copy of some of the bytes", copy_other_bytes, "size"},
+    {"another member's piece", other_piece, "collective"},
+    {"a piece that there is not", no_piece, "collective"},
+    {"a partial sum as the sum", partial_as_whole, "layout"},
+    {"a partial sum read before it is reduced", read_before_the_sum, "layout lanes size reads"},
+    {"a split along another dimension", split_elsewhere, "layout"},
+    {"rows of some lanes as all rows", rows_as_whole, "layout"},
+    {"a part of another replica", another_part, "layout"},
+    {"a part that is not there", no_such_part, "layout"},
+    {"rows of another micro-batch", other_rows, "layout lanes"},
+    {"a piece left out", lose_a_piece, "layout"},
+    {"a piece twice", collect_a_piece_twice, "layout"},
+    {"a part of a value fetched", fetch_a_part, "layout"},
 };
 
 // Is the rule that a message names one of these?

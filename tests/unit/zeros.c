@@ -259,7 +259,7 @@ TEST(optimizers_have_the_zeros_they_are_given)
             job_built b = train_with("cross_entropy", text);
             ck_assert_msg(b.status == TT_OK, "%s: %s", where, tt_last_error(b.ctx).message);
             CHECK_OK(tti_compile_again(b.parts.model, true, false, false)); // as a fit may do
-            double x = number_of(row, &b.parts.model->step->opts.optimizer);
+            double x = number_of(row, &b.parts.model->step->rule.o);
             ck_assert_msg(x == 0 && !signbit(x), "%s: the optimizer has %g", where, x);
             if (strcmp(row->name, "initial") != 0)
                 n_attrs += count_zeros(b.parts.model->step->graph, where, row->name);
@@ -279,14 +279,14 @@ TEST(schedules_end_at_the_zero_they_are_given)
         snprintf(text, sizeof(text), "{sgd: {schedule: {%s: {final: 0, steps: 8}}}}", kinds[i]);
         job_built b = train_with("cross_entropy", text);
         CHECK_OK(b.status);
-        const tt_optimizer *o = &b.parts.model->step->opts.optimizer;
-        ck_assert_msg(tt_schedule_at(&o->schedule, 8, 8) == 0, "%s ends at %g", kinds[i],
-                      tt_schedule_at(&o->schedule, 8, 8));
+        const tt_optimizer *o = &b.parts.model->step->rule.o;
+        ck_assert_msg(tt_schedule_at(o->schedule, 8, 8) == 0, "%s ends at %g", kinds[i],
+                      tt_schedule_at(o->schedule, 8, 8));
         job_close(&b);
     }
-    tt_schedule s = tt_one_cycle(.steps = 8, .final = TT_ZERO), other = tt_one_cycle(.steps = 8);
-    CHECK(tt_schedule_at(&s, 8, 8) == 0);
-    CHECK_NEAR(tt_schedule_at(&other, 8, 8), 1e-4, 1e-12);
+    tt_schedule *s = tt_one_cycle(.steps = 8, .final = TT_ZERO), *other = tt_one_cycle(.steps = 8);
+    CHECK(tt_schedule_at(s, 8, 8) == 0);
+    CHECK_NEAR(tt_schedule_at(other, 8, 8), 1e-4, 1e-12);
 }
 
 TEST(losses_have_the_zeros_they_are_given)
@@ -298,7 +298,7 @@ TEST(losses_have_the_zeros_they_are_given)
     CHECK(l->has_ignore && l->ignore == 0 && l->smoothing == 0);
     tt_hash before, after;
     CHECK_OK(tt_model_hash(b.parts.model, &before));
-    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, &b.parts.fit));
+    CHECK_OK(tt_fit_with(b.parts.model, b.parts.train, b.parts.fit));
     CHECK_OK(tt_model_hash(b.parts.model, &after));
     CHECK(before.low == after.low && before.high == after.high); // nothing to learn from
     job_close(&b);
@@ -315,11 +315,11 @@ TEST(programs_ask_for_zero_by_name)
     tt_layer_dense(m, .units = 3);
     tt_layer_batch_norm(m, .momentum = TT_ZERO, .eps = TT_ZERO);
     tt_layer_layer_norm(m, .eps = TT_ZERO);
-    CHECK_OK(tt_compile(m, .losses = {{.kind = TT_MSE, .weight = TT_ZERO}},
+    CHECK_OK(tt_compile(m, .losses = {tt_loss(.kind = TT_MSE, .weight = TT_ZERO)},
                         .optimizer = tt_adamw(.lr = TT_ZERO, .beta1 = TT_ZERO, .eps = TT_ZERO,
                                               .weight_decay = TT_ZERO)));
     CHECK(m->step->losses[0].weight == 0);
-    const tt_optimizer *o = &m->step->opts.optimizer;
+    const tt_optimizer *o = &m->step->rule.o;
     CHECK(o->lr == 0 && o->beta1 == 0 && o->eps == 0 && o->weight_decay == 0);
     CHECK(count_zeros(m->step->graph, "a program", "eps") >= 4);
     CHECK(count_zeros(m->step->graph, "a program", "momentum") >= 2);

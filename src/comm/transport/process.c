@@ -124,19 +124,22 @@ int tti_process_agent(const tti_process *p, int host, int q)
 static tt_status find_hosts(tt_comm *c)
 {
     tti_process *p = c->state;
-    uint64_t shared = 0, all[TT_MAX_TASKS];
-    for (int i = 0; i < p->n; i++)
-        shared |= (uint64_t)p->shares_memory[i] << i;
-    TT_TRY(tti_process_exchange(c, "links of a group", &shared, sizeof(shared), all));
+    size_t n = (size_t)p->n;
+    bool *all = tti_calloc(c->ctx, n * n, sizeof(*all)); // by process: with whom it shares memory
+    if (all == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_process_exchange(c, "links of a group", p->shares_memory, n, all);
     int n_hosts = 0;
     bool is_clear = true;
     for (int i = 0; i < p->n; i++) {
         p->host[i] = 0;
-        while (p->host[i] < i && (all[i] >> p->host[i] & 1) == 0)
+        while (p->host[i] < i && !all[(size_t)i * n + (size_t)p->host[i]])
             p->host[i]++;
         n_hosts += p->host[i] == i;
-        is_clear = is_clear && all[i] == all[p->host[i]];
+        is_clear = is_clear && memcmp(&all[(size_t)i * n], &all[(size_t)p->host[i] * n], n) == 0;
     }
+    tti_free(c->ctx, all);
+    TT_TRY(st);
     // With cross-host ones anywhere all have large slots: rounds are everybody's.
     p->slot_bytes = n_hosts > 1 ? TTI_SLOT_WIRE : TTI_SLOT_SHM;
     p->is_hierarchical = is_clear && n_hosts > 1 && n_hosts < p->n;

@@ -53,9 +53,6 @@ __device__ static inline void tf32_cut(float x, uint32_t *big, uint32_t *small_)
 {
     *big = (tf32_bits(x) + 0x1000u) & 0xffffe000u;
     *small_ = tf32_bits(x - tf32_float(*big));
-#ifndef __CUDA_ARCH__
-    *small_ &= 0xffffe000u;
-#endif
 }
 
 #ifdef __CUDA_ARCH__
@@ -221,14 +218,7 @@ __device__ static inline void tf32_chunk(const float *as, const float *bs, int m
         float *sum = &c[e / 4 / NI][e / 4 % NI][e % 4];
 #ifndef __CUDA_ARCH__
         int row = m + tf32_row(lane, e / 4 / NI, e), col = n + tf32_col(lane, e / 4 % NI, e);
-        for (int k = 0; k < TF32_K; k++) {
-            uint32_t ab, as_, bb, bs_;
-            tf32_cut(A::get(as, row, k), &ab, &as_);
-            tf32_cut(B::get(bs, col, k), &bb, &bs_);
-            *sum = fmaf(tf32_float(as_), tf32_float(bb), *sum);
-            *sum = fmaf(tf32_float(ab), tf32_float(bs_), *sum);
-            *sum = fmaf(tf32_float(ab), tf32_float(bb), *sum);
-        }
+        *sum = tf32_chain<A, B>(as, bs, row, col); // the emulation's units
 #endif
         poison = fmaf(*sum, 0.0f, poison);
     }

@@ -102,7 +102,7 @@ static void describe(const tti_plan *p, int at, char out[160])
 }
 
 // All take the same steps: what decides them is what all have.
-static tt_status tell_difference(const tti_plan *p, const summary *all)
+static tt_status tell_difference(tti_plan *p, const summary *all)
 {
     tt_ctx *ctx = p->ctx;
     int64_t low = 0, high = all[0].n;
@@ -117,7 +117,9 @@ static tt_status tell_difference(const tti_plan *p, const summary *all)
         else
             high = middle - 1;
     }
-    char mine[160], texts[TT_MAX_TASKS][160];
+    char mine[160], (*texts)[160] = tti_plan_alloc(p, sizeof(*texts) * (size_t)p->top->n_tasks);
+    if (texts == NULL)
+        return TT_ENOMEM;
     memset(mine, 0, sizeof(mine));
     describe(p, (int)low, mine);
     TT_TRY(tti_world_exchange(ctx->world, "the difference", mine, sizeof(mine), texts, 0));

@@ -298,7 +298,7 @@ static bool is_variable(const tti_pnode *pn)
     return !pn->is_dropped && pn->kind == TTI_OP && pn->node->op == &tti_op_variable;
 }
 
-// All variables at once, with the other processes.
+// All variables at once, in a job with the other processes.
 static tt_status find_together(emitter *e)
 {
     tti_plan *p = e->p;
@@ -337,17 +337,7 @@ static tt_status find_variables(emitter *e)
             e->req->variable_needs == NULL ? w.bytes : e->req->variable_needs(e->req->user, &w);
     }
     TT_TRY(tti_plan_check_limits(p, fresh));
-    if (p->top->n_tasks > 1 && e->req->variables != NULL && !e->req->dry_run)
-        return find_together(e);
-    for (int64_t i = 0; i < p->n_nodes; i++) {
-        const tti_pnode *pn = &p->nodes[i];
-        if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
-            continue;
-        tti_want w = tti_plan_want(p, pn);
-        if (e->req->variable != NULL && !e->req->dry_run)
-            TT_TRY(e->req->variable(e->req->user, &w, &p->values[pn->out].fixed));
-    }
-    return TT_OK;
+    return e->req->variables != NULL && !e->req->dry_run ? find_together(e) : TT_OK;
 }
 
 /*

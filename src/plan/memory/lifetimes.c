@@ -83,7 +83,7 @@ static void lifetimes(tti_plan *p)
  */
 static tt_status extend_lifetimes(tti_plan *p)
 {
-    if (!p->mesh.is_staged)
+    if (p->mesh.n_stages == 0)
         return TT_OK;
     // The latest key of every so many positions: whole blocks of earlier ones are passed at once.
     tti_order_key *latest =
@@ -98,7 +98,8 @@ static tt_status extend_lifetimes(tti_plan *p)
         tti_value *v = &p->values[i];
         if (!v->is_sent || v->first < 0 || v->last >= p->n_order)
             continue;
-        tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key, 2 * p->mesh.n_local);
+        tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key,
+                                            2 * tti_mesh_size(&p->mesh, TTI_AXIS_PIPE));
         int next = v->last + 1;
         while (next < p->n_order && tti_key_before(p->nodes[p->order[next]].key, until)) {
             next++;

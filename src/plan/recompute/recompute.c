@@ -295,7 +295,7 @@ static void drop_useless(chooser *c)
 static tt_status keep_handed_on(chooser *c, const tti_plan_request *req)
 {
     tti_plan *p = c->p;
-    if (p->mesh.is_free || p->mesh.n_local < 2)
+    if (tti_mesh_size(&p->mesh, TTI_AXIS_PIPE) < 2)
         return TT_OK;
     int *stage = tti_calloc(p->ctx, (size_t)c->n_nodes + 1, sizeof(int));
     if (stage == NULL)

@@ -3,37 +3,8 @@
  * sub-tree of its lanes in the lane tree; where replicas meet decides how many that are, and so
  * what is exchanged.
  */
-#include "base/value.h"
 #include "comm/lane_tree.h"
 #include "plan/mesh.h"
-#include <stdio.h>
-#include <string.h>
-
-// The r-th of the numbers in "2,1", which a strategy has looked at.
-static double nth_share(const char *text, int r)
-{
-    char word[32];
-    double share = 1;
-    for (; r > 0; r--)
-        text += strcspn(text, ",") + 1;
-    text += strspn(text, " ");
-    snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, ","), text);
-    return tti_double_parse(word, &share) ? share : 1;
-}
-
-// A replica is as fast as the slowest of its devices.
-double tti_mesh_share(const tti_mesh *m, int r)
-{
-    double share = 1;
-    if (m->speed != NULL) {
-        share = m->speed[tti_mesh_device(m, r, 0)];
-        for (int l = 1; l < m->n_local; l++)
-            share = TTI_MIN(share, m->speed[tti_mesh_device(m, r, l)]);
-    } else if (m->share != NULL && r >= m->is_apart) {
-        share = nth_share(m->share, r - m->is_apart);
-    }
-    return share > 0 ? share : 1;
-}
 
 typedef struct lane_try {
     int unit; // lanes are assigned in multiples of it
@@ -42,13 +13,15 @@ typedef struct lane_try {
     int n_parts; // partial sums of all replicas: one for each sub-tree
 } lane_try;
 
-// Assigns lanes in multiples of unit by shares, at least one each; false: it cannot be. end may be
-// NULL: they are only counted.
+/*
+ * Assigns lanes in multiples of unit by shares, at least one each; false: it cannot be. end may be
+ * NULL: they are only counted.
+ */
 static bool try_assign(const tti_mesh *m, int n_lanes, int unit, double round, lane_try *out,
                        int *end)
 {
     tti_part parts[TTI_MAX_PARTS];
-    int first = m->is_apart, n = m->n_replicas, at = 0;
+    int first = m->n_without_lanes, n = tti_mesh_size(m, TTI_AXIS_DATA), at = 0;
     double total = 0, sum = 0;
     *out = (lane_try){.unit = unit, .round = round};
     for (int r = first; r < n; r++)
@@ -80,7 +53,8 @@ void tti_assign_lanes(const tti_mesh *m, int n_lanes, int *end)
         if (try_assign(m, n_lanes, 1, rounds[k], &now, NULL))
             least = TTI_MIN(least, now.most);
     bool has_best = best.most <= least * 1.05;
-    for (int unit = 1; unit <= TTI_MAX(n_lanes / (m->n_replicas - m->is_apart), 1); unit *= 2)
+    int workers = tti_mesh_size(m, TTI_AXIS_DATA) - m->n_without_lanes;
+    for (int unit = 1; unit <= TTI_MAX(n_lanes / workers, 1); unit *= 2)
         for (int k = 0; k < TTI_COUNT(rounds); k++) {
             if (!try_assign(m, n_lanes, unit, rounds[k], &now, NULL) || now.most > least * 1.05 ||
                 (has_best && now.n_parts >= best.n_parts))
@@ -88,6 +62,7 @@ void tti_assign_lanes(const tti_mesh *m, int n_lanes, int *end)
             best = now;
             has_best = true;
         }
-    end[0] = 0; // of one that is apart
+    for (int r = 0; r < m->n_without_lanes; r++)
+        end[r] = 0;
     (void)try_assign(m, n_lanes, best.unit, best.round, &best, end);
 }

@@ -1,6 +1,6 @@
 /*
- * bucket_hook.c - gradients that a function of the user's sums over replicas, a bucket at a time (reduce:
- * fast; tutti/comm.h).
+ * bucket_hook.c - gradients that a function of the user's sums over replicas, a bucket at a time
+ * (reduce: fast; tutti/comm.h).
  *
  * A bucket has one node per process, which reads the sums of that process's replicas where they are
  * and writes the result there. These nodes follow each other in the order: they are one collective
@@ -48,14 +48,13 @@ tt_status tti_spread_hook_begin(tti_spreader *s, const tti_plan_request *req)
     if (req->hook == NULL || s->n_replicas < 2)
         return TT_OK;
     for (int r = 0; r < s->n_replicas; r++)
-        for (int l = 1; l < s->mesh->n_local; l++) {
-            int device = tti_mesh_device(s->mesh, r, l), first = tti_mesh_device(s->mesh, r, 0);
-            if (p->top->devices[device]->task != p->top->devices[first]->task)
+        for (int l = 1; l < s->n_pipe; l++)
+            if (p->top->devices[tti_mesh_device(s->mesh, r, l)]->task !=
+                p->top->devices[tti_mesh_device(s->mesh, r, 0)]->task)
                 return TT_FAIL(p->ctx, TT_EUNSUPPORTED,
                                "bucket_hook: the devices of replica %d are in several processes; "
                                "a hook needs whole replicas in a process",
                                r);
-        }
     s->weight = tti_calloc(p->ctx, (size_t)s->n_values + 1, sizeof(*s->weight));
     if (s->weight == NULL)
         return TT_ENOMEM;

@@ -1,5 +1,6 @@
 /*
- * bucket_hook.h - a user's function that sums buckets of gradients, as plans (bucket_hook.c) and sessions know it.
+ * bucket_hook.h - a user's function that sums buckets of gradients, as plans (bucket_hook.c) and
+ * sessions know it.
  */
 #ifndef TUTTI_PLAN_SPREAD_BUCKET_HOOK_H
 #define TUTTI_PLAN_SPREAD_BUCKET_HOOK_H

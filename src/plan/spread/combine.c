@@ -96,7 +96,13 @@ int tti_add_combining(tti_spreader *s, int old, int r, const int *values, int n_
         joined.memory = TTI_ARENA;
         joined.fixed = NULL;
         joined.keep = false;
+        joined.layout = (tti_layout){0};
+        joined.layout.on[TTI_AXIS_PIPE] = tti_spread_pipe(s, maker);
         int made = tti_plan_value(p, joined);
+        if (made >= 0 && kind == TTI_NARROW)
+            tti_set_data(p, made, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, r);
+        else if (made >= 0 && (kind == TTI_GATHER || s->mesh->state == TT_LAYOUT_ONE))
+            tti_set_data(p, made, TT_LAYOUT_ONE, TTI_DIM_FLAT, r);
         first = k == 0 ? made : first;
         if (made < 0)
             return -1;
@@ -157,8 +163,10 @@ int tti_spread_piece(tti_spreader *s, int old, int r)
     v.keep = false;
     v.device = tti_spread_device(s, s->values[old].node, r);
     *at = tti_plan_value(p, v);
-    if (*at >= 0)
+    if (*at >= 0) {
         tti_make_piece(p, *at, begin, end);
+        tti_set_data(p, *at, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
+    }
     return *at;
 }
 
@@ -235,6 +243,7 @@ static tt_status add_two(tti_spreader *s, int old, int r, part *a, const part *b
     pn->lanes = both;
     pn->key = tti_key_shift(p->nodes[p->values[b->value].node].key, TTI_SHIFT_PARTIAL);
     pn->reason = "sums of micro-batches";
+    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, r);
     TT_TRY(tti_bind_shape(p, p->values[v].tensor, rows, both, &p->values[v]));
     *a = (part){v, both};
     return TT_OK;
@@ -305,7 +314,7 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
 // The first replica that makes a value from those of all, and the only one where it is made once.
 static int maker_of(const tti_spreader *s, int old)
 {
-    return tti_is_made_once(s) && !s->mesh->is_central ? old % s->n_replicas : 0;
+    return tti_is_made_once(s) && s->mesh->state != TT_LAYOUT_ONE ? old % s->n_replicas : 0;
 }
 
 static tt_status combine_sum(tti_spreader *s, int old)
@@ -353,6 +362,7 @@ static tt_status combine_sum(tti_spreader *s, int old)
         if (s->in_pieces[old]) {
             pn->piece = r;
             tti_make_piece(p, v, what->begin[r], what->begin[r + 1]);
+            tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
             s->piece[(int64_t)old * n_replicas + r] = v;
             continue;
         }
@@ -384,9 +394,12 @@ static tt_status combine_moments(tti_spreader *s, const tti_pnode *old)
         values[2 * h + 1] = s->copies[(int64_t)(old->out + 1) * s->n_batches + h];
     }
     if (s->n_batches == 1) { // it has all lanes, so what it makes is final
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 3; k++) {
+            tti_set_data(p, s->copies[old->out + k], TT_LAYOUT_ONE, TTI_DIM_FLAT,
+                         s->batches[0].replica);
             for (int r = 0; r < s->n_replicas; r++)
                 s->whole[(int64_t)(old->out + k) * s->n_replicas + r] = s->copies[old->out + k];
+        }
         return TT_OK;
     }
     int made = tti_is_made_once(s) ? 1 : s->n_replicas, by = maker_of(s, old->out);

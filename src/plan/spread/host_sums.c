@@ -2,10 +2,10 @@
  * host_sums.c - sums over replicas on several hosts: what the replicas of one host have is added
  * there before it goes to another host, and goes there once.
  *
- * The replicas of a host that follow each other hold lanes that do, so what is left of adding theirs
- * up is one sum for each maximal sub-tree of those lanes: the additions are the same as without
- * hosts, and so are the bits. A sum in pieces sends to a host the pieces of all its replicas. Whose
- * process adds and sends for its host goes round with the buckets.
+ * The replicas of a host that follow each other hold lanes that do, so what is left of adding
+ * theirs up is one sum for each maximal sub-tree of those lanes: the additions are the same as
+ * without hosts, and so are the bits. A sum in pieces sends to a host the pieces of all its
+ * replicas. Whose process adds and sends for its host goes round with the buckets.
  */
 #include "plan/spread/host_sums.h"
 #include "device/device.h"
@@ -46,7 +46,7 @@ tt_status tti_host_sums_begin(tti_host_sums *h, tti_spreader *s, int old,
                               const tti_collective *what, const int *values, int n)
 {
     *h = (tti_host_sums){.s = s, .old = old, .what = what, .all = values, .n_all = n};
-    bool is_one = s->p->top->n_tasks < 2 || s->mesh->is_central || s->is_sparse[old] ||
+    bool is_one = s->p->top->n_tasks < 2 || s->mesh->state == TT_LAYOUT_ONE || s->is_sparse[old] ||
                   s->residual[old] >= 0 || n < 2;
     if (is_one)
         return TT_OK;
@@ -107,6 +107,7 @@ static int add_sum(tti_host_sums *h, int a, int b)
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->lanes = lanes;
     pn->reason = "sums of this host";
+    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, from->first + turn);
     pn->what = h->what;
     if (!s->urgent[h->old])
         pn->key = tti_key_slots(s->made_key[h->old], s->late);

@@ -1,6 +1,6 @@
 /*
- * host_sums.h - between combine.c and host_sums.c: the inputs of a sum's trees where replicas are on
- * several hosts.
+ * host_sums.h - between combine.c and host_sums.c: the inputs of a sum's trees where replicas are
+ * on several hosts.
  */
 #ifndef TUTTI_PLAN_SPREAD_HOST_SUMS_H
 #define TUTTI_PLAN_SPREAD_HOST_SUMS_H

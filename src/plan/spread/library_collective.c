@@ -35,9 +35,10 @@ static void ask(tti_plan *p, tti_communicator_plan *g)
     char words[200];
     for (int i = 0; i < g->n; i++) {
         const tti_device *d = p->top->devices[g->device[i]];
-        if (tti_has_streams(d))
+        if (tti_has_streams(d) && !d->is_away)
             continue;
-        g->words = say(p, "%s is not a GPU", d->name);
+        g->words = say(
+            p, tti_has_streams(d) ? "%s is not a GPU of this process" : "%s is not a GPU", d->name);
         return;
     }
     tti_device **d = tti_communicator_devices(p, g);
@@ -75,8 +76,8 @@ static int communicator_of(tti_spreader *s, int node)
 bool tti_is_by_library(tti_spreader *s, int node)
 {
     const tti_plan *p = s->p;
-    if (p->top->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 || s->mesh->is_central ||
-        p->top->n_tasks > 1 || p->lanes.n != p->lanes.total)
+    if (p->top->spread.reduce != TT_REDUCE_FAST || s->n_replicas < 2 ||
+        s->mesh->state == TT_LAYOUT_ONE || p->top->n_tasks > 1 || p->lanes.n != p->lanes.total)
         return false;
     int communicator = communicator_of(s, node);
     return communicator >= 0 && p->communicators[communicator].is_usable;
@@ -150,6 +151,7 @@ int tti_sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->is_chain = true;
     pn->reason = "sums of this replica";
+    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, r);
     pn->lanes = p->nodes[p->values[values[*at - 1]].node].lanes; // some: it is no final sum
     pn->key = tti_key_shift(p->nodes[p->values[values[*at - 1]].node].key, TTI_SHIFT_PARTIAL);
     return v;
@@ -182,6 +184,7 @@ tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, in
             pn->piece = r;
             p->values[v].skip = (size_t)begin[r] * tt_dtype_bytes(p->values[v].dtype);
             tti_make_piece(p, v, begin[r], begin[r + 1]);
+            tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         }
         (pieces ? s->piece : s->whole)[(int64_t)old * s->n_replicas + r] = v;
     }

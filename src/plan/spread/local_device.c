@@ -36,17 +36,24 @@ static bool is_forward(const tti_spreader *s, int64_t i)
 
 static int n_stages(const tti_spreader *s)
 {
-    return s->mesh->n_local * TTI_MAX(s->mesh->n_chunks, 1);
+    return s->mesh->n_stages > 0 ? s->mesh->n_stages : s->n_pipe;
 }
 
 int tti_spread_device(const tti_spreader *s, int node, int replica)
 {
-    if (s->mesh->is_free)
+    if (s->mesh->n_axes == 0)
         return -1;
     int stage = s->stage[node];
     if (stage < 0)
         return -1 - stage;
-    return tti_mesh_device(s->mesh, replica, stage % s->mesh->n_local);
+    return tti_mesh_device(s->mesh, replica, stage % s->n_pipe);
+}
+
+tti_layout_entry tti_spread_pipe(const tti_spreader *s, int node)
+{
+    if (s->mesh->n_axes == 0 || s->n_pipe < 2 || s->stage[node] < 0)
+        return (tti_layout_entry){.dim = TTI_DIM_FLAT};
+    return (tti_layout_entry){TT_LAYOUT_ONE, TTI_DIM_FLAT, (int16_t)(s->stage[node] % s->n_pipe)};
 }
 
 // ---- pins ------------------------------------------------------------------------------------
@@ -59,7 +66,7 @@ static tt_status follow_pin(tti_spreader *s, int i)
         if (n->pin.index < 0 || n->pin.index >= n_stages(s))
             return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to local:%d, but a replica has %d %s",
                            n->op->name, n->name, n->pin.index, n_stages(s),
-                           s->mesh->is_staged ? "stages" : "devices");
+                           s->mesh->n_stages > 0 ? "stages" : "devices");
         s->stage[i] = n->pin.index;
         return TT_OK;
     }
@@ -70,12 +77,12 @@ static tt_status follow_pin(tti_spreader *s, int i)
         return TT_FAIL(ctx, TT_EINVAL,
                        "%s '%s' is pinned to %s, but there are %d replicas of it; use pins "
                        "relative to the replica, local:0 to local:%d",
-                       n->op->name, n->name, wish, s->n_replicas, s->mesh->n_local - 1);
+                       n->op->name, n->name, wish, s->n_replicas, s->n_pipe - 1);
     if (d == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "%s '%s' is pinned to %s, but there is only %s", n->op->name,
                        n->name, wish, tti_device_list(s->p->top, list));
     s->stage[i] = -1 - d->index;
-    for (int l = 0; s->n_replicas == 1 && l < s->mesh->n_local; l++)
+    for (int l = 0; s->n_replicas == 1 && l < s->n_pipe; l++)
         if (tti_mesh_device(s->mesh, 0, l) == d->index)
             s->stage[i] = l;
     if (s->n_replicas > 1)
@@ -209,9 +216,9 @@ static int home_of(const tti_spreader *s, const tti_plan_request *req, const tti
     tti_device *home = req->variable_home == NULL || !is_variable(pn)
                            ? NULL
                            : req->variable_home(req->user, pn->node);
-    if (home == NULL || home->index >= s->n_replicas * s->mesh->n_local)
-        return UNKNOWN;
-    return home->index % s->mesh->n_local;
+    return home != NULL && home->index < s->n_replicas * s->n_pipe
+               ? tti_mesh_coordinate(s->mesh, home->index, TTI_AXIS_PIPE)
+               : UNKNOWN;
 }
 
 static int stage_of_inputs(const tti_spreader *s, const tti_pnode *pn)
@@ -221,7 +228,7 @@ static int stage_of_inputs(const tti_spreader *s, const tti_pnode *pn)
         int maker = s->values[pn->in[k]].node, found = s->stage[maker];
         if (found == UNKNOWN || found < 0 || s->nodes[maker].is_dropped)
             continue;
-        if (!s->mesh->is_staged)
+        if (s->mesh->n_stages == 0)
             return found;
         stage = TTI_MAX(stage, found);
     }
@@ -232,7 +239,7 @@ static int stage_of_inputs(const tti_spreader *s, const tti_pnode *pn)
 static int stage_of_sum(const tti_spreader *s, const tti_pnode *pn)
 {
     int stage = UNKNOWN;
-    if (!s->mesh->is_staged || pn->kind != TTI_OP || pn->n_in < 2 || pn->node->origin == NULL ||
+    if (s->mesh->n_stages == 0 || pn->kind != TTI_OP || pn->n_in < 2 || pn->node->origin == NULL ||
         (pn->node->op->flags & TT_OP_POINTWISE) == 0)
         return UNKNOWN;
     for (int k = 0; k < pn->n_in; k++) {
@@ -304,7 +311,7 @@ static void from_readers(tti_spreader *s)
 static tt_status check_stages(const tti_spreader *s)
 {
     int n = n_stages(s);
-    for (int k = 0; s->mesh->is_staged && k < n; k++) {
+    for (int k = 0; s->mesh->n_stages > 0 && k < n; k++) {
         bool any = false;
         for (int64_t i = 0; i < s->n_nodes && !any; i++)
             any = s->mode[i] == TTI_MODE_ROWS && s->stage[i] == k;
@@ -328,14 +335,14 @@ static tt_status find_stages(tti_spreader *s, const tti_plan_request *req, const
         }
     }
     // A home says the device, which is the stage unless a device has several: those are cut anew.
-    bool follow = s->mesh->is_staged && !pins && s->mesh->n_chunks == 1;
+    bool follow = !pins && s->mesh->n_stages == s->n_pipe;
     for (int64_t i = 0; follow && i < s->n_nodes; i++) {
         int home = home_of(s, req, &s->nodes[i]);
         homes |= home != UNKNOWN;
         if (s->stage[i] == UNKNOWN)
             s->stage[i] = home;
     }
-    if (s->mesh->is_staged && !pins && !homes)
+    if (s->mesh->n_stages > 0 && !pins && !homes)
         TT_TRY(balance(s, of_node));
     from_inputs(s, of_node, pins, false);
     from_readers(s);
@@ -349,7 +356,7 @@ static tt_status find_stages(tti_spreader *s, const tti_plan_request *req, const
 tt_status tti_spread_stages(tti_spreader *s, const tti_plan_request *req)
 {
     tt_ctx *ctx = s->p->ctx;
-    if (s->mesh->is_free)
+    if (s->mesh->n_axes == 0)
         return TT_OK;
     int *of_node = tti_calloc(ctx, (size_t)s->p->graph->n_nodes + 1, sizeof(int));
     if (of_node == NULL)

@@ -138,7 +138,7 @@ static void set_residuals(tti_spreader *s)
         const tti_value *var = &s->values[pn->in[0]], *sum = &s->values[pn->in[1]];
         bool fits = var->shape.rank == 2 && var->shape.dim[0] == s->n_replicas &&
                     var->shape.dim[1] >= sum->count;
-        if (s->n_replicas < 2 || s->mesh->is_central || !all_lanes || !fits ||
+        if (s->n_replicas < 2 || s->mesh->state == TT_LAYOUT_ONE || !all_lanes || !fits ||
             s->mode[sum->node] != TTI_MODE_ROWS || !tti_is_sum(sum))
             continue;
         s->mode[i] = TTI_MODE_ALIAS;
@@ -153,10 +153,11 @@ void tti_spread_modes(tti_spreader *s)
     for (int64_t i = 0; i < s->n_nodes; i++) {
         const tti_pnode *pn = &s->nodes[i];
         bool live = !pn->is_dropped;
-        s->mode[i] = live && pn->kind == TTI_OP && has_split(s, pn) ? TTI_MODE_ROWS
-                     : s->mesh->is_central || (live && (pn->node->op->flags & TT_OP_EFFECT) != 0)
-                         ? TTI_MODE_ONE
-                         : TTI_MODE_REPLICATED;
+        s->mode[i] =
+            live && pn->kind == TTI_OP && has_split(s, pn) ? TTI_MODE_ROWS
+            : s->mesh->state == TT_LAYOUT_ONE || (live && (pn->node->op->flags & TT_OP_EFFECT) != 0)
+                ? TTI_MODE_ONE
+                : TTI_MODE_REPLICATED;
         for (int k = 0; k < pn->n_in; k++) {
             int v = pn->in[k];
             s->is_late[i] |=

@@ -8,68 +8,7 @@
  */
 #include "plan/spread/spread.h"
 #include "op/max_abs.h"
-#include <stdio.h>
 #include <string.h>
-
-// ---- dealing lanes ---------------------------------------------------------------------------
-
-static const char *say_lanes(tti_plan *p, const tt_lanes *ln)
-{
-    char text[64];
-    int n = ln->n == 1
-                ? snprintf(text, sizeof(text), "lane %d", ln->first)
-                : snprintf(text, sizeof(text), "lanes %d to %d", ln->first, ln->first + ln->n - 1);
-    char *s = tti_plan_alloc(p, (size_t)n + 1);
-    if (s != NULL)
-        memcpy(s, text, (size_t)n + 1);
-    return s;
-}
-
-// Adds the micro-batch of the plan's lanes from where the last one ends, if it has rows.
-static tt_status add_batch(tti_spreader *s, int replica, int end)
-{
-    tti_plan *p = s->p;
-    const tt_lanes *all = &p->lanes;
-    int64_t row = 0;
-    for (int i = 0; i < s->n_batches; i++)
-        row += s->batches[i].rows;
-    int64_t rows = all->bound[end] - row;
-    if (rows == 0)
-        return TT_OK; // its lanes are empty: they go with the next, or the last
-    tti_micro_batch *sh = &s->batches[s->n_batches++];
-    tti_plan_request req = {.rows = rows,
-                            .batch = {all->first_row + row, all->global_rows, all->total}};
-    *sh = (tti_micro_batch){.replica = replica, .micro = s->micros[replica]++, .rows = rows};
-    sh->lanes = tti_plan_alloc(p, sizeof(*sh->lanes));
-    if (sh->lanes == NULL)
-        return TT_ENOMEM;
-    TT_TRY(tti_lanes_make(p, &req, sh->lanes));
-    sh->reason = say_lanes(p, sh->lanes);
-    return sh->reason == NULL ? TT_ENOMEM : TT_OK;
-}
-
-static tt_status assign(tti_spreader *s, int micro)
-{
-    tti_plan *p = s->p;
-    int n_lanes = p->lanes.n, from = 0;
-    s->batches = tti_plan_alloc(p, sizeof(*s->batches) * (size_t)(n_lanes + 1));
-    s->micros = tti_plan_alloc(p, sizeof(int) * (size_t)s->n_replicas);
-    int *end = tti_plan_alloc(p, sizeof(int) * (size_t)s->n_replicas);
-    if (s->batches == NULL || s->micros == NULL || end == NULL)
-        return TT_ENOMEM;
-    int apart = s->mesh->is_apart;
-    if (s->n_replicas - apart > n_lanes) // a run of few lanes: the first replicas take one each
-        for (int r = apart; r < s->n_replicas; r++)
-            end[r] = TTI_MIN(r + 1 - apart, n_lanes);
-    else
-        tti_assign_lanes(s->mesh, n_lanes, end);
-    for (int r = 0; r < s->n_replicas; from = end[r++]) {
-        int lanes = end[r] - from, parts = micro == 0 ? lanes : TTI_MIN(micro, lanes);
-        for (int m = 0; m < parts; m++)
-            TT_TRY(add_batch(s, r, from + (int)((int64_t)(m + 1) * lanes / parts)));
-    }
-    return TT_OK;
-}
 
 // ---- keys ------------------------------------------------------------------------------------
 
@@ -103,11 +42,17 @@ static int add_output(tti_spreader *s, const tti_pnode *old, int k, int node, co
 {
     tti_plan *p = s->p;
     tti_value v = s->values[old->out + k];
+    int v_node = v.node; // old
     v.node = node;
     v.root = -1;
     v.skip = 0;
     v.keep = false;
     v.device = p->nodes[node].device;
+    v.layout.on[TTI_AXIS_PIPE] = tti_spread_pipe(s, v_node);
+    if (sh != NULL && v.memory != TTI_CONSTANT)
+        v.layout.on[TTI_AXIS_DATA] =
+            (tti_layout_entry){(uint8_t)v.tensor->layout.kind, (int8_t)v.tensor->layout.dim,
+                               (int16_t)(v.tensor->layout.kind == 0 ? 0 : sh->replica)};
     if (sh != NULL && tti_bind_shape(p, v.tensor, sh->rows, sh->lanes, &v) != TT_OK)
         return -1;
     if (shares_memory(old, k)) {
@@ -135,7 +80,7 @@ static int add_copy(tti_spreader *s, int node, int replica, const int *in,
         pn.lanes = sh->lanes;
         pn.first_row = sh->lanes->first_row - s->p->lanes.first_row;
         pn.micro = sh->micro;
-        pn.stage = s->mesh->is_staged ? TTI_MAX(s->stage[node] + 1, 0) : 0;
+        pn.stage = s->mesh->n_stages > 0 ? TTI_MAX(s->stage[node] + 1, 0) : 0;
     } else if (pn.device >= 0) {
         pn.reason = s->n_replicas > 1 ? "replica" : "stage";
     }
@@ -209,6 +154,12 @@ static tt_status every_node(tti_spreader *s, int i)
             int v = add_output(s, old, k, id, in, NULL);
             if (v < 0)
                 return tt_status_of(p->ctx);
+            if (!every)
+                tti_set_data(
+                    p, v, TT_LAYOUT_ONE, TTI_DIM_FLAT,
+                    s->mesh->n_axes == 0 || p->nodes[id].device < 0
+                        ? 0
+                        : tti_mesh_coordinate(s->mesh, p->nodes[id].device, TTI_AXIS_DATA));
             for (int to = every ? r : 0; to < (every ? r + 1 : s->n_replicas); to++)
                 s->whole[(int64_t)(old->out + k) * s->n_replicas + to] = v;
         }
@@ -244,6 +195,7 @@ static tt_status piece_node(tti_spreader *s, int i)
             return tt_status_of(p->ctx);
         p->nodes[id].reason = "a part of the elements";
         tti_make_piece(p, v, begin, end);
+        tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     bool update = (old->node->op->flags & TT_OP_UPDATE) != 0;
@@ -283,6 +235,7 @@ static tt_status part_node(tti_spreader *s, int i)
         p->nodes[id].reason = "a part of the elements";
         int64_t count = old->n_in > 1 ? 1 : tti_max_abs_count(p->values[in[0]].count);
         tti_make_piece(p, v, 0, count);
+        tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     return TT_OK;
@@ -306,6 +259,7 @@ static tt_status sharded_variable(tti_spreader *s, int i)
         p->nodes[id].piece = r;
         p->nodes[id].reason = "a part on each replica";
         tti_make_piece(p, v, begin, end);
+        tti_set_data(p, v, TT_LAYOUT_SPLIT, TTI_DIM_FLAT, r);
         s->piece[(int64_t)old->out * s->n_replicas + r] = v;
     }
     return TT_OK;
@@ -348,7 +302,7 @@ static tt_status make_schedules(tti_spreader *s)
     for (int r = 0; r < s->n_replicas; r++)
         most = TTI_MAX(most, s->micros[r]);
     s->late = TTI_MAX(most - 1, 0);
-    if (!m->is_staged)
+    if (m->n_stages == 0)
         return TT_OK;
     s->schedules = tti_calloc(p->ctx, (size_t)s->n_replicas, sizeof(*s->schedules));
     if (s->schedules == NULL)
@@ -356,7 +310,7 @@ static tt_status make_schedules(tti_spreader *s)
     bool backward = false;
     for (int64_t i = 0; i < s->n_nodes; i++)
         backward |= s->mode[i] == TTI_MODE_ROWS && s->nodes[i].node->origin != NULL;
-    size_t n_stages = (size_t)m->n_local * (size_t)m->n_chunks;
+    size_t n_stages = (size_t)m->n_stages;
     double *forward = tti_plan_alloc(p, sizeof(*forward) * 2 * n_stages);
     if (forward == NULL)
         return TT_ENOMEM;
@@ -364,8 +318,8 @@ static tt_status make_schedules(tti_spreader *s)
     tti_spread_costs(s, forward, back);
     for (int r = 0; r < s->n_replicas; r++) {
         tti_schedule_query q = {.kind = p->top->spread.schedule,
-                                .n_devices = m->n_local,
-                                .n_stages = m->n_local * m->n_chunks,
+                                .n_devices = s->n_pipe,
+                                .n_stages = m->n_stages,
                                 .n_micro = s->micros[r],
                                 .forward_only = !backward,
                                 .forward = forward,
@@ -451,7 +405,11 @@ static void release(tti_spreader *s)
 
 tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage)
 {
-    tti_spreader s = {.p = p, .mesh = &p->mesh, .n_replicas = p->mesh.n_replicas, .n_batches = 1};
+    tti_spreader s = {.p = p,
+                      .mesh = &p->mesh,
+                      .n_replicas = tti_mesh_size(&p->mesh, TTI_AXIS_DATA),
+                      .n_pipe = tti_mesh_size(&p->mesh, TTI_AXIS_PIPE),
+                      .n_batches = 1};
     s.values = p->values;
     s.nodes = p->nodes;
     s.n_values = p->n_values;
@@ -470,13 +428,17 @@ tt_status tti_plan_stages(tti_plan *p, const tti_plan_request *req, int *stage)
 tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
 {
     const tti_mesh *m = &p->mesh;
-    int micro = m->is_staged ? m->n_micro : 1;
+    int micro = m->n_stages > 0 ? m->n_micro : 1, replicas = tti_mesh_size(m, TTI_AXIS_DATA);
     if (micro != 0)
         micro = TTI_MAX(micro, req->micro);
-    if (m->n_replicas < 2 && micro == 1 && !m->is_staged)
+    if (replicas < 2 && micro == 1 && m->n_stages == 0)
         return TT_OK; // nothing to spread: nodes are placed one by one
-    tti_spreader s = {.p = p, .mesh = m, .n_replicas = m->n_replicas, .no_pieces = req->no_pieces};
-    TT_TRY(assign(&s, micro));
+    tti_spreader s = {.p = p,
+                      .mesh = m,
+                      .n_replicas = replicas,
+                      .n_pipe = tti_mesh_size(m, TTI_AXIS_PIPE),
+                      .no_pieces = req->no_pieces};
+    TT_TRY(tti_spread_batches(&s, micro));
     if (s.n_batches == 0)
         return TT_OK; // nothing is split
     s.values = p->values;
@@ -488,7 +450,7 @@ tt_status tti_plan_spread(tti_plan *p, const tti_plan_request *req)
         tti_free(p->ctx, s.values);
         tti_free(p->ctx, s.nodes);
     }
-    p->is_on_mesh = !m->is_free;
+    p->is_on_mesh = m->n_axes > 0;
     release(&s);
     return st;
 }

@@ -33,7 +33,7 @@ typedef struct tti_spreader {
     tti_plan *p;
     const tti_mesh *mesh;
     bool no_pieces;
-    int n_replicas;
+    int n_replicas, n_pipe;   // sizes of the axes data and pipe
     tti_micro_batch *batches; // ascending lanes
     int n_batches;
     int *micros; // by replica
@@ -65,6 +65,11 @@ typedef struct tti_spreader {
     int late;                // slot of what comes after all micro-batches
 } tti_spreader;
 
+// ---- micro_batches.c -------------------------------------------------------------------------
+
+// Fills batches: every replica's lanes in at most micro parts, 0: a part per lane.
+tt_status tti_spread_batches(tti_spreader *s, int micro) TTI_CHECKED;
+
 // ---- local_device.c --------------------------------------------------------------------------
 
 // Fills stage: which local device (pipelines: which stage) of a replica does each old node.
@@ -73,6 +78,17 @@ tt_status tti_spread_stages(tti_spreader *s, const tti_plan_request *req) TTI_CH
 void tti_spread_costs(tti_spreader *s, double *forward, double *backward);
 // The context's device of an old node's copy with replica r; -1: placed later.
 int tti_spread_device(const tti_spreader *s, int node, int replica);
+
+// ---- layouts: set where values are made ------------------------------------------------------
+
+// Part, or coordinate, `part` along data.
+static inline void tti_set_data(tti_plan *p, int value, tt_layout_kind kind, int dim, int part)
+{
+    p->values[value].layout.on[TTI_AXIS_DATA] =
+        (tti_layout_entry){(uint8_t)kind, (int8_t)dim, (int16_t)part};
+}
+// Along pipe, what an old node's copies make is with the part of the model that the node is in.
+tti_layout_entry tti_spread_pipe(const tti_spreader *s, int node);
 
 // ---- targets.c -------------------------------------------------------------------------------
 
@@ -87,7 +103,7 @@ tt_status tti_spread_ends(tti_spreader *s) TTI_CHECKED;
 #define TTI_MANY_REPLICAS 64
 static inline bool tti_is_made_once(const tti_spreader *s)
 {
-    return s->mesh->is_central ||
+    return s->mesh->state == TT_LAYOUT_ONE ||
            (s->n_replicas > TTI_MANY_REPLICAS && s->p->top->spread.update != TT_UPDATE_SHARD);
 }
 

@@ -190,7 +190,7 @@ static tt_status check_pair(const tti_plan *p, int send, int receive)
 }
 
 // Every message has one sender and one receiver.
-static tt_status check_letters(const tti_plan *p)
+static tt_status check_messages(const tti_plan *p)
 {
     size_t n = (size_t)p->n_messages + 1;
     int *sender = tti_calloc(p->ctx, n, sizeof(int)),
@@ -393,15 +393,19 @@ static tt_status check_updates(const tti_plan *p)
 tt_status tti_plan_verify(const tti_plan *p, tti_stage stage)
 {
     TT_TRY(check_nodes(p));
-    if (stage >= TTI_STAGE_SPREAD)
+    if (stage >= TTI_STAGE_SPREAD) {
         TT_TRY(check_lanes(p, stage < TTI_STAGE_CHAIN)); // then joined ones stand for several
+        TT_TRY(tti_verify_collectives(p));
+    }
     if (stage >= TTI_STAGE_PLACE)
         TT_TRY(check_devices(p, stage >= TTI_STAGE_CUT));
     if (stage >= TTI_STAGE_CUT)
-        TT_TRY(check_letters(p));
+        TT_TRY(check_messages(p));
     if (stage >= TTI_STAGE_ORDER) {
         TT_TRY(check_order(p));
         TT_TRY(check_updates(p));
     }
+    if (stage >= TTI_STAGE_SPREAD)
+        TT_TRY(tti_verify_layouts(p));
     return stage >= TTI_STAGE_EMIT ? tti_verify_lists(p) : TT_OK;
 }

@@ -1,0 +1,588 @@
+"""Layers: the building blocks of models.
+
+Written by python/generate.py from the catalogue; not edited by hand.
+"""
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from ._lib import Dtype
+from ._layer import Layer as Layer
+from ._layer import Input as Input, Lambda as Lambda
+
+
+class Residual(Layer):
+    """Residual connection: x + f(x), where f is a list of layers.
+
+    Args:
+        layers: layers, in order
+        act: activation
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer] | None = None,
+        *,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Dense(Layer):
+    """Fully connected layer: act(x W + b) on the last axis.
+
+    Args:
+        units: number of outputs
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Conv2D(Layer):
+    """2-D convolution.
+
+    Args:
+        filters: number of output channels
+        kernel: height and width of the window: 3 or [3, 5]
+        stride: step of the window in rows and columns
+        padding: padding of the borders; same keeps the image size at stride 1
+        pad: explicit zero padding on each side, in rows and columns; instead of padding
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        *,
+        kernel: int | tuple[int, int] = 3,
+        stride: int | tuple[int, int] = 1,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int | tuple[int, int] = 0,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class DepthwiseConv2D(Layer):
+    """Depthwise 2-D convolution: each channel is convolved separately.
+
+    Args:
+        kernel: height and width of the window: 3 or [3, 5]
+        filters: number of filters per input channel
+        stride: step of the window in rows and columns
+        padding: padding of the borders; same keeps the image size at stride 1
+        pad: explicit zero padding on each side, in rows and columns; instead of padding
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        kernel: int | tuple[int, int] = 3,
+        *,
+        filters: int = 1,
+        stride: int | tuple[int, int] = 1,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int | tuple[int, int] = 0,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class MaxPool2D(Layer):
+    """2-D max pooling.
+
+    Args:
+        size: height and width of the window: 3 or [3, 5]
+        stride: step of the window in rows and columns; 0: the window's size
+        padding: padding of the borders; same keeps the image size at stride 1
+        pad: explicit padding on each side, in rows and columns; padded entries are ignored
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        size: int | tuple[int, int] = 2,
+        *,
+        stride: int | tuple[int, int] = 0,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int | tuple[int, int] = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class AvgPool2D(Layer):
+    """2-D average pooling.
+
+    Args:
+        size: height and width of the window: 3 or [3, 5]
+        stride: step of the window in rows and columns; 0: the window's size
+        padding: padding of the borders; same keeps the image size at stride 1
+        pad: explicit padding on each side, in rows and columns; padded entries are ignored
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        size: int | tuple[int, int] = 2,
+        *,
+        stride: int | tuple[int, int] = 0,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int | tuple[int, int] = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GlobalAvgPool2D(Layer):
+    """Global average pooling; the output is [batch, channels].
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class GlobalMaxPool2D(Layer):
+    """Global max pooling; the output is [batch, channels].
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Flatten(Layer):
+    """Flatten each record to one dimension.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Reshape(Layer):
+    """Change the shape of each record.
+
+    Args:
+        shape: new shape of one record; one dimension may be -1 (computed from the others)
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Permute(Layer):
+    """Permute the axes of each record.
+
+    Args:
+        order: new order of the axes of one record, counted from 0 without the batch: [2, 0, 1]
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        order: Sequence[int],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Add(Layer):
+    """Add the inputs; with one input, add it to the layer before.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Concat(Layer):
+    """Concatenate the inputs; with one input, append it to the layer before.
+
+    Args:
+        axis: axis to join along; 0 is the batch, negative axes count from the end
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Activation(Layer):
+    """An activation function as a layer.
+
+    Args:
+        act: activation
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Dropout(Layer):
+    """Dropout: zeroes random elements in training and scales the others; does nothing in inference.
+
+    Args:
+        rate: fraction of elements to set to zero in training
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        rate: float = 0,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class BatchNorm(Layer):
+    """Batch normalisation per channel; an optional second input is added before the activation.
+
+    Args:
+        eps: small constant added to the variance
+        momentum: fraction of the old running statistics kept at each step
+        act: activation
+        zero_scale: initialise the scale to 0 instead of 1
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        eps: float = 1e-05,
+        *,
+        momentum: float = 0.9,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        zero_scale: bool = False,
+        over: Literal["batch", "lane"] = "batch",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class LayerNorm(Layer):
+    """Layer normalisation over the last axis, with scale and shift.
+
+    Args:
+        eps: small constant added to the variance
+        no_bias: do not add a bias
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        eps: float = 1e-05,
+        *,
+        no_bias: bool = False,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class RMSNorm(Layer):
+    """RMS normalisation over the last axis, with scale.
+
+    Args:
+        eps: small constant added to the variance
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        eps: float = 1e-05,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Embedding(Layer):
+    """Embedding: look up a vector for each id.
+
+    Args:
+        width: size of the embedding vectors
+        vocab: vocabulary size; every id must be below it
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        vocab: int | None = None,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "normal",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Positional(Layer):
+    """Add a position embedding.
+
+    Args:
+        fixed: use fixed sines and cosines instead of trained weights
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        fixed: bool = False,
+        *,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "normal",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Attention(Layer):
+    """Multi-head self-attention.
+
+    Args:
+        heads: number of attention heads; must divide the channels
+        kv_heads: number of heads for keys and values (grouped-query attention); 0: same as heads
+        causal: causal mask: a position attends only to itself and to earlier positions
+        no_bias: do not add a bias
+        dropout: dropout rate of the output
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        *,
+        kv_heads: int = 0,
+        causal: bool = False,
+        no_bias: bool = False,
+        dropout: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class TransformerBlock(Layer):
+    """Transformer block: x + attention(norm(x)), then x + mlp(norm(x)).
+
+    Args:
+        heads: number of attention heads; must divide the channels
+        kv_heads: number of heads for keys and values (grouped-query attention); 0: same as heads
+        hidden: hidden units of the MLP; 0: 4 times the width
+        no_causal: no causal mask: attend to all positions
+        no_bias: do not add a bias
+        rms: use RMS norm instead of layer norm
+        act: activation
+        dropout: dropout rate in both branches
+        depth: number of blocks in the model; scales down the initial weights of the output
+            projections
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        *,
+        kv_heads: int = 0,
+        hidden: int = 0,
+        no_causal: bool = False,
+        no_bias: bool = False,
+        rms: bool = False,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "gelu",
+        dropout: float = 0,
+        depth: float = 1,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class MLP(Layer):
+    """Multi-layer perceptron: dense layers in sequence.
+
+    Args:
+        units: number of outputs of each layer; the last one is the model's output
+        act: activation
+        dropout: dropout rate after each layer but the last
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        units: Sequence[int],
+        *,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "relu",
+        dropout: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class LeNet(Layer):
+    """LeNet-5 for small images, with ReLU and max pooling.
+
+    Args:
+        classes: number of classes
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        classes: int = 10,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class ResNet(Layer):
+    """ResNet-18, ResNet-34 or ResNet-50.
+
+    Args:
+        depth: number of layers: 18, 34 or 50
+        classes: number of classes
+        width: number of channels of the first stage
+        small: variant for 32 x 32 images: a 3x3 stem without pooling
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        depth: int = 18,
+        *,
+        classes: int = 10,
+        width: int = 64,
+        small: bool = False,
+        over: Literal["batch", "lane"] = "batch",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GPT(Layer):
+    """GPT-2 language model: tokens [time] to logits [time, vocab].
+
+    Args:
+        layers: number of transformer blocks
+        heads: number of attention heads
+        width: number of channels
+        vocab: vocabulary size
+        dropout: dropout rate after the embedding and in every branch
+        no_bias: do not add a bias
+        untied: do not share the output weights with the embedding
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        layers: int = 4,
+        *,
+        heads: int = 4,
+        width: int = 128,
+        vocab: int | None = None,
+        dropout: float = 0,
+        no_bias: bool = False,
+        untied: bool = False,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...

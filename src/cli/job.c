@@ -4,7 +4,7 @@
  */
 #include "cli/job.h"
 #include "base/file.h"
-#include "cli/join.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "job/job.h"
 #include "save/checkpoint.h"

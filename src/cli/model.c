@@ -4,7 +4,7 @@
  */
 #include "cli/model.h"
 #include "base/file.h"
-#include "cli/join.h"
+#include "cli/ranks.h"
 #include "data/csv.h"
 #include "job/job.h"
 #include "net/world.h"

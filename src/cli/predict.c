@@ -4,9 +4,9 @@
  */
 #include "cli/generate.h"
 #include "cli/input.h"
-#include "cli/join.h"
 #include "cli/predictions.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include <string.h>
 #include <unistd.h>
 

@@ -3,8 +3,8 @@
  */
 #include "base/file.h"
 #include "cli/evaluator.h"
-#include "cli/join.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/trial.h"

@@ -106,7 +106,8 @@ bool tti_is_loopback(const char *address); // by its name: of "host:port" or "ho
  * Ranks whose addresses are not told ("") take a free port each and tell rank 0, whose address is
  * told; from it everybody learns all. t has n, self, secret, bind and rendezvous_ms.
  */
-tt_status tti_meet(tt_ctx *ctx, const tt_tasks *t, char (*addresses)[TTI_ADDRESS]) TTI_CHECKED;
+tt_status tti_rendezvous(tt_ctx *ctx, const tt_tasks *t,
+                         char (*addresses)[TTI_ADDRESS]) TTI_CHECKED;
 
 // Text for messages: its beginning, with '?' for what a terminal should not get.
 #define TTI_EXCERPT 72

@@ -12,8 +12,8 @@ tt_status tti_hook_check(tt_ctx *ctx)
     if (spread->reduce != TT_REDUCE_FAST)
         return TT_FAIL(ctx, TT_EINVAL,
                        "bucket_hook: gradients are summed exactly here (reduce: exact), which no "
-                       "hook can promise; open the context with .spread = {.reduce = "
-                       "TT_REDUCE_FAST}");
+                       "hook can promise; open the context with .spread = tt_spread(.reduce = "
+                       "TT_REDUCE_FAST)");
     if (spread->wire != TT_F32)
         return TT_FAIL(ctx, TT_EINVAL,
                        "bucket_hook: gradients are already sent as %s (wire); use one of the two",

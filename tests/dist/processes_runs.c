@@ -127,7 +127,7 @@ static void messages_of(const char *transport, int64_t *messages, int64_t *bytes
     world_job j = {.n = 4,
                    .strategy = "mirrored",
                    .tasks = {.transport = transport},
-                   .spread = {.bucket = 1 << 30},
+                   .spread = tt_spread(.bucket = 1 << 30),
                    .change = strcmp(transport, "auto") == 0 ? two_hosts : NULL,
                    .run = count_messages};
     world_run(&j);

@@ -443,13 +443,11 @@ TEST(a_custom_loss_takes_a_target_of_its_own_shape)
         tt_model *m = tt_sequential(ctx, .input = {28, 28, 1});
         tt_layer_flatten(m);
         tt_layer_dense(m, .units = 10);
-        tt_loss own = {.kind = TT_CUSTOM_LOSS,
-                       .fn = entropy_of_labels,
-                       .has_target = true,
-                       .target_dtype = TT_I32};
-        tt_loss ours = {.kind = TT_CROSS_ENTROPY};
-        CHECK_OK(tt_compile(m, .losses = {i == 0 ? ours : own}, .n_losses = 1,
-                            .metrics = TT_ACCURACY, .optimizer = tt_adam(.lr = 0.01)));
+        tt_loss *own = tt_loss(.kind = TT_CUSTOM_LOSS, .fn = entropy_of_labels, .has_target = true,
+                               .target_dtype = TT_I32);
+        tt_loss *ours = tt_loss(.kind = TT_CROSS_ENTROPY);
+        CHECK_OK(tt_compile(m, .losses = {i == 0 ? ours : own}, .metrics = TT_ACCURACY,
+                            .optimizer = tt_adam(.lr = 0.01)));
         CHECK_OK(tt_fit(m, d, .epochs = 2));
         tt_evaluation e = {0};
         CHECK_OK(tt_evaluate(m, d, &e));

@@ -132,7 +132,7 @@ static double fifth(void *user, int64_t step, int64_t steps)
 TEST(a_schedule_of_the_program_counts_behind_the_warmup)
 {
     int calls = 0;
-    tt_schedule s = {.kind = TT_LR_CUSTOM, .warmup = 4, .fn = fifth, .user = &calls};
+    tt_schedule *s = tt_schedule(.kind = TT_LR_CUSTOM, .warmup = 4, .fn = fifth, .user = &calls);
     CHECK(at(s, 0, 14) == 0.2 && at(s, 3, 14) == 0.8 && calls == 0);
     CHECK(at(s, 4, 14) == 0 && at(s, 9, 14) == 0.5 && calls == 2);
     CHECK(at(s, 4, 0) == 0.2); // not known how many
@@ -143,7 +143,8 @@ TEST(a_schedule_of_the_program_needs_its_function)
     tt_ctx *ctx = test_ctx();
     tt_model *m = tt_sequential(ctx, .input = {2});
     tt_layer_dense(m, .units = 1);
-    CHECK(tt_compile(m, .loss = TT_MSE, .optimizer = tt_sgd(.schedule = {.kind = TT_LR_CUSTOM})) ==
+    CHECK(tt_compile(m, .loss = TT_MSE,
+                     .optimizer = tt_sgd(.schedule = tt_schedule(.kind = TT_LR_CUSTOM))) ==
           TT_EINVAL);
     ck_assert_str_eq(tt_last_error(ctx).message,
                      "schedule: kind TT_LR_CUSTOM needs a function: fn is NULL");
@@ -161,12 +162,12 @@ TEST(a_fit_follows_a_schedule_of_the_program)
     tt_layer_dense(m, .units = 1);
     CHECK_OK(tt_compile(
         m, .loss = TT_MSE,
-        .optimizer =
-            tt_sgd(.lr = 0.01, .schedule = {.kind = TT_LR_CUSTOM, .fn = fifth, .user = &calls})));
+        .optimizer = tt_sgd(.lr = 0.01, .schedule = tt_schedule(.kind = TT_LR_CUSTOM, .fn = fifth,
+                                                                .user = &calls))));
     CHECK_OK(tt_fit(m, d, .epochs = 1));
     tt_fit_report r;
     CHECK_OK(tt_fit_report_get(m, &r));
-    CHECK(r.last.lr == (float)(0.01 * 0.75));
+    CHECK(r.last->lr == (float)(0.01 * 0.75));
     CHECK(calls >= 4);
     CHECK_OK(tt_close(ctx));
 }

@@ -1,7 +1,7 @@
 /*
- * meet.c - ranks that know only where the first one is. Each takes a free port, holds it, and tells
- * its address to rank 0 again and again; rank 0 answers with what it has, and with the whole list
- * once all have come. The connection is the one of wire.h, so who tells is known by its key.
+ * rendezvous.c - ranks that know only where the first one is. Each takes a free port, holds it, and
+ * tells its address to rank 0 again and again; rank 0 answers with what it has, and with the whole
+ * list once all have come. The connection is the one of wire.h, so who tells is known by its key.
  */
 #include "base/ctx.h"
 #include "cluster/cluster.h"
@@ -31,13 +31,13 @@ typedef struct note {
     char address[PAGE][TOLD];
 } note;
 
-typedef struct meeting {
+typedef struct rendezvous {
     tti_wire *wire;
     int n, self;
     char address[TT_MAX_TASKS][TOLD]; // those that are known here
     bool has_list[TT_MAX_TASKS];
     int other_n, other_rank; // a rank that counts another number of processes
-} meeting;
+} rendezvous;
 
 // ---- addresses -------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ int tti_port_hold(const char *host, int *fd)
 
 // ---- telling ---------------------------------------------------------------------------------
 
-static bool is_whole(const meeting *m)
+static bool is_whole(const rendezvous *m)
 {
     for (int i = 0; i < m->n; i++)
         if (m->address[i][0] == '\0')
@@ -116,21 +116,21 @@ static bool is_whole(const meeting *m)
 }
 
 // What is known of the page of ranks from first on.
-static note note_of(const meeting *m, int first)
+static note note_of(const rendezvous *m, int first)
 {
     note t = {.magic = MAGIC, .n = m->n, .first = first};
     memcpy(t.address, m->address[first], sizeof(*t.address) * (size_t)TTI_MIN(PAGE, m->n - first));
     return t;
 }
 
-static void keep(meeting *m, int rank, const char *address)
+static void keep(rendezvous *m, int rank, const char *address)
 {
     memcpy(m->address[rank], address, TOLD);
     m->address[rank][TOLD - 1] = '\0';
 }
 
 // At rank 0: what a rank tells.
-static void take_own(meeting *m, int from, const note *t)
+static void take_own(rendezvous *m, int from, const note *t)
 {
     const char *known = m->address[from], *own = t->address[from % PAGE];
     if (known[0] != '\0' && strncmp(known, own, TOLD) != 0) {
@@ -153,7 +153,7 @@ static void take_own(meeting *m, int from, const note *t)
 // At the others: what rank 0 answers.
 static void take(void *user, int from, const void *message, size_t bytes)
 {
-    meeting *m = user;
+    rendezvous *m = user;
     note t;
     if (bytes != sizeof(t) || (m->self != 0 && from != 0))
         return;
@@ -178,7 +178,7 @@ static void ignore(void *user, int from, const void *message, size_t bytes)
     (void)user, (void)from, (void)message, (void)bytes;
 }
 
-static bool is_over(const meeting *m)
+static bool is_over(const rendezvous *m)
 {
     if (m->other_n != 0)
         return true;
@@ -190,7 +190,7 @@ static bool is_over(const meeting *m)
     return true;
 }
 
-static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, int64_t ms)
+static tt_status incomplete(tt_ctx *ctx, const rendezvous *m, const char *leader, int64_t ms)
 {
     char list[256] = "";
     size_t at = 0;
@@ -223,7 +223,7 @@ static tt_status incomplete(tt_ctx *ctx, const meeting *m, const char *leader, i
                    m->n, list, leader, (long long)ms, more);
 }
 
-static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
+static tt_status wait_for_all(tt_ctx *ctx, rendezvous *m, const char *leader, int64_t ms)
 {
     int64_t deadline = tti_now_ns() + ms * 1000000, told_ns = 0;
     tti_wire_calls calls = {take, ignore, m};
@@ -256,9 +256,9 @@ static tt_status meet(tt_ctx *ctx, meeting *m, const char *leader, int64_t ms)
     return TT_OK;
 }
 
-// ---- the meeting -----------------------------------------------------------------------------
+// ---- the rendezvous --------------------------------------------------------------------------
 
-static tt_status open_and_meet(tt_ctx *ctx, meeting *m, const tt_tasks *t, const char *leader)
+static tt_status open_and_wait(tt_ctx *ctx, rendezvous *m, const tt_tasks *t, const char *leader)
 {
     int64_t ms = t->rendezvous_ms > 0 ? t->rendezvous_ms : TTI_RENDEZVOUS_MS;
     struct sockaddr_storage at, own;
@@ -288,21 +288,21 @@ static tt_status open_and_meet(tt_ctx *ctx, meeting *m, const tt_tasks *t, const
     if (st == TT_OK && m->self != 0)
         st = tti_wire_connect(m->wire, 0, number);
     if (st == TT_OK)
-        st = meet(ctx, m, leader, ms);
+        st = wait_for_all(ctx, m, leader, ms);
     if (m->wire != NULL)
         tti_wire_close(m->wire, 500);
     close(held);
     return st;
 }
 
-tt_status tti_meet(tt_ctx *ctx, const tt_tasks *t, char (*addresses)[TTI_ADDRESS])
+tt_status tti_rendezvous(tt_ctx *ctx, const tt_tasks *t, char (*addresses)[TTI_ADDRESS])
 {
-    meeting *m = tti_calloc(ctx, 1, sizeof(*m));
+    rendezvous *m = tti_calloc(ctx, 1, sizeof(*m));
     if (m == NULL)
         return TT_ENOMEM;
     m->n = t->n;
     m->self = t->self;
-    tt_status st = open_and_meet(ctx, m, t, addresses[0]);
+    tt_status st = open_and_wait(ctx, m, t, addresses[0]);
     for (int i = 0; st == TT_OK && i < t->n; i++)
         snprintf(addresses[i], TTI_ADDRESS, "%s", m->address[i]);
     tti_free(ctx, m);

@@ -1,7 +1,7 @@
 /*
- * join.c - a job's other processes, as the verbs see them.
+ * ranks.c - a job's other processes, as the verbs see them.
  */
-#include "cli/join.h"
+#include "cli/ranks.h"
 #include "base/secure.h"
 #include "cli/signals.h"
 #include "cluster/cluster.h"

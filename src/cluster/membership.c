@@ -1,5 +1,6 @@
 /*
- * join.c - from a cluster to what tt_open() takes: an address for each process, names, the secret.
+ * membership.c - from a cluster to what tt_open() takes: an address for each process, names, the
+ * secret.
  */
 #include "base/secure.h"
 #include "cluster/cluster.h"
@@ -205,7 +206,7 @@ static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
     TT_TRY(get_secret(ctx, c, m));
     for (int i = 0; i < t->n; i++)
         if (m->address[i][0] == '\0')
-            return tti_meet(ctx, t, m->address);
+            return tti_rendezvous(ctx, t, m->address);
     return TT_OK;
 }
 

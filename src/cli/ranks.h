@@ -1,9 +1,9 @@
 /*
- * join.h - a job's other processes, as the verbs see them: found in the environment, joined when
+ * ranks.h - a job's other processes, as the verbs see them: found in the environment, joined when
  * the context is opened. Rank 0 prints and writes what is one.
  */
-#ifndef TUTTI_CLI_JOIN_H
-#define TUTTI_CLI_JOIN_H
+#ifndef TUTTI_CLI_RANKS_H
+#define TUTTI_CLI_RANKS_H
 
 #include "cli/job.h"
 

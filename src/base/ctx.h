@@ -23,8 +23,8 @@ struct tt_ctx {
     void *user;
     tti_observer *observers; // guarded by mu
     tt_level level;
-    bool has_progress;      // a fit shows its progress itself: no lines per epoch; guarded by mu
-    _Atomic bool is_hushed; // something is only tried: what it says is not told
+    bool has_progress; // a fit shows its progress itself: no lines per epoch; guarded by mu
+    _Atomic(struct tti_attempt *) attempt; // that is under way; NULL: none
 
     // fork.c
     volatile int *is_here; // 1; a fork makes it 0; NULL: pid is compared
@@ -71,6 +71,23 @@ void tti_fork_watch(tt_ctx *ctx);
 void tti_fork_unwatch(tt_ctx *ctx);
 bool tti_is_forked(const tt_ctx *ctx);
 void tti_fork_fail(tt_ctx *ctx);
+
+/*
+ * Something that is only tried: it may fail, and nothing of it is logged. After the end the context
+ * is as it was before the beginning, and the attempt has the first error. Attempts may be nested;
+ * the context carries no error when one begins.
+ */
+typedef struct tti_attempt {
+    struct tti_attempt *outer;
+    tt_status status; // TT_OK: it went well
+    char message[TTI_MESSAGE_MAX];
+    const char *file;
+    int line;
+} tti_attempt;
+void tti_attempt_begin(tt_ctx *ctx, tti_attempt *a);
+tt_status tti_attempt_end(tt_ctx *ctx, tti_attempt *a); // gives its status
+// The attempt's error becomes that of the context after all.
+tt_status tti_attempt_raise(tt_ctx *ctx, const tti_attempt *a);
 
 // Puts text, borrowed, in front of every message from here on; NULL ends that.
 void tti_fail_where(tt_ctx *ctx, const char *text);

@@ -76,6 +76,34 @@ tt_status tt_fail(tt_ctx *ctx, tt_status st, const char *file, int line, const c
     return st;
 }
 
+void tti_attempt_begin(tt_ctx *ctx, tti_attempt *a)
+{
+    a->status = TT_OK;
+    a->outer = atomic_load(&ctx->attempt);
+    atomic_store(&ctx->attempt, a);
+}
+
+tt_status tti_attempt_end(tt_ctx *ctx, tti_attempt *a)
+{
+    pthread_mutex_lock(&ctx->mu);
+    a->status = (tt_status)atomic_load(&ctx->status);
+    memcpy(a->message, ctx->message, sizeof(a->message));
+    a->file = ctx->file;
+    a->line = ctx->line;
+    ctx->message[0] = '\0';
+    ctx->file = "";
+    ctx->line = 0;
+    atomic_store(&ctx->status, TT_OK);
+    pthread_mutex_unlock(&ctx->mu);
+    atomic_store(&ctx->attempt, a->outer);
+    return a->status;
+}
+
+tt_status tti_attempt_raise(tt_ctx *ctx, const tti_attempt *a)
+{
+    return tt_fail(ctx, a->status, a->file, a->line, "%s", a->message);
+}
+
 void tti_fail_where(tt_ctx *ctx, const char *text)
 {
     pthread_mutex_lock(&ctx->mu);

@@ -112,7 +112,7 @@ void tti_log(tt_ctx *ctx, tt_level level, const char *fmt, ...)
     if (ctx == NULL)
         return;
     tt_level most = ctx->level == TT_LOG_DEFAULT ? TT_WARN : ctx->level;
-    if (level > most || ctx->is_hushed)
+    if (level > most || atomic_load(&ctx->attempt) != NULL)
         return;
 
     char text[TTI_MESSAGE_MAX], raw[TTI_MESSAGE_MAX];

@@ -244,9 +244,9 @@ tt_status cli_job_check_memory(cli_job *j, bool is_dry)
     return tti_memory_check(j->parts.model, &load);
 }
 
-tt_status cli_job_validation(cli_job *j, size_t bytes[TTI_MAX_DEVICES])
+tt_status cli_job_validation(cli_job *j, size_t *bytes)
 {
     tti_load load;
-    memset(bytes, 0, sizeof(*bytes) * TTI_MAX_DEVICES);
+    memset(bytes, 0, sizeof(*bytes) * (size_t)tt_device_count(j->ctx));
     return load_of(j, &load) ? tti_memory_validation(j->parts.model, &load, bytes) : TT_OK;
 }

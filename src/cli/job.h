@@ -48,7 +48,7 @@ tt_status cli_job_weights(cli_job *j, const cli_args *args, char path[TTI_PATH_M
 // is_dry: it will not be trained.
 tt_status cli_job_check_memory(cli_job *j, bool is_dry);
 // Bytes on each device that validation needs beside a step; all 0: there is none.
-tt_status cli_job_validation(cli_job *j, size_t bytes[TTI_MAX_DEVICES]);
+tt_status cli_job_validation(cli_job *j, size_t *bytes);
 
 // summary.c: what training would do.
 tt_status cli_dry_run(cli_job *j, const cli_args *args);

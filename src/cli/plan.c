@@ -3,6 +3,7 @@
  */
 #include "cli/job.h"
 #include "device/device.h"
+#include "job/topology_file.h"
 #include "plan/stages.h"
 #include "plan/verify/verify.h"
 #include "run/run.h"
@@ -101,95 +102,132 @@ static tt_status find_targets(tt_ctx *ctx, tt_graph *g, const cli_args *args, tt
     return TT_OK;
 }
 
-// The plan that was made last.
-static tt_status verify(const tt_session *s)
+// What is planned: a step of a model that is trained, or the outputs of a graph.
+typedef struct subject {
+    tt_graph *graph;
+    tt_session *session;
+    tt_model *model; // NULL: a graph
+    tt_tensor *const *targets;
+    int64_t rows, accumulate;
+    const tti_topology *top; // NULL: the context's
+    int had_lanes;           // as the job has them, where the plan has more; else 0
+    int64_t had_rows;
+} subject;
+
+static tt_status make_plan(const subject *s, const cli_args *args, tti_stage_watch *watch,
+                           tti_plan **out)
 {
-    return s->plans != NULL ? tti_plan_verify(s->plans, TTI_STAGE_EMIT) : TT_OK;
+    if (s->model != NULL && s->model->step != NULL && args->targets.n == 0)
+        return tti_step_look(s->model, s->rows, s->accumulate, s->top, watch, out);
+    tt_plan_opts opts = {.opts_size = sizeof(opts),
+                         .targets = args->targets.n > 0 ? s->targets : NULL,
+                         .n_targets = args->targets.n,
+                         .rows = s->rows};
+    return tti_session_look(s->session, &opts, s->top, watch, out);
 }
 
-// Sessions whose plans are for other devices, if the command line names some.
-static tt_status look_elsewhere(const cli_args *args, tt_ctx *ctx, tti_topology *top,
-                                tt_session *const *s, int n)
+// What the stages of planning did.
+static void print_stages(const subject *s, const cli_args *args)
 {
-    if (args->topology == NULL)
-        return TT_OK;
-    TT_TRY(tti_topology_parse(ctx, &ctx->top, args->topology, top));
-    top->host_memory = 0; // of this machine
-    for (int i = 0; i < n; i++)
-        s[i]->top = top;
-    return TT_OK;
-}
-
-static void look_back(tt_ctx *ctx, tti_topology *top, tt_session *const *s, int n)
-{
-    for (int i = 0; i < n; i++) {
-        tti_session_forget(s[i]);
-        s[i]->top = NULL;
-    }
-    tti_topology_free(ctx, top);
-}
-
-// Makes the plan once more, seeing every stage of it.
-static void print_stages(const cli_args *args, tt_session *s, const tt_plan_opts *opts,
-                         tt_model *model, int64_t accumulate)
-{
-    tt_ctx *ctx = s->ctx;
+    tt_ctx *ctx = s->session->ctx;
     tti_stage_watch w = {.show = -1};
     tti_stage show;
+    tti_plan *p;
     if (args->stage != NULL) {
         if (tti_stage_find(ctx, args->stage, &show) != TT_OK)
             return;
         w.show = (int)show;
     }
-    tti_session_forget(s);
-    s->watch = &w;
-    char *plan = model != NULL ? tti_step_plan(model, opts->rows, accumulate, TT_PLAN_TEXT)
-                               : tt_plan_print_with(s, opts);
-    s->watch = NULL;
     char *text = NULL;
-    if (plan != NULL)
+    if (make_plan(s, args, &w, &p) == TT_OK) {
         text = args->json ? tti_stage_watch_json(ctx, &w) : tti_stage_watch_text(ctx, &w);
-    tt_string_free(ctx, plan);
+        tti_plan_free(p);
+    }
     if (text != NULL && !args->quiet)
         cli_print(text);
     tti_free(ctx, text);
     tti_stage_watch_deinit(ctx, &w);
 }
 
-// model: of a job whose step is planned; NULL: a graph.
-static void print_plan(const tt_graph *g, const cli_args *args, tt_session *s,
-                       tt_tensor *const *targets, int64_t rows, tt_model *model, int64_t accumulate)
+// After the plan as text: was it checked, and how far could it be spread?
+static void print_rest(const subject *s, bool is_checked)
 {
-    tt_ctx *ctx = g->ctx;
+    const tti_topology *top = s->top != NULL ? s->top : &s->session->ctx->top;
+    char most[TTI_MOST_TEXT];
+    if (is_checked)
+        cli_printf("\nthe plan was checked: every rule holds\n");
+    if (top->n_devices > 1)
+        cli_printf("\n%s\n", tti_most_text(top, s->graph, most));
+    if (s->had_lanes > 0)
+        cli_printf("planned with lanes: %d and %lld rows per step, so that every replica has a "
+                   "lane with a row; with the job's lanes: %d and %lld rows, %d replica%s would be "
+                   "used, and other bits come out\n",
+                   top->lanes, (long long)s->rows, s->had_lanes, (long long)s->had_rows,
+                   s->had_lanes, s->had_lanes == 1 ? "" : "s");
+}
+
+static void print_plan(const subject *s, const cli_args *args)
+{
+    tt_ctx *ctx = s->session->ctx;
     tt_plan_form form = args->json ? TT_PLAN_JSON : TT_PLAN_TEXT;
     if (args->dot || args->svg != NULL)
         form = TT_PLAN_DOT;
-    bool step = model != NULL && model->step != NULL && args->targets.n == 0;
-    tt_plan_opts opts = {.opts_size = sizeof(opts),
-                         .targets = args->targets.n > 0 ? targets : NULL,
-                         .n_targets = args->targets.n,
-                         .rows = rows,
-                         .form = form};
     if (args->stages || args->stage != NULL) {
-        print_stages(args, step ? model->step->session : s, &opts, step ? model : NULL, accumulate);
+        print_stages(s, args);
         return;
     }
-    char *out = step ? tti_step_plan(model, rows, accumulate, form) : tt_plan_print_with(s, &opts);
-    if (out == NULL)
+    tti_plan *p;
+    if (make_plan(s, args, NULL, &p) != TT_OK)
         return;
-    if (args->svg == NULL && !args->quiet)
+    char *out = tti_plan_text(p, form);
+    if (out != NULL && args->svg == NULL && !args->quiet)
         cli_print(out);
-    if (args->verify && verify(step ? model->step->session : s) == TT_OK && !args->quiet &&
-        form == TT_PLAN_TEXT)
-        cli_printf("\nthe plan was checked: every rule holds\n");
-    const tti_topology *top = s->top != NULL ? s->top : &ctx->top;
-    if (form == TT_PLAN_TEXT && !args->quiet && top->n_devices > 1) {
-        char most[TTI_MOST_TEXT];
-        cli_printf("\n%s\n", tti_most_text(top, g, most));
-    }
-    if (args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
+    bool good = !args->verify || tti_plan_verify(p, TTI_STAGE_EMIT) == TT_OK;
+    if (out != NULL && good && form == TT_PLAN_TEXT && !args->quiet)
+        print_rest(s, args->verify);
+    if (out != NULL && good && args->svg != NULL && draw(ctx, out, args->svg) == TT_OK)
         cli_wrote(args, args->svg, "plan", args->words[0]);
     tt_string_free(ctx, out);
+    tti_plan_free(p);
+}
+
+/*
+ * A replica takes at least one lane, and a lane at least one row. Where a topology has room for
+ * more replicas than there are lanes, and the command line does not say how many there are, the
+ * plan is for as many lanes, and for a batch with a row for each.
+ */
+static tt_status match_lanes(const cli_args *args, tti_topology *top, subject *s)
+{
+    tti_mesh mesh;
+    int had = top->lanes;
+    if (args->lanes > 0)
+        return TT_OK;
+    top->lanes = TT_MAX_LANES;
+    tt_status st = top->strategy->mesh(top, s->graph, &mesh);
+    int replicas = st == TT_OK ? tti_mesh_size(&mesh, TTI_AXIS_DATA) - mesh.n_without_lanes : 0;
+    top->lanes = TTI_MAX(had, replicas);
+    if (st != TT_OK || replicas <= had)
+        return st;
+    s->had_lanes = had;
+    s->had_rows = s->rows;
+    if (args->rows == 0)
+        s->rows =
+            TTI_MAX(s->rows, (top->lanes + s->accumulate - 1) / s->accumulate * s->accumulate);
+    return TT_OK;
+}
+
+// Reads the topology that the command line names, if it names one.
+static tt_status look_elsewhere(const cli_args *args, tt_ctx *ctx, tti_topology *top, subject *s)
+{
+    if (args->topology == NULL)
+        return TT_OK;
+    if (tti_is_topology_file(args->topology))
+        TT_TRY(tti_topology_read(ctx, &ctx->top, args->topology, top));
+    else
+        TT_TRY(tti_topology_parse(ctx, &ctx->top, args->topology, top));
+    top->host_memory = 0; // of this machine
+    s->top = top;
+    return match_lanes(args, top, s);
 }
 
 static void print_size(const char *before, const char *name, size_t bytes)
@@ -202,15 +240,16 @@ static void print_size(const char *before, const char *name, size_t bytes)
 // What stands beside the step's memory while the job is trained.
 static void print_validation(cli_job *j)
 {
-    size_t bytes[TTI_MAX_DEVICES], all = 0;
-    if (tt_status_of(j->ctx) != TT_OK || cli_job_validation(j, bytes) != TT_OK)
-        return;
-    for (int i = 0; i < tt_device_count(j->ctx); i++)
+    int n = tt_device_count(j->ctx);
+    size_t all = 0, *bytes = tti_calloc(j->ctx, (size_t)n, sizeof(*bytes));
+    bool known = bytes != NULL && cli_job_validation(j, bytes) == TT_OK;
+    for (int i = 0; known && i < n; i++)
         all += bytes[i];
-    for (int i = 0; all > 0 && i < tt_device_count(j->ctx); i++)
+    for (int i = 0; all > 0 && i < n; i++)
         print_size(i == 0 ? "validation needs in addition to a step: " : ", ",
                    j->ctx->top.devices[i]->name, bytes[i]);
     printf(all > 0 ? "\n" : "");
+    tti_free(j->ctx, bytes);
 }
 
 static int plan_graph(const cli_args *args)
@@ -222,13 +261,16 @@ static int plan_graph(const cli_args *args)
         return cli_open_code(args, NULL);
     char *text = read_file(ctx, args->words[0], &bytes);
     tt_graph *g = text != NULL ? tt_graph_parse(ctx, text, bytes) : NULL;
-    tt_session *s = g != NULL ? tt_session_new(g) : NULL;
     tti_topology top = {.made = NULL};
-    if (s != NULL && find_targets(ctx, g, args, targets) == TT_OK &&
-        look_elsewhere(args, ctx, &top, &s, 1) == TT_OK)
-        print_plan(g, args, s, targets, args->rows, NULL, 1);
-    if (s != NULL)
-        look_back(ctx, &top, &s, 1);
+    subject s = {.graph = g,
+                 .session = g != NULL ? tt_session_new(g) : NULL,
+                 .targets = targets,
+                 .rows = args->rows,
+                 .accumulate = 1};
+    if (s.session != NULL && find_targets(ctx, g, args, targets) == TT_OK &&
+        look_elsewhere(args, ctx, &top, &s) == TT_OK)
+        print_plan(&s, args);
+    tti_topology_free(ctx, &top);
     tti_free(ctx, text);
     return cli_close(ctx, args->words[0]);
 }
@@ -243,28 +285,27 @@ static int plan_job(const cli_args *args)
         rc = cli_job_build(&j, args, NULL, NULL);
     if (rc != CLI_OK)
         return cli_job_close(&j, rc);
-    tt_graph *g = tt_model_get_train_graph(j.parts.model);
-    tt_session *s = tt_model_get_session(j.parts.model);
-    if (g == NULL) {
-        g = tt_model_get_graph(j.parts.model);
-        s = tt_session_new(g);
-    }
-    int64_t accumulate = TTI_MAX(j.parts.fit->accumulate, 1);
-    int64_t rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit->batch, 1) * accumulate;
-    bool whole = args->rows == 0 && args->targets.n == 0; // the job's own step
-    bool here = args->topology == NULL;
-    tt_model *m = j.parts.model;
-    tt_session *sessions[] = {s, m->step != NULL ? m->step->session : s};
     tti_topology top = {.made = NULL};
-    whole &= here;
-    if (find_targets(j.ctx, g, args, targets) == TT_OK &&
-        look_elsewhere(args, j.ctx, &top, sessions, 2) == TT_OK &&
+    subject s = {.graph = tt_model_get_train_graph(j.parts.model),
+                 .session = tt_model_get_session(j.parts.model),
+                 .model = j.parts.model,
+                 .targets = targets,
+                 .accumulate = TTI_MAX(j.parts.fit->accumulate, 1)};
+    if (s.graph == NULL) {
+        s.graph = tt_model_get_graph(j.parts.model);
+        s.session = tt_session_new(s.graph);
+    }
+    s.rows = args->rows > 0 ? args->rows : TTI_MAX(j.parts.fit->batch, 1) * s.accumulate;
+    // The job's own step, on this machine.
+    bool whole = args->rows == 0 && args->targets.n == 0 && args->topology == NULL;
+    if (s.session != NULL && find_targets(j.ctx, s.graph, args, targets) == TT_OK &&
+        look_elsewhere(args, j.ctx, &top, &s) == TT_OK &&
         (!whole || cli_job_check_memory(&j, true) == TT_OK))
-        print_plan(g, args, s, targets, rows, j.parts.model, accumulate);
+        print_plan(&s, args);
     bool plain = !args->json && !args->dot && args->svg == NULL && !args->stages;
-    if (whole && plain && !args->quiet && args->stage == NULL)
+    if (whole && plain && !args->quiet && args->stage == NULL && tt_status_of(j.ctx) == TT_OK)
         print_validation(&j);
-    look_back(j.ctx, &top, sessions, 2);
+    tti_topology_free(j.ctx, &top);
     return cli_job_close(&j, cli_code(tt_status_of(j.ctx)));
 }
 
@@ -283,9 +324,9 @@ const cli_verb cli_plan = {
         "also\n"
         "be a graph in text form (tutti help graph), or - for standard input. Lists the op, name,\n"
         "device, bytes and reason for the placement of every node, on several devices also its\n"
-        "layout along the axes of the mesh, then the totals. --topology 8x4 plans for 8 hosts "
-        "with\n"
-        "4 devices each, which need not be there. --verify checks the plan.\n"
+        "layout along the axes of the mesh, then the totals. --topology 8x4gpu plans for 8 hosts\n"
+        "with 4 GPUs each, which need not be there; --topology cluster.yaml reads hosts, devices\n"
+        "and links from a file. --verify checks the plan.\n"
         "--stages shows what each stage of planning did: nodes and values before and after it, "
         "the\n"
         "bytes they need, transfers, sums over devices, and the time it took; --stage cut also "

@@ -87,10 +87,10 @@ static tt_status add_plan(tti_text *t, cli_job *j, bool json)
     int64_t accumulate = TTI_MAX(j->parts.fit->accumulate, 1);
     int64_t rows = TTI_MAX(j->parts.fit->batch, 1) * accumulate;
     char *plan = s != NULL ? tti_step_plan(j->parts.model, rows, accumulate, TT_PLAN_TEXT) : NULL;
-    size_t more[TTI_MAX_DEVICES];
     if (plan == NULL) // no session: the job has no section train
         return tt_status_of(j->ctx);
-    tt_status st = cli_job_validation(j, more);
+    size_t *more = tti_calloc(j->ctx, (size_t)tt_device_count(j->ctx), sizeof(*more));
+    tt_status st = more == NULL ? TT_ENOMEM : cli_job_validation(j, more);
     for (int i = 0; st == TT_OK && i < tt_device_count(j->ctx); i++) {
         tt_device_info d;
         tt_plan_memory m;
@@ -99,6 +99,7 @@ static tt_status add_plan(tti_text *t, cli_job *j, bool json)
     }
     if (!json)
         tti_text_add(t, "\n%s", plan);
+    tti_free(j->ctx, more);
     tt_string_free(j->ctx, plan);
     return tt_status_of(j->ctx);
 }

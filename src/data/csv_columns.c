@@ -205,7 +205,8 @@ static int64_t line_of(const tti_csv *c, int64_t record)
     int64_t line = c->line;
     tt_ctx quiet; // the file may be gone by now: then the line is not known
     tti_ctx_init(&quiet);
-    quiet.is_hushed = true;
+    tti_attempt look;
+    tti_attempt_begin(&quiet, &look);
     for (int64_t at = c->body, n; line > 0 && at < c->start[record]; at += n) {
         n = TTI_MIN(c->start[record] - at, (int64_t)sizeof(chunk));
         if (tti_bytes_read(&quiet, &c->bytes, at, (size_t)n, chunk) != TT_OK)
@@ -213,6 +214,7 @@ static int64_t line_of(const tti_csv *c, int64_t record)
         for (int64_t i = 0; line > 0 && i < n; i++)
             line += chunk[i] == '\n';
     }
+    (void)tti_attempt_end(&quiet, &look);
     tti_ctx_deinit(&quiet);
     return line;
 }

@@ -53,7 +53,7 @@ tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const voi
 
 bool tti_device_can_read(const tti_device *d, const tti_device *other)
 {
-    if (d->task != other->task && (d->near >> other->task & 1u) == 0)
+    if (d->task != other->task && !tti_set_has(&d->near, other->task))
         return false;
     if (d == other || (d->backend->host_memory && other->backend->host_memory))
         return true;

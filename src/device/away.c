@@ -60,49 +60,78 @@ static tt_status check_roll(tt_ctx *ctx, const tti_roll *r)
     return TT_OK;
 }
 
-tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls)
+// Two processes read each other's memory where both see it so.
+static void see_near(tti_device *d, const tti_roll *rolls, int r, int n_tasks)
 {
-    tti_device *own[TTI_MAX_DEVICES], *all[TTI_MAX_DEVICES];
-    tt_device_name names[TTI_MAX_DEVICES];
-    int n = 0, total = 0, n_own = ctx->top.n_devices;
-    bool has_jobs = false;
+    d->near = (tti_set){d->near_words, n_tasks};
+    for (int o = 0; o < n_tasks; o++) {
+        const tti_set mine = {(uint64_t *)rolls[r].near, n_tasks};
+        const tti_set its = {(uint64_t *)rolls[o].near, n_tasks};
+        if (tti_set_has(&mine, o) && tti_set_has(&its, r))
+            tti_set_add(&d->near, o);
+    }
+}
+
+// Who the processes are, and how many devices they have together.
+static tt_status read_rolls(tt_ctx *ctx, const tti_roll *rolls, tt_device_name *names,
+                            bool *has_jobs, int *total)
+{
     for (int r = 0; r < ctx->top.n_tasks; r++) {
         TT_TRY(check_roll(ctx, &rolls[r]));
         TT_TRY(tt_device_parse(ctx, rolls[r].name, &names[r]));
-        has_jobs |= strcmp(names[r].job, names[0].job) != 0;
-        total += rolls[r].n;
+        *has_jobs |= strcmp(names[r].job, names[0].job) != 0;
+        *total += rolls[r].n;
         if (rolls[r].isa < ctx->top.isa)
             ctx->top.isa = rolls[r].isa; // kernels are prepared alike everywhere
     }
-    if (total > TTI_MAX_DEVICES)
+    if (*total > TTI_MAX_DEVICES)
         return TT_FAIL(ctx, TT_EINVAL,
                        "the job's %d processes have %d devices; at most %d are allowed",
-                       ctx->top.n_tasks, total, TTI_MAX_DEVICES);
-    memcpy(own, ctx->top.devices, sizeof(own));
+                       ctx->top.n_tasks, *total, TTI_MAX_DEVICES);
+    return TT_OK;
+}
+
+// The devices of all into joined, which has room; those of others are made.
+static tt_status list_all(tt_ctx *ctx, const tti_roll *rolls, const tt_device_name *names,
+                          bool has_jobs, tti_topology *joined)
+{
+    int n = 0;
     for (int r = 0; r < ctx->top.n_tasks; r++) {
         for (int i = 0; i < rolls[r].n; i++) {
-            tti_device *d = r == ctx->top.task ? own[i] : make_away(ctx, &rolls[r].devices[i]);
+            tti_device *d =
+                r == ctx->top.task ? ctx->top.devices[i] : make_away(ctx, &rolls[r].devices[i]);
             if (d == NULL) {
                 for (int k = 0; k < n; k++)
-                    if (all[k]->is_away)
-                        tti_free(ctx, all[k]);
+                    if (joined->devices[k]->is_away)
+                        tti_free(ctx, joined->devices[k]);
                 return TT_ENOMEM;
             }
             d->index = n;
             d->task = r;
-            for (int o = 0; o < ctx->top.n_tasks; o++) // both must see it so
-                d->near |= (rolls[r].near >> o & rolls[o].near >> r & 1u) << o;
+            see_near(d, rolls, r, ctx->top.n_tasks);
             d->full = names[r];
             d->full.replica = 0;
             d->full.index = rolls[r].devices[i].index;
             snprintf(d->full.type, sizeof(d->full.type), "cpu");
             name_device(d, has_jobs);
-            all[n++] = d;
+            joined->devices[n++] = d;
         }
     }
-    TTI_ASSERT(n_own == rolls[ctx->top.task].n);
-    (void)n_own;
-    memcpy(ctx->top.devices, all, sizeof(*all) * (size_t)n);
-    ctx->top.n_devices = n;
     return TT_OK;
+}
+
+tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls)
+{
+    tt_device_name names[TT_MAX_TASKS];
+    bool has_jobs = false;
+    int total = 0;
+    TTI_ASSERT(ctx->top.n_devices == rolls[ctx->top.task].n);
+    TT_TRY(read_rolls(ctx, rolls, names, &has_jobs, &total));
+    tti_topology joined = ctx->top;
+    TT_TRY(tti_topology_room(ctx, &joined, total));
+    tt_status st = list_all(ctx, rolls, names, has_jobs, &joined);
+    tti_free(ctx, st == TT_OK ? ctx->top.devices : joined.devices);
+    if (st == TT_OK)
+        ctx->top = joined;
+    return st;
 }

@@ -194,10 +194,14 @@ free_device:
 tt_status tti_devices_open(tt_ctx *ctx, const char *list)
 {
     spec specs[TTI_MAX_DEVICES];
-    int n = 0, parts = 0, count[TT_N_BACKENDS] = {0};
+    int n = 0, parts = 0, all = 0, count[TT_N_BACKENDS] = {0};
     TT_TRY(parse_list(ctx, list == NULL || list[0] == 0 ? "cpu:0" : list, specs, &n));
-    for (int i = 0; i < n; i++) // those that compute on the cores share them
+    for (int i = 0; i < n; i++) { // those that compute on the cores share them
         parts += specs[i].backend->host_memory ? specs[i].parts : 0;
+        all += specs[i].parts;
+    }
+    TT_TRY(tti_topology_room(ctx, &ctx->top, all));
+    ctx->top.n_devices = 0; // so far
     int threads = ctx->n_threads;
     bool crowded = TTI_MAX(parts, threads) + ctx->n_beside > tti_cores();
     for (int i = 0, k = 0; i < n; i++) {
@@ -227,8 +231,9 @@ void tti_devices_close(tt_ctx *ctx)
             tti_team_close(d->team);
         }
         tti_free(ctx, d);
-        ctx->top.devices[ctx->top.n_devices] = NULL;
     }
+    tti_free(ctx, ctx->top.devices);
+    ctx->top.devices = NULL;
 }
 
 tti_device *tti_device_match(const tti_topology *top, const tt_device_name *name)

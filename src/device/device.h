@@ -10,11 +10,18 @@
 
 #include "base/base.h"
 #include "base/ctx.h"
+#include "base/set.h"
 #include "base/thread.h"
 #include "device/kernel_key.h"
 #include "device/streams.h"
 #include <stddef.h>
 #include <tutti/extend.h>
+#include <tutti/tasks.h>
+
+// Devices that a context opens, of all its processes; plans for others have no such limit.
+#define TTI_MAX_DEVICES 64
+// Of a topology that is made up: what a mistyped number is told from.
+#define TTI_MOST_DEVICES 65536
 
 typedef struct tti_team tti_team;
 typedef struct tti_worker tti_worker;
@@ -38,12 +45,13 @@ struct tti_device {
     char name[32];
     tt_ctx *ctx;
     const tti_backend *backend;
-    int index;         // among the context's devices
-    int task;          // rank of the process whose it is
-    bool is_away;      // another process's: it has no worker, no team, no memory here
-    uint64_t near;     // of several processes: those whose memory it reads, bit by rank
-    char physical[32]; // "cpu:0"
-    int card;          // the number in physical
+    int index;    // among the context's devices
+    int task;     // rank of the process whose it is
+    bool is_away; // another process's: it has no worker, no team, no memory here
+    tti_set near; // of several processes: those whose memory it reads, by rank
+    uint64_t near_words[TTI_SET_WORDS(TT_MAX_TASKS)]; // its words, of devices that were opened
+    char physical[32];                                // "cpu:0"
+    int card;                                         // the number in physical
     tt_device_name full;
     int n_threads;
     bool is_crowded;          // more threads than cores: waits park at once
@@ -84,7 +92,8 @@ typedef struct tti_facts {
 struct tti_backend {
     const char *name;
     tt_backend_id id;
-    bool host_memory; // kernels read constants and feeds of the host directly
+    bool host_memory;  // kernels read constants and feeds of the host directly
+    const char *bound; // of one that is only planned for: in which way plans are bounds; else NULL
     // Physical devices that can be used; why says what is missing if there is none, and else which
     // ones are left out.
     int (*count)(char *why, size_t n);
@@ -128,8 +137,8 @@ typedef struct tti_told {
     uint64_t limit;
 } tti_told;
 typedef struct tti_roll {
-    char name[64]; // "/job:worker/task:1"
-    uint64_t near; // processes whose memory it reads, bit by rank
+    char name[64];                              // "/job:worker/task:1"
+    uint64_t near[TTI_SET_WORDS(TT_MAX_TASKS)]; // words of a set: whose memory it reads, by rank
     int32_t isa, n;
     tti_told devices[TTI_MAX_DEVICES];
 } tti_roll;
@@ -138,16 +147,33 @@ void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
 tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
 
 /*
- * topology.c: the topology from with other devices: n on each of some hosts, all like its first. A
- * host is a process, whose memory no other reads. Its devices are names and limits with the kernels
- * of that first one: plans can be made for them, and nothing runs on them.
+ * made_topology.c: topologies of devices that need not be there, with the options of another one.
+ * Plans can be made for them, and nothing runs on them. CPUs have the kernels and threads of this
+ * machine; GPUs those of its GPU, or of a recorded profile (gpu_profile.h). Hosts are described in
+ * order; processes of one host read each other's memory, and have its devices in equal parts.
  */
+typedef struct tti_made_devices {
+    bool is_gpu;
+    int count;
+    const char *profile; // of GPUs that are not here; NULL: the first there is
+    size_t memory;       // bytes; 0: as recorded, of CPUs not known
+    size_t limit;        // bytes that a plan may use; 0: memory
+    double speed;        // for share: auto; 0: 1
+} tti_made_devices;
+typedef struct tti_made_host {
+    int count; // hosts like this
+    int n_processes;
+    const tti_made_devices *devices;
+    int n_devices; // rows of devices
+} tti_made_host;
+tt_status tti_topology_of_hosts(tt_ctx *ctx, const tti_topology *from, const tti_made_host *hosts,
+                                int n, tti_topology *out) TTI_CHECKED;
+// Hosts of n devices that are like the first of from, limits included.
 tt_status tti_topology_make(tt_ctx *ctx, const tti_topology *from, int hosts, int n,
                             tti_topology *out) TTI_CHECKED;
 // The same from text: "8x4cpu", hosts x devices and their kind; "4", on one host.
 tt_status tti_topology_parse(tt_ctx *ctx, const tti_topology *from, const char *text,
                              tti_topology *out) TTI_CHECKED;
-void tti_topology_free(tt_ctx *ctx, tti_topology *top);
 
 // The device a name means in a topology, missing fields being any; NULL if there is none.
 // "local:1" is the second: where a replica is all there is.

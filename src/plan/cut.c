@@ -174,44 +174,65 @@ typedef struct receive_builder {
     tti_plan *p;
     device_pair *made;
     uint64_t mask;
+    int *
+        *processes; // by device: on its host, the first device of each process; made when asked for
+    int *n_processes;
 } receive_builder;
 
 static device_pair *find_pair(const receive_builder *c, int value, int place)
 {
-    uint64_t at = ((uint64_t)value * 8192 + (uint64_t)place) * 0x9e3779b97f4a7c15u;
+    uint64_t at = ((uint64_t)value << 32 | (uint32_t)place) * 0x9e3779b97f4a7c15u;
     at = (at >> 20) & c->mask;
     while (c->made[at].copy != 0 && (c->made[at].value != value || c->made[at].place != place))
         at = (at + 1) & c->mask;
     return &c->made[at];
 }
 
-// Who receives a value for the host of a device: a device of each process there in turn.
-static int receiver_of(const tti_plan *p, int value, int device)
+static tt_status list_processes(receive_builder *c, int device)
 {
-    int n = 0, found[2] = {device, device};
-    // Sums of a bucket go to one of them, and variables of a replica.
-    const tti_pnode *maker = &p->nodes[p->values[value].node];
-    int turn = maker->kind == TTI_TREE ? maker->key.rank : maker->device;
-    for (int pass = 0; pass < 2; pass++) {
-        int want = pass == 0 ? -1 : ((turn % n) + n) % n, last = -1;
+    tti_plan *p = c->p;
+    int n = 0, *list = NULL;
+    for (int pass = 0; pass < 2; pass++) { // counted, then put down
+        int last = -1;
         n = 0;
         for (int d = 0; d < p->top->n_devices; d++) {
             int task = p->top->devices[d]->task;
             if (task == last || tti_is_cross_host(p, device, d))
                 continue;
             last = task;
-            found[pass] = n == want ? d : found[pass];
+            if (pass > 0)
+                list[n] = d;
             n++;
         }
+        if (pass == 0)
+            list = tti_plan_alloc(p, sizeof(int) * (size_t)n);
+        if (list == NULL)
+            return TT_ENOMEM;
     }
-    return found[1];
+    c->processes[device] = list;
+    c->n_processes[device] = n;
+    return TT_OK;
+}
+
+// Who receives a value for the host of a device: a device of each process there in turn; -1.
+static int receiver_of(receive_builder *c, int value, int device)
+{
+    const tti_plan *p = c->p;
+    // Sums of a bucket go to one of them, and variables of a replica.
+    const tti_pnode *maker = &p->nodes[p->values[value].node];
+    int turn = maker->kind == TTI_TREE ? maker->key.rank : maker->device;
+    if (c->processes[device] == NULL && list_processes(c, device) != TT_OK)
+        return -1;
+    int n = c->n_processes[device];
+    return c->processes[device][((turn % n) + n) % n];
 }
 
 // The value as a process that is far away has it, once it was received there; -1.
 static int receive_once(receive_builder *c, int value, int device, const tti_pnode *piece)
 {
     tti_plan *p = c->p;
-    int place = 2 * TTI_MAX_DEVICES * (1 + p->top->devices[device]->task) +
+    int task = p->top->devices[device]->task; // places below n_devices are devices
+    int place = p->top->n_devices + task * (tti_mesh_size(&p->mesh, TTI_AXIS_DATA) + 1) +
                 (piece != NULL ? piece->piece + 1 : 0);
     device_pair *at = find_pair(c, value, place);
     if (at->copy == 0) {
@@ -271,8 +292,8 @@ static tt_status cut_input(receive_builder *c, int node, int k)
                         !p->values[v].is_range;
         // Its readers on a host that combine it read it where one of them has received it.
         bool is_shared = !in_piece && tti_kind_of(pn)->combines;
-        int at = is_shared ? receiver_of(p, v, device) : device;
-        v = receive_once(c, v, at, in_piece ? pn : NULL);
+        int at = is_shared ? receiver_of(c, v, device) : device;
+        v = at < 0 ? -1 : receive_once(c, v, at, in_piece ? pn : NULL);
         if (v < 0)
             return TT_ENOMEM;
         p->nodes[node].in[k] = v;
@@ -373,16 +394,21 @@ tt_status tti_plan_cut(tti_plan *p)
         return TT_OK;
     int64_t edges = (int64_t)p->n_fetched * TTI_MAX(p->top->n_tasks, 1), cap = 64;
     for (int64_t i = 0; i < p->n_nodes; i++)
-        edges += p->nodes[i].n_in;
+        for (int k = 0; k < p->nodes[i].n_in; k++)
+            edges += p->values[p->nodes[i].in[k]].device != p->nodes[i].device;
     while (cap < 4 * edges)
         cap *= 2;
     receive_builder c = {.p = p, .mask = (uint64_t)(cap - 1)};
     c.made = tti_calloc(p->ctx, (size_t)cap, sizeof(*c.made));
-    if (c.made == NULL)
-        return TT_ENOMEM;
-    tt_status st = cut_all(&c, p->n_nodes);
+    c.processes = tti_calloc(p->ctx, (size_t)p->top->n_devices, sizeof(*c.processes));
+    c.n_processes = tti_calloc(p->ctx, (size_t)p->top->n_devices, sizeof(*c.n_processes));
+    tt_status st = TT_ENOMEM;
+    if (c.made != NULL && c.processes != NULL && c.n_processes != NULL)
+        st = cut_all(&c, p->n_nodes);
     if (st == TT_OK && p->top->n_tasks > 1)
         st = tti_bundle_messages(p);
+    tti_free(p->ctx, c.processes);
+    tti_free(p->ctx, c.n_processes);
     tti_free(p->ctx, c.made);
     return st;
 }

@@ -72,10 +72,13 @@ typedef struct tti_collective_group {
 // ---- memory ----------------------------------------------------------------------------------
 
 /*
- * A device has an arena of its own and, where other processes read its values, one for those:
- * device d's is number TTI_MAX_DEVICES + d.
+ * A device has an arena of its own and, where other processes read its values, one for those: of n
+ * devices, device d's are numbers d and n + d.
  */
-#define TTI_N_ARENAS (2 * TTI_MAX_DEVICES)
+static inline int tti_arena_number(int n_devices, int device, bool is_mapped)
+{
+    return device + (is_mapped ? n_devices : 0);
+}
 
 // An argument whose address depends on the arena: patched when the arena moves.
 typedef struct tti_patch {
@@ -124,13 +127,13 @@ typedef struct tti_variable_use {
 } tti_variable_use;
 
 typedef struct tti_executable {
-    tti_entry_list lists[TTI_MAX_DEVICES];
+    tti_entry_list *lists; // by device
     tti_patch *patches;
     int64_t n_patches, cap_patches;
-    char *arena_at[TTI_N_ARENAS]; // what the addresses were made for
+    char **arena_at; // by arena: what the addresses were made for
     tti_constant *constants;
     int64_t n_constants, cap_constants;
-    tti_feed_staging staging[TTI_MAX_DEVICES];
+    tti_feed_staging *staging; // by device
 
     tti_call **feed_calls;  // by feed of the plan: its call, whose input is the caller's memory
     tti_variable_use *uses; // of variables, in the order of their names; run/ fills it

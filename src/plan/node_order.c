@@ -18,7 +18,8 @@ typedef struct edges {
     int64_t n, cap_from, cap_to;
     int *first; // by node: index of its first edge in next[]
     int *next;
-    int *missing; // by node: edges into it not yet satisfied
+    int *missing;       // by node: edges into it not yet satisfied
+    tti_order_key *key; // by node: the node's, side by side
     int *heap;
     int n_heap;
     int *waited; // by collective: its nodes that are not ready
@@ -28,8 +29,9 @@ static tt_status add_edge(edges *e, int from, int to)
 {
     if (from == to)
         return TT_OK;
-    if (!tti_grow(e->p->ctx, &e->from, &e->cap_from, e->n + 1, sizeof(int)) ||
-        !tti_grow(e->p->ctx, &e->to, &e->cap_to, e->n + 1, sizeof(int)))
+    if (e->n == TTI_MIN(e->cap_from, e->cap_to) && // else there is room
+        (!tti_grow(e->p->ctx, &e->from, &e->cap_from, e->n + 1, sizeof(int)) ||
+         !tti_grow(e->p->ctx, &e->to, &e->cap_to, e->n + 1, sizeof(int))))
         return TT_ENOMEM;
     e->from[e->n] = from;
     e->to[e->n++] = to;
@@ -57,16 +59,16 @@ int tti_version_of(const tti_plan *p, int value)
 }
 
 typedef struct write {
-    int root, node;
+    int node;
+    int next; // of the same variable; -1: this is the last
 } write;
 
-// The first write of root after the one by node version (-1: the first of all); -1: none.
-static int next_write(const write *w, int n, int root, int version)
+// The first write from w[at] on after the one by node version (-1: the first of all); -1: none.
+static int next_write(const write *w, int at, int version)
 {
-    for (int i = 0; i < n; i++)
-        if (w[i].root == root && w[i].node > version)
-            return w[i].node;
-    return -1;
+    while (at >= 0 && w[at].node <= version)
+        at = w[at].next;
+    return at < 0 ? -1 : w[at].node;
 }
 
 static tt_status variable_edges(edges *e)
@@ -79,16 +81,21 @@ static tt_status variable_edges(edges *e)
     if (max == 0)
         return TT_OK;
     write *writes = tti_alloc(p->ctx, sizeof(*writes) * (size_t)max);
-    int *first = tti_calloc(p->ctx, (size_t)p->n_values, sizeof(int)); // by root: first write + 1
+    // By root: its first and last write so far, + 1.
+    int *first = tti_calloc(p->ctx, 2 * (size_t)p->n_values, sizeof(int));
+    int *last = first + p->n_values;
     tt_status st = writes == NULL || first == NULL ? TT_ENOMEM : TT_OK;
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
         for (int k = 0; k < p->nodes[i].n_in && !p->nodes[i].is_dropped; k++) {
             if (!tti_writes_input(p, &p->nodes[i], k))
                 continue;
             int root = tti_root(p, p->nodes[i].in[k]);
-            writes[n++] = (write){root, (int)i};
+            writes[n] = (write){(int)i, -1};
             if (first[root] == 0)
-                first[root] = n;
+                first[root] = n + 1;
+            else
+                writes[last[root] - 1].next = n;
+            last[root] = ++n;
         }
     }
     for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++) {
@@ -101,12 +108,12 @@ static tt_status variable_edges(edges *e)
             if (p->nodes[i].kind == TTI_COLLECT && k > 0)
                 continue;                               // pieces that no other replica writes
             if (tti_writes_input(p, &p->nodes[i], k)) { // updates of one variable keep their order
-                int after = next_write(writes + at, n - at, root, (int)i);
+                int after = next_write(writes, at, (int)i);
                 if (after >= 0)
                     st = add_edge(e, (int)i, after);
                 continue;
             }
-            int w = next_write(writes + at, n - at, root, tti_version_of(p, p->nodes[i].in[k]));
+            int w = next_write(writes, at, tti_version_of(p, p->nodes[i].in[k]));
             if (w >= 0)
                 st = add_edge(e, (int)i, w);
         }
@@ -192,16 +199,16 @@ static void set_keys(tti_plan *p)
 
 // ---- the heap of ready nodes -----------------------------------------------------------------
 
-static bool before(const tti_plan *p, int a, int b)
+static bool before(const edges *e, int a, int b)
 {
-    int keys = tti_key_compare(p->nodes[a].key, p->nodes[b].key);
+    int keys = tti_key_compare(e->key[a], e->key[b]);
     return keys != 0 ? keys < 0 : a < b;
 }
 
 static void heap_push(edges *e, int node)
 {
     int i = e->n_heap++;
-    for (; i > 0 && before(e->p, node, e->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && before(e, node, e->heap[(i - 1) / 2]); i = (i - 1) / 2)
         e->heap[i] = e->heap[(i - 1) / 2];
     e->heap[i] = node;
 }
@@ -213,9 +220,9 @@ static int heap_pop(edges *e)
         int child = 2 * i + 1;
         if (child >= e->n_heap)
             break;
-        if (child + 1 < e->n_heap && before(e->p, e->heap[child + 1], e->heap[child]))
+        if (child + 1 < e->n_heap && before(e, e->heap[child + 1], e->heap[child]))
             child++;
-        if (!before(e->p, e->heap[child], last))
+        if (!before(e, e->heap[child], last))
             break;
         e->heap[i] = e->heap[child];
         i = child;
@@ -286,11 +293,14 @@ static tt_status sort_nodes(edges *e)
     e->next = tti_calloc(p->ctx, (size_t)e->n + 1, sizeof(int));
     e->missing = tti_calloc(p->ctx, n, sizeof(int));
     e->heap = tti_calloc(p->ctx, n, sizeof(int));
+    e->key = tti_alloc(p->ctx, n * sizeof(*e->key));
     e->waited = tti_calloc(p->ctx, (size_t)p->n_collectives + 1, sizeof(int));
     p->order = tti_plan_alloc(p, sizeof(int) * n);
     if (e->first == NULL || e->next == NULL || e->missing == NULL || e->heap == NULL ||
-        e->waited == NULL || p->order == NULL)
+        e->waited == NULL || p->order == NULL || e->key == NULL)
         return TT_ENOMEM;
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        e->key[i] = p->nodes[i].key;
     for (int64_t u = 0; u < p->n_collectives; u++)
         e->waited[u] = p->collectives[u].n;
     for (int64_t i = 0; i < e->n; i++) {
@@ -344,6 +354,7 @@ tt_status tti_plan_sort(tti_plan *p, tti_edges *out)
     tti_free(p->ctx, e.next);
     tti_free(p->ctx, e.missing);
     tti_free(p->ctx, e.heap);
+    tti_free(p->ctx, e.key);
     tti_free(p->ctx, e.waited);
     *out = (tti_edges){e.from, e.to, e.n};
     return st;

@@ -134,6 +134,25 @@ tt_status tti_plan_new(tt_graph *g, const tti_plan_request *req, tti_plan **out)
     return st != TT_OK ? st : tti_plan_in_budget(g, req, budget, out);
 }
 
+// A copy of the topology, and what a plan has for each of its devices.
+static tt_status by_device(tti_plan *p, const tti_topology *top)
+{
+    size_t n = (size_t)top->n_devices;
+    p->top = tti_plan_alloc(p, sizeof(*p->top));
+    void *arrays = tti_plan_alloc(p, tti_topology_bytes(top->n_devices));
+    p->devices = tti_plan_alloc(p, sizeof(*p->devices) * n);
+    p->exe.lists = tti_plan_alloc(p, sizeof(*p->exe.lists) * n);
+    p->exe.staging = tti_plan_alloc(p, sizeof(*p->exe.staging) * n);
+    p->exe.arena_at = tti_plan_alloc(p, sizeof(*p->exe.arena_at) * 2 * n);
+    if (p->top == NULL || arrays == NULL || p->devices == NULL || p->exe.lists == NULL ||
+        p->exe.staging == NULL || p->exe.arena_at == NULL)
+        return TT_ENOMEM;
+    tti_topology_copy_to(top, p->top, arrays);
+    if (p->mesh.speed != NULL)
+        p->mesh.speed = p->top->speed;
+    return TT_OK;
+}
+
 tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out)
 {
     tt_ctx *ctx = g->ctx;
@@ -146,13 +165,9 @@ tt_status tti_plan_make(tt_graph *g, const tti_plan_request *req, tti_plan **out
     p->is_dry_run = req->dry_run;
     p->mesh = req->mesh != NULL ? *req->mesh : (tti_mesh){.n_micro = 1};
     p->step = tti_plan_alloc(p, sizeof(*p->step));
-    p->top = tti_plan_alloc(p, sizeof(*p->top));
-    tt_status st = p->step == NULL || p->top == NULL ? TT_ENOMEM : TT_OK;
-    if (st == TT_OK) {
-        *p->top = *req->top;
-        p->mesh.speed = p->mesh.speed != NULL ? p->top->speed : NULL;
+    tt_status st = p->step == NULL ? TT_ENOMEM : by_device(p, req->top);
+    if (st == TT_OK)
         st = tti_mesh_check(ctx, &p->mesh, p->top->n_devices);
-    }
     if (st == TT_OK)
         st = tti_lanes_make(p, req, &p->lanes);
     p->began_ns = tti_now_ns();
@@ -188,13 +203,15 @@ void tti_plan_free(tti_plan *p)
     tti_free(p->ctx, p->nodes);
     tti_free(p->ctx, p->exe.patches);
     tti_free(p->ctx, p->collectives);
+    tti_free(p->ctx, p->communicators);
     tti_free(p->ctx, p);
 }
 
 void tti_plan_bind(tti_plan *p, char *const *arenas)
 {
     bool same = true;
-    for (int a = 0; a < TTI_N_ARENAS; a++)
+    int n_arenas = 2 * p->top->n_devices;
+    for (int a = 0; a < n_arenas; a++)
         same &= p->exe.arena_at[a] == arenas[a];
     if (same)
         return;
@@ -205,5 +222,5 @@ void tti_plan_bind(tti_plan *p, char *const *arenas)
         char *address = arenas[p->exe.patches[i].arena] + p->exe.patches[i].offset;
         memcpy(p->exe.patches[i].at, &address, sizeof(address));
     }
-    memcpy(p->exe.arena_at, arenas, sizeof(p->exe.arena_at));
+    memcpy(p->exe.arena_at, arenas, sizeof(*arenas) * (size_t)n_arenas);
 }

@@ -149,7 +149,7 @@ static inline void tti_piece_of(const tti_pnode *pn, int64_t *begin, int64_t *en
 
 // Devices, one of each replica, between which a library carries sums, or does not.
 typedef struct tti_communicator_plan {
-    int n, device[TTI_MAX_DEVICES];
+    int n, *device;
     bool is_usable;
     const char *words; // which, or why not
     void *state;       // the backend's, once the plan is to be run
@@ -209,8 +209,8 @@ typedef struct tti_plan {
     int64_t n_nodes, cap_nodes;
     int *order; // plan nodes
     int n_order;
-    tti_communicator_plan *communicators; // TTI_MAX_DEVICES; NULL: none was asked for
-    int n_communicators;
+    tti_communicator_plan *communicators; // that were asked for
+    int64_t n_communicators, cap_communicators;
     tti_collective_op *collectives;
     int64_t n_collectives, cap_collectives;
     struct tti_cross { // edges between devices, by plan node, and from library collectives
@@ -223,8 +223,8 @@ typedef struct tti_plan {
      * arena_start[2 d + 2]), what other processes map in the second half.
      */
     int *arena_values, *arena_start;
-    tti_device_plan devices[TTI_MAX_DEVICES];
-    size_t host_need; // bytes of the host's memory, of all CPUs without a limit
+    tti_device_plan *devices; // by device
+    size_t host_need;         // bytes of the host's memory, of all CPUs without a limit
 
     int *targets; // values of the outputs asked for, in the order asked
     int n_targets, n_fetched;
@@ -338,8 +338,8 @@ tt_status tti_plan_order(tti_plan *p);
  * of one run may work at once: run[i] is the first of its run; -1: none.
  */
 tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run);
-// arena_offsets.c: of the values of an arena, as arena_start numbers them.
-tt_status tti_plan_arena(tti_plan *p, int arena);
+// arena_offsets.c: of the values of all arenas.
+tt_status tti_plan_offsets(tti_plan *p) TTI_CHECKED;
 tt_status tti_plan_usage(tti_plan *p, const int *scratch);
 // Refuses a plan that exceeds a device's limit, with a table of its largest holders.
 tt_status tti_plan_check_limits(tti_plan *p, const size_t *new_variables);
@@ -375,10 +375,18 @@ static inline bool tti_is_of_collective(const tti_pnode *pn)
 // Is the node a library collective, or a view of what one makes?
 bool tti_is_on_collective(const tti_plan *p, int node);
 
+// The devices of a communicator, in memory of the plan; NULL: TT_ENOMEM recorded.
+tti_device **tti_communicator_devices(tti_plan *p, const tti_communicator_plan *g);
+
 // Adds a value or node; -1: TT_ENOMEM recorded. Pointers into the arrays move.
 int tti_plan_value(tti_plan *p, tti_value v);
 int tti_plan_node(tti_plan *p, tti_pnode n);
 int tti_root(const tti_plan *p, int value);
+// The arena of a root that is in one.
+static inline int tti_arena_of(const tti_plan *p, const tti_value *root)
+{
+    return tti_arena_number(p->top->n_devices, root->device, root->is_mapped);
+}
 // The plan node that made a value, on whatever device.
 const tti_pnode *tti_maker(const tti_plan *p, int value);
 // Does this plan node look at the elements of input k?

@@ -3,6 +3,7 @@
  */
 #include "plan/plan.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t bytes_of(const tti_plan *p, const tti_pnode *pn)
@@ -67,6 +68,66 @@ static void print_devices(tti_text *t, tti_plan *p)
         put_column(t, dp->received_bytes);
         tti_text_add(t, "\n");
     }
+}
+
+// Bytes that a device receives from other hosts.
+static size_t cross_bytes(const tti_plan *p, size_t *by_device)
+{
+    size_t most = 0;
+    memset(by_device, 0, sizeof(*by_device) * (size_t)p->top->n_devices);
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        if (pn->kind == TTI_RECV && pn->transfer != NULL && pn->n_out > 0)
+            by_device[pn->device] += p->values[pn->out].bytes;
+    }
+    for (int d = 0; d < p->top->n_devices; d++)
+        most = TTI_MAX(most, by_device[d]);
+    return most;
+}
+
+// How long the links take for what the busiest device receives in a step, where rates are known.
+static void print_links(tti_text *t, const tti_plan *p)
+{
+    const tti_topology *top = p->top;
+    size_t same = 0, *cross = tti_calloc(p->ctx, (size_t)top->n_devices, sizeof(*cross));
+    if (cross == NULL)
+        return;
+    size_t most = cross_bytes(p, cross);
+    for (int d = 0; d < top->n_devices; d++)
+        same = TTI_MAX(same, p->devices[d].received_bytes - cross[d]);
+    if (top->same_host > 0 || top->cross_host > 0)
+        tti_text_add(t, "\nlinks: the device that receives most takes");
+    if (top->same_host > 0)
+        tti_text_add(t, " %.3g ms from its own host at %.4g GB/s",
+                     1e3 * (double)same / top->same_host, 1e-9 * top->same_host);
+    if (top->cross_host > 0)
+        tti_text_add(t, "%s %.3g ms from other hosts at %.4g GB/s", top->same_host > 0 ? "," : "",
+                     1e3 * (double)most / top->cross_host, 1e-9 * top->cross_host);
+    if (top->same_host > 0 || top->cross_host > 0)
+        tti_text_add(t, "\n");
+    tti_free(p->ctx, cross);
+}
+
+// The backend of devices that are only planned for; NULL: there is none.
+static const tti_backend *bound_of(const tti_plan *p)
+{
+    for (int d = 0; d < p->top->n_devices; d++)
+        if (p->top->devices[d]->backend->bound != NULL)
+            return p->top->devices[d]->backend;
+    return NULL;
+}
+
+static void print_bound(tti_text *t, const tti_plan *p)
+{
+    const tti_backend *b = bound_of(p);
+    tti_facts facts;
+    if (b == NULL)
+        return;
+    b->facts(0, &facts);
+    tti_text_add(t,
+                 "\nThis machine has no %s: memory is an upper bound from the recorded profile of "
+                 "%s (%s).\n",
+                 b->name, facts.model, b->bound);
 }
 
 static void print_pipeline(tti_text *t, const tti_plan *p)
@@ -167,41 +228,77 @@ static void json_carried(tti_text *t, const tti_plan *p)
                  p->exe.n_groups);
 }
 
-// The same value between the same devices?
-static bool same_transfer(const tti_plan *p, const tti_pnode *a, const tti_pnode *b)
+// What is received: the same value between the same devices counts as one.
+typedef struct transfer {
+    const tt_tensor *tensor;
+    int from, to;
+    int first; // position of the first
+    int times;
+    size_t bytes;
+} transfer;
+
+static int by_transfer(const void *a, const void *b)
 {
-    return b->kind == TTI_RECV && a->node == b->node && a->device == b->device &&
-           a->from == b->from && p->values[a->out].tensor == p->values[b->out].tensor;
+    const transfer *x = a, *y = b;
+    int64_t id = x->tensor->node->id - y->tensor->node->id;
+    if (id != 0)
+        return id < 0 ? -1 : 1;
+    if (x->tensor != y->tensor)
+        return x->tensor < y->tensor ? -1 : 1; // of one node: in one array
+    if (x->from != y->from)
+        return x->from - y->from;
+    return x->to != y->to ? x->to - y->to : x->first - y->first;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return ((const transfer *)a)->first - ((const transfer *)b)->first;
+}
+
+// All there are, each once, in the plan's order; how many. list has room for those of every node.
+static int list_transfers(const tti_plan *p, transfer *list)
+{
+    int all = 0, n = 0;
+    for (int i = 0; i < p->n_order; i++) {
+        const tti_pnode *pn = &p->nodes[p->order[i]];
+        if (pn->kind == TTI_RECV)
+            list[all++] = (transfer){.tensor = p->values[pn->out].tensor,
+                                     .from = pn->from,
+                                     .to = pn->device,
+                                     .first = i,
+                                     .times = 1,
+                                     .bytes = p->values[pn->out].bytes};
+    }
+    qsort(list, (size_t)all, sizeof(*list), by_transfer);
+    for (int i = 0; i < all; i++) {
+        transfer *last = n > 0 ? &list[n - 1] : NULL;
+        if (last == NULL || last->tensor != list[i].tensor || last->from != list[i].from ||
+            last->to != list[i].to) {
+            list[n++] = list[i];
+            continue;
+        }
+        last->times++;
+        last->bytes += list[i].bytes;
+    }
+    qsort(list, (size_t)n, sizeof(*list), by_place);
+    return n;
 }
 
 // Each once, with how often: micro-batches repeat them.
 static void print_transfers(tti_text *t, const tti_plan *p)
 {
-    bool any = false;
-    for (int i = 0; i < p->n_order; i++) {
-        const tti_pnode *pn = &p->nodes[p->order[i]];
-        size_t bytes = 0;
-        int times = 0;
-        bool told = false;
-        for (int k = 0; k < i && !told && pn->kind == TTI_RECV; k++)
-            told = same_transfer(p, pn, &p->nodes[p->order[k]]);
-        if (pn->kind != TTI_RECV || told)
-            continue;
-        for (int k = i; k < p->n_order; k++) {
-            if (!same_transfer(p, pn, &p->nodes[p->order[k]]))
-                continue;
-            bytes += p->values[p->nodes[p->order[k]].out].bytes;
-            times++;
-        }
-        tti_text_add(t, "%s%s -> %s  %-28s ", any ? "" : "\ntransfers\n",
-                     p->top->devices[pn->from]->name, p->top->devices[pn->device]->name,
-                     pn->node->name);
-        put_human(t, bytes);
-        if (times > 1)
-            tti_text_add(t, " in %d parts", times);
+    transfer *list = tti_calloc(p->ctx, (size_t)p->n_order + 1, sizeof(*list));
+    int n = list == NULL ? 0 : list_transfers(p, list);
+    for (int i = 0; i < n; i++) {
+        tti_text_add(t, "%s%s -> %s  %-28s ", i > 0 ? "" : "\ntransfers\n",
+                     p->top->devices[list[i].from]->name, p->top->devices[list[i].to]->name,
+                     p->nodes[p->order[list[i].first]].node->name);
+        put_human(t, list[i].bytes);
+        if (list[i].times > 1)
+            tti_text_add(t, " in %d parts", list[i].times);
         tti_text_add(t, "\n");
-        any = true;
     }
+    tti_free(p->ctx, list);
 }
 
 // A plan on one device, in one go, has nothing to say of layouts.
@@ -272,6 +369,8 @@ static void print_text(tti_text *t, tti_plan *p)
     }
     print_devices(t, p);
     print_mesh(t, p);
+    print_bound(t, p);
+    print_links(t, p);
     print_pipeline(t, p);
     print_recompute(t, p);
     print_carried(t, p);
@@ -345,6 +444,10 @@ static void print_json(tti_text *t, tti_plan *p)
         tti_text_add(t, ",\n\"recompute\":{\"nodes\":%d,\"forward_percent\":%d}", p->n_recomputed,
                      recompute_percent(p));
     json_carried(t, p);
+    if (bound_of(p) != NULL) {
+        tti_text_add(t, ",\n\"bound\":");
+        tti_text_json(t, bound_of(p)->bound);
+    }
     tti_text_add(t, "}\n");
 }
 

@@ -77,8 +77,7 @@ void tti_session_forget(tt_session *s)
 // What every plan of the session has in common.
 static void fill_request(tt_session *s, tti_plan_request *r)
 {
-    r->top = s->top != NULL ? s->top : r->top != NULL ? r->top : &s->ctx->top;
-    r->watch = s->watch;
+    r->top = r->top != NULL ? r->top : s->top;
     r->hook = s->hook.fn != NULL ? &s->hook : NULL;
     r->no_fuse = s->no_fuse;
     r->no_fold = s->no_fold;
@@ -89,7 +88,8 @@ static void fill_request(tt_session *s, tti_plan_request *r)
     r->user = s;
 }
 
-static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
+// A plan that the session does not keep yet.
+static tt_status new_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
 {
     for (int i = 0; i < r->n_targets; i++)
         if (r->targets[i] == NULL || r->targets[i]->graph != s->graph)
@@ -108,6 +108,14 @@ static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
         tti_plan_free(p);
         return st;
     }
+    *out = p;
+    return TT_OK;
+}
+
+static tt_status make_plan(tt_session *s, tti_plan_request *r, tti_plan **out)
+{
+    tti_plan *p;
+    TT_TRY(new_plan(s, r, &p));
     p->key = plan_key(r);
     p->next = s->plans;
     s->plans = p;
@@ -162,6 +170,27 @@ static tt_status default_targets(tt_session *s, tt_tensor ***out, int *n)
     return TT_OK;
 }
 
+// The request of a plan to look at; *made, to be freed, has its targets where opts names none.
+static tt_status look_request(tt_session *s, const tt_plan_opts *opts, tti_plan_request *r,
+                              tt_tensor ***made)
+{
+    *made = NULL;
+    *r = (tti_plan_request){.targets = opts->targets,
+                            .n_targets = opts->n_targets,
+                            .rows = opts->rows == 0 ? 1 : opts->rows,
+                            .micro = opts->micro,
+                            .recompute = s->recompute,
+                            .dry_run = true};
+    if (opts->n_targets == 0) {
+        TT_TRY(default_targets(s, made, &r->n_targets));
+        r->targets = *made;
+    }
+    r->n_fetched = r->n_targets;
+    if (opts->n_fetched > 0 && opts->n_targets > 0)
+        r->n_fetched = TTI_MIN(opts->n_fetched, r->n_targets);
+    return TT_OK;
+}
+
 char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
 {
     if (s == NULL || tti_is_stuck(s->ctx))
@@ -169,21 +198,10 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
     TTI_OPTS_OWN(s->ctx, "plan", tt_plan_opts, opts);
     if (opts == NULL)
         return NULL;
-    tt_tensor **made = NULL;
-    tti_plan_request r = {.targets = opts->targets,
-                          .n_targets = opts->n_targets,
-                          .rows = opts->rows == 0 ? 1 : opts->rows,
-                          .recompute = s->recompute,
-                          .dry_run = true};
-    if (opts->n_targets == 0) {
-        if (default_targets(s, &made, &r.n_targets) != TT_OK)
-            return NULL;
-        r.targets = made;
-    }
-    r.n_fetched = r.n_targets;
-    r.micro = opts->micro;
-    if (opts->n_fetched > 0 && opts->n_targets > 0)
-        r.n_fetched = TTI_MIN(opts->n_fetched, r.n_targets);
+    tt_tensor **made;
+    tti_plan_request r;
+    if (look_request(s, opts, &r, &made) != TT_OK)
+        return NULL;
     tti_plan *p;
     char *text = NULL;
     bool found = tti_find_plan(s, &r, &p) == TT_OK;
@@ -192,6 +210,40 @@ char *tt_plan_print_with(tt_session *s, const tt_plan_opts *opts)
         text = tti_plan_text(p, opts->form);
     tti_free(s->ctx, made);
     return text;
+}
+
+tt_status tti_session_look(tt_session *s, const tt_plan_opts *opts, const tti_topology *top,
+                           struct tti_stage_watch *watch, tti_plan **out)
+{
+    tt_tensor **made;
+    tti_plan_request r;
+    TT_TRY(look_request(s, opts, &r, &made));
+    r.top = top;
+    r.watch = watch;
+    tti_plan *p;
+    tt_status st = new_plan(s, &r, &p);
+    if (st == TT_OK) {
+        r.watch = NULL; // saw it
+        st = tti_plan_compare(p, &r);
+        if (st == TT_OK)
+            *out = p;
+        else
+            tti_plan_free(p);
+    }
+    tti_free(s->ctx, made);
+    return st;
+}
+
+tt_status tti_session_set_speeds(tt_session *s, const double *speed)
+{
+    tti_topology top;
+    TT_TRY(tti_topology_copy(s->ctx, s->top, &top));
+    memcpy(top.speed, speed, sizeof(*speed) * (size_t)top.n_devices);
+    tti_session_forget(s);
+    tti_topology_free(s->ctx, &s->own_top);
+    s->own_top = top;
+    s->top = &s->own_top;
+    return TT_OK;
 }
 
 tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *const *targets,

@@ -72,13 +72,13 @@ struct tt_session {
     char dump[TTI_NAME_MAX];
     char *recompute; // a copy; NULL: none
     tti_hook hook;   // for buckets of gradients; fn NULL: none
-    // What its plans are for; NULL: the context's. With another it can only look at them.
+    // What its plans are for: the context's, or one of its own with other speeds.
     const tti_topology *top;
-    struct tti_stage_watch *watch; // sees its plans being made; NULL: nobody does
+    tti_topology own_top;
 
-    tti_plan *plans; // newest first
-    char *arenas[TTI_N_ARENAS];
-    size_t arena_bytes[TTI_N_ARENAS];
+    tti_plan *plans;     // newest first
+    char **arenas;       // by arena of the context's devices (plan/executable.h)
+    size_t *arena_bytes; // likewise
     uint8_t paint;
     bool is_painted;
     struct tti_meeting *meeting; // several processes: tasks.c; NULL: one
@@ -199,7 +199,7 @@ typedef struct tti_trial {
     int64_t rows;
     int micro;
     const char *recompute;
-    const tti_topology *top; // NULL: the context's
+    const tti_topology *top; // NULL: the session's
     const tti_homes *follow; // the variables of a run before it; NULL: none
     tti_homes *homes;        // those of this one are put here; NULL: not wanted
 } tti_trial;
@@ -210,9 +210,16 @@ typedef struct tti_need {
     size_t added;            // variables that the run before, whose homes it follows, has not there
     size_t limit;            // of the device; 0: none
 } tti_need;
-// What it would need on each device. Fails as the plan would, but for limits.
-tt_status tti_session_try(tt_session *s, const tti_trial *t,
-                          tti_need out[TTI_MAX_DEVICES]) TTI_CHECKED;
+// What it would need on each device of its topology. Fails as the plan would, but for limits.
+tt_status tti_session_try(tt_session *s, const tti_trial *t, tti_need *out) TTI_CHECKED;
+// Lanes by other speeds of the devices, where share: auto says so, from the next plan on.
+tt_status tti_session_set_speeds(tt_session *s, const double *speed) TTI_CHECKED;
+/*
+ * A plan that is only looked at: for some topology (NULL: the session's), its stages seen by a
+ * watch (NULL: by none). The session does not keep it: free it with tti_plan_free().
+ */
+tt_status tti_session_look(tt_session *s, const tt_plan_opts *opts, const tti_topology *top,
+                           struct tti_stage_watch *watch, tti_plan **out) TTI_CHECKED;
 // Makes and keeps the plan that a run of the session will use; dry_run: without memory.
 tt_status tti_session_plan(tt_session *s, const tti_topology *top, tt_tensor *const *targets,
                            int n_targets, int n_fetched, int64_t rows, int micro,
@@ -223,9 +230,9 @@ tt_status tti_find_plan(tt_session *s, tti_plan_request *r, tti_plan **out) TTI_
  * speed.c: what each device gets done in a moment, all of them working at once; only the ratios
  * mean something. All processes do it together.
  */
-tt_status tti_measure_speeds(tt_ctx *ctx, double speed[TTI_MAX_DEVICES]) TTI_CHECKED;
+tt_status tti_measure_speeds(tt_ctx *ctx, double *speed) TTI_CHECKED;
 // Numbers of this process's devices in, of all devices out; all processes do it together.
-tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES]) TTI_CHECKED;
+tt_status tti_by_device(tt_ctx *ctx, double *values) TTI_CHECKED;
 const void *tti_value_data(const tt_session *s, const tti_plan *p, int value);
 
 #endif

@@ -11,7 +11,8 @@ static void session_release(tt_session *s)
 {
     tti_session_forget(s);
     tti_meeting_free(s);
-    for (int d = 0; d < s->ctx->top.n_devices; d++) {
+    bool has_arenas = s->arenas != NULL && s->arena_bytes != NULL;
+    for (int d = 0; has_arenas && d < s->ctx->top.n_devices; d++) {
         tti_device *dev = s->ctx->top.devices[d];
         tti_device_free(dev, s->arenas[d], s->arena_bytes[d]);
         atomic_fetch_sub(&dev->arena, s->arena_bytes[d]);
@@ -21,6 +22,9 @@ static void session_release(tt_session *s)
     tti_free(s->ctx, s->spans);
     tti_free(s->ctx, s->rows);
     tti_free(s->ctx, s->dumped);
+    tti_free(s->ctx, s->arenas);
+    tti_free(s->ctx, s->arena_bytes);
+    tti_topology_free(s->ctx, &s->own_top);
     tti_free(s->ctx, s->clocks);
     tti_free(s->ctx, s->targets);
     tti_free(s->ctx, s->recompute);
@@ -66,6 +70,7 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     memset(s, 0, sizeof(*s));
     s->ctx = ctx;
     s->graph = g;
+    s->top = &ctx->top;
     s->store = opts->store != NULL ? opts->store : g->store != NULL ? g->store : ctx->store;
     atomic_fetch_add(&s->store->refs, 1);
     s->hashes = opts->hashes || opts->dump != NULL;
@@ -76,6 +81,8 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
     pthread_mutex_init(&s->rows_mu, NULL);
     if (opts->dump != NULL)
         strncpy(s->dump, opts->dump, sizeof(s->dump) - 1);
+    s->arenas = tti_calloc(ctx, 2 * (size_t)ctx->top.n_devices, sizeof(*s->arenas));
+    s->arena_bytes = tti_calloc(ctx, 2 * (size_t)ctx->top.n_devices, sizeof(*s->arena_bytes));
     s->clocks = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->clocks));
     if (s->trace)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
@@ -232,8 +239,7 @@ const void *tti_value_data(const tt_session *s, const tti_plan *p, int value)
     const tti_value *root = &p->values[tti_root(p, value)];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return s->arenas[root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0)] + root->offset +
-               skip;
+        return s->arenas[tti_arena_of(p, root)] + root->offset + skip;
     if (root->memory == TTI_STAGED)
         return p->exe.staging[root->device].data + root->offset + skip;
     return (const char *)root->fixed + skip;

@@ -45,18 +45,23 @@ static void probe_task(void *arg)
     p->rounds = rounds / (double)TTI_MAX(now - begin, 1);
 }
 
-tt_status tti_by_device(tt_ctx *ctx, double values[TTI_MAX_DEVICES])
+tt_status tti_by_device(tt_ctx *ctx, double *values)
 {
-    double all[TT_MAX_TASKS][TTI_MAX_DEVICES];
+    int n = ctx->top.n_devices;
     if (ctx->top.n_tasks < 2)
         return TT_OK;
-    TT_TRY(tti_world_exchange(ctx->world, "times", values, sizeof(all[0]), all, 0));
-    for (int d = 0; d < ctx->top.n_devices; d++)
-        values[d] = all[ctx->top.devices[d]->task][d];
-    return TT_OK;
+    double *all = tti_calloc(ctx, (size_t)ctx->top.n_tasks * (size_t)n, sizeof(*all));
+    if (all == NULL)
+        return TT_ENOMEM;
+    tt_status st =
+        tti_world_exchange(ctx->world, "times", values, sizeof(*values) * (size_t)n, all, 0);
+    for (int d = 0; st == TT_OK && d < n; d++)
+        values[d] = all[ctx->top.devices[d]->task * n + d];
+    tti_free(ctx, all);
+    return st;
 }
 
-tt_status tti_measure_speeds(tt_ctx *ctx, double speed[TTI_MAX_DEVICES])
+tt_status tti_measure_speeds(tt_ctx *ctx, double *speed)
 {
     probe probes[TTI_MAX_DEVICES];
     int n = 0; // of the context's devices have been looked at

@@ -65,9 +65,10 @@ static tt_status join_devices(tt_ctx *ctx)
     tti_roll *mine = &rolls[ctx->top.n_tasks];
     const tti_rank *self = tti_world_rank(ctx->world, ctx->top.task);
     memcpy(mine->name, self->name, sizeof(mine->name));
+    tti_set near = {mine->near, ctx->top.n_tasks};
     for (int r = 0; r < ctx->top.n_tasks; r++)
-        mine->near |= (uint64_t)(r == ctx->top.task || tti_world_rank(ctx->world, r)->shares_memory)
-                      << r;
+        if (r == ctx->top.task || tti_world_rank(ctx->world, r)->shares_memory)
+            tti_set_add(&near, r);
     tti_devices_tell(ctx, mine);
     tt_status st = tti_world_exchange(ctx->world, "devices", mine, sizeof(*mine), rolls, 0);
     if (st == TT_OK)
@@ -112,7 +113,7 @@ void tti_meeting_free(tt_session *s)
         return;
     for (int d = 0; d < s->ctx->top.n_devices; d++) {
         tti_device *dev = s->ctx->top.devices[d];
-        size_t near = s->arena_bytes[TTI_MAX_DEVICES + d];
+        size_t near = s->arena_bytes[s->ctx->top.n_devices + d];
         tti_segment_free(&m->arenas[d]);
         atomic_fetch_sub(&dev->arena, near);
         atomic_fetch_sub(&dev->used, near + (dev->is_away ? s->arena_bytes[d] : 0));
@@ -200,7 +201,7 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
         TT_TRY(open_meeting(s));
     for (int d = 0; d < ctx->top.n_devices; d++) {
         tti_device *dev = ctx->top.devices[d];
-        size_t need = p->devices[d].mapped_bytes, *has = &s->arena_bytes[TTI_MAX_DEVICES + d];
+        size_t need = p->devices[d].mapped_bytes, *has = &s->arena_bytes[ctx->top.n_devices + d];
         TT_TRY(grow_own(s, d, p->devices[d].arena_bytes - need));
         task[d] = dev->task;
         is_new[d] = need > *has;
@@ -217,7 +218,7 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
     if (any)
         TT_TRY(swap(s, "arenas", s->meeting->arenas, task, is_new, ctx->top.n_devices));
     for (int d = 0; any && d < ctx->top.n_devices; d++)
-        s->arenas[TTI_MAX_DEVICES + d] = s->meeting->arenas[d].at;
+        s->arenas[ctx->top.n_devices + d] = s->meeting->arenas[d].at;
     return TT_OK;
 }
 

@@ -65,13 +65,13 @@ static tti_device *followed_home(void *user, const tt_node *var)
     return NULL;
 }
 
-tt_status tti_session_try(tt_session *s, const tti_trial *t, tti_need out[TTI_MAX_DEVICES])
+tt_status tti_session_try(tt_session *s, const tti_trial *t, tti_need *out)
 {
-    const tti_topology *top = t->top != NULL ? t->top : &s->ctx->top;
+    const tti_topology *top = t->top != NULL ? t->top : s->top;
     tti_mesh mesh;
     tti_plan *p;
     follower f = {top, t->follow};
-    memset(out, 0, sizeof(*out) * TTI_MAX_DEVICES);
+    memset(out, 0, sizeof(*out) * (size_t)top->n_devices);
     TT_TRY(top->strategy->mesh(top, s->graph, &mesh));
     tti_plan_request r = {.targets = t->targets,
                           .n_targets = t->n_targets,

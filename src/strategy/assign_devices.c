@@ -42,9 +42,6 @@ static tt_status check_shares(tt_ctx *ctx, const char *name, const char *text, i
         if (x <= 0)
             return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': %s must be above 0", name,
                            text, begin);
-        if (*n == TTI_MAX_DEVICES)
-            return TT_FAIL(ctx, TT_EINVAL, "strategy %s: share '%.64s': more than %d numbers", name,
-                           text, TTI_MAX_DEVICES);
         (*n)++;
         s += length;
         if (*s == '\0')

@@ -19,10 +19,10 @@ static const char *const update_words[] = {"auto", "each", "shard", NULL};
 const tt_option tti_spread_rows[] = {
     ROW(replicas, INT32, "0",
         "number of data-parallel copies of the model; 0: as many as the devices allow",
-        TTI_MAX_DEVICES, NULL),
+        TT_MAX_LANES, NULL),
     ROW(stages, INT32, "0",
         "pipeline: number of devices per replica; 0: from pins, else devices / replicas",
-        TTI_MAX_DEVICES, NULL),
+        TT_MAX_LANES, NULL),
     ROW(schedule, ENUM, "1f1b", "pipeline: order in which stages process micro-batches", 0,
         schedule_words),
     ROW(chunks, INT32, "0", "pipeline, schedule interleaved: number of stages per device; 0: 2",

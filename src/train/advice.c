@@ -24,21 +24,23 @@ typedef struct advisor {
 // Would it fit? *most: bytes on the device that is fullest. What cannot be planned does not fit.
 static bool fits(advisor *a, const tti_variant *v, size_t *most)
 {
-    tti_need step[TTI_MAX_DEVICES], validation[TTI_MAX_DEVICES];
+    tti_needs needs;
     tt_ctx *ctx = a->model->ctx;
-    if (tti_variant_try(a->model, v, a->load, step, validation) != TT_OK) {
-        tt_clear_error(ctx);
+    tti_attempt attempt;
+    tti_attempt_begin(ctx, &attempt);
+    tt_status st = tti_variant_try(a->model, v, a->load, &needs);
+    if (tti_attempt_end(ctx, &attempt) != TT_OK || st != TT_OK)
         return false;
-    }
     bool good = true;
     size_t host = 0;
     *most = 0;
     for (int d = 0; d < v->top->n_devices; d++) {
-        size_t need = tti_need_of(&step[d], &validation[d]);
+        size_t need = tti_need_of(&needs.step[d], &needs.validation[d]);
         *most = TTI_MAX(*most, need);
-        good &= step[d].limit == 0 || need <= step[d].limit;
+        good &= needs.step[d].limit == 0 || need <= needs.step[d].limit;
         host += d < ctx->top.n_devices && tti_is_host(ctx, d) ? need : 0;
     }
+    tti_needs_free(ctx, &needs);
     return good && (ctx->top.host_memory == 0 || host <= ctx->top.host_memory);
 }
 
@@ -116,19 +118,17 @@ static bool fits_on(advisor *a, int n, const tti_strategy *strategy, size_t *mos
 {
     tti_variant v = as_it_is(a);
     tti_topology other;
+    tt_ctx *ctx = a->model->ctx;
     bool same = n == a->top->n_devices;
     if (n < a->top->n_devices || (same && strategy == a->top->strategy))
         return false;
-    if (same) {
-        other = *a->top;
-        other.made = NULL;
-    } else if (tti_topology_make(a->model->ctx, a->top, 1, n, &other) != TT_OK) {
+    if ((same ? tti_topology_copy(ctx, a->top, &other)
+              : tti_topology_make(ctx, a->top, 1, n, &other)) != TT_OK)
         return false;
-    }
     other.strategy = strategy;
     v.top = &other;
     bool good = fits(a, &v, most);
-    tti_topology_free(a->model->ctx, &other);
+    tti_topology_free(ctx, &other);
     return good;
 }
 
@@ -159,7 +159,7 @@ static void advise_devices(advisor *a, const char *strategy)
 // Fewer micro-batches of a pipeline: fewer partial sums of gradients wait for each other.
 static void advise_micro(advisor *a)
 {
-    tti_topology other = *a->top;
+    tti_topology other = *a->top; // borrows its arrays
     tti_variant v = as_it_is(a);
     char what[48];
     size_t most;
@@ -188,9 +188,13 @@ static void say_bf16(void *arg)
 
 static void advise_bf16(advisor *a)
 {
-    if (a->model->step->opts.precision == TT_PRECISION_F32 &&
-        tti_compile_try(a->model, TT_PRECISION_BF16, say_bf16, a) != TT_OK)
-        tt_clear_error(a->model->ctx);
+    tti_attempt attempt;
+    if (a->model->step->opts.precision != TT_PRECISION_F32)
+        return;
+    tti_attempt_begin(a->model->ctx, &attempt);
+    tt_status st = tti_compile_try(a->model, TT_PRECISION_BF16, say_bf16, a);
+    (void)tti_attempt_end(a->model->ctx, &attempt);
+    (void)st; // what cannot be compiled so is not said
 }
 
 static void advise(advisor *a)
@@ -224,10 +228,7 @@ tt_status tti_refuse(tt_model *m, const tti_load *l, const tti_topology *top, bo
     tt_ctx *ctx = m->ctx;
     advisor a = {.model = m, .load = l, .top = top, .is_full = is_full, .text = {.ctx = ctx}};
     tti_text_add(&a.text, "%s", message);
-    tt_clear_error(ctx);
-    ctx->is_hushed = true;
     advise(&a);
-    ctx->is_hushed = false;
     char *text = tti_text_take(&a.text);
     tt_status st = TT_FAIL(ctx, TT_ELIMIT, "%s", text != NULL ? text : "a limit is too small");
     tti_free(ctx, text);

@@ -152,6 +152,14 @@ void tti_few_rows_warn(tt_model *m, int64_t rows);
 tt_tensor **tti_step_targets(tt_model *m);
 // The plan of a step with rows rows in so many parts, as tt_plan_print() has it; NULL: recorded.
 char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form form);
+// A plan of a step to look at, as tti_session_look(): for this context's devices if they have the
+// memory, or for another topology.
+struct tti_topology;
+struct tti_stage_watch;
+struct tti_plan;
+tt_status tti_step_look(tt_model *m, int64_t rows, int64_t accumulate,
+                        const struct tti_topology *top, struct tti_stage_watch *watch,
+                        struct tti_plan **out) TTI_CHECKED;
 
 // What a fit asks of the devices' memory. validate_records 0: no validation.
 typedef struct tti_load {

@@ -35,7 +35,7 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
 {
     tt_ctx *ctx = g->ctx;
     tti_mesh m;
-    int end[TTI_MAX_DEVICES], first = ctx->top.lanes, last = 0;
+    int first = ctx->top.lanes, last = 0;
     tti_data_own(data, 0, 0, 0);
     if (ctx->top.n_tasks < 2)
         return TT_OK;
@@ -43,6 +43,9 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
     int replicas = tti_mesh_size(&m, TTI_AXIS_DATA), n_pipe = tti_mesh_size(&m, TTI_AXIS_PIPE);
     if (m.n_axes == 0 || replicas - m.n_without_lanes > ctx->top.lanes)
         return TT_OK;
+    int *end = tti_calloc(ctx, (size_t)replicas, sizeof(*end));
+    if (end == NULL)
+        return TT_ENOMEM;
     tti_assign_lanes(&m, ctx->top.lanes, end);
     for (int r = 0; r < replicas; r++)
         for (int l = 0; l < n_pipe; l++) {
@@ -51,6 +54,7 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
             first = TTI_MIN(first, r > 0 ? end[r - 1] : 0);
             last = TTI_MAX(last, end[r]);
         }
+    tti_free(ctx, end);
     tti_data_own(data, TTI_MIN(first, last), last, ctx->top.lanes);
     return TT_OK;
 }

@@ -81,40 +81,67 @@ static double slowest(const tti_mesh *m, const int *end, const double *lane)
     return most;
 }
 
-static tt_status assign_anew(tti_fit *f)
+// By replica: lanes up to which it takes now and then, and the time of one lane.
+typedef struct assignment {
+    int *was, *now;
+    double *lane;
+    double *times, *speed; // by device
+} assignment;
+
+static tt_status assignment_alloc(tt_ctx *ctx, int n, assignment *d)
+{
+    size_t rooms = (size_t)n + 1;
+    d->was = tti_calloc(ctx, 2 * rooms, sizeof(int));
+    d->lane = tti_calloc(ctx, 3 * rooms, sizeof(double));
+    if (d->was == NULL || d->lane == NULL)
+        return TT_ENOMEM;
+    d->now = d->was + rooms;
+    d->times = d->lane + rooms;
+    d->speed = d->times + rooms;
+    return TT_OK;
+}
+
+static void tell(tti_fit *f, const tti_mesh *m, const assignment *d)
 {
     tt_ctx *ctx = f->model->ctx;
-    tti_mesh m;
-    int was[TTI_MAX_DEVICES], now[TTI_MAX_DEVICES];
-    double lane[TTI_MAX_DEVICES], speed[TTI_MAX_DEVICES] = {0};
-    TT_TRY(ctx->top.strategy->mesh(&ctx->top, f->step->graph, &m));
-    int first = m.n_without_lanes, replicas = tti_mesh_size(&m, TTI_AXIS_DATA);
-    if (replicas - first < 2 || replicas - first > ctx->top.lanes)
-        return TT_OK;
-    tti_assign_lanes(&m, ctx->top.lanes, was);
-    double times[TTI_MAX_DEVICES] = {0};
-    for (int d = 0; d < ctx->top.n_devices; d++)
-        times[d] = (double)(compute_of(f, d) - f->share_marks[d]);
-    TT_TRY(tti_by_device(ctx, times));
-    if (!lane_times(times, &m, was, lane))
-        return TT_OK;
-    for (int r = first; r < replicas; r++)
-        for (int l = 0; l < tti_mesh_size(&m, TTI_AXIS_PIPE); l++)
-            speed[tti_mesh_device(&m, r, l)] = lane[first] / lane[r];
-    m.speed = speed;
-    tti_assign_lanes(&m, ctx->top.lanes, now);
-    if (slowest(&m, now, lane) > (1 - GAIN) * slowest(&m, was, lane))
-        return TT_OK;
-    for (int d = 0; d < ctx->top.n_devices; d++) // what the mesh goes by
-        ctx->top.speed[d] = speed[d] > 0 ? speed[d] : ctx->top.speed[d];
-    tti_session_forget(f->step->session);
     char before[256], after[256];
-    lanes_text(was, replicas, before, sizeof(before));
-    lanes_text(now, replicas, after, sizeof(after));
+    int replicas = tti_mesh_size(m, TTI_AXIS_DATA);
+    lanes_text(d->was, replicas, before, sizeof(before));
+    lanes_text(d->now, replicas, after, sizeof(after));
     tt_pair pairs[] = {
         {"step", (double)f->step->step, NULL}, {"lanes", 0, after}, {"was", 0, before}};
     tti_emit_pairs(ctx, "share", pairs, TTI_COUNT(pairs));
     TT_LOG(ctx, TT_INFO, "share auto: replicas now have %s lanes; before, %s", after, before);
+}
+
+static tt_status assign_anew(tti_fit *f, assignment *d)
+{
+    tt_ctx *ctx = f->model->ctx;
+    const tti_topology *top = f->step->session->top;
+    tti_mesh m;
+    TT_TRY(top->strategy->mesh(top, f->step->graph, &m));
+    int first = m.n_without_lanes, replicas = tti_mesh_size(&m, TTI_AXIS_DATA);
+    if (replicas - first < 2 || replicas - first > top->lanes)
+        return TT_OK;
+    TT_TRY(assignment_alloc(ctx, top->n_devices, d));
+    tti_assign_lanes(&m, top->lanes, d->was);
+    for (int i = 0; i < top->n_devices; i++)
+        d->times[i] = (double)(compute_of(f, i) - f->share_marks[i]);
+    TT_TRY(tti_by_device(ctx, d->times));
+    if (!lane_times(d->times, &m, d->was, d->lane))
+        return TT_OK;
+    memcpy(d->speed, top->speed, sizeof(*d->speed) * (size_t)top->n_devices);
+    for (int r = first; r < replicas; r++)
+        for (int l = 0; l < tti_mesh_size(&m, TTI_AXIS_PIPE); l++)
+            d->speed[tti_mesh_device(&m, r, l)] = d->lane[first] / d->lane[r];
+    m.speed = d->speed;
+    tti_assign_lanes(&m, top->lanes, d->now);
+    if (slowest(&m, d->now, d->lane) > (1 - GAIN) * slowest(&m, d->was, d->lane))
+        return TT_OK;
+    TT_TRY(tti_session_set_speeds(f->step->session, d->speed));
+    if (f->model->session != NULL) // validation has the same lanes
+        TT_TRY(tti_session_set_speeds(f->model->session, d->speed));
+    tell(f, &m, d);
     return TT_OK;
 }
 
@@ -125,7 +152,10 @@ tt_status tti_fit_share(tti_fit *f)
         return mark(f);
     if (done != FIRST + STEPS || f->share_marks == NULL)
         return TT_OK;
-    tt_status st = assign_anew(f);
+    assignment d = {NULL};
+    tt_status st = assign_anew(f, &d);
+    tti_free(f->model->ctx, d.was);
+    tti_free(f->model->ctx, d.lane);
     tti_free(f->model->ctx, f->share_marks);
     f->share_marks = NULL;
     return st;

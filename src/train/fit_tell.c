@@ -74,7 +74,7 @@ void tti_fit_begin_event(tti_fit *f)
     tt_ctx *ctx = f->model->ctx;
     warn_of_devices(f);
     warn_of_stages(f);
-    char devices[TTI_MAX_DEVICES * 34] = "";
+    char devices[TTI_MAX_DEVICES * 34] = ""; // of an open context
     size_t n = 0;
     for (int i = 0; i < tt_device_count(ctx); i++) {
         tt_device_info d;

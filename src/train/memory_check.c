@@ -64,32 +64,42 @@ static int64_t rest_of(const tt_ctx *ctx, int64_t records, int64_t rows)
     return streams && records > rows ? records % rows : 0;
 }
 
-static void add_rest(tti_need out[TTI_MAX_DEVICES], const tti_need rest[TTI_MAX_DEVICES])
+static void add_rest(tti_need *out, const tti_need *rest, int n)
 {
-    for (int d = 0; d < TTI_MAX_DEVICES; d++)
+    for (int d = 0; d < n; d++)
         out[d].arena += rest[d].fixed;
 }
 
-tt_status tti_variant_try(tt_model *m, const tti_variant *v, const tti_load *l,
-                          tti_need step[TTI_MAX_DEVICES], tti_need validation[TTI_MAX_DEVICES])
+void tti_needs_free(tt_ctx *ctx, tti_needs *n)
+{
+    tti_free(ctx, n->step);
+    *n = (tti_needs){NULL, NULL};
+}
+
+tt_status tti_variant_try(tt_model *m, const tti_variant *v, const tti_load *l, tti_needs *out)
 {
     int64_t rows = v->batch * v->accumulate, rest = rest_of(m->ctx, l->records, rows);
-    tti_need more[TTI_MAX_DEVICES];
+    int n = v->top->n_devices;
+    tti_need *needs = tti_calloc(m->ctx, 3 * (size_t)n, sizeof(*needs)), *more = needs + 2 * n;
     tti_homes homes = {0};
-    memset(validation, 0, sizeof(*validation) * TTI_MAX_DEVICES);
-    tt_status st = try_step(m, v, TTI_MIN(rows, l->records), step, &homes);
+    if (needs == NULL)
+        return TT_ENOMEM;
+    *out = (tti_needs){needs, needs + n};
+    tt_status st = try_step(m, v, TTI_MIN(rows, l->records), out->step, &homes);
     if (st == TT_OK && rest > 0) {
         st = try_step(m, v, rest, more, NULL);
-        add_rest(step, more);
+        add_rest(out->step, more, n);
     }
     if (st == TT_OK && l->validate_records > 0)
-        st = try_validation(m, v, TTI_MIN(rows, l->validate_records), validation, &homes);
+        st = try_validation(m, v, TTI_MIN(rows, l->validate_records), out->validation, &homes);
     rest = rest_of(m->ctx, l->validate_records, rows);
     if (st == TT_OK && rest > 0) {
         st = try_validation(m, v, rest, more, &homes);
-        add_rest(validation, more);
+        add_rest(out->validation, more, n);
     }
     tti_free(m->ctx, homes.v);
+    if (st != TT_OK)
+        tti_needs_free(m->ctx, out);
     return st;
 }
 
@@ -122,11 +132,12 @@ tti_variant tti_variant_now(const tt_model *m, const tti_load *l, const tti_topo
 
 tt_status tti_memory_validation(tt_model *m, const tti_load *l, size_t *bytes)
 {
-    tti_need step[TTI_MAX_DEVICES], need[TTI_MAX_DEVICES];
+    tti_needs need;
     tti_variant v = tti_variant_now(m, l, &m->ctx->top);
-    TT_TRY(tti_variant_try(m, &v, l, step, need));
+    TT_TRY(tti_variant_try(m, &v, l, &need));
     for (int d = 0; d < m->ctx->top.n_devices; d++)
-        bytes[d] = beside(&need[d]);
+        bytes[d] = beside(&need.validation[d]);
+    tti_needs_free(m->ctx, &need);
     return TT_OK;
 }
 
@@ -153,16 +164,10 @@ static tt_status check_host(tt_model *m, const tti_load *l, const tti_topology *
     return tti_refuse(m, l, top, true, text);
 }
 
-// The step fits; a last batch of fewer rows, or validation, whose arena stands beside the step's,
-// may not.
-static tt_status check_validation(tt_model *m, const tti_load *l, const tti_topology *top)
+static tt_status check_each(tt_model *m, const tti_load *l, const tti_topology *top,
+                            const tti_need *step, const tti_need *more)
 {
-    tti_need step[TTI_MAX_DEVICES], more[TTI_MAX_DEVICES];
-    tti_variant v = tti_variant_now(m, l, top);
     char text[256];
-    if (l->validate_records == 0 && rest_of(m->ctx, l->records, l->batch * l->accumulate) == 0)
-        return TT_OK;
-    TT_TRY(tti_variant_try(m, &v, l, step, more));
     for (int d = 0; d < m->ctx->top.n_devices; d++) {
         size_t need = tti_need_of(&step[d], &more[d]);
         if (step[d].limit == 0 || need <= step[d].limit)
@@ -175,6 +180,20 @@ static tt_status check_validation(tt_model *m, const tti_load *l, const tti_topo
         return tti_refuse(m, l, top, false, text);
     }
     return check_host(m, l, top, step, more);
+}
+
+// The step fits; a last batch of fewer rows, or validation, whose arena stands beside the step's,
+// may not.
+static tt_status check_validation(tt_model *m, const tti_load *l, const tti_topology *top)
+{
+    tti_needs need;
+    tti_variant v = tti_variant_now(m, l, top);
+    if (l->validate_records == 0 && rest_of(m->ctx, l->records, l->batch * l->accumulate) == 0)
+        return TT_OK;
+    TT_TRY(tti_variant_try(m, &v, l, &need));
+    tt_status st = check_each(m, l, top, need.step, need.validation);
+    tti_needs_free(m->ctx, &need);
+    return st;
 }
 
 /*
@@ -203,20 +222,23 @@ static const char *limit_gpus(const tt_ctx *ctx, tti_topology *top)
     return who;
 }
 
-static tt_status plan_step(tt_model *m, const tti_load *l, const tti_topology *top)
+// A refusal is told once, with advice: it is the attempt's.
+static tt_status plan_step(tt_model *m, const tti_load *l, const tti_topology *top,
+                           tti_attempt *attempt)
 {
     tt_ctx *ctx = m->ctx;
     tt_tensor **list = tti_step_targets(m);
     if (list == NULL)
         return TT_ENOMEM;
     const tti_step *s = m->step;
-    ctx->is_hushed = true; // a refusal is told once, with advice
+    tti_attempt_begin(ctx, attempt);
     tt_status st = tti_session_plan(s->session, top, list, s->n_fetches + s->n_targets,
                                     s->n_fetches, TTI_MIN(l->batch * l->accumulate, l->records),
                                     (int)l->accumulate, l->is_dry);
-    ctx->is_hushed = false;
+    tt_status error = tti_attempt_end(ctx, attempt);
+    st = error != TT_OK ? error : st;
     tti_free(ctx, list);
-    return st;
+    return st != TT_OK && st != TT_ELIMIT ? tti_attempt_raise(ctx, attempt) : st;
 }
 
 /*
@@ -247,32 +269,40 @@ static bool may_exceed(tt_model *m, const tti_load *l)
     return has_host && ctx->top.host_memory > 0 && 2 * bytes > (double)ctx->top.host_memory;
 }
 
-tt_status tti_memory_check(tt_model *m, const tti_load *l)
+// top: the context's, but for what GPUs without a limit may have, of which who is one.
+static tt_status check_on(tt_model *m, const tti_load *l, const tti_topology *top, const char *who)
 {
     tt_ctx *ctx = m->ctx;
-    tti_topology top = ctx->top;
     bool limited = false, is_tight = may_exceed(m, l);
     for (int d = 0; d < ctx->top.n_devices; d++)
         limited |= ctx->top.devices[d]->limit > 0;
-    const char *who = limit_gpus(ctx, &top);
     if (!limited && who == NULL && !is_tight)
         return TT_OK;
-    tt_status st = plan_step(m, l, &top);
+    tti_attempt attempt;
+    tt_status st = plan_step(m, l, top, &attempt);
     if (st == TT_OK) // what validation takes may count
-        is_tight = is_tight && m->step->session->plans->host_need > top.host_memory / 2;
+        is_tight = is_tight && m->step->session->plans->host_need > top->host_memory / 2;
     if (st == TT_OK && (limited || is_tight)) {
-        st = check_validation(m, l, &top);
+        st = check_validation(m, l, top);
     } else if (st == TT_ELIMIT) {
         tti_text t = {.ctx = ctx};
-        tti_text_add(&t, "%s", tt_last_error(ctx).message);
+        tti_text_add(&t, "%s", attempt.message);
         if (who != NULL)
             tti_text_add(&t, "\n(without a limit of its own, a GPU is limited to its free memory)");
         char *message = tti_text_take(&t);
-        st = tti_refuse(m, l, &top, who != NULL || (is_tight && !limited),
+        st = tti_refuse(m, l, top, who != NULL || (is_tight && !limited),
                         message != NULL ? message : "");
         tti_free(ctx, message);
-    } else if (st != TT_OK) {
-        TT_LOG(ctx, TT_ERROR, "%s", tt_last_error(ctx).message);
     }
+    return st;
+}
+
+tt_status tti_memory_check(tt_model *m, const tti_load *l)
+{
+    tti_topology top;
+    TT_TRY(tti_topology_copy(m->ctx, m->step->session->top, &top));
+    const char *who = limit_gpus(m->ctx, &top);
+    tt_status st = check_on(m, l, &top, who);
+    tti_topology_free(m->ctx, &top);
     return st;
 }

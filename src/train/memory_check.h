@@ -18,11 +18,14 @@ typedef struct tti_variant {
 tti_variant tti_variant_now(const tt_model *m, const tti_load *l, const tti_topology *top);
 /*
  * What each device needs for the step and for validation, which finds the weights where the step
- * has them. Without validation it needs nothing.
+ * has them. Without validation it needs nothing. Free with tti_needs_free().
  */
+typedef struct tti_needs {
+    tti_need *step, *validation; // by device of the variant's topology; in one block
+} tti_needs;
 tt_status tti_variant_try(tt_model *m, const tti_variant *v, const tti_load *l,
-                          tti_need step[TTI_MAX_DEVICES],
-                          tti_need validation[TTI_MAX_DEVICES]) TTI_CHECKED;
+                          tti_needs *out) TTI_CHECKED;
+void tti_needs_free(tt_ctx *ctx, tti_needs *n);
 // All of a device while validation runs.
 size_t tti_need_of(const tti_need *step, const tti_need *validation);
 // A CPU of this process without a limit: all of them share what the machine has.

@@ -218,12 +218,36 @@ tt_tensor **tti_step_targets(tt_model *m)
     return list;
 }
 
+tt_status tti_step_look(tt_model *m, int64_t rows, int64_t accumulate, const tti_topology *top,
+                        struct tti_stage_watch *watch, tti_plan **out)
+{
+    tti_load load = {
+        .batch = rows / accumulate, .accumulate = accumulate, .records = rows, .is_dry = true};
+    const tti_step *s = m->step;
+    if (top == NULL)
+        TT_TRY(tti_memory_check(m, &load));
+    if (rows <= s->few_rows)
+        tti_few_rows_warn(m, rows);
+    tt_tensor **list = tti_step_targets(m);
+    if (list == NULL)
+        return TT_ENOMEM;
+    tt_plan_opts opts = {.opts_size = sizeof(opts),
+                         .targets = list,
+                         .n_targets = s->n_fetches + s->n_targets,
+                         .n_fetched = s->n_fetches,
+                         .rows = rows,
+                         .micro = (int)accumulate};
+    tt_status st = tti_session_look(s->session, &opts, top, watch, out);
+    tti_free(m->ctx, list);
+    return st;
+}
+
 char *tti_step_plan(tt_model *m, int64_t rows, int64_t accumulate, tt_plan_form form)
 {
     tti_load load = {
         .batch = rows / accumulate, .accumulate = accumulate, .records = rows, .is_dry = true};
     const tti_step *s = m->step;
-    if (s->session->top == NULL && tti_memory_check(m, &load) != TT_OK)
+    if (tti_memory_check(m, &load) != TT_OK)
         return NULL;
     if (rows <= s->few_rows)
         tti_few_rows_warn(m, rows);
@@ -338,8 +362,8 @@ bool tti_find_gradient(tt_model *m, const void *const *fields, int64_t rows, con
         tt_shape shape = tt_tensor_shape(s->checks[i]);
         each = TTI_MAX(each, s->checks[i] == NULL ? 0 : tt_shape_count(&shape));
     }
-    each += TTI_MAX_DEVICES + 2; // replicas with parts of it have a number more each, at most
-    each += each % 2;            // an f64 may be there
+    each += m->ctx->top.n_devices + 2; // replicas with parts of it have one more each, at most
+    each += each % 2;                  // an f64 may be there
     tt_fetch *fetches = tti_calloc(m->ctx, (size_t)n + 1, sizeof(*fetches));
     float *room = tti_calloc(m->ctx, (size_t)n * (size_t)each + 1, sizeof(*room));
     bool is_run = s->guard && fetches != NULL && room != NULL &&

@@ -192,7 +192,7 @@ static tt_status apart(const tt_spread *spread, int lanes, tti_mesh *m, int *end
 TEST(gpu_central_on_a_cpu_gives_it_no_lanes)
 {
     tti_mesh m;
-    int end[TTI_MAX_DEVICES];
+    int end[3];
     test_need_gpu();
     CHECK_OK(apart(NULL, 8, &m, end, ""));
     CHECK(tti_mesh_size(&m, TTI_AXIS_DATA) == 3 && m.state == TT_LAYOUT_ONE &&

@@ -388,3 +388,22 @@ TEST(version_tells_what_is_in)
     CHECK(strstr(s, "\narithmetic: ") && strstr(s, "\nxxhash: yes\n"));
     CHECK(strstr(s, "\ninstruction sets: plain"));
 }
+
+TEST(attempts_keep_their_errors)
+{
+    tt_ctx *ctx = tt_open();
+    tti_attempt outer, inner;
+    tti_attempt_begin(ctx, &outer);
+    tti_attempt_begin(ctx, &inner);
+    CHECK(TT_FAIL(ctx, TT_ESHAPE, "x is %d", 3) == TT_ESHAPE);
+    CHECK(TT_FAIL(ctx, TT_EIO, "follows from it") == TT_EIO);
+    CHECK(tt_status_of(ctx) == TT_ESHAPE);
+    CHECK(tti_attempt_end(ctx, &inner) == TT_ESHAPE); // the first
+    CHECK_STR(inner.message, "x is 3");
+    CHECK_OK(tt_status_of(ctx));
+    CHECK_OK(tti_attempt_end(ctx, &outer));
+    CHECK_STR(outer.message, "");
+    CHECK(tti_attempt_raise(ctx, &inner) == TT_ESHAPE);
+    CHECK_STR(tt_last_error(ctx).message, "x is 3");
+    CHECK(tt_close(ctx) == TT_ESHAPE);
+}

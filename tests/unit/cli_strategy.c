@@ -47,14 +47,12 @@ TEST(plans_are_made_for_machines_that_are_not_here)
     CHECK_HAS(out, "task:7/cpu:7");
     command_ok("plan small.yaml --strategy mirrored --devices cpu:0*3 --verify");
     CHECK_HAS(out, "the plan was checked");
-    CHECK_INT(command_run("plan small.yaml --strategy mirrored --topology 16"), 3);
+    CHECK_INT(command_run("plan small.yaml --strategy mirrored --topology 16 --lanes 8"), 3);
     CHECK_HAS(err, "16 replicas, but 8 lanes, and a replica needs at least one; use lanes: 16");
-    CHECK_INT(command_run("plan small.yaml --topology 9x9"), 3);
-    CHECK_HAS(err, "9 hosts of 9 devices; at most 64 devices are allowed");
+    CHECK_INT(command_run("plan small.yaml --topology 999x999"), 3);
+    CHECK_HAS(err, "999 hosts of 999 devices; at most 65536 devices are allowed");
     CHECK_INT(command_run("plan small.yaml --topology many"), 3);
     CHECK_HAS(err, "topology 'many': use hosts x devices and their kind, such as 8x4cpu");
-    CHECK_INT(command_run("plan small.yaml --topology 2x2gpu"), 3);
-    CHECK_HAS(err, "topology '2x2gpu': plans use the kernels of this machine's cpu:0");
 }
 
 // Bytes the first device receives in a step.

@@ -163,8 +163,8 @@ static void refuse(tti_schedule_query q, const char *words)
 TEST(schedules_refuse_bad_numbers)
 {
     const double bad[] = {1, -1}, worse[] = {NAN, 1};
-    refuse((tti_schedule_query){.n_stages = 1, .n_micro = 1}, "0 devices; 1 to 64");
-    refuse((tti_schedule_query){.n_devices = 65, .n_stages = 65, .n_micro = 1}, "65 devices");
+    refuse((tti_schedule_query){.n_stages = 1, .n_micro = 1}, "0 devices; 1 to 1024");
+    refuse((tti_schedule_query){.n_devices = 1025, .n_stages = 1025, .n_micro = 1}, "1025 devices");
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 2}, "0 micro-batches; 1 to");
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 2, .n_micro = -3}, "-3 micro-batches");
     refuse((tti_schedule_query){.n_devices = 2, .n_stages = 2, .n_micro = 1 << 30}, "1073741824");

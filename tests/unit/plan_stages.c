@@ -32,14 +32,11 @@ static void watch(const stage_case *c, tti_stage_watch *w, tt_ctx **ctx)
     CHECK_OK(
         tti_topology_make(*ctx, &(*ctx)->top, TTI_MAX(c->hosts, 1), TTI_MAX(c->devices, 1), &top));
     *w = (tti_stage_watch){.show = (int)c->stage};
-    s->top = &top;
-    s->watch = w;
-    char *text = tt_plan_print(s, .targets = &target, .n_targets = 1, .rows = 8);
-    ck_assert_msg(text != NULL, "%s: %s", c->name, tt_last_error(*ctx).message);
-    tt_string_free(*ctx, text);
-    s->watch = NULL;
-    tti_session_forget(s);
-    s->top = NULL;
+    tt_plan_opts opts = {.opts_size = sizeof(opts), .targets = &target, .n_targets = 1, .rows = 8};
+    tti_plan *p;
+    tt_status st = tti_session_look(s, &opts, &top, w, &p);
+    ck_assert_msg(st == TT_OK, "%s: %s", c->name, tt_last_error(*ctx).message);
+    tti_plan_free(p);
     tti_topology_free(*ctx, &top);
 }
 
@@ -401,17 +398,17 @@ TEST(recompute_copies_activations_to_where_they_are_read)
     for (int i = 0; i < 2; i++) {
         tt_session *s = tt_session_new(g, .recompute = i == 0 ? NULL : "all");
         tti_stage_watch w = {.show = TTI_STAGE_RECOMPUTE};
-        s->watch = &w;
-        char *text = tt_plan_print(s, .targets = &dx, .n_targets = 1, .rows = 8);
-        CHECK(text != NULL && w.text != NULL);
+        tt_plan_opts opts = {.opts_size = sizeof(opts), .targets = &dx, .n_targets = 1, .rows = 8};
+        tti_plan *p;
+        CHECK_OK(tti_session_look(s, &opts, NULL, &w, &p));
+        CHECK(w.text != NULL);
         CHECK_HAS(w.text, programs[i]);
         CHECK_INT(command_count(w.text, "(recomputed)"), i == 0 ? 0 : 1);
         if (i == 1) // the copy stands behind what the forward part ends with
             CHECK(strstr(w.text, "(recomputed)") > strstr(w.text, "tanh(%1)"));
         nodes[i] = w.after[TTI_STAGE_RECOMPUTE].nodes;
         CHECK_INT(w.after[TTI_STAGE_BUILD].nodes, nodes[0]);
-        s->watch = NULL;
-        tt_string_free(ctx, text);
+        tti_plan_free(p);
         tti_stage_watch_deinit(ctx, &w);
     }
     CHECK_INT(nodes[1], nodes[0] + 1);

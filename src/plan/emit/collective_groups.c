@@ -20,9 +20,9 @@ tt_status tti_plan_communicators(tti_plan *p)
         tti_communicator_plan *g = &p->communicators[p->collectives[u].communicator];
         if (g->state != NULL || p->nodes[p->collectives[u].first].is_dropped)
             continue;
-        tti_device *d[TTI_MAX_DEVICES];
-        for (int i = 0; i < g->n; i++)
-            d[i] = p->top->devices[g->device[i]];
+        tti_device **d = tti_communicator_devices(p, g);
+        if (d == NULL)
+            return TT_ENOMEM;
         TT_TRY(d[0]->backend->streams->communicator(d, g->n, &g->state));
     }
     return TT_OK;

@@ -50,8 +50,7 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
     const tti_value *root = &p->values[at];
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
-        return patch(p, &a->data, root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0),
-                     root->offset + skip);
+        return patch(p, &a->data, tti_arena_of(p, root), root->offset + skip);
     void *fixed =
         root->memory == TTI_STAGED ? p->exe.staging[root->device].data + root->offset : root->fixed;
     if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_dry_run)
@@ -126,7 +125,8 @@ static tti_flag *flag_of(emitter *e, int i)
     return e->flag[i];
 }
 
-static tt_status make_lists(emitter *e, tti_wait_list *w)
+// Room for every device's entries.
+static tt_status open_lists(emitter *e)
 {
     tti_plan *p = e->p;
     for (int pos = 0; pos < p->n_order; pos++)
@@ -139,59 +139,103 @@ static tt_status make_lists(emitter *e, tti_wait_list *w)
             return TT_ENOMEM;
         list->n_entries = 0;
     }
-    int *n_waits = tti_calloc(p->ctx, (size_t)p->n_nodes + 1, sizeof(int));
-    if (n_waits == NULL)
-        return TT_ENOMEM;
-    for (int64_t i = 0; i < w->n; i++)
-        n_waits[w->to[i]]++;
-    tt_status st = TT_OK;
-    for (int pos = 0; st == TT_OK && pos < p->n_order; pos++) {
+    return TT_OK;
+}
+
+static tti_entry *entry_of(const emitter *e, int pnode)
+{
+    return &e->p->exe.lists[e->p->nodes[pnode].device].entries[e->entry[pnode]];
+}
+
+// Entries in the order, with their addresses.
+static tt_status fill_lists(emitter *e)
+{
+    tti_plan *p = e->p;
+    for (int pos = 0; pos < p->n_order; pos++) {
         int i = p->order[pos];
         draft *d = &e->drafts[i];
         if (!d->has_entry)
             continue;
-        tti_entry_list *list = &p->exe.lists[p->nodes[i].device];
-        e->entry[i] = list->n_entries;
-        tti_entry *en = &list->entries[list->n_entries++];
-        *en = (tti_entry){.pnode = i,
-                          .n_calls = d->n_calls,
-                          .is_communication = tti_is_communication(&p->nodes[i]),
-                          .is_feed =
-                              p->nodes[i].kind == TTI_OP && p->nodes[i].node->op == &tti_op_feed,
-                          .calls = d->calls};
-        en->waits = tti_plan_alloc(p, sizeof(tti_wait) * (size_t)(n_waits[i] + 1));
-        if (en->waits == NULL)
-            st = TT_ENOMEM;
-        else if (d->n_calls > 0)
-            st = address_entry(e, i);
+        e->entry[i] = p->exe.lists[p->nodes[i].device].n_entries++;
+        *entry_of(e, i) = (tti_entry){.pnode = i,
+                                      .n_calls = d->n_calls,
+                                      .is_communication = tti_is_communication(&p->nodes[i]),
+                                      .is_feed = p->nodes[i].kind == TTI_OP &&
+                                                 p->nodes[i].node->op == &tti_op_feed,
+                                      .calls = d->calls};
+        if (d->n_calls > 0)
+            TT_TRY(address_entry(e, i));
     }
-    for (int64_t i = 0; st == TT_OK && i < w->n; i++) {
-        const tti_pnode *from = &p->nodes[w->from[i]];
-        tti_entry *en = &p->exe.lists[p->nodes[w->to[i]].device].entries[e->entry[w->to[i]]];
-        tti_flag *flag = flag_of(e, w->from[i]);
-        tti_entry *maker = &p->exe.lists[from->device].entries[e->entry[w->from[i]]];
-        bool streams = tti_has_streams(p->top->devices[p->nodes[w->to[i]].device]);
-        maker->has_event |= streams && from->device != p->nodes[w->to[i]].device;
-        maker->has_flag |= !streams;
-        bool known = false;
-        for (int k = 0; k < en->n_waits; k++)
-            known |= en->waits[k].flag == flag;
+    return TT_OK;
+}
+
+// An entry's waits, each once: from[k] are plan nodes. seen: by plan node, the last that waited for
+// it, + 1.
+static tt_status add_waits(emitter *e, int to, const int *from, int n, int *seen)
+{
+    tti_plan *p = e->p;
+    tti_entry *en = entry_of(e, to);
+    bool streams = tti_has_streams(p->top->devices[p->nodes[to].device]);
+    en->waits = tti_plan_alloc(p, sizeof(tti_wait) * (size_t)(n + 1));
+    if (en->waits == NULL)
+        return TT_ENOMEM;
+    for (int k = 0; k < n; k++) {
+        const tti_pnode *maker = &p->nodes[from[k]];
+        tti_entry *made = entry_of(e, from[k]);
+        made->has_event |= streams && maker->device != p->nodes[to].device;
+        made->has_flag |= !streams;
+        if (seen[from[k]] == to + 1)
+            continue;
+        seen[from[k]] = to + 1;
+        tti_flag *flag = flag_of(e, from[k]);
         if (flag == NULL)
-            st = TT_ENOMEM;
-        else if (!known)
-            en->waits[en->n_waits++] = (tti_wait){flag, from->device, e->entry[w->from[i]],
-                                                  from->node, e->wanted[w->from[i]]};
+            return TT_ENOMEM;
+        en->waits[en->n_waits++] =
+            (tti_wait){flag, maker->device, e->entry[from[k]], maker->node, e->wanted[from[k]]};
     }
-    for (int64_t i = 0; st == TT_OK && i < p->n_nodes; i++)
+    return TT_OK;
+}
+
+// The waits of all entries, in the order in which they were collected.
+static tt_status fill_waits(emitter *e, const tti_wait_list *w)
+{
+    tti_plan *p = e->p;
+    size_t n = (size_t)p->n_nodes;
+    int *start = tti_calloc(p->ctx, n + 2, sizeof(int)), *seen = tti_calloc(p->ctx, n, sizeof(int));
+    int *from = tti_alloc(p->ctx, sizeof(int) * (size_t)(w->n + 1));
+    tt_status st = start == NULL || seen == NULL || from == NULL ? TT_ENOMEM : TT_OK;
+    for (int64_t i = 0; st == TT_OK && i < w->n; i++)
+        start[w->to[i] + 2]++;
+    for (size_t i = 0; st == TT_OK && i < n; i++)
+        start[i + 2] += start[i + 1];
+    for (int64_t i = 0; st == TT_OK && i < w->n; i++)
+        from[start[w->to[i] + 1]++] = w->from[i];
+    for (int pos = 0; st == TT_OK && pos < p->n_order; pos++) {
+        int i = p->order[pos];
+        if (e->drafts[i].has_entry)
+            st = add_waits(e, i, from + start[i], start[i + 1] - start[i], seen);
+    }
+    tti_free(p->ctx, start);
+    tti_free(p->ctx, seen);
+    tti_free(p->ctx, from);
+    return st;
+}
+
+static tt_status make_lists(emitter *e, const tti_wait_list *w)
+{
+    tti_plan *p = e->p;
+    TT_TRY(open_lists(e));
+    TT_TRY(fill_lists(e));
+    TT_TRY(fill_waits(e, w));
+    for (int64_t i = 0; i < p->n_nodes; i++)
         if (e->flag[i] != NULL)
-            p->exe.lists[p->nodes[i].device].entries[e->entry[i]].done = e->flag[i];
+            entry_of(e, (int)i)->done = e->flag[i];
     p->exe.feed_calls = tti_plan_alloc(p, sizeof(*p->exe.feed_calls) * (size_t)(p->n_feeds + 1));
     if (p->exe.feed_calls == NULL)
-        st = TT_ENOMEM;
-    for (int i = 0; st == TT_OK && i < p->n_feeds; i++)
+        return TT_ENOMEM;
+    for (int i = 0; i < p->n_feeds; i++)
         p->exe.feed_calls[i] = e->drafts[p->values[p->feeds[i]].node].calls;
-    tti_free(p->ctx, n_waits);
-    return st;
+    return TT_OK;
 }
 
 // Marks what other processes wait for, and agrees with them.
@@ -281,7 +325,9 @@ static tt_status find_together(emitter *e)
 static tt_status find_variables(emitter *e)
 {
     tti_plan *p = e->p;
-    size_t fresh[TTI_MAX_DEVICES] = {0};
+    size_t *fresh = tti_plan_alloc(p, sizeof(*fresh) * (size_t)p->top->n_devices);
+    if (fresh == NULL)
+        return TT_ENOMEM;
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         if (pn->is_dropped || pn->kind != TTI_OP || pn->node->op != &tti_op_variable)
@@ -298,10 +344,12 @@ static tt_status find_variables(emitter *e)
  * Entries that follow each other on a device with streams and whose calls may be made at once
  * (run/submit.c): they do not share scratch.
  */
-static void find_runs(emitter *e)
+static tt_status find_runs(emitter *e)
 {
     tti_plan *p = e->p;
-    int last[TTI_MAX_DEVICES]; // the entry before, by device
+    int *last = tti_alloc(p->ctx, sizeof(int) * (size_t)p->top->n_devices);
+    if (last == NULL) // by device: the entry before
+        return TT_ENOMEM;
     for (int d = 0; d < p->top->n_devices; d++)
         last[d] = -1;
     for (int64_t i = 0; i < p->n_nodes; i++)
@@ -317,6 +365,8 @@ static void find_runs(emitter *e)
         bool alike = before >= 0 && e->run[before] >= 0 && e->drafts[before].calls->fn == c->fn;
         e->run[i] = alike ? e->run[before] : i;
     }
+    tti_free(p->ctx, last);
+    return TT_OK;
 }
 
 static tt_status emit(emitter *e, tti_wait_list *w)
@@ -342,7 +392,7 @@ static tt_status emit(emitter *e, tti_wait_list *w)
                 return TT_ENOMEM;
         }
     }
-    find_runs(e);
+    TT_TRY(find_runs(e));
     TT_TRY(tti_plan_memory(p, e->scratch, e->run));
     TT_TRY(tti_plan_fixed(p));
     TT_TRY(tti_stage_done(p, e->req, TTI_STAGE_MEMORY));

@@ -12,20 +12,20 @@ static bool is_scratch(const tti_plan *p, int value)
     return value < maker->out || value >= maker->out + maker->n_out;
 }
 
-// Processes that share this one's memory, bit by rank.
-static uint64_t own_near(const tti_topology *top)
+// Does a process share this one's memory?
+static bool is_near(const tti_topology *top, int task)
 {
     for (int d = 0; d < top->n_devices; d++)
         if (!top->devices[d]->is_away)
-            return top->devices[d]->near;
-    return 0;
+            return tti_set_has(&top->devices[d]->near, task);
+    return false;
 }
 
 // Does the device take from what all without a limit share?
 static bool is_host(const tti_plan *p, int device)
 {
     const tti_device *d = p->top->devices[device];
-    bool here = !d->is_away || (p->top->n_tasks > 1 && (own_near(p->top) >> d->task & 1u) != 0);
+    bool here = !d->is_away || (p->top->n_tasks > 1 && is_near(p->top, d->task));
     return p->top->limit[device] == 0 && d->backend->host_memory && here;
 }
 

@@ -83,7 +83,7 @@ tt_status tti_plan_staging_alloc(tti_plan *p)
 
 static void drop_staging(tti_plan *p)
 {
-    for (int i = 0; i < p->top->n_devices; i++) {
+    for (int i = 0; p->top != NULL && i < p->top->n_devices; i++) {
         tti_feed_staging *staging = &p->exe.staging[i];
         tti_device *d = p->top->devices[i];
         tti_device_free_fixed(d, staging->data, staging->bytes);

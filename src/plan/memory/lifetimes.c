@@ -11,13 +11,18 @@
 // Small values that another device reads keep their memory to the end: whoever took it next would
 // have to wait for that device, again and again where there are many.
 #define SENT_BYTES 4096
+#define KEY_BLOCK  256 // positions
 
 // ---- lifetimes -------------------------------------------------------------------------------
 
 // The scratch of a node in a run is its own from the run's first node to its last.
-static void scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
+static tt_status scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
 {
-    int lead[TTI_MAX_DEVICES], end[TTI_MAX_DEVICES]; // the run of a device that is being walked
+    // By device: the run that is being walked.
+    int *lead = tti_alloc(p->ctx, sizeof(int) * 2 * (size_t)p->top->n_devices);
+    if (lead == NULL)
+        return TT_ENOMEM;
+    int *end = lead + p->top->n_devices;
     for (int d = 0; d < p->top->n_devices; d++)
         lead[d] = -1;
     for (int pos = p->n_order - 1; pos >= 0; pos--) {
@@ -32,6 +37,8 @@ static void scratch_lifetimes(tti_plan *p, const int *scratch, const int *run)
         s->first = run[i] >= 0 ? p->nodes[run[i]].position : pos;
         s->last = run[i] >= 0 ? end[d] : pos;
     }
+    tti_free(p->ctx, lead);
+    return TT_OK;
 }
 
 static void lifetimes(tti_plan *p)
@@ -74,18 +81,36 @@ static void lifetimes(tti_plan *p)
  * In a pipeline what one stage sends is read when the other gets round to it, which may be late.
  * Its memory is left alone for two rounds of slots, so that the sender need not wait to go on.
  */
-static void extend_lifetimes(tti_plan *p)
+static tt_status extend_lifetimes(tti_plan *p)
 {
-    for (int64_t i = 0; i < p->n_values && p->mesh.n_stages > 0; i++) {
+    if (p->mesh.n_stages == 0)
+        return TT_OK;
+    // The latest key of every so many positions: whole blocks of earlier ones are passed at once.
+    tti_order_key *latest =
+        tti_calloc(p->ctx, (size_t)(p->n_order / KEY_BLOCK) + 1, sizeof(*latest));
+    if (latest == NULL)
+        return TT_ENOMEM;
+    for (int pos = 0; pos < p->n_order; pos++) {
+        tti_order_key key = p->nodes[p->order[pos]].key, *most = &latest[pos / KEY_BLOCK];
+        *most = pos % KEY_BLOCK == 0 ? key : tti_key_later(*most, key);
+    }
+    for (int64_t i = 0; i < p->n_values; i++) {
         tti_value *v = &p->values[i];
         if (!v->is_sent || v->first < 0 || v->last >= p->n_order)
             continue;
         tti_order_key until = tti_key_slots(p->nodes[p->order[v->last]].key,
                                             2 * tti_mesh_size(&p->mesh, TTI_AXIS_PIPE));
-        while (v->last + 1 < p->n_order &&
-               tti_key_before(p->nodes[p->order[v->last + 1]].key, until))
-            v->last++;
+        int next = v->last + 1;
+        while (next < p->n_order && tti_key_before(p->nodes[p->order[next]].key, until)) {
+            next++;
+            while (next % KEY_BLOCK == 0 && next + KEY_BLOCK <= p->n_order &&
+                   tti_key_before(latest[next / KEY_BLOCK], until))
+                next += KEY_BLOCK;
+        }
+        v->last = next - 1;
     }
+    tti_free(p->ctx, latest);
+    return TT_OK;
 }
 
 // Is output o of a chain the first of a member?
@@ -203,12 +228,11 @@ static tt_status index_arenas(tti_plan *p)
 tt_status tti_plan_memory(tti_plan *p, const int *scratch, const int *run)
 {
     lifetimes(p);
-    scratch_lifetimes(p, scratch, run);
-    extend_lifetimes(p);
+    TT_TRY(scratch_lifetimes(p, scratch, run));
+    TT_TRY(extend_lifetimes(p));
     reuse_in_place(p);
     mark_near(p);
     TT_TRY(index_arenas(p));
-    for (int a = 0; a < 2 * p->top->n_devices; a++)
-        TT_TRY(tti_plan_arena(p, a));
+    TT_TRY(tti_plan_offsets(p));
     return tti_plan_usage(p, scratch);
 }

@@ -7,8 +7,8 @@
  * scratch, and the rest, which are activations and their gradients. What the arena has beyond the
  * bytes alive there (gaps) is workspace, so the figures add up to the total.
  */
+#include "plan/memory/arena_gaps.h"
 #include "plan/plan.h"
-#include <string.h>
 
 // An update of a variable by others alone, and single numbers: a moving average, which is state.
 static bool follows_variables(const tti_plan *p, const tti_pnode *pn)
@@ -74,40 +74,35 @@ static void add_arena(tti_plan *p, const int *scratch, int peak, int device)
     d->usage.workspace += d->arena_bytes - held;
 }
 
-// The position at which most bytes of a device's arena are alive.
-static int find_peak(const tti_plan *p, int device, int64_t *change)
+// The position at which most bytes of a device's arenas are alive.
+static int find_peak(const tti_plan *p, int device, tti_arena_block *blocks)
 {
-    memset(change, 0, sizeof(*change) * (size_t)(p->n_order + 2));
+    int n = 0, peak;
     for (int k = p->arena_start[2 * device]; k < p->arena_start[2 * device + 2]; k++) {
         const tti_value *v = &p->values[p->arena_values[k]];
-        change[v->first] += (int64_t)v->bytes;
-        change[v->last + 1] -= (int64_t)v->bytes;
+        if (v->bytes > 0)
+            blocks[n++] = (tti_arena_block){.first = v->first, .last = v->last, .bytes = v->bytes};
     }
-    int64_t alive = 0, most = 0;
-    int peak = 0;
-    for (int i = 0; i <= p->n_order; i++) {
-        alive += change[i];
-        if (alive > most) {
-            most = alive;
-            peak = i;
-        }
-    }
+    (void)tti_most_alive(blocks, blocks + n, n, &peak);
     return peak;
 }
 
 tt_status tti_plan_usage(tti_plan *p, const int *scratch)
 {
     uint8_t *is_weight = tti_calloc(p->ctx, (size_t)p->n_values + 1, 1);
-    int64_t *change = tti_alloc(p->ctx, sizeof(*change) * (size_t)(p->n_order + 2));
-    tt_status st = is_weight == NULL || change == NULL ? TT_ENOMEM : TT_OK;
+    int most = 1;
+    for (int d = 0; d < p->top->n_devices; d++)
+        most = TTI_MAX(most, p->arena_start[2 * d + 2] - p->arena_start[2 * d]);
+    tti_arena_block *blocks = tti_alloc(p->ctx, sizeof(*blocks) * 2 * (size_t)most);
+    tt_status st = is_weight == NULL || blocks == NULL ? TT_ENOMEM : TT_OK;
     if (st == TT_OK) {
         mark_weights(p, is_weight);
         add_variables(p, is_weight);
     }
     for (int d = 0; st == TT_OK && d < p->top->n_devices; d++)
         if (p->devices[d].arena_bytes > 0)
-            add_arena(p, scratch, find_peak(p, d, change), d);
+            add_arena(p, scratch, find_peak(p, d, blocks), d);
     tti_free(p->ctx, is_weight);
-    tti_free(p->ctx, change);
+    tti_free(p->ctx, blocks);
     return st;
 }

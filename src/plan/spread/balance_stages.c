@@ -12,8 +12,14 @@ typedef struct chain {
     const double *cost;
     const uint8_t *can_cut;
     int n_stages;
-    int first[TTI_MAX_DEVICES * TTI_MAX_CHUNKS + 1]; // element of each stage; n at the end
+    int *first; // element of each stage
 } chain;
+
+// Where stage s ends.
+static int end_of(const chain *c, int s)
+{
+    return s + 1 < c->n_stages ? c->first[s + 1] : c->n;
+}
 
 // Costs from the last element to the first, on top of those of what follows.
 static double add(const chain *c, double cost, int from, int to)
@@ -55,7 +61,6 @@ static bool cut_by(chain *c, double limit, double *most)
 {
     int left = count_cuts(c), end = c->n;
     *most = 0;
-    c->first[c->n_stages] = c->n;
     for (int s = c->n_stages - 1; s >= 0; s--) {
         int at = last_cut(c, end);
         double cost = add(c, 0, at, end);
@@ -78,7 +83,7 @@ static bool cut_by(chain *c, double limit, double *most)
 // Moves the cut before stage s where that lowers the costlier side.
 static bool move_cut(chain *c, int s)
 {
-    int low = c->first[s - 1], high = c->first[s + 1], at = c->first[s];
+    int low = c->first[s - 1], high = end_of(c, s), at = c->first[s];
     double most = TTI_MAX(add(c, 0, low, at), add(c, 0, at, high));
     int tries[2] = {last_cut(c, at), next_cut(c, at)};
     for (int k = 0; k < 2; k++) {
@@ -94,9 +99,9 @@ static bool move_cut(chain *c, int s)
 
 bool tti_balance(int n, const double *cost, const uint8_t *can_cut, int n_stages, int *stage)
 {
-    chain c = {.n = n, .cost = cost, .can_cut = can_cut, .n_stages = n_stages};
-    if (n < 1 || n_stages < 1 || n_stages > TTI_MAX_DEVICES * TTI_MAX_CHUNKS ||
-        count_cuts(&c) < n_stages - 1)
+    // There are no more stages than elements, so stage has room for where they begin.
+    chain c = {.n = n, .cost = cost, .can_cut = can_cut, .n_stages = n_stages, .first = stage};
+    if (n < 1 || n_stages < 1 || count_cuts(&c) < n_stages - 1)
         return false;
     double low = 0, high = add(&c, 0, 0, n), most;
     if (cut_by(&c, high, &most))
@@ -114,8 +119,11 @@ bool tti_balance(int n, const double *cost, const uint8_t *can_cut, int n_stages
         for (int s = 1; s < n_stages; s++)
             moved |= move_cut(&c, s);
     }
-    for (int s = 0; s < n_stages; s++)
-        for (int i = c.first[s]; i < c.first[s + 1]; i++)
+    for (int s = n_stages - 1, end = n; s >= 0; s--) { // from the back: first[s] is at least s
+        int first = c.first[s];
+        for (int i = first; i < end; i++)
             stage[i] = s;
+        end = first;
+    }
     return true;
 }

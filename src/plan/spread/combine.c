@@ -173,9 +173,12 @@ int tti_spread_piece(tti_spreader *s, int old, int r)
 tt_status tti_spread_collect(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
-    int n = s->n_replicas, in[TTI_MAX_DEVICES];
+    int n = s->n_replicas;
     if (tti_is_by_library(s, s->values[old].node))
         return tti_spread_library_collect(s, old);
+    int *in = tti_plan_alloc(p, sizeof(int) * (size_t)n);
+    if (in == NULL)
+        return TT_ENOMEM;
     const int *pieces = &s->piece[(int64_t)old * n];
     const tti_collective *what =
         tti_spread_collective(s, TTI_ALL_GATHER, s->values[old].dtype, s->values[old].count);
@@ -308,6 +311,12 @@ static int narrow_parts(tti_spreader *s, int old, int *values, int n)
     return made;
 }
 
+// The first replica that makes a value from those of all, and the only one where it is made once.
+static int maker_of(const tti_spreader *s, int old)
+{
+    return tti_is_made_once(s) && s->mesh->state != TT_LAYOUT_ONE ? old % s->n_replicas : 0;
+}
+
 static tt_status combine_sum(tti_spreader *s, int old)
 {
     tti_plan *p = s->p;
@@ -328,7 +337,7 @@ static tt_status combine_sum(tti_spreader *s, int old)
     }
     if (n > 0 && s->residual[old] >= 0)
         n = narrow_parts(s, old, values, n);
-    int made = s->mesh->state == TT_LAYOUT_ONE ? 1 : n_replicas;
+    int made = tti_is_made_once(s) ? 1 : n_replicas, by = maker_of(s, old);
     const tti_collective *what = tti_spread_collective(s,
                                                        s->in_pieces[old] ? TTI_REDUCE_SCATTER
                                                        : made == 1       ? TTI_REDUCE_TO
@@ -338,7 +347,7 @@ static tt_status combine_sum(tti_spreader *s, int old)
     tti_host_sums hosts = {.s = s};
     if (st == TT_OK)
         st = tti_host_sums_begin(&hosts, s, old, what, values, n);
-    for (int r = 0; st == TT_OK && r < made; r++) {
+    for (int r = by; st == TT_OK && r < by + made; r++) {
         const int *in;
         int n_in = tti_host_sums_inputs(&hosts, r, &in);
         int v = n_in < 0 ? -1 : tti_add_combining(s, old, r, in, n_in, TTI_TREE);
@@ -357,7 +366,7 @@ static tt_status combine_sum(tti_spreader *s, int old)
             s->piece[(int64_t)old * n_replicas + r] = v;
             continue;
         }
-        for (int to = r; to < (made == 1 ? n_replicas : r + 1); to++)
+        for (int to = made == 1 ? 0 : r; to < (made == 1 ? n_replicas : r + 1); to++)
             s->whole[(int64_t)old * n_replicas + to] = v;
     }
     tti_host_sums_end(&hosts);
@@ -393,13 +402,13 @@ static tt_status combine_moments(tti_spreader *s, const tti_pnode *old)
         }
         return TT_OK;
     }
-    int made = s->mesh->state == TT_LAYOUT_ONE ? 1 : s->n_replicas;
-    for (int r = 0; r < made; r++) {
+    int made = tti_is_made_once(s) ? 1 : s->n_replicas, by = maker_of(s, old->out);
+    for (int r = by; r < by + made; r++) {
         int v = tti_add_combining(s, old->out, r, values, 2 * s->n_batches, TTI_MOMENTS);
         if (v < 0)
             return tt_status_of(p->ctx);
         for (int k = 0; k < 3; k++)
-            for (int to = r; to < (made == 1 ? s->n_replicas : r + 1); to++)
+            for (int to = made == 1 ? 0 : r; to < (made == 1 ? s->n_replicas : r + 1); to++)
                 s->whole[(int64_t)(old->out + k) * s->n_replicas + to] = v + k;
     }
     return TT_OK;

@@ -22,19 +22,28 @@ static const char *say(tti_plan *p, const char *fmt, const char *words)
 
 // ---- who -------------------------------------------------------------------------------------
 
+tti_device **tti_communicator_devices(tti_plan *p, const tti_communicator_plan *g)
+{
+    tti_device **d = tti_plan_alloc(p, sizeof(*d) * (size_t)g->n);
+    for (int i = 0; d != NULL && i < g->n; i++)
+        d[i] = p->top->devices[g->device[i]];
+    return d;
+}
+
 static void ask(tti_plan *p, tti_communicator_plan *g)
 {
-    tti_device *d[TTI_MAX_DEVICES];
     char words[200];
     for (int i = 0; i < g->n; i++) {
-        d[i] = p->top->devices[g->device[i]];
-        if (tti_has_streams(d[i]) && !d[i]->is_away)
+        const tti_device *d = p->top->devices[g->device[i]];
+        if (tti_has_streams(d) && !d->is_away)
             continue;
-        g->words =
-            say(p, tti_has_streams(d[i]) ? "%s is not a GPU of this process" : "%s is not a GPU",
-                d[i]->name);
+        g->words = say(
+            p, tti_has_streams(d) ? "%s is not a GPU of this process" : "%s is not a GPU", d->name);
         return;
     }
+    tti_device **d = tti_communicator_devices(p, g);
+    if (d == NULL)
+        return;
     g->is_usable = d[0]->backend->streams->has_communicator(d, g->n, words, sizeof(words));
     g->words = say(p, "%s", words);
 }
@@ -44,21 +53,24 @@ static int communicator_of(tti_spreader *s, int node)
 {
     tti_plan *p = s->p;
     tti_communicator_plan g = {.n = s->n_replicas};
-    for (int r = 0; r < g.n; r++) {
-        g.device[r] = tti_spread_device(s, node, r);
-        if (g.device[r] < 0)
-            return -1;
-    }
-    for (int i = 0; i < p->n_communicators; i++)
-        if (memcmp(p->communicators[i].device, g.device, sizeof(int) * (size_t)g.n) == 0)
-            return i;
-    if (p->communicators == NULL)
-        p->communicators = tti_plan_alloc(p, sizeof(*p->communicators) * TTI_MAX_DEVICES);
-    if (p->communicators == NULL || p->n_communicators == TTI_MAX_DEVICES)
+    if (tti_spread_device(s, node, 0) < 0)
         return -1;
+    for (int i = 0; i < p->n_communicators; i++) {
+        bool same = true; // most that are not are told by the first
+        for (int r = 0; same && r < g.n; r++)
+            same = p->communicators[i].device[r] == tti_spread_device(s, node, r);
+        if (same)
+            return i;
+    }
+    g.device = tti_plan_alloc(p, sizeof(int) * (size_t)g.n);
+    if (g.device == NULL || !tti_grow(p->ctx, &p->communicators, &p->cap_communicators,
+                                      p->n_communicators + 1, sizeof(g)))
+        return -1;
+    for (int r = 0; r < g.n; r++)
+        g.device[r] = tti_spread_device(s, node, r);
     ask(p, &g);
     p->communicators[p->n_communicators] = g;
-    return p->n_communicators++;
+    return (int)p->n_communicators++;
 }
 
 bool tti_is_by_library(tti_spreader *s, int node)
@@ -148,7 +160,10 @@ int tti_sum_of_replica(tti_spreader *s, int old, int r, const int *values, int n
 tt_status tti_spread_library_sum(tti_spreader *s, int old, const int *values, int n)
 {
     tti_plan *p = s->p;
-    int sums[TTI_MAX_DEVICES], at = 0, maker = s->values[old].node;
+    int *sums = tti_plan_alloc(p, sizeof(int) * (size_t)s->n_replicas);
+    int at = 0, maker = s->values[old].node;
+    if (sums == NULL)
+        return TT_ENOMEM;
     bool pieces = s->in_pieces[old] != 0;
     for (int r = 0; r < s->n_replicas; r++) {
         sums[r] = tti_sum_of_replica(s, old, r, values, n, &at);

@@ -44,9 +44,11 @@ static tt_status add_batch(tti_spreader *s, int replica, int end)
 tt_status tti_spread_batches(tti_spreader *s, int micro)
 {
     tti_plan *p = s->p;
-    int n_lanes = p->lanes.n, end[TTI_MAX_DEVICES] = {0}, from = 0;
+    int n_lanes = p->lanes.n, from = 0;
     s->batches = tti_plan_alloc(p, sizeof(*s->batches) * (size_t)(n_lanes + 1));
-    if (s->batches == NULL)
+    s->micros = tti_plan_alloc(p, sizeof(int) * (size_t)s->n_replicas);
+    int *end = tti_plan_alloc(p, sizeof(int) * (size_t)s->n_replicas);
+    if (s->batches == NULL || s->micros == NULL || end == NULL)
         return TT_ENOMEM;
     int first = s->mesh->n_without_lanes;
     if (s->n_replicas - first > n_lanes) // a run of few lanes: the first replicas take one each

@@ -39,7 +39,7 @@ static bool is_flat(const tti_spreader *s, const tti_pnode *pn)
 
 static bool is_worth(const tti_spreader *s, const tti_value *v)
 {
-    if (s->n_replicas < 2 || s->no_pieces || s->mesh->state == TT_LAYOUT_ONE ||
+    if (s->n_replicas < 2 || s->no_pieces || tti_is_made_once(s) ||
         s->p->top->spread.update == TT_UPDATE_EACH ||
         v->count < (int64_t)TTI_SQUARE_BLOCK * s->n_replicas)
         return false;
@@ -80,7 +80,7 @@ static void set_owners(tti_spreader *s)
         if (!expensive)
             continue;
         s->mode[i] = TTI_MODE_ONE;
-        s->owner[i] = (uint8_t)(next++ % s->n_replicas);
+        s->owner[i] = next++ % s->n_replicas;
     }
 }
 

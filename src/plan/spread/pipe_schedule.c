@@ -33,9 +33,9 @@ static tt_status check(tt_ctx *ctx, const tti_schedule_query *q)
         return TT_FAIL(ctx, TT_EINVAL, "there is no pipeline schedule %d", (int)q->kind);
     const char *kind = kinds[q->kind];
     int p = q->n_devices;
-    if (p < 1 || p > TTI_MAX_DEVICES)
+    if (p < 1 || p > TT_MAX_LANES)
         return TT_FAIL(ctx, TT_EINVAL, "schedule %s: %d devices; 1 to %d are allowed", kind, p,
-                       TTI_MAX_DEVICES);
+                       TT_MAX_LANES);
     if (q->kind != TT_PIPE_INTERLEAVED && q->n_stages != p)
         return TT_FAIL(ctx, TT_EINVAL,
                        "schedule %s: %d stages on %d devices, but each device has one stage; use "
@@ -118,8 +118,9 @@ typedef struct trial {
     tti_pipe_slot *rows; // [n_devices][n_row]
     double *end;         // as tti_schedule.at: when a slot that has run ended
     int n_row;
-    int next[TTI_MAX_DEVICES]; // slot of each device that comes next
-    double free_at[TTI_MAX_DEVICES];
+    int *next; // slot of each device that comes next
+    double *free_at;
+    int *now; // by stage: micro-batches whose backward is still to come
 } trial;
 
 static int64_t slot_index(const tti_schedule_query *q, int stage, int micro, bool backward)
@@ -184,7 +185,6 @@ static tt_status run_trial(tt_ctx *ctx, trial *t, tti_schedule *out)
 {
     const tti_schedule_query *q = t->q;
     double work = 0, last = 0;
-    int now[TTI_MAX_DEVICES * TTI_MAX_CHUNKS] = {0};
     for (int i = 0; i < out->n; i++) {
         int device = -1;
         double begin = 0, start;
@@ -201,8 +201,8 @@ static tt_status run_trial(tt_ctx *ctx, trial *t, tti_schedule *out)
         t->free_at[device] = t->end[index] = begin + slot_cost(q, s);
         out->slots[i] = s;
         out->at[index] = i;
-        now[s.stage] += s.backward ? -1 : 1;
-        out->most[s.stage] = TTI_MAX(out->most[s.stage], q->forward_only ? 1 : now[s.stage]);
+        t->now[s.stage] += s.backward ? -1 : 1;
+        out->most[s.stage] = TTI_MAX(out->most[s.stage], q->forward_only ? 1 : t->now[s.stage]);
         work += slot_cost(q, s);
         last = TTI_MAX(last, t->end[index]);
     }
@@ -223,8 +223,13 @@ tt_status tti_schedule_make(tt_ctx *ctx, const tti_schedule_query *q, tti_schedu
     t.end = tti_calloc(ctx, n_index, sizeof(*t.end));
     out->slots = tti_calloc(ctx, (size_t)out->n, sizeof(*out->slots));
     out->at = tti_calloc(ctx, n_index, sizeof(*out->at));
-    if (t.rows == NULL || t.end == NULL || out->slots == NULL || out->at == NULL)
+    out->most = tti_calloc(ctx, (size_t)q->n_stages, sizeof(*out->most));
+    t.next = tti_calloc(ctx, (size_t)(q->n_devices + q->n_stages), sizeof(*t.next));
+    t.free_at = tti_calloc(ctx, (size_t)q->n_devices, sizeof(*t.free_at));
+    if (t.rows == NULL || t.end == NULL || out->slots == NULL || out->at == NULL ||
+        out->most == NULL || t.next == NULL || t.free_at == NULL)
         goto free_trial;
+    t.now = t.next + q->n_devices;
 
     for (size_t i = 0; i < n_index; i++)
         out->at[i] = -1;
@@ -235,6 +240,8 @@ tt_status tti_schedule_make(tt_ctx *ctx, const tti_schedule_query *q, tti_schedu
 free_trial:
     tti_free(ctx, t.rows);
     tti_free(ctx, t.end);
+    tti_free(ctx, t.next);
+    tti_free(ctx, t.free_at);
     if (st != TT_OK)
         tti_schedule_free(ctx, out);
     return st;
@@ -244,5 +251,6 @@ void tti_schedule_free(tt_ctx *ctx, tti_schedule *s)
 {
     tti_free(ctx, s->slots);
     tti_free(ctx, s->at);
+    tti_free(ctx, s->most);
     memset(s, 0, sizeof(*s));
 }

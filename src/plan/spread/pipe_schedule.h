@@ -34,7 +34,7 @@ typedef struct tti_schedule {
     int *at;              // [(stage * n_micro + micro) * 2 + backward]: index of the slot; -1
     double bubble;        // idle share of the devices' time, 0 to 1
     // By stage: micro-batches whose backward is still to come, at most; 1 in a forward-only table.
-    int most[TTI_MAX_DEVICES * TTI_MAX_CHUNKS];
+    int *most;
 } tti_schedule;
 
 // Fails with TT_EINVAL where the numbers do not go together, then saying which would. Free with

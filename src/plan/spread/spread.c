@@ -310,7 +310,11 @@ static tt_status make_schedules(tti_spreader *s)
     bool backward = false;
     for (int64_t i = 0; i < s->n_nodes; i++)
         backward |= s->mode[i] == TTI_MODE_ROWS && s->nodes[i].node->origin != NULL;
-    double forward[TTI_MAX_DEVICES * 8] = {0}, back[TTI_MAX_DEVICES * 8] = {0};
+    size_t n_stages = (size_t)m->n_stages;
+    double *forward = tti_plan_alloc(p, sizeof(*forward) * 2 * n_stages);
+    if (forward == NULL)
+        return TT_ENOMEM;
+    double *back = forward + n_stages;
     tti_spread_costs(s, forward, back);
     for (int r = 0; r < s->n_replicas; r++) {
         tti_schedule_query q = {.kind = p->top->spread.schedule,
@@ -341,7 +345,7 @@ static tt_status allocate(tti_spreader *s)
     s->mode = tti_calloc(ctx, nodes, 1);
     s->is_late = tti_calloc(ctx, nodes, 1);
     s->is_sharded = tti_calloc(ctx, nodes, 1);
-    s->owner = tti_calloc(ctx, nodes, 1);
+    s->owner = tti_calloc(ctx, nodes, sizeof(int));
     s->tree_key = tti_calloc(ctx, n, sizeof(*s->tree_key));
     s->made_key = tti_calloc(ctx, n, sizeof(*s->made_key));
     s->urgent = tti_calloc(ctx, n, 1);

@@ -36,7 +36,7 @@ typedef struct tti_spreader {
     int n_replicas, n_pipe;   // sizes of the axes data and pipe
     tti_micro_batch *batches; // ascending lanes
     int n_batches;
-    int micros[TTI_MAX_DEVICES]; // by replica
+    int *micros; // by replica
 
     tti_value *values; // old
     tti_pnode *nodes;
@@ -46,7 +46,7 @@ typedef struct tti_spreader {
     uint8_t *is_sparse;  // by old value: micro-batches keep the rows of it that they touch
     uint8_t *is_sharded; // by old node: a variable that is only used in pieces, and exists once
     uint8_t *is_late;    // by old node: needs a sum over all rows
-    uint8_t *owner;      // by old node: of TTI_MODE_ONE, the replica that has it
+    int *owner;          // by old node: of TTI_MODE_ONE, the replica that has it
     int *residual; // by old value: the variable of what narrowing takes; -1: it is not narrowed
     tti_order_key *tree_key; // by old value: where its tree would like to stand
     tti_order_key *made_key; // by old value: where the bucket that it is in has been made
@@ -94,6 +94,18 @@ tti_layout_entry tti_spread_pipe(const tti_spreader *s, int node);
 
 // Once all nodes are copied: control edges, targets and feeds of the new ones.
 tt_status tti_spread_ends(tti_spreader *s) TTI_CHECKED;
+
+/*
+ * Does one replica make a sum that all read, rather than every replica for itself or a piece of it?
+ * That one is the first where the variables are there; with many replicas, whose sums would take a
+ * transfer for each two of them, they take turns.
+ */
+#define TTI_MANY_REPLICAS 64
+static inline bool tti_is_made_once(const tti_spreader *s)
+{
+    return s->mesh->state == TT_LAYOUT_ONE ||
+           (s->n_replicas > TTI_MANY_REPLICAS && s->p->top->spread.update != TT_UPDATE_SHARD);
+}
 
 // ---- modes.c ---------------------------------------------------------------------------------
 

@@ -3,8 +3,9 @@
  *
  * The lists are walked as devices would, each as far as its waits allow. For every entry a clock
  * says, for each device, up to which entry all is done when it begins: what an entry needs must be
- * within its clock. Library collectives runs beside its device's list, so it has a clock of its
- * own, and it is done when every device of its group has begun it.
+ * within its clock. An entry that waits for nobody has the clock of the one before it. Library
+ * collectives run beside their device's list, so they have clocks of their own, and one is done
+ * when every device of its group has begun it.
  */
 #include "device/device.h"
 #include "plan/verify/verify_walk.h"
@@ -15,17 +16,33 @@ static bool is_library(const tti_plan *p, const tti_entry *en)
     return p->nodes[en->pnode].kind == TTI_LIBRARY_COLLECTIVE;
 }
 
-// Takes over what another clock knows.
-static void learn(const tti_list_walk *w, int *clock, const int *from)
+static int *clock_at(const tti_list_walk *w, int number)
 {
-    for (int i = 0; i < 2 * w->n; i++)
-        clock[i] = TTI_MAX(clock[i], from[i]);
+    return &w->clock[(int64_t)number * w->width];
 }
 
-// Is the entry done for whoever has this clock?
-bool tti_walked_is_done(const tti_list_walk *w, const int *clock, int device, int entry)
+static int *clock_of(const tti_list_walk *w, int device, int entry)
 {
-    bool aside = is_library(w->p, &w->p->exe.lists[device].entries[entry]);
+    return clock_at(w, w->clock_of[w->base[device] + entry]);
+}
+
+// Takes over what is known when an entry begins.
+static void learn(const tti_list_walk *w, int *clock, int device, int entry)
+{
+    const int *from = clock_of(w, device, entry);
+    for (int i = 0; i < w->width; i++)
+        clock[i] = TTI_MAX(clock[i], from[i]);
+    clock[device] = TTI_MAX(clock[device], entry); // all before, library collectives apart
+}
+
+bool tti_walked_is_done(const tti_list_walk *w, int from, int to)
+{
+    const tti_plan *p = w->p;
+    int device = p->nodes[from].device, entry = w->entry[from];
+    bool aside = is_library(p, &p->exe.lists[device].entries[entry]);
+    if (!aside && device == p->nodes[to].device)
+        return entry < w->entry[to];
+    const int *clock = clock_of(w, p->nodes[to].device, w->entry[to]);
     return clock[(aside ? w->n : 0) + device] > entry;
 }
 
@@ -54,7 +71,7 @@ static void learn_end(const tti_list_walk *w, int *clock, int device, int entry)
 {
     const tti_plan *p = w->p;
     const tti_pnode *pn = &p->nodes[p->exe.lists[device].entries[entry].pnode];
-    learn(w, clock, tti_walked_clock(w, device, entry));
+    learn(w, clock, device, entry);
     if (pn->kind != TTI_LIBRARY_COLLECTIVE) {
         clock[device] = TTI_MAX(clock[device], entry + 1);
         return;
@@ -62,7 +79,7 @@ static void learn_end(const tti_list_walk *w, int *clock, int device, int entry)
     const tti_collective_op *u = &p->collectives[pn->collective];
     for (int k = 0; k < p->communicators[u->communicator].n; k++) {
         int other = p->communicators[u->communicator].device[k], e = w->entry[u->first + k];
-        learn(w, clock, tti_walked_clock(w, other, e));
+        learn(w, clock, other, e);
         clock[w->n + other] = TTI_MAX(clock[w->n + other], e + 1);
     }
 }
@@ -73,22 +90,24 @@ static bool begin_next(tti_list_walk *w, int device)
     const tti_plan *p = w->p;
     int e = w->at[device], from;
     const tti_entry *en = &p->exe.lists[device].entries[e];
-    int *clock = tti_walked_clock(w, device, e);
     for (int k = 0; k < en->n_waits; k++)
         if (!has_ended(w, en->waits[k].entry_device, en->waits[k].entry))
             return false;
     from = letter_from(w, en);
     if (from >= 0 && !has_ended(w, p->nodes[from].device, w->entry[from]))
         return false;
-    if (e > 0 && !is_library(p, en - 1))
-        learn_end(w, clock, device, e - 1);
-    else if (e > 0)
-        learn(w, clock, tti_walked_clock(w, device, e - 1));
-    clock[device] = e; // all before, library collectives apart
-    for (int k = 0; k < en->n_waits; k++)
-        learn_end(w, clock, en->waits[k].entry_device, en->waits[k].entry);
-    if (from >= 0)
-        learn_end(w, clock, p->nodes[from].device, w->entry[from]);
+    int *number = &w->clock_of[w->base[device] + e];
+    *number = e > 0 ? number[-1] : 0;
+    if (en->n_waits > 0 || from >= 0) {
+        int *clock = clock_at(w, w->n_clocks);
+        if (e > 0)
+            learn(w, clock, device, e - 1);
+        for (int k = 0; k < en->n_waits; k++)
+            learn_end(w, clock, en->waits[k].entry_device, en->waits[k].entry);
+        if (from >= 0)
+            learn_end(w, clock, p->nodes[from].device, w->entry[from]);
+        *number = w->n_clocks++;
+    }
     if (is_library(p, en))
         w->collective_begun[p->nodes[en->pnode].collective]++;
     w->at[device]++;
@@ -213,8 +232,7 @@ static tt_status check_done(const tti_list_walk *w, int from, int to)
         if (p->nodes[from].is_dropped)
             return TT_OK;
     }
-    const int *clock = tti_walked_clock(w, p->nodes[to].device, w->entry[to]);
-    if (from == to || tti_walked_is_done(w, clock, p->nodes[from].device, w->entry[from]))
+    if (from == to || tti_walked_is_done(w, from, to))
         return TT_OK;
     return tti_broken(p, "race", to, "may begin before node %d on %s has ended", from,
                       p->top->devices[p->nodes[from].device]->name);
@@ -242,7 +260,7 @@ static tt_status check_needs(const tti_list_walk *w)
 static tt_status prepare(tti_list_walk *w)
 {
     const tti_plan *p = w->p;
-    int total = 0;
+    int total = 0, clocks = 1; // the first: nothing is known
     w->n = p->top->n_devices;
     w->entry = tti_alloc(p->ctx, sizeof(int) * (size_t)(p->n_nodes + 1));
     w->base = tti_calloc(p->ctx, (size_t)w->n + 1, sizeof(int));
@@ -255,8 +273,16 @@ static tt_status prepare(tti_list_walk *w)
     for (int d = 0; d < w->n; d++) {
         w->base[d] = total;
         total += p->exe.lists[d].n_entries;
+        for (int e = 0; e < p->exe.lists[d].n_entries; e++) {
+            const tti_entry *en = &p->exe.lists[d].entries[e];
+            bool is_node = en->pnode >= 0 && en->pnode < p->n_nodes; // else it is told later
+            clocks += en->n_waits > 0 || (is_node && p->nodes[en->pnode].transfer != NULL);
+        }
     }
-    w->clock = tti_calloc(p->ctx, (size_t)total * 2 * (size_t)w->n + 1, sizeof(int));
+    w->n_clocks = 1;
+    w->width = p->n_communicators > 0 ? 2 * w->n : w->n;
+    w->clock_of = tti_calloc(p->ctx, (size_t)total + 1, sizeof(int));
+    w->clock = tti_calloc(p->ctx, (size_t)clocks * (size_t)w->width, sizeof(int));
     for (int64_t i = 0; i < p->n_nodes; i++) {
         const tti_pnode *pn = &p->nodes[i];
         w->entry[i] = -1;
@@ -264,7 +290,7 @@ static tt_status prepare(tti_list_walk *w)
             for (int k = 0; k < pn->transfer->n; k++)
                 w->sender[pn->transfer->edge + k] = (int)i;
     }
-    return w->clock == NULL ? TT_ENOMEM : TT_OK;
+    return w->clock == NULL || w->clock_of == NULL ? TT_ENOMEM : TT_OK;
 }
 
 tt_status tti_verify_lists(const tti_plan *p)
@@ -289,5 +315,6 @@ tt_status tti_verify_lists(const tti_plan *p)
     tti_free(p->ctx, w.sender);
     tti_free(p->ctx, w.collective_begun);
     tti_free(p->ctx, w.clock);
+    tti_free(p->ctx, w.clock_of);
     return st;
 }

@@ -16,7 +16,7 @@ typedef struct use {
 } use;
 
 typedef struct region {
-    int root;
+    int arena, root;
     size_t begin, end;
     int first; // position of who writes it first; -1: before all
     int uses, n_uses;
@@ -31,6 +31,8 @@ static int by_root(const void *a, const void *b)
 static int by_begin(const void *a, const void *b)
 {
     const region *x = a, *y = b;
+    if (x->arena != y->arena)
+        return x->arena - y->arena;
     if (x->begin != y->begin)
         return x->begin < y->begin ? -1 : 1;
     return x->root - y->root;
@@ -46,13 +48,12 @@ static tt_status check_apart(const tti_list_walk *w, const use *uses, const regi
     for (int k = 1; k < late->n_uses; k++)
         if (p->nodes[uses[late->uses + k].node].position < p->nodes[writer].position)
             writer = uses[late->uses + k].node;
-    const int *clock = tti_walked_clock(w, p->nodes[writer].device, w->entry[writer]);
     if (p->values[early->root].keep)
         return tti_broken(p, "memory", writer, "writes over value %d, which is fetched",
                           early->root);
     for (int k = 0; k < early->n_uses; k++) {
         int user = uses[early->uses + k].node;
-        if (user == writer || !tti_walked_is_done(w, clock, p->nodes[user].device, w->entry[user]))
+        if (user == writer || !tti_walked_is_done(w, user, writer))
             return tti_broken(p, "memory", writer,
                               "writes value %d over value %d, which node %d may still use",
                               late->root, early->root, user);
@@ -60,11 +61,12 @@ static tt_status check_apart(const tti_list_walk *w, const use *uses, const regi
     return TT_OK;
 }
 
-static tt_status check_arena(const tti_list_walk *w, const use *uses, region *r, int n,
-                             size_t bytes)
+// The regions of one arena, by where they begin.
+static tt_status check_arena(const tti_list_walk *w, const use *uses, const region *r, int n)
 {
     const tti_plan *p = w->p;
-    qsort(r, (size_t)n, sizeof(*r), by_begin);
+    const tti_device_plan *dp = &p->devices[r->arena % w->n];
+    size_t bytes = r->arena >= w->n ? dp->mapped_bytes : dp->arena_bytes - dp->mapped_bytes;
     for (int i = 0; i < n; i++) {
         if (r[i].end > bytes)
             return tti_broken(p, "memory", p->values[r[i].root].node,
@@ -128,28 +130,29 @@ tt_status tti_verify_memory(const tti_list_walk *w)
     region *regions = tti_alloc(p->ctx, sizeof(*regions) * (size_t)(p->n_values + 1));
     tt_status st = uses == NULL || regions == NULL ? TT_ENOMEM : TT_OK;
     n_uses = st == TT_OK ? list_uses(w, uses) : 0;
-    for (int a = 0; st == TT_OK && a < 2 * w->n; a++) {
-        int n = 0;
-        const tti_device_plan *dp = &p->devices[a / 2];
-        for (int64_t i = 0, next; i < n_uses; i = next) {
-            const tti_value *v = &p->values[uses[i].root];
-            for (next = i; next < n_uses && uses[next].root == uses[i].root;)
-                next++;
-            if (v->device != a / 2 || v->is_mapped != (a % 2 != 0))
-                continue;
-            region *r = &regions[n++];
-            *r = (region){.root = uses[i].root,
-                          .begin = v->offset,
-                          .end = v->offset + v->bytes,
-                          .first = INT32_MAX,
-                          .uses = (int)i,
-                          .n_uses = (int)(next - i)};
-            for (int64_t k = i; k < next; k++)
-                r->first = TTI_MIN(r->first, p->nodes[uses[k].node].position);
-            r->first = is_early(p, r->root) ? -1 : r->first;
-        }
-        size_t bytes = a % 2 != 0 ? dp->mapped_bytes : dp->arena_bytes - dp->mapped_bytes;
-        st = check_arena(w, uses, regions, n, bytes);
+    int n = 0;
+    for (int64_t i = 0, next; i < n_uses; i = next) {
+        const tti_value *v = &p->values[uses[i].root];
+        for (next = i; next < n_uses && uses[next].root == uses[i].root;)
+            next++;
+        region *r = &regions[n++];
+        *r = (region){.arena = tti_arena_of(p, v),
+                      .root = uses[i].root,
+                      .begin = v->offset,
+                      .end = v->offset + v->bytes,
+                      .first = INT32_MAX,
+                      .uses = (int)i,
+                      .n_uses = (int)(next - i)};
+        for (int64_t k = i; k < next; k++)
+            r->first = TTI_MIN(r->first, p->nodes[uses[k].node].position);
+        r->first = is_early(p, r->root) ? -1 : r->first;
+    }
+    if (n > 0)
+        qsort(regions, (size_t)n, sizeof(*regions), by_begin);
+    for (int i = 0, next; st == TT_OK && i < n; i = next) {
+        for (next = i; next < n && regions[next].arena == regions[i].arena;)
+            next++;
+        st = check_arena(w, uses, &regions[i], next - i);
     }
     tti_free(p->ctx, uses);
     tti_free(p->ctx, regions);
@@ -174,7 +177,7 @@ static tt_status check_argument(const tti_plan *p, const tti_patch *patches, int
     if (root->memory != TTI_ARENA)
         return found == NULL ? TT_OK
                              : tti_broken(p, "address", pnode, "has value %d in an arena", value);
-    int arena = root->device + (root->is_mapped ? TTI_MAX_DEVICES : 0);
+    int arena = tti_arena_of(p, root);
     size_t offset = root->offset + p->values[value].skip;
     if (found == NULL || found->arena != arena || found->offset != offset)
         return tti_broken(p, "address", pnode,

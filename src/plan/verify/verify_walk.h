@@ -9,12 +9,14 @@
 
 typedef struct tti_list_walk {
     const tti_plan *p;
-    int n;       // devices
-    int *entry;  // by plan node: its entry; -1
-    int *base;   // by device: its first entry among all
-    int *clock;  // by entry: 2 n numbers, when it begins: entries done, library collectives done
-    int *at;     // by device: entries that have begun
-    int *sender; // by message: plan node
+    int n;      // devices
+    int *entry; // by plan node: its entry; -1
+    int *base;  // by device: its first entry among all
+    int *clock; // of n_clocks, width numbers each: entries done, library collectives done
+    int n_clocks, width;
+    int *clock_of; // by entry: its clock, when it begins; of its own device it is not told there
+    int *at;       // by device: entries that have begun
+    int *sender;   // by message: plan node
     int *collective_begun; // by collective: devices that have begun it
 } tti_list_walk;
 
@@ -24,13 +26,8 @@ static inline const tti_entry *tti_walked_entry(const tti_list_walk *w, int pnod
     return &w->p->exe.lists[pn->device].entries[w->entry[pnode]];
 }
 
-static inline int *tti_walked_clock(const tti_list_walk *w, int device, int entry)
-{
-    return &w->clock[(int64_t)(w->base[device] + entry) * 2 * w->n];
-}
-
-// Is the entry done for whoever has this clock?
-bool tti_walked_is_done(const tti_list_walk *w, const int *clock, int device, int entry);
+// Is plan node from, which has an entry, done when the entry of node to begins?
+bool tti_walked_is_done(const tti_list_walk *w, int from, int to);
 
 // verify_memory.c
 tt_status tti_verify_memory(const tti_list_walk *w) TTI_CHECKED;

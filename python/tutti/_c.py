@@ -292,6 +292,7 @@ class tt_event(Structure):
 
 class tt_spread(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("replicas", c_int),
         ("stages", c_int),
         ("schedule", c_int),
@@ -321,11 +322,11 @@ class tt_open_opts(Structure):
         ("user", c_void_p),
         ("isa", c_char_p),
         ("store", c_void_p),
-        ("spread", tt_spread),
+        ("spread", c_void_p),
         ("tasks", c_void_p),
     ]
     _enums_ = {"soft": "tt_soft", "level": "tt_level"}
-    _points_ = {"tasks": "tt_tasks"}
+    _points_ = {"spread": "tt_spread", "tasks": "tt_tasks"}
 
 
 class tt_error(Structure):
@@ -514,6 +515,7 @@ class tt_text_opts(Structure):
 
 class tt_array(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("name", c_char_p),
         ("data", c_void_p),
         ("dtype", c_int),
@@ -538,10 +540,10 @@ class tt_memory_opts(Structure):
         ("workers", c_int),
         ("prefetch", c_int),
         ("compare_all", c_bool),
-        ("fields", tt_array * 16),
-        ("n_fields", c_int),
+        ("fields", c_void_p * 16),
     ]
     _enums_ = {"x_dtype": "tt_dtype", "y_dtype": "tt_dtype"}
+    _points_ = {"fields": "tt_array"}
 
 
 class tt_data_split_opts(Structure):
@@ -1095,6 +1097,7 @@ class tt_catalog_source_opts(Structure):
 
 class tt_tasks(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("n", c_int),
         ("self", c_int),
         ("names", c_void_p),
@@ -1335,6 +1338,7 @@ class tt_device_info(Structure):
 
 class tt_loss(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("kind", c_int),
         ("weight", c_double),
         ("smoothing", c_double),
@@ -1363,6 +1367,7 @@ class tt_metric_inputs(Structure):
 
 class tt_metric(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("name", c_char_p),
         ("build", tt_metric_build_fn),
         ("value", tt_metric_value_fn),
@@ -1374,6 +1379,7 @@ class tt_metric(Structure):
 
 class tt_schedule(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("kind", c_int),
         ("warmup", c_int64),
         ("steps", c_int64),
@@ -1389,6 +1395,7 @@ class tt_schedule(Structure):
 
 class tt_group(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("match", c_char_p),
         ("lr_scale", c_double),
         ("no_decay", c_bool),
@@ -1398,6 +1405,7 @@ class tt_group(Structure):
 
 class tt_optimizer(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("kind", c_int),
         ("lr", c_double),
         ("momentum", c_double),
@@ -1412,21 +1420,20 @@ class tt_optimizer(Structure):
         ("clip_norm", c_double),
         ("clip_global", c_double),
         ("ema", c_double),
-        ("schedule", tt_schedule),
-        ("groups", tt_group * 16),
-        ("n_groups", c_int),
+        ("schedule", c_void_p),
+        ("groups", c_void_p * 16),
         ("exact", c_bool),
     ]
     _enums_ = {"kind": "tt_optimizer_kind"}
+    _points_ = {"schedule": "tt_schedule", "groups": "tt_group"}
 
 
 class tt_compile_opts(Structure):
     _fields_ = [
         ("opts_size", c_size_t),
         ("loss", c_int),
-        ("losses", tt_loss * 8),
-        ("n_losses", c_int),
-        ("optimizer", tt_optimizer),
+        ("losses", c_void_p * 8),
+        ("optimizer", c_void_p),
         ("metrics", c_int),
         ("top_k", c_int),
         ("freeze", c_char_p),
@@ -1434,12 +1441,12 @@ class tt_compile_opts(Structure):
         ("dense_targets", c_bool),
         ("precision", c_int),
         ("recompute", c_char_p),
-        ("own_metrics", tt_metric * 8),
-        ("n_own_metrics", c_int),
+        ("own_metrics", c_void_p * 8),
         ("bucket_hook", tt_bucket_fn),
         ("bucket_user", c_void_p),
     ]
     _enums_ = {"loss": "tt_loss_kind", "target_dtype": "tt_dtype", "precision": "tt_precision"}
+    _points_ = {"losses": "tt_loss", "optimizer": "tt_optimizer", "own_metrics": "tt_metric"}
 
 
 class tt_progress(Structure):
@@ -1470,6 +1477,7 @@ class tt_progress(Structure):
 
 class tt_callback(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("at", c_int),
         ("every", c_int64),
         ("fn", tt_callback_fn),
@@ -1480,6 +1488,7 @@ class tt_callback(Structure):
 
 class tt_watch(Structure):
     _fields_ = [
+        ("opts_size", c_size_t),
         ("value", c_char_p),
         ("max", c_bool),
         ("patience", c_int),
@@ -1500,15 +1509,14 @@ class tt_fit_opts(Structure):
         ("validate", c_void_p),
         ("validate_every", c_int64),
         ("validate_rows", c_int64),
-        ("callbacks", tt_callback * 16),
-        ("n_callbacks", c_int),
-        ("early_stop", tt_watch),
-        ("plateau", tt_watch),
+        ("callbacks", c_void_p * 16),
+        ("early_stop", c_void_p),
+        ("plateau", c_void_p),
         ("nan", c_int),
         ("checkpoints", c_char_p),
         ("save_every", c_int64),
         ("keep", c_int),
-        ("best", tt_watch),
+        ("best", c_void_p),
         ("resume", c_bool),
         ("job", c_char_p),
         ("profile", c_int64),
@@ -1520,11 +1528,12 @@ class tt_fit_opts(Structure):
         ("divergence", c_double),
     ]
     _enums_ = {"nan": "tt_nan"}
+    _points_ = {"callbacks": "tt_callback", "early_stop": "tt_watch", "plateau": "tt_watch", "best": "tt_watch"}
 
 
 class tt_fit_report(Structure):
     _fields_ = [
-        ("last", tt_progress),
+        ("last", c_void_p),
         ("steps", c_int64),
         ("epochs", c_int64),
         ("skipped", c_int64),
@@ -1546,6 +1555,7 @@ class tt_fit_report(Structure):
         ("best", c_double),
     ]
     _enums_ = {"ended": "tt_fit_end"}
+    _points_ = {"last": "tt_progress"}
 
 
 class tt_device_times(Structure):
@@ -1633,8 +1643,9 @@ class tt_job_parts(Structure):
         ("validate", c_void_p),
         ("test", c_void_p),
         ("model", c_void_p),
-        ("fit", tt_fit_opts),
+        ("fit", c_void_p),
     ]
+    _points_ = {"fit": "tt_fit_opts"}
 
 
 class tt_record_opts(Structure):
@@ -1943,7 +1954,7 @@ FUNCTIONS = {
     "tt_job_print": (c_void_p, (c_void_p,)),
     "tt_job_core_print": (c_void_p, (c_void_p,)),
     "tt_job_get": (c_void_p, (c_void_p, c_char_p,)),
-    "tt_job_open_opts": (tt_open_opts, (c_void_p,)),
+    "tt_job_open_opts": (c_void_p, (c_void_p,)),
     "tt_job_build_sized": (c_int, (c_void_p, c_void_p, c_void_p, c_size_t,)),
     "tt_job_help": (c_void_p, (c_void_p, c_char_p,)),
     "tt_record_with": (c_void_p, (c_void_p, c_void_p,)),

@@ -237,8 +237,7 @@ class Arrays(Data):
     def _make(self, context):
         fields = [{"name": name, "data": array.ctypes.data, "dtype": dtype, "shape": array.shape[1:]}
                   for name, array, dtype in self.arrays]
-        opts = make(_c.tt_memory_opts, count=self.count, fields=fields, n_fields=len(fields),
-                    **self._options())
+        opts = make(_c.tt_memory_opts, count=self.count, fields=fields, **self._options())
         return lib.tt_memory_with(context.ptr, ctypes.byref(opts))
 
     def __len__(self):

@@ -287,7 +287,7 @@ def fit_data(model, data, validate, callbacks, progress, options, run=None):
         if recording.folder and options["checkpoints"] is None:
             options["checkpoints"] = os.path.join(recording.folder, "checkpoints")
         loop.history.run = recording.folder
-        opts = make(_c.tt_fit_opts, callbacks=loop.fields, n_callbacks=len(loop.fields), **options)
+        opts = make(_c.tt_fit_opts, callbacks=loop.fields, **options)
         return finish(model, loop, progress,
                       lambda: lib.tt_fit_with(model.ptr, ptr, ctypes.byref(opts)))
 
@@ -319,14 +319,15 @@ def report(model, history):
     r = _c.tt_fit_report()
     if lib.tt_fit_report_get_sized(model.ptr, ctypes.byref(r), ctypes.sizeof(r)):
         return
-    history.steps, history.seconds = r.last.step, r.seconds
+    last = _c.tt_progress.from_address(r.last)
+    history.steps, history.seconds = last.step, r.seconds
     history.samples_per_second = r.samples_per_second
     history.hash = hash_text(r.weights)
     history.saved = r.saved.decode() if r.saved else ""
     words = {v: k.removeprefix("TT_FIT_").lower() for k, v in _c.ENUMS["tt_fit_end"].items()}
     history.ended = words.get(r.ended, "")
-    if not history.epoch and r.last.step:
-        history.add(r.last.epoch, values_of(r.last))
+    if not history.epoch and last.step:
+        history.add(last.epoch, values_of(last))
 
 
 # ---- streams of batches --------------------------------------------------------------------------

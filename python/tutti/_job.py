@@ -11,6 +11,11 @@ from ._progress import Progress
 from ._record import Recording
 
 
+def copy_of(struct, address):
+    """Options that the library owns, to be changed."""
+    return struct.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(struct)))
+
+
 class _JobData(Data):
     def __init__(self, context, ptr):
         super().__init__()
@@ -72,7 +77,7 @@ class Job:
         context = Context.__new__(Context)
         context.options = {}
         context._start()
-        opts = lib.tt_job_open_opts(self._ptr)
+        opts = copy_of(_c.tt_open_opts, lib.tt_job_open_opts(self._ptr))
         opts.on_event, opts.level = ON_EVENT, 3
         tasks, cluster, helper = Context.tasks()
         opts.tasks, context.is_joined = tasks, bool(tasks)
@@ -109,10 +114,10 @@ class Job:
         model, progress = self.model, Progress(verbose)
         model.stop_training = False
         loop = _fit.Loop(model, callbacks, progress)
-        opts = self._parts.fit
-        more = make(_c.tt_fit_opts, callbacks=loop.fields, n_callbacks=len(loop.fields), **options)
+        opts = copy_of(_c.tt_fit_opts, self._parts.fit)
+        more = make(_c.tt_fit_opts, callbacks=loop.fields, **options)
         for name, _ in _c.tt_fit_opts._fields_:
-            if name in ("callbacks", "n_callbacks") or options.get(name) is not None:
+            if name == "callbacks" or options.get(name) is not None:
                 setattr(opts, name, getattr(more, name))
         with Recording(self.context, run, self.name, str(self)) as recording:
             if recording.folder and not opts.checkpoints:

@@ -263,6 +263,14 @@ def fill(out, values, keep):
         elif kind is ctypes.c_char_p:
             value = joined(value).encode()
             keep.append(value)
+        elif name in points and issubclass(kind, ctypes.Array):  # of pointers
+            array = getattr(out, name)
+            if len(value) > kind._length_:
+                raise ValueError(f"{name}: {len(value)} are given; at most {kind._length_} are allowed")
+            for i, item in enumerate(value):
+                keep.append(pointed(getattr(_c, points[name]), item))
+                array[i] = ctypes.addressof(keep[-1])
+            continue
         elif name in points and not isinstance(value, int):
             value = pointed(getattr(_c, points[name]), value)
             keep.append(value)

@@ -287,11 +287,11 @@ class Model:
         if c["losses"][0].kind == "cross_entropy" and targets[0]:
             dense = targets[0][0] in ("f32", "f64", "bf16", "f16") or None
             kept = targets[0][0] if targets[0][0] != "f32" else None
-        opts = make(_c.tt_compile_opts, n_losses=len(c["losses"]),
+        opts = make(_c.tt_compile_opts,
                     losses=[one.fields(context, t) for one, t in zip(c["losses"], targets)],
                     optimizer=c["optimizer"].fields(context), metrics=bits,
-                    own_metrics=[m.fields(context) for m in own] or None,
-                    n_own_metrics=len(own) or None, target_dtype=kept, dense_targets=dense,
+                    own_metrics=[m.fields(context) for m in own] or None, target_dtype=kept,
+                    dense_targets=dense,
                     **{k: v for k, v in c["more"].items() if v is not None})
         with context.lock:
             self._built.keep.append(opts)

@@ -318,4 +318,4 @@ class Optimizer(Part):
         groups = [{"lr_scale": 1.0, **g} for g in groups]
         kind = _c.ENUMS["tt_optimizer_kind"]["TT_" + self.kind.upper()]
         return {"kind": kind, **values, "schedule": given.fields(context), "groups": groups or None,
-                "n_groups": len(groups) or None, "exact": True}
+                "exact": True}

@@ -2,9 +2,9 @@
  * graph.h - the graph: tensors, variables, feeds, scopes, gradients, text form.
  *
  * A graph is built by calls that return tensors, so that expressions nest. A builder returns NULL
- * on failure and if an input is NULL; the context keeps the first error (without a graph, that of an
- * input). Everything in a graph is owned by it and valid until tt_graph_free(). A graph does not say
- * when and where its nodes run; that is decided when a plan is made.
+ * on failure and if an input is NULL; the context keeps the first error (without a graph, that of
+ * an input). Everything in a graph is owned by it and valid until tt_graph_free(). A graph does not
+ * say when and where its nodes run; that is decided when a plan is made.
  */
 #ifndef TUTTI_GRAPH_H
 #define TUTTI_GRAPH_H

@@ -158,8 +158,8 @@ bool tti_opts_has(const void *opts, size_t end);
     tti_opts_has((opts), offsetof(type, member) + sizeof(((type *)0)->member))
 
 /*
- * A struct that options point to, copied in the same way; NULL: all of it is default. who says where
- * it stands: "fit: early_stop".
+ * A struct that options point to, copied in the same way; NULL: all of it is default. who says
+ * where it stands: "fit: early_stop".
  */
 tt_status tti_opts_part(tt_ctx *ctx, const char *who, const void *part, void *own,
                         size_t size) TTI_CHECKED;

@@ -1,8 +1,8 @@
 /*
  * lock.h - the order in which locks are taken. A thread that holds one takes only those below it.
  *
- *   0. a hold of a tt_store     the values of variables, their shards and versions: a context's, not
- *                               a thread's, for a run or a read (run/store.h)
+ *   0. a hold of a tt_store     the values of variables, their shards and versions: a context's,
+ *                               not a thread's, for a run or a read (run/store.h)
  *   1. tt_store.mu              which variables there are, and who has holds
  *   2. a device's lock          its arena and its list of work
  *   3. tti_queue.mu             a bounded queue

@@ -189,7 +189,7 @@ static int count_here(const tt_cluster *c, const membership *m)
 static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
 {
     tt_tasks *t = &m->tasks;
-    t->opts_size = sizeof(*t);
+    *t = *tt_tasks();
     t->n = c->n_processes;
     t->self = c->rank;
     t->secret = m->secret;

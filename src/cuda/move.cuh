@@ -44,7 +44,7 @@ typedef tti_pack<uint32_t> tti_unit16;
     }
 
 // The largest unit that all of what was or'ed into bits (addresses, distances) is a multiple of.
-static inline int tti_collective_op(uint64_t bits)
+static inline int tti_move_unit(uint64_t bits)
 {
     return (bits & 15) == 0 ? 16 : (bits & 7) == 0 ? 8 : (bits & 3) == 0 ? 4 : (bits & 1) ? 1 : 2;
 }
@@ -141,7 +141,7 @@ static inline void tti_mover_add(tti_mover *v, tti_piece p)
         p.width = body;
         tti_mover_add(v, rest);
     }
-    int unit = tti_collective_op(bits | (uint64_t)p.width);
+    int unit = tti_move_unit(bits | (uint64_t)p.width);
     if (v->n == TTI_PIECES || (v->n > 0 && unit != v->unit))
         tti_mover_flush(v);
     v->unit = unit;

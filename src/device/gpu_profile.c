@@ -142,7 +142,7 @@ static bool profile_joins(tti_device *const *d, int n, char *words, size_t size)
     return true;
 }
 
-static const tti_streams profile_streams = {.stream = no_stream, .joins = profile_joins};
+static const tti_streams profile_streams = {.stream = no_stream, .has_communicator = profile_joins};
 
 static int profile_count(char *why, size_t n)
 {

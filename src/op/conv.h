@@ -77,8 +77,8 @@ static inline size_t tti_real_bytes(int isa)
 }
 
 /*
- * The record of an op on images [batch, h, w, channels], whose rows are free. type_ is the struct of
- * the attributes, kernel_ the CPU's.
+ * The record of an op on images [batch, h, w, channels], whose rows are free. type_ is the struct
+ * of the attributes, kernel_ the CPU's.
  */
 #define TTI_IMAGE_OP(name_, inputs_, max_inputs_, options_, type_, infer_, grad_, kernel_, prep_, \
                      help_)                                                                       \

@@ -114,8 +114,8 @@ tt_status tti_shard_alloc(tt_ctx *ctx, const tti_variable *v, tti_shard *s) TTI_
 // Does what ctx can read of it in the host's memory, or anywhere, cover all of it?
 bool tti_variable_covers(const tti_variable *v, const tt_ctx *ctx, bool in_host);
 /*
- * Shards that are not fresh get the value, or memory of the caller does. In a job all processes call
- * it with the same shards, and each fills its own.
+ * Shards that are not fresh get the value, or memory of the caller does. In a job all processes
+ * call it with the same shards, and each fills its own.
  */
 tt_status tti_shards_fill(tti_variable *v, tt_ctx *ctx, tti_shard *const *s, int n) TTI_CHECKED;
 tt_status tti_variable_fetch(tti_variable *v, tt_ctx *ctx, void *out) TTI_CHECKED;

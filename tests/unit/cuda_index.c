@@ -1,6 +1,6 @@
 /*
- * cuda_index.c - the sums over ids of src/op/gpu/index.cu, called alone: lane by lane and position by
- * position, to the bit; ids out of range are told of.
+ * cuda_index.c - the sums over ids of src/op/gpu/index.cu, called alone: lane by lane and position
+ * by position, to the bit; ids out of range are told of.
  */
 #include "base/base.h"
 #include "cuda_module.h"

@@ -2,8 +2,8 @@
  * short_opts.c - every function that takes options, with those of older and newer callers: structs
  * of every shorter size, at the end of readable memory, so that reading past one crashes; and
  * longer ones. What is missing is default: the call does what it does with the whole struct. The
- * same for the structs that options point to. Calls and parts are generated: tools/null-calls --opts,
- * tools/option-parts.
+ * same for the structs that options point to. Calls and parts are generated: tools/null-calls
+ * --opts, tools/option-parts.
  */
 #include "../calls.h"
 #include <stdio.h>

@@ -40,8 +40,8 @@ static tt_status gather_cuda(const tt_launch *l)
     if (y->count == 0)
         return TT_OK;
     int64_t rows = y->count * tti_item(y->dtype) / bytes;
-    int unit = tti_collective_op((uint64_t)(uintptr_t)x->data | (uint64_t)(uintptr_t)y->data |
-                                 (uint64_t)bytes);
+    int unit = tti_move_unit((uint64_t)(uintptr_t)x->data | (uint64_t)(uintptr_t)y->data |
+                             (uint64_t)bytes);
     tti_grid g = tti_grid_for(l, rows, bytes / unit);
     TTI_UNITS(unit, T, {
         TTI_LAUNCH(l, g.grid, g.block, 0, (gather_rows<T>), (T *)y->data, (const T *)x->data,

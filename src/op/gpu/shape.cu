@@ -89,7 +89,7 @@ static void launch_rows(const tt_launch *l, const tti_transpose_plan *t)
                         (uint64_t)(t->d[last] * item);
         for (int i = 0; i < last; i++)
             bits |= (uint64_t)(t->s[i] * item);
-        unit = tti_collective_op(bits);
+        unit = tti_move_unit(bits);
     }
     int64_t width = t->d[last] * item / unit, rows = 1;
     axes a = {};

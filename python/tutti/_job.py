@@ -42,6 +42,11 @@ class _JobModel(Model):
             super()._prepare(fields)  # compile() was called again
 
 
+def _copied(struct, address):
+    """A struct of the job's, to be changed."""
+    return struct.from_buffer_copy(struct.from_address(address))
+
+
 class Job:
     """A job file with its data and its compiled model, built in a context as it asks for.
 

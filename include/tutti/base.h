@@ -38,8 +38,8 @@ extern "C" {
  *
  * A struct of options within options is given by a pointer, and has its size first too: the macro
  * of its name makes one, .spread = tt_spread(.replicas = 2), and NULL means that all of it is
- * default. Several are an array of such pointers, which ends with the first NULL. Only plain values stand in
- * options themselves (tt_shape, tt_axes, tt_ints, tt_init, tt_batch): they never grow.
+ * default. Several are an array of such pointers, which ends with the first NULL. Only plain values
+ * stand in options themselves (tt_shape, tt_axes, tt_ints, tt_init, tt_batch): they never grow.
  *
  * TT_ZERO in a field of type double is the number zero where 0 would mean another default:
  * tt_layer_batch_norm(model, .momentum = TT_ZERO). It is the negative zero.

@@ -24,7 +24,7 @@ typedef struct tti_block {
 // A flag to be set by a host function of the stream; used again when it has run.
 typedef struct tti_note {
     struct tti_note *next;
-    void *flag;
+    struct tti_flag *flag;
     uint32_t value;
     bool is_captured; // runs any number of times, as long as exec lives
     void *exec;       // NULL while the capture is on

@@ -63,7 +63,7 @@ struct gathered {
 
 // A tile of M pixels by N channels; copies of A take VA numbers, those of B VB.
 template <int M, int N, int MI, int NI, bool IS_DX, int VA, int VB>
-static __global__ void __launch_bounds__(THREADS, MI *NI > 8 ? 1 : 2) gather_tf32(tti_conv_gather q)
+static __global__ void __launch_bounds__(THREADS, 2) gather_tf32(tti_conv_gather q)
 {
     typedef tf32_tile<M, true> A;
     typedef tf32_tile<N, IS_DX> B;
@@ -197,10 +197,8 @@ template <bool IS_DX> static void run_even(const tt_launch *l, const tti_conv_ga
         launch_gather<128, 32, 1, 4, IS_DX, 4, 4>(l, q);
     else if (pixels * q.n < 64 * 64 * 1024) // few tiles: smaller ones
         launch_gather<64, 64, 1, 4, IS_DX, 4, 4>(l, q);
-    else if (q.n <= 64 || pixels * q.n < 128 * 128 * 264)
-        launch_gather<128, 64, 2, 4, IS_DX, 4, 4>(l, q);
     else
-        launch_gather<128, 128, 4, 4, IS_DX, 4, 4>(l, q);
+        launch_gather<128, 64, 2, 4, IS_DX, 4, 4>(l, q);
 }
 
 tt_status tti_conv_tf32_run(const tt_launch *l, tti_conv_gather q)
@@ -215,8 +213,6 @@ tt_status tti_conv_tf32_run(const tt_launch *l, tti_conv_gather q)
         q.is_dx ? run_even<true>(l, q) : run_even<false>(l, q);
     else if (q.is_dx)
         launch_gather<64, 64, 1, 4, true, 1, 1>(l, q);
-    else if (even_w && q.n <= 32)
-        launch_gather<64, 32, 1, 2, false, 1, 4>(l, q);
     else if (even_w)
         launch_gather<64, 64, 1, 4, false, 1, 4>(l, q);
     else
@@ -235,8 +231,7 @@ tti_dw_rule tti_conv_tf32_rule(const tti_conv_dims *d)
 }
 
 template <int M, int N, int MI, int NI, int VA, int VB>
-static __global__ void __launch_bounds__(THREADS, MI *NI > 8 ? 1 : 2)
-    dw_tf32(tti_dw_images g, tti_mma_in q)
+static __global__ void __launch_bounds__(THREADS, 2) dw_tf32(tti_dw_images g, tti_mma_in q)
 {
     typedef tf32_tile<M, false> A;
     typedef tf32_tile<N, false> B;
@@ -307,8 +302,8 @@ tt_status tti_conv_tf32_dw(const tt_launch *l, const tti_conv_dims *d, const tti
 {
     const bool even_x = d->c_in % 4 == 0 && tti_is_aligned(q.x),
                even_dy = d->c_out % 4 == 0 && tti_is_aligned(q.dy);
-    if (even_x && even_dy && tti_mma_tiles(d, 128, 128) * 4 <= tti_mma_tiles(d, 64, 64))
-        launch_dw<128, 128, 4, 4, 4, 4>(l, d, g, q);
+    if (even_x && even_dy && tti_mma_tiles(d, 128, 64) * 2 <= tti_mma_tiles(d, 64, 64))
+        launch_dw<128, 64, 2, 4, 4, 4>(l, d, g, q);
     else if (even_x && even_dy)
         launch_dw<64, 64, 1, 4, 4, 4>(l, d, g, q);
     else if (even_dy && q.rows <= 32)

@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const tti_gpu_profile profiles[] = {
-    {"h200", "NVIDIA H200", (size_t)143771 << 20, (size_t)32 << 20,
-     "memory as its driver reports it; workspace that cuBLASLt is allowed from compute capability "
+    {"h200", "NVIDIA H200", (size_t)143155 << 20, (size_t)32 << 20,
+     "memory as tutti devices reports it; workspace that cuBLASLt is allowed from compute capability "
      "9 on (cuda/blas_algorithm.cu)"},
 };
 

@@ -43,7 +43,6 @@ static outcome train(const matrix_model *model, const matrix_way *way, int64_t r
     tt_status st = tt_fit(m, train, .epochs = 2, .batch = batch, .validate = more);
     ck_assert_msg(st == TT_OK, "%s, %d rows: %s", name, (int)rows, tt_last_error(ctx).message);
     CHECK_OK(tt_fit_report_get(m, &r));
-    CHECK_OK(tt_close(ctx));
     // Compared as bytes: nothing may stand between the fields.
     outcome o;
     memset(&o, 0, sizeof(o));
@@ -53,6 +52,7 @@ static outcome train(const matrix_model *model, const matrix_way *way, int64_t r
     o.validation_loss = r.last->validation_loss;
     o.validation = r.last->validation[0];
     o.rows = r.last->rows;
+    CHECK_OK(tt_close(ctx));
     return o;
 }
 

@@ -305,8 +305,9 @@ static double fit(const char *device, const char *folder, int64_t stop_at, lines
                   tt_last_error(ctx).message);
     tt_clear_error(ctx);
     CHECK_OK(tt_fit_report_get(m, &r));
+    double loss = r.last->loss;
     CHECK_OK(tt_close(ctx));
-    return r.last->loss;
+    return loss;
 }
 
 TEST(gpu_checkpoints_go_on_on_the_cpu_and_back)

@@ -73,7 +73,8 @@ int main(void)
 
     tt_fit_report report = {0};
     tt_fit_report_get(m, &report);
+    double accuracy = report.last->metrics[0];
     printf("after %lld steps: loss %.4f, accuracy %.4f\n", (long long)report.steps,
-           report.last->loss, report.last->metrics[0]);
-    return tt_close(ctx) == TT_OK && report.last->metrics[0] > 0.9 ? 0 : 1;
+           report.last->loss, accuracy);
+    return tt_close(ctx) == TT_OK && accuracy > 0.9 ? 0 : 1;
 }

@@ -352,9 +352,9 @@ typedef enum tt_fit_end {
     TT_FIT_ALREADY = 4,    // resumed from a checkpoint after which nothing was left to do
 } tt_fit_end;
 
-// The results of a fit.
+// The results of a fit. last is borrowed: until the next fit or compile, or the context closes.
 typedef struct tt_fit_report {
-    const tt_progress *last;        // of the last step; borrowed until the next fit or compile
+    const tt_progress *last;        // of the last step
     int64_t steps, epochs, skipped; // skipped: steps that were not applied
     double first_step_seconds;      // from the call until the end of the first step
     double step_ms_median;

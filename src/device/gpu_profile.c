@@ -13,8 +13,8 @@
 
 static const tti_gpu_profile profiles[] = {
     {"h200", "NVIDIA H200", (size_t)143155 << 20, (size_t)32 << 20,
-     "memory as tutti devices reports it; workspace that cuBLASLt is allowed from compute capability "
-     "9 on (cuda/blas_algorithm.cu)"},
+     "memory as tutti devices reports it; workspace that cuBLASLt is allowed from compute "
+     "capability 9 on (cuda/blas_algorithm.cu)"},
 };
 
 const tti_gpu_profile *tti_gpu_profile_at(int i)

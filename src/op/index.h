@@ -24,7 +24,7 @@ typedef struct tti_one_hot_attr {
 TT_CPU_DECLARE(gather);
 TT_CPU_DECLARE(scatter_add);
 TT_CPU_DECLARE(one_hot);
-TT_CPU_DECLARE(touched_rows); // scatter_add into touched.h's form
+TT_CPU_DECLARE(touched_rows); // scatter_add into sparse_rows.h's form
 
 /*
  * scatter_add: phase 0 sorts the positions of ids by id; phase 1 makes the rows of the output, in

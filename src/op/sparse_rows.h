@@ -1,7 +1,7 @@
 /*
- * touched.h - a sum over rows of the batch that touches few rows of a table, kept as those rows.
+ * sparse_rows.h - a sum over rows of the batch that touches few rows of a table, kept as those.
  *
- * The gradient of an embedding is zero but for the rows that ids name. A shard's partial sum can be
+ * The gradient of an embedding is zero but for the rows that ids name. A partial sum can be
  * the list of them: in memory `most` rows of `width` numbers, then `most` tti_sparse_row, of which
  * the first n are used, then n. Row i belongs to touch i. They ascend by id, and within an id by
  * part, the maximal sub-tree of the shard's lanes whose sum the row is. Every position of ids is in

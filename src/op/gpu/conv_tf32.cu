@@ -1,6 +1,6 @@
 /*
  * conv_tf32.cu - convolutions of f32 on the matrix units: products whose rows are gathered from
- * images, by chunks of 32 terms (gemm_tf32.cuh).
+ * images, by chunks of 32 terms (tf32_chunk.cuh).
  *
  * Forward and dx (conv_gather.cuh): a row of A has what an output pixel gathers, in the order of
  * taps and channels; that row of terms is cut into chunks, from its first. dw: terms are the output

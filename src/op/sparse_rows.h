@@ -4,7 +4,7 @@
  * The gradient of an embedding is zero but for the rows that ids name. A partial sum can be
  * the list of them: in memory `most` rows of `width` numbers, then `most` tti_sparse_row, of which
  * the first n are used, then n. Row i belongs to touch i. They ascend by id, and within an id by
- * part, the maximal sub-tree of the shard's lanes whose sum the row is. Every position of ids is in
+ * part, the maximal sub-tree of lanes whose sum the row is. Every position of ids is in
  * one part, so there are never more than ids. What is not listed is zero.
  */
 #ifndef TUTTI_OP_SPARSE_ROWS_H

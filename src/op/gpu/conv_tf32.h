@@ -1,6 +1,6 @@
 /*
  * conv_tf32.h - convolutions of f32 and their gradients on the matrix units, with the accuracy of
- * f32 (conv_tf32.cu, gemm_tf32.cuh).
+ * f32 (conv_tf32.cu, tf32_chunk.cuh).
  */
 #ifndef TUTTI_OP_CONV_TF32_H
 #define TUTTI_OP_CONV_TF32_H

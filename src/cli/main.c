@@ -200,9 +200,10 @@ int cli_close(tt_ctx *ctx, const char *what)
         fprintf(stderr, "tutti: error: %s%s%s\n", what != NULL ? what : "",
                 what != NULL ? ": " : "", e.message);
     tt_status st = tt_close(ctx);
-    if (st != TT_OK && !told)
-        fprintf(stderr, "tutti: error: %s\n", tt_status_text(st));
-    return st == TT_OK ? CLI_OK : CLI_FAILED;
+    if (told || st == TT_OK)
+        return told ? CLI_FAILED : CLI_OK;
+    fprintf(stderr, "tutti: error: %s\n", tt_status_text(st));
+    return cli_code(st);
 }
 
 static int unknown_verb(const char *word)

@@ -156,7 +156,7 @@ static void print_others(tti_world *w, char *out, size_t room, int but)
 
 void tti_world_set_failed(tti_world *w, tt_status st, const char *text)
 {
-    if (atomic_load(&w->has_failed))
+    if (atomic_load(&w->has_failed) || atomic_load(&w->is_leaving)) // this rank's part is done
         return;
     if (text[0] == '\0')
         text = "a rank ended the job without saying why";
@@ -413,12 +413,28 @@ static void watch_process(tti_peer *p, int64_t now)
         p->died_ns = now;
 }
 
+// This rank has done its part and waits only for others to know that it leaves: who has ended will
+// not.
+static void leave_without(tti_world *w, tti_peer *p)
+{
+    pthread_mutex_lock(&w->mu);
+    if (p->died_ns != 0 && !p->has_left) {
+        p->has_left = true;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->mu);
+}
+
 static void watch(tti_world *w, int i, int64_t now)
 {
     tti_peer *p = &w->peers[i];
     if (i == w->self || p->has_left || p->is_suspect)
         return;
     watch_process(p, now);
+    if (atomic_load(&w->is_leaving)) {
+        leave_without(w, p);
+        return;
+    }
     pthread_mutex_lock(&w->mu);
     int64_t silent = (now - p->heard_ns) / MS;
     pthread_mutex_unlock(&w->mu);

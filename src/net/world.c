@@ -110,8 +110,11 @@ void tti_world_take(void *world, int from, const void *message, size_t bytes)
             p->n_left = (uint32_t)n.silent_ms;
         }
         p->has_met |= n.kind == TTI_MET;
+        p->knows_leaving |= n.kind == TTI_BYE_TAKEN;
         pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->mu);
+        if (n.kind == TTI_BYE)
+            tti_world_tell(w, from, &(tti_control_message){.kind = TTI_BYE_TAKEN});
         tti_failure_note(w, from, &n);
     }
 }
@@ -406,12 +409,53 @@ static void await_taken(tti_world *w)
     pthread_mutex_unlock(&w->mu);
 }
 
-static bool all_have_left(const tti_world *w)
+// The first rank that has neither left nor this rank's goodbye; n: none. With mu held.
+static int who_does_not_know(const tti_world *w)
 {
-    for (int i = 0; i < w->n; i++)
+    int i = 0;
+    while (i < w->n && (i == w->self || w->peers[i].has_left || w->peers[i].knows_leaving))
+        i++;
+    return i;
+}
+
+/*
+ * Says goodbye until everybody knows it. What a process has sent is not yet received when it closes
+ * its connections: a socket that is closed with something left to read takes back what is still on
+ * its way, and those who stay would wait for a rank that is gone, and take it for lost.
+ */
+static void leave(tti_world *w)
+{
+    int64_t deadline = tti_deadline(w->loss_ms);
+    atomic_store(&w->is_leaving, true);
+    pthread_mutex_lock(&w->mu);
+    while (who_does_not_know(w) < w->n && tti_now_ns() < deadline) {
+        for (int i = who_does_not_know(w); i < w->n; i++) {
+            tti_control_message bye = {.kind = TTI_BYE, .silent_ms = w->peers[i].n_out};
+            if (i != w->self && !w->peers[i].has_left && !w->peers[i].knows_leaving)
+                tti_world_tell(w, i, &bye);
+        }
+        int64_t again = TTI_MIN(deadline, tti_deadline(TTI_MAX(w->heartbeat_ms, (int64_t)100)));
+        while (who_does_not_know(w) < w->n && tti_world_wait(w, again))
+            ;
+    }
+    pthread_mutex_unlock(&w->mu);
+}
+
+// Those it has met end with its error, also where no verdict came of telling it.
+static void tell_last(tti_world *w)
+{
+    bool is_open = atomic_load(&w->wants_open);
+    bool is_untold = tt_status_of(w->ctx) != TT_OK && !atomic_load(&w->has_failed);
+    for (int i = 0; i < w->n; i++) {
+        tti_control_message n = {.kind = TTI_BYE, .silent_ms = w->peers[i].n_out};
+        if (!is_open || is_untold) {
+            n.kind = TTI_VERDICT;
+            n.status = (int32_t)tt_status_of(w->ctx);
+            snprintf(n.text, sizeof(n.text), "%s", tt_last_error(w->ctx).message);
+        }
         if (i != w->self && !w->peers[i].has_left)
-            return false;
-    return true;
+            tti_world_tell(w, i, &n);
+    }
 }
 
 void tti_world_close(tti_world *w)
@@ -422,25 +466,17 @@ void tti_world_close(tti_world *w)
         tell_error(w);
     else if (atomic_load(&w->wants_open))
         await_taken(w);
+    if (atomic_load(&w->wants_open) && tt_status_of(w->ctx) == TT_OK)
+        leave(w);
     atomic_store(&w->is_stopping, true);
     if (w->wire != NULL)
         tti_wire_wake(w->wire);
     tti_thread_join(&w->thread);
-    // Those it has met end with its error, also where no verdict came of telling it.
-    bool is_open = atomic_load(&w->wants_open);
-    bool is_untold = tt_status_of(w->ctx) != TT_OK && !atomic_load(&w->has_failed);
-    for (int i = 0; w->wire != NULL && i < w->n; i++) {
-        tti_control_message n = {.kind = TTI_BYE, .silent_ms = w->peers[i].n_out};
-        if (!is_open || is_untold) {
-            n.kind = TTI_VERDICT;
-            n.status = (int32_t)tt_status_of(w->ctx);
-            snprintf(n.text, sizeof(n.text), "%s", tt_last_error(w->ctx).message);
-        }
-        if (i != w->self && !w->peers[i].has_left)
-            tti_world_tell(w, i, &n);
-    }
+    bool all_know = who_does_not_know(w) == w->n;
+    if (w->wire != NULL && !atomic_load(&w->is_leaving))
+        tell_last(w);
     if (w->wire != NULL)
-        tti_wire_close(w->wire, all_have_left(w) ? 0 : 500);
+        tti_wire_close(w->wire, all_know ? 0 : 500);
     tti_segment_free(&w->probe);
     tti_messages_free(w);
     tti_free(w->ctx, w->turns);

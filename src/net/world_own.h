@@ -23,7 +23,8 @@ typedef enum tti_control {
     TTI_BYE = 7,
     TTI_MET = 8, // the sender has everybody's hello
     TTI_TAKEN = 9,
-    TTI_ASK = 10, // the sender leaves as soon as it knows that all it sent has been taken
+    TTI_ASK = 10,       // the sender leaves as soon as it knows that all it sent has been taken
+    TTI_BYE_TAKEN = 11, // the receiver's goodbye has arrived
 } tti_control;
 
 typedef struct tti_doing {
@@ -79,7 +80,8 @@ typedef struct tti_peer {
     char address[160]; // resolved
     tti_hello hello;   // guarded by mu up to the meeting, constant afterwards
     bool has_hello, has_met, has_left, is_suspect;
-    bool is_asking; // the world's thread: wants to know of every chunk
+    bool knows_leaving; // it has this rank's goodbye
+    bool is_asking;     // the world's thread: wants to know of every chunk
     int64_t heard_ns;
     int64_t died_ns; // its process was seen to have ended; 0
     tti_doing doing;
@@ -105,7 +107,7 @@ struct tti_world {
     uint64_t incarnation;
     tti_wire *wire;
     tti_thread thread;
-    _Atomic bool wants_open, is_stopping, has_failed, has_devices;
+    _Atomic bool wants_open, is_leaving, is_stopping, has_failed, has_devices;
     bool has_all, is_open; // the world's thread: it has all hellos; it watches for loss
     tti_segment probe;
 

@@ -45,6 +45,7 @@ typedef struct proxy {
     _Atomic bool is_lossy;  // now and then something waits for 200 ms, as after a lost packet
     _Atomic bool is_frozen; // nothing goes on
     _Atomic bool is_shut;   // nobody connects
+    _Atomic bool forgets;   // of a connection that was closed nothing more goes on
     _Atomic int cuts;       // wanted: one more cuts all connections
     _Atomic int flips;      // wanted: one more changes a bit of data
     _Atomic int n_flips;
@@ -121,7 +122,7 @@ static bool carry(proxy *p, carried *c, int side)
         size_t place = w->end % ROOM, n = ROOM - (w->end - w->begin);
         n = n < ROOM - place ? n : ROOM - place;
         ssize_t got = recv(from, w->bytes + place, n, MSG_DONTWAIT);
-        w->is_over |= got == 0;
+        w->is_over |= got == 0 || (got < 0 && errno == ECONNRESET && p->forgets);
         if (got <= 0)
             break;
         if (is_data && got > 4096 && p->n_flips < p->flips) {
@@ -148,7 +149,7 @@ static bool carry(proxy *p, carried *c, int side)
         w->begin += (size_t)put;
         w->first += w->begin == w->mark[w->first % MARKS].end;
     }
-    return !w->is_over || w->begin != w->end;
+    return !w->is_over || (w->begin != w->end && !p->forgets);
 }
 
 static void *run_proxy(void *arg)
@@ -269,11 +270,11 @@ typedef struct behind {
     pthread_t thread;
 } behind;
 
-static void start(behind *b)
+static void start(behind *b, void (*run)(world_job *, int, tt_ctx *))
 {
     b->j.n = 2;
     b->j.change = by_proxy;
-    b->j.run = sum_on;
+    b->j.run = run;
     world_prepare(&b->j);
     for (int r = 0; r < 2; r++)
         world_fork(&b->j, r);
@@ -318,7 +319,7 @@ TEST(world_links_that_break_for_a_moment_lose_nothing)
 {
     static behind b;
     b.j.tasks.loss_ms = 10000; // it is not about how long a busy machine may take
-    start(&b);
+    start(&b, sum_on);
     for (int i = 0; i < 12; i++) {
         b.p.cuts++;
         usleep(30000 + 17000 * (useconds_t)i); // also while connections are being made
@@ -340,7 +341,7 @@ TEST(world_links_that_break_for_a_moment_lose_nothing)
 TEST(world_links_that_stay_broken_are_lost)
 {
     static behind b;
-    start(&b);
+    start(&b, sum_on);
     b.p.is_shut = true;
     b.p.cuts++;
     end(&b, TT_EPEER);
@@ -356,10 +357,30 @@ TEST(world_links_with_delay_and_loss_are_only_slow)
     static behind b;
     b.p.delay = 0.05; // each way
     b.j.tasks.loss_ms = 10000;
-    start(&b);
+    start(&b, sum_on);
     b.p.is_lossy = true;
     expect_sums(&b, 2);
     end(&b, TT_OK);
+}
+
+// One rank leaves, the other stays for longer than the silence that is taken for a loss.
+static void sum_and_stay(world_job *j, int rank, tt_ctx *ctx)
+{
+    sum_on(j, rank, ctx);
+    if (rank == 0)
+        usleep((useconds_t)(2000 * j->tasks.loss_ms));
+    j->ranks[rank].stage = 200;
+}
+
+TEST(world_goodbyes_arrive_before_their_links_are_closed)
+{
+    static behind b;
+    b.p.delay = 0.2;
+    b.p.forgets = true;
+    b.j.tasks.loss_ms = 2000;
+    start(&b, sum_and_stay);
+    end(&b, TT_OK);
+    CHECK_INT(b.j.ranks[0].stage, 200);
 }
 
 // ---- somebody who reads and changes what is not encrypted -------------------------------------
@@ -369,7 +390,7 @@ TEST(world_links_without_encryption_take_nothing_that_was_changed)
     static behind b;
     b.j.tasks.no_encryption = true;
     b.j.tasks.loss_ms = 10000;
-    start(&b);
+    start(&b, sum_on);
     for (int i = 0; i < 6; i++) {
         b.p.flips++;
         double deadline = now() + 20;
@@ -404,7 +425,7 @@ TEST(world_links_without_encryption_take_nothing_twice_or_forged)
     int fds[3];
     b.j.tasks.no_encryption = true;
     b.j.tasks.loss_ms = 10000;
-    start(&b);
+    start(&b, sum_on);
     CHECK(b.p.n_heard > 1000);
     fds[0] = repeat(&b.p); // as it was: of the past
     expect_sums(&b, 3);

@@ -157,7 +157,10 @@ CUDA_SO    := $(B)/libtutti-cuda.so
 CUDA_CODES  = $(CUDA_ARCHS)
 CUDA_CODE   = $(foreach a,$(CUDA_CODES),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
-CUDA_FLAGS  = -std=c++17 -O3 -fmad=false -ftz=true $(CUDA_CODE) -Iinclude -Isrc \
+# Where no GPU is to run it, make test only sees that it compiles and links, in half the time.
+CUDA_OPT_unoptimised := -O0 -Xcicc -O0 -Xptxas -O0
+CUDA_OPT    = $(or $(CUDA_OPT_$(CONFIG)),-O3)
+CUDA_FLAGS  = -std=c++17 $(CUDA_OPT) -fmad=false -ftz=true $(CUDA_CODE) -Iinclude -Isrc \
               --compiler-options -fPIC,-fvisibility=hidden,-Wall,-Wextra \
               $(if $(filter -Werror,$(WERROR)),-Werror all-warnings --compiler-options -Werror)
 
@@ -166,7 +169,7 @@ CUDA_FLAGS  = -std=c++17 -O3 -fmad=false -ftz=true $(CUDA_CODE) -Iinclude -Isrc 
 EMU_SRC   := $(wildcard tests/emu/*.cpp)
 EMU_OBJ   := $(CUDA_SRC:%.cu=$(B)/emu/%.o) $(EMU_SRC:%.cpp=$(B)/emu/%.o)
 EMU_SO    := $(B)/libtutti-cuda-emu.so
-EMU_OPT_release := -O2 -g1
+EMU_OPT_release := -O1 -g1 # -O2 compiles 25 s longer and runs 3 % faster
 EMU_FLAGS  = -std=c++17 -DTTI_EMU -D_GNU_SOURCE -Itests/emu -Iinclude -Isrc -ffp-contract=off -fPIC \
              -fvisibility=hidden -fpermissive -w $(or $(EMU_OPT_$(CONFIG)),$(CFLAGS_$(CONFIG)))
 
@@ -304,8 +307,10 @@ demo: deps
 demo-run: all examples
 	@tools/demo $(B)
 
+NVCC_ONLY := $(if $(wildcard /dev/nvidiactl),,$(filter 1,$(CUDA)))
 test: deps
-	@$(MAKE) test-run
+	@$(if $(NVCC_ONLY),$(MAKE) CONFIG=unoptimised cuda)
+	@$(MAKE) test-run $(if $(NVCC_ONLY),CUDA=0)
 test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
 	@tools/test $(B)
 	@$(MAKE) test-break

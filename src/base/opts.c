@@ -31,8 +31,9 @@ static tt_status read(tt_ctx *ctx, const char *who, const void *opts, void *own,
                        "%s: the program sets options that Tutti %s does not have; it was compiled "
                        "with a newer version",
                        who, TT_VERSION);
-    memset(own, 0, size);
     memcpy(own, opts, TTI_MIN(given, size));
+    if (given < size)
+        memset((char *)own + given, 0, size - given);
     memcpy(own, &size, sizeof(size));
     return TT_OK;
 }

@@ -17,15 +17,20 @@
 #include "device/collective.h"
 #include <tutti/comm.h>
 
-// What every member of a call must have in common; transports between processes send it ahead.
+/*
+ * What every member of a call must have in common; transports between processes send it ahead. It is
+ * small and has no padding: with the rest of a call's head it is one cache line, and two that are
+ * equal are so byte by byte.
+ */
 typedef struct tti_fingerprint {
     uint64_t sequence; // calls of the group so far
     int64_t count;     // -1: members may differ
     double factor;
-    int32_t kind, dtype, combine, lanes, root;
-    int32_t round, is_fast, is_unequal;
+    int32_t lanes, root;
     int32_t left; // calls of the same operation from this one on
-    int32_t unused;
+    uint8_t kind, dtype, combine, round;
+    uint8_t is_fast, is_unequal;
+    uint8_t unused[6];
 } tti_fingerprint;
 
 // Counts of an all-to-all of unequal blocks, from member to member, and where the blocks lie.
@@ -245,8 +250,8 @@ struct tt_comm {
 tt_status tti_calls_run(tt_comm *c, tti_comm_call *calls, int64_t n) TTI_CHECKED;
 // An error of one process is everybody's: the others would wait for it.
 tt_status tti_comm_end(tt_comm *c, tt_status st);
-// A call that has begun: now, in the background, or as part of a group of calls.
-tt_status tti_call_submit(tt_comm *c, const tti_comm_call *call) TTI_CHECKED;
+// A call that has begun: now, in the background, or as part of a group of calls (a copy of it).
+tt_status tti_call_submit(tt_comm *c, tti_comm_call *call) TTI_CHECKED;
 tt_status tti_comm_ready(tt_comm *c) TTI_CHECKED; // TT_EINVAL if NULL; the error if there is one
 
 // handle.c
@@ -283,8 +288,8 @@ tt_status tti_call_check_memory(tt_ctx *ctx, const tti_comm_call *call) TTI_CHEC
 // Puts the rows of counts of members from first on where the call's piece map looks.
 void tti_counts_put(tt_comm *c, const tti_comm_call *call, int first, const int64_t *rows, int n);
 
-tti_fingerprint tti_fingerprint_of(const tt_comm *c, const tti_comm_call *call, int member,
-                                   int left);
+void tti_fingerprint_make(const tt_comm *c, const tti_comm_call *call, int member, int left,
+                          tti_fingerprint *out);
 // Compares those of this process's members.
 tt_status tti_fingerprints_check(const tt_comm *c, const tti_comm_call *call, int left) TTI_CHECKED;
 // Compares two fingerprints; TT_EINVAL, recorded, says how member's differs from member first's.

@@ -196,7 +196,7 @@ tt_status tti_handle_start(tt_handle *h)
     return h->kind == TTI_HANDLE_SEND ? tti_p2p_send(h->c, &h->message) : TT_OK;
 }
 
-tt_status tti_call_submit(tt_comm *c, const tti_comm_call *call)
+tt_status tti_call_submit(tt_comm *c, tti_comm_call *call)
 {
     if (c->group != NULL) {
         if (call->opts.handle != NULL)
@@ -207,10 +207,11 @@ tt_status tti_call_submit(tt_comm *c, const tti_comm_call *call)
         return tti_handle_add(c->group, call);
     }
     if (call->opts.handle == NULL) {
-        tti_comm_call now = *call;
-        tti_comm_drain(c, &c->calls);
-        TT_TRY(tti_comm_ready(c));
-        return tti_calls_run(c, &now, 1);
+        if (c->calls.thread.is_started) {
+            tti_comm_drain(c, &c->calls);
+            TT_TRY(tti_comm_ready(c));
+        }
+        return tti_calls_run(c, call, 1);
     }
     tt_handle *h = tti_handle_new(c, TTI_HANDLE_CALLS);
     if (h == NULL)

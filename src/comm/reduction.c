@@ -54,6 +54,7 @@ static int by_lane(const void *a, const void *b)
 static tt_status order_holders(tt_ctx *ctx, const tti_comm_call *call, int total, holder *out,
                                int *n)
 {
+    bool in_order = true;
     *n = 0;
     for (int i = 0; i < call->n; i++) {
         const tt_member *m = &call->members[i];
@@ -61,10 +62,13 @@ static tt_status order_holders(tt_ctx *ctx, const tti_comm_call *call, int total
             m->n_lanes > total - m->first_lane)
             return TT_FAIL(ctx, TT_EINVAL, "%s: member %d: %d lanes from lane %d on are not in %d",
                            call->name, i, m->n_lanes, m->first_lane, total);
-        if (m->n_lanes > 0)
-            out[(*n)++] = (holder){i, m->first_lane, m->first_lane + m->n_lanes};
+        if (m->n_lanes == 0)
+            continue;
+        in_order = in_order && (*n == 0 || out[*n - 1].first <= m->first_lane);
+        out[(*n)++] = (holder){i, m->first_lane, m->first_lane + m->n_lanes};
     }
-    qsort(out, (size_t)*n, sizeof(*out), by_lane);
+    if (!in_order)
+        qsort(out, (size_t)*n, sizeof(*out), by_lane);
     for (int i = 0, next = 0; i <= *n; i++) {
         int first = i < *n ? out[i].first : total;
         if (first > next)
@@ -140,8 +144,8 @@ tt_status tti_reduction_make(tt_ctx *ctx, const tti_comm_call *call, tti_reducti
 // ---- arithmetic ------------------------------------------------------------------------------
 
 // Elements [at, at + n) of an addend in the type of the sums: where they are, or widened into room.
-static const void *load(const tti_reduction *r, const tti_addend *a, int64_t at, int64_t n,
-                        void *room)
+static inline const void *load(const tti_reduction *r, const tti_addend *a, int64_t at, int64_t n,
+                               void *room)
 {
     size_t item = tt_dtype_bytes(a->is_wide ? r->wide : r->from);
     const char *from = a->data + (size_t)at * item;
@@ -159,7 +163,8 @@ static const void *load(const tti_reduction *r, const tti_addend *a, int64_t at,
 }
 
 // The last two of a sum (or, without high, all of it) and its end: no -0, times the factor.
-static void end(const tti_reduction *r, void *to, const void *low, const void *high, int64_t n)
+static inline void end(const tti_reduction *r, void *to, const void *low, const void *high,
+                       int64_t n)
 {
     bool ends = !r->is_partial && (r->wide == TT_F32 || r->wide == TT_F64);
     bool joint = ends && high != NULL && r->combine == TT_COMBINE_SUM;
@@ -181,23 +186,37 @@ static void end(const tti_reduction *r, void *to, const void *low, const void *h
 
 typedef char block[BLOCK * sizeof(double)];
 
-// Combines elements [at, at + n) of all addends; an addend is read where it is.
-static void add_up(const tti_reduction *r, int64_t at, int64_t n, block *stack, void *to)
+typedef struct pile { // on the stack
+    const void *at;
+    bool is_sum; // of several
+} pile;
+
+/*
+ * Combines elements [at, at + n) of all addends, each read where it is, but for the last `left`
+ * combinations of the program; how many values that leaves.
+ */
+static inline int run_program(const tti_reduction *r, int64_t at, int64_t n, int left, block *stack,
+                              pile *value)
 {
     tti_fold_fn fold = r->set->fold[r->combine][r->wide];
-    const void *value[TTI_MAX_PARTS + 2];
     int depth = 0;
     for (int i = 0; i < r->n; i++) {
-        bool is_last = i == r->n - 1;
-        value[depth] = load(r, &r->addend[i], at, n, stack[depth]);
+        value[depth] = (pile){load(r, &r->addend[i], at, n, stack[depth]), false};
         depth++;
-        for (int left = r->addend[i].merges; left > is_last; left--) {
+        for (int m = r->addend[i].merges; m > (i == r->n - 1 ? left : 0); m--) {
             depth--;
-            fold(stack[depth - 1], value[depth - 1], value[depth], n);
-            value[depth - 1] = stack[depth - 1];
+            fold(stack[depth - 1], value[depth - 1].at, value[depth].at, n);
+            value[depth - 1] = (pile){stack[depth - 1], true};
         }
     }
-    end(r, to, value[0], depth > 1 ? value[1] : NULL, n);
+    return depth;
+}
+
+static void add_up(const tti_reduction *r, int64_t at, int64_t n, block *stack, void *to)
+{
+    pile value[TTI_MAX_PARTS + 2];
+    int depth = run_program(r, at, n, 1, stack, value); // the last is combined with the sum's end
+    end(r, to, value[0].at, depth > 1 ? value[1].at : NULL, n);
 }
 
 // One rounding, in place.
@@ -239,17 +258,17 @@ static void store(const tti_reduction *r, int first_member, const void *sum, int
         copy(r->copy + (size_t)at * item, sum, (size_t)n * item, r->copy_passes);
 }
 
-// Two addends of the sums' type to one result: nothing to keep meanwhile.
-static bool is_plain_pair(const tti_reduction *r)
+// Two addends of the sums' type: nothing is kept on the stack.
+static bool is_pair(const tti_reduction *r)
 {
-    return r->n == 2 && r->n_members == 1 && r->copy == NULL && r->addend[1].merges == 1 &&
+    return r->n == 2 && r->addend[1].merges == 1 &&
            (r->from == r->wide || (r->addend[0].is_wide && r->addend[1].is_wide));
 }
 
-static void run_pair(const tti_reduction *r, int64_t at, int64_t n)
+static void add_pair(const tti_reduction *r, int64_t at, int64_t n, void *to)
 {
     size_t skip = (size_t)at * tt_dtype_bytes(r->wide);
-    end(r, (char *)r->members[0].out + skip, r->addend[0].data + skip, r->addend[1].data + skip, n);
+    end(r, to, r->addend[0].data + skip, r->addend[1].data + skip, n);
 }
 
 void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
@@ -258,8 +277,9 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
     char *out = r->n_members > 0 ? r->members[0].out : NULL;
     size_t item = tt_dtype_bytes(r->to);
     bool direct = out != NULL && r->to == r->wide && !r->passes && !r->is_scattered;
-    if (direct && is_plain_pair(r)) {
-        run_pair(r, begin, end - begin);
+    bool pair = is_pair(r);
+    if (direct && pair && r->n_members == 1 && r->copy == NULL) {
+        add_pair(r, begin, end - begin, out + (size_t)begin * item);
         return;
     }
     // What goes past the cache goes by whole lines, of what others read or of the first out.
@@ -268,7 +288,10 @@ void tti_reduction_run(const tti_reduction *r, int64_t begin, int64_t end)
     for (int64_t at = begin, n; at < end; at += n, skew = 0) {
         n = TTI_MIN(BLOCK - skew, end - at);
         char *sum = direct ? out + (size_t)at * item : stack[0];
-        add_up(r, at, n, stack, sum);
+        if (pair)
+            add_pair(r, at, n, sum);
+        else
+            add_up(r, at, n, stack, sum);
         if (r->to != r->wide)
             narrow(r, sum, n);
         store(r, direct, sum, at, n);
@@ -289,11 +312,6 @@ void tti_add_pair(int isa, tt_dtype t, void *out, const void *low, const void *h
         set->fold[TT_COMBINE_SUM][t](out, low, high, n);
 }
 
-typedef struct pile { // on the stack
-    const void *at;
-    bool is_sum; // of several
-} pile;
-
 // A value that is left: a sum ends, an addend alone stays as it is.
 static void keep(const tti_reduction *r, const pile *p, int64_t n, void *room, void *to)
 {
@@ -313,21 +331,11 @@ void tti_reduction_run_parts(const tti_reduction *r, int64_t begin, int64_t end,
                              void *out, int64_t apart)
 {
     _Alignas(64) block stack[TTI_MAX_PARTS + 2];
-    tti_fold_fn fold = r->set->fold[r->combine][r->wide];
     pile value[TTI_MAX_PARTS + 2];
     size_t item = tt_dtype_bytes(r->to);
     for (int64_t at = begin; at < end; at += BLOCK) {
         int64_t n = TTI_MIN((int64_t)BLOCK, end - at);
-        int depth = 0;
-        for (int i = 0; i < r->n; i++) {
-            value[depth] = (pile){load(r, &r->addend[i], at, n, stack[depth]), false};
-            depth++;
-            for (int left = r->addend[i].merges; left > 0; left--) {
-                depth--;
-                fold(stack[depth - 1], value[depth - 1].at, value[depth].at, n);
-                value[depth - 1] = (pile){stack[depth - 1], true};
-            }
-        }
+        (void)run_program(r, at, n, 0, stack, value);
         for (int k = 0; k < n_out; k++)
             keep(r, &value[k], n, stack[k], (char *)out + (size_t)(k * apart + at) * item);
     }

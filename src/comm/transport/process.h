@@ -35,9 +35,10 @@ typedef struct tti_member_head {
 // if they are few. Those of one operation lie one after another.
 typedef struct tti_call_head {
     tti_fingerprint print;
-    uint64_t bytes; // of all of it, by eights
-    int32_t n_members, is_small, n_rows, unused;
+    uint32_t bytes; // of all of it, by eights
+    int32_t n_members, n_rows, is_small;
 } tti_call_head; // then tti_member_head[n_members], int64_t[n_rows][total], small addends
+_Static_assert(sizeof(tti_call_head) == 64, "one cache line goes from core to core, not two");
 
 // Shared memory of a process: flags, two heads (of this call and the one before), slots.
 typedef struct tti_area {

@@ -52,9 +52,9 @@ static size_t write_head(const tt_comm *c, const tti_comm_call *call, int left, 
     tti_call_head *h = (void *)to;
     tti_member_head *m = (void *)(h + 1);
     int64_t *rows = (void *)(m + call->n_mine);
-    *h = (tti_call_head){.print = tti_fingerprint_of(c, call, 0, left),
-                         .n_members = call->n_mine,
-                         .n_rows = tti_count_rows(call)};
+    tti_fingerprint_make(c, call, 0, left, &h->print);
+    h->n_members = call->n_mine;
+    h->n_rows = tti_count_rows(call);
     for (int i = 0; i < call->n_mine; i++) {
         const tt_member *from = &call->own[i];
         m[i] = (tti_member_head){from->count, from->first_lane, from->n_lanes,
@@ -66,8 +66,9 @@ static size_t write_head(const tt_comm *c, const tti_comm_call *call, int left, 
     char *small = (char *)(rows + counts);
     size_t used = (size_t)(small - to);
     used += write_small(c, call, h, small, TTI_MIN(TTI_SMALL, (room - used) / 8 * 8));
-    h->bytes = (used + 7) / 8 * 8;
-    return h->bytes;
+    used = (used + 7) / 8 * 8;
+    h->bytes = (uint32_t)used;
+    return used;
 }
 
 static tt_status exchange_heads(tt_comm *c, const char *name, char *head, size_t bytes)

@@ -246,11 +246,14 @@ static tt_status run_rounds(tti_sum *j)
 
 static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reduction *r)
 {
-    tti_sum j = {.c = c, .p = c->state, .call = call, .r = r, .only = -1};
+    tti_sum j;
     bool has_root = call->is->flow == TTI_FLOW_TO_ROOT;
+    j.c = c;
+    j.p = c->state;
+    j.call = call;
+    j.r = r;
     j.is_handed_on = !r->is_scattered;
-    if (has_root)
-        j.only = tti_process_of(j.p, call->what.root);
+    j.only = has_root ? tti_process_of(j.p, call->what.root) : -1;
     count_addends(&j);
     make_ranges(&j);
     if (tti_process_is_shared(c, call, r)) {

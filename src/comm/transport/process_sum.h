@@ -20,12 +20,14 @@ typedef struct tti_sum {
     tti_process *p;
     const tti_comm_call *call;
     tti_reduction *r;
+    bool is_handed_on; // results go to other processes: to all, or to one
+    int only;          // which; -1: to all
+    int64_t chunk, rounds;
+    // Of the group's processes and the sum's addends; what is beyond them is never written, as a
+    // call would spend its time on that.
     int64_t begin[TT_MAX_TASKS], end[TT_MAX_TASKS]; // ranges
     int n_addends[TT_MAX_TASKS];
-    bool is_handed_on;        // results go to other processes: to all, or to one
-    int only;                 // which; -1: to all
     int nth[TTI_MAX_ADDENDS]; // of an addend among its process's
-    int64_t chunk, rounds;
 } tti_sum;
 
 static inline int64_t tti_sum_piece(const tti_sum *s, int q, int64_t k)

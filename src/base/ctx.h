@@ -5,6 +5,7 @@
 #define TUTTI_BASE_CTX_H
 
 #include "base/base.h"
+#include "base/registry.h"
 #include "base/topology.h"
 #include <pthread.h>
 
@@ -55,10 +56,7 @@ struct tt_ctx {
     tt_store **stores; // others that sessions have opened
     int64_t n_stores, cap_stores;
     struct tti_world *world; // comm/: the job's other processes; NULL: there are none
-    const tt_op **user_ops;
-    int64_t n_user_ops, cap_user_ops;
-    const struct tt_source_def **user_sources;
-    int64_t n_user_sources, cap_user_sources;
+    tti_registry user_ops, user_sources;
     struct tti_hooks *owned; // last one first
 };
 

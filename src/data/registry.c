@@ -3,44 +3,28 @@
  * registered; and the call that makes a data set of each, tt_digits_with() and so on.
  */
 #include "data/data.h"
-#include <string.h>
 
-static const tt_source_def *const kinds[] = {
+static const void *const kinds[] = {
 #define X(kind) &tti_source_##kind,
 #include "data/sources.def"
 #undef X
 };
+static const tti_records sources = {"source", "a name and open()", kinds, TTI_COUNT(kinds)};
 
 const tt_source_def *tt_source_at(const tt_ctx *ctx, int i)
 {
-    if (i >= 0 && i < TTI_COUNT(kinds))
-        return kinds[i];
-    i -= TTI_COUNT(kinds);
-    return ctx != NULL && i >= 0 && i < ctx->n_user_sources ? ctx->user_sources[i] : NULL;
+    return tti_registry_at(&sources, ctx != NULL ? &ctx->user_sources : NULL, i);
 }
 
 const tt_source_def *tt_source_find(const tt_ctx *ctx, const char *name)
 {
-    const tt_source_def *def;
-    for (int i = 0; name != NULL && (def = tt_source_at(ctx, i)) != NULL; i++)
-        if (strcmp(def->name, name) == 0)
-            return def;
-    return NULL;
+    return tti_registry_find(&sources, ctx != NULL ? &ctx->user_sources : NULL, name);
 }
 
 tt_status tt_source_register(tt_ctx *ctx, const tt_source_def *def)
 {
-    if (ctx == NULL)
-        return TT_EINVAL;
-    if (def == NULL || def->name == NULL || def->open == NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "source: the definition needs a name and open()");
-    if (tt_source_find(ctx, def->name) != NULL)
-        return TT_FAIL(ctx, TT_EINVAL, "source '%s' is already registered", def->name);
-    if (!tti_grow(ctx, &ctx->user_sources, &ctx->cap_user_sources, ctx->n_user_sources + 1,
-                  sizeof(*ctx->user_sources)))
-        return TT_ENOMEM;
-    ctx->user_sources[ctx->n_user_sources++] = def;
-    return TT_OK;
+    return tti_registry_add(ctx, &sources, ctx != NULL ? &ctx->user_sources : NULL, def,
+                            def != NULL && def->open != NULL);
 }
 
 /*

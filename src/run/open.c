@@ -154,8 +154,8 @@ tt_status tt_close(tt_ctx *ctx)
         tt_store_release(ctx->stores[i]);
     tti_free(ctx, ctx->stores);
     tti_free(ctx, ctx->fault);
-    tti_free(ctx, ctx->user_ops);
-    tti_free(ctx, (void *)ctx->user_sources);
+    tti_free(ctx, (void *)ctx->user_ops.at);
+    tti_free(ctx, (void *)ctx->user_sources.at);
     int64_t blocks = atomic_load(&ctx->alloc_blocks);
     if (blocks != 0)
         (void)TT_FAIL(ctx, TT_ENOMEM, "close: %lld blocks of %lld bytes were not freed",

@@ -225,15 +225,8 @@ static const tt_option text_options[] = {
      "char: one token per character, the vocabulary is the characters of the text; byte: one "
      "token per byte, a vocabulary of 256",
      offsetof(tt_text_opts, level), 0, 0, NULL},
-    {"context", TT_OPT_INT32, NULL, "number of tokens per record",
-     offsetof(tt_text_opts, context), 1, INT32_MAX / 2, NULL},
-    {"stride", TT_OPT_INT32, "0",
-     "number of tokens from the start of one record to the start of the next; default: context",
-     offsetof(tt_text_opts, stride), 0, INT32_MAX, NULL},
-    {"from", TT_OPT_FLOAT, "0", "start of the part of the text to use, as a fraction",
-     offsetof(tt_text_opts, from), 0, 1, NULL},
-    {"to", TT_OPT_FLOAT, "1", "end of the part of the text to use, as a fraction",
-     offsetof(tt_text_opts, to), 0, 1, NULL},
+    TTI_WINDOW_ROWS(tt_text_opts),
+    TTI_WINDOW_PART_ROWS(tt_text_opts, "text"),
     TT_OPTION_END,
 };
 // clang-format on

@@ -33,4 +33,19 @@ static inline void tti_window_put(const tti_window *w, void *const *out, int64_t
         ((int32_t *)out[1])[j - 1] = v;
 }
 
+// Rows of the options that say which records there are, and which part of the "what" is used.
+// clang-format off
+#define TTI_WINDOW_ROWS(type)                                                                      \
+    {"context", TT_OPT_INT32, NULL, "number of tokens per record", offsetof(type, context), 1,     \
+     INT32_MAX / 2, NULL},                                                                         \
+    {"stride", TT_OPT_INT32, "0",                                                                  \
+     "number of tokens from the start of one record to the start of the next; default: context",   \
+     offsetof(type, stride), 0, INT32_MAX, NULL}
+#define TTI_WINDOW_PART_ROWS(type, what)                                                           \
+    {"from", TT_OPT_FLOAT, "0", "start of the part of the " what " to use, as a fraction",         \
+     offsetof(type, from), 0, 1, NULL},                                                            \
+    {"to", TT_OPT_FLOAT, "1", "end of the part of the " what " to use, as a fraction",             \
+     offsetof(type, to), 0, 1, NULL}
+// clang-format on
+
 #endif

@@ -37,33 +37,22 @@ static tt_status split_pass(const tt_split_query *q)
     return TT_OK;
 }
 
-const tt_op tti_op_print = {
-    .name = "print",
-    .help = "reports the value when it is computed, and returns it",
-    .inputs = 1,
-    .flags = TT_OP_EFFECT | TT_OP_BITS,
-    .types = TT_TYPES_ALL,
-    .attrs = effect_attrs,
-    .attr_size = sizeof(tti_effect_attr),
-    .infer = tti_infer_same,
-    .split = split_pass,
-    .grad = pass_gradient,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_print, tti_prep_one)},
-};
-
-const tt_op tti_op_assert = {
-    .name = "assert",
-    .help = "fails the run unless every element of the condition is true; returns x",
-    .inputs = 2,
-    .flags = TT_OP_EFFECT | TT_OP_BITS,
-    .types = TT_TYPES_ALL,
-    .attrs = effect_attrs,
-    .attr_size = sizeof(tti_effect_attr),
-    .infer = assert_infer,
-    .split = split_pass,
-    .grad = pass_gradient,
-    .kernel = {[TT_CPU] = TTI_CPU(tti_assert, tti_prep_one)},
-};
+#define EFFECT(op, n, infer_, help_)                            \
+    const tt_op tti_op_##op = {                                 \
+        .name = #op,                                            \
+        .help = help_,                                          \
+        .inputs = n,                                            \
+        .flags = TT_OP_EFFECT | TT_OP_BITS,                     \
+        .types = TT_TYPES_ALL,                                  \
+        TTI_ATTRS(effect_attrs, tti_effect_attr),               \
+        .infer = infer_,                                        \
+        .split = split_pass,                                    \
+        .grad = pass_gradient,                                  \
+        .kernel = {[TT_CPU] = TTI_CPU(tti_##op, tti_prep_one)}, \
+    }
+EFFECT(print, 1, tti_infer_same, "reports the value when it is computed, and returns it");
+EFFECT(assert, 2, assert_infer,
+       "fails the run unless every element of the condition is true; returns x");
 
 static tti_effect_attr attr_of(const char *text)
 {

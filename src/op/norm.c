@@ -208,64 +208,41 @@ static void rms_norm_backward(tt_graph *g, const tt_node *n, tt_tensor *const *d
     backward(g, n, dy[0], dx, &tti_op_rms_norm_grad);
 }
 
-const tt_op tti_op_layer_norm = {
-    .name = "layer_norm",
-    .help = "normalises the last axis to mean 0 and standard deviation 1; also outputs the mean "
-            "and 1 / deviation",
-    .inputs = 1,
-    .max_inputs = 3,
-    .outputs = 3,
-    .flags = TT_OP_ROW_FREE,
-    .in_place = 1,
-    .attrs = norm_attrs,
-    .attr_size = sizeof(tti_norm_attr),
-    .infer = infer_norm,
-    .split = split_norm,
-    .grad = layer_norm_backward,
-    .kernel = {[TT_CPU] = TTI_CPU(layer_norm, prep_norm)},
-};
+#define NORM(op, max_in, outs, help_)                  \
+    const tt_op tti_op_##op = {                        \
+        .name = #op,                                   \
+        .help = help_,                                 \
+        .inputs = 1,                                   \
+        .max_inputs = max_in,                          \
+        .outputs = outs,                               \
+        .flags = TT_OP_ROW_FREE,                       \
+        .in_place = 1,                                 \
+        TTI_ATTRS(norm_attrs, tti_norm_attr),          \
+        .infer = infer_norm,                           \
+        .split = split_norm,                           \
+        .grad = op##_backward,                         \
+        .kernel = {[TT_CPU] = TTI_CPU(op, prep_norm)}, \
+    }
+NORM(layer_norm, 3, 3,
+     "normalises the last axis to mean 0 and standard deviation 1; also outputs the mean and 1 / "
+     "deviation");
+NORM(rms_norm, 2, 2, "divides the last axis by its root mean square; also outputs the factor");
 
-const tt_op tti_op_layer_norm_grad = {
-    .name = "layer_norm_grad",
-    .help = "gradient of layer_norm: from x, dy, mean, 1 / deviation, gamma",
-    .inputs = 4,
-    .max_inputs = 5,
-    .in_place = 3,
-    .attrs = norm_attrs,
-    .attr_size = sizeof(tti_norm_attr),
-    .infer = infer_layer_norm_grad,
-    .split = split_norm_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(layer_norm_grad, prep_norm_grad)},
-};
-
-const tt_op tti_op_rms_norm = {
-    .name = "rms_norm",
-    .help = "divides the last axis by its root mean square; also outputs the factor",
-    .inputs = 1,
-    .max_inputs = 2,
-    .outputs = 2,
-    .flags = TT_OP_ROW_FREE,
-    .in_place = 1,
-    .attrs = norm_attrs,
-    .attr_size = sizeof(tti_norm_attr),
-    .infer = infer_norm,
-    .split = split_norm,
-    .grad = rms_norm_backward,
-    .kernel = {[TT_CPU] = TTI_CPU(rms_norm, prep_norm)},
-};
-
-const tt_op tti_op_rms_norm_grad = {
-    .name = "rms_norm_grad",
-    .help = "gradient of rms_norm: from x, dy, the factor, gamma",
-    .inputs = 3,
-    .max_inputs = 4,
-    .in_place = 3,
-    .attrs = norm_attrs,
-    .attr_size = sizeof(tti_norm_attr),
-    .infer = infer_rms_norm_grad,
-    .split = split_norm_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(rms_norm_grad, prep_norm_grad)},
-};
+// gamma may be left out: it is the last input.
+#define NORM_GRAD(op, max_in, from)                                \
+    const tt_op tti_op_##op##_grad = {                             \
+        .name = #op "_grad",                                       \
+        .help = "gradient of " #op ": from " from,                 \
+        .inputs = max_in - 1,                                      \
+        .max_inputs = max_in,                                      \
+        .in_place = 3,                                             \
+        TTI_ATTRS(norm_attrs, tti_norm_attr),                      \
+        .infer = infer_##op##_grad,                                \
+        .split = split_norm_grad,                                  \
+        .kernel = {[TT_CPU] = TTI_CPU(op##_grad, prep_norm_grad)}, \
+    }
+NORM_GRAD(layer_norm, 5, "x, dy, mean, 1 / deviation, gamma");
+NORM_GRAD(rms_norm, 4, "x, dy, the factor, gamma");
 
 tt_tensor *tt_layer_norm_with(tt_graph *g, tt_tensor *x, tt_tensor *gamma, tt_tensor *beta,
                               const tt_norm_opts *opts)

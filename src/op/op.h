@@ -43,6 +43,9 @@ tt_status tti_prep_one(tt_prep *p);      // one unit: the whole op on one thread
         .prepare = (prepare_), .fn = TT_CPU_FNS(fn_) \
     }
 
+// The attributes of an op: its rows, and the struct that they describe.
+#define TTI_ATTRS(rows, type) .attrs = (rows), .attr_size = sizeof(type)
+
 // Builders of records that other folders know by name.
 extern const tt_op tti_op_const, tti_op_feed, tti_op_variable, tti_op_softmax, tti_op_sigmoid,
     tti_op_embedding;

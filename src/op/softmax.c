@@ -76,17 +76,6 @@ const tt_op tti_op_softmax = {
     .kernel = {[TT_CPU] = TTI_CPU(softmax, prep_rows)},
 };
 
-const tt_op tti_op_softmax_grad = {
-    .name = "softmax_grad",
-    .help = "gradient of softmax from its output and dy",
-    .inputs = 2,
-    .flags = TT_OP_ROW_FREE,
-    .in_place = 3,
-    .infer = infer_grad,
-    .split = tti_split_rows,
-    .kernel = {[TT_CPU] = TTI_CPU(softmax_grad, prep_rows)},
-};
-
 const tt_op tti_op_log_softmax = {
     .name = "log_softmax",
     .help = "x - log(sum(exp(x))) over the last axis",
@@ -99,16 +88,19 @@ const tt_op tti_op_log_softmax = {
     .kernel = {[TT_CPU] = TTI_CPU(log_softmax, prep_rows)},
 };
 
-const tt_op tti_op_log_softmax_grad = {
-    .name = "log_softmax_grad",
-    .help = "gradient of log_softmax from its output and dy",
-    .inputs = 2,
-    .flags = TT_OP_ROW_FREE,
-    .in_place = 3,
-    .infer = infer_grad,
-    .split = tti_split_rows,
-    .kernel = {[TT_CPU] = TTI_CPU(log_softmax_grad, prep_rows)},
-};
+#define GRAD_OF(op)                                           \
+    const tt_op tti_op_##op##_grad = {                        \
+        .name = #op "_grad",                                  \
+        .help = "gradient of " #op " from its output and dy", \
+        .inputs = 2,                                          \
+        .flags = TT_OP_ROW_FREE,                              \
+        .in_place = 3,                                        \
+        .infer = infer_grad,                                  \
+        .split = tti_split_rows,                              \
+        .kernel = {[TT_CPU] = TTI_CPU(op##_grad, prep_rows)}, \
+    }
+GRAD_OF(softmax);
+GRAD_OF(log_softmax);
 
 tt_tensor *tt_softmax(tt_graph *g, tt_tensor *x)
 {
@@ -227,8 +219,7 @@ const tt_op tti_op_cross_entropy = {
     .inputs = 2,
     .outputs = 3,
     .flags = TT_OP_ROW_FREE,
-    .attrs = cross_entropy_attrs,
-    .attr_size = sizeof(tti_cross_entropy_attr),
+    TTI_ATTRS(cross_entropy_attrs, tti_cross_entropy_attr),
     .infer = infer_cross_entropy,
     .split = split_cross_entropy,
     .grad = cross_entropy_backward,
@@ -242,8 +233,7 @@ const tt_op tti_op_cross_entropy_grad = {
     .inputs = 5,
     .flags = TT_OP_ROW_FREE,
     .in_place = 1,
-    .attrs = cross_entropy_attrs,
-    .attr_size = sizeof(tti_cross_entropy_attr),
+    TTI_ATTRS(cross_entropy_attrs, tti_cross_entropy_attr),
     .infer = infer_cross_entropy_grad,
     .split = split_cross_entropy,
     .kernel = {[TT_CPU] = TTI_CPU(cross_entropy_grad, prep_rows)},

@@ -251,6 +251,15 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
     return tt_node_out(g, r->op, n, in, &a);
 }
 
+static tt_tensor *update_by(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor *grad,
+                            const tt_update_opts *opts)
+{
+    if (!tti_has_graph(g, var, r->op->name))
+        return NULL;
+    TTI_OPTS_OWN(tt_graph_get_ctx(g), r->op->name, tt_update_opts, opts);
+    return opts == NULL ? NULL : update(g, r, var, grad, opts);
+}
+
 tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                               const tt_update_opts *opts)
 {
@@ -265,65 +274,19 @@ tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
     return update(g, &r, var, grad, opts);
 }
 
-tt_tensor *tt_update_adam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
-                               const tt_update_opts *opts)
-{
-    if (!tti_has_graph(g, var, "update_adam"))
-        return NULL;
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adam", tt_update_opts, opts);
-    if (opts == NULL)
-        return NULL;
-    recipe r = {&tti_op_update_adam, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
-    return update(g, &r, var, grad, opts);
-}
-
-tt_tensor *tt_update_adamw_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
-                                const tt_update_opts *opts)
-{
-    if (!tti_has_graph(g, var, "update_adamw"))
-        return NULL;
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adamw", tt_update_opts, opts);
-    if (opts == NULL)
-        return NULL;
-    recipe r = {&tti_op_update_adamw, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false};
-    return update(g, &r, var, grad, opts);
-}
-
-tt_tensor *tt_update_rmsprop_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
-                                  const tt_update_opts *opts)
-{
-    if (!tti_has_graph(g, var, "update_rmsprop"))
-        return NULL;
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_rmsprop", tt_update_opts, opts);
-    if (opts == NULL)
-        return NULL;
-    recipe r = {&tti_op_update_rmsprop, 0.9, 0, 1e-7, {"rmsprop_square", "rmsprop_momentum"}, true};
-    return update(g, &r, var, grad, opts);
-}
-
-tt_tensor *tt_update_adagrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
-                                  const tt_update_opts *opts)
-{
-    if (!tti_has_graph(g, var, "update_adagrad"))
-        return NULL;
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_adagrad", tt_update_opts, opts);
-    if (opts == NULL)
-        return NULL;
-    recipe r = {&tti_op_update_adagrad, 0, 0, 1e-7, {"adagrad_sum", NULL}, false};
-    return update(g, &r, var, grad, opts);
-}
-
-tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
-                               const tt_update_opts *opts)
-{
-    if (!tti_has_graph(g, var, "update_lion"))
-        return NULL;
-    TTI_OPTS_OWN(tt_graph_get_ctx(g), "update_lion", tt_update_opts, opts);
-    if (opts == NULL)
-        return NULL;
-    recipe r = {&tti_op_update_lion, 0.9, 0.99, 0, {"lion_m", NULL}, false};
-    return update(g, &r, var, grad, opts);
-}
+// The others are a recipe each: beta1, beta2, eps unless given, names of the states.
+#define BUILDER(name, ...)                                                           \
+    tt_tensor *tt_update_##name##_with(tt_graph *g, tt_tensor *var, tt_tensor *grad, \
+                                       const tt_update_opts *opts)                   \
+    {                                                                                \
+        static const recipe r = {&tti_op_update_##name, __VA_ARGS__};                \
+        return update_by(g, &r, var, grad, opts);                                    \
+    }
+BUILDER(adam, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false)
+BUILDER(adamw, 0.9, 0.999, 1e-8, {"adam_m", "adam_v"}, false)
+BUILDER(rmsprop, 0.9, 0, 1e-7, {"rmsprop_square", "rmsprop_momentum"}, true)
+BUILDER(adagrad, 0, 0, 1e-7, {"adagrad_sum", NULL}, false)
+BUILDER(lion, 0.9, 0.99, 0, {"lion_m", NULL}, false)
 
 tt_tensor *tt_update_ema_with(tt_graph *g, tt_tensor *var, tt_tensor *value,
                               const tt_update_ema_opts *opts)

@@ -43,52 +43,32 @@ static bool writes_last(const tti_plan *p, const tti_pnode *pn, int k)
 
 // ---- the records -----------------------------------------------------------------------------
 
+// Sends or receives what is there.
+#define TRANSFER(name_)                                                  \
+    {                                                                    \
+        .name = name_, .communicates = true, .layout = TTI_LAYOUT_MOVES, \
+        .draft = tti_draft_transfer                                      \
+    }
+// Makes one value of several by a kernel that reads them where they are, on other devices too.
+#define COMBINING(name_, kernel_, layout_, ...)                                   \
+    {                                                                             \
+        .name = name_, .kernel = TTI_KERNEL_##kernel_, .communicates = true,      \
+        .layout = TTI_LAYOUT_##layout_, .draft = tti_draft_combining, __VA_ARGS__ \
+    }
+#define OF_LANES .combines = true, .combines_lanes = true
+
 static const tti_kind kinds[] = {
     [TTI_OP] = {.name_of = op_name, .writes = op_writes, .draft = tti_draft_op},
-    [TTI_RECV] = {.name = "receive",
-                  .communicates = true,
-                  .layout = TTI_LAYOUT_MOVES,
-                  .draft = tti_draft_transfer},
+    [TTI_RECV] = TRANSFER("receive"),
     [TTI_COPY] = {.name = "copy", .layout = TTI_LAYOUT_MOVES, .draft = tti_draft_transfer},
     [TTI_FUSED] = {.name_of = fused_name, .kernel = TTI_KERNEL_FUSED, .draft = tti_draft_fused},
-    [TTI_TREE] = {.name = "tree",
-                  .kernel = TTI_KERNEL_TREE,
-                  .communicates = true,
-                  .combines = true,
-                  .combines_lanes = true,
-                  .layout = TTI_LAYOUT_REDUCES,
-                  .draft = tti_draft_combining},
-    [TTI_GATHER] = {.name = "gather",
-                    .kernel = TTI_KERNEL_GATHER,
-                    .communicates = true,
-                    .combines = true,
-                    .combines_lanes = true,
-                    .layout = TTI_LAYOUT_GATHERS,
-                    .draft = tti_draft_combining},
-    [TTI_MOMENTS] = {.name = "merge",
-                     .kernel = TTI_KERNEL_MOMENTS,
-                     .communicates = true,
-                     .combines = true,
-                     .combines_lanes = true,
-                     .layout = TTI_LAYOUT_REDUCES,
-                     .draft = tti_draft_combining},
-    [TTI_COLLECT] = {.name = "collect",
-                     .kernel = TTI_KERNEL_COLLECT,
-                     .communicates = true,
-                     .combines = true,
-                     .writes = writes_first,
-                     .layout = TTI_LAYOUT_COLLECTS,
-                     .draft = tti_draft_combining},
-    [TTI_NARROW] = {.name = "narrow",
-                    .kernel = TTI_KERNEL_NARROW,
-                    .communicates = true,
-                    .writes = writes_last,
-                    .layout = TTI_LAYOUT_REDUCES,
-                    .draft = tti_draft_combining},
-    [TTI_SEND] = {.name = "send",
-                  .communicates = true,
-                  .layout = TTI_LAYOUT_MOVES,
-                  .draft = tti_draft_transfer},
+    [TTI_TREE] = COMBINING("tree", TREE, REDUCES, OF_LANES),
+    [TTI_GATHER] = COMBINING("gather", GATHER, GATHERS, OF_LANES),
+    [TTI_MOMENTS] = COMBINING("merge", MOMENTS, REDUCES, OF_LANES),
+    [TTI_COLLECT] =
+        COMBINING("collect", COLLECT, COLLECTS, .combines = true, .writes = writes_first),
+    [TTI_NARROW] = COMBINING("narrow", NARROW, REDUCES, .writes = writes_last),
+    [TTI_SEND] = TRANSFER("send"),
     [TTI_LIBRARY_COLLECTIVE] = {.name_of = collective_name,
                                 .communicates = true,
                                 .writes = writes_first,

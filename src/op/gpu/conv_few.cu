@@ -88,7 +88,7 @@ __device__ static inline void load_dy(const few_in &q, const T *image, int row, 
         else
             to[tti_mma_at(p, n, N)] = in ? from->bits : 0;
     }
-    tti_mma_end_group();
+    tti_async_group();
 }
 
 struct tile_at {
@@ -343,7 +343,7 @@ static __global__ void __launch_bounds__(256, 2) few_dw(tti_dw_images g, few_in 
                    n0, dy);
         load_patch<T, C>(q, (const T *)q.x + tile.image * (q.h * q.w * q.c_in),
                          tile.row * q.sh - q.pt, tile.col * q.sw - q.pl, patch);
-        tti_mma_wait_all();
+        tti_async_wait_all();
         __syncthreads();
         for (int r = 0; r < q.f.tile_h && tile.row + r < q.oh; r++)
             add_row<T, C>(q, patch + r * q.sh * q.f.patch_w * C, at, dy + r * q.f.tile_w * N, acc);

@@ -14,6 +14,7 @@
 #ifndef TUTTI_OP_CONV_MMA_CUH
 #define TUTTI_OP_CONV_MMA_CUH
 
+#include "cuda/async.cuh"
 #include "op/gpu/conv.cuh"
 
 #define TTI_MMA_STEP   32 // pixels
@@ -95,35 +96,7 @@ TTI_MMA(tti_f16, "f16")
 // Copies 16 bytes, or zeros them. Done once the copies of its group are waited for.
 __device__ static inline void tti_mma_copy(uint16_t *to, const void *from, bool is_there)
 {
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"(tti_mma_shared(to)), "l"(from), "r"(is_there ? 16 : 0)
-                 : "memory");
-#else
-    const uint4 zero = {0, 0, 0, 0};
-    *(uint4 *)to = is_there ? *(const uint4 *)from : zero;
-#endif
-}
-__device__ static inline void tti_mma_end_group(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-// All groups but the newest are there.
-__device__ static inline void tti_mma_wait(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.wait_group %0;" ::"n"(TTI_MMA_STAGES - 2) : "memory");
-#endif
-}
-
-__device__ static inline void tti_mma_wait_all(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
+    tti_async_bytes<16, false>(to, from, is_there ? 16 : 0);
 }
 
 // A warp's outputs at (m, n), MT x NT tiles of 16 x 8, by the tiles a and b of widths M and N.
@@ -328,14 +301,14 @@ static __global__ void __launch_bounds__(32 * WM * WN, MT == 3 ? 3 : 2)
     for (int i = 0; i < TTI_MMA_STAGES - 1; i++) {
         if (i < s.steps)
             fetch(i);
-        tti_mma_end_group();
+        tti_async_group();
     }
     for (int i = 0; i < s.steps; i++) {
-        tti_mma_wait();
+        tti_async_wait<TTI_MMA_STAGES - 2>();
         __syncthreads(); // every thread's copies are there, and the stage to fill is read
         if (i + TTI_MMA_STAGES - 1 < s.steps)
             fetch(i + TTI_MMA_STAGES - 1);
-        tti_mma_end_group();
+        tti_async_group();
         tti_mma_step<T, MT, 8, M, N>(a[i % TTI_MMA_STAGES], b[i % TTI_MMA_STAGES], m, n, acc);
     }
     tti_mma_put<MT, 8, true>(q, s, m, n, acc);

@@ -133,15 +133,15 @@ static __global__ void __launch_bounds__(THREADS, 2) gather_tf32(tti_conv_gather
     for (int i = 0; i < TF32_STAGES - 1; i++) {
         if (i * TF32_K < k_all)
             fill(i, i * TF32_K);
-        tf32_end_group();
+        tti_async_group();
     }
     for (int k = 0, used = 0; k < k_all; k += TF32_K) {
         const int next = k + (TF32_STAGES - 1) * TF32_K;
-        tf32_wait();
+        tti_async_wait<TF32_STAGES - 2>();
         __syncthreads();
         if (next < k_all)
             fill(used == 0 ? TF32_STAGES - 1 : used - 1, next);
-        tf32_end_group();
+        tti_async_group();
         tf32_chunk<A, B, MI, NI>(room + used * stage, room + used * stage + A::floats, m, n, all);
         used = used + 1 < TF32_STAGES ? used + 1 : 0;
     }
@@ -272,14 +272,14 @@ static __global__ void __launch_bounds__(THREADS, 2) dw_tf32(tti_dw_images g, tt
     for (int i = 0; i < TF32_STAGES - 1; i++) {
         if (i < s.steps)
             fill(i, i);
-        tf32_end_group();
+        tti_async_group();
     }
     for (int i = 0, used = 0; i < s.steps; i++) {
-        tf32_wait();
+        tti_async_wait<TF32_STAGES - 2>();
         __syncthreads();
         if (i + TF32_STAGES - 1 < s.steps)
             fill(used == 0 ? TF32_STAGES - 1 : used - 1, i + TF32_STAGES - 1);
-        tf32_end_group();
+        tti_async_group();
         tf32_chunk<A, B, MI, NI>(room + used * stage, room + used * stage + A::floats, m, n, all);
         used = used + 1 < TF32_STAGES ? used + 1 : 0;
     }

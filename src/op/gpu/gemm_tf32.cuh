@@ -74,7 +74,7 @@ template <int M, int N, bool A_BY_K, bool B_BY_K, int V> struct tf32_source {
             b.copy(to + A::floats, walk.k, walk.end);
             walk.k += TF32_K;
         }
-        tf32_end_group();
+        tti_async_group();
         filled = filled + 1 < TF32_STAGES ? filled + 1 : 0;
     }
 };
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(GEMM_THREADS) tf32_kernel(tf32_args t)
     const int lanes = KIND == TF32_ENTRY ? 1 : t.ln.n;
     for (int i = 0, used = 0; i < lanes; i++) {
         for (; k < end; k += TF32_K) {
-            tf32_wait();
+            tti_async_wait<TF32_STAGES - 2>();
             __syncthreads();
             s.fill(room, t.ln);
             const float *at_a = room + used * source::stage;

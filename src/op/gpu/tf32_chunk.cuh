@@ -11,6 +11,7 @@
 #ifndef TUTTI_OP_TF32_CHUNK_CUH
 #define TUTTI_OP_TF32_CHUNK_CUH
 
+#include "cuda/async.cuh"
 #include "op/gpu/act.cuh"
 
 #define TF32_K      32 // terms of a chunk: a constant of the arithmetic
@@ -67,34 +68,7 @@ template <int R, bool BY_K> struct tf32_tile {
 // n of V floats, the others 0; done once the copies of its group are waited for.
 template <int V> __device__ static inline void tf32_copy(float *to, const float *from, int n)
 {
-#ifdef __CUDA_ARCH__
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    if (V == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
-                     "r"(4 * n)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(4 * n)
-                     : "memory");
-#else
-    for (int i = 0; i < V; i++)
-        to[i] = i < n ? from[i] : 0.0f;
-#endif
-}
-
-__device__ static inline void tf32_end_group(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// All groups but the newest TF32_STAGES - 2 are there.
-__device__ static inline void tf32_wait(void)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.wait_group %0;" ::"n"(TF32_STAGES - 2) : "memory");
-#endif
+    tti_async_bytes<4 * V, V == 4>(to, from, 4 * n);
 }
 
 __device__ static inline int tf32_clip(int64_t n, int most)

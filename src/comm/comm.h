@@ -18,9 +18,9 @@
 #include <tutti/comm.h>
 
 /*
- * What every member of a call must have in common; transports between processes send it ahead. It is
- * small and has no padding: with the rest of a call's head it is one cache line, and two that are
- * equal are so byte by byte.
+ * What every member of a call must have in common; transports between processes send it ahead. It
+ * is small and has no padding: with the rest of a call's head it is one cache line, and two that
+ * are equal are so byte by byte.
  */
 typedef struct tti_fingerprint {
     uint64_t sequence; // calls of the group so far

@@ -228,7 +228,7 @@ NORM(layer_norm, 3, 3,
      "deviation");
 NORM(rms_norm, 2, 2, "divides the last axis by its root mean square; also outputs the factor");
 
-// gamma may be left out: it is the last input.
+// gamma, the last input, may be absent.
 #define NORM_GRAD(op, max_in, from)                                \
     const tt_op tti_op_##op##_grad = {                             \
         .name = #op "_grad",                                       \

@@ -6,6 +6,7 @@
  * each process that reads the value, whose devices then have it from the first of them. A tree over
  * a piece gets that piece alone, there and between devices that do not read each other's memory.
  */
+#include "comm/collective_schedule.h"
 #include "plan/spread/spread.h"
 #include <string.h>
 
@@ -224,7 +225,7 @@ static int receiver_of(receive_builder *c, int value, int device)
     if (c->processes[device] == NULL && list_processes(c, device) != TT_OK)
         return -1;
     int n = c->n_processes[device];
-    return c->processes[device][((turn % n) + n) % n];
+    return c->processes[device][tti_turn_of(turn, n)];
 }
 
 // The value as a process that is far away has it, once it was received there; -1.

@@ -104,17 +104,16 @@ static void size_areas(tti_process *p, int total)
     p->head_bytes = (p->head_bytes + 63) / 64 * 64;
 }
 
-int tti_process_agent(const tti_process *p, int host, int q)
+const tti_collective_schedule *tti_process_schedule(tti_process *p, tti_collective_kind kind,
+                                                    int root)
 {
-    int n = 0;
-    for (int i = 0; i < p->n; i++)
-        n += p->host[i] == host;
-    int i = host;
-    for (int left = q % n; left > 0; left--)
-        do
-            i++;
-        while (p->host[i] != host);
-    return i;
+    if (p->scheduled != (int)kind || p->root != root) {
+        tti_collective_request q = {.kind = kind, .root = root, .hosts = &p->map};
+        tti_collective_schedule_make(&q, p->self, &p->schedule);
+        p->scheduled = (int)kind;
+        p->root = root;
+    }
+    return &p->schedule;
 }
 
 /*
@@ -143,6 +142,14 @@ static tt_status find_hosts(tt_comm *c)
     // With cross-host ones anywhere all have large slots: rounds are everybody's.
     p->slot_bytes = n_hosts > 1 ? TTI_SLOT_WIRE : TTI_SLOT_SHM;
     p->is_hierarchical = is_clear && n_hosts > 1 && n_hosts < p->n;
+    for (int i = 0; !p->is_hierarchical && i < p->n; i++)
+        p->host[i] = i;
+    TT_TRY(tti_host_map_make(c->ctx, p->n, p->host, &p->map));
+    p->schedule.steps = tti_alloc(c->ctx, sizeof(tti_collective_step) *
+                                              (size_t)tti_collective_schedule_room(&p->map));
+    if (p->schedule.steps == NULL)
+        return TT_ENOMEM;
+    p->scheduled = -1;
     if (!p->is_hierarchical)
         return TT_OK;
     p->hosts = tti_hosts_new(c->ctx);
@@ -190,6 +197,8 @@ static void process_close(tt_comm *c)
     tti_segment_free(&p->mine);
     tti_free(c->ctx, p->out);
     tti_free(c->ctx, p->hosts);
+    tti_free(c->ctx, p->schedule.steps);
+    tti_host_map_free(c->ctx, &p->map);
     tti_free(c->ctx, p);
 }
 

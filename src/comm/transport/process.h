@@ -10,6 +10,7 @@
 #ifndef TUTTI_COMM_TRANSPORT_PROCESS_H
 #define TUTTI_COMM_TRANSPORT_PROCESS_H
 
+#include "comm/collective_schedule.h"
 #include "comm/comm.h"
 #include "net/world.h"
 
@@ -59,9 +60,13 @@ typedef struct tti_process {
     tti_subgroup subgroup;
     int n, self; // processes of the group; which of them this is
     bool shares_memory[TT_MAX_TASKS];
-    int host[TT_MAX_TASKS]; // of each: the first process on it
+    int host[TT_MAX_TASKS]; // of each: the first process on it; itself if not hierarchical
     bool is_hierarchical;   // several hosts, and one has several processes
     struct tti_hosts *hosts;
+    tti_host_map map; // of members: hosts if hierarchical, else each process is one
+    tti_collective_schedule
+        schedule;                // this process's steps of the call being made, or the one before
+    int scheduled, root;         // its kind and root; -1: none yet
     int first[TT_MAX_TASKS + 1]; // members of each
     int most;                    // the most of one
     uint32_t n_calls, round;
@@ -112,11 +117,11 @@ static inline size_t tti_process_piece(const tti_process *p)
 }
 
 /*
- * Who on a host takes what a cross-host process q has for all of it, and puts together what all of
- * it have for q: they share the cross-host ones evenly.
+ * The steps of this process in a call; root: a process, of TTI_REDUCE_TO. A send to one that shares
+ * memory is a piece of a slot, which that one waits for.
  */
-int tti_process_agent(const tti_process *p, int host, int q);
-
+const tti_collective_schedule *tti_process_schedule(tti_process *p, tti_collective_kind kind,
+                                                    int root);
 // Processes here are numbered in the group. Waits for a flag of one on this host, or records who
 // has not come.
 tt_status tti_process_wait(tt_comm *c, const char *what, int rank, tti_flag *f,

@@ -32,7 +32,7 @@ void tti_hosts_plan(tti_sum *s)
     bool begins[TTI_MAX_ADDENDS];
     int depth = 0;
     for (int i = 0; i < s->r->n; i++) {
-        int host = s->p->host[tti_process_of(s->p, s->r->addend[i].member)];
+        int host = s->p->map.host[tti_process_of(s->p, s->r->addend[i].member)];
         stack[depth++] = (pile){i, host};
         begins[i] = true;
         l->inner[i] = 0;
@@ -48,7 +48,7 @@ void tti_hosts_plan(tti_sum *s)
     l->n = 0;
     for (int i = 0; i < s->r->n; i++)
         if (begins[i]) {
-            l->host[l->n] = s->p->host[tti_process_of(s->p, s->r->addend[i].member)];
+            l->host[l->n] = s->p->map.host[tti_process_of(s->p, s->r->addend[i].member)];
             l->first[l->n++] = i;
         }
     l->first[l->n] = s->r->n;
@@ -106,42 +106,48 @@ static void add_run(tti_sum *s, int n, int q, int64_t k, char *to)
     tti_reduction_run(r, begin, end);
 }
 
+// What this host has for q's piece of round k, to there; the bytes.
+static size_t add_runs(tti_sum *s, int q, int64_t k, char *to)
+{
+    const struct tti_hosts *l = s->p->hosts;
+    size_t bytes = 0, each = (size_t)(tti_sum_piece(s, q, k + 1) - tti_sum_piece(s, q, k)) *
+                             tt_dtype_bytes(s->r->wide);
+    for (int i = 0; each > 0 && i < l->n; i++)
+        if (l->host[i] == s->p->map.host[s->p->self]) {
+            add_run(s, i, q, k, to + bytes);
+            bytes += each;
+        }
+    return bytes;
+}
+
 tt_status tti_hosts_relay(tti_sum *s, int64_t k)
 {
     tti_process *p = s->p;
-    const struct tti_hosts *l = p->hosts;
-    int host = p->host[p->self];
+    size_t bytes = 0;
     TT_TRY(await_host(s, k));
-    for (int d = 1; d < p->n; d++) {
-        int q = (p->self + d) % p->n;
-        if (p->shares_memory[q] || tti_process_agent(p, host, q) != p->self)
-            continue;
-        size_t bytes = 0, each = (size_t)(tti_sum_piece(s, q, k + 1) - tti_sum_piece(s, q, k)) *
-                                 tt_dtype_bytes(s->r->wide);
-        for (int i = 0; each > 0 && i < l->n; i++)
-            if (l->host[i] == host) {
-                add_run(s, i, q, k, p->out + bytes);
-                bytes += each;
-            }
-        if (bytes > 0)
-            TT_TRY(tti_process_send(s->c, s->call->name, q, p->round + (uint32_t)k, TTI_EDGE_SLOT,
-                                    p->out, bytes));
+    for (int i = 0; i < s->schedule->n_sum; i++) {
+        const tti_collective_step *step = &s->schedule->steps[i];
+        if (step->kind == TTI_STEP_FOLD && step->host >= 0)
+            bytes = add_runs(s, step->first, k, p->out);
+        if (step->kind == TTI_STEP_SEND && bytes > 0)
+            TT_TRY(tti_process_send(s->c, s->call->name, step->peer, p->round + (uint32_t)k,
+                                    TTI_EDGE_SLOT, p->out, bytes));
     }
     return TT_OK;
 }
 
 // What another host has for this process, through the agent there.
-static tt_status receive_runs(tti_sum *s, int host, int64_t k, size_t each)
+static tt_status receive_runs(tti_sum *s, const tti_collective_step *step, int64_t k, size_t each)
 {
     tti_process *p = s->p;
     const struct tti_hosts *l = p->hosts;
-    int agent = tti_process_agent(p, host, p->self), n = 0;
+    int n = 0;
     for (int i = 0; i < l->n; i++)
-        n += l->host[i] == host;
+        n += l->host[i] == step->host;
     if (n == 0 || each == 0)
         return TT_OK;
-    return tti_process_receive(s->c, s->call->name, agent, p->round + (uint32_t)k, TTI_EDGE_SLOT,
-                               p->room[agent], (size_t)n * each);
+    return tti_process_receive(s->c, s->call->name, step->peer, p->round + (uint32_t)k,
+                               TTI_EDGE_SLOT, p->room[step->peer], (size_t)n * each);
 }
 
 tt_status tti_hosts_sum(tti_sum *s, int64_t k)
@@ -149,12 +155,13 @@ tt_status tti_hosts_sum(tti_sum *s, int64_t k)
     tti_process *p = s->p;
     struct tti_hosts *l = p->hosts;
     tti_reduction *r = &l->top;
-    int own = p->host[p->self], seen[TT_MAX_TASKS] = {0};
+    int own = p->map.host[p->self], seen[TT_MAX_TASKS];
     int64_t begin = tti_sum_piece(s, p->self, k), end = tti_sum_piece(s, p->self, k + 1);
     size_t item = tt_dtype_bytes(s->r->wide), each = (size_t)(end - begin) * item;
-    for (int h = 0; h < p->n; h++)
-        if (p->host[h] == h && h != own)
-            TT_TRY(receive_runs(s, h, k, each));
+    memset(seen, 0, sizeof(*seen) * (size_t)p->map.n_hosts);
+    for (int i = 0; i < s->schedule->n_sum; i++)
+        if (s->schedule->steps[i].kind == TTI_STEP_RECEIVE)
+            TT_TRY(receive_runs(s, &s->schedule->steps[i], k, each));
     memcpy(r, s->r, offsetof(tti_reduction, addend));
     r->n = 0;
     for (int n = 0; n < l->n; n++) {
@@ -165,7 +172,7 @@ tt_status tti_hosts_sum(tti_sum *s, int64_t k)
             r->addend[r->n++].merges = l->inner[i];
         }
         if (h != own) {
-            const char *at = p->room[tti_process_agent(p, h, p->self)];
+            const char *at = p->room[tti_host_agent(&p->map, h, p->self)];
             uintptr_t data = (uintptr_t)at + (size_t)seen[h]++ * each - (size_t)begin * item;
             r->addend[r->n++] = (tti_addend){.data = (const char *)data, .is_wide = true};
         }
@@ -177,35 +184,17 @@ tt_status tti_hosts_sum(tti_sum *s, int64_t k)
 
 // ---- once to each host -----------------------------------------------------------------------
 
-tt_status tti_hosts_send(tti_sum *s, int64_t k, const char *result, size_t bytes)
-{
-    tti_process *p = s->p;
-    for (int h = 0; bytes > 0 && h < p->n; h++)
-        if (p->host[h] == h && h != p->host[p->self] && tti_sum_reaches(s, h))
-            TT_TRY(tti_process_send(s->c, s->call->name, tti_process_agent(p, h, p->self),
-                                    p->round + (uint32_t)k, TTI_EDGE_SUM, result, bytes));
-    return TT_OK;
-}
-
-static char *place_of(const tti_process *p, int agent, int q, uint32_t round)
+char *tti_hosts_place(const tti_process *p, int agent, int q, uint32_t round)
 {
     return tti_area_slot(p, p->area[agent], round, true) + (size_t)q * tti_process_piece(p);
 }
 
-tt_status tti_hosts_take(tt_comm *c, const char *what, int q, uint32_t round, tti_edge edge,
-                         size_t bytes)
+tt_status tti_hosts_find(tt_comm *c, const char *what, const tti_collective_step *copy,
+                         uint32_t round, const char **out)
 {
     tti_process *p = c->state;
-    if (bytes == 0 || tti_process_agent(p, p->host[p->self], q) != p->self)
-        return TT_OK;
-    return tti_process_receive(c, what, q, round, edge, place_of(p, p->self, q, round), bytes);
-}
-
-tt_status tti_hosts_find(tt_comm *c, const char *what, int q, uint32_t round, const char **out)
-{
-    tti_process *p = c->state;
-    int agent = tti_process_agent(p, p->host[p->self], q);
-    *out = place_of(p, agent, q, round);
-    return agent == p->self ? TT_OK
-                            : tti_process_wait(c, what, agent, &p->area[agent]->spread, round + 1);
+    *out = tti_hosts_place(p, copy->peer, copy->first, round);
+    return copy->peer == p->self
+               ? TT_OK
+               : tti_process_wait(c, what, copy->peer, &p->area[copy->peer]->spread, round + 1);
 }

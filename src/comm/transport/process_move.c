@@ -92,7 +92,8 @@ static bool is_spread(const tti_process *p, const tti_comm_call *call, int q)
     return p->is_hierarchical && !p->shares_memory[q] && call->is->is_uniform;
 }
 
-static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
+static tt_status hand_over(tt_comm *c, const tti_comm_call *call,
+                           const tti_collective_schedule *schedule, size_t piece, int64_t k)
 {
     tti_process *p = c->state;
     uint32_t round = p->round + (uint32_t)k;
@@ -102,52 +103,65 @@ static tt_status hand_over(tt_comm *c, const tti_comm_call *call, size_t piece, 
             TT_TRY(tti_process_wait(c, call->name, q, &p->area[q]->taken, round - TTI_SLOTS + 1));
     for (int q = 0; q < p->n; q++) {
         stream s = {call, p, p->self, q};
-        size_t n = q != p->self ? piece_of(&s, piece, k) : 0;
-        if (is_spread(p, call, q) && tti_process_agent(p, p->host[q], p->self) != q)
-            continue;
-        bool same_host = p->shares_memory[q];
-        char *to = same_host ? slot + (size_t)tti_process_place(p->self, q) * piece : p->out;
+        size_t n = q != p->self && p->shares_memory[q] ? piece_of(&s, piece, k) : 0;
         if (n > 0)
-            copy_stream(&s, (size_t)k * piece, n, to, NULL);
-        if (n > 0 && !same_host)
-            TT_TRY(tti_process_send(c, call->name, q, round, TTI_EDGE_SLOT, to, n));
+            copy_stream(&s, (size_t)k * piece, n,
+                        slot + (size_t)tti_process_place(p->self, q) * piece, NULL);
+    }
+    for (int i = 0; i < schedule->n; i++) {
+        stream s = {call, p, p->self, schedule->steps[i].peer};
+        if (schedule->steps[i].kind != TTI_STEP_SEND || p->shares_memory[s.to])
+            continue;
+        size_t n = piece_of(&s, piece, k);
+        if (n == 0)
+            continue;
+        copy_stream(&s, (size_t)k * piece, n, p->out, NULL);
+        TT_TRY(tti_process_send(c, call->name, s.to, round, TTI_EDGE_SLOT, p->out, n));
     }
     tti_flag_set(&p->area[p->self]->filled, round + 1);
     return TT_OK;
 }
 
-static tt_status take_far(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
+static tt_status receive(tt_comm *c, const tti_comm_call *call,
+                         const tti_collective_schedule *schedule, size_t piece, int64_t k)
 {
     tti_process *p = c->state;
     uint32_t round = p->round + (uint32_t)k;
-    for (int q = 0; q < p->n; q++) {
+    for (int i = 0; i < schedule->n; i++) {
+        int q = schedule->steps[i].peer;
         stream s = {call, p, q, p->self};
-        if (is_spread(p, call, q))
-            TT_TRY(tti_hosts_take(c, call->name, q, round, TTI_EDGE_SLOT, piece_of(&s, piece, k)));
+        if (schedule->steps[i].kind != TTI_STEP_RECEIVE || p->shares_memory[q])
+            continue;
+        size_t n = piece_of(&s, piece, k);
+        char *to = is_spread(p, call, q) ? tti_hosts_place(p, p->self, q, round) : p->room[q];
+        if (n > 0)
+            TT_TRY(tti_process_receive(c, call->name, q, round, TTI_EDGE_SLOT, to, n));
     }
-    tti_flag_set(&p->area[p->self]->spread, round + 1);
+    if (p->is_hierarchical)
+        tti_flag_set(&p->area[p->self]->spread, round + 1);
     return TT_OK;
 }
 
-static tt_status take(tt_comm *c, const tti_comm_call *call, size_t piece, int64_t k)
+static tt_status take(tt_comm *c, const tti_comm_call *call,
+                      const tti_collective_schedule *schedule, size_t piece, int64_t k)
 {
     tti_process *p = c->state;
     uint32_t round = p->round + (uint32_t)k;
-    if (p->is_hierarchical)
-        TT_TRY(take_far(c, call, piece, k));
-    for (int d = 1; d < p->n; d++) {
-        int q = (p->self + d) % p->n;
+    TT_TRY(receive(c, call, schedule, piece, k));
+    for (int i = 0; i < schedule->n; i++) {
+        const tti_collective_step *step = &schedule->steps[i];
+        int q = step->first;
         stream s = {call, p, q, p->self};
+        if (step->kind != TTI_STEP_COPY)
+            continue;
         size_t n = piece_of(&s, piece, k);
         const char *from = p->room[q];
         if (is_spread(p, call, q)) {
-            TT_TRY(tti_hosts_find(c, call->name, q, round, &from));
+            TT_TRY(tti_hosts_find(c, call->name, step, round, &from));
         } else if (p->shares_memory[q]) {
             TT_TRY(tti_process_wait(c, call->name, q, &p->area[q]->filled, round + 1));
             from = tti_area_slot(p, p->area[q], round, false) +
                    (size_t)tti_process_place(q, p->self) * piece;
-        } else if (n > 0) {
-            TT_TRY(tti_process_receive(c, call->name, q, round, TTI_EDGE_SLOT, p->room[q], n));
         }
         if (n > 0)
             copy_stream(&s, (size_t)k * piece, n, NULL, from);
@@ -179,12 +193,15 @@ tt_status tti_process_move(tt_comm *c, const tti_comm_call *call)
             longest = from != to ? TTI_MAX(longest, stream_bytes(&s)) : longest;
         }
     int64_t rounds = (int64_t)((longest + piece - 1) / piece);
+    // What differs from receiver to receiver goes to each itself.
+    const tti_collective_schedule *schedule =
+        tti_process_schedule(p, call->is->is_uniform ? TTI_ALL_GATHER : TTI_ALL_TO_ALL, -1);
     for (int64_t k = 0; k < rounds; k++) {
         if (k == 0)
-            TT_TRY(hand_over(c, call, piece, 0));
+            TT_TRY(hand_over(c, call, schedule, piece, 0));
         if (k + 1 < rounds)
-            TT_TRY(hand_over(c, call, piece, k + 1));
-        TT_TRY(take(c, call, piece, k));
+            TT_TRY(hand_over(c, call, schedule, piece, k + 1));
+        TT_TRY(take(c, call, schedule, piece, k));
     }
     move_own(call);
     p->round += (uint32_t)rounds;

@@ -89,6 +89,7 @@ static size_t pack(const tti_sum *j, int q, int64_t k, char *to)
     return n;
 }
 
+// Within a hierarchy everything goes into the slot: who sends it to another host finds it there.
 static tt_status hand_over(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
@@ -98,16 +99,17 @@ static tt_status hand_over(tti_sum *j, int64_t k)
         if (q != p->self && p->shares_memory[q]) // who has read what was here
             TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->taken,
                                     round - TTI_SLOTS + 1));
-    for (int q = 0; q < p->n; q++) {
-        if (q == p->self)
-            continue;
-        if (p->shares_memory[q] || p->is_hierarchical) { // hierarchical: its agent here takes it
+    for (int q = 0; q < p->n; q++)
+        if (q != p->self && (p->shares_memory[q] || p->is_hierarchical))
             pack(j, q, k, slot + (size_t)tti_process_place(p->self, q) * tti_process_piece(p));
+    for (int i = 0; i < j->schedule->n_sum && !p->is_hierarchical; i++) {
+        const tti_collective_step *step = &j->schedule->steps[i];
+        if (step->kind != TTI_STEP_SEND || p->shares_memory[step->peer])
             continue;
-        }
-        size_t n = pack(j, q, k, p->out);
+        size_t n = pack(j, step->peer, k, p->out);
         if (n > 0)
-            TT_TRY(tti_process_send(j->c, j->call->name, q, round, TTI_EDGE_SLOT, p->out, n));
+            TT_TRY(
+                tti_process_send(j->c, j->call->name, step->peer, round, TTI_EDGE_SLOT, p->out, n));
     }
     tti_flag_set(&p->area[p->self]->filled, round + 1);
     return TT_OK;
@@ -121,8 +123,9 @@ static tt_status find_addends(tti_sum *j, int64_t k)
     int64_t begin = tti_sum_piece(j, p->self, k), end = tti_sum_piece(j, p->self, k + 1);
     size_t item = tt_dtype_bytes(j->r->from), bytes = (size_t)(end - begin) * item;
     const char *from[TT_MAX_TASKS];
-    for (int q = 0; q < p->n; q++) {
-        if (q == p->self)
+    for (int i = 0; i < j->schedule->n_sum; i++) {
+        int q = j->schedule->steps[i].peer;
+        if (j->schedule->steps[i].kind != TTI_STEP_RECEIVE)
             continue;
         if (p->shares_memory[q]) {
             TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->filled, round + 1));
@@ -173,26 +176,37 @@ static tt_status sum(tti_sum *j, int64_t k)
     if (!is_all)
         return TT_OK;
     tti_flag_set(&p->area[p->self]->summed, round + 1);
-    if (p->is_hierarchical)
-        return tti_hosts_send(j, k, result, (size_t)(end - begin) * item);
-    for (int q = 0; q < p->n; q++)
-        if (!p->shares_memory[q] && end > begin && (j->only < 0 || j->only == q))
-            TT_TRY(tti_process_send(j->c, j->call->name, q, round, TTI_EDGE_SUM, result,
+    for (int i = j->schedule->n_sum; i < j->schedule->n && end > begin; i++) {
+        const tti_collective_step *step = &j->schedule->steps[i];
+        if (step->kind == TTI_STEP_SEND && !p->shares_memory[step->peer])
+            TT_TRY(tti_process_send(j->c, j->call->name, step->peer, round, TTI_EDGE_SUM, result,
                                     (size_t)(end - begin) * item));
+    }
     return TT_OK;
 }
 
-// What cross-host ones have summed and this process is the agent for.
-static tt_status take_far(tti_sum *j, int64_t k)
+// Bytes of q's result of round k.
+static size_t result_bytes(const tti_sum *j, int q, int64_t k)
+{
+    return (size_t)(tti_sum_piece(j, q, k + 1) - tti_sum_piece(j, q, k)) * tt_dtype_bytes(j->r->to);
+}
+
+// What processes that share no memory with this one have summed and it takes, for all of its host.
+static tt_status receive_results(tti_sum *j, int64_t k)
 {
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
-    for (int q = 0; q < p->n; q++)
-        if (!p->shares_memory[q] && tti_sum_reaches(j, p->host[p->self]))
-            TT_TRY(tti_hosts_take(j->c, j->call->name, q, round, TTI_EDGE_SUM,
-                                  (size_t)(tti_sum_piece(j, q, k + 1) - tti_sum_piece(j, q, k)) *
-                                      tt_dtype_bytes(j->r->to)));
-    tti_flag_set(&p->area[p->self]->spread, round + 1);
+    for (int i = j->schedule->n_sum; i < j->schedule->n; i++) {
+        const tti_collective_step *step = &j->schedule->steps[i];
+        int q = step->peer;
+        size_t bytes = result_bytes(j, q, k);
+        if (step->kind != TTI_STEP_RECEIVE || p->shares_memory[q] || bytes == 0)
+            continue;
+        char *to = p->is_hierarchical ? tti_hosts_place(p, p->self, q, round) : p->room[q];
+        TT_TRY(tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SUM, to, bytes));
+    }
+    if (p->is_hierarchical)
+        tti_flag_set(&p->area[p->self]->spread, round + 1);
     return TT_OK;
 }
 
@@ -202,26 +216,24 @@ static tt_status collect(tti_sum *j, int64_t k)
     tti_process *p = j->p;
     uint32_t round = p->round + (uint32_t)k;
     size_t item = tt_dtype_bytes(j->r->to);
-    if (p->is_hierarchical)
-        TT_TRY(take_far(j, k));
-    for (int d = 1; d < p->n && (j->only < 0 || j->only == p->self); d++) {
-        int q = (p->self + d) % p->n;
-        int64_t begin = tti_sum_piece(j, q, k), end = tti_sum_piece(j, q, k + 1);
-        size_t bytes = (size_t)(end - begin) * item;
+    TT_TRY(receive_results(j, k));
+    for (int i = j->schedule->n_sum; i < j->schedule->n; i++) {
+        const tti_collective_step *step = &j->schedule->steps[i];
+        int q = step->first;
+        if (step->kind != TTI_STEP_COPY)
+            continue;
+        size_t bytes = result_bytes(j, q, k);
         const char *from = p->room[q];
         if (p->shares_memory[q]) {
             TT_TRY(tti_process_wait(j->c, j->call->name, q, &p->area[q]->summed, round + 1));
             from = tti_area_slot(p, p->area[q], round, true);
             from += p->is_hierarchical ? (size_t)q * tti_process_piece(p) : 0;
         } else if (p->is_hierarchical) {
-            TT_TRY(tti_hosts_find(j->c, j->call->name, q, round, &from));
-        } else if (bytes > 0) {
-            TT_TRY(tti_process_receive(j->c, j->call->name, q, round, TTI_EDGE_SUM, p->room[q],
-                                       bytes));
+            TT_TRY(tti_hosts_find(j->c, j->call->name, step, round, &from));
         }
-        for (int i = 0; bytes > 0 && i < j->r->n_members; i++)
-            tti_copy((char *)j->r->members[i].out + (size_t)begin * item, from, bytes,
-                     j->r->passes);
+        for (int m = 0; bytes > 0 && m < j->r->n_members; m++)
+            tti_copy((char *)j->r->members[m].out + (size_t)tti_sum_piece(j, q, k) * item, from,
+                     bytes, j->r->passes);
     }
     tti_flag_set(&p->area[p->self]->got, round + 1);
     return TT_OK;
@@ -253,7 +265,7 @@ static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reducti
     j.call = call;
     j.r = r;
     j.is_handed_on = !r->is_scattered;
-    j.only = has_root ? tti_process_of(j.p, call->what.root) : -1;
+    int root = has_root ? tti_process_of(j.p, call->what.root) : -1;
     count_addends(&j);
     make_ranges(&j);
     if (tti_process_is_shared(c, call, r)) {
@@ -265,11 +277,12 @@ static tt_status reduce_large(tt_comm *c, const tti_comm_call *call, tti_reducti
     if (j.is_handed_on && !has_root) {
         r->members = call->members + call->first;
         r->n_members = call->n_mine;
-    } else if (has_root && j.only != j.p->self) {
+    } else if (has_root && root != j.p->self) {
         r->n_members = 0;
     }
     size_t bytes = (size_t)r->count * tt_dtype_bytes(r->to);
     r->passes = bytes >= TTI_NONTEMPORAL_LEAST;
+    j.schedule = tti_process_schedule(j.p, call->what.kind, root);
     if (j.p->is_hierarchical)
         tti_hosts_plan(&j);
     unsigned saved = tti_fp_enter();

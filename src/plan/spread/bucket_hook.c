@@ -173,7 +173,7 @@ static tt_status add_bucket(tti_spreader *s, int64_t begin, int64_t end, int buc
     int64_t count = 0;
     for (int64_t i = begin; i < end; i++)
         count += s->values[s->hooked[i].old].count;
-    const tti_collective *what = tti_spread_collective(s, TTI_ALL_REDUCE, TT_F32, count);
+    const tti_collective *what = tti_spread_collective(s, TTI_ALL_REDUCE, 0, TT_F32, count);
     if (what == NULL)
         return TT_ENOMEM;
     p->collectives[p->n_collectives++] =

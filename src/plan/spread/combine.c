@@ -34,7 +34,7 @@ void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end)
     *end = TTI_MIN(blocks * (r + 1) / n * TTI_SQUARE_BLOCK, count);
 }
 
-const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind kind,
+const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind kind, int root,
                                             tt_dtype dtype, int64_t count)
 {
     tti_plan *p = s->p;
@@ -49,6 +49,7 @@ const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind
                           .dtype = dtype,
                           .is_fast = p->top->spread.reduce == TT_REDUCE_FAST,
                           .n = n,
+                          .root = root,
                           .begin = begin};
     return c;
 }
@@ -181,7 +182,7 @@ tt_status tti_spread_collect(tti_spreader *s, int old)
         return TT_ENOMEM;
     const int *pieces = &s->piece[(int64_t)old * n];
     const tti_collective *what =
-        tti_spread_collective(s, TTI_ALL_GATHER, s->values[old].dtype, s->values[old].count);
+        tti_spread_collective(s, TTI_ALL_GATHER, 0, s->values[old].dtype, s->values[old].count);
     if (what == NULL)
         return TT_ENOMEM;
     for (int r = 0; r < n; r++) {
@@ -338,11 +339,12 @@ static tt_status combine_sum(tti_spreader *s, int old)
     if (n > 0 && s->residual[old] >= 0)
         n = narrow_parts(s, old, values, n);
     int made = tti_is_made_once(s) ? 1 : n_replicas, by = maker_of(s, old);
-    const tti_collective *what = tti_spread_collective(s,
-                                                       s->in_pieces[old] ? TTI_REDUCE_SCATTER
-                                                       : made == 1       ? TTI_REDUCE_TO
-                                                                         : TTI_ALL_REDUCE,
-                                                       s->values[old].dtype, s->values[old].count);
+    const tti_collective *what =
+        tti_spread_collective(s,
+                              s->in_pieces[old] ? TTI_REDUCE_SCATTER
+                              : made == 1       ? TTI_REDUCE_TO
+                                                : TTI_ALL_REDUCE,
+                              by, s->values[old].dtype, s->values[old].count);
     tt_status st = n < 0 || what == NULL ? tt_status_of(p->ctx) : TT_OK;
     tti_host_sums hosts = {.s = s};
     if (st == TT_OK)

@@ -5,7 +5,8 @@
  * The replicas of a host that follow each other hold lanes that do, so what is left of adding
  * theirs up is one sum for each maximal sub-tree of those lanes: the additions are the same as
  * without hosts, and so are the bits. A sum in pieces sends to a host the pieces of all its
- * replicas. Whose process adds and sends for its host goes round with the buckets.
+ * replicas. Whose process adds and sends for its host goes round with the buckets. All of this is
+ * the schedule of calls (comm/collective_schedule.h): the folds of a host are made nodes here.
  */
 #include "plan/spread/host_sums.h"
 #include "device/device.h"
@@ -16,30 +17,68 @@ static int device_of(const tti_host_sums *h, int r)
     return tti_spread_device(h->s, h->s->values[h->old].node, r);
 }
 
-// Replicas in a row that read each other's memory.
-static int group_end(const tti_host_sums *h, int first)
+// Replicas in a row that read each other's memory are on one host.
+static tt_status find_hosts(tti_host_sums *h)
 {
-    int end = first + 1;
-    while (end < h->s->n_replicas &&
-           !tti_is_cross_host(h->s->p, device_of(h, first), device_of(h, end)))
-        end++;
-    return end;
+    int n = h->s->n_replicas, *first_of = tti_alloc(h->s->p->ctx, sizeof(int) * (size_t)n);
+    if (first_of == NULL)
+        return TT_ENOMEM;
+    first_of[0] = 0;
+    for (int r = 1; r < n; r++) {
+        int first = first_of[r - 1];
+        bool is_cross = tti_is_cross_host(h->s->p, device_of(h, first), device_of(h, r));
+        first_of[r] = is_cross ? r : first;
+    }
+    tt_status st = tti_host_map_make(h->s->p->ctx, n, first_of, &h->hosts);
+    tti_free(h->s->p->ctx, first_of);
+    return st;
 }
 
-static void find_groups(tti_host_sums *h, const int *values, int n)
+// Which of the values, which are in the order of lanes, are those of each host.
+static void find_values(tti_host_sums *h)
 {
     const tti_plan *p = h->s->p;
     int at = 0;
-    for (int r = 0; r < h->s->n_replicas;) {
-        tti_host_group *g = &h->groups[h->n_groups++];
-        g->first = r;
-        r = g->end = group_end(h, r);
-        g->values = at;
-        for (int q = g->first; q < g->end; q++)
-            while (at < n && p->nodes[p->values[values[at]].node].device == device_of(h, q))
+    for (int host = 0; host < h->hosts.n_hosts; host++) {
+        h->values[host] = at;
+        for (int k = h->hosts.first[host]; k < h->hosts.first[host + 1]; k++)
+            while (at < h->n_all &&
+                   p->nodes[p->values[h->all[at]].node].device == device_of(h, h->hosts.members[k]))
                 at++;
-        g->n_values = at - g->values;
     }
+    h->values[h->hosts.n_hosts] = at;
+}
+
+/*
+ * The folds of the schedule that one host makes for another. Their values are made once a tree needs
+ * them; sends and receives follow from that (cut.c).
+ */
+static tt_status find_sums(tti_host_sums *h)
+{
+    const tti_host_map *m = &h->hosts;
+    tt_ctx *ctx = h->s->p->ctx;
+    bool in_pieces = h->s->in_pieces[h->old] != 0;
+    tti_collective_request q = {.kind = h->what->kind,
+                                .root = h->what->root,
+                                .hosts = m,
+                                .grain = in_pieces ? TTI_BY_HOST : TTI_WHOLE,
+                                .turn = h->s->made_key[h->old].rank};
+    tti_collective_schedule steps = {
+        .steps = tti_alloc(ctx, sizeof(*steps.steps) * (size_t)tti_collective_schedule_room(m))};
+    if (steps.steps == NULL)
+        return TT_ENOMEM;
+    for (int host = 0; host < m->n_hosts; host++) {
+        int by = tti_host_agent(m, host, q.turn);
+        tti_collective_schedule_make(&q, by, &steps);
+        for (int i = 0; i < steps.n_sum; i++) {
+            const tti_collective_step *step = &steps.steps[i];
+            int to = in_pieces ? m->host[step->first] : 0;
+            if (step->kind == TTI_STEP_FOLD && step->host == host)
+                h->sums[host * m->n_hosts + to] = (tti_host_sum){by, step->first, step->end, -1};
+        }
+    }
+    tti_free(ctx, steps.steps);
+    return TT_OK;
 }
 
 tt_status tti_host_sums_begin(tti_host_sums *h, tti_spreader *s, int old,
@@ -50,26 +89,26 @@ tt_status tti_host_sums_begin(tti_host_sums *h, tti_spreader *s, int old,
                   s->residual[old] >= 0 || n < 2;
     if (is_one)
         return TT_OK;
-    size_t most = (size_t)s->n_replicas;
-    h->groups = tti_calloc(s->p->ctx, most, sizeof(*h->groups));
-    if (h->groups == NULL)
-        return TT_ENOMEM;
-    find_groups(h, values, n);
-    size_t pairs = (size_t)h->n_groups * (size_t)h->n_groups;
-    h->in = tti_alloc(s->p->ctx, sizeof(int) * (size_t)(n + h->n_groups));
-    h->sums = tti_alloc(s->p->ctx, sizeof(int) * (pairs + 1));
-    if (h->in == NULL || h->sums == NULL)
-        return TT_ENOMEM;
-    memset(h->sums, -1, sizeof(int) * pairs);
+    TT_TRY(find_hosts(h));
+    size_t hosts = (size_t)h->hosts.n_hosts;
     // Where each host has one replica there is nothing to add up first.
-    h->is_used = h->n_groups > 1 && h->n_groups < s->n_replicas;
-    return TT_OK;
+    h->is_used = hosts > 1 && h->hosts.n_hosts < s->n_replicas;
+    if (!h->is_used)
+        return TT_OK;
+    h->in = tti_alloc(s->p->ctx, sizeof(int) * ((size_t)n + hosts));
+    h->values = tti_alloc(s->p->ctx, sizeof(int) * (hosts + 1));
+    h->sums = tti_calloc(s->p->ctx, hosts * hosts, sizeof(*h->sums));
+    if (h->in == NULL || h->values == NULL || h->sums == NULL)
+        return TT_ENOMEM;
+    find_values(h);
+    return find_sums(h);
 }
 
 void tti_host_sums_end(tti_host_sums *h)
 {
-    tti_free(h->s->p->ctx, h->groups);
+    tti_host_map_free(h->s->p->ctx, &h->hosts);
     tti_free(h->s->p->ctx, h->in);
+    tti_free(h->s->p->ctx, h->values);
     tti_free(h->s->p->ctx, h->sums);
 }
 
@@ -90,37 +129,34 @@ static tt_status set_lanes(tti_plan *p, const int *values, int n, tt_lanes **out
     return tti_lanes_make(p, &req, all);
 }
 
-// What group a has for group b: its sums, of the pieces that b's replicas make; -1.
-static int add_sum(tti_host_sums *h, int a, int b)
+// Makes a host's sum, of its values; false: recorded.
+static bool add_sum(tti_host_sums *h, const int *values, int n, tti_host_sum *sum)
 {
     tti_spreader *s = h->s;
     tti_plan *p = s->p;
-    const tti_host_group *from = &h->groups[a], *to = &h->groups[b];
-    const int *values = &h->all[from->values];
-    bool in_pieces = s->in_pieces[h->old] != 0;
     tt_lanes *lanes;
     int64_t rows;
-    int turn = (int)(s->made_key[h->old].rank % (from->end - from->first));
-    int v = tti_add_combining(s, h->old, from->first + turn, values, from->n_values, TTI_TREE);
-    if (v < 0 || set_lanes(p, values, from->n_values, &lanes, &rows) != TT_OK)
-        return -1;
+    int v = tti_add_combining(s, h->old, sum->by, values, n, TTI_TREE);
+    if (v < 0 || set_lanes(p, values, n, &lanes, &rows) != TT_OK)
+        return false;
     tti_pnode *pn = &p->nodes[p->values[v].node];
     pn->lanes = lanes;
     pn->reason = "sums of this host";
-    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, from->first + turn);
+    tti_set_data(p, v, TT_LAYOUT_PARTIAL, TTI_DIM_FLAT, sum->by);
     pn->what = h->what;
     if (!s->urgent[h->old])
         pn->key = tti_key_slots(s->made_key[h->old], s->late);
     if (tti_bind_shape(p, p->values[v].tensor, rows, lanes, &p->values[v]) != TT_OK)
-        return -1;
-    if (!in_pieces)
-        return v;
-    pn->piece = to->first;
-    pn->n_covered = to->end - to->first;
+        return false;
+    sum->value = v;
+    if (s->in_pieces[h->old] == 0)
+        return true;
+    pn->piece = sum->first;
+    pn->n_covered = sum->end - sum->first;
     int64_t begin, end;
     tti_piece_of(pn, &begin, &end);
     tti_make_range(p, v, lanes->n == lanes->total ? 1 : lanes->n_parts, begin, end);
-    return v;
+    return true;
 }
 
 int tti_host_sums_inputs(tti_host_sums *h, int r, const int **in)
@@ -128,24 +164,23 @@ int tti_host_sums_inputs(tti_host_sums *h, int r, const int **in)
     *in = h->all;
     if (!h->is_used)
         return h->n_all;
-    int n = 0, b = 0;
+    const tti_host_map *m = &h->hosts;
     bool in_pieces = h->s->in_pieces[h->old] != 0;
-    while (h->groups[b].end <= r)
-        b++;
-    for (int a = 0; a < h->n_groups; a++) {
-        const tti_host_group *g = &h->groups[a];
-        int device = device_of(h, g->first);
-        if (a == b || g->n_values == 0 || !tti_is_cross_host(h->s->p, device, device_of(h, r))) {
-            memcpy(&h->in[n], &h->all[g->values], sizeof(int) * (size_t)g->n_values);
-            n += g->n_values;
+    int n = 0, own = m->host[r];
+    for (int host = 0; host < m->n_hosts; host++) {
+        const int *values = &h->all[h->values[host]];
+        int n_values = h->values[host + 1] - h->values[host];
+        int device = device_of(h, m->members[m->first[host]]);
+        if (host == own || n_values == 0 || !tti_is_cross_host(h->s->p, device, device_of(h, r))) {
+            memcpy(&h->in[n], values, sizeof(int) * (size_t)n_values);
+            n += n_values;
             continue;
         }
-        int *sum = &h->sums[a * h->n_groups + (in_pieces ? b : 0)];
-        if (*sum < 0)
-            *sum = add_sum(h, a, b);
-        if (*sum < 0)
+        tti_host_sum *sum = &h->sums[host * m->n_hosts + (in_pieces ? own : 0)];
+        TTI_ASSERT(sum->first < sum->end); // every host that makes a result is sent to
+        if (sum->value < 0 && !add_sum(h, values, n_values, sum))
             return -1;
-        h->in[n++] = *sum;
+        h->in[n++] = sum->value;
     }
     *in = h->in;
     return n;

@@ -5,13 +5,15 @@
 #ifndef TUTTI_PLAN_SPREAD_HOST_SUMS_H
 #define TUTTI_PLAN_SPREAD_HOST_SUMS_H
 
+#include "comm/collective_schedule.h"
 #include "plan/spread/spread.h"
 
-// Replicas [first, end) of one host, and their values of all.
-typedef struct tti_host_group {
-    int first, end;
-    int values, n_values;
-} tti_host_group;
+// The sum of one host for another: who makes it, of which pieces (comm/collective_schedule.h), and
+// its value once it is made.
+typedef struct tti_host_sum {
+    int by, first, end;
+    int value; // -1: not made yet
+} tti_host_sum;
 
 typedef struct tti_host_sums {
     tti_spreader *s;
@@ -19,10 +21,10 @@ typedef struct tti_host_sums {
     const tti_collective *what;
     const int *all; // partial sums in the order of lanes
     int n_all;
-    bool is_used; // several hosts, and one has several replicas
-    tti_host_group *groups;
-    int n_groups;
-    int *sums; // by source and, of pieces, destination: the value; -1: not made yet
+    bool is_used;       // several hosts, and one has several replicas
+    tti_host_map hosts; // replicas in a row that read each other's memory are one
+    int *values;        // by host, and the end of all: where in all its values begin
+    tti_host_sum *sums; // by source and destination; one that goes to all is the first of its row
     int *in;
 } tti_host_sums;
 

@@ -100,7 +100,7 @@ static int new_collective(tti_spreader *s, int node, tti_collective_kind kind, t
                           int64_t count)
 {
     tti_plan *p = s->p;
-    const tti_collective *what = tti_spread_collective(s, kind, dtype, count);
+    const tti_collective *what = tti_spread_collective(s, kind, 0, dtype, count);
     void **data = tti_plan_alloc(p, sizeof(*data) * (size_t)s->n_replicas);
     if (what == NULL || data == NULL ||
         !tti_grow(p->ctx, &p->collectives, &p->cap_collectives, p->n_collectives + 1,

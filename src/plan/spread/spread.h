@@ -119,7 +119,7 @@ bool tti_is_sum(const tti_value *v); // over rows
 // Elements [begin, end) of count that replica r of n has; cut at blocks of 1,024.
 void tti_piece_range(int64_t count, int r, int n, int64_t *begin, int64_t *end);
 // What the replicas do together with a value of count elements, in such pieces; NULL: recorded.
-const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind kind,
+const tti_collective *tti_spread_collective(tti_spreader *s, tti_collective_kind kind, int root,
                                             tt_dtype dtype, int64_t count);
 // Makes a new value the range [begin, end) of its elements.
 void tti_make_piece(tti_plan *p, int value, int64_t begin, int64_t end);

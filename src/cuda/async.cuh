@@ -1,15 +1,15 @@
 /*
  * async.cuh - copies from a card's memory into shared memory that go on while a thread does other
- * things: what must be on its way to keep the memory busy is more than registers hold. A thread that
- * reads only what it has itself copied needs no barrier.
+ * things: what must be on its way to keep the memory busy is more than registers hold. A thread
+ * that reads only what it has itself copied needs no barrier.
  */
 #ifndef TUTTI_CUDA_ASYNC_CUH
 #define TUTTI_CUDA_ASYNC_CUH
 
 #include "cuda/kernel.cuh"
 
-// Starts to copy n of N bytes (4, 8 or 16), the others become 0; n is 0: from is not read. PAST: past
-// the first cache, for N = 16.
+// Starts to copy n of N bytes (4, 8 or 16), the others become 0; n is 0: from is not read.
+// PAST: past the first cache, for N = 16.
 template <int N, bool PAST>
 __device__ static inline void tti_async_bytes(void *to, const void *from, int n)
 {

@@ -50,8 +50,8 @@ static void find_values(tti_host_sums *h)
 }
 
 /*
- * The folds of the schedule that one host makes for another. Their values are made once a tree needs
- * them; sends and receives follow from that (cut.c).
+ * The folds of the schedule that one host makes for another. Their values are made once a tree
+ * needs them; sends and receives follow from that (cut.c).
  */
 static tt_status find_sums(tti_host_sums *h)
 {

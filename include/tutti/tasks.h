@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+// Every process is connected with every other one, so connections of a job grow with the square of
+// this; tables by rank have this size. Devices are not limited by it.
 #define TT_MAX_TASKS    1024
 #define TT_SECRET_BYTES 32
 

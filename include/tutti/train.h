@@ -380,13 +380,14 @@ TT_API tt_status tt_fit_report_get_sized(tt_model *m, tt_fit_report *out, size_t
  */
 typedef struct tt_device_times {
     char name[32];
-    double seconds;         // duration of the steps, with waiting for data
-    double compute;         //
-    double communication;   // receiving, adding and gathering results of other devices
-    double waiting;         // waiting for other devices
-    double waiting_for[64]; // the same, per device
-    double data;            // waiting for data
-    double idle;            // no work
+    double seconds;            // duration of the steps, with waiting for data
+    double compute;            //
+    double communication;      // receiving, adding and gathering results of other devices
+    double waiting;            // waiting for other devices
+    const double *waiting_for; // the same, per device of the context; borrowed until the model is
+                               // fitted or compiled again, or freed
+    double data;               // waiting for data
+    double idle;               // no work
 } tt_device_times;
 TT_API tt_status tt_fit_device_times_sized(tt_model *m, int device, tt_device_times *out,
                                            size_t size);

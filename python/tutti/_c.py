@@ -1565,7 +1565,7 @@ class tt_device_times(Structure):
         ("compute", c_double),
         ("communication", c_double),
         ("waiting", c_double),
-        ("waiting_for", c_double * 64),
+        ("waiting_for", c_void_p),
         ("data", c_double),
         ("idle", c_double),
     ]

@@ -12,7 +12,7 @@
 #define WARM 3 // steps before the clock runs: plans are made, memory is touched
 
 typedef struct result {
-    char devices[512]; // tt_open() takes no longer list
+    char devices[512]; // as given; a longer list is cut off
     int64_t rows;
     double first_ms, median_ms, low_ms, high_ms; // low and high: tenths of the steps are beyond
     double peak_bytes;                           // of the device that has most

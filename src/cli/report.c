@@ -177,8 +177,15 @@ static void put_memory(tti_text *t, tt_ctx *ctx)
 static void put_device_time(tti_text *t, tt_ctx *ctx, const tt_device_times *d)
 {
     static const char *const names[] = {"compute", "communication", "data", "idle"};
-    double parts[4 + TTI_COUNT(d->waiting_for)] = {d->compute, d->communication, d->data, d->idle};
-    int percent[TTI_COUNT(parts)], n = tt_device_count(ctx);
+    const double own[4] = {d->compute, d->communication, d->data, d->idle};
+    int n = tt_device_count(ctx);
+    double *parts = tti_calloc(ctx, (size_t)(4 + n), sizeof(*parts) + sizeof(int));
+    if (parts == NULL) {
+        t->failed = true;
+        return;
+    }
+    int *percent = (int *)(void *)(parts + 4 + n);
+    memcpy(parts, own, sizeof(own));
     memcpy(parts + 4, d->waiting_for, sizeof(double) * (size_t)n);
     cli_percentages(parts, 4 + n, percent);
     tti_text_add(t, "%-11s", d->name);
@@ -190,6 +197,7 @@ static void put_device_time(tti_text *t, tt_ctx *ctx, const tt_device_times *d)
                 tti_text_add(t, ", waiting for %s %d %%", other.name, percent[4 + k]);
         }
     }
+    tti_free(ctx, parts);
     tti_text_add(t, "\n");
 }
 

@@ -33,9 +33,9 @@ static tt_status parse_parts(tt_ctx *ctx, const char *list, const char *text, in
 {
     char *end;
     long parts = strtol(text, &end, 10);
-    if (text[0] == 0 || *end != 0 || parts < 1 || parts > TTI_MAX_DEVICES)
+    if (text[0] == 0 || *end != 0 || parts < 1 || parts > TTI_MOST_DEVICES)
         return TT_FAIL(ctx, TT_EPARSE, "devices '%s': '*%s' is not a number from 1 to %d", list,
-                       text, TTI_MAX_DEVICES);
+                       text, TTI_MOST_DEVICES);
     *out = (int)parts;
     return TT_OK;
 }
@@ -115,29 +115,23 @@ static tt_status parse_item(tt_ctx *ctx, const char *list, char *item, spec *out
 }
 
 // The GPUs there are; without any, what stands for them.
-static void all_gpus(const char *without, char *out, size_t size)
+static char *all_gpus(tt_ctx *ctx, const char *without)
 {
     char why[256];
     int n = tti_backend_cuda.count(why, sizeof(why));
-    size_t at = (size_t)snprintf(out, size, "%s", n > 0 ? "gpu:0" : without);
-    for (int i = 1; i < n && at + 16 < size; i++)
-        at += (size_t)snprintf(out + at, size - at, ",gpu:%d", i);
+    tti_text t = {.ctx = ctx};
+    tti_text_add(&t, "%s", n > 0 ? "gpu:0" : without);
+    for (int i = 1; i < n; i++)
+        tti_text_add(&t, ",gpu:%d", i);
+    return tti_text_take(&t);
 }
 
-static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
+// The items of a list, which is cut at its commas; specs has room for them.
+static tt_status parse_items(tt_ctx *ctx, const char *list, char *items, spec *specs, int *n)
 {
-    char copy[512];
-    if (strlen(list) >= sizeof(copy))
-        return TT_FAIL(ctx, TT_EINVAL, "devices '%.40s...' is too long", list);
-    if (strcmp(list, "all") == 0)
-        all_gpus("cpu:0", copy, sizeof(copy));
-    else if (strcmp(list, "gpu:all") == 0)
-        all_gpus("gpu:0", copy, sizeof(copy)); // which fails, and says why there are none
-    else
-        strcpy(copy, list);
+    int64_t parts = 0;
     *n = 0;
-    int parts = 0;
-    for (char *s = copy, *next; s != NULL; s = next) {
+    for (char *s = items, *next; s != NULL; s = next) {
         next = strchr(s, ',');
         if (next != NULL)
             *next++ = 0;
@@ -150,11 +144,32 @@ static tt_status parse_list(tt_ctx *ctx, const char *list, spec *specs, int *n)
                 return TT_FAIL(ctx, TT_EINVAL, "devices '%s': %s:%d is given twice; use %s:%d*2",
                                list, specs[i].backend->name, specs[i].physical,
                                specs[i].backend->name, specs[i].physical);
-        if (parts > TTI_MAX_DEVICES)
-            return TT_FAIL(ctx, TT_EINVAL, "devices '%s': more than %d", list, TTI_MAX_DEVICES);
+        if (parts > TTI_MOST_DEVICES)
+            return TT_FAIL(ctx, TT_EINVAL, "devices '%s': more than %d", list, TTI_MOST_DEVICES);
         (*n)++;
     }
     return TT_OK;
+}
+
+// What a list asks for; free *specs with tti_free(), after a failure too.
+static tt_status parse_list(tt_ctx *ctx, const char *list, spec **specs, int *n)
+{
+    char *items;
+    if (strcmp(list, "all") == 0)
+        items = all_gpus(ctx, "cpu:0");
+    else if (strcmp(list, "gpu:all") == 0)
+        items = all_gpus(ctx, "gpu:0"); // which fails, and says why there are none
+    else
+        items = tti_strdup(ctx, list);
+    if (items == NULL)
+        return TT_ENOMEM;
+    size_t most = 1;
+    for (const char *c = items; *c != '\0'; c++)
+        most += *c == ',';
+    *specs = tti_calloc(ctx, most, sizeof(**specs));
+    tt_status st = *specs == NULL ? TT_ENOMEM : parse_items(ctx, list, items, *specs, n);
+    tti_free(ctx, items);
+    return st;
 }
 
 // index counts the devices of this kind.
@@ -191,11 +206,9 @@ free_device:
     return st;
 }
 
-tt_status tti_devices_open(tt_ctx *ctx, const char *list)
+static tt_status open_all(tt_ctx *ctx, const spec *specs, int n)
 {
-    spec specs[TTI_MAX_DEVICES];
-    int n = 0, parts = 0, all = 0, count[TT_N_BACKENDS] = {0};
-    TT_TRY(parse_list(ctx, list == NULL || list[0] == 0 ? "cpu:0" : list, specs, &n));
+    int parts = 0, all = 0, count[TT_N_BACKENDS] = {0};
     for (int i = 0; i < n; i++) { // those that compute on the cores share them
         parts += specs[i].backend->host_memory ? specs[i].parts : 0;
         all += specs[i].parts;
@@ -208,7 +221,8 @@ tt_status tti_devices_open(tt_ctx *ctx, const char *list)
         for (int p = 0; p < specs[i].parts; p++) {
             int share = 1;
             if (specs[i].backend->host_memory) {
-                share = TTI_MAX(1, (k + 1) * threads / parts - k * threads / parts);
+                int64_t t = threads;
+                share = (int)TTI_MAX(1, (k + 1) * t / parts - k * t / parts);
                 k++;
             }
             int *index = &count[specs[i].backend->id];
@@ -220,6 +234,17 @@ tt_status tti_devices_open(tt_ctx *ctx, const char *list)
         }
     }
     return TT_OK;
+}
+
+tt_status tti_devices_open(tt_ctx *ctx, const char *list)
+{
+    spec *specs = NULL;
+    int n = 0;
+    tt_status st = parse_list(ctx, list == NULL || list[0] == 0 ? "cpu:0" : list, &specs, &n);
+    if (st == TT_OK)
+        st = open_all(ctx, specs, n);
+    tti_free(ctx, specs);
+    return st;
 }
 
 void tti_devices_close(tt_ctx *ctx)

@@ -18,9 +18,8 @@
 #include <tutti/extend.h>
 #include <tutti/tasks.h>
 
-// Devices that a context opens, of all its processes; plans for others have no such limit.
-#define TTI_MAX_DEVICES 64
-// Of a topology that is made up: what a mistyped number is told from.
+// Devices of a topology: those of a context, in all its processes, and made-up ones. No array has
+// this size: it is the bound that tells a mistyped number, before memory and threads run out.
 #define TTI_MOST_DEVICES 65536
 
 typedef struct tti_team tti_team;
@@ -68,6 +67,10 @@ struct tti_device {
     // Tasks handed to the worker, and how many of them have ended.
     uint32_t n_submitted;
     tti_flag n_done;
+    // Its part of work that the devices of a context share, while its worker has it: what it is
+    // (comm/comm.h), and which units.
+    const struct tti_work *work;
+    int64_t first_unit, n_units;
     _Atomic uint64_t n_ended; // entries of plans; its worker's, for others that wait
 };
 
@@ -130,21 +133,25 @@ void tti_devices_close(tt_ctx *ctx);
  * What a process tells the others of itself and its devices. All processes of a job have all
  * devices in their contexts, those of the others only to plan with.
  */
-typedef struct tti_told {
+typedef struct tti_process_info {
+    char name[64];                              // "/job:worker/task:1"
+    uint64_t near[TTI_SET_WORDS(TT_MAX_TASKS)]; // words of a set: whose memory it reads, by rank
+    int32_t isa, n_devices;
+} tti_process_info;
+typedef struct tti_device_desc {
     char type[16], physical[32];
     int32_t index, card, n_threads;
     bool is_crowded;
     uint64_t limit;
-} tti_told;
-typedef struct tti_roll {
-    char name[64];                              // "/job:worker/task:1"
-    uint64_t near[TTI_SET_WORDS(TT_MAX_TASKS)]; // words of a set: whose memory it reads, by rank
-    int32_t isa, n;
-    tti_told devices[TTI_MAX_DEVICES];
-} tti_roll;
-void tti_devices_tell(const tt_ctx *ctx, tti_roll *out);
-// Puts the devices of all processes, by rank, in place of this one's.
-tt_status tti_devices_join(tt_ctx *ctx, const tti_roll *rolls) TTI_CHECKED;
+} tti_device_desc;
+// Describes this process's devices; out has room for them.
+void tti_devices_describe(const tt_ctx *ctx, tti_device_desc *out);
+// What all processes say of themselves, by rank: is it usable? most: of their numbers of devices.
+tt_status tti_processes_check(tt_ctx *ctx, const tti_process_info *of, int *most) TTI_CHECKED;
+// Puts the devices of all processes, by rank, in place of this one's; those of rank r begin at
+// devices[r * stride].
+tt_status tti_devices_join(tt_ctx *ctx, const tti_process_info *of, const tti_device_desc *devices,
+                           int stride) TTI_CHECKED;
 
 /*
  * made_topology.c: topologies of devices that need not be there, with the options of another one.

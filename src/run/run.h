@@ -37,8 +37,8 @@ typedef struct tti_hash_row {
 typedef struct tti_clock {
     int64_t walking; // from its first entry to its last, all that follows included
     int64_t communication;
-    int64_t waiting[TTI_MAX_DEVICES]; // by whom it waited for
-    int64_t ended;                    // when its last list ended
+    int64_t *waiting; // by the device it waited for; NULL: another process's device
+    int64_t ended;    // when its last list ended
 
     // Where it is, for messages of others that wait for it.
     _Atomic int at;       // entry of its list
@@ -89,10 +89,15 @@ struct tt_session {
     _Atomic int failed;
     tti_flag finished; // devices that ended, counted over all runs
     uint32_t n_finished;
-    tti_walk_task tasks[TTI_MAX_DEVICES];
+    // Room of a run, by device: what workers get; those with streams, first ones first; up to where
+    // each one's entries have been submitted.
+    tti_walk_task *tasks;
+    tti_device **streaming;
+    int *submitted;
     int64_t wait_ms;     // of its waits: how long nothing may get on
     int64_t sync_ms;     // for a device with streams, whose progress is not seen
     tti_clock *clocks;   // by device
+    int64_t *waits;      // what their times of waiting are in
     tt_tensor **targets; // room for many outputs
     int64_t cap_targets;
     const tt_feed_value *to_come; // of the run in progress: what will be fed after it
@@ -165,8 +170,9 @@ void tti_record_span(tt_session *s, tti_plan *p, int device, int entry, int64_t 
 // How device spent the runs since tti_clocks_clear(), which took total_ns together.
 typedef struct tti_spent {
     int64_t compute, communication, idle; // idle: no list of its own to walk
-    int64_t waiting[TTI_MAX_DEVICES];
+    const int64_t *waiting; // by device, borrowed from the clock; NULL: another process's device
 } tti_spent;
+void tti_clocks_new(tt_session *s); // freed with the session; a failure is recorded
 void tti_clocks_clear(tt_session *s);
 tti_spent tti_clock_read(const tt_session *s, int device, int64_t total_ns);
 // Plans are made anew with the next runs, since the mesh has changed. Not while a trace is taken.

@@ -26,6 +26,10 @@ static void session_release(tt_session *s)
     tti_free(s->ctx, s->arena_bytes);
     tti_topology_free(s->ctx, &s->own_top);
     tti_free(s->ctx, s->clocks);
+    tti_free(s->ctx, s->waits);
+    tti_free(s->ctx, s->tasks);
+    tti_free(s->ctx, s->streaming);
+    tti_free(s->ctx, s->submitted);
     tti_free(s->ctx, s->targets);
     tti_free(s->ctx, s->recompute);
     tt_comm_free(s->hook.comm);
@@ -83,7 +87,10 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
         strncpy(s->dump, opts->dump, sizeof(s->dump) - 1);
     s->arenas = tti_calloc(ctx, 2 * (size_t)ctx->top.n_devices, sizeof(*s->arenas));
     s->arena_bytes = tti_calloc(ctx, 2 * (size_t)ctx->top.n_devices, sizeof(*s->arena_bytes));
-    s->clocks = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->clocks));
+    s->tasks = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->tasks));
+    s->streaming = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->streaming));
+    s->submitted = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*s->submitted));
+    tti_clocks_new(s);
     if (s->trace)
         s->spans = tti_calloc(ctx, TTI_SPANS, sizeof(*s->spans));
     if (!tti_recompute_is_none(opts->recompute))

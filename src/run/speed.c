@@ -61,9 +61,9 @@ tt_status tti_by_device(tt_ctx *ctx, double *values)
     return st;
 }
 
-tt_status tti_measure_speeds(tt_ctx *ctx, double *speed)
+// probes has room for one per device.
+static tt_status probe_all(tt_ctx *ctx, probe *probes, double *speed)
 {
-    probe probes[TTI_MAX_DEVICES];
     int n = 0; // of the context's devices have been looked at
     tt_status st = TT_OK;
     for (; n < ctx->top.n_devices && st == TT_OK; n++) {
@@ -82,4 +82,14 @@ tt_status tti_measure_speeds(tt_ctx *ctx, double *speed)
         speed[d] = TTI_MAX(probes[d].rounds, 1e-12);
     }
     return st == TT_OK ? tti_by_device(ctx, speed) : st;
+}
+
+tt_status tti_measure_speeds(tt_ctx *ctx, double *speed)
+{
+    probe *probes = tti_calloc(ctx, (size_t)ctx->top.n_devices, sizeof(*probes));
+    if (probes == NULL)
+        return TT_ENOMEM;
+    tt_status st = probe_all(ctx, probes, speed);
+    tti_free(ctx, probes);
+    return st;
 }

@@ -208,7 +208,8 @@ bool tti_is_watched(const tt_session *s)
 static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
 {
     const tt_launch *list[MANY];
-    int next[TTI_MAX_DEVICES] = {0}; // of each device: what comes before has been submitted
+    int *next = s->submitted;
+    memset(next, 0, (size_t)s->ctx->top.n_devices * sizeof(*next));
     for (int i = 0; i < p->exe.n_submissions; i++) {
         int device = p->exe.submissions[i].device, index = p->exe.submissions[i].entry;
         const tti_entry_list *all = &p->exe.lists[device];
@@ -228,14 +229,14 @@ static tt_status submit_all(tt_session *s, tti_plan *p, bool feeds)
 }
 
 typedef struct group {
-    tti_device *d[TTI_MAX_DEVICES];
+    tti_device **d; // the session's room
     int n;
     bool is_mixed; // devices without streams have entries too
 } group;
 
 static group devices_of(const tt_session *s, const tti_plan *p)
 {
-    group g = {.n = 0};
+    group g = {.d = s->streaming};
     for (int i = 0; i < s->ctx->top.n_devices; i++) {
         if (p->exe.lists[i].n_entries == 0)
             continue;

@@ -57,23 +57,45 @@ static tt_status share_cores(tt_ctx *ctx, int threads)
     return st;
 }
 
+// What all say of themselves is known; now each describes its devices, in as many rows as the one
+// with most has.
+static tt_status join_described(tt_ctx *ctx, const tti_process_info *of)
+{
+    int most;
+    TT_TRY(tti_processes_check(ctx, of, &most));
+    size_t rows = (size_t)most;
+    tti_device_desc *all =
+        tti_calloc(ctx, rows * (size_t)(ctx->top.n_tasks + 1), sizeof(*all)); // its own at the end
+    if (all == NULL)
+        return TT_ENOMEM;
+    tti_device_desc *mine = all + rows * (size_t)ctx->top.n_tasks;
+    tti_devices_describe(ctx, mine);
+    tt_status st = tti_world_exchange(ctx->world, "devices", mine, rows * sizeof(*mine), all, 0);
+    if (st == TT_OK)
+        st = tti_devices_join(ctx, of, all, most);
+    tti_free(ctx, all);
+    return st;
+}
+
 static tt_status join_devices(tt_ctx *ctx)
 {
-    tti_roll *rolls = tti_calloc(ctx, (size_t)ctx->top.n_tasks + 1, sizeof(*rolls));
-    if (rolls == NULL)
+    tti_process_info *all = tti_calloc(ctx, (size_t)ctx->top.n_tasks + 1, sizeof(*all));
+    if (all == NULL)
         return TT_ENOMEM;
-    tti_roll *mine = &rolls[ctx->top.n_tasks];
+    tti_process_info *mine = &all[ctx->top.n_tasks];
     const tti_rank *self = tti_world_rank(ctx->world, ctx->top.task);
     memcpy(mine->name, self->name, sizeof(mine->name));
+    mine->isa = ctx->top.isa;
+    mine->n_devices = ctx->top.n_devices;
     tti_set near = {mine->near, ctx->top.n_tasks};
     for (int r = 0; r < ctx->top.n_tasks; r++)
         if (r == ctx->top.task || tti_world_rank(ctx->world, r)->shares_memory)
             tti_set_add(&near, r);
-    tti_devices_tell(ctx, mine);
-    tt_status st = tti_world_exchange(ctx->world, "devices", mine, sizeof(*mine), rolls, 0);
+    tt_status st =
+        tti_world_exchange(ctx->world, "numbers of devices", mine, sizeof(*mine), all, 0);
     if (st == TT_OK)
-        st = tti_devices_join(ctx, rolls);
-    tti_free(ctx, rolls);
+        st = join_described(ctx, all);
+    tti_free(ctx, all);
     return st;
 }
 
@@ -82,11 +104,6 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
     int n = tti_world_size(ctx->world);
     if (n == 1)
         return tti_devices_open(ctx, o->devices);
-    if (n > TTI_MAX_DEVICES) // each has one at least
-        return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                       "the job has %d processes, but a model trains on at most %d devices in all "
-                       "of them",
-                       n, TTI_MAX_DEVICES);
     TT_TRY(share_cores(ctx, o->threads));
     TT_TRY(tti_devices_open(ctx, o->devices));
     ctx->top.n_tasks = n;
@@ -101,10 +118,33 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
 #define AHEAD 16 // runs; processes far away are told of every so manieth
 
 struct tti_meeting {
-    tti_segment arenas[TTI_MAX_DEVICES]; // by device: what others read
-    tti_segment border[TT_MAX_TASKS];    // by rank: a flag that counts the runs it has ended
-    uint64_t id;                         // of the session, in all processes
+    uint64_t id;         // of the session, in all processes
+    tti_segment *arenas; // by device: what others read
+    tti_segment *border; // by rank: a flag that counts the runs it has ended
+    // For an exchange, by device or rank: the process whose it is; has it changed?
+    int *task;
+    bool *is_new;
 };
+
+static struct tti_meeting *meeting_new(tt_ctx *ctx)
+{
+    struct tti_meeting *m = tti_calloc(ctx, 1, sizeof(*m));
+    if (m == NULL)
+        return NULL;
+    size_t devices = (size_t)ctx->top.n_devices, tasks = (size_t)ctx->top.n_tasks;
+    size_t most = TTI_MAX(devices, tasks);
+    m->arenas = tti_calloc(ctx, devices + tasks, sizeof(*m->arenas));
+    m->task = tti_calloc(ctx, most, sizeof(*m->task) + sizeof(*m->is_new));
+    if (m->arenas == NULL || m->task == NULL) {
+        tti_free(ctx, m->arenas);
+        tti_free(ctx, m->task);
+        tti_free(ctx, m);
+        return NULL;
+    }
+    m->border = m->arenas + devices;
+    m->is_new = (bool *)(void *)(m->task + most);
+    return m;
+}
 
 void tti_meeting_free(tt_session *s)
 {
@@ -120,15 +160,18 @@ void tti_meeting_free(tt_session *s)
     }
     for (int r = 0; r < s->ctx->top.n_tasks; r++)
         tti_segment_free(&m->border[r]);
+    tti_free(s->ctx, m->arenas);
+    tti_free(s->ctx, m->task);
     tti_free(s->ctx, m);
     s->meeting = NULL;
 }
 
 // Gives names of own segments to all, and maps those of the processes whose memory can be read.
-static tt_status swap(tt_session *s, const char *what, tti_segment *of, const int *task,
-                      const bool *is_new, int n)
+static tt_status swap(tt_session *s, const char *what, tti_segment *of, int n)
 {
     tt_ctx *ctx = s->ctx;
+    const int *task = s->meeting->task;
+    const bool *is_new = s->meeting->is_new;
     tti_segment_name *mine =
                          tti_calloc(ctx, (size_t)n * (size_t)(ctx->top.n_tasks + 1), sizeof(*mine)),
                      *all = mine + n;
@@ -154,21 +197,20 @@ static tt_status swap(tt_session *s, const char *what, tti_segment *of, const in
 static tt_status open_meeting(tt_session *s)
 {
     tt_ctx *ctx = s->ctx;
-    int task[TT_MAX_TASKS];
-    bool is_new[TT_MAX_TASKS];
-    s->meeting = tti_calloc(ctx, 1, sizeof(*s->meeting));
-    if (s->meeting == NULL)
+    struct tti_meeting *m = meeting_new(ctx);
+    if (m == NULL)
         return TT_ENOMEM;
+    s->meeting = m;
     uint32_t count = tti_world_count(ctx->world);
-    s->meeting->id = tti_hash64(&count, sizeof(count), 11) >> 1;
-    tti_segment *own = &s->meeting->border[ctx->top.task];
+    m->id = tti_hash64(&count, sizeof(count), 11) >> 1;
+    tti_segment *own = &m->border[ctx->top.task];
     TT_TRY(tti_segment_new(ctx, 64, own));
     tti_flag_init_shared(own->at);
     for (int r = 0; r < ctx->top.n_tasks; r++) {
-        task[r] = r;
-        is_new[r] = true;
+        m->task[r] = r;
+        m->is_new[r] = true;
     }
-    return swap(s, "a session", s->meeting->border, task, is_new, ctx->top.n_tasks);
+    return swap(s, "a session", m->border, ctx->top.n_tasks);
 }
 
 // Device d's own arena: only its process has it, the others count it.
@@ -195,30 +237,30 @@ static tt_status grow_own(tt_session *s, int d, size_t need)
 tt_status tti_join_arenas(tt_session *s, const tti_plan *p)
 {
     tt_ctx *ctx = s->ctx;
-    int task[TTI_MAX_DEVICES];
-    bool is_new[TTI_MAX_DEVICES], any = false;
+    bool any = false;
     if (s->meeting == NULL)
         TT_TRY(open_meeting(s));
+    struct tti_meeting *m = s->meeting;
     for (int d = 0; d < ctx->top.n_devices; d++) {
         tti_device *dev = ctx->top.devices[d];
         size_t need = p->devices[d].mapped_bytes, *has = &s->arena_bytes[ctx->top.n_devices + d];
         TT_TRY(grow_own(s, d, p->devices[d].arena_bytes - need));
-        task[d] = dev->task;
-        is_new[d] = need > *has;
-        if (!is_new[d])
+        m->task[d] = dev->task;
+        m->is_new[d] = need > *has;
+        if (!m->is_new[d])
             continue;
         any = true;
-        tti_segment_free(&s->meeting->arenas[d]);
+        tti_segment_free(&m->arenas[d]);
         atomic_fetch_add(&dev->arena, need - *has);
         atomic_fetch_add(&dev->used, need - *has);
         *has = need;
         if (!dev->is_away)
-            TT_TRY(tti_segment_new(ctx, need, &s->meeting->arenas[d]));
+            TT_TRY(tti_segment_new(ctx, need, &m->arenas[d]));
     }
     if (any)
-        TT_TRY(swap(s, "arenas", s->meeting->arenas, task, is_new, ctx->top.n_devices));
+        TT_TRY(swap(s, "arenas", m->arenas, ctx->top.n_devices));
     for (int d = 0; any && d < ctx->top.n_devices; d++)
-        s->arenas[ctx->top.n_devices + d] = s->meeting->arenas[d].at;
+        s->arenas[ctx->top.n_devices + d] = m->arenas[d].at;
     return TT_OK;
 }
 

@@ -77,14 +77,20 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
 // The devices whose values a communication entry reads: "cpu:0, cpu:2".
 static void add_senders(tti_text *t, const tti_plan *p, const tti_pnode *pn)
 {
-    uint64_t seen = 0; // devices are at most 64
+    tti_set seen = {tti_calloc(p->ctx, TTI_SET_WORDS((size_t)p->top->n_devices), sizeof(uint64_t)),
+                    p->top->n_devices};
+    if (seen.words == NULL) {
+        t->failed = true;
+        return;
+    }
     tti_text_add(t, ",\"from\":\"");
     for (int k = 0; k < pn->n_in; k++) {
         int d = p->values[tti_root(p, pn->in[k])].device;
-        if ((seen >> d & 1u) == 0)
-            tti_text_add(t, "%s%s", seen == 0 ? "" : ", ", p->ctx->top.devices[d]->name);
-        seen |= (uint64_t)1 << d;
+        if (!tti_set_has(&seen, d))
+            tti_text_add(t, "%s%s", k == 0 ? "" : ", ", p->ctx->top.devices[d]->name);
+        tti_set_add(&seen, d);
     }
+    tti_free(p->ctx, seen.words);
     if (pn->kind == TTI_RECV && pn->transfer != NULL)
         tti_text_add(t, "%s", p->ctx->top.devices[pn->from]->name);
     tti_text_add(t, "\"");

@@ -85,7 +85,7 @@ struct tti_step {
     tt_fit_report report;
     tt_progress last;              // what report.last points to
     char saved[TTI_PATH_MAX];      // what report.saved points to
-    tt_device_times *device_times; // of the last fit, by device; NULL: none yet
+    tt_device_times *device_times; // of the last fit, by device, and what they point to; or NULL
     tti_times times;
     int64_t step;      // updates done in the model's life
     int64_t unapplied; // of them those that were not applied

@@ -74,13 +74,13 @@ void tti_fit_begin_event(tti_fit *f)
     tt_ctx *ctx = f->model->ctx;
     warn_of_devices(f);
     warn_of_stages(f);
-    char devices[TTI_MAX_DEVICES * 34] = ""; // of an open context
-    size_t n = 0;
-    for (int i = 0; i < tt_device_count(ctx); i++) {
-        tt_device_info d;
-        if (tt_device_get(ctx, i, &d) == TT_OK)
-            n += (size_t)snprintf(devices + n, sizeof(devices) - n, "%s%s", n > 0 ? ", " : "",
-                                  d.name);
+    char devices[4096] = ""; // an event has room for this much beside the rest
+    size_t n = 0, last = 64; // the last for how many there are
+    for (int i = 0; i < ctx->top.n_devices && n + last < sizeof(devices); i++) {
+        n += (size_t)snprintf(devices + n, sizeof(devices) - n, "%s%s", i > 0 ? ", " : "",
+                              ctx->top.devices[i]->name);
+        if (n + last >= sizeof(devices) && i + 1 < ctx->top.n_devices)
+            snprintf(devices + n, sizeof(devices) - n, ", ... (%d devices)", ctx->top.n_devices);
     }
     tt_pair pairs[] = {
         {"steps", (double)f->step->total, NULL},

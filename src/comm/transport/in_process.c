@@ -13,25 +13,19 @@
 
 // ---- work on the context's devices -----------------------------------------------------------
 
-typedef struct slice {
-    tti_device *device;
-    const tti_work *work;
-    int64_t base, units;
-} slice;
-
-static tt_status slice_kernel(const tt_launch *l)
+static tt_status units_kernel(const tt_launch *l)
 {
-    const slice *s = l->tune;
-    s->work->fn(s->work->arg, s->base + l->begin, s->base + l->end);
+    const tti_device *d = l->tune;
+    d->work->fn(d->work->arg, d->first_unit + l->begin, d->first_unit + l->end);
     return TT_OK;
 }
 
-static void slice_run(void *arg)
+static void run_units(void *arg)
 {
-    const slice *s = arg;
-    tt_launch launch = {.ctx = s->device->ctx, .tune = s};
-    if (s->units > 0)
-        (void)tti_team_run(s->device->team, slice_kernel, &launch, 0, s->units, s->work->chunk, 0);
+    tti_device *d = arg;
+    tt_launch launch = {.ctx = d->ctx, .tune = d};
+    if (d->n_units > 0)
+        (void)tti_team_run(d->team, units_kernel, &launch, 0, d->n_units, d->work->chunk, 0);
 }
 
 static void wait_for(const tti_work *w, tti_device *d)
@@ -39,7 +33,7 @@ static void wait_for(const tti_work *w, tti_device *d)
     int spins = d->is_crowded ? 0 : 20000;
     double waited;
     bool told = false;
-    // Its slice is in use until it returns.
+    // What it works on is in use until it returns.
     while (tti_flag_await(d->ctx, &d->n_done, d->n_submitted, spins, w->deadline_ms, &waited) !=
            TT_OK) {
         if (!told)
@@ -49,41 +43,62 @@ static void wait_for(const tti_work *w, tti_device *d)
     }
 }
 
-// Each own device's slice, by its number of threads; how many there are.
-static int deal(tt_ctx *ctx, const tti_work *w, slice *out)
+// Each own device's units, by its number of threads.
+static void divide(tt_ctx *ctx, const tti_work *w)
 {
     int64_t threads = 0, before = 0, chunks = (w->units + w->chunk - 1) / w->chunk;
-    int n = 0;
     for (int i = 0; i < ctx->top.n_devices; i++)
         threads += ctx->top.devices[i]->is_away ? 0 : ctx->top.devices[i]->n_threads;
     for (int i = 0; i < ctx->top.n_devices; i++) {
-        if (ctx->top.devices[i]->is_away)
+        tti_device *d = ctx->top.devices[i];
+        if (d->is_away)
             continue;
         int64_t first = chunks * before / threads * w->chunk;
-        before += ctx->top.devices[i]->n_threads;
-        int64_t end = TTI_MIN(chunks * before / threads * w->chunk, w->units);
-        out[n++] = (slice){ctx->top.devices[i], w, first, end - first};
+        before += d->n_threads;
+        d->work = w;
+        d->first_unit = first;
+        d->n_units = TTI_MIN(chunks * before / threads * w->chunk, w->units) - first;
     }
-    return n;
+}
+
+// The next own device from i on; n_devices: there is none.
+static int next_own(const tt_ctx *ctx, int i)
+{
+    while (i < ctx->top.n_devices && ctx->top.devices[i]->is_away)
+        i++;
+    return i;
+}
+
+// The caller works for the first, the workers of the others for themselves.
+static tt_status run_on_devices(tt_ctx *ctx, const tti_work *w)
+{
+    tti_device **devices = ctx->top.devices;
+    tt_status st = TT_OK;
+    int own = next_own(ctx, 0), end = next_own(ctx, own + 1); // before end: it has been handed out
+    divide(ctx, w);
+    while (end < ctx->top.n_devices && st == TT_OK) {
+        st = devices[end]->backend->submit(devices[end], (tti_task){run_units, devices[end]});
+        end = st == TT_OK ? next_own(ctx, end + 1) : end;
+    }
+    unsigned saved = tti_fp_enter();
+    if (st == TT_OK)
+        run_units(devices[own]);
+    tti_fp_leave(saved);
+    for (int i = next_own(ctx, own + 1); i < end; i = next_own(ctx, i + 1))
+        wait_for(w, devices[i]);
+    return st;
 }
 
 tt_status tti_comm_spread(tt_ctx *ctx, const tti_work *w)
 {
-    slice slices[TTI_MAX_DEVICES];
     tt_status st = TT_OK;
-    int n = 1; // slices handed out, the caller's own among them
-    bool alone = w->is_alone || w->bytes <= ALONE;
-    int most = alone ? 0 : deal(ctx, w, slices);
-    for (; st == TT_OK && n < most; n += st == TT_OK)
-        st = slices[n].device->backend->submit(slices[n].device, (tti_task){slice_run, &slices[n]});
-    unsigned saved = tti_fp_enter();
-    if (alone)
+    if (w->is_alone || w->bytes <= ALONE) {
+        unsigned saved = tti_fp_enter();
         w->fn(w->arg, 0, w->units);
-    else if (st == TT_OK)
-        slice_run(&slices[0]);
-    tti_fp_leave(saved);
-    for (int i = 1; i < n; i++)
-        wait_for(w, slices[i].device);
+        tti_fp_leave(saved);
+    } else {
+        st = run_on_devices(ctx, w);
+    }
     return st != TT_OK ? st : tt_status_of(ctx);
 }
 

@@ -108,6 +108,7 @@ tt_hash tti_hash128(const void *data, size_t bytes);
 typedef struct tti_hasher tti_hasher;
 tti_hasher *tti_hash_begin(tt_ctx *ctx);
 void tti_hash_add(tti_hasher *h, const void *data, size_t bytes);
+tt_hash tti_hash_now(const tti_hasher *h); // of all so far; more may be added
 tt_hash tti_hash_end(tt_ctx *ctx, tti_hasher *h);
 
 // Philox-4x32-10: four random words from a counter and a key. The same everywhere.

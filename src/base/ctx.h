@@ -11,6 +11,17 @@
 
 #define TTI_MESSAGE_MAX 6144 // a path of the longest kind, and what is wrong with it
 
+/*
+ * Hashes of the weights that a fit tells as events "hash", for the chain of a run. Processes other
+ * than the first learn whether and how often from it; a list of steps is given to all.
+ */
+typedef struct tti_hashing {
+    bool is_on;
+    int64_t every;     // steps between two; 0: by what they cost
+    const int64_t *at; // these steps instead, ascending; NULL: none are named
+    int64_t n_at;
+} tti_hashing;
+
 struct tt_ctx {
     // Error slot. The status is read without the lock on every public call.
     _Atomic int status;
@@ -50,6 +61,7 @@ struct tt_ctx {
     struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
     _Atomic int stop;        // tt_request_stop()
     _Atomic int end;         // tt_request_end(): a fit ends after its step
+    tti_hashing hashing;     // set before a fit
 
     // What upper folders hang here.
     tt_store *store;

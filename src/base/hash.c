@@ -34,6 +34,12 @@ void tti_hash_add(tti_hasher *h, const void *data, size_t bytes)
     XXH3_128bits_update((XXH3_state_t *)h, data, bytes);
 }
 
+tt_hash tti_hash_now(const tti_hasher *h)
+{
+    XXH128_hash_t v = XXH3_128bits_digest((const XXH3_state_t *)h);
+    return (tt_hash){v.low64, v.high64};
+}
+
 tt_hash tti_hash_end(tt_ctx *ctx, tti_hasher *h)
 {
     (void)ctx;

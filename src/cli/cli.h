@@ -37,10 +37,10 @@ typedef struct cli_args {
         failed, stages;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
-        *topology, *lr, *stage, *sort;
+        *topology, *lr, *stage, *sort, *chain, *key, *interval, *build, *commits, *metric;
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
-        grace, top, epochs, batch, limit;
-    double temperature;
+        grace, top, epochs, batch, limit, until;
+    double temperature, bound;
     cli_texts targets, sets, where;
     const struct cli_verb *verb;
     const char *words[CLI_MAX_WORDS]; // what is no flag

@@ -23,9 +23,11 @@ void cli_progress_event(void *user, const tt_event *ev)
             return; // told once, when the context is closed
         cli_progress_clear(p);
         cli_log_line(ev);
-    } else if (ev->n_pairs == 0 || p->form == CLI_QUIET) {
+    } else if (ev->n_pairs == 0 || p->form == CLI_QUIET || strcmp(ev->kind, "hash") == 0) {
         return;
     } else if (p->form == CLI_JSON) {
+        if (strcmp(ev->kind, "record") == 0)
+            return; // of the folder
         printf("%s\n", ev->text);
         fflush(stdout);
     } else {

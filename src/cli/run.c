@@ -469,7 +469,8 @@ const cli_verb cli_run = {
         "save after the same step and exit with 85.\n",
     .flags = "processes on hosts ssh dir command port grace epochs batch lr set devices strategy "
              "lanes threads isa "
-             "resume restart run runs dry-run json quiet profile trace hashes no-trial",
+             "resume restart run runs dry-run json quiet profile trace hashes no-trial "
+             "until chain key",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
     .ends_flags = is_program,

@@ -148,8 +148,19 @@ static void each_event(const char *folder, tt_ctx *ctx, void (*fn)(void *to, con
         fclose(file);
 }
 
+// What the start recorded of itself: versions, git state, data, environment, hardware.
+static tt_status add_record(cli_facts *f, const json_t *record)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)record, key,
+                        value) if (json_is_string(value) && strcmp(key, "event") != 0)
+        TT_TRY(add(f, CLI_FACT_PLACE, key, json_string_value(value)));
+    return TT_OK;
+}
+
 typedef struct last_events {
-    json_t *begin, *metrics;
+    json_t *begin, *metrics, *record;
 } last_events;
 
 static void keep_last(void *to, const json_t *ev)
@@ -161,6 +172,9 @@ static void keep_last(void *to, const json_t *ev)
     if (strcmp(kind, "begin") == 0) {
         json_decref(l->begin);
         l->begin = json_incref((json_t *)ev);
+    } else if (strcmp(kind, "record") == 0) {
+        json_decref(l->record);
+        l->record = json_incref((json_t *)ev);
     } else if (strcmp(kind, "epoch") == 0 || strcmp(kind, "validation") == 0 ||
                strcmp(kind, "end") == 0) {
         if (l->metrics == NULL)
@@ -171,11 +185,14 @@ static void keep_last(void *to, const json_t *ev)
 
 static tt_status add_events(cli_facts *f, const char *folder)
 {
-    last_events l = {NULL, NULL};
+    last_events l = {NULL, NULL, NULL};
     each_event(folder, f->ctx, keep_last, &l);
     tt_status st = add_metrics(f, l.metrics);
     if (st == TT_OK)
         st = add_place(f, l.begin);
+    if (st == TT_OK)
+        st = add_record(f, l.record);
+    json_decref(l.record);
     json_decref(l.begin);
     json_decref(l.metrics);
     return st;

@@ -29,7 +29,7 @@ tt_status cli_index_ask(tt_ctx *ctx, const cli_query *q, cli_row **out, int64_t 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VERSION   3 // raised when the tables change
+#define VERSION   4 // raised when the tables change
 #define STAMP_MAX 256
 
 bool cli_index_is_built(void)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/evaluator.h"
 #include "cli/progress.h"
+#include "cli/proof.h"
 #include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -208,11 +209,20 @@ static tt_status on_traced(void *user, tt_model *m, const tt_progress *p)
     return tt_trace_write(tt_model_get_session(m), path);
 }
 
+// --until: the schedule stays that of the whole training.
+static tt_status on_until(void *user, tt_model *m, const tt_progress *p)
+{
+    const training *t = user;
+    (void)m;
+    return p->step >= t->args->until ? TT_ESTOP : TT_OK;
+}
+
 static tt_status fit(training *t)
 {
     const cli_args *args = t->args;
     tt_fit_opts o = *t->j.parts.fit;
     tti_recorder *recorder = NULL;
+    cli_proof proof = {0};
     int n = 0;
     o.checkpoints = t->checkpoints;
     o.resume = args->resume;
@@ -226,16 +236,22 @@ static tt_status fit(training *t)
         o.callbacks[n++] = &traced[0];
         o.callbacks[n++] = &traced[1];
     }
+    const tt_callback *until = tt_callback(TT_AT_STEP, 1, on_until, t);
     const tt_callback *trial = tt_callback(TT_AT_STEP, CLI_TRIAL_EVERY, cli_trial_look, &t->trial);
     bool timed = args->profile == 0 && args->trace == 0 && !o.hashes; // measuring costs time itself
     if (tt_device_count(t->j.ctx) > 1 && cli_ranks(t->j.ctx) == 1 && timed && !args->no_trial &&
         t->j.trial)
         o.callbacks[n++] = trial;
+    if (args->until > 0)
+        o.callbacks[n++] = until;
     if (cli_is_first(t->j.ctx))
         TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
-    tt_status st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
+    tt_status st = cli_proof_begin(&proof, &t->j, args, recorder, t->run);
+    if (st == TT_OK)
+        st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
     cli_signals_over();
     tti_recorder_close(recorder);
+    cli_proof_end(&proof, t->j.ctx);
     cli_progress_clear(&t->progress);
     t->is_ended = cli_signals_code() != CLI_OK;
     if (t->progress.has_ended && st == TT_ESTOP) { // on request, and saved
@@ -388,7 +404,7 @@ const cli_verb cli_train = {
     .flags = "epochs batch lr set devices strategy lanes threads isa resume restart alone run runs "
              "dry-run json "
              "quiet profile "
-             "trace hashes no-trial",
+             "trace hashes no-trial until chain key",
     .min_words = 1,
     .max_words = 1,
     .joins = true,

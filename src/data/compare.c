@@ -293,3 +293,22 @@ tt_status tti_data_compare(tt_data *d, const char *what)
     d->is_compared = st == TT_OK;
     return st;
 }
+
+tt_status tti_data_print_make(tt_data *d, tti_data_print *out)
+{
+    reading r;
+    *out = (tti_data_print){.count = d->count, .n_files = d->n_files};
+    tt_status st = open_reading(d, &r);
+    if (st == TT_OK) {
+        for (int64_t i = 0; i < TTI_MIN(FEWEST, d->count); i++)
+            out->records = hash_record(&r, record_at(&r, i), out->records);
+        out->fields = facts_of(&r).fields;
+    }
+    close_reading(&r);
+    for (int i = 0; st == TT_OK && i < d->n_files; i++) {
+        out->file[i].path = d->files[i].path;
+        out->file[i].bytes = d->files[i].bytes;
+        out->file[i].hash = tti_file_print(d->files[i].path);
+    }
+    return st;
+}

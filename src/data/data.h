@@ -212,5 +212,22 @@ void tti_ring_free(tt_data *d);
  * does something. Fails in all of them, naming rank, file and what differs. what is "data.train".
  */
 tt_status tti_data_compare(tt_data *d, const char *what) TTI_CHECKED;
+/*
+ * compare.c: what tells one data set from another, for the record of a run: the number of records,
+ * fields and transforms, some records spread over all, and the files. Large files are hashed in
+ * part (fingerprint.c).
+ */
+typedef struct tti_data_print {
+    int64_t count;
+    uint64_t fields, records;
+    int n_files;
+    struct {
+        const char *path; // of the data set
+        int64_t bytes;
+        uint64_t hash; // 0: it cannot be read
+    } file[TTI_DATA_FILES];
+} tti_data_print;
+tt_status tti_data_print_make(tt_data *d, tti_data_print *out) TTI_CHECKED;
+uint64_t tti_file_print(const char *path); // of a file, or of the files in a folder
 
 #endif

@@ -38,7 +38,7 @@ static void on_event(void *user, const tt_event *ev)
 {
     static const char *const levels[] = {"log", "error", "warn", "info", "debug", "trace"};
     bool is_log = strcmp(ev->kind, "log") == 0;
-    if (strcmp(ev->kind, "step") == 0)
+    if (strcmp(ev->kind, "step") == 0 || strcmp(ev->kind, "hash") == 0)
         return;
     put(user, is_log ? levels[TTI_MIN((unsigned)ev->level, 5u)] : ev->kind,
         ev->text != NULL ? ev->text : "");

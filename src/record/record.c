@@ -6,7 +6,9 @@
  * dropped, so that a file goes on well-formed when there is room again.
  */
 #include "record/record.h"
+#include "base/ctx.h"
 #include "base/file.h"
+#include "record/chain.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -150,6 +152,9 @@ struct tti_recorder {
     tt_ctx *ctx;
     tti_observer observer;
     sink events, board;
+    tti_chain *chain;     // NULL: there is none
+    tti_hasher *log;      // with a chain: of all that events.jsonl holds
+    int64_t log_bytes;    // and how much that is
     bool has_begun;       // a session of TensorBoard is open
     bool validates_alone; // validations have events of their own
     int64_t step;         // the last one whose values were written for TensorBoard
@@ -175,6 +180,10 @@ static void sink_flush(tti_recorder *r, sink *s)
         if (w <= 0) {
             told(r, s, "write");
             break;
+        }
+        if (s == &r->events && r->log != NULL) {
+            tti_hash_add(r->log, s->waiting + done, (size_t)w);
+            r->log_bytes += w;
         }
         done += (size_t)w;
     }
@@ -326,13 +335,18 @@ static void on_event(void *user, const tt_event *ev)
         add_log(r, time, ev);
         return;
     }
-    if (ev->n_pairs == 0)
+    bool is_hash = strcmp(ev->kind, "hash") == 0; // of the chain only
+    if (is_hash && r->chain != NULL)
+        tti_chain_event(r->chain, ev, r->log_bytes, tti_hash_now(r->log));
+    if (ev->n_pairs == 0 || is_hash)
         return; // "run", "plan", "print": of no interest here
     if (strcmp(ev->kind, "begin") == 0)
         r->has_begun = false;
     add_line(r, time, ev->text);
     if (is_one_of(ev->kind, values))
         add_scalars(r, time, ev);
+    if (r->chain != NULL)
+        tti_chain_event(r->chain, ev, r->log_bytes, tti_hash_now(r->log));
 }
 
 // ---- the recorder ----------------------------------------------------------------------------
@@ -412,14 +426,51 @@ tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard, t
     return TT_OK;
 }
 
+// The hash of what the file of events holds already.
+static void hash_log(tti_recorder *r)
+{
+    char part[1 << 14];
+    struct stat st;
+    bool is_file = r->events.fd >= 0 && fstat(r->events.fd, &st) == 0 && S_ISREG(st.st_mode);
+    for (ssize_t n;
+         is_file && (n = pread(r->events.fd, part, sizeof(part), (off_t)r->log_bytes)) > 0;
+         r->log_bytes += n)
+        tti_hash_add(r->log, part, (size_t)n);
+}
+
+tt_status tti_recorder_chain(tti_recorder *r, const char *folder, const tti_chain_opts *o)
+{
+    tti_chain *chain = NULL;
+    tti_hasher *log = tti_hash_begin(r->ctx);
+    if (log == NULL)
+        return TT_FAIL(r->ctx, TT_ENOMEM, "out of memory");
+    tt_status st = tti_chain_open(r->ctx, folder, o, &chain);
+    if (st != TT_OK) {
+        (void)tti_hash_end(r->ctx, log);
+        return st;
+    }
+    pthread_mutex_lock(&r->ctx->mu); // events come from several threads, and under it
+    r->log = log;
+    hash_log(r);
+    r->chain = chain;
+    r->ctx->hashing.is_on = true;
+    pthread_mutex_unlock(&r->ctx->mu);
+    return TT_OK;
+}
+
 void tti_recorder_close(tti_recorder *r)
 {
     if (r == NULL)
         return;
     tti_unobserve(r->ctx, &r->observer);
+    if (r->chain != NULL)
+        r->ctx->hashing = (tti_hashing){.is_on = false};
+    tti_chain_close(r->chain);
     sink_flush(r, &r->events);
     sink_flush(r, &r->board);
     sink_close(&r->events);
     sink_close(&r->board);
+    if (r->log != NULL)
+        (void)tti_hash_end(r->ctx, r->log);
     tti_free(r->ctx, r);
 }

@@ -36,6 +36,13 @@ typedef struct tti_recorder tti_recorder;
 tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard,
                             tti_recorder **out) TTI_CHECKED;
 void tti_recorder_close(tti_recorder *r); // NULL is fine
+/*
+ * Also writes the chain of the run (chain.h), for which fits of the context tell hashes of their
+ * weights until the recorder is closed: at these steps, or as the context's hashing says already.
+ */
+struct tti_chain_opts;
+tt_status tti_recorder_chain(tti_recorder *r, const char *folder,
+                             const struct tti_chain_opts *o) TTI_CHECKED;
 
 /*
  * What a rank of a job with several processes tells: "<folder>/logs/rank-<n>.log", a line for each

@@ -3,7 +3,7 @@
  * recorder that the command uses too.
  */
 #include "base/ctx.h"
-#include "record/record.h"
+#include "record/chain.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,6 +75,25 @@ static tt_status write_job(tt_recorder *r, const tt_record_opts *o)
     return st;
 }
 
+// The chain is bound to job.yaml as it is.
+static tt_status open_chain(tt_recorder *r)
+{
+    char path[TTI_PATH_MAX], *job = NULL;
+    size_t bytes = 0;
+    tti_text t = {.ctx = r->ctx};
+    TT_TRY(tti_file_join(r->ctx, path, r->folder, "job.yaml"));
+    TT_TRY(tti_file_read(r->ctx, path, 0, &job, &bytes));
+    tti_text_add(&t, "\"version\": \"" TT_VERSION "\", \"file\": ");
+    tti_text_json(&t, job);
+    tti_free(r->ctx, job);
+    char *about = tti_text_take(&t);
+    if (about == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_recorder_chain(r->events, r->folder, &(tti_chain_opts){.about = about});
+    tti_free(r->ctx, about);
+    return st;
+}
+
 tt_recorder *tt_record_with(tt_ctx *ctx, const tt_record_opts *opts)
 {
     tt_record_opts o;
@@ -93,6 +112,8 @@ tt_recorder *tt_record_with(tt_ctx *ctx, const tt_record_opts *opts)
         st = write_job(r, &o);
     if (st == TT_OK)
         st = tti_recorder_open(ctx, r->folder, !o.no_tensorboard, &r->events);
+    if (st == TT_OK)
+        st = open_chain(r);
     if (st != TT_OK) {
         recorder_free(r);
         return NULL;

@@ -69,6 +69,15 @@ tt_status tti_checkpoint_read(tt_ctx *ctx, const char *path, tti_snapshot *out) 
 void tti_snapshot_free(tt_ctx *ctx,
                        tti_snapshot *s); // its tensor list, job and what it was read to
 /*
+ * state_hash.c: hashes of what a checkpoint holds, as text: equal for the snapshot that was written
+ * and the one that is read. The state is all of it but the tensors.
+ */
+typedef struct tti_snapshot_hashes {
+    char weights[33], optimizer[33], state[33];
+} tti_snapshot_hashes;
+tt_status tti_snapshot_hash(tt_ctx *ctx, const tti_snapshot *s,
+                            tti_snapshot_hashes *out) TTI_CHECKED;
+/*
  * look.c: is it whole? TT_OK with damage "" if so; TT_OK with what is wrong if it is proven to be
  * damaged; any other status, recorded, if it cannot be judged: of another version, not readable.
  * Sizes are compared, with deep every byte by the checksums.

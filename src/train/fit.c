@@ -139,6 +139,7 @@ static tt_status prepare(tti_fit *f, const tt_fit_opts *opts)
     TT_TRY(tti_note_train(m, f->o.batch, f->o.accumulate));
     f->is_new_epoch = true;
     TT_TRY(tti_fit_open_saver(f));
+    TT_TRY(tti_fit_hash_begin(f));
     tti_load load = {.batch = f->o.batch,
                      .accumulate = f->o.accumulate,
                      .records = f->count,
@@ -335,6 +336,7 @@ static tt_status loop(tti_fit *f)
         TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
     while (s->step - s->base < s->total && !f->stop && !f->is_ended) {
         TT_TRY(one_step(f));
+        TT_TRY(tti_fit_hash(f));
         TT_TRY(after_step(f));
         TT_TRY(tti_fit_share(f));
         if (f->o.profile > 0 && !f->o.trace && s->step - f->first_step == 3)

@@ -1,7 +1,7 @@
 /*
  * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
  * events, report); fit_nan.c steps that are not finite; fit_devices.c how devices spent their time,
- * fit_share.c lanes by that; fit_watch.c early stopping, plateaus, the best; fit_save.c
+ * fit_share.c lanes by that; fit_hash.c hashes of the weights; fit_watch.c early stopping, plateaus, the best; fit_save.c
  * checkpoints; fit_ranks.c what several processes agree upon.
  */
 #ifndef TUTTI_TRAIN_FIT_H
@@ -10,6 +10,14 @@
 #include "record/progress.h"
 #include "save/checkpoint.h"
 #include "train/compile.h"
+
+// Hashes of the weights at some steps, fit_hash.c.
+typedef struct tti_fit_hashing {
+    bool is_on;
+    int64_t every;              // 0: by what they cost
+    int64_t next, at;           // the step of the next one; its place in a list of steps
+    int64_t mark_ns, mark_step; // since when steps are timed
+} tti_fit_hashing;
 
 typedef struct tti_fit {
     tt_model *model;
@@ -49,6 +57,7 @@ typedef struct tti_fit {
     tti_times *times;
     tti_progress lines; // with o.progress
     tti_observer observer;
+    tti_fit_hashing hashing;
     int64_t *share_marks; // share auto: each device's compute so far; NULL: before and after
 } tti_fit;
 
@@ -84,6 +93,10 @@ tt_status tti_fit_agree(tti_fit *f) TTI_CHECKED;
 
 // fit_share.c: share auto, after each step; once, lanes are dealt by how long they took.
 tt_status tti_fit_share(tti_fit *f) TTI_CHECKED;
+
+// fit_hash.c: agrees with the other processes; after each step, an event if a hash is due.
+tt_status tti_fit_hash_begin(tti_fit *f) TTI_CHECKED;
+tt_status tti_fit_hash(tti_fit *f) TTI_CHECKED;
 
 // fit_watch.c
 tt_status tti_fit_check_watch(tti_fit *f, const char *what, const tt_watch *w) TTI_CHECKED;

@@ -59,11 +59,16 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
     int64_t begin = tti_now_ns();
     TT_TRY(tti_replicas_check(f->step->session, f->step->step)); // nothing wrong is kept
     tti_snapshot snapshot = {0};
+    tti_snapshot_hashes hashes = {0};
     tt_status st = tti_model_snapshot(f->model, &snapshot); // all processes: they hold parts of it
     if (st == TT_OK && f->saver != NULL && f->step->guard)
         st = check_finite(f, &snapshot);
     if (st == TT_OK && f->saver != NULL) {
         fill_state(f, &snapshot.state);
+        if (f->hashing.is_on)
+            st = tti_snapshot_hash(f->model->ctx, &snapshot, &hashes);
+    }
+    if (st == TT_OK && f->saver != NULL) {
         st = tti_saver_save(f->saver, &snapshot, is_best);
         snapshot.state.job = NULL; // borrowed
     }
@@ -76,8 +81,12 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
     tt_pair pairs[] = {{"step", (double)f->step->step, NULL},
                        {"seconds", (double)took * 1e-9, NULL},
                        {"best", is_best, NULL},
-                       {"path", 0, f->o.checkpoints}};
-    tti_emit_pairs(f->model->ctx, "checkpoint", pairs, TTI_COUNT(pairs));
+                       {"path", 0, f->o.checkpoints},
+                       {"weights", 0, hashes.weights},
+                       {"optimizer", 0, hashes.optimizer},
+                       {"state", 0, hashes.state}};
+    bool is_hashed = hashes.weights[0] != '\0';
+    tti_emit_pairs(f->model->ctx, "checkpoint", pairs, TTI_COUNT(pairs) - (is_hashed ? 0 : 3));
     return TT_OK;
 }
 

@@ -1,0 +1,175 @@
+/*
+ * proof.c - begins the chain of a run: which steps it hashes, what it is bound to, what signs it.
+ */
+#include "cli/proof.h"
+#include "cli/ranks.h"
+#include "cluster/cluster.h"
+#include "data/data.h"
+#include "device/device.h"
+#include "job/job.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+tt_status cli_key_read(tt_ctx *ctx, const cli_args *args, uint8_t out[TTI_CHAIN_KEY], bool *has)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct stat st;
+    *has = args->key != NULL;
+    if (!*has)
+        return TT_OK;
+    TT_TRY(tti_file_read(ctx, args->key, 4096, &text, &n));
+    bool is_open = stat(args->key, &st) == 0 && (st.st_mode & 077) != 0;
+    bool is_key = tti_secret_parse(text, n, out);
+    explicit_bzero(text, n);
+    tti_free(ctx, text);
+    if (is_open)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "--key %s can be read by others (mode %04o); make it private with chmod 600",
+                       args->key, (unsigned)st.st_mode & 07777);
+    if (!is_key)
+        return TT_FAIL(ctx, TT_EINVAL, "--key %s does not hold a key; make one with tutti key new",
+                       args->key);
+    return TT_OK;
+}
+
+// ---- what it is bound to ---------------------------------------------------------------------
+
+static tt_status add_data(tti_text *t, const char *name, tt_data *d)
+{
+    tti_data_print p;
+    if (d == NULL)
+        return TT_OK;
+    TT_TRY(tti_data_print_make(d, &p));
+    tti_text_add(t,
+                 "%s\"%s\": {\"records\": %lld, \"fields\": \"%016llx\", \"values\": "
+                 "\"%016llx\", \"files\": [",
+                 strcmp(name, "train") == 0 ? "" : ", ", name, (long long)p.count,
+                 (unsigned long long)p.fields, (unsigned long long)p.records);
+    for (int i = 0; i < p.n_files; i++) {
+        tti_text_add(t, "%s{\"path\": ", i > 0 ? ", " : "");
+        tti_text_json(t, p.file[i].path);
+        tti_text_add(t, ", \"bytes\": %lld, \"hash\": \"%016llx\"}", (long long)p.file[i].bytes,
+                     (unsigned long long)p.file[i].hash);
+    }
+    tti_text_add(t, "]}");
+    return TT_OK;
+}
+
+// The file that the first weights are read from.
+static void add_init(tti_text *t, cli_job *j)
+{
+    const char *file = tt_job_get(j->job, "init.file");
+    if (file == NULL || file[0] == '\0')
+        return;
+    tti_text_add(t, ", \"init\": {\"path\": ");
+    tti_text_json(t, file);
+    tti_text_add(t, ", \"hash\": \"%016llx\"}", (unsigned long long)tti_file_print(file));
+}
+
+char *cli_about(cli_job *j)
+{
+    tti_text t = {.ctx = j->ctx};
+    char bits[TTI_BITS_TEXT];
+    tti_bits_of(j->ctx, bits);
+    tti_text_add(&t, "\"version\": \"" TT_VERSION "\", \"arithmetic\": %d, \"gpu\": ",
+                 tti_arithmetic_of(j->ctx));
+    tti_text_json(&t, bits);
+    tti_text_add(&t, ", \"job\": ");
+    tti_text_json(&t, j->job->core);
+    tti_text_add(&t, ", \"data\": {");
+    tt_status st = add_data(&t, "train", j->parts.train);
+    if (st == TT_OK)
+        st = add_data(&t, "validate", j->parts.validate);
+    if (st == TT_OK)
+        st = add_data(&t, "test", j->parts.test);
+    tti_text_add(&t, "}");
+    add_init(&t, j);
+    if (st == TT_OK)
+        return tti_text_take(&t);
+    tti_text_free(&t);
+    return NULL;
+}
+
+// ---- which steps -----------------------------------------------------------------------------
+
+static int by_step(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// The steps that the chain of another run has hashes of.
+static tt_status steps_like(cli_proof *p, tt_ctx *ctx, const char *run)
+{
+    tti_links l;
+    TT_TRY(tti_links_read(ctx, run, NULL, &l));
+    p->steps = tti_calloc(ctx, (size_t)l.n + 1, sizeof(*p->steps));
+    int64_t n = 0;
+    for (int64_t i = 0; p->steps != NULL && i < l.n; i++)
+        if (l.v[i].kind == TTI_LINK_STEP)
+            p->steps[n++] = l.v[i].step;
+    tti_links_free(&l);
+    if (p->steps == NULL)
+        return TT_ENOMEM;
+    qsort(p->steps, (size_t)n, sizeof(*p->steps), by_step);
+    ctx->hashing = (tti_hashing){.at = p->steps, .n_at = n};
+    return TT_OK;
+}
+
+static tt_status choose_steps(cli_proof *p, tt_ctx *ctx, const char *word, bool *is_off)
+{
+    char *end = NULL;
+    *is_off = word != NULL && strcmp(word, "off") == 0;
+    ctx->hashing = (tti_hashing){0};
+    if (word == NULL || strcmp(word, "auto") == 0 || *is_off)
+        return TT_OK;
+    if (strncmp(word, "as:", 3) == 0)
+        return steps_like(p, ctx, word + 3);
+    errno = 0;
+    long long n = strtoll(word, &end, 10);
+    if (end == word || *end != '\0' || n < 1 || errno != 0)
+        return TT_FAIL(ctx, TT_EINVAL, "--chain '%s' is not a number of steps, auto, off or as:RUN",
+                       word);
+    ctx->hashing.every = n;
+    return TT_OK;
+}
+
+static tt_status open_chain(cli_job *j, const cli_args *args, tti_recorder *recorder,
+                            const char *folder)
+{
+    uint8_t key[TTI_CHAIN_KEY];
+    bool has_key = false;
+    tt_status st = cli_key_read(j->ctx, args, key, &has_key);
+    char *about = st == TT_OK ? cli_about(j) : NULL;
+    if (st == TT_OK && about == NULL)
+        st = tt_status_of(j->ctx) != TT_OK ? tt_status_of(j->ctx) : TT_ENOMEM;
+    if (st == TT_OK)
+        st = tti_recorder_chain(recorder, folder,
+                                &(tti_chain_opts){.about = about, .key = has_key ? key : NULL});
+    explicit_bzero(key, sizeof(key));
+    tti_free(j->ctx, about);
+    return st;
+}
+
+tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_recorder *recorder,
+                          const char *folder)
+{
+    bool is_off = false;
+    tt_status st = choose_steps(p, j->ctx, args->chain, &is_off);
+    if (st == TT_OK && recorder != NULL)
+        st = cli_record_tell(j);
+    if (st == TT_OK && recorder != NULL && !is_off)
+        st = open_chain(j, args, recorder, folder);
+    return st;
+}
+
+void cli_proof_end(cli_proof *p, tt_ctx *ctx)
+{
+    ctx->hashing = (tti_hashing){0};
+    tti_free(ctx, p->steps);
+    p->steps = NULL;
+}

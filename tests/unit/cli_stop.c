@@ -112,7 +112,7 @@ TEST(a_second_interrupt_stops_at_once)
         pid_t pid = start_and_send("train small.yaml --json --run cut --set train.batch=320 "
                                    "--set model.1.dense.units=20000 --set train.epochs=1000 "
                                    "--set data.train.digits.count=32000 --resume",
-                                   2, SIGINT, 50000); // after the first step
+                                   3, SIGINT, 50000); // after the first step
         do {
             usleep(500);
             command_read("err", command_err, sizeof(command_err));

@@ -89,7 +89,8 @@ static const flag flags[] = {
      AT(trace), 1, 100000},
     {"hashes", "FILE", "write a hash of every node, lane and step, for tutti diff", TEXT,
      AT(hashes), 0, 0},
-    {"steps", "N", "number of steps to time (default 50)", NUMBER, AT(steps), 1, 1000000},
+    {"steps", "N", "number of steps to time (default 50); of audit: the interval to replay, A..B",
+     NUMBER, AT(steps), 1, 1000000},
     {"until", "STEP", "stop and save after this step, with the schedule of the whole training",
      NUMBER, AT(until), 1, (int64_t)1 << 60},
     {"chain", "N",
@@ -380,6 +381,10 @@ static int one_flag(const cli_verb *verb, int argc, char **argv, int *i, cli_arg
         if (*i + 1 == argc)
             return cli_usage("--%s needs a value: --%s %s", name, name, f->value);
         value = argv[++*i];
+    }
+    if (f->offset == AT(steps) && strcmp(verb->name, "audit") == 0) {
+        out->interval = value;
+        return CLI_OK;
     }
     return set(f, value, out);
 }

@@ -36,6 +36,9 @@ tt_status cli_key_read(tt_ctx *ctx, const cli_args *args, uint8_t out[TTI_CHAIN_
     return TT_OK;
 }
 
+const char *const cli_bit_keys[CLI_N_BIT_KEYS] = {"distribute.lanes", "distribute.reduce",
+                                                  "distribute.wire"};
+
 // ---- what it is bound to ---------------------------------------------------------------------
 
 static tt_status add_data(tti_text *t, const char *name, tt_data *d)
@@ -78,6 +81,11 @@ char *cli_about(cli_job *j)
     tti_text_add(&t, "\"version\": \"" TT_VERSION "\", \"arithmetic\": %d, \"gpu\": ",
                  tti_arithmetic_of(j->ctx));
     tti_text_json(&t, bits);
+    for (int i = 0; i < TTI_COUNT(cli_bit_keys); i++) {
+        const char *v = tt_job_get(j->job, cli_bit_keys[i]);
+        tti_text_add(&t, ", \"%s\": ", cli_bit_keys[i]);
+        tti_text_json(&t, v != NULL ? v : "");
+    }
     tti_text_add(&t, ", \"job\": ");
     tti_text_json(&t, j->job->core);
     tti_text_add(&t, ", \"data\": {");

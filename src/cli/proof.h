@@ -17,6 +17,10 @@ tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_re
                           const char *folder) TTI_CHECKED;
 void cli_proof_end(cli_proof *p, tt_ctx *ctx);
 
+// Keys of the section distribute on which the bits depend.
+#define CLI_N_BIT_KEYS 3
+extern const char *const cli_bit_keys[CLI_N_BIT_KEYS];
+
 // The key that the file --key names; false in *has without one.
 tt_status cli_key_read(tt_ctx *ctx, const cli_args *args, uint8_t out[TTI_CHAIN_KEY],
                        bool *has) TTI_CHECKED;

@@ -214,7 +214,7 @@ static tt_status on_until(void *user, tt_model *m, const tt_progress *p)
 {
     const training *t = user;
     (void)m;
-    return p->step >= t->args->until ? TT_ESTOP : TT_OK;
+    return p->step >= t->args->until && p->step < p->steps ? TT_ESTOP : TT_OK;
 }
 
 static tt_status fit(training *t)

@@ -1,8 +1,8 @@
 /*
  * fit.h - the training loop's own state. fit.c is the loop; fit_tell.c what it tells (progress,
  * events, report); fit_nan.c steps that are not finite; fit_devices.c how devices spent their time,
- * fit_share.c lanes by that; fit_hash.c hashes of the weights; fit_watch.c early stopping, plateaus, the best; fit_save.c
- * checkpoints; fit_ranks.c what several processes agree upon.
+ * fit_share.c lanes by that; fit_hash.c hashes of the weights; fit_watch.c early stopping,
+ * plateaus, the best; fit_save.c checkpoints; fit_ranks.c what several processes agree upon.
  */
 #ifndef TUTTI_TRAIN_FIT_H
 #define TUTTI_TRAIN_FIT_H

@@ -103,7 +103,7 @@ static bool trial(cli_bisect_work *w, int64_t k, cli_outcome *out)
     tti_item *root = merge(t, t->good.job->root, t->bad.job->root, "");
     tt_status st = root != NULL ? tti_file_join(w->ctx, path, w->folder, name) : TT_ENOMEM;
     if (st == TT_OK) {
-        tti_tree_print(&text, root, NULL);
+        tti_tree_print(&text, root, (const char *const[]){"output", NULL});
         char *s = tti_text_take(&text);
         st = s != NULL ? tti_file_replace(w->ctx, path, s, strlen(s)) : TT_ENOMEM;
         tti_free(w->ctx, s);

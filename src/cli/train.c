@@ -3,6 +3,7 @@
  */
 #include "base/file.h"
 #include "cli/evaluator.h"
+#include "cli/notify.h"
 #include "cli/progress.h"
 #include "cli/proof.h"
 #include "cli/ranks.h"
@@ -30,6 +31,7 @@ typedef struct training {
     bool is_ended; // on request, of this process or another of the job
     tti_rank_log *log;
     cli_progress progress;
+    cli_notify notify;
     cli_trial trial;
 } training;
 
@@ -246,11 +248,14 @@ static tt_status fit(training *t)
         o.callbacks[n++] = until;
     if (cli_is_first(t->j.ctx))
         TT_TRY(tti_recorder_open(t->j.ctx, t->run, t->j.tensorboard, &recorder));
+    if (cli_is_first(t->j.ctx))
+        cli_notify_watch(&t->notify, t->j.ctx, t->run);
     tt_status st = cli_proof_begin(&proof, &t->j, args, recorder, t->run);
     if (st == TT_OK)
         st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
     cli_signals_over();
     tti_recorder_close(recorder);
+    cli_notify_unwatch(&t->notify);
     cli_proof_end(&proof, t->j.ctx);
     cli_progress_clear(&t->progress);
     t->is_ended = cli_signals_code() != CLI_OK;
@@ -369,18 +374,34 @@ static int train(training *t)
     return st == TT_OK ? asked : cli_code(st);
 }
 
+// One of the job's processes tells, also where they have not met.
+static bool is_first_rank(const tt_ctx *ctx)
+{
+    const char *rank = tti_env("TUTTI_RANK");
+    return ctx != NULL ? cli_is_first(ctx) : rank == NULL || strcmp(rank, "0") == 0;
+}
+
 static int run(const cli_args *args)
 {
     training t = {.args = args, .lock = -1};
+    bool tells = false;
     current = &t;
     cli_signals_take();
     cli_progress_init(&t.progress, args, on_begin);
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
     if (rc == CLI_OK && t.j.run[0] != '\0' && !goes_on(args) && !args->dry_run)
         rc = cli_usage("'%s' is a run; add --resume to continue it", t.j.run);
-    if (rc == CLI_OK)
+    if (rc == CLI_OK) {
+        cli_notify_init(&t.notify, &t.j);
         rc = train(&t);
+        tells = !args->dry_run && !t.j.is_beside && is_first_rank(t.j.ctx);
+    }
+    char message[512];
+    const tt_ctx *failed = t.j.ctx != NULL && tt_status_of(t.j.ctx) != TT_OK ? t.j.ctx : t.j.reader;
+    snprintf(message, sizeof(message), "%.500s", tt_last_error(failed).message);
     rc = cli_job_close(&t.j, rc);
+    if (tells)
+        cli_notify_end(&t.notify, rc, message);
     tti_rank_log_close(t.log);
     if (rc != CLI_OK)
         remove_folder(&t);

@@ -45,6 +45,8 @@ typedef struct tti_job_checkpoint {
 typedef struct tti_job_output {
     const char *dir;
     bool tensorboard, trial;
+    const char *notify;
+    double stall;
 } tti_job_output;
 
 // Its rows are its own, and tti_spread_rows.

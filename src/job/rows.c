@@ -176,6 +176,12 @@ const tt_option tti_job_output_rows[] = {
     OUTPUT(tensorboard, TT_OPT_BOOL, "true", "write TensorBoard event files", 0, 0),
     OUTPUT(trial, TT_OPT_BOOL, "true",
            "measure at the start and warn if one device would be faster than several", 0, 0),
+    OUTPUT(notify, TT_OPT_TEXT, "",
+           "shell command to run when the run has ended, failed, diverged or stalled; its "
+           "environment has TUTTI_EVENT, TUTTI_RUN, TUTTI_STEP and TUTTI_MESSAGE",
+           0, 0),
+    OUTPUT(stall, TT_OPT_FLOAT, "600",
+           "seconds without any progress after which a run counts as stalled; 0: never", 0, 1e9),
     TT_OPTION_END,
 };
 

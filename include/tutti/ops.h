@@ -22,7 +22,8 @@ extern "C" {
 // clang-format off
 #define TT_UNARY_LIST(X)                                                                         \
     X(neg) X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(sigmoid) X(relu)        \
-    X(gelu) X(gelu_erf) X(silu) X(softplus) X(square) X(erf) X(sign) X(logical_not)
+    X(gelu) X(gelu_erf) X(silu) X(softplus) X(selu) X(relu6) X(mish) X(hard_sigmoid)             \
+    X(hard_swish) X(softsign) X(square) X(erf) X(sign) X(logical_not)
 #define TT_BINARY_LIST(X)                                                                        \
     X(add) X(sub) X(mul) X(div) X(pow) X(minimum) X(maximum) X(equal) X(not_equal) X(less)       \
     X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or)
@@ -62,8 +63,18 @@ typedef enum tt_act {
     TT_LEAKY_RELU = 8, // slope 0.01
     TT_SOFTPLUS = 9,
     TT_SOFTMAX = 10, // over the last axis; for layers only, not for tt_matmul() and others
+    TT_SELU = 11,    // from here on a node of its own, which follows the product
+    TT_RELU6 = 12,
+    TT_MISH = 13,
+    TT_HARD_SIGMOID = 14, // min(1, max(0, x / 6 + 1/2))
+    TT_HARD_SWISH = 15,   // x hard_sigmoid(x)
+    TT_SOFTSIGN = 16,
 } tt_act;
 TT_API tt_tensor *tt_activation(tt_graph *g, tt_tensor *x, tt_act act);
+// Gated linear unit: a act(b), a and b the halves of the last axis. GLU has act TT_SIGMOID.
+TT_API tt_tensor *tt_glu(tt_graph *g, tt_tensor *x, tt_act act);
+// x > 0 ? x : slope x; slope is a tensor that broadcasts to x.
+TT_API tt_tensor *tt_prelu(tt_graph *g, tt_tensor *x, tt_tensor *slope);
 
 // ---- reductions ------------------------------------------------------------------------------
 
@@ -118,6 +129,9 @@ typedef struct tt_conv2d_opts {
     int pad[4]; // top, bottom, left, right, with TT_EXPLICIT
     tt_tensor *bias;
     tt_act act;
+    int dilation[2]; // distance of neighbouring taps; default 1; not for depthwise_conv2d
+    int groups;      // of channels, each convolved separately: w is [kh, kw, cin / groups, cout];
+                     // default 1; not for depthwise_conv2d
 } tt_conv2d_opts;
 typedef tt_conv2d_opts tt_depthwise_conv2d_opts;
 // x [batch, h, w, cin], w [kh, kw, cin, cout] (depthwise: [kh, kw, cin, multiplier]).
@@ -127,6 +141,23 @@ TT_API tt_tensor *tt_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor 
                                            const tt_conv2d_opts *opts);
 #define tt_conv2d(...)           TT_CALL3(tt_conv2d, __VA_ARGS__, )
 #define tt_depthwise_conv2d(...) TT_CALL3(tt_depthwise_conv2d, __VA_ARGS__, )
+
+typedef struct tt_conv2d_transpose_opts {
+    size_t opts_size;
+    int stride[2];      // default 1
+    tt_padding padding; // of the convolution that this reverses; same: the output is h stride
+    int pad[4];         // rows and columns removed from the output, with TT_EXPLICIT
+    int extra[2];       // rows and columns added at the end of the output; below stride
+    tt_tensor *bias;
+    tt_act act;
+} tt_conv2d_transpose_opts;
+/*
+ * Transposed convolution: what conv2d's gradient does with dy. x is [batch, h, w, cin], w is [kh,
+ * kw, cout, cin]; the output has (h - 1) stride + kh - padding + extra rows.
+ */
+TT_API tt_tensor *tt_conv2d_transpose_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
+                                           const tt_conv2d_transpose_opts *opts);
+#define tt_conv2d_transpose(...) TT_CALL3(tt_conv2d_transpose, __VA_ARGS__, )
 
 // ---- pooling and norms -----------------------------------------------------------------------
 
@@ -233,6 +264,8 @@ TT_API tt_tensor *tt_expand_dims(tt_graph *g, tt_tensor *x, int axis);
 
 // Zeroes each element with probability rate and scales the rest by 1 / (1 - rate).
 TT_API tt_tensor *tt_dropout(tt_graph *g, tt_tensor *x, double rate);
+// x + deviation z, z normal random numbers of the step, the row and the element, as in dropout.
+TT_API tt_tensor *tt_gaussian_noise(tt_graph *g, tt_tensor *x, double deviation);
 
 typedef struct tt_attention_opts {
     size_t opts_size;

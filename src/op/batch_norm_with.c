@@ -25,7 +25,7 @@ tt_tensor *tt_batch_norm_with(tt_graph *g, tt_tensor *x, tt_batch_norm_vars vars
         return NULL;
     tti_batch_norm_attr a = {.eps = tti_or_default(opts->eps, 1e-5),
                              .momentum = tti_or_default(opts->momentum, 0.9),
-                             .act = opts->act,
+                             .act = tti_act_fused(opts->act),
                              .has_residual = opts->residual != NULL};
     tt_tensor *mean = vars.mean, *unbiased = NULL, *y;
     if (opts->over != TT_OVER_BATCH && opts->over != TT_OVER_LANE) {
@@ -61,5 +61,5 @@ tt_tensor *tt_batch_norm_with(tt_graph *g, tt_tensor *x, tt_batch_norm_vars vars
         if (*out[i] == NULL)
             return NULL;
     }
-    return y;
+    return tti_act_apart(g, y, opts->act);
 }

@@ -1,6 +1,6 @@
 /*
  * conv.c - 2-D convolution of images [batch, h, w, c_in] with w [kh, kw, c_in, c_out]. Shape rules:
- * conv_shape.c; how kernels run: conv_plan.c; kernels: conv_cpu.c, conv_dw_cpu.c.
+ * conv_shape.c; builders: conv_with.c; how kernels run: conv_plan.c; kernels: conv_cpu.c, conv_dw_cpu.c.
  *
  *   z[n, i, j, o]  = sum over (kh, kw, c) of x[n, i sh - pt + kh, j sw - pl + kw, c] w[..., c, o]
  *   y              = act(z + bias)
@@ -13,8 +13,6 @@
  */
 #include "op/conv.h"
 #include "op/shape.h"
-
-extern const tt_op tti_op_conv2d, tti_op_conv2d_dx, tti_op_conv2d_dw;
 
 static const char *const act_names[] = {"linear",     "relu",     "gelu", "gelu_erf",
                                         "sigmoid",    "tanh",     "silu", "elu",
@@ -59,26 +57,12 @@ tt_status tti_conv_fill(tt_ctx *ctx, const char *name, tt_tensor *x, tt_tensor *
 {
     static const int64_t one[2] = {1, 1};
     char text[TT_SHAPE_TEXT];
-    *out = (tti_conv_attr){.act = o->act};
+    *out = (tti_conv_attr){.act = (int)o->act};
     if (w->shape.rank != 4)
         return TT_FAIL(ctx, TT_ESHAPE, "%s: w is %s, not [height, width, in, out]", name,
                        tt_shape_text(&w->shape, text));
     return tti_window_fill(ctx, name, x, w->shape.dim, o->stride, one, o->padding, o->pad,
                            &out->stride, &out->pad);
-}
-
-tt_tensor *tt_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w, const tt_conv2d_opts *opts)
-{
-    tt_conv2d_opts o = {0};
-    tti_conv_attr a;
-    if (!tti_given(g, "conv2d", x) || !tti_given(g, "conv2d", w))
-        return NULL;
-    if (opts != NULL && TTI_OPTS_COPY(g->ctx, "conv2d", opts, &o) != TT_OK)
-        return NULL;
-    if (tti_conv_fill(tt_graph_get_ctx(g), "conv2d", x, w, &o, &a) != TT_OK)
-        return NULL;
-    return tt_node_out(g, &tti_op_conv2d, o.bias != NULL ? 3 : 2, (tt_tensor *[]){x, w, o.bias},
-                       &a);
 }
 
 // ---- gradients -------------------------------------------------------------------------------

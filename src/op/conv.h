@@ -17,6 +17,7 @@ typedef struct tti_conv_attr {
     int act;
     bool wide; // dw: y is f32 though x and dy are bf16 or f16
 } tti_conv_attr;
+extern const tt_op tti_op_conv2d, tti_op_conv2d_dx, tti_op_conv2d_dw;
 extern const tt_option tti_conv_options[];    // stride, pad, act
 extern const tt_option tti_conv_dx_options[]; // stride, pad, size
 extern const tt_option tti_conv_dw_options[]; // those, wide

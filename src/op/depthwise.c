@@ -29,8 +29,17 @@ tt_tensor *tt_depthwise_conv2d_with(tt_graph *g, tt_tensor *x, tt_tensor *w,
         return NULL;
     if (tti_conv_fill(tt_graph_get_ctx(g), "depthwise_conv2d", x, w, &o, &a) != TT_OK)
         return NULL;
-    return tt_node_out(g, &tti_op_depthwise_conv2d, o.bias != NULL ? 3 : 2,
-                       (tt_tensor *[]){x, w, o.bias}, &a);
+    if (o.groups > 1 || o.dilation[0] > 1 || o.dilation[1] > 1) {
+        (void)TT_FAIL(g->ctx, TT_EINVAL,
+                      "depthwise_conv2d: it has neither groups (%d) nor dilation (%d, %d); conv2d "
+                      "with groups = channels does the same with both",
+                      o.groups, o.dilation[0], o.dilation[1]);
+        return NULL;
+    }
+    a.act = (int)tti_act_fused(o.act);
+    tt_tensor *y = tt_node_out(g, &tti_op_depthwise_conv2d, o.bias != NULL ? 3 : 2,
+                               (tt_tensor *[]){x, w, o.bias}, &a);
+    return tti_act_apart(g, y, o.act);
 }
 
 // ---- gradients -------------------------------------------------------------------------------

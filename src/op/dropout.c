@@ -32,7 +32,7 @@ static void dropout_grad(tt_graph *g, const tt_node *n, tt_tensor *const *dy, tt
     dx[0] = tt_node_out(g, n->op, 1, &dy[0], &a);
 }
 
-static tt_status dropout_prep(tt_prep *p)
+tt_status tti_dropout_prep(tt_prep *p)
 {
     const tt_arg *x = &p->in[0];
     tti_dropout_plan t = {1, x->count, 0};
@@ -69,7 +69,7 @@ const tt_op tti_op_dropout = {
     .infer = dropout_infer,
     .split = dropout_split,
     .grad = dropout_grad,
-    .kernel = {[TT_CPU] = TTI_CPU(dropout, dropout_prep)},
+    .kernel = {[TT_CPU] = TTI_CPU(dropout, tti_dropout_prep)},
 };
 
 tt_tensor *tt_dropout(tt_graph *g, tt_tensor *x, double rate)

@@ -20,5 +20,6 @@ TT_CPU_DECLARE(dropout);
 typedef struct tti_dropout_plan {
     int64_t rows, run, groups;
 } tti_dropout_plan;
+tt_status tti_dropout_prep(tt_prep *p); // for any op whose words are assigned this way
 
 #endif

@@ -169,7 +169,8 @@ tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matm
         return NULL;
     if (!tti_given(g, "matmul", a) || !tti_given(g, "matmul", b))
         return NULL;
-    tti_matmul_attr at = {opts->transpose_a, opts->transpose_b, (int)opts->act, false};
+    int act = (int)tti_act_fused(opts->act);
+    tti_matmul_attr at = {opts->transpose_a, opts->transpose_b, act, false};
     int k = k_axis_of_a(&at, &a->shape);
     if (k >= 0 && a->shape.rank >= 2 && a->shape.dim[k] < 0 &&
         (opts->bias != NULL || opts->act != TT_LINEAR)) { // a lane sum, then the rest
@@ -179,7 +180,8 @@ tt_tensor *tt_matmul_with(tt_graph *g, tt_tensor *a, tt_tensor *b, const tt_matm
         return opts->act == TT_LINEAR ? y : tt_activation(g, y, opts->act);
     }
     tt_tensor *in[] = {a, b, opts->bias};
-    return tt_node_out(g, &tti_op_matmul, opts->bias == NULL ? 2 : 3, in, &at);
+    tt_tensor *y = tt_node_out(g, &tti_op_matmul, opts->bias == NULL ? 2 : 3, in, &at);
+    return tti_act_apart(g, y, opts->act);
 }
 
 // All axes but the last as one. The open axis must stay the slowest, so it must be the first.

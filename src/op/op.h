@@ -54,6 +54,9 @@ tt_tensor *tti_ones_like(tt_graph *g, tt_tensor *x);
 // dz of y = act(z): from z, or from y where that is enough (relu, sigmoid, tanh, ...).
 bool tti_act_needs_input(tt_act act);
 tt_tensor *tti_act_grad(tt_graph *g, tt_act act, tt_tensor *dy, tt_tensor *y_or_z);
+// Activations after TT_SOFTMAX are nodes of their own: what the node before has, and the rest.
+tt_act tti_act_fused(tt_act act);
+tt_tensor *tti_act_apart(tt_graph *g, tt_tensor *y, tt_act act);
 // The same update of a running statistic, left out when go is NaN; others come back as given.
 tt_tensor *tti_batch_norm_guard(tt_graph *g, tt_tensor *update, tt_tensor *go);
 

@@ -7,6 +7,9 @@
  *   softplus    max(x, 0) + log1p(e^-|x|)       elu    x > 0 ? x : alpha expm1(x)
  *   leaky_relu  x > 0 ? x : slope x             clip   min(high, max(low, x))
  *   scale       fma(x, factor, offset)          rsqrt  1 / sqrt(x)
+ *   selu        S (x > 0 ? x : A expm1(x))      relu6  min(6, max(0, x))
+ *   mish        x tanh(softplus(x))             hard_sigmoid  min(1, max(0, x / 6 + 1/2))
+ *   softsign    x / (1 + |x|)                   hard_swish    x hard_sigmoid(x)
  *
  * Gradients are exact formulas as nodes; activations have a backward op of one pass, from y where
  * that is enough, so that x need not be kept.
@@ -82,6 +85,12 @@ BACKWARD(softplus_grad, "dx of softplus from x and dy", NULL);
 BACKWARD(elu_grad, "dx of elu from y and dy", alpha_attrs);
 BACKWARD(leaky_relu_grad, "dx of leaky_relu from x or y, and dy", slope_attrs);
 BACKWARD(clip_grad, "dx of clip from x and dy", clip_attrs);
+BACKWARD(selu_grad, "dx of selu from y and dy", NULL);
+BACKWARD(relu6_grad, "dx of relu6 from y and dy", NULL);
+BACKWARD(mish_grad, "dx of mish from x and dy", NULL);
+BACKWARD(hard_sigmoid_grad, "dx of hard_sigmoid from x and dy", NULL);
+BACKWARD(hard_swish_grad, "dx of hard_swish from x and dy", NULL);
+BACKWARD(softsign_grad, "dx of softsign from x and dy", NULL);
 
 // ---- gradients: x, y and d = dy give dx ------------------------------------------------------
 
@@ -109,6 +118,12 @@ GRAD(silu, two(g, &tti_op_silu_grad, x, d, NULL))
 GRAD(sigmoid, two(g, &tti_op_sigmoid_grad, y, d, NULL))
 GRAD(tanh, two(g, &tti_op_tanh_grad, y, d, NULL))
 GRAD(softplus, two(g, &tti_op_softplus_grad, x, d, NULL))
+GRAD(selu, two(g, &tti_op_selu_grad, y, d, NULL))
+GRAD(relu6, two(g, &tti_op_relu6_grad, y, d, NULL))
+GRAD(mish, two(g, &tti_op_mish_grad, x, d, NULL))
+GRAD(hard_sigmoid, two(g, &tti_op_hard_sigmoid_grad, x, d, NULL))
+GRAD(hard_swish, two(g, &tti_op_hard_swish_grad, x, d, NULL))
+GRAD(softsign, two(g, &tti_op_softsign_grad, x, d, NULL))
 GRAD(elu, two(g, &tti_op_elu_grad, y, d, n->attr))
 GRAD(leaky_relu, two(g, &tti_op_leaky_relu_grad, y, d, n->attr))
 GRAD(clip, two(g, &tti_op_clip_grad, x, d, n->attr))
@@ -177,6 +192,12 @@ UNARY(gelu, "gelu, tanh form")
 UNARY(gelu_erf, "gelu, exact form")
 UNARY(silu, "x sigmoid(x)")
 UNARY(softplus, "log(1 + e^x)")
+UNARY(selu, "1.0507 x for x > 0, else 1.7581 (e^x - 1)")
+UNARY(relu6, "min(6, max(0, x))")
+UNARY(mish, "x tanh(softplus(x))")
+UNARY(hard_sigmoid, "min(1, max(0, x / 6 + 1/2))")
+UNARY(hard_swish, "x hard_sigmoid(x)")
+UNARY(softsign, "x / (1 + |x|)")
 RECORD(logical_not, "not x", TT_OP_ANY_TYPE | TT_OP_NO_GRAD, 1u << TT_BOOL, NULL, infer_bool, NULL);
 BUILDER(logical_not)
 
@@ -245,7 +266,23 @@ static const struct act_row {
     [TT_ELU] = {&tti_op_elu, &tti_op_elu_grad, false, {1, 0}},
     [TT_LEAKY_RELU] = {&tti_op_leaky_relu, &tti_op_leaky_relu_grad, false, {0.01, 0}},
     [TT_SOFTPLUS] = {&tti_op_softplus, &tti_op_softplus_grad, true, {0, 0}},
+    [TT_SELU] = {&tti_op_selu, NULL, false, {0, 0}}, // from here on never part of another node
+    [TT_RELU6] = {&tti_op_relu6, NULL, false, {0, 0}},
+    [TT_MISH] = {&tti_op_mish, NULL, false, {0, 0}},
+    [TT_HARD_SIGMOID] = {&tti_op_hard_sigmoid, NULL, false, {0, 0}},
+    [TT_HARD_SWISH] = {&tti_op_hard_swish, NULL, false, {0, 0}},
+    [TT_SOFTSIGN] = {&tti_op_softsign, NULL, false, {0, 0}},
 };
+
+tt_act tti_act_fused(tt_act act)
+{
+    return act > TT_SOFTMAX && (unsigned)act < TTI_COUNT(act_rows) ? TT_LINEAR : act;
+}
+
+tt_tensor *tti_act_apart(tt_graph *g, tt_tensor *y, tt_act act)
+{
+    return tti_act_fused(act) == act ? y : tt_activation(g, y, act);
+}
 
 bool tti_act_needs_input(tt_act act)
 {
@@ -264,11 +301,37 @@ tt_tensor *tt_activation(tt_graph *g, tt_tensor *x, tt_act act)
 {
     if (!tti_given(g, "activation", x))
         return NULL;
-    if ((unsigned)act >= TTI_COUNT(act_rows)) {
+    if ((unsigned)act >= TTI_COUNT(act_rows) || (act != TT_LINEAR && act_rows[act].op == NULL)) {
         (void)TT_FAIL(tt_graph_get_ctx(g), TT_EINVAL, "activation: there is no activation %d",
                       (int)act);
         return NULL;
     }
     const struct act_row *r = &act_rows[act];
     return act == TT_LINEAR ? x : one(g, r->op, x, r->op->attrs == NULL ? NULL : &r->attr);
+}
+
+tt_tensor *tt_glu(tt_graph *g, tt_tensor *x, tt_act act)
+{
+    tt_tensor *half[2];
+    char text[TT_SHAPE_TEXT];
+    if (!tti_given(g, "glu", x))
+        return NULL;
+    int rank = x->shape.rank;
+    if (rank < 1 || x->shape.dim[rank - 1] < 2 || x->shape.dim[rank - 1] % 2 != 0) {
+        (void)TT_FAIL(tt_graph_get_ctx(g), TT_ESHAPE,
+                      "glu: x is %s; its last axis must have an even number of entries",
+                      tt_shape_text(&x->shape, text));
+        return NULL;
+    }
+    if (tt_split_at(g, x, -1, 2, half) != TT_OK)
+        return NULL;
+    return tt_mul(g, half[0], tt_activation(g, half[1], act));
+}
+
+tt_tensor *tt_prelu(tt_graph *g, tt_tensor *x, tt_tensor *slope)
+{
+    if (!tti_given(g, "prelu", x) || !tti_given(g, "prelu", slope))
+        return NULL;
+    tt_tensor *zero = tt_fill(g, x->dtype, TT_SCALAR, 0);
+    return tt_where(g, tt_greater(g, x, zero), x, tt_mul(g, x, slope));
 }

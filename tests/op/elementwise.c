@@ -52,6 +52,13 @@ UNARY(gelu, 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))))
 UNARY(gelu_erf, 0.5 * x * (1 + erf(x / sqrt(2))))
 UNARY(silu, x / (1 + exp(-x)))
 UNARY(softplus, log1p(exp(x)))
+#define SELU_SCALE 1.0507009873554805
+UNARY(selu, SELU_SCALE *(x > 0 ? x : 1.6732632423543772 * expm1(x)))
+UNARY(relu6, fmin(6, fmax(0, x)))
+UNARY(mish, x *tanh(log1p(exp(x))))
+UNARY(hard_sigmoid, fmin(6, fmax(0, x + 3)) / 6)
+UNARY(hard_swish, x *fmin(6, fmax(0, x + 3)) / 6)
+UNARY(softsign, x / (1 + fabs(x)))
 UNARY(square, x *x)
 UNARY(erf, erf(x))
 UNARY(sign, (x > 0) - (x < 0))
@@ -84,6 +91,12 @@ static void activation_oracle(const op_test *t, double *y)
             [TT_ELU] = x > 0 ? x : expm1(x),
             [TT_LEAKY_RELU] = x > 0 ? x : 0.01 * x,
             [TT_SOFTPLUS] = log1p(exp(x)),
+            [TT_SELU] = SELU_SCALE * (x > 0 ? x : 1.6732632423543772 * expm1(x)),
+            [TT_RELU6] = fmin(6, fmax(0, x)),
+            [TT_MISH] = x * tanh(log1p(exp(x))),
+            [TT_HARD_SIGMOID] = fmin(6, fmax(0, x + 3)) / 6,
+            [TT_HARD_SWISH] = x * fmin(6, fmax(0, x + 3)) / 6,
+            [TT_SOFTSIGN] = x / (1 + fabs(x)),
         };
         y[i] = all[op_case_of(t)->p[1]];
     }
@@ -101,7 +114,9 @@ OP_CASES(unary, CASE(neg, 7, -2, 2), CASE(abs, 13, -2, 2), CASE(sqrt, 16, 0.1, 4
          CASE(rsqrt, 17, 0.1, 4), CASE(exp, 33, -3, 3), CASE(log, 31, 0.1, 9), CASE(sin, 5, -9, 9),
          CASE(cos, 7, -9, 9), CASE(tanh, 41, -4, 4), CASE(sigmoid, 40, -6, 6), CASE(relu, 3, -1, 1),
          CASE(gelu, 37, -4, 4), CASE(gelu_erf, 29, -4, 4), CASE(silu, 11, -5, 5),
-         CASE(softplus, 19, -8, 8), CASE(square, 23, -3, 3), CASE(erf, 47, -3, 3),
+         CASE(softplus, 19, -8, 8), CASE(selu, 21, -3, 3), CASE(relu6, 18, -3, 9),
+         CASE(mish, 35, -6, 6), CASE(hard_sigmoid, 14, -5, 5), CASE(hard_swish, 26, -5, 5),
+         CASE(softsign, 12, -9, 9), CASE(square, 23, -3, 3), CASE(erf, 47, -3, 3),
          CASE(identity, 9, -1, 1), CASE(leaky_relu, 6, -2, 2), CASE(elu, 25, -3, 3),
          CASE(clip, 15, -2, 2), CASE(scale, 1, -2, 2), CASE(chain, 700, -2, 2),
          {.label = "sign",
@@ -120,7 +135,9 @@ OP_CASES(unary, CASE(neg, 7, -2, 2), CASE(abs, 13, -2, 2), CASE(sqrt, 16, 0.1, 4
          {.label = "large", .build = gelu_build, .oracle = gelu_oracle, .p = {9001}, .f = {-4, 4}},
          {.label = "none", .build = exp_build, .oracle = exp_oracle, .p = {0}, .f = {-1, 1}},
          ACT(TT_LINEAR), ACT(TT_RELU), ACT(TT_GELU), ACT(TT_GELU_ERF), ACT(TT_SIGMOID),
-         ACT(TT_TANH), ACT(TT_SILU), ACT(TT_ELU), ACT(TT_LEAKY_RELU), ACT(TT_SOFTPLUS))
+         ACT(TT_TANH), ACT(TT_SILU), ACT(TT_ELU), ACT(TT_LEAKY_RELU), ACT(TT_SOFTPLUS),
+         ACT(TT_SELU), ACT(TT_RELU6), ACT(TT_MISH), ACT(TT_HARD_SIGMOID), ACT(TT_HARD_SWISH),
+         ACT(TT_SOFTSIGN))
 
 // ---- binary: a pair of shapes by p[0]; a in f[0] to f[1], b in f[2] to f[3] ------------------
 

@@ -27,10 +27,13 @@ typedef struct bound {
 } bound;
 
 static const bound bounds[] = {
-    {" rsqrt exp log sin cos tanh erf sigmoid gelu gelu_erf silu softplus elu pow ", 4e-6, 8e-3,
-     1e-3, "the device's own functions are within a few units of the last place"},
-    {" gelu_grad gelu_erf_grad silu_grad sigmoid_grad tanh_grad softplus_grad elu_grad ", 8e-6,
-     1.6e-2, 2e-3, "products of such functions"},
+    {" rsqrt exp log sin cos tanh erf sigmoid gelu gelu_erf silu softplus elu selu mish "
+     "hard_sigmoid "
+     "hard_swish softsign gaussian_noise pow ",
+     4e-6, 8e-3, 1e-3, "the device's own functions are within a few units of the last place"},
+    {" gelu_grad gelu_erf_grad silu_grad sigmoid_grad tanh_grad softplus_grad elu_grad selu_grad "
+     "mish_grad hard_sigmoid_grad hard_swish_grad softsign_grad ",
+     8e-6, 1.6e-2, 2e-3, "products of such functions"},
     {" sum max_grad avg_pool2d avg_pool2d_grad embedding_grad scatter_add slice_grad square_sum ",
      1e-5, 1.6e-2, 2e-3, "sums in another order"},
     {" matmul conv2d conv2d_dx conv2d_dw depthwise_conv2d depthwise_conv2d_dx "

@@ -77,6 +77,53 @@ UNARY_AB(elu, v16_elu(x, a))
 UNARY_AB(clip, v16_end(v16_min(b, v16_max(a, x))))
 UNARY_AB(scale, v16_fma(x, a, b))
 
+#define SELU_SCALE (real)1.0507009873554805
+#define SELU_LOW   (real)1.7580993408473766 // its limit for x towards -inf, times -1
+UNARY(selu, v16_if(v16_gt(x, ZERO), v16_mul(x, v16_set1(SELU_SCALE)),
+                   v16_mul(v16_set1(SELU_LOW), v16_expm1_low(x))))
+UNARY(relu6, v16_end(v16_min(v16_set1(6), v16_max(ZERO, x))))
+UNARY(softsign, v16_div(x, v16_add(ONE, v16_abs(x))))
+
+static inline v16 hard_sigmoid(v16 x)
+{
+    v16 line = v16_fma(x, v16_set1((real)(1.0 / 6)), v16_set1((real)0.5));
+    return v16_end(v16_min(ONE, v16_max(ZERO, line)));
+}
+UNARY(hard_sigmoid, hard_sigmoid(x))
+UNARY(hard_swish, v16_mul(x, hard_sigmoid(x)))
+
+// e^x, and n = e^x (e^x + 2): tanh(softplus(x)) is n / (n + 2). From 20 on that is 1.
+static inline v16 mish_n(v16 x, v16 *e)
+{
+    *e = v16_exp(v16_min(v16_set1(20), x));
+    return v16_mul(*e, v16_add(*e, v16_set1(2)));
+}
+static inline v16 mish(v16 x)
+{
+    v16 e, n = mish_n(x, &e);
+    return v16_mul(x, v16_div(n, v16_add(n, v16_set1(2))));
+}
+UNARY(mish, mish(x))
+
+// n / m + x 4 e (1 + e) / m^2, m = n + 2
+static inline v16 mish_slope(v16 x)
+{
+    v16 e, n = mish_n(x, &e), m = v16_add(n, v16_set1(2));
+    v16 rise = v16_div(v16_mul(v16_mul(v16_set1(4), e), v16_add(ONE, e)), v16_mul(m, m));
+    return v16_if(v16_gt(x, v16_set1(20)), ONE, v16_fma(x, rise, v16_div(n, m)));
+}
+static inline v16 hard_swish_slope(v16 x)
+{
+    v16 line = v16_fma(x, v16_set1((real)(1.0 / 3)), v16_set1((real)0.5));
+    line = v16_if(v16_nlt(v16_set1(-3), x), ZERO, line);
+    return v16_if(v16_nlt(x, v16_set1(3)), v16_if(v16_eq(x, x), ONE, x), line);
+}
+static inline v16 softsign_slope(v16 x)
+{
+    v16 r = v16_div(ONE, v16_add(ONE, v16_abs(x)));
+    return v16_mul(r, r);
+}
+
 static inline v16 sigmoid_slope(v16 y) // from its value
 {
     return v16_mul(y, v16_sub(ONE, y));
@@ -122,6 +169,14 @@ BACKWARD(gelu_erf_grad, v16_mul(e, gelu_erf_slope(x)))
 BACKWARD_AB(elu_grad, v16_if(v16_gt(x, ZERO), e, v16_mul(e, v16_add(x, a))))
 BACKWARD_AB(leaky_relu_grad, v16_if(v16_nle(x, ZERO), e, v16_mul(e, a)))
 BACKWARD_AB(clip_grad, v16_if(not_outside(x, a, b), e, ZERO))
+BACKWARD(selu_grad, v16_if(v16_gt(x, ZERO), v16_mul(e, v16_set1(SELU_SCALE)),
+                           v16_mul(e, v16_add(x, v16_set1(SELU_LOW)))))
+BACKWARD(relu6_grad, v16_if(m16_and(v16_nle(x, ZERO), v16_nle(v16_set1(6), x)), e, ZERO))
+BACKWARD(mish_grad, v16_mul(e, mish_slope(x)))
+BACKWARD(hard_sigmoid_grad, v16_if(m16_and(v16_nle(x, v16_set1(-3)), v16_nle(v16_set1(3), x)),
+                                   v16_mul(e, v16_set1((real)(1.0 / 6))), ZERO))
+BACKWARD(hard_swish_grad, v16_mul(e, hard_swish_slope(x)))
+BACKWARD(softsign_grad, v16_mul(e, softsign_slope(x)))
 
 // ---- any type: plain loops that compilers turn into vectors; integers wrap -------------------
 

@@ -27,13 +27,19 @@ extern "C" {
     X(sigmoid, tti_logistic(x)) X(relu, (0 > x ? 0 : x) + 0.0f) X(gelu, tti_gelu(x))              \
     X(gelu_erf, tti_gelu_erf(x)) X(silu, x * tti_logistic(x)) X(softplus, tti_softplus(x))        \
     X(leaky_relu, x > 0 ? x : x * a) X(elu, tti_elu(x, a)) X(scale, fmaf(x, a, b))                \
-    X(clip, tti_clip(x, a, b))
+    X(clip, tti_clip(x, a, b)) X(selu, tti_selu(x)) X(relu6, tti_clip(x, 0.0f, 6.0f))             \
+    X(mish, tti_mish(x)) X(hard_sigmoid, tti_hard_sigmoid(x))                                     \
+    X(hard_swish, x * tti_hard_sigmoid(x)) X(softsign, x / (1.0f + fabsf(x)))
 #define TTI_PW_FLOAT_2(X)                                                                         \
     X(relu_grad, x <= 0 ? 0.0f : y) X(sigmoid_grad, y * (x * (1.0f - x)))                         \
     X(tanh_grad, y * fmaf(-x, x, 1.0f)) X(softplus_grad, y * tti_logistic(x))                     \
     X(silu_grad, y * tti_silu_slope(x)) X(gelu_grad, y * tti_gelu_slope(x))                       \
     X(gelu_erf_grad, y * tti_gelu_erf_slope(x)) X(elu_grad, x > 0 ? y : y * (x + a))              \
     X(leaky_relu_grad, x <= 0 ? y * a : y) X(clip_grad, x < a || x > b ? 0.0f : y)                \
+    X(selu_grad, x > 0 ? y * TTI_SELU_SCALE : y * (x + TTI_SELU_LOW))                             \
+    X(relu6_grad, x <= 0 || x >= 6 ? 0.0f : y) X(mish_grad, y * tti_mish_slope(x))                \
+    X(hard_sigmoid_grad, x <= -3 || x >= 3 ? 0.0f : y * 0.16666667f)                              \
+    X(hard_swish_grad, y * tti_hard_swish_slope(x)) X(softsign_grad, y * tti_softsign_slope(x))   \
     X(add, x + y) X(sub, x - y) X(mul, x * y) X(div, x / y) X(pow, tti_pow(x, y))                 \
     X(minimum, x < y || x != x ? x : y) X(maximum, x > y || x != x ? x : y)
 // Integers wrap: x and y are unsigned, sx and sy the same as signed numbers.

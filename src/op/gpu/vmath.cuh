@@ -229,4 +229,37 @@ __device__ static inline float tti_clip(float x, float low, float high)
     return (high < m ? high : m) + 0.0f;
 }
 
+#define TTI_SELU_SCALE 1.0507009873554805f
+#define TTI_SELU_LOW   1.7580993408473766f
+__device__ static inline float tti_selu(float x)
+{
+    return x > 0.0f ? x * TTI_SELU_SCALE : TTI_SELU_LOW * expm1f(x);
+}
+__device__ static inline float tti_hard_sigmoid(float x)
+{
+    return tti_clip(fmaf(x, 0.16666667f, 0.5f), 0.0f, 1.0f);
+}
+__device__ static inline float tti_hard_swish_slope(float x)
+{
+    return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : fmaf(x, 0.33333334f, 0.5f);
+}
+__device__ static inline float tti_softsign_slope(float x)
+{
+    float r = 1.0f / (1.0f + fabsf(x));
+    return r * r;
+}
+// x n / (n + 2), n = e^x (e^x + 2): tanh(softplus(x)) is that quotient, and 1 from 20 on.
+__device__ static inline float tti_mish(float x)
+{
+    float e = expf(x > 20.0f ? 20.0f : x), n = e * (e + 2.0f);
+    return x * (n / (n + 2.0f));
+}
+__device__ static inline float tti_mish_slope(float x)
+{
+    if (x > 20.0f)
+        return 1.0f;
+    float e = expf(x), n = e * (e + 2.0f), m = n + 2.0f;
+    return fmaf(x, 4.0f * e * (1.0f + e) / (m * m), n / m);
+}
+
 #endif

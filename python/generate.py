@@ -32,7 +32,8 @@ RESERVED = {"from": "from_", "lambda": "lambda_"}
 def camel(name):
     parts = []
     for word in name.split("_"):
-        parts.append(WORDS.get(word, word[:1].upper() + word[1:]).replace("2d", "2D"))
+        title = WORDS.get(word, word[:1].upper() + word[1:])
+        parts.append(title.replace("1d", "1D").replace("2d", "2D"))
     return "".join(parts)
 
 

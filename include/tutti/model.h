@@ -74,7 +74,9 @@ typedef struct tt_layer_conv2d_opts {
     int pad[2];         // explicit zero padding on each side, instead of padding
     tt_act act;
     bool no_bias;
-    tt_init init; // default Glorot uniform
+    tt_init init;    // default Glorot uniform
+    int dilation[2]; // distance of neighbouring taps; default 1
+    int groups;      // of channels, each convolved separately; default 1; not for depthwise
     TT_LAYER_OPTIONS;
 } tt_layer_conv2d_opts;
 typedef tt_layer_conv2d_opts tt_layer_depthwise_conv2d_opts;

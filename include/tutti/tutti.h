@@ -13,6 +13,7 @@
 #include <tutti/device.h>
 #include <tutti/graph.h>
 #include <tutti/job.h>
+#include <tutti/layers.h>
 #include <tutti/model.h>
 #include <tutti/ops.h>
 #include <tutti/record.h>

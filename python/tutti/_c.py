@@ -118,6 +118,12 @@ ENUMS = {
         "TT_LEAKY_RELU": 8,
         "TT_SOFTPLUS": 9,
         "TT_SOFTMAX": 10,
+        "TT_SELU": 11,
+        "TT_RELU6": 12,
+        "TT_MISH": 13,
+        "TT_HARD_SIGMOID": 14,
+        "TT_HARD_SWISH": 15,
+        "TT_SOFTSIGN": 16,
     },
     "tt_padding": {
         "TT_VALID": 0,
@@ -231,6 +237,10 @@ ENUMS = {
         "TT_WEIGHTS_AUTO": 0,
         "TT_WEIGHTS_TUTTI": 1,
         "TT_WEIGHTS_TORCH": 2,
+    },
+    "tt_upsample_mode": {
+        "TT_NEAREST": 0,
+        "TT_BILINEAR": 1,
     },
     "tt_meaning": {
         "TT_MEANS_VALUES": 0,
@@ -646,6 +656,21 @@ class tt_conv2d_opts(Structure):
         ("pad", c_int * 4),
         ("bias", c_void_p),
         ("act", c_int),
+        ("dilation", c_int * 2),
+        ("groups", c_int),
+    ]
+    _enums_ = {"padding": "tt_padding", "act": "tt_act"}
+
+
+class tt_conv2d_transpose_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("stride", c_int * 2),
+        ("padding", c_int),
+        ("pad", c_int * 4),
+        ("extra", c_int * 2),
+        ("bias", c_void_p),
+        ("act", c_int),
     ]
     _enums_ = {"padding": "tt_padding", "act": "tt_act"}
 
@@ -806,6 +831,8 @@ class tt_layer_conv2d_opts(Structure):
         ("act", c_int),
         ("no_bias", c_bool),
         ("init", tt_init),
+        ("dilation", c_int * 2),
+        ("groups", c_int),
         ("name", c_char_p),
         ("from", c_void_p * 8),
         ("share", c_void_p),
@@ -1648,6 +1675,216 @@ class tt_job_parts(Structure):
     _points_ = {"fit": "tt_fit_opts"}
 
 
+class tt_layer_glu_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("act", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"act": "tt_act"}
+
+
+class tt_layer_swiglu_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("hidden", c_int),
+        ("units", c_int),
+        ("no_bias", c_bool),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_prelu_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("slope", c_double),
+        ("shared", c_bool),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_dot_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("normalise", c_bool),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_repeat_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("times", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_zero_pad_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("pad", tt_ints),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_upsample2d_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("factor", c_int * 2),
+        ("mode", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"mode": "tt_upsample_mode"}
+
+
+class tt_layer_pixel_shuffle_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("factor", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_gaussian_noise_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("deviation", c_double),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_group_norm_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("groups", c_int),
+        ("eps", c_double),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_conv1d_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("filters", c_int),
+        ("kernel", c_int),
+        ("stride", c_int),
+        ("padding", c_int),
+        ("pad", c_int),
+        ("causal", c_bool),
+        ("dilation", c_int),
+        ("groups", c_int),
+        ("act", c_int),
+        ("no_bias", c_bool),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"padding": "tt_padding", "act": "tt_act"}
+
+
+class tt_layer_conv2d_transpose_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("filters", c_int),
+        ("kernel", c_int * 2),
+        ("stride", c_int * 2),
+        ("padding", c_int),
+        ("pad", c_int * 2),
+        ("extra", c_int * 2),
+        ("act", c_int),
+        ("no_bias", c_bool),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"padding": "tt_padding", "act": "tt_act"}
+
+
+class tt_layer_conv1d_transpose_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("filters", c_int),
+        ("kernel", c_int),
+        ("stride", c_int),
+        ("padding", c_int),
+        ("pad", c_int),
+        ("extra", c_int),
+        ("act", c_int),
+        ("no_bias", c_bool),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"padding": "tt_padding", "act": "tt_act"}
+
+
+class tt_layer_separable_conv2d_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("filters", c_int),
+        ("kernel", c_int * 2),
+        ("stride", c_int * 2),
+        ("padding", c_int),
+        ("pad", c_int * 2),
+        ("multiplier", c_int),
+        ("act", c_int),
+        ("no_bias", c_bool),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"padding": "tt_padding", "act": "tt_act"}
+
+
+class tt_layer_max_pool1d_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("size", c_int),
+        ("stride", c_int),
+        ("padding", c_int),
+        ("pad", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"padding": "tt_padding"}
+
+
+class tt_layer_adaptive_avg_pool2d_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("size", c_int * 2),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
 class tt_record_opts(Structure):
     _fields_ = [
         ("opts_size", c_size_t),
@@ -1751,6 +1988,12 @@ FUNCTIONS = {
     "tt_gelu_erf": (c_void_p, (c_void_p, c_void_p,)),
     "tt_silu": (c_void_p, (c_void_p, c_void_p,)),
     "tt_softplus": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_selu": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_relu6": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_mish": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_hard_sigmoid": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_hard_swish": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_softsign": (c_void_p, (c_void_p, c_void_p,)),
     "tt_square": (c_void_p, (c_void_p, c_void_p,)),
     "tt_erf": (c_void_p, (c_void_p, c_void_p,)),
     "tt_sign": (c_void_p, (c_void_p, c_void_p,)),
@@ -1781,6 +2024,8 @@ FUNCTIONS = {
     "tt_broadcast": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_sum_like": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_activation": (c_void_p, (c_void_p, c_void_p, c_int,)),
+    "tt_glu": (c_void_p, (c_void_p, c_void_p, c_int,)),
+    "tt_prelu": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_sum_with": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_mean_with": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_max_with": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
@@ -1791,6 +2036,7 @@ FUNCTIONS = {
     "tt_matmul_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_conv2d_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_depthwise_conv2d_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_conv2d_transpose_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_max_pool2d_with": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_avg_pool2d_with": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_global_avg_pool2d": (c_void_p, (c_void_p, c_void_p,)),
@@ -1818,6 +2064,7 @@ FUNCTIONS = {
     "tt_squeeze": (c_void_p, (c_void_p, c_void_p, c_int,)),
     "tt_expand_dims": (c_void_p, (c_void_p, c_void_p, c_int,)),
     "tt_dropout": (c_void_p, (c_void_p, c_void_p, c_double,)),
+    "tt_gaussian_noise": (c_void_p, (c_void_p, c_void_p, c_double,)),
     "tt_attention_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_assign": (c_void_p, (c_void_p, c_void_p, c_void_p,)),
     "tt_update_sgd_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
@@ -1957,6 +2204,38 @@ FUNCTIONS = {
     "tt_job_open_opts": (c_void_p, (c_void_p,)),
     "tt_job_build_sized": (c_int, (c_void_p, c_void_p, c_void_p, c_size_t,)),
     "tt_job_help": (c_void_p, (c_void_p, c_char_p,)),
+    "tt_layer_glu_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_swiglu_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_geglu_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_prelu_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_multiply_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_subtract_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_average_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_maximum_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_minimum_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_dot_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_repeat_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_zero_pad_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_crop_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_upsample2d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_pixel_shuffle_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_pixel_unshuffle_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_upsample1d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_spatial_dropout_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_gaussian_dropout_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_gaussian_noise_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_group_norm_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_instance_norm_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_conv1d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_conv2d_transpose_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_conv1d_transpose_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_separable_conv2d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_max_pool1d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_avg_pool1d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_global_avg_pool1d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_global_max_pool1d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_adaptive_avg_pool2d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_adaptive_max_pool2d_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_record_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_recorder_folder": (c_void_p, (c_void_p,)),
     "tt_recorder_end": (None, (c_void_p,)),
@@ -1991,6 +2270,12 @@ OPS = {
     "tt_gelu_erf": ("tensor",),
     "tt_silu": ("tensor",),
     "tt_softplus": ("tensor",),
+    "tt_selu": ("tensor",),
+    "tt_relu6": ("tensor",),
+    "tt_mish": ("tensor",),
+    "tt_hard_sigmoid": ("tensor",),
+    "tt_hard_swish": ("tensor",),
+    "tt_softsign": ("tensor",),
     "tt_square": ("tensor",),
     "tt_erf": ("tensor",),
     "tt_sign": ("tensor",),
@@ -2021,6 +2306,8 @@ OPS = {
     "tt_broadcast": ("tensor", "tensor",),
     "tt_sum_like": ("tensor", "tensor",),
     "tt_activation": ("tensor", "tt_act",),
+    "tt_glu": ("tensor", "tt_act",),
+    "tt_prelu": ("tensor", "tensor",),
     "tt_sum_with": ("tensor", "tt_reduce_opts",),
     "tt_mean_with": ("tensor", "tt_reduce_opts",),
     "tt_max_with": ("tensor", "tt_reduce_opts",),
@@ -2031,6 +2318,7 @@ OPS = {
     "tt_matmul_with": ("tensor", "tensor", "tt_matmul_opts",),
     "tt_conv2d_with": ("tensor", "tensor", "tt_conv2d_opts",),
     "tt_depthwise_conv2d_with": ("tensor", "tensor", "tt_conv2d_opts",),
+    "tt_conv2d_transpose_with": ("tensor", "tensor", "tt_conv2d_transpose_opts",),
     "tt_max_pool2d_with": ("tensor", "tt_pool_opts",),
     "tt_avg_pool2d_with": ("tensor", "tt_pool_opts",),
     "tt_global_avg_pool2d": ("tensor",),
@@ -2057,6 +2345,7 @@ OPS = {
     "tt_squeeze": ("tensor", "int",),
     "tt_expand_dims": ("tensor", "int",),
     "tt_dropout": ("tensor", "double",),
+    "tt_gaussian_noise": ("tensor", "double",),
     "tt_attention_with": ("tensor", "tensor", "tensor", "tt_attention_opts",),
     "tt_assign": ("tensor", "tensor",),
     "tt_update_sgd_with": ("tensor", "tensor", "tt_update_opts",),

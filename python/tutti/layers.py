@@ -7,34 +7,66 @@ from ._layer import Input, Lambda
 
 __all__ = [
     "Activation",
+    "AdaptiveAvgPool2D",
+    "AdaptiveMaxPool2D",
     "Add",
     "Attention",
+    "Average",
+    "AvgPool1D",
     "AvgPool2D",
     "BatchNorm",
     "Concat",
+    "Conv1D",
+    "Conv1DTranspose",
     "Conv2D",
+    "Conv2DTranspose",
+    "Crop",
     "Dense",
     "DepthwiseConv2D",
+    "Dot",
     "Dropout",
     "Embedding",
     "Flatten",
     "GPT",
+    "GaussianDropout",
+    "GaussianNoise",
+    "Geglu",
+    "GlobalAvgPool1D",
     "GlobalAvgPool2D",
+    "GlobalMaxPool1D",
     "GlobalMaxPool2D",
+    "Glu",
+    "GroupNorm",
     "Input",
+    "InstanceNorm",
     "Lambda",
     "Layer",
     "LayerNorm",
     "LeNet",
     "MLP",
+    "MaxPool1D",
     "MaxPool2D",
+    "Maximum",
+    "Minimum",
+    "Multiply",
     "Permute",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "Positional",
+    "Prelu",
     "RMSNorm",
+    "Repeat",
     "ResNet",
     "Reshape",
     "Residual",
+    "SeparableConv2D",
+    "SpatialDropout",
+    "Subtract",
+    "Swiglu",
     "TransformerBlock",
+    "Upsample1D",
+    "Upsample2D",
+    "ZeroPad",
 ]
 
 
@@ -52,7 +84,8 @@ class Residual(Layer):
     options = {"layers": "list", "act": "word"}
     choices = {
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
     }
 
     def __init__(self, layers=None, *, act="linear", name=None, device=None, **unknown):
@@ -85,7 +118,8 @@ class Dense(Layer):
     }
     choices = {
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
         "glorot_normal", "he_uniform", "he_normal"),
     }
@@ -131,6 +165,8 @@ class Conv2D(Layer):
         init_a: initializer's parameter: the constant, lower bound or mean
         init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
             0.05, standard deviation 0.02
+        dilation: distance of neighbouring taps in rows and columns
+        groups: groups of channels, each convolved separately
         name: name of the layer; default: its type and a number
         device: device, such as cpu:1; default: chosen by the strategy
     """
@@ -147,11 +183,14 @@ class Conv2D(Layer):
         "init": "word",
         "init_a": "float",
         "init_b": "float",
+        "dilation": "pair",
+        "groups": "int",
     }
     choices = {
         "padding": ("valid", "same"),
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
         "glorot_normal", "he_uniform", "he_normal"),
     }
@@ -169,6 +208,8 @@ class Conv2D(Layer):
         init="glorot_uniform",
         init_a=0,
         init_b=0,
+        dilation=1,
+        groups=1,
         name=None,
         device=None,
         **unknown,
@@ -187,6 +228,8 @@ class Conv2D(Layer):
             init=init,
             init_a=init_a,
             init_b=init_b,
+            dilation=dilation,
+            groups=groups,
         )
 
 
@@ -225,7 +268,8 @@ class DepthwiseConv2D(Layer):
     choices = {
         "padding": ("valid", "same"),
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
         "glorot_normal", "he_uniform", "he_normal"),
     }
@@ -257,6 +301,440 @@ class DepthwiseConv2D(Layer):
             padding=padding,
             pad=pad,
             act=act,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class SeparableConv2D(Layer):
+    """Depthwise 2-D convolution followed by a 1 x 1 convolution.
+
+    Args:
+        filters: number of output channels
+        kernel: height and width of the window: 3 or [3, 5]
+        stride: step of the window in rows and columns
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit zero padding on each side, in rows and columns; instead of padding
+        multiplier: filters per channel of the depthwise part
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "separable_conv2d"
+    options = {
+        "filters": "int",
+        "kernel": "pair",
+        "stride": "pair",
+        "padding": "word",
+        "pad": "pair",
+        "multiplier": "int",
+        "act": "word",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "padding": ("valid", "same"),
+        "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        filters,
+        *,
+        kernel=3,
+        stride=1,
+        padding="valid",
+        pad=0,
+        multiplier=1,
+        act="linear",
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            pad=pad,
+            multiplier=multiplier,
+            act=act,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class Conv2DTranspose(Layer):
+    """Transposed 2-D convolution: enlarges images.
+
+    Args:
+        filters: number of output channels
+        kernel: height and width of the window: 3 or [3, 5]
+        stride: factor by which the output is larger
+        padding: same: the output is exactly stride times as large
+        pad: rows and columns removed on each side of the output
+        extra: rows and columns added at the end of the output; below stride
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "conv2d_transpose"
+    options = {
+        "filters": "int",
+        "kernel": "pair",
+        "stride": "pair",
+        "padding": "word",
+        "pad": "pair",
+        "extra": "pair",
+        "act": "word",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "padding": ("valid", "same"),
+        "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        filters,
+        *,
+        kernel=3,
+        stride=1,
+        padding="valid",
+        pad=0,
+        extra=0,
+        act="linear",
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            pad=pad,
+            extra=extra,
+            act=act,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class Conv1D(Layer):
+    """1-D convolution of sequences.
+
+    Args:
+        filters: number of output channels
+        kernel: width of the window
+        stride: step of the window
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit zero padding on both sides; instead of padding
+        causal: pad on the left only: a step depends on none after it
+        dilation: distance of neighbouring taps
+        groups: groups of channels, each convolved separately
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "conv1d"
+    options = {
+        "filters": "int",
+        "kernel": "int",
+        "stride": "int",
+        "padding": "word",
+        "pad": "int",
+        "causal": "bool",
+        "dilation": "int",
+        "groups": "int",
+        "act": "word",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "padding": ("valid", "same"),
+        "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        filters,
+        *,
+        kernel=3,
+        stride=1,
+        padding="valid",
+        pad=0,
+        causal=False,
+        dilation=1,
+        groups=1,
+        act="linear",
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            pad=pad,
+            causal=causal,
+            dilation=dilation,
+            groups=groups,
+            act=act,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class Conv1DTranspose(Layer):
+    """Transposed 1-D convolution: lengthens sequences.
+
+    Args:
+        filters: number of output channels
+        kernel: width of the window
+        stride: factor by which the output is longer
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: entries removed on both sides of the output
+        extra: entries added at the end of the output; below stride
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "conv1d_transpose"
+    options = {
+        "filters": "int",
+        "kernel": "int",
+        "stride": "int",
+        "padding": "word",
+        "pad": "int",
+        "extra": "int",
+        "act": "word",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "padding": ("valid", "same"),
+        "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        filters,
+        *,
+        kernel=3,
+        stride=1,
+        padding="valid",
+        pad=0,
+        extra=0,
+        act="linear",
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            pad=pad,
+            extra=extra,
+            act=act,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class Swiglu(Layer):
+    """Gated feed-forward layer: (silu(x gate) * (x up)) down on the last axis.
+
+    Args:
+        hidden: hidden units
+        units: number of outputs; 0: as many as inputs
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "swiglu"
+    options = {
+        "hidden": "int",
+        "units": "int",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        hidden,
+        *,
+        units=0,
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            hidden=hidden,
+            units=units,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class Geglu(Layer):
+    """Gated feed-forward layer: (gelu_erf(x gate) * (x up)) down on the last axis.
+
+    Args:
+        hidden: hidden units
+        units: number of outputs; 0: as many as inputs
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "geglu"
+    options = {
+        "hidden": "int",
+        "units": "int",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        hidden,
+        *,
+        units=0,
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            hidden=hidden,
+            units=units,
             no_bias=no_bias,
             init=init,
             init_a=init_a,
@@ -374,6 +852,148 @@ class GlobalMaxPool2D(Layer):
         super().__init__(unknown, name=name, device=device)
 
 
+class AdaptiveAvgPool2D(Layer):
+    """2-D average pooling to an output of a given size.
+
+    Args:
+        size: height and width of the output: 7 or [7, 5]
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "adaptive_avg_pool2d"
+    options = {"size": "pair"}
+
+    def __init__(self, size, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, size=size)
+
+
+class AdaptiveMaxPool2D(Layer):
+    """2-D max pooling to an output of a given size.
+
+    Args:
+        size: height and width of the output: 7 or [7, 5]
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "adaptive_max_pool2d"
+    options = {"size": "pair"}
+
+    def __init__(self, size, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, size=size)
+
+
+class MaxPool1D(Layer):
+    """1-D max pooling.
+
+    Args:
+        size: width of the window
+        stride: step of the window; 0: its width
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit padding on both sides; padded entries are ignored
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "max_pool1d"
+    options = {"size": "int", "stride": "int", "padding": "word", "pad": "int"}
+    choices = {
+        "padding": ("valid", "same"),
+    }
+
+    def __init__(
+        self,
+        size=2,
+        *,
+        stride=0,
+        padding="valid",
+        pad=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            size=size,
+            stride=stride,
+            padding=padding,
+            pad=pad,
+        )
+
+
+class AvgPool1D(Layer):
+    """1-D average pooling.
+
+    Args:
+        size: width of the window
+        stride: step of the window; 0: its width
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit padding on both sides; padded entries are ignored
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "avg_pool1d"
+    options = {"size": "int", "stride": "int", "padding": "word", "pad": "int"}
+    choices = {
+        "padding": ("valid", "same"),
+    }
+
+    def __init__(
+        self,
+        size=2,
+        *,
+        stride=0,
+        padding="valid",
+        pad=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            size=size,
+            stride=stride,
+            padding=padding,
+            pad=pad,
+        )
+
+
+class GlobalAvgPool1D(Layer):
+    """Average over time; the output is [batch, channels].
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "global_avg_pool1d"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
+class GlobalMaxPool1D(Layer):
+    """Maximum over time; the output is [batch, channels].
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "global_max_pool1d"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
 class Flatten(Layer):
     """Flatten each record to one dimension.
 
@@ -452,6 +1072,215 @@ class Concat(Layer):
         super().__init__(unknown, name=name, device=device, axis=axis)
 
 
+class Multiply(Layer):
+    """Multiply the inputs element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "multiply"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
+class Subtract(Layer):
+    """The first input minus the second.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "subtract"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
+class Average(Layer):
+    """The mean of the inputs, element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "average"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
+class Maximum(Layer):
+    """The largest of the inputs, element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "maximum"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
+class Minimum(Layer):
+    """The smallest of the inputs, element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "minimum"
+    options = {}
+
+    def __init__(self, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device)
+
+
+class Dot(Layer):
+    """Dot products of two inputs along the last axis.
+
+    Args:
+        normalise: scale the vectors to length 1 first: cosine similarity
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "dot"
+    options = {"normalise": "bool"}
+
+    def __init__(self, normalise=False, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, normalise=normalise)
+
+
+class Repeat(Layer):
+    """Repeat each record along a new axis: [batch, ...] becomes [batch, times, ...].
+
+    Args:
+        times: how many times
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "repeat"
+    options = {"times": "int"}
+
+    def __init__(self, times, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, times=times)
+
+
+class ZeroPad(Layer):
+    """Add zeros around the axes between batch and channels.
+
+    Args:
+        pad: entries on each side: 1 for all sides, [1, 2] by axis, [1, 1, 2, 2] before and after
+            each
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "zero_pad"
+    options = {"pad": "list"}
+
+    def __init__(self, pad, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, pad=pad)
+
+
+class Crop(Layer):
+    """Remove entries at the borders of the axes between batch and channels.
+
+    Args:
+        pad: entries on each side: 1 for all sides, [1, 2] by axis, [1, 1, 2, 2] before and after
+            each
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "crop"
+    options = {"pad": "list"}
+
+    def __init__(self, pad, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, pad=pad)
+
+
+class Upsample2D(Layer):
+    """Enlarge images by whole factors.
+
+    Args:
+        factor: factor of the height and the width
+        mode: repeat pixels, or interpolate between their centres
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "upsample2d"
+    options = {"factor": "pair", "mode": "word"}
+    choices = {
+        "mode": ("nearest", "bilinear"),
+    }
+
+    def __init__(self, factor=2, *, mode="nearest", name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, factor=factor, mode=mode)
+
+
+class Upsample1D(Layer):
+    """Repeat each step of a sequence.
+
+    Args:
+        factor: factor
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "upsample1d"
+    options = {"factor": "int"}
+
+    def __init__(self, factor=2, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, factor=factor)
+
+
+class PixelShuffle(Layer):
+    """Move channels to pixels: [b, h, w, c f f] becomes [b, h f, w f, c].
+
+    Args:
+        factor: factor
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "pixel_shuffle"
+    options = {"factor": "int"}
+
+    def __init__(self, factor=2, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, factor=factor)
+
+
+class PixelUnshuffle(Layer):
+    """Move pixels to channels: [b, h f, w f, c] becomes [b, h, w, c f f].
+
+    Args:
+        factor: factor
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "pixel_unshuffle"
+    options = {"factor": "int"}
+
+    def __init__(self, factor=2, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, factor=factor)
+
+
 class Activation(Layer):
     """An activation function as a layer.
 
@@ -465,11 +1294,50 @@ class Activation(Layer):
     options = {"act": "word"}
     choices = {
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
     }
 
     def __init__(self, act, *, name=None, device=None, **unknown):
         super().__init__(unknown, name=name, device=device, act=act)
+
+
+class Glu(Layer):
+    """Gated linear unit: the first half of the last axis times act of the second.
+
+    Args:
+        act: activation
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "glu"
+    options = {"act": "word"}
+    choices = {
+        "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+    }
+
+    def __init__(self, act="sigmoid", *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, act=act)
+
+
+class Prelu(Layer):
+    """X for x > 0, else a trained slope times x.
+
+    Args:
+        slope: initial slope for negative x
+        shared: one slope for all channels instead of one each
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "prelu"
+    options = {"slope": "float", "shared": "bool"}
+
+    def __init__(self, slope=0.25, *, shared=False, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, slope=slope, shared=shared)
 
 
 class Dropout(Layer):
@@ -486,6 +1354,54 @@ class Dropout(Layer):
 
     def __init__(self, rate=0, *, name=None, device=None, **unknown):
         super().__init__(unknown, name=name, device=device, rate=rate)
+
+
+class SpatialDropout(Layer):
+    """Dropout of whole channels in training.
+
+    Args:
+        rate: fraction to drop in training
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "spatial_dropout"
+    options = {"rate": "float"}
+
+    def __init__(self, rate=0, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, rate=rate)
+
+
+class GaussianDropout(Layer):
+    """Multiply by normal numbers of mean 1 and deviation sqrt(rate / (1 - rate)) in training.
+
+    Args:
+        rate: fraction to drop in training
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "gaussian_dropout"
+    options = {"rate": "float"}
+
+    def __init__(self, rate=0, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, rate=rate)
+
+
+class GaussianNoise(Layer):
+    """Add normal numbers of mean 0 in training.
+
+    Args:
+        deviation: standard deviation of what is added
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "gaussian_noise"
+    options = {"deviation": "float"}
+
+    def __init__(self, deviation=0.1, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, deviation=deviation)
 
 
 class BatchNorm(Layer):
@@ -511,7 +1427,8 @@ class BatchNorm(Layer):
     }
     choices = {
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
         "over": ("batch", "lane"),
     }
 
@@ -566,6 +1483,39 @@ class RMSNorm(Layer):
     """
 
     kind = "rms_norm"
+    options = {"eps": "float"}
+
+    def __init__(self, eps=1e-05, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, eps=eps)
+
+
+class GroupNorm(Layer):
+    """Normalise each group of channels of a record, with scale and shift.
+
+    Args:
+        groups: groups of channels
+        eps: small constant added to the variance
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "group_norm"
+    options = {"groups": "int", "eps": "float"}
+
+    def __init__(self, groups=32, *, eps=1e-05, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, groups=groups, eps=eps)
+
+
+class InstanceNorm(Layer):
+    """Normalise each channel of a record, with scale and shift.
+
+    Args:
+        eps: small constant added to the variance
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "instance_norm"
     options = {"eps": "float"}
 
     def __init__(self, eps=1e-05, *, name=None, device=None, **unknown):
@@ -737,7 +1687,8 @@ class TransformerBlock(Layer):
     }
     choices = {
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
     }
 
     def __init__(
@@ -787,7 +1738,8 @@ class MLP(Layer):
     options = {"units": "list", "act": "word", "dropout": "float"}
     choices = {
         "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
-        "leaky_relu", "softplus", "softmax"),
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
     }
 
     def __init__(self, units, *, act="relu", dropout=0, name=None, device=None, **unknown):

@@ -24,7 +24,7 @@ class Residual(Layer):
         self,
         layers: Sequence[Layer] | None = None,
         *,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
         name: str | None = None,
         device: str | None = None,
     ) -> None: ...
@@ -49,7 +49,7 @@ class Dense(Layer):
         self,
         units: int,
         *,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
         no_bias: bool = False,
         init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
         init_a: float = 0,
@@ -74,6 +74,8 @@ class Conv2D(Layer):
         init_a: initializer's parameter: the constant, lower bound or mean
         init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
             0.05, standard deviation 0.02
+        dilation: distance of neighbouring taps in rows and columns
+        groups: groups of channels, each convolved separately
         name: name of the layer; default: its type and a number
         device: device, such as cpu:1; default: chosen by the strategy
     """
@@ -86,11 +88,13 @@ class Conv2D(Layer):
         stride: int | tuple[int, int] = 1,
         padding: Literal["valid", "same"] = "valid",
         pad: int | tuple[int, int] = 0,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
         no_bias: bool = False,
         init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
         init_a: float = 0,
         init_b: float = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
         name: str | None = None,
         device: str | None = None,
     ) -> None: ...
@@ -123,7 +127,225 @@ class DepthwiseConv2D(Layer):
         stride: int | tuple[int, int] = 1,
         padding: Literal["valid", "same"] = "valid",
         pad: int | tuple[int, int] = 0,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class SeparableConv2D(Layer):
+    """Depthwise 2-D convolution followed by a 1 x 1 convolution.
+
+    Args:
+        filters: number of output channels
+        kernel: height and width of the window: 3 or [3, 5]
+        stride: step of the window in rows and columns
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit zero padding on each side, in rows and columns; instead of padding
+        multiplier: filters per channel of the depthwise part
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        *,
+        kernel: int | tuple[int, int] = 3,
+        stride: int | tuple[int, int] = 1,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int | tuple[int, int] = 0,
+        multiplier: int = 1,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Conv2DTranspose(Layer):
+    """Transposed 2-D convolution: enlarges images.
+
+    Args:
+        filters: number of output channels
+        kernel: height and width of the window: 3 or [3, 5]
+        stride: factor by which the output is larger
+        padding: same: the output is exactly stride times as large
+        pad: rows and columns removed on each side of the output
+        extra: rows and columns added at the end of the output; below stride
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        *,
+        kernel: int | tuple[int, int] = 3,
+        stride: int | tuple[int, int] = 1,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int | tuple[int, int] = 0,
+        extra: int | tuple[int, int] = 0,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Conv1D(Layer):
+    """1-D convolution of sequences.
+
+    Args:
+        filters: number of output channels
+        kernel: width of the window
+        stride: step of the window
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit zero padding on both sides; instead of padding
+        causal: pad on the left only: a step depends on none after it
+        dilation: distance of neighbouring taps
+        groups: groups of channels, each convolved separately
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        *,
+        kernel: int = 3,
+        stride: int = 1,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int = 0,
+        causal: bool = False,
+        dilation: int = 1,
+        groups: int = 1,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Conv1DTranspose(Layer):
+    """Transposed 1-D convolution: lengthens sequences.
+
+    Args:
+        filters: number of output channels
+        kernel: width of the window
+        stride: factor by which the output is longer
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: entries removed on both sides of the output
+        extra: entries added at the end of the output; below stride
+        act: activation
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        *,
+        kernel: int = 3,
+        stride: int = 1,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int = 0,
+        extra: int = 0,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Swiglu(Layer):
+    """Gated feed-forward layer: (silu(x gate) * (x up)) down on the last axis.
+
+    Args:
+        hidden: hidden units
+        units: number of outputs; 0: as many as inputs
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        *,
+        units: int = 0,
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Geglu(Layer):
+    """Gated feed-forward layer: (gelu_erf(x gate) * (x up)) down on the last axis.
+
+    Args:
+        hidden: hidden units
+        units: number of outputs; 0: as many as inputs
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        *,
+        units: int = 0,
         no_bias: bool = False,
         init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
         init_a: float = 0,
@@ -194,6 +416,112 @@ class GlobalAvgPool2D(Layer):
 
 class GlobalMaxPool2D(Layer):
     """Global max pooling; the output is [batch, channels].
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class AdaptiveAvgPool2D(Layer):
+    """2-D average pooling to an output of a given size.
+
+    Args:
+        size: height and width of the output: 7 or [7, 5]
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        size: int | tuple[int, int],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class AdaptiveMaxPool2D(Layer):
+    """2-D max pooling to an output of a given size.
+
+    Args:
+        size: height and width of the output: 7 or [7, 5]
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        size: int | tuple[int, int],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class MaxPool1D(Layer):
+    """1-D max pooling.
+
+    Args:
+        size: width of the window
+        stride: step of the window; 0: its width
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit padding on both sides; padded entries are ignored
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        size: int = 2,
+        *,
+        stride: int = 0,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class AvgPool1D(Layer):
+    """1-D average pooling.
+
+    Args:
+        size: width of the window
+        stride: step of the window; 0: its width
+        padding: padding of the borders; same keeps the size at stride 1
+        pad: explicit padding on both sides; padded entries are ignored
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        size: int = 2,
+        *,
+        stride: int = 0,
+        padding: Literal["valid", "same"] = "valid",
+        pad: int = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GlobalAvgPool1D(Layer):
+    """Average over time; the output is [batch, channels].
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class GlobalMaxPool1D(Layer):
+    """Maximum over time; the output is [batch, channels].
 
     Args:
         name: name of the layer; default: its type and a number
@@ -279,6 +607,209 @@ class Concat(Layer):
     ) -> None: ...
 
 
+class Multiply(Layer):
+    """Multiply the inputs element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Subtract(Layer):
+    """The first input minus the second.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Average(Layer):
+    """The mean of the inputs, element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Maximum(Layer):
+    """The largest of the inputs, element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Minimum(Layer):
+    """The smallest of the inputs, element by element.
+
+    Args:
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(self, *, name: str | None = None, device: str | None = None) -> None: ...
+
+
+class Dot(Layer):
+    """Dot products of two inputs along the last axis.
+
+    Args:
+        normalise: scale the vectors to length 1 first: cosine similarity
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        normalise: bool = False,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Repeat(Layer):
+    """Repeat each record along a new axis: [batch, ...] becomes [batch, times, ...].
+
+    Args:
+        times: how many times
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        times: int,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class ZeroPad(Layer):
+    """Add zeros around the axes between batch and channels.
+
+    Args:
+        pad: entries on each side: 1 for all sides, [1, 2] by axis, [1, 1, 2, 2] before and after
+            each
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        pad: Sequence[int],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Crop(Layer):
+    """Remove entries at the borders of the axes between batch and channels.
+
+    Args:
+        pad: entries on each side: 1 for all sides, [1, 2] by axis, [1, 1, 2, 2] before and after
+            each
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        pad: Sequence[int],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Upsample2D(Layer):
+    """Enlarge images by whole factors.
+
+    Args:
+        factor: factor of the height and the width
+        mode: repeat pixels, or interpolate between their centres
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        factor: int | tuple[int, int] = 2,
+        *,
+        mode: Literal["nearest", "bilinear"] = "nearest",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Upsample1D(Layer):
+    """Repeat each step of a sequence.
+
+    Args:
+        factor: factor
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        factor: int = 2,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class PixelShuffle(Layer):
+    """Move channels to pixels: [b, h, w, c f f] becomes [b, h f, w f, c].
+
+    Args:
+        factor: factor
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        factor: int = 2,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class PixelUnshuffle(Layer):
+    """Move pixels to channels: [b, h f, w f, c] becomes [b, h, w, c f f].
+
+    Args:
+        factor: factor
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        factor: int = 2,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
 class Activation(Layer):
     """An activation function as a layer.
 
@@ -290,8 +821,46 @@ class Activation(Layer):
 
     def __init__(
         self,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"],
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"],
         *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Glu(Layer):
+    """Gated linear unit: the first half of the last axis times act of the second.
+
+    Args:
+        act: activation
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "sigmoid",
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Prelu(Layer):
+    """X for x > 0, else a trained slope times x.
+
+    Args:
+        slope: initial slope for negative x
+        shared: one slope for all channels instead of one each
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        slope: float = 0.25,
+        *,
+        shared: bool = False,
         name: str | None = None,
         device: str | None = None,
     ) -> None: ...
@@ -309,6 +878,60 @@ class Dropout(Layer):
     def __init__(
         self,
         rate: float = 0,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class SpatialDropout(Layer):
+    """Dropout of whole channels in training.
+
+    Args:
+        rate: fraction to drop in training
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        rate: float = 0,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GaussianDropout(Layer):
+    """Multiply by normal numbers of mean 1 and deviation sqrt(rate / (1 - rate)) in training.
+
+    Args:
+        rate: fraction to drop in training
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        rate: float = 0,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GaussianNoise(Layer):
+    """Add normal numbers of mean 0 in training.
+
+    Args:
+        deviation: standard deviation of what is added
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        deviation: float = 0.1,
         *,
         name: str | None = None,
         device: str | None = None,
@@ -333,7 +956,7 @@ class BatchNorm(Layer):
         eps: float = 1e-05,
         *,
         momentum: float = 0.9,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "linear",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
         zero_scale: bool = False,
         over: Literal["batch", "lane"] = "batch",
         name: str | None = None,
@@ -363,6 +986,44 @@ class LayerNorm(Layer):
 
 class RMSNorm(Layer):
     """RMS normalisation over the last axis, with scale.
+
+    Args:
+        eps: small constant added to the variance
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        eps: float = 1e-05,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GroupNorm(Layer):
+    """Normalise each group of channels of a record, with scale and shift.
+
+    Args:
+        groups: groups of channels
+        eps: small constant added to the variance
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        groups: int = 32,
+        *,
+        eps: float = 1e-05,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class InstanceNorm(Layer):
+    """Normalise each channel of a record, with scale and shift.
 
     Args:
         eps: small constant added to the variance
@@ -484,7 +1145,7 @@ class TransformerBlock(Layer):
         no_causal: bool = False,
         no_bias: bool = False,
         rms: bool = False,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "gelu",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "gelu",
         dropout: float = 0,
         depth: float = 1,
         name: str | None = None,
@@ -507,7 +1168,7 @@ class MLP(Layer):
         self,
         units: Sequence[int],
         *,
-        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax"] = "relu",
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "relu",
         dropout: float = 0,
         name: str | None = None,
         device: str | None = None,

@@ -20,6 +20,7 @@ __all__ = [
     "clip",
     "concat",
     "conv2d",
+    "conv2d_transpose",
     "cos",
     "count",
     "cross_entropy",
@@ -34,12 +35,16 @@ __all__ = [
     "expand_dims",
     "flatten",
     "gather",
+    "gaussian_noise",
     "gelu",
     "gelu_erf",
     "global_avg_pool2d",
     "global_max_pool2d",
+    "glu",
     "greater",
     "greater_equal",
+    "hard_sigmoid",
+    "hard_swish",
     "identity",
     "label_rank",
     "layer_norm",
@@ -60,19 +65,23 @@ __all__ = [
     "mean",
     "min",
     "minimum",
+    "mish",
     "mul",
     "neg",
     "not_equal",
     "one_hot",
     "pad",
     "pow",
+    "prelu",
     "print",
     "relu",
+    "relu6",
     "reshape",
     "rms_norm",
     "rsqrt",
     "scale",
     "scatter_add",
+    "selu",
     "sigmoid",
     "sign",
     "silu",
@@ -80,6 +89,7 @@ __all__ = [
     "slice",
     "softmax",
     "softplus",
+    "softsign",
     "split",
     "sqrt",
     "square",
@@ -189,6 +199,36 @@ def silu(x):
 def softplus(x):
     """log(1 + e^x)."""
     return _call("tt_softplus", (x,))
+
+
+def selu(x):
+    """1.0507 x for x > 0, else 1.7581 (e^x - 1)."""
+    return _call("tt_selu", (x,))
+
+
+def relu6(x):
+    """min(6, max(0, x))."""
+    return _call("tt_relu6", (x,))
+
+
+def mish(x):
+    """x tanh(softplus(x))."""
+    return _call("tt_mish", (x,))
+
+
+def hard_sigmoid(x):
+    """min(1, max(0, x / 6 + 1/2))."""
+    return _call("tt_hard_sigmoid", (x,))
+
+
+def hard_swish(x):
+    """x hard_sigmoid(x)."""
+    return _call("tt_hard_swish", (x,))
+
+
+def softsign(x):
+    """x / (1 + |x|)."""
+    return _call("tt_softsign", (x,))
 
 
 def square(x):
@@ -341,6 +381,16 @@ def activation(x, act):
     return _call("tt_activation", (x, act))
 
 
+def glu(x, act):
+    """Gated linear unit: a act(b), a and b the halves of the last axis. GLU has act TT_SIGMOID."""
+    return _call("tt_glu", (x, act))
+
+
+def prelu(x, slope):
+    """X > 0 ? x : slope x; slope is a tensor that broadcasts to x."""
+    return _call("tt_prelu", (x, slope))
+
+
 def sum(x, *, axis=None, keep_dims=None):
     """sum over axes."""
     return _call("tt_sum_with", (x,), axis=axis, keep_dims=keep_dims)
@@ -388,7 +438,18 @@ def matmul(a, b, *, transpose_a=None, transpose_b=None, bias=None, act=None):
     )
 
 
-def conv2d(x, w, *, stride=None, padding=None, pad=None, bias=None, act=None):
+def conv2d(
+    x,
+    w,
+    *,
+    stride=None,
+    padding=None,
+    pad=None,
+    bias=None,
+    act=None,
+    dilation=None,
+    groups=None,
+):
     """2-D convolution of x [batch, h, w, cin] with w [kh, kw, cin, cout], with optional bias and
     act."""
     return _call(
@@ -399,10 +460,23 @@ def conv2d(x, w, *, stride=None, padding=None, pad=None, bias=None, act=None):
         pad=pad,
         bias=bias,
         act=act,
+        dilation=dilation,
+        groups=groups,
     )
 
 
-def depthwise_conv2d(x, w, *, stride=None, padding=None, pad=None, bias=None, act=None):
+def depthwise_conv2d(
+    x,
+    w,
+    *,
+    stride=None,
+    padding=None,
+    pad=None,
+    bias=None,
+    act=None,
+    dilation=None,
+    groups=None,
+):
     """depthwise 2-D convolution of x with w [kh, kw, c, m], with optional bias and act."""
     return _call(
         "tt_depthwise_conv2d_with",
@@ -410,6 +484,23 @@ def depthwise_conv2d(x, w, *, stride=None, padding=None, pad=None, bias=None, ac
         stride=stride,
         padding=padding,
         pad=pad,
+        bias=bias,
+        act=act,
+        dilation=dilation,
+        groups=groups,
+    )
+
+
+def conv2d_transpose(x, w, *, stride=None, padding=None, pad=None, extra=None, bias=None, act=None):
+    """Transposed convolution: what conv2d's gradient does with dy. x is [batch, h, w, cin], w is
+    [kh, kw, cout, cin]; the output has (h - 1) stride + kh - padding + extra rows."""
+    return _call(
+        "tt_conv2d_transpose_with",
+        (x, w),
+        stride=stride,
+        padding=padding,
+        pad=pad,
+        extra=extra,
         bias=bias,
         act=act,
     )
@@ -573,6 +664,11 @@ def expand_dims(x, axis):
 def dropout(x, rate):
     """dropout: zeroes random elements and scales the others."""
     return _call("tt_dropout", (x, rate))
+
+
+def gaussian_noise(x, deviation):
+    """adds normal random numbers."""
+    return _call("tt_gaussian_noise", (x, deviation))
 
 
 def attention(q, k, v, *, heads=None, kv_heads=None, causal=None, scale=None, mask=None):

@@ -59,6 +59,24 @@ def silu(x: TensorLike) -> Tensor: ...
 def softplus(x: TensorLike) -> Tensor: ...
 
 
+def selu(x: TensorLike) -> Tensor: ...
+
+
+def relu6(x: TensorLike) -> Tensor: ...
+
+
+def mish(x: TensorLike) -> Tensor: ...
+
+
+def hard_sigmoid(x: TensorLike) -> Tensor: ...
+
+
+def hard_swish(x: TensorLike) -> Tensor: ...
+
+
+def softsign(x: TensorLike) -> Tensor: ...
+
+
 def square(x: TensorLike) -> Tensor: ...
 
 
@@ -149,6 +167,12 @@ def sum_like(x: TensorLike, like: TensorLike) -> Tensor: ...
 def activation(x: TensorLike, act: str) -> Tensor: ...
 
 
+def glu(x: TensorLike, act: str) -> Tensor: ...
+
+
+def prelu(x: TensorLike, slope: TensorLike) -> Tensor: ...
+
+
 def sum(
     x: TensorLike,
     *,
@@ -220,6 +244,8 @@ def conv2d(
     pad: int | None = None,
     bias: TensorLike | None = None,
     act: str | None = None,
+    dilation: int | None = None,
+    groups: int | None = None,
 ) -> Tensor: ...
 
 
@@ -230,6 +256,21 @@ def depthwise_conv2d(
     stride: int | None = None,
     padding: str | None = None,
     pad: int | None = None,
+    bias: TensorLike | None = None,
+    act: str | None = None,
+    dilation: int | None = None,
+    groups: int | None = None,
+) -> Tensor: ...
+
+
+def conv2d_transpose(
+    x: TensorLike,
+    w: TensorLike,
+    *,
+    stride: int | None = None,
+    padding: str | None = None,
+    pad: int | None = None,
+    extra: int | None = None,
     bias: TensorLike | None = None,
     act: str | None = None,
 ) -> Tensor: ...
@@ -351,6 +392,9 @@ def expand_dims(x: TensorLike, axis: int) -> Tensor: ...
 
 
 def dropout(x: TensorLike, rate: float) -> Tensor: ...
+
+
+def gaussian_noise(x: TensorLike, deviation: float) -> Tensor: ...
 
 
 def attention(

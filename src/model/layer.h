@@ -8,6 +8,7 @@
 #define TUTTI_MODEL_LAYER_H
 
 #include "model/model.h"
+#include <tutti/layers.h>
 
 // Words of job files, in the order of the enums.
 extern const char *const tti_act_words[], *const tti_padding_words[], *const tti_init_words[],
@@ -52,7 +53,8 @@ extern const char *const tti_act_words[], *const tti_padding_words[], *const tti
 
 extern const tti_layer_def tti_kind_tied_dense; // of gpt; no job names it
 
-#define TTI_MAX_WIDTH 1e9 // of units, filters, vocabularies
+#define TTI_MAX_WIDTH 1e9  // of units, filters, vocabularies
+#define TTI_MAX_SIDE  4096 // of a window, a stride, a padding
 
 // A weight as x needs it: kept in f32 (f64 where x is f64), cast to the type of x.
 tt_tensor *tti_weight_for(tt_build *b, tt_tensor *x, const char *name, tt_shape shape,
@@ -81,5 +83,54 @@ void tti_weight_names(const char *name, char weight[TTI_NAME_MAX], char bias[TTI
 // True if x is a float [batch, ...] of at least this rank with a closed last axis; else recorded,
 // saying what must be there: "[batch, ..., features]".
 bool tti_x_check(tt_build *b, const tt_tensor *x, int rank, const char *wanted) TTI_CHECKED;
+
+/*
+ * Images and sequences of floats: [batch, height, width, channels], [batch, time, channels]. False:
+ * recorded, saying what to do about one without channels.
+ */
+bool tti_layer_image_check(tt_build *b, const tt_tensor *x) TTI_CHECKED;
+bool tti_layer_sequence_check(tt_build *b, const tt_tensor *x) TTI_CHECKED;
+// Padding in rows and columns on each side, instead of a rule: not both.
+bool tti_layer_pad_check(tt_build *b, tt_padding padding, const int pad[2]) TTI_CHECKED;
+// That groups divide channels and filters.
+bool tti_layer_groups_check(tt_build *b, int groups, int64_t channels, int64_t filters) TTI_CHECKED;
+tt_padding tti_layer_pad_rule(tt_padding padding, const int pad[2]);
+// A row of an int, of a pair.
+#define TTI_INT_ROW(type, field, standard, least, help)                                         \
+    {                                                                                           \
+#field, TT_OPT_INT32, (standard), (help), offsetof(type, field), (least), TTI_MAX_SIDE, \
+            NULL                                                                                \
+    }
+#define TTI_PAIR_ROW(type, field, standard, least, help)                                       \
+    {                                                                                          \
+#field, TT_OPT_PAIR, (standard), (help), offsetof(type, field), (least), TTI_MAX_SIDE, \
+            NULL                                                                               \
+    }
+#define TTI_FILTERS_ROW(type)                                                                   \
+    {                                                                                           \
+        "filters", TT_OPT_INT32, NULL, "number of output channels", offsetof(type, filters), 1, \
+            TTI_MAX_WIDTH, NULL                                                                 \
+    }
+#define TTI_PADDING_ROW(type)                                                                      \
+    {                                                                                              \
+        "padding", TT_OPT_ENUM, "valid",                                                           \
+            "padding of the borders; same keeps the size at stride 1", offsetof(type, padding), 0, \
+            0, tti_padding_words                                                                   \
+    }
+// The record of a kind with one input and its call, tt_layer_NAME_with().
+#define TTI_LAYER(name_, type_, options_, main_, build_, help_)        \
+    const tti_layer_def tti_kind_##name_ = {                           \
+        .name = #name_,                                                \
+        .help = help_,                                                 \
+        .options = options_,                                           \
+        .size = sizeof(type_),                                         \
+        .common = offsetof(type_, name),                               \
+        .main = main_,                                                 \
+        .build = build_,                                               \
+    };                                                                 \
+    tt_tensor *tt_layer_##name_##_with(tt_model *m, const type_ *opts) \
+    {                                                                  \
+        return tti_layer_call(m, &tti_kind_##name_, opts);             \
+    }
 
 #endif

@@ -3,10 +3,8 @@
  */
 #include "model/layer.h"
 
-#define MAX_SIDE 4096 // of a window, a stride, a padding
-
 // An image of floats; the message says what to do about one without channels.
-static bool image_check(tt_build *b, const tt_tensor *x)
+bool tti_layer_image_check(tt_build *b, const tt_tensor *x)
 {
     char text[TT_SHAPE_TEXT];
     const tt_shape *s = &x->shape;
@@ -28,8 +26,28 @@ static bool image_check(tt_build *b, const tt_tensor *x)
     return tti_x_check(b, x, 4, "[batch, height, width, channels]");
 }
 
+bool tti_layer_sequence_check(tt_build *b, const tt_tensor *x)
+{
+    char text[TT_SHAPE_TEXT];
+    const tt_shape *s = &x->shape;
+    if (s->rank == 2 && s->dim[1] > 0) {
+        (void)TT_FAIL(
+            b->model->ctx, TT_ESHAPE,
+            "x is %s, which has no channels; make the input {%lld, 1} or add a reshape to "
+            "[%lld, 1] before it",
+            tt_shape_text(s, text), (long long)s->dim[1], (long long)s->dim[1]);
+        return false;
+    }
+    if (s->rank > 3) {
+        (void)TT_FAIL(b->model->ctx, TT_ESHAPE, "x is %s; it must be [batch, time, channels]",
+                      tt_shape_text(s, text));
+        return false;
+    }
+    return tti_x_check(b, x, 3, "[batch, time, channels]");
+}
+
 // Rows and columns on each side, instead of a rule.
-static bool pad_check(tt_build *b, tt_padding padding, const int pad[2])
+bool tti_layer_pad_check(tt_build *b, tt_padding padding, const int pad[2])
 {
     if (padding == TT_VALID || (pad[0] == 0 && pad[1] == 0))
         return true;
@@ -38,7 +56,7 @@ static bool pad_check(tt_build *b, tt_padding padding, const int pad[2])
     return false;
 }
 
-static tt_padding pad_rule(tt_padding padding, const int pad[2])
+tt_padding tti_layer_pad_rule(tt_padding padding, const int pad[2])
 {
     return pad[0] != 0 || pad[1] != 0 ? TT_EXPLICIT : padding;
 }
@@ -52,7 +70,7 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
      "height and width of the window: 3 or [3, 5]",                                         \
      offsetof(tt_layer_conv2d_opts, kernel),                                                \
      1,                                                                                     \
-     MAX_SIDE,                                                                              \
+     TTI_MAX_SIDE,                                                                          \
      NULL},                                                                                 \
         {"stride",                                                                          \
          TT_OPT_PAIR,                                                                       \
@@ -60,7 +78,7 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
          "step of the window in rows and columns",                                          \
          offsetof(tt_layer_conv2d_opts, stride),                                            \
          1,                                                                                 \
-         MAX_SIDE,                                                                          \
+         TTI_MAX_SIDE,                                                                      \
          NULL},                                                                             \
         {"padding",                                                                         \
          TT_OPT_ENUM,                                                                       \
@@ -76,29 +94,48 @@ static tt_padding pad_rule(tt_padding padding, const int pad[2])
          "explicit zero padding on each side, in rows and columns; instead of padding",     \
          offsetof(tt_layer_conv2d_opts, pad),                                               \
          0,                                                                                 \
-         MAX_SIDE,                                                                          \
+         TTI_MAX_SIDE,                                                                      \
          NULL},                                                                             \
         TTI_ACT_ROW(tt_layer_conv2d_opts, "linear"), TTI_NO_BIAS_ROW(tt_layer_conv2d_opts), \
-        TTI_INIT_ROWS(tt_layer_conv2d_opts, "glorot_uniform"), TT_OPTION_END
+        TTI_INIT_ROWS(tt_layer_conv2d_opts, "glorot_uniform")
 
 static const tt_option conv_options[] = {
     {"filters", TT_OPT_INT32, NULL, "number of output channels",
      offsetof(tt_layer_conv2d_opts, filters), 1, TTI_MAX_WIDTH, NULL},
     CONV_ROWS,
+    {"dilation", TT_OPT_PAIR, "1", "distance of neighbouring taps in rows and columns",
+     offsetof(tt_layer_conv2d_opts, dilation), 1, TTI_MAX_SIDE, NULL},
+    {"groups", TT_OPT_INT32, "1", "groups of channels, each convolved separately",
+     offsetof(tt_layer_conv2d_opts, groups), 1, TTI_MAX_WIDTH, NULL},
+    TT_OPTION_END,
 };
 
 static const tt_option depthwise_options[] = {
     {"filters", TT_OPT_INT32, "1", "number of filters per input channel",
      offsetof(tt_layer_conv2d_opts, filters), 1, TTI_MAX_WIDTH, NULL},
     CONV_ROWS,
+    TT_OPTION_END,
 };
+
+bool tti_layer_groups_check(tt_build *b, int groups, int64_t channels, int64_t filters)
+{
+    if (groups > 0 && channels % groups == 0 && filters % groups == 0)
+        return true;
+    (void)TT_FAIL(b->model->ctx, TT_EINVAL,
+                  "groups is %d; it must divide the %lld channels of x and the %lld filters",
+                  groups, (long long)channels, (long long)filters);
+    return false;
+}
 
 static tt_tensor *conv(tt_build *b, const tt_layer_conv2d_opts *o, tt_tensor *x, bool depthwise)
 {
-    if (!image_check(b, x) || !pad_check(b, o->padding, o->pad))
+    if (!tti_layer_image_check(b, x) || !tti_layer_pad_check(b, o->padding, o->pad))
         return NULL;
     int64_t channels = x->shape.dim[3], out = o->filters * (depthwise ? channels : 1);
-    tt_shape shape = TT_SHAPE(o->kernel[0], o->kernel[1], channels, o->filters);
+    int groups = depthwise ? 1 : o->groups;
+    if (!tti_layer_groups_check(b, groups, channels, o->filters))
+        return NULL;
+    tt_shape shape = TT_SHAPE(o->kernel[0], o->kernel[1], channels / groups, o->filters);
     double window = (double)o->kernel[0] * o->kernel[1];
     tt_init init = depthwise ? tti_init_with_fans(o->init, window, window * o->filters) : o->init;
     tt_tensor *w = tti_weight_for(b, x, "weight", shape, init), *bias = NULL;
@@ -108,10 +145,12 @@ static tt_tensor *conv(tt_build *b, const tt_layer_conv2d_opts *o, tt_tensor *x,
         return NULL;
     tt_conv2d_opts c = {.opts_size = sizeof(c),
                         .stride = {o->stride[0], o->stride[1]},
-                        .padding = pad_rule(o->padding, o->pad),
+                        .padding = tti_layer_pad_rule(o->padding, o->pad),
                         .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]},
                         .bias = bias,
-                        .act = tti_act_inside(o->act)};
+                        .act = tti_act_inside(o->act),
+                        .dilation = {o->dilation[0], o->dilation[1]},
+                        .groups = groups};
     tt_tensor *y = depthwise ? tt_depthwise_conv2d_with(b->graph, x, w, &c)
                              : tt_conv2d_with(b->graph, x, w, &c);
     return tti_act_after(b->graph, y, o->act);
@@ -165,27 +204,27 @@ tt_tensor *tt_layer_depthwise_conv2d_with(tt_model *m, const tt_layer_conv2d_opt
 
 static const tt_option pool_options[] = {
     {"size", TT_OPT_PAIR, "2", "height and width of the window: 3 or [3, 5]",
-     offsetof(tt_layer_max_pool2d_opts, size), 1, MAX_SIDE, NULL},
+     offsetof(tt_layer_max_pool2d_opts, size), 1, TTI_MAX_SIDE, NULL},
     {"stride", TT_OPT_PAIR, "0", "step of the window in rows and columns; 0: the window's size",
-     offsetof(tt_layer_max_pool2d_opts, stride), 0, MAX_SIDE, NULL},
+     offsetof(tt_layer_max_pool2d_opts, stride), 0, TTI_MAX_SIDE, NULL},
     {"padding", TT_OPT_ENUM, "valid",
      "padding of the borders; same keeps the image size at stride 1",
      offsetof(tt_layer_max_pool2d_opts, padding), 0, 0, tti_padding_words},
     {"pad", TT_OPT_PAIR, "0",
      "explicit padding on each side, in rows and columns; padded entries are ignored",
-     offsetof(tt_layer_max_pool2d_opts, pad), 0, MAX_SIDE, NULL},
+     offsetof(tt_layer_max_pool2d_opts, pad), 0, TTI_MAX_SIDE, NULL},
     TT_OPTION_END,
 };
 
 static tt_tensor *pool(tt_build *b, const tt_layer_max_pool2d_opts *o, tt_tensor *x, bool max)
 {
-    if (!image_check(b, x) || !pad_check(b, o->padding, o->pad))
+    if (!tti_layer_image_check(b, x) || !tti_layer_pad_check(b, o->padding, o->pad))
         return NULL;
     tt_pool_opts p = {.opts_size = sizeof(p),
                       .size = {o->size[0], o->size[1]},
                       .stride = {o->stride[0] == 0 ? o->size[0] : o->stride[0],
                                  o->stride[1] == 0 ? o->size[1] : o->stride[1]},
-                      .padding = pad_rule(o->padding, o->pad),
+                      .padding = tti_layer_pad_rule(o->padding, o->pad),
                       .pad = {o->pad[0], o->pad[0], o->pad[1], o->pad[1]}};
     return max ? tt_max_pool2d_with(b->graph, x, &p) : tt_avg_pool2d_with(b->graph, x, &p);
 }
@@ -205,13 +244,13 @@ static tt_tensor *avg_pool_build(tt_build *b, const void *opts, tt_tensor *const
 static tt_tensor *global_avg_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)opts, (void)n_in;
-    return image_check(b, in[0]) ? tt_global_avg_pool2d(b->graph, in[0]) : NULL;
+    return tti_layer_image_check(b, in[0]) ? tt_global_avg_pool2d(b->graph, in[0]) : NULL;
 }
 
 static tt_tensor *global_max_build(tt_build *b, const void *opts, tt_tensor *const *in, int n_in)
 {
     (void)opts, (void)n_in;
-    return image_check(b, in[0]) ? tt_global_max_pool2d(b->graph, in[0]) : NULL;
+    return tti_layer_image_check(b, in[0]) ? tt_global_max_pool2d(b->graph, in[0]) : NULL;
 }
 
 #define POOL_KIND(name_, help_, build_)                     \

@@ -37,8 +37,10 @@ const tti_layer_def *tti_layer_find_built(const char *kind)
     return def != NULL && def->expand == NULL ? def : NULL;
 }
 
-const char *const tti_act_words[] = {"linear", "relu", "gelu",       "gelu_erf", "sigmoid", "tanh",
-                                     "silu",   "elu",  "leaky_relu", "softplus", "softmax", NULL};
+const char *const tti_act_words[] = {
+    "linear", "relu", "gelu",         "gelu_erf",   "sigmoid",  "tanh",
+    "silu",   "elu",  "leaky_relu",   "softplus",   "softmax",  "selu",
+    "relu6",  "mish", "hard_sigmoid", "hard_swish", "softsign", NULL};
 const char *const tti_padding_words[] = {"valid", "same", NULL};
 const char *const tti_init_words[] = {
     "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",

@@ -20,7 +20,7 @@ typedef struct tti_layer tti_layer;
 typedef enum tti_torch {
     TTI_TORCH_SAME = 0,
     TTI_TORCH_MATRIX,    // those of rank 2: [in, out] here, [out, in] there
-    TTI_TORCH_KERNEL,    // those of rank 4: convolutions
+    TTI_TORCH_KERNEL,    // those of rank 4 and 3: convolutions
     TTI_TORCH_DEPTHWISE, //
     TTI_TORCH_FEATURES,  // those of rank 1 have one number for each feature of the input
 } tti_torch;

@@ -64,6 +64,11 @@ bool tti_torch_form(tt_model *m, const tti_weight *w, tti_form *f)
         memcpy(f->perm, (int[]){2, 3, 1, 0}, 4 * sizeof(int));
         return true;
     }
+    if (def->torch == TTI_TORCH_KERNEL && s->rank == 3) {
+        f->file = f->view = TT_SHAPE(s->dim[2], s->dim[1], s->dim[0]);
+        memcpy(f->perm, (int[]){2, 1, 0}, 3 * sizeof(int));
+        return true;
+    }
     if (def->torch == TTI_TORCH_DEPTHWISE && s->rank == 4) {
         f->file = TT_SHAPE(s->dim[2] * s->dim[3], 1, s->dim[0], s->dim[1]);
         f->view = TT_SHAPE(s->dim[2], s->dim[3], s->dim[0], s->dim[1]);

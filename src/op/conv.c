@@ -1,6 +1,7 @@
 /*
  * conv.c - 2-D convolution of images [batch, h, w, c_in] with w [kh, kw, c_in, c_out]. Shape rules:
- * conv_shape.c; builders: conv_with.c; how kernels run: conv_plan.c; kernels: conv_cpu.c, conv_dw_cpu.c.
+ * conv_shape.c; builders: conv_with.c; how kernels run: conv_plan.c; kernels: conv_cpu.c,
+ * conv_dw_cpu.c.
  *
  *   z[n, i, j, o]  = sum over (kh, kw, c) of x[n, i sh - pt + kh, j sw - pl + kw, c] w[..., c, o]
  *   y              = act(z + bias)

@@ -105,13 +105,24 @@ typedef struct tt_metric {
 
 typedef enum tt_schedule_kind {
     TT_LR_CONSTANT = 0,
-    TT_LR_STEP = 1,        // multiply by factor every `every` steps
-    TT_LR_EXPONENTIAL = 2, // decay by factor per `every` steps, continuously
-    TT_LR_COSINE = 3,      // cosine decay to final (a fraction) at `steps`
-    TT_LR_LINEAR = 4,      // linear decay to final
-    TT_LR_ONE_CYCLE = 5,   // from 1/25 up to 1 at peak * steps, then down to final, by cosine
-    TT_LR_CUSTOM = 6,      // fn
+    TT_LR_STEP = 1,             // multiply by factor every `every` steps
+    TT_LR_EXPONENTIAL = 2,      // decay by factor per `every` steps, continuously
+    TT_LR_COSINE = 3,           // cosine decay to final (a fraction) at `steps`
+    TT_LR_LINEAR = 4,           // linear decay to final
+    TT_LR_ONE_CYCLE = 5,        // from 1/25 up to 1 at peak * steps, then down to final, by cosine
+    TT_LR_CUSTOM = 6,           // fn
+    TT_LR_PIECEWISE = 7,        // the factors of pieces
+    TT_LR_POLYNOMIAL = 8,       // (1 - x)^power to final, x the part of the steps that is over
+    TT_LR_INVERSE_TIME = 9,     // 1 / (1 + factor t / every)
+    TT_LR_COSINE_RESTARTS = 10, // cosine decay to final, begun again after `every` steps
+    TT_LR_WSD = 11,             // warmup, stable, decay: 1, then down to final over the last steps
 } tt_schedule_kind;
+// How TT_LR_WSD decays; y is the part of the decay that is over.
+typedef enum tt_decay_shape {
+    TT_DECAY_LINEAR = 0, // 1 - y
+    TT_DECAY_COSINE = 1, // (1 + cos(pi y)) / 2
+    TT_DECAY_SQRT = 2,   // 1 - sqrt(y)
+} tt_decay_shape;
 /*
  * A schedule of your own: the factor on the learning rate at a step, counted from 0 after the
  * warmup, of steps in total (0: unknown). It must be finite and not negative, and depend on its
@@ -124,20 +135,33 @@ typedef struct tt_schedule {
     int64_t warmup; // steps of linear warmup before the schedule begins
     int64_t steps;  // last step of the schedule, warmup included; default: that of the fit;
                     // required with tt_train_step()
-    double final;   // cosine, linear: default 0; one_cycle: 1e-4; TT_ZERO: 0
-    double factor;  // step: default 0.1; exponential: 0.95
-    int64_t every;  // step, exponential: default 1000
+    double final;   // cosine, linear, polynomial, cosine_restarts, wsd: default 0; one_cycle: 1e-4;
+                    // TT_ZERO: 0
+    double factor;  // step: default 0.1; exponential: 0.95; inverse_time, cosine_restarts (factor
+                    // on the rate at each restart): 1
+    int64_t every;  // step, exponential, inverse_time, cosine_restarts (first period): default 1000
     double peak;    // one_cycle: default 0.3
 
     tt_schedule_fn fn; // TT_LR_CUSTOM
     void *user;        // passed to fn, while the model is compiled with it
+
+    const char *pieces; // piecewise: "1000=0.5, 2000=0.1": from step 1000 on the factor is 0.5
+    double power;       // polynomial: default 1
+    double grow;        // cosine_restarts: each period is this many times the one before; default 1
+    double decay;       // wsd: fraction of the steps at the end that decay; default 0.2
+    tt_decay_shape shape; // wsd
 } tt_schedule;
-#define tt_schedule(...)    TT_OPTS(tt_schedule, __VA_ARGS__)
-#define tt_cosine(...)      tt_schedule(.kind = TT_LR_COSINE, __VA_ARGS__)
-#define tt_linear(...)      tt_schedule(.kind = TT_LR_LINEAR, __VA_ARGS__)
-#define tt_one_cycle(...)   tt_schedule(.kind = TT_LR_ONE_CYCLE, __VA_ARGS__)
-#define tt_step_decay(...)  tt_schedule(.kind = TT_LR_STEP, __VA_ARGS__)
-#define tt_exponential(...) tt_schedule(.kind = TT_LR_EXPONENTIAL, __VA_ARGS__)
+#define tt_schedule(...)        TT_OPTS(tt_schedule, __VA_ARGS__)
+#define tt_cosine(...)          tt_schedule(.kind = TT_LR_COSINE, __VA_ARGS__)
+#define tt_linear(...)          tt_schedule(.kind = TT_LR_LINEAR, __VA_ARGS__)
+#define tt_one_cycle(...)       tt_schedule(.kind = TT_LR_ONE_CYCLE, __VA_ARGS__)
+#define tt_step_decay(...)      tt_schedule(.kind = TT_LR_STEP, __VA_ARGS__)
+#define tt_exponential(...)     tt_schedule(.kind = TT_LR_EXPONENTIAL, __VA_ARGS__)
+#define tt_piecewise(...)       tt_schedule(.kind = TT_LR_PIECEWISE, __VA_ARGS__)
+#define tt_polynomial(...)      tt_schedule(.kind = TT_LR_POLYNOMIAL, __VA_ARGS__)
+#define tt_inverse_time(...)    tt_schedule(.kind = TT_LR_INVERSE_TIME, __VA_ARGS__)
+#define tt_cosine_restarts(...) tt_schedule(.kind = TT_LR_COSINE_RESTARTS, __VA_ARGS__)
+#define tt_wsd(...)             tt_schedule(.kind = TT_LR_WSD, __VA_ARGS__)
 // The factor on the learning rate at a step of total; the same bits on every machine. NaN if s is
 // not a schedule.
 TT_API double tt_schedule_at(const tt_schedule *s, int64_t step, int64_t total);

@@ -34,6 +34,7 @@ static tt_status keep_texts(tti_step *s)
     at[n++] = &s->opts.freeze;
     at[n++] = &s->opts.recompute;
     at[n++] = &s->rule.o.no_decay;
+    at[n++] = &s->rule.schedule.pieces;
     for (int i = 0; i < s->n_losses; i++) {
         at[n++] = &s->given_losses[i].output;
         at[n++] = &s->given_losses[i].target;

@@ -131,6 +131,8 @@ static tt_status fill_schedule(tt_ctx *ctx, tt_schedule *s, bool exact)
         return TT_FAIL(ctx, TT_EINVAL, "schedule: kind TT_LR_CUSTOM needs a function: fn is NULL");
     if (s->kind == TT_LR_CUSTOM)
         return TT_OK;
+    if (s->kind == TT_LR_PIECEWISE)
+        TT_TRY(tti_schedule_check_pieces(ctx, s));
     for (int i = 0; tti_schedule_at(i) != NULL; i++)
         if (tti_schedule_at(i)->kind == s->kind)
             return fill_rows(ctx, exact, tti_schedule_at(i)->options, s, tti_schedule_at(i)->name);

@@ -24,6 +24,8 @@ typedef struct tti_schedule_def {
 } tti_schedule_def;
 const tti_schedule_def *tti_schedule_at(int i);
 const tti_schedule_def *tti_schedule_find(const char *name);
+// Refuses the text of a piecewise schedule that cannot be read.
+tt_status tti_schedule_check_pieces(tt_ctx *ctx, const tt_schedule *s) TTI_CHECKED;
 
 // Zero fields of a program's value become the kind's defaults; bounds are checked.
 /*

@@ -142,7 +142,8 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
 static tt_status check_schedule(tt_model *m)
 {
     const tt_schedule *s = &m->step->rule.schedule;
-    bool ends = s->kind == TT_LR_COSINE || s->kind == TT_LR_LINEAR || s->kind == TT_LR_ONE_CYCLE;
+    bool ends = s->kind == TT_LR_COSINE || s->kind == TT_LR_LINEAR || s->kind == TT_LR_ONE_CYCLE ||
+                s->kind == TT_LR_POLYNOMIAL || s->kind == TT_LR_WSD;
     if (!ends || s->steps > 0)
         return TT_OK;
     const char *name = "";

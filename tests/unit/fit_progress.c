@@ -126,9 +126,10 @@ TEST(a_loop_by_hand_needs_the_end_of_its_schedule)
 {
     static const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 2, 3, 4};
     tt_batch_data batch = {.rows = 4, .fields = {x, y}};
-    const tt_schedule *list[] = {tt_cosine(), tt_linear(), tt_one_cycle()};
-    const char *const names[] = {"cosine", "linear", "one_cycle"};
-    for (int k = 0; k < 3; k++) {
+    const tt_schedule *list[] = {tt_cosine(), tt_linear(), tt_one_cycle(), tt_polynomial(),
+                                 tt_wsd()};
+    const char *const names[] = {"cosine", "linear", "one_cycle", "polynomial", "wsd"};
+    for (int k = 0; k < 5; k++) {
         tt_ctx *ctx = quiet();
         tt_model *m = line(ctx, list[k]);
         tt_status st = tt_train_step(m, &batch, NULL);

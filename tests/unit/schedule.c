@@ -117,10 +117,100 @@ TEST(schedules_are_found_by_name)
 {
     for (int i = 0; tti_schedule_at(i) != NULL; i++) {
         CHECK(tti_schedule_find(tti_schedule_at(i)->name) == tti_schedule_at(i));
-        CHECK_INT((int)tti_schedule_at(i)->kind, i);
+        CHECK_INT((int)tti_schedule_at(i)->kind,
+                  i < TT_LR_CUSTOM ? i : i + 1); // no job names custom
     }
     CHECK(tti_schedule_find("sawtooth") == NULL && tti_schedule_find(NULL) == NULL);
     CHECK(tti_schedule_at(-1) == NULL);
+}
+
+// ---- as Keras and PyTorch have them ----------------------------------------------------------
+
+TEST(pieces_hold_from_their_step_on)
+{
+    tt_schedule *s = tt_piecewise(.pieces = "3=0.5, 10 = 0.25,12=2", .warmup = 2);
+    const double want[] = {1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 2, 2};
+    CHECK(at(s, 0, 0) == 1.0 / 3 && at(s, 1, 0) == 2.0 / 3);
+    for (int i = 0; i < TTI_COUNT(want); i++)
+        CHECK(at(s, i + 2, 5) == want[i]);
+    CHECK(at(s, 1 << 30, 5) == 2);
+    CHECK(at(tt_piecewise(.pieces = "0=0.5"), 0, 5) == 0.5);
+}
+
+TEST(pieces_that_cannot_be_read_are_refused)
+{
+    static const char *const bad[][2] = {
+        {NULL, "piecewise: pieces must be given, as in pieces: [1000=0.5, 2000=0.1]"},
+        {" , ", "piecewise: pieces must be given"},
+        {"100", "pieces: '100' is not a step and a factor, as in 1000=0.5"},
+        {"1=0.5, x=2", "pieces: 'x=2' is not a step and a factor"},
+        {"1=0.5, 2=half", "pieces: '2=half' is not a step and a factor"},
+        {"5=0.5, 5=0.1", "pieces: '5=0.1': the steps must rise, from 0 on"},
+        {"-1=0.5", "pieces: '-1=0.5': the steps must rise, from 0 on"},
+        {"1=-2", "pieces: '1=-2': the factor must be 0 to 1e30"},
+        {"1=nan", "pieces: '1=nan': the factor must be 0 to 1e30"}};
+    for (int i = 0; i < TTI_COUNT(bad); i++) {
+        tt_ctx *ctx = test_ctx();
+        tti_rule rule;
+        CHECK_OK(tti_rule_read(ctx, tt_sgd(.schedule = tt_piecewise(.pieces = bad[i][0])), &rule));
+        CHECK(tti_rule_fill(ctx, &rule) == TT_EINVAL);
+        CHECK_MESSAGE(ctx, bad[i][1]);
+        CHECK(tt_close(ctx) == TT_EINVAL);
+    }
+}
+
+TEST(polynomial_and_inverse_time)
+{
+    tt_schedule *p = tt_polynomial(.power = 2.5, .final = 0.01),
+                *line = tt_polynomial(.final = 0.1);
+    tt_schedule *t = tt_inverse_time(.factor = 0.5, .every = 7);
+    for (int i = 0; i <= 100; i++) {
+        CHECK_NEAR(at(p, i, 100), 0.01 + 0.99 * pow(1 - i / 100.0, 2.5), 1e-14);
+        CHECK(at(line, i, 100) == at(tt_linear(.final = 0.1), i, 100));
+        CHECK_NEAR(at(t, i, 0), 1 / (1 + 0.5 * i / 7), 1e-15);
+    }
+    CHECK(at(p, 1 << 30, 100) == 0.01 && at(tt_inverse_time(.warmup = 0), 1000, 0) == 0.5);
+}
+
+// Keras: CosineDecayRestarts(first_decay_steps, t_mul, m_mul, alpha).
+static double keras_restarts(double first, double t_mul, double m_mul, double alpha, int step)
+{
+    double done = step / first, i = floor(log(1 - done * (1 - t_mul)) / log(t_mul));
+    double sum = (1 - pow(t_mul, i)) / (1 - t_mul);
+    done = (done - sum) / pow(t_mul, i);
+    return (1 - alpha) * 0.5 * pow(m_mul, i) * (1 + cos(acos(-1.0) * done)) + alpha;
+}
+
+TEST(cosine_restarts_begin_again)
+{
+    tt_schedule *same = tt_cosine_restarts(.every = 10, .final = 0.1, .factor = 0.5);
+    tt_schedule *longer = tt_cosine_restarts(.every = 10, .grow = 2, .factor = 0.9, .final = 0.05);
+    for (int i = 0; i < 200; i++) {
+        double one = 0.1 + 0.9 * pow(0.5, i / 10) * (1 + cos(acos(-1.0) * (i % 10) / 10)) / 2;
+        CHECK_NEAR(at(same, i, 50), one, 1e-15);
+        if (i != 10 && i != 30 && i != 70 && i != 150) // where their logarithm rounds either way
+            CHECK_NEAR(at(longer, i, 50), keras_restarts(10, 2, 0.9, 0.05, i), 1e-13);
+    }
+    CHECK_NEAR(at(longer, 70, 0), 0.05 + 0.95 * 0.729, 1e-15);
+    CHECK(at(same, 9, 0) < 0.2 && at(same, 10, 0) == 0.1 + 0.9 * 0.5);
+    CHECK(isfinite(at(same, INT64_MAX - 1, 0)) && isfinite(at(longer, INT64_MAX - 1, 0)));
+}
+
+TEST(warmup_stable_decay)
+{
+    tt_schedule *s = tt_wsd(.warmup = 10, .steps = 110, .final = 0.1);
+    CHECK_NEAR(at(s, 4, 0), 5 / 11.0, 1e-15);
+    CHECK(at(s, 10, 0) == 1 && at(s, 90, 0) == 1 && at(s, 110, 0) == 0.1 && at(s, 999, 0) == 0.1);
+    for (int i = 0; i <= 20; i++) {
+        double y = i / 20.0;
+        s->shape = TT_DECAY_LINEAR;
+        CHECK_NEAR(at(s, 90 + i, 0), 0.1 + 0.9 * (1 - y), 1e-13);
+        s->shape = TT_DECAY_COSINE;
+        CHECK_NEAR(at(s, 90 + i, 0), 0.1 + 0.45 * (1 + cos(acos(-1.0) * y)), 1e-13);
+        s->shape = TT_DECAY_SQRT;
+        CHECK_NEAR(at(s, 90 + i, 0), 0.1 + 0.9 * (1 - sqrt(y)), 2e-8);
+    }
+    CHECK_NEAR(at(tt_wsd(.decay = 0.5), 75, 100), 0.5, 1e-15);
 }
 
 static double fifth(void *user, int64_t step, int64_t steps)

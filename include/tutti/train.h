@@ -23,6 +23,19 @@ typedef enum tt_loss_kind {
     TT_MAE = 4,
     TT_HUBER = 5,
     TT_CUSTOM_LOSS = 6,
+    // The formula of each is in docs/training-parts.md.
+    TT_KL_DIVERGENCE = 7,     // of probabilities as the target; takes logits, as cross entropy does
+    TT_COSINE_SIMILARITY = 8, // 1 - cosine of the angle of output and target, one term per row
+    TT_HINGE = 9,             // targets -1 and 1, or 0 and 1
+    TT_SQUARED_HINGE = 10,    //
+    TT_CATEGORICAL_HINGE = 11, // targets are class numbers
+    TT_POISSON = 12,           // takes the logarithm of the rate, or with no_log the rate
+    TT_LOG_COSH = 13,
+    TT_FOCAL = 14,        // targets are class numbers; takes logits
+    TT_BINARY_FOCAL = 15, // takes logits; a final sigmoid is skipped
+    TT_DICE = 16,         // takes logits, or probabilities of a final sigmoid; one term per record
+    TT_MAPE = 17,
+    TT_MSLE = 18,
 } tt_loss_kind;
 
 // Builds loss terms, [batch, ...], from an output and its target; see tt_compile().
@@ -30,7 +43,9 @@ typedef tt_tensor *(*tt_loss_fn)(void *user, tt_graph *g, tt_tensor *output, tt_
 
 /*
  * The loss is the sum of its terms divided by the number of terms that are not ignored. Every
- * element of the target is a term; for cross entropy with probabilities, every row is.
+ * element of the target is a term; for cross entropy with probabilities, every row is. With
+ * sample_weight or class_weight each term is multiplied by its weight, and the sum is divided by
+ * the sum of the weights.
  */
 typedef struct tt_loss {
     size_t opts_size; // set by the macro
@@ -47,6 +62,13 @@ typedef struct tt_loss {
     bool has_target; // TT_CUSTOM_LOSS: its target is as below; default: like the output
     tt_dtype target_dtype;
     tt_shape target_shape; // of one record
+    double gamma;          // focal: default 2; TT_ZERO: 0
+    double alpha;          // binary focal: weight of target 1, of target 0 it is 1 - alpha; 0: none
+    bool no_log;           // poisson: the output is the rate itself
+    const char *sample_weight; // name of the data field with the weight of each record, f32, at
+                               // least 0
+    const char *class_weight;  // "0=1, 3=2.5": weights of classes, those not named have 1; for
+                               // cross_entropy, focal, categorical_hinge; binary: classes 0 and 1
 } tt_loss;
 #define tt_loss(...) TT_OPTS(tt_loss, __VA_ARGS__)
 

@@ -99,10 +99,11 @@ static void match_target(const tt_field *fields, int n_fields, int n_inputs, tt_
     for (int i = 0; name != NULL && i < n_fields; i++)
         if (strcmp(fields[i].name, name) == 0)
             at = i;
-    if (at >= n_fields || o->losses[0]->kind != TT_CROSS_ENTROPY)
+    tt_loss_kind kind = o->losses[0]->kind;
+    if (at >= n_fields || !tti_loss_has_labels(kind))
         return;
     tt_dtype dtype = fields[at].dtype;
-    o->dense_targets = dtype == TT_F32 || dtype == TT_F64 || dtype == TT_BF16 || dtype == TT_F16;
+    o->dense_targets = kind == TT_CROSS_ENTROPY && (dtype == TT_F32 || dtype == TT_F64 || dtype == TT_BF16 || dtype == TT_F16);
     if (dtype != TT_F32)
         o->target_dtype = dtype;
 }

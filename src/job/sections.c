@@ -144,11 +144,12 @@ static const tti_schema model = {.form = TTI_LIST_OF,
 static bool loss_at(tt_ctx *ctx, int i, tti_schema *out)
 {
     (void)ctx;
-    if (i + 1 >= TT_CUSTOM_LOSS)
+    int kind = tti_loss_at(i);
+    if (kind < 0)
         return false;
     *out = (tti_schema){.form = TTI_RECORD,
-                        .name = tti_loss_name((tt_loss_kind)(i + 1)),
-                        .help = tti_loss_help((tt_loss_kind)(i + 1)),
+                        .name = tti_loss_name((tt_loss_kind)kind),
+                        .help = tti_loss_help((tt_loss_kind)kind),
                         .rows = tti_loss_options,
                         .takes = tti_loss_takes};
     return true;

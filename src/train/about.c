@@ -31,9 +31,11 @@ tt_status tti_note_train(tt_model *m, int64_t batch, int64_t accumulate)
     tti_text_add(&t, "{\"losses\": [");
     for (int i = 0; i < s->n_losses; i++) {
         tt_loss l = s->losses[i];
-        const char *kind = l.kind < TT_CUSTOM_LOSS ? tti_loss_name(l.kind) : "custom";
+        const char *kind = tti_loss_name(l.kind);
         if (l.delta == 0)
             l.delta = 1; // its default, where it is used at all
+        if (l.gamma == 0)
+            l.gamma = tti_or_default(l.gamma, 2);
         tti_text_add(&t, "%s{\"kind\": \"%s\", \"options\": ", i > 0 ? ", " : "", kind);
         tti_options_json(&t, tti_loss_options, &l);
         tti_text_add(&t, "}");

@@ -29,7 +29,7 @@ double tti_power_of_two(double n)
 static tt_status keep_texts(tti_step *s)
 {
     tt_ctx *ctx = s->model->ctx;
-    const char **at[4 + 2 * TT_MAX_LOSSES + TT_MAX_GROUPS + 2 * TT_MAX_OWN_METRICS];
+    const char **at[4 + 4 * TT_MAX_LOSSES + TT_MAX_GROUPS + 2 * TT_MAX_OWN_METRICS];
     int n = 0;
     at[n++] = &s->opts.freeze;
     at[n++] = &s->opts.recompute;
@@ -38,6 +38,8 @@ static tt_status keep_texts(tti_step *s)
     for (int i = 0; i < s->n_losses; i++) {
         at[n++] = &s->given_losses[i].output;
         at[n++] = &s->given_losses[i].target;
+        at[n++] = &s->given_losses[i].sample_weight;
+        at[n++] = &s->given_losses[i].class_weight;
     }
     for (int i = 0; i < s->rule.n_groups; i++)
         at[n++] = &s->rule.groups[i].match;
@@ -124,8 +126,9 @@ static tt_tensor *build_total(tti_step *s)
         const tti_loss_terms *t = &s->train.terms[i];
         tt_tensor *seed;
         if (t->count != NULL) {
+            double least = t->is_weighted ? 1e-30 : 1; // of a batch in which nothing counts
             seed = tt_div(g, tt_scalar(g, s->losses[i].weight),
-                          tt_maximum(g, t->count, tt_scalar(g, 1)));
+                          tt_maximum(g, t->count, tt_scalar(g, least)));
         } else {
             char name[32];
             memcpy(name, "train/seed_0", 13);

@@ -26,7 +26,8 @@ typedef struct tti_sum {
  */
 typedef struct tti_scores {
     tt_graph *graph;
-    tt_tensor *feeds[TTI_MAX_FEEDS]; // inputs, then targets
+    tt_tensor *feeds[TTI_MAX_FEEDS]; // inputs, then targets, then weights of records
+    int weighs[TTI_MAX_FEEDS];       // of such a weight: the first loss that takes it
     int n_feeds;
     tti_loss_terms terms[TT_MAX_LOSSES];
     tti_sum *sums;

@@ -33,8 +33,9 @@ typedef struct pair {
     const tt_data *d;
     const tt_field *field;
     const tt_tensor *feed;
-    const tt_loss *loss; // of a target; NULL: an input
-    tt_shape want;       // of one record
+    const tt_loss *loss; // of a target or a weight; NULL: an input
+    bool is_weight;
+    tt_shape want; // of one record
 } pair;
 
 static tt_shape record_of(const tt_tensor *feed)
@@ -89,33 +90,35 @@ static void target_hint(const pair *p, char out[HINT])
     const tt_shape *have = &p->field->shape, *want = &p->want;
     tt_loss_kind kind = p->loss->kind;
     const char *loss = tti_loss_name(kind);
+    bool has_labels = tti_loss_has_labels(kind);
     bool is_one = tt_shape_count(have) == 1;
     out[0] = '\0';
-    if (kind == TT_CROSS_ENTROPY && is_float(p->field->dtype) && is_one)
-        snprintf(
-            out, HINT,
-            "; cross_entropy takes class numbers, which are integers, but the field is %s: %s; "
-            "for numbers that are not classes use the loss mse",
-            tt_dtype_name(p->field->dtype), integers_of(p->d));
-    else if (kind != TT_CROSS_ENTROPY && want->rank == 1 && is_one && is_integer(p->field->dtype) &&
+    if (has_labels && is_float(p->field->dtype) && is_one)
+        snprintf(out, HINT,
+                 "; %s takes class numbers, which are integers, but the field is %s: %s; "
+                 "for numbers that are not classes use the loss mse",
+                 loss, tt_dtype_name(p->field->dtype), integers_of(p->d));
+    else if (!has_labels && want->rank == 1 && is_one && is_integer(p->field->dtype) &&
              p->field->classes > 2)
         snprintf(out, HINT, "; the field has class numbers: use the loss cross_entropy, not %s",
                  loss);
-    else if (want->rank > have->rank && (want->rank > 1 || kind == TT_CROSS_ENTROPY))
+    else if (want->rank > have->rank && (want->rank > 1 || has_labels))
         snprintf(
             out, HINT,
             "; the model keeps the axes of its input: a flatten layer (or another that removes "
             "them) is probably missing before the last layer");
-    else if (kind != TT_CROSS_ENTROPY && want->rank == 1 && have->rank <= 1)
+    else if (!has_labels && want->rank == 1 && have->rank <= 1)
         snprintf(out, HINT, "; give the last layer %lld unit%s, one for each number of the target",
                  (long long)tt_shape_count(have), is_one ? "" : "s");
-    else if (kind == TT_CROSS_ENTROPY && have->rank == 1 && want->rank == 1 &&
-             is_float(p->field->dtype))
+    else if (has_labels && have->rank == 1 && want->rank == 1 && is_float(p->field->dtype))
         snprintf(out, HINT, "; give the last layer %lld units, one for each class",
                  (long long)have->dim[0]);
-    else if (kind == TT_CROSS_ENTROPY && have->rank == want->rank + 1)
-        snprintf(out, HINT,
-                 "; cross_entropy takes one class number per position, or probabilities as floats");
+    else if (has_labels && have->rank == want->rank + 1)
+        snprintf(
+            out, HINT,
+            kind == TT_CROSS_ENTROPY
+                ? "; cross_entropy takes one class number per position, or probabilities as floats"
+                : "; it takes one class number per position");
 }
 
 // That of an input.
@@ -145,12 +148,17 @@ static tt_status refuse(const pair *p, tt_status st, const char *have, const cha
     char hint[HINT];
     tti_text title = {.ctx = p->m->ctx};
     tti_data_title(p->d, (int)(p->field - p->d->fields), &title);
-    if (p->loss != NULL)
+    if (p->is_weight)
+        snprintf(hint, HINT, "; a sample weight is one f32 number per record");
+    else if (p->loss != NULL)
         target_hint(p, hint);
     else
         input_hint(p, hint);
     st = TT_FAIL(p->m->ctx, st, "field '%s' of %s %s, but the model's %s '%s' %s%s", p->field->name,
-                 title.s != NULL ? title.s : "the data", have, p->loss != NULL ? "target" : "input",
+                 title.s != NULL ? title.s : "the data", have,
+                 p->is_weight      ? "sample weight"
+                 : p->loss != NULL ? "target"
+                                   : "input",
                  tt_tensor_name(p->feed), want, hint);
     tti_text_free(&title);
     return st;
@@ -209,7 +217,7 @@ static tt_status watch_labels(tt_model *m, const tti_scores *sc, int loss, tt_da
 {
     const tt_loss *l = &m->step->losses[loss];
     tt_shape shape = tt_tensor_shape(sc->terms[loss].logits);
-    if (l->kind != TT_CROSS_ENTROPY || !is_integer(d->fields[field].dtype))
+    if (!tti_loss_has_labels(l->kind) || !is_integer(d->fields[field].dtype))
         return TT_OK;
     tti_labels w = {
         .classes = shape.dim[shape.rank - 1], .has_ignore = l->has_ignore, .ignore = l->ignore};
@@ -284,8 +292,13 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
     int n = tt_data_fields(d, fields);
     memset(d->labels, 0, sizeof(d->labels));
     for (int i = 0; i < sc->n_feeds; i++) {
-        const tt_loss *loss = i >= m->n_inputs ? &m->step->losses[i - m->n_inputs] : NULL;
-        const char *name = loss != NULL ? loss->target : m->inputs[i]->name;
+        bool is_weight = i >= m->n_inputs + m->step->n_losses;
+        const tt_loss *loss = is_weight          ? &m->step->losses[sc->weighs[i]]
+                              : i >= m->n_inputs ? &m->step->losses[i - m->n_inputs]
+                                                 : NULL;
+        const char *name = is_weight      ? loss->sample_weight
+                           : loss != NULL ? loss->target
+                                          : m->inputs[i]->name;
         int at = field_named(fields, n, name);
         if (at < 0 && loss != NULL && name != NULL)
             return no_field(m, d, name, n, sc->n_feeds);
@@ -297,11 +310,12 @@ tt_status tti_match_fields(tt_model *m, const tti_scores *sc, tt_data *d, int fi
                   .field = &d->fields[field[i]],
                   .feed = sc->feeds[i],
                   .loss = loss,
+                  .is_weight = is_weight,
                   .want = record_of(sc->feeds[i])};
         TT_TRY(check_field(&p));
     }
     TT_TRY(check_uses(m, sc, fields, n, field));
-    for (int i = 0; i < sc->n_feeds; i++)
+    for (int i = 0; i < m->n_inputs + m->step->n_losses; i++)
         TT_TRY(i < m->n_inputs ? watch_ids(sc, i, d, field[i])
                                : watch_labels(m, sc, i - m->n_inputs, d, field[i]));
     return TT_OK;

@@ -16,6 +16,7 @@ typedef struct tti_loss_terms {
     tt_tensor *count;  // of the terms that count, scalar, a lane sum; NULL: all of them, always
     int64_t per_row;   // terms per row of the batch
     tt_tensor *logits; // what the loss was taken of: before a softmax or sigmoid written last
+    bool is_weighted;  // sum and count are of weights
 } tti_loss_terms;
 /*
  * Builds the loss of an output and its target. A softmax (cross entropy) or sigmoid (binary cross
@@ -24,8 +25,25 @@ typedef struct tti_loss_terms {
  */
 tt_status tti_loss_build(tt_graph *g, const tt_loss *l, tt_tensor *output, tt_tensor *target,
                          tti_loss_terms *out) TTI_CHECKED;
+// The same with one weight per record, [batch]; NULL: none.
+tt_status tti_loss_build_weighted(tt_graph *g, const tt_loss *l, tt_tensor *output,
+                                  tt_tensor *target, tt_tensor *sample_weight,
+                                  tti_loss_terms *out) TTI_CHECKED;
 // 1 where a label counts, 0 where it is the ignored one; f32, as the target is. l->has_ignore.
 tt_tensor *tti_loss_mask(tt_graph *g, const tt_loss *l, tt_tensor *target);
+
+// loss_terms.c: terms by element, by row or record, and of labels; z and t have the loss's type.
+tt_tensor *tti_element_terms(tt_graph *g, const tt_loss *l, tt_tensor *z, tt_tensor *t);
+tt_tensor *tti_row_terms(tt_graph *g, const tt_loss *l, tt_tensor *z, tt_tensor *t);
+tt_tensor *tti_label_terms(tt_graph *g, const tt_loss *l, tt_tensor *z, tt_tensor *t);
+tt_tensor *tti_cosine_of(tt_graph *g, tt_tensor *x, tt_tensor *t); // per row
+// loss_weight.c: the weights of n classes; refuses what is not one of them.
+tt_status tti_class_weights(tt_ctx *ctx, const tt_loss *l, const char *output, int64_t n,
+                            float *out) TTI_CHECKED;
+// Multiplies the terms by their weights; *count becomes the sum of these.
+tt_status tti_loss_weigh(tt_graph *g, const tt_loss *l, const tt_tensor *z, tt_tensor *target,
+                         tt_tensor *sample_weight, tt_tensor **terms,
+                         tt_tensor **count) TTI_CHECKED;
 
 // ---- metrics ---------------------------------------------------------------------------------
 
@@ -70,6 +88,9 @@ double tti_metric_value(const tti_metric *m, const double *const *sums, const in
 // Is a higher value of the metric with this name better?
 bool tti_metric_rises(const tti_metric *metrics, int n, const char *name);
 
+bool tti_loss_has_labels(tt_loss_kind kind);  // is the target a class number?
+bool tti_loss_has_classes(tt_loss_kind kind); // is the last axis of the output one of classes?
+int tti_loss_at(int i);                       // the i-th kind that a job can name; -1 past the end
 // Words of job files: "cross_entropy", ...; -1 if unknown.
 int tti_loss_find(const char *name);
 const char *tti_loss_name(tt_loss_kind kind);

@@ -69,7 +69,7 @@ static bool has_classes(const inputs *in)
 {
     bool is_label =
         !tti_is_float(in->target->dtype) && in->target->shape.rank + 1 == in->logits->shape.rank;
-    return in->loss->kind == TT_CROSS_ENTROPY || (in->loss->kind == TT_CUSTOM_LOSS && is_label);
+    return tti_loss_has_classes(in->loss->kind) || (in->loss->kind == TT_CUSTOM_LOSS && is_label);
 }
 
 // In [..., 1] against a target [...], both seen as [..., 1].
@@ -92,11 +92,19 @@ static tt_tensor *rank_below(tt_graph *g, const inputs *in, int k)
     return tt_less(g, rank, tt_fill(g, TT_I32, TT_SCALAR, k));
 }
 
+// Are the elements of the target 0 and 1 (or -1 and 1), and those of the output logits?
+static bool is_binary(const inputs *in)
+{
+    tt_loss_kind kind = in->loss->kind;
+    return kind == TT_BINARY_CROSS_ENTROPY || kind == TT_BINARY_FOCAL || kind == TT_HINGE ||
+           kind == TT_SQUARED_HINGE || (kind == TT_DICE && in->logits->node->op != &tti_op_softmax);
+}
+
 static tt_status accuracy_build(tt_graph *g, const inputs *in, tt_tensor **states, int *n_states)
 {
     if (has_classes(in))
         return two_sums(g, in, rank_below(g, in, 1), states, n_states);
-    if (in->loss->kind != TT_BINARY_CROSS_ENTROPY)
+    if (!is_binary(in))
         return refuse(g, in, "accuracy");
     return two_sums(g, in, tt_equal(g, binary_guess(g, in), binary_target(g, in)), states,
                     n_states);
@@ -148,10 +156,9 @@ static tt_status class_counts(tt_graph *g, const inputs *in, tt_tensor **states)
 static tt_status counts_build(tt_graph *g, const inputs *in, tt_tensor **states, int *n_states)
 {
     *n_states = 3;
-    if (in->loss->kind == TT_CROSS_ENTROPY)
+    if (tti_loss_has_classes(in->loss->kind))
         return class_counts(g, in, states);
-    return in->loss->kind == TT_BINARY_CROSS_ENTROPY ? binary_counts(g, in, states)
-                                                     : refuse(g, in, "precision, recall or f1");
+    return is_binary(in) ? binary_counts(g, in, states) : refuse(g, in, "precision, recall or f1");
 }
 
 typedef double class_fn(double right, double predicted, double actual);
@@ -199,9 +206,10 @@ static tt_status distance_build(tt_graph *g, const inputs *in, bool squared, tt_
                                 int *n_states)
 {
     tt_tensor *x = in->logits, *t = in->target;
-    if (in->loss->kind == TT_CROSS_ENTROPY || x->shape.rank < t->shape.rank)
+    tt_loss_kind kind = in->loss->kind;
+    if (tti_loss_has_classes(kind) || x->shape.rank < t->shape.rank)
         return refuse(g, in, squared ? "mse" : "mae");
-    if (in->loss->kind == TT_BINARY_CROSS_ENTROPY)
+    if (is_binary(in) && kind != TT_HINGE && kind != TT_SQUARED_HINGE)
         x = tt_sigmoid(g, x);
     if (t->shape.rank + 1 == x->shape.rank)
         t = tt_expand_dims(g, t, -1);

@@ -50,6 +50,41 @@ static tt_status add_sum(tti_step *s, tti_scores *sc, tt_tensor *t)
     return TT_OK;
 }
 
+// The feed of a loss's weights, behind those of all targets. Losses may share one.
+static tt_status add_weights(tti_step *s, tti_scores *sc, int loss, tt_tensor **out)
+{
+    const char *name = s->losses[loss].sample_weight;
+    int first = s->model->n_inputs + s->n_losses;
+    for (int i = first; name != NULL && i < sc->n_feeds; i++)
+        if (strcmp(s->losses[sc->weighs[i]].sample_weight, name) == 0)
+            *out = sc->feeds[i];
+    if (name == NULL || *out != NULL)
+        return TT_OK;
+    if (sc->n_feeds == TTI_MAX_FEEDS)
+        return TT_FAIL(s->model->ctx, TT_EINVAL,
+                       "compile: inputs, targets and sample weights are more than %d",
+                       TTI_MAX_FEEDS);
+    *out = tt_feed(sc->graph, .shape = TT_SHAPE(TT_BATCH), .name = name);
+    sc->weighs[sc->n_feeds] = loss;
+    sc->feeds[sc->n_feeds++] = *out;
+    return *out == NULL ? tt_status_of(s->model->ctx) : TT_OK;
+}
+
+// outputs: by loss; feeds of all targets are there.
+static tt_status add_losses(tti_step *s, tti_scores *sc, tt_tensor *const *outputs)
+{
+    for (int i = 0; i < s->n_losses; i++) {
+        tt_tensor *weights = NULL;
+        TT_TRY(add_weights(s, sc, i, &weights));
+        TT_TRY(tti_loss_build_weighted(sc->graph, &s->losses[i], outputs[i],
+                                       sc->feeds[s->model->n_inputs + i], weights, &sc->terms[i]));
+        TT_TRY(add_sum(s, sc, sc->terms[i].sum));
+        if (sc->terms[i].count != NULL)
+            TT_TRY(add_sum(s, sc, sc->terms[i].count));
+    }
+    return TT_OK;
+}
+
 // outputs: by loss. Metrics built in are of the first.
 static tt_status add_metrics(tti_step *s, tti_scores *sc, tt_tensor *const *outputs)
 {
@@ -112,11 +147,10 @@ tt_status tti_scores_build(tti_step *s, tti_scores *sc, tt_graph *g, bool traini
             strncpy(name, s->losses[i].target, sizeof(name) - 1);
         tt_tensor *target = tt_feed(g, .dtype = dtype, .shape = shape, .name = name);
         sc->feeds[sc->n_feeds++] = target;
-        TT_TRY(tti_loss_build(g, &s->losses[i], out, target, &sc->terms[i]));
-        TT_TRY(add_sum(s, sc, sc->terms[i].sum));
-        if (sc->terms[i].count != NULL)
-            TT_TRY(add_sum(s, sc, sc->terms[i].count));
+        if (target == NULL)
+            return tt_status_of(m->ctx);
     }
+    TT_TRY(add_losses(s, sc, outputs));
     for (int i = 0; i < s->n_metrics; i++)
         TT_TRY(tti_metric_find_loss(s, &s->metrics[i], outs, n_outs));
     return add_metrics(s, sc, outputs);

@@ -47,15 +47,17 @@ TEST(help_of_every_kind_is_whole)
 TEST(help_of_a_loss_has_its_own_options)
 {
     static const char *const words[] = {"smoothing", "ignore", "delta"};
-    static const char *const losses[] = {"cross_entropy", "binary_cross_entropy", "mse", "mae",
-                                         "huber"};
+    static const char *const losses[] = {
+        "cross_entropy", "binary_cross_entropy", "mse", "mae", "huber", "focal", "dice"};
     char line[64];
-    for (int l = 0; l < 5; l++) {
+    for (int l = 0; l < 7; l++) {
         snprintf(line, sizeof(line), "help train.loss.%s", losses[l]);
         command_ok(line);
         CHECK_HAS(command_out, "weight");
         for (int w = 0; w < 3; w++)
-            ck_assert_msg((strstr(command_out, words[w]) != NULL) == (w < 2 ? l == 0 : l == 4),
+            ck_assert_msg((strstr(command_out, words[w]) != NULL) == (w == 0   ? l == 0
+                                                                      : w == 1 ? l == 0 || l == 5
+                                                                               : l == 4),
                           "%s: %s", line, command_out);
     }
 }

@@ -294,13 +294,15 @@ typedef struct tt_update_opts {
     bool nesterov;
     double beta1,
         beta2;        // adam: default 0.9, 0.999; lion: 0.9, 0.99; rmsprop: beta1 is its decay, 0.9
-    double eps;       // default 1e-8 (adam), 1e-7 (rmsprop, adagrad)
-    double initial;   // adagrad: initial value of the sums; default 0.1
+    double eps;       // default 1e-8 (adam and the like), 1e-7 (rmsprop, adagrad), 1e-6 (adadelta)
+    double initial;   // adagrad, ftrl: initial value of the sums; default 0.1
     tt_tensor *scale; // f32 scalar, factor on the gradient after grad_scale; not finite: no update
     bool exact;       // zero fields mean zero, not the default; otherwise TT_ZERO does
+    double l1, l2;    // ftrl: strength of its penalties
 } tt_update_opts;
 typedef tt_update_opts tt_update_sgd_opts, tt_update_adam_opts, tt_update_adamw_opts,
-    tt_update_rmsprop_opts, tt_update_adagrad_opts, tt_update_lion_opts;
+    tt_update_rmsprop_opts, tt_update_adagrad_opts, tt_update_lion_opts, tt_update_adadelta_opts,
+    tt_update_adamax_opts, tt_update_nadam_opts, tt_update_amsgrad_opts, tt_update_ftrl_opts;
 TT_API tt_tensor *tt_assign(tt_graph *g, tt_tensor *var, tt_tensor *value);
 TT_API tt_tensor *tt_update_sgd_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                                      const tt_update_opts *opts);
@@ -320,6 +322,22 @@ TT_API tt_tensor *tt_update_lion_with(tt_graph *g, tt_tensor *var, tt_tensor *gr
 #define tt_update_rmsprop(...) TT_CALL3(tt_update_rmsprop, __VA_ARGS__, )
 #define tt_update_adagrad(...) TT_CALL3(tt_update_adagrad, __VA_ARGS__, )
 #define tt_update_lion(...)    TT_CALL3(tt_update_lion, __VA_ARGS__, )
+// adadelta: beta1 is the decay of both averages, default 0.9. ftrl: eps is its beta, default 0.
+TT_API tt_tensor *tt_update_adadelta_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                          const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_adamax_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                        const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_nadam_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                       const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_amsgrad_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                         const tt_update_opts *opts);
+TT_API tt_tensor *tt_update_ftrl_with(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                      const tt_update_opts *opts);
+#define tt_update_adadelta(...) TT_CALL3(tt_update_adadelta, __VA_ARGS__, )
+#define tt_update_adamax(...)   TT_CALL3(tt_update_adamax, __VA_ARGS__, )
+#define tt_update_nadam(...)    TT_CALL3(tt_update_nadam, __VA_ARGS__, )
+#define tt_update_amsgrad(...)  TT_CALL3(tt_update_amsgrad, __VA_ARGS__, )
+#define tt_update_ftrl(...)     TT_CALL3(tt_update_ftrl, __VA_ARGS__, )
 
 typedef struct tt_update_ema_opts {
     size_t opts_size;

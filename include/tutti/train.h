@@ -195,6 +195,13 @@ typedef enum tt_optimizer_kind {
     TT_RMSPROP = 3,
     TT_ADAGRAD = 4,
     TT_LION = 5,
+    TT_ADADELTA = 6,
+    TT_ADAMAX = 7,
+    TT_NADAM = 8,
+    TT_AMSGRAD = 9, // Adam with the largest second moment so far
+    TT_FTRL = 10,
+    TT_LAMB = 11,
+    TT_LARS = 12,
 } tt_optimizer_kind;
 
 // Settings for the weights whose names match; the first group that matches applies.
@@ -204,6 +211,10 @@ typedef struct tt_group {
     double lr_scale;   // default 1; TT_ZERO: 0
     bool no_decay;
     double weight_decay; // default: the optimizer's
+    double l1;           // added to the gradient: l1 sign(w), that of a penalty of l1 |w|
+    double max_norm;     // after each step the weights of each unit (all axes but the last) are
+                         // scaled down to this norm; 0: off
+    bool non_negative;   // after each step negative weights become 0
 } tt_group;
 #define tt_group(...) TT_OPTS(tt_group, __VA_ARGS__)
 #define TT_MAX_GROUPS 16
@@ -211,13 +222,14 @@ typedef struct tt_group {
 typedef struct tt_optimizer {
     size_t opts_size; // set by the macros
     tt_optimizer_kind kind;
-    double lr;           // default 1e-3 (sgd, adagrad: 1e-2; lion: 1e-4); TT_ZERO: 0, as below
-    double momentum;     // sgd, rmsprop
+    double lr;           // default 1e-3 (sgd, adagrad: 1e-2; lion: 1e-4; adadelta: 1; adamax,
+                         // nadam: 2e-3; lars: 0.1); TT_ZERO: 0, as below
+    double momentum;     // sgd, rmsprop; lars: default 0.9
     bool nesterov;       //
     double beta1, beta2; // as in tt_update_opts; lion: 0.9, 0.99
     double eps;
-    double initial;              // adagrad
-    double weight_decay;         // adamw: default 0.01; the others: 0
+    double initial;              // adagrad, ftrl
+    double weight_decay;         // adamw, lamb: default 0.01; the others: 0
     const char *no_decay;        // weights without weight decay, as name patterns
     double clip_value;           // clip each gradient element; 0: off. Set only one of the three
     double clip_norm;            // clip the norm of each weight's gradient
@@ -226,6 +238,8 @@ typedef struct tt_optimizer {
     const tt_schedule *schedule; // default: constant
     const tt_group *groups[TT_MAX_GROUPS]; // {tt_group(.match = "*.bias", .no_decay = true), ...}
     bool exact;                            // zero fields mean zero instead of the default
+    double l1, l2;                         // ftrl: strength of its penalties; default 0
+    double trust;                          // lars: trust coefficient; default 0.001
 } tt_optimizer;
 #define tt_optimizer(...) TT_OPTS(tt_optimizer, __VA_ARGS__)
 #define tt_sgd(...)       tt_optimizer(.kind = TT_SGD, __VA_ARGS__)
@@ -234,6 +248,13 @@ typedef struct tt_optimizer {
 #define tt_rmsprop(...)   tt_optimizer(.kind = TT_RMSPROP, __VA_ARGS__)
 #define tt_adagrad(...)   tt_optimizer(.kind = TT_ADAGRAD, __VA_ARGS__)
 #define tt_lion(...)      tt_optimizer(.kind = TT_LION, __VA_ARGS__)
+#define tt_adadelta(...)  tt_optimizer(.kind = TT_ADADELTA, __VA_ARGS__)
+#define tt_adamax(...)    tt_optimizer(.kind = TT_ADAMAX, __VA_ARGS__)
+#define tt_nadam(...)     tt_optimizer(.kind = TT_NADAM, __VA_ARGS__)
+#define tt_amsgrad(...)   tt_optimizer(.kind = TT_AMSGRAD, __VA_ARGS__)
+#define tt_ftrl(...)      tt_optimizer(.kind = TT_FTRL, __VA_ARGS__)
+#define tt_lamb(...)      tt_optimizer(.kind = TT_LAMB, __VA_ARGS__)
+#define tt_lars(...)      tt_optimizer(.kind = TT_LARS, __VA_ARGS__)
 
 // ---- compile ---------------------------------------------------------------------------------
 

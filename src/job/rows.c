@@ -105,6 +105,13 @@ const tt_option tti_job_group_rows[] = {
     GROUP(no_decay, TT_OPT_BOOL, "false", "do not apply weight decay", 0, 0),
     GROUP(weight_decay, TT_OPT_FLOAT, "0", "weight decay of this group; 0: the optimizer's", 0,
           1e6),
+    GROUP(l1, TT_OPT_FLOAT, "0", "strength of an L1 penalty: l1 sign(w) is added to the gradient",
+          0, 1e6),
+    GROUP(max_norm, TT_OPT_FLOAT, "0",
+          "largest norm of the weights of each unit (all axes but the last), kept after each step; "
+          "0: off",
+          0, 1e30),
+    GROUP(non_negative, TT_OPT_BOOL, "false", "negative weights become 0 after each step", 0, 0),
     TT_OPTION_END,
 };
 

@@ -68,7 +68,7 @@ static tt_status assign_infer(tt_infer *q)
 }
 
 // least and most: inputs but for the scale.
-static tt_status float_infer(tt_infer *q, int least, int most, bool has_scale)
+tt_status tti_update_infer(tt_infer *q, int least, int most, bool has_scale)
 {
     tt_dtype t = q->in[0]->dtype;
     int n = q->n_in - (has_scale ? 1 : 0);
@@ -81,7 +81,7 @@ static tt_status float_infer(tt_infer *q, int least, int most, bool has_scale)
     return update_shapes(q, has_scale);
 }
 
-static tt_status update_prep(tt_prep *p)
+tt_status tti_update_prep(tt_prep *p)
 {
     const tt_arg *w = &p->in[0];
     p->units[0] = w->count;
@@ -98,7 +98,7 @@ const tt_op tti_op_assign = {
     .types = TT_TYPES_ALL,
     .infer = assign_infer,
     .split = tti_split_whole,
-    .kernel = {[TT_CPU] = TTI_CPU(assign, update_prep)},
+    .kernel = {[TT_CPU] = TTI_CPU(assign, tti_update_prep)},
     .writes = 1,
 };
 
@@ -132,24 +132,24 @@ static const tt_option ema_attrs[] = {
 
 // least_ to most_ inputs: variable, gradient, then state; a scale may follow. All but the gradient
 // are written.
-#define UPDATE(name_, help_, attr_, rows_, least_, most_)                               \
-    static tt_status name_##_infer(tt_infer *q)                                         \
-    {                                                                                   \
-        return float_infer(q, least_, most_, ((const attr_ *)q->attr)->has_scale != 0); \
-    }                                                                                   \
-    const tt_op tti_op_update_##name_ = {                                               \
-        .name = "update_" #name_,                                                       \
-        .help = help_,                                                                  \
-        .inputs = least_,                                                               \
-        .max_inputs = most_ + 1,                                                        \
-        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD | TT_OP_FLAT,                             \
-        .types = 1u << TT_F32 | 1u << TT_F64,                                           \
-        .attrs = rows_,                                                                 \
-        .attr_size = sizeof(attr_),                                                     \
-        .infer = name_##_infer,                                                         \
-        .split = tti_split_whole,                                                       \
-        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, update_prep)},                    \
-        .writes = 0xd,                                                                  \
+#define UPDATE(name_, help_, attr_, rows_, least_, most_)                                    \
+    static tt_status name_##_infer(tt_infer *q)                                              \
+    {                                                                                        \
+        return tti_update_infer(q, least_, most_, ((const attr_ *)q->attr)->has_scale != 0); \
+    }                                                                                        \
+    const tt_op tti_op_update_##name_ = {                                                    \
+        .name = "update_" #name_,                                                            \
+        .help = help_,                                                                       \
+        .inputs = least_,                                                                    \
+        .max_inputs = most_ + 1,                                                             \
+        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD | TT_OP_FLAT,                                  \
+        .types = 1u << TT_F32 | 1u << TT_F64,                                                \
+        .attrs = rows_,                                                                      \
+        .attr_size = sizeof(attr_),                                                          \
+        .infer = name_##_infer,                                                              \
+        .split = tti_split_whole,                                                            \
+        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, tti_update_prep)},                     \
+        .writes = 0xd,                                                                       \
     }
 #define OPTIMIZER(name_, least_, most_)                                                          \
     UPDATE(name_, "one step of " #name_ " on a variable", tti_update_attr, update_attrs, least_, \
@@ -170,7 +170,7 @@ tt_tensor *tt_assign(tt_graph *g, tt_tensor *var, tt_tensor *value)
 }
 
 // A variable beside var, "<var>/<what>", that keeps an optimizer's state: value at first.
-static tt_tensor *state_of(tt_graph *g, const tt_tensor *var, const char *what, double value)
+tt_tensor *tti_update_state(tt_graph *g, const tt_tensor *var, const char *what, double value)
 {
     tt_ctx *ctx = tt_graph_get_ctx(g);
     tti_text name = {.ctx = ctx};
@@ -245,7 +245,7 @@ static tt_tensor *update(tt_graph *g, const recipe *r, tt_tensor *var, tt_tensor
     double first = r->op == &tti_op_update_adagrad ? given(o, o->initial, 0.1) : 0;
     for (int i = 0; i < 2; i++)
         if (r->state[i] != NULL && (a.momentum != 0 || i == 0 || !r->second_is_momentum))
-            in[n++] = state_of(g, var, r->state[i], first);
+            in[n++] = tti_update_state(g, var, r->state[i], first);
     if (o->scale != NULL)
         in[n++] = o->scale;
     return tt_node_out(g, r->op, n, in, &a);

@@ -5,6 +5,7 @@
 #define TUTTI_OP_UPDATE_H
 
 #include <tutti/extend.h>
+#include <tutti/ops.h>
 
 typedef struct tti_update_attr {
     double lr_scale, weight_decay, momentum, beta1, beta2, eps;
@@ -14,6 +15,17 @@ typedef struct tti_ema_attr {
     double decay;
     int64_t has_scale;
 } tti_ema_attr;
+
+/*
+ * For ops like those of update.c: shapes of a variable, a gradient and state, least to most inputs
+ * but for the scale, which is the last one; the units of a call; a state variable "<var>/<what>".
+ */
+tt_status tti_update_infer(tt_infer *q, int least, int most, bool has_scale);
+tt_status tti_update_prep(tt_prep *p);
+tt_tensor *tti_update_state(tt_graph *g, const tt_tensor *var, const char *what, double value);
+// update_more.c: the direction of lamb, which keeps its moments beside var.
+tt_tensor *tti_lamb_direction(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                              const tt_update_opts *o);
 
 TT_CPU_DECLARE(assign);
 TT_CPU_DECLARE(update_sgd);

@@ -147,6 +147,12 @@ static const char *keeper(const char *state)
         {"adagrad_sum", "adagrad"},
         {"lion_m", "lion"},
         {"sgd_momentum", "sgd with momentum"},
+        {"adadelta_square", "adadelta"},
+        {"adamax_m", "adamax"},
+        {"nadam_m", "nadam"},
+        {"amsgrad_m", "amsgrad"},
+        {"ftrl_n", "ftrl"},
+        {"lamb_m", "lamb"},
     };
     for (int i = 0; i < TTI_COUNT(keepers); i++)
         if (strcmp(keepers[i][0], state) == 0)

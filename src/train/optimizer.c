@@ -71,6 +71,48 @@ static const tt_option adagrad_options[] = {
     LR("1e-2"),
     ROW(initial, TT_OPT_FLOAT, "0.1", "initial value of the accumulated squares", 0, 1e30),
     EPS("1e-7"), DECAY("0"), COMMON};
+static const tt_option adadelta_options[] = {
+    LR("1"), BETA(beta1, "0.9", "decay rate of the averages of squared gradients and steps"),
+    EPS("1e-6"), DECAY("0"), COMMON};
+static const tt_option adamax_options[] = {
+    LR("2e-3"),
+    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
+    BETA(beta2, "0.999", "decay rate of the largest gradient"),
+    EPS("1e-8"),
+    DECAY("0"),
+    COMMON};
+static const tt_option nadam_options[] = {
+    LR("2e-3"),
+    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
+    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
+    EPS("1e-8"),
+    DECAY("0"),
+    COMMON};
+static const tt_option ftrl_options[] = {
+    LR("1e-3"),
+    ROW(initial, TT_OPT_FLOAT, "0.1", "initial value of the accumulated squares", 1e-30, 1e30),
+    ROW(l1, TT_OPT_FLOAT, "0", "strength of the penalty by magnitude: makes weights zero", 0, 1e30),
+    ROW(l2, TT_OPT_FLOAT, "0", "strength of the penalty by square", 0, 1e30),
+    ROW(eps, TT_OPT_FLOAT, "0", "constant added to the root of the squares (the paper's beta)", 0,
+        1e30),
+    DECAY("0"),
+    COMMON};
+static const tt_option lamb_options[] = {
+    LR("1e-3"),
+    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
+    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
+    EPS("1e-6"),
+    DECAY("0.01"),
+    COMMON};
+static const tt_option lars_options[] = {
+    LR("0.1"),
+    ROW(momentum, TT_OPT_FLOAT, "0.9", "momentum: fraction of the last update kept", 0, BELOW_ONE),
+    ROW(nesterov, TT_OPT_BOOL, "false", "use Nesterov momentum", 0, 0),
+    ROW(trust, TT_OPT_FLOAT, "0.001",
+        "trust coefficient: a step is at most so large, as a part of the weight's norm", 1e-30,
+        1e30),
+    DECAY("0"),
+    COMMON};
 static const tt_option lion_options[] = {
     LR("1e-4"), BETA(beta1, "0.9", "decay rate used for the direction of the update"),
     BETA(beta2, "0.99", "decay rate of the gradient's moving average"), DECAY("0"), COMMON};
@@ -79,7 +121,7 @@ typedef tt_tensor *build_fn(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                             const tt_update_opts *opts);
 static const struct kind {
     tti_optimizer_def def;
-    build_fn *build;
+    build_fn *build; // NULL: by optimizer_norm.c
 } kinds[] = {
     {{"sgd", "stochastic gradient descent, with optional momentum", TT_SGD, sgd_options},
      tt_update_sgd_with},
@@ -90,6 +132,22 @@ static const struct kind {
     {{"rmsprop", "RMSprop", TT_RMSPROP, rmsprop_options}, tt_update_rmsprop_with},
     {{"adagrad", "Adagrad", TT_ADAGRAD, adagrad_options}, tt_update_adagrad_with},
     {{"lion", "Lion, with decoupled weight decay", TT_LION, lion_options}, tt_update_lion_with},
+    {{"adadelta", "Adadelta", TT_ADADELTA, adadelta_options}, tt_update_adadelta_with},
+    {{"adamax", "Adamax: Adam with the largest gradient in place of the mean square", TT_ADAMAX,
+      adamax_options},
+     tt_update_adamax_with},
+    {{"nadam", "Nadam: Adam with Nesterov momentum", TT_NADAM, nadam_options},
+     tt_update_nadam_with},
+    {{"amsgrad", "AMSGrad: Adam with the largest mean square so far", TT_AMSGRAD, adam_options},
+     tt_update_amsgrad_with},
+    {{"ftrl", "FTRL-Proximal, for sparse linear models", TT_FTRL, ftrl_options},
+     tt_update_ftrl_with},
+    {{"lamb", "LAMB: Adam whose steps are scaled to the norm of each weight, for large batches",
+      TT_LAMB, lamb_options},
+     NULL},
+    {{"lars", "LARS: SGD whose steps are scaled to the norm of each weight, for large batches",
+      TT_LARS, lars_options},
+     NULL},
 };
 
 const tti_optimizer_def *tti_optimizer_at(int i)
@@ -150,6 +208,10 @@ static tt_status fill_groups(tt_ctx *ctx, tti_rule *r, const char *name)
                 ctx, TT_EINVAL,
                 "%s: group '%s': lr_scale is %g and weight_decay is %g; neither may be negative",
                 name, p->match, p->lr_scale, p->weight_decay);
+        if (!(p->l1 >= 0 && p->max_norm >= 0))
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "%s: group '%s': l1 is %g and max_norm is %g; neither may be negative",
+                           name, p->match, p->l1, p->max_norm);
         if (!r->o.exact)
             p->lr_scale = tti_or_default(p->lr_scale, 1);
     }
@@ -231,6 +293,27 @@ static tt_status squares_by_name(const builder *b, tt_tensor ***out, int *n)
     return TT_OK;
 }
 
+// The factor of squares that the optimizer keeps; 0: none.
+static double kept_square(const tt_optimizer *o)
+{
+    switch (o->kind) {
+    case TT_ADAM:
+    case TT_ADAMW:
+    case TT_NADAM:
+    case TT_AMSGRAD:
+    case TT_LAMB:
+        return 1 - o->beta2;
+    case TT_RMSPROP:
+    case TT_ADADELTA:
+        return 1 - o->beta1;
+    case TT_ADAGRAD:
+    case TT_FTRL:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 /*
  * What the update makes of the largest gradient, for update_scale: the factor of squares that are
  * kept, and of the step. Gradients that are clipped one by one are not the updates'.
@@ -247,10 +330,7 @@ static void find_limits(const builder *b, double *square, double *step)
     double scale = 1;
     for (int i = 0; i < TT_MAX_GROUPS && o->groups[i] != NULL; i++)
         scale = TTI_MIN(scale, o->groups[i]->lr_scale);
-    *square = o->kind == TT_ADAM || o->kind == TT_ADAMW ? 1 - o->beta2
-              : o->kind == TT_RMSPROP                   ? 1 - o->beta1
-              : o->kind == TT_ADAGRAD                   ? 1
-                                                        : 0;
+    *square = kept_square(o);
     *step = o->kind == TT_SGD ? scale : 0;
 }
 
@@ -383,11 +463,19 @@ static tt_status update_weight(const builder *b, int i)
                            .beta2 = o->beta2,
                            .eps = o->eps,
                            .initial = o->initial,
+                           .l1 = o->l1,
+                           .l2 = o->l2,
                            .exact = true}; // filled: what is zero is meant so
     tt_tensor *grad = clipped(b, i, &opts.scale);
-    tt_tensor *y = grad == NULL || opts.scale == NULL
-                       ? NULL
-                       : kind_of(o->kind)->build(b->g, r->vars[i], grad, &opts);
+    if (grad != NULL && opts.scale != NULL && group != NULL && group->l1 > 0)
+        grad = tti_penalised(b->g, r->vars[i], grad, group->l1, r->applied, &opts.scale);
+    build_fn *build = kind_of(o->kind)->build;
+    tt_tensor *y = grad == NULL || opts.scale == NULL ? NULL
+                   : build != NULL
+                       ? build(b->g, r->vars[i], grad, &opts)
+                       : tti_update_by_norm(b->g, o, r->vars[i], grad, &opts, r->applied);
+    if (y != NULL && group != NULL && (group->max_norm > 0 || group->non_negative))
+        y = tti_constrained(b->g, r->vars[i], y, group);
     tt_tensor *mean = y == NULL || o->ema == 0 ? NULL : average(b, i, y);
     if (y == NULL || (o->ema != 0 && mean == NULL))
         return tt_status_of(tt_graph_get_ctx(b->g));

@@ -78,6 +78,15 @@ typedef struct tti_updates_request {
 // Builds clipping, updates and moving averages ("<weight>/ema").
 tt_status tti_updates_build(tt_graph *g, tti_updates_request *r) TTI_CHECKED;
 
+// optimizer_norm.c: the update of lamb and lars; opts are those of every update.
+tt_tensor *tti_update_by_norm(tt_graph *g, const tt_optimizer *o, tt_tensor *var, tt_tensor *grad,
+                              const tt_update_opts *opts, tt_tensor *applied);
+// The gradient with that of l1 |w| added; *scale is applied to it, and becomes `applied`.
+tt_tensor *tti_penalised(tt_graph *g, tt_tensor *var, tt_tensor *grad, double l1,
+                         tt_tensor *applied, tt_tensor **scale);
+// Writes what the group's constraints make of a new value of the variable.
+tt_tensor *tti_constrained(tt_graph *g, tt_tensor *var, tt_tensor *value, const tt_group *group);
+
 // The learning rate at a step, rounded once: lr * schedule * factor.
 float tti_learning_rate(const tt_optimizer *o, int64_t step, int64_t total, double factor);
 

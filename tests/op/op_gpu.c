@@ -50,7 +50,8 @@ static const bound bounds[] = {
     {" attention attention_grad ", 5e-5, 4e-2, 6e-3,
      "a library may keep the probabilities in the type of its inputs"},
     {" update_sgd update_adam update_adamw update_rmsprop update_adagrad update_lion update_ema "
-     "update_scale update_loss_scale ",
+     "update_adadelta update_adamax update_nadam update_amsgrad update_ftrl update_moment "
+     "lamb_direction update_scale update_loss_scale ",
      4e-6, 8e-3, 1e-3, "square roots, powers and products joined to fma or not"},
 };
 

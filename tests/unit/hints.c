@@ -192,7 +192,7 @@ TEST(words_of_other_frameworks_in_a_job)
         {"loss: cross_entropy", "loss: CrossEntropyLoss", "use cross_entropy\n",
          "mae, huber, kl_divergence,"},
         {"loss: cross_entropy", "loss: categorical_crossentropy", "use cross_entropy\n", "msle\n"},
-        {"{adam: {lr: 1e-3}}", "Adam", "did you mean 'adam'?\n", "adagrad, lion\n"},
+        {"{adam: {lr: 1e-3}}", "Adam", "did you mean 'adam'?\n", "adagrad, lion, adadelta,"},
         {"{adam: {lr: 1e-3}}", "{adam: {learning_rate: 1}}", "'learning_rate'; use lr\n",
          "possible: lr, beta1"},
         {"{adam: {lr: 1e-3}}", "{name: adam, lr: 1e-3}", "the optimizer's name is the key", ""},

@@ -161,6 +161,7 @@ static void element(const tt_optimizer *o, double lr, int t, double decay, doubl
         d = g / (sqrt(*s) + o->eps);
         break;
     case TT_LION:
+    default: // the others: optimizer_kinds.c
         d = o->beta1 * *s + (1 - o->beta1) * g;
         d = (d > 0) - (d < 0);
         *s = o->beta2 * *s + (1 - o->beta2) * g;
@@ -500,19 +501,20 @@ TEST(updates_on_two_devices)
 TEST(optimizers_have_defaults)
 {
     tt_ctx *ctx = test_ctx();
-    static const double lr[] = {1e-2, 1e-3, 1e-3, 1e-3, 1e-2, 1e-4};
+    static const double lr[] = {1e-2, 1e-3, 1e-3, 1e-3, 1e-2, 1e-4, 1,
+                                2e-3, 2e-3, 1e-3, 1e-3, 1e-3, 0.1};
     for (int i = 0; tti_optimizer_at(i) != NULL; i++) {
         const tti_optimizer_def *d = tti_optimizer_at(i);
         tt_optimizer from_rows = {.kind = d->kind};
         CHECK(tti_optimizer_find(d->name) == d && (int)d->kind == i);
         const tt_optimizer *o = filled(ctx, tt_optimizer(.kind = d->kind));
         CHECK(o->lr == lr[i]);
-        CHECK(o->weight_decay == (d->kind == TT_ADAMW ? 0.01 : 0));
+        CHECK(o->weight_decay == (d->kind == TT_ADAMW || d->kind == TT_LAMB ? 0.01 : 0));
         CHECK_OK(tti_options_default(ctx, d->options, &from_rows));
         CHECK(o->lr == from_rows.lr && o->beta1 == from_rows.beta1 && o->eps == from_rows.eps);
         CHECK(o->beta2 == from_rows.beta2 && o->initial == from_rows.initial);
     }
-    CHECK(tti_optimizer_find("adamax") == NULL && tti_optimizer_at(-1) == NULL);
+    CHECK(tti_optimizer_find("adamin") == NULL && tti_optimizer_at(-1) == NULL);
     CHECK(filled(ctx, NULL)->kind == TT_SGD && filled(ctx, NULL)->schedule->kind == TT_LR_CONSTANT);
     const tt_optimizer *o = filled(
         ctx, tt_lion(.schedule = tt_one_cycle(.warmup = 3), .groups = {tt_group(.match = "*")}));
@@ -534,7 +536,7 @@ static void check_refused(const tt_optimizer *o, const char *words)
 
 TEST(optimizers_refuse_what_cannot_be)
 {
-    check_refused(tt_optimizer(.kind = (tt_optimizer_kind)9), "there is no kind 9");
+    check_refused(tt_optimizer(.kind = (tt_optimizer_kind)99), "there is no kind 99");
     check_refused(tt_sgd(.lr = -1), "sgd: lr -1 is below 0");
     check_refused(tt_adam(.beta1 = 1), "adam: beta1 1 is above");
     check_refused(tt_adam(.lr = NAN), "lr nan is not a number");

@@ -73,9 +73,9 @@ static tt_status read_loss(tt_model *m, tti_use *u, int i, const json_t *loss,
         return TT_OK;
     tti_use_output *out = &u->outputs[at];
     tt_shape shape = tt_tensor_shape(outputs[at].tensor);
-    if (kind == TT_CROSS_ENTROPY && shape.rank == 2 && shape.dim[1] > 1)
+    if (kind > 0 && tti_loss_has_classes((tt_loss_kind)kind) && shape.rank == 2 && shape.dim[1] > 1)
         out->meaning = TT_MEANS_CLASSES;
-    if (kind == TT_BINARY_CROSS_ENTROPY)
+    if (kind == TT_BINARY_CROSS_ENTROPY || kind == TT_BINARY_FOCAL)
         out->meaning = TT_MEANS_BINARY;
     int by_place = m->n_inputs + i;
     out->target = target[0] != '\0'        ? field_named(u, target)

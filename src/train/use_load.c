@@ -78,6 +78,8 @@ static tt_status read_loss(tt_model *m, const json_t *o, tt_loss *out)
     out->kind = (tt_loss_kind)number;
     out->output = or_null(out->output);
     out->target = or_null(out->target);
+    out->sample_weight = or_null(out->sample_weight);
+    out->class_weight = or_null(out->class_weight);
     return TT_OK;
 }
 

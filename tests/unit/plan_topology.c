@@ -6,6 +6,7 @@
 #include "../test.h"
 #include "base/ctx.h"
 #include "base/set.h"
+#include "comm/collective_schedule.h"
 #include "device/gpu_profile.h"
 #include "fit_models.h"
 #include "job/topology_file.h"
@@ -160,6 +161,103 @@ TEST(plans_for_a_thousand_devices_hold_the_rules)
         ck_assert_msg(bytes < n * (1 << 20), "%s %d x %d: %lld bytes", cases[i].strategy,
                       cases[i].hosts, cases[i].devices, (long long)bytes);
     }
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+static bool is_host_sum(const tti_plan *p, const tti_pnode *pn)
+{
+    return !pn->is_dropped && pn->kind == TTI_TREE && pn->what != NULL && pn->lanes != &p->lanes;
+}
+
+// Sends of a host's sum that is made on a device, from a piece on, to a process.
+static int sends_of(const tti_plan *p, const tti_collective *what, int device, int piece, int task)
+{
+    int n = 0;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const tti_pnode *send = &p->nodes[i];
+        for (int k = 0; send->kind == TTI_SEND && !send->is_dropped && k < send->n_in; k++) {
+            const tti_pnode *sum = &p->nodes[p->values[send->in[k]].node];
+            n += is_host_sum(p, sum) && sum->what == what && sum->device == device &&
+                 (sum->piece < 0 || sum->piece == piece) && send->transfer->peer == task;
+        }
+    }
+    return n;
+}
+
+// Does a process add up a sum to its end? Metrics are only where they are fetched.
+static bool is_needed(const tti_plan *p, const tti_collective *what, int task)
+{
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        if (pn->kind == TTI_TREE && pn->what == what && pn->lanes == &p->lanes && !pn->is_dropped &&
+            p->top->devices[pn->device]->task == task)
+            return true;
+    }
+    return false;
+}
+
+// The messages of one sum of a plan are those of the schedule, for the turn that its maker has.
+static void check_sum(const tti_plan *p, const tti_pnode *sum, const tti_host_map *hosts,
+                      int *sends)
+{
+    tti_collective_step steps[256];
+    tti_collective_schedule s = {.steps = steps};
+    tti_collective_request q = {.kind = sum->what->kind,
+                                .root = sum->what->root,
+                                .hosts = hosts,
+                                .grain = sum->piece >= 0 ? TTI_BY_HOST : TTI_WHOLE,
+                                .turn = sum->device - hosts->first[hosts->host[sum->device]]};
+    for (int r = 0; r < hosts->n; r++) {
+        tti_collective_schedule_make(&q, r, &s);
+        for (int i = 0; i < s.n_sum; i++) {
+            if (steps[i].kind != TTI_STEP_SEND)
+                continue;
+            int task = p->top->devices[steps[i].peer]->task;
+            int n = sends_of(p, sum->what, r, steps[i].first, task);
+            CHECK_INT(n, is_needed(p, sum->what, task));
+            *sends += n;
+        }
+    }
+}
+
+static void follow_schedule(int hosts, int n)
+{
+    tt_ctx *ctx =
+        tt_open(.strategy = "mirrored", .lanes = hosts * n, .on_event = test_ignore_event);
+    tt_model *m = fit_model(ctx, FIT_MLP);
+    tti_topology top;
+    tti_plan *p = NULL;
+    tti_host_map map;
+    int first_of[64], sends = 0, sent = 0;
+    CHECK_OK(tti_topology_make(ctx, &ctx->top, hosts, n, &top));
+    top.host_memory = 0;
+    CHECK_OK(tti_step_look(m, hosts * n, 1, &top, NULL, &p));
+    for (int i = 0; i < hosts * n; i++)
+        first_of[i] = i / n * n;
+    CHECK_OK(tti_host_map_make(ctx, hosts * n, first_of, &map));
+    const tti_collective *last = NULL;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const tti_pnode *pn = &p->nodes[i];
+        if (is_host_sum(p, pn) && pn->what != last)
+            check_sum(p, pn, &map, &sends);
+        last = is_host_sum(p, pn) ? pn->what : last;
+        for (int k = 0; pn->kind == TTI_SEND && !pn->is_dropped && k < pn->n_in; k++)
+            sent += is_host_sum(p, &p->nodes[p->values[pn->in[k]].node]);
+    }
+    ck_assert_int_gt(sends, 0);
+    CHECK_INT(sent, sends); // and no others
+    tti_host_map_free(ctx, &map);
+    tti_plan_free(p);
+    tti_topology_free(ctx, &top);
+    CHECK_OK(tt_close(ctx));
+}
+
+TEST(sums_of_plans_are_sent_as_the_schedule_of_collectives_says)
+{
+    follow_schedule(2, 2);
+    follow_schedule(4, 2);
+    follow_schedule(3, 5);
 }
 
 // ---- files -----------------------------------------------------------------------------------

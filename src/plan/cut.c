@@ -3,11 +3,11 @@
  * nodes there read it. Constants are not copied: every device of the host reads them in place.
  *
  * Where processes share no memory a receive has messages, and a send on the other side: one for
- * each process that reads the value, whose devices then have it from the first of them. A tree over
+ * each process that reads the value, whose devices then have it from the one that received it; one
+ * for each host where trees read it. A tree over
  * a piece gets that piece alone, there and between devices that do not read each other's memory.
  */
-#include "comm/collective_schedule.h"
-#include "plan/spread/spread.h"
+#include "plan/spread/host_sums.h"
 #include <string.h>
 
 bool tti_is_cross_host(const tti_plan *p, int device, int other)
@@ -175,9 +175,7 @@ typedef struct receive_builder {
     tti_plan *p;
     device_pair *made;
     uint64_t mask;
-    int *
-        *processes; // by device: on its host, the first device of each process; made when asked for
-    int *n_processes;
+    tti_host_map *hosts; // by part of the mesh along pipe; made when asked for
 } receive_builder;
 
 static device_pair *find_pair(const receive_builder *c, int value, int place)
@@ -189,43 +187,27 @@ static device_pair *find_pair(const receive_builder *c, int value, int place)
     return &c->made[at];
 }
 
-static tt_status list_processes(receive_builder *c, int device)
-{
-    tti_plan *p = c->p;
-    int n = 0, *list = NULL;
-    for (int pass = 0; pass < 2; pass++) { // counted, then put down
-        int last = -1;
-        n = 0;
-        for (int d = 0; d < p->top->n_devices; d++) {
-            int task = p->top->devices[d]->task;
-            if (task == last || tti_is_cross_host(p, device, d))
-                continue;
-            last = task;
-            if (pass > 0)
-                list[n] = d;
-            n++;
-        }
-        if (pass == 0)
-            list = tti_plan_alloc(p, sizeof(int) * (size_t)n);
-        if (list == NULL)
-            return TT_ENOMEM;
-    }
-    c->processes[device] = list;
-    c->n_processes[device] = n;
-    return TT_OK;
-}
-
-// Who receives a value for the host of a device: a device of each process there in turn; -1.
+/*
+ * Who receives a value for the host of a device, whose trees read it: the replica that the schedule
+ * of collectives says (comm/collective_schedule.h). Sums of a bucket go to one of them, variables
+ * to one for each replica that has made them. -1: recorded.
+ */
 static int receiver_of(receive_builder *c, int value, int device)
 {
     const tti_plan *p = c->p;
-    // Sums of a bucket go to one of them, and variables of a replica.
+    const tti_mesh *mesh = &p->mesh;
     const tti_pnode *maker = &p->nodes[p->values[value].node];
-    int turn = maker->kind == TTI_TREE ? maker->key.rank : maker->device;
-    if (c->processes[device] == NULL && list_processes(c, device) != TT_OK)
+    int n = mesh->n_axes > 0 ? tti_mesh_n_devices(mesh) : 0;
+    if (device >= n || maker->device >= n)
+        return device;
+    int part = tti_mesh_coordinate(mesh, device, TTI_AXIS_PIPE);
+    tti_host_map *hosts = &c->hosts[part];
+    if (hosts->n == 0 && tti_replica_hosts(p, part, hosts) != TT_OK)
         return -1;
-    int n = c->n_processes[device];
-    return c->processes[device][tti_turn_of(turn, n)];
+    int turn = maker->kind == TTI_TREE ? maker->key.rank
+                                       : tti_mesh_coordinate(mesh, maker->device, TTI_AXIS_DATA);
+    int host = hosts->host[tti_mesh_coordinate(mesh, device, TTI_AXIS_DATA)];
+    return tti_mesh_device(mesh, tti_host_agent(hosts, host, turn), part);
 }
 
 // The value as a process that is far away has it, once it was received there; -1.
@@ -401,15 +383,16 @@ tt_status tti_plan_cut(tti_plan *p)
         cap *= 2;
     receive_builder c = {.p = p, .mask = (uint64_t)(cap - 1)};
     c.made = tti_calloc(p->ctx, (size_t)cap, sizeof(*c.made));
-    c.processes = tti_calloc(p->ctx, (size_t)p->top->n_devices, sizeof(*c.processes));
-    c.n_processes = tti_calloc(p->ctx, (size_t)p->top->n_devices, sizeof(*c.n_processes));
+    int n_parts = tti_mesh_size(&p->mesh, TTI_AXIS_PIPE);
+    c.hosts = tti_calloc(p->ctx, (size_t)n_parts, sizeof(*c.hosts));
     tt_status st = TT_ENOMEM;
-    if (c.made != NULL && c.processes != NULL && c.n_processes != NULL)
+    if (c.made != NULL && c.hosts != NULL)
         st = cut_all(&c, p->n_nodes);
     if (st == TT_OK && p->top->n_tasks > 1)
         st = tti_bundle_messages(p);
-    tti_free(p->ctx, c.processes);
-    tti_free(p->ctx, c.n_processes);
+    for (int i = 0; c.hosts != NULL && i < n_parts; i++)
+        tti_host_map_free(p->ctx, &c.hosts[i]);
+    tti_free(p->ctx, c.hosts);
     tti_free(p->ctx, c.made);
     return st;
 }

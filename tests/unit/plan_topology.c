@@ -170,16 +170,21 @@ static bool is_host_sum(const tti_plan *p, const tti_pnode *pn)
     return !pn->is_dropped && pn->kind == TTI_TREE && pn->what != NULL && pn->lanes != &p->lanes;
 }
 
-// Sends of a host's sum that is made on a device, from a piece on, to a process.
-static int sends_of(const tti_plan *p, const tti_collective *what, int device, int piece, int task)
+// Messages with a host's sum that is made on a device, from a piece on, which a device receives.
+static int sends_of(const tti_plan *p, const tti_collective *what, int device, int piece, int to)
 {
     int n = 0;
     for (int64_t i = 0; i < p->n_nodes; i++) {
-        const tti_pnode *send = &p->nodes[i];
-        for (int k = 0; send->kind == TTI_SEND && !send->is_dropped && k < send->n_in; k++) {
+        const tti_pnode *receive = &p->nodes[i];
+        if (receive->kind != TTI_RECV || receive->is_dropped || receive->transfer == NULL ||
+            receive->n_after != 1 || receive->device != to)
+            continue;
+        const tti_pnode *send = &p->nodes[receive->after[0]];
+        CHECK_INT(send->transfer->peer, p->top->devices[to]->task);
+        for (int k = 0; k < send->n_in; k++) {
             const tti_pnode *sum = &p->nodes[p->values[send->in[k]].node];
             n += is_host_sum(p, sum) && sum->what == what && sum->device == device &&
-                 (sum->piece < 0 || sum->piece == piece) && send->transfer->peer == task;
+                 (sum->piece < 0 || sum->piece == piece);
         }
     }
     return n;
@@ -214,7 +219,7 @@ static void check_sum(const tti_plan *p, const tti_pnode *sum, const tti_host_ma
             if (steps[i].kind != TTI_STEP_SEND)
                 continue;
             int task = p->top->devices[steps[i].peer]->task;
-            int n = sends_of(p, sum->what, r, steps[i].first, task);
+            int n = sends_of(p, sum->what, r, steps[i].first, steps[i].peer);
             CHECK_INT(n, is_needed(p, sum->what, task));
             *sends += n;
         }

@@ -17,20 +17,21 @@ static int device_of(const tti_host_sums *h, int r)
     return tti_spread_device(h->s, h->s->values[h->old].node, r);
 }
 
-// Replicas in a row that read each other's memory are on one host.
-static tt_status find_hosts(tti_host_sums *h)
+tt_status tti_replica_hosts(const tti_plan *p, int part, tti_host_map *out)
 {
-    int n = h->s->n_replicas, *first_of = tti_alloc(h->s->p->ctx, sizeof(int) * (size_t)n);
+    int n = tti_mesh_size(&p->mesh, TTI_AXIS_DATA);
+    int *first_of = tti_alloc(p->ctx, sizeof(int) * (size_t)n);
     if (first_of == NULL)
         return TT_ENOMEM;
     first_of[0] = 0;
     for (int r = 1; r < n; r++) {
         int first = first_of[r - 1];
-        bool is_cross = tti_is_cross_host(h->s->p, device_of(h, first), device_of(h, r));
+        bool is_cross = tti_is_cross_host(p, tti_mesh_device(&p->mesh, first, part),
+                                          tti_mesh_device(&p->mesh, r, part));
         first_of[r] = is_cross ? r : first;
     }
-    tt_status st = tti_host_map_make(h->s->p->ctx, n, first_of, &h->hosts);
-    tti_free(h->s->p->ctx, first_of);
+    tt_status st = tti_host_map_make(p->ctx, n, first_of, out);
+    tti_free(p->ctx, first_of);
     return st;
 }
 
@@ -86,10 +87,10 @@ tt_status tti_host_sums_begin(tti_host_sums *h, tti_spreader *s, int old,
 {
     *h = (tti_host_sums){.s = s, .old = old, .what = what, .all = values, .n_all = n};
     bool is_one = s->p->top->n_tasks < 2 || s->mesh->state == TT_LAYOUT_ONE || s->is_sparse[old] ||
-                  s->residual[old] >= 0 || n < 2;
+                  s->residual[old] >= 0 || s->stage[s->values[old].node] < 0 || n < 2;
     if (is_one)
         return TT_OK;
-    TT_TRY(find_hosts(h));
+    TT_TRY(tti_replica_hosts(s->p, s->stage[s->values[old].node] % s->n_pipe, &h->hosts));
     size_t hosts = (size_t)h->hosts.n_hosts;
     // Where each host has one replica there is nothing to add up first.
     h->is_used = hosts > 1 && h->hosts.n_hosts < s->n_replicas;

@@ -130,37 +130,16 @@ static const tt_option ema_attrs[] = {
     TT_OPTION_END,
 };
 
-// least_ to most_ inputs: variable, gradient, then state; a scale may follow. All but the gradient
-// are written.
-#define UPDATE(name_, help_, attr_, rows_, least_, most_)                                    \
-    static tt_status name_##_infer(tt_infer *q)                                              \
-    {                                                                                        \
-        return tti_update_infer(q, least_, most_, ((const attr_ *)q->attr)->has_scale != 0); \
-    }                                                                                        \
-    const tt_op tti_op_update_##name_ = {                                                    \
-        .name = "update_" #name_,                                                            \
-        .help = help_,                                                                       \
-        .inputs = least_,                                                                    \
-        .max_inputs = most_ + 1,                                                             \
-        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD | TT_OP_FLAT,                                  \
-        .types = 1u << TT_F32 | 1u << TT_F64,                                                \
-        .attrs = rows_,                                                                      \
-        .attr_size = sizeof(attr_),                                                          \
-        .infer = name_##_infer,                                                              \
-        .split = tti_split_whole,                                                            \
-        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, tti_update_prep)},                     \
-        .writes = 0xd,                                                                       \
-    }
-#define OPTIMIZER(name_, least_, most_)                                                          \
-    UPDATE(name_, "one step of " #name_ " on a variable", tti_update_attr, update_attrs, least_, \
-           most_)
+#define OPTIMIZER(name_, least_, most_)                                                         \
+    TTI_UPDATE_OP(name_, "one step of " #name_ " on a variable", tti_update_attr, update_attrs, \
+                  least_, most_, 0xd)
 OPTIMIZER(sgd, 2, 3);
 OPTIMIZER(adam, 4, 4);
 OPTIMIZER(adamw, 4, 4);
 OPTIMIZER(rmsprop, 3, 4);
 OPTIMIZER(adagrad, 3, 3);
 OPTIMIZER(lion, 3, 3);
-UPDATE(ema, "updates an exponential moving average", tti_ema_attr, ema_attrs, 2, 2);
+TTI_UPDATE_OP(ema, "updates an exponential moving average", tti_ema_attr, ema_attrs, 2, 2, 0xd);
 
 // ---- builders --------------------------------------------------------------------------------
 

@@ -23,6 +23,27 @@ typedef struct tti_ema_attr {
 tt_status tti_update_infer(tt_infer *q, int least, int most, bool has_scale);
 tt_status tti_update_prep(tt_prep *p);
 tt_tensor *tti_update_state(tt_graph *g, const tt_tensor *var, const char *what, double value);
+// Such an op: least_ to most_ inputs, of which bits of writes_ say which are written.
+#define TTI_UPDATE_OP(name_, help_, attr_, rows_, least_, most_, writes_)                    \
+    static tt_status name_##_infer(tt_infer *q)                                              \
+    {                                                                                        \
+        return tti_update_infer(q, least_, most_, ((const attr_ *)q->attr)->has_scale != 0); \
+    }                                                                                        \
+    const tt_op tti_op_update_##name_ = {                                                    \
+        .name = "update_" #name_,                                                            \
+        .help = help_,                                                                       \
+        .inputs = least_,                                                                    \
+        .max_inputs = most_ + 1,                                                             \
+        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD | TT_OP_FLAT,                                  \
+        .types = 1u << TT_F32 | 1u << TT_F64,                                                \
+        .attrs = rows_,                                                                      \
+        .attr_size = sizeof(attr_),                                                          \
+        .infer = name_##_infer,                                                              \
+        .split = tti_split_whole,                                                            \
+        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, tti_update_prep)},                     \
+        .writes = writes_,                                                                   \
+    }
+
 // update_more.c: the direction of lamb, which keeps its moments beside var.
 tt_tensor *tti_lamb_direction(tt_graph *g, tt_tensor *var, tt_tensor *grad,
                               const tt_update_opts *o);

@@ -56,37 +56,17 @@ static const tt_option lamb_attrs[] = {
     TT_OPTION_END,
 };
 
-// Variable, gradient, n_ - 2 states; a scale may follow. All but the gradient are written.
-#define UPDATE(name_, help_, attr_, rows_, n_, writes_)                  \
-    static tt_status name_##_infer(tt_infer *q)                          \
-    {                                                                    \
-        bool has_scale = ((const attr_ *)q->attr)->has_scale != 0;       \
-        return tti_update_infer(q, n_, n_, has_scale);                   \
-    }                                                                    \
-    const tt_op tti_op_update_##name_ = {                                \
-        .name = "update_" #name_,                                        \
-        .help = help_,                                                   \
-        .inputs = n_,                                                    \
-        .max_inputs = n_ + 1,                                            \
-        .flags = TT_OP_UPDATE | TT_OP_NO_GRAD | TT_OP_FLAT,              \
-        .types = 1u << TT_F32 | 1u << TT_F64,                            \
-        .attrs = rows_,                                                  \
-        .attr_size = sizeof(attr_),                                      \
-        .infer = name_##_infer,                                          \
-        .split = tti_split_whole,                                        \
-        .kernel = {[TT_CPU] = TTI_CPU(update_##name_, tti_update_prep)}, \
-        .writes = writes_,                                               \
-    }
-#define OPTIMIZER(name_, n_, writes_)                                                           \
-    UPDATE(name_, "one step of " #name_ " on a variable", tti_update_more_attr, more_attrs, n_, \
-           writes_)
+#define OPTIMIZER(name_, n_, writes_)                                                              \
+    TTI_UPDATE_OP(name_, "one step of " #name_ " on a variable", tti_update_more_attr, more_attrs, \
+                  n_, n_, writes_)
 OPTIMIZER(adadelta, 4, 0xd);
 OPTIMIZER(adamax, 4, 0xd);
 OPTIMIZER(nadam, 4, 0xd);
 OPTIMIZER(amsgrad, 5, 0x1d);
 OPTIMIZER(ftrl, 4, 0xd);
-UPDATE(moment, "updates a moving average of a gradient or of its squares, which begins with 0",
-       tti_moment_attr, moment_attrs, 2, 0x1);
+TTI_UPDATE_OP(moment,
+              "updates a moving average of a gradient or of its squares, which begins with 0",
+              tti_moment_attr, moment_attrs, 2, 2, 0x1);
 
 static tt_status lamb_infer(tt_infer *q)
 {

@@ -27,6 +27,10 @@
 #define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
 #define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
 
+#define MOMENTS                                                        \
+    BETA(beta1, "0.9", "decay rate of the gradient's moving average"), \
+        BETA(beta2, "0.999", "decay rate of the squared gradient's moving average")
+
 #define MOMENTUM \
     ROW(momentum, TT_OPT_FLOAT, "0", "momentum: fraction of the last update kept", 0, BELOW_ONE)
 
@@ -46,20 +50,8 @@
 static const tt_option sgd_options[] = {
     LR("1e-2"), MOMENTUM, ROW(nesterov, TT_OPT_BOOL, "false", "use Nesterov momentum", 0, 0),
     DECAY("0"), COMMON};
-static const tt_option adam_options[] = {
-    LR("1e-3"),
-    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
-    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
-    EPS("1e-8"),
-    DECAY("0"),
-    COMMON};
-static const tt_option adamw_options[] = {
-    LR("1e-3"),
-    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
-    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
-    EPS("1e-8"),
-    DECAY("0.01"),
-    COMMON};
+static const tt_option adam_options[] = {LR("1e-3"), MOMENTS, EPS("1e-8"), DECAY("0"), COMMON};
+static const tt_option adamw_options[] = {LR("1e-3"), MOMENTS, EPS("1e-8"), DECAY("0.01"), COMMON};
 static const tt_option rmsprop_options[] = {
     LR("1e-3"),
     MOMENTUM,
@@ -81,13 +73,7 @@ static const tt_option adamax_options[] = {
     EPS("1e-8"),
     DECAY("0"),
     COMMON};
-static const tt_option nadam_options[] = {
-    LR("2e-3"),
-    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
-    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
-    EPS("1e-8"),
-    DECAY("0"),
-    COMMON};
+static const tt_option nadam_options[] = {LR("2e-3"), MOMENTS, EPS("1e-8"), DECAY("0"), COMMON};
 static const tt_option ftrl_options[] = {
     LR("1e-3"),
     ROW(initial, TT_OPT_FLOAT, "0.1", "initial value of the accumulated squares", 1e-30, 1e30),
@@ -97,13 +83,7 @@ static const tt_option ftrl_options[] = {
         1e30),
     DECAY("0"),
     COMMON};
-static const tt_option lamb_options[] = {
-    LR("1e-3"),
-    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
-    BETA(beta2, "0.999", "decay rate of the squared gradient's moving average"),
-    EPS("1e-6"),
-    DECAY("0.01"),
-    COMMON};
+static const tt_option lamb_options[] = {LR("1e-3"), MOMENTS, EPS("1e-6"), DECAY("0.01"), COMMON};
 static const tt_option lars_options[] = {
     LR("0.1"),
     ROW(momentum, TT_OPT_FLOAT, "0.9", "momentum: fraction of the last update kept", 0, BELOW_ONE),

@@ -8,11 +8,7 @@
 #define THREADS 256
 
 // x is [outer, rows, run]; groups is how many groups of a row's stream a run can touch.
-struct drop_plan {
-    int64_t units; // threads' works
-    int64_t rows, run, groups;
-    int64_t first_row;
-    int is_open; // rows of the batch are told apart
+struct drop_plan : tti_random_runs {
     uint64_t name;
     uint32_t limit;
     float scale;
@@ -80,22 +76,10 @@ static tt_status dropout(const tt_launch *l)
 {
     const tti_dropout_attr *a = (const tti_dropout_attr *)l->attr;
     const tt_arg *x = &l->in[0];
-    int64_t outer = 1;
     drop_plan p = {};
     if (x->count == 0)
         return TT_OK;
-    p.rows = 1;
-    p.run = x->count;
-    p.is_open = x->open >= 0;
-    if (x->open >= 0 && x->per > 0) {
-        for (int i = 0; i < x->open; i++)
-            outer *= x->shape.dim[i];
-        p.rows = x->shape.dim[x->open] / x->per;
-        p.run = x->count / outer / p.rows;
-    }
-    p.groups = (p.run + 63) / 64 + (outer > 1); // a run after the first can begin anywhere
-    p.units = outer * p.rows * p.groups;
-    p.first_row = l->lanes != NULL ? l->lanes->first_row : 0;
+    tti_random_runs_of(l, &p);
     p.name = a->key != 0 ? (uint64_t)a->key : l->node->key;
     p.limit = (uint32_t)(a->rate * 4294967296.0);
     p.scale = (float)(1 / (1 - a->rate));

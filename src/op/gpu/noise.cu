@@ -8,11 +8,7 @@
 #define THREADS 256
 
 // x is [outer, rows, run]; groups is how many groups of a row's stream a run can touch.
-struct noise_plan {
-    int64_t units;
-    int64_t rows, run, groups;
-    int64_t first_row;
-    int is_open;
+struct noise_plan : tti_random_runs {
     uint64_t name;
     float deviation;
 };
@@ -57,22 +53,11 @@ static __global__ void __launch_bounds__(THREADS)
 static tt_status gaussian_noise(const tt_launch *l)
 {
     const tt_arg *x = &l->in[0];
-    int64_t outer = 1;
     noise_plan p = {};
     if (x->count == 0)
         return TT_OK;
-    p.rows = 1;
-    p.run = x->count;
-    p.is_open = x->open >= 0;
-    if (x->open >= 0 && x->per > 0) {
-        for (int i = 0; i < x->open; i++)
-            outer *= x->shape.dim[i];
-        p.rows = x->shape.dim[x->open] / x->per;
-        p.run = x->count / outer / p.rows;
-    }
-    p.groups = (p.run + 63) / 64 + (outer > 1); // a run after the first can begin anywhere
-    p.units = outer * p.rows * p.groups * 16;
-    p.first_row = l->lanes != NULL ? l->lanes->first_row : 0;
+    tti_random_runs_of(l, &p);
+    p.units *= 16;
     p.name = l->node->key;
     p.deviation = (float)((const tti_noise_attr *)l->attr)->deviation;
     TTI_FLOATS(x->dtype, T, {

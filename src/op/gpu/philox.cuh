@@ -38,4 +38,31 @@ __device__ static inline tti_random_words tti_random_place(uint64_t key, int64_t
     return tti_random_words{{c0, c1, c2, c3}};
 }
 
+// An input as runs of elements with one stream of random numbers each: a row of the batch in each
+// of the outer dimensions, or all of it. A group of 64 elements is work of 16 threads at the most.
+struct tti_random_runs {
+    int64_t units;
+    int64_t rows, run, groups;
+    int64_t first_row;
+    int is_open; // rows of the batch are told apart
+};
+
+static inline void tti_random_runs_of(const tt_launch *l, tti_random_runs *p)
+{
+    const tt_arg *x = &l->in[0];
+    int64_t outer = 1;
+    p->rows = 1;
+    p->run = x->count;
+    p->is_open = x->open >= 0;
+    if (x->open >= 0 && x->per > 0) {
+        for (int i = 0; i < x->open; i++)
+            outer *= x->shape.dim[i];
+        p->rows = x->shape.dim[x->open] / x->per;
+        p->run = x->count / outer / p->rows;
+    }
+    p->groups = (p->run + 63) / 64 + (outer > 1); // a run after the first can begin anywhere
+    p->units = outer * p->rows * p->groups;
+    p->first_row = l->lanes != NULL ? l->lanes->first_row : 0;
+}
+
 #endif

@@ -81,10 +81,11 @@ TEST(blocks_go_to_the_smallest_gap)
     };
     tt_ctx *ctx = test_ctx();
     tti_arena_block put[N];
-    for (unsigned seed = 1; seed <= 5; seed++) {
+    static const int counts[] = {1, N, 16 * N, 1 << 20}; // slices: one to one per time
+    for (unsigned seed = 1; seed <= 8; seed++) {
         tti_gaps g;
         srand(seed);
-        CHECK_OK(tti_gaps_open(ctx, N, 64, &g));
+        CHECK_OK(tti_gaps_open(ctx, counts[seed % 4], 400, 64, &g));
         for (int i = 0; i < N; i++) {
             int first = rand() % 200;
             tti_arena_block b = {.value = i,
@@ -92,7 +93,7 @@ TEST(blocks_go_to_the_smallest_gap)
                                  .last = first + rand() % (seed % 2 != 0 ? 20 : 150),
                                  .bytes = (size_t)(1 + rand() % 1000)};
             size_t want = place_of(&b, put, i, 64);
-            tti_gaps_put(&g, &b);
+            CHECK_OK(tti_gaps_put(&g, &b));
             ck_assert_msg(b.offset == want, "seed %u, block %d: at %zu, not %zu", seed, i, b.offset,
                           want);
             put[i] = b;

@@ -1,165 +1,260 @@
 /*
- * arena_gaps.c - blocks of an arena by offset, on shelves of a few dozen: a search goes through all
- * of them, comparing times of a whole shelf at once, and looks closer only at blocks that it shares
- * time with.
+ * arena_gaps.c - the blocks of an arena by when they are alive.
+ *
+ * Time is cut into slices. A slice knows which stretches of the arena are in use at some time in
+ * it: few, since blocks are put close to each other. So does every group of slices, and every group
+ * of groups. What is in the way of a block in slices that it lives through is thus known as a
+ * handful of stretches; only in the first and last slice of its life are blocks looked at one by
+ * one.
  */
 #include "plan/memory/arena_gaps.h"
-#include <limits.h>
 #include <string.h>
 
-#define SHELF 64
+#define PARTIAL 64  // blocks that begin in a slice, about
+#define MOST    512 // slices
+#define GROUP   4   // slices in a group, groups in the next
 
-struct tti_shelf {
-    int n;
-    int min_first, max_last; // of all its blocks
-    size_t max_end;
-    int first[SHELF], last[SHELF];   // beyond n: such that no time is shared
-    size_t begin[SHELF], end[SHELF]; // ascending by begin; end: where another may begin
+// Bytes [begin, end) of the arena.
+typedef struct stretch {
+    size_t begin, end;
+} stretch;
+
+typedef struct stretches {
+    stretch *v; // ascending, none touches the next
+    int64_t n, cap;
+} stretches;
+
+// A block that begins or ends in a slice.
+typedef struct partial {
+    stretch is;
+    int first, last;
+} partial;
+
+struct tti_slice {
+    stretches any;  // in use by a block that is alive at some time in it
+    stretches full; // in use by one that is alive throughout; groups have none
+    partial *some;  // the other blocks, ascending by begin; groups have none
+    int64_t n_some, cap_some;
 };
 
-tt_status tti_gaps_open(tt_ctx *ctx, int n, size_t align, tti_gaps *out)
+struct tti_search {
+    stretches busy, next; // what is in the way; the same with more of it
+    stretches some;
+};
+
+tt_status tti_gaps_open(tt_ctx *ctx, int n, int last, size_t align, tti_gaps *out)
 {
-    *out = (tti_gaps){.ctx = ctx, .align = align};
-    out->n_most = 2 * n / SHELF + 2; // a shelf that is cut in two leaves both half full
-    out->shelves = tti_alloc(ctx, sizeof(*out->shelves) * (size_t)out->n_most);
-    out->order = tti_alloc(ctx, sizeof(int) * (size_t)out->n_most);
-    if (out->shelves == NULL || out->order == NULL) {
-        tti_gaps_close(out);
-        return TT_ENOMEM;
+    int most = TTI_MIN(TTI_MAX(n / PARTIAL, 1), MOST), width = last / most + 1;
+    *out = (tti_gaps){.ctx = ctx, .align = align, .width = width};
+    out->search = tti_calloc(ctx, 1, sizeof(*out->search));
+    tt_status st = out->search == NULL ? TT_ENOMEM : TT_OK;
+    for (int slices = last / width + 1; st == TT_OK; slices = (slices + GROUP - 1) / GROUP) {
+        int l = out->n_levels++;
+        out->n[l] = slices;
+        out->level[l] = tti_calloc(ctx, (size_t)slices, sizeof(struct tti_slice));
+        st = out->level[l] == NULL ? TT_ENOMEM : TT_OK;
+        if (slices == 1)
+            break;
     }
-    tti_gaps_clear(out);
-    return TT_OK;
+    if (st != TT_OK)
+        tti_gaps_close(out);
+    return st;
 }
 
 void tti_gaps_close(tti_gaps *g)
 {
-    tti_free(g->ctx, g->shelves);
-    tti_free(g->ctx, g->order);
+    for (int l = 0; l < g->n_levels; l++) {
+        for (int i = 0; i < g->n[l] && g->level[l] != NULL; i++) {
+            tti_free(g->ctx, g->level[l][i].any.v);
+            tti_free(g->ctx, g->level[l][i].full.v);
+            tti_free(g->ctx, g->level[l][i].some);
+        }
+        tti_free(g->ctx, g->level[l]);
+    }
+    if (g->search != NULL) {
+        tti_free(g->ctx, g->search->busy.v);
+        tti_free(g->ctx, g->search->next.v);
+        tti_free(g->ctx, g->search->some.v);
+    }
+    tti_free(g->ctx, g->search);
     *g = (tti_gaps){0};
-}
-
-static void leave_empty(struct tti_shelf *s, int from)
-{
-    s->n = from;
-    for (int i = from; i < SHELF; i++) {
-        s->first[i] = INT_MAX;
-        s->last[i] = -1;
-    }
-    s->min_first = INT_MAX;
-    s->max_last = -1;
-    s->max_end = 0;
-    for (int i = 0; i < from; i++) {
-        s->max_end = TTI_MAX(s->max_end, s->end[i]);
-        s->min_first = TTI_MIN(s->min_first, s->first[i]);
-        s->max_last = TTI_MAX(s->max_last, s->last[i]);
-    }
-}
-
-void tti_gaps_clear(tti_gaps *g)
-{
-    g->n = 1;
-    g->total = 0;
-    g->order[0] = 0;
-    leave_empty(&g->shelves[0], 0);
 }
 
 // ---- searching -------------------------------------------------------------------------------
 
-typedef struct search {
-    size_t bytes;
-    size_t at; // behind all blocks so far that it shares time with
-    size_t best, gap;
-} search;
+// The smallest gap so far, what is in the way being passed by ascending begin.
+typedef struct gap {
+    size_t bytes; // that it has to hold
+    size_t at;    // the end of all that was passed
+    size_t best, size;
+} gap;
 
-static void pass(search *s, size_t begin, size_t end)
+static inline void pass(gap *s, stretch busy)
 {
-    if (begin >= s->at + s->bytes && begin - s->at < s->gap) {
+    if (busy.begin >= s->at + s->bytes && busy.begin - s->at < s->size) {
         s->best = s->at;
-        s->gap = begin - s->at;
+        s->size = busy.begin - s->at;
     }
-    s->at = TTI_MAX(s->at, end);
+    s->at = TTI_MAX(s->at, busy.end);
 }
 
-static void look_at(const struct tti_shelf *shelf, int first, int last, search *s)
+// Puts one at the end, or into the last one, behind whose begin it begins; there is room.
+static inline void append(stretches *to, stretch s)
 {
-    uint8_t shares[SHELF];
-    uint64_t eight;
-    for (int i = 0; i < SHELF; i++)
-        shares[i] = (uint8_t)((shelf->last[i] >= first) & (shelf->first[i] <= last));
-    for (int i = 0; i < SHELF; i += 8) {
-        memcpy(&eight, shares + i, sizeof(eight));
-        for (; eight != 0; eight &= eight - 1) {
-            int k = i + __builtin_ctzll(eight) / 8;
-            pass(s, shelf->begin[k], shelf->end[k]);
+    if (to->n > 0 && s.begin <= to->v[to->n - 1].end)
+        to->v[to->n - 1].end = TTI_MAX(to->v[to->n - 1].end, s.end);
+    else
+        to->v[to->n++] = s;
+}
+
+// Adds others to what is in the way.
+static tt_status block_all(tti_gaps *g, const stretches *more)
+{
+    struct tti_search *s = g->search;
+    const stretch *a = s->busy.v, *b = more->v;
+    const stretch *a_end = a + s->busy.n, *b_end = b + more->n;
+    if (more->n == 0)
+        return TT_OK;
+    if (!tti_grow(g->ctx, &s->next.v, &s->next.cap, s->busy.n + more->n, sizeof(stretch)))
+        return TT_ENOMEM;
+    s->next.n = 0;
+    while (a < a_end && b < b_end)
+        append(&s->next, a->begin < b->begin ? *a++ : *b++);
+    while (a < a_end)
+        append(&s->next, *a++);
+    while (b < b_end)
+        append(&s->next, *b++);
+    stretches old = s->busy;
+    s->busy = s->next;
+    s->next = old;
+    return TT_OK;
+}
+
+// Blocks that share time with b in a slice of which it has a part.
+static tt_status block_partial(tti_gaps *g, const struct tti_slice *in, const tti_arena_block *b)
+{
+    stretches *some = &g->search->some;
+    if (!tti_grow(g->ctx, &some->v, &some->cap, in->n_some + 1, sizeof(stretch)))
+        return TT_ENOMEM;
+    some->n = 0;
+    for (int64_t i = 0; i < in->n_some; i++)
+        if (in->some[i].last >= b->first && in->some[i].first <= b->last)
+            append(some, in->some[i].is);
+    TT_TRY(block_all(g, &in->full));
+    return block_all(g, some);
+}
+
+// All blocks of slices [from, to): in groups as large as there are.
+static tt_status block_slices(tti_gaps *g, int from, int to)
+{
+    while (from < to) {
+        int l = 0, size = 1;
+        while (l + 1 < g->n_levels && from % (size * GROUP) == 0 && from + size * GROUP <= to) {
+            size *= GROUP;
+            l++;
         }
+        TT_TRY(block_all(g, &g->level[l][from / size].any));
+        from += size;
     }
+    return TT_OK;
+}
+
+// A block that is alive in several slices.
+static tt_status search_slices(tti_gaps *g, gap *s, const tti_arena_block *b)
+{
+    // Slices that it has the whole of.
+    int from = b->first / g->width, to = (b->last + 1) / g->width;
+    const stretches *busy = &g->search->busy;
+    g->search->busy.n = 0;
+    if (b->first % g->width != 0)
+        TT_TRY(block_partial(g, &g->level[0][from++], b));
+    TT_TRY(block_slices(g, from, to));
+    if ((b->last + 1) % g->width != 0)
+        TT_TRY(block_partial(g, &g->level[0][to], b));
+    for (int64_t i = 0; i < busy->n; i++)
+        pass(s, busy->v[i]);
+    return TT_OK;
+}
+
+// A block that is alive in one alone.
+static void search_slice(const struct tti_slice *in, gap *s, const tti_arena_block *b)
+{
+    const stretch *full = in->full.v, *end = full + in->full.n;
+    for (int64_t i = 0; i < in->n_some; i++) {
+        const partial *p = &in->some[i];
+        if (p->last < b->first || p->first > b->last)
+            continue;
+        for (; full < end && full->begin < p->is.begin; full++)
+            pass(s, *full);
+        pass(s, p->is);
+    }
+    for (; full < end; full++)
+        pass(s, *full);
 }
 
 // ---- putting ---------------------------------------------------------------------------------
 
-// The last shelf that begins at or before offset, among those in order; the first if none does.
-static int shelf_of(const tti_gaps *g, size_t offset)
+// Adds one, which may overlap others.
+static tt_status add(tt_ctx *ctx, stretches *to, stretch s)
 {
-    int low = 0, high = g->n - 1;
-    while (low < high) {
-        int middle = high - (high - low) / 2;
-        if (g->shelves[g->order[middle]].begin[0] <= offset)
-            low = middle;
+    int64_t low = 0, high = to->n;
+    while (low < high) { // the first that ends at its begin or behind
+        int64_t middle = (low + high) / 2;
+        if (to->v[middle].end < s.begin)
+            low = middle + 1;
         else
-            high = middle - 1;
+            high = middle;
     }
-    return low;
+    int64_t end = low; // and the first that begins behind its end
+    for (; end < to->n && to->v[end].begin <= s.end; end++) {
+        s.begin = TTI_MIN(s.begin, to->v[end].begin);
+        s.end = TTI_MAX(s.end, to->v[end].end);
+    }
+    if (end == low && !tti_grow(ctx, &to->v, &to->cap, to->n + 1, sizeof(s)))
+        return TT_ENOMEM;
+    if (end != low + 1)
+        memmove(&to->v[low + 1], &to->v[end], sizeof(s) * (size_t)(to->n - end));
+    to->v[low] = s;
+    to->n += 1 - (end - low);
+    return TT_OK;
 }
 
-// Cuts a full shelf in two.
-static void cut(tti_gaps *g, int at)
+static tt_status add_some(tt_ctx *ctx, struct tti_slice *in, const partial *p)
 {
-    struct tti_shelf *from = &g->shelves[g->order[at]], *to = &g->shelves[g->n];
-    int half = SHELF / 2;
-    memmove(&g->order[at + 2], &g->order[at + 1], sizeof(int) * (size_t)(g->n - at - 1));
-    g->order[at + 1] = g->n++;
-    memcpy(to->first, from->first + half, sizeof(int) * (SHELF - half));
-    memcpy(to->last, from->last + half, sizeof(int) * (SHELF - half));
-    memcpy(to->begin, from->begin + half, sizeof(size_t) * (SHELF - half));
-    memcpy(to->end, from->end + half, sizeof(size_t) * (SHELF - half));
-    leave_empty(to, SHELF - half);
-    leave_empty(from, half);
+    if (!tti_grow(ctx, &in->some, &in->cap_some, in->n_some + 1, sizeof(*p)))
+        return TT_ENOMEM;
+    int64_t i = in->n_some++;
+    for (; i > 0 && in->some[i - 1].is.begin > p->is.begin; i--)
+        in->some[i] = in->some[i - 1];
+    in->some[i] = *p;
+    return TT_OK;
 }
 
-static void insert(tti_gaps *g, const tti_arena_block *b)
+static tt_status add_block(tti_gaps *g, const tti_arena_block *b)
 {
-    int at = shelf_of(g, b->offset);
-    if (g->shelves[g->order[at]].n == SHELF) {
-        cut(g, at);
-        at = shelf_of(g, b->offset);
+    size_t end = (b->offset + b->bytes + g->align - 1) & ~(g->align - 1);
+    partial p = {{b->offset, end}, b->first, b->last};
+    int first = b->first / g->width, last = b->last / g->width;
+    for (int i = first; i <= last; i++) {
+        struct tti_slice *in = &g->level[0][i];
+        bool is_full = b->first <= i * g->width && b->last >= i * g->width + g->width - 1;
+        TT_TRY(is_full ? add(g->ctx, &in->full, p.is) : add_some(g->ctx, in, &p));
     }
-    struct tti_shelf *s = &g->shelves[g->order[at]];
-    int i = s->n++;
-    for (; i > 0 && s->begin[i - 1] > b->offset; i--) {
-        s->first[i] = s->first[i - 1];
-        s->last[i] = s->last[i - 1];
-        s->begin[i] = s->begin[i - 1];
-        s->end[i] = s->end[i - 1];
-    }
-    s->first[i] = b->first;
-    s->last[i] = b->last;
-    s->begin[i] = b->offset;
-    s->end[i] = (b->offset + b->bytes + g->align - 1) & ~(g->align - 1);
-    s->max_end = TTI_MAX(s->max_end, s->end[i]);
-    s->min_first = TTI_MIN(s->min_first, b->first);
-    s->max_last = TTI_MAX(s->max_last, b->last);
+    for (int l = 0; l < g->n_levels; l++, first /= GROUP, last /= GROUP)
+        for (int i = first; i <= last; i++)
+            TT_TRY(add(g->ctx, &g->level[l][i].any, p.is));
+    return TT_OK;
 }
 
-void tti_gaps_put(tti_gaps *g, tti_arena_block *b)
+tt_status tti_gaps_put(tti_gaps *g, tti_arena_block *b)
 {
-    search s = {.bytes = b->bytes, .best = SIZE_MAX, .gap = SIZE_MAX};
-    for (int i = 0; i < g->n && s.gap != b->bytes; i++) { // no gap is smaller than that
-        const struct tti_shelf *shelf = &g->shelves[g->order[i]];
-        // What ends before a block that is in the way anyway leaves no gap.
-        if (shelf->max_last >= b->first && shelf->min_first <= b->last && shelf->max_end > s.at)
-            look_at(shelf, b->first, b->last, &s);
-    }
+    gap s = {.bytes = b->bytes, .best = SIZE_MAX, .size = SIZE_MAX};
+    int slice = b->first / g->width;
+    if (b->last / g->width == slice)
+        search_slice(&g->level[0][slice], &s, b);
+    else
+        TT_TRY(search_slices(g, &s, b));
     b->offset = s.best != SIZE_MAX ? s.best : s.at;
     g->total = TTI_MAX(g->total, b->offset + b->bytes);
-    insert(g, b);
+    return add_block(g, b);
 }

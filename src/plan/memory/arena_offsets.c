@@ -91,9 +91,10 @@ typedef struct laid_list {
 
 typedef struct layouter {
     tti_plan *p;
-    block *blocks; // four lists of the largest arena
+    block *blocks; // two lists of the largest arena
     item *items;   // of one list
     int *times;    // of one arena, each once
+    size_t *alive; // bytes that begin at each of them, less those that ended
     laid_list kept[KEPT];
     int n_kept;
 } layouter;
@@ -128,6 +129,22 @@ static int list_times(const block *blocks, int n, int *times)
         if (i == 0 || times[i] != times[all - 1])
             times[all++] = times[i];
     return all;
+}
+
+// The most bytes of an arena that are alive at once.
+static size_t most_alive(const layouter *l, const block *blocks, int n, int n_times)
+{
+    size_t alive = 0, most = 0;
+    memset(l->alive, 0, sizeof(*l->alive) * ((size_t)n_times + 1));
+    for (int i = 0; i < n; i++) {
+        l->alive[number_of(l->times, n_times, blocks[i].first)] += blocks[i].bytes;
+        l->alive[number_of(l->times, n_times, blocks[i].last) + 1] -= blocks[i].bytes;
+    }
+    for (int i = 0; i < n_times; i++) {
+        alive += l->alive[i];
+        most = TTI_MAX(most, alive);
+    }
+    return most;
 }
 
 static laid_list *find_list(layouter *l, int n, uint64_t hash)
@@ -186,15 +203,16 @@ static tt_status assign(layouter *l, block *blocks, int n, int n_times, size_t a
         return TT_OK;
     }
     tti_gaps g;
-    TT_TRY(tti_gaps_open(l->p->ctx, n, align, &g));
+    TT_TRY(tti_gaps_open(l->p->ctx, n, l->times[n_times - 1], align, &g));
     bool is_whole = true;
-    for (int i = 0; i < n && is_whole; i++) {
-        tti_gaps_put(&g, &blocks[i]);
+    tt_status st = TT_OK;
+    for (int i = 0; i < n && is_whole && st == TT_OK; i++) {
+        st = tti_gaps_put(&g, &blocks[i]);
         is_whole = g.total < limit;
     }
     *total = g.total;
     tti_gaps_close(&g);
-    return keep_list(l, blocks, n, hash, *total, is_whole);
+    return st != TT_OK ? st : keep_list(l, blocks, n, hash, *total, is_whole);
 }
 
 // ---- arenas ----------------------------------------------------------------------------------
@@ -204,10 +222,10 @@ static tt_status plan_arena(layouter *l, int arena)
 {
     tti_plan *p = l->p;
     const int *list = p->arena_values + p->arena_start[arena];
-    int n = 0, max = p->arena_start[arena + 1] - p->arena_start[arena], device = arena / 2, at;
+    int n = 0, max = p->arena_start[arena + 1] - p->arena_start[arena], device = arena / 2;
     size_t align = tti_has_streams(p->top->devices[device]) ? ALIGN_CARD : ALIGN;
     size_t size_a = 0, size_b = 0;
-    block *a = l->blocks, *b = a + max, *starts = b + max, *ends = starts + max;
+    block *a = l->blocks, *b = a + max;
     for (int i = 0; i < max; i++) {
         const tti_value *v = &p->values[list[i]];
         if (v->bytes > 0)
@@ -216,9 +234,8 @@ static tt_status plan_arena(layouter *l, int arena)
     if (n == 0)
         return TT_OK;
     memcpy(b, a, sizeof(*a) * (size_t)n);
-    memcpy(starts, a, sizeof(*a) * (size_t)n);
-    size_t bound = tti_most_alive(starts, ends, n, &at);
     int n_times = list_times(a, n, l->times);
+    size_t bound = most_alive(l, a, n, n_times);
     qsort(a, (size_t)n, sizeof(*a), by_size);
     TT_TRY(assign(l, a, n, n_times, align, SIZE_MAX, &size_a));
     if (size_a > bound) { // else nothing can be smaller
@@ -241,10 +258,12 @@ tt_status tti_plan_offsets(tti_plan *p)
     size_t most = 1;
     for (int a = 0; a < 2 * p->top->n_devices; a++)
         most = TTI_MAX(most, (size_t)(p->arena_start[a + 1] - p->arena_start[a]));
-    l.blocks = tti_alloc(p->ctx, sizeof(*l.blocks) * 4 * most);
+    l.blocks = tti_alloc(p->ctx, sizeof(*l.blocks) * 2 * most);
     l.items = tti_alloc(p->ctx, sizeof(*l.items) * most);
     l.times = tti_alloc(p->ctx, sizeof(*l.times) * 2 * most);
-    tt_status st = l.blocks == NULL || l.items == NULL || l.times == NULL ? TT_ENOMEM : TT_OK;
+    l.alive = tti_alloc(p->ctx, sizeof(*l.alive) * (2 * most + 1));
+    bool is_ready = l.blocks != NULL && l.items != NULL && l.times != NULL && l.alive != NULL;
+    tt_status st = is_ready ? TT_OK : TT_ENOMEM;
     for (int a = 0; st == TT_OK && a < 2 * p->top->n_devices; a++)
         st = plan_arena(&l, a);
     for (int i = 0; i < KEPT; i++)
@@ -252,5 +271,6 @@ tt_status tti_plan_offsets(tti_plan *p)
     tti_free(p->ctx, l.blocks);
     tti_free(p->ctx, l.items);
     tti_free(p->ctx, l.times);
+    tti_free(p->ctx, l.alive);
     return st;
 }

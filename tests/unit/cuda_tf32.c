@@ -7,6 +7,7 @@
 #include "cuda_floats.h"
 #include "op/conv.h"
 #include "op/gemm.h"
+#include "op/gpu/tf32_fits.h"
 #include <math.h>
 #include <stdlib.h>
 #include <tutti/ops.h>
@@ -247,4 +248,24 @@ TEST(cuda_f32_convolutions_keep_infinities)
     free(x);
     free(w);
     test_device_close();
+}
+
+// Places in a tile are 32-bit numbers: 127 rows that are 2^24 apart would not fit.
+TEST(cuda_f32_convolutions_with_too_many_channels_are_left_to_others)
+{
+    tti_conv_dims d = {.batch = 1, .h = 1, .w = 1, .c_in = 1, .oh = 1, .ow = 1, .kh = 1, .kw = 1};
+    static const struct {
+        int64_t c_out, taps;
+        bool fits;
+    } cases[] = {{64, 9, true},
+                 {(1 << 24) - 1, 1, true},
+                 {1 << 24, 1, false},
+                 {(int64_t)1 << 31, 1, false},
+                 {1 << 20, 1 << 10, false},
+                 {(1 << 20) - 1, 1 << 10, true}};
+    for (int i = 0; i < TTI_COUNT(cases); i++) {
+        d.c_out = cases[i].c_out;
+        d.kw = cases[i].taps;
+        CHECK(tti_conv_tf32_fits(&d) == cases[i].fits);
+    }
 }

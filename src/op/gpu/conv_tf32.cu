@@ -20,7 +20,7 @@ bool tti_conv_tf32_takes(const tti_cuda_device *dev, const tti_conv_dims *d, tt_
     const bool is_product = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->h == d->oh &&
                             d->w == d->ow; // the library's
     return type == TT_F32 && dev->major >= 8 && !tti_blas_tf32() && !is_product &&
-           tti_mma_fits(d) && d->kh * d->kw * d->c_out < (int64_t)1 << 30;
+           tti_mma_fits(d) && tti_conv_tf32_fits(d);
 }
 
 // ---- forward and dx --------------------------------------------------------------------------

@@ -109,7 +109,7 @@ static void find_open(product *q, const tt_prep *p, int ma, int nb)
     q->is_own = q->is_own || is_small(q);
     bool has_weights = q->open == TTI_BLAS_LANES || q->open == TTI_BLAS_ROWS;
     int64_t wide = q->open == TTI_BLAS_LANES ? q->m : q->k; // weights are [wide, n]
-    bool fits = wide < 1 << 24 && q->n < 1 << 24;
+    bool fits = wide < TTI_TF32_LD && q->n < TTI_TF32_LD;
     q->by_units = !q->is_own && has_weights && fits && q->in == TT_F32 && q->out == TT_F32 &&
                   !tti_blas_tf32() && ((const tti_cuda_device *)p->device)->major >= 8;
 }

@@ -13,6 +13,7 @@
 
 #include "cuda/async.cuh"
 #include "op/gpu/act.cuh"
+#include "op/gpu/tf32_fits.h"
 
 #define TF32_K      32 // terms of a chunk: a constant of the arithmetic
 #define TF32_STAGES 3
@@ -78,13 +79,14 @@ __device__ static inline int tf32_clip(int64_t n, int most)
 
 /*
  * Copies tiles of R rows from row on, of rows, by 32 terms. ld: from one row, or one k, to the
- * next. What a thread copies lies at the same places of every tile, which begin() finds. Rows past
+ * next; below TTI_TF32_LD, so that places within a tile, of 128 rows at most, fit 32 bits. What a thread copies lies at the same places of every tile, which begin() finds. Rows past
  * the last are copies of it: nobody reads their sums.
  */
 template <int R, bool BY_K, int V, int THREADS> struct tf32_copier {
     static const int inner = (BY_K ? TF32_K : R) / V, apart = THREADS / inner,
                      each = R * TF32_K / V / THREADS;
     static_assert(THREADS % inner == 0, "a thread has the same columns of all its rows");
+    static_assert(TTI_TF32_LD * (BY_K ? R : TF32_K) <= (int64_t)1 << 31, "places fit 32 bits");
     const float *x;
     int64_t step; // from one term to the next
     int at[each]; // floats from the tile's first term

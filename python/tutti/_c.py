@@ -160,6 +160,7 @@ ENUMS = {
         "TT_CLUSTER_TF_CONFIG": 2,
         "TT_CLUSTER_TORCHRUN": 3,
         "TT_CLUSTER_TASKS": 4,
+        "TT_CLUSTER_LAUNCHER": 5,
     },
     "tt_plan_form": {
         "TT_PLAN_TEXT": 0,
@@ -1165,6 +1166,9 @@ class tt_cluster(Structure):
         ("n_processes", c_int),
         ("local_rank", c_int),
         ("n_local", c_int),
+        ("launcher", c_char_p),
+        ("id", c_char_p),
+        ("leader_derived", c_bool),
     ]
     _enums_ = {"source": "tt_cluster_source"}
     _points_ = {"tasks": "tt_task"}

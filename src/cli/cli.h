@@ -124,7 +124,7 @@ int cli_scale(const cli_args *args);
 // env.c: CLI_OK, unless the environment names other processes that would do the same work; then
 // CLI_BAD_JOB after telling so.
 int cli_alone(const cli_args *args);
-// The same for one process that a launcher has started beside others, without --alone.
+// The same for a launcher alone, as other sources are replaced by tutti run.
 int cli_not_one_of_many(const cli_args *args);
 
 // main.c

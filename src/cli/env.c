@@ -3,7 +3,7 @@
  * that work in one process.
  */
 #include "cli/cli.h"
-#include "cluster/cluster.h"
+#include "cluster/launchers.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -18,25 +18,33 @@ static const char help[] =
     "  TF_CONFIG         TensorFlow's JSON with cluster and task\n"
     "  RANK, WORLD_SIZE  with MASTER_ADDR and MASTER_PORT, and optionally LOCAL_RANK,\n"
     "                    LOCAL_WORLD_SIZE and GROUP_RANK, as set by torchrun\n"
-    "An empty variable counts as not set. With TUTTI_CLUSTER=ignore there is one process, "
-    "whatever\n"
-    "else is set.\n"
+    "  launchers         TUTTI_RANK with TUTTI_SIZE, mpirun (OpenMPI, MPICH, Intel MPI, MVAPICH),\n"
+    "                    srun, horovodrun, jsrun, flux run, PET_* of torchrun, SkyPilot, Volcano,\n"
+    "                    Kubernetes (indexed Jobs, StatefulSets) and PMIx, by their variables. Of\n"
+    "                    several the one that started this very process counts\n"
+    "An empty variable counts as not set. With TUTTI_CLUSTER=ignore, or tutti train --alone, "
+    "there\n"
+    "is one process, whatever else is set.\n"
     "\n"
-    "train, eval and predict join the other processes. Across machines they need the job's "
-    "secret:\n"
-    "set TUTTI_SECRET_FILE to a file made by tutti key new and copied to every machine, or\n"
-    "TUTTI_SECRET to the secret itself. More settings:\n"
+    "train, eval and predict join the other processes. Settings for launchers:\n"
+    "  TUTTI_SIZE            number of processes, where the launcher does not tell it "
+    "(Kubernetes)\n"
+    "  TUTTI_LEADER          host:port of rank 0; MASTER_ADDR and MASTER_PORT do as well\n"
+    "  TUTTI_JOB_ID          a text that is new for every start, where the launcher has none\n"
+    "Processes need a common secret: set TUTTI_SECRET_FILE to a file made by tutti key new, on\n"
+    "every machine, or TUTTI_SECRET to the secret itself. Without one, rank 0 makes a key and the\n"
+    "others read it from a file: on one machine in the user's runtime folder; of launchers on\n"
+    "several machines in TUTTI_KEY_DIR, a folder that all share (~/.tutti). More settings:\n"
     "  TUTTI_TRANSPORT       auto, shm or wire\n"
     "  TUTTI_BIND            address or interface to listen on\n"
     "  TUTTI_ENCRYPTION=off  send data unencrypted\n"
     "  TUTTI_RENDEZVOUS_MS   how long processes wait for each other at the start (10000)\n"
     "  TUTTI_LOSS_MS         time without a heartbeat after which a process counts as lost (2000)\n"
-    "bench runs in one process and refuses an environment that describes several.\n"
-    "\n"
-    "Processes started by srun or mpirun do not join each other: train and bench refuse to run\n"
-    "the whole job in each of them, unless --alone is given.\n";
+    "bench and run refuse an environment in which they would do the same work several times,\n"
+    "unless --alone is given.\n";
 
-static const char *const sources[] = {"none", "hosts", "tf_config", "torchrun", "tasks"};
+static const char *const sources[] = {"none",     "hosts", "tf_config",
+                                      "torchrun", "tasks", "launcher"};
 
 // ---- what was found --------------------------------------------------------------------------
 
@@ -53,17 +61,68 @@ static void put_plain(tti_text *t, const char *s)
         tti_text_put(t, *s >= ' ' && *s <= '~' ? s : "?", 1);
 }
 
+// Those that are set or empty; there are too many to list the others.
 static void print_variables(tti_text *t)
 {
-    tti_text_add(t, "%-17s %s\n", "variable", "value");
+    bool any = false;
     for (const char *const *v = tti_cluster_variables; *v != NULL; v++) {
-        tti_text_add(t, "%-17s ", *v);
+        if (tti_env(*v) == NULL)
+            continue;
+        if (!any)
+            tti_text_add(t, "%-26s %s\n", "variable", "value");
+        any = true;
+        tti_text_add(t, "%-26s ", *v);
         if (is_set(*v))
             put_plain(t, tti_env(*v));
         else
-            tti_text_add(t, "%s", tti_env(*v) != NULL ? "empty" : "not set");
+            tti_text_add(t, "empty");
         tti_text_add(t, "\n");
     }
+}
+
+// Which launchers have left their variables, and why one of them counts.
+static void print_launchers(tti_text *t, const tt_cluster *c)
+{
+    tti_here here;
+    bool any = false;
+    int depth = -1; // of the one that counts
+    tti_cluster_here(&here);
+    for (int i = 0; tti_launcher_at(i) != NULL; i++) {
+        const tti_launcher *l = tti_launcher_at(i);
+        bool counts = c->launcher[0] != '\0' && strcmp(c->launcher, l->name) == 0;
+        if (!tti_launcher_has(l, &here.env))
+            continue;
+        if (!any)
+            tti_text_add(t, "\nlauncher\n");
+        any = true;
+        depth = counts ? l->depth : depth;
+        tti_text_add(t, "%c %s: %s\n", counts ? '*' : ' ', l->name,
+                     counts                                ? "started this process"
+                     : c->source == TT_CLUSTER_NONE        ? "started one process"
+                     : tti_launcher_is_torchrun(&here.env) ? "passed over: torchrun, which it "
+                                                             "started, has started this process"
+                     : l->depth < depth ? "passed over: the one above has started this process"
+                                        : "says the same, or that it started one process");
+    }
+}
+
+// How the processes get the job's secret and find rank 0.
+static void print_key(tti_text *t, const tt_cluster *c)
+{
+    const char *folder = tti_env("TUTTI_KEY_DIR");
+    bool near = c->n_local == c->n_processes;
+    if (is_set("TUTTI_SECRET_FILE") || is_set("TUTTI_SECRET"))
+        tti_text_add(t, "The secret is that of %s.",
+                     is_set("TUTTI_SECRET_FILE") ? "TUTTI_SECRET_FILE" : "TUTTI_SECRET");
+    else if (c->id[0] != '\0' && near)
+        tti_text_add(t, "No secret is set: rank 0 makes a key for this user on this machine.");
+    else if (c->id[0] != '\0' || (folder != NULL && folder[0] != '\0'))
+        tti_text_add(t, "No secret is set: rank 0 puts a key into a file of mode 0600 in %s.",
+                     folder != NULL && folder[0] != '\0' ? folder : "~/.tutti");
+    else
+        tti_text_add(t, "No secret is set, so all must run on this machine by the same user.");
+    if (c->launcher[0] != '\0' && c->tasks[0].address[0] == '\0' && c->id[0] == '\0')
+        tti_text_add(t, " Nothing says where rank 0 is: set TUTTI_LEADER or TUTTI_JOB_ID.");
 }
 
 static void print_tasks(tti_text *t, const tt_cluster *c)
@@ -91,13 +150,13 @@ static void print_finding(tti_text *t, const tt_cluster *c)
         tti_text_add(t,
                      "one process: TUTTI_CLUSTER=ignore is set, so no other variable was read\n");
     } else if (c->source == TT_CLUSTER_NONE) {
-        tti_text_add(t, "one process: none of ");
-        for (const char *const *v = tti_cluster_variables; *v != NULL; v++)
-            tti_text_add(t, "%s%s", v == tti_cluster_variables ? "" : ", ", *v);
-        tti_text_add(t, " is set\n");
+        tti_text_add(t, "one process: no launcher has started others beside it (tutti help env "
+                        "lists the variables that are read)\n");
     } else {
         tti_text_add(t, "%d %s (", c->n_processes,
                      c->n_processes == 1 ? "training process" : "training processes");
+        if (c->launcher[0] != '\0')
+            tti_text_add(t, "%s: ", c->launcher);
         put_plain(t, c->found_in);
         tti_text_add(t, "): this is %s %d, ", k->job, k->index);
         if (c->rank < 0)
@@ -107,24 +166,33 @@ static void print_finding(tti_text *t, const tt_cluster *c)
     }
 }
 
+static bool some_set(void)
+{
+    for (const char *const *v = tti_cluster_variables; *v != NULL; v++)
+        if (tti_env(*v) != NULL)
+            return true;
+    return false;
+}
+
 static void print_text(tti_text *t, const tt_cluster *c)
 {
     print_finding(t, c);
-    if (c->source == TT_CLUSTER_NONE && !c->is_ignored)
+    if (!some_set())
         return;
     tti_text_add(t, "\n");
     print_variables(t);
+    if (!c->is_ignored)
+        print_launchers(t, c);
     if (c->source != TT_CLUSTER_NONE)
         print_tasks(t, c);
-    if (c->rank < 0)
+    if (c->rank < 0) {
         tti_text_add(t, "\nThis process has no work: the training processes evaluate together.\n");
-    else if (c->n_processes > 1)
-        tti_text_add(
-            t,
-            "\ntutti train joins the other processes%s. Set TUTTI_CLUSTER=ignore to train alone.\n",
-            is_set("TUTTI_SECRET_FILE") || is_set("TUTTI_SECRET")
-                ? ""
-                : "; no secret is set, so all must run on this machine by the same user");
+    } else if (c->n_processes > 1) {
+        tti_text_add(t, "\ntutti train joins the other processes; tutti train --alone, or "
+                        "TUTTI_CLUSTER=ignore, trains alone.\n");
+        print_key(t, c);
+        tti_text_add(t, "\n");
+    }
 }
 
 // ---- JSON ------------------------------------------------------------------------------------
@@ -153,6 +221,8 @@ static void json_cluster(tti_text *t, const tt_cluster *c)
     json_text(t, "source", sources[c->source]);
     tti_text_add(t, ", \"ignored\": %s, ", c->is_ignored ? "true" : "false");
     json_text(t, "found_in", c->found_in);
+    tti_text_add(t, ", ");
+    json_text(t, "launcher", c->launcher);
     tti_text_add(t, ", ");
     json_text(t, "text", c->text);
     tti_text_add(t, ", \"processes\": %d, \"rank\": %d, \"local_processes\": %d, ", c->n_processes,
@@ -226,16 +296,23 @@ static void list_set(char *out, size_t room)
 
 int cli_not_one_of_many(const cli_args *args)
 {
-    char found[TTI_LAUNCHER_TEXT];
-    const char *cluster = tti_env("TUTTI_CLUSTER");
-    bool ignored = cluster != NULL && strcmp(cluster, "ignore") == 0;
-    if (args->alone || args->dry_run || ignored || !tti_launcher_find(found))
+    const char *how = tti_env("TUTTI_CLUSTER");
+    tti_launch by;
+    tti_here here;
+    if (args->alone || (how != NULL && strcmp(how, "ignore") == 0))
         return CLI_OK;
-    (void)cli_error(
-        "%s, each of which would run the whole job: start them with tutti run, or set TUTTI_TASKS "
-        "and TUTTI_RANK for each (tutti help env); --alone runs the whole job in every process",
-        found);
-    return CLI_BAD_JOB;
+    tt_ctx *ctx = open_quietly();
+    if (ctx == NULL)
+        return cli_error("out of memory");
+    tti_cluster_here(&here);
+    tt_status st = tti_launcher_find(ctx, &here.env, false, &by);
+    if (st == TT_OK && by.by != NULL)
+        st = TT_FAIL(ctx, TT_EINVAL,
+                     "%s has started %d processes (%s=%d), and each of them would start the job: "
+                     "use tutti train in place of tutti run, which joins them; --alone starts it "
+                     "in every process",
+                     by.by->name, by.n, by.by->size, by.n);
+    return close_with(ctx, st);
 }
 
 int cli_alone(const cli_args *args)
@@ -243,8 +320,8 @@ int cli_alone(const cli_args *args)
     char set[256];
     tt_cluster *c = NULL;
     list_set(set, sizeof(set));
-    if (set[0] == '\0')
-        return args->verb->alone ? cli_not_one_of_many(args) : CLI_OK;
+    if (set[0] == '\0' || args->alone)
+        return CLI_OK;
     tt_ctx *ctx = open_quietly();
     if (ctx == NULL)
         return cli_error("out of memory");

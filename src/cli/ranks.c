@@ -113,6 +113,8 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     tt_cluster *c = NULL;
     *out = (cli_cluster){NULL, NULL};
     *is_beside = false;
+    if (args->alone) // as if nobody else had been started
+        setenv("TUTTI_CLUSTER", "ignore", 1);
     tt_status st = tt_cluster_find(j->reader, &c);
     if (st != TT_OK) {
         fputs("tutti: tutti env shows what was found; set TUTTI_CLUSTER=ignore to ignore it\n",
@@ -124,9 +126,8 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
         *is_beside = true;
         return stand_aside(j, args, c);
     }
-    if (c->n_processes == 1) // one of a list is what it was told to be
-        return args->verb == &cli_train && c->source != TT_CLUSTER_TASKS ? cli_not_one_of_many(args)
-                                                                         : CLI_OK;
+    if (c->n_processes == 1)
+        return CLI_OK;
     (void)cli_signals_join(j->reader);
     st = take_secret(j->reader);
     if (st == TT_OK)

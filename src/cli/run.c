@@ -203,6 +203,7 @@ static tt_status program_words(starting *s)
 static tt_status make_words(starting *s)
 {
     cli_args a = *s->args;
+    a.alone = false; // which is about tutti run itself
     s->devices_at = -1;
     if (is_program(a.words[0]))
         return program_words(s);
@@ -424,6 +425,9 @@ static int run(const cli_args *args)
 {
     if (check(args) != CLI_OK)
         return CLI_USAGE;
+    int alone = cli_not_one_of_many(args);
+    if (alone != CLI_OK)
+        return alone;
     cli_args plain = {.level = args->level};
     starting *s = calloc(1, sizeof(*s));
     if (s == NULL)
@@ -469,7 +473,7 @@ const cli_verb cli_run = {
         "save after the same step and exit with 85.\n",
     .flags = "processes on hosts ssh dir command port grace epochs batch lr set devices strategy "
              "lanes threads isa "
-             "resume restart run runs dry-run json quiet profile trace hashes no-trial "
+             "resume restart alone run runs dry-run json quiet profile trace hashes no-trial "
              "until chain key",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,

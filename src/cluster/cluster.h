@@ -12,7 +12,8 @@
 typedef struct tti_cluster_env {
     const char *(*get)(const void *user, const char *name); // NULL if it is not set
     const void *user;
-    const char *host; // this machine's name
+    const char *host;   // this machine's name
+    const char *parent; // the daemon of a launcher that this process is below; NULL: none
 } tti_cluster_env;
 
 // A variable that is set and not empty; else NULL.
@@ -60,12 +61,13 @@ const char *tti_host_fault(const char *host, size_t n);
 // A decimal number without sign, blanks or leading zeros, at most max.
 bool tti_cluster_number(const char *s, int max, int *out);
 
-/*
- * launcher.c: has a launcher whose variables are not understood as a cluster (srun, mpirun and the
- * like) started several processes, of which this is one? out says which and how many.
- */
-#define TTI_LAUNCHER_TEXT 160
-bool tti_launcher_find(char out[TTI_LAUNCHER_TEXT]);
+// ---- nodelist.c: Slurm's short forms ---------------------------------------------------------
+
+// Calls for each host of "n[1-3,07]", at most that many; gives what is wrong, or NULL.
+const char *tti_nodelist_expand(const char *text, int most,
+                                void (*call)(void *user, const char *host), void *user, int *n);
+// "2(x3),1": the number of the node; false: it is not told.
+bool tti_per_node(const char *text, int node, int *out);
 
 // ---- joining ---------------------------------------------------------------------------------
 
@@ -91,16 +93,45 @@ typedef struct tti_loopback_opts {
     const char *rank_0, *address; // its name; where it listens
     const char *runtime;          // XDG_RUNTIME_DIR; NULL where it is not set
     int64_t wait_ms;              // for rank 0
+    const char *id;               // of the job: the file is named after it; NULL: after the port
+    char *told;                   // with id: rank 0's address, from it to the others
 } tti_loopback_opts;
 
 tt_status tti_loopback_key_get(tt_ctx *ctx, const tti_loopback_opts *o, tti_loopback_key *k,
                                unsigned char key[32]) TTI_CHECKED;
 void tti_loopback_key_end(tti_loopback_key *k);
 
+/*
+ * shared_key.c: the same in a folder that all machines of a job share: rank 0 writes a key and its
+ * address to a file that its user alone can read, named after the job; the others read it there.
+ */
+typedef struct tti_shared_key_opts {
+    int rank;
+    const char *rank_0; // its name
+    const char *id;     // of the job
+    const char *folder; // TUTTI_KEY_DIR; NULL: .tutti in home
+    const char *home;   // HOME; NULL where it is not set
+    int64_t wait_ms;    // for rank 0
+    const char *by;     // who has started the processes, for messages
+    char *told;         // rank 0's address, from it to the others
+} tti_shared_key_opts;
+
+tt_status tti_shared_key_get(tt_ctx *ctx, const tti_shared_key_opts *o, tti_loopback_key *k,
+                             unsigned char key[32]) TTI_CHECKED;
+
+// "key address" as the files of both have it.
+#define TTI_KEY_TEXT (TTI_SECRET_TEXT + TTI_ADDRESS)
+bool tti_key_write(int fd, const unsigned char key[32], const char *address);
+bool tti_key_read(int fd, unsigned char key[32], char *address); // address may be NULL
+void tti_key_name(const char *id, char out[32]);                 // of the file
+
 // A port of that address (a number, IPv6 without brackets) that is free, and nobody's while *fd is
 // open; 0: there is none.
 int tti_port_hold(const char *host, int *fd);
 bool tti_is_loopback(const char *address); // by its name: of "host:port" or "host"
+// own_host.c: the i-th address at which others may reach this machine, the best first; bind is
+// TUTTI_BIND or NULL. false: there are no more.
+bool tti_own_host(const char *bind, int i, char out[128]);
 
 /*
  * Ranks whose addresses are not told ("") take a free port each and tell rank 0, whose address is

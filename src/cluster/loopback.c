@@ -1,9 +1,10 @@
 /*
  * loopback.c - the key of a job on one machine whose processes were given no secret. Rank 0 makes a
  * random one and puts it into a file that its user alone can read, in a folder that is the user's
- * alone; the other ranks read it there. The file is named after rank 0's port, counts only while
- * rank 0 holds it (a lock, which ends with the process), and goes when all have met. So who reads
- * the key is of this user and on this machine, and no key serves two jobs.
+ * alone; the other ranks read it there. The file is named after rank 0's port, or after the job
+ * where nobody has told a port: then it tells the address too. It counts only while rank 0 holds it
+ * (a lock, which ends with the process), and goes when all have met. So who reads the key is of this
+ * user and on this machine, and no key serves two jobs.
  */
 #include "base/ctx.h"
 #include "base/thread.h"
@@ -112,26 +113,44 @@ static void remove_stale(int folder)
         closedir(d);
 }
 
-static bool write_key(int fd, const unsigned char key[TT_SECRET_BYTES])
+bool tti_key_write(int fd, const unsigned char key[TT_SECRET_BYTES], const char *address)
 {
-    char text[TTI_SECRET_TEXT];
+    char text[TTI_KEY_TEXT + 2];
     tti_secret_print(key, text);
-    bool ok = write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1;
+    size_t n = TTI_SECRET_TEXT - 1;
+    n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s\n", address != NULL ? " " : "",
+                          address != NULL ? address : "");
+    bool ok = write(fd, text, n) == (ssize_t)n;
     explicit_bzero(text, sizeof(text));
     return ok;
 }
 
-static bool read_key(int fd, unsigned char key[TT_SECRET_BYTES])
+bool tti_key_read(int fd, unsigned char key[TT_SECRET_BYTES], char *address)
 {
-    char text[TTI_SECRET_TEXT];
-    ssize_t n = pread(fd, text, sizeof(text), 0);
-    bool ok = n > 0 && tti_secret_parse(text, (size_t)n, key);
+    char text[TTI_KEY_TEXT + 2];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    text[TTI_MAX(n, 0)] = '\0';
+    char *end = strchr(text, '\n'), *space = strchr(text, ' ');
+    bool ok = end != NULL && (address == NULL) == (space == NULL); // else it is not whole yet
+    if (ok && address != NULL) {
+        *end = '\0';
+        end = space;
+        ok = tti_address_fault(space + 1, true) == NULL && strlen(space + 1) < TTI_ADDRESS;
+        if (ok)
+            snprintf(address, TTI_ADDRESS, "%s", space + 1);
+    }
+    ok = ok && tti_secret_parse(text, (size_t)(end - text), key);
     explicit_bzero(text, sizeof(text));
     return ok;
+}
+
+void tti_key_name(const char *id, char out[32])
+{
+    snprintf(out, 32, NAME "%016llx", (unsigned long long)tti_hash64(id, strlen(id), 0));
 }
 
 // Rank 0's part; nobody else makes or removes keys meanwhile.
-static tt_status make(tt_ctx *ctx, int folder, const char *address, tti_loopback_key *k,
+static tt_status make(tt_ctx *ctx, int folder, const tti_loopback_opts *o, tti_loopback_key *k,
                       unsigned char key[TT_SECRET_BYTES])
 {
     const char *name = strrchr(k->path, '/') + 1;
@@ -141,13 +160,13 @@ static tt_status make(tt_ctx *ctx, int folder, const char *address, tti_loopback
         return TT_FAIL(ctx, TT_EIO,
                        "cannot listen at %s: another process of this user is rank 0 there (it "
                        "holds '%s'); this task may have been started twice",
-                       address, k->path);
+                       o->address, k->path);
     }
     remove_stale(folder);
     if (getrandom(key, TT_SECRET_BYTES, 0) != TT_SECRET_BYTES)
         return TT_FAIL(ctx, TT_EIO, "the system provides no random numbers for the job's key");
     k->fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (k->fd < 0 || flock(k->fd, LOCK_EX) != 0 || !write_key(k->fd, key))
+    if (k->fd < 0 || flock(k->fd, LOCK_EX) != 0 || !tti_key_write(k->fd, key, o->told))
         return TT_FAIL(ctx, TT_EIO,
                        "no secret is set, and the job's key cannot be written to '%s': %s" REMEDY,
                        k->path, strerror(errno));
@@ -155,15 +174,14 @@ static tt_status make(tt_ctx *ctx, int folder, const char *address, tti_loopback
 }
 
 // The part of the others: rank 0 may come later.
-static tt_status await(tt_ctx *ctx, int folder, const char *rank_0, const char *address,
-                       int64_t wait_ms, const tti_loopback_key *k,
-                       unsigned char key[TT_SECRET_BYTES])
+static tt_status await(tt_ctx *ctx, int folder, const tti_loopback_opts *o,
+                       const tti_loopback_key *k, unsigned char key[TT_SECRET_BYTES])
 {
     const char *name = strrchr(k->path, '/') + 1;
-    int64_t deadline = tti_deadline(wait_ms);
+    int64_t deadline = tti_deadline(o->wait_ms);
     for (;;) {
         int fd = open_held(folder, name);
-        bool ok = fd >= 0 && read_key(fd, key);
+        bool ok = fd >= 0 && tti_key_read(fd, key, o->told);
         if (fd >= 0)
             close(fd);
         if (ok)
@@ -175,7 +193,8 @@ static tt_status await(tt_ctx *ctx, int folder, const char *rank_0, const char *
                            "rank 0 (%s) does not answer at %s within %lld ms: it was not started "
                            "on this machine by this user, or this rank was started twice. Without "
                            "a secret the job's key is rank 0's file '%s'" REMEDY,
-                           rank_0, address, (long long)wait_ms, k->path);
+                           o->rank_0, o->address[0] != '\0' ? o->address : "127.0.0.1",
+                           (long long)o->wait_ms, k->path);
         nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000}, NULL);
     }
 }
@@ -198,19 +217,22 @@ tt_status tti_loopback_key_get(tt_ctx *ctx, const tti_loopback_opts *o, tti_loop
                                unsigned char key[TT_SECRET_BYTES])
 {
     const char *colon = strrchr(o->address, ':');
-    char folder_path[sizeof(k->path) - 16];
+    char folder_path[sizeof(k->path) - 32], name[32];
     int folder = -1;
     k->fd = -1;
     TT_TRY(open_folder(ctx, o->runtime, folder_path, sizeof(folder_path), &folder));
-    snprintf(k->path, sizeof(k->path), "%s/" NAME "%.5s", folder_path,
-             colon != NULL ? colon + 1 : "0");
+    if (o->id != NULL)
+        tti_key_name(o->id, name);
+    else
+        snprintf(name, sizeof(name), NAME "%.5s", colon != NULL ? colon + 1 : "0");
+    snprintf(k->path, sizeof(k->path), "%s/%s", folder_path, name);
     tt_status st;
     if (o->rank == 0) {
         st = lock_folder(ctx, folder);
         if (st == TT_OK)
-            st = make(ctx, folder, o->address, k, key);
+            st = make(ctx, folder, o, k, key);
     } else {
-        st = await(ctx, folder, o->rank_0, o->address, o->wait_ms, k, key);
+        st = await(ctx, folder, o, k, key);
     }
     close(folder);
     if (st != TT_OK)

@@ -6,6 +6,7 @@
 #include "cluster/cluster.h"
 #include "net/world.h"
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -19,6 +20,7 @@ typedef struct membership {
     char bind[128], transport[16];
     unsigned char secret[TT_SECRET_BYTES];
     tti_loopback_key key; // of a job without a secret
+    int held;             // keeps rank 0's port until it listens there; -1: nothing is held
     char *job;
 } membership;
 
@@ -137,20 +139,28 @@ static tt_status get_settings(tt_ctx *ctx, int n_here, membership *m)
     return TT_OK;
 }
 
+// Does TUTTI_BIND, if it is set, keep to this machine?
+static bool is_bound_here(const char *bind)
+{
+    char at[128];
+    return bind == NULL || tti_is_loopback(bind) ||
+           (tti_interface_address(bind, at) && tti_is_loopback(at));
+}
+
 // Beyond this machine every listener needs a secret that was given to all processes.
 static tt_status check_local(tt_ctx *ctx, const tt_cluster *c, const membership *m)
 {
-    char found[TTI_EXCERPT], at[128];
+    char found[TTI_EXCERPT];
     for (int i = 0; i < m->tasks.n; i++)
         if (m->address[i][0] != '\0' && !tti_is_loopback(m->address[i]))
             return TT_FAIL(ctx, TT_EINVAL,
                            "%d processes (%s), rank %d at %s, but no secret: across machines each "
                            "needs the job's; 'tutti key new FILE' makes one, every machine gets a "
-                           "copy, and TUTTI_SECRET_FILE=FILE tells where it is",
+                           "copy, and TUTTI_SECRET_FILE=FILE tells where it is; or TUTTI_KEY_DIR "
+                           "is a folder that all machines share",
                            m->tasks.n, c->found_in, i, m->address[i]);
     const char *bind = m->tasks.bind;
-    if (bind == NULL || tti_is_loopback(bind) ||
-        (tti_interface_address(bind, at) && tti_is_loopback(at)))
+    if (is_bound_here(bind))
         return TT_OK;
     return TT_FAIL(ctx, TT_EINVAL,
                    "TUTTI_BIND=%s would listen beyond this machine, but no secret is set: 'tutti "
@@ -159,13 +169,90 @@ static tt_status check_local(tt_ctx *ctx, const tt_cluster *c, const membership 
                    tti_excerpt(found, bind));
 }
 
-// Given, or for processes of one user on one machine made by rank 0.
+// A port of an address at which the others can reach this machine; rank 0's part.
+static tt_status choose_address(tt_ctx *ctx, const membership *m, bool is_near, int *held,
+                                char out[TTI_ADDRESS])
+{
+    char host[128];
+    for (int i = 0; i < 8; i++) {
+        if (is_near && i == 0)
+            snprintf(host, sizeof(host), "127.0.0.1");
+        else if (is_near || !tti_own_host(m->tasks.bind, i, host))
+            break;
+        int port = tti_port_hold(host, held);
+        if (port == 0)
+            continue;
+        snprintf(out, TTI_ADDRESS, strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d", host, port);
+        return TT_OK;
+    }
+    return TT_FAIL(ctx, TT_EIO, "this machine has no address with a free port for rank 0: %s",
+                   strerror(errno));
+}
+
+// By a file that rank 0 makes: the job's key, and where rank 0 is.
+static tt_status get_from_file(tt_ctx *ctx, const tt_cluster *c, const char *id, membership *m,
+                               unsigned char *key)
+{
+    bool is_told = m->address[0][0] != '\0' && !c->leader_derived;
+    bool is_near = is_told ? tti_is_loopback(m->address[0])
+                           : c->n_local == c->n_processes && is_bound_here(m->tasks.bind);
+    if (!is_told)
+        m->address[0][0] = '\0';
+    if (m->tasks.self == 0 && !is_told)
+        TT_TRY(choose_address(ctx, m, is_near, &m->held, m->address[0]));
+    if (is_near) {
+        return tti_loopback_key_get(ctx,
+                                    &(tti_loopback_opts){.rank = m->tasks.self,
+                                                         .rank_0 = m->name[0],
+                                                         .address = m->address[0],
+                                                         .runtime = tti_env("XDG_RUNTIME_DIR"),
+                                                         .wait_ms = m->tasks.rendezvous_ms,
+                                                         .id = id,
+                                                         .told = m->address[0]},
+                                    &m->key, key);
+    }
+    const char *folder = tti_env("TUTTI_KEY_DIR");
+    return tti_shared_key_get(
+        ctx,
+        &(tti_shared_key_opts){.rank = m->tasks.self,
+                               .rank_0 = m->name[0],
+                               .id = id,
+                               .folder = folder != NULL && folder[0] != '\0' ? folder : NULL,
+                               .home = tti_env("HOME"),
+                               .wait_ms = m->tasks.rendezvous_ms,
+                               .by = c->launcher[0] != '\0' ? c->launcher : c->found_in,
+                               .told = m->address[0]},
+        &m->key, key);
+}
+
+static tt_status no_leader(tt_ctx *ctx, const tt_cluster *c)
+{
+    return TT_FAIL(ctx, TT_EINVAL,
+                   "%s has started %d processes (%s), but nothing says where rank 0 is: set "
+                   "TUTTI_LEADER=host:port of rank 0 for all of them; or TUTTI_JOB_ID to a text "
+                   "that is new for every start, so that they find each other by a file in "
+                   "TUTTI_KEY_DIR, a folder that all machines share; --alone runs the whole job in "
+                   "every process",
+                   c->launcher[0] != '\0' ? c->launcher : c->found_in, c->n_processes, c->text);
+}
+
+// Given, or made by rank 0: for processes of one user on one machine, or in a shared folder.
 static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
 {
     bool has;
+    const char *folder = tti_env("TUTTI_KEY_DIR");
     TT_TRY(tti_secret_find(ctx, &(tti_cluster_env){.get = get_env}, m->secret, &has));
-    if (has)
+    if (has && m->address[0][0] != '\0')
         return TT_OK;
+    if (c->id[0] != '\0') {
+        unsigned char
+            unused[TT_SECRET_BYTES]; // where the secret was given, only the address counts
+        return get_from_file(ctx, c, c->id, m, has ? unused : m->secret);
+    }
+    if (m->address[0][0] == '\0')
+        return no_leader(ctx, c);
+    if (folder != NULL && folder[0] != '\0' && !tti_is_loopback(m->address[0]))
+        return get_from_file(ctx, c, m->address[0], m, m->secret);
     TT_TRY(check_local(ctx, c, m));
     return tti_loopback_key_get(ctx,
                                 &(tti_loopback_opts){.rank = m->tasks.self,
@@ -204,6 +291,9 @@ static tt_status fill(tt_ctx *ctx, const tt_cluster *c, membership *m)
     next_to_store(c, m);
     TT_TRY(get_settings(ctx, count_here(c, m), m));
     TT_TRY(get_secret(ctx, c, m));
+    if (m->held >= 0)
+        close(m->held);
+    m->held = -1;
     for (int i = 0; i < t->n; i++)
         if (m->address[i][0] == '\0')
             return tti_rendezvous(ctx, t, m->address);
@@ -228,7 +318,7 @@ tt_status tt_cluster_tasks(tt_ctx *ctx, const tt_cluster *c, const char *job, tt
     membership *m = tti_secure_new(ctx, sizeof(*m));
     if (m == NULL)
         return TT_ENOMEM;
-    m->key.fd = -1;
+    m->key.fd = m->held = -1;
     m->job = tti_strdup(ctx, job != NULL ? job : "");
     tt_status st = m->job == NULL ? TT_ENOMEM : fill(ctx, c, m);
     if (st == TT_OK)
@@ -244,6 +334,8 @@ void tt_tasks_free(tt_ctx *ctx, tt_tasks *t)
     if (m == NULL)
         return;
     tti_loopback_key_end(&m->key); // all have met, or never will
+    if (m->held >= 0)
+        close(m->held);
     tti_free(ctx, m->job);
     tti_secure_free(m, sizeof(*m));
 }

@@ -1,7 +1,7 @@
 /*
- * cluster.c - fuzzes the readers of TF_CONFIG, of hosts files, of lists and of whole environments;
- * the first byte says which. What is read keeps the bounds, has one task that is this process, and
- * gives ranks without gaps.
+ * cluster.c - fuzzes the readers of TF_CONFIG, of hosts files, of lists, of node lists and of whole
+ * environments; the first byte says which. What is read keeps the bounds, has one task that is this
+ * process, and gives ranks without gaps.
  */
 #include "cluster/cluster.h"
 #include "fuzz.h"
@@ -30,11 +30,13 @@ static void check(const tt_cluster *c)
 // An environment: lines "NAME=value".
 static const char *get(const void *user, const char *name)
 {
-    static char values[32][256]; // one for each variable: several are looked at together
+    static char values[96][256]; // one for each variable: several are looked at together
     size_t n = strlen(name);
     int which = 0;
     while (tti_cluster_variables[which] != NULL && strcmp(tti_cluster_variables[which], name) != 0)
         which++;
+    if (tti_cluster_variables[which] == NULL) // looked at, but not listed
+        return NULL;
     char *value = values[which];
     for (const char *at = user; at != NULL; at = strchr(at, '\n')) {
         at += *at == '\n';
@@ -52,12 +54,26 @@ static const char *get(const void *user, const char *name)
 static tt_status read_environment(tt_ctx *ctx, const char *text)
 {
     tt_cluster *c = NULL;
-    tt_status st = tti_cluster_read(ctx, &(tti_cluster_env){get, text, "box"}, &c);
+    tt_status st = tti_cluster_read(ctx, &(tti_cluster_env){get, text, "box", NULL}, &c);
     expect((st == TT_OK) == (c != NULL));
     if (st == TT_OK)
         check(c);
     tt_cluster_free(ctx, c);
     return st;
+}
+
+static void check_host(void *user, const char *host)
+{
+    expect(tti_host_fault(host, strlen(host)) == NULL);
+    ++*(int *)user;
+}
+
+static void read_node_list(const char *text)
+{
+    int seen = 0, n = 0, each = 0;
+    const char *fault = tti_nodelist_expand(text, 100, check_host, &seen, &n);
+    expect(seen <= 100 && (fault != NULL || (seen == n && n > 0)));
+    expect(!tti_per_node(text, 3, &each) || (each > 0 && each <= TT_CLUSTER_MAX_TASKS));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -74,6 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tt_status st = TT_OK;
     if (data[0] == 'e' && memchr(text, '\0', size - 1) == NULL)
         st = read_environment(ctx, text);
+    else if (data[0] == 'n')
+        read_node_list(text);
     else if (data[0] == 'w')
         st = tti_cluster_words(ctx, text, c);
     else if (data[0] == 'h')

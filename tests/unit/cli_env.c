@@ -35,18 +35,17 @@ TEST(env_tells_what_was_found)
 {
     put(NULL);
     command_ok("env");
-    CHECK_STR(command_out,
-              "one process: none of TUTTI_CLUSTER, TUTTI_TASKS, TUTTI_HOSTS, TUTTI_RANK, "
-              "TUTTI_LOCAL, TF_CONFIG, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
-              "GROUP_RANK, MASTER_ADDR, MASTER_PORT is set\n");
+    CHECK_STR(command_out, "one process: no launcher has started others beside it (tutti help env "
+                           "lists the variables that are read)\n");
     put(CHIEF_AND_TWO, "RANK=", NULL);
     command_ok("env");
     CHECK_HAS(command_out, "3 training processes (TF_CONFIG): this is worker 1, rank 2, ");
-    CHECK_HAS(command_out, "\nTF_CONFIG         {\"cluster\": {\"chief\": ");
-    CHECK_HAS(command_out, "\nRANK              empty\n");
+    CHECK_HAS(command_out, "\nTF_CONFIG                  {\"cluster\": {\"chief\": ");
+    CHECK_HAS(command_out, "\nRANK                       empty\n");
     CHECK_HAS(command_out, "\n  chief 0                 0         1  c:1\n");
     CHECK_HAS(command_out, "\n* worker 1                2         1  b:1\n");
-    CHECK_HAS(command_out, "tutti train joins the other processes; no secret is set");
+    CHECK_HAS(command_out, "tutti train joins the other processes; tutti train --alone, or ");
+    CHECK_HAS(command_out, "No secret is set, so all must run on this machine by the same user.");
     command_ok("env --json");
     json_t *o = command_last_object(command_out, NULL);
     CHECK_INT(json_integer_value(json_object_get(o, "processes")), 3);
@@ -65,7 +64,7 @@ TEST(env_tells_what_is_wrong)
 {
     put("RANK=4", "WORLD_SIZE=4", NULL);
     CHECK_INT(command_run("env"), 3);
-    CHECK_HAS(command_out, "\nRANK              4\n");
+    CHECK_HAS(command_out, "\nRANK                       4\n");
     CHECK_STR(
         command_err,
         "tutti: error: environment: RANK=4, but WORLD_SIZE=4: it must be a number from 0 to 3\n");
@@ -102,7 +101,7 @@ TEST(work_of_several_processes_is_not_done_by_each)
         refused(lines[i], "tutti: error: 3 processes (TF_CONFIG), rank 0 at c:1, but no secret: "
                           "across machines each needs the job's; 'tutti key new FILE' makes one, "
                           "every machine gets a copy, and TUTTI_SECRET_FILE=FILE tells where it "
-                          "is\n");
+                          "is; or TUTTI_KEY_DIR is a folder that all machines share\n");
     // One process trains, and this is not it.
     put("TF_CONFIG={\"cluster\": {\"chief\": [\"a:1\"]}, "
         "\"task\": {\"type\": \"evaluator\", \"index\": 0}}",
@@ -126,48 +125,86 @@ TEST(work_of_several_processes_is_not_done_by_each)
     command_ok("summary small.yaml"); // looks, and does no work
 }
 
-// A launcher that Tutti does not join has started several: each would train all of the job.
-TEST(processes_of_an_unknown_launcher_do_not_train_each_alone)
+// What tutti env says of launchers, and why one of them counts.
+TEST(env_tells_which_launcher_counts)
+{
+    put("OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_LOCAL_RANK=1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=77", "PMIX_RANK=1", "SLURM_STEP_ID=0",
+        "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=3", NULL);
+    command_ok("env");
+    CHECK_HAS(command_out, "2 training processes (OpenMPI's mpirun: OMPI_COMM_WORLD_RANK, "
+                           "OMPI_COMM_WORLD_SIZE): this is worker 1, rank 1, local rank 1\n");
+    CHECK_HAS(command_out, "\n* OpenMPI's mpirun: started this process\n");
+    CHECK_HAS(command_out,
+              "\n  Slurm's srun: passed over: the one above has started this process\n");
+    CHECK_HAS(command_out, "rank 0 makes a key for this user on this machine");
+    command_ok("env --json");
+    json_t *o = command_last_object(command_out, NULL);
+    CHECK_STR(json_string_value(json_object_get(o, "launcher")), "OpenMPI's mpirun");
+    CHECK_STR(json_string_value(json_object_get(o, "source")), "launcher");
+    json_decref(o);
+    put("PMI_RANK=1", "PMI_SIZE=2", NULL);
+    command_ok("env");
+    CHECK_HAS(command_out, "Nothing says where rank 0 is: set TUTTI_LEADER or TUTTI_JOB_ID.");
+}
+
+// A process that a launcher has started beside others, of which none comes, trains nothing.
+TEST(processes_of_a_launcher_do_not_train_each_alone)
 {
     static const struct {
-        const char *first, *second, *third, *told; // told NULL: one process
+        const char *set[6], *told; // told NULL: one process
+        int code;
     } cases[] = {
-        {"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2",
-         "srun started 4 processes (SLURM_STEP_NUM_TASKS=4)"},
-        {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "X=1",
-         "mpirun started 2 processes (OMPI_COMM_WORLD_SIZE=2)"},
-        {"PMI_SIZE=8", "PMI_RANK=0", "X=1", "mpirun started 8 processes (PMI_SIZE=8)"},
-        {"PMIX_RANK=3", "X=1", "X=2", "a launcher started 4 processes or more (PMIX_RANK=3)"},
-        {"MV2_COMM_WORLD_SIZE=2", "X=1", "X=2", "(MV2_COMM_WORLD_SIZE=2)"},
-        {"FLUX_JOB_SIZE=2", "X=1", "X=2", "(FLUX_JOB_SIZE=2)"},
+        {{"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2", "SLURM_JOB_ID=987654"},
+         "(/job:worker/task:0; started by Slurm's srun) tells its key and address by the file",
+         76},
+        {{"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_LOCAL_RANK=1",
+          "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=987654"},
+         "rank 0 (/job:worker/task:0) does not answer at 127.0.0.1 within 300 ms",
+         76},
+        {{"PMI_SIZE=8", "PMI_RANK=0"},
+         "a launcher with PMI has started 8 processes (PMI_RANK=0 PMI_SIZE=8), but nothing says "
+         "where rank 0 is: set TUTTI_LEADER=host:port",
+         3},
+        {{"PMIX_RANK=0"}, "a launcher with PMIx has started this process (PMIX_RANK=0)", 3},
+        {{"JOB_COMPLETION_INDEX=0"},
+         "an indexed Job of Kubernetes has started this process (JOB_COMPLETION_INDEX=0), but "
+         "nothing says how many there are: set TUTTI_SIZE",
+         3},
+        {{"MV2_COMM_WORLD_SIZE=2"},
+         "MVAPICH's mpirun has started several processes (MV2_COMM_WORLD_SIZE=2), but "
+         "MV2_COMM_WORLD_RANK, the rank of this one, is not set",
+         3},
         // One task, an interactive step, and the shell of a batch script with tasks to come.
-        {"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1", "SLURM_NTASKS=4", NULL},
-        {"SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_STEP_NUM_TASKS=", NULL},
-        {"OMPI_COMM_WORLD_SIZE=1", "PMI_SIZE=1", "PMIX_RANK=0", NULL},
+        {{"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0"}, NULL, 0},
+        {{"SLURM_JOB_ID=7", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS="}, NULL, 0},
+        {{"OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0", "PMIX_RANK=0"}, NULL, 0},
     };
     command_write("small.yaml", command_small_job);
+    setenv("TUTTI_RENDEZVOUS_MS", "300", 1);
+    setenv("TUTTI_KEY_DIR", test_folder(), 1);
     for (int i = 0; i < TTI_COUNT(cases); i++) {
-        put(cases[i].first, cases[i].second, cases[i].third, NULL);
+        const char *const *s = cases[i].set;
+        put(s[0], s[1], s[2], s[3], s[4], NULL);
         if (cases[i].told == NULL) {
             command_ok("train small.yaml --quiet --set train.epochs=1");
-        } else {
-            CHECK_INT(command_run("train small.yaml --quiet"), 3);
-            CHECK_HAS(command_err, cases[i].told);
-            CHECK_HAS(command_err, "--alone");
-            CHECK_INT(command_run("bench small.yaml --steps 1"), 3);
-            command_ok("train small.yaml --quiet --set train.epochs=1 --alone");
-            command_ok("bench small.yaml --steps 1 --alone");
-            command_ok("run -n 2 small.yaml --quiet --set train.epochs=1 --devices cpu:0");
-            command_ok("train small.yaml --dry-run --quiet");
+            continue;
         }
-        for (const char *const *v =
-                 (const char *const[]){cases[i].first, cases[i].second, cases[i].third, NULL};
-             *v != NULL; v++) {
-            char name[64];
-            snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
-            unsetenv(name);
-        }
+        int code = command_run("train small.yaml --quiet");
+        CHECK_HAS(command_err, cases[i].told);
+        CHECK_INT(code, cases[i].code);
+        CHECK_INT(command_run("bench small.yaml --steps 1"), 3);
+        CHECK_INT(command_run("run -n 2 small.yaml"), 3);
+        if (i > 0)
+            continue;
+        CHECK_HAS(command_err, "use tutti train in place of tutti run, which joins them; --alone");
+        command_ok("train small.yaml --quiet --set train.epochs=1 --alone");
+        command_ok("bench small.yaml --steps 1 --alone");
+        command_ok("run -n 2 small.yaml --quiet --set train.epochs=1 --devices cpu:0 --alone");
     }
+    unsetenv("TUTTI_RENDEZVOUS_MS");
+    unsetenv("TUTTI_KEY_DIR");
+    unsetenv("SLURM_JOB_ID");
 }
 
 // Trains, and gives the hash of the weights.

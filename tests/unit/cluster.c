@@ -25,7 +25,7 @@ static const char *get(const void *user, const char *name)
 
 static tt_status find(tt_ctx *ctx, const char *const *set, tt_cluster **out)
 {
-    return tti_cluster_read(ctx, &(tti_cluster_env){get, set, "box.example.org"}, out);
+    return tti_cluster_read(ctx, &(tti_cluster_env){get, set, "box.example.org", NULL}, out);
 }
 
 #define TF(cluster, task)  "TF_CONFIG={\"cluster\": {" cluster "}, \"task\": {" task "}}"
@@ -133,7 +133,9 @@ static const struct {
 } bad[] = {
     {"TUTTI_CLUSTER=no: set it to 'ignore' (one process, whatever else is set), or unset it",
      {"TUTTI_CLUSTER=no"}},
-    {"TUTTI_RANK=1, but TUTTI_HOSTS is not set; set it to the hosts file", {"TUTTI_RANK=1"}},
+    {"TUTTI_RANK=1, but TUTTI_HOSTS is not set; set it to the hosts file, or TUTTI_SIZE to the "
+     "number of processes and TUTTI_LEADER to host:port of rank 0",
+     {"TUTTI_RANK=1"}},
     // TF_CONFIG
     {"TF_CONFIG is not valid JSON: line 1, column 10: ':' expected near end of file; it is "
      "'{\"cluster\"'",
@@ -392,6 +394,9 @@ TEST(secrets_are_read)
         {{"TUTTI_SECRET_FILE=open"},
          "TUTTI_SECRET_FILE=open can be read by others (mode 0640); make it private with chmod "
          "600"},
+        {{"TUTTI_SECRET_FILE=open", "KUBERNETES_SERVICE_HOST=10.0.0.1"}, NULL}, // a Secret of a pod
+        {{"TUTTI_SECRET_FILE=all", "KUBERNETES_SERVICE_HOST=10.0.0.1"},
+         "TUTTI_SECRET_FILE=all can be read by others (mode 0644); make it private with chmod 600"},
         {{"TUTTI_SECRET_FILE=other", "TUTTI_SECRET=" DIGITS},
          "TUTTI_SECRET and TUTTI_SECRET_FILE hold different secrets; unset one of them"},
     };
@@ -402,6 +407,8 @@ TEST(secrets_are_read)
     write_hosts();
     command_write("secret", DIGITS " \r\n");
     command_write("open", DIGITS "\n");
+    command_write("all", DIGITS "\n");
+    CHECK(chmod("all", 0644) == 0);
     CHECK(chmod("secret", 0600) == 0 && chmod("open", 0640) == 0 && chmod("hosts", 0600) == 0);
     command_write("other", "ff" TAIL);
     CHECK(chmod("other", 0600) == 0);
@@ -410,14 +417,15 @@ TEST(secrets_are_read)
     CHECK_STR(text, DIGITS);
     CHECK(!tti_secret_parse(DIGITS, 63, got) && !tti_secret_parse("", 0, got));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        tt_status st = tti_secret_find(ctx, &(tti_cluster_env){get, cases[i].set, ""}, got, &has);
+        tt_status st =
+            tti_secret_find(ctx, &(tti_cluster_env){get, cases[i].set, "", NULL}, got, &has);
         CHECK_STR(tt_last_error(ctx).message, cases[i].message != NULL ? cases[i].message : "");
         CHECK(has && (st == TT_OK) == (cases[i].message == NULL));
         CHECK(st != TT_OK || memcmp(got, want, sizeof(want)) == 0);
         tt_clear_error(ctx);
     }
     const char *const nothing[MAX_VARIABLES] = {NULL};
-    CHECK_OK(tti_secret_find(ctx, &(tti_cluster_env){get, nothing, ""}, got, &has));
+    CHECK_OK(tti_secret_find(ctx, &(tti_cluster_env){get, nothing, "", NULL}, got, &has));
     CHECK(!has);
     CHECK_OK(tt_close(ctx));
 }

@@ -38,10 +38,12 @@ typedef struct cli_args {
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
         *topology, *lr, *stage, *sort, *chain, *key, *interval, *build, *commits, *metric;
+    const char *engine, *launcher, *memory, *time, *partition, *account, *image, *claim, *space,
+        *write; // of tutti run --engine
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
-        grace, top, epochs, batch, limit, until;
+        grace, top, epochs, batch, limit, until, nodes, gpus, cpus;
     double temperature, bound;
-    cli_texts targets, sets, where;
+    cli_texts targets, sets, where, options;
     const struct cli_verb *verb;
     const char *words[CLI_MAX_WORDS]; // what is no flag
     int n_words;

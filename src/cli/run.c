@@ -5,6 +5,7 @@
  */
 #include "base/file.h"
 #include "base/secure.h"
+#include "cli/engine.h"
 #include "cli/launch.h"
 #include "cluster/cluster.h"
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_WORDS 1024
+#define MOST_WORDS CLI_LAUNCH_WORDS
 #define SSH        "ssh -T -o BatchMode=yes"
 #define MOST_SETS  8
 
@@ -390,6 +391,11 @@ static int check(const cli_args *a)
     if (a->n_words > 1 && !is_program(a->words[0]))
         return cli_usage("tutti run: unexpected argument '%s': '%s' is not a program", a->words[1],
                          a->words[0]);
+    if (a->engine != NULL) {
+        int rc = cli_engine_check(a);
+        if (rc != CLI_OK || cli_engine_is_other(a))
+            return rc;
+    }
     int n = (a->processes > 0) + (a->on != NULL) + (a->hosts != NULL);
     if (n != 1)
         return cli_usage("tutti run needs one of -n N, -H HOSTS and --hosts FILE%s",
@@ -428,6 +434,8 @@ static int run(const cli_args *args)
     int alone = cli_not_one_of_many(args);
     if (alone != CLI_OK)
         return alone;
+    if (cli_engine_is_other(args))
+        return cli_engine_run(args, is_program(args->words[0]));
     cli_args plain = {.level = args->level};
     starting *s = calloc(1, sizeof(*s));
     if (s == NULL)
@@ -465,13 +473,24 @@ const cli_verb cli_run = {
         "  tutti run -H host1:2,host2:2 job.yaml\n"
         "  tutti run -n 4 python train.py --seed 1    a program that opens Tutti itself\n"
         "\n"
+        "--engine chooses who starts the processes: local or ssh (the default for -n, and for -H "
+        "and\n"
+        "--hosts), mpi (mpirun), slurm (sbatch, or srun inside an allocation), k8s. With "
+        "--dry-run,\n"
+        "mpi, slurm and k8s print the command, the sbatch file or the manifests instead:\n"
+        "  tutti run --engine mpi -n 4 job.yaml\n"
+        "  tutti run --engine slurm -n 8 --nodes 2 --gpus 1 --time 12:00:00 job.yaml --dry-run\n"
+        "  tutti run --engine k8s -n 4 --image site/tutti --claim data job.yaml --dry-run\n"
+        "\n"
         "Standard output shows rank 0; every process writes its log to logs/rank-N.log in the run\n"
         "folder. If one process fails, all stop; the exit code is that of the first failure, or "
         "76\n"
         "if that process was killed or lost (tutti help exit). After Ctrl-C or SIGTERM all "
         "processes\n"
         "save after the same step and exit with 85.\n",
-    .flags = "processes on hosts ssh dir command port grace epochs batch lr set devices strategy "
+    .flags = "engine processes nodes gpus cpus memory time partition account image claim namespace "
+             "option launcher write on hosts ssh dir command port grace epochs batch lr set "
+             "devices strategy "
              "lanes threads isa "
              "resume restart alone run runs dry-run json quiet profile trace hashes no-trial "
              "until chain key",

@@ -2,9 +2,9 @@
  * loopback.c - the key of a job on one machine whose processes were given no secret. Rank 0 makes a
  * random one and puts it into a file that its user alone can read, in a folder that is the user's
  * alone; the other ranks read it there. The file is named after rank 0's port, or after the job
- * where nobody has told a port: then it tells the address too. It counts only while rank 0 holds it
- * (a lock, which ends with the process), and goes when all have met. So who reads the key is of this
- * user and on this machine, and no key serves two jobs.
+ * where nobody has told a port: then it tells the address too. It counts only while rank 0 holds
+ * it (a lock, which ends with the process), and goes when all have met. So who reads the key is of
+ * this user and on this machine, and no key serves two jobs.
  */
 #include "base/ctx.h"
 #include "base/thread.h"

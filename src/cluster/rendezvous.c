@@ -41,9 +41,16 @@ typedef struct rendezvous {
 
 // ---- addresses -------------------------------------------------------------------------------
 
+// The names of pods come with the pods.
+static bool waits_for_names(void)
+{
+    const char *pod = tti_env("KUBERNETES_SERVICE_HOST");
+    return pod != NULL && pod[0] != '\0';
+}
+
 // An address as the system has it; the host of "[::1]:7" is "::1".
-static tt_status resolve(tt_ctx *ctx, const char *address, struct sockaddr_storage *out,
-                         socklen_t *bytes)
+static tt_status resolve(tt_ctx *ctx, const char *address, int64_t deadline,
+                         struct sockaddr_storage *out, socklen_t *bytes)
 {
     char host[TTI_ADDRESS];
     const char *colon = strrchr(address, ':');
@@ -51,6 +58,11 @@ static tt_status resolve(tt_ctx *ctx, const char *address, struct sockaddr_stora
     bool bracket = address[0] == '[';
     snprintf(host, sizeof(host), "%.*s", (int)(colon - address) - 2 * bracket, address + bracket);
     int rc = getaddrinfo(host, colon + 1, &hints, &found);
+    while ((rc == EAI_NONAME || rc == EAI_AGAIN) && waits_for_names() && tti_now_ns() < deadline &&
+           atomic_load(&ctx->stop) == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 200 * 1000000}, NULL);
+        rc = getaddrinfo(host, colon + 1, &hints, &found);
+    }
     if (rc != 0)
         return TT_FAIL(ctx, TT_EIO, "rank 0 is at %s, but host '%s' does not resolve: %s", address,
                        host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
@@ -265,7 +277,7 @@ static tt_status open_and_wait(tt_ctx *ctx, rendezvous *m, const tt_tasks *t, co
     socklen_t at_bytes = 0, own_bytes = 0;
     char number[TOLD], bind[TOLD], host[64];
     int held = -1;
-    TT_TRY(resolve(ctx, leader, &at, &at_bytes));
+    TT_TRY(resolve(ctx, leader, tti_deadline(ms), &at, &at_bytes));
     print(&at, at_bytes, host, number);
     if (m->self != 0) {
         if (!find_own(&at, at_bytes, &own, &own_bytes))

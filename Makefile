@@ -9,6 +9,7 @@
 #   make python     the generated files of python/      make test-python    its tests
 #
 #   make test-gpu sanitize-gpu bench-gpu    on a machine with an NVIDIA GPU (docs/gpu.md)
+#   make test-launchers    real mpirun and torchrun (TORCH_PYTHON=...)    make test-slurm    real Slurm
 #   make test-asan test-tsan    the suite with sanitizers    make test-break    rule-breaking builds fail
 #   make test-docs    every block of the documentation; CLEAN=1: in a fresh clone, CLEAN=chroot: and Debian
 #
@@ -192,7 +193,7 @@ endif
 
 .PHONY: all demo demo-run test test-run test-asan test-tsan test-break test-docs docs test-all check \
         warnings bench bench-run deps install clean fuzz fuzz-run examples cuda emu \
-        test-gpu sanitize-gpu bench-gpu python test-python
+        test-gpu sanitize-gpu bench-gpu python test-python test-launchers test-slurm
 all: $(B)/libtutti.a $(B)/$(SONAME) $(B)/tutti $(if $(filter 1,$(CUDA)),$(if $(BREAK),,$(CUDA_SO)))
 	@tools/built-from $(B) note $(if $(filter 1,$(CUDA)),$(if $(BREAK),,cuda))
 cuda: $(CUDA_SO)
@@ -330,6 +331,14 @@ python: all
 test-python: all
 	@tools/python-deps || true
 	@tools/test-python $(B) $(PYTEST)
+# Launchers of others, installed where that is possible; what is not there is named as skipped.
+TORCH_PYTHON ?= python3
+test-launchers: all
+	@tools/launcher-deps openmpi-bin mpich
+	@TORCH_PYTHON="$(TORCH_PYTHON)" tests/dist/launchers $(B) all
+test-slurm: all
+	@tools/launcher-deps slurm-wlm munge
+	@tests/dist/slurm $(B)
 CLEAN ?=
 ifeq ($(CLEAN),)
 test-docs: all examples $(EMU_SO)

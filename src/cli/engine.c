@@ -341,7 +341,7 @@ static int run_mpi(engine_job *e)
         snprintf(id, sizeof(id), "%016llx%016llx", (unsigned long long)random[0],
                  (unsigned long long)random[1]);
         setenv("TUTTI_JOB_ID", id, 1);
-        setenv("TUTTI_STARTED_BY", "tutti run --engine mpi", 1);
+        setenv("TUTTI_STARTED_BY", CLI_ENGINE_BY "mpi", 1);
     }
     static const char *const passed[] = {
         "TUTTI_JOB_ID",        "TUTTI_STARTED_BY", "TUTTI_KEY_DIR",   "TUTTI_SECRET_FILE",

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 #define CLI_LAUNCH_WORDS 1024
+#define CLI_ENGINE_BY    "tutti run --engine " // begins TUTTI_STARTED_BY of such processes
 
 // Is --engine a known one, and does it take the other flags? CLI_USAGE after telling what is wrong.
 int cli_engine_check(const cli_args *a);

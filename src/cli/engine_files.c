@@ -66,9 +66,11 @@ void cli_sbatch_file(const cli_started *s, tti_text *t)
     cli_shell_word(t, s->dir);
     tti_text_add(t,
                  " || exit 1\n"
+                 "export TUTTI_STARTED_BY='" CLI_ENGINE_BY "slurm -n %lld'\n"
                  "# The processes of one srun are one job. SIGTERM, before the time limit or at a\n"
                  "# preemption, goes to them: they save and exit with 85.\n"
-                 "srun --kill-on-bad-exit=0");
+                 "srun --kill-on-bad-exit=0",
+                 (long long)s->n);
     for (char **w = s->words; *w != NULL; w++) {
         tti_text_add(t, " ");
         cli_shell_word(t, *w);
@@ -157,8 +159,9 @@ static void container(const cli_started *s, tti_text *t)
                  "            - {name: TUTTI_SIZE, value: \"%lld\"}\n"
                  "            - {name: TUTTI_LEADER, value: \"%s-0.%s:%d\"}\n"
                  "            - {name: TUTTI_SECRET_FILE, value: " SECRET_IN "}\n"
-                 "            - {name: TUTTI_RENDEZVOUS_MS, value: \"%d\"}\n",
-                 (long long)s->n, s->name, s->name, PORT, MEETS_MS);
+                 "            - {name: TUTTI_RENDEZVOUS_MS, value: \"%d\"}\n"
+                 "            - {name: TUTTI_STARTED_BY, value: " CLI_ENGINE_BY "k8s -n %lld}\n",
+                 (long long)s->n, s->name, s->name, PORT, MEETS_MS, (long long)s->n);
     resources(s, t);
     tti_text_add(t, "          volumeMounts:\n"
                     "            - {name: key, mountPath: /etc/tutti/key, readOnly: true}\n");

@@ -2,6 +2,7 @@
  * train.c - tutti train: trains a job in a folder of its own, shows it, and says how it went.
  */
 #include "base/file.h"
+#include "cli/engine.h"
 #include "cli/evaluator.h"
 #include "cli/notify.h"
 #include "cli/progress.h"
@@ -55,7 +56,9 @@ static bool goes_on(const cli_args *args)
 static tt_status check_resumed(training *t)
 {
     char near[TTI_RUN_PATH];
-    if (cli_run_near(t->run, near))
+    const char *by = tti_env("TUTTI_STARTED_BY"); // a file of ours resumes whatever is there
+    bool is_ours = by != NULL && strncmp(by, CLI_ENGINE_BY, strlen(CLI_ENGINE_BY)) == 0;
+    if (!is_ours && cli_run_near(t->run, near))
         return TT_FAIL(t->j.reader, TT_EINVAL,
                        "there is no run '%s' to resume; did you mean '%s'? Without --resume a new "
                        "run is started there",

@@ -30,6 +30,7 @@ TEST(an_sbatch_file_holds_what_was_asked_for)
         "#SBATCH --requeue --open-mode=append\n#SBATCH --signal=TERM@90\n"
         "#SBATCH --constraint=a100\n#SBATCH --mail-type=END\n",
         "\ncd '/data/it'\\''s' || exit 1\n",
+        "\nexport TUTTI_STARTED_BY='tutti run --engine slurm -n 4'\n",
         "\nsrun --kill-on-bad-exit=0 /opt/tutti train --resume --run runs/my-job-slurm-\""
         "$SLURM_JOB_ID\" --epochs=3 -- 'my job.yaml'\n",
         "\nif [ $code = 85 ]; then\n    scontrol requeue \"$SLURM_JOB_ID\"\nfi\nexit $code\n",
@@ -216,4 +217,16 @@ TEST(engines_refuse_what_they_cannot_do)
     }
     CHECK_INT(command_run("run --engine slurm -n 2 none.yaml --dry-run"), 3);
     CHECK_HAS(command_err, "none.yaml");
+}
+
+// The file resumes whatever is there: a run of another job beside it is no slip of the pen.
+TEST(two_jobs_of_one_name_have_runs_of_their_own)
+{
+    command_write("small.yaml", command_small_job);
+    command_write("srun", "#!/bin/bash\nexec \"${@:2}\"\n");
+    CHECK_INT(command_shell("chmod +x srun && $TUTTI run --engine slurm -n 1 small.yaml --dry-run "
+                            "--write job.sh && for id in 8 10 10; do PATH=$PWD:$PATH "
+                            "SLURM_JOB_ID=$id bash job.sh || exit 1; done; ls runs"),
+              0);
+    CHECK_HAS(command_out, "small-slurm-10\nsmall-slurm-8\n");
 }

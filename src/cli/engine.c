@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,22 @@ static const struct {
     int bit;
 } engines[] = {{"local", NEAR}, {"ssh", SSH}, {"mpi", MPI}, {"slurm", SLURM}, {"k8s", K8S}};
 
+static const char *name_of(const cli_args *a)
+{
+    return a->engine != NULL ? a->engine : a->on != NULL || a->hosts != NULL ? "ssh" : "local";
+}
+
 static int engine_of(const cli_args *a)
 {
-    for (int i = 0; a->engine != NULL && i < TTI_COUNT(engines); i++)
-        if (strcmp(engines[i].name, a->engine) == 0)
+    for (int i = 0; i < TTI_COUNT(engines); i++)
+        if (strcmp(engines[i].name, name_of(a)) == 0)
             return engines[i].bit;
     return 0;
+}
+
+bool cli_engine_is_unknown(const cli_args *a)
+{
+    return engine_of(a) == 0;
 }
 
 bool cli_engine_is_other(const cli_args *a)
@@ -135,7 +146,7 @@ static int check_flags(const cli_args *a, int engine)
                 n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n > 0 ? ", " : "",
                                       engines[k].name);
         return cli_usage("tutti run: --%s does not apply to --engine %s; it does to %s",
-                         rows[i].flag, a->engine, list);
+                         rows[i].flag, name_of(a), list);
     }
     return CLI_OK;
 }
@@ -364,6 +375,7 @@ static int submit(engine_job *e, tti_text *file)
     if (text == NULL)
         return cli_error("out of memory");
     fflush(NULL);
+    signal(SIGPIPE, SIG_IGN); // a command that is not there reads nothing
     FILE *f = popen(command, "we");
     size_t bytes = strlen(text);
     bool ok = f != NULL && fwrite(text, 1, bytes, f) == bytes;

@@ -11,6 +11,7 @@
 
 // Is --engine a known one, and does it take the other flags? CLI_USAGE after telling what is wrong.
 int cli_engine_check(const cli_args *a);
+bool cli_engine_is_unknown(const cli_args *a);
 bool cli_engine_is_other(const cli_args *a); // is it one that others start: mpi, slurm, k8s?
 // Starts the processes, submits the job, or prints what would be; the exit code.
 int cli_engine_run(const cli_args *a, bool is_program);

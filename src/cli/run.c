@@ -391,11 +391,8 @@ static int check(const cli_args *a)
     if (a->n_words > 1 && !is_program(a->words[0]))
         return cli_usage("tutti run: unexpected argument '%s': '%s' is not a program", a->words[1],
                          a->words[0]);
-    if (a->engine != NULL) {
-        int rc = cli_engine_check(a);
-        if (rc != CLI_OK || cli_engine_is_other(a))
-            return rc;
-    }
+    if (cli_engine_is_other(a) || cli_engine_is_unknown(a))
+        return cli_engine_check(a);
     int n = (a->processes > 0) + (a->on != NULL) + (a->hosts != NULL);
     if (n != 1)
         return cli_usage("tutti run needs one of -n N, -H HOSTS and --hosts FILE%s",
@@ -403,7 +400,7 @@ static int check(const cli_args *a)
     if (a->processes > 0 && (a->ssh != NULL || a->dir != NULL || a->command != NULL))
         return cli_usage(
             "--ssh, --dir and --command apply to other hosts only: use them with -H or --hosts");
-    return CLI_OK;
+    return cli_engine_check(a);
 }
 
 static int launch(starting *s)

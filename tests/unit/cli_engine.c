@@ -197,6 +197,8 @@ TEST(engines_refuse_what_they_cannot_do)
          "--partition does not apply to --engine k8s; it does to slurm"},
         {"--engine local -n 2 --nodes 2 small.yaml",
          "--nodes does not apply to --engine local; it does to slurm"},
+        {"-n 2 --nodes 2 small.yaml", "--nodes does not apply to --engine local; it does to slurm"},
+        {"-H a:2 --gpus 1 small.yaml", "--gpus does not apply to --engine ssh"},
         {"--engine slurm -n 2 --nodes 3 small.yaml", "--nodes: 3 machines for 2 processes"},
         {"--engine slurm -n 2 --time 1:2 small.yaml", "--time: '1:2' is not a time limit"},
         {"--engine slurm -n 2 --time 0 small.yaml", "--time: '0' is not a time limit"},

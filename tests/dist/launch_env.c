@@ -164,6 +164,41 @@ TEST(processes_of_torchrun_meet_at_the_first)
     }
 }
 
+// Of mpirun on one machine, and of srun on two nodes that share a folder: nobody told a secret or
+// where rank 0 is.
+TEST(processes_of_launchers_find_each_other_by_a_file)
+{
+    static ranks r;
+    char hash[64];
+    one_process(hash);
+    for (int way = 0; way < 3; way++) { // the last: with a secret, by MASTER_ADDR
+        int port = ranks_port();
+        r = (ranks){.n = 0};
+        for (int i = 0; i < 2; i++) {
+            env e = {.n = 0};
+            add(&e, way == 0 ? "OMPI_COMM_WORLD_RANK=%d" : "SLURM_PROCID=%d", i);
+            add(&e, way == 0 ? "OMPI_COMM_WORLD_SIZE=2" : "SLURM_STEP_NUM_TASKS=2");
+            add(&e, way == 0 ? "OMPI_COMM_WORLD_LOCAL_RANK=%d" : "SLURM_NODEID=%d", i);
+            add(&e, way == 0 ? "OMPI_COMM_WORLD_LOCAL_SIZE=2" : "SLURM_STEP_NODELIST=n[1-2]");
+            add(&e, way == 0 ? "PMIX_NAMESPACE=test-%d" : "SLURM_STEP_TASKS_PER_NODE=1(x2)", port);
+            add(&e, "SLURM_JOB_ID=%d", port);
+            if (way > 0)
+                add(&e, "SLURM_STEP_ID=0");
+            if (way == 1)
+                add(&e, "TUTTI_KEY_DIR=.");
+            if (way == 2) {
+                add(&e, "%s", secret_a);
+                add(&e, "MASTER_ADDR=127.0.0.1");
+                add(&e, "MASTER_PORT=%d", port);
+            }
+            ranks_start(&r, JOB, list(&e));
+        }
+        ranks_join(&r, 20);
+        all_agree(&r, hash);
+        CHECK_INT(command_shell("ls key-* 2>/dev/null"), 2); // the file has gone
+    }
+}
+
 // Other interfaces than loopback need a secret; loopback by its name does not.
 TEST(processes_without_a_secret_listen_on_loopback_only)
 {

@@ -202,9 +202,16 @@ TEST(processes_of_a_launcher_do_not_train_each_alone)
         command_ok("bench small.yaml --steps 1 --alone");
         command_ok("run -n 2 small.yaml --quiet --set train.epochs=1 --devices cpu:0 --alone");
     }
-    unsetenv("TUTTI_RENDEZVOUS_MS");
-    unsetenv("TUTTI_KEY_DIR");
-    unsetenv("SLURM_JOB_ID");
+    // The name of a pod may come later, which is waited for as long as for a process.
+    setenv("TUTTI_SECRET", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", 1);
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    put("JOB_COMPLETION_INDEX=1", "TUTTI_SIZE=2", "TUTTI_LEADER=no-such-host.invalid:1", NULL);
+    CHECK_INT(command_run("train small.yaml"), 1);
+    CHECK_HAS(command_err, "host 'no-such-host.invalid' does not resolve");
+    static const char *const others[] = {"TUTTI_RENDEZVOUS_MS", "TUTTI_KEY_DIR", "SLURM_JOB_ID",
+                                         "TUTTI_SECRET", "KUBERNETES_SERVICE_HOST"};
+    for (int i = 0; i < TTI_COUNT(others); i++)
+        unsetenv(others[i]);
 }
 
 // Trains, and gives the hash of the weights.

@@ -38,7 +38,7 @@ typedef struct tti_scores {
 // How long the parts of a fit took, in nanoseconds; steps is a ring of the newest.
 #define TTI_STEP_TIMES 4096
 typedef struct tti_times {
-    int64_t begin, first_step, compute, data, checkpoint, validate;
+    int64_t begin, first_step, compute, data, checkpoint, validate, hash;
     int64_t n_steps;
     int64_t steps[TTI_STEP_TIMES];
 } tti_times;

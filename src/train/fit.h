@@ -16,7 +16,7 @@ typedef struct tti_fit_hashing {
     bool is_on;
     int64_t every;              // 0: by what they cost
     int64_t next, at;           // the step of the next one; its place in a list of steps
-    int64_t mark_ns, mark_step; // since when steps are timed
+    int64_t mark_ns, mark_step; // the time of all steps at the last one, and its step
 } tti_fit_hashing;
 
 typedef struct tti_fit {

@@ -48,14 +48,20 @@ static bool is_due(tti_fit *f)
     return h->at < asked->n_at && asked->at[h->at] == step;
 }
 
-// The next step with a hash, after one that took cost.
+// What steps have taken so far, without validation and checkpoints.
+static int64_t steps_ns(const tti_fit *f)
+{
+    return f->times->compute + f->times->data;
+}
+
+// The next step with a hash, after one that was begun then.
 static tt_status choose_next(tti_fit *f, int64_t begin)
 {
     tti_fit_hashing *h = &f->hashing;
     tt_ctx *ctx = f->model->ctx;
     int64_t step = f->step->step, n = FIRST, all[TT_MAX_TASKS];
     if (step > h->mark_step) {
-        int64_t took = TTI_MAX((begin - h->mark_ns) / (step - h->mark_step), 1);
+        int64_t took = TTI_MAX((steps_ns(f) - h->mark_ns) / (step - h->mark_step), 1);
         int64_t cost = tti_now_ns() - begin;
         for (n = 1; n < MOST && n * took < PARTS * cost;)
             n *= 2;
@@ -82,7 +88,8 @@ tt_status tti_fit_hash(tti_fit *f)
     tti_emit_pairs(f->model->ctx, "hash", pairs, TTI_COUNT(pairs));
     if (h->every == 0 && f->model->ctx->hashing.at == NULL)
         TT_TRY(choose_next(f, begin));
-    h->mark_ns = tti_now_ns();
+    f->times->hash += tti_now_ns() - begin;
+    h->mark_ns = steps_ns(f);
     h->mark_step = f->step->step;
     return TT_OK;
 }

@@ -327,6 +327,7 @@ tt_status tti_fit_report(tti_fit *f)
         {"data_seconds", r->data_seconds, NULL},
         {"checkpoint_seconds", r->checkpoint_seconds, NULL},
         {"validate_seconds", r->validate_seconds, NULL},
+        {"hash_seconds", seconds(t->hash), NULL},
         {"total_seconds", r->seconds, NULL},
         {"skipped", (double)r->skipped, NULL},
         {"stopped", r->is_stopped, NULL},

@@ -7,6 +7,7 @@
 #include "data/data.h"
 #include "device/device.h"
 #include "job/job.h"
+#include "save/share.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,7 +173,7 @@ tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_re
         st = cli_record_tell(j);
     if (st == TT_OK && recorder != NULL && !is_off)
         st = open_chain(j, args, recorder, folder);
-    return st;
+    return tti_ranks_wait(j->ctx, st, "the record of the run"); // what the first cannot, none does
 }
 
 void cli_proof_end(cli_proof *p, tt_ctx *ctx)

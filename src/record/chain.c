@@ -193,10 +193,14 @@ static void write_line(tti_chain *c, char *body, size_t n)
                  c->has_key ? "\"" : "");
     char *line = tti_text_take(&t);
     size_t bytes = line != NULL ? strlen(line) : 0;
-    if (line != NULL && write(c->fd, line, bytes) == (ssize_t)bytes)
+    off_t end = lseek(c->fd, 0, SEEK_END);
+    if (line != NULL && write(c->fd, line, bytes) == (ssize_t)bytes) {
         memcpy(c->link, link, sizeof(c->link));
-    else
+    } else {
         told(c, "write");
+        if (end >= 0 && ftruncate(c->fd, end) != 0) // a part of a line would break the chain
+            told(c, "cut");
+    }
     tti_free(NULL, line);
 }
 

@@ -160,14 +160,36 @@ static tt_status check_job(audit *a, tt_job *job)
 
 // ---- the data --------------------------------------------------------------------------------
 
+static const json_t *find_file(const json_t *data, const char *path)
+{
+    const json_t *files = json_object_get(data, "files");
+    for (size_t i = 0; path != NULL && i < json_array_size(files); i++) {
+        const char *s = json_string_value(json_object_get(json_array_get(files, i), "path"));
+        if (s != NULL && strcmp(s, path) == 0)
+            return json_array_get(files, i);
+    }
+    return NULL;
+}
+
+// Files that a glob matches now and did not then.
+static void find_new(audit *a, const char *name, const json_t *then, const json_t *now)
+{
+    const json_t *files = json_object_get(now, "files");
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const char *s = json_string_value(json_object_get(json_array_get(files, i), "path"));
+        if (s != NULL && find_file(then, s) == NULL)
+            fault(a, s, "data.%s: it was not there when the run was started", name);
+    }
+}
+
 static void compare_data(audit *a, const char *name, const json_t *then, const json_t *now)
 {
     size_t n = json_array_size(json_object_get(then, "files"));
     int before = a->n_faults;
     for (size_t i = 0; i < n; i++) {
         const json_t *x = json_array_get(json_object_get(then, "files"), i);
-        const json_t *y = json_array_get(json_object_get(now, "files"), i);
         const char *path = json_string_value(json_object_get(x, "path"));
+        const json_t *y = find_file(now, path);
         json_int_t was = json_integer_value(json_object_get(x, "bytes"));
         json_int_t is = json_integer_value(json_object_get(y, "bytes"));
         if (y == NULL)
@@ -178,6 +200,7 @@ static void compare_data(audit *a, const char *name, const json_t *then, const j
         else if (!json_equal(json_object_get(x, "hash"), json_object_get(y, "hash")))
             fault(a, path, "data.%s: its contents were changed since the run was started", name);
     }
+    find_new(a, name, then, now);
     if (a->n_faults == before && !json_equal((json_t *)then, (json_t *)now))
         fault(a, "data", "data.%s gives other records than when the run was started", name);
 }

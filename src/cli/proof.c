@@ -9,10 +9,13 @@
 #include "job/job.h"
 #include "save/share.h"
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define MOST_FILES 1000 // of a data set that are named one by one
 
 tt_status cli_key_read(tt_ctx *ctx, const cli_args *args, uint8_t out[TTI_CHAIN_KEY], bool *has)
 {
@@ -42,9 +45,50 @@ const char *const cli_bit_keys[CLI_N_BIT_KEYS] = {"distribute.lanes", "distribut
 
 // ---- what it is bound to ---------------------------------------------------------------------
 
-static tt_status add_data(tti_text *t, const char *name, tt_data *d)
+static void add_file(tti_text *t, int *n, const char *path, int64_t bytes, uint64_t hash)
+{
+    tti_text_add(t, "%s{\"path\": ", (*n)++ > 0 ? ", " : "");
+    tti_text_json(t, path);
+    tti_text_add(t, ", \"bytes\": %lld, \"hash\": \"%016llx\"}", (long long)bytes,
+                 (unsigned long long)hash);
+}
+
+// Files of a list or glob, "a.txt, b/*.txt", as sources read it.
+static void add_list(tti_text *t, int *n, const char *list)
+{
+    for (const char *s = list; *s != '\0';) {
+        char item[TTI_PATH_MAX];
+        size_t length = strcspn(s, ",");
+        int skip = (int)strspn(s, " \t");
+        snprintf(item, sizeof(item), "%.*s", TTI_MAX((int)length - skip, 0), s + skip);
+        for (size_t k = strlen(item); k > 0 && (item[k - 1] == ' ' || item[k - 1] == '\t'); k--)
+            item[k - 1] = '\0';
+        s += length + (s[length] == ',');
+        glob_t found = {0};
+        if (item[0] != '\0' && glob(item, 0, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc && *n < MOST_FILES; i++) {
+                struct stat st;
+                bool is_there = stat(found.gl_pathv[i], &st) == 0;
+                add_file(t, n, found.gl_pathv[i], is_there ? (int64_t)st.st_size : -1,
+                         tti_file_print(found.gl_pathv[i]));
+            }
+        globfree(&found);
+    }
+}
+
+// The value of the key file of a source: of {text: {file: ...}}.
+static const char *file_of(const cli_job *j, const char *name)
+{
+    const tti_item *source = tti_item_get(tti_item_get(j->job->root, "data"), name);
+    const tti_item *options = source != NULL ? source->first : NULL;
+    const tti_item *file = options != NULL ? tti_item_get(options, "file") : NULL;
+    return file != NULL && file->kind == TTI_SCALAR ? file->text : "";
+}
+
+static tt_status add_data(const cli_job *j, tti_text *t, const char *name, tt_data *d)
 {
     tti_data_print p;
+    int n = 0;
     if (d == NULL)
         return TT_OK;
     TT_TRY(tti_data_print_make(d, &p));
@@ -53,12 +97,10 @@ static tt_status add_data(tti_text *t, const char *name, tt_data *d)
                  "\"%016llx\", \"files\": [",
                  strcmp(name, "train") == 0 ? "" : ", ", name, (long long)p.count,
                  (unsigned long long)p.fields, (unsigned long long)p.records);
-    for (int i = 0; i < p.n_files; i++) {
-        tti_text_add(t, "%s{\"path\": ", i > 0 ? ", " : "");
-        tti_text_json(t, p.file[i].path);
-        tti_text_add(t, ", \"bytes\": %lld, \"hash\": \"%016llx\"}", (long long)p.file[i].bytes,
-                     (unsigned long long)p.file[i].hash);
-    }
+    for (int i = 0; i < p.n_files; i++)
+        add_file(t, &n, p.file[i].path, p.file[i].bytes, p.file[i].hash);
+    if (p.n_files == 0)
+        add_list(t, &n, file_of(j, name));
     tti_text_add(t, "]}");
     return TT_OK;
 }
@@ -90,11 +132,11 @@ char *cli_about(cli_job *j)
     tti_text_add(&t, ", \"job\": ");
     tti_text_json(&t, j->job->core);
     tti_text_add(&t, ", \"data\": {");
-    tt_status st = add_data(&t, "train", j->parts.train);
+    tt_status st = add_data(j, &t, "train", j->parts.train);
     if (st == TT_OK)
-        st = add_data(&t, "validate", j->parts.validate);
+        st = add_data(j, &t, "validate", j->parts.validate);
     if (st == TT_OK)
-        st = add_data(&t, "test", j->parts.test);
+        st = add_data(j, &t, "test", j->parts.test);
     tti_text_add(&t, "}");
     add_init(&t, j);
     if (st == TT_OK)

@@ -159,3 +159,21 @@ TEST(a_chain_made_anew_is_found)
     CHECK_INT(command_run("audit ./first --key my.key"), 1);
     CHECK_HAS(command_err, "can be read by others");
 }
+
+// Files of a glob are named one by one.
+TEST(changed_text_is_named)
+{
+    CHECK_INT(command_shell("mkdir t && for i in 1 2 3; do seq $i 400 > t/$i.txt; done"), 0);
+    command_write("text.yaml",
+                  "name: t\n"
+                  "data: {train: {text: {file: 't/*.txt', level: byte, context: 8}}}\n"
+                  "model: {gpt: {layers: 1, heads: 2, width: 8}}\n"
+                  "train: {steps: 4, batch: 8, loss: cross_entropy, optimizer: adam}\n");
+    command_ok("train text.yaml --quiet --run r --chain 2");
+    command_ok("audit ./r");
+    CHECK_INT(command_shell("sed -i '300s/./9/' t/2.txt && cp t/2.txt t/4.txt"), 0);
+    CHECK_INT(command_run("audit ./r"), 1);
+    CHECK_HAS(command_out, "  t/2.txt: data.train: its contents were changed");
+    CHECK_HAS(command_out, "  t/4.txt: data.train: it was not there when the run was started");
+    CHECK(strstr(command_out, "t/1.txt") == NULL);
+}

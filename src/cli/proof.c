@@ -3,6 +3,7 @@
  */
 #include "cli/proof.h"
 #include "cli/ranks.h"
+#include "cli/run_facts.h"
 #include "cluster/cluster.h"
 #include "data/data.h"
 #include "device/device.h"
@@ -10,6 +11,7 @@
 #include "save/share.h"
 #include <errno.h>
 #include <glob.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +208,24 @@ static tt_status open_chain(cli_job *j, const cli_args *args, tti_recorder *reco
     return st;
 }
 
+// Keys of the job that people compare runs by.
+static tt_status tell_keys(tt_ctx *ctx, tti_recorder *recorder, const char *folder)
+{
+    static const char *const heads[] = {"train.", "model.", "seed", "data.train."};
+    cli_facts f;
+    tt_pair pairs[512];
+    int n = 0;
+    TT_TRY(cli_facts_read(ctx, folder, &f));
+    for (int64_t i = 0; i < f.n && n < TTI_COUNT(pairs); i++)
+        for (int k = 0; k < TTI_COUNT(heads) && f.v[i].kind == CLI_FACT_JOB; k++)
+            if (strncmp(f.v[i].key, heads[k], strlen(heads[k])) == 0 && n < TTI_COUNT(pairs))
+                pairs[n++] = (tt_pair){f.v[i].key, f.v[i].number,
+                                       isnan(f.v[i].number) ? f.v[i].value : NULL};
+    tti_recorder_keys(recorder, pairs, n);
+    cli_facts_free(&f);
+    return TT_OK;
+}
+
 tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_recorder *recorder,
                           const char *folder)
 {
@@ -213,6 +233,8 @@ tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_re
     tt_status st = choose_steps(p, j->ctx, args->chain, &is_off);
     if (st == TT_OK && recorder != NULL)
         st = cli_record_tell(j);
+    if (st == TT_OK && recorder != NULL && j->tensorboard)
+        st = tell_keys(j->ctx, recorder, folder);
     if (st == TT_OK && recorder != NULL && !is_off)
         st = open_chain(j, args, recorder, folder);
     return tti_ranks_wait(j->ctx, st, "the record of the run"); // what the first cannot, none does

@@ -426,6 +426,13 @@ tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard, t
     return TT_OK;
 }
 
+void tti_recorder_keys(tti_recorder *r, const tt_pair *pairs, int n)
+{
+    uint8_t record[TTI_BOARD_KEYS];
+    if (r->board.fd >= 0)
+        add_record(r, record, tti_board_keys(now(), pairs, n, record));
+}
+
 // The hash of what the file of events holds already.
 static void hash_log(tti_recorder *r)
 {

@@ -36,6 +36,8 @@ typedef struct tti_recorder tti_recorder;
 tt_status tti_recorder_open(tt_ctx *ctx, const char *folder, bool tensorboard,
                             tti_recorder **out) TTI_CHECKED;
 void tti_recorder_close(tti_recorder *r); // NULL is fine
+// Hyper-parameters for TensorBoard; nothing where it is not written for.
+void tti_recorder_keys(tti_recorder *r, const tt_pair *pairs, int n);
 /*
  * Also writes the chain of the run (chain.h), for which fits of the context tell hashes of their
  * weights until the recorder is closed: at these steps, or as the context's hashing says already.
@@ -69,6 +71,13 @@ size_t tti_board_start(double time, int64_t step, uint8_t out[TTI_BOARD_MAX]);
 // Values of one step; pairs that do not fit are left out.
 size_t tti_board_scalars(double time, int64_t step, const tt_pair *pairs, int n,
                          uint8_t out[TTI_BOARD_MAX]);
+
+/*
+ * The keys of a job for TensorBoard's page of hyper-parameters: numbers, or texts where a pair has
+ * one. Pairs that do not fit are left out.
+ */
+#define TTI_BOARD_KEYS 16384
+size_t tti_board_keys(double time, const tt_pair *pairs, int n, uint8_t out[TTI_BOARD_KEYS]);
 
 // ---- curves (plot.c, plot_svg.c, plot_text.c) ------------------------------------------------
 

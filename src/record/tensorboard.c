@@ -5,7 +5,7 @@
  * CRC-32C of the payload, all little-endian. The payload is a protocol buffer, an Event:
  *
  *   1 double wall_time   2 int64 step   3 string file_version
- *   5 Summary { 1 repeated Value { 1 string tag   2 float simple_value } }
+ *   5 Summary { 1 repeated Value { 1 string tag   2 float simple_value   8 tensor   9 metadata } }
  *   7 SessionLog { 1 enum status, 1 = START }
  *
  * Fields are a key, number << 3 | type, and a value: a varint (0), 8 bytes (1), a length and bytes
@@ -136,5 +136,57 @@ size_t tti_board_scalars(double time, int64_t step, const tt_pair *pairs, int n,
     writer w = begin(out, time);
     put_step(&w, step);
     put_bytes(&w, 5, values, summary.n);
+    return end(&w);
+}
+
+// ---- hyper-parameters ------------------------------------------------------------------------
+
+// SessionStartInfo { 1 map { 1 key   2 Value { 2 double   3 string } }   5 double start_time }
+static void put_keys(writer *w, double time, const tt_pair *pairs, int n)
+{
+    uint64_t bits;
+    for (int i = 0; i < n; i++) {
+        uint8_t one[1024], what[512];
+        writer value = {what, 0}, entry = {one, 0};
+        size_t key = strlen(pairs[i].name),
+               text = pairs[i].text != NULL ? strlen(pairs[i].text) : 0;
+        if (key + text > 400 || w->n + key + text + 64 > TTI_BOARD_KEYS - 512)
+            continue;
+        if (pairs[i].text != NULL) {
+            put_bytes(&value, 3, pairs[i].text, text);
+        } else {
+            memcpy(&bits, &pairs[i].number, sizeof(bits));
+            put_key(&value, 2, 1);
+            put_fixed(&value, bits, 8);
+        }
+        put_bytes(&entry, 1, pairs[i].name, key);
+        put_bytes(&entry, 2, what, value.n);
+        put_bytes(w, 1, one, entry.n);
+    }
+    memcpy(&bits, &time, sizeof(bits));
+    put_key(w, 5, 1);
+    put_fixed(w, bits, 8);
+}
+
+size_t tti_board_keys(double time, const tt_pair *pairs, int n, uint8_t out[TTI_BOARD_KEYS])
+{
+    static const char tag[] = "_hparams_/session_start_info", plugin[] = "hparams";
+    // A tensor of no elements: its type is float, its shape one dimension of 0.
+    static const uint8_t tensor[] = {1 << 3, 1, 2 << 3 | 2, 2, 2 << 3 | 2, 0};
+    uint8_t room[4][TTI_BOARD_KEYS];
+    writer start = {room[0], 0}, data = {room[1], 0}, metadata = {room[2], 0}, value = {room[3], 0};
+    put_keys(&start, time, pairs, n);
+    put_bytes(&data, 3, room[0], start.n); // HParamsPluginData
+    put_bytes(&metadata, 1, plugin, strlen(plugin));
+    put_bytes(&metadata, 2, room[1], data.n); // PluginData
+    data.n = 0;
+    put_bytes(&data, 1, room[2], metadata.n); // SummaryMetadata
+    put_bytes(&value, 1, tag, strlen(tag));
+    put_bytes(&value, 8, tensor, sizeof(tensor));
+    put_bytes(&value, 9, room[1], data.n);
+    metadata.n = 0;
+    put_bytes(&metadata, 1, room[3], value.n); // Summary
+    writer w = begin(out, time);
+    put_bytes(&w, 5, room[2], metadata.n);
     return end(&w);
 }

@@ -183,6 +183,55 @@ TEST(what_has_no_room_is_left_out)
     CHECK(n > 3000); // most of the room is used
 }
 
+// The first field of that number.
+static item field_of(const uint8_t *p, size_t n, int field)
+{
+    const uint8_t *end = p + n;
+    item i;
+    while (next(&p, end, &i))
+        if (i.field == field)
+            return i;
+    ck_abort_msg("there is no field %d", field);
+    return i;
+}
+
+TEST(hyper_parameters_are_read_back)
+{
+    static uint8_t r[TTI_BOARD_KEYS];
+    static char names[300][101];
+    tt_pair pairs[300] = {{"lr", 0.125, NULL}, {"optimizer", NAN, "adam"}};
+    size_t n = payload_of(r, tti_board_keys(3.25, pairs, 2, r));
+    item i = field_of(r + 12, n, 5); // Summary
+    i = field_of(i.bytes, i.n, 1);   // Value
+    item tag = field_of(i.bytes, i.n, 1);
+    CHECK(tag.n == 28 && memcmp(tag.bytes, "_hparams_/session_start_info", 28) == 0);
+    i = field_of(i.bytes, i.n, 9); // metadata
+    i = field_of(i.bytes, i.n, 1); // of a plugin
+    tag = field_of(i.bytes, i.n, 1);
+    CHECK(tag.n == 7 && memcmp(tag.bytes, "hparams", 7) == 0);
+    i = field_of(i.bytes, i.n, 2); // its content
+    i = field_of(i.bytes, i.n, 3); // the session's start
+    const uint8_t *p = i.bytes, *end = p + i.n;
+    item one, value;
+    CHECK(next(&p, end, &one));
+    value = field_of(one.bytes, one.n, 2);
+    value = field_of(value.bytes, value.n, 2);
+    double lr;
+    memcpy(&lr, &value.number, sizeof(lr));
+    CHECK(lr == 0.125);
+    CHECK(next(&p, end, &one));
+    value = field_of(one.bytes, one.n, 2);
+    value = field_of(value.bytes, value.n, 3);
+    CHECK(value.n == 4 && memcmp(value.bytes, "adam", 4) == 0);
+    for (int k = 0; k < 300; k++) { // more than there is room for
+        memset(names[k], 'a' + k % 26, 100);
+        pairs[k] = (tt_pair){names[k], NAN, names[k]};
+    }
+    n = tti_board_keys(1, pairs, 300, r);
+    CHECK(n > 12000 && n <= TTI_BOARD_KEYS);
+    payload_of(r, n);
+}
+
 // The Python that has TensorBoard, if there is one.
 static const char *python(void)
 {
@@ -205,6 +254,7 @@ TEST(tensorboard_reads_what_a_recorder_writes)
     tti_recorder *rec;
     for (int session = 0; session < 2; session++) { // the second goes back to step 3
         CHECK_OK(tti_recorder_open(ctx, test_folder(), true, &rec));
+        tti_recorder_keys(rec, &(tt_pair){"lr", 0.5, NULL}, 1);
         tti_emit_pairs(ctx, "begin", &(tt_pair){"name", 0, "digits"}, 1);
         for (int step = session == 0 ? 1 : 3; step <= 4; step++) {
             tt_pair p[] = {{"step", step, NULL},

@@ -320,16 +320,6 @@ static int64_t next_hashed(const cli_past *p, int64_t at)
     return at;
 }
 
-// The start in whose time the step was done.
-static const tti_link *start_of(const cli_past *p, int64_t step)
-{
-    const tti_link *found = p->start;
-    for (int64_t i = p->links.n - 1; i >= p->first; i--)
-        if (p->links.v[i].kind == TTI_LINK_START && p->links.v[i].step < step)
-            return &p->links.v[i];
-    return found;
-}
-
 static tt_status replay(audit *a)
 {
     cli_past *p = &a->past;
@@ -344,11 +334,8 @@ static tt_status replay(audit *a)
                  (int)getpid()) >= (int)sizeof(folder))
         return TT_FAIL(p->ctx, TT_EINVAL, "'%s': the path is too long", p->run);
     snprintf(chain, sizeof(chain), "as:%s", p->run);
-    tt_status st = cli_replay_run(p, &(cli_replay){.folder = folder,
-                                                   .start = start_of(p, a->until),
-                                                   .from = a->from,
-                                                   .until = a->until,
-                                                   .chain = chain});
+    tt_status st = cli_replay_run(
+        p, &(cli_replay){.folder = folder, .from = a->from, .until = a->until, .chain = chain});
     if (st == TT_OK)
         st = cli_chain_compare(p, folder, a->from, a->until, &a->diff);
     if (st != TT_OK && a->n_faults > 0) { // what is wrong with the run may be the reason

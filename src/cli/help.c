@@ -15,7 +15,8 @@ static const struct {
 } topics[] = {
     {"exit", "exit codes",
      "0    success (diff, reproduce: the runs are equal; audit: nothing is wrong)\n"
-     "1    an error, described on standard error (diff, reproduce: also if the runs differ; audit:\n"
+     "1    an error, described on standard error (diff, reproduce: also if the runs differ; "
+     "audit:\n"
      "     also if something is wrong)\n"
      "2    wrong command line; standard error says what to change\n"
      "3    an error in the job file, its data or its model, or in the environment variables that\n"

@@ -198,6 +198,52 @@ static tt_status copy_checkpoint(const cli_past *p, const char *folder, int64_t 
     return st;
 }
 
+// ---- stretches -------------------------------------------------------------------------------
+
+// Steps of a run that were done with one job.
+typedef struct stretch {
+    const tti_link *start;
+    int64_t until; // its last step
+} stretch;
+
+// The start by which the step after that one was done, as the run ended up; where the next begins.
+static const tti_link *start_after(const cli_past *p, int64_t step, int64_t *end)
+{
+    *end = INT64_MAX;
+    for (int64_t i = p->links.n - 1; i >= p->first; i--) {
+        const tti_link *l = &p->links.v[i];
+        if (l->kind == TTI_LINK_START && l->step <= step)
+            return l;
+        if (l->kind == TTI_LINK_START)
+            *end = TTI_MIN(*end, l->step);
+    }
+    return &p->links.v[p->first];
+}
+
+static bool is_same_job(const tti_link *a, const tti_link *b)
+{
+    bool same = json_equal(json_object_get(a->o, "job"), json_object_get(b->o, "job")) != 0;
+    for (int i = 0; i < CLI_N_BIT_KEYS; i++)
+        same = same && json_equal(json_object_get(a->o, cli_bit_keys[i]),
+                                  json_object_get(b->o, cli_bit_keys[i]));
+    return same;
+}
+
+static stretch stretch_from(const cli_past *p, int64_t from, int64_t until)
+{
+    int64_t end;
+    stretch s = {.start = start_after(p, from, &end)};
+    while (end < until) {
+        int64_t next;
+        const tti_link *other = start_after(p, end, &next);
+        if (!is_same_job(s.start, other))
+            break;
+        end = next;
+    }
+    s.until = TTI_MIN(end, until);
+    return s;
+}
+
 // ---- the other process -----------------------------------------------------------------------
 
 typedef struct words {
@@ -253,7 +299,7 @@ static void add_place(words *w, const cli_past *p, const cli_replay *r)
         addf(w, "--set=%s", a->sets.v[i]);
 }
 
-static void add_words(words *w, const cli_past *p, const cli_replay *r)
+static void add_words(words *w, const cli_past *p, const cli_replay *r, const stretch *s)
 {
     const cli_args *a = p->args;
     if (a->processes > 1 && !r->as_recorded) {
@@ -269,13 +315,12 @@ static void add_words(words *w, const cli_past *p, const cli_replay *r)
     add(w, "--no-trial");
     addf(w, "--chain=%s", r->chain);
     for (int i = 0; i < CLI_N_BIT_KEYS; i++) {
-        const char *v = json_string_value(json_object_get(r->start->o, cli_bit_keys[i]));
+        const char *v = json_string_value(json_object_get(s->start->o, cli_bit_keys[i]));
         bool is_default = v == NULL || strcmp(v, "exact") == 0 || strcmp(v, "f32") == 0;
         if (!is_default) // not every strategy takes them
             addf(w, "--set=%s=%s", cli_bit_keys[i], v);
     }
-    if (r->until > 0)
-        addf(w, "--until=%lld", (long long)r->until);
+    addf(w, "--until=%lld", (long long)s->until);
     if (r->hashes != NULL)
         addf(w, "--hashes=%s", r->hashes);
     add_place(w, p, r);
@@ -300,25 +345,35 @@ static tt_status child_failed(const cli_past *p, const char *log, int rc)
     return st;
 }
 
-tt_status cli_replay_run(const cli_past *p, const cli_replay *r)
+static tt_status run_stretch(const cli_past *p, const cli_replay *r, const stretch *s)
 {
     char self[TTI_PATH_MAX], path[TTI_PATH_MAX];
-    const char *job = json_string_value(json_object_get(r->start->o, "job"));
+    const char *job = json_string_value(json_object_get(s->start->o, "job"));
     words w = {.n = 0};
-    TT_TRY(tti_folder_make(p->ctx, r->folder));
     TT_TRY(tti_file_join(p->ctx, path, r->folder, "job.yaml"));
     if (job == NULL)
         return TT_FAIL(p->ctx, TT_EPARSE, "the chain of '%s' names no job", p->run);
     TT_TRY(tti_file_replace(p->ctx, path, job, strlen(job)));
-    if (r->from > 0)
-        TT_TRY(copy_checkpoint(p, r->folder, r->from));
     TT_TRY(tti_file_join(p->ctx, path, r->folder, "replay.log"));
     add(&w, cli_self(self));
-    add_words(&w, p, r);
+    add_words(&w, p, r, s);
     int rc = w.failed ? -1 : cli_child_run(&(cli_child){.words = w.v, .log = path});
     for (int i = 0; i < w.n_made; i++)
         free(w.made[i]); // vasprintf()'s
     return rc == CLI_OK ? TT_OK : child_failed(p, path, rc);
+}
+
+tt_status cli_replay_run(const cli_past *p, const cli_replay *r)
+{
+    TT_TRY(tti_folder_make(p->ctx, r->folder));
+    if (r->from > 0)
+        TT_TRY(copy_checkpoint(p, r->folder, r->from));
+    for (int64_t from = r->from; from < r->until;) {
+        stretch s = stretch_from(p, from, r->until);
+        TT_TRY(run_stretch(p, r, &s));
+        from = s.until;
+    }
+    return TT_OK;
 }
 
 // ---- comparing -------------------------------------------------------------------------------

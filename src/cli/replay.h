@@ -29,18 +29,17 @@ const char *cli_past_weights(const cli_past *p, int64_t step);
 int64_t cli_past_last(const cli_past *p); // the last step with a hash
 
 typedef struct cli_replay {
-    const char *folder;    // is made
-    const tti_link *start; // whose job is trained
-    int64_t from;          // the step of the checkpoint to go on from; 0: from the beginning
-    int64_t until;         // 0: to the end
-    const char *chain;     // for --chain
-    const char *hashes;    // for --hashes; NULL: none
-    bool as_recorded;      // on the run's own devices, whatever the flags say
+    const char *folder; // is made
+    int64_t from;       // the step of the checkpoint to go on from; 0: from the beginning
+    int64_t until;      // the last step; at least 1
+    const char *chain;  // for --chain
+    const char *hashes; // for --hashes; NULL: none
+    bool as_recorded;   // on the run's own devices, whatever the flags say
 } cli_replay;
 
 /*
- * Does it, on the devices of the flags, or else of the run. Fails with what the other process said
- * if that could not train.
+ * Does it, on the devices of the flags, or else of the run. Where the run was resumed with another
+ * job, so is this. Fails with what the other process said if that could not train.
  */
 tt_status cli_replay_run(const cli_past *p, const cli_replay *r) TTI_CHECKED;
 

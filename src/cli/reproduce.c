@@ -113,7 +113,6 @@ static tt_status find_node(repeat *r)
         TT_TRY(tti_file_join(p->ctx, hashes[i], r->folder,
                              i == 0 ? "recorded.hashes" : "asked.hashes"));
         TT_TRY(cli_replay_run(p, &(cli_replay){.folder = sides[i],
-                                               .start = p->start,
                                                .from = from,
                                                .until = r->diff.first,
                                                .chain = "1",
@@ -192,8 +191,7 @@ static tt_status reproduce(repeat *r, tt_ctx *ctx, const cli_args *args)
         return TT_FAIL(ctx, TT_EINVAL, "'%s' has no steps to repeat", p->run);
     TT_TRY(choose_folder(r));
     snprintf(chain, sizeof(chain), "as:%s", p->run);
-    TT_TRY(cli_replay_run(
-        p, &(cli_replay){.folder = r->folder, .start = p->start, .until = last, .chain = chain}));
+    TT_TRY(cli_replay_run(p, &(cli_replay){.folder = r->folder, .until = last, .chain = chain}));
     TT_TRY(cli_chain_compare(p, r->folder, 0, last, &r->diff));
     TT_TRY(note_differences(r));
     if (r->diff.first >= 0)

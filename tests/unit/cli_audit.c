@@ -69,6 +69,22 @@ TEST(a_run_that_was_resumed_is_repeated)
     CHECK_HAS(command_out, "steps 13 to 16 repeated");
 }
 
+// The learning rate depends on how long the training is to be: the first steps had another.
+TEST(a_run_that_was_made_longer_is_repeated)
+{
+    make_run("--set train.optimizer.adam.schedule=cosine");
+    command_ok("train first --resume --quiet --chain 2 --epochs 5");
+    command_ok("audit ./first --json");
+    CHECK_HAS(command_out, "\"replayed\": [1, 20]");
+    command_ok("reproduce first --devices cpu:0*2");
+    CHECK_HAS(command_out, "hashes up to step 20; weights ");
+    command_ok("train job.yaml --quiet --run whole --epochs 5 --set "
+               "train.optimizer.adam.schedule=cosine --chain as:first");
+    CHECK_INT(command_shell("grep -q $(grep -o '\"step\": 2, \"weights\": \"[0-9a-f]*' "
+                            "first/chain.jsonl | cut -c25-) whole/chain.jsonl"),
+              1); // or this would prove nothing
+}
+
 TEST(audit_of_an_honest_run)
 {
     make_run("");

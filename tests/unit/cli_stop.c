@@ -142,6 +142,7 @@ TEST(kills_lose_nothing)
     check_same_weights();
     command_read("cut/events.jsonl", command_out, sizeof(command_out));
     json_decref(command_last_object(command_out, NULL)); // every line is whole
+    command_ok("audit ./cut");                           // and the chain went on over all starts
 }
 
 TEST(one_process_a_run)

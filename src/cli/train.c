@@ -421,10 +421,10 @@ const cli_verb cli_train = {
         "JOB is a job file (tutti help job); with --resume it may also be a run's folder or name.\n"
         "\n"
         "The run is written to the folder runs/NAME-NNN: job.yaml (the job with every key),\n"
-        "events.jsonl, tensorboard/ and checkpoints/. Ctrl-C saves and stops; a second Ctrl-C\n"
-        "stops immediately. SIGTERM saves and exits with code 85. --resume continues and gives\n"
-        "the same weights as an uninterrupted run; damaged checkpoints are skipped. --restart\n"
-        "starts again at step 0. tutti help exit lists the exit codes.\n",
+        "events.jsonl, chain.jsonl, tensorboard/ and checkpoints/. Ctrl-C saves and stops; a\n"
+        "second Ctrl-C stops immediately. SIGTERM saves and exits with code 85. --resume\n"
+        "continues and gives the same weights as an uninterrupted run; damaged checkpoints are\n"
+        "skipped. --restart starts again at step 0. tutti help exit lists the exit codes.\n",
     .flags = "epochs batch lr set devices strategy lanes threads isa resume restart alone run runs "
              "dry-run json "
              "quiet profile "

@@ -256,6 +256,24 @@ static tt_status check_job_and_data(audit *a)
     return st;
 }
 
+// Of a program's run: the text that it gave.
+static tt_status check_file(audit *a)
+{
+    char path[TTI_PATH_MAX], *text = NULL;
+    size_t n = 0;
+    const char *then = json_string_value(json_object_get(a->past.start->o, "file"));
+    TT_TRY(tti_file_join(a->past.ctx, path, a->past.run, "job.yaml"));
+    if (!tti_file_is_regular(path)) {
+        fault(a, "job.yaml", "it is not there");
+        return TT_OK;
+    }
+    TT_TRY(tti_file_read(a->past.ctx, path, 0, &text, &n));
+    if (then != NULL && strcmp(then, text) != 0)
+        fault(a, "job.yaml", "its contents were changed since the run was started");
+    tti_free(a->past.ctx, text);
+    return TT_OK;
+}
+
 // ---- checkpoints and steps -------------------------------------------------------------------
 
 static tt_status check_checkpoints(audit *a)
@@ -370,12 +388,16 @@ static void tell(audit *a)
                      faults != NULL ? faults : "");
     } else if (a->n_faults == 0) {
         tti_text_add(&t,
-                     "%s: as it says\n  chain %lld lines%s, log, job, data and %lld checkpoint%s "
-                     "agree\n  steps %lld to %lld repeated: %lld hash%s equal\n",
+                     "%s: as it says\n  chain %lld lines%s, log, job, %s%lld checkpoint%s agree\n",
                      a->past.run, (long long)a->past.links.n, a->has_key ? " and signatures" : "",
-                     (long long)a->n_checkpoints, a->n_checkpoints == 1 ? "" : "s",
-                     (long long)a->from + 1, (long long)a->until, (long long)a->diff.n,
-                     a->diff.n == 1 ? "" : "es");
+                     a->past.is_program ? "" : "data and ", (long long)a->n_checkpoints,
+                     a->n_checkpoints == 1 ? "" : "s");
+        if (a->past.is_program)
+            tti_text_add(&t, "  no steps were repeated: only the program can\n");
+        else
+            tti_text_add(&t, "  steps %lld to %lld repeated: %lld hash%s equal\n",
+                         (long long)a->from + 1, (long long)a->until, (long long)a->diff.n,
+                         a->diff.n == 1 ? "" : "es");
     } else {
         tti_text_add(&t, "%s: %d thing%s wrong\n%s", a->past.run, a->n_faults,
                      a->n_faults == 1 ? " is" : "s are", faults != NULL ? faults : "");
@@ -397,9 +419,9 @@ static tt_status check_all(audit *a, tt_ctx *ctx, const cli_args *args)
     check_chain(a);
     check_log(a);
     TT_TRY(check_end(a));
-    TT_TRY(check_job_and_data(a));
+    TT_TRY(a->past.is_program ? check_file(a) : check_job_and_data(a));
     TT_TRY(check_checkpoints(a));
-    if (cli_past_last(&a->past) > 0)
+    if (cli_past_last(&a->past) > 0 && !a->past.is_program)
         TT_TRY(replay(a));
     tell(a);
     return TT_OK;

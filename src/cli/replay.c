@@ -53,14 +53,11 @@ tt_status cli_past_open(cli_past *p, tt_ctx *ctx, const cli_args *args, const ui
         if (l->step == 0)
             p->first = i;
     }
-    if (p->start == NULL || json_object_get(p->start->o, "job") == NULL) {
-        tt_status st = TT_FAIL(ctx, TT_EINVAL, "'%s': %s", path,
-                               p->start == NULL
-                                   ? "the first line is not the start of a chain"
-                                   : "this run is of a program of yours, which only it can repeat");
+    if (p->start == NULL) {
         tti_links_free(&p->links);
-        return st;
+        return TT_FAIL(ctx, TT_EINVAL, "'%s': the first line is not the start of a chain", path);
     }
+    p->is_program = json_object_get(p->start->o, "job") == NULL;
     read_place(p);
     return TT_OK;
 }

@@ -17,6 +17,7 @@ typedef struct cli_past {
     tti_links links;
     const tti_link *start; // the last one: which job, which data
     int64_t first;         // the index in links of the start at step 0 that the run goes back to
+    bool is_program;       // of a program with tt_record(), which no job describes
     char devices[512], strategy[64]; // where the run's job says it runs; "": not known
 } cli_past;
 

@@ -182,6 +182,9 @@ static tt_status reproduce(repeat *r, tt_ctx *ctx, const cli_args *args)
     cli_past *p = &r->past;
     char chain[TTI_PATH_MAX + 8];
     TT_TRY(cli_past_open(p, ctx, args, NULL));
+    if (p->is_program)
+        return TT_FAIL(ctx, TT_EINVAL, "'%s' is the run of a program, which only that can repeat",
+                       p->run);
     if (p->links.broken > 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "'%s/" TTI_CHAIN "' is broken at line %d; tutti audit says what is wrong",

@@ -80,3 +80,21 @@ TEST(the_command_lists_what_a_program_recorded)
     command_ok("runs show own-001");
     CHECK_HAS(command_out, "train.lr  0.25");
 }
+
+// Its steps cannot be repeated, but its files are checked against its chain.
+TEST(the_run_of_a_program_is_audited)
+{
+    CHECK_INT(chdir(test_folder()), 0);
+    tt_ctx *ctx = test_ctx();
+    tt_recorder *r = tt_record(ctx, .dir = "mine", .job = "{\"lr\": 0.01}\n");
+    CHECK_OK(tt_fit(line(ctx), numbers(ctx), .epochs = 3, .checkpoints = "mine/checkpoints"));
+    tt_recorder_end(r);
+    CHECK_OK(tt_close(ctx));
+    command_ok("audit ./mine");
+    CHECK_HAS(command_out, "log, job, 3 checkpoints agree\n  no steps were repeated");
+    CHECK_INT(command_run("reproduce ./mine"), 1);
+    CHECK_HAS(command_err, "is the run of a program, which only that can repeat");
+    command_write("mine/job.yaml", "{\"lr\": 0.02}\n");
+    CHECK_INT(command_run("audit ./mine"), 1);
+    CHECK_HAS(command_out, "  job.yaml: its contents were changed since the run was started");
+}

@@ -31,7 +31,7 @@ static const struct {
      "130  stopped by Ctrl-C: after saving, or immediately by a second Ctrl-C\n"
      "\n"
      "tutti run exits with the code of the process that failed first, or with 76 if a signal\n"
-     "killed it. After Ctrl-C it exits with 85: all processes have saved.\n"},
+     "killed it; a process that only lost another one counts last. After Ctrl-C it exits with 85: all processes have saved.\n"},
     {"graph", "text format of graphs",
      "The text form of a graph has one line per node. tt_graph_print() writes it,\n"
      "tt_graph_parse() reads it:\n"

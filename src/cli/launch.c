@@ -36,7 +36,7 @@ typedef struct launch {
     const cli_launch *l;
     child *child;
     int n_alive;
-    int first;                              // the first that failed; -1: none
+    int first; // the first that failed, of a cause of its own if any did; -1: none
     int64_t failed_ns, ended_ns, termed_ns; // when; 0: not yet
     int64_t meet_ms; // before they have met they wait that long, and name who is missing
     bool is_killed;
@@ -242,6 +242,24 @@ static void ask_all_to_end(launch *a)
             continue; // it is about to go
 }
 
+static bool is_lost(const child *c)
+{
+    return WIFEXITED(c->status) && WEXITSTATUS(c->status) == CLI_LOST;
+}
+
+/*
+ * Is one that has failed the cause, instead of those that failed before? One that lost another is
+ * not, though it may end first, or be looked at first: a rank that cannot listen at its port has to
+ * clean up while the others notice. What was killed by the launcher is no cause.
+ */
+static bool is_cause(const launch *a, const child *c)
+{
+    if (a->first < 0)
+        return true;
+    bool by_itself = WIFEXITED(c->status) || (a->termed_ns == 0 && !a->is_killed);
+    return is_lost(&a->child[a->first]) && !is_lost(c) && by_itself;
+}
+
 static void reap(launch *a)
 {
     for (int i = 0; i < a->l->n; i++) {
@@ -253,10 +271,10 @@ static void reap(launch *a)
         a->n_alive--;
         bool is_well = WIFEXITED(c->status) &&
                        (WEXITSTATUS(c->status) == CLI_OK || WEXITSTATUS(c->status) == CLI_AGAIN);
-        if (a->first < 0 && !is_well) {
-            a->first = i;
-            a->failed_ns = tti_now_ns();
-        }
+        if (is_well)
+            continue;
+        a->failed_ns = a->first < 0 ? tti_now_ns() : a->failed_ns;
+        a->first = is_cause(a, c) ? i : a->first;
     }
 }
 
@@ -266,7 +284,7 @@ static bool has_met(const launch *a)
     bool met = false;
     for (int i = 0; i < a->l->n; i++) {
         const child *c = &a->child[i];
-        met = met || (c->pid == 0 && WIFEXITED(c->status) && WEXITSTATUS(c->status) == CLI_LOST);
+        met = met || (c->pid == 0 && is_lost(c));
     }
     return met;
 }

@@ -22,7 +22,8 @@ typedef struct cli_launch {
 
 /*
  * Runs them all and gives the exit code of the job: 0, or that of the first one that failed; 76
- * where that was killed. Standard output is the first one's. Of standard error, the first one's is
+ * where that was killed. One that failed because it lost another counts only if no other failed of
+ * a cause of its own. Standard output is the first one's. Of standard error, the first one's is
  * shown as it comes, the others' at the end, if the job failed and the first one did not say it.
  */
 int cli_launch_run(const cli_launch *l);

@@ -3,6 +3,7 @@
  * line, a log of each rank, hosts reached by a command, options that differ by process.
  */
 #include "../ranks.h"
+#include "base/base.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -205,6 +206,34 @@ TEST(run_starts_a_program_with_its_words)
     command_read("rank-1", command_out, sizeof(command_out));
     CHECK_STR(command_out, "rank 1 of 1/2, 64: --epochs 3 -n -- x\n");
     CHECK_INT(command_shell("$TUTTI run -n 2 sh -c 'exit 7'"), 7);
+    ranks_nothing_left();
+}
+
+// A rank that only lost another may end before it: the job has the code of the cause.
+TEST(run_has_the_code_of_the_cause)
+{
+    static const struct {
+        const char *first, *other;
+        int code;
+        const char *text;
+    } cases[] = {
+        {"76", "exit 1", 1, NULL},
+        {"3", "exit 1", 3, NULL},
+        {"76", "exit 76", 76, NULL},
+        {"76", "exit 0", 76, NULL},
+        {"76", "kill -9 $$", 76, "rank 1 was killed by signal 9"},
+    };
+    ranks_need();
+    for (int i = 0; i < TTI_COUNT(cases); i++) {
+        char line[512];
+        snprintf(line, sizeof(line),
+                 "rm -f first; $TUTTI run -n 2 sh -c 'if [ $TUTTI_RANK = 0 ]; then echo $$ > pid; "
+                 "mv pid first; exit %s; fi; while [ ! -e first ] || kill -0 $(cat first); "
+                 "do sleep 0.02; done; %s'",
+                 cases[i].first, cases[i].other);
+        CHECK_INT(command_shell(line), cases[i].code);
+        CHECK(cases[i].text == NULL || strstr(command_err, cases[i].text) != NULL);
+    }
     ranks_nothing_left();
 }
 

@@ -34,8 +34,8 @@ static const mistake rows[] = {
      3, "rank 1 (/job:worker/task:1", "its line is '  batch: 64', on rank 0 it is '  batch: 32'",
      KEY},
     {"a port that another program has",
-     AS(1) "$TUTTI train $J --strategy mirrored >one 2>&1 & p=$!; while ! grep -q :$X "
-           "/proc/net/tcp; do sleep 0.02; done; " AS(
+     AS(1) "$TUTTI train $J --strategy mirrored >one 2>&1 & p=$!; while ! grep -q \":$X "
+           "00000000:0000 0A\" /proc/net/tcp && kill -0 $p; do sleep 0.02; done; " AS(
                1) "$TUTTI train $J --strategy mirrored; c=$?; kill $p; wait $p; exit $c",
      1, "cannot listen at 127.0.0.1:", "a port in a hosts file is Tutti's, not that of ssh", KEY},
 };

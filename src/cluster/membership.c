@@ -50,6 +50,11 @@ bool tti_is_loopback(const char *address)
     return strcasecmp(host, "localhost") == 0;
 }
 
+static bool is_text(const char *s)
+{
+    return s != NULL && s[0] != '\0';
+}
+
 // The k-th process of a task; "" where it is not told.
 static tt_status address_of(tt_ctx *ctx, const tt_task *t, int k, char out[TTI_ADDRESS])
 {
@@ -220,7 +225,7 @@ static tt_status get_from_file(tt_ctx *ctx, const tt_cluster *c, const char *id,
                                .folder = folder != NULL && folder[0] != '\0' ? folder : NULL,
                                .home = tti_env("HOME"),
                                .wait_ms = m->tasks.rendezvous_ms,
-                               .by = c->launcher[0] != '\0' ? c->launcher : c->found_in,
+                               .by = is_text(c->launcher) ? c->launcher : c->found_in,
                                .told = m->address[0]},
         &m->key, key);
 }
@@ -233,7 +238,7 @@ static tt_status no_leader(tt_ctx *ctx, const tt_cluster *c)
                    "that is new for every start, so that they find each other by a file in "
                    "TUTTI_KEY_DIR, a folder that all machines share; --alone runs the whole job in "
                    "every process",
-                   c->launcher[0] != '\0' ? c->launcher : c->found_in, c->n_processes, c->text);
+                   is_text(c->launcher) ? c->launcher : c->found_in, c->n_processes, c->text);
 }
 
 // Given, or made by rank 0: for processes of one user on one machine, or in a shared folder.
@@ -244,7 +249,7 @@ static tt_status get_secret(tt_ctx *ctx, const tt_cluster *c, membership *m)
     TT_TRY(tti_secret_find(ctx, &(tti_cluster_env){.get = get_env}, m->secret, &has));
     if (has && m->address[0][0] != '\0')
         return TT_OK;
-    if (c->id[0] != '\0') {
+    if (is_text(c->id)) {
         unsigned char
             unused[TT_SECRET_BYTES]; // where the secret was given, only the address counts
         return get_from_file(ctx, c, c->id, m, has ? unused : m->secret);

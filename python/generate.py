@@ -24,6 +24,7 @@ SIMPLE = {
     "float": "c_float", "char": "c_char",
 }
 WORDS = {"mlp": "MLP", "gpt": "GPT", "rms": "RMS", "lenet": "LeNet", "resnet": "ResNet",
+         "lstm": "LSTM", "gru": "GRU", "rnn": "RNN",
          "mse": "MSE", "mae": "MAE", "sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop",
          "csv": "CSV", "idx": "IDX", "npy": "NPY", "mnist": "MNIST", "cifar10": "CIFAR10"}
 RESERVED = {"from": "from_", "lambda": "lambda_"}
@@ -380,7 +381,8 @@ def op_fields(h, struct):
 OP_HINTS = {"tensor": "TensorLike", "tensors": "Sequence[TensorLike]", "text": "str", "int": "int",
             "int64_t": "int", "double": "float", "bool": "bool", "tt_dtype": "Dtype",
             "tt_shape": "Sequence[int]", "tt_axes": "Sequence[int]", "tt_act": "str",
-            "tt_padding": "str", "tt_over": "str", "axes": "int | Sequence[int]"}
+            "tt_padding": "str", "tt_over": "str", "tt_recurrent_kind": "str",
+            "axes": "int | Sequence[int]"}
 
 
 def op_doc(h, catalogue, name, function):

@@ -17,6 +17,7 @@
 #include <tutti/model.h>
 #include <tutti/ops.h>
 #include <tutti/record.h>
+#include <tutti/recurrent.h>
 #include <tutti/run.h>
 #include <tutti/tasks.h>
 #include <tutti/train.h>

@@ -243,6 +243,11 @@ ENUMS = {
         "TT_NEAREST": 0,
         "TT_BILINEAR": 1,
     },
+    "tt_recurrent_kind": {
+        "TT_RNN": 0,
+        "TT_GRU": 1,
+        "TT_LSTM": 2,
+    },
     "tt_meaning": {
         "TT_MEANS_VALUES": 0,
         "TT_MEANS_CLASSES": 1,
@@ -1900,6 +1905,32 @@ class tt_record_opts(Structure):
     ]
 
 
+class tt_recurrent_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("kind", c_int),
+        ("bias", c_void_p),
+        ("reverse", c_bool),
+    ]
+    _enums_ = {"kind": "tt_recurrent_kind"}
+
+
+class tt_layer_lstm_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("units", c_int),
+        ("layers", c_int),
+        ("bidirectional", c_bool),
+        ("last", c_bool),
+        ("dropout", c_double),
+        ("no_bias", c_bool),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
 class tt_port(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -2243,6 +2274,10 @@ FUNCTIONS = {
     "tt_record_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_recorder_folder": (c_void_p, (c_void_p,)),
     "tt_recorder_end": (None, (c_void_p,)),
+    "tt_recurrent_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_layer_lstm_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_gru_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_rnn_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_model_load": (c_void_p, (c_void_p, c_char_p,)),
     "tt_model_compile": (c_int, (c_void_p,)),
     "tt_model_input_count": (c_int, (c_void_p,)),
@@ -2363,4 +2398,5 @@ OPS = {
     "tt_max_abs": ("tensors", "count",),
     "tt_update_scale_with": ("tensor", "tensor", "tensor", "tt_update_scale_opts",),
     "tt_update_loss_scale_with": ("tensor", "tensor", "tensor", "tt_update_loss_scale_opts",),
+    "tt_recurrent_with": ("tensor", "tensor", "tt_recurrent_opts",),
 }

@@ -28,6 +28,7 @@ __all__ = [
     "Embedding",
     "Flatten",
     "GPT",
+    "GRU",
     "GaussianDropout",
     "GaussianNoise",
     "Geglu",
@@ -39,6 +40,7 @@ __all__ = [
     "GroupNorm",
     "Input",
     "InstanceNorm",
+    "LSTM",
     "Lambda",
     "Layer",
     "LayerNorm",
@@ -55,6 +57,7 @@ __all__ = [
     "Positional",
     "Prelu",
     "RMSNorm",
+    "RNN",
     "Repeat",
     "ResNet",
     "Reshape",
@@ -1603,6 +1606,207 @@ class Positional(Layer):
             name=name,
             device=device,
             fixed=fixed,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class LSTM(Layer):
+    """Long short-term memory over the steps of a sequence.
+
+    Args:
+        units: number of outputs of a step
+        layers: layers, each on the outputs of the one before
+        bidirectional: also from the last step to the first, the outputs side by side
+        last: only the output of the last step
+        dropout: dropout rate between layers
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "lstm"
+    options = {
+        "units": "int",
+        "layers": "int",
+        "bidirectional": "bool",
+        "last": "bool",
+        "dropout": "float",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        units,
+        *,
+        layers=1,
+        bidirectional=False,
+        last=False,
+        dropout=0,
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            units=units,
+            layers=layers,
+            bidirectional=bidirectional,
+            last=last,
+            dropout=dropout,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class GRU(Layer):
+    """Gated recurrent unit over the steps of a sequence.
+
+    Args:
+        units: number of outputs of a step
+        layers: layers, each on the outputs of the one before
+        bidirectional: also from the last step to the first, the outputs side by side
+        last: only the output of the last step
+        dropout: dropout rate between layers
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "gru"
+    options = {
+        "units": "int",
+        "layers": "int",
+        "bidirectional": "bool",
+        "last": "bool",
+        "dropout": "float",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        units,
+        *,
+        layers=1,
+        bidirectional=False,
+        last=False,
+        dropout=0,
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            units=units,
+            layers=layers,
+            bidirectional=bidirectional,
+            last=last,
+            dropout=dropout,
+            no_bias=no_bias,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
+class RNN(Layer):
+    """Recurrent layer with tanh over the steps of a sequence.
+
+    Args:
+        units: number of outputs of a step
+        layers: layers, each on the outputs of the one before
+        bidirectional: also from the last step to the first, the outputs side by side
+        last: only the output of the last step
+        dropout: dropout rate between layers
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "rnn"
+    options = {
+        "units": "int",
+        "layers": "int",
+        "bidirectional": "bool",
+        "last": "bool",
+        "dropout": "float",
+        "no_bias": "bool",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal"),
+    }
+
+    def __init__(
+        self,
+        units,
+        *,
+        layers=1,
+        bidirectional=False,
+        last=False,
+        dropout=0,
+        no_bias=False,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            units=units,
+            layers=layers,
+            bidirectional=bidirectional,
+            last=last,
+            dropout=dropout,
+            no_bias=no_bias,
             init=init,
             init_a=init_a,
             init_b=init_b,

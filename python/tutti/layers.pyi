@@ -1092,6 +1092,111 @@ class Positional(Layer):
     ) -> None: ...
 
 
+class LSTM(Layer):
+    """Long short-term memory over the steps of a sequence.
+
+    Args:
+        units: number of outputs of a step
+        layers: layers, each on the outputs of the one before
+        bidirectional: also from the last step to the first, the outputs side by side
+        last: only the output of the last step
+        dropout: dropout rate between layers
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        layers: int = 1,
+        bidirectional: bool = False,
+        last: bool = False,
+        dropout: float = 0,
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class GRU(Layer):
+    """Gated recurrent unit over the steps of a sequence.
+
+    Args:
+        units: number of outputs of a step
+        layers: layers, each on the outputs of the one before
+        bidirectional: also from the last step to the first, the outputs side by side
+        last: only the output of the last step
+        dropout: dropout rate between layers
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        layers: int = 1,
+        bidirectional: bool = False,
+        last: bool = False,
+        dropout: float = 0,
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class RNN(Layer):
+    """Recurrent layer with tanh over the steps of a sequence.
+
+    Args:
+        units: number of outputs of a step
+        layers: layers, each on the outputs of the one before
+        bidirectional: also from the last step to the first, the outputs side by side
+        last: only the output of the last step
+        dropout: dropout rate between layers
+        no_bias: do not add a bias
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        layers: int = 1,
+        bidirectional: bool = False,
+        last: bool = False,
+        dropout: float = 0,
+        no_bias: bool = False,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
 class Attention(Layer):
     """Multi-head self-attention.
 

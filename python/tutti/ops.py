@@ -74,6 +74,7 @@ __all__ = [
     "pow",
     "prelu",
     "print",
+    "recurrent",
     "relu",
     "relu6",
     "reshape",
@@ -925,3 +926,8 @@ def update_scale(
 def update_loss_scale(scale, good, go, *, every=None, most=None):
     """halves the loss scale after a skipped step, doubles it after many good steps."""
     return _call("tt_update_loss_scale_with", (scale, good, go), every=every, most=most)
+
+
+def recurrent(z, w, *, kind=None, bias=None, reverse=None):
+    """rnn, gru or lstm over all steps of z [batch, time, gates h] with w [h, gates h]."""
+    return _call("tt_recurrent_with", (z, w), kind=kind, bias=bias, reverse=reverse)

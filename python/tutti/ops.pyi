@@ -552,3 +552,13 @@ def update_loss_scale(
     every: int | None = None,
     most: float | None = None,
 ) -> Tensor: ...
+
+
+def recurrent(
+    z: TensorLike,
+    w: TensorLike,
+    *,
+    kind: str | None = None,
+    bias: TensorLike | None = None,
+    reverse: bool | None = None,
+) -> Tensor: ...

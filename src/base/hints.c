@@ -212,8 +212,8 @@ static const tti_hint hints[] = {
      "leave it out: the input is known from the data (or model.inputs)"},
     {"layer", NULL, "sequential", NULL, "leave it out: the model is a list of layers"},
     {"layer", NULL, "identity", NULL, "leave it out: it does nothing"},
-    {"layer", NULL, "lstm gru rnn simple_rnn bidirectional", NULL,
-     "there are no recurrent layers; for sequences use transformer_block"},
+    {"layer", NULL, "simple_rnn", "rnn", NULL},
+    {"layer", NULL, "bidirectional", "lstm", "as in lstm: {units: 32, bidirectional: true}"},
     {"layer", NULL, "conv3d conv_transpose3d max_pool3d avg_pool3d", NULL,
      "the convolutions are conv1d, conv2d, depthwise_conv2d, separable_conv2d, conv1d_transpose "
      "and "

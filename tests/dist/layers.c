@@ -30,6 +30,9 @@ static tt_model *build(tt_ctx *ctx)
     tt_tensor *s = tt_layer_reshape(m, .shape = TT_SHAPE(40, 4));
     tt_layer_conv1d(m, .filters = 6, .dilation = 2, .causal = true, .act = TT_SELU);
     tt_layer_max_pool1d(m);
+    tt_layer_lstm(m, .units = 3, .bidirectional = true);
+    tt_layer_gru(m, .units = 5);
+    tt_layer_rnn(m, .units = 6, .layers = 2, .dropout = 0.1);
     tt_layer_conv1d_transpose(m, .filters = 6, .stride = 2, .kernel = 2, .act = TT_SOFTSIGN);
     tt_layer_avg_pool1d(m, .size = 4);
     tt_layer_upsample1d(m);

@@ -62,6 +62,20 @@ def transpose(kernel, **options):
             {"weight": kernel, "bias": (4,)})
 
 
+def recurrent(kind, units, layers=1, both=False, last=False):
+    """PyTorch's module with our weights, whose matrices are its own turned."""
+    module = kind(UNITS, units, layers, batch_first=True, bidirectional=both)
+    names = {n: tuple(v.shape)[::-1] for n, v in module.named_parameters()}
+
+    def run(z, p, name):
+        own = {n: p[f"{name}.{n}"].permute(*range(len(k))[::-1]) for n, k in names.items()}
+        y, h = torch.func.functional_call(module.to(z.dtype), own, (z,))
+        h = h[0] if isinstance(h, tuple) else h
+        return y if not last else torch.cat([h[-2], h[-1]], -1) if both else h[-1]
+
+    return run, names
+
+
 NORM = {"weight": (UNITS,), "bias": (UNITS,)}
 wb = lambda p, n: (p[n + ".weight"], p[n + ".bias"])
 # layer, input, bound of its numbers, function of (z, weights, name), weights
@@ -112,6 +126,12 @@ LAYERS = [
      {"weight": (3, 4, 6), "bias": (4,)}),
     ("separable_conv2d filters=4 multiplier=2 pad=1", IMAGE, 2, separable,
      {"depth.weight": (3, 3, 6, 2), "point.weight": (1, 1, 12, 4), "bias": (4,)}),
+    ("lstm units=7", SEQUENCE, 2, *recurrent(torch.nn.LSTM, 7)),
+    ("lstm units=5 layers=2 bidirectional=true last=true", SEQUENCE, 2,
+     *recurrent(torch.nn.LSTM, 5, 2, True, True)),
+    ("gru units=17 bidirectional=true", SEQUENCE, 2, *recurrent(torch.nn.GRU, 17, 1, True)),
+    ("gru units=4 layers=3 last=true", SEQUENCE, 2, *recurrent(torch.nn.GRU, 4, 3, False, True)),
+    ("rnn units=6 layers=2", SEQUENCE, 2, *recurrent(torch.nn.RNN, 6, 2)),
     ("max_pool1d size=3 stride=2 pad=1", SEQUENCE, 2, lambda z, p, n: S(F.max_pool1d(S(z), 3, 2, 1)), {}),
     ("avg_pool1d size=3", SEQUENCE, 2, lambda z, p, n: S(F.avg_pool1d(S(z), 3)), {}),
     ("global_avg_pool1d", SEQUENCE, 2, lambda z, p, n: z.mean(1), {}),

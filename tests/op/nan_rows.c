@@ -245,6 +245,15 @@ const nan_row nan_rows[] = {
     ROW("scatter_add", "dy:T[9, 7] t:i32[7]<53", "scatter_add(%dy, %t) {axis=1, n=53}"),
     ROW("one_hot", "t:i32[9]<10", "one_hot(%t) {depth=10}"),
     ROW("dropout", "x:T[9, 997]", "dropout(%x) {rate=0.25}"),
+    ROW("gaussian_noise", "x:T[9, 997]", "gaussian_noise(%x) {deviation=0.25}"),
+
+    // recurrent; in half precision a step far away changes no bit
+    ROW_WITH("recurrent", "z:T[3, 4, 15] w:T[5, 15] b:T[15]", "recurrent(%z, %w, %b) {kind=gru}",
+             .f32_only = true),
+    ROW_WITH("recurrent", "z:T[3, 4, 20] w:T[5, 20] b:T[20]", "recurrent(%z, %w, %b) {kind=lstm}",
+             .padded = 7, .loose = 2, .f32_only = true),
+    ROW_WITH("recurrent_grad", "dy:T[3, 4, 5] y:T[3, 4, 5] w:T[5, 5]",
+             "recurrent_grad(%dy, %y, %w) {kind=rnn}", .f32_only = true),
 
     // updates
     ROW_WITH("assign", "w:var[20011] g:f32[20011]", "assign(%w, %g)", .f32_only = true),

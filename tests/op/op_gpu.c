@@ -47,6 +47,7 @@ static const bound bounds[] = {
     {" batch_norm_stats batch_norm_apply batch_norm_sums batch_norm_dx batch_norm_running "
      "batch_norm_lane batch_norm_lane_grad ",
      5e-5, 4e-2, 5e-3, "as norms, and sums over all rows in the gradient"},
+    {" recurrent recurrent_grad ", 2e-5, 3e-2, 4e-3, "products and exponentials, step after step"},
     {" attention attention_grad ", 5e-5, 4e-2, 6e-3,
      "a library may keep the probabilities in the type of its inputs"},
     {" update_sgd update_adam update_adamw update_rmsprop update_adagrad update_lion update_ema "

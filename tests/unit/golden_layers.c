@@ -45,8 +45,8 @@ static tt_tensor *append(tt_model *m, const char *text)
 
 static void set_weights(tt_model *m)
 {
-    tt_weight_info all[16];
-    int n_all = tt_model_weights(m, all, 16);
+    tt_weight_info all[32];
+    int n_all = tt_model_weights(m, all, 32);
     for (int i = 0; i < n_all; i++) {
         int64_t n = tt_shape_count(&all[i].shape);
         size_t length = strlen(all[i].name);

@@ -178,7 +178,7 @@ TEST(words_of_other_frameworks_in_a_job)
         {"dense: 10", "Conv2D: 10", "did you mean 'conv2d'?\n", "lenet, resnet, gpt\n"},
         {"dense: 10", "ReLU", "use activation (as in activation: relu, or act: relu",
          "resnet, gpt\n"},
-        {"dense: 10", "LSTM: 10", "there are no recurrent layers", "lenet, resnet, gpt\n"},
+        {"dense: 10", "SimpleRNN: 10", "use rnn\n", "lenet, resnet, gpt\n"},
         {"dense: 10", "dense: {units: [64, 10]}",
          "is a list, but must be an integer; for several layers use mlp: [128, 10]", ""},
         {"dense: 10", "dense: {out_features: 10}", "unknown key 'out_features'; use units\n",

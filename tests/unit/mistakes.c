@@ -25,7 +25,7 @@ static const mistake in_jobs[] = {
      "possible: name, seed, data, model, train, init, checkpoint, distribute, output",
      CHANGED("name: job", "tokenizer: bpe")},
     {"an unknown layer", TRAIN, 3, "job.yaml:6:5: model.1: unknown layer 'blurb'",
-     "transformer_block, mlp, lenet, resnet,\n  gpt\n", CHANGED("dense:", "blurb:")},
+     "mlp, lenet, resnet, gpt\n", CHANGED("dense:", "blurb:")},
     {"a layer of PyTorch", TRAIN, 3, "unknown layer 'Linear'", "use dense",
      CHANGED("dense:", "Linear:")},
     {"units as a list", TRAIN, 3, "job.yaml:6:20: model.1.dense.units: is a list",

@@ -159,8 +159,9 @@ static const char *const inputs[] = {"{x: {shape: [8, 8, 4]}}", "{x: {shape: [6,
                                      "{x: {shape: [6], dtype: i32}}", "{x: {shape: [12]}}"};
 static const struct {
     const char *row, *value;
-} needed[] = {{"units", "4"}, {"filters", "4"}, {"heads", "2"},      {"vocab", "16"},
-              {"width", "8"}, {"shape", "-1"},  {"order", "[1, 0]"}, {"context", "6"}};
+} needed[] = {{"units", "4"},  {"filters", "4"}, {"heads", "2"},      {"vocab", "16"},
+              {"width", "8"},  {"shape", "-1"},  {"order", "[1, 0]"}, {"context", "6"},
+              {"hidden", "4"}, {"times", "2"},   {"size", "2"},       {"pad", "1"}};
 
 static void layer_yaml(char *out, size_t size, const tti_layer_def *def, const char *input,
                        const char *zero)

@@ -83,11 +83,21 @@ typedef enum tt_metric_kind {
     TT_METRIC_MSE = 1 << 13,
     TT_METRIC_MAE = 1 << 14,
     TT_PERPLEXITY = 1 << 15,
+    TT_AUC = 1 << 16,    // area under the ROC curve, from counts at thresholds
+    TT_AUC_PR = 1 << 17, // area under the precision-recall curve: the average precision
+    TT_IOU = 1 << 18,    // intersection over union, the mean over classes
+    TT_RMSE = 1 << 19,
+    TT_R2 = 1 << 20,
+    TT_METRIC_MAPE = 1 << 21,
+    TT_METRIC_COSINE = 1 << 22,     // mean cosine of the angle of output and target
+    TT_BITS_PER_BYTE = 1 << 23,     // cross entropy in bits per target, which is a byte or a symbol
+    TT_CALIBRATION_ERROR = 1 << 24, // expected calibration error, 15 bins
+    TT_CONFUSION = 1 << 25,         // fraction off the diagonal; tt_evaluate_table() has the matrix
 } tt_metric_kind;
-#define TT_N_METRICS       8 // built in
+#define TT_N_METRICS       18 // built in
 #define TT_MAX_OWN_METRICS 8
-#define TT_MAX_METRICS     (TT_N_METRICS + TT_MAX_OWN_METRICS) // of a model
-TT_API const char *tt_metric_name(tt_metric_kind one);         // "accuracy"
+#define TT_MAX_METRICS     16                          // of a model
+TT_API const char *tt_metric_name(tt_metric_kind one); // "accuracy"
 
 // What a metric of your own is computed from.
 typedef struct tt_metric_inputs {
@@ -291,6 +301,9 @@ typedef struct tt_compile_opts {
      */
     tt_bucket_fn bucket_hook;
     void *bucket_user; // its first argument
+    int thresholds;    // auc, auc_pr: number of thresholds; default 200
+    double threshold;  // of binary targets: probability from which accuracy, precision, recall, f1
+                       // and iou count the guess as 1; default 0.5
 } tt_compile_opts;
 /*
  * Builds the training graph: loss, gradients, updates, metrics. A target has the shape of the
@@ -490,6 +503,15 @@ TT_API tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out
     tt_evaluate_with((m), (data), (out), \
                      TT_OPTS(tt_evaluate_opts, .out_size = sizeof(tt_evaluation), __VA_ARGS__))
 #define tt_evaluate(...) TT_EVALUATE(__VA_ARGS__, )
+/*
+ * The table behind a metric of the last evaluation: confusion [class, guess] counts; precision,
+ * recall, f1 and iou one value per class, NaN where the class did not occur; auc the curve, for
+ * each class and threshold k / thresholds the rates of false and of true positives, [class,
+ * thresholds, 2]; auc_pr recall and precision in the same way. Writes at most n numbers to out and
+ * returns how many there are; 0: the model has no such metric, it has no table, or nothing was
+ * evaluated.
+ */
+TT_API int64_t tt_evaluate_table(tt_model *m, const char *metric, double *out, int64_t n);
 
 /*
  * Runs the model on n records; out has room for n rows of the first output. batch changes no bits.

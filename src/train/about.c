@@ -46,6 +46,8 @@ tt_status tti_note_train(tt_model *m, int64_t batch, int64_t accumulate)
     tti_text_add(&t, "], \"top_k\": %d, \"dense_targets\": %s, \"target_type\": \"%s\"",
                  s->opts.top_k, s->opts.dense_targets ? "true" : "false",
                  tt_dtype_name(s->opts.target_dtype));
+    tti_text_add(&t, ", \"thresholds\": %d, \"threshold\": %.17g", s->opts.thresholds,
+                 s->opts.threshold);
     if (batch > 0)
         tti_text_add(&t, ", \"batch\": %lld, \"accumulate\": %lld", (long long)batch,
                      (long long)accumulate);

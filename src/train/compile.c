@@ -97,6 +97,16 @@ static tt_status read_options(tti_step *s, const tt_compile_opts *opts)
         o->top_k = 5;
     if (o->top_k < 1)
         return TT_FAIL(ctx, TT_EINVAL, "compile: top_k is %d; it must be at least 1", o->top_k);
+    if (o->thresholds == 0)
+        o->thresholds = 200;
+    if (o->thresholds < 2 || o->thresholds > 4096)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: thresholds is %d; it must be 2 to 4096",
+                       o->thresholds);
+    if (o->threshold == 0)
+        o->threshold = 0.5;
+    if (!(o->threshold > 0 && o->threshold < 1))
+        return TT_FAIL(ctx, TT_EINVAL, "compile: threshold is %g; it must be above 0 and below 1",
+                       o->threshold);
     if (o->precision < TT_PRECISION_F32 || o->precision > TT_PRECISION_F16)
         return TT_FAIL(ctx, TT_EINVAL, "compile: there is no precision %d", (int)o->precision);
     TT_TRY(tti_own_metrics_check(ctx, s->own_metrics, s->n_own_metrics));
@@ -251,8 +261,10 @@ static tt_status lay_out(tti_step *s)
     s->room = tti_calloc(ctx, (size_t)n + 3, sizeof(*s->room));
     s->numbers = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->numbers));
     s->epoch = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->epoch));
+    s->evaluated = tti_calloc(ctx, (size_t)n + 1, sizeof(*s->evaluated));
     s->fetches = tti_calloc(ctx, (size_t)s->train.n_sums + 3, sizeof(*s->fetches));
-    if (s->room == NULL || s->numbers == NULL || s->epoch == NULL || s->fetches == NULL)
+    if (s->room == NULL || s->numbers == NULL || s->epoch == NULL || s->fetches == NULL ||
+        s->evaluated == NULL)
         return TT_ENOMEM;
     for (int i = 0; i < s->train.n_sums; i++) {
         const tti_sum *sum = &s->train.sums[i];
@@ -277,10 +289,10 @@ void tti_step_free(tt_model *m)
     tt_ctx *ctx = m->ctx;
     m->step = NULL;
     tt_graph_free(s->graph);
-    void *blocks[] = {s->checks,    s->states,  s->texts,        s->train.sums,
-                      s->eval.sums, s->vars,    s->grads,        s->names,
-                      s->targets,   s->room,    s->numbers,      s->epoch,
-                      s->fetches,   s->profile, s->profile_json, s->device_times};
+    void *blocks[] = {s->checks,       s->states,   s->texts,   s->train.sums, s->eval.sums,
+                      s->vars,         s->grads,    s->names,   s->targets,    s->room,
+                      s->numbers,      s->epoch,    s->fetches, s->profile,    s->profile_json,
+                      s->device_times, s->evaluated};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(ctx, blocks[i]);
     tti_free(ctx, s);

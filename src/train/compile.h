@@ -78,9 +78,11 @@ struct tti_step {
     int n_next;
     tt_fetch *fetches;
     int n_fetches;
-    float *room;     // where fetches go: all sums, then norm, applied and the loss scale
-    double *numbers; // sums of the last step or evaluation
-    double *epoch;   // sums of the epoch so far
+    float *room;       // where fetches go: all sums, then norm, applied and the loss scale
+    double *numbers;   // sums of the last step or evaluation
+    double *epoch;     // sums of the epoch so far
+    double *evaluated; // sums of the last evaluation
+    bool is_evaluated;
 
     tt_watch early, plateau, best;
     tt_fit_report report;
@@ -130,6 +132,9 @@ double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *nu
                        int64_t rows);
 void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *numbers,
                         double out[TT_MAX_METRICS]);
+// The table of a metric, as tt_evaluate_table().
+int64_t tti_scores_table(const tti_step *s, const tti_scores *sc, const double *numbers,
+                         const char *name, double *out, int64_t n);
 // Feed values of a batch; returns how many.
 int tti_scores_feed(const tti_scores *sc, const void *const *fields, int64_t rows,
                     tt_feed_value *out);

@@ -136,6 +136,8 @@ static tt_status sum_up(tt_model *m, tt_data *data, const tt_evaluate_opts *o, t
         tt_evaluation e = {.rows = done, .n_metrics = s->n_metrics};
         e.loss = tti_scores_loss(s, sc, sums, done);
         tti_scores_metrics(s, sc, sums, e.metrics);
+        memcpy(s->evaluated, sums, (size_t)sc->n_numbers * sizeof(*sums));
+        s->is_evaluated = true;
         for (int i = 0; i < s->n_metrics; i++)
             e.names[i] = s->metrics[i].name;
         tti_out_copy(out, o->out_size == 0 ? sizeof(e) : o->out_size, &e, sizeof(e));
@@ -178,4 +180,12 @@ tt_status tt_evaluate_with(tt_model *m, tt_data *data, tt_evaluation *out,
     tt_status st = sum_up(m, data, &o, out);
     TT_TRY(swap_averages(m));
     return st;
+}
+
+int64_t tt_evaluate_table(tt_model *m, const char *metric, double *out, int64_t n)
+{
+    if (m == NULL || metric == NULL || m->step == NULL || !m->step->is_evaluated)
+        return 0;
+    return tti_scores_table(m->step, &m->step->eval, m->step->evaluated, metric, out,
+                            out == NULL ? 0 : n);
 }

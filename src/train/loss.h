@@ -53,7 +53,8 @@ typedef struct tti_metric_inputs {
     tt_tensor *output, *logits, *target;
     const tt_loss *loss;
     tti_loss_terms terms;
-    int top_k;
+    int top_k, thresholds;
+    double threshold;
 } tti_metric_inputs;
 /*
  * A metric: states are lane sums (scalars, or one number per class), added over steps and devices;
@@ -64,6 +65,10 @@ typedef struct tti_metric_def {
     tt_metric_kind bit;
     tt_status (*build)(tt_graph *g, const tti_metric_inputs *in, tt_tensor **states, int *n_states);
     double (*finish)(const double *const *sums, const int64_t *sizes, int n_states);
+    // The table behind it, n numbers of it at most; returns how many it has. NULL: none.
+    int64_t (*table)(const double *const *sums, const int64_t *sizes, double *out, int64_t n);
+    bool is_lower_better;
+    bool is_large; // its sums may be more than a checkpoint keeps
 } tti_metric_def;
 const tti_metric_def *tti_metric_at(int i); // NULL past the end
 const tti_metric_def *tti_metric_find(const char *name);

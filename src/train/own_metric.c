@@ -69,7 +69,7 @@ tt_status tti_metrics_read(tti_step *s)
     for (int i = 0; tti_metric_at(i) != NULL; i++) {
         const tti_metric_def *def = tti_metric_at(i);
         known |= (int)def->bit;
-        if ((o->metrics & (int)def->bit) != 0)
+        if ((o->metrics & (int)def->bit) != 0 && s->n_metrics < TT_MAX_METRICS)
             s->metrics[s->n_metrics++] = (tti_metric){.name = def->name, .def = def};
     }
     if ((o->metrics & ~known) != 0)
@@ -77,6 +77,10 @@ tt_status tti_metrics_read(tti_step *s)
                        "compile: metrics is %d, which is not a set of metrics; a loss is not a "
                        "metric (use TT_METRIC_MSE, not TT_MSE)",
                        o->metrics);
+    int n = s->n_metrics + s->n_own_metrics;
+    if (n > TT_MAX_METRICS)
+        return TT_FAIL(ctx, TT_EINVAL, "compile: %d metrics; a model has at most %d", n,
+                       TT_MAX_METRICS);
     for (int i = 0; i < s->n_own_metrics; i++)
         s->metrics[s->n_metrics++] =
             (tti_metric){.name = s->own_metrics[i].name, .own = &s->own_metrics[i]};
@@ -171,8 +175,14 @@ tt_status tti_metric_build(tt_graph *g, tti_metric *m, const tti_metric_inputs *
 
 tt_status tti_metric_check_size(tt_ctx *ctx, const tti_metric *m, int64_t n)
 {
-    if (m->own == NULL || n < TTI_MAX_SUMS) // with the count of the rows
+    if (n < TTI_MAX_SUMS || (m->own == NULL && !m->def->is_large)) // with the count of the rows
         return TT_OK;
+    if (m->own == NULL)
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "compile: metric '%s': the sums of losses and metrics have %lld elements "
+                       "together; checkpoints keep at most %d: give fewer thresholds, or leave it "
+                       "out for so many classes",
+                       m->name, (long long)n, TTI_MAX_SUMS - 1);
     return TT_FAIL(ctx, TT_EINVAL,
                    "compile: metric '%s': the sums of losses and metrics have %lld elements "
                    "together; checkpoints keep at most %d",
@@ -190,6 +200,6 @@ bool tti_metric_rises(const tti_metric *metrics, int n, const char *name)
     for (int i = 0; i < n; i++)
         if (metrics[i].own != NULL && strcmp(metrics[i].name, name) == 0)
             return !metrics[i].own->lower_is_better;
-    return strcmp(name, "loss") != 0 && strcmp(name, "mse") != 0 && strcmp(name, "mae") != 0 &&
-           strcmp(name, "perplexity") != 0;
+    const tti_metric_def *def = tti_metric_find(name);
+    return def != NULL ? !def->is_lower_better : strcmp(name, "loss") != 0;
 }

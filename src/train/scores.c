@@ -96,7 +96,9 @@ static tt_status add_metrics(tti_step *s, tti_scores *sc, tt_tensor *const *outp
                                 .target = sc->feeds[s->model->n_inputs + k],
                                 .loss = &s->losses[k],
                                 .terms = sc->terms[k],
-                                .top_k = s->opts.top_k};
+                                .top_k = s->opts.top_k,
+                                .thresholds = s->opts.thresholds,
+                                .threshold = s->opts.threshold};
         tt_tensor *states[TTI_MAX_STATES] = {NULL};
         TT_TRY(tti_metric_build(sc->graph, metric, &in, states));
         for (int n = 0; n < metric->n_states; n++)
@@ -174,6 +176,25 @@ double tti_scores_loss(const tti_step *s, const tti_scores *sc, const double *nu
         total += count > 0 ? s->losses[i].weight * numbers[sum->at] / count : 0;
     }
     return total;
+}
+
+int64_t tti_scores_table(const tti_step *s, const tti_scores *sc, const double *numbers,
+                         const char *name, double *out, int64_t n)
+{
+    int at = loss_sum_index(sc, s->n_losses);
+    for (int i = 0; i < s->n_metrics; at += s->metrics[i++].n_states) {
+        const tti_metric *metric = &s->metrics[i];
+        const double *states[TTI_MAX_STATES];
+        int64_t sizes[TTI_MAX_STATES];
+        if (strcmp(metric->name, name) != 0 || metric->def == NULL || metric->def->table == NULL)
+            continue;
+        for (int k = 0; k < metric->n_states; k++) {
+            states[k] = numbers + sc->sums[at + k].at;
+            sizes[k] = sc->sums[at + k].size;
+        }
+        return metric->def->table(states, sizes, out, n);
+    }
+    return 0;
 }
 
 void tti_scores_metrics(const tti_step *s, const tti_scores *sc, const double *numbers,

@@ -110,6 +110,8 @@ tt_status tti_use_compile_opts(tt_model *m, tt_compile_opts *out, tt_loss losses
                    name);
     }
     out->top_k = (int)json_integer_value(json_object_get(u->train, "top_k"));
+    out->thresholds = (int)json_integer_value(json_object_get(u->train, "thresholds"));
+    out->threshold = json_number_value(json_object_get(u->train, "threshold"));
     out->dense_targets = json_is_true(json_object_get(u->train, "dense_targets"));
     const char *type = json_string_value(json_object_get(u->train, "target_type"));
     return type == NULL ? TT_OK : tti_parse_dtype(m->ctx, type, &out->target_dtype);

@@ -197,7 +197,7 @@ TEST(words_of_other_frameworks_in_a_job)
          "possible: lr, beta1"},
         {"{adam: {lr: 1e-3}}", "{name: adam, lr: 1e-3}", "the optimizer's name is the key", ""},
         {"{adam: {lr: 1e-3}}", "{adam: , lr: 1e-3}", "'lr' is a key of adam: write it below", ""},
-        {"[accuracy]", "[acc]", "unknown metric 'acc'; use accuracy\n", "perplexity\n"},
+        {"[accuracy]", "[acc]", "unknown metric 'acc'; use accuracy\n", "confusion\n"},
     };
     test_need_yaml();
     for (int i = 0; i < TTI_COUNT(rows); i++) {

@@ -229,7 +229,7 @@ TEST(metrics_have_bits_and_names)
     }
     CHECK_INT(n, TT_N_METRICS);
     CHECK_INT(bits, ((1 << TT_N_METRICS) - 1) << 8);
-    CHECK(tti_metric_find("auc") == NULL && tti_metric_at(-1) == NULL);
+    CHECK(tti_metric_find("area") == NULL && tti_metric_at(-1) == NULL);
     CHECK_STR(tt_metric_name((tt_metric_kind)3), "?");
 }
 

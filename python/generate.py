@@ -26,6 +26,8 @@ SIMPLE = {
 WORDS = {"mlp": "MLP", "gpt": "GPT", "rms": "RMS", "lenet": "LeNet", "resnet": "ResNet",
          "lstm": "LSTM", "gru": "GRU", "rnn": "RNN",
          "mse": "MSE", "mae": "MAE", "sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop",
+         "mape": "MAPE", "msle": "MSLE", "auc": "AUC", "iou": "IoU", "rmse": "RMSE", "lamb": "LAMB",
+         "lars": "LARS", "ftrl": "FTRL", "kl": "KL", "wsd": "WSD", "amsgrad": "AMSGrad",
          "csv": "CSV", "idx": "IDX", "npy": "NPY", "mnist": "MNIST", "cifar10": "CIFAR10"}
 RESERVED = {"from": "from_", "lambda": "lambda_"}
 

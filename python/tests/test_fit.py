@@ -29,28 +29,48 @@ Y = (X @ np.float32([[1], [2]]) + 3).astype("f4")
                                   and getattr(c, "kind", "")])
 def test_every_optimizer_learns(name):
     cls = {c.kind: c for c in vars(optimizers).values() if isinstance(c, type) and c.kind}[name]
-    rates = {"sgd": 0.1, "lion": 0.05, "adagrad": 0.5}
+    rates = {"sgd": 0.1, "lion": 0.05, "adagrad": 0.5, "adadelta": 30, "ftrl": 1}
     h = line(optimizer=cls(rates.get(name, 0.1))).fit(X, Y, epochs=20, verbose=0)
-    assert h.history["loss"][-1] < 0.3 * h.history["loss"][0]
+    slow = 0.8 if name == "lars" else 0.3  # its steps are small parts of a weight
+    assert h.history["loss"][-1] < slow * h.history["loss"][0]
 
 
-@pytest.mark.parametrize("name", ["constant", "step", "exponential", "cosine", "linear", "one_cycle"])
+@pytest.mark.parametrize("name", ["constant", "step", "exponential", "cosine", "linear", "one_cycle",
+                                  "polynomial", "inverse_time", "cosine_restarts", "wsd",
+                                  schedules.Piecewise(pieces=["2=0.5", "4=0.1"])])
 def test_every_schedule(name):
     model = line(optimizer=optimizers.SGD(0.1, schedule=name))
     assert model.fit(X, Y, epochs=3, verbose=0).history["lr"]
 
 
-@pytest.mark.parametrize("loss", ["mse", "mae", "huber", losses.Huber(delta=2), "binary_cross_entropy"])
+@pytest.mark.parametrize("loss", ["mse", "mae", "huber", losses.Huber(delta=2), "binary_cross_entropy",
+                                  "log_cosh", "msle"])
 def test_every_loss_of_values(loss):
     y = (Y > 3).astype("f4") if loss == "binary_cross_entropy" else Y
     h = line(loss=loss, optimizer=optimizers.Adam(0.1)).fit(X, y, epochs=10, verbose=0)
     assert h.history["loss"][-1] < h.history["loss"][0]
 
 
+def test_weights_of_records_and_classes():
+    w = np.linspace(0, 1, 64).astype("f4")
+    model = line(loss=losses.MSE(sample_weight="w"))
+    h = model.fit({"x": X, "y": Y, "w": w}, epochs=5, verbose=0)
+    assert h.history["loss"][-1] < h.history["loss"][0]
+    model = tutti.Sequential([tutti.Dense(2)], input=(2,))
+    model.compile(optimizers.Adam(0.1), losses.CrossEntropy(class_weight={1: 3.0}), ["auc", "confusion"])
+    y = (Y[:, 0] > 3).astype("i4")
+    model.fit(X, y, epochs=10, verbose=0)
+    assert model.evaluate(X, y)["auc"] > 0.9
+    assert sum(model.table("confusion")) == 64
+    with pytest.raises(ValueError, match="no table of 'f1'"):
+        model.table("f1")
+
+
 def test_every_metric_of_classes(digits):
     x, y = digits
     model = tutti.Sequential([tutti.Flatten(), tutti.Dense(10)])
-    names = ["accuracy", "top_k", "precision", "recall", "f1", "perplexity"]
+    names = ["accuracy", "top_k", "precision", "recall", "f1", "perplexity", "auc", "auc_pr",
+             "iou", "confusion", "calibration_error", "bits_per_byte"]
     model.compile("adam", "cross_entropy", names, top_k=3)
     h = model.fit(x, y, epochs=2, verbose=0)
     for name in names:

@@ -180,6 +180,18 @@ ENUMS = {
         "TT_MAE": 4,
         "TT_HUBER": 5,
         "TT_CUSTOM_LOSS": 6,
+        "TT_KL_DIVERGENCE": 7,
+        "TT_COSINE_SIMILARITY": 8,
+        "TT_HINGE": 9,
+        "TT_SQUARED_HINGE": 10,
+        "TT_CATEGORICAL_HINGE": 11,
+        "TT_POISSON": 12,
+        "TT_LOG_COSH": 13,
+        "TT_FOCAL": 14,
+        "TT_BINARY_FOCAL": 15,
+        "TT_DICE": 16,
+        "TT_MAPE": 17,
+        "TT_MSLE": 18,
     },
     "tt_metric_kind": {
         "TT_ACCURACY": 256,
@@ -190,6 +202,16 @@ ENUMS = {
         "TT_METRIC_MSE": 8192,
         "TT_METRIC_MAE": 16384,
         "TT_PERPLEXITY": 32768,
+        "TT_AUC": 65536,
+        "TT_AUC_PR": 131072,
+        "TT_IOU": 262144,
+        "TT_RMSE": 524288,
+        "TT_R2": 1048576,
+        "TT_METRIC_MAPE": 2097152,
+        "TT_METRIC_COSINE": 4194304,
+        "TT_BITS_PER_BYTE": 8388608,
+        "TT_CALIBRATION_ERROR": 16777216,
+        "TT_CONFUSION": 33554432,
     },
     "tt_schedule_kind": {
         "TT_LR_CONSTANT": 0,
@@ -199,6 +221,16 @@ ENUMS = {
         "TT_LR_LINEAR": 4,
         "TT_LR_ONE_CYCLE": 5,
         "TT_LR_CUSTOM": 6,
+        "TT_LR_PIECEWISE": 7,
+        "TT_LR_POLYNOMIAL": 8,
+        "TT_LR_INVERSE_TIME": 9,
+        "TT_LR_COSINE_RESTARTS": 10,
+        "TT_LR_WSD": 11,
+    },
+    "tt_decay_shape": {
+        "TT_DECAY_LINEAR": 0,
+        "TT_DECAY_COSINE": 1,
+        "TT_DECAY_SQRT": 2,
     },
     "tt_optimizer_kind": {
         "TT_SGD": 0,
@@ -207,6 +239,13 @@ ENUMS = {
         "TT_RMSPROP": 3,
         "TT_ADAGRAD": 4,
         "TT_LION": 5,
+        "TT_ADADELTA": 6,
+        "TT_ADAMAX": 7,
+        "TT_NADAM": 8,
+        "TT_AMSGRAD": 9,
+        "TT_FTRL": 10,
+        "TT_LAMB": 11,
+        "TT_LARS": 12,
     },
     "tt_precision": {
         "TT_PRECISION_F32": 0,
@@ -756,6 +795,8 @@ class tt_update_opts(Structure):
         ("initial", c_double),
         ("scale", c_void_p),
         ("exact", c_bool),
+        ("l1", c_double),
+        ("l2", c_double),
     ]
 
 
@@ -1388,6 +1429,11 @@ class tt_loss(Structure):
         ("has_target", c_bool),
         ("target_dtype", c_int),
         ("target_shape", tt_shape),
+        ("gamma", c_double),
+        ("alpha", c_double),
+        ("no_log", c_bool),
+        ("sample_weight", c_char_p),
+        ("class_weight", c_char_p),
     ]
     _enums_ = {"kind": "tt_loss_kind", "target_dtype": "tt_dtype"}
 
@@ -1425,8 +1471,13 @@ class tt_schedule(Structure):
         ("peak", c_double),
         ("fn", tt_schedule_fn),
         ("user", c_void_p),
+        ("pieces", c_char_p),
+        ("power", c_double),
+        ("grow", c_double),
+        ("decay", c_double),
+        ("shape", c_int),
     ]
-    _enums_ = {"kind": "tt_schedule_kind"}
+    _enums_ = {"kind": "tt_schedule_kind", "shape": "tt_decay_shape"}
 
 
 class tt_group(Structure):
@@ -1436,6 +1487,9 @@ class tt_group(Structure):
         ("lr_scale", c_double),
         ("no_decay", c_bool),
         ("weight_decay", c_double),
+        ("l1", c_double),
+        ("max_norm", c_double),
+        ("non_negative", c_bool),
     ]
 
 
@@ -1459,6 +1513,9 @@ class tt_optimizer(Structure):
         ("schedule", c_void_p),
         ("groups", c_void_p * 16),
         ("exact", c_bool),
+        ("l1", c_double),
+        ("l2", c_double),
+        ("trust", c_double),
     ]
     _enums_ = {"kind": "tt_optimizer_kind"}
     _points_ = {"schedule": "tt_schedule", "groups": "tt_group"}
@@ -1480,6 +1537,8 @@ class tt_compile_opts(Structure):
         ("own_metrics", c_void_p * 8),
         ("bucket_hook", tt_bucket_fn),
         ("bucket_user", c_void_p),
+        ("thresholds", c_int),
+        ("threshold", c_double),
     ]
     _enums_ = {"loss": "tt_loss_kind", "target_dtype": "tt_dtype", "precision": "tt_precision"}
     _points_ = {"losses": "tt_loss", "optimizer": "tt_optimizer", "own_metrics": "tt_metric"}
@@ -2108,6 +2167,11 @@ FUNCTIONS = {
     "tt_update_rmsprop_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_update_adagrad_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_update_lion_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_update_adadelta_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_update_adamax_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_update_nadam_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_update_amsgrad_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_update_ftrl_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_update_ema_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_square_sum": (c_void_p, (c_void_p, c_void_p,)),
     "tt_max_abs": (c_void_p, (c_void_p, c_void_p, c_int,)),
@@ -2220,6 +2284,7 @@ FUNCTIONS = {
     "tt_fit_profile": (c_void_p, (c_void_p, c_bool,)),
     "tt_request_end": (None, (c_void_p,)),
     "tt_evaluate_with": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_evaluate_table": (c_int64, (c_void_p, c_char_p, c_void_p, c_int64,)),
     "tt_predict_with": (c_int, (c_void_p, c_void_p, c_int64, c_void_p, c_void_p,)),
     "tt_train_step_with": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_mean_factors_of": (tt_mean_factors, (c_int64,)),
@@ -2393,6 +2458,11 @@ OPS = {
     "tt_update_rmsprop_with": ("tensor", "tensor", "tt_update_opts",),
     "tt_update_adagrad_with": ("tensor", "tensor", "tt_update_opts",),
     "tt_update_lion_with": ("tensor", "tensor", "tt_update_opts",),
+    "tt_update_adadelta_with": ("tensor", "tensor", "tt_update_opts",),
+    "tt_update_adamax_with": ("tensor", "tensor", "tt_update_opts",),
+    "tt_update_nadam_with": ("tensor", "tensor", "tt_update_opts",),
+    "tt_update_amsgrad_with": ("tensor", "tensor", "tt_update_opts",),
+    "tt_update_ftrl_with": ("tensor", "tensor", "tt_update_opts",),
     "tt_update_ema_with": ("tensor", "tensor", "tt_update_ema_opts",),
     "tt_square_sum": ("tensor",),
     "tt_max_abs": ("tensors", "count",),

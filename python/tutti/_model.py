@@ -231,7 +231,8 @@ class Model:
 
     def compile(self, optimizer: Any = "sgd", loss: Any = None, metrics: Any = (), *,
                 precision: str = "f32", freeze: str | Sequence[str] | None = None,
-                recompute: str | None = None, top_k: int | None = None) -> None:
+                recompute: str | None = None, top_k: int | None = None,
+                thresholds: int | None = None, threshold: float | None = None) -> None:
         """Says how the model is trained.
 
         Args:
@@ -244,6 +245,8 @@ class Model:
             recompute: activations to recompute in the backward pass: "all", names of layers,
                 "budget 4GiB"
             top_k: the k of the metric top_k
+            thresholds: number of thresholds of the metrics auc and auc_pr; 200
+            threshold: probability from which binary metrics count a prediction as yes; 0.5
         """
         if loss is None:
             raise TypeError("compile() needs a loss, such as loss='cross_entropy'")
@@ -253,7 +256,8 @@ class Model:
             "optimizer": find(_optimizers, optimizer, "optimizer", Optimizer),
             "losses": [self._loss(one) for one in given],
             "metrics": [self._metric(one) for one in metrics],
-            "more": {"precision": precision, "freeze": freeze, "recompute": recompute, "top_k": top_k},
+            "more": {"precision": precision, "freeze": freeze, "recompute": recompute, "top_k": top_k,
+                     "thresholds": thresholds, "threshold": threshold},
         }
         self._targets = None
         if self._built is not None and not any(isinstance(one, FunctionLoss)
@@ -284,8 +288,9 @@ class Model:
         for m in c["metrics"]:
             bits |= m.bit()
         kept, dense = None, None
-        if c["losses"][0].kind == "cross_entropy" and targets[0]:
-            dense = targets[0][0] in ("f32", "f64", "bf16", "f16") or None
+        kind = c["losses"][0].kind
+        if kind in ("cross_entropy", "focal", "categorical_hinge") and targets[0]:
+            dense = kind == "cross_entropy" and targets[0][0] in ("f32", "f64", "bf16", "f16") or None
             kept = targets[0][0] if targets[0][0] != "f32" else None
         opts = make(_c.tt_compile_opts,
                     losses=[one.fields(context, t) for one, t in zip(c["losses"], targets)],
@@ -331,6 +336,19 @@ class Model:
             return _fit.evaluate_batches(self, x)
         with self.context.lock:
             return self._evaluate(data, batch_size, rows, ema)
+
+    def table(self, metric: str) -> list[float]:
+        """The table behind a metric of the last evaluate(), as one list: "confusion" the matrix row by
+        row, "precision", "recall", "f1" and "iou" a value per class, "auc" and "auc_pr" their curves.
+        """
+        with self.context.lock:
+            n = lib.tt_evaluate_table(self.ptr, metric.encode(), None, 0)
+            if n == 0:
+                raise ValueError(f"there is no table of '{metric}': give the metric to compile(), and "
+                                 "evaluate() first")
+            out = (ctypes.c_double * n)()
+            lib.tt_evaluate_table(self.ptr, metric.encode(), out, n)
+            return list(out)
 
     def _evaluate(self, data, batch_size, rows, ema):
         like = getattr(self, "_trained_on", None)

@@ -47,6 +47,8 @@ class Part:
     @staticmethod
     def _check(name, word, type_, value):
         wanted = {"int": (int,), "float": (int, float), "bool": (bool,), "text": (str, list, tuple)}
+        if word == "class_weight" and isinstance(value, dict):
+            return
         if value is None or type_ not in wanted or hasattr(value, "__fspath__"):
             return
         if hasattr(value, "item") and not isinstance(value, wanted[type_]):
@@ -88,6 +90,9 @@ class Loss(Part):
     def fields(self, context, target=None):
         values = dict(self.values)
         values["has_ignore"] = values.get("ignore") is not None or None
+        if isinstance(values.get("class_weight"), dict):
+            values["class_weight"] = ", ".join(
+                f"{c}={float(w)!r}" for c, w in values["class_weight"].items())
         return {"kind": _c.ENUMS["tt_loss_kind"]["TT_" + self.kind.upper()], **values}
 
     @property

@@ -104,12 +104,17 @@ __all__ = [
     "tanh",
     "tile",
     "transpose",
+    "update_adadelta",
     "update_adagrad",
     "update_adam",
+    "update_adamax",
     "update_adamw",
+    "update_amsgrad",
     "update_ema",
+    "update_ftrl",
     "update_lion",
     "update_loss_scale",
+    "update_nadam",
     "update_rmsprop",
     "update_scale",
     "update_sgd",
@@ -704,6 +709,8 @@ def update_sgd(
     initial=None,
     scale=None,
     exact=None,
+    l1=None,
+    l2=None,
 ):
     """one step of sgd on a variable."""
     return _call(
@@ -719,6 +726,8 @@ def update_sgd(
         initial=initial,
         scale=scale,
         exact=exact,
+        l1=l1,
+        l2=l2,
     )
 
 
@@ -736,6 +745,8 @@ def update_adam(
     initial=None,
     scale=None,
     exact=None,
+    l1=None,
+    l2=None,
 ):
     """one step of adam on a variable."""
     return _call(
@@ -751,6 +762,8 @@ def update_adam(
         initial=initial,
         scale=scale,
         exact=exact,
+        l1=l1,
+        l2=l2,
     )
 
 
@@ -768,6 +781,8 @@ def update_adamw(
     initial=None,
     scale=None,
     exact=None,
+    l1=None,
+    l2=None,
 ):
     """one step of adamw on a variable."""
     return _call(
@@ -783,6 +798,8 @@ def update_adamw(
         initial=initial,
         scale=scale,
         exact=exact,
+        l1=l1,
+        l2=l2,
     )
 
 
@@ -800,6 +817,8 @@ def update_rmsprop(
     initial=None,
     scale=None,
     exact=None,
+    l1=None,
+    l2=None,
 ):
     """one step of rmsprop on a variable."""
     return _call(
@@ -815,6 +834,8 @@ def update_rmsprop(
         initial=initial,
         scale=scale,
         exact=exact,
+        l1=l1,
+        l2=l2,
     )
 
 
@@ -832,6 +853,8 @@ def update_adagrad(
     initial=None,
     scale=None,
     exact=None,
+    l1=None,
+    l2=None,
 ):
     """one step of adagrad on a variable."""
     return _call(
@@ -847,6 +870,8 @@ def update_adagrad(
         initial=initial,
         scale=scale,
         exact=exact,
+        l1=l1,
+        l2=l2,
     )
 
 
@@ -864,6 +889,8 @@ def update_lion(
     initial=None,
     scale=None,
     exact=None,
+    l1=None,
+    l2=None,
 ):
     """one step of lion on a variable."""
     return _call(
@@ -879,6 +906,188 @@ def update_lion(
         initial=initial,
         scale=scale,
         exact=exact,
+        l1=l1,
+        l2=l2,
+    )
+
+
+def update_adadelta(
+    var,
+    grad,
+    *,
+    lr_scale=None,
+    weight_decay=None,
+    momentum=None,
+    nesterov=None,
+    beta1=None,
+    beta2=None,
+    eps=None,
+    initial=None,
+    scale=None,
+    exact=None,
+    l1=None,
+    l2=None,
+):
+    """one step of adadelta on a variable."""
+    return _call(
+        "tt_update_adadelta_with",
+        (var, grad),
+        lr_scale=lr_scale,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        initial=initial,
+        scale=scale,
+        exact=exact,
+        l1=l1,
+        l2=l2,
+    )
+
+
+def update_adamax(
+    var,
+    grad,
+    *,
+    lr_scale=None,
+    weight_decay=None,
+    momentum=None,
+    nesterov=None,
+    beta1=None,
+    beta2=None,
+    eps=None,
+    initial=None,
+    scale=None,
+    exact=None,
+    l1=None,
+    l2=None,
+):
+    """one step of adamax on a variable."""
+    return _call(
+        "tt_update_adamax_with",
+        (var, grad),
+        lr_scale=lr_scale,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        initial=initial,
+        scale=scale,
+        exact=exact,
+        l1=l1,
+        l2=l2,
+    )
+
+
+def update_nadam(
+    var,
+    grad,
+    *,
+    lr_scale=None,
+    weight_decay=None,
+    momentum=None,
+    nesterov=None,
+    beta1=None,
+    beta2=None,
+    eps=None,
+    initial=None,
+    scale=None,
+    exact=None,
+    l1=None,
+    l2=None,
+):
+    """one step of nadam on a variable."""
+    return _call(
+        "tt_update_nadam_with",
+        (var, grad),
+        lr_scale=lr_scale,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        initial=initial,
+        scale=scale,
+        exact=exact,
+        l1=l1,
+        l2=l2,
+    )
+
+
+def update_amsgrad(
+    var,
+    grad,
+    *,
+    lr_scale=None,
+    weight_decay=None,
+    momentum=None,
+    nesterov=None,
+    beta1=None,
+    beta2=None,
+    eps=None,
+    initial=None,
+    scale=None,
+    exact=None,
+    l1=None,
+    l2=None,
+):
+    """one step of amsgrad on a variable."""
+    return _call(
+        "tt_update_amsgrad_with",
+        (var, grad),
+        lr_scale=lr_scale,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        initial=initial,
+        scale=scale,
+        exact=exact,
+        l1=l1,
+        l2=l2,
+    )
+
+
+def update_ftrl(
+    var,
+    grad,
+    *,
+    lr_scale=None,
+    weight_decay=None,
+    momentum=None,
+    nesterov=None,
+    beta1=None,
+    beta2=None,
+    eps=None,
+    initial=None,
+    scale=None,
+    exact=None,
+    l1=None,
+    l2=None,
+):
+    """one step of ftrl on a variable."""
+    return _call(
+        "tt_update_ftrl_with",
+        (var, grad),
+        lr_scale=lr_scale,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        initial=initial,
+        scale=scale,
+        exact=exact,
+        l1=l1,
+        l2=l2,
     )
 
 

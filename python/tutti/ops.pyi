@@ -427,6 +427,8 @@ def update_sgd(
     initial: float | None = None,
     scale: TensorLike | None = None,
     exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
 ) -> Tensor: ...
 
 
@@ -444,6 +446,8 @@ def update_adam(
     initial: float | None = None,
     scale: TensorLike | None = None,
     exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
 ) -> Tensor: ...
 
 
@@ -461,6 +465,8 @@ def update_adamw(
     initial: float | None = None,
     scale: TensorLike | None = None,
     exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
 ) -> Tensor: ...
 
 
@@ -478,6 +484,8 @@ def update_rmsprop(
     initial: float | None = None,
     scale: TensorLike | None = None,
     exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
 ) -> Tensor: ...
 
 
@@ -495,6 +503,8 @@ def update_adagrad(
     initial: float | None = None,
     scale: TensorLike | None = None,
     exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
 ) -> Tensor: ...
 
 
@@ -512,6 +522,103 @@ def update_lion(
     initial: float | None = None,
     scale: TensorLike | None = None,
     exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+) -> Tensor: ...
+
+
+def update_adadelta(
+    var: TensorLike,
+    grad: TensorLike,
+    *,
+    lr_scale: float | None = None,
+    weight_decay: float | None = None,
+    momentum: float | None = None,
+    nesterov: bool | None = None,
+    beta1: float | None = None,
+    beta2: float | None = None,
+    eps: float | None = None,
+    initial: float | None = None,
+    scale: TensorLike | None = None,
+    exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+) -> Tensor: ...
+
+
+def update_adamax(
+    var: TensorLike,
+    grad: TensorLike,
+    *,
+    lr_scale: float | None = None,
+    weight_decay: float | None = None,
+    momentum: float | None = None,
+    nesterov: bool | None = None,
+    beta1: float | None = None,
+    beta2: float | None = None,
+    eps: float | None = None,
+    initial: float | None = None,
+    scale: TensorLike | None = None,
+    exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+) -> Tensor: ...
+
+
+def update_nadam(
+    var: TensorLike,
+    grad: TensorLike,
+    *,
+    lr_scale: float | None = None,
+    weight_decay: float | None = None,
+    momentum: float | None = None,
+    nesterov: bool | None = None,
+    beta1: float | None = None,
+    beta2: float | None = None,
+    eps: float | None = None,
+    initial: float | None = None,
+    scale: TensorLike | None = None,
+    exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+) -> Tensor: ...
+
+
+def update_amsgrad(
+    var: TensorLike,
+    grad: TensorLike,
+    *,
+    lr_scale: float | None = None,
+    weight_decay: float | None = None,
+    momentum: float | None = None,
+    nesterov: bool | None = None,
+    beta1: float | None = None,
+    beta2: float | None = None,
+    eps: float | None = None,
+    initial: float | None = None,
+    scale: TensorLike | None = None,
+    exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+) -> Tensor: ...
+
+
+def update_ftrl(
+    var: TensorLike,
+    grad: TensorLike,
+    *,
+    lr_scale: float | None = None,
+    weight_decay: float | None = None,
+    momentum: float | None = None,
+    nesterov: bool | None = None,
+    beta1: float | None = None,
+    beta2: float | None = None,
+    eps: float | None = None,
+    initial: float | None = None,
+    scale: TensorLike | None = None,
+    exact: bool | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
 ) -> Tensor: ...
 
 

@@ -103,7 +103,8 @@ static void match_target(const tt_field *fields, int n_fields, int n_inputs, tt_
     if (at >= n_fields || !tti_loss_has_labels(kind))
         return;
     tt_dtype dtype = fields[at].dtype;
-    o->dense_targets = kind == TT_CROSS_ENTROPY && (dtype == TT_F32 || dtype == TT_F64 || dtype == TT_BF16 || dtype == TT_F16);
+    o->dense_targets = kind == TT_CROSS_ENTROPY &&
+                       (dtype == TT_F32 || dtype == TT_F64 || dtype == TT_BF16 || dtype == TT_F16);
     if (dtype != TT_F32)
         o->target_dtype = dtype;
 }

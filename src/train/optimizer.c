@@ -1,5 +1,6 @@
 /*
- * optimizer.c - kinds of optimizers as option rows, and updates of weights as graph nodes.
+ * optimizer.c - updates of weights as graph nodes. The kinds of optimizers are in
+ * optimizer_kinds.c.
  *
  * Order: gradients are reduced by the lane tree; then scaled by P / count, then clipped, then the
  * update. Scaling and clipping by a norm cost no pass of their own: they are one factor that the
@@ -13,143 +14,6 @@
 #include "base/ctx.h"
 #include <stdlib.h>
 #include <string.h>
-
-// ---- kinds -----------------------------------------------------------------------------------
-
-#define ROW(name_, type_, value_, help_, low_, high_)                                  \
-    {                                                                                  \
-#name_, type_, value_, help_, offsetof(tt_optimizer, name_), low_, high_, NULL \
-    }
-#define LR(value_) ROW(lr, TT_OPT_FLOAT, value_, "learning rate", 0, 1e30)
-#define BELOW_ONE  0.9999999999999999
-#define EPS(value_) \
-    ROW(eps, TT_OPT_FLOAT, value_, "small constant added to the denominator", 0, 1e30)
-#define DECAY(value_)              ROW(weight_decay, TT_OPT_FLOAT, value_, "weight decay", 0, 1e30)
-#define BETA(name_, value_, help_) ROW(name_, TT_OPT_FLOAT, value_, help_, 0, BELOW_ONE)
-
-#define MOMENTS                                                        \
-    BETA(beta1, "0.9", "decay rate of the gradient's moving average"), \
-        BETA(beta2, "0.999", "decay rate of the squared gradient's moving average")
-
-#define MOMENTUM \
-    ROW(momentum, TT_OPT_FLOAT, "0", "momentum: fraction of the last update kept", 0, BELOW_ONE)
-
-#define COMMON                                                                                     \
-    ROW(no_decay, TT_OPT_TEXT, "",                                                                 \
-        "weights without weight decay, as name patterns: '*.bias, norm*'", 0, 0),                  \
-        ROW(clip_value, TT_OPT_FLOAT, "0",                                                         \
-            "clip each gradient element to this absolute value; 0: off", 0, 1e30),                 \
-        ROW(clip_norm, TT_OPT_FLOAT, "0", "clip the gradient of each weight to this norm; 0: off", \
-            0, 1e30),                                                                              \
-        ROW(clip_global, TT_OPT_FLOAT, "0",                                                        \
-            "clip all gradients together to this global norm; 0: off", 0, 1e30),                   \
-        ROW(ema, TT_OPT_FLOAT, "0",                                                                \
-            "decay of an exponential moving average of the weights; 0: off", 0, BELOW_ONE),        \
-        TT_OPTION_END
-
-static const tt_option sgd_options[] = {
-    LR("1e-2"), MOMENTUM, ROW(nesterov, TT_OPT_BOOL, "false", "use Nesterov momentum", 0, 0),
-    DECAY("0"), COMMON};
-static const tt_option adam_options[] = {LR("1e-3"), MOMENTS, EPS("1e-8"), DECAY("0"), COMMON};
-static const tt_option adamw_options[] = {LR("1e-3"), MOMENTS, EPS("1e-8"), DECAY("0.01"), COMMON};
-static const tt_option rmsprop_options[] = {
-    LR("1e-3"),
-    MOMENTUM,
-    BETA(beta1, "0.9", "decay rate of the squared gradient's moving average"),
-    EPS("1e-7"),
-    DECAY("0"),
-    COMMON};
-static const tt_option adagrad_options[] = {
-    LR("1e-2"),
-    ROW(initial, TT_OPT_FLOAT, "0.1", "initial value of the accumulated squares", 0, 1e30),
-    EPS("1e-7"), DECAY("0"), COMMON};
-static const tt_option adadelta_options[] = {
-    LR("1"), BETA(beta1, "0.9", "decay rate of the averages of squared gradients and steps"),
-    EPS("1e-6"), DECAY("0"), COMMON};
-static const tt_option adamax_options[] = {
-    LR("2e-3"),
-    BETA(beta1, "0.9", "decay rate of the gradient's moving average"),
-    BETA(beta2, "0.999", "decay rate of the largest gradient"),
-    EPS("1e-8"),
-    DECAY("0"),
-    COMMON};
-static const tt_option nadam_options[] = {LR("2e-3"), MOMENTS, EPS("1e-8"), DECAY("0"), COMMON};
-static const tt_option ftrl_options[] = {
-    LR("1e-3"),
-    ROW(initial, TT_OPT_FLOAT, "0.1", "initial value of the accumulated squares", 1e-30, 1e30),
-    ROW(l1, TT_OPT_FLOAT, "0", "strength of the penalty by magnitude: makes weights zero", 0, 1e30),
-    ROW(l2, TT_OPT_FLOAT, "0", "strength of the penalty by square", 0, 1e30),
-    ROW(eps, TT_OPT_FLOAT, "0", "constant added to the root of the squares (the paper's beta)", 0,
-        1e30),
-    DECAY("0"),
-    COMMON};
-static const tt_option lamb_options[] = {LR("1e-3"), MOMENTS, EPS("1e-6"), DECAY("0.01"), COMMON};
-static const tt_option lars_options[] = {
-    LR("0.1"),
-    ROW(momentum, TT_OPT_FLOAT, "0.9", "momentum: fraction of the last update kept", 0, BELOW_ONE),
-    ROW(nesterov, TT_OPT_BOOL, "false", "use Nesterov momentum", 0, 0),
-    ROW(trust, TT_OPT_FLOAT, "0.001",
-        "trust coefficient: a step is at most so large, as a part of the weight's norm", 1e-30,
-        1e30),
-    DECAY("0"),
-    COMMON};
-static const tt_option lion_options[] = {
-    LR("1e-4"), BETA(beta1, "0.9", "decay rate used for the direction of the update"),
-    BETA(beta2, "0.99", "decay rate of the gradient's moving average"), DECAY("0"), COMMON};
-
-typedef tt_tensor *build_fn(tt_graph *g, tt_tensor *var, tt_tensor *grad,
-                            const tt_update_opts *opts);
-static const struct kind {
-    tti_optimizer_def def;
-    build_fn *build; // NULL: by optimizer_norm.c
-} kinds[] = {
-    {{"sgd", "stochastic gradient descent, with optional momentum", TT_SGD, sgd_options},
-     tt_update_sgd_with},
-    {{"adam", "Adam; weight decay is added to the gradient", TT_ADAM, adam_options},
-     tt_update_adam_with},
-    {{"adamw", "AdamW: Adam with decoupled weight decay", TT_ADAMW, adamw_options},
-     tt_update_adamw_with},
-    {{"rmsprop", "RMSprop", TT_RMSPROP, rmsprop_options}, tt_update_rmsprop_with},
-    {{"adagrad", "Adagrad", TT_ADAGRAD, adagrad_options}, tt_update_adagrad_with},
-    {{"lion", "Lion, with decoupled weight decay", TT_LION, lion_options}, tt_update_lion_with},
-    {{"adadelta", "Adadelta", TT_ADADELTA, adadelta_options}, tt_update_adadelta_with},
-    {{"adamax", "Adamax: Adam with the largest gradient in place of the mean square", TT_ADAMAX,
-      adamax_options},
-     tt_update_adamax_with},
-    {{"nadam", "Nadam: Adam with Nesterov momentum", TT_NADAM, nadam_options},
-     tt_update_nadam_with},
-    {{"amsgrad", "AMSGrad: Adam with the largest mean square so far", TT_AMSGRAD, adam_options},
-     tt_update_amsgrad_with},
-    {{"ftrl", "FTRL-Proximal, for sparse linear models", TT_FTRL, ftrl_options},
-     tt_update_ftrl_with},
-    {{"lamb", "LAMB: Adam whose steps are scaled to the norm of each weight, for large batches",
-      TT_LAMB, lamb_options},
-     NULL},
-    {{"lars", "LARS: SGD whose steps are scaled to the norm of each weight, for large batches",
-      TT_LARS, lars_options},
-     NULL},
-};
-
-const tti_optimizer_def *tti_optimizer_at(int i)
-{
-    return i >= 0 && i < TTI_COUNT(kinds) ? &kinds[i].def : NULL;
-}
-
-const tti_optimizer_def *tti_optimizer_find(const char *name)
-{
-    for (int i = 0; name != NULL && i < TTI_COUNT(kinds); i++)
-        if (strcmp(kinds[i].def.name, name) == 0)
-            return &kinds[i].def;
-    return NULL;
-}
-
-static const struct kind *kind_of(tt_optimizer_kind kind)
-{
-    for (int i = 0; i < TTI_COUNT(kinds); i++)
-        if (kinds[i].def.kind == kind)
-            return &kinds[i];
-    return NULL;
-}
 
 // ---- defaults and bounds ---------------------------------------------------------------------
 
@@ -210,11 +74,11 @@ tt_status tti_rule_read(tt_ctx *ctx, const tt_optimizer *given, tti_rule *out)
 tt_status tti_rule_fill(tt_ctx *ctx, tti_rule *r)
 {
     tt_optimizer *o = &r->o;
-    const struct kind *k = kind_of(o->kind);
+    const tti_optimizer_def *k = tti_optimizer_of(o->kind);
     if (k == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)o->kind);
-    const char *name = k->def.name;
-    TT_TRY(fill_rows(ctx, o->exact, k->def.options, o, name));
+    const char *name = k->name;
+    TT_TRY(fill_rows(ctx, o->exact, k->options, o, name));
     if ((o->clip_value > 0) + (o->clip_norm > 0) + (o->clip_global > 0) > 1)
         return TT_FAIL(ctx, TT_EINVAL,
                        "%s: clip_value %g, clip_norm %g, clip_global %g: only one may be given",
@@ -223,7 +87,7 @@ tt_status tti_rule_fill(tt_ctx *ctx, tti_rule *r)
         return TT_FAIL(ctx, TT_EINVAL, "%s: nesterov needs a momentum", name);
     TT_TRY(fill_schedule(ctx, &r->schedule, o->exact));
     TT_TRY(fill_groups(ctx, r, name));
-    tti_options_zeros(k->def.options, o, false);
+    tti_options_zeros(k->options, o, false);
     o->exact = true; // filled again, it stays as it is
     return TT_OK;
 }
@@ -449,7 +313,7 @@ static tt_status update_weight(const builder *b, int i)
     tt_tensor *grad = clipped(b, i, &opts.scale);
     if (grad != NULL && opts.scale != NULL && group != NULL && group->l1 > 0)
         grad = tti_penalised(b->g, r->vars[i], grad, group->l1, r->applied, &opts.scale);
-    build_fn *build = kind_of(o->kind)->build;
+    tti_update_fn *build = tti_optimizer_of(o->kind)->build;
     tt_tensor *y = grad == NULL || opts.scale == NULL ? NULL
                    : build != NULL
                        ? build(b->g, r->vars[i], grad, &opts)
@@ -512,7 +376,7 @@ tt_status tti_updates_build(tt_graph *g, tti_updates_request *r)
         return ctx == NULL ? TT_EINVAL : tt_status_of(ctx);
     r->n_updates = 0;
     r->norm = r->applied = r->used_scale = NULL;
-    if (kind_of(r->optimizer->kind) == NULL)
+    if (tti_optimizer_of(r->optimizer->kind) == NULL)
         return TT_FAIL(ctx, TT_EINVAL, "optimizer: there is no kind %d", (int)r->optimizer->kind);
     int64_t n_nodes = g->n_nodes;
     const tti_loss_scale *ls = r->loss_scale;

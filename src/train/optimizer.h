@@ -10,13 +10,17 @@
 
 #include "model/model.h"
 
+typedef tt_tensor *tti_update_fn(tt_graph *g, tt_tensor *var, tt_tensor *grad,
+                                 const tt_update_opts *opts);
 typedef struct tti_optimizer_def {
     const char *name, *help;
     tt_optimizer_kind kind;
     const tt_option *options; // rows over tt_optimizer, defaults of this kind
+    tti_update_fn *build;     // NULL: by optimizer_norm.c
 } tti_optimizer_def;
 const tti_optimizer_def *tti_optimizer_at(int i); // NULL past the end
 const tti_optimizer_def *tti_optimizer_find(const char *name);
+const tti_optimizer_def *tti_optimizer_of(tt_optimizer_kind kind); // NULL: there is none
 typedef struct tti_schedule_def {
     const char *name, *help;
     tt_schedule_kind kind;

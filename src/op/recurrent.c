@@ -7,9 +7,9 @@
  *   gru    r, u = sigmoid(z + q);  n = tanh(fma(r, q_n, z_n));  y = fma(u, h - n, n)
  *   lstm   i, f, o = sigmoid(z + q), g = tanh(z + q);  c = fma(f, c, i g);  y = o tanh(c)
  *
- * The gradient walks the steps the other way and gives dz, what z gets, and dq, what q gets (of gru;
- * else it is dz); the gradients of w and bias are a product and a sum of those over all rows and
- * steps, as lane sums. A row of the batch depends on that row only.
+ * The gradient walks the steps the other way and gives dz, what z gets, and dq, what q gets (of
+ * gru; else it is dz); the gradients of w and bias are a product and a sum of those over all rows
+ * and steps, as lane sums. A row of the batch depends on that row only.
  */
 #include "op/recurrent.h"
 #include "op/op.h"

@@ -235,3 +235,37 @@ TEST(names_of_gpt2)
     }
     CHECK_OK(tt_close(ctx));
 }
+
+// conv1d [out, in, k], transposed [in, out, k], lstm [gates units, in] as PyTorch has them.
+TEST(torch_layout_of_sequences)
+{
+    static file f;
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {4, 2});
+    tt_layer_conv1d(m, .filters = 5, .kernel = 3, .name = "c", .no_bias = true);
+    tt_layer_conv1d_transpose(m, .filters = 3, .kernel = 2, .name = "t", .no_bias = true);
+    tt_layer_lstm(m, .units = 2, .name = "r", .no_bias = true);
+    add(&f, "c.weight", TT_SHAPE(5, 2, 3));
+    add(&f, "t.weight", TT_SHAPE(5, 3, 2));
+    add(&f, "r.weight_ih_l0", TT_SHAPE(8, 3));
+    add(&f, "r.weight_hh_l0", TT_SHAPE(8, 2));
+    write_file(ctx, "sequences", &f, from_torch);
+    CHECK_OK(tt_load(m, path_of("sequences")));
+    float c[30], t[30], r[24];
+    tt_session *s = tti_model_session(m);
+    CHECK_OK(tt_get_variable(s, tt_graph_find(m->graph, "c.weight"), c, sizeof(c)));
+    CHECK_OK(tt_get_variable(s, tt_graph_find(m->graph, "t.weight"), t, sizeof(t)));
+    CHECK_OK(tt_get_variable(s, tt_graph_find(m->graph, "r.weight_ih_l0"), r, sizeof(r)));
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < 2; i++)
+            for (int o = 0; o < 5; o++)
+                CHECK(c[(k * 2 + i) * 5 + o] == (float)((o * 2 + i) * 3 + k));
+    for (int k = 0; k < 2; k++)
+        for (int o = 0; o < 3; o++)
+            for (int i = 0; i < 5; i++)
+                CHECK(t[(k * 3 + o) * 5 + i] == (float)((i * 3 + o) * 2 + k));
+    for (int i = 0; i < 3; i++)
+        for (int o = 0; o < 8; o++)
+            CHECK(r[i * 8 + o] == (float)(o * 3 + i));
+    CHECK_OK(tt_close(ctx));
+}

@@ -184,7 +184,7 @@ static inline v16 slope_t(v16 y) // of a tanh
     return v16_fma(v16_neg(y), y, v16_set1(1));
 }
 
-// dh: all that y of this step gets. Leaves in dh what goes to the state before by other ways than q.
+// dh: all that y of this step gets. Leaves in dh what the state before gets by other ways than q.
 static void step_back(int kind, int64_t h, const back *b)
 {
     EACH_UNIT(i, n)

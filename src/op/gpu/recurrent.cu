@@ -1,6 +1,6 @@
 /*
- * recurrent.cu - recurrent and its gradient: a block of threads takes a row of the batch through all
- * steps, its state in shared memory. Products are chains over k, neighbouring threads reading
+ * recurrent.cu - recurrent and its gradient: a block of threads takes a row of the batch through
+ * all steps, its state in shared memory. Products are chains over k, neighbouring threads reading
  * neighbouring columns of w (the gradient: of its transpose, made before).
  */
 #include "op/gpu/act.cuh"

@@ -4,6 +4,7 @@
 #include "base/hints.h"
 #include "cli/cli.h"
 #include "job/job.h"
+#include "model/model.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static const struct {
      "130  stopped by Ctrl-C: after saving, or immediately by a second Ctrl-C\n"
      "\n"
      "tutti run exits with the code of the process that failed first, or with 76 if a signal\n"
-     "killed it; a process that only lost another one counts last. After Ctrl-C it exits with 85: all processes have saved.\n"},
+     "killed it; a process that only lost another one counts last. After Ctrl-C it exits with 85: "
+     "all processes have saved.\n"},
     {"graph", "text format of graphs",
      "The text form of a graph has one line per node. tt_graph_print() writes it,\n"
      "tt_graph_parse() reads it:\n"
@@ -263,6 +265,11 @@ static int topic(tt_ctx *ctx, const cli_args *args)
             return job_help(ctx, word);
     }
     const tt_op *op = tt_op_find(ctx, word);
+    if (op == NULL && !only_ops && tti_layer_find(word) != NULL) {
+        char path[TTI_NAME_MAX];
+        snprintf(path, sizeof(path), "model.%s", word);
+        return job_help(ctx, path);
+    }
     return op != NULL ? op_help(op) : unknown(ctx, word, only_ops);
 }
 

@@ -465,3 +465,12 @@ TEST(help_json_takes_no_topic)
     CHECK_INT(command_run("help train --json"), 2);
     CHECK_HAS(command_err, "tutti help --json prints all topics; remove 'train'");
 }
+
+// A layer's name alone is enough where no op has it.
+TEST(help_of_a_layer_by_its_name)
+{
+    test_need_yaml();
+    CHECK_INT(command_run("help conv1d"), 0);
+    CHECK(strstr(command_out, "model.conv1d: 1-D convolution of sequences") != NULL);
+    CHECK(strstr(command_out, "causal") != NULL);
+}

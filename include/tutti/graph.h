@@ -64,6 +64,8 @@ typedef enum tt_init_kind {
     TT_INIT_GLOROT_NORMAL = 6,    // standard deviation sqrt(2 / (fan_in + fan_out))
     TT_INIT_HE_UNIFORM = 7,       // uniform within +-sqrt(6 / fan_in)
     TT_INIT_HE_NORMAL = 8,        // standard deviation sqrt(2 / fan_in)
+    TT_INIT_LECUN_UNIFORM = 9,    // uniform within +-sqrt(3 / fan_in)
+    TT_INIT_LECUN_NORMAL = 10,    // standard deviation sqrt(1 / fan_in)
 } tt_init_kind;
 
 /*

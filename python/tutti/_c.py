@@ -105,6 +105,8 @@ ENUMS = {
         "TT_INIT_GLOROT_NORMAL": 6,
         "TT_INIT_HE_UNIFORM": 7,
         "TT_INIT_HE_NORMAL": 8,
+        "TT_INIT_LECUN_UNIFORM": 9,
+        "TT_INIT_LECUN_NORMAL": 10,
     },
     "tt_act": {
         "TT_LINEAR": 0,

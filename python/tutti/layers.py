@@ -124,7 +124,7 @@ class Dense(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -195,7 +195,7 @@ class Conv2D(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -274,7 +274,7 @@ class DepthwiseConv2D(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -351,7 +351,7 @@ class SeparableConv2D(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -430,7 +430,7 @@ class Conv2DTranspose(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -513,7 +513,7 @@ class Conv1D(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -596,7 +596,7 @@ class Conv1DTranspose(Layer):
         "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
         "softsign"),
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -661,7 +661,7 @@ class Swiglu(Layer):
     }
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -716,7 +716,7 @@ class Geglu(Layer):
     }
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -1543,7 +1543,7 @@ class Embedding(Layer):
     options = {"width": "int", "vocab": "int", "init": "word", "init_a": "float", "init_b": "float"}
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -1587,7 +1587,7 @@ class Positional(Layer):
     options = {"fixed": "bool", "init": "word", "init_a": "float", "init_b": "float"}
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(

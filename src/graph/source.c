@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const init_names[] = {
-    "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
-    "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", NULL};
+static const char *const init_names[] = {"zeros",         "constant",         "uniform",
+                                         "normal",        "truncated_normal", "glorot_uniform",
+                                         "glorot_normal", "he_uniform",       "he_normal",
+                                         "lecun_uniform", "lecun_normal",     NULL};
 
 static const tt_option feed_attrs[] = {
     {"dtype", TT_OPT_DTYPE, "f32", "element type", offsetof(tti_feed_attr, dtype), 0, 0, NULL},
@@ -54,7 +55,7 @@ static tt_status variable_infer(tt_infer *q)
 {
     const tti_variable_attr *v = q->attr;
     TT_TRY(closed_infer(q));
-    if (v->init < 0 || v->init > TT_INIT_HE_NORMAL)
+    if (v->init < 0 || v->init > TT_INIT_LECUN_NORMAL)
         return TT_FAIL(q->ctx, TT_EINVAL, "%s: initializer %d is unknown", q->name, (int)v->init);
     const char *kind = init_names[v->init];
     bool normal = v->init == TT_INIT_NORMAL || v->init == TT_INIT_TRUNCATED_NORMAL;

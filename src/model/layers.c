@@ -42,9 +42,10 @@ const char *const tti_act_words[] = {
     "silu",   "elu",  "leaky_relu",   "softplus",   "softmax",  "selu",
     "relu6",  "mish", "hard_sigmoid", "hard_swish", "softsign", NULL};
 const char *const tti_padding_words[] = {"valid", "same", NULL};
-const char *const tti_init_words[] = {
-    "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
-    "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", NULL};
+const char *const tti_init_words[] = {"zeros",         "constant",         "uniform",
+                                      "normal",        "truncated_normal", "glorot_uniform",
+                                      "glorot_normal", "he_uniform",       "he_normal",
+                                      "lecun_uniform", "lecun_normal",     NULL};
 
 tt_init tti_init_with_fans(tt_init init, double in, double out)
 {

@@ -31,18 +31,22 @@ static inline tti_draw tti_draw_fans(const tt_init *init, double in, double out)
 {
     tti_draw d = {init->kind, (float)init->a, (float)init->b};
     bool glorot = d.kind == TT_INIT_GLOROT_UNIFORM || d.kind == TT_INIT_GLOROT_NORMAL;
+    bool lecun = d.kind == TT_INIT_LECUN_UNIFORM || d.kind == TT_INIT_LECUN_NORMAL;
     bool normal = d.kind == TT_INIT_NORMAL || d.kind == TT_INIT_TRUNCATED_NORMAL;
     double fan = glorot ? in + out : in;
     if (!(fan >= 1))
         fan = 1;
-    if (d.kind == TT_INIT_GLOROT_UNIFORM || d.kind == TT_INIT_HE_UNIFORM) {
+    double part = lecun ? 1 : 2; // variance times fan
+    if (d.kind == TT_INIT_GLOROT_UNIFORM || d.kind == TT_INIT_HE_UNIFORM ||
+        d.kind == TT_INIT_LECUN_UNIFORM) {
         d.kind = TT_INIT_UNIFORM;
-        d.b = __builtin_sqrtf((float)(6 / fan));
+        d.b = __builtin_sqrtf((float)(3 * part / fan));
         d.a = -d.b;
-    } else if (d.kind == TT_INIT_GLOROT_NORMAL || d.kind == TT_INIT_HE_NORMAL) {
+    } else if (d.kind == TT_INIT_GLOROT_NORMAL || d.kind == TT_INIT_HE_NORMAL ||
+               d.kind == TT_INIT_LECUN_NORMAL) {
         d.kind = TT_INIT_NORMAL;
         d.a = 0;
-        d.b = __builtin_sqrtf((float)(2 / fan));
+        d.b = __builtin_sqrtf((float)(part / fan));
     } else if (d.kind == TT_INIT_UNIFORM && init->a == 0 && init->b == 0) {
         d.b = (float)TTI_INIT_BOUND;
         d.a = -d.b;

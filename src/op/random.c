@@ -16,7 +16,7 @@ static tti_init_fn *const fill[TT_N_ISA] = {
 tt_status tti_init_check(tt_ctx *ctx, const tt_init *init, tt_dtype dtype)
 {
     bool drawn = init->kind != TT_INIT_ZEROS && init->kind != TT_INIT_CONSTANT;
-    if (init->kind < TT_INIT_ZEROS || init->kind > TT_INIT_HE_NORMAL)
+    if (init->kind < TT_INIT_ZEROS || init->kind > TT_INIT_LECUN_NORMAL)
         return TT_FAIL(ctx, TT_EINVAL, "variable: initializer %d is unknown", (int)init->kind);
     if (drawn && !tti_is_float(dtype))
         return TT_FAIL(ctx, TT_EDTYPE, "variable: random initial values need a float type, not %s",

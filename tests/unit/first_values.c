@@ -78,18 +78,20 @@ static tt_model *model_of(tt_ctx *ctx, const row *r, tt_init init)
 TEST(first_values_have_the_fans_of_their_layer)
 {
     for (int i = 0; i < TTI_COUNT(rows); i++) {
-        for (int kind = TT_INIT_GLOROT_UNIFORM; kind <= TT_INIT_HE_NORMAL; kind++) {
+        for (int kind = TT_INIT_GLOROT_UNIFORM; kind <= TT_INIT_LECUN_NORMAL; kind++) {
             const row *r = &rows[i];
             bool is_he = kind >= TT_INIT_HE_UNIFORM, has_init = r->layer[0] != 'a';
             if (!has_init && kind != TT_INIT_GLOROT_UNIFORM)
                 continue;
-            bool is_uniform = kind == TT_INIT_GLOROT_UNIFORM || kind == TT_INIT_HE_UNIFORM;
+            bool is_uniform = kind == TT_INIT_GLOROT_UNIFORM || kind == TT_INIT_HE_UNIFORM ||
+                              kind == TT_INIT_LECUN_UNIFORM;
             tt_ctx *ctx = test_ctx();
             tt_model *m = model_of(ctx, r, (tt_init){(tt_init_kind)kind, 0, 0});
             char name[64];
             snprintf(name, sizeof(name), "l.%s", r->weight);
             spread s = spread_of(m, name);
-            double want = sqrt(2 / (is_he ? r->in : r->in + r->out));
+            double part = kind >= TT_INIT_LECUN_UNIFORM ? 1 : 2;
+            double want = sqrt(part / (is_he ? r->in : r->in + r->out));
             double bound = is_uniform ? want * sqrt(3.0) : want * 6;
             ck_assert_msg(fabs(s.deviation - want) < 0.06 * want && s.most < bound * 1.000001,
                           "%s %s, initializer %d: deviation %.4f, up to %.4f; fans %g and %g give "
@@ -190,7 +192,7 @@ TEST(first_values_that_cannot_be_meant)
         {{TT_INIT_TRUNCATED_NORMAL, 0, NAN}, "init truncated_normal has standard deviation nan"},
         {{TT_INIT_CONSTANT, 0, 1}, "init constant takes one number, and got 0 and 1"},
         {{TT_INIT_HE_NORMAL, 0.1, 0}, "init he_normal takes no numbers, and got 0.1 and 0"},
-        {{(tt_init_kind)9, 0, 0}, "is unknown"},
+        {{(tt_init_kind)99, 0, 0}, "is unknown"},
         {{(tt_init_kind)-1, 0, 0}, "is unknown"},
     };
     for (int i = 0; i < TTI_COUNT(cases); i++) {

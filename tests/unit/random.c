@@ -26,6 +26,7 @@ static const tt_init kinds[] = {
     {TT_INIT_ZEROS, 0, 0},         {TT_INIT_CONSTANT, 0.3, 0},       {TT_INIT_UNIFORM, -1, 3},
     {TT_INIT_NORMAL, 1, 2},        {TT_INIT_TRUNCATED_NORMAL, 1, 2}, {TT_INIT_GLOROT_UNIFORM, 0, 0},
     {TT_INIT_GLOROT_NORMAL, 0, 0}, {TT_INIT_HE_UNIFORM, 0, 0},       {TT_INIT_HE_NORMAL, 0, 0},
+    {TT_INIT_LECUN_UNIFORM, 0, 0}, {TT_INIT_LECUN_NORMAL, 0, 0},
 };
 
 static void fill(tt_ctx *ctx, int isa, tt_init init, tt_shape shape, int64_t begin, int64_t end,
@@ -231,10 +232,13 @@ TEST(init_counts_fans)
         {TT_INIT_GLOROT_UNIFORM, TT_SHAPE(5, 5, 16, 100), sqrt(6.0 / (25 * 116))},
         {TT_INIT_HE_NORMAL, TT_SHAPE(5, 5, 16, 100), sqrt(2.0 / 400)},
         {TT_INIT_GLOROT_NORMAL, TT_SHAPE(N), sqrt(2.0 / (2.0 * N))},
+        {TT_INIT_LECUN_UNIFORM, TT_SHAPE(100, 400), sqrt(3.0 / 100)},
+        {TT_INIT_LECUN_NORMAL, TT_SHAPE(5, 5, 16, 100), sqrt(1.0 / 400)},
     };
     for (int i = 0; i < TTI_COUNT(cases); i++) {
-        bool uniform =
-            cases[i].kind == TT_INIT_GLOROT_UNIFORM || cases[i].kind == TT_INIT_HE_UNIFORM;
+        bool uniform = cases[i].kind == TT_INIT_GLOROT_UNIFORM ||
+                       cases[i].kind == TT_INIT_HE_UNIFORM ||
+                       cases[i].kind == TT_INIT_LECUN_UNIFORM;
         fill(ctx, 0, (tt_init){cases[i].kind, 0, 0}, cases[i].shape, 0, N, x);
         moments(&mean, &dev, &most);
         CHECK_NEAR(uniform ? most : dev, cases[i].want, 0.02 * cases[i].want);

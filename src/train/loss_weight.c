@@ -45,10 +45,12 @@ tt_status tti_class_weights(tt_ctx *ctx, const tt_loss *l, const char *output, i
                            "%s: class_weight: '%.*s' is not a class and its weight, as in 3=2.5",
                            kind, length, s);
         if (at < 0 || at >= n)
-            return TT_FAIL(ctx, TT_EINVAL,
-                           "%s: class_weight: '%.*s': there is no class %lld; output '%s' has the "
-                           "classes 0 to %lld",
-                           kind, length, s, (long long)at, output, (long long)(n - 1));
+            return TT_FAIL(
+                ctx, TT_EINVAL,
+                "%s: class_weight: '%.*s': there is no class %lld; output '%.*s' has the "
+                "classes 0 to %lld",
+                kind, length, s, (long long)at, (int)strcspn(output, "/"), output,
+                (long long)(n - 1));
         if (!(value >= 0 && value <= 1e30))
             return TT_FAIL(ctx, TT_EINVAL, "%s: class_weight: '%.*s': a weight must be 0 to 1e30",
                            kind, length, s);

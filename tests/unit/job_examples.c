@@ -24,7 +24,7 @@ static void expect_stable(tt_job *j, tt_ctx *ctx)
 static const char *const examples[] = {
     "digits",       "finetune", "mnist_cnn",  "source_gpt", "csv_regression",    "shakespeare_gpt",
     "cifar_resnet", "mirrored", "accumulate", "pipeline",   "replicas_of_split", "split",
-    "recompute",    "too_big"};
+    "recompute",    "too_big",  "imbalanced"};
 #define N_EXAMPLES ((int)(sizeof(examples) / sizeof(examples[0])))
 
 // The repository's root: tests run from it.

@@ -343,7 +343,8 @@ static void check_refused(tt_loss l, const char *message)
 TEST(bad_options_of_losses_are_named)
 {
     check_refused((tt_loss){.kind = TT_CROSS_ENTROPY, .class_weight = "0=1, 4=2"},
-                  "cross_entropy: class_weight: '4=2': there is no class 4; output 'out");
+                  "cross_entropy: class_weight: '4=2': there is no class 4; output 'out' has the "
+                  "classes 0 to 3");
     check_refused((tt_loss){.kind = TT_CROSS_ENTROPY, .class_weight = "-1=1"},
                   "has the classes 0 to 3");
     check_refused((tt_loss){.kind = TT_BINARY_CROSS_ENTROPY, .class_weight = "2=1"},

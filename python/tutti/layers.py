@@ -1644,7 +1644,7 @@ class LSTM(Layer):
     }
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -1711,7 +1711,7 @@ class GRU(Layer):
     }
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(
@@ -1778,7 +1778,7 @@ class RNN(Layer):
     }
     choices = {
         "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
-        "glorot_normal", "he_uniform", "he_normal"),
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
     }
 
     def __init__(

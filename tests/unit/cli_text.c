@@ -73,7 +73,7 @@ TEST(lists_of_names_are_whole)
         ck_assert_msg(strcspn(s, "\n") <= 120, "%s", s);
     CHECK_INT(command_run("train small.yaml --set model.1.dense.init=zzzzqqq"), 3);
     CHECK_HAS(command_err, "'zzzzqqq' is not one of zeros, constant, ");
-    CHECK_HAS(command_err, "he_uniform, he_normal\n");
+    CHECK_HAS(command_err, "lecun_uniform,\n  lecun_normal\n");
 }
 
 TEST(a_short_step_has_its_time)

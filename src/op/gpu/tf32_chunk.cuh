@@ -79,8 +79,9 @@ __device__ static inline int tf32_clip(int64_t n, int most)
 
 /*
  * Copies tiles of R rows from row on, of rows, by 32 terms. ld: from one row, or one k, to the
- * next; below TTI_TF32_LD, so that places within a tile, of 128 rows at most, fit 32 bits. What a thread copies lies at the same places of every tile, which begin() finds. Rows past
- * the last are copies of it: nobody reads their sums.
+ * next; below TTI_TF32_LD, so that places within a tile, of 128 rows at most, fit 32 bits. What a
+ * thread copies lies at the same places of every tile, which begin() finds. Rows past the last are
+ * copies of it: nobody reads their sums.
  */
 template <int R, bool BY_K, int V, int THREADS> struct tf32_copier {
     static const int inner = (BY_K ? TF32_K : R) / V, apart = THREADS / inner,

@@ -1,6 +1,6 @@
 /*
- * verify_layout_changes.c - changes to how the values of a plan lie on its mesh, each of which breaks
- * a rule (verify_changes.h).
+ * verify_layout_changes.c - changes to how the values of a plan lie on its mesh, each of which
+ * breaks a rule (verify_changes.h).
  */
 #include "../test.h"
 #include "device/device.h"

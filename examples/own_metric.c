@@ -1,30 +1,34 @@
 /*
- * own_metric.c - a metric and callbacks of the program: two inputs, R squared as a metric, the
- * learning rate shown as epochs begin, progress as the command shows it.
+ * own_metric.c - a metric and callbacks of the program: two inputs, the explained
+ * variance as a metric, the learning rate shown as epochs begin, progress as the command shows it.
  */
 #include <stdio.h>
 #include <tutti/tutti.h>
 
 #define COUNT 512
 
-// The sums that R squared needs, over the rows of a batch.
-static tt_status r2_build(void *user, tt_graph *g, const tt_metric_inputs *in, tt_tensor **states)
+// The sums that the explained variance needs, over the rows of a batch.
+static tt_status build(void *user, tt_graph *g, const tt_metric_inputs *in, tt_tensor **states)
 {
     (void)user;
-    states[0] = tt_sum(g, tt_square(g, tt_sub(g, in->output, in->target)));
-    states[1] = tt_sum(g, in->target);
-    states[2] = tt_sum(g, tt_square(g, in->target));
-    states[3] = tt_sum(g, tt_broadcast(g, tt_scalar(g, 1), in->target));
+    tt_tensor *error = tt_sub(g, in->output, in->target);
+    states[0] = tt_sum(g, error);
+    states[1] = tt_sum(g, tt_square(g, error));
+    states[2] = tt_sum(g, in->target);
+    states[3] = tt_sum(g, tt_square(g, in->target));
+    states[4] = tt_sum(g, tt_broadcast(g, tt_scalar(g, 1), in->target));
     return TT_OK;
 }
 
-// R squared from the sums over all records.
-static double r2_value(void *user, const double *const *sums, const int64_t *sizes)
+// 1 - variance of the errors / variance of the targets, from the sums over all records.
+static double value(void *user, const double *const *sums, const int64_t *sizes)
 {
     (void)user;
     (void)sizes;
-    double error = sums[0][0], sum = sums[1][0], squares = sums[2][0], n = sums[3][0];
-    return 1 - error / (squares - sum * sum / n);
+    double n = sums[4][0];
+    double errors = sums[1][0] - sums[0][0] * sums[0][0] / n;
+    double targets = sums[3][0] - sums[2][0] * sums[2][0] / n;
+    return 1 - errors / targets;
 }
 
 // Called before each epoch.
@@ -58,7 +62,7 @@ int main(void)
     tt_layer_dense(model, .units = 1);
 
     tt_compile(model, .loss = TT_MSE, .optimizer = tt_adam(.lr = 0.05, .schedule = tt_cosine()),
-               .own_metrics = {tt_metric(.name = "r2", .build = r2_build, .value = r2_value)});
+               .own_metrics = {tt_metric(.name = "explained", .build = build, .value = value)});
     int epochs = 0;
     tt_fit(model, data, .epochs = 16, .progress = stdout,
            .callbacks = {tt_callback(TT_AT_EPOCH_BEGIN, 4, before_epoch, &epochs)});

@@ -12,13 +12,29 @@ SHAPES = {"Dense": ((5,), (7,)), "Conv2D": ((9, 9, 2), None), "DepthwiseConv2D":
           "Attention": ((6, 4), (6, 4)), "TransformerBlock": ((6, 4), (6, 4)),
           "MaxPool2D": ((8, 8, 2), (4, 4, 2)), "AvgPool2D": ((8, 8, 2), (4, 4, 2)),
           "GlobalAvgPool2D": ((8, 8, 2), (2,)), "GlobalMaxPool2D": ((8, 8, 2), (2,)),
-          "Reshape": ((6,), (2, 3)), "Permute": ((2, 3), (3, 2)), "Flatten": ((2, 3), (6,))}
+          "Reshape": ((6,), (2, 3)), "Permute": ((2, 3), (3, 2)), "Flatten": ((2, 3), (6,)),
+          "Glu": ((6,), (3,)), "Swiglu": ((5,), (5,)), "Geglu": ((5,), (5,)), "Repeat": ((5,), (3, 5)),
+          "ZeroPad": ((4, 4, 2), (6, 6, 2)), "Crop": ((4, 4, 2), (2, 2, 2)),
+          "Upsample1D": ((4, 2), (8, 2)), "Upsample2D": ((4, 4, 2), (8, 8, 2)),
+          "PixelShuffle": ((4, 4, 8), (8, 8, 2)), "PixelUnshuffle": ((4, 4, 2), (2, 2, 8)),
+          "SpatialDropout": ((4, 4, 2), (4, 4, 2)), "GroupNorm": ((4, 4, 4), (4, 4, 4)),
+          "InstanceNorm": ((4, 4, 2), (4, 4, 2)), "Conv1D": ((9, 2), None),
+          "Conv1DTranspose": ((5, 2), None), "Conv2DTranspose": ((5, 5, 2), None),
+          "SeparableConv2D": ((9, 9, 2), None), "MaxPool1D": ((8, 2), (4, 2)),
+          "AvgPool1D": ((8, 2), (4, 2)), "GlobalAvgPool1D": ((8, 2), (2,)),
+          "GlobalMaxPool1D": ((8, 2), (2,)), "AdaptiveAvgPool2D": ((7, 5, 2), (3, 3, 2)),
+          "AdaptiveMaxPool2D": ((7, 5, 2), (3, 3, 2)), "LSTM": ((6, 4), (6, 3)),
+          "GRU": ((6, 4), (6, 3)), "RNN": ((6, 4), (6, 3))}
+JOINS = ("Add", "Concat", "Multiply", "Subtract", "Average", "Maximum", "Minimum", "Dot")
 ARGUMENTS = {"Dense": (7,), "Conv2D": (3,), "MLP": ([4, 2],), "Attention": (2,),
              "TransformerBlock": (2,), "Reshape": ((2, 3),), "Permute": ([1, 0],),
-             "Activation": ("tanh",), "Dropout": (0.5,), "ResNet": (18,)}
+             "Activation": ("tanh",), "Dropout": (0.5,), "ResNet": (18,), "Repeat": (3,),
+             "Swiglu": (8,), "Geglu": (8,), "ZeroPad": (1,), "Crop": (1,), "Conv1D": (3,),
+             "Conv1DTranspose": (3,), "Conv2DTranspose": (3,), "SeparableConv2D": (3,),
+             "AdaptiveAvgPool2D": (3,), "AdaptiveMaxPool2D": (3,), "LSTM": (3,), "GRU": (3,), "RNN": (3,)}
 WORDS = {"Embedding": {"vocab": 11, "width": 4}, "ResNet": {"width": 4, "small": True},
          "GPT": {"vocab": 11, "layers": 1, "heads": 2, "width": 8},
-         "Residual": {"layers": [tutti.Dense(5)]}}
+         "Residual": {"layers": [tutti.Dense(5)]}, "GroupNorm": {"groups": 2}}
 KINDS = sorted(n for n in tutti.layers.__all__
                if isinstance(getattr(tutti.layers, n), type) and getattr(tutti.layers, n).kind)
 
@@ -28,7 +44,7 @@ def test_every_layer(name):
     layer = getattr(tutti, name)(*ARGUMENTS.get(name, ()), **WORDS.get(name, {}))
     shape, out = SHAPES.get(name, ((5,), None))
     dtype = "i32" if name in ("Embedding", "GPT") else "f32"
-    if name in ("Add", "Concat"):
+    if name in JOINS:
         x = tutti.Input(shape)
         model = tutti.Model(x, layer([tutti.Dense(5)(x), x]))
     else:

@@ -41,7 +41,7 @@ typedef struct carried {
 typedef struct proxy {
     int listener[4], port[4], n; // of control and data of two ranks
     carried *pair[PAIRS];
-    double delay;           // seconds
+    _Atomic double delay;   // seconds
     _Atomic bool is_lossy;  // now and then something waits for 200 ms, as after a lost packet
     _Atomic bool is_frozen; // nothing goes on
     _Atomic bool is_shut;   // nobody connects
@@ -375,10 +375,10 @@ static void sum_and_stay(world_job *j, int rank, tt_ctx *ctx)
 TEST(world_goodbyes_arrive_before_their_links_are_closed)
 {
     static behind b;
-    b.p.delay = 0.2;
     b.p.forgets = true;
-    b.j.tasks.loss_ms = 2000;
+    b.j.tasks.loss_ms = 1500;
     start(&b, sum_and_stay);
+    b.p.delay = 0.1;
     end(&b, TT_OK);
     CHECK_INT(b.j.ranks[0].stage, 200);
 }

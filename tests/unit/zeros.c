@@ -253,7 +253,7 @@ TEST(optimizers_have_the_zeros_they_are_given)
         const tti_optimizer_def *def = tti_optimizer_at(i);
         for (const tt_option *row = def->options; row->type != TT_OPT_END; row++) {
             char text[128], where[64];
-            if (!is_number(row))
+            if (!is_number(row) || row->min > 0) // zero is out of bounds, which is tried elsewhere
                 continue;
             snprintf(where, sizeof(where), "%s.%s", def->name, row->name);
             snprintf(text, sizeof(text), "{%s: {%s: 0}}", def->name, row->name);

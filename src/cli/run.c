@@ -44,7 +44,7 @@ static bool is_executable(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-// Is it a command of $PATH, or an executable file, and not a job file?
+// Is it a command of $PATH, an executable file or Python, and not a job file?
 static bool is_program(const char *word)
 {
     const char *end = strrchr(word, '.'), *path = getenv("PATH");
@@ -55,6 +55,8 @@ static bool is_program(const char *word)
         return is_executable(word);
     if (access(word, F_OK) == 0)
         return false; // a file here, which a shell would not run by that name
+    if (strncmp(word, "python", 6) == 0)
+        return true; // perhaps only on the machines, or in the image, where it is to run
     for (size_t n; path != NULL && *path != '\0'; path += n + (path[n] == ':')) {
         n = strcspn(path, ":");
         if (snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, word) < (int)sizeof(file) &&

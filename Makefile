@@ -171,8 +171,10 @@ EMU_SRC   := $(wildcard tests/emu/*.cpp)
 EMU_OBJ   := $(CUDA_SRC:%.cu=$(B)/emu/%.o) $(EMU_SRC:%.cpp=$(B)/emu/%.o)
 EMU_SO    := $(B)/libtutti-cuda-emu.so
 EMU_OPT_release := -O1 -g1 # -O2 compiles 25 s longer and runs 3 % faster
+# A fused multiply-add as one instruction where this processor has it: the same bits as libm's call.
+EMU_FMA   := $(if $(shell grep -m 1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma)
 EMU_FLAGS  = -std=c++17 -DTTI_EMU -D_GNU_SOURCE -Itests/emu -Iinclude -Isrc -ffp-contract=off -fPIC \
-             -fvisibility=hidden -fpermissive -w $(or $(EMU_OPT_$(CONFIG)),$(CFLAGS_$(CONFIG)))
+             -fvisibility=hidden -fpermissive -w $(EMU_FMA) $(or $(EMU_OPT_$(CONFIG)),$(CFLAGS_$(CONFIG)))
 
 # A rule-breaking build compiles some of the sources its rule is in and takes the rest from release.
 ifneq ($(BREAK),)

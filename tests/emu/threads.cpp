@@ -9,6 +9,7 @@
  */
 #include "emu.h"
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
@@ -78,6 +79,9 @@ struct thread {
     unsigned *present; //
     int any, every, count;
 };
+struct warp {
+    unsigned alive, waits; // lanes that have not ended; lanes at a meeting point of lanes
+};
 struct state {
     const std::function<void()> *body;
     int n;       // threads of the block
@@ -88,6 +92,7 @@ struct state {
     fiber *running;
     context caller;
     std::vector<thread> threads;
+    std::vector<warp> warps;
     std::vector<fiber *> idle;
     std::vector<int> ready; // a queue
     size_t first_ready;
@@ -165,12 +170,15 @@ static void finish_barrier(int but)
 static bool try_warp(int t, int but)
 {
     int base = t & ~31;
+    warp &w = B.warps[(size_t)(t / 32)];
     const thread &me = B.threads[(size_t)t];
     unsigned present = 0, mask = me.mask;
     emu_kind kind = me.kind;
-    uint64_t all[32];
+    uint64_t all[32] = {};
+    if ((mask & w.alive & ~w.waits) != 0) // most often: some have still to come
+        return false;
     for (int i = 0; i < 32; i++) {
-        if (!(mask >> i & 1) || base + i >= B.n || B.threads[(size_t)(base + i)].is_done)
+        if (!((mask & w.alive) >> i & 1))
             continue;
         const thread &h = B.threads[(size_t)(base + i)];
         if (!h.waits || h.kind != kind || h.mask != mask)
@@ -178,13 +186,12 @@ static bool try_warp(int t, int but)
         present |= 1u << i;
         all[i] = h.value;
     }
+    w.waits &= ~present;
     for (int i = 0; i < 32; i++) {
         if (!(present >> i & 1))
             continue;
         thread &h = B.threads[(size_t)(base + i)];
-        for (int k = 0; k < 32; k++)
-            if (present >> k & 1)
-                h.all[k] = all[k];
+        memcpy(h.all, all, sizeof(all));
         *h.present = present;
         h.waits = false;
         if (base + i != but)
@@ -197,6 +204,7 @@ static void end_thread()
 {
     int t = B.now;
     B.threads[(size_t)t].is_done = true;
+    B.warps[(size_t)(t / 32)].alive &= ~(1u << (t & 31));
     B.n_done++;
     if (B.n_waits > 0 && B.n_waits == B.n - B.n_done)
         finish_barrier(-1);
@@ -261,6 +269,7 @@ void emu_warp_wait(emu_kind kind, unsigned mask, uint64_t value, uint64_t all[32
     me.all = all;
     me.present = present;
     me.waits = true;
+    B.warps[(size_t)(B.now / 32)].waits |= 1u << (B.now & 31);
     if (!(mask >> (B.now & 31) & 1))
         B.error = "a lane is not in the mask it waits with";
     if (!try_warp(B.now, B.now))
@@ -277,6 +286,8 @@ static void run_block()
     B.error = nullptr;
     for (int t = 0; t < B.n; t++)
         B.threads[(size_t)t].is_done = B.threads[(size_t)t].waits = false;
+    for (int t = 0; t < B.n; t += 32)
+        B.warps[(size_t)(t / 32)] = {B.n - t < 32 ? (1u << (B.n - t)) - 1 : ~0u, 0};
     B.running = fiber_take();
     context_swap(&B.caller, &B.running->at);
     if (B.n_done == B.n)
@@ -301,6 +312,8 @@ cudaError_t emu_run_grid(dim3 grid, dim3 block, size_t shared, const std::functi
     B.error = nullptr;
     if (B.threads.size() < (size_t)B.n)
         B.threads.resize((size_t)B.n);
+    if (B.warps.size() < ((size_t)B.n + 31) / 32)
+        B.warps.resize(((size_t)B.n + 31) / 32);
     for (int t = 0; t < B.n; t++)
         B.threads[(size_t)t].index = {(unsigned)t % block.x, (unsigned)t / block.x % block.y,
                                       (unsigned)t / block.x / block.y};

@@ -54,7 +54,9 @@ struct tt_ctx {
     // Settings.
     uint64_t seed;
     int n_threads;
-    int n_beside;            // threads of the job's other processes on the same cores
+    int n_beside; // threads of the job's other processes on the same cores
+    int gpu_turn,
+        n_gpu_sharers;       // among the processes that divide the GPUs of a host; 0: one does not
     bool no_capture;         // plans of devices with streams are walked every time
     int64_t deadline_ms;     // net/timeout.h
     _Atomic uint64_t pulse;  // grows with what gets on outside of runs, for others that wait

@@ -37,7 +37,8 @@ static tt_model *next(placer *p)
     if (p->way->tasks != NULL && !p->way->is_local) {
         for (; d >= matrix_share(p->way, p->way->tasks->n, task); task++)
             d -= matrix_share(p->way, p->way->tasks->n, task);
-        snprintf(device, sizeof(device), "/job:worker/task:%d/cpu:%d", task, d);
+        snprintf(device, sizeof(device), "/job:worker/task:%d/%.*s:%d", task, type == NULL ? 3 : n,
+                 type == NULL ? "cpu" : type, d);
     } else {
         snprintf(device, sizeof(device), "%.*s:%d", type == NULL ? 3 : n,
                  type == NULL ? "cpu" : type, d);

@@ -125,6 +125,20 @@ static spread next_spread(const cli_args *args, const matrix_way *way, spread la
     return (spread){more ? last.processes + 1 : 0, "shm"};
 }
 
+/*
+ * A GPU cannot be used on both sides of a fork: where there are processes to fork, it is opened in
+ * those alone.
+ */
+static void run_alone(const cli_args *args, const matrix_model *model, const matrix_way *way,
+                      const char *hashes, matrix_result *out)
+{
+    bool forks = args->processes > 1 && way->device != NULL && strncmp(way->device, "gpu", 3) == 0;
+    if (forks)
+        matrix_run_job(model, way, 1, "shm", out);
+    else
+        matrix_run(model, way, hashes, out);
+}
+
 static void run_model(const cli_args *args, const matrix_model *model, tally *t)
 {
     matrix_result one[MATRIX_MAX_LANES + 1];
@@ -139,12 +153,12 @@ static void run_model(const cli_args *args, const matrix_model *model, tally *t)
         if (!has[way.lanes]) {
             matrix_way reference = matrix_reference(way.lanes);
             reference.device = args->devices;
-            matrix_run(model, &reference, NULL, &one[way.lanes]);
+            run_alone(args, model, &reference, NULL, &one[way.lanes]);
             has[way.lanes] = true;
         }
         for (spread over = {1, "shm"}; over.processes > 0; over = next_spread(args, &way, over)) {
             if (over.processes == 1)
-                matrix_run(model, &way, args->hashes, &r);
+                run_alone(args, model, &way, args->hashes, &r);
             else
                 matrix_run_job(model, &way, over.processes, over.transport, &r);
             bool same = matrix_same(&r, &one[way.lanes]) &&
@@ -171,9 +185,6 @@ int cli_same_bits(const cli_args *args)
     if (args->processes > MATRIX_MOST_TASKS)
         return cli_usage("tutti bench same-bits: --processes is %lld; the limit is %d",
                          (long long)args->processes, MATRIX_MOST_TASKS);
-    if (args->processes > 1 && args->devices != NULL && strncmp(args->devices, "cpu", 3) != 0)
-        return cli_usage("tutti bench same-bits: --processes works with CPUs only, not with %s",
-                         args->devices);
     if (!args->json)
         printf("%3s  %-5s %-5s %-20s %2s %-36s %-16s %8s\n", "way", "model", "rule", "strategy",
                "on", " options", "weights", "ms");

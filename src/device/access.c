@@ -53,12 +53,21 @@ tt_status tti_device_copy(tti_device *to, void *dst, tti_device *from, const voi
 
 bool tti_device_can_read(const tti_device *d, const tti_device *other)
 {
-    if (d->task != other->task && !tti_set_has(&d->near, other->task))
-        return false;
-    if (d == other || (d->backend->host_memory && other->backend->host_memory))
+    bool is_host = d->backend->host_memory && other->backend->host_memory;
+    if (d->task != other->task && !(is_host && tti_set_has(&d->near, other->task)))
+        return false; // memory of GPUs is that of their process
+    if (d == other || is_host)
         return true;
     return d->backend->can_read != NULL && d->backend == other->backend &&
            d->backend->can_read(d, other);
+}
+
+tti_device *tti_first_gpu(const tt_ctx *ctx)
+{
+    for (int i = 0; i < ctx->top.n_devices; i++)
+        if (tti_has_streams(ctx->top.devices[i]) && !ctx->top.devices[i]->is_away)
+            return ctx->top.devices[i];
+    return NULL;
 }
 
 int tti_arithmetic_of(const tt_ctx *ctx)
@@ -95,9 +104,7 @@ void tti_bits_of(const tt_ctx *ctx, char out[TTI_BITS_TEXT])
 
 void *tti_staging_alloc(tt_ctx *ctx, size_t bytes)
 {
-    tti_device *by = NULL;
-    for (int i = 0; i < ctx->top.n_devices && by == NULL; i++)
-        by = tti_has_streams(ctx->top.devices[i]) ? ctx->top.devices[i] : NULL;
+    tti_device *by = tti_first_gpu(ctx);
     char *block = by == NULL ? NULL : by->backend->streams->pinned(by, bytes + HEAD);
     if (block == NULL) {
         by = NULL;

@@ -16,6 +16,8 @@ void tti_devices_describe(const tt_ctx *ctx, tti_device_desc *out)
                                    .is_crowded = d->is_crowded,
                                    .limit = d->limit};
         memcpy(out[i].type, d->full.type, sizeof(d->full.type));
+        if (d->backend->bits != NULL)
+            d->backend->bits(d->card, out[i].bits, sizeof(out[i].bits));
         memcpy(out[i].physical, d->physical, sizeof(d->physical));
     }
 }
@@ -28,13 +30,20 @@ static void name_device(tti_device *d, bool has_jobs)
     snprintf(d->name + n, sizeof(d->name) - (size_t)n, "%.4s:%d", d->full.type, d->full.index);
 }
 
+static bool is_gpu(const tti_device_desc *t)
+{
+    return strncmp(t->type, "gpu", sizeof(t->type)) == 0;
+}
+
+// Plans for GPUs of others are made with a GPU of this process, which is of the same kind.
 static tti_device *make_away(tt_ctx *ctx, const tti_device_desc *t)
 {
-    tti_device *d = tti_calloc(ctx, 1, sizeof(*d));
+    tti_device *d = tti_calloc(ctx, 1, sizeof(*d)), *like = is_gpu(t) ? tti_first_gpu(ctx) : NULL;
     if (d == NULL)
         return NULL;
     *d = (tti_device){.ctx = ctx,
-                      .backend = &tti_backend_cpu,
+                      .state = like != NULL ? like->state : NULL,
+                      .backend = like != NULL ? like->backend : &tti_backend_cpu,
                       .is_away = true,
                       .card = t->card,
                       .n_threads = t->n_threads,
@@ -62,15 +71,55 @@ tt_status tti_processes_check(tt_ctx *ctx, const tti_process_info *of, int *most
     return TT_OK;
 }
 
-// The devices of rank r.
-static tt_status check_devices(tt_ctx *ctx, const tti_process_info *of, const tti_device_desc *d)
+// The first GPU of rank r; NULL: it has none.
+static const tti_device_desc *gpu_of(const tti_process_info *of, const tti_device_desc *d)
 {
     for (int i = 0; i < of->n_devices; i++)
-        if (strncmp(d[i].type, "cpu", sizeof(d[i].type)) != 0)
-            return TT_FAIL(ctx, TT_EUNSUPPORTED,
-                           "%s has %.15s:%d: a job with several processes can use CPUs only, so "
-                           "far; one process can use several GPUs",
-                           of->name, d[i].type, d[i].index);
+        if (is_gpu(&d[i]))
+            return &d[i];
+    return NULL;
+}
+
+/*
+ * All devices are CPUs, or all are GPUs of one kind: each process makes the plans of all, and the
+ * bits depend on model and libraries. All processes find the same here.
+ */
+static tt_status check_gpus(tt_ctx *ctx, const tti_process_info *of, const tti_device_desc *devices,
+                            int stride)
+{
+    const tti_device_desc *first = gpu_of(&of[0], devices);
+    for (int r = 0; r < ctx->top.n_tasks; r++) {
+        const tti_device_desc *d = &devices[(size_t)r * (size_t)stride], *gpu = gpu_of(&of[r], d);
+        if ((gpu == NULL) != (first == NULL))
+            return TT_FAIL(ctx, TT_EINVAL,
+                           "%s has GPUs and %s has none: give all processes of the job GPUs, or "
+                           "all CPUs only",
+                           of[gpu == NULL ? 0 : r].name, of[gpu == NULL ? r : 0].name);
+        for (int i = 0; first != NULL && i < of[r].n_devices; i++) {
+            if (!is_gpu(&d[i]))
+                return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                               "%s has CPUs and GPUs: the processes of a job use GPUs only, or "
+                               "CPUs only; one process can use both",
+                               of[r].name);
+            if (strcmp(d[i].bits, first->bits) != 0)
+                return TT_FAIL(ctx, TT_EINVAL,
+                               "the GPUs of the job differ: %s has %.200s, %s has %.200s; use GPUs "
+                               "of one model, with the same driver libraries",
+                               of[0].name, first->bits, of[r].name, d[i].bits);
+        }
+    }
+    return TT_OK;
+}
+
+// The devices of rank r.
+static tt_status check_devices(tt_ctx *ctx, const tti_process_info *of, tti_device_desc *d)
+{
+    for (int i = 0; i < of->n_devices; i++) {
+        d[i].bits[sizeof(d[i].bits) - 1] = '\0';
+        if (!is_gpu(&d[i]) && strncmp(d[i].type, "cpu", sizeof(d[i].type)) != 0)
+            return TT_FAIL(ctx, TT_EPEER, "%s has a device of unknown kind %.15s", of->name,
+                           d[i].type);
+    }
     return TT_OK;
 }
 
@@ -114,7 +163,7 @@ static tt_status list_devices(tt_ctx *ctx, const tti_process_info *of, int r,
         d->full = *name;
         d->full.replica = 0;
         d->full.index = devices[i].index;
-        snprintf(d->full.type, sizeof(d->full.type), "cpu");
+        snprintf(d->full.type, sizeof(d->full.type), "%s", is_gpu(&devices[i]) ? "gpu" : "cpu");
         name_device(d, has_jobs);
         joined->devices[(*n)++] = d;
     }
@@ -122,7 +171,7 @@ static tt_status list_devices(tt_ctx *ctx, const tti_process_info *of, int r,
 }
 
 // The devices of all in place of this process's; names has room for one per process.
-static tt_status list_all(tt_ctx *ctx, const tti_process_info *of, const tti_device_desc *devices,
+static tt_status list_all(tt_ctx *ctx, const tti_process_info *of, tti_device_desc *devices,
                           int stride, tt_device_name *names)
 {
     bool has_jobs = false;
@@ -131,6 +180,7 @@ static tt_status list_all(tt_ctx *ctx, const tti_process_info *of, const tti_dev
         TT_TRY(check_devices(ctx, &of[r], &devices[(size_t)r * (size_t)stride]));
         total += of[r].n_devices;
     }
+    TT_TRY(check_gpus(ctx, of, devices, stride));
     TT_TRY(read_names(ctx, of, names, &has_jobs));
     tti_topology joined = ctx->top;
     TT_TRY(tti_topology_room(ctx, &joined, total));
@@ -147,7 +197,7 @@ static tt_status list_all(tt_ctx *ctx, const tti_process_info *of, const tti_dev
     return st;
 }
 
-tt_status tti_devices_join(tt_ctx *ctx, const tti_process_info *of, const tti_device_desc *devices,
+tt_status tti_devices_join(tt_ctx *ctx, const tti_process_info *of, tti_device_desc *devices,
                            int stride)
 {
     TTI_ASSERT(ctx->top.n_devices == of[ctx->top.task].n_devices);

@@ -114,15 +114,30 @@ static tt_status parse_item(tt_ctx *ctx, const char *list, char *item, spec *out
     return at == NULL ? TT_OK : parse_limit(ctx, list, at + 1, out);
 }
 
-// The GPUs there are; without any, what stands for them.
+bool tti_devices_are_all(const char *list)
+{
+    return list != NULL && (strcmp(list, "all") == 0 || strcmp(list, "gpu:all") == 0);
+}
+
+// The GPUs there are, or this process's share of them; without any, what stands for them. NULL:
+// recorded.
 static char *all_gpus(tt_ctx *ctx, const char *without)
 {
     char why[256];
-    int n = tti_backend_cuda.count(why, sizeof(why));
+    int n = tti_backend_cuda.count(why, sizeof(why)), turns = TTI_MAX(1, ctx->n_gpu_sharers);
+    if (n > 0 && n < turns) {
+        (void)TT_FAIL(ctx, TT_EINVAL,
+                      "%d processes of the job are on a host with %d GPU%s: start one process per "
+                      "GPU or fewer, or let them share one with --devices gpu:0",
+                      turns, n, n == 1 ? "" : "s");
+        return NULL;
+    }
+    int first = ctx->gpu_turn * n / turns, end = (ctx->gpu_turn + 1) * n / turns;
     tti_text t = {.ctx = ctx};
-    tti_text_add(&t, "%s", n > 0 ? "gpu:0" : without);
-    for (int i = 1; i < n; i++)
-        tti_text_add(&t, ",gpu:%d", i);
+    if (n == 0)
+        tti_text_add(&t, "%s", without);
+    for (int i = first; i < end; i++)
+        tti_text_add(&t, "%sgpu:%d", i == first ? "" : ",", i);
     return tti_text_take(&t);
 }
 
@@ -162,7 +177,7 @@ static tt_status parse_list(tt_ctx *ctx, const char *list, spec **specs, int *n)
     else
         items = tti_strdup(ctx, list);
     if (items == NULL)
-        return TT_ENOMEM;
+        return tt_status_of(ctx) != TT_OK ? tt_status_of(ctx) : TT_ENOMEM;
     size_t most = 1;
     for (const char *c = items; *c != '\0'; c++)
         most += *c == ',';

@@ -126,6 +126,8 @@ extern const tti_backend *const tti_backends[];
 size_t tti_machine_memory(bool *is_group);
 size_t tti_cgroup_memory(const char *root); // that of its group, files being below root; 0: none
 
+// Does a list ask for all GPUs? Processes of a host that see the same ones then share them.
+bool tti_devices_are_all(const char *list);
 // Opens the devices of "cpu:0*2@512MiB,cpu:1" on ctx; on failure none is open.
 tt_status tti_devices_open(tt_ctx *ctx, const char *spec);
 void tti_devices_close(tt_ctx *ctx);
@@ -140,6 +142,7 @@ typedef struct tti_process_info {
 } tti_process_info;
 typedef struct tti_device_desc {
     char type[16], physical[32];
+    char bits[256]; // of GPUs: what decides the bits of their kernels (tti_backend.bits)
     int32_t index, card, n_threads;
     bool is_crowded;
     uint64_t limit;
@@ -150,7 +153,7 @@ void tti_devices_describe(const tt_ctx *ctx, tti_device_desc *out);
 tt_status tti_processes_check(tt_ctx *ctx, const tti_process_info *of, int *most) TTI_CHECKED;
 // Puts the devices of all processes, by rank, in place of this one's; those of rank r begin at
 // devices[r * stride].
-tt_status tti_devices_join(tt_ctx *ctx, const tti_process_info *of, const tti_device_desc *devices,
+tt_status tti_devices_join(tt_ctx *ctx, const tti_process_info *of, tti_device_desc *devices,
                            int stride) TTI_CHECKED;
 
 /*
@@ -210,6 +213,9 @@ static inline void tti_device_moved(tti_device *d)
     uint64_t n = atomic_load_explicit(&d->n_ended, memory_order_relaxed);
     atomic_store_explicit(&d->n_ended, n + 1, memory_order_relaxed);
 }
+
+// The first of a context's devices that is a GPU of this process; NULL: it has none.
+tti_device *tti_first_gpu(const tt_ctx *ctx);
 
 // Do its kernels only enqueue their work?
 static inline bool tti_has_streams(const tti_device *d)

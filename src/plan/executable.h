@@ -33,6 +33,7 @@ typedef struct tti_call {
     bool is_move;
     tti_device *from, *to;
     const struct tti_transfer *transfer; // messages: of in[0], or else into out[0]; NULL: none
+    size_t staged_at; // of messages from or to a GPU: where in the executable's messages
 } tti_call;
 
 typedef struct tti_wait {
@@ -134,6 +135,7 @@ typedef struct tti_executable {
     tti_constant *constants;
     int64_t n_constants, cap_constants;
     tti_feed_staging *staging; // by device
+    char *messages; // pinned: what GPUs of this process send to others and receive; NULL: nothing
 
     tti_call **feed_calls;  // by feed of the plan: its call, whose input is the caller's memory
     tti_variable_use *uses; // of variables, in the order of their names; run/ fills it

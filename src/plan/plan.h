@@ -294,6 +294,7 @@ void tti_plan_staging(tti_plan *p);
 tt_status tti_plan_fixed(tti_plan *p) TTI_CHECKED;
 size_t tti_plan_bytes(const tti_device_plan *d); // all of a device's memory
 tt_status tti_plan_staging_alloc(tti_plan *p) TTI_CHECKED;
+tt_status tti_plan_message_alloc(tti_plan *p) TTI_CHECKED; // once there are submissions
 // What was captured goes; then events too.
 void tti_plan_drop_exec(tti_plan *p);
 void tti_plan_drop_streams(tti_plan *p);

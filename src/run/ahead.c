@@ -125,7 +125,7 @@ tt_status tti_ahead_start(tti_plan *p, const tt_feed_value *next, int n)
         for (int k = 0; k < n && given == NULL; k++)
             given = next[k].tensor == v->tensor ? &next[k] : NULL;
         if (given == NULL || v->bytes < WORTH || v->memory == TTI_STAGED || !tti_has_streams(d) ||
-            d->backend->streams->ahead == NULL || given->dtype != v->dtype ||
+            d->is_away || d->backend->streams->ahead == NULL || given->dtype != v->dtype ||
             (size_t)tt_shape_count(&given->shape) * tt_dtype_bytes(v->dtype) <
                 v->bytes + offset(p, i))
             continue;
@@ -150,7 +150,7 @@ void tti_ahead_settle(tt_session *s)
 {
     for (int i = 0; i < s->ctx->top.n_devices; i++) {
         tti_device *d = s->ctx->top.devices[i];
-        if (tti_has_streams(d) && d->backend->streams->settle != NULL)
+        if (tti_has_streams(d) && !d->is_away && d->backend->streams->settle != NULL)
             d->backend->streams->settle(d);
     }
     for (tti_plan *p = s->plans; p != NULL; p = p->next)

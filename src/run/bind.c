@@ -101,7 +101,7 @@ static tti_shard *add(binder *b, tti_variable *v, const tti_want *w)
     b->added[b->n++] = (addition){v, s, b->is_job ? b->bytes[task] : 0};
     if (s->in != s)
         tti_count_variable(b->ctx, s->in->device, -(int64_t)s->bytes);
-    else if (b->is_job)
+    else if (b->is_job && s->dev == NULL)
         b->bytes[task] += (s->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     tti_count_variable(b->ctx, s->device, (int64_t)s->bytes);
     return s;
@@ -133,14 +133,14 @@ static tt_status alloc_own(binder *b, tti_segment_name *name)
     }
     for (int64_t i = 0; i < b->n; i++) {
         tti_shard *s = b->added[i].shard;
-        s->is_mapped = b->is_job;
+        s->is_mapped = b->is_job && s->dev == NULL;
         if (s->in != s) {
             s->data = s->in->data == NULL ? NULL : (char *)s->in->data + (s->begin - s->in->begin);
             continue;
         }
-        if (!b->is_job)
+        if (!b->is_job || (s->dev != NULL && !s->dev->is_away))
             TT_TRY(tti_shard_alloc(b->ctx, b->added[i].v, s));
-        else if (s->task == b->ctx->top.task)
+        else if (s->dev == NULL && s->task == b->ctx->top.task)
             s->data = (char *)own->at + b->added[i].offset;
     }
     return TT_OK;
@@ -164,6 +164,8 @@ static tt_status map_others(binder *b, const tti_segment_name *name)
     for (int64_t i = 0; i < b->n && st == TT_OK; i++) {
         tti_shard *s = b->added[i].shard;
         char *at = b->segments[s->task].at;
+        if (s->dev != NULL)
+            continue; // of a GPU: its own process has it
         if (s->in == s)
             s->data = at == NULL ? NULL : at + b->added[i].offset;
         else

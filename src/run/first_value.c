@@ -78,6 +78,8 @@ tt_status tti_variable_first(tti_variable *v, const tt_node *var, tti_device *de
 {
     const tti_variable_attr *a = var->attr;
     tt_ctx *ctx = dev->ctx;
+    if (dev->is_away && tti_has_streams(dev))
+        dev = tti_first_gpu(ctx);
     const tt_kernel *kernel = tti_has_streams(dev)
                                   ? dev->backend->kernel(dev, tti_kernel_of_form(TTI_KERNEL_INIT))
                                   : NULL;

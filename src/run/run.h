@@ -128,9 +128,11 @@ tt_status tti_join_arenas(tt_session *s, const tti_plan *p) TTI_CHECKED;
 tt_status tti_border_wait(tt_session *s) TTI_CHECKED;
 tt_status tti_border_set(tt_session *s) TTI_CHECKED;
 void tti_meeting_free(tt_session *s);
-// Letters of a call.
+// Messages of a call; of one whose values are in memory of a GPU (gpu_messages.c).
 tt_status tti_run_mail(tt_session *s, tti_plan *p, const tti_entry *en,
                        const tti_call *c) TTI_CHECKED;
+tt_status tti_submit_messages(tt_session *s, tti_plan *p, tti_device *d, const tti_entry *en,
+                              const tti_call *c) TTI_CHECKED;
 // Waits for a flag of memory that processes share, which that rank sets; ends when they, or this
 // run, have failed. for_node is for reports; NULL: it is no node's.
 tt_status tti_wait_shared(tt_session *s, tti_flag *flag, uint32_t value, int spins, int rank,

@@ -181,6 +181,35 @@ static tt_status failed(const filling *f, tt_status st, int rank)
     return tti_world_stuck(f->ctx->world, rank, f->v->name, f->ctx->deadline_ms);
 }
 
+// Memory of GPUs goes between processes by way of the host's.
+static tt_status send_bytes(filling *f, const tti_shard *from, const tti_shard *to, const char *src)
+{
+    size_t n = f->message.bytes;
+    char *room = from->dev == NULL ? NULL : tti_alloc(f->ctx, n + 1);
+    if (from->dev != NULL && room == NULL)
+        return TT_ENOMEM;
+    tt_status st = room == NULL ? TT_OK : tti_device_copy(NULL, room, from->dev, src, n);
+    if (st == TT_OK)
+        st = tti_world_send(f->ctx->world, to->task, &f->message, room != NULL ? room : src,
+                            f->ctx->deadline_ms);
+    tti_free(f->ctx, room);
+    return failed(f, st, to->task);
+}
+
+static tt_status receive_bytes(filling *f, const tti_shard *from, const tti_shard *to, char *dst)
+{
+    size_t n = f->message.bytes;
+    char *room = to->dev == NULL ? NULL : tti_alloc(f->ctx, n + 1);
+    if (to->dev != NULL && room == NULL)
+        return TT_ENOMEM;
+    tt_status st = tti_world_receive(f->ctx->world, from->task, &f->message,
+                                     room != NULL ? room : dst, f->ctx->deadline_ms);
+    if (st == TT_OK && room != NULL)
+        st = tti_device_copy(to->dev, dst, NULL, room, n);
+    tti_free(f->ctx, room);
+    return failed(f, st, from->task);
+}
+
 static tt_status move(filling *f, const tti_shard *from, const tti_shard *to, size_t at, size_t n)
 {
     char *dst = to->data == NULL ? NULL : (char *)to->data + (at - to->begin);
@@ -192,14 +221,8 @@ static tt_status move(filling *f, const tti_shard *from, const tti_shard *to, si
     f->message.edge++;
     f->message.bytes = n;
     if (f->sends && from->task == f->self)
-        return failed(
-            f, tti_world_send(f->ctx->world, to->task, &f->message, src, f->ctx->deadline_ms),
-            to->task);
-    if (f->copies && is_mine)
-        return failed(
-            f, tti_world_receive(f->ctx->world, from->task, &f->message, dst, f->ctx->deadline_ms),
-            from->task);
-    return TT_OK;
+        return send_bytes(f, from, to, src);
+    return f->copies && is_mine ? receive_bytes(f, from, to, dst) : TT_OK;
 }
 
 static tt_status fill_one(filling *f, const tti_shard *to)

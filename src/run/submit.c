@@ -38,7 +38,7 @@ tt_status tti_wait_for_others(tt_session *s, tti_plan *p, int device, const tti_
     return TT_OK;
 }
 
-static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
+static tt_status submit_calls(tt_session *s, tti_plan *p, tti_device *d, const tti_entry *en)
 {
     const tti_pnode *pn = &p->nodes[en->pnode];
     bool is_there = en->is_feed && p->values[pn->out].memory == TTI_STAGED;
@@ -51,7 +51,9 @@ static tt_status submit_calls(tti_plan *p, tti_device *d, const tti_entry *en)
     (void)streams_of(d)->stream(d); // its card is the one that kernels are launched on
     for (int i = 0; i < en->n_calls; i++) {
         const tti_call *c = &en->calls[i];
-        if (c->is_move)
+        if (c->transfer != NULL)
+            TT_TRY(tti_submit_messages(s, p, d, en, c));
+        else if (c->is_move)
             TT_TRY(streams_of(d)->copy(d, c->launch.out[0].data, c->from, c->launch.in[0].data,
                                        (size_t)c->launch.out[0].count *
                                            tt_dtype_bytes(c->launch.out[0].dtype)));
@@ -81,7 +83,7 @@ static tt_status submit_entry(tt_session *s, tti_plan *p, int device, int index)
         TT_TRY(st->record(d, &en->times[0]));
     if (s->ctx->fault != NULL)
         TT_TRY(tti_fault_before(s, p, device, en));
-    TT_TRY(submit_calls(p, d, en));
+    TT_TRY(submit_calls(s, p, d, en));
     if (s->trace)
         TT_TRY(st->record(d, &en->times[1]));
     TT_TRY(tell_others(s, d, en));
@@ -240,6 +242,8 @@ static group devices_of(const tt_session *s, const tti_plan *p)
     for (int i = 0; i < s->ctx->top.n_devices; i++) {
         if (p->exe.lists[i].n_entries == 0)
             continue;
+        if (s->ctx->top.devices[i]->is_away)
+            continue;
         if (tti_has_streams(s->ctx->top.devices[i]))
             g.d[g.n++] = s->ctx->top.devices[i];
         else
@@ -278,7 +282,7 @@ static tt_status send_parcels(tti_plan *p, const group *g)
 {
     for (int i = 0; i < p->n_feeds; i++) {
         const tti_value *v = &p->values[p->feeds[i]];
-        if (v->memory == TTI_STAGED)
+        if (v->memory == TTI_STAGED && p->exe.staging[v->device].mirror != NULL)
             memcpy(p->exe.staging[v->device].mirror + v->offset,
                    p->exe.feed_calls[i]->launch.in[0].data, v->bytes);
     }
@@ -293,7 +297,7 @@ static tt_status send_parcels(tti_plan *p, const group *g)
 
 static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 {
-    bool watched = tti_is_watched(s) || g->is_mixed;
+    bool watched = tti_is_watched(s) || g->is_mixed || p->exe.messages != NULL;
     TT_TRY(send_parcels(p, g));
     TT_TRY(submit_all(s, p, true));
     if (watched || p->exe.n_walks == 0 || s->ctx->no_capture) {
@@ -315,7 +319,8 @@ static tt_status run_streams(tt_session *s, tti_plan *p, const group *g)
 static bool lands(const tt_session *s, const tti_plan *p, int fetch)
 {
     const tti_value *root = &p->values[tti_root(p, p->targets[fetch])];
-    return root->memory != TTI_CONSTANT && tti_has_streams(s->ctx->top.devices[root->device]) &&
+    const tti_device *d = s->ctx->top.devices[root->device];
+    return root->memory != TTI_CONSTANT && tti_has_streams(d) && !d->is_away &&
            p->values[p->targets[fetch]].bytes <= SMALL;
 }
 

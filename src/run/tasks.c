@@ -13,7 +13,32 @@ typedef struct cores {
     char host[64];
     uint64_t cpus[16];
     int32_t threads, n;
+    uint64_t gpus; // a hash of the GPUs it sees, if it asks for all; 0: it does not, or sees none
 } cores;
+
+static uint64_t visible_gpus(const char *devices)
+{
+    char why[256];
+    int n = tti_devices_are_all(devices) ? tti_backend_cuda.count(why, sizeof(why)) : 0;
+    uint64_t h = (uint64_t)n;
+    for (int i = 0; i < n; i++) {
+        tti_facts facts;
+        tti_backend_cuda.facts(i, &facts);
+        h = tti_hash64(facts.bus, strlen(facts.bus), h);
+    }
+    return h;
+}
+
+// Which of the processes that see the same GPUs of a host this one is, and how many they are.
+static void share_gpus(tt_ctx *ctx, const cores *all, int n, int self)
+{
+    for (int i = 0; i < n; i++) {
+        bool shares = all[self].gpus != 0 && all[i].gpus == all[self].gpus &&
+                      memcmp(all[i].host, all[self].host, sizeof(all[i].host)) == 0;
+        ctx->gpu_turn += shares && i < self;
+        ctx->n_gpu_sharers += shares;
+    }
+}
 
 static bool shares_with(const cores *a, const cores *b)
 {
@@ -34,10 +59,10 @@ static int threads_of(const cores *all, int n, int r)
     return TTI_MAX(1, (before + 1) * all[r].n / many - before * all[r].n / many);
 }
 
-static tt_status share_cores(tt_ctx *ctx, int threads)
+static tt_status share_host(tt_ctx *ctx, int threads, const char *devices)
 {
     int n = tti_world_size(ctx->world), self = tti_world_self(ctx->world);
-    cores mine = {.threads = threads, .n = tti_cores()};
+    cores mine = {.threads = threads, .n = tti_cores(), .gpus = visible_gpus(devices)};
     cores *all = tti_calloc(ctx, (size_t)n, sizeof(*all));
     if (all == NULL)
         return TT_ENOMEM;
@@ -48,8 +73,10 @@ static tt_status share_cores(tt_ctx *ctx, int threads)
         mine.cpus[i / 64] |= (uint64_t)(CPU_ISSET(i, &set) != 0) << (i % 64);
     memcpy(mine.host, tti_world_rank(ctx->world, self)->host, sizeof(mine.host));
     tt_status st = tti_world_exchange(ctx->world, "cores", &mine, sizeof(mine), all, 0);
-    if (st == TT_OK)
+    if (st == TT_OK) {
         ctx->n_threads = threads_of(all, n, self);
+        share_gpus(ctx, all, n, self);
+    }
     for (int i = 0; st == TT_OK && i < n; i++)
         if (i != self && shares_with(&all[i], &mine))
             ctx->n_beside += threads_of(all, n, i);
@@ -104,7 +131,7 @@ tt_status tti_open_tasks(tt_ctx *ctx, const tt_open_opts *o)
     int n = tti_world_size(ctx->world);
     if (n == 1)
         return tti_devices_open(ctx, o->devices);
-    TT_TRY(share_cores(ctx, o->threads));
+    TT_TRY(share_host(ctx, o->threads, o->devices));
     TT_TRY(tti_devices_open(ctx, o->devices));
     ctx->top.n_tasks = n;
     ctx->top.task = tti_world_self(ctx->world);

@@ -51,9 +51,12 @@ static tt_status address(tti_plan *p, int device, const tt_arg *arg, int value)
     size_t skip = p->values[value].skip;
     if (root->memory == TTI_ARENA)
         return patch(p, &a->data, tti_arena_of(p, root), root->offset + skip);
-    void *fixed =
-        root->memory == TTI_STAGED ? p->exe.staging[root->device].data + root->offset : root->fixed;
-    if (root->memory == TTI_CONSTANT && tti_has_streams(p->top->devices[device]) && !p->is_dry_run)
+    const tti_device *dev = p->top->devices[device];
+    char *staged = p->exe.staging[root->device].data;
+    void *fixed = root->fixed;
+    if (root->memory == TTI_STAGED)
+        fixed = staged == NULL ? NULL : staged + root->offset;
+    if (root->memory == TTI_CONSTANT && tti_has_streams(dev) && !dev->is_away && !p->is_dry_run)
         TT_TRY(constant_on(p, at, device, &fixed));
     a->data = fixed == NULL ? NULL : (char *)fixed + skip; // of a process far away it has none
     return TT_OK;
@@ -272,7 +275,8 @@ static tt_status list_submissions(emitter *e)
         return TT_ENOMEM;
     for (int pos = 0; pos < p->n_order; pos++) {
         int i = p->order[pos], device = p->nodes[i].device;
-        if (e->entry[i] >= 0 && tti_has_streams(p->top->devices[device]))
+        const tti_device *d = p->top->devices[device];
+        if (e->entry[i] >= 0 && tti_has_streams(d) && !d->is_away)
             p->exe.submissions[p->exe.n_submissions++] =
                 (struct tti_submission){device, e->entry[i]};
     }
@@ -407,6 +411,8 @@ static tt_status emit(emitter *e, tti_wait_list *w)
     TT_TRY(tti_plan_groups(p, e->entry));
     tti_plan_collective_waits(p);
     TT_TRY(list_submissions(e));
+    if (!e->req->dry_run)
+        TT_TRY(tti_plan_message_alloc(p));
     return list_flags(e);
 }
 

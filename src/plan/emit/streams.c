@@ -69,7 +69,7 @@ tt_status tti_plan_staging_alloc(tti_plan *p)
         tti_feed_staging *staging = &p->exe.staging[i];
         tti_device *d = p->top->devices[i];
         void *data;
-        if (staging->bytes == 0)
+        if (staging->bytes == 0 || d->is_away)
             continue;
         TT_TRY(tti_device_alloc_fixed(d, staging->bytes, &data));
         staging->data = data;
@@ -81,12 +81,52 @@ tt_status tti_plan_staging_alloc(tti_plan *p)
     return TT_OK;
 }
 
+// Sends use the same memory one after another; receives have their own until the run has ended.
+tt_status tti_plan_message_alloc(tti_plan *p)
+{
+    size_t sent = 0, received = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        size_t at = sent;
+        for (int i = 0; i < p->exe.n_submissions; i++) {
+            const struct tti_submission *s = &p->exe.submissions[i];
+            const tti_entry *en = &p->exe.lists[s->device].entries[s->entry];
+            tti_call *c = en->n_calls > 0 ? en->calls : NULL;
+            if (c == NULL || c->transfer == NULL)
+                continue;
+            size_t bytes = ((size_t)c->transfer->n * c->transfer->bytes + 63) & ~(size_t)63;
+            bool sends = p->nodes[en->pnode].kind == TTI_SEND;
+            if (pass == 0 && sends)
+                sent = TTI_MAX(sent, bytes);
+            c->staged_at = sends ? 0 : at;
+            at += sends ? 0 : bytes;
+        }
+        received = at - sent;
+    }
+    tti_device *d = first_with_streams(p);
+    if (d == NULL || sent + received == 0)
+        return TT_OK;
+    p->exe.messages = d->backend->streams->pinned(d, sent + received);
+    if (p->exe.messages == NULL)
+        return TT_FAIL(p->ctx, TT_ENOMEM, "%s: cannot allocate %zu bytes of pinned memory", d->name,
+                       sent + received);
+    return TT_OK;
+}
+
+static void drop_messages(tti_plan *p)
+{
+    tti_device *d = first_with_streams(p);
+    if (p->exe.messages != NULL)
+        d->backend->streams->unpin(d, p->exe.messages);
+    p->exe.messages = NULL;
+}
+
 static void drop_staging(tti_plan *p)
 {
     for (int i = 0; p->top != NULL && i < p->top->n_devices; i++) {
         tti_feed_staging *staging = &p->exe.staging[i];
         tti_device *d = p->top->devices[i];
-        tti_device_free_fixed(d, staging->data, staging->bytes);
+        if (staging->data != NULL)
+            tti_device_free_fixed(d, staging->data, staging->bytes);
         if (staging->mirror != NULL)
             d->backend->streams->unpin(d, staging->mirror);
         staging->data = staging->mirror = NULL;
@@ -106,6 +146,7 @@ void tti_plan_drop_streams(tti_plan *p)
 {
     tti_plan_drop_exec(p);
     drop_staging(p);
+    drop_messages(p);
     if (p->exe.ahead != NULL)
         p->exe.drop_ahead(p);
     for (int i = 0; i < p->exe.n_submissions; i++) {

@@ -155,8 +155,12 @@ TT_API tt_status tt_plan_memory_get_sized(tt_session *s, int device, tt_plan_mem
 #define tt_plan_memory_get(s, device, out) \
     tt_plan_memory_get_sized((s), (device), (out), sizeof(tt_plan_memory))
 
-// Writes the recorded trace (for Perfetto) or hashes (for tt_hashes_diff()) to a file.
+/*
+ * Writes the recorded trace to a file, for Perfetto. In a job of several processes all make the
+ * call together; the first one writes what the devices of all did, by its clock.
+ */
 TT_API tt_status tt_trace_write(tt_session *s, const char *path);
+// Writes the recorded hashes to a file, for tt_hashes_diff().
 TT_API tt_status tt_hashes_write(tt_session *s, const char *path);
 
 /*

@@ -207,7 +207,7 @@ static tt_status on_traced(void *user, tt_model *m, const tt_progress *p)
     training *t = user;
     char path[TTI_RUN_PATH + 16];
     (void)p;
-    if (t->is_traced || !cli_is_first(t->j.ctx))
+    if (t->is_traced)
         return TT_OK;
     t->is_traced = true;
     snprintf(path, sizeof(path), "%s/trace.json", t->run);

@@ -183,6 +183,12 @@ void tti_session_forget(tt_session *s);
 tt_status tti_replicas_check(tt_session *s, int64_t step) TTI_CHECKED;
 // Writes the text to a file and frees it; failures name the file.
 tt_status tti_text_write(tti_text *t, const char *path) TTI_CHECKED;
+// When the first span that is kept began; INT64_MAX: none is.
+int64_t tti_trace_first(const tt_session *s);
+// Adds the events of this process's spans, with times from start on.
+void tti_trace_events(const tt_session *s, int64_t start, tti_text *t);
+// trace_ranks.c: adds the events of all processes on rank 0. All of them make the call.
+tt_status tti_trace_gather(const tt_session *s, tti_text *t) TTI_CHECKED;
 // After an entry ran: hashes of its outputs by lane.
 tt_status tti_hashes_add(tt_session *s, const tti_plan *p, const tti_entry *en);
 // The variable of a node, made where it is pinned or on the first device if there is none yet.

@@ -1,5 +1,6 @@
 /*
  * trace.c - what ran when, as a trace that Perfetto opens: one row per device, transfers as arrows.
+ * Of several processes each makes the events of its devices; trace_ranks.c puts them together.
  */
 #include "run/run.h"
 #include <errno.h>
@@ -46,14 +47,35 @@ static double us(int64_t ns, int64_t start)
     return (double)(ns - start) / 1000.0;
 }
 
+// Processes are Perfetto's, from 1 on.
+static int process_of(const tt_session *s)
+{
+    return s->ctx->top.task + 1;
+}
+
+// One end of a message between processes: both know its number.
+static void add_message(tti_text *t, const tt_session *s, const tti_span *sp, const tti_pnode *pn,
+                        int64_t start)
+{
+    bool sends = pn->kind == TTI_SEND;
+    tti_text_add(t,
+                 ",\n{\"ph\":\"%s\",\"cat\":\"message\",\"name\":\"message\",\"id\":%lld,"
+                 "\"pid\":%d,\"tid\":%d,\"ts\":%.3f}",
+                 sends ? "s" : "f\",\"bp\":\"e",
+                 (long long)sp->run << 32 | (long long)pn->transfer->edge << 1 | 1, process_of(s),
+                 sp->device, us(sends ? sp->begin_ns : sp->end_ns - 1, start));
+}
+
 // An arrow from where a received value was made to its receive, in the same run.
-static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_span *recv, int id,
-                      int64_t start)
+static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_span *recv,
+                      long long id, int64_t start)
 {
     const tti_pnode *pn =
         &recv->plan->nodes[recv->plan->exe.lists[recv->device].entries[recv->entry].pnode];
+    if (pn->transfer != NULL)
+        add_message(t, s, recv, pn, start);
     if (pn->kind != TTI_RECV || pn->transfer != NULL)
-        return; // another process has the other end
+        return;
     int maker = recv->plan->values[tti_root(recv->plan, pn->in[0])].node;
     for (int64_t i = 0; i < n; i++) {
         const tti_span *sp = &s->spans[i];
@@ -62,14 +84,14 @@ static void add_arrow(tti_text *t, const tt_session *s, int64_t n, const tti_spa
             continue;
         tti_text_add(
             t,
-            ",\n{\"ph\":\"s\",\"cat\":\"transfer\",\"name\":\"transfer\",\"id\":%d,\"pid\":1,"
+            ",\n{\"ph\":\"s\",\"cat\":\"transfer\",\"name\":\"transfer\",\"id\":%lld,\"pid\":%d,"
             "\"tid\":%d,\"ts\":%.3f}",
-            id, sp->device, us(sp->end_ns - 1, start));
+            id, process_of(s), sp->device, us(sp->end_ns - 1, start));
         tti_text_add(
             t,
-            ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"transfer\",\"name\":\"transfer\",\"id\":%d,"
-            "\"pid\":1,\"tid\":%d,\"ts\":%.3f}",
-            id, recv->device, us(recv->begin_ns, start));
+            ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"transfer\",\"name\":\"transfer\",\"id\":%lld,"
+            "\"pid\":%d,\"tid\":%d,\"ts\":%.3f}",
+            id, process_of(s), recv->device, us(recv->begin_ns, start));
         return;
     }
 }
@@ -135,7 +157,7 @@ static void add_args(tti_text *t, const tti_span *sp, const tti_pnode *pn)
     tti_text_add(t, "}");
 }
 
-static void add_span(tti_text *t, const tti_span *sp, int64_t start)
+static void add_span(tti_text *t, const tt_session *s, const tti_span *sp, int64_t start)
 {
     const tti_pnode *pn =
         &sp->plan->nodes[sp->plan->exe.lists[sp->device].entries[sp->entry].pnode];
@@ -143,15 +165,65 @@ static void add_span(tti_text *t, const tti_span *sp, int64_t start)
     tti_text name = {.ctx = t->ctx};
     tti_text_add(&name, "%s%s%s", carries ? tti_pnode_kind_name(pn) : "", carries ? " " : "",
                  pn->node->name);
-    char *s = tti_text_take(&name);
-    tti_text_add(t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
-                 sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
-    tti_text_json(t, s != NULL ? s : "");
-    tti_free(t->ctx, s);
+    char *text = tti_text_take(&name);
+    tti_text_add(t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
+                 process_of(s), sp->device, us(sp->begin_ns, start), us(sp->end_ns, sp->begin_ns));
+    tti_text_json(t, text != NULL ? text : "");
+    tti_free(t->ctx, text);
     tti_text_add(t,
                  ",\"cat\":\"%s\",\"args\":", carries ? "communication" : tti_pnode_kind_name(pn));
     add_args(t, sp, pn);
     tti_text_add(t, "}");
+}
+
+// Of the spans that are kept: how many, and when the first began; INT64_MAX: there are none.
+static int64_t count_spans(const tt_session *s, int64_t *first)
+{
+    int64_t n = TTI_MIN(atomic_load(&s->n_spans), (int64_t)TTI_SPANS);
+    *first = INT64_MAX;
+    for (int64_t i = 0; i < n; i++)
+        *first = TTI_MIN(*first, s->spans[i].begin_ns);
+    return n;
+}
+
+int64_t tti_trace_first(const tt_session *s)
+{
+    int64_t first;
+    (void)count_spans(s, &first);
+    return first;
+}
+
+void tti_trace_events(const tt_session *s, int64_t start, tti_text *t)
+{
+    int64_t first, n = count_spans(s, &first);
+    for (int64_t i = 0; i < n; i++) {
+        const tti_span *sp = &s->spans[i];
+        add_span(t, s, sp, start);
+        add_arrow(t, s, n, sp, 2 * ((long long)s->ctx->top.task * TTI_SPANS + i + 1), start);
+    }
+}
+
+// Names of processes and devices, and the beginning of the file.
+static void add_names(const tt_session *s, tti_text *t)
+{
+    const tti_topology *top = &s->ctx->top;
+    tti_text_add(t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    for (int d = 0, process = 0; d < top->n_devices; d++) {
+        const tti_device *dev = top->devices[d];
+        if (process != dev->task + 1) {
+            process = dev->task + 1;
+            tti_text_add(t, "%s\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":",
+                         d == 0 ? "" : ",", process);
+            if (top->n_tasks > 1)
+                tti_text_add(t, "{\"name\":\"task:%d\"}}", dev->full.task);
+            else
+                tti_text_add(t, "{\"name\":\"tutti\"}}");
+        }
+        tti_text_add(t,
+                     ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":{"
+                     "\"name\":\"%s\"}}",
+                     process, d, dev->name);
+    }
 }
 
 tt_status tt_trace_write(tt_session *s, const char *path)
@@ -162,24 +234,16 @@ tt_status tt_trace_write(tt_session *s, const char *path)
         return TT_FAIL(s->ctx, TT_EINVAL, "trace: the path is NULL");
     if (!s->trace)
         return TT_FAIL(s->ctx, TT_EINVAL, "trace: the session was opened without .trace");
-    int64_t n = TTI_MIN(atomic_load(&s->n_spans), (int64_t)TTI_SPANS), start = INT64_MAX;
-    for (int64_t i = 0; i < n; i++)
-        start = TTI_MIN(start, s->spans[i].begin_ns);
     tti_text t = {.ctx = s->ctx};
-    tti_text_add(&t,
-                 "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":"
-                 "\"process_name\",\"args\":{\"name\":\"tutti\"}}");
-    for (int d = 0; d < s->ctx->top.n_devices; d++)
-        tti_text_add(
-            &t,
-            ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
-            "\"%s\"}}",
-            d, s->ctx->top.devices[d]->name);
-    for (int64_t i = 0; i < n; i++) {
-        const tti_span *sp = &s->spans[i];
-        add_span(&t, sp, start);
-        add_arrow(&t, s, n, sp, (int)i + 1, start);
-    }
+    add_names(s, &t);
+    tt_status st = TT_OK;
+    if (s->ctx->top.n_tasks > 1)
+        st = tti_trace_gather(s, &t);
+    else
+        tti_trace_events(s, tti_trace_first(s), &t);
     tti_text_add(&t, "\n]}\n");
-    return tti_text_write(&t, path);
+    if (st == TT_OK && s->ctx->top.task == 0)
+        return tti_text_write(&t, path);
+    tti_free(s->ctx, tti_text_take(&t));
+    return st;
 }

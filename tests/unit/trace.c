@@ -3,6 +3,7 @@
  * processor where that can be had.
  */
 #include "model.h"
+#include "ranks.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -134,4 +135,40 @@ TEST(perfetto_loads_a_trace)
     if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 124)
         test_skip("Perfetto's trace processor cannot be had here");
     CHECK_INT(WEXITSTATUS(status), 0);
+}
+
+// Events of one phase of a process; process 0: of all.
+static int count_events(json_t *root, const char *phase, int process, const char *category)
+{
+    json_t *event, *events = json_object_get(root, "traceEvents");
+    size_t i;
+    int n = 0;
+    json_array_foreach(events, i, event)
+    {
+        const char *cat = json_string_value(json_object_get(event, "cat"));
+        n += strcmp(json_string_value(json_object_get(event, "ph")), phase) == 0 &&
+             (process == 0 || json_integer_value(json_object_get(event, "pid")) == process) &&
+             (category == NULL || (cat != NULL && strcmp(cat, category) == 0));
+    }
+    return n;
+}
+
+TEST(a_trace_of_several_processes_has_the_devices_of_all)
+{
+    ranks_need();
+    command_write("job.yaml", command_small_job);
+    setenv("TUTTI_TRANSPORT", "wire", 1);
+    command_ok("run -n 3 job.yaml --strategy mirrored --run r --trace 3");
+    char path[600];
+    json_error_t error;
+    snprintf(path, sizeof(path), "%s/r/trace.json", test_folder());
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(root != NULL, "%s", error.text);
+    int first = count_events(root, "X", 1, NULL);
+    CHECK(first > 20);
+    CHECK(count_events(root, "X", 2, NULL) > first / 2);
+    CHECK(count_events(root, "X", 3, NULL) > first / 2);
+    CHECK(count_events(root, "s", 0, "message") > 0);
+    CHECK_INT(count_events(root, "s", 0, "message"), count_events(root, "f", 0, "message"));
+    json_decref(root);
 }

@@ -315,8 +315,7 @@ test: deps
 	@$(if $(NVCC_ONLY),$(MAKE) CONFIG=unoptimised cuda)
 	@$(MAKE) test-run $(if $(NVCC_ONLY),CUDA=0)
 test-run: all examples $(B)/tests/run $(EMU_SO) $(FUZZERS:%=$(B)/fuzz/%)
-	@tools/test $(B)
-	@$(MAKE) test-break
+	@BESIDE="$(MAKE) test-break" tools/test $(B)
 
 ASAN_EMU ?= build/asan/libtutti-cuda-emu.so # empty: tests on the emulated GPU are skipped
 test-asan:

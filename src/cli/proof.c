@@ -226,14 +226,24 @@ static tt_status tell_keys(tt_ctx *ctx, tti_recorder *recorder, const char *fold
     return TT_OK;
 }
 
+static tt_status track(cli_job *j, tti_recorder *recorder, const char *folder)
+{
+    return tti_recorder_track(recorder, folder,
+                              &(tti_track_opts){.http = tt_job_get(j->job, "output.http"),
+                                                .mlflow = tt_job_get(j->job, "output.mlflow"),
+                                                .name = tt_job_name(j->job)});
+}
+
 tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_recorder *recorder,
                           const char *folder)
 {
     bool is_off = false;
     tt_status st = choose_steps(p, j->ctx, args->chain, &is_off);
     if (st == TT_OK && recorder != NULL)
+        st = track(j, recorder, folder);
+    if (st == TT_OK && recorder != NULL)
         st = cli_record_tell(j);
-    if (st == TT_OK && recorder != NULL && j->tensorboard)
+    if (st == TT_OK && recorder != NULL)
         st = tell_keys(j->ctx, recorder, folder);
     if (st == TT_OK && recorder != NULL && !is_off)
         st = open_chain(j, args, recorder, folder);

@@ -394,8 +394,10 @@ static int run(const cli_args *args)
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
     if (rc == CLI_OK && t.j.run[0] != '\0' && !goes_on(args) && !args->dry_run)
         rc = cli_usage("'%s' is a run; add --resume to continue it", t.j.run);
+    if (rc == CLI_OK && is_first_rank(NULL) && !args->dry_run &&
+        cli_notify_init(&t.notify, &t.j) != TT_OK)
+        rc = CLI_BAD_JOB;
     if (rc == CLI_OK) {
-        cli_notify_init(&t.notify, &t.j);
         rc = train(&t);
         tells = !args->dry_run && !t.j.is_beside && is_first_rank(t.j.ctx);
     }

@@ -45,8 +45,9 @@ typedef struct tti_job_checkpoint {
 typedef struct tti_job_output {
     const char *dir;
     bool tensorboard, trial;
-    const char *notify;
+    const char *notify, *webhook;
     double stall;
+    const char *mlflow, *http;
 } tti_job_output;
 
 // Its rows are its own, and tti_spread_rows.

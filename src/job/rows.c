@@ -191,8 +191,20 @@ const tt_option tti_job_output_rows[] = {
            "shell command to run when the run has ended, failed, diverged or stalled; its "
            "environment has TUTTI_EVENT, TUTTI_RUN, TUTTI_STEP and TUTTI_MESSAGE",
            0, 0),
+    OUTPUT(webhook, TT_OPT_TEXT, "",
+           "address that gets a JSON message by HTTP POST when the run has ended, failed, diverged "
+           "or stalled; $NAME: the value of that environment variable",
+           0, 0),
     OUTPUT(stall, TT_OPT_FLOAT, "600",
            "seconds without any progress after which a run counts as stalled; 0: never", 0, 1e9),
+    OUTPUT(mlflow, TT_OPT_TEXT, "",
+           "MLflow tracking server to which the run is sent: http://HOST:5000; $NAME: the value of "
+           "that environment variable",
+           0, 0),
+    OUTPUT(http, TT_OPT_TEXT, "",
+           "address that gets the events of the run as JSON by HTTP POST, about once a second; "
+           "$NAME: the value of that environment variable",
+           0, 0),
     TT_OPTION_END,
 };
 

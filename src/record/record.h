@@ -47,6 +47,16 @@ tt_status tti_recorder_chain(tti_recorder *r, const char *folder,
                              const struct tti_chain_opts *o) TTI_CHECKED;
 
 /*
+ * Also sends events to servers (tracker.h), from here on. Addresses that are empty or NULL are left
+ * out; name is the job's. Fails with TT_EINVAL for what is no address.
+ */
+typedef struct tti_track_opts {
+    const char *http, *mlflow, *name;
+} tti_track_opts;
+tt_status tti_recorder_track(tti_recorder *r, const char *folder,
+                             const tti_track_opts *o) TTI_CHECKED;
+
+/*
  * What a rank of a job with several processes tells: "<folder>/logs/rank-<n>.log", a line for each
  * of its context's log lines and events but those of single steps. Added to, as events.jsonl is. It
  * outlives the context; errors of closing that are in it, too.

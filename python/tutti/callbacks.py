@@ -14,6 +14,7 @@ class Callback:
     """
 
     model = None
+    recording = None  # of fit(run=...)
 
     def on_train_begin(self, logs):
         pass
@@ -172,3 +173,42 @@ class CSVLogger(Callback):
 
     def on_train_end(self, logs):
         self._out.close()
+
+
+class TensorBoard(Callback):
+    """Writes histograms, images and confusion matrices beside the losses and metrics that
+    fit(run=...) records for TensorBoard.
+
+    Args:
+        histograms: of all weights, after each epoch
+        images: dict of arrays by name, [height, width] or [height, width, channels], u8 or floats from
+            0 to 1; written once
+        confusion: the matrix of each validation, if the metric confusion is compiled
+    """
+
+    def __init__(self, histograms=True, images=None, confusion=True):
+        self.histograms, self.images, self.confusion = histograms, dict(images or {}), confusion
+
+    def _recording(self):
+        if self.recording is None or not self.recording.folder:
+            raise ValueError("callbacks.TensorBoard needs a run folder: fit(..., run=True)")
+        return self.recording
+
+    def on_train_begin(self, logs):
+        for name, pixels in self.images.items():
+            self._recording().image(name, 0, pixels)
+        self._recording()
+
+    def on_epoch_end(self, epoch, logs):
+        if self.histograms:
+            step = self.recording.step()
+            for name, values in self.model.get_weights().items():
+                if values.dtype == "float32":
+                    self.recording.histogram("weights/" + name, step, values)
+
+    def on_validation_end(self, logs):
+        if self.confusion and "validation_confusion" in logs:
+            counts = self.model.table("confusion")
+            n = round(len(counts) ** 0.5)
+            self.recording.confusion("confusion_matrix/validation", self.recording.step(),
+                                     [counts[i * n:i * n + n] for i in range(n)])

@@ -44,7 +44,8 @@ typedef struct tti_job_checkpoint {
 
 typedef struct tti_job_output {
     const char *dir;
-    bool tensorboard, trial;
+    bool tensorboard, histograms, trial;
+    int images;
     const char *notify, *webhook;
     double stall;
     const char *mlflow, *http;

@@ -185,6 +185,10 @@ const tt_option tti_job_pin_rows[] = {
 const tt_option tti_job_output_rows[] = {
     OUTPUT(dir, TT_OPT_TEXT, "runs", "folder in which run folders are created", 0, 0),
     OUTPUT(tensorboard, TT_OPT_BOOL, "true", "write TensorBoard event files", 0, 0),
+    OUTPUT(histograms, TT_OPT_BOOL, "false",
+           "also write histograms of all weights for TensorBoard after each epoch", 0, 0),
+    OUTPUT(images, TT_OPT_INT32, "0",
+           "also write this many of the first training images for TensorBoard", 0, 1000),
     OUTPUT(trial, TT_OPT_BOOL, "true",
            "measure at the start and warn if one device would be faster than several", 0, 0),
     OUTPUT(notify, TT_OPT_TEXT, "",

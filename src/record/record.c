@@ -22,10 +22,10 @@
 
 typedef struct sink {
     char path[TTI_RUN_PATH + 256];
-    int fd;     // -1: nothing is written
-    bool tells; // false once a failure was told
-    size_t n;   // bytes that wait
-    char waiting[1 << 16];
+    int fd;                // -1: nothing is written
+    bool tells;            // false once a failure was told
+    size_t n;              // bytes that wait
+    char waiting[1 << 20]; // images are the largest; what is not used takes no memory
 } sink;
 
 struct tti_recorder {
@@ -334,6 +334,33 @@ tt_status tti_recorder_track(tti_recorder *r, const char *folder, const tti_trac
         pthread_mutex_unlock(&r->ctx->mu);
     }
     return TT_OK;
+}
+
+void tti_recorder_histogram(tti_recorder *r, const char *tag, int64_t step, const float *values,
+                            int64_t n)
+{
+    uint8_t record[TTI_BOARD_MAX];
+    size_t bytes = tti_board_histogram(now(), step, tag, values, n, record);
+    pthread_mutex_lock(&r->ctx->mu); // events come from several threads, and under it
+    if (bytes > 0)
+        add_record(r, record, bytes);
+    pthread_mutex_unlock(&r->ctx->mu);
+}
+
+void tti_recorder_image(tti_recorder *r, const char *tag, int64_t step, const tti_picture *p)
+{
+    size_t bytes = 0;
+    uint8_t *png = r->board.fd >= 0 ? tti_picture_png(NULL, p, &bytes) : NULL;
+    uint8_t *room = png != NULL ? tti_alloc(NULL, 2 * (bytes + TTI_BOARD_MAX)) : NULL;
+    if (room != NULL) {
+        uint8_t *out = room + bytes + TTI_BOARD_MAX;
+        size_t n = tti_board_image(now(), step, tag, p, png, bytes, room, out);
+        pthread_mutex_lock(&r->ctx->mu);
+        add_record(r, out, n);
+        pthread_mutex_unlock(&r->ctx->mu);
+    }
+    tti_free(NULL, png);
+    tti_free(NULL, room);
 }
 
 // The hash of what the file of events holds already.

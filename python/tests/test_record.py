@@ -1,0 +1,128 @@
+"""What fit(run=...) writes for TensorBoard, and what it sends to servers."""
+import http.server
+import json
+import threading
+
+import numpy as np
+import pytest
+import tutti
+from tutti.callbacks import TensorBoard
+
+
+@pytest.fixture
+def server():
+    """A server that keeps what it gets: (address, [(path, body)])."""
+    got = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            got.append((self.path, json.loads(body)))
+            answer = b'{"run": {"info": {"run_id": "abc"}}, "experiment_id": "1"}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def do_GET(self):
+            self.send_error(404)
+
+        def log_message(self, *words):
+            pass
+
+    s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=s.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{s.server_port}", got
+    s.shutdown()
+    s.server_close()
+
+
+def test_events_are_sent(digits, small, server, tmp_path):
+    history = small().fit(*digits, epochs=2, run=tmp_path / "a", http=server[0] + "/in", verbose=0)
+    bodies = [body for path, body in server[1] if path == "/in"]
+    assert bodies and all(b["run"] == "a" for b in bodies)
+    events = [e for b in bodies for e in b["events"]]
+    kinds = [e["event"] for e in events]
+    assert kinds.count("epoch") == 2 and kinds.count("record") == 1 and kinds[-1] == "end"
+    keys = next(e for e in events if e["event"] == "keys")["keys"]
+    assert keys["train.optimizer.adam.lr"] == 0.001 and keys["train.batch"] == 32
+    assert events[-1]["weights_hash"] == history.hash
+
+
+def test_runs_are_sent_to_mlflow(digits, small, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_SERVER", server[0])
+    history = small().fit(*digits, epochs=1, run=tmp_path / "a", mlflow="$MY_SERVER", verbose=0)
+    last = [p.rsplit("/", 1)[-1] for p, _ in server[1]]
+    assert last[0] == "create" and "log-batch" in last and last[-1] == "update"
+    params = {p["key"]: p["value"] for _, b in server[1] for p in b.get("params", ())}
+    metrics = {m["key"]: m["value"] for _, b in server[1] for m in b.get("metrics", ())}
+    assert params["train.batch"] == "32" and abs(metrics["loss"] - history.history["loss"][-1]) < 1e-6
+    assert server[1][-1][1]["status"] == "FINISHED"
+
+
+def test_a_server_that_is_down_changes_nothing(digits, small, tmp_path, caplog):
+    alone = small().fit(*digits, verbose=0)
+    told = small().fit(*digits, verbose=0, run=tmp_path / "a", mlflow="http://127.0.0.1:1")
+    assert told.hash == alone.hash
+    assert sum("output.mlflow: cannot connect" in r.message for r in caplog.records) == 1
+
+
+@pytest.mark.parametrize("url", ["localhost:5000", "$TUTTI_NONE", "http://"])
+def test_addresses_are_checked(url, digits, small, tmp_path):
+    with pytest.raises(tutti.InvalidError, match="output.http"):
+        small().fit(*digits, run=tmp_path / "a", http=url, verbose=0)
+
+
+def test_where_a_run_comes_from_is_recorded(digits, small, tmp_path):
+    small().fit(*digits, run=tmp_path / "a", verbose=0)
+    lines = [json.loads(x) for x in (tmp_path / "a" / "events.jsonl").read_text().splitlines()]
+    record = next(x for x in lines if x["event"] == "record")
+    for key in ("version", "arithmetic", "compiler", "train_data", "host", "cores", "folder"):
+        assert record[key]
+    assert record["train_data"].startswith("400 records, ")
+
+
+def test_tensorboard_has_histograms_images_and_matrices(digits, tmp_path):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    model = tutti.Sequential([tutti.Flatten(), tutti.Dense(10)])
+    model.compile("adam", "cross_entropy", ["confusion"])
+    model.fit(*digits, validation_data=digits, epochs=2, run=tmp_path / "a", verbose=0, callbacks=[
+        TensorBoard(images={"grey": np.zeros((4, 5)), "colours": np.full((2, 3, 3), 255, "u1")})])
+    board = reader.EventAccumulator(str(tmp_path / "a" / "tensorboard"),
+                                    size_guidance={"histograms": 0, "images": 0})
+    board.Reload()
+    got = [(e.step, e.histogram_value.num) for e in board.Histograms("weights/dense_1.weight")]
+    assert got == [(13, 7840), (26, 7840)]
+    assert [e.step for e in board.Images("confusion_matrix/validation")] == [13, 26]
+    assert (board.Images("grey")[0].height, board.Images("grey")[0].width) == (4, 5)
+    assert (board.Images("colours")[0].height, board.Images("colours")[0].width) == (2, 3)
+
+
+def test_tensorboard_needs_a_run(digits, small):
+    with pytest.raises(ValueError, match="run=True"):
+        small().fit(*digits, verbose=0, callbacks=TensorBoard())
+
+
+@pytest.mark.parametrize("pixels", [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((1, 5000))])
+def test_images_are_checked(pixels, digits, small, tmp_path):
+    with pytest.raises(ValueError, match="image 'x'"):
+        small().fit(*digits, verbose=0, run=tmp_path / "a", callbacks=TensorBoard(images={"x": pixels}))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_command_writes_them_too(ranks, tmp_path):
+    import subprocess
+    from tutti import _paths
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    (tmp_path / "j.yaml").write_text(
+        "data: {train: {digits: 96}, validate: {digits: {count: 32, first: 900}}}\n"
+        "model: [flatten, dense: 10]\ntrain: {loss: cross_entropy, metrics: [confusion]}\n"
+        "output: {histograms: true, images: 3}\n")
+    words = ["train"] if ranks == 1 else ["run", "-n", "2"]
+    subprocess.run([_paths.program(), *words, "j.yaml", "--quiet", "--run", "a", "--devices", "cpu:0"]
+                   + ([] if ranks == 1 else ["--strategy", "mirrored"]), cwd=tmp_path, check=True)
+    board = reader.EventAccumulator(str(tmp_path / "a" / "tensorboard"))
+    board.Reload()
+    assert sorted(board.Tags()["images"]) == ["confusion_matrix/validation", "data/x/0", "data/x/1",
+                                              "data/x/2"]
+    assert sorted(board.Tags()["histograms"]) == ["weights/dense_1.bias", "weights/dense_1.weight"]

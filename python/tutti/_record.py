@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -50,6 +49,7 @@ def description(model, name, options):
 
 def git_state(folder):
     """The commit of a folder and whether files differ from it; (None, False): it is not in git."""
+    import subprocess  # imports take their time, and most programs record nothing
     try:
         out = subprocess.run(["git", "-C", folder or ".", "status", "--porcelain=v2", "--branch",
                               "--untracked-files=no"], capture_output=True, text=True, timeout=2)

@@ -1,5 +1,4 @@
 """Callbacks: what is called while a model is fitted."""
-import csv
 
 
 def our_name(name):
@@ -165,6 +164,7 @@ class CSVLogger(Callback):
         self._writer = None
 
     def on_epoch_end(self, epoch, logs):
+        import csv
         if self._writer is None:
             self._writer = csv.DictWriter(self._out, ["epoch", *logs], extrasaction="ignore")
             self._writer.writeheader()

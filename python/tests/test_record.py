@@ -126,3 +126,40 @@ def test_the_command_writes_them_too(ranks, tmp_path):
     assert sorted(board.Tags()["images"]) == ["confusion_matrix/validation", "data/x/0", "data/x/1",
                                               "data/x/2"]
     assert sorted(board.Tags()["histograms"]) == ["weights/dense_1.bias", "weights/dense_1.weight"]
+
+
+PROGRAM = """
+import os, tutti
+for lr in (0.001, 0.01):
+    model = tutti.Sequential([tutti.Flatten(), tutti.Dense(10)])
+    model.compile(tutti.optimizers.Adam(lr), "cross_entropy")
+    model.fit(tutti.data.Digits(int(os.environ.get("COUNT", 640)), batch=64), run=f"runs/{lr}",
+              verbose=0, http="http://127.0.0.1:1" if os.environ.get("TUTTI_REPEAT") else None)
+"""
+
+
+def test_the_run_of_a_program_is_repeated(tmp_path):
+    import os
+    import subprocess
+    import sys
+    from conftest import ROOT
+    from tutti import _paths
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "python")}
+    subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, env=environment, check=True)
+
+    def reproduce(*words, **more):
+        return subprocess.run([_paths.program(), "reproduce", *words], cwd=tmp_path, text=True,
+                              env={**environment, **more}, capture_output=True)
+
+    for words in (["./runs/0.01"], ["./runs/0.001", "--isa", "plain"], ["./runs/0.01", "-n", "2"]):
+        out = reproduce(*words)
+        assert out.returncode == 0 and "equal     all " in out.stdout, out.stderr
+        assert "up to step 10; weights " in out.stdout and "warn" not in out.stderr
+    out = reproduce("./runs/0.01", COUNT="128")
+    assert out.returncode == 1 and "differs   first at step 1: " in out.stdout
+    out = reproduce("./runs/0.01", "--devices", "cpu:0*2")
+    assert out.returncode == 1 and "only --isa and -n can be given" in out.stderr
+    (tmp_path / "mine.py").write_text("raise SystemExit(3)")
+    out = reproduce("./runs/0.01")
+    assert out.returncode == 1 and "it ended with exit code 3; its output is in " in out.stderr

@@ -290,6 +290,8 @@ def fit_data(model, data, validate, callbacks, progress, options, run=None, mlfl
             options.update({k: v for k, v in more.items() if v is not None})
     loop = Loop(model, called, progress)
     about = description(model, program_name(), {**options, "batch": options["batch"] or data.batch})
+    if run and os.environ.get("TUTTI_REPEAT"):  # tutti reproduce: from the beginning, in its folder
+        options.update(checkpoints=None, resume=None, restart=None)
     with Recording(context, run, program_name(), about, mlflow, http) as recording:
         recording.origin(ptr, options.get("validate"))
         if recording.folder and options["checkpoints"] is None:

@@ -17,6 +17,7 @@ struct tt_recorder {
     struct tti_hooks owned;
     tti_recorder *events;
     int lock;
+    int64_t *steps; // of the run that this one repeats; NULL: none
     char folder[TTI_RUN_PATH];
 };
 
@@ -27,13 +28,59 @@ static void recorder_free(void *owner)
     tti_recorder_close(r->events);
     if (r->lock >= 0)
         close(r->lock);
+    tti_free(r->ctx, r->steps);
     tti_free(r->ctx, r);
+}
+
+// What is kept as job.yaml; free with tti_free().
+static char *job_text(tt_ctx *ctx, const tt_record_opts *o)
+{
+    tti_text t = {.ctx = ctx};
+    if (o->job != NULL) {
+        tti_text_add(&t, "%s", o->job);
+    } else {
+        tti_text_add(&t, "name: ");
+        tti_text_json(&t, o->name != NULL ? o->name : "run");
+        tti_text_add(&t, "\n");
+    }
+    return tti_text_take(&t);
+}
+
+/*
+ * tutti reproduce runs the program of a run again: of what it records, the run with the same
+ * job.yaml goes to the folder TUTTI_REPEAT, with hashes at the steps of the run TUTTI_REPEAT_RUN;
+ * other runs go to folders beside it.
+ */
+static tt_status repeat_folder(tt_recorder *r, const tt_record_opts *o, const char *folder)
+{
+    const char *run = tti_env("TUTTI_REPEAT_RUN");
+    char path[TTI_PATH_MAX], other[TTI_RUN_PATH], *then = NULL, *now;
+    size_t n = 0;
+    TT_TRY(tti_file_join(r->ctx, path, run != NULL ? run : folder, "job.yaml"));
+    TT_TRY(tti_file_read(r->ctx, path, 0, &then, &n));
+    now = job_text(r->ctx, o);
+    TT_TRY(tti_file_join(r->ctx, path, folder, "job.yaml"));
+    bool is_it = now != NULL && strcmp(then, now) == 0 && !tti_file_exists(path);
+    tti_free(r->ctx, then);
+    tti_free(r->ctx, now);
+    if (snprintf(other, sizeof(other), "%s", folder) >= (int)sizeof(other) - 16)
+        return TT_FAIL(r->ctx, TT_EINVAL, "record: the path in TUTTI_REPEAT is too long");
+    if (!is_it) {
+        strcat(other, "/others");
+        return tti_run_folder_new(r->ctx, other, o->name != NULL ? o->name : "run", r->folder);
+    }
+    memcpy(r->folder, other, sizeof(r->folder));
+    TT_TRY(tti_folder_make(r->ctx, r->folder));
+    // The others of several processes would have to know the steps, too.
+    return run != NULL && r->ctx->world == NULL ? tti_links_steps(r->ctx, run, &r->steps) : TT_OK;
 }
 
 static tt_status make_folder(tt_recorder *r, const tt_record_opts *o)
 {
     const char *name = o->name != NULL ? o->name : "run",
-               *root = o->root != NULL ? o->root : "runs";
+               *root = o->root != NULL ? o->root : "runs", *repeat = tti_env("TUTTI_REPEAT");
+    if (repeat != NULL && repeat[0] != '\0')
+        return repeat_folder(r, o, repeat);
     if (o->dir == NULL)
         return tti_run_folder_new(r->ctx, root, name, r->folder);
     if (snprintf(r->folder, sizeof(r->folder), "%s", o->dir) >= (int)sizeof(r->folder))
@@ -56,23 +103,36 @@ static tt_status lock_folder(tt_recorder *r)
 static tt_status write_job(tt_recorder *r, const tt_record_opts *o)
 {
     char path[TTI_PATH_MAX];
-    tti_text t = {.ctx = r->ctx};
     TT_TRY(tti_file_join(r->ctx, path, r->folder, "job.yaml"));
     if (o->job == NULL && tti_file_exists(path))
         return TT_OK;
-    if (o->job != NULL) {
-        tti_text_add(&t, "%s", o->job);
-    } else {
-        tti_text_add(&t, "name: ");
-        tti_text_json(&t, o->name != NULL ? o->name : "run");
-        tti_text_add(&t, "\n");
-    }
-    char *text = tti_text_take(&t);
+    char *text = job_text(r->ctx, o);
     if (text == NULL)
         return TT_ENOMEM;
     tt_status st = tti_file_replace(r->ctx, path, text, strlen(text));
     tti_free(r->ctx, text);
     return st;
+}
+
+// How the program was started: its words and its folder, so that it can be again.
+static void add_command(tti_text *t)
+{
+    char words[1 << 14], where[TTI_PATH_MAX];
+    FILE *f = fopen("/proc/self/cmdline", "r");
+    size_t n = f != NULL ? fread(words, 1, sizeof(words) - 1, f) : 0;
+    if (f != NULL)
+        fclose(f);
+    words[n] = '\0';
+    if (n == 0 || n == sizeof(words) - 1 || getcwd(where, sizeof(where)) == NULL)
+        return;
+    tti_text_add(t, ", \"folder\": ");
+    tti_text_json(t, where);
+    tti_text_add(t, ", \"command\": [");
+    for (size_t i = 0; i < n; i += strlen(words + i) + 1) {
+        tti_text_add(t, i > 0 ? ", " : "");
+        tti_text_json(t, words + i);
+    }
+    tti_text_add(t, "]");
 }
 
 // The chain is bound to job.yaml as it is.
@@ -86,6 +146,7 @@ static tt_status open_chain(tt_recorder *r)
     tti_text_add(&t, "\"version\": \"" TT_VERSION "\", \"file\": ");
     tti_text_json(&t, job);
     tti_free(r->ctx, job);
+    add_command(&t);
     char *about = tti_text_take(&t);
     if (about == NULL)
         return TT_ENOMEM;
@@ -166,7 +227,7 @@ tt_recorder *tt_record_with(tt_ctx *ctx, const tt_record_opts *opts)
         st = write_job(r, &o);
     if (st == TT_OK)
         st = tti_recorder_open(ctx, r->folder, !o.no_tensorboard, &r->events);
-    if (st == TT_OK)
+    if (st == TT_OK && tti_env("TUTTI_REPEAT") == NULL) // what is repeated is told to nobody
         st = tti_recorder_track(r->events, r->folder,
                                 &(tti_track_opts){.http = o.http,
                                                   .mlflow = o.mlflow,

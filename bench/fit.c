@@ -1,7 +1,7 @@
 /*
  * fit.c - tt_fit() on arrays in memory: how long a fit takes, for bench/python_fit, which runs the
- * same from Python. fit WORK ROWS BATCH EPOCHS [threads] prints the seconds of the fit, its steps and
- * the hash of the weights. Works: tiny (one dense layer of 1 x 1), mlp (784-128-10), cnn (two
+ * same from Python. fit WORK ROWS BATCH EPOCHS [threads] prints the seconds of the fit, its steps
+ * and the hash of the weights. Works: tiny (one dense layer of 1 x 1), mlp (784-128-10), cnn (two
  * convolutions, two dense layers).
  */
 #include <stdio.h>

@@ -39,8 +39,8 @@ TT_API const char *tt_recorder_folder(const tt_recorder *r); // valid until it e
 TT_API void tt_recorder_end(tt_recorder *r);                 // NULL is fine
 
 /*
- * Records where the run comes from, as tutti train does: versions, arithmetic, machine, environment,
- * fingerprints of the data, and what the program knows of its own commit.
+ * Records where the run comes from, as tutti train does: versions, arithmetic, machine,
+ * environment, fingerprints of the data, and what the program knows of its own commit.
  */
 typedef struct tt_record_origin_opts {
     size_t opts_size;

@@ -41,9 +41,9 @@ typedef struct tti_http {
 } tti_http;
 
 /*
- * Sends a request and waits for the answer: its status, 200 and so on, and its body in *answer (may
- * be NULL), to be freed with tti_free(NULL, ...). 0: there is no answer, and why says the cause. For
- * a status of 300 and more, why has it in words.
+ * Sends a request and waits for the answer: its status, 200 and so on, and its body in *answer
+ * (may be NULL), to be freed with tti_free(NULL, ...). 0: there is no answer, and why says the
+ * cause. For a status of 300 and more, why has it in words.
  */
 int tti_http_send(const tti_http *request, char **answer, char why[TTI_HTTP_WHY]);
 

@@ -130,8 +130,8 @@ typedef struct tti_picture {
 uint8_t *tti_picture_png(tt_ctx *ctx, const tti_picture *p, size_t *bytes);
 /*
  * A confusion matrix, counts [n, n] by class and prediction: a row per class, darker where more of
- * the class are predicted so, with the percentage in each cell up to 20 classes. pixels: to be freed
- * with tti_free(); NULL: out of memory.
+ * the class are predicted so, with the percentage in each cell up to 20 classes. pixels: to be
+ * freed with tti_free(); NULL: out of memory.
  */
 tti_picture tti_picture_confusion(tt_ctx *ctx, const double *counts, int n);
 

@@ -1,8 +1,8 @@
 /*
  * tracker.c - the thread that sends events to a server (tracker.h).
  *
- * Events are lines in a buffer; the thread exchanges it for an empty one and keeps what it took until
- * the server has it. While the server cannot be reached, it waits longer from try to try.
+ * Events are lines in a buffer; the thread exchanges it for an empty one and keeps what it took
+ * until the server has it. While the server cannot be reached, it waits longer from try to try.
  */
 #include "record/tracker.h"
 #include "base/ctx.h"

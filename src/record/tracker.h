@@ -2,10 +2,10 @@
  * tracker.h - the events of a run, sent to a server as they come: MLflow's tracking server, by its
  * REST interface, or any that takes JSON over HTTP.
  *
- * Training never waits for it: events go to a buffer of fixed size, and a thread sends what is there
- * about once a second. What does not fit is dropped and counted. A server that cannot be reached is
- * told once, as a warning, and tried again later; at the end of a run it has CLOSE_MS to take what
- * is left.
+ * Training never waits for it: events go to a buffer of fixed size, and a thread sends what is
+ * there about once a second. What does not fit is dropped and counted. A server that cannot be
+ * reached is told once, as a warning, and tried again later; at the end of a run it has CLOSE_MS
+ * to take what is left.
  */
 #ifndef TUTTI_RECORD_TRACKER_H
 #define TUTTI_RECORD_TRACKER_H

@@ -1,10 +1,10 @@
 /*
- * tracker_mlflow.c - a run on MLflow's tracking server, by its REST interface: an experiment with the
- * name of the job, a run in it with the name of the folder, the job's keys as parameters, losses and
- * metrics with their steps, what was recorded of version, commit and machine as tags.
+ * tracker_mlflow.c - a run on MLflow's tracking server, by its REST interface: an experiment with
+ * the name of the job, a run in it with the name of the folder, the job's keys as parameters,
+ * losses and metrics with their steps, what was recorded of version, commit and machine as tags.
  *
- * The run's identifier is kept in the folder, "mlflow_run_id", so that a run that is resumed goes on
- * there, too.
+ * The run's identifier is kept in the folder, "mlflow_run_id", so that a run that is resumed goes
+ * on there, too.
  */
 #include "base/file.h"
 #include "record/tracker.h"

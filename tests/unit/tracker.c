@@ -1,7 +1,7 @@
 /*
- * tracker.c - what is sent to servers: requests by the client of net/http.h against a server of this
- * test, the events of a run as JSON and by MLflow's REST interface, messages of a webhook; and that a
- * server that is down, slow or refuses costs a warning and nothing else.
+ * tracker.c - what is sent to servers: requests by the client of net/http.h against a server of
+ * this test, the events of a run as JSON and by MLflow's REST interface, messages of a webhook;
+ * and that a server that is down, slow or refuses costs a warning and nothing else.
  */
 #include "record/tracker.h"
 #include "../command.h"

@@ -163,3 +163,37 @@ def test_the_run_of_a_program_is_repeated(tmp_path):
     (tmp_path / "mine.py").write_text("raise SystemExit(3)")
     out = reproduce("./runs/0.01")
     assert out.returncode == 1 and "it ended with exit code 3; its output is in " in out.stderr
+
+
+def test_notify_tells_how_a_fit_ends(digits, small, server, tmp_path, monkeypatch):
+    from tutti.callbacks import LambdaCallback, Notify
+    monkeypatch.setenv("MY_HOOK", server[0] + "/hook")
+    line = f'echo "$TUTTI_EVENT $TUTTI_STEP $TUTTI_MESSAGE" >> {tmp_path}/told'
+    notify = Notify("$MY_HOOK", line)
+    small().fit(*digits, epochs=1, verbose=0, run=tmp_path / "a", callbacks=notify)
+    with pytest.raises(ZeroDivisionError):
+        small().fit(*digits, verbose=0, callbacks=[
+            notify, LambdaCallback(on_epoch_end=lambda epoch, logs: 1 / 0)])
+    with pytest.raises(tutti.NotFinite):
+        small().fit(np.full_like(digits[0], np.nan), digits[1], verbose=0, callbacks=notify)
+    told = [body for path, body in server[1] if path == "/hook"]
+    assert [b["event"] for b in told] == ["ended", "failed", "diverged"]
+    assert told[0]["step"] == 13 and told[0]["run"] == str(tmp_path / "a")
+    assert told[1]["message"] == "division by zero"
+    lines = (tmp_path / "told").read_text().splitlines()
+    assert lines[0] == "ended 13 " and lines[2].startswith("diverged 0 step 1: ")
+
+
+def test_notify_tells_of_a_stall_and_of_what_it_cannot_tell(digits, small, server, caplog):
+    import time
+    from tutti.callbacks import LambdaCallback, Notify
+    wait = LambdaCallback(on_epoch_end=lambda epoch, logs: time.sleep(0.5))
+    small().fit(*digits, verbose=0, callbacks=[Notify(server[0], stall=0.1), wait])
+    events = [b["event"] for _, b in server[1]]
+    assert "stalled" in events and events[-1] == "ended" and events.count("ended") == 1
+    small().fit(*digits, verbose=0, callbacks=Notify("http://127.0.0.1:1"))
+    assert sum("'ended' was not told: " in r.message for r in caplog.records) == 1
+    with pytest.raises(ValueError, match="is not an address"):
+        Notify("localhost/hook")
+    with pytest.raises(ValueError, match="needs a webhook or a command"):
+        Notify()

@@ -244,8 +244,9 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
             raise TypeError("a stream of batches cannot be split, resumed, accumulated or recorded; "
                             "tutti.callbacks.ModelCheckpoint saves, and arrays or data sets with "
                             "len() and [i] can do all of it")
-        return fit_batches(model, x, epochs or 1, steps, steps_per_epoch, validation_data, callbacks,
-                           progress)
+        with telling(callbacks):
+            return fit_batches(model, x, epochs or 1, steps, steps_per_epoch, validation_data,
+                               callbacks, progress)
     if steps_per_epoch is not None:
         raise TypeError("steps_per_epoch is for generators; an epoch of a data set is all its records")
     validate = None
@@ -257,13 +258,30 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         if validate is None:
             raise TypeError("validation data must be arrays or a data set, not a generator")
         validate.shuffle = False
-    return fit_data(model, data, validate, callbacks, progress, {
+    options = {
         "batch": batch_size, "epochs": epochs, "steps": steps, "validate_every": validate_every,
         "validate_rows": validation_steps * (batch_size or data.batch) if validation_steps else None,
         "accumulate": accumulate, "checkpoints": checkpoints, "save_every": save_every, "keep": keep,
         "resume": resume or None, "restart": restart or None,
         "nan": ("stop", "skip", "continue").index(nan) if nan in ("stop", "skip", "continue")
-        else _bad_nan(nan), "divergence": divergence}, run, mlflow, http)
+        else _bad_nan(nan), "divergence": divergence}
+    with telling(callbacks):
+        return fit_data(model, data, validate, callbacks, progress, options, run, mlflow, http)
+
+
+class telling:
+    """Callbacks learn of the exception with which a fit ends."""
+
+    def __init__(self, callbacks):
+        self.callbacks = callbacks
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is not None:
+            for c in self.callbacks:
+                c.on_train_error(error)
 
 
 def _bad_nan(nan):

@@ -132,5 +132,6 @@ class Job:
             if recording.folder and not opts.checkpoints:
                 opts.checkpoints = os.path.join(recording.folder, "checkpoints").encode()
             loop.history.run, loop.recording = recording.folder, recording
-            return _fit.finish(model, loop, progress, lambda: lib.tt_fit_with(
-                model.ptr, self.train.open(self.context), ctypes.byref(opts)))
+            with _fit.telling(callbacks):
+                return _fit.finish(model, loop, progress, lambda: lib.tt_fit_with(
+                    model.ptr, self.train.open(self.context), ctypes.byref(opts)))

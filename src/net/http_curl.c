@@ -85,7 +85,10 @@ int tti_http_curl(const tti_http *q, tti_text *answer, char why[TTI_HTTP_WHY])
              is_v6 ? "]" : "", u->port, (int)n, u->path, q->path != NULL ? q->path : "");
     void *h = c.easy_init();
     void *headers = c.slist_append(NULL, "Content-Type: application/json");
-    if (q->token != NULL) {
+    if (headers !=
+        NULL) // libcurl would ask first, and wait a second for servers that do not answer
+        headers = c.slist_append(headers, "Expect:");
+    if (q->token != NULL && headers != NULL) {
         snprintf(line, sizeof(line), "Authorization: Bearer %s", q->token);
         headers = c.slist_append(headers, line);
     }

@@ -40,6 +40,7 @@ void calls_open(void)
                         .count = 4, .batch = 4);
     fx.comm = tt_comm_open(fx.ctx);
     fx.store = tt_store_new();
+    fx.recorder = tt_record(fx.ctx, .dir = "recorded", .no_tensorboard = true);
     fx.op = tt_op_find(fx.ctx, "relu");
     if (strstr(tt_version_text(), "yaml: no") == NULL)
         fx.job = tt_job_parse(fx.ctx, job, sizeof(job) - 1, "job.yaml");

@@ -17,6 +17,7 @@ typedef struct calls_values {
     tt_job *job;
     tt_comm *comm;
     tt_store *store;
+    tt_recorder *recorder;
     const tt_op *op;
     const void *opts; // what the calls of short_opts.inc get
 } calls_values;

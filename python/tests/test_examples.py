@@ -115,3 +115,18 @@ def test_the_same_program_in_four_frameworks(name, packages, npz, monkeypatch):
         if name == "torch" else [program]
     out = run(npz, *words)
     assert "epoch 3/3" in out.lower() or "Epoch 3/3" in out
+
+
+def test_the_table_of_frameworks_counts_right():
+    """Lines and imports without comments and blank lines, as docs/python.md has them."""
+    with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as f:
+        page = f.read()
+    counts = {"lines": [], "imports": []}
+    for name in ("tutti", "keras", "torch", "jax"):
+        with open(os.path.join(EXAMPLES, "peers", f"with_{name}.py"), encoding="utf-8") as f:
+            text = re.sub(r'^""".*?"""', "", f.read(), flags=re.S)
+        lines = [x.strip() for x in text.split("\n") if x.strip() and not x.strip().startswith("#")]
+        counts["lines"].append(len(lines))
+        counts["imports"].append(sum(x.startswith(("import ", "from ")) for x in lines))
+    for what, numbers in counts.items():
+        assert "| " + " | ".join([what, *map(str, numbers)]) + " |" in page, (what, numbers)

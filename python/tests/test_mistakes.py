@@ -54,6 +54,10 @@ def test_compile():
     m = tutti.Sequential([tutti.Dense(3)], input=(4,))
     with says(TypeError, "compile\\(\\) needs a loss"):
         m.compile("adam")
+    with says(ValueError, "there is no metric 'acc'; it is called 'accuracy' here"):
+        tutti.Sequential([tutti.Dense(1)]).compile("adam", "mse", ["acc"])
+    with says(ValueError, "'sparse_categorical_crossentropy'; it is called 'cross_entropy' here"):
+        tutti.Sequential([tutti.Dense(1)]).compile("adam", "sparse_categorical_crossentropy")
     with says(ValueError, "there is no loss 'cross_entrop'; did you mean 'cross_entropy'"):
         m.compile("adam", "cross_entrop")
     with says(ValueError, "there is no optimizer 'addam'; did you mean"):

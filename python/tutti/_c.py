@@ -1963,6 +1963,48 @@ class tt_record_opts(Structure):
         ("name", c_char_p),
         ("job", c_char_p),
         ("no_tensorboard", c_bool),
+        ("mlflow", c_char_p),
+        ("http", c_char_p),
+    ]
+
+
+class tt_record_origin_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("commit", c_char_p),
+        ("changed", c_bool),
+        ("train", c_void_p),
+        ("validate", c_void_p),
+        ("test", c_void_p),
+    ]
+
+
+class tt_record_histogram_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("step", c_int64),
+        ("values", c_void_p),
+        ("count", c_int64),
+    ]
+
+
+class tt_record_image_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("step", c_int64),
+        ("pixels", c_void_p),
+        ("height", c_int),
+        ("width", c_int),
+        ("channels", c_int),
+    ]
+
+
+class tt_record_confusion_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("step", c_int64),
+        ("counts", c_void_p),
+        ("classes", c_int),
     ]
 
 
@@ -2341,6 +2383,10 @@ FUNCTIONS = {
     "tt_record_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_recorder_folder": (c_void_p, (c_void_p,)),
     "tt_recorder_end": (None, (c_void_p,)),
+    "tt_record_origin_with": (c_int, (c_void_p, c_void_p,)),
+    "tt_record_histogram_with": (c_int, (c_void_p, c_char_p, c_void_p,)),
+    "tt_record_image_with": (c_int, (c_void_p, c_char_p, c_void_p,)),
+    "tt_record_confusion_with": (c_int, (c_void_p, c_char_p, c_void_p,)),
     "tt_recurrent_with": (c_void_p, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "tt_layer_lstm_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_gru_with": (c_void_p, (c_void_p, c_void_p,)),

@@ -132,6 +132,7 @@ class Loop:
         self.model, self.callbacks, self.progress = model, callbacks, progress
         self.history = History()
         self.error = None
+        self.recording = None
         self.fields = []
         on = {name: [c for c in callbacks if overrides(c, name)]
               for name in ("on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end",
@@ -176,6 +177,7 @@ class Loop:
             c.on_epoch_begin(p.epoch, values_of(p))
 
     def _epoch(self, p):
+        self.history.steps = p.step
         logs = self.last = values_of(p)
         self.history.add(p.epoch, logs)
         self.progress.epoch(place_of(p), logs)
@@ -183,6 +185,7 @@ class Loop:
             c.on_epoch_end(p.epoch, logs)
 
     def _validation(self, p):
+        self.history.steps = p.step
         self.last = values_of(p)
         for c in self.on["on_validation_end"]:
             c.on_validation_end(self.last)
@@ -191,7 +194,8 @@ class Loop:
 def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validation_data=None,
         validation_split=0.0, validation_steps=None, validate_every=None, shuffle=True, callbacks=(),
         verbose="auto", accumulate=None, checkpoints=None, save_every=None, keep=None, resume=False,
-        restart=False, nan="stop", divergence=None, steps_per_epoch=None, run=None):
+        restart=False, nan="stop", divergence=None, steps_per_epoch=None, run=None, mlflow=None,
+        http=None):
     """Trains the model and returns a History.
 
     Args:
@@ -217,6 +221,9 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         steps_per_epoch: of a generator that does not end
         run: folder in which the fit is recorded, for tutti runs, tutti plot and TensorBoard; True: a
             new one, runs/NAME-NNN, after the program's name. Checkpoints go there, too
+        mlflow: address of an MLflow tracking server to which the run is also sent; "$NAME" is the
+            value of that environment variable
+        http: address that gets the events of the run as JSON, about once a second
 
     Ctrl-C ends the fit after the current step, saves a checkpoint, if there is a folder for it, and
     raises tutti.Interrupted, a KeyboardInterrupt. The results do not depend on the devices.
@@ -233,12 +240,13 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         if value is not None and (not isinstance(value, int) or value < 1):
             raise ValueError(f"{name} is {value!r}; it must be an integer of at least 1")
     if data is None:
-        if checkpoints or resume or restart or validation_split or accumulate or run:
+        if checkpoints or resume or restart or validation_split or accumulate or run or mlflow or http:
             raise TypeError("a stream of batches cannot be split, resumed, accumulated or recorded; "
                             "tutti.callbacks.ModelCheckpoint saves, and arrays or data sets with "
                             "len() and [i] can do all of it")
-        return fit_batches(model, x, epochs or 1, steps, steps_per_epoch, validation_data, callbacks,
-                           progress)
+        with telling(callbacks):
+            return fit_batches(model, x, epochs or 1, steps, steps_per_epoch, validation_data,
+                               callbacks, progress)
     if steps_per_epoch is not None:
         raise TypeError("steps_per_epoch is for generators; an epoch of a data set is all its records")
     validate = None
@@ -250,13 +258,30 @@ def fit(model, x, y=None, *, batch_size=None, epochs=None, steps=None, validatio
         if validate is None:
             raise TypeError("validation data must be arrays or a data set, not a generator")
         validate.shuffle = False
-    return fit_data(model, data, validate, callbacks, progress, {
+    options = {
         "batch": batch_size, "epochs": epochs, "steps": steps, "validate_every": validate_every,
         "validate_rows": validation_steps * (batch_size or data.batch) if validation_steps else None,
         "accumulate": accumulate, "checkpoints": checkpoints, "save_every": save_every, "keep": keep,
         "resume": resume or None, "restart": restart or None,
         "nan": ("stop", "skip", "continue").index(nan) if nan in ("stop", "skip", "continue")
-        else _bad_nan(nan), "divergence": divergence}, run)
+        else _bad_nan(nan), "divergence": divergence}
+    with telling(callbacks):
+        return fit_data(model, data, validate, callbacks, progress, options, run, mlflow, http)
+
+
+class telling:
+    """Callbacks learn of the exception with which a fit ends."""
+
+    def __init__(self, callbacks):
+        self.callbacks = callbacks
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is not None:
+            for c in self.callbacks:
+                c.on_train_error(error)
 
 
 def _bad_nan(nan):
@@ -267,7 +292,7 @@ def program_name():
     return os.path.splitext(os.path.basename(sys.argv[0] or ""))[0].strip("-_") or "python"
 
 
-def fit_data(model, data, validate, callbacks, progress, options, run=None):
+def fit_data(model, data, validate, callbacks, progress, options, run=None, mlflow=None, http=None):
     context = model.context
     ptr = data.open(context)
     model._prepare(fields_of(ptr))
@@ -283,10 +308,13 @@ def fit_data(model, data, validate, callbacks, progress, options, run=None):
             options.update({k: v for k, v in more.items() if v is not None})
     loop = Loop(model, called, progress)
     about = description(model, program_name(), {**options, "batch": options["batch"] or data.batch})
-    with Recording(context, run, program_name(), about) as recording:
+    if run and os.environ.get("TUTTI_REPEAT"):  # tutti reproduce: from the beginning, in its folder
+        options.update(checkpoints=None, resume=None, restart=None)
+    with Recording(context, run, program_name(), about, mlflow, http) as recording:
+        recording.origin(ptr, options.get("validate"))
         if recording.folder and options["checkpoints"] is None:
             options["checkpoints"] = os.path.join(recording.folder, "checkpoints")
-        loop.history.run = recording.folder
+        loop.history.run, loop.recording = recording.folder, recording
         opts = make(_c.tt_fit_opts, callbacks=loop.fields, **options)
         return finish(model, loop, progress,
                       lambda: lib.tt_fit_with(model.ptr, ptr, ctypes.byref(opts)))
@@ -295,6 +323,10 @@ def fit_data(model, data, validate, callbacks, progress, options, run=None):
 def finish(model, loop, progress, run):
     """Runs the library's loop and makes of its end a history or an exception."""
     context = model.context
+    for c in loop.callbacks:
+        c.recording = loop.recording
+    if loop.recording is not None:
+        loop.recording.step = lambda: loop.history.steps
     for c in loop.on["on_train_begin"]:
         c.on_train_begin(Logs())
     with context.lock, CtrlC(context) as ctrl_c:

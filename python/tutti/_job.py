@@ -109,7 +109,8 @@ class Job:
     def fit(self, *, callbacks=(), verbose="auto", run=None, **options):
         """Trains the model as the job says; options replace those of the job, as in Model.fit().
 
-        run: folder in which the fit is recorded; True: a new one, runs/NAME-NNN.
+        run: folder in which the fit is recorded; True: a new one, runs/NAME-NNN. It is also sent to
+        output.mlflow and output.http, if the job has them.
         """
         callbacks = _fit.checked(callbacks)
         if self.train is None:
@@ -124,9 +125,13 @@ class Job:
         for name, _ in _c.tt_fit_opts._fields_:
             if name == "callbacks" or options.get(name) is not None:
                 setattr(opts, name, getattr(more, name))
-        with Recording(self.context, run, self.name, str(self)) as recording:
+        wants = bool(run)
+        with Recording(self.context, run, self.name, str(self), wants and self["output.mlflow"],
+                       wants and self["output.http"]) as recording:
+            recording.origin(self.train.open(self.context), opts.validate)
             if recording.folder and not opts.checkpoints:
                 opts.checkpoints = os.path.join(recording.folder, "checkpoints").encode()
-            loop.history.run = recording.folder
-            return _fit.finish(model, loop, progress, lambda: lib.tt_fit_with(
-                model.ptr, self.train.open(self.context), ctypes.byref(opts)))
+            loop.history.run, loop.recording = recording.folder, recording
+            with _fit.telling(callbacks):
+                return _fit.finish(model, loop, progress, lambda: lib.tt_fit_with(
+                    model.ptr, self.train.open(self.context), ctypes.byref(opts)))

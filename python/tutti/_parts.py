@@ -17,6 +17,15 @@ HINTS = {"activation": "act", "kernel_size": "kernel", "strides": "stride", "poo
          "beta_2": "beta2", "label_smoothing": "smoothing", "clipnorm": "clip_norm",
          "clipvalue": "clip_value", "global_clipnorm": "clip_global", "ignore_index": "ignore",
          "target_shape": "shape", "betas": "beta1"}
+# Names that other frameworks have for losses and metrics.
+NAMES = {"acc": "accuracy", "categorical_accuracy": "accuracy", "binary_accuracy": "accuracy",
+         "sparse_categorical_accuracy": "accuracy", "top_k_categorical_accuracy": "top_k",
+         "categorical_crossentropy": "cross_entropy", "nll": "cross_entropy",
+         "sparse_categorical_crossentropy": "cross_entropy", "l1": "mae", "l2": "mse",
+         "binary_crossentropy": "binary_cross_entropy", "bce": "binary_cross_entropy",
+         "mean_squared_error": "mse", "mean_absolute_error": "mae", "smooth_l1": "huber",
+         "root_mean_squared_error": "rmse", "mean_absolute_percentage_error": "mape",
+         "mean_squared_logarithmic_error": "msle", "kld": "kl_divergence", "f1_score": "f1"}
 
 
 class Part:
@@ -77,7 +86,9 @@ def find(module, value, what, base):
         raise TypeError(f"{value!r} is not a {what}: give a name, such as '{next(iter(kinds))}', or "
                         f"a part of tutti.{module.__name__.split('.')[-1]}")
     if value not in kinds:
-        raise ValueError(f"there is no {what} '{value}'" + nearest(value, kinds))
+        ours = NAMES.get(value.lower())
+        raise ValueError(f"there is no {what} '{value}'" + (
+            f"; it is called '{ours}' here" if ours in kinds else nearest(value, kinds)))
     return kinds[value]()
 
 

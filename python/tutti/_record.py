@@ -6,6 +6,8 @@ import json
 import os
 import sys
 
+import numpy as np
+
 from . import _c
 from ._lib import lib, make, text_of
 from ._progress import is_first
@@ -45,11 +47,26 @@ def description(model, name, options):
     return json.dumps(about, indent=1) + "\n"
 
 
+def git_state(folder):
+    """The commit of a folder and whether files differ from it; (None, False): it is not in git."""
+    import subprocess  # imports take their time, and most programs record nothing
+    try:
+        out = subprocess.run(["git", "-C", folder or ".", "status", "--porcelain=v2", "--branch",
+                              "--untracked-files=no"], capture_output=True, text=True, timeout=2)
+    except (OSError, subprocess.TimeoutExpired):
+        return None, False
+    lines = out.stdout.splitlines() if out.returncode == 0 else []
+    oid = [x.split()[-1] for x in lines if x.startswith("# branch.oid ")]
+    return (oid or [None])[0], any(not x.startswith("#") for x in lines)
+
+
 class Recording:
     """Records the events of a context while it is entered; run is a path, True or None."""
 
-    def __init__(self, context, run, name, job):
-        self.context, self.run, self.name, self.job = context, run, name, job
+    def __init__(self, context, run, name, job, mlflow=None, http=None):
+        self.context, self.name, self.job = context, name, job
+        self.run = run or (True if mlflow or http else None)
+        self.mlflow, self.http = mlflow, http
         self.folder, self.ptr = "", None
 
     def __enter__(self):
@@ -60,11 +77,59 @@ class Recording:
         if self.run is not True:
             self.folder = os.fspath(self.run)
         if is_first():
-            opts = make(_c.tt_record_opts, dir=self.folder or None, name=self.name, job=self.job)
+            opts = make(_c.tt_record_opts, dir=self.folder or None, name=self.name, job=self.job,
+                        mlflow=self.mlflow, http=self.http)
             self.ptr = lib.tt_record_with(self.context.ptr, ctypes.byref(opts))
             self.context.check()
             self.folder = text_of(lib.tt_recorder_folder(self.ptr))
         return self
+
+    def origin(self, train=None, validate=None):
+        """Records versions, the machine, the data, and the commit of the program's folder."""
+        if not self.ptr:
+            return
+        commit, changed = git_state(os.path.dirname(os.path.abspath(sys.argv[0] or ".")))
+        opts = make(_c.tt_record_origin_opts, commit=commit, changed=changed)
+        opts.train, opts.validate = train, validate
+        lib.tt_record_origin_with(self.ptr, ctypes.byref(opts))
+        self.context.check()
+
+    # For TensorBoard. Nothing in processes that do not record.
+
+    def histogram(self, tag, step, values):
+        values = np.ascontiguousarray(values, np.float32).reshape(-1)
+        self._call(lib.tt_record_histogram_with, tag,
+                   make(_c.tt_record_histogram_opts, step=step, count=values.size),
+                   values=values.ctypes.data_as(ctypes.POINTER(ctypes.c_float)))
+
+    def image(self, tag, step, pixels):
+        """pixels: [height, width] or [height, width, channels]; u8, or floats from 0 to 1."""
+        pixels = np.asarray(pixels)
+        if pixels.ndim not in (2, 3):
+            raise ValueError(f"image '{tag}' has shape {pixels.shape}; it must be [height, width] or "
+                             "[height, width, channels]")
+        if pixels.dtype != np.uint8:
+            pixels = np.clip(np.nan_to_num(pixels.astype(np.float64)) * 255 + 0.5, 0, 255)
+        pixels = np.ascontiguousarray(pixels, np.uint8)
+        self._call(lib.tt_record_image_with, tag,
+                   make(_c.tt_record_image_opts, step=step, height=pixels.shape[0],
+                        width=pixels.shape[1], channels=pixels.shape[2] if pixels.ndim == 3 else 1),
+                   pixels=pixels.ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte)))
+
+    def confusion(self, tag, step, counts):
+        counts = np.ascontiguousarray(counts, np.float64)
+        self._call(lib.tt_record_confusion_with, tag,
+                   make(_c.tt_record_confusion_opts, step=step, classes=counts.shape[0]),
+                   counts=counts.ctypes.data_as(ctypes.POINTER(ctypes.c_double)))
+
+    def _call(self, function, tag, opts, **pointers):
+        if not self.ptr:
+            return
+        for name, value in pointers.items():
+            kind = dict(opts._fields_)[name]
+            setattr(opts, name, ctypes.cast(value, kind))
+        function(self.ptr, tag.encode(), ctypes.byref(opts))
+        self.context.check()
 
     def __exit__(self, *error):
         if self.ptr:

@@ -1,5 +1,4 @@
 """Callbacks: what is called while a model is fitted."""
-import csv
 
 
 def our_name(name):
@@ -14,12 +13,16 @@ class Callback:
     """
 
     model = None
+    recording = None  # of fit(run=...)
 
     def on_train_begin(self, logs):
         pass
 
     def on_train_end(self, logs):
         pass
+
+    def on_train_error(self, error):
+        """The fit ends with this exception."""
 
     def on_epoch_begin(self, epoch, logs):
         pass
@@ -164,6 +167,7 @@ class CSVLogger(Callback):
         self._writer = None
 
     def on_epoch_end(self, epoch, logs):
+        import csv
         if self._writer is None:
             self._writer = csv.DictWriter(self._out, ["epoch", *logs], extrasaction="ignore")
             self._writer.writeheader()
@@ -172,3 +176,126 @@ class CSVLogger(Callback):
 
     def on_train_end(self, logs):
         self._out.close()
+
+
+class TensorBoard(Callback):
+    """Writes histograms, images and confusion matrices beside the losses and metrics that
+    fit(run=...) records for TensorBoard.
+
+    Args:
+        histograms: of all weights, after each epoch
+        images: dict of arrays by name, [height, width] or [height, width, channels], u8 or floats from
+            0 to 1; written once
+        confusion: the matrix of each validation, if the metric confusion is compiled
+    """
+
+    def __init__(self, histograms=True, images=None, confusion=True):
+        self.histograms, self.images, self.confusion = histograms, dict(images or {}), confusion
+
+    def _recording(self):
+        if self.recording is None or not self.recording.folder:
+            raise ValueError("callbacks.TensorBoard needs a run folder: fit(..., run=True)")
+        return self.recording
+
+    def on_train_begin(self, logs):
+        for name, pixels in self.images.items():
+            self._recording().image(name, 0, pixels)
+        self._recording()
+
+    def on_epoch_end(self, epoch, logs):
+        if self.histograms:
+            step = self.recording.step()
+            for name, values in self.model.get_weights().items():
+                if values.dtype == "float32":
+                    self.recording.histogram("weights/" + name, step, values)
+
+    def on_validation_end(self, logs):
+        if self.confusion and "validation_confusion" in logs:
+            counts = self.model.table("confusion")
+            n = round(len(counts) ** 0.5)
+            self.recording.confusion("confusion_matrix/validation", self.recording.step(),
+                                     [counts[i * n:i * n + n] for i in range(n)])
+
+
+class Notify(Callback):
+    """Tells when a fit has ended, failed, diverged or stalled.
+
+    Args:
+        webhook: address that gets a JSON message by HTTP POST; "$NAME" is the value of that
+            environment variable
+        command: shell command; its environment has TUTTI_EVENT, TUTTI_RUN, TUTTI_STEP and
+            TUTTI_MESSAGE
+        stall: seconds without a step after which the fit counts as stalled; 0: never
+
+    What cannot be told is a warning of the logger tutti.
+    """
+
+    def __init__(self, webhook=None, command=None, stall=600):
+        import os
+        self.command, self.stall = command, stall
+        self.webhook = os.environ.get(webhook[1:], "") if (webhook or "").startswith("$") else webhook
+        if webhook and not (self.webhook or "").startswith(("http://", "https://")):
+            raise ValueError(f"webhook '{webhook}' is not an address, http://HOST/PATH, or $NAME of an "
+                             "environment variable that holds one")
+        if not webhook and not command:
+            raise ValueError("Notify() needs a webhook or a command")
+        self._step, self._over = 0, None
+
+    def on_train_begin(self, logs):
+        import threading
+        self._step, self._over = 0, threading.Event()
+        if self.stall > 0:
+            threading.Thread(target=self._watch, args=(self._over,), daemon=True).start()
+
+    def on_batch_end(self, step, logs):
+        self._step = step
+
+    def _watch(self, over):
+        seen = told = -1
+        while not over.wait(self.stall):
+            if self._step == seen and seen != told:
+                told = seen
+                self._tell("stalled", f"nothing has happened for {self.stall:g} s after step {seen}")
+            seen = self._step
+
+    def on_train_end(self, logs):
+        self._end("ended", "")
+
+    def on_train_error(self, error):
+        from ._lib import NotFinite
+        if isinstance(error, KeyboardInterrupt):
+            self._end("ended", "stopped on request")
+        else:
+            self._end("diverged" if isinstance(error, NotFinite) else "failed", str(error))
+
+    def _end(self, event, message):
+        if self._over is not None and self._over.is_set():
+            return
+        if self._over is not None:
+            self._over.set()
+        self._tell(event, message)
+
+    def _tell(self, event, message):
+        import json
+        import logging
+        import os
+        import subprocess
+        import urllib.request
+
+        from ._progress import is_first
+        if not is_first():
+            return
+        run = self.recording.folder if self.recording is not None else ""
+        text = f"{run or 'a fit'} {event} at step {self._step}" + (f": {message}" if message else "")
+        try:
+            if self.webhook:
+                body = json.dumps({"event": event, "step": self._step, "run": run,
+                                   "message": message, "text": text}).encode()
+                urllib.request.urlopen(urllib.request.Request(
+                    self.webhook, body, {"Content-Type": "application/json"}), timeout=5).close()
+            if self.command:
+                subprocess.run(["sh", "-c", self.command], timeout=60, check=True, env={
+                    **os.environ, "TUTTI_EVENT": event, "TUTTI_RUN": run,
+                    "TUTTI_STEP": str(self._step), "TUTTI_MESSAGE": message})
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            logging.getLogger("tutti").warning("callbacks.Notify: '%s' was not told: %s", event, error)

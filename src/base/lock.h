@@ -12,10 +12,12 @@
  *      tti_world.mu             what has come from other processes
  *   4. tt_ctx.mu                the error slot and events out; recursive, because the owner's event
  *                               function may call the library
+ *   5. tti_tracker.mu           events that wait to be sent; taken under tt_ctx.mu, and nothing is
+ *                               logged under it
  *
- * Errors can be recorded and lines logged under any lock, so tt_ctx.mu is the last. No lock but a
- * hold is held across a kernel, a wait on a flag or a call of a user's function other than an
- * event's; a context that has a hold gets another one of the same store without waiting.
+ * Errors can be recorded and lines logged under any lock, so tt_ctx.mu comes after them. No lock
+ * but a hold is held across a kernel, a wait on a flag or a call of a user's function other than
+ * an event's; a context that has a hold gets another one of the same store without waiting.
  */
 #ifndef TUTTI_BASE_LOCK_H
 #define TUTTI_BASE_LOCK_H

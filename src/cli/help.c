@@ -66,6 +66,7 @@ static const struct {
      "TUTTI_CAPTURE=off     enqueue every GPU step separately instead of using CUDA graphs\n"
      "TUTTI_TRAIN_BATCH     overrides the key train.batch of a job; every other key likewise.\n"
      "                      Stronger than the job file, weaker than --set\n"
+     "MLFLOW_TRACKING_TOKEN, TUTTI_HTTP_TOKEN  tokens for output.mlflow and output.http\n"
      "\n"
      "TUTTI_HOSTS, TUTTI_RANK, TUTTI_CLUSTER, TF_CONFIG, RANK, WORLD_SIZE and other variables\n"
      "of launchers: see tutti help env\n"},

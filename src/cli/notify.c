@@ -1,6 +1,6 @@
 /*
- * notify.c - runs the command of output.notify (notify.h). What it needs to know is in its
- * environment, so that nothing of a message is read by a shell.
+ * notify.c - runs the command of output.notify and calls output.webhook (notify.h). What a command
+ * needs to know is in its environment, so that nothing of a message is read by a shell.
  */
 #include "cli/notify.h"
 #include "cli/child.h"
@@ -11,7 +11,7 @@
 
 #define COMMAND_MS 60000 // a command that takes longer is killed
 
-static void tell(const cli_notify *n, const char *event, int64_t step, const char *message)
+static void run_command(const cli_notify *n, const char *event, int64_t step, const char *message)
 {
     char what[64], at[64], *run = NULL, *text = NULL;
     snprintf(what, sizeof(what), "TUTTI_EVENT=%s", event);
@@ -26,6 +26,39 @@ static void tell(const cli_notify *n, const char *event, int64_t step, const cha
     }
     free(run); // asprintf()'s
     free(text);
+}
+
+// "text" is what chat programs show of a message.
+static void call_webhook(const cli_notify *n, const char *event, int64_t step, const char *message)
+{
+    char why[TTI_HTTP_WHY], shown[TTI_RUN_PATH + 700];
+    tti_text t = {0};
+    snprintf(shown, sizeof(shown), "%s %s at step %lld%s%.512s",
+             n->run[0] != '\0' ? n->run : "a run", event, (long long)step,
+             message[0] != '\0' ? ": " : "", message);
+    tti_text_add(&t, "{\"event\": \"%s\", \"step\": %lld, \"run\": ", event, (long long)step);
+    tti_text_json(&t, n->run);
+    tti_text_add(&t, ", \"message\": ");
+    tti_text_json(&t, message);
+    tti_text_add(&t, ", \"text\": ");
+    tti_text_json(&t, shown);
+    tti_text_add(&t, "}");
+    char *body = tti_text_take(&t);
+    int status = 0;
+    snprintf(why, sizeof(why), "out of memory");
+    if (body != NULL)
+        status = tti_http_send(&(tti_http){.url = &n->webhook, .body = body}, NULL, why);
+    if (status < 200 || status >= 300)
+        cli_tell("warn: output.webhook: '%s' was not delivered: %s\n", event, why);
+    tti_free(NULL, body);
+}
+
+static void tell(const cli_notify *n, const char *event, int64_t step, const char *message)
+{
+    if (n->command != NULL)
+        run_command(n, event, step, message);
+    if (n->has_webhook)
+        call_webhook(n, event, step, message);
 }
 
 // Waits for the end, or until no event has come for too long; that is told once a time.
@@ -71,20 +104,30 @@ static void on_event(void *user, const tt_event *ev)
     pthread_mutex_unlock(&n->mu);
 }
 
-void cli_notify_init(cli_notify *n, const cli_job *j)
+tt_status cli_notify_init(cli_notify *n, const cli_job *j)
 {
+    static const char *const keys[] = {"output.webhook", "output.mlflow", "output.http"};
     const char *command = tt_job_get(j->job, "output.notify");
     const char *stall = tt_job_get(j->job, "output.stall");
     *n = (cli_notify){.stall_ns = stall != NULL ? (int64_t)(1e9 * strtod(stall, NULL)) : 0};
+    for (int i = 0; i < TTI_COUNT(keys); i++) {
+        const char *url = tt_job_get(j->job, keys[i]);
+        tti_url read;
+        if (url == NULL || url[0] == '\0')
+            continue;
+        TT_TRY(tti_url_read(j->reader, keys[i], url, i == 0 ? &n->webhook : &read));
+        n->has_webhook |= i == 0;
+    }
     if (command != NULL && command[0] != '\0')
         n->command = strdup(command);
+    return TT_OK;
 }
 
 void cli_notify_watch(cli_notify *n, tt_ctx *ctx, const char *run)
 {
     pthread_condattr_t attr;
     snprintf(n->run, sizeof(n->run), "%s", run);
-    if (n->command == NULL)
+    if (n->command == NULL && !n->has_webhook)
         return;
     n->ctx = ctx;
     n->last_ns = tti_now_ns();
@@ -117,11 +160,10 @@ void cli_notify_unwatch(cli_notify *n)
 
 void cli_notify_end(cli_notify *n, int rc, const char *message)
 {
-    if (n->command == NULL)
-        return;
     bool is_asked = rc == CLI_AGAIN || rc == CLI_BREAK;
     const char *event = rc == CLI_OK || is_asked ? "ended" : rc == CLI_NAN ? "diverged" : "failed";
     tell(n, event, n->step, is_asked ? "stopped on request" : message);
     free(n->command); // strdup()'s
     n->command = NULL;
+    n->has_webhook = false;
 }

@@ -149,30 +149,6 @@ char *cli_about(cli_job *j)
 
 // ---- which steps -----------------------------------------------------------------------------
 
-static int by_step(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-// The steps that the chain of another run has hashes of.
-static tt_status steps_like(cli_proof *p, tt_ctx *ctx, const char *run)
-{
-    tti_links l;
-    TT_TRY(tti_links_read(ctx, run, NULL, &l));
-    p->steps = tti_calloc(ctx, (size_t)l.n + 1, sizeof(*p->steps));
-    int64_t n = 0;
-    for (int64_t i = 0; p->steps != NULL && i < l.n; i++)
-        if (l.v[i].kind == TTI_LINK_STEP)
-            p->steps[n++] = l.v[i].step;
-    tti_links_free(&l);
-    if (p->steps == NULL)
-        return TT_ENOMEM;
-    qsort(p->steps, (size_t)n, sizeof(*p->steps), by_step);
-    ctx->hashing = (tti_hashing){.at = p->steps, .n_at = n};
-    return TT_OK;
-}
-
 static tt_status choose_steps(cli_proof *p, tt_ctx *ctx, const char *word, bool *is_off)
 {
     char *end = NULL;
@@ -181,7 +157,7 @@ static tt_status choose_steps(cli_proof *p, tt_ctx *ctx, const char *word, bool 
     if (word == NULL || strcmp(word, "auto") == 0 || *is_off)
         return TT_OK;
     if (strncmp(word, "as:", 3) == 0)
-        return steps_like(p, ctx, word + 3);
+        return tti_links_steps(ctx, word + 3, &p->steps);
     errno = 0;
     long long n = strtoll(word, &end, 10);
     if (end == word || *end != '\0' || n < 1 || errno != 0)
@@ -226,14 +202,24 @@ static tt_status tell_keys(tt_ctx *ctx, tti_recorder *recorder, const char *fold
     return TT_OK;
 }
 
+static tt_status track(cli_job *j, tti_recorder *recorder, const char *folder)
+{
+    return tti_recorder_track(recorder, folder,
+                              &(tti_track_opts){.http = tt_job_get(j->job, "output.http"),
+                                                .mlflow = tt_job_get(j->job, "output.mlflow"),
+                                                .name = tt_job_name(j->job)});
+}
+
 tt_status cli_proof_begin(cli_proof *p, cli_job *j, const cli_args *args, tti_recorder *recorder,
                           const char *folder)
 {
     bool is_off = false;
     tt_status st = choose_steps(p, j->ctx, args->chain, &is_off);
     if (st == TT_OK && recorder != NULL)
+        st = track(j, recorder, folder);
+    if (st == TT_OK && recorder != NULL)
         st = cli_record_tell(j);
-    if (st == TT_OK && recorder != NULL && j->tensorboard)
+    if (st == TT_OK && recorder != NULL)
         st = tell_keys(j->ctx, recorder, folder);
     if (st == TT_OK && recorder != NULL && !is_off)
         st = open_chain(j, args, recorder, folder);

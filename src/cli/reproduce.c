@@ -3,6 +3,7 @@
  * of hashes. Where they differ, the steps around the difference are done twice with a hash of every
  * node: on the run's own devices, and on those that were asked for.
  */
+#include "cli/child.h"
 #include "cli/proof.h"
 #include "cli/replay.h"
 #include <stdio.h>
@@ -127,6 +128,104 @@ static tt_status find_node(repeat *r)
     return tt_hashes_diff(p->ctx, hashes[0], hashes[1], &same, &r->node);
 }
 
+// ---- programs --------------------------------------------------------------------------------
+
+// The program decides where it runs; only how many processes and which instructions can be asked.
+static tt_status check_flags(const repeat *r)
+{
+    const cli_args *a = r->past.args;
+    if (a->devices == NULL && a->strategy == NULL && a->threads == 0 && a->sets.n == 0)
+        return TT_OK;
+    return TT_FAIL(r->past.ctx, TT_EINVAL,
+                   "'%s' is the run of a program, which chooses its devices and options itself: of "
+                   "the flags only --isa and -n can be given",
+                   r->past.run);
+}
+
+// Runs the program as it was run, in the same folder; its recorder writes to ours.
+static tt_status repeat_program(repeat *r)
+{
+    tt_ctx *ctx = r->past.ctx;
+    const json_t *command = json_object_get(r->past.start->o, "command");
+    const char *where = json_string_value(json_object_get(r->past.start->o, "folder"));
+    size_t n = json_array_size(command);
+    char self[TTI_PATH_MAX], log[TTI_PATH_MAX], path[TTI_PATH_MAX], text[4][TTI_PATH_MAX + 32];
+    char *folder = realpath(r->folder, NULL), *run = realpath(r->past.run, NULL);
+    const char **words = tti_calloc(ctx, n + 12, sizeof(*words));
+    tt_status st = words == NULL || folder == NULL || run == NULL ? TT_ENOMEM : TT_OK;
+    int k = 0;
+    if (st == TT_OK)
+        st = tti_file_join(ctx, log, folder, "program.log");
+    if (st == TT_OK) {
+        words[k++] = "env";
+        snprintf(text[0], sizeof(text[0]), "TUTTI_REPEAT=%s", folder);
+        snprintf(text[1], sizeof(text[1]), "TUTTI_REPEAT_RUN=%s", run);
+        words[k++] = text[0];
+        words[k++] = text[1];
+        snprintf(text[2], sizeof(text[2]), "TUTTI_ISA=%s",
+                 r->past.args->isa != NULL ? r->past.args->isa : "");
+        if (r->past.args->isa != NULL)
+            words[k++] = text[2];
+        snprintf(text[3], sizeof(text[3]), "%lld", (long long)r->past.args->processes);
+        if (r->past.args->processes > 1) {
+            words[k++] = cli_self(self);
+            words[k++] = "run";
+            words[k++] = "-n";
+            words[k++] = text[3];
+        }
+        for (size_t i = 0; i < n; i++)
+            words[k++] = json_string_value(json_array_get(command, i));
+        int rc = cli_child_run(&(cli_child){.words = words, .folder = where, .log = log});
+        st = tti_file_join(ctx, path, folder, TTI_CHAIN);
+        if (st == TT_OK && (rc != 0 || !tti_file_is_regular(path)))
+            st = TT_FAIL(ctx, TT_EINVAL,
+                         "the program did not repeat the run: it ended with exit code %d%s; its "
+                         "output is in %s",
+                         rc, rc == 0 ? " and recorded no run with this job.yaml" : "", log);
+    }
+    tti_free(ctx, (void *)words);
+    free(folder); // realpath()'s
+    free(run);
+    return st;
+}
+
+static tt_status reproduce_program(repeat *r)
+{
+    const cli_past *p = &r->past;
+    const json_t *command = json_object_get(p->start->o, "command");
+    TT_TRY(check_flags(r));
+    if (tti_env("TUTTI_REPEAT") != NULL)
+        return TT_FAIL(p->ctx, TT_EINVAL,
+                       "'%s' is not repeated by a program that is being repeated itself "
+                       "(TUTTI_REPEAT is set)",
+                       p->run);
+    if (json_array_size(command) == 0)
+        return TT_FAIL(p->ctx, TT_EINVAL,
+                       "'%s' is the run of a program, and its chain does not name the command: "
+                       "only the program can repeat it",
+                       p->run);
+    for (size_t i = 0; i < json_array_size(command); i++) {
+        const char *word = json_string_value(json_array_get(command, i));
+        if (word == NULL || strstr(word, "ipykernel") != NULL)
+            return TT_FAIL(p->ctx, TT_EINVAL,
+                           "'%s' is the run of a notebook: run its cells again, and compare with "
+                           "tutti runs compare",
+                           p->run);
+    }
+    TT_TRY(choose_folder(r));
+    TT_TRY(repeat_program(r));
+    TT_TRY(cli_chain_compare(p, r->folder, 0, cli_past_last(p), &r->diff));
+    if (r->diff.first < 0 && r->diff.last_equal < cli_past_last(p))
+        return TT_FAIL(
+            p->ctx, TT_EINVAL,
+            "the program did not repeat the whole run: '%s' has no hash after step %lld, "
+            "'%s' one of step %lld",
+            r->folder, (long long)r->diff.last_equal, p->run, (long long)cli_past_last(p));
+    if (r->diff.first >= 0)
+        r->why = "what differs is the program, its data or the machine";
+    return note_differences(r);
+}
+
 // ---- telling ---------------------------------------------------------------------------------
 
 static void tell_text(repeat *r)
@@ -182,9 +281,6 @@ static tt_status reproduce(repeat *r, tt_ctx *ctx, const cli_args *args)
     cli_past *p = &r->past;
     char chain[TTI_PATH_MAX + 8];
     TT_TRY(cli_past_open(p, ctx, args, NULL));
-    if (p->is_program)
-        return TT_FAIL(ctx, TT_EINVAL, "'%s' is the run of a program, which only that can repeat",
-                       p->run);
     if (p->links.broken > 0)
         return TT_FAIL(ctx, TT_EINVAL,
                        "'%s/" TTI_CHAIN "' is broken at line %d; tutti audit says what is wrong",
@@ -192,13 +288,18 @@ static tt_status reproduce(repeat *r, tt_ctx *ctx, const cli_args *args)
     int64_t last = cli_past_last(p);
     if (last == 0)
         return TT_FAIL(ctx, TT_EINVAL, "'%s' has no steps to repeat", p->run);
-    TT_TRY(choose_folder(r));
-    snprintf(chain, sizeof(chain), "as:%s", p->run);
-    TT_TRY(cli_replay_run(p, &(cli_replay){.folder = r->folder, .until = last, .chain = chain}));
-    TT_TRY(cli_chain_compare(p, r->folder, 0, last, &r->diff));
-    TT_TRY(note_differences(r));
-    if (r->diff.first >= 0)
-        TT_TRY(find_node(r));
+    if (p->is_program) {
+        TT_TRY(reproduce_program(r));
+    } else {
+        TT_TRY(choose_folder(r));
+        snprintf(chain, sizeof(chain), "as:%s", p->run);
+        TT_TRY(
+            cli_replay_run(p, &(cli_replay){.folder = r->folder, .until = last, .chain = chain}));
+        TT_TRY(cli_chain_compare(p, r->folder, 0, last, &r->diff));
+        TT_TRY(note_differences(r));
+        if (r->diff.first >= 0)
+            TT_TRY(find_node(r));
+    }
     if (args->json)
         tell_json(r);
     else if (!args->quiet)
@@ -233,6 +334,9 @@ const cli_verb cli_reproduce = {
         "  tutti reproduce digits-001\n"
         "  tutti reproduce digits-001 --devices cpu:0*2\n"
         "  tutti reproduce digits-001 -n 2\n"
+        "\n"
+        "The run of a program (tt_record(), fit(run=...) in Python) is repeated by running the\n"
+        "program again, as it was started; only --isa and -n can be given then.\n"
         "\n"
         "If a hash differs, prints the first step and, by tutti diff, the first node, and what\n"
         "else is not as it was: version, arithmetic, data. The exit code is 0 if all hashes are\n"

@@ -38,7 +38,11 @@ static tt_status check_key(const cli_index *x, const char *key)
     }
     sqlite3_finalize(s);
     names[n] = NULL;
-    const char *near = tti_nearest(key, names);
+    const char *near = NULL; // one that begins so: "acc" is accuracy rather than act
+    for (int i = 0; i < n && near == NULL && strlen(key) >= 3; i++)
+        near = strncmp(names[i], key, strlen(key)) == 0 ? names[i] : NULL;
+    if (near == NULL)
+        near = tti_nearest(key, names);
     tt_status st =
         n == 0 ? TT_OK
                : TT_FAIL(x->ctx, TT_EINVAL,
@@ -58,14 +62,14 @@ typedef struct condition {
 
 static tt_status parse(const cli_index *x, const char *text, condition *c)
 {
-    static const char *const ops[] = {"!=", "<=", ">=", "=", "<", ">", "~"};
+    static const char *const ops[] = {"!=", "<=", ">=", "==", "=", "<", ">", "~"};
     size_t at = strcspn(text, "!<>=~");
     for (int i = 0; i < TTI_COUNT(ops); i++)
         if (at > 0 && at < sizeof(c->key) && strncmp(text + at, ops[i], strlen(ops[i])) == 0) {
             snprintf(c->key, sizeof(c->key), "%.*s", (int)at, text);
             for (size_t n = strlen(c->key); n > 0 && c->key[n - 1] == ' '; n--)
                 c->key[n - 1] = '\0';
-            c->op = ops[i];
+            c->op = strcmp(ops[i], "==") == 0 ? "=" : ops[i];
             c->value = text + at + strlen(ops[i]);
             c->value += strspn(c->value, " ");
             return TT_OK;

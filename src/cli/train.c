@@ -2,6 +2,7 @@
  * train.c - tutti train: trains a job in a folder of its own, shows it, and says how it went.
  */
 #include "base/file.h"
+#include "cli/board.h"
 #include "cli/engine.h"
 #include "cli/evaluator.h"
 #include "cli/notify.h"
@@ -228,6 +229,7 @@ static tt_status fit(training *t)
     tt_fit_opts o = *t->j.parts.fit;
     tti_recorder *recorder = NULL;
     cli_proof proof = {0};
+    cli_board board;
     int n = 0;
     o.checkpoints = t->checkpoints;
     o.resume = args->resume;
@@ -254,6 +256,8 @@ static tt_status fit(training *t)
     if (cli_is_first(t->j.ctx))
         cli_notify_watch(&t->notify, t->j.ctx, t->run);
     tt_status st = cli_proof_begin(&proof, &t->j, args, recorder, t->run);
+    if (st == TT_OK) // what the first process cannot do fails its fit, and the others learn of it
+        st = cli_board_begin(&board, &t->j, recorder, &o, &n);
     if (st == TT_OK)
         st = tt_fit_with(t->j.parts.model, t->j.parts.train, &o);
     cli_signals_over();
@@ -394,8 +398,10 @@ static int run(const cli_args *args)
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
     if (rc == CLI_OK && t.j.run[0] != '\0' && !goes_on(args) && !args->dry_run)
         rc = cli_usage("'%s' is a run; add --resume to continue it", t.j.run);
+    if (rc == CLI_OK && is_first_rank(NULL) && !args->dry_run &&
+        cli_notify_init(&t.notify, &t.j) != TT_OK)
+        rc = CLI_BAD_JOB;
     if (rc == CLI_OK) {
-        cli_notify_init(&t.notify, &t.j);
         rc = train(&t);
         tells = !args->dry_run && !t.j.is_beside && is_first_rank(t.j.ctx);
     }

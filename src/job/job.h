@@ -44,9 +44,11 @@ typedef struct tti_job_checkpoint {
 
 typedef struct tti_job_output {
     const char *dir;
-    bool tensorboard, trial;
-    const char *notify;
+    bool tensorboard, histograms, trial;
+    int images;
+    const char *notify, *webhook;
     double stall;
+    const char *mlflow, *http;
 } tti_job_output;
 
 // Its rows are its own, and tti_spread_rows.

@@ -185,14 +185,30 @@ const tt_option tti_job_pin_rows[] = {
 const tt_option tti_job_output_rows[] = {
     OUTPUT(dir, TT_OPT_TEXT, "runs", "folder in which run folders are created", 0, 0),
     OUTPUT(tensorboard, TT_OPT_BOOL, "true", "write TensorBoard event files", 0, 0),
+    OUTPUT(histograms, TT_OPT_BOOL, "false",
+           "also write histograms of all weights for TensorBoard after each epoch", 0, 0),
+    OUTPUT(images, TT_OPT_INT32, "0",
+           "also write this many of the first training images for TensorBoard", 0, 1000),
     OUTPUT(trial, TT_OPT_BOOL, "true",
            "measure at the start and warn if one device would be faster than several", 0, 0),
     OUTPUT(notify, TT_OPT_TEXT, "",
            "shell command to run when the run has ended, failed, diverged or stalled; its "
            "environment has TUTTI_EVENT, TUTTI_RUN, TUTTI_STEP and TUTTI_MESSAGE",
            0, 0),
+    OUTPUT(webhook, TT_OPT_TEXT, "",
+           "address that gets a JSON message by HTTP POST when the run has ended, failed, diverged "
+           "or stalled; $NAME: the value of that environment variable",
+           0, 0),
     OUTPUT(stall, TT_OPT_FLOAT, "600",
            "seconds without any progress after which a run counts as stalled; 0: never", 0, 1e9),
+    OUTPUT(mlflow, TT_OPT_TEXT, "",
+           "MLflow tracking server to which the run is sent: http://HOST:5000; $NAME: the value of "
+           "that environment variable",
+           0, 0),
+    OUTPUT(http, TT_OPT_TEXT, "",
+           "address that gets the events of the run as JSON by HTTP POST, about once a second; "
+           "$NAME: the value of that environment variable",
+           0, 0),
     TT_OPTION_END,
 };
 

@@ -69,6 +69,9 @@ tt_status tti_links_read(tt_ctx *ctx, const char *folder, const uint8_t *key,
 void tti_links_free(tti_links *l);
 // The last hash of the weights at that step; NULL: none.
 const char *tti_links_weights(const tti_links *l, int64_t step);
+// Fits of ctx hash their weights at the steps of another run's chain. *steps: to be freed once they
+// are over.
+tt_status tti_links_steps(tt_ctx *ctx, const char *run, int64_t **steps) TTI_CHECKED;
 // The first and last byte of events.jsonl between which it is not what the chain says, and the link
 // that says so; NULL: it is as it was.
 const tti_link *tti_links_check_log(const tti_links *l, const char *folder, int64_t *begin);

@@ -1,10 +1,12 @@
 /*
  * chain_read.c - reads the chain of a run and finds where it is broken (chain.h).
  */
+#include "base/ctx.h"
 #include "net/keys.h"
 #include "record/link.h"
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,6 +120,29 @@ const char *tti_links_weights(const tti_links *l, int64_t step)
             l->v[i].kind != TTI_LINK_CHECKPOINT)
             return l->v[i].weights;
     return NULL;
+}
+
+static int by_step(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+tt_status tti_links_steps(tt_ctx *ctx, const char *run, int64_t **steps)
+{
+    tti_links l;
+    TT_TRY(tti_links_read(ctx, run, NULL, &l));
+    *steps = tti_calloc(ctx, (size_t)l.n + 1, sizeof(**steps));
+    int64_t n = 0;
+    for (int64_t i = 0; *steps != NULL && i < l.n; i++)
+        if (l.v[i].kind == TTI_LINK_STEP)
+            (*steps)[n++] = l.v[i].step;
+    tti_links_free(&l);
+    if (*steps == NULL)
+        return TT_ENOMEM;
+    qsort(*steps, (size_t)n, sizeof(**steps), by_step);
+    ctx->hashing = (tti_hashing){.at = *steps, .n_at = n};
+    return TT_OK;
 }
 
 const tti_link *tti_links_check_log(const tti_links *l, const char *folder, int64_t *begin)

@@ -1,5 +1,5 @@
 /*
- * record.c - run folders, and the recorder that writes a run's events down.
+ * record.c - the recorder that writes a run's events down.
  *
  * Everything is written as it happens: a run that is killed has told all it did. A disk that is
  * full costs a warning: what cannot be written waits in a small buffer, then whole lines are
@@ -9,7 +9,7 @@
 #include "base/ctx.h"
 #include "base/file.h"
 #include "record/chain.h"
-#include <dirent.h>
+#include "record/tracker.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,146 +18,27 @@
 #include <time.h>
 #include <unistd.h>
 
-// ---- folders ---------------------------------------------------------------------------------
-
-#define NAME_MAX_BYTES \
-    240 // of a job's name: a number and what programs add still fit a file's name
-
-// Letters of any script; of ASCII those that no shell or program minds. C1 controls are not.
-static bool is_plain(const char *c, int n)
-{
-    if (n > 1)
-        return n > 2 || (unsigned char)c[0] != 0xC2 || (unsigned char)c[1] >= 0xA0;
-    return (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-           *c == '.' || *c == '_' || *c == '-';
-}
-
-static tt_status file_name(tt_ctx *ctx, const char *name, char out[NAME_MAX_BYTES + 1])
-{
-    char *to = out;
-    if (*name == '\0')
-        name = "run";
-    if (strlen(name) > NAME_MAX_BYTES)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "the job's name '%.40s...' has %zu bytes; at most %d fit into the name of a "
-                       "run folder: give the job a shorter name, or the run a folder with --run",
-                       name, strlen(name), NAME_MAX_BYTES);
-    for (int n; *name != '\0'; name += n) {
-        n = TTI_MAX(tti_utf8_length(name, strlen(name)), 1);
-        bool plain = (n > 1 || (unsigned char)*name < 0x80) && is_plain(name, n) &&
-                     !(to == out && *name == '.');
-        if (plain)
-            memcpy(to, name, (size_t)n);
-        else
-            *to = '-';
-        to += plain ? n : 1;
-    }
-    *to = '\0';
-    return TT_OK;
-}
-
-// The number of "<name>-<nnn>"; 0 if entry is none.
-static int number_of(const char *entry, const char *name)
-{
-    size_t n = strlen(name);
-    if (strncmp(entry, name, n) != 0 || entry[n] != '-')
-        return 0;
-    const char *digits = entry + n + 1;
-    size_t count = strspn(digits, "0123456789");
-    if (count < 3 || count > 9 || digits[count] != '\0')
-        return 0;
-    int number = 0;
-    for (size_t i = 0; i < count; i++)
-        number = number * 10 + digits[i] - '0';
-    return number;
-}
-
-// The highest number there is, below another one if that is not 0; 0 if there is none.
-static int highest(const char *root, const char *name, int below)
-{
-    int most = 0;
-    DIR *d = opendir(root);
-    if (d == NULL)
-        return 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        int number = number_of(e->d_name, name);
-        if (below == 0 || number < below)
-            most = TTI_MAX(most, number);
-    }
-    closedir(d);
-    return most;
-}
-
-static tt_status numbered(tt_ctx *ctx, const char *root, const char *name, int number, char *path)
-{
-    int n = snprintf(path, TTI_RUN_PATH, "%s/%s-%03d", root, name, number);
-    if (n >= TTI_RUN_PATH)
-        return TT_FAIL(
-            ctx, TT_EINVAL,
-            "run folder '%.200s.../%s-%03d': the path has %d bytes; at most %d are allowed", root,
-            name, number, n, TTI_RUN_PATH - 1);
-    return TT_OK;
-}
-
-tt_status tti_run_name_check(tt_ctx *ctx, const char *name)
-{
-    char file[NAME_MAX_BYTES + 1];
-    return file_name(ctx, name, file);
-}
-
-tt_status tti_run_folder_new(tt_ctx *ctx, const char *root, const char *name,
-                             char path[TTI_RUN_PATH])
-{
-    char file[NAME_MAX_BYTES + 1];
-    TT_TRY(file_name(ctx, name, file));
-    TT_TRY(numbered(ctx, root, file, 1, path)); // before anything is made
-    TT_TRY(tti_folder_make(ctx, root));
-    for (int number = highest(root, file, 0) + 1;; number++) {
-        TT_TRY(numbered(ctx, root, file, number, path));
-        if (mkdir(path, 0777) == 0)
-            return TT_OK;
-        if (errno != EEXIST) // someone else may have made it in between
-            return TT_FAIL(ctx, TT_EIO, "cannot make run folder '%s': %s", path, strerror(errno));
-    }
-}
-
-tt_status tti_run_folder_below(tt_ctx *ctx, const char *root, const char *name, int *number,
-                               char path[TTI_RUN_PATH])
-{
-    char file[NAME_MAX_BYTES + 1];
-    TT_TRY(file_name(ctx, name, file));
-    *number = highest(root, file, *number);
-    *path = '\0';
-    return *number > 0 ? numbered(ctx, root, file, *number, path) : TT_OK;
-}
-
-tt_status tti_run_folder_newest(tt_ctx *ctx, const char *root, const char *name,
-                                char path[TTI_RUN_PATH])
-{
-    int number = 0;
-    return tti_run_folder_below(ctx, root, name, &number, path);
-}
-
 // ---- a file that is added to -----------------------------------------------------------------
 
 typedef struct sink {
     char path[TTI_RUN_PATH + 256];
-    int fd;     // -1: nothing is written
-    bool tells; // false once a failure was told
-    size_t n;   // bytes that wait
-    char waiting[1 << 16];
+    int fd;                // -1: nothing is written
+    bool tells;            // false once a failure was told
+    size_t n;              // bytes that wait
+    char waiting[1 << 20]; // images are the largest; what is not used takes no memory
 } sink;
 
 struct tti_recorder {
     tt_ctx *ctx;
     tti_observer observer;
     sink events, board;
-    tti_chain *chain;     // NULL: there is none
-    tti_hasher *log;      // with a chain: of all that events.jsonl holds
-    int64_t log_bytes;    // and how much that is
-    bool has_begun;       // a session of TensorBoard is open
-    bool validates_alone; // validations have events of their own
-    int64_t step;         // the last one whose values were written for TensorBoard
+    tti_chain *chain;         // NULL: there is none
+    tti_hasher *log;          // with a chain: of all that events.jsonl holds
+    int64_t log_bytes;        // and how much that is
+    bool has_begun;           // a session of TensorBoard is open
+    bool validates_alone;     // validations have events of their own
+    int64_t step;             // the last one whose values were written for TensorBoard
+    tti_tracker *trackers[2]; // NULL: none
 };
 
 static void told(tti_recorder *r, sink *s, const char *what)
@@ -232,6 +113,9 @@ static void add_line(tti_recorder *r, double time, const char *object)
     int h = snprintf(head, sizeof(head), "{\"time\": %.6f, ", time);
     sink_add(r, &r->events, (const char *const[]){head, object + 1, "\n"},
              (const size_t[]){(size_t)h, n - 1, 1}, 3);
+    for (int i = 0; i < TTI_COUNT(r->trackers); i++)
+        if (r->trackers[i] != NULL)
+            tti_tracker_add(r->trackers[i], time, object + 1);
 }
 
 static void add_log(tti_recorder *r, double time, const tt_event *ev)
@@ -431,6 +315,52 @@ void tti_recorder_keys(tti_recorder *r, const tt_pair *pairs, int n)
     uint8_t record[TTI_BOARD_KEYS];
     if (r->board.fd >= 0)
         add_record(r, record, tti_board_keys(now(), pairs, n, record));
+    for (int i = 0; i < TTI_COUNT(r->trackers); i++)
+        if (r->trackers[i] != NULL)
+            tti_tracker_keys(r->trackers[i], now(), pairs, n);
+}
+
+tt_status tti_recorder_track(tti_recorder *r, const char *folder, const tti_track_opts *o)
+{
+    const char *const urls[] = {o->http, o->mlflow};
+    static const tti_tracker_kind kinds[] = {TTI_TRACKER_JSON, TTI_TRACKER_MLFLOW};
+    for (int i = 0; i < TTI_COUNT(urls); i++) {
+        tti_tracker *t = NULL;
+        if (urls[i] == NULL || urls[i][0] == '\0')
+            continue;
+        TT_TRY(tti_tracker_open(r->ctx, kinds[i], urls[i], folder, o->name, &t));
+        pthread_mutex_lock(&r->ctx->mu); // events come from several threads, and under it
+        r->trackers[i] = t;
+        pthread_mutex_unlock(&r->ctx->mu);
+    }
+    return TT_OK;
+}
+
+void tti_recorder_histogram(tti_recorder *r, const char *tag, int64_t step, const float *values,
+                            int64_t n)
+{
+    uint8_t record[TTI_BOARD_MAX];
+    size_t bytes = tti_board_histogram(now(), step, tag, values, n, record);
+    pthread_mutex_lock(&r->ctx->mu); // events come from several threads, and under it
+    if (bytes > 0)
+        add_record(r, record, bytes);
+    pthread_mutex_unlock(&r->ctx->mu);
+}
+
+void tti_recorder_image(tti_recorder *r, const char *tag, int64_t step, const tti_picture *p)
+{
+    size_t bytes = 0;
+    uint8_t *png = r->board.fd >= 0 ? tti_picture_png(NULL, p, &bytes) : NULL;
+    uint8_t *room = png != NULL ? tti_alloc(NULL, 2 * (bytes + TTI_BOARD_MAX)) : NULL;
+    if (room != NULL) {
+        uint8_t *out = room + bytes + TTI_BOARD_MAX;
+        size_t n = tti_board_image(now(), step, tag, p, png, bytes, room, out);
+        pthread_mutex_lock(&r->ctx->mu);
+        add_record(r, out, n);
+        pthread_mutex_unlock(&r->ctx->mu);
+    }
+    tti_free(NULL, png);
+    tti_free(NULL, room);
 }
 
 // The hash of what the file of events holds already.
@@ -469,6 +399,13 @@ void tti_recorder_close(tti_recorder *r)
 {
     if (r == NULL)
         return;
+    for (int i = 0; i < TTI_COUNT(r->trackers); i++) {
+        pthread_mutex_lock(&r->ctx->mu);
+        tti_tracker *t = r->trackers[i];
+        r->trackers[i] = NULL;
+        pthread_mutex_unlock(&r->ctx->mu);
+        tti_tracker_close(t); // while the recorder listens: what it warns of is recorded
+    }
     tti_unobserve(r->ctx, &r->observer);
     if (r->chain != NULL)
         r->ctx->hashing = (tti_hashing){.is_on = false};

@@ -47,6 +47,27 @@ tt_status tti_recorder_chain(tti_recorder *r, const char *folder,
                              const struct tti_chain_opts *o) TTI_CHECKED;
 
 /*
+ * Tells where the run comes from, as an event "record" (origin.c): versions, arithmetic, data,
+ * machine, environment, and what is known of the program's commit; "" or NULL: nothing.
+ */
+struct tt_data;
+typedef struct tti_run_origin {
+    const char *commit, *changed;
+    struct tt_data *train, *validate, *test; // NULL: none
+} tti_run_origin;
+tt_status tti_run_origin_tell(tt_ctx *ctx, const tti_run_origin *o) TTI_CHECKED;
+
+/*
+ * Also sends events to servers (tracker.h), from here on. Addresses that are empty or NULL are left
+ * out; name is the job's. Fails with TT_EINVAL for what is no address.
+ */
+typedef struct tti_track_opts {
+    const char *http, *mlflow, *name;
+} tti_track_opts;
+tt_status tti_recorder_track(tti_recorder *r, const char *folder,
+                             const tti_track_opts *o) TTI_CHECKED;
+
+/*
  * What a rank of a job with several processes tells: "<folder>/logs/rank-<n>.log", a line for each
  * of its context's log lines and events but those of single steps. Added to, as events.jsonl is. It
  * outlives the context; errors of closing that are in it, too.
@@ -78,6 +99,41 @@ size_t tti_board_scalars(double time, int64_t step, const tt_pair *pairs, int n,
  */
 #define TTI_BOARD_KEYS 16384
 size_t tti_board_keys(double time, const tt_pair *pairs, int n, uint8_t out[TTI_BOARD_KEYS]);
+
+#define TTI_BOARD_TAG 256 // bytes of a name, at most
+// A histogram of the values that are finite; 0 bytes: there are none, or the tag is too long.
+size_t tti_board_histogram(double time, int64_t step, const char *tag, const float *values,
+                           int64_t n, uint8_t out[TTI_BOARD_MAX]);
+// An image; room and out have bytes + TTI_BOARD_MAX each.
+struct tti_picture;
+size_t tti_board_image(double time, int64_t step, const char *tag, const struct tti_picture *p,
+                       const uint8_t *png, size_t bytes, uint8_t *room, uint8_t *out);
+
+/*
+ * Adds them to what a recorder writes for TensorBoard; nothing where it writes nothing for it. What
+ * cannot be written is dropped, as other records are.
+ */
+void tti_recorder_histogram(tti_recorder *r, const char *tag, int64_t step, const float *values,
+                            int64_t n);
+void tti_recorder_image(tti_recorder *r, const char *tag, int64_t step,
+                        const struct tti_picture *p);
+
+// ---- pictures (picture.c) --------------------------------------------------------------------
+
+#define TTI_PICTURE_SIDE 4096 // pixels of a side, at most
+#define TTI_CLASSES      640  // of a confusion matrix, at most
+typedef struct tti_picture {
+    uint8_t *pixels;             // rows from the top, channels of a pixel side by side
+    int height, width, channels; // channels: 1 grey, 3 red, green and blue, 4 with opacity
+} tti_picture;
+// Encoded as PNG; *bytes is its size. Free with tti_free(); NULL: out of memory.
+uint8_t *tti_picture_png(tt_ctx *ctx, const tti_picture *p, size_t *bytes);
+/*
+ * A confusion matrix, counts [n, n] by class and prediction: a row per class, darker where more of
+ * the class are predicted so, with the percentage in each cell up to 20 classes. pixels: to be
+ * freed with tti_free(); NULL: out of memory.
+ */
+tti_picture tti_picture_confusion(tt_ctx *ctx, const double *counts, int n);
 
 // ---- curves (plot.c, plot_svg.c, plot_text.c) ------------------------------------------------
 

@@ -5,13 +5,15 @@
  * CRC-32C of the payload, all little-endian. The payload is a protocol buffer, an Event:
  *
  *   1 double wall_time   2 int64 step   3 string file_version
- *   5 Summary { 1 repeated Value { 1 string tag   2 float simple_value   8 tensor   9 metadata } }
+ *   5 Summary { 1 repeated Value { 1 string tag   2 float simple_value   4 image   5 histogram
+ *                                  8 tensor   9 metadata } }
  *   7 SessionLog { 1 enum status, 1 = START }
  *
  * Fields are a key, number << 3 | type, and a value: a varint (0), 8 bytes (1), a length and bytes
  * (2), 4 bytes (5).
  */
 #include "record/record.h"
+#include <math.h>
 #include <string.h>
 
 #define HEAD 12 // length and its sum
@@ -66,6 +68,25 @@ static void put_bytes(writer *w, int field, const void *data, size_t bytes)
     w->n += bytes;
 }
 
+static void put_double(writer *w, int field, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    put_key(w, field, 1);
+    put_fixed(w, bits, 8);
+}
+
+static void put_doubles(writer *w, int field, const double *values, int n)
+{
+    put_key(w, field, 2);
+    put_varint(w, (uint64_t)n * 8);
+    for (int i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &values[i], sizeof(bits));
+        put_fixed(w, bits, 8);
+    }
+}
+
 static void put_float(writer *w, int field, double value)
 {
     float f = (float)value;
@@ -79,10 +100,7 @@ static void put_float(writer *w, int field, double value)
 static writer begin(uint8_t *out, double time)
 {
     writer w = {out, HEAD};
-    uint64_t bits;
-    memcpy(&bits, &time, sizeof(bits));
-    put_key(&w, 1, 1);
-    put_fixed(&w, bits, 8);
+    put_double(&w, 1, time);
     return w;
 }
 
@@ -139,12 +157,87 @@ size_t tti_board_scalars(double time, int64_t step, const tt_pair *pairs, int n,
     return end(&w);
 }
 
+// ---- histograms and images -------------------------------------------------------------------
+
+static size_t summary_of(double time, int64_t step, const writer *value, uint8_t *out)
+{
+    writer w = begin(out, time), length = {(uint8_t[16]){0}, 0};
+    put_step(&w, step);
+    put_key(&length, 1, 2);
+    put_varint(&length, value->n);
+    put_key(&w, 5, 2);
+    put_varint(&w, length.n + value->n);
+    memcpy(w.out + w.n, length.out, length.n);
+    memcpy(w.out + w.n + length.n, value->out, value->n);
+    w.n += length.n + value->n;
+    return end(&w);
+}
+
+// Buckets of equal width from the lowest to the highest value; those that are not finite are left
+// out.
+#define BUCKETS 40
+size_t tti_board_histogram(double time, int64_t step, const char *tag, const float *values,
+                           int64_t n, uint8_t out[TTI_BOARD_MAX])
+{
+    uint8_t histogram[BUCKETS * 16 + 128], room[BUCKETS * 16 + 128 + TTI_BOARD_TAG + 32];
+    double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, count = 0;
+    double limits[BUCKETS], counts[BUCKETS] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        low = fmin(low, values[i]);
+        high = fmax(high, values[i]);
+        sum += values[i];
+        squares += (double)values[i] * values[i];
+        count++;
+    }
+    if (count == 0 || strlen(tag) > TTI_BOARD_TAG)
+        return 0;
+    double width = high > low ? (high - low) / BUCKETS : 1e-12 + fabs(high) * 1e-6;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(values[i]))
+            counts[(int)fmin((values[i] - low) / width, BUCKETS - 1)]++;
+    for (int i = 0; i < BUCKETS; i++)
+        limits[i] = i + 1 < BUCKETS ? low + width * (i + 1) : fmax(high, low + width * BUCKETS);
+    writer h = {histogram, 0}, value = {room, 0};
+    put_double(&h, 1, low);
+    put_double(&h, 2, high);
+    put_double(&h, 3, count);
+    put_double(&h, 4, sum);
+    put_double(&h, 5, squares);
+    put_doubles(&h, 6, limits, BUCKETS);
+    put_doubles(&h, 7, counts, BUCKETS);
+    put_bytes(&value, 1, tag, strlen(tag));
+    put_bytes(&value, 5, histogram, h.n);
+    return summary_of(time, step, &value, out);
+}
+
+size_t tti_board_image(double time, int64_t step, const char *tag, const tti_picture *p,
+                       const uint8_t *png, size_t bytes, uint8_t *room, uint8_t *out)
+{
+    writer value = {room, 0}, head = {(uint8_t[64]){0}, 0};
+    put_key(&head, 1, 0);
+    put_varint(&head, (uint64_t)p->height);
+    put_key(&head, 2, 0);
+    put_varint(&head, (uint64_t)p->width);
+    put_key(&head, 3, 0);
+    put_varint(&head, (uint64_t)p->channels);
+    put_key(&head, 4, 2);
+    put_varint(&head, bytes);
+    put_bytes(&value, 1, tag, strnlen(tag, TTI_BOARD_TAG));
+    put_key(&value, 4, 2);
+    put_varint(&value, head.n + bytes);
+    memcpy(room + value.n, head.out, head.n);
+    memcpy(room + value.n + head.n, png, bytes);
+    value.n += head.n + bytes;
+    return summary_of(time, step, &value, out);
+}
+
 // ---- hyper-parameters ------------------------------------------------------------------------
 
 // SessionStartInfo { 1 map { 1 key   2 Value { 2 double   3 string } }   5 double start_time }
 static void put_keys(writer *w, double time, const tt_pair *pairs, int n)
 {
-    uint64_t bits;
     for (int i = 0; i < n; i++) {
         uint8_t one[1024], what[512];
         writer value = {what, 0}, entry = {one, 0};
@@ -155,17 +248,13 @@ static void put_keys(writer *w, double time, const tt_pair *pairs, int n)
         if (pairs[i].text != NULL) {
             put_bytes(&value, 3, pairs[i].text, text);
         } else {
-            memcpy(&bits, &pairs[i].number, sizeof(bits));
-            put_key(&value, 2, 1);
-            put_fixed(&value, bits, 8);
+            put_double(&value, 2, pairs[i].number);
         }
         put_bytes(&entry, 1, pairs[i].name, key);
         put_bytes(&entry, 2, what, value.n);
         put_bytes(w, 1, one, entry.n);
     }
-    memcpy(&bits, &time, sizeof(bits));
-    put_key(w, 5, 1);
-    put_fixed(w, bits, 8);
+    put_double(w, 5, time);
 }
 
 size_t tti_board_keys(double time, const tt_pair *pairs, int n, uint8_t out[TTI_BOARD_KEYS])

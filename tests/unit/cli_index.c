@@ -42,6 +42,7 @@ TEST(runs_are_filtered_and_sorted)
     make_runs();
     CHECK_STR(names(""), "small-004 small-003 small-002 small-001");
     CHECK_STR(names("--where lr=0.5"), "small-003");
+    CHECK_STR(names("--where lr==0.5"), "small-003");
     CHECK_STR(names("--where train.batch=16 --where state=finished"), "small-004");
     CHECK_STR(names("--where batch!=16 --sort run"), "small-001 small-002 small-003");
     CHECK_STR(names("--where devices~cpu:1"), "small-002");

@@ -92,8 +92,11 @@ TEST(the_run_of_a_program_is_audited)
     CHECK_OK(tt_close(ctx));
     command_ok("audit ./mine");
     CHECK_HAS(command_out, "log, job, 3 checkpoints agree\n  no steps were repeated");
-    CHECK_INT(command_run("reproduce ./mine"), 1);
-    CHECK_HAS(command_err, "is the run of a program, which only that can repeat");
+    // The program is this test: it is not started again by itself.
+    CHECK_INT(command_shell("TUTTI_REPEAT=there $TUTTI reproduce ./mine"), 1);
+    CHECK_HAS(command_err, "is not repeated by a program that is being repeated itself");
+    CHECK_INT(command_run("reproduce ./mine --devices cpu:0"), 1);
+    CHECK_HAS(command_err, "only --isa and -n can be given");
     command_write("mine/job.yaml", "{\"lr\": 0.02}\n");
     CHECK_INT(command_run("audit ./mine"), 1);
     CHECK_HAS(command_out, "  job.yaml: its contents were changed since the run was started");

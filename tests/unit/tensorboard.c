@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 TEST(crc32c_has_the_published_values)
 {
@@ -232,6 +233,133 @@ TEST(hyper_parameters_are_read_back)
     payload_of(r, n);
 }
 
+static double double_of(const item *i)
+{
+    double v;
+    CHECK(i->type == 1);
+    memcpy(&v, &i->number, sizeof(v));
+    return v;
+}
+
+TEST(histograms_are_read_back)
+{
+    uint8_t r[TTI_BOARD_MAX];
+    float values[102];
+    for (int k = 0; k < 100; k++)
+        values[k] = (float)k - 20;
+    values[100] = NAN;
+    values[101] = INFINITY;
+    size_t n = payload_of(r, tti_board_histogram(1, 7, "w", values, 102, r));
+    item i = field_of(r + 12, n, 5), one, limits, counts;
+    CHECK(field_of(r + 12, n, 2).number == 7);
+    i = field_of(i.bytes, i.n, 1);
+    one = field_of(i.bytes, i.n, 1);
+    CHECK(one.n == 1 && one.bytes[0] == 'w');
+    i = field_of(i.bytes, i.n, 5);
+    static const double wanted[] = {-20, 79, 100, 2950, 170350};
+    for (int k = 0; k < 5; k++) {
+        one = field_of(i.bytes, i.n, k + 1);
+        CHECK(double_of(&one) == wanted[k]);
+    }
+    limits = field_of(i.bytes, i.n, 6);
+    counts = field_of(i.bytes, i.n, 7);
+    CHECK(limits.n == counts.n && limits.n % 8 == 0);
+    double all = 0, last = -INFINITY;
+    for (size_t k = 0; k < counts.n; k += 8) {
+        double limit, count;
+        memcpy(&limit, limits.bytes + k, 8);
+        memcpy(&count, counts.bytes + k, 8);
+        CHECK(limit > last && count >= 1 && count <= 3); // 100 values in 40 buckets
+        last = limit;
+        all += count;
+    }
+    CHECK(all == 100 && last >= 79);
+    for (int k = 0; k < 4; k++)
+        values[k] = 3;
+    CHECK(tti_board_histogram(1, 7, "w", values, 4, r) > 0); // all in one place
+    CHECK(tti_board_histogram(1, 7, "w", values + 100, 2, r) == 0);
+}
+
+static uint32_t big(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+// The pixels of a PNG without filters, with every sum checked.
+static void unpack(const uint8_t *png, size_t bytes, const tti_picture *p, uint8_t *out)
+{
+    const uint8_t *at = png + 8, *end = png + bytes;
+    size_t row = (size_t)p->width * (size_t)p->channels;
+    uLongf n = (uLongf)((row + 1) * (size_t)p->height);
+    uint8_t *rows = malloc(n);
+    bool has_end = false;
+    CHECK(rows != NULL && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0);
+    while (at + 12 <= end) {
+        uint32_t length = big(at);
+        CHECK(at + 12 + length <= end);
+        CHECK(big(at + 8 + length) == crc32(0, at + 4, length + 4));
+        if (memcmp(at + 4, "IHDR", 4) == 0) {
+            CHECK((int)big(at + 8) == p->width && (int)big(at + 12) == p->height);
+            CHECK(at[16] == 8 && at[17] == (p->channels == 1 ? 0 : p->channels == 3 ? 2 : 6));
+        }
+        if (memcmp(at + 4, "IDAT", 4) == 0)
+            CHECK(uncompress(rows, &n, at + 8, length) == Z_OK);
+        has_end |= memcmp(at + 4, "IEND", 4) == 0;
+        at += 12 + length;
+    }
+    CHECK(has_end && at == end && n == (row + 1) * (size_t)p->height);
+    for (int y = 0; y < p->height; y++) {
+        CHECK(rows[(size_t)y * (row + 1)] == 0);
+        memcpy(out + (size_t)y * row, rows + (size_t)y * (row + 1) + 1, row);
+    }
+    free(rows);
+}
+
+TEST(pictures_keep_their_pixels)
+{
+    static const int sizes[][3] = {{1, 1, 1}, {5, 7, 1}, {9, 4, 3}, {64, 65, 4}};
+    tt_ctx *ctx = test_ctx();
+    for (int k = 0; k < TTI_COUNT(sizes); k++) {
+        tti_picture p = {.height = sizes[k][0], .width = sizes[k][1], .channels = sizes[k][2]};
+        static uint8_t pixels[64 * 65 * 4], got[64 * 65 * 4];
+        size_t n = (size_t)p.height * (size_t)p.width * (size_t)p.channels, bytes = 0;
+        for (size_t i = 0; i < n; i++)
+            pixels[i] = (uint8_t)(i * 37 + i / 7);
+        p.pixels = pixels;
+        uint8_t *png = tti_picture_png(ctx, &p, &bytes);
+        CHECK(png != NULL);
+        unpack(png, bytes, &p, got);
+        CHECK(memcmp(got, pixels, n) == 0);
+        tti_free(ctx, png);
+    }
+    CHECK_OK(tt_close(ctx));
+}
+
+// Of a pixel near the corner of a cell, where no number is.
+static int shade(const tti_picture *p, int row, int column)
+{
+    int cell = p->width / 4, x = (column + 1) * cell + 3, y = (row + 1) * cell + 3;
+    return p->pixels[3 * (y * p->width + x)];
+}
+
+TEST(confusion_matrices_are_darker_where_there_is_more)
+{
+    static const double counts[] = {8, 2, 0, 0, 1, 0, 5, 0, 5};
+    tt_ctx *ctx = test_ctx();
+    tti_picture p = tti_picture_confusion(ctx, counts, 3);
+    CHECK(p.pixels != NULL && p.width == 4 * 32 && p.height == p.width && p.channels == 3);
+    CHECK(shade(&p, 1, 1) < shade(&p, 0, 0) && shade(&p, 0, 0) < shade(&p, 0, 1));
+    CHECK(shade(&p, 0, 1) < shade(&p, 0, 2) && shade(&p, 2, 0) == shade(&p, 2, 2));
+    tti_free(ctx, p.pixels);
+    double *many = calloc((size_t)TTI_CLASSES * TTI_CLASSES, sizeof(*many));
+    CHECK(many != NULL);
+    p = tti_picture_confusion(ctx, many, TTI_CLASSES);
+    CHECK(p.pixels != NULL && p.width == TTI_CLASSES);
+    tti_free(ctx, p.pixels);
+    free(many);
+    CHECK_OK(tt_close(ctx));
+}
+
 // The Python that has TensorBoard, if there is one.
 static const char *python(void)
 {
@@ -269,6 +397,8 @@ TEST(tensorboard_reads_what_a_recorder_writes)
         tt_pair p[] = {{"step", 4, NULL}, {"loss", 9, NULL}, {"validation_loss", 0.75, NULL}};
         tti_emit_pairs(ctx, "validation", p, 3);
         tti_emit_pairs(ctx, "epoch", p, 3);
+        tti_recorder_histogram(rec, "weights", 4, (const float[]){1, 2, 4}, 3);
+        tti_recorder_image(rec, "picture", 4, &(tti_picture){(uint8_t[]){0, 255}, 1, 2, 1});
         tti_recorder_close(rec);
     }
     CHECK_OK(tt_close(ctx));

@@ -1,6 +1,6 @@
 /*
- * models.h - multi-head attention with all its options, and whole models as one layer call: each
- * appends the layers of a published model, whose weights have the names of the original.
+ * models.h - multi-head attention with all its options, expressions as layers, and whole models as
+ * one call: each appends the layers of a published model, whose weights have the original's names.
  *
  * Images are [batch, height, width, channels], sequences [batch, time, channels], tokens i32
  * [batch, time].
@@ -39,6 +39,20 @@ typedef struct tt_layer_multi_head_attention_opts {
 TT_API tt_tensor *
 tt_layer_multi_head_attention_with(tt_model *m, const tt_layer_multi_head_attention_opts *opts);
 #define tt_layer_multi_head_attention(...) TT_CALL1(tt_layer_multi_head_attention, __VA_ARGS__, )
+
+typedef struct tt_layer_lambda_opts {
+    size_t opts_size;
+    char expr[128]; // "x * sigmoid(1.7 * x)"; required
+    TT_LAYER_OPTIONS;
+} tt_layer_lambda_opts;
+/*
+ * An expression of x, numbers, + - * / ^, brackets and functions: those of TT_UNARY_LIST, softmax,
+ * log_softmax, stop_gradient; sum, mean, max, min, logsumexp over the last axis, which stays; pow,
+ * minimum, maximum; less, greater, equal (0 or 1); where(condition, a, b). Further inputs are x2,
+ * x3, ...
+ */
+TT_API tt_tensor *tt_layer_lambda_with(tt_model *m, const tt_layer_lambda_opts *opts);
+#define tt_layer_lambda(...) TT_CALL1(tt_layer_lambda, __VA_ARGS__, )
 
 typedef struct tt_layer_llama_opts {
     size_t opts_size;

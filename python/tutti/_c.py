@@ -1978,6 +1978,16 @@ class tt_layer_multi_head_attention_opts(Structure):
     ]
 
 
+class tt_layer_lambda_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("expr", c_char * 128),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
 class tt_layer_llama_opts(Structure):
     _fields_ = [
         ("opts_size", c_size_t),
@@ -2487,6 +2497,7 @@ FUNCTIONS = {
     "tt_layer_adaptive_avg_pool2d_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_adaptive_max_pool2d_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_multi_head_attention_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_lambda_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_llama_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_bert_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_vit_with": (c_void_p, (c_void_p, c_void_p,)),

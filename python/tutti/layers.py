@@ -1352,6 +1352,23 @@ class Prelu(Layer):
         super().__init__(unknown, name=name, device=device, slope=slope, shared=shared)
 
 
+class Lambda(Layer):
+    """An expression of ops.
+
+    Args:
+        expr: expression of x (further inputs: x2, x3, ...), numbers, + - * / ^ and functions, of at
+            most 127 characters
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "lambda"
+    options = {"expr": "text"}
+
+    def __init__(self, expr, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, expr=expr)
+
+
 class Dropout(Layer):
     """Dropout: zeroes random elements in training and scales the others; does nothing in inference.
 

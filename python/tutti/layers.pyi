@@ -866,6 +866,25 @@ class Prelu(Layer):
     ) -> None: ...
 
 
+class Lambda(Layer):
+    """An expression of ops.
+
+    Args:
+        expr: expression of x (further inputs: x2, x3, ...), numbers, + - * / ^ and functions, of at
+            most 127 characters
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        expr: str | Sequence[str],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
 class Dropout(Layer):
     """Dropout: zeroes random elements in training and scales the others; does nothing in inference.
 

@@ -20,9 +20,9 @@ typedef struct block_opts {
 } block_opts;
 
 static const tt_option block_options[] = {
-    {"heads", TT_OPT_INT32, "0", "number of attention heads", offsetof(block_opts, heads), 1, 65536,
+    {"heads", TT_OPT_INT32, "1", "number of attention heads", offsetof(block_opts, heads), 1, 65536,
      NULL},
-    {"hidden", TT_OPT_INT32, "0", "hidden units of the feed-forward layer",
+    {"hidden", TT_OPT_INT32, "1", "hidden units of the feed-forward layer",
      offsetof(block_opts, hidden), 1, TTI_MAX_WIDTH, NULL},
     TTI_RATE_ROW(block_opts, dropout, "dropout rate in both branches"),
     TT_OPTION_END,

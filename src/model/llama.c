@@ -18,9 +18,9 @@ typedef struct block_opts {
     TT_LAYER_OPTIONS;
 } block_opts;
 
-#define NUMBER(type, field, least, help)                                                       \
-    {                                                                                          \
-#field, TT_OPT_INT32, "0", (help), offsetof(type, field), (least), TTI_MAX_WIDTH, NULL \
+#define NUMBER(type, field, least, help)                                                          \
+    {                                                                                             \
+#field, TT_OPT_INT32, #least, (help), offsetof(type, field), (least), TTI_MAX_WIDTH, NULL \
     }
 static const tt_option block_options[] = {
     NUMBER(block_opts, heads, 1, "number of attention heads"),

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tutti/use.h>
 
 #define STEPS 10
 
@@ -111,6 +112,18 @@ static void set_weights(tt_model *m, int64_t parameters)
     CHECK_INT(parameters, 0);
 }
 
+// A saved model is read back without its job: the same layers and weights.
+static void check_saved(tt_model *m, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s.tutti", test_folder(), name);
+    CHECK_OK(tt_save(m, path));
+    tt_model *back = tt_model_load(m->ctx, path);
+    ck_assert_msg(back != NULL, "%s: %s", name, tt_last_error(m->ctx).message);
+    CHECK_INT(back->n_layers, m->n_layers);
+    CHECK_INT(tt_model_parameters(back), tt_model_parameters(m));
+}
+
 static void train(const struct row *row)
 {
     tt_ctx *ctx = tt_open(.devices = test_device(), .on_event = test_ignore_event);
@@ -144,6 +157,7 @@ static void train(const struct row *row)
                       "%s: step %d: loss %.9g, PyTorch %.9g", row->name, step, p.step_loss,
                       row->losses[step]);
     }
+    check_saved(m, row->name);
     CHECK_OK(tt_close(ctx));
 }
 

@@ -1520,6 +1520,7 @@ class tt_optimizer(Structure):
         ("l1", c_double),
         ("l2", c_double),
         ("trust", c_double),
+        ("layer_decay", c_double),
     ]
     _enums_ = {"kind": "tt_optimizer_kind"}
     _points_ = {"schedule": "tt_schedule", "groups": "tt_group"}

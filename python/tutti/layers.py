@@ -15,8 +15,8 @@ __all__ = [
     "Average",
     "AvgPool1D",
     "AvgPool2D",
+    "BERT",
     "BatchNorm",
-    "Bert",
     "Concat",
     "Conv1D",
     "Conv1DTranspose",
@@ -28,6 +28,7 @@ __all__ = [
     "Dot",
     "Dropout",
     "Embedding",
+    "Expression",
     "Flatten",
     "GPT",
     "GRU",
@@ -42,19 +43,19 @@ __all__ = [
     "GroupNorm",
     "Input",
     "InstanceNorm",
+    "LLaMA",
     "LSTM",
-    "LSTMLm",
+    "LSTMLM",
     "Lambda",
     "Layer",
     "LayerNorm",
     "LeNet",
-    "Llama",
     "MLP",
     "MaxPool1D",
     "MaxPool2D",
     "Maximum",
     "Minimum",
-    "MobilenetV2",
+    "MobileNetV2",
     "MultiHeadAttention",
     "Multiply",
     "Permute",
@@ -74,10 +75,10 @@ __all__ = [
     "Swiglu",
     "Tabular",
     "TransformerBlock",
-    "Unet",
+    "UNet",
     "Upsample1D",
     "Upsample2D",
-    "Vit",
+    "ViT",
     "ZeroPad",
 ]
 
@@ -1352,7 +1353,7 @@ class Prelu(Layer):
         super().__init__(unknown, name=name, device=device, slope=slope, shared=shared)
 
 
-class Lambda(Layer):
+class Expression(Layer):
     """An expression of ops.
 
     Args:
@@ -2177,7 +2178,7 @@ class GPT(Layer):
         )
 
 
-class Llama(Layer):
+class LLaMA(Layer):
     """LLaMA language model: tokens [time] to logits [time, vocab].
 
     Args:
@@ -2244,7 +2245,7 @@ class Llama(Layer):
         )
 
 
-class Bert(Layer):
+class BERT(Layer):
     """BERT: tokens [time] to logits [time, vocab] or to classes; a second input is a mask, a third
     the segments.
 
@@ -2303,7 +2304,7 @@ class Bert(Layer):
         )
 
 
-class Vit(Layer):
+class ViT(Layer):
     """Vision transformer: images to classes.
 
     Args:
@@ -2357,7 +2358,7 @@ class Vit(Layer):
         )
 
 
-class MobilenetV2(Layer):
+class MobileNetV2(Layer):
     """MobileNet V2: images to classes.
 
     Args:
@@ -2406,7 +2407,7 @@ class MobilenetV2(Layer):
         )
 
 
-class Unet(Layer):
+class UNet(Layer):
     """U-Net: images to a class for each pixel.
 
     Args:
@@ -2446,7 +2447,7 @@ class Unet(Layer):
         )
 
 
-class LSTMLm(Layer):
+class LSTMLM(Layer):
     """Language model of LSTM layers: tokens [time] to logits [time, vocab].
 
     Args:

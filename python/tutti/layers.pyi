@@ -866,7 +866,7 @@ class Prelu(Layer):
     ) -> None: ...
 
 
-class Lambda(Layer):
+class Expression(Layer):
     """An expression of ops.
 
     Args:
@@ -1419,7 +1419,7 @@ class GPT(Layer):
     ) -> None: ...
 
 
-class Llama(Layer):
+class LLaMA(Layer):
     """LLaMA language model: tokens [time] to logits [time, vocab].
 
     Args:
@@ -1456,7 +1456,7 @@ class Llama(Layer):
     ) -> None: ...
 
 
-class Bert(Layer):
+class BERT(Layer):
     """BERT: tokens [time] to logits [time, vocab] or to classes; a second input is a mask, a third
     the segments.
 
@@ -1489,7 +1489,7 @@ class Bert(Layer):
     ) -> None: ...
 
 
-class Vit(Layer):
+class ViT(Layer):
     """Vision transformer: images to classes.
 
     Args:
@@ -1519,7 +1519,7 @@ class Vit(Layer):
     ) -> None: ...
 
 
-class MobilenetV2(Layer):
+class MobileNetV2(Layer):
     """MobileNet V2: images to classes.
 
     Args:
@@ -1545,7 +1545,7 @@ class MobilenetV2(Layer):
     ) -> None: ...
 
 
-class Unet(Layer):
+class UNet(Layer):
     """U-Net: images to a class for each pixel.
 
     Args:
@@ -1569,7 +1569,7 @@ class Unet(Layer):
     ) -> None: ...
 
 
-class LSTMLm(Layer):
+class LSTMLM(Layer):
     """Language model of LSTM layers: tokens [time] to logits [time, vocab].
 
     Args:

@@ -179,7 +179,7 @@ static tt_tensor *tabular_expand(tt_model *m, const void *opts, const char *name
                                       : NULL;
     if (x == NULL || x->shape.rank != 2 || x->dtype > TT_F16 || x->shape.dim[1] < o->categories.n) {
         (void)TT_FAIL(m->ctx, TT_ESHAPE,
-                      "tabular: x is %s%s; it must be numbers [batch, columns] with at least %d "
+                      "tabular: x is %s %s; it must be numbers [batch, columns] with at least %d "
                       "columns, one for each of categories",
                       x == NULL ? "missing" : tt_dtype_name(x->dtype),
                       x == NULL ? "" : tt_shape_text(&x->shape, text), o->categories.n);
@@ -244,7 +244,7 @@ static tt_tensor *autoencoder_expand(tt_model *m, const void *opts, const char *
     char path[48], text[TT_SHAPE_TEXT];
     int n = o->units.n;
     if (x == NULL || x->shape.rank < 2 || x->dtype > TT_F16) {
-        (void)TT_FAIL(m->ctx, TT_ESHAPE, "autoencoder: x is %s%s; it must be numbers [batch, ...]",
+        (void)TT_FAIL(m->ctx, TT_ESHAPE, "autoencoder: x is %s %s; it must be numbers [batch, ...]",
                       x == NULL ? "missing" : tt_dtype_name(x->dtype),
                       x == NULL ? "" : tt_shape_text(&x->shape, text));
         return NULL;

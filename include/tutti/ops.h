@@ -279,8 +279,8 @@ typedef struct tt_attention_opts {
 } tt_attention_opts;
 /*
  * softmax(q k^T scale) v per head; q is [batch, t, heads d], k and v are [batch, tk, kv_heads d].
- * The matrix of scores is never stored. A query that attends to no key has y = 0. If k and v are NULL, q is [batch, t, (heads + 2 kv_heads)
- * d] and holds all three.
+ * The matrix of scores is never stored. A query that attends to no key has y = 0. If k and v are
+ * NULL, q is [batch, t, (heads + 2 kv_heads) d] and holds all three.
  */
 TT_API tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
                                     const tt_attention_opts *opts);

@@ -15,8 +15,8 @@
  *   dk_j, dv_j = chains over the heads that read k_j, then i, of ds_j q' and p_j dy
  *
  * Causal: query i sees keys 0 to i, as in PyTorch and Keras, also where T and S differ. With a
- * window it sees those with |i - j| < window. A block or key that is masked adds exactly nothing, so
- * it does not matter whether it is skipped. ALiBi: s_j less slope(h) |i - j|, the product rounded.
+ * window it sees those with |i - j| < window. A block or key that is masked adds exactly nothing,
+ * so it does not matter whether it is skipped. ALiBi: s_j less slope(h) |i - j|, a rounded product.
  */
 #include "op/attention.h"
 #include "op/op.h"

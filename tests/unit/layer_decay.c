@@ -1,6 +1,6 @@
 /*
- * layer_decay.c - the learning rate of each layer: what a step of SGD subtracts is the gradient times
- * the layer's factor.
+ * layer_decay.c - the learning rate of each layer: a step of SGD subtracts the gradient times the
+ * layer's factor.
  */
 #include "layer.h"
 

@@ -185,7 +185,7 @@ TEST_BOTH(golden_vit)
 {
     train_named("vit");
 }
-TEST_BOTH(golden_mobilenet_v2)
+TEST(golden_mobilenet_v2) // 53 convolutions: a minute and more where GPUs are emulated
 {
     train_named("mobilenet_v2");
 }

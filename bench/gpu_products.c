@@ -195,7 +195,7 @@ static void time_product(const char *what, int64_t rows, int64_t k, int64_t n, i
 static void time_attention(int64_t batch, int64_t t, int64_t h, int64_t d)
 {
     tt_lanes whole = {.total = 1, .n_parts = 1};
-    tti_attention_attr attr = {h, h, true, 0, true, false};
+    tti_attention_attr attr = {.heads = h, .kv_heads = h, .causal = true, .packed = true};
     double flops = 2.0 * (double)(batch * h) * (double)t * (double)t * (double)d; // causal: half
     tt_arg in[4] = {make(TT_BF16, (tt_shape){3, {batch, t, 3 * h * d}}, 1, 1),
                     make(TT_BF16, (tt_shape){3, {batch, t, h * d}}, 0, 0),

@@ -24,7 +24,9 @@ SIMPLE = {
     "float": "c_float", "char": "c_char",
 }
 WORDS = {"mlp": "MLP", "gpt": "GPT", "rms": "RMS", "lenet": "LeNet", "resnet": "ResNet",
-         "lstm": "LSTM", "gru": "GRU", "rnn": "RNN",
+         "lstm": "LSTM", "llama": "LLaMA", "bert": "BERT", "vit": "ViT", "unet": "UNet", "lm": "LM",
+         "mobilenet": "MobileNet", "lambda": "Expression",  # Lambda takes a function
+         "gru": "GRU", "rnn": "RNN",
          "mse": "MSE", "mae": "MAE", "sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop",
          "mape": "MAPE", "msle": "MSLE", "auc": "AUC", "iou": "IoU", "rmse": "RMSE", "lamb": "LAMB",
          "lars": "LARS", "ftrl": "FTRL", "kl": "KL", "wsd": "WSD", "amsgrad": "AMSGrad",

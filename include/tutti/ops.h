@@ -274,11 +274,13 @@ typedef struct tt_attention_opts {
     bool causal;
     double scale;    // default 1 / sqrt(d)
     tt_tensor *mask; // bool [tq, tk], or [batch, tq, tk]; false: not attended
+    int64_t window;  // query i attends to keys j with |i - j| < window only; default: to all
+    bool alibi;      // subtract slope |i - j| from scores, a slope for each head (ALiBi)
 } tt_attention_opts;
 /*
  * softmax(q k^T scale) v per head; q is [batch, t, heads d], k and v are [batch, tk, kv_heads d].
- * The matrix of scores is never stored. If k and v are NULL, q is [batch, t, (heads + 2 kv_heads)
- * d] and holds all three.
+ * The matrix of scores is never stored. A query that attends to no key has y = 0. If k and v are
+ * NULL, q is [batch, t, (heads + 2 kv_heads) d] and holds all three.
  */
 TT_API tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor *v,
                                     const tt_attention_opts *opts);

@@ -250,6 +250,7 @@ typedef struct tt_optimizer {
     bool exact;                            // zero fields mean zero instead of the default
     double l1, l2;                         // ftrl: strength of its penalties; default 0
     double trust;                          // lars: trust coefficient; default 0.001
+    double layer_decay; // factor on the learning rate of a layer for each one after it; 0: off
 } tt_optimizer;
 #define tt_optimizer(...) TT_OPTS(tt_optimizer, __VA_ARGS__)
 #define tt_sgd(...)       tt_optimizer(.kind = TT_SGD, __VA_ARGS__)

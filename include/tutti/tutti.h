@@ -15,6 +15,7 @@
 #include <tutti/job.h>
 #include <tutti/layers.h>
 #include <tutti/model.h>
+#include <tutti/models.h>
 #include <tutti/ops.h>
 #include <tutti/record.h>
 #include <tutti/recurrent.h>

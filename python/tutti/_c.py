@@ -781,6 +781,8 @@ class tt_attention_opts(Structure):
         ("causal", c_bool),
         ("scale", c_double),
         ("mask", c_void_p),
+        ("window", c_int64),
+        ("alibi", c_bool),
     ]
 
 
@@ -1518,6 +1520,7 @@ class tt_optimizer(Structure):
         ("l1", c_double),
         ("l2", c_double),
         ("trust", c_double),
+        ("layer_decay", c_double),
     ]
     _enums_ = {"kind": "tt_optimizer_kind"}
     _points_ = {"schedule": "tt_schedule", "groups": "tt_group"}
@@ -1955,6 +1958,162 @@ class tt_layer_adaptive_avg_pool2d_opts(Structure):
     ]
 
 
+class tt_layer_multi_head_attention_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("heads", c_int),
+        ("kv_heads", c_int),
+        ("size", c_int),
+        ("units", c_int),
+        ("causal", c_bool),
+        ("window", c_int),
+        ("alibi", c_bool),
+        ("rotary", c_bool),
+        ("theta", c_double),
+        ("no_bias", c_bool),
+        ("dropout", c_double),
+        ("init", tt_init),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_lambda_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("expr", c_char * 128),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_llama_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("layers", c_int),
+        ("heads", c_int),
+        ("kv_heads", c_int),
+        ("width", c_int),
+        ("hidden", c_int),
+        ("vocab", c_int64),
+        ("theta", c_double),
+        ("eps", c_double),
+        ("window", c_int),
+        ("tied", c_bool),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_bert_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("layers", c_int),
+        ("heads", c_int),
+        ("width", c_int),
+        ("hidden", c_int),
+        ("vocab", c_int64),
+        ("types", c_int),
+        ("classes", c_int),
+        ("dropout", c_double),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_vit_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("patch", c_int),
+        ("layers", c_int),
+        ("heads", c_int),
+        ("width", c_int),
+        ("hidden", c_int),
+        ("classes", c_int),
+        ("dropout", c_double),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_mobilenet_v2_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("classes", c_int),
+        ("width", c_double),
+        ("small", c_bool),
+        ("dropout", c_double),
+        ("over", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"over": "tt_over"}
+
+
+class tt_layer_unet_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("classes", c_int),
+        ("width", c_int),
+        ("depth", c_int),
+        ("over", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"over": "tt_over"}
+
+
+class tt_layer_lstm_lm_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("layers", c_int),
+        ("width", c_int),
+        ("units", c_int),
+        ("vocab", c_int64),
+        ("dropout", c_double),
+        ("tied", c_bool),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+
+
+class tt_layer_tabular_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("categories", tt_ints),
+        ("units", tt_ints),
+        ("classes", c_int),
+        ("dropout", c_double),
+        ("no_batch_norm", c_bool),
+        ("over", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"over": "tt_over"}
+
+
+class tt_layer_autoencoder_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("units", tt_ints),
+        ("act", c_int),
+        ("last", c_int),
+        ("name", c_char_p),
+        ("from", c_void_p * 8),
+        ("share", c_void_p),
+    ]
+    _enums_ = {"act": "tt_act", "last": "tt_act"}
+
+
 class tt_record_opts(Structure):
     _fields_ = [
         ("opts_size", c_size_t),
@@ -2380,6 +2539,16 @@ FUNCTIONS = {
     "tt_layer_global_max_pool1d_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_adaptive_avg_pool2d_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_adaptive_max_pool2d_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_multi_head_attention_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_lambda_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_llama_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_bert_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_vit_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_mobilenet_v2_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_unet_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_lstm_lm_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_tabular_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_layer_autoencoder_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_record_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_recorder_folder": (c_void_p, (c_void_p,)),
     "tt_recorder_end": (None, (c_void_p,)),

@@ -11,9 +11,11 @@ __all__ = [
     "AdaptiveMaxPool2D",
     "Add",
     "Attention",
+    "Autoencoder",
     "Average",
     "AvgPool1D",
     "AvgPool2D",
+    "BERT",
     "BatchNorm",
     "Concat",
     "Conv1D",
@@ -26,6 +28,7 @@ __all__ = [
     "Dot",
     "Dropout",
     "Embedding",
+    "Expression",
     "Flatten",
     "GPT",
     "GRU",
@@ -40,7 +43,9 @@ __all__ = [
     "GroupNorm",
     "Input",
     "InstanceNorm",
+    "LLaMA",
     "LSTM",
+    "LSTMLM",
     "Lambda",
     "Layer",
     "LayerNorm",
@@ -50,6 +55,8 @@ __all__ = [
     "MaxPool2D",
     "Maximum",
     "Minimum",
+    "MobileNetV2",
+    "MultiHeadAttention",
     "Multiply",
     "Permute",
     "PixelShuffle",
@@ -66,9 +73,12 @@ __all__ = [
     "SpatialDropout",
     "Subtract",
     "Swiglu",
+    "Tabular",
     "TransformerBlock",
+    "UNet",
     "Upsample1D",
     "Upsample2D",
+    "ViT",
     "ZeroPad",
 ]
 
@@ -1343,6 +1353,23 @@ class Prelu(Layer):
         super().__init__(unknown, name=name, device=device, slope=slope, shared=shared)
 
 
+class Expression(Layer):
+    """An expression of ops.
+
+    Args:
+        expr: expression of x (further inputs: x2, x3, ...), numbers, + - * / ^ and functions, of at
+            most 127 characters
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "lambda"
+    options = {"expr": "text"}
+
+    def __init__(self, expr, *, name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, expr=expr)
+
+
 class Dropout(Layer):
     """Dropout: zeroes random elements in training and scales the others; does nothing in inference.
 
@@ -1859,6 +1886,94 @@ class Attention(Layer):
         )
 
 
+class MultiHeadAttention(Layer):
+    """Multi-head attention of x, of queries to keys, or to the keys that a mask allows.
+
+    Args:
+        heads: number of attention heads
+        kv_heads: number of heads of keys and values, which must divide heads; 1: multi-query
+            attention; 0: same as heads
+        size: width of a head; 0: channels / heads
+        units: width of the output; 0: that of the queries
+        causal: causal mask: a position attends only to itself and to earlier positions
+        window: attend only to positions less than this far away; 0: to all
+        alibi: ALiBi: scores fall with the distance, by a slope of each head
+        rotary: rotate queries and keys by their position
+        theta: base of the rotary frequencies
+        no_bias: do not add a bias
+        dropout: dropout rate of the output
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "multi_head_attention"
+    options = {
+        "heads": "int",
+        "kv_heads": "int",
+        "size": "int",
+        "units": "int",
+        "causal": "bool",
+        "window": "int",
+        "alibi": "bool",
+        "rotary": "bool",
+        "theta": "float",
+        "no_bias": "bool",
+        "dropout": "float",
+        "init": "word",
+        "init_a": "float",
+        "init_b": "float",
+    }
+    choices = {
+        "init": ("zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform",
+        "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"),
+    }
+
+    def __init__(
+        self,
+        heads,
+        *,
+        kv_heads=0,
+        size=0,
+        units=0,
+        causal=False,
+        window=0,
+        alibi=False,
+        rotary=False,
+        theta=10000,
+        no_bias=False,
+        dropout=0,
+        init="glorot_uniform",
+        init_a=0,
+        init_b=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            heads=heads,
+            kv_heads=kv_heads,
+            size=size,
+            units=units,
+            causal=causal,
+            window=window,
+            alibi=alibi,
+            rotary=rotary,
+            theta=theta,
+            no_bias=no_bias,
+            dropout=dropout,
+            init=init,
+            init_a=init_a,
+            init_b=init_b,
+        )
+
+
 class TransformerBlock(Layer):
     """Transformer block: x + attention(norm(x)), then x + mlp(norm(x)).
 
@@ -2061,3 +2176,402 @@ class GPT(Layer):
             no_bias=no_bias,
             untied=untied,
         )
+
+
+class LLaMA(Layer):
+    """LLaMA language model: tokens [time] to logits [time, vocab].
+
+    Args:
+        layers: number of blocks
+        heads: number of attention heads
+        kv_heads: number of heads of keys and values (grouped-query attention); 0: same as heads
+        width: number of channels
+        hidden: hidden units of the feed-forward layers; 0: 8/3 width, rounded up to a multiple of
+            32
+        vocab: vocabulary size
+        theta: base of the rotary frequencies
+        eps: small constant added in the norms
+        window: sliding window: attend only to positions less than this far away; 0: to all
+        tied: share the output weights with the embedding
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "llama"
+    options = {
+        "layers": "int",
+        "heads": "int",
+        "kv_heads": "int",
+        "width": "int",
+        "hidden": "int",
+        "vocab": "int",
+        "theta": "float",
+        "eps": "float",
+        "window": "int",
+        "tied": "bool",
+    }
+
+    def __init__(
+        self,
+        layers=4,
+        *,
+        heads=4,
+        kv_heads=0,
+        width=128,
+        hidden=0,
+        vocab=None,
+        theta=10000,
+        eps=1e-06,
+        window=0,
+        tied=False,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            layers=layers,
+            heads=heads,
+            kv_heads=kv_heads,
+            width=width,
+            hidden=hidden,
+            vocab=vocab,
+            theta=theta,
+            eps=eps,
+            window=window,
+            tied=tied,
+        )
+
+
+class BERT(Layer):
+    """BERT: tokens [time] to logits [time, vocab] or to classes; a second input is a mask, a third
+    the segments.
+
+    Args:
+        layers: number of blocks
+        heads: number of attention heads
+        width: number of channels
+        hidden: hidden units of the feed-forward layers; 0: 4 times the width
+        vocab: vocabulary size
+        types: kinds of segments
+        classes: number of classes of the text; 0: logits of every token
+        dropout: dropout rate of the embeddings and in all branches
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "bert"
+    options = {
+        "layers": "int",
+        "heads": "int",
+        "width": "int",
+        "hidden": "int",
+        "vocab": "int",
+        "types": "int",
+        "classes": "int",
+        "dropout": "float",
+    }
+
+    def __init__(
+        self,
+        layers=4,
+        *,
+        heads=4,
+        width=128,
+        hidden=0,
+        vocab=None,
+        types=2,
+        classes=0,
+        dropout=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            layers=layers,
+            heads=heads,
+            width=width,
+            hidden=hidden,
+            vocab=vocab,
+            types=types,
+            classes=classes,
+            dropout=dropout,
+        )
+
+
+class ViT(Layer):
+    """Vision transformer: images to classes.
+
+    Args:
+        patch: side of a patch, in pixels; must divide the image
+        layers: number of blocks
+        heads: number of attention heads
+        width: number of channels
+        hidden: hidden units of the feed-forward layers; 0: 4 times the width
+        classes: number of classes
+        dropout: dropout rate of the patches and in all branches
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "vit"
+    options = {
+        "patch": "int",
+        "layers": "int",
+        "heads": "int",
+        "width": "int",
+        "hidden": "int",
+        "classes": "int",
+        "dropout": "float",
+    }
+
+    def __init__(
+        self,
+        patch=16,
+        *,
+        layers=12,
+        heads=12,
+        width=768,
+        hidden=0,
+        classes=10,
+        dropout=0,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            patch=patch,
+            layers=layers,
+            heads=heads,
+            width=width,
+            hidden=hidden,
+            classes=classes,
+            dropout=dropout,
+        )
+
+
+class MobileNetV2(Layer):
+    """MobileNet V2: images to classes.
+
+    Args:
+        classes: number of classes
+        width: factor on the number of channels, which stay multiples of 8
+        small: variant for 32 x 32 images: the first two strides are 1
+        dropout: dropout rate before the last layer
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "mobilenet_v2"
+    options = {
+        "classes": "int",
+        "width": "float",
+        "small": "bool",
+        "dropout": "float",
+        "over": "word",
+    }
+    choices = {
+        "over": ("batch", "lane"),
+    }
+
+    def __init__(
+        self,
+        classes=10,
+        *,
+        width=1,
+        small=False,
+        dropout=0.2,
+        over="batch",
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            classes=classes,
+            width=width,
+            small=small,
+            dropout=dropout,
+            over=over,
+        )
+
+
+class UNet(Layer):
+    """U-Net: images to a class for each pixel.
+
+    Args:
+        classes: number of classes, the channels of the output
+        width: number of channels of the first level, doubled at each next
+        depth: how often the size is halved
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "unet"
+    options = {"classes": "int", "width": "int", "depth": "int", "over": "word"}
+    choices = {
+        "over": ("batch", "lane"),
+    }
+
+    def __init__(
+        self,
+        classes=2,
+        *,
+        width=64,
+        depth=4,
+        over="batch",
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            classes=classes,
+            width=width,
+            depth=depth,
+            over=over,
+        )
+
+
+class LSTMLM(Layer):
+    """Language model of LSTM layers: tokens [time] to logits [time, vocab].
+
+    Args:
+        layers: number of LSTM layers
+        width: size of the embedding vectors
+        units: number of outputs of a step
+        vocab: vocabulary size
+        dropout: dropout rate after the embedding and after each layer
+        tied: share the output weights with the embedding; width must equal units
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "lstm_lm"
+    options = {
+        "layers": "int",
+        "width": "int",
+        "units": "int",
+        "vocab": "int",
+        "dropout": "float",
+        "tied": "bool",
+    }
+
+    def __init__(
+        self,
+        layers=2,
+        *,
+        width=128,
+        units=128,
+        vocab=None,
+        dropout=0,
+        tied=False,
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            layers=layers,
+            width=width,
+            units=units,
+            vocab=vocab,
+            dropout=dropout,
+            tied=tied,
+        )
+
+
+class Tabular(Layer):
+    """Network for tables [columns], with embeddings of the columns of categories.
+
+    Args:
+        categories: how many values each of the first columns has: whole numbers from 0; the other
+            columns are numbers
+        units: number of outputs of each hidden layer
+        classes: number of outputs
+        dropout: dropout rate after each hidden layer
+        no_batch_norm: no batch norm of the numbers and after the hidden layers
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "tabular"
+    options = {
+        "categories": "list",
+        "units": "list",
+        "classes": "int",
+        "dropout": "float",
+        "no_batch_norm": "bool",
+        "over": "word",
+    }
+    choices = {
+        "over": ("batch", "lane"),
+    }
+
+    def __init__(
+        self,
+        categories=None,
+        *,
+        units=None,
+        classes=1,
+        dropout=0,
+        no_batch_norm=False,
+        over="batch",
+        name=None,
+        device=None,
+        **unknown,
+    ):
+        super().__init__(
+            unknown,
+            name=name,
+            device=device,
+            categories=categories,
+            units=units,
+            classes=classes,
+            dropout=dropout,
+            no_batch_norm=no_batch_norm,
+            over=over,
+        )
+
+
+class Autoencoder(Layer):
+    """Autoencoder of dense layers: to a code, and back to the shape of the input.
+
+    Args:
+        units: number of outputs of each layer of the encoder; the last one is the code
+        act: activation
+        last: activation of the output
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    kind = "autoencoder"
+    options = {"units": "list", "act": "word", "last": "word"}
+    choices = {
+        "act": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+        "last": ("linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu",
+        "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish",
+        "softsign"),
+    }
+
+    def __init__(self, units, *, act="relu", last="linear", name=None, device=None, **unknown):
+        super().__init__(unknown, name=name, device=device, units=units, act=act, last=last)

@@ -866,6 +866,25 @@ class Prelu(Layer):
     ) -> None: ...
 
 
+class Expression(Layer):
+    """An expression of ops.
+
+    Args:
+        expr: expression of x (further inputs: x2, x3, ...), numbers, + - * / ^ and functions, of at
+            most 127 characters
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        expr: str | Sequence[str],
+        *,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
 class Dropout(Layer):
     """Dropout: zeroes random elements in training and scales the others; does nothing in inference.
 
@@ -1223,6 +1242,52 @@ class Attention(Layer):
     ) -> None: ...
 
 
+class MultiHeadAttention(Layer):
+    """Multi-head attention of x, of queries to keys, or to the keys that a mask allows.
+
+    Args:
+        heads: number of attention heads
+        kv_heads: number of heads of keys and values, which must divide heads; 1: multi-query
+            attention; 0: same as heads
+        size: width of a head; 0: channels / heads
+        units: width of the output; 0: that of the queries
+        causal: causal mask: a position attends only to itself and to earlier positions
+        window: attend only to positions less than this far away; 0: to all
+        alibi: ALiBi: scores fall with the distance, by a slope of each head
+        rotary: rotate queries and keys by their position
+        theta: base of the rotary frequencies
+        no_bias: do not add a bias
+        dropout: dropout rate of the output
+        init: initializer of the weights
+        init_a: initializer's parameter: the constant, lower bound or mean
+        init_b: initializer's parameter: the upper bound or standard deviation; default: -0.05 to
+            0.05, standard deviation 0.02
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        *,
+        kv_heads: int = 0,
+        size: int = 0,
+        units: int = 0,
+        causal: bool = False,
+        window: int = 0,
+        alibi: bool = False,
+        rotary: bool = False,
+        theta: float = 10000,
+        no_bias: bool = False,
+        dropout: float = 0,
+        init: Literal["zeros", "constant", "uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal"] = "glorot_uniform",
+        init_a: float = 0,
+        init_b: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
 class TransformerBlock(Layer):
     """Transformer block: x + attention(norm(x)), then x + mlp(norm(x)).
 
@@ -1349,6 +1414,235 @@ class GPT(Layer):
         dropout: float = 0,
         no_bias: bool = False,
         untied: bool = False,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class LLaMA(Layer):
+    """LLaMA language model: tokens [time] to logits [time, vocab].
+
+    Args:
+        layers: number of blocks
+        heads: number of attention heads
+        kv_heads: number of heads of keys and values (grouped-query attention); 0: same as heads
+        width: number of channels
+        hidden: hidden units of the feed-forward layers; 0: 8/3 width, rounded up to a multiple of
+            32
+        vocab: vocabulary size
+        theta: base of the rotary frequencies
+        eps: small constant added in the norms
+        window: sliding window: attend only to positions less than this far away; 0: to all
+        tied: share the output weights with the embedding
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        layers: int = 4,
+        *,
+        heads: int = 4,
+        kv_heads: int = 0,
+        width: int = 128,
+        hidden: int = 0,
+        vocab: int | None = None,
+        theta: float = 10000,
+        eps: float = 1e-06,
+        window: int = 0,
+        tied: bool = False,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class BERT(Layer):
+    """BERT: tokens [time] to logits [time, vocab] or to classes; a second input is a mask, a third
+    the segments.
+
+    Args:
+        layers: number of blocks
+        heads: number of attention heads
+        width: number of channels
+        hidden: hidden units of the feed-forward layers; 0: 4 times the width
+        vocab: vocabulary size
+        types: kinds of segments
+        classes: number of classes of the text; 0: logits of every token
+        dropout: dropout rate of the embeddings and in all branches
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        layers: int = 4,
+        *,
+        heads: int = 4,
+        width: int = 128,
+        hidden: int = 0,
+        vocab: int | None = None,
+        types: int = 2,
+        classes: int = 0,
+        dropout: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class ViT(Layer):
+    """Vision transformer: images to classes.
+
+    Args:
+        patch: side of a patch, in pixels; must divide the image
+        layers: number of blocks
+        heads: number of attention heads
+        width: number of channels
+        hidden: hidden units of the feed-forward layers; 0: 4 times the width
+        classes: number of classes
+        dropout: dropout rate of the patches and in all branches
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        patch: int = 16,
+        *,
+        layers: int = 12,
+        heads: int = 12,
+        width: int = 768,
+        hidden: int = 0,
+        classes: int = 10,
+        dropout: float = 0,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class MobileNetV2(Layer):
+    """MobileNet V2: images to classes.
+
+    Args:
+        classes: number of classes
+        width: factor on the number of channels, which stay multiples of 8
+        small: variant for 32 x 32 images: the first two strides are 1
+        dropout: dropout rate before the last layer
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        classes: int = 10,
+        *,
+        width: float = 1,
+        small: bool = False,
+        dropout: float = 0.2,
+        over: Literal["batch", "lane"] = "batch",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class UNet(Layer):
+    """U-Net: images to a class for each pixel.
+
+    Args:
+        classes: number of classes, the channels of the output
+        width: number of channels of the first level, doubled at each next
+        depth: how often the size is halved
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        classes: int = 2,
+        *,
+        width: int = 64,
+        depth: int = 4,
+        over: Literal["batch", "lane"] = "batch",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class LSTMLM(Layer):
+    """Language model of LSTM layers: tokens [time] to logits [time, vocab].
+
+    Args:
+        layers: number of LSTM layers
+        width: size of the embedding vectors
+        units: number of outputs of a step
+        vocab: vocabulary size
+        dropout: dropout rate after the embedding and after each layer
+        tied: share the output weights with the embedding; width must equal units
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        layers: int = 2,
+        *,
+        width: int = 128,
+        units: int = 128,
+        vocab: int | None = None,
+        dropout: float = 0,
+        tied: bool = False,
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Tabular(Layer):
+    """Network for tables [columns], with embeddings of the columns of categories.
+
+    Args:
+        categories: how many values each of the first columns has: whole numbers from 0; the other
+            columns are numbers
+        units: number of outputs of each hidden layer
+        classes: number of outputs
+        dropout: dropout rate after each hidden layer
+        no_batch_norm: no batch norm of the numbers and after the hidden layers
+        over: compute batch norm statistics over the whole batch, or over each lane
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        categories: Sequence[int] | None = None,
+        *,
+        units: Sequence[int] | None = None,
+        classes: int = 1,
+        dropout: float = 0,
+        no_batch_norm: bool = False,
+        over: Literal["batch", "lane"] = "batch",
+        name: str | None = None,
+        device: str | None = None,
+    ) -> None: ...
+
+
+class Autoencoder(Layer):
+    """Autoencoder of dense layers: to a code, and back to the shape of the input.
+
+    Args:
+        units: number of outputs of each layer of the encoder; the last one is the code
+        act: activation
+        last: activation of the output
+        name: name of the layer; default: its type and a number
+        device: device, such as cpu:1; default: chosen by the strategy
+    """
+
+    def __init__(
+        self,
+        units: Sequence[int],
+        *,
+        act: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "relu",
+        last: Literal["linear", "relu", "gelu", "gelu_erf", "sigmoid", "tanh", "silu", "elu", "leaky_relu", "softplus", "softmax", "selu", "relu6", "mish", "hard_sigmoid", "hard_swish", "softsign"] = "linear",
         name: str | None = None,
         device: str | None = None,
     ) -> None: ...

@@ -677,7 +677,19 @@ def gaussian_noise(x, deviation):
     return _call("tt_gaussian_noise", (x, deviation))
 
 
-def attention(q, k, v, *, heads=None, kv_heads=None, causal=None, scale=None, mask=None):
+def attention(
+    q,
+    k,
+    v,
+    *,
+    heads=None,
+    kv_heads=None,
+    causal=None,
+    scale=None,
+    mask=None,
+    window=None,
+    alibi=None,
+):
     """attention per head, softmax(q k^T scale) v; also outputs the log-sum-exp of each query."""
     return _call(
         "tt_attention_with",
@@ -687,6 +699,8 @@ def attention(q, k, v, *, heads=None, kv_heads=None, causal=None, scale=None, ma
         causal=causal,
         scale=scale,
         mask=mask,
+        window=window,
+        alibi=alibi,
     )
 
 

@@ -407,6 +407,8 @@ def attention(
     causal: bool | None = None,
     scale: float | None = None,
     mask: TensorLike | None = None,
+    window: int | None = None,
+    alibi: bool | None = None,
 ) -> Tensor: ...
 
 

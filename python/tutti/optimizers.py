@@ -35,6 +35,8 @@ class SGD(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -50,6 +52,7 @@ class SGD(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -66,6 +69,7 @@ class SGD(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -81,6 +85,7 @@ class SGD(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -100,6 +105,8 @@ class Adam(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -116,6 +123,7 @@ class Adam(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -133,6 +141,7 @@ class Adam(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -149,6 +158,7 @@ class Adam(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -168,6 +178,8 @@ class AdamW(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -184,6 +196,7 @@ class AdamW(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -201,6 +214,7 @@ class AdamW(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -217,6 +231,7 @@ class AdamW(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -236,6 +251,8 @@ class RMSprop(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -252,6 +269,7 @@ class RMSprop(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -269,6 +287,7 @@ class RMSprop(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -285,6 +304,7 @@ class RMSprop(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -303,6 +323,8 @@ class Adagrad(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -318,6 +340,7 @@ class Adagrad(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -334,6 +357,7 @@ class Adagrad(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -349,6 +373,7 @@ class Adagrad(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -367,6 +392,8 @@ class Lion(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -382,6 +409,7 @@ class Lion(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -398,6 +426,7 @@ class Lion(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -413,6 +442,7 @@ class Lion(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -431,6 +461,8 @@ class Adadelta(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -446,6 +478,7 @@ class Adadelta(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -462,6 +495,7 @@ class Adadelta(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -477,6 +511,7 @@ class Adadelta(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -496,6 +531,8 @@ class Adamax(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -512,6 +549,7 @@ class Adamax(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -529,6 +567,7 @@ class Adamax(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -545,6 +584,7 @@ class Adamax(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -564,6 +604,8 @@ class Nadam(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -580,6 +622,7 @@ class Nadam(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -597,6 +640,7 @@ class Nadam(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -613,6 +657,7 @@ class Nadam(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -632,6 +677,8 @@ class AMSGrad(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -648,6 +695,7 @@ class AMSGrad(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -665,6 +713,7 @@ class AMSGrad(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -681,6 +730,7 @@ class AMSGrad(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -701,6 +751,8 @@ class FTRL(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -718,6 +770,7 @@ class FTRL(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -736,6 +789,7 @@ class FTRL(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -753,6 +807,7 @@ class FTRL(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -772,6 +827,8 @@ class LAMB(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -788,6 +845,7 @@ class LAMB(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -805,6 +863,7 @@ class LAMB(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -821,6 +880,7 @@ class LAMB(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )
@@ -840,6 +900,8 @@ class LARS(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -856,6 +918,7 @@ class LARS(Optimizer):
         "clip_norm": "float",
         "clip_global": "float",
         "ema": "float",
+        "layer_decay": "float",
         "schedule": "choice",
         "groups": "list",
     }
@@ -873,6 +936,7 @@ class LARS(Optimizer):
         clip_norm=0,
         clip_global=0,
         ema=0,
+        layer_decay=0,
         schedule=None,
         groups=None,
         **unknown,
@@ -889,6 +953,7 @@ class LARS(Optimizer):
             clip_norm=clip_norm,
             clip_global=clip_global,
             ema=ema,
+            layer_decay=layer_decay,
             schedule=schedule,
             groups=groups,
         )

@@ -23,6 +23,8 @@ class SGD(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -39,6 +41,7 @@ class SGD(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -58,6 +61,8 @@ class Adam(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -75,6 +80,7 @@ class Adam(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -94,6 +100,8 @@ class AdamW(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -111,6 +119,7 @@ class AdamW(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -130,6 +139,8 @@ class RMSprop(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -147,6 +158,7 @@ class RMSprop(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -165,6 +177,8 @@ class Adagrad(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -181,6 +195,7 @@ class Adagrad(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -199,6 +214,8 @@ class Lion(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -215,6 +232,7 @@ class Lion(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -233,6 +251,8 @@ class Adadelta(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -249,6 +269,7 @@ class Adadelta(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -268,6 +289,8 @@ class Adamax(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -285,6 +308,7 @@ class Adamax(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -304,6 +328,8 @@ class Nadam(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -321,6 +347,7 @@ class Nadam(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -340,6 +367,8 @@ class AMSGrad(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -357,6 +386,7 @@ class AMSGrad(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -377,6 +407,8 @@ class FTRL(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -395,6 +427,7 @@ class FTRL(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -414,6 +447,8 @@ class LAMB(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -431,6 +466,7 @@ class LAMB(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...
@@ -450,6 +486,8 @@ class LARS(Optimizer):
         clip_norm: clip the gradient of each weight to this norm; 0: off
         clip_global: clip all gradients together to this global norm; 0: off
         ema: decay of an exponential moving average of the weights; 0: off
+        layer_decay: factor on the learning rate from each layer with weights to the one before; 0:
+            off
         schedule: learning rate schedule
         groups: settings for groups of weights; the first group that matches a weight applies
     """
@@ -467,6 +505,7 @@ class LARS(Optimizer):
         clip_norm: float = 0,
         clip_global: float = 0,
         ema: float = 0,
+        layer_decay: float = 0,
         schedule: str | Schedule | Callable[[int, int], float] | None = None,
         groups: Sequence[dict[str, Any]] | None = None,
     ) -> None: ...

@@ -2,7 +2,7 @@
  * layer_text.c - layers of sequences [batch, time, channels]: embedding, positions, attention, the
  * transformer block.
  */
-#include "model/layer.h"
+#include "model/attend.h"
 #include <math.h>
 
 #define DEVIATION 0.02 // of first weights, as GPT-2 has it
@@ -147,31 +147,6 @@ static const tt_option attention_options[] = {
     TT_OPTION_END,
 };
 
-// x W + b with the weights "<name>.weight" and "<name>.bias".
-typedef struct linear {
-    const char *name;
-    int64_t units;
-    tt_act act;
-    bool no_bias;
-    tt_init init;
-} linear;
-
-static tt_tensor *linear_in(tt_build *b, tt_tensor *x, const linear *l)
-{
-    char weight[TTI_NAME_MAX], bias[TTI_NAME_MAX];
-    if (x == NULL)
-        return NULL;
-    tti_weight_names(l->name, weight, bias);
-    tt_shape shape = TT_SHAPE(x->shape.dim[x->shape.rank - 1], l->units);
-    tt_tensor *w = tti_weight_for(b, x, weight, shape, l->init), *add = NULL;
-    if (w != NULL && !l->no_bias)
-        add = tti_weight_for(b, x, bias, TT_SHAPE(l->units), (tt_init){0});
-    if (w == NULL || (add == NULL && !l->no_bias))
-        return NULL;
-    tt_tensor *y = tt_matmul(b->graph, x, w, .bias = add, .act = tti_act_inside(l->act));
-    return tti_act_after(b->graph, y, l->act);
-}
-
 static bool heads_check(tt_build *b, const tt_tensor *x, const tt_layer_attention_opts *o)
 {
     int64_t channels = x->shape.dim[2];
@@ -195,12 +170,13 @@ static tt_tensor *attend(tt_build *b, tt_tensor *x, const tt_layer_attention_opt
     int64_t channels = x->shape.dim[2];
     int kv = o->kv_heads == 0 ? o->heads : o->kv_heads;
     int64_t packed = (o->heads + 2 * (int64_t)kv) * (channels / o->heads);
-    tt_tensor *qkv = linear_in(b, x, &(linear){names[0], packed, TT_LINEAR, o->no_bias, inits[0]});
+    tt_tensor *qkv =
+        tti_linear_in(b, x, &(tti_linear){names[0], packed, TT_LINEAR, o->no_bias, inits[0]});
     if (qkv == NULL)
         return NULL;
     tt_tensor *y = tt_attention(b->graph, qkv, NULL, NULL, .heads = o->heads, .kv_heads = kv,
                                 .causal = o->causal);
-    y = linear_in(b, y, &(linear){names[1], channels, TT_LINEAR, o->no_bias, inits[1]});
+    y = tti_linear_in(b, y, &(tti_linear){names[1], channels, TT_LINEAR, o->no_bias, inits[1]});
     return y == NULL ? NULL : tti_dropout_in(b, y, o->dropout);
 }
 
@@ -254,8 +230,8 @@ static tt_tensor *block_mlp(tt_build *b, tt_tensor *x, const tt_layer_transforme
         return NULL;
     int64_t channels = x->shape.dim[2], hidden = o->hidden == 0 ? 4 * channels : o->hidden;
     tt_init first = {TT_INIT_NORMAL, 0, DEVIATION};
-    tt_tensor *y = linear_in(b, x, &(linear){"mlp.fc", hidden, o->act, o->no_bias, first});
-    y = linear_in(b, y, &(linear){"mlp.proj", channels, TT_LINEAR, o->no_bias, last});
+    tt_tensor *y = tti_linear_in(b, x, &(tti_linear){"mlp.fc", hidden, o->act, o->no_bias, first});
+    y = tti_linear_in(b, y, &(tti_linear){"mlp.proj", channels, TT_LINEAR, o->no_bias, last});
     return y == NULL ? NULL : tti_dropout_in(b, y, o->dropout);
 }
 

@@ -1,7 +1,7 @@
 /*
  * layers.c - all kinds of layers by name (layers.def), and what several of them share.
  */
-#include "model/layer.h"
+#include "model/attend.h"
 #include "op/init.h"
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +31,15 @@ const tti_layer_def *tti_layer_find(const char *name)
 
 const tti_layer_def *tti_layer_find_built(const char *kind)
 {
+    static const tti_layer_def *const inner[] = {
+        &tti_kind_tied_dense, &tti_kind_llama_block,      &tti_kind_bert_block,
+        &tti_kind_bert_types, &tti_kind_vit_block,        &tti_kind_vit_tokens,
+        &tti_kind_add_bias,   &tti_kind_column_embedding,
+    };
     const tti_layer_def *def = tti_layer_find(kind);
-    if (strcmp(kind, tti_kind_tied_dense.name) == 0)
-        return &tti_kind_tied_dense;
+    for (int i = 0; i < TTI_COUNT(inner); i++)
+        if (strcmp(kind, inner[i]->name) == 0)
+            return inner[i];
     return def != NULL && def->expand == NULL ? def : NULL;
 }
 

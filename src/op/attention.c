@@ -14,8 +14,9 @@
  *   ds_j = p_j (dp_j - delta);  dq = scale times the chain over j of ds_j k_j
  *   dk_j, dv_j = chains over the heads that read k_j, then i, of ds_j q' and p_j dy
  *
- * Causal: query i sees keys 0 to i, as in PyTorch and Keras, also where T and S differ. A block or
- * key that is masked adds exactly nothing, so it does not matter whether it is skipped.
+ * Causal: query i sees keys 0 to i, as in PyTorch and Keras, also where T and S differ. With a
+ * window it sees those with |i - j| < window. A block or key that is masked adds exactly nothing,
+ * so it does not matter whether it is skipped. ALiBi: s_j less slope(h) |i - j|, a rounded product.
  */
 #include "op/attention.h"
 #include "op/op.h"
@@ -36,6 +37,10 @@ static const tt_option attention_attrs[] = {
      offsetof(tti_attention_attr, packed), 0, 0, NULL},
     {"mask", TT_OPT_BOOL, "false", "the last input is a mask",
      offsetof(tti_attention_attr, has_mask), 0, 0, NULL},
+    {"window", TT_OPT_INT, "0", "a query attends to keys less than this far from it; 0: to all",
+     offsetof(tti_attention_attr, window), 0, 1e15, NULL},
+    {"alibi", TT_OPT_BOOL, "false", "subtract a slope of the head times the distance from scores",
+     offsetof(tti_attention_attr, alibi), 0, 0, NULL},
     TT_OPTION_END,
 };
 
@@ -47,6 +52,9 @@ static tt_status check_heads(tt_infer *q)
     if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0)
         return TT_FAIL(q->ctx, TT_EINVAL, "%s: %lld heads of q cannot share %lld heads of k",
                        q->name, (long long)a->heads, (long long)a->kv_heads);
+    if (a->window < 0)
+        return TT_FAIL(q->ctx, TT_EINVAL, "%s: window is %lld; it must be at least 1, or 0 for all",
+                       q->name, (long long)a->window);
     return TT_OK;
 }
 
@@ -161,6 +169,8 @@ static tt_status split_attention(const tt_split_query *q)
 static double pairs(const tti_attention_attr *a, const tti_attention_size *s)
 {
     double all = (double)(s->batch * s->heads) * (double)s->tq * (double)s->tk * (double)s->d;
+    if (a->window > 0 && 2 * a->window < s->tk)
+        all *= 2 * (double)a->window / (double)s->tk;
     return a->causal ? all / 2 : all;
 }
 
@@ -253,7 +263,9 @@ tt_tensor *tt_attention_with(tt_graph *g, tt_tensor *q, tt_tensor *k, tt_tensor 
                             .causal = opts->causal,
                             .scale = opts->scale,
                             .packed = k == NULL && v == NULL,
-                            .has_mask = opts->mask != NULL};
+                            .has_mask = opts->mask != NULL,
+                            .window = opts->window,
+                            .alibi = opts->alibi};
     tt_tensor *in[4] = {q};
     int n = 1;
     if (!a.packed) {

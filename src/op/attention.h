@@ -9,9 +9,11 @@
 typedef struct tti_attention_attr {
     int64_t heads, kv_heads;
     bool causal;
-    double scale;  // 0: 1 / sqrt(d)
-    bool packed;   // q, k and v side by side in one input
-    bool has_mask; // the last input of the forward
+    double scale;   // 0: 1 / sqrt(d)
+    bool packed;    // q, k and v side by side in one input
+    bool has_mask;  // the last input of the forward
+    int64_t window; // query i sees keys i - window + 1 to i + window - 1; 0: all
+    bool alibi;     // scores less slope |i - j|
 } tti_attention_attr;
 
 #define TTI_ATT_KEYS    64 // keys of a block: part of the arithmetic
@@ -39,6 +41,32 @@ static inline tti_attention_size tti_attention_sizes(const tti_attention_attr *a
     s.q_blocks = (s.tq + TTI_ATT_QUERIES - 1) / TTI_ATT_QUERIES;
     s.k_blocks = (s.tk + TTI_ATT_KEYS - 1) / TTI_ATT_KEYS;
     return s;
+}
+
+/*
+ * The slope of head h in ALiBi: 2^(-8 (h + 1) / n) for n heads, a power of two; else the heads past
+ * the largest power of two below have every second slope of twice as many. Roots and products only,
+ * which round the same everywhere.
+ */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline double
+    tti_attention_slope(int64_t heads, int64_t h)
+{
+    int64_t n = 1, power = h + 1;
+    double base = 1.0 / 256, slope = 1;
+    while (2 * n <= heads)
+        n *= 2;
+    if (h >= n) {
+        power = 2 * (h - n) + 1;
+        n *= 2;
+    }
+    for (; n > 1; n /= 2)
+        base = __builtin_sqrt(base);
+    for (; power > 0; power /= 2, base *= base)
+        slope *= power % 2 != 0 ? base : 1;
+    return slope;
 }
 
 // Numbers of local memory that a thread needs.

@@ -172,6 +172,30 @@ static tt_status find_weights(tti_step *s)
     return TT_OK;
 }
 
+// With layer_decay, the factor of each weight: by layers that have weights to train, from the last.
+static tt_status find_scales(tti_step *s)
+{
+    tt_model *m = s->model;
+    double decay = s->rule.o.layer_decay, scale = 1;
+    if (decay == 0)
+        return TT_OK;
+    s->scales = tti_calloc(m->ctx, (size_t)s->n_weights, sizeof(*s->scales));
+    if (s->scales == NULL)
+        return TT_ENOMEM;
+    const tti_layer *above = NULL;
+    int at = s->n_weights - 1;
+    for (int64_t i = m->n_weights - 1; i >= 0 && at >= 0; i--) {
+        const tti_weight *w = &m->weights[i];
+        if (w->name != s->names[at])
+            continue;
+        if (above != NULL && w->layer != above)
+            scale *= decay;
+        above = w->layer;
+        s->scales[at--] = scale;
+    }
+    return TT_OK;
+}
+
 // Gradients that replicas send each other in a narrower type leave residuals.
 static tt_status build_residuals(tti_step *s)
 {
@@ -200,6 +224,7 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
     tt_model *m = s->model;
     tt_graph *g = s->graph;
     TT_TRY(find_weights(s));
+    TT_TRY(find_scales(s));
     tt_tensor *total = build_total(s);
     s->inv_p = scalar_feed(g, "train/inverse_p");
     s->p = scalar_feed(g, "train/p");
@@ -230,6 +255,7 @@ static tt_status build_updates(tti_step *s, tt_tensor **states, int n_states)
     tti_updates_request r = {.optimizer = &s->rule.o,
                              .n = s->n_weights,
                              .names = s->names,
+                             .scales = s->scales,
                              .vars = s->vars,
                              .grads = s->grads,
                              .loss_sum = total,
@@ -289,10 +315,10 @@ void tti_step_free(tt_model *m)
     tt_ctx *ctx = m->ctx;
     m->step = NULL;
     tt_graph_free(s->graph);
-    void *blocks[] = {s->checks,       s->states,   s->texts,   s->train.sums, s->eval.sums,
-                      s->vars,         s->grads,    s->names,   s->targets,    s->room,
-                      s->numbers,      s->epoch,    s->fetches, s->profile,    s->profile_json,
-                      s->device_times, s->evaluated};
+    void *blocks[] = {s->checks,       s->states,       s->texts,    s->train.sums, s->eval.sums,
+                      s->vars,         s->grads,        s->names,    s->targets,    s->room,
+                      s->scales,       s->numbers,      s->epoch,    s->fetches,    s->profile,
+                      s->profile_json, s->device_times, s->evaluated};
     for (int i = 0; i < TTI_COUNT(blocks); i++)
         tti_free(ctx, blocks[i]);
     tti_free(ctx, s);

@@ -63,6 +63,7 @@ struct tti_step {
     int n_weights; // that train
     tt_tensor **vars, **grads;
     const char **names;
+    double *scales;      // of the learning rate, with layer_decay; else NULL
     tt_tensor **targets; // updates, running statistics
     int n_targets, cap_targets;
     tt_tensor *inv_p, *p, *count;        // feeds: 1 / P, P, and the count where it is known

@@ -174,6 +174,10 @@ static void find_limits(const builder *b, double *square, double *step)
     double scale = 1;
     for (int i = 0; i < TT_MAX_GROUPS && o->groups[i] != NULL; i++)
         scale = TTI_MIN(scale, o->groups[i]->lr_scale);
+    double least = 1;
+    for (int i = 0; b->r->scales != NULL && i < b->r->n; i++)
+        least = TTI_MIN(least, b->r->scales[i]);
+    scale *= least;
     *square = kept_square(o);
     *step = o->kind == TT_SGD ? scale : 0;
 }
@@ -299,7 +303,8 @@ static tt_status update_weight(const builder *b, int i)
     const tt_optimizer *o = r->optimizer;
     const tt_group *group = group_of(o, r->names[i]);
     tt_update_opts opts = {.opts_size = sizeof(opts),
-                           .lr_scale = group == NULL ? 1 : group->lr_scale,
+                           .lr_scale = (group == NULL ? 1 : group->lr_scale) *
+                                       (r->scales == NULL ? 1 : r->scales[i]),
                            .weight_decay = decay_of(o, group, r->names[i]),
                            .momentum = o->momentum,
                            .nesterov = o->nesterov,

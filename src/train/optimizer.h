@@ -55,6 +55,7 @@ typedef struct tti_updates_request {
     const tt_optimizer *optimizer; // filled
     int n;
     const char *const *names; // of the weights
+    const double *scales;     // of each: factor on the learning rate; NULL: 1
     tt_tensor *const *vars;
     tt_tensor *const *grads; // sums over the batch, seed 1 / P; NULL: the weight is not used
     tt_tensor *loss_sum, *count, *p; // scalars: sum of terms, terms that count, P

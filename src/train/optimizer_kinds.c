@@ -33,6 +33,9 @@
             "clip all gradients together to this global norm; 0: off", 0, 1e30),                   \
         ROW(ema, TT_OPT_FLOAT, "0",                                                                \
             "decay of an exponential moving average of the weights; 0: off", 0, BELOW_ONE),        \
+        ROW(layer_decay, TT_OPT_FLOAT, "0",                                                        \
+            "factor on the learning rate from each layer with weights to the one before; 0: off",  \
+            0, 1),                                                                                 \
         TT_OPTION_END
 
 static const tt_option sgd_options[] = {

@@ -76,6 +76,46 @@ def recurrent(kind, units, layers=1, both=False, last=False):
     return run, names
 
 
+def slopes(n):
+    """ALiBi's, by its paper's rule for any number of heads."""
+    near = 2 ** int(np.log2(n))
+    first = [2 ** (-8 * (i + 1) / near) for i in range(near)]
+    return first + [2 ** (-4 * (2 * i + 1) / near) for i in range(n - near)]
+
+
+def rotated(x):
+    """x is [rows, heads, time, size]; as LLaMA's rotate_half."""
+    t, d = x.shape[2:]
+    angle = torch.arange(t, dtype=x.dtype)[:, None] * 10000 ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angle = torch.cat([angle, angle], 1)
+    half = torch.cat([-x[..., d // 2:], x[..., :d // 2]], -1)
+    return x * angle.cos() + half * angle.sin()
+
+
+def heads_of(heads, size, kv=None, causal=False, window=0, alibi=False, rotary=False, units=UNITS):
+    kv = kv or heads
+    shapes = {"q_proj": (UNITS, heads * size), "k_proj": (UNITS, kv * size), "v_proj": (UNITS, kv * size),
+              "out_proj": (heads * size, units)}
+    weights = {k + ".weight": v for k, v in shapes.items()}
+    weights.update({k + ".bias": v[1:] for k, v in shapes.items()})
+
+    def run(z, p, n):
+        rows, t, _ = z.shape
+        q, k, v = (lin(z, p, f"{n}.{w}").view(rows, t, -1, size).transpose(1, 2)
+                   for w in ("q_proj", "k_proj", "v_proj"))
+        q, k = (rotated(q), rotated(k)) if rotary else (q, k)
+        k, v = (x.repeat_interleave(heads // kv, 1) for x in (k, v))
+        far = torch.arange(t)[:, None] - torch.arange(t)
+        bias = torch.zeros(heads, t, t, dtype=z.dtype)
+        if alibi:
+            bias -= torch.tensor(slopes(heads), dtype=z.dtype)[:, None, None] * far.abs()
+        hidden = ((far < 0) & causal) | ((far.abs() >= window) & (window > 0))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.masked_fill(hidden, -np.inf))
+        return lin(y.transpose(1, 2).reshape(rows, t, -1), p, n + ".out_proj")
+
+    return run, weights
+
+
 NORM = {"weight": (UNITS,), "bias": (UNITS,)}
 wb = lambda p, n: (p[n + ".weight"], p[n + ".bias"])
 # layer, input, bound of its numbers, function of (z, weights, name), weights
@@ -132,6 +172,11 @@ LAYERS = [
     ("gru units=17 bidirectional=true", SEQUENCE, 2, *recurrent(torch.nn.GRU, 17, 1, True)),
     ("gru units=4 layers=3 last=true", SEQUENCE, 2, *recurrent(torch.nn.GRU, 4, 3, False, True)),
     ("rnn units=6 layers=2", SEQUENCE, 2, *recurrent(torch.nn.RNN, 6, 2)),
+    ("multi_head_attention heads=2", SEQUENCE, 2, *heads_of(2, 3)),
+    ("multi_head_attention heads=3 causal=true window=3", SEQUENCE, 2, *heads_of(3, 2, None, True, 3)),
+    ("multi_head_attention heads=6 kv_heads=2 alibi=true", SEQUENCE, 2, *heads_of(6, 1, 2, alibi=True)),
+    ("multi_head_attention heads=4 kv_heads=1 size=4 units=5 rotary=true causal=true", SEQUENCE, 2,
+     *heads_of(4, 4, 1, True, rotary=True, units=5)),
     ("max_pool1d size=3 stride=2 pad=1", SEQUENCE, 2, lambda z, p, n: S(F.max_pool1d(S(z), 3, 2, 1)), {}),
     ("avg_pool1d size=3", SEQUENCE, 2, lambda z, p, n: S(F.avg_pool1d(S(z), 3)), {}),
     ("global_avg_pool1d", SEQUENCE, 2, lambda z, p, n: z.mean(1), {}),

@@ -15,7 +15,9 @@ enum {
     PACKED,
     CAUSAL,
     MASK,
-    LEAD
+    LEAD,
+    WINDOW,
+    ALIBI
 }; // p[]
 
 static tt_tensor *build(op_test *t)
@@ -36,12 +38,23 @@ static tt_tensor *build(op_test *t)
     if (c->p[MASK] == 3)
         mask = op_indices(t, TT_BOOL, TT_SHAPE(b, c->p[TQ], c->p[TK]), 2);
     return tt_attention(op_graph(t), q, k, v, .heads = (int)h, .kv_heads = (int)kv,
-                        .causal = c->p[CAUSAL] != 0, .mask = mask, .scale = c->f[0]);
+                        .causal = c->p[CAUSAL] != 0, .mask = mask, .scale = c->f[0],
+                        .window = c->p[WINDOW], .alibi = c->p[ALIBI] != 0);
+}
+
+// ALiBi's slopes as its paper gives them for n heads.
+static double slope_of(int64_t n, int64_t h)
+{
+    int64_t power = 1;
+    while (2 * power <= n)
+        power *= 2;
+    return h < power ? pow(2, -8.0 * (double)(h + 1) / (double)power)
+                     : pow(2, -4.0 * (double)(2 * (h - power) + 1) / (double)power);
 }
 
 // One query: its scores against every key, then the weighted mean of v.
 static void attend(const op_case *c, const double *q, const double *k, const double *v,
-                   int64_t kv_row, const double *mask, int64_t i, double *y)
+                   int64_t kv_row, const double *mask, int64_t i, double slope, double *y)
 {
     int64_t d = c->p[WIDTH], n = c->p[TK];
     double scale = c->f[0] > 0 ? c->f[0] : 1 / sqrt((double)d), max = -INFINITY, sum = 0;
@@ -51,7 +64,8 @@ static void attend(const op_case *c, const double *q, const double *k, const dou
         for (int64_t x = 0; x < d; x++)
             s += q[x] * k[j * kv_row + x];
         bool seen = (!c->p[CAUSAL] || j <= i) && (mask == NULL || mask[j] != 0);
-        p[j] = seen ? s * scale : -INFINITY;
+        seen = seen && (c->p[WINDOW] == 0 || llabs(i - j) < c->p[WINDOW]);
+        p[j] = seen ? s * scale - slope * (double)llabs(i - j) : -INFINITY;
         max = fmax(max, p[j]);
     }
     for (int64_t j = 0; j < n; j++)
@@ -82,7 +96,7 @@ static void oracle(const op_test *t, double *y)
                 if (m != NULL)
                     m += ((c->p[MASK] == 3 ? b : 0) * tq + i) * tk;
                 attend(c, q + (b * tq + i) * q_row + head * d, k + at, v + at, kv_row, m, i,
-                       y + ((b * tq + i) * h + head) * d);
+                       c->p[ALIBI] ? slope_of(h, head) : 0, y + ((b * tq + i) * h + head) * d);
             }
 }
 
@@ -131,6 +145,30 @@ OP_CASES(
      ATTENTION,
      .rows = 5,
      .p = {[TQ] = 4, [TK] = 4, [HEADS] = 2, [WIDTH] = 4, [PACKED] = 1, [MASK] = 3}},
+    {.label = "window",
+     ATTENTION,
+     .rows = 2,
+     .p = {[TQ] = 150, [TK] = 140, [HEADS] = 2, [WIDTH] = 5, [WINDOW] = 40}},
+    {.label = "causal window",
+     ATTENTION,
+     .rows = 3,
+     .p = {[TQ] = 70, [TK] = 70, [HEADS] = 1, [WIDTH] = 6, [CAUSAL] = 1, [WINDOW] = 3}},
+    {.label = "alibi",
+     ATTENTION,
+     .rows = 3,
+     .p = {[TQ] = 21, [TK] = 70, [HEADS] = 6, [WIDTH] = 3, [ALIBI] = 1}},
+    {.label = "alibi, packed, grouped, causal, window",
+     ATTENTION,
+     .rows = 3,
+     .p = {[TQ] = 67,
+           [TK] = 67,
+           [HEADS] = 4,
+           [KV_HEADS] = 2,
+           [WIDTH] = 4,
+           [PACKED] = 1,
+           [CAUSAL] = 1,
+           [WINDOW] = 9,
+           [ALIBI] = 1}},
     {.label = "one key",
      ATTENTION,
      .p = {[TQ] = 1, [TK] = 1, [HEADS] = 1, [WIDTH] = 1, [LEAD] = 2}},

@@ -122,7 +122,12 @@ static int make_heads(const attention *t, tt_dtype type, tt_arg *in, heads *x)
 
 static void try_attention(const attention *t, tt_dtype type)
 {
-    tti_attention_attr attr = {t->heads, t->kv_heads, t->causal, t->scale, t->packed, t->mask != 0};
+    tti_attention_attr attr = {.heads = t->heads,
+                               .kv_heads = t->kv_heads,
+                               .causal = t->causal,
+                               .scale = t->scale,
+                               .packed = t->packed,
+                               .has_mask = t->mask != 0};
     tt_shape sy = {3, {t->batch, t->tq, t->heads * t->d}}, sl = {3, {t->batch, t->heads, t->tq}};
     heads x = {0};
     tt_arg in[8], out[3], dx[3];
@@ -170,7 +175,7 @@ TEST(cuda_attention_and_its_gradient)
 TEST(cuda_attention_rows_are_free)
 {
     const int64_t batch = 5, t = 80, h = 2, d = 64, row = 3 * h * d;
-    tti_attention_attr attr = {h, h, true, 0, true, false};
+    tti_attention_attr attr = {.heads = h, .kv_heads = h, .causal = true, .packed = true};
     float *x, *g;
     test_device_open();
     for (int i = 0; i < 3; i++) {

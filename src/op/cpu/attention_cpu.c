@@ -122,10 +122,14 @@ static int find_seen(const work *w, block *k)
 {
     const tti_attention_size *s = &w->s;
     int64_t i_last = k->i0 + k->qn - 1, j_last = k->j0 + k->kn - 1;
+    int64_t near = w->attr->window > 0 ? w->attr->window : s->tq + s->tk; // |i - j| below it: seen
     int causal = w->attr->causal && j_last > k->i0;
+    int window = j_last - k->i0 >= near || i_last - k->j0 >= near;
     if (w->attr->causal && k->j0 > i_last)
         return 0;
-    k->masked = causal || w->mask != NULL;
+    if (k->j0 - i_last >= near || k->i0 - j_last >= near)
+        return 0;
+    k->masked = causal || window || w->mask != NULL;
     if (!k->masked)
         return 1;
     int any = 0;
@@ -133,6 +137,10 @@ static int find_seen(const work *w, block *k)
         real *out = w->seen + j * QB;
         for (int i = 0; i < 16 * k->nv; i++)
             out[i] = i < k->qn && (!causal || k->j0 + j <= k->i0 + i);
+        for (int i = 0; window && i < k->qn; i++) {
+            int64_t far = k->i0 + i - (k->j0 + j);
+            out[i] = far < near && -far < near ? out[i] : 0;
+        }
         const uint8_t *m = w->mask;
         if (m != NULL)
             m += k->b * w->mask_batch + k->i0 * s->tk + k->j0 + j;
@@ -170,6 +178,22 @@ static void by_key(const work *w, const block *k, const real *a, const real *b, 
                       .out_row = QB,
                       .k = w->s.d},
            k->kn, k->nv);
+}
+
+// Scores of the block, [key][query]: k q', less the slope times the distance.
+static void score(const work *w, const block *k)
+{
+    by_key(w, k, w->kb, w->qt, w->p);
+    if (!w->attr->alibi)
+        return;
+    real slope = (real)tti_attention_slope(w->s.heads, k->h);
+    for (int j = 0; j < k->kn; j++) {
+        real *s = w->p + j * QB;
+        for (int i = 0; i < 16 * k->nv; i++) {
+            int64_t far = k->i0 + i - (k->j0 + j);
+            s[i] = s[i] - slope * (real)(far < 0 ? -far : far);
+        }
+    }
 }
 
 // out [D][query] goes on with the columns of a [key][D] times b [key][query].
@@ -272,7 +296,7 @@ static void forward(const work *w, block *k, real *y, real *lse)
     for (int64_t j0 = 0; j0 < s->tk; j0 += KB) {
         if (!key_block(w, k, j0))
             continue;
-        by_key(w, k, w->kb, w->qt, w->p);
+        score(w, k);
         for (int v = 0; v < k->nv; v++) {
             if (k->masked)
                 soften(w, k, v, 1);
@@ -339,7 +363,7 @@ static void load_queries(const work *w, const block *k, const grads *g)
 // p and ds of the block.
 static void score_grads(const work *w, const block *k)
 {
-    by_key(w, k, w->kb, w->qt, w->p);
+    score(w, k);
     by_key(w, k, w->vb, w->dyt, w->ds);
     for (int v = 0; v < k->nv; v++) {
         v16 lse = v16_load(w->m + 16 * v), delta = v16_load(w->l + 16 * v);

@@ -30,8 +30,9 @@ static int64_t up(int64_t n, int64_t to)
 // A single query or key is for our kernels: cuDNN 9.26 crashes where all sizes are one.
 static bool fits_dnn(const tti_attention_attr *a, const tt_arg *q, const tti_attention_size *s)
 {
-    return (q->dtype == TT_BF16 || q->dtype == TT_F16) && !a->has_mask && s->d % 8 == 0 &&
-           s->d <= 128 && s->batch > 0 && s->tq > 1 && s->tk > 1 && tti_dnn_version(NULL) != 0;
+    return (q->dtype == TT_BF16 || q->dtype == TT_F16) && !a->has_mask && a->window == 0 &&
+           !a->alibi && s->d % 8 == 0 && s->d <= 128 && s->batch > 0 && s->tq > 1 && s->tk > 1 &&
+           tti_dnn_version(NULL) != 0;
 }
 
 // Rows of the batch that go through the gradient at once, when it has so many.
@@ -222,6 +223,8 @@ static att_args args_of(const tt_launch *l)
     a.scale = scale_of(at, s.d);
     a.type = l->in[0].dtype;
     a.causal = at->causal;
+    a.near = at->window > 0 ? at->window : s.tq + s.tk;
+    a.alibi = at->alibi;
     return a;
 }
 

@@ -40,7 +40,8 @@ struct att_args {
     int64_t q_blocks, k_blocks, chunks; // chunks of columns of a result
     float scale;
     int type;
-    int causal;
+    int causal, alibi;
+    int64_t near; // a query sees keys less far from it
 };
 
 __device__ static inline float att_get(int type, const void *p, int64_t i)
@@ -64,13 +65,14 @@ __device__ static inline void att_put(int type, void *p, int64_t i, float v)
 
 // Where things of one batch row and head start, in elements.
 struct att_at {
-    int64_t b, q, kv, y, lse; // q and kv of time step 0; y and dy alike
+    int64_t b, h, q, kv, y, lse; // q and kv of time step 0; y and dy alike
 };
 
 __device__ static inline att_at att_find(const att_args &a, int64_t b, int64_t h)
 {
     att_at at;
     at.b = b;
+    at.h = h;
     at.q = b * a.tq * a.q_row + h * a.d;
     at.kv = b * a.tk * a.kv_row + h / (a.heads / a.kv_heads) * a.d;
     at.y = (b * a.tq * a.heads + h) * a.d;
@@ -109,9 +111,37 @@ __device__ static inline void att_tile(const att_args &a, float *xs, float *ws, 
     }
 }
 
+// The scores of a tile, less the slope of the head times the distance.
+__device__ static inline void att_bias(const att_args &a, int64_t h, int64_t i0, int64_t j0,
+                                       float s[4][4])
+{
+    if (!a.alibi)
+        return;
+    int r = (int)threadIdx.x / 16 * 4, c = (int)threadIdx.x % 16;
+    float slope = (float)tti_attention_slope(a.heads, h);
+    ATT_UNROLL for (int i = 0; i < 4; i++) ATT_UNROLL for (int j = 0; j < 4; j++)
+    {
+        int64_t far = i0 + r + i - (j0 + c + 16 * j);
+        s[i][j] = s[i][j] - slope * (float)(far < 0 ? -far : far);
+    }
+}
+
+// Blocks of keys that queries [i0, i0 + 64) see any of, and of queries that see keys of [j0, ..).
+__device__ static inline int64_t att_first(const att_args &a, int64_t at)
+{
+    int64_t first = at - a.near + 1;
+    return first <= 0 ? 0 : first / ATT_B * ATT_B;
+}
+
+__device__ static inline int64_t att_end(const att_args &a, int64_t at, int64_t n)
+{
+    int64_t end = at + ATT_B - 1 + a.near;
+    return end < n ? end : n;
+}
+
 __device__ static inline bool att_sees(const att_args &a, int64_t b, int64_t i, int64_t j)
 {
-    return i < a.tq && j < a.tk && (!a.causal || j <= i) &&
+    return i < a.tq && j < a.tk && (!a.causal || j <= i) && i - j < a.near && j - i < a.near &&
            (a.mask == NULL || a.mask[b * a.mask_batch + i * a.tk + j] != 0);
 }
 
@@ -208,8 +238,11 @@ template <int C> __global__ void attention_kernel(att_args a)
         m[threadIdx.x] = -FLT_MAX;
         l[threadIdx.x] = 0.0f;
     }
-    for (int64_t j0 = 0; j0 < a.tk && (!a.causal || j0 <= i0 + ATT_B - 1); j0 += ATT_B) {
+    int64_t end = att_end(a, i0, a.tk);
+    for (int64_t j0 = att_first(a, i0); j0 < end && (!a.causal || j0 <= i0 + ATT_B - 1);
+         j0 += ATT_B) {
         att_tile(a, xs, ws, a.q, at.q, a.q_row, i0, a.scale, a.k, at.kv, j0, s);
+        att_bias(a, at.h, i0, j0, s);
         ATT_UNROLL for (int i = 0; i < 4; i++) ATT_UNROLL for (int j = 0; j < 4; j++)
             p[(r + i) * ATT_PAD + c + 16 * j] = s[i][j];
         __syncthreads();
@@ -264,6 +297,7 @@ __device__ static inline void att_scores_grad(const att_args &a, const att_at &a
     int r = (int)threadIdx.x / 16 * 4, c = (int)threadIdx.x % 16;
     float s[4][4], g[4][4];
     att_tile(a, xs, ws, a.q, at.q, a.q_row, i0, a.scale, a.k, at.kv, j0, s);
+    att_bias(a, at.h, i0, j0, s);
     att_tile(a, xs, ws, a.dy, at.y, a.heads * a.d, i0, 1.0f, a.v, at.kv, j0, g);
     ATT_UNROLL for (int i = 0; i < 4; i++) ATT_UNROLL for (int j = 0; j < 4; j++)
     {
@@ -286,7 +320,9 @@ template <int C> __global__ void att_dq_kernel(att_args a)
     int64_t i0 = u / a.chunks % a.q_blocks * ATT_B;
     att_at at = att_find(a, bh / a.heads, bh % a.heads);
     float o[C][4][4] = {};
-    for (int64_t j0 = 0; j0 < a.tk && (!a.causal || j0 <= i0 + ATT_B - 1); j0 += ATT_B) {
+    int64_t end = att_end(a, i0, a.tk);
+    for (int64_t j0 = att_first(a, i0); j0 < end && (!a.causal || j0 <= i0 + ATT_B - 1);
+         j0 += ATT_B) {
         att_scores_grad(a, at, xs, ws, i0, j0, NULL, ds);
         att_sum<C>(a, ds, ATT_PAD, 1, xs, a.k, at.kv, a.kv_row, j0, a.tk, col, 1.0f, o);
     }
@@ -304,7 +340,8 @@ template <int C> __global__ void att_dkv_kernel(att_args a)
     float k[C][4][4] = {}, v[C][4][4] = {};
     for (int64_t h = first; h < first + group; h++) {
         at = att_find(a, b, h);
-        for (int64_t i0 = a.causal ? j0 : 0; i0 < a.tq; i0 += ATT_B) {
+        int64_t end = att_end(a, j0, a.tq);
+        for (int64_t i0 = a.causal ? j0 : att_first(a, j0); i0 < end; i0 += ATT_B) {
             att_scores_grad(a, at, xs, ws, i0, j0, ps, ds);
             att_sum<C>(a, ds, 1, ATT_PAD, xs, a.q, at.q, a.q_row, i0, a.tq, col, a.scale, k);
             att_sum<C>(a, ps, 1, ATT_PAD, xs, a.dy, at.y, a.heads * a.d, i0, a.tq, col, 1.0f, v);

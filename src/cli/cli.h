@@ -34,7 +34,7 @@ typedef struct cli_texts {
 // What flags and words of the command line say.
 typedef struct cli_args {
     bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify,
-        failed, stages;
+        failed, stages, plain;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
         *topology, *lr, *stage, *sort, *chain, *key, *interval, *build, *commits, *metric;

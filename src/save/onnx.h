@@ -1,8 +1,8 @@
 /*
  * onnx.h - a model's inference graph as an ONNX file.
  *
- * Every op of the graph has a row (onnx_graph.c) with a function that writes the nodes of ONNX which
- * compute the same. Values are names. Images are [batch, height, width, channels] here and [batch,
+ * Every op of the graph has a row with a function that writes the nodes of ONNX that compute the
+ * same. Values are names. Images are [batch, height, width, channels] here and [batch,
  * channels, height, width] there, so convolutions and pooling stand between two Transposes, which
  * runtimes cancel out; weights are transposed when they are written.
  */

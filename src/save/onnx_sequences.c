@@ -1,8 +1,8 @@
 /*
  * onnx_sequences.c - attention and recurrences as ONNX nodes.
  *
- * Attention is written out: scores, mask, softmax, product. A recurrence takes z, the product of its
- * inputs with their weights; ONNX's LSTM, GRU and RNN make that product themselves, so the node
+ * Attention is written out: scores, mask, softmax, product. A recurrence takes z, the product of
+ * its inputs with their weights; ONNX's LSTM, GRU and RNN make that product themselves, so the node
  * before goes into them where it is one. Where it is not, their weights are an identity.
  */
 #include "base/ctx.h"

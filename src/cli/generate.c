@@ -7,6 +7,7 @@
  */
 #include "cli/generate.h"
 #include "cli/report.h"
+#include "data/bpe.h"
 #include "data/text.h"
 #include "model/model.h"
 #include "train/sampling.h"
@@ -19,6 +20,8 @@ typedef struct writer {
     const cli_args *args;
     tti_sampling sampling;
     tti_vocab vocab;
+    tti_bpe bpe; // instead, if there is a tokenizer
+    bool has_bpe;
     uint32_t *points; // its characters
     int64_t context;  // symbols the model sees
     int64_t n_prompt, room;
@@ -60,15 +63,30 @@ static tt_status next(writer *w, int64_t step)
     return TT_OK;
 }
 
+static tt_status read_symbols(writer *w, const char *prompt, int32_t **out)
+{
+    tt_ctx *ctx = w->m->j.ctx;
+    int64_t cap = 0;
+    if (!w->has_bpe)
+        return tti_vocab_symbols(ctx, &w->vocab, prompt, strlen(prompt), out, &w->n_prompt);
+    *out = NULL;
+    if (!tti_grow(ctx, out, &cap, 8, sizeof(**out)))
+        return TT_ENOMEM;
+    tt_status st = tti_bpe_encode(&w->bpe, prompt, strlen(prompt), out, &w->n_prompt, &cap);
+    if (st != TT_OK)
+        tti_free(ctx, *out);
+    return st;
+}
+
 // The prompt as symbols, the same for every text; without one a line begins.
 static tt_status read_prompt(writer *w)
 {
     const char *prompt = w->args->prompt != NULL ? w->args->prompt : "";
     tt_ctx *ctx = w->m->j.ctx;
     int32_t *symbols;
-    TT_TRY(tti_vocab_symbols(ctx, &w->vocab, prompt, strlen(prompt), &symbols, &w->n_prompt));
+    TT_TRY(read_symbols(w, prompt, &symbols));
     if (w->n_prompt == 0) {
-        int32_t newline = tti_vocab_find(&w->vocab, '\n');
+        int32_t newline = w->has_bpe ? w->bpe.byte['\n'] : tti_vocab_find(&w->vocab, '\n');
         symbols[w->n_prompt++] = newline >= 0 ? newline : 0; // it has room for one more
     }
     w->room = w->n_prompt + w->args->length + 1;
@@ -95,6 +113,13 @@ static tt_status check_model(writer *w)
                        m->n_inputs);
     tt_shape in = tt_tensor_shape(m->inputs[0]->out), out = tt_tensor_shape(outputs[0].tensor);
     w->context = -tt_shape_count(&in);
+    if (w->has_bpe)
+        w->vocab.n = out.rank == 3 ? out.dim[2] : 0;
+    if (w->has_bpe && w->vocab.n < w->bpe.n)
+        return TT_FAIL(ctx, TT_ESHAPE,
+                       "the tokenizer has %lld tokens but the model %lld scores for each; use the "
+                       "tokenizer that the model was trained with",
+                       (long long)w->bpe.n, (long long)w->vocab.n);
     if (tt_tensor_dtype(m->inputs[0]->out) != TT_I32 ||
         tt_tensor_dtype(outputs[0].tensor) != TT_F32 ||
         -tt_shape_count(&out) != w->context * w->vocab.n)
@@ -115,7 +140,10 @@ static tt_status check_model(writer *w)
 static char *text_of(const writer *w, int i, int64_t first)
 {
     tti_text t = {.ctx = w->m->j.ctx};
-    tti_vocab_put(&w->vocab, text_at(w, i) + first, w->n[i] - first, &t);
+    if (w->has_bpe)
+        tti_bpe_decode(&w->bpe, text_at(w, i) + first, w->n[i] - first, &t);
+    else
+        tti_vocab_put(&w->vocab, text_at(w, i) + first, w->n[i] - first, &t);
     tti_text_put(&t, "", 0);
     return tti_text_take(&t);
 }
@@ -237,6 +265,11 @@ static tt_status read_vocabulary(writer *w)
 {
     const json_t *v = vocabulary_of(w->m);
     int64_t n = (int64_t)json_array_size(v);
+    if (w->args->tokenizer != NULL) {
+        TT_TRY(tti_bpe_read(w->m->j.ctx, w->args->tokenizer, &w->bpe));
+        w->has_bpe = true;
+        return TT_OK; // how many scores there are is the model's to say
+    }
     w->vocab = (tti_vocab){.is_bytes = json_is_string(v), .n = json_is_string(v) ? 256 : n};
     if (w->vocab.is_bytes)
         return TT_OK;
@@ -266,6 +299,7 @@ tt_status cli_generate(cli_model *m, const cli_args *args)
     tti_free(m->j.ctx, w.window);
     tti_free(m->j.ctx, w.scores);
     tti_free(m->j.ctx, w.order);
+    tti_bpe_free(&w.bpe);
     tti_free(m->j.ctx, w.n);
     tti_free(m->j.ctx, w.is_over);
     return st;
@@ -276,9 +310,10 @@ static int run(const cli_args *args)
     cli_model m = {0};
     int rc = cli_model_open(args, args->words[0], false, &m);
     if (rc == CLI_OK && m.model != NULL)
-        rc = cli_is_text(&m) ? cli_code(cli_generate(&m, args))
-                             : cli_usage("generate needs a model trained on text; tutti predict "
-                                         "runs others");
+        rc = cli_is_text(&m) || args->tokenizer != NULL
+                 ? cli_code(cli_generate(&m, args))
+                 : cli_usage("generate needs a model trained on text, or the --tokenizer of one "
+                             "trained on tokens; tutti predict runs others");
     return cli_model_close(&m, rc);
 }
 
@@ -293,14 +328,15 @@ const cli_verb cli_generate_text = {
         "--top-p of the probability together. --samples texts are written at once, as rows of one\n"
         "batch: each is the one that it would be alone. A text ends at --length or before a "
         "--stop\n"
-        "word. The same seed gives the same text on every machine.\n"
+        "word. A model trained on the source tokens needs its --tokenizer. The same seed gives the "
+        "same text on every machine.\n"
         "\n"
         "  tutti generate source_gpt --prompt \"static int \" --top-k 20 --penalty 1.1 --stop "
         "\";\"\n"
         "\n"
         "Every token runs the model on the whole context; there is no key/value cache.\n",
     .flags = "json quiet devices threads isa runs checkpoint prompt length temperature seed top-k "
-             "top-p penalty stop samples",
+             "top-p penalty stop samples tokenizer",
     .min_words = 1,
     .max_words = 1,
     .alone = true,

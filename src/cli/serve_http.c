@@ -1,6 +1,6 @@
 /*
- * serve_http.c - HTTP of a service, by libmicrohttpd: paths, the token, limits. A request that waits
- * for the model is suspended, so one thread serves all connections.
+ * serve_http.c - HTTP of a service, by libmicrohttpd: paths, the token, limits. A request that
+ * waits for the model is suspended, so one thread serves all connections.
  */
 #include "cli/serve_model.h"
 

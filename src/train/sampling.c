@@ -5,7 +5,7 @@
 #include "train/scalar.h"
 #include <stdlib.h>
 
-// PyTorch libraries have it so: a score above zero is divided, one below multiplied; once per token.
+// A score above zero is divided, one below multiplied, once per token, as PyTorch libraries do.
 static void lower_seen(float *scores, int64_t n, const int32_t *text, int64_t length, double by,
                        int32_t *mark)
 {

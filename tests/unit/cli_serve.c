@@ -299,3 +299,36 @@ TEST(serve_survives_slow_and_idle_clients)
         close(idle[i]);
     end(pid);
 }
+
+// Requests that are run together: one with an id that the model does not have fails alone.
+TEST(serve_fails_a_bad_record_alone)
+{
+    static char text[1 << 16];
+    char path[600], body[200];
+    int fd[12];
+    tt_ctx *ctx = test_ctx();
+    tt_model *m = tt_sequential(ctx, .input = {4}, .dtype = TT_I32, .name = "ids");
+    tt_layer_embedding(m, .vocab = 11, .width = 3);
+    tt_layer_flatten(m);
+    tt_layer_dense(m, .units = 2);
+    snprintf(path, sizeof(path), "%s/m.tutti", test_folder());
+    CHECK_OK(tt_export(m, path));
+    CHECK_OK(tt_close(ctx));
+    pid_t pid = start("");
+    for (int i = 0; i < 12; i++) {
+        snprintf(body, sizeof(body),
+                 "{\"inputs\": [{\"name\": \"ids\", \"datatype\": \"INT32\", \"shape\": [1, 4], "
+                 "\"data\": [1, 2, 3, %d]}]}",
+                 i == 5 ? 11 : 10);
+        fd[i] = dial();
+        say(fd[i], post("/v2/models/m/infer", "", body));
+    }
+    for (int i = 0; i < 12; i++) {
+        int code = hear(fd[i], text, sizeof(text));
+        ck_assert_msg(code == (i == 5 ? 400 : 200), "request %d: %s", i, text);
+        if (i == 5)
+            CHECK_HAS(text, "11");
+        close(fd[i]);
+    }
+    end(pid);
+}

@@ -306,9 +306,13 @@ static struct addrinfo *find_address(const char *text)
     }
     char *end;
     unsigned long number = strtoul(port, &end, 10);
-    int rc = *port < '0' || *port > '9' || *end != '\0' || number > 65535
-                 ? EAI_SERVICE
-                 : getaddrinfo(host, port, &hints, &found);
+    if (*port < '0' || *port > '9' || *end != '\0' || number > 65535) {
+        (void)cli_error("--listen: '%s' has no port from 0 to 65535; use HOST:PORT, as "
+                        "127.0.0.1:8000",
+                        text);
+        return NULL;
+    }
+    int rc = getaddrinfo(host, port, &hints, &found);
     if (rc == 0)
         return found;
     (void)cli_error("--listen: '%s': %s; use HOST:PORT, as 127.0.0.1:8000", text, gai_strerror(rc));

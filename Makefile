@@ -63,6 +63,7 @@ HAVE_XXHASH := $(call have,libxxhash)
 HAVE_YAML   := $(call have,yaml-0.1)
 HAVE_ZMQ    := $(call have,libzmq)
 HAVE_SQLITE := $(call have,sqlite3)
+HAVE_HTTP   := $(call have,libmicrohttpd)
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
 CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
 # DEPS=folder: libraries gathered by tools/gpu-pack, for machines that cannot install any.
@@ -72,6 +73,7 @@ HAVE_XXHASH := 1
 HAVE_YAML   := 1
 HAVE_ZMQ    :=
 HAVE_SQLITE :=
+HAVE_HTTP   :=
 CHECK_LIBS  := -lcheck -lsubunit -lrt
 DEPS_CFLAGS := -isystem $(DEPS)/include
 DEPS_LDFLAGS := -L$(DEPS)/lib
@@ -211,9 +213,10 @@ $(B)/$(SONAME): $(B)/libtutti.so # what programs that are linked with it look fo
 	$(Q)ln -sf libtutti.so $@
 # The index of runs is the command's alone, and so is SQLite.
 $(B)/src/cli/run_index.o $(B)/src/cli/run_query.o: private CFLAGS += $(if $(HAVE_SQLITE),-DTUTTI_HAVE_SQLITE)
+$(B)/src/cli/serve_http.o $(B)/src/cli/version.o: private CFLAGS += $(if $(HAVE_HTTP),-DTUTTI_HAVE_MICROHTTPD)
 $(B)/tutti: $(CLI_OBJ) $(B)/libtutti.a
 	@echo "  LD    $@"
-	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(if $(HAVE_SQLITE),-lsqlite3) $(LIBS)
+	$(Q)$(CC) -o $@ $^ $(LDFLAGS_ALL) $(if $(HAVE_SQLITE),-lsqlite3) $(if $(HAVE_HTTP),-lmicrohttpd) $(LIBS)
 
 # Everything is compiled anew when flags change, for example when deps installed a library.
 FLAGS_NOW = $(filter-out -Werror,$(CC) $(CFLAGS_ALL) $(KFLAGS)) \

@@ -52,6 +52,20 @@ TT_API tt_status tt_model_prepare(tt_model *m, tt_data *raw);
 // n rows of output i, f32, in place: probabilities of scores, values in the target's own units.
 TT_API tt_status tt_model_finish(tt_model *m, int i, float *y, int64_t n);
 
+/*
+ * Writes the model as an ONNX file (opset 17, IR version 8), for ONNX Runtime and others; replaced
+ * atomically. Inputs and outputs have the model's names, and a first dimension of any size. Fails
+ * with TT_EUNSUPPORTED, naming it, for an op or transform that ONNX does not have, and for a model
+ * of more than 2 GB.
+ */
+typedef struct tt_export_onnx_opts {
+    size_t opts_size;
+    bool raw; // as in tt_predict(): with the model's preprocessing, and results finished
+} tt_export_onnx_opts;
+TT_API tt_status tt_export_onnx_with(tt_model *m, const char *path,
+                                     const tt_export_onnx_opts *opts);
+#define tt_export_onnx(...) TT_CALL2(tt_export_onnx, __VA_ARGS__, )
+
 #ifdef __cplusplus
 }
 #endif

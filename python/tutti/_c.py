@@ -2205,6 +2205,13 @@ class tt_port(Structure):
     _enums_ = {"dtype": "tt_dtype", "raw_dtype": "tt_dtype", "meaning": "tt_meaning"}
 
 
+class tt_export_onnx_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("raw", c_bool),
+    ]
+
+
 # Functions: result, then parameters.
 
 FUNCTIONS = {
@@ -2569,6 +2576,7 @@ FUNCTIONS = {
     "tt_model_class": (c_void_p, (c_void_p, c_int, c_int64,)),
     "tt_model_prepare": (c_int, (c_void_p, c_void_p,)),
     "tt_model_finish": (c_int, (c_void_p, c_int, c_void_p, c_int64,)),
+    "tt_export_onnx_with": (c_int, (c_void_p, c_char_p, c_void_p,)),
 }
 
 # What ops.py passes: a kind for each parameter behind the graph.

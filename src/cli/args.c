@@ -137,6 +137,7 @@ static const flag flags[] = {
      0},
     {"to", "torch", "write weights with the layout and names of this framework: torch", TEXT,
      AT(to), 0, 0},
+#include "cli/flags_use.def"
     {"processes", "N", "number of processes on this machine; short form -n N", NUMBER,
      AT(processes), 1, 64},
     {"on", "HOSTS", "hosts and processes per host: host1:2,host2:2; short form -H HOSTS", TEXT,

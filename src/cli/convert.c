@@ -1,10 +1,11 @@
 /*
  * convert.c - tutti convert: weights of a checkpoint or a safetensors file into one plain
- * safetensors file, under other names if wanted.
+ * safetensors file, under other names if wanted; a model into an ONNX file.
  */
 #include "cli/convert_torch.h"
 #include "model/model.h"
 #include "save/card.h"
+#include "save/onnx.h"
 #include "save/rename.h"
 #include "save/source.h"
 #include <stdio.h>
@@ -158,23 +159,66 @@ static int check_name(const char *out)
 {
     const char *slash = strrchr(out, '/'), *dot = strrchr(slash != NULL ? slash : out, '.');
     if (dot == NULL || cli_is_stdout(out) || strcasecmp(dot, ".safetensors") == 0 ||
-        strcasecmp(dot, ".tutti") == 0)
+        strcasecmp(dot, ".tutti") == 0 || strcasecmp(dot, ".onnx") == 0)
         return CLI_OK;
     return cli_usage("tutti convert: '%s': the format '%s' cannot be written; use .tutti (a whole "
-                     "model) or .safetensors (weights, read by PyTorch, Hugging Face and others)",
+                     "model), .safetensors (weights, read by PyTorch, Hugging Face and others) or "
+                     ".onnx (ONNX Runtime and others)",
                      out, dot);
+}
+
+// Flags that say something of a file of weights, or of an ONNX file alone.
+static int check_flags(const cli_args *args, bool is_onnx)
+{
+    const char *weights = args->map != NULL    ? "--map"
+                          : args->only != NULL ? "--only"
+                          : args->to != NULL   ? "--to"
+                          : args->partial      ? "--partial"
+                                               : NULL;
+    if (is_onnx && weights != NULL)
+        return cli_usage("%s does not go with an .onnx file, which holds a whole model", weights);
+    if (!is_onnx && args->plain)
+        return cli_usage("--plain is for .onnx files; '%s' is none", args->words[1]);
+    return CLI_OK;
+}
+
+static int to_onnx(tt_ctx *ctx, const cli_args *args)
+{
+    char path[TTI_PATH_MAX];
+    const char *out = args->words[1];
+    tt_model *m = NULL;
+    if (cli_weights_find(ctx, args, args->words[0], path) == TT_OK)
+        m = tt_model_load(ctx, path);
+    if (m != NULL && tt_export_onnx(m, out, .raw = !args->plain) == TT_OK) {
+        tti_text t = {.ctx = ctx};
+        if (args->json) {
+            tti_text_add(&t, "{\"path\": ");
+            tti_text_json(&t, out);
+            tti_text_add(&t, ", \"format\": \"onnx\", \"opset\": %d, \"ir\": %d, \"plain\": %s}\n",
+                         TTI_ONNX_OPSET, TTI_ONNX_IR, args->plain ? "true" : "false");
+            cli_print_text(&t);
+        } else if (!cli_is_stdout(out)) {
+            cli_printf("%s: ONNX, opset %d, %s\n", out, TTI_ONNX_OPSET,
+                       args->plain ? "without preprocessing" : "takes and gives what predict does");
+        }
+    }
+    tt_model_free(m);
+    return cli_close(ctx, NULL);
 }
 
 static int run(const cli_args *args)
 {
     char path[TTI_PATH_MAX];
-    if (check_name(args->words[1]) != CLI_OK)
+    bool is_onnx = ends_with(args->words[1], ".onnx");
+    if (check_name(args->words[1]) != CLI_OK || check_flags(args, is_onnx) != CLI_OK)
         return CLI_USAGE;
     if (args->to != NULL && strcmp(args->to, "torch") != 0)
         return cli_usage("--to: '%s' cannot be written; use torch", args->to);
     tt_ctx *ctx = cli_open(args, "cpu:0");
     if (ctx == NULL)
         return CLI_FAILED;
+    if (is_onnx)
+        return to_onnx(ctx, args);
     if (args->to != NULL) {
         result r = {0};
         if (cli_weights_find(ctx, args, args->words[0], path) == TT_OK &&
@@ -203,8 +247,10 @@ const cli_verb cli_convert = {
         "name or file of a job): then its newest checkpoint. OUT is written atomically.\n"
         "NAME.tutti is a model for tutti predict and tt_model_load(), with its layers,\n"
         "preprocessing and class names; NAME.safetensors is the same file for other programs,\n"
-        "which read its weights. Other formats are refused. --map renames tensors: the first rule\n"
-        "that matches applies, and * stands for the same text on both sides.\n"
+        "which read its weights; NAME.onnx is the model for ONNX Runtime and others: it takes\n"
+        "records and gives results as tutti predict does, or with --plain as the model does.\n"
+        "Other formats are refused. --map renames tensors: the first rule that matches applies,\n"
+        "and * stands for the same text on both sides.\n"
         "\n"
         "  tutti convert runs/digits-001 digits.safetensors --map \"dense_1.*=fc.*\"\n"
         "\n"
@@ -214,7 +260,7 @@ const cli_verb cli_convert = {
         "model.load_state_dict(safetensors.torch.load_file(OUT)); --map huggingface_gpt2 gives\n"
         "a GPT the names of Hugging Face's GPT-2. From a .pt file only tensors are read; code in\n"
         "it never runs.\n",
-    .flags = "json runs map only partial to",
+    .flags = "json runs map only partial to plain",
     .min_words = 2,
     .max_words = 2,
     .run = run,

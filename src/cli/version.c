@@ -6,11 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef TUTTI_HAVE_MICROHTTPD
+#define HTTP "yes"
+#else
+#define HTTP "no (tutti serve-model: install libmicrohttpd-dev and build again)"
+#endif
+
 static int run(const cli_args *args)
 {
     char cuda[512], all[2048];
     tti_cuda_describe(cuda, sizeof(cuda)); // what it finds on this machine, now
-    snprintf(all, sizeof(all), "%scuda: %s\n", tt_version_text(), cuda);
+    snprintf(all, sizeof(all), "%slibmicrohttpd: " HTTP "\ncuda: %s\n", tt_version_text(), cuda);
     const char *s = all;
     if (!args->json) {
         cli_print(s);

@@ -104,10 +104,11 @@ typedef struct tt_server_info {
 } tt_server_info;
 
 // Asks a server. TT_EPEER if it does not answer or refuses the key.
-TT_API tt_status tt_ping_sized(tt_ctx *ctx, const char *target, const tt_ping_opts *opts,
-                               tt_server_info *out, size_t size);
-#define tt_ping(ctx, target, out, ...) \
-    tt_ping_sized((ctx), (target), TT_OPTS(tt_ping_opts, __VA_ARGS__), (out), sizeof(*(out)))
+TT_API tt_status tt_ping_sized(tt_ctx *ctx, const char *target, tt_server_info *out, size_t size,
+                               const tt_ping_opts *opts);
+#define tt_ping(...) TT_PING(__VA_ARGS__, )
+#define TT_PING(ctx, target, out, ...) \
+    tt_ping_sized((ctx), (target), (out), sizeof(*(out)), TT_OPTS(tt_ping_opts, __VA_ARGS__))
 
 // ---- state -----------------------------------------------------------------------------------
 
@@ -132,28 +133,24 @@ typedef struct tt_state_entry {
 } tt_state_entry;
 
 // Variables, then queues, by container and name; *out is freed with tt_state_free().
-TT_API tt_status tt_state_list_with(tt_ctx *ctx, const char *target, const tt_state_opts *opts,
-                                    tt_state_entry **out, int *n);
-#define tt_state_list(ctx, target, out, n, ...) \
-    tt_state_list_with((ctx), (target), TT_OPTS(tt_state_opts, __VA_ARGS__), (out), (n))
+TT_API tt_status tt_state_list_with(tt_ctx *ctx, const char *target, tt_state_entry **out, int *n,
+                                    const tt_state_opts *opts);
+#define tt_state_list(...) TT_CALL4(tt_state_list, __VA_ARGS__, )
 TT_API void tt_state_free(tt_ctx *ctx, tt_state_entry *entries);
 // Writes the variables of a container to a safetensors file of the client, or sets them from one.
 // Loading makes variables that are not there; one of another type or shape is TT_ESHAPE, and then
 // none is changed. *n is their number.
-TT_API tt_status tt_state_save_with(tt_ctx *ctx, const char *target, const char *path,
-                                    const tt_state_opts *opts, int *n);
-#define tt_state_save(ctx, target, path, n, ...) \
-    tt_state_save_with((ctx), (target), (path), TT_OPTS(tt_state_opts, __VA_ARGS__), (n))
-TT_API tt_status tt_state_load_with(tt_ctx *ctx, const char *target, const char *path,
-                                    const tt_state_opts *opts, int *n);
-#define tt_state_load(ctx, target, path, n, ...) \
-    tt_state_load_with((ctx), (target), (path), TT_OPTS(tt_state_opts, __VA_ARGS__), (n))
+TT_API tt_status tt_state_save_with(tt_ctx *ctx, const char *target, const char *path, int *n,
+                                    const tt_state_opts *opts);
+#define tt_state_save(...) TT_CALL4(tt_state_save, __VA_ARGS__, )
+TT_API tt_status tt_state_load_with(tt_ctx *ctx, const char *target, const char *path, int *n,
+                                    const tt_state_opts *opts);
+#define tt_state_load(...) TT_CALL4(tt_state_load, __VA_ARGS__, )
 // Removes containers with all that is in them. Calls that wait in their queues end with TT_ESTOP,
 // and sessions that are open on them fail from then on. *n is the number of containers removed.
-TT_API tt_status tt_state_clear_with(tt_ctx *ctx, const char *target, const tt_state_opts *opts,
-                                     int *n);
-#define tt_state_clear(ctx, target, n, ...) \
-    tt_state_clear_with((ctx), (target), TT_OPTS(tt_state_opts, __VA_ARGS__), (n))
+TT_API tt_status tt_state_clear_with(tt_ctx *ctx, const char *target, int *n,
+                                     const tt_state_opts *opts);
+#define tt_state_clear(...) TT_CALL3(tt_state_clear, __VA_ARGS__, )
 
 // ---- queues ----------------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ static tt_status check(tt_ctx *ctx, const char *target, const void *out, const c
     return TT_OK;
 }
 
-tt_status tt_ping_sized(tt_ctx *ctx, const char *target, const tt_ping_opts *opts,
-                        tt_server_info *out, size_t size)
+tt_status tt_ping_sized(tt_ctx *ctx, const char *target, tt_server_info *out, size_t size,
+                        const tt_ping_opts *opts)
 {
     TT_TRY(check(ctx, target, out, "ping"));
     tt_ping_opts o;
@@ -120,8 +120,8 @@ static tt_status list(asking *a, bool all, tt_state_entry **out, int *n)
     return TT_OK;
 }
 
-tt_status tt_state_list_with(tt_ctx *ctx, const char *target, const tt_state_opts *opts,
-                             tt_state_entry **out, int *n)
+tt_status tt_state_list_with(tt_ctx *ctx, const char *target, tt_state_entry **out, int *n,
+                             const tt_state_opts *opts)
 {
     TT_TRY(check(ctx, target, out == NULL || n == NULL ? NULL : out, "state list"));
     asking a = {.c = NULL};
@@ -183,8 +183,8 @@ static tt_status save(asking *a, const char *path, int *n)
     return st;
 }
 
-tt_status tt_state_save_with(tt_ctx *ctx, const char *target, const char *path,
-                             const tt_state_opts *opts, int *n)
+tt_status tt_state_save_with(tt_ctx *ctx, const char *target, const char *path, int *n,
+                             const tt_state_opts *opts)
 {
     TT_TRY(check(ctx, target, path == NULL || n == NULL ? NULL : path, "state save"));
     asking a = {.c = NULL};
@@ -246,8 +246,8 @@ static tt_status write_value(asking *a, tti_safetensors *f, int64_t i)
     return st;
 }
 
-tt_status tt_state_load_with(tt_ctx *ctx, const char *target, const char *path,
-                             const tt_state_opts *opts, int *n)
+tt_status tt_state_load_with(tt_ctx *ctx, const char *target, const char *path, int *n,
+                             const tt_state_opts *opts)
 {
     TT_TRY(check(ctx, target, path == NULL || n == NULL ? NULL : path, "state load"));
     asking a = {.c = NULL};
@@ -264,7 +264,7 @@ tt_status tt_state_load_with(tt_ctx *ctx, const char *target, const char *path,
     return st;
 }
 
-tt_status tt_state_clear_with(tt_ctx *ctx, const char *target, const tt_state_opts *opts, int *n)
+tt_status tt_state_clear_with(tt_ctx *ctx, const char *target, int *n, const tt_state_opts *opts)
 {
     TT_TRY(check(ctx, target, n, "state clear"));
     asking a = {.c = NULL};

@@ -195,6 +195,14 @@ static tt_tensor *feed_of(maker *m, tti_segment *s, tt_tensor *t)
     return f;
 }
 
+void tti_copy_pin(tt_node *c, const tt_node *n)
+{
+    c->has_pin = n->has_pin && n->pin.type[0] != '\0';
+    c->pin = n->pin;
+    c->pin.job[0] = '\0';
+    c->pin.replica = c->pin.task = -1;
+}
+
 static tt_node *copy_node(maker *m, tti_segment *s, const tt_node *n, tt_tensor *const *in)
 {
     tt_node *c = n->op == &tti_op_const
@@ -203,10 +211,7 @@ static tt_node *copy_node(maker *m, tti_segment *s, const tt_node *n, tt_tensor 
     m->mapped[n->id] = c;
     if (c == NULL)
         return NULL;
-    c->has_pin = n->has_pin && n->pin.type[0] != '\0';
-    c->pin = n->pin;
-    c->pin.job[0] = '\0';
-    c->pin.replica = c->pin.task = -1;
+    tti_copy_pin(c, n);
     c->colocation = n->colocation;
     s->graph->n_colocations = TTI_MAX(s->graph->n_colocations, n->colocation + 1);
     return c;

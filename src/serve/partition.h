@@ -58,6 +58,8 @@ typedef struct tti_partition_request {
 // Segments with their graphs, without sessions; *out is freed also after a failure.
 tt_status tti_partition_make(const tti_partition_request *r, tti_partition *out) TTI_CHECKED;
 void tti_partition_free(tti_partition *p);
+// The device of a pin, without its task.
+void tti_copy_pin(tt_node *c, const tt_node *n);
 int tti_partition_cut(const tti_partition *p, const tt_tensor *t); // -1: it is none
 
 #endif

@@ -108,9 +108,7 @@ tt_status tti_placed_new(tti_client *c, tt_graph *g, tti_placed **out)
     if (st == TT_OK && all_own) {
         for (int64_t i = 0; i < g->n_nodes; i++) {
             tt_node *n = g->nodes[i];
-            n->pin.job[0] = '\0';
-            n->pin.replica = n->pin.task = -1;
-            n->has_pin = n->has_pin && n->pin.type[0] != '\0';
+            tti_copy_pin(n, n);
         }
         p->session = tt_session_new(g);
         st = p->session == NULL ? tt_status_of(p->ctx) : TT_OK;

@@ -252,10 +252,15 @@ static tt_status home_of(tti_placed *p, const tt_node *var, tt_session **s, tt_t
     if (p->homes[task] == NULL) {
         tt_graph_free(p->home_graphs[task]);
         tt_graph *g = p->home_graphs[task] = tt_graph_new(p->ctx);
-        for (int64_t i = 0; g != NULL && i < p->g->n_nodes; i++)
-            if (p->g->nodes[i]->op == &tti_op_variable && p->task[i] == task)
-                (void)tt_node_new(g, &tti_op_variable, 0, NULL, p->g->nodes[i]->attr,
-                                  p->g->nodes[i]->name);
+        for (int64_t i = 0; g != NULL && i < p->g->n_nodes; i++) {
+            const tt_node *n = p->g->nodes[i];
+            if (n->op != &tti_op_variable || p->task[i] != task)
+                continue;
+            tt_node *c = tt_node_new(g, n->op, 0, NULL, n->attr, n->name);
+            if (c == NULL)
+                return tt_status_of(p->ctx);
+            tti_copy_pin(c, n);
+        }
         p->homes[task] = g == NULL ? NULL : tti_placed_session(p, g, task);
         if (p->homes[task] == NULL)
             return tt_status_of(p->ctx);

@@ -18,6 +18,8 @@ typedef struct calls_values {
     tt_comm *comm;
     tt_store *store;
     const tt_op *op;
+    tt_queue *queue; // closed: nothing waits
+    tt_threads *threads;
     const void *opts; // what the calls of short_opts.inc get
 } calls_values;
 extern calls_values fx;

@@ -88,6 +88,7 @@ tt_shape tti_elements_shape(const tti_queue_core *q, const tti_element *e, int64
 void tti_elements_write(const tti_queue_core *q, const tti_element *e, int64_t n, int part,
                         const tt_shape *shape, char *to);
 
+tt_ctx *tti_queue_ctx(const tt_queue *q);       // a handle's; NULL for NULL
 tti_queue_core *tti_queue_core_of(tt_queue *q); // a handle's; NULL: it is a server's
 void tti_queue_core_close(tti_queue_core *q, bool cancel);
 int64_t tti_queue_core_size(tti_queue_core *q);

@@ -375,3 +375,8 @@ tti_queue_core *tti_queue_core_of(tt_queue *q)
 {
     return q->core;
 }
+
+tt_ctx *tti_queue_ctx(const tt_queue *q)
+{
+    return q == NULL ? NULL : q->ctx;
+}

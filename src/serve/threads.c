@@ -132,7 +132,7 @@ tt_status tt_threads_start(tt_threads *t, const char *name, tt_thread_fn fn, voi
 tt_status tt_threads_watch(tt_threads *t, tt_queue *q)
 {
     if (t == NULL || t->ctx == NULL)
-        return TT_EINVAL;
+        return TT_FAIL(tti_queue_ctx(q), TT_EINVAL, "threads: the group is NULL");
     if (tti_is_stuck(t->ctx))
         return tt_status_of(t->ctx);
     tti_queue_core *core = q == NULL ? NULL : tti_queue_core_of(q);

@@ -30,6 +30,7 @@ typedef struct tt_limits {
     int queues;       // queues of a task; default 1024
     int64_t run_ms;   // longest run of a graph; default 600000
     const char *devices; // devices of each session, for example "cpu:0@2GiB"; default the task's
+    size_t variables;    // bytes of all variables of a task; default: half of the memory
 } tt_limits;
 #define tt_limits(...) TT_OPTS(tt_limits, __VA_ARGS__)
 

@@ -82,6 +82,22 @@ static tt_status place_pins(tti_placed *p, bool *all_own)
     return st;
 }
 
+// What this task would hold more for the graph is within its limit.
+static tt_status check_variables(tti_placed *p)
+{
+    uint64_t more = 0;
+    for (int64_t i = 0; i < p->g->n_nodes; i++) {
+        const tt_node *n = p->g->nodes[i];
+        if (n->op != &tti_op_variable || p->task[i] != p->client->host->self ||
+            tti_store_find(p->client->container->store, n->name) != NULL)
+            continue;
+        uint64_t bytes = (uint64_t)tt_shape_count(&n->out->shape) * tt_dtype_bytes(n->out->dtype);
+        if (__builtin_add_overflow(more, bytes, &more))
+            more = UINT64_MAX;
+    }
+    return more == 0 ? TT_OK : tti_state_room(p->client, more, "the graph's variables");
+}
+
 // Sources that hold no state go wherever they are needed.
 static void free_sources(tti_placed *p)
 {
@@ -105,6 +121,7 @@ tt_status tti_placed_new(tti_client *c, tt_graph *g, tti_placed **out)
     tt_status st = p->task == NULL || p->homes == NULL || p->home_graphs == NULL
                        ? TT_ENOMEM
                        : place_pins(p, &all_own);
+    st = st == TT_OK ? check_variables(p) : st;
     if (st == TT_OK && all_own) {
         for (int64_t i = 0; i < g->n_nodes; i++) {
             tt_node *n = g->nodes[i];

@@ -3,6 +3,7 @@
  */
 #include "serve/serve.h"
 #include "base/ctx.h"
+#include "device/device.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +45,12 @@ static tt_status fill_bounds(tt_ctx *ctx, const tt_limits *l, tti_bounds *out)
         return TT_FAIL(ctx, TT_EINVAL,
                        "limits: clients %d (0 to 10000), queues %d and run_ms %lld (0 or more)",
                        l->clients, l->queues, (long long)l->run_ms);
-    *out = (tti_bounds){.clients = l->clients > 0 ? l->clients : 64,
+    bool is_group;
+    size_t machine = tti_machine_memory(&is_group);
+    *out = (tti_bounds){.variables = l->variables > 0 ? l->variables
+                                     : machine > 0    ? machine / 2
+                                                      : SIZE_MAX / 4,
+                        .clients = l->clients > 0 ? l->clients : 64,
                         .queues = l->queues > 0 ? l->queues : 1024,
                         .memory = l->memory > 0 ? l->memory : (size_t)4 << 30,
                         .graph = l->graph > 0 ? l->graph : (size_t)64 << 20,

@@ -143,7 +143,7 @@ typedef struct tti_container {
 
 typedef struct tti_bounds { // tt_limits with all defaults filled in
     int clients, queues;
-    size_t memory, graph;
+    size_t memory, graph, variables;
     int64_t run_ms;
 } tti_bounds;
 
@@ -205,6 +205,8 @@ void tti_client_check_time(tti_client *c, int64_t now);
 tt_status tti_bad_message(tti_client *c, const char *what);
 
 // state.c, queues.c (server's side): requests by kind
+// May a container get so many bytes of variables more? what names them.
+tt_status tti_state_room(tti_client *c, uint64_t bytes, const char *what) TTI_CHECKED;
 tt_status tti_info_request(tti_client *c, tti_text *out) TTI_CHECKED;
 tt_status tti_state_request(tti_client *c, uint32_t kind, tti_reader *r, tti_text *out) TTI_CHECKED;
 tt_status tti_queue_request(tti_client *c, uint32_t kind, tti_reader *r, tti_text *out) TTI_CHECKED;

@@ -49,7 +49,7 @@ struct tti_listening {
     tti_auth_key admitted;
     tti_thread thread;
     pthread_mutex_t mu; // guards the states of peers
-    tti_peer *peers;    // its thread's own
+    tti_peer *peers;    // changed by its thread alone, under mu
     uint8_t is_stale[TTI_PEER_FDS];
     _Atomic int stop;
     uint64_t n_clients; // so far, for names

@@ -67,13 +67,14 @@ void tti_peers_reap(tti_listening *l)
         tti_peer *p = *at;
         pthread_mutex_lock(&l->mu);
         bool ended = p->is_gone && p->is_ended;
+        if (ended)
+            *at = p->next;
         pthread_mutex_unlock(&l->mu);
         if (!ended) {
             at = &p->next;
             continue;
         }
         tti_thread_join(&p->thread);
-        *at = p->next;
         if (p->is_known)
             atomic_fetch_sub(&l->host->n_clients, 1);
         tti_assembly_free(&p->in);
@@ -112,8 +113,10 @@ static tti_peer *admit(tti_listening *l, const void *id, size_t bytes, int fd)
     pthread_cond_init(&p->wake, NULL);
     snprintf(name, sizeof(name), "client %llu", (unsigned long long)++l->n_clients);
     p->client = tti_client_new(l->host, name);
+    pthread_mutex_lock(&l->mu);
     p->next = l->peers;
     l->peers = p;
+    pthread_mutex_unlock(&l->mu);
     return p;
 }
 

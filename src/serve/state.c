@@ -6,37 +6,58 @@
 #include "serve/serve.h"
 #include <string.h>
 
-tt_status tti_info_request(tti_client *c, tti_text *out)
+typedef struct total {
+    int64_t containers, variables, queues;
+    uint64_t bytes;
+} total;
+
+static total count_all(tti_host *h)
 {
-    tti_host *h = c->host;
-    int64_t variables = 0, queues = 0, containers = 0;
-    uint64_t bytes = 0;
+    total t = {0, 0, 0, 0};
     pthread_mutex_lock(&h->mu);
     for (tti_container *k = h->containers; k != NULL; k = k->next) {
         tti_variable **list;
         int64_t n = 0;
-        containers++;
+        t.containers++;
         if (tti_store_list(k->store, NULL, &list, &n) == TT_OK) {
             for (int64_t i = 0; i < n; i++)
-                bytes += list[i]->bytes;
+                t.bytes += list[i]->bytes;
             tti_free(NULL, list);
         }
-        variables += n;
+        t.variables += n;
         pthread_mutex_lock(&k->mu);
-        queues += k->n_queues;
+        t.queues += k->n_queues;
         pthread_mutex_unlock(&k->mu);
     }
     pthread_mutex_unlock(&h->mu);
+    return t;
+}
+
+tt_status tti_state_room(tti_client *c, uint64_t bytes, const char *what)
+{
+    tti_host *h = c->host;
+    uint64_t has = bytes <= h->bounds.variables ? count_all(h).bytes : 0;
+    if (bytes <= h->bounds.variables && has <= h->bounds.variables - bytes)
+        return TT_OK;
+    return TT_FAIL(
+        c->ctx, TT_ELIMIT, "%s of %llu bytes: %s has variables of %llu bytes, and its limit is %zu",
+        what, (unsigned long long)bytes, h->task, (unsigned long long)has, h->bounds.variables);
+}
+
+tt_status tti_info_request(tti_client *c, tti_text *out)
+{
+    tti_host *h = c->host;
+    total t = count_all(h);
     tti_put_text(out, h->task);
     tti_put_text(out, TT_VERSION);
     tti_put_text(out, h->devices);
     tti_put_i64(out, h->spec.n);
     tti_put_i64(out, atomic_load(&h->n_clients));
     tti_put_i64(out, atomic_load(&h->n_sessions));
-    tti_put_i64(out, containers);
-    tti_put_i64(out, variables);
-    tti_put_i64(out, queues);
-    tti_put_u64(out, bytes);
+    tti_put_i64(out, t.containers);
+    tti_put_i64(out, t.variables);
+    tti_put_i64(out, t.queues);
+    tti_put_u64(out, t.bytes);
     tti_put_i64(out, atomic_load(&h->n_runs));
     tti_put_i64(out, atomic_load(&h->n_refused));
     tti_put_i64(out, (tti_now_ns() - h->started_ns) / 1000000);
@@ -138,6 +159,14 @@ static tt_status write_variable(tti_client *c, const char *container, const char
     const void *data = tti_get_bytes(r, bytes);
     if (!tti_get_end(r))
         return tti_bad_message(c, "write");
+    int64_t need = (int64_t)tt_dtype_bytes(dtype); // no more than was sent is made
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dim[i] < 0 || !tti_mul_i64(need, shape.dim[i], &need))
+            return tti_bad_message(c, "write");
+    if ((uint64_t)need != bytes)
+        return TT_FAIL(c->ctx, TT_ESHAPE, "variable '%s' has %lld bytes, but %zu were sent", name,
+                       (long long)need, bytes);
+    TT_TRY(tti_state_room(c, bytes, "a variable"));
     tti_container *k = tti_container_get(c->host, container, true);
     if (k == NULL)
         return TT_FAIL(c->ctx, TT_ENOMEM, "the server is out of memory");

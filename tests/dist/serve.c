@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static tt_server *local(tt_ctx *ctx, int n, const char *jobs)
@@ -300,8 +301,9 @@ static void expect(const char *target, const char *pin, tt_status st, const char
 TEST(serve_mistakes_are_named)
 {
     tt_ctx *ctx = test_ctx();
-    tt_server *s = tt_cluster_local(ctx, 2, .jobs = "ps, worker", .threads = 1,
-                                    .limits = tt_limits(.graph = 2000, .clients = 3));
+    tt_server *s =
+        tt_cluster_local(ctx, 2, .jobs = "ps, worker", .threads = 1,
+                         .limits = tt_limits(.graph = 2000, .clients = 3, .variables = 100000));
     CHECK(s != NULL);
     const char *target = tt_server_target(s, 1);
     expect(target, "/job:chief/cpu:0", TT_EINVAL,
@@ -323,6 +325,9 @@ TEST(serve_mistakes_are_named)
     CHECK_MESSAGE(c, "/job:worker/task:0 takes up to 2000");
     CHECK(tt_close(c) == TT_ELIMIT);
 
+    counter wide = count_at(target, NULL, false, 1 << 20);
+    CHECK_MESSAGE(wide.ctx, "its limit is 100000");
+    CHECK(tt_close(wide.ctx) == TT_ELIMIT);
     counter clients[4];
     for (int i = 0; i < 4; i++)
         clients[i] = count_at(target, NULL, false, 1);
@@ -368,65 +373,96 @@ TEST(serve_refuses_other_keys)
 
 // ---- losses ----------------------------------------------------------------------------------
 
-// A client that is killed while it feeds, and one while it waits in a queue.
+// A client that is killed while it feeds (0), after it gave to a queue (1), while it takes (2).
+typedef struct victim {
+    pid_t pid;
+    int pipe; // tells it the target
+} victim;
+
+static const tt_queue_part pair = {TT_F32, {1, {2}}};
+
+static tt_queue *open_q(tt_ctx *c, const char *target)
+{
+    return tt_queue_open(c, "q", .target = target, .capacity = 3, .parts = &pair, .n_parts = 1);
+}
+
+static void be_victim(int how, const char *target)
+{
+    if (how == 0) {
+        counter n = count_at(target, NULL, true, 1 << 20);
+        float *big = calloc(1 << 20, sizeof(float));
+        for (;;)
+            (void)tt_set_variable(n.s, n.n, big, sizeof(float) << 20);
+    }
+    tt_queue *q = open_q(client(0), target);
+    float x[2] = {1, 2};
+    const void *in[] = {x};
+    void *out[] = {x};
+    if (how == 1)
+        (void)tt_enqueue(q, .values = in);
+    while (how == 2)
+        (void)tt_dequeue(q, .out = out);
+    pause();
+}
+
+// Forked before this process has any thread.
+static victim make_victim(int how)
+{
+    int fds[2];
+    char target[128] = "";
+    CHECK_INT(pipe(fds), 0);
+    victim v = {.pid = fork(), .pipe = fds[1]};
+    if (v.pid == 0) {
+        close(fds[1]);
+        if (read(fds[0], target, sizeof(target) - 1) > 0)
+            be_victim(how, target);
+        _exit(0);
+    }
+    close(fds[0]);
+    return v;
+}
+
+static void lose_one(int how, const victim *v, const char *target)
+{
+    tt_ctx *c = client(0);
+    float x[2] = {0};
+    void *out[] = {x};
+    const void *in[] = {x};
+    CHECK(write(v->pipe, target, strlen(target)) > 0);
+    nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
+    tt_queue *q = how == 0 ? NULL : open_q(c, target);
+    if (how == 1)
+        CHECK_OK(tt_dequeue(q, .out = out));
+    kill(v->pid, SIGKILL);
+    waitpid(v->pid, NULL, 0);
+    close(v->pipe);
+    if (how == 1) {
+        CHECK(tt_dequeue(q, .out = out, .deadline_ms = 5000) == TT_EPEER);
+        CHECK_MESSAGE(c, "its last producer, ");
+    }
+    tt_status st = TT_OK;
+    for (int i = 0; how == 2 && i < 8 && st == TT_OK; i++) // nobody takes anything out
+        st = tt_enqueue(q, .values = in, .deadline_ms = 5000);
+    if (how == 2) {
+        CHECK_INT(st, TT_EPEER);
+        CHECK_MESSAGE(c, "its last consumer, ");
+    }
+    tt_clear_error(c);
+    CHECK_OK(tt_close(c));
+}
+
 TEST(serve_lost_clients_leave_nothing)
 {
+    victim v[3];
+    for (int how = 0; how < 3; how++)
+        v[how] = make_victim(how);
     tt_ctx *ctx = test_ctx();
     tt_server *s = local(ctx, 1, NULL);
-    const char *target = tt_server_target(s, 0);
-    tt_queue_part part = {TT_F32, TT_SHAPE(2)};
     for (int how = 0; how < 3; how++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            tt_ctx *c = client(0);
-            if (how == 0) {
-                counter n = count_at(target, NULL, true, 1 << 20);
-                float *big = calloc(1 << 20, sizeof(float));
-                for (;;)
-                    (void)tt_set_variable(n.s, n.n, big, sizeof(float) << 20);
-            }
-            tt_queue *q = tt_queue_open(c, "q", .target = target, .capacity = 3, .parts = &part,
-                                        .n_parts = 1);
-            float x[6] = {1, 2, 3, 4, 5, 6};
-            const void *in[] = {x};
-            void *out[] = {x};
-            if (how == 1) // a producer
-                (void)tt_enqueue(q, .values = in);
-            else // a consumer, which then waits
-                for (;;)
-                    (void)tt_dequeue(q, .out = out);
-            pause();
-        }
-        struct timespec t = {.tv_nsec = 150000000};
-        nanosleep(&t, NULL);
-        tt_ctx *c = client(0);
-        float x[6] = {0};
-        void *out[] = {x};
-        const void *in[] = {x};
-        tt_queue *q = how == 0 ? NULL
-                               : tt_queue_open(c, "q", .target = target, .capacity = 3,
-                                               .parts = &part, .n_parts = 1);
-        if (how == 1)
-            CHECK_OK(tt_dequeue(q, .out = out));
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-        if (how == 1) {
-            CHECK(tt_dequeue(q, .out = out, .deadline_ms = 5000) == TT_EPEER);
-            CHECK_MESSAGE(c, "its last producer, ");
-            tt_clear_error(c);
-        }
-        if (how == 2) { // the queue was emptied and is filled; nobody takes anything out
-            tt_status st = TT_OK;
-            for (int i = 0; i < 8 && st == TT_OK; i++)
-                st = tt_enqueue(q, .values = in, .deadline_ms = 5000);
-            CHECK_INT(st, TT_EPEER);
-            CHECK_MESSAGE(c, "its last consumer, ");
-            tt_clear_error(c);
-        }
-        CHECK_OK(tt_close(c));
+        lose_one(how, &v[how], tt_server_target(s, 0));
         tt_server_info info = {.clients = -1};
         for (int i = 0; i < 100 && info.clients != 1; i++) {
-            CHECK_OK(tt_ping(ctx, target, &info));
+            CHECK_OK(tt_ping(ctx, tt_server_target(s, 0), &info));
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         }
         CHECK_INT(info.clients, 1);

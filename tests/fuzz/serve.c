@@ -13,8 +13,12 @@ static tti_host *host(void)
         return &h;
     h.spec.self = -1;
     expect(tti_spec_add(fuzz_ctx(), &h.spec, "worker", "127.0.0.1:1") == TT_OK);
-    h.bounds = (tti_bounds){
-        .clients = 4, .queues = 8, .memory = 1 << 20, .graph = 1 << 16, .run_ms = 1000};
+    h.bounds = (tti_bounds){.clients = 4,
+                            .queues = 8,
+                            .memory = 1 << 20,
+                            .graph = 1 << 16,
+                            .variables = 1 << 20,
+                            .run_ms = 1000};
     h.threads = 1;
     h.key.file.fd = -1;
     strcpy(h.task, "/job:worker/task:0");

@@ -234,16 +234,16 @@ static tt_status fill(tt_threads *t, void *user)
     for (int32_t i = 0; i < f->n && !tt_threads_should_stop(t); i++) {
         int32_t v = f->from + i;
         const void *in[] = {&v};
-        (void)tt_enqueue(q, .values = in);
-        if (f->fails && i == 3) {
-            tt_scalar(tt_graph_new(ctx), 1);
+        if (!f->fails)
+            (void)tt_enqueue(q, .values = in);
+        else if (i == 3)
             (void)tt_fail(ctx, TT_EIO, __FILE__, __LINE__, "the disk of thread %d is gone",
                           f->from);
-        }
-        if (tt_status_of(ctx) != TT_OK)
-            tt_threads_stop(t, ctx);
     }
-    return tt_close(ctx);
+    if (tt_status_of(ctx) != TT_OK)
+        tt_threads_stop(t, ctx);
+}
+return tt_close(ctx);
 }
 
 static tt_status drain(tt_threads *t, void *user)

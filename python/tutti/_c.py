@@ -2012,6 +2012,7 @@ class tt_limits(Structure):
         ("queues", c_int),
         ("run_ms", c_int64),
         ("devices", c_char_p),
+        ("variables", c_size_t),
     ]
 
 

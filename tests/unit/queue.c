@@ -239,11 +239,10 @@ static tt_status fill(tt_threads *t, void *user)
         else if (i == 3)
             (void)tt_fail(ctx, TT_EIO, __FILE__, __LINE__, "the disk of thread %d is gone",
                           f->from);
+        if (tt_status_of(ctx) != TT_OK)
+            tt_threads_stop(t, ctx);
     }
-    if (tt_status_of(ctx) != TT_OK)
-        tt_threads_stop(t, ctx);
-}
-return tt_close(ctx);
+    return tt_close(ctx);
 }
 
 static tt_status drain(tt_threads *t, void *user)

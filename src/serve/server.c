@@ -132,32 +132,6 @@ void tti_listening_wake(tti_listening *l)
 
 // ---- messages in -----------------------------------------------------------------------------
 
-static bool take_message(tti_listening *l)
-{
-    zmq_msg_t f[2];
-    int n = 0;
-    for (bool more = true; more; n++) {
-        zmq_msg_t extra, *m = n < 2 ? &f[n] : &extra;
-        zmq_msg_init(m);
-        if (zmq_msg_recv(m, l->router, ZMQ_DONTWAIT) < 0) {
-            zmq_msg_close(m);
-            break;
-        }
-        more = zmq_msg_more(m) != 0;
-        if (n >= 2)
-            zmq_msg_close(m);
-    }
-    if (n == 2) {
-        tti_peer *p = tti_peer_get(l, zmq_msg_data(&f[0]), zmq_msg_size(&f[0]),
-                                   zmq_msg_get(&f[1], ZMQ_SRCFD));
-        if (p != NULL)
-            tti_peer_take(p, zmq_msg_data(&f[1]), zmq_msg_size(&f[1]));
-    }
-    for (int i = 0; i < n && i < 2; i++)
-        zmq_msg_close(&f[i]);
-    return n > 0;
-}
-
 static void take_losses(tti_listening *l)
 {
     for (;;) {
@@ -177,16 +151,41 @@ static void take_losses(tti_listening *l)
             more = zmq_msg_recv(&m, l->monitor, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&m) != 0;
             zmq_msg_close(&m);
         }
-        if (fd < 0 || fd >= TTI_PEER_FDS)
-            continue;
-        if (l->is_stale[fd] > 0) {
-            l->is_stale[fd]--;
-            continue;
-        }
         for (tti_peer *p = l->peers; p != NULL; p = p->next)
-            if (p->fd == fd && !p->is_gone)
+            if (fd >= 0 && p->fd == fd && !p->is_gone)
                 tti_peer_lose(p);
     }
+}
+
+static bool take_message(tti_listening *l)
+{
+    zmq_msg_t f[2];
+    int n = 0;
+    for (bool more = true; more; n++) {
+        zmq_msg_t extra, *m = n < 2 ? &f[n] : &extra;
+        zmq_msg_init(m);
+        if (zmq_msg_recv(m, l->router, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(m);
+            break;
+        }
+        more = zmq_msg_more(m) != 0;
+        if (n >= 2)
+            zmq_msg_close(m);
+    }
+    if (n == 2) {
+        const void *id = zmq_msg_data(&f[0]);
+        size_t bytes = zmq_msg_size(&f[0]);
+        tti_peer *p = tti_peer_find(l, id, bytes);
+        if (p == NULL) {
+            take_losses(l); // of who had its descriptor before
+            p = tti_peer_admit(l, id, bytes, zmq_msg_get(&f[1], ZMQ_SRCFD));
+        }
+        if (p != NULL)
+            tti_peer_take(p, zmq_msg_data(&f[1]), zmq_msg_size(&f[1]));
+    }
+    for (int i = 0; i < n && i < 2; i++)
+        zmq_msg_close(&f[i]);
+    return n > 0;
 }
 
 // A request of ZeroMQ's authentication protocol: the clients' key is let in, nothing else.

@@ -7,8 +7,7 @@
 #include "net/wire_auth.h"
 #include "serve/frame.h"
 
-#define TTI_PEER_ID  16
-#define TTI_PEER_FDS 65536
+#define TTI_PEER_ID 16
 
 typedef enum tti_peer_state {
     TTI_IDLE,
@@ -50,15 +49,16 @@ struct tti_listening {
     tti_thread thread;
     pthread_mutex_t mu; // guards the states of peers
     tti_peer *peers;    // changed by its thread alone, under mu
-    uint8_t is_stale[TTI_PEER_FDS];
     _Atomic int stop;
     uint64_t n_clients; // so far, for names
 };
 
 // The thread with the sockets looks again.
 void tti_listening_wake(tti_listening *l);
-// The connection of an identity; a new one if there is none. NULL: out of memory.
-tti_peer *tti_peer_get(tti_listening *l, const void *id, size_t bytes, int fd);
+// The connection of an identity; NULL: there is none.
+tti_peer *tti_peer_find(tti_listening *l, const void *id, size_t bytes);
+// A new one, after all losses so far were taken. NULL: out of memory.
+tti_peer *tti_peer_admit(tti_listening *l, const void *id, size_t bytes, int fd);
 void tti_peer_take(tti_peer *p, const void *part, size_t bytes); // a part of a request, or a word
 void tti_peer_lose(tti_peer *p);
 void tti_peers_reap(tti_listening *l); // those that are lost and have ended

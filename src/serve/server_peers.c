@@ -2,9 +2,9 @@
  * server_peers.c - the connections of a server: requests from their parts, a thread for each that
  * asks for work, and what becomes of it when the connection is lost.
  *
- * ZeroMQ tells of lost connections only by the number of their file descriptor. A number that is
- * used again before the loss was told belongs to the newer connection: the older one is lost then,
- * and the telling is skipped when it comes (is_stale).
+ * ZeroMQ tells of lost connections only by the number of their file descriptor, which the next
+ * connection may have again. It tells of the loss before anything comes of the next one, so losses
+ * are taken before a connection is admitted (server.c).
  */
 #include "serve/server_own.h"
 #include <stdio.h>
@@ -86,7 +86,7 @@ void tti_peers_reap(tti_listening *l)
 
 // ---- messages in -----------------------------------------------------------------------------
 
-static tti_peer *find(tti_listening *l, const void *id, size_t bytes)
+tti_peer *tti_peer_find(tti_listening *l, const void *id, size_t bytes)
 {
     for (tti_peer *p = l->peers; p != NULL; p = p->next)
         if (p->id_bytes == bytes && memcmp(p->id, id, bytes) == 0)
@@ -94,18 +94,15 @@ static tti_peer *find(tti_listening *l, const void *id, size_t bytes)
     return NULL;
 }
 
-static tti_peer *admit(tti_listening *l, const void *id, size_t bytes, int fd)
+tti_peer *tti_peer_admit(tti_listening *l, const void *id, size_t bytes, int fd)
 {
     char name[64];
     tti_peer *p = bytes <= TTI_PEER_ID ? tti_calloc(NULL, 1, sizeof(*p)) : NULL;
     if (p == NULL)
         return NULL;
-    for (tti_peer *old = l->peers; old != NULL; old = old->next) {
-        if (old->fd != fd || old->is_gone || fd < 0 || fd >= TTI_PEER_FDS)
-            continue;
-        l->is_stale[fd]++;
-        tti_peer_lose(old);
-    }
+    for (tti_peer *old = l->peers; old != NULL; old = old->next)
+        if (old->fd == fd && !old->is_gone)
+            tti_peer_lose(old);
     p->l = l;
     p->fd = fd;
     memcpy(p->id, id, bytes);
@@ -125,12 +122,6 @@ static void reset(tti_peer *p)
     p->sent = 0;
     p->has_begun = false;
     p->credit = TTI_SERVE_WINDOW;
-}
-
-tti_peer *tti_peer_get(tti_listening *l, const void *id, size_t bytes, int fd)
-{
-    tti_peer *p = find(l, id, bytes);
-    return p != NULL ? p : admit(l, id, bytes, fd);
 }
 
 // An answer of this thread's own.

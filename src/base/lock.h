@@ -12,8 +12,8 @@
  *      tti_peer.out_mu          messages to another process, one after another; then the wire's
  *                               lock of that connection; never held with tti_world.mu
  *      tti_world.mu             what has come from other processes
- *      tti_queue_core.mu        the elements of a queue; perhaps after a container's lock, or that of
- *                               tt_threads, which guards the members of a group
+ *      tti_queue_core.mu        the elements of a queue; perhaps after a container's lock, or
+ *                               that of tt_threads, which guards the members of a group
  *      tti_listening.mu, then   states of a server's connections
  *      tti_client.mu            a client's context, while it is stopped from outside
  *   4. tt_ctx.mu                the error slot and events out; recursive, because the owner's event

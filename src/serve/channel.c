@@ -1,6 +1,6 @@
 /*
- * channel.c - a client's connection to a server. One request is under way at a time. ZeroMQ does not
- * connect again by itself: a connection that is lost is an error of the call that meets it.
+ * channel.c - a client's connection to a server. One request is under way at a time. ZeroMQ does
+ * not connect again by itself: a connection that is lost is an error of the call that meets it.
  */
 #include "serve/serve.h"
 

@@ -2,8 +2,8 @@
  * keys.c - whose key opens a connection to a server.
  *
  * A cluster has one secret of 32 bytes: a key file, TUTTI_SECRET_FILE or TUTTI_SECRET. From it come
- * two key pairs (net/keys.h), of servers and of clients, so that both sides prove that they have the
- * secret. A server on loopback without one makes its own and keeps it in a file that its user alone
+ * two key pairs (net/keys.h), of servers and of clients, so that both sides prove that they have
+ * it. A server on loopback without one makes its own and keeps it in a file that its user alone
  * can read (cluster/loopback.c), named after its port, where clients of the same user find it.
  */
 #include "net/keys.h"

@@ -1,6 +1,6 @@
 /*
- * serve.c - fuzzes what clients send to a server: requests, each a kind, a length of two bytes and a
- * body, carried out one after the other for one connection; and their parts. Whatever comes, the
+ * serve.c - fuzzes what clients send to a server: requests, each a kind, a length of two bytes and
+ * a body, carried out one after the other for one connection; and their parts. Whatever comes, the
  * server answers, and the next client finds it as it should be.
  */
 #include "fuzz.h"

@@ -188,8 +188,8 @@ typedef struct tt_queue_open_opts {
 /*
  * A handle on the queue of this name: made if there is none, else found, and then what is given
  * must agree with it (no capacity: any). In this process, queues are shared by .of; without it a
- * new queue is made. A handle belongs to its context; queues may be used by several threads, each with
- * a context and a handle of its own.
+ * new queue is made. A handle belongs to its context; queues may be used by several threads, each
+ * with a context and a handle of its own.
  */
 TT_API tt_queue *tt_queue_open_with(tt_ctx *ctx, const char *name, const tt_queue_open_opts *opts);
 #define tt_queue_open(...) TT_CALL2(tt_queue_open, __VA_ARGS__, )

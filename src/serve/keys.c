@@ -93,10 +93,11 @@ tt_status tti_key_of_target(tt_ctx *ctx, const char *file, const char *address,
     tt_status st = tti_loopback_key_get(ctx, &o, &file_of, out);
     (void)tti_attempt_end(ctx, &a);
     if (st != TT_OK)
-        return TT_FAIL(ctx, TT_EPEER,
-                       "no server of this user listens at %s (there is no file '%s'); start one "
-                       "with 'tutti serve', or name the key file of another user's server",
-                       address, file_of.path);
+        return TT_FAIL(
+            ctx, TT_EPEER,
+            "no server of this user listens at %s (it would hold the key file '%s'); start one "
+            "with 'tutti serve', or name the key file of another user's server",
+            address, file_of.path);
     return TT_OK;
 }
 

@@ -41,6 +41,10 @@ void calls_open(void)
     fx.comm = tt_comm_open(fx.ctx);
     fx.store = tt_store_new();
     fx.recorder = tt_record(fx.ctx, .dir = "recorded", .no_tensorboard = true);
+    tt_queue_part part = {TT_F32, TT_SHAPE(2)};
+    fx.queue = tt_queue_open(fx.ctx, "q", .capacity = 2, .parts = &part, .n_parts = 1);
+    (void)tt_queue_close(fx.queue);
+    fx.threads = tt_threads_new(fx.ctx);
     fx.op = tt_op_find(fx.ctx, "relu");
     if (strstr(tt_version_text(), "yaml: no") == NULL)
         fx.job = tt_job_parse(fx.ctx, job, sizeof(job) - 1, "job.yaml");

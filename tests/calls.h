@@ -19,6 +19,8 @@ typedef struct calls_values {
     tt_store *store;
     tt_recorder *recorder;
     const tt_op *op;
+    tt_queue *queue; // closed: nothing waits
+    tt_threads *threads;
     const void *opts; // what the calls of short_opts.inc get
 } calls_values;
 extern calls_values fx;

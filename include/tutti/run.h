@@ -42,6 +42,10 @@ typedef struct tt_session_opts {
     const char *recompute;    // values to recompute in the backward pass: see tt_compile_opts
     tt_bucket_fn bucket_hook; // see tt_compile_opts
     void *bucket_user;
+    const char *target;    // "tutti://host:port": the graph runs on that server (serve.h)
+    const char *key;       // with target: key file; default TUTTI_SECRET_FILE, else loopback's
+    const char *container; // with target: where its variables are; default ""
+    bool isolate;          // with target: variables of its own, which go with the session
 } tt_session_opts;
 typedef tt_session_opts tt_session_new_opts; // the name the macro forms
 

@@ -20,6 +20,7 @@
 #include <tutti/record.h>
 #include <tutti/recurrent.h>
 #include <tutti/run.h>
+#include <tutti/serve.h>
 #include <tutti/tasks.h>
 #include <tutti/train.h>
 #include <tutti/use.h>

@@ -27,6 +27,7 @@ tt_metric_build_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 tt_metric_value_fn = CFUNCTYPE(c_double, c_void_p, c_void_p, c_void_p)
 tt_schedule_fn = CFUNCTYPE(c_double, c_void_p, c_int64, c_int64)
 tt_callback_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
+tt_thread_fn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 
 # Words of enums.
 
@@ -288,6 +289,12 @@ ENUMS = {
         "TT_RNN": 0,
         "TT_GRU": 1,
         "TT_LSTM": 2,
+    },
+    "tt_queue_kind": {
+        "TT_QUEUE_FIFO": 0,
+        "TT_QUEUE_SHUFFLE": 1,
+        "TT_QUEUE_PADDING": 2,
+        "TT_QUEUE_PRIORITY": 3,
     },
     "tt_meaning": {
         "TT_MEANS_VALUES": 0,
@@ -1236,6 +1243,10 @@ class tt_session_opts(Structure):
         ("recompute", c_char_p),
         ("bucket_hook", tt_bucket_fn),
         ("bucket_user", c_void_p),
+        ("target", c_char_p),
+        ("key", c_char_p),
+        ("container", c_char_p),
+        ("isolate", c_bool),
     ]
 
 
@@ -2193,6 +2204,152 @@ class tt_layer_lstm_opts(Structure):
     ]
 
 
+class tt_limits(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("clients", c_int),
+        ("memory", c_size_t),
+        ("graph", c_size_t),
+        ("queues", c_int),
+        ("run_ms", c_int64),
+        ("devices", c_char_p),
+        ("variables", c_size_t),
+    ]
+
+
+class tt_serve_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("cluster", c_char_p),
+        ("task", c_char_p),
+        ("devices", c_char_p),
+        ("bind", c_char_p),
+        ("key", c_char_p),
+        ("threads", c_int),
+        ("limits", c_void_p),
+    ]
+    _points_ = {"limits": "tt_limits"}
+
+
+class tt_cluster_local_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("jobs", c_char_p),
+        ("devices", c_char_p),
+        ("threads", c_int),
+        ("limits", c_void_p),
+    ]
+    _points_ = {"limits": "tt_limits"}
+
+
+class tt_ping_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("key", c_char_p),
+        ("deadline_ms", c_int64),
+    ]
+
+
+class tt_server_info(Structure):
+    _fields_ = [
+        ("task", c_char * 64),
+        ("version", c_char * 32),
+        ("devices", c_char * 128),
+        ("n_tasks", c_int),
+        ("clients", c_int),
+        ("sessions", c_int),
+        ("containers", c_int),
+        ("variables", c_int),
+        ("queues", c_int),
+        ("bytes", c_size_t),
+        ("runs", c_int64),
+        ("refused", c_int64),
+        ("up_ms", c_int64),
+        ("is_draining", c_bool),
+    ]
+
+
+class tt_state_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("key", c_char_p),
+        ("container", c_char_p),
+        ("all", c_bool),
+    ]
+
+
+class tt_state_entry(Structure):
+    _fields_ = [
+        ("container", c_char * 64),
+        ("name", c_char * 256),
+        ("is_queue", c_bool),
+        ("dtype", c_int),
+        ("shape", tt_shape),
+        ("bytes", c_size_t),
+        ("version", c_int64),
+    ]
+    _enums_ = {"dtype": "tt_dtype"}
+
+
+class tt_queue_part(Structure):
+    _fields_ = [
+        ("dtype", c_int),
+        ("shape", tt_shape),
+    ]
+    _enums_ = {"dtype": "tt_dtype"}
+
+
+class tt_queue_open_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("kind", c_int),
+        ("capacity", c_int64),
+        ("min_after_dequeue", c_int64),
+        ("seed", c_uint64),
+        ("parts", c_void_p),
+        ("n_parts", c_int),
+        ("target", c_char_p),
+        ("key", c_char_p),
+        ("container", c_char_p),
+        ("of", c_void_p),
+    ]
+    _enums_ = {"kind": "tt_queue_kind"}
+    _points_ = {"parts": "tt_queue_part"}
+
+
+class tt_enqueue_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("values", c_void_p),
+        ("shapes", c_void_p),
+        ("n", c_int64),
+        ("priorities", c_void_p),
+        ("deadline_ms", c_int64),
+    ]
+    _points_ = {"shapes": "tt_shape"}
+
+
+class tt_dequeue_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("out", c_void_p),
+        ("bytes", c_void_p),
+        ("shapes", c_void_p),
+        ("n", c_int64),
+        ("up_to", c_bool),
+        ("taken", c_void_p),
+        ("deadline_ms", c_int64),
+    ]
+    _points_ = {"shapes": "tt_shape"}
+
+
+class tt_queue_close_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("cancel", c_bool),
+    ]
+
+
 class tt_port(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -2567,6 +2724,32 @@ FUNCTIONS = {
     "tt_layer_lstm_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_gru_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_layer_rnn_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_serve_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_cluster_local_with": (c_void_p, (c_void_p, c_int, c_void_p,)),
+    "tt_server_count": (c_int, (c_void_p,)),
+    "tt_server_target": (c_void_p, (c_void_p, c_int,)),
+    "tt_server_task": (c_void_p, (c_void_p, c_int,)),
+    "tt_server_stop": (c_int, (c_void_p, c_int64,)),
+    "tt_server_free": (None, (c_void_p,)),
+    "tt_ping_sized": (c_int, (c_void_p, c_char_p, c_void_p, c_size_t, c_void_p,)),
+    "tt_state_list_with": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
+    "tt_state_free": (None, (c_void_p, c_void_p,)),
+    "tt_state_save_with": (c_int, (c_void_p, c_char_p, c_char_p, c_void_p, c_void_p,)),
+    "tt_state_load_with": (c_int, (c_void_p, c_char_p, c_char_p, c_void_p, c_void_p,)),
+    "tt_state_clear_with": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p,)),
+    "tt_queue_open_with": (c_void_p, (c_void_p, c_char_p, c_void_p,)),
+    "tt_queue_free": (None, (c_void_p,)),
+    "tt_enqueue_with": (c_int, (c_void_p, c_void_p,)),
+    "tt_dequeue_with": (c_int, (c_void_p, c_void_p,)),
+    "tt_queue_size": (c_int, (c_void_p, c_void_p,)),
+    "tt_queue_close_with": (c_int, (c_void_p, c_void_p,)),
+    "tt_threads_new": (c_void_p, (c_void_p,)),
+    "tt_threads_free": (None, (c_void_p,)),
+    "tt_threads_start": (c_int, (c_void_p, c_char_p, tt_thread_fn, c_void_p,)),
+    "tt_threads_watch": (c_int, (c_void_p, c_void_p,)),
+    "tt_threads_should_stop": (c_bool, (c_void_p,)),
+    "tt_threads_stop": (None, (c_void_p, c_void_p,)),
+    "tt_threads_join": (c_int, (c_void_p, c_int64,)),
     "tt_model_load": (c_void_p, (c_void_p, c_char_p,)),
     "tt_model_compile": (c_int, (c_void_p,)),
     "tt_model_input_count": (c_int, (c_void_p,)),

@@ -34,18 +34,18 @@ typedef struct cli_texts {
 // What flags and words of the command line say.
 typedef struct cli_args {
     bool json, quiet, dot, help, resume, restart, alone, dry_run, partial, no_trial, all, verify,
-        failed, stages, plain;
+        failed, stages, plain, isolate;
     const char *devices, *strategy, *isa, *svg, *level, *run, *runs, *checkpoint, *hashes, *input,
         *data, *output, *layout, *to, *prompt, *map, *only, *on, *hosts, *ssh, *dir, *command,
         *topology, *lr, *stage, *sort, *chain, *key, *interval, *build, *commits, *metric, *listen,
-        *token, *tokenizer;
+        *token, *tokenizer, *task, *jobs, *bind, *container;
     const char *engine, *launcher, *memory, *time, *partition, *account, *image, *claim, *space,
         *write; // of tutti run --engine
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
         grace, top, epochs, batch, limit, until, nodes, gpus, cpus, gather, queue, body, timeout,
-        top_k, samples, train;
+        top_k, samples, train, local, ready_fd, wait;
     double temperature, bound, top_p, penalty;
-    cli_texts targets, sets, where, options, stops;
+    cli_texts targets, sets, where, options, stops, feeds;
     const struct cli_verb *verb;
     const char *words[CLI_MAX_WORDS]; // what is no flag
     int n_words;
@@ -67,7 +67,7 @@ typedef struct cli_verb {
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
     cli_inspect, cli_convert, cli_serve_model, cli_generate_text, cli_tokenize, cli_devices,
     cli_kernels, cli_plan, cli_diff, cli_env, cli_key, cli_run, cli_runs, cli_reproduce, cli_audit,
-    cli_bisect, cli_version, cli_help;
+    cli_bisect, cli_serve, cli_ping, cli_state, cli_graph, cli_version, cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.

@@ -254,8 +254,12 @@ static int topic(tt_ctx *ctx, const cli_args *args)
     if (!only_ops) {
         if (strcmp(word, "ops") == 0 || strcmp(word, "op") == 0)
             return ops_help(ctx);
-        if (cli_find(word) != NULL)
-            return verb_help(cli_find(word));
+        const cli_verb *verb = cli_find(word);
+        int rc = verb != NULL ? verb_help(verb) : CLI_OK;
+        if (verb != NULL && strcmp(word, "graph") != 0) // a command and a topic
+            return rc;
+        if (verb != NULL)
+            cli_print("\n");
         for (int i = 0; i < TTI_COUNT(topics); i++) {
             if (strcmp(topics[i].name, word) == 0) {
                 cli_print(topics[i].text);

@@ -78,6 +78,9 @@ bool tti_per_node(const char *text, int node, int *out);
 // The job's secret by TUTTI_SECRET_FILE or TUTTI_SECRET; *has false: neither is set.
 tt_status tti_secret_find(tt_ctx *ctx, const tti_cluster_env *env, unsigned char out[32],
                           bool *has) TTI_CHECKED;
+// That of a file, or "-": standard input. what stands before its name in messages.
+tt_status tti_secret_read(tt_ctx *ctx, const tti_cluster_env *env, const char *what,
+                          const char *path, unsigned char out[32]) TTI_CHECKED;
 bool tti_secret_parse(const char *text, size_t n, unsigned char out[32]); // as tutti key prints it
 void tti_secret_print(const unsigned char secret[32], char out[TTI_SECRET_TEXT]);
 

@@ -59,29 +59,29 @@ static size_t read_line(int fd, char *out, size_t room)
 
 // Files only: whoever made a pipe has seen to who reads it. In a pod of Kubernetes the files of a
 // Secret belong to root, and a user gets them by the pod's group.
-static tt_status check_mode(tt_ctx *ctx, const tti_cluster_env *env, const char *path, int fd)
+static tt_status check_mode(tt_ctx *ctx, const tti_cluster_env *env, const char *what,
+                            const char *path, int fd)
 {
     struct stat s;
     char found[TTI_EXCERPT];
     mode_t others = tti_cluster_get(env, "KUBERNETES_SERVICE_HOST") != NULL ? 037 : 077;
     if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && (s.st_mode & others) != 0)
         return TT_FAIL(ctx, TT_EINVAL,
-                       "TUTTI_SECRET_FILE=%s can be read by others (mode %04o); make it private "
-                       "with chmod 600",
-                       tti_excerpt(found, path), (unsigned)s.st_mode & 07777);
+                       "%s%s can be read by others (mode %04o); make it private with chmod 600",
+                       what, tti_excerpt(found, path), (unsigned)s.st_mode & 07777);
     return TT_OK;
 }
 
-static tt_status read_file(tt_ctx *ctx, const tti_cluster_env *env, const char *path,
-                           unsigned char out[TT_SECRET_BYTES])
+tt_status tti_secret_read(tt_ctx *ctx, const tti_cluster_env *env, const char *what,
+                          const char *path, unsigned char out[TT_SECRET_BYTES])
 {
     char text[DIGITS + 8], found[TTI_EXCERPT];
     bool is_input = strcmp(path, "-") == 0;
     int fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
-        return TT_FAIL(ctx, TT_EIO, "TUTTI_SECRET_FILE=%s: %s; " MAKE, tti_excerpt(found, path),
+        return TT_FAIL(ctx, TT_EIO, "%s%s: %s; " MAKE, what, tti_excerpt(found, path),
                        strerror(errno));
-    tt_status st = is_input ? TT_OK : check_mode(ctx, env, path, fd);
+    tt_status st = is_input ? TT_OK : check_mode(ctx, env, what, path, fd);
     size_t n = st == TT_OK ? read_line(fd, text, sizeof(text)) : 0;
     if (!is_input)
         close(fd);
@@ -89,9 +89,8 @@ static tt_status read_file(tt_ctx *ctx, const tti_cluster_env *env, const char *
     bool good = tti_secret_parse(text, n, out);
     explicit_bzero(text, sizeof(text));
     if (!good)
-        return TT_FAIL(ctx, TT_EPARSE,
-                       "TUTTI_SECRET_FILE=%s does not hold a secret (%d digits 0-9a-f); " MAKE,
-                       tti_excerpt(found, path), DIGITS);
+        return TT_FAIL(ctx, TT_EPARSE, "%s%s does not hold a secret (%d digits 0-9a-f); " MAKE,
+                       what, tti_excerpt(found, path), DIGITS);
     return TT_OK;
 }
 
@@ -109,7 +108,7 @@ tt_status tti_secret_find(tt_ctx *ctx, const tti_cluster_env *env,
                        strlen(text), DIGITS);
     if (path == NULL)
         return TT_OK;
-    TT_TRY(read_file(ctx, env, path, other));
+    TT_TRY(tti_secret_read(ctx, env, "TUTTI_SECRET_FILE=", path, other));
     if (text != NULL && memcmp(other, out, sizeof(other)) != 0)
         return TT_FAIL(
             ctx, TT_EINVAL,

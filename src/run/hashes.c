@@ -337,6 +337,23 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const tt_node *const *)a)->name, (*(const tt_node *const *)b)->name);
 }
 
+// Where its value is, or *room with a copy, to be freed.
+static tt_status value_of(tt_session *s, const tt_node *var, size_t bytes, const void **data,
+                          void **room)
+{
+    tti_variable *v;
+    if (s->remote == NULL) {
+        TT_TRY(tti_session_variable(s, var, &v));
+        return tti_variable_look(s->ctx, v, data, room);
+    }
+    *room = tti_alloc(s->ctx, bytes + 1);
+    *data = *room;
+    tt_status st = *room == NULL ? TT_ENOMEM : tti_remote_get(s->remote, var, *room, bytes);
+    if (st != TT_OK)
+        tti_free(s->ctx, *room);
+    return st;
+}
+
 tt_status tt_weight_hash(tt_session *s, tt_hash *out)
 {
     if (s == NULL)
@@ -359,20 +376,18 @@ tt_status tt_weight_hash(tt_session *s, tt_hash *out)
     tt_status held = tti_store_hold(s->store, s->ctx, true, &hold);
     tt_status st = h == NULL ? TT_ENOMEM : held;
     for (size_t i = 0; st == TT_OK && i < n; i++) {
-        tti_variable *v;
-        st = tti_session_variable(s, vars[i], &v);
-        if (st != TT_OK)
-            break;
-        int64_t head[TT_MAX_RANK + 2] = {v->dtype, v->shape.rank};
-        memcpy(head + 2, v->shape.dim, sizeof(int64_t) * (size_t)v->shape.rank);
-        tti_hash_add(h, v->name, strlen(v->name) + 1);
-        tti_hash_add(h, head, sizeof(int64_t) * (size_t)(v->shape.rank + 2));
+        const tt_tensor *t = vars[i]->out;
+        size_t bytes = (size_t)tt_shape_count(&t->shape) * tt_dtype_bytes(t->dtype);
+        int64_t head[TT_MAX_RANK + 2] = {t->dtype, t->shape.rank};
+        memcpy(head + 2, t->shape.dim, sizeof(int64_t) * (size_t)t->shape.rank);
+        tti_hash_add(h, vars[i]->name, strlen(vars[i]->name) + 1);
+        tti_hash_add(h, head, sizeof(int64_t) * (size_t)(t->shape.rank + 2));
         const void *data;
         void *room;
-        st = tti_variable_look(s->ctx, v, &data, &room);
+        st = value_of(s, vars[i], bytes, &data, &room);
         if (st != TT_OK)
             break;
-        tti_hash_add(h, data, v->bytes);
+        tti_hash_add(h, data, bytes);
         tti_free(s->ctx, room);
     }
     if (held == TT_OK)

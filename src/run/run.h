@@ -5,6 +5,7 @@
 #define TUTTI_RUN_RUN_H
 
 #include "plan/spread/bucket_hook.h"
+#include "run/remote.h"
 #include "run/store.h"
 #include <tutti/run.h>
 
@@ -68,6 +69,7 @@ struct tt_session {
     tt_graph *graph;
     tt_store *store;
     tt_session *next, **link; // in the graph's list
+    tti_remote *remote;       // on a server; NULL: it runs here
     bool hashes, trace, no_fuse, no_fold;
     char dump[TTI_NAME_MAX];
     char *recompute; // a copy; NULL: none

@@ -9,6 +9,7 @@
 
 static void session_release(tt_session *s)
 {
+    tti_remote_close(s->remote);
     tti_session_forget(s);
     tti_meeting_free(s);
     bool has_arenas = s->arenas != NULL && s->arena_bytes != NULL;
@@ -59,12 +60,38 @@ static void free_sessions(tt_graph *g)
 
 tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
 {
+    return tti_session_new_by(g, opts, NULL);
+}
+
+tti_remote *tti_session_remote(const tt_session *s)
+{
+    return s->remote;
+}
+
+// What only runs here; a server's options without a server are a mistake.
+static tt_status check_target(tt_ctx *ctx, const tt_session_opts *o)
+{
+    if (o->target == NULL && (o->key != NULL || o->container != NULL || o->isolate))
+        return TT_FAIL(ctx, TT_EINVAL, "session: key, container and isolate need a target");
+    if (o->target != NULL && (o->hashes || o->dump != NULL || o->trace || o->store != NULL ||
+                              o->bucket_hook != NULL || o->recompute != NULL))
+        return TT_FAIL(ctx, TT_EUNSUPPORTED,
+                       "session at %s: hashes, dump, trace, store, recompute and bucket_hook are "
+                       "for sessions without a target",
+                       o->target);
+    return TT_OK;
+}
+
+tt_session *tti_session_new_by(tt_graph *g, const tt_session_opts *opts, const tti_remote_way *way)
+{
     if (g == NULL || tti_is_stuck(g->ctx))
         return NULL;
     TTI_OPTS_OWN(tt_graph_get_ctx(g), "session", tt_session_opts, opts);
     if (opts == NULL)
         return NULL;
     tt_ctx *ctx = g->ctx;
+    if (check_target(ctx, opts) != TT_OK)
+        return NULL;
     if (tti_recompute_check(g, opts->recompute) != TT_OK ||
         (opts->bucket_hook != NULL && tti_hook_check(ctx) != TT_OK))
         return NULL;
@@ -97,6 +124,8 @@ tt_session *tt_session_new_with(tt_graph *g, const tt_session_opts *opts)
         s->recompute = tti_strdup(ctx, opts->recompute);
     if (s->store != g->store) // a model's goes with the model
         join_store(ctx, s->store);
+    if (opts->target != NULL && tt_status_of(ctx) == TT_OK)
+        s->remote = tti_remote_open(g, opts, way);
     if (tt_status_of(ctx) != TT_OK) {
         session_release(s);
         return NULL;
@@ -139,6 +168,12 @@ static tt_status check_variable(tt_session *s, tt_tensor *var, size_t bytes, tti
     if (!tti_is_variable(var) || var->graph != s->graph)
         return TT_FAIL(s->ctx, TT_EINVAL, "'%s' is not a variable of this session's graph",
                        tt_tensor_name(var));
+    size_t own = (size_t)tt_shape_count(&var->shape) * tt_dtype_bytes(var->dtype);
+    if (s->remote != NULL && own != bytes)
+        return TT_FAIL(s->ctx, TT_ESHAPE, "variable '%s' has %zu bytes, not %zu", var->node->name,
+                       own, bytes);
+    if (s->remote != NULL)
+        return TT_OK;
     TT_TRY(tti_session_variable(s, var->node, out));
     if ((*out)->bytes != bytes)
         return TT_FAIL(s->ctx, TT_ESHAPE, "variable '%s' has %zu bytes, not %zu", var->node->name,
@@ -153,6 +188,8 @@ tt_status tt_get_variable(tt_session *s, tt_tensor *var, void *out, size_t bytes
     if (bytes > 0 && out == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "variable '%s': the room for it is NULL",
                        var->node->name);
+    if (s->remote != NULL)
+        return tti_remote_get(s->remote, var->node, out, bytes);
     return bytes > 0 ? tti_variable_read(v, s->ctx, out) : TT_OK;
 }
 
@@ -162,7 +199,8 @@ tt_status tt_set_variable(tt_session *s, tt_tensor *var, const void *data, size_
     TT_TRY(check_variable(s, var, bytes, &v));
     if (bytes > 0 && data == NULL)
         return TT_FAIL(s->ctx, TT_EINVAL, "variable '%s': its value is NULL", var->node->name);
-    return tti_variable_write(v, s->ctx, data);
+    return s->remote != NULL ? tti_remote_set(s->remote, var->node, data, bytes)
+                             : tti_variable_write(v, s->ctx, data);
 }
 
 // ---- runs ------------------------------------------------------------------------------------
@@ -309,6 +347,10 @@ static tt_status run(tt_session *s, const tt_run_opts *o, tt_tensor **targets)
     }
     if (rows == 0 && o->batch.global_rows == 0)
         return TT_FAIL(s->ctx, TT_EINVAL, "run: the batch has no rows");
+    if (s->remote != NULL) {
+        TT_TRY(tti_remote_start(s->remote, o));
+        return tti_remote_finish(s->remote, o);
+    }
     for (int i = 0; i < o->n_fetches; i++)
         targets[i] = o->fetches[i].tensor;
     for (int i = 0; i < o->n_targets; i++)

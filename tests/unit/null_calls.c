@@ -21,8 +21,9 @@ typedef struct outcome {
 
 static bool has_context(const char *call)
 {
-    static const char *const owned[] = {"fx.ctx",  "fx.graph",   "fx.tensor", "fx.model",
-                                        "fx.data", "fx.session", "fx.job",    "fx.comm"};
+    static const char *const owned[] = {"fx.ctx",   "fx.graph",   "fx.tensor", "fx.model",
+                                        "fx.data",  "fx.session", "fx.job",    "fx.comm",
+                                        "fx.queue", "fx.threads"};
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
         if (strstr(call, owned[i]) != NULL)
             return true;

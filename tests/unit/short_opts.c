@@ -72,6 +72,7 @@ static const struct part {
 #define SIZE_tt_batch      24
 #define SIZE_tt_feed_value 96
 #define SIZE_tt_fetch      24
+#define SIZE_tt_queue_part 80
 #define PART(outer_, field_, type_)
 #define PLAIN(type_) _Static_assert(sizeof(type_) == SIZE_##type_, #type_ " must not grow");
 #include "short_parts.inc"

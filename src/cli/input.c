@@ -4,7 +4,6 @@
 #include "cli/input.h"
 #include "base/file.h"
 #include "data/csv.h"
-#include "data/images.h"
 #include "data/npy.h"
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +13,6 @@ typedef enum kind {
     IS_NPY,
     IS_NPZ,
     IS_IDX,
-    IS_IMAGES,
 } kind;
 
 // How a file is opened.
@@ -372,81 +370,6 @@ static void rename_fields(const opening *o, tt_data *d)
     }
 }
 
-// ---- images ----------------------------------------------------------------------------------
-
-static tt_status images_about(tt_ctx *ctx, const json_t *o, tti_images_about *out)
-{
-    const json_t *size = json_object_get(o, "size");
-    int64_t high = json_integer_value(json_array_get(size, 0));
-    int64_t wide = json_integer_value(json_array_get(size, 1));
-    int64_t channels = json_integer_value(json_object_get(o, "channels"));
-    int64_t fit = json_integer_value(json_object_get(o, "fit"));
-    int64_t most = json_integer_value(json_object_get(o, "max_pixels"));
-    if (high < 1 || wide < 1 || high > 65535 || wide > 65535 || (channels != 1 && channels != 3) ||
-        fit < 0 || fit > TT_IMAGES_PAD || most < 1)
-        return TT_FAIL(ctx, TT_EPARSE, "the model's description of its images is not valid");
-    *out = (tti_images_about){.high = (int)high,
-                              .wide = (int)wide,
-                              .channels = (int)channels,
-                              .fit = (tt_images_fit)fit,
-                              .scaled = json_is_true(json_object_get(o, "scaled")),
-                              .max_pixels = most};
-    return TT_OK;
-}
-
-bool cli_input_is_images(cli_model *m)
-{
-    const tti_use *use = tti_use_get(m->model);
-    return use != NULL && json_object_get(use->data, "images") != NULL;
-}
-
-tt_status cli_input_images(cli_model *m, char *const *names, int64_t n, tt_data **out)
-{
-    const tti_use *use = tti_use_get(m->model);
-    tti_images_about about;
-    TT_TRY(images_about(m->j.ctx, json_object_get(use->data, "images"), &about));
-    tt_data *d = tti_images_of_files(m->j.ctx, &about, names, n);
-    if (d == NULL)
-        return tt_status_of(m->j.ctx);
-    opening o = {.m = m, .ctx = m->j.ctx, .use = use, .file = names[0]};
-    rename_fields(&o, d);
-    tt_status st = tt_model_prepare(m->model, d);
-    if (st != TT_OK) {
-        tt_data_free(d);
-        return st;
-    }
-    *out = d;
-    return TT_OK;
-}
-
-// Folders with the model's classes as their names, or a list with labels.
-static tt_data *open_labelled_images(const opening *o)
-{
-    tti_text words = {.ctx = o->ctx};
-    tti_images_about a;
-    if (images_about(o->ctx, json_object_get(o->use->data, "images"), &a) != TT_OK)
-        return NULL;
-    const json_t *names = o->use->n_fields > 1 ? o->use->fields[1].words : NULL;
-    for (size_t i = 0; i < json_array_size(names); i++)
-        tti_csv_list(&words, json_string_value(json_array_get(names, i)));
-    bool is_folder = tti_folder_exists(o->file);
-    tt_data *d =
-        tt_images(o->ctx, .dir = is_folder ? o->file : "", .file = is_folder ? "" : o->file,
-                  .size = {a.high, a.wide}, .channels = a.channels, .fit = a.fit,
-                  .scaled = a.scaled, .words = words.s != NULL ? words.s : "",
-                  .max_megapixels = TTI_MAX(a.max_pixels / 1000000, 1), .no_shuffle = true);
-    tti_text_free(&words);
-    if (d != NULL && d->source.n_fields < 2) {
-        (void)TT_FAIL(o->ctx, TT_EINVAL,
-                      "%s: has no labels; give a folder with one folder per class, or a CSV file "
-                      "of paths and labels",
-                      o->file);
-        tt_data_free(d);
-        d = NULL;
-    }
-    return d;
-}
-
 // ---- opening ---------------------------------------------------------------------------------
 static tt_status channels_last(const opening *o, const char *layout, tt_data *d)
 {
@@ -474,17 +397,15 @@ tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const
                        "the model was trained on text: give --prompt TEXT to continue a text, or "
                        "use tutti eval --data FILE");
     (void)split(file, first);
-    if (cli_input_is_images(m))
-        k = IS_IMAGES;
-    else
+    tt_data *d = NULL;
+    bool is_own = cli_input_kind(m, file, with_target, &d);
+    if (!is_own) {
         TT_TRY(find_kind(o.ctx, first, &k));
-    tt_data *d = k == IS_IMAGES ? open_labelled_images(&o)
-                 : k == IS_CSV  ? open_csv(&o)
-                 : k == IS_NPZ  ? open_npz(&o)
-                                : open_arrays(&o, k);
+        d = k == IS_CSV ? open_csv(&o) : k == IS_NPZ ? open_npz(&o) : open_arrays(&o, k);
+    }
     if (d == NULL)
         return tt_status_of(o.ctx);
-    if (k != IS_NPZ)
+    if (k != IS_NPZ && !is_own)
         rename_fields(&o, d);
     tt_status st = channels_last(&o, layout, d);
     if (st == TT_OK)

@@ -28,6 +28,9 @@ tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const
 bool cli_input_is_images(cli_model *m);
 // Image files, which have no classes.
 tt_status cli_input_images(cli_model *m, char *const *names, int64_t n, tt_data **out) TTI_CHECKED;
+// Opens a file as a model of image files, JSON lines or TFRecord takes it; false for other models.
+// *out is NULL if it cannot be opened, which is recorded.
+bool cli_input_kind(cli_model *m, const char *file, bool with_target, tt_data **out);
 // A text as records with targets, for a model that was trained on text.
 tt_status cli_input_text(cli_model *m, const char *file, const json_t *vocabulary,
                          tt_data **out) TTI_CHECKED;

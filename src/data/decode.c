@@ -30,6 +30,43 @@ void tti_room_free(tti_decode_room *r)
     }
 }
 
+void tti_pool_init(tti_room_pool *p)
+{
+    *p = (tti_room_pool){.free = NULL};
+    pthread_mutex_init(&p->mu, NULL);
+}
+
+void tti_pool_deinit(tti_room_pool *p)
+{
+    while (p->free != NULL) {
+        tti_decode_room *r = p->free;
+        p->free = r->next;
+        tti_room_free(r);
+        tti_free(NULL, r);
+    }
+    pthread_mutex_destroy(&p->mu);
+}
+
+tti_decode_room *tti_pool_borrow(tt_ctx *ctx, tti_room_pool *p)
+{
+    pthread_mutex_lock(&p->mu);
+    tti_decode_room *r = p->free;
+    if (r != NULL)
+        p->free = r->next;
+    pthread_mutex_unlock(&p->mu);
+    if (r == NULL && (r = tti_calloc(NULL, 1, sizeof(*r))) == NULL)
+        (void)TT_FAIL(ctx, TT_ENOMEM, "data: no memory to decode");
+    return r;
+}
+
+void tti_pool_return(tti_room_pool *p, tti_decode_room *r)
+{
+    pthread_mutex_lock(&p->mu);
+    r->next = p->free;
+    p->free = r;
+    pthread_mutex_unlock(&p->mu);
+}
+
 tt_status tti_pixels_room(tt_ctx *ctx, const tti_coded *c, tti_decode_room *r, int64_t high,
                           int64_t wide, int channels, tti_pixels *out)
 {

@@ -10,6 +10,7 @@
 #define TUTTI_DATA_DECODE_H
 
 #include "base/base.h"
+#include <pthread.h>
 
 // Memory that one thread decodes with; it grows and is kept from image to image.
 typedef struct tti_decode_room {
@@ -20,6 +21,16 @@ typedef struct tti_decode_room {
 // Memory i with at least so many bytes; NULL: recorded.
 unsigned char *tti_room_get(tt_ctx *ctx, tti_decode_room *r, int i, size_t bytes);
 void tti_room_free(tti_decode_room *r); // what it holds, not itself
+
+// Rooms that readers borrow.
+typedef struct tti_room_pool {
+    pthread_mutex_t mu;
+    tti_decode_room *free; // guarded by mu
+} tti_room_pool;
+void tti_pool_init(tti_room_pool *p);
+void tti_pool_deinit(tti_room_pool *p);
+tti_decode_room *tti_pool_borrow(tt_ctx *ctx, tti_room_pool *p); // NULL: recorded
+void tti_pool_return(tti_room_pool *p, tti_decode_room *r);
 
 // A file to decode.
 typedef struct tti_coded {

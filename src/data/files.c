@@ -113,6 +113,24 @@ static tt_status add_up(tt_ctx *ctx, const char *who, tti_files *f)
     return TT_OK;
 }
 
+tt_status tti_files_of(tt_ctx *ctx, tti_bytes *b, tti_files *out)
+{
+    tti_files f = {.file = tti_calloc(ctx, 1, sizeof(*f.file)),
+                   .start = tti_calloc(ctx, 2, sizeof(*f.start))};
+    if (f.file == NULL || f.start == NULL) {
+        tti_free(ctx, f.file);
+        tti_free(ctx, f.start);
+        tti_bytes_close(ctx, b);
+        return TT_ENOMEM;
+    }
+    f.file[0] = *b;
+    f.start[1] = b->n;
+    f.n = 1;
+    *b = (tti_bytes){.fd = -1};
+    *out = f;
+    return TT_OK;
+}
+
 tt_status tti_files_open(tt_ctx *ctx, const char *who, const char *list, tti_files *out)
 {
     tti_files f = {0};

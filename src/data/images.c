@@ -10,7 +10,6 @@
 #include "data/csv_own.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,11 +23,10 @@
 typedef struct images {
     tti_images_about about;
     tti_image_list list;
-    pthread_mutex_t mu;
-    tti_decode_room *free; // guarded by mu
-    size_t bytes;          // of a record
-    unsigned char *cache;  // records, where cached says so; NULL: none is kept
-    _Atomic char *cached;  // 1: being written, 2: it is there
+    tti_room_pool pool;
+    size_t bytes;         // of a record
+    unsigned char *cache; // records, where cached says so; NULL: none is kept
+    _Atomic char *cached; // 1: being written, 2: it is there
 } images;
 
 // ---- one record ------------------------------------------------------------------------------
@@ -132,26 +130,6 @@ tt_status tti_images_decode(tt_ctx *ctx, const tti_images_about *a, const tti_co
     return st;
 }
 
-static tti_decode_room *borrow(tt_ctx *ctx, images *s)
-{
-    pthread_mutex_lock(&s->mu);
-    tti_decode_room *r = s->free;
-    if (r != NULL)
-        s->free = r->next;
-    pthread_mutex_unlock(&s->mu);
-    if (r == NULL && (r = tti_calloc(NULL, 1, sizeof(*r))) == NULL)
-        (void)TT_FAIL(ctx, TT_ENOMEM, "images: no memory to decode");
-    return r;
-}
-
-static void give_back(images *s, tti_decode_room *r)
-{
-    pthread_mutex_lock(&s->mu);
-    r->next = s->free;
-    s->free = r;
-    pthread_mutex_unlock(&s->mu);
-}
-
 static tt_status images_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 {
     images *s = self;
@@ -162,13 +140,13 @@ static tt_status images_read(tt_ctx *ctx, void *self, int64_t i, void *const *ou
         memcpy(out[0], s->cache + (size_t)i * s->bytes, s->bytes);
         return TT_OK;
     }
-    tti_decode_room *r = borrow(ctx, s);
+    tti_decode_room *r = tti_pool_borrow(ctx, &s->pool);
     if (r == NULL)
         return TT_ENOMEM;
     tt_status st = read_file(ctx, s->list.names[i], r, &c);
     if (st == TT_OK)
         st = tti_images_decode(ctx, &s->about, &c, r, out[0]);
-    give_back(s, r);
+    tti_pool_return(&s->pool, r);
     char none = 0; // one reader alone fills it
     if (st == TT_OK && s->cache != NULL &&
         atomic_compare_exchange_strong(&s->cached[i], &none, 1)) {
@@ -183,16 +161,10 @@ static tt_status images_read(tt_ctx *ctx, void *self, int64_t i, void *const *ou
 static void images_close(tt_ctx *ctx, void *self)
 {
     images *s = self;
-    while (s->free != NULL) {
-        tti_decode_room *r = s->free;
-        s->free = r->next;
-        tti_room_free(r);
-        tti_free(NULL, r);
-    }
     tti_free(ctx, s->cache);
     tti_free(ctx, (void *)s->cached);
     tti_list_free(ctx, &s->list);
-    pthread_mutex_destroy(&s->mu);
+    tti_pool_deinit(&s->pool);
     tti_free(ctx, s);
 }
 
@@ -323,7 +295,7 @@ static tt_status images_new(tt_ctx *ctx, const tti_images_about *a, images **out
         return TT_ENOMEM;
     s->about = *a;
     s->bytes = (size_t)a->high * (size_t)a->wide * (size_t)a->channels;
-    pthread_mutex_init(&s->mu, NULL);
+    tti_pool_init(&s->pool);
     *out = s;
     return TT_OK;
 }

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "data/csv.h"
 #include "data/data.h"
-#include "data/images.h"
+#include "data/describe.h"
 #include "job/job.h"
 #include <stdio.h>
 #include <string.h>
@@ -100,10 +100,15 @@ static void give_words(const tt_job *j, const tt_source_def *def, void *options)
         tt_csv_opts *o = options;
         if (o->classes && (o->words == NULL || o->words[0] == '\0'))
             o->words = j->words;
-    } else if (def == &tti_source_images) {
-        tt_images_opts *o = options;
-        if (o->words == NULL || o->words[0] == '\0')
-            o->words = j->words;
+        return;
+    }
+    for (const tt_option *row = def->options; row != NULL && row->type != TT_OPT_END; row++) {
+        const char *words;
+        if (row->type != TT_OPT_TEXT || strcmp(row->name, "words") != 0)
+            continue;
+        memcpy(&words, (char *)options + row->offset, sizeof(words));
+        if (words == NULL || words[0] == '\0')
+            memcpy((char *)options + row->offset, &j->words, sizeof(j->words));
     }
 }
 
@@ -276,14 +281,9 @@ static bool has_fit(tt_job *j, tt_ctx *ctx)
 // Validation and test data, the words of whose classes are those of the training data.
 static tt_status open_others(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
 {
-    tti_csv_about csv = {0};
     tti_text words = {.ctx = ctx}, tables = {.ctx = ctx};
-    int64_t n = 0;
-    char *const *names = tti_images_words(p->train, &n);
-    if (tti_csv_about_of(p->train, &csv)) {
-        names = csv.words;
-        n = csv.n_words;
-    }
+    int64_t n;
+    char *const *names = tti_data_words(p->train, &n);
     for (int64_t i = 0; i < n; i++)
         tti_csv_list(&words, names[i]);
     tti_csv_tables(p->train, &tables);
@@ -304,6 +304,10 @@ tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
     TT_TRY(open_source(j, ctx, "train", &p->train));
     TT_TRY(open_others(j, ctx, p));
     TT_TRY(take_parts(j, ctx, p));
+    tti_job_data d;
+    TT_TRY(tti_bind_own(ctx, tti_job_data_rows, tti_item_get(j->root, "data"), &d));
+    if (d.balance && p->train != NULL)
+        TT_TRY(tt_data_balance(p->train, NULL));
     TT_TRY(add_transforms(j, ctx, p->train, p->train));
     TT_TRY(add_transforms(j, ctx, p->train, p->validate));
     return add_transforms(j, ctx, p->train, p->test);

@@ -19,6 +19,7 @@ typedef struct tti_job_data {
     bool shuffle;
     int workers, prefetch;
     bool compare_all;
+    bool balance;
 } tti_job_data;
 
 typedef struct tti_job_train {

@@ -144,7 +144,8 @@ static tt_status predict_images(prediction *p, const cli_files *files, int *rc)
     return st;
 }
 
-// All files of --input and of the command line, one after another. *rc: the exit code of a file that cannot be opened.
+// All files of --input and of the command line, one after another. *rc: the exit code of a file
+// that cannot be opened.
 static tt_status predict_files(prediction *p, int *rc)
 {
     tt_ctx *ctx = p->m->j.ctx;

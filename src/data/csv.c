@@ -383,7 +383,8 @@ static const char *const missing_words[] = {"error", "nan", NULL};
 static const char *const unseen_words[] = {"error", "zeros", NULL};
 // clang-format off
 static const tt_option csv_options[] = {
-    {"file", TT_OPT_TEXT, NULL, "CSV files: names or patterns, \"a.csv, b*.csv\"; may be compressed (.gz)",
+    {"file", TT_OPT_TEXT, NULL,
+     "CSV files: names or patterns, \"a.csv, b*.csv\"; may be compressed (.gz)",
      offsetof(tt_csv_opts, file), 0, 0, NULL},
     {"y", TT_OPT_TEXT, "",
      "target columns: \"price\" or \"a, b\"; default: the last column; -: no target",

@@ -270,7 +270,8 @@ static const tt_option zoom_options[] = {
 
 static const tt_option colour_options[] = {
     TTI_FIELD_ROW,
-    {"brightness", TT_OPT_FLOAT, "0", "largest change of the brightness: 0.4 multiplies by 0.6 to 1.4",
+    {"brightness", TT_OPT_FLOAT, "0",
+     "largest change of the brightness: 0.4 multiplies by 0.6 to 1.4",
      offsetof(tt_transform_opts, brightness), 0, 10, NULL},
     {"contrast", TT_OPT_FLOAT, "0", "largest change of the contrast",
      offsetof(tt_transform_opts, contrast), 0, 10, NULL},

@@ -50,7 +50,8 @@ static void blend(const tt_field *f, double keep, void *x, const void *other)
                       a * tti_image_get(f->dtype, x, i) + b * tti_image_get(f->dtype, other, i));
 }
 
-// A rectangle of the other image, of 1 - keep of the area where all of it is inside; gives what is kept.
+// A rectangle of the other image, of 1 - keep of the area where all of it is inside. Gives what is
+// kept.
 static double paste(const tt_field *f, double keep, tti_chance *c, void *x, const void *other)
 {
     int64_t high = f->shape.dim[0], wide = f->shape.dim[1];
@@ -105,7 +106,7 @@ static tt_status mix_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
 static const tt_option mix_options[] = {
     TTI_FIELD_ROW,
     {"alpha", TT_OPT_FLOAT, "1",
-     "of the beta distribution of the proportion, above 0 and at most 1: small values change little",
+     "of the beta distribution of the proportion, above 0 and at most 1: small ones change little",
      offsetof(tt_transform_opts, alpha), 0, 1, NULL},
     TTI_PROBABILITY_ROW("1"),
     TT_OPTION_END,

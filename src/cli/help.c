@@ -247,13 +247,15 @@ static int topic(tt_ctx *ctx, const cli_args *args)
     bool two = args->n_words == 2, only_ops = two && strcmp(word, "op") == 0;
     if (strcmp(word, "job") == 0 || strchr(word, '.') != NULL)
         return job_help(ctx, two ? args->words[1] : strcmp(word, "job") == 0 ? "" : word);
+    if (two && strcmp(word, "data") == 0 && strcmp(args->words[1], "show") == 0)
+        return verb_help(&cli_data);
     if (two && !only_ops)
         return cli_usage("tutti help: unexpected argument '%s'", args->words[1]);
     word = only_ops ? args->words[1] : word;
     if (!only_ops) {
         if (strcmp(word, "ops") == 0 || strcmp(word, "op") == 0)
             return ops_help(ctx);
-        if (cli_find(word) != NULL)
+        if (cli_find(word) != NULL && cli_find(word) != &cli_data) // its section is asked for more
             return verb_help(cli_find(word));
         for (int i = 0; i < TTI_COUNT(topics); i++) {
             if (strcmp(topics[i].name, word) == 0) {

@@ -236,6 +236,8 @@ $(B)/src/data/decode_jpeg.o $(B)/src/data/decode_png.o $(B)/src/data/decode_webp
 $(B)/src/data/decode_jpeg.o: private CFLAGS += $(if $(HAVE_JPEG),-DTUTTI_HAVE_JPEG)
 $(B)/src/data/decode_png.o: private CFLAGS += $(if $(HAVE_PNG),-DTUTTI_HAVE_PNG)
 $(B)/src/data/decode_webp.o: private CFLAGS += $(if $(HAVE_WEBP),-DTUTTI_HAVE_WEBP)
+# Resizing is integers: more optimisation changes no value.
+$(B)/src/data/resample.o: private CFLAGS += $(KFLAGS_$(CONFIG))
 
 # nvcc takes its flags from elsewhere, so it has a file of its own.
 $(B)/cuda.flags: FORCE

@@ -188,6 +188,8 @@ static tt_status sort_labels(tt_ctx *ctx, tti_image_list *l)
 {
     tti_words sorted = {0};
     int64_t n = l->words.n;
+    if (n == 0)
+        return TT_OK;
     char **names = tti_calloc(ctx, (size_t)n + 1, sizeof(*names));
     if (names == NULL)
         return TT_ENOMEM;

@@ -153,6 +153,33 @@ TEST(images_in_shards_are_those_of_files)
     CHECK_OK(tt_close(ctx));
 }
 
+static tt_data *open_jsonl(tt_ctx *ctx)
+{
+    return tt_jsonl(ctx, .file = data_path("m.jsonl"), .y = "k", .classes = true);
+}
+
+static tt_data *open_shard(tt_ctx *ctx)
+{
+    return tt_webdataset(ctx, .file = FOLDER "/shard.tar", .size = {2, 2});
+}
+
+static tt_data *open_words(tt_ctx *ctx)
+{
+    return tt_csv(ctx, .file = data_path("m?.csv"), .y = "k", .classes = true, .categories = "c",
+                  .dates = "d");
+}
+
+TEST(shards_without_memory)
+{
+    need_decoders();
+    data_text("m.jsonl", "{\"v\": [1, 2], \"k\": \"a\"}\n{\"v\": [1, 2], \"k\": \"b\"}\n");
+    data_no_memory(open_jsonl);
+    data_no_memory(open_shard);
+    data_text("m1.csv", "c,d,k\nx,2024-01-01,1\ny,2024-01-02,0\n");
+    data_text("m2.csv", "c,d,k\nz,2024-01-03,1\n");
+    data_no_memory(open_words);
+}
+
 TEST(balance_repeats_small_classes)
 {
     static float x[7];

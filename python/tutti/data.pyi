@@ -701,8 +701,8 @@ class RandomMixup(Transform):
     """Mix each record and its target with another one of the data set.
 
     Args:
-        alpha: of the beta distribution of the proportion, above 0 and at most 1: small values
-            change little
+        alpha: of the beta distribution of the proportion, above 0 and at most 1: small ones change
+            little
         field: field to transform; default: the first
         probability: how often it is applied, from 0 to 1
     """
@@ -720,8 +720,8 @@ class RandomCutmix(Transform):
     """Replace a rectangle of each image by that of another one, and mix the targets.
 
     Args:
-        alpha: of the beta distribution of the proportion, above 0 and at most 1: small values
-            change little
+        alpha: of the beta distribution of the proportion, above 0 and at most 1: small ones change
+            little
         field: field to transform; default: the first
         probability: how often it is applied, from 0 to 1
     """

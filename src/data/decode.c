@@ -84,8 +84,8 @@ tt_status tti_pixels_room(tt_ctx *ctx, const tti_coded *c, tti_decode_room *r, i
 
 tt_status tti_damaged(tt_ctx *ctx, const tti_coded *c, const char *format, const char *why)
 {
-    return TT_FAIL(ctx, TT_EIO, "%s: the %s data is damaged or cut short: %s", c->path, format,
-                   why);
+    return TT_FAIL(ctx, TT_EIO, "%s: the %s data is damaged or cut short: %s%s%s", c->path, format,
+                   why, c->remedy != NULL ? "; " : "", c->remedy != NULL ? c->remedy : "");
 }
 
 // ---- formats ---------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ typedef struct tti_coded {
     const char *path; // for messages
     const unsigned char *data;
     size_t n;
+    const char *remedy; // what to do about a damaged one; NULL: nothing is said
     int64_t max_pixels; // larger ones are refused
     int64_t least[2];   // JPEG may be decoded at a reduced scale that has this size; 0: full scale
 } tti_coded;

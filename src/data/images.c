@@ -24,6 +24,7 @@ typedef struct images {
     tti_images_about about;
     tti_image_list list;
     tti_room_pool pool;
+    const char *remedy;   // for damaged files
     size_t bytes;         // of a record
     unsigned char *cache; // records, where cached says so; NULL: none is kept
     _Atomic char *cached; // 1: being written, 2: it is there
@@ -133,7 +134,7 @@ tt_status tti_images_decode(tt_ctx *ctx, const tti_images_about *a, const tti_co
 static tt_status images_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 {
     images *s = self;
-    tti_coded c = {0};
+    tti_coded c = {.remedy = s->remedy};
     if (s->list.has_labels)
         *(int32_t *)out[1] = s->list.labels[i];
     if (s->cache != NULL && atomic_load_explicit(&s->cached[i], memory_order_acquire) == 2) {
@@ -279,6 +280,7 @@ static tt_status images_init(tt_ctx *ctx, images *s, const tt_images_opts *o)
                        o->dir, (long long)s->list.n_other);
     if (o->corrupt == TT_CORRUPT_SKIP)
         TT_TRY(leave_out(ctx, s));
+    s->remedy = "remove the file, or set corrupt: skip";
     if (!o->cache)
         return TT_OK;
     size_t all;

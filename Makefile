@@ -64,6 +64,9 @@ HAVE_YAML   := $(call have,yaml-0.1)
 HAVE_ZMQ    := $(call have,libzmq)
 HAVE_SQLITE := $(call have,sqlite3)
 HAVE_HTTP   := $(call have,libmicrohttpd)
+HAVE_JPEG   := $(call have,libjpeg)
+HAVE_PNG    := $(call have,libpng)
+HAVE_WEBP   := $(call have,libwebp)
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h),1)
 CHECK_LIBS  := $(if $(PKG),$(shell pkg-config --libs check 2>/dev/null),-lcheck)
 # DEPS=folder: libraries gathered by tools/gpu-pack, for machines that cannot install any.
@@ -74,6 +77,9 @@ HAVE_YAML   := 1
 HAVE_ZMQ    :=
 HAVE_SQLITE :=
 HAVE_HTTP   :=
+HAVE_JPEG   :=
+HAVE_PNG    :=
+HAVE_WEBP   :=
 CHECK_LIBS  := -lcheck -lsubunit -lrt
 DEPS_CFLAGS := -isystem $(DEPS)/include
 DEPS_LDFLAGS := -L$(DEPS)/lib
@@ -84,7 +90,8 @@ BENCH_DEFS  := $(if $(HAVE_DNNL),-DTUTTI_HAVE_DNNL)
 BENCH_LIBS  := $(if $(HAVE_DNNL),-ldnnl)
 # ZeroMQ is referred to weakly (net/zmq_weak.h), so the linker is told to keep it.
 LIB_ZMQ := -Wl,--push-state,--no-as-needed,-lzmq,--pop-state
-LIBS   := $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),$(LIB_ZMQ)) -ljansson -lz -lpthread -ldl -lm
+LIB_IMAGES := $(if $(HAVE_JPEG),-ljpeg) $(if $(HAVE_PNG),-lpng) $(if $(HAVE_WEBP),-lwebp)
+LIBS   := $(LIB_IMAGES) $(if $(HAVE_YAML),-lyaml) $(if $(HAVE_ZMQ),$(LIB_ZMQ)) -ljansson -lz -lpthread -ldl -lm
 DEFS   := -D_GNU_SOURCE $(if $(HAVE_XXHASH),-DTUTTI_HAVE_XXHASH) $(if $(HAVE_YAML),-DTUTTI_HAVE_YAML) \
           $(if $(HAVE_ZMQ),-DTUTTI_HAVE_ZMQ)
 
@@ -225,6 +232,17 @@ $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
 FORCE:
+
+# Of libraries that decode images only their own file knows, so only that is compiled anew.
+$(B)/images.flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIB_IMAGES)' | cmp -s - $@ || echo '$(LIB_IMAGES)' > $@
+$(B)/src/data/decode_jpeg.o $(B)/src/data/decode_png.o $(B)/src/data/decode_webp.o: $(B)/images.flags
+$(B)/src/data/decode_jpeg.o: private CFLAGS += $(if $(HAVE_JPEG),-DTUTTI_HAVE_JPEG)
+$(B)/src/data/decode_png.o: private CFLAGS += $(if $(HAVE_PNG),-DTUTTI_HAVE_PNG)
+$(B)/src/data/decode_webp.o: private CFLAGS += $(if $(HAVE_WEBP),-DTUTTI_HAVE_WEBP)
+# Resizing is integers: more optimisation changes no value.
+$(B)/src/data/resample.o: private CFLAGS += $(KFLAGS_$(CONFIG))
 
 # nvcc takes its flags from elsewhere, so it has a file of its own.
 $(B)/cuda.flags: FORCE

@@ -120,10 +120,57 @@ typedef struct tt_cifar10_opts {
 TT_API tt_data *tt_cifar10_with(tt_ctx *ctx, const tt_cifar10_opts *opts);
 #define tt_cifar10(...) TT_CALL1(tt_cifar10, __VA_ARGS__, )
 
-// A CSV file with a header line. x is all columns but the targets. Values are f32.
+// images: how an image of other proportions gets its size.
+typedef enum tt_images_fit {
+    TT_IMAGES_CROP = 0,    // the largest part in the middle that has the proportions of size
+    TT_IMAGES_STRETCH = 1, // all of it, distorted
+    TT_IMAGES_PAD = 2,     // all of it, with black borders
+} tt_images_fit;
+
+// images: a file that is damaged, cut short or no image.
+typedef enum tt_images_corrupt {
+    TT_CORRUPT_ERROR = 0, // is an error when it is read
+    TT_CORRUPT_SKIP = 1,  // is left out: opening decodes all files once, and warns of each
+} tt_images_corrupt;
+
+/*
+ * JPEG, PNG and WebP files, decoded when they are read: u8 [height, width, channels], and a class
+ * where there are classes. Either a folder with one folder per class, or a CSV file of paths and
+ * labels. A format whose library was absent when Tutti was built is refused (tutti version).
+ */
+typedef struct tt_images_opts {
+    size_t opts_size;
+    const char *dir;  // a folder with one folder per class; images only: they have no class
+    const char *file; // a CSV file: path, label. Relative paths are below dir, or its own folder
+    int size[2];      // height and width of every record; required
+    int channels;     // 3: colour, 1: grey; default 3
+    tt_images_fit fit;
+    bool scaled; // decode JPEG at 1/2, 1/4 or 1/8 where that is as large as needed
+    tt_images_corrupt corrupt;
+    const char *words;      // class names in order, "cat, dog"; default: sorted
+    int64_t max_megapixels; // larger images are refused; default 100
+    TT_DATA_OPTIONS;
+    bool cache; // keep decoded images in memory: count * height * width * channels bytes
+} tt_images_opts;
+TT_API tt_data *tt_images_with(tt_ctx *ctx, const tt_images_opts *opts);
+#define tt_images(...) TT_CALL1(tt_images, __VA_ARGS__, )
+
+// csv: an empty cell, or NA, N/A, nan, null, in a column of numbers.
+typedef enum tt_csv_missing {
+    TT_MISSING_ERROR = 0, // names record, line and column
+    TT_MISSING_NAN = 1,   // becomes nan, for the transform fill_missing
+} tt_csv_missing;
+
+// csv: a word of a category that the training data does not have.
+typedef enum tt_csv_unseen {
+    TT_UNSEEN_ERROR = 0,
+    TT_UNSEEN_ZEROS = 1, // all its columns are 0
+} tt_csv_unseen;
+
+// CSV files with a header line. x is all columns but the targets. Values are f32.
 typedef struct tt_csv_opts {
     size_t opts_size;
-    const char *file;
+    const char *file;  // files or patterns, "a.csv, b?.csv", in this order, as if they were one
     const char *y;     // target columns: "price" or "a, b"; default: the last; "-": none
     const char *x;     // input columns; default: all but the targets
     bool classes;      // y is a class label (i32): a number from 0, or a word
@@ -135,9 +182,81 @@ typedef struct tt_csv_opts {
     int64_t count;     // number of records to use; default: all
     TT_DATA_OPTIONS;
     const char *skip; // columns that are not inputs: "id, name"
+    /*
+     * Input columns of words, "city, colour": each becomes as many columns as it has words, in
+     * sorted order, of which one is 1. With hash, as many columns as that: the word's hash chooses.
+     */
+    const char *categories;
+    int hash;
+    const char *dates; // input columns of dates, 2024-01-31 or with 13:45:00: each becomes days
+                       // since 1970-01-01 (with a fraction), month, day of month, weekday, hour
+    tt_csv_missing missing;
+    tt_csv_unseen unseen;
+    const char *quote;   // the quotation mark; default "\""; "none": quotes are text
+    const char *decimal; // the decimal mark: "." or ","; default "."
+    const char *tables;  // words of the categories, as a model keeps them; default: from the file
+    /*
+     * Windows over rows in order of time: record i is rows [i * stride, i * stride + window), x is
+     * [window, columns], y is that of the row horizon rows behind the last of them.
+     */
+    int window, horizon, stride; // default 0: single rows; horizon 1; stride 1
 } tt_csv_opts;
 TT_API tt_data *tt_csv_with(tt_ctx *ctx, const tt_csv_opts *opts);
 #define tt_csv(...) TT_CALL1(tt_csv, __VA_ARGS__, )
+
+/*
+ * JSON lines: an object per line. A key is a number, true or false, or a list of numbers whose
+ * length is the same in all records; "a.b" is key b of object a.
+ */
+typedef struct tt_jsonl_opts {
+    size_t opts_size;
+    const char *file;  // files or patterns, in this order; may be .gz
+    const char *y;     // target keys: "price" or "a, b"; "-": none; required
+    const char *x;     // input keys; default: all keys of the first record but the targets
+    bool classes;      // y is a class label: a number from 0, or a word
+    const char *words; // class names in order; default: in order of appearance
+    TT_DATA_OPTIONS;
+} tt_jsonl_opts;
+TT_API tt_data *tt_jsonl_with(tt_ctx *ctx, const tt_jsonl_opts *opts);
+#define tt_jsonl(...) TT_CALL1(tt_jsonl, __VA_ARGS__, )
+
+/*
+ * TFRecord files of tf.train.Example. x is a feature of floats (f32), integers (i32), or one image
+ * file (u8 [height, width, channels]); y is an integer class, or floats.
+ */
+typedef struct tt_tfrecord_opts {
+    size_t opts_size;
+    const char *file; // files or patterns, in this order; may be .gz
+    const char *x;    // name of the feature; required
+    const char *y;    // name of the target; default: none
+    tt_shape shape;   // of x; default: one axis of the values of the first record
+    int64_t classes;  // number of classes of an integer y; default: from the records
+    int size[2];      // images: height and width
+    int channels;     // images: 3 or 1; default 3
+    tt_images_fit fit;
+    TT_DATA_OPTIONS;
+} tt_tfrecord_opts;
+TT_API tt_data *tt_tfrecord_with(tt_ctx *ctx, const tt_tfrecord_opts *opts);
+#define tt_tfrecord(...) TT_CALL1(tt_tfrecord, __VA_ARGS__, )
+
+/*
+ * WebDataset: tar files in which the files of a record follow each other and have the same name up
+ * to the first dot: 0001.jpg, 0001.cls. x is the image, y its class: a number, or a word.
+ */
+typedef struct tt_webdataset_opts {
+    size_t opts_size;
+    const char *file;  // files or patterns, in this order; may be .gz
+    const char *x;     // endings of images; default "jpg, jpeg, png, webp"
+    const char *y;     // ending of classes; default "cls"; "-": none
+    int size[2];       // height and width of every record; required
+    int channels;      // 3 or 1; default 3
+    const char *words; // class names in order; default: numbers, or words in order of appearance
+    tt_images_fit fit;
+    bool scaled; // as in images
+    TT_DATA_OPTIONS;
+} tt_webdataset_opts;
+TT_API tt_data *tt_webdataset_with(tt_ctx *ctx, const tt_webdataset_opts *opts);
+#define tt_webdataset(...) TT_CALL1(tt_webdataset, __VA_ARGS__, )
 
 /*
  * Arrays in .npy files or in one .npz archive; the first axis is the record. f4 and f8 become f32;
@@ -236,6 +355,13 @@ typedef struct tt_data_split_opts {
 TT_API tt_data *tt_data_split_with(tt_data *d, const tt_data_split_opts *opts);
 #define tt_data_split(...) TT_CALL1(tt_data_split, __VA_ARGS__, )
 
+/*
+ * Repeats records of d so that every class of an integer field has as many as the largest: which
+ * ones depends on their order in the source alone. Call it after splits and before transforms.
+ * field NULL: "y".
+ */
+TT_API tt_status tt_data_balance(tt_data *d, const char *field);
+
 // ---- transforms: appended, applied in order to each record -----------------------------------
 
 // normalise: where its numbers come from.
@@ -258,9 +384,22 @@ typedef struct tt_transform_opts {
     double smoothing;           // one_hot: label smoothing
     tt_normalise fit;    // normalise: reads all records of d once; the model keeps the numbers
     const tt_data *like; // with fit: the numbers that were fitted on this data set instead
+    double value;        // fill_missing: what replaces nan, unless it is fitted
+    double min_scale, max_scale; // random_resized_crop: part of the area; default 0.08 to 1
+    double max_aspect; // random_resized_crop: width over height, from 1 / this on; default 4/3
+    double degrees;    // random_rotate: largest angle
+    double zoom;       // random_zoom: largest change of size, 0.2: to 0.8 or 1.2 times
+    double brightness, contrast, saturation; // random_colour: largest change of the factor 1
+    double hue;         // random_colour: largest turn, as a fraction of the circle, up to 0.5
+    double sigma;       // random_blur: largest standard deviation, in pixels
+    double alpha;       // random_mixup, random_cutmix: of the beta distribution; default 1
+    double probability; // of random transforms; default 1, random_flip 1/2
+    bool vertical;      // random_flip: upside down instead
 } tt_transform_opts;
-// kind: "normalise", "one_hot", "channels_last" (of [channels, height, width]), "random_crop",
-// "random_flip" (left to right), "random_shift".
+// kind: "normalise", "fill_missing", "one_hot", "channels_last" (of [channels, height, width]);
+// of images "resize", "centre_crop"; random ones, of training data only: "random_crop",
+// "random_resized_crop", "random_flip", "random_shift", "random_rotate", "random_zoom",
+// "random_colour", "random_blur"; of records "random_mixup", "random_cutmix".
 TT_API tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opts *opts);
 #define tt_transform(...) TT_CALL2(tt_transform, __VA_ARGS__, )
 

@@ -86,6 +86,23 @@ ENUMS = {
         "TT_UPDATE_EACH": 1,
         "TT_UPDATE_SHARD": 2,
     },
+    "tt_images_fit": {
+        "TT_IMAGES_CROP": 0,
+        "TT_IMAGES_STRETCH": 1,
+        "TT_IMAGES_PAD": 2,
+    },
+    "tt_images_corrupt": {
+        "TT_CORRUPT_ERROR": 0,
+        "TT_CORRUPT_SKIP": 1,
+    },
+    "tt_csv_missing": {
+        "TT_MISSING_ERROR": 0,
+        "TT_MISSING_NAN": 1,
+    },
+    "tt_csv_unseen": {
+        "TT_UNSEEN_ERROR": 0,
+        "TT_UNSEEN_ZEROS": 1,
+    },
     "tt_split_take": {
         "TT_SPLIT_RANDOM": 0,
         "TT_SPLIT_FIRST": 1,
@@ -503,6 +520,29 @@ class tt_cifar10_opts(Structure):
     ]
 
 
+class tt_images_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("dir", c_char_p),
+        ("file", c_char_p),
+        ("size", c_int * 2),
+        ("channels", c_int),
+        ("fit", c_int),
+        ("scaled", c_bool),
+        ("corrupt", c_int),
+        ("words", c_char_p),
+        ("max_megapixels", c_int64),
+        ("batch", c_int),
+        ("no_shuffle", c_bool),
+        ("seed", c_int64),
+        ("workers", c_int),
+        ("prefetch", c_int),
+        ("compare_all", c_bool),
+        ("cache", c_bool),
+    ]
+    _enums_ = {"fit": "tt_images_fit", "corrupt": "tt_images_corrupt"}
+
+
 class tt_csv_opts(Structure):
     _fields_ = [
         ("opts_size", c_size_t),
@@ -522,7 +562,78 @@ class tt_csv_opts(Structure):
         ("prefetch", c_int),
         ("compare_all", c_bool),
         ("skip", c_char_p),
+        ("categories", c_char_p),
+        ("hash", c_int),
+        ("dates", c_char_p),
+        ("missing", c_int),
+        ("unseen", c_int),
+        ("quote", c_char_p),
+        ("decimal", c_char_p),
+        ("tables", c_char_p),
+        ("window", c_int),
+        ("horizon", c_int),
+        ("stride", c_int),
     ]
+    _enums_ = {"missing": "tt_csv_missing", "unseen": "tt_csv_unseen"}
+
+
+class tt_jsonl_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("file", c_char_p),
+        ("y", c_char_p),
+        ("x", c_char_p),
+        ("classes", c_bool),
+        ("words", c_char_p),
+        ("batch", c_int),
+        ("no_shuffle", c_bool),
+        ("seed", c_int64),
+        ("workers", c_int),
+        ("prefetch", c_int),
+        ("compare_all", c_bool),
+    ]
+
+
+class tt_tfrecord_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("file", c_char_p),
+        ("x", c_char_p),
+        ("y", c_char_p),
+        ("shape", tt_shape),
+        ("classes", c_int64),
+        ("size", c_int * 2),
+        ("channels", c_int),
+        ("fit", c_int),
+        ("batch", c_int),
+        ("no_shuffle", c_bool),
+        ("seed", c_int64),
+        ("workers", c_int),
+        ("prefetch", c_int),
+        ("compare_all", c_bool),
+    ]
+    _enums_ = {"fit": "tt_images_fit"}
+
+
+class tt_webdataset_opts(Structure):
+    _fields_ = [
+        ("opts_size", c_size_t),
+        ("file", c_char_p),
+        ("x", c_char_p),
+        ("y", c_char_p),
+        ("size", c_int * 2),
+        ("channels", c_int),
+        ("words", c_char_p),
+        ("fit", c_int),
+        ("scaled", c_bool),
+        ("batch", c_int),
+        ("no_shuffle", c_bool),
+        ("seed", c_int64),
+        ("workers", c_int),
+        ("prefetch", c_int),
+        ("compare_all", c_bool),
+    ]
+    _enums_ = {"fit": "tt_images_fit"}
 
 
 class tt_npy_opts(Structure):
@@ -638,6 +749,20 @@ class tt_transform_opts(Structure):
         ("smoothing", c_double),
         ("fit", c_int),
         ("like", c_void_p),
+        ("value", c_double),
+        ("min_scale", c_double),
+        ("max_scale", c_double),
+        ("max_aspect", c_double),
+        ("degrees", c_double),
+        ("zoom", c_double),
+        ("brightness", c_double),
+        ("contrast", c_double),
+        ("saturation", c_double),
+        ("hue", c_double),
+        ("sigma", c_double),
+        ("alpha", c_double),
+        ("probability", c_double),
+        ("vertical", c_bool),
     ]
     _enums_ = {"fit": "tt_normalise"}
 
@@ -2392,12 +2517,17 @@ FUNCTIONS = {
     "tt_mnist_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_idx_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_cifar10_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_images_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_csv_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_jsonl_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_tfrecord_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_webdataset_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_npy_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_tokens_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_text_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_memory_with": (c_void_p, (c_void_p, c_void_p,)),
     "tt_data_split_with": (c_void_p, (c_void_p, c_void_p,)),
+    "tt_data_balance": (c_int, (c_void_p, c_char_p,)),
     "tt_transform_with": (c_int, (c_void_p, c_char_p, c_void_p,)),
     "tt_data_start": (c_int, (c_void_p, c_int64, c_int64,)),
     "tt_data_next_sized": (c_int, (c_void_p, c_void_p, c_size_t,)),

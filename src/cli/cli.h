@@ -65,9 +65,10 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
-    cli_inspect, cli_convert, cli_serve_model, cli_generate_text, cli_tokenize, cli_devices,
-    cli_kernels, cli_plan, cli_diff, cli_env, cli_key, cli_run, cli_runs, cli_reproduce, cli_audit,
-    cli_bisect, cli_serve, cli_ping, cli_state, cli_graph, cli_version, cli_help;
+    cli_data, cli_inspect, cli_convert, cli_serve_model, cli_generate_text, cli_tokenize,
+    cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_key, cli_run, cli_runs,
+    cli_reproduce, cli_audit, cli_bisect, cli_serve, cli_ping, cli_state, cli_graph, cli_version,
+    cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.

@@ -248,6 +248,8 @@ static int topic(tt_ctx *ctx, const cli_args *args)
     bool two = args->n_words == 2, only_ops = two && strcmp(word, "op") == 0;
     if (strcmp(word, "job") == 0 || strchr(word, '.') != NULL)
         return job_help(ctx, two ? args->words[1] : strcmp(word, "job") == 0 ? "" : word);
+    if (two && strcmp(word, "data") == 0 && strcmp(args->words[1], "show") == 0)
+        return verb_help(&cli_data);
     if (two && !only_ops)
         return cli_usage("tutti help: unexpected argument '%s'", args->words[1]);
     word = only_ops ? args->words[1] : word;
@@ -255,6 +257,8 @@ static int topic(tt_ctx *ctx, const cli_args *args)
         if (strcmp(word, "ops") == 0 || strcmp(word, "op") == 0)
             return ops_help(ctx);
         const cli_verb *verb = cli_find(word);
+        if (verb == &cli_data) // its section is asked for more
+            verb = NULL;
         int rc = verb != NULL ? verb_help(verb) : CLI_OK;
         if (verb != NULL && strcmp(word, "graph") != 0) // a command and a topic
             return rc;

@@ -45,8 +45,9 @@ static tt_status find_kind(tt_ctx *ctx, const char *file, kind *out)
     if (picture)
         return TT_FAIL(
             ctx, TT_EUNSUPPORTED,
-            "%s is an image file, which cannot be read; save the pixels as an array [records, "
-            "height, width, channels] with numpy.save(), or use a .csv, .npz or IDX file",
+            "%s is an image file, but the model was not trained on image files; save the pixels as "
+            "an array [records, height, width, channels] with numpy.save(), or use a .csv, .npz or "
+            "IDX file",
             file);
     *out = begins(p, n, "\x93NUMPY", 6)    ? IS_NPY
            : begins(p, n, "PK\x03\x04", 4) ? IS_NPZ
@@ -140,11 +141,33 @@ static int64_t count_columns(tt_ctx *ctx, const tt_csv_opts *o)
     return n;
 }
 
+// What else the training data was read with.
+static void keep_options(const json_t *columns, tt_csv_opts *c)
+{
+    const char *tables = json_string_value(json_object_get(columns, "tables"));
+    const char *quote = json_string_value(json_object_get(columns, "quote"));
+    const char *decimal = json_string_value(json_object_get(columns, "decimal"));
+    c->tables = tables != NULL ? tables : "";
+    c->quote = quote != NULL ? quote : "\"";
+    c->decimal = decimal != NULL ? decimal : ".";
+    c->hash = (int)json_integer_value(json_object_get(columns, "hash"));
+    c->missing = json_integer_value(json_object_get(columns, "missing")) == TT_MISSING_NAN
+                     ? TT_MISSING_NAN
+                     : TT_MISSING_ERROR;
+    c->unseen = json_integer_value(json_object_get(columns, "unseen")) == TT_UNSEEN_ZEROS
+                    ? TT_UNSEEN_ZEROS
+                    : TT_UNSEEN_ERROR;
+    c->window = (int)json_integer_value(json_object_get(columns, "window"));
+    c->horizon = (int)json_integer_value(json_object_get(columns, "horizon"));
+    c->stride = (int)json_integer_value(json_object_get(columns, "stride"));
+}
+
 static tt_data *open_csv(const opening *o)
 {
     const json_t *columns = json_object_get(o->use->data, "columns");
     const char *comma = json_string_value(json_object_get(columns, "comma"));
     tti_text x = {.ctx = o->ctx}, y = {.ctx = o->ctx}, words = {.ctx = o->ctx};
+    tti_text categories = {.ctx = o->ctx}, dates = {.ctx = o->ctx};
     tt_csv_opts c = {.opts_size = sizeof(c),
                      .file = o->file,
                      .x = "",
@@ -159,6 +182,13 @@ static tt_data *open_csv(const opening *o)
         st = list_columns(o, columns, "x", n, &x);
     if (columns != NULL && st == TT_OK && o->with_target)
         st = list_columns(o, columns, "y", n, &y);
+    if (columns != NULL && st == TT_OK)
+        st = list_columns(o, columns, "categories", n, &categories);
+    if (columns != NULL && st == TT_OK)
+        st = list_columns(o, columns, "dates", n, &dates);
+    c.categories = categories.s != NULL ? categories.s : "";
+    c.dates = dates.s != NULL ? dates.s : "";
+    keep_options(columns, &c);
     for (size_t i = 0; target != NULL && i < json_array_size(target->words); i++)
         tti_csv_list(&words, json_string_value(json_array_get(target->words, i)));
     c.classes = o->with_target && target != NULL && target->field.dtype == TT_I32;
@@ -173,6 +203,8 @@ static tt_data *open_csv(const opening *o)
     tti_text_free(&x);
     tti_text_free(&y);
     tti_text_free(&words);
+    tti_text_free(&categories);
+    tti_text_free(&dates);
     return d;
 }
 
@@ -322,8 +354,6 @@ tt_status cli_input_match(cli_model *m, const char *file, const tt_data *d,
     return TT_OK;
 }
 
-// ---- opening ---------------------------------------------------------------------------------
-
 // Names as the model's data had them: what a file calls x may be called otherwise there.
 static void rename_fields(const opening *o, tt_data *d)
 {
@@ -340,6 +370,7 @@ static void rename_fields(const opening *o, tt_data *d)
     }
 }
 
+// ---- opening ---------------------------------------------------------------------------------
 static tt_status channels_last(const opening *o, const char *layout, tt_data *d)
 {
     if (layout == NULL || strcmp(layout, "nhwc") == 0)
@@ -366,11 +397,15 @@ tt_status cli_input_open(cli_model *m, const char *file, bool with_target, const
                        "the model was trained on text: give --prompt TEXT to continue a text, or "
                        "use tutti eval --data FILE");
     (void)split(file, first);
-    TT_TRY(find_kind(o.ctx, first, &k));
-    tt_data *d = k == IS_CSV ? open_csv(&o) : k == IS_NPZ ? open_npz(&o) : open_arrays(&o, k);
+    tt_data *d = NULL;
+    bool is_own = cli_input_kind(m, file, with_target, &d);
+    if (!is_own) {
+        TT_TRY(find_kind(o.ctx, first, &k));
+        d = k == IS_CSV ? open_csv(&o) : k == IS_NPZ ? open_npz(&o) : open_arrays(&o, k);
+    }
     if (d == NULL)
         return tt_status_of(o.ctx);
-    if (k != IS_NPZ)
+    if (k != IS_NPZ && !is_own)
         rename_fields(&o, d);
     tt_status st = channels_last(&o, layout, d);
     if (st == TT_OK)

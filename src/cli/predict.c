@@ -7,6 +7,7 @@
 #include "cli/predictions.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "data/images.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -86,7 +87,9 @@ static tt_status predict_batch(prediction *p, const char *file, const tt_data *d
         int64_t label = p->label >= 0 ? label_at(p, b->fields[p->label], r) : 0;
         for (int i = 0; i < p->out.n_outputs; i++)
             row[i] = p->values[i] + r * p->out.width[i];
-        cli_predictions_add(&p->out, file, tt_data_order(d, b->epoch, b->first + r), row,
+        int64_t record = tt_data_order(d, b->epoch, b->first + r);
+        const char *path = tti_images_path(d, record);
+        cli_predictions_add(&p->out, path != NULL ? path : file, record, row,
                             p->label >= 0 ? &label : NULL);
     }
     return TT_OK;
@@ -126,13 +129,36 @@ static tt_status begin(prediction *p, const char *file, const tt_data *d, bool s
     return TT_OK;
 }
 
-// All files of --input, one after another. *rc: the exit code of a file that cannot be opened.
+// All files as one data set; each is a record, and named.
+static tt_status predict_images(prediction *p, const cli_files *files, int *rc)
+{
+    tt_data *d = NULL;
+    tt_status st = cli_input_images(p->m, files->names, files->n, &d);
+    if (st == TT_OK)
+        st = begin(p, files->names[0], d, true);
+    if (st != TT_OK)
+        *rc = CLI_BAD_JOB;
+    if (st == TT_OK)
+        st = predict_data(p, files->names[0], d);
+    tt_data_free(d);
+    return st;
+}
+
+// All files of --input and of the command line, one after another. *rc: the exit code of a file
+// that cannot be opened.
 static tt_status predict_files(prediction *p, int *rc)
 {
     tt_ctx *ctx = p->m->j.ctx;
-    cli_files files;
-    tt_status st = cli_files_find(ctx, p->args->input, &files);
-    for (int64_t i = 0; st == TT_OK && i < files.n && p->left != 0; i++) {
+    cli_files files = {0};
+    bool images = cli_input_is_images(p->m);
+    tt_status st = TT_OK;
+    if (p->args->input != NULL)
+        st = cli_files_find(ctx, p->args->input, images, &files);
+    for (int i = 1; st == TT_OK && i < p->args->n_words; i++)
+        st = cli_files_find(ctx, p->args->words[i], images, &files);
+    if (st == TT_OK && images)
+        st = predict_images(p, &files, rc);
+    for (int64_t i = 0; st == TT_OK && !images && i < files.n && p->left != 0; i++) {
         tt_data *d = NULL;
         st = cli_input_open(p->m, files.names[i], false, p->args->layout, &d);
         if (st != TT_OK)
@@ -154,7 +180,7 @@ static tt_status predict(prediction *p, int *rc)
     cli_job *j = &p->m->j;
     const char *what;
     tt_data *d = NULL;
-    if (p->args->input != NULL)
+    if (p->args->input != NULL || p->args->n_words > 1)
         return predict_files(p, rc);
     tt_status st = cli_model_test_data(p->m, &what, &d);
     if (st == TT_OK && d == NULL)
@@ -171,7 +197,7 @@ static int run_model(cli_model *m, const cli_args *args, cli_shown form)
     int rc = CLI_FAILED;
     if (args->prompt != NULL && !cli_is_text(m))
         return cli_usage("--prompt needs a model trained on text");
-    if (args->prompt != NULL || (cli_is_text(m) && args->input == NULL))
+    if (args->prompt != NULL || (cli_is_text(m) && args->input == NULL && args->n_words == 1))
         return cli_code(cli_generate(m, args));
     prediction *p = tti_calloc(m->j.ctx, 1, sizeof(*p));
     if (p == NULL)
@@ -205,7 +231,7 @@ static int run(const cli_args *args)
 
 const cli_verb cli_predict = {
     .name = "predict",
-    .words = "MODEL",
+    .words = "MODEL [FILE...]",
     .summary = "run a trained model on new data",
     .help =
         "MODEL is a run (its folder or name), a job file (its newest run is used), a checkpoint,\n"
@@ -214,7 +240,8 @@ const cli_verb cli_predict = {
         "\n"
         "Prints one line per record: its number, the class and its probability, and the label if\n"
         "the data has one. Models that predict numbers print the values, in the units of the\n"
-        "training target. The records are those of --input, or else the job's data.test. Columns\n"
+        "training target. The records are those of the files (or --input), or else the job's\n"
+        "data.test. A model trained on image files takes images and folders of them. Columns\n"
         "of a CSV file are found by their names; no target is needed. Arrays must have the shape\n"
         "and type that the model was trained on. A model with several inputs takes an .npz file\n"
         "with one array per input, by name.\n"
@@ -224,7 +251,7 @@ const cli_verb cli_predict = {
     .flags = "json quiet set devices strategy threads isa runs checkpoint input output layout top "
              "all count prompt length temperature seed",
     .min_words = 1,
-    .max_words = 1,
+    .max_words = CLI_MAX_WORDS,
     .joins = true,
     .run = run,
 };

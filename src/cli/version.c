@@ -3,6 +3,7 @@
  */
 #include "cli/cli.h"
 #include "cuda/load.h"
+#include "data/decode.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +16,12 @@
 static int run(const cli_args *args)
 {
     char cuda[512], all[2048];
+    tti_text decoders = {0};
     tti_cuda_describe(cuda, sizeof(cuda)); // what it finds on this machine, now
-    snprintf(all, sizeof(all), "%slibmicrohttpd: " HTTP "\ncuda: %s\n", tt_version_text(), cuda);
+    tti_decoders_describe(&decoders);
+    snprintf(all, sizeof(all), "%s%slibmicrohttpd: " HTTP "\ncuda: %s\n", tt_version_text(),
+             decoders.s != NULL ? decoders.s : "", cuda);
+    tti_text_free(&decoders);
     const char *s = all;
     if (!args->json) {
         cli_print(s);

@@ -84,9 +84,20 @@ typedef struct tti_files {
     int64_t kept;   // bytes of them in memory
 } tti_files;
 
+// The names that "a.bin, b*.bin" stands for, as in tti_files_open().
+typedef struct tti_names {
+    char **names;
+    int64_t n, cap;
+} tti_names;
+tt_status tti_names_find(tt_ctx *ctx, const char *who, const char *list,
+                         tti_names *out) TTI_CHECKED;
+void tti_names_close(tt_ctx *ctx, tti_names *l);
+
 // "a.bin, b*.bin": names and globs; what a glob finds is sorted byte by byte. None is an error.
 tt_status tti_files_open(tt_ctx *ctx, const char *who, const char *list,
                          tti_files *out) TTI_CHECKED;
+// One open file, taken over.
+tt_status tti_files_of(tt_ctx *ctx, tti_bytes *b, tti_files *out) TTI_CHECKED;
 void tti_files_close(tt_ctx *ctx, tti_files *f);
 // The file that byte at lies in.
 int64_t tti_files_find(const tti_files *f, int64_t at);

@@ -8,6 +8,7 @@
  * asked for. Where values differ, halving finds the record.
  */
 #include "data/data.h"
+#include "data/images.h"
 #include "device/device.h"
 #include "net/world.h"
 #include <stdio.h>
@@ -302,7 +303,7 @@ tt_status tti_data_print_make(tt_data *d, tti_data_print *out)
     if (st == TT_OK) {
         for (int64_t i = 0; i < TTI_MIN(FEWEST, d->count); i++)
             out->records = hash_record(&r, record_at(&r, i), out->records);
-        out->fields = facts_of(&r).fields;
+        out->fields = facts_of(&r).fields + tti_images_hash(d);
     }
     close_reading(&r);
     for (int i = 0; st == TT_OK && i < d->n_files; i++) {

@@ -10,72 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMNS_MAX 1000000
-
-// ---- columns ---------------------------------------------------------------------------------
-
-// Text has no size in front, but no zero bytes either: what begins with them is not inflated.
-static tt_status promise(tt_ctx *ctx, const tti_bytes *head, int64_t *size)
-{
-    (void)size;
-    const unsigned char *zero = memchr(head->data, 0, (size_t)head->n);
-    if (zero == NULL)
-        return TT_OK;
-    int64_t line = 1, column = 1;
-    for (const unsigned char *s = head->data; s < zero; s++, column++)
-        if (*s == '\n') {
-            line++;
-            column = 0;
-        }
-    return tti_csv_zero(ctx, head->path, line, column);
-}
-
-// The first line: names of columns, or only how many there are.
-static tt_status read_header(tt_ctx *ctx, tti_csv *c, bool no_header)
-{
-    tti_cell cell = {0};
-    unsigned char mark[3];
-    if (c->bytes.n >= 3) { // a byte order mark is no text
-        TT_TRY(tti_bytes_read(ctx, &c->bytes, 0, 3, mark));
-        c->body = memcmp(mark, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    }
-    c->line = 1;
-    tti_csv_at at;
-    tti_csv_begin(c, c->body, c->bytes.n, &at);
-    while (!cell.is_last) {
-        bool more;
-        char made[32];
-        TT_TRY(tti_csv_cell(ctx, &at, &cell, &more));
-        if (!more && c->n == 0)
-            return TT_FAIL(ctx, TT_EIO, "%s: the file is empty", c->bytes.path);
-        if (c->n == COLUMNS_MAX)
-            return TT_FAIL(ctx, TT_EIO, "%s: has more than %d columns", c->bytes.path, COLUMNS_MAX);
-        if (cell.is_last && cell.n == 0 && c->n == 0 && !cell.is_quoted) {
-            cell.is_last = false; // an empty line
-            continue;
-        }
-        if (cell.is_long && !no_header)
-            return TT_FAIL(ctx, TT_EIO,
-                           "%s: the name of column %lld, '%.40s...', is longer than %d bytes",
-                           c->bytes.path, (long long)c->n, cell.text, TTI_CELL_MAX - 1);
-        snprintf(made, sizeof(made), "c%lld", (long long)c->n);
-        if (!tti_grow(ctx, &c->names, &c->cap, c->n + 1, sizeof(*c->names)) ||
-            (c->names[c->n] = tti_strdup(ctx, no_header ? made : cell.text)) == NULL)
-            return TT_ENOMEM;
-        c->n++;
-    }
-    if (!no_header) {
-        c->body = tti_scan_at(&at.scan);
-        c->line = at.line;
-    }
-    return TT_OK;
-}
-
 // ---- records ---------------------------------------------------------------------------------
 
 // A cell that is not a number, and what to do about it.
-static tt_status not_a_number(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t line,
-                              int64_t column, const tti_cell *cell)
+tt_status tti_csv_not_a_number(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t line,
+                               int64_t column, const tti_cell *cell)
 {
     char what[TTI_CSV_HINT];
     float v;
@@ -84,11 +23,12 @@ static tt_status not_a_number(tt_ctx *ctx, const tti_csv *c, int64_t record, int
         c->no_header && record == 0 && is_word ? "; if the first line names the columns, remove "
                                                  "no_header"
         : c->y[column] >= 0 ? "; if the column has class names, set classes: true"
-                            : "; leave the column out (skip, or x with the inputs), or write "
-                              "numbers in its place";
+                            : "; leave the column out (skip, or x with the inputs), list it in "
+                              "categories (words) or dates, or write numbers in its place";
     if (cell->n == 0)
         snprintf(what, sizeof(what),
-                 "is empty; fill it in, remove the record, or leave the column out (skip)");
+                 "is empty; fill it in, remove the record, leave the column out (skip), or set "
+                 "missing: nan and add the transform fill_missing");
     else
         snprintf(what, sizeof(what), "is not a number that f32 can hold%s", is_word ? advice : "");
     return tti_csv_bad_cell(ctx, c, record, line, column, cell, what);
@@ -99,9 +39,9 @@ static int32_t class_of(const tti_csv *c, const char *word)
     return c->has_numbers ? tti_words_number(word) : tti_words_find(&c->words, word);
 }
 
-// What a cell is in its record: to x, to y, or to neither; out may be NULL.
+// What a cell is in its record: to x, to y, or to neither; both may be NULL.
 static tt_status use_cell(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t line,
-                          int64_t column, const tti_cell *cell, void *const *out)
+                          int64_t column, const tti_cell *cell, float *x, void *y)
 {
     bool is_x = c->x[column] >= 0, is_y = c->y[column] >= 0;
     float v = 0;
@@ -109,25 +49,27 @@ static tt_status use_cell(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t
         return TT_OK;
     if (cell->is_long)
         return tti_csv_bad_cell(ctx, c, record, line, column, cell, "is too long");
-    if ((is_x || !c->has_classes) && !tti_csv_number(cell->text, &v))
-        return not_a_number(ctx, c, record, line, column, cell);
-    if (out == NULL)
-        return TT_OK;
     if (is_x)
-        ((float *)out[0])[c->x[column]] = v;
-    if (is_y && !c->has_classes)
-        ((float *)out[1])[c->y[column]] = v;
-    if (is_y && c->has_classes) {
-        *(int32_t *)out[1] = class_of(c, cell->text);
-        if (*(int32_t *)out[1] < 0)
-            return tti_csv_bad_cell(ctx, c, record, line, column, cell, "is not a class number");
+        TT_TRY(tti_csv_value(ctx, c, record, line, column, cell, x));
+    if (is_y && !c->has_classes && !tti_csv_parse(c, cell->text, &v))
+        return tti_csv_not_a_number(ctx, c, record, line, column, cell);
+    if (!is_y || y == NULL)
+        return TT_OK;
+    if (!c->has_classes) {
+        ((float *)y)[c->y[column]] = v;
+        return TT_OK;
     }
+    *(int32_t *)y = class_of(c, cell->text);
+    if (*(int32_t *)y < 0)
+        return tti_csv_bad_cell(ctx, c, record, line, column, cell, "is not a class number");
     return TT_OK;
 }
 
 static tt_status learn_class(tt_ctx *ctx, tti_csv *c, int64_t record, int64_t line, int64_t column,
                              const tti_cell *cell)
 {
+    if (c->x[column] >= 0 && c->kind[column] == TTI_CSV_WORD)
+        TT_TRY(tti_csv_learn(ctx, c, column, cell));
     if (!c->has_classes || c->y[column] < 0)
         return TT_OK;
     if (c->fixed_words)
@@ -141,16 +83,16 @@ static tt_status learn_class(tt_ctx *ctx, tti_csv *c, int64_t record, int64_t li
     tt_status st = tti_words_add(ctx, &c->words, cell->text);
     if (st == TT_EINVAL)
         return TT_FAIL(ctx, TT_EIO, "%s: column '%s' has more than %d different words",
-                       c->bytes.path, c->names[column], TTI_WORDS_MAX);
+                       tti_csv_path(c, record), c->names[column], TTI_WORDS_MAX);
     return st;
 }
 
 /*
- * Reads one record: cells go to out, or, where that is NULL, are looked at for the first time.
+ * Reads one row: cells go to x and y, or, where they are NULL, are looked at for the first time.
  * *more is false at the end of the file; an empty line is no record and gives *n = 0 columns.
  */
 static tt_status read_cells(tt_ctx *ctx, tti_csv *learn, const tti_csv *c, tti_csv_at *at,
-                            int64_t record, void *const *out, int64_t *n, bool *more)
+                            int64_t record, float *x, void *y, int64_t *n, bool *more)
 {
     tti_cell cell = {0};
     *n = 0;
@@ -162,7 +104,7 @@ static tt_status read_cells(tt_ctx *ctx, tti_csv *learn, const tti_csv *c, tti_c
         if (*n < c->n) {
             if (learn != NULL)
                 TT_TRY(learn_class(ctx, learn, record, line, *n, &cell));
-            TT_TRY(use_cell(ctx, c, record, line, *n, &cell, out));
+            TT_TRY(use_cell(ctx, c, record, line, *n, &cell, x, y));
         }
         ++*n;
     }
@@ -170,44 +112,67 @@ static tt_status read_cells(tt_ctx *ctx, tti_csv *learn, const tti_csv *c, tti_c
     return TT_OK;
 }
 
-static tt_status index_records(tt_ctx *ctx, tti_csv *c, int64_t count)
+// Finds the rows of one file; *record counts those of all.
+static tt_status index_part(tt_ctx *ctx, tti_csv *c, int64_t count, int64_t *record)
 {
+    const tti_csv_part *p = &c->part[c->now];
     tti_csv_at at;
-    tti_csv_begin(c, c->body, c->bytes.n, &at);
-    for (int64_t record = 0;;) {
+    tti_csv_begin(c, p->base + p->body, INT64_MAX / 2, &at);
+    for (;;) {
         int64_t start = tti_scan_at(&at.scan), line = at.line, n;
         bool more;
-        TT_TRY(read_cells(ctx, c, c, &at, record, NULL, &n, &more));
+        TT_TRY(read_cells(ctx, c, c, &at, *record, NULL, NULL, &n, &more));
         if (!more)
             return TT_OK;
         if (n == 0)
             continue;
         if (n != c->n)
             return TT_FAIL(ctx, TT_EIO, "%s: record %lld, line %lld: %lld columns instead of %lld",
-                           c->bytes.path, (long long)record, (long long)line, (long long)n,
+                           p->bytes.path, (long long)*record, (long long)line, (long long)n,
                            (long long)c->n);
-        if (record >= c->first && (count == 0 || record - c->first < count)) {
-            if (!tti_grow(ctx, &c->start, &c->cap_start, c->count + 1, sizeof(*c->start)))
+        if (*record >= c->first && (count == 0 || *record - c->first < count)) {
+            if (!tti_grow(ctx, &c->start, &c->cap_start, c->rows + 1, sizeof(*c->start)))
                 return TT_ENOMEM;
-            c->start[c->count++] = start;
+            c->start[c->rows++] = p->base + start;
         }
-        record++;
+        ++*record;
     }
+}
+
+static tt_status index_records(tt_ctx *ctx, tti_csv *c, int64_t count)
+{
+    int64_t record = 0;
+    for (c->now = 0; c->now < c->n_parts; c->now++)
+        TT_TRY(index_part(ctx, c, count, &record));
+    c->now = 0;
+    return TT_OK;
+}
+
+static tt_status read_row(tt_ctx *ctx, const tti_csv *c, int64_t row, float *x, void *y)
+{
+    tti_csv_at at;
+    int64_t n, end = row + 1 < c->rows ? c->start[row + 1] : INT64_MAX / 2;
+    bool more;
+    tti_csv_begin(c, c->start[row], end, &at);
+    at.line = INT64_MIN / 2;
+    TT_TRY(read_cells(ctx, NULL, c, &at, c->first + row, x, y, &n, &more));
+    if (n != c->n)
+        return TT_FAIL(ctx, TT_EIO, "%s: record %lld has changed since the file was opened",
+                       tti_csv_path(c, c->first + row), (long long)(c->first + row));
+    return TT_OK;
 }
 
 static tt_status csv_read(tt_ctx *ctx, void *self, int64_t i, void *const *out)
 {
     const tti_csv *c = self;
-    tti_csv_at at;
-    int64_t n, end = i + 1 < c->count ? c->start[i + 1] : c->bytes.n;
-    bool more;
-    tti_csv_begin(c, c->start[i], end, &at);
-    at.line = INT64_MIN / 2;
-    TT_TRY(read_cells(ctx, NULL, c, &at, c->first + i, out, &n, &more));
-    if (n != c->n)
-        return TT_FAIL(ctx, TT_EIO, "%s: record %lld has changed since the file was opened",
-                       c->bytes.path, (long long)(c->first + i));
-    return TT_OK;
+    if (c->window == 0)
+        return read_row(ctx, c, i, out[0], c->n_y > 0 ? out[1] : NULL);
+    int64_t row = i * c->stride;
+    for (int64_t k = 0; k < c->window; k++)
+        TT_TRY(read_row(ctx, c, row + k, (float *)out[0] + k * c->wide, NULL));
+    if (c->n_y == 0)
+        return TT_OK;
+    return read_row(ctx, c, row + c->window - 1 + c->horizon, NULL, out[1]);
 }
 
 // ---- opening ---------------------------------------------------------------------------------
@@ -222,64 +187,42 @@ static void csv_close(tt_ctx *ctx, void *self)
     tti_free(ctx, c->y);
     tti_free(ctx, c->start);
     tti_words_free(ctx, &c->words);
-    tti_bytes_close(ctx, &c->bytes);
+    for (int64_t i = 0; c->tables != NULL && i < c->n; i++)
+        tti_words_free(ctx, &c->tables[i]);
+    tti_free(ctx, c->tables);
+    tti_free(ctx, c->kind);
+    tti_free(ctx, c->at);
+    for (int64_t i = 0; i < c->n_parts; i++)
+        tti_bytes_close(ctx, &c->part[i].bytes);
+    tti_free(ctx, c->part);
     tti_free(ctx, c);
 }
 
-static tt_status read_separator(tt_ctx *ctx, const char *text, char *out)
+// Takes the file over.
+static tt_status add_part(tt_ctx *ctx, tti_csv *c, tti_bytes *b)
 {
-    *out = strcmp(text, "tab") == 0 || strcmp(text, "\\t") == 0 ? '\t' : text[0];
-    bool one = text[0] != '\0' && text[1] == '\0';
-    if ((!one && *out != '\t') || strchr(" \"\r\n", *out) != NULL)
-        return TT_FAIL(ctx, TT_EINVAL,
-                       "csv: comma is '%.16s'; use one character other than a blank or a quote, or "
-                       "the word tab",
-                       text);
+    int64_t cap = c->n_parts; // exact: it grows by one
+    if (!tti_grow(ctx, &c->part, &cap, c->n_parts + 1, sizeof(*c->part))) {
+        tti_bytes_close(ctx, b);
+        return TT_ENOMEM;
+    }
+    tti_csv_part *p = &c->part[c->n_parts];
+    *p = (tti_csv_part){.bytes = *b, .line = 1};
+    if (c->n_parts > 0)
+        p->base = p[-1].base + p[-1].bytes.n + 1;
+    *b = (tti_bytes){.fd = -1};
+    c->n_parts++;
     return TT_OK;
 }
 
-void tti_columns_free(tt_ctx *ctx, tti_columns *c)
-{
-    for (int64_t i = 0; i < c->n; i++)
-        tti_free(ctx, c->names[i]);
-    tti_free(ctx, c->names);
-    tti_free(ctx, c->x);
-    tti_free(ctx, c->y);
-}
-
-tt_status tti_csv_columns(tt_ctx *ctx, const tt_csv_opts *o, tti_columns *out)
-{
-    tti_csv c = {.bytes = {.fd = -1}};
-    *out = (tti_columns){0};
-    TT_TRY(read_separator(ctx, o->comma, &c.comma));
-    TT_TRY(tti_bytes_open_as(ctx, o->file, 0, promise, &c.bytes));
-    tt_status st = read_header(ctx, &c, o->no_header);
-    if (st == TT_OK)
-        st = tti_csv_choose(ctx, &c, o);
-    tti_bytes_close(ctx, &c.bytes);
-    *out = (tti_columns){c.names, c.n, c.x, c.y, c.n_x, c.n_y};
-    if (st != TT_OK) {
-        tti_columns_free(ctx, out);
-        *out = (tti_columns){0};
-    }
-    return st;
-}
-
-static tt_status csv_init(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
+static tt_status read_classes(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
 {
     char word[TTI_CELL_MAX];
     const char *words = o->words;
-    TT_TRY(read_separator(ctx, o->comma, &c->comma));
-    if (o->first < 0 || o->count < 0)
-        return TT_FAIL(ctx, TT_EINVAL, "csv: cannot use %lld records from record %lld on",
-                       (long long)o->count, (long long)o->first);
-    c->no_header = o->no_header;
-    TT_TRY(read_header(ctx, c, o->no_header));
-    TT_TRY(tti_csv_choose(ctx, c, o));
     c->has_classes = o->classes || words[0] != '\0';
     if (c->has_classes && c->n_y != 1)
         return TT_FAIL(ctx, TT_EINVAL, "%s: classes need one target column, not %lld",
-                       c->bytes.path, (long long)c->n_y);
+                       c->part[0].bytes.path, (long long)c->n_y);
     for (bool more;;) {
         TT_TRY(tti_csv_next_name(ctx, &words, word, &more));
         if (!more)
@@ -289,15 +232,60 @@ static tt_status csv_init(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
             return TT_FAIL(ctx, TT_EINVAL, "csv: words has more than %d entries", TTI_WORDS_MAX);
     }
     c->has_numbers = c->has_classes && !c->fixed_words;
+    return TT_OK;
+}
+
+// Rows to records.
+static tt_status count_records(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
+{
+    c->count = c->rows;
+    if (c->rows == 0)
+        return TT_FAIL(ctx, TT_EIO, "%s: has no records%s", c->part[0].bytes.path,
+                       o->first > 0 ? " there" : "");
+    if (o->window == 0)
+        return TT_OK;
+    c->window = o->window;
+    c->horizon = o->horizon != 0 ? o->horizon : 1;
+    c->stride = o->stride != 0 ? o->stride : 1;
+    int64_t need = c->window + (c->n_y > 0 ? c->horizon : 0);
+    if (c->rows < need)
+        return TT_FAIL(ctx, TT_EINVAL, "%s: has %lld rows; window: %lld%s needs at least %lld",
+                       c->part[0].bytes.path, (long long)c->rows, (long long)c->window,
+                       c->n_y > 0 ? " with its horizon" : "", (long long)need);
+    c->count = (c->rows - need) / c->stride + 1;
+    return TT_OK;
+}
+
+static tt_status csv_init(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
+{
+    const char *quote = o->quote != NULL ? o->quote : "\"";
+    TT_TRY(tti_csv_separator(ctx, o->comma, &c->comma));
+    if (o->first < 0 || o->count < 0)
+        return TT_FAIL(ctx, TT_EINVAL, "csv: cannot use %lld records from record %lld on",
+                       (long long)o->count, (long long)o->first);
+    c->quote = strcmp(quote, "none") == 0 ? 0 : quote[0];
+    if (c->quote != 0 && (quote[1] != '\0' || c->quote == c->comma))
+        return TT_FAIL(ctx, TT_EINVAL,
+                       "csv: quote is '%.16s'; use one character other than the separator, or the "
+                       "word none",
+                       quote);
+    c->decimal = o->decimal != NULL && o->decimal[0] != '\0' ? o->decimal[0] : '.';
+    if ((c->decimal != '.' && c->decimal != ',') || (o->decimal != NULL && strlen(o->decimal) > 1))
+        return TT_FAIL(ctx, TT_EINVAL, "csv: decimal is '%.16s'; use \".\" or \",\"", o->decimal);
+    c->no_header = o->no_header;
+    for (c->now = 0; c->now < c->n_parts; c->now++)
+        TT_TRY(tti_csv_header(ctx, c, &c->part[c->now], o->no_header));
+    c->now = 0;
+    TT_TRY(tti_csv_choose(ctx, c, o));
+    TT_TRY(tti_csv_kinds(ctx, c, o));
+    TT_TRY(read_classes(ctx, c, o));
     c->first = o->first;
     char more[TTI_CSV_HINT];
     if (c->n > 1 && tti_csv_hint(c, more)[0] != '\0')
-        TT_LOG(ctx, TT_WARN, "%s%s", c->bytes.path, more);
+        TT_LOG(ctx, TT_WARN, "%s%s", c->part[0].bytes.path, more);
     TT_TRY(index_records(ctx, c, o->count));
-    if (c->count == 0)
-        return TT_FAIL(ctx, TT_EIO, "%s: has no records%s", c->bytes.path,
-                       o->first > 0 ? " there" : "");
-    return TT_OK;
+    TT_TRY(tti_csv_lay_out(ctx, c));
+    return count_records(ctx, c, o);
 }
 
 static int64_t count_classes(const tti_csv *c)
@@ -310,15 +298,9 @@ static int64_t count_classes(const tti_csv *c)
     return (int64_t)most + 1;
 }
 
-tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o, tt_source *out)
+// With all its files; c is closed if this fails.
+static tt_status open_parts(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o, tt_source *out)
 {
-    tti_csv *c = tti_calloc(ctx, 1, sizeof(*c));
-    if (c == NULL) {
-        tti_bytes_close(ctx, b);
-        return TT_ENOMEM;
-    }
-    c->bytes = *b;
-    *b = (tti_bytes){.fd = -1};
     tt_status st = csv_init(ctx, c, o);
     if (st != TT_OK) {
         csv_close(ctx, c);
@@ -329,11 +311,24 @@ tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o, tt_sou
                        .self = c,
                        .read = csv_read,
                        .close = csv_close};
-    out->fields[0] = (tt_field){.name = "x", .shape = TT_SHAPE(c->n_x)};
+    out->fields[0] = (tt_field){.name = "x", .shape = TT_SHAPE(c->wide)};
+    if (c->window > 0)
+        out->fields[0].shape = TT_SHAPE(c->window, c->wide);
     out->fields[1] = (tt_field){.name = "y", .shape = TT_SHAPE(c->n_y)};
     if (c->has_classes)
         out->fields[1] = (tt_field){.name = "y", .dtype = TT_I32, .classes = count_classes(c)};
     return TT_OK;
+}
+
+tt_status tti_csv_source(tt_ctx *ctx, tti_bytes *b, const tt_csv_opts *o, tt_source *out)
+{
+    tti_csv *c = tti_calloc(ctx, 1, sizeof(*c));
+    if (c == NULL) {
+        tti_bytes_close(ctx, b);
+        return TT_ENOMEM;
+    }
+    tt_status st = add_part(ctx, c, b);
+    return st == TT_OK ? open_parts(ctx, c, o, out) : (csv_close(ctx, c), st);
 }
 
 bool tti_csv_is(const tt_data *d)
@@ -356,23 +351,40 @@ bool tti_csv_about_of(const tt_data *d, tti_csv_about *out)
                            .words = has_words ? c->words.words : NULL,
                            .n_words = has_words ? c->words.n : 0,
                            .comma = c->comma,
-                           .no_header = c->no_header};
+                           .no_header = c->no_header,
+                           .csv = c};
     return true;
 }
 
 static tt_status csv_open(tt_ctx *ctx, const void *options, tt_source *out)
 {
     const tt_csv_opts *o = options;
-    tti_bytes b = {.fd = -1};
+    tti_names names;
     if (o->file[0] == '\0')
         return TT_FAIL(ctx, TT_EINVAL, "csv: file must be given");
-    TT_TRY(tti_bytes_open_as(ctx, o->file, 0, promise, &b));
-    return tti_csv_source(ctx, &b, o, out);
+    TT_TRY(tti_names_find(ctx, "csv", o->file, &names));
+    tti_csv *c = tti_calloc(ctx, 1, sizeof(*c));
+    tt_status st = c != NULL ? TT_OK : TT_ENOMEM;
+    for (int64_t i = 0; i < names.n && st == TT_OK; i++) {
+        tti_bytes b = {.fd = -1};
+        st = tti_bytes_open_as(ctx, names.names[i], 0, tti_csv_promise, &b);
+        if (st == TT_OK)
+            st = add_part(ctx, c, &b);
+    }
+    tti_names_close(ctx, &names);
+    if (st == TT_OK)
+        return open_parts(ctx, c, o, out);
+    if (c != NULL)
+        csv_close(ctx, c);
+    return st;
 }
 
+static const char *const missing_words[] = {"error", "nan", NULL};
+static const char *const unseen_words[] = {"error", "zeros", NULL};
 // clang-format off
 static const tt_option csv_options[] = {
-    {"file", TT_OPT_TEXT, NULL, "the CSV file; may be compressed (.gz)",
+    {"file", TT_OPT_TEXT, NULL,
+     "CSV files: names or patterns, \"a.csv, b*.csv\"; may be compressed (.gz)",
      offsetof(tt_csv_opts, file), 0, 0, NULL},
     {"y", TT_OPT_TEXT, "",
      "target columns: \"price\" or \"a, b\"; default: the last column; -: no target",
@@ -395,13 +407,43 @@ static const tt_option csv_options[] = {
      offsetof(tt_csv_opts, count), 0, 1e18, NULL},
     {"skip", TT_OPT_TEXT, "", "columns that are not inputs: \"id, name\"",
      offsetof(tt_csv_opts, skip), 0, 0, NULL},
+    {"categories", TT_OPT_TEXT, "",
+     "input columns of words: each becomes one column per word, 1 where it is that word, else 0",
+     offsetof(tt_csv_opts, categories), 0, 0, NULL},
+    {"hash", TT_OPT_INT32, "0",
+     "categories become this many columns instead, chosen by the word's hash; 0: one per word",
+     offsetof(tt_csv_opts, hash), 0, 1 << 20, NULL},
+    {"dates", TT_OPT_TEXT, "",
+     "input columns of dates (2024-01-31, 2024-01-31 13:45): each becomes days since 1970, month, "
+     "day, weekday and hour",
+     offsetof(tt_csv_opts, dates), 0, 0, NULL},
+    {"missing", TT_OPT_ENUM, "error",
+     "empty cells and NA in columns of numbers: error, or nan (then use fill_missing)",
+     offsetof(tt_csv_opts, missing), 0, 0, missing_words},
+    {"unseen", TT_OPT_ENUM, "error",
+     "a word of a category that the training data lacks: error, or zeros in all its columns",
+     offsetof(tt_csv_opts, unseen), 0, 0, unseen_words},
+    {"quote", TT_OPT_TEXT, "\"", "the quotation mark, one character or the word none",
+     offsetof(tt_csv_opts, quote), 0, 0, NULL},
+    {"decimal", TT_OPT_TEXT, ".", "the decimal mark: a point or a comma",
+     offsetof(tt_csv_opts, decimal), 0, 0, NULL},
+    {"tables", TT_OPT_TEXT, "",
+     "words of the categories, as a model keeps them; default: those of the file",
+     offsetof(tt_csv_opts, tables), 0, 0, NULL},
+    {"window", TT_OPT_INT32, "0",
+     "rows per record, for files in order of time: x is [window, columns]; 0: single rows",
+     offsetof(tt_csv_opts, window), 0, 1 << 20, NULL},
+    {"horizon", TT_OPT_INT32, "1", "with window: y is that of the row so many rows later",
+     offsetof(tt_csv_opts, horizon), 1, 1 << 20, NULL},
+    {"stride", TT_OPT_INT32, "1", "with window: rows from one record to the next",
+     offsetof(tt_csv_opts, stride), 1, 1 << 20, NULL},
     TT_OPTION_END,
 };
 // clang-format on
 
 const tt_source_def tti_source_csv = {
     .name = "csv",
-    .help = "a CSV file",
+    .help = "CSV files",
     .options = csv_options,
     .options_size = sizeof(tt_csv_opts),
     .main = "file",

@@ -13,6 +13,7 @@
 typedef struct tti_csv_at {
     tti_scan scan;
     char comma;
+    char quote;   // 0: quotes are text
     int64_t line; // number of the line that is being read, from 1
 } tti_csv_at;
 
@@ -80,7 +81,12 @@ typedef struct tti_csv_about {
     int64_t n_words;
     char comma;
     bool no_header;
+    const struct tti_csv *csv; // for describe.c: tti_csv_describe()
 } tti_csv_about;
+// Adds what else a model keeps of its columns: ', "categories": [...], ...'.
+void tti_csv_describe(const tti_csv_about *c, tti_text *t);
+// Words of the categories of a data set, as option tables; nothing for others.
+void tti_csv_tables(const tt_data *d, tti_text *t);
 bool tti_csv_about_of(const tt_data *d, tti_csv_about *out);
 // Adds "record 3, line 5, column 'b'" of a record of the source; false for other data sets.
 bool tti_csv_where(const tt_data *d, int64_t record, int field, int64_t element, tti_text *t);

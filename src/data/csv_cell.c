@@ -64,9 +64,9 @@ static tt_status quoted(tt_ctx *ctx, tti_csv_at *at, tti_cell *c, int *after)
         if (byte == TTI_SCAN_END)
             return TT_FAIL(ctx, TT_EIO, "%s: line %lld: a quote is not closed",
                            at->scan.bytes->path, (long long)line);
-        if (byte == '"') {
+        if (byte == at->quote) {
             byte = tti_scan_byte(ctx, &at->scan);
-            if (byte != '"') {
+            if (byte != at->quote) {
                 while (is_blank(at, byte))
                     byte = tti_scan_byte(ctx, &at->scan);
                 *after = byte;
@@ -89,7 +89,7 @@ tt_status tti_csv_cell(tt_ctx *ctx, tti_csv_at *at, tti_cell *c, bool *more)
         byte = tti_scan_byte(ctx, &at->scan);
     while (is_blank(at, byte));
     *more = byte != TTI_SCAN_END;
-    if (byte == '"') {
+    if (at->quote != 0 && byte == at->quote) {
         TT_TRY(quoted(ctx, at, c, &byte));
         if (!ends_cell(at, c, byte))
             return TT_FAIL(ctx, TT_EIO, "%s: line %lld: there is text after a closing quote",

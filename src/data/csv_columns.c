@@ -9,11 +9,28 @@
 #define COLUMNS_SHOWN 12
 #define NEAREST       500
 
+static int64_t part_of(const tti_csv *c, int64_t at)
+{
+    int64_t k = c->n_parts - 1;
+    while (k > 0 && c->part[k].base > at)
+        k--;
+    return k;
+}
+
 void tti_csv_begin(const tti_csv *c, int64_t from, int64_t to, tti_csv_at *at)
 {
-    tti_scan_begin(&at->scan, &c->bytes, from, to);
+    const tti_csv_part *p = &c->part[part_of(c, from)];
+    tti_scan_begin(&at->scan, &p->bytes, from - p->base, TTI_MIN(to - p->base, p->bytes.n));
     at->comma = c->comma;
-    at->line = c->line;
+    at->quote = c->quote;
+    at->line = p->line;
+}
+
+const char *tti_csv_path(const tti_csv *c, int64_t record)
+{
+    int64_t i = record - c->first;
+    int64_t k = i >= 0 && i < c->rows ? part_of(c, c->start[i]) : c->now;
+    return c->part[k].bytes.path;
 }
 
 tt_status tti_csv_bad_cell(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_t line,
@@ -22,8 +39,8 @@ tt_status tti_csv_bad_cell(tt_ctx *ctx, const tti_csv *c, int64_t record, int64_
     char where[48] = "";
     if (line > 0)
         snprintf(where, sizeof(where), ", line %lld", (long long)line);
-    return TT_FAIL(ctx, TT_EIO, "%s: record %lld%s, column '%s': '%.40s'%s %s", c->bytes.path,
-                   (long long)record, where, c->names[column], cell->text,
+    return TT_FAIL(ctx, TT_EIO, "%s: record %lld%s, column '%s': '%.40s'%s %s",
+                   tti_csv_path(c, record), (long long)record, where, c->names[column], cell->text,
                    cell->n > 40 ? "..." : "", what);
 }
 
@@ -68,23 +85,23 @@ static tt_status no_column(tt_ctx *ctx, const tti_csv *c, const char *name)
         tti_text_add(&list, "%s'%.60s'", i > 0 ? ", " : "", c->names[i]);
     if (c->n > COLUMNS_SHOWN)
         tti_text_add(&list, ", ... '%.60s'", c->names[c->n - 1]);
-    tt_status st =
-        TT_FAIL(ctx, TT_EINVAL, "%s: has no column '%s'%s%s%s; its columns are %s%s", c->bytes.path,
-                name, near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
-                near != NULL ? "'?" : "", list.s != NULL ? list.s : "", tti_csv_hint(c, more));
+    tt_status st = TT_FAIL(ctx, TT_EINVAL, "%s: has no column '%s'%s%s%s; its columns are %s%s",
+                           c->part[c->now].bytes.path, name, near != NULL ? "; did you mean '" : "",
+                           near != NULL ? near : "", near != NULL ? "'?" : "",
+                           list.s != NULL ? list.s : "", tti_csv_hint(c, more));
     tti_text_free(&list);
     return st;
 }
 
-static tt_status find_column(tt_ctx *ctx, const tti_csv *c, const char *name, int64_t *out)
+tt_status tti_csv_column(tt_ctx *ctx, const tti_csv *c, const char *name, int64_t *out)
 {
     int64_t found = -1;
     for (int64_t i = 0; i < c->n; i++) {
         if (strcmp(c->names[i], name) != 0)
             continue;
         if (found >= 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: two columns have the name '%s'", c->bytes.path,
-                           name);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: two columns have the name '%s'",
+                           c->part[c->now].bytes.path, name);
         found = i;
     }
     if (found < 0)
@@ -151,9 +168,10 @@ static tt_status place_columns(tt_ctx *ctx, const tti_csv *c, const char *list, 
         TT_TRY(tti_csv_next_name(ctx, &list, name, &more));
         if (!more)
             return TT_OK;
-        TT_TRY(find_column(ctx, c, name, &column));
+        TT_TRY(tti_csv_column(ctx, c, name, &column));
         if (place[column] >= 0)
-            return TT_FAIL(ctx, TT_EINVAL, "%s: column '%s' is named twice", c->bytes.path, name);
+            return TT_FAIL(ctx, TT_EINVAL, "%s: column '%s' is named twice",
+                           c->part[c->now].bytes.path, name);
         place[column] = (int32_t)(*n)++;
     }
 }
@@ -191,7 +209,7 @@ tt_status tti_csv_choose(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
         TT_TRY(place_others(ctx, c, skip));
     char more[TTI_CSV_HINT];
     if (c->n_x == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: no column is left for x%s", c->bytes.path,
+        return TT_FAIL(ctx, TT_EINVAL, "%s: no column is left for x%s", c->part[c->now].bytes.path,
                        tti_csv_hint(c, more));
     return TT_OK;
 }
@@ -202,14 +220,15 @@ tt_status tti_csv_choose(tt_ctx *ctx, tti_csv *c, const tt_csv_opts *o)
 static int64_t line_of(const tti_csv *c, int64_t record)
 {
     unsigned char chunk[4096];
-    int64_t line = c->line;
-    tt_ctx quiet; // the file may be gone by now: then the line is not known
+    const tti_csv_part *p = &c->part[part_of(c, c->start[record])];
+    int64_t line = p->line, end = c->start[record] - p->base;
+    tt_ctx quiet = {0}; // the file may be gone by now: then the line is not known
     tti_ctx_init(&quiet);
     tti_attempt look;
     tti_attempt_begin(&quiet, &look);
-    for (int64_t at = c->body, n; line > 0 && at < c->start[record]; at += n) {
-        n = TTI_MIN(c->start[record] - at, (int64_t)sizeof(chunk));
-        if (tti_bytes_read(&quiet, &c->bytes, at, (size_t)n, chunk) != TT_OK)
+    for (int64_t at = p->body, n; line > 0 && at < end; at += n) {
+        n = TTI_MIN(end - at, (int64_t)sizeof(chunk));
+        if (tti_bytes_read(&quiet, &p->bytes, at, (size_t)n, chunk) != TT_OK)
             line = 0;
         for (int64_t i = 0; line > 0 && i < n; i++)
             line += chunk[i] == '\n';
@@ -224,14 +243,23 @@ bool tti_csv_where(const tt_data *d, int64_t record, int field, int64_t element,
     if (!tti_csv_is(d))
         return false;
     const tti_csv *c = d->source.self;
-    const int32_t *place = field == 0 ? c->x : c->y;
+    if (c->window > 0)
+        record = record * c->stride + (field == 0 && element >= 0 ? element / c->wide : 0);
     int64_t line = line_of(c, record);
     tti_text_add(t, "record %lld", (long long)(c->first + record));
     if (line > 0)
         tti_text_add(t, ", line %lld", (long long)line);
-    for (int64_t i = 0; i < c->n; i++)
-        if (place[i] >= 0 && place[i] == element)
-            tti_text_add(t, ", column '%s'", c->names[i]);
+    if (field == 0 && element >= 0)
+        element %= c->wide;
+    for (int64_t i = 0, found = -1; i <= c->n; i++) {
+        if (i == c->n && found >= 0)
+            tti_text_add(t, ", column '%s'", c->names[found]);
+        else if (i < c->n && field == 0 && c->x[i] >= 0 && c->at[i] <= element &&
+                 (found < 0 || c->at[i] > c->at[found]))
+            found = i;
+        else if (i < c->n && field != 0 && c->y[i] >= 0 && c->y[i] == element)
+            found = i;
+    }
     return true;
 }
 
@@ -249,13 +277,16 @@ tt_status tti_csv_hash_column(const tt_data *d, const char *name, const int64_t 
 {
     const tti_csv *c = d->source.self;
     int64_t column = 0;
-    TT_TRY(find_column(d->ctx, c, name, &column));
+    TT_TRY(tti_csv_column(d->ctx, c, name, &column));
+    if (c->window > 0)
+        return TT_FAIL(d->ctx, TT_EINVAL,
+                       "csv: stratify and group need single rows; with window, use take: last");
     for (int64_t i = 0; i < n; i++) {
         int64_t r = records != NULL ? records[i] : i;
         tti_csv_at at;
         tti_cell cell = {0};
         bool more = true;
-        tti_csv_begin(c, c->start[r], r + 1 < c->count ? c->start[r + 1] : c->bytes.n, &at);
+        tti_csv_begin(c, c->start[r], r + 1 < c->rows ? c->start[r + 1] : INT64_MAX / 2, &at);
         for (int64_t k = 0; k <= column && more && (k == 0 || !cell.is_last); k++)
             TT_TRY(tti_csv_cell(d->ctx, &at, &cell, &more));
         if (cell.is_long)

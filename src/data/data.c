@@ -179,7 +179,8 @@ static void note_files(tt_data *d, const char *options)
         const char *text = NULL;
         if (row->type == TT_OPT_TEXT)
             memcpy(&text, options + row->offset, sizeof(text));
-        int64_t bytes = text != NULL && text[0] != '\0' ? bytes_in(text) : -1;
+        bool is_default = text != NULL && row->value != NULL && strcmp(text, row->value) == 0;
+        int64_t bytes = text != NULL && text[0] != '\0' && !is_default ? bytes_in(text) : -1;
         if (bytes < 0 || d->n_files == TTI_DATA_FILES)
             continue;
         tti_data_file *f = &d->files[d->n_files++];

@@ -10,6 +10,8 @@
 
 #include "base/ctx.h"
 #include "base/thread.h"
+#include "data/chance.h"
+#include "data/decode.h"
 #include <tutti/data.h>
 
 #define TTI_MAX_TRANSFORMS 16
@@ -48,8 +50,10 @@ typedef struct tti_transform_def {
     // Checks t->in and the options, says what comes out in t->out; may allocate t->table.
     tt_status (*prepare)(tt_ctx *ctx, tti_transform *t);
     // random: four words keyed by (seed, epoch, record) and the transform's place in its field.
+    // room: memory of the reader, kept from record to record.
     tt_status (*apply)(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                       const tti_philox *random, const void *x, void *y);
+                       const tti_philox *random, tti_decode_room *room, const void *x, void *y);
+    bool mixes; // with another record, after all transforms (mix.c)
 } tti_transform_def;
 // The row that every kind has.
 #define TTI_FIELD_ROW                                                       \
@@ -73,6 +77,14 @@ struct tti_transform {
     char *about;  // its options as JSON; freed with it, too
 };
 
+// mix.c. All other fields must be f32 when it is added.
+tt_status tti_mix_check(tt_data *d, const tti_transform *t) TTI_CHECKED;
+// The record to mix with, -1: none; and how much of the first is kept.
+int64_t tti_mix_partner(const tt_data *d, const tti_transform *t, const tti_philox *random,
+                        double *keep, tti_chance *c);
+void tti_mix(const tt_data *d, const tti_transform *t, double keep, tti_chance *c, void *const *x,
+             void *const *other);
+
 size_t tti_field_bytes(const tt_field *f); // of one record; the source's were checked
 
 // ---- data sets -------------------------------------------------------------------------------
@@ -95,8 +107,14 @@ typedef struct tti_reader {
     tt_ctx ctx;
     char *source[TT_MAX_FIELDS]; // where a field with transforms is read to
     char *scratch[2];            // between transforms
+    void *other[TT_MAX_FIELDS];  // the record that one is mixed with; NULL: nothing is mixed
+    tti_decode_room room;        // of transforms of images
     _Atomic uint64_t n_read;     // records; its own, for who waits
 } tti_reader;
+
+// read_record.c: a record of an epoch, to a row of a slot; errors are recorded in the reader's ctx.
+tt_status tti_record_read(const tt_data *d, tti_reader *r, const tti_slot *slot, int64_t epoch,
+                          int64_t record, int64_t row) TTI_CHECKED;
 
 // What tt_data_start() makes; kept from start to start while the sizes stay.
 typedef struct tti_ring {

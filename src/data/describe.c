@@ -3,6 +3,7 @@
  */
 #include "data/describe.h"
 #include "data/csv.h"
+#include "data/shards.h"
 #include "data/text.h"
 #include <string.h>
 
@@ -41,7 +42,9 @@ static void put_csv(tti_text *t, const tti_csv_about *c)
     put_texts(t, c->names, NULL, c->n);
     tti_text_add(t, ", \"comma\": ");
     tti_text_json(t, c->comma == '\t' ? "tab" : comma);
-    tti_text_add(t, ", \"no_header\": %s}", c->no_header ? "true" : "false");
+    tti_text_add(t, ", \"no_header\": %s", c->no_header ? "true" : "false");
+    tti_csv_describe(c, t);
+    tti_text_add(t, "}");
 }
 
 static void put_vocabulary(tti_text *t, const tti_vocab *v)
@@ -54,6 +57,34 @@ static void put_vocabulary(tti_text *t, const tti_vocab *v)
     for (int64_t i = 0; i < v->n; i++)
         tti_text_add(t, "%s%u", i > 0 ? ", " : "[", v->points[i]);
     tti_text_add(t, "]");
+}
+
+char *const *tti_data_words(const tt_data *d, int64_t *n)
+{
+    tti_csv_about csv = {0};
+    char *const *words = NULL;
+    *n = 0;
+    if (d == NULL)
+        return NULL;
+    if (tti_csv_about_of(d, &csv)) {
+        *n = csv.n_words;
+        return csv.words;
+    }
+    if ((words = tti_images_words(d, n)) == NULL && (words = tti_jsonl_words(d, n)) == NULL)
+        words = tti_webdataset_words(d, n);
+    return words;
+}
+
+// What is done to image files, so that it is done to others, too.
+static void put_images(tti_text *t, const tt_data *d)
+{
+    tti_images_about a;
+    if (tti_images_about_of(d, &a) || tti_tfrecord_about(d, &a) || tti_webdataset_about(d, &a))
+        tti_text_add(t,
+                     ", \"images\": {\"size\": [%d, %d], \"channels\": %d, \"fit\": %d, "
+                     "\"scaled\": %s, \"max_pixels\": %lld}",
+                     a.high, a.wide, a.channels, (int)a.fit, a.scaled ? "true" : "false",
+                     (long long)a.max_pixels);
 }
 
 void tti_data_describe(const tt_data *d, tti_text *t)
@@ -69,15 +100,20 @@ void tti_data_describe(const tt_data *d, tti_text *t)
         tti_text_add(t, ", \"type\": \"%s\", \"shape\": ", tt_dtype_name(f->dtype));
         tti_shape_json(t, &f->shape);
         tti_text_add(t, ", \"classes\": %lld", (long long)f->classes);
-        if (is_csv && i == 1 && csv.words != NULL) {
+        int64_t n_words;
+        char *const *words = tti_data_words(d, &n_words);
+        if (i == 1 && words != NULL) {
             tti_text_add(t, ", \"words\": ");
-            put_texts(t, csv.words, NULL, csv.n_words);
+            put_texts(t, words, NULL, n_words);
         }
         tti_text_add(t, "}");
     }
     tti_text_add(t, "]");
     if (is_csv)
         put_csv(t, &csv);
+    put_images(t, d);
+    tti_jsonl_describe(d, t);
+    tti_tfrecord_describe(d, t);
     if (tti_text_vocab(d, &vocab))
         put_vocabulary(t, &vocab);
     tti_text_add(t, ", \"transforms\": [");

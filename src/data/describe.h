@@ -9,6 +9,8 @@
 #include "base/option_json.h"
 #include "data/data.h"
 
+// Names of classes by number, borrowed; NULL: there are none, or they are numbers.
+char *const *tti_data_words(const tt_data *d, int64_t *n);
 void tti_data_describe(const tt_data *d, tti_text *t);
 
 // The same read back; texts are borrowed from the object.

@@ -17,8 +17,22 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static tt_status add_file(tt_ctx *ctx, const char *path, tti_files *f)
+// What is done with each name.
+typedef tt_status add_fn(tt_ctx *ctx, const char *path, void *to);
+
+static tt_status add_name(tt_ctx *ctx, const char *path, void *to)
 {
+    tti_names *l = to;
+    if (!tti_grow(ctx, &l->names, &l->cap, l->n + 1, sizeof(*l->names)) ||
+        (l->names[l->n] = tti_strdup(ctx, path)) == NULL)
+        return TT_ENOMEM;
+    l->n++;
+    return TT_OK;
+}
+
+static tt_status add_file(tt_ctx *ctx, const char *path, void *to)
+{
+    tti_files *f = to;
     if (!tti_grow(ctx, &f->file, &f->cap, f->n + 1, sizeof(*f->file)))
         return TT_ENOMEM;
     TT_TRY(tti_bytes_open(ctx, path, f->kept < KEEP_TOTAL ? KEEP_FILE : 0, &f->file[f->n]));
@@ -28,10 +42,10 @@ static tt_status add_file(tt_ctx *ctx, const char *path, tti_files *f)
 }
 
 // One name or glob. A name that is a file's is that file, whatever characters it has.
-static tt_status add_item(tt_ctx *ctx, const char *who, const char *item, tti_files *f)
+static tt_status add_item(tt_ctx *ctx, const char *who, const char *item, add_fn *add, void *f)
 {
-    if (access(item, F_OK) == 0)
-        return add_file(ctx, item, f);
+    if (access(item, F_OK) == 0 || (add == add_name && strpbrk(item, "*?[") == NULL))
+        return add(ctx, item, f); // opening it says what is wrong
     glob_t found = {0};
     int rc = glob(item, GLOB_NOSORT, NULL, &found); // sorts by the locale otherwise
     tt_status st = TT_OK;
@@ -43,13 +57,13 @@ static tt_status add_item(tt_ctx *ctx, const char *who, const char *item, tti_fi
     } else {
         qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
         for (size_t i = 0; i < found.gl_pathc && st == TT_OK; i++)
-            st = add_file(ctx, found.gl_pathv[i], f);
+            st = add(ctx, found.gl_pathv[i], f);
     }
     globfree(&found);
     return st;
 }
 
-static tt_status add_list(tt_ctx *ctx, const char *who, const char *list, tti_files *f)
+static tt_status add_list(tt_ctx *ctx, const char *who, const char *list, add_fn *add, void *f)
 {
     for (const char *s = list; *s != '\0';) {
         char item[TTI_PATH_MAX];
@@ -62,12 +76,30 @@ static tt_status add_list(tt_ctx *ctx, const char *who, const char *list, tti_fi
         memcpy(item, s + skip, len);
         item[len] = '\0';
         if (len > 0)
-            TT_TRY(add_item(ctx, who, item, f));
+            TT_TRY(add_item(ctx, who, item, add, f));
         s += n + (s[n] == ',');
     }
-    if (f->n == 0)
-        return TT_FAIL(ctx, TT_EINVAL, "%s: file must be given", who);
     return TT_OK;
+}
+
+tt_status tti_names_find(tt_ctx *ctx, const char *who, const char *list, tti_names *out)
+{
+    *out = (tti_names){0};
+    tt_status st = access(list, F_OK) == 0 ? add_name(ctx, list, out) // whatever its name has
+                                           : add_list(ctx, who, list, add_name, out);
+    if (st == TT_OK && out->n == 0)
+        st = TT_FAIL(ctx, TT_EINVAL, "%s: file must be given", who);
+    if (st != TT_OK)
+        tti_names_close(ctx, out);
+    return st;
+}
+
+void tti_names_close(tt_ctx *ctx, tti_names *l)
+{
+    for (int64_t i = 0; i < l->n; i++)
+        tti_free(ctx, l->names[i]);
+    tti_free(ctx, l->names);
+    *l = (tti_names){0};
 }
 
 static tt_status add_up(tt_ctx *ctx, const char *who, tti_files *f)
@@ -81,10 +113,30 @@ static tt_status add_up(tt_ctx *ctx, const char *who, tti_files *f)
     return TT_OK;
 }
 
+tt_status tti_files_of(tt_ctx *ctx, tti_bytes *b, tti_files *out)
+{
+    tti_files f = {.file = tti_calloc(ctx, 1, sizeof(*f.file)),
+                   .start = tti_calloc(ctx, 2, sizeof(*f.start))};
+    if (f.file == NULL || f.start == NULL) {
+        tti_free(ctx, f.file);
+        tti_free(ctx, f.start);
+        tti_bytes_close(ctx, b);
+        return TT_ENOMEM;
+    }
+    f.file[0] = *b;
+    f.start[1] = b->n;
+    f.n = 1;
+    *b = (tti_bytes){.fd = -1};
+    *out = f;
+    return TT_OK;
+}
+
 tt_status tti_files_open(tt_ctx *ctx, const char *who, const char *list, tti_files *out)
 {
     tti_files f = {0};
-    tt_status st = add_list(ctx, who, list != NULL ? list : "", &f);
+    tt_status st = add_list(ctx, who, list != NULL ? list : "", add_file, &f);
+    if (st == TT_OK && f.n == 0)
+        st = TT_FAIL(ctx, TT_EINVAL, "%s: file must be given", who);
     if (st == TT_OK)
         st = add_up(ctx, who, &f);
     if (st != TT_OK) {

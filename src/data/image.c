@@ -3,13 +3,11 @@
  * three take one window out of an image that zeros surround, so they share one copy; random_flip
  * takes its columns from right to left.
  */
-#include "data/data.h"
+#include "data/image.h"
 #include <stddef.h>
 #include <string.h>
 
-#define MOST_SIDE 65536
-
-static tt_status check_image(tt_ctx *ctx, const tti_transform *t)
+tt_status tti_picture_check(tt_ctx *ctx, const tti_transform *t)
 {
     char shape[TT_SHAPE_TEXT];
     int rank = t->in.shape.rank;
@@ -19,6 +17,20 @@ static tt_status check_image(tt_ctx *ctx, const tti_transform *t)
         ctx, TT_ESHAPE,
         "%s: field '%s' has shape %s; an image is [height, width] or [height, width, channels]",
         t->def->name, t->in.name, tt_shape_text(&t->in.shape, shape));
+}
+
+tt_status tti_picture_check_numbers(tt_ctx *ctx, tti_transform *t)
+{
+    TT_TRY(tti_picture_check(ctx, t));
+    if (t->in.dtype == TT_U8 || t->in.dtype == TT_F32)
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EDTYPE, "%s: field '%s' is %s; it must be u8 or f32", t->def->name,
+                   t->in.name, tt_dtype_name(t->in.dtype));
+}
+
+int64_t tti_image_channels(const tt_field *f)
+{
+    return f->shape.rank == 3 ? f->shape.dim[2] : 1;
 }
 
 // Below n, from one random word.
@@ -62,8 +74,9 @@ static tt_status last_prepare(tt_ctx *ctx, tti_transform *t)
 }
 
 static tt_status last_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                            const tti_philox *random, const void *x, void *y)
+                            const tti_philox *random, tti_decode_room *room, const void *x, void *y)
 {
+    (void)room;
     int64_t channels = t->in.shape.dim[0], pixels = t->in.shape.dim[1] * t->in.shape.dim[2];
     size_t size = tt_dtype_bytes(t->in.dtype);
     char *out = y;
@@ -88,7 +101,7 @@ const tti_transform_def tti_transform_channels_last = {
 
 static tt_status crop_prepare(tt_ctx *ctx, tti_transform *t)
 {
-    TT_TRY(check_image(ctx, t));
+    TT_TRY(tti_picture_check(ctx, t));
     for (int i = 0; i < 2; i++) {
         int64_t side = t->in.shape.dim[i] + 2 * (int64_t)t->opts.pad;
         if (t->opts.size[i] == 0)
@@ -108,8 +121,9 @@ static tt_status crop_prepare(tt_ctx *ctx, tti_transform *t)
 }
 
 static tt_status crop_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                            const tti_philox *random, const void *x, void *y)
+                            const tti_philox *random, tti_decode_room *room, const void *x, void *y)
 {
+    (void)room;
     int64_t at[2];
     (void)ctx, (void)record;
     for (int i = 0; i < 2; i++) {
@@ -124,12 +138,14 @@ static tt_status crop_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
 
 static tt_status image_prepare(tt_ctx *ctx, tti_transform *t)
 {
-    return check_image(ctx, t);
+    return tti_picture_check(ctx, t);
 }
 
 static tt_status shift_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                             const tti_philox *random, const void *x, void *y)
+                             const tti_philox *random, tti_decode_room *room, const void *x,
+                             void *y)
 {
+    (void)room;
     int64_t n = t->opts.shift;
     (void)ctx, (void)record;
     window(t, x, below(random->v[0], 2 * n + 1) - n, below(random->v[1], 2 * n + 1) - n, y);
@@ -139,15 +155,23 @@ static tt_status shift_apply(tt_ctx *ctx, const tti_transform *t, int64_t record
 // ---- random_flip -----------------------------------------------------------------------------
 
 static tt_status flip_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                            const tti_philox *random, const void *x, void *y)
+                            const tti_philox *random, tti_decode_room *room, const void *x, void *y)
 {
+    (void)room;
     int64_t high = t->in.shape.dim[0], wide = t->in.shape.dim[1];
     size_t bytes = tti_field_bytes(&t->in), pixel = bytes / (size_t)(high * wide);
     (void)ctx, (void)record;
-    if (random->v[0] >> 31 == 0) {
+    bool turn = t->opts.probability == 0.5 ? random->v[0] >> 31 != 0
+                                           : (double)random->v[0] * 0x1p-32 < t->opts.probability;
+    if (!turn) {
         memcpy(y, x, bytes);
         return TT_OK;
     }
+    for (int64_t r = 0; t->opts.vertical && r < high; r++)
+        memcpy((char *)y + (size_t)(r * wide) * pixel,
+               (const char *)x + (size_t)((high - 1 - r) * wide) * pixel, (size_t)wide * pixel);
+    if (t->opts.vertical)
+        return TT_OK;
     for (int64_t r = 0; r < high; r++)
         for (int64_t c = 0; c < wide; c++)
             memcpy((char *)y + (size_t)(r * wide + c) * pixel,
@@ -161,9 +185,9 @@ static tt_status flip_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
 static const tt_option crop_options[] = {
     TTI_FIELD_ROW,
     {"size", TT_OPT_PAIR, "0", "height and width of the crop; default: those of the image",
-     offsetof(tt_transform_opts, size), 0, MOST_SIDE, NULL},
+     offsetof(tt_transform_opts, size), 0, TTI_MOST_SIDE, NULL},
     {"pad", TT_OPT_INT32, "0", "pixels of zero padding added on each side before cropping",
-     offsetof(tt_transform_opts, pad), 0, MOST_SIDE, NULL},
+     offsetof(tt_transform_opts, pad), 0, TTI_MOST_SIDE, NULL},
     TT_OPTION_END,
 };
 
@@ -171,12 +195,15 @@ static const tt_option shift_options[] = {
     TTI_FIELD_ROW,
     {"shift", TT_OPT_INT32, NULL,
      "largest shift in pixels in each direction; empty pixels become 0",
-     offsetof(tt_transform_opts, shift), 1, MOST_SIDE, NULL},
+     offsetof(tt_transform_opts, shift), 1, TTI_MOST_SIDE, NULL},
     TT_OPTION_END,
 };
 
 static const tt_option flip_options[] = {
     TTI_FIELD_ROW,
+    {"vertical", TT_OPT_BOOL, "false", "upside down instead of left to right",
+     offsetof(tt_transform_opts, vertical), 0, 0, NULL},
+    TTI_PROBABILITY_ROW("0.5"),
     TT_OPTION_END,
 };
 // clang-format on
@@ -192,7 +219,7 @@ const tti_transform_def tti_transform_random_crop = {
 
 const tti_transform_def tti_transform_random_flip = {
     .name = "random_flip",
-    .help = "mirror left to right with probability 1/2",
+    .help = "mirror left to right, or upside down, with probability 1/2",
     .options = flip_options,
     .prepare = image_prepare,
     .apply = flip_apply,

@@ -233,8 +233,10 @@ static tt_status normalise_fit(tt_data *d, tti_transform *t, char *own[2])
 }
 
 static tt_status normalise_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                                 const tti_philox *random, const void *x, void *y)
+                                 const tti_philox *random, tti_decode_room *room, const void *x,
+                                 void *y)
 {
+    (void)room;
     int64_t n = tt_shape_count(&t->in.shape), channels = t->opts.depth;
     const float *mean = t->table, *scale = t->table + channels, *f = x;
     const uint8_t *u = x;

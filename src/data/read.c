@@ -26,51 +26,6 @@
 
 // ---- filling a slot --------------------------------------------------------------------------
 
-// Applies the transforms of field f; the last one writes to row.
-static tt_status transform(const tt_data *d, tti_reader *r, int f, int64_t epoch, int64_t record,
-                           void *row)
-{
-    const void *x = r->source[f];
-    int last = -1, turn = 0;
-    for (int i = 0; i < d->n_transforms; i++)
-        if (d->transforms[i].field == f)
-            last = i;
-    for (int i = 0; i <= last; i++) {
-        const tti_transform *t = &d->transforms[i];
-        if (t->field != f)
-            continue;
-        tti_philox random =
-            tti_philox4((uint64_t)d->opts.seed ^ 0x7472616e73666f72ull, (uint64_t)record,
-                        (uint64_t)epoch << 8 | (uint64_t)t->place);
-        void *y = i == last ? row : r->scratch[turn];
-        TT_TRY(t->def->apply(&r->ctx, t, record, &random, x, y));
-        x = y;
-        turn = !turn;
-    }
-    return TT_OK;
-}
-
-static tt_status read_record(const tt_data *d, tti_reader *r, const tti_slot *slot, int64_t epoch,
-                             int64_t record, int64_t row)
-{
-    void *at[TT_MAX_FIELDS] = {0}, *out[TT_MAX_FIELDS] = {0};
-    int n = d->source.n_fields;
-    for (int f = 0; f < n; f++) {
-        at[f] = (char *)slot->fields[f] + (size_t)row * tti_field_bytes(&d->fields[f]);
-        out[f] = r->source[f] != NULL ? r->source[f] : at[f];
-    }
-    TT_TRY(d->source.read(&r->ctx, d->source.self, record, out));
-    for (int f = 0; f < n; f++) {
-        const tt_field *field = &d->source.fields[f];
-        tti_flush(field->dtype, out[f], tt_shape_count(&field->shape));
-        if (r->source[f] != NULL)
-            TT_TRY(transform(d, r, f, epoch, record, at[f]));
-        if (d->labels[f].classes > 0)
-            TT_TRY(tti_data_check_labels(d, &r->ctx, record, f, at[f]));
-    }
-    return TT_OK;
-}
-
 // Keeps what a reader's context says for the one who will ask for this batch.
 static void keep_error(const tt_data *d, tti_reader *r, tti_slot *slot, tt_status st,
                        int64_t record)
@@ -100,7 +55,7 @@ static void fill(tt_data *d, tti_reader *r, int64_t k)
             return;
         if (i == 0)
             tti_order_at(d, b.epoch, d->batch, b.first + row, TTI_MIN(end - row, AT_ONCE), record);
-        tt_status st = read_record(d, r, slot, b.epoch, record[i], row);
+        tt_status st = tti_record_read(d, r, slot, b.epoch, record[i], row);
         if (st != TT_OK)
             keep_error(d, r, slot, st, record[i]);
         uint64_t n = atomic_load_explicit(&r->n_read, memory_order_relaxed) + 1;
@@ -169,6 +124,14 @@ static void reader_init(tt_data *d, tti_reader *r)
     r->ctx.deadline_ms = d->ctx->deadline_ms;
 }
 
+static bool mixes(const tt_data *d)
+{
+    for (int i = 0; i < d->n_transforms; i++)
+        if (d->transforms[i].def->mixes)
+            return true;
+    return false;
+}
+
 // Bytes of scratch that a reader needs, and where in them each piece begins; base may be NULL.
 static size_t lay_scratch(const tt_data *d, tti_reader *r, char *base)
 {
@@ -189,6 +152,11 @@ static size_t lay_scratch(const tt_data *d, tti_reader *r, char *base)
         if (base != NULL)
             r->scratch[i] = base + bytes;
         bytes += aligned(most);
+    }
+    for (int f = 0; mixes(d) && f < d->source.n_fields; f++) {
+        if (base != NULL)
+            r->other[f] = base + bytes;
+        bytes += aligned(tti_field_bytes(&d->fields[f]));
     }
     return bytes;
 }
@@ -253,8 +221,10 @@ static tt_status ring_alloc(tt_data *d, int64_t rows)
 void tti_ring_free(tt_data *d)
 {
     tti_ring *g = &d->ring;
-    for (int i = 0; i < g->n_readers; i++)
+    for (int i = 0; i < g->n_readers; i++) {
+        tti_room_free(&g->readers[i].room);
         tti_ctx_deinit(&g->readers[i].ctx);
+    }
     tti_free(d->ctx, g->slots);
     tti_free(d->ctx, g->readers);
     tti_staging_free(d->ctx, g->memory);
@@ -295,7 +265,7 @@ tt_status tti_single_read(tti_single *s, int64_t record)
 {
     tt_data *d = s->reader.data;
     unsigned saved = tti_fp_enter();
-    tt_status st = read_record(d, &s->reader, &s->slot, 0, record, 0);
+    tt_status st = tti_record_read(d, &s->reader, &s->slot, 0, record, 0);
     tti_fp_leave(saved);
     if (st == TT_OK)
         return st;
@@ -308,6 +278,7 @@ void tti_single_close(tti_single *s)
     if (s->reader.data == NULL)
         return;
     tti_free(s->reader.data->ctx, s->memory);
+    tti_room_free(&s->reader.room);
     tti_ctx_deinit(&s->reader.ctx);
     *s = (tti_single){0};
 }

@@ -90,6 +90,8 @@ tt_status tt_transform_with(tt_data *d, const char *kind, const tt_transform_opt
         t.about = tti_text_take(&about);
         st = t.about == NULL ? TT_ENOMEM : def->prepare(ctx, &t);
     }
+    if (st == TT_OK && def->mixes)
+        st = tti_mix_check(d, &t);
     tti_free(ctx, own[0]);
     tti_free(ctx, own[1]);
     if (st != TT_OK) {
@@ -132,8 +134,10 @@ static tt_status one_hot_prepare(tt_ctx *ctx, tti_transform *t)
 }
 
 static tt_status one_hot_apply(tt_ctx *ctx, const tti_transform *t, int64_t record,
-                               const tti_philox *random, const void *x, void *y)
+                               const tti_philox *random, tti_decode_room *room, const void *x,
+                               void *y)
 {
+    (void)room;
     int64_t n = tt_shape_count(&t->in.shape), depth = t->opts.depth;
     float rest = (float)(t->opts.smoothing / (double)depth);
     float one = (float)(1.0 - t->opts.smoothing + t->opts.smoothing / (double)depth);

@@ -4,6 +4,7 @@
  */
 #include "data/csv.h"
 #include "data/data.h"
+#include "data/images.h"
 
 static const char *file_of(const tt_data *d, int field)
 {
@@ -52,7 +53,7 @@ void tti_data_where(const tt_data *d, int64_t record, int field, int64_t element
         put_file(d, field, t);
         tti_text_add(t, ": ");
     }
-    if (tti_csv_where(d, record, field, element, t))
+    if (tti_csv_where(d, record, field, element, t) || tti_images_where(d, record, t))
         return;
     tti_text_add(t, "record %lld", (long long)record);
     put_element(&d->fields[field], element, t);

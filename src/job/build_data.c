@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "data/csv.h"
 #include "data/data.h"
+#include "data/describe.h"
 #include "job/job.h"
 #include <stdio.h>
 #include <string.h>
@@ -88,11 +89,27 @@ static tt_status place_files(tt_ctx *ctx, const tt_source_def *def, const tti_it
 // Classes have the numbers that they have in the training data.
 static void give_words(const tt_job *j, const tt_source_def *def, void *options)
 {
-    if (strcmp(def->name, "csv") != 0 || def->options_size != sizeof(tt_csv_opts))
+    if (def == &tti_source_csv && j->tables != NULL) {
+        tt_csv_opts *o = options;
+        if (o->tables == NULL || o->tables[0] == '\0')
+            o->tables = j->tables;
+    }
+    if (j->words == NULL)
         return;
-    tt_csv_opts *o = options;
-    if (j->words != NULL && o->classes && (o->words == NULL || o->words[0] == '\0'))
-        o->words = j->words;
+    if (def == &tti_source_csv) {
+        tt_csv_opts *o = options;
+        if (o->classes && (o->words == NULL || o->words[0] == '\0'))
+            o->words = j->words;
+        return;
+    }
+    for (const tt_option *row = def->options; row != NULL && row->type != TT_OPT_END; row++) {
+        const char *words;
+        if (row->type != TT_OPT_TEXT || strcmp(row->name, "words") != 0)
+            continue;
+        memcpy(&words, (char *)options + row->offset, sizeof(words));
+        if (words == NULL || words[0] == '\0')
+            memcpy((char *)options + row->offset, &j->words, sizeof(j->words));
+    }
 }
 
 static tt_status open_kind(tt_job *j, tt_ctx *ctx, const tt_source_def *def, const tti_item *record,
@@ -264,17 +281,21 @@ static bool has_fit(tt_job *j, tt_ctx *ctx)
 // Validation and test data, the words of whose classes are those of the training data.
 static tt_status open_others(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
 {
-    tti_csv_about csv = {0};
-    tti_text words = {.ctx = ctx};
-    if (tti_csv_about_of(p->train, &csv))
-        for (int64_t i = 0; i < csv.n_words; i++)
-            tti_csv_list(&words, csv.words[i]);
+    tti_text words = {.ctx = ctx}, tables = {.ctx = ctx};
+    int64_t n;
+    char *const *names = tti_data_words(p->train, &n);
+    for (int64_t i = 0; i < n; i++)
+        tti_csv_list(&words, names[i]);
+    tti_csv_tables(p->train, &tables);
     j->words = words.s;
-    tt_status st = words.failed ? TT_ENOMEM : open_source(j, ctx, "validate", &p->validate);
+    j->tables = tables.s;
+    tt_status st =
+        words.failed || tables.failed ? TT_ENOMEM : open_source(j, ctx, "validate", &p->validate);
     if (st == TT_OK)
         st = open_source(j, ctx, "test", &p->test);
-    j->words = NULL;
+    j->words = j->tables = NULL;
     tti_text_free(&words);
+    tti_text_free(&tables);
     return st;
 }
 
@@ -283,6 +304,10 @@ tt_status tti_job_open_data(tt_job *j, tt_ctx *ctx, tt_job_parts *p)
     TT_TRY(open_source(j, ctx, "train", &p->train));
     TT_TRY(open_others(j, ctx, p));
     TT_TRY(take_parts(j, ctx, p));
+    tti_job_data d;
+    TT_TRY(tti_bind_own(ctx, tti_job_data_rows, tti_item_get(j->root, "data"), &d));
+    if (d.balance && p->train != NULL)
+        TT_TRY(tt_data_balance(p->train, NULL));
     TT_TRY(add_transforms(j, ctx, p->train, p->train));
     TT_TRY(add_transforms(j, ctx, p->train, p->validate));
     return add_transforms(j, ctx, p->train, p->test);

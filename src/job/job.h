@@ -19,6 +19,7 @@ typedef struct tti_job_data {
     bool shuffle;
     int workers, prefetch;
     bool compare_all;
+    bool balance;
 } tti_job_data;
 
 typedef struct tti_job_train {
@@ -81,6 +82,7 @@ struct tt_job {
     tt_spread spread;    // what open points to
     tti_job_train train; // of the last build
     const char *words;   // of CSV classes that a source does not name itself; NULL: none
+    const char *tables;  // words of categories, likewise
     bool no_pins;        // models are built as if the job had none: one device, to compare with
 };
 

@@ -32,6 +32,8 @@ const tt_option tti_job_data_rows[] = {
     DATA(compare_all, TT_OPT_BOOL, "false",
          "compare every record between processes at the start; by default a sample is compared", 0,
          0),
+    DATA(balance, TT_OPT_BOOL, "false",
+         "repeat training records so that every class of y has as many as the largest", 0, 0),
     TT_OPTION_END,
 };
 

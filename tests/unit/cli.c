@@ -111,6 +111,8 @@ TEST(help_knows_the_sections_of_jobs)
     CHECK_INT(run("help train"), 0);
     CHECK_HAS(out, "usage: tutti train JOB");
     CHECK_HAS(out, "tutti help job train");
+    CHECK_INT(run("help data show"), 0);
+    CHECK_HAS(out, "usage: tutti data show JOB");
     check_usage("help distrbute", "unknown topic 'distrbute'; did you mean 'distribute'?");
 }
 

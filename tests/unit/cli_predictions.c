@@ -193,7 +193,7 @@ TEST(records_come_from_files_folders_patterns_and_pipes)
     CHECK_HAS(command_err, "no file matches 'dir/*.npy'");
     command_write("photo.jpg", "\xff\xd8\xff\xe0 JFIF");
     CHECK_INT(command_run("predict three --input photo.jpg"), 3);
-    CHECK_HAS(command_err, "photo.jpg is an image file, which cannot be read; save the pixels");
+    CHECK_HAS(command_err, "photo.jpg is an image file, but the model was not trained on image");
 }
 
 TEST(channels_first_are_converted)

@@ -276,7 +276,7 @@ TEST(csv_mistakes_say_what_to_set)
          {0},
          "line 2, column 'town': 'rome' is not a number that f32 can "
          "hold; leave the column out (skip, or x with the inputs)"},
-        {"a,b,y\n1,,2\n", {0}, "column 'b': '' is empty; fill it in, remove the record, or leave"},
+        {"a,b,y\n1,,2\n", {0}, "column 'b': '' is empty; fill it in, remove the record, leave"},
         {"a;b;y\n1;2;3\n",
          {.y = "y"},
          "has no column 'y'; its columns are 'a;b;y'; the line looks "

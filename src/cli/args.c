@@ -153,6 +153,19 @@ static const flag flags[] = {
     {"grace", "S",
      "seconds that processes get to save and exit before they are killed (default 60)", NUMBER,
      AT(grace), 1, 86400},
+    {"workers", "A..B",
+     "elastic: the job goes on while there are A to B processes; a lost one ends no job", TEXT,
+     AT(workers), 0, 0},
+    {"replace", "N", "with --workers: start a new process for a lost one, at most N times", NUMBER,
+     AT(replace), 1, 1000000},
+    {"loss", "MS", "with --workers: milliseconds of silence after which a process is out", NUMBER,
+     AT(loss), 100, 3600000},
+    {"wait", "S",
+     "with --workers: seconds to wait for processes below A before all save and end (default 60)",
+     NUMBER, AT(wait), 1, 86400},
+    {"restarts", "N",
+     "without --workers: start all processes again from the last checkpoint, at most N times",
+     NUMBER, AT(restarts), 1, 1000000},
     {"engine", "WORD", "starts the processes: local, ssh, mpi, slurm, k8s", TEXT, AT(engine), 0, 0},
     {"nodes", "N", "number of machines (Slurm)", NUMBER, AT(nodes), 1, 1024},
     {"gpus", "N", "GPUs of each process (Slurm, Kubernetes)", NUMBER, AT(gpus), 1, 64},
@@ -187,18 +200,6 @@ bool cli_takes(const cli_verb *verb, const char *name)
         s += length;
     }
     return false;
-}
-
-void cli_print_flags(const cli_verb *verb)
-{
-    for (int i = 0; i < TTI_COUNT(flags); i++) {
-        char left[64];
-        if (!cli_takes(verb, flags[i].name))
-            continue;
-        snprintf(left, sizeof(left), "--%s %s", flags[i].name,
-                 flags[i].value != NULL ? flags[i].value : "");
-        printf("  %-18s %s\n", left, flags[i].help);
-    }
 }
 
 bool cli_flag_at(int i, cli_flag *out)

@@ -55,15 +55,21 @@ struct tt_ctx {
     uint64_t seed;
     int n_threads;
     int n_beside; // threads of the job's other processes on the same cores
-    int gpu_turn,
-        n_gpu_sharers;       // among the processes that divide the GPUs of a host; 0: one does not
-    bool no_capture;         // plans of devices with streams are walked every time
-    int64_t deadline_ms;     // net/timeout.h
-    _Atomic uint64_t pulse;  // grows with what gets on outside of runs, for others that wait
-    struct tti_fault *fault; // run/: what is to go wrong, in tests; NULL: nothing
-    _Atomic int stop;        // tt_request_stop()
-    _Atomic int end;         // tt_request_end(): a fit ends after its step
-    tti_hashing hashing;     // set before a fit
+    // Among the processes that divide the GPUs of a host; 0: they are not divided.
+    int gpu_turn, n_gpu_sharers;
+    bool no_capture;             // plans of devices with streams are walked every time
+    int64_t deadline_ms;         // net/timeout.h
+    int64_t learn_ms;            // the shortest that is learned from runs before; 0: it was given
+    _Atomic uint64_t pulse;      // grows with what gets on outside of runs, for others that wait
+    struct tti_fault *fault;     // run/: what is to go wrong, in tests; NULL: nothing
+    _Atomic int stop;            // tt_request_stop()
+    _Atomic int end;             // tt_request_end(): a fit ends after its step
+    tti_hashing hashing;         // set before a fit
+    struct tti_elastic *elastic; // train/: a job whose processes may change; NULL: they do not
+    // Of such a job: the number of this membership, 0: it never changes; and the file with that of
+    // the newest one: folders are published by it alone (folder.c).
+    int64_t epoch;
+    const char *epoch_file; // borrowed
 
     // What upper folders hang here.
     tt_store *store;

@@ -93,6 +93,13 @@ typedef struct tti_fresh {
 tt_status tti_fresh_begin(tt_ctx *ctx, const char *path, tti_fresh *f) TTI_CHECKED;
 tt_status tti_fresh_commit(tt_ctx *ctx, tti_fresh *f) TTI_CHECKED;
 void tti_fresh_drop(tt_ctx *ctx, tti_fresh *f); // removes it
+/*
+ * Of a job whose processes change (ctx->epoch): only the newest membership publishes. raise() says
+ * that a new one has begun, then removes all that is being written in folder, locked or not: what
+ * an older one had begun finds no place any more. check() fails in an older one.
+ */
+tt_status tti_fence_raise(tt_ctx *ctx, const char *folder) TTI_CHECKED;
+tt_status tti_fence_check(tt_ctx *ctx, const char *path) TTI_CHECKED;
 // Removes a folder that had a place: it loses its name first, so that nobody finds half of it.
 void tti_fresh_retire(tt_ctx *ctx, const char *path);
 // Removes what cut-off saves and writers left in a folder; what is being written is locked, and

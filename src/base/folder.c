@@ -4,6 +4,7 @@
  * A folder being written is locked (flock) through a descriptor of itself. The lock goes when the
  * process does, however it ends, so whoever can take it knows that nobody is writing any more.
  */
+#include "base/ctx.h"
 #include "base/disk.h"
 #include "base/file.h"
 #include <dirent.h>
@@ -261,7 +262,11 @@ tt_status tti_fresh_begin(tt_ctx *ctx, const char *path, tti_fresh *f)
     *f = (tti_fresh){.lock = -1};
     TT_TRY(tti_file_split(ctx, path, f->parent, name));
     TT_TRY(tti_file_join(ctx, f->path, f->parent, name));
-    snprintf(tmp, sizeof(tmp), TTI_TMP "%s", name);
+    // Of each membership another one: who is out of it can spoil none of the others'.
+    if (ctx != NULL && ctx->epoch > 0)
+        snprintf(tmp, sizeof(tmp), TTI_TMP "%lld-%.200s", (long long)ctx->epoch, name);
+    else
+        snprintf(tmp, sizeof(tmp), TTI_TMP "%s", name);
     TT_TRY(tti_file_join(ctx, f->tmp, f->parent, tmp));
     TT_TRY(tti_folder_make(ctx, f->parent));
     TT_TRY(tti_fresh_recover(ctx, f->path));
@@ -319,11 +324,51 @@ static int put_in_place(tt_ctx *ctx, const tti_fresh *f, const char *aside, bool
     return rc;
 }
 
+tt_status tti_fence_check(tt_ctx *ctx, const char *path)
+{
+    char *text;
+    size_t bytes;
+    if (ctx == NULL || ctx->epoch == 0 || !tti_file_exists(ctx->epoch_file))
+        return TT_OK;
+    TT_TRY(tti_file_read(ctx, ctx->epoch_file, 64, &text, &bytes));
+    long long newest = strtoll(text, NULL, 10);
+    tti_free(ctx, text);
+    if (newest <= ctx->epoch)
+        return TT_OK;
+    return TT_FAIL(ctx, TT_EPEER,
+                   "'%s' is not published: this process was in membership %lld of the job, which "
+                   "has gone on without it (membership %lld)",
+                   path, (long long)ctx->epoch, newest);
+}
+
+tt_status tti_fence_raise(tt_ctx *ctx, const char *folder)
+{
+    char text[32], **names, path[TTI_PATH_MAX];
+    int64_t n;
+    snprintf(text, sizeof(text), "%lld\n", (long long)ctx->epoch);
+    TT_TRY(tti_file_replace(ctx, ctx->epoch_file, text, strlen(text)));
+    if (!tti_folder_exists(folder))
+        return TT_OK;
+    TT_TRY(tti_folder_list(ctx, folder, &names, &n));
+    tt_status st = TT_OK;
+    for (int64_t i = 0; i < n && st == TT_OK; i++) {
+        if (strncmp(names[i], TTI_TMP, strlen(TTI_TMP)) != 0)
+            continue;
+        st = tti_file_join(ctx, path, folder, names[i]);
+        if (st == TT_OK)
+            tti_fresh_retire(ctx, path);
+    }
+    tti_names_free(ctx, names, n);
+    return st;
+}
+
 tt_status tti_fresh_commit(tt_ctx *ctx, tti_fresh *f)
 {
     char aside[TTI_PATH_MAX];
     bool old = false;
     tt_status st = old_path(ctx, f->path, aside);
+    if (st == TT_OK)
+        st = tti_fence_check(ctx, f->path);
     if (st == TT_OK && tti_sys_fsync(ctx, f->lock) != 0)
         st = fail(ctx, "sync", f->tmp);
     if (st == TT_OK && put_in_place(ctx, f, aside, &old) != 0)

@@ -26,18 +26,6 @@ bool cli_takes(const cli_verb *verb, const char *name)
     return false;
 }
 
-void cli_print_flags(const cli_verb *verb)
-{
-    for (int i = 0; i < TTI_COUNT(flags); i++) {
-        char left[64];
-        if (!cli_takes(verb, flags[i].name))
-            continue;
-        snprintf(left, sizeof(left), "--%s %s", flags[i].name,
-                 flags[i].value != NULL ? flags[i].value : "");
-        printf("  %-18s %s\n", left, flags[i].help);
-    }
-}
-
 bool cli_flag_at(int i, cli_flag *out)
 {
     static const char *const types[] = {

@@ -40,10 +40,10 @@ typedef struct cli_args {
         *topology, *lr, *stage, *sort, *chain, *key, *interval, *build, *commits, *metric, *listen,
         *token, *tokenizer, *task, *jobs, *bind, *container;
     const char *engine, *launcher, *memory, *time, *partition, *account, *image, *claim, *space,
-        *write; // of tutti run --engine
+        *write, *workers; // of tutti run
     int64_t rows, threads, lanes, profile, trace, steps, most, count, length, seed, processes, port,
         grace, top, epochs, batch, limit, until, nodes, gpus, cpus, gather, queue, body, timeout,
-        top_k, samples, train, local, ready_fd, wait;
+        top_k, samples, train, local, ready_fd, wait, replace, loss, restarts;
     double temperature, bound, top_p, penalty;
     cli_texts targets, sets, where, options, stops, feeds;
     const struct cli_verb *verb;
@@ -66,14 +66,14 @@ typedef struct cli_verb {
 
 extern const cli_verb cli_train, cli_eval, cli_predict, cli_summary, cli_bench, cli_plot, cli_trace,
     cli_data, cli_inspect, cli_convert, cli_serve_model, cli_generate_text, cli_tokenize,
-    cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_key, cli_run, cli_runs,
+    cli_devices, cli_kernels, cli_plan, cli_diff, cli_env, cli_key, cli_run, cli_resize, cli_runs,
     cli_reproduce, cli_audit, cli_bisect, cli_serve, cli_ping, cli_state, cli_graph, cli_version,
     cli_help;
 extern const cli_verb *const cli_verbs[]; // NULL at the end
 
 // args.c: reads the words after the verb; CLI_USAGE after telling what is wrong.
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *out);
-void cli_print_flags(const cli_verb *verb); // as help shows them
+void cli_print_flags(const cli_verb *verb); // help.c: as help shows them
 bool cli_takes(const cli_verb *verb, const char *flag);
 // A flag of any verb, for help as JSON; false past the end.
 typedef struct cli_flag {

@@ -135,6 +135,11 @@ static int check_flags(const cli_args *a, int engine)
         {"command", a->command != NULL, SSH | MPI | SLURM | K8S},
         {"port", a->port > 0, NEAR | SSH},
         {"grace", a->grace > 0, NEAR | SSH | SLURM | K8S},
+        {"workers", a->workers != NULL, NEAR | SSH},
+        {"replace", a->replace > 0, NEAR | SSH},
+        {"loss", a->loss > 0, NEAR | SSH},
+        {"wait", a->wait > 0, NEAR | SSH},
+        {"restarts", a->restarts > 0, NEAR | SSH},
     };
     for (int i = 0; i < TTI_COUNT(rows); i++) {
         char list[64] = "";

@@ -11,6 +11,18 @@
 
 #define MAX_TOPICS 1024
 
+void cli_print_flags(const cli_verb *verb)
+{
+    cli_flag f;
+    for (int i = 0; cli_flag_at(i, &f); i++) {
+        char left[64];
+        if (!cli_takes(verb, f.name))
+            continue;
+        snprintf(left, sizeof(left), "--%s %s", f.name, f.value != NULL ? f.value : "");
+        printf("  %-18s %s\n", left, f.help);
+    }
+}
+
 static const struct {
     const char *name, *summary, *text;
 } topics[] = {

@@ -4,6 +4,7 @@
  */
 #include "cli/job.h"
 #include "base/file.h"
+#include "cli/elastic.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "job/job.h"
@@ -129,14 +130,20 @@ int cli_job_open(cli_job *j, const cli_args *args, tt_event_fn on_event, void *u
     opts.level = cli_level(args);
     if (args->isa != NULL)
         opts.isa = args->isa;
-    if (args->verb != NULL && args->verb->joins)
+    bool elastic = args->verb == &cli_train && cli_elastic_is_on();
+    tt_spread spread;
+    if (elastic)
+        rc = cli_elastic_join(j->reader, &j->is_beside);
+    if (args->verb != NULL && args->verb->joins && rc == CLI_OK && !j->is_beside)
         rc = cli_join(j, args, &c, &j->is_beside);
     if (rc != CLI_OK || (j->is_beside && !j->evaluates)) {
         cli_join_free(j, &c);
         return rc;
     }
     if (c.tasks != NULL)
-        c.tasks->stop = cli_signals_join(j->reader);
+        c.tasks->stop = elastic ? cli_elastic_stop() : cli_signals_join(j->reader);
+    if (elastic)
+        cli_elastic_options(&opts, &spread);
     opts.tasks = c.tasks;
     j->ctx = tt_open_with(&opts);
     (void)cli_signals_join(NULL);
@@ -147,17 +154,22 @@ int cli_job_open(cli_job *j, const cli_args *args, tt_event_fn on_event, void *u
         return opts.tasks != NULL ? cli_code(tt_status_of(j->ctx)) : cli_open_code(args, j->ctx);
     if (cli_compare_jobs(j, args) != TT_OK)
         return cli_code(tt_status_of(j->ctx));
-    if (!cli_is_first(j->ctx) && freopen("/dev/null", "w", stdout) == NULL) // the first one prints
+    if (elastic)
+        cli_elastic_opened(j->ctx); // it has standard output where that belongs
+    else if (!cli_is_first(j->ctx) &&
+             freopen("/dev/null", "w", stdout) == NULL) // the first one prints
         return cli_error("cannot open /dev/null");
     return CLI_OK;
 }
 
 int cli_job_build(cli_job *j, const cli_args *args, tt_event_fn on_event, void *user)
 {
-    tti_job_build_opts build = {.runs = j->runs, .no_init = j->no_init};
     int rc = cli_job_open(j, args, on_event, user);
     if (rc != CLI_OK || j->ctx == NULL)
         return rc;
+    if (j->ctx->epoch > 1)
+        j->no_init = true; // an elastic job that has begun already
+    tti_job_build_opts build = {.runs = j->runs, .no_init = j->no_init};
     tt_status st = tti_job_build(j->job, j->ctx, &build, &j->parts);
     if (st != TT_OK) // data that cannot be opened is the job's mistake too
         return st == TT_EIO ? CLI_BAD_JOB : cli_code(st);

@@ -3,7 +3,7 @@
  * request to end, if one comes; that the launcher is gone shows as its end, also through ssh and
  * after kill -9. Each has a process group of its own, so that Ctrl-C reaches the launcher alone.
  */
-#include "cli/launch.h"
+#include "cli/launch_own.h"
 #include "cluster/cluster.h"
 #include "net/world.h"
 #include <errno.h>
@@ -16,33 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KEEP     65536 // bytes of what a rank says that are kept
-#define LONGEST  4096  // bytes of a line
-#define ALONE_MS 2000  // after one has failed the others find that out by themselves, or are told
-#define TOLD_MS  2000  // SIGTERM to SIGKILL where one has failed
-#define MAX_SEEN 1024
+#define KEEP      65536 // bytes of what a rank says that are kept
+#define MOST_MORE 256   // processes of an elastic job beside the first ones
+#define LONGEST   4096  // bytes of a line
+#define ALONE_MS  2000  // after one has failed the others find that out by themselves, or are told
+#define TOLD_MS   2000  // SIGTERM to SIGKILL where one has failed
 
-typedef struct child {
-    pid_t pid; // 0: ended, and waited for
-    int in, err;
-    int status;
-    char *said; // by ranks other than 0
-    size_t n_said;
-    char tail[4]; // of the first rank: a character that is not whole yet
-    size_t n_tail;
-} child;
-
-typedef struct launch {
-    const cli_launch *l;
-    child *child;
-    int n_alive;
-    int first; // the first that failed, of a cause of its own if any did; -1: none
-    int64_t failed_ns, ended_ns, termed_ns; // when; 0: not yet
-    int64_t meet_ms; // before they have met they wait that long, and name who is missing
-    bool is_killed;
-    uint64_t seen[MAX_SEEN]; // lines that were shown
-    int n_seen;
-} launch;
+typedef cli_child child;
+typedef cli_launching launch;
 
 static volatile sig_atomic_t wants_end, interrupts;
 
@@ -60,7 +41,7 @@ static void on_child(int number)
 // ---- starting --------------------------------------------------------------------------------
 
 // In the child: only async-signal-safe calls, as far as it has threads; it has none.
-static void become(const cli_process *p, const int in[2], const int err[2], bool is_first)
+static void become(const cli_process *p, const int in[2], const int err[2], bool has_output)
 {
     setpgid(0, 0);
     for (const char *const *v = tti_cluster_variables; *v != NULL; v++)
@@ -70,7 +51,7 @@ static void become(const cli_process *p, const int in[2], const int err[2], bool
         putenv(*s);
     dup2(in[0], STDIN_FILENO);
     dup2(err[1], STDERR_FILENO);
-    if (!is_first)
+    if (!has_output)
         dup2(err[1], STDOUT_FILENO);
     signal(SIGPIPE, SIG_DFL);
     execvp(p->words[0], p->words);
@@ -78,31 +59,40 @@ static void become(const cli_process *p, const int in[2], const int err[2], bool
     _exit(CLI_FAILED);
 }
 
-static bool start(launch *a, int i, const sigset_t *mask)
+int cli_launch_start(launch *a, int slot)
 {
+    if (a->n == a->room) {
+        errno = EAGAIN;
+        return -1;
+    }
+    int i = a->n, in[2] = {-1, -1}, err[2] = {-1, -1};
     child *c = &a->child[i];
-    int in[2] = {-1, -1}, err[2] = {-1, -1};
+    *c = (child){.slot = slot, .in = -1, .err = -1, .rank = -1, .age = -1};
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
-        return false;
+        return -1;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        become(&a->l->processes[i], in, err, i == 0);
+        sigprocmask(SIG_SETMASK, a->mask, NULL);
+        // Of an elastic job each is the first at some time, and silent before.
+        become(&a->l->processes[slot], in, err, i == 0 || a->members != NULL);
     }
     close(in[0]);
     close(err[1]);
     c->in = in[1];
     c->err = err[0];
+    a->n++;
     if (pid < 0)
-        return false;
+        return -1;
     c->pid = pid;
+    c->said = i > 0 || a->members != NULL ? malloc(KEEP) : NULL;
     a->n_alive++;
     fcntl(c->err, F_SETFL, O_NONBLOCK);
     size_t n = strlen(a->l->secret); // no copy of it here: see base/secure.h
     if (write(c->in, a->l->secret, n) < 0 || write(c->in, "\n", 1) < 0)
-        return true; // it has ended, which is seen soon
-    return true;
+        return i;                      // it has ended, which is seen soon
+    fcntl(c->in, F_SETFL, O_NONBLOCK); // one that is frozen does not read
+    return i;
 }
 
 // ---- what they say ---------------------------------------------------------------------------
@@ -128,7 +118,7 @@ static bool was_seen(launch *a, const char *line, size_t n, bool add)
     for (int i = 0; i < a->n_seen; i++)
         if (a->seen[i] == hash)
             return true;
-    if (add && a->n_seen < MAX_SEEN)
+    if (add && a->n_seen < CLI_MAX_SEEN)
         a->seen[a->n_seen++] = hash;
     return false;
 }
@@ -193,7 +183,9 @@ static void listen_to(launch *a, int i)
             c->err = -1;
             return;
         }
-        if (i == 0) {
+        if (a->members != NULL)
+            n = (ssize_t)cli_members_hear(a->members, i, buf, (size_t)n);
+        if (i == a->leader) {
             see_lines(a, buf, (size_t)n);
             pass_on(c, buf, (size_t)n);
         } else {
@@ -213,7 +205,7 @@ static void show(int rank, const char *s, size_t n)
 // What the others have said and the first has not, each line once.
 static void tell_rest(launch *a)
 {
-    for (int i = 1; i < a->l->n; i++) {
+    for (int i = 0; i < a->n; i++) {
         const child *c = &a->child[i];
         for (size_t at = 0; at < c->n_said;) {
             size_t n = strcspn(c->said + at, "\n");
@@ -229,7 +221,7 @@ static void tell_rest(launch *a)
 
 static void signal_all(launch *a, int number)
 {
-    for (int i = 0; i < a->l->n; i++)
+    for (int i = 0; i < a->n; i++)
         if (a->child[i].pid > 0)
             kill(-a->child[i].pid, number);
 }
@@ -237,7 +229,7 @@ static void signal_all(launch *a, int number)
 // Also through ssh, which passes no signals on.
 static void ask_all_to_end(launch *a)
 {
-    for (int i = 0; i < a->l->n; i++)
+    for (int i = 0; i < a->n; i++)
         if (a->child[i].pid > 0 && write(a->child[i].in, "end\n", 4) < 0)
             continue; // it is about to go
 }
@@ -262,13 +254,16 @@ static bool is_cause(const launch *a, const child *c)
 
 static void reap(launch *a)
 {
-    for (int i = 0; i < a->l->n; i++) {
+    for (int i = 0; i < a->n; i++) {
         child *c = &a->child[i];
         if (c->pid <= 0 || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
             continue;
         kill(-c->pid, SIGKILL); // what it may have started
         c->pid = 0;
         a->n_alive--;
+        listen_to(a, i); // what it said last
+        if (a->members != NULL && cli_members_ended(a->members, i))
+            continue;
         bool is_well = WIFEXITED(c->status) &&
                        (WEXITSTATUS(c->status) == CLI_OK || WEXITSTATUS(c->status) == CLI_AGAIN);
         if (is_well)
@@ -282,7 +277,7 @@ static void reap(launch *a)
 static bool has_met(const launch *a)
 {
     bool met = false;
-    for (int i = 0; i < a->l->n; i++) {
+    for (int i = 0; i < a->n; i++) {
         const child *c = &a->child[i];
         met = met || (c->pid == 0 && is_lost(c));
     }
@@ -316,20 +311,22 @@ static void press(launch *a)
 
 static void watch(launch *a, const sigset_t *mask)
 {
-    struct pollfd *fds = calloc((size_t)a->l->n, sizeof(*fds));
+    struct pollfd *fds = calloc((size_t)a->room, sizeof(*fds));
     struct timespec tick = {.tv_nsec = 100 * 1000000};
     while (a->n_alive > 0) {
-        for (int i = 0; i < a->l->n; i++) {
+        for (int i = 0; i < a->n; i++) {
             listen_to(a, i);
             if (fds != NULL)
                 fds[i] = (struct pollfd){.fd = a->child[i].err, .events = POLLIN};
         }
         reap(a);
         press(a);
+        if (a->members != NULL)
+            cli_members_tick(a->members);
         if (a->n_alive > 0)
-            (void)ppoll(fds, fds != NULL ? (nfds_t)a->l->n : 0, &tick, mask);
+            (void)ppoll(fds, fds != NULL ? (nfds_t)a->n : 0, &tick, mask);
     }
-    for (int i = 0; i < a->l->n; i++)
+    for (int i = 0; i < a->n; i++)
         listen_to(a, i);
     free(fds);
 }
@@ -337,15 +334,15 @@ static void watch(launch *a, const sigset_t *mask)
 static int code_of(const launch *a)
 {
     if (a->first < 0) {
-        for (int i = 0; i < a->l->n; i++)
-            if (WEXITSTATUS(a->child[i].status) != CLI_OK)
+        for (int i = 0; i < a->n; i++)
+            if (a->child[i].state != CLI_OUT && WEXITSTATUS(a->child[i].status) != CLI_OK)
                 return WEXITSTATUS(a->child[i].status);
         return CLI_OK;
     }
     const child *c = &a->child[a->first];
-    const cli_process *p = &a->l->processes[a->first];
+    const cli_process *p = &a->l->processes[a->child[a->first].slot];
     // Asked to end after the last step was saved, some leave before the others.
-    for (int i = 0; a->ended_ns != 0 && WIFEXITED(c->status) && i < a->l->n; i++)
+    for (int i = 0; a->ended_ns != 0 && WIFEXITED(c->status) && i < a->n; i++)
         if (WEXITSTATUS(c->status) == CLI_LOST && WIFEXITED(a->child[i].status) &&
             WEXITSTATUS(a->child[i].status) == CLI_AGAIN)
             return CLI_AGAIN;
@@ -373,15 +370,10 @@ static void take(int number, void (*handler)(int))
         sigaction(number, &new, NULL);
 }
 
-static bool start_all(launch *a, const sigset_t *mask)
+static bool start_all(launch *a)
 {
-    for (int i = 0; i < a->l->n; i++) {
-        a->child[i].in = a->child[i].err = -1;
-        if (i > 0)
-            a->child[i].said = malloc(KEEP);
-    }
     for (int i = 0; i < a->l->n; i++)
-        if (!start(a, i, mask)) {
+        if (cli_launch_start(a, i) < 0) {
             cli_error("cannot start process %d of %d: %s", i, a->l->n, strerror(errno));
             signal_all(a, SIGKILL);
             return false;
@@ -393,9 +385,16 @@ int cli_launch_run(const cli_launch *l)
 {
     sigset_t ours, old;
     launch a = {.l = l, .first = -1, .meet_ms = tti_timeout_ms(TTI_RENDEZVOUS_MS, l->n, true)};
-    a.child = calloc((size_t)l->n, sizeof(*a.child));
-    if (a.child == NULL)
+    a.room = l->n + (l->elastic != NULL ? MOST_MORE : 0);
+    a.mask = &old;
+    a.child = calloc((size_t)a.room, sizeof(*a.child));
+    if (a.child != NULL && l->elastic != NULL)
+        a.members = cli_members_new(&a);
+    if (a.child == NULL || (l->elastic != NULL && a.members == NULL)) {
+        free(a.child);
         return cli_error("out of memory");
+    }
+    a.leader = l->elastic != NULL ? -1 : 0;
     sigemptyset(&ours); // they come while ppoll() waits, so none is missed
     int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
     for (int i = 0; i < TTI_COUNT(numbers); i++)
@@ -405,19 +404,20 @@ int cli_launch_run(const cli_launch *l)
         take(numbers[i], on_end);
     take(SIGCHLD, on_child);
     signal(SIGPIPE, SIG_IGN);
-    bool started = start_all(&a, &old);
+    bool started = start_all(&a);
     watch(&a, &old);
     int rc = started ? code_of(&a) : CLI_FAILED;
     if (rc != CLI_OK && rc != CLI_AGAIN)
         tell_rest(&a);
     sigprocmask(SIG_SETMASK, &old, NULL);
-    for (int i = 0; i < l->n; i++) {
+    for (int i = 0; i < a.n; i++) {
         if (a.child[i].in >= 0)
             close(a.child[i].in);
         if (a.child[i].err >= 0)
             close(a.child[i].err);
         free(a.child[i].said);
     }
+    cli_members_free(a.members);
     free(a.child);
     return rc;
 }

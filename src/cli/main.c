@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 const cli_verb *const cli_verbs[] = {
-    &cli_train,    &cli_run,         &cli_eval,    &cli_predict, &cli_generate_text,
-    &cli_tokenize, &cli_serve_model, &cli_summary, &cli_bench,   &cli_runs,
-    &cli_plot,     &cli_trace,       &cli_plan,    &cli_diff,    &cli_reproduce,
-    &cli_audit,    &cli_bisect,      &cli_data,    &cli_inspect, &cli_convert,
-    &cli_devices,  &cli_kernels,     &cli_graph,   &cli_serve,   &cli_ping,
-    &cli_state,    &cli_env,         &cli_key,     &cli_version, &cli_help,
-    NULL};
+    &cli_train,         &cli_run,      &cli_resize,      &cli_eval,    &cli_predict,
+    &cli_generate_text, &cli_tokenize, &cli_serve_model, &cli_summary, &cli_bench,
+    &cli_runs,          &cli_plot,     &cli_trace,       &cli_plan,    &cli_diff,
+    &cli_reproduce,     &cli_audit,    &cli_bisect,      &cli_data,    &cli_inspect,
+    &cli_convert,       &cli_devices,  &cli_kernels,     &cli_graph,   &cli_serve,
+    &cli_ping,          &cli_state,    &cli_env,         &cli_key,     &cli_version,
+    &cli_help,          NULL};
 
 const cli_verb *cli_find(const char *name)
 {

@@ -3,6 +3,7 @@
  */
 #include "cli/ranks.h"
 #include "base/secure.h"
+#include "cli/elastic.h"
 #include "cli/signals.h"
 #include "cluster/cluster.h"
 #include "net/world.h"
@@ -42,6 +43,7 @@ static bool is_own(const char *line)
 static char *job_text(cli_job *j, const cli_args *args)
 {
     char *whole = tt_job_print(j->job);
+    bool goes_on = cli_elastic_is_on(); // some were told so, for others it goes without saying
     tti_text t = {.ctx = j->reader};
     for (char *line = whole, *next; line != NULL && *line != '\0'; line = next) {
         size_t n = strcspn(line, "\n");
@@ -49,10 +51,10 @@ static char *job_text(cli_job *j, const cli_args *args)
         if (!is_own(line))
             tti_text_put(&t, line, n + (next != NULL));
     }
-    tti_text_add(&t,
-                 "\ntutti %s, resume %d restart %d profile %lld trace %lld hashes %d dry-run %d\n",
-                 args->verb->name, args->resume, args->restart, (long long)args->profile,
-                 (long long)args->trace, args->hashes != NULL, args->dry_run);
+    tti_text_add(
+        &t, "\ntutti %s, resume %d restart %d profile %lld trace %lld hashes %d dry-run %d\n",
+        args->verb->name, args->resume && !goes_on, args->restart && !goes_on,
+        (long long)args->profile, (long long)args->trace, args->hashes != NULL, args->dry_run);
     tt_string_free(j->reader, whole);
     return tti_text_take(&t);
 }
@@ -83,7 +85,7 @@ static const char *get_env(const void *user, const char *name)
 
 // From tutti run it is the first line of standard input. What follows there is requests, which are
 // listened to from now on: also while others are waited for.
-static tt_status take_secret(tt_ctx *ctx)
+tt_status cli_take_secret(tt_ctx *ctx)
 {
     typedef struct told {
         unsigned char secret[TT_SECRET_BYTES];
@@ -129,7 +131,7 @@ int cli_join(cli_job *j, const cli_args *args, cli_cluster *out, bool *is_beside
     if (c->n_processes == 1)
         return CLI_OK;
     (void)cli_signals_join(j->reader);
-    st = take_secret(j->reader);
+    st = cli_take_secret(j->reader);
     if (st == TT_OK)
         st = tt_cluster_tasks(j->reader, c, args->verb->name, &out->tasks);
     (void)cli_signals_join(NULL);
@@ -154,10 +156,18 @@ void cli_join_free(cli_job *j, cli_cluster *c)
 static void *follow(void *arg)
 {
     (void)arg;
-    char line[64];
-    while (fgets(line, sizeof(line), stdin) != NULL)
-        if (strcmp(line, "end\n") == 0)
+    char *line = NULL;
+    size_t room = 0;
+    for (ssize_t n; (n = getline(&line, &room, stdin)) > 0;) {
+        line[n - (line[n - 1] == '\n')] = '\0';
+        if (strcmp(line, "end") == 0)
             kill(getpid(), SIGTERM);
+        if (cli_elastic_is_on())
+            cli_elastic_order(line);
+    }
+    free(line);
+    if (cli_elastic_is_on())
+        cli_elastic_order("gone");
     kill(getpid(), SIGTERM);
     sleep(GRACE_S);
     _exit(CLI_LOST);

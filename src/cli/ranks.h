@@ -35,6 +35,8 @@ tt_status cli_tell_ranks(tt_ctx *ctx, const cli_args *args);
  */
 tt_status cli_share_path(tt_ctx *ctx, tt_status st, const char *message, char path[TTI_RUN_PATH]);
 
+// Takes the secret that tutti run gives on standard input, if it does, and begins to listen to it.
+tt_status cli_take_secret(tt_ctx *ctx);
 // A rank of a job that tutti run started ends when that says so on standard input, or is gone.
 void cli_follow_launcher(void);
 

@@ -5,6 +5,7 @@
  */
 #include "base/file.h"
 #include "base/secure.h"
+#include "cli/elastic.h"
 #include "cli/engine.h"
 #include "cli/launch.h"
 #include "cluster/cluster.h"
@@ -18,15 +19,14 @@
 #include <unistd.h>
 
 #define MOST_WORDS CLI_LAUNCH_WORDS
-#define SSH        "ssh -T -o BatchMode=yes"
 #define MOST_SETS  8
 
 typedef struct starting {
     const cli_args *args;
     tt_ctx *ctx;
     tt_cluster *hosts; // NULL: processes on this machine
-    int n;
-    bool is_far; // some are reached by ssh
+    int n, slots;      // processes to start, and those that may be started in all
+    bool is_far;       // some are reached by ssh
     char exe[PATH_MAX], dir[PATH_MAX], machine[256];
     char *train[MOST_WORDS]; // words behind the command: train, flags, job
     int n_train, devices_at; // which of them is --devices; -1: none
@@ -34,6 +34,9 @@ typedef struct starting {
     char tasks[TT_MAX_TASKS * TTI_ADDRESS];
     char *devices[TT_MAX_TASKS]; // of each; NULL: as the job says
     cli_process processes[TT_MAX_TASKS];
+    cli_elastic_opts elastic; // max 0: the job is not
+    char host_text[TT_MAX_TASKS][256];
+    const char *host_names[TT_MAX_TASKS];
 } starting;
 
 // ---- a job or a program ---------------------------------------------------------------------
@@ -121,6 +124,8 @@ static bool is_far(const starting *s, const char *host)
 static tt_status near_addresses(starting *s)
 {
     size_t at = 0;
+    if (s->elastic.max > 0)
+        return TT_OK; // each chooses its own
     for (int i = 0; i < s->n; i++) {
         int port = i == 0 && s->args->port > 0 ? (int)s->args->port
                                                : tti_port_hold("127.0.0.1", &s->held[i]);
@@ -228,118 +233,73 @@ static const char *word(const starting *s, int rank, int i)
     return i == s->devices_at && s->devices[rank] != NULL ? s->devices[rank] : s->train[i];
 }
 
-// For the shell of the host: nothing in it has a meaning.
-static void put_quoted(tti_text *t, const char *word_)
+static tt_status far_words(starting *s, int rank, const char *host, cli_process *p)
 {
-    tti_text_add(t, " '");
-    for (; *word_ != '\0'; word_++)
-        tti_text_put(t, *word_ == '\'' ? "'\\''" : word_, *word_ == '\'' ? 4 : 1);
-    tti_text_add(t, "'");
-}
-
-// An error that the host's shell tells, with the rank and the host.
-static void put_complaint(tti_text *t, int rank, const char *host, const char *what,
-                          const char *path, const char *flag)
-{
-    tti_text line = {.ctx = t->ctx};
-    tti_text_add(&line, "tutti: error: rank %d on %s: %s '%s'; %s", rank, host, what, path, flag);
-    char *text = tti_text_take(&line);
-    tti_text_add(t, " || { echo");
-    put_quoted(t, text != NULL ? text : "");
-    tti_text_add(t, " >&2; exit 1; }; ");
-    tti_free(t->ctx, text);
-}
-
-// What the host runs, for sh: in the folder, if it is there, the command, if it is there.
-static tt_status far_script(starting *s, int rank, cli_process *p, char **out)
-{
-    const char *dir = s->args->dir != NULL ? s->args->dir : s->dir;
-    const char *exe = s->args->command != NULL ? s->args->command : s->exe;
-    char host[256];
-    tti_text t = {.ctx = s->ctx};
-    host_of(task_of(s, rank)->address, host);
-    tti_text_add(&t, "cd");
-    put_quoted(&t, dir);
-    tti_text_add(&t, " 2>/dev/null");
-    put_complaint(&t, rank, host, "cannot enter the folder", dir,
-                  "--dir gives the working directory on the hosts");
-    tti_text_add(&t, "command -v");
-    put_quoted(&t, exe);
-    tti_text_add(&t, " >/dev/null");
-    put_complaint(&t, rank, host, "cannot find the command", exe,
-                  "--command gives the path of tutti on the hosts");
-    tti_text_add(&t, "exec env");
-    for (char **v = p->sets; *v != NULL; v++)
-        put_quoted(&t, *v);
-    put_quoted(&t, exe);
+    const char *words[MOST_WORDS];
+    const cli_args *a = s->args;
     for (int i = 0; i < s->n_train; i++)
-        put_quoted(&t, word(s, rank, i));
-    *out = tti_text_take(&t);
-    return *out != NULL ? TT_OK : TT_ENOMEM;
-}
-
-static tt_status far_words(starting *s, int rank, cli_process *p)
-{
-    char host[256], *rest = NULL, *script = NULL;
-    char *ssh = strdup(s->args->ssh != NULL ? s->args->ssh : SSH);
-    tti_text t = {.ctx = s->ctx};
-    int n = 0;
-    host_of(task_of(s, rank)->address, host);
-    if (ssh == NULL)
-        return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
-    for (char *w = strtok_r(ssh, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest)) {
-        if (n == MOST_WORDS - 2) {
-            free(ssh);
-            return TT_FAIL(s->ctx, TT_EINVAL, "--ssh has more than %d words", MOST_WORDS - 2);
-        }
-        p->words[n++] = strdup(w);
-    }
-    free(ssh);
-    size_t length = strlen(host); // ssh takes IPv6 without its brackets
-    bool bracket = host[0] == '[';
-    p->words[n++] = strndup(host + bracket, length - 2 * bracket);
-    TT_TRY(far_script(s, rank, p, &script));
-    tti_text_add(&t, "exec sh -c");
-    put_quoted(&t, script);
-    tti_free(s->ctx, script);
-    char *line = tti_text_take(&t);
-    p->words[n] = line != NULL ? strdup(line) : NULL;
-    tti_free(s->ctx, line);
+        words[i] = word(s, rank, i);
     p->host = task_of(s, rank)->address;
-    return TT_OK;
+    return cli_remote_words(s->ctx,
+                            &(cli_remote){.rank = rank,
+                                          .host = host,
+                                          .ssh = a->ssh,
+                                          .dir = a->dir != NULL ? a->dir : s->dir,
+                                          .command = a->command != NULL ? a->command : s->exe,
+                                          .words = words,
+                                          .n_words = s->n_train},
+                            p);
 }
 
 // For what a process says about going on.
 static bool set_started_by(const cli_args *a, char **out)
 {
-    if (a->processes > 0)
-        return asprintf(out, "TUTTI_STARTED_BY=tutti run -n %lld", (long long)a->processes) > 0;
-    return asprintf(out, "TUTTI_STARTED_BY=tutti run %s %s", a->on != NULL ? "-H" : "--hosts",
-                    a->on != NULL ? a->on : a->hosts) > 0;
+    char who[32];
+    snprintf(who, sizeof(who), "%lld", (long long)a->processes);
+    const char *flag = a->processes > 0 ? "-n" : a->on != NULL ? "-H" : "--hosts";
+    const char *value = a->processes > 0 ? who : a->on != NULL ? a->on : a->hosts;
+    return asprintf(out, "TUTTI_STARTED_BY=tutti run %s %s%s%s", flag, value,
+                    a->workers != NULL ? " --workers " : "",
+                    a->workers != NULL ? a->workers : "") > 0;
+}
+
+// What a process is told of the others: who they are, or that the launcher will say it.
+static bool set_others(const starting *s, int rank, const char *host, char **sets)
+{
+    int local = rank, n_local = s->n;
+    if (s->elastic.max > 0)
+        return asprintf(&sets[0], CLI_ELASTIC_ENV "=%s", host) > 0 &&
+               asprintf(&sets[1], "TUTTI_LOSS_MS=%lld", (long long)s->elastic.loss_ms) > 0 &&
+               asprintf(&sets[2], "TUTTI_HEARTBEAT_MS=%lld",
+                        (long long)TTI_MIN(250, TTI_MAX(s->elastic.loss_ms / 8, 10))) > 0;
+    if (s->hosts != NULL) {
+        local = rank - task_of(s, rank)->first_rank;
+        n_local = task_of(s, rank)->n_processes;
+    }
+    return asprintf(&sets[0], "TUTTI_TASKS=%s", s->tasks) > 0 &&
+           asprintf(&sets[1], "TUTTI_RANK=%d", rank) > 0 &&
+           asprintf(&sets[2], "TUTTI_LOCAL=%d/%d", local, n_local) > 0;
 }
 
 static tt_status make_process(starting *s, int rank)
 {
     cli_process *p = &s->processes[rank];
     char host[256] = "127.0.0.1";
-    int local = rank, n_local = s->n, n = 0;
+    int n = 0;
     p->words = calloc(MOST_WORDS + 2, sizeof(*p->words));
     p->sets = calloc(MOST_SETS, sizeof(*p->sets));
     if (p->words == NULL || p->sets == NULL)
         return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
-    if (s->hosts != NULL) {
+    if (s->hosts != NULL)
         host_of(task_of(s, rank)->address, host);
-        local = rank - task_of(s, rank)->first_rank;
-        n_local = task_of(s, rank)->n_processes;
-    }
-    if (asprintf(&p->sets[0], "TUTTI_TASKS=%s", s->tasks) < 0 ||
-        asprintf(&p->sets[1], "TUTTI_RANK=%d", rank) < 0 ||
-        asprintf(&p->sets[2], "TUTTI_LOCAL=%d/%d", local, n_local) < 0 ||
+    snprintf(s->host_text[rank], sizeof(s->host_text[rank]), "%s", host);
+    s->host_names[rank] = s->host_text[rank];
+    if (!set_others(s, rank, host, p->sets) ||
         (p->sets[3] = strdup("TUTTI_SECRET_FILE=-")) == NULL ||
         !set_started_by(s->args, &p->sets[4]))
         return TT_FAIL(s->ctx, TT_ENOMEM, "out of memory");
     if (s->is_far && is_far(s, host))
-        return far_words(s, rank, p);
+        return far_words(s, rank, host, p);
     p->words[n++] = strdup(s->exe);
     for (int i = 0; i < s->n_train; i++)
         p->words[n++] = strdup(word(s, rank, i));
@@ -350,6 +310,8 @@ static tt_status make_process(starting *s, int rank)
 
 static tt_status prepare(starting *s)
 {
+    for (int i = 0; i < TT_MAX_TASKS; i++)
+        s->held[i] = -1;
     ssize_t n = readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1);
     if (n < 0 || getcwd(s->dir, sizeof(s->dir)) == NULL)
         return TT_FAIL(s->ctx, TT_EIO, "cannot find the path of tutti or the working directory: %s",
@@ -357,6 +319,13 @@ static tt_status prepare(starting *s)
     if (gethostname(s->machine, sizeof(s->machine) - 1) != 0)
         s->machine[0] = '\0';
     TT_TRY(find_hosts(s));
+    TT_TRY(cli_workers_find(s->ctx, s->args, s->n, is_program(s->args->words[0]), &s->elastic));
+    if (s->elastic.max > 0) {
+        s->elastic.hosts = s->host_names;
+        s->elastic.max = s->hosts == NULL ? s->elastic.max : s->n; // where else would they run
+        snprintf(s->elastic.machine, sizeof(s->elastic.machine), "%s", s->machine);
+    }
+    s->slots = TTI_MAX(s->n, s->elastic.max);
     for (int i = 0; s->hosts != NULL && i < s->hosts->n_tasks; i++) {
         char host[256];
         host_of(s->hosts->tasks[i].address, host);
@@ -364,7 +333,7 @@ static tt_status prepare(starting *s)
     }
     TT_TRY(s->is_far ? far_addresses(s) : near_addresses(s));
     TT_TRY(make_words(s));
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->slots; i++)
         TT_TRY(make_process(s, i));
     return TT_OK;
 }
@@ -376,16 +345,23 @@ static void free_words(char **words)
     free(words);
 }
 
+// It can be prepared again.
 static void clean(starting *s)
 {
     for (int i = 0; i < TT_MAX_TASKS; i++) {
         free_words(s->processes[i].words);
         free_words(s->processes[i].sets);
         free(s->devices[i]);
+        s->processes[i] = (cli_process){0};
+        s->devices[i] = NULL;
     }
-    for (int i = 0; i < MOST_WORDS; i++)
+    for (int i = 0; i < MOST_WORDS; i++) {
         free(s->train[i]);
+        s->train[i] = NULL;
+    }
+    s->n_train = 0;
     tt_cluster_free(s->ctx, s->hosts);
+    s->hosts = NULL;
 }
 
 static int check(const cli_args *a)
@@ -420,9 +396,21 @@ static int launch(starting *s)
     for (int i = 0; i < s->n; i++)
         if (s->held[i] >= 0)
             close(s->held[i]);
-    int rc = cli_launch_run(
-        &(cli_launch){s->processes, s->n, m->text, s->args->grace > 0 ? s->args->grace : 60});
+    cli_launch l = {.processes = s->processes,
+                    .n = s->n,
+                    .secret = m->text,
+                    .grace_s = s->args->grace > 0 ? s->args->grace : 60,
+                    .elastic = s->elastic.max > 0 ? &s->elastic : NULL};
+    int rc = cli_launch_run(&l);
     tti_secure_free(m, sizeof(*m));
+    return rc;
+}
+
+static int prepare_and_launch(starting *s)
+{
+    tt_status st = prepare(s);
+    int rc = st == TT_OK ? launch(s) : st == TT_ENOMEM ? CLI_FAILED : CLI_USAGE;
+    clean(s);
     return rc;
 }
 
@@ -441,13 +429,19 @@ static int run(const cli_args *args)
         return cli_error("out of memory");
     s->args = args;
     s->ctx = cli_open(&plain, "cpu:0");
-    for (int i = 0; i < TT_MAX_TASKS; i++)
-        s->held[i] = -1;
     int rc = CLI_FAILED;
     if (s->ctx != NULL) {
-        tt_status st = prepare(s);
-        rc = st == TT_OK ? launch(s) : st == TT_ENOMEM ? CLI_FAILED : CLI_USAGE;
-        clean(s);
+        rc = prepare_and_launch(s);
+        cli_args again = *args;
+        again.resume = true;
+        again.restart = false;
+        for (int64_t k = 1; rc == CLI_LOST && k <= args->restarts; k++) {
+            cli_tell("a process was lost; all are started again from the last checkpoint (%lld of "
+                     "%lld restarts)\n",
+                     (long long)k, (long long)args->restarts);
+            s->args = &again;
+            rc = prepare_and_launch(s);
+        }
         int closed = cli_close(s->ctx, NULL);
         rc = rc != CLI_OK ? rc : closed;
     }
@@ -481,13 +475,19 @@ const cli_verb cli_run = {
         "  tutti run --engine slurm -n 8 --nodes 2 --gpus 1 --time 12:00:00 job.yaml --dry-run\n"
         "  tutti run --engine k8s -n 4 --image site/tutti --claim data job.yaml --dry-run\n"
         "\n"
+        "With --workers A..B the job is elastic: it goes on, with the same weights, while A to B\n"
+        "processes are left, and others can join it (tutti resize). --restarts N starts a job of\n"
+        "fixed size again from its last checkpoint when a process is lost:\n"
+        "  tutti run -n 3 --workers 2..4 --replace 10 job.yaml\n"
+        "\n"
         "Standard output shows rank 0; every process writes its log to logs/rank-N.log in the run\n"
         "folder. If one process fails, all stop; the exit code is that of the first failure, or "
         "76\n"
         "if that process was killed or lost (tutti help exit). After Ctrl-C or SIGTERM all "
         "processes\n"
         "save after the same step and exit with 85.\n",
-    .flags = "engine processes nodes gpus cpus memory time partition account image claim namespace "
+    .flags = "engine processes workers replace loss wait restarts nodes gpus cpus memory time "
+             "partition account image claim namespace "
              "option launcher write on hosts ssh dir command port grace epochs batch lr set "
              "devices strategy "
              "lanes threads isa "

@@ -98,6 +98,11 @@ void cli_signals_over(void)
     fitting = NULL;
 }
 
+void cli_signals_again(void)
+{
+    is_over = 0;
+}
+
 int cli_signals_code(void)
 {
     return interrupts > 0 ? CLI_BREAK : terms ? CLI_AGAIN : CLI_OK;

@@ -12,6 +12,7 @@ void cli_signals_take(void);
 const volatile int *cli_signals_join(tt_ctx *reader);
 void cli_signals_fit(tt_ctx *ctx); // a fit of this context begins
 void cli_signals_over(void);       // it has ended, and everything is saved
+void cli_signals_again(void);      // it has not: another one follows
 int cli_signals_code(void);        // CLI_AGAIN or CLI_BREAK if one came; else CLI_OK
 
 #endif

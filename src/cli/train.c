@@ -3,6 +3,7 @@
  */
 #include "base/file.h"
 #include "cli/board.h"
+#include "cli/elastic.h"
 #include "cli/engine.h"
 #include "cli/evaluator.h"
 #include "cli/notify.h"
@@ -24,6 +25,7 @@
 
 typedef struct training {
     const cli_args *args;
+    cli_args again; // for the next membership of an elastic job
     cli_job j;
     char run[TTI_RUN_PATH];
     char checkpoints[TTI_RUN_PATH + 16];
@@ -33,6 +35,7 @@ typedef struct training {
     bool is_ended; // on request, of this process or another of the job
     tti_rank_log *log;
     cli_progress progress;
+    cli_form form; // of the progress where this process shows it
     cli_notify notify;
     cli_trial trial;
 } training;
@@ -157,14 +160,34 @@ static tt_status make_folder(training *t)
     return holds_run(t->run) ? TT_OK : write_job(t);
 }
 
+// The folder that an elastic job has already. A first rank that is frozen may hold its lock: what
+// keeps it from doing harm is that it publishes nothing any more (base/file.h).
+static tt_status take_over(training *t)
+{
+    if (snprintf(t->run, sizeof(t->run), "%s", cli_elastic_run()) >= (int)sizeof(t->run) ||
+        !holds_run(t->run))
+        return TT_FAIL(t->j.reader, TT_EIO,
+                       "the run's folder '%s' is not on this host: the hosts of an elastic job "
+                       "need a folder that all of them share (--runs)",
+                       cli_elastic_run());
+    if (t->lock < 0)
+        t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)!flock(t->lock, LOCK_EX | LOCK_NB);
+    return TT_OK;
+}
+
 // The first rank makes it and tells the others.
 static tt_status share_folder(training *t)
 {
-    tt_status st = cli_is_first(t->j.ctx) ? make_folder(t) : TT_OK;
+    tt_status st = TT_OK;
+    if (cli_is_first(t->j.ctx))
+        st = cli_elastic_run()[0] != '\0' ? take_over(t) : make_folder(t);
     st = cli_share_path(t->j.ctx, st, tt_last_error(t->j.reader).message, t->run);
     if (st != TT_OK && cli_ranks(t->j.ctx) > 1)
         tt_clear_error(t->j.reader); // the context has it
     snprintf(t->checkpoints, sizeof(t->checkpoints), "%s/checkpoints", t->run);
+    if (st == TT_OK)
+        st = cli_elastic_folder(t->j.ctx, t->run, t->checkpoints);
     if (st == TT_OK && cli_ranks(t->j.ctx) > 1)
         st = tti_rank_log_open(t->j.ctx, t->run, cli_rank(t->j.ctx), &t->log);
     return st;
@@ -197,6 +220,8 @@ static training *current; // for the event that a fit begins
 static void on_begin(void)
 {
     cli_signals_fit(current->j.ctx);
+    if (cli_elastic_ends())
+        tt_request_end(current->j.ctx);
     // Only now does a resumed run get its new job: one that the fit refuses leaves it alone.
     if (goes_on(current->args) && cli_is_first(current->j.ctx) && write_job(current) != TT_OK)
         tt_request_end(current->j.ctx); // told when the reader is closed
@@ -331,9 +356,14 @@ static int train(training *t)
         return rc;
     if (t->j.is_beside)
         return t->j.evaluates ? cli_evaluator(&t->j, t->args) : CLI_OK;
-    if (!cli_is_first(t->j.ctx))
-        t->progress.form = CLI_QUIET;
-    if (cli_tell_ranks(t->j.ctx, t->args) != TT_OK)
+    if (t->j.ctx->epoch > 1 && t->args != &t->again) { // a newcomer
+        t->again = *t->args;
+        t->again.resume = true;
+        t->again.restart = false;
+        t->args = &t->again;
+    }
+    t->progress.form = cli_is_first(t->j.ctx) ? t->form : CLI_QUIET;
+    if (t->j.ctx->epoch < 2 && cli_tell_ranks(t->j.ctx, t->args) != TT_OK)
         return cli_code(tt_status_of(t->j.ctx));
     if (t->j.parts.model != NULL && t->j.parts.model->step == NULL && !t->args->dry_run) {
         TT_FAIL(t->j.ctx, TT_EINVAL,
@@ -361,6 +391,8 @@ static int train(training *t)
     if (rc != CLI_OK)
         return rc;
     tt_status st = fit(t);
+    if (t->j.ctx->elastic != NULL && t->j.ctx->elastic->is_changed)
+        return CLI_OK; // at a step, for other processes to come or to go
     int asked = cli_signals_code();
     if (asked == CLI_OK && t->is_ended) // by another rank
         asked = CLI_AGAIN;
@@ -388,6 +420,23 @@ static bool is_first_rank(const tt_ctx *ctx)
     return ctx != NULL ? cli_is_first(ctx) : rank == NULL || strcmp(rank, "0") == 0;
 }
 
+// The members of an elastic job change: this process goes on with the others, from what it keeps.
+static bool goes_on_with_others(training *t, int rc)
+{
+    if (!cli_elastic_again(&t->j, rc))
+        return false;
+    cli_signals_again();
+    tti_rank_log_close(t->log);
+    t->log = NULL;
+    if (t->j.ctx != NULL)
+        (void)tt_close(t->j.ctx);
+    t->j.ctx = NULL;
+    t->j.parts = (tt_job_parts){0};
+    tt_clear_error(t->j.reader);
+    t->progress.has_ended = t->is_ended = t->is_traced = false;
+    return true;
+}
+
 static int run(const cli_args *args)
 {
     training t = {.args = args, .lock = -1};
@@ -398,11 +447,14 @@ static int run(const cli_args *args)
     int rc = cli_job_read(args, args->words[0], CLI_NOTHING, &t.j);
     if (rc == CLI_OK && t.j.run[0] != '\0' && !goes_on(args) && !args->dry_run)
         rc = cli_usage("'%s' is a run; add --resume to continue it", t.j.run);
-    if (rc == CLI_OK && is_first_rank(NULL) && !args->dry_run &&
-        cli_notify_init(&t.notify, &t.j) != TT_OK)
+    bool may_tell = is_first_rank(NULL) || cli_elastic_is_on(); // any process can become the first
+    if (rc == CLI_OK && may_tell && !args->dry_run && cli_notify_init(&t.notify, &t.j) != TT_OK)
         rc = CLI_BAD_JOB;
     if (rc == CLI_OK) {
-        rc = train(&t);
+        t.form = t.progress.form;
+        do
+            rc = train(&t);
+        while (goes_on_with_others(&t, rc));
         tells = !args->dry_run && !t.j.is_beside && is_first_rank(t.j.ctx);
     }
     char message[512];
@@ -416,6 +468,7 @@ static int run(const cli_args *args)
         remove_folder(&t);
     if (t.lock >= 0)
         close(t.lock);
+    cli_elastic_close();
     return rc;
 }
 

@@ -12,7 +12,7 @@
 const char *const tti_cluster_variables[] = {
     // Tutti's own
     "TUTTI_CLUSTER", "TUTTI_TASKS", "TUTTI_HOSTS", "TUTTI_RANK", "TUTTI_LOCAL", "TUTTI_SIZE",
-    "TUTTI_LEADER", "TUTTI_JOB_ID",
+    "TUTTI_LEADER", "TUTTI_JOB_ID", "TUTTI_ELASTIC",
     // TensorFlow's, torchrun's
     "TF_CONFIG", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
     "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "PET_NNODES", "PET_NODE_RANK",

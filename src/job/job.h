@@ -56,7 +56,7 @@ typedef struct tti_job_output {
 typedef struct tti_job_distribute {
     tt_spread spread;
     int strategy;
-    const char *devices;
+    const char *devices, *workers;
     int lanes, threads;
     int64_t deadline_ms;
 } tti_job_distribute;

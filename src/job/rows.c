@@ -170,6 +170,10 @@ const tt_option tti_job_distribute_rows[] = {
          1, TT_MAX_LANES),
     OPEN(threads, TT_OPT_INT32, "0", "CPU threads, shared by all CPU devices; 0: one per core", 0,
          4096),
+    OPEN(workers, TT_OPT_TEXT, "",
+         "elastic: how many processes the job may have, as 2..8; tutti run goes on while that many "
+         "are left",
+         0, 0),
     OPEN(deadline_ms, TT_OPT_INT, "0",
          "longest wait without any progress, in ms, before a device or rank counts as stuck; "
          "0: 60000",

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define MS         INT64_C(1000000)
 #define VERDICT_MS 1000 // until the rank that writes reports has answered
@@ -34,124 +33,6 @@ void tti_world_tell_all(tti_world *w, tti_control_message *n)
             tti_world_tell(w, i, n);
 }
 
-// ---- what everybody is doing -----------------------------------------------------------------
-
-// Every call does this: snprintf() would be a good part of a short one.
-static void set_text(char *to, size_t room, const char *text)
-{
-    size_t n = text != NULL ? strnlen(text, room - 1) : 0;
-    if (n > 0)
-        memcpy(to, text, n);
-    to[n] = '\0';
-}
-
-// A few milliseconds late at most, in a quarter of the time.
-static int64_t now_about(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-void tti_world_doing(tti_world *w, const char *operation, const char *tensor)
-{
-    if (w == NULL)
-        return;
-    pthread_mutex_lock(&w->mu);
-    set_text(w->doing.operation, sizeof(w->doing.operation), operation);
-    set_text(w->doing.tensor, sizeof(w->doing.tensor), tensor);
-    w->doing_since = now_about();
-    pthread_mutex_unlock(&w->mu);
-}
-
-void tti_world_waits_for(tti_world *w, int rank)
-{
-    pthread_mutex_lock(&w->mu);
-    w->doing.waits_for = rank + 1;
-    pthread_mutex_unlock(&w->mu);
-}
-
-static tti_doing own_doing(tti_world *w)
-{
-    pthread_mutex_lock(&w->mu);
-    tti_doing d = w->doing;
-    d.for_ms = (tti_now_ns() - w->doing_since) / MS;
-    pthread_mutex_unlock(&w->mu);
-    d.progress = atomic_load(&w->has_devices) ? tti_progress_of(w->ctx) : 0;
-    d.cpu_ms = tti_cpu_ns() / MS;
-    return d;
-}
-
-static tti_doing doing_of(tti_world *w, int rank)
-{
-    if (rank == w->self)
-        return own_doing(w);
-    pthread_mutex_lock(&w->mu);
-    tti_doing d = w->peers[rank].doing;
-    pthread_mutex_unlock(&w->mu);
-    return d;
-}
-
-static bool has_left(tti_world *w, int rank)
-{
-    pthread_mutex_lock(&w->mu);
-    bool left = w->peers[rank].has_left;
-    pthread_mutex_unlock(&w->mu);
-    return left;
-}
-
-uint64_t tti_world_progress(const tti_world *w, int64_t *cpu_ms)
-{
-    uint64_t sum = 0;
-    *cpu_ms = 0;
-    for (int i = 0; i < w->n; i++) {
-        sum += atomic_load_explicit(&w->peers[i].progress, memory_order_relaxed);
-        *cpu_ms += atomic_load_explicit(&w->peers[i].cpu_ms, memory_order_relaxed);
-    }
-    return sum;
-}
-
-int64_t tti_world_heartbeat(const tti_world *w)
-{
-    return w->heartbeat_ms;
-}
-
-void tti_world_has_devices(tti_world *w)
-{
-    atomic_store(&w->has_devices, true);
-}
-
-static size_t print_doing(char *out, size_t room, const tti_doing *d)
-{
-    int n;
-    if (d->operation[0] == '\0')
-        n = snprintf(out, room, "not in a call");
-    else
-        n = snprintf(out, room, "in %.47s%s%.79s for %.1f s", d->operation,
-                     d->tensor[0] != '\0' ? " of " : "", d->tensor, 1e-3 * (double)d->for_ms);
-    return TTI_MIN((size_t)TTI_MAX(n, 0), room - 1);
-}
-
-static size_t print_rank(tti_world *w, char *out, size_t room, int rank)
-{
-    const tti_rank *r = &w->peers[rank].rank;
-    int n = snprintf(out, room, "rank %d (%s, host %s, pid %d)", rank, r->name, r->host, r->pid);
-    return TTI_MIN((size_t)TTI_MAX(n, 0), room - 1);
-}
-
-// "; rank 0 was in all_reduce of w for 0.3 s; ..." of all but one.
-static void print_others(tti_world *w, char *out, size_t room, int but)
-{
-    size_t n = 0;
-    for (int i = 0; i < w->n && n + 220 < room; i++) {
-        if (i == but || has_left(w, i))
-            continue;
-        tti_doing d = doing_of(w, i);
-        n += (size_t)snprintf(out + n, room - n, "; rank %d was ", i);
-        n += print_doing(out + n, room - n, &d);
-    }
-}
-
 // ---- failing ---------------------------------------------------------------------------------
 
 void tti_world_set_failed(tti_world *w, tt_status st, const char *text)
@@ -169,9 +50,33 @@ void tti_world_set_failed(tti_world *w, tt_status st, const char *text)
     pthread_mutex_unlock(&w->mu);
 }
 
-static void give_verdict(tti_world *w, tt_status st, const char *text)
+static void note_lost(tti_world *w, int lost, int64_t silent_ms)
 {
-    tti_control_message n = {.kind = TTI_VERDICT, .status = (int32_t)st};
+    pthread_mutex_lock(&w->mu);
+    if (!atomic_load(&w->has_failed)) {
+        w->lost = lost;
+        w->lost_silent_ms = silent_ms;
+    }
+    pthread_mutex_unlock(&w->mu);
+}
+
+int tti_world_lost(tti_world *w, int64_t *silent_ms)
+{
+    if (w == NULL || !atomic_load(&w->has_failed))
+        return -1;
+    pthread_mutex_lock(&w->mu);
+    int lost = w->lost - 1;
+    *silent_ms = w->lost_silent_ms;
+    pthread_mutex_unlock(&w->mu);
+    return lost < w->n ? lost : -1;
+}
+
+// lost: who is lost or stuck, + 1; 0: nobody.
+static void give_verdict(tti_world *w, tt_status st, const char *text, int lost, int64_t silent_ms)
+{
+    tti_control_message n = {
+        .kind = TTI_VERDICT, .status = (int32_t)st, .rank = lost, .silent_ms = silent_ms};
+    note_lost(w, lost, silent_ms);
     snprintf(n.text, sizeof(n.text), "%s", text);
     tti_world_tell_all(w, &n);
     tti_world_set_failed(w, st, n.text);
@@ -189,7 +94,7 @@ static int judge(tti_world *w)
 static void condemn(tti_world *w, int lost, int64_t silent_ms, int by)
 {
     char text[TTI_MESSAGE_MAX];
-    size_t n = print_rank(w, text, sizeof(text), lost);
+    size_t n = tti_print_rank(w, text, sizeof(text), lost);
     const tti_peer *p = &w->peers[lost];
     bool hears =
         lost != w->self && !p->is_suspect && tti_now_ns() - p->heard_ns < w->loss_ms * MS / 2;
@@ -205,10 +110,10 @@ static void condemn(tti_world *w, int lost, int64_t silent_ms, int by)
             text + n, sizeof(text) - n,
             ": no heartbeat for %.1f s: it hangs, has died, or its link is lost; it was ",
             1e-3 * (double)silent_ms);
-    tti_doing d = doing_of(w, lost);
-    n += print_doing(text + n, sizeof(text) - n, &d);
-    print_others(w, text + n, sizeof(text) - n, lost);
-    give_verdict(w, TT_EPEER, text);
+    tti_doing d = tti_doing_of(w, lost);
+    n += tti_print_doing(text + n, sizeof(text) - n, &d);
+    tti_print_others(w, text + n, sizeof(text) - n, lost);
+    give_verdict(w, TT_EPEER, text, lost + 1, silent_ms);
 }
 
 static void suspect(tti_world *w, int lost, int64_t silent_ms, int64_t now)
@@ -230,7 +135,7 @@ static void suspect(tti_world *w, int lost, int64_t silent_ms, int64_t now)
     w->verdict_by = now + 250 * MS;
 }
 
-void tti_world_fail(tti_world *w, tt_status st, const char *message)
+static void fail(tti_world *w, tt_status st, const char *message, int stuck)
 {
     if (w == NULL || w->wire == NULL) // alone
         return;
@@ -239,11 +144,17 @@ void tti_world_fail(tti_world *w, tt_status st, const char *message)
     if (first) {
         w->fail_status = st;
         snprintf(w->fail_text, sizeof(w->fail_text), "%s", message);
+        w->fail_rank = stuck;
         w->wants_fail = true;
     }
     pthread_mutex_unlock(&w->mu);
     if (first)
         tti_wire_wake(w->wire);
+}
+
+void tti_world_fail(tti_world *w, tt_status st, const char *message)
+{
+    fail(w, st, message, 0);
 }
 
 void tti_world_fail_with(tt_ctx *ctx, tt_status st)
@@ -257,24 +168,24 @@ tt_status tti_world_stuck(tti_world *w, int rank, const char *what, int64_t wait
     char text[TTI_MESSAGE_MAX], why[160];
     int last = rank;
     for (int hops = 0; hops < w->n; hops++) { // who waits for whom
-        int next = doing_of(w, last).waits_for - 1;
+        int next = tti_doing_of(w, last).waits_for - 1;
         if (next < 0 || next >= w->n || next == w->self || next == last)
             break;
         last = next;
     }
     wait_ms = TTI_MAX(wait_ms, 3 * w->heartbeat_ms);
-    size_t n = print_rank(w, text, sizeof(text), last);
+    size_t n = tti_print_rank(w, text, sizeof(text), last);
     snprintf(why, sizeof(why), " has made no progress for %.1f s (deadline_ms); it was ",
              1e-3 * (double)wait_ms);
     n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", why);
-    tti_doing d = doing_of(w, last);
-    n += print_doing(text + n, sizeof(text) - n, &d);
+    tti_doing d = tti_doing_of(w, last);
+    n += tti_print_doing(text + n, sizeof(text) - n, &d);
     n += (size_t)snprintf(text + n, sizeof(text) - n, "; rank %d waits for %s%srank %d", w->self,
                           what != NULL ? what : "", what != NULL ? " of " : "", rank);
-    print_others(w, text + TTI_MIN(n, sizeof(text) - 1),
-                 sizeof(text) - TTI_MIN(n, sizeof(text) - 1), last);
+    tti_print_others(w, text + TTI_MIN(n, sizeof(text) - 1),
+                     sizeof(text) - TTI_MIN(n, sizeof(text) - 1), last);
     // All have waited for the same: one of their reports is everybody's.
-    tti_world_fail(w, TT_ETIMEOUT, text);
+    fail(w, TT_ETIMEOUT, text, last + 1);
     int64_t deadline = tti_deadline(VERDICT_MS);
     pthread_mutex_lock(&w->mu);
     while (!atomic_load(&w->has_failed) && tti_world_wait(w, deadline))
@@ -298,7 +209,7 @@ tt_status tti_world_late(tti_world *w, int rank, const char *what, int64_t wait_
             silent = i;
         }
     pthread_mutex_unlock(&w->mu);
-    (void)print_rank(w, text, sizeof(text), silent >= 0 ? silent : rank);
+    (void)tti_print_rank(w, text, sizeof(text), silent >= 0 ? silent : rank);
     if (silent < 0)
         return TT_FAIL(w->ctx, TT_ETIMEOUT, "%s: no message from %s within %lld ms", what, text,
                        (long long)wait_ms);
@@ -323,13 +234,14 @@ void tti_world_on_fail(tti_world *w, tti_world_fail_fn fn, void *user)
     pthread_mutex_unlock(&w->mu);
 }
 
-static void condemn_failing(tti_world *w, int rank, tt_status st, const char *text)
+// stuck: whom it failed of, + 1; 0: of itself.
+static void condemn_failing(tti_world *w, int rank, tt_status st, const char *text, int stuck)
 {
     char all[TTI_MESSAGE_MAX];
     bool names_one = strncmp(text, "rank ", 5) == 0; // the culprit is another one
-    size_t n = names_one ? 0 : print_rank(w, all, sizeof(all), rank);
+    size_t n = names_one ? 0 : tti_print_rank(w, all, sizeof(all), rank);
     snprintf(all + n, sizeof(all) - n, "%s%s", names_one ? "" : ": ", text);
-    give_verdict(w, st, all);
+    give_verdict(w, st, all, stuck, 0);
 }
 
 static void tell_own_failure(tti_world *w, int64_t now)
@@ -339,13 +251,14 @@ static void tell_own_failure(tti_world *w, int64_t now)
     bool wants = w->wants_fail && !w->has_told;
     w->has_told |= wants;
     n.status = (int32_t)w->fail_status;
+    n.rank = w->fail_rank;
     memcpy(n.text, w->fail_text, sizeof(n.text));
     pthread_mutex_unlock(&w->mu);
     if (!wants)
         return;
     int who = judge(w);
     if (who == w->self) {
-        condemn_failing(w, w->self, (tt_status)n.status, n.text);
+        condemn_failing(w, w->self, (tt_status)n.status, n.text, n.rank);
         return;
     }
     tti_world_tell(w, who, &n);
@@ -395,11 +308,13 @@ void tti_failure_note(tti_world *w, int from, const tti_control_message *n)
         break;
     case TTI_FAILING:
         if (!had_failed)
-            condemn_failing(w, from, status_of(n), n->text);
+            condemn_failing(w, from, status_of(n), n->text, n->rank);
         break;
     case TTI_VERDICT:
-        if (!had_failed)
-            tti_world_set_failed(w, status_of(n), n->text);
+        if (had_failed)
+            break;
+        note_lost(w, n->rank, n->silent_ms);
+        tti_world_set_failed(w, status_of(n), n->text);
         break;
     default:
         break;
@@ -453,7 +368,7 @@ void tti_failure_tick(tti_world *w, int64_t now)
             w->peers[i].heard_ns += asleep;
     w->looked_ns = now;
     if (now - w->beat_ns >= w->heartbeat_ms * MS) {
-        tti_control_message n = {.kind = TTI_BEAT, .doing = own_doing(w)};
+        tti_control_message n = {.kind = TTI_BEAT, .doing = tti_doing_own(w)};
         tti_world_tell_all(w, &n);
         w->beat_ns = now;
     }

@@ -182,14 +182,19 @@ static void end_monitor(void *socket, void **monitor)
     close_socket(monitor, 0);
 }
 
+void tti_wire_forget(tti_wire *w, int rank)
+{
+    w->links[rank].is_lost = true;
+}
+
 void tti_wire_close(tti_wire *w, int linger_ms)
 {
     for (int i = 0; w->links != NULL && i < w->n; i++) {
         tti_wire_link *l = &w->links[i];
         end_monitor(l->control, &l->monitor);
         end_monitor(l->data.socket, &l->data.monitor);
-        close_socket(&l->control, linger_ms);
-        close_socket(&l->data.socket, linger_ms);
+        close_socket(&l->control, l->is_lost ? 0 : linger_ms);
+        close_socket(&l->data.socket, l->is_lost ? 0 : linger_ms);
         tti_send_queue_close(&l->data);
         pthread_mutex_destroy(&l->mu);
     }

@@ -29,6 +29,7 @@ typedef struct tti_wire_opts {
 tt_status tti_wire_open(tt_ctx *ctx, const tti_wire_opts *opts, tti_wire **out) TTI_CHECKED;
 // What was told but not yet taken by the system has that long; the wire's thread has ended.
 void tti_wire_close(tti_wire *w, int linger_ms);
+void tti_wire_forget(tti_wire *w, int rank); // nothing waits for that rank when the wire is closed
 int tti_wire_data_port(const tti_wire *w);
 /*
  * Without encryption of data: 32 random bytes that ranks need to send data to this one, told to

@@ -54,6 +54,7 @@ typedef struct tti_wire_link {
     uint64_t n_got;       // the wire's thread: sealed messages of the rank
     int64_t connected_ns; // the wire's thread: when, and how often it was closed soon after
     int n_closed;
+    bool is_lost; // close() does not wait for what it has not taken
     tti_send_queue data;
 } tti_wire_link;
 

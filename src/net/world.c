@@ -473,6 +473,11 @@ void tti_world_close(tti_world *w)
         tti_wire_wake(w->wire);
     tti_thread_join(&w->thread);
     bool all_know = who_does_not_know(w) == w->n;
+    for (int i = 0; w->wire != NULL && i < w->n; i++)
+        if (i != w->self && (w->peers[i].died_ns != 0 || w->lost == i + 1)) {
+            w->peers[i].has_left = true; // nothing reaches it
+            tti_wire_forget(w->wire, i);
+        }
     if (w->wire != NULL && !atomic_load(&w->is_leaving))
         tell_last(w);
     if (w->wire != NULL)

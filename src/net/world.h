@@ -147,6 +147,11 @@ tt_status tti_segment_map(tt_ctx *ctx, const tti_segment_name *name, tti_segment
  * when, what the others were doing.
  */
 tt_status tti_world_status(tti_world *w);
+/*
+ * Once it has failed: the rank that is lost or stuck, and for how long nothing was heard of it; -1:
+ * the cause is another one, an error of a process. Any thread.
+ */
+int tti_world_lost(tti_world *w, int64_t *silent_ms);
 // Tells everybody that this process fails and why; they end with that cause. The first time only.
 void tti_world_fail(tti_world *w, tt_status st, const char *message);
 // The same with the context's error, its status and its message; st where it has none.

@@ -38,8 +38,9 @@ typedef struct tti_doing {
 typedef struct tti_control_message { // every control message but hello
     uint32_t magic, kind;
     uint64_t incarnation; // of the sender
-    int32_t rank, status;
-    int64_t silent_ms; // of a suspect; of a goodbye: chunks sent
+    int32_t rank; // of a suspect; of a failure or verdict: who is lost or stuck, + 1; 0: nobody
+    int32_t status;
+    int64_t silent_ms; // of who is lost; of a goodbye: chunks sent
     uint32_t taken;    // chunks of the receiver that the sender has
     tti_doing doing;
     char text[TTI_MESSAGE_MAX];
@@ -121,6 +122,9 @@ struct tti_world {
     bool wants_fail, has_told; // this process fails: to be told, told
     tt_status fail_status;
     char fail_text[TTI_MESSAGE_MAX];
+    int fail_rank; // who is stuck, + 1; 0: this process fails by itself
+    int lost;      // the verdict's: who is lost or stuck, + 1; 0: nobody
+    int64_t lost_silent_ms;
     tti_world_fail_fn on_fail;
     void *on_fail_user;
 
@@ -145,6 +149,13 @@ tt_status tti_tasks_read(tti_world *w, const tt_tasks *tasks, char *bind, size_t
 // message.c; the world's thread, and when all has ended
 void tti_messages_take(void *world, int from, const void *message, size_t bytes);
 void tti_messages_free(tti_world *w);
+
+// doing.c
+tti_doing tti_doing_own(tti_world *w);
+tti_doing tti_doing_of(tti_world *w, int rank); // this process's, or as of its last heartbeat
+size_t tti_print_doing(char *out, size_t room, const tti_doing *d);
+size_t tti_print_rank(tti_world *w, char *out, size_t room, int rank);
+void tti_print_others(tti_world *w, char *out, size_t room, int but);
 
 // failure_detector.c; the world's thread
 void tti_failure_note(tti_world *w, int from, const tti_control_message *n);

@@ -49,6 +49,7 @@ typedef struct tti_entry {
     int pnode;
     int n_calls, n_waits;
     bool is_communication; // of the plan node, where the executor sees it
+    bool writes_variable;  // an update: what was there before is lost
     tti_call *calls;
     tti_wait *waits;
     tti_flag *done; // set after the entry; NULL: nobody waits

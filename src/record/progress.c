@@ -307,7 +307,7 @@ static void on_end(tti_progress *p, const tt_event *ev)
     p->shown_ns = tti_now_ns();
 }
 
-// An event that says itself what happened: early stopping, a plateau.
+// An event that says itself what happened: early stopping, a plateau, another membership.
 static void on_message(tti_progress *p, const tt_event *ev)
 {
     const char *message = text(ev, "message");
@@ -324,7 +324,8 @@ void tti_progress_event(tti_progress *p, const tt_event *ev)
         on_step(p, ev);
     else if (strcmp(ev->kind, "epoch") == 0 || strcmp(ev->kind, "validation") == 0)
         on_end(p, ev);
-    else if (strcmp(ev->kind, "early_stop") == 0 || strcmp(ev->kind, "plateau") == 0)
+    else if (strcmp(ev->kind, "early_stop") == 0 || strcmp(ev->kind, "plateau") == 0 ||
+             strcmp(ev->kind, "membership") == 0)
         on_message(p, ev);
 }
 

@@ -35,6 +35,10 @@ typedef struct failing {
 static void job_failed(void *user)
 {
     const failing *f = user;
+    // Updates have begun: all sums are here. They come to their end, unless they wait for another
+    // process, which sees by itself that the job has failed.
+    if (atomic_load(&f->s->writing) == f->s->sequence)
+        return;
     (void)fail_run(f->s, f->p, TT_EPEER);
 }
 
@@ -96,6 +100,8 @@ static tt_status wait_timed_out(tt_session *s, tti_plan *p, int device, const tt
 }
 
 #define TIMES       4       // the longest run so far: how long nothing may get on in one
+#define LEARN_RUNS  20      // of a plan, until a deadline is learned from them
+#define LEARN_TIMES 20      // the longest of them
 #define TRIAL       16      // runs each way
 #define TRIAL_WARM  6       // of them the first, not looked at
 #define TRIAL_EVERY 2048    // runs from one trial to the next
@@ -192,6 +198,9 @@ static tt_status run_entry(tt_session *s, tti_plan *p, int device, int index)
     int64_t begin = timed ? tti_now_ns() : 0;
     if (faulty)
         TT_TRY(tti_fault_before(s, p, device, en));
+    if (en->writes_variable &&
+        atomic_load_explicit(&s->writing, memory_order_relaxed) != s->sequence)
+        atomic_store(&s->writing, s->sequence);
     for (int i = 0; i < en->n_calls; i++)
         TT_TRY(en->calls[i].transfer != NULL ? tti_run_mail(s, p, en, &en->calls[i])
                                              : run_call(d, &en->calls[i], p->exe.pace.alone));
@@ -317,10 +326,23 @@ static void note_last(tt_session *s, const tti_plan *p, int64_t begin)
     }
 }
 
+/*
+ * How long processes wait for one that does not get on: where nobody said so, by the longest run of
+ * the plan so far, which has their waits for each other in it.
+ */
+static int64_t learned(const tt_session *s, const tti_plan *p)
+{
+    const tt_ctx *ctx = s->ctx;
+    if (ctx->learn_ms == 0 || ctx->top.n_tasks < 2 || p->exe.pace.runs < LEARN_RUNS)
+        return ctx->deadline_ms;
+    int64_t ms = LEARN_TIMES * p->exe.longest_ns / 1000000;
+    return TTI_MIN(ctx->deadline_ms, TTI_MAX(ctx->learn_ms, ms));
+}
+
 // Runs that were long may be so again; of the first run nothing is known.
 static void set_waits(tt_session *s, const tti_plan *p)
 {
-    int64_t deadline = s->ctx->deadline_ms;
+    int64_t deadline = learned(s, p);
     s->wait_ms = TTI_MAX(deadline, TIMES * p->exe.longest_ns / 1000000);
     s->sync_ms = p->exe.longest_ns == 0 ? TTI_SLOWER * deadline : s->wait_ms;
 }

@@ -10,14 +10,17 @@
 #include <string.h>
 
 #define DEADLINE_MS 60000
+#define LEARN_MS    10000 // the shortest that is learned
 #define MOST_MS     (INT64_C(366) * 86400 * 1000)
 
 static tt_status read_deadline(tt_ctx *ctx, int64_t ms)
 {
     const char *given = tti_env("TUTTI_DEADLINE_MS");
     ctx->deadline_ms = ms != 0 ? ms : DEADLINE_MS;
+    ctx->learn_ms = ms != 0 ? 0 : LEARN_MS;
     if (ms == 0 && given != NULL && given[0] != '\0') {
         char *end;
+        ctx->learn_ms = 0;
         errno = 0;
         ctx->deadline_ms = strtoll(given, &end, 10);
         if (*end != '\0' || errno != 0 || ctx->deadline_ms < 1 || ctx->deadline_ms > MOST_MS)

@@ -89,6 +89,9 @@ struct tt_session {
     int64_t n_runs;
     uint32_t sequence; // flags of this run have reached it
     _Atomic int failed;
+    // The last run that has begun to write variables, and the last of a step that has ended well:
+    // where they differ, variables are neither those before the step nor those after it.
+    _Atomic uint32_t writing, written;
     tti_flag finished; // devices that ended, counted over all runs
     uint32_t n_finished;
     // Room of a run, by device: what workers get; those with streams, first ones first; up to where

@@ -161,6 +161,8 @@ static tt_status save_one(tti_saver *s)
     pthread_mutex_unlock(&s->mu);
     name[length - 1] = '\n';
     if (s->is_best)
+        TT_TRY(tti_fence_check(s->ctx, best));
+    if (s->is_best)
         TT_TRY(tti_file_replace(s->ctx, best, name, length));
     return prune(s);
 }

@@ -1,5 +1,5 @@
 /*
- * share.c - snapshots from the first process of a job to the others: a head, the table of tensors,
+ * share.c - snapshots from one process of a job to others: a head, the table of tensors,
  * then each tensor as one letter, from where it lies.
  */
 #include "save/share.h"
@@ -38,6 +38,7 @@ tt_status tti_ranks_wait(tt_ctx *ctx, tt_status st, const char *what)
 
 typedef struct head {
     uint64_t has, table, data; // bytes
+    uint64_t has_it;           // the receiver's: nothing is to be sent to it
     int64_t n, n_weights, origin;
 } head;
 
@@ -74,7 +75,7 @@ static char *make_table(tt_ctx *ctx, const tti_snapshot *s, size_t *bytes)
 
 static tt_status bad_table(tt_ctx *ctx)
 {
-    return TT_FAIL(ctx, TT_EPARSE, "the snapshot that rank 0 sent is inconsistent");
+    return TT_FAIL(ctx, TT_EPARSE, "the snapshot that another rank sent is inconsistent");
 }
 
 // Takes a text of the table that ends within it; NULL: it does not.
@@ -145,16 +146,18 @@ static tt_status recorded(tt_ctx *ctx, tt_status st)
 {
     if (st == TT_OK || tt_status_of(ctx) != TT_OK)
         return st == TT_OK ? TT_OK : tt_status_of(ctx);
-    return TT_FAIL(ctx, st,
-                   "the tensors of a checkpoint were not transferred from rank 0 to the others");
+    return TT_FAIL(ctx, st, "the tensors of a checkpoint were not transferred between ranks");
 }
 
-static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table, size_t bytes)
+static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table, size_t bytes,
+                          const head *wants)
 {
     tti_world *w = ctx->world;
     uint32_t run = tti_world_count(w);
-    for (int to = 1; to < tti_world_size(w); to++) {
+    for (int to = 0; to < tti_world_size(w); to++) {
         tti_message l = {LETTER, run, 0, bytes};
+        if (to == tti_world_self(w) || wants[to].has_it)
+            continue;
         TT_TRY(recorded(ctx, tti_world_send(w, to, &l, table, WAIT_MS)));
         for (int64_t i = 0; i < s->n; i++) {
             l.edge = (uint32_t)i + 1;
@@ -165,13 +168,13 @@ static tt_status send_all(tt_ctx *ctx, const tti_snapshot *s, const char *table,
     return TT_OK;
 }
 
-static tt_status receive_all(tt_ctx *ctx, const head *h, tti_snapshot *out)
+static tt_status receive_all(tt_ctx *ctx, int from, const head *h, tti_snapshot *out)
 {
     tti_message l = {LETTER, tti_world_count(ctx->world), 0, h->table};
     char *table = tti_alloc(ctx, (size_t)h->table + 1);
     if (table == NULL)
         return TT_ENOMEM;
-    tt_status st = recorded(ctx, tti_world_receive(ctx->world, 0, &l, table, WAIT_MS));
+    tt_status st = recorded(ctx, tti_world_receive(ctx->world, from, &l, table, WAIT_MS));
     if (st == TT_OK)
         st = read_table(ctx, h, table, out);
     tti_free(ctx, table);
@@ -179,21 +182,20 @@ static tt_status receive_all(tt_ctx *ctx, const head *h, tti_snapshot *out)
         char *to = out->memory[0] + ((const char *)out->tensors[i].data - out->memory[0]);
         l.edge = (uint32_t)i + 1;
         l.bytes = out->tensors[i].bytes;
-        st = recorded(ctx, tti_world_receive(ctx->world, 0, &l, to, WAIT_MS));
+        st = recorded(ctx, tti_world_receive(ctx->world, from, &l, to, WAIT_MS));
     }
     if (st != TT_OK)
         tti_snapshot_free(ctx, out);
     return st;
 }
 
-tt_status tti_snapshot_share(tt_ctx *ctx, tt_status st, tti_snapshot *s, bool *has)
+tt_status tti_snapshot_share_from(tt_ctx *ctx, int from, bool has_it, tti_snapshot *s, bool *has)
 {
-    head h = {.has = 0}, all[TT_MAX_TASKS];
+    head h = {.has = 0, .has_it = has_it}, all[TT_MAX_TASKS];
     size_t bytes = 0;
     char *table = NULL;
-    if (tti_ranks(ctx) == 1 || st != TT_OK)
-        return st;
-    if (tti_is_first(ctx) && *has) {
+    bool sends = tti_world_self(ctx->world) == from && *has;
+    if (sends) {
         table = make_table(ctx, s, &bytes);
         if (table == NULL)
             return TT_ENOMEM;
@@ -202,13 +204,18 @@ tt_status tti_snapshot_share(tt_ctx *ctx, tt_status st, tti_snapshot *s, bool *h
         for (int64_t i = 0; i < s->n; i++)
             h.data += s->tensors[i].bytes;
     }
-    st = tti_world_exchange(ctx->world, "the checkpoint", &h, sizeof(h), all, WAIT_MS);
-    if (st == TT_OK && tti_is_first(ctx) && *has)
-        st = send_all(ctx, s, table, bytes);
+    tt_status st = tti_world_exchange(ctx->world, "the checkpoint", &h, sizeof(h), all, WAIT_MS);
+    if (st == TT_OK && sends)
+        st = send_all(ctx, s, table, bytes, all);
     tti_free(ctx, table);
-    if (st != TT_OK || tti_is_first(ctx))
+    if (st != TT_OK || has_it || tti_world_self(ctx->world) == from)
         return st;
-    *has = all[0].has != 0;
+    *has = all[from].has != 0;
     memset(s, 0, sizeof(*s));
-    return *has ? receive_all(ctx, &all[0], s) : TT_OK;
+    return *has ? receive_all(ctx, from, &all[from], s) : TT_OK;
+}
+
+tt_status tti_snapshot_share(tt_ctx *ctx, tt_status st, tti_snapshot *s, bool *has)
+{
+    return tti_ranks(ctx) == 1 || st != TT_OK ? st : tti_snapshot_share_from(ctx, 0, false, s, has);
 }

@@ -18,6 +18,12 @@ int tti_ranks(const tt_ctx *ctx);
  */
 tt_status tti_snapshot_share(tt_ctx *ctx, tt_status st, tti_snapshot *s, bool *has) TTI_CHECKED;
 /*
+ * The same from any rank of several. has_it: this one needs no copy, and *s stays as it is;
+ * likewise that of the rank it comes from.
+ */
+tt_status tti_snapshot_share_from(tt_ctx *ctx, int from, bool has_it, tti_snapshot *s,
+                                  bool *has) TTI_CHECKED;
+/*
  * All ranks call it, after the first one has done something that may take its time, as writing to a
  * disk does: nobody goes on before. An error of one is everybody's.
  */

@@ -8,8 +8,10 @@
 #include "train/fit.h"
 #include "base/ctx.h"
 #include "data/data.h"
+#include "net/world.h"
 #include "run/run.h"
 #include "save/share.h"
+#include "train/elastic.h"
 #include "train/use.h"
 #include <math.h>
 #include <stdio.h>
@@ -172,7 +174,9 @@ static tt_status call_back(tti_fit *f, tt_moment at, int64_t number)
         if (c->at != at || number % TTI_MAX(c->every, 1) != 0)
             continue;
         tti_fit_metrics(f);
+        tti_world_doing(f->model->ctx->world, "a callback", NULL);
         tt_status st = c->fn(c->user, f->model, &f->progress);
+        tti_world_doing(f->model->ctx->world, NULL, NULL);
         f->agree_at = 0; // what it says is for all processes, and now
         if (st == TT_ESTOP)
             f->wants_stop = true;
@@ -270,9 +274,12 @@ static tt_status one_step(tti_fit *f)
     tti_times *t = f->times;
     tt_batch_data batch;
     const void *fields[TTI_MAX_FEEDS];
+    tti_world *w = f->model->ctx->world; // others may wait for this process: it says what it does
     TT_TRY(call_back_before(f));
     int64_t begin = tti_now_ns();
+    tti_world_doing(w, "reading the next batch", NULL);
     TT_TRY(tt_data_next(f->data, &batch));
+    tti_world_doing(w, NULL, NULL);
     int64_t ready = tti_now_ns();
     t->data += ready - begin;
     for (int i = 0; i < s->train.n_feeds; i++)
@@ -330,13 +337,19 @@ static tt_status loop(tti_fit *f)
 {
     tti_step *s = f->step;
     bool is_over = s->step - s->base >= s->total || f->stop; // resumed, nothing is left to do
+    tti_elastic_commit(f, f->is_pending);
     if (!is_over)
         TT_TRY(tti_own_lanes(s->graph, f->data));
     if (!is_over)
         TT_TRY(tt_data_start(f->data, f->rows_per_update, f->cursor));
-    while (s->step - s->base < s->total && !f->stop && !f->is_ended) {
-        TT_TRY(one_step(f));
-        TT_TRY(tti_fit_hash(f));
+    while ((s->step - s->base < s->total && !f->stop && !f->is_ended && !f->is_changed) ||
+           f->is_pending) {
+        if (!f->is_pending) {
+            TT_TRY(one_step(f));
+            tti_elastic_commit(f, true);
+            TT_TRY(tti_fit_hash(f));
+        }
+        f->is_pending = false;
         TT_TRY(after_step(f));
         TT_TRY(tti_fit_share(f));
         if (f->o.profile > 0 && !f->o.trace && s->step - f->first_step == 3)
@@ -344,7 +357,12 @@ static tt_status loop(tti_fit *f)
         if (f->o.profile > 0 && s->step - f->first_step - 3 == f->o.profile)
             TT_TRY(tti_profile_make(f->model));
         TT_TRY(tti_fit_agree(f));
+        tti_elastic_commit(f, false);
+        tti_elastic_copy_cheaply(f);
+        tti_elastic_tell(f);
     }
+    if (f->is_changed)
+        return TT_OK;
     s->epochs = (f->cursor + f->count - 1) / f->count;
     if (!f->is_ended)
         TT_TRY(tti_fit_restore_best(f));
@@ -383,18 +401,22 @@ tt_status tt_fit_with(tt_model *m, tt_data *train, const tt_fit_opts *opts)
         f->step->n_next = 0;
         tti_ahead_settle(f->step->session);
         tti_data_own(train, 0, 0, 0);
-        if (st == TT_OK)
+        if (st == TT_OK && !f->is_changed)
             st = call_back(f, TT_AT_END, 0);
+        tti_elastic_keep(f);
     }
     tti_fit_close_saver(f);
     st = tti_ranks_wait(m->ctx, st, "the end of the fit"); // what failed last is everybody's too
-    if (st == TT_OK)
+    if (st == TT_OK && f->is_changed)
+        m->ctx->elastic->is_changed = true;
+    else if (st == TT_OK)
         st = tti_fit_report(f);
     if (st == TT_OK && f->is_ended)
         st = TT_FAIL(m->ctx, TT_ESTOP, "fit: ended on request after step %lld",
                      (long long)f->step->step);
     tti_fit_show_end(f);
     tti_free(m->ctx, f->best_weights);
+    tti_free(m->ctx, f->slots);
     tti_free(m->ctx, f->share_marks);
     tti_free(m->ctx, f);
     return st != TT_OK ? st : tt_status_of(m->ctx);

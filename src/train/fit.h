@@ -58,6 +58,11 @@ typedef struct tti_fit {
     tti_progress lines; // with o.progress
     tti_observer observer;
     tti_fit_hashing hashing;
+    struct tti_slot *slots; // elastic.h: what copies of the state are made of; NULL: not yet
+    int64_t n_slots, copied_step;
+    bool has_state;       // elastic.h: a state was noted
+    bool is_pending;      // the step before is done, but not what follows it
+    bool is_changed;      // it ends at this step because processes come or go
     int64_t *share_marks; // share auto: each device's compute so far; NULL: before and after
 } tti_fit;
 
@@ -113,5 +118,8 @@ tt_status tti_fit_save(tti_fit *f, bool is_best) TTI_CHECKED;
 // The newest checkpoint or the best, in all processes; *has false: there is none.
 tt_status tti_fit_read(tti_fit *f, bool best, tti_snapshot *out, bool *has) TTI_CHECKED;
 void tti_fit_close_saver(tti_fit *f);
+void tti_fit_state(tti_fit *f, tti_train_state *s); // all but the tensors
+// Goes on from a snapshot, which comes from a file or from what is called so.
+tt_status tti_fit_go_on(tti_fit *f, const tti_snapshot *s, const char *from) TTI_CHECKED;
 
 #endif

@@ -11,6 +11,7 @@
 #include "net/world.h"
 #include "save/share.h"
 #include "strategy/strategy.h"
+#include "train/elastic.h"
 #include "train/fit.h"
 #include <stdio.h>
 
@@ -19,6 +20,8 @@
 
 typedef struct word {
     int32_t ends, stops; // tt_request_end() was called; a callback said TT_ESTOP
+    int32_t changes;     // processes come or go
+    int32_t copies;      // of the first: a copy of the state is made
     int64_t step, next;  // done; until the next exchange
 } word;
 
@@ -59,6 +62,12 @@ tt_status tti_own_lanes(const tt_graph *g, tt_data *data)
     return TT_OK;
 }
 
+static bool wants_change(const tti_fit *f)
+{
+    struct tti_elastic *e = f->model->ctx->elastic;
+    return e != NULL && atomic_load(&e->wants_change) != 0;
+}
+
 tt_status tti_fit_agree(tti_fit *f)
 {
     tt_ctx *ctx = f->model->ctx;
@@ -67,21 +76,26 @@ tt_status tti_fit_agree(tti_fit *f)
     if (n == 1) {
         f->is_ended = atomic_load(&ctx->end) != 0;
         f->stop = f->stop || f->wants_stop;
+        bool is_over = s->step - s->base >= s->total || f->is_ended || f->stop;
+        f->is_changed = wants_change(f) && !is_over;
         return TT_OK;
     }
     bool is_last = s->step - s->base >= s->total || f->stop;
     if (s->step < f->agree_at && !is_last)
         return TT_OK;
     word all[TT_MAX_TASKS],
-        mine = {atomic_load(&ctx->end) != 0, f->wants_stop, s->step, steps_until_next(f)};
+        mine = {atomic_load(&ctx->end) != 0, f->wants_stop, wants_change(f),
+                tti_elastic_is_copy_due(f),  s->step,       steps_until_next(f)};
     char what[64];
     snprintf(what, sizeof(what), "the end of step %lld", (long long)s->step);
     TT_TRY(tti_world_exchange(ctx->world, what, &mine, sizeof(mine), all, 0));
     for (int i = 0; i < n; i++) {
         f->is_ended = f->is_ended || all[i].ends;
         f->stop = f->stop || all[i].stops;
+        f->is_changed = f->is_changed || all[i].changes;
     }
     f->agreed_step = s->step;
     f->agree_at = s->step + all[0].next;
-    return TT_OK;
+    f->is_changed = f->is_changed && !is_last && !f->is_ended && !f->stop;
+    return all[0].copies && !f->is_changed ? tti_elastic_copy(f) : TT_OK;
 }

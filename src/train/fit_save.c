@@ -4,12 +4,13 @@
 #include "base/ctx.h"
 #include "run/run.h"
 #include "save/share.h"
+#include "train/elastic.h"
 #include "train/fit.h"
 #include <string.h>
 
 #define MANY ((int64_t)1 << 61) // steps and records: sums of two of them are numbers too
 
-static void fill_state(tti_fit *f, tti_train_state *s)
+void tti_fit_state(tti_fit *f, tti_train_state *s)
 {
     tti_step *step = f->step;
     tt_ctx *ctx = f->model->ctx;
@@ -64,7 +65,7 @@ tt_status tti_fit_save(tti_fit *f, bool is_best)
     if (st == TT_OK && f->saver != NULL && f->step->guard)
         st = check_finite(f, &snapshot);
     if (st == TT_OK && f->saver != NULL) {
-        fill_state(f, &snapshot.state);
+        tti_fit_state(f, &snapshot.state);
         if (f->hashing.is_on)
             st = tti_snapshot_hash(f->model->ctx, &snapshot, &hashes);
     }
@@ -158,37 +159,38 @@ tt_status tti_fit_read(tti_fit *f, bool best, tti_snapshot *out, bool *has)
     return tti_snapshot_share(ctx, st, out, has);
 }
 
+tt_status tti_fit_go_on(tti_fit *f, const tti_snapshot *snapshot, const char *from)
+{
+    const tti_train_state *s = &snapshot->state;
+    TT_TRY(check_state(f, from, s));
+    TT_TRY(tti_model_restore(f->model, snapshot, false));
+    if (f->saver != NULL)
+        TT_TRY(tti_saver_resumed(f->saver, s->step));
+    f->step->step = f->first_step = f->saved_step = s->step;
+    f->cursor = f->first_cursor = s->cursor;
+    f->step->lr_factor = s->lr_factor;
+    f->early = s->early;
+    f->plateau = s->plateau;
+    f->best = s->best;
+    f->skipped = s->skipped;
+    f->step->unapplied = s->unapplied;
+    f->stop = f->o.early_stop->patience > 0 && f->early.bad >= f->o.early_stop->patience;
+    f->is_new_epoch = s->n_sums == 0;
+    if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)
+        memcpy(f->step->epoch, s->sums, sizeof(double) * (size_t)s->n_sums);
+    TT_LOG(f->model->ctx, TT_INFO, "resuming from %s, after step %lld", from, (long long)s->step);
+    return TT_OK;
+}
+
 static tt_status go_on(tti_fit *f)
 {
-    tt_ctx *ctx = f->model->ctx;
     tti_snapshot snapshot;
     bool has = false;
     TT_TRY(tti_fit_read(f, false, &snapshot, &has));
     if (!has)
         return TT_OK;
-    const tti_train_state *s = &snapshot.state;
-    const char *path = snapshot.path;
-    tt_status st = check_state(f, path, s);
-    if (st == TT_OK)
-        st = tti_model_restore(f->model, &snapshot, false);
-    if (st == TT_OK && f->saver != NULL)
-        st = tti_saver_resumed(f->saver, s->step);
-    if (st == TT_OK) {
-        f->step->step = f->first_step = f->saved_step = s->step;
-        f->cursor = f->first_cursor = s->cursor;
-        f->step->lr_factor = s->lr_factor;
-        f->early = s->early;
-        f->plateau = s->plateau;
-        f->best = s->best;
-        f->skipped = s->skipped;
-        f->step->unapplied = s->unapplied;
-        f->stop = f->o.early_stop->patience > 0 && f->early.bad >= f->o.early_stop->patience;
-        f->is_new_epoch = s->n_sums == 0;
-        if (!f->is_new_epoch && s->n_sums == f->step->train.n_numbers + 1)
-            memcpy(f->step->epoch, s->sums, sizeof(double) * (size_t)s->n_sums);
-        TT_LOG(ctx, TT_INFO, "resuming from %s, after step %lld", path, (long long)s->step);
-    }
-    tti_snapshot_free(ctx, &snapshot);
+    tt_status st = tti_fit_go_on(f, &snapshot, snapshot.path);
+    tti_snapshot_free(f->model->ctx, &snapshot);
     return st;
 }
 
@@ -221,9 +223,21 @@ static tt_status check_empty(tti_fit *f)
     return TT_OK;
 }
 
+// Not from a folder, but from what processes of the job have in memory.
+static tt_status go_on_from_memory(tti_fit *f)
+{
+    if (f->o.checkpoints != NULL && tti_is_first(f->model->ctx))
+        TT_TRY(tti_saver_open(f->model->ctx, f->o.checkpoints, f->o.keep, &f->saver));
+    TT_TRY(tti_elastic_restore(f));
+    f->saved_step = -1; // what is in the folder may be older
+    return TT_OK;
+}
+
 tt_status tti_fit_open_saver(tti_fit *f)
 {
     f->saved_step = -1;
+    if (tti_elastic_is_resumed(f))
+        return go_on_from_memory(f);
     if (f->o.checkpoints == NULL)
         return f->o.resume || f->o.restart ? TT_FAIL(f->model->ctx, TT_EINVAL,
                                                      "fit: %s needs the folder of the checkpoints",

@@ -127,6 +127,7 @@ tt_status tti_step_run(tt_model *m, const void *const *fields, int64_t rows, int
                   .n_fetches = s->n_fetches, .targets = s->targets, .n_targets = s->n_targets,
                   .step = s->step, .lr = lr, .micro = (int)accumulate, .next = s->next_values,
                   .n_next = s->n_next, .unapplied = s->unapplied));
+    atomic_store(&s->session->written, atomic_load(&s->session->writing));
     for (int64_t i = 0; i < s->train.n_numbers; i++)
         s->numbers[i] = s->room[i];
     s->lr = lr;

@@ -272,6 +272,58 @@ static void only_deadline(world_job *j, int rank, tt_tasks *t)
     setenv("TUTTI_DEADLINE_MS", "400", 1);
 }
 
+// ---- learned deadlines -----------------------------------------------------------------------
+
+// Of 40 short steps rank 1 is late for one, by so many milliseconds, in a place that others see.
+static void late_once(world_job *j, int rank, tt_ctx *ctx)
+{
+    const int *late_ms = j->arg;
+    test_model m;
+    ctx->learn_ms = 300; // the shortest: ten seconds are too long for a test
+    if (!test_model_build(&m, ctx, NULL, NULL, NULL))
+        return;
+    tt_session *s = tt_session_new(m.g);
+    for (int step = 0; step < 40 && tt_status_of(ctx) == TT_OK; step++) {
+        if (rank == 1 && step == 30) {
+            tti_world_doing(ctx->world, "a callback", NULL);
+            usleep((useconds_t)*late_ms * 1000);
+            tti_world_doing(ctx->world, NULL, NULL);
+        }
+        (void)test_model_step(&m, s, step, 64);
+        j->ranks[rank].stage = step + 1;
+    }
+}
+
+TEST(a_stuck_process_is_found_by_what_steps_took_before)
+{
+    int late_ms = 4000; // far below the default of a minute
+    world_job j = {.n = 3,
+                   .tasks = {.transport = "wire", .heartbeat_ms = 50},
+                   .strategy = "mirrored",
+                   .arg = &late_ms,
+                   .run = late_once};
+    world_run(&j);
+    check_stuck(&j, 1, "learned");
+    CHECK_HAS(j.ranks[0].message, "it was in a callback for ");
+    CHECK(j.ranks[0].stage >= 30 && j.ranks[0].stage < 40);
+    CHECK(j.ranks[0].seconds < 4); // while the other one still sleeps
+}
+
+TEST(a_slow_step_is_not_a_stuck_one)
+{
+    int late_ms = 200; // many times a step, and less than the shortest deadline
+    world_job j = {.n = 3,
+                   .tasks = {.transport = "shm", .heartbeat_ms = 50},
+                   .strategy = "mirrored",
+                   .arg = &late_ms,
+                   .run = late_once};
+    world_run(&j);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(j.ranks[i].status == TT_OK, "rank %d: %s", i, j.ranks[i].message);
+        CHECK_INT(j.ranks[i].stage, 40);
+    }
+}
+
 TEST(a_process_that_is_stuck_elsewhere_is_named_by_all)
 {
     for (int t = 0; t < 2; t++) {

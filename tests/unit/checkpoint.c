@@ -302,6 +302,64 @@ TEST(checkpoint_being_written_stays)
     CHECK_OK(tt_close(ctx));
 }
 
+// Its writer is frozen in the middle, and others go on without it: when it wakes it can neither
+// publish what it has written nor spoil what they write.
+TEST(checkpoint_of_an_older_membership_is_not_published)
+{
+    tt_ctx *old = test_ctx(), *new = test_ctx();
+    char path[TTI_PATH_MAX], file[TTI_PATH_MAX], newest[TTI_PATH_MAX];
+    tti_fresh f;
+    static tti_snapshot s;
+    test_snapshot_make(&s, 1, SCALE);
+    snprintf(path, sizeof(path), "%s", path_of("run/step-1"));
+    snprintf(file, sizeof(file), "%s", path_of("membership"));
+    old->epoch_file = new->epoch_file = file;
+    old->epoch = 1;
+    new->epoch = 2;
+    CHECK_OK(tti_fence_raise(old, path_of("run")));
+    CHECK_OK(tti_fresh_begin(old, path, &f));
+    CHECK(tti_folder_exists(path_of("run/.tmp-1-step-1")));
+    CHECK_OK(tti_fence_check(old, path));
+    CHECK_OK(tti_fence_raise(new, path_of("run")));
+    CHECK(!tti_folder_exists(path_of("run/.tmp-1-step-1")));
+    CHECK_OK(tti_checkpoint_write(new, path, &s));
+    CHECK(tti_fresh_commit(old, &f) == TT_EPEER);
+    CHECK_MESSAGE(old, "is not published: this process was in membership 1 of the job");
+    tt_clear_error(old);
+    CHECK(tti_checkpoint_write(old, path_of("run/step-2"), &s) == TT_EPEER);
+    tt_clear_error(old);
+    old->epoch = 0; // what has no membership is not asked
+    CHECK_OK(tti_fresh_begin(old, path_of("run/step-3"), &f));
+    tti_fresh_drop(old, &f);
+    CHECK_OK(tti_checkpoint_newest(new, path_of("run"), newest));
+    CHECK_STR(newest, path);
+    CHECK(!tti_folder_exists(path_of("run/step-2")));
+    test_snapshot_free(&s);
+    CHECK_OK(tt_close(old));
+    CHECK_OK(tt_close(new));
+}
+
+// It has passed the check, and is frozen before it puts its folder in place.
+TEST(checkpoint_of_an_older_membership_has_no_place)
+{
+    tt_ctx *old = test_ctx(), *new = test_ctx();
+    char file[TTI_PATH_MAX], none[TTI_PATH_MAX];
+    tti_fresh f;
+    snprintf(file, sizeof(file), "%s", path_of("membership"));
+    snprintf(none, sizeof(none), "%s", path_of("no-such-file"));
+    old->epoch_file = none; // as before the others went on
+    new->epoch_file = file;
+    old->epoch = 1;
+    new->epoch = 2;
+    CHECK_OK(tti_fresh_begin(old, path_of("run/step-1"), &f));
+    CHECK_OK(tti_fence_raise(new, path_of("run")));
+    CHECK(tti_fresh_commit(old, &f) == TT_EIO);
+    tt_clear_error(old);
+    CHECK(!tti_folder_exists(path_of("run/step-1")));
+    CHECK_OK(tt_close(old));
+    CHECK_OK(tt_close(new));
+}
+
 static void saver_save(tti_saver *saver, int64_t step, bool is_best)
 {
     static tti_snapshot s;

@@ -145,6 +145,14 @@ static tt_status open_lists(emitter *e)
     return TT_OK;
 }
 
+static bool writes_variable(const tti_plan *p, const tti_pnode *pn)
+{
+    for (int k = 0; k < pn->n_in; k++)
+        if (tti_writes_input(p, pn, k) && p->values[tti_root(p, pn->in[k])].memory == TTI_VARIABLE)
+            return true;
+    return false;
+}
+
 static tti_entry *entry_of(const emitter *e, int pnode)
 {
     return &e->p->exe.lists[e->p->nodes[pnode].device].entries[e->entry[pnode]];
@@ -163,6 +171,7 @@ static tt_status fill_lists(emitter *e)
         *entry_of(e, i) = (tti_entry){.pnode = i,
                                       .n_calls = d->n_calls,
                                       .is_communication = tti_is_communication(&p->nodes[i]),
+                                      .writes_variable = writes_variable(p, &p->nodes[i]),
                                       .is_feed = p->nodes[i].kind == TTI_OP &&
                                                  p->nodes[i].node->op == &tti_op_feed,
                                       .calls = d->calls};

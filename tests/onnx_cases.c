@@ -85,6 +85,10 @@ const onnx_case onnx_cases[] = {
     {"positional fixed=true", {9, 5}, 0},
     {"attention heads=2", {9, 5}, 0},
     {"attention heads=6 kv_heads=2 causal=true", {9, 5}, 0},
+    {"multi_head_attention heads=2 causal=true window=3", {9, 5}, 0},
+    {"multi_head_attention heads=3 kv_heads=1 alibi=true window=2", {9, 5}, 0},
+    {"multi_head_attention heads=3 causal=true rotary=true no_bias=true units=4", {9, 5}, 0},
+    {"lambda expr=x*sigmoid(1.7*x)", {9, 5}, 0},
     {"transformer_block heads=2 hidden=12 rms=true no_causal=true", {9, 5}, 0},
     {"transformer_block heads=3", {9, 5}, 0},
     {"add", {5}, ONNX_JOINS},
@@ -103,6 +107,14 @@ const onnx_case onnx_cases[] = {
     {"resnet depth=50 classes=4 width=4", {32, 32, 3}, ONNX_ALONE},
     {"gpt layers=2 heads=2 width=8 vocab=11", {6}, ONNX_TOKENS},
     {"gpt layers=1 heads=2 width=8 vocab=11 untied=true no_bias=true", {6}, ONNX_TOKENS},
+    {"llama layers=2 heads=2 kv_heads=1 width=8 hidden=12 vocab=11", {6}, ONNX_TOKENS},
+    {"bert layers=1 heads=2 width=8 vocab=11", {6}, ONNX_TOKENS},
+    {"lstm_lm layers=1 units=6 width=6 vocab=11", {6}, ONNX_TOKENS},
+    {"vit layers=1 heads=2 width=8 patch=4 classes=3", {8, 8, 3}, ONNX_ALONE},
+    {"mobilenet_v2 classes=3 width=0.1", {32, 32, 3}, ONNX_ALONE},
+    {"unet classes=3 width=2 depth=2", {8, 8, 3}, ONNX_ALONE},
+    {"tabular categories=[3] units=[4] classes=2", {3}, ONNX_ALONE},
+    {"autoencoder units=[4,2]", {6}, ONNX_ALONE},
 };
 const int onnx_n_cases = sizeof(onnx_cases) / sizeof(onnx_cases[0]);
 

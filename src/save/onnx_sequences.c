@@ -31,8 +31,8 @@ static const char *heads_of(tti_onnx *o, const char *x, int64_t time, int64_t he
     return tti_onnx_transpose(o, tti_onnx_reshape(o, x, &four), keys ? turned : plain, 4);
 }
 
-// Which keys a query sees: [queries, keys].
-static const char *causal_mask(tti_onnx *o, int64_t tq, int64_t tk)
+// Which keys a query sees by their places: [queries, keys].
+static const char *place_mask(tti_onnx *o, const tti_attention_attr *a, int64_t tq, int64_t tk)
 {
     char *see = tti_calloc(o->ctx, (size_t)tq, (size_t)tk + 1);
     if (see == NULL) {
@@ -41,17 +41,36 @@ static const char *causal_mask(tti_onnx *o, int64_t tq, int64_t tk)
     }
     for (int64_t i = 0; i < tq; i++)
         for (int64_t k = 0; k < tk; k++)
-            see[i * tk + k] = k <= i;
+            see[i * tk + k] = (!a->causal || k <= i) &&
+                              (a->window == 0 || (k > i - a->window && k < i + a->window));
     const char *name = tti_onnx_const(o, TT_BOOL, TT_SHAPE(tq, tk), see);
     tti_free(o->ctx, see);
     return name;
 }
 
-// The mask of a call: causal, given, both; NULL: none.
+// ALiBi's part of the scores: [heads, queries, keys].
+static const char *distance_bias(tti_onnx *o, int64_t heads, int64_t tq, int64_t tk, tt_dtype type)
+{
+    float *bias = tti_calloc(o->ctx, (size_t)(heads * tq), (size_t)tk * sizeof(*bias) + 1);
+    if (bias == NULL) {
+        o->failed = true;
+        return "";
+    }
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < tq; i++)
+            for (int64_t k = 0; k < tk; k++)
+                bias[(h * tq + i) * tk + k] =
+                    (float)(-tti_attention_slope(heads, h) * (double)(i < k ? k - i : i - k));
+    const char *name = tti_onnx_const(o, TT_F32, TT_SHAPE(heads, tq, tk), bias);
+    tti_free(o->ctx, bias);
+    return type == TT_F32 ? name : tti_onnx_cast(o, name, type);
+}
+
+// The mask of a call: by places, given, both; NULL: none.
 static const char *mask_of(tti_onnx *o, const tt_node *n, int64_t tq, int64_t tk)
 {
     const tti_attention_attr *a = n->attr;
-    const char *mask = a->causal ? causal_mask(o, tq, tk) : NULL;
+    const char *mask = a->causal || a->window > 0 ? place_mask(o, a, tq, tk) : NULL;
     if (!a->has_mask)
         return mask;
     const tt_tensor *t = n->in[n->n_in - 1];
@@ -90,13 +109,15 @@ static tt_status write_attention(tti_onnx *o, const tt_node *n)
     const char *v = heads_of(o, x[2], tk, g, d, h / g, false);
     q = tti_onnx_2(o, "Mul", q, tti_onnx_scalar(o, type, scale));
     const char *score = tti_onnx_2(o, "MatMul", q, k), *mask = mask_of(o, n, tq, tk);
+    if (a->alibi)
+        score = tti_onnx_2(o, "Add", score, distance_bias(o, h, tq, tk, type));
     if (mask != NULL)
         score = tti_onnx_3(o, "Where", mask, score, tti_onnx_scalar(o, type, -1e30));
     tti_onnx_begin(o, "Softmax");
     tti_onnx_in(o, score);
     tti_onnx_attr_int(o, "axis", -1);
     const char *p = tti_onnx_end(o);
-    if (a->has_mask) // a query that sees no key gives zeros
+    if (a->has_mask || a->window > 0) // a query that sees no key gives zeros
         p = tti_onnx_3(o, "Where", mask, p, tti_onnx_scalar(o, type, 0));
     static const int64_t back[4] = {0, 2, 1, 3};
     const char *y = tti_onnx_transpose(o, tti_onnx_2(o, "MatMul", p, v), back, 4);

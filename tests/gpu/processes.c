@@ -4,7 +4,8 @@
  * others, as a card cannot be used on both sides of a fork.
  */
 #include "cli/matrix.h"
-#include "command.h"
+#include "ranks.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,4 +81,24 @@ TEST(gpu_processes_with_cpus_beside_gpus_are_refused)
     command_write("job.yaml", job);
     CHECK(command_run("run -n 2 job.yaml --devices cpu:0,gpu:0") != 0);
     CHECK_HAS(command_err, "has CPUs and GPUs");
+}
+
+TEST(gpu_process_that_is_killed_is_survived_by_the_others)
+{
+    char want[64], got[64];
+    pid_t child[2];
+    need_processes();
+    command_write("job.yaml", job);
+    command_ok("train job.yaml --devices gpu:0 --json --set train.steps=80");
+    command_hash(command_out, want);
+    pid_t pid =
+        ranks_launch("run -n 2 --workers 1..2 job.yaml --devices gpu:0 --run r --json --set "
+                     "train.steps=80",
+                     "r", 10, child, 2);
+    CHECK(kill(child[1], SIGKILL) == 0);
+    CHECK_INT(command_wait(pid), 0);
+    command_hash(command_out, got);
+    CHECK_STR(got, want);
+    CHECK_HAS(command_out, "going on with 1 worker");
+    ranks_nothing_left();
 }

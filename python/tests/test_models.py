@@ -24,17 +24,28 @@ SHAPES = {"Dense": ((5,), (7,)), "Conv2D": ((9, 9, 2), None), "DepthwiseConv2D":
           "AvgPool1D": ((8, 2), (4, 2)), "GlobalAvgPool1D": ((8, 2), (2,)),
           "GlobalMaxPool1D": ((8, 2), (2,)), "AdaptiveAvgPool2D": ((7, 5, 2), (3, 3, 2)),
           "AdaptiveMaxPool2D": ((7, 5, 2), (3, 3, 2)), "LSTM": ((6, 4), (6, 3)),
-          "GRU": ((6, 4), (6, 3)), "RNN": ((6, 4), (6, 3))}
+          "GRU": ((6, 4), (6, 3)), "RNN": ((6, 4), (6, 3)),
+          "MultiHeadAttention": ((6, 4), (6, 4)), "Autoencoder": ((5,), (5,)),
+          "BERT": ((8,), (8, 11)), "LLaMA": ((8,), (8, 11)), "LSTMLM": ((8,), (8, 11)),
+          "MobileNetV2": ((32, 32, 3), (10,)), "UNet": ((8, 8, 3), (8, 8, 2)),
+          "ViT": ((8, 8, 3), (10,)), "Tabular": ((5,), (1,))}
 JOINS = ("Add", "Concat", "Multiply", "Subtract", "Average", "Maximum", "Minimum", "Dot")
 ARGUMENTS = {"Dense": (7,), "Conv2D": (3,), "MLP": ([4, 2],), "Attention": (2,),
              "TransformerBlock": (2,), "Reshape": ((2, 3),), "Permute": ([1, 0],),
              "Activation": ("tanh",), "Dropout": (0.5,), "ResNet": (18,), "Repeat": (3,),
              "Swiglu": (8,), "Geglu": (8,), "ZeroPad": (1,), "Crop": (1,), "Conv1D": (3,),
              "Conv1DTranspose": (3,), "Conv2DTranspose": (3,), "SeparableConv2D": (3,),
-             "AdaptiveAvgPool2D": (3,), "AdaptiveMaxPool2D": (3,), "LSTM": (3,), "GRU": (3,), "RNN": (3,)}
+             "AdaptiveAvgPool2D": (3,), "AdaptiveMaxPool2D": (3,), "LSTM": (3,), "GRU": (3,), "RNN": (3,),
+             "MultiHeadAttention": (2,), "Autoencoder": ([3, 2],), "Expression": ("x * sigmoid(x)",)}
 WORDS = {"Embedding": {"vocab": 11, "width": 4}, "ResNet": {"width": 4, "small": True},
          "GPT": {"vocab": 11, "layers": 1, "heads": 2, "width": 8},
-         "Residual": {"layers": [tutti.Dense(5)]}, "GroupNorm": {"groups": 2}}
+         "Residual": {"layers": [tutti.Dense(5)]}, "GroupNorm": {"groups": 2},
+         "BERT": {"vocab": 11, "layers": 1, "heads": 2, "width": 8},
+         "LLaMA": {"vocab": 11, "layers": 1, "heads": 2, "width": 8},
+         "LSTMLM": {"vocab": 11, "layers": 1, "width": 8, "units": 8},
+         "MobileNetV2": {"width": 0.1, "small": True}, "UNet": {"width": 2, "depth": 2},
+         "ViT": {"patch": 4, "layers": 1, "heads": 2, "width": 8}}
+TOKENS = ("Embedding", "GPT", "BERT", "LLaMA", "LSTMLM")
 KINDS = sorted(n for n in tutti.layers.__all__
                if isinstance(getattr(tutti.layers, n), type) and getattr(tutti.layers, n).kind)
 
@@ -43,7 +54,7 @@ KINDS = sorted(n for n in tutti.layers.__all__
 def test_every_layer(name):
     layer = getattr(tutti, name)(*ARGUMENTS.get(name, ()), **WORDS.get(name, {}))
     shape, out = SHAPES.get(name, ((5,), None))
-    dtype = "i32" if name in ("Embedding", "GPT") else "f32"
+    dtype = "i32" if name in TOKENS else "f32"
     if name in JOINS:
         x = tutti.Input(shape)
         model = tutti.Model(x, layer([tutti.Dense(5)(x), x]))

@@ -116,11 +116,11 @@ TEST(a_frozen_process_is_out_and_does_no_harm_when_it_wakes)
     ranks_need();
     command_write("elastic.yaml", job);
     pid = ranks_launch("run -n 2 --workers 1..2 --loss 500 elastic.yaml --run a --json "
-                       "--set train.steps=4000 --until 900",
+                       "--set train.steps=8000 --until 4000",
                        "a", 50, child, 2);
     wait_for_writing("a/checkpoints/.tmp-1-step-*");
     CHECK(kill(child[0], SIGSTOP) == 0);
-    usleep(1000000);
+    usleep(800000);
     CHECK(kill(child[0], SIGCONT) == 0);
     CHECK_INT(command_wait(pid), 0);
     ranks_nothing_left();

@@ -184,7 +184,7 @@ TEST(convert_a_checkpoint)
 
 TEST(convert_refuses_formats_it_cannot_write)
 {
-    static const char *const names[] = {"m.onnx", "m.pt", "dir.d/m.pb", "m.tutti.h5",
+    static const char *const names[] = {"m.keras", "m.pt", "dir.d/m.pb", "m.tutti.h5",
                                         "m.Safetensor"};
     char line[256];
     save("run/step-3", 3);

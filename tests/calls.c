@@ -22,7 +22,18 @@ void *fx_opts(size_t size)
     return room;
 }
 
+// Does a call of that name take it? NULL: any may.
+static bool is_for(const char *call, const char *what)
+{
+    return call == NULL || strstr(call, what) != NULL;
+}
+
 void calls_open(void)
+{
+    calls_open_for(NULL);
+}
+
+void calls_open_for(const char *call)
 {
     static float x[16], y[4];
     static const char job[] = "model: [dense: 2]\n";
@@ -40,11 +51,15 @@ void calls_open(void)
                         .count = 4, .batch = 4);
     fx.comm = tt_comm_open(fx.ctx);
     fx.store = tt_store_new();
-    fx.recorder = tt_record(fx.ctx, .dir = "recorded", .no_tensorboard = true);
+    fx.recorder = is_for(call, "record")
+                      ? tt_record(fx.ctx, .dir = "recorded", .no_tensorboard = true)
+                      : NULL;
     tt_queue_part part = {TT_F32, TT_SHAPE(2)};
-    fx.queue = tt_queue_open(fx.ctx, "q", .capacity = 2, .parts = &part, .n_parts = 1);
+    fx.queue = is_for(call, "queue")
+                   ? tt_queue_open(fx.ctx, "q", .capacity = 2, .parts = &part, .n_parts = 1)
+                   : NULL;
     (void)tt_queue_close(fx.queue);
-    fx.threads = tt_threads_new(fx.ctx);
+    fx.threads = is_for(call, "threads") ? tt_threads_new(fx.ctx) : NULL;
     fx.op = tt_op_find(fx.ctx, "relu");
     if (strstr(tt_version_text(), "yaml: no") == NULL)
         fx.job = tt_job_parse(fx.ctx, job, sizeof(job) - 1, "job.yaml");

@@ -25,9 +25,10 @@ typedef struct calls_values {
 } calls_values;
 extern calls_values fx;
 
-void *fx_room(void);        // zeroed room for any result
-void *fx_opts(size_t size); // options with all defaults
-void calls_open(void);      // makes the values
+void *fx_room(void);                   // zeroed room for any result
+void *fx_opts(size_t size);            // options with all defaults
+void calls_open(void);                 // makes the values
+void calls_open_for(const char *call); // only what a function of this name may take
 void calls_close(void);
 
 #endif

@@ -143,7 +143,8 @@ static void describe(const outcome *o, char out[1 << 16])
 static void try(int i, const void *opts, char out[1 << 16])
 {
     outcome o;
-    calls_open();
+    call(i, true, &o);
+    calls_open_for(o.name);
     fx.opts = opts;
     call(i, false, &o);
     describe(&o, out);

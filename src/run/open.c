@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define DEADLINE_MS 60000
-#define LEARN_MS    10000 // the shortest that is learned
+#define LEARN_MS    20000 // the shortest that is learned: a disk or a network may pause for long
 #define MOST_MS     (INT64_C(366) * 86400 * 1000)
 
 static tt_status read_deadline(tt_ctx *ctx, int64_t ms)

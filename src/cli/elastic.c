@@ -71,6 +71,12 @@ bool cli_elastic_ends(void)
     return me.now.ends;
 }
 
+// The thread that opens the context's connections reads it.
+static void set_stop(int value)
+{
+    __atomic_store_n(&me.stop, value, __ATOMIC_RELAXED);
+}
+
 const volatile int *cli_elastic_stop(void)
 {
     return &me.stop;
@@ -121,10 +127,10 @@ void cli_elastic_order(const char *line)
     } else if (strcmp(line, "end") == 0 || strcmp(line, "gone") == 0) {
         me.is_alone = me.is_alone || line[0] == 'g';
         if (me.state == NULL || tti_elastic_age(me.state) < 0)
-            me.stop = 1; // there is nothing to save
+            set_stop(1); // there is nothing to save
     } else if (strcmp(line, "change") == 0 || strcmp(line, "lost") == 0) {
         if (me.is_opening)
-            me.stop = 1;
+            set_stop(1);
         else if (me.state != NULL && line[0] == 'c')
             atomic_store(&me.state->wants_change, 1);
     } else {
@@ -155,7 +161,7 @@ static char *await_order(const volatile int *stop)
     }
     line = me.order;
     me.order = NULL;
-    me.stop = 0;
+    set_stop(0);
     me.is_opening = line != NULL;
     if (me.state != NULL)
         atomic_store(&me.state->wants_change, 0);
@@ -309,7 +315,7 @@ void cli_elastic_opened(tt_ctx *ctx)
         return;
     pthread_mutex_lock(&me.mu);
     me.is_opening = false;
-    if (me.stop != 0) // it came too late to end the opening
+    if (__atomic_load_n(&me.stop, __ATOMIC_RELAXED) != 0) // it came too late to end the opening
         atomic_store(&me.state->wants_change, 1);
     pthread_mutex_unlock(&me.mu);
     ctx->elastic = me.state;

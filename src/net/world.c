@@ -46,7 +46,8 @@ bool tti_world_wait(tti_world *w, int64_t deadline_ns)
 
 bool tti_world_is_asked(const tti_world *w)
 {
-    return w->stop != NULL && *w->stop != 0;
+    // A signal handler sets it, or another thread.
+    return w->stop != NULL && __atomic_load_n(w->stop, __ATOMIC_RELAXED) != 0;
 }
 
 // ---- the thread ------------------------------------------------------------------------------

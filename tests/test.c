@@ -72,7 +72,7 @@ const char *test_isa(int i)
     if (__builtin_cpu_supports("fma"))
         sets[n++] = "fma";
 #endif
-#ifdef __SANITIZE_ADDRESS__ // the loops of fma with calls of fmaf(): slow where accesses are checked
+#ifdef __SANITIZE_ADDRESS__ // the loops of fma with calls of fmaf(): slow when checked
     if (n == 0)
 #endif
         sets[n++] = "plain";

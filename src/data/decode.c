@@ -98,8 +98,7 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    {"jpeg", "JPEG", "libjpeg-dev", "\xff\xd8\xff", 0, 3, tti_decode_jpeg,
-     tti_jpeg_version},
+    {"jpeg", "JPEG", "libjpeg-dev", "\xff\xd8\xff", 0, 3, tti_decode_jpeg, tti_jpeg_version},
     {"png", "PNG", "libpng-dev", "\x89PNG\r\n\x1a\n", 0, 8, tti_decode_png, tti_png_version},
     {"webp", "WebP", "libwebp-dev", "WEBP", 8, 4, tti_decode_webp, tti_webp_version},
 };

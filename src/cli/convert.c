@@ -178,7 +178,7 @@ static int check_flags(const cli_args *args, bool is_onnx)
     if (is_onnx && weights != NULL)
         return cli_usage("%s does not go with an .onnx file, which holds a whole model", weights);
     if (!is_onnx && args->plain)
-        return cli_usage("--plain is for .onnx files; '%s' is none", args->words[1]);
+        return cli_usage("--plain is for .onnx files, not for '%s'", args->words[1]);
     return CLI_OK;
 }
 

@@ -95,7 +95,7 @@ static tt_status write_transform(export *e, const json_t *about, tt_field *f, co
         return TT_FAIL(
             e->m->ctx, TT_EUNSUPPORTED,
             "onnx: the transform '%.64s' of field '%s' has no counterpart in ONNX; write "
-            "the model without its preprocessing: --plain, or without .raw",
+            "the model without its preprocessing (--plain; in C, leave out .raw)",
             kind, f->name);
     *x = y;
     *f = t.out;
